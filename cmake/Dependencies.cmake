@@ -1,0 +1,30 @@
+# What Cria stands on, as imported targets. Debian 13 has every one (toolchains/debian-packages.txt).
+
+find_package(Threads REQUIRED)
+
+# cria_find_library(NAME HEADER LIBRARY): the imported target cria::NAME for a library that ships
+# neither a CMake package nor a pkg-config file.
+function(cria_find_library name header library)
+  find_path(CRIA_${name}_INCLUDE_DIR ${header} REQUIRED)
+  find_library(CRIA_${name}_LIBRARY ${library} REQUIRED)
+  add_library(cria::${name} INTERFACE IMPORTED GLOBAL)
+  target_link_libraries(cria::${name} INTERFACE ${CRIA_${name}_LIBRARY})
+  if(NOT CRIA_${name}_INCLUDE_DIR STREQUAL "/usr/include")
+    target_include_directories(cria::${name} SYSTEM INTERFACE ${CRIA_${name}_INCLUDE_DIR})
+  endif()
+endfunction()
+
+cria_find_library(xnnpack xnnpack.h XNNPACK)
+cria_find_library(pthreadpool pthreadpool.h pthreadpool)
+cria_find_library(cpuinfo cpuinfo.h cpuinfo)
+cria_find_library(highway hwy/highway.h hwy)
+cria_find_library(flatbuffers flatbuffers/flatbuffers.h flatbuffers)
+cria_find_library(pcre2 pcre2.h pcre2-8)
+cria_find_library(libedit histedit.h edit)
+find_program(CRIA_FLATC flatc REQUIRED)
+find_path(CRIA_XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(nlohmann_json REQUIRED)
+if(CRIA_BUILD_TESTS)
+  find_package(GTest REQUIRED)
+endif()
