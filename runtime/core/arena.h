@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/platform.h"
+#include "cria/error.h"
+
+namespace cria {
+
+// Every region of an arena begins on this boundary: a cache line, and no less than any vector.
+inline constexpr size_t kArenaAlignment = 64;
+
+// The steps between which a region holds something, both included. Regions whose lives do not
+// overlap may share bytes.
+struct Lifetime {
+  int first_step = 0;
+  int last_step = 0;
+};
+inline constexpr Lifetime kWholeLife = {.first_step = -1, .last_step = 1 << 30};
+
+// Where every region of an arena lies, decided before any memory is taken.
+class ArenaLayout {
+ public:
+  using RegionId = size_t;
+
+  // `name` appears in breakdowns. May be called until Solve.
+  RegionId Add(std::string name, size_t bytes, Lifetime lifetime);
+
+  // Places the regions, the largest first, each at the lowest offset where no region of an
+  // overlapping life lies.
+  void Solve();
+
+  size_t total_bytes() const { return total_bytes_; }
+  size_t offset(RegionId region) const { return regions_[region].offset; }
+  size_t bytes(RegionId region) const { return regions_[region].bytes; }
+  const std::string& name(RegionId region) const { return regions_[region].name; }
+  Lifetime lifetime(RegionId region) const { return regions_[region].lifetime; }
+  size_t num_regions() const { return regions_.size(); }
+
+ private:
+  struct Region {
+    std::string name;
+    size_t bytes;
+    Lifetime lifetime;
+    size_t offset;
+  };
+
+  std::vector<Region> regions_;
+  size_t total_bytes_ = 0;
+};
+
+// One block of memory laid out by a solved ArenaLayout.
+class Arena {
+ public:
+  // Refuses when the layout needs more than `limit_bytes`, naming both figures.
+  static Result<Arena> Create(const ArenaLayout& layout, size_t limit_bytes = SIZE_MAX);
+
+  std::span<std::byte> Region(const ArenaLayout& layout, ArenaLayout::RegionId region) const {
+    return block_.bytes().subspan(layout.offset(region), layout.bytes(region));
+  }
+  template <typename T>
+  T* Pointer(const ArenaLayout& layout, ArenaLayout::RegionId region) const {
+    static_assert(alignof(T) <= kArenaAlignment);
+    return reinterpret_cast<T*>(block_.bytes().data() + layout.offset(region));
+  }
+
+ private:
+  explicit Arena(platform::PageBlock block) : block_(std::move(block)) {}
+  platform::PageBlock block_;
+};
+
+}  // namespace cria

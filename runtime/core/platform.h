@@ -1,0 +1,98 @@
+#pragma once
+
+// What Cria asks of the operating system. Declared here so that the runtime can call it;
+// implemented in one folder of platforms/, which the programs link.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cria/error.h"
+
+namespace cria::platform {
+
+// A read-only view of part of a file. The file must not be truncated while it lives: touching a
+// page past the new end is a SIGBUS, which no library can turn into an error.
+class FileMapping {
+ public:
+  FileMapping() = default;
+  FileMapping(FileMapping&& other) noexcept { *this = std::move(other); }
+  FileMapping& operator=(FileMapping&& other) noexcept;
+  ~FileMapping();
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+  // Gives the pages back to the kernel; a later touch reads them again.
+  void ReleasePages() const;
+
+ private:
+  friend class File;
+  void* base_ = nullptr;  // Where the mapping begins, on a page boundary at or before bytes_.
+  size_t mapped_bytes_ = 0;
+  std::span<const std::byte> bytes_;
+};
+
+// A file opened for reading.
+class File {
+ public:
+  static Result<File> Open(const std::string& path);
+
+  File(File&& other) noexcept { *this = std::move(other); }
+  File& operator=(File&& other) noexcept;
+  ~File();
+
+  const std::string& path() const { return path_; }
+  uint64_t size_bytes() const { return size_bytes_; }
+
+  // Fills `destination` from `offset`; a range that does not lie inside the file is an error.
+  Status ReadAt(uint64_t offset, std::span<std::byte> destination) const;
+  Result<FileMapping> Map(uint64_t offset, uint64_t bytes) const;
+
+ private:
+  File() = default;
+  int descriptor_ = -1;
+  uint64_t size_bytes_ = 0;
+  std::string path_;
+};
+
+// Zeroed, private, page-aligned memory; its pages become resident when first touched.
+class PageBlock {
+ public:
+  static Result<PageBlock> Allocate(size_t bytes);
+
+  PageBlock() = default;
+  PageBlock(PageBlock&& other) noexcept { *this = std::move(other); }
+  PageBlock& operator=(PageBlock&& other) noexcept;
+  ~PageBlock();
+
+  std::span<std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::span<std::byte> bytes_;
+};
+
+// Figures of this process, in bytes; 0 where the system does not tell.
+struct MemoryUsage {
+  uint64_t private_bytes = 0;      // Anonymous pages that are resident.
+  uint64_t file_mapped_bytes = 0;  // Pages of mapped files that are resident.
+  uint64_t peak_resident_bytes = 0;
+  uint64_t major_faults = 0;
+};
+MemoryUsage ReadMemoryUsage();
+
+// One logical processor that this process may run on.
+struct Processor {
+  uint32_t core = 0;                    // Processors of one core share it.
+  uint64_t max_frequency_hz = 0;        // 0 where the system does not tell.
+  uint32_t microarchitecture_rank = 0;  // Larger is faster; equal for equal cores.
+};
+
+struct CpuTopology {
+  std::string name;  // "Cortex-A76", or the brand's own words.
+  std::vector<Processor> processors;
+};
+CpuTopology ReadCpuTopology();
+
+}  // namespace cria::platform
