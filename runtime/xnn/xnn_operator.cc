@@ -1,0 +1,53 @@
+#include "xnn/xnn_operator.h"
+
+#include <xnnpack.h>
+
+#include <format>
+
+namespace cria::xnn {
+namespace {
+
+std::string_view StatusName(int status) {
+  switch (status) {
+    case xnn_status_success:
+      return "success";
+    case xnn_status_uninitialized:
+      return "uninitialized";
+    case xnn_status_invalid_parameter:
+      return "invalid parameter";
+    case xnn_status_invalid_state:
+      return "invalid state";
+    case xnn_status_unsupported_parameter:
+      return "unsupported parameter";
+    case xnn_status_unsupported_hardware:
+      return "unsupported hardware";
+    case xnn_status_out_of_memory:
+      return "out of memory";
+    case xnn_status_reallocation_required:
+      return "reallocation required";
+    default:
+      return "unknown status";
+  }
+}
+
+}  // namespace
+
+void OperatorDeleter::operator()(xnn_operator* op) const { xnn_delete_operator(op); }
+
+Status CheckStatus(int status, std::string_view action) {
+  if (status == xnn_status_success) return {};
+  if (status == xnn_status_unsupported_hardware) {
+    return Fail(ErrorCode::kUnsupported,
+                std::format("XNNPACK does not run on this processor ({} failed)", action));
+  }
+  const ErrorCode code =
+      status == xnn_status_out_of_memory ? ErrorCode::kOutOfMemory : ErrorCode::kInternal;
+  return Fail(code, std::format("XNNPACK: {} failed: {}", action, StatusName(status)));
+}
+
+Status Initialize() {
+  static const xnn_status status = xnn_initialize(nullptr);
+  return CheckStatus(status, "initialization");
+}
+
+}  // namespace cria::xnn
