@@ -1,0 +1,165 @@
+#include "ops/attention.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "ops/attention_kernels.h"
+
+namespace cria::ops {
+namespace {
+
+using attention::HeadCache;
+using attention::HeadQueries;
+
+// Spans are what threads share when there are few queries. Their size depends on the context alone;
+// their number is bounded to bound the scratch.
+constexpr size_t kMinSpanTokens = 256;
+constexpr size_t kMaxSpans = 32;
+// A tile's queries fill four vectors of the widest kind. Below the smaller number of queries, tiles
+// would leave lanes empty, and spans are faster.
+constexpr size_t kTileQueries = 64;
+constexpr size_t kMinTileQueries = 16;
+// Work, in multiplications, that is not worth waking other threads for.
+constexpr size_t kSerialMultiplications = 32 * 1024;
+
+constexpr size_t DivideRoundingUp(size_t value, size_t divisor) {
+  return (value + divisor - 1) / divisor;
+}
+
+constexpr size_t SpanTokens(size_t num_tokens) {
+  const size_t needed = DivideRoundingUp(num_tokens, kMaxSpans);
+  return std::max(kMinSpanTokens, attention::RoundUp(needed, attention::kBlockTokens));
+}
+
+size_t QueriesPerRow(const AttentionShape& shape) {
+  return shape.num_attention_heads / shape.num_key_value_heads;
+}
+
+bool UsesTiles(const AttentionShape& shape, size_t num_rows) {
+  return num_rows > 1 && num_rows * QueriesPerRow(shape) >= kMinTileQueries;
+}
+
+size_t RowsPerTile(const AttentionShape& shape) {
+  return std::max<size_t>(1, kTileQueries / QueriesPerRow(shape));
+}
+
+// The most queries that spans are used for.
+size_t MaxSpanQueries(const AttentionShape& shape, size_t max_rows) {
+  const size_t per_row = QueriesPerRow(shape);
+  return std::max(per_row, std::min(max_rows * per_row, kMinTileQueries - 1));
+}
+
+size_t WorkspaceBytes(const AttentionShape& shape, size_t max_rows) {
+  size_t bytes = attention::SpanWorkspaceBytes(MaxSpanQueries(shape, max_rows), shape.head_dim);
+  if (UsesTiles(shape, max_rows)) {
+    const size_t rows = std::min(max_rows, RowsPerTile(shape));
+    bytes =
+        std::max(bytes, attention::TileWorkspaceBytes(rows * QueriesPerRow(shape), shape.head_dim));
+  }
+  return bytes;
+}
+
+HeadQueries QueriesOfHead(const AttentionShape& shape, const AttentionRows& rows, size_t head,
+                          size_t first_row, size_t num_rows) {
+  const size_t heads_per_row = QueriesPerRow(shape);
+  const size_t offset = head * heads_per_row * shape.head_dim;
+  return {.queries = rows.queries + first_row * rows.query_stride + offset,
+          .query_stride = rows.query_stride,
+          .output = rows.output + first_row * rows.output_stride + offset,
+          .output_stride = rows.output_stride,
+          .first_position = rows.first_position + first_row,
+          .num_rows = num_rows,
+          .heads_per_row = heads_per_row,
+          .head_dim = shape.head_dim};
+}
+
+HeadCache CacheOfHead(const KvCacheView& cache, size_t head) {
+  const size_t row = head * cache.capacity_tokens;
+  const size_t element_bytes = cache.type == KvType::kF32 ? sizeof(float) : sizeof(int8_t);
+  const size_t offset_bytes = row * cache.head_dim * element_bytes;
+  HeadCache result{.type = cache.type,
+                   .keys = static_cast<const std::byte*>(cache.keys) + offset_bytes,
+                   .values = static_cast<const std::byte*>(cache.values) + offset_bytes};
+  if (cache.type == KvType::kInt8) {
+    result.key_scales = cache.key_scales + row;
+    result.value_scales = cache.value_scales + row;
+  }
+  return result;
+}
+
+// Calls `run(task, workspace)` for every task. Each of the threads has a workspace and takes the
+// next task when it has finished one; which thread runs a task changes nothing in its result.
+template <typename Run>
+void RunTasks(const ThreadPool& pool, size_t num_tasks, size_t num_workers, std::byte* workspaces,
+              size_t workspace_bytes, const Run& run) {
+  std::atomic<size_t> next_task = 0;
+  pool.ParallelFor(num_workers, [&](size_t worker) {
+    std::byte* workspace = workspaces + worker * workspace_bytes;
+    for (size_t task; (task = next_task.fetch_add(1, std::memory_order_relaxed)) < num_tasks;) {
+      run(task, workspace);
+    }
+  });
+}
+
+}  // namespace
+
+size_t AttentionScratchBytes(const AttentionShape& shape, size_t max_rows, size_t capacity_tokens,
+                             size_t num_threads) {
+  const size_t max_spans = std::min(kMaxSpans, DivideRoundingUp(capacity_tokens, kMinSpanTokens));
+  const size_t partial_floats = shape.num_key_value_heads * max_spans *
+                                MaxSpanQueries(shape, max_rows) *
+                                attention::PartialFloats(shape.head_dim);
+  return num_threads * WorkspaceBytes(shape, max_rows) + partial_floats * sizeof(float);
+}
+
+void Attention(const AttentionShape& shape, const KvCacheView& cache, const AttentionRows& rows,
+               std::span<std::byte> scratch, const ThreadPool& pool) {
+  if (rows.num_rows == 0) return;
+  const size_t num_heads = shape.num_key_value_heads;
+  const size_t num_tokens = rows.first_position + rows.num_rows;
+  const size_t workspace_bytes = WorkspaceBytes(shape, rows.num_rows);
+  const size_t multiplications =
+      2 * rows.num_rows * shape.num_attention_heads * shape.head_dim * num_tokens;
+  const size_t max_workers = multiplications < kSerialMultiplications ? 1 : pool.num_threads();
+
+  if (UsesTiles(shape, rows.num_rows)) {
+    const size_t rows_per_tile = RowsPerTile(shape);
+    const size_t num_tiles = DivideRoundingUp(rows.num_rows, rows_per_tile);
+    const size_t num_tasks = num_heads * num_tiles;
+    RunTasks(pool, num_tasks, std::min(max_workers, num_tasks), scratch.data(), workspace_bytes,
+             [&](size_t task, std::byte* workspace) {
+               const size_t head = task / num_tiles;
+               const size_t first_row = task % num_tiles * rows_per_tile;
+               const size_t tile_rows = std::min(rows_per_tile, rows.num_rows - first_row);
+               attention::AttendTile(QueriesOfHead(shape, rows, head, first_row, tile_rows),
+                                     CacheOfHead(cache, head), workspace);
+             });
+    return;
+  }
+
+  const size_t span_tokens = SpanTokens(num_tokens);
+  const size_t num_spans = DivideRoundingUp(num_tokens, span_tokens);
+  const size_t num_tasks = num_heads * num_spans;
+  const size_t span_floats =
+      rows.num_rows * QueriesPerRow(shape) * attention::PartialFloats(shape.head_dim);
+  const size_t num_workers = std::min(max_workers, num_tasks);
+  auto* partials = reinterpret_cast<float*>(scratch.data() + num_workers * workspace_bytes);
+  RunTasks(pool, num_tasks, num_workers, scratch.data(), workspace_bytes,
+           [&](size_t task, std::byte* workspace) {
+             const size_t head = task / num_spans;
+             const size_t begin = task % num_spans * span_tokens;
+             const size_t end = std::min(begin + span_tokens, num_tokens);
+             const HeadQueries queries = QueriesOfHead(shape, rows, head, 0, rows.num_rows);
+             float* span_partials = partials + task * span_floats;
+             attention::GatherSpan(queries, CacheOfHead(cache, head), begin, end, workspace,
+                                   span_partials);
+             if (num_spans == 1) attention::CombineSpans(queries, span_partials, span_tokens);
+           });
+  if (num_spans == 1) return;
+  pool.ParallelFor(num_heads, [&](size_t head) {
+    attention::CombineSpans(QueriesOfHead(shape, rows, head, 0, rows.num_rows),
+                            partials + head * num_spans * span_floats, span_tokens);
+  });
+}
+
+}  // namespace cria::ops

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "core/thread_pool.h"
+#include "ops/kv_cache_view.h"
+
+namespace cria::ops {
+
+struct AttentionShape {
+  size_t num_attention_heads = 0;
+  size_t num_key_value_heads = 0;
+  size_t head_dim = 0;
+};
+
+// Rows of consecutive positions and where their results go.
+struct AttentionRows {
+  size_t first_position = 0;
+  size_t num_rows = 0;
+  const float* queries = nullptr;  // Row r at r * query_stride: [num_attention_heads][head_dim].
+  size_t query_stride = 0;         // In floats.
+  float* output = nullptr;         // Row r at r * output_stride: the same shape.
+  size_t output_stride = 0;
+};
+
+// Bytes of scratch that Attention needs for up to `max_rows` rows over up to `capacity_tokens`
+// positions, whatever the number of threads up to `num_threads`.
+size_t AttentionScratchBytes(const AttentionShape& shape, size_t max_rows, size_t capacity_tokens,
+                             size_t num_threads);
+
+// Causal grouped-query attention (Vaswani et al. 2017; Ainslie et al. 2023): row r attends to the
+// cached positions 0 to first_position + r, its own included, with scores scaled by
+// 1 / sqrt(head_dim). Query head h reads key/value head h / (heads / key_value_heads). Softmax is
+// computed online (Milakov and Gimelshein 2018): there is no matrix of scores. The result is
+// bitwise the same for every number of threads. `scratch` is aligned to 64 bytes and holds
+// AttentionScratchBytes.
+void Attention(const AttentionShape& shape, const KvCacheView& cache, const AttentionRows& rows,
+               std::span<std::byte> scratch, const ThreadPool& pool);
+
+}  // namespace cria::ops

@@ -1,0 +1,81 @@
+#pragma once
+
+// The inner parts of Attention; for its sources only. Each works on one key/value head and on the
+// query heads that share it.
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "ops/kv_cache_view.h"
+
+namespace cria::ops::attention {
+
+// Positions per step of the online softmax: a step's keys and values stay in the first-level cache.
+inline constexpr size_t kBlockTokens = 64;
+// Floats in the widest vector of any target; rows of workspaces are padded to it.
+inline constexpr size_t kPaddingFloats = 16;
+// The score of a position that a query must not see, and the maximum before the first score.
+// Finite, so that differences are never NaN.
+inline constexpr float kMaskedScore = std::numeric_limits<float>::lowest();
+
+constexpr size_t RoundUp(size_t value, size_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+// The queries of some rows that read one key/value head: query i is head i % heads_per_row of row
+// i / heads_per_row.
+struct HeadQueries {
+  const float* queries = nullptr;  // The first row's first head; heads of a row are adjacent.
+  size_t query_stride = 0;
+  float* output = nullptr;
+  size_t output_stride = 0;
+  size_t first_position = 0;
+  size_t num_rows = 0;
+  size_t heads_per_row = 0;
+  size_t head_dim = 0;
+
+  size_t num_queries() const { return num_rows * heads_per_row; }
+  const float* Query(size_t i) const {
+    return queries + i / heads_per_row * query_stride + i % heads_per_row * head_dim;
+  }
+  float* Output(size_t i) const {
+    return output + i / heads_per_row * output_stride + i % heads_per_row * head_dim;
+  }
+  // Query i sees the positions before this one.
+  size_t EndPosition(size_t i) const { return first_position + i / heads_per_row + 1; }
+};
+
+// One head of a KvCacheView.
+struct HeadCache {
+  KvType type = KvType::kF32;
+  const void* keys = nullptr;           // [capacity_tokens][head_dim]
+  const void* values = nullptr;         // The same shape.
+  const float* key_scales = nullptr;    // [capacity_tokens]
+  const float* value_scales = nullptr;  // [capacity_tokens]
+};
+
+// What one query has gathered from one span of positions: the accumulator [head_dim], padded, then
+// the largest score and the sum of exp(score - largest).
+constexpr size_t PartialFloats(size_t head_dim) {
+  return RoundUp(head_dim, kPaddingFloats) + kPaddingFloats;
+}
+
+// Few queries: each vector runs along a head's dimensions.
+size_t SpanWorkspaceBytes(size_t num_queries, size_t head_dim);
+
+// Gathers positions [begin, end) into `partials`, [num_queries][PartialFloats]. A query that sees
+// none of them leaves there finite values without meaning.
+void GatherSpan(const HeadQueries& queries, const HeadCache& cache, size_t begin, size_t end,
+                std::byte* workspace, float* partials);
+
+// Writes the outputs from the partials of the spans [0, span_tokens), [span_tokens, ...), in that
+// order. `partials` is [spans][num_queries][PartialFloats].
+void CombineSpans(const HeadQueries& queries, const float* partials, size_t span_tokens);
+
+// Many queries: each lane of a vector is a query.
+size_t TileWorkspaceBytes(size_t num_queries, size_t head_dim);
+
+void AttendTile(const HeadQueries& queries, const HeadCache& cache, std::byte* workspace);
+
+}  // namespace cria::ops::attention

@@ -1,0 +1,422 @@
+// Attention for few queries, where reading the cache is the cost: each key and each value is loaded
+// once for up to four queries, and vectors run along a head's dimensions.
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/attention_kernels.h"
+#include "ops/attention_workspaces.h"
+#include "ops/simd_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/attention_span.cc"
+#include "hwy/cache_control.h"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "ops/vector_math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace cria::ops::HWY_NAMESPACE {
+
+using attention::HeadCache;
+using attention::HeadQueries;
+using attention::kBlockTokens;
+using attention::kMaskedScore;
+using attention::SpanWorkspace;
+
+inline constexpr size_t kQueryTile = kHas32Registers ? 4 : 2;
+inline constexpr size_t kKeyTile = 4;
+inline constexpr size_t kValueTile = kHas32Registers ? 4 : 2;  // Vectors of one value.
+inline constexpr size_t kLineBytes = 64;
+
+// Asks for `count` rows from `row` on. A block is requested while the one before it is worked on:
+// it is too short for the processor's own prefetching, which begins anew at every block.
+template <typename T>
+HWY_INLINE void PrefetchRows(const T* rows, size_t row, size_t count, size_t head_dim) {
+  const char* begin = reinterpret_cast<const char*>(rows + row * head_dim);
+  const size_t bytes = count * head_dim * sizeof(T);
+  for (size_t offset = 0; offset < bytes; offset += kLineBytes) hwy::Prefetch(begin + offset);
+}
+
+// Scores of kQueries queries and `num_keys` keys, up to kBlockTokens; `values` are theirs. Writes
+// scores up to the next multiple of kKeyTile; those past num_keys repeat the last key's.
+template <size_t kQueries>
+void ScoreF32(const SpanWorkspace& workspace, size_t first_query, size_t head_dim,
+              const float* HWY_RESTRICT keys, const float* values, size_t num_keys) {
+  const hn::ScalableTag<float> d;
+  using V = hn::VFromD<decltype(d)>;
+  const hn::CappedTag<float, 4> d4;
+  constexpr size_t kLanes = hn::MaxLanes(d);
+  const size_t stride = workspace.padded_floats;
+  const float* HWY_RESTRICT queries = workspace.queries + first_query * stride;
+  float* HWY_RESTRICT scores = workspace.scores + first_query * kBlockTokens;
+
+  for (size_t k = 0; k < num_keys; k += kKeyTile) {
+    if (first_query == 0) PrefetchRows(values, k, kKeyTile, head_dim);
+    const float* key[kKeyTile];
+    V sums[kQueries][kKeyTile];
+#pragma GCC unroll 4
+    for (size_t i = 0; i < kKeyTile; ++i) {
+      key[i] = keys + std::min(k + i, num_keys - 1) * head_dim;
+#pragma GCC unroll 4
+      for (size_t q = 0; q < kQueries; ++q) sums[q][i] = hn::Zero(d);
+    }
+    const auto accumulate = [&](size_t j, auto load) HWY_ATTR {
+      V loaded[kKeyTile];
+#pragma GCC unroll 4
+      for (size_t i = 0; i < kKeyTile; ++i) loaded[i] = load(key[i] + j);
+#pragma GCC unroll 4
+      for (size_t q = 0; q < kQueries; ++q) {
+        const V query = hn::Load(d, queries + q * stride + j);
+#pragma GCC unroll 4
+        for (size_t i = 0; i < kKeyTile; ++i) {
+          sums[q][i] = hn::MulAdd(query, loaded[i], sums[q][i]);
+        }
+      }
+    };
+    size_t j = 0;
+    for (; j + kLanes <= head_dim; j += kLanes) {
+      accumulate(j, [d](const float* p) HWY_ATTR { return hn::LoadU(d, p); });
+    }
+    if (j < head_dim) {
+      const size_t rest = head_dim - j;
+      accumulate(j, [d, rest](const float* p) HWY_ATTR { return hn::LoadN(d, p, rest); });
+    }
+#pragma GCC unroll 4
+    for (size_t q = 0; q < kQueries; ++q) {
+      hn::Store(SumsOfFour(d, sums[q][0], sums[q][1], sums[q][2], sums[q][3]), d4,
+                scores + q * kBlockTokens + k);
+    }
+  }
+}
+
+// The same for int8 keys, whose scales are `key_scales`.
+template <size_t kQueries>
+void ScoreInt8(const SpanWorkspace& workspace, size_t first_query, size_t head_dim,
+               const int8_t* HWY_RESTRICT keys, const int8_t* values,
+               const float* HWY_RESTRICT key_scales, size_t num_keys) {
+  const hn::ScalableTag<int32_t> di32;
+  const hn::Repartition<int8_t, decltype(di32)> di8;
+  using V = hn::VFromD<decltype(di32)>;
+  using VBiased = decltype(Bias(di8, hn::Zero(di8)));
+  const hn::CappedTag<float, 4> d4;
+  const hn::RebindToSigned<decltype(d4)> di4;
+  constexpr size_t kLanes = hn::MaxLanes(di8);
+  const size_t stride = workspace.padded_bytes;
+  const int8_t* HWY_RESTRICT queries = workspace.int8_queries + first_query * stride;
+  float* HWY_RESTRICT scores = workspace.scores + first_query * kBlockTokens;
+
+  for (size_t k = 0; k < num_keys; k += kKeyTile) {
+    if (first_query == 0) PrefetchRows(values, k, kKeyTile, head_dim);
+    const int8_t* key[kKeyTile];
+    V sums[kQueries][kKeyTile];
+#pragma GCC unroll 4
+    for (size_t i = 0; i < kKeyTile; ++i) {
+      key[i] = keys + std::min(k + i, num_keys - 1) * head_dim;
+#pragma GCC unroll 4
+      for (size_t q = 0; q < kQueries; ++q) sums[q][i] = hn::Zero(di32);
+    }
+    const auto accumulate = [&](size_t j, auto load) HWY_ATTR {
+      VBiased loaded[kKeyTile];
+#pragma GCC unroll 4
+      for (size_t i = 0; i < kKeyTile; ++i) loaded[i] = Bias(di8, load(key[i] + j));
+#pragma GCC unroll 4
+      for (size_t q = 0; q < kQueries; ++q) {
+        const auto query = hn::Load(di8, queries + q * stride + j);
+#pragma GCC unroll 4
+        for (size_t i = 0; i < kKeyTile; ++i) {
+          sums[q][i] = DotQuads(di32, loaded[i], query, sums[q][i]);
+        }
+      }
+    };
+    size_t j = 0;
+    for (; j + kLanes <= head_dim; j += kLanes) {
+      accumulate(j, [di8](const int8_t* p) HWY_ATTR { return hn::LoadU(di8, p); });
+    }
+    if (j < head_dim) {
+      const size_t rest = head_dim - j;
+      accumulate(j, [di8, rest](const int8_t* p) HWY_ATTR { return hn::LoadN(di8, p, rest); });
+    }
+    const auto scales = hn::LoadN(d4, key_scales + k, num_keys - k);
+#pragma GCC unroll 4
+    for (size_t q = 0; q < kQueries; ++q) {
+      const auto biased = SumsOfFour(di32, sums[q][0], sums[q][1], sums[q][2], sums[q][3]);
+      const auto dots = hn::Sub(biased, hn::Set(di4, workspace.query_biases[first_query + q]));
+      const auto query_scale = hn::Set(d4, workspace.query_scales[first_query + q]);
+      const auto score = hn::Mul(hn::Mul(hn::ConvertTo(d4, dots), query_scale), scales);
+      hn::Store(score, d4, scores + q * kBlockTokens + k);
+    }
+  }
+}
+
+// One step of the online softmax for one query, whose first `num_visible` scores count. Turns its
+// scores into exp(score - largest) and returns what older sums are to be multiplied by.
+HWY_INLINE float SoftmaxStep(size_t num_visible, float* HWY_RESTRICT scores, float& largest,
+                             float& sum) {
+  const hn::ScalableTag<float> d;
+  constexpr size_t kLanes = hn::MaxLanes(d);
+  for (size_t k = num_visible; k < kBlockTokens; ++k) scores[k] = kMaskedScore;
+
+  auto maxima = hn::Load(d, scores);
+  for (size_t k = kLanes; k < kBlockTokens; k += kLanes) {
+    maxima = hn::Max(maxima, hn::Load(d, scores + k));
+  }
+  const float new_largest = std::max(largest, hn::ReduceMax(d, maxima));
+  const auto shift = hn::Set(d, new_largest);
+  auto sums = hn::Zero(d);
+  for (size_t k = 0; k < kBlockTokens; k += kLanes) {
+    const auto weight = Exp(d, hn::Sub(hn::Load(d, scores + k), shift));
+    hn::Store(weight, d, scores + k);
+    sums = hn::Add(sums, weight);
+  }
+  const float rescale = hn::GetLane(Exp(d, hn::Set(d, largest - new_largest)));
+  sum = sum * rescale + hn::ReduceSum(d, sums);
+  largest = new_largest;
+  return rescale;
+}
+
+// Each weight times its value's scale, so that values need only be converted.
+HWY_INLINE void ScaleWeights(const float* HWY_RESTRICT value_scales, size_t num_values,
+                             float* HWY_RESTRICT weights) {
+  const hn::ScalableTag<float> d;
+  constexpr size_t kLanes = hn::MaxLanes(d);
+  for (size_t k = 0; k < num_values; k += kLanes) {
+    const auto scales = hn::LoadN(d, value_scales + k, num_values - k);
+    hn::Store(hn::Mul(hn::Load(d, weights + k), scales), d, weights + k);
+  }
+}
+
+HWY_INLINE auto LoadFloats(hn::ScalableTag<float> d, const float* p) { return hn::LoadU(d, p); }
+HWY_INLINE auto LoadFloats(hn::ScalableTag<float> d, const int8_t* p) {
+  const hn::RebindToSigned<decltype(d)> di32;
+  const hn::Rebind<int8_t, decltype(d)> di8;
+  return hn::ConvertTo(d, hn::PromoteTo(di32, hn::LoadU(di8, p)));
+}
+HWY_INLINE auto LoadFloatsN(hn::ScalableTag<float> d, const float* p, size_t count) {
+  return hn::LoadN(d, p, count);
+}
+HWY_INLINE auto LoadFloatsN(hn::ScalableTag<float> d, const int8_t* p, size_t count) {
+  const hn::RebindToSigned<decltype(d)> di32;
+  const hn::Rebind<int8_t, decltype(d)> di8;
+  return hn::ConvertTo(d, hn::PromoteTo(di32, hn::LoadN(di8, p, count)));
+}
+
+// Adds kVectors vectors of every value, from dimension `j` on, to the accumulators of kQueries
+// queries, whose partials begin at `partials`. kIsRest: only the dimensions up to head_dim exist.
+template <size_t kQueries, size_t kVectors, bool kIsRest, typename T>
+HWY_INLINE void AddValueColumns(const SpanWorkspace& workspace, size_t first_query, size_t head_dim,
+                                size_t j, const T* HWY_RESTRICT values, const T* next_keys,
+                                size_t num_values, float* HWY_RESTRICT partials) {
+  const hn::ScalableTag<float> d;
+  using V = hn::VFromD<decltype(d)>;
+  constexpr size_t kLanes = hn::MaxLanes(d);
+  const size_t stride = attention::PartialFloats(head_dim);
+  const float* HWY_RESTRICT weights = workspace.scores + first_query * kBlockTokens;
+  V sums[kQueries][kVectors];
+#pragma GCC unroll 4
+  for (size_t q = 0; q < kQueries; ++q) {
+    const V rescale = hn::Set(d, workspace.rescales[first_query + q]);
+#pragma GCC unroll 4
+    for (size_t v = 0; v < kVectors; ++v) {
+      sums[q][v] = hn::Mul(hn::Load(d, partials + q * stride + j + v * kLanes), rescale);
+    }
+  }
+  const bool is_first_pass = first_query == 0 && j == 0;
+  for (size_t k = 0; k < num_values; ++k) {
+    if (is_first_pass) PrefetchRows(next_keys, k, 1, head_dim);
+    V value[kVectors];
+#pragma GCC unroll 4
+    for (size_t v = 0; v < kVectors; ++v) {
+      const T* p = values + k * head_dim + j + v * kLanes;
+      if constexpr (kIsRest) {
+        value[v] = LoadFloatsN(d, p, head_dim - j);
+      } else {
+        value[v] = LoadFloats(d, p);
+      }
+    }
+#pragma GCC unroll 4
+    for (size_t q = 0; q < kQueries; ++q) {
+      const V weight = hn::Set(d, weights[q * kBlockTokens + k]);
+#pragma GCC unroll 4
+      for (size_t v = 0; v < kVectors; ++v) {
+        sums[q][v] = hn::MulAdd(weight, value[v], sums[q][v]);
+      }
+    }
+  }
+#pragma GCC unroll 4
+  for (size_t q = 0; q < kQueries; ++q) {
+#pragma GCC unroll 4
+    for (size_t v = 0; v < kVectors; ++v) {
+      hn::Store(sums[q][v], d, partials + q * stride + j + v * kLanes);
+    }
+  }
+}
+
+template <size_t kQueries, typename T>
+void AddValues(const SpanWorkspace& workspace, size_t first_query, size_t head_dim, const T* values,
+               const T* next_keys, size_t num_values, float* partials) {
+  constexpr size_t kLanes = hn::MaxLanes(hn::ScalableTag<float>());
+  partials += first_query * attention::PartialFloats(head_dim);
+  size_t j = 0;
+  for (; j + kValueTile * kLanes <= head_dim; j += kValueTile * kLanes) {
+    AddValueColumns<kQueries, kValueTile, false>(workspace, first_query, head_dim, j, values,
+                                                 next_keys, num_values, partials);
+  }
+  for (; j + kLanes <= head_dim; j += kLanes) {
+    AddValueColumns<kQueries, 1, false>(workspace, first_query, head_dim, j, values, next_keys,
+                                        num_values, partials);
+  }
+  if (j < head_dim) {
+    AddValueColumns<kQueries, 1, true>(workspace, first_query, head_dim, j, values, next_keys,
+                                       num_values, partials);
+  }
+}
+
+// Calls `run.template operator()<kQueries>(first_query)` for tiles that cover all queries.
+template <typename Run>
+HWY_INLINE void ForEachQueryTile(size_t num_queries, const Run& run) {
+  size_t q = 0;
+  for (; q + kQueryTile <= num_queries; q += kQueryTile) run.template operator()<kQueryTile>(q);
+  if constexpr (kQueryTile > 2) {
+    for (; q + 2 <= num_queries; q += 2) run.template operator()<2>(q);
+  }
+  for (; q < num_queries; ++q) run.template operator()<1>(q);
+}
+
+void PrepareQueries(const HeadQueries& queries, KvType type, const SpanWorkspace& workspace) {
+  const size_t head_dim = queries.head_dim;
+  const float scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
+  for (size_t q = 0; q < queries.num_queries(); ++q) {
+    const float* input = queries.Query(q);
+    if (type == KvType::kF32) {
+      float* output = workspace.queries + q * workspace.padded_floats;
+      for (size_t j = 0; j < head_dim; ++j) output[j] = input[j] * scale;
+      std::fill(output + head_dim, output + workspace.padded_floats, 0.0f);
+    } else {
+      int8_t* output = workspace.int8_queries + q * workspace.padded_bytes;
+      workspace.query_scales[q] = QuantizeRow(input, head_dim, output) * scale;
+      std::fill(output + head_dim, output + workspace.padded_bytes, int8_t{0});
+      int32_t sum = 0;
+      for (size_t j = 0; j < head_dim; ++j) sum += output[j];
+      workspace.query_biases[q] = kDotBias * sum;
+    }
+  }
+}
+
+void ScoreBlock(const SpanWorkspace& workspace, const HeadQueries& queries, const HeadCache& cache,
+                size_t begin, size_t num_keys) {
+  const size_t head_dim = queries.head_dim;
+  ForEachQueryTile(queries.num_queries(), [&]<size_t kQueries>(size_t q) HWY_ATTR {
+    if (cache.type == KvType::kF32) {
+      const float* keys = static_cast<const float*>(cache.keys) + begin * head_dim;
+      const float* values = static_cast<const float*>(cache.values) + begin * head_dim;
+      ScoreF32<kQueries>(workspace, q, head_dim, keys, values, num_keys);
+    } else {
+      const int8_t* keys = static_cast<const int8_t*>(cache.keys) + begin * head_dim;
+      const int8_t* values = static_cast<const int8_t*>(cache.values) + begin * head_dim;
+      ScoreInt8<kQueries>(workspace, q, head_dim, keys, values, cache.key_scales + begin, num_keys);
+    }
+  });
+}
+
+void AddValueBlock(const SpanWorkspace& workspace, const HeadQueries& queries,
+                   const HeadCache& cache, size_t begin, size_t num_values, float* partials) {
+  const size_t head_dim = queries.head_dim;
+  const size_t next = begin + num_values;
+  ForEachQueryTile(queries.num_queries(), [&]<size_t kQueries>(size_t q) HWY_ATTR {
+    if (cache.type == KvType::kF32) {
+      const float* values = static_cast<const float*>(cache.values) + begin * head_dim;
+      const float* next_keys = static_cast<const float*>(cache.keys) + next * head_dim;
+      AddValues<kQueries>(workspace, q, head_dim, values, next_keys, num_values, partials);
+    } else {
+      const int8_t* values = static_cast<const int8_t*>(cache.values) + begin * head_dim;
+      const int8_t* next_keys = static_cast<const int8_t*>(cache.keys) + next * head_dim;
+      AddValues<kQueries>(workspace, q, head_dim, values, next_keys, num_values, partials);
+    }
+  });
+}
+
+void GatherSpan(const HeadQueries& queries, const HeadCache& cache, size_t begin, size_t end,
+                std::byte* base, float* partials) {
+  const size_t num_queries = queries.num_queries();
+  const size_t stride = attention::PartialFloats(queries.head_dim);
+  const size_t largest_at = stride - attention::kPaddingFloats;
+  const SpanWorkspace workspace(base, num_queries, queries.head_dim);
+  PrepareQueries(queries, cache.type, workspace);
+  for (size_t q = 0; q < num_queries; ++q) {
+    float* partial = partials + q * stride;
+    std::fill(partial, partial + stride, 0.0f);
+    partial[largest_at] = kMaskedScore;
+  }
+  for (size_t block = begin; block < end; block += kBlockTokens) {
+    const size_t num_tokens = std::min(kBlockTokens, end - block);
+    ScoreBlock(workspace, queries, cache, block, num_tokens);
+    for (size_t q = 0; q < num_queries; ++q) {
+      const size_t query_end = std::clamp(queries.EndPosition(q), block, block + num_tokens);
+      float* scores = workspace.scores + q * kBlockTokens;
+      float* partial = partials + q * stride;
+      workspace.rescales[q] =
+          SoftmaxStep(query_end - block, scores, partial[largest_at], partial[largest_at + 1]);
+      if (cache.type == KvType::kInt8) ScaleWeights(cache.value_scales + block, num_tokens, scores);
+    }
+    AddValueBlock(workspace, queries, cache, block, num_tokens, partials);
+  }
+}
+
+void CombineSpans(const HeadQueries& queries, const float* partials, size_t span_tokens) {
+  const hn::ScalableTag<float> d;
+  const size_t head_dim = queries.head_dim;
+  const size_t stride = attention::PartialFloats(head_dim);
+  const size_t span_stride = queries.num_queries() * stride;
+  const size_t largest_at = stride - attention::kPaddingFloats;
+  for (size_t q = 0; q < queries.num_queries(); ++q) {
+    const float* first = partials + q * stride;
+    const float* end =
+        first + (queries.EndPosition(q) + span_tokens - 1) / span_tokens * span_stride;
+    float largest = kMaskedScore;
+    for (const float* partial = first; partial != end; partial += span_stride) {
+      largest = std::max(largest, partial[largest_at]);
+    }
+    float* output = queries.Output(q);
+    float sum = 0.0f;
+    for (const float* partial = first; partial != end; partial += span_stride) {
+      const float weight = hn::GetLane(Exp(d, hn::Set(d, partial[largest_at] - largest)));
+      sum += weight * partial[largest_at + 1];
+      if (partial == first) {
+        for (size_t j = 0; j < head_dim; ++j) output[j] = weight * partial[j];
+      } else {
+        for (size_t j = 0; j < head_dim; ++j) output[j] += weight * partial[j];
+      }
+    }
+    const float inverse = 1.0f / sum;
+    for (size_t j = 0; j < head_dim; ++j) output[j] *= inverse;
+  }
+}
+
+}  // namespace cria::ops::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace cria::ops {
+
+HWY_EXPORT(GatherSpan);
+HWY_EXPORT(CombineSpans);
+
+namespace attention {
+
+size_t SpanWorkspaceBytes(size_t num_queries, size_t head_dim) {
+  return SpanWorkspace(nullptr, num_queries, head_dim).bytes;
+}
+
+void GatherSpan(const HeadQueries& queries, const HeadCache& cache, size_t begin, size_t end,
+                std::byte* workspace, float* partials) {
+  HWY_DYNAMIC_DISPATCH(ops::GatherSpan)(queries, cache, begin, end, workspace, partials);
+}
+
+void CombineSpans(const HeadQueries& queries, const float* partials, size_t span_tokens) {
+  HWY_DYNAMIC_DISPATCH(ops::CombineSpans)(queries, partials, span_tokens);
+}
+
+}  // namespace attention
+}  // namespace cria::ops
+#endif  // HWY_ONCE

@@ -1,0 +1,95 @@
+#pragma once
+
+// What the inner parts of Attention keep while they work; for its sources only.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ops/attention_kernels.h"
+
+namespace cria::ops::attention {
+
+// Lays arrays out one after another from `base`, or only adds their sizes up where it is null.
+class Carver {
+ public:
+  explicit Carver(std::byte* base) : base_(base) {}
+  template <typename T>
+  T* Take(size_t count) {
+    T* array = base_ == nullptr ? nullptr : reinterpret_cast<T*>(base_ + bytes_);
+    bytes_ += RoundUp(count * sizeof(T), 64);
+    return array;
+  }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  std::byte* base_;
+  size_t bytes_ = 0;
+};
+
+// Rows of int8 queries are padded with zeros to the widest vector of bytes.
+inline constexpr size_t kPaddingBytes = 64;
+
+// What GatherSpan works in.
+struct SpanWorkspace {
+  SpanWorkspace(std::byte* base, size_t num_queries, size_t head_dim)
+      : padded_floats(RoundUp(head_dim, kPaddingFloats)),
+        padded_bytes(RoundUp(head_dim, kPaddingBytes)) {
+    Carver carver(base);
+    queries = carver.Take<float>(num_queries * padded_floats);
+    int8_queries = carver.Take<int8_t>(num_queries * padded_bytes);
+    query_scales = carver.Take<float>(num_queries);
+    query_biases = carver.Take<int32_t>(num_queries);
+    scores = carver.Take<float>(num_queries * kBlockTokens);
+    rescales = carver.Take<float>(num_queries);
+    bytes = carver.bytes();
+  }
+
+  size_t padded_floats;
+  size_t padded_bytes;
+  size_t bytes;
+  float* queries;         // kF32: [num_queries][padded_floats], times 1 / sqrt(head_dim).
+  int8_t* int8_queries;   // kInt8: [num_queries][padded_bytes]
+  float* query_scales;    // kInt8: [num_queries], times 1 / sqrt(head_dim).
+  int32_t* query_biases;  // kInt8: [num_queries], to be subtracted from the dot products.
+  float* scores;          // [num_queries][kBlockTokens]; later exp(score - largest).
+  float* rescales;        // [num_queries]: what older sums are multiplied by.
+};
+
+// Keys, or dimensions of values, that are worked on together.
+inline constexpr size_t kTileRows = 4;
+
+// What AttendTile works in. num_lanes is the number of queries rounded up to kPaddingFloats.
+struct TileWorkspace {
+  TileWorkspace(std::byte* base, size_t num_queries, size_t head_dim)
+      : num_lanes(RoundUp(num_queries, kPaddingFloats)) {
+    Carver carver(base);
+    queries = carver.Take<float>(head_dim * num_lanes);
+    int8_queries = carver.Take<int8_t>(RoundUp(head_dim, 4) * num_lanes);
+    scores = carver.Take<float>(kBlockTokens * num_lanes);
+    sums = carver.Take<float>(RoundUp(head_dim, kTileRows) * num_lanes);
+    values = carver.Take<float>(kBlockTokens * head_dim);
+    query_scales = carver.Take<float>(num_lanes);
+    query_biases = carver.Take<int32_t>(num_lanes);
+    end_positions = carver.Take<int32_t>(num_lanes);
+    largest = carver.Take<float>(num_lanes);
+    weight_sums = carver.Take<float>(num_lanes);
+    rescales = carver.Take<float>(num_lanes);
+    bytes = carver.bytes();
+  }
+
+  size_t num_lanes;
+  size_t bytes;
+  float* queries;          // kF32: [head_dim][num_lanes], times 1 / sqrt(head_dim).
+  int8_t* int8_queries;    // kInt8: [head_dim / 4, rounded up][num_lanes][4]
+  float* scores;           // [kBlockTokens][num_lanes]; later exp(score - largest).
+  float* sums;             // [head_dim, rounded up to kTileRows][num_lanes]
+  float* values;           // kInt8: a block's values, not scaled: [kBlockTokens][head_dim]
+  float* query_scales;     // kInt8: [num_lanes], times 1 / sqrt(head_dim).
+  int32_t* query_biases;   // kInt8: [num_lanes], to be subtracted from the dot products.
+  int32_t* end_positions;  // [num_lanes]: the first position that the query does not see.
+  float* largest;          // [num_lanes]: the largest score so far.
+  float* weight_sums;      // [num_lanes]: of exp(score - largest) so far.
+  float* rescales;         // [num_lanes]: what older sums are multiplied by.
+};
+
+}  // namespace cria::ops::attention

@@ -1,0 +1,45 @@
+#include "ops/swiglu.h"
+
+#include "ops/simd_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/swiglu.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "ops/vector_math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace cria::ops::HWY_NAMESPACE {
+
+void SwiGlu(const float* gate, const float* up, size_t size, float* output) {
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  // Where exp overflows, x / infinity is the zero that silu tends to.
+  const auto swiglu = [d](auto x, auto y) HWY_ATTR {
+    const auto denominator = hn::Add(hn::Set(d, 1.0f), Exp(d, hn::Neg(x)));
+    return hn::Mul(hn::Div(x, denominator), y);
+  };
+  size_t i = 0;
+  for (; i + lanes <= size; i += lanes) {
+    hn::StoreU(swiglu(hn::LoadU(d, gate + i), hn::LoadU(d, up + i)), d, output + i);
+  }
+  if (i < size) {
+    const auto result = swiglu(hn::LoadN(d, gate + i, size - i), hn::LoadN(d, up + i, size - i));
+    hn::StoreN(result, d, output + i, size - i);
+  }
+}
+
+}  // namespace cria::ops::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace cria::ops {
+
+HWY_EXPORT(SwiGlu);
+
+void SwiGlu(const float* gate, const float* up, size_t size, float* output) {
+  HWY_DYNAMIC_DISPATCH(SwiGlu)(gate, up, size, output);
+}
+
+}  // namespace cria::ops
+#endif  // HWY_ONCE

@@ -1,0 +1,148 @@
+// Vector helpers shared by the operators, compiled once per instruction set.
+
+#if defined(CRIA_OPS_VECTOR_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef CRIA_OPS_VECTOR_MATH_INL_H_
+#undef CRIA_OPS_VECTOR_MATH_INL_H_
+#else
+#define CRIA_OPS_VECTOR_MATH_INL_H_
+#endif
+
+#include <cstddef>
+#include <cstdint>
+
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace cria::ops::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Targets with 32 vector registers can hold larger register tiles.
+inline constexpr bool kHas32Registers =
+    HWY_ARCH_ARM_A64 || (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3);
+
+// exp(x) within 2 units in the last place. 0 below ln(2^-126), where the result would not be
+// normal; infinity from 88.37 (just below ln(2^128)); NaN for NaN; exactly 1 for 0.
+//
+// exp(x) = 2^n * exp(r) with n = round(x / ln 2); ln 2 is split in two so that n * high is exact.
+// The polynomial is the minimax approximation of (exp(r) - 1 - r) / r^2 for |r| <= ln(2) / 2,
+// relative to exp(r), found by Remez exchange: its error is 4.4e-9.
+template <class D, class V = hn::VFromD<D>>
+HWY_INLINE V Exp(D d, V x) {
+  const hn::RebindToSigned<D> di;
+  const V lowest_argument = hn::Set(d, -87.336544f);
+  const V highest_argument = hn::Set(d, 88.37f);
+
+  const auto exponent = hn::NearestInt(hn::Mul(x, hn::Set(d, 1.44269504f)));
+  const V n = hn::ConvertTo(d, exponent);
+  V r = hn::NegMulAdd(n, hn::Set(d, 0.693359375f), x);
+  r = hn::NegMulAdd(n, hn::Set(d, -0.000212194442f), r);
+
+  V p = hn::Set(d, 0.00138144672f);
+  p = hn::MulAdd(p, r, hn::Set(d, 0.00836878084f));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.0416683927f));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.166665196f));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.49999994f));
+  p = hn::MulAdd(p, hn::Mul(r, r), r);
+  p = hn::Add(p, hn::Set(d, 1.0f));
+
+  const V power = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(exponent, hn::Set(di, 127))));
+  const V result = hn::IfThenElse(hn::Gt(x, highest_argument), hn::Inf(d), hn::Mul(p, power));
+  return hn::IfThenZeroElse(hn::Lt(x, lowest_argument), result);
+}
+
+// The sum over the 128-bit blocks of a vector: four lanes.
+template <class D, class V = hn::VFromD<D>>
+HWY_INLINE auto SumOfBlocks(D d, V v) {
+  if constexpr (hn::MaxLanes(d) <= 4) {
+    return v;
+  } else {
+    const hn::Half<D> half;
+    return SumOfBlocks(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+  }
+}
+
+// {sum of a's lanes, sum of b's, of c's, of d's}, for 32-bit lanes.
+template <class D, class V = hn::VFromD<D>>
+HWY_INLINE auto SumsOfFour(D tag, V a, V b, V c, V d) {
+  const hn::RepartitionToWide<D> wide;
+  const V ab = hn::Add(hn::InterleaveLower(tag, a, b), hn::InterleaveUpper(tag, a, b));
+  const V cd = hn::Add(hn::InterleaveLower(tag, c, d), hn::InterleaveUpper(tag, c, d));
+  const auto ab_wide = hn::BitCast(wide, ab);
+  const auto cd_wide = hn::BitCast(wide, cd);
+  const V lower = hn::BitCast(tag, hn::InterleaveLower(wide, ab_wide, cd_wide));
+  const V upper = hn::BitCast(tag, hn::InterleaveUpper(wide, ab_wide, cd_wide));
+  return SumOfBlocks(tag, hn::Add(lower, upper));
+}
+
+// Dot products of int8: DotQuads adds to each 32-bit lane the products of its four pairs of bytes.
+// Every byte is in [-127, 127]. x86 multiplies unsigned by signed bytes, so there one side
+// (`biased`, made by Bias) carries +128, and kDotBias times the sum of the other side must be
+// subtracted in the end.
+#if HWY_ARCH_X86
+inline constexpr int32_t kDotBias = 128;
+#else
+inline constexpr int32_t kDotBias = 0;
+#endif
+
+template <class DI8, class V = hn::VFromD<DI8>>
+HWY_INLINE auto Bias(DI8 di8, V bytes) {
+#if HWY_ARCH_X86
+  return hn::BitCast(hn::RebindToUnsigned<DI8>(), hn::Xor(bytes, hn::Set(di8, int8_t{-128})));
+#else
+  (void)di8;
+  return bytes;
+#endif
+}
+
+template <class DI32, class VBiased, class VI8, class VI32 = hn::VFromD<DI32>>
+HWY_INLINE VI32 DotQuads(DI32 di32, VBiased biased, VI8 bytes, VI32 sum) {
+#if HWY_TARGET == HWY_NEON_BF16 || (HWY_TARGET_IS_NEON && defined(__ARM_FEATURE_DOTPROD))
+  (void)di32;
+  return VI32(vdotq_s32(sum.raw, biased.raw, bytes.raw));
+#elif HWY_TARGET_IS_NEON && HWY_ARCH_ARM_A64
+  // Two products fit into 16 bits: 2 * 127^2 < 2^15.
+  (void)di32;
+  const int16x8_t lower = vmull_s8(vget_low_s8(biased.raw), vget_low_s8(bytes.raw));
+  const int16x8_t upper = vmull_high_s8(biased.raw, bytes.raw);
+  return VI32(vpadalq_s16(sum.raw, vpaddq_s16(lower, upper)));
+#else
+  return hn::SumOfMulQuadAccumulate(di32, biased, bytes, sum);
+#endif
+}
+
+// Rounds `size` floats to int8 with a scale of absmax / 127, which it returns. A row too small for
+// its scale to be a normal number becomes zeros with the scale 0.
+HWY_INLINE float QuantizeRow(const float* HWY_RESTRICT input, size_t size,
+                             int8_t* HWY_RESTRICT output) {
+  const hn::ScalableTag<float> df;
+  const hn::Rebind<int8_t, decltype(df)> di8;
+  const size_t lanes = hn::Lanes(df);
+
+  auto largest = hn::Zero(df);
+  size_t i = 0;
+  for (; i + lanes <= size; i += lanes) {
+    largest = hn::Max(largest, hn::Abs(hn::LoadU(df, input + i)));
+  }
+  if (i < size) largest = hn::Max(largest, hn::Abs(hn::LoadN(df, input + i, size - i)));
+
+  const float absmax = hn::ReduceMax(df, largest);
+  const float scale = absmax / 127.0f;
+  const bool is_zero = scale < 1.17549435e-38f;
+  const auto inverse = hn::Set(df, is_zero ? 0.0f : 127.0f / absmax);
+  const auto quantize = [&](auto v) HWY_ATTR {
+    return hn::DemoteTo(di8, hn::NearestInt(hn::Mul(v, inverse)));
+  };
+  for (i = 0; i + lanes <= size; i += lanes) {
+    hn::StoreU(quantize(hn::LoadU(df, input + i)), di8, output + i);
+  }
+  if (i < size) {
+    hn::StoreN(quantize(hn::LoadN(df, input + i, size - i)), di8, output + i, size - i);
+  }
+  return is_zero ? 0.0f : scale;
+}
+
+}  // namespace cria::ops::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // CRIA_OPS_VECTOR_MATH_INL_H_

@@ -1,0 +1,167 @@
+// Speed of the operators beside the matrix products. Decoding is bound by reading the cache (GB/s),
+// prefill by arithmetic (GFLOP/s).
+
+#include <benchmark/benchmark.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/thread_pool.h"
+#include "ops/attention.h"
+#include "ops/kv_cache_view.h"
+#include "ops/rms_norm.h"
+#include "ops/swiglu.h"
+
+namespace cria::ops {
+namespace {
+
+// Llama 3.2 1B.
+constexpr AttentionShape kShape = {
+    .num_attention_heads = 32, .num_key_value_heads = 8, .head_dim = 64};
+constexpr size_t kHiddenSize = 2048;
+constexpr size_t kIntermediateSize = 8192;
+constexpr size_t kContextTokens = 2048;
+constexpr size_t kLayers = 16;  // So that decoding reads from memory and not from a cache.
+
+struct alignas(64) Line {
+  std::byte bytes[64];
+};
+
+// The caches of all layers.
+class Caches {
+ public:
+  Caches(KvType type, size_t capacity_tokens) {
+    const size_t heads = kShape.num_key_value_heads;
+    const size_t elements = heads * capacity_tokens * kShape.head_dim;
+    const size_t element_bytes = type == KvType::kF32 ? 4 : 1;
+    data_.resize(kLayers * 2 * elements * element_bytes / sizeof(Line));
+    scales_.resize(kLayers * 2 * heads * capacity_tokens);
+    auto* next_data = reinterpret_cast<std::byte*>(data_.data());
+    float* next_scales = scales_.data();
+    std::vector<float> row(heads * kShape.head_dim);
+    for (size_t layer = 0; layer < kLayers; ++layer) {
+      KvCacheView& view = views_[layer];
+      view = {.type = type,
+              .num_key_value_heads = heads,
+              .head_dim = kShape.head_dim,
+              .capacity_tokens = capacity_tokens,
+              .keys = next_data,
+              .values = next_data + elements * element_bytes,
+              .key_scales = next_scales,
+              .value_scales = next_scales + heads * capacity_tokens};
+      next_data += 2 * elements * element_bytes;
+      next_scales += 2 * heads * capacity_tokens;
+      for (size_t token = 0; token < capacity_tokens; ++token) {
+        for (size_t i = 0; i < row.size(); ++i) {
+          row[i] = static_cast<float>((i * 31 + token * 17) % 64) / 32.0f - 1.0f;
+        }
+        StoreKeyValue(view, token, row.data(), row.data());
+      }
+    }
+  }
+  const KvCacheView& layer(size_t i) const { return views_[i]; }
+
+ private:
+  std::vector<Line> data_;
+  std::vector<float> scales_;
+  KvCacheView views_[kLayers];
+};
+
+void RunAttention(benchmark::State& state, KvType type, size_t num_rows) {
+  const auto num_threads = static_cast<size_t>(state.range(0));
+  const Caches caches(type, kContextTokens + num_rows);
+  Result<ThreadPool> pool = ThreadPool::Create(num_threads);
+  const size_t row_floats = kShape.num_attention_heads * kShape.head_dim;
+  std::vector<float> queries(num_rows * row_floats, 0.5f);
+  std::vector<float> output(num_rows * row_floats);
+  std::vector<Line> scratch(
+      AttentionScratchBytes(kShape, num_rows, kContextTokens + num_rows, num_threads) /
+          sizeof(Line) +
+      1);
+  const AttentionRows rows = {.first_position = kContextTokens - 1,
+                              .num_rows = num_rows,
+                              .queries = queries.data(),
+                              .query_stride = row_floats,
+                              .output = output.data(),
+                              .output_stride = row_floats};
+  size_t layer = 0;
+  for (auto _ : state) {
+    Attention(kShape, caches.layer(layer), rows,
+              {reinterpret_cast<std::byte*>(scratch.data()), scratch.size() * sizeof(Line)}, *pool);
+    layer = (layer + 1) % kLayers;
+    benchmark::ClobberMemory();
+  }
+  const double tokens = kContextTokens;
+  const double head_bytes = static_cast<double>(kShape.head_dim) * (type == KvType::kF32 ? 4 : 1) +
+                            (type == KvType::kF32 ? 0 : 4);
+  const double bytes = 2 * tokens * static_cast<double>(kShape.num_key_value_heads) * head_bytes;
+  const double flops = 4 * tokens * static_cast<double>(num_rows * row_floats);
+  const auto rate = [&](double amount) {
+    return benchmark::Counter(amount * 1e-9 * static_cast<double>(state.iterations()),
+                              benchmark::Counter::kIsRate);
+  };
+  if (num_rows == 1) state.counters["GB/s"] = rate(bytes);
+  state.counters["GFLOP/s"] = rate(flops);
+}
+
+void BM_Decode(benchmark::State& state, KvType type) { RunAttention(state, type, 1); }
+BENCHMARK_CAPTURE(BM_Decode, f32, KvType::kF32)->Arg(1)->Arg(2)->UseRealTime();
+BENCHMARK_CAPTURE(BM_Decode, int8, KvType::kInt8)->Arg(1)->Arg(2)->UseRealTime();
+
+void BM_Prefill128(benchmark::State& state, KvType type) { RunAttention(state, type, 128); }
+BENCHMARK_CAPTURE(BM_Prefill128, f32, KvType::kF32)->Arg(1)->Arg(2)->UseRealTime();
+BENCHMARK_CAPTURE(BM_Prefill128, int8, KvType::kInt8)->Arg(1)->Arg(2)->UseRealTime();
+
+void BM_RmsNorm(benchmark::State& state) {
+  const std::vector<float> input(kHiddenSize, 0.5f), weight(kHiddenSize, 1.0f);
+  std::vector<float> output(kHiddenSize);
+  for (auto _ : state) {
+    RmsNorm(input.data(), weight.data(), kHiddenSize, 1e-5f, output.data());
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(kHiddenSize));
+}
+BENCHMARK(BM_RmsNorm);
+
+void BM_SwiGlu(benchmark::State& state) {
+  const std::vector<float> gate(kIntermediateSize, 0.5f), up(kIntermediateSize, 1.0f);
+  std::vector<float> output(kIntermediateSize);
+  for (auto _ : state) {
+    SwiGlu(gate.data(), up.data(), kIntermediateSize, output.data());
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(kIntermediateSize));
+}
+BENCHMARK(BM_SwiGlu);
+
+// The roofs: the rates of plain reading and of multiply-adds from registers are those of the
+// machine; reading is measured here because it varies between virtual machines.
+void BM_ReadMemory(benchmark::State& state) {
+  const auto num_threads = static_cast<size_t>(state.range(0));
+  Result<ThreadPool> pool = ThreadPool::Create(num_threads);
+  constexpr size_t kWords = size_t{256} << 17;  // 256 MiB.
+  const std::vector<uint64_t> words(kWords, 1);
+  const size_t part = kWords / num_threads;
+  std::vector<uint64_t> sums(num_threads * 8);
+  for (auto _ : state) {
+    pool->ParallelFor(num_threads, [&](size_t thread) {
+      uint64_t sum[16] = {};
+      const uint64_t* begin = words.data() + thread * part;
+      for (size_t i = 0; i + 16 <= part; i += 16) {
+        for (size_t lane = 0; lane < 16; ++lane) sum[lane] += begin[i + lane];
+      }
+      for (const uint64_t lane : sum) sums[thread * 8] += lane;
+    });
+    benchmark::ClobberMemory();
+  }
+  state.counters["GB/s"] = benchmark::Counter(
+      static_cast<double>(kWords) * 8e-9 * static_cast<double>(state.iterations()),
+      benchmark::Counter::kIsRate);
+}
+BENCHMARK(BM_ReadMemory)->Arg(1)->Arg(2)->UseRealTime();
+
+}  // namespace
+}  // namespace cria::ops
+
+BENCHMARK_MAIN();

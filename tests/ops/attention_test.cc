@@ -1,0 +1,341 @@
+#include "ops/attention.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <new>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "ops/kv_cache.h"
+#include "ops/random_floats.h"
+#include "ops/reference_ops.h"
+
+namespace cria::ops {
+namespace {
+
+// Floats of another tensor between the rows, as in a fused projection.
+constexpr size_t kGap = 5;
+constexpr float kUntouched = 12345.0f;
+
+struct Case {
+  AttentionShape shape;
+  KvType type = KvType::kF32;
+  size_t first_position = 0;
+  size_t num_rows = 1;
+  float query_deviation = 1.0f;
+
+  size_t row_floats() const { return shape.num_attention_heads * shape.head_dim; }
+  size_t num_tokens() const { return first_position + num_rows; }
+};
+
+std::ostream& operator<<(std::ostream& out, const Case& c) {
+  return out << c.shape.num_attention_heads << '/' << c.shape.num_key_value_heads << " heads of "
+             << c.shape.head_dim << ", " << KvTypeName(c.type) << ", " << c.num_rows
+             << " rows from " << c.first_position;
+}
+
+// Exactly the bytes asked for, on the boundary asked for.
+class Scratch {
+ public:
+  explicit Scratch(size_t bytes)
+      : bytes_(static_cast<std::byte*>(::operator new(bytes, std::align_val_t{64})), bytes) {
+    std::memset(bytes_.data(), 0xff, bytes);  // NaN.
+  }
+  ~Scratch() { ::operator delete(bytes_.data(), std::align_val_t{64}); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  std::span<std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::span<std::byte> bytes_;
+};
+
+// Random keys and values for every position that the case's rows may see; NaN after them.
+TestKvCache FilledCache(const Case& c, size_t capacity_tokens) {
+  TestKvCache cache(c.type, c.shape.num_key_value_heads, c.shape.head_dim, capacity_tokens);
+  const size_t floats = c.shape.num_key_value_heads * c.shape.head_dim;
+  for (size_t token = 0; token < c.num_tokens(); ++token) {
+    const auto seed = static_cast<unsigned>(token);
+    StoreKeyValue(cache.view(), token, RandomFloats(floats, 2 * seed + 1).data(),
+                  RandomFloats(floats, 2 * seed + 2).data());
+  }
+  return cache;
+}
+
+std::vector<float> Queries(const Case& c) {
+  return RandomFloats(c.num_rows * c.row_floats(), 77, c.query_deviation);
+}
+
+// Rows [begin, end) of the case's queries, in one call. Returns them densely.
+std::vector<float> RunRows(const Case& c, const KvCacheView& cache, const std::vector<float>& dense,
+                           size_t begin, size_t end, size_t num_threads) {
+  const size_t row_floats = c.row_floats();
+  const size_t stride = row_floats + kGap;
+  const size_t num_rows = end - begin;
+  std::vector<float> queries(num_rows * stride - kGap, NAN);
+  std::vector<float> output(num_rows * stride - kGap, kUntouched);
+  for (size_t r = 0; r < num_rows; ++r) {
+    std::copy_n(dense.begin() + static_cast<ptrdiff_t>((begin + r) * row_floats), row_floats,
+                queries.begin() + static_cast<ptrdiff_t>(r * stride));
+  }
+  const AttentionRows rows = {.first_position = c.first_position + begin,
+                              .num_rows = num_rows,
+                              .queries = queries.data(),
+                              .query_stride = stride,
+                              .output = output.data(),
+                              .output_stride = stride};
+  const Scratch scratch(
+      AttentionScratchBytes(c.shape, num_rows, cache.capacity_tokens, num_threads));
+  Result<ThreadPool> pool = ThreadPool::Create(num_threads);
+  Attention(c.shape, cache, rows, scratch.bytes(), *pool);
+
+  std::vector<float> result;
+  for (size_t i = 0; i < output.size(); ++i) {
+    if (i % stride < row_floats) {
+      result.push_back(output[i]);
+    } else {
+      EXPECT_EQ(output[i], kUntouched) << "between rows, at " << i;
+    }
+  }
+  return result;
+}
+
+std::vector<float> RunAll(const Case& c, const KvCacheView& cache, size_t num_threads = 1) {
+  return RunRows(c, cache, Queries(c), 0, c.num_rows, num_threads);
+}
+
+// A row of int8 with one scale, as double.
+std::vector<double> Quantized(std::vector<double> row) {
+  double absmax = 0;
+  for (const double x : row) absmax = std::max(absmax, std::abs(x));
+  const double scale = absmax / 127;
+  for (double& x : row) x = scale * std::nearbyint(x / scale);
+  return row;
+}
+
+std::vector<double> Expected(const Case& c, const TestKvCache& cache, bool quantize_queries) {
+  const AttentionShape& shape = c.shape;
+  std::vector<reference::Head> heads(shape.num_key_value_heads);
+  for (size_t h = 0; h < heads.size(); ++h) {
+    for (size_t t = 0; t < c.num_tokens(); ++t) {
+      std::vector<double>& key = heads[h].keys.emplace_back();
+      std::vector<double>& value = heads[h].values.emplace_back();
+      for (size_t j = 0; j < shape.head_dim; ++j) {
+        key.push_back(cache.Key(h, t, j));
+        value.push_back(cache.Value(h, t, j));
+      }
+    }
+  }
+  const std::vector<float> queries = Queries(c);
+  std::vector<double> result;
+  for (size_t i = 0; i < c.num_rows * shape.num_attention_heads; ++i) {
+    const auto begin = queries.begin() + static_cast<ptrdiff_t>(i * shape.head_dim);
+    std::vector<double> query(begin, begin + static_cast<ptrdiff_t>(shape.head_dim));
+    if (quantize_queries) query = Quantized(query);
+    const size_t row = i / shape.num_attention_heads;
+    const size_t head = i % shape.num_attention_heads * heads.size() / shape.num_attention_heads;
+    const std::vector<double> attended =
+        reference::Attend(query, heads[head], c.first_position + row + 1);
+    result.insert(result.end(), attended.begin(), attended.end());
+  }
+  return result;
+}
+
+double MaxDifference(const std::vector<float>& actual, const std::vector<double>& expected) {
+  double result = actual.size() == expected.size() ? 0.0 : INFINITY;
+  for (size_t i = 0; i < std::min(actual.size(), expected.size()); ++i) {
+    const double difference = std::abs(actual[i] - expected[i]);
+    if (!(difference <= result)) result = difference;  // NaN stays.
+  }
+  return result;
+}
+
+std::vector<Case> Cases() {
+  std::vector<Case> cases;
+  const std::vector<std::pair<size_t, size_t>> head_counts = {{4, 4}, {8, 2},  {6, 2},
+                                                              {5, 1}, {14, 2}, {1, 1}};
+  for (const KvType type : {KvType::kF32, KvType::kInt8}) {
+    // Every grouping, with few and many rows.
+    for (const auto& [heads, kv_heads] : head_counts) {
+      for (const size_t num_rows : {1, 2, 3, 17, 40}) {
+        cases.push_back({{heads, kv_heads, 16}, type, 70, num_rows});
+      }
+    }
+    // Every head dimension.
+    for (const size_t head_dim : {2, 6, 8, 10, 48, 64, 72, 80, 96, 128, 130, 256}) {
+      for (const size_t num_rows : {1, 2, 20}) {
+        cases.push_back({{8, 2, head_dim}, type, 61, num_rows});
+      }
+    }
+    // Around the ends of blocks (64) and spans (256), and with spans longer than the least (8192).
+    for (const size_t first : {0, 1, 3, 62, 63, 64, 127, 254, 255, 256, 511, 1000}) {
+      for (const size_t num_rows : {1, 2, 9, 70})
+        cases.push_back({{4, 2, 8}, type, first, num_rows});
+    }
+    cases.push_back({{2, 1, 4}, type, 8500, 1});
+    cases.push_back({{2, 1, 4}, type, 8500, 3});
+    cases.push_back({{2, 1, 4}, type, 8500, 16});
+    // More heads on one key than a tile has lanes.
+    cases.push_back({{71, 1, 8}, type, 33, 1});
+    cases.push_back({{71, 1, 8}, type, 33, 3});
+  }
+  return cases;
+}
+
+class AttentionTest : public testing::TestWithParam<Case> {};
+
+TEST_P(AttentionTest, MatchesReference) {
+  const Case& c = GetParam();
+  const TestKvCache cache = FilledCache(c, c.num_tokens() + 3);
+  const std::vector<double> expected = Expected(c, cache, c.type == KvType::kInt8);
+  EXPECT_LT(MaxDifference(RunAll(c, cache.view()), expected), 1e-5);
+}
+
+TEST_P(AttentionTest, MatchesReferenceWhereTheCacheEnds) {
+  const Case& c = GetParam();
+  const TestKvCache cache = FilledCache(c, c.num_tokens());
+  const std::vector<double> expected = Expected(c, cache, c.type == KvType::kInt8);
+  EXPECT_LT(MaxDifference(RunAll(c, cache.view()), expected), 1e-5);
+}
+
+TEST_P(AttentionTest, IsBitwiseTheSameForEveryNumberOfThreads) {
+  const Case& c = GetParam();
+  const TestKvCache cache = FilledCache(c, c.num_tokens() + 1);
+  const std::vector<float> one = RunAll(c, cache.view(), 1);
+  for (const size_t num_threads : {2, 3, 4}) {
+    const std::vector<float> several = RunAll(c, cache.view(), num_threads);
+    EXPECT_EQ(std::memcmp(one.data(), several.data(), one.size() * sizeof(float)), 0)
+        << num_threads << " threads";
+  }
+}
+
+TEST_P(AttentionTest, AChunkGivesWhatSingleRowsGive) {
+  const Case& c = GetParam();
+  const TestKvCache cache = FilledCache(c, c.num_tokens() + 1);
+  const std::vector<float> queries = Queries(c);
+  const std::vector<float> chunk = RunAll(c, cache.view());
+  std::vector<double> single;
+  for (size_t r = 0; r < c.num_rows; ++r) {
+    const std::vector<float> row = RunRows(c, cache.view(), queries, r, r + 1, 1);
+    single.insert(single.end(), row.begin(), row.end());
+  }
+  EXPECT_LT(MaxDifference(chunk, single), 1e-5);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, AttentionTest, testing::ValuesIn(Cases()));
+
+class AttentionOfTypeTest : public testing::TestWithParam<KvType> {
+ protected:
+  static constexpr AttentionShape kShape = {
+      .num_attention_heads = 4, .num_key_value_heads = 2, .head_dim = 20};
+
+  // A cache of `num_tokens` whose rows the callbacks fill: (token, head, dimension) -> float.
+  template <typename Key, typename Value>
+  static TestKvCache Cache(size_t num_tokens, const Key& key, const Value& value) {
+    TestKvCache cache(GetParam(), 2, 20, num_tokens + 1);
+    for (size_t t = 0; t < num_tokens; ++t) {
+      std::vector<float> keys, values;
+      for (size_t i = 0; i < 40; ++i) {
+        keys.push_back(key(t, i / 20, i % 20));
+        values.push_back(value(t, i / 20, i % 20));
+      }
+      StoreKeyValue(cache.view(), t, keys.data(), values.data());
+    }
+    return cache;
+  }
+};
+
+// One decode step, a few rows, and a chunk of many.
+constexpr size_t kRowCounts[] = {1, 2, 30};
+
+TEST_P(AttentionOfTypeTest, AQueryThatMatchesOneKeyGetsItsValue) {
+  // Token 5 of 320 has the only key that is not zero, and the queries point where it does.
+  const TestKvCache cache = Cache(
+      320, [](size_t t, size_t, size_t) { return t == 5 ? 1.0f : 0.0f; },
+      [](size_t t, size_t head, size_t j) {
+        return static_cast<float>(t) + 100.0f * static_cast<float>(head) + static_cast<float>(j);
+      });
+  for (const size_t num_rows : kRowCounts) {
+    const Case c = {kShape, GetParam(), 320 - num_rows, num_rows};
+    const std::vector<float> queries(num_rows * 80, 30.0f);
+    const std::vector<float> output = RunRows(c, cache.view(), queries, 0, num_rows, 2);
+    for (size_t i = 0; i < output.size(); ++i) {
+      EXPECT_FLOAT_EQ(output[i], cache.Value(i % 80 / 40, 5, i % 20)) << num_rows << ' ' << i;
+    }
+  }
+}
+
+TEST_P(AttentionOfTypeTest, EqualKeysGiveTheMeanOfTheValues) {
+  const TestKvCache cache = Cache(
+      300, [](size_t, size_t, size_t j) { return static_cast<float>(j); },
+      [](size_t t, size_t, size_t) { return static_cast<float>(t); });
+  for (const size_t num_rows : kRowCounts) {
+    const Case c = {kShape, GetParam(), 300 - num_rows, num_rows};
+    const std::vector<float> output = RunAll(c, cache.view());
+    for (size_t i = 0; i < output.size(); ++i) {
+      // The mean of 0, 1, ..., position.
+      const float expected = static_cast<float>(c.first_position + i / 80) / 2;
+      EXPECT_NEAR(output[i], expected, 1e-4) << num_rows << ' ' << i;
+    }
+  }
+}
+
+TEST_P(AttentionOfTypeTest, TheFirstRowGetsItsOwnValue) {
+  for (const size_t num_rows : kRowCounts) {
+    const Case c = {kShape, GetParam(), 0, num_rows};
+    const TestKvCache cache = FilledCache(c, num_rows);
+    const std::vector<float> output = RunAll(c, cache.view());
+    for (size_t i = 0; i < 80; ++i) EXPECT_FLOAT_EQ(output[i], cache.Value(i / 40, 0, i % 20));
+  }
+}
+
+TEST_P(AttentionOfTypeTest, HugeScoresDoNotOverflow) {
+  for (const float deviation : {1e4f, 1e15f, 1e30f}) {
+    for (const size_t num_rows : kRowCounts) {
+      const Case c = {kShape, GetParam(), 290, num_rows, deviation};
+      const TestKvCache cache = FilledCache(c, c.num_tokens());
+      const std::vector<double> expected = Expected(c, cache, GetParam() == KvType::kInt8);
+      EXPECT_LT(MaxDifference(RunAll(c, cache.view()), expected), 1e-2) << deviation;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Both, AttentionOfTypeTest, testing::Values(KvType::kF32, KvType::kInt8),
+                         [](const auto& tested) { return std::string(KvTypeName(tested.param)); });
+
+// What rounding the queries to int8 costs, beside the cost of the int8 cache itself.
+TEST(AttentionInt8Test, RoundedQueriesStayCloseToTheDequantizedCache) {
+  for (const size_t num_rows : kRowCounts) {
+    const Case c = {{8, 2, 64}, KvType::kInt8, 1000, num_rows, 2.0f};
+    const TestKvCache cache = FilledCache(c, c.num_tokens());
+    const std::vector<double> exact = Expected(c, cache, false);
+    const double largest = std::abs(*std::max_element(
+        exact.begin(), exact.end(), [](double a, double b) { return std::abs(a) < std::abs(b); }));
+    EXPECT_LT(MaxDifference(RunAll(c, cache.view()), exact), 1e-2 * largest);
+  }
+}
+
+TEST(AttentionScratchTest, GrowsWithNothingButItsArguments) {
+  const AttentionShape shape = {
+      .num_attention_heads = 32, .num_key_value_heads = 8, .head_dim = 64};
+  const size_t decode = AttentionScratchBytes(shape, 1, 4096, 1);
+  EXPECT_LE(decode, AttentionScratchBytes(shape, 128, 4096, 1));
+  EXPECT_LE(decode, AttentionScratchBytes(shape, 1, 8192, 1));
+  EXPECT_LT(decode, AttentionScratchBytes(shape, 1, 4096, 4));
+  // Long contexts do not need more: the number of spans is bounded.
+  EXPECT_EQ(AttentionScratchBytes(shape, 1, 16384, 2), AttentionScratchBytes(shape, 1, 131072, 2));
+}
+
+TEST(AttentionScratchTest, NoRowsDoNothing) {
+  const Case c = {{2, 1, 8}, KvType::kF32, 3, 0};
+  const TestKvCache cache = FilledCache(c, 4);
+  Result<ThreadPool> pool = ThreadPool::Create(1);
+  Attention(c.shape, cache.view(), {.first_position = 3}, {}, *pool);
+}
+
+}  // namespace
+}  // namespace cria::ops

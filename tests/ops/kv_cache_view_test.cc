@@ -1,0 +1,86 @@
+#include "ops/kv_cache_view.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "ops/kv_cache.h"
+#include "ops/random_floats.h"
+
+namespace cria::ops {
+namespace {
+
+TEST(KvCacheViewTest, TypesHaveNames) {
+  EXPECT_EQ(KvTypeName(KvType::kF32), "f32");
+  EXPECT_EQ(KvTypeName(KvType::kInt8), "int8");
+}
+
+TEST(KvCacheViewTest, F32IsKeptExactlyWhereItBelongs) {
+  TestKvCache cache(KvType::kF32, 3, 10, 5);
+  const std::vector<float> keys = RandomFloats(30, 1);
+  const std::vector<float> values = RandomFloats(30, 2);
+  StoreKeyValue(cache.view(), 3, keys.data(), values.data());
+  for (size_t head = 0; head < 3; ++head) {
+    for (size_t token = 0; token < 5; ++token) {
+      for (size_t j = 0; j < 10; ++j) {
+        if (token == 3) {
+          EXPECT_EQ(cache.Key(head, token, j), keys[head * 10 + j]);
+          EXPECT_EQ(cache.Value(head, token, j), values[head * 10 + j]);
+        } else {
+          EXPECT_TRUE(std::isnan(cache.Key(head, token, j)));
+          EXPECT_TRUE(std::isnan(cache.Value(head, token, j)));
+        }
+      }
+    }
+  }
+}
+
+TEST(KvCacheViewTest, Int8IsWithinHalfAStepOfEveryHeadsOwnScale) {
+  for (const size_t head_dim : {2, 8, 20, 64, 80, 130}) {
+    TestKvCache cache(KvType::kInt8, 2, head_dim, 4);
+    for (size_t token = 0; token < 4; ++token) {
+      const float size = std::pow(10.0f, static_cast<float>(token) - 2.0f);
+      const std::vector<float> keys = RandomFloats(2 * head_dim, 3, size);
+      const std::vector<float> values = RandomFloats(2 * head_dim, 4, 7 * size);
+      StoreKeyValue(cache.view(), token, keys.data(), values.data());
+      for (size_t head = 0; head < 2; ++head) {
+        float key_absmax = 0, value_absmax = 0;
+        for (size_t j = 0; j < head_dim; ++j) {
+          key_absmax = std::max(key_absmax, std::abs(keys[head * head_dim + j]));
+          value_absmax = std::max(value_absmax, std::abs(values[head * head_dim + j]));
+        }
+        EXPECT_FLOAT_EQ(cache.view().key_scales[head * 4 + token], key_absmax / 127);
+        EXPECT_FLOAT_EQ(cache.view().value_scales[head * 4 + token], value_absmax / 127);
+        for (size_t j = 0; j < head_dim; ++j) {
+          const size_t at = head * head_dim + j;
+          ASSERT_NEAR(cache.Key(head, token, j), keys[at], key_absmax / 253) << head_dim;
+          ASSERT_NEAR(cache.Value(head, token, j), values[at], value_absmax / 253) << head_dim;
+        }
+      }
+    }
+  }
+}
+
+TEST(KvCacheViewTest, Int8ExtremesAndZerosAreExact) {
+  TestKvCache cache(KvType::kInt8, 1, 4, 3);
+  const std::vector<float> extremes = {-12.7f, 12.7f, 0.1f, 0.0f};
+  const std::vector<float> zeros(4, 0.0f);
+  StoreKeyValue(cache.view(), 0, extremes.data(), zeros.data());
+  const auto* bytes = static_cast<const int8_t*>(cache.view().keys);
+  EXPECT_EQ(bytes[0], -127);
+  EXPECT_EQ(bytes[1], 127);
+  EXPECT_EQ(bytes[2], 1);
+  EXPECT_EQ(bytes[3], 0);
+  // Too small for a scale: zeros, and no infinity from dividing by it.
+  const std::vector<float> tiny(4, 1e-40f);
+  StoreKeyValue(cache.view(), 1, tiny.data(), tiny.data());
+  for (size_t j = 0; j < 4; ++j) {
+    EXPECT_EQ(cache.Value(0, 0, j), 0.0f);
+    EXPECT_EQ(cache.Key(0, 1, j), 0.0f);
+  }
+}
+
+}  // namespace
+}  // namespace cria::ops

@@ -1,0 +1,52 @@
+#pragma once
+
+// The operators as a page of mathematics: simple loops in double precision, to compare with.
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+namespace cria::ops::reference {
+
+inline std::vector<double> RmsNorm(const std::vector<float>& input,
+                                   const std::vector<float>& weight, double epsilon) {
+  double sum_of_squares = 0;
+  for (const double x : input) sum_of_squares += x * x;
+  const double rms = std::sqrt(sum_of_squares / static_cast<double>(input.size()) + epsilon);
+  std::vector<double> output;
+  for (size_t i = 0; i < input.size(); ++i) output.push_back(weight[i] * (input[i] / rms));
+  return output;
+}
+
+inline double Silu(double x) { return x / (1 + std::exp(-x)); }
+
+// One head's keys and values, [tokens][head_dim].
+struct Head {
+  std::vector<std::vector<double>> keys;
+  std::vector<std::vector<double>> values;
+};
+
+// softmax(query . keys / sqrt(head_dim)) . values over the first `num_tokens` positions.
+inline std::vector<double> Attend(const std::vector<double>& query, const Head& head,
+                                  size_t num_tokens) {
+  const size_t head_dim = query.size();
+  std::vector<double> scores;
+  for (size_t t = 0; t < num_tokens; ++t) {
+    double dot = 0;
+    for (size_t j = 0; j < head_dim; ++j) dot += query[j] * head.keys[t][j];
+    scores.push_back(dot / std::sqrt(static_cast<double>(head_dim)));
+  }
+  const double largest = *std::max_element(scores.begin(), scores.end());
+  double sum = 0;
+  std::vector<double> output(head_dim, 0.0);
+  for (size_t t = 0; t < num_tokens; ++t) {
+    const double weight = std::exp(scores[t] - largest);
+    sum += weight;
+    for (size_t j = 0; j < head_dim; ++j) output[j] += weight * head.values[t][j];
+  }
+  for (double& x : output) x /= sum;
+  return output;
+}
+
+}  // namespace cria::ops::reference

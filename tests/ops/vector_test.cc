@@ -1,0 +1,121 @@
+#include "ops/vector.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "core/numeric.h"
+#include "ops/random_floats.h"
+
+namespace cria::ops {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+TEST(AddTest, AddsAtEverySize) {
+  for (const size_t size : kTrickySizes) {
+    const std::vector<float> addend = RandomFloats(size, 1);
+    const std::vector<float> before = RandomFloats(size, 2);
+    std::vector<float> accumulator = before;
+    Add(addend.data(), size, accumulator.data());
+    for (size_t i = 0; i < size; ++i) ASSERT_EQ(accumulator[i], before[i] + addend[i]);
+  }
+}
+
+TEST(ArgMaxTest, FindsTheLargestAtEveryPlace) {
+  for (const size_t size : kTrickySizes) {
+    std::vector<float> values = RandomFloats(size, 3);
+    for (size_t i = 0; i < size; i += size < 100 ? 1 : 13) {
+      const float before = values[i];
+      values[i] = 50.0f;
+      ASSERT_EQ(ArgMax(values.data(), size), i) << "size " << size;
+      values[i] = before;
+    }
+  }
+}
+
+TEST(ArgMaxTest, TakesTheFirstOfEquals) {
+  for (const size_t size : kTrickySizes) {
+    EXPECT_EQ(ArgMax(std::vector<float>(size, -2.0f).data(), size), 0u);
+    if (size < 3) continue;
+    std::vector<float> values(size, -2.0f);
+    values[size / 2] = values[size - 1] = -1.0f;
+    EXPECT_EQ(ArgMax(values.data(), size), size / 2) << "size " << size;
+  }
+}
+
+TEST(ArgMaxTest, NeverTakesNaN) {
+  for (const size_t size : kTrickySizes) {
+    std::vector<float> values(size, NAN);
+    EXPECT_EQ(ArgMax(values.data(), size), 0u);
+    values[size - 1] = -kInfinity;
+    EXPECT_EQ(ArgMax(values.data(), size), size - 1) << "size " << size;
+    values[size / 3] = 1.0f;
+    EXPECT_EQ(ArgMax(values.data(), size), size / 3) << "size " << size;
+  }
+}
+
+TEST(ExpAndSumTest, MatchesReferenceAtEverySize) {
+  for (const size_t size : kTrickySizes) {
+    const std::vector<float> input = RandomFloats(size, 4, 10.0f);
+    const float max = *std::max_element(input.begin(), input.end());
+    std::vector<float> values = input;
+    const float sum = ExpAndSum(values.data(), size, max, 1.25f);
+    double expected_sum = 0;
+    for (size_t i = 0; i < size; ++i) {
+      const float argument = (input[i] - max) * 1.25f;
+      const double expected = std::exp(static_cast<double>(argument));
+      expected_sum += expected;
+      ASSERT_NEAR(values[i], expected, 3e-7 * expected + 1e-37) << "size " << size;
+    }
+    ASSERT_NEAR(sum, expected_sum, 2e-6 * expected_sum) << "size " << size;
+  }
+}
+
+TEST(ExpAndSumTest, KnowsItsLimits) {
+  std::vector<float> values = {0, -kInfinity, -1e30f, -87.4f, -87.3f};
+  EXPECT_FLOAT_EQ(ExpAndSum(values.data(), 5, 0.0f, 1.0f), 1.0f);
+  EXPECT_EQ(values[0], 1.0f);
+  EXPECT_EQ(values[1], 0.0f);
+  EXPECT_EQ(values[2], 0.0f);
+  EXPECT_EQ(values[3], 0.0f);
+  const double least = std::exp(static_cast<double>(-87.3f));
+  EXPECT_NEAR(values[4], least, 3e-7 * least);
+}
+
+TEST(DequantizeTest, Qc8wScalesEveryByte) {
+  for (const size_t size : kTrickySizes) {
+    std::vector<int8_t> row(size);
+    for (size_t i = 0; i < size; ++i) row[i] = static_cast<int8_t>(i * 37 % 256 - 128);
+    std::vector<float> output(size);
+    DequantizeQc8w(row.data(), 0.37f, size, output.data());
+    for (size_t i = 0; i < size; ++i) ASSERT_EQ(output[i], 0.37f * row[i]) << "size " << size;
+  }
+}
+
+TEST(DequantizeTest, Qb4wTakesTheLowNibbleFirstAndAScalePerBlock) {
+  for (const size_t size : {2u, 30u, 32u, 34u, 64u, 96u, 130u, 256u, 576u}) {
+    for (const size_t block_size : {32u, 64u, 128u, 256u}) {
+      std::vector<uint8_t> row(size / 2);
+      for (size_t i = 0; i < row.size(); ++i) row[i] = static_cast<uint8_t>(i * 73 + 5);
+      std::vector<uint16_t> scales((size + block_size - 1) / block_size);
+      for (size_t i = 0; i < scales.size(); ++i) {
+        scales[i] = FloatToBf16(0.01f * static_cast<float>(i + 1));
+      }
+      std::vector<float> output(size);
+      DequantizeQb4w(row.data(), scales.data(), block_size, size, output.data());
+      for (size_t i = 0; i < size; ++i) {
+        const int nibble = i % 2 == 0 ? row[i / 2] % 16 : row[i / 2] / 16;
+        const float scale = Bf16ToFloat(scales[i / block_size]);
+        ASSERT_EQ(output[i], scale * static_cast<float>(nibble - 8))
+            << "size " << size << ", block " << block_size << ", element " << i;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cria::ops
