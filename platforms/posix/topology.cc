@@ -20,6 +20,7 @@ uint32_t MicroarchitectureRank(cpuinfo_uarch uarch) {
     case cpuinfo_uarch_cortex_a55r0:
     case cpuinfo_uarch_cortex_a55:
     case cpuinfo_uarch_cortex_a510:
+    case cpuinfo_uarch_cortex_a520:
       return 1;
     default:
       return 2;

@@ -37,7 +37,8 @@ class Linear {
   Scheme scheme() const { return layout_.scheme; }
   const TensorLayout& layout() const { return layout_; }
 
-  // Multiplies the first `rows` rows. Allocates nothing.
+  // Multiplies the first `rows` rows, which for quantized input must be all that the quantizer ran
+  // over last. Allocates nothing.
   Status Run(size_t rows, const ThreadPool& pool);
 
  private:

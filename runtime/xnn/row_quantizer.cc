@@ -2,6 +2,8 @@
 
 #include <xnnpack.h>
 
+#include <algorithm>
+
 namespace cria::xnn {
 
 static_assert(sizeof(RowQuantization) == sizeof(xnn_quantization_params));
@@ -40,7 +42,13 @@ Status RowQuantizer::Run(size_t rows, const ThreadPool& pool) {
     prepared_rows_ = rows;
     prepared_pool_ = pool.handle();
   }
-  return CheckStatus(xnn_run_operator(operator_.get(), pool.handle()), "quantizing activations");
+  CRIA_RETURN_IF_ERROR(
+      CheckStatus(xnn_run_operator(operator_.get(), pool.handle()), "quantizing activations"));
+  if (rows > 0) {
+    RowQuantization* const end = output_.quantizations + rows;
+    std::fill_n(end, kExtraRowQuantizations, end[-1]);
+  }
+  return {};
 }
 
 }  // namespace cria::xnn

@@ -15,10 +15,12 @@ struct RowQuantization {
   float scale;
 };
 
-// What XNNPACK may read, and ignores, behind the last element: buffers of activations and of row
-// quantizations must be longer by these.
+// What XNNPACK may read, and ignores, behind the last element of every buffer of activations.
 inline constexpr size_t kReadableSlackBytes = 16;
-inline constexpr size_t kExtraRowQuantizations = 10;
+// A kernel computes a tile of up to this many rows whole, and a tile that has fewer repeats its
+// last row: buffers of row quantizations are longer by these, which the quantizer fills. XNNPACK's
+// own figure, 10, is too small for its kernels of 14 rows.
+inline constexpr size_t kExtraRowQuantizations = 32;
 
 // Rows quantized to int8: row r at values + r * stride, with quantizations[r].
 struct QuantizedRows {
@@ -34,7 +36,8 @@ class RowQuantizer {
   static Result<RowQuantizer> Create(size_t channels, const float* input, size_t input_stride,
                                      QuantizedRows output, size_t output_stride);
 
-  // Quantizes the first `rows` rows. Allocates nothing.
+  // Quantizes the first `rows` rows, and repeats the last one's quantization behind them: a linear
+  // layer must multiply as many rows as were quantized last. Allocates nothing.
   Status Run(size_t rows, const ThreadPool& pool);
 
  private:

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace cria {
+
+// XXH3-64 of bytes that arrive in pieces.
+class Checksum64 {
+ public:
+  Checksum64();
+  Checksum64(Checksum64&&) noexcept;
+  Checksum64& operator=(Checksum64&&) noexcept;
+  ~Checksum64();
+
+  void Update(std::span<const std::byte> bytes);
+  // Of everything since construction. More may follow.
+  uint64_t Finish() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+uint64_t ChecksumOf(std::span<const std::byte> bytes);
+
+// XXH3-128 in its canonical (big-endian) byte order, so that it reads the same everywhere.
+using Digest = std::array<uint8_t, 16>;
+Digest Digest128(std::span<const std::byte> bytes);
+
+}  // namespace cria

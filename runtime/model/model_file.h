@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/platform.h"
+#include "cria/error.h"
+#include "model/chat_template_kind.h"
+#include "model/checksum.h"
+#include "model/config.h"
+#include "model/tensor_table.h"
+#include "model/vocabulary.h"
+
+namespace cria {
+
+struct FileRange {
+  uint64_t offset = 0;  // From the start of the file.
+  uint64_t bytes = 0;
+};
+
+// A tensor as it is stored.
+struct StoredTensor {
+  TensorSpec spec;
+  TensorLayout layout;
+  FileRange data;
+  FileRange scales;  // Empty for kF32.
+  uint64_t checksum = 0;
+};
+
+// A model file, opened and found sound: everything that its metadata says has been checked against
+// its size and its own configuration, so that what these functions return needs no further check.
+// Weights are not read until they are asked for.
+class ModelFile {
+ public:
+  static Result<ModelFile> Open(const std::string& path);
+
+  const std::string& path() const { return file_.path(); }
+  uint64_t size_bytes() const { return file_.size_bytes(); }
+  uint64_t metadata_bytes() const { return metadata_.bytes().size(); }
+  // Identifies the model: the hash of all metadata, the tensors' checksums among it.
+  const Digest& digest() const { return digest_; }
+
+  std::string_view producer() const { return producer_; }
+  std::string_view name() const { return name_; }
+  const ModelConfig& config() const { return config_; }
+  const Vocabulary& vocabulary() const { return vocabulary_; }
+  ChatTemplateKind chat_template_kind() const { return chat_template_kind_; }
+  std::string_view chat_template_source() const { return chat_template_source_; }
+  std::span<const int32_t> stop_token_ids() const { return stop_token_ids_; }
+
+  std::span<const StoredTensor> tensors() const { return tensors_; }
+  // A tensor that the configuration calls for. A tied output head that is not stored by itself is
+  // the embedding table.
+  const StoredTensor& tensor(TensorRole role, int layer = kNoLayer) const;
+
+  Status Read(FileRange range, std::span<std::byte> destination) const {
+    return file_.ReadAt(range.offset, destination);
+  }
+  Result<platform::FileMapping> Map(FileRange range) const {
+    return file_.Map(range.offset, range.bytes);
+  }
+
+  // Reads every tensor and compares its checksum.
+  Status VerifyPayload() const;
+
+ private:
+  explicit ModelFile(platform::File file) : file_(std::move(file)) {}
+  friend class ModelFileReader;
+
+  platform::File file_;
+  platform::FileMapping metadata_;
+  Digest digest_ = {};
+  std::string_view producer_;
+  std::string_view name_;
+  ModelConfig config_;
+  Vocabulary vocabulary_;
+  ChatTemplateKind chat_template_kind_ = ChatTemplateKind::kNone;
+  std::string_view chat_template_source_;
+  std::span<const int32_t> stop_token_ids_;
+  std::vector<StoredTensor> tensors_;
+  // Index into tensors_ by layer (0 for kNoLayer) and role.
+  std::vector<uint32_t> tensor_index_;
+};
+
+}  // namespace cria

@@ -1,0 +1,301 @@
+#include "model/model_file_reader.h"
+
+#include <flatbuffers/flatbuffers.h>
+
+#include <algorithm>
+#include <format>
+#include <string>
+
+#include "model/file_layout.h"
+#include "model_generated.h"
+
+namespace cria {
+namespace {
+
+std::unexpected<Error> Malformed(std::string message) {
+  return Fail(ErrorCode::kInvalidFile, std::move(message) + "; convert the checkpoint again");
+}
+
+std::string_view View(const flatbuffers::String* text) {
+  return text == nullptr ? std::string_view() : std::string_view(text->c_str(), text->size());
+}
+
+template <typename T, typename U>
+std::span<const T> View(const flatbuffers::Vector<U>* vector) {
+  static_assert(sizeof(T) == sizeof(U));
+  return {reinterpret_cast<const T*>(vector->Data()), vector->size()};
+}
+
+// FlatBuffers' vectors of structs have pointers as elements but the structs' own bytes as data.
+std::span<const Merge> ViewMerges(const flatbuffers::Vector<const schema::Merge*>& merges) {
+  static_assert(sizeof(Merge) == sizeof(schema::Merge));
+  return {reinterpret_cast<const Merge*>(merges.Data()), merges.size()};
+}
+
+FileRange ToRange(const schema::ByteRange* range) {
+  if (range == nullptr) return {};
+  return {range->offset(), range->bytes()};
+}
+
+// What a required feature would be known by; this version knows none beyond the format itself.
+Status CheckFeatures(const schema::Model& metadata) {
+  if (metadata.required_features() == nullptr || metadata.required_features()->size() == 0)
+    return {};
+  return Fail(ErrorCode::kUnsupported,
+              std::format("required_features names \"{}\", which this version does not know; use a "
+                          "newer cria",
+                          View(metadata.required_features()->Get(0))));
+}
+
+}  // namespace
+
+Status ModelFileReader::Read() {
+  const std::span<const std::byte> bytes = model_.metadata_.bytes();
+  const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
+  flatbuffers::Verifier verifier(data, bytes.size());
+  if (!schema::VerifyModelBuffer(verifier)) {
+    return Malformed("the metadata is not a sound FlatBuffer of the model schema");
+  }
+  const schema::Model& metadata = *schema::GetModel(data);
+  CRIA_RETURN_IF_ERROR(CheckFeatures(metadata));
+  model_.producer_ = View(metadata.producer());
+  model_.name_ = View(metadata.name());
+  CRIA_RETURN_IF_ERROR(ReadConfig(metadata));
+  CRIA_RETURN_IF_ERROR(ReadVocabulary(metadata));
+  CRIA_RETURN_IF_ERROR(ReadChatTemplate(metadata));
+  CRIA_RETURN_IF_ERROR(ReadSections(metadata));
+  return ReadTensors(metadata);
+}
+
+Status ModelFileReader::ReadConfig(const schema::Model& metadata) {
+  const schema::Config& stored = *metadata.config();
+  ModelConfig& config = model_.config_;
+  config.architecture = View(stored.architecture());
+  config.hidden_size = stored.hidden_size();
+  config.intermediate_size = stored.intermediate_size();
+  config.num_hidden_layers = stored.num_hidden_layers();
+  config.num_attention_heads = stored.num_attention_heads();
+  config.num_key_value_heads = stored.num_key_value_heads();
+  config.head_dim = stored.head_dim();
+  config.vocab_size = stored.vocab_size();
+  config.max_position_embeddings = stored.max_position_embeddings();
+  config.rms_norm_eps = stored.rms_norm_eps();
+  config.rope_theta = stored.rope_theta();
+  config.tie_word_embeddings = stored.tie_word_embeddings();
+  if (const schema::RopeScaling* scaling = stored.rope_scaling(); scaling != nullptr) {
+    switch (scaling->type()) {
+      case schema::RopeScalingType::None:
+        break;
+      case schema::RopeScalingType::Linear:
+        config.rope_scaling.type = RopeScaling::Type::kLinear;
+        break;
+      case schema::RopeScalingType::Llama3:
+        config.rope_scaling.type = RopeScaling::Type::kLlama3;
+        break;
+      default:
+        return Malformed(std::format("config.rope_scaling.type is {}, which is not known",
+                                     static_cast<int>(scaling->type())));
+    }
+    config.rope_scaling.factor = scaling->factor();
+    config.rope_scaling.low_freq_factor = scaling->low_freq_factor();
+    config.rope_scaling.high_freq_factor = scaling->high_freq_factor();
+    config.rope_scaling.original_max_position_embeddings =
+        scaling->original_max_position_embeddings();
+  }
+  return ValidateConfig(config);
+}
+
+Status ModelFileReader::ReadVocabulary(const schema::Model& metadata) {
+  const schema::Tokenizer& stored = *metadata.tokenizer();
+  Vocabulary& vocabulary = model_.vocabulary_;
+  switch (stored.family()) {
+    case schema::TokenizerFamily::SentencePieceBpe:
+      vocabulary.family = TokenizerFamily::kSentencePieceBpe;
+      break;
+    case schema::TokenizerFamily::ByteLevelBpe:
+      vocabulary.family = TokenizerFamily::kByteLevelBpe;
+      break;
+    default:
+      return Malformed(std::format("tokenizer.family is {}, which is not known",
+                                   static_cast<int>(stored.family())));
+  }
+  vocabulary.piece_bytes = View<uint8_t>(stored.piece_bytes());
+  vocabulary.piece_offsets = View<uint32_t>(stored.piece_offsets());
+  vocabulary.piece_types = View<PieceType>(stored.piece_types());
+  vocabulary.sorted_ids = View<uint32_t>(stored.sorted_ids());
+  vocabulary.merge_offsets = View<uint32_t>(stored.merge_offsets());
+  vocabulary.merges = ViewMerges(*stored.merges());
+  if (stored.split_patterns() != nullptr) {
+    for (const flatbuffers::String* pattern : *stored.split_patterns()) {
+      vocabulary.split_patterns.push_back(View(pattern));
+    }
+  }
+  vocabulary.ignore_merges = stored.ignore_merges();
+  vocabulary.add_dummy_prefix = stored.add_dummy_prefix();
+  vocabulary.dummy_prefix_after_special = stored.dummy_prefix_after_special();
+  vocabulary.remove_extra_whitespaces = stored.remove_extra_whitespaces();
+  vocabulary.byte_fallback = stored.byte_fallback();
+  vocabulary.add_bos_token = stored.add_bos_token();
+  vocabulary.bos_token_id = stored.bos_token_id();
+  vocabulary.unk_token_id = stored.unk_token_id();
+  if (vocabulary.size() != model_.config_.vocab_size) {
+    return Malformed(
+        std::format("tokenizer.piece_types has {} entries, but config.vocab_size is {}",
+                    vocabulary.size(), model_.config_.vocab_size));
+  }
+  return ValidateVocabulary(vocabulary);
+}
+
+Status ModelFileReader::ReadChatTemplate(const schema::Model& metadata) {
+  const schema::ChatTemplate& stored = *metadata.chat_template();
+  if (static_cast<int>(stored.kind()) >= kNumChatTemplateKinds) {
+    return Malformed(std::format("chat_template.kind is {}, which is not known",
+                                 static_cast<int>(stored.kind())));
+  }
+  model_.chat_template_kind_ = static_cast<ChatTemplateKind>(stored.kind());
+  model_.chat_template_source_ = View(stored.source());
+  model_.stop_token_ids_ = View<int32_t>(metadata.stop_token_ids());
+  for (const int32_t id : model_.stop_token_ids_) {
+    if (id < 0 || static_cast<uint32_t>(id) >= model_.config_.vocab_size) {
+      return Malformed(std::format("stop_token_ids names {}, outside the vocabulary of {}", id,
+                                   model_.config_.vocab_size));
+    }
+  }
+  return {};
+}
+
+Status ModelFileReader::ReadSections(const schema::Model& metadata) {
+  uint64_t end = sizeof(FilePreamble) + model_.metadata_.bytes().size();
+  for (const schema::Section* section : *metadata.sections()) {
+    const FileRange range = ToRange(section->range());
+    const uint64_t file_bytes = model_.file_.size_bytes();
+    if (range.offset % kSectionAlignment != 0 || range.offset < end || range.offset > file_bytes ||
+        range.bytes > file_bytes - range.offset) {
+      return Malformed(
+          std::format("sections: bytes {} + {} overlap, are not aligned, or lie outside "
+                      "the file",
+                      range.offset, range.bytes));
+    }
+    end = range.offset + range.bytes;
+    sections_.push_back(range);
+  }
+  return {};
+}
+
+Status ModelFileReader::ReadTensors(const schema::Model& metadata) {
+  const std::vector<TensorSpec> expected = ExpectedTensors(model_.config_);
+  const auto& stored = *metadata.tensors();
+  size_t next = 0;
+  for (const TensorSpec& spec : expected) {
+    const schema::Tensor* entry = next < stored.size() ? stored.Get(next) : nullptr;
+    const bool matches = entry != nullptr &&
+                         static_cast<int>(entry->role()) == static_cast<int>(spec.role) &&
+                         entry->layer() == spec.layer;
+    if (!matches) {
+      if (spec.role == TensorRole::kLmHead && model_.config_.tie_word_embeddings &&
+          next == stored.size()) {
+        continue;
+      }
+      return Malformed(std::format("tensors: {} is missing or out of order", spec.Name()));
+    }
+    ++next;
+    StoredTensor tensor = {.spec = spec,
+                           .layout = {.scheme = static_cast<Scheme>(entry->scheme()),
+                                      .output_channels = entry->output_channels(),
+                                      .input_channels = entry->input_channels(),
+                                      .padded_input_channels = entry->padded_input_channels(),
+                                      .block_size = entry->block_size()},
+                           .data = ToRange(entry->data()),
+                           .scales = ToRange(entry->scales()),
+                           .checksum = entry->checksum()};
+    CRIA_RETURN_IF_ERROR(CheckLayout(tensor));
+    CRIA_RETURN_IF_ERROR(CheckRange(tensor.data, tensor));
+    CRIA_RETURN_IF_ERROR(CheckRange(tensor.scales, tensor));
+    model_.tensors_.push_back(std::move(tensor));
+  }
+  if (next != stored.size()) {
+    return Malformed(std::format("tensors: {} entries are more than the configuration calls for",
+                                 stored.size() - next));
+  }
+  return CheckNoOverlap();
+}
+
+Status ModelFileReader::CheckLayout(const StoredTensor& tensor) const {
+  const TensorLayout& layout = tensor.layout;
+  const std::string name = tensor.spec.Name();
+  if (static_cast<int>(layout.scheme) >= kNumSchemes) {
+    return Fail(
+        ErrorCode::kUnsupported,
+        std::format("tensors: {}.scheme is {}, which this version does not know; use a newer "
+                    "cria",
+                    name, static_cast<int>(layout.scheme)));
+  }
+  if (tensor.spec.is_vector() && layout.scheme != Scheme::kF32) {
+    return Malformed(std::format("tensors: {}.scheme is {}, but a norm must be f32", name,
+                                 SchemeName(layout.scheme)));
+  }
+  if (layout.output_channels != tensor.spec.output_channels ||
+      layout.input_channels != tensor.spec.input_channels) {
+    return Malformed(
+        std::format("tensors: {} is [{}, {}], but the configuration calls for [{}, {}]", name,
+                    layout.output_channels, layout.input_channels, tensor.spec.output_channels,
+                    tensor.spec.input_channels));
+  }
+  const auto misfit = [&] {
+    return Malformed(
+        std::format("tensors: {} has block_size {} and padded_input_channels {}, which "
+                    "do not fit its scheme {} and its {} input channels",
+                    name, layout.block_size, layout.padded_input_channels,
+                    SchemeName(layout.scheme), layout.input_channels));
+  };
+  const bool is_blockwise = layout.scheme == Scheme::kQb4w;
+  if (is_blockwise && !std::ranges::contains(kBlockSizes, layout.block_size)) return misfit();
+  // Only the layout that the format defines for this block size is accepted, which bounds padding.
+  const TensorLayout defined = MakeTensorLayout(tensor.spec, layout.scheme, layout.block_size);
+  if (defined.block_size != layout.block_size ||
+      defined.padded_input_channels != layout.padded_input_channels) {
+    return misfit();
+  }
+  if (tensor.data.bytes != layout.data_bytes() || tensor.scales.bytes != layout.scale_bytes()) {
+    return Malformed(std::format(
+        "tensors: {} has {} bytes of data and {} of scales, but its shape "
+        "takes {} and {}",
+        name, tensor.data.bytes, tensor.scales.bytes, layout.data_bytes(), layout.scale_bytes()));
+  }
+  return {};
+}
+
+Status ModelFileReader::CheckRange(FileRange range, const StoredTensor& tensor) const {
+  if (range.bytes == 0) return {};
+  const bool inside = std::ranges::any_of(sections_, [&](const FileRange& section) {
+    return range.offset >= section.offset && range.offset - section.offset <= section.bytes &&
+           range.bytes <= section.bytes - (range.offset - section.offset);
+  });
+  const uint64_t file_bytes = model_.file_.size_bytes();
+  if (!inside || range.offset % kTensorAlignment != 0 ||
+      file_bytes - range.offset - range.bytes < kTrailingSlackBytes) {
+    return Malformed(
+        std::format("tensors: {} lies at bytes {} + {}, outside every section, not on {} "
+                    "bytes, or without the slack behind it",
+                    tensor.spec.Name(), range.offset, range.bytes, kTensorAlignment));
+  }
+  return {};
+}
+
+Status ModelFileReader::CheckNoOverlap() const {
+  std::vector<FileRange> ranges;
+  for (const StoredTensor& tensor : model_.tensors_) {
+    ranges.push_back(tensor.data);
+    if (tensor.scales.bytes != 0) ranges.push_back(tensor.scales);
+  }
+  std::ranges::sort(ranges, {}, &FileRange::offset);
+  for (size_t i = 1; i < ranges.size(); ++i) {
+    if (ranges[i].offset < ranges[i - 1].offset + ranges[i - 1].bytes) {
+      return Malformed(
+          std::format("tensors: two of them share byte {} of the file", ranges[i].offset));
+    }
+  }
+  return {};
+}
+
+}  // namespace cria

@@ -1,0 +1,33 @@
+#pragma once
+
+#include "cria/error.h"
+#include "model/model_file.h"
+
+namespace cria::schema {
+struct Model;
+}
+
+namespace cria {
+
+// Fills a ModelFile from its mapped metadata, checking every field on the way. Errors name the
+// field but not the file.
+class ModelFileReader {
+ public:
+  explicit ModelFileReader(ModelFile& model) : model_(model) {}
+  Status Read();
+
+ private:
+  Status ReadConfig(const schema::Model& metadata);
+  Status ReadVocabulary(const schema::Model& metadata);
+  Status ReadChatTemplate(const schema::Model& metadata);
+  Status ReadSections(const schema::Model& metadata);
+  Status ReadTensors(const schema::Model& metadata);
+  Status CheckLayout(const StoredTensor& tensor) const;
+  Status CheckRange(FileRange range, const StoredTensor& tensor) const;
+  Status CheckNoOverlap() const;
+
+  ModelFile& model_;
+  std::vector<FileRange> sections_;
+};
+
+}  // namespace cria

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/config.h"
+
+namespace cria {
+
+// How a tensor's numbers are stored; XNNPACK's names.
+enum class Scheme : uint8_t {
+  kF32,   // Row-major float.
+  kQc8w,  // int8, one float scale per output channel.
+  kQb4w,  // int4 + 8, two per byte with the even input in the low nibble, one bf16 scale per block.
+};
+inline constexpr int kNumSchemes = 3;
+std::string_view SchemeName(Scheme scheme);
+
+// What a tensor is for; Hugging Face's module names, with q/k/v and gate/up fused by rows.
+enum class TensorRole : uint8_t {
+  kEmbedTokens,
+  kInputLayernorm,
+  kQkvProj,
+  kOProj,
+  kPostAttentionLayernorm,
+  kGateUpProj,
+  kDownProj,
+  kNorm,
+  kLmHead,
+};
+inline constexpr int kNumTensorRoles = 9;
+std::string_view TensorRoleName(TensorRole role);
+
+inline constexpr int kNoLayer = -1;
+
+// A tensor that a configuration calls for: its place and logical shape.
+struct TensorSpec {
+  TensorRole role;
+  int layer;               // kNoLayer outside the layers.
+  size_t output_channels;  // Rows; 1 for a norm's vector.
+  size_t input_channels;   // Columns.
+
+  // "layers.3.qkv_proj", for messages and tables.
+  std::string Name() const;
+  bool is_vector() const;
+};
+
+// Every tensor of a model with this configuration, in the order a forward pass meets them. A tied
+// output head is listed as well: a file stores it by itself only where its scheme differs from the
+// embedding's.
+std::vector<TensorSpec> ExpectedTensors(const ModelConfig& config);
+
+// How a matrix of given logical columns is laid out in a scheme.
+struct TensorLayout {
+  Scheme scheme = Scheme::kF32;
+  size_t output_channels = 0;
+  size_t input_channels = 0;
+  size_t padded_input_channels = 0;  // A multiple of block_size for kQb4w.
+  size_t block_size = 0;             // kQb4w only.
+
+  size_t row_bytes() const;
+  size_t data_bytes() const { return output_channels * row_bytes(); }
+  size_t scales_per_row() const;
+  size_t row_scale_bytes() const;
+  size_t scale_bytes() const { return output_channels * row_scale_bytes(); }
+};
+
+// Input channels that may share a scale in kQb4w.
+inline constexpr std::array<size_t, 4> kBlockSizes = {32, 64, 128, 256};
+
+// The layout of `spec` in `scheme`. `block_size` (one of kBlockSizes; kQb4w only) is the largest to
+// use: where it does not divide the inputs, the largest that does is taken, and where none does,
+// blocks of 32 with padding.
+TensorLayout MakeTensorLayout(const TensorSpec& spec, Scheme scheme, size_t block_size);
+
+}  // namespace cria

@@ -1,0 +1,126 @@
+#include "model/vocabulary.h"
+
+#include <format>
+#include <limits>
+#include <string>
+
+namespace cria {
+namespace {
+
+std::unexpected<Error> Invalid(const std::string& what) {
+  return Fail(ErrorCode::kInvalidFile,
+              std::format("The tokenizer is invalid: {}. Convert the model again.", what));
+}
+
+// An offset table must have one entry more than there are ids, begin at 0, never fall, and end at
+// the end of what it points into.
+Status CheckOffsets(std::string_view name, std::span<const uint32_t> offsets, size_t num_ids,
+                    size_t end) {
+  if (offsets.size() != num_ids + 1) {
+    return Invalid(
+        std::format("{} has {} entries instead of {}", name, offsets.size(), num_ids + 1));
+  }
+  if (offsets.front() != 0) return Invalid(std::format("{}[0] is {}", name, offsets.front()));
+  for (size_t i = 0; i < num_ids; ++i) {
+    if (offsets[i + 1] < offsets[i]) {
+      return Invalid(std::format("{}[{}] is below the entry before it", name, i + 1));
+    }
+  }
+  if (offsets.back() != end) {
+    return Invalid(std::format("{} ends at {} instead of {}", name, offsets.back(), end));
+  }
+  return {};
+}
+
+Status CheckPieces(const Vocabulary& vocabulary) {
+  for (size_t id = 0; id < vocabulary.size(); ++id) {
+    const PieceType type = vocabulary.piece_types[id];
+    if (static_cast<int>(type) >= kNumPieceTypes) {
+      return Invalid(
+          std::format("piece_types[{}] is {}, which is no type", id, static_cast<int>(type)));
+    }
+    const size_t piece_bytes = vocabulary.piece(id).size();
+    if (piece_bytes > kMaxPieceBytes) {
+      return Invalid(
+          std::format("piece {} has {} bytes, more than {}", id, piece_bytes, kMaxPieceBytes));
+    }
+    if (type == PieceType::kByte && piece_bytes != 1) {
+      return Invalid(std::format("piece {} stands for a byte but has {}", id, piece_bytes));
+    }
+  }
+  return {};
+}
+
+Status CheckSortedIds(const Vocabulary& vocabulary) {
+  std::string_view previous;
+  for (size_t i = 0; i < vocabulary.sorted_ids.size(); ++i) {
+    const uint32_t id = vocabulary.sorted_ids[i];
+    if (id >= vocabulary.size()) {
+      return Invalid(std::format("sorted_ids[{}] is {}, past the vocabulary", i, id));
+    }
+    if (vocabulary.piece_types[id] != PieceType::kNormal) {
+      return Invalid(std::format("sorted_ids[{}] is {}, which is not a piece of text", i, id));
+    }
+    const std::string_view piece = vocabulary.piece(id);
+    // The first piece must be greater than nothing: no piece of text is empty.
+    if (piece <= previous) return Invalid(std::format("sorted_ids[{}] is out of order", i));
+    previous = piece;
+  }
+  return {};
+}
+
+Status CheckMerges(const Vocabulary& vocabulary) {
+  for (size_t left = 0; left < vocabulary.size(); ++left) {
+    const size_t begin = vocabulary.merge_offsets[left];
+    for (size_t i = begin; i < vocabulary.merge_offsets[left + 1]; ++i) {
+      const Merge& merge = vocabulary.merges[i];
+      if (merge.right >= vocabulary.size()) {
+        return Invalid(std::format("merges[{}].right is {}, past the vocabulary", i, merge.right));
+      }
+      if (merge.merged >= vocabulary.size()) {
+        return Invalid(
+            std::format("merges[{}].merged is {}, past the vocabulary", i, merge.merged));
+      }
+      if (i > begin && merge.right <= vocabulary.merges[i - 1].right) {
+        return Invalid(std::format("merges[{}] is out of order", i));
+      }
+    }
+  }
+  return {};
+}
+
+Status CheckSpecialId(std::string_view name, int32_t id, size_t vocab_size) {
+  if (id < -1 || (id >= 0 && static_cast<size_t>(id) >= vocab_size)) {
+    return Invalid(std::format("{} is {} in a vocabulary of {}", name, id, vocab_size));
+  }
+  return {};
+}
+
+}  // namespace
+
+Status ValidateVocabulary(const Vocabulary& vocabulary) {
+  const size_t vocab_size = vocabulary.size();
+  if (vocab_size == 0) return Invalid("piece_types is empty");
+  if (vocab_size >= static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
+    return Invalid(std::format("piece_types has {} entries", vocab_size));
+  }
+  if (vocabulary.family != TokenizerFamily::kSentencePieceBpe &&
+      vocabulary.family != TokenizerFamily::kByteLevelBpe) {
+    return Invalid(std::format("family is {}", static_cast<int>(vocabulary.family)));
+  }
+  CRIA_RETURN_IF_ERROR(CheckOffsets("piece_offsets", vocabulary.piece_offsets, vocab_size,
+                                    vocabulary.piece_bytes.size()));
+  CRIA_RETURN_IF_ERROR(CheckOffsets("merge_offsets", vocabulary.merge_offsets, vocab_size,
+                                    vocabulary.merges.size()));
+  CRIA_RETURN_IF_ERROR(CheckPieces(vocabulary));
+  CRIA_RETURN_IF_ERROR(CheckSortedIds(vocabulary));
+  CRIA_RETURN_IF_ERROR(CheckMerges(vocabulary));
+  CRIA_RETURN_IF_ERROR(CheckSpecialId("bos_token_id", vocabulary.bos_token_id, vocab_size));
+  CRIA_RETURN_IF_ERROR(CheckSpecialId("unk_token_id", vocabulary.unk_token_id, vocab_size));
+  if (vocabulary.add_bos_token && vocabulary.bos_token_id < 0) {
+    return Invalid("add_bos_token is set but there is no bos_token_id");
+  }
+  return {};
+}
+
+}  // namespace cria

@@ -1,0 +1,149 @@
+#include "model/config.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace cria {
+namespace {
+
+ModelConfig Llama32Of1B() {
+  return {.architecture = "LlamaForCausalLM",
+          .hidden_size = 2048,
+          .intermediate_size = 8192,
+          .num_hidden_layers = 16,
+          .num_attention_heads = 32,
+          .num_key_value_heads = 8,
+          .head_dim = 64,
+          .vocab_size = 128256,
+          .max_position_embeddings = 131072,
+          .rms_norm_eps = 1e-5f,
+          .rope_theta = 500000.0f,
+          .rope_scaling = {RopeScaling::Type::kLlama3, 32.0f, 1.0f, 4.0f, 8192},
+          .tie_word_embeddings = true};
+}
+
+void ExpectRefused(const ModelConfig& config, const std::string& field,
+                   ErrorCode code = ErrorCode::kInvalidFile) {
+  const Status status = ValidateConfig(config);
+  ASSERT_FALSE(status) << field;
+  EXPECT_EQ(status.error().code(), code);
+  EXPECT_NE(status.error().message().find(field), std::string::npos) << status.error().message();
+}
+
+TEST(ModelConfigTest, ARealConfigurationIsSound) {
+  const ModelConfig config = Llama32Of1B();
+  const Status status = ValidateConfig(config);
+  EXPECT_TRUE(status) << status.error().message();
+  EXPECT_EQ(config.query_channels(), 2048u);
+  EXPECT_EQ(config.key_value_channels(), 512u);
+  EXPECT_EQ(config.qkv_channels(), 3072u);
+}
+
+TEST(ModelConfigTest, ChannelCountsDoNotOverflow) {
+  ModelConfig config = Llama32Of1B();
+  config.num_attention_heads = config.num_key_value_heads = 1u << 31;
+  config.head_dim = 1u << 30;
+  EXPECT_EQ(config.qkv_channels(), size_t{3} << 61);
+}
+
+TEST(ModelConfigTest, EveryIntegerHasBoundsThatAreNamed) {
+  struct Field {
+    const char* name;
+    uint32_t ModelConfig::* member;
+    uint32_t least;
+    uint32_t most;
+  };
+  const std::vector<Field> fields = {
+      {"hidden_size", &ModelConfig::hidden_size, 2, 1u << 17},
+      {"intermediate_size", &ModelConfig::intermediate_size, 1, 1u << 19},
+      {"num_hidden_layers", &ModelConfig::num_hidden_layers, 1, 1024},
+      {"num_attention_heads", &ModelConfig::num_attention_heads, 8, 1024},
+      {"num_key_value_heads", &ModelConfig::num_key_value_heads, 1, 32},
+      {"head_dim", &ModelConfig::head_dim, 2, 1024},
+      {"vocab_size", &ModelConfig::vocab_size, 1, 1u << 22},
+      {"max_position_embeddings", &ModelConfig::max_position_embeddings, 1, 1u << 24}};
+  for (const Field& field : fields) {
+    SCOPED_TRACE(field.name);
+    ModelConfig config = Llama32Of1B();
+    config.*field.member = field.least;
+    EXPECT_TRUE(ValidateConfig(config));
+    config.*field.member = field.most;
+    EXPECT_TRUE(ValidateConfig(config));
+    config.*field.member = 0;
+    ExpectRefused(config, field.name);
+    config.*field.member = field.most + 1;
+    ExpectRefused(config, field.name);
+    config.*field.member = std::numeric_limits<uint32_t>::max();
+    ExpectRefused(config, field.name);
+  }
+}
+
+TEST(ModelConfigTest, RealNumbersMustBePositiveAndFinite) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const float value :
+       {0.0f, -1.0f, infinity, -infinity, std::numeric_limits<float>::quiet_NaN()}) {
+    SCOPED_TRACE(value);
+    ModelConfig config = Llama32Of1B();
+    config.rms_norm_eps = value;
+    ExpectRefused(config, "rms_norm_eps");
+    config = Llama32Of1B();
+    config.rope_theta = value;
+    ExpectRefused(config, "rope_theta");
+    config = Llama32Of1B();
+    config.rope_scaling.factor = value;
+    ExpectRefused(config, "rope_scaling.factor");
+    config.rope_scaling.type = RopeScaling::Type::kLinear;
+    ExpectRefused(config, "rope_scaling.factor");
+    config.rope_scaling.type = RopeScaling::Type::kNone;
+    EXPECT_TRUE(ValidateConfig(config));
+    config = Llama32Of1B();
+    config.rope_scaling.low_freq_factor = value;
+    ExpectRefused(config, "rope_scaling.low_freq_factor");
+    config = Llama32Of1B();
+    config.rope_scaling.high_freq_factor = value;
+    ExpectRefused(config, "rope_scaling.high_freq_factor");
+  }
+}
+
+TEST(ModelConfigTest, Llama3ScalingNeedsItsOtherFieldsAndLinearDoesNot) {
+  ModelConfig config = Llama32Of1B();
+  config.rope_scaling.high_freq_factor = config.rope_scaling.low_freq_factor;
+  ExpectRefused(config, "high_freq_factor");
+  config.rope_scaling.type = RopeScaling::Type::kLinear;
+  EXPECT_TRUE(ValidateConfig(config));
+  config = Llama32Of1B();
+  for (const uint32_t length : {0u, (1u << 24) + 1}) {
+    config.rope_scaling.original_max_position_embeddings = length;
+    ExpectRefused(config, "rope_scaling.original_max_position_embeddings");
+  }
+}
+
+TEST(ModelConfigTest, FieldsMustFitOneAnother) {
+  ModelConfig config = Llama32Of1B();
+  config.num_key_value_heads = 5;
+  ExpectRefused(config, "multiple of num_key_value_heads");
+  config = Llama32Of1B();
+  config.num_key_value_heads = 64;
+  ExpectRefused(config, "num_key_value_heads");
+  config = Llama32Of1B();
+  config.head_dim = 63;
+  ExpectRefused(config, "head_dim");
+  config = Llama32Of1B();
+  config.hidden_size = 2047;
+  ExpectRefused(config, "hidden_size");
+}
+
+TEST(ModelConfigTest, OtherArchitecturesAreUnsupported) {
+  ModelConfig config = Llama32Of1B();
+  config.architecture = "MambaForCausalLM";
+  ExpectRefused(config, "MambaForCausalLM", ErrorCode::kUnsupported);
+  config.architecture.clear();
+  ExpectRefused(config, "architecture", ErrorCode::kUnsupported);
+}
+
+}  // namespace
+}  // namespace cria

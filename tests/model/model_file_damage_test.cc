@@ -1,0 +1,346 @@
+// Model files that are damaged, or made to deceive: opening one is an error that names what is
+// wrong, and never a crash.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "core/temporary_file.h"
+#include "model/model_file.h"
+#include "model/test_model_file.h"
+
+namespace cria {
+namespace {
+
+constexpr uint64_t kHuge = std::numeric_limits<uint64_t>::max();
+
+void ExpectRefused(const std::vector<std::byte>& bytes, const std::string& words,
+                   ErrorCode code = ErrorCode::kInvalidFile) {
+  const TemporaryFile temporary(bytes);
+  const auto file = ModelFile::Open(temporary.path());
+  ASSERT_FALSE(file) << "opened, instead of: " << words;
+  EXPECT_EQ(file.error().code(), code) << file.error().message();
+  EXPECT_NE(file.error().message().find(words), std::string::npos) << file.error().message();
+  EXPECT_NE(file.error().message().find(temporary.path()), std::string::npos)
+      << file.error().message();
+}
+
+// Makes a sound file, lets `change` spoil it, and seals it anew.
+void ExpectRefusedAfter(const std::function<void(TestModelFile&)>& change, const std::string& words,
+                        ErrorCode code = ErrorCode::kInvalidFile) {
+  TestModelFile file = MakeTestModelFile({.tied = false, .matrices = Scheme::kQb4w});
+  change(file);
+  ExpectRefused(Serialize(file), words, code);
+}
+
+// --- Accidents ---------------------------------------------------------------------------------
+
+TEST(DamagedModelFileTest, CutShortAnywhereIsAnError) {
+  const std::vector<std::byte> bytes = Serialize(MakeTestModelFile());
+  const size_t end_of_metadata = sizeof(FilePreamble) + PreambleOf(bytes).metadata_bytes;
+  const TemporaryFile temporary(bytes);
+  ASSERT_TRUE(ModelFile::Open(temporary.path()));
+  for (size_t size = bytes.size() - 1;;) {
+    temporary.Truncate(size);
+    const auto file = ModelFile::Open(temporary.path());
+    ASSERT_FALSE(file) << size;
+    ASSERT_EQ(file.error().code(), ErrorCode::kInvalidFile) << file.error().message();
+    if (size == 0) break;
+    size -= size > end_of_metadata + 100 ? std::min<size_t>(97, size - end_of_metadata) : 1;
+  }
+}
+
+TEST(DamagedModelFileTest, LongerThanItSaysIsAnError) {
+  std::vector<std::byte> bytes = Serialize(MakeTestModelFile());
+  bytes.push_back({});
+  ExpectRefused(bytes, "file_bytes");
+}
+
+TEST(DamagedModelFileTest, AnyFlippedBitOfPreambleOrMetadataIsAnError) {
+  const std::vector<std::byte> bytes = Serialize(MakeTestModelFile());
+  const size_t end_of_metadata = sizeof(FilePreamble) + PreambleOf(bytes).metadata_bytes;
+  for (size_t at = 0; at < end_of_metadata; ++at) {
+    std::vector<std::byte> damaged(bytes.begin(), bytes.end());
+    damaged[at] ^= static_cast<std::byte>(1u << (at % 8));
+    const TemporaryFile temporary(damaged);
+    const auto file = ModelFile::Open(temporary.path());
+    ASSERT_FALSE(file) << "byte " << at;
+    ASSERT_TRUE(file.error().message().find("damaged") != std::string::npos ||
+                file.error().message().find("not a Cria model file") != std::string::npos)
+        << file.error().message();
+  }
+}
+
+TEST(DamagedModelFileTest, OtherFilesAreNotModelFiles) {
+  ExpectRefused({}, "too short");
+  ExpectRefused(std::vector<std::byte>(63), "too short");
+  ExpectRefused(std::vector<std::byte>(4096), "is not a Cria model file");
+  std::vector<std::byte> gguf(4096);
+  std::memcpy(gguf.data(), "GGUF", 4);
+  ExpectRefused(gguf, "cria-convert");
+}
+
+TEST(DamagedModelFileTest, AMissingFileAndAFolderAreErrors) {
+  const auto missing = ModelFile::Open("/no/such/model.cria");
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().code(), ErrorCode::kNotFound);
+  EXPECT_FALSE(ModelFile::Open(testing::TempDir()));
+}
+
+// --- The preamble, sealed anew -----------------------------------------------------------------
+
+void ExpectPreambleRefused(const std::function<void(FilePreamble&)>& change,
+                           const std::string& words, ErrorCode code = ErrorCode::kInvalidFile) {
+  std::vector<std::byte> bytes = Serialize(MakeTestModelFile());
+  FilePreamble preamble = PreambleOf(bytes);
+  change(preamble);
+  SetPreamble(bytes, preamble);
+  ExpectRefused(bytes, words, code);
+}
+
+TEST(ForgedPreambleTest, EveryFieldIsChecked) {
+  for (const uint32_t version : {0u, 2u, ~0u}) {
+    ExpectPreambleRefused([&](FilePreamble& p) { p.format_version = version; },
+                          "format_version is " + std::to_string(version), ErrorCode::kUnsupported);
+  }
+  for (const uint64_t offset : {uint64_t{0}, uint64_t{63}, uint64_t{128}, kHuge, kHuge - 63}) {
+    ExpectPreambleRefused([&](FilePreamble& p) { p.metadata_offset = offset; }, "metadata");
+  }
+  for (const uint64_t bytes :
+       {uint64_t{1} << 20, kMaxMetadataBytes, kMaxMetadataBytes + 1, kHuge, kHuge - 63}) {
+    ExpectPreambleRefused([&](FilePreamble& p) { p.metadata_bytes = bytes; }, "metadata_bytes");
+  }
+  for (const uint64_t bytes : {uint64_t{0}, uint64_t{64}, kHuge}) {
+    ExpectPreambleRefused([&](FilePreamble& p) { p.file_bytes = bytes; }, "file_bytes");
+  }
+  ExpectPreambleRefused([](FilePreamble& p) { p.metadata_digest[15] ^= 1; }, "metadata_digest");
+}
+
+TEST(ForgedPreambleTest, MetadataOfEverySizeThatIsTooSmallIsAnError) {
+  const std::vector<std::byte> sound = Serialize(MakeTestModelFile());
+  const uint64_t metadata_bytes = PreambleOf(sound).metadata_bytes;
+  for (uint64_t size = 0; size < metadata_bytes; ++size) {
+    std::vector<std::byte> bytes = sound;
+    FilePreamble preamble = PreambleOf(bytes);
+    preamble.metadata_bytes = size;
+    SetPreamble(bytes, preamble);
+    Reseal(bytes);
+    const TemporaryFile temporary(bytes);
+    const auto file = ModelFile::Open(temporary.path());
+    if (file) {
+      // Only the padding behind the last field can be missed.
+      EXPECT_GT(size + 8, metadata_bytes);
+    } else {
+      EXPECT_EQ(file.error().code(), ErrorCode::kInvalidFile);
+    }
+  }
+}
+
+// --- The metadata, sealed anew -----------------------------------------------------------------
+
+TEST(ForgedMetadataTest, TheFileThatIsSpoiltIsSound) {
+  const TemporaryFile temporary(
+      Serialize(MakeTestModelFile({.tied = false, .matrices = Scheme::kQb4w})));
+  const auto file = ModelFile::Open(temporary.path());
+  ASSERT_TRUE(file) << file.error().message();
+  EXPECT_TRUE(file->VerifyPayload());
+}
+
+// Whatever a bit of sealed metadata says, opening either fails or gives a file whose every function
+// works.
+TEST(ForgedMetadataTest, NoFlippedBitCrashes) {
+  const std::vector<std::byte> sound =
+      Serialize(MakeTestModelFile({.tied = false, .matrices = Scheme::kQb4w}));
+  const size_t end_of_metadata = sizeof(FilePreamble) + PreambleOf(sound).metadata_bytes;
+  size_t opened = 0;
+  for (size_t at = sizeof(FilePreamble); at < end_of_metadata; ++at) {
+    for (const unsigned mask : {0x01u, 0x80u, 0xffu}) {
+      std::vector<std::byte> bytes = sound;
+      bytes[at] ^= static_cast<std::byte>(mask);
+      Reseal(bytes);
+      const TemporaryFile temporary(bytes);
+      const auto file = ModelFile::Open(temporary.path());
+      if (!file) {
+        ASSERT_FALSE(file.error().message().empty());
+        continue;
+      }
+      ++opened;
+      size_t piece_bytes = 0;
+      for (size_t id = 0; id < file->vocabulary().size(); ++id) {
+        piece_bytes += file->vocabulary().piece(id).size();
+      }
+      ASSERT_LE(piece_bytes, bytes.size());
+      for (const TensorSpec& spec : ExpectedTensors(file->config())) {
+        const StoredTensor& tensor = file->tensor(spec.role, spec.layer);
+        ASSERT_LE(tensor.data.offset + tensor.data.bytes, bytes.size());
+      }
+      (void)file->VerifyPayload();
+    }
+  }
+  // Names, checksums and real numbers may change without being wrong.
+  EXPECT_GT(opened, 100u);
+}
+
+TEST(ForgedMetadataTest, UnknownFeaturesAreRefusedByName) {
+  ExpectRefusedAfter([](TestModelFile& f) { f.required_features = {"sliding_window"}; },
+                     "required_features names \"sliding_window\"", ErrorCode::kUnsupported);
+}
+
+TEST(ForgedMetadataTest, ConfigurationsAreValidated) {
+  ExpectRefusedAfter([](TestModelFile& f) { f.config.hidden_size = 0; }, "hidden_size is 0");
+  ExpectRefusedAfter([](TestModelFile& f) { f.config.num_hidden_layers = ~0u; },
+                     "num_hidden_layers is 4294967295");
+  ExpectRefusedAfter([](TestModelFile& f) { f.config.rms_norm_eps = -1.0f; }, "rms_norm_eps");
+  ExpectRefusedAfter([](TestModelFile& f) { f.config.architecture = "GPT2"; }, "GPT2",
+                     ErrorCode::kUnsupported);
+  ExpectRefusedAfter([](TestModelFile& f) { f.rope_scaling_type = 3; }, "rope_scaling.type is 3");
+  ExpectRefusedAfter([](TestModelFile& f) { f.rope_scaling_type = 2; },
+                     "original_max_position_embeddings");
+}
+
+TEST(ForgedMetadataTest, VocabulariesAreValidated) {
+  ExpectRefusedAfter([](TestModelFile& f) { f.config.vocab_size = 9; },
+                     "tokenizer.piece_types has 8 entries, but config.vocab_size is 9");
+  ExpectRefusedAfter([](TestModelFile& f) { f.piece_types.pop_back(); },
+                     "tokenizer.piece_types has 7 entries");
+  ExpectRefusedAfter([](TestModelFile& f) { f.tokenizer_family = 2; }, "tokenizer.family is 2");
+  ExpectRefusedAfter([](TestModelFile& f) { f.piece_offsets.pop_back(); }, "piece_offsets");
+  ExpectRefusedAfter([](TestModelFile& f) { f.piece_offsets[8] = ~0u; }, "piece_offsets");
+  ExpectRefusedAfter([](TestModelFile& f) { f.piece_offsets[4] = ~0u; }, "piece_offsets");
+  ExpectRefusedAfter([](TestModelFile& f) { f.piece_types[3] = 6; }, "piece_types[3]");
+  ExpectRefusedAfter([](TestModelFile& f) { f.sorted_ids[0] = 8; }, "sorted_ids[0]");
+  ExpectRefusedAfter([](TestModelFile& f) { f.merges[0].merged = 8; }, "merges[0].merged");
+  ExpectRefusedAfter([](TestModelFile& f) { f.merge_offsets.clear(); }, "merge_offsets");
+  ExpectRefusedAfter([](TestModelFile& f) { f.bos_token_id = 8; }, "bos_token_id");
+}
+
+TEST(ForgedMetadataTest, ChatTemplatesAndStopIdsAreValidated) {
+  ExpectRefusedAfter([](TestModelFile& f) { f.chat_template_kind = 4; }, "chat_template.kind is 4");
+  ExpectRefusedAfter([](TestModelFile& f) { f.stop_token_ids = {2, 8}; }, "stop_token_ids names 8");
+  ExpectRefusedAfter([](TestModelFile& f) { f.stop_token_ids = {-1}; }, "stop_token_ids names -1");
+}
+
+TEST(ForgedMetadataTest, SectionsMustLieInTheFileInOrder) {
+  const auto with_sections = [](const std::vector<FileRange>& sections) {
+    ExpectRefusedAfter([&](TestModelFile& f) { f.sections = sections; }, "sections: bytes");
+  };
+  with_sections({{kSectionAlignment + 64, 64}});
+  with_sections({{kSectionAlignment, kHuge}});
+  with_sections({{kSectionAlignment, kHuge - kSectionAlignment}});
+  with_sections({{kHuge - kSectionAlignment + 1, 1}});
+  with_sections({{uint64_t{1} << 40, 0}});
+  with_sections({{0, 64}});
+  with_sections({{kSectionAlignment, 100}, {kSectionAlignment, 100}});
+  ExpectRefusedAfter([](TestModelFile& f) { f.sections.clear(); }, "outside every section");
+}
+
+TEST(ForgedMetadataTest, TensorsMustBeThoseThatTheConfigurationCallsFor) {
+  ExpectRefusedAfter([](TestModelFile& f) { f.tensors.clear(); }, "embed_tokens is missing");
+  for (size_t missing = 0; missing < 15; ++missing) {
+    const TestModelFile sound = MakeTestModelFile({.tied = false});
+    ExpectRefusedAfter(
+        [&](TestModelFile& f) { f.tensors.erase(f.tensors.begin() + static_cast<long>(missing)); },
+        sound.tensors[missing].spec.Name() + " is missing or out of order");
+  }
+  ExpectRefusedAfter([](TestModelFile& f) { std::swap(f.tensors[2], f.tensors[3]); },
+                     "layers.0.qkv_proj is missing or out of order");
+  ExpectRefusedAfter([](TestModelFile& f) { f.tensors.push_back(f.tensors.back()); },
+                     "1 entries are more");
+  ExpectRefusedAfter([](TestModelFile& f) { f.tensors[1].spec.layer = 1; },
+                     "layers.0.input_layernorm is missing");
+  ExpectRefusedAfter(
+      [](TestModelFile& f) { f.tensors[0].spec.role = static_cast<TensorRole>(200); },
+      "embed_tokens is missing");
+}
+
+TEST(ForgedMetadataTest, LayoutsMustFitTheConfiguration) {
+  const auto with_qkv = [](const std::function<void(StoredTensor&)>& change,
+                           const std::string& words, ErrorCode code = ErrorCode::kInvalidFile) {
+    ExpectRefusedAfter([&](TestModelFile& f) { change(f.Find(TensorRole::kQkvProj, 1)); }, words,
+                       code);
+  };
+  for (const int scheme : {3, 255}) {
+    with_qkv([&](StoredTensor& t) { t.layout.scheme = static_cast<Scheme>(scheme); },
+             "layers.1.qkv_proj.scheme is " + std::to_string(scheme), ErrorCode::kUnsupported);
+  }
+  with_qkv([](StoredTensor& t) { t.layout.output_channels = 15; }, "layers.1.qkv_proj is [15, 8]");
+  with_qkv([](StoredTensor& t) { t.layout.input_channels = 9; }, "layers.1.qkv_proj is [16, 9]");
+  for (const size_t block_size :
+       {size_t{0}, size_t{16}, size_t{33}, size_t{64}, size_t{512}, size_t{0xffffffff}}) {
+    with_qkv([&](StoredTensor& t) { t.layout.block_size = block_size; },
+             "block_size " + std::to_string(block_size));
+  }
+  for (const size_t padded : {size_t{0}, size_t{8}, size_t{64}, size_t{0xffffffe0}}) {
+    with_qkv([&](StoredTensor& t) { t.layout.padded_input_channels = padded; },
+             "padded_input_channels " + std::to_string(padded));
+  }
+  // A wrong scheme of the right number needs other sizes.
+  with_qkv([](StoredTensor& t) { t.layout.scheme = Scheme::kQc8w; }, "do not fit its scheme qc8w");
+  with_qkv(
+      [](StoredTensor& t) {
+        t.layout.scheme = Scheme::kF32;
+        t.layout.block_size = 0;
+        t.layout.padded_input_channels = 8;
+      },
+      "bytes of data");
+  with_qkv([](StoredTensor& t) { t.data.bytes -= 1; }, "255 bytes of data");
+  with_qkv([](StoredTensor& t) { t.data.bytes = kHuge; }, "bytes of data");
+  with_qkv([](StoredTensor& t) { t.scales.bytes = 0; }, "and 0 of scales");
+  with_qkv([](StoredTensor& t) { t.scales.bytes += 2; }, "of scales");
+  ExpectRefusedAfter(
+      [](TestModelFile& f) { f.Find(TensorRole::kNorm).layout.scheme = Scheme::kQc8w; },
+      "norm.scheme is qc8w, but a norm must be f32");
+}
+
+TEST(ForgedMetadataTest, TensorsMustLieInASectionOnTheirBoundaryAndApart) {
+  const auto with_data = [](uint64_t offset) {
+    ExpectRefusedAfter(
+        [&](TestModelFile& f) { f.Find(TensorRole::kDownProj, 0).data.offset = offset; },
+        "layers.0.down_proj lies at bytes");
+  };
+  with_data(0);
+  with_data(64);
+  with_data(kSectionAlignment - 64);
+  with_data(kSectionAlignment + 32);
+  with_data(uint64_t{1} << 40);
+  with_data(kHuge - 63);
+  with_data(kHuge);
+  for (const uint64_t offset : {uint64_t{0}, kSectionAlignment + 2, kHuge - 63}) {
+    ExpectRefusedAfter(
+        [&](TestModelFile& f) { f.Find(TensorRole::kDownProj, 0).scales.offset = offset; },
+        "layers.0.down_proj lies at bytes");
+  }
+  ExpectRefusedAfter(
+      [](TestModelFile& f) {
+        f.Find(TensorRole::kDownProj, 0).data = f.Find(TensorRole::kDownProj, 1).data;
+      },
+      "two of them share byte");
+  ExpectRefusedAfter(
+      [](TestModelFile& f) {
+        f.Find(TensorRole::kNorm).data.offset = f.Find(TensorRole::kQkvProj, 0).data.offset + 64;
+      },
+      "two of them share byte");
+}
+
+TEST(ForgedMetadataTest, TheSlackBehindTheLastTensorMustBeThere) {
+  TestModelFile file = MakeTestModelFile();
+  EXPECT_TRUE(ModelFile::Open(TemporaryFile(Serialize(file)).path()));
+  file.file_bytes -= 1;
+  ExpectRefused(Serialize(file), "without the slack behind it");
+}
+
+TEST(ForgedMetadataTest, AModelThatIsLargerThanItsFileIsRefusedWithoutTakingMemory) {
+  ExpectRefusedAfter(
+      [](TestModelFile& f) {
+        f.config.num_hidden_layers = 1024;
+        f.config.intermediate_size = 1u << 19;
+      },
+      "layers.0.gate_up_proj is [24, 8], but the configuration calls for [1048576, 8]");
+}
+
+}  // namespace
+}  // namespace cria

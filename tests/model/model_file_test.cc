@@ -1,0 +1,214 @@
+#include "model/model_file.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "core/temporary_file.h"
+#include "model/test_model_file.h"
+
+namespace cria {
+namespace {
+
+Result<ModelFile> OpenBytes(const std::vector<std::byte>& bytes) {
+  // The mapping and the open file outlive the name.
+  const TemporaryFile file(bytes);
+  return ModelFile::Open(file.path());
+}
+
+std::vector<std::byte> ReadAll(const ModelFile& file, FileRange range) {
+  std::vector<std::byte> bytes(range.bytes);
+  EXPECT_TRUE(file.Read(range, bytes));
+  return bytes;
+}
+
+void ExpectTensorsAsWritten(const ModelFile& file, const TestModelFile& written) {
+  ASSERT_EQ(file.tensors().size(), written.tensors.size());
+  for (size_t i = 0; i < written.tensors.size(); ++i) {
+    const StoredTensor& expected = written.tensors[i];
+    const StoredTensor& actual = file.tensor(expected.spec.role, expected.spec.layer);
+    SCOPED_TRACE(expected.spec.Name());
+    EXPECT_EQ(&actual, &file.tensors()[i]);
+    EXPECT_EQ(actual.spec.Name(), expected.spec.Name());
+    EXPECT_EQ(actual.layout.scheme, expected.layout.scheme);
+    EXPECT_EQ(actual.layout.output_channels, expected.layout.output_channels);
+    EXPECT_EQ(actual.layout.input_channels, expected.layout.input_channels);
+    EXPECT_EQ(actual.layout.padded_input_channels, expected.layout.padded_input_channels);
+    EXPECT_EQ(actual.layout.block_size, expected.layout.block_size);
+    EXPECT_EQ(actual.data.offset, expected.data.offset);
+    EXPECT_EQ(actual.data.bytes, expected.data.bytes);
+    EXPECT_EQ(actual.scales.offset, expected.scales.offset);
+    EXPECT_EQ(actual.scales.bytes, expected.scales.bytes);
+    EXPECT_EQ(actual.checksum, expected.checksum);
+    for (const TestModelFile::Piece& piece : written.payload) {
+      if (piece.offset != actual.data.offset) continue;
+      EXPECT_EQ(ReadAll(file, actual.data), piece.bytes);
+      const auto mapping = file.Map(actual.data);
+      ASSERT_TRUE(mapping);
+      EXPECT_TRUE(std::ranges::equal(mapping->bytes(), piece.bytes));
+    }
+  }
+}
+
+TEST(ModelFileTest, ReadsEveryField) {
+  TestModelFile written = MakeTestModelFile();
+  written.producer = "cria-convert 9.8.7";
+  written.name = "Tiny Llama";
+  written.rope_scaling_type = 2;
+  written.config.rope_scaling = {RopeScaling::Type::kLlama3, 32.0f, 1.5f, 4.5f, 48};
+  written.tokenizer_family = 1;
+  written.split_patterns = {"\\p{L}+", "\\s+"};
+  written.chat_template_kind = 2;
+  written.chat_template_source = "{{ messages }}";
+  written.stop_token_ids = {2, 7};
+  const std::vector<std::byte> bytes = Serialize(written);
+  const TemporaryFile temporary(bytes);
+  const auto file = ModelFile::Open(temporary.path());
+  ASSERT_TRUE(file) << file.error().message();
+
+  EXPECT_EQ(file->path(), temporary.path());
+  EXPECT_EQ(file->size_bytes(), bytes.size());
+  EXPECT_EQ(file->metadata_bytes(), PreambleOf(bytes).metadata_bytes);
+  EXPECT_EQ(file->digest(), PreambleOf(bytes).metadata_digest);
+  EXPECT_EQ(file->producer(), written.producer);
+  EXPECT_EQ(file->name(), written.name);
+  EXPECT_EQ(file->chat_template_kind(), ChatTemplateKind::kLlama3);
+  EXPECT_EQ(file->chat_template_source(), written.chat_template_source);
+  EXPECT_TRUE(std::ranges::equal(file->stop_token_ids(), written.stop_token_ids));
+
+  const ModelConfig& config = file->config();
+  EXPECT_EQ(config.architecture, "LlamaForCausalLM");
+  EXPECT_EQ(config.hidden_size, 8u);
+  EXPECT_EQ(config.intermediate_size, 12u);
+  EXPECT_EQ(config.num_hidden_layers, 2u);
+  EXPECT_EQ(config.num_attention_heads, 4u);
+  EXPECT_EQ(config.num_key_value_heads, 2u);
+  EXPECT_EQ(config.head_dim, 2u);
+  EXPECT_EQ(config.vocab_size, 8u);
+  EXPECT_EQ(config.max_position_embeddings, 64u);
+  EXPECT_EQ(config.rms_norm_eps, 1e-5f);
+  EXPECT_EQ(config.rope_theta, 10000.0f);
+  EXPECT_TRUE(config.tie_word_embeddings);
+  EXPECT_EQ(config.rope_scaling.type, RopeScaling::Type::kLlama3);
+  EXPECT_EQ(config.rope_scaling.factor, 32.0f);
+  EXPECT_EQ(config.rope_scaling.low_freq_factor, 1.5f);
+  EXPECT_EQ(config.rope_scaling.high_freq_factor, 4.5f);
+  EXPECT_EQ(config.rope_scaling.original_max_position_embeddings, 48u);
+
+  const Vocabulary& vocabulary = file->vocabulary();
+  EXPECT_EQ(vocabulary.family, TokenizerFamily::kByteLevelBpe);
+  ASSERT_EQ(vocabulary.size(), 8u);
+  EXPECT_EQ(vocabulary.piece(1), "<s>");
+  EXPECT_EQ(vocabulary.piece(6), "ab");
+  EXPECT_EQ(vocabulary.piece_types[2], PieceType::kControl);
+  EXPECT_TRUE(std::ranges::equal(vocabulary.sorted_ids, written.sorted_ids));
+  EXPECT_TRUE(std::ranges::equal(vocabulary.merge_offsets, written.merge_offsets));
+  ASSERT_EQ(vocabulary.merges.size(), 1u);
+  EXPECT_EQ(vocabulary.merges[0].right, 4u);
+  EXPECT_EQ(vocabulary.merges[0].rank, 0u);
+  EXPECT_EQ(vocabulary.merges[0].merged, 6u);
+  EXPECT_TRUE(std::ranges::equal(vocabulary.split_patterns, written.split_patterns));
+  EXPECT_TRUE(vocabulary.ignore_merges);
+  EXPECT_TRUE(vocabulary.add_dummy_prefix);
+  EXPECT_TRUE(vocabulary.dummy_prefix_after_special);
+  EXPECT_TRUE(vocabulary.remove_extra_whitespaces);
+  EXPECT_TRUE(vocabulary.byte_fallback);
+  EXPECT_TRUE(vocabulary.add_bos_token);
+  EXPECT_EQ(vocabulary.bos_token_id, 1);
+  EXPECT_EQ(vocabulary.unk_token_id, 0);
+
+  ExpectTensorsAsWritten(*file, written);
+  EXPECT_TRUE(file->VerifyPayload());
+}
+
+TEST(ModelFileTest, ReadsEverySchemeAndRopeScaling) {
+  for (const Scheme scheme : {Scheme::kF32, Scheme::kQc8w, Scheme::kQb4w}) {
+    const TestModelFile written =
+        MakeTestModelFile({.tied = false, .matrices = scheme, .embedding = scheme, .head = scheme});
+    const auto file = OpenBytes(Serialize(written));
+    ASSERT_TRUE(file) << file.error().message();
+    EXPECT_EQ(file->config().rope_scaling.type, RopeScaling::Type::kNone);
+    ExpectTensorsAsWritten(*file, written);
+    EXPECT_TRUE(file->VerifyPayload());
+  }
+  TestModelFile linear = MakeTestModelFile();
+  linear.rope_scaling_type = 1;
+  linear.config.rope_scaling.factor = 2.5f;
+  const auto file = OpenBytes(Serialize(linear));
+  ASSERT_TRUE(file) << file.error().message();
+  EXPECT_EQ(file->config().rope_scaling.type, RopeScaling::Type::kLinear);
+  EXPECT_EQ(file->config().rope_scaling.factor, 2.5f);
+}
+
+TEST(ModelFileTest, ATiedHeadIsTheEmbeddingUnlessItIsStored) {
+  const auto shared = OpenBytes(Serialize(MakeTestModelFile({.tied = true})));
+  ASSERT_TRUE(shared);
+  EXPECT_EQ(&shared->tensor(TensorRole::kLmHead), &shared->tensor(TensorRole::kEmbedTokens));
+
+  const auto apart = OpenBytes(Serialize(MakeTestModelFile({.tied = true, .head = Scheme::kQb4w})));
+  ASSERT_TRUE(apart) << apart.error().message();
+  EXPECT_EQ(apart->tensor(TensorRole::kLmHead).layout.scheme, Scheme::kQb4w);
+  EXPECT_EQ(apart->tensor(TensorRole::kEmbedTokens).layout.scheme, Scheme::kQc8w);
+}
+
+TEST(ModelFileTest, StaysGoodWhenMoved) {
+  auto opened = OpenBytes(Serialize(MakeTestModelFile()));
+  ASSERT_TRUE(opened);
+  const ModelFile moved = std::move(*opened);
+  EXPECT_EQ(moved.name(), "tiny");
+  EXPECT_EQ(moved.vocabulary().piece(6), "ab");
+  EXPECT_EQ(moved.tensor(TensorRole::kNorm).spec.role, TensorRole::kNorm);
+  EXPECT_TRUE(moved.VerifyPayload());
+}
+
+TEST(ModelFileTest, DigestsTellModelsApart) {
+  TestModelFile written = MakeTestModelFile();
+  const auto first = OpenBytes(Serialize(written));
+  // The weights are part of the digest by their checksums.
+  written.tensors[3].checksum ^= 1;
+  const auto second = OpenBytes(Serialize(written));
+  ASSERT_TRUE(first && second);
+  EXPECT_NE(first->digest(), second->digest());
+}
+
+TEST(ModelFileTest, VerifyPayloadFindsEveryFlippedWeightByte) {
+  const TestModelFile written =
+      MakeTestModelFile({.matrices = Scheme::kQb4w, .embedding = Scheme::kQc8w});
+  const std::vector<std::byte> bytes = Serialize(written);
+  for (const StoredTensor& tensor : written.tensors) {
+    for (const FileRange range : {tensor.data, tensor.scales}) {
+      if (range.bytes == 0) continue;
+      for (const uint64_t at : {range.offset, range.offset + range.bytes - 1}) {
+        std::vector<std::byte> damaged = bytes;
+        damaged[at] ^= std::byte{1};
+        const auto file = OpenBytes(damaged);
+        ASSERT_TRUE(file) << "the payload is not read when a file is opened";
+        const Status verified = file->VerifyPayload();
+        ASSERT_FALSE(verified) << tensor.spec.Name() << " byte " << at;
+        EXPECT_EQ(verified.error().code(), ErrorCode::kInvalidFile);
+        EXPECT_NE(verified.error().message().find(tensor.spec.Name()), std::string::npos);
+      }
+    }
+  }
+}
+
+TEST(ModelFileTest, VerifyPayloadReadsLargeTensorsInSlices) {
+  TestModelFile written = MakeTestModelFile({.hidden_size = 65536, .matrices = Scheme::kQc8w});
+  std::vector<std::byte> bytes = Serialize(written);
+  const FileRange range = written.Find(TensorRole::kQkvProj, 1).data;
+  ASSERT_EQ(range.bytes, size_t{1} << 20);
+  const FileRange larger = written.Find(TensorRole::kGateUpProj, 1).data;
+  ASSERT_GT(larger.bytes, size_t{1} << 20);
+  const auto sound = OpenBytes(bytes);
+  ASSERT_TRUE(sound) << sound.error().message();
+  EXPECT_TRUE(sound->VerifyPayload());
+  bytes[larger.offset + (size_t{1} << 20)] ^= std::byte{0x80};
+  const auto damaged = OpenBytes(bytes);
+  ASSERT_TRUE(damaged);
+  EXPECT_FALSE(damaged->VerifyPayload());
+}
+
+}  // namespace
+}  // namespace cria

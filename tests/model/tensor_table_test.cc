@@ -1,0 +1,139 @@
+#include "model/tensor_table.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+namespace cria {
+namespace {
+
+ModelConfig TwoLayers() {
+  return {.hidden_size = 64,
+          .intermediate_size = 172,
+          .num_hidden_layers = 2,
+          .num_attention_heads = 8,
+          .num_key_value_heads = 4,
+          .head_dim = 6,
+          .vocab_size = 512};
+}
+
+TensorLayout Layout(size_t inputs, Scheme scheme, size_t block_size) {
+  return MakeTensorLayout({TensorRole::kDownProj, 0, 10, inputs}, scheme, block_size);
+}
+
+TEST(ExpectedTensorsTest, ListsAForwardPassInItsOrder) {
+  struct Row {
+    const char* name;
+    size_t outputs;
+    size_t inputs;
+  };
+  const std::vector<Row> rows = {{"embed_tokens", 512, 64},
+                                 {"layers.0.input_layernorm", 1, 64},
+                                 {"layers.0.qkv_proj", 48 + 2 * 24, 64},
+                                 {"layers.0.o_proj", 64, 48},
+                                 {"layers.0.post_attention_layernorm", 1, 64},
+                                 {"layers.0.gate_up_proj", 344, 64},
+                                 {"layers.0.down_proj", 64, 172},
+                                 {"layers.1.input_layernorm", 1, 64},
+                                 {"layers.1.qkv_proj", 48 + 2 * 24, 64},
+                                 {"layers.1.o_proj", 64, 48},
+                                 {"layers.1.post_attention_layernorm", 1, 64},
+                                 {"layers.1.gate_up_proj", 344, 64},
+                                 {"layers.1.down_proj", 64, 172},
+                                 {"norm", 1, 64},
+                                 {"lm_head", 512, 64}};
+  for (const bool tied : {false, true}) {
+    ModelConfig config = TwoLayers();
+    config.tie_word_embeddings = tied;
+    const std::vector<TensorSpec> specs = ExpectedTensors(config);
+    ASSERT_EQ(specs.size(), rows.size());
+    for (size_t i = 0; i < rows.size(); ++i) {
+      EXPECT_EQ(specs[i].Name(), rows[i].name);
+      EXPECT_EQ(specs[i].output_channels, rows[i].outputs) << rows[i].name;
+      EXPECT_EQ(specs[i].input_channels, rows[i].inputs) << rows[i].name;
+      EXPECT_EQ(specs[i].is_vector(), specs[i].Name().find("norm") != std::string::npos);
+      EXPECT_EQ(specs[i].is_vector(), specs[i].output_channels == 1);
+    }
+  }
+}
+
+TEST(ExpectedTensorsTest, NamesAreDifferent) {
+  std::set<std::string_view> names;
+  for (int role = 0; role < kNumTensorRoles; ++role) {
+    names.insert(TensorRoleName(static_cast<TensorRole>(role)));
+  }
+  EXPECT_EQ(names.size(), static_cast<size_t>(kNumTensorRoles));
+  EXPECT_EQ(TensorRoleName(static_cast<TensorRole>(kNumTensorRoles)), "unknown");
+  EXPECT_EQ(SchemeName(Scheme::kF32), "f32");
+  EXPECT_EQ(SchemeName(Scheme::kQc8w), "qc8w");
+  EXPECT_EQ(SchemeName(Scheme::kQb4w), "qb4w");
+  EXPECT_EQ(SchemeName(static_cast<Scheme>(kNumSchemes)), "unknown");
+}
+
+TEST(TensorLayoutTest, PlainSchemesAreNeitherPaddedNorBlocked) {
+  for (const Scheme scheme : {Scheme::kF32, Scheme::kQc8w}) {
+    const TensorLayout layout = Layout(173, scheme, 32);
+    EXPECT_EQ(layout.padded_input_channels, 173u);
+    EXPECT_EQ(layout.block_size, 0u);
+  }
+  const TensorLayout floats = Layout(173, Scheme::kF32, 32);
+  EXPECT_EQ(floats.row_bytes(), 692u);
+  EXPECT_EQ(floats.data_bytes(), 6920u);
+  EXPECT_EQ(floats.scale_bytes(), 0u);
+  const TensorLayout bytes = Layout(173, Scheme::kQc8w, 32);
+  EXPECT_EQ(bytes.row_bytes(), 173u);
+  EXPECT_EQ(bytes.data_bytes(), 1730u);
+  EXPECT_EQ(bytes.scales_per_row(), 1u);
+  EXPECT_EQ(bytes.scale_bytes(), 40u);
+}
+
+TEST(TensorLayoutTest, BlocksAreTheLargestThatDivideTheInputs) {
+  struct Case {
+    size_t inputs;
+    size_t asked;
+    size_t block_size;
+    size_t padded;
+  };
+  const std::vector<Case> cases = {
+      {2048, 256, 256, 2048}, {2048, 128, 128, 2048}, {2048, 32, 32, 2048}, {64, 256, 64, 64},
+      {576, 256, 64, 576},    {96, 256, 32, 96},      {172, 256, 32, 192},  {172, 32, 32, 192},
+      {80, 128, 32, 96},      {1, 256, 32, 32},       {33, 64, 32, 64},     {384, 256, 128, 384}};
+  for (const Case& given : cases) {
+    SCOPED_TRACE(given.inputs);
+    const TensorLayout layout = Layout(given.inputs, Scheme::kQb4w, given.asked);
+    EXPECT_EQ(layout.block_size, given.block_size);
+    EXPECT_EQ(layout.padded_input_channels, given.padded);
+    EXPECT_EQ(layout.input_channels, given.inputs);
+    EXPECT_EQ(layout.row_bytes(), given.padded / 2);
+    EXPECT_EQ(layout.scales_per_row(), given.padded / given.block_size);
+    EXPECT_EQ(layout.row_scale_bytes(), 2 * given.padded / given.block_size);
+    EXPECT_EQ(layout.data_bytes(), 10 * given.padded / 2);
+    EXPECT_EQ(layout.scale_bytes(), 20 * given.padded / given.block_size);
+  }
+}
+
+TEST(TensorLayoutTest, EveryLayoutIsWhole) {
+  for (const size_t asked : kBlockSizes) {
+    for (size_t inputs = 1; inputs < 1100; ++inputs) {
+      const TensorLayout layout = Layout(inputs, Scheme::kQb4w, asked);
+      ASSERT_LE(layout.block_size, asked);
+      ASSERT_EQ(layout.padded_input_channels % layout.block_size, 0u);
+      ASSERT_GE(layout.padded_input_channels, inputs);
+      ASSERT_LT(layout.padded_input_channels, inputs + 32);
+      if (layout.padded_input_channels != inputs) {
+        ASSERT_EQ(layout.block_size, 32u);
+      }
+      // No larger block would have done.
+      for (const size_t larger : kBlockSizes) {
+        if (larger > layout.block_size && larger <= asked) {
+          ASSERT_NE(inputs % larger, 0u);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cria

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/file_layout.h"
+#include "model/model_file.h"
+
+namespace cria {
+
+// What a test wants a model file to say, sound or not. Enumerations may hold numbers that they have
+// no name for.
+struct TestModelFile {
+  std::string producer = "a test";
+  std::string name = "tiny";
+  std::vector<std::string> required_features;
+  ModelConfig config;
+  uint8_t rope_scaling_type = 0;  // As in the schema, and in place of config.rope_scaling.type.
+
+  uint8_t tokenizer_family = 0;
+  std::string piece_bytes;
+  std::vector<uint32_t> piece_offsets;
+  std::vector<uint8_t> piece_types;
+  std::vector<uint32_t> sorted_ids;
+  std::vector<uint32_t> merge_offsets;
+  std::vector<Merge> merges;
+  std::vector<std::string> split_patterns;
+  bool add_bos_token = true;
+  int32_t bos_token_id = 1;
+  int32_t unk_token_id = 0;
+
+  uint8_t chat_template_kind = 0;
+  std::string chat_template_source;
+  std::vector<int32_t> stop_token_ids = {2};
+  std::vector<FileRange> sections;
+  std::vector<StoredTensor> tensors;
+
+  // Bytes of tensors by their offset from the start of the file.
+  struct Piece {
+    uint64_t offset;
+    std::vector<std::byte> bytes;
+  };
+  std::vector<Piece> payload;
+  uint64_t file_bytes = 0;
+
+  StoredTensor& Find(TensorRole role, int layer = kNoLayer);
+};
+
+struct TestModelOptions {
+  uint32_t hidden_size = 8;
+  bool tied = true;
+  Scheme matrices = Scheme::kF32;
+  Scheme embedding = Scheme::kQc8w;
+  // A tied head is stored only where this differs from the embedding's.
+  Scheme head = Scheme::kQc8w;
+  size_t block_size = 32;
+};
+
+// A sound model of two layers and eight pieces, with random weights.
+TestModelFile MakeTestModelFile(const TestModelOptions& options = {});
+
+// The file's bytes, with the right digest and checksum for whatever it says.
+std::vector<std::byte> Serialize(const TestModelFile& file);
+
+// Puts the metadata digest and the preamble's checksum right after bytes were changed.
+void Reseal(std::vector<std::byte>& file);
+
+FilePreamble PreambleOf(const std::vector<std::byte>& file);
+void SetPreamble(std::vector<std::byte>& file, const FilePreamble& preamble);
+
+}  // namespace cria

@@ -1,0 +1,92 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "core/platform.h"
+#include "core/temporary_file.h"
+
+namespace cria::platform {
+namespace {
+
+constexpr size_t kMebibyte = size_t{1} << 20;
+
+TEST(PageBlockTest, IsZeroedAlignedAndWritable) {
+  for (const size_t bytes : {size_t{1}, size_t{4096}, size_t{100'001}}) {
+    auto block = PageBlock::Allocate(bytes);
+    ASSERT_TRUE(block) << block.error().message();
+    const std::span<std::byte> memory = block->bytes();
+    ASSERT_EQ(memory.size(), bytes);
+    const auto page_bytes = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory.data()) % page_bytes, 0u);
+    EXPECT_TRUE(std::ranges::all_of(memory, [](std::byte value) { return value == std::byte{}; }));
+    std::ranges::fill(memory, std::byte{0xa5});
+  }
+}
+
+TEST(PageBlockTest, NothingIsNoMemory) {
+  const auto block = PageBlock::Allocate(0);
+  ASSERT_TRUE(block);
+  EXPECT_TRUE(block->bytes().empty());
+}
+
+TEST(PageBlockTest, MovingKeepsTheMemoryInPlace) {
+  auto block = PageBlock::Allocate(64);
+  ASSERT_TRUE(block);
+  std::byte* const where = block->bytes().data();
+  PageBlock moved = std::move(*block);
+  EXPECT_EQ(moved.bytes().data(), where);
+  EXPECT_TRUE(block->bytes().empty());
+  moved.bytes()[63] = std::byte{1};
+}
+
+TEST(PageBlockTest, TooMuchIsAnErrorWithTheFigure) {
+  for (const size_t bytes : {size_t{1} << 60, SIZE_MAX}) {
+    const auto block = PageBlock::Allocate(bytes);
+    ASSERT_FALSE(block);
+    EXPECT_EQ(block.error().code(), ErrorCode::kOutOfMemory);
+    EXPECT_NE(block.error().message().find(std::to_string(bytes)), std::string::npos);
+  }
+}
+
+TEST(MemoryUsageTest, PrivatePagesCountOnceTouched) {
+  constexpr size_t kBytes = 64 * kMebibyte;
+  auto block = PageBlock::Allocate(kBytes);
+  ASSERT_TRUE(block);
+  const MemoryUsage before = ReadMemoryUsage();
+  std::memset(block->bytes().data(), 1, kBytes);
+  const MemoryUsage after = ReadMemoryUsage();
+  // The kernel's counters may lag by a few dozen pages per thread.
+  EXPECT_GE(after.private_bytes, before.private_bytes + kBytes - kMebibyte);
+  EXPECT_LT(after.private_bytes, before.private_bytes + kBytes + 8 * kMebibyte);
+  EXPECT_GE(after.peak_resident_bytes, kBytes);
+  EXPECT_GE(after.major_faults, before.major_faults);
+}
+
+TEST(MemoryUsageTest, MappedFilesCountApart) {
+  const std::vector<std::byte> contents(32 * kMebibyte, std::byte{1});
+  const TemporaryFile temporary(contents);
+  const auto file = File::Open(temporary.path());
+  ASSERT_TRUE(file);
+  const auto mapping = file->Map(0, contents.size());
+  ASSERT_TRUE(mapping);
+  const MemoryUsage before = ReadMemoryUsage();
+  size_t sum = 0;
+  for (size_t i = 0; i < contents.size(); i += 1024)
+    sum += static_cast<size_t>(mapping->bytes()[i]);
+  EXPECT_EQ(sum, contents.size() / 1024);
+  const MemoryUsage touched = ReadMemoryUsage();
+  if (touched.file_mapped_bytes < before.file_mapped_bytes + contents.size() / 2) {
+    // On tmpfs the pages are shared memory, which is neither private nor a mapped file's.
+    EXPECT_LT(touched.private_bytes, before.private_bytes + 4 * kMebibyte);
+    GTEST_SKIP() << "the temporary folder is not on a disk";
+  }
+  mapping->ReleasePages();
+  const MemoryUsage released = ReadMemoryUsage();
+  EXPECT_LT(released.file_mapped_bytes, touched.file_mapped_bytes - contents.size() / 2);
+}
+
+}  // namespace
+}  // namespace cria::platform

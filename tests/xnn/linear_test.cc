@@ -1,0 +1,358 @@
+#include "xnn/linear.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <format>
+#include <limits>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/numeric.h"
+#include "core/thread_pool.h"
+
+namespace cria::xnn {
+namespace {
+
+constexpr size_t kMostRows = 128;
+constexpr float kUntouched = -12345.0f;
+
+struct Shape {
+  Scheme scheme;
+  size_t outputs;
+  size_t inputs;
+  size_t block_size = 0;
+};
+
+std::string NameOf(const Shape& shape) {
+  return std::format("{}_{}x{}_blocks_{}", SchemeName(shape.scheme), shape.outputs, shape.inputs,
+                     shape.block_size);
+}
+
+// Random weights as a model file stores them, and the same as numbers.
+class StoredWeights {
+ public:
+  StoredWeights(const Shape& shape, unsigned seed) : random_(seed) {
+    const TensorSpec spec = {TensorRole::kQkvProj, 0, shape.outputs, shape.inputs};
+    layout_ = MakeTensorLayout(spec, shape.scheme, shape.block_size);
+    data_.resize(layout_.data_bytes() + kReadableSlackBytes);
+    scales_.resize(layout_.scale_bytes());
+    values_.assign(shape.outputs * shape.inputs, 0.0);
+    for (size_t row = 0; row < shape.outputs; ++row) FillRow(row);
+  }
+
+  LinearWeights view() const {
+    return {layout_, std::span(data_).first(layout_.data_bytes()), scales_};
+  }
+  const TensorLayout& layout() const { return layout_; }
+  // [outputs][inputs]
+  double value(size_t row, size_t column) const {
+    return values_[row * layout_.input_channels + column];
+  }
+
+ private:
+  void FillRow(size_t row) {
+    const size_t inputs = layout_.input_channels;
+    std::byte* const data = data_.data() + row * layout_.row_bytes();
+    std::byte* const scales = scales_.data() + row * layout_.row_scale_bytes();
+    double* const values = values_.data() + row * inputs;
+    std::uniform_real_distribution<float> uniform(0.001f, 0.02f);
+    switch (layout_.scheme) {
+      case Scheme::kF32:
+        for (size_t i = 0; i < inputs; ++i) {
+          const float weight = uniform(random_) - 0.01f;
+          std::memcpy(data + i * sizeof weight, &weight, sizeof weight);
+          values[i] = weight;
+        }
+        break;
+      case Scheme::kQc8w: {
+        const float scale = uniform(random_);
+        std::memcpy(scales, &scale, sizeof scale);
+        for (size_t i = 0; i < inputs; ++i) {
+          const int weight = static_cast<int>(random_() % 255) - 127;
+          data[i] = static_cast<std::byte>(weight);
+          values[i] = double{scale} * weight;
+        }
+        break;
+      }
+      case Scheme::kQb4w:
+        // Padding stays zero, which is stored as 8.
+        std::fill_n(data, layout_.row_bytes(), std::byte{0x88});
+        for (size_t block = 0; block < layout_.scales_per_row(); ++block) {
+          const uint16_t scale = FloatToBf16(uniform(random_));
+          std::memcpy(scales + block * sizeof scale, &scale, sizeof scale);
+          for (size_t i = block * layout_.block_size;
+               i < std::min(inputs, (block + 1) * layout_.block_size); ++i) {
+            const unsigned nibble = random_() % 16;
+            const int shift = i % 2 == 0 ? 0 : 4;
+            data[i / 2] = (data[i / 2] & static_cast<std::byte>(0xf0 >> shift)) |
+                          static_cast<std::byte>(nibble << shift);
+            values[i] = double{Bf16ToFloat(scale)} * (static_cast<int>(nibble) - 8);
+          }
+        }
+        break;
+    }
+  }
+
+  std::mt19937 random_;
+  TensorLayout layout_;
+  std::vector<std::byte> data_;
+  std::vector<std::byte> scales_;
+  std::vector<double> values_;
+};
+
+// Rows of activations, and where a layer's results go. The strides are larger than they must be.
+class Activations {
+ public:
+  Activations(const TensorLayout& layout, unsigned seed, size_t gap = 0)
+      : inputs_(layout.input_channels),
+        outputs_(layout.output_channels),
+        input_stride_(layout.input_channels + gap),
+        quantized_stride_(layout.padded_input_channels + gap),
+        input_(kMostRows * input_stride_ + kReadableSlackBytes),
+        quantized_(kMostRows * quantized_stride_ + kReadableSlackBytes),
+        quantizations_(kMostRows + kExtraRowQuantizations),
+        output_(kMostRows * outputs_) {
+    std::mt19937 random(seed);
+    std::normal_distribution<float> normal;
+    for (float& value : input_) value = normal(random);
+    // What lies in the padding must not matter.
+    for (int8_t& value : quantized_) value = static_cast<int8_t>(random());
+  }
+
+  LinearBuffers buffers() {
+    return {.input = input_.data(),
+            .input_stride = input_stride_,
+            .quantized = {quantized_.data(), quantizations_.data()},
+            .quantized_stride = quantized_stride_,
+            .output = output_.data()};
+  }
+
+  void Quantize(size_t rows, const ThreadPool& pool) {
+    auto quantizer =
+        RowQuantizer::Create(inputs_, input_.data(), input_stride_,
+                             {quantized_.data(), quantizations_.data()}, quantized_stride_);
+    ASSERT_TRUE(quantizer) << quantizer.error().message();
+    ASSERT_TRUE(quantizer->Run(rows, pool));
+  }
+
+  void ForgetOutput() { std::ranges::fill(output_, kUntouched); }
+  void ForgetQuantizations() {
+    std::ranges::fill(quantizations_, RowQuantization{.zero_point = 77, .scale = 1e6f});
+  }
+  void Renew(unsigned seed) {
+    std::mt19937 random(seed);
+    std::normal_distribution<float> normal(0.5f, 2.0f);
+    for (float& value : input_) value = normal(random);
+  }
+  const std::vector<float>& output() const { return output_; }
+
+  // Compares the first `rows` rows of output with the definition in double arithmetic, and wants
+  // the others untouched.
+  void ExpectProduct(const StoredWeights& weights, size_t rows) const {
+    for (size_t r = 0; r < kMostRows; ++r) {
+      for (size_t o = 0; o < outputs_; ++o) {
+        const float actual = output_[r * outputs_ + o];
+        if (r >= rows) {
+          ASSERT_EQ(actual, kUntouched) << "row " << r << " output " << o;
+          continue;
+        }
+        double sum = 0.0;
+        double magnitude = 0.0;
+        for (size_t i = 0; i < inputs_; ++i) {
+          sum += weights.value(o, i) * activation(weights.layout().scheme, r, i);
+          magnitude += std::abs(weights.value(o, i)) * largest_term(weights.layout().scheme, r, i);
+        }
+        ASSERT_NEAR(actual, sum, 1e-6 * magnitude) << "row " << r << " output " << o;
+      }
+    }
+  }
+
+ private:
+  // What the layer multiplies: for quantized schemes, the quantized value read back.
+  double activation(Scheme scheme, size_t r, size_t i) const {
+    if (scheme == Scheme::kF32) return input_[r * input_stride_ + i];
+    const RowQuantization& row = quantizations_[r];
+    return double{row.scale} * (quantized_[r * quantized_stride_ + i] - row.zero_point);
+  }
+  // The kernels subtract the zero point's share at the end, so that errors grow with both parts.
+  double largest_term(Scheme scheme, size_t r, size_t i) const {
+    if (scheme == Scheme::kF32) return std::abs(input_[r * input_stride_ + i]);
+    const RowQuantization& row = quantizations_[r];
+    return double{row.scale} *
+           (std::abs(quantized_[r * quantized_stride_ + i]) + std::abs(row.zero_point));
+  }
+
+  size_t inputs_;
+  size_t outputs_;
+  size_t input_stride_;
+  size_t quantized_stride_;
+  std::vector<float> input_;
+  std::vector<int8_t> quantized_;
+  std::vector<RowQuantization> quantizations_;
+  std::vector<float> output_;
+};
+
+class LinearTest : public testing::TestWithParam<Shape> {
+ protected:
+  static ThreadPool Threads(size_t count) {
+    auto pool = ThreadPool::Create(count);
+    EXPECT_TRUE(pool) << pool.error().message();
+    return std::move(*pool);
+  }
+};
+
+TEST_P(LinearTest, MultipliesAsDefinedForEveryNumberOfRows) {
+  const ThreadPool pool = Threads(2);
+  const StoredWeights weights(GetParam(), 1);
+  Activations activations(weights.layout(), 2);
+  auto linear = Linear::Create(weights.view(), activations.buffers());
+  ASSERT_TRUE(linear) << linear.error().message();
+  EXPECT_EQ(linear->scheme(), GetParam().scheme);
+  for (const size_t rows : {size_t{1}, size_t{2}, size_t{3}, size_t{4}, size_t{5}, kMostRows,
+                            size_t{1}, size_t{5}, size_t{5}, size_t{2}}) {
+    SCOPED_TRACE(rows);
+    activations.ForgetOutput();
+    activations.Renew(static_cast<unsigned>(rows));
+    activations.Quantize(rows, pool);
+    const Status run = linear->Run(rows, pool);
+    ASSERT_TRUE(run) << run.error().message();
+    activations.ExpectProduct(weights, rows);
+    if (HasFatalFailure()) return;
+  }
+}
+
+// A tile of rows that is not full is where kernels go wrong: every number of rows, over what
+// earlier and longer runs have left behind.
+TEST_P(LinearTest, TilesThatAreNotFullGiveTheSameRows) {
+  const ThreadPool pool = Threads(1);
+  const StoredWeights weights(GetParam(), 12);
+  Activations activations(weights.layout(), 13);
+  auto linear = Linear::Create(weights.view(), activations.buffers());
+  ASSERT_TRUE(linear);
+  for (size_t rows = 40; rows > 0; --rows) {
+    activations.ForgetOutput();
+    activations.ForgetQuantizations();
+    activations.Quantize(rows, pool);
+    ASSERT_TRUE(linear->Run(rows, pool));
+    activations.ExpectProduct(weights, rows);
+    if (HasFatalFailure()) FAIL() << rows << " rows";
+  }
+}
+
+TEST_P(LinearTest, StridesMayBeLargerThanTheChannels) {
+  const ThreadPool pool = Threads(1);
+  const StoredWeights weights(GetParam(), 3);
+  Activations activations(weights.layout(), 4, /*gap=*/37);
+  auto linear = Linear::Create(weights.view(), activations.buffers());
+  ASSERT_TRUE(linear) << linear.error().message();
+  for (const size_t rows : {1, 7}) {
+    activations.ForgetOutput();
+    activations.Quantize(rows, pool);
+    ASSERT_TRUE(linear->Run(rows, pool));
+    activations.ExpectProduct(weights, rows);
+  }
+}
+
+TEST_P(LinearTest, IsBitwiseEqualOnEveryNumberOfThreads) {
+  const StoredWeights weights(GetParam(), 5);
+  Activations activations(weights.layout(), 6);
+  auto linear = Linear::Create(weights.view(), activations.buffers());
+  ASSERT_TRUE(linear) << linear.error().message();
+  for (const size_t rows : {size_t{1}, size_t{3}, kMostRows}) {
+    activations.Quantize(rows, Threads(1));
+    std::vector<float> alone;
+    for (const size_t num_threads : {1, 2, 3, 1}) {
+      activations.ForgetOutput();
+      const ThreadPool pool = Threads(num_threads);
+      ASSERT_TRUE(linear->Run(rows, pool));
+      if (alone.empty()) alone = activations.output();
+      ASSERT_EQ(
+          std::memcmp(alone.data(), activations.output().data(), alone.size() * sizeof(float)), 0)
+          << num_threads << " threads, " << rows << " rows";
+    }
+  }
+}
+
+TEST_P(LinearTest, LayersMayShareBuffers) {
+  const ThreadPool pool = Threads(2);
+  const StoredWeights first_weights(GetParam(), 7);
+  const StoredWeights second_weights(GetParam(), 8);
+  Activations activations(first_weights.layout(), 9);
+  auto first = Linear::Create(first_weights.view(), activations.buffers());
+  auto second = Linear::Create(second_weights.view(), activations.buffers());
+  ASSERT_TRUE(first && second);
+  for (const size_t rows : {4, 1, 4}) {
+    activations.ForgetOutput();
+    activations.Quantize(rows, pool);
+    ASSERT_TRUE(first->Run(rows, pool));
+    activations.ExpectProduct(first_weights, rows);
+    activations.ForgetOutput();
+    ASSERT_TRUE(second->Run(rows, pool));
+    activations.ExpectProduct(second_weights, rows);
+  }
+}
+
+TEST_P(LinearTest, WeightsAreNoLongerReadOnceItIsMade) {
+  const ThreadPool pool = Threads(1);
+  const StoredWeights weights(GetParam(), 10);
+  Activations activations(weights.layout(), 11);
+  auto copy = std::make_unique<StoredWeights>(weights);
+  auto linear = Linear::Create(copy->view(), activations.buffers());
+  ASSERT_TRUE(linear);
+  std::memset(const_cast<std::byte*>(copy->view().data.data()), 0x77, copy->view().data.size());
+  copy.reset();
+  Linear moved = std::move(*linear);
+  activations.ForgetOutput();
+  activations.Quantize(2, pool);
+  ASSERT_TRUE(moved.Run(2, pool));
+  activations.ExpectProduct(weights, 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, LinearTest,
+    testing::Values(Shape{Scheme::kF32, 1, 1}, Shape{Scheme::kF32, 33, 17},
+                    Shape{Scheme::kF32, 96, 172}, Shape{Scheme::kQc8w, 1, 1},
+                    Shape{Scheme::kQc8w, 33, 17}, Shape{Scheme::kQc8w, 96, 172},
+                    Shape{Scheme::kQc8w, 100, 256}, Shape{Scheme::kQb4w, 1, 32, 32},
+                    Shape{Scheme::kQb4w, 33, 64, 32}, Shape{Scheme::kQb4w, 64, 172, 32},
+                    Shape{Scheme::kQb4w, 40, 80, 128}, Shape{Scheme::kQb4w, 40, 192, 64},
+                    Shape{Scheme::kQb4w, 17, 256, 128}, Shape{Scheme::kQb4w, 48, 512, 256},
+                    Shape{Scheme::kQb4w, 9, 6, 32}),
+    [](const testing::TestParamInfo<Shape>& shape) { return NameOf(shape.param); });
+
+TEST(LinearPaddingTest, PaddedShapesAreAmongThem) {
+  const StoredWeights weights({Scheme::kQb4w, 64, 172, 32}, 1);
+  EXPECT_EQ(weights.layout().padded_input_channels, 192u);
+}
+
+TEST(LinearErrorTest, WhatXnnpackRefusesIsAnError) {
+  const StoredWeights weights({Scheme::kQb4w, 4, 96, 32}, 1);
+  Activations activations(weights.layout(), 2);
+  LinearWeights wrong = weights.view();
+  wrong.layout.block_size = 48;
+  const auto linear = Linear::Create(wrong, activations.buffers());
+  ASSERT_FALSE(linear);
+  EXPECT_EQ(linear.error().code(), ErrorCode::kInternal);
+  EXPECT_NE(linear.error().message().find("creating a linear layer"), std::string::npos);
+}
+
+TEST(LinearErrorTest, BlockScalesThatAreNoPositiveNumbersAreAnError) {
+  for (const float scale : {0.0f, -1.0f, std::numeric_limits<float>::quiet_NaN(),
+                            std::numeric_limits<float>::infinity()}) {
+    const StoredWeights weights({Scheme::kQb4w, 4, 96, 32}, 1);
+    Activations activations(weights.layout(), 2);
+    std::vector<uint16_t> scales(4 * 3, FloatToBf16(1.0f));
+    scales[7] = FloatToBf16(scale);
+    LinearWeights wrong = weights.view();
+    wrong.scales = std::as_bytes(std::span(scales));
+    EXPECT_FALSE(Linear::Create(wrong, activations.buffers())) << scale;
+  }
+}
+
+}  // namespace
+}  // namespace cria::xnn
