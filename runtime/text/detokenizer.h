@@ -1,0 +1,50 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "text/tokenizer.h"
+#include "text/utf8.h"
+
+namespace cria {
+
+struct DetokenizerOptions {
+  // The first token begins a text, so that the space that SentencePiece put there is taken away.
+  // Unset, tokens go on from text that is already shown.
+  bool at_text_start = true;
+  // Control and unknown tokens are written out; otherwise they give no text.
+  bool show_control = false;
+};
+
+// Turns tokens, one by one, into text that is always valid UTF-8. Characters that lie over several
+// tokens come out whole; bytes that cannot become a character come out as U+FFFD, as soon as that
+// is certain. Allocates only in the constructor.
+class Detokenizer {
+ public:
+  // The tables of the tokenizer's vocabulary must outlive the detokenizer.
+  explicit Detokenizer(const Tokenizer& tokenizer, const DetokenizerOptions& options = {});
+
+  // The text that is complete with this token: valid until the next call. An id that does not exist
+  // gives none.
+  std::string_view Append(int32_t id);
+  // Ends the text: what is left of an incomplete character, as U+FFFD. Then a new text may begin.
+  std::string_view Flush();
+
+ private:
+  std::string_view AppendBytes(std::string_view bytes, bool ends_text);
+  void Emit(std::string_view text);
+
+  Vocabulary vocabulary_;
+  DetokenizerOptions options_;
+  bool strip_space_ = false;
+  std::array<char, kMaxUtf8Bytes - 1> pending_{};  // The beginning of an incomplete character.
+  size_t pending_bytes_ = 0;
+  std::vector<char> input_;   // [longest piece + pending]
+  std::vector<char> output_;  // [3 × input_]: each byte may become a U+FFFD.
+  size_t output_bytes_ = 0;
+};
+
+}  // namespace cria

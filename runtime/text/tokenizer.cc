@@ -1,0 +1,279 @@
+#include "text/tokenizer.h"
+
+#include <algorithm>
+#include <format>
+#include <utility>
+
+#include "text/byte_pair_merger.h"
+#include "text/utf8.h"
+
+namespace cria {
+namespace {
+
+// Positions are 32-bit inside.
+constexpr size_t kMaxTextBytes = size_t{1} << 30;
+
+constexpr std::string_view kLowerOneEighthBlock = "\xE2\x96\x81";  // U+2581, SentencePiece's space.
+
+std::vector<uint32_t> IdsOfTypes(const Vocabulary& vocabulary,
+                                 std::initializer_list<PieceType> types) {
+  std::vector<uint32_t> ids;
+  for (uint32_t id = 0; id < vocabulary.size(); ++id) {
+    if (std::ranges::contains(types, vocabulary.piece_types[id])) ids.push_back(id);
+  }
+  return ids;
+}
+
+bool HasInnerWordBegin(std::string_view piece) {
+  for (size_t i = 1; i < piece.size(); ++i) {
+    if (piece[i] == ' ' && piece[i - 1] != ' ') return true;
+  }
+  return false;
+}
+
+// How SentencePiece treats the spaces of a stretch of text.
+struct SpaceRules {
+  bool add_prefix;
+  bool remove_extra;  // Several spaces become one,
+  bool strip_begin;   // and none stay at the beginning
+  bool strip_end;     // and at the end.
+};
+
+// The text as SentencePiece sees it, with spaces for its U+2581. Only real spaces count as extra
+// between words, but U+2581 also does at the end; text of nothing but spaces gets no prefix.
+std::string NormalizeSpaces(std::string_view text, const SpaceRules& rules) {
+  if (rules.strip_begin) text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  std::string normalized;
+  if (text.empty()) return normalized;
+  normalized.reserve(text.size() + 1);
+  if (rules.add_prefix) normalized.push_back(' ');
+  bool after_space = false;
+  for (size_t i = 0; i < text.size();) {
+    if (text[i] == ' ') {
+      if (!rules.remove_extra || !after_space) normalized.push_back(' ');
+      after_space = true;
+      ++i;
+    } else if (text[i] == kLowerOneEighthBlock[0] &&
+               text.substr(i).starts_with(kLowerOneEighthBlock)) {
+      normalized.push_back(' ');
+      after_space = false;
+      i += kLowerOneEighthBlock.size();
+    } else {
+      normalized.push_back(text[i]);
+      after_space = false;
+      ++i;
+    }
+  }
+  if (rules.strip_end) normalized.erase(normalized.find_last_not_of(' ') + 1);
+  return normalized;
+}
+
+}  // namespace
+
+// What one call of EncodeSegments works on.
+class Tokenizer::Encoding {
+ public:
+  explicit Encoding(const Vocabulary& vocabulary) : merger(vocabulary) {}
+
+  std::vector<int32_t> ids;
+  std::string text;                 // What has not been encoded since the last special token.
+  size_t text_begin = 0;            // In `ids`: where the tokens of the present text begin.
+  bool after_user_defined = false;  // The token before the present text is of that type.
+  std::vector<std::string_view> words;
+  BytePairMerger merger;
+};
+
+Tokenizer::Tokenizer(const Vocabulary& vocabulary)
+    : vocabulary_(vocabulary),
+      user_defined_tokens_(vocabulary, IdsOfTypes(vocabulary, {PieceType::kUserDefined})),
+      special_tokens_(vocabulary,
+                      IdsOfTypes(vocabulary, {PieceType::kUserDefined, PieceType::kControl})) {}
+
+Result<Tokenizer> Tokenizer::Create(const Vocabulary& vocabulary) {
+  Tokenizer tokenizer(vocabulary);
+  tokenizer.IndexPieces();
+  CRIA_ASSIGN_OR_RETURN(tokenizer.split_patterns_,
+                        SplitPatterns::Compile(vocabulary.split_patterns));
+  return tokenizer;
+}
+
+void Tokenizer::IndexPieces() {
+  text_byte_ids_.fill(-1);
+  fallback_byte_ids_.fill(-1);
+  for (size_t id = 0; id < vocab_size(); ++id) {
+    const std::string_view piece = vocabulary_.piece(id);
+    longest_piece_bytes_ = std::max(longest_piece_bytes_, piece.size());
+    if (vocabulary_.piece_types[id] == PieceType::kByte) {
+      fallback_byte_ids_[static_cast<uint8_t>(piece[0])] = static_cast<int32_t>(id);
+    } else if (vocabulary_.family == TokenizerFamily::kSentencePieceBpe &&
+               vocabulary_.piece_types[id] != PieceType::kControl && HasInnerWordBegin(piece)) {
+      spaces_begin_words_ = false;
+    }
+  }
+  for (const uint32_t id : vocabulary_.sorted_ids) {
+    const std::string_view piece = vocabulary_.piece(id);
+    const auto first = static_cast<uint8_t>(piece[0]);
+    if (piece.size() == 1) text_byte_ids_[first] = static_cast<int32_t>(id);
+    ++first_byte_[first + size_t{1}];
+  }
+  for (size_t byte = 0; byte < 256; ++byte) first_byte_[byte + 1] += first_byte_[byte];
+}
+
+std::string_view Tokenizer::Piece(int32_t id) const {
+  if (id < 0 || static_cast<size_t>(id) >= vocab_size()) return {};
+  return vocabulary_.piece(static_cast<size_t>(id));
+}
+
+bool Tokenizer::IsControl(int32_t id) const {
+  return id >= 0 && static_cast<size_t>(id) < vocab_size() &&
+         vocabulary_.piece_types[static_cast<size_t>(id)] == PieceType::kControl;
+}
+
+std::optional<int32_t> Tokenizer::FindSpecial(std::string_view text) const {
+  const auto match = special_tokens_.Find(text, 0);
+  if (!match || match->size_bytes != text.size()) return std::nullopt;
+  return match->id;
+}
+
+int32_t Tokenizer::FindPiece(std::string_view bytes) const {
+  const auto first = static_cast<uint8_t>(bytes[0]);
+  const auto candidates = vocabulary_.sorted_ids.subspan(
+      first_byte_[first], first_byte_[first + size_t{1}] - first_byte_[first]);
+  const auto found = std::ranges::lower_bound(
+      candidates, bytes, {}, [this](uint32_t id) { return vocabulary_.piece(id); });
+  if (found == candidates.end() || vocabulary_.piece(*found) != bytes) return -1;
+  return static_cast<int32_t>(*found);
+}
+
+Result<std::vector<int32_t>> Tokenizer::Encode(std::string_view text,
+                                               const EncodeOptions& options) const {
+  const TextSegment segment{text, options.parse_special};
+  return EncodeSegments({&segment, 1}, options.add_bos);
+}
+
+Result<std::vector<int32_t>> Tokenizer::EncodeSegments(std::span<const TextSegment> segments,
+                                                       std::optional<bool> add_bos) const {
+  size_t text_bytes = 0;
+  for (const TextSegment& segment : segments) {
+    if (segment.text.size() > kMaxTextBytes - text_bytes) {
+      return Fail(ErrorCode::kOutOfRange,
+                  std::format("The text is longer than {} bytes; give it in smaller parts.",
+                              kMaxTextBytes));
+    }
+    text_bytes += segment.text.size();
+  }
+
+  Encoding encoding(vocabulary_);
+  for (const TextSegment& segment : segments) {
+    const SpecialTokenFinder& finder =
+        segment.parse_special ? special_tokens_ : user_defined_tokens_;
+    size_t position = 0;
+    while (const auto match = finder.Find(segment.text, position)) {
+      encoding.text += segment.text.substr(position, match->offset - position);
+      const bool is_user_defined =
+          vocabulary_.piece_types[static_cast<size_t>(match->id)] == PieceType::kUserDefined;
+      CRIA_RETURN_IF_ERROR(EncodeText(is_user_defined, &encoding));
+      encoding.after_user_defined = is_user_defined;
+      encoding.ids.push_back(match->id);
+      position = match->offset + match->size_bytes;
+    }
+    encoding.text += segment.text.substr(position);
+  }
+  CRIA_RETURN_IF_ERROR(EncodeText(false, &encoding));
+
+  std::vector<int32_t>& ids = encoding.ids;
+  const int32_t bos = vocabulary_.bos_token_id;
+  if (add_bos.value_or(vocabulary_.add_bos_token) && bos >= 0 &&
+      (ids.empty() || ids.front() != bos)) {
+    ids.insert(ids.begin(), bos);
+  }
+  return std::move(ids);
+}
+
+// Encodes the text that has gathered since the last special token, which has none in it.
+Status Tokenizer::EncodeText(bool before_user_defined, Encoding* encoding) const {
+  const std::string text = std::exchange(encoding->text, {});
+  if (text.empty()) return {};
+  encoding->text_begin = encoding->ids.size();
+  if (vocabulary_.family == TokenizerFamily::kByteLevelBpe) return EncodeWords(text, encoding);
+  const bool at_begin = encoding->ids.empty();
+  const bool remove_extra = vocabulary_.remove_extra_whitespaces;
+  // User-defined tokens stand inside a text, control tokens between texts.
+  const SpaceRules rules = {.add_prefix = vocabulary_.add_dummy_prefix &&
+                                          (at_begin || vocabulary_.dummy_prefix_after_special),
+                            .remove_extra = remove_extra,
+                            .strip_begin = remove_extra && !encoding->after_user_defined,
+                            .strip_end = remove_extra && !before_user_defined};
+  return EncodeSentence(NormalizeSpaces(text, rules), encoding);
+}
+
+Status Tokenizer::EncodeSentence(std::string_view text, Encoding* encoding) const {
+  size_t begin = encoding->ids.size();
+  for (size_t position = 0; position < text.size();) {
+    // Merging word by word gives the same as merging the whole, sooner.
+    if (spaces_begin_words_ && position > 0 && text[position] == ' ' && text[position - 1] != ' ') {
+      encoding->merger.Merge(encoding->ids, begin);
+      begin = encoding->ids.size();
+    }
+    const Utf8Character character = FirstUtf8Character(text.substr(position));
+    const bool valid = character.state == Utf8State::kValid;
+    const std::string_view bytes = text.substr(position, valid ? character.size_bytes : 1);
+    position += bytes.size();
+    const int32_t id = !valid              ? -1
+                       : bytes.size() == 1 ? text_byte_ids_[static_cast<uint8_t>(bytes[0])]
+                                           : FindPiece(bytes);
+    if (id >= 0) {
+      encoding->ids.push_back(id);
+    } else {
+      CRIA_RETURN_IF_ERROR(PushUnknown(bytes, encoding));
+    }
+  }
+  encoding->merger.Merge(encoding->ids, begin);
+  return {};
+}
+
+Status Tokenizer::EncodeWords(std::string_view text, Encoding* encoding) const {
+  encoding->words.clear();
+  CRIA_RETURN_IF_ERROR(split_patterns_.Split(text, &encoding->words));
+  for (const std::string_view word : encoding->words) {
+    if (vocabulary_.ignore_merges) {
+      if (const int32_t id = FindPiece(word); id >= 0) {
+        encoding->ids.push_back(id);
+        continue;
+      }
+    }
+    const size_t begin = encoding->ids.size();
+    for (const char byte : word) {
+      const int32_t id = text_byte_ids_[static_cast<uint8_t>(byte)];
+      if (id >= 0) {
+        encoding->ids.push_back(id);
+      } else {
+        CRIA_RETURN_IF_ERROR(PushUnknown({&byte, 1}, encoding));
+      }
+    }
+    encoding->merger.Merge(encoding->ids, begin);
+  }
+  return {};
+}
+
+Status Tokenizer::PushUnknown(std::string_view character, Encoding* encoding) const {
+  std::vector<int32_t>& ids = encoding->ids;
+  if (vocabulary_.byte_fallback && std::ranges::all_of(character, [&](char c) {
+        return fallback_byte_ids_[static_cast<uint8_t>(c)] >= 0;
+      })) {
+    for (const char c : character) ids.push_back(fallback_byte_ids_[static_cast<uint8_t>(c)]);
+    return {};
+  }
+  if (vocabulary_.unk_token_id < 0) {
+    return Fail(ErrorCode::kOutOfRange,
+                std::format("The text has a character (its first byte is 0x{:02X}) that this "
+                            "model's vocabulary cannot express; leave it out.",
+                            static_cast<uint8_t>(character[0])));
+  }
+  const bool after_unknown =
+      ids.size() > encoding->text_begin && ids.back() == vocabulary_.unk_token_id;
+  if (!after_unknown) ids.push_back(vocabulary_.unk_token_id);
+  return {};
+}
+
+}  // namespace cria

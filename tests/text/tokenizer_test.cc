@@ -1,0 +1,204 @@
+#include "text/tokenizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "text/test_vocabulary.h"
+
+namespace cria {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr EncodeOptions kPlain{.add_bos = false};
+constexpr EncodeOptions kSpecial{.add_bos = false, .parse_special = true};
+
+VocabularyDraft Hello() {
+  return SentencePieceDraft(
+      {" ", "h", "e", "l", "o", "ll", "he", " he", "llo", " hello", "é", "  "});
+}
+
+TEST(SentencePieceTokenizerTest, AddsBosAndDummyPrefix) {
+  const TestTokenizer tokenizer(Hello());
+  EXPECT_EQ(tokenizer.Pieces(tokenizer.Encode("hello")), "<s>| hello");
+  EXPECT_EQ(tokenizer.Pieces(tokenizer.Encode("hello", kPlain)), " hello");
+  EXPECT_EQ(tokenizer.Pieces(tokenizer.Encode("lohe", kPlain)), " |l|o|he");
+  EXPECT_THAT(tokenizer.Encode(""), ElementsAre(kBos));
+  EXPECT_THAT(tokenizer.Encode("", kPlain), IsEmpty());
+}
+
+TEST(SentencePieceTokenizerTest, MergesInTheOrderOfRanks) {
+  // "ll" comes before "he", so that it is there for "llo"; "lo" is no piece.
+  const TestTokenizer tokenizer(Hello());
+  EXPECT_EQ(tokenizer.Pieces(tokenizer.Encode("lllo", kPlain)), " |ll|l|o");
+}
+
+TEST(SentencePieceTokenizerTest, VisibleSpacesAreSpaces) {
+  const TestTokenizer tokenizer(Hello());
+  EXPECT_EQ(tokenizer.Encode("he\xE2\x96\x81hello"), tokenizer.Encode("he hello"));
+  // The prefix comes before spaces, too.
+  EXPECT_EQ(tokenizer.Pieces(tokenizer.Encode(" hello", kPlain)), " | hello");
+}
+
+TEST(SentencePieceTokenizerTest, UnknownCharactersBecomeTheirBytes) {
+  const TestTokenizer tokenizer(Hello());
+  EXPECT_EQ(tokenizer.Encode("é\xE2\x82\xAC", kPlain),
+            (std::vector<int32_t>{kFirstText, kFirstText + 10, kFirstByte + 0xE2, kFirstByte + 0x82,
+                                  kFirstByte + 0xAC}));
+  // ASCII that has no piece, and bytes that are no character.
+  EXPECT_EQ(
+      tokenizer.Encode("x\xFF\xC3", kPlain),
+      (std::vector<int32_t>{kFirstText, kFirstByte + 'x', kFirstByte + 0xFF, kFirstByte + 0xC3}));
+}
+
+TEST(SentencePieceTokenizerTest, OrOneUnknownTokenForAll) {
+  VocabularyDraft draft = Hello();
+  draft.rules.byte_fallback = false;
+  const TestTokenizer tokenizer(draft);
+  EXPECT_EQ(tokenizer.Pieces(tokenizer.Encode("hexy\xFFhe z", kPlain)), " he|<unk>|he| |<unk>");
+}
+
+TEST(SentencePieceTokenizerTest, WithoutAnUnknownTokenItIsAnError) {
+  VocabularyDraft draft = Hello();
+  draft.rules.byte_fallback = false;
+  draft.rules.unk_token_id = -1;
+  const TestTokenizer tokenizer(draft);
+  const auto ids = tokenizer->Encode("x");
+  ASSERT_FALSE(ids);
+  EXPECT_EQ(ids.error().code(), ErrorCode::kOutOfRange);
+  EXPECT_THAT(ids.error().message(), HasSubstr("0x78"));
+}
+
+TEST(SentencePieceTokenizerTest, RemovesExtraSpaces) {
+  VocabularyDraft draft = Hello();
+  draft.rules.remove_extra_whitespaces = true;
+  const TestTokenizer tokenizer(draft);
+  EXPECT_EQ(tokenizer.Encode("  hello   he  "), tokenizer.Encode("hello he"));
+  EXPECT_THAT(tokenizer.Encode("   ", kPlain), IsEmpty());
+}
+
+TEST(SentencePieceTokenizerTest, PiecesAcrossWordsAreFound) {
+  // A piece with a space inside turns merging word by word off.
+  const TestTokenizer tokenizer(SentencePieceDraft({" ", "a", "b", " a", "a ", "b a"}));
+  EXPECT_EQ(tokenizer.Pieces(tokenizer.Encode("ab a", kPlain)), " a|b a");
+}
+
+TEST(SentencePieceTokenizerTest, ControlTokensAreOnlyReadWhereAllowed) {
+  const TestTokenizer tokenizer(Hello());
+  const std::vector<int32_t> as_text = tokenizer.Encode("<s>he", kPlain);
+  EXPECT_THAT(as_text, testing::Not(testing::Contains(kBos)));
+  EXPECT_THAT(tokenizer.Encode("<s>he", kSpecial), ElementsAre(kBos, kFirstText + 7));
+  EXPECT_EQ(tokenizer.Pieces(tokenizer.Encode("he</s>he<unk>", kSpecial)).substr(0, 14),
+            " he|</s>| he|<");
+}
+
+TEST(SentencePieceTokenizerTest, BosIsNotDoubled) {
+  const TestTokenizer tokenizer(Hello());
+  EXPECT_EQ(tokenizer.Pieces(tokenizer.Encode("<s>he", {.parse_special = true})), "<s>| he");
+}
+
+TEST(SentencePieceTokenizerTest, DummyPrefixAfterSpecialTokens) {
+  VocabularyDraft draft = Hello();
+  EXPECT_EQ(TestTokenizer(draft).Pieces(TestTokenizer(draft).Encode("he</s>he", kSpecial)),
+            " he|</s>| he");
+  draft.rules.dummy_prefix_after_special = false;
+  const TestTokenizer once(draft);
+  EXPECT_EQ(once.Pieces(once.Encode("he</s>he", kSpecial)), " he|</s>|he");
+  EXPECT_EQ(once.Pieces(once.Encode("</s>he", kSpecial)), "</s>|he");
+  draft.rules.add_dummy_prefix = false;
+  const TestTokenizer never(draft);
+  EXPECT_EQ(never.Pieces(never.Encode("he", kSpecial)), "he");
+}
+
+TEST(SentencePieceTokenizerTest, UserDefinedTokensAreAlwaysRead) {
+  VocabularyDraft draft = Hello();
+  ASSERT_TRUE(draft.AddToken({static_cast<uint32_t>(draft.pieces.size()), "<sep>", false}, ""));
+  ASSERT_TRUE(draft.AddToken({static_cast<uint32_t>(draft.pieces.size()), "<sep2>", false}, ""));
+  const TestTokenizer tokenizer(draft);
+  EXPECT_EQ(tokenizer.Pieces(tokenizer.Encode("he<sep>he<sep2>", kPlain)), " he|<sep>| he|<sep2>");
+  EXPECT_EQ(tokenizer->FindSpecial("<sep>"), static_cast<int32_t>(draft.pieces.size()) - 2);
+  EXPECT_EQ(tokenizer->FindSpecial("<s>"), kBos);
+  EXPECT_EQ(tokenizer->FindSpecial("<sep> "), std::nullopt);
+  EXPECT_EQ(tokenizer->FindSpecial("he"), std::nullopt);
+}
+
+TEST(TokenizerTest, SegmentsAreOneTextButTokensDoNotGrowTogether) {
+  const TestTokenizer tokenizer(Hello());
+  const TextSegment joined[] = {{"he"}, {"l"}, {"lo"}};
+  EXPECT_EQ(tokenizer.Pieces(tokenizer->EncodeSegments(joined, false).value()), " hello");
+  const TextSegment forged[] = {{"</", true}, {"s>", false}};
+  EXPECT_THAT(tokenizer->EncodeSegments(forged, false).value(),
+              testing::Not(testing::Contains(kEos)));
+  const TextSegment mixed[] = {{"</s>", true}, {"</s>", false}};
+  const auto ids = tokenizer->EncodeSegments(mixed, false).value();
+  EXPECT_EQ(std::ranges::count(ids, kEos), 1);
+  EXPECT_EQ(ids[0], kEos);
+}
+
+TEST(TokenizerTest, IdsOutsideTheVocabularyHaveNoPiece) {
+  const TestTokenizer tokenizer(Hello());
+  EXPECT_EQ(tokenizer->Piece(-1), "");
+  EXPECT_EQ(tokenizer->Piece(1'000'000), "");
+  EXPECT_FALSE(tokenizer->IsControl(-1));
+  EXPECT_FALSE(tokenizer->IsControl(1'000'000));
+  EXPECT_TRUE(tokenizer->IsControl(kEos));
+  EXPECT_FALSE(tokenizer->IsControl(kUnk));
+}
+
+TEST(ByteLevelTokenizerTest, MergesInsideWords) {
+  const TestTokenizer tokenizer(ByteLevelDraft({"ab", "abc", " ab", "c "}));
+  EXPECT_EQ(tokenizer.Pieces(tokenizer.Encode("abc abc")), "abc| |abc");
+  EXPECT_EQ(tokenizer.Pieces(tokenizer.Encode("c c")), "c| |c");
+}
+
+TEST(ByteLevelTokenizerTest, IgnoreMergesTakesWholeWords) {
+  VocabularyDraft draft = ByteLevelDraft({"ab", " abc"});
+  EXPECT_EQ(TestTokenizer(draft).Pieces(TestTokenizer(draft).Encode(" abc")), " |ab|c");
+  draft.rules.ignore_merges = true;
+  const TestTokenizer whole(draft);
+  EXPECT_EQ(whole.Pieces(whole.Encode(" abc abcd")), " abc| |ab|c|d");
+}
+
+TEST(ByteLevelTokenizerTest, EveryByteComesBack) {
+  const TestTokenizer tokenizer(ByteLevelDraft({"ab", "\xC3\xA9", " \xE6\x97"}));
+  std::mt19937 random(4);
+  for (int round = 0; round < 2000; ++round) {
+    const std::string text = RandomText(random, true);
+    std::string back;
+    for (const int32_t id : tokenizer.Encode(text)) back += tokenizer->Piece(id);
+    EXPECT_EQ(back, text);
+  }
+}
+
+TEST(ByteLevelTokenizerTest, AByteWithoutATokenIsAnError) {
+  VocabularyDraft draft = ByteLevelDraft({});
+  draft.pieces['x'] = {};
+  const TestTokenizer tokenizer(draft);
+  EXPECT_TRUE(tokenizer->Encode("abc"));
+  EXPECT_FALSE(tokenizer->Encode("xyz"));
+}
+
+TEST(TokenizerTest, AWrongSplitPatternIsAnError) {
+  VocabularyDraft draft = ByteLevelDraft({});
+  draft.rules.split_patterns = {"["};
+  const OwnedVocabulary vocabulary = BuildVocabulary(draft, draft.pieces.size()).value();
+  EXPECT_FALSE(Tokenizer::Create(vocabulary.view()));
+}
+
+TEST(TokenizerTest, MovingKeepsItWorking) {
+  const OwnedVocabulary vocabulary = BuildVocabulary(Hello(), 300).value();
+  Tokenizer first = Tokenizer::Create(vocabulary.view()).value();
+  const auto ids = first.Encode("hello").value();
+  const Tokenizer second = std::move(first);
+  EXPECT_EQ(second.Encode("hello").value(), ids);
+}
+
+TEST(TokenizerTest, LongWordsTakeNoQuadraticTime) {
+  const TestTokenizer tokenizer(ByteLevelDraft({"aa", "aaaa", "aaaaaaaa"}));
+  EXPECT_EQ(tokenizer.Encode(std::string(1 << 20, 'a')).size(), size_t{1} << 17);
+}
+
+}  // namespace
+}  // namespace cria
