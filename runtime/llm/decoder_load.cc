@@ -1,0 +1,175 @@
+// Loading: how a Decoder comes to be. decoder.cc is how it runs.
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "llm/decoder.h"
+#include "llm/rope_table.h"
+#include "model/file_layout.h"
+
+namespace cria {
+namespace {
+
+// Maps a matrix and packs it. The mapping, which goes with the function, reaches past the matrix by
+// the slack that every file has there.
+Result<xnn::Linear> LoadLinear(const ModelFile& file, const StoredTensor& tensor,
+                               const xnn::LinearBuffers& buffers) {
+  const FileRange with_slack = {tensor.data.offset, tensor.data.bytes + kTrailingSlackBytes};
+  CRIA_ASSIGN_OR_RETURN(const platform::FileMapping data, file.Map(with_slack));
+  CRIA_ASSIGN_OR_RETURN(const platform::FileMapping scales, file.Map(tensor.scales));
+  return xnn::Linear::Create({.layout = tensor.layout,
+                              .data = data.bytes().first(tensor.data.bytes),
+                              .scales = scales.bytes()},
+                             buffers);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Decoder>> Decoder::Create(const ModelFile& file,
+                                                 const DecoderOptions& options,
+                                                 const ThreadPool& pool) {
+  CRIA_RETURN_IF_ERROR(ValidateDecoderOptions(file.config(), options));
+  DecoderOptions effective = options;
+  effective.chunk_tokens = std::min(options.chunk_tokens, options.context_tokens);
+  DecoderMemory memory = PlanDecoderMemory(file.config(), effective, pool.num_threads());
+  CRIA_ASSIGN_OR_RETURN(Arena arena, Arena::Create(memory.layout));
+  std::unique_ptr<Decoder> decoder(
+      new Decoder(file, effective, pool, std::move(memory), std::move(arena)));
+  decoder->LayOutCache();
+  FillRopeTable(decoder->config_, effective.context_tokens, decoder->rope_cosines_,
+                decoder->rope_sines_);
+  CRIA_RETURN_IF_ERROR(decoder->LoadNorms());
+  CRIA_RETURN_IF_ERROR(decoder->CreateQuantizers());
+  CRIA_RETURN_IF_ERROR(decoder->LoadMatrices());
+  return decoder;
+}
+
+Decoder::Decoder(const ModelFile& file, const DecoderOptions& options, const ThreadPool& pool,
+                 DecoderMemory memory, Arena arena)
+    : file_(file),
+      config_(file.config()),
+      options_(options),
+      pool_(pool),
+      memory_(std::move(memory)),
+      arena_(std::move(arena)),
+      embedding_(file, arena_.Region(memory_.layout, memory_.embedding_row)),
+      layers_(config_.num_hidden_layers),
+      hidden_(arena_.Pointer<float>(memory_.layout, memory_.hidden)),
+      normed_(arena_.Pointer<float>(memory_.layout, memory_.normed)),
+      qkv_(arena_.Pointer<float>(memory_.layout, memory_.qkv)),
+      attention_output_(arena_.Pointer<float>(memory_.layout, memory_.attention_output)),
+      gate_up_(arena_.Pointer<float>(memory_.layout, memory_.gate_up)),
+      projected_(arena_.Pointer<float>(memory_.layout, memory_.projected)),
+      logits_(arena_.Pointer<float>(memory_.layout, memory_.logits)),
+      rope_cosines_(arena_.Pointer<float>(memory_.layout, memory_.rope_cosines)),
+      rope_sines_(arena_.Pointer<float>(memory_.layout, memory_.rope_sines)) {}
+
+void Decoder::LayOutCache() {
+  const size_t element_bytes = options_.kv_type == KvType::kInt8 ? sizeof(int8_t) : sizeof(float);
+  const size_t layer_rows = size_t{config_.num_key_value_heads} * options_.context_tokens;
+  const size_t layer_bytes = layer_rows * config_.head_dim * element_bytes;
+  auto* keys = arena_.Pointer<std::byte>(memory_.layout, memory_.keys);
+  auto* values = arena_.Pointer<std::byte>(memory_.layout, memory_.values);
+  auto* key_scales = arena_.Pointer<float>(memory_.layout, memory_.key_scales);
+  auto* value_scales = arena_.Pointer<float>(memory_.layout, memory_.value_scales);
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    layers_[i].cache = {.type = options_.kv_type,
+                        .num_key_value_heads = config_.num_key_value_heads,
+                        .head_dim = config_.head_dim,
+                        .capacity_tokens = options_.context_tokens,
+                        .keys = keys + i * layer_bytes,
+                        .values = values + i * layer_bytes};
+    if (options_.kv_type == KvType::kInt8) {
+      layers_[i].cache.key_scales = key_scales + i * layer_rows;
+      layers_[i].cache.value_scales = value_scales + i * layer_rows;
+    }
+  }
+}
+
+Status Decoder::LoadNorms() {
+  float* next = arena_.Pointer<float>(memory_.layout, memory_.norm_weights);
+  const auto load = [&](TensorRole role, int layer) -> Result<const float*> {
+    const std::span<float> norm(std::exchange(next, next + config_.hidden_size),
+                                config_.hidden_size);
+    CRIA_RETURN_IF_ERROR(file_.Read(file_.tensor(role, layer).data, std::as_writable_bytes(norm)));
+    return norm.data();
+  };
+  for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
+    CRIA_ASSIGN_OR_RETURN(layers_[i].input_layernorm, load(TensorRole::kInputLayernorm, i));
+    CRIA_ASSIGN_OR_RETURN(layers_[i].post_attention_layernorm,
+                          load(TensorRole::kPostAttentionLayernorm, i));
+  }
+  CRIA_ASSIGN_OR_RETURN(norm_, load(TensorRole::kNorm, kNoLayer));
+  return {};
+}
+
+Status Decoder::CreateQuantizers() {
+  const xnn::QuantizedRows rows = {
+      arena_.Pointer<int8_t>(memory_.layout, memory_.quantized),
+      arena_.Pointer<xnn::RowQuantization>(memory_.layout, memory_.quantizations)};
+  const auto create = [&](size_t channels, const float* input, size_t input_stride) {
+    return xnn::RowQuantizer::Create(channels, input, input_stride, rows,
+                                     QuantizedRowStride(channels));
+  };
+  const size_t intermediate = config_.intermediate_size;
+  CRIA_ASSIGN_OR_RETURN(normed_quantizer_,
+                        create(config_.hidden_size, normed_, config_.hidden_size));
+  CRIA_ASSIGN_OR_RETURN(attention_quantizer_, create(config_.query_channels(), attention_output_,
+                                                     config_.query_channels()));
+  CRIA_ASSIGN_OR_RETURN(swiglu_quantizer_, create(intermediate, gate_up_, 2 * intermediate));
+  return {};
+}
+
+Status Decoder::LoadMatrices() {
+  struct Matrix {
+    const StoredTensor* tensor;
+    const float* input;
+    size_t input_stride;
+    float* output;
+    std::optional<xnn::Linear>* linear;
+  };
+  const size_t hidden = config_.hidden_size;
+  std::vector<Matrix> matrices;
+  for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
+    Layer& layer = layers_[i];
+    matrices.push_back(
+        {&file_.tensor(TensorRole::kQkvProj, i), normed_, hidden, qkv_, &layer.qkv_proj});
+    matrices.push_back({&file_.tensor(TensorRole::kOProj, i), attention_output_,
+                        config_.query_channels(), projected_, &layer.o_proj});
+    matrices.push_back({&file_.tensor(TensorRole::kGateUpProj, i), normed_, hidden, gate_up_,
+                        &layer.gate_up_proj});
+    matrices.push_back({&file_.tensor(TensorRole::kDownProj, i), gate_up_,
+                        2 * size_t{config_.intermediate_size}, projected_, &layer.down_proj});
+  }
+  matrices.push_back({&file_.tensor(TensorRole::kLmHead), normed_, hidden, logits_, &lm_head_});
+
+  // Packing takes most of a start, and one matrix knows nothing of another.
+  std::mutex failure_mutex;
+  Status failure;
+  pool_.ParallelFor(matrices.size(), [&](size_t index) {
+    const Matrix& matrix = matrices[index];
+    const TensorLayout& layout = matrix.tensor->layout;
+    Result<xnn::Linear> linear = LoadLinear(
+        file_, *matrix.tensor,
+        {.input = matrix.input,
+         .input_stride = matrix.input_stride,
+         .quantized = {arena_.Pointer<int8_t>(memory_.layout, memory_.quantized),
+                       arena_.Pointer<xnn::RowQuantization>(memory_.layout, memory_.quantizations)},
+         .quantized_stride = QuantizedRowStride(layout.input_channels),
+         .output = matrix.output});
+    if (linear) {
+      *matrix.linear = std::move(*linear);
+    } else {
+      const std::lock_guard lock(failure_mutex);
+      failure = std::unexpected(linear.error());
+    }
+  });
+  for (const Matrix& matrix : matrices) {
+    weight_bytes_per_token_ +=
+        matrix.tensor->layout.data_bytes() + matrix.tensor->layout.scale_bytes();
+  }
+  return failure;
+}
+
+}  // namespace cria

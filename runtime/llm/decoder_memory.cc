@@ -1,0 +1,110 @@
+#include "llm/decoder_memory.h"
+
+#include <algorithm>
+#include <format>
+
+#include "model/tensor_table.h"
+#include "ops/attention.h"
+#include "xnn/row_quantizer.h"
+
+namespace cria {
+namespace {
+
+// The order in which a layer touches its buffers; a buffer lives from the step that writes it to
+// the last that reads it.
+enum LayerStep : int {
+  kNormStep,
+  kQkvStep,
+  kAttentionStep,
+  kOutputStep,
+  kResidualStep,
+  kFeedForwardNormStep,
+  kGateUpStep,
+  kDownStep,
+  kFeedForwardResidualStep,
+};
+
+// The widest stored row of any scheme: f32.
+size_t LargestEmbeddingRowBytes(const ModelConfig& config) {
+  return size_t{config.hidden_size} * sizeof(float);
+}
+
+}  // namespace
+
+size_t QuantizedRowStride(size_t channels) {
+  const size_t block = kBlockSizes.front();
+  return (channels + block - 1) / block * block;
+}
+
+Status ValidateDecoderOptions(const ModelConfig& config, const DecoderOptions& options) {
+  if (options.context_tokens == 0 || options.context_tokens > config.max_position_embeddings) {
+    return Fail(ErrorCode::kUsage,
+                std::format("a context of {} tokens is outside 1 to {}, which the model was made "
+                            "for; choose another with -c",
+                            options.context_tokens, config.max_position_embeddings));
+  }
+  constexpr size_t kMostChunkTokens = 4096;
+  if (options.chunk_tokens == 0 || options.chunk_tokens > kMostChunkTokens) {
+    return Fail(ErrorCode::kUsage, std::format("a prefill chunk of {} tokens is outside 1 to {}",
+                                               options.chunk_tokens, kMostChunkTokens));
+  }
+  return {};
+}
+
+DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions& options,
+                                size_t num_threads) {
+  constexpr size_t kFloat = sizeof(float);
+  const size_t context = options.context_tokens;
+  const size_t chunk = std::min(options.chunk_tokens, context);
+  const size_t layers = config.num_hidden_layers;
+  const size_t hidden = config.hidden_size;
+  const size_t rope_entries = context * (config.head_dim / 2);
+  const size_t kv_rows = layers * config.num_key_value_heads * context;
+  const bool kv_is_int8 = options.kv_type == KvType::kInt8;
+  const size_t kv_bytes = kv_rows * config.head_dim * (kv_is_int8 ? sizeof(int8_t) : kFloat);
+  const size_t kv_scale_bytes = kv_is_int8 ? kv_rows * kFloat : 0;
+  const size_t widest_input =
+      std::max({hidden, config.query_channels(), size_t{config.intermediate_size}});
+  // XNNPACK may read a little past the end of every input.
+  const size_t slack = xnn::kReadableSlackBytes;
+
+  DecoderMemory memory;
+  ArenaLayout& layout = memory.layout;
+  memory.norm_weights = layout.Add("norm weights", (2 * layers + 1) * hidden * kFloat, kWholeLife);
+  memory.keys = layout.Add("KV cache: keys", kv_bytes, kWholeLife);
+  memory.values = layout.Add("KV cache: values", kv_bytes, kWholeLife);
+  memory.key_scales = layout.Add("KV cache: key scales", kv_scale_bytes, kWholeLife);
+  memory.value_scales = layout.Add("KV cache: value scales", kv_scale_bytes, kWholeLife);
+  memory.rope_cosines = layout.Add("rope table: cosines", rope_entries * kFloat, kWholeLife);
+  memory.rope_sines = layout.Add("rope table: sines", rope_entries * kFloat, kWholeLife);
+  memory.logits = layout.Add("logits", config.vocab_size * kFloat, kWholeLife);
+  memory.embedding_row =
+      layout.Add("embedding row", 2 * LargestEmbeddingRowBytes(config), kWholeLife);
+  memory.hidden = layout.Add("hidden state", chunk * hidden * kFloat, kWholeLife);
+  memory.quantized = layout.Add("quantized activations",
+                                chunk * QuantizedRowStride(widest_input) + slack, kWholeLife);
+  memory.quantizations =
+      layout.Add("quantization parameters",
+                 (chunk + xnn::kExtraRowQuantizations) * sizeof(xnn::RowQuantization), kWholeLife);
+
+  memory.normed = layout.Add("normalized rows", chunk * hidden * kFloat + slack, kWholeLife);
+  memory.qkv = layout.Add("queries, keys and values", chunk * config.qkv_channels() * kFloat,
+                          {kQkvStep, kAttentionStep});
+  const ops::AttentionShape shape = {config.num_attention_heads, config.num_key_value_heads,
+                                     config.head_dim};
+  memory.attention_scratch = layout.Add(
+      "attention scratch", ops::AttentionScratchBytes(shape, chunk, context, num_threads),
+      {kAttentionStep, kAttentionStep});
+  memory.attention_output =
+      layout.Add("attention output", chunk * config.query_channels() * kFloat + slack,
+                 {kAttentionStep, kOutputStep});
+  memory.gate_up =
+      layout.Add("gate and up rows", chunk * 2 * config.intermediate_size * kFloat + slack,
+                 {kGateUpStep, kDownStep});
+  memory.projected = layout.Add("projected rows", chunk * hidden * kFloat,
+                                {kOutputStep, kFeedForwardResidualStep});
+  layout.Solve();
+  return memory;
+}
+
+}  // namespace cria

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+
+#include "core/arena.h"
+#include "model/config.h"
+#include "ops/kv_cache_view.h"
+
+namespace cria {
+
+struct DecoderOptions {
+  size_t context_tokens = 2048;
+  size_t chunk_tokens = 128;  // The most tokens that go through the layers at once.
+  KvType kv_type = KvType::kF32;
+};
+
+// Where everything lies that a decoder works on: a pure function of configuration, options and
+// threads, so that it can be told before anything is loaded.
+struct DecoderMemory {
+  ArenaLayout layout;
+
+  // For the whole life of the decoder.
+  ArenaLayout::RegionId norm_weights;   // f32 [2 * num_hidden_layers + 1][hidden_size]
+  ArenaLayout::RegionId keys;           // [num_hidden_layers][key_value_heads][context][head_dim]
+  ArenaLayout::RegionId values;         // The same shape.
+  ArenaLayout::RegionId key_scales;     // f32 [num_hidden_layers][key_value_heads][context]
+  ArenaLayout::RegionId value_scales;   // The same shape; both empty unless kInt8.
+  ArenaLayout::RegionId rope_cosines;   // f32 [context][head_dim / 2]
+  ArenaLayout::RegionId rope_sines;     // The same shape.
+  ArenaLayout::RegionId logits;         // f32 [vocab_size]
+  ArenaLayout::RegionId embedding_row;  // One stored row of the embedding table and its scales.
+  ArenaLayout::RegionId hidden;         // f32 [chunk][hidden_size]
+  ArenaLayout::RegionId quantized;      // int8 [chunk][widest input]
+  ArenaLayout::RegionId quantizations;  // RowQuantization [chunk + extra]
+
+  // Within one layer.
+  ArenaLayout::RegionId normed;  // f32 [chunk][hidden_size]
+  ArenaLayout::RegionId qkv;     // f32 [chunk][qkv_channels]
+  ArenaLayout::RegionId attention_scratch;
+  ArenaLayout::RegionId attention_output;  // f32 [chunk][query_channels]
+  ArenaLayout::RegionId gate_up;           // f32 [chunk][2 * intermediate_size]
+  ArenaLayout::RegionId projected;         // f32 [chunk][hidden_size]
+};
+
+// Bounds context_tokens and chunk_tokens, naming the option that is wrong.
+Status ValidateDecoderOptions(const ModelConfig& config, const DecoderOptions& options);
+
+DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions& options,
+                                size_t num_threads);
+
+// Bytes between rows of quantized activations of `channels` inputs: enough for every scheme's
+// padding.
+size_t QuantizedRowStride(size_t channels);
+
+}  // namespace cria

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "cria/error.h"
+#include "llm/token_model.h"
+
+namespace cria {
+
+struct Perplexity {
+  double mean_negative_log_likelihood = 0.0;  // Nats per predicted token.
+  size_t predicted_tokens = 0;
+};
+
+// How well the model predicts `tokens`, which come without BOS: they are cut into windows of
+// window_tokens - 1, `bos_token_id` goes before each, and every token of a window is predicted from
+// those before it in its window. `on_progress` gets the count of predicted tokens and the mean so
+// far, once a window.
+Result<Perplexity> MeasurePerplexity(TokenModel& model, std::span<const int32_t> tokens,
+                                     int32_t bos_token_id, size_t window_tokens,
+                                     const std::function<void(const Perplexity&)>& on_progress);
+
+}  // namespace cria

@@ -1,0 +1,133 @@
+#include "llm/sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <format>
+
+#include "ops/vector.h"
+
+namespace cria {
+namespace {
+
+// The order of likelihood; equal logits in the order of ids.
+constexpr auto kMoreLikely = [](const auto& a, const auto& b) {
+  return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
+};
+
+Status CheckOption(bool holds, const char* option, double value, const char* range) {
+  if (holds) return {};
+  return Fail(ErrorCode::kUsage, std::format("{} is {}, but must be {}", option, value, range));
+}
+
+}  // namespace
+
+Result<Sampler> Sampler::Create(const SamplerOptions& options, size_t vocab_size) {
+  const auto in_unit = [](float value) { return value >= 0.0f && value <= 1.0f; };
+  CRIA_RETURN_IF_ERROR(
+      CheckOption(std::isfinite(options.repeat_penalty) && options.repeat_penalty > 0.0f,
+                  "--repeat-penalty", options.repeat_penalty, "above 0"));
+  CRIA_RETURN_IF_ERROR(CheckOption(in_unit(options.top_p), "--top-p", options.top_p, "0 to 1"));
+  CRIA_RETURN_IF_ERROR(CheckOption(in_unit(options.min_p), "--min-p", options.min_p, "0 to 1"));
+  CRIA_RETURN_IF_ERROR(
+      CheckOption(std::isfinite(options.temperature) && options.temperature >= 0.0f, "--temp",
+                  options.temperature, "0 or more"));
+  return Sampler(options, vocab_size);
+}
+
+Sampler::Sampler(const SamplerOptions& options, size_t vocab_size)
+    : options_(options),
+      random_(options.seed),
+      most_candidates_(options.top_k == 0 ? vocab_size : std::min(options.top_k, vocab_size)) {
+  candidates_.reserve(most_candidates_);
+}
+
+Result<int32_t> Sampler::Sample(std::span<float> logits, std::span<const int32_t> history) {
+  Penalize(logits, history);
+  if (options_.temperature == 0.0f) {
+    const size_t best = ops::ArgMax(logits.data(), logits.size());
+    if (!std::isfinite(logits[best])) return Fail(ErrorCode::kInternal, "no logit is a number");
+    return static_cast<int32_t>(best);
+  }
+  SelectTopK(logits);
+  if (candidates_.empty() || !std::isfinite(candidates_.front().logit)) {
+    return Fail(ErrorCode::kInternal, "no logit is a number");
+  }
+  Weigh(/*temperature=*/1.0f);
+  KeepTopP();
+  KeepMinP();
+  Weigh(options_.temperature);
+  return Draw();
+}
+
+void Sampler::Penalize(std::span<float> logits, std::span<const int32_t> history) const {
+  if (options_.repeat_penalty == 1.0f) return;
+  const auto recent = history.last(std::min(history.size(), options_.repeat_last_n));
+  for (size_t i = 0; i < recent.size(); ++i) {
+    // Each token is penalized once, however often it occurred.
+    if (std::ranges::contains(recent.first(i), recent[i])) continue;
+    float& logit = logits[static_cast<size_t>(recent[i])];
+    logit = logit > 0.0f ? logit / options_.repeat_penalty : logit * options_.repeat_penalty;
+  }
+}
+
+void Sampler::SelectTopK(std::span<const float> logits) {
+  candidates_.clear();
+  for (size_t id = 0; id < logits.size(); ++id) {
+    const Candidate candidate = {logits[id], 0.0f, static_cast<int32_t>(id)};
+    if (std::isnan(candidate.logit)) continue;
+    if (candidates_.size() < most_candidates_) {
+      candidates_.push_back(candidate);
+      // A heap with the least likely on top: nothing larger than k is ever sorted.
+      if (candidates_.size() == most_candidates_) {
+        std::ranges::make_heap(candidates_, kMoreLikely);
+      }
+    } else if (kMoreLikely(candidate, candidates_.front())) {
+      std::ranges::pop_heap(candidates_, kMoreLikely);
+      candidates_.back() = candidate;
+      std::ranges::push_heap(candidates_, kMoreLikely);
+    }
+  }
+  std::ranges::sort(candidates_, kMoreLikely);
+}
+
+void Sampler::Weigh(float temperature) {
+  const float best = candidates_.front().logit;
+  for (Candidate& candidate : candidates_) {
+    candidate.weight = std::exp((candidate.logit - best) / temperature);
+  }
+}
+
+void Sampler::KeepTopP() {
+  if (options_.top_p >= 1.0f) return;
+  float total = 0.0f;
+  for (const Candidate& candidate : candidates_) total += candidate.weight;
+  float sum = 0.0f;
+  size_t kept = 0;
+  while (kept < candidates_.size() && (kept == 0 || sum < options_.top_p * total)) {
+    sum += candidates_[kept++].weight;
+  }
+  candidates_.resize(kept);
+}
+
+void Sampler::KeepMinP() {
+  // The most likely has weight 1.
+  while (candidates_.size() > 1 && candidates_.back().weight < options_.min_p) {
+    candidates_.pop_back();
+  }
+}
+
+int32_t Sampler::Draw() {
+  float total = 0.0f;
+  for (const Candidate& candidate : candidates_) total += candidate.weight;
+  // std::uniform_real_distribution differs between standard libraries; 53 random bits do not.
+  const double uniform = static_cast<double>(random_() >> 11) * 0x1p-53;
+  const double target = uniform * total;
+  double sum = 0.0;
+  for (const Candidate& candidate : candidates_) {
+    sum += candidate.weight;
+    if (target < sum) return candidate.id;
+  }
+  return candidates_.back().id;
+}
+
+}  // namespace cria

@@ -1,0 +1,86 @@
+#include "llm/session.h"
+
+#include <algorithm>
+#include <format>
+
+namespace cria {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+bool IsCancelled(const std::atomic<bool>* cancel) {
+  return cancel != nullptr && cancel->load(std::memory_order_relaxed);
+}
+
+}  // namespace
+
+Session::Session(TokenModel& model) : model_(model) { tokens_.reserve(model.context_tokens()); }
+
+void Session::Clear() {
+  tokens_.clear();
+  cached_ = 0;
+}
+
+Status Session::Prefill(std::span<const int32_t> tokens, const std::atomic<bool>* cancel) {
+  if (tokens.empty())
+    return Fail(ErrorCode::kUsage, "the prompt is empty: there is nothing to run");
+  if (tokens.size() > model_.context_tokens()) {
+    return Fail(ErrorCode::kOutOfRange,
+                std::format("the prompt has {} tokens, but the context holds {}; shorten it or ask "
+                            "for a larger context with -c",
+                            tokens.size(), model_.context_tokens()));
+  }
+  const auto cached = std::span(tokens_).first(cached_);
+  const size_t common =
+      static_cast<size_t>(std::ranges::mismatch(cached, tokens).in1 - cached.begin());
+  // The last token is run again even where it is cached: its logits are not.
+  cached_ = std::min(common, tokens.size() - 1);
+  stats_.reused_tokens = cached_;
+  tokens_.assign(tokens.begin(), tokens.end());
+  const auto begin = Clock::now();
+  const size_t first = cached_;
+  const Status run = RunTo(tokens_.size(), cancel);
+  stats_.prompt_tokens += cached_ - first;
+  stats_.prompt_time += Clock::now() - begin;
+  if (!run) tokens_.resize(cached_);
+  return run;
+}
+
+Status Session::RunTo(size_t end, const std::atomic<bool>* cancel) {
+  while (cached_ < end) {
+    if (IsCancelled(cancel)) return Fail(ErrorCode::kCancelled, "stopped while reading the prompt");
+    const size_t count = std::min(end - cached_, model_.chunk_tokens());
+    logits_end_ = 0;
+    CRIA_RETURN_IF_ERROR(model_.Forward(std::span(tokens_).subspan(cached_, count), cached_));
+    cached_ += count;
+    last_rows_ = count;
+    logits_end_ = cached_;
+  }
+  return {};
+}
+
+Result<StopReason> Session::Generate(const GenerationOptions& options, Sampler& sampler,
+                                     const std::function<void(int32_t)>& on_token) {
+  if (tokens_.empty()) return Fail(ErrorCode::kUsage, "there is no prompt to go on from");
+  for (size_t generated = 0;; ++generated) {
+    if (options.max_tokens != 0 && generated == options.max_tokens) return StopReason::kMaxTokens;
+    if (IsCancelled(options.cancel)) return StopReason::kCancelled;
+    const auto begin = Clock::now();
+    // A prefill that failed leaves logits of another place behind: the last token is run again.
+    if (logits_end_ != tokens_.size()) cached_ = std::min(cached_, tokens_.size() - 1);
+    const size_t pending = tokens_.size() - cached_;
+    CRIA_RETURN_IF_ERROR(RunTo(tokens_.size(), nullptr));
+    CRIA_ASSIGN_OR_RETURN(const std::span<float> logits, model_.Logits(last_rows_ - 1));
+    if (pending > 0) {
+      stats_.decoded_tokens += pending;
+      stats_.decode_time += Clock::now() - begin;
+    }
+    CRIA_ASSIGN_OR_RETURN(const int32_t token, sampler.Sample(logits, tokens_));
+    if (std::ranges::contains(options.stop_token_ids, token)) return StopReason::kStopToken;
+    on_token(token);
+    if (tokens_.size() == model_.context_tokens()) return StopReason::kContextFull;
+    tokens_.push_back(token);
+  }
+}
+
+}  // namespace cria

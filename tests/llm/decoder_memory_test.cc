@@ -1,0 +1,172 @@
+#include "llm/decoder_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "model/tensor_table.h"
+#include "xnn/row_quantizer.h"
+
+namespace cria {
+namespace {
+
+ModelConfig Small() {
+  return {.architecture = "LlamaForCausalLM",
+          .hidden_size = 576,
+          .intermediate_size = 1536,
+          .num_hidden_layers = 30,
+          .num_attention_heads = 9,
+          .num_key_value_heads = 3,
+          .head_dim = 64,
+          .vocab_size = 49152,
+          .max_position_embeddings = 8192,
+          .rms_norm_eps = 1e-5f,
+          .rope_theta = 100000.0f};
+}
+
+bool Apart(const ArenaLayout& layout, size_t a, size_t b) {
+  return layout.offset(a) + layout.bytes(a) <= layout.offset(b) ||
+         layout.offset(b) + layout.bytes(b) <= layout.offset(a);
+}
+
+TEST(DecoderMemoryTest, RegionsHoldTheirShapes) {
+  const ModelConfig config = Small();
+  const DecoderOptions options = {.context_tokens = 1000, .chunk_tokens = 100};
+  const DecoderMemory memory = PlanDecoderMemory(config, options, 4);
+  const auto expect_holds = [&](ArenaLayout::RegionId region, size_t bytes, size_t slack = 0) {
+    EXPECT_GE(memory.layout.bytes(region), bytes + slack) << memory.layout.name(region);
+    EXPECT_LT(memory.layout.bytes(region), bytes + slack + kArenaAlignment)
+        << memory.layout.name(region);
+  };
+  const size_t slack = xnn::kReadableSlackBytes;
+  expect_holds(memory.norm_weights, size_t{61} * 576 * 4);
+  expect_holds(memory.keys, size_t{30} * 3 * 1000 * 64 * 4);
+  expect_holds(memory.values, size_t{30} * 3 * 1000 * 64 * 4);
+  expect_holds(memory.key_scales, 0);
+  expect_holds(memory.value_scales, 0);
+  expect_holds(memory.rope_cosines, size_t{1000} * 32 * 4);
+  expect_holds(memory.rope_sines, size_t{1000} * 32 * 4);
+  expect_holds(memory.logits, size_t{49152} * 4);
+  expect_holds(memory.embedding_row, size_t{576} * 8);
+  expect_holds(memory.hidden, size_t{100} * 576 * 4);
+  expect_holds(memory.quantized, size_t{100} * 1536, slack);
+  expect_holds(memory.quantizations,
+               (100 + xnn::kExtraRowQuantizations) * sizeof(xnn::RowQuantization));
+  expect_holds(memory.normed, size_t{100} * 576 * 4, slack);
+  expect_holds(memory.qkv, size_t{100} * (9 + 3 + 3) * 64 * 4);
+  expect_holds(memory.attention_output, size_t{100} * 576 * 4, slack);
+  expect_holds(memory.gate_up, size_t{100} * 3072 * 4, slack);
+  expect_holds(memory.projected, size_t{100} * 576 * 4);
+}
+
+TEST(DecoderMemoryTest, Int8CachesAreAQuarterWithScales) {
+  const DecoderOptions floats = {.context_tokens = 512};
+  const DecoderOptions bytes = {.context_tokens = 512, .kv_type = KvType::kInt8};
+  const DecoderMemory f32 = PlanDecoderMemory(Small(), floats, 1);
+  const DecoderMemory int8 = PlanDecoderMemory(Small(), bytes, 1);
+  EXPECT_EQ(f32.layout.bytes(f32.keys), 4 * int8.layout.bytes(int8.keys));
+  EXPECT_EQ(f32.layout.bytes(f32.values), 4 * int8.layout.bytes(int8.values));
+  EXPECT_EQ(int8.layout.bytes(int8.key_scales), size_t{30} * 3 * 512 * 4);
+  EXPECT_EQ(int8.layout.bytes(int8.value_scales), size_t{30} * 3 * 512 * 4);
+  EXPECT_LT(int8.layout.total_bytes(), f32.layout.total_bytes());
+}
+
+TEST(DecoderMemoryTest, WhatAStepReadsAndWritesLiesApart) {
+  for (const size_t num_threads : {1, 4}) {
+    const DecoderMemory memory =
+        PlanDecoderMemory(Small(), {.context_tokens = 2048, .chunk_tokens = 128}, num_threads);
+    const ArenaLayout& layout = memory.layout;
+    const std::vector<std::vector<size_t>> steps = {
+        {memory.normed, memory.qkv},
+        {memory.qkv, memory.attention_scratch, memory.attention_output},
+        {memory.attention_output, memory.projected},
+        {memory.projected, memory.hidden, memory.normed},
+        {memory.normed, memory.gate_up},
+        {memory.gate_up, memory.projected}};
+    for (const auto& step : steps) {
+      for (size_t i = 0; i < step.size(); ++i) {
+        for (size_t j = 0; j < i; ++j) {
+          EXPECT_TRUE(Apart(layout, step[i], step[j]))
+              << layout.name(step[j]) << " and " << layout.name(step[i]);
+        }
+      }
+    }
+    // What lives on is apart from everything.
+    for (const size_t kept : {memory.norm_weights, memory.keys, memory.values, memory.rope_cosines,
+                              memory.rope_sines, memory.logits, memory.embedding_row, memory.hidden,
+                              memory.quantized, memory.quantizations, memory.normed}) {
+      for (size_t other = 0; other < layout.num_regions(); ++other) {
+        if (other != kept) {
+          EXPECT_TRUE(Apart(layout, kept, other))
+              << layout.name(kept) << " and " << layout.name(other);
+        }
+      }
+    }
+  }
+}
+
+TEST(DecoderMemoryTest, SomeBytesAreShared) {
+  const DecoderMemory memory = PlanDecoderMemory(Small(), {}, 2);
+  size_t sum = 0;
+  for (size_t i = 0; i < memory.layout.num_regions(); ++i) sum += memory.layout.bytes(i);
+  EXPECT_LT(memory.layout.total_bytes(), sum);
+}
+
+TEST(DecoderMemoryTest, AChunkIsNeverLargerThanTheContext) {
+  const DecoderMemory small =
+      PlanDecoderMemory(Small(), {.context_tokens = 16, .chunk_tokens = 128}, 1);
+  EXPECT_EQ(small.layout.bytes(small.hidden), size_t{16} * 576 * 4);
+}
+
+TEST(DecoderMemoryTest, TheLargestConfigurationDoesNotOverflow) {
+  ModelConfig config = Small();
+  config.hidden_size = 1u << 17;
+  config.intermediate_size = 1u << 19;
+  config.num_hidden_layers = 1024;
+  config.num_attention_heads = config.num_key_value_heads = 1024;
+  config.head_dim = 1024;
+  config.vocab_size = 1u << 22;
+  config.max_position_embeddings = 1u << 24;
+  ASSERT_TRUE(ValidateConfig(config));
+  const DecoderOptions options = {.context_tokens = 1u << 24, .chunk_tokens = 4096};
+  ASSERT_TRUE(ValidateDecoderOptions(config, options));
+  const DecoderMemory memory = PlanDecoderMemory(config, options, 256);
+  // Keys and values alone: 2^10 layers, 2^20 channels, 2^24 positions, 4 bytes, twice.
+  EXPECT_GT(memory.layout.total_bytes(), size_t{1} << 57);
+  EXPECT_LT(memory.layout.total_bytes(), size_t{1} << 58);
+}
+
+TEST(DecoderOptionsTest, ContextAndChunkAreBounded) {
+  const ModelConfig config = Small();
+  EXPECT_TRUE(ValidateDecoderOptions(config, {}));
+  EXPECT_TRUE(ValidateDecoderOptions(config, {.context_tokens = 8192, .chunk_tokens = 4096}));
+  EXPECT_TRUE(ValidateDecoderOptions(config, {.context_tokens = 1, .chunk_tokens = 1}));
+  for (const size_t context : {size_t{0}, size_t{8193}, SIZE_MAX}) {
+    const Status status = ValidateDecoderOptions(config, {.context_tokens = context});
+    ASSERT_FALSE(status);
+    EXPECT_EQ(status.error().code(), ErrorCode::kUsage);
+    EXPECT_NE(status.error().message().find("-c"), std::string::npos);
+  }
+  for (const size_t chunk : {size_t{0}, size_t{4097}, SIZE_MAX}) {
+    const Status status = ValidateDecoderOptions(config, {.chunk_tokens = chunk});
+    ASSERT_FALSE(status);
+    EXPECT_EQ(status.error().code(), ErrorCode::kUsage);
+    EXPECT_NE(status.error().message().find("chunk"), std::string::npos);
+  }
+}
+
+TEST(QuantizedRowStrideTest, HoldsTheLayoutOfEveryScheme) {
+  for (size_t channels = 1; channels < 600; ++channels) {
+    for (const size_t block_size : kBlockSizes) {
+      const TensorLayout layout =
+          MakeTensorLayout({TensorRole::kDownProj, 0, 1, channels}, Scheme::kQb4w, block_size);
+      ASSERT_GE(QuantizedRowStride(channels), layout.padded_input_channels);
+    }
+    ASSERT_GE(QuantizedRowStride(channels), channels);
+    ASSERT_LT(QuantizedRowStride(channels), channels + 32);
+  }
+}
+
+}  // namespace
+}  // namespace cria

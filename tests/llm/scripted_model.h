@@ -1,0 +1,85 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "llm/token_model.h"
+
+#include <gtest/gtest.h>
+
+namespace cria {
+
+// A model whose next token a test decides, and which writes down what it was made to run.
+class ScriptedModel final : public TokenModel {
+ public:
+  using Script = std::function<int32_t(std::span<const int32_t> context)>;
+
+  struct ForwardCall {
+    size_t first_position;
+    std::vector<int32_t> tokens;
+    bool operator==(const ForwardCall&) const = default;
+  };
+
+  ScriptedModel(size_t vocab_size, size_t context_tokens, size_t chunk_tokens, Script script)
+      : context_tokens_(context_tokens),
+        chunk_tokens_(chunk_tokens),
+        script_(std::move(script)),
+        logits_(vocab_size) {}
+
+  size_t vocab_size() const override { return logits_.size(); }
+  size_t context_tokens() const override { return context_tokens_; }
+  size_t chunk_tokens() const override { return chunk_tokens_; }
+
+  Status Forward(std::span<const int32_t> tokens, size_t first_position) override {
+    EXPECT_FALSE(tokens.empty());
+    EXPECT_LE(tokens.size(), chunk_tokens_);
+    EXPECT_LE(first_position, cache_.size()) << "positions before it are not in the cache";
+    EXPECT_LE(first_position + tokens.size(), context_tokens_);
+    rows_ = 0;
+    for (const int32_t token : tokens) {
+      if (token < 0 || static_cast<size_t>(token) >= logits_.size()) {
+        return Fail(ErrorCode::kOutOfRange, "token id " + std::to_string(token));
+      }
+    }
+    if (calls.size() == fail_at_call) return Fail(ErrorCode::kInternal, "the script says so");
+    calls.push_back({first_position, {tokens.begin(), tokens.end()}});
+    cache_.resize(first_position);
+    cache_.insert(cache_.end(), tokens.begin(), tokens.end());
+    rows_ = tokens.size();
+    if (after_forward) after_forward();
+    return {};
+  }
+
+  // The script's token at 8, all others at 0.
+  Result<std::span<float>> Logits(size_t row) override {
+    EXPECT_LT(row, rows_);
+    const auto context = std::span(cache_).first(cache_.size() - rows_ + row + 1);
+    std::ranges::fill(logits_, 0.0f);
+    logits_[static_cast<size_t>(script_(context))] = 8.0f;
+    return std::span(logits_);
+  }
+
+  size_t tokens_run() const {
+    size_t sum = 0;
+    for (const ForwardCall& call : calls) sum += call.tokens.size();
+    return sum;
+  }
+
+  std::vector<ForwardCall> calls;  // That succeeded.
+  size_t fail_at_call = SIZE_MAX;
+  std::function<void()> after_forward;
+
+ private:
+  size_t context_tokens_;
+  size_t chunk_tokens_;
+  Script script_;
+  std::vector<int32_t> cache_;
+  size_t rows_ = 0;
+  std::vector<float> logits_;
+};
+
+}  // namespace cria

@@ -1,0 +1,316 @@
+#include "llm/session.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <numeric>
+#include <vector>
+
+#include "llm/scripted_model.h"
+
+namespace cria {
+namespace {
+
+using Tokens = std::vector<int32_t>;
+
+constexpr size_t kVocabSize = 100;
+
+// Depends on every token of the context and on their places.
+int32_t NextOf(std::span<const int32_t> context) {
+  uint32_t hash = 7;
+  for (const int32_t token : context) hash = hash * 31 + static_cast<uint32_t>(token) + 1;
+  return static_cast<int32_t>(hash % kVocabSize);
+}
+
+Tokens Counting(size_t count, int32_t first = 1) {
+  Tokens tokens(count);
+  std::iota(tokens.begin(), tokens.end(), first);
+  return tokens;
+}
+
+// What an uninterrupted model would say.
+Tokens Expected(Tokens context, size_t count) {
+  Tokens generated;
+  for (size_t i = 0; i < count; ++i) {
+    generated.push_back(NextOf(context));
+    context.push_back(generated.back());
+  }
+  return generated;
+}
+
+class SessionTest : public testing::Test {
+ protected:
+  explicit SessionTest(size_t context_tokens = 32, size_t chunk_tokens = 4)
+      : model_(kVocabSize, context_tokens, chunk_tokens, NextOf), session_(model_) {}
+
+  static Sampler Greedy() {
+    auto sampler = Sampler::Create({.temperature = 0.0f}, kVocabSize);
+    EXPECT_TRUE(sampler);
+    return std::move(*sampler);
+  }
+
+  Tokens Generate(const GenerationOptions& options, StopReason expected) {
+    Sampler sampler = Greedy();
+    Tokens generated;
+    const auto reason =
+        session_.Generate(options, sampler, [&](int32_t token) { generated.push_back(token); });
+    EXPECT_TRUE(reason) << reason.error().message();
+    if (reason) {
+      EXPECT_EQ(*reason, expected);
+    }
+    return generated;
+  }
+
+  Tokens context() const { return {session_.tokens().begin(), session_.tokens().end()}; }
+
+  ScriptedModel model_;
+  Session session_;
+};
+
+TEST_F(SessionTest, PromptsAreRunInChunks) {
+  ASSERT_TRUE(session_.Prefill(Counting(10)));
+  const std::vector<ScriptedModel::ForwardCall> expected = {
+      {0, {1, 2, 3, 4}}, {4, {5, 6, 7, 8}}, {8, {9, 10}}};
+  EXPECT_EQ(model_.calls, expected);
+  EXPECT_EQ(context(), Counting(10));
+  EXPECT_EQ(session_.stats().prompt_tokens, 10u);
+  EXPECT_EQ(session_.stats().reused_tokens, 0u);
+  EXPECT_EQ(session_.stats().decoded_tokens, 0u);
+}
+
+TEST_F(SessionTest, GeneratesWhatTheModelSays) {
+  for (const size_t prompt : {1, 3, 4, 5, 8, 11}) {
+    session_.Clear();
+    ASSERT_TRUE(session_.Prefill(Counting(prompt)));
+    EXPECT_EQ(Generate({.max_tokens = 6}, StopReason::kMaxTokens), Expected(Counting(prompt), 6));
+  }
+}
+
+TEST_F(SessionTest, EachStepRunsOneTokenAndTheLastOneWaits) {
+  ASSERT_TRUE(session_.Prefill(Counting(4)));
+  model_.calls.clear();
+  const Tokens generated = Generate({.max_tokens = 3}, StopReason::kMaxTokens);
+  const std::vector<ScriptedModel::ForwardCall> expected = {{4, {generated[0]}},
+                                                            {5, {generated[1]}}};
+  EXPECT_EQ(model_.calls, expected);
+  EXPECT_EQ(session_.stats().decoded_tokens, 2u);
+  EXPECT_EQ(session_.tokens().size(), 7u);
+  EXPECT_EQ(session_.tokens().back(), generated[2]);
+}
+
+TEST_F(SessionTest, GoesOnAfterMaxTokensAsIfUninterrupted) {
+  ASSERT_TRUE(session_.Prefill(Counting(5)));
+  Tokens generated;
+  for (const size_t count : {1, 1, 4, 2}) {
+    const Tokens part = Generate({.max_tokens = count}, StopReason::kMaxTokens);
+    generated.insert(generated.end(), part.begin(), part.end());
+  }
+  EXPECT_EQ(generated, Expected(Counting(5), 8));
+  EXPECT_EQ(model_.tokens_run(), 5u + 7u);
+}
+
+TEST_F(SessionTest, ACommonBeginningIsKept) {
+  ASSERT_TRUE(session_.Prefill(Counting(10)));
+  model_.calls.clear();
+  Tokens next = Counting(6);
+  next.insert(next.end(), {50, 51, 52});
+  ASSERT_TRUE(session_.Prefill(next));
+  EXPECT_EQ(model_.calls, (std::vector<ScriptedModel::ForwardCall>{{6, {50, 51, 52}}}));
+  EXPECT_EQ(session_.stats().reused_tokens, 6u);
+  EXPECT_EQ(session_.stats().prompt_tokens, 13u);
+  EXPECT_EQ(Generate({.max_tokens = 3}, StopReason::kMaxTokens), Expected(next, 3));
+}
+
+TEST_F(SessionTest, ALongerPromptRunsOnlyWhatIsNew) {
+  ASSERT_TRUE(session_.Prefill(Counting(4)));
+  ASSERT_TRUE(session_.Prefill(Counting(7)));
+  EXPECT_EQ(model_.tokens_run(), 7u);
+  EXPECT_EQ(session_.stats().reused_tokens, 4u);
+}
+
+TEST_F(SessionTest, TheSamePromptRunsItsLastTokenForTheLogits) {
+  ASSERT_TRUE(session_.Prefill(Counting(9)));
+  model_.calls.clear();
+  ASSERT_TRUE(session_.Prefill(Counting(9)));
+  EXPECT_EQ(model_.calls, (std::vector<ScriptedModel::ForwardCall>{{8, {9}}}));
+  EXPECT_EQ(session_.stats().reused_tokens, 8u);
+  ASSERT_TRUE(session_.Prefill(Counting(3)));
+  EXPECT_EQ(model_.calls.back(), (ScriptedModel::ForwardCall{2, {3}}));
+  EXPECT_EQ(Generate({.max_tokens = 2}, StopReason::kMaxTokens), Expected(Counting(3), 2));
+}
+
+TEST_F(SessionTest, GeneratedTokensAreReusedExceptTheOneThatWaits) {
+  ASSERT_TRUE(session_.Prefill(Counting(4)));
+  Generate({.max_tokens = 3}, StopReason::kMaxTokens);
+  Tokens dialogue = context();
+  dialogue.insert(dialogue.end(), {60, 61});
+  model_.calls.clear();
+  ASSERT_TRUE(session_.Prefill(dialogue));
+  EXPECT_EQ(session_.stats().reused_tokens, 6u);
+  EXPECT_EQ(model_.tokens_run(), 3u);
+  EXPECT_EQ(Generate({.max_tokens = 2}, StopReason::kMaxTokens), Expected(dialogue, 2));
+}
+
+TEST_F(SessionTest, NothingIsReusedAfterClear) {
+  ASSERT_TRUE(session_.Prefill(Counting(4)));
+  session_.Clear();
+  EXPECT_TRUE(session_.tokens().empty());
+  ASSERT_TRUE(session_.Prefill(Counting(4)));
+  EXPECT_EQ(session_.stats().reused_tokens, 0u);
+  EXPECT_EQ(model_.tokens_run(), 8u);
+}
+
+TEST_F(SessionTest, TheStopTokenEndsAndIsNotHandedOut) {
+  ASSERT_TRUE(session_.Prefill(Counting(4)));
+  const Tokens all = Expected(Counting(4), 4);
+  const Tokens stops = {all[3], 99};
+  EXPECT_EQ(Generate({.stop_token_ids = stops}, StopReason::kStopToken),
+            Tokens(all.begin(), all.begin() + 3));
+  EXPECT_EQ(session_.tokens().size(), 7u);
+  // It can be gone past, and the logits are those of the same place.
+  EXPECT_EQ(Generate({.max_tokens = 2}, StopReason::kMaxTokens)[0], all[3]);
+}
+
+TEST_F(SessionTest, AFullContextIsAReasonOfItsOwn) {
+  ASSERT_TRUE(session_.Prefill(Counting(30)));
+  // Tokens 31 and 32 fill the cache; what comes after them can still be said.
+  EXPECT_EQ(Generate({}, StopReason::kContextFull), Expected(Counting(30), 3));
+  EXPECT_EQ(session_.tokens().size(), 32u);
+  EXPECT_EQ(session_.context_tokens(), 32u);
+}
+
+TEST_F(SessionTest, APromptOfTheWholeContextIsAnsweredWithOneToken) {
+  ASSERT_TRUE(session_.Prefill(Counting(32)));
+  EXPECT_EQ(Generate({}, StopReason::kContextFull), Expected(Counting(32), 1));
+}
+
+TEST_F(SessionTest, APromptThatIsTooLongChangesNothing) {
+  ASSERT_TRUE(session_.Prefill(Counting(5)));
+  const Status refused = session_.Prefill(Counting(33));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::kOutOfRange);
+  EXPECT_NE(refused.error().message().find("33"), std::string::npos);
+  EXPECT_NE(refused.error().message().find("32"), std::string::npos);
+  EXPECT_EQ(context(), Counting(5));
+  EXPECT_EQ(model_.tokens_run(), 5u);
+  EXPECT_EQ(Generate({.max_tokens = 3}, StopReason::kMaxTokens), Expected(Counting(5), 3));
+}
+
+TEST_F(SessionTest, AnEmptyPromptIsAnErrorAndChangesNothing) {
+  const Status refused = session_.Prefill({});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::kUsage);
+  Sampler sampler = Greedy();
+  const auto generated = session_.Generate({}, sampler, [](int32_t) {});
+  ASSERT_FALSE(generated);
+  EXPECT_EQ(generated.error().code(), ErrorCode::kUsage);
+}
+
+TEST_F(SessionTest, TheModelsErrorComesThroughAndTheSessionStaysUsable) {
+  ASSERT_TRUE(session_.Prefill(Counting(4)));
+  Tokens wrong = Counting(9);
+  wrong[8] = 100;
+  const Status failed = session_.Prefill(wrong);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code(), ErrorCode::kOutOfRange);
+  EXPECT_EQ(context(), Counting(8)) << "what has run is kept";
+  EXPECT_EQ(Generate({.max_tokens = 2}, StopReason::kMaxTokens), Expected(Counting(8), 2));
+}
+
+TEST_F(SessionTest, LogitsOfAnotherPlaceAreNotUsedAfterAFailedPrefill) {
+  ASSERT_TRUE(session_.Prefill(Counting(8)));
+  Tokens other = Counting(3);
+  other.push_back(-1);
+  ASSERT_FALSE(session_.Prefill(other));
+  EXPECT_EQ(context(), Counting(3));
+  EXPECT_EQ(Generate({.max_tokens = 3}, StopReason::kMaxTokens), Expected(Counting(3), 3));
+}
+
+TEST_F(SessionTest, AFailedStepCanBeTriedAgain) {
+  ASSERT_TRUE(session_.Prefill(Counting(3)));
+  model_.fail_at_call = model_.calls.size() + 2;
+  Sampler sampler = Greedy();
+  Tokens generated;
+  const auto failed =
+      session_.Generate({}, sampler, [&](int32_t token) { generated.push_back(token); });
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().message(), "the script says so");
+  EXPECT_EQ(generated, Expected(Counting(3), 3));
+  model_.fail_at_call = SIZE_MAX;
+  const Tokens rest = Generate({.max_tokens = 2}, StopReason::kMaxTokens);
+  const Tokens all = Expected(Counting(3), 5);
+  EXPECT_EQ(rest, Tokens(all.begin() + 3, all.end()));
+}
+
+TEST_F(SessionTest, PrefillIsCancelledBetweenChunksAndGoesOnLater) {
+  std::atomic<bool> cancel = false;
+  model_.after_forward = [&] { cancel = model_.calls.size() == 2; };
+  const Status stopped = session_.Prefill(Counting(20), &cancel);
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().code(), ErrorCode::kCancelled);
+  EXPECT_EQ(model_.tokens_run(), 8u);
+  EXPECT_EQ(context(), Counting(8));
+  model_.after_forward = nullptr;
+  cancel = false;
+  ASSERT_TRUE(session_.Prefill(Counting(20), &cancel));
+  EXPECT_EQ(model_.tokens_run(), 20u);
+  EXPECT_EQ(session_.stats().reused_tokens, 8u);
+}
+
+TEST_F(SessionTest, APrefillThatIsCancelledAtOnceLeavesNoLogitsOfAnotherPlace) {
+  ASSERT_TRUE(session_.Prefill(Counting(8)));
+  const std::atomic<bool> cancel = true;
+  Tokens other = Counting(3);
+  other.push_back(77);
+  ASSERT_FALSE(session_.Prefill(other, &cancel));
+  EXPECT_EQ(Generate({.max_tokens = 2}, StopReason::kMaxTokens), Expected(Counting(3), 2));
+}
+
+TEST_F(SessionTest, GenerationIsCancelledBeforeTheNextToken) {
+  ASSERT_TRUE(session_.Prefill(Counting(4)));
+  std::atomic<bool> cancel = false;
+  Sampler sampler = Greedy();
+  Tokens generated;
+  const GenerationOptions options = {.cancel = &cancel};
+  const auto reason = session_.Generate(options, sampler, [&](int32_t token) {
+    generated.push_back(token);
+    cancel = generated.size() == 2;
+  });
+  ASSERT_TRUE(reason);
+  EXPECT_EQ(*reason, StopReason::kCancelled);
+  EXPECT_EQ(generated, Expected(Counting(4), 2));
+  // And goes on where it stopped.
+  const Tokens all = Expected(Counting(4), 4);
+  EXPECT_EQ(Generate({.max_tokens = 2}, StopReason::kMaxTokens),
+            Tokens(all.begin() + 2, all.end()));
+}
+
+TEST_F(SessionTest, ThePenaltySeesThePromptAndIsNotAppliedTwice) {
+  ScriptedModel model(4, 8, 4, [](std::span<const int32_t>) { return 2; });
+  Session session(model);
+  ASSERT_TRUE(session.Prefill(Tokens{1, 2}));
+  // 2 is in the context, so that its 8 becomes 4: still the largest, unless it is divided again.
+  auto sampler = Sampler::Create({.repeat_penalty = 2.0f, .temperature = 0.0f}, 4);
+  ASSERT_TRUE(sampler);
+  const Tokens stop = {2};
+  for (int round = 0; round < 8; ++round) {
+    const auto reason = session.Generate({.max_tokens = 1, .stop_token_ids = stop}, *sampler,
+                                         [](int32_t token) { ADD_FAILURE() << token; });
+    ASSERT_TRUE(reason);
+    ASSERT_EQ(*reason, StopReason::kStopToken);
+  }
+}
+
+TEST_F(SessionTest, StatisticsCanBeResetAndTimesAreKeptApart) {
+  ASSERT_TRUE(session_.Prefill(Counting(4)));
+  EXPECT_EQ(session_.stats().decode_time, SessionStats::Duration{});
+  EXPECT_GT(session_.stats().prompt_time, SessionStats::Duration{});
+  session_.ResetStats();
+  Generate({.max_tokens = 3}, StopReason::kMaxTokens);
+  EXPECT_EQ(session_.stats().prompt_tokens, 0u);
+  EXPECT_EQ(session_.stats().decoded_tokens, 2u);
+  EXPECT_EQ(session_.stats().prompt_time, SessionStats::Duration{});
+}
+
+}  // namespace
+}  // namespace cria
