@@ -1,0 +1,114 @@
+#include "converter/convert.h"
+
+#include <algorithm>
+#include <cmath>
+#include <format>
+
+#include "converter/checkpoint.h"
+#include "converter/file_plan.h"
+#include "converter/model_writer.h"
+#include "converter/tensor_map.h"
+#include "converter/tokenizer_import.h"
+#include "core/platform.h"
+#include "core/thread_pool.h"
+
+namespace cria {
+namespace {
+
+Result<TensorSchemes> ChooseSchemes(const ConvertOptions& options) {
+  if (options.weights == Scheme::kQb4w && !std::ranges::contains(kBlockSizes, options.block_size)) {
+    return Fail(ErrorCode::kUsage,
+                std::format("block size {} is not one of 32, 64, 128 and 256", options.block_size));
+  }
+  const Scheme table_scheme = options.weights == Scheme::kF32 ? Scheme::kF32 : Scheme::kQc8w;
+  const TensorSchemes schemes = {.weights = options.weights,
+                                 .embedding = options.embedding.value_or(table_scheme),
+                                 .head = options.head.value_or(table_scheme),
+                                 .block_size = options.block_size};
+  if (schemes.embedding == Scheme::kQb4w) {
+    return Fail(ErrorCode::kUsage,
+                "the embedding table can be f32 or int8, not int4; choose one of them");
+  }
+  return schemes;
+}
+
+std::vector<TensorKindReport> SummarizeKinds(const FilePlan& plan,
+                                             const std::vector<QuantizationError>& errors) {
+  std::vector<TensorKindReport> kinds;
+  for (size_t i = 0; i < plan.tensors.size(); ++i) {
+    const StoredTensor& stored = plan.tensors[i].stored;
+    auto kind = std::ranges::find(kinds, stored.spec.role, &TensorKindReport::role);
+    if (kind == kinds.end()) {
+      kinds.push_back({.role = stored.spec.role, .scheme = stored.layout.scheme});
+      kind = kinds.end() - 1;
+    }
+    ++kind->num_tensors;
+    kind->num_weights += uint64_t{stored.spec.output_channels} * stored.spec.input_channels;
+    kind->stored_bytes += stored.data.bytes + stored.scales.bytes;
+    kind->error += errors[i];
+  }
+  return kinds;
+}
+
+ConvertReport MakeReport(const Checkpoint& checkpoint, const FilePlan& plan,
+                         const WrittenModel& written) {
+  ConvertReport report = {.name = checkpoint.name,
+                          .file_bytes = plan.file_bytes,
+                          .digest = written.digest,
+                          .kinds = SummarizeKinds(plan, written.errors)};
+  uint64_t stored_bytes = 0;
+  uint64_t stored_weights = 0;
+  for (const TensorKindReport& kind : report.kinds) {
+    stored_bytes += kind.stored_bytes;
+    stored_weights += kind.num_weights;
+    const bool is_repeated =
+        kind.role == TensorRole::kLmHead && checkpoint.config.tie_word_embeddings;
+    if (!is_repeated) report.num_parameters += kind.num_weights;
+  }
+  report.bits_per_weight =
+      8.0 * static_cast<double>(stored_bytes) / static_cast<double>(stored_weights);
+  return report;
+}
+
+}  // namespace
+
+std::string_view ConverterVersion() { return CRIA_VERSION; }
+
+double TensorKindReport::rms_error() const {
+  return num_weights == 0 ? 0.0 : std::sqrt(error.squared_error / static_cast<double>(num_weights));
+}
+
+double TensorKindReport::relative_rms_error() const {
+  return error.squared_weights == 0.0 ? 0.0
+                                      : std::sqrt(error.squared_error / error.squared_weights);
+}
+
+Result<ConvertReport> Convert(const std::filesystem::path& checkpoint_path,
+                              const std::filesystem::path& output_path,
+                              const ConvertOptions& options, const ProgressCallback& progress) {
+  CRIA_ASSIGN_OR_RETURN(const TensorSchemes schemes, ChooseSchemes(options));
+  // Nobody waits for the slowest here, as a token would: every processor helps.
+  const size_t num_threads =
+      options.num_threads != 0 ? options.num_threads
+                               : std::max<size_t>(1, platform::ReadCpuTopology().processors.size());
+  CRIA_ASSIGN_OR_RETURN(const ThreadPool threads, ThreadPool::Create(num_threads));
+
+  CRIA_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenCheckpoint(checkpoint_path));
+  CRIA_ASSIGN_OR_RETURN(std::vector<MappedTensor> mapped, MapTensors(checkpoint));
+  CRIA_ASSIGN_OR_RETURN(const ImportedTokenizer tokenizer,
+                        ImportTokenizer(checkpoint.folder, checkpoint.config.vocab_size));
+  const ModelDescription description = {
+      .producer = std::format("cria-convert {}", ConverterVersion()),
+      .name = checkpoint.name,
+      .config = checkpoint.config,
+      .vocabulary = tokenizer.vocabulary.view(),
+      .chat_template_kind = tokenizer.kind,
+      .chat_template_source = tokenizer.chat_template_source,
+      .stop_token_ids = tokenizer.stop_token_ids};
+  FilePlan plan = PlanTensors(std::move(mapped), checkpoint.config, schemes);
+  CRIA_ASSIGN_OR_RETURN(const WrittenModel written,
+                        WriteModel(description, plan, output_path, threads, progress));
+  return MakeReport(checkpoint, plan, written);
+}
+
+}  // namespace cria

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "converter/progress.h"
+#include "converter/row_quantizer.h"
+#include "cria/error.h"
+#include "model/checksum.h"
+#include "model/tensor_table.h"
+
+namespace cria {
+
+// "0.1.0"
+std::string_view ConverterVersion();
+
+struct ConvertOptions {
+  Scheme weights = Scheme::kQb4w;
+  size_t block_size = 32;  // kQb4w only: 32, 64, 128 or 256; the largest to use.
+  std::optional<Scheme>
+      embedding;               // kF32 or kQc8w. Unless given: f32 in f32 models, otherwise int8.
+  std::optional<Scheme> head;  // Unless given: as the embedding's default.
+  size_t num_threads = 0;      // 0: one for each processor.
+};
+
+// Tensors of one role, for people.
+struct TensorKindReport {
+  TensorRole role;
+  Scheme scheme;
+  size_t num_tensors = 0;
+  uint64_t num_weights = 0;
+  uint64_t stored_bytes = 0;
+  QuantizationError error = {};
+
+  double rms_error() const;           // In the weights' own unit.
+  double relative_rms_error() const;  // Over the root mean square of the weights.
+};
+
+struct ConvertReport {
+  std::string name;
+  uint64_t num_parameters = 0;  // A tied head is counted once, however often it is stored.
+  uint64_t file_bytes = 0;
+  double bits_per_weight = 0.0;  // Of the stored tensors, scales and padding included.
+  Digest digest = {};
+  std::vector<TensorKindReport> kinds;  // In the order of a forward pass.
+};
+
+// Converts a checkpoint into a model file. On any failure, cancelling included, no file is left and
+// one that was there before is unchanged.
+Result<ConvertReport> Convert(const std::filesystem::path& checkpoint_path,
+                              const std::filesystem::path& output_path,
+                              const ConvertOptions& options, const ProgressCallback& progress = {});
+
+}  // namespace cria

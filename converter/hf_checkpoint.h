@@ -1,0 +1,14 @@
+#pragma once
+
+#include <filesystem>
+
+#include "converter/checkpoint.h"
+#include "cria/error.h"
+
+namespace cria {
+
+// A folder in Hugging Face's layout: config.json and either model.safetensors or several shards
+// with model.safetensors.index.json.
+Result<Checkpoint> OpenHfCheckpoint(const std::filesystem::path& folder);
+
+}  // namespace cria

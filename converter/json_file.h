@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "cria/error.h"
+
+namespace cria {
+
+// Parses JSON text that must be an object. `where` begins every error sentence. Two values under
+// one name are an error, since readers differ in which of them counts.
+Result<nlohmann::json> ParseJsonObject(std::string_view text, std::string_view where);
+
+// Reads and parses a whole file of at most `most_bytes`.
+Result<nlohmann::json> ReadJsonFile(const std::filesystem::path& path, uint64_t most_bytes);
+
+}  // namespace cria

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "converter/file_plan.h"
+#include "model/chat_template_kind.h"
+#include "model/config.h"
+#include "model/vocabulary.h"
+
+namespace cria {
+
+// What a model file says beside its tensors. Views must outlive the call they are given to.
+struct ModelDescription {
+  std::string producer;
+  std::string name;
+  ModelConfig config;
+  Vocabulary vocabulary;
+  ChatTemplateKind chat_template_kind = ChatTemplateKind::kNone;
+  std::string_view chat_template_source;
+  std::span<const int32_t> stop_token_ids;
+};
+
+// The FlatBuffer of schema/model.fbs. Its size depends on neither offsets nor checksums, so that it
+// can be known before any tensor has been placed or read.
+std::vector<std::byte> BuildMetadata(const ModelDescription& description, const FilePlan& plan);
+
+}  // namespace cria

@@ -1,0 +1,108 @@
+#include "converter/output_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <format>
+#include <system_error>
+#include <utility>
+
+namespace cria {
+namespace {
+
+bool MeansDiskFull(int reason) { return reason == ENOSPC || reason == EDQUOT || reason == EFBIG; }
+
+// The name that a rename may take: through a symbolic link, so that the link itself survives.
+Result<std::filesystem::path> ResolveTarget(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    return Fail(ErrorCode::kUsage,
+                std::format("{}: exists and is not a regular file; give another output name",
+                            path.string()));
+  }
+  if (!path.has_filename()) {
+    return Fail(ErrorCode::kUsage,
+                std::format("\"{}\": is not the name of a file; give one", path.string()));
+  }
+  if (!std::filesystem::exists(status)) return path;
+  auto target = std::filesystem::canonical(path, error);
+  return error ? path : target;
+}
+
+}  // namespace
+
+Result<OutputFile> OutputFile::Create(const std::filesystem::path& path, uint64_t bytes) {
+  OutputFile file;
+  file.bytes_ = bytes;
+  CRIA_ASSIGN_OR_RETURN(file.path_, ResolveTarget(path));
+  auto temporary_path = file.path_.parent_path() /
+                        std::format(".{}.tmp-{}", file.path_.filename().string(), getpid());
+  file.descriptor_ = open(temporary_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file.descriptor_ < 0) return file.SystemError(errno, "write");
+  file.temporary_path_ = std::move(temporary_path);
+  // The size first, so that gaps are zeros; then the space. Where the file system cannot reserve
+  // space, a full disk is found when writing.
+  if (ftruncate(file.descriptor_, static_cast<off_t>(bytes)) != 0) {
+    return file.SystemError(errno, "write");
+  }
+  const int reason = posix_fallocate(file.descriptor_, 0, static_cast<off_t>(bytes));
+  if (MeansDiskFull(reason)) return file.SystemError(reason, "write");
+  return file;
+}
+
+OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(path_, other.path_);
+  std::swap(temporary_path_, other.temporary_path_);
+  return *this;
+}
+
+OutputFile::~OutputFile() {
+  if (descriptor_ >= 0) close(descriptor_);
+  if (!temporary_path_.empty()) unlink(temporary_path_.c_str());
+}
+
+std::unexpected<Error> OutputFile::SystemError(int reason, const char* action) const {
+  if (MeansDiskFull(reason)) {
+    return Fail(ErrorCode::kIo,
+                std::format("{}: there is no room for its {} bytes; free some or write elsewhere",
+                            path_.string(), bytes_));
+  }
+  return Fail(ErrorCode::kIo,
+              std::format("{}: cannot {}: {}", path_.string(), action, std::strerror(reason)));
+}
+
+Status OutputFile::WriteAt(uint64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count =
+        pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return SystemError(errno, "write");
+    if (count == 0) return SystemError(ENOSPC, "write");
+    bytes = bytes.subspan(static_cast<size_t>(count));
+    offset += static_cast<uint64_t>(count);
+  }
+  return {};
+}
+
+Status OutputFile::Commit() {
+  if (fsync(descriptor_) != 0) return SystemError(errno, "write");
+  if (close(std::exchange(descriptor_, -1)) != 0) return SystemError(errno, "write");
+  if (rename(temporary_path_.c_str(), path_.c_str()) != 0) return SystemError(errno, "rename");
+  temporary_path_.clear();
+  // The new name is durable only once its folder is; a file system that cannot do that is no reason
+  // to call a complete file a failure.
+  const auto folder = path_.has_parent_path() ? path_.parent_path() : std::filesystem::path(".");
+  const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor >= 0) {
+    fsync(descriptor);
+    close(descriptor);
+  }
+  return {};
+}
+
+}  // namespace cria

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+
+#include "cria/error.h"
+
+namespace cria {
+
+// A file that appears under its name only when it is whole: it is written under a temporary name in
+// the same folder, which is removed unless Commit succeeds.
+class OutputFile {
+ public:
+  // Takes `bytes` of disk, so that a full disk is known at once. An existing regular file is
+  // replaced by Commit; anything else under that name is an error.
+  static Result<OutputFile> Create(const std::filesystem::path& path, uint64_t bytes);
+
+  OutputFile(OutputFile&& other) noexcept { *this = std::move(other); }
+  OutputFile& operator=(OutputFile&& other) noexcept;
+  ~OutputFile();
+
+  // What is never written reads as zeros.
+  Status WriteAt(uint64_t offset, std::span<const std::byte> bytes);
+  // Makes the file durable and gives it its name.
+  Status Commit();
+
+ private:
+  OutputFile() = default;
+  std::unexpected<Error> SystemError(int reason, const char* action) const;
+
+  int descriptor_ = -1;
+  uint64_t bytes_ = 0;
+  std::filesystem::path path_;
+  std::filesystem::path temporary_path_;  // Empty when there is nothing to remove.
+};
+
+}  // namespace cria

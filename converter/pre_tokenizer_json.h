@@ -1,0 +1,33 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cria/error.h"
+#include "model/vocabulary.h"
+
+namespace cria {
+
+// How a tokenizer.json treats text before byte-pair encoding.
+struct PreTokenization {
+  TokenizerFamily family = TokenizerFamily::kSentencePieceBpe;
+  std::vector<std::string> split_patterns;
+  bool add_dummy_prefix = false;
+  bool dummy_prefix_after_special = false;
+  // Words are cut apart before each space. The same as not doing so as long as no piece of text has
+  // a space inside.
+  bool splits_at_spaces = false;
+};
+
+// Reads "normalizer" and "pre_tokenizer" of a tokenizer.json, whose path is `where`. Understood are
+// the forms that Llama tokenizers come in:
+// - SentencePiece's: Prepend, Replace and Metaspace, which put U+2581 for spaces;
+// - byte-level: Split and Digits, then ByteLevel.
+// Anything else is an error that names it. Metaspace adds its prefix only to text that does not
+// begin with a space; here it is always added, as SentencePiece did when the model was trained.
+Result<PreTokenization> ReadPreTokenization(const nlohmann::json& tokenizer,
+                                            std::string_view where);
+
+}  // namespace cria

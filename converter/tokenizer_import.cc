@@ -1,0 +1,174 @@
+#include "converter/tokenizer_import.h"
+
+#include <algorithm>
+#include <array>
+#include <format>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "converter/chat_template_recognizer.h"
+#include "converter/json_file.h"
+#include "converter/sentencepiece_model.h"
+#include "converter/tiktoken_ranks.h"
+#include "converter/tokenizer_json.h"
+#include "converter/tokenizer_settings.h"
+#include "text/tokenizer.h"
+
+namespace cria {
+namespace {
+
+using nlohmann::json;
+
+// Tokens that end a turn or a text wherever they exist.
+constexpr std::array<std::string_view, 5> kEndTokens = {
+    "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|im_end|>", "<|endoftext|>"};
+
+// What there is to read a vocabulary from.
+struct TokenizerFiles {
+  std::string model_path;
+  std::string model;  // tokenizer.model; empty if there is none.
+  std::string json_path;
+  json tokenizer_json;  // Null if there is none.
+};
+
+bool Exists(const std::filesystem::path& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
+
+Result<TokenizerFiles> ReadFiles(const std::filesystem::path& folder) {
+  const auto model_path = folder / "tokenizer.model";
+  const auto json_path = folder / "tokenizer.json";
+  TokenizerFiles files{.model_path = model_path.string(), .json_path = json_path.string()};
+  const bool has_model = Exists(model_path);
+  const bool has_json = Exists(json_path);
+  if (!has_model && !has_json) {
+    return Fail(ErrorCode::kNotFound,
+                std::format("{}: has no tokenizer: neither tokenizer.model nor tokenizer.json is "
+                            "there. Copy it from where the checkpoint came from.",
+                            folder.string()));
+  }
+  if (has_model) {
+    CRIA_ASSIGN_OR_RETURN(files.model, ReadTokenizerFile(model_path));
+    if (files.model.empty() || files.model.starts_with("version https://git-lfs")) {
+      return Fail(ErrorCode::kInvalidFile,
+                  std::format("{}: is {}; download the file itself.", files.model_path,
+                              files.model.empty() ? "empty" : "only a pointer of Git LFS"));
+    }
+  }
+  if (has_json) {
+    CRIA_ASSIGN_OR_RETURN(files.tokenizer_json, ReadJsonFile(json_path, kMaxTokenizerFileBytes));
+  }
+  return files;
+}
+
+Result<VocabularyDraft> ReadDraft(const TokenizerFiles& files, const TokenizerSettings& settings) {
+  if (IsSentencePieceModel(files.model)) {
+    CRIA_ASSIGN_OR_RETURN(VocabularyDraft draft,
+                          ReadSentencePieceModel(files.model, files.model_path));
+    TokenizerRules& rules = draft.rules;
+    if (settings.add_prefix_space == false) rules.add_dummy_prefix = false;
+    rules.dummy_prefix_after_special = rules.add_dummy_prefix && settings.legacy.value_or(true);
+    return draft;
+  }
+  if (!files.tokenizer_json.is_null()) {
+    return ReadTokenizerJson(files.tokenizer_json, files.json_path);
+  }
+  return ReadTiktokenRanks(files.model, settings.added_tokens, files.model_path);
+}
+
+// The id of a special token by its text; an error if it does not exist.
+Result<int32_t> IdOf(const VocabularyDraft& draft, std::string_view token, std::string_view field) {
+  const int32_t id = draft.FindSpecial(token);
+  if (id >= 0) return id;
+  return Fail(ErrorCode::kInvalidFile,
+              std::format("tokenizer_config.json: {} is \"{}\", which the tokenizer does not have "
+                          "as a special token.",
+                          field, token));
+}
+
+Status ApplyBos(const TokenizerSettings& settings, size_t vocab_size, VocabularyDraft* draft) {
+  TokenizerRules& rules = draft->rules;
+  if (!settings.bos_token.empty()) {
+    CRIA_ASSIGN_OR_RETURN(rules.bos_token_id, IdOf(*draft, settings.bos_token, "bos_token"));
+  } else if (rules.bos_token_id < 0 && settings.bos_token_id) {
+    rules.bos_token_id = static_cast<int32_t>(*settings.bos_token_id);
+  }
+  rules.add_bos_token = settings.add_bos_token.value_or(rules.add_bos_token);
+  if (rules.add_bos_token && rules.bos_token_id < 0) {
+    return Fail(ErrorCode::kInvalidFile,
+                "tokenizer_config.json: add_bos_token is true, but there is no bos_token.");
+  }
+  if (rules.bos_token_id >= 0 && static_cast<size_t>(rules.bos_token_id) >= vocab_size) {
+    return Fail(ErrorCode::kInvalidFile,
+                std::format("config.json or the tokenizer: bos_token_id is {}, but the vocabulary "
+                            "ends at {}.",
+                            rules.bos_token_id, vocab_size));
+  }
+  return {};
+}
+
+// The template's kind, if the vocabulary has its tokens; these become control tokens, so that
+// nobody can write them into a conversation.
+ChatTemplateKind ApplyChatTemplate(const std::string& source, VocabularyDraft* draft) {
+  const ChatTemplateKind kind = RecognizeChatTemplate(source);
+  const auto tokens = ChatTemplateTokens(kind);
+  for (const std::string_view token : tokens) {
+    if (draft->FindSpecial(token) < 0) return ChatTemplateKind::kNone;
+  }
+  for (const std::string_view token : tokens) {
+    draft->pieces[static_cast<size_t>(draft->FindSpecial(token))].type = PieceType::kControl;
+  }
+  return kind;
+}
+
+Result<std::vector<int32_t>> StopTokenIds(const TokenizerSettings& settings, ChatTemplateKind kind,
+                                          const VocabularyDraft& draft, size_t vocab_size) {
+  std::vector<int32_t> ids;
+  for (const uint32_t id : settings.eos_token_ids) {
+    if (id >= vocab_size) {
+      return Fail(ErrorCode::kInvalidFile,
+                  std::format("generation_config.json or config.json: eos_token_id is {}, but the "
+                              "vocabulary ends at {}.",
+                              id, vocab_size));
+    }
+    ids.push_back(static_cast<int32_t>(id));
+  }
+  if (!settings.eos_token.empty()) {
+    CRIA_ASSIGN_OR_RETURN(const int32_t id, IdOf(draft, settings.eos_token, "eos_token"));
+    ids.push_back(id);
+  }
+  ids.push_back(draft.eos_token_id);
+  for (const std::string_view token : kEndTokens) ids.push_back(draft.FindSpecial(token));
+  if (kind == ChatTemplateKind::kLlama2) ids.push_back(draft.FindSpecial("</s>"));
+  std::erase(ids, -1);
+  std::ranges::sort(ids);
+  const auto repeated = std::ranges::unique(ids);
+  ids.erase(repeated.begin(), repeated.end());
+  return ids;
+}
+
+}  // namespace
+
+Result<ImportedTokenizer> ImportTokenizer(const std::filesystem::path& checkpoint_dir,
+                                          size_t vocab_size) {
+  CRIA_ASSIGN_OR_RETURN(const TokenizerFiles files, ReadFiles(checkpoint_dir));
+  CRIA_ASSIGN_OR_RETURN(const TokenizerSettings settings,
+                        ReadTokenizerSettings(checkpoint_dir, files.tokenizer_json));
+  CRIA_ASSIGN_OR_RETURN(VocabularyDraft draft, ReadDraft(files, settings));
+  for (const AddedToken& token : settings.added_tokens) {
+    CRIA_RETURN_IF_ERROR(draft.AddToken(token, checkpoint_dir.string()));
+  }
+  CRIA_RETURN_IF_ERROR(ApplyBos(settings, vocab_size, &draft));
+
+  ImportedTokenizer imported;
+  imported.chat_template_source = settings.chat_template;
+  imported.kind = ApplyChatTemplate(settings.chat_template, &draft);
+  CRIA_ASSIGN_OR_RETURN(imported.stop_token_ids,
+                        StopTokenIds(settings, imported.kind, draft, vocab_size));
+  CRIA_ASSIGN_OR_RETURN(imported.vocabulary, BuildVocabulary(draft, vocab_size));
+  CRIA_RETURN_IF_ERROR(Tokenizer::Create(imported.vocabulary.view()));
+  return imported;
+}
+
+}  // namespace cria

@@ -1,0 +1,330 @@
+#include "converter/convert.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "converter/test_checkpoint.h"
+#include "model/file_layout.h"
+#include "model/model_file.h"
+#include "support/files.h"
+#include "support/temporary_directory.h"
+#include "support/tiny_checkpoint.h"
+
+namespace cria {
+namespace {
+
+using support::CheckpointSpec;
+using ::testing::HasSubstr;
+
+class ConvertTest : public ::testing::Test {
+ protected:
+  void Make(const CheckpointSpec& spec) { support::WriteRandomCheckpoint(spec, checkpoint_); }
+
+  Result<ConvertReport> Run(const ConvertOptions& options, const ProgressCallback& progress = {}) {
+    return Convert(checkpoint_, output_, options, progress);
+  }
+  std::string RunToBytes(const ConvertOptions& options) {
+    const auto report = Run(options);
+    EXPECT_TRUE(report) << report.error().message();
+    return support::ReadFile(output_);
+  }
+  void ExpectNothingWritten() {
+    EXPECT_EQ(support::FileNames(folder_.path()), (std::vector<std::string>{"checkpoint"}));
+  }
+
+  support::TemporaryDirectory folder_;
+  std::filesystem::path checkpoint_ = folder_.path() / "checkpoint";
+  std::filesystem::path output_ = folder_.path() / "model.cria";
+};
+
+TEST_F(ConvertTest, TheRuntimeReadsEveryScheme) {
+  Make(support::SpecPadded());
+  for (const Scheme weights : {Scheme::kQb4w, Scheme::kQc8w, Scheme::kF32}) {
+    const auto report = Run({.weights = weights, .embedding = {}, .head = {}});
+    ASSERT_TRUE(report) << report.error().message();
+    const auto model = ModelFile::Open(output_.string());
+    ASSERT_TRUE(model) << model.error().message();
+    const Status payload = model->VerifyPayload();
+    EXPECT_TRUE(payload) << payload.error().message();
+    EXPECT_EQ(model->digest(), report->digest);
+    EXPECT_EQ(model->size_bytes(), report->file_bytes);
+    EXPECT_EQ(model->name(), "checkpoint");
+    EXPECT_THAT(std::string(model->producer()), HasSubstr("cria-convert "));
+    EXPECT_EQ(model->tensor(TensorRole::kDownProj, 1).layout.scheme, weights);
+    const Scheme tables = weights == Scheme::kF32 ? Scheme::kF32 : Scheme::kQc8w;
+    EXPECT_EQ(model->tensor(TensorRole::kEmbedTokens).layout.scheme, tables);
+    EXPECT_EQ(model->tensor(TensorRole::kLmHead).layout.scheme, tables);
+  }
+}
+
+TEST_F(ConvertTest, F32WeightsAreThoseOfTheCheckpointFusedByRows) {
+  const CheckpointSpec spec = support::SpecGqa();
+  Make(spec);
+  ASSERT_TRUE(Run({.weights = Scheme::kF32, .embedding = {}, .head = {}}));
+  const auto model = ModelFile::Open(output_.string());
+  ASSERT_TRUE(model) << model.error().message();
+  const auto expect = [&](TensorRole role, int layer, const std::vector<std::string>& names) {
+    const reference::ReferenceModel original = support::MakeModel(spec);
+    std::vector<float> expected;
+    for (const std::string& name : names) {
+      const auto& values = original.tensors.at(name).values;
+      expected.insert(expected.end(), values.begin(), values.end());
+    }
+    const StoredTensor& tensor = model->tensor(role, layer);
+    ASSERT_EQ(tensor.data.bytes, expected.size() * sizeof(float));
+    std::vector<float> stored(expected.size());
+    ASSERT_TRUE(model->Read(tensor.data, std::as_writable_bytes(std::span(stored))));
+    EXPECT_EQ(stored, expected);
+  };
+  const std::string layer = "model.layers.1.";
+  expect(TensorRole::kEmbedTokens, kNoLayer, {"model.embed_tokens.weight"});
+  expect(TensorRole::kQkvProj, 1,
+         {layer + "self_attn.q_proj.weight", layer + "self_attn.k_proj.weight",
+          layer + "self_attn.v_proj.weight"});
+  expect(TensorRole::kGateUpProj, 1,
+         {layer + "mlp.gate_proj.weight", layer + "mlp.up_proj.weight"});
+  expect(TensorRole::kPostAttentionLayernorm, 1, {layer + "post_attention_layernorm.weight"});
+  expect(TensorRole::kLmHead, kNoLayer, {"lm_head.weight"});
+}
+
+TEST_F(ConvertTest, ATiedHeadIsStoredOnlyWhereItDiffers) {
+  Make(support::SpecTied());
+  const auto shared = Run({.embedding = {}, .head = {}});
+  ASSERT_TRUE(shared) << shared.error().message();
+  {
+    const auto model = ModelFile::Open(output_.string());
+    ASSERT_TRUE(model) << model.error().message();
+    EXPECT_EQ(&model->tensor(TensorRole::kLmHead), &model->tensor(TensorRole::kEmbedTokens));
+  }
+  const auto stored = Run({.embedding = Scheme::kF32, .head = Scheme::kQb4w});
+  ASSERT_TRUE(stored) << stored.error().message();
+  const auto model = ModelFile::Open(output_.string());
+  ASSERT_TRUE(model) << model.error().message();
+  EXPECT_EQ(model->tensor(TensorRole::kLmHead).layout.scheme, Scheme::kQb4w);
+  EXPECT_EQ(model->tensor(TensorRole::kEmbedTokens).layout.scheme, Scheme::kF32);
+  EXPECT_EQ(stored->num_parameters, shared->num_parameters);
+}
+
+TEST_F(ConvertTest, BytesDoNotDependOnTheNumberOfThreads) {
+  CheckpointSpec spec = support::SpecGqa();
+  // Several slices for every matrix of this width.
+  spec.config.intermediate_size = 20000;
+  Make(spec);
+  for (const Scheme weights : {Scheme::kQb4w, Scheme::kQc8w}) {
+    ConvertOptions options = {.weights = weights, .embedding = {}, .head = {}, .num_threads = 1};
+    const std::string one = RunToBytes(options);
+    for (const size_t num_threads : {2, 3, 8}) {
+      options.num_threads = num_threads;
+      EXPECT_TRUE(RunToBytes(options) == one) << num_threads;
+    }
+  }
+}
+
+TEST_F(ConvertTest, StorageTypesAndShardsMakeNoDifference) {
+  CheckpointSpec spec = support::SpecGqa();
+  spec.format.storage = support::StorageType::kBf16;
+  Make(spec);
+  const std::string one = RunToBytes({.embedding = {}, .head = {}});
+  spec.format.shards = 3;
+  std::filesystem::remove_all(checkpoint_);
+  Make(spec);
+  EXPECT_TRUE(RunToBytes({.embedding = {}, .head = {}}) == one);
+}
+
+TEST_F(ConvertTest, LiesInTheFileAsTheLayoutSays) {
+  Make(support::SpecPadded());
+  const std::string bytes = RunToBytes({.block_size = 64, .embedding = {}, .head = {}});
+  EXPECT_EQ(bytes.substr(0, 8), "CRIAMODL");
+  EXPECT_EQ(bytes.substr(68, 4), "CRIA");
+  const auto model = ModelFile::Open(output_.string());
+  ASSERT_TRUE(model) << model.error().message();
+  uint64_t end = 0;
+  for (const StoredTensor& tensor : model->tensors()) {
+    EXPECT_EQ(tensor.data.offset % kTensorAlignment, 0u);
+    EXPECT_EQ(tensor.scales.offset % kTensorAlignment, 0u);
+    end = std::max(
+        {end, tensor.data.offset + tensor.data.bytes, tensor.scales.offset + tensor.scales.bytes});
+  }
+  EXPECT_EQ(model->tensor(TensorRole::kEmbedTokens).data.offset % kSectionAlignment, 0u);
+  EXPECT_EQ(model->tensor(TensorRole::kInputLayernorm, 0).data.offset % kSectionAlignment, 0u);
+  EXPECT_EQ(model->tensor(TensorRole::kQkvProj, 0).data.offset % kSectionAlignment, 0u);
+  ASSERT_GE(bytes.size(), end + kTrailingSlackBytes);
+  EXPECT_EQ(bytes.find_first_not_of('\0', end), std::string::npos);
+}
+
+TEST_F(ConvertTest, ReportsWhatQuantizationCost) {
+  Make(support::SpecGqa());
+  const auto report = Run({.embedding = {}, .head = {}});
+  ASSERT_TRUE(report) << report.error().message();
+  uint64_t weights = 0;
+  uint64_t bytes = 0;
+  for (const TensorKindReport& kind : report->kinds) {
+    weights += kind.num_weights;
+    bytes += kind.stored_bytes;
+    const double relative = kind.relative_rms_error();
+    if (kind.scheme == Scheme::kF32) {
+      EXPECT_EQ(relative, 0.0);
+    }
+    if (kind.scheme == Scheme::kQc8w) {
+      EXPECT_TRUE(relative > 0.002 && relative < 0.01) << relative;
+    }
+    if (kind.scheme == Scheme::kQb4w) {
+      EXPECT_TRUE(relative > 0.05 && relative < 0.1) << relative;
+    }
+  }
+  EXPECT_EQ(weights, report->num_parameters);
+  EXPECT_DOUBLE_EQ(report->bits_per_weight,
+                   8.0 * static_cast<double>(bytes) / static_cast<double>(weights));
+}
+
+TEST_F(ConvertTest, ProgressRisesToTheEnd) {
+  Make(support::SpecMha());
+  uint64_t done = 0;
+  uint64_t total = 0;
+  const auto report = Run({.embedding = {}, .head = {}}, [&](const ConvertProgress& progress) {
+    EXPECT_GE(progress.done_weights, done);
+    EXPECT_FALSE(progress.tensor.empty());
+    done = progress.done_weights;
+    total = progress.total_weights;
+    return true;
+  });
+  ASSERT_TRUE(report) << report.error().message();
+  EXPECT_EQ(done, total);
+  EXPECT_EQ(total, report->num_parameters);
+}
+
+TEST_F(ConvertTest, CancellingLeavesNothing) {
+  Make(support::SpecMha());
+  int calls = 0;
+  const auto report =
+      Run({.embedding = {}, .head = {}}, [&](const ConvertProgress&) { return ++calls < 5; });
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code(), ErrorCode::kCancelled);
+  EXPECT_EQ(calls, 5);
+  ExpectNothingWritten();
+}
+
+TEST_F(ConvertTest, AFailureLeavesTheOldFileAlone) {
+  Make(support::SpecMha());
+  support::WriteFile(output_, "precious");
+  EXPECT_FALSE(Run({.embedding = {}, .head = {}}, [](const ConvertProgress&) { return false; }));
+  EXPECT_EQ(support::ReadFile(output_), "precious");
+  EXPECT_TRUE(Run({.embedding = {}, .head = {}}));
+  EXPECT_EQ(support::ReadFile(output_).substr(0, 8), "CRIAMODL");
+  EXPECT_EQ(support::FileNames(folder_.path()),
+            (std::vector<std::string>{"checkpoint", "model.cria"}));
+}
+
+TEST_F(ConvertTest, ASymbolicLinkKeepsPointingToTheModel) {
+  Make(support::SpecMha());
+  const auto link = folder_.path() / "link.cria";
+  support::WriteFile(output_, "old");
+  std::filesystem::create_symlink("model.cria", link);
+  ASSERT_TRUE(Convert(checkpoint_, link, {.embedding = {}, .head = {}}));
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(support::ReadFile(output_).substr(0, 8), "CRIAMODL");
+}
+
+TEST_F(ConvertTest, WeightsThatAreNotFiniteAreNamed) {
+  const CheckpointSpec spec = support::SpecMha();
+  reference::ReferenceModel model = support::MakeModel(spec);
+  model.tensors.at("model.layers.1.mlp.up_proj.weight").values[64 + 5] = NAN;
+  support::WriteHuggingFaceDirectory(model, checkpoint_, spec.format);
+  const auto report = Run({.embedding = {}, .head = {}});
+  ASSERT_FALSE(report);
+  EXPECT_THAT(report.error().message(), HasSubstr("\"model.layers.1.mlp.up_proj.weight\""));
+  EXPECT_THAT(report.error().message(), HasSubstr("at [1, 5]"));
+  ExpectNothingWritten();
+}
+
+TEST_F(ConvertTest, RefusesOutputsThatCannotBe) {
+  Make(support::SpecMha());
+  const auto refuse = [&](const std::filesystem::path& output, std::string_view reason) {
+    const auto report = Convert(checkpoint_, output, {.embedding = {}, .head = {}});
+    ASSERT_FALSE(report) << output;
+    EXPECT_THAT(report.error().message(), HasSubstr(reason));
+  };
+  refuse("/dev/null", "is not a regular file");
+  refuse(checkpoint_, "is not a regular file");
+  refuse(folder_.path() / "absent" / "model.cria", "cannot write: No such file");
+  refuse("", "is not the name of a file");
+  if (geteuid() != 0) {
+    std::filesystem::permissions(folder_.path(), std::filesystem::perms(0500));
+    refuse(output_, "cannot write: Permission denied");
+    std::filesystem::permissions(folder_.path(), std::filesystem::perms(0700));
+  }
+  ExpectNothingWritten();
+}
+
+TEST_F(ConvertTest, AFullDiskIsOneSentence) {
+  Make(support::SpecMha());
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small = {.rlim_cur = 20000, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const auto report = Run({.embedding = {}, .head = {}});
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code(), ErrorCode::kIo);
+  EXPECT_THAT(report.error().message(), HasSubstr("there is no room for its"));
+  ExpectNothingWritten();
+}
+
+TEST_F(ConvertTest, RefusesOptionsThatCannotBe) {
+  Make(support::SpecMha());
+  for (const size_t block_size : {0, 16, 33, 512}) {
+    const auto report = Run({.block_size = block_size, .embedding = {}, .head = {}});
+    ASSERT_FALSE(report) << block_size;
+    EXPECT_EQ(report.error().code(), ErrorCode::kUsage);
+  }
+  const auto report = Run({.embedding = Scheme::kQb4w, .head = {}});
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code(), ErrorCode::kUsage);
+  ExpectNothingWritten();
+}
+
+TEST_F(ConvertTest, RefusesOtherArchitectures) {
+  nlohmann::json config = support::TinyConfig();
+  config["architectures"] = {"MambaForCausalLM"};
+  std::filesystem::create_directory(checkpoint_);
+  support::WriteTinyCheckpoint(checkpoint_, config, support::TinyTensors(true));
+  const auto report = Run({.embedding = {}, .head = {}});
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code(), ErrorCode::kUnsupported);
+  EXPECT_THAT(report.error().message(), HasSubstr("MambaForCausalLM"));
+  ExpectNothingWritten();
+}
+
+TEST_F(ConvertTest, AMissingTokenizerIsAnError) {
+  CheckpointSpec spec = support::SpecMha();
+  spec.format.tokenizer = support::TokenizerFiles::kNone;
+  Make(spec);
+  EXPECT_FALSE(Run({.embedding = {}, .head = {}}));
+  ExpectNothingWritten();
+}
+
+TEST_F(ConvertTest, ConvertsACheckpointThatSomebodyTrained) {
+  const char* data = std::getenv("CRIA_TEST_DATA");
+  if (data == nullptr) GTEST_SKIP() << "CRIA_TEST_DATA is not set";
+  const auto stories = std::filesystem::path(data) / "stories260K";
+  if (!std::filesystem::exists(stories)) GTEST_SKIP() << stories << " is absent";
+  const auto report = Convert(stories, output_, {.embedding = {}, .head = {}});
+  ASSERT_TRUE(report) << report.error().message();
+  EXPECT_EQ(report->num_parameters, 260032u);
+  const auto model = ModelFile::Open(output_.string());
+  ASSERT_TRUE(model) << model.error().message();
+  EXPECT_TRUE(model->VerifyPayload());
+  // 172 input channels become 192.
+  EXPECT_EQ(model->tensor(TensorRole::kDownProj, 0).layout.padded_input_channels, 192u);
+}
+
+}  // namespace
+}  // namespace cria

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cria::support {
+
+// The names of everything in a folder, sorted.
+std::vector<std::string> FileNames(const std::filesystem::path& folder);
+
+// A safetensors file of whatever header and data: sound ones and broken ones.
+void WriteSafetensors(const std::filesystem::path& path, std::string_view header,
+                      std::string_view data);
+
+struct TestTensor {
+  std::vector<uint64_t> shape;
+  std::vector<float> values;
+};
+using TestTensors = std::map<std::string, TestTensor>;
+
+// A sound one, in f32.
+void WriteSafetensors(const std::filesystem::path& path, const TestTensors& tensors);
+
+// config.json of a model with 2 layers, hidden size 8, 2 heads over 1 of keys and values, 20 inner
+// channels and 16 pieces.
+nlohmann::json TinyConfig();
+// Its tensors, with values that differ everywhere; a head too unless it is tied.
+TestTensors TinyTensors(bool is_tied);
+// A folder of both, without a tokenizer.
+void WriteTinyCheckpoint(const std::filesystem::path& folder, const nlohmann::json& config,
+                         const TestTensors& tensors);
+
+}  // namespace cria::support
