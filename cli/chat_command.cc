@@ -1,0 +1,165 @@
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/report.h"
+#include "cli/terminal.h"
+#include "llm/conversation.h"
+
+namespace cria::cli {
+namespace {
+
+struct ChatOptions {
+  std::string model_path;
+  std::string system_prompt;
+  size_t max_tokens = 0;
+  std::string color = "auto";
+  EngineOptions engine;
+  SamplerOptions sampler;
+};
+
+constexpr const char* kHelp =
+    "/reset  forget the conversation\n"
+    "/stats  what the last answer took\n"
+    "/exit   leave (also Ctrl-D)\n"
+    "Ctrl-C stops an answer.\n";
+
+// A conversation between standard input and standard output.
+class ChatLoop {
+ public:
+  ChatLoop(Engine& engine, Sampler sampler, const ChatOptions& options, double load_ms)
+      : engine_(engine),
+        sampler_(std::move(sampler)),
+        options_(options),
+        load_ms_(load_ms),
+        conversation_(engine.session(), engine.tokenizer(), engine.file().chat_template_kind(),
+                      options.system_prompt) {}
+
+  Status Run() {
+    LineReader reader(IsTerminal(stdin) ? "> " : "");
+    while (const std::optional<std::string> line = reader.Next()) {
+      if (line->empty()) continue;
+      if (*line == "/exit" || *line == "/quit") break;
+      if (line->front() == '/') {
+        RunCommand(*line);
+        continue;
+      }
+      // Input that is not typed would otherwise be missing from the record.
+      if (!IsTerminal(stdin)) std::printf("> %s\n", line->c_str());
+      CRIA_RETURN_IF_ERROR(Answer(*line));
+    }
+    return {};
+  }
+
+ private:
+  void RunCommand(const std::string& line) {
+    if (line == "/reset") {
+      conversation_.Reset();
+      engine_.session().Clear();
+      std::fputs("(forgotten)\n", stderr);
+    } else if (line == "/stats") {
+      PrintStats();
+    } else {
+      std::fputs(kHelp, stderr);
+    }
+  }
+
+  // Errors of one message, such as one that does not fit the context, leave the conversation alive.
+  Status Answer(const std::string& line) {
+    const auto start = std::chrono::steady_clock::now();
+    first_token_ms_ = 0.0;
+    engine_.session().ResetStats();
+    const InterruptGuard interrupt;
+    const bool color = options_.color == "on" || (options_.color == "auto" && UseColor(stdout));
+    if (color) std::fputs("\033[36m", stdout);
+    const Result<StopReason> reason = conversation_.Reply(
+        line,
+        {.max_tokens = options_.max_tokens,
+         .stop_token_ids = engine_.file().stop_token_ids(),
+         .cancel = interrupt.flag()},
+        sampler_, [&](std::string_view text) {
+          if (first_token_ms_ == 0.0) {
+            first_token_ms_ =
+                std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+                    .count();
+          }
+          std::fwrite(text.data(), 1, text.size(), stdout);
+          std::fflush(stdout);
+        });
+    if (color) std::fputs("\033[0m", stdout);
+    std::fputc('\n', stdout);
+    std::fflush(stdout);
+    if (!reason) {
+      const bool is_passing = reason.error().code() == ErrorCode::kOutOfRange ||
+                              reason.error().code() == ErrorCode::kCancelled;
+      if (!is_passing) return std::unexpected(reason.error());
+      std::fprintf(stderr, "(%s; /reset begins anew)\n", reason.error().message().c_str());
+    } else if (*reason == StopReason::kContextFull) {
+      std::fputs("(the context is full: /reset begins anew, -c asks for a larger one)\n", stderr);
+    } else if (*reason == StopReason::kCancelled) {
+      std::fputs("(stopped)\n", stderr);
+    }
+    return {};
+  }
+
+ public:
+  void PrintStats() {
+    std::fprintf(stderr, "%s | context %zu of %zu tokens\n",
+                 StatsLine(engine_, load_ms_, first_token_ms_).c_str(),
+                 engine_.session().tokens().size(), engine_.session().context_tokens());
+  }
+
+ private:
+  Engine& engine_;
+  Sampler sampler_;
+  const ChatOptions& options_;
+  double load_ms_;
+  double first_token_ms_ = 0.0;
+  Conversation conversation_;
+};
+
+Status Chat(const ChatOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
+                        Engine::Load(options.model_path, options.engine));
+  CRIA_ASSIGN_OR_RETURN(Sampler sampler,
+                        Sampler::Create(options.sampler, engine->decoder().vocab_size()));
+  const double load_ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  std::fprintf(stderr, "%s, %zu tokens of context, %zu threads. /help tells the commands.\n",
+               std::string(engine->file().name()).c_str(), engine->session().context_tokens(),
+               engine->pool().num_threads());
+  if (engine->file().chat_template_kind() == ChatTemplateKind::kNone) {
+    std::fputs("The model has no chat template: it will continue the text rather than answer.\n",
+               stderr);
+  }
+  ChatLoop loop(*engine, std::move(sampler), options, load_ms);
+  CRIA_RETURN_IF_ERROR(loop.Run());
+  loop.PrintStats();
+  return {};
+}
+
+}  // namespace
+
+void AddChatCommand(CLI::App& app, Status& result) {
+  auto options = std::make_shared<ChatOptions>();
+  CLI::App* command = app.add_subcommand("chat", "Hold a conversation");
+  AddModelOption(*command, options->model_path);
+  command->add_option("--system-prompt", options->system_prompt,
+                      "What the model is told before the conversation (also -sys)");
+  command
+      ->add_option("-n,--predict", options->max_tokens,
+                   "The most tokens of one answer; 0: until the model stops")
+      ->capture_default_str();
+  command->add_option("--color", options->color, "Color the answers: auto, on or off")
+      ->check(CLI::IsMember({"auto", "on", "off"}).description(""))
+      ->capture_default_str();
+  AddEngineOptions(*command, options->engine);
+  AddSamplerOptions(*command, options->sampler);
+  command->callback([options, &result] { result = Chat(*options); });
+}
+
+}  // namespace cria::cli

@@ -1,0 +1,145 @@
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <format>
+#include <map>
+#include <string>
+
+#include "cli/progress_bar.h"
+#include "converter/convert.h"
+#include "cria/error.h"
+
+namespace {
+
+using cria::ConvertOptions;
+using cria::ConvertReport;
+using cria::Scheme;
+
+constexpr int kExitError = 1;
+constexpr int kExitUsage = 2;
+
+// The words of the command line.
+const std::map<std::string, Scheme> kSchemeNames = {
+    {"int4", Scheme::kQb4w}, {"int8", Scheme::kQc8w}, {"f32", Scheme::kF32}};
+
+struct Arguments {
+  std::string checkpoint;
+  std::string output;
+  ConvertOptions options;
+};
+
+// The signal that asked to stop, or 0.
+volatile std::sig_atomic_t stop_signal = 0;
+
+void OnStopSignal(int signal) { stop_signal = signal; }
+
+void InstallSignalHandlers() {
+  struct sigaction action = {};
+  action.sa_handler = OnStopSignal;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    // What the caller had ignored, as nohup does, stays ignored.
+    struct sigaction before = {};
+    if (sigaction(signal, &action, &before) == 0 && before.sa_handler == SIG_IGN) {
+      std::signal(signal, SIG_IGN);
+    }
+  }
+  // A file that grows beyond a limit is then an error like a full disk instead of the end.
+  std::signal(SIGXFSZ, SIG_IGN);
+}
+
+void AddOptions(CLI::App& app, Arguments& arguments) {
+  ConvertOptions& options = arguments.options;
+  const auto scheme = [](const std::string& names) {
+    return CLI::IsMember(names == "table" ? std::vector<std::string>{"int8", "f32"}
+                                          : std::vector<std::string>{"int4", "int8", "f32"});
+  };
+  app.add_option("MODEL_DIR", arguments.checkpoint,
+                 "Checkpoint: a folder with config.json, the tokenizer and safetensors")
+      ->required();
+  app.add_option("-o,--output", arguments.output,
+                 "Model file to write (default: the folder's name with .cria)");
+  app.add_option_function<std::string>(
+         "--weights",
+         [&options](const std::string& name) { options.weights = kSchemeNames.at(name); },
+         "How matrices are stored: int4, int8 or f32 (default: int4)")
+      ->check(scheme("any"));
+  app.add_option("--block-size", options.block_size,
+                 "int4: most inputs that share a scale: 32, 64, 128 or 256 (default: 32)")
+      ->check(CLI::IsMember({32, 64, 128, 256}));
+  app.add_option_function<std::string>(
+         "--embedding",
+         [&options](const std::string& name) { options.embedding = kSchemeNames.at(name); },
+         "How the embedding table is stored: int8 or f32 (default: int8, f32 in f32 models)")
+      ->check(scheme("table"));
+  app.add_option_function<std::string>(
+         "--head", [&options](const std::string& name) { options.head = kSchemeNames.at(name); },
+         "How the output head is stored: int4, int8 or f32 (default: int8, f32 in f32 models)")
+      ->check(scheme("any"));
+  app.add_option("-t,--threads", options.num_threads, "Threads (default: one for each processor)")
+      ->check(CLI::Range(1, 1024));
+}
+
+std::string DefaultOutput(const std::string& checkpoint) {
+  std::error_code error;
+  auto folder = std::filesystem::absolute(checkpoint, error).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();
+  return folder.filename().string() + ".cria";
+}
+
+void PrintReport(const ConvertReport& report, const std::string& output) {
+  std::printf("%-26s %-6s %8s %14s %12s %12s %10s\n", "tensors", "scheme", "count", "weights", "MB",
+              "RMS error", "relative");
+  for (const cria::TensorKindReport& kind : report.kinds) {
+    std::printf("%-26s %-6s %8zu %14llu %12.3f %12.3e %9.3f%%\n",
+                std::string(cria::TensorRoleName(kind.role)).c_str(),
+                std::string(cria::SchemeName(kind.scheme)).c_str(), kind.num_tensors,
+                static_cast<unsigned long long>(kind.num_weights),
+                static_cast<double>(kind.stored_bytes) / 1e6, kind.rms_error(),
+                100.0 * kind.relative_rms_error());
+  }
+  std::string digest;
+  for (const uint8_t byte : report.digest) digest += std::format("{:02x}", byte);
+  std::printf("%s: %s, %llu parameters, %.2f bits per weight, %.1f MB, digest %s\n", output.c_str(),
+              report.name.c_str(), static_cast<unsigned long long>(report.num_parameters),
+              report.bits_per_weight, static_cast<double>(report.file_bytes) / 1e6, digest.c_str());
+}
+
+cria::Result<ConvertReport> RunConvert(const Arguments& arguments) {
+  cria::cli::ProgressBar bar("converting");
+  return cria::Convert(arguments.checkpoint, arguments.output, arguments.options,
+                       [&bar](const cria::ConvertProgress& progress) {
+                         bar.Update(progress.done_weights, progress.total_weights, progress.tensor);
+                         return stop_signal == 0;
+                       });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Converts a checkpoint of the Llama family into a Cria model file.", "cria-convert");
+  app.set_version_flag("--version", std::format("cria-convert {}", cria::ConverterVersion()));
+  Arguments arguments;
+  AddOptions(app, arguments);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kExitUsage;
+  }
+  if (arguments.output.empty()) arguments.output = DefaultOutput(arguments.checkpoint);
+
+  InstallSignalHandlers();
+  const auto report = RunConvert(arguments);
+  if (report) {
+    PrintReport(*report, arguments.output);
+    // A table that could not be printed is a failure too, such as a full disk behind stdout.
+    return std::fflush(stdout) == 0 && std::ferror(stdout) == 0 ? 0 : kExitError;
+  }
+  std::fprintf(stderr, "cria-convert: error: %s\n", report.error().message().c_str());
+  if (stop_signal != 0) {
+    // Everything is tidied up; die of the signal, so that a calling script knows.
+    std::signal(stop_signal, SIG_DFL);
+    std::raise(stop_signal);
+  }
+  return report.error().code() == cria::ErrorCode::kUsage ? kExitUsage : kExitError;
+}

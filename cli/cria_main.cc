@@ -1,0 +1,43 @@
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/options.h"
+
+namespace {
+
+// llama.cpp's flags of several letters behind one dash, which CLI11 would read as a flag of one
+// letter and its value.
+std::vector<std::string> WithLongFlags(int argc, char** argv) {
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  for (std::string& argument : arguments) {
+    if (argument == "-sys") argument = "--system-prompt";
+  }
+  // CLI11 takes a vector from its end.
+  std::ranges::reverse(arguments);
+  return arguments;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace cria;
+  CLI::App app("Runs Llama-family language models on small boards.", "cria");
+  app.set_version_flag("--version", cli::VersionText("cria"));
+  app.require_subcommand(1);
+
+  Status result;
+  cli::AddChatCommand(app, result);
+  cli::AddRunCommand(app, result);
+  cli::AddInfoCommand(app, result);
+  cli::AddPerplexityCommand(app, result);
+  cli::AddTokenizeCommand(app, result);
+  try {
+    app.parse(WithLongFlags(argc, argv));
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : cli::kExitUsage;
+  }
+  return result ? 0 : cli::ReportError("cria", result.error());
+}

@@ -1,0 +1,181 @@
+#include <cstdio>
+#include <format>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/report.h"
+#include "model/model_file.h"
+
+namespace cria::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct InfoOptions {
+  std::string model_path;
+  bool json = false;
+  bool check = false;
+};
+
+const char* RopeScalingName(RopeScaling::Type type) {
+  switch (type) {
+    case RopeScaling::Type::kNone:
+      return "none";
+    case RopeScaling::Type::kLinear:
+      return "linear";
+    case RopeScaling::Type::kLlama3:
+      return "llama3";
+  }
+  return "unknown";
+}
+
+const char* ChatTemplateName(ChatTemplateKind kind) {
+  switch (kind) {
+    case ChatTemplateKind::kNone:
+      return "none";
+    case ChatTemplateKind::kLlama2:
+      return "llama2";
+    case ChatTemplateKind::kLlama3:
+      return "llama3";
+    case ChatTemplateKind::kChatMl:
+      return "chatml";
+  }
+  return "unknown";
+}
+
+Json ConfigJson(const ModelConfig& config) {
+  Json json = {{"architecture", config.architecture},
+               {"hidden_size", config.hidden_size},
+               {"intermediate_size", config.intermediate_size},
+               {"num_hidden_layers", config.num_hidden_layers},
+               {"num_attention_heads", config.num_attention_heads},
+               {"num_key_value_heads", config.num_key_value_heads},
+               {"head_dim", config.head_dim},
+               {"vocab_size", config.vocab_size},
+               {"max_position_embeddings", config.max_position_embeddings},
+               {"rms_norm_eps", config.rms_norm_eps},
+               {"rope_theta", config.rope_theta},
+               {"rope_scaling", RopeScalingName(config.rope_scaling.type)},
+               {"tie_word_embeddings", config.tie_word_embeddings}};
+  if (config.rope_scaling.type != RopeScaling::Type::kNone) {
+    json["rope_scaling_factor"] = config.rope_scaling.factor;
+  }
+  if (config.rope_scaling.type == RopeScaling::Type::kLlama3) {
+    json["low_freq_factor"] = config.rope_scaling.low_freq_factor;
+    json["high_freq_factor"] = config.rope_scaling.high_freq_factor;
+    json["original_max_position_embeddings"] = config.rope_scaling.original_max_position_embeddings;
+  }
+  return json;
+}
+
+std::string PieceText(const Vocabulary& vocabulary, int32_t id) {
+  return id < 0 ? "none" : std::format("{} {}", id, vocabulary.piece(static_cast<size_t>(id)));
+}
+
+Json TokenizerJson(const ModelFile& file) {
+  const Vocabulary& vocabulary = file.vocabulary();
+  Json stops = Json::array();
+  for (const int32_t id : file.stop_token_ids()) stops.push_back(PieceText(vocabulary, id));
+  return {{"family", vocabulary.family == TokenizerFamily::kByteLevelBpe ? "byte-level BPE"
+                                                                         : "SentencePiece BPE"},
+          {"pieces", vocabulary.size()},
+          {"merges", vocabulary.merges.size()},
+          {"add_bos_token", vocabulary.add_bos_token},
+          {"bos_token", PieceText(vocabulary, vocabulary.bos_token_id)},
+          {"stop_tokens", stops},
+          {"chat_template", ChatTemplateName(file.chat_template_kind())}};
+}
+
+Json TensorJson(const StoredTensor& tensor) {
+  Json json = {{"name", tensor.spec.Name()},
+               {"scheme", SchemeName(tensor.layout.scheme)},
+               {"shape", {tensor.layout.output_channels, tensor.layout.input_channels}},
+               {"bytes", tensor.data.bytes + tensor.scales.bytes},
+               {"offset", tensor.data.offset},
+               {"checksum", std::format("{:016x}", tensor.checksum)}};
+  if (tensor.layout.scheme == Scheme::kQb4w) json["block_size"] = tensor.layout.block_size;
+  if (tensor.layout.padded_input_channels != tensor.layout.input_channels) {
+    json["padded_input_channels"] = tensor.layout.padded_input_channels;
+  }
+  return json;
+}
+
+Json DescribeFile(const ModelFile& file) {
+  std::string digest;
+  for (const uint8_t byte : file.digest()) digest += std::format("{:02x}", byte);
+  uint64_t parameters = 0;
+  Json tensors = Json::array();
+  for (const StoredTensor& tensor : file.tensors()) {
+    parameters += tensor.layout.output_channels * tensor.layout.input_channels;
+    tensors.push_back(TensorJson(tensor));
+  }
+  return {{"name", file.name()},
+          {"producer", file.producer()},
+          {"digest", digest},
+          {"file_bytes", file.size_bytes()},
+          {"metadata_bytes", file.metadata_bytes()},
+          {"parameters", parameters},
+          {"config", ConfigJson(file.config())},
+          {"tokenizer", TokenizerJson(file)},
+          {"tensors", tensors}};
+}
+
+std::string ValueText(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+void PrintForPeople(const Json& json) {
+  for (const auto& [key, value] : json.items()) {
+    if (key == "tensors") continue;
+    if (!value.is_object()) {
+      std::printf("%-26s %s\n", key.c_str(), ValueText(value).c_str());
+      continue;
+    }
+    std::printf("%s\n", key.c_str());
+    for (const auto& [field, content] : value.items()) {
+      std::printf("  %-32s %s\n", field.c_str(), ValueText(content).c_str());
+    }
+  }
+  std::printf("tensors\n");
+  for (const Json& tensor : json["tensors"]) {
+    const size_t block = tensor.value("block_size", size_t{0});
+    std::printf("  %-36s %-5s %-14s %10s%s\n", ValueText(tensor["name"]).c_str(),
+                ValueText(tensor["scheme"]).c_str(), tensor["shape"].dump().c_str(),
+                FormatBytes(tensor["bytes"].get<double>()).c_str(),
+                block == 0 ? "" : std::format("  blocks of {}", block).c_str());
+  }
+}
+
+Status Info(const InfoOptions& options) {
+  CRIA_ASSIGN_OR_RETURN(const ModelFile file, ModelFile::Open(options.model_path));
+  const Json json = DescribeFile(file);
+  if (options.json) {
+    // Pieces are bytes and need not be UTF-8.
+    std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+  } else {
+    PrintForPeople(json);
+  }
+  if (options.check) {
+    CRIA_RETURN_IF_ERROR(file.VerifyPayload());
+    std::fprintf(stderr, "%s: every checksum matches\n", options.model_path.c_str());
+  }
+  return {};
+}
+
+}  // namespace
+
+void AddInfoCommand(CLI::App& app, Status& result) {
+  auto options = std::make_shared<InfoOptions>();
+  CLI::App* command = app.add_subcommand("info", "Show everything in a model file");
+  command->add_option("model,-m,--model", options->model_path, "The model file (.cria)")
+      ->required()
+      ->type_name("FILE");
+  command->add_flag("--json", options->json, "Print JSON");
+  command->add_flag("--check", options->check, "Read all weights and compare their checksums");
+  command->callback([options, &result] { result = Info(*options); });
+}
+
+}  // namespace cria::cli

@@ -1,0 +1,72 @@
+#include "cli/progress_bar.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <format>
+
+namespace cria::cli {
+namespace {
+
+constexpr auto kLeastInterval = std::chrono::milliseconds(80);
+
+// Whether a line can be drawn over: a terminal that understands the two control sequences used
+// here.
+bool CanRedraw() {
+  const char* kind = std::getenv("TERM");
+  return isatty(STDERR_FILENO) == 1 && kind != nullptr && std::string_view(kind) != "dumb";
+}
+
+size_t TerminalColumns() {
+  constexpr size_t kUsual = 80;
+  winsize size = {};
+  const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : kUsual;
+}
+
+}  // namespace
+
+ProgressBar::ProgressBar(std::string title) : title_(std::move(title)), is_terminal_(CanRedraw()) {}
+
+ProgressBar::~ProgressBar() {
+  if (is_drawn_) std::fputs("\r\x1b[K", stderr);
+}
+
+void ProgressBar::Update(uint64_t done, uint64_t total, std::string_view item) {
+  const double fraction = total == 0 ? 1.0 : static_cast<double>(done) / static_cast<double>(total);
+  if (!is_terminal_) return PrintLine(fraction, item);
+  const auto now = std::chrono::steady_clock::now();
+  if (is_drawn_ && done < total && now - last_drawn_ < kLeastInterval) return;
+  last_drawn_ = now;
+  Draw(fraction, item);
+}
+
+void ProgressBar::Draw(double fraction, std::string_view item) {
+  constexpr size_t kMostBarColumns = 40;
+  std::string line = std::format("{} {:3.0f}% ", title_, 100.0 * fraction);
+  const size_t columns = TerminalColumns();
+  const size_t text_columns = line.size() + item.size() + 4;
+  if (columns > text_columns + 10) {
+    const size_t width = std::min(columns - text_columns, kMostBarColumns);
+    const auto filled = static_cast<size_t>(fraction * static_cast<double>(width));
+    line += std::format("[{}{}] ", std::string(filled, '#'), std::string(width - filled, '.'));
+  }
+  line += item;
+  // A line that wraps could not be drawn over.
+  line = line.substr(0, columns - 1);
+  std::fprintf(stderr, "\r%s\x1b[K", line.c_str());
+  std::fflush(stderr);
+  is_drawn_ = true;
+}
+
+void ProgressBar::PrintLine(double fraction, std::string_view item) {
+  const int tenth = static_cast<int>(fraction * 10.0);
+  if (tenth == last_tenth_) return;
+  last_tenth_ = tenth;
+  std::fprintf(stderr, "%s: %d%% (%.*s)\n", title_.c_str(), tenth * 10,
+               static_cast<int>(item.size()), item.data());
+}
+
+}  // namespace cria::cli

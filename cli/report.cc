@@ -1,0 +1,46 @@
+#include "cli/report.h"
+
+#include <chrono>
+#include <format>
+
+#include "core/platform.h"
+
+namespace cria::cli {
+namespace {
+
+double Seconds(SessionStats::Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+double PerSecond(double amount, SessionStats::Duration duration) {
+  return duration.count() > 0 ? amount / Seconds(duration) : 0.0;
+}
+
+}  // namespace
+
+std::string FormatBytes(double bytes) {
+  const char* unit = "B";
+  for (const char* larger : {"kB", "MB", "GB"}) {
+    if (bytes < 1000.0) break;
+    bytes /= 1000.0;
+    unit = larger;
+  }
+  return *unit == 'B' ? std::format("{:.0f} B", bytes) : std::format("{:.1f} {}", bytes, unit);
+}
+
+std::string StatsLine(Engine& engine, double load_ms, double first_token_ms) {
+  const SessionStats& stats = engine.session().stats();
+  const double read_bytes = static_cast<double>(stats.decoded_tokens) *
+                            static_cast<double>(engine.decoder().weight_bytes_per_token());
+  return std::format(
+      "prompt {} tokens ({} reused), {:.1f} tok/s | decode {} tokens, {:.1f} tok/s, {:.2f} GB/s | "
+      "load {:.1f} ms, first token {:.1f} ms | {} threads, peak memory {}",
+      stats.prompt_tokens, stats.reused_tokens,
+      PerSecond(static_cast<double>(stats.prompt_tokens), stats.prompt_time), stats.decoded_tokens,
+      PerSecond(static_cast<double>(stats.decoded_tokens), stats.decode_time),
+      PerSecond(read_bytes / 1e9, stats.decode_time), load_ms, first_token_ms,
+      engine.pool().num_threads(),
+      FormatBytes(static_cast<double>(platform::ReadMemoryUsage().peak_resident_bytes)));
+}
+
+}  // namespace cria::cli

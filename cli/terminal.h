@@ -1,0 +1,47 @@
+#pragma once
+
+#include <atomic>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace cria::cli {
+
+bool IsTerminal(std::FILE* stream);
+
+// Whether to color what goes to `stream`: on a terminal, unless NO_COLOR is set.
+bool UseColor(std::FILE* stream);
+
+// While it lives, Ctrl-C sets the flag instead of ending the program. One at a time.
+class InterruptGuard {
+ public:
+  InterruptGuard();
+  ~InterruptGuard();
+  InterruptGuard(const InterruptGuard&) = delete;
+  InterruptGuard& operator=(const InterruptGuard&) = delete;
+
+  const std::atomic<bool>* flag() const;
+  bool interrupted() const { return flag()->load(); }
+};
+
+// Lines that a person types, with editing and history on a terminal, or lines of standard input.
+class LineReader {
+ public:
+  explicit LineReader(std::string prompt);
+  ~LineReader();
+  LineReader(const LineReader&) = delete;
+  LineReader& operator=(const LineReader&) = delete;
+
+  // The next line without its end, or nothing at the end of input.
+  std::optional<std::string> Next();
+
+ private:
+  struct Editor;
+  std::optional<std::string> NextFromPipe();
+
+  std::string prompt_;
+  Editor* editor_ = nullptr;  // Null where standard input is no terminal.
+};
+
+}  // namespace cria::cli

@@ -1,0 +1,58 @@
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/text_file.h"
+#include "model/model_file.h"
+#include "text/tokenizer.h"
+
+namespace cria::cli {
+namespace {
+
+struct TokenizeOptions {
+  std::string model_path;
+  std::string text;
+  std::string text_path;
+  bool no_bos = false;
+  bool ids_only = false;
+};
+
+Status Tokenize(const TokenizeOptions& options) {
+  std::string text = options.text;
+  if (!options.text_path.empty()) {
+    CRIA_ASSIGN_OR_RETURN(text, ReadTextFile(options.text_path));
+  }
+  CRIA_ASSIGN_OR_RETURN(const ModelFile file, ModelFile::Open(options.model_path));
+  CRIA_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Create(file.vocabulary()));
+  EncodeOptions encoding = {.parse_special = true};
+  if (options.no_bos) encoding.add_bos = false;
+  CRIA_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, tokenizer.Encode(text, encoding));
+  for (const int32_t id : tokens) {
+    if (options.ids_only) {
+      std::printf("%d\n", id);
+    } else {
+      const std::string_view piece = tokenizer.Piece(id);
+      std::printf("%6d '%.*s'\n", id, static_cast<int>(piece.size()), piece.data());
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+void AddTokenizeCommand(CLI::App& app, Status& result) {
+  auto options = std::make_shared<TokenizeOptions>();
+  CLI::App* command = app.add_subcommand("tokenize", "Show the tokens of a text");
+  AddModelOption(*command, options->model_path);
+  CLI::Option* text = command->add_option("-p,--prompt", options->text, "The text");
+  command->add_option("-f,--file", options->text_path, "A file with the text")
+      ->excludes(text)
+      ->type_name("FILE");
+  command->add_flag("--no-bos", options->no_bos, "Do not begin with the BOS token");
+  command->add_flag("--ids", options->ids_only, "Print ids alone");
+  command->callback([options, &result] { result = Tokenize(*options); });
+}
+
+}  // namespace cria::cli

@@ -1,0 +1,168 @@
+// The programs as a person runs them: what they print where, and how they end.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "support/files.h"
+#include "support/run_program.h"
+#include "support/temporary_directory.h"
+#include "support/tiny_checkpoint.h"
+
+namespace cria {
+namespace {
+
+using support::RunOptions;
+using support::RunProgram;
+using support::RunResult;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
+
+class CriaProgram : public testing::Test {
+ protected:
+  // One model for all tests: making it is most of their time.
+  static void SetUpTestSuite() {
+    directory_ = new support::TemporaryDirectory;
+    const auto checkpoint = directory_->path() / "checkpoint";
+    support::WriteHuggingFaceDirectory(support::MakeModel(support::SpecGqa()), checkpoint, {});
+    const RunResult converted =
+        RunProgram({CRIA_CONVERT_PROGRAM, checkpoint, "-o", ModelPath(), "--weights", "int8"});
+    ASSERT_EQ(converted.exit_code, 0) << converted.error;
+  }
+  static void TearDownTestSuite() { delete directory_; }
+
+  static std::string ModelPath() { return directory_->path() / "model.cria"; }
+
+  static RunResult Cria(std::vector<std::string> arguments, const RunOptions& options = {}) {
+    arguments.insert(arguments.begin(), CRIA_PROGRAM);
+    return RunProgram(arguments, options);
+  }
+
+  // What every failure looks like: one sentence on standard error, nothing on standard output.
+  static void ExpectError(const RunResult& result, const std::string& words) {
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_THAT(result.output, IsEmpty());
+    EXPECT_THAT(result.error, StartsWith("cria: error: "));
+    EXPECT_THAT(result.error, HasSubstr(words));
+    EXPECT_EQ(std::ranges::count(result.error, '\n'), 1) << result.error;
+  }
+
+  static support::TemporaryDirectory* directory_;
+};
+
+support::TemporaryDirectory* CriaProgram::directory_ = nullptr;
+
+TEST_F(CriaProgram, RunPrintsPromptAndContinuationAlone) {
+  const RunResult result =
+      Cria({"run", "-m", ModelPath(), "-p", "abc", "-n", "5", "--temp", "0", "--ignore-eos"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, StartsWith("abc"));
+  EXPECT_THAT(result.error, HasSubstr("tok/s"));
+  EXPECT_EQ(std::ranges::count(result.error, '\n'), 1) << result.error;
+}
+
+TEST_F(CriaProgram, TheSameSeedGivesTheSameText) {
+  const std::vector<std::string> arguments = {"run", "-m", ModelPath(), "-p", "abc",
+                                              "-n",  "20", "-s",        "7",  "--ignore-eos"};
+  std::vector<std::string> other_seed = arguments;
+  other_seed[8] = "8";
+  const std::string first = Cria(arguments).output;
+  EXPECT_EQ(Cria(arguments).output, first);
+  EXPECT_NE(Cria(other_seed).output, first);
+}
+
+TEST_F(CriaProgram, ThreadsAndChunksGiveTheSameText) {
+  const std::vector<std::string> arguments = {"run",    "-m", ModelPath(), "-p",    "hello there",
+                                              "--temp", "0",  "-n",        "16",    "--ignore-eos",
+                                              "-t",     "1",  "-b",        "128"};
+  std::vector<std::string> three_threads = arguments;
+  three_threads[11] = "3";
+  EXPECT_EQ(Cria(three_threads).output, Cria(arguments).output);
+}
+
+TEST_F(CriaProgram, ChatAnswersEveryLineAndObeysCommands) {
+  const RunResult result = Cria({"chat", "-m", ModelPath(), "-n", "8", "--temp", "0"},
+                                {.input = "first\n/stats\n\nsecond\n/reset\nfirst\n/exit\nnever\n"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, HasSubstr("> first\n"));
+  EXPECT_THAT(result.output, HasSubstr("> second\n"));
+  EXPECT_THAT(result.output, Not(HasSubstr("never")));
+  EXPECT_THAT(result.output, Not(HasSubstr("\033")));
+  EXPECT_THAT(result.error, HasSubstr("tok/s"));
+  // After a reset the first question is answered as it was at first.
+  const std::string first = result.output.substr(0, result.output.find("> second"));
+  EXPECT_THAT(result.output, testing::EndsWith(first));
+}
+
+TEST_F(CriaProgram, ChatSurvivesAMessageThatDoesNotFit) {
+  const RunResult result = Cria({"chat", "-m", ModelPath(), "-c", "32", "-n", "2"},
+                                {.input = std::string(500, 'x') + "\nhi\n"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.error, HasSubstr("but the context holds 32"));
+  EXPECT_THAT(result.output, HasSubstr("> hi\n"));
+}
+
+TEST_F(CriaProgram, InfoTellsEverything) {
+  const RunResult text = Cria({"info", ModelPath(), "--check"});
+  EXPECT_EQ(text.exit_code, 0) << text.error;
+  EXPECT_THAT(text.output, HasSubstr("layers.0.qkv_proj"));
+  const RunResult json = Cria({"info", ModelPath(), "--json"});
+  const auto parsed = nlohmann::json::parse(json.output);
+  EXPECT_EQ(parsed["config"]["architecture"], "LlamaForCausalLM");
+  EXPECT_EQ(parsed["file_bytes"], std::filesystem::file_size(ModelPath()));
+}
+
+TEST_F(CriaProgram, PerplexityGoesToStandardOutput) {
+  const std::string text = directory_->path() / "text.txt";
+  support::WriteFile(text, std::string(300, 'e') + " some words");
+  const RunResult result = Cria({"perplexity", "-m", ModelPath(), "-f", text, "-c", "64"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, HasSubstr("mean negative log-likelihood: "));
+}
+
+TEST_F(CriaProgram, HelpAndVersionSucceed) {
+  EXPECT_EQ(Cria({"--help"}).exit_code, 0);
+  EXPECT_THAT(Cria({"--version"}).output, StartsWith("cria 0."));
+  for (const char* command : {"chat", "run", "info", "perplexity", "tokenize"}) {
+    EXPECT_EQ(Cria({command, "--help"}).exit_code, 0) << command;
+  }
+}
+
+TEST_F(CriaProgram, UsageErrorsExitWithTwo) {
+  EXPECT_EQ(Cria({}).exit_code, 2);
+  EXPECT_EQ(Cria({"sing"}).exit_code, 2);
+  EXPECT_EQ(Cria({"run"}).exit_code, 2);
+  EXPECT_EQ(Cria({"run", "-m", ModelPath(), "--kv", "f8"}).exit_code, 2);
+  EXPECT_EQ(Cria({"run", "-m", ModelPath(), "-p", "a", "--temp", "-1"}).exit_code, 2);
+  EXPECT_EQ(Cria({"run", "-m", ModelPath(), "-p", "a", "-c", "9999999"}).exit_code, 2);
+}
+
+TEST_F(CriaProgram, ErrorsAreOneSentence) {
+  ExpectError(Cria({"run", "-m", "/nowhere/model.cria", "-p", "a"}), "/nowhere/model.cria");
+  ExpectError(Cria({"info", "/dev/null"}), "not a regular file");
+  const std::string not_a_model = directory_->path() / "text.cria";
+  support::WriteFile(not_a_model, std::string(1000, 'a'));
+  ExpectError(Cria({"run", "-m", not_a_model, "-p", "a"}), "not a Cria model file");
+  ExpectError(Cria({"run", "-m", ModelPath(), "-p", std::string(400, 'q'), "-c", "64"}),
+              "shorten it or ask for a larger context");
+  ExpectError(Cria({"run", "-m", ModelPath(), "-f", "/nowhere.txt"}), "/nowhere.txt");
+}
+
+TEST_F(CriaProgram, DamagedWeightsAreFoundByCheck) {
+  const std::string damaged = directory_->path() / "damaged.cria";
+  std::string bytes = support::ReadFile(ModelPath());
+  bytes[bytes.size() - 4096] ^= 1;
+  support::WriteFile(damaged, bytes);
+  const RunResult result = Cria({"info", damaged, "--check"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.error, HasSubstr("checksum does not match"));
+}
+
+}  // namespace
+}  // namespace cria

@@ -1,0 +1,188 @@
+// A trained model that nobody here made, from its checkpoint to its text: against what an independent
+// float64 evaluation gave.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "converter/convert.h"
+#include "golden/test_data.h"
+#include "llm/conversation.h"
+#include "llm/engine.h"
+#include "llm/perplexity.h"
+#include "support/files.h"
+#include "support/temporary_directory.h"
+
+namespace cria {
+namespace {
+
+using support::ReadFile;
+
+constexpr const char* kCheckpoint = "stories260K";
+constexpr const char* kShardedCheckpoint = "stories260K-bf16-sharded";
+
+// An array of f32 in NumPy's format, version 1, C order.
+std::vector<float> ReadNpy(const std::filesystem::path& path) {
+  const std::string bytes = ReadFile(path);
+  const size_t header_bytes =
+      static_cast<uint8_t>(bytes[8]) | static_cast<size_t>(static_cast<uint8_t>(bytes[9])) << 8;
+  const size_t begin = 10 + header_bytes;
+  std::vector<float> values((bytes.size() - begin) / sizeof(float));
+  std::copy_n(bytes.data() + begin, values.size() * sizeof(float),
+              reinterpret_cast<char*>(values.data()));
+  return values;
+}
+
+std::vector<int32_t> ReadIds(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return {std::istream_iterator<int32_t>(file), std::istream_iterator<int32_t>()};
+}
+
+nlohmann::json GreedyCases() {
+  return nlohmann::json::parse(
+      ReadFile(ExternalTestData() / kCheckpoint / "expected" / "greedy.json"));
+}
+
+class Stories260K : public testing::Test {
+ protected:
+  void SetUp() override { CRIA_NEEDS_TEST_DATA(kCheckpoint); }
+
+  std::unique_ptr<Engine> Load(const ConvertOptions& conversion, EngineOptions options,
+                               const char* checkpoint = kCheckpoint) {
+    const auto path = directory_.path() / "model.cria";
+    const auto report = Convert(ExternalTestData() / checkpoint, path, conversion);
+    if (!report) throw std::runtime_error(report.error().message());
+    if (options.context_tokens == 0) options.context_tokens = 512;
+    if (options.num_threads == 0) options.num_threads = 2;
+    auto engine = Engine::Load(path.string(), options);
+    if (!engine) throw std::runtime_error(engine.error().message());
+    return std::move(*engine);
+  }
+
+  static std::vector<int32_t> Greedy(Engine& engine, const std::vector<int32_t>& prompt,
+                                     size_t count) {
+    Sampler sampler = *Sampler::Create({.temperature = 0.0f}, engine.decoder().vocab_size());
+    EXPECT_TRUE(engine.session().Prefill(prompt));
+    std::vector<int32_t> ids;
+    EXPECT_TRUE(engine.session().Generate({.max_tokens = count}, sampler,
+                                          [&](int32_t id) { ids.push_back(id); }));
+    return ids;
+  }
+
+  static double NegativeLogLikelihood(Engine& engine, size_t context) {
+    const auto measured = MeasurePerplexity(
+        engine.decoder(),
+        ReadIds(ExternalTestData() / kCheckpoint / "expected" / "tinystories_30KB.ids"),
+        engine.file().vocabulary().bos_token_id, context, [](const Perplexity&) {});
+    EXPECT_TRUE(measured);
+    EXPECT_EQ(measured->predicted_tokens, 14180u);
+    return measured->mean_negative_log_likelihood;
+  }
+
+  support::TemporaryDirectory directory_;
+};
+
+TEST_F(Stories260K, F32ContinuesTokenForToken) {
+  const auto engine = Load({.weights = Scheme::kF32}, {});
+  for (const auto& example : GreedyCases()) {
+    EXPECT_EQ(Greedy(*engine, example["prompt_ids"], example["greedy_ids"].size()),
+              example["greedy_ids"].get<std::vector<int32_t>>());
+  }
+}
+
+TEST_F(Stories260K, F32TextIsTheReferences) {
+  const auto engine = Load({.weights = Scheme::kF32}, {});
+  for (size_t index = 0; const auto& example : GreedyCases()) {
+    const std::string prompt = example["prompt"];
+    const auto ids = engine->tokenizer().Encode(prompt);
+    ASSERT_TRUE(ids);
+    EXPECT_EQ(*ids, example["prompt_ids"].get<std::vector<int32_t>>());
+    Sampler sampler = *Sampler::Create({.temperature = 0.0f}, engine->decoder().vocab_size());
+    ASSERT_TRUE(engine->session().Prefill(*ids));
+    Detokenizer detokenizer(engine->tokenizer(), {.at_text_start = prompt.empty()});
+    std::string text = prompt;
+    ASSERT_TRUE(GenerateText(engine->session(), detokenizer, sampler,
+                             {.max_tokens = example["greedy_ids"].size()},
+                             [&](std::string_view part) { text += part; }));
+    const auto expected = ExternalTestData() / kCheckpoint / "expected" /
+                          ("greedy-" + std::to_string(index++) + ".txt");
+    EXPECT_EQ(text, ReadFile(expected));
+  }
+}
+
+TEST_F(Stories260K, F32LogitsAgree) {
+  const auto engine = Load({.weights = Scheme::kF32}, {});
+  const size_t vocab_size = engine->decoder().vocab_size();
+  for (const auto& example : GreedyCases()) {
+    const auto expected = ReadNpy(ExternalTestData() / kCheckpoint / "expected" /
+                                  example["logits"].get<std::string>());
+    const auto ids = example["prompt_ids"].get<std::vector<int32_t>>();
+    ASSERT_EQ(expected.size(), ids.size() * vocab_size);
+    ASSERT_TRUE(engine->decoder().Forward(ids, 0));
+    for (size_t row = 0; row < ids.size(); ++row) {
+      const auto logits = engine->decoder().Logits(row);
+      ASSERT_TRUE(logits);
+      for (size_t id = 0; id < vocab_size; ++id) {
+        ASSERT_NEAR((*logits)[id], expected[row * vocab_size + id], 1e-3) << "row " << row;
+      }
+    }
+  }
+}
+
+TEST_F(Stories260K, F32LikelihoodIsTheReferences) {
+  const auto engine = Load({.weights = Scheme::kF32}, {});
+  EXPECT_NEAR(NegativeLogLikelihood(*engine, 256), 1.511555, 1e-4);
+  EXPECT_NEAR(NegativeLogLikelihood(*engine, 512), 1.410452, 1e-4);
+}
+
+TEST_F(Stories260K, Int8CostsAtMostAHundredthOfANat) {
+  const auto engine = Load({.weights = Scheme::kQc8w}, {});
+  const double nats = NegativeLogLikelihood(*engine, 256);
+  RecordProperty("nats", std::to_string(nats));
+  EXPECT_LT(std::abs(nats - 1.511555), 0.01);
+}
+
+TEST_F(Stories260K, Int4CostsAtMostATenthOfANat) {
+  const auto engine = Load({.weights = Scheme::kQb4w, .block_size = 32}, {});
+  const double nats = NegativeLogLikelihood(*engine, 256);
+  RecordProperty("nats", std::to_string(nats));
+  EXPECT_LT(nats - 1.511555, 0.10);
+}
+
+TEST_F(Stories260K, Int8KeysAndValuesCostLittle) {
+  const auto engine = Load({.weights = Scheme::kF32}, {.kv_type = KvType::kInt8});
+  EXPECT_LT(std::abs(NegativeLogLikelihood(*engine, 256) - 1.511555), 0.01);
+}
+
+TEST_F(Stories260K, ShardedBf16IsTheSameModel) {
+  const auto engine = Load({.weights = Scheme::kF32}, {}, kShardedCheckpoint);
+  EXPECT_NEAR(NegativeLogLikelihood(*engine, 256), 1.511555, 5e-3);
+}
+
+TEST_F(Stories260K, EveryChunkSizeGivesTheSameGreedyTokens) {
+  for (const Scheme scheme : {Scheme::kF32, Scheme::kQc8w, Scheme::kQb4w}) {
+    for (const KvType kv_type : {KvType::kF32, KvType::kInt8}) {
+      std::vector<std::vector<int32_t>> continuations;
+      const std::vector<int32_t> prompt = GreedyCases()[2]["prompt_ids"];
+      for (const size_t chunk : {1, 2, 7, 128}) {
+        const auto engine =
+            Load({.weights = scheme}, {.chunk_tokens = chunk, .kv_type = kv_type});
+        continuations.push_back(Greedy(*engine, prompt, 80));
+      }
+      EXPECT_THAT(continuations, testing::Each(continuations.front()))
+          << SchemeName(scheme) << " weights, " << KvTypeName(kv_type) << " KV";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cria

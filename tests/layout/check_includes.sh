@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Which headers a folder may include. Cria's own folders are kept apart by their include paths already
+# (cmake/CriaTargets.cmake); this keeps libraries, and ways around the include paths, where they belong.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+failures=0
+
+# allow_only PATTERN WHY FOLDER…: an include that matches PATTERN may stand in these folders alone.
+allow_only() {
+  local pattern=$1 why=$2 found
+  shift 2
+  found=$(grep -rnE "^\s*#\s*include\s+$pattern" --include='*.h' --include='*.cc' \
+    runtime converter cli platforms tests | grep -vE "^($(IFS='|'; echo "$*"))" || true)
+  [ -z "$found" ] && return
+  printf '%s\n%s\n\n' "$why" "$found"
+  failures=1
+}
+
+allow_only '<xnnpack\.h>' 'XNNPACK belongs in runtime/xnn:' runtime/xnn/ tests/xnn/ tests/bench/
+allow_only '<pthreadpool\.h>' 'pthreadpool belongs in runtime/core and runtime/xnn:' \
+  runtime/core/ runtime/xnn/ tests/xnn/ tests/bench/
+allow_only '["<]hwy/' 'Highway belongs in runtime/ops:' runtime/ops/ tests/ops/ tests/bench/
+allow_only '<cpuinfo\.h>' 'cpuinfo belongs in platforms:' platforms/
+allow_only '<pcre2\.h>' 'PCRE2 belongs in runtime/text:' runtime/text/
+allow_only '<(flatbuffers/|nlohmann/|google/protobuf/).*' \
+  'FlatBuffers belongs where model files are read or written; JSON and protobuf on the host side:' \
+  runtime/model/model_file_reader.cc converter/ cli/ tests/
+allow_only '"model_generated\.h"' \
+  'The generated header belongs in the sources that read or write a model file:' \
+  'runtime/model/model_file_reader\.cc' 'converter/[a-z_]+\.cc' 'tests/.*\.cc'
+allow_only '"\.\./' 'Includes go through include roots, never through "../":' none
+allow_only '<(unistd|fcntl|sys/.*|signal)\.h>' 'The operating system belongs in platforms:' \
+  platforms/ cli/ converter/ tests/
+
+exit $failures

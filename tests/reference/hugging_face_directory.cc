@@ -1,0 +1,161 @@
+#include "reference/hugging_face_directory.h"
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace cria::reference {
+namespace {
+
+using nlohmann::json;
+
+std::string ReadWhole(const std::filesystem::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) throw std::runtime_error("cannot open " + path.string());
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+// An absent field and one that is null mean the same in config.json.
+template <typename T>
+T FieldOr(const json& object, const char* name, T fallback) {
+  const auto found = object.find(name);
+  return found == object.end() || found->is_null() ? fallback : found->get<T>();
+}
+
+ReferenceRopeScaling ReadRopeScaling(const json& config) {
+  ReferenceRopeScaling scaling;
+  const json fields = FieldOr(config, "rope_scaling", json());
+  if (fields.is_null()) return scaling;
+  const auto type =
+      FieldOr<std::string>(fields, "rope_type", FieldOr<std::string>(fields, "type", "default"));
+  if (type == "default") return scaling;
+  scaling.factor = fields.at("factor").get<double>();
+  if (type == "linear") {
+    scaling.type = ReferenceRopeScaling::Type::kLinear;
+  } else if (type == "llama3") {
+    scaling.type = ReferenceRopeScaling::Type::kLlama3;
+    scaling.low_freq_factor = fields.at("low_freq_factor").get<double>();
+    scaling.high_freq_factor = fields.at("high_freq_factor").get<double>();
+    scaling.original_max_position_embeddings =
+        fields.at("original_max_position_embeddings").get<size_t>();
+  } else {
+    throw std::runtime_error("unknown rope_scaling type " + type);
+  }
+  return scaling;
+}
+
+// Defaults are those of Hugging Face's LlamaConfig.
+ReferenceConfig ReadConfig(const json& fields) {
+  ReferenceConfig config;
+  config.hidden_size = fields.at("hidden_size").get<size_t>();
+  config.intermediate_size = fields.at("intermediate_size").get<size_t>();
+  config.num_hidden_layers = fields.at("num_hidden_layers").get<size_t>();
+  config.num_attention_heads = fields.at("num_attention_heads").get<size_t>();
+  config.num_key_value_heads = FieldOr(fields, "num_key_value_heads", config.num_attention_heads);
+  config.head_dim = FieldOr(fields, "head_dim", config.hidden_size / config.num_attention_heads);
+  config.vocab_size = fields.at("vocab_size").get<size_t>();
+  config.max_position_embeddings = FieldOr<size_t>(fields, "max_position_embeddings", 2048);
+  config.rms_norm_eps = FieldOr(fields, "rms_norm_eps", 1e-6);
+  config.rope_theta = FieldOr(fields, "rope_theta", 10000.0);
+  config.rope_scaling = ReadRopeScaling(fields);
+  config.tie_word_embeddings = FieldOr(fields, "tie_word_embeddings", false);
+  config.bos_token_id = FieldOr(fields, "bos_token_id", -1);
+  const json eos = FieldOr(fields, "eos_token_id", json::array());
+  config.eos_token_ids = eos.is_array() ? eos.get<std::vector<int>>() : std::vector{eos.get<int>()};
+  return config;
+}
+
+// IEEE 754 binary16: 1 sign, 5 exponent and 10 fraction bits.
+float HalfToFloat(uint16_t bits) {
+  const int exponent = (bits >> 10) & 31;
+  const float fraction = static_cast<float>(bits & 1023);
+  float magnitude;
+  if (exponent == 31) {
+    magnitude = fraction == 0.0f ? INFINITY : NAN;
+  } else if (exponent == 0) {
+    magnitude = std::ldexp(fraction, -24);
+  } else {
+    magnitude = std::ldexp(1024.0f + fraction, exponent - 25);
+  }
+  return (bits & 0x8000) != 0 ? -magnitude : magnitude;
+}
+
+// The little-endian number in `size` bytes.
+uint64_t LittleEndian(const char* bytes, size_t size) {
+  uint64_t value = 0;
+  for (size_t i = 0; i < size; ++i) value |= uint64_t{static_cast<uint8_t>(bytes[i])} << (8 * i);
+  return value;
+}
+
+std::vector<float> DecodeValues(std::string_view bytes, const std::string& dtype) {
+  const size_t size = dtype == "F32" ? 4 : 2;
+  std::vector<float> values(bytes.size() / size);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const auto bits = static_cast<uint32_t>(LittleEndian(bytes.data() + i * size, size));
+    if (dtype == "F32") {
+      values[i] = std::bit_cast<float>(bits);
+    } else if (dtype == "BF16") {
+      values[i] = std::bit_cast<float>(bits << 16);
+    } else if (dtype == "F16") {
+      values[i] = HalfToFloat(static_cast<uint16_t>(bits));
+    } else {
+      throw std::runtime_error("unknown tensor type " + dtype);
+    }
+  }
+  return values;
+}
+
+// A safetensors file: the header's size in 8 bytes, a JSON header that gives each tensor's type,
+// shape and byte range after the header, and the bytes.
+void ReadSafetensors(const std::filesystem::path& path, ReferenceModel& model) {
+  const std::string file = ReadWhole(path);
+  const auto fail = [&path](const std::string& what) {
+    throw std::runtime_error(path.string() + ": " + what);
+  };
+  if (file.size() < 8) fail("too short");
+  const uint64_t header_bytes = LittleEndian(file.data(), 8);
+  if (header_bytes > file.size() - 8) fail("the header ends after the file");
+  const std::string_view data = std::string_view(file).substr(8 + header_bytes);
+  const json header = json::parse(std::string_view(file).substr(8, header_bytes));
+  for (const auto& [name, fields] : header.items()) {
+    if (name == "__metadata__") continue;
+    ReferenceTensor tensor;
+    tensor.shape = fields.at("shape").get<std::vector<size_t>>();
+    const auto [begin, end] = fields.at("data_offsets").get<std::pair<size_t, size_t>>();
+    if (begin > end || end > data.size()) fail(name + " ends after the file");
+    tensor.values =
+        DecodeValues(data.substr(begin, end - begin), fields.at("dtype").get<std::string>());
+    size_t count = 1;
+    for (size_t extent : tensor.shape) count *= extent;
+    if (count != tensor.values.size()) fail(name + " does not fill its shape");
+    if (!model.tensors.emplace(name, std::move(tensor)).second) fail(name + " appears twice");
+  }
+}
+
+}  // namespace
+
+ReferenceModel ReadHuggingFaceDirectory(const std::filesystem::path& directory) {
+  ReferenceModel model;
+  model.config = ReadConfig(json::parse(ReadWhole(directory / "config.json")));
+  const std::filesystem::path index_path = directory / "model.safetensors.index.json";
+  if (!std::filesystem::exists(index_path)) {
+    ReadSafetensors(directory / "model.safetensors", model);
+    return model;
+  }
+  std::set<std::string> shards;
+  const json index = json::parse(ReadWhole(index_path));
+  for (const auto& [name, shard] : index.at("weight_map").items()) {
+    shards.insert(shard.get<std::string>());
+  }
+  for (const std::string& shard : shards) ReadSafetensors(directory / shard, model);
+  return model;
+}
+
+}  // namespace cria::reference

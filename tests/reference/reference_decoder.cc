@@ -1,0 +1,269 @@
+#include "reference/reference_decoder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <format>
+#include <numbers>
+#include <stdexcept>
+
+namespace cria::reference {
+namespace {
+
+// y[o] = sum over i of weights[o][i] * x[i]; weights are [outputs, x.size()].
+std::vector<double> MatrixTimesVector(const float* weights, size_t outputs,
+                                      const std::vector<double>& x) {
+  std::vector<double> y(outputs);
+  for (size_t o = 0; o < outputs; ++o) {
+    const float* row = weights + o * x.size();
+    double sum = 0.0;
+    for (size_t i = 0; i < x.size(); ++i) sum += static_cast<double>(row[i]) * x[i];
+    y[o] = sum;
+  }
+  return y;
+}
+
+// Zhang and Sennrich 2019: x / sqrt(mean(x^2) + eps) * weight.
+std::vector<double> RmsNorm(const std::vector<double>& x, const float* weight, double eps) {
+  double mean_square = 0.0;
+  for (double value : x) mean_square += value * value;
+  mean_square /= static_cast<double>(x.size());
+  std::vector<double> y(x.size());
+  for (size_t i = 0; i < x.size(); ++i) y[i] = x[i] / std::sqrt(mean_square + eps) * weight[i];
+  return y;
+}
+
+double Silu(double x) { return x / (1.0 + std::exp(-x)); }
+
+// Shazeer 2020: silu(gate) * up.
+std::vector<double> SwiGlu(const std::vector<double>& gate, const std::vector<double>& up) {
+  std::vector<double> y(gate.size());
+  for (size_t i = 0; i < y.size(); ++i) y[i] = Silu(gate[i]) * up[i];
+  return y;
+}
+
+void Softmax(std::vector<double>& scores) {
+  const double maximum = *std::max_element(scores.begin(), scores.end());
+  double sum = 0.0;
+  for (double& score : scores) sum += score = std::exp(score - maximum);
+  for (double& score : scores) score /= sum;
+}
+
+void AddTo(std::vector<double>& x, const std::vector<double>& y) {
+  for (size_t i = 0; i < x.size(); ++i) x[i] += y[i];
+}
+
+void Append(std::vector<double>& list, const std::vector<double>& tail) {
+  list.insert(list.end(), tail.begin(), tail.end());
+}
+
+// Llama 3.1: wavelengths that fit the original context at least `high_freq_factor` times stay,
+// those that fit at most `low_freq_factor` times are stretched, and between them the two are
+// blended.
+double ScaleLlama3(double frequency, const ReferenceRopeScaling& scaling) {
+  const double wavelength = 2.0 * std::numbers::pi / frequency;
+  const double turns = static_cast<double>(scaling.original_max_position_embeddings) / wavelength;
+  if (turns > scaling.high_freq_factor) return frequency;
+  if (turns < scaling.low_freq_factor) return frequency / scaling.factor;
+  const double smooth =
+      (turns - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor);
+  return (1.0 - smooth) * frequency / scaling.factor + smooth * frequency;
+}
+
+}  // namespace
+
+std::vector<double> RopeFrequencies(const ReferenceConfig& config) {
+  std::vector<double> frequencies(config.head_dim / 2);
+  for (size_t i = 0; i < frequencies.size(); ++i) {
+    // Su et al. 2021: theta^(-2i / head_dim).
+    double frequency = std::pow(
+        config.rope_theta, -2.0 * static_cast<double>(i) / static_cast<double>(config.head_dim));
+    switch (config.rope_scaling.type) {
+      case ReferenceRopeScaling::Type::kNone:
+        break;
+      case ReferenceRopeScaling::Type::kLinear:  // Chen et al. 2023: position / factor.
+        frequency /= config.rope_scaling.factor;
+        break;
+      case ReferenceRopeScaling::Type::kLlama3:
+        frequency = ScaleLlama3(frequency, config.rope_scaling);
+        break;
+    }
+    frequencies[i] = frequency;
+  }
+  return frequencies;
+}
+
+ReferenceDecoder::ReferenceDecoder(const ReferenceModel& model) : model_(model) {
+  const ReferenceConfig& c = model.config;
+  if (c.head_dim % 2 != 0) throw std::runtime_error("head_dim must be even");
+  if (c.num_key_value_heads == 0 || c.num_attention_heads % c.num_key_value_heads != 0) {
+    throw std::runtime_error("num_key_value_heads must divide num_attention_heads");
+  }
+  const size_t query_channels = c.num_attention_heads * c.head_dim;
+  const size_t key_value_channels = c.num_key_value_heads * c.head_dim;
+  embed_tokens_ = Weights("model.embed_tokens.weight", {c.vocab_size, c.hidden_size});
+  norm_ = Weights("model.norm.weight", {c.hidden_size});
+  lm_head_ = c.tie_word_embeddings ? embed_tokens_
+                                   : Weights("lm_head.weight", {c.vocab_size, c.hidden_size});
+  for (size_t l = 0; l < c.num_hidden_layers; ++l) {
+    const std::string prefix = std::format("model.layers.{}.", l);
+    layers_.push_back({
+        .input_layernorm = Weights(prefix + "input_layernorm.weight", {c.hidden_size}),
+        .q_proj = Weights(prefix + "self_attn.q_proj.weight", {query_channels, c.hidden_size}),
+        .k_proj = Weights(prefix + "self_attn.k_proj.weight", {key_value_channels, c.hidden_size}),
+        .v_proj = Weights(prefix + "self_attn.v_proj.weight", {key_value_channels, c.hidden_size}),
+        .o_proj = Weights(prefix + "self_attn.o_proj.weight", {c.hidden_size, query_channels}),
+        .post_attention_layernorm =
+            Weights(prefix + "post_attention_layernorm.weight", {c.hidden_size}),
+        .gate_proj = Weights(prefix + "mlp.gate_proj.weight", {c.intermediate_size, c.hidden_size}),
+        .up_proj = Weights(prefix + "mlp.up_proj.weight", {c.intermediate_size, c.hidden_size}),
+        .down_proj = Weights(prefix + "mlp.down_proj.weight", {c.hidden_size, c.intermediate_size}),
+        .keys = {},
+        .values = {},
+    });
+  }
+  rope_frequencies_ = RopeFrequencies(c);
+}
+
+const float* ReferenceDecoder::Weights(const std::string& name,
+                                       const std::vector<size_t>& shape) const {
+  const auto found = model_.tensors.find(name);
+  if (found == model_.tensors.end()) throw std::runtime_error("no tensor " + name);
+  size_t count = 1;
+  for (size_t extent : shape) count *= extent;
+  if (found->second.shape != shape || found->second.values.size() != count) {
+    throw std::runtime_error("wrong shape of tensor " + name);
+  }
+  return found->second.values.data();
+}
+
+// Half-split order: element i of a head's first half and of its second half are a pair.
+void ReferenceDecoder::RotateHeads(std::vector<double>& heads) const {
+  const size_t head_dim = model_.config.head_dim;
+  const size_t half = head_dim / 2;
+  for (size_t start = 0; start < heads.size(); start += head_dim) {
+    for (size_t i = 0; i < half; ++i) {
+      const double angle = static_cast<double>(position_) * rope_frequencies_[i];
+      const double first = heads[start + i];
+      const double second = heads[start + half + i];
+      heads[start + i] = first * std::cos(angle) - second * std::sin(angle);
+      heads[start + half + i] = second * std::cos(angle) + first * std::sin(angle);
+    }
+  }
+}
+
+// Vaswani et al. 2017: softmax(q k / sqrt(head_dim)) v over this position and all before it;
+// Ainslie et al. 2023: consecutive query heads share a key-value head.
+std::vector<double> ReferenceDecoder::Attend(const Layer& layer,
+                                             const std::vector<double>& queries) const {
+  const ReferenceConfig& c = model_.config;
+  const size_t key_value_channels = c.num_key_value_heads * c.head_dim;
+  const size_t group_size = c.num_attention_heads / c.num_key_value_heads;
+  std::vector<double> output(queries.size(), 0.0);
+  for (size_t h = 0; h < c.num_attention_heads; ++h) {
+    const double* query = queries.data() + h * c.head_dim;
+    const size_t offset = h / group_size * c.head_dim;
+    std::vector<double> scores(position_ + 1);
+    for (size_t t = 0; t <= position_; ++t) {
+      const double* key = layer.keys.data() + t * key_value_channels + offset;
+      double dot = 0.0;
+      for (size_t i = 0; i < c.head_dim; ++i) dot += query[i] * key[i];
+      scores[t] = dot / std::sqrt(static_cast<double>(c.head_dim));
+    }
+    Softmax(scores);
+    for (size_t t = 0; t <= position_; ++t) {
+      const double* value = layer.values.data() + t * key_value_channels + offset;
+      for (size_t i = 0; i < c.head_dim; ++i) output[h * c.head_dim + i] += scores[t] * value[i];
+    }
+  }
+  return output;
+}
+
+const std::vector<double>& ReferenceDecoder::Step(int id) {
+  const ReferenceConfig& c = model_.config;
+  if (id < 0 || static_cast<size_t>(id) >= c.vocab_size) {
+    throw std::runtime_error(std::format("token id {} is not in the vocabulary", id));
+  }
+  const size_t query_channels = c.num_attention_heads * c.head_dim;
+  const size_t key_value_channels = c.num_key_value_heads * c.head_dim;
+  const float* embedding = embed_tokens_ + static_cast<size_t>(id) * c.hidden_size;
+  std::vector<double> x(embedding, embedding + c.hidden_size);
+
+  for (Layer& layer : layers_) {
+    std::vector<double> normed = RmsNorm(x, layer.input_layernorm, c.rms_norm_eps);
+    std::vector<double> queries = MatrixTimesVector(layer.q_proj, query_channels, normed);
+    std::vector<double> keys = MatrixTimesVector(layer.k_proj, key_value_channels, normed);
+    RotateHeads(queries);
+    RotateHeads(keys);
+    Append(layer.keys, keys);
+    Append(layer.values, MatrixTimesVector(layer.v_proj, key_value_channels, normed));
+    AddTo(x, MatrixTimesVector(layer.o_proj, c.hidden_size, Attend(layer, queries)));
+
+    normed = RmsNorm(x, layer.post_attention_layernorm, c.rms_norm_eps);
+    AddTo(x,
+          MatrixTimesVector(layer.down_proj, c.hidden_size,
+                            SwiGlu(MatrixTimesVector(layer.gate_proj, c.intermediate_size, normed),
+                                   MatrixTimesVector(layer.up_proj, c.intermediate_size, normed))));
+  }
+  logits_ = MatrixTimesVector(lm_head_, c.vocab_size, RmsNorm(x, norm_, c.rms_norm_eps));
+  ++position_;
+  return logits_;
+}
+
+void ReferenceDecoder::Reset() {
+  position_ = 0;
+  for (Layer& layer : layers_) {
+    layer.keys.clear();
+    layer.values.clear();
+  }
+}
+
+std::vector<double> Logits(const ReferenceModel& model, std::span<const int> ids) {
+  ReferenceDecoder decoder(model);
+  std::vector<double> logits;
+  for (int id : ids) Append(logits, decoder.Step(id));
+  return logits;
+}
+
+int ArgMax(std::span<const double> logits) {
+  return static_cast<int>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
+
+std::vector<int> Greedy(const ReferenceModel& model, std::span<const int> prompt, size_t count) {
+  if (prompt.empty()) throw std::runtime_error("a prompt must have at least one token");
+  ReferenceDecoder decoder(model);
+  int next = 0;
+  for (int id : prompt) next = ArgMax(decoder.Step(id));
+  std::vector<int> ids;
+  while (ids.size() < count) {
+    ids.push_back(next);
+    if (ids.size() < count) next = ArgMax(decoder.Step(next));
+  }
+  return ids;
+}
+
+double NegativeLogLikelihood(std::span<const double> logits, int id) {
+  const double maximum = *std::max_element(logits.begin(), logits.end());
+  double sum = 0.0;
+  for (double logit : logits) sum += std::exp(logit - maximum);
+  return maximum + std::log(sum) - logits[static_cast<size_t>(id)];
+}
+
+double MeanNegativeLogLikelihood(const ReferenceModel& model, std::span<const int> ids,
+                                 size_t context, int bos_token_id) {
+  if (context < 2 || ids.empty()) {
+    throw std::runtime_error("the likelihood needs a context of 2 or more and at least one id");
+  }
+  ReferenceDecoder decoder(model);
+  double sum = 0.0;
+  for (size_t start = 0; start < ids.size(); start += context - 1) {
+    decoder.Reset();
+    int previous = bos_token_id;
+    for (int id : ids.subspan(start, std::min(context - 1, ids.size() - start))) {
+      sum += NegativeLogLikelihood(decoder.Step(previous), id);
+      previous = id;
+    }
+  }
+  return sum / static_cast<double>(ids.size());
+}
+
+}  // namespace cria::reference

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "reference/reference_model.h"
+
+namespace cria::reference {
+
+// The decoder of a LlamaForCausalLM, evaluated in float64 by plain loops, one token at a time. It
+// is meant to be checked by reading it beside the papers, so it has no fast path and rounds
+// nothing.
+//
+// Every function of this header throws std::runtime_error for a missing tensor, a wrong shape or an
+// id outside the vocabulary.
+class ReferenceDecoder {
+ public:
+  // Keeps a reference to `model`, which must outlive the decoder.
+  explicit ReferenceDecoder(const ReferenceModel& model);
+
+  // Appends a token to the sequence and returns the logits of what follows it, [vocab_size], valid
+  // until the next call.
+  const std::vector<double>& Step(int id);
+
+  // Starts a new sequence.
+  void Reset();
+
+  // How many tokens the sequence has.
+  size_t position() const { return position_; }
+
+ private:
+  struct Layer {
+    const float* input_layernorm;           // [hidden_size]
+    const float* q_proj;                    // [num_attention_heads * head_dim, hidden_size]
+    const float* k_proj;                    // [num_key_value_heads * head_dim, hidden_size]
+    const float* v_proj;                    // The same.
+    const float* o_proj;                    // [hidden_size, num_attention_heads * head_dim]
+    const float* post_attention_layernorm;  // [hidden_size]
+    const float* gate_proj;                 // [intermediate_size, hidden_size]
+    const float* up_proj;                   // The same.
+    const float* down_proj;                 // [hidden_size, intermediate_size]
+    std::vector<double> keys;               // [position][num_key_value_heads][head_dim], rotated.
+    std::vector<double> values;             // [position][num_key_value_heads][head_dim]
+  };
+
+  const float* Weights(const std::string& name, const std::vector<size_t>& shape) const;
+  void RotateHeads(std::vector<double>& heads) const;
+  std::vector<double> Attend(const Layer& layer, const std::vector<double>& queries) const;
+
+  const ReferenceModel& model_;
+  const float* embed_tokens_;  // [vocab_size, hidden_size]
+  const float* norm_;          // [hidden_size]
+  const float* lm_head_;       // [vocab_size, hidden_size]; embed_tokens_ where they are tied.
+  std::vector<Layer> layers_;
+  std::vector<double> rope_frequencies_;  // [head_dim / 2]
+  size_t position_ = 0;
+  std::vector<double> logits_;  // [vocab_size]
+};
+
+// The angles, in radians per position, by which the pairs of a head are turned: [head_dim / 2].
+std::vector<double> RopeFrequencies(const ReferenceConfig& config);
+
+// The logits after each of `ids`: [ids][vocab_size].
+std::vector<double> Logits(const ReferenceModel& model, std::span<const int> ids);
+
+// The lowest id among those with the largest logit.
+int ArgMax(std::span<const double> logits);
+
+// `count` ids that follow `prompt` (not empty), each the likeliest; end tokens do not stop it.
+std::vector<int> Greedy(const ReferenceModel& model, std::span<const int> prompt, size_t count);
+
+// Minus the natural logarithm of the softmax probability of `id`.
+double NegativeLogLikelihood(std::span<const double> logits, int id);
+
+// The mean negative log-likelihood in nats of all `ids`, which have no beginning-of-sequence token:
+// they are cut into windows of `context` - 1, `bos_token_id` goes before each window, and every id
+// of a window is predicted from what precedes it there.
+double MeanNegativeLogLikelihood(const ReferenceModel& model, std::span<const int> ids,
+                                 size_t context, int bos_token_id);
+
+}  // namespace cria::reference

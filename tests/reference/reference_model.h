@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+// A Llama checkpoint as plain data, under Hugging Face's names. Nothing here, nor in the rest of
+// this folder, may include the runtime or the converter: it is what they are compared with.
+namespace cria::reference {
+
+struct ReferenceRopeScaling {
+  enum class Type { kNone, kLinear, kLlama3 };
+
+  Type type = Type::kNone;
+  double factor = 1.0;
+  double low_freq_factor = 1.0;  // kLlama3 only, as are the next two.
+  double high_freq_factor = 4.0;
+  size_t original_max_position_embeddings = 8192;
+};
+
+struct ReferenceConfig {
+  size_t hidden_size = 0;
+  size_t intermediate_size = 0;
+  size_t num_hidden_layers = 0;
+  size_t num_attention_heads = 0;
+  size_t num_key_value_heads = 0;
+  size_t head_dim = 0;
+  size_t vocab_size = 0;
+  size_t max_position_embeddings = 0;
+  double rms_norm_eps = 1e-5;
+  double rope_theta = 10000.0;
+  ReferenceRopeScaling rope_scaling;
+  bool tie_word_embeddings = false;
+  int bos_token_id = -1;  // -1: there is none.
+  std::vector<int> eos_token_ids;
+};
+
+struct ReferenceTensor {
+  std::vector<size_t> shape;  // Outermost first; a matrix is [outputs, inputs].
+  std::vector<float> values;
+};
+
+struct ReferenceModel {
+  ReferenceConfig config;
+  std::map<std::string, ReferenceTensor> tensors;  // By Hugging Face's name.
+};
+
+}  // namespace cria::reference

@@ -1,0 +1,198 @@
+#include "support/run_program.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <stdexcept>
+#include <string_view>
+
+namespace cria::support {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A file descriptor that closes itself.
+class Descriptor {
+ public:
+  explicit Descriptor(int value = -1) : value_(value) {}
+  ~Descriptor() { Close(); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  int value() const { return value_; }
+  bool open() const { return value_ >= 0; }
+  void Set(int value) {
+    Close();
+    value_ = value;
+  }
+  void Close() {
+    if (value_ >= 0) close(value_);
+    value_ = -1;
+  }
+
+ private:
+  int value_;
+};
+
+struct Pipe {
+  Pipe() {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("cannot make a pipe");
+    read.Set(ends[0]);
+    write.Set(ends[1]);
+  }
+
+  Descriptor read;
+  Descriptor write;
+};
+
+class IgnoreBrokenPipes {
+ public:
+  IgnoreBrokenPipes() : before_(signal(SIGPIPE, SIG_IGN)) {}
+  ~IgnoreBrokenPipes() { signal(SIGPIPE, before_); }
+  IgnoreBrokenPipes(const IgnoreBrokenPipes&) = delete;
+  IgnoreBrokenPipes& operator=(const IgnoreBrokenPipes&) = delete;
+
+ private:
+  void (*before_)(int);
+};
+
+void Limit(int resource, uint64_t bytes) {
+  const rlimit limit{.rlim_cur = bytes, .rlim_max = bytes};
+  setrlimit(static_cast<__rlimit_resource_t>(resource), &limit);
+}
+
+// What the child does between fork and exec. Returns only where the program cannot be run, with
+// errno set.
+void BecomeProgram(const std::vector<char*>& arguments, const RunOptions& options,
+                   const Pipe& input, const Pipe& output, const Pipe& error) {
+  setpgid(0, 0);
+  signal(SIGPIPE, SIG_DFL);
+  dup2(input.read.value(), STDIN_FILENO);
+  dup2(output.write.value(), STDOUT_FILENO);
+  dup2(error.write.value(), STDERR_FILENO);
+  for (const std::string& variable : options.environment) {
+    putenv(const_cast<char*>(variable.c_str()));
+  }
+  if (!options.working_directory.empty() && chdir(options.working_directory.c_str()) != 0) return;
+  Limit(RLIMIT_CORE, 0);
+  if (options.file_size_limit_bytes) {
+    signal(SIGXFSZ, SIG_IGN);
+    Limit(RLIMIT_FSIZE, *options.file_size_limit_bytes);
+  }
+  if (options.address_space_limit_bytes) Limit(RLIMIT_AS, *options.address_space_limit_bytes);
+  execvp(arguments[0], arguments.data());
+}
+
+// Reads what is there and appends it; closes at the end of the file.
+void Drain(Descriptor& from, std::string& to) {
+  char buffer[1 << 16];
+  const ssize_t count = read(from.value(), buffer, sizeof(buffer));
+  if (count > 0) {
+    to.append(buffer, static_cast<size_t>(count));
+  } else if (count == 0 || errno != EINTR) {
+    from.Close();
+  }
+}
+
+// Writes what fits; closes when all is written or nobody reads any more.
+void Feed(Descriptor& to, std::string_view& rest) {
+  const ssize_t count = write(to.value(), rest.data(), rest.size());
+  if (count > 0) rest.remove_prefix(static_cast<size_t>(count));
+  if (rest.empty() || (count < 0 && errno != EINTR && errno != EAGAIN)) to.Close();
+}
+
+int MillisecondsUntil(Clock::time_point deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+  return static_cast<int>(std::clamp<long long>(left, 0, 1 << 30));
+}
+
+// Moves bytes until the program has closed both outputs. False: the deadline came first.
+bool Converse(Descriptor& input, Descriptor& output, Descriptor& error, std::string_view text,
+              Clock::time_point deadline, RunResult& result) {
+  if (text.empty()) input.Close();
+  while (output.open() || error.open()) {
+    pollfd descriptors[] = {
+        {output.value(), POLLIN, 0}, {error.value(), POLLIN, 0}, {input.value(), POLLOUT, 0}};
+    const int ready = poll(descriptors, 3, MillisecondsUntil(deadline));
+    if (ready < 0 && errno != EINTR) throw std::runtime_error("poll failed");
+    if (ready <= 0 && Clock::now() >= deadline) return false;
+    if (ready <= 0) continue;
+    if (descriptors[0].revents != 0) Drain(output, result.output);
+    if (descriptors[1].revents != 0) Drain(error, result.error);
+    if (descriptors[2].revents != 0) Feed(input, text);
+  }
+  return true;
+}
+
+// Waits for the program, which may run on without its outputs. False: the deadline came first.
+bool Reap(pid_t program, Clock::time_point deadline, int& status, rusage& usage) {
+  while (true) {
+    const pid_t ended = wait4(program, &status, WNOHANG, &usage);
+    if (ended == program) return true;
+    if (ended < 0 && errno != EINTR) throw std::runtime_error("wait4 failed");
+    if (Clock::now() >= deadline) return false;
+    usleep(1000);
+  }
+}
+
+}  // namespace
+
+RunResult RunProgram(const std::vector<std::string>& arguments, const RunOptions& options) {
+  if (arguments.empty()) throw std::runtime_error("no program to run");
+  std::vector<char*> pointers;
+  for (const std::string& argument : arguments) {
+    pointers.push_back(const_cast<char*>(argument.c_str()));
+  }
+  pointers.push_back(nullptr);
+
+  const IgnoreBrokenPipes ignore_broken_pipes;
+  Pipe input, output, error, failure;
+  const pid_t program = fork();
+  if (program < 0) throw std::runtime_error("cannot fork");
+  if (program == 0) {
+    BecomeProgram(pointers, options, input, output, error);
+    const int reason = errno;
+    [[maybe_unused]] const ssize_t written = write(failure.write.value(), &reason, sizeof(reason));
+    _exit(127);
+  }
+  input.read.Close();
+  output.write.Close();
+  error.write.Close();
+  failure.write.Close();
+
+  // The pipe of failures is closed by a successful exec.
+  int reason = 0;
+  if (read(failure.read.value(), &reason, sizeof(reason)) == sizeof(reason)) {
+    waitpid(program, nullptr, 0);
+    throw std::runtime_error("cannot run " + arguments[0] + ": " + std::strerror(reason));
+  }
+
+  fcntl(input.write.value(), F_SETFL, O_NONBLOCK);
+  const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                           std::chrono::duration<double>(options.timeout_seconds));
+  RunResult result;
+  int status = 0;
+  rusage usage{};
+  if (!Converse(input.write, output.read, error.read, options.input, deadline, result) ||
+      !Reap(program, deadline, status, usage)) {
+    result.timed_out = true;
+    kill(-program, SIGKILL);
+    wait4(program, &status, 0, &usage);
+  }
+  result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  result.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  result.peak_resident_bytes = static_cast<size_t>(usage.ru_maxrss) * 1024;
+  return result;
+}
+
+}  // namespace cria::support

@@ -1,0 +1,122 @@
+#include "support/safetensors_writer.h"
+
+#include <bit>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+namespace cria::support {
+namespace {
+
+static_assert(std::endian::native == std::endian::little,
+              "values are written as they lie in memory");
+
+// The upper half of a float, rounded to nearest, ties to even. Not for NaN.
+uint16_t ToBf16(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+
+void Encode(StorageType type, std::span<const float> values, char* bytes) {
+  switch (type) {
+    case StorageType::kF32:
+      std::memcpy(bytes, values.data(), values.size_bytes());
+      break;
+    case StorageType::kBf16:
+      for (size_t i = 0; i < values.size(); ++i) {
+        const uint16_t bits = ToBf16(values[i]);
+        std::memcpy(bytes + 2 * i, &bits, 2);
+      }
+      break;
+    case StorageType::kF16:
+      for (size_t i = 0; i < values.size(); ++i) {
+        const auto half = static_cast<_Float16>(values[i]);
+        std::memcpy(bytes + 2 * i, &half, 2);
+      }
+      break;
+  }
+}
+
+}  // namespace
+
+size_t ElementBytes(StorageType type) { return type == StorageType::kF32 ? 4 : 2; }
+
+std::string SafetensorsName(StorageType type) {
+  switch (type) {
+    case StorageType::kF32:
+      return "F32";
+    case StorageType::kBf16:
+      return "BF16";
+    case StorageType::kF16:
+      return "F16";
+  }
+  throw std::runtime_error("unknown storage type");
+}
+
+std::string TorchName(StorageType type) {
+  switch (type) {
+    case StorageType::kF32:
+      return "float32";
+    case StorageType::kBf16:
+      return "bfloat16";
+    case StorageType::kF16:
+      return "float16";
+  }
+  throw std::runtime_error("unknown storage type");
+}
+
+void RoundTo(StorageType type, std::span<float> values) {
+  if (type == StorageType::kBf16) {
+    for (float& value : values) {
+      value = std::bit_cast<float>(static_cast<uint32_t>(ToBf16(value)) << 16);
+    }
+  } else if (type == StorageType::kF16) {
+    for (float& value : values) value = static_cast<float>(static_cast<_Float16>(value));
+  }
+}
+
+size_t TensorShape::elements() const {
+  size_t count = 1;
+  for (const size_t extent : shape) count *= extent;
+  return count;
+}
+
+SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, StorageType type,
+                                     const std::vector<TensorShape>& tensors)
+    : path_(path), type_(type), stream_(path, std::ios::binary | std::ios::trunc) {
+  nlohmann::json header = {{"__metadata__", {{"format", "pt"}}}};
+  size_t offset = 0;
+  for (const TensorShape& tensor : tensors) {
+    const size_t end = offset + tensor.elements() * ElementBytes(type);
+    header[tensor.name] = {
+        {"dtype", SafetensorsName(type)}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
+    offset = end;
+    elements_left_ += tensor.elements();
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // So that the data is aligned.
+  const uint64_t header_bytes = text.size();
+  stream_.write(reinterpret_cast<const char*>(&header_bytes), sizeof(header_bytes));
+  stream_.write(text.data(), static_cast<std::streamsize>(text.size()));
+}
+
+void SafetensorsWriter::Write(std::span<const float> values) {
+  if (values.size() > elements_left_) {
+    throw std::runtime_error(path_.string() + ": more values than the shapes have");
+  }
+  elements_left_ -= values.size();
+  buffer_.resize(values.size() * ElementBytes(type_));
+  Encode(type_, values, buffer_.data());
+  stream_.write(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
+  if (!stream_) throw std::runtime_error("cannot write " + path_.string());
+}
+
+void SafetensorsWriter::Finish() {
+  if (elements_left_ != 0) {
+    throw std::runtime_error(path_.string() + ": fewer values than the shapes have");
+  }
+  stream_.close();
+  if (!stream_) throw std::runtime_error("cannot write " + path_.string());
+}
+
+}  // namespace cria::support
