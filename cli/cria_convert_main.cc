@@ -1,11 +1,13 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <format>
 #include <map>
 #include <string>
 
+#include "cli/exit_code.h"
 #include "cli/progress_bar.h"
 #include "converter/convert.h"
 #include "cria/error.h"
@@ -16,8 +18,8 @@ using cria::ConvertOptions;
 using cria::ConvertReport;
 using cria::Scheme;
 
-constexpr int kExitError = 1;
-constexpr int kExitUsage = 2;
+using cria::cli::kExitError;
+using cria::cli::kExitUsage;
 
 // The words of the command line.
 const std::map<std::string, Scheme> kSchemeNames = {
@@ -50,10 +52,7 @@ void InstallSignalHandlers() {
 
 void AddOptions(CLI::App& app, Arguments& arguments) {
   ConvertOptions& options = arguments.options;
-  const auto scheme = [](const std::string& names) {
-    return CLI::IsMember(names == "table" ? std::vector<std::string>{"int8", "f32"}
-                                          : std::vector<std::string>{"int4", "int8", "f32"});
-  };
+  const CLI::IsMember is_scheme({"int4", "int8", "f32"});
   app.add_option("MODEL_DIR", arguments.checkpoint,
                  "Checkpoint: a folder with config.json, the tokenizer and safetensors")
       ->required();
@@ -63,19 +62,19 @@ void AddOptions(CLI::App& app, Arguments& arguments) {
          "--weights",
          [&options](const std::string& name) { options.weights = kSchemeNames.at(name); },
          "How matrices are stored: int4, int8 or f32 (default: int4)")
-      ->check(scheme("any"));
+      ->check(is_scheme);
   app.add_option("--block-size", options.block_size,
                  "int4: most inputs that share a scale: 32, 64, 128 or 256 (default: 32)")
       ->check(CLI::IsMember({32, 64, 128, 256}));
   app.add_option_function<std::string>(
          "--embedding",
          [&options](const std::string& name) { options.embedding = kSchemeNames.at(name); },
-         "How the embedding table is stored: int8 or f32 (default: int8, f32 in f32 models)")
-      ->check(scheme("table"));
+         "How the embedding table is stored: int4, int8 or f32 (default: int8, f32 in f32 models)")
+      ->check(is_scheme);
   app.add_option_function<std::string>(
          "--head", [&options](const std::string& name) { options.head = kSchemeNames.at(name); },
          "How the output head is stored: int4, int8 or f32 (default: int8, f32 in f32 models)")
-      ->check(scheme("any"));
+      ->check(is_scheme);
   app.add_option("-t,--threads", options.num_threads, "Threads (default: one for each processor)")
       ->check(CLI::Range(1, 1024));
 }
@@ -105,6 +104,16 @@ void PrintReport(const ConvertReport& report, const std::string& output) {
               report.bits_per_weight, static_cast<double>(report.file_bytes) / 1e6, digest.c_str());
 }
 
+void WarnOfChatTemplate(const ConvertReport& report) {
+  if (!report.has_chat_template || report.chat_template_kind != cria::ChatTemplateKind::kNone) {
+    return;
+  }
+  std::fputs(
+      "cria-convert: warning: the checkpoint's chat template is none of llama2, llama3 and "
+      "chatml; chat will pass text on as it is\n",
+      stderr);
+}
+
 cria::Result<ConvertReport> RunConvert(const Arguments& arguments) {
   cria::cli::ProgressBar bar("converting");
   return cria::Convert(arguments.checkpoint, arguments.output, arguments.options,
@@ -114,9 +123,7 @@ cria::Result<ConvertReport> RunConvert(const Arguments& arguments) {
                        });
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int Run(int argc, char** argv) {
   CLI::App app("Converts a checkpoint of the Llama family into a Cria model file.", "cria-convert");
   app.set_version_flag("--version", std::format("cria-convert {}", cria::ConverterVersion()));
   Arguments arguments;
@@ -132,14 +139,27 @@ int main(int argc, char** argv) {
   const auto report = RunConvert(arguments);
   if (report) {
     PrintReport(*report, arguments.output);
+    WarnOfChatTemplate(*report);
     // A table that could not be printed is a failure too, such as a full disk behind stdout.
     return std::fflush(stdout) == 0 && std::ferror(stdout) == 0 ? 0 : kExitError;
   }
-  std::fprintf(stderr, "cria-convert: error: %s\n", report.error().message().c_str());
+  const int exit_code = cria::cli::ReportError("cria-convert", report.error());
   if (stop_signal != 0) {
     // Everything is tidied up; die of the signal, so that a calling script knows.
     std::signal(stop_signal, SIG_DFL);
     std::raise(stop_signal);
   }
-  return report.error().code() == cria::ErrorCode::kUsage ? kExitUsage : kExitError;
+  return exit_code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return Run(argc, argv);
+  } catch (const std::exception& exception) {
+    // Not an error of the checkpoint, which would have come as a value: memory ran out.
+    std::fprintf(stderr, "cria-convert: error: %s\n", exception.what());
+    return kExitError;
+  }
 }

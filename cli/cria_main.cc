@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "cli/options.h"
+#include "cli/exit_code.h"
 
 namespace {
 
@@ -25,7 +25,7 @@ std::vector<std::string> WithLongFlags(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace cria;
   CLI::App app("Runs Llama-family language models on small boards.", "cria");
-  app.set_version_flag("--version", cli::VersionText("cria"));
+  app.set_version_flag("--version", "cria " CRIA_VERSION);
   app.require_subcommand(1);
 
   Status result;

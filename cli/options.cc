@@ -1,7 +1,5 @@
 #include "cli/options.h"
 
-#include <cstdio>
-#include <format>
 #include <map>
 
 namespace cria::cli {
@@ -46,12 +44,5 @@ void AddSamplerOptions(CLI::App& command, SamplerOptions& options) {
   add("--repeat-last-n", options.repeat_last_n, "How many tokens count as recent");
   add("-s,--seed", options.seed, "Seed of the random choice; the same seed gives the same text");
 }
-
-int ReportError(const char* program, const Error& error) {
-  std::fputs(std::format("{}: error: {}\n", program, error.message()).c_str(), stderr);
-  return error.code() == ErrorCode::kUsage ? kExitUsage : kExitError;
-}
-
-std::string VersionText(const char* program) { return std::format("{} {}", program, CRIA_VERSION); }
 
 }  // namespace cria::cli

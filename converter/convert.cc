@@ -16,20 +16,15 @@ namespace cria {
 namespace {
 
 Result<TensorSchemes> ChooseSchemes(const ConvertOptions& options) {
-  if (options.weights == Scheme::kQb4w && !std::ranges::contains(kBlockSizes, options.block_size)) {
+  if (!std::ranges::contains(kBlockSizes, options.block_size)) {
     return Fail(ErrorCode::kUsage,
                 std::format("block size {} is not one of 32, 64, 128 and 256", options.block_size));
   }
   const Scheme table_scheme = options.weights == Scheme::kF32 ? Scheme::kF32 : Scheme::kQc8w;
-  const TensorSchemes schemes = {.weights = options.weights,
-                                 .embedding = options.embedding.value_or(table_scheme),
-                                 .head = options.head.value_or(table_scheme),
-                                 .block_size = options.block_size};
-  if (schemes.embedding == Scheme::kQb4w) {
-    return Fail(ErrorCode::kUsage,
-                "the embedding table can be f32 or int8, not int4; choose one of them");
-  }
-  return schemes;
+  return TensorSchemes{.weights = options.weights,
+                       .embedding = options.embedding.value_or(table_scheme),
+                       .head = options.head.value_or(table_scheme),
+                       .block_size = options.block_size};
 }
 
 std::vector<TensorKindReport> SummarizeKinds(const FilePlan& plan,
@@ -50,12 +45,14 @@ std::vector<TensorKindReport> SummarizeKinds(const FilePlan& plan,
   return kinds;
 }
 
-ConvertReport MakeReport(const Checkpoint& checkpoint, const FilePlan& plan,
-                         const WrittenModel& written) {
+ConvertReport MakeReport(const Checkpoint& checkpoint, const ImportedTokenizer& tokenizer,
+                         const FilePlan& plan, const WrittenModel& written) {
   ConvertReport report = {.name = checkpoint.name,
                           .file_bytes = plan.file_bytes,
                           .digest = written.digest,
-                          .kinds = SummarizeKinds(plan, written.errors)};
+                          .kinds = SummarizeKinds(plan, written.errors),
+                          .chat_template_kind = tokenizer.kind,
+                          .has_chat_template = !tokenizer.chat_template_source.empty()};
   uint64_t stored_bytes = 0;
   uint64_t stored_weights = 0;
   for (const TensorKindReport& kind : report.kinds) {
@@ -108,7 +105,7 @@ Result<ConvertReport> Convert(const std::filesystem::path& checkpoint_path,
   FilePlan plan = PlanTensors(std::move(mapped), checkpoint.config, schemes);
   CRIA_ASSIGN_OR_RETURN(const WrittenModel written,
                         WriteModel(description, plan, output_path, threads, progress));
-  return MakeReport(checkpoint, plan, written);
+  return MakeReport(checkpoint, tokenizer, plan, written);
 }
 
 }  // namespace cria

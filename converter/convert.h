@@ -11,6 +11,7 @@
 #include "converter/progress.h"
 #include "converter/row_quantizer.h"
 #include "cria/error.h"
+#include "model/chat_template_kind.h"
 #include "model/checksum.h"
 #include "model/tensor_table.h"
 
@@ -22,10 +23,10 @@ std::string_view ConverterVersion();
 struct ConvertOptions {
   Scheme weights = Scheme::kQb4w;
   size_t block_size = 32;  // kQb4w only: 32, 64, 128 or 256; the largest to use.
-  std::optional<Scheme>
-      embedding;               // kF32 or kQc8w. Unless given: f32 in f32 models, otherwise int8.
-  std::optional<Scheme> head;  // Unless given: as the embedding's default.
-  size_t num_threads = 0;      // 0: one for each processor.
+  // Unless given: f32 in f32 models, otherwise int8.
+  std::optional<Scheme> embedding = {};
+  std::optional<Scheme> head = {};
+  size_t num_threads = 0;  // 0: one for each processor.
 };
 
 // Tensors of one role, for people.
@@ -48,6 +49,8 @@ struct ConvertReport {
   double bits_per_weight = 0.0;  // Of the stored tensors, scales and padding included.
   Digest digest = {};
   std::vector<TensorKindReport> kinds;  // In the order of a forward pass.
+  ChatTemplateKind chat_template_kind = ChatTemplateKind::kNone;
+  bool has_chat_template = false;  // With kNone: it has one, of a form that is not known.
 };
 
 // Converts a checkpoint into a model file. On any failure, cancelling included, no file is left and

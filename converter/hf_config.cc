@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "converter/json_fields.h"
 #include "converter/json_file.h"
 
 namespace cria {
@@ -49,87 +50,7 @@ constexpr std::array kNeutralFields = {
     NeutralField{"clip_qkv", {}},
 };
 
-// Takes fields out of one JSON object; errors name the file and the field.
-class Fields {
- public:
-  Fields(const json& object, std::string where, std::string prefix = "")
-      : object_(object), where_(std::move(where)), prefix_(std::move(prefix)) {}
-
-  // Null counts as absent, as it does in transformers.
-  const json* Find(std::string_view name) const {
-    const auto found = object_.find(name);
-    return found == object_.end() || found->is_null() ? nullptr : &*found;
-  }
-
-  std::unexpected<Error> Bad(ErrorCode code, std::string_view name, std::string_view what) const {
-    return Fail(code, std::format("{}: {}{} {}", where_, prefix_, name, what));
-  }
-
-  Result<uint32_t> Integer(std::string_view name, std::optional<uint32_t> otherwise = {}) const {
-    const json* value = Find(name);
-    if (value == nullptr) return OrMissing(name, otherwise);
-    if (!value->is_number_unsigned() ||
-        value->get<uint64_t>() > std::numeric_limits<uint32_t>::max()) {
-      return Bad(ErrorCode::kInvalidFile, name,
-                 std::format("is {}, but must be a whole number below 2^32", Text(*value)));
-    }
-    return value->get<uint32_t>();
-  }
-
-  Result<float> Number(std::string_view name, std::optional<float> otherwise = {}) const {
-    const json* value = Find(name);
-    if (value == nullptr) return OrMissing(name, otherwise);
-    if (!value->is_number()) {
-      return Bad(ErrorCode::kInvalidFile, name,
-                 std::format("is {}, but must be a number", Text(*value)));
-    }
-    return value->get<float>();
-  }
-
-  Result<bool> Boolean(std::string_view name, bool otherwise) const {
-    const json* value = Find(name);
-    if (value == nullptr) return otherwise;
-    if (!value->is_boolean()) {
-      return Bad(ErrorCode::kInvalidFile, name,
-                 std::format("is {}, but must be true or false", Text(*value)));
-    }
-    return value->get<bool>();
-  }
-
-  Result<std::string> String(std::string_view name, std::string_view otherwise) const {
-    const json* value = Find(name);
-    if (value == nullptr) return std::string(otherwise);
-    if (!value->is_string()) {
-      return Bad(ErrorCode::kInvalidFile, name,
-                 std::format("is {}, but must be a string", Text(*value)));
-    }
-    return value->get<std::string>();
-  }
-
-  // A value as a sentence can show it.
-  static std::string Text(const json& value) {
-    constexpr size_t kMostCharacters = 60;
-    std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
-    if (text.size() > kMostCharacters) text = text.substr(0, kMostCharacters) + "…";
-    return text;
-  }
-
-  const json& object() const { return object_; }
-  const std::string& where() const { return where_; }
-
- private:
-  template <typename T>
-  Result<T> OrMissing(std::string_view name, std::optional<T> otherwise) const {
-    if (otherwise.has_value()) return *otherwise;
-    return Bad(ErrorCode::kNotFound, name, "is missing; the model cannot be understood without it");
-  }
-
-  const json& object_;
-  std::string where_;
-  std::string prefix_;
-};
-
-Status RefuseUnlessNeutral(const Fields& fields, const NeutralField& field) {
+Status RefuseUnlessNeutral(const JsonFields& fields, const NeutralField& field) {
   const json* value = fields.Find(field.name);
   if (value == nullptr || *value == false) return {};
   if (field.neutral_number.has_value() && value->is_number() &&
@@ -138,10 +59,10 @@ Status RefuseUnlessNeutral(const Fields& fields, const NeutralField& field) {
   }
   return fields.Bad(
       ErrorCode::kUnsupported, field.name,
-      std::format("is {}, which this version does not support", Fields::Text(*value)));
+      std::format("is {}, which this version does not support", JsonFields::Text(*value)));
 }
 
-Result<std::string> ReadArchitecture(const Fields& fields) {
+Result<std::string> ReadArchitecture(const JsonFields& fields) {
   const json* architectures = fields.Find("architectures");
   if (architectures == nullptr) {
     CRIA_ASSIGN_OR_RETURN(const std::string model_type, fields.String("model_type", ""));
@@ -153,14 +74,14 @@ Result<std::string> ReadArchitecture(const Fields& fields) {
       !architectures->front().is_string()) {
     return fields.Bad(
         ErrorCode::kInvalidFile, "architectures",
-        std::format("is {}, but must be a list of one name", Fields::Text(*architectures)));
+        std::format("is {}, but must be a list of one name", JsonFields::Text(*architectures)));
   }
   return architectures->front().get<std::string>();
 }
 
 // The object that describes rotary scaling, or null. transformers 5 calls it rope_parameters and
 // puts rope_theta into it.
-Result<const json*> FindRope(const Fields& fields) {
+Result<const json*> FindRope(const JsonFields& fields) {
   const json* parameters = fields.Find("rope_parameters");
   const json* scaling = fields.Find("rope_scaling");
   if (parameters != nullptr && scaling != nullptr && *parameters != *scaling) {
@@ -171,12 +92,12 @@ Result<const json*> FindRope(const Fields& fields) {
   if (rope != nullptr && !rope->is_object()) {
     return fields.Bad(ErrorCode::kInvalidFile,
                       parameters != nullptr ? "rope_parameters" : "rope_scaling",
-                      std::format("is {}, but must be an object", Fields::Text(*rope)));
+                      std::format("is {}, but must be an object", JsonFields::Text(*rope)));
   }
   return rope;
 }
 
-Result<RopeScaling> ReadRopeScaling(const Fields& rope) {
+Result<RopeScaling> ReadRopeScaling(const JsonFields& rope) {
   // Older checkpoints say "type"; where both are given, transformers heeds "rope_type".
   const std::string_view key = rope.Find("rope_type") != nullptr ? "rope_type" : "type";
   CRIA_ASSIGN_OR_RETURN(const std::string type, rope.String(key, ""));
@@ -200,21 +121,21 @@ Result<RopeScaling> ReadRopeScaling(const Fields& rope) {
   return scaling;
 }
 
-Status ReadRope(const Fields& fields, ModelConfig& config) {
+Status ReadRope(const JsonFields& fields, ModelConfig& config) {
   constexpr float kTransformersDefaultTheta = 10000.0f;
   CRIA_ASSIGN_OR_RETURN(config.rope_theta, fields.Number("rope_theta", kTransformersDefaultTheta));
   CRIA_ASSIGN_OR_RETURN(const json* rope, FindRope(fields));
   if (rope == nullptr) return {};
-  const Fields rope_fields(
+  const JsonFields rope_fields(
       *rope, fields.where(),
-      fields.Find("rope_parameters") != nullptr ? "rope_parameters." : "rope_scaling.");
+      fields.Find("rope_parameters") != nullptr ? "rope_parameters" : "rope_scaling");
   CRIA_RETURN_IF_ERROR(RefuseUnlessNeutral(rope_fields, {"partial_rotary_factor", 1.0}));
   CRIA_ASSIGN_OR_RETURN(config.rope_theta, rope_fields.Number("rope_theta", config.rope_theta));
   CRIA_ASSIGN_OR_RETURN(config.rope_scaling, ReadRopeScaling(rope_fields));
   return {};
 }
 
-Status ReadSizes(const Fields& fields, ModelConfig& config) {
+Status ReadSizes(const JsonFields& fields, ModelConfig& config) {
   CRIA_ASSIGN_OR_RETURN(config.hidden_size, fields.Integer("hidden_size"));
   CRIA_ASSIGN_OR_RETURN(config.intermediate_size, fields.Integer("intermediate_size"));
   CRIA_ASSIGN_OR_RETURN(config.num_hidden_layers, fields.Integer("num_hidden_layers"));
@@ -242,7 +163,7 @@ Status ReadSizes(const Fields& fields, ModelConfig& config) {
 
 Result<ModelConfig> ReadHfConfig(const std::filesystem::path& path) {
   CRIA_ASSIGN_OR_RETURN(const json object, ReadJsonFile(path, kMostConfigBytes));
-  const Fields fields(object, path.string());
+  const JsonFields fields(object, path.string());
   ModelConfig config;
   CRIA_ASSIGN_OR_RETURN(config.architecture, ReadArchitecture(fields));
   if (config.architecture != "LlamaForCausalLM") {
@@ -260,7 +181,7 @@ Result<ModelConfig> ReadHfConfig(const std::filesystem::path& path) {
   }
   CRIA_RETURN_IF_ERROR(ReadSizes(fields, config));
   CRIA_ASSIGN_OR_RETURN(config.rms_norm_eps, fields.Number("rms_norm_eps"));
-  CRIA_ASSIGN_OR_RETURN(config.tie_word_embeddings, fields.Boolean("tie_word_embeddings", false));
+  CRIA_ASSIGN_OR_RETURN(config.tie_word_embeddings, fields.Bool("tie_word_embeddings", false));
   CRIA_RETURN_IF_ERROR(ReadRope(fields, config));
   if (const Status valid = ValidateConfig(config); !valid) {
     return Fail(valid.error().code(),

@@ -67,6 +67,7 @@ Offset<schema::Tokenizer> BuildTokenizer(FlatBufferBuilder& builder, const Vocab
   const auto merges = builder.CreateVectorOfStructs(
       reinterpret_cast<const schema::Merge*>(vocabulary.merges.data()), vocabulary.merges.size());
   std::vector<Offset<flatbuffers::String>> patterns;
+  patterns.reserve(vocabulary.split_patterns.size());
   for (const std::string_view pattern : vocabulary.split_patterns) {
     patterns.push_back(builder.CreateString(pattern.data(), pattern.size()));
   }
@@ -131,6 +132,7 @@ std::vector<std::byte> BuildMetadata(const ModelDescription& description, const 
     sections.push_back(schema::CreateSection(builder, SameNumber<schema::SectionKind>(i), &range));
   }
   std::vector<Offset<schema::Tensor>> tensors;
+  tensors.reserve(plan.tensors.size());
   for (const PlannedTensor& tensor : plan.tensors) {
     tensors.push_back(BuildTensor(builder, tensor.stored));
   }

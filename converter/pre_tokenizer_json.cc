@@ -178,7 +178,7 @@ Result<PreTokenization> Reader::Finish() {
   if (is_byte_level_ && (makes_spaces_visible_ || found_.add_dummy_prefix)) {
     return Fail(ErrorCode::kUnsupported,
                 std::format("{}: pre_tokenizer is ByteLevel, but normalizer or pre_tokenizer also "
-                            "changes spaces; that is not supported.",
+                            "changes spaces; that is not supported",
                             where_));
   }
   if (is_byte_level_) {
@@ -189,13 +189,13 @@ Result<PreTokenization> Reader::Finish() {
     return Fail(
         ErrorCode::kUnsupported,
         std::format("{}: neither has the pre_tokenizer ByteLevel nor are spaces replaced by "
-                    "\"{}\"; only these two kinds of Llama tokenizers are supported.",
+                    "\"{}\"; only these two kinds of Llama tokenizers are supported",
                     where_, kVisibleSpace));
   }
   if (!found_.split_patterns.empty()) {
     return Fail(ErrorCode::kUnsupported,
                 std::format("{}: pre_tokenizer has Split or Digits without ByteLevel, which is not "
-                            "supported.",
+                            "supported",
                             where_));
   }
   return found_;

@@ -13,7 +13,8 @@ uint8_t Nibble(float value, float inverse_scale) {
 double QuantizeQb4wRow(std::span<const float> row, size_t block_size, std::span<float> scratch,
                        std::span<uint8_t> nibbles, std::span<uint16_t> scales) {
   double squared_error = 0.0;
-  for (size_t begin = 0; begin < row.size(); begin += block_size) {
+  for (size_t block_index = 0; block_index < scales.size(); ++block_index) {
+    const size_t begin = block_index * block_size;
     const auto block = row.subspan(begin, block_size);
     const ScaleFit fit = SearchScale(block, kQb4wRule, scratch);
     const float inverse_scale = 1.0f / fit.scale;
@@ -21,7 +22,7 @@ double QuantizeQb4wRow(std::span<const float> row, size_t block_size, std::span<
       nibbles[(begin + i) / 2] = static_cast<uint8_t>(Nibble(block[i], inverse_scale) |
                                                       Nibble(block[i + 1], inverse_scale) << 4);
     }
-    scales[begin / block_size] = Bf16Bits(fit.scale);
+    scales[block_index] = Bf16Bits(fit.scale);
     squared_error += fit.squared_error;
   }
   return squared_error;

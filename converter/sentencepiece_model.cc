@@ -14,7 +14,6 @@ namespace cria {
 namespace {
 
 using sentencepiece::Model;
-using sentencepiece::Normalizer;
 using sentencepiece::Piece;
 using sentencepiece::Trainer;
 
@@ -34,7 +33,7 @@ std::string_view NameOf(Trainer::ModelType type) {
 
 Status CheckSupported(const Model& model, std::string_view where) {
   const auto unsupported = [&](const std::string& what) {
-    return Fail(ErrorCode::kUnsupported, std::format("{}: {}.", where, what));
+    return Fail(ErrorCode::kUnsupported, std::format("{}: {}", where, what));
   };
   const Trainer& trainer = model.trainer();
   if (trainer.model_type() != Trainer::BPE) {
@@ -86,7 +85,7 @@ Status AddPiece(const Piece& piece, std::string_view where, VocabularyDraft* dra
     case Piece::NORMAL:
       if (!std::isfinite(piece.score())) {
         return Fail(ErrorCode::kInvalidFile,
-                    std::format("{}: the score of piece {} is not a number.", where, id));
+                    std::format("{}: the score of piece {} is not a number", where, id));
       }
       return add(WithPlainSpaces(piece.piece()), PieceType::kNormal);
     case Piece::USER_DEFINED:
@@ -105,7 +104,7 @@ Status AddPiece(const Piece& piece, std::string_view where, VocabularyDraft* dra
   }
   return Fail(ErrorCode::kUnsupported,
               std::format("{}: piece {}, \"{}\", is marked as unused: restricted vocabularies are "
-                          "not supported.",
+                          "not supported",
                           where, id, piece.piece()));
 }
 
@@ -144,7 +143,7 @@ Result<VocabularyDraft> ReadSentencePieceModel(std::string_view file, std::strin
   Model model;
   if (!model.ParseFromArray(file.data(), static_cast<int>(file.size()))) {
     return Fail(ErrorCode::kInvalidFile,
-                std::format("{}: is damaged or not a SentencePiece model.", where));
+                std::format("{}: is damaged or not a SentencePiece model", where));
   }
   CRIA_RETURN_IF_ERROR(CheckSupported(model, where));
 

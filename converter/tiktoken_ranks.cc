@@ -46,7 +46,7 @@ std::optional<std::string> DecodeBase64(std::string_view text) {
 Status ReadLine(std::string_view line, size_t line_number, std::string_view where,
                 VocabularyDraft* draft) {
   const auto bad = [&](std::string_view what) {
-    return Fail(ErrorCode::kInvalidFile, std::format("{}: line {} {}.", where, line_number, what));
+    return Fail(ErrorCode::kInvalidFile, std::format("{}: line {} {}", where, line_number, what));
   };
   const size_t space = line.find(' ');
   if (space == std::string_view::npos) {
@@ -85,7 +85,7 @@ Result<VocabularyDraft> ReadTiktokenRanks(std::string_view file,
         ErrorCode::kUnsupported,
         std::format("{}: holds tiktoken's ranks, which only Llama 3's are supported of, and "
                     "tokenizer_config.json beside it has no special token {}. Put the "
-                    "checkpoint's tokenizer.json there.",
+                    "checkpoint's tokenizer.json there",
                     where, kLlama3Bos));
   }
   draft.rules.family = TokenizerFamily::kByteLevelBpe;

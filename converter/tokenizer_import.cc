@@ -45,14 +45,14 @@ Result<TokenizerFiles> ReadFiles(const std::filesystem::path& folder) {
   if (!has_model && !has_json) {
     return Fail(ErrorCode::kNotFound,
                 std::format("{}: has no tokenizer: neither tokenizer.model nor tokenizer.json is "
-                            "there. Copy it from where the checkpoint came from.",
+                            "there. Copy it from where the checkpoint came from",
                             folder.string()));
   }
   if (has_model) {
     CRIA_ASSIGN_OR_RETURN(files.model, ReadTokenizerFile(model_path));
     if (files.model.empty() || files.model.starts_with("version https://git-lfs")) {
       return Fail(ErrorCode::kInvalidFile,
-                  std::format("{}: is {}; download the file itself.", files.model_path,
+                  std::format("{}: is {}; download the file itself", files.model_path,
                               files.model.empty() ? "empty" : "only a pointer of Git LFS"));
     }
   }
@@ -83,7 +83,7 @@ Result<int32_t> IdOf(const VocabularyDraft& draft, std::string_view token, std::
   if (id >= 0) return id;
   return Fail(ErrorCode::kInvalidFile,
               std::format("tokenizer_config.json: {} is \"{}\", which the tokenizer does not have "
-                          "as a special token.",
+                          "as a special token",
                           field, token));
 }
 
@@ -97,12 +97,12 @@ Status ApplyBos(const TokenizerSettings& settings, size_t vocab_size, Vocabulary
   rules.add_bos_token = settings.add_bos_token.value_or(rules.add_bos_token);
   if (rules.add_bos_token && rules.bos_token_id < 0) {
     return Fail(ErrorCode::kInvalidFile,
-                "tokenizer_config.json: add_bos_token is true, but there is no bos_token.");
+                "tokenizer_config.json: add_bos_token is true, but there is no bos_token");
   }
   if (rules.bos_token_id >= 0 && static_cast<size_t>(rules.bos_token_id) >= vocab_size) {
     return Fail(ErrorCode::kInvalidFile,
                 std::format("config.json or the tokenizer: bos_token_id is {}, but the vocabulary "
-                            "ends at {}.",
+                            "ends at {}",
                             rules.bos_token_id, vocab_size));
   }
   return {};
@@ -129,7 +129,7 @@ Result<std::vector<int32_t>> StopTokenIds(const TokenizerSettings& settings, Cha
     if (id >= vocab_size) {
       return Fail(ErrorCode::kInvalidFile,
                   std::format("generation_config.json or config.json: eos_token_id is {}, but the "
-                              "vocabulary ends at {}.",
+                              "vocabulary ends at {}",
                               id, vocab_size));
     }
     ids.push_back(static_cast<int32_t>(id));

@@ -64,7 +64,7 @@ std::optional<uint8_t> ByteOfName(std::string_view piece) {
 Result<uint32_t> ReadId(const json* value, std::string_view where, std::string_view path) {
   if (value == nullptr || !value->is_number_unsigned() ||
       value->get<uint64_t>() >= kMaxDraftPieces) {
-    return Fail(ErrorCode::kInvalidFile, std::format("{}: {} must be a whole number below {}.",
+    return Fail(ErrorCode::kInvalidFile, std::format("{}: {} must be a whole number below {}",
                                                      where, path, kMaxDraftPieces));
   }
   return value->get<uint32_t>();
@@ -241,7 +241,7 @@ Status CheckSplitAtSpaces(const VocabularyDraft& draft, std::string_view where) 
     if (piece.type == PieceType::kNormal && piece.bytes.find(' ', 1) != std::string::npos) {
       return Fail(ErrorCode::kUnsupported,
                   std::format("{}: pre_tokenizer.split is true, but token {} has a space inside; "
-                              "that is not supported.",
+                              "that is not supported",
                               where, id));
     }
   }
@@ -310,7 +310,7 @@ Result<VocabularyDraft> ReadTokenizerJson(const json& tokenizer, std::string_vie
   try {
     return Read(tokenizer, where);
   } catch (const json::exception& exception) {
-    return Fail(ErrorCode::kInvalidFile, std::format("{}: {}.", where, exception.what()));
+    return Fail(ErrorCode::kInvalidFile, std::format("{}: {}", where, exception.what()));
   }
 }
 

@@ -102,9 +102,8 @@ Status ReadSpecialTokensMap(const JsonFields& fields, TokenizerSettings* setting
 Status ReadAddedTokensMap(const json& tokens, std::string_view where, TokenizerSettings* settings) {
   for (const auto& [content, id] : tokens.items()) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() >= kMaxDraftPieces) {
-      return Fail(ErrorCode::kInvalidFile,
-                  std::format("{}: \"{}\" must be a whole number below {}.", where, content,
-                              kMaxDraftPieces));
+      return Fail(ErrorCode::kInvalidFile, std::format("{}: \"{}\" must be a whole number below {}",
+                                                       where, content, kMaxDraftPieces));
     }
     const auto number = id.get<uint32_t>();
     if (std::ranges::contains(settings->added_tokens, number, &AddedToken::id)) continue;
@@ -181,7 +180,7 @@ Result<TokenizerSettings> ReadAll(const std::filesystem::path& folder, const jso
 Result<std::string> ReadTokenizerFile(const std::filesystem::path& path) {
   CRIA_ASSIGN_OR_RETURN(const auto file, platform::File::Open(path.string()));
   if (file.size_bytes() > kMaxTokenizerFileBytes) {
-    return Fail(ErrorCode::kInvalidFile, std::format("{}: has {} bytes, too many for a tokenizer.",
+    return Fail(ErrorCode::kInvalidFile, std::format("{}: has {} bytes, too many for a tokenizer",
                                                      file.path(), file.size_bytes()));
   }
   std::string bytes(file.size_bytes(), '\0');
@@ -195,7 +194,7 @@ Result<TokenizerSettings> ReadTokenizerSettings(const std::filesystem::path& fol
     return ReadAll(folder, tokenizer_json);
   } catch (const json::exception& exception) {
     return Fail(ErrorCode::kInvalidFile,
-                std::format("{}: a JSON file of the tokenizer is malformed: {}.", folder.string(),
+                std::format("{}: a JSON file of the tokenizer is malformed: {}", folder.string(),
                             exception.what()));
   }
 }

@@ -34,7 +34,7 @@ Status AddPieces(const VocabularyDraft& draft, size_t vocab_size, OwnedVocabular
     const size_t end = vocabulary->piece_bytes.size() + piece.bytes.size();
     if (piece.bytes.size() > kMaxPieceBytes || end > std::numeric_limits<uint32_t>::max()) {
       return Fail(ErrorCode::kUnsupported,
-                  std::format("The tokenizer's token {} has {} bytes; at most {} are supported.",
+                  std::format("The tokenizer's token {} has {} bytes; at most {} are supported",
                               vocabulary->piece_types.size(), piece.bytes.size(), kMaxPieceBytes));
     }
     vocabulary->piece_bytes.insert(vocabulary->piece_bytes.end(), piece.bytes.begin(),
@@ -116,7 +116,7 @@ void VocabularyDraft::SetPiece(uint32_t id, std::string bytes, PieceType type) {
 Status VocabularyDraft::AddToken(const AddedToken& token, std::string_view where) {
   if (token.id >= kMaxDraftPieces) {
     return Fail(ErrorCode::kInvalidFile,
-                std::format("{}: the added token \"{}\" has the id {}; ids end at {}.", where,
+                std::format("{}: the added token \"{}\" has the id {}; ids end at {}", where,
                             token.content, token.id, kMaxDraftPieces));
   }
   const PieceType type = token.special ? PieceType::kControl : PieceType::kUserDefined;
@@ -130,7 +130,7 @@ Status VocabularyDraft::AddToken(const AddedToken& token, std::string_view where
   if (!IsWritten(piece, rules.family, token.content)) {
     return Fail(ErrorCode::kInvalidFile,
                 std::format("{}: the added token \"{}\" has the id {}, which is \"{}\" in the "
-                            "tokenizer's model; the files do not belong together.",
+                            "tokenizer's model; the files do not belong together",
                             where, token.content, token.id, piece.bytes));
   }
   if (piece.type == PieceType::kByte || piece.type == PieceType::kUnknown) return {};
@@ -168,7 +168,7 @@ Result<OwnedVocabulary> BuildVocabulary(const VocabularyDraft& draft, size_t voc
     return Fail(ErrorCode::kInvalidFile,
                 std::format("The tokenizer has {} tokens, but the checkpoint's vocab_size is {}; "
                             "the tokenizer's files belong to another checkpoint, or tokens were "
-                            "added to them that the weights do not have.",
+                            "added to them that the weights do not have",
                             draft.pieces.size(), vocab_size));
   }
   OwnedVocabulary vocabulary;

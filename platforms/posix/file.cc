@@ -41,7 +41,8 @@ void FileMapping::ReleasePages() const {
 Result<File> File::Open(const std::string& path) {
   File file;
   file.path_ = path;
-  file.descriptor_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // O_NONBLOCK: opening a pipe that nobody writes to would otherwise wait for ever.
+  file.descriptor_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file.descriptor_ < 0) return SystemError(path, "open");
   struct stat status = {};
   if (fstat(file.descriptor_, &status) != 0) return SystemError(path, "examine");

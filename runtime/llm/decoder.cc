@@ -11,6 +11,15 @@
 
 namespace cria {
 
+template <typename Task>
+void Decoder::ForEachRow(size_t rows, size_t elements, const Task& task) const {
+  if (rows * elements < kLeastSharedElements) {
+    for (size_t row = 0; row < rows; ++row) task(row);
+  } else {
+    pool_.ParallelFor(rows, task);
+  }
+}
+
 Status Decoder::Forward(std::span<const int32_t> tokens, size_t first_position) {
   const size_t context = options_.context_tokens;
   if (tokens.empty() || tokens.size() > options_.chunk_tokens || first_position > context ||
@@ -75,7 +84,7 @@ Status Decoder::FeedForwardBlock(Layer& layer, size_t rows) {
   CRIA_RETURN_IF_ERROR(Project(*normed_quantizer_, *layer.gate_up_proj, rows));
   // The result replaces the gate, where the down projection reads it.
   const size_t intermediate = config_.intermediate_size;
-  pool_.ParallelFor(rows, [&](size_t row) {
+  ForEachRow(rows, 2 * intermediate, [&](size_t row) {
     float* gate = gate_up_ + row * 2 * intermediate;
     ops::SwiGlu(gate, gate + intermediate, intermediate, gate);
   });
@@ -86,7 +95,7 @@ Status Decoder::FeedForwardBlock(Layer& layer, size_t rows) {
 
 void Decoder::NormalizeRows(const float* weight, size_t rows) {
   const size_t hidden = config_.hidden_size;
-  pool_.ParallelFor(rows, [&](size_t row) {
+  ForEachRow(rows, hidden, [&](size_t row) {
     ops::RmsNorm(hidden_ + row * hidden, weight, hidden, config_.rms_norm_eps,
                  normed_ + row * hidden);
   });
@@ -95,7 +104,7 @@ void Decoder::NormalizeRows(const float* weight, size_t rows) {
 void Decoder::RotateAndStore(const Layer& layer, size_t rows, size_t first_position) {
   const size_t rope_width = config_.head_dim / 2;
   const size_t heads_to_rotate = config_.num_attention_heads + config_.num_key_value_heads;
-  pool_.ParallelFor(rows, [&](size_t row) {
+  ForEachRow(rows, config_.qkv_channels(), [&](size_t row) {
     float* queries = qkv_ + row * config_.qkv_channels();
     float* keys = queries + config_.query_channels();
     float* values = keys + config_.key_value_channels();
@@ -108,7 +117,7 @@ void Decoder::RotateAndStore(const Layer& layer, size_t rows, size_t first_posit
 
 void Decoder::AddProjectedRows(size_t rows) {
   const size_t hidden = config_.hidden_size;
-  pool_.ParallelFor(rows, [&](size_t row) {
+  ForEachRow(rows, hidden, [&](size_t row) {
     ops::Add(projected_ + row * hidden, hidden, hidden_ + row * hidden);
   });
 }

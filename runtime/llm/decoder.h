@@ -62,6 +62,9 @@ class Decoder final : public TokenModel {
   Status Embed(std::span<const int32_t> tokens);
   Status AttentionBlock(Layer& layer, size_t rows, size_t first_position);
   Status FeedForwardBlock(Layer& layer, size_t rows);
+  // Calls `task(row)` for every row, each a pass over `elements` numbers.
+  template <typename Task>
+  void ForEachRow(size_t rows, size_t elements, const Task& task) const;
   void NormalizeRows(const float* weight, size_t rows);
   void RotateAndStore(const Layer& layer, size_t rows, size_t first_position);
   void AddProjectedRows(size_t rows);

@@ -24,9 +24,10 @@ enum LayerStep : int {
   kFeedForwardResidualStep,
 };
 
-// The widest stored row of any scheme: f32.
+// The widest stored row of any scheme, and no less than its scales take: f32, of at least one
+// block.
 size_t LargestEmbeddingRowBytes(const ModelConfig& config) {
-  return size_t{config.hidden_size} * sizeof(float);
+  return QuantizedRowStride(config.hidden_size) * sizeof(float);
 }
 
 }  // namespace

@@ -13,7 +13,8 @@ namespace cria {
 // far more pages than the rows that a conversation touches.
 class EmbeddingReader {
  public:
-  // `row_buffer` holds one stored row and its scales: at least 8 bytes for each input channel.
+  // `row_buffer` holds one stored row in its first half and its scales in its second: at least 8
+  // bytes for each input channel, those rounded up to 32.
   EmbeddingReader(const ModelFile& file, std::span<std::byte> row_buffer);
 
   // Writes row `id`, [hidden_size], to `output`. `id` must be inside the vocabulary.

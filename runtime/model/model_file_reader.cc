@@ -165,6 +165,12 @@ Status ModelFileReader::ReadChatTemplate(const schema::Model& metadata) {
 }
 
 Status ModelFileReader::ReadSections(const schema::Model& metadata) {
+  // Three kinds exist; a bound keeps the search of a section for every tensor short.
+  constexpr size_t kMostSections = 16;
+  if (metadata.sections()->size() > kMostSections) {
+    return Malformed(std::format("sections has {} entries, more than {}",
+                                 metadata.sections()->size(), kMostSections));
+  }
   uint64_t end = sizeof(FilePreamble) + model_.metadata_.bytes().size();
   for (const schema::Section* section : *metadata.sections()) {
     const FileRange range = ToRange(section->range());

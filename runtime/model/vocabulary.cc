@@ -9,7 +9,7 @@ namespace {
 
 std::unexpected<Error> Invalid(const std::string& what) {
   return Fail(ErrorCode::kInvalidFile,
-              std::format("The tokenizer is invalid: {}. Convert the model again.", what));
+              std::format("The tokenizer is invalid: {}. Convert the model again", what));
 }
 
 // An offset table must have one entry more than there are ids, begin at 0, never fall, and end at

@@ -96,7 +96,7 @@ Status RenderLlama2(std::span<const ChatMessage> messages, Rendering* rendering)
     if (message.role != expected_role) {
       return Fail(ErrorCode::kUsage,
                   std::format("In this model's chat, user and assistant must take turns: a message "
-                              "of the role \"{}\" stands where \"{}\" belongs.",
+                              "of the role \"{}\" stands where \"{}\" belongs",
                               message.role, expected_role));
     }
     if (i % 2 == 1) {

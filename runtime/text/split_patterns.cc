@@ -86,7 +86,7 @@ Status SplitByOne(const pcre2_code* code, std::string_view text, MatchState& sta
     if (answer < 0) {
       return Fail(ErrorCode::kOutOfRange,
                   std::format("The tokenizer's split pattern gave up on this text: {}. Give it in "
-                              "smaller parts.",
+                              "smaller parts",
                               MessageOf(answer)));
     }
     const size_t begin = state.match_begin();
@@ -124,7 +124,7 @@ void SplitPatterns::FreeCode::operator()(pcre2_real_code_8* code) const { pcre2_
 Result<SplitPatterns> SplitPatterns::Compile(std::span<const std::string_view> patterns) {
   if (patterns.size() > kMaxPatterns) {
     return Fail(ErrorCode::kInvalidFile,
-                std::format("The tokenizer has {} split patterns; at most {} are allowed.",
+                std::format("The tokenizer has {} split patterns; at most {} are allowed",
                             patterns.size(), kMaxPatterns));
   }
   SplitPatterns compiled;
@@ -132,7 +132,7 @@ Result<SplitPatterns> SplitPatterns::Compile(std::span<const std::string_view> p
     if (pattern.size() > kMaxPatternBytes) {
       return Fail(ErrorCode::kInvalidFile,
                   std::format("A split pattern of the tokenizer has {} bytes; at most {} are "
-                              "allowed.",
+                              "allowed",
                               pattern.size(), kMaxPatternBytes));
     }
     int error = 0;
@@ -142,7 +142,7 @@ Result<SplitPatterns> SplitPatterns::Compile(std::span<const std::string_view> p
                             nullptr));
     if (code == nullptr) {
       return Fail(ErrorCode::kInvalidFile,
-                  std::format("The tokenizer's split pattern \"{}\" is wrong at byte {}: {}.",
+                  std::format("The tokenizer's split pattern \"{}\" is wrong at byte {}: {}",
                               pattern, error_offset, MessageOf(error)));
     }
     // Where machine code is not allowed the pattern is interpreted, which is slower and the same.
@@ -155,7 +155,7 @@ Result<SplitPatterns> SplitPatterns::Compile(std::span<const std::string_view> p
 Status SplitPatterns::Split(std::string_view text, std::vector<std::string_view>* words) const {
   MatchState state;
   if (!state.ok()) {
-    return Fail(ErrorCode::kOutOfMemory, "There is no memory for matching the split patterns.");
+    return Fail(ErrorCode::kOutOfMemory, "There is no memory for matching the split patterns");
   }
   std::vector<std::string_view> cut;
   std::vector<std::string_view> cut_before;

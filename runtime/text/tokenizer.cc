@@ -156,9 +156,9 @@ Result<std::vector<int32_t>> Tokenizer::EncodeSegments(std::span<const TextSegme
   size_t text_bytes = 0;
   for (const TextSegment& segment : segments) {
     if (segment.text.size() > kMaxTextBytes - text_bytes) {
-      return Fail(ErrorCode::kOutOfRange,
-                  std::format("The text is longer than {} bytes; give it in smaller parts.",
-                              kMaxTextBytes));
+      return Fail(
+          ErrorCode::kOutOfRange,
+          std::format("The text is longer than {} bytes; give it in smaller parts", kMaxTextBytes));
     }
     text_bytes += segment.text.size();
   }
@@ -267,7 +267,7 @@ Status Tokenizer::PushUnknown(std::string_view character, Encoding* encoding) co
   if (vocabulary_.unk_token_id < 0) {
     return Fail(ErrorCode::kOutOfRange,
                 std::format("The text has a character (its first byte is 0x{:02X}) that this "
-                            "model's vocabulary cannot express; leave it out.",
+                            "model's vocabulary cannot express; leave it out",
                             static_cast<uint8_t>(character[0])));
   }
   const bool after_unknown =

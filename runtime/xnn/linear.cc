@@ -7,6 +7,9 @@
 namespace cria::xnn {
 namespace {
 
+// Handing a product to other threads costs about half a microsecond, and far more where they have
+// been put to sleep: a smaller one is done sooner by one thread.
+constexpr size_t kLeastSharedMultiplications = size_t{256} * 1024;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 // Weights of kQb4w are stored with this added.
 constexpr uint8_t kQb4wZeroPoint = 8;
@@ -79,13 +82,16 @@ Status Linear::Prepare(size_t rows, pthreadpool* pool) {
 }
 
 Status Linear::Run(size_t rows, const ThreadPool& pool) {
-  if (rows != prepared_rows_ || pool.handle() != prepared_pool_) {
+  const size_t multiplications = rows * layout_.output_channels * layout_.padded_input_channels;
+  pthreadpool* const threads =
+      multiplications < kLeastSharedMultiplications ? nullptr : pool.handle();
+  if (rows != prepared_rows_ || threads != prepared_pool_) {
     prepared_rows_ = 0;
-    CRIA_RETURN_IF_ERROR(Prepare(rows, pool.handle()));
+    CRIA_RETURN_IF_ERROR(Prepare(rows, threads));
     prepared_rows_ = rows;
-    prepared_pool_ = pool.handle();
+    prepared_pool_ = threads;
   }
-  return CheckStatus(xnn_run_operator(operator_.get(), pool.handle()), "multiplying a matrix");
+  return CheckStatus(xnn_run_operator(operator_.get(), threads), "multiplying a matrix");
 }
 
 }  // namespace cria::xnn

@@ -28,11 +28,12 @@ Result<RowQuantizer> RowQuantizer::Create(size_t channels, const float* input, s
 }
 
 Status RowQuantizer::Run(size_t rows, const ThreadPool& pool) {
-  if (rows != prepared_rows_ || pool.handle() != prepared_pool_) {
+  pthreadpool* const threads = rows * channels_ < kLeastSharedElements ? nullptr : pool.handle();
+  if (rows != prepared_rows_ || threads != prepared_pool_) {
     prepared_rows_ = 0;
     CRIA_RETURN_IF_ERROR(
         CheckStatus(xnn_reshape_convert_nc_f32_qd8(operator_.get(), rows, channels_, input_stride_,
-                                                   output_stride_, pool.handle()),
+                                                   output_stride_, threads),
                     "shaping a quantizer"));
     CRIA_RETURN_IF_ERROR(
         CheckStatus(xnn_setup_convert_nc_f32_qd8(
@@ -40,10 +41,10 @@ Status RowQuantizer::Run(size_t rows, const ThreadPool& pool) {
                         reinterpret_cast<xnn_quantization_params*>(output_.quantizations)),
                     "setting up a quantizer"));
     prepared_rows_ = rows;
-    prepared_pool_ = pool.handle();
+    prepared_pool_ = threads;
   }
   CRIA_RETURN_IF_ERROR(
-      CheckStatus(xnn_run_operator(operator_.get(), pool.handle()), "quantizing activations"));
+      CheckStatus(xnn_run_operator(operator_.get(), threads), "quantizing activations"));
   if (rows > 0) {
     RowQuantization* const end = output_.quantizations + rows;
     std::fill_n(end, kExtraRowQuantizations, end[-1]);

@@ -78,8 +78,8 @@ TEST_F(CriaProgram, TheSameSeedGivesTheSameText) {
 }
 
 TEST_F(CriaProgram, ThreadsAndChunksGiveTheSameText) {
-  const std::vector<std::string> arguments = {"run",    "-m", ModelPath(), "-p",    "hello there",
-                                              "--temp", "0",  "-n",        "16",    "--ignore-eos",
+  const std::vector<std::string> arguments = {"run",    "-m", ModelPath(), "-p", "hello there",
+                                              "--temp", "0",  "-n",        "16", "--ignore-eos",
                                               "-t",     "1",  "-b",        "128"};
   std::vector<std::string> three_threads = arguments;
   three_threads[11] = "3";
@@ -87,8 +87,9 @@ TEST_F(CriaProgram, ThreadsAndChunksGiveTheSameText) {
 }
 
 TEST_F(CriaProgram, ChatAnswersEveryLineAndObeysCommands) {
-  const RunResult result = Cria({"chat", "-m", ModelPath(), "-n", "8", "--temp", "0"},
-                                {.input = "first\n/stats\n\nsecond\n/reset\nfirst\n/exit\nnever\n"});
+  const RunResult result =
+      Cria({"chat", "-m", ModelPath(), "-n", "8", "--temp", "0"},
+           {.input = "first\n/stats\n\nsecond\n/reset\nfirst\n/exit\nnever\n"});
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(result.output, HasSubstr("> first\n"));
   EXPECT_THAT(result.output, HasSubstr("> second\n"));

@@ -47,7 +47,7 @@ class ConvertTest : public ::testing::Test {
 TEST_F(ConvertTest, TheRuntimeReadsEveryScheme) {
   Make(support::SpecPadded());
   for (const Scheme weights : {Scheme::kQb4w, Scheme::kQc8w, Scheme::kF32}) {
-    const auto report = Run({.weights = weights, .embedding = {}, .head = {}});
+    const auto report = Run({.weights = weights});
     ASSERT_TRUE(report) << report.error().message();
     const auto model = ModelFile::Open(output_.string());
     ASSERT_TRUE(model) << model.error().message();
@@ -67,7 +67,7 @@ TEST_F(ConvertTest, TheRuntimeReadsEveryScheme) {
 TEST_F(ConvertTest, F32WeightsAreThoseOfTheCheckpointFusedByRows) {
   const CheckpointSpec spec = support::SpecGqa();
   Make(spec);
-  ASSERT_TRUE(Run({.weights = Scheme::kF32, .embedding = {}, .head = {}}));
+  ASSERT_TRUE(Run({.weights = Scheme::kF32}));
   const auto model = ModelFile::Open(output_.string());
   ASSERT_TRUE(model) << model.error().message();
   const auto expect = [&](TensorRole role, int layer, const std::vector<std::string>& names) {
@@ -96,7 +96,7 @@ TEST_F(ConvertTest, F32WeightsAreThoseOfTheCheckpointFusedByRows) {
 
 TEST_F(ConvertTest, ATiedHeadIsStoredOnlyWhereItDiffers) {
   Make(support::SpecTied());
-  const auto shared = Run({.embedding = {}, .head = {}});
+  const auto shared = Run({});
   ASSERT_TRUE(shared) << shared.error().message();
   {
     const auto model = ModelFile::Open(output_.string());
@@ -118,7 +118,7 @@ TEST_F(ConvertTest, BytesDoNotDependOnTheNumberOfThreads) {
   spec.config.intermediate_size = 20000;
   Make(spec);
   for (const Scheme weights : {Scheme::kQb4w, Scheme::kQc8w}) {
-    ConvertOptions options = {.weights = weights, .embedding = {}, .head = {}, .num_threads = 1};
+    ConvertOptions options = {.weights = weights, .num_threads = 1};
     const std::string one = RunToBytes(options);
     for (const size_t num_threads : {2, 3, 8}) {
       options.num_threads = num_threads;
@@ -131,16 +131,16 @@ TEST_F(ConvertTest, StorageTypesAndShardsMakeNoDifference) {
   CheckpointSpec spec = support::SpecGqa();
   spec.format.storage = support::StorageType::kBf16;
   Make(spec);
-  const std::string one = RunToBytes({.embedding = {}, .head = {}});
+  const std::string one = RunToBytes({});
   spec.format.shards = 3;
   std::filesystem::remove_all(checkpoint_);
   Make(spec);
-  EXPECT_TRUE(RunToBytes({.embedding = {}, .head = {}}) == one);
+  EXPECT_TRUE(RunToBytes({}) == one);
 }
 
 TEST_F(ConvertTest, LiesInTheFileAsTheLayoutSays) {
   Make(support::SpecPadded());
-  const std::string bytes = RunToBytes({.block_size = 64, .embedding = {}, .head = {}});
+  const std::string bytes = RunToBytes({.block_size = 64});
   EXPECT_EQ(bytes.substr(0, 8), "CRIAMODL");
   EXPECT_EQ(bytes.substr(68, 4), "CRIA");
   const auto model = ModelFile::Open(output_.string());
@@ -161,7 +161,7 @@ TEST_F(ConvertTest, LiesInTheFileAsTheLayoutSays) {
 
 TEST_F(ConvertTest, ReportsWhatQuantizationCost) {
   Make(support::SpecGqa());
-  const auto report = Run({.embedding = {}, .head = {}});
+  const auto report = Run({});
   ASSERT_TRUE(report) << report.error().message();
   uint64_t weights = 0;
   uint64_t bytes = 0;
@@ -188,7 +188,7 @@ TEST_F(ConvertTest, ProgressRisesToTheEnd) {
   Make(support::SpecMha());
   uint64_t done = 0;
   uint64_t total = 0;
-  const auto report = Run({.embedding = {}, .head = {}}, [&](const ConvertProgress& progress) {
+  const auto report = Run({}, [&](const ConvertProgress& progress) {
     EXPECT_GE(progress.done_weights, done);
     EXPECT_FALSE(progress.tensor.empty());
     done = progress.done_weights;
@@ -203,8 +203,7 @@ TEST_F(ConvertTest, ProgressRisesToTheEnd) {
 TEST_F(ConvertTest, CancellingLeavesNothing) {
   Make(support::SpecMha());
   int calls = 0;
-  const auto report =
-      Run({.embedding = {}, .head = {}}, [&](const ConvertProgress&) { return ++calls < 5; });
+  const auto report = Run({}, [&](const ConvertProgress&) { return ++calls < 5; });
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().code(), ErrorCode::kCancelled);
   EXPECT_EQ(calls, 5);
@@ -214,9 +213,9 @@ TEST_F(ConvertTest, CancellingLeavesNothing) {
 TEST_F(ConvertTest, AFailureLeavesTheOldFileAlone) {
   Make(support::SpecMha());
   support::WriteFile(output_, "precious");
-  EXPECT_FALSE(Run({.embedding = {}, .head = {}}, [](const ConvertProgress&) { return false; }));
+  EXPECT_FALSE(Run({}, [](const ConvertProgress&) { return false; }));
   EXPECT_EQ(support::ReadFile(output_), "precious");
-  EXPECT_TRUE(Run({.embedding = {}, .head = {}}));
+  EXPECT_TRUE(Run({}));
   EXPECT_EQ(support::ReadFile(output_).substr(0, 8), "CRIAMODL");
   EXPECT_EQ(support::FileNames(folder_.path()),
             (std::vector<std::string>{"checkpoint", "model.cria"}));
@@ -227,7 +226,7 @@ TEST_F(ConvertTest, ASymbolicLinkKeepsPointingToTheModel) {
   const auto link = folder_.path() / "link.cria";
   support::WriteFile(output_, "old");
   std::filesystem::create_symlink("model.cria", link);
-  ASSERT_TRUE(Convert(checkpoint_, link, {.embedding = {}, .head = {}}));
+  ASSERT_TRUE(Convert(checkpoint_, link, {}));
   EXPECT_TRUE(std::filesystem::is_symlink(link));
   EXPECT_EQ(support::ReadFile(output_).substr(0, 8), "CRIAMODL");
 }
@@ -237,7 +236,7 @@ TEST_F(ConvertTest, WeightsThatAreNotFiniteAreNamed) {
   reference::ReferenceModel model = support::MakeModel(spec);
   model.tensors.at("model.layers.1.mlp.up_proj.weight").values[64 + 5] = NAN;
   support::WriteHuggingFaceDirectory(model, checkpoint_, spec.format);
-  const auto report = Run({.embedding = {}, .head = {}});
+  const auto report = Run({});
   ASSERT_FALSE(report);
   EXPECT_THAT(report.error().message(), HasSubstr("\"model.layers.1.mlp.up_proj.weight\""));
   EXPECT_THAT(report.error().message(), HasSubstr("at [1, 5]"));
@@ -247,7 +246,7 @@ TEST_F(ConvertTest, WeightsThatAreNotFiniteAreNamed) {
 TEST_F(ConvertTest, RefusesOutputsThatCannotBe) {
   Make(support::SpecMha());
   const auto refuse = [&](const std::filesystem::path& output, std::string_view reason) {
-    const auto report = Convert(checkpoint_, output, {.embedding = {}, .head = {}});
+    const auto report = Convert(checkpoint_, output, {});
     ASSERT_FALSE(report) << output;
     EXPECT_THAT(report.error().message(), HasSubstr(reason));
   };
@@ -270,7 +269,7 @@ TEST_F(ConvertTest, AFullDiskIsOneSentence) {
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
   const rlimit small = {.rlim_cur = 20000, .rlim_max = before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
-  const auto report = Run({.embedding = {}, .head = {}});
+  const auto report = Run({});
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().code(), ErrorCode::kIo);
@@ -281,13 +280,10 @@ TEST_F(ConvertTest, AFullDiskIsOneSentence) {
 TEST_F(ConvertTest, RefusesOptionsThatCannotBe) {
   Make(support::SpecMha());
   for (const size_t block_size : {0, 16, 33, 512}) {
-    const auto report = Run({.block_size = block_size, .embedding = {}, .head = {}});
+    const auto report = Run({.block_size = block_size});
     ASSERT_FALSE(report) << block_size;
     EXPECT_EQ(report.error().code(), ErrorCode::kUsage);
   }
-  const auto report = Run({.embedding = Scheme::kQb4w, .head = {}});
-  ASSERT_FALSE(report);
-  EXPECT_EQ(report.error().code(), ErrorCode::kUsage);
   ExpectNothingWritten();
 }
 
@@ -296,7 +292,7 @@ TEST_F(ConvertTest, RefusesOtherArchitectures) {
   config["architectures"] = {"MambaForCausalLM"};
   std::filesystem::create_directory(checkpoint_);
   support::WriteTinyCheckpoint(checkpoint_, config, support::TinyTensors(true));
-  const auto report = Run({.embedding = {}, .head = {}});
+  const auto report = Run({});
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().code(), ErrorCode::kUnsupported);
   EXPECT_THAT(report.error().message(), HasSubstr("MambaForCausalLM"));
@@ -307,7 +303,7 @@ TEST_F(ConvertTest, AMissingTokenizerIsAnError) {
   CheckpointSpec spec = support::SpecMha();
   spec.format.tokenizer = support::TokenizerFiles::kNone;
   Make(spec);
-  EXPECT_FALSE(Run({.embedding = {}, .head = {}}));
+  EXPECT_FALSE(Run({}));
   ExpectNothingWritten();
 }
 
@@ -316,7 +312,7 @@ TEST_F(ConvertTest, ConvertsACheckpointThatSomebodyTrained) {
   if (data == nullptr) GTEST_SKIP() << "CRIA_TEST_DATA is not set";
   const auto stories = std::filesystem::path(data) / "stories260K";
   if (!std::filesystem::exists(stories)) GTEST_SKIP() << stories << " is absent";
-  const auto report = Convert(stories, output_, {.embedding = {}, .head = {}});
+  const auto report = Convert(stories, output_, {});
   ASSERT_TRUE(report) << report.error().message();
   EXPECT_EQ(report->num_parameters, 260032u);
   const auto model = ModelFile::Open(output_.string());

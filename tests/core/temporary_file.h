@@ -32,7 +32,9 @@ class TemporaryFile {
   void Write(std::span<const std::byte> contents) const {
     std::FILE* file = std::fopen(path_.c_str(), "wb");
     ASSERT_NE(file, nullptr) << path_;
-    EXPECT_EQ(std::fwrite(contents.data(), 1, contents.size(), file), contents.size());
+    if (!contents.empty()) {
+      EXPECT_EQ(std::fwrite(contents.data(), 1, contents.size(), file), contents.size());
+    }
     ASSERT_EQ(std::fclose(file), 0);
   }
 

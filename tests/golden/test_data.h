@@ -17,10 +17,10 @@ inline std::filesystem::path ExternalTestData() {
 }  // namespace cria
 
 // Skips the test, and says so, unless the external test data holds `relative`.
-#define CRIA_NEEDS_TEST_DATA(relative)                                                           \
-  do {                                                                                           \
-    if (::cria::ExternalTestData().empty() ||                                                    \
-        !std::filesystem::exists(::cria::ExternalTestData() / (relative))) {                     \
-      GTEST_SKIP() << "CRIA_TEST_DATA names no folder with " << (relative);                      \
-    }                                                                                            \
+#define CRIA_NEEDS_TEST_DATA(relative)                                       \
+  do {                                                                       \
+    if (::cria::ExternalTestData().empty() ||                                \
+        !std::filesystem::exists(::cria::ExternalTestData() / (relative))) { \
+      GTEST_SKIP() << "CRIA_TEST_DATA names no folder with " << (relative);  \
+    }                                                                        \
   } while (false)

@@ -61,9 +61,11 @@ inline std::unexpected<Error> Fail(ErrorCode code, std::string message) {
 // `CRIA_ASSIGN_OR_RETURN(auto file, OpenFile(path))`: the value, or return the error.
 #define CRIA_ASSIGN_OR_RETURN(target, expression) \
   CRIA_ASSIGN_OR_RETURN_INNER(CRIA_CONCAT(cria_result_, __LINE__), target, expression)
+// NOLINTBEGIN(bugprone-macro-parentheses): `target` may be a declaration.
 #define CRIA_ASSIGN_OR_RETURN_INNER(result, target, expression)       \
   auto result = (expression);                                         \
   if (!result) [[unlikely]] {                                         \
     return std::unexpected<::cria::Error>(std::move(result).error()); \
   }                                                                   \
   target = std::move(result).value()
+// NOLINTEND(bugprone-macro-parentheses)
