@@ -54,6 +54,12 @@ class ChatLoop {
     return {};
   }
 
+  void PrintStats() {
+    std::fprintf(stderr, "%s | context %zu of %zu tokens\n",
+                 StatsLine(engine_, load_ms_, first_token_ms_).c_str(),
+                 engine_.session().tokens().size(), engine_.session().context_tokens());
+  }
+
  private:
   void RunCommand(const std::string& line) {
     if (line == "/reset") {
@@ -93,9 +99,11 @@ class ChatLoop {
     std::fputc('\n', stdout);
     std::fflush(stdout);
     if (!reason) {
-      const bool is_passing = reason.error().code() == ErrorCode::kOutOfRange ||
-                              reason.error().code() == ErrorCode::kCancelled;
-      if (!is_passing) return std::unexpected(reason.error());
+      // Anything but these would befall the next message as well.
+      const bool is_of_this_message = reason.error().code() == ErrorCode::kOutOfRange ||
+                                      reason.error().code() == ErrorCode::kUsage ||
+                                      reason.error().code() == ErrorCode::kCancelled;
+      if (!is_of_this_message) return std::unexpected(reason.error());
       std::fprintf(stderr, "(%s; /reset begins anew)\n", reason.error().message().c_str());
     } else if (*reason == StopReason::kContextFull) {
       std::fputs("(the context is full: /reset begins anew, -c asks for a larger one)\n", stderr);
@@ -105,14 +113,6 @@ class ChatLoop {
     return {};
   }
 
- public:
-  void PrintStats() {
-    std::fprintf(stderr, "%s | context %zu of %zu tokens\n",
-                 StatsLine(engine_, load_ms_, first_token_ms_).c_str(),
-                 engine_.session().tokens().size(), engine_.session().context_tokens());
-  }
-
- private:
   Engine& engine_;
   Sampler sampler_;
   const ChatOptions& options_;
@@ -127,8 +127,7 @@ Status Chat(const ChatOptions& options) {
                         Engine::Load(options.model_path, options.engine));
   CRIA_ASSIGN_OR_RETURN(Sampler sampler,
                         Sampler::Create(options.sampler, engine->decoder().vocab_size()));
-  const double load_ms =
-      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  const double load_ms = MillisecondsSince(start);
   std::fprintf(stderr, "%s, %zu tokens of context, %zu threads. /help tells the commands.\n",
                std::string(engine->file().name()).c_str(), engine->session().context_tokens(),
                engine->pool().num_threads());

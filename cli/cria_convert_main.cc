@@ -140,8 +140,7 @@ int Run(int argc, char** argv) {
   if (report) {
     PrintReport(*report, arguments.output);
     WarnOfChatTemplate(*report);
-    // A table that could not be printed is a failure too, such as a full disk behind stdout.
-    return std::fflush(stdout) == 0 && std::ferror(stdout) == 0 ? 0 : kExitError;
+    return cria::cli::FinishOutput("cria-convert");
   }
   const int exit_code = cria::cli::ReportError("cria-convert", report.error());
   if (stop_signal != 0) {

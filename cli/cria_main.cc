@@ -1,5 +1,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <clocale>
+#include <cstdio>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -20,9 +23,7 @@ std::vector<std::string> WithLongFlags(int argc, char** argv) {
   return arguments;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int Run(int argc, char** argv) {
   using namespace cria;
   CLI::App app("Runs Llama-family language models on small boards.", "cria");
   app.set_version_flag("--version", "cria " CRIA_VERSION);
@@ -39,5 +40,19 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : cli::kExitUsage;
   }
-  return result ? 0 : cli::ReportError("cria", result.error());
+  return result ? cli::FinishOutput("cria") : cli::ReportError("cria", result.error());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // What is typed is in the user's encoding; numbers stay as they are everywhere.
+  std::setlocale(LC_CTYPE, "");
+  try {
+    return Run(argc, argv);
+  } catch (const std::exception& exception) {
+    // Nothing of the library's, whose errors are values: memory ran out.
+    std::fprintf(stderr, "cria: error: %s\n", exception.what());
+    return cria::cli::kExitError;
+  }
 }

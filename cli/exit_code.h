@@ -16,4 +16,13 @@ inline int ReportError(const char* program, const Error& error) {
   return error.code() == ErrorCode::kUsage ? kExitUsage : kExitError;
 }
 
+// The exit code at the end of a program that went well: results that could not be written, to a
+// full disk for example, are a failure too.
+inline int FinishOutput(const char* program) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return 0;
+  std::fprintf(stderr, "%s: error: standard output cannot be written; is the disk full?\n",
+               program);
+  return kExitError;
+}
+
 }  // namespace cria::cli

@@ -46,6 +46,9 @@ const char* ChatTemplateName(ChatTemplateKind kind) {
   return "unknown";
 }
 
+// A float as the shortest decimal that means it, rather than the double nearest to it.
+Json Decimal(float value) { return Json::parse(std::format("{}", value)); }
+
 Json ConfigJson(const ModelConfig& config) {
   Json json = {{"architecture", config.architecture},
                {"hidden_size", config.hidden_size},
@@ -56,16 +59,16 @@ Json ConfigJson(const ModelConfig& config) {
                {"head_dim", config.head_dim},
                {"vocab_size", config.vocab_size},
                {"max_position_embeddings", config.max_position_embeddings},
-               {"rms_norm_eps", config.rms_norm_eps},
-               {"rope_theta", config.rope_theta},
+               {"rms_norm_eps", Decimal(config.rms_norm_eps)},
+               {"rope_theta", Decimal(config.rope_theta)},
                {"rope_scaling", RopeScalingName(config.rope_scaling.type)},
                {"tie_word_embeddings", config.tie_word_embeddings}};
   if (config.rope_scaling.type != RopeScaling::Type::kNone) {
-    json["rope_scaling_factor"] = config.rope_scaling.factor;
+    json["rope_scaling_factor"] = Decimal(config.rope_scaling.factor);
   }
   if (config.rope_scaling.type == RopeScaling::Type::kLlama3) {
-    json["low_freq_factor"] = config.rope_scaling.low_freq_factor;
-    json["high_freq_factor"] = config.rope_scaling.high_freq_factor;
+    json["low_freq_factor"] = Decimal(config.rope_scaling.low_freq_factor);
+    json["high_freq_factor"] = Decimal(config.rope_scaling.high_freq_factor);
     json["original_max_position_embeddings"] = config.rope_scaling.original_max_position_embeddings;
   }
   return json;
@@ -83,10 +86,18 @@ Json TokenizerJson(const ModelFile& file) {
                                                                          : "SentencePiece BPE"},
           {"pieces", vocabulary.size()},
           {"merges", vocabulary.merges.size()},
+          {"split_patterns", vocabulary.split_patterns},
+          {"ignore_merges", vocabulary.ignore_merges},
+          {"add_dummy_prefix", vocabulary.add_dummy_prefix},
+          {"dummy_prefix_after_special", vocabulary.dummy_prefix_after_special},
+          {"remove_extra_whitespaces", vocabulary.remove_extra_whitespaces},
+          {"byte_fallback", vocabulary.byte_fallback},
           {"add_bos_token", vocabulary.add_bos_token},
           {"bos_token", PieceText(vocabulary, vocabulary.bos_token_id)},
+          {"unk_token", PieceText(vocabulary, vocabulary.unk_token_id)},
           {"stop_tokens", stops},
-          {"chat_template", ChatTemplateName(file.chat_template_kind())}};
+          {"chat_template", ChatTemplateName(file.chat_template_kind())},
+          {"chat_template_source", file.chat_template_source()}};
 }
 
 Json TensorJson(const StoredTensor& tensor) {
@@ -95,6 +106,7 @@ Json TensorJson(const StoredTensor& tensor) {
                {"shape", {tensor.layout.output_channels, tensor.layout.input_channels}},
                {"bytes", tensor.data.bytes + tensor.scales.bytes},
                {"offset", tensor.data.offset},
+               {"scales_offset", tensor.scales.offset},
                {"checksum", std::format("{:016x}", tensor.checksum)}};
   if (tensor.layout.scheme == Scheme::kQb4w) json["block_size"] = tensor.layout.block_size;
   if (tensor.layout.padded_input_channels != tensor.layout.input_channels) {
@@ -109,7 +121,10 @@ Json DescribeFile(const ModelFile& file) {
   uint64_t parameters = 0;
   Json tensors = Json::array();
   for (const StoredTensor& tensor : file.tensors()) {
-    parameters += tensor.layout.output_channels * tensor.layout.input_channels;
+    // A tied head that is stored by itself is the embedding once more.
+    const bool is_repeated =
+        tensor.spec.role == TensorRole::kLmHead && file.config().tie_word_embeddings;
+    if (!is_repeated) parameters += tensor.layout.output_channels * tensor.layout.input_channels;
     tensors.push_back(TensorJson(tensor));
   }
   return {{"name", file.name()},
@@ -124,7 +139,10 @@ Json DescribeFile(const ModelFile& file) {
 }
 
 std::string ValueText(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  const bool is_line = value.is_string() && !value.get_ref<const std::string&>().contains('\n');
+  // Pieces are bytes and need not be UTF-8.
+  return is_line ? value.get<std::string>()
+                 : value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 void PrintForPeople(const Json& json) {
@@ -153,7 +171,6 @@ Status Info(const InfoOptions& options) {
   CRIA_ASSIGN_OR_RETURN(const ModelFile file, ModelFile::Open(options.model_path));
   const Json json = DescribeFile(file);
   if (options.json) {
-    // Pieces are bytes and need not be UTF-8.
     std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
   } else {
     PrintForPeople(json);

@@ -1,11 +1,14 @@
+#include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <format>
 #include <memory>
 #include <string>
 
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "cli/terminal.h"
+#include "cli/progress_bar.h"
+#include "cli/report.h"
 #include "cli/text_file.h"
 #include "llm/perplexity.h"
 
@@ -25,16 +28,21 @@ Status RunPerplexity(const PerplexityOptions& options) {
   CRIA_ASSIGN_OR_RETURN(
       const std::vector<int32_t> tokens,
       engine->tokenizer().Encode(text, {.add_bos = false, .parse_special = false}));
-  const bool live = IsTerminal(stderr);
+  const auto start = std::chrono::steady_clock::now();
+  ProgressBar bar("perplexity");
   CRIA_ASSIGN_OR_RETURN(
       const Perplexity measured,
       MeasurePerplexity(engine->decoder(), tokens, engine->file().vocabulary().bos_token_id,
                         engine->session().context_tokens(), [&](const Perplexity& so_far) {
-                          std::fprintf(stderr, "%s%zu of %zu tokens, %.4f nats per token%s",
-                                       live ? "\r" : "", so_far.predicted_tokens, tokens.size(),
-                                       so_far.mean_negative_log_likelihood, live ? "" : "\n");
+                          bar.Update(so_far.predicted_tokens, tokens.size(),
+                                     std::format("{:.4f} nats per token",
+                                                 so_far.mean_negative_log_likelihood));
                         }));
-  if (live) std::fputc('\n', stderr);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  std::fprintf(stderr, "%zu tokens, %.1f tok/s, %zu threads, peak memory %s\n",
+               measured.predicted_tokens,
+               static_cast<double>(measured.predicted_tokens) / seconds.count(),
+               engine->pool().num_threads(), PeakMemory().c_str());
   std::printf("mean negative log-likelihood: %.6f nats per token\nperplexity: %.4f\ntokens: %zu\n",
               measured.mean_negative_log_likelihood,
               std::exp(measured.mean_negative_log_likelihood), measured.predicted_tokens);

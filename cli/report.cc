@@ -1,6 +1,5 @@
 #include "cli/report.h"
 
-#include <chrono>
 #include <format>
 
 #include "core/platform.h"
@@ -28,6 +27,15 @@ std::string FormatBytes(double bytes) {
   return *unit == 'B' ? std::format("{:.0f} B", bytes) : std::format("{:.1f} {}", bytes, unit);
 }
 
+std::string PeakMemory() {
+  return FormatBytes(static_cast<double>(platform::ReadMemoryUsage().peak_resident_bytes));
+}
+
+double MillisecondsSince(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+      .count();
+}
+
 std::string StatsLine(Engine& engine, double load_ms, double first_token_ms) {
   const SessionStats& stats = engine.session().stats();
   const double read_bytes = static_cast<double>(stats.decoded_tokens) *
@@ -39,8 +47,7 @@ std::string StatsLine(Engine& engine, double load_ms, double first_token_ms) {
       PerSecond(static_cast<double>(stats.prompt_tokens), stats.prompt_time), stats.decoded_tokens,
       PerSecond(static_cast<double>(stats.decoded_tokens), stats.decode_time),
       PerSecond(read_bytes / 1e9, stats.decode_time), load_ms, first_token_ms,
-      engine.pool().num_threads(),
-      FormatBytes(static_cast<double>(platform::ReadMemoryUsage().peak_resident_bytes)));
+      engine.pool().num_threads(), PeakMemory());
 }
 
 }  // namespace cria::cli

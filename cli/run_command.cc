@@ -25,11 +25,6 @@ struct RunOptions {
   SamplerOptions sampler;
 };
 
-double MillisecondsSince(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
-      .count();
-}
-
 Status Run(const RunOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   std::string prompt = options.prompt;
@@ -62,6 +57,8 @@ Status Run(const RunOptions& options) {
   std::fputc('\n', stdout);
   if (*reason == StopReason::kContextFull) {
     std::fputs("cria: the context is full; ask for a larger one with -c\n", stderr);
+  } else if (*reason == StopReason::kCancelled) {
+    std::fputs("cria: stopped\n", stderr);
   }
   std::fprintf(stderr, "%s\n", StatsLine(*engine, load_ms, first_token_ms).c_str());
   return {};

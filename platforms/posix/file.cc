@@ -34,10 +34,6 @@ FileMapping::~FileMapping() {
   if (base_ != nullptr) munmap(base_, mapped_bytes_);
 }
 
-void FileMapping::ReleasePages() const {
-  if (base_ != nullptr) madvise(base_, mapped_bytes_, MADV_DONTNEED);
-}
-
 Result<File> File::Open(const std::string& path) {
   File file;
   file.path_ = path;

@@ -16,8 +16,11 @@ Result<PageBlock> PageBlock::Allocate(size_t bytes) {
   if (bytes == 0) return block;
   void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base == MAP_FAILED) {
-    return Fail(ErrorCode::kOutOfMemory,
-                std::format("cannot have {} bytes of memory: {}", bytes, std::strerror(errno)));
+    return Fail(
+        ErrorCode::kOutOfMemory,
+        std::format("cannot have {} bytes of memory ({}); choose a smaller context (-c) or a "
+                    "smaller KV type (--kv)",
+                    bytes, std::strerror(errno)));
   }
   block.bytes_ = {static_cast<std::byte*>(base), bytes};
   return block;

@@ -24,8 +24,6 @@ class FileMapping {
   ~FileMapping();
 
   std::span<const std::byte> bytes() const { return bytes_; }
-  // Gives the pages back to the kernel; a later touch reads them again.
-  void ReleasePages() const;
 
  private:
   friend class File;

@@ -2,7 +2,7 @@
 
 #include <pthreadpool.h>
 
-#include <string>
+#include <format>
 
 #if defined(__SANITIZE_THREAD__)
 #include <sanitizer/tsan_interface.h>
@@ -27,14 +27,17 @@ void MarkTakenOver([[maybe_unused]] void* work) {
 }  // namespace
 
 Result<ThreadPool> ThreadPool::Create(size_t num_threads) {
-  if (num_threads == 0) {
-    return Fail(ErrorCode::kUsage, "the number of threads must be at least 1");
+  constexpr size_t kMostThreads = 1024;
+  if (num_threads == 0 || num_threads > kMostThreads) {
+    return Fail(ErrorCode::kUsage,
+                std::format("{} threads are outside 1 to {}; choose another number with -t",
+                            num_threads, kMostThreads));
   }
   if (num_threads == 1) return ThreadPool(nullptr, 1);
   pthreadpool* pool = pthreadpool_create(num_threads);
   if (pool == nullptr) {
     return Fail(ErrorCode::kOutOfMemory,
-                "cannot start " + std::to_string(num_threads) + " threads; ask for fewer with -t");
+                std::format("cannot start {} threads; ask for fewer with -t", num_threads));
   }
   return ThreadPool(pool, num_threads);
 }

@@ -1,6 +1,7 @@
 // Loading: how a Decoder comes to be. decoder.cc is how it runs.
 
 #include <algorithm>
+#include <format>
 #include <mutex>
 #include <utility>
 
@@ -147,6 +148,7 @@ Status Decoder::LoadMatrices() {
   // Packing takes most of a start, and one matrix knows nothing of another.
   std::mutex failure_mutex;
   Status failure;
+  size_t failed_index = matrices.size();
   pool_.ParallelFor(matrices.size(), [&](size_t index) {
     const Matrix& matrix = matrices[index];
     const TensorLayout& layout = matrix.tensor->layout;
@@ -161,8 +163,14 @@ Status Decoder::LoadMatrices() {
     if (linear) {
       *matrix.linear = std::move(*linear);
     } else {
+      // Of several failures, the first in the file is told, whichever thread was sooner.
       const std::lock_guard lock(failure_mutex);
-      failure = std::unexpected(linear.error());
+      if (index >= failed_index) return;
+      failed_index = index;
+      failure =
+          Fail(linear.error().code(),
+               std::format("{}: {}: {}; its weights may be damaged, see cria info --check",
+                           file_.path(), matrix.tensor->spec.Name(), linear.error().message()));
     }
   });
   for (const Matrix& matrix : matrices) {

@@ -62,10 +62,8 @@ Status ValidateConfig(const ModelConfig& config) {
   }
   if (config.hidden_size % 2 != 0) {
     return Fail(
-        ErrorCode::kInvalidFile,
-        std::format("hidden_size is {}, but int4 rows hold two values to a byte and need an "
-                    "even one",
-                    config.hidden_size));
+        ErrorCode::kUnsupported,
+        std::format("hidden_size is {}, but this version needs an even one", config.hidden_size));
   }
   if (config.head_dim % 2 != 0) {
     return Fail(

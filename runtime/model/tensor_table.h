@@ -69,6 +69,9 @@ struct TensorLayout {
   size_t scale_bytes() const { return output_channels * row_scale_bytes(); }
 };
 
+// Added to every kQb4w weight where it is stored.
+inline constexpr uint8_t kQb4wZeroPoint = 8;
+
 // Input channels that may share a scale in kQb4w.
 inline constexpr std::array<size_t, 4> kBlockSizes = {32, 64, 128, 256};
 

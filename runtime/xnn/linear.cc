@@ -11,8 +11,6 @@ namespace {
 // been put to sleep: a smaller one is done sooner by one thread.
 constexpr size_t kLeastSharedMultiplications = size_t{256} * 1024;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-// Weights of kQb4w are stored with this added.
-constexpr uint8_t kQb4wZeroPoint = 8;
 
 xnn_status CreateOperator(const LinearWeights& weights, const LinearBuffers& buffers,
                           xnn_operator_t* op) {
