@@ -5,17 +5,14 @@
 #include <format>
 #include <vector>
 
-#include "ops/vector.h"
-
 namespace cria {
 namespace {
 
-// Changes the logits.
-double NegativeLogLikelihood(std::span<float> logits, int32_t token) {
-  const double token_logit = logits[static_cast<size_t>(token)];
-  const float largest = *std::ranges::max_element(logits);
-  const float sum = ops::ExpAndSum(logits.data(), logits.size(), largest, /*scale=*/1.0f);
-  return std::log(double{sum}) + largest - token_logit;
+double NegativeLogLikelihood(std::span<const float> logits, int32_t token) {
+  const double largest = *std::ranges::max_element(logits);
+  double sum = 0.0;
+  for (const float logit : logits) sum += std::exp(double{logit} - largest);
+  return std::log(sum) + largest - double{logits[static_cast<size_t>(token)]};
 }
 
 }  // namespace
@@ -51,7 +48,7 @@ Result<Perplexity> MeasurePerplexity(TokenModel& model, std::span<const int32_t>
       const size_t count = std::min(model.chunk_tokens(), inputs.size() - first);
       CRIA_RETURN_IF_ERROR(model.Forward(std::span(inputs).subspan(first, count), first));
       for (size_t row = 0; row < count; ++row) {
-        CRIA_ASSIGN_OR_RETURN(const std::span<float> logits, model.Logits(row));
+        CRIA_ASSIGN_OR_RETURN(const std::span<const float> logits, model.Logits(row));
         total += NegativeLogLikelihood(logits, window[first + row]);
       }
     }

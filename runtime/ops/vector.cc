@@ -64,31 +64,6 @@ size_t ArgMax(const float* values, size_t size) {
   return 0;
 }
 
-float ExpAndSum(float* values, size_t size, float max, float scale) {
-  const hn::ScalableTag<float> d;
-  const size_t lanes = hn::Lanes(d);
-  const auto maxes = hn::Set(d, max);
-  const auto scales = hn::Set(d, scale);
-  auto sum0 = hn::Zero(d), sum1 = hn::Zero(d);
-  const auto exp = [=](auto v) HWY_ATTR { return Exp(d, hn::Mul(hn::Sub(v, maxes), scales)); };
-  size_t i = 0;
-  for (; i + 2 * lanes <= size; i += 2 * lanes) {
-    const auto v0 = exp(hn::LoadU(d, values + i));
-    const auto v1 = exp(hn::LoadU(d, values + i + lanes));
-    hn::StoreU(v0, d, values + i);
-    hn::StoreU(v1, d, values + i + lanes);
-    sum0 = hn::Add(sum0, v0);
-    sum1 = hn::Add(sum1, v1);
-  }
-  for (; i < size; i += lanes) {
-    const size_t count = std::min(lanes, size - i);
-    const auto v = exp(hn::LoadN(d, values + i, count));
-    hn::StoreN(v, d, values + i, count);
-    sum0 = hn::Add(sum0, hn::IfThenElseZero(hn::FirstN(d, count), v));
-  }
-  return hn::ReduceSum(d, hn::Add(sum0, sum1));
-}
-
 void DequantizeQc8w(const int8_t* row, float scale, size_t size, float* output) {
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<decltype(d)> di32;
@@ -148,7 +123,6 @@ namespace cria::ops {
 
 HWY_EXPORT(Add);
 HWY_EXPORT(ArgMax);
-HWY_EXPORT(ExpAndSum);
 HWY_EXPORT(DequantizeQc8w);
 HWY_EXPORT(DequantizeQb4w);
 
@@ -158,10 +132,6 @@ void Add(const float* addend, size_t size, float* accumulator) {
 
 size_t ArgMax(const float* values, size_t size) {
   return HWY_DYNAMIC_DISPATCH(ArgMax)(values, size);
-}
-
-float ExpAndSum(float* values, size_t size, float max, float scale) {
-  return HWY_DYNAMIC_DISPATCH(ExpAndSum)(values, size, max, scale);
 }
 
 void DequantizeQc8w(const int8_t* row, float scale, size_t size, float* output) {

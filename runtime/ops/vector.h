@@ -12,10 +12,6 @@ void Add(const float* addend, size_t size, float* accumulator);
 // value is NaN. `size` must be positive.
 size_t ArgMax(const float* values, size_t size);
 
-// values[i] = exp((values[i] - max) * scale), and the sum of the results: the first half of a
-// softmax at temperature 1 / scale.
-float ExpAndSum(float* values, size_t size, float max, float scale);
-
 // One row of int8 back to float: output[i] = scale * row[i].
 void DequantizeQc8w(const int8_t* row, float scale, size_t size, float* output);
 

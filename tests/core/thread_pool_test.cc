@@ -88,11 +88,13 @@ TEST(ThreadPoolTest, SubnormalResultsAreTheSameOnEveryThreadCount) {
   EXPECT_EQ(results[0], results[2]);
 }
 
-TEST(ThreadPoolTest, ZeroThreadsIsAnError) {
-  const auto pool = ThreadPool::Create(0);
-  ASSERT_FALSE(pool);
-  EXPECT_EQ(pool.error().code(), ErrorCode::kUsage);
-  EXPECT_NE(pool.error().message().find("at least 1"), std::string::npos);
+TEST(ThreadPoolTest, NumbersOutsideTheRangeAreErrors) {
+  for (const size_t num_threads : {size_t{0}, size_t{1025}, SIZE_MAX}) {
+    const auto pool = ThreadPool::Create(num_threads);
+    ASSERT_FALSE(pool);
+    EXPECT_EQ(pool.error().code(), ErrorCode::kUsage);
+    EXPECT_NE(pool.error().message().find("outside 1 to 1024"), std::string::npos);
+  }
 }
 
 }  // namespace

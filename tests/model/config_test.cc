@@ -134,7 +134,7 @@ TEST(ModelConfigTest, FieldsMustFitOneAnother) {
   ExpectRefused(config, "head_dim");
   config = Llama32Of1B();
   config.hidden_size = 2047;
-  ExpectRefused(config, "hidden_size");
+  ExpectRefused(config, "hidden_size", ErrorCode::kUnsupported);
 }
 
 TEST(ModelConfigTest, OtherArchitecturesAreUnsupported) {

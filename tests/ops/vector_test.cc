@@ -58,34 +58,6 @@ TEST(ArgMaxTest, NeverTakesNaN) {
   }
 }
 
-TEST(ExpAndSumTest, MatchesReferenceAtEverySize) {
-  for (const size_t size : kTrickySizes) {
-    const std::vector<float> input = RandomFloats(size, 4, 10.0f);
-    const float max = *std::max_element(input.begin(), input.end());
-    std::vector<float> values = input;
-    const float sum = ExpAndSum(values.data(), size, max, 1.25f);
-    double expected_sum = 0;
-    for (size_t i = 0; i < size; ++i) {
-      const float argument = (input[i] - max) * 1.25f;
-      const double expected = std::exp(static_cast<double>(argument));
-      expected_sum += expected;
-      ASSERT_NEAR(values[i], expected, 3e-7 * expected + 1e-37) << "size " << size;
-    }
-    ASSERT_NEAR(sum, expected_sum, 2e-6 * expected_sum) << "size " << size;
-  }
-}
-
-TEST(ExpAndSumTest, KnowsItsLimits) {
-  std::vector<float> values = {0, -kInfinity, -1e30f, -87.4f, -87.3f};
-  EXPECT_FLOAT_EQ(ExpAndSum(values.data(), 5, 0.0f, 1.0f), 1.0f);
-  EXPECT_EQ(values[0], 1.0f);
-  EXPECT_EQ(values[1], 0.0f);
-  EXPECT_EQ(values[2], 0.0f);
-  EXPECT_EQ(values[3], 0.0f);
-  const double least = std::exp(static_cast<double>(-87.3f));
-  EXPECT_NEAR(values[4], least, 3e-7 * least);
-}
-
 TEST(DequantizeTest, Qc8wScalesEveryByte) {
   for (const size_t size : kTrickySizes) {
     std::vector<int8_t> row(size);

@@ -177,6 +177,7 @@ RunResult RunProgram(const std::vector<std::string>& arguments, const RunOptions
     throw std::runtime_error("cannot run " + arguments[0] + ": " + std::strerror(reason));
   }
 
+  if (options.after_start) options.after_start(program);
   fcntl(input.write.value(), F_SETFL, O_NONBLOCK);
   const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                            std::chrono::duration<double>(options.timeout_seconds));

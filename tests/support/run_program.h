@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +17,8 @@ struct RunOptions {
   std::optional<uint64_t> file_size_limit_bytes;
   // RLIMIT_AS. Not for programs built with AddressSanitizer, which reserves terabytes.
   std::optional<uint64_t> address_space_limit_bytes;
+  // Called with the program's process id when it runs, before anything that it says is read.
+  std::function<void(int)> after_start;
   // When it has passed, the program and all it started are killed.
   double timeout_seconds = 120.0;
 };

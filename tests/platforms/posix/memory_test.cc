@@ -70,7 +70,7 @@ TEST(MemoryUsageTest, MappedFilesCountApart) {
   const TemporaryFile temporary(contents);
   const auto file = File::Open(temporary.path());
   ASSERT_TRUE(file);
-  const auto mapping = file->Map(0, contents.size());
+  auto mapping = file->Map(0, contents.size());
   ASSERT_TRUE(mapping);
   const MemoryUsage before = ReadMemoryUsage();
   size_t sum = 0;
@@ -83,7 +83,7 @@ TEST(MemoryUsageTest, MappedFilesCountApart) {
     EXPECT_LT(touched.private_bytes, before.private_bytes + 4 * kMebibyte);
     GTEST_SKIP() << "the temporary folder is not on a disk";
   }
-  mapping->ReleasePages();
+  *mapping = FileMapping();
   const MemoryUsage released = ReadMemoryUsage();
   EXPECT_LT(released.file_mapped_bytes, touched.file_mapped_bytes - contents.size() / 2);
 }
