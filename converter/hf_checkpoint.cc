@@ -15,11 +15,6 @@ constexpr std::string_view kSingleFile = "model.safetensors";
 constexpr std::string_view kIndexFile = "model.safetensors.index.json";
 constexpr uint64_t kMostIndexBytes = 100'000'000;
 
-bool Exists(const std::filesystem::path& path) {
-  std::error_code ignored;
-  return std::filesystem::exists(path, ignored);
-}
-
 // A shard must be a file of the folder itself: an index must not lead anywhere else.
 bool IsPlainName(std::string_view name) {
   return !name.empty() && name != "." && name != ".." && !name.contains('/') &&
@@ -59,8 +54,8 @@ Result<TensorSources> ReadShards(const std::filesystem::path& folder) {
 }
 
 Result<TensorSources> ReadTensors(const std::filesystem::path& folder) {
-  if (Exists(folder / kSingleFile)) return ReadSafetensors(folder / kSingleFile);
-  if (Exists(folder / kIndexFile)) return ReadShards(folder);
+  if (FileExists(folder / kSingleFile)) return ReadSafetensors(folder / kSingleFile);
+  if (FileExists(folder / kIndexFile)) return ReadShards(folder);
   return Fail(
       ErrorCode::kNotFound,
       std::format("{}: has neither {} nor {}; only safetensors checkpoints can be converted",

@@ -10,8 +10,12 @@
 
 namespace cria {
 
+// Whether a checkpoint has this file. One that cannot be looked at counts as absent.
+bool FileExists(const std::filesystem::path& path);
+
 // Parses JSON text that must be an object. `where` begins every error sentence. Two values under
-// one name are an error, since readers differ in which of them counts.
+// one name are an error, since readers differ in which of them counts; so is nesting so deep that
+// functions that call themselves could run out of stack.
 Result<nlohmann::json> ParseJsonObject(std::string_view text, std::string_view where);
 
 // Reads and parses a whole file of at most `most_bytes`.

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <format>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -14,12 +15,43 @@ namespace {
 
 bool MeansDiskFull(int reason) { return reason == ENOSPC || reason == EDQUOT || reason == EFBIG; }
 
+// What a person can do about a system error.
+const char* RemedyFor(int reason) {
+  switch (reason) {
+    case ENOENT:
+    case ENOTDIR:
+      return "make its folder first, or choose another output";
+    case EACCES:
+    case EPERM:
+      return "choose an output in a folder that you may write to";
+    case EROFS:
+      return "choose an output on a file system that can be written to";
+    case ENAMETOOLONG:
+      return "choose a shorter output name";
+    case EISDIR:
+      return "choose the name of a file";
+    case EEXIST:
+      return "remove the old temporary files beside it, whose names hold \".tmp-\"";
+    default:
+      return "check the disk, or choose another output";
+  }
+}
+
+std::string SystemSentence(const std::filesystem::path& path, const char* action, int reason) {
+  return std::format("{}: cannot {}: {}; {}", path.string(), action, std::strerror(reason),
+                     RemedyFor(reason));
+}
+
 // The name that a rename may take: through a symbolic link, so that the link itself survives.
 Result<std::filesystem::path> ResolveTarget(const std::filesystem::path& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
+  // Known before any work is done: the temporary name may be possible where this one is not.
+  if (!std::filesystem::status_known(status)) {
+    return Fail(ErrorCode::kIo, SystemSentence(path, "write", error.value()));
+  }
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-    return Fail(ErrorCode::kUsage,
+    return Fail(ErrorCode::kIo,
                 std::format("{}: exists and is not a regular file; give another output name",
                             path.string()));
   }
@@ -32,15 +64,31 @@ Result<std::filesystem::path> ResolveTarget(const std::filesystem::path& path) {
   return error ? path : target;
 }
 
+// Makes a new file beside `path`, where a rename needs it, and tells its name. What an earlier
+// process could not remove, or another one is writing, stays untouched. -1 with errno set: it
+// cannot be made.
+int CreateBeside(const std::filesystem::path& path, std::filesystem::path& temporary_path) {
+  constexpr int kMostAttempts = 1000;
+  // The longest name that file systems take is 255 bytes.
+  constexpr size_t kMostNameBytes = 200;
+  const std::string name = path.filename().string().substr(0, kMostNameBytes);
+  int descriptor = -1;
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    temporary_path = path.parent_path() / std::format(".{}.tmp-{}-{}", name, getpid(), attempt);
+    descriptor = open(temporary_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (descriptor >= 0 || errno != EEXIST) break;
+  }
+  return descriptor;
+}
+
 }  // namespace
 
 Result<OutputFile> OutputFile::Create(const std::filesystem::path& path, uint64_t bytes) {
   OutputFile file;
   file.bytes_ = bytes;
   CRIA_ASSIGN_OR_RETURN(file.path_, ResolveTarget(path));
-  auto temporary_path = file.path_.parent_path() /
-                        std::format(".{}.tmp-{}", file.path_.filename().string(), getpid());
-  file.descriptor_ = open(temporary_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  std::filesystem::path temporary_path;
+  file.descriptor_ = CreateBeside(file.path_, temporary_path);
   if (file.descriptor_ < 0) return file.SystemError(errno, "write");
   file.temporary_path_ = std::move(temporary_path);
   // The size first, so that gaps are zeros; then the space. Where the file system cannot reserve
@@ -72,8 +120,7 @@ std::unexpected<Error> OutputFile::SystemError(int reason, const char* action) c
                 std::format("{}: there is no room for its {} bytes; free some or write elsewhere",
                             path_.string(), bytes_));
   }
-  return Fail(ErrorCode::kIo,
-              std::format("{}: cannot {}: {}", path_.string(), action, std::strerror(reason)));
+  return Fail(ErrorCode::kIo, SystemSentence(path_, action, reason));
 }
 
 Status OutputFile::WriteAt(uint64_t offset, std::span<const std::byte> bytes) {

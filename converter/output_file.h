@@ -10,11 +10,12 @@
 namespace cria {
 
 // A file that appears under its name only when it is whole: it is written under a temporary name in
-// the same folder, which is removed unless Commit succeeds.
+// the same folder, which is removed unless Commit succeeds. Errors say what to do about them.
 class OutputFile {
  public:
   // Takes `bytes` of disk, so that a full disk is known at once. An existing regular file is
-  // replaced by Commit; anything else under that name is an error.
+  // replaced by Commit; anything else under that name is an error. What an interrupted process left
+  // behind is in nobody's way.
   static Result<OutputFile> Create(const std::filesystem::path& path, uint64_t bytes);
 
   OutputFile(OutputFile&& other) noexcept { *this = std::move(other); }

@@ -4,13 +4,12 @@
 #include <nlohmann/json.hpp>
 
 #include "converter/json_fields.h"
+#include "converter/piece_text.h"
 
 namespace cria {
 namespace {
 
 using nlohmann::json;
-
-constexpr std::string_view kVisibleSpace = "\xE2\x96\x81";  // U+2581
 
 // What ByteLevel splits by when it is not told otherwise: GPT-2's contractions, letters, numbers,
 // other characters, and white space, of which the last goes with the next word.

@@ -1,5 +1,8 @@
 #include "converter/quantize_qb4w.h"
 
+#include "core/numeric.h"
+#include "model/tensor_table.h"
+
 namespace cria {
 namespace {
 
@@ -22,7 +25,7 @@ double QuantizeQb4wRow(std::span<const float> row, size_t block_size, std::span<
       nibbles[(begin + i) / 2] = static_cast<uint8_t>(Nibble(block[i], inverse_scale) |
                                                       Nibble(block[i + 1], inverse_scale) << 4);
     }
-    scales[block_index] = Bf16Bits(fit.scale);
+    scales[block_index] = FloatToBf16(fit.scale);
     squared_error += fit.squared_error;
   }
   return squared_error;

@@ -12,8 +12,6 @@ inline constexpr ScaleRule kQb4wRule = {
     .range = {-8.0f, 7.0f},
     .type = ScaleType::kBf16,
     .grid = {.whole_codes = 4, .first = 5.0f, .step = 1.0f / 3.0f, .count = 16}};
-// A code is stored with this added.
-inline constexpr int kQb4wZeroPoint = 8;
 
 // One row of int4 weights, two to a byte with the even input in the low nibble, and a bf16 scale
 // for each block. `row` holds a multiple of `block_size`, which is even; padding is zeros and

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
+
+#include "core/numeric.h"
 
 namespace cria {
 namespace {
@@ -60,7 +63,7 @@ class Search {
 
   // Keeps the best scale that can be stored.
   void Try(float scale) {
-    if (rule_.type == ScaleType::kBf16) scale = RoundToBf16(scale);
+    if (rule_.type == ScaleType::kBf16) scale = Bf16ToFloat(FloatToBf16(scale));
     const Evaluation evaluation = Evaluate(values_, scale, rule_.range);
     if (has_best_ && evaluation.error >= best_.error) return;
     best_ = evaluation;
@@ -113,16 +116,6 @@ class Search {
 
 }  // namespace
 
-float RoundToBf16(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
-  const uint32_t even = (bits >> 16) & 1;
-  return std::bit_cast<float>((bits + 0x7fffu + even) & 0xffff0000u);
-}
-
-uint16_t Bf16Bits(float value) {
-  return static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16);
-}
-
 ScaleFit SearchScale(std::span<const float> values, const ScaleRule& rule,
                      std::span<float> scratch) {
   float largest_magnitude = 0.0f;
@@ -131,11 +124,15 @@ ScaleFit SearchScale(std::span<const float> values, const ScaleRule& rule,
   }
   if (largest_magnitude < kLeastMagnitude) return {};
 
-  // The search works on values of magnitude below 1, so that no square overflows or vanishes;
-  // multiplying by a power of two changes no digit.
+  // The search works on values of magnitude around 1, so that no square overflows or vanishes;
+  // multiplying by a power of two changes no digit. The power must be a normal number, since
+  // threads of a pool flush others to zero.
+  constexpr int kLeastNormalExponent = std::numeric_limits<float>::min_exponent - 1;
   int exponent = 0;
-  largest_magnitude = std::frexp(largest_magnitude, &exponent);
+  std::frexp(largest_magnitude, &exponent);
+  exponent = std::min(exponent, -kLeastNormalExponent);
   const float unit = std::ldexp(1.0f, -exponent);
+  largest_magnitude *= unit;
   const size_t padded_size = ScaleSearchScratch(values.size());
   for (size_t i = 0; i < values.size(); ++i) scratch[i] = values[i] * unit;
   std::fill(scratch.begin() + values.size(), scratch.begin() + padded_size, 0.0f);

@@ -51,10 +51,6 @@ inline float CodeOf(float value, float inverse_scale, CodeRange range) {
   return RoundToInteger(code);
 }
 
-float RoundToBf16(float value);
-// The upper half of a float that is already a bf16.
-uint16_t Bf16Bits(float value);
-
 // Values smaller than this everywhere in a group are taken for zeros: their scale could not be
 // normal, which XNNPACK asks for.
 inline constexpr float kLeastMagnitude = 0x1p-116f;

@@ -3,12 +3,13 @@
 #include <sentencepiece_model.pb.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <format>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "converter/piece_text.h"
 
 namespace cria {
 namespace {
@@ -63,18 +64,6 @@ Status CheckSupported(const Model& model, std::string_view where) {
   return {};
 }
 
-// The byte of "<0xNN>".
-Result<uint8_t> ByteOf(std::string_view piece, std::string_view where) {
-  uint8_t byte = 0;
-  if (piece.size() == 6 && piece.starts_with("<0x") && piece.ends_with(">")) {
-    const char* end = piece.data() + 5;
-    const auto [parsed_to, error] = std::from_chars(piece.data() + 3, end, byte, 16);
-    if (error == std::errc() && parsed_to == end) return byte;
-  }
-  return Fail(ErrorCode::kInvalidFile,
-              std::format("{}: the byte piece \"{}\" is not written as <0xNN>.", where, piece));
-}
-
 Status AddPiece(const Piece& piece, std::string_view where, VocabularyDraft* draft) {
   const auto id = static_cast<uint32_t>(draft->pieces.size());
   const auto add = [&](std::string bytes, PieceType type) {
@@ -96,8 +85,13 @@ Status AddPiece(const Piece& piece, std::string_view where, VocabularyDraft* dra
     case Piece::CONTROL:
       return add(piece.piece(), PieceType::kControl);
     case Piece::BYTE: {
-      CRIA_ASSIGN_OR_RETURN(const uint8_t byte, ByteOf(piece.piece(), where));
-      return add(std::string(1, static_cast<char>(byte)), PieceType::kByte);
+      const auto byte = ByteOfPieceName(piece.piece());
+      if (byte) return add(std::string(1, static_cast<char>(*byte)), PieceType::kByte);
+      return Fail(
+          ErrorCode::kInvalidFile,
+          std::format("{}: the byte piece \"{}\" is not written as <0xNN>; the file may be a "
+                      "damaged copy",
+                      where, piece.piece()));
     }
     case Piece::UNUSED:
       break;

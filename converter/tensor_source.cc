@@ -1,26 +1,19 @@
 #include "converter/tensor_source.h"
 
 #include <bit>
-#include <cmath>
 #include <cstring>
 #include <format>
+
+#include "core/numeric.h"
 
 namespace cria {
 namespace {
 
 float FromF32(uint32_t bits) { return std::bit_cast<float>(bits); }
-float FromBf16(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
-
-// Moving an f16's exponent and mantissa into place makes a float that is 2^112 times too small,
-// also where the f16 is subnormal. Infinities and NaN are found by their bits beforehand.
-float FromF16(uint16_t bits) {
-  const uint32_t magnitude = (bits & 0x7fffu) << 13;
-  const float value = std::bit_cast<float>(magnitude) * 0x1p112f;
-  return std::bit_cast<float>(std::bit_cast<uint32_t>(value) | (bits & 0x8000u) << 16);
-}
 
 // Converts every element and returns whether all are finite. `kExponentMask` covers the exponent's
-// bits, which are all ones in infinities and NaN. Raw elements may lie unaligned.
+// bits, which are all ones in infinities and NaN. Raw elements may lie unaligned. Threads of a pool
+// flush denormals to zero: `kConvert` must not compute with any.
 template <typename Bits, Bits kExponentMask, float (*kConvert)(Bits)>
 bool ConvertAll(const std::byte* raw, std::span<float> destination) {
   uint32_t not_finite = 0;
@@ -38,9 +31,9 @@ bool Convert(ElementType type, const std::byte* raw, std::span<float> destinatio
     case ElementType::kF32:
       return ConvertAll<uint32_t, 0x7f800000u, FromF32>(raw, destination);
     case ElementType::kF16:
-      return ConvertAll<uint16_t, 0x7c00u, FromF16>(raw, destination);
+      return ConvertAll<uint16_t, 0x7c00u, F16ToFloat>(raw, destination);
     case ElementType::kBf16:
-      return ConvertAll<uint16_t, 0x7f80u, FromBf16>(raw, destination);
+      return ConvertAll<uint16_t, 0x7f80u, Bf16ToFloat>(raw, destination);
   }
   return false;
 }

@@ -31,17 +31,12 @@ struct TokenizerFiles {
   json tokenizer_json;  // Null if there is none.
 };
 
-bool Exists(const std::filesystem::path& path) {
-  std::error_code error;
-  return std::filesystem::exists(path, error);
-}
-
 Result<TokenizerFiles> ReadFiles(const std::filesystem::path& folder) {
   const auto model_path = folder / "tokenizer.model";
   const auto json_path = folder / "tokenizer.json";
   TokenizerFiles files{.model_path = model_path.string(), .json_path = json_path.string()};
-  const bool has_model = Exists(model_path);
-  const bool has_json = Exists(json_path);
+  const bool has_model = FileExists(model_path);
+  const bool has_json = FileExists(json_path);
   if (!has_model && !has_json) {
     return Fail(ErrorCode::kNotFound,
                 std::format("{}: has no tokenizer: neither tokenizer.model nor tokenizer.json is "

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "converter/json_fields.h"
+#include "converter/piece_text.h"
 #include "converter/pre_tokenizer_json.h"
 #include "text/utf8.h"
 
@@ -51,15 +52,6 @@ class ByteAlphabet {
     return none;
   }();
 };
-
-std::optional<uint8_t> ByteOfName(std::string_view piece) {
-  constexpr std::string_view kDigits = "0123456789ABCDEF";
-  if (piece.size() != 6 || !piece.starts_with("<0x") || piece[5] != '>') return {};
-  const size_t high = kDigits.find(piece[3]);
-  const size_t low = kDigits.find(piece[4]);
-  if (high == std::string_view::npos || low == std::string_view::npos) return {};
-  return static_cast<uint8_t>(high * 16 + low);
-}
 
 Result<uint32_t> ReadId(const json* value, std::string_view where, std::string_view path) {
   if (value == nullptr || !value->is_number_unsigned() ||
@@ -148,7 +140,7 @@ Status ModelReader::AddPiece(const std::string& name, uint32_t id) {
     draft_->SetPiece(id, bytes.value_or(name), bytes ? PieceType::kNormal : PieceType::kUnused);
   } else if (name == unk_token_) {
     draft_->SetPiece(id, name, PieceType::kUnknown);
-  } else if (const auto byte = ByteOfName(name); byte && draft_->rules.byte_fallback) {
+  } else if (const auto byte = ByteOfPieceName(name); byte && draft_->rules.byte_fallback) {
     draft_->SetPiece(id, std::string(1, static_cast<char>(*byte)), PieceType::kByte);
   } else {
     draft_->SetPiece(id, WithPlainSpaces(name), PieceType::kNormal);

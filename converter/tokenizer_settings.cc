@@ -17,11 +17,6 @@ namespace {
 
 using nlohmann::json;
 
-bool Exists(const std::filesystem::path& path) {
-  std::error_code error;
-  return std::filesystem::exists(path, error);
-}
-
 Status ReadBoolIfSet(const JsonFields& fields, std::string_view name, std::optional<bool>* value) {
   if (fields.Find(name) == nullptr) return {};
   CRIA_ASSIGN_OR_RETURN(*value, fields.Bool(name, false));
@@ -138,7 +133,7 @@ Status ReadTokenIds(const JsonFields& fields, TokenizerSettings* settings) {
 // Calls `read` with the fields of a JSON file, if there is one.
 template <typename Read>
 Status ReadIfExists(const std::filesystem::path& path, Read read) {
-  if (!Exists(path)) return {};
+  if (!FileExists(path)) return {};
   CRIA_ASSIGN_OR_RETURN(const json parsed, ReadJsonFile(path, kMaxTokenizerFileBytes));
   return read(JsonFields(parsed, path.string()), parsed);
 }
@@ -146,7 +141,7 @@ Status ReadIfExists(const std::filesystem::path& path, Read read) {
 Result<TokenizerSettings> ReadAll(const std::filesystem::path& folder, const json& tokenizer_json) {
   TokenizerSettings settings;
   // Newer checkpoints keep the template in a file of its own, which counts.
-  if (const auto path = folder / "chat_template.jinja"; Exists(path)) {
+  if (const auto path = folder / "chat_template.jinja"; FileExists(path)) {
     CRIA_ASSIGN_OR_RETURN(settings.chat_template, ReadTokenizerFile(path));
   }
   CRIA_RETURN_IF_ERROR(

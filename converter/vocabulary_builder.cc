@@ -10,19 +10,15 @@
 namespace cria {
 namespace {
 
-constexpr std::string_view kVisibleSpace = "\xE2\x96\x81";  // U+2581
-
 bool IsSpecial(PieceType type) {
   return type == PieceType::kControl || type == PieceType::kUserDefined;
 }
-
-std::string ByteTokenName(uint8_t byte) { return std::format("<0x{:02X}>", byte); }
 
 // Whether the draft's piece is what an added token's content says it is. SentencePiece's pieces
 // have lost the difference between U+2581 and a space, byte pieces their names.
 bool IsWritten(const DraftPiece& piece, TokenizerFamily family, std::string_view content) {
   if (piece.type == PieceType::kByte) {
-    return content == ByteTokenName(static_cast<uint8_t>(piece.bytes[0]));
+    return content == BytePieceName(static_cast<uint8_t>(piece.bytes[0]));
   }
   if (piece.bytes == content) return true;
   return family == TokenizerFamily::kSentencePieceBpe && piece.bytes == WithPlainSpaces(content);
@@ -178,19 +174,6 @@ Result<OwnedVocabulary> BuildVocabulary(const VocabularyDraft& draft, size_t voc
   AddMerges(draft, &vocabulary);
   CRIA_RETURN_IF_ERROR(ValidateVocabulary(vocabulary.view()));
   return vocabulary;
-}
-
-std::string WithPlainSpaces(std::string_view text) {
-  std::string plain;
-  plain.reserve(text.size());
-  while (!text.empty()) {
-    const size_t next = text.find(kVisibleSpace);
-    plain += text.substr(0, next);
-    if (next == std::string_view::npos) break;
-    plain += ' ';
-    text.remove_prefix(next + kVisibleSpace.size());
-  }
-  return plain;
 }
 
 }  // namespace cria

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "converter/piece_text.h"
 #include "cria/error.h"
 #include "model/vocabulary.h"
 
@@ -90,8 +91,5 @@ inline constexpr uint32_t kMaxDraftPieces = 1u << 22;
 // Makes the tables, with unused ids up to `vocab_size`, the rows of the checkpoint's embedding. Of
 // equal pieces only the first is ever made from text.
 Result<OwnedVocabulary> BuildVocabulary(const VocabularyDraft& draft, size_t vocab_size);
-
-// `text` with each U+2581, SentencePiece's visible space, as a space.
-std::string WithPlainSpaces(std::string_view text);
 
 }  // namespace cria

@@ -1,5 +1,5 @@
-// Sizes that may only change on purpose. A change that makes one larger says so by changing a number
-// here.
+// Sizes that may only change on purpose. A change that makes one larger says so by changing a
+// number here.
 
 #include <gtest/gtest.h>
 
@@ -26,8 +26,8 @@ constexpr size_t kMebibyte = size_t{1} << 20;
 
 size_t KvBytes(const DecoderMemory& memory) {
   const ArenaLayout& layout = memory.layout;
-  return layout.bytes(memory.keys) + layout.bytes(memory.values) +
-         layout.bytes(memory.key_scales) + layout.bytes(memory.value_scales);
+  return layout.bytes(memory.keys) + layout.bytes(memory.values) + layout.bytes(memory.key_scales) +
+         layout.bytes(memory.value_scales);
 }
 
 TEST(MemoryBudget, KvCacheIsWhatItsTypeSays) {

@@ -249,14 +249,16 @@ TEST_F(ConvertTest, RefusesOutputsThatCannotBe) {
     const auto report = Convert(checkpoint_, output, {});
     ASSERT_FALSE(report) << output;
     EXPECT_THAT(report.error().message(), HasSubstr(reason));
+    EXPECT_EQ(report.error().code(), output.empty() ? ErrorCode::kUsage : ErrorCode::kIo);
   };
   refuse("/dev/null", "is not a regular file");
   refuse(checkpoint_, "is not a regular file");
-  refuse(folder_.path() / "absent" / "model.cria", "cannot write: No such file");
+  refuse(folder_.path() / "absent" / "model.cria",
+         "cannot write: No such file or directory; make its folder first");
   refuse("", "is not the name of a file");
   if (geteuid() != 0) {
     std::filesystem::permissions(folder_.path(), std::filesystem::perms(0500));
-    refuse(output_, "cannot write: Permission denied");
+    refuse(output_, "cannot write: Permission denied; choose an output in a folder");
     std::filesystem::permissions(folder_.path(), std::filesystem::perms(0700));
   }
   ExpectNothingWritten();

@@ -10,6 +10,8 @@
 
 #include "converter/quantize_qb4w.h"
 #include "converter/quantize_qc8w.h"
+#include "core/numeric.h"
+#include "core/thread_pool.h"
 
 namespace cria {
 namespace {
@@ -38,7 +40,7 @@ double LargestMagnitude(const std::vector<float>& values) {
 
 double AbsmaxError(const std::vector<float>& values, const ScaleRule& rule) {
   auto scale = static_cast<float>(LargestMagnitude(values) / rule.range.most);
-  if (rule.type == ScaleType::kBf16) scale = RoundToBf16(scale);
+  if (rule.type == ScaleType::kBf16) scale = Bf16ToFloat(FloatToBf16(scale));
   return SquaredError(values, scale, rule.range);
 }
 
@@ -46,7 +48,7 @@ double AbsmaxError(const std::vector<float>& values, const ScaleRule& rule) {
 double BruteForceBf16Error(const std::vector<float>& values, CodeRange range) {
   const double largest = LargestMagnitude(values);
   double best = std::numeric_limits<double>::infinity();
-  float scale = RoundToBf16(static_cast<float>(largest / (2.0 * range.most)));
+  float scale = Bf16ToFloat(FloatToBf16(static_cast<float>(largest / (2.0 * range.most))));
   while (scale < 2.0 * largest / range.most) {
     best = std::min(best, SquaredError(values, scale, range));
     scale = std::bit_cast<float>(std::bit_cast<uint32_t>(scale) + 0x10000u);
@@ -166,7 +168,7 @@ TEST(ScaleSearchTest, ScalesArePositiveNormalAndOfTheirType) {
       EXPECT_TRUE(std::isnormal(fit.scale) && fit.scale > 0.0f) << magnitude;
       EXPECT_TRUE(std::isfinite(fit.squared_error)) << magnitude;
       if (rule.type == ScaleType::kBf16) {
-        EXPECT_EQ(fit.scale, RoundToBf16(fit.scale));
+        EXPECT_EQ(fit.scale, Bf16ToFloat(FloatToBf16(fit.scale)));
       }
     }
   }
@@ -199,11 +201,31 @@ TEST(ScaleSearchTest, RoundsToNearestEvenAsTheStandardLibraryDoes) {
   }
 }
 
-TEST(ScaleSearchTest, RoundsToBf16) {
-  EXPECT_EQ(Bf16Bits(RoundToBf16(1.0f)), 0x3f80);
-  EXPECT_EQ(RoundToBf16(1.0f + 0x1p-8f), 1.0f);                      // A tie, to even.
-  EXPECT_EQ(RoundToBf16(1.0f + 0x1p-7f + 0x1p-8f), 1.0f + 0x1p-6f);  // A tie, to even.
-  EXPECT_EQ(RoundToBf16(1.0f + 0x1p-8f + 0x1p-20f), 1.0f + 0x1p-7f);
+// What a test measures where denormals are flushed to zero, as in the converter.
+template <typename Function>
+void OnAPoolThread(Function function) {
+  const auto pool = ThreadPool::Create(2);
+  ASSERT_TRUE(pool);
+  pool->ParallelFor(1, [&](size_t) { function(); });
+}
+
+TEST(ScaleSearchTest, FlushedDenormalsChangeNoScale) {
+  ValueMaker maker;
+  // From values whose scales are just normal to the largest floats.
+  for (const int exponent : {-116, -110, -60, 0, 60, 120, 126, 127}) {
+    auto values = maker.Make(0, 64);
+    const auto largest = static_cast<float>(LargestMagnitude(values));
+    for (float& value : values) value = std::ldexp(value / largest, exponent);
+    for (const ScaleRule& rule : {kQb4wRule, kQc8wRule}) {
+      const float expected = Search(values, rule).scale;
+      float scale = 0.0f;
+      OnAPoolThread([&] { scale = Search(values, rule).scale; });
+      EXPECT_EQ(scale, expected) << exponent;
+      EXPECT_TRUE(std::isnormal(scale)) << exponent;
+      EXPECT_LT(scale, std::ldexp(1.0f, exponent)) << exponent;
+      EXPECT_GT(scale, std::ldexp(1.0f, exponent - 9)) << exponent;
+    }
+  }
 }
 
 }  // namespace

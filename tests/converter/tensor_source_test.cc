@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <vector>
 
 #include "converter/test_checkpoint.h"
+#include "core/thread_pool.h"
 #include "support/files.h"
 #include "support/temporary_directory.h"
 
@@ -58,6 +60,38 @@ TEST_F(TensorSourceTest, ConvertsEveryFiniteHalfExactly) {
   for (size_t i = 0; i < values.size(); ++i) {
     ASSERT_EQ(values[i], HalfValue(elements[i])) << elements[i];
     ASSERT_EQ(std::signbit(values[i]), (elements[i] & 0x8000) != 0);
+  }
+}
+
+TEST_F(TensorSourceTest, KeepsSubnormalsWhereThreadsFlushThem) {
+  const std::vector<uint16_t> halves = {0x0001, 0x8001, 0x03ff, 0x0200, 0x0400, 0x0000};
+  const TensorSource f16 = Make(ElementType::kF16, halves, {halves.size()});
+  std::vector<float> f16_values(halves.size());
+  for (const size_t num_threads : {1, 2}) {
+    const auto pool = ThreadPool::Create(num_threads);
+    ASSERT_TRUE(pool);
+    bool flushes = false;
+    bool is_read = false;
+    pool->ParallelFor(1, [&](size_t) {
+      volatile float least = std::numeric_limits<float>::min();
+      volatile float half = least * 0.5f;
+      flushes = half == 0.0f;
+      is_read = TensorReader().Read(f16, 0, f16_values).has_value();
+    });
+#if defined(__x86_64__) || defined(__aarch64__)
+    EXPECT_TRUE(flushes) << "the test would show nothing";
+#endif
+    ASSERT_TRUE(is_read);
+    for (size_t i = 0; i < halves.size(); ++i) EXPECT_EQ(f16_values[i], HalfValue(halves[i])) << i;
+  }
+  const std::vector<uint16_t> bf16s = {0x0001, 0x807f, 0x0080};
+  const TensorSource bf16 = Make(ElementType::kBf16, bf16s, {bf16s.size()});
+  std::vector<float> bf16_values(bf16s.size());
+  const auto pool = ThreadPool::Create(2);
+  ASSERT_TRUE(pool);
+  pool->ParallelFor(1, [&](size_t) { EXPECT_TRUE(TensorReader().Read(bf16, 0, bf16_values)); });
+  for (size_t i = 0; i < bf16s.size(); ++i) {
+    EXPECT_EQ(std::bit_cast<uint32_t>(bf16_values[i]), uint32_t{bf16s[i]} << 16);
   }
 }
 

@@ -119,11 +119,5 @@ TEST(VocabularyBuilderTest, EmptyTextIsUnused) {
   EXPECT_EQ(built->piece_types[1], PieceType::kUnused);
 }
 
-TEST(VocabularyBuilderTest, PlainSpaces) {
-  EXPECT_EQ(WithPlainSpaces("\u2581a\u2581\u2581b"), " a  b");
-  EXPECT_EQ(WithPlainSpaces(""), "");
-  EXPECT_EQ(WithPlainSpaces("\u2582"), "\u2582");
-}
-
 }  // namespace
 }  // namespace cria

@@ -1,4 +1,5 @@
-// Any bytes as a safetensors file: opening must end in tensors that lie inside the file, or an error.
+// Any bytes as a safetensors file: opening must end in tensors that lie inside the file, or an
+// error.
 
 #include <unistd.h>
 

@@ -1,0 +1,381 @@
+// The converter as a person runs it: what it prints where, how it ends, and what it leaves behind.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <format>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "converter/test_checkpoint.h"
+#include "support/files.h"
+#include "support/run_program.h"
+#include "support/temporary_directory.h"
+#include "support/tiny_checkpoint.h"
+
+namespace cria {
+namespace {
+
+using nlohmann::json;
+using support::RunOptions;
+using support::RunProgram;
+using support::RunResult;
+using testing::AllOf;
+using testing::ContainsRegex;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
+using Path = std::filesystem::path;
+
+void EditJson(const Path& path, const std::function<void(json&)>& edit) {
+  json content = json::parse(support::ReadFile(path));
+  edit(content);
+  support::WriteFile(path, content.dump());
+}
+
+// Changes the header and the data of the weights.
+void EditWeights(const Path& folder, const std::function<void(json&, std::string&)>& edit) {
+  const Path path = folder / "model.safetensors";
+  const std::string file = support::ReadFile(path);
+  uint64_t header_bytes = 0;
+  std::memcpy(&header_bytes, file.data(), sizeof header_bytes);
+  json header = json::parse(file.substr(sizeof header_bytes, header_bytes));
+  std::string data = file.substr(sizeof header_bytes + header_bytes);
+  edit(header, data);
+  support::WriteSafetensors(path, header.dump(), data);
+}
+
+class CriaConvertProgram : public testing::Test {
+ protected:
+  void SetUp() override {
+    support::WriteRandomCheckpoint(support::SpecGqa(), checkpoint_);
+    std::filesystem::create_directory(folder_ / "out");
+  }
+
+  static RunResult Convert(std::vector<std::string> arguments, const RunOptions& options = {}) {
+    arguments.insert(arguments.begin(), CRIA_CONVERT_PROGRAM);
+    return RunProgram(arguments, options);
+  }
+
+  // What every failure looks like: one sentence, nothing on standard output, no file.
+  void ExpectError(const RunResult& result, const std::vector<std::string>& words) {
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_THAT(result.output, IsEmpty());
+    EXPECT_THAT(result.error, StartsWith("cria-convert: error: "));
+    for (const std::string& word : words) EXPECT_THAT(result.error, HasSubstr(word));
+    EXPECT_EQ(std::ranges::count(result.error, '\n'), 1) << result.error;
+    EXPECT_THAT(support::FileNames(output_.parent_path()), IsEmpty());
+  }
+
+  support::TemporaryDirectory folder_;
+  Path checkpoint_ = folder_ / "checkpoint";
+  Path output_ = folder_ / "out" / "model.cria";
+};
+
+TEST_F(CriaConvertProgram, PrintsTheTableAndPlainLinesOfProgress) {
+  const RunResult result = Convert({checkpoint_, "-o", output_});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, StartsWith("tensors "));
+  for (const char* row : {"\nembed_tokens ", "\nqkv_proj ", "\ndown_proj ", "\nlm_head "}) {
+    EXPECT_THAT(result.output, HasSubstr(row));
+  }
+  EXPECT_THAT(result.output, HasSubstr("\n" + output_.string() + ": checkpoint, "));
+  EXPECT_THAT(result.output, ContainsRegex("digest [0-9a-f]{32}\n$"));
+  EXPECT_THAT(result.error, HasSubstr("converting: 100% ("));
+  for (const std::string& text : {result.output, result.error}) {
+    EXPECT_THAT(text, Not(HasSubstr("\r")));
+    EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+  }
+  EXPECT_THAT(support::FileNames(output_.parent_path()), ElementsAre("model.cria"));
+}
+
+TEST_F(CriaConvertProgram, NamesTheModelAfterTheCheckpoint) {
+  RunOptions options;
+  options.working_directory = folder_ / "out";
+  for (const std::string name : {"../checkpoint", "../checkpoint/", "../checkpoint/."}) {
+    EXPECT_EQ(Convert({name}, options).exit_code, 0) << name;
+    EXPECT_THAT(support::FileNames(folder_ / "out"), ElementsAre("checkpoint.cria")) << name;
+    std::filesystem::remove(folder_ / "out" / "checkpoint.cria");
+  }
+}
+
+TEST_F(CriaConvertProgram, TellsItsVersionAndItsOptions) {
+  const RunResult version = Convert({"--version"});
+  EXPECT_EQ(version.exit_code, 0);
+  EXPECT_THAT(version.output, ContainsRegex("^cria-convert [0-9]+\\.[0-9]+\\.[0-9]+\n$"));
+  const RunResult help = Convert({"--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_THAT(help.output, AllOf(HasSubstr("MODEL_DIR"), HasSubstr("--weights")));
+  EXPECT_THAT(help.error, IsEmpty());
+}
+
+TEST_F(CriaConvertProgram, WrongUsageHasItsOwnExitCode) {
+  const std::vector<std::vector<std::string>> wrong = {
+      {},
+      {checkpoint_, "--weights", "int3"},
+      {checkpoint_, "--embedding", ""},
+      {checkpoint_, "--block-size", "33"},
+      {checkpoint_, "--threads", "0"},
+      {checkpoint_, "--threads", "many"},
+      {checkpoint_, "--no-such-option"},
+      {checkpoint_, "another"},
+      {checkpoint_, "-o"},
+  };
+  for (const auto& arguments : wrong) {
+    RunOptions options;
+    options.working_directory = folder_ / "out";
+    const RunResult result = Convert(arguments, options);
+    const std::string shown = testing::PrintToString(arguments);
+    EXPECT_EQ(result.exit_code, 2) << shown;
+    EXPECT_THAT(result.output, IsEmpty()) << shown;
+    EXPECT_THAT(result.error, Not(IsEmpty())) << shown;
+    EXPECT_THAT(support::FileNames(folder_ / "out"), IsEmpty()) << shown;
+  }
+}
+
+struct BadInput {
+  std::string name;
+  std::function<void(const Path& checkpoint)> spoil;
+  std::vector<std::string> words;  // What the sentence must name.
+};
+
+constexpr const char* kUpProjection = "model.layers.1.mlp.up_proj.weight";
+
+BadInput BadConfig(std::string name, const std::function<void(json&)>& edit,
+                   std::vector<std::string> words) {
+  words.push_back("config.json");
+  return {std::move(name), [edit](const Path& folder) { EditJson(folder / "config.json", edit); },
+          std::move(words)};
+}
+
+BadInput BadWeights(std::string name, const std::function<void(json&, std::string&)>& edit,
+                    std::vector<std::string> words) {
+  return {std::move(name), [edit](const Path& folder) { EditWeights(folder, edit); },
+          std::move(words)};
+}
+
+std::vector<BadInput> BadConfigs() {
+  return {
+      {"no config.json",
+       [](const Path& folder) { std::filesystem::remove(folder / "config.json"); },
+       {"config.json"}},
+      {"malformed config.json",
+       [](const Path& folder) { support::WriteFile(folder / "config.json", "{\"a\": \n1,,}"); },
+       {"config.json", "is not JSON"}},
+      {"deep config.json",
+       [](const Path& folder) {
+         support::WriteFile(folder / "config.json", std::string(100'000, '['));
+       },
+       {"config.json", "is nested too deeply"}},
+      BadConfig("no hidden_size", [](json& config) { config.erase("hidden_size"); },
+                {"hidden_size is missing"}),
+      BadConfig("hidden_size of 0", [](json& config) { config["hidden_size"] = 0; },
+                {"hidden_size"}),
+      BadConfig("other architecture",
+                [](json& config) { config["architectures"] = {"MambaForCausalLM"}; },
+                {"architectures", "MambaForCausalLM", "LlamaForCausalLM"}),
+      BadConfig(
+          "other rope type",
+          [](json& config) { config["rope_scaling"] = {{"rope_type", "yarn"}, {"factor", 4.0}}; },
+          {"rope_scaling.rope_type", "yarn"}),
+  };
+}
+
+std::vector<BadInput> BadWeightFiles() {
+  return {
+      {"no weights",
+       [](const Path& folder) { std::filesystem::remove(folder / "model.safetensors"); },
+       {"checkpoint", "model.safetensors"}},
+      {"cut short",
+       [](const Path& folder) {
+         const Path path = folder / "model.safetensors";
+         std::filesystem::resize_file(path, std::filesystem::file_size(path) - 100);
+       },
+       {"model.safetensors", "cut short"}},
+      {"header length",
+       [](const Path& folder) {
+         const uint64_t length = uint64_t{1} << 63;
+         support::WriteFile(folder / "model.safetensors",
+                            std::string(reinterpret_cast<const char*>(&length), 8) + "{}");
+       },
+       {"model.safetensors", "a header of 9223372036854775808 bytes"}},
+      BadWeights("overlap",
+                 [](json& header, std::string& data) {
+                   // The last tensor's place a second time.
+                   header["extra"] = {{"dtype", "F32"},
+                                      {"shape", {1}},
+                                      {"data_offsets", {data.size() - 4, data.size()}}};
+                 },
+                 {"model.safetensors", "overlaps"}),
+      BadWeights("out of range",
+                 [](json& header, std::string& data) {
+                   header["extra"] = {{"dtype", "F32"},
+                                      {"shape", {1}},
+                                      {"data_offsets", {data.size(), data.size() + 4}}};
+                 },
+                 {"model.safetensors", "\"extra\"", "data_offsets"}),
+      BadWeights("dtype",
+                 [](json& header, std::string&) { header[kUpProjection]["dtype"] = "I32"; },
+                 {"model.safetensors", kUpProjection, "dtype I32"}),
+  };
+}
+
+std::vector<BadInput> BadTensors() {
+  return {
+      BadWeights("shape",
+                 [](json& header, std::string&) {
+                   json& shape = header[kUpProjection]["shape"];
+                   std::swap(shape[0], shape[1]);
+                 },
+                 {"model.safetensors", kUpProjection, "has shape ["}),
+      BadWeights("not a number",
+                 [](json& header, std::string& data) {
+                   const size_t begin = header[kUpProjection]["data_offsets"][0];
+                   const uint32_t nan = 0x7fc00000;
+                   std::memcpy(data.data() + begin + 12, &nan, sizeof nan);
+                 },
+                 {"model.safetensors", kUpProjection, "at [0, 3]"}),
+      BadWeights("missing tensor",
+                 [](json& header, std::string&) {
+                   header["other"] = header[kUpProjection];
+                   header.erase(kUpProjection);
+                 },
+                 {"checkpoint", kUpProjection, "is missing"}),
+      BadWeights("bias",
+                 [](json& header, std::string& data) {
+                   header["model.layers.0.self_attn.q_proj.bias"] = {
+                       {"dtype", "F32"},
+                       {"shape", {64}},
+                       {"data_offsets", {data.size(), data.size() + 256}}};
+                   data.append(256, '\0');
+                 },
+                 {"model.safetensors", "model.layers.0.self_attn.q_proj.bias"}),
+  };
+}
+
+std::vector<BadInput> BadTokenizers() {
+  return {
+      {"no tokenizer",
+       [](const Path& folder) { std::filesystem::remove(folder / "tokenizer.json"); },
+       {"checkpoint", "tokenizer.model", "tokenizer.json"}},
+      {"WordPiece",
+       [](const Path& folder) {
+         EditJson(folder / "tokenizer.json",
+                  [](json& tokenizer) { tokenizer["model"]["type"] = "WordPiece"; });
+       },
+       {"tokenizer.json", "model.type", "WordPiece"}},
+      {"malformed tokenizer",
+       [](const Path& folder) { support::WriteFile(folder / "tokenizer.json", "{"); },
+       {"tokenizer.json", "is not JSON"}},
+  };
+}
+
+TEST_F(CriaConvertProgram, EveryBadInputIsOneSentenceAndLeavesNoFile) {
+  for (const auto& cases : {BadConfigs(), BadWeightFiles(), BadTensors(), BadTokenizers()}) {
+    for (const BadInput& bad : cases) {
+      SCOPED_TRACE(bad.name);
+      std::filesystem::remove_all(checkpoint_);
+      support::WriteRandomCheckpoint(support::SpecGqa(), checkpoint_);
+      bad.spoil(checkpoint_);
+      const RunResult result = Convert({checkpoint_, "-o", output_, "-t", "2"});
+      if (bad.name == "not a number") {
+        // The one that is found when work has begun.
+        EXPECT_THAT(result.error, HasSubstr("cria-convert: error: "));
+        const size_t begin = result.error.find("cria-convert: error: ");
+        EXPECT_THAT(result.error.substr(0, begin), Not(HasSubstr("error")));
+        RunResult sentence = result;
+        sentence.error = result.error.substr(begin);
+        ExpectError(sentence, bad.words);
+      } else {
+        ExpectError(result, bad.words);
+      }
+    }
+  }
+}
+
+TEST_F(CriaConvertProgram, ACheckpointThatIsNotThereIsNamed) {
+  ExpectError(Convert({folder_ / "absent", "-o", output_}), {"absent"});
+  support::WriteFile(folder_ / "file", "x");
+  ExpectError(Convert({folder_ / "file", "-o", output_}), {"file"});
+}
+
+TEST_F(CriaConvertProgram, OutputsThatCannotBeWrittenAreNamed) {
+  const auto expect = [&](const Path& output, const std::vector<std::string>& words) {
+    SCOPED_TRACE(output);
+    ExpectError(Convert({checkpoint_, "-o", output}), words);
+  };
+  expect(folder_ / "out" / "absent" / "model.cria",
+         {"absent/model.cria: cannot write", "make its folder first"});
+  expect(folder_ / "out", {(folder_ / "out").string(), "is not a regular file"});
+  expect("/dev/full", {"/dev/full: ", "is not a regular file"});
+  expect(checkpoint_ / "config.json" / "model.cria", {"model.cria", "make its folder first"});
+  expect(folder_ / "out" / std::string(300, 'x'), {"choose a shorter output name"});
+  if (geteuid() == 0) return;
+  std::filesystem::permissions(folder_ / "out", std::filesystem::perms(0500));
+  expect(output_, {output_, "choose an output in a folder that you may write to"});
+  std::filesystem::permissions(folder_ / "out", std::filesystem::perms(0700));
+}
+
+TEST_F(CriaConvertProgram, AFullDiskIsOneSentence) {
+  RunOptions options;
+  options.file_size_limit_bytes = 20000;
+  ExpectError(Convert({checkpoint_, "-o", output_}, options),
+              {output_, "there is no room for its", "free some or write elsewhere"});
+}
+
+// Conversions that are interrupted when they have begun to write.
+class InterruptedConversion : public CriaConvertProgram {
+ protected:
+  void SetUp() override {
+    CriaConvertProgram::SetUp();
+    support::WriteRandomCheckpoint(support::SpecNamed("stories15m"), larger_);
+  }
+
+  // Where this process was not scheduled until the program had ended, it is tried again.
+  RunResult ConvertAndSend(int signal) {
+    constexpr int kMostAttempts = 20;
+    RunOptions options;
+    options.after_start = [&](int program) {
+      const auto is_begun = [&] { return !support::FileNames(output_.parent_path()).empty(); };
+      for (int waited_ms = 0; waited_ms < 60'000 && !is_begun(); ++waited_ms) usleep(1000);
+      kill(program, signal);
+    };
+    RunResult result;
+    for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+      result = Convert({larger_, "-o", output_, "-t", "1"}, options);
+      if (result.exit_code != 0) break;
+      std::filesystem::remove(output_);
+    }
+    return result;
+  }
+
+  Path larger_ = folder_ / "larger";
+};
+
+TEST_F(InterruptedConversion, ASignalEndsItWithoutAFile) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    const RunResult result = ConvertAndSend(signal);
+    EXPECT_EQ(result.signal, signal) << result.error;
+    EXPECT_THAT(result.output, IsEmpty());
+    EXPECT_THAT(support::FileNames(output_.parent_path()), IsEmpty());
+  }
+}
+
+TEST_F(InterruptedConversion, WhatAKilledOneLeavesIsInNobodysWay) {
+  EXPECT_EQ(ConvertAndSend(SIGKILL).signal, SIGKILL);
+  EXPECT_FALSE(std::filesystem::exists(output_));
+  EXPECT_EQ(Convert({checkpoint_, "-o", output_}).exit_code, 0);
+  EXPECT_TRUE(std::filesystem::exists(output_));
+}
+
+}  // namespace
+}  // namespace cria
