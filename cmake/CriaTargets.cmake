@@ -7,8 +7,10 @@ add_library(cria_options INTERFACE)
 target_compile_options(cria_options INTERFACE
   -Wall -Wextra -Wshadow -Wno-missing-field-initializers -Werror)
 if(CRIA_SANITIZE)
+  # The vptr check needs RTTI, which the runtime does without.
   target_compile_options(cria_options INTERFACE
-    -fsanitize=${CRIA_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    -fsanitize=${CRIA_SANITIZE} -fno-sanitize=vptr -fno-sanitize-recover=all
+    -fno-omit-frame-pointer)
   target_link_options(cria_options INTERFACE -fsanitize=${CRIA_SANITIZE})
 endif()
 
