@@ -217,7 +217,7 @@ Status ModelFileReader::ReadTensors(const schema::Model& metadata) {
     CRIA_RETURN_IF_ERROR(CheckLayout(tensor));
     CRIA_RETURN_IF_ERROR(CheckRange(tensor.data, tensor));
     CRIA_RETURN_IF_ERROR(CheckRange(tensor.scales, tensor));
-    model_.tensors_.push_back(std::move(tensor));
+    model_.tensors_.push_back(tensor);
   }
   if (next != stored.size()) {
     return Malformed(std::format("tensors: {} entries are more than the configuration calls for",
