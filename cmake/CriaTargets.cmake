@@ -6,6 +6,9 @@ add_library(cria_options INTERFACE)
 # Designated initializers leave fields at their defaults on purpose.
 target_compile_options(cria_options INTERFACE
   -Wall -Wextra -Wshadow -Wno-missing-field-initializers -Werror)
+# What no program calls stays out of it.
+target_compile_options(cria_options INTERFACE -ffunction-sections -fdata-sections)
+target_link_options(cria_options INTERFACE -Wl,--gc-sections)
 if(CRIA_SANITIZE)
   # The vptr check needs RTTI, which the runtime does without.
   target_compile_options(cria_options INTERFACE

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <format>
 #include <utility>
@@ -58,6 +59,17 @@ File& File::operator=(File&& other) noexcept {
 
 File::~File() {
   if (descriptor_ >= 0) close(descriptor_);
+}
+
+std::string CacheFolder() {
+  const auto absolute = [](const char* name) -> std::string {
+    // XDG's specification: a path that is not absolute is to be ignored.
+    const char* value = std::getenv(name);
+    return value != nullptr && value[0] == '/' ? value : "";
+  };
+  if (const std::string cache = absolute("XDG_CACHE_HOME"); !cache.empty()) return cache + "/cria";
+  if (const std::string home = absolute("HOME"); !home.empty()) return home + "/.cache/cria";
+  return "";
 }
 
 Status File::ReadAt(uint64_t offset, std::span<std::byte> destination) const {

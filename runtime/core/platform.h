@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -76,9 +77,31 @@ struct MemoryUsage {
   uint64_t private_bytes = 0;      // Anonymous pages that are resident.
   uint64_t file_mapped_bytes = 0;  // Pages of mapped files that are resident.
   uint64_t peak_resident_bytes = 0;
+  uint64_t virtual_bytes = 0;  // Address space of all mappings, whether touched or not.
+  uint64_t peak_virtual_bytes = 0;
   uint64_t major_faults = 0;
 };
+// Takes no memory from the heap.
 MemoryUsage ReadMemoryUsage();
+
+// What the system allows this process, in bytes; absent where nothing is set or the system does not
+// tell.
+struct MemoryLimits {
+  // The least limit of the process's control group and of those above it that are visible. All
+  // processes of a group share it, and what they leave is not told: a group is charged for file
+  // pages too, which give way when memory is wanted, so that a limit less the charge says too
+  // little.
+  std::optional<uint64_t> cgroup_bytes;
+  std::optional<uint64_t> address_space_bytes;  // RLIMIT_AS: compare with virtual_bytes.
+};
+MemoryLimits ReadMemoryLimits();
+
+// What a thread made with default attributes reserves for its stack.
+uint64_t ThreadStackBytes();
+
+// Lets all threads share one heap, so that none reserves address space for a heap of its own (64 MB
+// each with glibc on 64 bits; elsewhere there is nothing to do). Call it before threads start.
+void UseOneHeap();
 
 // One logical processor that this process may run on.
 struct Processor {
@@ -92,5 +115,9 @@ struct CpuTopology {
   std::vector<Processor> processors;
 };
 CpuTopology ReadCpuTopology();
+
+// The folder for files that can be made again, with the program's name at its end
+// (XDG_CACHE_HOME/cria or HOME/.cache/cria); empty where the system does not tell.
+std::string CacheFolder();
 
 }  // namespace cria::platform

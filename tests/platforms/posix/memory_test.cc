@@ -1,8 +1,12 @@
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <barrier>
+#include <cstdlib>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "core/platform.h"
@@ -12,6 +16,14 @@ namespace cria::platform {
 namespace {
 
 constexpr size_t kMebibyte = size_t{1} << 20;
+
+#if defined(__has_feature)
+constexpr bool kAddressSanitizer = __has_feature(address_sanitizer);
+#elif defined(__SANITIZE_ADDRESS__)
+constexpr bool kAddressSanitizer = true;
+#else
+constexpr bool kAddressSanitizer = false;
+#endif
 
 TEST(PageBlockTest, IsZeroedAlignedAndWritable) {
   for (const size_t bytes : {size_t{1}, size_t{4096}, size_t{100'001}}) {
@@ -63,6 +75,58 @@ TEST(MemoryUsageTest, PrivatePagesCountOnceTouched) {
   EXPECT_LT(after.private_bytes, before.private_bytes + kBytes + 8 * kMebibyte);
   EXPECT_GE(after.peak_resident_bytes, kBytes);
   EXPECT_GE(after.major_faults, before.major_faults);
+}
+
+TEST(MemoryUsageTest, AddressSpaceCountsUntouchedMappings) {
+  constexpr size_t kBytes = 256 * kMebibyte;
+  const MemoryUsage before = ReadMemoryUsage();
+  EXPECT_GE(before.virtual_bytes, before.private_bytes + before.file_mapped_bytes);
+  EXPECT_GE(before.peak_virtual_bytes, before.virtual_bytes);
+  MemoryUsage during;
+  {
+    const auto block = PageBlock::Allocate(kBytes);
+    ASSERT_TRUE(block);
+    during = ReadMemoryUsage();
+  }
+  const MemoryUsage after = ReadMemoryUsage();
+  EXPECT_EQ(during.virtual_bytes, before.virtual_bytes + kBytes);
+  EXPECT_EQ(after.virtual_bytes, before.virtual_bytes);
+  EXPECT_LT(during.private_bytes, before.private_bytes + kBytes / 2);
+  EXPECT_GE(during.peak_virtual_bytes, during.virtual_bytes);
+  EXPECT_GE(after.peak_virtual_bytes, during.virtual_bytes);
+}
+
+// By how much the address space grows while `num_threads` threads hold something from the heap.
+uint64_t AddressSpaceOfThreads(int num_threads) {
+  std::barrier all_hold(num_threads + 1);
+  std::barrier measured(num_threads + 1);
+  const uint64_t before = ReadMemoryUsage().virtual_bytes;
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < num_threads; ++i) {
+    threads.emplace_back([&] {
+      void* volatile held = std::malloc(1000);
+      all_hold.arrive_and_wait();
+      measured.arrive_and_wait();
+      std::free(held);
+    });
+  }
+  all_hold.arrive_and_wait();
+  const uint64_t during = ReadMemoryUsage().virtual_bytes;
+  measured.arrive_and_wait();
+  return during - before;
+}
+
+TEST(UseOneHeapTest, ThreadsReserveNoAddressSpaceForHeaps) {
+  if (kAddressSanitizer) GTEST_SKIP() << "AddressSanitizer has a heap of its own";
+  constexpr int kNumThreads = 8;
+  pthread_attr_t defaults;
+  size_t stack_bytes = 0;
+  ASSERT_EQ(pthread_attr_init(&defaults), 0);
+  ASSERT_EQ(pthread_attr_getstacksize(&defaults, &stack_bytes), 0);
+  pthread_attr_destroy(&defaults);
+  UseOneHeap();
+  // A heap of its own would take 64 MB for each thread.
+  EXPECT_LT(AddressSpaceOfThreads(kNumThreads), kNumThreads * (stack_bytes + 2 * kMebibyte));
 }
 
 TEST(MemoryUsageTest, MappedFilesCountApart) {

@@ -14,8 +14,8 @@ namespace cria {
 class OutputFile {
  public:
   // Takes `bytes` of disk, so that a full disk is known at once. An existing regular file is
-  // replaced by Commit; anything else under that name is an error. What an interrupted process left
-  // behind is in nobody's way.
+  // replaced by Commit; anything else under that name is an error. Temporary files of the same
+  // target that nobody writes any more, since their process was killed, are removed.
   static Result<OutputFile> Create(const std::filesystem::path& path, uint64_t bytes);
 
   OutputFile(OutputFile&& other) noexcept { *this = std::move(other); }
@@ -31,7 +31,7 @@ class OutputFile {
   OutputFile() = default;
   std::unexpected<Error> SystemError(int reason, const char* action) const;
 
-  int descriptor_ = -1;
+  int descriptor_ = -1;  // Locked while the file has its temporary name.
   uint64_t bytes_ = 0;
   std::filesystem::path path_;
   std::filesystem::path temporary_path_;  // Empty when there is nothing to remove.

@@ -1,12 +1,16 @@
-#include "converter/output_file.h"
+#include "core/output_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <format>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -64,21 +68,92 @@ Result<std::filesystem::path> ResolveTarget(const std::filesystem::path& path) {
   return error ? path : target;
 }
 
-// Makes a new file beside `path`, where a rename needs it, and tells its name. What an earlier
-// process could not remove, or another one is writing, stays untouched. -1 with errno set: it
-// cannot be made.
-int CreateBeside(const std::filesystem::path& path, std::filesystem::path& temporary_path) {
-  constexpr int kMostAttempts = 1000;
+std::filesystem::path FolderOf(const std::filesystem::path& path) {
+  return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+}
+
+// What the temporary names of a target begin with; the process and a number follow.
+std::string TemporaryPrefix(const std::filesystem::path& path) {
   // The longest name that file systems take is 255 bytes.
   constexpr size_t kMostNameBytes = 200;
-  const std::string name = path.filename().string().substr(0, kMostNameBytes);
-  int descriptor = -1;
-  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
-    temporary_path = path.parent_path() / std::format(".{}.tmp-{}-{}", name, getpid(), attempt);
-    descriptor = open(temporary_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (descriptor >= 0 || errno != EEXIST) break;
+  return std::format(".{}.tmp-", path.filename().string().substr(0, kMostNameBytes));
+}
+
+bool IsTemporaryName(std::string_view name, std::string_view prefix) {
+  if (!name.starts_with(prefix)) return false;
+  const std::string_view numbers = name.substr(prefix.size());
+  const size_t dash = numbers.find('-');
+  return dash != std::string_view::npos && dash > 0 && dash + 1 < numbers.size() &&
+         numbers.find_first_not_of("0123456789-") == std::string_view::npos;
+}
+
+// Whether the file that is open still has this name.
+bool HasName(int descriptor, const std::filesystem::path& path) {
+  struct stat opened = {};
+  struct stat named = {};
+  return fstat(descriptor, &opened) == 0 && lstat(path.c_str(), &named) == 0 &&
+         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+// Removes a temporary file that no process holds locked: the one that made it is gone. Where files
+// cannot be locked, nobody knows, and it stays.
+void RemoveIfAbandoned(const std::filesystem::path& path) {
+  const int descriptor = open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor < 0) return;
+  // By now it may have been renamed, and be the target itself.
+  if (flock(descriptor, LOCK_EX | LOCK_NB) == 0 && HasName(descriptor, path)) {
+    unlink(path.c_str());
   }
-  return descriptor;
+  close(descriptor);
+}
+
+// What a process that was killed leaves behind is as large as what it wrote.
+void RemoveAbandonedSiblings(const std::filesystem::path& path) {
+  const std::string prefix = TemporaryPrefix(path);
+  std::error_code error;
+  std::filesystem::directory_iterator sibling(FolderOf(path), error);
+  for (; !error && sibling != std::filesystem::directory_iterator(); sibling.increment(error)) {
+    if (IsTemporaryName(sibling->path().filename().string(), prefix)) {
+      RemoveIfAbandoned(sibling->path());
+    }
+  }
+}
+
+// Locks a new file for as long as it is written. False: another process took it for abandoned
+// before it was locked, and removed it.
+bool LockNew(int descriptor, const std::filesystem::path& path) {
+  int result = -1;
+  do {
+    result = flock(descriptor, LOCK_EX);
+  } while (result != 0 && errno == EINTR);
+  // On a file system without locks, others leave it alone.
+  return result != 0 || HasName(descriptor, path);
+}
+
+// Makes a new file beside `path`, where a rename needs it, and tells its name. -1 with errno set:
+// it cannot be made.
+int CreateBeside(const std::filesystem::path& path, std::filesystem::path& temporary_path) {
+  constexpr int kMostAttempts = 1000;
+  const std::string prefix = TemporaryPrefix(path);
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    temporary_path = path.parent_path() / std::format("{}{}-{}", prefix, getpid(), attempt);
+    const int descriptor =
+        open(temporary_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (descriptor < 0 && errno != EEXIST) return -1;
+    if (descriptor < 0) continue;
+    if (LockNew(descriptor, temporary_path)) return descriptor;
+    close(descriptor);
+  }
+  errno = EEXIST;
+  return -1;
+}
+
+// Whether this process may not write files of so many bytes. A write beyond that would also raise
+// SIGXFSZ, which ends a process that does not expect it.
+bool ExceedsFileSizeLimit(uint64_t bytes) {
+  rlimit limit = {};
+  return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+         bytes > limit.rlim_cur;
 }
 
 }  // namespace
@@ -87,6 +162,8 @@ Result<OutputFile> OutputFile::Create(const std::filesystem::path& path, uint64_
   OutputFile file;
   file.bytes_ = bytes;
   CRIA_ASSIGN_OR_RETURN(file.path_, ResolveTarget(path));
+  RemoveAbandonedSiblings(file.path_);
+  if (ExceedsFileSizeLimit(bytes)) return file.SystemError(EFBIG, "write");
   std::filesystem::path temporary_path;
   file.descriptor_ = CreateBeside(file.path_, temporary_path);
   if (file.descriptor_ < 0) return file.SystemError(errno, "write");
@@ -110,8 +187,9 @@ OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
 }
 
 OutputFile::~OutputFile() {
-  if (descriptor_ >= 0) close(descriptor_);
+  // While it is locked, so that the name cannot be another file's by then.
   if (!temporary_path_.empty()) unlink(temporary_path_.c_str());
+  if (descriptor_ >= 0) close(descriptor_);
 }
 
 std::unexpected<Error> OutputFile::SystemError(int reason, const char* action) const {
@@ -138,13 +216,14 @@ Status OutputFile::WriteAt(uint64_t offset, std::span<const std::byte> bytes) {
 
 Status OutputFile::Commit() {
   if (fsync(descriptor_) != 0) return SystemError(errno, "write");
-  if (close(std::exchange(descriptor_, -1)) != 0) return SystemError(errno, "write");
+  // Still locked, or another process could take it for abandoned. All is on disk, so that closing
+  // has nothing to tell.
   if (rename(temporary_path_.c_str(), path_.c_str()) != 0) return SystemError(errno, "rename");
   temporary_path_.clear();
+  close(std::exchange(descriptor_, -1));
   // The new name is durable only once its folder is; a file system that cannot do that is no reason
   // to call a complete file a failure.
-  const auto folder = path_.has_parent_path() ? path_.parent_path() : std::filesystem::path(".");
-  const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int descriptor = open(FolderOf(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor >= 0) {
     fsync(descriptor);
     close(descriptor);
