@@ -75,8 +75,7 @@ HeadQueries QueriesOfHead(const AttentionShape& shape, const AttentionRows& rows
 
 HeadCache CacheOfHead(const KvCacheView& cache, size_t head) {
   const size_t row = head * cache.capacity_tokens;
-  const size_t element_bytes = cache.type == KvType::kF32 ? sizeof(float) : sizeof(int8_t);
-  const size_t offset_bytes = row * cache.head_dim * element_bytes;
+  const size_t offset_bytes = row * cache.head_dim * KvElementBytes(cache.type);
   HeadCache result{.type = cache.type,
                    .keys = static_cast<const std::byte*>(cache.keys) + offset_bytes,
                    .values = static_cast<const std::byte*>(cache.values) + offset_bytes};

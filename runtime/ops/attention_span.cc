@@ -13,6 +13,7 @@
 #include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "ops/kv_elements-inl.h"
 #include "ops/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -38,22 +39,87 @@ HWY_INLINE void PrefetchRows(const T* rows, size_t row, size_t count, size_t hea
   for (size_t offset = 0; offset < bytes; offset += kLineBytes) hwy::Prefetch(begin + offset);
 }
 
-// Scores of kQueries queries and `num_keys` keys, up to kBlockTokens; `values` are theirs. Writes
-// scores up to the next multiple of kKeyTile; those past num_keys repeat the last key's.
-template <size_t kQueries>
-void ScoreF32(const SpanWorkspace& workspace, size_t first_query, size_t head_dim,
-              const float* HWY_RESTRICT keys, const float* values, size_t num_keys) {
-  const hn::ScalableTag<float> d;
+// How keys of type T are multiplied with queries: as floats, but for int8 keys.
+template <typename T>
+struct Product {
+  using Query = float;
+  using Sum = float;
+  static const float* Queries(const SpanWorkspace& workspace) { return workspace.queries; }
+  static size_t Stride(const SpanWorkspace& workspace) { return workspace.padded_floats; }
+  template <class D>
+  static HWY_INLINE auto LoadKey(D d, const T* p) {
+    return LoadFloats(d, p);
+  }
+  template <class D>
+  static HWY_INLINE auto LoadKeyN(D d, const T* p, size_t count) {
+    return LoadFloatsN(d, p, count);
+  }
+  template <class D, class V>
+  static HWY_INLINE V Add(D, V key, V query, V sum) {
+    return hn::MulAdd(query, key, sum);
+  }
+  // What the scores of the `count` keys, four or fewer, from `position` on are scaled by.
+  static HWY_INLINE int LoadScales(const float*, size_t, size_t) { return 0; }
+  // Four scores of query `q`.
+  template <class V>
+  static HWY_INLINE V Scores(const SpanWorkspace&, size_t, V sums, int) {
+    return sums;
+  }
+};
+
+template <>
+struct Product<int8_t> {
+  using Query = int8_t;
+  using Sum = int32_t;
+  static const int8_t* Queries(const SpanWorkspace& workspace) { return workspace.int8_queries; }
+  static size_t Stride(const SpanWorkspace& workspace) { return workspace.padded_bytes; }
+  template <class D>
+  static HWY_INLINE auto LoadKey(D d, const int8_t* p) {
+    return Bias(d, hn::LoadU(d, p));
+  }
+  template <class D>
+  static HWY_INLINE auto LoadKeyN(D d, const int8_t* p, size_t count) {
+    return Bias(d, hn::LoadN(d, p, count));
+  }
+  template <class D, class VKey, class VQuery, class V>
+  static HWY_INLINE V Add(D d, VKey key, VQuery query, V sum) {
+    return DotQuads(d, key, query, sum);
+  }
+  static HWY_INLINE auto LoadScales(const float* key_scales, size_t position, size_t count) {
+    return hn::LoadN(hn::CappedTag<float, 4>(), key_scales + position, count);
+  }
+  template <class V, class VF>
+  static HWY_INLINE VF Scores(const SpanWorkspace& workspace, size_t q, V sums, VF key_scales) {
+    const hn::DFromV<VF> d;
+    const auto dots = hn::Sub(sums, hn::Set(hn::DFromV<V>(), workspace.query_biases[q]));
+    const auto query_scale = hn::Set(d, workspace.query_scales[q]);
+    return hn::Mul(hn::Mul(hn::ConvertTo(d, dots), query_scale), key_scales);
+  }
+};
+
+// Scores of kQueries queries and the `num_keys` keys from position `begin` on, up to kBlockTokens.
+// Writes scores up to the next multiple of kKeyTile; those past num_keys have no meaning.
+template <size_t kQueries, typename T>
+void Score(const SpanWorkspace& workspace, size_t first_query, size_t head_dim,
+           const HeadCache& cache, size_t begin, size_t num_keys) {
+  using P = Product<T>;
+  using Query = typename P::Query;
+  const hn::ScalableTag<typename P::Sum> d;
+  const hn::Repartition<Query, decltype(d)> dq;
   using V = hn::VFromD<decltype(d)>;
+  using VKey = decltype(P::LoadKey(dq, static_cast<const T*>(nullptr)));
   const hn::CappedTag<float, 4> d4;
-  constexpr size_t kLanes = hn::MaxLanes(d);
-  const size_t stride = workspace.padded_floats;
-  const float* HWY_RESTRICT queries = workspace.queries + first_query * stride;
+  constexpr size_t kLanes = hn::MaxLanes(dq);
+  const size_t stride = P::Stride(workspace);
+  const Query* HWY_RESTRICT queries = P::Queries(workspace) + first_query * stride;
+  const T* HWY_RESTRICT keys = static_cast<const T*>(cache.keys) + begin * head_dim;
+  const T* values = static_cast<const T*>(cache.values) + begin * head_dim;
+  const float* HWY_RESTRICT key_scales = cache.key_scales;
   float* HWY_RESTRICT scores = workspace.scores + first_query * kBlockTokens;
 
   for (size_t k = 0; k < num_keys; k += kKeyTile) {
     if (first_query == 0) PrefetchRows(values, k, kKeyTile, head_dim);
-    const float* key[kKeyTile];
+    const T* key[kKeyTile];
     V sums[kQueries][kKeyTile];
 #pragma GCC unroll 4
     for (size_t i = 0; i < kKeyTile; ++i) {
@@ -62,88 +128,31 @@ void ScoreF32(const SpanWorkspace& workspace, size_t first_query, size_t head_di
       for (size_t q = 0; q < kQueries; ++q) sums[q][i] = hn::Zero(d);
     }
     const auto accumulate = [&](size_t j, auto load) HWY_ATTR {
-      V loaded[kKeyTile];
+      VKey loaded[kKeyTile];
 #pragma GCC unroll 4
       for (size_t i = 0; i < kKeyTile; ++i) loaded[i] = load(key[i] + j);
 #pragma GCC unroll 4
       for (size_t q = 0; q < kQueries; ++q) {
-        const V query = hn::Load(d, queries + q * stride + j);
+        const auto query = hn::Load(dq, queries + q * stride + j);
 #pragma GCC unroll 4
         for (size_t i = 0; i < kKeyTile; ++i) {
-          sums[q][i] = hn::MulAdd(query, loaded[i], sums[q][i]);
+          sums[q][i] = P::Add(d, loaded[i], query, sums[q][i]);
         }
       }
     };
     size_t j = 0;
     for (; j + kLanes <= head_dim; j += kLanes) {
-      accumulate(j, [d](const float* p) HWY_ATTR { return hn::LoadU(d, p); });
+      accumulate(j, [dq](const T* p) HWY_ATTR { return P::LoadKey(dq, p); });
     }
     if (j < head_dim) {
       const size_t rest = head_dim - j;
-      accumulate(j, [d, rest](const float* p) HWY_ATTR { return hn::LoadN(d, p, rest); });
+      accumulate(j, [dq, rest](const T* p) HWY_ATTR { return P::LoadKeyN(dq, p, rest); });
     }
+    const auto scales = P::LoadScales(key_scales, begin + k, num_keys - k);
 #pragma GCC unroll 4
     for (size_t q = 0; q < kQueries; ++q) {
-      hn::Store(SumsOfFour(d, sums[q][0], sums[q][1], sums[q][2], sums[q][3]), d4,
-                scores + q * kBlockTokens + k);
-    }
-  }
-}
-
-// The same for int8 keys, whose scales are `key_scales`.
-template <size_t kQueries>
-void ScoreInt8(const SpanWorkspace& workspace, size_t first_query, size_t head_dim,
-               const int8_t* HWY_RESTRICT keys, const int8_t* values,
-               const float* HWY_RESTRICT key_scales, size_t num_keys) {
-  const hn::ScalableTag<int32_t> di32;
-  const hn::Repartition<int8_t, decltype(di32)> di8;
-  using V = hn::VFromD<decltype(di32)>;
-  using VBiased = decltype(Bias(di8, hn::Zero(di8)));
-  const hn::CappedTag<float, 4> d4;
-  const hn::RebindToSigned<decltype(d4)> di4;
-  constexpr size_t kLanes = hn::MaxLanes(di8);
-  const size_t stride = workspace.padded_bytes;
-  const int8_t* HWY_RESTRICT queries = workspace.int8_queries + first_query * stride;
-  float* HWY_RESTRICT scores = workspace.scores + first_query * kBlockTokens;
-
-  for (size_t k = 0; k < num_keys; k += kKeyTile) {
-    if (first_query == 0) PrefetchRows(values, k, kKeyTile, head_dim);
-    const int8_t* key[kKeyTile];
-    V sums[kQueries][kKeyTile];
-#pragma GCC unroll 4
-    for (size_t i = 0; i < kKeyTile; ++i) {
-      key[i] = keys + std::min(k + i, num_keys - 1) * head_dim;
-#pragma GCC unroll 4
-      for (size_t q = 0; q < kQueries; ++q) sums[q][i] = hn::Zero(di32);
-    }
-    const auto accumulate = [&](size_t j, auto load) HWY_ATTR {
-      VBiased loaded[kKeyTile];
-#pragma GCC unroll 4
-      for (size_t i = 0; i < kKeyTile; ++i) loaded[i] = Bias(di8, load(key[i] + j));
-#pragma GCC unroll 4
-      for (size_t q = 0; q < kQueries; ++q) {
-        const auto query = hn::Load(di8, queries + q * stride + j);
-#pragma GCC unroll 4
-        for (size_t i = 0; i < kKeyTile; ++i) {
-          sums[q][i] = DotQuads(di32, loaded[i], query, sums[q][i]);
-        }
-      }
-    };
-    size_t j = 0;
-    for (; j + kLanes <= head_dim; j += kLanes) {
-      accumulate(j, [di8](const int8_t* p) HWY_ATTR { return hn::LoadU(di8, p); });
-    }
-    if (j < head_dim) {
-      const size_t rest = head_dim - j;
-      accumulate(j, [di8, rest](const int8_t* p) HWY_ATTR { return hn::LoadN(di8, p, rest); });
-    }
-    const auto scales = hn::LoadN(d4, key_scales + k, num_keys - k);
-#pragma GCC unroll 4
-    for (size_t q = 0; q < kQueries; ++q) {
-      const auto biased = SumsOfFour(di32, sums[q][0], sums[q][1], sums[q][2], sums[q][3]);
-      const auto dots = hn::Sub(biased, hn::Set(di4, workspace.query_biases[first_query + q]));
-      const auto query_scale = hn::Set(d4, workspace.query_scales[first_query + q]);
-      const auto score = hn::Mul(hn::Mul(hn::ConvertTo(d4, dots), query_scale), scales);
+      const auto sum = SumsOfFour(d, sums[q][0], sums[q][1], sums[q][2], sums[q][3]);
+      const auto score = P::Scores(workspace, first_query + q, sum, scales);
       hn::Store(score, d4, scores + q * kBlockTokens + k);
     }
   }
@@ -184,21 +193,6 @@ HWY_INLINE void ScaleWeights(const float* HWY_RESTRICT value_scales, size_t num_
     const auto scales = hn::LoadN(d, value_scales + k, num_values - k);
     hn::Store(hn::Mul(hn::Load(d, weights + k), scales), d, weights + k);
   }
-}
-
-HWY_INLINE auto LoadFloats(hn::ScalableTag<float> d, const float* p) { return hn::LoadU(d, p); }
-HWY_INLINE auto LoadFloats(hn::ScalableTag<float> d, const int8_t* p) {
-  const hn::RebindToSigned<decltype(d)> di32;
-  const hn::Rebind<int8_t, decltype(d)> di8;
-  return hn::ConvertTo(d, hn::PromoteTo(di32, hn::LoadU(di8, p)));
-}
-HWY_INLINE auto LoadFloatsN(hn::ScalableTag<float> d, const float* p, size_t count) {
-  return hn::LoadN(d, p, count);
-}
-HWY_INLINE auto LoadFloatsN(hn::ScalableTag<float> d, const int8_t* p, size_t count) {
-  const hn::RebindToSigned<decltype(d)> di32;
-  const hn::Rebind<int8_t, decltype(d)> di8;
-  return hn::ConvertTo(d, hn::PromoteTo(di32, hn::LoadN(di8, p, count)));
 }
 
 // Adds kVectors vectors of every value, from dimension `j` on, to the accumulators of kQueries
@@ -288,7 +282,7 @@ void PrepareQueries(const HeadQueries& queries, KvType type, const SpanWorkspace
   const float scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
   for (size_t q = 0; q < queries.num_queries(); ++q) {
     const float* input = queries.Query(q);
-    if (type == KvType::kF32) {
+    if (type != KvType::kInt8) {
       float* output = workspace.queries + q * workspace.padded_floats;
       for (size_t j = 0; j < head_dim; ++j) output[j] = input[j] * scale;
       std::fill(output + head_dim, output + workspace.padded_floats, 0.0f);
@@ -305,34 +299,22 @@ void PrepareQueries(const HeadQueries& queries, KvType type, const SpanWorkspace
 
 void ScoreBlock(const SpanWorkspace& workspace, const HeadQueries& queries, const HeadCache& cache,
                 size_t begin, size_t num_keys) {
-  const size_t head_dim = queries.head_dim;
-  ForEachQueryTile(queries.num_queries(), [&]<size_t kQueries>(size_t q) HWY_ATTR {
-    if (cache.type == KvType::kF32) {
-      const float* keys = static_cast<const float*>(cache.keys) + begin * head_dim;
-      const float* values = static_cast<const float*>(cache.values) + begin * head_dim;
-      ScoreF32<kQueries>(workspace, q, head_dim, keys, values, num_keys);
-    } else {
-      const int8_t* keys = static_cast<const int8_t*>(cache.keys) + begin * head_dim;
-      const int8_t* values = static_cast<const int8_t*>(cache.values) + begin * head_dim;
-      ScoreInt8<kQueries>(workspace, q, head_dim, keys, values, cache.key_scales + begin, num_keys);
-    }
+  WithKvElement(cache.type, [&]<typename T>() HWY_ATTR {
+    ForEachQueryTile(queries.num_queries(), [&]<size_t kQueries>(size_t q) HWY_ATTR {
+      Score<kQueries, T>(workspace, q, queries.head_dim, cache, begin, num_keys);
+    });
   });
 }
 
 void AddValueBlock(const SpanWorkspace& workspace, const HeadQueries& queries,
                    const HeadCache& cache, size_t begin, size_t num_values, float* partials) {
   const size_t head_dim = queries.head_dim;
-  const size_t next = begin + num_values;
-  ForEachQueryTile(queries.num_queries(), [&]<size_t kQueries>(size_t q) HWY_ATTR {
-    if (cache.type == KvType::kF32) {
-      const float* values = static_cast<const float*>(cache.values) + begin * head_dim;
-      const float* next_keys = static_cast<const float*>(cache.keys) + next * head_dim;
+  WithKvElement(cache.type, [&]<typename T>() HWY_ATTR {
+    const T* values = static_cast<const T*>(cache.values) + begin * head_dim;
+    const T* next_keys = static_cast<const T*>(cache.keys) + (begin + num_values) * head_dim;
+    ForEachQueryTile(queries.num_queries(), [&]<size_t kQueries>(size_t q) HWY_ATTR {
       AddValues<kQueries>(workspace, q, head_dim, values, next_keys, num_values, partials);
-    } else {
-      const int8_t* values = static_cast<const int8_t*>(cache.values) + begin * head_dim;
-      const int8_t* next_keys = static_cast<const int8_t*>(cache.keys) + next * head_dim;
-      AddValues<kQueries>(workspace, q, head_dim, values, next_keys, num_values, partials);
-    }
+    });
   });
 }
 

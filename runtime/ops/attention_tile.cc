@@ -14,6 +14,7 @@
 #define HWY_TARGET_INCLUDE "ops/attention_tile.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "ops/kv_elements-inl.h"
 #include "ops/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -234,14 +235,14 @@ void PrepareQueries(const HeadQueries& queries, KvType type, const TileWorkspace
     workspace.end_positions[lane] = static_cast<int32_t>(queries.EndPosition(q));
     workspace.largest[lane] = kMaskedScore;
     workspace.weight_sums[lane] = 0.0f;
-    if (type == KvType::kF32) {
+    if (type != KvType::kInt8) {
       for (size_t j = 0; j < head_dim; ++j) {
         workspace.queries[j * num_lanes + lane] = input[j] * scale;
       }
       continue;
     }
-    // The place of a block's values holds the row until it is spread.
-    auto* row = reinterpret_cast<int8_t*>(workspace.values);
+    // The place of converted elements holds the row until it is spread.
+    auto* row = reinterpret_cast<int8_t*>(workspace.floats);
     workspace.query_scales[lane] = QuantizeRow(input, head_dim, row) * scale;
     int32_t sum = 0;
     for (size_t j = 0; j < attention::RoundUp(head_dim, 4); ++j) {
@@ -254,17 +255,23 @@ void PrepareQueries(const HeadQueries& queries, KvType type, const TileWorkspace
   std::fill_n(workspace.sums, attention::RoundUp(head_dim, kTileRows) * num_lanes, 0.0f);
 }
 
-void ConvertValues(const int8_t* HWY_RESTRICT values, size_t count, float* HWY_RESTRICT output) {
-  const hn::ScalableTag<float> d;
-  const hn::RebindToSigned<decltype(d)> di32;
-  const hn::Rebind<int8_t, decltype(d)> di8;
-  constexpr size_t kLanes = hn::MaxLanes(d);
-  size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    const auto v = hn::ConvertTo(d, hn::PromoteTo(di32, hn::LoadU(di8, values + i)));
-    hn::Store(v, d, output + i);
-  }
-  for (; i < count; ++i) output[i] = static_cast<float>(values[i]);
+// `count` elements from `begin` on as floats: where they lie if they are floats, else converted
+// into the workspace.
+const float* AsFloats(const TileWorkspace& workspace, KvType type, const void* data, size_t begin,
+                      size_t count) {
+  if (type == KvType::kF32) return static_cast<const float*>(data) + begin;
+  WithKvElement(type, [&]<typename T>() HWY_ATTR {
+    const hn::ScalableTag<float> d;
+    constexpr size_t kLanes = hn::MaxLanes(d);
+    const T* HWY_RESTRICT elements = static_cast<const T*>(data) + begin;
+    float* HWY_RESTRICT floats = workspace.floats;
+    size_t i = 0;
+    for (; i + kLanes <= count; i += kLanes) {
+      hn::Store(LoadFloats(d, elements + i), d, floats + i);
+    }
+    if (i < count) hn::StoreN(LoadFloatsN(d, elements + i, count - i), d, floats + i, count - i);
+  });
+  return workspace.floats;
 }
 
 // Scores of one block, turned into weights; those of int8 values include the value's scale.
@@ -274,16 +281,19 @@ void WeighBlock(const TileWorkspace& workspace, const HeadQueries& queries, cons
   constexpr size_t kLanes = hn::MaxLanes(d);
   const size_t head_dim = queries.head_dim;
   const size_t num_lanes = workspace.num_lanes;
-  ForEachPanel(num_lanes, [&]<size_t kVectors>(size_t lane) HWY_ATTR {
-    if (cache.type == KvType::kF32) {
-      const float* keys = static_cast<const float*>(cache.keys) + begin * head_dim;
-      ScorePanelF32<kVectors>(workspace, lane, head_dim, keys, num_tokens);
-    } else {
-      const int8_t* keys = static_cast<const int8_t*>(cache.keys) + begin * head_dim;
+  if (cache.type == KvType::kInt8) {
+    const int8_t* keys = static_cast<const int8_t*>(cache.keys) + begin * head_dim;
+    ForEachPanel(num_lanes, [&]<size_t kVectors>(size_t lane) HWY_ATTR {
       ScorePanelInt8<kVectors>(workspace, lane, head_dim, keys, cache.key_scales + begin,
                                num_tokens);
-    }
-  });
+    });
+  } else {
+    const float* keys =
+        AsFloats(workspace, cache.type, cache.keys, begin * head_dim, num_tokens * head_dim);
+    ForEachPanel(num_lanes, [&]<size_t kVectors>(size_t lane) HWY_ATTR {
+      ScorePanelF32<kVectors>(workspace, lane, head_dim, keys, num_tokens);
+    });
+  }
   const bool is_masked = begin + num_tokens > queries.EndPosition(0);
   for (size_t lane = 0; lane < num_lanes; lane += kLanes) {
     if (is_masked) {
@@ -311,13 +321,8 @@ void AttendTile(const HeadQueries& queries, const HeadCache& cache, std::byte* b
   for (size_t block = 0; block < end; block += kBlockTokens) {
     const size_t num_tokens = std::min(kBlockTokens, end - block);
     WeighBlock(workspace, queries, cache, block, num_tokens);
-    const float* values = workspace.values;
-    if (cache.type == KvType::kF32) {
-      values = static_cast<const float*>(cache.values) + block * head_dim;
-    } else {
-      ConvertValues(static_cast<const int8_t*>(cache.values) + block * head_dim,
-                    num_tokens * head_dim, workspace.values);
-    }
+    const float* values =
+        AsFloats(workspace, cache.type, cache.values, block * head_dim, num_tokens * head_dim);
     ForEachPanel(workspace.num_lanes, [&]<size_t kVectors>(size_t lane) HWY_ATTR {
       AddValuesPanel<kVectors>(workspace, lane, head_dim, values, num_tokens);
     });

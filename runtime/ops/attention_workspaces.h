@@ -47,7 +47,7 @@ struct SpanWorkspace {
   size_t padded_floats;
   size_t padded_bytes;
   size_t bytes;
-  float* queries;         // kF32: [num_queries][padded_floats], times 1 / sqrt(head_dim).
+  float* queries;         // kF32, kF16: [num_queries][padded_floats], times 1 / sqrt(head_dim).
   int8_t* int8_queries;   // kInt8: [num_queries][padded_bytes]
   float* query_scales;    // kInt8: [num_queries], times 1 / sqrt(head_dim).
   int32_t* query_biases;  // kInt8: [num_queries], to be subtracted from the dot products.
@@ -67,7 +67,7 @@ struct TileWorkspace {
     int8_queries = carver.Take<int8_t>(RoundUp(head_dim, 4) * num_lanes);
     scores = carver.Take<float>(kBlockTokens * num_lanes);
     sums = carver.Take<float>(RoundUp(head_dim, kTileRows) * num_lanes);
-    values = carver.Take<float>(kBlockTokens * head_dim);
+    floats = carver.Take<float>(kBlockTokens * head_dim);
     query_scales = carver.Take<float>(num_lanes);
     query_biases = carver.Take<int32_t>(num_lanes);
     end_positions = carver.Take<int32_t>(num_lanes);
@@ -79,11 +79,11 @@ struct TileWorkspace {
 
   size_t num_lanes;
   size_t bytes;
-  float* queries;          // kF32: [head_dim][num_lanes], times 1 / sqrt(head_dim).
+  float* queries;          // kF32, kF16: [head_dim][num_lanes], times 1 / sqrt(head_dim).
   int8_t* int8_queries;    // kInt8: [head_dim / 4, rounded up][num_lanes][4]
   float* scores;           // [kBlockTokens][num_lanes]; later exp(score - largest).
   float* sums;             // [head_dim, rounded up to kTileRows][num_lanes]
-  float* values;           // kInt8: a block's values, not scaled: [kBlockTokens][head_dim]
+  float* floats;           // A block's keys or values, converted: [kBlockTokens][head_dim]
   float* query_scales;     // kInt8: [num_lanes], times 1 / sqrt(head_dim).
   int32_t* query_biases;   // kInt8: [num_lanes], to be subtracted from the dot products.
   int32_t* end_positions;  // [num_lanes]: the first position that the query does not see.

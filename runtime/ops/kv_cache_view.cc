@@ -1,20 +1,33 @@
 #include "ops/kv_cache_view.h"
 
-#include <cstring>
-
 #include "ops/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/kv_cache_view.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "ops/vector_math-inl.h"
+#include "ops/kv_elements-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace cria::ops::HWY_NAMESPACE {
 
-float QuantizeHead(const float* input, size_t head_dim, int8_t* output) {
-  return QuantizeRow(input, head_dim, output);
+void StoreKeyValue(const KvCacheView& cache, size_t position, const float* keys,
+                   const float* values) {
+  WithKvElement(cache.type, [&]<typename T>() HWY_ATTR {
+    for (size_t head = 0; head < cache.num_key_value_heads; ++head) {
+      const size_t row = head * cache.capacity_tokens + position;
+      const size_t input = head * cache.head_dim;
+      const size_t output = row * cache.head_dim;
+      const float key_scale =
+          StoreRow(keys + input, cache.head_dim, static_cast<T*>(cache.keys) + output);
+      const float value_scale =
+          StoreRow(values + input, cache.head_dim, static_cast<T*>(cache.values) + output);
+      if (cache.type == KvType::kInt8) {
+        cache.key_scales[row] = key_scale;
+        cache.value_scales[row] = value_scale;
+      }
+    }
+  });
 }
 
 }  // namespace cria::ops::HWY_NAMESPACE
@@ -27,38 +40,33 @@ std::string_view KvTypeName(KvType type) {
   switch (type) {
     case KvType::kF32:
       return "f32";
+    case KvType::kF16:
+      return "f16";
     case KvType::kInt8:
       return "int8";
   }
   return "unknown";
 }
 
+size_t KvElementBytes(KvType type) {
+  switch (type) {
+    case KvType::kF32:
+      return sizeof(float);
+    case KvType::kF16:
+      return sizeof(uint16_t);
+    case KvType::kInt8:
+      return sizeof(int8_t);
+  }
+  return 0;
+}
+
 namespace ops {
 
-HWY_EXPORT(QuantizeHead);
+HWY_EXPORT(StoreKeyValue);
 
 void StoreKeyValue(const KvCacheView& cache, size_t position, const float* keys,
                    const float* values) {
-  const auto quantize_head = HWY_DYNAMIC_POINTER(QuantizeHead);
-  for (size_t head = 0; head < cache.num_key_value_heads; ++head) {
-    const float* key = keys + head * cache.head_dim;
-    const float* value = values + head * cache.head_dim;
-    const size_t row = head * cache.capacity_tokens + position;
-    const size_t offset = row * cache.head_dim;
-    switch (cache.type) {
-      case KvType::kF32:
-        std::memcpy(static_cast<float*>(cache.keys) + offset, key, cache.head_dim * sizeof(float));
-        std::memcpy(static_cast<float*>(cache.values) + offset, value,
-                    cache.head_dim * sizeof(float));
-        break;
-      case KvType::kInt8:
-        cache.key_scales[row] =
-            quantize_head(key, cache.head_dim, static_cast<int8_t*>(cache.keys) + offset);
-        cache.value_scales[row] =
-            quantize_head(value, cache.head_dim, static_cast<int8_t*>(cache.values) + offset);
-        break;
-    }
-  }
+  HWY_DYNAMIC_DISPATCH(StoreKeyValue)(cache, position, keys, values);
 }
 
 }  // namespace ops

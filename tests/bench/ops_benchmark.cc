@@ -9,6 +9,7 @@
 
 #include "core/thread_pool.h"
 #include "ops/attention.h"
+#include "ops/kv_cache_shift.h"
 #include "ops/kv_cache_view.h"
 #include "ops/rms_norm.h"
 #include "ops/swiglu.h"
@@ -34,7 +35,7 @@ class Caches {
   Caches(KvType type, size_t capacity_tokens) {
     const size_t heads = kShape.num_key_value_heads;
     const size_t elements = heads * capacity_tokens * kShape.head_dim;
-    const size_t element_bytes = type == KvType::kF32 ? 4 : 1;
+    const size_t element_bytes = KvElementBytes(type);
     data_.resize(kLayers * 2 * elements * element_bytes / sizeof(Line));
     scales_.resize(kLayers * 2 * heads * capacity_tokens);
     auto* next_data = reinterpret_cast<std::byte*>(data_.data());
@@ -93,8 +94,8 @@ void RunAttention(benchmark::State& state, KvType type, size_t num_rows) {
     benchmark::ClobberMemory();
   }
   const double tokens = kContextTokens;
-  const double head_bytes = static_cast<double>(kShape.head_dim) * (type == KvType::kF32 ? 4 : 1) +
-                            (type == KvType::kF32 ? 0 : 4);
+  const double head_bytes = static_cast<double>(kShape.head_dim * KvElementBytes(type)) +
+                            (type == KvType::kInt8 ? sizeof(float) : 0);
   const double bytes = 2 * tokens * static_cast<double>(kShape.num_key_value_heads) * head_bytes;
   const double flops = 4 * tokens * static_cast<double>(num_rows * row_floats);
   const auto rate = [&](double amount) {
@@ -107,11 +108,42 @@ void RunAttention(benchmark::State& state, KvType type, size_t num_rows) {
 
 void BM_Decode(benchmark::State& state, KvType type) { RunAttention(state, type, 1); }
 BENCHMARK_CAPTURE(BM_Decode, f32, KvType::kF32)->Arg(1)->Arg(2)->UseRealTime();
+BENCHMARK_CAPTURE(BM_Decode, f16, KvType::kF16)->Arg(1)->Arg(2)->UseRealTime();
 BENCHMARK_CAPTURE(BM_Decode, int8, KvType::kInt8)->Arg(1)->Arg(2)->UseRealTime();
 
 void BM_Prefill128(benchmark::State& state, KvType type) { RunAttention(state, type, 128); }
 BENCHMARK_CAPTURE(BM_Prefill128, f32, KvType::kF32)->Arg(1)->Arg(2)->UseRealTime();
+BENCHMARK_CAPTURE(BM_Prefill128, f16, KvType::kF16)->Arg(1)->Arg(2)->UseRealTime();
 BENCHMARK_CAPTURE(BM_Prefill128, int8, KvType::kInt8)->Arg(1)->Arg(2)->UseRealTime();
+
+// One layer's half of a full context.
+void BM_DropPositions(benchmark::State& state, KvType type) {
+  const Caches caches(type, kContextTokens);
+  const std::vector<float> cosines(kShape.head_dim / 2, 0.8f), sines(kShape.head_dim / 2, 0.6f);
+  for (auto _ : state) {
+    DropPositions(caches.layer(0), 0, kContextTokens / 2, kContextTokens, cosines.data(),
+                  sines.data());
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(kContextTokens / 2));
+}
+BENCHMARK_CAPTURE(BM_DropPositions, f32, KvType::kF32);
+BENCHMARK_CAPTURE(BM_DropPositions, f16, KvType::kF16);
+BENCHMARK_CAPTURE(BM_DropPositions, int8, KvType::kInt8);
+
+void BM_StoreKeyValue(benchmark::State& state, KvType type) {
+  const Caches caches(type, kContextTokens);
+  const std::vector<float> row(kShape.num_key_value_heads * kShape.head_dim, 0.5f);
+  size_t position = 0;
+  for (auto _ : state) {
+    StoreKeyValue(caches.layer(0), position, row.data(), row.data());
+    position = (position + 1) % kContextTokens;
+    benchmark::ClobberMemory();
+  }
+}
+BENCHMARK_CAPTURE(BM_StoreKeyValue, f32, KvType::kF32);
+BENCHMARK_CAPTURE(BM_StoreKeyValue, f16, KvType::kF16);
+BENCHMARK_CAPTURE(BM_StoreKeyValue, int8, KvType::kInt8);
 
 void BM_RmsNorm(benchmark::State& state) {
   const std::vector<float> input(kHiddenSize, 0.5f), weight(kHiddenSize, 1.0f);

@@ -21,37 +21,18 @@ double F16Value(uint16_t bits) {
 
 bool IsNan16(uint16_t bits) { return (bits & 0x7c00) == 0x7c00 && (bits & 0x3ff) != 0; }
 
-TEST(NumericTest, EveryF16IsReadAsDefinedAndComesBack) {
+TEST(NumericTest, EveryF16IsReadAsDefined) {
   for (uint32_t i = 0; i < 0x10000; ++i) {
     const auto bits = static_cast<uint16_t>(i);
     const float value = F16ToFloat(bits);
     if (IsNan16(bits)) {
       ASSERT_TRUE(std::isnan(value));
-      ASSERT_TRUE(IsNan16(FloatToF16(value)));
-      continue;
-    }
-    if ((bits & 0x7fff) == 0x7c00) {
+    } else if ((bits & 0x7fff) == 0x7c00) {
       ASSERT_EQ(value, bits & 0x8000 ? -kInfinity : kInfinity);
     } else {
       ASSERT_EQ(value, F16Value(bits)) << i;
     }
-    ASSERT_EQ(FloatToF16(value), bits) << i;
   }
-}
-
-TEST(NumericTest, FloatToF16RoundsToNearestEven) {
-  for (uint32_t i = 0; i < 0x7bff; ++i) {
-    const double lower = F16Value(static_cast<uint16_t>(i));
-    const double upper = F16Value(static_cast<uint16_t>(i + 1));
-    const auto middle = static_cast<float>((lower + upper) / 2);
-    const auto even = static_cast<uint16_t>(i % 2 == 0 ? i : i + 1);
-    ASSERT_EQ(FloatToF16(middle), even) << i;
-    ASSERT_EQ(FloatToF16(std::nextafter(middle, 0.0f)), i) << i;
-    ASSERT_EQ(FloatToF16(std::nextafter(middle, kInfinity)), i + 1) << i;
-  }
-  EXPECT_EQ(FloatToF16(65519.0f), 0x7bff);
-  EXPECT_EQ(FloatToF16(65520.0f), 0x7c00);
-  EXPECT_EQ(FloatToF16(-1e30f), 0xfc00);
 }
 
 TEST(NumericTest, Bf16RoundsToNearestEven) {

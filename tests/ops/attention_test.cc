@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/numeric.h"
 #include "ops/kv_cache.h"
 #include "ops/random_floats.h"
 #include "ops/reference_ops.h"
@@ -158,7 +159,7 @@ std::vector<Case> Cases() {
   std::vector<Case> cases;
   const std::vector<std::pair<size_t, size_t>> head_counts = {{4, 4}, {8, 2},  {6, 2},
                                                               {5, 1}, {14, 2}, {1, 1}};
-  for (const KvType type : {KvType::kF32, KvType::kInt8}) {
+  for (const KvType type : kKvTypes) {
     // Every grouping, with few and many rows.
     for (const auto& [heads, kv_heads] : head_counts) {
       for (const size_t num_rows : {1, 2, 3, 17, 40}) {
@@ -304,8 +305,41 @@ TEST_P(AttentionOfTypeTest, HugeScoresDoNotOverflow) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Both, AttentionOfTypeTest, testing::Values(KvType::kF32, KvType::kInt8),
+INSTANTIATE_TEST_SUITE_P(All, AttentionOfTypeTest, testing::ValuesIn(kKvTypes),
                          [](const auto& tested) { return std::string(KvTypeName(tested.param)); });
+
+// The first position gets its own value, so the result shows every half as a float.
+TEST(AttentionF16Test, EveryFiniteHalfIsExact) {
+  constexpr size_t kHalves = 2 * 0x7c00;
+  constexpr size_t kHeads = kHalves / kMaxHeadDim;
+  static_assert(kHeads * kMaxHeadDim == kHalves);
+  std::vector<float> halves;
+  for (uint16_t i = 0; i < 0x7c00; ++i) {
+    halves.push_back(F16ToFloat(i));
+    halves.push_back(-halves.back());
+  }
+  const std::vector<float> zeros(kHalves, 0.0f);
+  for (const size_t num_rows : kRowCounts) {
+    const Case c = {{kHeads, kHeads, kMaxHeadDim}, KvType::kF16, 0, num_rows};
+    TestKvCache cache(c.type, kHeads, kMaxHeadDim, num_rows);
+    for (size_t t = 0; t < num_rows; ++t) {
+      StoreKeyValue(cache.view(), t, halves.data(), t == 0 ? halves.data() : zeros.data());
+    }
+    const std::vector<float> queries(num_rows * kHalves, 0.0f);
+    const std::vector<float> output = RunRows(c, cache.view(), queries, 0, num_rows, 1);
+    for (size_t i = 0; i < kHalves; ++i) ASSERT_EQ(output[i], halves[i]) << num_rows << ' ' << i;
+  }
+}
+
+TEST(AttentionF16Test, InfiniteKeysAndValuesGiveFiniteResults) {
+  for (const size_t num_rows : kRowCounts) {
+    const Case c = {{4, 2, 20}, KvType::kF16, 70, num_rows};
+    const TestKvCache cache = FilledCache(c, c.num_tokens());
+    const std::vector<float> infinite(40, INFINITY);
+    StoreKeyValue(cache.view(), 3, infinite.data(), infinite.data());
+    for (const float output : RunAll(c, cache.view())) EXPECT_LE(std::abs(output), 65504.0f);
+  }
+}
 
 // What rounding the queries to int8 costs, beside the cost of the int8 cache itself.
 TEST(AttentionInt8Test, RoundedQueriesStayCloseToTheDequantizedCache) {

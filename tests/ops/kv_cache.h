@@ -1,16 +1,20 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 
+#include "core/numeric.h"
 #include "ops/kv_cache_view.h"
 
 namespace cria::ops {
 
-// Memory for a KvCacheView, exactly as large as needed. Floats and scales begin as NaN, so that a
-// read of a position that was never stored shows in the result; bytes begin as 101.
+inline constexpr KvType kKvTypes[] = {KvType::kF32, KvType::kF16, KvType::kInt8};
+
+// Memory for a KvCacheView, exactly as large as needed. Floats, halves and scales begin as NaN, so
+// that a read of a position that was never stored shows in the result; bytes begin as 101.
 class TestKvCache {
  public:
   TestKvCache(KvType type, size_t num_heads, size_t head_dim, size_t capacity_tokens) {
@@ -20,14 +24,21 @@ class TestKvCache {
              .num_key_value_heads = num_heads,
              .head_dim = head_dim,
              .capacity_tokens = capacity_tokens};
-    if (type == KvType::kF32) {
-      view_.keys = NewFloats(keys_, elements);
-      view_.values = NewFloats(values_, elements);
-    } else {
-      view_.keys = NewBytes(int8_keys_, elements);
-      view_.values = NewBytes(int8_values_, elements);
-      view_.key_scales = NewFloats(key_scales_, rows);
-      view_.value_scales = NewFloats(value_scales_, rows);
+    switch (type) {
+      case KvType::kF32:
+        view_.keys = New(keys_, elements, NAN);
+        view_.values = New(values_, elements, NAN);
+        break;
+      case KvType::kF16:
+        view_.keys = New(f16_keys_, elements, uint16_t{0x7e00});
+        view_.values = New(f16_values_, elements, uint16_t{0x7e00});
+        break;
+      case KvType::kInt8:
+        view_.keys = New(int8_keys_, elements, int8_t{101});
+        view_.values = New(int8_values_, elements, int8_t{101});
+        view_.key_scales = New(key_scales_, rows, NAN);
+        view_.value_scales = New(value_scales_, rows, NAN);
+        break;
     }
   }
 
@@ -42,25 +53,29 @@ class TestKvCache {
   }
 
  private:
-  static float* NewFloats(std::unique_ptr<float[]>& owner, size_t count) {
-    owner = std::make_unique<float[]>(count);
-    for (size_t i = 0; i < count; ++i) owner[i] = NAN;
-    return owner.get();
-  }
-  static int8_t* NewBytes(std::unique_ptr<int8_t[]>& owner, size_t count) {
-    owner = std::make_unique<int8_t[]>(count);
-    for (size_t i = 0; i < count; ++i) owner[i] = 101;
+  template <typename T>
+  static T* New(std::unique_ptr<T[]>& owner, size_t count, T value) {
+    owner = std::make_unique<T[]>(count);
+    std::fill_n(owner.get(), count, value);
     return owner.get();
   }
   float Element(const void* data, const float* scales, size_t head, size_t token, size_t j) const {
     const size_t row = head * view_.capacity_tokens + token;
     const size_t at = row * view_.head_dim + j;
-    if (view_.type == KvType::kF32) return static_cast<const float*>(data)[at];
-    return scales[row] * static_cast<float>(static_cast<const int8_t*>(data)[at]);
+    switch (view_.type) {
+      case KvType::kF32:
+        return static_cast<const float*>(data)[at];
+      case KvType::kF16:
+        return F16ToFloat(static_cast<const uint16_t*>(data)[at]);
+      case KvType::kInt8:
+        return scales[row] * static_cast<float>(static_cast<const int8_t*>(data)[at]);
+    }
+    return NAN;
   }
 
   KvCacheView view_;
   std::unique_ptr<float[]> keys_, values_, key_scales_, value_scales_;
+  std::unique_ptr<uint16_t[]> f16_keys_, f16_values_;
   std::unique_ptr<int8_t[]> int8_keys_, int8_values_;
 };
 

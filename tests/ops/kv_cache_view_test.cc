@@ -6,15 +6,21 @@
 #include <cmath>
 #include <vector>
 
+#include "core/numeric.h"
 #include "ops/kv_cache.h"
 #include "ops/random_floats.h"
+#include "ops/reference_ops.h"
 
 namespace cria::ops {
 namespace {
 
-TEST(KvCacheViewTest, TypesHaveNames) {
+TEST(KvCacheViewTest, TypesHaveNamesAndSizes) {
   EXPECT_EQ(KvTypeName(KvType::kF32), "f32");
+  EXPECT_EQ(KvTypeName(KvType::kF16), "f16");
   EXPECT_EQ(KvTypeName(KvType::kInt8), "int8");
+  EXPECT_EQ(KvElementBytes(KvType::kF32), 4u);
+  EXPECT_EQ(KvElementBytes(KvType::kF16), 2u);
+  EXPECT_EQ(KvElementBytes(KvType::kInt8), 1u);
 }
 
 TEST(KvCacheViewTest, F32IsKeptExactlyWhereItBelongs) {
@@ -34,6 +40,63 @@ TEST(KvCacheViewTest, F32IsKeptExactlyWhereItBelongs) {
         }
       }
     }
+  }
+}
+
+TEST(KvCacheViewTest, F16IsKeptWhereItBelongs) {
+  for (const size_t head_dim : {2, 6, 8, 10, 20, 48, 64, 80, 130}) {
+    TestKvCache cache(KvType::kF16, 3, head_dim, 5);
+    const std::vector<float> keys = RandomFloats(3 * head_dim, 1);
+    const std::vector<float> values = RandomFloats(3 * head_dim, 2, 100);
+    StoreKeyValue(cache.view(), 3, keys.data(), values.data());
+    for (size_t head = 0; head < 3; ++head) {
+      for (size_t token = 0; token < 5; ++token) {
+        for (size_t j = 0; j < head_dim; ++j) {
+          const size_t at = head * head_dim + j;
+          if (token == 3) {
+            EXPECT_EQ(cache.Key(head, token, j), reference::RoundToF16(keys[at]));
+            EXPECT_EQ(cache.Value(head, token, j), reference::RoundToF16(values[at]));
+          } else {
+            EXPECT_TRUE(std::isnan(cache.Key(head, token, j)));
+            EXPECT_TRUE(std::isnan(cache.Value(head, token, j)));
+          }
+        }
+      }
+    }
+  }
+}
+
+// Every half, what lies in the middle of two, and the floats on either side of the middle.
+TEST(KvCacheViewTest, F16RoundsToNearestEven) {
+  constexpr uint16_t kLargest = 0x7bff;
+  std::vector<float> inputs;
+  for (uint16_t i = 0; i < kLargest; ++i) {
+    const float value = F16ToFloat(i);
+    const float middle = (value + F16ToFloat(i + 1)) / 2;
+    for (const float input :
+         {value, std::nextafter(middle, 0.0f), middle, std::nextafter(middle, INFINITY)}) {
+      inputs.push_back(input);
+      inputs.push_back(-input);
+    }
+  }
+  TestKvCache cache(KvType::kF16, 1, inputs.size(), 1);
+  StoreKeyValue(cache.view(), 0, inputs.data(), inputs.data());
+  for (size_t j = 0; j < inputs.size(); ++j) {
+    ASSERT_EQ(cache.Key(0, 0, j), reference::RoundToF16(inputs[j])) << inputs[j];
+    ASSERT_EQ(std::signbit(cache.Key(0, 0, j)), std::signbit(inputs[j])) << inputs[j];
+  }
+}
+
+TEST(KvCacheViewTest, F16BecomesTheLargestHalfInsteadOfInfinity) {
+  const std::vector<float> inputs = {65504.0f, 65519.0f, 65520.0f, 1e6f, 3e38f, INFINITY, 1e-30f};
+  std::vector<float> negative = inputs;
+  for (float& input : negative) input = -input;
+  TestKvCache cache(KvType::kF16, 1, inputs.size(), 1);
+  StoreKeyValue(cache.view(), 0, inputs.data(), negative.data());
+  for (size_t j = 0; j < inputs.size(); ++j) {
+    const float expected = inputs[j] > 1 ? 65504.0f : 0.0f;
+    EXPECT_EQ(cache.Key(0, 0, j), expected) << inputs[j];
+    EXPECT_EQ(cache.Value(0, 0, j), -expected) << inputs[j];
   }
 }
 

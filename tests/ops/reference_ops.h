@@ -21,6 +21,14 @@ inline std::vector<double> RmsNorm(const std::vector<float>& input,
 
 inline double Silu(double x) { return x / (1 + std::exp(-x)); }
 
+// The nearest value of IEEE 754 binary16, ties to even; magnitudes above the largest become it.
+inline double RoundToF16(double x) {
+  if (x == 0) return x;
+  const int exponent = std::max(std::isinf(x) ? 16 : std::ilogb(x), -14);
+  const double step = std::ldexp(1.0, exponent - 10);
+  return std::clamp(std::nearbyint(x / step) * step, -65504.0, 65504.0);
+}
+
 // One head's keys and values, [tokens][head_dim].
 struct Head {
   std::vector<std::vector<double>> keys;

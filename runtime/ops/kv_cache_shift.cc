@@ -1,0 +1,85 @@
+#include "ops/kv_cache_shift.h"
+
+#include <cstring>
+
+#include "ops/simd_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/kv_cache_shift.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "ops/kv_elements-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace cria::ops::HWY_NAMESPACE {
+
+// ApplyRope by the negative angle, from elements to floats.
+template <typename T>
+HWY_INLINE void TurnBack(const T* key, size_t head_dim, const float* HWY_RESTRICT cosines,
+                         const float* HWY_RESTRICT sines, float* HWY_RESTRICT output) {
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  const size_t half = head_dim / 2;
+  size_t i = 0;
+  for (; i + lanes <= half; i += lanes) {
+    const auto a = LoadFloats(d, key + i);
+    const auto b = LoadFloats(d, key + half + i);
+    const auto cosine = hn::LoadU(d, cosines + i);
+    const auto sine = hn::LoadU(d, sines + i);
+    hn::StoreU(hn::MulAdd(b, sine, hn::Mul(a, cosine)), d, output + i);
+    hn::StoreU(hn::NegMulAdd(a, sine, hn::Mul(b, cosine)), d, output + half + i);
+  }
+  if (i < half) {
+    const size_t rest = half - i;
+    const auto a = LoadFloatsN(d, key + i, rest);
+    const auto b = LoadFloatsN(d, key + half + i, rest);
+    const auto cosine = hn::LoadN(d, cosines + i, rest);
+    const auto sine = hn::LoadN(d, sines + i, rest);
+    hn::StoreN(hn::MulAdd(b, sine, hn::Mul(a, cosine)), d, output + i, rest);
+    hn::StoreN(hn::NegMulAdd(a, sine, hn::Mul(b, cosine)), d, output + half + i, rest);
+  }
+}
+
+void DropPositions(const KvCacheView& cache, size_t first, size_t count, size_t end,
+                   const float* cosines, const float* sines) {
+  const size_t head_dim = cache.head_dim;
+  const bool has_scales = cache.type == KvType::kInt8;
+  WithKvElement(cache.type, [&]<typename T>() HWY_ATTR {
+    float turned[kMaxHeadDim];
+    for (size_t head = 0; head < cache.num_key_value_heads; ++head) {
+      const size_t begin_row = head * cache.capacity_tokens + first;
+      const size_t end_row = head * cache.capacity_tokens + end - count;
+      T* keys = static_cast<T*>(cache.keys);
+      for (size_t row = begin_row; row < end_row; ++row) {
+        TurnBack(keys + (row + count) * head_dim, head_dim, cosines, sines, turned);
+        const float scale = StoreRow(turned, head_dim, keys + row * head_dim);
+        // Turning is linear: the old scale need only be a factor of the new one.
+        if (has_scales) cache.key_scales[row] = cache.key_scales[row + count] * scale;
+      }
+      T* values = static_cast<T*>(cache.values) + begin_row * head_dim;
+      const size_t num_rows = end_row - begin_row;
+      std::memmove(values, values + count * head_dim, num_rows * head_dim * sizeof(T));
+      if (has_scales) {
+        float* scales = cache.value_scales + begin_row;
+        std::memmove(scales, scales + count, num_rows * sizeof(float));
+      }
+    }
+  });
+}
+
+}  // namespace cria::ops::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace cria::ops {
+
+HWY_EXPORT(DropPositions);
+
+void DropPositions(const KvCacheView& cache, size_t first, size_t count, size_t end,
+                   const float* cosines, const float* sines) {
+  if (count == 0) return;
+  HWY_DYNAMIC_DISPATCH(DropPositions)(cache, first, count, end, cosines, sines);
+}
+
+}  // namespace cria::ops
+#endif  // HWY_ONCE

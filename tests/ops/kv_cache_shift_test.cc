@@ -1,0 +1,268 @@
+#include "ops/kv_cache_shift.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <numbers>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "ops/kv_cache.h"
+#include "ops/random_floats.h"
+
+namespace cria::ops {
+namespace {
+
+struct Case {
+  KvType type = KvType::kF32;
+  size_t head_dim = 64;
+  size_t num_heads = 2;
+  size_t first = 3;
+  size_t count = 5;
+  size_t end = 20;
+  size_t capacity_tokens = 23;
+};
+
+std::ostream& operator<<(std::ostream& out, const Case& c) {
+  return out << c.num_heads << " heads of " << c.head_dim << ", " << KvTypeName(c.type) << ", ["
+             << c.first << ", " << c.first + c.count << ") of " << c.end;
+}
+
+// The angle of pair i at a position, as of a rope with the base 10000.
+double Angle(size_t position, size_t i, size_t head_dim) {
+  const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(head_dim);
+  return static_cast<double>(position) * std::pow(10000.0, exponent);
+}
+
+struct RopeRow {
+  RopeRow(size_t position, size_t head_dim) {
+    for (size_t i = 0; i < head_dim / 2; ++i) {
+      cosines.push_back(static_cast<float>(std::cos(Angle(position, i, head_dim))));
+      sines.push_back(static_cast<float>(std::sin(Angle(position, i, head_dim))));
+    }
+  }
+  std::vector<float> cosines, sines;
+};
+
+// Keys before rope: the same for the same `token`, wherever it is stored.
+std::vector<float> RawKeys(const Case& c, size_t token) {
+  return RandomFloats(c.num_heads * c.head_dim, static_cast<unsigned>(2 * token + 1));
+}
+
+std::vector<float> Values(const Case& c, size_t token) {
+  return RandomFloats(c.num_heads * c.head_dim, static_cast<unsigned>(2 * token + 2));
+}
+
+// Stores `token` as if it had been computed at `position`, in double precision.
+void Store(const Case& c, const TestKvCache& cache, size_t token, size_t position) {
+  std::vector<float> keys = RawKeys(c, token);
+  const size_t half = c.head_dim / 2;
+  for (size_t head = 0; head < c.num_heads; ++head) {
+    float* key = keys.data() + head * c.head_dim;
+    for (size_t i = 0; i < half; ++i) {
+      const double angle = Angle(position, i, c.head_dim);
+      const double a = key[i], b = key[half + i];
+      key[i] = static_cast<float>(a * std::cos(angle) - b * std::sin(angle));
+      key[half + i] = static_cast<float>(a * std::sin(angle) + b * std::cos(angle));
+    }
+  }
+  StoreKeyValue(cache.view(), position, keys.data(), Values(c, token).data());
+}
+
+TestKvCache NewCache(const Case& c) {
+  return TestKvCache(c.type, c.num_heads, c.head_dim, c.capacity_tokens);
+}
+
+void Drop(const Case& c, const TestKvCache& cache, size_t first, size_t count, size_t end) {
+  const RopeRow row(count, c.head_dim);
+  DropPositions(cache.view(), first, count, end, row.cosines.data(), row.sines.data());
+}
+
+// The length of a head's longest pair, which rope does not change: a bound of every element.
+double LongestPair(const Case& c, size_t token, size_t head) {
+  const std::vector<float> keys = RawKeys(c, token);
+  const float* key = keys.data() + head * c.head_dim;
+  double longest = 0;
+  for (size_t i = 0; i < c.head_dim / 2; ++i) {
+    longest = std::max(longest, std::hypot(double{key[i]}, double{key[c.head_dim / 2 + i]}));
+  }
+  return longest;
+}
+
+// The largest difference of the keys of `token` at `position` in two caches, by the longest pair.
+double KeyDifference(const Case& c, const TestKvCache& a, const TestKvCache& b, size_t token,
+                     size_t position) {
+  double result = 0;
+  for (size_t head = 0; head < c.num_heads; ++head) {
+    const double longest = LongestPair(c, token, head);
+    for (size_t j = 0; j < c.head_dim; ++j) {
+      const double difference =
+          std::abs(double{a.Key(head, position, j)} - b.Key(head, position, j)) / longest;
+      if (!(difference <= result)) result = difference;  // NaN stays.
+    }
+  }
+  return result;
+}
+
+// Half a step of the type for an element as large as the longest pair.
+double HalfStep(KvType type) {
+  switch (type) {
+    case KvType::kF32:
+      return 0x1p-24;
+    case KvType::kF16:
+      return 0x1p-11;
+    case KvType::kInt8:
+      return 0.5 / 127;
+  }
+  return 0;
+}
+
+// What a drop and storing anew may differ by: both are rounded once, and the key before the drop
+// was rounded too, whose pairs of errors turn with it.
+double OneDropTolerance(KvType type) {
+  if (type == KvType::kF32) return 1e-5;
+  return (2 + std::numbers::sqrt2) * HalfStep(type);
+}
+
+struct Row {
+  std::vector<std::byte> elements;
+  float scale = 0;
+  bool operator==(const Row& other) const {
+    return elements == other.elements && std::memcmp(&scale, &other.scale, sizeof(scale)) == 0;
+  }
+};
+
+Row RowOf(const KvCacheView& view, const void* data, const float* scales, size_t head,
+          size_t position) {
+  const size_t row = head * view.capacity_tokens + position;
+  const size_t bytes = view.head_dim * KvElementBytes(view.type);
+  const auto* begin = static_cast<const std::byte*>(data) + row * bytes;
+  return {{begin, begin + bytes}, scales == nullptr ? 0.0f : scales[row]};
+}
+Row KeyRow(const TestKvCache& cache, size_t head, size_t position) {
+  return RowOf(cache.view(), cache.view().keys, cache.view().key_scales, head, position);
+}
+Row ValueRow(const TestKvCache& cache, size_t head, size_t position) {
+  return RowOf(cache.view(), cache.view().values, cache.view().value_scales, head, position);
+}
+
+std::vector<Case> Cases() {
+  std::vector<Case> cases;
+  for (const KvType type : kKvTypes) {
+    for (const size_t head_dim : {2, 4, 6, 8, 10, 30, 34, 48, 64, 72, 80, 128, 130, 256, 1024}) {
+      for (const size_t num_heads : {1, 3}) {
+        cases.push_back({.type = type, .head_dim = head_dim, .num_heads = num_heads});
+      }
+    }
+    // No positions, one, less behind than dropped and more; to the end; from the start; all.
+    for (const auto& [first, count, end] : std::vector<std::array<size_t, 3>>{{3, 0, 20},
+                                                                              {3, 1, 20},
+                                                                              {3, 15, 20},
+                                                                              {3, 16, 20},
+                                                                              {3, 17, 20},
+                                                                              {0, 7, 20},
+                                                                              {0, 20, 20},
+                                                                              {20, 0, 20},
+                                                                              {0, 0, 0},
+                                                                              {0, 22, 23},
+                                                                              {1, 4, 23}}) {
+      cases.push_back({.type = type, .first = first, .count = count, .end = end});
+    }
+  }
+  return cases;
+}
+
+class KvCacheShiftTest : public testing::TestWithParam<Case> {};
+
+TEST_P(KvCacheShiftTest, MovesWhatLiesBehindAndTouchesNothingElse) {
+  const Case& c = GetParam();
+  const TestKvCache before = NewCache(c), after = NewCache(c), fresh = NewCache(c);
+  for (size_t t = 0; t < c.capacity_tokens; ++t) {
+    Store(c, before, t, t);
+    Store(c, after, t, t);
+  }
+  Drop(c, after, c.first, c.count, c.end);
+  for (size_t t = c.first; t < c.end - c.count; ++t) {
+    const size_t token = t + c.count;
+    Store(c, fresh, token, t);
+    EXPECT_LE(KeyDifference(c, after, fresh, token, t), OneDropTolerance(c.type)) << t;
+  }
+  for (size_t head = 0; head < c.num_heads; ++head) {
+    for (size_t t = 0; t < c.capacity_tokens; ++t) {
+      if (t >= c.first && t < c.end - c.count) {
+        EXPECT_EQ(ValueRow(after, head, t), ValueRow(before, head, t + c.count)) << t;
+      } else if (t < c.first || t >= c.end) {
+        EXPECT_EQ(ValueRow(after, head, t), ValueRow(before, head, t)) << t;
+        EXPECT_EQ(KeyRow(after, head, t), KeyRow(before, head, t)) << t;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, KvCacheShiftTest, testing::ValuesIn(Cases()));
+
+class KvCacheShiftOfTypeTest : public testing::TestWithParam<KvType> {};
+
+TEST_P(KvCacheShiftOfTypeTest, DroppingNothingKeepsEveryBit) {
+  const Case c = {.type = GetParam()};
+  const TestKvCache before = NewCache(c), after = NewCache(c);
+  for (size_t t = 0; t < c.end; ++t) {
+    Store(c, before, t, t);
+    Store(c, after, t, t);
+  }
+  Drop(c, after, 3, 0, c.end);
+  for (size_t head = 0; head < c.num_heads; ++head) {
+    for (size_t t = 0; t < c.end; ++t) {
+      EXPECT_EQ(KeyRow(after, head, t), KeyRow(before, head, t));
+      EXPECT_EQ(ValueRow(after, head, t), ValueRow(before, head, t));
+    }
+  }
+}
+
+TEST_P(KvCacheShiftOfTypeTest, ZeroKeysStayZero) {
+  const Case c = {.type = GetParam(), .num_heads = 1};
+  const TestKvCache cache = NewCache(c);
+  const std::vector<float> zeros(c.head_dim, 0.0f);
+  for (size_t t = 0; t < 4; ++t) StoreKeyValue(cache.view(), t, zeros.data(), zeros.data());
+  Drop(c, cache, 0, 1, 4);
+  for (size_t t = 0; t < 3; ++t) {
+    for (size_t j = 0; j < c.head_dim; ++j) EXPECT_EQ(cache.Key(0, t, j), 0.0f);
+  }
+}
+
+// Every drop rounds a key once more. Where a drop turns a pair by less than half a step, rounding
+// may undo it each time, so the errors can add up in one direction: 50 drops of half a step, times
+// sqrt(2) for a pair, are the bound that holds for all keys.
+TEST_P(KvCacheShiftOfTypeTest, ErrorsOfManyDropsStayBounded) {
+  constexpr size_t kDrops = 50, kFirst = 4;
+  double largest = 0;
+  for (const size_t count : {1, 7, 100}) {
+    const size_t num_tokens = kFirst + kDrops * count + 30;
+    const Case c = {.type = GetParam(), .num_heads = 1, .capacity_tokens = num_tokens};
+    const TestKvCache cache = NewCache(c), fresh = NewCache(c);
+    for (size_t t = 0; t < num_tokens; ++t) Store(c, cache, t, t);
+    for (size_t drop = 0; drop < kDrops; ++drop) {
+      Drop(c, cache, kFirst, count, num_tokens - drop * count);
+    }
+    double error = 0;
+    for (size_t t = kFirst; t < num_tokens - kDrops * count; ++t) {
+      const size_t token = t + kDrops * count;
+      Store(c, fresh, token, t);
+      error = std::max(error, KeyDifference(c, cache, fresh, token, t));
+    }
+    RecordProperty("error_of_drops_of_" + std::to_string(count), std::to_string(error));
+    largest = std::max(largest, error);
+  }
+  const double worst = (2 + std::numbers::sqrt2 * kDrops) * HalfStep(GetParam());
+  EXPECT_LT(largest, GetParam() == KvType::kF32 ? 1e-5 : worst);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, KvCacheShiftOfTypeTest, testing::ValuesIn(kKvTypes),
+                         [](const auto& tested) { return std::string(KvTypeName(tested.param)); });
+
+}  // namespace
+}  // namespace cria::ops
