@@ -4,12 +4,15 @@
 #include <format>
 
 #include "ops/attention.h"
+#include "ops/kv_cache_shift.h"
 #include "ops/rms_norm.h"
 #include "ops/rope.h"
 #include "ops/swiglu.h"
 #include "ops/vector.h"
 
 namespace cria {
+
+static_assert(kMaxHeadDim <= ops::kMaxHeadDim);
 
 template <typename Task>
 void Decoder::ForEachRow(size_t rows, size_t elements, const Task& task) const {
@@ -47,6 +50,25 @@ Result<std::span<float>> Decoder::Logits(size_t row) {
                config_.rms_norm_eps, normed_);
   CRIA_RETURN_IF_ERROR(Project(*normed_quantizer_, *lm_head_, 1));
   return std::span(logits_, config_.vocab_size);
+}
+
+Status Decoder::DropPositions(size_t first, size_t count, size_t end) {
+  if (first > end || count > end - first || end > options_.context_tokens) {
+    return Fail(
+        ErrorCode::kOutOfRange,
+        std::format("{} positions from {} on cannot be dropped out of {} in a context of {}", count,
+                    first, end, options_.context_tokens));
+  }
+  if (count == 0) return {};
+  const size_t rope_width = config_.head_dim / 2;
+  const float* cosines = rope_cosines_ + count * rope_width;
+  const float* sines = rope_sines_ + count * rope_width;
+  // Where all positions go, nothing is turned back, and the table has no row for it.
+  if (first + count == end) return {};
+  pool_.ParallelFor(layers_.size(), [&](size_t layer) {
+    ops::DropPositions(layers_[layer].cache, first, count, end, cosines, sines);
+  });
+  return {};
 }
 
 Status Decoder::Embed(std::span<const int32_t> tokens) {

@@ -15,6 +15,7 @@
 #include "model/model_file.h"
 #include "ops/kv_cache_view.h"
 #include "xnn/linear.h"
+#include "xnn/packed_weights.h"
 #include "xnn/row_quantizer.h"
 
 namespace cria {
@@ -23,9 +24,10 @@ namespace cria {
 // and the memory of one conversation. Not for several threads at once; inside, it uses a pool.
 class Decoder final : public TokenModel {
  public:
-  // Takes all the memory it will ever need and packs the weights. `file` and `pool` must outlive
-  // the decoder.
+  // Takes all the memory that it will ever need. `weights` are those of `file`; they, `file` and
+  // `pool` must outlive the decoder.
   static Result<std::unique_ptr<Decoder>> Create(const ModelFile& file,
+                                                 const xnn::PackedWeights& weights,
                                                  const DecoderOptions& options,
                                                  const ThreadPool& pool);
 
@@ -34,6 +36,7 @@ class Decoder final : public TokenModel {
   size_t chunk_tokens() const override { return options_.chunk_tokens; }
   Status Forward(std::span<const int32_t> tokens, size_t first_position) override;
   Result<std::span<float>> Logits(size_t row) override;
+  Status DropPositions(size_t first, size_t count, size_t end) override;
 
   const DecoderMemory& memory() const { return memory_; }
   // Bytes of weights, with their scales, that one token reads: every matrix but the embedding
@@ -55,7 +58,7 @@ class Decoder final : public TokenModel {
           DecoderMemory memory, Arena arena);
 
   Status LoadNorms();
-  Status LoadMatrices();
+  Status CreateMatrices(const xnn::PackedWeights& weights);
   Status CreateQuantizers();
   void LayOutCache();
 

@@ -2,32 +2,14 @@
 
 #include <algorithm>
 #include <format>
-#include <mutex>
 #include <utility>
 
 #include "llm/decoder.h"
 #include "llm/rope_table.h"
-#include "model/file_layout.h"
 
 namespace cria {
-namespace {
-
-// Maps a matrix and packs it. The mapping, which goes with the function, reaches past the matrix by
-// the slack that every file has there.
-Result<xnn::Linear> LoadLinear(const ModelFile& file, const StoredTensor& tensor,
-                               const xnn::LinearBuffers& buffers) {
-  const FileRange with_slack = {tensor.data.offset, tensor.data.bytes + kTrailingSlackBytes};
-  CRIA_ASSIGN_OR_RETURN(const platform::FileMapping data, file.Map(with_slack));
-  CRIA_ASSIGN_OR_RETURN(const platform::FileMapping scales, file.Map(tensor.scales));
-  return xnn::Linear::Create({.layout = tensor.layout,
-                              .data = data.bytes().first(tensor.data.bytes),
-                              .scales = scales.bytes()},
-                             buffers);
-}
-
-}  // namespace
-
 Result<std::unique_ptr<Decoder>> Decoder::Create(const ModelFile& file,
+                                                 const xnn::PackedWeights& weights,
                                                  const DecoderOptions& options,
                                                  const ThreadPool& pool) {
   CRIA_RETURN_IF_ERROR(ValidateDecoderOptions(file.config(), options));
@@ -42,7 +24,7 @@ Result<std::unique_ptr<Decoder>> Decoder::Create(const ModelFile& file,
                 decoder->rope_sines_);
   CRIA_RETURN_IF_ERROR(decoder->LoadNorms());
   CRIA_RETURN_IF_ERROR(decoder->CreateQuantizers());
-  CRIA_RETURN_IF_ERROR(decoder->LoadMatrices());
+  CRIA_RETURN_IF_ERROR(decoder->CreateMatrices(weights));
   return decoder;
 }
 
@@ -67,7 +49,7 @@ Decoder::Decoder(const ModelFile& file, const DecoderOptions& options, const Thr
       rope_sines_(arena_.Pointer<float>(memory_.layout, memory_.rope_sines)) {}
 
 void Decoder::LayOutCache() {
-  const size_t element_bytes = options_.kv_type == KvType::kInt8 ? sizeof(int8_t) : sizeof(float);
+  const size_t element_bytes = KvElementBytes(options_.kv_type);
   const size_t layer_rows = size_t{config_.num_key_value_heads} * options_.context_tokens;
   const size_t layer_bytes = layer_rows * config_.head_dim * element_bytes;
   auto* keys = arena_.Pointer<std::byte>(memory_.layout, memory_.keys);
@@ -122,38 +104,40 @@ Status Decoder::CreateQuantizers() {
   return {};
 }
 
-Status Decoder::LoadMatrices() {
+Status Decoder::CreateMatrices(const xnn::PackedWeights& weights) {
   struct Matrix {
-    const StoredTensor* tensor;
     const float* input;
     size_t input_stride;
     float* output;
     std::optional<xnn::Linear>* linear;
   };
   const size_t hidden = config_.hidden_size;
+  // In the order of MultipliedMatrices.
   std::vector<Matrix> matrices;
-  for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
-    Layer& layer = layers_[i];
+  for (Layer& layer : layers_) {
+    matrices.push_back({normed_, hidden, qkv_, &layer.qkv_proj});
+    matrices.push_back({attention_output_, config_.query_channels(), projected_, &layer.o_proj});
+    matrices.push_back({normed_, hidden, gate_up_, &layer.gate_up_proj});
     matrices.push_back(
-        {&file_.tensor(TensorRole::kQkvProj, i), normed_, hidden, qkv_, &layer.qkv_proj});
-    matrices.push_back({&file_.tensor(TensorRole::kOProj, i), attention_output_,
-                        config_.query_channels(), projected_, &layer.o_proj});
-    matrices.push_back({&file_.tensor(TensorRole::kGateUpProj, i), normed_, hidden, gate_up_,
-                        &layer.gate_up_proj});
-    matrices.push_back({&file_.tensor(TensorRole::kDownProj, i), gate_up_,
-                        2 * size_t{config_.intermediate_size}, projected_, &layer.down_proj});
+        {gate_up_, 2 * size_t{config_.intermediate_size}, projected_, &layer.down_proj});
   }
-  matrices.push_back({&file_.tensor(TensorRole::kLmHead), normed_, hidden, logits_, &lm_head_});
+  matrices.push_back({normed_, hidden, logits_, &lm_head_});
 
-  // Packing takes most of a start, and one matrix knows nothing of another.
-  std::mutex failure_mutex;
-  Status failure;
-  size_t failed_index = matrices.size();
+  const std::vector<const StoredTensor*> tensors = MultipliedMatrices(file_);
+  size_t scale_bytes = 0;
+  for (const StoredTensor* tensor : tensors) {
+    const TensorLayout& layout = tensor->layout;
+    scale_bytes = std::max(scale_bytes, xnn::StandInScales::BytesFor(layout));
+    weight_bytes_per_token_ += layout.data_bytes() + layout.scale_bytes();
+  }
+  CRIA_ASSIGN_OR_RETURN(const auto scales, xnn::StandInScales::Create(scale_bytes));
+  // XNNPACK looks through every scale, which is most of what creating a layer takes.
+  std::vector<Status> results(matrices.size());
   pool_.ParallelFor(matrices.size(), [&](size_t index) {
     const Matrix& matrix = matrices[index];
-    const TensorLayout& layout = matrix.tensor->layout;
-    Result<xnn::Linear> linear = LoadLinear(
-        file_, *matrix.tensor,
+    const TensorLayout& layout = tensors[index]->layout;
+    Result<xnn::Linear> linear = xnn::Linear::Create(
+        layout, weights.matrices()[index], scales,
         {.input = matrix.input,
          .input_stride = matrix.input_stride,
          .quantized = {arena_.Pointer<int8_t>(memory_.layout, memory_.quantized),
@@ -163,21 +147,16 @@ Status Decoder::LoadMatrices() {
     if (linear) {
       *matrix.linear = std::move(*linear);
     } else {
-      // Of several failures, the first in the file is told, whichever thread was sooner.
-      const std::lock_guard lock(failure_mutex);
-      if (index >= failed_index) return;
-      failed_index = index;
-      failure =
-          Fail(linear.error().code(),
-               std::format("{}: {}: {}; its weights may be damaged, see cria info --check",
-                           file_.path(), matrix.tensor->spec.Name(), linear.error().message()));
+      results[index] = std::unexpected(std::move(linear).error());
     }
   });
-  for (const Matrix& matrix : matrices) {
-    weight_bytes_per_token_ +=
-        matrix.tensor->layout.data_bytes() + matrix.tensor->layout.scale_bytes();
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (results[i]) continue;
+    return Fail(results[i].error().code(),
+                std::format("{}: {}: {}", file_.path(), tensors[i]->spec.Name(),
+                            results[i].error().message()));
   }
-  return failure;
+  return {};
 }
 
 }  // namespace cria

@@ -62,7 +62,7 @@ DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions&
   const size_t rope_entries = context * (config.head_dim / 2);
   const size_t kv_rows = layers * config.num_key_value_heads * context;
   const bool kv_is_int8 = options.kv_type == KvType::kInt8;
-  const size_t kv_bytes = kv_rows * config.head_dim * (kv_is_int8 ? sizeof(int8_t) : kFloat);
+  const size_t kv_bytes = kv_rows * config.head_dim * KvElementBytes(options.kv_type);
   const size_t kv_scale_bytes = kv_is_int8 ? kv_rows * kFloat : 0;
   const size_t widest_input =
       std::max({hidden, config.query_channels(), size_t{config.intermediate_size}});

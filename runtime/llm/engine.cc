@@ -7,30 +7,51 @@
 
 namespace cria {
 
+MemoryPlanOptions ResolveOptions(const ModelConfig& config, const EngineOptions& options) {
+  const size_t longest = config.max_position_embeddings;
+  const size_t context = options.context_tokens != 0
+                             ? options.context_tokens
+                             : std::min(Engine::kDefaultContextTokens, longest);
+  return {.decoder = {.context_tokens = context,
+                      .chunk_tokens = std::min(options.chunk_tokens, context),
+                      .kv_type = options.kv_type},
+          .num_threads = options.num_threads != 0 ? options.num_threads
+                                                  : DefaultThreadCount(platform::ReadCpuTopology()),
+          .weights_in_memory =
+              options.packing.cache_folder.empty() && options.packing.packed_path.empty()};
+}
+
 Result<std::unique_ptr<Engine>> Engine::Load(const std::string& path,
                                              const EngineOptions& options) {
+  const platform::MemoryUsage program = platform::ReadMemoryUsage();
   CRIA_ASSIGN_OR_RETURN(ModelFile file, ModelFile::Open(path));
-  const size_t num_threads = options.num_threads != 0
-                                 ? options.num_threads
-                                 : DefaultThreadCount(platform::ReadCpuTopology());
-  CRIA_ASSIGN_OR_RETURN(ThreadPool pool, ThreadPool::Create(num_threads));
-  std::unique_ptr<Engine> engine(new Engine(std::move(file), std::move(pool)));
-  CRIA_ASSIGN_OR_RETURN(engine->tokenizer_, Tokenizer::Create(engine->file_.vocabulary()));
+  MemoryPlanOptions resolved = ResolveOptions(file.config(), options);
+  CRIA_RETURN_IF_ERROR(ValidateDecoderOptions(file.config(), resolved.decoder));
+  const ModelOutline outline = OutlineOf(file);
+  CRIA_ASSIGN_OR_RETURN(MemoryPlan plan, PlanMemory(outline, resolved, program));
+  if (!options.ignore_memory_limits) {
+    CRIA_RETURN_IF_ERROR(CheckFits(
+        outline, plan, MemoryBounds::Of(platform::ReadMemoryLimits(), options.memory_limit_bytes),
+        program));
+  }
 
-  const size_t longest = engine->file_.config().max_position_embeddings;
-  CRIA_ASSIGN_OR_RETURN(
-      engine->decoder_,
-      Decoder::Create(
-          engine->file_,
-          {.context_tokens = options.context_tokens != 0 ? options.context_tokens
-                                                         : std::min(kDefaultContextTokens, longest),
-           .chunk_tokens = options.chunk_tokens,
-           .kv_type = options.kv_type},
-          engine->pool_));
+  CRIA_ASSIGN_OR_RETURN(ThreadPool pool, ThreadPool::Create(resolved.num_threads));
+  std::unique_ptr<Engine> engine(new Engine(std::move(plan), std::move(file), std::move(pool)));
+  CRIA_ASSIGN_OR_RETURN(engine->tokenizer_, Tokenizer::Create(engine->file_.vocabulary()));
+  CRIA_ASSIGN_OR_RETURN(engine->weights_,
+                        xnn::LoadPackedWeights(engine->file_, options.packing, engine->pool_));
+  if (engine->weights_->is_mapped() == resolved.weights_in_memory) {
+    // They were to be mapped, but could not be put where a mapping finds them.
+    resolved.weights_in_memory = !engine->weights_->is_mapped();
+    CRIA_ASSIGN_OR_RETURN(engine->plan_, PlanMemory(outline, resolved, program));
+  }
+  CRIA_ASSIGN_OR_RETURN(engine->decoder_, Decoder::Create(engine->file_, *engine->weights_,
+                                                          resolved.decoder, engine->pool_));
   engine->session_ = std::make_unique<Session>(*engine->decoder_);
   return engine;
 }
 
-Engine::Engine(ModelFile file, ThreadPool pool) : file_(std::move(file)), pool_(std::move(pool)) {}
+Engine::Engine(MemoryPlan plan, ModelFile file, ThreadPool pool)
+    : plan_(std::move(plan)), file_(std::move(file)), pool_(std::move(pool)) {}
 
 }  // namespace cria

@@ -7,9 +7,11 @@
 
 #include "core/thread_pool.h"
 #include "llm/decoder.h"
+#include "llm/memory_plan.h"
 #include "llm/session.h"
 #include "model/model_file.h"
 #include "text/tokenizer.h"
+#include "xnn/pack_cache.h"
 
 namespace cria {
 
@@ -18,7 +20,16 @@ struct EngineOptions {
   size_t context_tokens = 0;  // 0: kDefaultContextTokens, or the model's own length if shorter.
   size_t chunk_tokens = DecoderOptions{}.chunk_tokens;
   KvType kv_type = DecoderOptions{}.kv_type;
+  xnn::PackingOptions packing;
+  // Resident memory, private and of the weights' pages. The limits of the control group and of
+  // address space hold as well.
+  std::optional<uint64_t> memory_limit_bytes;
+  bool ignore_memory_limits = false;
 };
+
+// What loading a model with these options comes to: defaults that depend on the model or the
+// machine filled in.
+MemoryPlanOptions ResolveOptions(const ModelConfig& config, const EngineOptions& options);
 
 // A loaded model with everything that it takes to talk to it. Stays where it is: its parts point at
 // one another.
@@ -26,11 +37,14 @@ class Engine {
  public:
   static constexpr size_t kDefaultContextTokens = DecoderOptions{}.context_tokens;
 
+  // Refuses, before it takes memory, a model that does not fit the limits (kOutOfMemory).
   static Result<std::unique_ptr<Engine>> Load(const std::string& path,
                                               const EngineOptions& options);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
+  // What the engine was to take, beside what it takes now (platform::ReadMemoryUsage).
+  const MemoryPlan& memory_plan() const { return plan_; }
   const ModelFile& file() const { return file_; }
   const ThreadPool& pool() const { return pool_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
@@ -38,11 +52,13 @@ class Engine {
   Session& session() { return *session_; }
 
  private:
-  Engine(ModelFile file, ThreadPool pool);
+  Engine(MemoryPlan plan, ModelFile file, ThreadPool pool);
 
+  MemoryPlan plan_;
   ModelFile file_;
   ThreadPool pool_;
   std::optional<Tokenizer> tokenizer_;  // Points into file_.
+  std::optional<xnn::PackedWeights> weights_;
   std::unique_ptr<Decoder> decoder_;
   std::unique_ptr<Session> session_;
 };

@@ -23,6 +23,10 @@ class TokenModel {
   // cache held from `first_position` on is overwritten.
   virtual Status Forward(std::span<const int32_t> tokens, size_t first_position) = 0;
 
+  // Drops cached positions [first, first + count): what lies behind them, up to `end`, moves down
+  // by `count`, as if it had been stored there (keys re-rotated).
+  virtual Status DropPositions(size_t first, size_t count, size_t end) = 0;
+
   // The logits, [vocab_size], after token `row` of the last Forward. Valid, and the caller's to
   // change, until the next call.
   virtual Result<std::span<float>> Logits(size_t row) = 0;

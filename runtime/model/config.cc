@@ -48,7 +48,7 @@ Status ValidateConfig(const ModelConfig& config) {
   CRIA_RETURN_IF_ERROR(CheckRange("num_attention_heads", config.num_attention_heads, 1, 1024));
   CRIA_RETURN_IF_ERROR(
       CheckRange("num_key_value_heads", config.num_key_value_heads, 1, config.num_attention_heads));
-  CRIA_RETURN_IF_ERROR(CheckRange("head_dim", config.head_dim, 2, 1024));
+  CRIA_RETURN_IF_ERROR(CheckRange("head_dim", config.head_dim, 2, kMaxHeadDim));
   CRIA_RETURN_IF_ERROR(CheckRange("vocab_size", config.vocab_size, 1, 1u << 22));
   CRIA_RETURN_IF_ERROR(
       CheckRange("max_position_embeddings", config.max_position_embeddings, 1, 1u << 24));

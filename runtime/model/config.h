@@ -8,6 +8,8 @@
 
 namespace cria {
 
+inline constexpr uint32_t kMaxHeadDim = 1024;
+
 // How rotary frequencies are stretched beyond the trained context; fields as in Hugging Face's
 // `rope_scaling`.
 struct RopeScaling {

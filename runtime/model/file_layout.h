@@ -17,8 +17,10 @@ namespace cria {
 static_assert(std::endian::native == std::endian::little,
               "model files are little endian and are used as they lie");
 
-inline constexpr std::array<char, 8> kFileMagic = {'C', 'R', 'I', 'A', 'M', 'O', 'D', 'L'};
-inline constexpr uint32_t kFileFormatVersion = 1;
+inline constexpr std::array<char, 8> kModelMagic = {'C', 'R', 'I', 'A', 'M', 'O', 'D', 'L'};
+inline constexpr uint32_t kModelFormatVersion = 2;
+inline constexpr std::array<char, 8> kPackedMagic = {'C', 'R', 'I', 'A', 'P', 'A', 'C', 'K'};
+inline constexpr uint32_t kPackedFormatVersion = 1;
 
 // Bounds the metadata before memory is taken or a FlatBuffer is verified; 128,000 pieces with their
 // merges need about 8 MB.
@@ -31,15 +33,17 @@ inline constexpr uint64_t kTensorAlignment = 64;
 // Zeros after the last tensor, so that a kernel may read beyond the end of one.
 inline constexpr uint64_t kTrailingSlackBytes = 128;
 
-// What a file begins with.
+// What a model file and packed weights begin with; the metadata follows at once.
 struct FilePreamble {
-  std::array<char, 8> magic = kFileMagic;
-  uint32_t format_version = kFileFormatVersion;
+  std::array<char, 8> magic = kModelMagic;
+  uint32_t format_version = kModelFormatVersion;
   uint32_t reserved = 0;
-  uint64_t metadata_offset = 64;  // Right after this preamble.
+  // Of a model file: where packed weights begin, in place of the section with the portable ones; 0
+  // where there are none.
+  uint64_t packed_offset = 0;
   uint64_t metadata_bytes = 0;
-  uint64_t file_bytes = 0;
-  Digest metadata_digest = {};     // Of the metadata bytes: the model's digest.
+  uint64_t file_bytes = 0;         // A model file's with its portable weights.
+  Digest metadata_digest = {};     // Of the metadata bytes: a model's digest.
   uint64_t preamble_checksum = 0;  // XXH3-64 of the bytes before this field.
 };
 static_assert(sizeof(FilePreamble) == 64 && std::is_trivially_copyable_v<FilePreamble>);

@@ -12,15 +12,11 @@
 #include "model/chat_template_kind.h"
 #include "model/checksum.h"
 #include "model/config.h"
+#include "model/file_range.h"
 #include "model/tensor_table.h"
 #include "model/vocabulary.h"
 
 namespace cria {
-
-struct FileRange {
-  uint64_t offset = 0;  // From the start of the file.
-  uint64_t bytes = 0;
-};
 
 // A tensor as it is stored.
 struct StoredTensor {
@@ -40,6 +36,8 @@ class ModelFile {
 
   const std::string& path() const { return file_.path(); }
   uint64_t size_bytes() const { return file_.size_bytes(); }
+  // Where packed weights take the place of the portable ones, for Read and Map; 0: nowhere.
+  uint64_t packed_offset() const { return packed_offset_; }
   uint64_t metadata_bytes() const { return metadata_.bytes().size(); }
   // Identifies the model: the hash of all metadata, the tensors' checksums among it.
   const Digest& digest() const { return digest_; }
@@ -56,6 +54,11 @@ class ModelFile {
   // A tensor that the configuration calls for. A tied output head that is not stored by itself is
   // the embedding table.
   const StoredTensor& tensor(TensorRole role, int layer = kNoLayer) const;
+  // Whether the file has the tensor in its portable form. One with packed weights has only the
+  // norms and the embedding table so.
+  bool is_stored(const StoredTensor& tensor) const {
+    return packed_offset_ == 0 || tensor.data.offset < packed_offset_;
+  }
 
   Status Read(FileRange range, std::span<std::byte> destination) const {
     return file_.ReadAt(range.offset, destination);
@@ -64,7 +67,7 @@ class ModelFile {
     return file_.Map(range.offset, range.bytes);
   }
 
-  // Reads every tensor and compares its checksum.
+  // Reads every tensor that is stored and compares its checksum.
   Status VerifyPayload() const;
 
  private:
@@ -74,6 +77,8 @@ class ModelFile {
   platform::File file_;
   platform::FileMapping metadata_;
   Digest digest_ = {};
+  uint64_t packed_offset_ = 0;
+  uint64_t portable_bytes_ = 0;  // Of the file with all tensors in their portable form.
   std::string_view producer_;
   std::string_view name_;
   ModelConfig config_;

@@ -174,7 +174,7 @@ Status ModelFileReader::ReadSections(const schema::Model& metadata) {
   uint64_t end = sizeof(FilePreamble) + model_.metadata_.bytes().size();
   for (const schema::Section* section : *metadata.sections()) {
     const FileRange range = ToRange(section->range());
-    const uint64_t file_bytes = model_.file_.size_bytes();
+    const uint64_t file_bytes = model_.portable_bytes_;
     if (range.offset % kSectionAlignment != 0 || range.offset < end || range.offset > file_bytes ||
         range.bytes > file_bytes - range.offset) {
       return Malformed(
@@ -223,7 +223,32 @@ Status ModelFileReader::ReadTensors(const schema::Model& metadata) {
     return Malformed(std::format("tensors: {} entries are more than the configuration calls for",
                                  stored.size() - next));
   }
+  CRIA_RETURN_IF_ERROR(CheckPackedOffset());
   return CheckNoOverlap();
+}
+
+// Packed weights stand in for matrices only: the rest must lie before them.
+Status ModelFileReader::CheckPackedOffset() const {
+  const uint64_t offset = model_.packed_offset_;
+  if (offset == 0) return {};
+  const auto must_be_stored = [](const StoredTensor& tensor) {
+    return tensor.spec.is_vector() || tensor.spec.role == TensorRole::kEmbedTokens;
+  };
+  const auto ends_behind = [offset](const FileRange& range) {
+    return range.offset + range.bytes > offset;
+  };
+  for (const StoredTensor& tensor : model_.tensors_) {
+    if (must_be_stored(tensor) && (ends_behind(tensor.data) || ends_behind(tensor.scales))) {
+      return Malformed(
+          std::format("packed_offset is {}, but {} lies behind it", offset, tensor.spec.Name()));
+    }
+  }
+  if (offset % kSectionAlignment != 0 || offset >= model_.file_.size_bytes()) {
+    return Malformed(
+        std::format("packed_offset is {}, which is not on {} bytes or outside the file", offset,
+                    kSectionAlignment));
+  }
+  return {};
 }
 
 Status ModelFileReader::CheckLayout(const StoredTensor& tensor) const {
@@ -277,7 +302,7 @@ Status ModelFileReader::CheckRange(FileRange range, const StoredTensor& tensor) 
     return range.offset >= section.offset && range.offset - section.offset <= section.bytes &&
            range.bytes <= section.bytes - (range.offset - section.offset);
   });
-  const uint64_t file_bytes = model_.file_.size_bytes();
+  const uint64_t file_bytes = model_.portable_bytes_;
   if (!inside || range.offset % kTensorAlignment != 0 ||
       file_bytes - range.offset - range.bytes < kTrailingSlackBytes) {
     return Malformed(

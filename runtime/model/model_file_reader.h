@@ -24,6 +24,7 @@ class ModelFileReader {
   Status ReadTensors(const schema::Model& metadata);
   Status CheckLayout(const StoredTensor& tensor) const;
   Status CheckRange(FileRange range, const StoredTensor& tensor) const;
+  Status CheckPackedOffset() const;
   Status CheckNoOverlap() const;
 
   ModelFile& model_;

@@ -67,6 +67,8 @@ struct TensorLayout {
   size_t scales_per_row() const;
   size_t row_scale_bytes() const;
   size_t scale_bytes() const { return output_channels * row_scale_bytes(); }
+
+  bool operator==(const TensorLayout&) const = default;
 };
 
 // Added to every kQb4w weight where it is stored.

@@ -2,7 +2,10 @@
 
 #include <xnnpack.h>
 
-#include <limits>
+#include <algorithm>
+#include <utility>
+
+#include "xnn/linear_operator.h"
 
 namespace cria::xnn {
 namespace {
@@ -10,45 +13,63 @@ namespace {
 // Handing a product to other threads costs about half a microsecond, and far more where they have
 // been put to sleep: a smaller one is done sooner by one thread.
 constexpr size_t kLeastSharedMultiplications = size_t{256} * 1024;
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-xnn_status CreateOperator(const LinearWeights& weights, const LinearBuffers& buffers,
-                          xnn_operator_t* op) {
-  const TensorLayout& layout = weights.layout;
-  const size_t inputs = layout.padded_input_channels;
-  const size_t outputs = layout.output_channels;
-  switch (layout.scheme) {
-    case Scheme::kF32:
-      return xnn_create_fully_connected_nc_f32(
-          inputs, outputs, buffers.input_stride, outputs,
-          reinterpret_cast<const float*>(weights.data.data()), /*bias=*/nullptr, -kInfinity,
-          kInfinity, /*flags=*/0, /*code_cache=*/nullptr, /*weights_cache=*/nullptr, op);
-    case Scheme::kQc8w:
-      return xnn_create_fully_connected_nc_qd8_f32_qc8w(
-          inputs, outputs, buffers.quantized_stride, outputs,
-          reinterpret_cast<const float*>(weights.scales.data()),
-          reinterpret_cast<const int8_t*>(weights.data.data()), /*bias=*/nullptr, -kInfinity,
-          kInfinity, /*flags=*/0, /*code_cache=*/nullptr, /*weights_cache=*/nullptr, op);
-    case Scheme::kQb4w:
-      return xnn_create_fully_connected_nc_qd8_f32_qb4w(
-          inputs, outputs, buffers.quantized_stride, outputs, layout.block_size, kQb4wZeroPoint,
-          reinterpret_cast<const uint16_t*>(weights.scales.data()), weights.data.data(),
-          /*bias=*/nullptr, -kInfinity, kInfinity, /*flags=*/0, /*code_cache=*/nullptr,
-          /*weights_cache=*/nullptr, op);
-  }
-  return xnn_status_invalid_parameter;
-}
 
 }  // namespace
 
-Result<Linear> Linear::Create(const LinearWeights& weights, const LinearBuffers& buffers) {
+Result<StandInScales> StandInScales::Create(size_t bytes) {
+  CRIA_ASSIGN_OR_RETURN(platform::PageBlock block, platform::PageBlock::Allocate(bytes));
+  std::fill_n(reinterpret_cast<uint16_t*>(block.bytes().data()), bytes / sizeof(uint16_t),
+              kSoundScale);
+  return StandInScales(std::move(block));
+}
+
+size_t StandInScales::BytesFor(const TensorLayout& layout) {
+  if (layout.scheme != Scheme::kQb4w) return 0;
+  return layout.output_channels * layout.scales_per_row() * sizeof(uint16_t);
+}
+
+std::span<const uint16_t> StandInScales::values() const {
+  const std::span<std::byte> bytes = block_.bytes();
+  return {reinterpret_cast<const uint16_t*>(bytes.data()), bytes.size() / sizeof(uint16_t)};
+}
+
+// A weights cache that holds one matrix, packed already.
+struct Linear::PackedWeights {
+  explicit PackedWeights(const std::byte* packed) {
+    provider = {// XNNPACK only reads what is behind the pointer.
+                .context = const_cast<std::byte*>(packed),
+                .look_up = [](void*, const xnn_weights_cache_look_up_key*) { return size_t{0}; },
+                .reserve_space = [](void*, size_t) -> void* { return nullptr; },
+                .look_up_or_insert = [](void*, const xnn_weights_cache_look_up_key*, void*,
+                                        size_t) { return SIZE_MAX; },
+                .is_finalized = [](void*) { return true; },
+                .offset_to_addr = [](void* weights, size_t) { return weights; },
+                .delete_cache = [](void*) { return xnn_status_success; }};
+  }
+  xnn_weights_cache_provider provider;
+};
+
+Linear::Linear() = default;
+Linear::Linear(Linear&&) noexcept = default;
+Linear& Linear::operator=(Linear&&) noexcept = default;
+Linear::~Linear() = default;
+
+Result<Linear> Linear::Create(const TensorLayout& layout, std::span<const std::byte> packed,
+                              const StandInScales& scales, const LinearBuffers& buffers) {
+  if (scales.values().size_bytes() < StandInScales::BytesFor(layout)) {
+    return Fail(ErrorCode::kInternal, "a linear layer has more scales than there are stand-ins");
+  }
   CRIA_RETURN_IF_ERROR(Initialize());
   Linear linear;
-  linear.layout_ = weights.layout;
+  linear.layout_ = layout;
   linear.buffers_ = buffers;
+  linear.weights_ = std::make_unique<PackedWeights>(packed.data());
   xnn_operator_t op = nullptr;
-  CRIA_RETURN_IF_ERROR(
-      CheckStatus(CreateOperator(weights, buffers, &op), "creating a linear layer"));
+  CRIA_RETURN_IF_ERROR(CheckStatus(
+      CreateLinearOperator(layout, kUnreadWeights, scales.values().data(),
+                           {.input = buffers.input_stride, .quantized = buffers.quantized_stride},
+                           &linear.weights_->provider, &op),
+      "creating a linear layer"));
   linear.operator_.reset(op);
   return linear;
 }

@@ -2,21 +2,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
+#include "core/platform.h"
 #include "core/thread_pool.h"
 #include "model/tensor_table.h"
 #include "xnn/row_quantizer.h"
 #include "xnn/xnn_operator.h"
 
 namespace cria::xnn {
-
-// A matrix as it lies in a model file. XNNPACK may read kReadableSlackBytes past the end of `data`.
-struct LinearWeights {
-  TensorLayout layout;
-  std::span<const std::byte> data;
-  std::span<const std::byte> scales;  // float for kQc8w, bf16 for kQb4w, empty for kF32.
-};
 
 // Where a linear layer reads and writes. kF32 reads `input`; the other schemes read `quantized`.
 struct LinearBuffers {
@@ -27,12 +22,31 @@ struct LinearBuffers {
   float* output = nullptr;      // Rows are output_channels apart.
 };
 
+// XNNPACK looks through the scales of int4 weights even where it takes packed ones, which hold them
+// already. These satisfy it while layers are created, and are not needed afterwards.
+class StandInScales {
+ public:
+  // Enough for every layer that takes no more than this.
+  static Result<StandInScales> Create(size_t bytes);
+  // What a layer takes.
+  static size_t BytesFor(const TensorLayout& layout);
+  std::span<const uint16_t> values() const;
+
+ private:
+  explicit StandInScales(platform::PageBlock block) : block_(std::move(block)) {}
+  platform::PageBlock block_;
+};
+
 // output[rows][output_channels] = input[rows][input_channels] × weightsᵀ, by XNNPACK.
 class Linear {
  public:
-  // Packs the weights into memory of XNNPACK's own; afterwards `weights` is no longer read. May run
-  // for several layers at once. The buffers must outlive the layer.
-  static Result<Linear> Create(const LinearWeights& weights, const LinearBuffers& buffers);
+  // Multiplies by weights that Pack packed on a processor of this layout, all PackedBytes of them,
+  // which must outlive the layer, as must the buffers. May run for several layers at once.
+  static Result<Linear> Create(const TensorLayout& layout, std::span<const std::byte> packed,
+                               const StandInScales& scales, const LinearBuffers& buffers);
+  Linear(Linear&&) noexcept;
+  Linear& operator=(Linear&&) noexcept;
+  ~Linear();
 
   Scheme scheme() const { return layout_.scheme; }
   const TensorLayout& layout() const { return layout_; }
@@ -42,9 +56,12 @@ class Linear {
   Status Run(size_t rows, const ThreadPool& pool);
 
  private:
-  Linear() = default;
+  struct PackedWeights;
+
+  Linear();
   Status Prepare(size_t rows, pthreadpool* pool);
 
+  std::unique_ptr<PackedWeights> weights_;  // The operator points to them.
   OperatorHandle operator_;
   TensorLayout layout_;
   LinearBuffers buffers_;

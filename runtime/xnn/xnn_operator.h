@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string_view>
 
@@ -13,6 +14,13 @@ struct OperatorDeleter {
   void operator()(xnn_operator* op) const;
 };
 using OperatorHandle = std::unique_ptr<xnn_operator, OperatorDeleter>;
+
+// Memory that XNNPACK takes for an operator, beside packed weights; measured.
+#if defined(__x86_64__)
+inline constexpr uint64_t kOperatorBytes = 2032;
+#else
+inline constexpr uint64_t kOperatorBytes = 3072;
+#endif
 
 // Readies XNNPACK for this processor, once for the whole process. Every function of this folder
 // that creates an operator calls it.

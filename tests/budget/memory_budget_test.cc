@@ -33,6 +33,7 @@ size_t KvBytes(const DecoderMemory& memory) {
 TEST(MemoryBudget, KvCacheIsWhatItsTypeSays) {
   const size_t values = 2 * 16 * 8 * 64 * size_t{2048};
   EXPECT_EQ(KvBytes(PlanDecoderMemory(Llama1B(), {.kv_type = KvType::kF32}, 4)), values * 4);
+  EXPECT_EQ(KvBytes(PlanDecoderMemory(Llama1B(), {.kv_type = KvType::kF16}, 4)), values * 2);
   EXPECT_EQ(KvBytes(PlanDecoderMemory(Llama1B(), {.kv_type = KvType::kInt8}, 4)),
             values + values / 64 * 4);
 }

@@ -19,7 +19,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace cria;
   const std::span<const std::byte> metadata(reinterpret_cast<const std::byte*>(data), size);
   FilePreamble preamble;
-  preamble.metadata_offset = sizeof preamble;
   preamble.metadata_bytes = size;
   preamble.file_bytes = AlignUp(sizeof preamble + size, kSectionAlignment) + kSectionAlignment;
   preamble.metadata_digest = Digest128(metadata);

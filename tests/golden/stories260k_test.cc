@@ -158,9 +158,11 @@ TEST_F(Stories260K, Int4CostsAtMostATenthOfANat) {
   EXPECT_LT(nats - 1.511555, 0.10);
 }
 
-TEST_F(Stories260K, Int8KeysAndValuesCostLittle) {
-  const auto engine = Load({.weights = Scheme::kF32}, {.kv_type = KvType::kInt8});
-  EXPECT_LT(std::abs(NegativeLogLikelihood(*engine, 256) - 1.511555), 0.01);
+TEST_F(Stories260K, SmallerKeysAndValuesCostLittle) {
+  for (const auto& [type, nats] : {std::pair(KvType::kF16, 1e-4), std::pair(KvType::kInt8, 0.01)}) {
+    const auto engine = Load({.weights = Scheme::kF32}, {.kv_type = type});
+    EXPECT_LT(std::abs(NegativeLogLikelihood(*engine, 256) - 1.511555), nats) << KvTypeName(type);
+  }
 }
 
 TEST_F(Stories260K, ShardedBf16IsTheSameModel) {
@@ -170,7 +172,7 @@ TEST_F(Stories260K, ShardedBf16IsTheSameModel) {
 
 TEST_F(Stories260K, EveryChunkSizeGivesTheSameGreedyTokens) {
   for (const Scheme scheme : {Scheme::kF32, Scheme::kQc8w, Scheme::kQb4w}) {
-    for (const KvType kv_type : {KvType::kF32, KvType::kInt8}) {
+    for (const KvType kv_type : {KvType::kF32, KvType::kF16, KvType::kInt8}) {
       std::vector<std::vector<int32_t>> continuations;
       const std::vector<int32_t> prompt = GreedyCases()[2]["prompt_ids"];
       for (const size_t chunk : {1, 7, 128}) {

@@ -25,10 +25,10 @@ allow_only '<cpuinfo\.h>' 'cpuinfo belongs in platforms:' platforms/
 allow_only '<pcre2\.h>' 'PCRE2 belongs in runtime/text:' runtime/text/
 allow_only '<(flatbuffers/|nlohmann/|google/protobuf/).*' \
   'FlatBuffers belongs where model files are read or written; JSON and protobuf on the host side:' \
-  runtime/model/model_file_reader.cc converter/ cli/ tests/
-allow_only '"model_generated\.h"' \
-  'The generated header belongs in the sources that read or write a model file:' \
-  'runtime/model/model_file_reader\.cc' 'converter/[a-z_]+\.cc' 'tests/.*\.cc'
+  'runtime/model/model_file_reader\.cc' 'runtime/model/packed_file\.cc' converter/ cli/ tests/
+allow_only '"(model|packed)_generated\.h"' \
+  'The generated headers belong in the sources that read or write a model file:' \
+  'runtime/model/(model_file_reader|packed_file)\.cc' 'converter/[a-z_]+\.cc' 'tests/.*\.cc'
 allow_only '"\.\./' 'Includes go through include roots, never through "../":' none
 allow_only '<(unistd|fcntl|sys/.*|signal)\.h>' 'The operating system belongs in platforms:' \
   platforms/ cli/ converter/ tests/

@@ -36,7 +36,9 @@ class LoadedModel {
     if (!report) throw std::runtime_error(report.error().message());
     file_ = std::make_unique<ModelFile>(Unwrap(ModelFile::Open(path.string())));
     pool_ = std::make_unique<ThreadPool>(Unwrap(ThreadPool::Create(num_threads)));
-    decoder_ = Unwrap(Decoder::Create(*file_, options, *pool_));
+    weights_ = std::make_unique<xnn::PackedWeights>(
+        Unwrap(xnn::PackedWeights::PackInMemory(*file_, *pool_, nullptr)));
+    decoder_ = Unwrap(Decoder::Create(*file_, *weights_, options, *pool_));
   }
 
   Decoder& decoder() { return *decoder_; }
@@ -69,6 +71,7 @@ class LoadedModel {
   support::TemporaryDirectory directory_;
   std::unique_ptr<ModelFile> file_;
   std::unique_ptr<ThreadPool> pool_;
+  std::unique_ptr<xnn::PackedWeights> weights_;
   std::unique_ptr<Decoder> decoder_;
 };
 
@@ -139,7 +142,7 @@ TEST_P(DecoderOfEveryKind, QuantizedIsNearTheReference) {
 
 TEST_P(DecoderOfEveryKind, ChunksAgreeWithOnePass) {
   for (const Scheme scheme : {Scheme::kF32, Scheme::kQc8w, Scheme::kQb4w}) {
-    for (const KvType kv_type : {KvType::kF32, KvType::kInt8}) {
+    for (const KvType kv_type : {KvType::kF32, KvType::kF16, KvType::kInt8}) {
       LoadedModel loaded(model_, {.weights = scheme}, {.context_tokens = 64, .kv_type = kv_type},
                          2);
       const std::vector<float> whole = loaded.Run(ids_, {48});
@@ -157,7 +160,7 @@ TEST_P(DecoderOfEveryKind, ChunksAgreeWithOnePass) {
 
 TEST_P(DecoderOfEveryKind, ThreadsChangeNothing) {
   for (const Scheme scheme : {Scheme::kF32, Scheme::kQc8w, Scheme::kQb4w}) {
-    for (const KvType kv_type : {KvType::kF32, KvType::kInt8}) {
+    for (const KvType kv_type : {KvType::kF32, KvType::kF16, KvType::kInt8}) {
       const DecoderOptions options = {.context_tokens = 64, .kv_type = kv_type};
       LoadedModel one(model_, {.weights = scheme}, options, 1);
       const std::vector<float> expected = one.Run(ids_, {32, 13, 1});
@@ -167,6 +170,42 @@ TEST_P(DecoderOfEveryKind, ThreadsChangeNothing) {
       }
     }
   }
+}
+
+// In one layer, keys and values depend on their own token and place alone: after a drop, the cache
+// is what it would be had the dropped tokens never been there.
+TEST_P(DecoderOfEveryKind, DroppedPositionsLeaveNoTrace) {
+  CheckpointSpec spec = GetParam().make();
+  spec.config.num_hidden_layers = 1;
+  const reference::ReferenceModel model = support::MakeModel(spec);
+  for (const KvType kv_type : {KvType::kF32, KvType::kF16, KvType::kInt8}) {
+    LoadedModel loaded(model, {.weights = Scheme::kF32},
+                       {.context_tokens = 64, .kv_type = kv_type}, 2);
+    std::vector<int32_t> shorter = ids_;
+    shorter.erase(shorter.begin() + 5, shorter.begin() + 25);
+    const std::vector<float> expected = loaded.Run(shorter, {shorter.size() - 1, 1});
+    loaded.Run(ids_, {ids_.size() - 1, 1});
+    ASSERT_TRUE(loaded.decoder().DropPositions(5, 20, ids_.size()));
+    ASSERT_TRUE(loaded.decoder().Forward(std::span(shorter).last(1), shorter.size() - 1));
+    const auto logits = loaded.decoder().Logits(0);
+    ASSERT_TRUE(logits);
+    const std::vector<float> last(expected.end() - static_cast<ptrdiff_t>(logits->size()),
+                                  expected.end());
+    const float tolerance = kv_type == KvType::kF32 ? 1e-5f : 2e-2f;
+    EXPECT_LE(LargestDifference({logits->begin(), logits->end()}, last),
+              tolerance * LargestMagnitude(last))
+        << KvTypeName(kv_type);
+  }
+}
+
+TEST_P(DecoderOfEveryKind, PositionsThatAreNotThereCannotBeDropped) {
+  LoadedModel loaded(model_, {.weights = Scheme::kF32}, {.context_tokens = 64}, 1);
+  EXPECT_FALSE(loaded.decoder().DropPositions(10, 11, 20));
+  EXPECT_FALSE(loaded.decoder().DropPositions(21, 0, 20));
+  EXPECT_FALSE(loaded.decoder().DropPositions(0, 1, 65));
+  EXPECT_FALSE(loaded.decoder().DropPositions(1, SIZE_MAX, 20));
+  EXPECT_TRUE(loaded.decoder().DropPositions(20, 0, 20));
+  EXPECT_TRUE(loaded.decoder().DropPositions(0, 64, 64));
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, DecoderOfEveryKind,

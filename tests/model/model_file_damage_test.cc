@@ -103,12 +103,12 @@ void ExpectPreambleRefused(const std::function<void(FilePreamble&)>& change,
 }
 
 TEST(ForgedPreambleTest, EveryFieldIsChecked) {
-  for (const uint32_t version : {0u, 2u, ~0u}) {
+  for (const uint32_t version : {0u, 1u, 3u, ~0u}) {
     ExpectPreambleRefused([&](FilePreamble& p) { p.format_version = version; },
                           "format_version is " + std::to_string(version), ErrorCode::kUnsupported);
   }
-  for (const uint64_t offset : {uint64_t{0}, uint64_t{63}, uint64_t{128}, kHuge, kHuge - 63}) {
-    ExpectPreambleRefused([&](FilePreamble& p) { p.metadata_offset = offset; }, "metadata");
+  for (const uint64_t offset : {uint64_t{1}, uint64_t{128}, kHuge, kHuge - 63}) {
+    ExpectPreambleRefused([&](FilePreamble& p) { p.packed_offset = offset; }, "packed_offset");
   }
   for (const uint64_t bytes :
        {uint64_t{1} << 20, kMaxMetadataBytes, kMaxMetadataBytes + 1, kHuge, kHuge - 63}) {

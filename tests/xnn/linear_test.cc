@@ -14,96 +14,14 @@
 
 #include "core/numeric.h"
 #include "core/thread_pool.h"
+#include "xnn/packing.h"
+#include "xnn/stored_weights.h"
 
 namespace cria::xnn {
 namespace {
 
 constexpr size_t kMostRows = 128;
 constexpr float kUntouched = -12345.0f;
-
-struct Shape {
-  Scheme scheme;
-  size_t outputs;
-  size_t inputs;
-  size_t block_size = 0;
-};
-
-std::string NameOf(const Shape& shape) {
-  return std::format("{}_{}x{}_blocks_{}", SchemeName(shape.scheme), shape.outputs, shape.inputs,
-                     shape.block_size);
-}
-
-// Random weights as a model file stores them, and the same as numbers.
-class StoredWeights {
- public:
-  StoredWeights(const Shape& shape, unsigned seed) : random_(seed) {
-    const TensorSpec spec = {TensorRole::kQkvProj, 0, shape.outputs, shape.inputs};
-    layout_ = MakeTensorLayout(spec, shape.scheme, shape.block_size);
-    data_.resize(layout_.data_bytes() + kReadableSlackBytes);
-    scales_.resize(layout_.scale_bytes());
-    values_.assign(shape.outputs * shape.inputs, 0.0);
-    for (size_t row = 0; row < shape.outputs; ++row) FillRow(row);
-  }
-
-  LinearWeights view() const {
-    return {layout_, std::span(data_).first(layout_.data_bytes()), scales_};
-  }
-  const TensorLayout& layout() const { return layout_; }
-  // [outputs][inputs]
-  double value(size_t row, size_t column) const {
-    return values_[row * layout_.input_channels + column];
-  }
-
- private:
-  void FillRow(size_t row) {
-    const size_t inputs = layout_.input_channels;
-    std::byte* const data = data_.data() + row * layout_.row_bytes();
-    std::byte* const scales = scales_.data() + row * layout_.row_scale_bytes();
-    double* const values = values_.data() + row * inputs;
-    std::uniform_real_distribution<float> uniform(0.001f, 0.02f);
-    switch (layout_.scheme) {
-      case Scheme::kF32:
-        for (size_t i = 0; i < inputs; ++i) {
-          const float weight = uniform(random_) - 0.01f;
-          std::memcpy(data + i * sizeof weight, &weight, sizeof weight);
-          values[i] = weight;
-        }
-        break;
-      case Scheme::kQc8w: {
-        const float scale = uniform(random_);
-        std::memcpy(scales, &scale, sizeof scale);
-        for (size_t i = 0; i < inputs; ++i) {
-          const int weight = static_cast<int>(random_() % 255) - 127;
-          data[i] = static_cast<std::byte>(weight);
-          values[i] = double{scale} * weight;
-        }
-        break;
-      }
-      case Scheme::kQb4w:
-        // Padding stays zero, which is stored as 8.
-        std::fill_n(data, layout_.row_bytes(), std::byte{0x88});
-        for (size_t block = 0; block < layout_.scales_per_row(); ++block) {
-          const uint16_t scale = FloatToBf16(uniform(random_));
-          std::memcpy(scales + block * sizeof scale, &scale, sizeof scale);
-          for (size_t i = block * layout_.block_size;
-               i < std::min(inputs, (block + 1) * layout_.block_size); ++i) {
-            const unsigned nibble = random_() % 16;
-            const int shift = i % 2 == 0 ? 0 : 4;
-            data[i / 2] = (data[i / 2] & static_cast<std::byte>(0xf0 >> shift)) |
-                          static_cast<std::byte>(nibble << shift);
-            values[i] = double{Bf16ToFloat(scale)} * (static_cast<int>(nibble) - 8);
-          }
-        }
-        break;
-    }
-  }
-
-  std::mt19937 random_;
-  TensorLayout layout_;
-  std::vector<std::byte> data_;
-  std::vector<std::byte> scales_;
-  std::vector<double> values_;
-};
 
 // Rows of activations, and where a layer's results go. The strides are larger than they must be.
 class Activations {
@@ -197,6 +115,24 @@ class Activations {
   std::vector<float> output_;
 };
 
+// A layer and the packed weights that it multiplies by.
+struct PackedLinear {
+  std::unique_ptr<platform::PageBlock> packed;
+  Linear linear;
+  Linear* operator->() { return &linear; }
+};
+
+Result<PackedLinear> MakeLinear(const LinearWeights& weights, const LinearBuffers& buffers) {
+  CRIA_ASSIGN_OR_RETURN(const uint64_t bytes, PackedBytes(weights.layout));
+  CRIA_ASSIGN_OR_RETURN(platform::PageBlock packed, platform::PageBlock::Allocate(bytes));
+  CRIA_RETURN_IF_ERROR(Pack(weights, packed.bytes()));
+  CRIA_ASSIGN_OR_RETURN(const StandInScales scales,
+                        StandInScales::Create(StandInScales::BytesFor(weights.layout)));
+  CRIA_ASSIGN_OR_RETURN(Linear linear,
+                        Linear::Create(weights.layout, packed.bytes(), scales, buffers));
+  return PackedLinear{std::make_unique<platform::PageBlock>(std::move(packed)), std::move(linear)};
+}
+
 class LinearTest : public testing::TestWithParam<Shape> {
  protected:
   static ThreadPool Threads(size_t count) {
@@ -210,16 +146,16 @@ TEST_P(LinearTest, MultipliesAsDefinedForEveryNumberOfRows) {
   const ThreadPool pool = Threads(2);
   const StoredWeights weights(GetParam(), 1);
   Activations activations(weights.layout(), 2);
-  auto linear = Linear::Create(weights.view(), activations.buffers());
+  auto linear = MakeLinear(weights.view(), activations.buffers());
   ASSERT_TRUE(linear) << linear.error().message();
-  EXPECT_EQ(linear->scheme(), GetParam().scheme);
+  EXPECT_EQ((*linear)->scheme(), GetParam().scheme);
   for (const size_t rows : {size_t{1}, size_t{2}, size_t{3}, size_t{4}, size_t{5}, kMostRows,
                             size_t{1}, size_t{5}, size_t{5}, size_t{2}}) {
     SCOPED_TRACE(rows);
     activations.ForgetOutput();
     activations.Renew(static_cast<unsigned>(rows));
     activations.Quantize(rows, pool);
-    const Status run = linear->Run(rows, pool);
+    const Status run = (*linear)->Run(rows, pool);
     ASSERT_TRUE(run) << run.error().message();
     activations.ExpectProduct(weights, rows);
     if (HasFatalFailure()) return;
@@ -232,13 +168,13 @@ TEST_P(LinearTest, TilesThatAreNotFullGiveTheSameRows) {
   const ThreadPool pool = Threads(1);
   const StoredWeights weights(GetParam(), 12);
   Activations activations(weights.layout(), 13);
-  auto linear = Linear::Create(weights.view(), activations.buffers());
+  auto linear = MakeLinear(weights.view(), activations.buffers());
   ASSERT_TRUE(linear);
   for (size_t rows = 40; rows > 0; --rows) {
     activations.ForgetOutput();
     activations.ForgetQuantizations();
     activations.Quantize(rows, pool);
-    ASSERT_TRUE(linear->Run(rows, pool));
+    ASSERT_TRUE((*linear)->Run(rows, pool));
     activations.ExpectProduct(weights, rows);
     if (HasFatalFailure()) FAIL() << rows << " rows";
   }
@@ -248,12 +184,12 @@ TEST_P(LinearTest, StridesMayBeLargerThanTheChannels) {
   const ThreadPool pool = Threads(1);
   const StoredWeights weights(GetParam(), 3);
   Activations activations(weights.layout(), 4, /*gap=*/37);
-  auto linear = Linear::Create(weights.view(), activations.buffers());
+  auto linear = MakeLinear(weights.view(), activations.buffers());
   ASSERT_TRUE(linear) << linear.error().message();
   for (const size_t rows : {1, 7}) {
     activations.ForgetOutput();
     activations.Quantize(rows, pool);
-    ASSERT_TRUE(linear->Run(rows, pool));
+    ASSERT_TRUE((*linear)->Run(rows, pool));
     activations.ExpectProduct(weights, rows);
   }
 }
@@ -261,7 +197,7 @@ TEST_P(LinearTest, StridesMayBeLargerThanTheChannels) {
 TEST_P(LinearTest, IsBitwiseEqualOnEveryNumberOfThreads) {
   const StoredWeights weights(GetParam(), 5);
   Activations activations(weights.layout(), 6);
-  auto linear = Linear::Create(weights.view(), activations.buffers());
+  auto linear = MakeLinear(weights.view(), activations.buffers());
   ASSERT_TRUE(linear) << linear.error().message();
   for (const size_t rows : {size_t{1}, size_t{3}, kMostRows}) {
     activations.Quantize(rows, Threads(1));
@@ -269,7 +205,7 @@ TEST_P(LinearTest, IsBitwiseEqualOnEveryNumberOfThreads) {
     for (const size_t num_threads : {1, 2, 3, 1}) {
       activations.ForgetOutput();
       const ThreadPool pool = Threads(num_threads);
-      ASSERT_TRUE(linear->Run(rows, pool));
+      ASSERT_TRUE((*linear)->Run(rows, pool));
       if (alone.empty()) alone = activations.output();
       ASSERT_EQ(
           std::memcmp(alone.data(), activations.output().data(), alone.size() * sizeof(float)), 0)
@@ -283,16 +219,16 @@ TEST_P(LinearTest, LayersMayShareBuffers) {
   const StoredWeights first_weights(GetParam(), 7);
   const StoredWeights second_weights(GetParam(), 8);
   Activations activations(first_weights.layout(), 9);
-  auto first = Linear::Create(first_weights.view(), activations.buffers());
-  auto second = Linear::Create(second_weights.view(), activations.buffers());
+  auto first = MakeLinear(first_weights.view(), activations.buffers());
+  auto second = MakeLinear(second_weights.view(), activations.buffers());
   ASSERT_TRUE(first && second);
   for (const size_t rows : {4, 1, 4}) {
     activations.ForgetOutput();
     activations.Quantize(rows, pool);
-    ASSERT_TRUE(first->Run(rows, pool));
+    ASSERT_TRUE((*first)->Run(rows, pool));
     activations.ExpectProduct(first_weights, rows);
     activations.ForgetOutput();
-    ASSERT_TRUE(second->Run(rows, pool));
+    ASSERT_TRUE((*second)->Run(rows, pool));
     activations.ExpectProduct(second_weights, rows);
   }
 }
@@ -302,14 +238,14 @@ TEST_P(LinearTest, WeightsAreNoLongerReadOnceItIsMade) {
   const StoredWeights weights(GetParam(), 10);
   Activations activations(weights.layout(), 11);
   auto copy = std::make_unique<StoredWeights>(weights);
-  auto linear = Linear::Create(copy->view(), activations.buffers());
+  auto linear = MakeLinear(copy->view(), activations.buffers());
   ASSERT_TRUE(linear);
   std::memset(const_cast<std::byte*>(copy->view().data.data()), 0x77, copy->view().data.size());
   copy.reset();
-  Linear moved = std::move(*linear);
+  PackedLinear moved = std::move(*linear);
   activations.ForgetOutput();
   activations.Quantize(2, pool);
-  ASSERT_TRUE(moved.Run(2, pool));
+  ASSERT_TRUE(moved->Run(2, pool));
   activations.ExpectProduct(weights, 2);
 }
 
@@ -335,10 +271,22 @@ TEST(LinearErrorTest, WhatXnnpackRefusesIsAnError) {
   Activations activations(weights.layout(), 2);
   LinearWeights wrong = weights.view();
   wrong.layout.block_size = 48;
-  const auto linear = Linear::Create(wrong, activations.buffers());
+  const auto linear = MakeLinear(wrong, activations.buffers());
   ASSERT_FALSE(linear);
   EXPECT_EQ(linear.error().code(), ErrorCode::kInternal);
-  EXPECT_NE(linear.error().message().find("creating a linear layer"), std::string::npos);
+  EXPECT_NE(linear.error().message().find("a linear layer"), std::string::npos);
+}
+
+TEST(LinearErrorTest, TooFewStandInsForScalesAreAnError) {
+  const StoredWeights weights({Scheme::kQb4w, 33, 64, 32}, 1);
+  Activations activations(weights.layout(), 2);
+  const size_t bytes = StandInScales::BytesFor(weights.layout());
+  const auto scales = StandInScales::Create(bytes - sizeof(uint16_t));
+  ASSERT_TRUE(scales);
+  alignas(64) static std::byte packed[1 << 16] = {};
+  const auto linear = Linear::Create(weights.layout(), packed, *scales, activations.buffers());
+  ASSERT_FALSE(linear);
+  EXPECT_EQ(linear.error().code(), ErrorCode::kInternal);
 }
 
 TEST(LinearErrorTest, BlockScalesThatAreNoPositiveNumbersAreAnError) {
@@ -350,7 +298,7 @@ TEST(LinearErrorTest, BlockScalesThatAreNoPositiveNumbersAreAnError) {
     scales[7] = FloatToBf16(scale);
     LinearWeights wrong = weights.view();
     wrong.scales = std::as_bytes(std::span(scales));
-    EXPECT_FALSE(Linear::Create(wrong, activations.buffers())) << scale;
+    EXPECT_FALSE(MakeLinear(wrong, activations.buffers())) << scale;
   }
 }
 

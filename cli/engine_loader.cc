@@ -1,0 +1,26 @@
+#include "cli/engine_loader.h"
+
+#include <cstdio>
+#include <optional>
+
+#include "cli/progress_bar.h"
+#include "cli/terminal.h"
+
+namespace cria::cli {
+
+Result<std::unique_ptr<Engine>> LoadEngine(const std::string& model_path, EngineOptions options) {
+  const InterruptGuard interrupt;
+  std::optional<ProgressBar> bar;
+  options.packing.on_notice = [&](std::string_view sentence) {
+    bar.reset();
+    std::fprintf(stderr, "cria: %.*s\n", static_cast<int>(sentence.size()), sentence.data());
+  };
+  options.packing.on_progress = [&](uint64_t done, uint64_t total, std::string_view matrix) {
+    if (!bar) bar.emplace("packing");
+    bar->Update(done, total, matrix);
+    return !interrupt.interrupted();
+  };
+  return Engine::Load(model_path, options);
+}
+
+}  // namespace cria::cli

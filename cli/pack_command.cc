@@ -1,0 +1,130 @@
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/progress_bar.h"
+#include "cli/terminal.h"
+#include "core/cpu_threads.h"
+#include "core/format_bytes.h"
+#include "model/packed_file.h"
+#include "xnn/pack_cache.h"
+#include "xnn/packed_file_writer.h"
+
+namespace cria::cli {
+namespace {
+
+struct PackOptions {
+  std::string model_path;
+  std::string output_path;
+  std::string cache_folder;
+  size_t num_threads = 0;
+  bool standalone = false;
+  bool list = false;
+  bool clear = false;
+  bool check = false;
+};
+
+Status List(const xnn::PackCache& cache) {
+  CRIA_ASSIGN_OR_RETURN(const auto entries, cache.List());
+  if (entries.empty()) std::printf("%s holds no packed weights\n", cache.folder().c_str());
+  for (const xnn::PackCache::Entry& entry : entries) {
+    std::printf("%10s  %s  %s\n", FormatBytes(entry.bytes).c_str(), entry.path.c_str(),
+                entry.defect.empty() ? entry.model_name.c_str()
+                                     : ("(of no use here: " + entry.defect + ")").c_str());
+  }
+  return {};
+}
+
+Status Clear(const xnn::PackCache& cache) {
+  CRIA_ASSIGN_OR_RETURN(const uint64_t bytes, cache.Clear());
+  std::printf("%s freed in %s\n", FormatBytes(bytes).c_str(), cache.folder().c_str());
+  return {};
+}
+
+Status Check(const std::string& path) {
+  CRIA_ASSIGN_OR_RETURN(const PackedFile packed, PackedFile::Open(path));
+  CRIA_RETURN_IF_ERROR(packed.VerifyPayload());
+  std::printf("%s: every checksum matches\n", path.c_str());
+  return {};
+}
+
+Status Pack(const PackOptions& options, const xnn::PackCache& cache) {
+  if (options.model_path.empty()) {
+    return Fail(ErrorCode::kUsage, "say which model to pack with -m, or use --list or --clear");
+  }
+  CRIA_ASSIGN_OR_RETURN(const ModelFile model, ModelFile::Open(options.model_path));
+  std::string path = options.output_path;
+  if (path.empty() && options.standalone) {
+    return Fail(ErrorCode::kUsage, "--standalone makes a new model file: name it with -o");
+  }
+  if (path.empty()) {
+    if (cache.folder().empty()) {
+      return Fail(ErrorCode::kUsage, "there is no folder for packed weights: name a file with -o");
+    }
+    CRIA_RETURN_IF_ERROR(cache.Prepare());
+    path = cache.PathFor(model);
+  }
+  if (options.check) return Check(path);
+  const size_t num_threads = options.num_threads != 0
+                                 ? options.num_threads
+                                 : DefaultThreadCount(platform::ReadCpuTopology());
+  CRIA_ASSIGN_OR_RETURN(const ThreadPool pool, ThreadPool::Create(num_threads));
+
+  xnn::WrittenPack written;
+  {
+    const InterruptGuard interrupt;
+    ProgressBar bar("packing");
+    const xnn::PackingProgress progress = [&](uint64_t done, uint64_t total,
+                                              std::string_view matrix) {
+      bar.Update(done, total, matrix);
+      return !interrupt.interrupted();
+    };
+    const auto write = options.standalone ? xnn::WriteStandaloneFile : xnn::WritePackedFile;
+    CRIA_ASSIGN_OR_RETURN(written, write(model, path, pool, progress));
+  }
+  std::printf("%s: %s\n", path.c_str(), FormatBytes(written.file_bytes).c_str());
+  if (written.doubled_bytes != 0) {
+    std::printf(
+        "(of it %s for the embedding table in its portable form: its rows are read one by "
+        "one, and as the output head it is packed as well)\n",
+        FormatBytes(written.doubled_bytes).c_str());
+  }
+  return {};
+}
+
+Status RunPack(const PackOptions& options) {
+  const xnn::PackCache cache(options.cache_folder);
+  if (options.list) return List(cache);
+  if (options.clear) return Clear(cache);
+  return Pack(options, cache);
+}
+
+}  // namespace
+
+void AddPackCommand(CLI::App& app, Status& result) {
+  auto options = std::make_shared<PackOptions>();
+  CLI::App* command = app.add_subcommand(
+      "pack", "Pack a model's weights for this processor, so that it starts at once");
+  command->add_option("-m,--model", options->model_path, "The model file (.cria)")
+      ->type_name("FILE");
+  command
+      ->add_option("-o,--output", options->output_path,
+                   "The file to write; without it, the cache that run and chat look into")
+      ->type_name("FILE");
+  command->add_flag("--standalone", options->standalone,
+                    "Write a whole model with packed weights in place of the portable ones");
+  CLI::Option* list = command->add_flag("--list", options->list,
+                                        "List what the cache holds, and whether it serves");
+  command->add_flag("--clear", options->clear, "Remove all packed weights from the cache")
+      ->excludes(list);
+  command->add_flag("--check", options->check,
+                    "Read what is packed already, and compare its checksums");
+  AddPackCacheOption(*command, options->cache_folder);
+  command->add_option("-t,--threads", options->num_threads, "Threads; 0: one for each fast core")
+      ->capture_default_str();
+  command->callback([options, &result] { result = RunPack(*options); });
+}
+
+}  // namespace cria::cli

@@ -1,0 +1,199 @@
+#include "llm/memory_plan.h"
+
+#include <algorithm>
+#include <format>
+#include <numeric>
+#include <utility>
+
+#include "core/format_bytes.h"
+#include "xnn/linear.h"
+#include "xnn/packed_file_writer.h"
+#include "xnn/packing.h"
+
+namespace cria {
+namespace {
+
+// Measured: the tokenizer's patterns, the tables of tensors and layers, buffers of text.
+constexpr uint64_t kHeapBytes = uint64_t{512} << 10;
+// Of a thread's stack, what it touches.
+constexpr uint64_t kTouchedStackBytes = uint64_t{32} << 10;
+// Of code that is not touched before a model runs: XNNPACK's and ours. Measured.
+constexpr uint64_t kLaterCodeBytes = uint64_t{2} << 20;
+// The guard below a stack, and what an allocator rounds up.
+constexpr uint64_t kAddressSpaceSlackBytes = uint64_t{1} << 20;
+// A context shorter than this is of no use to anybody.
+constexpr size_t kLeastContextTokens = 64;
+
+struct WeightBytes {
+  uint64_t packed = 0;
+  uint64_t stand_ins = 0;
+};
+
+Result<WeightBytes> BytesOfWeights(const ModelOutline& model) {
+  WeightBytes bytes;
+  CRIA_ASSIGN_OR_RETURN(const std::vector<uint64_t> packed, xnn::PackedBytes(model.matrices));
+  bytes.packed = std::accumulate(packed.begin(), packed.end(), uint64_t{0});
+  for (const TensorLayout& matrix : model.matrices) {
+    bytes.stand_ins = std::max(bytes.stand_ins, xnn::StandInScales::BytesFor(matrix));
+  }
+  return bytes;
+}
+
+void AddArenaLines(const DecoderMemory& memory, MemoryPlan& plan) {
+  uint64_t rest = memory.layout.total_bytes();
+  const auto add = [&](std::string name, std::initializer_list<ArenaLayout::RegionId> regions) {
+    uint64_t bytes = 0;
+    for (const ArenaLayout::RegionId region : regions) bytes += memory.layout.bytes(region);
+    rest -= bytes;
+    plan.lines.push_back({std::move(name), MemoryKind::kPrivate, bytes});
+  };
+  add("KV cache", {memory.keys, memory.values, memory.key_scales, memory.value_scales});
+  add("rope tables", {memory.rope_cosines, memory.rope_sines});
+  add("norm weights", {memory.norm_weights});
+  add("logits", {memory.logits});
+  plan.lines.push_back({"activations", MemoryKind::kPrivate, rest});
+}
+
+// The plan's options in words, as flags.
+std::string FlagsOf(const MemoryPlanOptions& options) {
+  return std::format("-c {} --kv {}", options.decoder.context_tokens,
+                     KvTypeName(options.decoder.kv_type));
+}
+
+// The longest context up to the options' own that fits, or nothing.
+Result<std::optional<MemoryPlanOptions>> LongestFitting(const ModelOutline& model,
+                                                        const MemoryPlanOptions& options,
+                                                        const MemoryBounds& bounds,
+                                                        const platform::MemoryUsage& program) {
+  MemoryPlanOptions candidate = options;
+  const auto fits = [&](size_t context_tokens) -> Result<bool> {
+    candidate.decoder.context_tokens = context_tokens;
+    CRIA_ASSIGN_OR_RETURN(const MemoryPlan plan, PlanMemory(model, candidate, program));
+    return Fits(plan, bounds);
+  };
+  CRIA_ASSIGN_OR_RETURN(const bool own_fits, fits(options.decoder.context_tokens));
+  if (own_fits) return options;
+  size_t fitting = 0;
+  size_t failing = options.decoder.context_tokens / kLeastContextTokens + 1;
+  while (failing - fitting > 1) {
+    const size_t middle = std::midpoint(fitting, failing);
+    CRIA_ASSIGN_OR_RETURN(const bool middle_fits, fits(middle * kLeastContextTokens));
+    (middle_fits ? fitting : failing) = middle;
+  }
+  if (fitting == 0) return std::nullopt;
+  candidate.decoder.context_tokens = fitting * kLeastContextTokens;
+  return candidate;
+}
+
+}  // namespace
+
+uint64_t MemoryPlan::BytesOf(MemoryKind kind) const {
+  uint64_t bytes = 0;
+  for (const MemoryLine& line : lines) bytes += line.kind == kind ? line.bytes : 0;
+  return bytes;
+}
+
+uint64_t MemoryPlan::peak_bytes() const { return std::max(steady_bytes(), loading_bytes); }
+
+Result<MemoryPlan> PlanMemory(const ModelOutline& model, const MemoryPlanOptions& options,
+                              const platform::MemoryUsage& program) {
+  CRIA_ASSIGN_OR_RETURN(const WeightBytes weights, BytesOfWeights(model));
+  const DecoderMemory memory =
+      PlanDecoderMemory(model.config, options.decoder, options.num_threads);
+  const uint64_t operators = (model.matrices.size() + kNumRowQuantizers) * xnn::kOperatorBytes;
+  const uint64_t session = kHeapBytes + options.decoder.context_tokens * sizeof(int32_t);
+
+  MemoryPlan plan = {.options = options};
+  const MemoryKind weight_kind =
+      options.weights_in_memory ? MemoryKind::kPrivate : MemoryKind::kMapped;
+  plan.lines.push_back({"packed weights", weight_kind, weights.packed});
+  plan.lines.push_back({"tokenizer and metadata", MemoryKind::kMapped, model.metadata_bytes});
+  AddArenaLines(memory, plan);
+  plan.lines.push_back({"XNNPACK's operators", MemoryKind::kPrivate, operators});
+  plan.lines.push_back({"session", MemoryKind::kPrivate, session});
+  plan.lines.push_back(
+      {"thread stacks", MemoryKind::kPrivate, options.num_threads * kTouchedStackBytes});
+  plan.lines.push_back({"program", MemoryKind::kPrivate, program.private_bytes});
+  plan.lines.push_back({"program, from its files", MemoryKind::kMapped,
+                        program.file_mapped_bytes + kLaterCodeBytes});
+
+  // Packing is over before the decoder takes its memory; its source and result are mapped by turns.
+  const uint64_t packing = 2 * xnn::PackingPeakBytes(options.num_threads);
+  plan.loading_bytes = program.private_bytes + program.file_mapped_bytes + model.metadata_bytes +
+                       operators + session + std::max(packing, weights.stand_ins) +
+                       (options.weights_in_memory ? weights.packed : 0);
+  plan.address_space_bytes =
+      program.virtual_bytes + model.metadata_bytes + weights.packed + memory.layout.total_bytes() +
+      operators + session + std::max(packing, weights.stand_ins) +
+      (options.num_threads - 1) * platform::ThreadStackBytes() + kAddressSpaceSlackBytes;
+  return plan;
+}
+
+MemoryBounds MemoryBounds::Of(const platform::MemoryLimits& system,
+                              std::optional<uint64_t> limit_bytes) {
+  MemoryBounds bounds = {.address_space_bytes = system.address_space_bytes};
+  if (limit_bytes) {
+    bounds.resident_bytes = limit_bytes;
+    bounds.resident_source = "the limit that was set";
+  }
+  if (system.cgroup_bytes && (!limit_bytes || *system.cgroup_bytes < *limit_bytes)) {
+    bounds.resident_bytes = system.cgroup_bytes;
+    bounds.resident_source = "the limit of its control group";
+  }
+  return bounds;
+}
+
+bool Fits(const MemoryPlan& plan, const MemoryBounds& bounds) {
+  return plan.peak_bytes() <= bounds.resident_bytes.value_or(UINT64_MAX) &&
+         plan.address_space_bytes <= bounds.address_space_bytes.value_or(UINT64_MAX);
+}
+
+Result<std::vector<MemoryPlanOptions>> FindFitting(const ModelOutline& model,
+                                                   const MemoryPlan& plan,
+                                                   const MemoryBounds& bounds,
+                                                   const platform::MemoryUsage& program) {
+  std::vector<MemoryPlanOptions> found;
+  const size_t own_bytes = KvElementBytes(plan.options.decoder.kv_type);
+  for (const KvType type : {KvType::kF32, KvType::kF16, KvType::kInt8}) {
+    const bool is_own = type == plan.options.decoder.kv_type;
+    if (!is_own && KvElementBytes(type) >= own_bytes) continue;
+    MemoryPlanOptions options = plan.options;
+    options.decoder.kv_type = type;
+    CRIA_ASSIGN_OR_RETURN(const auto longest, LongestFitting(model, options, bounds, program));
+    if (longest) found.push_back(*longest);
+  }
+  return found;
+}
+
+Status CheckFits(const ModelOutline& model, const MemoryPlan& plan, const MemoryBounds& bounds,
+                 const platform::MemoryUsage& program) {
+  if (Fits(plan, bounds)) return {};
+  std::string sentence;
+  if (plan.peak_bytes() > bounds.resident_bytes.value_or(UINT64_MAX)) {
+    sentence = std::format("the model needs {} of memory with {}, more than the {} of {} (",
+                           FormatBytes(plan.peak_bytes()), FlagsOf(plan.options),
+                           FormatBytes(*bounds.resident_bytes), bounds.resident_source);
+  } else {
+    sentence = std::format(
+        "the model needs {} of address space with {}, more than the {} that ulimit -v allows (",
+        FormatBytes(plan.address_space_bytes), FlagsOf(plan.options),
+        FormatBytes(*bounds.address_space_bytes));
+  }
+  for (const MemoryLine& line : plan.lines) {
+    sentence += std::format("{} {}, ", line.name, FormatBytes(line.bytes));
+  }
+  sentence +=
+      std::format("of which the kernel may reclaim {}); ", FormatBytes(plan.mapped_bytes()));
+  CRIA_ASSIGN_OR_RETURN(const auto fitting, FindFitting(model, plan, bounds, program));
+  if (fitting.empty()) {
+    sentence += "no context would fit";
+  } else {
+    sentence += "what would fit: ";
+    for (size_t i = 0; i < fitting.size(); ++i) {
+      sentence += (i == 0 ? "" : " or ") + FlagsOf(fitting[i]);
+    }
+  }
+  return Fail(ErrorCode::kOutOfMemory, sentence + "; --force runs it all the same");
+}
+
+}  // namespace cria

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "core/platform.h"
+#include "cria/error.h"
+#include "model/file_layout.h"
+
+namespace cria {
+
+// What a head must say, and the words for errors about it.
+struct FileKind {
+  std::array<char, 8> magic;
+  uint32_t format_version;
+  std::string_view name;      // "a Cria model file"
+  std::string_view how_made;  // "make one with cria-convert"
+  std::string_view remedy;    // "copy or convert it again"
+};
+
+// A preamble and the metadata behind it.
+struct FileHead {
+  FilePreamble preamble;
+  platform::FileMapping metadata;
+};
+
+// Reads the head that begins at `offset` and checks it: magic, checksum, version, sizes, and the
+// digest of the metadata. Errors name the file.
+Result<FileHead> ReadFileHead(const platform::File& file, uint64_t offset, const FileKind& kind);
+
+}  // namespace cria

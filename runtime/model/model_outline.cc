@@ -1,0 +1,17 @@
+#include "model/model_outline.h"
+
+#include "model/packed_file.h"
+
+namespace cria {
+
+ModelOutline OutlineOf(const ModelFile& model) {
+  ModelOutline outline = {.config = model.config(),
+                          .metadata_bytes = model.metadata_bytes(),
+                          .file_bytes = model.size_bytes()};
+  for (const StoredTensor* matrix : MultipliedMatrices(model)) {
+    outline.matrices.push_back(matrix->layout);
+  }
+  return outline;
+}
+
+}  // namespace cria

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/config.h"
+#include "model/model_file.h"
+#include "model/tensor_table.h"
+
+namespace cria {
+
+// What decides how much memory a model needs: the same for a model file and for one not yet made.
+struct ModelOutline {
+  ModelConfig config;
+  std::vector<TensorLayout> matrices;  // Those that are multiplied by, in a forward pass's order.
+  uint64_t metadata_bytes = 0;         // Of the model file: the tokenizer, above all.
+  uint64_t file_bytes = 0;
+};
+
+ModelOutline OutlineOf(const ModelFile& model);
+
+}  // namespace cria

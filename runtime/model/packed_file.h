@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/platform.h"
+#include "cria/error.h"
+#include "model/checksum.h"
+#include "model/model_file.h"
+
+namespace cria {
+
+// What packed weights are of and for.
+struct PackedIdentity {
+  std::string model_name;
+  std::string processor;  // Where they were packed; for people, the fingerprint decides.
+  Digest model_digest = {};
+  uint64_t layout_fingerprint = 0;
+};
+
+struct PackedMatrix {
+  FileRange range;  // From the start of the file that holds them.
+  uint64_t checksum = 0;
+};
+
+// The matrices of a model that are multiplied by, in the order in which a forward pass meets them:
+// what packed weights consist of. The embedding table is among them as a tied output head.
+std::vector<const StoredTensor*> MultipliedMatrices(const ModelFile& model);
+
+// Packed weights in a file, opened and found sound: they lie inside the file, on 64 bytes, one
+// behind another. The weights themselves are not read.
+class PackedFile {
+ public:
+  // `offset` is where they begin: 0, or a model file's packed_offset.
+  static Result<PackedFile> Open(const std::string& path, uint64_t offset = 0);
+
+  const std::string& path() const { return file_.path(); }
+  uint64_t size_bytes() const { return file_.size_bytes(); }
+  const PackedIdentity& identity() const { return identity_; }
+  std::span<const PackedMatrix> matrices() const { return matrices_; }
+
+  // From the first matrix to the last, with the slack behind it.
+  FileRange weights() const;
+  Result<platform::FileMapping> Map(FileRange range) const {
+    return file_.Map(range.offset, range.bytes);
+  }
+
+  // Reads every matrix and compares its checksum.
+  Status VerifyPayload() const;
+
+ private:
+  explicit PackedFile(platform::File file) : file_(std::move(file)) {}
+  Status ReadMetadata(std::span<const std::byte> metadata, uint64_t offset, uint64_t end);
+
+  platform::File file_;
+  PackedIdentity identity_;
+  std::vector<PackedMatrix> matrices_;
+};
+
+// Where packed weights will lie, known before they are packed.
+class PackedFilePlan {
+ public:
+  // Of matrices of these sizes, beginning at `offset` of a file.
+  PackedFilePlan(PackedIdentity identity, std::span<const uint64_t> matrix_bytes, uint64_t offset);
+
+  std::span<PackedMatrix> matrices() { return matrices_; }
+  // Of the whole file that they end.
+  uint64_t file_bytes() const { return file_bytes_; }
+
+  // The preamble and the metadata, which begin at the plan's offset, with the checksums that the
+  // matrices now have.
+  std::vector<std::byte> Head() const;
+
+ private:
+  std::vector<std::byte> Metadata() const;
+
+  PackedIdentity identity_;
+  uint64_t offset_;
+  std::vector<PackedMatrix> matrices_;
+  uint64_t file_bytes_ = 0;
+};
+
+}  // namespace cria

@@ -1,0 +1,143 @@
+#include "xnn/pack_cache.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <format>
+#include <numeric>
+#include <system_error>
+
+#include "model/model_outline.h"
+#include "xnn/packed_file_writer.h"
+#include "xnn/packing.h"
+
+namespace cria::xnn {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kExtension = ".packed";
+
+// Whether it is a file of packed weights by its name, or the temporary one of such a file.
+bool BelongsToCache(const fs::directory_entry& file) {
+  std::string name = file.path().filename().string();
+  const size_t temporary = name.rfind(".tmp-");
+  if (name.starts_with('.') && temporary != std::string::npos) name.resize(temporary);
+  std::error_code error;
+  return name.ends_with(kExtension) && file.is_regular_file(error);
+}
+
+// Calls `visit` for every file of the cache. A folder that does not exist has none.
+template <typename Visit>
+Status ForEachFile(const std::string& folder, const Visit& visit) {
+  std::error_code error;
+  fs::directory_iterator file(folder, error);
+  if (error == std::errc::no_such_file_or_directory) return {};
+  for (; !error && file != fs::directory_iterator(); file.increment(error)) {
+    if (BelongsToCache(*file)) CRIA_RETURN_IF_ERROR(visit(*file));
+  }
+  if (!error) return {};
+  return Fail(ErrorCode::kIo, std::format("{}: cannot list: {}", folder, error.message()));
+}
+
+void Notify(const PackingOptions& options, std::string_view sentence) {
+  if (options.on_notice != nullptr) options.on_notice(sentence);
+}
+
+Result<PackedWeights> MapFile(const ModelFile& model, const std::string& path, uint64_t offset) {
+  CRIA_ASSIGN_OR_RETURN(const PackedFile file, PackedFile::Open(path, offset));
+  return PackedWeights::Map(model, file);
+}
+
+Result<PackedWeights> PackIntoCache(const ModelFile& model, const PackCache& cache,
+                                    const PackingOptions& options, const ThreadPool& pool) {
+  const std::string path = cache.PathFor(model);
+  CRIA_RETURN_IF_ERROR(cache.Prepare());
+  CRIA_RETURN_IF_ERROR(WritePackedFile(model, path, pool, options.on_progress));
+  return MapFile(model, path, 0);
+}
+
+}  // namespace
+
+std::string PackCache::PathFor(const ModelFile& model) const {
+  std::string digest;
+  for (size_t i = 0; i < 8; ++i) digest += std::format("{:02x}", model.digest()[i]);
+  const std::string stem = fs::path(model.path()).stem().string();
+  return (fs::path(folder_) / std::format("{}-{}{}", stem, digest, kExtension)).string();
+}
+
+Result<std::vector<PackCache::Entry>> PackCache::List() const {
+  CRIA_ASSIGN_OR_RETURN(const uint64_t fingerprint, LayoutFingerprint());
+  std::vector<Entry> entries;
+  CRIA_RETURN_IF_ERROR(ForEachFile(folder_, [&](const fs::directory_entry& file) -> Status {
+    std::error_code error;
+    Entry entry = {.path = file.path().string(), .bytes = file.file_size(error)};
+    if (error) return {};  // Gone meanwhile.
+    if (const auto packed = PackedFile::Open(entry.path); !packed) {
+      entry.defect = packed.error().message();
+    } else {
+      entry.model_name = packed->identity().model_name;
+      if (packed->identity().layout_fingerprint != fingerprint) {
+        entry.defect =
+            std::format("packed for another processor ({})", packed->identity().processor);
+      }
+    }
+    entries.push_back(std::move(entry));
+    return {};
+  }));
+  std::ranges::sort(entries, {}, &Entry::path);
+  return entries;
+}
+
+Result<uint64_t> PackCache::Clear() const {
+  uint64_t freed_bytes = 0;
+  CRIA_RETURN_IF_ERROR(ForEachFile(folder_, [&](const fs::directory_entry& file) -> Status {
+    std::error_code error;
+    const uint64_t bytes = file.file_size(error);
+    if (fs::remove(file.path(), error)) freed_bytes += bytes;
+    if (!error) return {};
+    return Fail(ErrorCode::kIo,
+                std::format("{}: cannot remove: {}", file.path().string(), error.message()));
+  }));
+  return freed_bytes;
+}
+
+Status PackCache::Prepare() const {
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  if (!error) return {};
+  return Fail(ErrorCode::kIo,
+              std::format("{}: cannot make this folder: {}", folder_, error.message()));
+}
+
+Result<PackedWeights> LoadPackedWeights(const ModelFile& model, const PackingOptions& options,
+                                        const ThreadPool& pool) {
+  if (model.packed_offset() != 0) return MapFile(model, model.path(), model.packed_offset());
+  if (!options.packed_path.empty()) return MapFile(model, options.packed_path, 0);
+  if (options.cache_folder.empty()) {
+    return PackedWeights::PackInMemory(model, pool, options.on_progress);
+  }
+
+  const PackCache cache(options.cache_folder);
+  const std::string path = cache.PathFor(model);
+  Result<PackedWeights> mapped = MapFile(model, path, 0);
+  if (mapped || mapped.error().code() == ErrorCode::kOutOfMemory) return mapped;
+  if (mapped.error().code() != ErrorCode::kNotFound) Notify(options, mapped.error().message());
+
+  CRIA_ASSIGN_OR_RETURN(const std::vector<uint64_t> matrix_bytes,
+                        PackedBytes(OutlineOf(model).matrices));
+  const uint64_t bytes = std::accumulate(matrix_bytes.begin(), matrix_bytes.end(), uint64_t{0});
+  Notify(options, std::format("packing the weights for this processor into {} ({:.1f} MB); later "
+                              "starts map this file",
+                              path, static_cast<double>(bytes) / 1e6));
+  Result<PackedWeights> packed = PackIntoCache(model, cache, options, pool);
+  // Of the cache's place, where another program may also have removed or replaced the file again;
+  // and not of the model or the caller.
+  const std::array of_the_place = {ErrorCode::kIo, ErrorCode::kNotFound, ErrorCode::kUnsupported};
+  if (packed || !std::ranges::contains(of_the_place, packed.error().code())) return packed;
+  Notify(options, std::format("{}; packing into memory instead, for this run alone",
+                              packed.error().message()));
+  return PackedWeights::PackInMemory(model, pool, options.on_progress);
+}
+
+}  // namespace cria::xnn

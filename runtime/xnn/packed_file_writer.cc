@@ -1,0 +1,144 @@
+#include "xnn/packed_file_writer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <format>
+#include <span>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "core/output_file.h"
+#include "model/file_layout.h"
+#include "model/model_outline.h"
+#include "xnn/packer.h"
+#include "xnn/packing.h"
+
+namespace cria::xnn {
+namespace {
+
+// Writes the slices of a matrix one behind another.
+class FileSink final : public PackingSink {
+ public:
+  FileSink(OutputFile& file, uint64_t offset) : file_(file), offset_(offset) {}
+
+  Result<std::span<std::byte>> Reserve(uint64_t bytes) override {
+    // New pages are zeros, so that what a kernel's layout leaves out is the same in every file.
+    slice_ = {};
+    CRIA_ASSIGN_OR_RETURN(slice_, platform::PageBlock::Allocate(bytes));
+    return slice_.bytes();
+  }
+  Status Take(std::span<const std::byte> packed) override {
+    checksum_.Update(packed);
+    return file_.WriteAt(std::exchange(offset_, offset_ + packed.size()), packed);
+  }
+  uint64_t checksum() const { return checksum_.Finish(); }
+
+ private:
+  OutputFile& file_;
+  uint64_t offset_;
+  platform::PageBlock slice_;
+  Checksum64 checksum_;
+};
+
+// Where the portable weights begin, behind all that a standalone file keeps.
+Result<uint64_t> PortableWeightsOffset(const ModelFile& model) {
+  uint64_t first_weight = model.size_bytes();
+  uint64_t end_of_rest = 0;
+  for (const StoredTensor& tensor : model.tensors()) {
+    if (tensor.spec.is_vector() || tensor.spec.role == TensorRole::kEmbedTokens) {
+      end_of_rest = std::max({end_of_rest, tensor.data.offset + tensor.data.bytes,
+                              tensor.scales.offset + tensor.scales.bytes});
+    } else {
+      first_weight = std::min(first_weight, tensor.data.offset);
+    }
+  }
+  if (end_of_rest <= first_weight && first_weight % kSectionAlignment == 0) return first_weight;
+  return Fail(ErrorCode::kUnsupported,
+              std::format("{}: the weights do not lie behind everything else; convert the "
+                          "checkpoint again",
+                          model.path()));
+}
+
+// Copies what lies before `packed_offset`, with a preamble that tells of the packed weights there.
+Status CopyPortablePart(const ModelFile& model, uint64_t packed_offset, OutputFile& file) {
+  constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
+  std::vector<std::byte> piece(std::min(kPieceBytes, packed_offset));
+  for (uint64_t offset = 0; offset < packed_offset; offset += piece.size()) {
+    const uint64_t bytes = std::min<uint64_t>(piece.size(), packed_offset - offset);
+    const std::span<std::byte> part = std::span(piece).first(bytes);
+    CRIA_RETURN_IF_ERROR(model.Read({offset, bytes}, part));
+    if (offset == 0) {
+      FilePreamble preamble;
+      std::memcpy(&preamble, part.data(), sizeof preamble);
+      preamble.packed_offset = packed_offset;
+      preamble.preamble_checksum = PreambleChecksum(preamble);
+      std::memcpy(part.data(), &preamble, sizeof preamble);
+    }
+    CRIA_RETURN_IF_ERROR(file.WriteAt(offset, part));
+  }
+  return {};
+}
+
+// Writes packed weights that begin at `offset`; `write_rest` writes what lies before them.
+template <typename WriteRest>
+Result<WrittenPack> Write(const ModelFile& model, uint64_t offset, const std::string& path,
+                          const ThreadPool& pool, const PackingProgress& progress,
+                          const WriteRest& write_rest) {
+  std::error_code error;  // Of a path where nothing is yet.
+  if (std::filesystem::equivalent(path, model.path(), error)) {
+    return Fail(
+        ErrorCode::kUsage,
+        std::format("{}: is the model itself, which would be lost; choose another output", path));
+  }
+  CRIA_ASSIGN_OR_RETURN(const uint64_t fingerprint, LayoutFingerprint());
+  CRIA_ASSIGN_OR_RETURN(const std::vector<uint64_t> matrix_bytes,
+                        PackedBytes(OutlineOf(model).matrices));
+  PackedFilePlan plan({.model_name = std::string(model.name()),
+                       .processor = platform::ReadCpuTopology().name,
+                       .model_digest = model.digest(),
+                       .layout_fingerprint = fingerprint},
+                      matrix_bytes, offset);
+  CRIA_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path, plan.file_bytes()));
+  CRIA_RETURN_IF_ERROR(write_rest(file));
+  Packer packer(model, pool, progress);
+  const auto pack_matrix = [&](size_t index) {
+    PackedMatrix& matrix = plan.matrices()[index];
+    FileSink sink(file, matrix.range.offset);
+    Status packed = packer.PackMatrix(index, sink);
+    matrix.checksum = sink.checksum();
+    return packed;
+  };
+  CRIA_RETURN_IF_ERROR(packer.ForEachMatrix(pack_matrix));
+  CRIA_RETURN_IF_ERROR(file.WriteAt(offset, plan.Head()));
+  CRIA_RETURN_IF_ERROR(file.Commit());
+  return WrittenPack{.file_bytes = plan.file_bytes()};
+}
+
+}  // namespace
+
+Result<WrittenPack> WritePackedFile(const ModelFile& model, const std::string& path,
+                                    const ThreadPool& pool, const PackingProgress& progress) {
+  CRIA_RETURN_IF_ERROR(CheckIsPortable(model));
+  return Write(model, 0, path, pool, progress, [](OutputFile&) { return Status(); });
+}
+
+Result<WrittenPack> WriteStandaloneFile(const ModelFile& model, const std::string& path,
+                                        const ThreadPool& pool, const PackingProgress& progress) {
+  CRIA_RETURN_IF_ERROR(CheckIsPortable(model));
+  CRIA_ASSIGN_OR_RETURN(const uint64_t offset, PortableWeightsOffset(model));
+  CRIA_ASSIGN_OR_RETURN(WrittenPack written,
+                        Write(model, offset, path, pool, progress, [&](OutputFile& file) {
+                          return CopyPortablePart(model, offset, file);
+                        }));
+  // A tied head is the embedding table itself.
+  const StoredTensor& head = model.tensor(TensorRole::kLmHead);
+  if (head.spec.role == TensorRole::kEmbedTokens)
+    written.doubled_bytes = head.data.bytes + head.scales.bytes;
+  return written;
+}
+
+uint64_t PackingPeakBytes(size_t num_threads) { return num_threads * Packer::kMostSliceBytes; }
+
+}  // namespace cria::xnn

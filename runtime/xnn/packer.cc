@@ -1,0 +1,93 @@
+#include "xnn/packer.h"
+
+#include <algorithm>
+#include <format>
+#include <numeric>
+#include <utility>
+
+#include "model/file_layout.h"
+#include "xnn/packing.h"
+
+namespace cria::xnn {
+
+Packer::Packer(const ModelFile& model, const ThreadPool& pool, const PackingProgress& progress)
+    : model_(model), pool_(pool), progress_(progress), matrices_(MultipliedMatrices(model)) {
+  for (const StoredTensor* matrix : matrices_) {
+    total_bytes_ += matrix->data.bytes + matrix->scales.bytes;
+  }
+}
+
+Status Packer::ForEachMatrix(const std::function<Status(size_t index)>& pack_matrix) {
+  std::vector<size_t> order(matrices_.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, std::greater(),
+                           [&](size_t index) { return matrices_[index]->data.bytes; });
+  std::atomic<size_t> next = 0;
+  std::atomic<bool> has_failed = false;
+  Status failure;
+  size_t failed_index = matrices_.size();
+  // One task for each thread: a pool would hand out ranges, not the largest first.
+  pool_.ParallelFor(pool_.num_threads(), [&](size_t) {
+    for (size_t i = next++; i < order.size() && !has_failed; i = next++) {
+      const size_t index = order[i];
+      Status status = pack_matrix(index);
+      if (status) continue;
+      const std::lock_guard lock(mutex_);
+      has_failed = true;
+      if (index >= failed_index) continue;
+      failed_index = index;
+      failure = std::move(status);
+    }
+  });
+  return failure;
+}
+
+Status Packer::PackMatrix(size_t index, PackingSink& sink) {
+  const StoredTensor& tensor = *matrices_[index];
+  CRIA_ASSIGN_OR_RETURN(const platform::FileMapping scales, model_.Map(tensor.scales));
+  Checksum64 checksum;
+  const size_t outputs = tensor.layout.output_channels;
+  for (size_t row = 0, rows = 0; row < outputs; row += rows) {
+    rows = NextSliceRows(tensor.layout, outputs - row, kMostSliceBytes);
+    CRIA_RETURN_IF_ERROR(PackSlice(tensor, scales, row, rows, checksum, sink));
+  }
+  checksum.Update(scales.bytes());
+  if (checksum.Finish() == tensor.checksum) return {};
+  return Fail(ErrorCode::kInvalidFile,
+              std::format("{}: the weights of {} are damaged (checksum does not match); copy or "
+                          "convert the file again",
+                          model_.path(), tensor.spec.Name()));
+}
+
+Status Packer::PackSlice(const StoredTensor& tensor, const platform::FileMapping& scales,
+                         size_t first_row, size_t rows, Checksum64& checksum, PackingSink& sink) {
+  LinearWeights slice = {.layout = tensor.layout};
+  slice.layout.output_channels = rows;
+  const uint64_t data_bytes = slice.layout.data_bytes();
+  // With the slack that kernels may read, which every file has at its end too.
+  CRIA_ASSIGN_OR_RETURN(const platform::FileMapping data,
+                        model_.Map({tensor.data.offset + first_row * tensor.layout.row_bytes(),
+                                    data_bytes + kTrailingSlackBytes}));
+  slice.data = data.bytes().first(data_bytes);
+  slice.scales = scales.bytes().subspan(first_row * tensor.layout.row_scale_bytes(),
+                                        slice.layout.scale_bytes());
+  checksum.Update(slice.data);
+  CRIA_ASSIGN_OR_RETURN(const uint64_t packed_bytes, PackedBytes(slice.layout));
+  CRIA_ASSIGN_OR_RETURN(const std::span<std::byte> packed, sink.Reserve(packed_bytes));
+  if (Status status = Pack(slice, packed); !status) {
+    return Fail(status.error().code(),
+                std::format("{}: {}: {}; its weights may be damaged, see cria info --check",
+                            model_.path(), tensor.spec.Name(), status.error().message()));
+  }
+  CRIA_RETURN_IF_ERROR(sink.Take(packed));
+  return Report(tensor, data_bytes + slice.scales.size());
+}
+
+Status Packer::Report(const StoredTensor& tensor, uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  done_bytes_ += bytes;
+  if (progress_ == nullptr || progress_(done_bytes_, total_bytes_, tensor.spec.Name())) return {};
+  return Fail(ErrorCode::kCancelled, "packing was stopped");
+}
+
+}  // namespace cria::xnn

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "core/thread_pool.h"
+#include "cria/error.h"
+#include "model/model_file.h"
+#include "xnn/packed_weights.h"
+
+namespace cria::xnn {
+
+// Where the slices of one matrix go, in order.
+class PackingSink {
+ public:
+  virtual ~PackingSink() = default;
+  // Zeros to pack a slice into, aligned to kPackedAlignment.
+  virtual Result<std::span<std::byte>> Reserve(uint64_t bytes) = 0;
+  virtual Status Take(std::span<const std::byte> packed) = 0;
+};
+
+// Packs the matrices of a model on all threads, each in slices of rows.
+class Packer {
+ public:
+  // Private memory of a slice: what each thread packs at once.
+  static constexpr uint64_t kMostSliceBytes = uint64_t{4} << 20;
+
+  // The references must outlive the packer.
+  Packer(const ModelFile& model, const ThreadPool& pool, const PackingProgress& progress);
+
+  // Calls `pack_matrix(index)` for each of MultipliedMatrices, the largest first so that no thread
+  // is left with one at the end. Of several failures, tells the first in the order of the matrices.
+  Status ForEachMatrix(const std::function<Status(size_t index)>& pack_matrix);
+
+  // Packs one matrix into `sink`, comparing the checksum of its portable form on the way.
+  Status PackMatrix(size_t index, PackingSink& sink);
+
+ private:
+  Status PackSlice(const StoredTensor& tensor, const platform::FileMapping& scales,
+                   size_t first_row, size_t rows, Checksum64& checksum, PackingSink& sink);
+  Status Report(const StoredTensor& tensor, uint64_t bytes);
+
+  const ModelFile& model_;
+  const ThreadPool& pool_;
+  const PackingProgress& progress_;
+  const std::vector<const StoredTensor*> matrices_;
+  uint64_t total_bytes_ = 0;
+
+  std::mutex mutex_;
+  uint64_t done_bytes_ = 0;
+};
+
+}  // namespace cria::xnn

@@ -1,0 +1,197 @@
+#include "xnn/packing.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <format>
+#include <optional>
+#include <vector>
+
+#include "core/platform.h"
+#include "model/checksum.h"
+#include "xnn/linear_operator.h"
+#include "xnn/row_quantizer.h"
+#include "xnn/xnn_operator.h"
+
+namespace cria::xnn {
+namespace {
+
+// Kernels compute tiles of 8 to 64 outputs, and for a matrix of few outputs XNNPACK may choose
+// another kernel with another tile: a slice ends on a multiple of this and is no shorter.
+constexpr size_t kRowGranularity = 128;
+
+// A weights cache for the packing of one matrix, into memory that the caller has.
+class PackingCache {
+ public:
+  explicit PackingCache(std::span<std::byte> destination) : destination_(destination) {
+    provider_ = {.context = this,
+                 .look_up = [](void*, const xnn_weights_cache_look_up_key*) { return SIZE_MAX; },
+                 .reserve_space = ReserveSpace,
+                 .look_up_or_insert = [](void*, const xnn_weights_cache_look_up_key*, void*,
+                                         size_t) { return size_t{0}; },
+                 .is_finalized = [](void*) { return false; },
+                 .offset_to_addr = [](void* self, size_t) -> void* {
+                   return static_cast<PackingCache*>(self)->destination_.data();
+                 },
+                 .delete_cache = [](void*) { return xnn_status_success; }};
+  }
+  PackingCache(const PackingCache&) = delete;
+  PackingCache& operator=(const PackingCache&) = delete;
+
+  xnn_weights_cache_t provider() { return &provider_; }
+  // What XNNPACK asked for; nothing before it did.
+  std::optional<size_t> reserved_bytes() const { return reserved_bytes_; }
+
+ private:
+  static void* ReserveSpace(void* context, size_t bytes) {
+    auto* self = static_cast<PackingCache*>(context);
+    self->reserved_bytes_ = bytes;
+    return bytes == self->destination_.size() ? self->destination_.data() : nullptr;
+  }
+
+  std::span<std::byte> destination_;
+  std::optional<size_t> reserved_bytes_;
+  xnn_weights_cache_provider provider_ = {};
+};
+
+OperatorStrides TightStrides(const TensorLayout& layout) {
+  return {.input = layout.padded_input_channels, .quantized = layout.padded_input_channels};
+}
+
+// A matrix of fixed numbers, none of them alike in its neighborhood.
+class ProbeMatrix {
+ public:
+  ProbeMatrix(Scheme scheme, size_t rows) {
+    constexpr size_t kInputs = 128;
+    layout_ = MakeTensorLayout({TensorRole::kQkvProj, 0, rows, kInputs}, scheme, kBlockSizes[0]);
+    data_.resize(layout_.data_bytes() + kReadableSlackBytes);
+    for (size_t i = 0; i < layout_.data_bytes(); ++i) {
+      data_[i] = static_cast<std::byte>((i * 2654435761u) >> 13);
+    }
+    if (scheme == Scheme::kF32) FillScales<float>(data_);
+    scales_.resize(layout_.scale_bytes());
+    if (scheme == Scheme::kQc8w) FillScales<float>(scales_);
+    if (scheme == Scheme::kQb4w) FillScales<uint16_t>(scales_);
+  }
+
+  // `count` rows from `first` on.
+  LinearWeights Rows(size_t first, size_t count) const {
+    LinearWeights rows = {.layout = layout_,
+                          .data = std::span(data_).subspan(first * layout_.row_bytes()),
+                          .scales = std::span(scales_).subspan(first * layout_.row_scale_bytes())};
+    rows.layout.output_channels = count;
+    return rows;
+  }
+
+ private:
+  // Positive, normal numbers of type float, or their upper halves.
+  template <typename T>
+  static void FillScales(std::span<std::byte> bytes) {
+    for (size_t i = 0; i < bytes.size() / sizeof(T); ++i) {
+      const float number = 1.0f + static_cast<float>(i % 127) / 128.0f;
+      const auto* end = reinterpret_cast<const std::byte*>(&number + 1);
+      std::memcpy(&bytes[i * sizeof(T)], end - sizeof(T), sizeof(T));
+    }
+  }
+
+  TensorLayout layout_;
+  std::vector<std::byte> data_;
+  std::vector<std::byte> scales_;
+};
+
+Result<uint64_t> PackedBytesOfRows(TensorLayout layout, size_t rows) {
+  layout.output_channels = rows;
+  const std::vector<uint16_t> scales(rows * layout.scales_per_row(), kSoundScale);
+  // Refusing the space that XNNPACK asks for ends the packing before it begins.
+  PackingCache cache({});
+  xnn_operator_t op = nullptr;
+  const xnn_status status = CreateLinearOperator(layout, kUnreadWeights, scales.data(),
+                                                 TightStrides(layout), cache.provider(), &op);
+  const OperatorHandle handle(op);
+  if (cache.reserved_bytes().has_value()) return *cache.reserved_bytes();
+  CRIA_RETURN_IF_ERROR(CheckStatus(status, "sizing a linear layer"));
+  return Fail(ErrorCode::kInternal, "XNNPACK made a linear layer without packing it");
+}
+
+}  // namespace
+
+Result<uint64_t> PackedBytes(const TensorLayout& layout) {
+  CRIA_RETURN_IF_ERROR(Initialize());
+  const size_t rows = layout.output_channels;
+  if (rows < 2 * kRowGranularity) return PackedBytesOfRows(layout, rows);
+  // Two small ones in place of a large one, whose scales alone may be many.
+  const size_t last_rows = kRowGranularity + rows % kRowGranularity;
+  CRIA_ASSIGN_OR_RETURN(const uint64_t slice_bytes, PackedBytesOfRows(layout, kRowGranularity));
+  CRIA_ASSIGN_OR_RETURN(const uint64_t last_bytes, PackedBytesOfRows(layout, last_rows));
+  return (rows - last_rows) / kRowGranularity * slice_bytes + last_bytes;
+}
+
+Result<std::vector<uint64_t>> PackedBytes(std::span<const TensorLayout> layouts) {
+  std::vector<uint64_t> bytes;
+  for (size_t i = 0; i < layouts.size(); ++i) {
+    // Layers are alike, and there may be a hundred.
+    const auto alike = std::ranges::find(layouts.first(i), layouts[i]);
+    if (const size_t known = alike - layouts.begin(); known < i) {
+      bytes.push_back(bytes[known]);
+    } else {
+      CRIA_ASSIGN_OR_RETURN(const uint64_t packed_bytes, PackedBytes(layouts[i]));
+      bytes.push_back(packed_bytes);
+    }
+  }
+  return bytes;
+}
+
+Status Pack(const LinearWeights& weights, std::span<std::byte> packed) {
+  CRIA_RETURN_IF_ERROR(Initialize());
+  PackingCache cache(packed);
+  xnn_operator_t op = nullptr;
+  const xnn_status status =
+      CreateLinearOperator(weights.layout, weights.data.data(), weights.scales.data(),
+                           TightStrides(weights.layout), cache.provider(), &op);
+  const OperatorHandle handle(op);
+  if (cache.reserved_bytes().has_value() && *cache.reserved_bytes() != packed.size()) {
+    return Fail(ErrorCode::kInternal,
+                std::format("XNNPACK packs a linear layer into {} bytes, but {} were set aside",
+                            *cache.reserved_bytes(), packed.size()));
+  }
+  return CheckStatus(status, "packing a linear layer");
+}
+
+size_t NextSliceRows(const TensorLayout& layout, size_t rows_left, uint64_t most_bytes) {
+  const uint64_t row_bytes = layout.row_bytes() + layout.row_scale_bytes();
+  const size_t rows =
+      std::max<uint64_t>(most_bytes / row_bytes / kRowGranularity, 1) * kRowGranularity;
+  return rows_left < rows + kRowGranularity ? rows_left : rows;
+}
+
+Result<uint64_t> LayoutFingerprint() {
+  // Two slices, the second of a height that fills no tile.
+  constexpr size_t kRows = 2 * kRowGranularity + 7;
+  Checksum64 fingerprint;
+  for (const Scheme scheme : {Scheme::kF32, Scheme::kQc8w, Scheme::kQb4w}) {
+    const ProbeMatrix matrix(scheme, kRows);
+    CRIA_ASSIGN_OR_RETURN(const uint64_t bytes, PackedBytes(matrix.Rows(0, kRows).layout));
+    CRIA_ASSIGN_OR_RETURN(const platform::PageBlock whole, platform::PageBlock::Allocate(bytes));
+    CRIA_RETURN_IF_ERROR(Pack(matrix.Rows(0, kRows), whole.bytes()));
+    fingerprint.Update(whole.bytes());
+
+    CRIA_ASSIGN_OR_RETURN(const platform::PageBlock sliced, platform::PageBlock::Allocate(bytes));
+    std::span<std::byte> rest = sliced.bytes();
+    for (const auto& [first, count] : {std::pair(size_t{0}, kRowGranularity),
+                                       std::pair(kRowGranularity, kRows - kRowGranularity)}) {
+      const LinearWeights rows = matrix.Rows(first, count);
+      CRIA_ASSIGN_OR_RETURN(const uint64_t slice_bytes, PackedBytes(rows.layout));
+      if (slice_bytes > rest.size()) break;
+      CRIA_RETURN_IF_ERROR(Pack(rows, rest.first(slice_bytes)));
+      rest = rest.subspan(slice_bytes);
+    }
+    if (!rest.empty() || !std::ranges::equal(whole.bytes(), sliced.bytes())) {
+      return Fail(
+          ErrorCode::kInternal,
+          std::format("on this processor, XNNPACK does not pack {} by rows", SchemeName(scheme)));
+    }
+  }
+  return fingerprint.Finish();
+}
+
+}  // namespace cria::xnn

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cria/error.h"
+#include "model/tensor_table.h"
+
+namespace cria::xnn {
+
+// XNNPACK multiplies by weights that it has rearranged for its kernels on this processor. Here it
+// packs them into memory of ours, from where a Linear takes them.
+
+// A matrix as it lies in a model file, or some of its rows. XNNPACK may read kReadableSlackBytes
+// past the end of `data`.
+struct LinearWeights {
+  TensorLayout layout;
+  std::span<const std::byte> data;
+  std::span<const std::byte> scales;  // float for kQc8w, bf16 for kQb4w, empty for kF32.
+};
+
+// Where packed weights must begin.
+inline constexpr size_t kPackedAlignment = 64;
+
+// Bytes that a matrix of this layout takes when it is packed on this processor. Reads no weights.
+Result<uint64_t> PackedBytes(const TensorLayout& layout);
+
+// The same of every matrix of a model.
+Result<std::vector<uint64_t>> PackedBytes(std::span<const TensorLayout> layouts);
+
+// Packs all of `weights` into `packed`, of exactly PackedBytes zeros. May run for several matrices
+// at once. Scales that XNNPACK cannot use are an error.
+Status Pack(const LinearWeights& weights, std::span<std::byte> packed);
+
+// How many of `rows_left` rows, the last ones of a matrix of this layout, to pack next, so that
+// slices of about `most_bytes` or less, laid one behind another, make up the packed matrix.
+size_t NextSliceRows(const TensorLayout& layout, size_t rows_left, uint64_t most_bytes);
+
+// Tells layouts of packed weights apart: packs one fixed matrix of every scheme and hashes the
+// bytes. Fails with kInternal where slices of rows do not make up the whole.
+Result<uint64_t> LayoutFingerprint();
+
+}  // namespace cria::xnn
