@@ -59,6 +59,45 @@ Status Session::RunTo(size_t end, const std::atomic<bool>* cancel) {
   return {};
 }
 
+Status Session::Drop(size_t first, size_t count) {
+  if (first > tokens_.size() || count > tokens_.size() - first) {
+    return Fail(ErrorCode::kOutOfRange,
+                std::format("{} tokens behind the first {} cannot be dropped: the context has {}",
+                            count, first, tokens_.size()));
+  }
+  if (count == 0) return {};
+  const auto begin = Clock::now();
+  // Those of the last Forward saw what is dropped.
+  logits_end_ = 0;
+  const Status dropped = DropCached(first, count);
+  stats_.decode_time += Clock::now() - begin;
+  CRIA_RETURN_IF_ERROR(dropped);
+  const auto position = tokens_.begin() + static_cast<ptrdiff_t>(first);
+  tokens_.erase(position, position + static_cast<ptrdiff_t>(count));
+  stats_.dropped_tokens += count;
+  return {};
+}
+
+Status Session::DropCached(size_t first, size_t count) {
+  const size_t cached = cached_;
+  // Whatever happens, nothing before it does.
+  cached_ = std::min(cached, first);
+  if (first + count >= cached) return {};
+  CRIA_RETURN_IF_ERROR(model_.DropPositions(first, count, cached));
+  cached_ = cached - count;
+  return {};
+}
+
+Status Session::DropHalfBehind(size_t keep_tokens) {
+  if (keep_tokens >= tokens_.size()) {
+    return Fail(ErrorCode::kUsage,
+                std::format("nothing can be dropped: the first {} tokens are kept, and the context "
+                            "has {}",
+                            keep_tokens, tokens_.size()));
+  }
+  return Drop(keep_tokens, std::max<size_t>((tokens_.size() - keep_tokens) / 2, 1));
+}
+
 Result<StopReason> Session::Generate(const GenerationOptions& options, Sampler& sampler,
                                      const std::function<void(int32_t)>& on_token) {
   if (tokens_.empty()) return Fail(ErrorCode::kUsage, "there is no prompt to go on from");
@@ -77,6 +116,12 @@ Result<StopReason> Session::Generate(const GenerationOptions& options, Sampler& 
     }
     CRIA_ASSIGN_OR_RETURN(const int32_t token, sampler.Sample(logits, tokens_));
     if (std::ranges::contains(options.stop_token_ids, token)) return StopReason::kStopToken;
+    if (tokens_.size() == model_.context_tokens() && options.make_room) {
+      if (const Status made = options.make_room(); !made) {
+        if (made.error().code() == ErrorCode::kCancelled) return StopReason::kCancelled;
+        return std::unexpected(made.error());
+      }
+    }
     on_token(token);
     if (tokens_.size() == model_.context_tokens()) return StopReason::kContextFull;
     tokens_.push_back(token);

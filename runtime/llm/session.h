@@ -17,7 +17,7 @@ namespace cria {
 enum class StopReason : uint8_t {
   kStopToken,    // The model ended its turn.
   kMaxTokens,    // As many tokens as were asked for.
-  kContextFull,  // The KV cache has no place for another token.
+  kContextFull,  // The KV cache has no place for another token, and none was made.
   kCancelled,
 };
 
@@ -28,13 +28,18 @@ struct SessionStats {
   size_t reused_tokens = 0;  // Found in the cache by the last Prefill.
   Duration prompt_time = {};
   size_t decoded_tokens = 0;  // Single steps of the model.
-  Duration decode_time = {};  // Sampling and the callback are not in it.
+  Duration decode_time = {};  // Sampling and the callback are not in it; dropping tokens is.
+  size_t dropped_tokens = 0;  // By Drop and DropHalfBehind.
 };
 
 struct GenerationOptions {
-  size_t max_tokens = 0;  // 0 sets no limit but the context.
+  size_t max_tokens = 0;  // 0 sets no limit.
   std::span<const int32_t> stop_token_ids;
   const std::atomic<bool>* cancel = nullptr;  // Looked at before every token.
+  // Called when there is a token to add and the context, all of it in the cache, is full. It makes
+  // room with Drop, DropHalfBehind or Prefill, and its errors end the generation. Where it is unset
+  // or makes no room, the token is the last one and the reason kContextFull.
+  std::function<Status()> make_room;
 };
 
 // A context of tokens in a model's KV cache, and what comes next.
@@ -49,9 +54,18 @@ class Session {
   Status Prefill(std::span<const int32_t> tokens, const std::atomic<bool>* cancel = nullptr);
 
   // Chooses tokens one after another, each appended to the context, and hands every one but the
-  // stop token to `on_token`. Needs a context. Allocates nothing.
+  // stop token to `on_token`. Needs a context. Allocates nothing but what the callbacks do.
   Result<StopReason> Generate(const GenerationOptions& options, Sampler& sampler,
                               const std::function<void(int32_t)>& on_token);
+
+  // Takes tokens [first, first + count) out of the context and the cache. What lies behind them
+  // stays as it was computed, with them in sight, and moves down: nothing is run again for it.
+  // Allocates nothing.
+  Status Drop(size_t first, size_t count);
+  // Keeps the first `keep_tokens` and drops the older half of the others, at least one. The first
+  // tokens of a text gather attention that belongs nowhere else, so that a model goes wrong without
+  // any of them (attention sinks, Xiao et al. 2023); four are enough.
+  Status DropHalfBehind(size_t keep_tokens);
 
   // The context so far. The last token generated may still be missing from the cache.
   std::span<const int32_t> tokens() const { return tokens_; }
@@ -62,6 +76,7 @@ class Session {
   void ResetStats() { stats_ = {}; }
 
  private:
+  Status DropCached(size_t first, size_t count);
   Status RunTo(size_t end, const std::atomic<bool>* cancel);
 
   TokenModel& model_;

@@ -6,19 +6,16 @@ namespace cria {
 
 Detokenizer::Detokenizer(const Tokenizer& tokenizer, const DetokenizerOptions& options)
     : vocabulary_(tokenizer.vocabulary()),
-      options_(options),
       strip_space_(options.at_text_start && vocabulary_.add_dummy_prefix),
       input_(pending_.size() + tokenizer.longest_piece_bytes()),
       output_(input_.size() * kReplacementCharacter.size()) {}
 
 std::string_view Detokenizer::Append(int32_t id) {
   if (id < 0 || static_cast<size_t>(id) >= vocabulary_.size()) return {};
-  std::string_view piece = vocabulary_.piece(static_cast<size_t>(id));
   const PieceType type = vocabulary_.piece_types[static_cast<size_t>(id)];
-  if (type == PieceType::kControl || type == PieceType::kUnknown) {
-    // No character goes on after such a token.
-    return AppendBytes(options_.show_control ? piece : std::string_view(), true);
-  }
+  // No character goes on after such a token.
+  if (type == PieceType::kControl || type == PieceType::kUnknown) return AppendBytes({}, true);
+  std::string_view piece = vocabulary_.piece(static_cast<size_t>(id));
   if (strip_space_ && !piece.empty()) {
     strip_space_ = false;
     if (type != PieceType::kUserDefined && piece.front() == ' ') piece.remove_prefix(1);

@@ -15,8 +15,6 @@ struct DetokenizerOptions {
   // The first token begins a text, so that the space that SentencePiece put there is taken away.
   // Unset, tokens go on from text that is already shown.
   bool at_text_start = true;
-  // Control and unknown tokens are written out; otherwise they give no text.
-  bool show_control = false;
 };
 
 // Turns tokens, one by one, into text that is always valid UTF-8. Characters that lie over several
@@ -27,8 +25,8 @@ class Detokenizer {
   // The tables of the tokenizer's vocabulary must outlive the detokenizer.
   explicit Detokenizer(const Tokenizer& tokenizer, const DetokenizerOptions& options = {});
 
-  // The text that is complete with this token: valid until the next call. An id that does not exist
-  // gives none.
+  // The text that is complete with this token: valid until the next call. Control and unknown
+  // tokens give none, nor does an id that does not exist.
   std::string_view Append(int32_t id);
   // Ends the text: what is left of an incomplete character, as U+FFFD. Then a new text may begin.
   std::string_view Flush();
@@ -38,7 +36,6 @@ class Detokenizer {
   void Emit(std::string_view text);
 
   Vocabulary vocabulary_;
-  DetokenizerOptions options_;
   bool strip_space_ = false;
   std::array<char, kMaxUtf8Bytes - 1> pending_{};  // The beginning of an incomplete character.
   size_t pending_bytes_ = 0;

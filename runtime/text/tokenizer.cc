@@ -124,17 +124,6 @@ std::string_view Tokenizer::Piece(int32_t id) const {
   return vocabulary_.piece(static_cast<size_t>(id));
 }
 
-bool Tokenizer::IsControl(int32_t id) const {
-  return id >= 0 && static_cast<size_t>(id) < vocab_size() &&
-         vocabulary_.piece_types[static_cast<size_t>(id)] == PieceType::kControl;
-}
-
-std::optional<int32_t> Tokenizer::FindSpecial(std::string_view text) const {
-  const auto match = special_tokens_.Find(text, 0);
-  if (!match || match->size_bytes != text.size()) return std::nullopt;
-  return match->id;
-}
-
 int32_t Tokenizer::FindPiece(std::string_view bytes) const {
   const auto first = static_cast<uint8_t>(bytes[0]);
   const auto candidates = vocabulary_.sorted_ids.subspan(

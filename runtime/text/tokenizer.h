@@ -54,9 +54,6 @@ class Tokenizer {
   size_t vocab_size() const { return vocabulary_.size(); }
   // The bytes of a token, which need not be whole characters; empty of an id that does not exist.
   std::string_view Piece(int32_t id) const;
-  bool IsControl(int32_t id) const;
-  // The special token that is written so.
-  std::optional<int32_t> FindSpecial(std::string_view text) const;
   size_t longest_piece_bytes() const { return longest_piece_bytes_; }
 
  private:

@@ -2,112 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <atomic>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "llm/scripted_model.h"
+#include "llm/conversation_fixture.h"
 
 namespace cria {
 namespace {
-
-// A vocabulary of ChatML's special tokens and all bytes: token 3 + b is the byte b.
-class ByteVocabulary {
- public:
-  static constexpr int32_t kBeginTurn = 1;
-  static constexpr int32_t kEndTurn = 2;
-
-  ByteVocabulary() {
-    Add("<|endoftext|>", PieceType::kControl);
-    Add("<|im_start|>", PieceType::kControl);
-    Add("<|im_end|>", PieceType::kControl);
-    for (int byte = 0; byte < 256; ++byte) {
-      sorted_ids_.push_back(static_cast<uint32_t>(types_.size()));
-      Add(std::string(1, static_cast<char>(byte)), PieceType::kNormal);
-    }
-    merge_offsets_.assign(types_.size() + 1, 0);
-  }
-
-  Vocabulary view() const {
-    Vocabulary vocabulary;
-    vocabulary.family = TokenizerFamily::kByteLevelBpe;
-    vocabulary.piece_bytes = {reinterpret_cast<const uint8_t*>(bytes_.data()), bytes_.size()};
-    vocabulary.piece_offsets = offsets_;
-    vocabulary.piece_types = types_;
-    vocabulary.sorted_ids = sorted_ids_;
-    vocabulary.merge_offsets = merge_offsets_;
-    return vocabulary;
-  }
-  size_t size() const { return types_.size(); }
-
- private:
-  void Add(const std::string& piece, PieceType type) {
-    bytes_ += piece;
-    offsets_.push_back(static_cast<uint32_t>(bytes_.size()));
-    types_.push_back(type);
-  }
-
-  std::string bytes_;
-  std::vector<uint32_t> offsets_ = {0};
-  std::vector<PieceType> types_;
-  std::vector<uint32_t> sorted_ids_;
-  std::vector<uint32_t> merge_offsets_;
-};
-
-int32_t ByteToken(char byte) { return 3 + static_cast<uint8_t>(byte); }
-
-class ConversationTest : public testing::Test {
- protected:
-  ConversationTest()
-      : model_(vocabulary_.size(), 400, 16,
-               [this](std::span<const int32_t> context) { return Next(context); }),
-        session_(model_) {
-    EXPECT_TRUE(ValidateVocabulary(vocabulary_.view()));
-    auto tokenizer = Tokenizer::Create(vocabulary_.view());
-    EXPECT_TRUE(tokenizer) << tokenizer.error().message();
-    tokenizer_.emplace(std::move(*tokenizer));
-    auto sampler = Sampler::Create({.temperature = 0.0f}, vocabulary_.size());
-    EXPECT_TRUE(sampler);
-    sampler_.emplace(std::move(*sampler));
-  }
-
-  // Says `answer_` after the last "<|im_start|>assistant\n", and then ends the turn.
-  int32_t Next(std::span<const int32_t> context) const {
-    size_t begin = context.size();
-    while (begin > 0 && context[begin - 1] != ByteVocabulary::kBeginTurn) --begin;
-    const size_t said = context.size() - begin - std::string_view("assistant\n").size();
-    return said < answer_.size() ? ByteToken(answer_[said]) : ByteVocabulary::kEndTurn;
-  }
-
-  Conversation Start(std::string system_prompt = "") {
-    return Conversation(session_, *tokenizer_, ChatTemplateKind::kChatMl, std::move(system_prompt));
-  }
-
-  GenerationOptions Options() const { return {.stop_token_ids = stop_token_ids_}; }
-
-  Result<StopReason> Ask(Conversation& conversation, std::string_view question) {
-    pieces_.clear();
-    return conversation.Reply(question, Options(), *sampler_,
-                              [this](std::string_view text) { pieces_.emplace_back(text); });
-  }
-
-  std::string heard() const {
-    std::string text;
-    for (const std::string& piece : pieces_) text += piece;
-    return text;
-  }
-
-  const ByteVocabulary vocabulary_;
-  const std::array<int32_t, 1> stop_token_ids_ = {ByteVocabulary::kEndTurn};
-  std::string answer_ = "Hello.";
-  ScriptedModel model_;
-  Session session_;
-  std::optional<Tokenizer> tokenizer_;
-  std::optional<Sampler> sampler_;
-  std::vector<std::string> pieces_;
-};
 
 TEST_F(ConversationTest, AnswersAndRemembers) {
   Conversation conversation = Start("Be brief.");

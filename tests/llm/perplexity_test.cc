@@ -71,6 +71,7 @@ class LargeLogitsModel final : public TokenModel {
   size_t context_tokens() const override { return 8; }
   size_t chunk_tokens() const override { return 8; }
   Status Forward(std::span<const int32_t>, size_t) override { return {}; }
+  Status DropPositions(size_t, size_t, size_t) override { return {}; }
   Result<std::span<float>> Logits(size_t) override { return std::span(logits_); }
 
  private:

@@ -23,6 +23,12 @@ class ScriptedModel final : public TokenModel {
     std::vector<int32_t> tokens;
     bool operator==(const ForwardCall&) const = default;
   };
+  struct DropCall {
+    size_t first;
+    size_t count;
+    size_t end;
+    bool operator==(const DropCall&) const = default;
+  };
 
   ScriptedModel(size_t vocab_size, size_t context_tokens, size_t chunk_tokens, Script script)
       : context_tokens_(context_tokens),
@@ -54,6 +60,22 @@ class ScriptedModel final : public TokenModel {
     return {};
   }
 
+  Status DropPositions(size_t first, size_t count, size_t end) override {
+    EXPECT_GT(count, 0u);
+    EXPECT_LE(first + count, end);
+    EXPECT_LE(end, cache_.size()) << "positions before it are not in the cache";
+    rows_ = 0;
+    if (fail_drops) {
+      cache_.resize(first);
+      return Fail(ErrorCode::kInternal, "the script says so");
+    }
+    drops.push_back({first, count, end});
+    cache_.resize(end);
+    const auto dropped = cache_.begin() + static_cast<ptrdiff_t>(first);
+    cache_.erase(dropped, dropped + static_cast<ptrdiff_t>(count));
+    return {};
+  }
+
   // The script's token at 8, all others at 0.
   Result<std::span<float>> Logits(size_t row) override {
     EXPECT_LT(row, rows_);
@@ -69,7 +91,11 @@ class ScriptedModel final : public TokenModel {
     return sum;
   }
 
+  std::span<const int32_t> cache() const { return cache_; }
+
   std::vector<ForwardCall> calls;  // That succeeded.
+  std::vector<DropCall> drops;     // Likewise.
+  bool fail_drops = false;         // Losing what lies behind.
   size_t fail_at_call = SIZE_MAX;
   std::function<void()> after_forward;
 

@@ -118,10 +118,6 @@ TEST(SentencePieceTokenizerTest, UserDefinedTokensAreAlwaysRead) {
   ASSERT_TRUE(draft.AddToken({static_cast<uint32_t>(draft.pieces.size()), "<sep2>", false}, ""));
   const TestTokenizer tokenizer(draft);
   EXPECT_EQ(tokenizer.Pieces(tokenizer.Encode("he<sep>he<sep2>", kPlain)), " he|<sep>| he|<sep2>");
-  EXPECT_EQ(tokenizer->FindSpecial("<sep>"), static_cast<int32_t>(draft.pieces.size()) - 2);
-  EXPECT_EQ(tokenizer->FindSpecial("<s>"), kBos);
-  EXPECT_EQ(tokenizer->FindSpecial("<sep> "), std::nullopt);
-  EXPECT_EQ(tokenizer->FindSpecial("he"), std::nullopt);
 }
 
 TEST(TokenizerTest, SegmentsAreOneTextButTokensDoNotGrowTogether) {
@@ -141,10 +137,6 @@ TEST(TokenizerTest, IdsOutsideTheVocabularyHaveNoPiece) {
   const TestTokenizer tokenizer(Hello());
   EXPECT_EQ(tokenizer->Piece(-1), "");
   EXPECT_EQ(tokenizer->Piece(1'000'000), "");
-  EXPECT_FALSE(tokenizer->IsControl(-1));
-  EXPECT_FALSE(tokenizer->IsControl(1'000'000));
-  EXPECT_TRUE(tokenizer->IsControl(kEos));
-  EXPECT_FALSE(tokenizer->IsControl(kUnk));
 }
 
 TEST(ByteLevelTokenizerTest, MergesInsideWords) {

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "llm/scripted_model.h"
+#include "llm/session.h"
+
+namespace cria {
+
+using Tokens = std::vector<int32_t>;
+
+inline constexpr size_t kVocabSize = 100;
+
+// Depends on every token of the context and on their places.
+inline int32_t NextOf(std::span<const int32_t> context) {
+  uint32_t hash = 7;
+  for (const int32_t token : context) hash = hash * 31 + static_cast<uint32_t>(token) + 1;
+  return static_cast<int32_t>(hash % kVocabSize);
+}
+
+inline Tokens Counting(size_t count, int32_t first = 1) {
+  Tokens tokens(count);
+  std::iota(tokens.begin(), tokens.end(), first);
+  return tokens;
+}
+
+// What an uninterrupted model would say.
+inline Tokens Expected(Tokens context, size_t count) {
+  Tokens generated;
+  for (size_t i = 0; i < count; ++i) {
+    generated.push_back(NextOf(context));
+    context.push_back(generated.back());
+  }
+  return generated;
+}
+
+class SessionTest : public testing::Test {
+ protected:
+  explicit SessionTest(size_t context_tokens = 32, size_t chunk_tokens = 4)
+      : model_(kVocabSize, context_tokens, chunk_tokens, NextOf), session_(model_) {}
+
+  static Sampler Greedy() {
+    auto sampler = Sampler::Create({.temperature = 0.0f}, kVocabSize);
+    EXPECT_TRUE(sampler);
+    return std::move(*sampler);
+  }
+
+  Tokens Generate(const GenerationOptions& options, StopReason expected) {
+    Sampler sampler = Greedy();
+    Tokens generated;
+    const auto reason =
+        session_.Generate(options, sampler, [&](int32_t token) { generated.push_back(token); });
+    EXPECT_TRUE(reason) << reason.error().message();
+    if (reason) {
+      EXPECT_EQ(*reason, expected);
+    }
+    return generated;
+  }
+
+  Tokens context() const { return {session_.tokens().begin(), session_.tokens().end()}; }
+
+  ScriptedModel model_;
+  Session session_;
+};
+
+}  // namespace cria
