@@ -1,9 +1,11 @@
 #include <chrono>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <string>
 
 #include "cli/commands.h"
+#include "cli/engine_loader.h"
 #include "cli/options.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
@@ -16,6 +18,7 @@ struct ChatOptions {
   std::string model_path;
   std::string system_prompt;
   size_t max_tokens = 0;
+  WhenFull when_full = WhenFull::kStop;
   std::string color = "auto";
   EngineOptions engine;
   SamplerOptions sampler;
@@ -23,7 +26,7 @@ struct ChatOptions {
 
 constexpr const char* kHelp =
     "/reset  forget the conversation\n"
-    "/stats  what the last answer took\n"
+    "/stats  what the last answer took, and the memory in use\n"
     "/exit   leave (also Ctrl-D)\n"
     "Ctrl-C stops an answer.\n";
 
@@ -36,7 +39,7 @@ class ChatLoop {
         options_(options),
         load_ms_(load_ms),
         conversation_(engine.session(), engine.tokenizer(), engine.file().chat_template_kind(),
-                      options.system_prompt) {}
+                      options.system_prompt, options.when_full) {}
 
   Status Run() {
     LineReader reader(IsTerminal(stdin) ? "> " : "");
@@ -65,9 +68,11 @@ class ChatLoop {
     if (line == "/reset") {
       conversation_.Reset();
       engine_.session().Clear();
+      said_forgotten_ = false;
       std::fputs("(forgotten)\n", stderr);
     } else if (line == "/stats") {
       PrintStats();
+      std::fprintf(stderr, "%s\n", MemoryLine(engine_.memory_plan()).c_str());
     } else {
       std::fputs(kHelp, stderr);
     }
@@ -106,9 +111,22 @@ class ChatLoop {
       if (!is_of_this_message) return std::unexpected(reason.error());
       std::fprintf(stderr, "(%s; /reset begins anew)\n", reason.error().message().c_str());
     } else if (*reason == StopReason::kContextFull) {
-      std::fputs("(the context is full: /reset begins anew, -c asks for a larger one)\n", stderr);
+      const char* remedy = options_.when_full == WhenFull::kStop
+                               ? "/reset begins anew, -c asks for a larger one, --context-full "
+                                 "shift forgets the oldest turns"
+                               : "the system prompt leaves no room; shorten it or ask for a larger "
+                                 "context with -c";
+      std::fprintf(stderr, "(the context of %zu tokens is full: %s)\n",
+                   engine_.session().context_tokens(), remedy);
     } else if (*reason == StopReason::kCancelled) {
       std::fputs("(stopped)\n", stderr);
+    }
+    if (conversation_.has_forgotten() && !said_forgotten_) {
+      said_forgotten_ = true;
+      std::fprintf(stderr,
+                   "(the context of %zu tokens is full: the oldest turns are forgotten from now "
+                   "on)\n",
+                   engine_.session().context_tokens());
     }
     return {};
   }
@@ -118,13 +136,14 @@ class ChatLoop {
   const ChatOptions& options_;
   double load_ms_;
   double first_token_ms_ = 0.0;
+  bool said_forgotten_ = false;
   Conversation conversation_;
 };
 
 Status Chat(const ChatOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
-                        Engine::Load(options.model_path, options.engine));
+                        LoadEngine(options.model_path, options.engine));
   CRIA_ASSIGN_OR_RETURN(Sampler sampler,
                         Sampler::Create(options.sampler, engine->decoder().vocab_size()));
   const double load_ms = MillisecondsSince(start);
@@ -153,6 +172,13 @@ void AddChatCommand(CLI::App& app, Status& result) {
       ->add_option("-n,--predict", options->max_tokens,
                    "The most tokens of one answer; 0: until the model stops")
       ->capture_default_str();
+  const std::map<std::string, WhenFull> policies = {{"stop", WhenFull::kStop},
+                                                    {"shift", WhenFull::kShift}};
+  command
+      ->add_option("--context-full", options->when_full,
+                   "When the context is full: stop, or shift: forget the oldest turns and go on "
+                   "[stop]")
+      ->transform(CLI::CheckedTransformer(policies).description(""));
   command->add_option("--color", options->color, "Color the answers: auto, on or off")
       ->check(CLI::IsMember({"auto", "on", "off"}).description(""))
       ->capture_default_str();

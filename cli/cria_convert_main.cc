@@ -4,26 +4,24 @@
 #include <exception>
 #include <filesystem>
 #include <format>
-#include <map>
 #include <string>
+#include <string_view>
 
+#include "cli/checkpoint_options.h"
 #include "cli/exit_code.h"
+#include "cli/memory_report.h"
+#include "cli/options.h"
 #include "cli/progress_bar.h"
 #include "converter/convert.h"
+#include "core/platform.h"
 #include "cria/error.h"
 
 namespace {
 
 using cria::ConvertOptions;
 using cria::ConvertReport;
-using cria::Scheme;
-
 using cria::cli::kExitError;
 using cria::cli::kExitUsage;
-
-// The words of the command line.
-const std::map<std::string, Scheme> kSchemeNames = {
-    {"int4", Scheme::kQb4w}, {"int8", Scheme::kQc8w}, {"f32", Scheme::kF32}};
 
 struct Arguments {
   std::string checkpoint;
@@ -51,32 +49,37 @@ void InstallSignalHandlers() {
 }
 
 void AddOptions(CLI::App& app, Arguments& arguments) {
-  ConvertOptions& options = arguments.options;
-  const CLI::IsMember is_scheme({"int4", "int8", "f32"});
-  app.add_option("MODEL_DIR", arguments.checkpoint,
-                 "Checkpoint: a folder with config.json, the tokenizer and safetensors")
-      ->required();
+  cria::cli::AddCheckpointOptions(app, arguments.checkpoint, arguments.options);
   app.add_option("-o,--output", arguments.output,
                  "Model file to write (default: the folder's name with .cria)");
-  app.add_option_function<std::string>(
-         "--weights",
-         [&options](const std::string& name) { options.weights = kSchemeNames.at(name); },
-         "How matrices are stored: int4, int8 or f32 (default: int4)")
-      ->check(is_scheme);
-  app.add_option("--block-size", options.block_size,
-                 "int4: most inputs that share a scale: 32, 64, 128 or 256 (default: 32)")
-      ->check(CLI::IsMember({32, 64, 128, 256}));
-  app.add_option_function<std::string>(
-         "--embedding",
-         [&options](const std::string& name) { options.embedding = kSchemeNames.at(name); },
-         "How the embedding table is stored: int4, int8 or f32 (default: int8, f32 in f32 models)")
-      ->check(is_scheme);
-  app.add_option_function<std::string>(
-         "--head", [&options](const std::string& name) { options.head = kSchemeNames.at(name); },
-         "How the output head is stored: int4, int8 or f32 (default: int8, f32 in f32 models)")
-      ->check(is_scheme);
-  app.add_option("-t,--threads", options.num_threads, "Threads (default: one for each processor)")
+  app.add_option("-t,--threads", arguments.options.num_threads,
+                 "Threads (default: one for each processor)")
       ->check(CLI::Range(1, 1024));
+}
+
+// Tells how much memory the model would take, with every default as in `cria plan`.
+int RunPlan(int argc, char** argv) {
+  CLI::App app("Tells how much memory a checkpoint will take once it is converted.",
+               "cria-convert plan");
+  std::string checkpoint;
+  ConvertOptions conversion;
+  cria::cli::PlanArguments plan;
+  cria::EngineOptions engine;
+  cria::cli::AddCheckpointOptions(app, checkpoint, conversion);
+  cria::cli::AddPlanOptions(app, plan);
+  cria::cli::AddContextOptions(app, engine);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kExitUsage;
+  }
+  const auto program = cria::platform::ReadMemoryUsage();
+  const cria::Status printed =
+      cria::OutlineConversion(checkpoint, conversion).and_then([&](const auto& outline) {
+        return cria::cli::PrintPlan(outline, engine, plan, program);
+      });
+  return printed ? cria::cli::FinishOutput("cria-convert")
+                 : cria::cli::ReportError("cria-convert", printed.error());
 }
 
 std::string DefaultOutput(const std::string& checkpoint) {
@@ -124,8 +127,11 @@ cria::Result<ConvertReport> RunConvert(const Arguments& arguments) {
 }
 
 int Run(int argc, char** argv) {
+  // No subcommand of CLI11's, beside which it would ask for the folder to convert.
+  if (argc > 1 && std::string_view(argv[1]) == "plan") return RunPlan(argc - 1, argv + 1);
   CLI::App app("Converts a checkpoint of the Llama family into a Cria model file.", "cria-convert");
   app.set_version_flag("--version", std::format("cria-convert {}", cria::ConverterVersion()));
+  app.footer("cria-convert plan MODEL_DIR tells how much memory the model will take.");
   Arguments arguments;
   AddOptions(app, arguments);
   try {

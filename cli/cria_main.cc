@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <clocale>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "core/platform.h"
 
 namespace {
 
@@ -32,8 +34,11 @@ int Run(int argc, char** argv) {
   Status result;
   cli::AddChatCommand(app, result);
   cli::AddRunCommand(app, result);
+  cli::AddBenchCommand(app, result);
   cli::AddInfoCommand(app, result);
+  cli::AddPackCommand(app, result);
   cli::AddPerplexityCommand(app, result);
+  cli::AddPlanCommand(app, result);
   cli::AddTokenizeCommand(app, result);
   try {
     app.parse(WithLongFlags(argc, argv));
@@ -48,6 +53,9 @@ int Run(int argc, char** argv) {
 int main(int argc, char** argv) {
   // What is typed is in the user's encoding; numbers stay as they are everywhere.
   std::setlocale(LC_CTYPE, "");
+  cria::platform::UseOneHeap();
+  // Packed weights that grow beyond a limit of the file system are an error then, not the end.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     return Run(argc, argv);
   } catch (const std::exception& exception) {

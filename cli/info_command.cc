@@ -8,6 +8,7 @@
 #include "cli/options.h"
 #include "cli/report.h"
 #include "model/model_file.h"
+#include "model/packed_file.h"
 
 namespace cria::cli {
 namespace {
@@ -162,7 +163,7 @@ void PrintForPeople(const Json& json) {
     const size_t block = tensor.value("block_size", size_t{0});
     std::printf("  %-36s %-5s %-14s %10s%s\n", ValueText(tensor["name"]).c_str(),
                 ValueText(tensor["scheme"]).c_str(), tensor["shape"].dump().c_str(),
-                FormatBytes(tensor["bytes"].get<double>()).c_str(),
+                FormatBytes(tensor["bytes"].get<uint64_t>()).c_str(),
                 block == 0 ? "" : std::format("  blocks of {}", block).c_str());
   }
 }
@@ -177,6 +178,11 @@ Status Info(const InfoOptions& options) {
   }
   if (options.check) {
     CRIA_RETURN_IF_ERROR(file.VerifyPayload());
+    if (file.packed_offset() != 0) {
+      CRIA_ASSIGN_OR_RETURN(const PackedFile packed,
+                            PackedFile::Open(options.model_path, file.packed_offset()));
+      CRIA_RETURN_IF_ERROR(packed.VerifyPayload());
+    }
     std::fprintf(stderr, "%s: every checksum matches\n", options.model_path.c_str());
   }
   return {};

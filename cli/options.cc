@@ -1,8 +1,14 @@
 #include "cli/options.h"
 
+#include <cstdint>
 #include <map>
 
 namespace cria::cli {
+namespace {
+
+constexpr const char* kMemoryGroup = "Memory and threads";
+
+}  // namespace
 
 void AddModelOption(CLI::App& command, std::string& model_path) {
   command.add_option("-m,--model", model_path, "The model file (.cria)")
@@ -10,15 +16,17 @@ void AddModelOption(CLI::App& command, std::string& model_path) {
       ->type_name("FILE");
 }
 
-void AddEngineOptions(CLI::App& command, EngineOptions& options) {
-  const char* group = "Memory and threads";
+void AddContextOptions(CLI::App& command, EngineOptions& options) {
+  const char* group = kMemoryGroup;
   command
       .add_option("-c,--ctx-size", options.context_tokens,
                   "Tokens that the KV cache holds; 0: 2048, or the model's length if shorter")
       ->capture_default_str()
       ->group(group);
-  const std::map<std::string, KvType> types = {{"f32", KvType::kF32}, {"int8", KvType::kInt8}};
-  command.add_option("--kv", options.kv_type, "How keys and values are stored: f32 or int8 [f32]")
+  const std::map<std::string, KvType> types = {
+      {"f32", KvType::kF32}, {"f16", KvType::kF16}, {"int8", KvType::kInt8}};
+  command
+      .add_option("--kv", options.kv_type, "How keys and values are stored: f32, f16 or int8 [f32]")
       ->transform(CLI::CheckedTransformer(types).description(""))
       ->group(group);
   command
@@ -29,6 +37,51 @@ void AddEngineOptions(CLI::App& command, EngineOptions& options) {
   command.add_option("-t,--threads", options.num_threads, "Threads; 0: one for each fast core")
       ->capture_default_str()
       ->group(group);
+  xnn::PackingOptions& packing = options.packing;
+  AddPackCacheOption(command, packing.cache_folder);
+  command.get_option("--pack-cache")->group(group);
+  command
+      .add_flag_callback(
+          "--no-pack-cache", [&packing] { packing.cache_folder.clear(); },
+          "Pack into memory at every start, and keep nothing on disk")
+      ->group(group);
+}
+
+void AddEngineOptions(CLI::App& command, EngineOptions& options) {
+  AddContextOptions(command, options);
+  const char* group = kMemoryGroup;
+  command
+      .add_option("--packed", options.packing.packed_path,
+                  "Use these packed weights, which cria pack -o made, instead of the cache")
+      ->type_name("FILE")
+      ->group(group);
+  command
+      .add_option_function<std::uint64_t>(
+          "--memory-limit",
+          [&options](const std::uint64_t& bytes) { options.memory_limit_bytes = bytes; },
+          "Refuse to load a model that will take more resident memory, such as 700M (of 1,048,576 "
+          "bytes)")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false).description(""))
+      ->type_name("BYTES")
+      ->group(group);
+  command
+      .add_flag("--force", options.ignore_memory_limits,
+                "Load a model that does not fit the limits of memory all the same")
+      ->group(group);
+}
+
+void AddPlanOptions(CLI::App& command, PlanArguments& arguments) {
+  command.add_option("--board", arguments.board,
+                     "Tell whether this board has the memory: pi-zero-2w, pi-3, pi-4-2gb, …");
+  command.add_flag("--json", arguments.json, "Print JSON");
+}
+
+void AddPackCacheOption(CLI::App& command, std::string& folder) {
+  if (const std::string cache = platform::CacheFolder(); !cache.empty()) folder = cache + "/packed";
+  command.add_option("--pack-cache", folder, "Where packed weights are kept; also CRIA_PACK_CACHE")
+      ->envname("CRIA_PACK_CACHE")
+      ->capture_default_str()
+      ->type_name("FOLDER");
 }
 
 void AddSamplerOptions(CLI::App& command, SamplerOptions& options) {

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "cli/memory_report.h"
 #include "llm/engine.h"
 #include "llm/sampler.h"
 
@@ -10,7 +11,13 @@ namespace cria::cli {
 
 // Flags that mean the same in several commands, named as in llama.cpp.
 void AddModelOption(CLI::App& command, std::string& model_path);
+// What decides a model's memory: context, KV type, chunk, threads, and where packed weights are.
+void AddContextOptions(CLI::App& command, EngineOptions& options);
+// Those, packed weights of the user's own, and the limits of memory.
 void AddEngineOptions(CLI::App& command, EngineOptions& options);
+void AddPlanOptions(CLI::App& command, PlanArguments& arguments);
+// The folder of packed weights, which is a default place of the system's unless it is given.
+void AddPackCacheOption(CLI::App& command, std::string& folder);
 void AddSamplerOptions(CLI::App& command, SamplerOptions& options);
 
 }  // namespace cria::cli

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cli/commands.h"
+#include "cli/engine_loader.h"
 #include "cli/options.h"
 #include "cli/progress_bar.h"
 #include "cli/report.h"
@@ -24,7 +25,7 @@ struct PerplexityOptions {
 Status RunPerplexity(const PerplexityOptions& options) {
   CRIA_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(options.text_path));
   CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
-                        Engine::Load(options.model_path, options.engine));
+                        LoadEngine(options.model_path, options.engine));
   CRIA_ASSIGN_OR_RETURN(
       const std::vector<int32_t> tokens,
       engine->tokenizer().Encode(text, {.add_bos = false, .parse_special = false}));

@@ -17,18 +17,17 @@ double PerSecond(double amount, SessionStats::Duration duration) {
 
 }  // namespace
 
-std::string FormatBytes(double bytes) {
-  const char* unit = "B";
-  for (const char* larger : {"kB", "MB", "GB"}) {
-    if (bytes < 1000.0) break;
-    bytes /= 1000.0;
-    unit = larger;
-  }
-  return *unit == 'B' ? std::format("{:.0f} B", bytes) : std::format("{:.1f} {}", bytes, unit);
-}
+std::string PeakMemory() { return FormatBytes(platform::ReadMemoryUsage().peak_resident_bytes); }
 
-std::string PeakMemory() {
-  return FormatBytes(static_cast<double>(platform::ReadMemoryUsage().peak_resident_bytes));
+std::string MemoryLine(const MemoryPlan& plan) {
+  const platform::MemoryUsage usage = platform::ReadMemoryUsage();
+  return std::format(
+      "memory: private {} (planned {}), file-mapped {} (planned {}), peak {} (planned {}), {} "
+      "major "
+      "faults",
+      FormatBytes(usage.private_bytes), FormatBytes(plan.private_bytes()),
+      FormatBytes(usage.file_mapped_bytes), FormatBytes(plan.mapped_bytes()),
+      FormatBytes(usage.peak_resident_bytes), FormatBytes(plan.peak_bytes()), usage.major_faults);
 }
 
 double MillisecondsSince(std::chrono::steady_clock::time_point begin) {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <string>
 
+#include "core/format_bytes.h"
 #include "llm/engine.h"
 
 namespace cria::cli {
@@ -11,13 +12,13 @@ namespace cria::cli {
 // to the first token, peak memory. `load_ms` and `first_token_ms` are as the caller measured them.
 std::string StatsLine(Engine& engine, double load_ms, double first_token_ms);
 
+// One line of what the process uses now, beside what was planned.
+std::string MemoryLine(const MemoryPlan& plan);
+
 // The most memory that was resident, as FormatBytes has it.
 std::string PeakMemory();
 
 // Milliseconds from `begin` to now.
 double MillisecondsSince(std::chrono::steady_clock::time_point begin);
-
-// "812.4 MB", with powers of ten.
-std::string FormatBytes(double bytes);
 
 }  // namespace cria::cli

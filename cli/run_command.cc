@@ -1,10 +1,14 @@
 #include <chrono>
 #include <cstdio>
+#include <format>
+#include <limits>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/engine_loader.h"
 #include "cli/options.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
@@ -19,11 +23,39 @@ struct RunOptions {
   std::string prompt;
   std::string prompt_path;
   size_t max_tokens = 0;
+  WhenFull when_full = WhenFull::kStop;
+  int64_t keep_tokens = 4;
   bool ignore_eos = false;
   bool no_display_prompt = false;
   EngineOptions engine;
   SamplerOptions sampler;
 };
+
+// How many tokens a shift keeps of a prompt of `prompt_tokens`.
+Result<size_t> KeepTokens(const RunOptions& options, size_t prompt_tokens, size_t context_tokens) {
+  const size_t keep =
+      options.keep_tokens < 0 ? prompt_tokens : static_cast<size_t>(options.keep_tokens);
+  // A prompt that does not fit is refused as such.
+  if (options.when_full == WhenFull::kShift && prompt_tokens <= context_tokens &&
+      keep >= context_tokens) {
+    return Fail(ErrorCode::kUsage,
+                std::format("--keep keeps {} tokens, which leaves nothing to drop of a context of "
+                            "{}; keep fewer or ask for a larger context with -c",
+                            keep, context_tokens));
+  }
+  return keep;
+}
+
+// Why the text ends, where that is not the model's own doing.
+std::string EndNotice(StopReason reason, size_t context_tokens) {
+  if (reason == StopReason::kContextFull) {
+    return std::format(
+        "cria: the context of {} tokens is full; ask for a larger one with -c, or "
+        "go on without the oldest part with --context-full shift\n",
+        context_tokens);
+  }
+  return reason == StopReason::kCancelled ? "cria: stopped\n" : "";
+}
 
 Status Run(const RunOptions& options) {
   const auto start = std::chrono::steady_clock::now();
@@ -32,7 +64,7 @@ Status Run(const RunOptions& options) {
     CRIA_ASSIGN_OR_RETURN(prompt, ReadTextFile(options.prompt_path));
   }
   CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
-                        Engine::Load(options.model_path, options.engine));
+                        LoadEngine(options.model_path, options.engine));
   CRIA_ASSIGN_OR_RETURN(Sampler sampler,
                         Sampler::Create(options.sampler, engine->decoder().vocab_size()));
   const double load_ms = MillisecondsSince(start);
@@ -40,26 +72,28 @@ Status Run(const RunOptions& options) {
   const InterruptGuard interrupt;
   CRIA_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens,
                         engine->tokenizer().Encode(prompt, {.parse_special = true}));
-  CRIA_RETURN_IF_ERROR(engine->session().Prefill(tokens, interrupt.flag()));
+  Session& session = engine->session();
+  CRIA_ASSIGN_OR_RETURN(const size_t keep_tokens,
+                        KeepTokens(options, tokens.size(), session.context_tokens()));
+  CRIA_RETURN_IF_ERROR(session.Prefill(tokens, interrupt.flag()));
   if (!options.no_display_prompt) std::fputs(prompt.c_str(), stdout);
 
   double first_token_ms = 0.0;
   Detokenizer detokenizer(engine->tokenizer(), {.at_text_start = prompt.empty()});
   GenerationOptions generation = {.max_tokens = options.max_tokens, .cancel = interrupt.flag()};
   if (!options.ignore_eos) generation.stop_token_ids = engine->file().stop_token_ids();
+  if (options.when_full == WhenFull::kShift) {
+    generation.make_room = [&] { return session.DropHalfBehind(keep_tokens); };
+  }
   const Result<StopReason> reason =
-      GenerateText(engine->session(), detokenizer, sampler, generation, [&](std::string_view text) {
+      GenerateText(session, detokenizer, sampler, generation, [&](std::string_view text) {
         if (first_token_ms == 0.0) first_token_ms = MillisecondsSince(start);
         std::fwrite(text.data(), 1, text.size(), stdout);
         std::fflush(stdout);
       });
   CRIA_RETURN_IF_ERROR(reason);
   std::fputc('\n', stdout);
-  if (*reason == StopReason::kContextFull) {
-    std::fputs("cria: the context is full; ask for a larger one with -c\n", stderr);
-  } else if (*reason == StopReason::kCancelled) {
-    std::fputs("cria: stopped\n", stderr);
-  }
+  std::fputs(EndNotice(*reason, session.context_tokens()).c_str(), stderr);
   std::fprintf(stderr, "%s\n", StatsLine(*engine, load_ms, first_token_ms).c_str());
   return {};
 }
@@ -77,6 +111,17 @@ void AddRunCommand(CLI::App& app, Status& result) {
   command
       ->add_option("-n,--predict", options->max_tokens,
                    "The most tokens to generate; 0: until the model stops")
+      ->capture_default_str();
+  const std::map<std::string, WhenFull> policies = {{"stop", WhenFull::kStop},
+                                                    {"shift", WhenFull::kShift}};
+  command
+      ->add_option("--context-full", options->when_full,
+                   "When the context is full: stop, or shift: drop half of it and go on [stop]")
+      ->transform(CLI::CheckedTransformer(policies).description(""));
+  command
+      ->add_option("--keep", options->keep_tokens,
+                   "Tokens at the beginning that a shift keeps; -1: the whole prompt")
+      ->check(CLI::Range(int64_t{-1}, std::numeric_limits<int64_t>::max()).description(""))
       ->capture_default_str();
   command->add_flag("--ignore-eos", options->ignore_eos, "Go on past the model's stop tokens");
   command->add_flag("--no-display-prompt", options->no_display_prompt,

@@ -6,6 +6,7 @@
 
 #include "converter/checkpoint.h"
 #include "converter/file_plan.h"
+#include "converter/metadata.h"
 #include "converter/model_writer.h"
 #include "converter/tensor_map.h"
 #include "converter/tokenizer_import.h"
@@ -43,6 +44,37 @@ std::vector<TensorKindReport> SummarizeKinds(const FilePlan& plan,
     kind->error += errors[i];
   }
   return kinds;
+}
+
+// What a checkpoint says, before its weights are touched.
+struct Preparation {
+  Checkpoint checkpoint;
+  ImportedTokenizer tokenizer;
+};
+
+Result<Preparation> Prepare(const std::filesystem::path& checkpoint_path) {
+  CRIA_ASSIGN_OR_RETURN(Checkpoint checkpoint, OpenCheckpoint(checkpoint_path));
+  CRIA_ASSIGN_OR_RETURN(ImportedTokenizer tokenizer,
+                        ImportTokenizer(checkpoint.folder, checkpoint.config.vocab_size));
+  return Preparation{std::move(checkpoint), std::move(tokenizer)};
+}
+
+// Points into `preparation`, as does the plan.
+ModelDescription Describe(const Preparation& preparation) {
+  const ImportedTokenizer& tokenizer = preparation.tokenizer;
+  return {.producer = std::format("cria-convert {}", ConverterVersion()),
+          .name = preparation.checkpoint.name,
+          .config = preparation.checkpoint.config,
+          .vocabulary = tokenizer.vocabulary.view(),
+          .chat_template_kind = tokenizer.kind,
+          .chat_template_source = tokenizer.chat_template_source,
+          .stop_token_ids = tokenizer.stop_token_ids};
+}
+
+Result<FilePlan> MakePlan(const Preparation& preparation, const ConvertOptions& options) {
+  CRIA_ASSIGN_OR_RETURN(const TensorSchemes schemes, ChooseSchemes(options));
+  CRIA_ASSIGN_OR_RETURN(std::vector<MappedTensor> mapped, MapTensors(preparation.checkpoint));
+  return PlanTensors(std::move(mapped), preparation.checkpoint.config, schemes);
 }
 
 ConvertReport MakeReport(const Checkpoint& checkpoint, const ImportedTokenizer& tokenizer,
@@ -83,29 +115,38 @@ double TensorKindReport::relative_rms_error() const {
 Result<ConvertReport> Convert(const std::filesystem::path& checkpoint_path,
                               const std::filesystem::path& output_path,
                               const ConvertOptions& options, const ProgressCallback& progress) {
-  CRIA_ASSIGN_OR_RETURN(const TensorSchemes schemes, ChooseSchemes(options));
   // Nobody waits for the slowest here, as a token would: every processor helps.
   const size_t num_threads =
       options.num_threads != 0 ? options.num_threads
                                : std::max<size_t>(1, platform::ReadCpuTopology().processors.size());
   CRIA_ASSIGN_OR_RETURN(const ThreadPool threads, ThreadPool::Create(num_threads));
-
-  CRIA_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenCheckpoint(checkpoint_path));
-  CRIA_ASSIGN_OR_RETURN(std::vector<MappedTensor> mapped, MapTensors(checkpoint));
-  CRIA_ASSIGN_OR_RETURN(const ImportedTokenizer tokenizer,
-                        ImportTokenizer(checkpoint.folder, checkpoint.config.vocab_size));
-  const ModelDescription description = {
-      .producer = std::format("cria-convert {}", ConverterVersion()),
-      .name = checkpoint.name,
-      .config = checkpoint.config,
-      .vocabulary = tokenizer.vocabulary.view(),
-      .chat_template_kind = tokenizer.kind,
-      .chat_template_source = tokenizer.chat_template_source,
-      .stop_token_ids = tokenizer.stop_token_ids};
-  FilePlan plan = PlanTensors(std::move(mapped), checkpoint.config, schemes);
+  CRIA_ASSIGN_OR_RETURN(const Preparation preparation, Prepare(checkpoint_path));
+  CRIA_ASSIGN_OR_RETURN(FilePlan plan, MakePlan(preparation, options));
   CRIA_ASSIGN_OR_RETURN(const WrittenModel written,
-                        WriteModel(description, plan, output_path, threads, progress));
-  return MakeReport(checkpoint, tokenizer, plan, written);
+                        WriteModel(Describe(preparation), plan, output_path, threads, progress));
+  return MakeReport(preparation.checkpoint, preparation.tokenizer, plan, written);
+}
+
+Result<ModelOutline> OutlineConversion(const std::filesystem::path& checkpoint_path,
+                                       const ConvertOptions& options) {
+  CRIA_ASSIGN_OR_RETURN(const Preparation preparation, Prepare(checkpoint_path));
+  CRIA_ASSIGN_OR_RETURN(FilePlan plan, MakePlan(preparation, options));
+  ModelOutline outline = {.config = preparation.checkpoint.config,
+                          .metadata_bytes = BuildMetadata(Describe(preparation), plan).size()};
+  PlaceTensors(outline.metadata_bytes, plan);
+  outline.file_bytes = plan.file_bytes;
+  const auto is_embedding = [](const PlannedTensor& tensor) {
+    return tensor.stored.spec.role == TensorRole::kEmbedTokens;
+  };
+  for (const PlannedTensor& tensor : plan.tensors) {
+    if (tensor.stored.spec.is_vector() || is_embedding(tensor)) continue;
+    outline.matrices.push_back(tensor.stored.layout);
+  }
+  const bool has_head = plan.tensors.back().stored.spec.role == TensorRole::kLmHead;
+  if (!has_head) {
+    outline.matrices.push_back(std::ranges::find_if(plan.tensors, is_embedding)->stored.layout);
+  }
+  return outline;
 }
 
 }  // namespace cria

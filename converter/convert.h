@@ -13,6 +13,7 @@
 #include "cria/error.h"
 #include "model/chat_template_kind.h"
 #include "model/checksum.h"
+#include "model/model_outline.h"
 #include "model/tensor_table.h"
 
 namespace cria {
@@ -58,5 +59,9 @@ struct ConvertReport {
 Result<ConvertReport> Convert(const std::filesystem::path& checkpoint_path,
                               const std::filesystem::path& output_path,
                               const ConvertOptions& options, const ProgressCallback& progress = {});
+
+// What the model file will be, without converting it: for planning memory.
+Result<ModelOutline> OutlineConversion(const std::filesystem::path& checkpoint_path,
+                                       const ConvertOptions& options);
 
 }  // namespace cria

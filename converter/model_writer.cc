@@ -3,8 +3,8 @@
 #include <format>
 #include <span>
 
-#include "converter/output_file.h"
 #include "converter/tensor_streamer.h"
+#include "core/output_file.h"
 #include "model/file_layout.h"
 
 namespace cria {
@@ -44,12 +44,11 @@ Result<WrittenModel> WriteModel(const ModelDescription& description, FilePlan& p
   if (metadata.size() != metadata_bytes) {
     return Fail(ErrorCode::kInternal, "the metadata changed its size while tensors were written");
   }
-  FilePreamble preamble = {.metadata_offset = sizeof(FilePreamble),
-                           .metadata_bytes = metadata.size(),
+  FilePreamble preamble = {.metadata_bytes = metadata.size(),
                            .file_bytes = plan.file_bytes,
                            .metadata_digest = Digest128(metadata)};
   preamble.preamble_checksum = PreambleChecksum(preamble);
-  CRIA_RETURN_IF_ERROR(file.WriteAt(preamble.metadata_offset, metadata));
+  CRIA_RETURN_IF_ERROR(file.WriteAt(sizeof preamble, metadata));
   CRIA_RETURN_IF_ERROR(file.WriteAt(0, std::as_bytes(std::span(&preamble, 1))));
   CRIA_RETURN_IF_ERROR(file.Commit());
   written.digest = preamble.metadata_digest;

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "converter/file_plan.h"
-#include "converter/output_file.h"
 #include "converter/progress.h"
 #include "converter/row_quantizer.h"
+#include "core/output_file.h"
 #include "core/thread_pool.h"
 #include "cria/error.h"
 #include "model/checksum.h"

@@ -109,6 +109,76 @@ TEST_F(CriaProgram, ChatSurvivesAMessageThatDoesNotFit) {
   EXPECT_THAT(result.output, HasSubstr("> hi\n"));
 }
 
+TEST_F(CriaProgram, RunStopsWhereTheContextEnds) {
+  const std::vector<std::string> arguments = {"run", "-m", ModelPath(), "-p",
+                                              "abc", "-n", "400",       "--temp",
+                                              "0",   "-c", "32",        "--ignore-eos"};
+  const RunResult result = Cria(arguments);
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.error, HasSubstr("cria: the context of 32 tokens is full; ask for a larger "
+                                      "one with -c, or go on without the oldest part with "
+                                      "--context-full shift\n"));
+  std::vector<std::string> said_so = arguments;
+  said_so.insert(said_so.end(), {"--context-full", "stop"});
+  EXPECT_EQ(Cria(said_so).output, result.output);
+}
+
+TEST_F(CriaProgram, RunGoesOnFarPastTheContextWhenTold) {
+  const std::vector<std::string> arguments = {
+      "run", "-m",           ModelPath(),      "-p",   "abc", "-n", "400", "--temp", "0", "-c",
+      "32",  "--ignore-eos", "--context-full", "shift"};
+  const RunResult result = Cria(arguments);
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.error, HasSubstr("decode 399 tokens"));
+  EXPECT_EQ(std::ranges::count(result.error, '\n'), 1) << result.error;
+  EXPECT_EQ(Cria(arguments).output, result.output);
+  for (const char* keep : {"0", "31", "-1"}) {
+    std::vector<std::string> keeping = arguments;
+    keeping.insert(keeping.end(), {"--keep", keep, "--kv", "int8"});
+    const RunResult kept = Cria(keeping);
+    EXPECT_EQ(kept.exit_code, 0) << kept.error;
+    EXPECT_THAT(kept.error, HasSubstr("decode 399 tokens"));
+  }
+}
+
+TEST_F(CriaProgram, KeepingTheWholeContextIsRefusedBeforeAnythingIsRun) {
+  const auto run = [](const std::string& prompt, const std::string& keep) {
+    return Cria({"run", "-m", ModelPath(), "-p", prompt, "-c", "64", "--keep", keep,
+                 "--context-full", "shift"});
+  };
+  for (const char* keep : {"64", "9999999999"}) {
+    const RunResult result = run("abc", keep);
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.output, IsEmpty());
+    EXPECT_THAT(result.error, HasSubstr("--keep"));
+  }
+  ExpectError(run(std::string(400, 'q'), "-1"), "shorten it or ask for a larger context");
+  EXPECT_EQ(Cria({"run", "-m", ModelPath(), "-p", "a", "--keep", "-2"}).exit_code, 2);
+  EXPECT_EQ(Cria({"run", "-m", ModelPath(), "-p", "a", "--context-full", "x"}).exit_code, 2);
+}
+
+TEST_F(CriaProgram, ChatForgetsTheOldestTurnsWhenTold) {
+  std::string input;
+  for (int i = 0; i < 60; ++i) input += "hello " + std::to_string(i) + "\n";
+  const std::vector<std::string> arguments = {
+      "chat", "-m", ModelPath(),      "-c",   "96", "-n", "8", "--temp", "0",
+      "-s",   "1",  "--context-full", "shift"};
+  const RunResult shifting = Cria(arguments, {.input = input});
+  EXPECT_EQ(shifting.exit_code, 0) << shifting.error;
+  const std::string notice =
+      "(the context of 96 tokens is full: the oldest turns are forgotten from now on)\n";
+  const size_t said = shifting.error.find(notice);
+  ASSERT_NE(said, std::string::npos) << shifting.error;
+  EXPECT_EQ(shifting.error.find(notice, said + 1), std::string::npos) << shifting.error;
+  EXPECT_THAT(shifting.error, Not(HasSubstr("shorten it")));
+  std::vector<std::string> stop = arguments;
+  stop.back() = "stop";
+  const RunResult stopping = Cria(stop, {.input = input});
+  EXPECT_EQ(stopping.exit_code, 0) << stopping.error;
+  EXPECT_THAT(stopping.error, HasSubstr("but the context holds 96"));
+  EXPECT_THAT(stopping.error, Not(HasSubstr(notice)));
+}
+
 TEST_F(CriaProgram, InfoTellsEverything) {
   const RunResult text = Cria({"info", ModelPath(), "--check"});
   EXPECT_EQ(text.exit_code, 0) << text.error;

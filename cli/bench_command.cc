@@ -1,0 +1,132 @@
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/engine_loader.h"
+#include "cli/memory_report.h"
+#include "cli/options.h"
+#include "core/format_bytes.h"
+#include "model/model_outline.h"
+
+namespace cria::cli {
+namespace {
+
+struct BenchOptions {
+  std::string model_path;
+  bool memory = false;
+  bool json = false;
+  EngineOptions engine;
+};
+
+// What the process used when something was done.
+struct Measurement {
+  const char* after;
+  platform::MemoryUsage usage;
+};
+
+// Tokens that differ, so that the embedding's rows do.
+std::vector<int32_t> MakePrompt(size_t count, size_t vocab_size) {
+  std::vector<int32_t> tokens(count);
+  for (size_t i = 0; i < count; ++i) {
+    tokens[i] = static_cast<int32_t>(i * 7919 % vocab_size);
+  }
+  return tokens;
+}
+
+// Loads the model and fills its context: all but the last of it with a prompt, the rest token by
+// token.
+Result<std::vector<Measurement>> MeasureMemory(Engine& engine,
+                                               const platform::MemoryUsage& program) {
+  std::vector<Measurement> measurements = {{"program", program}};
+  const auto measure = [&](const char* after) {
+    measurements.push_back({after, platform::ReadMemoryUsage()});
+  };
+  measure("loading");
+  const size_t context = engine.session().context_tokens();
+  const size_t vocab_size = engine.decoder().vocab_size();
+  const size_t generated = std::min<size_t>(context - 1, 16);
+  const std::vector<int32_t> prompt = MakePrompt(context - generated, vocab_size);
+  CRIA_RETURN_IF_ERROR(
+      engine.session().Prefill(std::span(prompt).first(std::min(prompt.size(), size_t{1}))));
+  CRIA_ASSIGN_OR_RETURN(Sampler sampler, Sampler::Create({.temperature = 0.0f}, vocab_size));
+  const auto generate = [&](size_t count) -> Status {
+    return engine.session()
+        .Generate({.max_tokens = count}, sampler, [](int32_t) {})
+        .transform([](StopReason) {});
+  };
+  CRIA_RETURN_IF_ERROR(generate(1));
+  measure("first token");
+  CRIA_RETURN_IF_ERROR(engine.session().Prefill(prompt));
+  measure("prompt");
+  CRIA_RETURN_IF_ERROR(generate(generated));
+  measure("full context");
+  return measurements;
+}
+
+void PrintTable(const MemoryPlan& plan, const std::vector<Measurement>& measurements) {
+  std::printf("%-14s %12s %12s %12s %13s\n", "after", "private", "file-mapped", "peak",
+              "major faults");
+  for (const Measurement& measurement : measurements) {
+    const platform::MemoryUsage& usage = measurement.usage;
+    std::printf("%-14s %12s %12s %12s %13llu\n", measurement.after,
+                FormatBytes(usage.private_bytes).c_str(),
+                FormatBytes(usage.file_mapped_bytes).c_str(),
+                FormatBytes(usage.peak_resident_bytes).c_str(),
+                static_cast<unsigned long long>(usage.major_faults));
+  }
+  std::printf("%-14s %12s %12s %12s\n", "planned", FormatBytes(plan.private_bytes()).c_str(),
+              FormatBytes(plan.mapped_bytes()).c_str(), FormatBytes(plan.peak_bytes()).c_str());
+  const auto planned = static_cast<double>(plan.private_bytes());
+  const auto measured = static_cast<double>(measurements.back().usage.private_bytes);
+  std::printf("private memory measured is %+.2f%% (%+.0f bytes) off the plan\n",
+              100.0 * (measured - planned) / planned, measured - planned);
+}
+
+void PrintJson(const ModelOutline& model, const MemoryPlan& plan,
+               const std::vector<Measurement>& measurements) {
+  nlohmann::json measured = nlohmann::json::array();
+  for (const Measurement& measurement : measurements) {
+    const platform::MemoryUsage& usage = measurement.usage;
+    measured.push_back({{"after", measurement.after},
+                        {"private_bytes", usage.private_bytes},
+                        {"file_mapped_bytes", usage.file_mapped_bytes},
+                        {"peak_resident_bytes", usage.peak_resident_bytes},
+                        {"peak_virtual_bytes", usage.peak_virtual_bytes},
+                        {"major_faults", usage.major_faults}});
+  }
+  const nlohmann::json json = {{"plan", PlanJson(model, plan)}, {"measured", measured}};
+  std::printf("%s\n", json.dump(2).c_str());
+}
+
+Status Bench(const BenchOptions& options) {
+  const platform::MemoryUsage program = platform::ReadMemoryUsage();
+  CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
+                        LoadEngine(options.model_path, options.engine));
+  CRIA_ASSIGN_OR_RETURN(const std::vector<Measurement> measurements,
+                        MeasureMemory(*engine, program));
+  if (options.json) {
+    PrintJson(OutlineOf(engine->file()), engine->memory_plan(), measurements);
+  } else {
+    PrintTable(engine->memory_plan(), measurements);
+  }
+  return {};
+}
+
+}  // namespace
+
+void AddBenchCommand(CLI::App& app, Status& result) {
+  auto options = std::make_shared<BenchOptions>();
+  CLI::App* command =
+      app.add_subcommand("bench", "Measure what a model takes, and compare it with the plan");
+  AddModelOption(*command, options->model_path);
+  command->add_flag("--memory", options->memory, "Measure memory, from loading to a full context")
+      ->required();
+  command->add_flag("--json", options->json, "Print JSON");
+  AddEngineOptions(*command, options->engine);
+  command->callback([options, &result] { result = Bench(*options); });
+}
+
+}  // namespace cria::cli

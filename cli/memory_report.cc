@@ -1,0 +1,152 @@
+#include "cli/memory_report.h"
+
+#include <cstdio>
+#include <format>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "core/format_bytes.h"
+#include "raspberry-pi/boards.h"
+
+namespace cria::cli {
+namespace {
+
+std::string_view KindName(MemoryKind kind) {
+  return kind == MemoryKind::kPrivate ? "private" : "mapped";
+}
+
+std::string FlagsOf(const MemoryPlanOptions& options) {
+  return std::format("-c {} --kv {} -b {} -t {}", options.decoder.context_tokens,
+                     KvTypeName(options.decoder.kv_type), options.decoder.chunk_tokens,
+                     options.num_threads);
+}
+
+nlohmann::json OptionsJson(const MemoryPlanOptions& options) {
+  return {{"context_tokens", options.decoder.context_tokens},
+          {"chunk_tokens", options.decoder.chunk_tokens},
+          {"kv_type", KvTypeName(options.decoder.kv_type)},
+          {"num_threads", options.num_threads},
+          {"weights_in_memory", options.weights_in_memory}};
+}
+
+std::string PlanTable(const ModelOutline& model, const MemoryPlan& plan) {
+  std::string table =
+      std::format("{:<26} {:>14} {:>10}  {}\n", FlagsOf(plan.options), "bytes", "", "kind");
+  const auto add = [&](std::string_view name, uint64_t bytes, std::string_view remark) {
+    table += std::format("{:<26} {:>14} {:>10}  {}\n", name, bytes, FormatBytes(bytes), remark);
+  };
+  for (const MemoryLine& line : plan.lines) add(line.name, line.bytes, KindName(line.kind));
+  add("= private", plan.private_bytes(), "nobody can take these pages away");
+  add("= mapped", plan.mapped_bytes(), "the kernel may drop these pages and read them again");
+  add("= resident, steady", plan.steady_bytes(), "once the context is full");
+  add("= resident, peak", plan.peak_bytes(), "what --memory-limit is compared with");
+  add("address space", plan.address_space_bytes, "what ulimit -v bounds");
+  add("model file", model.file_bytes, "on disk");
+  return table;
+}
+
+// Whether a board has the memory, and what would fit if it does not.
+struct BoardVerdict {
+  const raspberry_pi::Board* board = nullptr;
+  bool fits = false;
+  std::vector<MemoryPlanOptions> fitting;
+  // What reading all weights once for a token allows.
+  double most_tokens_per_second = 0.0;
+};
+
+Result<BoardVerdict> JudgeBoard(const raspberry_pi::Board& board, const ModelOutline& model,
+                                const MemoryPlan& plan, const platform::MemoryUsage& program) {
+  const MemoryBounds bounds = {.resident_bytes = board.usable_bytes};
+  BoardVerdict verdict = {.board = &board, .fits = Fits(plan, bounds)};
+  if (!verdict.fits) {
+    CRIA_ASSIGN_OR_RETURN(verdict.fitting, FindFitting(model, plan, bounds, program));
+  }
+  double weight_bytes = 0.0;
+  for (const TensorLayout& matrix : model.matrices) {
+    weight_bytes += static_cast<double>(matrix.data_bytes() + matrix.scale_bytes());
+  }
+  verdict.most_tokens_per_second = board.read_bandwidth_gb_s * 1e9 / weight_bytes;
+  return verdict;
+}
+
+std::string VerdictText(const BoardVerdict& verdict, const MemoryPlan& plan) {
+  const raspberry_pi::Board& board = *verdict.board;
+  std::string text =
+      std::format("{}: {} for a program, ", board.title, FormatBytes(board.usable_bytes));
+  if (verdict.fits) {
+    text += std::format("{} needed: it fits", FormatBytes(plan.peak_bytes()));
+  } else {
+    text += std::format("{} needed: it does not fit", FormatBytes(plan.peak_bytes()));
+    for (size_t i = 0; i < verdict.fitting.size(); ++i) {
+      text += (i == 0 ? "; what would: " : ", or ") + FlagsOf(verdict.fitting[i]);
+    }
+    if (verdict.fitting.empty()) text += ", whatever the context";
+  }
+  return text + std::format("\nIts memory allows at most {:.1f} tokens/s.\n",
+                            verdict.most_tokens_per_second);
+}
+
+nlohmann::json VerdictJson(const BoardVerdict& verdict) {
+  nlohmann::json fitting = nlohmann::json::array();
+  for (const MemoryPlanOptions& options : verdict.fitting) fitting.push_back(OptionsJson(options));
+  return {{"name", verdict.board->name},
+          {"usable_bytes", verdict.board->usable_bytes},
+          {"fits", verdict.fits},
+          {"fitting", fitting},
+          {"most_tokens_per_second", verdict.most_tokens_per_second}};
+}
+
+// A board by its name. The error lists all of them.
+Result<const raspberry_pi::Board*> BoardNamed(const std::string& name) {
+  if (const raspberry_pi::Board* board = raspberry_pi::FindBoard(name)) return board;
+  std::string names;
+  for (const raspberry_pi::Board& board : raspberry_pi::Boards()) {
+    names += (names.empty() ? "" : ", ") + std::string(board.name);
+  }
+  return Fail(ErrorCode::kUsage,
+              std::format("there is no board \"{}\"; the boards are {}", name, names));
+}
+
+}  // namespace
+
+nlohmann::json PlanJson(const ModelOutline& model, const MemoryPlan& plan) {
+  nlohmann::json lines = nlohmann::json::array();
+  for (const MemoryLine& line : plan.lines) {
+    lines.push_back({{"name", line.name}, {"kind", KindName(line.kind)}, {"bytes", line.bytes}});
+  }
+  return {{"options", OptionsJson(plan.options)},
+          {"lines", lines},
+          {"private_bytes", plan.private_bytes()},
+          {"mapped_bytes", plan.mapped_bytes()},
+          {"steady_bytes", plan.steady_bytes()},
+          {"peak_bytes", plan.peak_bytes()},
+          {"address_space_bytes", plan.address_space_bytes},
+          {"model_file_bytes", model.file_bytes}};
+}
+
+Status PrintPlan(const ModelOutline& model, EngineOptions options, const PlanArguments& arguments,
+                 const platform::MemoryUsage& program) {
+  const raspberry_pi::Board* board = nullptr;
+  if (!arguments.board.empty()) {
+    CRIA_ASSIGN_OR_RETURN(board, BoardNamed(arguments.board));
+    if (options.num_threads == 0) options.num_threads = board->num_cores;
+  }
+  const MemoryPlanOptions resolved = ResolveOptions(model.config, options);
+  CRIA_RETURN_IF_ERROR(ValidateDecoderOptions(model.config, resolved.decoder));
+  CRIA_ASSIGN_OR_RETURN(const MemoryPlan plan, PlanMemory(model, resolved, program));
+  std::optional<BoardVerdict> verdict;
+  if (board != nullptr) {
+    CRIA_ASSIGN_OR_RETURN(verdict, JudgeBoard(*board, model, plan, program));
+  }
+  if (arguments.json) {
+    nlohmann::json json = PlanJson(model, plan);
+    if (verdict) json["board"] = VerdictJson(*verdict);
+    std::printf("%s\n", json.dump(2).c_str());
+  } else {
+    std::fputs(PlanTable(model, plan).c_str(), stdout);
+    if (verdict) std::fputs(VerdictText(*verdict, plan).c_str(), stdout);
+  }
+  return {};
+}
+
+}  // namespace cria::cli

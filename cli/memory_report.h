@@ -1,0 +1,23 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "cria/error.h"
+#include "llm/engine.h"
+#include "model/model_outline.h"
+
+namespace cria::cli {
+
+struct PlanArguments {
+  std::string board;  // Empty, or one of raspberry_pi::Boards: whether it has the memory.
+  bool json = false;
+};
+
+// Prints what the model will take with these options, part by part.
+Status PrintPlan(const ModelOutline& model, EngineOptions options, const PlanArguments& arguments,
+                 const platform::MemoryUsage& program);
+
+nlohmann::json PlanJson(const ModelOutline& model, const MemoryPlan& plan);
+
+}  // namespace cria::cli

@@ -1,0 +1,37 @@
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "cli/commands.h"
+#include "cli/memory_report.h"
+#include "cli/options.h"
+#include "llm/engine.h"
+
+namespace cria::cli {
+namespace {
+
+struct PlanOptions {
+  std::string model_path;
+  PlanArguments plan;
+  EngineOptions engine;
+};
+
+Status Plan(const PlanOptions& options) {
+  const platform::MemoryUsage program = platform::ReadMemoryUsage();
+  CRIA_ASSIGN_OR_RETURN(const ModelFile file, ModelFile::Open(options.model_path));
+  return PrintPlan(OutlineOf(file), options.engine, options.plan, program);
+}
+
+}  // namespace
+
+void AddPlanCommand(CLI::App& app, Status& result) {
+  auto options = std::make_shared<PlanOptions>();
+  CLI::App* command =
+      app.add_subcommand("plan", "Tell how much memory a model will take, without loading it");
+  AddModelOption(*command, options->model_path);
+  AddPlanOptions(*command, options->plan);
+  AddContextOptions(*command, options->engine);
+  command->callback([options, &result] { result = Plan(*options); });
+}
+
+}  // namespace cria::cli
