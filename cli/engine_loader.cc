@@ -16,7 +16,7 @@ Result<std::unique_ptr<Engine>> LoadEngine(const std::string& model_path, Engine
     std::fprintf(stderr, "cria: %.*s\n", static_cast<int>(sentence.size()), sentence.data());
   };
   options.packing.on_progress = [&](uint64_t done, uint64_t total, std::string_view matrix) {
-    if (!bar) bar.emplace("packing");
+    if (!bar) bar.emplace("packing", std::chrono::seconds(1));
     bar->Update(done, total, matrix);
     return !interrupt.interrupted();
   };

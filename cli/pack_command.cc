@@ -75,7 +75,7 @@ Status Pack(const PackOptions& options, const xnn::PackCache& cache) {
   xnn::WrittenPack written;
   {
     const InterruptGuard interrupt;
-    ProgressBar bar("packing");
+    ProgressBar bar("packing", std::chrono::seconds(1));
     const xnn::PackingProgress progress = [&](uint64_t done, uint64_t total,
                                               std::string_view matrix) {
       bar.Update(done, total, matrix);

@@ -28,7 +28,10 @@ size_t TerminalColumns() {
 
 }  // namespace
 
-ProgressBar::ProgressBar(std::string title) : title_(std::move(title)), is_terminal_(CanRedraw()) {}
+ProgressBar::ProgressBar(std::string title, std::chrono::milliseconds quiet_time)
+    : title_(std::move(title)),
+      is_terminal_(CanRedraw()),
+      first_line_(std::chrono::steady_clock::now() + quiet_time) {}
 
 ProgressBar::~ProgressBar() {
   if (is_drawn_) std::fputs("\r\x1b[K", stderr);
@@ -63,7 +66,7 @@ void ProgressBar::Draw(double fraction, std::string_view item) {
 
 void ProgressBar::PrintLine(double fraction, std::string_view item) {
   const int tenth = static_cast<int>(fraction * 10.0);
-  if (tenth == last_tenth_) return;
+  if (tenth == last_tenth_ || std::chrono::steady_clock::now() < first_line_) return;
   last_tenth_ = tenth;
   std::fprintf(stderr, "%s: %d%% (%.*s)\n", title_.c_str(), tenth * 10,
                static_cast<int>(item.size()), item.data());

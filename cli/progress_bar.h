@@ -12,7 +12,9 @@ namespace cria::cli {
 // elsewhere a plain line at every tenth of the way.
 class ProgressBar {
  public:
-  explicit ProgressBar(std::string title);
+  // Where it is not drawn, nothing is printed before `quiet_time`: what is over by then needs no
+  // progress.
+  explicit ProgressBar(std::string title, std::chrono::milliseconds quiet_time = {});
   // Removes the line from the terminal.
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
@@ -29,6 +31,7 @@ class ProgressBar {
   bool is_terminal_;
   bool is_drawn_ = false;
   int last_tenth_ = -1;
+  std::chrono::steady_clock::time_point first_line_;
   std::chrono::steady_clock::time_point last_drawn_;
 };
 
