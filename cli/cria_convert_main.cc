@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "cli/checkpoint_options.h"
-#include "cli/exit_code.h"
 #include "cli/memory_report.h"
+#include "cli/messages.h"
 #include "cli/options.h"
 #include "cli/progress_bar.h"
 #include "converter/convert.h"

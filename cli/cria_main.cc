@@ -1,14 +1,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <clocale>
-#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <string>
 #include <vector>
 
 #include "cli/commands.h"
-#include "cli/exit_code.h"
+#include "cli/messages.h"
 #include "core/platform.h"
 
 namespace {
@@ -54,8 +53,6 @@ int main(int argc, char** argv) {
   // What is typed is in the user's encoding; numbers stay as they are everywhere.
   std::setlocale(LC_CTYPE, "");
   cria::platform::UseOneHeap();
-  // Packed weights that grow beyond a limit of the file system are an error then, not the end.
-  std::signal(SIGXFSZ, SIG_IGN);
   try {
     return Run(argc, argv);
   } catch (const std::exception& exception) {

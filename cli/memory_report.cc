@@ -131,7 +131,7 @@ Status PrintPlan(const ModelOutline& model, EngineOptions options, const PlanArg
     CRIA_ASSIGN_OR_RETURN(board, BoardNamed(arguments.board));
     if (options.num_threads == 0) options.num_threads = board->num_cores;
   }
-  const MemoryPlanOptions resolved = ResolveOptions(model.config, options);
+  const MemoryPlanOptions resolved = ResolveOptions(model, options);
   CRIA_RETURN_IF_ERROR(ValidateDecoderOptions(model.config, resolved.decoder));
   CRIA_ASSIGN_OR_RETURN(const MemoryPlan plan, PlanMemory(model, resolved, program));
   std::optional<BoardVerdict> verdict;

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "cli/commands.h"
+#include "cli/messages.h"
 #include "cli/options.h"
 #include "cli/progress_bar.h"
 #include "cli/terminal.h"
@@ -30,9 +31,10 @@ Status List(const xnn::PackCache& cache) {
   CRIA_ASSIGN_OR_RETURN(const auto entries, cache.List());
   if (entries.empty()) std::printf("%s holds no packed weights\n", cache.folder().c_str());
   for (const xnn::PackCache::Entry& entry : entries) {
+    const std::string remark =
+        entry.defect.empty() ? entry.model_name : "(of no use here: " + entry.defect + ")";
     std::printf("%10s  %s  %s\n", FormatBytes(entry.bytes).c_str(), entry.path.c_str(),
-                entry.defect.empty() ? entry.model_name.c_str()
-                                     : ("(of no use here: " + entry.defect + ")").c_str());
+                Printable(remark).c_str());
   }
   return {};
 }

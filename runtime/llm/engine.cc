@@ -7,8 +7,8 @@
 
 namespace cria {
 
-MemoryPlanOptions ResolveOptions(const ModelConfig& config, const EngineOptions& options) {
-  const size_t longest = config.max_position_embeddings;
+MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions& options) {
+  const size_t longest = model.config.max_position_embeddings;
   const size_t context = options.context_tokens != 0
                              ? options.context_tokens
                              : std::min(Engine::kDefaultContextTokens, longest);
@@ -17,17 +17,17 @@ MemoryPlanOptions ResolveOptions(const ModelConfig& config, const EngineOptions&
                       .kv_type = options.kv_type},
           .num_threads = options.num_threads != 0 ? options.num_threads
                                                   : DefaultThreadCount(platform::ReadCpuTopology()),
-          .weights_in_memory =
-              options.packing.cache_folder.empty() && options.packing.packed_path.empty()};
+          .weights_in_memory = !model.is_packed && options.packing.cache_folder.empty() &&
+                               options.packing.packed_path.empty()};
 }
 
 Result<std::unique_ptr<Engine>> Engine::Load(const std::string& path,
                                              const EngineOptions& options) {
   const platform::MemoryUsage program = platform::ReadMemoryUsage();
   CRIA_ASSIGN_OR_RETURN(ModelFile file, ModelFile::Open(path));
-  MemoryPlanOptions resolved = ResolveOptions(file.config(), options);
-  CRIA_RETURN_IF_ERROR(ValidateDecoderOptions(file.config(), resolved.decoder));
   const ModelOutline outline = OutlineOf(file);
+  MemoryPlanOptions resolved = ResolveOptions(outline, options);
+  CRIA_RETURN_IF_ERROR(ValidateDecoderOptions(file.config(), resolved.decoder));
   CRIA_ASSIGN_OR_RETURN(MemoryPlan plan, PlanMemory(outline, resolved, program));
   if (!options.ignore_memory_limits) {
     CRIA_RETURN_IF_ERROR(CheckFits(

@@ -29,7 +29,7 @@ struct EngineOptions {
 
 // What loading a model with these options comes to: defaults that depend on the model or the
 // machine filled in.
-MemoryPlanOptions ResolveOptions(const ModelConfig& config, const EngineOptions& options);
+MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions& options);
 
 // A loaded model with everything that it takes to talk to it. Stays where it is: its parts point at
 // one another.

@@ -7,7 +7,8 @@ namespace cria {
 ModelOutline OutlineOf(const ModelFile& model) {
   ModelOutline outline = {.config = model.config(),
                           .metadata_bytes = model.metadata_bytes(),
-                          .file_bytes = model.size_bytes()};
+                          .file_bytes = model.size_bytes(),
+                          .is_packed = model.packed_offset() != 0};
   for (const StoredTensor* matrix : MultipliedMatrices(model)) {
     outline.matrices.push_back(matrix->layout);
   }

@@ -15,6 +15,7 @@ struct ModelOutline {
   std::vector<TensorLayout> matrices;  // Those that are multiplied by, in a forward pass's order.
   uint64_t metadata_bytes = 0;         // Of the model file: the tokenizer, above all.
   uint64_t file_bytes = 0;
+  bool is_packed = false;  // The file holds packed weights in place of the portable ones.
 };
 
 ModelOutline OutlineOf(const ModelFile& model);

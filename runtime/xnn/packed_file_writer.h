@@ -29,6 +29,7 @@ Result<WrittenPack> WritePackedFile(const ModelFile& model, const std::string& p
 Result<WrittenPack> WriteStandaloneFile(const ModelFile& model, const std::string& path,
                                         const ThreadPool& pool, const PackingProgress& progress);
 
+// Private memory for packing, unless 256 rows of a matrix alone are more for each thread.
 uint64_t PackingPeakBytes(size_t num_threads);
 
 }  // namespace cria::xnn

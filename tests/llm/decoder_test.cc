@@ -179,8 +179,8 @@ TEST_P(DecoderOfEveryKind, DroppedPositionsLeaveNoTrace) {
   spec.config.num_hidden_layers = 1;
   const reference::ReferenceModel model = support::MakeModel(spec);
   for (const KvType kv_type : {KvType::kF32, KvType::kF16, KvType::kInt8}) {
-    LoadedModel loaded(model, {.weights = Scheme::kF32},
-                       {.context_tokens = 64, .kv_type = kv_type}, 2);
+    LoadedModel loaded(model, {.weights = Scheme::kF32}, {.context_tokens = 64, .kv_type = kv_type},
+                       2);
     std::vector<int32_t> shorter = ids_;
     shorter.erase(shorter.begin() + 5, shorter.begin() + 25);
     const std::vector<float> expected = loaded.Run(shorter, {shorter.size() - 1, 1});

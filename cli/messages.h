@@ -12,13 +12,16 @@ namespace cria::cli {
 inline constexpr int kExitError = 1;
 inline constexpr int kExitUsage = 2;
 
-// Prints "program: error: sentence" and returns the exit code that goes with the error. Sentences
-// quote names out of files, which must neither break the line nor drive the terminal.
-inline int ReportError(const char* program, const Error& error) {
-  std::string sentence = error.message();
+// Text with names out of files, which must neither break the line nor drive the terminal.
+inline std::string Printable(std::string text) {
   std::ranges::replace_if(
-      sentence, [](unsigned char character) { return character < 0x20 || character == 0x7f; }, '?');
-  std::fprintf(stderr, "%s: error: %s\n", program, sentence.c_str());
+      text, [](unsigned char character) { return character < 0x20 || character == 0x7f; }, '?');
+  return text;
+}
+
+// Prints "program: error: sentence" and returns the exit code that goes with the error.
+inline int ReportError(const char* program, const Error& error) {
+  std::fprintf(stderr, "%s: error: %s\n", program, Printable(error.message()).c_str());
   return error.code() == ErrorCode::kUsage ? kExitUsage : kExitError;
 }
 
