@@ -160,6 +160,7 @@ int Run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  cria::cli::ReportOutOfMemory("cria-convert");
   try {
     return Run(argc, argv);
   } catch (const std::exception& exception) {

@@ -53,6 +53,7 @@ int main(int argc, char** argv) {
   // What is typed is in the user's encoding; numbers stay as they are everywhere.
   std::setlocale(LC_CTYPE, "");
   cria::platform::UseOneHeap();
+  cria::cli::ReportOutOfMemory("cria");
   try {
     return Run(argc, argv);
   } catch (const std::exception& exception) {

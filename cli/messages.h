@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <new>
 #include <string>
 
 #include "cria/error.h"
@@ -23,6 +25,17 @@ inline std::string Printable(std::string text) {
 inline int ReportError(const char* program, const Error& error) {
   std::fprintf(stderr, "%s: error: %s\n", program, Printable(error.message()).c_str());
   return error.code() == ErrorCode::kUsage ? kExitUsage : kExitError;
+}
+
+// Ends the program with a sentence where memory runs out, which no thread of a pool could throw out
+// of. What is large has been refused with an Error by then.
+inline void ReportOutOfMemory(const char* program) {
+  static const char* name = program;
+  std::set_new_handler([] {
+    std::fprintf(stderr, "%s: error: memory ran out; ask for less context or fewer threads\n",
+                 name);
+    std::_Exit(kExitError);
+  });
 }
 
 // The exit code at the end of a program that went well: results that could not be written, to a

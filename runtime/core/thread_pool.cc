@@ -1,8 +1,10 @@
 #include "core/thread_pool.h"
 
+#include <pthread.h>
 #include <pthreadpool.h>
 
 #include <format>
+#include <vector>
 
 #if defined(__SANITIZE_THREAD__)
 #include <sanitizer/tsan_interface.h>
@@ -24,6 +26,28 @@ void MarkTakenOver([[maybe_unused]] void* work) {
 #endif
 }
 
+// Whether so many threads can run beside this one: starts them, all at once, and ends them.
+// pthreadpool does not look whether its threads start, and waits forever for one that did not.
+bool CanStart(size_t num_threads) {
+  pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+  std::vector<pthread_t> threads;
+  threads.reserve(num_threads);
+  pthread_mutex_lock(&gate);
+  const auto pass = [](void* argument) -> void* {
+    auto* const mutex = static_cast<pthread_mutex_t*>(argument);
+    pthread_mutex_lock(mutex);
+    pthread_mutex_unlock(mutex);
+    return nullptr;
+  };
+  pthread_t thread = {};
+  while (threads.size() < num_threads && pthread_create(&thread, nullptr, pass, &gate) == 0) {
+    threads.push_back(thread);
+  }
+  pthread_mutex_unlock(&gate);
+  for (const pthread_t started : threads) pthread_join(started, nullptr);
+  return threads.size() == num_threads;
+}
+
 }  // namespace
 
 Result<ThreadPool> ThreadPool::Create(size_t num_threads) {
@@ -34,7 +58,7 @@ Result<ThreadPool> ThreadPool::Create(size_t num_threads) {
                             num_threads, kMostThreads));
   }
   if (num_threads == 1) return ThreadPool(nullptr, 1);
-  pthreadpool* pool = pthreadpool_create(num_threads);
+  pthreadpool* const pool = CanStart(num_threads - 1) ? pthreadpool_create(num_threads) : nullptr;
   if (pool == nullptr) {
     return Fail(ErrorCode::kOutOfMemory,
                 std::format("cannot start {} threads; ask for fewer with -t", num_threads));

@@ -14,11 +14,11 @@ namespace cria {
 namespace {
 
 // Measured: the tokenizer's patterns, the tables of tensors and layers, buffers of text.
-constexpr uint64_t kHeapBytes = uint64_t{512} << 10;
+constexpr uint64_t kHeapBytes = uint64_t{64} << 10;
 // Of a thread's stack, what it touches.
 constexpr uint64_t kTouchedStackBytes = uint64_t{32} << 10;
 // Of code that is not touched before a model runs: XNNPACK's and ours. Measured.
-constexpr uint64_t kLaterCodeBytes = uint64_t{2} << 20;
+constexpr uint64_t kLaterCodeBytes = uint64_t{5} << 19;
 // The guard below a stack, and what an allocator rounds up.
 constexpr uint64_t kAddressSpaceSlackBytes = uint64_t{1} << 20;
 // A context shorter than this is of no use to anybody.
@@ -118,7 +118,7 @@ Result<MemoryPlan> PlanMemory(const ModelOutline& model, const MemoryPlanOptions
                         program.file_mapped_bytes + kLaterCodeBytes});
 
   // Packing is over before the decoder takes its memory; its source and result are mapped by turns.
-  const uint64_t packing = 2 * xnn::PackingPeakBytes(options.num_threads);
+  const uint64_t packing = 2 * xnn::PackingPeakBytes(model.matrices, options.num_threads);
   plan.loading_bytes = program.private_bytes + program.file_mapped_bytes + model.metadata_bytes +
                        operators + session + std::max(packing, weights.stand_ins) +
                        (options.weights_in_memory ? weights.packed : 0);

@@ -62,7 +62,7 @@ Result<MemoryPlan> PlanMemory(const ModelOutline& model, const MemoryPlanOptions
 // Bounds of what a process may use; absent where there is none.
 struct MemoryBounds {
   std::optional<uint64_t> resident_bytes;
-  std::string resident_source;  // "--memory-limit", "the control group's limit"
+  std::string resident_source;  // Whose it is, for a sentence.
   std::optional<uint64_t> address_space_bytes;
 
   // The least of the system's own limits and `limit_bytes`.

@@ -139,6 +139,14 @@ Result<WrittenPack> WriteStandaloneFile(const ModelFile& model, const std::strin
   return written;
 }
 
-uint64_t PackingPeakBytes(size_t num_threads) { return num_threads * Packer::kMostSliceBytes; }
+uint64_t PackingPeakBytes(std::span<const TensorLayout> matrices, size_t num_threads) {
+  uint64_t slice_bytes = 0;
+  for (const TensorLayout& matrix : matrices) {
+    const uint64_t row_bytes = matrix.row_bytes() + matrix.row_scale_bytes();
+    const uint64_t most = std::max(Packer::kMostSliceBytes, kMostRowsOfSmallestSlice * row_bytes);
+    slice_bytes = std::max(slice_bytes, std::min(matrix.output_channels * row_bytes, most));
+  }
+  return num_threads * slice_bytes;
+}
 
 }  // namespace cria::xnn

@@ -2,11 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "core/thread_pool.h"
 #include "cria/error.h"
 #include "model/model_file.h"
+#include "model/tensor_table.h"
 #include "xnn/packed_weights.h"
 
 namespace cria::xnn {
@@ -29,7 +31,7 @@ Result<WrittenPack> WritePackedFile(const ModelFile& model, const std::string& p
 Result<WrittenPack> WriteStandaloneFile(const ModelFile& model, const std::string& path,
                                         const ThreadPool& pool, const PackingProgress& progress);
 
-// Private memory for packing, unless 256 rows of a matrix alone are more for each thread.
-uint64_t PackingPeakBytes(size_t num_threads);
+// Private memory that packing these matrices takes, beside what the process has.
+uint64_t PackingPeakBytes(std::span<const TensorLayout> matrices, size_t num_threads);
 
 }  // namespace cria::xnn

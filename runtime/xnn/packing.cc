@@ -18,7 +18,7 @@ namespace {
 
 // Kernels compute tiles of 8 to 64 outputs, and for a matrix of few outputs XNNPACK may choose
 // another kernel with another tile: a slice ends on a multiple of this and is no shorter.
-constexpr size_t kRowGranularity = 128;
+constexpr size_t kRowGranularity = kMostRowsOfSmallestSlice / 2;
 
 // A weights cache for the packing of one matrix, into memory that the caller has.
 class PackingCache {

@@ -34,6 +34,9 @@ Result<std::vector<uint64_t>> PackedBytes(std::span<const TensorLayout> layouts)
 // at once. Scales that XNNPACK cannot use are an error.
 Status Pack(const LinearWeights& weights, std::span<std::byte> packed);
 
+// A slice of this many rows or fewer may be left whole, however long they are.
+inline constexpr size_t kMostRowsOfSmallestSlice = 256;
+
 // How many of `rows_left` rows, the last ones of a matrix of this layout, to pack next, so that
 // slices of about `most_bytes` or less, laid one behind another, make up the packed matrix.
 size_t NextSliceRows(const TensorLayout& layout, size_t rows_left, uint64_t most_bytes);

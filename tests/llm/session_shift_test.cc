@@ -4,31 +4,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <functional>
-#include <new>
 #include <utility>
 #include <vector>
 
 #include "llm/session_fixture.h"
-
-namespace {
-size_t num_allocations = 0;
-}  // namespace
-
-// Counts what the program takes from the heap. Inlined, these would look to the compiler as if new
-// memory were freed by free().
-[[gnu::noinline]] void* operator new(size_t bytes) {
-  ++num_allocations;
-  if (void* memory = std::malloc(bytes)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
-  ++num_allocations;
-  return std::malloc(bytes);
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+#include "support/allocation_watch.h"
 
 namespace cria {
 namespace {
@@ -286,9 +267,9 @@ TEST(SessionMemoryTest, GeneratingTakesNothingFromTheHeap) {
     const std::function<void(int32_t)> on_token = [&](int32_t) { ++handed_out; };
     const GenerationOptions options = {.max_tokens = 500,
                                        .make_room = [&] { return session.DropHalfBehind(4); }};
-    const size_t before = num_allocations;
+    support::AllocationWatch watch("generating");
     const auto reason = session.Generate(options, *sampler, on_token);
-    EXPECT_EQ(num_allocations, before);
+    EXPECT_EQ(watch.Finish(), "");
     ASSERT_TRUE(reason);
     EXPECT_EQ(*reason, StopReason::kMaxTokens);
     EXPECT_EQ(handed_out, 500u);

@@ -2,28 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <new>
-
+#include "support/allocation_watch.h"
 #include "text/test_vocabulary.h"
-
-namespace {
-size_t num_allocations = 0;
-}  // namespace
-
-// Counts what the program takes from the heap. Inlined, these would look to the compiler as if new
-// memory were freed by free().
-[[gnu::noinline]] void* operator new(size_t bytes) {
-  ++num_allocations;
-  if (void* memory = std::malloc(bytes)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
-  ++num_allocations;
-  return std::malloc(bytes);
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace cria {
 namespace {
@@ -124,13 +104,13 @@ TEST(DetokenizerTest, LongPiecesFit) {
 TEST(DetokenizerTest, AppendingTakesNothingFromTheHeap) {
   const TestTokenizer tokenizer(SentencePieceDraft({" ", "a", " a", "日本"}));
   Detokenizer detokenizer(*tokenizer);
-  const size_t before = num_allocations;
+  support::AllocationWatch watch("appending");
   size_t text_bytes = 0;
   for (int32_t id = 0; id < static_cast<int32_t>(tokenizer->vocab_size()); ++id) {
     text_bytes += detokenizer.Append(id).size();
   }
   text_bytes += detokenizer.Flush().size();
-  EXPECT_EQ(num_allocations, before);
+  EXPECT_EQ(watch.Finish(), "");
   EXPECT_GT(text_bytes, 256u);
 }
 

@@ -1,0 +1,101 @@
+// The plan against what the programs really take.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "budget/generated_model.h"
+
+namespace cria {
+namespace {
+
+using budget::GeneratedModel;
+
+constexpr uint64_t kMebibyte = uint64_t{1} << 20;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define CRIA_NEEDS_ITS_OWN_HEAP() GTEST_SKIP() << "a sanitizer's own memory is beside the plan"
+#else
+#define CRIA_NEEDS_ITS_OWN_HEAP()
+#endif
+
+void ExpectMeasuredAsPlanned(const GeneratedModel& model, const char* name,
+                             const std::vector<std::string>& options) {
+  std::vector<std::string> arguments = {"--memory", "-t", "2"};
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  const nlohmann::json bench = model.Json("bench", arguments);
+  const nlohmann::json& plan = bench["plan"];
+  const nlohmann::json& last = bench["measured"].back();
+
+  const uint64_t planned = plan["private_bytes"];
+  const uint64_t measured = last["private_bytes"];
+  const uint64_t mapped = last["file_mapped_bytes"];
+  const uint64_t peak = last["peak_resident_bytes"];
+  const uint64_t virtual_peak = last["peak_virtual_bytes"];
+  std::string line = name;
+  for (const std::string& option : options) line += " " + option;
+  std::printf(
+      "%-36s private %10llu planned %10llu (%+6.2f%%) | mapped %9llu planned %9llu | peak "
+      "%10llu planned %10llu | virtual %10llu planned %10llu\n",
+      line.c_str(), static_cast<unsigned long long>(measured),
+      static_cast<unsigned long long>(planned),
+      100.0 * (static_cast<double>(measured) / static_cast<double>(planned) - 1.0),
+      static_cast<unsigned long long>(mapped), plan["mapped_bytes"].get<unsigned long long>(),
+      static_cast<unsigned long long>(peak), plan["peak_bytes"].get<unsigned long long>(),
+      static_cast<unsigned long long>(virtual_peak),
+      plan["address_space_bytes"].get<unsigned long long>());
+
+  const double tolerance =
+      std::max(0.03 * static_cast<double>(planned), static_cast<double>(2 * kMebibyte));
+  EXPECT_NEAR(static_cast<double>(measured), static_cast<double>(planned), tolerance) << line;
+  EXPECT_GE(plan["peak_bytes"].get<uint64_t>() + 2 * kMebibyte, peak) << line;
+  EXPECT_GE(plan["address_space_bytes"].get<uint64_t>(), virtual_peak) << line;
+  // What is mapped, the plan may only say too much of: a file's pages count once they are touched.
+  EXPECT_LE(mapped, plan["mapped_bytes"].get<uint64_t>() + 2 * kMebibyte) << line;
+}
+
+TEST(MemoryPlanMeasured, TheOneMillionShape) {
+  CRIA_NEEDS_ITS_OWN_HEAP();
+  const GeneratedModel model({"--shape", "stories1m", "--max-position-embeddings", "2048"},
+                             {"--weights", "int4"});
+  for (const char* context : {"64", "512", "2048"}) {
+    for (const char* kv : {"f32", "int8"}) {
+      ExpectMeasuredAsPlanned(model, "1M", {"-c", context, "--kv", kv});
+    }
+  }
+  ExpectMeasuredAsPlanned(model, "1M", {"-c", "2048", "--kv", "f16"});
+  ExpectMeasuredAsPlanned(model, "1M", {"-c", "512", "--kv", "f32", "--no-pack-cache"});
+  ExpectMeasuredAsPlanned(model, "1M", {"-c", "1", "--kv", "f32"});
+  ExpectMeasuredAsPlanned(model, "1M", {"-c", "2048", "--kv", "int8", "-b", "1024"});
+}
+
+TEST(MemoryPlanMeasured, TheFifteenMillionShape) {
+  CRIA_NEEDS_ITS_OWN_HEAP();
+  const GeneratedModel model({"--shape", "stories15m", "--max-position-embeddings", "1024"},
+                             {"--weights", "int8"});
+  // The first packs the weights, the others map them.
+  for (const char* context : {"128", "512", "1024"}) {
+    for (const char* kv : {"f16", "int8"}) {
+      ExpectMeasuredAsPlanned(model, "15M", {"-c", context, "--kv", kv});
+    }
+  }
+  ExpectMeasuredAsPlanned(model, "15M", {"-c", "1024", "--kv", "f32"});
+  ExpectMeasuredAsPlanned(model, "15M", {"-c", "1024", "--kv", "f16", "--no-pack-cache"});
+}
+
+// Portable weights in f32 are the largest that packing reads; the plan's peak is that of loading.
+TEST(MemoryPlanMeasured, LoadingIsThePeak) {
+  CRIA_NEEDS_ITS_OWN_HEAP();
+  const GeneratedModel model({"--shape", "stories15m"}, {"--weights", "f32"});
+  ExpectMeasuredAsPlanned(model, "15M f32", {"-c", "64", "--kv", "int8"});
+  ExpectMeasuredAsPlanned(model, "15M f32", {"-c", "64", "--kv", "int8"});
+  ExpectMeasuredAsPlanned(model, "15M f32", {"-c", "64", "--kv", "int8", "--no-pack-cache"});
+}
+
+}  // namespace
+}  // namespace cria

@@ -1,0 +1,304 @@
+// Once a model is loaded, nothing asks for memory: neither reading a prompt, nor choosing tokens,
+// nor turning them into text, nor dropping old ones.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <format>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "converter/convert.h"
+#include "llm/conversation.h"
+#include "llm/engine.h"
+#include "support/allocation_watch.h"
+#include "support/temporary_directory.h"
+#include "support/tiny_checkpoint.h"
+#include "xnn/watched_allocator.h"
+
+namespace cria {
+namespace {
+
+using support::AllocationWatch;
+using testing::HasSubstr;
+
+// Before anything else initializes XNNPACK.
+const bool xnnpack_is_watched = xnn::WatchXnnpackAllocations(support::NoteAllocation);
+
+#if CRIA_ALLOCATIONS_ARE_SEEN
+#define CRIA_NEEDS_ALLOCATIONS_TO_BE_SEEN()
+#else
+#define CRIA_NEEDS_ALLOCATIONS_TO_BE_SEEN() \
+  GTEST_SKIP() << "a sanitizer owns the heap, or the C library is not glibc"
+#endif
+
+// Prompts longer than two chunks; attention over more tokens than one thread takes at once (256);
+// soon full.
+constexpr size_t kContext = 272;
+constexpr size_t kChunk = 128;
+
+// Small, but so wide that single rows are shared between threads: 256 Ki multiplications in gate
+// and up, and in the head.
+support::CheckpointSpec SharedRowsSpec() {
+  support::CheckpointSpec spec = support::SpecGqa();
+  spec.config.hidden_size = 256;
+  spec.config.intermediate_size = 512;
+  spec.config.num_hidden_layers = 1;
+  spec.config.head_dim = 64;
+  spec.config.vocab_size = 1024;
+  spec.config.max_position_embeddings = 512;
+  support::SetTokenIds(spec);
+  return spec;
+}
+
+// One model of a scheme, converted once for all tests.
+std::string ModelPath(const std::string& name, const ConvertOptions& conversion) {
+  static const support::TemporaryDirectory directory;
+  const auto checkpoint = directory.path() / "checkpoint";
+  if (!std::filesystem::exists(checkpoint)) {
+    support::WriteHuggingFaceDirectory(support::MakeModel(SharedRowsSpec()), checkpoint, {});
+  }
+  const auto path = directory.path() / (name + ".cria");
+  if (!std::filesystem::exists(path)) {
+    const auto report = Convert(checkpoint, path, conversion);
+    if (!report) throw std::runtime_error(report.error().message());
+  }
+  return path.string();
+}
+
+std::vector<int32_t> SomeTokens(size_t count, size_t first = 0) {
+  std::vector<int32_t> tokens(count);
+  for (size_t i = 0; i < count; ++i) tokens[i] = static_cast<int32_t>((first + i * 37) % 256);
+  return tokens;
+}
+
+// Runs `work` and fails the test where it allocates or fails.
+template <typename Work>
+void ExpectQuiet(const char* phase, const Work& work) {
+  AllocationWatch watch(phase);
+  const Status done = work();
+  const std::string report = watch.Finish();
+  EXPECT_EQ(report, "");
+  EXPECT_TRUE(done) << phase << ": " << done.error().message();
+}
+
+struct SamplingCase {
+  const char* name;
+  size_t tokens;  // With one thread; others wait for one another at every layer, and make fewer.
+  SamplerOptions options;
+};
+constexpr size_t kFewerForThreads = 8;
+const std::vector<SamplingCase> kSamplingCases = {
+    {"greedy", 40, {.temperature = 0.0f}},
+    {"every step of the sampler",
+     120,
+     {.repeat_penalty = 1.3f, .top_k = 40, .top_p = 0.9f, .min_p = 0.05f, .temperature = 0.8f}},
+    {"the whole vocabulary", 40, {.top_k = 0, .top_p = 1.0f, .min_p = 0.0f, .temperature = 1.5f}},
+};
+
+void ExpectQuietPrefills(Session& session) {
+  const std::vector<int32_t> whole = SomeTokens(2 * kChunk + 5);
+  const auto prefill = [&](const char* phase, std::span<const int32_t> tokens) {
+    ExpectQuiet(phase, [&] { return session.Prefill(tokens); });
+  };
+  prefill("a prompt of one token", std::span(whole).first(1));
+  ExpectQuiet("forgetting all", [&]() -> Status {
+    session.Clear();
+    return {};
+  });
+  prefill("a prompt of 7 tokens", std::span(whole).first(7));
+  prefill("a prompt of several chunks", whole);
+  std::vector<int32_t> other = whole;
+  std::ranges::fill(std::span(other).last(10), 3);
+  prefill("a prompt whose beginning is reused", other);
+  EXPECT_EQ(session.stats().reused_tokens, whole.size() - 10);
+}
+
+void ExpectQuietGeneration(Session& session, Detokenizer& detokenizer, Sampler& sampler,
+                           const SamplingCase& sampling, size_t num_tokens) {
+  size_t text_bytes = 0;
+  const TextCallback on_text = [&](std::string_view text) { text_bytes += text.size(); };
+  const GenerationOptions generation = {.max_tokens = num_tokens,
+                                        .make_room = [&] { return session.DropHalfBehind(4); }};
+  StopReason reason = StopReason::kCancelled;
+  ExpectQuiet(sampling.name, [&] {
+    return GenerateText(session, detokenizer, sampler, generation, on_text)
+        .transform([&](StopReason stop) { reason = stop; });
+  });
+  EXPECT_EQ(reason, StopReason::kMaxTokens);
+  EXPECT_GT(text_bytes, 0u);
+}
+
+void ExpectQuietEngine(const std::string& path, const EngineOptions& options, bool mapped) {
+  const size_t before = support::AllocationsSoFar();
+  const auto engine = Engine::Load(path, options);
+  ASSERT_TRUE(engine) << engine.error().message();
+  // What is to be seen is seen.
+  EXPECT_GT(support::AllocationsSoFar(), before);
+  for (const MemoryLine& line : (*engine)->memory_plan().lines) {
+    if (line.name != "packed weights") continue;
+    EXPECT_EQ(line.kind, mapped ? MemoryKind::kMapped : MemoryKind::kPrivate);
+  }
+  Session& session = (*engine)->session();
+  Detokenizer detokenizer((*engine)->tokenizer());
+  ExpectQuietPrefills(session);
+  size_t total_tokens = 0;
+  for (const SamplingCase& sampling : kSamplingCases) {
+    auto sampler = Sampler::Create(sampling.options, (*engine)->decoder().vocab_size());
+    ASSERT_TRUE(sampler);
+    const size_t num_tokens = sampling.tokens / (options.num_threads > 1 ? kFewerForThreads : 1);
+    ExpectQuietGeneration(session, detokenizer, *sampler, sampling, num_tokens);
+    total_tokens += num_tokens;
+  }
+  // The context was filled and its older part dropped on the way.
+  EXPECT_GT(session.stats().dropped_tokens, 0u);
+  EXPECT_GE(session.stats().decoded_tokens + kSamplingCases.size(), total_tokens);
+  ExpectQuiet("dropping", [&] { return session.Drop(5, 20); });
+}
+
+struct SchemeCase {
+  const char* name;
+  ConvertOptions conversion;
+};
+const std::vector<SchemeCase> kSchemeCases = {
+    {"F32", {.weights = Scheme::kF32}},
+    {"Int8", {.weights = Scheme::kQc8w, .embedding = Scheme::kQc8w, .head = Scheme::kQc8w}},
+    {"Int4", {.weights = Scheme::kQb4w, .embedding = Scheme::kQc8w, .head = Scheme::kQc8w}},
+    {"AllInt4", {.weights = Scheme::kQb4w, .embedding = Scheme::kQb4w, .head = Scheme::kQb4w}}};
+
+class ZeroAllocation : public testing::TestWithParam<SchemeCase> {};
+
+TEST_P(ZeroAllocation, AfterLoading) {
+  CRIA_NEEDS_ALLOCATIONS_TO_BE_SEEN();
+  ASSERT_TRUE(xnnpack_is_watched);
+  const std::string path = ModelPath(GetParam().name, GetParam().conversion);
+  // By turns, so that every number of threads and every type meets both.
+  bool mapped = false;
+  for (const KvType kv_type : {KvType::kF32, KvType::kF16, KvType::kInt8}) {
+    for (const size_t threads : {1, 2, 3}) {
+      mapped = !mapped;
+      SCOPED_TRACE(std::format("{} keys and values, {} threads, weights {}", KvTypeName(kv_type),
+                               threads, mapped ? "mapped" : "in memory"));
+      EngineOptions options = {.num_threads = threads,
+                               .context_tokens = kContext,
+                               .chunk_tokens = kChunk,
+                               .kv_type = kv_type};
+      if (mapped) options.packing.cache_folder = path + "-packed";
+      ExpectQuietEngine(path, options, mapped);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Schemes, ZeroAllocation, testing::ValuesIn(kSchemeCases),
+                         [](const auto& param) { return std::string(param.param.name); });
+
+// The compiler takes a pair of malloc and free away unless the result goes somewhere.
+void* volatile taken = nullptr;
+
+TEST(AllocationWatch, SeesEveryFunction) {
+  CRIA_NEEDS_ALLOCATIONS_TO_BE_SEEN();
+  const size_t page = static_cast<size_t>(getpagesize());
+  void* const mapped =
+      mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  const std::vector<std::pair<const char*, std::function<void()>>> requests = {
+      {"malloc of", [] { taken = std::malloc(11); }},
+      {"calloc of", [] { taken = std::calloc(3, 7); }},
+      {"realloc of", [] { taken = std::realloc(taken, 5000); }},
+      {"reallocarray of", [] { taken = reallocarray(nullptr, 3, 5); }},
+      {"aligned_alloc of", [] { taken = std::aligned_alloc(64, 128); }},
+      {"posix_memalign of",
+       [] {
+         void* place = nullptr;
+         if (posix_memalign(&place, 64, 128) == 0) taken = place;
+       }},
+      {"malloc of", [] { taken = new int(3); }},
+      {"malloc of", [] { taken = new std::string(100, 'x'); }},
+      {"posix_memalign of", [] { taken = operator new(64, std::align_val_t(64)); }},
+      {"mmap of",
+       [page] { taken = mmap(nullptr, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); }},
+      {"mremap of", [&] { taken = mremap(mapped, page, 2 * page, MREMAP_MAYMOVE); }},
+      {"sbrk of", [page] { taken = sbrk(static_cast<intptr_t>(page)); }},
+      // By no function of the library.
+      {"bytes more of address space",
+       [page] {
+         taken = reinterpret_cast<void*>(syscall(SYS_mmap, nullptr, size_t{1} << 20, PROT_READ,
+                                                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+       }},
+  };
+  for (const auto& [words, request] : requests) {
+    AllocationWatch watch("asking for memory");
+    request();
+    const std::string report = watch.Finish();
+    EXPECT_THAT(report, HasSubstr(words));
+    EXPECT_THAT(report, HasSubstr("asking for memory: "));
+  }
+}
+
+TEST(AllocationWatch, SeesOtherThreads) {
+  CRIA_NEEDS_ALLOCATIONS_TO_BE_SEEN();
+  std::atomic<int> step = 0;
+  std::thread other([&] {
+    while (step != 1) std::this_thread::yield();
+    taken = std::malloc(1234);
+    step = 2;
+    while (step != 3) std::this_thread::yield();
+  });
+  AllocationWatch watch("another thread");
+  step = 1;
+  while (step != 2) std::this_thread::yield();
+  const std::string report = watch.Finish();
+  step = 3;
+  other.join();
+  EXPECT_THAT(report, HasSubstr("the first was malloc of 1234 bytes"));
+}
+
+TEST(AllocationWatch, SeesXnnpack) {
+  CRIA_NEEDS_ALLOCATIONS_TO_BE_SEEN();
+  AllocationWatch watch("an operator of XNNPACK");
+  const auto quantizer = xnn::RowQuantizer::Create(32, nullptr, 32, {}, 32);
+  EXPECT_THAT(watch.Finish(), HasSubstr("xnn_allocator."));
+  EXPECT_TRUE(quantizer);
+}
+
+TEST(AllocationWatch, SeesNothingWhereThereIsNothing) {
+  const std::string text(1000, 'x');
+  AllocationWatch watch("looking");
+  EXPECT_EQ(text.size(), 1000u);
+  EXPECT_EQ(watch.Finish(), "");
+}
+
+// The whole of what the test above does, with a callback that keeps the text.
+TEST(AllocationWatch, TellsWhoAllocatesInGenerating) {
+  CRIA_NEEDS_ALLOCATIONS_TO_BE_SEEN();
+  const auto engine = Engine::Load(ModelPath("F32", {.weights = Scheme::kF32}),
+                                   {.num_threads = 2, .context_tokens = 64});
+  ASSERT_TRUE(engine) << engine.error().message();
+  Session& session = (*engine)->session();
+  ASSERT_TRUE(session.Prefill(SomeTokens(8)));
+  Detokenizer detokenizer((*engine)->tokenizer());
+  auto sampler = Sampler::Create({.temperature = 0.0f}, (*engine)->decoder().vocab_size());
+  ASSERT_TRUE(sampler);
+  std::string text;
+  const TextCallback keep = [&](std::string_view more) { text += std::string(100, '.') += more; };
+  AllocationWatch watch("keeping the text");
+  const auto reason = GenerateText(session, detokenizer, *sampler, {.max_tokens = 20}, keep);
+  const std::string report = watch.Finish();
+  EXPECT_TRUE(reason);
+  EXPECT_THAT(report, HasSubstr("keeping the text: "));
+  EXPECT_THAT(report, HasSubstr("the first was malloc of "));
+  EXPECT_THAT(report, HasSubstr("GenerateText"));
+}
+
+}  // namespace
+}  // namespace cria

@@ -1,0 +1,344 @@
+#include "llm/memory_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <format>
+#include <functional>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "core/format_bytes.h"
+#include "xnn/packing.h"
+
+namespace cria {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr uint64_t kMebibyte = uint64_t{1} << 20;
+
+constexpr platform::MemoryUsage kProgram = {.private_bytes = 700'000,
+                                            .file_mapped_bytes = 5'000'000,
+                                            .peak_resident_bytes = 6'000'000,
+                                            .virtual_bytes = 30'000'000};
+
+ModelOutline Outline(Scheme scheme = Scheme::kQb4w) {
+  ModelOutline model;
+  model.config = {.architecture = "LlamaForCausalLM",
+                  .hidden_size = 256,
+                  .intermediate_size = 704,
+                  .num_hidden_layers = 4,
+                  .num_attention_heads = 8,
+                  .num_key_value_heads = 4,
+                  .head_dim = 32,
+                  .vocab_size = 4096,
+                  .max_position_embeddings = 4096,
+                  .rms_norm_eps = 1e-5f,
+                  .rope_theta = 10000.0f};
+  for (const TensorSpec& tensor : ExpectedTensors(model.config)) {
+    if (tensor.is_vector() || tensor.role == TensorRole::kEmbedTokens) continue;
+    const bool is_head = tensor.role == TensorRole::kLmHead;
+    model.matrices.push_back(MakeTensorLayout(tensor, is_head ? Scheme::kQc8w : scheme, 32));
+  }
+  model.metadata_bytes = 60'000;
+  model.file_bytes = 3'000'000;
+  return model;
+}
+// Keys and values of 4 layers, 4 heads and 32 channels.
+constexpr uint64_t kKvValuesPerToken = 2 * 4 * 4 * 32;
+
+MemoryPlan Plan(const ModelOutline& model, const MemoryPlanOptions& options,
+                const platform::MemoryUsage& program = kProgram) {
+  return PlanMemory(model, options, program).value();
+}
+
+uint64_t LineBytes(const MemoryPlan& plan, std::string_view name) {
+  const auto line = std::ranges::find(plan.lines, name, &MemoryLine::name);
+  if (line == plan.lines.end()) throw std::runtime_error("no line " + std::string(name));
+  return line->bytes;
+}
+
+MemoryPlanOptions Options(size_t context, KvType kv_type, size_t threads = 2, size_t chunk = 128) {
+  return {.decoder = {.context_tokens = context, .chunk_tokens = chunk, .kv_type = kv_type},
+          .num_threads = threads};
+}
+
+TEST(MemoryPlan, EveryLineIsAccountedForOnce) {
+  for (const bool in_memory : {false, true}) {
+    MemoryPlanOptions options = Options(1024, KvType::kF16);
+    options.weights_in_memory = in_memory;
+    const MemoryPlan plan = Plan(Outline(), options);
+    uint64_t sum = 0;
+    std::vector<std::string> names;
+    for (const MemoryLine& line : plan.lines) {
+      sum += line.bytes;
+      names.push_back(line.name);
+    }
+    EXPECT_EQ(plan.steady_bytes(), sum);
+    EXPECT_EQ(plan.steady_bytes(), plan.private_bytes() + plan.mapped_bytes());
+    EXPECT_EQ(plan.peak_bytes(), std::max(plan.steady_bytes(), plan.loading_bytes));
+    EXPECT_GE(plan.address_space_bytes, plan.steady_bytes());
+    std::ranges::sort(names);
+    EXPECT_TRUE(std::ranges::adjacent_find(names) == names.end());
+  }
+}
+
+TEST(MemoryPlan, TheArenaIsDividedWithoutRest) {
+  const MemoryPlanOptions options = Options(1000, KvType::kInt8, 3, 77);
+  const MemoryPlan plan = Plan(Outline(), options);
+  const DecoderMemory memory = PlanDecoderMemory(Outline().config, options.decoder, 3);
+  uint64_t sum = 0;
+  for (const char* name : {"KV cache", "rope tables", "norm weights", "logits", "activations"}) {
+    sum += LineBytes(plan, name);
+  }
+  EXPECT_EQ(sum, memory.layout.total_bytes());
+  EXPECT_LT(LineBytes(plan, "activations"), memory.layout.total_bytes());
+}
+
+TEST(MemoryPlan, KeysAndValuesAreExact) {
+  const uint64_t values = kKvValuesPerToken * 1024;
+  EXPECT_EQ(LineBytes(Plan(Outline(), Options(1024, KvType::kF32)), "KV cache"), 4 * values);
+  EXPECT_EQ(LineBytes(Plan(Outline(), Options(1024, KvType::kF16)), "KV cache"), 2 * values);
+  // One scale for the 32 values of a head.
+  EXPECT_EQ(LineBytes(Plan(Outline(), Options(1024, KvType::kInt8)), "KV cache"),
+            values + values / 32 * sizeof(float));
+}
+
+TEST(MemoryPlan, WeightsAreWhatPackingTakes) {
+  for (const Scheme scheme : {Scheme::kF32, Scheme::kQc8w, Scheme::kQb4w}) {
+    const ModelOutline model = Outline(scheme);
+    uint64_t packed = 0;
+    for (const TensorLayout& matrix : model.matrices) packed += xnn::PackedBytes(matrix).value();
+    EXPECT_EQ(LineBytes(Plan(model, Options(64, KvType::kF32)), "packed weights"), packed);
+  }
+}
+
+TEST(MemoryPlan, WeightsInMemoryCannotBeReclaimed) {
+  MemoryPlanOptions options = Options(512, KvType::kF32);
+  const MemoryPlan mapped = Plan(Outline(), options);
+  options.weights_in_memory = true;
+  const MemoryPlan in_memory = Plan(Outline(), options);
+  const uint64_t weights = LineBytes(mapped, "packed weights");
+  EXPECT_EQ(in_memory.private_bytes(), mapped.private_bytes() + weights);
+  EXPECT_EQ(in_memory.mapped_bytes(), mapped.mapped_bytes() - weights);
+  EXPECT_EQ(in_memory.steady_bytes(), mapped.steady_bytes());
+  EXPECT_EQ(in_memory.loading_bytes, mapped.loading_bytes + weights);
+}
+
+TEST(MemoryPlan, TheProgramIsPartOfIt) {
+  const MemoryPlan plan = Plan(Outline(), Options(512, KvType::kF32));
+  platform::MemoryUsage larger = kProgram;
+  larger.private_bytes += 1000;
+  larger.file_mapped_bytes += 200;
+  larger.virtual_bytes += 30'000;
+  const MemoryPlan grown = Plan(Outline(), Options(512, KvType::kF32), larger);
+  EXPECT_EQ(grown.private_bytes(), plan.private_bytes() + 1000);
+  EXPECT_EQ(grown.mapped_bytes(), plan.mapped_bytes() + 200);
+  EXPECT_EQ(grown.loading_bytes, plan.loading_bytes + 1200);
+  EXPECT_EQ(grown.address_space_bytes, plan.address_space_bytes + 30'000);
+}
+
+// Loading is the peak where it takes more than running does.
+TEST(MemoryPlan, ThePeakIsTheLargerOfLoadingAndRunning) {
+  const MemoryPlan small = Plan(Outline(), Options(64, KvType::kInt8, 4));
+  EXPECT_GT(small.loading_bytes, small.steady_bytes());
+  EXPECT_EQ(small.peak_bytes(), small.loading_bytes);
+  const MemoryPlan large = Plan(Outline(), Options(4096, KvType::kF32, 1));
+  EXPECT_GT(large.steady_bytes(), large.loading_bytes);
+  EXPECT_EQ(large.peak_bytes(), large.steady_bytes());
+}
+
+TEST(MemoryPlan, MoreOfAnythingNeverTakesLess) {
+  const std::vector<size_t> contexts = {1, 63, 64, 100, 512, 1000, 2048, 4096};
+  const std::vector<size_t> threads = {1, 2, 3, 4, 8};
+  const std::vector<size_t> chunks = {1, 7, 64, 128, 512, 4096};
+  const auto expect_monotonic = [](const std::vector<size_t>& values,
+                                   const std::function<MemoryPlanOptions(size_t)>& options) {
+    std::optional<MemoryPlan> before;
+    for (const size_t value : values) {
+      const MemoryPlan plan = Plan(Outline(), options(value));
+      if (before) {
+        EXPECT_GE(plan.private_bytes(), before->private_bytes()) << value;
+        EXPECT_GE(plan.mapped_bytes(), before->mapped_bytes()) << value;
+        EXPECT_GE(plan.peak_bytes(), before->peak_bytes()) << value;
+        EXPECT_GE(plan.address_space_bytes, before->address_space_bytes) << value;
+      }
+      before = plan;
+    }
+  };
+  for (const KvType type : {KvType::kF32, KvType::kF16, KvType::kInt8}) {
+    expect_monotonic(contexts, [&](size_t context) { return Options(context, type); });
+    expect_monotonic(threads, [&](size_t count) { return Options(1000, type, count); });
+    expect_monotonic(chunks, [&](size_t chunk) { return Options(1000, type, 2, chunk); });
+  }
+}
+
+TEST(MemoryPlan, OneThreadHasNoStackButItsOwn) {
+  const MemoryPlan one = Plan(Outline(), Options(512, KvType::kF32, 1));
+  const MemoryPlan two = Plan(Outline(), Options(512, KvType::kF32, 2));
+  EXPECT_GE(two.address_space_bytes - one.address_space_bytes, platform::ThreadStackBytes());
+}
+
+TEST(MemoryBounds, TheLeastLimitHolds) {
+  const auto none = MemoryBounds::Of({}, std::nullopt);
+  EXPECT_FALSE(none.resident_bytes);
+  EXPECT_FALSE(none.address_space_bytes);
+
+  const auto set = MemoryBounds::Of({}, 100);
+  EXPECT_EQ(set.resident_bytes, 100u);
+  EXPECT_THAT(set.resident_source, HasSubstr("set"));
+
+  const auto group = MemoryBounds::Of({.cgroup_bytes = 200}, std::nullopt);
+  EXPECT_EQ(group.resident_bytes, 200u);
+  EXPECT_THAT(group.resident_source, HasSubstr("control group"));
+
+  const auto set_is_less = MemoryBounds::Of({.cgroup_bytes = 200}, 199);
+  EXPECT_EQ(set_is_less.resident_bytes, 199u);
+  EXPECT_THAT(set_is_less.resident_source, HasSubstr("set"));
+
+  const auto group_is_less = MemoryBounds::Of({.cgroup_bytes = 200}, 201);
+  EXPECT_EQ(group_is_less.resident_bytes, 200u);
+  EXPECT_THAT(group_is_less.resident_source, HasSubstr("control group"));
+
+  const auto both = MemoryBounds::Of({.address_space_bytes = 7}, 0);
+  EXPECT_EQ(both.resident_bytes, 0u);
+  EXPECT_EQ(both.address_space_bytes, 7u);
+}
+
+TEST(Fits, IsExactToTheByte) {
+  const MemoryPlan plan = Plan(Outline(), Options(1024, KvType::kF32));
+  EXPECT_TRUE(Fits(plan, {}));
+  EXPECT_TRUE(Fits(plan, {.resident_bytes = plan.peak_bytes()}));
+  EXPECT_FALSE(Fits(plan, {.resident_bytes = plan.peak_bytes() - 1}));
+  EXPECT_TRUE(Fits(plan, {.address_space_bytes = plan.address_space_bytes}));
+  EXPECT_FALSE(Fits(plan, {.address_space_bytes = plan.address_space_bytes - 1}));
+  EXPECT_FALSE(Fits(plan, {.resident_bytes = plan.peak_bytes() - 1,
+                           .address_space_bytes = plan.address_space_bytes}));
+}
+
+// What FindFitting is to find for one type: the context that was asked for, or else the longest
+// multiple of 64 below it; 0 for none.
+size_t LongestByTryingAll(const ModelOutline& model, MemoryPlanOptions options,
+                          const MemoryBounds& bounds) {
+  const auto fits = [&](size_t context) {
+    options.decoder.context_tokens = context;
+    return Fits(Plan(model, options), bounds);
+  };
+  const size_t wanted = options.decoder.context_tokens;
+  if (fits(wanted)) return wanted;
+  for (size_t context = wanted / 64 * 64; context > 0; context -= 64) {
+    if (fits(context)) return context;
+  }
+  return 0;
+}
+
+void ExpectFoundIsLongest(const ModelOutline& model, const MemoryPlan& plan,
+                          const MemoryBounds& bounds) {
+  const auto found = FindFitting(model, plan, bounds, kProgram);
+  ASSERT_TRUE(found);
+  std::vector<std::pair<KvType, size_t>> expected;
+  for (const KvType type : {KvType::kF32, KvType::kF16, KvType::kInt8}) {
+    if (type < plan.options.decoder.kv_type) continue;
+    MemoryPlanOptions options = plan.options;
+    options.decoder.kv_type = type;
+    if (const size_t longest = LongestByTryingAll(model, options, bounds)) {
+      expected.push_back({type, longest});
+    }
+  }
+  std::vector<std::pair<KvType, size_t>> actual;
+  for (const MemoryPlanOptions& options : *found) {
+    EXPECT_TRUE(Fits(Plan(model, options), bounds));
+    EXPECT_EQ(options.num_threads, plan.options.num_threads);
+    EXPECT_EQ(options.decoder.chunk_tokens, plan.options.decoder.chunk_tokens);
+    EXPECT_EQ(options.weights_in_memory, plan.options.weights_in_memory);
+    actual.push_back({options.decoder.kv_type, options.decoder.context_tokens});
+  }
+  EXPECT_EQ(actual, expected);
+}
+
+TEST(FindFitting, FindsTheLongestContexts) {
+  static_assert(KvType::kF32 < KvType::kF16 && KvType::kF16 < KvType::kInt8);
+  const ModelOutline model = Outline();
+  for (const size_t context : {1500, 1000, 100, 40}) {
+    for (const KvType type : {KvType::kF32, KvType::kF16, KvType::kInt8}) {
+      const MemoryPlan plan = Plan(model, Options(context, type));
+      const uint64_t least = Plan(model, Options(1, KvType::kInt8)).peak_bytes();
+      const uint64_t step = std::max<uint64_t>((plan.peak_bytes() - least) / 6, 1);
+      for (uint64_t limit = least - 1; limit < plan.peak_bytes(); limit += step) {
+        SCOPED_TRACE(std::format("context {}, limit {}", context, limit));
+        ExpectFoundIsLongest(model, plan, {.resident_bytes = limit});
+      }
+      SCOPED_TRACE(std::format("context {}, address space", context));
+      ExpectFoundIsLongest(model, plan, {.address_space_bytes = plan.address_space_bytes - 1});
+      ExpectFoundIsLongest(model, plan,
+                           {.address_space_bytes = plan.address_space_bytes - 300'000});
+    }
+  }
+}
+
+TEST(FindFitting, FindsNothingWhereTheWeightsAloneAreTooLarge) {
+  const MemoryPlan plan = Plan(Outline(), Options(1024, KvType::kF32));
+  const auto found = FindFitting(Outline(), plan, {.resident_bytes = kMebibyte}, kProgram);
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(found->empty());
+}
+
+TEST(CheckFits, SaysNothingOfWhatFits) {
+  const MemoryPlan plan = Plan(Outline(), Options(1024, KvType::kF32));
+  EXPECT_TRUE(CheckFits(Outline(), plan, {}, kProgram));
+  EXPECT_TRUE(CheckFits(Outline(), plan, {.resident_bytes = plan.peak_bytes()}, kProgram));
+}
+
+TEST(CheckFits, TellsTheBreakdownAndWhatWouldFit) {
+  const ModelOutline model = Outline();
+  const MemoryPlan plan = Plan(model, Options(4096, KvType::kF32));
+  ASSERT_LT(plan.loading_bytes, plan.steady_bytes());
+  const auto bounds = MemoryBounds::Of({}, std::midpoint(plan.loading_bytes, plan.steady_bytes()));
+  const Status refused = CheckFits(model, plan, bounds, kProgram);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::kOutOfMemory);
+  const std::string& sentence = refused.error().message();
+  EXPECT_THAT(sentence, HasSubstr(FormatBytes(plan.peak_bytes()) + " of memory"));
+  EXPECT_THAT(sentence, HasSubstr("with -c 4096 --kv f32"));
+  EXPECT_THAT(sentence,
+              HasSubstr(FormatBytes(*bounds.resident_bytes) + " of " + bounds.resident_source));
+  for (const MemoryLine& line : plan.lines) {
+    EXPECT_THAT(sentence, HasSubstr(line.name + " " + FormatBytes(line.bytes)));
+  }
+  EXPECT_THAT(sentence, HasSubstr("may reclaim " + FormatBytes(plan.mapped_bytes())));
+  const auto fitting = FindFitting(model, plan, bounds, kProgram);
+  ASSERT_TRUE(fitting);
+  ASSERT_EQ(fitting->size(), 3u);
+  for (const MemoryPlanOptions& options : *fitting) {
+    EXPECT_THAT(sentence, HasSubstr(std::format("-c {} --kv {}", options.decoder.context_tokens,
+                                                KvTypeName(options.decoder.kv_type))));
+  }
+  EXPECT_THAT(sentence, HasSubstr("--force"));
+  EXPECT_THAT(sentence, Not(HasSubstr("ulimit")));
+}
+
+TEST(CheckFits, TellsOfAddressSpaceWhereThatIsShort) {
+  const ModelOutline model = Outline();
+  const MemoryPlan plan = Plan(model, Options(4096, KvType::kF32));
+  const MemoryBounds bounds = {.address_space_bytes = plan.address_space_bytes - kMebibyte};
+  const Status refused = CheckFits(model, plan, bounds, kProgram);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::kOutOfMemory);
+  EXPECT_THAT(refused.error().message(), HasSubstr("ulimit -v"));
+  EXPECT_THAT(refused.error().message(), HasSubstr(FormatBytes(plan.address_space_bytes)));
+  EXPECT_THAT(refused.error().message(), HasSubstr("what would fit: -c "));
+}
+
+TEST(CheckFits, SaysWhereNothingWouldFit) {
+  const MemoryPlan plan = Plan(Outline(), Options(1024, KvType::kF32));
+  const Status refused = CheckFits(Outline(), plan, {.resident_bytes = 1}, kProgram);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message(), HasSubstr("no context would fit"));
+}
+
+}  // namespace
+}  // namespace cria
