@@ -21,6 +21,9 @@ constexpr uint64_t kTouchedStackBytes = uint64_t{32} << 10;
 constexpr uint64_t kLaterCodeBytes = uint64_t{5} << 19;
 // The guard below a stack, and what an allocator rounds up.
 constexpr uint64_t kAddressSpaceSlackBytes = uint64_t{1} << 20;
+// By how much a program's own memory may differ from one run to the next: what is offered must fit
+// when it is tried.
+constexpr uint64_t kProgramVariationBytes = uint64_t{1} << 20;
 // A context shorter than this is of no use to anybody.
 constexpr size_t kLeastContextTokens = 64;
 
@@ -184,7 +187,10 @@ Status CheckFits(const ModelOutline& model, const MemoryPlan& plan, const Memory
   }
   sentence +=
       std::format("of which the kernel may reclaim {}); ", FormatBytes(plan.mapped_bytes()));
-  CRIA_ASSIGN_OR_RETURN(const auto fitting, FindFitting(model, plan, bounds, program));
+  platform::MemoryUsage larger = program;
+  larger.private_bytes += kProgramVariationBytes;
+  larger.virtual_bytes += kProgramVariationBytes;
+  CRIA_ASSIGN_OR_RETURN(const auto fitting, FindFitting(model, plan, bounds, larger));
   if (fitting.empty()) {
     sentence += "no context would fit";
   } else {

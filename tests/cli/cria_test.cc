@@ -59,8 +59,8 @@ class CriaProgram : public testing::Test {
 support::TemporaryDirectory* CriaProgram::directory_ = nullptr;
 
 TEST_F(CriaProgram, RunPrintsPromptAndContinuationAlone) {
-  const RunResult result =
-      Cria({"run", "-m", ModelPath(), "-p", "abc", "-n", "5", "--temp", "0", "--ignore-eos"});
+  const RunResult result = Cria({"run", "-m", ModelPath(), "-p", "abc", "-n", "5", "--temp", "0",
+                                 "--ignore-eos", "--no-pack-cache"});
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(result.output, StartsWith("abc"));
   EXPECT_THAT(result.error, HasSubstr("tok/s"));
@@ -125,8 +125,9 @@ TEST_F(CriaProgram, RunStopsWhereTheContextEnds) {
 
 TEST_F(CriaProgram, RunGoesOnFarPastTheContextWhenTold) {
   const std::vector<std::string> arguments = {
-      "run", "-m",           ModelPath(),      "-p",   "abc", "-n", "400", "--temp", "0", "-c",
-      "32",  "--ignore-eos", "--context-full", "shift"};
+      "run", "-m",           ModelPath(),      "-p",    "abc",
+      "-n",  "400",          "--temp",         "0",     "-c",
+      "32",  "--ignore-eos", "--context-full", "shift", "--no-pack-cache"};
   const RunResult result = Cria(arguments);
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(result.error, HasSubstr("decode 399 tokens"));
