@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What a model takes in memory and time to start: packing, plan against measurement at several
-# contexts, and from the start of the process to the first token.
+# contexts, and a process that makes one token, from its start to its end.
 #
 #   ./dev shell tests/bench/memory.sh MODEL.cria [THREADS]
 set -euo pipefail
@@ -12,7 +12,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export CRIA_PACK_CACHE=$work/packed
 
-# The largest RssAnon and VmHWM of a command, in kB, looked at every few milliseconds.
+# The largest RssAnon of a command, in kB, looked at every few milliseconds.
 watch_memory() {
   "$@" > "$work/output" 2>&1 &
   local pid=$! private=0 value
@@ -28,7 +28,7 @@ echo "## packing with $threads threads"
 begin=$(date +%s%N)
 private=$(watch_memory "$cria" pack -m "$model" -t "$threads")
 end=$(date +%s%N)
-echo "$(((end - begin) / 1000000)) ms, at most $((private / 1024)) MiB of private memory"
+echo "$(((end - begin) / 1000000)) ms, $((private / 1024)) MiB of private memory at the highest look"
 
 echo "## plan against measurement"
 for context in 512 2048 8192; do
@@ -39,7 +39,7 @@ for context in 512 2048 8192; do
   done
 done
 
-echo "## from the start of the process to the first token, packed weights in the page cache"
+echo "## a process that makes one token, packed weights in the page cache"
 cat "$CRIA_PACK_CACHE"/* > /dev/null
 for _ in 1 2 3 4 5 6 7 8 9; do
   begin=$(date +%s%N)
