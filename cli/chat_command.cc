@@ -1,6 +1,5 @@
 #include <chrono>
 #include <cstdio>
-#include <map>
 #include <memory>
 #include <string>
 
@@ -72,7 +71,7 @@ class ChatLoop {
       std::fputs("(forgotten)\n", stderr);
     } else if (line == "/stats") {
       PrintStats();
-      std::fprintf(stderr, "%s\n", MemoryLine(engine_.memory_plan()).c_str());
+      std::fprintf(stderr, "%s\n", MemoryUsageLine(engine_.memory_plan()).c_str());
     } else {
       std::fputs(kHelp, stderr);
     }
@@ -86,20 +85,18 @@ class ChatLoop {
     const InterruptGuard interrupt;
     const bool color = options_.color == "on" || (options_.color == "auto" && UseColor(stdout));
     if (color) std::fputs("\033[36m", stdout);
-    const Result<StopReason> reason = conversation_.Reply(
-        line,
-        {.max_tokens = options_.max_tokens,
-         .stop_token_ids = engine_.file().stop_token_ids(),
-         .cancel = interrupt.flag()},
-        sampler_, [&](std::string_view text) {
-          if (first_token_ms_ == 0.0) {
-            first_token_ms_ =
-                std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
-                    .count();
-          }
-          std::fwrite(text.data(), 1, text.size(), stdout);
-          std::fflush(stdout);
-        });
+    const Result<StopReason> reason =
+        conversation_.Reply(line,
+                            {.max_tokens = options_.max_tokens,
+                             .stop_token_ids = engine_.file().stop_token_ids(),
+                             .cancel = interrupt.flag()},
+                            sampler_, [&](std::string_view text) {
+                              if (first_token_ms_ == 0.0) {
+                                first_token_ms_ = MillisecondsSince(start);
+                              }
+                              std::fwrite(text.data(), 1, text.size(), stdout);
+                              std::fflush(stdout);
+                            });
     if (color) std::fputs("\033[0m", stdout);
     std::fputc('\n', stdout);
     std::fflush(stdout);
@@ -172,13 +169,7 @@ void AddChatCommand(CLI::App& app, Status& result) {
       ->add_option("-n,--predict", options->max_tokens,
                    "The most tokens of one answer; 0: until the model stops")
       ->capture_default_str();
-  const std::map<std::string, WhenFull> policies = {{"stop", WhenFull::kStop},
-                                                    {"shift", WhenFull::kShift}};
-  command
-      ->add_option("--context-full", options->when_full,
-                   "When the context is full: stop, or shift: forget the oldest turns and go on "
-                   "[stop]")
-      ->transform(CLI::CheckedTransformer(policies).description(""));
+  AddContextFullOption(*command, options->when_full, "forget the oldest turns");
   command->add_option("--color", options->color, "Color the answers: auto, on or off")
       ->check(CLI::IsMember({"auto", "on", "off"}).description(""))
       ->capture_default_str();

@@ -160,11 +160,11 @@ int Run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  cria::cli::ReportOutOfMemory("cria-convert");
+  cria::cli::InstallOutOfMemoryHandler("cria-convert");
   try {
     return Run(argc, argv);
   } catch (const std::exception& exception) {
-    // Not an error of the checkpoint, which would have come as a value: memory ran out.
+    // Not an error of the checkpoint, which would have come as a value.
     std::fprintf(stderr, "cria-convert: error: %s\n", exception.what());
     return kExitError;
   }

@@ -53,11 +53,11 @@ int main(int argc, char** argv) {
   // What is typed is in the user's encoding; numbers stay as they are everywhere.
   std::setlocale(LC_CTYPE, "");
   cria::platform::UseOneHeap();
-  cria::cli::ReportOutOfMemory("cria");
+  cria::cli::InstallOutOfMemoryHandler("cria");
   try {
     return Run(argc, argv);
   } catch (const std::exception& exception) {
-    // Nothing of the library's, whose errors are values: memory ran out.
+    // Nothing of the library's, whose errors are values, but of one beside it.
     std::fprintf(stderr, "cria: error: %s\n", exception.what());
     return cria::cli::kExitError;
   }

@@ -27,9 +27,9 @@ inline int ReportError(const char* program, const Error& error) {
   return error.code() == ErrorCode::kUsage ? kExitUsage : kExitError;
 }
 
-// Ends the program with a sentence where memory runs out, which no thread of a pool could throw out
-// of. What is large has been refused with an Error by then.
-inline void ReportOutOfMemory(const char* program) {
+// From here on, the program ends with a sentence where memory runs out, which no thread of a pool
+// could throw out of. What is large has been refused with an Error by then.
+inline void InstallOutOfMemoryHandler(const char* program) {
   static const char* name = program;
   std::set_new_handler([] {
     std::fprintf(stderr, "%s: error: memory ran out; ask for less context or fewer threads\n",

@@ -38,8 +38,7 @@ void AddContextOptions(CLI::App& command, EngineOptions& options) {
       ->capture_default_str()
       ->group(group);
   xnn::PackingOptions& packing = options.packing;
-  AddPackCacheOption(command, packing.cache_folder);
-  command.get_option("--pack-cache")->group(group);
+  AddPackCacheOption(command, packing.cache_folder)->group(group);
   command
       .add_flag_callback(
           "--no-pack-cache", [&packing] { packing.cache_folder.clear(); },
@@ -76,12 +75,22 @@ void AddPlanOptions(CLI::App& command, PlanArguments& arguments) {
   command.add_flag("--json", arguments.json, "Print JSON");
 }
 
-void AddPackCacheOption(CLI::App& command, std::string& folder) {
+CLI::Option* AddPackCacheOption(CLI::App& command, std::string& folder) {
   if (const std::string cache = platform::CacheFolder(); !cache.empty()) folder = cache + "/packed";
-  command.add_option("--pack-cache", folder, "Where packed weights are kept; also CRIA_PACK_CACHE")
+  return command
+      .add_option("--pack-cache", folder, "Where packed weights are kept; also CRIA_PACK_CACHE")
       ->envname("CRIA_PACK_CACHE")
       ->capture_default_str()
       ->type_name("FOLDER");
+}
+
+void AddContextFullOption(CLI::App& command, WhenFull& when_full, const std::string& shift) {
+  const std::map<std::string, WhenFull> policies = {{"stop", WhenFull::kStop},
+                                                    {"shift", WhenFull::kShift}};
+  command
+      .add_option("--context-full", when_full,
+                  "When the context is full: stop, or shift: " + shift + " and go on [stop]")
+      ->transform(CLI::CheckedTransformer(policies).description(""));
 }
 
 void AddSamplerOptions(CLI::App& command, SamplerOptions& options) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cli/memory_report.h"
+#include "llm/conversation.h"
 #include "llm/engine.h"
 #include "llm/sampler.h"
 
@@ -17,7 +18,9 @@ void AddContextOptions(CLI::App& command, EngineOptions& options);
 void AddEngineOptions(CLI::App& command, EngineOptions& options);
 void AddPlanOptions(CLI::App& command, PlanArguments& arguments);
 // The folder of packed weights, which is a default place of the system's unless it is given.
-void AddPackCacheOption(CLI::App& command, std::string& folder);
+CLI::Option* AddPackCacheOption(CLI::App& command, std::string& folder);
+// `shift` says what a shift does, after "shift: ".
+void AddContextFullOption(CLI::App& command, WhenFull& when_full, const std::string& shift);
 void AddSamplerOptions(CLI::App& command, SamplerOptions& options);
 
 }  // namespace cria::cli

@@ -65,14 +65,12 @@ Status Pack(const PackOptions& options, const xnn::PackCache& cache) {
     if (cache.folder().empty()) {
       return Fail(ErrorCode::kUsage, "there is no folder for packed weights: name a file with -o");
     }
-    CRIA_RETURN_IF_ERROR(cache.Prepare());
+    CRIA_RETURN_IF_ERROR(cache.MakeFolder());
     path = cache.PathFor(model);
   }
   if (options.check) return Check(path);
-  const size_t num_threads = options.num_threads != 0
-                                 ? options.num_threads
-                                 : DefaultThreadCount(platform::ReadCpuTopology());
-  CRIA_ASSIGN_OR_RETURN(const ThreadPool pool, ThreadPool::Create(num_threads));
+  CRIA_ASSIGN_OR_RETURN(const ThreadPool pool,
+                        ThreadPool::Create(ThreadCountOrDefault(options.num_threads)));
 
   xnn::WrittenPack written;
   {

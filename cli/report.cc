@@ -19,7 +19,7 @@ double PerSecond(double amount, SessionStats::Duration duration) {
 
 std::string PeakMemory() { return FormatBytes(platform::ReadMemoryUsage().peak_resident_bytes); }
 
-std::string MemoryLine(const MemoryPlan& plan) {
+std::string MemoryUsageLine(const MemoryPlan& plan) {
   const platform::MemoryUsage usage = platform::ReadMemoryUsage();
   return std::format(
       "memory: private {} (planned {}), file-mapped {} (planned {}), peak {} (planned {}), {} "

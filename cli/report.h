@@ -13,7 +13,7 @@ namespace cria::cli {
 std::string StatsLine(Engine& engine, double load_ms, double first_token_ms);
 
 // One line of what the process uses now, beside what was planned.
-std::string MemoryLine(const MemoryPlan& plan);
+std::string MemoryUsageLine(const MemoryPlan& plan);
 
 // The most memory that was resident, as FormatBytes has it.
 std::string PeakMemory();

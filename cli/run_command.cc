@@ -2,7 +2,6 @@
 #include <cstdio>
 #include <format>
 #include <limits>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -112,12 +111,7 @@ void AddRunCommand(CLI::App& app, Status& result) {
       ->add_option("-n,--predict", options->max_tokens,
                    "The most tokens to generate; 0: until the model stops")
       ->capture_default_str();
-  const std::map<std::string, WhenFull> policies = {{"stop", WhenFull::kStop},
-                                                    {"shift", WhenFull::kShift}};
-  command
-      ->add_option("--context-full", options->when_full,
-                   "When the context is full: stop, or shift: drop half of it and go on [stop]")
-      ->transform(CLI::CheckedTransformer(policies).description(""));
+  AddContextFullOption(*command, options->when_full, "drop half of it");
   command
       ->add_option("--keep", options->keep_tokens,
                    "Tokens at the beginning that a shift keeps; -1: the whole prompt")

@@ -135,16 +135,12 @@ Result<ModelOutline> OutlineConversion(const std::filesystem::path& checkpoint_p
                           .metadata_bytes = BuildMetadata(Describe(preparation), plan).size()};
   PlaceTensors(outline.metadata_bytes, plan);
   outline.file_bytes = plan.file_bytes;
-  const auto is_embedding = [](const PlannedTensor& tensor) {
-    return tensor.stored.spec.role == TensorRole::kEmbedTokens;
-  };
   for (const PlannedTensor& tensor : plan.tensors) {
-    if (tensor.stored.spec.is_vector() || is_embedding(tensor)) continue;
-    outline.matrices.push_back(tensor.stored.layout);
+    if (tensor.stored.spec.is_multiplied()) outline.matrices.push_back(tensor.stored.layout);
   }
-  const bool has_head = plan.tensors.back().stored.spec.role == TensorRole::kLmHead;
-  if (!has_head) {
-    outline.matrices.push_back(std::ranges::find_if(plan.tensors, is_embedding)->stored.layout);
+  if (plan.tensors.back().stored.spec.role != TensorRole::kLmHead) {
+    // The head is the embedding table, which comes first.
+    outline.matrices.push_back(plan.tensors.front().stored.layout);
   }
   return outline;
 }

@@ -23,4 +23,8 @@ size_t DefaultThreadCount(const platform::CpuTopology& topology) {
   return fast_cores.size();
 }
 
+size_t ThreadCountOrDefault(size_t num_threads) {
+  return num_threads != 0 ? num_threads : DefaultThreadCount(platform::ReadCpuTopology());
+}
+
 }  // namespace cria

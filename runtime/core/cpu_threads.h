@@ -11,4 +11,7 @@ namespace cria {
 // At least 1.
 size_t DefaultThreadCount(const platform::CpuTopology& topology);
 
+// `num_threads`, or for 0 the default on this machine.
+size_t ThreadCountOrDefault(size_t num_threads);
+
 }  // namespace cria

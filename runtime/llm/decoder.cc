@@ -59,12 +59,11 @@ Status Decoder::DropPositions(size_t first, size_t count, size_t end) {
         std::format("{} positions from {} on cannot be dropped out of {} in a context of {}", count,
                     first, end, options_.context_tokens));
   }
-  if (count == 0) return {};
+  // Nothing moves; and where the whole context goes, the rope table has no row for it.
+  if (count == 0 || first + count == end) return {};
   const size_t rope_width = config_.head_dim / 2;
   const float* cosines = rope_cosines_ + count * rope_width;
   const float* sines = rope_sines_ + count * rope_width;
-  // Where all positions go, nothing is turned back, and the table has no row for it.
-  if (first + count == end) return {};
   pool_.ParallelFor(layers_.size(), [&](size_t layer) {
     ops::DropPositions(layers_[layer].cache, first, count, end, cosines, sines);
   });

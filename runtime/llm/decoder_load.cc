@@ -8,6 +8,7 @@
 #include "llm/rope_table.h"
 
 namespace cria {
+
 Result<std::unique_ptr<Decoder>> Decoder::Create(const ModelFile& file,
                                                  const xnn::PackedWeights& weights,
                                                  const DecoderOptions& options,

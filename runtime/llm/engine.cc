@@ -15,8 +15,7 @@ MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions&
   return {.decoder = {.context_tokens = context,
                       .chunk_tokens = std::min(options.chunk_tokens, context),
                       .kv_type = options.kv_type},
-          .num_threads = options.num_threads != 0 ? options.num_threads
-                                                  : DefaultThreadCount(platform::ReadCpuTopology()),
+          .num_threads = ThreadCountOrDefault(options.num_threads),
           .weights_in_memory = !model.is_packed && options.packing.cache_folder.empty() &&
                                options.packing.packed_path.empty()};
 }

@@ -43,7 +43,7 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // What the engine was to take, beside what it takes now (platform::ReadMemoryUsage).
+  // What the engine was planned to take; platform::ReadMemoryUsage tells what the process takes.
   const MemoryPlan& memory_plan() const { return plan_; }
   const ModelFile& file() const { return file_; }
   const ThreadPool& pool() const { return pool_; }

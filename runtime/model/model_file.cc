@@ -65,4 +65,12 @@ Status ModelFile::VerifyPayload() const {
   return {};
 }
 
+std::vector<const StoredTensor*> MultipliedMatrices(const ModelFile& model) {
+  std::vector<const StoredTensor*> matrices;
+  for (const TensorSpec& spec : ExpectedTensors(model.config())) {
+    if (spec.is_multiplied()) matrices.push_back(&model.tensor(spec.role, spec.layer));
+  }
+  return matrices;
+}
+
 }  // namespace cria

@@ -91,4 +91,8 @@ class ModelFile {
   std::vector<uint32_t> tensor_index_;
 };
 
+// The matrices of a model that are multiplied by, in the order in which a forward pass meets them:
+// what packed weights consist of. The embedding table is among them as a tied output head.
+std::vector<const StoredTensor*> MultipliedMatrices(const ModelFile& model);
+
 }  // namespace cria

@@ -231,14 +231,11 @@ Status ModelFileReader::ReadTensors(const schema::Model& metadata) {
 Status ModelFileReader::CheckPackedOffset() const {
   const uint64_t offset = model_.packed_offset_;
   if (offset == 0) return {};
-  const auto must_be_stored = [](const StoredTensor& tensor) {
-    return tensor.spec.is_vector() || tensor.spec.role == TensorRole::kEmbedTokens;
-  };
   const auto ends_behind = [offset](const FileRange& range) {
     return range.offset + range.bytes > offset;
   };
   for (const StoredTensor& tensor : model_.tensors_) {
-    if (must_be_stored(tensor) && (ends_behind(tensor.data) || ends_behind(tensor.scales))) {
+    if (!tensor.spec.is_multiplied() && (ends_behind(tensor.data) || ends_behind(tensor.scales))) {
       return Malformed(
           std::format("packed_offset is {}, but {} lies behind it", offset, tensor.spec.Name()));
     }

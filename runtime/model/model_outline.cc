@@ -1,7 +1,5 @@
 #include "model/model_outline.h"
 
-#include "model/packed_file.h"
-
 namespace cria {
 
 ModelOutline OutlineOf(const ModelFile& model) {

@@ -20,15 +20,6 @@ constexpr FileKind kPackedWeights = {.magic = kPackedMagic,
 
 }  // namespace
 
-std::vector<const StoredTensor*> MultipliedMatrices(const ModelFile& model) {
-  std::vector<const StoredTensor*> matrices;
-  for (const TensorSpec& spec : ExpectedTensors(model.config())) {
-    if (spec.is_vector() || spec.role == TensorRole::kEmbedTokens) continue;
-    matrices.push_back(&model.tensor(spec.role, spec.layer));
-  }
-  return matrices;
-}
-
 Result<PackedFile> PackedFile::Open(const std::string& path, uint64_t offset) {
   CRIA_ASSIGN_OR_RETURN(platform::File file, platform::File::Open(path));
   PackedFile packed(std::move(file));

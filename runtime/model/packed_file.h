@@ -27,10 +27,6 @@ struct PackedMatrix {
   uint64_t checksum = 0;
 };
 
-// The matrices of a model that are multiplied by, in the order in which a forward pass meets them:
-// what packed weights consist of. The embedding table is among them as a tied output head.
-std::vector<const StoredTensor*> MultipliedMatrices(const ModelFile& model);
-
 // Packed weights in a file, opened and found sound: they lie inside the file, on 64 bytes, one
 // behind another. The weights themselves are not read.
 class PackedFile {

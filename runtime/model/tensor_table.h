@@ -47,6 +47,9 @@ struct TensorSpec {
   // "layers.3.qkv_proj", for messages and tables.
   std::string Name() const;
   bool is_vector() const;
+  // Whether a product needs it: every matrix but the embedding table, whose rows are read by
+  // themselves. That a tied output head is this table is for whoever looks for the head.
+  bool is_multiplied() const { return !is_vector() && role != TensorRole::kEmbedTokens; }
 };
 
 // Every tensor of a model with this configuration, in the order a forward pass meets them. A tied

@@ -34,8 +34,8 @@ std::span<const uint16_t> StandInScales::values() const {
 }
 
 // A weights cache that holds one matrix, packed already.
-struct Linear::PackedWeights {
-  explicit PackedWeights(const std::byte* packed) {
+struct Linear::WeightsCache {
+  explicit WeightsCache(const std::byte* packed) {
     provider = {// XNNPACK only reads what is behind the pointer.
                 .context = const_cast<std::byte*>(packed),
                 .look_up = [](void*, const xnn_weights_cache_look_up_key*) { return size_t{0}; },
@@ -63,7 +63,7 @@ Result<Linear> Linear::Create(const TensorLayout& layout, std::span<const std::b
   Linear linear;
   linear.layout_ = layout;
   linear.buffers_ = buffers;
-  linear.weights_ = std::make_unique<PackedWeights>(packed.data());
+  linear.weights_ = std::make_unique<WeightsCache>(packed.data());
   xnn_operator_t op = nullptr;
   CRIA_RETURN_IF_ERROR(CheckStatus(
       CreateLinearOperator(layout, kUnreadWeights, scales.values().data(),

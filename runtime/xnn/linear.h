@@ -56,12 +56,12 @@ class Linear {
   Status Run(size_t rows, const ThreadPool& pool);
 
  private:
-  struct PackedWeights;
+  struct WeightsCache;
 
   Linear();
   Status Prepare(size_t rows, pthreadpool* pool);
 
-  std::unique_ptr<PackedWeights> weights_;  // The operator points to them.
+  std::unique_ptr<WeightsCache> weights_;  // The operator points to them.
   OperatorHandle operator_;
   TensorLayout layout_;
   LinearBuffers buffers_;

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <system_error>
 
+#include "core/format_bytes.h"
 #include "model/model_outline.h"
 #include "xnn/packed_file_writer.h"
 #include "xnn/packing.h"
@@ -52,7 +53,7 @@ Result<PackedWeights> MapFile(const ModelFile& model, const std::string& path, u
 Result<PackedWeights> PackIntoCache(const ModelFile& model, const PackCache& cache,
                                     const PackingOptions& options, const ThreadPool& pool) {
   const std::string path = cache.PathFor(model);
-  CRIA_RETURN_IF_ERROR(cache.Prepare());
+  CRIA_RETURN_IF_ERROR(cache.MakeFolder());
   CRIA_RETURN_IF_ERROR(WritePackedFile(model, path, pool, options.on_progress));
   return MapFile(model, path, 0);
 }
@@ -102,7 +103,7 @@ Result<uint64_t> PackCache::Clear() const {
   return freed_bytes;
 }
 
-Status PackCache::Prepare() const {
+Status PackCache::MakeFolder() const {
   std::error_code error;
   fs::create_directories(folder_, error);
   if (!error) return {};
@@ -127,9 +128,9 @@ Result<PackedWeights> LoadPackedWeights(const ModelFile& model, const PackingOpt
   CRIA_ASSIGN_OR_RETURN(const std::vector<uint64_t> matrix_bytes,
                         PackedBytes(OutlineOf(model).matrices));
   const uint64_t bytes = std::accumulate(matrix_bytes.begin(), matrix_bytes.end(), uint64_t{0});
-  Notify(options, std::format("packing the weights for this processor into {} ({:.1f} MB); later "
-                              "starts map this file",
-                              path, static_cast<double>(bytes) / 1e6));
+  Notify(options, std::format("packing the weights for this processor into {} ({}); later starts "
+                              "map this file",
+                              path, FormatBytes(bytes)));
   Result<PackedWeights> packed = PackIntoCache(model, cache, options, pool);
   // Of the cache's place, where another program may also have removed or replaced the file again;
   // and not of the model or the caller.

@@ -37,7 +37,7 @@ class PackCache {
   Result<uint64_t> Clear() const;
 
   // Makes the folder where it is missing.
-  Status Prepare() const;
+  Status MakeFolder() const;
 
  private:
   std::string folder_;

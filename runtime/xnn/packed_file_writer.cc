@@ -47,11 +47,11 @@ Result<uint64_t> PortableWeightsOffset(const ModelFile& model) {
   uint64_t first_weight = model.size_bytes();
   uint64_t end_of_rest = 0;
   for (const StoredTensor& tensor : model.tensors()) {
-    if (tensor.spec.is_vector() || tensor.spec.role == TensorRole::kEmbedTokens) {
+    if (tensor.spec.is_multiplied()) {
+      first_weight = std::min(first_weight, tensor.data.offset);
+    } else {
       end_of_rest = std::max({end_of_rest, tensor.data.offset + tensor.data.bytes,
                               tensor.scales.offset + tensor.scales.bytes});
-    } else {
-      first_weight = std::min(first_weight, tensor.data.offset);
     }
   }
   if (end_of_rest <= first_weight && first_weight % kSectionAlignment == 0) return first_weight;
@@ -142,9 +142,7 @@ Result<WrittenPack> WriteStandaloneFile(const ModelFile& model, const std::strin
 uint64_t PackingPeakBytes(std::span<const TensorLayout> matrices, size_t num_threads) {
   uint64_t slice_bytes = 0;
   for (const TensorLayout& matrix : matrices) {
-    const uint64_t row_bytes = matrix.row_bytes() + matrix.row_scale_bytes();
-    const uint64_t most = std::max(Packer::kMostSliceBytes, kMostRowsOfSmallestSlice * row_bytes);
-    slice_bytes = std::max(slice_bytes, std::min(matrix.output_channels * row_bytes, most));
+    slice_bytes = std::max(slice_bytes, LargestSliceBytes(matrix, Packer::kMostSliceBytes));
   }
   return num_threads * slice_bytes;
 }

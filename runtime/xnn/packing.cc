@@ -18,7 +18,7 @@ namespace {
 
 // Kernels compute tiles of 8 to 64 outputs, and for a matrix of few outputs XNNPACK may choose
 // another kernel with another tile: a slice ends on a multiple of this and is no shorter.
-constexpr size_t kRowGranularity = kMostRowsOfSmallestSlice / 2;
+constexpr size_t kRowGranularity = 128;
 
 // A weights cache for the packing of one matrix, into memory that the caller has.
 class PackingCache {
@@ -113,6 +113,16 @@ Result<uint64_t> PackedBytesOfRows(TensorLayout layout, size_t rows) {
   return Fail(ErrorCode::kInternal, "XNNPACK made a linear layer without packing it");
 }
 
+uint64_t BytesPerRow(const TensorLayout& layout) {
+  return layout.row_bytes() + layout.row_scale_bytes();
+}
+
+// Of all slices but the last.
+size_t SliceRows(const TensorLayout& layout, uint64_t most_bytes) {
+  const uint64_t tiles = most_bytes / BytesPerRow(layout) / kRowGranularity;
+  return std::max<uint64_t>(tiles, 1) * kRowGranularity;
+}
+
 }  // namespace
 
 Result<uint64_t> PackedBytes(const TensorLayout& layout) {
@@ -158,10 +168,13 @@ Status Pack(const LinearWeights& weights, std::span<std::byte> packed) {
 }
 
 size_t NextSliceRows(const TensorLayout& layout, size_t rows_left, uint64_t most_bytes) {
-  const uint64_t row_bytes = layout.row_bytes() + layout.row_scale_bytes();
-  const size_t rows =
-      std::max<uint64_t>(most_bytes / row_bytes / kRowGranularity, 1) * kRowGranularity;
+  const size_t rows = SliceRows(layout, most_bytes);
   return rows_left < rows + kRowGranularity ? rows_left : rows;
+}
+
+uint64_t LargestSliceBytes(const TensorLayout& layout, uint64_t most_bytes) {
+  const size_t most_rows = SliceRows(layout, most_bytes) + kRowGranularity - 1;
+  return std::min(layout.output_channels, most_rows) * BytesPerRow(layout);
 }
 
 Result<uint64_t> LayoutFingerprint() {

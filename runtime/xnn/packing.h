@@ -34,12 +34,12 @@ Result<std::vector<uint64_t>> PackedBytes(std::span<const TensorLayout> layouts)
 // at once. Scales that XNNPACK cannot use are an error.
 Status Pack(const LinearWeights& weights, std::span<std::byte> packed);
 
-// A slice of this many rows or fewer may be left whole, however long they are.
-inline constexpr size_t kMostRowsOfSmallestSlice = 256;
-
 // How many of `rows_left` rows, the last ones of a matrix of this layout, to pack next, so that
 // slices of about `most_bytes` or less, laid one behind another, make up the packed matrix.
 size_t NextSliceRows(const TensorLayout& layout, size_t rows_left, uint64_t most_bytes);
+// Bytes of the largest of these slices: the last may be larger than the others, and rows may be so
+// long that the fewest that make a slice are.
+uint64_t LargestSliceBytes(const TensorLayout& layout, uint64_t most_bytes);
 
 // Tells layouts of packed weights apart: packs one fixed matrix of every scheme and hashes the
 // bytes. Fails with kInternal where slices of rows do not make up the whole.

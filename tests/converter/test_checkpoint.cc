@@ -1,6 +1,5 @@
 #include "converter/test_checkpoint.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "support/files.h"
@@ -15,15 +14,6 @@ uint64_t Count(const std::vector<uint64_t>& shape) {
 }
 
 }  // namespace
-
-std::vector<std::string> FileNames(const std::filesystem::path& folder) {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    names.push_back(entry.path().filename().string());
-  }
-  std::ranges::sort(names);
-  return names;
-}
 
 void WriteSafetensors(const std::filesystem::path& path, std::string_view header,
                       std::string_view data) {

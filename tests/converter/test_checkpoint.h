@@ -10,9 +10,6 @@
 
 namespace cria::support {
 
-// The names of everything in a folder, sorted.
-std::vector<std::string> FileNames(const std::filesystem::path& folder);
-
 // A safetensors file of whatever header and data: sound ones and broken ones.
 void WriteSafetensors(const std::filesystem::path& path, std::string_view header,
                       std::string_view data);

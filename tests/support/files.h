@@ -3,13 +3,17 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace cria::support {
 
-// The whole file as bytes. Both functions throw std::runtime_error naming the path.
+// The whole file as bytes. This function and the next throw std::runtime_error naming the path.
 std::string ReadFile(const std::filesystem::path& path);
 
 // Makes or replaces the file.
 void WriteFile(const std::filesystem::path& path, std::string_view bytes);
+
+// The names of everything in a folder, sorted.
+std::vector<std::string> FileNames(const std::filesystem::path& folder);
 
 }  // namespace cria::support

@@ -151,7 +151,7 @@ TEST_F(PackCacheTest, AnotherModelsFileIsReplaced) {
   support::CheckpointSpec spec = support::SpecGqa();
   spec.seed = 2;
   const ConvertedModel other(spec);
-  ASSERT_TRUE(cache_.Prepare());
+  ASSERT_TRUE(cache_.MakeFolder());
   Unwrap(WritePackedFile(other.Open(), cache_.PathFor(model_), pool_, nullptr));
   ExpectRepacked("packed from another model");
   EXPECT_TRUE(SameBits(Logits(model_, *Load()), expected_));

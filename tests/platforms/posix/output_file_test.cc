@@ -17,7 +17,6 @@
 #include <utility>
 #include <vector>
 
-#include "converter/test_checkpoint.h"
 #include "support/files.h"
 #include "support/temporary_directory.h"
 
