@@ -64,6 +64,7 @@ Json ConfigJson(const ModelConfig& config) {
                {"rope_theta", Decimal(config.rope_theta)},
                {"rope_scaling", RopeScalingName(config.rope_scaling.type)},
                {"tie_word_embeddings", config.tie_word_embeddings}};
+  if (config.sliding_window != 0) json["sliding_window"] = config.sliding_window;
   if (config.rope_scaling.type != RopeScaling::Type::kNone) {
     json["rope_scaling_factor"] = Decimal(config.rope_scaling.factor);
   }

@@ -1,5 +1,6 @@
 #include "converter/hf_config.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <format>
@@ -31,8 +32,6 @@ constexpr std::array kNeutralFields = {
     NeutralField{"use_bias", {}},
     NeutralField{"use_qk_norm", {}},
     NeutralField{"qk_layernorm", {}},
-    NeutralField{"sliding_window", {}},
-    NeutralField{"use_sliding_window", {}},
     NeutralField{"attention_chunk_size", {}},
     NeutralField{"no_rope_layers", {}},
     NeutralField{"quantization_config", {}},
@@ -159,6 +158,60 @@ Status ReadSizes(const JsonFields& fields, ModelConfig& config) {
   return {};
 }
 
+// Whether layer_types says that all layers have a window; not absent.
+Result<bool> AllLayersSlide(const JsonFields& fields, uint32_t num_hidden_layers) {
+  CRIA_ASSIGN_OR_RETURN(const json* types, fields.Array("layer_types"));
+  if (types->size() != num_hidden_layers || types->empty()) {
+    return fields.Bad(ErrorCode::kInvalidFile, "layer_types",
+                      std::format("has {} entries, but num_hidden_layers is {}", types->size(),
+                                  num_hidden_layers));
+  }
+  const json& first = types->front();
+  const bool is_known = first == "sliding_attention" || first == "full_attention";
+  if (!is_known || std::ranges::any_of(*types, [&](const json& type) { return type != first; })) {
+    return fields.Bad(ErrorCode::kUnsupported, "layer_types",
+                      std::format("is {}; this version supports layers that all are "
+                                  "full_attention or all are sliding_attention",
+                                  JsonFields::Text(*types)));
+  }
+  return first == "sliding_attention";
+}
+
+// The window of all layers, 0 for none. As in transformers, use_sliding_window turns it off, and
+// layer_types, or in its place max_window_layers, which counts the layers at the bottom that have
+// none, says where it applies.
+Result<uint32_t> ReadSlidingWindow(const JsonFields& fields, const ModelConfig& config) {
+  CRIA_ASSIGN_OR_RETURN(const bool is_used, fields.Bool("use_sliding_window", true));
+  uint32_t window = 0;
+  if (is_used) {
+    CRIA_ASSIGN_OR_RETURN(window, fields.Integer("sliding_window", 0));
+  }
+  if (fields.Find("layer_types") != nullptr) {
+    CRIA_ASSIGN_OR_RETURN(const bool all_slide, AllLayersSlide(fields, config.num_hidden_layers));
+    if (all_slide && window == 0) {
+      return fields.Bad(ErrorCode::kInvalidFile, "layer_types",
+                        "is sliding_attention, but sliding_window gives no window");
+    }
+    if (!all_slide) window = 0;
+  } else if (window != 0) {
+    // Where use_sliding_window is given, transformers' default differs from model to model.
+    const std::optional<uint32_t> otherwise =
+        fields.Find("use_sliding_window") == nullptr ? std::optional<uint32_t>(0) : std::nullopt;
+    CRIA_ASSIGN_OR_RETURN(const uint32_t full_layers,
+                          fields.Integer("max_window_layers", otherwise));
+    if (full_layers >= config.num_hidden_layers) {
+      window = 0;
+    } else if (full_layers != 0) {
+      return fields.Bad(ErrorCode::kUnsupported, "max_window_layers",
+                        std::format("is {} of {} layers; this version supports a window in all "
+                                    "layers or in none",
+                                    full_layers, config.num_hidden_layers));
+    }
+  }
+  // No context is longer, so that such a window hides nothing.
+  return window < config.max_position_embeddings ? window : 0;
+}
+
 }  // namespace
 
 Result<ModelConfig> ReadHfConfig(const std::filesystem::path& path) {
@@ -183,6 +236,7 @@ Result<ModelConfig> ReadHfConfig(const std::filesystem::path& path) {
   CRIA_ASSIGN_OR_RETURN(config.rms_norm_eps, fields.Number("rms_norm_eps"));
   CRIA_ASSIGN_OR_RETURN(config.tie_word_embeddings, fields.Bool("tie_word_embeddings", false));
   CRIA_RETURN_IF_ERROR(ReadRope(fields, config));
+  CRIA_ASSIGN_OR_RETURN(config.sliding_window, ReadSlidingWindow(fields, config));
   if (const Status valid = ValidateConfig(config); !valid) {
     return Fail(valid.error().code(),
                 std::format("{}: {}", path.string(), valid.error().message()));

@@ -49,6 +49,7 @@ Offset<schema::Config> BuildConfig(FlatBufferBuilder& builder, const ModelConfig
   fields.add_rope_theta(config.rope_theta);
   fields.add_rope_scaling(rope_scaling);
   fields.add_tie_word_embeddings(config.tie_word_embeddings);
+  fields.add_sliding_window(config.sliding_window);
   return fields.Finish();
 }
 
@@ -136,7 +137,11 @@ std::vector<std::byte> BuildMetadata(const ModelDescription& description, const 
   for (const PlannedTensor& tensor : plan.tensors) {
     tensors.push_back(BuildTensor(builder, tensor.stored));
   }
-  const auto required_features = builder.CreateVector(std::vector<Offset<flatbuffers::String>>());
+  std::vector<Offset<flatbuffers::String>> features;
+  if (description.config.sliding_window != 0) {
+    features.push_back(builder.CreateString("sliding_window"));
+  }
+  const auto required_features = builder.CreateVector(features);
   const auto section_table = builder.CreateVector(sections);
   const auto tensor_table = builder.CreateVector(tensors);
   builder.Finish(schema::CreateModel(builder, producer, name, required_features, config, tokenizer,

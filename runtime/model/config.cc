@@ -52,6 +52,7 @@ Status ValidateConfig(const ModelConfig& config) {
   CRIA_RETURN_IF_ERROR(CheckRange("vocab_size", config.vocab_size, 1, 1u << 22));
   CRIA_RETURN_IF_ERROR(
       CheckRange("max_position_embeddings", config.max_position_embeddings, 1, 1u << 24));
+  CRIA_RETURN_IF_ERROR(CheckRange("sliding_window", config.sliding_window, 0, 1u << 24));
   CRIA_RETURN_IF_ERROR(CheckPositive("rms_norm_eps", config.rms_norm_eps));
   CRIA_RETURN_IF_ERROR(CheckPositive("rope_theta", config.rope_theta));
   if (config.num_attention_heads % config.num_key_value_heads != 0) {

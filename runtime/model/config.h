@@ -37,6 +37,8 @@ struct ModelConfig {
   float rope_theta = 0.0f;
   RopeScaling rope_scaling;
   bool tie_word_embeddings = false;
+  // In every layer, how many positions a token attends to, its own included; 0: all so far.
+  uint32_t sliding_window = 0;
 
   size_t query_channels() const { return size_t{num_attention_heads} * head_dim; }
   size_t key_value_channels() const { return size_t{num_key_value_heads} * head_dim; }

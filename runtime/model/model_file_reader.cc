@@ -3,8 +3,10 @@
 #include <flatbuffers/flatbuffers.h>
 
 #include <algorithm>
+#include <array>
 #include <format>
 #include <string>
+#include <string_view>
 
 #include "model/file_layout.h"
 #include "model_generated.h"
@@ -37,14 +39,19 @@ FileRange ToRange(const schema::ByteRange* range) {
   return {range->offset(), range->bytes()};
 }
 
-// What a required feature would be known by; this version knows none beyond the format itself.
+// What this version knows beyond what every version does.
+constexpr std::array<std::string_view, 1> kKnownFeatures = {"sliding_window"};
+
 Status CheckFeatures(const schema::Model& metadata) {
-  if (metadata.required_features() == nullptr || metadata.required_features()->size() == 0)
-    return {};
-  return Fail(ErrorCode::kUnsupported,
-              std::format("required_features names \"{}\", which this version does not know; use a "
-                          "newer cria",
-                          View(metadata.required_features()->Get(0))));
+  if (metadata.required_features() == nullptr) return {};
+  for (const flatbuffers::String* feature : *metadata.required_features()) {
+    if (std::ranges::contains(kKnownFeatures, View(feature))) continue;
+    return Fail(ErrorCode::kUnsupported,
+                std::format("required_features names \"{}\", which this version does not know; use "
+                            "a newer cria",
+                            View(feature)));
+  }
+  return {};
 }
 
 }  // namespace
@@ -82,6 +89,7 @@ Status ModelFileReader::ReadConfig(const schema::Model& metadata) {
   config.rms_norm_eps = stored.rms_norm_eps();
   config.rope_theta = stored.rope_theta();
   config.tie_word_embeddings = stored.tie_word_embeddings();
+  config.sliding_window = stored.sliding_window();
   if (const schema::RopeScaling* scaling = stored.rope_scaling(); scaling != nullptr) {
     switch (scaling->type()) {
       case schema::RopeScalingType::None:

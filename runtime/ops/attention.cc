@@ -11,14 +11,15 @@ namespace {
 using attention::HeadCache;
 using attention::HeadQueries;
 
-// Spans are what threads share when there are few queries. Their size depends on the context alone;
-// their number is bounded to bound the scratch.
+// Spans are what threads share when there are few queries. Their size depends on the number of
+// visible positions alone; their number is bounded to bound the scratch.
 constexpr size_t kMinSpanTokens = 256;
 constexpr size_t kMaxSpans = 32;
 // A tile's queries fill four vectors of the widest kind. Below the smaller number of queries, tiles
 // would leave lanes empty, and spans are faster.
 constexpr size_t kTileQueries = 64;
 constexpr size_t kMinTileQueries = 16;
+static_assert(kTileQueries <= attention::kMaxRows && kMinTileQueries <= attention::kMaxRows);
 // Work, in multiplications, that is not worth waking other threads for.
 constexpr size_t kSerialMultiplications = 32 * 1024;
 
@@ -70,7 +71,8 @@ HeadQueries QueriesOfHead(const AttentionShape& shape, const AttentionRows& rows
           .first_position = rows.first_position + first_row,
           .num_rows = num_rows,
           .heads_per_row = heads_per_row,
-          .head_dim = shape.head_dim};
+          .head_dim = shape.head_dim,
+          .window_tokens = shape.window_tokens};
 }
 
 HeadCache CacheOfHead(const KvCacheView& cache, size_t head) {
@@ -115,7 +117,9 @@ void Attention(const AttentionShape& shape, const KvCacheView& cache, const Atte
                std::span<std::byte> scratch, const ThreadPool& pool) {
   if (rows.num_rows == 0) return;
   const size_t num_heads = shape.num_key_value_heads;
-  const size_t num_tokens = rows.first_position + rows.num_rows;
+  const size_t first_visible = QueriesOfHead(shape, rows, 0, 0, 1).BeginPosition(0);
+  const size_t end_visible = rows.first_position + rows.num_rows;
+  const size_t num_tokens = end_visible - first_visible;
   const size_t workspace_bytes = WorkspaceBytes(shape, rows.num_rows);
   const size_t multiplications =
       2 * rows.num_rows * shape.num_attention_heads * shape.head_dim * num_tokens;
@@ -146,8 +150,8 @@ void Attention(const AttentionShape& shape, const KvCacheView& cache, const Atte
   RunTasks(pool, num_tasks, num_workers, scratch.data(), workspace_bytes,
            [&](size_t task, std::byte* workspace) {
              const size_t head = task / num_spans;
-             const size_t begin = task % num_spans * span_tokens;
-             const size_t end = std::min(begin + span_tokens, num_tokens);
+             const size_t begin = first_visible + task % num_spans * span_tokens;
+             const size_t end = std::min(begin + span_tokens, end_visible);
              const HeadQueries queries = QueriesOfHead(shape, rows, head, 0, rows.num_rows);
              float* span_partials = partials + task * span_floats;
              attention::GatherSpan(queries, CacheOfHead(cache, head), begin, end, workspace,

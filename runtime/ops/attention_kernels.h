@@ -3,6 +3,7 @@
 // The inner parts of Attention; for its sources only. Each works on one key/value head and on the
 // query heads that share it.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -19,12 +20,16 @@ inline constexpr size_t kPaddingFloats = 16;
 // Finite, so that differences are never NaN.
 inline constexpr float kMaskedScore = std::numeric_limits<float>::lowest();
 
+// The most rows that are worked on together. All of their windows begin in the first block, so that
+// none of them begins with a block, or a span, that it does not see.
+inline constexpr size_t kMaxRows = kBlockTokens;
+
 constexpr size_t RoundUp(size_t value, size_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-// The queries of some rows that read one key/value head: query i is head i % heads_per_row of row
-// i / heads_per_row.
+// The queries of up to kMaxRows rows that read one key/value head: query i is head
+// i % heads_per_row of row i / heads_per_row.
 struct HeadQueries {
   const float* queries = nullptr;  // The first row's first head; heads of a row are adjacent.
   size_t query_stride = 0;
@@ -34,6 +39,7 @@ struct HeadQueries {
   size_t num_rows = 0;
   size_t heads_per_row = 0;
   size_t head_dim = 0;
+  size_t window_tokens = 0;  // 0: there is none.
 
   size_t num_queries() const { return num_rows * heads_per_row; }
   const float* Query(size_t i) const {
@@ -42,8 +48,13 @@ struct HeadQueries {
   float* Output(size_t i) const {
     return output + i / heads_per_row * output_stride + i % heads_per_row * head_dim;
   }
-  // Query i sees the positions before this one.
+  // Query i sees the positions from BeginPosition on that come before EndPosition.
   size_t EndPosition(size_t i) const { return first_position + i / heads_per_row + 1; }
+  size_t BeginPosition(size_t i) const {
+    if (window_tokens == 0) return 0;
+    const size_t end = EndPosition(i);
+    return end - std::min(end, window_tokens);
+  }
 };
 
 // One head of a KvCacheView.
@@ -69,8 +80,8 @@ size_t SpanWorkspaceBytes(size_t num_queries, size_t head_dim);
 void GatherSpan(const HeadQueries& queries, const HeadCache& cache, size_t begin, size_t end,
                 std::byte* workspace, float* partials);
 
-// Writes the outputs from the partials of the spans [0, span_tokens), [span_tokens, ...), in that
-// order. `partials` is [spans][num_queries][PartialFloats].
+// Writes the outputs from the partials of spans of `span_tokens`, the first of which begins where
+// the first query's window does. `partials` is [spans][num_queries][PartialFloats].
 void CombineSpans(const HeadQueries& queries, const float* partials, size_t span_tokens);
 
 // Many queries: each lane of a vector is a query.

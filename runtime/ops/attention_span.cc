@@ -25,8 +25,10 @@ using attention::kBlockTokens;
 using attention::kMaskedScore;
 using attention::SpanWorkspace;
 
-inline constexpr size_t kQueryTile = kHas32Registers ? 4 : 2;
+// As many as there are registers for.
+inline constexpr size_t kScoreQueries = kHas32Registers ? 4 : 2;
 inline constexpr size_t kKeyTile = 4;
+inline constexpr size_t kValueQueries = 4;
 inline constexpr size_t kValueTile = kHas32Registers ? 4 : 2;  // Vectors of one value.
 inline constexpr size_t kLineBytes = 64;
 
@@ -107,7 +109,6 @@ void Score(const SpanWorkspace& workspace, size_t first_query, size_t head_dim,
   const hn::ScalableTag<typename P::Sum> d;
   const hn::Repartition<Query, decltype(d)> dq;
   using V = hn::VFromD<decltype(d)>;
-  using VKey = decltype(P::LoadKey(dq, static_cast<const T*>(nullptr)));
   const hn::CappedTag<float, 4> d4;
   constexpr size_t kLanes = hn::MaxLanes(dq);
   const size_t stride = P::Stride(workspace);
@@ -128,15 +129,15 @@ void Score(const SpanWorkspace& workspace, size_t first_query, size_t head_dim,
       for (size_t q = 0; q < kQueries; ++q) sums[q][i] = hn::Zero(d);
     }
     const auto accumulate = [&](size_t j, auto load) HWY_ATTR {
-      VKey loaded[kKeyTile];
+      hn::VFromD<decltype(dq)> query[kQueries];
 #pragma GCC unroll 4
-      for (size_t i = 0; i < kKeyTile; ++i) loaded[i] = load(key[i] + j);
+      for (size_t q = 0; q < kQueries; ++q) query[q] = hn::Load(dq, queries + q * stride + j);
 #pragma GCC unroll 4
-      for (size_t q = 0; q < kQueries; ++q) {
-        const auto query = hn::Load(dq, queries + q * stride + j);
+      for (size_t i = 0; i < kKeyTile; ++i) {
+        const auto loaded = load(key[i] + j);
 #pragma GCC unroll 4
-        for (size_t i = 0; i < kKeyTile; ++i) {
-          sums[q][i] = P::Add(d, loaded[i], query, sums[q][i]);
+        for (size_t q = 0; q < kQueries; ++q) {
+          sums[q][i] = P::Add(d, loaded, query[q], sums[q][i]);
         }
       }
     };
@@ -158,22 +159,24 @@ void Score(const SpanWorkspace& workspace, size_t first_query, size_t head_dim,
   }
 }
 
-// One step of the online softmax for one query, whose first `num_visible` scores count. Turns its
-// scores into exp(score - largest) and returns what older sums are to be multiplied by.
-HWY_INLINE float SoftmaxStep(size_t num_visible, float* HWY_RESTRICT scores, float& largest,
-                             float& sum) {
+// One step of the online softmax for one query, of whose `num_scores` scores [begin, end) count.
+// Turns them into exp(score - largest) and returns what older sums are to be multiplied by.
+HWY_INLINE float SoftmaxStep(size_t num_scores, size_t begin, size_t end,
+                             float* HWY_RESTRICT scores, float& largest, float& sum) {
   const hn::ScalableTag<float> d;
   constexpr size_t kLanes = hn::MaxLanes(d);
-  for (size_t k = num_visible; k < kBlockTokens; ++k) scores[k] = kMaskedScore;
+  const size_t padded_scores = attention::RoundUp(num_scores, kLanes);
+  for (size_t k = 0; k < begin; ++k) scores[k] = kMaskedScore;
+  for (size_t k = end; k < padded_scores; ++k) scores[k] = kMaskedScore;
 
   auto maxima = hn::Load(d, scores);
-  for (size_t k = kLanes; k < kBlockTokens; k += kLanes) {
+  for (size_t k = kLanes; k < padded_scores; k += kLanes) {
     maxima = hn::Max(maxima, hn::Load(d, scores + k));
   }
   const float new_largest = std::max(largest, hn::ReduceMax(d, maxima));
   const auto shift = hn::Set(d, new_largest);
   auto sums = hn::Zero(d);
-  for (size_t k = 0; k < kBlockTokens; k += kLanes) {
+  for (size_t k = 0; k < padded_scores; k += kLanes) {
     const auto weight = Exp(d, hn::Sub(hn::Load(d, scores + k), shift));
     hn::Store(weight, d, scores + k);
     sums = hn::Add(sums, weight);
@@ -266,15 +269,33 @@ void AddValues(const SpanWorkspace& workspace, size_t first_query, size_t head_d
   }
 }
 
-// Calls `run.template operator()<kQueries>(first_query)` for tiles that cover all queries.
-template <typename Run>
+// Calls `run.template operator()<kQueries>(first_query)` for tiles of up to kMostQueries that cover
+// all queries.
+template <size_t kMostQueries, typename Run>
 HWY_INLINE void ForEachQueryTile(size_t num_queries, const Run& run) {
   size_t q = 0;
-  for (; q + kQueryTile <= num_queries; q += kQueryTile) run.template operator()<kQueryTile>(q);
-  if constexpr (kQueryTile > 2) {
+  for (; q + kMostQueries <= num_queries; q += kMostQueries) {
+    run.template operator()<kMostQueries>(q);
+  }
+  if constexpr (kMostQueries > 2) {
     for (; q + 2 <= num_queries; q += 2) run.template operator()<2>(q);
   }
   for (; q < num_queries; ++q) run.template operator()<1>(q);
+}
+
+// output = input * factor, or output += input * factor.
+template <bool kAdds>
+HWY_INLINE void Scale(const float* HWY_RESTRICT input, float factor, size_t size,
+                      float* HWY_RESTRICT output) {
+  const hn::ScalableTag<float> d;
+  constexpr size_t kLanes = hn::MaxLanes(d);
+  const auto factors = hn::Set(d, factor);
+  size_t i = 0;
+  for (; i + kLanes <= size; i += kLanes) {
+    const auto old = kAdds ? hn::LoadU(d, output + i) : hn::Zero(d);
+    hn::StoreU(hn::MulAdd(hn::LoadU(d, input + i), factors, old), d, output + i);
+  }
+  for (; i < size; ++i) output[i] = (kAdds ? output[i] : 0.0f) + input[i] * factor;
 }
 
 void PrepareQueries(const HeadQueries& queries, KvType type, const SpanWorkspace& workspace) {
@@ -284,14 +305,16 @@ void PrepareQueries(const HeadQueries& queries, KvType type, const SpanWorkspace
     const float* input = queries.Query(q);
     if (type != KvType::kInt8) {
       float* output = workspace.queries + q * workspace.padded_floats;
-      for (size_t j = 0; j < head_dim; ++j) output[j] = input[j] * scale;
+      Scale<false>(input, scale, head_dim, output);
       std::fill(output + head_dim, output + workspace.padded_floats, 0.0f);
     } else {
       int8_t* output = workspace.int8_queries + q * workspace.padded_bytes;
       workspace.query_scales[q] = QuantizeRow(input, head_dim, output) * scale;
       std::fill(output + head_dim, output + workspace.padded_bytes, int8_t{0});
       int32_t sum = 0;
-      for (size_t j = 0; j < head_dim; ++j) sum += output[j];
+      if constexpr (kDotBias != 0) {
+        for (size_t j = 0; j < head_dim; ++j) sum += output[j];
+      }
       workspace.query_biases[q] = kDotBias * sum;
     }
   }
@@ -300,7 +323,7 @@ void PrepareQueries(const HeadQueries& queries, KvType type, const SpanWorkspace
 void ScoreBlock(const SpanWorkspace& workspace, const HeadQueries& queries, const HeadCache& cache,
                 size_t begin, size_t num_keys) {
   WithKvElement(cache.type, [&]<typename T>() HWY_ATTR {
-    ForEachQueryTile(queries.num_queries(), [&]<size_t kQueries>(size_t q) HWY_ATTR {
+    ForEachQueryTile<kScoreQueries>(queries.num_queries(), [&]<size_t kQueries>(size_t q) HWY_ATTR {
       Score<kQueries, T>(workspace, q, queries.head_dim, cache, begin, num_keys);
     });
   });
@@ -312,7 +335,7 @@ void AddValueBlock(const SpanWorkspace& workspace, const HeadQueries& queries,
   WithKvElement(cache.type, [&]<typename T>() HWY_ATTR {
     const T* values = static_cast<const T*>(cache.values) + begin * head_dim;
     const T* next_keys = static_cast<const T*>(cache.keys) + (begin + num_values) * head_dim;
-    ForEachQueryTile(queries.num_queries(), [&]<size_t kQueries>(size_t q) HWY_ATTR {
+    ForEachQueryTile<kValueQueries>(queries.num_queries(), [&]<size_t kQueries>(size_t q) HWY_ATTR {
       AddValues<kQueries>(workspace, q, head_dim, values, next_keys, num_values, partials);
     });
   });
@@ -334,11 +357,12 @@ void GatherSpan(const HeadQueries& queries, const HeadCache& cache, size_t begin
     const size_t num_tokens = std::min(kBlockTokens, end - block);
     ScoreBlock(workspace, queries, cache, block, num_tokens);
     for (size_t q = 0; q < num_queries; ++q) {
+      const size_t query_begin = std::clamp(queries.BeginPosition(q), block, block + num_tokens);
       const size_t query_end = std::clamp(queries.EndPosition(q), block, block + num_tokens);
       float* scores = workspace.scores + q * kBlockTokens;
       float* partial = partials + q * stride;
-      workspace.rescales[q] =
-          SoftmaxStep(query_end - block, scores, partial[largest_at], partial[largest_at + 1]);
+      workspace.rescales[q] = SoftmaxStep(num_tokens, query_begin - block, query_end - block,
+                                          scores, partial[largest_at], partial[largest_at + 1]);
       if (cache.type == KvType::kInt8) ScaleWeights(cache.value_scales + block, num_tokens, scores);
     }
     AddValueBlock(workspace, queries, cache, block, num_tokens, partials);
@@ -351,27 +375,27 @@ void CombineSpans(const HeadQueries& queries, const float* partials, size_t span
   const size_t stride = attention::PartialFloats(head_dim);
   const size_t span_stride = queries.num_queries() * stride;
   const size_t largest_at = stride - attention::kPaddingFloats;
+  const size_t first_visible = queries.BeginPosition(0);
   for (size_t q = 0; q < queries.num_queries(); ++q) {
+    const size_t num_tokens = queries.EndPosition(q) - first_visible;
     const float* first = partials + q * stride;
-    const float* end =
-        first + (queries.EndPosition(q) + span_tokens - 1) / span_tokens * span_stride;
+    const float* end = first + (num_tokens + span_tokens - 1) / span_tokens * span_stride;
     float largest = kMaskedScore;
     for (const float* partial = first; partial != end; partial += span_stride) {
       largest = std::max(largest, partial[largest_at]);
     }
-    float* output = queries.Output(q);
+    const auto weight = [&](const float* partial) HWY_ATTR {
+      return hn::GetLane(Exp(d, hn::Set(d, partial[largest_at] - largest)));
+    };
     float sum = 0.0f;
     for (const float* partial = first; partial != end; partial += span_stride) {
-      const float weight = hn::GetLane(Exp(d, hn::Set(d, partial[largest_at] - largest)));
-      sum += weight * partial[largest_at + 1];
-      if (partial == first) {
-        for (size_t j = 0; j < head_dim; ++j) output[j] = weight * partial[j];
-      } else {
-        for (size_t j = 0; j < head_dim; ++j) output[j] += weight * partial[j];
-      }
+      sum += weight(partial) * partial[largest_at + 1];
     }
-    const float inverse = 1.0f / sum;
-    for (size_t j = 0; j < head_dim; ++j) output[j] *= inverse;
+    float* output = queries.Output(q);
+    Scale<false>(first, weight(first) / sum, head_dim, output);
+    for (const float* partial = first + span_stride; partial != end; partial += span_stride) {
+      Scale<true>(partial, weight(partial) / sum, head_dim, output);
+    }
   }
 }
 

@@ -132,8 +132,19 @@ HWY_INLINE void ScorePanelInt8(const TileWorkspace& workspace, size_t lane, size
   }
 }
 
+// Masks, among the scores of the positions from `begin` on, those before each query's window.
+void MaskBeforeWindows(const TileWorkspace& workspace, const HeadQueries& queries, size_t begin) {
+  for (size_t lane = 0; lane < workspace.num_lanes; ++lane) {
+    const size_t q = std::min(lane, queries.num_queries() - 1);
+    const size_t num_hidden = queries.BeginPosition(q) - begin;
+    for (size_t k = 0; k < num_hidden; ++k) {
+      workspace.scores[k * workspace.num_lanes + lane] = kMaskedScore;
+    }
+  }
+}
+
 // One step of the online softmax for one vector of queries. kIsMasked: some of them do not see all
-// `num_keys` positions from `begin` on.
+// `num_keys` positions from `begin` on, for they come before the last of these.
 template <bool kIsMasked>
 HWY_INLINE void SoftmaxStep(const TileWorkspace& workspace, size_t lane, size_t begin,
                             size_t num_keys) {
@@ -294,6 +305,9 @@ void WeighBlock(const TileWorkspace& workspace, const HeadQueries& queries, cons
       ScorePanelF32<kVectors>(workspace, lane, head_dim, keys, num_tokens);
     });
   }
+  // Of the blocks only the first has beginnings of windows.
+  const size_t last_query = queries.num_queries() - 1;
+  if (queries.BeginPosition(last_query) > begin) MaskBeforeWindows(workspace, queries, begin);
   const bool is_masked = begin + num_tokens > queries.EndPosition(0);
   for (size_t lane = 0; lane < num_lanes; lane += kLanes) {
     if (is_masked) {
@@ -318,7 +332,7 @@ void AttendTile(const HeadQueries& queries, const HeadCache& cache, std::byte* b
   const TileWorkspace workspace(base, queries.num_queries(), head_dim);
   PrepareQueries(queries, cache.type, workspace);
   const size_t end = queries.EndPosition(queries.num_queries() - 1);
-  for (size_t block = 0; block < end; block += kBlockTokens) {
+  for (size_t block = queries.BeginPosition(0); block < end; block += kBlockTokens) {
     const size_t num_tokens = std::min(kBlockTokens, end - block);
     WeighBlock(workspace, queries, cache, block, num_tokens);
     const float* values =

@@ -76,10 +76,10 @@ HWY_INLINE auto SumsOfFour(D tag, V a, V b, V c, V d) {
 }
 
 // Dot products of int8: DotQuads adds to each 32-bit lane the products of its four pairs of bytes.
-// Every byte is in [-127, 127]. x86 multiplies unsigned by signed bytes, so there one side
-// (`biased`, made by Bias) carries +128, and kDotBias times the sum of the other side must be
-// subtracted in the end.
-#if HWY_ARCH_X86
+// Every byte is in [-127, 127]. The dot products of x86 multiply unsigned by signed bytes, so there
+// one side (`biased`, made by Bias) carries +128, and kDotBias times the sum of the other side must
+// be subtracted in the end.
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
 inline constexpr int32_t kDotBias = 128;
 #else
 inline constexpr int32_t kDotBias = 0;
@@ -87,12 +87,11 @@ inline constexpr int32_t kDotBias = 0;
 
 template <class DI8, class V = hn::VFromD<DI8>>
 HWY_INLINE auto Bias(DI8 di8, V bytes) {
-#if HWY_ARCH_X86
-  return hn::BitCast(hn::RebindToUnsigned<DI8>(), hn::Xor(bytes, hn::Set(di8, int8_t{-128})));
-#else
-  (void)di8;
-  return bytes;
-#endif
+  if constexpr (kDotBias != 0) {
+    return hn::BitCast(hn::RebindToUnsigned<DI8>(), hn::Xor(bytes, hn::Set(di8, int8_t{-128})));
+  } else {
+    return bytes;
+  }
 }
 
 template <class DI32, class VBiased, class VI8, class VI32 = hn::VFromD<DI32>>
@@ -106,6 +105,14 @@ HWY_INLINE VI32 DotQuads(DI32 di32, VBiased biased, VI8 bytes, VI32 sum) {
   const int16x8_t lower = vmull_s8(vget_low_s8(biased.raw), vget_low_s8(bytes.raw));
   const int16x8_t upper = vmull_high_s8(biased.raw, bytes.raw);
   return VI32(vpadalq_s16(sum.raw, vpaddq_s16(lower, upper)));
+#elif HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3_DL
+  // Unsigned by signed, and exact in 16 bits as well: the sign moves from one side to the other.
+  const hn::Repartition<int16_t, DI32> di16;
+  const hn::Repartition<uint8_t, DI32> du8;
+  const auto magnitudes = hn::BitCast(du8, hn::Abs(biased));
+  const auto others = hn::IfNegativeThenNegOrUndefIfZero(biased, bytes);
+  const auto pairs = hn::SatWidenMulPairwiseAdd(di16, magnitudes, others);
+  return hn::Add(sum, hn::WidenMulPairwiseAdd(di32, pairs, hn::Set(di16, int16_t{1})));
 #else
   return hn::SumOfMulQuadAccumulate(di32, biased, bytes, sum);
 #endif

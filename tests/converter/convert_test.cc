@@ -22,6 +22,7 @@ namespace {
 
 using support::CheckpointSpec;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class ConvertTest : public ::testing::Test {
  protected:
@@ -62,6 +63,17 @@ TEST_F(ConvertTest, TheRuntimeReadsEveryScheme) {
     EXPECT_EQ(model->tensor(TensorRole::kEmbedTokens).layout.scheme, tables);
     EXPECT_EQ(model->tensor(TensorRole::kLmHead).layout.scheme, tables);
   }
+}
+
+TEST_F(ConvertTest, AWindowIsAFeatureThatReadersMustKnow) {
+  // The schema's own names are not in the file: only a feature would be.
+  Make(support::SpecGqa());
+  EXPECT_THAT(RunToBytes({}), Not(HasSubstr("sliding_window")));
+  Make(support::SpecSlidingWindow());
+  EXPECT_THAT(RunToBytes({}), HasSubstr("sliding_window"));
+  const auto model = ModelFile::Open(output_.string());
+  ASSERT_TRUE(model) << model.error().message();
+  EXPECT_EQ(model->config().sliding_window, 12u);
 }
 
 TEST_F(ConvertTest, F32WeightsAreThoseOfTheCheckpointFusedByRows) {

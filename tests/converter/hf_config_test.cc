@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
 
 #include "converter/test_checkpoint.h"
 #include "support/files.h"
@@ -105,7 +106,6 @@ TEST_F(HfConfigTest, RefusesWhatChangesTheMathematics) {
   ExpectRefused("hidden_act", "gelu", "hidden_act is \"gelu\"");
   ExpectRefused("attention_bias", true, "attention_bias");
   ExpectRefused("mlp_bias", true, "mlp_bias");
-  ExpectRefused("sliding_window", 4096, "sliding_window");
   ExpectRefused("partial_rotary_factor", 0.5, "partial_rotary_factor");
   ExpectRefused("quantization_config", {{"quant_method", "gptq"}}, "quantization_config");
   ExpectRefused("embedding_multiplier", 12.0, "embedding_multiplier");
@@ -123,6 +123,77 @@ TEST_F(HfConfigTest, AcceptsWhatLeavesTheMathematicsAlone) {
                                                  {"transformers_version", "4.40"}}) {
     const auto config = ReadWith(field, value);
     EXPECT_TRUE(config) << field << ": " << config.error().message();
+  }
+}
+
+// TinyConfig has two layers and a context of 64.
+TEST_F(HfConfigTest, ReadsAWindowOfAllLayers) {
+  const json sliding = {"sliding_attention", "sliding_attention"};
+  const json full = {"full_attention", "full_attention"};
+  struct {
+    json fields;
+    uint32_t window;
+  } const cases[] = {
+      {{}, 0},
+      {{{"sliding_window", nullptr}}, 0},
+      {{{"sliding_window", 0}}, 0},
+      {{{"sliding_window", 12}}, 12},
+      {{{"sliding_window", 63}}, 63},
+      // As long as the context, or longer.
+      {{{"sliding_window", 64}}, 0},
+      {{{"sliding_window", 131072}}, 0},
+      {{{"sliding_window", 12}, {"use_sliding_window", nullptr}}, 12},
+      {{{"sliding_window", 12}, {"use_sliding_window", false}}, 0},
+      {{{"sliding_window", 12}, {"use_sliding_window", false}, {"max_window_layers", 1}}, 0},
+      {{{"sliding_window", nullptr}, {"use_sliding_window", true}}, 0},
+      {{{"sliding_window", 12}, {"use_sliding_window", true}, {"max_window_layers", 0}}, 12},
+      {{{"sliding_window", 12}, {"use_sliding_window", true}, {"max_window_layers", 2}}, 0},
+      {{{"sliding_window", 12}, {"layer_types", sliding}}, 12},
+      {{{"sliding_window", 12}, {"layer_types", full}}, 0},
+      {{{"layer_types", full}}, 0},
+      {{{"sliding_window", 12}, {"layer_types", sliding}, {"max_window_layers", 1}}, 12},
+  };
+  for (const auto& [fields, window] : cases) {
+    json config = TinyConfig();
+    config.update(fields.is_null() ? json::object() : fields);
+    const auto read = Read(config);
+    ASSERT_TRUE(read) << fields << ": " << read.error().message();
+    EXPECT_EQ(read->sliding_window, window) << fields;
+  }
+}
+
+TEST_F(HfConfigTest, RefusesWindowsThatAreNotOfAllLayers) {
+  const json sliding = {"sliding_attention", "sliding_attention"};
+  struct {
+    json fields;
+    std::string_view reason;
+  } const cases[] = {
+      {{{"sliding_window", -1}}, "sliding_window is -1"},
+      {{{"sliding_window", "12"}}, "sliding_window is \"12\""},
+      {{{"sliding_window", 12}, {"use_sliding_window", 1}}, "use_sliding_window is 1"},
+      {{{"sliding_window", 12}, {"max_window_layers", 1}}, "max_window_layers is 1 of 2 layers"},
+      {{{"sliding_window", 12}, {"use_sliding_window", true}, {"max_window_layers", 1}},
+       "max_window_layers is 1 of 2 layers"},
+      {{{"sliding_window", 12}, {"use_sliding_window", true}}, "max_window_layers is missing"},
+      {{{"sliding_window", 12}, {"layer_types", {"sliding_attention", "full_attention"}}},
+       "layer_types is [\"sliding_attention\",\"full_attention\"]"},
+      {{{"sliding_window", 12}, {"layer_types", {"chunked_attention", "chunked_attention"}}},
+       "layer_types is [\"chunked_attention\""},
+      {{{"layer_types", {"sliding_attention", "full_attention"}}}, "layer_types"},
+      {{{"layer_types", {"full_attention"}}}, "layer_types has 1 entries"},
+      {{{"layer_types", json::array()}}, "layer_types has 0 entries"},
+      {{{"layer_types", "full_attention"}}, "layer_types is \"full_attention\""},
+      {{{"layer_types", sliding}}, "sliding_window gives no window"},
+      {{{"sliding_window", 12}, {"use_sliding_window", false}, {"layer_types", sliding}},
+       "sliding_window gives no window"},
+  };
+  for (const auto& [fields, reason] : cases) {
+    json config = TinyConfig();
+    config.update(fields);
+    const auto read = Read(config);
+    ASSERT_FALSE(read) << fields;
+    EXPECT_THAT(read.error().message(), HasSubstr(reason)) << fields;
+    EXPECT_THAT(read.error().message(), HasSubstr(path_.string()));
   }
 }
 

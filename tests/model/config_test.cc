@@ -70,6 +70,18 @@ TEST(ModelConfigTest, EveryIntegerHasBoundsThatAreNamed) {
   }
 }
 
+TEST(ModelConfigTest, AWindowMayBeAbsentButNotHuge) {
+  ModelConfig config = Llama32Of1B();
+  for (const uint32_t window : {0u, 1u, 4096u, 1u << 24}) {
+    config.sliding_window = window;
+    EXPECT_TRUE(ValidateConfig(config)) << window;
+  }
+  for (const uint32_t window : {(1u << 24) + 1, ~0u}) {
+    config.sliding_window = window;
+    ExpectRefused(config, "sliding_window");
+  }
+}
+
 TEST(ModelConfigTest, RealNumbersMustBePositiveAndFinite) {
   const float infinity = std::numeric_limits<float>::infinity();
   for (const float value :

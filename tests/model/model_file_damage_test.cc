@@ -186,14 +186,21 @@ TEST(ForgedMetadataTest, NoFlippedBitCrashes) {
 }
 
 TEST(ForgedMetadataTest, UnknownFeaturesAreRefusedByName) {
-  ExpectRefusedAfter([](TestModelFile& f) { f.required_features = {"sliding_window"}; },
-                     "required_features names \"sliding_window\"", ErrorCode::kUnsupported);
+  const char* reason = "required_features names \"experts\"";
+  ExpectRefusedAfter([](TestModelFile& f) { f.required_features = {"experts"}; }, reason,
+                     ErrorCode::kUnsupported);
+  ExpectRefusedAfter([](TestModelFile& f) { f.required_features = {"sliding_window", "experts"}; },
+                     reason, ErrorCode::kUnsupported);
+  ExpectRefusedAfter([](TestModelFile& f) { f.required_features = {"sliding_windows"}; },
+                     "required_features names \"sliding_windows\"", ErrorCode::kUnsupported);
 }
 
 TEST(ForgedMetadataTest, ConfigurationsAreValidated) {
   ExpectRefusedAfter([](TestModelFile& f) { f.config.hidden_size = 0; }, "hidden_size is 0");
   ExpectRefusedAfter([](TestModelFile& f) { f.config.num_hidden_layers = ~0u; },
                      "num_hidden_layers is 4294967295");
+  ExpectRefusedAfter([](TestModelFile& f) { f.config.sliding_window = ~0u; },
+                     "sliding_window is 4294967295");
   ExpectRefusedAfter([](TestModelFile& f) { f.config.rms_norm_eps = -1.0f; }, "rms_norm_eps");
   ExpectRefusedAfter([](TestModelFile& f) { f.config.architecture = "GPT2"; }, "GPT2",
                      ErrorCode::kUnsupported);

@@ -58,6 +58,8 @@ TEST(ModelFileTest, ReadsEveryField) {
   written.name = "Tiny Llama";
   written.rope_scaling_type = 2;
   written.config.rope_scaling = {RopeScaling::Type::kLlama3, 32.0f, 1.5f, 4.5f, 48};
+  written.config.sliding_window = 24;
+  written.required_features = {"sliding_window"};
   written.tokenizer_family = 1;
   written.split_patterns = {"\\p{L}+", "\\s+"};
   written.chat_template_kind = 2;
@@ -91,6 +93,7 @@ TEST(ModelFileTest, ReadsEveryField) {
   EXPECT_EQ(config.rms_norm_eps, 1e-5f);
   EXPECT_EQ(config.rope_theta, 10000.0f);
   EXPECT_TRUE(config.tie_word_embeddings);
+  EXPECT_EQ(config.sliding_window, 24u);
   EXPECT_EQ(config.rope_scaling.type, RopeScaling::Type::kLlama3);
   EXPECT_EQ(config.rope_scaling.factor, 32.0f);
   EXPECT_EQ(config.rope_scaling.low_freq_factor, 1.5f);

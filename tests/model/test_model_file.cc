@@ -91,12 +91,12 @@ Offset<schema::Config> BuildConfig(FlatBufferBuilder& builder, const TestModelFi
   const auto rope_scaling = schema::CreateRopeScaling(
       builder, static_cast<schema::RopeScalingType>(file.rope_scaling_type), scaling.factor,
       scaling.low_freq_factor, scaling.high_freq_factor, scaling.original_max_position_embeddings);
-  return schema::CreateConfig(builder, builder.CreateString(config.architecture),
-                              config.hidden_size, config.intermediate_size,
-                              config.num_hidden_layers, config.num_attention_heads,
-                              config.num_key_value_heads, config.head_dim, config.vocab_size,
-                              config.max_position_embeddings, config.rms_norm_eps,
-                              config.rope_theta, rope_scaling, config.tie_word_embeddings);
+  return schema::CreateConfig(
+      builder, builder.CreateString(config.architecture), config.hidden_size,
+      config.intermediate_size, config.num_hidden_layers, config.num_attention_heads,
+      config.num_key_value_heads, config.head_dim, config.vocab_size,
+      config.max_position_embeddings, config.rms_norm_eps, config.rope_theta, rope_scaling,
+      config.tie_word_embeddings, config.sliding_window);
 }
 
 Offset<schema::Tokenizer> BuildTokenizer(FlatBufferBuilder& builder, const TestModelFile& file) {

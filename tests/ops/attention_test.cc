@@ -1,9 +1,12 @@
 #include "ops/attention.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <new>
 #include <ostream>
@@ -31,12 +34,18 @@ struct Case {
 
   size_t row_floats() const { return shape.num_attention_heads * shape.head_dim; }
   size_t num_tokens() const { return first_position + num_rows; }
+  // The first position that a row sees.
+  size_t BeginOf(size_t row) const {
+    const size_t position = first_position + row;
+    const size_t window = shape.window_tokens;
+    return window != 0 && position >= window ? position - window + 1 : 0;
+  }
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) {
   return out << c.shape.num_attention_heads << '/' << c.shape.num_key_value_heads << " heads of "
              << c.shape.head_dim << ", " << KvTypeName(c.type) << ", " << c.num_rows
-             << " rows from " << c.first_position;
+             << " rows from " << c.first_position << ", window of " << c.shape.window_tokens;
 }
 
 // Exactly the bytes asked for, on the boundary asked for.
@@ -55,11 +64,12 @@ class Scratch {
   std::span<std::byte> bytes_;
 };
 
-// Random keys and values for every position that the case's rows may see; NaN after them.
+// Random keys and values for every position that the case's rows may see; NaN, for int8 as scales,
+// before and after them.
 TestKvCache FilledCache(const Case& c, size_t capacity_tokens) {
   TestKvCache cache(c.type, c.shape.num_key_value_heads, c.shape.head_dim, capacity_tokens);
   const size_t floats = c.shape.num_key_value_heads * c.shape.head_dim;
-  for (size_t token = 0; token < c.num_tokens(); ++token) {
+  for (size_t token = c.BeginOf(0); token < c.num_tokens(); ++token) {
     const auto seed = static_cast<unsigned>(token);
     StoreKeyValue(cache.view(), token, RandomFloats(floats, 2 * seed + 1).data(),
                   RandomFloats(floats, 2 * seed + 2).data());
@@ -140,7 +150,7 @@ std::vector<double> Expected(const Case& c, const TestKvCache& cache, bool quant
     const size_t row = i / shape.num_attention_heads;
     const size_t head = i % shape.num_attention_heads * heads.size() / shape.num_attention_heads;
     const std::vector<double> attended =
-        reference::Attend(query, heads[head], c.first_position + row + 1);
+        reference::Attend(query, heads[head], c.BeginOf(row), c.first_position + row + 1);
     result.insert(result.end(), attended.begin(), attended.end());
   }
   return result;
@@ -183,6 +193,23 @@ std::vector<Case> Cases() {
     // More heads on one key than a tile has lanes.
     cases.push_back({{71, 1, 8}, type, 33, 1});
     cases.push_back({{71, 1, 8}, type, 33, 3});
+    // Windows that the context fills within a chunk, with its first row, and long before.
+    for (const size_t window : {1, 3, 64, 100}) {
+      for (const size_t first : {63, 700}) {
+        for (const size_t num_rows : {1, 7, 130})
+          cases.push_back({{4, 2, 8, window}, type, first, num_rows});
+      }
+    }
+    // Windows that the context never fills.
+    cases.push_back({{4, 2, 8, 201}, type, 70, 130});
+    cases.push_back({{4, 2, 8, SIZE_MAX}, type, 70, 1});
+    cases.push_back({{4, 2, 8, SIZE_MAX}, type, 70, 130});
+    // Windows of several spans, with the most rows of spans, the most rows of a tile, and the
+    // least.
+    cases.push_back({{2, 2, 6, 300}, type, 1000, 15});
+    cases.push_back({{2, 2, 6, 300}, type, 1000, 64});
+    cases.push_back({{71, 1, 8, 5}, type, 33, 3});
+    cases.push_back({{2, 1, 4, 8300}, type, 8500, 3});
   }
   return cases;
 }
@@ -302,6 +329,55 @@ TEST_P(AttentionOfTypeTest, HugeScoresDoNotOverflow) {
       const std::vector<double> expected = Expected(c, cache, GetParam() == KvType::kInt8);
       EXPECT_LT(MaxDifference(RunAll(c, cache.view()), expected), 1e-2) << deviation;
     }
+  }
+}
+
+// Memory of three parts, each of whole pages, of which only the middle one can be touched.
+class GuardedMemory {
+ public:
+  explicit GuardedMemory(size_t part_bytes)
+      : bytes_(3 * part_bytes),
+        data_(static_cast<std::byte*>(
+            mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+    EXPECT_EQ(mprotect(data_, part_bytes, PROT_NONE), 0);
+    EXPECT_EQ(mprotect(data_ + 2 * part_bytes, part_bytes, PROT_NONE), 0);
+  }
+  ~GuardedMemory() { munmap(data_, bytes_); }
+  GuardedMemory(const GuardedMemory&) = delete;
+  GuardedMemory& operator=(const GuardedMemory&) = delete;
+  void* data() const { return data_; }
+
+ private:
+  size_t bytes_;
+  std::byte* data_;
+};
+
+// A score that is masked would hide what was read for it; a page that cannot be read does not.
+TEST_P(AttentionOfTypeTest, NothingOutsideTheWindowsIsRead) {
+  const auto part_tokens = static_cast<size_t>(sysconf(_SC_PAGESIZE)) / sizeof(float);
+  constexpr size_t kHeadDim = 16;
+  const size_t part_bytes = part_tokens * kHeadDim * KvElementBytes(GetParam());
+  const GuardedMemory keys(part_bytes), values(part_bytes);
+  const GuardedMemory key_scales(part_tokens * sizeof(float));
+  const GuardedMemory value_scales(part_tokens * sizeof(float));
+  const KvCacheView cache = {.type = GetParam(),
+                             .num_key_value_heads = 1,
+                             .head_dim = kHeadDim,
+                             .capacity_tokens = 3 * part_tokens,
+                             .keys = keys.data(),
+                             .values = values.data(),
+                             .key_scales = static_cast<float*>(key_scales.data()),
+                             .value_scales = static_cast<float*>(value_scales.data())};
+  for (size_t t = part_tokens; t < 2 * part_tokens; ++t) {
+    const auto seed = static_cast<unsigned>(t);
+    const std::vector<float> row = RandomFloats(kHeadDim, seed);
+    StoreKeyValue(cache, t, row.data(), row.data());
+  }
+  for (const size_t num_rows : {1, 3, 30, 100}) {
+    // The first row's window begins, and the last row lies, where the middle part does.
+    const size_t window = part_tokens - num_rows + 1;
+    const Case c = {{4, 1, kHeadDim, window}, GetParam(), 2 * part_tokens - num_rows, num_rows};
+    for (const float output : RunAll(c, cache, 2)) ASSERT_TRUE(std::isfinite(output)) << c;
   }
 }
 

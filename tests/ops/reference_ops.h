@@ -35,12 +35,12 @@ struct Head {
   std::vector<std::vector<double>> values;
 };
 
-// softmax(query . keys / sqrt(head_dim)) . values over the first `num_tokens` positions.
-inline std::vector<double> Attend(const std::vector<double>& query, const Head& head,
-                                  size_t num_tokens) {
+// softmax(query . keys / sqrt(head_dim)) . values over the positions [begin, end).
+inline std::vector<double> Attend(const std::vector<double>& query, const Head& head, size_t begin,
+                                  size_t end) {
   const size_t head_dim = query.size();
   std::vector<double> scores;
-  for (size_t t = 0; t < num_tokens; ++t) {
+  for (size_t t = begin; t < end; ++t) {
     double dot = 0;
     for (size_t j = 0; j < head_dim; ++j) dot += query[j] * head.keys[t][j];
     scores.push_back(dot / std::sqrt(static_cast<double>(head_dim)));
@@ -48,8 +48,8 @@ inline std::vector<double> Attend(const std::vector<double>& query, const Head& 
   const double largest = *std::max_element(scores.begin(), scores.end());
   double sum = 0;
   std::vector<double> output(head_dim, 0.0);
-  for (size_t t = 0; t < num_tokens; ++t) {
-    const double weight = std::exp(scores[t] - largest);
+  for (size_t t = begin; t < end; ++t) {
+    const double weight = std::exp(scores[t - begin] - largest);
     sum += weight;
     for (size_t j = 0; j < head_dim; ++j) output[j] += weight * head.values[t][j];
   }

@@ -66,6 +66,9 @@ ReferenceConfig ReadConfig(const json& fields) {
   config.rope_theta = FieldOr(fields, "rope_theta", 10000.0);
   config.rope_scaling = ReadRopeScaling(fields);
   config.tie_word_embeddings = FieldOr(fields, "tie_word_embeddings", false);
+  if (FieldOr(fields, "use_sliding_window", true)) {
+    config.sliding_window = FieldOr<size_t>(fields, "sliding_window", 0);
+  }
   config.bos_token_id = FieldOr(fields, "bos_token_id", -1);
   const json eos = FieldOr(fields, "eos_token_id", json::array());
   config.eos_token_ids = eos.is_array() ? eos.get<std::vector<int>>() : std::vector{eos.get<int>()};

@@ -70,6 +70,18 @@ TEST_F(HuggingFaceDirectory, ReadsOneEndTokenAndTheOlderNameOfRopeType) {
   EXPECT_EQ(read.rope_scaling.factor, 2.0);
 }
 
+TEST_F(HuggingFaceDirectory, ReadsAWindowUnlessItIsTurnedOff) {
+  const auto read = [this] { return ReadHuggingFaceDirectory(directory_.path()).config; };
+  json config = Config();
+  EXPECT_EQ(read().sliding_window, 0u);
+  config["sliding_window"] = 12;
+  SetConfig(config);
+  EXPECT_EQ(read().sliding_window, 12u);
+  config["use_sliding_window"] = false;
+  SetConfig(config);
+  EXPECT_EQ(read().sliding_window, 0u);
+}
+
 TEST_F(HuggingFaceDirectory, RefusesAnUnknownRopeType) {
   json config = Config();
   config["rope_scaling"] = {{"type", "yarn"}, {"factor", 2.0}};

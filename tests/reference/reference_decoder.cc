@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <format>
+#include <limits>
 #include <numbers>
 #include <stdexcept>
 
@@ -152,7 +153,8 @@ void ReferenceDecoder::RotateHeads(std::vector<double>& heads) const {
 }
 
 // Vaswani et al. 2017: softmax(q k / sqrt(head_dim)) v over this position and all before it;
-// Ainslie et al. 2023: consecutive query heads share a key-value head.
+// Ainslie et al. 2023: consecutive query heads share a key-value head. Jiang et al. 2023 (Mistral
+// 7B): with a window W, position i attends to those from i - W + 1 on.
 std::vector<double> ReferenceDecoder::Attend(const Layer& layer,
                                              const std::vector<double>& queries) const {
   const ReferenceConfig& c = model_.config;
@@ -168,6 +170,8 @@ std::vector<double> ReferenceDecoder::Attend(const Layer& layer,
       double dot = 0.0;
       for (size_t i = 0; i < c.head_dim; ++i) dot += query[i] * key[i];
       scores[t] = dot / std::sqrt(static_cast<double>(c.head_dim));
+      const bool has_left_window = c.sliding_window != 0 && t + c.sliding_window <= position_;
+      if (has_left_window) scores[t] = -std::numeric_limits<double>::infinity();
     }
     Softmax(scores);
     for (size_t t = 0; t <= position_; ++t) {

@@ -107,6 +107,19 @@ TEST(ReferenceDecoder, EqualScoresGiveTheMeanOfTheValuesSoFar) {
   ExpectRow(logits, 1, {2.0 / root, -1.0 / root});  // [1,-1] + [1,0].
 }
 
+TEST(ReferenceDecoder, AWindowEndsWithTheTokenItself) {
+  ReferenceModel model = SilentModel(2, 2, {{1, 1}, {1, -1}});
+  LayerWeights(model, "self_attn.v_proj") = {1, 0, 0, 1};
+  LayerWeights(model, "self_attn.o_proj") = {1, 0, 0, 1};
+  model.config.sliding_window = 1;
+  ExpectRow(Logits(model, std::vector{0, 1}), 1, {1.0, -1.0});  // [1,-1] + [1,-1].
+  model.config.sliding_window = 2;
+  const std::vector<double> logits = Logits(model, std::vector{0, 0, 1});
+  ExpectRow(logits, 1, {1.0, 1.0});
+  const double root = std::sqrt(2.5);
+  ExpectRow(logits, 2, {2.0 / root, -1.0 / root});  // [1,-1] + [1,0], where all would give [1,1/3].
+}
+
 // Channels 0 and 1 are query and key, equal for both tokens, so that the scores depend on the
 // distance alone; channels 2 and 3 are the value, which tells the tokens apart.
 ReferenceModel DistanceModel(float query_scale) {

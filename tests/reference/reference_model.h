@@ -32,7 +32,8 @@ struct ReferenceConfig {
   double rope_theta = 10000.0;
   ReferenceRopeScaling rope_scaling;
   bool tie_word_embeddings = false;
-  int bos_token_id = -1;  // -1: there is none.
+  size_t sliding_window = 0;  // How many positions a token attends to, its own included; 0: all.
+  int bos_token_id = -1;      // -1: there is none.
   std::vector<int> eos_token_ids;
 };
 

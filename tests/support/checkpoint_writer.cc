@@ -61,6 +61,7 @@ json ConfigFields(const ReferenceConfig& config, StorageType storage) {
                  {"mlp_bias", false},
                  {"tie_word_embeddings", config.tie_word_embeddings},
                  {"torch_dtype", TorchName(storage)}};
+  if (config.sliding_window != 0) fields["sliding_window"] = config.sliding_window;
   AddTokenIds(config, fields);
   return fields;
 }

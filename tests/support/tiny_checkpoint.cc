@@ -167,6 +167,12 @@ CheckpointSpec SpecLlama3Rope() {
   return MakeSpec(config);
 }
 
+CheckpointSpec SpecSlidingWindow() {
+  ReferenceConfig config = TinyConfig();
+  config.sliding_window = 12;
+  return MakeSpec(config);
+}
+
 CheckpointSpec SpecPadded() {
   ReferenceConfig config = TinyConfig();
   config.hidden_size = 80;

@@ -38,7 +38,8 @@ CheckpointSpec SpecTied();
 CheckpointSpec SpecOddHeadDim();  // Heads of 10, which is not hidden_size / heads.
 CheckpointSpec SpecLinearRope();
 CheckpointSpec
-SpecLlama3Rope();             // Of its frequencies some stay, one is blended, some are stretched.
+SpecLlama3Rope();  // Of its frequencies some stay, one is blended, some are stretched.
+CheckpointSpec SpecSlidingWindow();  // Of 12 tokens.
 CheckpointSpec SpecPadded();  // 80 and 172 channels, which no quantization block of 32 divides.
 
 // Shapes for measurements, in bf16: "llama-3.2-1b", "stories15m", "stories1m". Throws

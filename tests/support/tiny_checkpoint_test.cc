@@ -36,6 +36,7 @@ void ExpectSameModel(const ReferenceModel& actual, const ReferenceModel& expecte
   EXPECT_EQ(a.rope_scaling.type, e.rope_scaling.type);
   EXPECT_EQ(reference::RopeFrequencies(a), reference::RopeFrequencies(e));
   EXPECT_EQ(a.tie_word_embeddings, e.tie_word_embeddings);
+  EXPECT_EQ(a.sliding_window, e.sliding_window);
   EXPECT_EQ(a.bos_token_id, e.bos_token_id);
   EXPECT_EQ(a.eos_token_ids, e.eos_token_ids);
   ASSERT_EQ(actual.tensors.size(), expected.tensors.size());
@@ -80,6 +81,7 @@ INSTANTIATE_TEST_SUITE_P(All, Specs,
                                          NamedSpec{"OddHeadDim", SpecOddHeadDim},
                                          NamedSpec{"LinearRope", SpecLinearRope},
                                          NamedSpec{"Llama3Rope", SpecLlama3Rope},
+                                         NamedSpec{"SlidingWindow", SpecSlidingWindow},
                                          NamedSpec{"Padded", SpecPadded}),
                          [](const auto& parameter) { return parameter.param.name; });
 
