@@ -18,6 +18,7 @@ std::vector<std::string> WithLongFlags(int argc, char** argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   for (std::string& argument : arguments) {
     if (argument == "-sys") argument = "--system-prompt";
+    if (argument == "-tb") argument = "--threads-batch";
   }
   // CLI11 takes a vector from its end.
   std::ranges::reverse(arguments);

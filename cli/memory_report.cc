@@ -16,9 +16,11 @@ std::string_view KindName(MemoryKind kind) {
 }
 
 std::string FlagsOf(const MemoryPlanOptions& options) {
-  return std::format("-c {} --kv {} -b {} -t {}", options.decoder.context_tokens,
-                     KvTypeName(options.decoder.kv_type), options.decoder.chunk_tokens,
-                     options.num_threads);
+  std::string flags = std::format("-c {} --kv {} -b {} -t {}", options.decoder.context_tokens,
+                                  KvTypeName(options.decoder.kv_type), options.decoder.chunk_tokens,
+                                  options.num_threads);
+  if (options.num_batch_threads != 0) flags += std::format(" -tb {}", options.num_batch_threads);
+  return flags;
 }
 
 nlohmann::json OptionsJson(const MemoryPlanOptions& options) {
@@ -26,6 +28,7 @@ nlohmann::json OptionsJson(const MemoryPlanOptions& options) {
           {"chunk_tokens", options.decoder.chunk_tokens},
           {"kv_type", KvTypeName(options.decoder.kv_type)},
           {"num_threads", options.num_threads},
+          {"num_batch_threads", options.num_batch_threads},
           {"weights_in_memory", options.weights_in_memory}};
 }
 

@@ -37,6 +37,11 @@ void AddContextOptions(CLI::App& command, EngineOptions& options) {
   command.add_option("-t,--threads", options.num_threads, "Threads; 0: one for each fast core")
       ->capture_default_str()
       ->group(group);
+  command
+      .add_option("--threads-batch", options.num_batch_threads,
+                  "Threads for a prompt's tokens, many at once; 0: as many as -t; also -tb")
+      ->capture_default_str()
+      ->group(group);
   xnn::PackingOptions& packing = options.packing;
   AddPackCacheOption(command, packing.cache_folder)->group(group);
   command

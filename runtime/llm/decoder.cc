@@ -5,6 +5,7 @@
 
 #include "ops/attention.h"
 #include "ops/kv_cache_shift.h"
+#include "ops/quantize_row.h"
 #include "ops/rms_norm.h"
 #include "ops/rope.h"
 #include "ops/swiglu.h"
@@ -19,7 +20,7 @@ void Decoder::ForEachRow(size_t rows, size_t elements, const Task& task) const {
   if (rows * elements < kLeastSharedElements) {
     for (size_t row = 0; row < rows; ++row) task(row);
   } else {
-    pool_.ParallelFor(rows, task);
+    PoolFor(rows).ParallelFor(rows, task);
   }
 }
 
@@ -32,6 +33,7 @@ Status Decoder::Forward(std::span<const int32_t> tokens, size_t first_position) 
                             tokens.size(), first_position, options_.chunk_tokens, context));
   }
   rows_ = 0;
+  if (profile_ != nullptr) profile_->Resume();
   CRIA_RETURN_IF_ERROR(Embed(tokens));
   for (Layer& layer : layers_) {
     CRIA_RETURN_IF_ERROR(AttentionBlock(layer, tokens.size(), first_position));
@@ -46,9 +48,12 @@ Result<std::span<float>> Decoder::Logits(size_t row) {
     return Fail(ErrorCode::kOutOfRange,
                 std::format("there are logits for {} rows, not for row {}", rows_, row));
   }
-  ops::RmsNorm(hidden_ + row * config_.hidden_size, norm_, config_.hidden_size,
-               config_.rms_norm_eps, normed_);
-  CRIA_RETURN_IF_ERROR(Project(*normed_quantizer_, *lm_head_, 1));
+  if (profile_ != nullptr) profile_->Resume();
+  const size_t hidden = config_.hidden_size;
+  ops::RmsNorm(hidden_ + row * hidden, norm_, hidden, config_.rms_norm_eps, normed_);
+  MakeReady(lm_head_, normed_, 0);
+  Count(OperatorKind::kNorm);
+  CRIA_RETURN_IF_ERROR(Multiply(lm_head_, 1, OperatorKind::kLmHead));
   return std::span(logits_, config_.vocab_size);
 }
 
@@ -79,47 +84,44 @@ Status Decoder::Embed(std::span<const int32_t> tokens) {
     }
     CRIA_RETURN_IF_ERROR(embedding_.Read(id, hidden_ + row * config_.hidden_size));
   }
+  Count(OperatorKind::kEmbedding);
   return {};
 }
 
 Status Decoder::AttentionBlock(Layer& layer, size_t rows, size_t first_position) {
-  NormalizeRows(layer.input_layernorm, rows);
-  CRIA_RETURN_IF_ERROR(Project(*normed_quantizer_, *layer.qkv_proj, rows));
+  NormalizeRows(layer.input_layernorm, rows, layer.qkv_proj);
+  CRIA_RETURN_IF_ERROR(Multiply(layer.qkv_proj, rows, OperatorKind::kQkvProj));
   RotateAndStore(layer, rows, first_position);
-  ops::Attention({config_.num_attention_heads, config_.num_key_value_heads, config_.head_dim},
-                 layer.cache,
-                 {.first_position = first_position,
-                  .num_rows = rows,
-                  .queries = qkv_,
-                  .query_stride = config_.qkv_channels(),
-                  .output = attention_output_,
-                  .output_stride = config_.query_channels()},
-                 arena_.Region(memory_.layout, memory_.attention_scratch), pool_);
-  CRIA_RETURN_IF_ERROR(Project(*attention_quantizer_, *layer.o_proj, rows));
+  Attend(layer, rows, first_position);
+  CRIA_RETURN_IF_ERROR(Multiply(layer.o_proj, rows, OperatorKind::kOProj));
   AddProjectedRows(rows);
   return {};
 }
 
 Status Decoder::FeedForwardBlock(Layer& layer, size_t rows) {
-  NormalizeRows(layer.post_attention_layernorm, rows);
-  CRIA_RETURN_IF_ERROR(Project(*normed_quantizer_, *layer.gate_up_proj, rows));
-  // The result replaces the gate, where the down projection reads it.
-  const size_t intermediate = config_.intermediate_size;
-  ForEachRow(rows, 2 * intermediate, [&](size_t row) {
-    float* gate = gate_up_ + row * 2 * intermediate;
-    ops::SwiGlu(gate, gate + intermediate, intermediate, gate);
-  });
-  CRIA_RETURN_IF_ERROR(Project(*swiglu_quantizer_, *layer.down_proj, rows));
+  NormalizeRows(layer.post_attention_layernorm, rows, layer.gate_up_proj);
+  CRIA_RETURN_IF_ERROR(Multiply(layer.gate_up_proj, rows, OperatorKind::kGateUpProj));
+  ActivateRows(layer, rows);
+  CRIA_RETURN_IF_ERROR(Multiply(layer.down_proj, rows, OperatorKind::kDownProj));
   AddProjectedRows(rows);
   return {};
 }
 
-void Decoder::NormalizeRows(const float* weight, size_t rows) {
+void Decoder::MakeReady(const Projection& next, const float* input, size_t row) const {
+  const TensorLayout& layout = next.linear->layout();
+  if (layout.scheme == Scheme::kF32) return;
+  int8_t* const values = quantized_.values + row * QuantizedRowStride(layout.input_channels);
+  quantized_.quantizations[row] = ops::QuantizeRow(input, layout.input_channels, values);
+}
+
+void Decoder::NormalizeRows(const float* weight, size_t rows, const Projection& next) {
   const size_t hidden = config_.hidden_size;
   ForEachRow(rows, hidden, [&](size_t row) {
-    ops::RmsNorm(hidden_ + row * hidden, weight, hidden, config_.rms_norm_eps,
-                 normed_ + row * hidden);
+    float* const normed = normed_ + row * hidden;
+    ops::RmsNorm(hidden_ + row * hidden, weight, hidden, config_.rms_norm_eps, normed);
+    MakeReady(next, normed, row);
   });
+  Count(OperatorKind::kNorm);
 }
 
 void Decoder::RotateAndStore(const Layer& layer, size_t rows, size_t first_position) {
@@ -134,6 +136,35 @@ void Decoder::RotateAndStore(const Layer& layer, size_t rows, size_t first_posit
                    rope_cosines_ + position * rope_width, rope_sines_ + position * rope_width);
     ops::StoreKeyValue(layer.cache, position, keys, values);
   });
+  Count(OperatorKind::kRope);
+}
+
+void Decoder::Attend(const Layer& layer, size_t rows, size_t first_position) {
+  const size_t channels = config_.query_channels();
+  ops::Attention({config_.num_attention_heads, config_.num_key_value_heads, config_.head_dim,
+                  config_.sliding_window},
+                 layer.cache,
+                 {.first_position = first_position,
+                  .num_rows = rows,
+                  .queries = qkv_,
+                  .query_stride = config_.qkv_channels(),
+                  .output = attention_output_,
+                  .output_stride = channels},
+                 arena_.Region(memory_.layout, memory_.attention_scratch), PoolFor(rows));
+  ForEachRow(rows, channels,
+             [&](size_t row) { MakeReady(layer.o_proj, attention_output_ + row * channels, row); });
+  Count(OperatorKind::kAttention);
+}
+
+void Decoder::ActivateRows(const Layer& layer, size_t rows) {
+  const size_t intermediate = config_.intermediate_size;
+  ForEachRow(rows, 2 * intermediate, [&](size_t row) {
+    // The result replaces the gate, where the down projection reads it.
+    float* const gate = gate_up_ + row * 2 * intermediate;
+    ops::SwiGlu(gate, gate + intermediate, intermediate, gate);
+    MakeReady(layer.down_proj, gate, row);
+  });
+  Count(OperatorKind::kSwiGlu);
 }
 
 void Decoder::AddProjectedRows(size_t rows) {
@@ -141,11 +172,33 @@ void Decoder::AddProjectedRows(size_t rows) {
   ForEachRow(rows, hidden, [&](size_t row) {
     ops::Add(projected_ + row * hidden, hidden, hidden_ + row * hidden);
   });
+  Count(OperatorKind::kResidual);
 }
 
-Status Decoder::Project(xnn::RowQuantizer& quantizer, xnn::Linear& linear, size_t rows) {
-  if (linear.scheme() != Scheme::kF32) CRIA_RETURN_IF_ERROR(quantizer.Run(rows, pool_));
-  return linear.Run(rows, pool_);
+Status Decoder::Multiply(const Projection& projection, size_t rows, OperatorKind kind) {
+  const Status product = projection.linear->Run(projection.packed, rows, PoolFor(rows));
+  Count(kind);
+  return product;
+}
+
+Status Decoder::RunLayerProducts(size_t rows) {
+  if (rows > options_.chunk_tokens) {
+    return Fail(ErrorCode::kOutOfRange,
+                std::format("{} rows do not fit a chunk of {}", rows, options_.chunk_tokens));
+  }
+  rows_ = 0;
+  for (const Layer& layer : layers_) {
+    CRIA_RETURN_IF_ERROR(Multiply(layer.qkv_proj, rows, OperatorKind::kQkvProj));
+    CRIA_RETURN_IF_ERROR(Multiply(layer.o_proj, rows, OperatorKind::kOProj));
+    CRIA_RETURN_IF_ERROR(Multiply(layer.gate_up_proj, rows, OperatorKind::kGateUpProj));
+    CRIA_RETURN_IF_ERROR(Multiply(layer.down_proj, rows, OperatorKind::kDownProj));
+  }
+  return {};
+}
+
+Status Decoder::RunHeadProduct() {
+  rows_ = 0;
+  return Multiply(lm_head_, 1, OperatorKind::kLmHead);
 }
 
 }  // namespace cria

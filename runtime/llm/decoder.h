@@ -11,12 +11,12 @@
 #include "core/thread_pool.h"
 #include "llm/decoder_memory.h"
 #include "llm/embedding.h"
+#include "llm/profile.h"
 #include "llm/token_model.h"
 #include "model/model_file.h"
 #include "ops/kv_cache_view.h"
 #include "xnn/linear.h"
 #include "xnn/packed_weights.h"
-#include "xnn/row_quantizer.h"
 
 namespace cria {
 
@@ -24,12 +24,14 @@ namespace cria {
 // and the memory of one conversation. Not for several threads at once; inside, it uses a pool.
 class Decoder final : public TokenModel {
  public:
-  // Takes all the memory that it will ever need. `weights` are those of `file`; they, `file` and
-  // `pool` must outlive the decoder.
+  // Takes all the memory that it will ever need. `weights` are those of `file`. `pool` runs single
+  // tokens, which wait for memory, and `batch_pool` several at once, which compute; they may be the
+  // same. All of them must outlive the decoder.
   static Result<std::unique_ptr<Decoder>> Create(const ModelFile& file,
                                                  const xnn::PackedWeights& weights,
                                                  const DecoderOptions& options,
-                                                 const ThreadPool& pool);
+                                                 const ThreadPool& pool,
+                                                 const ThreadPool& batch_pool);
 
   size_t vocab_size() const override { return config_.vocab_size; }
   size_t context_tokens() const override { return options_.context_tokens; }
@@ -43,53 +45,73 @@ class Decoder final : public TokenModel {
   // table.
   uint64_t weight_bytes_per_token() const { return weight_bytes_per_token_; }
 
+  // From now on, what Forward and Logits do is counted in `profile`; null ends that.
+  void set_profile(Profile* profile) { profile_ = profile; }
+  // For measuring what the rest costs: the matrix products alone of a Forward over `rows` rows, and
+  // of Logits, on whatever the buffers hold. There are no logits afterwards; the cache stays.
+  Status RunLayerProducts(size_t rows);
+  Status RunHeadProduct();
+
  private:
+  // A matrix, and what multiplies by it.
+  struct Projection {
+    xnn::Linear* linear = nullptr;
+    std::span<const std::byte> packed;
+  };
+
   struct Layer {
     const float* input_layernorm;           // [hidden_size]
     const float* post_attention_layernorm;  // [hidden_size]
-    std::optional<xnn::Linear> qkv_proj;
-    std::optional<xnn::Linear> o_proj;
-    std::optional<xnn::Linear> gate_up_proj;
-    std::optional<xnn::Linear> down_proj;
+    Projection qkv_proj;
+    Projection o_proj;
+    Projection gate_up_proj;
+    Projection down_proj;
     ops::KvCacheView cache;
   };
 
   Decoder(const ModelFile& file, const DecoderOptions& options, const ThreadPool& pool,
-          DecoderMemory memory, Arena arena);
+          const ThreadPool& batch_pool, DecoderMemory memory, Arena arena);
 
   Status LoadNorms();
-  Status CreateMatrices(const xnn::PackedWeights& weights);
-  Status CreateQuantizers();
+  Status CreateProjections(const xnn::PackedWeights& weights);
   void LayOutCache();
 
   Status Embed(std::span<const int32_t> tokens);
   Status AttentionBlock(Layer& layer, size_t rows, size_t first_position);
   Status FeedForwardBlock(Layer& layer, size_t rows);
+  const ThreadPool& PoolFor(size_t rows) const { return rows == 1 ? pool_ : batch_pool_; }
   // Calls `task(row)` for every row, each a pass over `elements` numbers.
   template <typename Task>
   void ForEachRow(size_t rows, size_t elements, const Task& task) const;
-  void NormalizeRows(const float* weight, size_t rows);
+  // Rows are made ready for the product that is `next` by whoever writes them, while they are near:
+  // quantized, if its weights want that.
+  void MakeReady(const Projection& next, const float* input, size_t row) const;
+  void NormalizeRows(const float* weight, size_t rows, const Projection& next);
   void RotateAndStore(const Layer& layer, size_t rows, size_t first_position);
+  void Attend(const Layer& layer, size_t rows, size_t first_position);
+  void ActivateRows(const Layer& layer, size_t rows);
   void AddProjectedRows(size_t rows);
-  // Multiplies by `linear`, quantizing its input first if its scheme wants that.
-  Status Project(xnn::RowQuantizer& quantizer, xnn::Linear& linear, size_t rows);
+  Status Multiply(const Projection& projection, size_t rows, OperatorKind kind);
+  void Count(OperatorKind kind) {
+    if (profile_ != nullptr) profile_->Count(kind);
+  }
 
   const ModelFile& file_;
   const ModelConfig& config_;
   const DecoderOptions options_;
   const ThreadPool& pool_;
+  const ThreadPool& batch_pool_;
   const DecoderMemory memory_;
   const Arena arena_;
   const EmbeddingReader embedding_;
 
   std::vector<Layer> layers_;
   const float* norm_ = nullptr;  // [hidden_size]
-  std::optional<xnn::Linear> lm_head_;
-  std::optional<xnn::RowQuantizer> normed_quantizer_;
-  std::optional<xnn::RowQuantizer> attention_quantizer_;
-  std::optional<xnn::RowQuantizer> swiglu_quantizer_;
+  Projection lm_head_;
+  std::vector<std::optional<xnn::Linear>> linears_;  // What projections point to.
   uint64_t weight_bytes_per_token_ = 0;
   size_t rows_ = 0;  // Of the last Forward.
+  Profile* profile_ = nullptr;
 
   // Views of the arena; shapes as in DecoderMemory.
   float* const hidden_;
@@ -98,6 +120,7 @@ class Decoder final : public TokenModel {
   float* const attention_output_;
   float* const gate_up_;
   float* const projected_;
+  const xnn::QuantizedRows quantized_;
   float* const logits_;
   float* const rope_cosines_;
   float* const rope_sines_;

@@ -12,29 +12,31 @@ namespace cria {
 Result<std::unique_ptr<Decoder>> Decoder::Create(const ModelFile& file,
                                                  const xnn::PackedWeights& weights,
                                                  const DecoderOptions& options,
-                                                 const ThreadPool& pool) {
+                                                 const ThreadPool& pool,
+                                                 const ThreadPool& batch_pool) {
   CRIA_RETURN_IF_ERROR(ValidateDecoderOptions(file.config(), options));
   DecoderOptions effective = options;
   effective.chunk_tokens = std::min(options.chunk_tokens, options.context_tokens);
-  DecoderMemory memory = PlanDecoderMemory(file.config(), effective, pool.num_threads());
+  DecoderMemory memory = PlanDecoderMemory(file.config(), effective,
+                                           std::max(pool.num_threads(), batch_pool.num_threads()));
   CRIA_ASSIGN_OR_RETURN(Arena arena, Arena::Create(memory.layout));
   std::unique_ptr<Decoder> decoder(
-      new Decoder(file, effective, pool, std::move(memory), std::move(arena)));
+      new Decoder(file, effective, pool, batch_pool, std::move(memory), std::move(arena)));
   decoder->LayOutCache();
   FillRopeTable(decoder->config_, effective.context_tokens, decoder->rope_cosines_,
                 decoder->rope_sines_);
   CRIA_RETURN_IF_ERROR(decoder->LoadNorms());
-  CRIA_RETURN_IF_ERROR(decoder->CreateQuantizers());
-  CRIA_RETURN_IF_ERROR(decoder->CreateMatrices(weights));
+  CRIA_RETURN_IF_ERROR(decoder->CreateProjections(weights));
   return decoder;
 }
 
 Decoder::Decoder(const ModelFile& file, const DecoderOptions& options, const ThreadPool& pool,
-                 DecoderMemory memory, Arena arena)
+                 const ThreadPool& batch_pool, DecoderMemory memory, Arena arena)
     : file_(file),
       config_(file.config()),
       options_(options),
       pool_(pool),
+      batch_pool_(batch_pool),
       memory_(std::move(memory)),
       arena_(std::move(arena)),
       embedding_(file, arena_.Region(memory_.layout, memory_.embedding_row)),
@@ -45,6 +47,8 @@ Decoder::Decoder(const ModelFile& file, const DecoderOptions& options, const Thr
       attention_output_(arena_.Pointer<float>(memory_.layout, memory_.attention_output)),
       gate_up_(arena_.Pointer<float>(memory_.layout, memory_.gate_up)),
       projected_(arena_.Pointer<float>(memory_.layout, memory_.projected)),
+      quantized_{arena_.Pointer<int8_t>(memory_.layout, memory_.quantized),
+                 arena_.Pointer<RowQuantization>(memory_.layout, memory_.quantizations)},
       logits_(arena_.Pointer<float>(memory_.layout, memory_.logits)),
       rope_cosines_(arena_.Pointer<float>(memory_.layout, memory_.rope_cosines)),
       rope_sines_(arena_.Pointer<float>(memory_.layout, memory_.rope_sines)) {}
@@ -88,65 +92,51 @@ Status Decoder::LoadNorms() {
   return {};
 }
 
-Status Decoder::CreateQuantizers() {
-  const xnn::QuantizedRows rows = {
-      arena_.Pointer<int8_t>(memory_.layout, memory_.quantized),
-      arena_.Pointer<xnn::RowQuantization>(memory_.layout, memory_.quantizations)};
-  const auto create = [&](size_t channels, const float* input, size_t input_stride) {
-    return xnn::RowQuantizer::Create(channels, input, input_stride, rows,
-                                     QuantizedRowStride(channels));
-  };
-  const size_t intermediate = config_.intermediate_size;
-  CRIA_ASSIGN_OR_RETURN(normed_quantizer_,
-                        create(config_.hidden_size, normed_, config_.hidden_size));
-  CRIA_ASSIGN_OR_RETURN(attention_quantizer_, create(config_.query_channels(), attention_output_,
-                                                     config_.query_channels()));
-  CRIA_ASSIGN_OR_RETURN(swiglu_quantizer_, create(intermediate, gate_up_, 2 * intermediate));
-  return {};
-}
-
-Status Decoder::CreateMatrices(const xnn::PackedWeights& weights) {
-  struct Matrix {
+Status Decoder::CreateProjections(const xnn::PackedWeights& weights) {
+  struct Place {
     const float* input;
     size_t input_stride;
     float* output;
-    std::optional<xnn::Linear>* linear;
+    Projection* projection;
   };
   const size_t hidden = config_.hidden_size;
+  const size_t intermediate = config_.intermediate_size;
   // In the order of MultipliedMatrices.
-  std::vector<Matrix> matrices;
+  std::vector<Place> places;
   for (Layer& layer : layers_) {
-    matrices.push_back({normed_, hidden, qkv_, &layer.qkv_proj});
-    matrices.push_back({attention_output_, config_.query_channels(), projected_, &layer.o_proj});
-    matrices.push_back({normed_, hidden, gate_up_, &layer.gate_up_proj});
-    matrices.push_back(
-        {gate_up_, 2 * size_t{config_.intermediate_size}, projected_, &layer.down_proj});
+    places.push_back({normed_, hidden, qkv_, &layer.qkv_proj});
+    places.push_back({attention_output_, config_.query_channels(), projected_, &layer.o_proj});
+    places.push_back({normed_, hidden, gate_up_, &layer.gate_up_proj});
+    places.push_back({gate_up_, 2 * intermediate, projected_, &layer.down_proj});
   }
-  matrices.push_back({normed_, hidden, logits_, &lm_head_});
+  places.push_back({normed_, hidden, logits_, &lm_head_});
 
+  // Layers are alike, and what multiplies by one of them multiplies by all.
   const std::vector<const StoredTensor*> tensors = MultipliedMatrices(file_);
-  size_t scale_bytes = 0;
-  for (const StoredTensor* tensor : tensors) {
-    const TensorLayout& layout = tensor->layout;
-    scale_bytes = std::max(scale_bytes, xnn::StandInScales::BytesFor(layout));
+  std::vector<size_t> firsts;  // The first matrix of every linear.
+  std::vector<size_t> linear_of(tensors.size());
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const TensorLayout& layout = tensors[i]->layout;
     weight_bytes_per_token_ += layout.data_bytes() + layout.scale_bytes();
+    const auto first = std::ranges::find_if(firsts, [&](size_t other) {
+      return tensors[other]->spec.role == tensors[i]->spec.role && tensors[other]->layout == layout;
+    });
+    linear_of[i] = first - firsts.begin();
+    if (first == firsts.end()) firsts.push_back(i);
   }
-  CRIA_ASSIGN_OR_RETURN(const auto scales, xnn::StandInScales::Create(scale_bytes));
-  // XNNPACK looks through every scale, which is most of what creating a layer takes.
-  std::vector<Status> results(matrices.size());
-  pool_.ParallelFor(matrices.size(), [&](size_t index) {
-    const Matrix& matrix = matrices[index];
-    const TensorLayout& layout = tensors[index]->layout;
-    Result<xnn::Linear> linear = xnn::Linear::Create(
-        layout, weights.matrices()[index], scales,
-        {.input = matrix.input,
-         .input_stride = matrix.input_stride,
-         .quantized = {arena_.Pointer<int8_t>(memory_.layout, memory_.quantized),
-                       arena_.Pointer<xnn::RowQuantization>(memory_.layout, memory_.quantizations)},
-         .quantized_stride = QuantizedRowStride(layout.input_channels),
-         .output = matrix.output});
+  linears_.resize(firsts.size());
+  std::vector<Status> results(firsts.size());
+  pool_.ParallelFor(firsts.size(), [&](size_t index) {
+    const Place& place = places[firsts[index]];
+    const TensorLayout& layout = tensors[firsts[index]]->layout;
+    Result<xnn::Linear> linear =
+        xnn::Linear::Create(layout, {.input = place.input,
+                                     .input_stride = place.input_stride,
+                                     .quantized = quantized_,
+                                     .quantized_stride = QuantizedRowStride(layout.input_channels),
+                                     .output = place.output});
     if (linear) {
-      *matrix.linear = std::move(*linear);
+      linears_[index] = std::move(*linear);
     } else {
       results[index] = std::unexpected(std::move(linear).error());
     }
@@ -154,8 +144,11 @@ Status Decoder::CreateMatrices(const xnn::PackedWeights& weights) {
   for (size_t i = 0; i < results.size(); ++i) {
     if (results[i]) continue;
     return Fail(results[i].error().code(),
-                std::format("{}: {}: {}", file_.path(), tensors[i]->spec.Name(),
+                std::format("{}: {}: {}", file_.path(), tensors[firsts[i]]->spec.Name(),
                             results[i].error().message()));
+  }
+  for (size_t i = 0; i < places.size(); ++i) {
+    *places[i].projection = {&*linears_[linear_of[i]], weights.matrices()[i]};
   }
   return {};
 }

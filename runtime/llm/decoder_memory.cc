@@ -5,7 +5,7 @@
 
 #include "model/tensor_table.h"
 #include "ops/attention.h"
-#include "xnn/row_quantizer.h"
+#include "xnn/linear.h"
 
 namespace cria {
 namespace {
@@ -86,7 +86,7 @@ DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions&
                                 chunk * QuantizedRowStride(widest_input) + slack, kWholeLife);
   memory.quantizations =
       layout.Add("quantization parameters",
-                 (chunk + xnn::kExtraRowQuantizations) * sizeof(xnn::RowQuantization), kWholeLife);
+                 (chunk + xnn::kExtraRowQuantizations) * sizeof(RowQuantization), kWholeLife);
 
   memory.normed = layout.Add("normalized rows", chunk * hidden * kFloat + slack, kWholeLife);
   memory.qkv = layout.Add("queries, keys and values", chunk * config.qkv_channels() * kFloat,

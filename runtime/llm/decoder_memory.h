@@ -14,9 +14,6 @@ struct DecoderOptions {
   KvType kv_type = KvType::kF32;
 };
 
-// Of a decoder: for the inputs of attention and feed-forward, of o_proj, and of down_proj.
-inline constexpr size_t kNumRowQuantizers = 3;
-
 // Where everything lies that a decoder works on: a pure function of configuration, options and
 // threads, so that it can be told before anything is loaded.
 struct DecoderMemory {

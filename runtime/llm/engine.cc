@@ -12,12 +12,15 @@ MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions&
   const size_t context = options.context_tokens != 0
                              ? options.context_tokens
                              : std::min(Engine::kDefaultContextTokens, longest);
-  return {.decoder = {.context_tokens = context,
-                      .chunk_tokens = std::min(options.chunk_tokens, context),
-                      .kv_type = options.kv_type},
-          .num_threads = ThreadCountOrDefault(options.num_threads),
-          .weights_in_memory = !model.is_packed && options.packing.cache_folder.empty() &&
-                               options.packing.packed_path.empty()};
+  const size_t num_threads = ThreadCountOrDefault(options.num_threads);
+  return {
+      .decoder = {.context_tokens = context,
+                  .chunk_tokens = std::min(options.chunk_tokens, context),
+                  .kv_type = options.kv_type},
+      .num_threads = num_threads,
+      .num_batch_threads = options.num_batch_threads == num_threads ? 0 : options.num_batch_threads,
+      .weights_in_memory = !model.is_packed && options.packing.cache_folder.empty() &&
+                           options.packing.packed_path.empty()};
 }
 
 Result<std::unique_ptr<Engine>> Engine::Load(const std::string& path,
@@ -36,16 +39,20 @@ Result<std::unique_ptr<Engine>> Engine::Load(const std::string& path,
 
   CRIA_ASSIGN_OR_RETURN(ThreadPool pool, ThreadPool::Create(resolved.num_threads));
   std::unique_ptr<Engine> engine(new Engine(std::move(plan), std::move(file), std::move(pool)));
+  if (resolved.num_batch_threads != 0) {
+    CRIA_ASSIGN_OR_RETURN(engine->own_batch_pool_, ThreadPool::Create(resolved.num_batch_threads));
+  }
   CRIA_ASSIGN_OR_RETURN(engine->tokenizer_, Tokenizer::Create(engine->file_.vocabulary()));
-  CRIA_ASSIGN_OR_RETURN(engine->weights_,
-                        xnn::LoadPackedWeights(engine->file_, options.packing, engine->pool_));
+  CRIA_ASSIGN_OR_RETURN(engine->weights_, xnn::LoadPackedWeights(engine->file_, options.packing,
+                                                                 engine->batch_pool()));
   if (engine->weights_->is_mapped() == resolved.weights_in_memory) {
     // They were to be mapped, but could not be put where a mapping finds them.
     resolved.weights_in_memory = !engine->weights_->is_mapped();
     CRIA_ASSIGN_OR_RETURN(engine->plan_, PlanMemory(outline, resolved, program));
   }
-  CRIA_ASSIGN_OR_RETURN(engine->decoder_, Decoder::Create(engine->file_, *engine->weights_,
-                                                          resolved.decoder, engine->pool_));
+  CRIA_ASSIGN_OR_RETURN(engine->decoder_,
+                        Decoder::Create(engine->file_, *engine->weights_, resolved.decoder,
+                                        engine->pool_, engine->batch_pool()));
   engine->session_ = std::make_unique<Session>(*engine->decoder_);
   return engine;
 }

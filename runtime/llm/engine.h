@@ -16,8 +16,9 @@
 namespace cria {
 
 struct EngineOptions {
-  size_t num_threads = 0;     // 0: one for each fast core.
-  size_t context_tokens = 0;  // 0: kDefaultContextTokens, or the model's own length if shorter.
+  size_t num_threads = 0;        // For single tokens; 0: one for each fast core.
+  size_t num_batch_threads = 0;  // For several at once; 0: as many as for single ones.
+  size_t context_tokens = 0;     // 0: kDefaultContextTokens, or the model's own length if shorter.
   size_t chunk_tokens = DecoderOptions{}.chunk_tokens;
   KvType kv_type = DecoderOptions{}.kv_type;
   xnn::PackingOptions packing;
@@ -47,6 +48,9 @@ class Engine {
   const MemoryPlan& memory_plan() const { return plan_; }
   const ModelFile& file() const { return file_; }
   const ThreadPool& pool() const { return pool_; }
+  // The same, unless it was to have another number of threads.
+  const ThreadPool& batch_pool() const { return own_batch_pool_ ? *own_batch_pool_ : pool_; }
+  const xnn::PackedWeights& weights() const { return *weights_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   Decoder& decoder() { return *decoder_; }
   Session& session() { return *session_; }
@@ -57,6 +61,7 @@ class Engine {
   MemoryPlan plan_;
   ModelFile file_;
   ThreadPool pool_;
+  std::optional<ThreadPool> own_batch_pool_;
   std::optional<Tokenizer> tokenizer_;  // Points into file_.
   std::optional<xnn::PackedWeights> weights_;
   std::unique_ptr<Decoder> decoder_;

@@ -15,6 +15,8 @@ namespace {
 
 // Measured: the tokenizer's patterns, the tables of tensors and layers, buffers of text.
 constexpr uint64_t kHeapBytes = uint64_t{64} << 10;
+// Of layers that are alike, and of the head.
+constexpr size_t kNumLinears = 5;
 // Of a thread's stack, what it touches.
 constexpr uint64_t kTouchedStackBytes = uint64_t{32} << 10;
 // Of code that is not touched before a model runs: XNNPACK's and ours. Measured.
@@ -29,7 +31,7 @@ constexpr size_t kLeastContextTokens = 64;
 
 struct WeightBytes {
   uint64_t packed = 0;
-  uint64_t stand_ins = 0;
+  uint64_t creation = 0;  // What creating what multiplies by them takes for a moment.
 };
 
 Result<WeightBytes> BytesOfWeights(const ModelOutline& model) {
@@ -37,7 +39,7 @@ Result<WeightBytes> BytesOfWeights(const ModelOutline& model) {
   CRIA_ASSIGN_OR_RETURN(const std::vector<uint64_t> packed, xnn::PackedBytes(model.matrices));
   bytes.packed = std::accumulate(packed.begin(), packed.end(), uint64_t{0});
   for (const TensorLayout& matrix : model.matrices) {
-    bytes.stand_ins = std::max(bytes.stand_ins, xnn::StandInScales::BytesFor(matrix));
+    bytes.creation = std::max(bytes.creation, xnn::Linear::CreationBytes(matrix));
   }
   return bytes;
 }
@@ -101,9 +103,14 @@ uint64_t MemoryPlan::peak_bytes() const { return std::max(steady_bytes(), loadin
 Result<MemoryPlan> PlanMemory(const ModelOutline& model, const MemoryPlanOptions& options,
                               const platform::MemoryUsage& program) {
   CRIA_ASSIGN_OR_RETURN(const WeightBytes weights, BytesOfWeights(model));
-  const DecoderMemory memory =
-      PlanDecoderMemory(model.config, options.decoder, options.num_threads);
-  const uint64_t operators = (model.matrices.size() + kNumRowQuantizers) * xnn::kOperatorBytes;
+  const size_t batch_threads =
+      options.num_batch_threads != 0 ? options.num_batch_threads : options.num_threads;
+  // All threads but the caller's, which belongs to both pools.
+  const size_t own_threads =
+      options.num_threads - 1 + (options.num_batch_threads != 0 ? batch_threads - 1 : 0);
+  const DecoderMemory memory = PlanDecoderMemory(model.config, options.decoder,
+                                                 std::max(options.num_threads, batch_threads));
+  const uint64_t operators = kNumLinears * xnn::Linear::kMostOperators * xnn::kOperatorBytes;
   const uint64_t session = kHeapBytes + options.decoder.context_tokens * sizeof(int32_t);
 
   MemoryPlan plan = {.options = options};
@@ -115,20 +122,20 @@ Result<MemoryPlan> PlanMemory(const ModelOutline& model, const MemoryPlanOptions
   plan.lines.push_back({"XNNPACK's operators", MemoryKind::kPrivate, operators});
   plan.lines.push_back({"session", MemoryKind::kPrivate, session});
   plan.lines.push_back(
-      {"thread stacks", MemoryKind::kPrivate, options.num_threads * kTouchedStackBytes});
+      {"thread stacks", MemoryKind::kPrivate, (own_threads + 1) * kTouchedStackBytes});
   plan.lines.push_back({"program", MemoryKind::kPrivate, program.private_bytes});
   plan.lines.push_back({"program, from its files", MemoryKind::kMapped,
                         program.file_mapped_bytes + kLaterCodeBytes});
 
   // Packing is over before the decoder takes its memory; its source and result are mapped by turns.
-  const uint64_t packing = 2 * xnn::PackingPeakBytes(model.matrices, options.num_threads);
+  const uint64_t packing = 2 * xnn::PackingPeakBytes(model.matrices, batch_threads);
   plan.loading_bytes = program.private_bytes + program.file_mapped_bytes + model.metadata_bytes +
-                       operators + session + std::max(packing, weights.stand_ins) +
+                       operators + session + std::max(packing, weights.creation) +
                        (options.weights_in_memory ? weights.packed : 0);
-  plan.address_space_bytes =
-      program.virtual_bytes + model.metadata_bytes + weights.packed + memory.layout.total_bytes() +
-      operators + session + std::max(packing, weights.stand_ins) +
-      (options.num_threads - 1) * platform::ThreadStackBytes() + kAddressSpaceSlackBytes;
+  plan.address_space_bytes = program.virtual_bytes + model.metadata_bytes + weights.packed +
+                             memory.layout.total_bytes() + operators + session +
+                             std::max(packing, weights.creation) +
+                             own_threads * platform::ThreadStackBytes() + kAddressSpaceSlackBytes;
   return plan;
 }
 

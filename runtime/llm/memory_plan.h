@@ -17,6 +17,8 @@ namespace cria {
 struct MemoryPlanOptions {
   DecoderOptions decoder;
   size_t num_threads = 1;
+  // A pool of its own for several tokens at once; 0: there is none, and the other runs them too.
+  size_t num_batch_threads = 0;
   // Packed weights are held in private memory instead of being mapped.
   bool weights_in_memory = false;
 };

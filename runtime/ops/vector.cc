@@ -1,6 +1,7 @@
 #include "ops/vector.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "core/numeric.h"
 #include "ops/simd_targets.h"
@@ -51,9 +52,18 @@ float LargestNumber(const float* values, size_t size) {
 size_t ArgMax(const float* values, size_t size) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
-  const float largest = LargestNumber(values, size);
-  const auto wanted = hn::Set(d, largest);
+  // Block by block, so that only one is looked through for the place.
+  constexpr size_t kBlock = 1024;
+  float largest = -std::numeric_limits<float>::infinity();
   size_t i = 0;
+  for (size_t block = 0; block < size; block += kBlock) {
+    const float candidate = LargestNumber(values + block, std::min(kBlock, size - block));
+    if (candidate > largest) {
+      largest = candidate;
+      i = block;
+    }
+  }
+  const auto wanted = hn::Set(d, largest);
   for (; i + lanes <= size; i += lanes) {
     const intptr_t lane = hn::FindFirstTrue(d, hn::Eq(hn::LoadU(d, values + i), wanted));
     if (lane >= 0) return i + static_cast<size_t>(lane);

@@ -5,13 +5,25 @@
 #include <memory>
 #include <span>
 
-#include "core/platform.h"
+#include "core/row_quantization.h"
 #include "core/thread_pool.h"
 #include "model/tensor_table.h"
-#include "xnn/row_quantizer.h"
 #include "xnn/xnn_operator.h"
 
 namespace cria::xnn {
+
+// What XNNPACK may read, and ignores, behind the last element of every buffer of activations.
+inline constexpr size_t kReadableSlackBytes = 16;
+// A kernel computes a tile of up to this many rows whole, and a tile that has fewer repeats its
+// last row: buffers of row quantizations are longer by these, which Linear fills. XNNPACK's own
+// figure, 10, is too small for its kernels of 14 rows.
+inline constexpr size_t kExtraRowQuantizations = 32;
+
+// Rows quantized to int8: row r at values + r * stride, with quantizations[r].
+struct QuantizedRows {
+  int8_t* values = nullptr;
+  RowQuantization* quantizations = nullptr;
+};
 
 // Where a linear layer reads and writes. kF32 reads `input`; the other schemes read `quantized`.
 struct LinearBuffers {
@@ -22,51 +34,41 @@ struct LinearBuffers {
   float* output = nullptr;      // Rows are output_channels apart.
 };
 
-// XNNPACK looks through the scales of int4 weights even where it takes packed ones, which hold them
-// already. These satisfy it while layers are created, and are not needed afterwards.
-class StandInScales {
- public:
-  // Enough for every layer that takes no more than this.
-  static Result<StandInScales> Create(size_t bytes);
-  // What a layer takes.
-  static size_t BytesFor(const TensorLayout& layout);
-  std::span<const uint16_t> values() const;
-
- private:
-  explicit StandInScales(platform::PageBlock block) : block_(std::move(block)) {}
-  platform::PageBlock block_;
-};
-
-// output[rows][output_channels] = input[rows][input_channels] × weightsᵀ, by XNNPACK.
+// output[rows][output_channels] = input[rows][input_channels] × weightsᵀ, by XNNPACK, for all
+// matrices of one layout that work on the same buffers: one for each layer of a model, by turns.
 class Linear {
  public:
-  // Multiplies by weights that Pack packed on a processor of this layout, all PackedBytes of them,
-  // which must outlive the layer, as must the buffers. May run for several layers at once.
-  static Result<Linear> Create(const TensorLayout& layout, std::span<const std::byte> packed,
-                               const StandInScales& scales, const LinearBuffers& buffers);
+  // The most operators of XNNPACK that one takes.
+  static constexpr size_t kMostOperators = 3;
+
+  // The buffers must outlive it. May run for several at once.
+  static Result<Linear> Create(const TensorLayout& layout, const LinearBuffers& buffers);
+  // Bytes that Create takes for a moment.
+  static uint64_t CreationBytes(const TensorLayout& layout);
+
   Linear(Linear&&) noexcept;
   Linear& operator=(Linear&&) noexcept;
   ~Linear();
 
-  Scheme scheme() const { return layout_.scheme; }
   const TensorLayout& layout() const { return layout_; }
 
-  // Multiplies the first `rows` rows, which for quantized input must be all that the quantizer ran
-  // over last. Allocates nothing.
-  Status Run(size_t rows, const ThreadPool& pool);
+  // Multiplies the first `rows` rows by `packed`, all PackedBytes of what Pack packed on a
+  // processor of this layout. Allocates nothing.
+  Status Run(std::span<const std::byte> packed, size_t rows, const ThreadPool& pool);
 
  private:
-  struct WeightsCache;
+  struct Operator;
 
   Linear();
-  Status Prepare(size_t rows, pthreadpool* pool);
+  Status RunSlices(std::span<const std::byte> packed, size_t rows, pthreadpool* threads);
 
-  std::unique_ptr<WeightsCache> weights_;  // The operator points to them.
-  OperatorHandle operator_;
   TensorLayout layout_;
   LinearBuffers buffers_;
-  size_t prepared_rows_ = 0;
-  const pthreadpool* prepared_pool_ = nullptr;
+  std::unique_ptr<Operator> whole_;
+  // Many rows are multiplied by a few outputs after the others; null where the whole is few.
+  std::unique_ptr<Operator> slice_;
+  std::unique_ptr<Operator> last_slice_;  // Null where it is as large as the others.
+  size_t slice_bytes_ = 0;                // Of packed weights.
 };
 
 }  // namespace cria::xnn

@@ -15,6 +15,7 @@ namespace cria::xnn {
 struct OperatorStrides {
   size_t input = 0;      // In floats, for kF32.
   size_t quantized = 0;  // In bytes, for the other schemes.
+  size_t output = 0;     // In floats.
 };
 
 // For weights that XNNPACK takes the address of and never reads.

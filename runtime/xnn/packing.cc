@@ -9,8 +9,8 @@
 
 #include "core/platform.h"
 #include "model/checksum.h"
+#include "xnn/linear.h"
 #include "xnn/linear_operator.h"
-#include "xnn/row_quantizer.h"
 #include "xnn/xnn_operator.h"
 
 namespace cria::xnn {
@@ -55,7 +55,9 @@ class PackingCache {
 };
 
 OperatorStrides TightStrides(const TensorLayout& layout) {
-  return {.input = layout.padded_input_channels, .quantized = layout.padded_input_channels};
+  return {.input = layout.padded_input_channels,
+          .quantized = layout.padded_input_channels,
+          .output = layout.output_channels};
 }
 
 // A matrix of fixed numbers, none of them alike in its neighborhood.

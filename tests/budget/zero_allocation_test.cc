@@ -24,6 +24,7 @@
 #include "support/allocation_watch.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_checkpoint.h"
+#include "xnn/packing.h"
 #include "xnn/watched_allocator.h"
 
 namespace cria {
@@ -193,6 +194,8 @@ TEST_P(ZeroAllocation, AfterLoading) {
                                .context_tokens = kContext,
                                .chunk_tokens = kChunk,
                                .kv_type = kv_type};
+      // One with a pool of its own for prompts.
+      if (threads == 3) options.num_batch_threads = 2;
       if (mapped) options.packing.cache_folder = path + "-packed";
       ExpectQuietEngine(path, options, mapped);
     }
@@ -266,9 +269,10 @@ TEST(AllocationWatch, SeesOtherThreads) {
 TEST(AllocationWatch, SeesXnnpack) {
   CRIA_NEEDS_ALLOCATIONS_TO_BE_SEEN();
   AllocationWatch watch("an operator of XNNPACK");
-  const auto quantizer = xnn::RowQuantizer::Create(32, nullptr, 32, {}, 32);
+  const auto bytes =
+      xnn::PackedBytes({.output_channels = 32, .input_channels = 32, .padded_input_channels = 32});
   EXPECT_THAT(watch.Finish(), HasSubstr("xnn_allocator."));
-  EXPECT_TRUE(quantizer);
+  EXPECT_TRUE(bytes);
 }
 
 TEST(AllocationWatch, SeesNothingWhereThereIsNothing) {

@@ -83,7 +83,11 @@ TEST_F(CriaProgram, ThreadsAndChunksGiveTheSameText) {
                                               "-t",     "1",  "-b",        "128"};
   std::vector<std::string> three_threads = arguments;
   three_threads[11] = "3";
-  EXPECT_EQ(Cria(three_threads).output, Cria(arguments).output);
+  std::vector<std::string> two_pools = arguments;
+  two_pools.insert(two_pools.end(), {"-tb", "2"});
+  const std::string text = Cria(arguments).output;
+  EXPECT_EQ(Cria(three_threads).output, text);
+  EXPECT_EQ(Cria(two_pools).output, text);
 }
 
 TEST_F(CriaProgram, ChatAnswersEveryLineAndObeysCommands) {

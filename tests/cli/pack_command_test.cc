@@ -40,16 +40,6 @@ using testing::StartsWith;
 
 using Clock = std::chrono::steady_clock;
 
-std::vector<std::string> NamesIn(const fs::path& folder) {
-  std::vector<std::string> names;
-  if (!fs::exists(folder)) return names;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    names.push_back(entry.path().filename().string());
-  }
-  std::ranges::sort(names);
-  return names;
-}
-
 bool IsTemporary(const std::string& name) { return name.find(".tmp-") != std::string::npos; }
 
 RunResult Cria(std::vector<std::string> arguments, const RunOptions& options = {}) {
@@ -131,8 +121,8 @@ using PackCommand = ProgramTest<TinyModel>;
 TEST_F(PackCommand, PacksIntoTheCacheThatRunLooksInto) {
   const RunResult packed = Cria({"pack", "-m", ModelPath(), "--pack-cache", Folder()});
   EXPECT_EQ(packed.exit_code, 0) << packed.error;
-  ASSERT_THAT(NamesIn(Folder()), SizeIs(1));
-  EXPECT_THAT(packed.output, HasSubstr(NamesIn(Folder())[0]));
+  ASSERT_THAT(support::FileNames(Folder()), SizeIs(1));
+  EXPECT_THAT(packed.output, HasSubstr(support::FileNames(Folder())[0]));
   EXPECT_THAT(ExpectText().error, Not(HasSubstr("packing")));
   // Through the environment too.
   EXPECT_THAT(ExpectText({}, {.environment = {"CRIA_PACK_CACHE=" + Folder()}}).error,
@@ -141,7 +131,7 @@ TEST_F(PackCommand, PacksIntoTheCacheThatRunLooksInto) {
 
 TEST_F(PackCommand, RunPacksOnceAndSaysSo) {
   EXPECT_THAT(ExpectText().error, HasSubstr("packing the weights for this processor into"));
-  EXPECT_THAT(NamesIn(Folder()), SizeIs(1));
+  EXPECT_THAT(support::FileNames(Folder()), SizeIs(1));
   EXPECT_THAT(ExpectText().error, Not(HasSubstr("packing")));
 }
 
@@ -159,7 +149,7 @@ TEST_F(PackCommand, ListsAndClears) {
   const RunResult cleared = Cria({"pack", "--clear", "--pack-cache", Folder()});
   EXPECT_EQ(cleared.exit_code, 0) << cleared.error;
   EXPECT_THAT(cleared.output, HasSubstr("freed"));
-  EXPECT_THAT(NamesIn(Folder()), IsEmpty());
+  EXPECT_THAT(support::FileNames(Folder()), IsEmpty());
   EXPECT_EQ(Cria({"pack", "--clear", "--list", "--pack-cache", Folder()}).exit_code, 2);
 }
 
@@ -172,7 +162,7 @@ TEST_F(PackCommand, UsageErrorsExitWithTwo) {
   ExpectError(Cria({"pack", "-m", Path("no.cria")}), 1, "no.cria");
   ExpectError(Cria({"pack", "-m", ModelPath(), "-o", Path("no/folder/file")}), 1,
               "make its folder first");
-  EXPECT_THAT(NamesIn(own_.path()), IsEmpty());
+  EXPECT_THAT(support::FileNames(own_.path()), IsEmpty());
   ExpectText({"--no-pack-cache"});
 }
 
@@ -181,7 +171,7 @@ TEST_F(PackCommand, AFileThatWasPackedServesWhereItIsNamed) {
   ASSERT_EQ(Cria({"pack", "-m", ModelPath(), "-o", packed}).exit_code, 0);
   EXPECT_THAT(ExpectText({"--packed", packed, "--pack-cache", Folder()}).error,
               Not(HasSubstr("packing")));
-  EXPECT_THAT(NamesIn(Folder()), IsEmpty());
+  EXPECT_THAT(support::FileNames(Folder()), IsEmpty());
   ExpectError(RunProgram(RunArguments({"--packed", Path("no.packed")})), 1, "no.packed");
   ExpectError(RunProgram(RunArguments({"--packed", ModelPath()})), 1,
               "is not a file of packed weights");
@@ -266,7 +256,7 @@ TEST_F(PackCommand, AFullDiskIsToldAndTheRunGoesOn) {
   EXPECT_THAT(run.error, AllOf(HasSubstr("there is no room"), HasSubstr("into memory instead")));
   ExpectError(Cria({"pack", "-m", ModelPath(), "-o", Path("packed")}, full), 1, "there is no room");
   EXPECT_FALSE(fs::exists(Path("packed")));
-  EXPECT_THAT(NamesIn(Folder()), IsEmpty());
+  EXPECT_THAT(support::FileNames(Folder()), IsEmpty());
 }
 
 // --- Killed, stopped, racing -------------------------------------------------------------------
@@ -288,7 +278,7 @@ class PackCrash : public ProgramTest<LargeModel> {
     return {"pack", "-m", ModelPath(), "--pack-cache", Folder(), "-t", "2"};
   }
   size_t Leftovers() const {
-    return static_cast<size_t>(std::ranges::count_if(NamesIn(Folder()), IsTemporary));
+    return static_cast<size_t>(std::ranges::count_if(support::FileNames(Folder()), IsTemporary));
   }
   // Runs these shell commands at once; all must succeed.
   void ExpectAllSucceed(const std::vector<std::string>& commands) {
@@ -321,7 +311,7 @@ TEST_F(PackCrash, KilledAtAnyMomentItLeavesNothingThatHarms) {
     const std::chrono::duration<double, std::micro> taken = Clock::now() - start;
     whole_microseconds = std::min(whole_microseconds, taken.count());
   }
-  const std::string sound = support::ReadFile(Folder() + "/" + NamesIn(Folder()).at(0));
+  const std::string sound = support::ReadFile(Folder() + "/" + support::FileNames(Folder()).at(0));
 
   std::mt19937 random(7);
   std::uniform_real_distribution<double> moment(0.0, 1.1);
@@ -339,7 +329,7 @@ TEST_F(PackCrash, KilledAtAnyMomentItLeavesNothingThatHarms) {
     const RunResult run = ExpectText();
     // A file that was there serves, and its folder is not looked through.
     ASSERT_LE(Leftovers(), round % 2 == 0 ? 0u : 1u) << "round " << round;
-    const auto names = NamesIn(Folder());
+    const auto names = support::FileNames(Folder());
     const auto file = std::ranges::find_if_not(names, IsTemporary);
     ASSERT_NE(file, names.end());
     ASSERT_TRUE(support::ReadFile(Folder() + "/" + *file) == sound) << "round " << round;
@@ -348,7 +338,7 @@ TEST_F(PackCrash, KilledAtAnyMomentItLeavesNothingThatHarms) {
   RecordProperty("killed_while_writing", killed_while_writing);
   EXPECT_GE(killed_while_writing, 5);
   ASSERT_EQ(Cria(PackArguments()).exit_code, 0);
-  EXPECT_THAT(NamesIn(Folder()), SizeIs(1));
+  EXPECT_THAT(support::FileNames(Folder()), SizeIs(1));
 }
 
 TEST_F(PackCrash, TwoRunsAtOnceOnAnEmptyCache) {
@@ -358,7 +348,7 @@ TEST_F(PackCrash, TwoRunsAtOnceOnAnEmptyCache) {
     ExpectAllSucceed({run + ">" + Path("a"), run + ">" + Path("b")});
     EXPECT_EQ(support::ReadFile(Path("a")), expected_);
     EXPECT_EQ(support::ReadFile(Path("b")), expected_);
-    ASSERT_THAT(NamesIn(Folder()), SizeIs(1)) << "round " << round;
+    ASSERT_THAT(support::FileNames(Folder()), SizeIs(1)) << "round " << round;
     EXPECT_THAT(ExpectText().error, Not(HasSubstr("packing")));
   }
 }
@@ -371,7 +361,7 @@ TEST_F(PackCrash, TwoPackersOfOneFile) {
   for (int round = 0; round < 5; ++round) {
     fs::remove(Folder() + "/file");
     ExpectAllSucceed({pack, pack});
-    ASSERT_THAT(NamesIn(Folder()), ElementsAre("file")) << "round " << round;
+    ASSERT_THAT(support::FileNames(Folder()), ElementsAre("file")) << "round " << round;
     ExpectText({"--packed", Folder() + "/file"});
   }
 }
@@ -389,7 +379,7 @@ TEST_F(PackCrash, RunsGoOnWhileTheFileIsReplaced) {
   for (int i = 0; i < 5; ++i) {
     EXPECT_EQ(support::ReadFile(Path(std::format("text{}", i))), expected_);
   }
-  EXPECT_THAT(NamesIn(Folder()), ElementsAre("file"));
+  EXPECT_THAT(support::FileNames(Folder()), ElementsAre("file"));
 }
 
 TEST_F(PackCrash, InterruptingEndsWithAnErrorAndLeavesNothing) {
@@ -404,11 +394,11 @@ TEST_F(PackCrash, InterruptingEndsWithAnErrorAndLeavesNothing) {
       ASSERT_EQ(result.signal, 0) << result.error;
       EXPECT_EQ(Leftovers(), 0u);
       // All was packed when the signal came.
-      if (NamesIn(Folder()).size() == 1) continue;
+      if (support::FileNames(Folder()).size() == 1) continue;
       ++interrupted;
       ExpectError(result, 1, "packing was stopped");
       EXPECT_THAT(result.output, IsEmpty());
-      EXPECT_THAT(NamesIn(Folder()), IsEmpty());
+      EXPECT_THAT(support::FileNames(Folder()), IsEmpty());
     }
     EXPECT_GE(interrupted, 1) << arguments[1];
   }

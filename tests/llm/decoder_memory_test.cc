@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "model/tensor_table.h"
-#include "xnn/row_quantizer.h"
+#include "xnn/linear.h"
 
 namespace cria {
 namespace {
@@ -51,8 +51,7 @@ TEST(DecoderMemoryTest, RegionsHoldTheirShapes) {
   expect_holds(memory.embedding_row, size_t{576} * 8);
   expect_holds(memory.hidden, size_t{100} * 576 * 4);
   expect_holds(memory.quantized, size_t{100} * 1536, slack);
-  expect_holds(memory.quantizations,
-               (100 + xnn::kExtraRowQuantizations) * sizeof(xnn::RowQuantization));
+  expect_holds(memory.quantizations, (100 + xnn::kExtraRowQuantizations) * sizeof(RowQuantization));
   expect_holds(memory.normed, size_t{100} * 576 * 4, slack);
   expect_holds(memory.qkv, size_t{100} * (9 + 3 + 3) * 64 * 4);
   expect_holds(memory.attention_output, size_t{100} * 576 * 4, slack);

@@ -29,16 +29,17 @@ using support::CheckpointSpec;
 class LoadedModel {
  public:
   LoadedModel(const reference::ReferenceModel& model, const ConvertOptions& conversion,
-              const DecoderOptions& options, size_t num_threads) {
+              const DecoderOptions& options, size_t num_threads, size_t num_batch_threads = 1) {
     support::WriteHuggingFaceDirectory(model, directory_.path() / "checkpoint", {});
     const auto path = directory_.path() / "model.cria";
     const auto report = Convert(directory_.path() / "checkpoint", path, conversion);
     if (!report) throw std::runtime_error(report.error().message());
     file_ = std::make_unique<ModelFile>(Unwrap(ModelFile::Open(path.string())));
     pool_ = std::make_unique<ThreadPool>(Unwrap(ThreadPool::Create(num_threads)));
+    batch_pool_ = std::make_unique<ThreadPool>(Unwrap(ThreadPool::Create(num_batch_threads)));
     weights_ = std::make_unique<xnn::PackedWeights>(
         Unwrap(xnn::PackedWeights::PackInMemory(*file_, *pool_, nullptr)));
-    decoder_ = Unwrap(Decoder::Create(*file_, *weights_, options, *pool_));
+    decoder_ = Unwrap(Decoder::Create(*file_, *weights_, options, *pool_, *batch_pool_));
   }
 
   Decoder& decoder() { return *decoder_; }
@@ -71,6 +72,7 @@ class LoadedModel {
   support::TemporaryDirectory directory_;
   std::unique_ptr<ModelFile> file_;
   std::unique_ptr<ThreadPool> pool_;
+  std::unique_ptr<ThreadPool> batch_pool_;
   std::unique_ptr<xnn::PackedWeights> weights_;
   std::unique_ptr<Decoder> decoder_;
 };
@@ -162,11 +164,13 @@ TEST_P(DecoderOfEveryKind, ThreadsChangeNothing) {
   for (const Scheme scheme : {Scheme::kF32, Scheme::kQc8w, Scheme::kQb4w}) {
     for (const KvType kv_type : {KvType::kF32, KvType::kF16, KvType::kInt8}) {
       const DecoderOptions options = {.context_tokens = 64, .kv_type = kv_type};
-      LoadedModel one(model_, {.weights = scheme}, options, 1);
+      LoadedModel one(model_, {.weights = scheme}, options, 1, 1);
       const std::vector<float> expected = one.Run(ids_, {32, 13, 1});
-      for (const size_t threads : {2, 3}) {
-        LoadedModel several(model_, {.weights = scheme}, options, threads);
-        EXPECT_EQ(several.Run(ids_, {32, 13, 1}), expected) << threads << " threads";
+      for (const auto& [threads, batch_threads] :
+           {std::pair<size_t, size_t>{2, 2}, {3, 3}, {1, 3}, {3, 1}}) {
+        LoadedModel several(model_, {.weights = scheme}, options, threads, batch_threads);
+        EXPECT_EQ(several.Run(ids_, {32, 13, 1}), expected)
+            << threads << " threads, " << batch_threads << " for batches";
       }
     }
   }
@@ -216,8 +220,45 @@ INSTANTIATE_TEST_SUITE_P(Kinds, DecoderOfEveryKind,
                                          NamedSpec{"OddHeadDim", support::SpecOddHeadDim},
                                          NamedSpec{"LinearRope", support::SpecLinearRope},
                                          NamedSpec{"Llama3Rope", support::SpecLlama3Rope},
+                                         NamedSpec{"SlidingWindow", support::SpecSlidingWindow},
                                          NamedSpec{"Padded", support::SpecPadded}),
                          [](const auto& param) { return param.param.name; });
+
+TEST(Decoder, ProductsAloneLeaveTheCacheAsItIs) {
+  const auto model = support::MakeModel(support::SpecGqa());
+  LoadedModel loaded(model, {.weights = Scheme::kQb4w}, {.context_tokens = 64}, 2, 2);
+  const std::vector<int32_t> ids = SomeIds(20, model.config.vocab_size);
+  const std::vector<float> expected = loaded.Run(ids, {19, 1});
+  Decoder& decoder = loaded.decoder();
+  for (const size_t rows : {1, 20}) ASSERT_TRUE(decoder.RunLayerProducts(rows));
+  EXPECT_FALSE(decoder.RunLayerProducts(decoder.chunk_tokens() + 1));
+  ASSERT_TRUE(decoder.RunHeadProduct());
+  EXPECT_FALSE(decoder.Logits(0));
+  ASSERT_TRUE(decoder.Forward(std::span(ids).last(1), 19));
+  const auto logits = decoder.Logits(0);
+  ASSERT_TRUE(logits);
+  EXPECT_TRUE(std::equal(logits->rbegin(), logits->rend(), expected.rbegin()));
+}
+
+TEST(Decoder, CountsItsTimeWhereItIsAskedTo) {
+  const auto model = support::MakeModel(support::SpecGqa());
+  LoadedModel loaded(model, {.weights = Scheme::kQb4w}, {.context_tokens = 64}, 1);
+  const std::vector<int32_t> ids = SomeIds(20, model.config.vocab_size);
+  Profile profile;
+  loaded.Run(ids, {20});
+  loaded.decoder().set_profile(&profile);
+  EXPECT_EQ(profile.total().count(), 0);
+  loaded.Run(ids, {20});
+  loaded.decoder().set_profile(nullptr);
+  const auto total = profile.total();
+  loaded.Run(ids, {20});
+  EXPECT_EQ(profile.total(), total);
+  for (size_t i = 0; i < kNumOperatorKinds; ++i) {
+    const auto kind = static_cast<OperatorKind>(i);
+    EXPECT_EQ(profile.time(kind).count() > 0, kind != OperatorKind::kSampling)
+        << OperatorKindName(kind);
+  }
+}
 
 TEST(Decoder, RefusesWhatDoesNotFit) {
   const auto model = support::MakeModel(support::SpecGqa());

@@ -183,6 +183,20 @@ TEST(MemoryPlan, OneThreadHasNoStackButItsOwn) {
   EXPECT_GE(two.address_space_bytes - one.address_space_bytes, platform::ThreadStackBytes());
 }
 
+TEST(MemoryPlan, APoolForPromptsTakesItsOwnStacks) {
+  MemoryPlanOptions options = Options(1024, KvType::kF32, 2);
+  const MemoryPlan one_pool = Plan(Outline(), options);
+  options.num_batch_threads = 4;
+  const MemoryPlan two_pools = Plan(Outline(), options);
+  // The calling thread belongs to both.
+  EXPECT_EQ(LineBytes(two_pools, "thread stacks"), LineBytes(one_pool, "thread stacks") / 2 * 5);
+  EXPECT_GE(two_pools.address_space_bytes,
+            one_pool.address_space_bytes + 3 * platform::ThreadStackBytes());
+  // Scratch is for the larger of them.
+  EXPECT_EQ(LineBytes(two_pools, "activations"),
+            LineBytes(Plan(Outline(), Options(1024, KvType::kF32, 4)), "activations"));
+}
+
 TEST(MemoryBounds, TheLeastLimitHolds) {
   const auto none = MemoryBounds::Of({}, std::nullopt);
   EXPECT_FALSE(none.resident_bytes);

@@ -24,6 +24,7 @@ void WriteFile(const std::filesystem::path& path, std::string_view bytes) {
 
 std::vector<std::string> FileNames(const std::filesystem::path& folder) {
   std::vector<std::string> names;
+  if (!std::filesystem::exists(folder)) return names;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     names.push_back(entry.path().filename().string());
   }

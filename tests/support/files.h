@@ -13,7 +13,7 @@ std::string ReadFile(const std::filesystem::path& path);
 // Makes or replaces the file.
 void WriteFile(const std::filesystem::path& path, std::string_view bytes);
 
-// The names of everything in a folder, sorted.
+// The names of everything in a folder, sorted; none where there is no folder.
 std::vector<std::string> FileNames(const std::filesystem::path& folder);
 
 }  // namespace cria::support

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "core/numeric.h"
+#include "core/platform.h"
 #include "core/thread_pool.h"
-#include "xnn/packing.h"
 #include "xnn/stored_weights.h"
 
 namespace cria::xnn {
@@ -50,13 +50,7 @@ class Activations {
             .output = output_.data()};
   }
 
-  void Quantize(size_t rows, const ThreadPool& pool) {
-    auto quantizer =
-        RowQuantizer::Create(inputs_, input_.data(), input_stride_,
-                             {quantized_.data(), quantizations_.data()}, quantized_stride_);
-    ASSERT_TRUE(quantizer) << quantizer.error().message();
-    ASSERT_TRUE(quantizer->Run(rows, pool));
-  }
+  void Quantize(size_t rows) { QuantizeRows(buffers(), rows, inputs_); }
 
   void ForgetOutput() { std::ranges::fill(output_, kUntouched); }
   void ForgetQuantizations() {
@@ -115,22 +109,19 @@ class Activations {
   std::vector<float> output_;
 };
 
-// A layer and the packed weights that it multiplies by.
+// A linear layer and packed weights.
 struct PackedLinear {
-  std::unique_ptr<platform::PageBlock> packed;
+  platform::PageBlock packed;
   Linear linear;
-  Linear* operator->() { return &linear; }
+  Status Run(size_t rows, const ThreadPool& pool) { return linear.Run(packed.bytes(), rows, pool); }
 };
 
 Result<PackedLinear> MakeLinear(const LinearWeights& weights, const LinearBuffers& buffers) {
   CRIA_ASSIGN_OR_RETURN(const uint64_t bytes, PackedBytes(weights.layout));
   CRIA_ASSIGN_OR_RETURN(platform::PageBlock packed, platform::PageBlock::Allocate(bytes));
   CRIA_RETURN_IF_ERROR(Pack(weights, packed.bytes()));
-  CRIA_ASSIGN_OR_RETURN(const StandInScales scales,
-                        StandInScales::Create(StandInScales::BytesFor(weights.layout)));
-  CRIA_ASSIGN_OR_RETURN(Linear linear,
-                        Linear::Create(weights.layout, packed.bytes(), scales, buffers));
-  return PackedLinear{std::make_unique<platform::PageBlock>(std::move(packed)), std::move(linear)};
+  CRIA_ASSIGN_OR_RETURN(Linear linear, Linear::Create(weights.layout, buffers));
+  return PackedLinear{std::move(packed), std::move(linear)};
 }
 
 class LinearTest : public testing::TestWithParam<Shape> {
@@ -148,14 +139,13 @@ TEST_P(LinearTest, MultipliesAsDefinedForEveryNumberOfRows) {
   Activations activations(weights.layout(), 2);
   auto linear = MakeLinear(weights.view(), activations.buffers());
   ASSERT_TRUE(linear) << linear.error().message();
-  EXPECT_EQ((*linear)->scheme(), GetParam().scheme);
   for (const size_t rows : {size_t{1}, size_t{2}, size_t{3}, size_t{4}, size_t{5}, kMostRows,
                             size_t{1}, size_t{5}, size_t{5}, size_t{2}}) {
     SCOPED_TRACE(rows);
     activations.ForgetOutput();
     activations.Renew(static_cast<unsigned>(rows));
-    activations.Quantize(rows, pool);
-    const Status run = (*linear)->Run(rows, pool);
+    activations.Quantize(rows);
+    const Status run = linear->Run(rows, pool);
     ASSERT_TRUE(run) << run.error().message();
     activations.ExpectProduct(weights, rows);
     if (HasFatalFailure()) return;
@@ -173,8 +163,8 @@ TEST_P(LinearTest, TilesThatAreNotFullGiveTheSameRows) {
   for (size_t rows = 40; rows > 0; --rows) {
     activations.ForgetOutput();
     activations.ForgetQuantizations();
-    activations.Quantize(rows, pool);
-    ASSERT_TRUE((*linear)->Run(rows, pool));
+    activations.Quantize(rows);
+    ASSERT_TRUE(linear->Run(rows, pool));
     activations.ExpectProduct(weights, rows);
     if (HasFatalFailure()) FAIL() << rows << " rows";
   }
@@ -188,8 +178,8 @@ TEST_P(LinearTest, StridesMayBeLargerThanTheChannels) {
   ASSERT_TRUE(linear) << linear.error().message();
   for (const size_t rows : {1, 7}) {
     activations.ForgetOutput();
-    activations.Quantize(rows, pool);
-    ASSERT_TRUE((*linear)->Run(rows, pool));
+    activations.Quantize(rows);
+    ASSERT_TRUE(linear->Run(rows, pool));
     activations.ExpectProduct(weights, rows);
   }
 }
@@ -200,12 +190,12 @@ TEST_P(LinearTest, IsBitwiseEqualOnEveryNumberOfThreads) {
   auto linear = MakeLinear(weights.view(), activations.buffers());
   ASSERT_TRUE(linear) << linear.error().message();
   for (const size_t rows : {size_t{1}, size_t{3}, kMostRows}) {
-    activations.Quantize(rows, Threads(1));
+    activations.Quantize(rows);
     std::vector<float> alone;
     for (const size_t num_threads : {1, 2, 3, 1}) {
       activations.ForgetOutput();
       const ThreadPool pool = Threads(num_threads);
-      ASSERT_TRUE((*linear)->Run(rows, pool));
+      ASSERT_TRUE(linear->Run(rows, pool));
       if (alone.empty()) alone = activations.output();
       ASSERT_EQ(
           std::memcmp(alone.data(), activations.output().data(), alone.size() * sizeof(float)), 0)
@@ -224,12 +214,32 @@ TEST_P(LinearTest, LayersMayShareBuffers) {
   ASSERT_TRUE(first && second);
   for (const size_t rows : {4, 1, 4}) {
     activations.ForgetOutput();
-    activations.Quantize(rows, pool);
-    ASSERT_TRUE((*first)->Run(rows, pool));
+    activations.Quantize(rows);
+    ASSERT_TRUE(first->Run(rows, pool));
     activations.ExpectProduct(first_weights, rows);
     activations.ForgetOutput();
-    ASSERT_TRUE((*second)->Run(rows, pool));
+    ASSERT_TRUE(second->Run(rows, pool));
     activations.ExpectProduct(second_weights, rows);
+  }
+}
+
+TEST_P(LinearTest, OneMultipliesByMatricesInTurn) {
+  const ThreadPool pool = Threads(2);
+  const StoredWeights first_weights(GetParam(), 14);
+  const StoredWeights second_weights(GetParam(), 15);
+  Activations activations(first_weights.layout(), 16);
+  auto first = MakeLinear(first_weights.view(), activations.buffers());
+  auto second = MakeLinear(second_weights.view(), activations.buffers());
+  ASSERT_TRUE(first && second);
+  for (const size_t rows : {size_t{1}, size_t{16}, size_t{1}, kMostRows}) {
+    activations.Quantize(rows);
+    activations.ForgetOutput();
+    ASSERT_TRUE(first->linear.Run(second->packed.bytes(), rows, pool));
+    activations.ExpectProduct(second_weights, rows);
+    activations.ForgetOutput();
+    ASSERT_TRUE(first->linear.Run(first->packed.bytes(), rows, pool));
+    activations.ExpectProduct(first_weights, rows);
+    if (HasFatalFailure()) return;
   }
 }
 
@@ -244,8 +254,8 @@ TEST_P(LinearTest, WeightsAreNoLongerReadOnceItIsMade) {
   copy.reset();
   PackedLinear moved = std::move(*linear);
   activations.ForgetOutput();
-  activations.Quantize(2, pool);
-  ASSERT_TRUE(moved->Run(2, pool));
+  activations.Quantize(2);
+  ASSERT_TRUE(moved.Run(2, pool));
   activations.ExpectProduct(weights, 2);
 }
 
@@ -261,6 +271,45 @@ INSTANTIATE_TEST_SUITE_P(
                     Shape{Scheme::kQb4w, 9, 6, 32}),
     [](const testing::TestParamInfo<Shape>& shape) { return NameOf(shape.param); });
 
+// Large enough to be multiplied in slices, with a last one that is as large as the others, larger,
+// or smaller.
+class LinearSlicesTest : public LinearTest {};
+
+TEST_P(LinearSlicesTest, FewRowsAndManyGiveTheSame) {
+  const ThreadPool pool = Threads(2);
+  const StoredWeights weights(GetParam(), 1);
+  Activations activations(weights.layout(), 2);
+  auto linear = MakeLinear(weights.view(), activations.buffers());
+  ASSERT_TRUE(linear) << linear.error().message();
+  for (const size_t rows : {15, 16, 37}) {
+    activations.ForgetOutput();
+    activations.Quantize(rows);
+    ASSERT_TRUE(linear->Run(rows, pool));
+    activations.ExpectProduct(weights, rows);
+    const std::vector<float> shared = activations.output();
+    ASSERT_TRUE(linear->Run(rows, Threads(1)));
+    ASSERT_EQ(activations.output(), shared) << rows << " rows";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, LinearSlicesTest,
+                         testing::Values(Shape{Scheme::kF32, 256, 4096},
+                                         Shape{Scheme::kF32, 300, 2100},
+                                         Shape{Scheme::kQc8w, 391, 8192},
+                                         Shape{Scheme::kQb4w, 512, 8192, 32},
+                                         Shape{Scheme::kQb4w, 700, 8192, 64}),
+                         [](const auto& shape) { return NameOf(shape.param); });
+
+TEST(LinearRowsTest, NoneAreNoWork) {
+  const StoredWeights weights({Scheme::kQc8w, 33, 17}, 1);
+  Activations activations(weights.layout(), 2);
+  auto linear = MakeLinear(weights.view(), activations.buffers());
+  ASSERT_TRUE(linear);
+  activations.ForgetOutput();
+  EXPECT_TRUE(linear->Run(0, *ThreadPool::Create(1)));
+  activations.ExpectProduct(weights, 0);
+}
+
 TEST(LinearPaddingTest, PaddedShapesAreAmongThem) {
   const StoredWeights weights({Scheme::kQb4w, 64, 172, 32}, 1);
   EXPECT_EQ(weights.layout().padded_input_channels, 192u);
@@ -275,18 +324,6 @@ TEST(LinearErrorTest, WhatXnnpackRefusesIsAnError) {
   ASSERT_FALSE(linear);
   EXPECT_EQ(linear.error().code(), ErrorCode::kInternal);
   EXPECT_NE(linear.error().message().find("a linear layer"), std::string::npos);
-}
-
-TEST(LinearErrorTest, TooFewStandInsForScalesAreAnError) {
-  const StoredWeights weights({Scheme::kQb4w, 33, 64, 32}, 1);
-  Activations activations(weights.layout(), 2);
-  const size_t bytes = StandInScales::BytesFor(weights.layout());
-  const auto scales = StandInScales::Create(bytes - sizeof(uint16_t));
-  ASSERT_TRUE(scales);
-  alignas(64) static std::byte packed[1 << 16] = {};
-  const auto linear = Linear::Create(weights.layout(), packed, *scales, activations.buffers());
-  ASSERT_FALSE(linear);
-  EXPECT_EQ(linear.error().code(), ErrorCode::kInternal);
 }
 
 TEST(LinearErrorTest, BlockScalesThatAreNoPositiveNumbersAreAnError) {

@@ -70,7 +70,7 @@ TEST_F(PackCacheTest, AMissPacksAndAHitMapsTheSameWeights) {
   EXPECT_TRUE(packed->is_mapped());
   const std::string path = cache_.PathFor(model_);
   EXPECT_THAT(notices_, ElementsAre(testing::AllOf(HasSubstr("packing the weights"),
-                                                   HasSubstr(path), HasSubstr("MB"))));
+                                                   HasSubstr(path), HasSubstr(" kB)"))));
   EXPECT_TRUE(SameBits(Logits(model_, *packed), expected_));
   const auto written = std::filesystem::last_write_time(path);
   for (int i = 0; i < 2; ++i) {
@@ -81,17 +81,17 @@ TEST_F(PackCacheTest, AMissPacksAndAHitMapsTheSameWeights) {
     EXPECT_TRUE(SameBits(Logits(model_, *mapped), expected_));
   }
   EXPECT_EQ(std::filesystem::last_write_time(path), written);
-  EXPECT_THAT(NamesIn(cache_.folder()), SizeIs(1));
+  EXPECT_THAT(support::FileNames(cache_.folder()), SizeIs(1));
 }
 
 TEST_F(PackCacheTest, WithoutAFolderNothingIsWrittenOrSaid) {
-  const auto names = NamesIn(converted_.folder());
+  const auto names = support::FileNames(converted_.folder());
   const auto weights = Load(PackingOptions());
   ASSERT_TRUE(weights);
   EXPECT_FALSE(weights->is_mapped());
   EXPECT_THAT(notices_, IsEmpty());
   EXPECT_TRUE(SameBits(Logits(model_, *weights), expected_));
-  EXPECT_EQ(NamesIn(converted_.folder()), names);
+  EXPECT_EQ(support::FileNames(converted_.folder()), names);
 }
 
 TEST_F(PackCacheTest, ModelsOfOneNameHaveFilesOfTheirOwn) {
@@ -184,7 +184,7 @@ TEST_F(PackCacheTest, ALimitOnTheSizeOfFilesIsNoticedAndLeavesNothing) {
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &low), 0);
   ExpectInMemory(cache_.folder(), "there is no room");
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
-  EXPECT_THAT(NamesIn(cache_.folder()), IsEmpty());
+  EXPECT_THAT(support::FileNames(cache_.folder()), IsEmpty());
 }
 
 TEST_F(PackCacheTest, AFullDiskIsNoticedAndLeavesNothing) {
@@ -210,7 +210,7 @@ TEST_F(PackCacheTest, AFullDiskIsNoticedAndLeavesNothing) {
                           pool);
     EXPECT_TRUE(weights && !weights->is_mapped() && SameBits(Logits(model_, *weights), expected_));
     EXPECT_THAT(last_notice, HasSubstr("there is no room"));
-    EXPECT_THAT(NamesIn(disk + "/cache"), IsEmpty());
+    EXPECT_THAT(support::FileNames(disk + "/cache"), IsEmpty());
     _exit(HasFailure() ? 1 : 0);
   }
   int status = 0;
@@ -230,7 +230,7 @@ TEST_F(PackCacheTest, StoppingIsAnErrorAndLeavesNothing) {
               .on_progress = [&](uint64_t, uint64_t, std::string_view) { return left-- > 0; }});
     ASSERT_FALSE(weights) << calls;
     EXPECT_EQ(weights.error().code(), ErrorCode::kCancelled);
-    EXPECT_THAT(NamesIn(cache_.folder()), IsEmpty());
+    EXPECT_THAT(support::FileNames(cache_.folder()), IsEmpty());
     EXPECT_THAT(notices_, SizeIs(1));
   }
 }
@@ -245,7 +245,7 @@ TEST_F(PackCacheTest, DamagedPortableWeightsAreAnErrorAndLeaveNothing) {
   ASSERT_FALSE(weights);
   EXPECT_EQ(weights.error().code(), ErrorCode::kInvalidFile);
   EXPECT_THAT(weights.error().message(), HasSubstr("layers.0.qkv_proj"));
-  EXPECT_THAT(NamesIn(cache_.folder()), IsEmpty());
+  EXPECT_THAT(support::FileNames(cache_.folder()), IsEmpty());
 }
 
 TEST_F(PackCacheTest, AFileThatWasNamedIsTheOnlyOne) {
@@ -313,8 +313,9 @@ TEST_F(PackCacheTest, ListTellsWhatServesAndClearRemovesAllOfItAndNothingElse) {
   EXPECT_EQ(entries[3].model_name, model_.name());
 
   EXPECT_EQ(Unwrap(cache_.Clear()), 3 * entries[2].bytes + 11);
-  EXPECT_THAT(NamesIn(folder), ElementsAre(".hidden.tmp-1-0", "broken.packed", "folder.packed",
-                                           "model.packed.bak", "notes.txt", "packed"));
+  EXPECT_THAT(support::FileNames(folder),
+              ElementsAre(".hidden.tmp-1-0", "broken.packed", "folder.packed", "model.packed.bak",
+                          "notes.txt", "packed"));
 }
 
 TEST_F(PackCacheTest, ClearedWeightsStayWhereTheyAreMapped) {

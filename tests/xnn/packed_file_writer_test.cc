@@ -138,7 +138,7 @@ class PackedFileWriterTest : public testing::Test {
 
 TEST_F(PackedFileWriterTest, WhatIsPackedAlreadyIsAUsageError) {
   const ModelFile standalone = WriteStandalone();
-  const auto names = NamesIn(converted_.folder());
+  const auto names = support::FileNames(converted_.folder());
   for (const auto& write : {WritePackedFile, WriteStandaloneFile}) {
     const auto written = write(standalone, Path("again"), pool_, nullptr);
     ASSERT_FALSE(written);
@@ -146,7 +146,7 @@ TEST_F(PackedFileWriterTest, WhatIsPackedAlreadyIsAUsageError) {
     EXPECT_THAT(written.error().message(), HasSubstr("holds packed weights alone"));
   }
   EXPECT_FALSE(PackedWeights::PackInMemory(standalone, pool_, nullptr));
-  EXPECT_EQ(NamesIn(converted_.folder()), names);
+  EXPECT_EQ(support::FileNames(converted_.folder()), names);
 }
 
 // Packed weights in place of the model would be all that is left of it.
@@ -207,7 +207,7 @@ TEST_F(PackedFileWriterTest, ADamagedStandaloneFileIsRefused) {
 
 TEST_F(PackedFileWriterTest, StoppingLeavesNothingAndWhatWasThere) {
   support::WriteFile(Path("there"), "before");
-  const auto names = NamesIn(converted_.folder());
+  const auto names = support::FileNames(converted_.folder());
   for (const auto& write : {WritePackedFile, WriteStandaloneFile}) {
     for (const char* name : {"new", "there"}) {
       for (int calls = 0; calls < 9; ++calls) {
@@ -217,7 +217,7 @@ TEST_F(PackedFileWriterTest, StoppingLeavesNothingAndWhatWasThere) {
                   [&](uint64_t, uint64_t, std::string_view) { return left-- > 0; });
         ASSERT_FALSE(written) << calls;
         EXPECT_EQ(written.error().code(), ErrorCode::kCancelled);
-        ASSERT_EQ(NamesIn(converted_.folder()), names);
+        ASSERT_EQ(support::FileNames(converted_.folder()), names);
       }
     }
   }
@@ -230,14 +230,14 @@ TEST_F(PackedFileWriterTest, DamagedPortableWeightsLeaveNothing) {
   bytes[range.offset + range.bytes / 2] ^= 4;
   support::WriteFile(Path("damaged.cria"), bytes);
   const ModelFile damaged = Unwrap(ModelFile::Open(Path("damaged.cria")));
-  const auto names = NamesIn(converted_.folder());
+  const auto names = support::FileNames(converted_.folder());
   for (const auto& write : {WritePackedFile, WriteStandaloneFile}) {
     const auto written = write(damaged, Path("packed"), pool_, nullptr);
     ASSERT_FALSE(written);
     EXPECT_EQ(written.error().code(), ErrorCode::kInvalidFile);
     EXPECT_THAT(written.error().message(), HasSubstr("layers.1.down_proj"));
   }
-  EXPECT_EQ(NamesIn(converted_.folder()), names);
+  EXPECT_EQ(support::FileNames(converted_.folder()), names);
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ class ConvertedModel {
 // The logits of some tokens, a chunk and a single step.
 inline std::vector<float> Logits(const ModelFile& model, const PackedWeights& weights) {
   const ThreadPool pool = Unwrap(ThreadPool::Create(1));
-  const auto decoder = Unwrap(Decoder::Create(model, weights, {.context_tokens = 16}, pool));
+  const auto decoder = Unwrap(Decoder::Create(model, weights, {.context_tokens = 16}, pool, pool));
   const std::vector<int32_t> ids = {5, 1, 200, 37, 99, 250, 3, 3};
   std::vector<float> all;
   for (const auto& [first, count] : {std::pair<size_t, size_t>{0, 7}, {7, 1}}) {
@@ -103,16 +103,6 @@ inline void ForgeFingerprint(const std::string& path, size_t offset = 0) {
   file[at] = static_cast<char>(file[at] ^ 1);
   ResealAt(file, offset);
   support::WriteFile(path, file);
-}
-
-// The names of everything in a folder, sorted.
-inline std::vector<std::string> NamesIn(const std::filesystem::path& folder) {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    names.push_back(entry.path().filename().string());
-  }
-  std::ranges::sort(names);
-  return names;
 }
 
 }  // namespace cria::xnn

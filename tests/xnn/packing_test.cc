@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/platform.h"
 #include "core/temporary_file.h"
 #include "core/thread_pool.h"
 #include "model/file_layout.h"
@@ -159,12 +160,9 @@ std::vector<float> Multiply(const TensorLayout& layout, std::span<const std::byt
                                  .quantized_stride = layout.padded_input_channels,
                                  .output = output.data()};
   const auto pool = ThreadPool::Create(2);
-  const auto scales = StandInScales::Create(StandInScales::BytesFor(layout));
-  auto quantizer = RowQuantizer::Create(layout.input_channels, input.data(), buffers.input_stride,
-                                        buffers.quantized, buffers.quantized_stride);
-  EXPECT_TRUE(pool && scales && quantizer);
-  auto linear = Linear::Create(layout, packed, *scales, buffers);
-  EXPECT_TRUE(linear && quantizer->Run(kRows, *pool) && linear->Run(kRows, *pool));
+  auto linear = Linear::Create(layout, buffers);
+  QuantizeRows(buffers, kRows, layout.input_channels);
+  EXPECT_TRUE(pool && linear && linear->Run(packed, kRows, *pool));
   return output;
 }
 

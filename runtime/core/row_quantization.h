@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstdint>
+
+namespace cria {
+
+// How one row of activations was quantized: value = scale * (int8 - zero_point). Laid out as
+// XNNPACK's xnn_quantization_params.
+struct RowQuantization {
+  int32_t zero_point;
+  float scale;
+};
+
+}  // namespace cria

@@ -1,0 +1,18 @@
+#include "llm/profile.h"
+
+#include <numeric>
+
+namespace cria {
+
+std::string_view OperatorKindName(OperatorKind kind) {
+  static constexpr std::array<std::string_view, kNumOperatorKinds> kNames = {
+      "embedding",    "norm",   "qkv_proj",  "rope",     "attention", "o_proj",
+      "gate_up_proj", "swiglu", "down_proj", "residual", "lm_head",   "sampling"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+Profile::Clock::duration Profile::total() const {
+  return std::accumulate(times_.begin(), times_.end(), Clock::duration::zero());
+}
+
+}  // namespace cria
