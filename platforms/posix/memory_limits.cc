@@ -1,6 +1,4 @@
-#include <fcntl.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -11,6 +9,7 @@
 
 #include "core/platform.h"
 #include "posix/cgroup.h"
+#include "posix/small_file.h"
 
 namespace cria::platform {
 namespace {
@@ -31,20 +30,6 @@ struct Membership {
   std::string_view memory_controller;  // Version 1.
   std::string_view unified;            // Version 2.
 };
-
-// A file of /proc or of a control group, whose size is unknown before it is read; empty on failure.
-std::string ReadWholeFile(const std::string& path) {
-  std::string contents;
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return contents;
-  char buffer[4096];
-  ssize_t count = 0;
-  while ((count = read(descriptor, buffer, sizeof buffer)) > 0) {
-    contents.append(buffer, static_cast<size_t>(count));
-  }
-  close(descriptor);
-  return contents;
-}
 
 // Takes off and returns what stands before the first `separator`, or everything.
 std::string_view TakeUntil(std::string_view& text, std::string_view separator) {
@@ -127,7 +112,7 @@ std::optional<std::string> PathBelow(const std::string& mount_root, std::string_
 }
 
 std::optional<uint64_t> ReadLimit(const std::string& path) {
-  const std::string contents = ReadWholeFile(path);
+  const std::string contents = ReadSmallFile(path);
   std::string_view line = contents;
   line = TakeUntil(line, "\n");
   uint64_t bytes = 0;
@@ -142,10 +127,10 @@ std::optional<uint64_t> ReadLimit(const std::string& path) {
 }  // namespace
 
 std::optional<uint64_t> CgroupMemoryLimit(const std::string& root) {
-  const std::string cgroup = ReadWholeFile(root + "/proc/self/cgroup");
+  const std::string cgroup = ReadSmallFile(root + "/proc/self/cgroup");
   const Membership membership = ParseMembership(cgroup);
   std::optional<uint64_t> least;
-  for (const Mount& mount : ParseMounts(ReadWholeFile(root + "/proc/self/mountinfo"))) {
+  for (const Mount& mount : ParseMounts(ReadSmallFile(root + "/proc/self/mountinfo"))) {
     const std::string_view group =
         mount.unified ? membership.unified : membership.memory_controller;
     if (group.empty()) continue;

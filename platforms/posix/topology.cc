@@ -2,6 +2,8 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <string_view>
+
 #include "core/platform.h"
 
 namespace cria::platform {
@@ -56,6 +58,47 @@ CpuTopology ReadCpuTopology() {
          .microarchitecture_rank = MicroarchitectureRank(processor->core->uarch)});
   }
   return topology;
+}
+
+std::string InstructionSets() {
+  if (!cpuinfo_initialize()) return {};
+  struct InstructionSet {
+    std::string_view name;
+    bool is_there;
+  };
+  const InstructionSet sets[] = {
+      {"ssse3", cpuinfo_has_x86_ssse3()},
+      {"sse4.1", cpuinfo_has_x86_sse4_1()},
+      {"avx", cpuinfo_has_x86_avx()},
+      {"f16c", cpuinfo_has_x86_f16c()},
+      {"fma", cpuinfo_has_x86_fma3()},
+      {"avx2", cpuinfo_has_x86_avx2()},
+      {"avxvnni", cpuinfo_has_x86_avxvnni()},
+      {"avx512f", cpuinfo_has_x86_avx512f()},
+      {"avx512bw", cpuinfo_has_x86_avx512bw()},
+      {"avx512vbmi", cpuinfo_has_x86_avx512vbmi()},
+      {"avx512vnni", cpuinfo_has_x86_avx512vnni()},
+      {"avx512bf16", cpuinfo_has_x86_avx512bf16()},
+      {"avx512fp16", cpuinfo_has_x86_avx512fp16()},
+      {"amx-int8", cpuinfo_has_x86_amx_int8()},
+      {"neon", cpuinfo_has_arm_neon()},
+      {"fp16", cpuinfo_has_arm_neon_fp16_arith()},
+      {"dotprod", cpuinfo_has_arm_neon_dot()},
+      {"i8mm", cpuinfo_has_arm_i8mm()},
+      {"bf16", cpuinfo_has_arm_neon_bf16()},
+      {"sve", cpuinfo_has_arm_sve()},
+      {"sve2", cpuinfo_has_arm_sve2()},
+      {"sme", cpuinfo_has_arm_sme()},
+      {"sme2", cpuinfo_has_arm_sme2()},
+      {"rvv", cpuinfo_has_riscv_v()},
+  };
+  std::string names;
+  for (const InstructionSet& set : sets) {
+    if (!set.is_there) continue;
+    if (!names.empty()) names += ' ';
+    names += set.name;
+  }
+  return names;
 }
 
 }  // namespace cria::platform

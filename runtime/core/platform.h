@@ -116,6 +116,17 @@ struct CpuTopology {
 };
 CpuTopology ReadCpuTopology();
 
+// The instruction sets of this processor that kernels are chosen by, with spaces between: "sse4.1
+// avx avx2 fma". Empty where the system does not tell.
+std::string InstructionSets();
+
+// How the processor is just now; absent where the system does not tell.
+struct ProcessorState {
+  std::optional<double> temperature_celsius;  // Of its hottest sensor.
+  std::optional<uint64_t> frequency_hz;       // Of the fastest processor that is allowed.
+};
+ProcessorState ReadProcessorState();
+
 // The folder for files that can be made again, with the program's name at its end
 // (XDG_CACHE_HOME/cria or HOME/.cache/cria); empty where the system does not tell.
 std::string CacheFolder();

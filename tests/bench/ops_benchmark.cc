@@ -5,12 +5,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/thread_pool.h"
 #include "ops/attention.h"
 #include "ops/kv_cache_shift.h"
 #include "ops/kv_cache_view.h"
+#include "ops/read_memory.h"
 #include "ops/rms_norm.h"
 #include "ops/swiglu.h"
 
@@ -172,23 +174,17 @@ BENCHMARK(BM_SwiGlu);
 void BM_ReadMemory(benchmark::State& state) {
   const auto num_threads = static_cast<size_t>(state.range(0));
   Result<ThreadPool> pool = ThreadPool::Create(num_threads);
-  constexpr size_t kWords = size_t{256} << 17;  // 256 MiB.
-  const std::vector<uint64_t> words(kWords, 1);
-  const size_t part = kWords / num_threads;
-  std::vector<uint64_t> sums(num_threads * 8);
+  const std::vector<std::byte> bytes(size_t{256} << 20, std::byte{1});
+  const size_t part = bytes.size() / num_threads;
+  std::vector<uint64_t> sums(num_threads);
   for (auto _ : state) {
     pool->ParallelFor(num_threads, [&](size_t thread) {
-      uint64_t sum[16] = {};
-      const uint64_t* begin = words.data() + thread * part;
-      for (size_t i = 0; i + 16 <= part; i += 16) {
-        for (size_t lane = 0; lane < 16; ++lane) sum[lane] += begin[i + lane];
-      }
-      for (const uint64_t lane : sum) sums[thread * 8] += lane;
+      sums[thread] = SumOfWords(std::span(bytes).subspan(thread * part, part));
     });
     benchmark::ClobberMemory();
   }
   state.counters["GB/s"] = benchmark::Counter(
-      static_cast<double>(kWords) * 8e-9 * static_cast<double>(state.iterations()),
+      static_cast<double>(part * num_threads) * 1e-9 * static_cast<double>(state.iterations()),
       benchmark::Counter::kIsRate);
 }
 BENCHMARK(BM_ReadMemory)->Arg(1)->Arg(2)->UseRealTime();

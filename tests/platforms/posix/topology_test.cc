@@ -37,5 +37,16 @@ TEST(CpuTopologyTest, SaysTheSameTwice) {
   EXPECT_EQ(first.processors.size(), second.processors.size());
 }
 
+TEST(InstructionSetsTest, NamesThoseThatTheCompilerTookForGranted) {
+  const std::string sets = " " + InstructionSets() + " ";
+#if defined(__aarch64__)
+  EXPECT_NE(sets.find(" neon "), std::string::npos) << sets;
+#endif
+#if defined(__AVX2__)
+  EXPECT_NE(sets.find(" avx2 "), std::string::npos) << sets;
+#endif
+  EXPECT_EQ(sets.find("  ", 1), std::string::npos) << sets;
+}
+
 }  // namespace
 }  // namespace cria::platform

@@ -1,40 +1,26 @@
+#include "cli/bench/memory_bench.h"
+
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "cli/commands.h"
+#include "cli/bench/made_up_prompt.h"
 #include "cli/engine_loader.h"
 #include "cli/memory_report.h"
-#include "cli/options.h"
 #include "core/format_bytes.h"
 #include "model/model_outline.h"
 
 namespace cria::cli {
 namespace {
 
-struct BenchOptions {
-  std::string model_path;
-  bool memory = false;
-  bool json = false;
-  EngineOptions engine;
-};
-
 // What the process used when something was done.
 struct Measurement {
   const char* after;
   platform::MemoryUsage usage;
 };
-
-// Tokens that differ, so that the embedding's rows do.
-std::vector<int32_t> MakePrompt(size_t count, size_t vocab_size) {
-  std::vector<int32_t> tokens(count);
-  for (size_t i = 0; i < count; ++i) {
-    tokens[i] = static_cast<int32_t>(i * 7919 % vocab_size);
-  }
-  return tokens;
-}
 
 // Loads the model and fills its context: all but the last of it with a prompt, the rest token by
 // token.
@@ -48,7 +34,7 @@ Result<std::vector<Measurement>> MeasureMemory(Engine& engine,
   const size_t context = engine.session().context_tokens();
   const size_t vocab_size = engine.decoder().vocab_size();
   const size_t generated = std::min<size_t>(context - 1, 16);
-  const std::vector<int32_t> prompt = MakePrompt(context - generated, vocab_size);
+  const std::vector<int32_t> prompt = MakeUpPrompt(context - generated, vocab_size);
   CRIA_RETURN_IF_ERROR(
       engine.session().Prefill(std::span(prompt).first(std::min(prompt.size(), size_t{1}))));
   CRIA_ASSIGN_OR_RETURN(Sampler sampler, Sampler::Create({.temperature = 0.0f}, vocab_size));
@@ -101,32 +87,19 @@ void PrintJson(const ModelOutline& model, const MemoryPlan& plan,
   std::printf("%s\n", json.dump(2).c_str());
 }
 
-Status Bench(const BenchOptions& options) {
+}  // namespace
+
+Status RunMemoryBench(const std::string& model_path, const EngineOptions& options, bool json) {
   const platform::MemoryUsage program = platform::ReadMemoryUsage();
-  CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
-                        LoadEngine(options.model_path, options.engine));
+  CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, LoadEngine(model_path, options));
   CRIA_ASSIGN_OR_RETURN(const std::vector<Measurement> measurements,
                         MeasureMemory(*engine, program));
-  if (options.json) {
+  if (json) {
     PrintJson(OutlineOf(engine->file()), engine->memory_plan(), measurements);
   } else {
     PrintTable(engine->memory_plan(), measurements);
   }
   return {};
-}
-
-}  // namespace
-
-void AddBenchCommand(CLI::App& app, Status& result) {
-  auto options = std::make_shared<BenchOptions>();
-  CLI::App* command =
-      app.add_subcommand("bench", "Measure what a model takes, and compare it with the plan");
-  AddModelOption(*command, options->model_path);
-  command->add_flag("--memory", options->memory, "Measure memory, from loading to a full context")
-      ->required();
-  command->add_flag("--json", options->json, "Print JSON");
-  AddEngineOptions(*command, options->engine);
-  command->callback([options, &result] { result = Bench(*options); });
 }
 
 }  // namespace cria::cli

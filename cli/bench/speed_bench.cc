@@ -1,0 +1,265 @@
+#include "cli/bench/speed_bench.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <format>
+#include <limits>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "cli/bench/made_up_prompt.h"
+#include "cli/bench/read_bandwidth.h"
+#include "cli/engine_loader.h"
+#include "cli/progress_bar.h"
+#include "cli/report.h"
+#include "cli/terminal.h"
+#include "llm/sampler.h"
+
+namespace cria::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Generated tokens between two looks at the products alone.
+constexpr size_t kStretchTokens = 8;
+
+double Nanoseconds(Clock::duration time) {
+  return std::chrono::duration<double, std::nano>(time).count();
+}
+
+// At each depth, prompts first.
+std::vector<SpeedTest> Tests(const SpeedOptions& options) {
+  std::vector<SpeedTest> tests;
+  for (const size_t depth : options.depths) {
+    for (const size_t count : options.prompt_tokens) {
+      if (count > 0) tests.push_back({.prompt_tokens = count, .depth_tokens = depth});
+    }
+    for (const size_t count : options.generated_tokens) {
+      if (count > 0) tests.push_back({.generated_tokens = count, .depth_tokens = depth});
+    }
+  }
+  return tests;
+}
+
+// The context that the largest test fills.
+Result<size_t> ContextTokens(const SpeedOptions& options) {
+  const size_t depth = std::ranges::max(options.depths);
+  const size_t tokens =
+      std::max(std::ranges::max(options.prompt_tokens), std::ranges::max(options.generated_tokens));
+  if (tokens == 0 || options.repetitions == 0) {
+    return Fail(ErrorCode::kUsage, tokens == 0
+                                       ? "-p and -n are both 0, which leaves nothing to measure"
+                                       : "-r 0 leaves nothing to measure; ask for 1 or more");
+  }
+  constexpr size_t kMost = std::numeric_limits<size_t>::max();
+  const size_t needed = tokens > kMost - depth ? kMost : depth + tokens;
+  const size_t given = options.engine.context_tokens;
+  if (given != 0 && given < needed) {
+    return Fail(ErrorCode::kUsage,
+                std::format("{} tokens at depth {} need a context of {}, but -c asks for {}; leave "
+                            "it out to get what the tests need",
+                            tokens, depth, needed, given));
+  }
+  return std::max(given, needed);
+}
+
+// Bytes of keys and values that generating `tokens` behind `depth` reads for one of them, on
+// average: the position of each is in its own sight.
+double MeanKeyValueBytes(const ModelConfig& config, KvType type, size_t depth, size_t tokens) {
+  double positions = 0.0;
+  for (size_t i = 1; i <= tokens; ++i) {
+    const size_t window = config.sliding_window == 0 ? depth + i : config.sliding_window;
+    positions += static_cast<double>(std::min(depth + i, window));
+  }
+  const size_t head_bytes =
+      config.head_dim * KvElementBytes(type) + (type == KvType::kInt8 ? sizeof(float) : 0);
+  return positions / static_cast<double>(tokens) * 2.0 *
+         static_cast<double>(config.num_hidden_layers * config.num_key_value_heads * head_bytes);
+}
+
+// The tests of one engine.
+class SpeedBench {
+ public:
+  SpeedBench(Engine& engine, const SpeedOptions& options, const InterruptGuard& interrupt,
+             Sampler& sampler, const ThreadPool& one_thread)
+      : engine_(engine),
+        decoder_(engine.decoder()),
+        options_(options),
+        interrupt_(interrupt),
+        sampler_(sampler),
+        one_thread_(one_thread),
+        bandwidth_(engine.weights().matrices()),
+        tokens_(MakeUpPrompt(decoder_.context_tokens(), decoder_.vocab_size())) {}
+
+  // `result` says which test.
+  Status Run(SpeedResult& result);
+
+ private:
+  // One pass over the test; its times become those of another repetition.
+  Status RunOnce(SpeedResult& result) {
+    return result.test.is_prompt() ? RunPrompt(result) : Generate(result);
+  }
+  Status RunPrompt(SpeedResult& result);
+  Status Generate(SpeedResult& result);
+
+  Status Prefill(size_t begin, size_t end);
+  // The products of Prefill, or of generating, of so many tokens, and how long they took.
+  Result<Clock::duration> TimeProducts(size_t tokens, size_t chunk_tokens, size_t logits);
+  void MeasureBandwidth(const ThreadPool& pool, SpeedResult& result);
+  Status CheckInterrupt() const {
+    if (!interrupt_.interrupted()) return {};
+    return Fail(ErrorCode::kCancelled, "stopped before all tests were done");
+  }
+
+  Engine& engine_;
+  Decoder& decoder_;
+  const SpeedOptions& options_;
+  const InterruptGuard& interrupt_;
+  Sampler& sampler_;
+  const ThreadPool& one_thread_;
+  ReadBandwidth bandwidth_;
+  const std::vector<int32_t> tokens_;  // What stands at each position until it is generated over.
+  size_t filled_ = 0;                  // Of tokens_, how many are in the cache.
+  Profile profile_;
+};
+
+Status SpeedBench::Run(SpeedResult& result) {
+  const SpeedTest& test = result.test;
+  const ThreadPool& pool = test.is_prompt() ? engine_.batch_pool() : engine_.pool();
+  result.begin = std::chrono::system_clock::now();
+  result.first_state = platform::ReadProcessorState();
+  if (!test.is_prompt()) {
+    result.bytes_per_token = static_cast<double>(decoder_.weight_bytes_per_token()) +
+                             MeanKeyValueBytes(engine_.file().config(), options_.engine.kv_type,
+                                               test.depth_tokens, test.generated_tokens);
+  }
+  std::optional<ProgressBar> bar;
+  if (IsTerminal(stderr)) {
+    bar.emplace(std::format("{}, {} thread{}", test.Name(), pool.num_threads(),
+                            pool.num_threads() == 1 ? "" : "s"));
+  }
+  const auto show_progress = [&](size_t done, const std::string& item) {
+    if (bar) bar->Update(done, options_.repetitions + 1, item);
+  };
+
+  show_progress(0, "warming up");
+  if (filled_ < test.depth_tokens) CRIA_RETURN_IF_ERROR(Prefill(filled_, test.depth_tokens));
+  filled_ = test.depth_tokens;
+  SpeedResult not_counted = {.test = test};
+  CRIA_RETURN_IF_ERROR(RunOnce(not_counted));
+  profile_ = {};
+  if (options_.with_profile) decoder_.set_profile(&profile_);
+  for (size_t i = 1; i <= options_.repetitions; ++i) {
+    show_progress(i, std::format("repetition {} of {}", i, options_.repetitions));
+    MeasureBandwidth(pool, result);
+    CRIA_RETURN_IF_ERROR(RunOnce(result));
+  }
+  decoder_.set_profile(nullptr);
+  if (options_.with_profile) result.profile = profile_;
+  result.last_state = platform::ReadProcessorState();
+  return {};
+}
+
+Status SpeedBench::RunPrompt(SpeedResult& result) {
+  const size_t depth = result.test.depth_tokens;
+  const size_t count = result.test.prompt_tokens;
+  const Clock::time_point begin = Clock::now();
+  CRIA_RETURN_IF_ERROR(Prefill(depth, depth + count));
+  CRIA_ASSIGN_OR_RETURN(const std::span<float> logits,
+                        decoder_.Logits((count - 1) % decoder_.chunk_tokens()));
+  result.run_ns.push_back(Nanoseconds(Clock::now() - begin));
+  CRIA_RETURN_IF_ERROR(sampler_.Sample(logits, {}).transform([](int32_t) {}));
+  result.first_token_ms.push_back(MillisecondsSince(begin));
+  if (options_.with_products) {
+    CRIA_ASSIGN_OR_RETURN(const Clock::duration time,
+                          TimeProducts(count, decoder_.chunk_tokens(), 1));
+    result.products_ns.push_back(Nanoseconds(time));
+  }
+  return {};
+}
+
+Status SpeedBench::Generate(SpeedResult& result) {
+  const size_t end = result.test.depth_tokens + result.test.generated_tokens;
+  size_t position = result.test.depth_tokens;
+  int32_t token = tokens_[position];
+  Clock::duration run = {}, products = {};
+  while (position < end) {
+    const size_t count = std::min(end - position, kStretchTokens);
+    const Clock::time_point begin = Clock::now();
+    for (size_t i = 0; i < count; ++i, ++position) {
+      CRIA_RETURN_IF_ERROR(decoder_.Forward(std::span(&token, 1), position));
+      CRIA_ASSIGN_OR_RETURN(const std::span<float> logits, decoder_.Logits(0));
+      profile_.Resume();
+      CRIA_ASSIGN_OR_RETURN(token, sampler_.Sample(logits, {}));
+      profile_.Count(OperatorKind::kSampling);
+    }
+    run += Clock::now() - begin;
+    if (options_.with_products) {
+      CRIA_ASSIGN_OR_RETURN(const Clock::duration time, TimeProducts(count, 1, count));
+      products += time;
+    }
+    CRIA_RETURN_IF_ERROR(CheckInterrupt());
+  }
+  result.run_ns.push_back(Nanoseconds(run));
+  if (options_.with_products) result.products_ns.push_back(Nanoseconds(products));
+  return {};
+}
+
+Status SpeedBench::Prefill(size_t begin, size_t end) {
+  for (size_t position = begin; position < end;) {
+    CRIA_RETURN_IF_ERROR(CheckInterrupt());
+    const size_t count = std::min(end - position, decoder_.chunk_tokens());
+    CRIA_RETURN_IF_ERROR(decoder_.Forward(std::span(tokens_).subspan(position, count), position));
+    position += count;
+  }
+  return {};
+}
+
+Result<Clock::duration> SpeedBench::TimeProducts(size_t tokens, size_t chunk_tokens,
+                                                 size_t logits) {
+  decoder_.set_profile(nullptr);
+  const Clock::time_point begin = Clock::now();
+  for (size_t done = 0; done < tokens; done += chunk_tokens) {
+    CRIA_RETURN_IF_ERROR(decoder_.RunLayerProducts(std::min(tokens - done, chunk_tokens)));
+  }
+  for (size_t i = 0; i < logits; ++i) CRIA_RETURN_IF_ERROR(decoder_.RunHeadProduct());
+  const Clock::duration time = Clock::now() - begin;
+  if (options_.with_profile) decoder_.set_profile(&profile_);
+  return time;
+}
+
+void SpeedBench::MeasureBandwidth(const ThreadPool& pool, SpeedResult& result) {
+  result.read_gb_per_s_one_thread.push_back(bandwidth_.Measure(one_thread_));
+  result.read_gb_per_s.push_back(pool.num_threads() == 1 ? result.read_gb_per_s_one_thread.back()
+                                                         : bandwidth_.Measure(pool));
+}
+
+}  // namespace
+
+Status RunSpeedBench(const SpeedOptions& options,
+                     const std::function<void(const Engine&, const SpeedResult&)>& on_result) {
+  EngineOptions engine_options = options.engine;
+  CRIA_ASSIGN_OR_RETURN(engine_options.context_tokens, ContextTokens(options));
+  const std::vector<SpeedTest> tests = Tests(options);
+  CRIA_ASSIGN_OR_RETURN(const ThreadPool one_thread, ThreadPool::Create(1));
+  for (const size_t num_threads : options.threads) {
+    engine_options.num_threads = num_threads;
+    const Clock::time_point begin = Clock::now();
+    CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
+                          LoadEngine(options.model_path, engine_options));
+    const double load_ms = MillisecondsSince(begin);
+    const InterruptGuard interrupt;
+    CRIA_ASSIGN_OR_RETURN(Sampler sampler,
+                          Sampler::Create({.temperature = 0.0f}, engine->decoder().vocab_size()));
+    SpeedBench bench(*engine, options, interrupt, sampler, one_thread);
+    for (const SpeedTest& test : tests) {
+      SpeedResult result = {.test = test, .load_ms = load_ms};
+      CRIA_RETURN_IF_ERROR(bench.Run(result));
+      on_result(*engine, result);
+    }
+  }
+  return {};
+}
+
+}  // namespace cria::cli

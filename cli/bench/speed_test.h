@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <format>
+#include <string>
+
+namespace cria::cli {
+
+// Running a prompt, or generating token by token, behind `depth_tokens` that are in the cache.
+struct SpeedTest {
+  size_t prompt_tokens = 0;     // One of these two
+  size_t generated_tokens = 0;  // is 0.
+  size_t depth_tokens = 0;
+
+  bool is_prompt() const { return prompt_tokens > 0; }
+  size_t tokens() const { return prompt_tokens + generated_tokens; }
+
+  // As llama-bench has it: "pp512", "tg128 @ d2048".
+  std::string Name() const {
+    std::string name = std::format("{}{}", is_prompt() ? "pp" : "tg", tokens());
+    if (depth_tokens > 0) name += std::format(" @ d{}", depth_tokens);
+    return name;
+  }
+};
+
+}  // namespace cria::cli

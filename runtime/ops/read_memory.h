@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace cria::ops {
+
+// The sum, modulo 2^64, of the bytes taken as words of 64 bits in the machine's byte order, the
+// last filled up with zeros: a use of every byte that costs less than reading it from memory.
+uint64_t SumOfWords(std::span<const std::byte> bytes);
+
+}  // namespace cria::ops

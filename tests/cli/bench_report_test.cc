@@ -1,0 +1,103 @@
+// What cria bench prints of rows with everything in them, which not every machine tells.
+
+#include "cli/bench/bench_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace cria::cli {
+namespace {
+
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+using Json = nlohmann::ordered_json;
+
+Json Row(int prompt_tokens, int generated_tokens) {
+  return {{"cpu_info", "A \"board\", with dots"},
+          {"isa", "neon dotprod"},
+          {"kernels", "NEON_BF16"},
+          {"model_type", "Llama 3.2 1B qb4w"},
+          {"model_size", 3'221'225'472},
+          {"model_n_params", 1'235'814'400},
+          {"n_threads", 4},
+          {"n_threads_batch", 3},
+          {"type_k", "int8"},
+          {"n_prompt", prompt_tokens},
+          {"n_gen", generated_tokens},
+          {"n_depth", 2048},
+          {"avg_ts", 12.345},
+          {"stddev_ts", 0.5},
+          {"load_ms", 98.76},
+          {"gb_per_s", nullptr},
+          {"read_gb_per_s", 11.25},
+          {"read_gb_per_s_one_thread", 7.5},
+          {"bus_fraction", 0.8765},
+          {"products_fraction", 0.95},
+          {"temperature_celsius_first", 48.3},
+          {"frequency_mhz_first", 2400.0},
+          {"temperature_celsius_last", 71.0},
+          {"frequency_mhz_last", 1800.0},
+          {"samples_ns", {1, 2}}};
+}
+
+std::string Printed(BenchFormat format, const std::vector<Json>& rows) {
+  testing::internal::CaptureStdout();
+  BenchReport report(format);
+  for (const Json& row : rows) report.Add(row);
+  report.Finish();
+  return testing::internal::GetCapturedStdout();
+}
+
+TEST(BenchReport, MarkdownEndsWithTheMachine) {
+  EXPECT_EQ(
+      Printed(BenchFormat::kMarkdown, {Row(512, 0), Row(0, 128)}),
+      R"(| model                          |       size |     params |   kv | threads |            test |                t/s |    GB/s |    bus | products |
+| ------------------------------ | ---------: | ---------: | ---: | ------: | --------------: | -----------------: | ------: | -----: | -------: |
+| Llama 3.2 1B qb4w              |   3.00 GiB |     1.24 B | int8 |       3 |   pp512 @ d2048 |       12.35 ± 0.50 |         |  87.6% |    95.0% |
+| Llama 3.2 1B qb4w              |   3.00 GiB |     1.24 B | int8 |       4 |   tg128 @ d2048 |       12.35 ± 0.50 |         |  87.6% |    95.0% |
+
+cpu: A "board", with dots (neon dotprod)
+kernels: NEON_BF16
+threads 3: loaded in 98.8 ms; weights read at 11.25 GB/s, by one thread at 7.50
+threads 4: loaded in 98.8 ms; weights read at 11.25 GB/s, by one thread at 7.50
+temperature: 48.3 °C, at the end 71.0 °C
+frequency: 2400.0 MHz, at the end 1800.0 MHz
+)");
+}
+
+TEST(BenchReport, WhatTheSystemDoesNotTellIsNotPrinted) {
+  Json row = Row(512, 0);
+  row["temperature_celsius_last"] = nullptr;
+  EXPECT_THAT(Printed(BenchFormat::kMarkdown, {row}),
+              AllOf(Not(HasSubstr("temperature")), EndsWith("at the end 1800.0 MHz\n")));
+}
+
+TEST(BenchReport, CsvQuotesEverythingAndLeavesListsOut) {
+  const std::string csv = Printed(BenchFormat::kCsv, {Row(512, 0)});
+  EXPECT_THAT(csv, AllOf(testing::StartsWith("\"cpu_info\",\"isa\","),
+                         HasSubstr("\n\"A \"\"board\"\", with dots\",\"neon dotprod\","),
+                         HasSubstr(",\"\",\"11.25\","), EndsWith(",\"1800.0\"\n"),
+                         Not(HasSubstr("samples_ns"))));
+}
+
+TEST(BenchReport, JsonIsAnArrayOfTheRows) {
+  EXPECT_EQ(Json::parse(Printed(BenchFormat::kJson, {Row(512, 0), Row(0, 128)})),
+            Json::array({Row(512, 0), Row(0, 128)}));
+}
+
+TEST(BenchReport, NoRowsAreNoOutput) {
+  for (const auto format : {BenchFormat::kMarkdown, BenchFormat::kCsv, BenchFormat::kJson}) {
+    EXPECT_THAT(Printed(format, {}), IsEmpty());
+  }
+}
+
+}  // namespace
+}  // namespace cria::cli
