@@ -43,7 +43,7 @@ Status RunPerplexity(const PerplexityOptions& options) {
   std::fprintf(stderr, "%zu tokens, %.1f tok/s, %zu threads, peak memory %s\n",
                measured.predicted_tokens,
                static_cast<double>(measured.predicted_tokens) / seconds.count(),
-               engine->pool().num_threads(), PeakMemory().c_str());
+               engine->batch_pool().num_threads(), PeakMemory().c_str());
   std::printf("mean negative log-likelihood: %.6f nats per token\nperplexity: %.4f\ntokens: %zu\n",
               measured.mean_negative_log_likelihood,
               std::exp(measured.mean_negative_log_likelihood), measured.predicted_tokens);

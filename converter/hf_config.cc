@@ -177,7 +177,8 @@ Result<bool> AllLayersSlide(const JsonFields& fields, uint32_t num_hidden_layers
   return first == "sliding_attention";
 }
 
-// The window of all layers, 0 for none. As in transformers, use_sliding_window turns it off, and
+// The window of all layers, 0 for none; whoever names one, of whatever architecture, means it.
+// As in transformers' configurations that have one, use_sliding_window turns it off, and
 // layer_types, or in its place max_window_layers, which counts the layers at the bottom that have
 // none, says where it applies.
 Result<uint32_t> ReadSlidingWindow(const JsonFields& fields, const ModelConfig& config) {

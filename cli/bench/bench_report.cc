@@ -60,9 +60,12 @@ SpeedTest TestOf(const Json& row) {
           .depth_tokens = row["n_depth"].get<size_t>()};
 }
 
-// Of the pool that the test runs on.
-size_t Threads(const Json& row) {
-  return row[TestOf(row).is_prompt() ? "n_threads_batch" : "n_threads"].get<size_t>();
+// "2", or "1/4" where prompts have a number of their own.
+std::string Threads(const Json& row) {
+  const size_t threads = row["n_threads"].get<size_t>();
+  const size_t batch_threads = row["n_threads_batch"].get<size_t>();
+  return threads == batch_threads ? std::format("{}", threads)
+                                  : std::format("{}/{}", threads, batch_threads);
 }
 
 void PrintTableRow(const Json& row, bool is_first) {
@@ -75,7 +78,7 @@ void PrintTableRow(const Json& row, bool is_first) {
       Scaled(Number(row, "model_size"), 1 << 20, 1 << 30, "MiB", "GiB"),
       Scaled(Number(row, "model_n_params"), 1e6, 1e9, "M", "B"),
       row["type_k"].get<std::string>(),
-      std::format("{}", Threads(row)),
+      Threads(row),
       TestOf(row).Name(),
       std::format("{:.2f} ± {:.2f}", Number(row, "avg_ts"), Number(row, "stddev_ts")),
       gb_per_s.is_null() ? "" : std::format("{:.2f}", gb_per_s.get<double>()),
@@ -89,7 +92,7 @@ void PrintTableRow(const Json& row, bool is_first) {
 }
 
 // What stands for rows with as many threads.
-void PrintThreads(const std::vector<Json>& rows, size_t threads) {
+void PrintThreads(const std::vector<Json>& rows, const std::string& threads) {
   std::vector<double> read, read_one_thread;
   double load_ms = 0.0;
   for (const Json& row : rows) {
@@ -98,8 +101,8 @@ void PrintThreads(const std::vector<Json>& rows, size_t threads) {
     read.push_back(Number(row, "read_gb_per_s"));
     read_one_thread.push_back(Number(row, "read_gb_per_s_one_thread"));
   }
-  std::printf("threads %zu: loaded in %.1f ms; weights read at %.2f GB/s, by one thread at %.2f\n",
-              threads, load_ms, Median(read), Median(read_one_thread));
+  std::printf("threads %s: loaded in %.1f ms; weights read at %.2f GB/s, by one thread at %.2f\n",
+              threads.c_str(), load_ms, Median(read), Median(read_one_thread));
 }
 
 // "temperature: 48.3 °C, at the end 51.0 °C", if the system tells.
@@ -116,7 +119,7 @@ void PrintNotes(const std::vector<Json>& rows) {
   std::printf("\ncpu: %s (%s)\nkernels: %s\n", rows[0]["cpu_info"].get<std::string>().c_str(),
               rows[0]["isa"].get<std::string>().c_str(),
               rows[0]["kernels"].get<std::string>().c_str());
-  std::vector<size_t> seen;
+  std::vector<std::string> seen;
   for (const Json& row : rows) {
     if (std::ranges::contains(seen, Threads(row))) continue;
     seen.push_back(Threads(row));

@@ -42,8 +42,8 @@ std::vector<SpeedTest> Tests(const SpeedOptions& options) {
   return tests;
 }
 
-// The context that the largest test fills.
-Result<size_t> ContextTokens(const SpeedOptions& options) {
+// The context that the largest test fills, of the `longest` that the model was made for.
+Result<size_t> ContextTokens(const SpeedOptions& options, size_t longest) {
   const size_t depth = std::ranges::max(options.depths);
   const size_t tokens =
       std::max(std::ranges::max(options.prompt_tokens), std::ranges::max(options.generated_tokens));
@@ -60,6 +60,13 @@ Result<size_t> ContextTokens(const SpeedOptions& options) {
                 std::format("{} tokens at depth {} need a context of {}, but -c asks for {}; leave "
                             "it out to get what the tests need",
                             tokens, depth, needed, given));
+  }
+  if (needed > longest) {
+    return Fail(
+        ErrorCode::kUsage,
+        std::format("{} tokens at depth {} need a context of {}, but the model was made for "
+                    "{}; ask for less with -p, -n or -d",
+                    tokens, depth, needed, longest));
   }
   return std::max(given, needed);
 }
@@ -90,7 +97,11 @@ class SpeedBench {
         sampler_(sampler),
         one_thread_(one_thread),
         bandwidth_(engine.weights().matrices()),
-        tokens_(MakeUpPrompt(decoder_.context_tokens(), decoder_.vocab_size())) {}
+        tokens_(MakeUpPrompt(decoder_.context_tokens(), decoder_.vocab_size())) {
+    for (const auto matrix : engine.weights().matrices()) {
+      packed_bytes_ += static_cast<double>(matrix.size());
+    }
+  }
 
   // `result` says which test.
   Status Run(SpeedResult& result);
@@ -119,6 +130,7 @@ class SpeedBench {
   Sampler& sampler_;
   const ThreadPool& one_thread_;
   ReadBandwidth bandwidth_;
+  double packed_bytes_ = 0.0;          // Of all weights, as each generated token reads them.
   const std::vector<int32_t> tokens_;  // What stands at each position until it is generated over.
   size_t filled_ = 0;                  // Of tokens_, how many are in the cache.
   Profile profile_;
@@ -126,13 +138,13 @@ class SpeedBench {
 
 Status SpeedBench::Run(SpeedResult& result) {
   const SpeedTest& test = result.test;
-  const ThreadPool& pool = test.is_prompt() ? engine_.batch_pool() : engine_.pool();
+  const ThreadPool& pool = test.is_batch() ? engine_.batch_pool() : engine_.pool();
   result.begin = std::chrono::system_clock::now();
   result.first_state = platform::ReadProcessorState();
   if (!test.is_prompt()) {
-    result.bytes_per_token = static_cast<double>(decoder_.weight_bytes_per_token()) +
-                             MeanKeyValueBytes(engine_.file().config(), options_.engine.kv_type,
-                                               test.depth_tokens, test.generated_tokens);
+    result.bytes_per_token =
+        packed_bytes_ + MeanKeyValueBytes(engine_.file().config(), options_.engine.kv_type,
+                                          test.depth_tokens, test.generated_tokens);
   }
   std::optional<ProgressBar> bar;
   if (IsTerminal(stderr)) {
@@ -190,9 +202,9 @@ Status SpeedBench::Generate(SpeedResult& result) {
     for (size_t i = 0; i < count; ++i, ++position) {
       CRIA_RETURN_IF_ERROR(decoder_.Forward(std::span(&token, 1), position));
       CRIA_ASSIGN_OR_RETURN(const std::span<float> logits, decoder_.Logits(0));
-      profile_.Resume();
+      if (options_.with_profile) profile_.Resume();
       CRIA_ASSIGN_OR_RETURN(token, sampler_.Sample(logits, {}));
-      profile_.Count(OperatorKind::kSampling);
+      if (options_.with_profile) profile_.Count(OperatorKind::kSampling);
     }
     run += Clock::now() - begin;
     if (options_.with_products) {
@@ -240,7 +252,9 @@ void SpeedBench::MeasureBandwidth(const ThreadPool& pool, SpeedResult& result) {
 Status RunSpeedBench(const SpeedOptions& options,
                      const std::function<void(const Engine&, const SpeedResult&)>& on_result) {
   EngineOptions engine_options = options.engine;
-  CRIA_ASSIGN_OR_RETURN(engine_options.context_tokens, ContextTokens(options));
+  CRIA_ASSIGN_OR_RETURN(const ModelFile file, ModelFile::Open(options.model_path));
+  CRIA_ASSIGN_OR_RETURN(engine_options.context_tokens,
+                        ContextTokens(options, file.config().max_position_embeddings));
   const std::vector<SpeedTest> tests = Tests(options);
   CRIA_ASSIGN_OR_RETURN(const ThreadPool one_thread, ThreadPool::Create(1));
   for (const size_t num_threads : options.threads) {

@@ -13,6 +13,8 @@ struct SpeedTest {
   size_t depth_tokens = 0;
 
   bool is_prompt() const { return prompt_tokens > 0; }
+  // A prompt of one token is run as generated ones are.
+  bool is_batch() const { return prompt_tokens > 1; }
   size_t tokens() const { return prompt_tokens + generated_tokens; }
 
   // As llama-bench has it: "pp512", "tg128 @ d2048".

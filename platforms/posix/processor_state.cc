@@ -35,10 +35,10 @@ bool IsOfProcessor(std::string type) {
 std::optional<double> Temperature(const std::string& root) {
   std::optional<int64_t> hottest, first;
   std::error_code error;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(root + "/sys/class/thermal", error)) {
-    const std::string zone = entry.path().string();
-    if (!entry.path().filename().string().starts_with("thermal_zone")) continue;
+  std::filesystem::directory_iterator entry(root + "/sys/class/thermal", error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::string zone = entry->path().string();
+    if (!entry->path().filename().string().starts_with("thermal_zone")) continue;
     const std::optional<int64_t> temperature = ReadNumber(zone + "/temp");
     if (!temperature) continue;
     if (zone.ends_with("/thermal_zone0")) first = temperature;

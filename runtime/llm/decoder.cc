@@ -151,8 +151,11 @@ void Decoder::Attend(const Layer& layer, size_t rows, size_t first_position) {
                   .output = attention_output_,
                   .output_stride = channels},
                  arena_.Region(memory_.layout, memory_.attention_scratch), PoolFor(rows));
-  ForEachRow(rows, channels,
-             [&](size_t row) { MakeReady(layer.o_proj, attention_output_ + row * channels, row); });
+  if (layer.o_proj.linear->layout().scheme != Scheme::kF32) {
+    ForEachRow(rows, channels, [&](size_t row) {
+      MakeReady(layer.o_proj, attention_output_ + row * channels, row);
+    });
+  }
   Count(OperatorKind::kAttention);
 }
 

@@ -2,8 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -108,7 +108,7 @@ class Decoder final : public TokenModel {
   std::vector<Layer> layers_;
   const float* norm_ = nullptr;  // [hidden_size]
   Projection lm_head_;
-  std::vector<std::optional<xnn::Linear>> linears_;  // What projections point to.
+  std::deque<xnn::Linear> linears_;  // What projections point to.
   uint64_t weight_bytes_per_token_ = 0;
   size_t rows_ = 0;  // Of the last Forward.
   Profile* profile_ = nullptr;

@@ -113,42 +113,32 @@ Status Decoder::CreateProjections(const xnn::PackedWeights& weights) {
 
   // Layers are alike, and what multiplies by one of them multiplies by all.
   const std::vector<const StoredTensor*> tensors = MultipliedMatrices(file_);
-  std::vector<size_t> firsts;  // The first matrix of every linear.
-  std::vector<size_t> linear_of(tensors.size());
   for (size_t i = 0; i < tensors.size(); ++i) {
     const TensorLayout& layout = tensors[i]->layout;
     weight_bytes_per_token_ += layout.data_bytes() + layout.scale_bytes();
-    const auto first = std::ranges::find_if(firsts, [&](size_t other) {
-      return tensors[other]->spec.role == tensors[i]->spec.role && tensors[other]->layout == layout;
+    const Place& place = places[i];
+    place.projection->packed = weights.matrices()[i];
+    const auto end = tensors.begin() + static_cast<ptrdiff_t>(i);
+    const auto alike = std::find_if(tensors.begin(), end, [&](const StoredTensor* other) {
+      return other->spec.role == tensors[i]->spec.role && other->layout == layout;
     });
-    linear_of[i] = first - firsts.begin();
-    if (first == firsts.end()) firsts.push_back(i);
-  }
-  linears_.resize(firsts.size());
-  std::vector<Status> results(firsts.size());
-  pool_.ParallelFor(firsts.size(), [&](size_t index) {
-    const Place& place = places[firsts[index]];
-    const TensorLayout& layout = tensors[firsts[index]]->layout;
+    if (alike != end) {
+      const auto known = static_cast<size_t>(alike - tensors.begin());
+      place.projection->linear = places[known].projection->linear;
+      continue;
+    }
     Result<xnn::Linear> linear =
         xnn::Linear::Create(layout, {.input = place.input,
                                      .input_stride = place.input_stride,
                                      .quantized = quantized_,
                                      .quantized_stride = QuantizedRowStride(layout.input_channels),
                                      .output = place.output});
-    if (linear) {
-      linears_[index] = std::move(*linear);
-    } else {
-      results[index] = std::unexpected(std::move(linear).error());
+    if (!linear) {
+      return Fail(linear.error().code(),
+                  std::format("{}: {}: {}", file_.path(), tensors[i]->spec.Name(),
+                              linear.error().message()));
     }
-  });
-  for (size_t i = 0; i < results.size(); ++i) {
-    if (results[i]) continue;
-    return Fail(results[i].error().code(),
-                std::format("{}: {}: {}", file_.path(), tensors[firsts[i]]->spec.Name(),
-                            results[i].error().message()));
-  }
-  for (size_t i = 0; i < places.size(); ++i) {
-    *places[i].projection = {&*linears_[linear_of[i]], weights.matrices()[i]};
+    place.projection->linear = &linears_.emplace_back(std::move(*linear));
   }
   return {};
 }

@@ -15,7 +15,7 @@ namespace {
 
 // Measured: the tokenizer's patterns, the tables of tensors and layers, buffers of text.
 constexpr uint64_t kHeapBytes = uint64_t{64} << 10;
-// Of layers that are alike, and of the head.
+// Of layers that are alike, and of the head; layers that differ take a few kilobytes more.
 constexpr size_t kNumLinears = 5;
 // Of a thread's stack, what it touches.
 constexpr uint64_t kTouchedStackBytes = uint64_t{32} << 10;
@@ -128,9 +128,14 @@ Result<MemoryPlan> PlanMemory(const ModelOutline& model, const MemoryPlanOptions
                         program.file_mapped_bytes + kLaterCodeBytes});
 
   // Packing is over before the decoder takes its memory; its source and result are mapped by turns.
+  // What multiplies is created when the decoder has its tables.
   const uint64_t packing = 2 * xnn::PackingPeakBytes(model.matrices, batch_threads);
+  uint64_t tables = 0;
+  for (const auto region : {memory.rope_cosines, memory.rope_sines, memory.norm_weights}) {
+    tables += memory.layout.bytes(region);
+  }
   plan.loading_bytes = program.private_bytes + program.file_mapped_bytes + model.metadata_bytes +
-                       operators + session + std::max(packing, weights.creation) +
+                       operators + session + std::max(packing, weights.creation + tables) +
                        (options.weights_in_memory ? weights.packed : 0);
   plan.address_space_bytes = program.virtual_bytes + model.metadata_bytes + weights.packed +
                              memory.layout.total_bytes() + operators + session +

@@ -309,7 +309,7 @@ void PrepareQueries(const HeadQueries& queries, KvType type, const SpanWorkspace
       std::fill(output + head_dim, output + workspace.padded_floats, 0.0f);
     } else {
       int8_t* output = workspace.int8_queries + q * workspace.padded_bytes;
-      workspace.query_scales[q] = QuantizeRow(input, head_dim, output) * scale;
+      workspace.query_scales[q] = QuantizeSymmetric(input, head_dim, output) * scale;
       std::fill(output + head_dim, output + workspace.padded_bytes, int8_t{0});
       int32_t sum = 0;
       if constexpr (kDotBias != 0) {

@@ -254,7 +254,7 @@ void PrepareQueries(const HeadQueries& queries, KvType type, const TileWorkspace
     }
     // The place of converted elements holds the row until it is spread.
     auto* row = reinterpret_cast<int8_t*>(workspace.floats);
-    workspace.query_scales[lane] = QuantizeRow(input, head_dim, row) * scale;
+    workspace.query_scales[lane] = QuantizeSymmetric(input, head_dim, row) * scale;
     int32_t sum = 0;
     for (size_t j = 0; j < attention::RoundUp(head_dim, 4); ++j) {
       const int8_t element = j < head_dim ? row[j] : int8_t{0};

@@ -91,7 +91,7 @@ inline float StoreRow(const float* HWY_RESTRICT input, size_t size,
 }
 
 inline float StoreRow(const float* HWY_RESTRICT input, size_t size, int8_t* HWY_RESTRICT output) {
-  return QuantizeRow(input, size, output);
+  return QuantizeSymmetric(input, size, output);
 }
 
 }  // namespace cria::ops::HWY_NAMESPACE

@@ -120,8 +120,8 @@ HWY_INLINE VI32 DotQuads(DI32 di32, VBiased biased, VI8 bytes, VI32 sum) {
 
 // Rounds `size` floats to int8 with a scale of absmax / 127, which it returns. A row too small for
 // its scale to be a normal number becomes zeros with the scale 0.
-HWY_INLINE float QuantizeRow(const float* HWY_RESTRICT input, size_t size,
-                             int8_t* HWY_RESTRICT output) {
+HWY_INLINE float QuantizeSymmetric(const float* HWY_RESTRICT input, size_t size,
+                                   int8_t* HWY_RESTRICT output) {
   const hn::ScalableTag<float> df;
   const hn::Rebind<int8_t, decltype(df)> di8;
   const size_t lanes = hn::Lanes(df);

@@ -36,12 +36,13 @@ struct LinearBuffers {
 
 // output[rows][output_channels] = input[rows][input_channels] × weightsᵀ, by XNNPACK, for all
 // matrices of one layout that work on the same buffers: one for each layer of a model, by turns.
+// Not for several threads at once; inside, it uses a pool.
 class Linear {
  public:
   // The most operators of XNNPACK that one takes.
   static constexpr size_t kMostOperators = 3;
 
-  // The buffers must outlive it. May run for several at once.
+  // The buffers must outlive it.
   static Result<Linear> Create(const TensorLayout& layout, const LinearBuffers& buffers);
   // Bytes that Create takes for a moment.
   static uint64_t CreationBytes(const TensorLayout& layout);

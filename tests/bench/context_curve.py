@@ -3,8 +3,7 @@
 
     context_curve.py OUTPUT.svg -- build/release/cli/cria bench -m MODEL.cria -t 2 …
 
-Runs the command for both small KV types with `-p 0 -n 16 -d 0,512,…,8192 -o json`. The thin lines
-are the time at depth 0 times the bytes that a token reads at each depth. Needs gnuplot.
+Runs the command for each of --kv with `-p 0 -n 16 -r 5 -d 0,512,…,8192 -o json`. The thin lines are the time at depth 0 times the bytes that a token reads at each depth. Needs gnuplot.
 """
 
 import argparse
@@ -18,10 +17,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("output")
+    parser.add_argument("--kv", default="int8,f16")
     parser.add_argument("command", nargs="+")
     arguments = parser.parse_args()
     blocks, plots = "", []
-    for kv in ("int8", "f16"):
+    for kv in arguments.kv.split(","):
         command = arguments.command + ["--kv", kv, "-p", "0", "-n", "16", "-r", "5", "-o", "json",
                                        "-d", ",".join(map(str, DEPTHS))]
         result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,

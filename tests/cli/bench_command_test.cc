@@ -235,10 +235,12 @@ TEST_F(BenchCommand, ATokenReadsTheWeightsAndItsContext) {
   EXPECT_EQ(bytes({"-d", "64"}) - f32, kHeads * 48 * 4 * 64);
   EXPECT_EQ(f32 - bytes({"--kv", "f16"}), kHeads * 48 * 2 * 2.5);
   EXPECT_EQ(f32 - bytes({"--kv", "int8"}), kHeads * (48 * 4 - (48 + 4)) * 2.5);
-  // int8 with a float for each of a matrix's rows.
+  // int8 with a float for each of a matrix's rows, and a few percent that packing adds.
   constexpr double kWeights =
       32000 * (288 + 4) + 6 * ((4 * 288 + 2 * 768) * (288 + 4) + 288 * (768 + 4));
-  EXPECT_EQ(f32, kWeights + kHeads * 48 * 4 * 2.5);
+  const double weights = f32 - kHeads * 48 * 4 * 2.5;
+  EXPECT_GE(weights, kWeights);
+  EXPECT_LE(weights, 1.05 * kWeights);
 }
 
 TEST_F(BenchCommand, ListsMultiply) {
@@ -280,8 +282,9 @@ TEST_F(BenchCommand, TheContextIsWhatTheTestsNeed) {
   // The model's 256 positions, to the last.
   EXPECT_THAT(Rows({"-p", "16", "-n", "4", "-d", "240", "-r", "1"}), SizeIs(2));
   EXPECT_THAT(Rows({"-p", "0", "-n", "4", "-d", "252", "-r", "1"}), SizeIs(1));
-  ExpectUsageError({"-p", "16", "-n", "4", "-d", "0,241"}, "a context of 257 tokens");
-  ExpectUsageError({"-d", "18446744073709551615"}, "18446744073709551615 tokens is outside");
+  ExpectUsageError({"-p", "16", "-n", "4", "-d", "0,241"},
+                   "need a context of 257, but the model was made for 256");
+  ExpectUsageError({"-d", "18446744073709551615"}, "need a context of 18446744073709551615");
   ExpectUsageError({"-p", "16", "-n", "4", "-d", "48", "-c", "63"},
                    "16 tokens at depth 48 need a context of 64, but -c asks for 63");
   EXPECT_THAT(Rows({"-p", "16", "-n", "4", "-d", "48", "-c", "64", "-r", "1"}), SizeIs(2));

@@ -61,13 +61,12 @@ TEST(BenchReport, MarkdownEndsWithTheMachine) {
       Printed(BenchFormat::kMarkdown, {Row(512, 0), Row(0, 128)}),
       R"(| model                          |       size |     params |   kv | threads |            test |                t/s |    GB/s |    bus | products |
 | ------------------------------ | ---------: | ---------: | ---: | ------: | --------------: | -----------------: | ------: | -----: | -------: |
-| Llama 3.2 1B qb4w              |   3.00 GiB |     1.24 B | int8 |       3 |   pp512 @ d2048 |       12.35 ± 0.50 |         |  87.6% |    95.0% |
-| Llama 3.2 1B qb4w              |   3.00 GiB |     1.24 B | int8 |       4 |   tg128 @ d2048 |       12.35 ± 0.50 |         |  87.6% |    95.0% |
+| Llama 3.2 1B qb4w              |   3.00 GiB |     1.24 B | int8 |     4/3 |   pp512 @ d2048 |       12.35 ± 0.50 |         |  87.6% |    95.0% |
+| Llama 3.2 1B qb4w              |   3.00 GiB |     1.24 B | int8 |     4/3 |   tg128 @ d2048 |       12.35 ± 0.50 |         |  87.6% |    95.0% |
 
 cpu: A "board", with dots (neon dotprod)
 kernels: NEON_BF16
-threads 3: loaded in 98.8 ms; weights read at 11.25 GB/s, by one thread at 7.50
-threads 4: loaded in 98.8 ms; weights read at 11.25 GB/s, by one thread at 7.50
+threads 4/3: loaded in 98.8 ms; weights read at 11.25 GB/s, by one thread at 7.50
 temperature: 48.3 °C, at the end 71.0 °C
 frequency: 2400.0 MHz, at the end 1800.0 MHz
 )");

@@ -4,9 +4,8 @@
     compare.py --cria build/release/cli/cria --model MODEL.cria \\
                --llama-bench FOLDER/build/bin/llama-bench --gguf MODEL.gguf [--threads 2] [--pairs 5]
 
-Each pair is one repetition of every test by Cria, then by llama.cpp with each setting of -fa. The
-machine's weather changes from minute to minute, so every test is a run of its own and its three
-contenders follow one another at once. Run it inside the tree that Cria was built in: ./dev shell
+Each pair is one repetition of one test by Cria, then by llama.cpp with each setting of -fa: the
+machine's weather changes from minute to minute, so the three follow one another at once. Run it inside the tree that Cria was built in: ./dev shell
 tests/bench/llama_cpp/compare.py …
 """
 
