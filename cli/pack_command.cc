@@ -1,8 +1,12 @@
 #include <cstdio>
+#include <format>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/commands.h"
+#include "cli/emulator.h"
 #include "cli/messages.h"
 #include "cli/options.h"
 #include "cli/progress_bar.h"
@@ -10,6 +14,7 @@
 #include "core/cpu_threads.h"
 #include "core/format_bytes.h"
 #include "model/packed_file.h"
+#include "xnn/known_layouts.h"
 #include "xnn/pack_cache.h"
 #include "xnn/packed_file_writer.h"
 
@@ -20,6 +25,7 @@ struct PackOptions {
   std::string model_path;
   std::string output_path;
   std::string cache_folder;
+  std::string processor;
   size_t num_threads = 0;
   bool standalone = false;
   bool list = false;
@@ -52,11 +58,48 @@ Status Check(const std::string& path) {
   return {};
 }
 
+// Nothing where this processor cannot pack for the one that is asked for.
+Result<std::optional<xnn::PackTarget>> TargetOf(const PackOptions& options,
+                                                const ModelFile& model) {
+  if (options.processor.empty()) return xnn::ThisProcessor();
+  if (options.output_path.empty()) {
+    return Fail(ErrorCode::kUsage,
+                "weights packed for another processor go elsewhere: name a file "
+                "with -o");
+  }
+  if (const xnn::KnownLayout* known = xnn::FindKnownLayout(options.processor)) {
+    return xnn::TargetInPlaceOf(*known, model);
+  }
+  std::string names;
+  for (const xnn::KnownLayout& known : xnn::KnownLayouts()) {
+    names += (names.empty() ? "" : ", ") + std::string(known.processor);
+  }
+  return Fail(ErrorCode::kUsage,
+              std::format("--for {}: is not known; known are {}", options.processor, names));
+}
+
+// The same command by the program for that processor. Returns only where it fails.
+Status PackEmulated(const PackOptions& options) {
+  std::vector<std::string> arguments = {"pack",
+                                        "-m",
+                                        options.model_path,
+                                        "-o",
+                                        options.output_path,
+                                        "-t",
+                                        std::to_string(options.num_threads),
+                                        "--for",
+                                        options.processor};
+  if (options.standalone) arguments.emplace_back("--standalone");
+  return RunEmulated(options.processor, arguments);
+}
+
 Status Pack(const PackOptions& options, const xnn::PackCache& cache) {
   if (options.model_path.empty()) {
     return Fail(ErrorCode::kUsage, "say which model to pack with -m, or use --list or --clear");
   }
   CRIA_ASSIGN_OR_RETURN(const ModelFile model, ModelFile::Open(options.model_path));
+  CRIA_ASSIGN_OR_RETURN(const std::optional<xnn::PackTarget> target, TargetOf(options, model));
+  if (!target.has_value()) return PackEmulated(options);
   std::string path = options.output_path;
   if (path.empty() && options.standalone) {
     return Fail(ErrorCode::kUsage, "--standalone makes a new model file: name it with -o");
@@ -82,7 +125,7 @@ Status Pack(const PackOptions& options, const xnn::PackCache& cache) {
       return !interrupt.interrupted();
     };
     const auto write = options.standalone ? xnn::WriteStandaloneFile : xnn::WritePackedFile;
-    CRIA_ASSIGN_OR_RETURN(written, write(model, path, pool, progress));
+    CRIA_ASSIGN_OR_RETURN(written, write(model, path, *target, pool, progress));
   }
   std::printf("%s: %s\n", path.c_str(), FormatBytes(written.file_bytes).c_str());
   if (written.doubled_bytes != 0) {
@@ -121,6 +164,11 @@ void AddPackCommand(CLI::App& app, Status& result) {
       ->excludes(list);
   command->add_flag("--check", options->check,
                     "Read what is packed already, and compare its checksums");
+  command
+      ->add_option("--for", options->processor,
+                   "Pack for a board's processor, such as cortex-a76, in place of this one: under "
+                   "emulation where this processor packs otherwise")
+      ->type_name("PROCESSOR");
   AddPackCacheOption(*command, options->cache_folder);
   command->add_option("-t,--threads", options->num_threads, "Threads; 0: one for each fast core")
       ->capture_default_str();

@@ -7,6 +7,7 @@
 #include "core/platform.h"
 #include "xnn/linear_operator.h"
 #include "xnn/packing.h"
+#include "xnn/qb4w_tiles.h"
 
 namespace cria::xnn {
 
@@ -113,6 +114,17 @@ uint64_t Linear::CreationBytes(const TensorLayout& layout) {
 
 Result<Linear> Linear::Create(const TensorLayout& layout, const LinearBuffers& buffers) {
   CRIA_RETURN_IF_ERROR(Initialize());
+  Linear linear;
+  linear.layout_ = layout;
+  linear.buffers_ = buffers;
+  if (layout.scheme == Scheme::kQb4w && ops::HasQb4wProduct()) {
+    CRIA_ASSIGN_OR_RETURN(const bool has_tiles, PacksQb4wAsTiles8c8(layout.block_size));
+    if (has_tiles) {
+      linear.tiles_ = {.input_channels = layout.padded_input_channels,
+                       .block_size = layout.block_size};
+      return linear;
+    }
+  }
   CRIA_ASSIGN_OR_RETURN(const platform::PageBlock scales, MakeSoundScales(CreationBytes(layout)));
   const size_t outputs = layout.output_channels;
   const auto create = [&](size_t num_outputs) {
@@ -122,9 +134,6 @@ Result<Linear> Linear::Create(const TensorLayout& layout, const LinearBuffers& b
         slice, scales,
         {.input = buffers.input_stride, .quantized = buffers.quantized_stride, .output = outputs});
   };
-  Linear linear;
-  linear.layout_ = layout;
-  linear.buffers_ = buffers;
   CRIA_ASSIGN_OR_RETURN(linear.whole_, create(outputs));
   const size_t slice_outputs = NextSliceRows(layout, outputs, kSliceBytes);
   if (slice_outputs == outputs) return linear;
@@ -140,6 +149,16 @@ Result<Linear> Linear::Create(const TensorLayout& layout, const LinearBuffers& b
 
 Status Linear::Run(std::span<const std::byte> packed, size_t rows, const ThreadPool& pool) {
   if (rows == 0) return {};
+  if (!tiles_.has_value()) return RunOperators(packed, rows, pool);
+  const QuantizedRows& quantized = buffers_.quantized;
+  ops::MultiplyQb4w(*tiles_, packed.data(), layout_.output_channels,
+                    {quantized.values, buffers_.quantized_stride, quantized.quantizations, rows},
+                    buffers_.output, pool);
+  return {};
+}
+
+Status Linear::RunOperators(std::span<const std::byte> packed, size_t rows,
+                            const ThreadPool& pool) {
   if (layout_.scheme != Scheme::kF32) {
     RowQuantization* const end = buffers_.quantized.quantizations + rows;
     std::fill_n(end, kExtraRowQuantizations, end[-1]);

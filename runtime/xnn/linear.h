@@ -3,11 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "core/row_quantization.h"
 #include "core/thread_pool.h"
 #include "model/tensor_table.h"
+#include "ops/qb4w_product.h"
 #include "xnn/xnn_operator.h"
 
 namespace cria::xnn {
@@ -34,9 +36,10 @@ struct LinearBuffers {
   float* output = nullptr;      // Rows are output_channels apart.
 };
 
-// output[rows][output_channels] = input[rows][input_channels] × weightsᵀ, by XNNPACK, for all
-// matrices of one layout that work on the same buffers: one for each layer of a model, by turns.
-// Not for several threads at once; inside, it uses a pool.
+// output[rows][output_channels] = input[rows][input_channels] × weightsᵀ, for all matrices of one
+// layout that work on the same buffers: one for each layer of a model, by turns. By XNNPACK, but
+// for int4 weights where our own product is faster. Not for several threads at once; inside, it
+// uses a pool.
 class Linear {
  public:
   // The most operators of XNNPACK that one takes.
@@ -61,6 +64,7 @@ class Linear {
   struct Operator;
 
   Linear();
+  Status RunOperators(std::span<const std::byte> packed, size_t rows, const ThreadPool& pool);
   Status RunSlices(std::span<const std::byte> packed, size_t rows, pthreadpool* threads);
 
   TensorLayout layout_;
@@ -70,6 +74,8 @@ class Linear {
   std::unique_ptr<Operator> slice_;
   std::unique_ptr<Operator> last_slice_;  // Null where it is as large as the others.
   size_t slice_bytes_ = 0;                // Of packed weights.
+  // Where our own product multiplies, and there are no operators.
+  std::optional<ops::Qb4wTiles8c8> tiles_;
 };
 
 }  // namespace cria::xnn

@@ -45,8 +45,8 @@ void Notify(const PackingOptions& options, std::string_view sentence) {
   if (options.on_notice != nullptr) options.on_notice(sentence);
 }
 
-Result<PackedWeights> MapFile(const ModelFile& model, const std::string& path, uint64_t offset) {
-  CRIA_ASSIGN_OR_RETURN(const PackedFile file, PackedFile::Open(path, offset));
+Result<PackedWeights> MapFile(const ModelFile& model, const std::string& path) {
+  CRIA_ASSIGN_OR_RETURN(const PackedFile file, PackedFile::Open(path));
   return PackedWeights::Map(model, file);
 }
 
@@ -54,8 +54,17 @@ Result<PackedWeights> PackIntoCache(const ModelFile& model, const PackCache& cac
                                     const PackingOptions& options, const ThreadPool& pool) {
   const std::string path = cache.PathFor(model);
   CRIA_RETURN_IF_ERROR(cache.MakeFolder());
-  CRIA_RETURN_IF_ERROR(WritePackedFile(model, path, pool, options.on_progress));
-  return MapFile(model, path, 0);
+  CRIA_ASSIGN_OR_RETURN(const PackTarget target, ThisProcessor());
+  CRIA_RETURN_IF_ERROR(WritePackedFile(model, path, target, pool, options.on_progress));
+  return MapFile(model, path);
+}
+
+// Those in the model file itself.
+Result<PackedWeights> MapOwn(const ModelFile& model) {
+  CRIA_ASSIGN_OR_RETURN(platform::File file, model.DuplicateFile());
+  CRIA_ASSIGN_OR_RETURN(const PackedFile packed,
+                        PackedFile::Open(std::move(file), model.packed_offset()));
+  return PackedWeights::Map(model, packed);
 }
 
 }  // namespace
@@ -113,16 +122,23 @@ Status PackCache::MakeFolder() const {
 
 Result<PackedWeights> LoadPackedWeights(const ModelFile& model, const PackingOptions& options,
                                         const ThreadPool& pool) {
-  if (model.packed_offset() != 0) return MapFile(model, model.path(), model.packed_offset());
-  if (!options.packed_path.empty()) return MapFile(model, options.packed_path, 0);
+  if (model.packed_offset() != 0) return MapOwn(model);
+  if (!options.packed_path.empty()) return MapFile(model, options.packed_path);
+  const auto refuse = [](std::string_view why) {
+    return Fail(
+        ErrorCode::kNotFound,
+        std::format("{}; let the weights be packed once, or pack them with cria pack", why));
+  };
   if (options.cache_folder.empty()) {
+    if (options.never_pack) return refuse("there is no folder of packed weights");
     return PackedWeights::PackInMemory(model, pool, options.on_progress);
   }
 
   const PackCache cache(options.cache_folder);
   const std::string path = cache.PathFor(model);
-  Result<PackedWeights> mapped = MapFile(model, path, 0);
+  Result<PackedWeights> mapped = MapFile(model, path);
   if (mapped || mapped.error().code() == ErrorCode::kOutOfMemory) return mapped;
+  if (options.never_pack) return refuse(mapped.error().message());
   if (mapped.error().code() != ErrorCode::kNotFound) Notify(options, mapped.error().message());
 
   CRIA_ASSIGN_OR_RETURN(const std::vector<uint64_t> matrix_bytes,

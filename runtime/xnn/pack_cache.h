@@ -48,6 +48,8 @@ struct PackingOptions {
   std::string packed_path;
   // Where packed weights are looked for and put; empty: they are packed into private memory.
   std::string cache_folder;
+  // Fail with kNotFound where there are no packed weights to use, rather than pack.
+  bool never_pack = false;
   PackingProgress on_progress;
   // Told in a sentence what happens with the weights when it is not the usual: that they are packed
   // and to where, and why a file is not used.

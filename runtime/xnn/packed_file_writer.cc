@@ -84,21 +84,20 @@ Status CopyPortablePart(const ModelFile& model, uint64_t packed_offset, OutputFi
 // Writes packed weights that begin at `offset`; `write_rest` writes what lies before them.
 template <typename WriteRest>
 Result<WrittenPack> Write(const ModelFile& model, uint64_t offset, const std::string& path,
-                          const ThreadPool& pool, const PackingProgress& progress,
-                          const WriteRest& write_rest) {
+                          const PackTarget& target, const ThreadPool& pool,
+                          const PackingProgress& progress, const WriteRest& write_rest) {
   std::error_code error;  // Of a path where nothing is yet.
   if (std::filesystem::equivalent(path, model.path(), error)) {
     return Fail(
         ErrorCode::kUsage,
         std::format("{}: is the model itself, which would be lost; choose another output", path));
   }
-  CRIA_ASSIGN_OR_RETURN(const uint64_t fingerprint, LayoutFingerprint());
   CRIA_ASSIGN_OR_RETURN(const std::vector<uint64_t> matrix_bytes,
                         PackedBytes(OutlineOf(model).matrices));
   PackedFilePlan plan({.model_name = std::string(model.name()),
-                       .processor = platform::ReadCpuTopology().name,
+                       .processor = target.processor,
                        .model_digest = model.digest(),
-                       .layout_fingerprint = fingerprint},
+                       .layout_fingerprint = target.layout_fingerprint},
                       matrix_bytes, offset);
   CRIA_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path, plan.file_bytes()));
   CRIA_RETURN_IF_ERROR(write_rest(file));
@@ -118,18 +117,35 @@ Result<WrittenPack> Write(const ModelFile& model, uint64_t offset, const std::st
 
 }  // namespace
 
+Result<PackTarget> ThisProcessor() {
+  CRIA_ASSIGN_OR_RETURN(const uint64_t fingerprint, LayoutFingerprint());
+  return PackTarget{platform::ReadCpuTopology().name, fingerprint};
+}
+
+Result<std::optional<PackTarget>> TargetInPlaceOf(const KnownLayout& known,
+                                                  const ModelFile& model) {
+  CRIA_ASSIGN_OR_RETURN(const SchemeFingerprints own, FingerprintSchemes());
+  for (const TensorLayout& matrix : OutlineOf(model).matrices) {
+    const auto scheme = static_cast<size_t>(matrix.scheme);
+    if (own[scheme] != known.fingerprints[scheme]) return std::nullopt;
+  }
+  return PackTarget{std::string(known.processor), LayoutFingerprint(known.fingerprints)};
+}
+
 Result<WrittenPack> WritePackedFile(const ModelFile& model, const std::string& path,
-                                    const ThreadPool& pool, const PackingProgress& progress) {
+                                    const PackTarget& target, const ThreadPool& pool,
+                                    const PackingProgress& progress) {
   CRIA_RETURN_IF_ERROR(CheckIsPortable(model));
-  return Write(model, 0, path, pool, progress, [](OutputFile&) { return Status(); });
+  return Write(model, 0, path, target, pool, progress, [](OutputFile&) { return Status(); });
 }
 
 Result<WrittenPack> WriteStandaloneFile(const ModelFile& model, const std::string& path,
-                                        const ThreadPool& pool, const PackingProgress& progress) {
+                                        const PackTarget& target, const ThreadPool& pool,
+                                        const PackingProgress& progress) {
   CRIA_RETURN_IF_ERROR(CheckIsPortable(model));
   CRIA_ASSIGN_OR_RETURN(const uint64_t offset, PortableWeightsOffset(model));
   CRIA_ASSIGN_OR_RETURN(WrittenPack written,
-                        Write(model, offset, path, pool, progress, [&](OutputFile& file) {
+                        Write(model, offset, path, target, pool, progress, [&](OutputFile& file) {
                           return CopyPortablePart(model, offset, file);
                         }));
   // A tied head is the embedding table itself.

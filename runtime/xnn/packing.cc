@@ -179,16 +179,18 @@ uint64_t LargestSliceBytes(const TensorLayout& layout, uint64_t most_bytes) {
   return std::min(layout.output_channels, most_rows) * BytesPerRow(layout);
 }
 
-Result<uint64_t> LayoutFingerprint() {
+Result<SchemeFingerprints> FingerprintSchemes() {
   // Two slices, the second of a height that fills no tile.
   constexpr size_t kRows = 2 * kRowGranularity + 7;
-  Checksum64 fingerprint;
+  SchemeFingerprints fingerprints = {};
   for (const Scheme scheme : {Scheme::kF32, Scheme::kQc8w, Scheme::kQb4w}) {
     const ProbeMatrix matrix(scheme, kRows);
     CRIA_ASSIGN_OR_RETURN(const uint64_t bytes, PackedBytes(matrix.Rows(0, kRows).layout));
     CRIA_ASSIGN_OR_RETURN(const platform::PageBlock whole, platform::PageBlock::Allocate(bytes));
     CRIA_RETURN_IF_ERROR(Pack(matrix.Rows(0, kRows), whole.bytes()));
+    Checksum64 fingerprint;
     fingerprint.Update(whole.bytes());
+    fingerprints[static_cast<size_t>(scheme)] = fingerprint.Finish();
 
     CRIA_ASSIGN_OR_RETURN(const platform::PageBlock sliced, platform::PageBlock::Allocate(bytes));
     std::span<std::byte> rest = sliced.bytes();
@@ -206,7 +208,18 @@ Result<uint64_t> LayoutFingerprint() {
           std::format("on this processor, XNNPACK does not pack {} by rows", SchemeName(scheme)));
     }
   }
+  return fingerprints;
+}
+
+uint64_t LayoutFingerprint(const SchemeFingerprints& fingerprints) {
+  Checksum64 fingerprint;
+  fingerprint.Update(std::as_bytes(std::span(fingerprints)));
   return fingerprint.Finish();
+}
+
+Result<uint64_t> LayoutFingerprint() {
+  CRIA_ASSIGN_OR_RETURN(const SchemeFingerprints fingerprints, FingerprintSchemes());
+  return LayoutFingerprint(fingerprints);
 }
 
 }  // namespace cria::xnn

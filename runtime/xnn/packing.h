@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -41,8 +42,15 @@ size_t NextSliceRows(const TensorLayout& layout, size_t rows_left, uint64_t most
 // long that the fewest that make a slice are.
 uint64_t LargestSliceBytes(const TensorLayout& layout, uint64_t most_bytes);
 
-// Tells layouts of packed weights apart: packs one fixed matrix of every scheme and hashes the
-// bytes. Fails with kInternal where slices of rows do not make up the whole.
+// What tells layouts of packed weights apart: by scheme, a hash of one fixed matrix as it is
+// packed.
+using SchemeFingerprints = std::array<uint64_t, kNumSchemes>;
+
+// Those of this processor. Fails with kInternal where slices of rows do not make up the whole.
+Result<SchemeFingerprints> FingerprintSchemes();
+
+// One number for all schemes.
+uint64_t LayoutFingerprint(const SchemeFingerprints& fingerprints);
 Result<uint64_t> LayoutFingerprint();
 
 }  // namespace cria::xnn

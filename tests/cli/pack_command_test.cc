@@ -166,6 +166,54 @@ TEST_F(PackCommand, UsageErrorsExitWithTwo) {
   ExpectText({"--no-pack-cache"});
 }
 
+TEST_F(PackCommand, ForNamesTheProcessorsThatItKnows) {
+  const RunResult run = Cria({"pack", "-m", ModelPath(), "-o", Path("out"), "--for", "cortex-m0"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.error, AllOf(HasSubstr("cortex-m0"), HasSubstr("cortex-a76")));
+}
+
+TEST_F(PackCommand, ForDoesNotPackIntoTheCache) {
+  const RunResult run = Cria({"pack", "-m", ModelPath(), "--for", "cortex-a76"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.error, HasSubstr("-o"));
+}
+
+#ifdef __x86_64__  // None of which packs as a cortex-a76 does.
+
+TEST_F(PackCommand, ForAnotherKindOfProcessorGoesOnAsItsProgram) {
+  // Tells how it was started.
+  support::WriteFile(Path("qemu-aarch64"), "#!/bin/sh\necho $QEMU_CPU \"$@\"\n");
+  fs::permissions(Path("qemu-aarch64"), fs::perms::owner_all);
+  const RunResult run = Cria({"pack", "-m", ModelPath(), "-o", Path("out"), "--standalone", "-t",
+                              "3", "--for", "cortex-a76"},
+                             {.environment = {"PATH=" + own_.path().string() + ":/usr/bin:/bin",
+                                              "CRIA_AARCH64_PROGRAM=/bin/sh"}});
+  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_EQ(run.output, std::format("cortex-a76 /bin/sh pack -m {} -o {} -t 3 --for cortex-a76 "
+                                    "--standalone\n",
+                                    ModelPath(), Path("out")));
+}
+
+TEST_F(PackCommand, ForWithoutWhatItTakesSaysWhatToDo) {
+  const std::vector<std::string> arguments = {"pack",      "-m",    ModelPath(), "-o",
+                                              Path("out"), "--for", "cortex-a76"};
+  const RunResult no_program = Cria(arguments, {.environment = {"CRIA_AARCH64_PROGRAM=/none"}});
+  EXPECT_EQ(no_program.exit_code, 1);
+  EXPECT_THAT(no_program.error, HasSubstr("./dev build aarch64"));
+
+  const RunResult no_emulator =
+      Cria(arguments, {.environment = {"PATH=" + Folder(), "CRIA_AARCH64_PROGRAM=/bin/sh"}});
+  EXPECT_EQ(no_emulator.exit_code, 1);
+  EXPECT_THAT(no_emulator.error, HasSubstr("apt-get install qemu-user"));
+
+  // Emulated already, it packs otherwise all the same.
+  const RunResult emulated = Cria(arguments, {.environment = {"QEMU_CPU=cortex-a76"}});
+  EXPECT_EQ(emulated.exit_code, 1);
+  EXPECT_THAT(emulated.error, HasSubstr("on the board itself"));
+}
+
+#endif
+
 TEST_F(PackCommand, AFileThatWasPackedServesWhereItIsNamed) {
   const std::string packed = Path("my.packed");
   ASSERT_EQ(Cria({"pack", "-m", ModelPath(), "-o", packed}).exit_code, 0);

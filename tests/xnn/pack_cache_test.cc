@@ -152,7 +152,8 @@ TEST_F(PackCacheTest, AnotherModelsFileIsReplaced) {
   spec.seed = 2;
   const ConvertedModel other(spec);
   ASSERT_TRUE(cache_.MakeFolder());
-  Unwrap(WritePackedFile(other.Open(), cache_.PathFor(model_), pool_, nullptr));
+  Unwrap(WritePackedFile(other.Open(), cache_.PathFor(model_), Unwrap(ThisProcessor()), pool_,
+                         nullptr));
   ExpectRepacked("packed from another model");
   EXPECT_TRUE(SameBits(Logits(model_, *Load()), expected_));
 }
@@ -255,7 +256,7 @@ TEST_F(PackCacheTest, AFileThatWasNamedIsTheOnlyOne) {
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code(), ErrorCode::kNotFound);
 
-  Unwrap(WritePackedFile(model_, path, pool_, nullptr));
+  Unwrap(WritePackedFile(model_, path, Unwrap(ThisProcessor()), pool_, nullptr));
   const auto weights = Load(options);
   ASSERT_TRUE(weights) << weights.error().message();
   EXPECT_TRUE(weights->is_mapped());

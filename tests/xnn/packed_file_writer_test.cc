@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <format>
 #include <string>
 #include <vector>
@@ -53,7 +54,8 @@ TEST_P(EveryKindOfModel, PackedTwiceAndOnAnyThreadsIsTheSameFile) {
     std::vector<std::string> files;
     for (const size_t threads : {1, 1, 3}) {
       const ThreadPool pool = Unwrap(ThreadPool::Create(threads));
-      const WrittenPack written = Unwrap(write(model_, Path("packed"), pool, nullptr));
+      const WrittenPack written =
+          Unwrap(write(model_, Path("packed"), Unwrap(ThisProcessor()), pool, nullptr));
       files.push_back(support::ReadFile(Path("packed")));
       EXPECT_EQ(written.file_bytes, files.back().size());
     }
@@ -63,7 +65,8 @@ TEST_P(EveryKindOfModel, PackedTwiceAndOnAnyThreadsIsTheSameFile) {
 }
 
 TEST_P(EveryKindOfModel, APackedFileIsSoundAndGivesTheLogits) {
-  const WrittenPack written = Unwrap(WritePackedFile(model_, Path("packed"), pool_, nullptr));
+  const WrittenPack written =
+      Unwrap(WritePackedFile(model_, Path("packed"), Unwrap(ThisProcessor()), pool_, nullptr));
   EXPECT_EQ(written.doubled_bytes, 0u);
   const PackedFile file = Unwrap(PackedFile::Open(Path("packed")));
   EXPECT_TRUE(file.VerifyPayload());
@@ -76,8 +79,8 @@ TEST_P(EveryKindOfModel, APackedFileIsSoundAndGivesTheLogits) {
 }
 
 TEST_P(EveryKindOfModel, AStandaloneFileIsTheSameModel) {
-  const WrittenPack written =
-      Unwrap(WriteStandaloneFile(model_, Path("standalone"), pool_, nullptr));
+  const WrittenPack written = Unwrap(
+      WriteStandaloneFile(model_, Path("standalone"), Unwrap(ThisProcessor()), pool_, nullptr));
   const ModelFile standalone = Unwrap(ModelFile::Open(Path("standalone")));
   EXPECT_EQ(written.file_bytes, standalone.size_bytes());
   EXPECT_EQ(standalone.digest(), model_.digest());
@@ -127,7 +130,8 @@ class PackedFileWriterTest : public testing::Test {
  protected:
   std::string Path(const std::string& name) const { return converted_.folder() / name; }
   ModelFile WriteStandalone() const {
-    Unwrap(WriteStandaloneFile(model_, Path("standalone"), pool_, nullptr));
+    Unwrap(
+        WriteStandaloneFile(model_, Path("standalone"), Unwrap(ThisProcessor()), pool_, nullptr));
     return Unwrap(ModelFile::Open(Path("standalone")));
   }
 
@@ -140,7 +144,7 @@ TEST_F(PackedFileWriterTest, WhatIsPackedAlreadyIsAUsageError) {
   const ModelFile standalone = WriteStandalone();
   const auto names = support::FileNames(converted_.folder());
   for (const auto& write : {WritePackedFile, WriteStandaloneFile}) {
-    const auto written = write(standalone, Path("again"), pool_, nullptr);
+    const auto written = write(standalone, Path("again"), Unwrap(ThisProcessor()), pool_, nullptr);
     ASSERT_FALSE(written);
     EXPECT_EQ(written.error().code(), ErrorCode::kUsage);
     EXPECT_THAT(written.error().message(), HasSubstr("holds packed weights alone"));
@@ -158,7 +162,7 @@ TEST_F(PackedFileWriterTest, TheModelItselfIsNotReplaced) {
        {converted_.path(), Path("link"), Path("hard"),
         Path("../") + "/" + converted_.folder().filename().string() + "/model.cria"}) {
     for (const auto& write : {WritePackedFile, WriteStandaloneFile}) {
-      const auto written = write(model_, path, pool_, nullptr);
+      const auto written = write(model_, path, Unwrap(ThisProcessor()), pool_, nullptr);
       ASSERT_FALSE(written) << path;
       EXPECT_EQ(written.error().code(), ErrorCode::kUsage);
       EXPECT_THAT(written.error().message(), HasSubstr("another output"));
@@ -205,6 +209,37 @@ TEST_F(PackedFileWriterTest, ADamagedStandaloneFileIsRefused) {
   EXPECT_FALSE(load(sound + std::string(64, '\0')));
 }
 
+// Of the schemes that the model has, that is.
+TEST_F(PackedFileWriterTest, TakesThePlaceOfAProcessorThatPacksAlike) {
+  const SchemeFingerprints own = Unwrap(FingerprintSchemes());
+  const auto target = Unwrap(TargetInPlaceOf({"alike", own}, model_));
+  ASSERT_TRUE(target.has_value());
+  EXPECT_EQ(target->processor, "alike");
+  EXPECT_EQ(target->layout_fingerprint, Unwrap(LayoutFingerprint()));
+
+  for (const Scheme scheme : {Scheme::kF32, Scheme::kQc8w, Scheme::kQb4w}) {
+    const bool has_scheme = std::ranges::any_of(
+        MultipliedMatrices(model_),
+        [&](const StoredTensor* matrix) { return matrix->layout.scheme == scheme; });
+    SchemeFingerprints other = own;
+    ++other[static_cast<size_t>(scheme)];
+    const auto place = Unwrap(TargetInPlaceOf({"other", other}, model_));
+    EXPECT_EQ(place.has_value(), !has_scheme) << SchemeName(scheme);
+    if (place.has_value()) {
+      EXPECT_EQ(place->layout_fingerprint, LayoutFingerprint(other));
+    }
+  }
+}
+
+TEST_F(PackedFileWriterTest, WhatIsPackedForAnotherProcessorIsRefusedByItsName) {
+  const PackTarget target = {.processor = "another-core", .layout_fingerprint = 1};
+  Unwrap(WriteStandaloneFile(model_, Path("standalone"), target, pool_, nullptr));
+  const auto weights = LoadPackedWeights(Unwrap(ModelFile::Open(Path("standalone"))), {}, pool_);
+  ASSERT_FALSE(weights);
+  EXPECT_EQ(weights.error().code(), ErrorCode::kUnsupported);
+  EXPECT_THAT(weights.error().message(), HasSubstr("another-core"));
+}
+
 TEST_F(PackedFileWriterTest, StoppingLeavesNothingAndWhatWasThere) {
   support::WriteFile(Path("there"), "before");
   const auto names = support::FileNames(converted_.folder());
@@ -213,7 +248,7 @@ TEST_F(PackedFileWriterTest, StoppingLeavesNothingAndWhatWasThere) {
       for (int calls = 0; calls < 9; ++calls) {
         int left = calls;
         const auto written =
-            write(model_, Path(name), pool_,
+            write(model_, Path(name), Unwrap(ThisProcessor()), pool_,
                   [&](uint64_t, uint64_t, std::string_view) { return left-- > 0; });
         ASSERT_FALSE(written) << calls;
         EXPECT_EQ(written.error().code(), ErrorCode::kCancelled);
@@ -232,7 +267,7 @@ TEST_F(PackedFileWriterTest, DamagedPortableWeightsLeaveNothing) {
   const ModelFile damaged = Unwrap(ModelFile::Open(Path("damaged.cria")));
   const auto names = support::FileNames(converted_.folder());
   for (const auto& write : {WritePackedFile, WriteStandaloneFile}) {
-    const auto written = write(damaged, Path("packed"), pool_, nullptr);
+    const auto written = write(damaged, Path("packed"), Unwrap(ThisProcessor()), pool_, nullptr);
     ASSERT_FALSE(written);
     EXPECT_EQ(written.error().code(), ErrorCode::kInvalidFile);
     EXPECT_THAT(written.error().message(), HasSubstr("layers.1.down_proj"));

@@ -20,7 +20,7 @@ class PackedWeightsTest : public testing::Test {
  protected:
   PackedFile WritePacked(const ModelFile& model, const std::string& name) const {
     const std::string path = converted_.folder() / name;
-    Unwrap(WritePackedFile(model, path, pool_, nullptr));
+    Unwrap(WritePackedFile(model, path, Unwrap(ThisProcessor()), pool_, nullptr));
     return Unwrap(PackedFile::Open(path));
   }
   static void ExpectRefused(const Result<PackedWeights>& weights, ErrorCode code,

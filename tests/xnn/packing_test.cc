@@ -1,10 +1,10 @@
 #include "xnn/packing.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <climits>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <format>
 #include <random>
@@ -220,12 +220,10 @@ TEST(LayoutFingerprintTest, IsTheSameInEveryProcess) {
     std::printf("%s\n", words.c_str());
     return;
   }
-  char self[PATH_MAX] = {};
-  ASSERT_GT(readlink("/proc/self/exe", self, sizeof self - 1), 0);
   for (int i = 0; i < 2; ++i) {
-    const auto told =
-        support::RunProgram({self, "--gtest_filter=LayoutFingerprintTest.IsTheSameInEveryProcess"},
-                            {.environment = {std::string(kTell) + "=1"}});
+    const auto told = support::RunProgram(
+        {CRIA_THIS_PROGRAM, "--gtest_filter=LayoutFingerprintTest.IsTheSameInEveryProcess"},
+        {.environment = {std::string(kTell) + "=1"}});
     EXPECT_NE(told.output.find(words), std::string::npos) << told.output << told.error;
   }
 }

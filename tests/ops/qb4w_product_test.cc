@@ -1,0 +1,209 @@
+#include "ops/qb4w_product.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <format>
+#include <random>
+#include <span>
+#include <vector>
+
+#include "core/numeric.h"
+
+namespace cria::ops {
+namespace {
+
+struct Shape {
+  size_t outputs;
+  size_t inputs;
+  size_t block_size;
+};
+
+// Random weights from -8 to 7 with a scale a block, and the same in tiles, byte by byte as the
+// layout is described.
+class TiledWeights {
+ public:
+  TiledWeights(const Shape& shape, unsigned seed)
+      : shape_(shape), tiles_{.input_channels = shape.inputs, .block_size = shape.block_size} {
+    std::mt19937 random(seed);
+    std::uniform_real_distribution<float> uniform(0.01f, 0.2f);
+    weights_.resize(shape.outputs * shape.inputs);
+    for (int& weight : weights_) weight = static_cast<int>(random() % 16) - 8;
+    scales_.resize(shape.outputs * shape.inputs / shape.block_size);
+    for (float& scale : scales_) scale = Bf16ToFloat(FloatToBf16(uniform(random)));
+    Pack();
+  }
+
+  void SetAll(int weight) {
+    std::ranges::fill(weights_, weight);
+    Pack();
+  }
+
+  const Shape& shape() const { return shape_; }
+  const Qb4wTiles8c8& tiles() const { return tiles_; }
+  const std::byte* packed() const { return packed_.data(); }
+  int weight(size_t output, size_t input) const { return weights_[output * shape_.inputs + input]; }
+  double scale(size_t output, size_t input) const {
+    return scales_[(output * shape_.inputs + input) / shape_.block_size];
+  }
+
+ private:
+  template <typename T>
+  void Write(size_t offset, T value) {
+    std::memcpy(&packed_[offset], &value, sizeof value);
+  }
+
+  void Pack() {
+    const size_t num_tiles = (shape_.outputs + 7) / 8;
+    packed_.assign(num_tiles * tiles_.tile_bytes(), std::byte{0});
+    for (size_t output = 0; output < shape_.outputs; ++output) {
+      const size_t tile = output / 8 * tiles_.tile_bytes();
+      const size_t column = output % 8;
+      double sum = 0.0;
+      for (size_t input = 0; input < shape_.inputs; ++input) {
+        const size_t block = tile + 32 + input / shape_.block_size * tiles_.block_bytes();
+        const size_t group = input % shape_.block_size / 16;
+        const auto nibble = static_cast<unsigned>(weight(output, input)) & 15u;
+        packed_[block + group * 64 + column * 8 + input % 8] |=
+            static_cast<std::byte>(nibble << (input % 16 < 8 ? 0 : 4));
+        Write(block + shape_.block_size * 4 + column * 2,
+              FloatToBf16(static_cast<float>(scale(output, input) / 16)));
+        sum += scale(output, input) * weight(output, input);
+      }
+      Write(tile + column * 4, static_cast<float>(-sum));
+    }
+  }
+
+  Shape shape_;
+  Qb4wTiles8c8 tiles_;
+  std::vector<int> weights_;
+  std::vector<float> scales_;
+  std::vector<std::byte> packed_;
+};
+
+// Rows whose stride is larger than it must be.
+class Rows {
+ public:
+  Rows(size_t num_rows, size_t inputs, unsigned seed)
+      : stride_(inputs + 24), values_(num_rows * stride_), quantizations_(num_rows) {
+    std::mt19937 random(seed);
+    for (int8_t& value : values_) value = static_cast<int8_t>(random());
+    for (RowQuantization& row : quantizations_) {
+      row = {.zero_point = static_cast<int32_t>(random() % 256) - 128,
+             .scale = 0.001f * static_cast<float>(random() % 100 + 1)};
+    }
+  }
+
+  void SetAll(int8_t value) { std::ranges::fill(values_, value); }
+  QuantizedMatrix First(size_t num_rows) {
+    return {values_.data(), stride_, quantizations_.data(), num_rows};
+  }
+  const std::vector<int8_t>& values() const { return values_; }
+
+  // Row r × weightsᵀ's output o, and what its rounding errors are in proportion to.
+  struct Exact {
+    double value;
+    double magnitude;
+  };
+  Exact Product(const TiledWeights& weights, size_t r, size_t output) const {
+    const RowQuantization& row = quantizations_[r];
+    Exact exact = {};
+    for (size_t i = 0; i < weights.shape().inputs; ++i) {
+      const double weight = weights.scale(output, i) * weights.weight(output, i);
+      exact.value += row.scale * weight * (values_[r * stride_ + i] - row.zero_point);
+      exact.magnitude += row.scale * std::abs(weight) * 255;
+    }
+    return exact;
+  }
+
+ private:
+  size_t stride_;
+  std::vector<int8_t> values_;
+  std::vector<RowQuantization> quantizations_;
+};
+
+std::vector<float> Multiply(const TiledWeights& weights, const QuantizedMatrix& rows,
+                            size_t num_threads) {
+  std::vector<float> output(rows.num_rows * weights.shape().outputs);
+  MultiplyQb4w(weights.tiles(), weights.packed(), weights.shape().outputs, rows, output.data(),
+               *ThreadPool::Create(num_threads));
+  return output;
+}
+
+class Qb4wProductTest : public testing::TestWithParam<Shape> {
+ protected:
+  void SetUp() override {
+    if (!HasQb4wProduct()) GTEST_SKIP() << "this processor has better, or no AVX2";
+  }
+  static void ExpectProduct(const TiledWeights& weights, const Rows& rows,
+                            std::span<const float> actual, double tolerance = 3e-7) {
+    for (size_t i = 0; i < actual.size(); ++i) {
+      const size_t outputs = weights.shape().outputs;
+      const Rows::Exact exact = rows.Product(weights, i / outputs, i % outputs);
+      ASSERT_NEAR(actual[i], exact.value, tolerance * exact.magnitude)
+          << "row " << i / outputs << " output " << i % outputs;
+    }
+  }
+};
+
+TEST_P(Qb4wProductTest, IsTheSumOfProductsForAnyNumberOfRows) {
+  const TiledWeights weights(GetParam(), 1);
+  Rows rows(131, GetParam().inputs, 2);
+  for (const size_t num_rows : {1, 2, 3, 4, 5, 6, 7, 131}) {
+    SCOPED_TRACE(num_rows);
+    ExpectProduct(weights, rows, Multiply(weights, rows.First(num_rows), 2));
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(Qb4wProductTest, IsBitwiseTheSameBesideOtherRowsAndOnOtherThreads) {
+  const TiledWeights weights(GetParam(), 3);
+  Rows rows(131, GetParam().inputs, 4);
+  const std::vector<float> all = Multiply(weights, rows.First(131), 1);
+  for (const size_t num_rows : {1, 2, 3, 4, 5, 131}) {
+    for (const size_t num_threads : {1, 2, 3}) {
+      const std::vector<float> some = Multiply(weights, rows.First(num_rows), num_threads);
+      ASSERT_TRUE(std::ranges::equal(some, std::span(all).first(some.size())))
+          << num_rows << " rows, " << num_threads << " threads";
+    }
+  }
+}
+
+TEST_P(Qb4wProductTest, LeavesTheRowsAsTheyWere) {
+  const TiledWeights weights(GetParam(), 5);
+  Rows rows(5, GetParam().inputs, 6);
+  const std::vector<int8_t> before = rows.values();
+  Multiply(weights, rows.First(5), 1);
+  EXPECT_EQ(rows.values(), before);
+}
+
+TEST_P(Qb4wProductTest, TheLargestNumbersDoNotOverflow) {
+  TiledWeights weights(GetParam(), 7);
+  Rows rows(5, GetParam().inputs, 8);
+  for (const int weight : {-8, 7}) {
+    weights.SetAll(weight);
+    for (const int value : {-128, 127}) {
+      rows.SetAll(static_cast<int8_t>(value));
+      for (const size_t num_rows : {1, 5}) {
+        SCOPED_TRACE(std::format("{} times {}, {} rows", weight, value, num_rows));
+        // Sums of equal numbers round in one direction.
+        ExpectProduct(weights, rows, Multiply(weights, rows.First(num_rows), 1), 1e-5);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, Qb4wProductTest,
+                         testing::Values(Shape{1, 32, 32}, Shape{8, 64, 32}, Shape{12, 192, 64},
+                                         Shape{17, 512, 256}, Shape{40, 1024, 32},
+                                         Shape{100, 1088, 32}, Shape{30, 2176, 128}),
+                         [](const testing::TestParamInfo<Shape>& shape) {
+                           return std::format("{}x{}_blocks_{}", shape.param.outputs,
+                                              shape.param.inputs, shape.param.block_size);
+                         });
+
+}  // namespace
+}  // namespace cria::ops
