@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -20,6 +21,15 @@ std::unexpected<Error> SystemError(const std::string& path, const char* action) 
                          : reason == ENOMEM ? ErrorCode::kOutOfMemory
                                             : ErrorCode::kIo;
   return Fail(code, std::format("{}: cannot {}: {}", path, action, std::strerror(reason)));
+}
+
+Result<uint64_t> SizeOfRegularFile(int descriptor, const std::string& path) {
+  struct stat status = {};
+  if (fstat(descriptor, &status) != 0) return SystemError(path, "examine");
+  if (!S_ISREG(status.st_mode)) {
+    return Fail(ErrorCode::kIo, std::format("{}: is not a regular file", path));
+  }
+  return static_cast<uint64_t>(status.st_size);
 }
 
 }  // namespace
@@ -41,17 +51,40 @@ Result<File> File::Open(const std::string& path) {
   // O_NONBLOCK: opening a pipe that nobody writes to would otherwise wait for ever.
   file.descriptor_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file.descriptor_ < 0) return SystemError(path, "open");
-  struct stat status = {};
-  if (fstat(file.descriptor_, &status) != 0) return SystemError(path, "examine");
-  if (!S_ISREG(status.st_mode)) {
-    return Fail(ErrorCode::kIo, std::format("{}: is not a regular file", path));
+  CRIA_ASSIGN_OR_RETURN(file.size_bytes_, SizeOfRegularFile(file.descriptor_, path));
+  return file;
+}
+
+Result<File> File::OfDescriptor(int descriptor, uint64_t offset, std::optional<uint64_t> bytes) {
+  File file;
+  // Without the number, which differs from run to run: packed weights are named after the path.
+  file.path_ = "descriptor";
+  file.descriptor_ = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  if (file.descriptor_ < 0) return SystemError(file.path_, "duplicate");
+  CRIA_ASSIGN_OR_RETURN(const uint64_t size_bytes, SizeOfRegularFile(file.descriptor_, file.path_));
+  if (offset > size_bytes || bytes.value_or(0) > size_bytes - offset) {
+    return Fail(ErrorCode::kInvalidFile,
+                std::format("{}: {} bytes from {} lie outside the file's {}", file.path_,
+                            bytes.value_or(0), offset, size_bytes));
   }
-  file.size_bytes_ = static_cast<uint64_t>(status.st_size);
+  file.begin_ = offset;
+  file.size_bytes_ = bytes.value_or(size_bytes - offset);
+  return file;
+}
+
+Result<File> File::Duplicate() const {
+  File file;
+  file.path_ = path_;
+  file.descriptor_ = fcntl(descriptor_, F_DUPFD_CLOEXEC, 0);
+  if (file.descriptor_ < 0) return SystemError(path_, "duplicate");
+  file.begin_ = begin_;
+  file.size_bytes_ = size_bytes_;
   return file;
 }
 
 File& File::operator=(File&& other) noexcept {
   std::swap(descriptor_, other.descriptor_);
+  std::swap(begin_, other.begin_);
   std::swap(size_bytes_, other.size_bytes_);
   std::swap(path_, other.path_);
   return *this;
@@ -74,8 +107,12 @@ std::string CacheFolder() {
 
 Status File::ReadAt(uint64_t offset, std::span<std::byte> destination) const {
   while (!destination.empty()) {
-    const ssize_t count =
-        pread(descriptor_, destination.data(), destination.size(), static_cast<off_t>(offset));
+    // Behind a part, more of the file may follow.
+    const uint64_t left = offset < size_bytes_ ? size_bytes_ - offset : 0;
+    const ssize_t count = left == 0 ? 0
+                                    : pread(descriptor_, destination.data(),
+                                            std::min<uint64_t>(left, destination.size()),
+                                            static_cast<off_t>(begin_ + offset));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return SystemError(path_, "read");
     if (count == 0) {
@@ -97,13 +134,17 @@ Result<FileMapping> File::Map(uint64_t offset, uint64_t bytes) const {
   FileMapping mapping;
   if (bytes == 0) return mapping;
   const uint64_t page_bytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  const uint64_t lead = offset % page_bytes;
-  void* base = mmap(nullptr, bytes + lead, PROT_READ, MAP_SHARED, descriptor_,
-                    static_cast<off_t>(offset - lead));
+  const uint64_t lead = (is_mappable() ? begin_ + offset : offset) % page_bytes;
+  void* base = is_mappable() ? mmap(nullptr, bytes + lead, PROT_READ, MAP_SHARED, descriptor_,
+                                    static_cast<off_t>(begin_ + offset - lead))
+                             : mmap(nullptr, bytes + lead, PROT_READ | PROT_WRITE,
+                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base == MAP_FAILED) return SystemError(path_, "map");
   mapping.base_ = base;
   mapping.mapped_bytes_ = bytes + lead;
-  mapping.bytes_ = {static_cast<const std::byte*>(base) + lead, bytes};
+  const std::span<std::byte> view = {static_cast<std::byte*>(base) + lead, bytes};
+  mapping.bytes_ = view;
+  if (!is_mappable()) CRIA_RETURN_IF_ERROR(ReadAt(offset, view));
   return mapping;
 }
 

@@ -2,7 +2,11 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <iterator>
+#include <span>
 #include <string_view>
+#include <utility>
 
 #include "core/platform.h"
 
@@ -29,6 +33,46 @@ uint32_t MicroarchitectureRank(cpuinfo_uarch uarch) {
   }
 }
 
+// Arm's names for the cores of boards, phones and servers; empty for others.
+std::string_view ArmCoreName(cpuinfo_uarch uarch) {
+  struct NamedCore {
+    cpuinfo_uarch uarch;
+    std::string_view name;
+  };
+  static constexpr NamedCore kCores[] = {
+      {cpuinfo_uarch_cortex_a7, "Cortex-A7"},     {cpuinfo_uarch_cortex_a15, "Cortex-A15"},
+      {cpuinfo_uarch_cortex_a32, "Cortex-A32"},   {cpuinfo_uarch_cortex_a35, "Cortex-A35"},
+      {cpuinfo_uarch_cortex_a53, "Cortex-A53"},   {cpuinfo_uarch_cortex_a55r0, "Cortex-A55"},
+      {cpuinfo_uarch_cortex_a55, "Cortex-A55"},   {cpuinfo_uarch_cortex_a57, "Cortex-A57"},
+      {cpuinfo_uarch_cortex_a72, "Cortex-A72"},   {cpuinfo_uarch_cortex_a73, "Cortex-A73"},
+      {cpuinfo_uarch_cortex_a75, "Cortex-A75"},   {cpuinfo_uarch_cortex_a76, "Cortex-A76"},
+      {cpuinfo_uarch_cortex_a77, "Cortex-A77"},   {cpuinfo_uarch_cortex_a78, "Cortex-A78"},
+      {cpuinfo_uarch_cortex_a510, "Cortex-A510"}, {cpuinfo_uarch_cortex_a520, "Cortex-A520"},
+      {cpuinfo_uarch_cortex_a710, "Cortex-A710"}, {cpuinfo_uarch_cortex_a715, "Cortex-A715"},
+      {cpuinfo_uarch_cortex_a720, "Cortex-A720"}, {cpuinfo_uarch_cortex_x1, "Cortex-X1"},
+      {cpuinfo_uarch_cortex_x2, "Cortex-X2"},     {cpuinfo_uarch_cortex_x3, "Cortex-X3"},
+      {cpuinfo_uarch_cortex_x4, "Cortex-X4"},     {cpuinfo_uarch_neoverse_n1, "Neoverse-N1"},
+      {cpuinfo_uarch_neoverse_n2, "Neoverse-N2"}, {cpuinfo_uarch_neoverse_v1, "Neoverse-V1"},
+      {cpuinfo_uarch_neoverse_v2, "Neoverse-V2"},
+  };
+  const auto* core = std::ranges::find(kCores, uarch, &NamedCore::uarch);
+  return core == std::end(kCores) ? std::string_view() : core->name;
+}
+
+// The fastest core's name on Arm, where cpuinfo seldom knows the chip's; elsewhere the brand.
+std::string ProcessorName() {
+  const std::span cores(cpuinfo_get_cores(), cpuinfo_get_cores_count());
+  const auto fastest = std::ranges::max_element(cores, {}, [](const cpuinfo_core& core) {
+    return std::pair(MicroarchitectureRank(core.uarch), core.uarch);
+  });
+  if (fastest != cores.end()) {
+    if (const std::string_view name = ArmCoreName(fastest->uarch); !name.empty()) {
+      return std::string(name);
+    }
+  }
+  return cpuinfo_get_package(0)->name;
+}
+
 bool MayRunOn(const cpu_set_t& allowed, int linux_id) {
   return linux_id < 0 || linux_id >= CPU_SETSIZE || CPU_ISSET(linux_id, &allowed);
 }
@@ -48,7 +92,7 @@ CpuTopology ReadCpuTopology() {
     }
     return topology;
   }
-  topology.name = cpuinfo_get_package(0)->name;
+  topology.name = ProcessorName();
   for (uint32_t i = 0; i < cpuinfo_get_processors_count(); ++i) {
     const cpuinfo_processor* processor = cpuinfo_get_processor(i);
     if (know_allowed && !MayRunOn(allowed, processor->linux_id)) continue;

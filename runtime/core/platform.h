@@ -15,8 +15,8 @@
 
 namespace cria::platform {
 
-// A read-only view of part of a file. The file must not be truncated while it lives: touching a
-// page past the new end is a SIGBUS, which no library can turn into an error.
+// A read-only view of part of a file, or a copy of it. The file must not be truncated while it
+// lives: touching a page past the new end is a SIGBUS, which no library can turn into an error.
 class FileMapping {
  public:
   FileMapping() = default;
@@ -33,25 +33,39 @@ class FileMapping {
   std::span<const std::byte> bytes_;
 };
 
-// A file opened for reading.
+// A file opened for reading, or a part of one.
 class File {
  public:
   static Result<File> Open(const std::string& path);
+  // The part of a file that the system has open already, such as an asset inside an Android
+  // package: `bytes` from `offset`, or all from there. The descriptor is duplicated, and its
+  // position neither used nor moved.
+  static Result<File> OfDescriptor(int descriptor, uint64_t offset, std::optional<uint64_t> bytes);
 
   File(File&& other) noexcept { *this = std::move(other); }
   File& operator=(File&& other) noexcept;
   ~File();
 
+  // Of a descriptor, a word that stands for it in messages.
   const std::string& path() const { return path_; }
   uint64_t size_bytes() const { return size_bytes_; }
+  // Whether Map gives the file's own pages: not of a part that does not begin on 64 bytes. There,
+  // it reads into private memory, so that what is aligned in the part is aligned in memory.
+  bool is_mappable() const { return begin_ % kMappableAlignment == 0; }
 
-  // Fills `destination` from `offset`; a range that does not lie inside the file is an error.
+  // Offsets count from the beginning of the part; ranges that do not lie inside it are errors.
   Status ReadAt(uint64_t offset, std::span<std::byte> destination) const;
   Result<FileMapping> Map(uint64_t offset, uint64_t bytes) const;
 
+  // The same part of the same file, whatever has become of its name.
+  Result<File> Duplicate() const;
+
  private:
+  static constexpr uint64_t kMappableAlignment = 64;
+
   File() = default;
   int descriptor_ = -1;
+  uint64_t begin_ = 0;  // Where the part begins in the file.
   uint64_t size_bytes_ = 0;
   std::string path_;
 };

@@ -55,6 +55,9 @@ class Conversation {
   Result<StopReason> Reply(std::string_view user_text, const GenerationOptions& options,
                            Sampler& sampler, const TextCallback& on_text);
 
+  // From the next message on.
+  void set_when_full(WhenFull when_full) { when_full_ = when_full; }
+
   // Forgets everything but the system prompt.
   void Reset();
 

@@ -25,8 +25,13 @@ MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions&
 
 Result<std::unique_ptr<Engine>> Engine::Load(const std::string& path,
                                              const EngineOptions& options) {
+  CRIA_ASSIGN_OR_RETURN(platform::File file, platform::File::Open(path));
+  return Load(std::move(file), options);
+}
+
+Result<std::unique_ptr<Engine>> Engine::Load(platform::File opened, const EngineOptions& options) {
   const platform::MemoryUsage program = platform::ReadMemoryUsage();
-  CRIA_ASSIGN_OR_RETURN(ModelFile file, ModelFile::Open(path));
+  CRIA_ASSIGN_OR_RETURN(ModelFile file, ModelFile::Open(std::move(opened)));
   const ModelOutline outline = OutlineOf(file);
   MemoryPlanOptions resolved = ResolveOptions(outline, options);
   CRIA_RETURN_IF_ERROR(ValidateDecoderOptions(file.config(), resolved.decoder));

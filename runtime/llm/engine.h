@@ -41,6 +41,7 @@ class Engine {
   // Refuses, before it takes memory, a model that does not fit the limits (kOutOfMemory).
   static Result<std::unique_ptr<Engine>> Load(const std::string& path,
                                               const EngineOptions& options);
+  static Result<std::unique_ptr<Engine>> Load(platform::File file, const EngineOptions& options);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 

@@ -117,7 +117,9 @@ Result<MemoryPlan> PlanMemory(const ModelOutline& model, const MemoryPlanOptions
   const MemoryKind weight_kind =
       options.weights_in_memory ? MemoryKind::kPrivate : MemoryKind::kMapped;
   plan.lines.push_back({"packed weights", weight_kind, weights.packed});
-  plan.lines.push_back({"tokenizer and metadata", MemoryKind::kMapped, model.metadata_bytes});
+  plan.lines.push_back({"tokenizer and metadata",
+                        model.metadata_is_mapped ? MemoryKind::kMapped : MemoryKind::kPrivate,
+                        model.metadata_bytes});
   AddArenaLines(memory, plan);
   plan.lines.push_back({"XNNPACK's operators", MemoryKind::kPrivate, operators});
   plan.lines.push_back({"session", MemoryKind::kPrivate, session});

@@ -122,6 +122,7 @@ Result<StopReason> Session::Generate(const GenerationOptions& options, Sampler& 
         return std::unexpected(made.error());
       }
     }
+    ++stats_.generated_tokens;
     on_token(token);
     if (tokens_.size() == model_.context_tokens()) return StopReason::kContextFull;
     tokens_.push_back(token);

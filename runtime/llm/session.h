@@ -27,9 +27,10 @@ struct SessionStats {
   size_t prompt_tokens = 0;  // Run through the model in prefill; reused tokens are not among them.
   size_t reused_tokens = 0;  // Found in the cache by the last Prefill.
   Duration prompt_time = {};
-  size_t decoded_tokens = 0;  // Single steps of the model.
-  Duration decode_time = {};  // Sampling and the callback are not in it; dropping tokens is.
-  size_t dropped_tokens = 0;  // By Drop and DropHalfBehind.
+  size_t generated_tokens = 0;  // Handed to on_token.
+  size_t decoded_tokens = 0;    // Single steps of the model.
+  Duration decode_time = {};    // Sampling and the callback are not in it; dropping tokens is.
+  size_t dropped_tokens = 0;    // By Drop and DropHalfBehind.
 };
 
 struct GenerationOptions {

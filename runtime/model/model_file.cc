@@ -24,6 +24,10 @@ constexpr FileKind kModelFile = {.magic = kModelMagic,
 
 Result<ModelFile> ModelFile::Open(const std::string& path) {
   CRIA_ASSIGN_OR_RETURN(platform::File file, platform::File::Open(path));
+  return Open(std::move(file));
+}
+
+Result<ModelFile> ModelFile::Open(platform::File file) {
   ModelFile model(std::move(file));
   CRIA_ASSIGN_OR_RETURN(FileHead head, ReadFileHead(model.file_, 0, kModelFile));
   model.metadata_ = std::move(head.metadata);
@@ -31,7 +35,14 @@ Result<ModelFile> ModelFile::Open(const std::string& path) {
   model.portable_bytes_ = head.preamble.file_bytes;
   model.digest_ = head.preamble.metadata_digest;
   if (Status read = ModelFileReader(model).Read(); !read) {
-    return Fail(read.error().code(), std::format("{}: {}", path, read.error().message()));
+    return Fail(read.error().code(), std::format("{}: {}", model.path(), read.error().message()));
+  }
+  if (model.packed_offset_ != 0 && !model.file_.is_mappable()) {
+    return Fail(ErrorCode::kUnsupported,
+                std::format("{}: holds packed weights, which are mapped, but does not begin on 64 "
+                            "bytes of the file that it is part of; align it, or take the model "
+                            "that it was made of",
+                            model.path()));
   }
 
   model.tensor_index_.assign(size_t{model.config_.num_hidden_layers} * kNumTensorRoles, 0);

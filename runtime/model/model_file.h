@@ -33,12 +33,15 @@ struct StoredTensor {
 class ModelFile {
  public:
   static Result<ModelFile> Open(const std::string& path);
+  static Result<ModelFile> Open(platform::File file);
 
   const std::string& path() const { return file_.path(); }
   uint64_t size_bytes() const { return file_.size_bytes(); }
   // Where packed weights take the place of the portable ones, for Read and Map; 0: nowhere.
   uint64_t packed_offset() const { return packed_offset_; }
   uint64_t metadata_bytes() const { return metadata_.bytes().size(); }
+  // Not mapped where the file cannot be, see platform::File.
+  bool metadata_is_mapped() const { return file_.is_mappable(); }
   // Identifies the model: the hash of all metadata, the tensors' checksums among it.
   const Digest& digest() const { return digest_; }
 
@@ -66,6 +69,9 @@ class ModelFile {
   Result<platform::FileMapping> Map(FileRange range) const {
     return file_.Map(range.offset, range.bytes);
   }
+
+  // The file itself, for what lies behind packed_offset.
+  Result<platform::File> DuplicateFile() const { return file_.Duplicate(); }
 
   // Reads every tensor that is stored and compares its checksum.
   Status VerifyPayload() const;

@@ -14,6 +14,7 @@ struct ModelOutline {
   ModelConfig config;
   std::vector<TensorLayout> matrices;  // Those that are multiplied by, in a forward pass's order.
   uint64_t metadata_bytes = 0;         // Of the model file: the tokenizer, above all.
+  bool metadata_is_mapped = true;
   uint64_t file_bytes = 0;
   bool is_packed = false;  // The file holds packed weights in place of the portable ones.
 };

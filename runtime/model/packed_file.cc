@@ -22,19 +22,23 @@ constexpr FileKind kPackedWeights = {.magic = kPackedMagic,
 
 Result<PackedFile> PackedFile::Open(const std::string& path, uint64_t offset) {
   CRIA_ASSIGN_OR_RETURN(platform::File file, platform::File::Open(path));
+  return Open(std::move(file), offset);
+}
+
+Result<PackedFile> PackedFile::Open(platform::File file, uint64_t offset) {
   PackedFile packed(std::move(file));
   CRIA_ASSIGN_OR_RETURN(const FileHead head, ReadFileHead(packed.file_, offset, kPackedWeights));
   // It would mean that file_bytes is not the size of what is here.
   if (head.preamble.packed_offset != 0) {
     return Fail(ErrorCode::kInvalidFile,
-                std::format("{}: packed_offset is {}, which only a model file has; {}", path,
-                            head.preamble.packed_offset, kPackedWeights.remedy));
+                std::format("{}: packed_offset is {}, which only a model file has; {}",
+                            packed.path(), head.preamble.packed_offset, kPackedWeights.remedy));
   }
   if (Status read =
           packed.ReadMetadata(head.metadata.bytes(), offset, offset + head.preamble.file_bytes);
       !read) {
-    return Fail(read.error().code(),
-                std::format("{}: {}; {}", path, read.error().message(), kPackedWeights.remedy));
+    return Fail(read.error().code(), std::format("{}: {}; {}", packed.path(),
+                                                 read.error().message(), kPackedWeights.remedy));
   }
   return packed;
 }

@@ -33,6 +33,7 @@ class PackedFile {
  public:
   // `offset` is where they begin: 0, or a model file's packed_offset.
   static Result<PackedFile> Open(const std::string& path, uint64_t offset = 0);
+  static Result<PackedFile> Open(platform::File file, uint64_t offset);
 
   const std::string& path() const { return file_.path(); }
   uint64_t size_bytes() const { return file_.size_bytes(); }

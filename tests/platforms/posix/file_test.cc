@@ -1,8 +1,11 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -135,6 +138,100 @@ TEST_F(FileTest, MovedFilesStayOpenAndCloseOnce) {
   other = std::move(file);
   std::vector<std::byte> bytes(4);
   EXPECT_TRUE(other.ReadAt(0, bytes));
+}
+
+// A part of the file, opened through a descriptor that is closed again.
+class FilePartTest : public FileTest {
+ protected:
+  Result<File> OpenPart(uint64_t offset, std::optional<uint64_t> bytes) {
+    const int descriptor = open(temporary_.path().c_str(), O_RDONLY);
+    auto part = File::OfDescriptor(descriptor, offset, bytes);
+    EXPECT_EQ(close(descriptor), 0);
+    return part;
+  }
+};
+
+TEST_F(FilePartTest, ReadsAndMapsWithinThePart) {
+  for (const uint64_t begin : {0, 1, 4, 64, 4096, 5000, 16448}) {
+    SCOPED_TRACE(begin);
+    const uint64_t size = 20'000;
+    const auto part = OpenPart(begin, size);
+    ASSERT_TRUE(part) << part.error().message();
+    EXPECT_EQ(part->size_bytes(), size);
+    EXPECT_EQ(part->is_mappable(), begin % 64 == 0);
+    for (const uint64_t offset : {0, 1, 64, 4096, 19'000}) {
+      const auto expected = std::span(contents_).subspan(begin + offset, 900);
+      std::vector<std::byte> bytes(900);
+      ASSERT_TRUE(part->ReadAt(offset, bytes));
+      EXPECT_TRUE(std::ranges::equal(bytes, expected));
+      const auto mapping = part->Map(offset, 900);
+      ASSERT_TRUE(mapping) << mapping.error().message();
+      EXPECT_TRUE(std::ranges::equal(mapping->bytes(), expected));
+      // What is aligned in the part is aligned in memory.
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(mapping->bytes().data()) % 64, offset % 64);
+    }
+  }
+}
+
+TEST_F(FilePartTest, EndsWhereThePartEnds) {
+  for (const uint64_t begin : {64, 100}) {
+    const auto part = OpenPart(begin, 1000);
+    ASSERT_TRUE(part);
+    std::vector<std::byte> bytes(10);
+    EXPECT_TRUE(part->ReadAt(990, bytes));
+    for (const uint64_t offset : {uint64_t{991}, uint64_t{1000}, ~uint64_t{0}}) {
+      const Status read = part->ReadAt(offset, bytes);
+      ASSERT_FALSE(read) << offset;
+      ExpectNames(read.error(), ErrorCode::kIo, "descriptor");
+      EXPECT_FALSE(part->Map(offset, 10));
+    }
+  }
+}
+
+TEST_F(FilePartTest, GoesToTheEndOfTheFileUnlessTold) {
+  const auto rest = OpenPart(1000, std::nullopt);
+  ASSERT_TRUE(rest);
+  EXPECT_EQ(rest->size_bytes(), contents_.size() - 1000);
+  EXPECT_EQ(OpenPart(contents_.size(), std::nullopt)->size_bytes(), 0u);
+  for (const auto& [offset, bytes] :
+       std::vector<std::pair<uint64_t, uint64_t>>{{contents_.size() + 1, 0},
+                                                  {1, contents_.size()},
+                                                  {~uint64_t{0}, 1},
+                                                  {1, ~uint64_t{0}}}) {
+    const auto outside = OpenPart(offset, bytes);
+    ASSERT_FALSE(outside) << offset << " + " << bytes;
+    ExpectNames(outside.error(), ErrorCode::kInvalidFile, "descriptor");
+  }
+}
+
+TEST_F(FilePartTest, ADuplicateIsTheSamePartWithoutTheFirst) {
+  auto part = OpenPart(100, 500);
+  ASSERT_TRUE(part);
+  auto duplicate = part->Duplicate();
+  ASSERT_TRUE(duplicate) << duplicate.error().message();
+  part = Fail(ErrorCode::kInternal, "closed");
+  EXPECT_EQ(duplicate->size_bytes(), 500u);
+  std::vector<std::byte> bytes(500);
+  ASSERT_TRUE(duplicate->ReadAt(0, bytes));
+  EXPECT_TRUE(std::ranges::equal(bytes, std::span(contents_).subspan(100, 500)));
+}
+
+TEST_F(FilePartTest, ACopyOfAFileThatWasCutShortIsAnError) {
+  const auto part = OpenPart(1, 20'000);
+  ASSERT_TRUE(part);
+  temporary_.Truncate(10'000);
+  EXPECT_TRUE(part->Map(0, 9'000));
+  const auto mapping = part->Map(0, 12'000);
+  ASSERT_FALSE(mapping);
+  ExpectNames(mapping.error(), ErrorCode::kIo, "descriptor");
+}
+
+TEST(FileOpenTest, ADescriptorOfNothingIsAnError) {
+  for (const int descriptor : {-1, 1 << 20}) {
+    const auto file = File::OfDescriptor(descriptor, 0, std::nullopt);
+    ASSERT_FALSE(file);
+    ExpectNames(file.error(), ErrorCode::kIo, "descriptor");
+  }
 }
 
 TEST(FileOpenTest, AMissingFileIsNotFound) {

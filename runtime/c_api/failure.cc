@@ -1,0 +1,68 @@
+#include "c_api/failure.h"
+
+#include <cstdio>
+#include <format>
+#include <string>
+
+namespace cria::c_api {
+namespace {
+
+thread_local std::string owned_message;
+// The owned one, or one that needs no memory.
+thread_local const char* last_message = "";
+
+cria_status StatusOf(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kUsage:
+      return CRIA_ERROR_USAGE;
+    case ErrorCode::kInvalidFile:
+      return CRIA_ERROR_INVALID_FILE;
+    case ErrorCode::kUnsupported:
+      return CRIA_ERROR_UNSUPPORTED;
+    case ErrorCode::kNotFound:
+      return CRIA_ERROR_NOT_FOUND;
+    case ErrorCode::kIo:
+      return CRIA_ERROR_IO;
+    case ErrorCode::kOutOfMemory:
+      return CRIA_ERROR_OUT_OF_MEMORY;
+    case ErrorCode::kOutOfRange:
+      return CRIA_ERROR_OUT_OF_RANGE;
+    case ErrorCode::kCancelled:
+      return CRIA_ERROR_CANCELLED;
+    case ErrorCode::kInternal:
+      break;
+  }
+  return CRIA_ERROR_INTERNAL;
+}
+
+}  // namespace
+
+cria_status Finish(const Status& status) {
+  if (status) return CRIA_OK;
+  owned_message = status.error().message();
+  last_message = owned_message.c_str();
+  return StatusOf(status.error().code());
+}
+
+cria_status FinishOutOfMemory() {
+  last_message = "there is no memory left for what was asked";
+  return CRIA_ERROR_OUT_OF_MEMORY;
+}
+
+cria_status FinishException(const std::exception& exception) {
+  static thread_local char message[256];
+  std::snprintf(message, sizeof message, "an exception ended the call, see its callback: %s",
+                exception.what());
+  last_message = message;
+  return CRIA_ERROR_INTERNAL;
+}
+
+Status FailNull(std::string_view name) {
+  return Fail(ErrorCode::kUsage, std::format("{} is NULL", name));
+}
+
+}  // namespace cria::c_api
+
+const char* cria_error_message(void) { return cria::c_api::last_message; }
+
+const char* cria_version(void) { return CRIA_VERSION; }

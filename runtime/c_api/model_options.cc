@@ -1,0 +1,98 @@
+#include "c_api/model_options.h"
+
+#include <algorithm>
+#include <format>
+#include <optional>
+
+#include "c_api/failure.h"
+#include "c_api/versioned_struct.h"
+
+namespace cria::c_api {
+namespace {
+
+static_assert(sizeof(cria_model_options) ==
+              offsetof(cria_model_options, ignore_memory_limits) + sizeof(int32_t));
+static_assert(sizeof(cria_model_info) ==
+              offsetof(cria_model_info, has_chat_template) + sizeof(int32_t));
+
+Result<KvType> ToKvType(int32_t kv_type) {
+  switch (kv_type) {
+    case CRIA_KV_F32:
+      return KvType::kF32;
+    case CRIA_KV_F16:
+      return KvType::kF16;
+    case CRIA_KV_INT8:
+      return KvType::kInt8;
+    default:
+      return Fail(ErrorCode::kUsage, std::format("kv_type is {}, none of CRIA_KV_...", kv_type));
+  }
+}
+
+// A tied head that is stored by itself is the embedding once more.
+uint64_t CountParameters(const ModelFile& file) {
+  uint64_t parameters = 0;
+  for (const StoredTensor& tensor : file.tensors()) {
+    if (tensor.spec.role == TensorRole::kLmHead && file.config().tie_word_embeddings) continue;
+    parameters += uint64_t{tensor.layout.output_channels} * tensor.layout.input_channels;
+  }
+  return parameters;
+}
+
+}  // namespace
+
+Result<cria_model_options> ReadModelOptions(const cria_model_options* options) {
+  CRIA_RETURN_IF_ERROR(CheckNotNull(options, "options"));
+  return ReadStruct(options, cria_model_options CRIA_MODEL_OPTIONS_INIT, "cria_model_options");
+}
+
+Result<platform::File> OpenSource(const cria_model_options& options) {
+  if (options.path != nullptr) {
+    if (options.offset_bytes == 0 && options.length_bytes == 0) {
+      return platform::File::Open(options.path);
+    }
+    return Fail(ErrorCode::kUsage,
+                "offset_bytes and length_bytes are of a descriptor; with path, leave them 0");
+  }
+  if (options.descriptor < 0) {
+    return Fail(ErrorCode::kUsage, "there is no model: neither path nor descriptor is set");
+  }
+  std::optional<uint64_t> length_bytes;
+  if (options.length_bytes != 0) length_bytes = options.length_bytes;
+  return platform::File::OfDescriptor(options.descriptor, options.offset_bytes, length_bytes);
+}
+
+Result<EngineOptions> ToEngineOptions(const cria_model_options& options) {
+  EngineOptions engine = {.num_threads = options.num_threads,
+                          .num_batch_threads = options.num_batch_threads,
+                          .context_tokens = options.context_tokens,
+                          .ignore_memory_limits = options.ignore_memory_limits != 0};
+  if (options.chunk_tokens != 0) engine.chunk_tokens = options.chunk_tokens;
+  CRIA_ASSIGN_OR_RETURN(engine.kv_type, ToKvType(options.kv_type));
+  if (options.packing != CRIA_PACK_ON_FIRST_USE && options.packing != CRIA_PACK_NEVER) {
+    return Fail(ErrorCode::kUsage,
+                std::format("packing is {}, none of CRIA_PACK_...", options.packing));
+  }
+  engine.packing.never_pack = options.packing == CRIA_PACK_NEVER;
+  if (options.pack_folder != nullptr) engine.packing.cache_folder = options.pack_folder;
+  if (options.memory_limit_bytes != 0) engine.memory_limit_bytes = options.memory_limit_bytes;
+  return engine;
+}
+
+cria_model_info DescribeModel(const ModelFile& file, const MemoryPlanOptions& options,
+                              const char* name) {
+  const auto count = [](size_t number) { return static_cast<uint32_t>(number); };
+  const size_t batch_threads =
+      options.num_batch_threads != 0 ? options.num_batch_threads : options.num_threads;
+  return {.struct_size = sizeof(cria_model_info),
+          .name = name,
+          .num_parameters = CountParameters(file),
+          .file_bytes = file.size_bytes(),
+          .vocab_size = file.config().vocab_size,
+          .max_context_tokens = file.config().max_position_embeddings,
+          .context_tokens = count(options.decoder.context_tokens),
+          .num_threads = count(options.num_threads),
+          .num_batch_threads = count(batch_threads),
+          .has_chat_template = file.chat_template_kind() != ChatTemplateKind::kNone};
+}
+
+}  // namespace cria::c_api

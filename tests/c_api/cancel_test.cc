@@ -1,0 +1,152 @@
+// Stopping an answer: from its callback, from another thread, and what a second caller is told.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+
+#include "c_api/c_api_fixture.h"
+
+namespace cria_test {
+namespace {
+
+// Goes on until it is stopped.
+cria_generation_options Endless() {
+  cria_generation_options options = CRIA_GENERATION_OPTIONS_INIT;
+  options.temperature = 4.0f;
+  options.top_k = 0;
+  options.top_p = 1.0f;
+  options.min_p = 0.0f;
+  options.when_full = CRIA_WHEN_FULL_SHIFT;
+  return options;
+}
+
+class CancelTest : public testing::Test {
+ protected:
+  const ModelPtr model_ = LoadModel();
+};
+
+TEST_F(CancelTest, ACallbackStopsTheAnswerAtThatPiece) {
+  const ChatPtr chat = MakeChat(model_);
+  int pieces = 0;
+  const Answer answer =
+      Send(chat, "Hello! Who are you?", [&](std::string_view) { return ++pieces < 3; });
+  EXPECT_EQ(answer.status, CRIA_OK) << cria_error_message();
+  EXPECT_EQ(answer.result.stop_reason, CRIA_STOP_CANCELLED);
+  EXPECT_EQ(pieces, 3);
+  EXPECT_GE(answer.result.generated_tokens, 3u);
+  // The next is not stopped.
+  const Answer next = Send(chat, "Hello! Who are you?");
+  EXPECT_EQ(next.result.stop_reason, CRIA_STOP_END);
+}
+
+TEST_F(CancelTest, WhatWasSaidBeforeItWasStoppedIsKept) {
+  const ChatPtr chat = MakeChat(model_);
+  const Answer stopped = Send(chat, "Hello!", [](std::string_view) { return false; });
+  const Answer next = Send(chat, "Where do you run?");
+  EXPECT_GE(next.result.reused_tokens + 2, stopped.result.context_used_tokens);
+}
+
+TEST_F(CancelTest, AnotherThreadStopsAnAnswer) {
+  for (int round = 0; round < 5; ++round) {
+    std::atomic<bool> has_begun = false;
+    std::thread stopper([&] {
+      while (!has_begun) std::this_thread::yield();
+      cria_model_cancel(model_.get());
+    });
+    const Answer answer = Complete(model_, "llama", Endless(), [&](std::string_view) {
+      has_begun = true;
+      return true;
+    });
+    stopper.join();
+    EXPECT_EQ(answer.status, CRIA_OK) << cria_error_message();
+    EXPECT_EQ(answer.result.stop_reason, CRIA_STOP_CANCELLED);
+  }
+}
+
+TEST_F(CancelTest, StoppedWhileAMessageIsReadTheChatIsAsItWas) {
+  cria_model_options options = DemoOptions();
+  options.chunk_tokens = 1;
+  const ModelPtr model = LoadModel(options);
+  const ChatPtr chat = MakeChat(model);
+  const std::string before = Send(chat, "Hello! Who are you?").text;
+  std::string message;
+  for (int i = 0; i < 300; ++i) message += "a ";
+  bool was_stopped = false;
+  // When the thread runs cannot be told: it may be too early, or too late.
+  for (int attempt = 0; attempt < 200 && !was_stopped; ++attempt) {
+    std::atomic<bool> ends = false;
+    std::thread stopper([&] {
+      while (!ends) cria_model_cancel(model.get());
+    });
+    const Answer answer = Send(chat, message.c_str(), [](std::string_view) { return false; });
+    ends = true;
+    stopper.join();
+    was_stopped = answer.status == CRIA_ERROR_CANCELLED;
+    if (was_stopped) {
+      EXPECT_STRNE(cria_error_message(), "");
+    } else {
+      ASSERT_EQ(cria_chat_reset(chat.get()), CRIA_OK);
+      Send(chat, "Hello! Who are you?");
+    }
+  }
+  EXPECT_TRUE(was_stopped);
+  EXPECT_EQ(Send(chat, "Where do you run?").status, CRIA_OK);
+}
+
+TEST_F(CancelTest, NothingUnderWayIsNothingToStop) {
+  cria_model_cancel(model_.get());
+  EXPECT_EQ(Complete(model_, "Hello! I am").result.stop_reason,
+            Complete(model_, "Hello! I am").result.stop_reason);
+  EXPECT_NE(Complete(model_, "Hello! I am").result.stop_reason, CRIA_STOP_CANCELLED);
+}
+
+TEST_F(CancelTest, ACallbackMayAskButNotGenerate) {
+  const ChatPtr chat = MakeChat(model_);
+  const ChatPtr other = MakeChat(model_);
+  bool was_called = false;
+  Send(chat, "Hello!", [&](std::string_view) {
+    was_called = true;
+    ExpectFailure(Send(other, "Hello!").status, CRIA_ERROR_USAGE, "in use");
+    ExpectFailure(Complete(model_, "Hello!").status, CRIA_ERROR_USAGE, "in use");
+    ExpectFailure(cria_chat_reset(chat.get()), CRIA_ERROR_USAGE, "in use");
+    ExpectFailure(cria_chat_set_options(chat.get(), nullptr), CRIA_ERROR_USAGE, "in use");
+    size_t count = 0;
+    EXPECT_EQ(cria_tokenize(model_.get(), "Hello!", 0, 0, nullptr, 0, &count), CRIA_OK);
+    cria_model_info info = CRIA_MODEL_INFO_INIT;
+    EXPECT_EQ(cria_model_get_info(model_.get(), &info), CRIA_OK);
+    return false;
+  });
+  EXPECT_TRUE(was_called);
+  EXPECT_EQ(Send(other, "Hello!").status, CRIA_OK);
+}
+
+TEST_F(CancelTest, ASecondThreadIsRefusedWhileOneGenerates) {
+  std::atomic<bool> has_begun = false;
+  std::atomic<bool> may_end = false;
+  std::thread first([&] {
+    Complete(model_, "llama", Endless(), [&](std::string_view) {
+      has_begun = true;
+      return !may_end;
+    });
+  });
+  while (!has_begun) std::this_thread::yield();
+  ExpectFailure(Complete(model_, "Hello!").status, CRIA_ERROR_USAGE, "in use");
+  may_end = true;
+  first.join();
+  EXPECT_EQ(Complete(model_, "Hello!").status, CRIA_OK);
+}
+
+TEST_F(CancelTest, EachThreadHasItsOwnMessage) {
+  ExpectFailure(cria_model_get_info(nullptr, nullptr), CRIA_ERROR_USAGE, "model is NULL");
+  std::thread other([] {
+    EXPECT_STREQ(cria_error_message(), "");
+    ExpectFailure(cria_plan_check(nullptr), CRIA_ERROR_USAGE, "plan is NULL");
+  });
+  other.join();
+  EXPECT_STREQ(cria_error_message(), "model is NULL");
+}
+
+}  // namespace
+}  // namespace cria_test

@@ -1,0 +1,138 @@
+// Where the heap ends, a call fails: no exception leaves it, and what it was called on still works.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#include "c_api/c_api_fixture.h"
+#include "c_api/failing_new.h"
+
+namespace cria_test {
+namespace {
+
+using testing::HasSubstr;
+
+class OutOfMemoryTest : public testing::Test {
+ protected:
+  void SetUp() override {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "the sanitizer's own operator new is in use, or its report of lost memory";
+#elif defined(__arm__)
+    GTEST_SKIP() << "code without exceptions cannot be unwound here: the process ends";
+#endif
+  }
+
+  // Lets every request for memory of `call` fail once, or one of `step` of them. The last time,
+  // none does. Returns how often it failed.
+  template <typename Call>
+  int FailEach(const Call& call, uint64_t step = 1) {
+    int failures = 0;
+    for (uint64_t request = 1; request < 1'000'000; request += step) {
+      failing_request = request;
+      const cria_status status = call();
+      const bool has_failed = failing_request == 0;
+      failing_request = 0;
+      if (!has_failed) {
+        EXPECT_EQ(status, CRIA_OK) << cria_error_message();
+        return failures;
+      }
+      // Some can do without, as std::stable_sort.
+      if (status == CRIA_OK) continue;
+      ++failures;
+      ExpectFailure(status, CRIA_ERROR_OUT_OF_MEMORY, "memory");
+    }
+    ADD_FAILURE() << "never succeeded";
+    return failures;
+  }
+};
+
+TEST_F(OutOfMemoryTest, Planning) {
+  const cria_model_options options = DemoOptions();
+  EXPECT_GT(FailEach([&] {
+              cria_plan* plan = nullptr;
+              const cria_status status = cria_plan_create(&options, &plan);
+              EXPECT_EQ(plan != nullptr, status == CRIA_OK);
+              cria_plan_free(plan);
+              return status;
+            }),
+            10);
+}
+
+TEST_F(OutOfMemoryTest, Loading) {
+  const cria_model_options options = DemoOptions();
+  EXPECT_GT(FailEach(
+                [&] {
+                  cria_model* model = nullptr;
+                  const cria_status status = cria_model_load(&options, &model);
+                  EXPECT_EQ(model != nullptr, status == CRIA_OK);
+                  cria_model_free(model);
+                  return status;
+                },
+                /*step=*/7),
+            5);
+}
+
+TEST_F(OutOfMemoryTest, Tokens) {
+  const ModelPtr model = LoadModel();
+  int32_t tokens[64];
+  size_t count = 0;
+  EXPECT_GT(FailEach([&] {
+              return cria_tokenize(model.get(), "a baby llama, and another one", 1, 0, tokens, 64,
+                                   &count);
+            }),
+            1);
+  char text[256];
+  size_t bytes = 0;
+  FailEach([&] { return cria_detokenize(model.get(), tokens, count, text, sizeof text, &bytes); });
+  EXPECT_STREQ(text, "a baby llama, and another one");
+}
+
+TEST_F(OutOfMemoryTest, Completing) {
+  const ModelPtr model = LoadModel();
+  cria_generation_options options = Greedy();
+  options.max_tokens = 5;
+  const std::string expected = Complete(model, "Hello! I am", options).text;
+  EXPECT_GT(FailEach([&] {
+              return cria_complete(model.get(), "Hello! I am", &options, nullptr, nullptr, nullptr);
+            }),
+            3);
+  EXPECT_EQ(Complete(model, "Hello! I am", options).text, expected);
+}
+
+TEST_F(OutOfMemoryTest, Chatting) {
+  const ModelPtr model = LoadModel();
+  EXPECT_GT(FailEach([&] {
+              cria_chat* chat = nullptr;
+              const cria_status status =
+                  cria_chat_create(model.get(), "You are a friendly assistant.", nullptr, &chat);
+              EXPECT_EQ(chat != nullptr, status == CRIA_OK);
+              cria_chat_free(chat);
+              return status;
+            }),
+            1);
+  const ChatPtr chat = MakeChat(model);
+  EXPECT_GT(FailEach([&] {
+              cria_chat_reset(chat.get());
+              return cria_chat_send(chat.get(), "Hello!", nullptr, nullptr, nullptr);
+            }),
+            3);
+  EXPECT_THAT(Send(chat, "Hello! Who are you?").text, HasSubstr("Cria"));
+}
+
+TEST_F(OutOfMemoryTest, AnExceptionOfACallbackStaysInside) {
+  const ModelPtr model = LoadModel();
+  const ChatPtr chat = MakeChat(model);
+  const Answer answer = Send(chat, "Hello!", [](std::string_view) -> bool {
+    throw std::runtime_error("a callback that must not throw");
+  });
+  ExpectFailure(answer.status, CRIA_ERROR_INTERNAL, "a callback that must not throw");
+  ExpectFailure(Send(chat, "Hello!").status, CRIA_ERROR_USAGE, "reset the chat");
+  ASSERT_EQ(cria_chat_reset(chat.get()), CRIA_OK);
+  EXPECT_THAT(Send(chat, "Hello! Who are you?").text, HasSubstr("Cria"));
+}
+
+}  // namespace
+}  // namespace cria_test
