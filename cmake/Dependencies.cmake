@@ -1,4 +1,5 @@
-# What Cria stands on, as imported targets. Debian 13 has every one (toolchains/debian-packages.txt).
+# What Cria stands on, as imported targets. Debian 13 has every one
+# (toolchains/debian-device-packages.txt; flatc and protoc are in debian-packages.txt).
 
 find_package(Threads REQUIRED)
 
@@ -9,7 +10,7 @@ function(cria_find_library name header library)
   find_library(CRIA_${name}_LIBRARY ${library} REQUIRED)
   add_library(cria::${name} INTERFACE IMPORTED GLOBAL)
   target_link_libraries(cria::${name} INTERFACE ${CRIA_${name}_LIBRARY})
-  if(NOT CRIA_${name}_INCLUDE_DIR STREQUAL "/usr/include")
+  if(NOT CRIA_${name}_INCLUDE_DIR STREQUAL "${CMAKE_SYSROOT}/usr/include")
     target_include_directories(cria::${name} SYSTEM INTERFACE ${CRIA_${name}_INCLUDE_DIR})
   endif()
 endfunction()
@@ -20,11 +21,13 @@ cria_find_library(cpuinfo cpuinfo.h cpuinfo)
 cria_find_library(highway hwy/highway.h hwy)
 cria_find_library(flatbuffers flatbuffers/flatbuffers.h flatbuffers)
 cria_find_library(pcre2 pcre2.h pcre2-8)
-cria_find_library(libedit histedit.h edit)
 find_program(CRIA_FLATC flatc REQUIRED)
 find_path(CRIA_XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
-find_package(CLI11 REQUIRED)
-find_package(nlohmann_json REQUIRED)
+if(CRIA_BUILD_PROGRAMS)
+  cria_find_library(libedit histedit.h edit)
+  find_package(CLI11 REQUIRED)
+  find_package(nlohmann_json REQUIRED)
+endif()
 if(CRIA_BUILD_CONVERTER)
   find_package(Protobuf REQUIRED)
 endif()

@@ -1,0 +1,76 @@
+# Tests of another processor's build, under qemu-user: what runs on which of its cores, and what cannot
+# hold there. A program starts slowly when emulated, so that a program is one test of ctest here, however
+# many tests it has: NAME@CORE.
+
+if(NOT CMAKE_CROSSCOMPILING_EMULATOR)
+  message(FATAL_ERROR "The emulator that runs the tests, ${cria_emulator}, is not installed: run "
+                      "`./dev test ${cria_preset}`, or install qemu-user, or give -DCRIA_BUILD_TESTS=OFF.")
+endif()
+
+# Every program runs on the first core; on the others, those whose results depend on the kernels that
+# XNNPACK, Highway or ours choose there.
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
+  # Raspberry Pi 5; Pi 3 and Pi 4, neither of which has dot products; and one with everything.
+  set(emulated_cores cortex-a76 cortex-a53 cortex-a72 max)
+  set(emulated_on_first ".")
+else()
+  # Raspberry Pi 2. What does not depend on the width of a pointer or on kernels is shown on aarch64.
+  set(emulated_cores cortex-a7)
+  set(emulated_on_first "^(ops_|xnn_|golden_|emulation_|cli_cria_test|core_|model_)")
+endif()
+set(emulated_on_others "^(ops_|xnn_linear|xnn_packing|llm_decoder_test|golden_|emulation_)")
+
+# Tests of a program that an emulator cannot pass, and why; ctest tells them as skipped.
+#   PROGRAM|FILTER|REASON
+set(not_emulated)
+
+# cria_runnable(VARIABLE TARGET): what a test runs to run TARGET. The kernel knows no way to start a
+# program of another processor by itself, so it is a script that starts the emulator.
+function(cria_runnable variable target)
+  set(script ${CMAKE_BINARY_DIR}/emulated/${target})
+  list(JOIN CMAKE_CROSSCOMPILING_EMULATOR "' '" emulator)
+  file(GENERATE OUTPUT ${script}
+       CONTENT "#!/bin/sh\nexec '${emulator}' '$<TARGET_FILE:${target}>' \"$@\"\n"
+       FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE
+                        WORLD_READ WORLD_EXECUTE)
+  set(${variable} ${script} PARENT_SCOPE)
+endfunction()
+
+# cria_add_tests(PROGRAM [PROPERTY VALUE]...): the tests of one program on the cores that it runs on.
+function(cria_add_tests program)
+  set(cores)
+  set(others ${emulated_cores})
+  list(POP_FRONT others first)
+  if(program MATCHES "${emulated_on_first}")
+    list(APPEND cores ${first})
+  endif()
+  if(program MATCHES "${emulated_on_others}")
+    list(APPEND cores ${others})
+  endif()
+  if(NOT cores)
+    set_target_properties(${program} PROPERTIES EXCLUDE_FROM_ALL ON)
+    return()
+  endif()
+
+  set(filter)
+  foreach(entry IN LISTS not_emulated)
+    string(REPLACE "|" ";" entry "${entry}")
+    list(GET entry 0 entry_program)
+    if(entry_program STREQUAL program)
+      list(GET entry 1 tests)
+      list(GET entry 2 reason)
+      list(APPEND filter "${tests}")
+      add_test(NAME "${program}.${tests}" COMMAND ${CMAKE_COMMAND} -E echo
+               "report: not emulated: ${program}, ${tests}: ${reason}")
+      set_tests_properties("${program}.${tests}" PROPERTIES SKIP_REGULAR_EXPRESSION "." LABELS report)
+    endif()
+  endforeach()
+  list(JOIN filter ":" filter)
+  foreach(core IN LISTS cores)
+    add_test(NAME ${program}@${core} COMMAND ${program} --gtest_filter=-${filter} --gtest_brief=1)
+    set_tests_properties(${program}@${core} PROPERTIES
+      TIMEOUT 1500 LABELS ${core}
+      ENVIRONMENT "QEMU_CPU=${core};CRIA_PACK_CACHE=${CMAKE_CURRENT_BINARY_DIR}/packed-${core}"
+      ${ARGN})
+  endforeach()
+endfunction()

@@ -1,0 +1,64 @@
+// Weights that this machine's program packs for a device's processor.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "support/run_program.h"
+#include "support/temporary_directory.h"
+
+namespace cria {
+namespace {
+
+using support::RunProgram;
+using support::RunResult;
+using testing::HasSubstr;
+
+constexpr const char* kHostProgram = CRIA_HOST_BUILD "/cli/cria";
+constexpr const char* kHostConvertProgram = CRIA_HOST_BUILD "/cli/cria-convert";
+
+std::vector<std::string> Run(const std::string& program, const std::string& model) {
+  return {program, "run", "-m", model, "-p", "Hello!", "-n", "8", "--temp", "0"};
+}
+
+TEST(PackForTest, RunsThereAndIsRefusedElsewhere) {
+  const char* const core = std::getenv("QEMU_CPU");
+  ASSERT_NE(core, nullptr) << "the tests are to run with QEMU_CPU set";
+  if (std::string(core) == "max") GTEST_SKIP() << "no board is called max";
+  if (access(kHostProgram, X_OK) != 0 || access(kHostConvertProgram, X_OK) != 0) {
+    GTEST_SKIP() << "there is no " << kHostProgram << ": ./dev build makes it";
+  }
+  const support::TemporaryDirectory directory;
+  const std::string model = directory.path() / "model.cria";
+  const RunResult converted =
+      RunProgram({kHostConvertProgram, CRIA_DEMO_CHECKPOINT, "-o", model, "--weights", "int4"});
+  ASSERT_EQ(converted.exit_code, 0) << converted.error;
+
+  const std::string packed = directory.path() / "packed.cria";
+  const RunResult packing =
+      RunProgram({kHostProgram, "pack", "-m", model, "-o", packed, "--standalone", "--for", core},
+                 {.environment = {"QEMU_CPU=", std::string("QEMU_LD_PREFIX=") + CRIA_SYSROOT,
+                                  std::string("CRIA_AARCH64_PROGRAM=") + CRIA_DEVICE_PROGRAM},
+                  .timeout_seconds = 600.0});
+  ASSERT_EQ(packing.exit_code, 0) << packing.error;
+
+  const RunResult expected = RunProgram(Run(CRIA_PROGRAM, model));
+  const RunResult there = RunProgram(Run(CRIA_PROGRAM, packed));
+  EXPECT_EQ(there.exit_code, 0) << there.error;
+  EXPECT_EQ(there.output, expected.output);
+
+  const std::string other = std::string(core) == "cortex-a76" ? "cortex-a53" : "cortex-a76";
+  for (const RunResult& elsewhere :
+       {RunProgram(Run(kHostProgram, packed)),
+        RunProgram(Run(CRIA_PROGRAM, packed), {.environment = {"QEMU_CPU=" + other}})}) {
+    EXPECT_EQ(elsewhere.exit_code, 1);
+    EXPECT_THAT(elsewhere.error, HasSubstr(std::string("another processor (") + core + ")"));
+  }
+}
+
+}  // namespace
+}  // namespace cria

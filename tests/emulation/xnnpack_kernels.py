@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Names the XNNPACK kernels that an aarch64 program runs on emulated cores.
+
+    ./dev shell tests/emulation/xnnpack_kernels.py [--core cortex-a76]... [--sysroot FOLDER] PROGRAM [ARGUMENTS]
+
+Debian's library keeps no names of its kernels, but the archive beside it has each with its code. The
+emulator lists the code that it translates, which is what the program ran; a kernel is known by its
+instructions, without those that the linker completes.
+"""
+
+import argparse
+import collections
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+ALL_CORES = ["cortex-a53", "cortex-a72", "cortex-a76", "max"]
+
+
+def archive_kernels(archive):
+    """{name: [(offset, instruction), ...]} of each kernel of the archive."""
+    text = subprocess.run(["aarch64-linux-gnu-objdump", "-dr", archive],
+                          capture_output=True, text=True, check=True).stdout
+    kernels, code = {}, None
+    for line in text.splitlines():
+        if match := re.match(r"([0-9a-f]+) <(\w+)>:", line):
+            start = int(match[1], 16)
+            code = kernels.setdefault(match[2], []) if "ukernel" in match[2] else None
+        elif code is None:
+            continue
+        elif match := re.match(r"\s*([0-9a-f]+):\s([0-9a-f]{8})\s", line):
+            code.append((int(match[1], 16) - start, match[2]))
+        elif "R_AARCH64" in line:
+            code.pop()
+    return {name: code for name, code in kernels.items() if code}
+
+
+def translated(program, core, sysroot):
+    """{address: instruction} of all that the emulator translated."""
+    with tempfile.NamedTemporaryFile() as log:
+        subprocess.run(["qemu-aarch64", "-L", sysroot, "-d", "in_asm", "-D", log.name, *program],
+                       env=os.environ | {"QEMU_CPU": core}, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL, check=True)
+        text = open(log.name).read()
+    return {int(match[1], 16): match[2]
+            for match in re.finditer(r"^0x([0-9a-f]+):\s+([0-9a-f]{8})", text, re.MULTILINE)}
+
+
+def instructions_seen(code, start, body):
+    """How many of a kernel's instructions are where they would be; none if others are."""
+    count = 0
+    for offset, instruction in body:
+        found = code.get(start + offset)
+        if found == instruction:
+            count += 1
+        elif found is not None:
+            return 0
+    return count
+
+
+def kernels_run(kernels, code):
+    addresses = collections.defaultdict(list)
+    for address, instruction in code.items():
+        addresses[instruction].append(address)
+    # What was not reached was not translated; a few instructions could be anybody's.
+    return sorted(name for name, body in kernels.items()
+                  if any(instructions_seen(code, address - body[0][0], body) > max(8, len(body) // 8)
+                         for address in addresses[body[0][1]]))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--core", action="append", help="as QEMU_CPU takes it; default: " + " ".join(ALL_CORES))
+    parser.add_argument("--sysroot", default=os.environ.get("CRIA_SYSROOT"))
+    parser.add_argument("program", nargs=argparse.REMAINDER)
+    arguments = parser.parse_args()
+    kernels = archive_kernels(arguments.sysroot + "/usr/lib/aarch64-linux-gnu/libmicrokernels-prod.a")
+    for core in arguments.core or ALL_CORES:
+        code = translated(arguments.program, core, arguments.sysroot)
+        for name in kernels_run(kernels, code):
+            print(f"{core:10}  {name}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+# Where Debian's compilers and libraries come from; sourced by ./dev, which has say, die, root and cache.
+#
+# On Debian 13 and newer they are the system's own packages. On any other system they lie in a private
+# tree, whose /usr is laid over the host's. Libraries of another architecture lie in a sysroot, which is
+# the same on both. Trees and sysroots are kept in the cache, each named after what it was made of.
+
+suite=trixie
+toolchains=$root/toolchains
+
+# The packages that the lists of these names hold.
+packages() { (cd "$toolchains" && sed -e 's/#.*//' "$@") | tr -s ' \t\n' '\n' | sed '/^$/d'; }
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"
+  elif command -v sudo >/dev/null; then sudo "$@"
+  else die "need root for: $* (run it as root, or install sudo)"
+  fi
+}
+
+# Installs the packages that are missing from the running system.
+install_packages() {
+  local missing=() package
+  for package in "$@"; do
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+  done
+  [ ${#missing[@]} -eq 0 ] && return
+  say "installing ${missing[*]}"
+  as_root apt-get update -qq </dev/null >&2 || die "apt-get update failed (see above)"
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+    "${missing[@]}" </dev/null >&2 || die "installing ${missing[*]} failed (see above)"
+}
+
+# True on a Debian, or a descendant that keeps its version numbers, of 13 or later.
+system_is_recent_debian() {
+  [ "${CRIA_FORCE_TREE:-}" = 1 ] && return 1
+  local id='' version=''
+  # shellcheck disable=SC1091
+  [ -r /etc/os-release ] && id=$(. /etc/os-release; echo "${ID:-}") &&
+    version=$(. /etc/os-release; echo "${VERSION_ID:-}")
+  case $id in
+    # Testing and unstable have no version, and are newer.
+    debian|raspbian) [ -z "$version" ] || [ "${version%%.*}" -ge 13 ] 2>/dev/null ;;
+    *) return 1 ;;
+  esac
+}
+
+need_mmdebstrap() {  # PROGRAMS…
+  local program missing=()
+  for program in "$@"; do
+    command -v "$program" >/dev/null || missing+=("$program")
+  done
+  [ ${#missing[@]} -eq 0 ] && return
+  command -v apt-get >/dev/null ||
+    die "this system is neither Debian nor has mmdebstrap; install mmdebstrap and bubblewrap"
+  install_packages mmdebstrap bubblewrap
+}
+
+# Makes a folder of the cache unless it is there, once however many ask for it at a time.
+make_in_cache() {  # FOLDER WHAT FUNCTION, which fills the folder that it is given
+  local folder=$1 what=$2 fill=$3
+  [ -d "$folder/usr" ] && return
+  mkdir -p "$cache"
+  exec 9>"$cache/lock"
+  flock 9
+  if [ ! -d "$folder/usr" ]; then
+    say "making $what in $folder, once"
+    local making=$folder.making log=$folder.log
+    as_root rm -rf "$making"
+    "$fill" "$making" </dev/null >"$log" 2>&1 ||
+      { tail -n 20 "$log" >&2; as_root rm -rf "$making"; die "making $what failed; the whole log is $log"; }
+    as_root mv "$making" "$folder"
+  fi
+  exec 9>&-
+}
+
+# As root, since mmdebstrap's other modes need user namespaces set up for the user.
+fill_tree() {  # FOLDER
+  # Of qemu-user's forty programs and everything's manuals, only what is used is worth the disk.
+  as_root mmdebstrap --mode=root --variant=apt \
+    --include="$(packages "${tree_lists[@]}" | paste -sd,)" \
+    --dpkgopt='path-exclude=/usr/bin/qemu-*' --dpkgopt='path-include=/usr/bin/qemu-aarch64' \
+    --dpkgopt='path-include=/usr/bin/qemu-arm' \
+    --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/man/*' \
+    --customize-hook='rm -rf "$1"/var/cache/apt/archives/*.deb "$1"/usr/share/doc' \
+    "$suite" "$1"
+}
+
+tree_lists=(debian-packages.txt debian-device-packages.txt debian-cross-packages.txt)
+
+# Makes the private tree unless it is there; sets $tree.
+ensure_tree() {
+  need_mmdebstrap mmdebstrap bwrap
+  tree=$cache/debian-$suite-$(packages "${tree_lists[@]}" | sort | sha256sum | cut -c1-12)
+  make_in_cache "$tree" "a private Debian tree (about a minute)" fill_tree
+}
+
+fill_sysroot() {  # FOLDER
+  as_root mmdebstrap --mode=root --variant=extract --architectures="$sysroot_architecture" \
+    --include="$(packages debian-device-packages.txt | paste -sd,)" "$suite" "$1" || return
+  # An emulator looks for every path here before it looks at the host's, so nothing but headers and
+  # libraries may stay.
+  as_root find "$1" -mindepth 1 -maxdepth 1 ! -name usr -exec rm -rf {} + &&
+    as_root find "$1/usr" -mindepth 1 -maxdepth 1 ! -name include ! -name lib ! -name share \
+      -exec rm -rf {} + &&
+    as_root find "$1/usr/share" -mindepth 1 -maxdepth 1 ! -name cmake ! -name pkgconfig \
+      -exec rm -rf {} + &&
+    as_root ln -s usr/lib "$1/lib"
+}
+
+# Makes the sysroot of a Debian architecture unless it is there, for the toolchain files to find.
+ensure_sysroot() {  # ARCHITECTURE
+  sysroot_architecture=$1
+  need_mmdebstrap mmdebstrap
+  export CRIA_SYSROOT
+  CRIA_SYSROOT=$cache/sysroot-$suite-$1-$(packages debian-device-packages.txt | sort | sha256sum | cut -c1-12)
+  make_in_cache "$CRIA_SYSROOT" "a sysroot of $1 (a quarter of a minute)" fill_sysroot
+}

@@ -1,0 +1,10 @@
+# 32-bit Arm Linux on processors with NEON and VFPv4, which are the Cortex-A7 (Raspberry Pi 2), and all
+# since the Cortex-A53 where the system is a 32-bit one. XNNPACK needs the first, Highway both.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR armv7l)
+set(cria_target arm-linux-gnueabihf)
+set(cria_emulator qemu-arm)
+set(cria_preset armhf)
+include("${CMAKE_CURRENT_LIST_DIR}/debian-cross.cmake")
+set(CMAKE_C_FLAGS_INIT "-march=armv7-a -mfpu=neon-vfpv4 -mfloat-abi=hard")
+set(CMAKE_CXX_FLAGS_INIT "${CMAKE_C_FLAGS_INIT}")
