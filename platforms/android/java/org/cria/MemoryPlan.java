@@ -1,0 +1,49 @@
+package org.cria;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * What a model would take, told from its metadata alone: resident bytes of the whole process once a
+ * conversation has filled the context, without what the Java machine takes.
+ */
+public final class MemoryPlan {
+  /** "KV cache", "packed weights" and so on. */
+  public static final class Part {
+    public final String name;
+    public final long bytes;
+
+    /** Of a file: the system may drop its pages and read them again. */
+    public final boolean isMapped;
+
+    Part(String name, long bytes, boolean isMapped) {
+      this.name = name;
+      this.bytes = bytes;
+      this.isMapped = isMapped;
+    }
+  }
+
+  public final List<Part> parts = new ArrayList<>();
+  public final ModelInfo info = new ModelInfo();
+
+  /** Nobody can take them away. */
+  public long privateBytes;
+
+  /** Of files: the system may drop them and read them again. */
+  public long mappedBytes;
+
+  /** The most at once, loading included; what limits are compared with. */
+  public long peakBytes;
+
+  public long addressSpaceBytes;
+
+  /** Why limits do not allow it, and what would fit; null where they do. */
+  public String problem;
+
+  MemoryPlan() {}
+
+  // Called by the native library.
+  void addPart(byte[] utf8, long bytes, boolean isMapped) {
+    parts.add(new Part(CriaNative.text(utf8), bytes, isMapped));
+  }
+}

@@ -1,0 +1,31 @@
+package org.cria;
+
+/** What a model is, and how it is loaded. */
+public final class ModelInfo {
+  public String name = "";
+
+  /** A tied output head is counted once. */
+  public long numParameters;
+
+  public long fileBytes;
+  public int vocabSize;
+
+  /** What the model was made for. */
+  public int maxContextTokens;
+
+  /** Of the KV cache. */
+  public int contextTokens;
+
+  public int numThreads;
+  public int numBatchThreads;
+
+  /** False: it continues what it is told rather than answer. */
+  public boolean hasChatTemplate;
+
+  ModelInfo() {}
+
+  // Called by the native library.
+  void setName(byte[] utf8) {
+    name = CriaNative.text(utf8);
+  }
+}

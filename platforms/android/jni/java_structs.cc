@@ -1,0 +1,138 @@
+#include "jni/java_structs.h"
+
+#include <cstddef>
+
+namespace cria::jni {
+namespace {
+
+constexpr Field kModelOptionFields[] = {
+    {"memoryLimitBytes", FieldKind::kBytes, offsetof(cria_model_options, memory_limit_bytes)},
+    {"numThreads", FieldKind::kCount, offsetof(cria_model_options, num_threads)},
+    {"numBatchThreads", FieldKind::kCount, offsetof(cria_model_options, num_batch_threads)},
+    {"contextTokens", FieldKind::kCount, offsetof(cria_model_options, context_tokens)},
+    {"chunkTokens", FieldKind::kCount, offsetof(cria_model_options, chunk_tokens)},
+    {"kvType", FieldKind::kChoice, offsetof(cria_model_options, kv_type),
+     "Lorg/cria/ModelOptions$KvType;"},
+    {"packing", FieldKind::kChoice, offsetof(cria_model_options, packing),
+     "Lorg/cria/ModelOptions$Packing;"},
+    {"ignoreMemoryLimits", FieldKind::kFlag, offsetof(cria_model_options, ignore_memory_limits)},
+};
+
+constexpr Field kGenerationOptionFields[] = {
+    {"seed", FieldKind::kBits, offsetof(cria_generation_options, seed)},
+    {"maxTokens", FieldKind::kCount, offsetof(cria_generation_options, max_tokens)},
+    {"temperature", FieldKind::kFloat, offsetof(cria_generation_options, temperature)},
+    {"topK", FieldKind::kCount, offsetof(cria_generation_options, top_k)},
+    {"topP", FieldKind::kFloat, offsetof(cria_generation_options, top_p)},
+    {"minP", FieldKind::kFloat, offsetof(cria_generation_options, min_p)},
+    {"repeatPenalty", FieldKind::kFloat, offsetof(cria_generation_options, repeat_penalty)},
+    {"repeatLastN", FieldKind::kCount, offsetof(cria_generation_options, repeat_last_n)},
+    {"keepTokens", FieldKind::kCount, offsetof(cria_generation_options, keep_tokens)},
+    {"parseSpecial", FieldKind::kFlag, offsetof(cria_generation_options, parse_special)},
+};
+constexpr Field kWhenFullField = {"whenFull", FieldKind::kChoice,
+                                  offsetof(cria_generation_options, when_full),
+                                  "Lorg/cria/GenerationOptions$WhenFull;"};
+
+constexpr Field kReplyFields[] = {
+    {"firstTextSeconds", FieldKind::kDouble, offsetof(cria_result, first_text_seconds)},
+    {"totalSeconds", FieldKind::kDouble, offsetof(cria_result, total_seconds)},
+    {"promptTokensPerSecond", FieldKind::kDouble, offsetof(cria_result, prompt_tokens_per_second)},
+    {"generatedTokensPerSecond", FieldKind::kDouble,
+     offsetof(cria_result, generated_tokens_per_second)},
+    {"promptTokens", FieldKind::kCount, offsetof(cria_result, prompt_tokens)},
+    {"reusedTokens", FieldKind::kCount, offsetof(cria_result, reused_tokens)},
+    {"generatedTokens", FieldKind::kCount, offsetof(cria_result, generated_tokens)},
+    {"droppedTokens", FieldKind::kCount, offsetof(cria_result, dropped_tokens)},
+    {"contextUsedTokens", FieldKind::kCount, offsetof(cria_result, context_used_tokens)},
+    {"stopCode", FieldKind::kCode, offsetof(cria_result, stop_reason)},
+};
+
+constexpr Field kModelInfoFields[] = {
+    {"numParameters", FieldKind::kBytes, offsetof(cria_model_info, num_parameters)},
+    {"fileBytes", FieldKind::kBytes, offsetof(cria_model_info, file_bytes)},
+    {"vocabSize", FieldKind::kCount, offsetof(cria_model_info, vocab_size)},
+    {"maxContextTokens", FieldKind::kCount, offsetof(cria_model_info, max_context_tokens)},
+    {"contextTokens", FieldKind::kCount, offsetof(cria_model_info, context_tokens)},
+    {"numThreads", FieldKind::kCount, offsetof(cria_model_info, num_threads)},
+    {"numBatchThreads", FieldKind::kCount, offsetof(cria_model_info, num_batch_threads)},
+    {"hasChatTemplate", FieldKind::kFlag, offsetof(cria_model_info, has_chat_template)},
+};
+
+constexpr Field kPlanFields[] = {
+    {"privateBytes", FieldKind::kBytes, offsetof(cria_plan_totals, private_bytes)},
+    {"mappedBytes", FieldKind::kBytes, offsetof(cria_plan_totals, mapped_bytes)},
+    {"peakBytes", FieldKind::kBytes, offsetof(cria_plan_totals, peak_bytes)},
+    {"addressSpaceBytes", FieldKind::kBytes, offsetof(cria_plan_totals, address_space_bytes)},
+};
+
+bool AddParts(JNIEnv* env, jobject object, const cria_plan* plan) {
+  const jclass type = env->GetObjectClass(object);
+  const jmethodID add_part = env->GetMethodID(type, "addPart", "([BJZ)V");
+  env->DeleteLocalRef(type);
+  if (add_part == nullptr) return false;
+  for (size_t i = 0; i < cria_plan_num_parts(plan); ++i) {
+    uint64_t bytes = 0;
+    int is_mapped = 0;
+    const jbyteArray name = NewBytes(env, cria_plan_get_part(plan, i, &bytes, &is_mapped));
+    if (name == nullptr) return false;
+    env->CallVoidMethod(object, add_part, name, static_cast<jlong>(bytes),
+                        static_cast<jboolean>(is_mapped != 0 ? JNI_TRUE : JNI_FALSE));
+    env->DeleteLocalRef(name);
+    if (env->ExceptionCheck()) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool ModelOptions::Read(JNIEnv* env, jbyteArray path, jint descriptor, jlong offset_bytes,
+                        jlong length_bytes, jbyteArray pack_folder, jobject options) {
+  if (!path_.Read(env, path, "path") || !pack_folder_.Read(env, pack_folder, "packFolder") ||
+      !ReadFields(env, options, kModelOptionFields, &values_)) {
+    return false;
+  }
+  if (offset_bytes < 0 || length_bytes < 0) {
+    ThrowFailure(env, CRIA_ERROR_USAGE, "offsetBytes or lengthBytes is less than 0");
+    return false;
+  }
+  values_.path = path_.c_str();
+  values_.pack_folder = pack_folder_.c_str();
+  values_.descriptor = descriptor;
+  values_.offset_bytes = static_cast<uint64_t>(offset_bytes);
+  values_.length_bytes = static_cast<uint64_t>(length_bytes);
+  return true;
+}
+
+bool ReadGenerationOptions(JNIEnv* env, jobject object, cria_generation_options& options) {
+  return ReadFields(env, object, kGenerationOptionFields, &options) &&
+         ReadFields(env, object, {&kWhenFullField, 1}, &options);
+}
+
+bool WriteGenerationOptions(JNIEnv* env, jobject object, const cria_generation_options& options) {
+  return WriteFields(env, object, kGenerationOptionFields, &options);
+}
+
+bool WriteModelInfo(JNIEnv* env, jobject object, const cria_model_info& info) {
+  if (!WriteFields(env, object, kModelInfoFields, &info)) return false;
+  const jclass type = env->GetObjectClass(object);
+  const jmethodID set_name = env->GetMethodID(type, "setName", "([B)V");
+  env->DeleteLocalRef(type);
+  const jbyteArray name = set_name == nullptr ? nullptr : NewBytes(env, info.name);
+  if (name == nullptr) return false;
+  env->CallVoidMethod(object, set_name, name);
+  env->DeleteLocalRef(name);
+  return !env->ExceptionCheck();
+}
+
+bool WriteMemoryPlan(JNIEnv* env, jobject object, const cria_plan* plan) {
+  cria_plan_totals totals = CRIA_PLAN_TOTALS_INIT;
+  return ThrowUnlessOk(env, cria_plan_get_totals(plan, &totals)) &&
+         WriteFields(env, object, kPlanFields, &totals) && AddParts(env, object, plan);
+}
+
+bool WriteReply(JNIEnv* env, jobject object, const cria_result& result) {
+  return WriteFields(env, object, kReplyFields, &result);
+}
+
+}  // namespace cria::jni

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <jni.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cria/cria.h"
+#include "jni/open_handles.h"
+
+// What the C API tells while a call is under way, passed on to Java objects. It calls back on the
+// thread that made the call alone, so that the call's own JNIEnv serves, and no thread is ever
+// attached to the Java machine or detached from it. An exception of a Java object stops the call
+// and stays pending; nothing more is passed on.
+namespace cria::jni {
+
+// The `data` of cria_chat_send and cria_complete. Where `is_usable` is false, an exception is
+// pending.
+class TextReceiver {
+ public:
+  // `object`, a CriaNative.TextReceiver, may be null. `chat` is null for a completion.
+  TextReceiver(JNIEnv* env, jobject object, const Model& model, const Chat* chat);
+
+  bool is_usable() const { return object_ == nullptr || on_text_ != nullptr; }
+  // A cria_text_callback. Also ends what was closed after the call began.
+  static int Take(const char* text, size_t text_bytes, void* data);
+
+ private:
+  JNIEnv* const env_;
+  const jobject object_;
+  const Model& model_;
+  const Chat* const chat_;
+  const jmethodID on_text_;
+};
+
+// The `callback_data` of cria_model_load, likewise.
+class LoadReceiver {
+ public:
+  // `object`, a CriaNative.LoadReceiver, may be null.
+  LoadReceiver(JNIEnv* env, jobject object);
+
+  bool is_usable() const {
+    return object_ == nullptr || (on_progress_ != nullptr && on_notice_ != nullptr);
+  }
+  // A cria_progress_callback and a cria_notice_callback.
+  static int TakeProgress(uint64_t done_bytes, uint64_t total_bytes, void* data);
+  static void TakeNotice(const char* sentence, void* data);
+
+ private:
+  JNIEnv* const env_;
+  const jobject object_;
+  const jmethodID on_progress_;
+  const jmethodID on_notice_;
+};
+
+}  // namespace cria::jni
