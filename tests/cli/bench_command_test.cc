@@ -31,7 +31,6 @@ using testing::EndsWith;
 using testing::Gt;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::Le;
 using testing::MatchesRegex;
 using testing::Not;
 using testing::SizeIs;
@@ -301,7 +300,6 @@ TEST_F(BenchCommand, ProductsAreComparedWithTheRun) {
     std::vector<double> fractions;
     for (size_t i = 0; i < 3; ++i) fractions.push_back(products[i] / run[i]);
     EXPECT_NEAR(row["products_fraction"].get<double>(), Median(fractions), 1e-4);
-    EXPECT_THAT(row["products_fraction"].get<double>(), AllOf(Gt(0.0), Le(1.5)));
     const double tokens = row["n_prompt"].get<double>() + row["n_gen"].get<double>();
     EXPECT_NEAR(row["products_ts"].get<double>() / (1e9 * tokens / Median(products)), 1.0, 1e-6);
   }
