@@ -110,16 +110,21 @@ HWY_INLINE hn::Vec<F32> Scales(const std::byte* scales, size_t half) {
 // Writes a row's results for a tile whose first output is `output`.
 void StoreRow(const Part& part, const std::byte* tile, size_t output, size_t r,
               const TileSums& sums) {
-  const auto* minus_weights = reinterpret_cast<const float*>(tile);
+  const F32 d;
   const RowQuantization& quantization = part.rows.quantizations[r];
-  const float zero = static_cast<float>(quantization.zero_point + 128);
-  const float* pairs = &sums[0][0];
+  const auto zero = hn::Set(d, static_cast<float>(quantization.zero_point + 128));
+  const auto minus_weights = hn::LoadU(d, reinterpret_cast<const float*>(tile));
+  const auto lower = hn::LoadU(d, sums[0]), upper = hn::LoadU(d, sums[1]);
+  const auto pairs = hn::Add(hn::ConcatEven(d, upper, lower), hn::ConcatOdd(d, upper, lower));
+  // The scales are sixteenths.
+  const auto sum = hn::MulAdd(pairs, hn::Set(d, 16.0f), hn::Mul(zero, minus_weights));
+  const auto result = hn::Mul(hn::Set(d, quantization.scale), sum);
   float* results = part.output + r * part.output_stride + output;
-  const size_t count = std::min(Qb4wTiles8c8::kOutputs, part.num_outputs - output);
-  for (size_t o = 0; o < count; ++o) {
-    // The scales are sixteenths.
-    const float sum = (pairs[2 * o] + pairs[2 * o + 1]) * 16.0f;
-    results[o] = quantization.scale * (sum + zero * minus_weights[o]);
+  const size_t left = part.num_outputs - output;
+  if (left >= Qb4wTiles8c8::kOutputs) {
+    hn::StoreU(result, d, results);
+  } else {
+    hn::StoreN(result, d, results, left);
   }
 }
 
