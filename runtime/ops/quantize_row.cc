@@ -10,26 +10,29 @@
 #define HWY_TARGET_INCLUDE "ops/quantize_row.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "ops/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace cria::ops::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The range of some values and 0; `poison` is 0, or NaN where one of them is not finite.
+// The range of some values and 0, and whether all of them are finite.
 struct Range {
   float lowest;
   float highest;
-  float poison;
+  bool is_finite;
 };
 
 Range RangeOf(const float* row, size_t size) {
   const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> di32;
   const size_t lanes = hn::Lanes(d);
-  const auto zero = hn::Zero(d);
   // Two of each, so that comparisons need not wait for each other.
-  auto lowest0 = zero, lowest1 = zero, highest0 = zero, highest1 = zero;
-  auto poison0 = zero, poison1 = zero;
+  auto lowest0 = hn::Zero(d), lowest1 = hn::Zero(d);
+  auto highest0 = hn::Zero(d), highest1 = hn::Zero(d);
+  // Bits of magnitudes are ordered as magnitudes are, and those of infinities and NaN come last.
+  auto magnitude0 = hn::Zero(di32), magnitude1 = hn::Zero(di32);
   size_t i = 0;
   for (; i + 2 * lanes <= size; i += 2 * lanes) {
     const auto v0 = hn::LoadU(d, row + i);
@@ -38,39 +41,54 @@ Range RangeOf(const float* row, size_t size) {
     lowest1 = hn::Min(lowest1, v1);
     highest0 = hn::Max(highest0, v0);
     highest1 = hn::Max(highest1, v1);
-    poison0 = hn::MulAdd(v0, zero, poison0);
-    poison1 = hn::MulAdd(v1, zero, poison1);
+    magnitude0 = hn::Max(magnitude0, hn::BitCast(di32, hn::Abs(v0)));
+    magnitude1 = hn::Max(magnitude1, hn::BitCast(di32, hn::Abs(v1)));
   }
   for (; i < size; i += lanes) {
     const auto v = hn::LoadN(d, row + i, size - i);
     lowest0 = hn::Min(lowest0, v);
     highest0 = hn::Max(highest0, v);
-    poison0 = hn::MulAdd(v, zero, poison0);
+    magnitude0 = hn::Max(magnitude0, hn::BitCast(di32, hn::Abs(v)));
   }
+  constexpr int32_t kInfinityBits = 0x7f800000;
   return {hn::ReduceMin(d, hn::Min(lowest0, lowest1)),
           hn::ReduceMax(d, hn::Max(highest0, highest1)),
-          hn::ReduceSum(d, hn::Add(poison0, poison1))};
+          hn::ReduceMax(di32, hn::Max(magnitude0, magnitude1)) < kInfinityBits};
 }
 
-// Rounds `row` * steps_per_unit to the nearest step, counted from `zero_point`.
+// Rounds `row` * steps_per_unit to the nearest step, counted from `zero_point`. Every product is at
+// most 255.
 void Round(const float* row, size_t size, float steps_per_unit, int32_t zero_point,
            int8_t* output) {
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<decltype(d)> di32;
-  const hn::Rebind<int8_t, decltype(d)> di8;
+  const hn::Repartition<int16_t, decltype(d)> di16;
+  const hn::Repartition<int8_t, decltype(d)> di8;
+  const hn::Rebind<int8_t, decltype(d)> di8_quarter;
   const size_t lanes = hn::Lanes(d);
   const auto factor = hn::Set(d, steps_per_unit);
-  const auto zero = hn::Set(di32, zero_point);
-  // Narrowing saturates.
+  const auto rounder = hn::Set(d, kRounder);
+  const auto offset = hn::Set(di32, zero_point - kRounderBits);
   const auto round = [=](auto values) HWY_ATTR {
-    return hn::DemoteTo(di8, hn::Add(hn::NearestInt(hn::Mul(values, factor)), zero));
+    return hn::Add(hn::BitCast(di32, hn::MulAdd(values, factor, rounder)), offset);
   };
+  // Narrowing saturates.
   size_t i = 0;
+  for (; i + 4 * lanes <= size; i += 4 * lanes) {
+    const auto v0 = round(hn::LoadU(d, row + i));
+    const auto v1 = round(hn::LoadU(d, row + i + lanes));
+    const auto v2 = round(hn::LoadU(d, row + i + 2 * lanes));
+    const auto v3 = round(hn::LoadU(d, row + i + 3 * lanes));
+    const auto v01 = hn::OrderedDemote2To(di16, v0, v1);
+    const auto v23 = hn::OrderedDemote2To(di16, v2, v3);
+    hn::StoreU(hn::OrderedDemote2To(di8, v01, v23), di8, output + i);
+  }
   for (; i + lanes <= size; i += lanes) {
-    hn::StoreU(round(hn::LoadU(d, row + i)), di8, output + i);
+    hn::StoreU(hn::DemoteTo(di8_quarter, round(hn::LoadU(d, row + i))), di8_quarter, output + i);
   }
   if (i < size) {
-    hn::StoreN(round(hn::LoadN(d, row + i, size - i)), di8, output + i, size - i);
+    const auto rest = round(hn::LoadN(d, row + i, size - i));
+    hn::StoreN(hn::DemoteTo(di8_quarter, rest), di8_quarter, output + i, size - i);
   }
 }
 
@@ -80,7 +98,7 @@ RowQuantization QuantizeRow(const float* row, size_t size, int8_t* output) {
   constexpr float kLeastWidth = 1e-35f;
   const Range range = RangeOf(row, size);
   const float width = range.highest - range.lowest;
-  if (!std::isfinite(width + range.poison)) {
+  if (!range.is_finite || !std::isfinite(width)) {
     std::fill_n(output, size, int8_t{0});
     return {.zero_point = 0, .scale = std::numeric_limits<float>::quiet_NaN()};
   }

@@ -21,6 +21,11 @@ namespace hn = hwy::HWY_NAMESPACE;
 inline constexpr bool kHas32Registers =
     HWY_ARCH_ARM_A64 || (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3);
 
+// Added to a float below 2^22 in magnitude, it leaves a sum whose lowest bits are that float
+// rounded to the nearest integer, ties to even: (sum's bits) - kRounderBits, or sum - kRounder.
+inline constexpr float kRounder = 12582912.0f;  // 1.5 * 2^23
+inline constexpr int32_t kRounderBits = 0x4b400000;
+
 // exp(x) within 2 units in the last place. 0 below ln(2^-126), where the result would not be
 // normal; infinity from 88.37 (just below ln(2^128)); NaN for NaN; exactly 1 for 0.
 //
@@ -33,8 +38,9 @@ HWY_INLINE V Exp(D d, V x) {
   const V lowest_argument = hn::Set(d, -87.336544f);
   const V highest_argument = hn::Set(d, 88.37f);
 
-  const auto exponent = hn::NearestInt(hn::Mul(x, hn::Set(d, 1.44269504f)));
-  const V n = hn::ConvertTo(d, exponent);
+  const V rounder = hn::Set(d, kRounder);
+  const V rounded = hn::MulAdd(x, hn::Set(d, 1.44269504f), rounder);
+  const V n = hn::Sub(rounded, rounder);
   V r = hn::NegMulAdd(n, hn::Set(d, 0.693359375f), x);
   r = hn::NegMulAdd(n, hn::Set(d, -0.000212194442f), r);
 
@@ -46,7 +52,9 @@ HWY_INLINE V Exp(D d, V x) {
   p = hn::MulAdd(p, hn::Mul(r, r), r);
   p = hn::Add(p, hn::Set(d, 1.0f));
 
-  const V power = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(exponent, hn::Set(di, 127))));
+  // The bits of the rounder are shifted out.
+  const auto exponent = hn::Add(hn::BitCast(di, rounded), hn::Set(di, 127));
+  const V power = hn::BitCast(d, hn::ShiftLeft<23>(exponent));
   const V result = hn::IfThenElse(hn::Gt(x, highest_argument), hn::Inf(d), hn::Mul(p, power));
   return hn::IfThenZeroElse(hn::Lt(x, lowest_argument), result);
 }
@@ -137,8 +145,10 @@ HWY_INLINE float QuantizeSymmetric(const float* HWY_RESTRICT input, size_t size,
   const float scale = absmax / 127.0f;
   const bool is_zero = scale < 1.17549435e-38f;
   const auto inverse = hn::Set(df, is_zero ? 0.0f : 127.0f / absmax);
+  const hn::RebindToSigned<decltype(df)> di32;
   const auto quantize = [&](auto v) HWY_ATTR {
-    return hn::DemoteTo(di8, hn::NearestInt(hn::Mul(v, inverse)));
+    const auto rounded = hn::MulAdd(v, inverse, hn::Set(df, kRounder));
+    return hn::DemoteTo(di8, hn::Sub(hn::BitCast(di32, rounded), hn::Set(di32, kRounderBits)));
   };
   for (i = 0; i + lanes <= size; i += lanes) {
     hn::StoreU(quantize(hn::LoadU(df, input + i)), di8, output + i);
