@@ -181,7 +181,9 @@ HWY_INLINE float SoftmaxStep(size_t num_scores, size_t begin, size_t end,
     hn::Store(weight, d, scores + k);
     sums = hn::Add(sums, weight);
   }
-  const float rescale = hn::GetLane(Exp(d, hn::Set(d, largest - new_largest)));
+  // Before the first step there are no sums.
+  const float rescale =
+      largest == kMaskedScore ? 0.0f : hn::GetLane(Exp(d, hn::Set(d, largest - new_largest)));
   sum = sum * rescale + hn::ReduceSum(d, sums);
   largest = new_largest;
   return rescale;
@@ -305,12 +307,14 @@ void PrepareQueries(const HeadQueries& queries, KvType type, const SpanWorkspace
     const float* input = queries.Query(q);
     if (type != KvType::kInt8) {
       float* output = workspace.queries + q * workspace.padded_floats;
+      std::fill_n(output + workspace.padded_floats - attention::kPaddingFloats,
+                  attention::kPaddingFloats, 0.0f);
       Scale<false>(input, scale, head_dim, output);
-      std::fill(output + head_dim, output + workspace.padded_floats, 0.0f);
     } else {
       int8_t* output = workspace.int8_queries + q * workspace.padded_bytes;
+      std::fill_n(output + workspace.padded_bytes - attention::kPaddingBytes,
+                  attention::kPaddingBytes, int8_t{0});
       workspace.query_scales[q] = QuantizeSymmetric(input, head_dim, output) * scale;
-      std::fill(output + head_dim, output + workspace.padded_bytes, int8_t{0});
       int32_t sum = 0;
       if constexpr (kDotBias != 0) {
         for (size_t j = 0; j < head_dim; ++j) sum += output[j];
@@ -379,6 +383,11 @@ void CombineSpans(const HeadQueries& queries, const float* partials, size_t span
   for (size_t q = 0; q < queries.num_queries(); ++q) {
     const size_t num_tokens = queries.EndPosition(q) - first_visible;
     const float* first = partials + q * stride;
+    float* output = queries.Output(q);
+    if (num_tokens <= span_tokens) {
+      Scale<false>(first, 1.0f / first[largest_at + 1], head_dim, output);
+      continue;
+    }
     const float* end = first + (num_tokens + span_tokens - 1) / span_tokens * span_stride;
     float largest = kMaskedScore;
     for (const float* partial = first; partial != end; partial += span_stride) {
@@ -391,7 +400,6 @@ void CombineSpans(const HeadQueries& queries, const float* partials, size_t span
     for (const float* partial = first; partial != end; partial += span_stride) {
       sum += weight(partial) * partial[largest_at + 1];
     }
-    float* output = queries.Output(q);
     Scale<false>(first, weight(first) / sum, head_dim, output);
     for (const float* partial = first + span_stride; partial != end; partial += span_stride) {
       Scale<true>(partial, weight(partial) / sum, head_dim, output);

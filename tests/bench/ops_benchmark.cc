@@ -22,6 +22,8 @@ namespace {
 // Llama 3.2 1B.
 constexpr AttentionShape kShape = {
     .num_attention_heads = 32, .num_key_value_heads = 8, .head_dim = 64};
+constexpr AttentionShape kSmallShape = {
+    .num_attention_heads = 6, .num_key_value_heads = 6, .head_dim = 48};
 constexpr size_t kHiddenSize = 2048;
 constexpr size_t kIntermediateSize = 8192;
 constexpr size_t kContextTokens = 2048;
@@ -34,20 +36,20 @@ struct alignas(64) Line {
 // The caches of all layers.
 class Caches {
  public:
-  Caches(KvType type, size_t capacity_tokens) {
-    const size_t heads = kShape.num_key_value_heads;
-    const size_t elements = heads * capacity_tokens * kShape.head_dim;
+  Caches(const AttentionShape& shape, KvType type, size_t capacity_tokens) {
+    const size_t heads = shape.num_key_value_heads;
+    const size_t elements = heads * capacity_tokens * shape.head_dim;
     const size_t element_bytes = KvElementBytes(type);
     data_.resize(kLayers * 2 * elements * element_bytes / sizeof(Line));
     scales_.resize(kLayers * 2 * heads * capacity_tokens);
     auto* next_data = reinterpret_cast<std::byte*>(data_.data());
     float* next_scales = scales_.data();
-    std::vector<float> row(heads * kShape.head_dim);
+    std::vector<float> row(heads * shape.head_dim);
     for (size_t layer = 0; layer < kLayers; ++layer) {
       KvCacheView& view = views_[layer];
       view = {.type = type,
               .num_key_value_heads = heads,
-              .head_dim = kShape.head_dim,
+              .head_dim = shape.head_dim,
               .capacity_tokens = capacity_tokens,
               .keys = next_data,
               .values = next_data + elements * element_bytes,
@@ -71,18 +73,19 @@ class Caches {
   KvCacheView views_[kLayers];
 };
 
-void RunAttention(benchmark::State& state, KvType type, size_t num_rows) {
+void RunAttention(benchmark::State& state, const AttentionShape& shape, KvType type,
+                  size_t context_tokens, size_t num_rows) {
   const auto num_threads = static_cast<size_t>(state.range(0));
-  const Caches caches(type, kContextTokens + num_rows);
+  const Caches caches(shape, type, context_tokens + num_rows);
   Result<ThreadPool> pool = ThreadPool::Create(num_threads);
-  const size_t row_floats = kShape.num_attention_heads * kShape.head_dim;
+  const size_t row_floats = shape.num_attention_heads * shape.head_dim;
   std::vector<float> queries(num_rows * row_floats, 0.5f);
   std::vector<float> output(num_rows * row_floats);
   std::vector<Line> scratch(
-      AttentionScratchBytes(kShape, num_rows, kContextTokens + num_rows, num_threads) /
+      AttentionScratchBytes(shape, num_rows, context_tokens + num_rows, num_threads) /
           sizeof(Line) +
       1);
-  const AttentionRows rows = {.first_position = kContextTokens - 1,
+  const AttentionRows rows = {.first_position = context_tokens - 1,
                               .num_rows = num_rows,
                               .queries = queries.data(),
                               .query_stride = row_floats,
@@ -90,15 +93,15 @@ void RunAttention(benchmark::State& state, KvType type, size_t num_rows) {
                               .output_stride = row_floats};
   size_t layer = 0;
   for (auto _ : state) {
-    Attention(kShape, caches.layer(layer), rows,
+    Attention(shape, caches.layer(layer), rows,
               {reinterpret_cast<std::byte*>(scratch.data()), scratch.size() * sizeof(Line)}, *pool);
     layer = (layer + 1) % kLayers;
     benchmark::ClobberMemory();
   }
-  const double tokens = kContextTokens;
-  const double head_bytes = static_cast<double>(kShape.head_dim * KvElementBytes(type)) +
+  const auto tokens = static_cast<double>(context_tokens);
+  const double head_bytes = static_cast<double>(shape.head_dim * KvElementBytes(type)) +
                             (type == KvType::kInt8 ? sizeof(float) : 0);
-  const double bytes = 2 * tokens * static_cast<double>(kShape.num_key_value_heads) * head_bytes;
+  const double bytes = 2 * tokens * static_cast<double>(shape.num_key_value_heads) * head_bytes;
   const double flops = 4 * tokens * static_cast<double>(num_rows * row_floats);
   const auto rate = [&](double amount) {
     return benchmark::Counter(amount * 1e-9 * static_cast<double>(state.iterations()),
@@ -108,19 +111,31 @@ void RunAttention(benchmark::State& state, KvType type, size_t num_rows) {
   state.counters["GFLOP/s"] = rate(flops);
 }
 
-void BM_Decode(benchmark::State& state, KvType type) { RunAttention(state, type, 1); }
+void BM_Decode(benchmark::State& state, KvType type) {
+  RunAttention(state, kShape, type, kContextTokens, 1);
+}
 BENCHMARK_CAPTURE(BM_Decode, f32, KvType::kF32)->Arg(1)->Arg(2)->UseRealTime();
 BENCHMARK_CAPTURE(BM_Decode, f16, KvType::kF16)->Arg(1)->Arg(2)->UseRealTime();
 BENCHMARK_CAPTURE(BM_Decode, int8, KvType::kInt8)->Arg(1)->Arg(2)->UseRealTime();
 
-void BM_Prefill128(benchmark::State& state, KvType type) { RunAttention(state, type, 128); }
+void BM_Prefill128(benchmark::State& state, KvType type) {
+  RunAttention(state, kShape, type, kContextTokens, 128);
+}
 BENCHMARK_CAPTURE(BM_Prefill128, f32, KvType::kF32)->Arg(1)->Arg(2)->UseRealTime();
 BENCHMARK_CAPTURE(BM_Prefill128, f16, KvType::kF16)->Arg(1)->Arg(2)->UseRealTime();
 BENCHMARK_CAPTURE(BM_Prefill128, int8, KvType::kInt8)->Arg(1)->Arg(2)->UseRealTime();
 
+// What a layer costs where there is next to nothing to read: of a model of 15 million parameters,
+// in the beginning.
+void BM_DecodeFirst(benchmark::State& state, KvType type) {
+  RunAttention(state, kSmallShape, type, static_cast<size_t>(state.range(1)), 1);
+}
+BENCHMARK_CAPTURE(BM_DecodeFirst, f32, KvType::kF32)->Args({1, 4})->Args({1, 64});
+BENCHMARK_CAPTURE(BM_DecodeFirst, int8, KvType::kInt8)->Args({1, 4})->Args({1, 64});
+
 // One layer's half of a full context.
 void BM_DropPositions(benchmark::State& state, KvType type) {
-  const Caches caches(type, kContextTokens);
+  const Caches caches(kShape, type, kContextTokens);
   const std::vector<float> cosines(kShape.head_dim / 2, 0.8f), sines(kShape.head_dim / 2, 0.6f);
   for (auto _ : state) {
     DropPositions(caches.layer(0), 0, kContextTokens / 2, kContextTokens, cosines.data(),
@@ -134,7 +149,7 @@ BENCHMARK_CAPTURE(BM_DropPositions, f16, KvType::kF16);
 BENCHMARK_CAPTURE(BM_DropPositions, int8, KvType::kInt8);
 
 void BM_StoreKeyValue(benchmark::State& state, KvType type) {
-  const Caches caches(type, kContextTokens);
+  const Caches caches(kShape, type, kContextTokens);
   const std::vector<float> row(kShape.num_key_value_heads * kShape.head_dim, 0.5f);
   size_t position = 0;
   for (auto _ : state) {
