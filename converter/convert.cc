@@ -132,6 +132,8 @@ Result<ModelOutline> OutlineConversion(const std::filesystem::path& checkpoint_p
   CRIA_ASSIGN_OR_RETURN(const Preparation preparation, Prepare(checkpoint_path));
   CRIA_ASSIGN_OR_RETURN(FilePlan plan, MakePlan(preparation, options));
   ModelOutline outline = {.config = preparation.checkpoint.config,
+                          // It comes first.
+                          .embedding = plan.tensors.front().stored.layout,
                           .metadata_bytes = BuildMetadata(Describe(preparation), plan).size()};
   PlaceTensors(outline.metadata_bytes, plan);
   outline.file_bytes = plan.file_bytes;
@@ -139,8 +141,7 @@ Result<ModelOutline> OutlineConversion(const std::filesystem::path& checkpoint_p
     if (tensor.stored.spec.is_multiplied()) outline.matrices.push_back(tensor.stored.layout);
   }
   if (plan.tensors.back().stored.spec.role != TensorRole::kLmHead) {
-    // The head is the embedding table, which comes first.
-    outline.matrices.push_back(plan.tensors.front().stored.layout);
+    outline.matrices.push_back(outline.embedding);
   }
   return outline;
 }

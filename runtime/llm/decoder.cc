@@ -82,7 +82,7 @@ Status Decoder::Embed(std::span<const int32_t> tokens) {
       return Fail(ErrorCode::kOutOfRange, std::format("token id {} is outside the vocabulary of {}",
                                                       id, config_.vocab_size));
     }
-    CRIA_RETURN_IF_ERROR(embedding_.Read(id, hidden_ + row * config_.hidden_size));
+    CRIA_RETURN_IF_ERROR(embedding_->Read(id, hidden_ + row * config_.hidden_size));
   }
   Count(OperatorKind::kEmbedding);
   return {};

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -103,7 +104,7 @@ class Decoder final : public TokenModel {
   const ThreadPool& batch_pool_;
   const DecoderMemory memory_;
   const Arena arena_;
-  const EmbeddingReader embedding_;
+  std::optional<EmbeddingReader> embedding_;
 
   std::vector<Layer> layers_;
   const float* norm_ = nullptr;  // [hidden_size]

@@ -22,6 +22,10 @@ Result<std::unique_ptr<Decoder>> Decoder::Create(const ModelFile& file,
   CRIA_ASSIGN_OR_RETURN(Arena arena, Arena::Create(memory.layout));
   std::unique_ptr<Decoder> decoder(
       new Decoder(file, effective, pool, batch_pool, std::move(memory), std::move(arena)));
+  CRIA_ASSIGN_OR_RETURN(
+      decoder->embedding_,
+      EmbeddingReader::Create(
+          file, decoder->arena_.Region(decoder->memory_.layout, decoder->memory_.embedding_row)));
   decoder->LayOutCache();
   FillRopeTable(decoder->config_, effective.context_tokens, decoder->rope_cosines_,
                 decoder->rope_sines_);
@@ -39,7 +43,6 @@ Decoder::Decoder(const ModelFile& file, const DecoderOptions& options, const Thr
       batch_pool_(batch_pool),
       memory_(std::move(memory)),
       arena_(std::move(arena)),
-      embedding_(file, arena_.Region(memory_.layout, memory_.embedding_row)),
       layers_(config_.num_hidden_layers),
       hidden_(arena_.Pointer<float>(memory_.layout, memory_.hidden)),
       normed_(arena_.Pointer<float>(memory_.layout, memory_.normed)),

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/format_bytes.h"
+#include "llm/embedding.h"
 #include "xnn/linear.h"
 #include "xnn/packed_file_writer.h"
 #include "xnn/packing.h"
@@ -111,6 +112,7 @@ Result<MemoryPlan> PlanMemory(const ModelOutline& model, const MemoryPlanOptions
   const DecoderMemory memory = PlanDecoderMemory(model.config, options.decoder,
                                                  std::max(options.num_threads, batch_threads));
   const uint64_t operators = kNumLinears * xnn::Linear::kMostOperators * xnn::kOperatorBytes;
+  const uint64_t embedding = EmbeddingReader::MappedBytes(model.embedding, model.file_is_mappable);
   const uint64_t session = kHeapBytes + options.decoder.context_tokens * sizeof(int32_t);
 
   MemoryPlan plan = {.options = options};
@@ -118,8 +120,9 @@ Result<MemoryPlan> PlanMemory(const ModelOutline& model, const MemoryPlanOptions
       options.weights_in_memory ? MemoryKind::kPrivate : MemoryKind::kMapped;
   plan.lines.push_back({"packed weights", weight_kind, weights.packed});
   plan.lines.push_back({"tokenizer and metadata",
-                        model.metadata_is_mapped ? MemoryKind::kMapped : MemoryKind::kPrivate,
+                        model.file_is_mappable ? MemoryKind::kMapped : MemoryKind::kPrivate,
                         model.metadata_bytes});
+  plan.lines.push_back({"embedding table", MemoryKind::kMapped, embedding});
   AddArenaLines(memory, plan);
   plan.lines.push_back({"XNNPACK's operators", MemoryKind::kPrivate, operators});
   plan.lines.push_back({"session", MemoryKind::kPrivate, session});
@@ -139,8 +142,8 @@ Result<MemoryPlan> PlanMemory(const ModelOutline& model, const MemoryPlanOptions
   plan.loading_bytes = program.private_bytes + program.file_mapped_bytes + model.metadata_bytes +
                        operators + session + std::max(packing, weights.creation + tables) +
                        (options.weights_in_memory ? weights.packed : 0);
-  plan.address_space_bytes = program.virtual_bytes + model.metadata_bytes + weights.packed +
-                             memory.layout.total_bytes() + operators + session +
+  plan.address_space_bytes = program.virtual_bytes + model.metadata_bytes + embedding +
+                             weights.packed + memory.layout.total_bytes() + operators + session +
                              std::max(packing, weights.creation) +
                              own_threads * platform::ThreadStackBytes() + kAddressSpaceSlackBytes;
   return plan;

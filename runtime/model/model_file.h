@@ -40,8 +40,8 @@ class ModelFile {
   // Where packed weights take the place of the portable ones, for Read and Map; 0: nowhere.
   uint64_t packed_offset() const { return packed_offset_; }
   uint64_t metadata_bytes() const { return metadata_.bytes().size(); }
-  // Not mapped where the file cannot be, see platform::File.
-  bool metadata_is_mapped() const { return file_.is_mappable(); }
+  // Where it is not, mappings are private memory, see platform::File.
+  bool is_mappable() const { return file_.is_mappable(); }
   // Identifies the model: the hash of all metadata, the tensors' checksums among it.
   const Digest& digest() const { return digest_; }
 

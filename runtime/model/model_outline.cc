@@ -4,8 +4,9 @@ namespace cria {
 
 ModelOutline OutlineOf(const ModelFile& model) {
   ModelOutline outline = {.config = model.config(),
+                          .embedding = model.tensor(TensorRole::kEmbedTokens).layout,
                           .metadata_bytes = model.metadata_bytes(),
-                          .metadata_is_mapped = model.metadata_is_mapped(),
+                          .file_is_mappable = model.is_mappable(),
                           .file_bytes = model.size_bytes(),
                           .is_packed = model.packed_offset() != 0};
   for (const StoredTensor* matrix : MultipliedMatrices(model)) {

@@ -1,6 +1,8 @@
 #include "llm/embedding.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -52,6 +54,21 @@ struct Table {
   size_t block_size;
 };
 
+// Opens the model file that lies behind `lead` other bytes: one of them leaves no part mappable.
+Result<ModelFile> OpenBehind(size_t lead, const std::string& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY);
+  Result<platform::File> part = platform::File::OfDescriptor(descriptor, lead, std::nullopt);
+  close(descriptor);
+  if (!part) return std::unexpected(part.error());
+  return ModelFile::Open(std::move(*part));
+}
+
+std::vector<std::byte> Behind(size_t lead, const std::vector<std::byte>& bytes) {
+  std::vector<std::byte> result(lead);
+  result.insert(result.end(), bytes.begin(), bytes.end());
+  return result;
+}
+
 class EmbeddingReaderTest : public testing::TestWithParam<Table> {};
 
 TEST_P(EmbeddingReaderTest, GivesEveryRowAsDefined) {
@@ -60,15 +77,19 @@ TEST_P(EmbeddingReaderTest, GivesEveryRowAsDefined) {
                                                    .embedding = table.scheme,
                                                    .head = table.scheme,
                                                    .block_size = table.block_size});
-  const TemporaryFile temporary(Serialize(written));
-  const auto file = ModelFile::Open(temporary.path());
-  ASSERT_TRUE(file) << file.error().message();
-  std::vector<std::byte> row_buffer(std::max<size_t>(8 * size_t{table.hidden_size}, 64));
-  const EmbeddingReader reader(*file, row_buffer);
-  for (const int32_t id : {0, 7, 3, 7, 1, 2, 4, 5, 6}) {
-    std::vector<float> row(table.hidden_size, 1e9f);
-    ASSERT_TRUE(reader.Read(id, row.data()));
-    EXPECT_EQ(row, NaiveRow(written, static_cast<size_t>(id))) << id;
+  for (const size_t lead : {0, 1}) {
+    const TemporaryFile temporary(Behind(lead, Serialize(written)));
+    const auto file = OpenBehind(lead, temporary.path());
+    ASSERT_TRUE(file) << file.error().message();
+    EXPECT_EQ(file->is_mappable(), lead == 0);
+    std::vector<std::byte> row_buffer(std::max<size_t>(8 * size_t{table.hidden_size}, 64));
+    const auto reader = EmbeddingReader::Create(*file, row_buffer);
+    ASSERT_TRUE(reader);
+    for (const int32_t id : {0, 7, 3, 7, 1, 2, 4, 5, 6}) {
+      std::vector<float> row(table.hidden_size, 1e9f);
+      ASSERT_TRUE(reader->Read(id, row.data()));
+      EXPECT_EQ(row, NaiveRow(written, static_cast<size_t>(id))) << id;
+    }
   }
 }
 
@@ -84,16 +105,28 @@ INSTANTIATE_TEST_SUITE_P(Tables, EmbeddingReaderTest,
                                   std::to_string(table.param.hidden_size);
                          });
 
-TEST(EmbeddingReaderErrorTest, AFileThatWasCutShortSinceIsAnError) {
+TEST(EmbeddingReaderMappingTest, OnlySmallTablesInMappableFilesAreMapped) {
+  const TensorSpec table = {.role = TensorRole::kEmbedTokens,
+                            .layer = kNoLayer,
+                            .output_channels = 32000,
+                            .input_channels = 288};
+  const TensorLayout small = MakeTensorLayout(table, Scheme::kQc8w, 32);
+  EXPECT_EQ(EmbeddingReader::MappedBytes(small, true), 32000 * (288 + sizeof(float)));
+  EXPECT_EQ(EmbeddingReader::MappedBytes(small, false), 0);
+  EXPECT_EQ(EmbeddingReader::MappedBytes(MakeTensorLayout(table, Scheme::kF32, 32), true), 0);
+}
+
+TEST(EmbeddingReaderErrorTest, AnUnmappedTableThatWasCutShortSinceIsAnError) {
   const TestModelFile written = MakeTestModelFile();
-  const TemporaryFile temporary(Serialize(written));
-  const auto file = ModelFile::Open(temporary.path());
+  const TemporaryFile temporary(Behind(1, Serialize(written)));
+  const auto file = OpenBehind(1, temporary.path());
   ASSERT_TRUE(file);
   std::vector<std::byte> row_buffer(64);
-  const EmbeddingReader reader(*file, row_buffer);
-  temporary.Truncate(written.tensors.front().data.offset + 20);
+  const auto reader = EmbeddingReader::Create(*file, row_buffer);
+  ASSERT_TRUE(reader);
+  temporary.Truncate(1 + written.tensors.front().data.offset + 20);
   std::vector<float> row(8);
-  const Status status = reader.Read(7, row.data());
+  const Status status = reader->Read(7, row.data());
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code(), ErrorCode::kIo);
 }

@@ -40,7 +40,11 @@ ModelOutline Outline(Scheme scheme = Scheme::kQb4w) {
                   .rms_norm_eps = 1e-5f,
                   .rope_theta = 10000.0f};
   for (const TensorSpec& tensor : ExpectedTensors(model.config)) {
-    if (tensor.is_vector() || tensor.role == TensorRole::kEmbedTokens) continue;
+    if (tensor.is_vector()) continue;
+    if (tensor.role == TensorRole::kEmbedTokens) {
+      model.embedding = MakeTensorLayout(tensor, Scheme::kQc8w, 32);
+      continue;
+    }
     const bool is_head = tensor.role == TensorRole::kLmHead;
     model.matrices.push_back(MakeTensorLayout(tensor, is_head ? Scheme::kQc8w : scheme, 32));
   }
@@ -115,6 +119,17 @@ TEST(MemoryPlan, WeightsAreWhatPackingTakes) {
     for (const TensorLayout& matrix : model.matrices) packed += xnn::PackedBytes(matrix).value();
     EXPECT_EQ(LineBytes(Plan(model, Options(64, KvType::kF32)), "packed weights"), packed);
   }
+}
+
+TEST(MemoryPlan, AnEmbeddingTableCountsOnlyWhereItIsMapped) {
+  ModelOutline model = Outline();
+  const MemoryPlan mapped = Plan(model, Options(64, KvType::kF32));
+  EXPECT_EQ(LineBytes(mapped, "embedding table"), 4096 * (256 + sizeof(float)));
+  model.file_is_mappable = false;
+  const MemoryPlan read = Plan(model, Options(64, KvType::kF32));
+  EXPECT_EQ(LineBytes(read, "embedding table"), 0);
+  EXPECT_EQ(mapped.address_space_bytes - read.address_space_bytes,
+            LineBytes(mapped, "embedding table"));
 }
 
 TEST(MemoryPlan, WeightsInMemoryCannotBeReclaimed) {
