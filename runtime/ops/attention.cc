@@ -93,6 +93,13 @@ HeadCache CacheOfHead(const KvCacheView& cache, size_t head) {
 template <typename Run>
 void RunTasks(const ThreadPool& pool, size_t num_tasks, size_t num_workers, std::byte* workspaces,
               size_t workspace_bytes, const Run& run) {
+  if (num_workers == 1) {
+    // Through the pool all the same, for its floating-point mode.
+    pool.ParallelFor(1, [&](size_t) {
+      for (size_t task = 0; task < num_tasks; ++task) run(task, workspaces);
+    });
+    return;
+  }
   std::atomic<size_t> next_task = 0;
   pool.ParallelFor(num_workers, [&](size_t worker) {
     std::byte* workspace = workspaces + worker * workspace_bytes;

@@ -159,27 +159,46 @@ void Score(const SpanWorkspace& workspace, size_t first_query, size_t head_dim,
   }
 }
 
+// Masks the scores up to `padded_scores`, a multiple of the vector, but those in [begin, end).
+HWY_INLINE void MaskScores(size_t padded_scores, size_t begin, size_t end,
+                           float* HWY_RESTRICT scores) {
+  const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> di32;
+  const auto first = hn::Set(di32, static_cast<int32_t>(begin));
+  const auto past_last = hn::Set(di32, static_cast<int32_t>(end));
+  for (size_t k = 0; k < padded_scores; k += hn::MaxLanes(d)) {
+    const auto position = hn::Iota(di32, static_cast<int32_t>(k));
+    const auto is_out = hn::Or(hn::Lt(position, first), hn::Ge(position, past_last));
+    const auto score = hn::Load(d, scores + k);
+    hn::Store(hn::IfThenElse(hn::RebindMask(d, is_out), hn::Set(d, kMaskedScore), score), d,
+              scores + k);
+  }
+}
+
 // One step of the online softmax for one query, of whose `num_scores` scores [begin, end) count.
-// Turns them into exp(score - largest) and returns what older sums are to be multiplied by.
-HWY_INLINE float SoftmaxStep(size_t num_scores, size_t begin, size_t end,
+// Turns them into exp(score - largest), times the values' scales where there are any, so that
+// values need only be converted; the others become 0. Returns what older sums are to be multiplied
+// by.
+HWY_INLINE float SoftmaxStep(size_t num_scores, size_t begin, size_t end, const float* value_scales,
                              float* HWY_RESTRICT scores, float& largest, float& sum) {
   const hn::ScalableTag<float> d;
   constexpr size_t kLanes = hn::MaxLanes(d);
   const size_t padded_scores = attention::RoundUp(num_scores, kLanes);
-  for (size_t k = 0; k < begin; ++k) scores[k] = kMaskedScore;
-  for (size_t k = end; k < padded_scores; ++k) scores[k] = kMaskedScore;
-
+  if (begin != 0 || end != padded_scores) MaskScores(padded_scores, begin, end, scores);
   auto maxima = hn::Load(d, scores);
-  for (size_t k = kLanes; k < padded_scores; k += kLanes) {
+  for (size_t k = kLanes; k < num_scores; k += kLanes) {
     maxima = hn::Max(maxima, hn::Load(d, scores + k));
   }
   const float new_largest = std::max(largest, hn::ReduceMax(d, maxima));
   const auto shift = hn::Set(d, new_largest);
   auto sums = hn::Zero(d);
-  for (size_t k = 0; k < padded_scores; k += kLanes) {
-    const auto weight = Exp(d, hn::Sub(hn::Load(d, scores + k), shift));
-    hn::Store(weight, d, scores + k);
+  for (size_t k = 0; k < num_scores; k += kLanes) {
+    auto weight = Exp(d, hn::Sub(hn::Load(d, scores + k), shift));
     sums = hn::Add(sums, weight);
+    if (value_scales != nullptr) {
+      weight = hn::Mul(weight, hn::LoadN(d, value_scales + k, num_scores - k));
+    }
+    hn::Store(weight, d, scores + k);
   }
   // Before the first step there are no sums.
   const float rescale =
@@ -187,17 +206,6 @@ HWY_INLINE float SoftmaxStep(size_t num_scores, size_t begin, size_t end,
   sum = sum * rescale + hn::ReduceSum(d, sums);
   largest = new_largest;
   return rescale;
-}
-
-// Each weight times its value's scale, so that values need only be converted.
-HWY_INLINE void ScaleWeights(const float* HWY_RESTRICT value_scales, size_t num_values,
-                             float* HWY_RESTRICT weights) {
-  const hn::ScalableTag<float> d;
-  constexpr size_t kLanes = hn::MaxLanes(d);
-  for (size_t k = 0; k < num_values; k += kLanes) {
-    const auto scales = hn::LoadN(d, value_scales + k, num_values - k);
-    hn::Store(hn::Mul(hn::Load(d, weights + k), scales), d, weights + k);
-  }
 }
 
 // Adds kVectors vectors of every value, from dimension `j` on, to the accumulators of kQueries
@@ -365,9 +373,11 @@ void GatherSpan(const HeadQueries& queries, const HeadCache& cache, size_t begin
       const size_t query_end = std::clamp(queries.EndPosition(q), block, block + num_tokens);
       float* scores = workspace.scores + q * kBlockTokens;
       float* partial = partials + q * stride;
-      workspace.rescales[q] = SoftmaxStep(num_tokens, query_begin - block, query_end - block,
-                                          scores, partial[largest_at], partial[largest_at + 1]);
-      if (cache.type == KvType::kInt8) ScaleWeights(cache.value_scales + block, num_tokens, scores);
+      const float* value_scales =
+          cache.type == KvType::kInt8 ? cache.value_scales + block : nullptr;
+      workspace.rescales[q] =
+          SoftmaxStep(num_tokens, query_begin - block, query_end - block, value_scales, scores,
+                      partial[largest_at], partial[largest_at + 1]);
     }
     AddValueBlock(workspace, queries, cache, block, num_tokens, partials);
   }
