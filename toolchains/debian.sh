@@ -73,7 +73,8 @@ make_in_cache() {  # FOLDER WHAT FUNCTION, which fills the folder that it is giv
   exec 9>&-
 }
 
-# As root, since mmdebstrap's other modes need user namespaces set up for the user.
+# As root, since mmdebstrap's other modes need user namespaces set up for the user. Java's installation
+# wants a folder for its manuals, and its settings lie in /etc, of which the host's stays.
 fill_tree() {  # FOLDER
   # Of qemu-user's forty programs and everything's manuals, only what is used is worth the disk.
   as_root mmdebstrap --mode=root --variant=apt \
@@ -81,7 +82,10 @@ fill_tree() {  # FOLDER
     --dpkgopt='path-exclude=/usr/bin/qemu-*' --dpkgopt='path-include=/usr/bin/qemu-aarch64' \
     --dpkgopt='path-include=/usr/bin/qemu-arm' \
     --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/man/*' \
+    --essential-hook='mkdir -p "$1/usr/share/man/man1"' \
     --customize-hook='rm -rf "$1"/var/cache/apt/archives/*.deb "$1"/usr/share/doc' \
+    --customize-hook='find "$1/usr/lib/jvm" -type l -lname "/etc/java-*" -printf "%p %l\n" |
+      while read -r link settings; do rm "$link" && cp -rL "$1$settings" "$link"; done' \
     "$suite" "$1"
 }
 
