@@ -1,3 +1,4 @@
+#include <charconv>
 #include <cstdio>
 #include <format>
 #include <memory>
@@ -48,7 +49,12 @@ const char* ChatTemplateName(ChatTemplateKind kind) {
 }
 
 // A float as the shortest decimal that means it, rather than the double nearest to it.
-Json Decimal(float value) { return Json::parse(std::format("{}", value)); }
+Json Decimal(float value) {
+  const std::string text = std::format("{}", value);
+  double decimal = value;
+  std::from_chars(text.data(), text.data() + text.size(), decimal);
+  return decimal;
+}
 
 Json ConfigJson(const ModelConfig& config) {
   Json json = {{"architecture", config.architecture},

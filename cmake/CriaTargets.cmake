@@ -8,7 +8,11 @@ target_compile_options(cria_options INTERFACE
   -Wall -Wextra -Wshadow -Wno-missing-field-initializers -Werror)
 # What no program calls stays out of it.
 target_compile_options(cria_options INTERFACE -ffunction-sections -fdata-sections)
-target_link_options(cria_options INTERFACE -Wl,--gc-sections)
+target_link_options(cria_options INTERFACE -Wl,--gc-sections -Wl,--as-needed)
+if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|aarch64)$")
+  # Bits in place of 24 bytes for each address that is to be set when loading; glibc reads them from 2.36 on.
+  target_link_options(cria_options INTERFACE -Wl,-z,pack-relative-relocs)
+endif()
 if(CRIA_SANITIZE)
   # The vptr check needs RTTI, which the runtime does without.
   target_compile_options(cria_options INTERFACE
@@ -17,18 +21,20 @@ if(CRIA_SANITIZE)
   target_link_options(cria_options INTERFACE -fsanitize=${CRIA_SANITIZE})
 endif()
 
-# cria_folder(NAME SOURCES... [EXCEPTIONS] [LINKS targets...] [PRIVATE_LINKS targets...])
-# The library cria_NAME of the sources in this folder. LINKS are folders whose headers its own headers
+# cria_folder(NAME SOURCES... [COLD sources...] [EXCEPTIONS] [LINKS targets...] [PRIVATE_LINKS targets...])
+# The library cria_NAME of the sources in this folder. COLD ones run once a start or less, so that their
+# size counts and not their speed. LINKS are folders whose headers its own headers
 # may include; PRIVATE_LINKS serve its sources alone. Without EXCEPTIONS, it has neither exceptions nor
 # RTTI.
 function(cria_folder name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "EXCEPTIONS" "" "LINKS;PRIVATE_LINKS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "EXCEPTIONS" "" "COLD;LINKS;PRIVATE_LINKS")
   set(target cria_${name})
   set(include_root ${CMAKE_BINARY_DIR}/include-roots/${name})
   file(MAKE_DIRECTORY ${include_root})
   file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${include_root}/${name} SYMBOLIC)
 
-  add_library(${target} STATIC ${arg_UNPARSED_ARGUMENTS})
+  add_library(${target} STATIC ${arg_UNPARSED_ARGUMENTS} ${arg_COLD})
+  set_source_files_properties(${arg_COLD} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
   target_include_directories(${target} PUBLIC ${include_root})
   target_link_libraries(${target} PUBLIC ${arg_LINKS} PRIVATE cria_options ${arg_PRIVATE_LINKS})
   if(NOT arg_EXCEPTIONS)
