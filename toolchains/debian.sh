@@ -89,7 +89,8 @@ fill_tree() {  # FOLDER
     "$suite" "$1"
 }
 
-tree_lists=(debian-packages.txt debian-device-packages.txt debian-cross-packages.txt)
+tree_lists=(debian-packages.txt debian-device-packages.txt debian-cross-packages.txt
+            debian-checking-packages.txt)
 
 # Makes the private tree unless it is there; sets $tree.
 ensure_tree() {
@@ -118,4 +119,28 @@ ensure_sysroot() {  # ARCHITECTURE
   export CRIA_SYSROOT
   CRIA_SYSROOT=$cache/sysroot-$suite-$1-$(packages debian-device-packages.txt | sort | sha256sum | cut -c1-12)
   make_in_cache "$CRIA_SYSROOT" "a sysroot of $1 (a quarter of a minute)" fill_sysroot
+}
+
+# True where a user namespace may have the kernel start programs of other processors in its own way, so
+# that nothing outside sees it.
+emulates_in_namespaces() {
+  as_root unshare --user --map-root-user --mount \
+    mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc 2>/dev/null
+}
+
+# The scripts of the packages run on this machine, and are told where the tree is; so that nothing else is
+# theirs to write.
+fill_device() {  # FOLDER
+  as_root bwrap --ro-bind / / --dev /dev --proc /proc --tmpfs /tmp --bind "$cache" "$cache" \
+    mmdebstrap --mode=chrootless --skip=check/chrootless --variant=apt \
+    --architectures="$device_architecture" "$suite" "$1"
+}
+
+# Makes the system of a device unless it is there, with apt and without anything that Cria wants; sets
+# $device.
+ensure_device() {  # ARCHITECTURE
+  device_architecture=$1
+  need_mmdebstrap mmdebstrap bwrap
+  device=$cache/device-$suite-$1
+  make_in_cache "$device" "a system of $1 to install packages in (a minute)" fill_device
 }

@@ -1,12 +1,9 @@
 #!/usr/bin/env bash
-# installed.sh CMAKE BUILD_FOLDER EXAMPLES MODEL [CMAKE_ARGUMENTS…]: installs the library into a folder of
-# its own, moves that folder, and builds and runs the examples beside it, with CMake and with
-# pkg-config. CC and CFLAGS serve the latter; RUNNER is a program, with arguments between semicolons,
-# that runs what was built.
+# installed.sh CMAKE BUILD_FOLDER ARGUMENTS…: installs the library into a folder of its own, moves that folder,
+# and goes on with beside.sh there.
 set -euo pipefail
-cmake=$1 build=$2 examples=$3 model=$4
-shift 4
-IFS=';' read -ra runner <<<"${RUNNER:-}"
+cmake=$1 build=$2
+shift 2
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
@@ -14,32 +11,4 @@ for component in runtime dev; do
   "$cmake" --install "$build" --prefix "$scratch/first" --component "$component" >/dev/null
 done
 mv "$scratch/first" "$scratch/prefix"
-echo "installed:"
-(cd "$scratch/prefix" && find . ! -type d | sort)
-
-expect_answer() {  # COMMAND…
-  local output
-  output=$("${runner[@]}" "$@")
-  printf '%s\n' "$output"
-  # What it says is left to chance.
-  [[ $output == *[a-z]* ]] || { echo "no answer from $1"; exit 1; }
-}
-
-package=$(find "$scratch/prefix" -name criaConfig.cmake -printf %h)
-"$cmake" -S "$examples" -B "$scratch/build" -Dcria_DIR="$package" "$@" >"$scratch/log" ||
-  { cat "$scratch/log"; exit 1; }
-"$cmake" --build "$scratch/build" >"$scratch/log" || { cat "$scratch/log"; exit 1; }
-expect_answer "$scratch/build/example_chat_c" "$model" 'Hello! Who are you?'
-expect_answer "$scratch/build/example_chat_cc" "$model" <<<$'Hello! Who are you?\nGoodbye!'
-
-if ! command -v pkg-config >/dev/null; then
-  echo 'skipped: pkg-config is not installed'
-  exit 77
-fi
-PKG_CONFIG_PATH=$(find "$scratch/prefix" -name cria.pc -printf %h)
-export PKG_CONFIG_PATH
-libraries=$(pkg-config --variable=libdir cria)
-# shellcheck disable=SC2046,SC2086
-$CC ${CFLAGS:-} -o "$scratch/chat" "$examples/chat.c" $(pkg-config --cflags --libs cria) \
-  -Wl,-rpath,"$libraries"
-expect_answer "$scratch/chat" "$model" 'Hello! Who are you?'
+"$(dirname "$0")/beside.sh" "$cmake" "$scratch/prefix" "$@"

@@ -1,0 +1,29 @@
+# Which packages a program or library needs: read from its ELF file and from libraries.txt, since there is
+# no database of packages for a processor other than the machine's own. CPack includes this file.
+file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/libraries.txt cria_libraries REGEX "^[^#]")
+
+# cria_depends(VARIABLE FILE): the packages that FILE needs, as a control file lists them.
+function(cria_depends variable file)
+  execute_process(COMMAND ${CPACK_CRIA_READELF} -dW ${file} OUTPUT_VARIABLE dynamic
+                  COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX MATCHALL "\\(NEEDED\\)[^\n]+" needed "${dynamic}")
+  set(packages)
+  foreach(entry IN LISTS needed)
+    string(REGEX REPLACE ".*\\[(.*)\\].*" "\\1" soname "${entry}")
+    set(package)
+    foreach(line IN LISTS cria_libraries)
+      if(line MATCHES "^([^ ]+) +(.+)$" AND CMAKE_MATCH_1 STREQUAL soname)
+        set(package "${CMAKE_MATCH_2}")
+      endif()
+    endforeach()
+    if(NOT package)
+      message(FATAL_ERROR "${file} needs ${soname}, and platforms/debian/libraries.txt does not say "
+                          "which package that is in.")
+    endif()
+    list(APPEND packages "${package}")
+  endforeach()
+  list(REMOVE_DUPLICATES packages)
+  list(SORT packages)
+  list(JOIN packages ", " packages)
+  set(${variable} "${packages}" PARENT_SCOPE)
+endfunction()

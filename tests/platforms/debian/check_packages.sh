@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# check_packages.sh ARCHITECTURE FOLDER: what can be told of the packages in FOLDER without installing
+# them. CRIA_DPKG_DATABASE is the database of the packages that the machine's own libraries came from.
+set -euo pipefail
+architecture=$1 folder=$2
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+failures=0
+fail() { echo "failed: $*"; failures=1; }
+
+for package in cria cria-convert libcria0 libcria-dev; do
+  files=("$folder/${package}"_*_"$architecture".deb)
+  [ -f "${files[0]}" ] || { fail "there is no package $package"; continue; }
+  dpkg-deb --raw-extract "${files[0]}" "$scratch/$package"
+  (cd "$scratch/$package" && md5sum --quiet -c DEBIAN/md5sums) || fail "$package: md5sums"
+  for document in copyright changelog.gz changelog.Debian.gz; do
+    [ -f "$scratch/$package/usr/share/doc/$package/$document" ] || fail "$package: no $document"
+  done
+done
+[ $failures = 0 ] || exit 1
+
+field() { dpkg-deb -f "$folder/$1"_*_"$architecture".deb "$2"; }
+
+# The table of libraries against Debian's own program, which knows the machine's own processor alone.
+if [ "$architecture" = "$(dpkg --print-architecture)" ]; then
+  mkdir "$scratch/debian"
+  printf 'Source: cria\n\nPackage: cria\nArchitecture: any\n' >"$scratch/debian/control"
+  for package in cria cria-convert libcria0; do
+    mapfile -t binaries < <(find "$scratch/$package/usr" -type f -perm -u+x -o -type f -name '*.so.*')
+    (cd "$scratch" && dpkg-shlibdeps --admindir="$CRIA_DPKG_DATABASE" -O "${binaries[@]}") \
+      >"$scratch/found" 2>"$scratch/warnings" ||
+      { cat "$scratch/warnings"; fail "dpkg-shlibdeps"; continue; }
+    tr ',' '\n' <"$scratch/found" | sed 's/^shlibs:Depends=//; s/^ *//; s/[()]//g' >"$scratch/wanted"
+    field "$package" Depends | tr ',' '\n' | sed 's/^ *//; s/[()]//g' >"$scratch/given"
+    diff <(cut -d' ' -f1 "$scratch/wanted" | sort) <(cut -d' ' -f1 "$scratch/given" | sort) ||
+      fail "$package: other dependencies (>) than dpkg-shlibdeps finds (<)"
+    while read -r name _ version; do
+      given=$(sed -n "s/^$name >= //p" "$scratch/given")
+      dpkg --compare-versions "${given:-0}" ge "${version:-0}" ||
+        fail "$package: $name >= $version is needed, not '$given' (platforms/debian/libraries.txt)"
+    done <"$scratch/wanted"
+  done
+fi
+
+# Nobody asked Debian for these packages, so that none closes a request there.
+lintian --fail-on error,warning --no-cfg --allow-root --tag-display-limit 0 --display-info \
+  --suppress-tags initial-upload-closes-no-bugs "$folder"/*_"$architecture".deb || fail "lintian"
+exit $failures

@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# try_on_device.sh ARCHITECTURE PACKAGES CHECKPOINT DEVICE EMULATOR: as root, installs the packages with what they
+# depend on in a copy of the system in the folder DEVICE, and converts CHECKPOINT and chats there.
+#
+# apt of this machine chooses and fetches, which emulated takes a minute. All else happens in that system:
+# its programs, dpkg with the packages' scripts among them, run in EMULATOR, by a rule that the kernel keeps
+# for a user namespace of its own, so that nothing of it is seen outside.
+set -euo pipefail
+architecture=$1 packages=$2 checkpoint=$3 device=$4 emulator=$5
+names=(cria cria-convert libcria0 libcria-dev)
+
+# What cria takes of a device beside the base of Debian; to be changed only on purpose. More than half of
+# what is installed is libhwy_contrib.so, which lies in one package with libhwy.so, and is never loaded.
+most_needed_bytes=4000000
+most_installed_bytes=7200000
+
+prepare() {
+  cp -a "$device" "$root"
+  mkdir "$root/packages" "$root/checkpoint"
+  for name in "${names[@]}"; do cp "$packages/${name}"_*_"$architecture".deb "$root/packages"; done
+  cp "$checkpoint"/* "$root/checkpoint"
+  apt() {
+    apt-get -qq -o Dir="$root" -o Dir::State::status="$root/var/lib/dpkg/status" -o Dir::Bin::dpkg=dpkg \
+      -o APT::Architecture="$architecture" -o APT::Architectures="$architecture" \
+      -o APT::Sandbox::User=root -o Debug::NoLocking=1 "$@"
+  }
+  apt update
+  apt install --yes --no-install-recommends --download-only "$root"/packages/*.deb
+  mv "$root"/var/cache/apt/archives/*.deb "$root/packages"
+}
+
+# The head of an ELF file of that machine, little-endian, a program or a shared one.
+register_emulator() {
+  local class machine
+  case $architecture in
+    arm64) class='\x02' machine='\xb7' ;;
+    armhf) class='\x01' machine='\x28' ;;
+  esac
+  mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc
+  local magic="\\x7fELF$class\\x01\\x01\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x02\\x00$machine\\x00"
+  local mask='\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff'
+  printf '%s' ":cria:M::$magic:$mask:$emulator:F" >/proc/sys/fs/binfmt_misc/register
+}
+
+in_device() {
+  chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
+    DEBIAN_FRONTEND=noninteractive "$@"
+}
+step() { echo "$architecture: $*"; }
+fail() { step "failed: $*"; exit 1; }
+installed() { in_device dpkg-query --show --showformat '${Package}\n' | sort; }
+
+use() {
+  register_emulator
+  mount --rbind /dev "$root/dev"
+  mount --rbind /sys "$root/sys"
+  mount -t proc proc "$root/proc"
+  step "a system for $(in_device dpkg --print-architecture) on $(in_device uname -m)"
+  installed >"$root/before"
+
+  # First what a device needs, then the rest.
+  local first=() rest=() path
+  for path in "$root"/packages/*; do
+    case ${path##*/} in
+      cria-convert_*|libcria*|libprotobuf*) rest+=("/packages/${path##*/}") ;;
+      *) first+=("/packages/${path##*/}") ;;
+    esac
+  done
+  in_device dpkg --install "${first[@]}" >"$root/log" || { cat "$root/log"; fail "dpkg"; }
+  measure_device
+  in_device dpkg --install "${rest[@]}" >"$root/log" || { cat "$root/log"; fail "dpkg"; }
+  [ -z "$(in_device dpkg --audit)" ] || fail "dpkg --audit has something to say"
+  in_device ldconfig -p | grep 'libcria\.so\.0 ' || fail "ldconfig does not know libcria.so.0"
+
+  local file
+  for file in /usr/bin/cria /usr/bin/cria-convert "$(in_device sh -c 'echo /usr/lib/*/libcria.so.0')"; do
+    in_device ldd "$file" >"$root/log" || { cat "$root/log"; fail "ldd $file"; }
+    ! grep 'not found' "$root/log" || fail "$file lacks libraries"
+    step "$file finds its $(grep -c '=>' "$root/log") libraries"
+  done
+
+  in_device cria-convert /checkpoint -o /demo.cria --weights int4 >"$root/log" 2>&1 ||
+    { cat "$root/log"; fail "cria-convert"; }
+  tail -n 1 "$root/log"
+  in_device cria chat -m /demo.cria --temp 0 <<<'Hello! Who are you?' 2>/dev/null | tee "$root/log"
+  grep -q '^Hello! I am Cria' "$root/log" || fail "cria chat does not answer as it should"
+}
+
+# The bytes of the files that standard input names, but for those that the base of Debian has.
+new_bytes() {
+  local path sum=0
+  while read -r path; do
+    if [ -f "$root$path" ] && [ ! -e "$device$path" ]; then
+      sum=$((sum + $(stat -c %s "$root$path")))
+    fi
+  done < <(in_device xargs readlink -f | sort -u)
+  echo $sum
+}
+
+at_most() {  # WHAT BYTES MOST
+  step "$1: $2 bytes of at most $3"
+  [ "$2" -le "$3" ] || fail "that is more than pinned"
+}
+
+measure_device() {
+  local package bytes sum=0
+  for package in $(installed | comm -13 "$root/before" -); do
+    bytes=$(in_device dpkg --listfiles "$package" | new_bytes)
+    printf '%10d  %s\n' "$bytes" "$package"
+    sum=$((sum + bytes))
+  done
+  at_most "all that apt installs for cria" "$sum" "$most_installed_bytes"
+  bytes=$({ in_device dpkg --listfiles cria
+            in_device ldd /usr/bin/cria | sed -n 's/.*=> \(.*\) (.*/\1/p'; } | new_bytes)
+  at_most "of it, cria and the libraries that it loads" "$bytes" "$most_needed_bytes"
+}
+
+if [ -n "${CRIA_DEVICE_COPY:-}" ]; then
+  root=$CRIA_DEVICE_COPY
+  use
+else
+  scratch=$(mktemp -d)
+  trap 'rm -rf --one-file-system "$scratch"' EXIT
+  root=$scratch/root
+  prepare
+  CRIA_DEVICE_COPY=$root unshare --user --map-root-user --mount --pid --fork --kill-child "$0" "$@"
+fi
