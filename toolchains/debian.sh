@@ -96,7 +96,7 @@ tree_lists=(debian-packages.txt debian-device-packages.txt debian-cross-packages
 ensure_tree() {
   need_mmdebstrap mmdebstrap bwrap
   tree=$cache/debian-$suite-$(packages "${tree_lists[@]}" | sort | sha256sum | cut -c1-12)
-  make_in_cache "$tree" "a private Debian tree (about a minute)" fill_tree
+  make_in_cache "$tree" "a private Debian tree (some minutes)" fill_tree
 }
 
 fill_sysroot() {  # FOLDER

@@ -1,8 +1,6 @@
 # completed.bash COMPLETION_FILE WORD…: what bash offers behind these words, one a line.
-set -u
 completion=$1
 shift
-set +u
 source /usr/share/bash-completion/bash_completion
 source "$completion"
 COMP_WORDS=("$@")
