@@ -16,6 +16,13 @@ function(cria_find_library name header library)
 endfunction()
 
 cria_find_library(xnnpack xnnpack.h XNNPACK)
+if(CRIA_xnnpack_LIBRARY MATCHES "\\.a$")
+  # Built as a static library, XNNPACK may have its kernels in an archive of their own.
+  find_library(CRIA_xnnpack_KERNELS_LIBRARY microkernels-prod)
+  if(CRIA_xnnpack_KERNELS_LIBRARY)
+    target_link_libraries(cria::xnnpack INTERFACE ${CRIA_xnnpack_KERNELS_LIBRARY})
+  endif()
+endif()
 cria_find_library(pthreadpool pthreadpool.h pthreadpool)
 cria_find_library(cpuinfo cpuinfo.h cpuinfo)
 cria_find_library(highway hwy/highway.h hwy)
