@@ -15,6 +15,9 @@ if(NOT EXISTS "${ndk_file}")
                       "from developer.android.com/ndk/downloads, then run "
                       "`ANDROID_NDK_HOME=FOLDER ./dev build android-arm64`.")
 endif()
+if(cria_only_check)
+  return()
+endif()
 
 set(ANDROID_ABI arm64-v8a)
 set(ANDROID_PLATFORM android-28)

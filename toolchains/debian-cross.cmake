@@ -9,14 +9,16 @@ if(NOT EXISTS "${CRIA_SYSROOT}/usr/lib/${cria_target}/libc.so.6")
   message(FATAL_ERROR "CRIA_SYSROOT='${CRIA_SYSROOT}' holds no libraries for ${cria_target}: "
                       "`./dev build ${cria_preset}` makes a folder that does, and builds with it.")
 endif()
-set(CMAKE_SYSROOT "${CRIA_SYSROOT}")
-
 find_program(CRIA_CROSS_CXX_COMPILER ${cria_target}-g++)
 find_program(CRIA_CROSS_C_COMPILER ${cria_target}-gcc)
 if(NOT CRIA_CROSS_CXX_COMPILER OR NOT CRIA_CROSS_C_COMPILER)
   message(FATAL_ERROR "${cria_target}-g++ is not installed: run `./dev build ${cria_preset}`, or install "
                       "the packages of toolchains/debian-cross-packages.txt.")
 endif()
+if(cria_only_check)
+  return()
+endif()
+set(CMAKE_SYSROOT "${CRIA_SYSROOT}")
 set(CMAKE_C_COMPILER "${CRIA_CROSS_C_COMPILER}")
 set(CMAKE_CXX_COMPILER "${CRIA_CROSS_CXX_COMPILER}")
 
