@@ -100,7 +100,9 @@ ensure_tree() {
 }
 
 fill_sysroot() {  # FOLDER
+  # Updates change nothing that is linked with, and mirrors have those of rarer architectures late.
   as_root mmdebstrap --mode=root --variant=extract --architectures="$sysroot_architecture" \
+    --setup-hook="sed -i '/ $suite-/d' \"\$1\"/etc/apt/sources.list" \
     --include="$(packages debian-device-packages.txt | paste -sd,)" "$suite" "$1" || return
   # An emulator looks for every path here before it looks at the host's, so nothing but headers and
   # libraries may stay.
