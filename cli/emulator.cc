@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <format>
+#include <fstream>
 
 namespace cria::cli {
 namespace {
@@ -13,6 +14,16 @@ namespace {
 constexpr char kProgramVariable[] = "CRIA_AARCH64_PROGRAM";
 constexpr char kProcessorVariable[] = "QEMU_CPU";
 constexpr char kEmulator[] = "qemu-aarch64";
+constexpr char kLibrariesVariable[] = "QEMU_LD_PREFIX";
+constexpr char kLoader[] = "/lib/ld-linux-aarch64.so.1";
+
+bool IsForAarch64(const char* program) {
+  // The begin of an ELF file, with the field that names the processor, which has number 183.
+  char head[20] = {};
+  std::ifstream(program, std::ios::binary).read(head, sizeof(head));
+  return std::memcmp(head, "\177ELF", 4) == 0 && head[18] == static_cast<char>(183) &&
+         head[19] == 0;
+}
 
 }  // namespace
 
@@ -31,6 +42,20 @@ Status RunEmulated(const std::string& processor, const std::vector<std::string>&
                             "aarch64 to emulate: run `./dev build aarch64` and then `./dev cria "
                             "pack`, name one in {}, or pack on the board itself",
                             processor, kProgramVariable));
+  }
+  if (!IsForAarch64(program)) {
+    return Fail(ErrorCode::kUnsupported,
+                std::format("{}, which {} names, is no program for aarch64: `./dev build aarch64` "
+                            "makes one, and `./dev cria pack` finds it",
+                            program, kProgramVariable));
+  }
+  const char* const libraries = std::getenv(kLibrariesVariable);
+  if (const std::string loader = std::string(libraries == nullptr ? "" : libraries) + kLoader;
+      access(loader.c_str(), R_OK) != 0) {
+    return Fail(ErrorCode::kNotFound,
+                std::format("there is no {} for {} to run {} with: run `./dev cria pack`, or name "
+                            "the folder of the sysroot in {}",
+                            loader, kEmulator, program, kLibrariesVariable));
   }
   std::vector<std::string> words = {kEmulator, program};
   words.insert(words.end(), arguments.begin(), arguments.end());

@@ -180,36 +180,49 @@ TEST_F(PackCommand, ForDoesNotPackIntoTheCache) {
 
 #ifdef __x86_64__  // None of which packs as a cortex-a76 does.
 
-TEST_F(PackCommand, ForAnotherKindOfProcessorGoesOnAsItsProgram) {
+// What looks like a program for aarch64 and its sysroot, to what starts it.
+class PackCommandForAarch64 : public PackCommand {
+ protected:
+  void SetUp() override {
+    std::string head(20, '\0');
+    head.replace(0, 4, "\177ELF");
+    head[18] = static_cast<char>(183);
+    support::WriteFile(Path("device-cria"), head);
+    fs::permissions(Path("device-cria"), fs::perms::owner_all);
+    fs::create_directory(Path("lib"));
+    support::WriteFile(Path("lib/ld-linux-aarch64.so.1"), "");
+  }
+
+  RunResult PackFor(const std::string& program, const std::string& sysroot,
+                    const std::string& path) {
+    return Cria({"pack", "-m", ModelPath(), "-o", Path("out"), "--standalone", "-t", "3", "--for",
+                 "cortex-a76"},
+                {.environment = {"PATH=" + path, "CRIA_AARCH64_PROGRAM=" + program,
+                                 "QEMU_LD_PREFIX=" + sysroot}});
+  }
+};
+
+TEST_F(PackCommandForAarch64, GoesOnAsItsProgram) {
   // Tells how it was started.
   support::WriteFile(Path("qemu-aarch64"), "#!/bin/sh\necho $QEMU_CPU \"$@\"\n");
   fs::permissions(Path("qemu-aarch64"), fs::perms::owner_all);
-  const RunResult run = Cria({"pack", "-m", ModelPath(), "-o", Path("out"), "--standalone", "-t",
-                              "3", "--for", "cortex-a76"},
-                             {.environment = {"PATH=" + own_.path().string() + ":/usr/bin:/bin",
-                                              "CRIA_AARCH64_PROGRAM=/bin/sh"}});
+  const RunResult run = PackFor(Path("device-cria"), own_.path(), own_.path().string() + ":/bin");
   EXPECT_EQ(run.exit_code, 0) << run.error;
-  EXPECT_EQ(run.output, std::format("cortex-a76 /bin/sh pack -m {} -o {} -t 3 --for cortex-a76 "
+  EXPECT_EQ(run.output, std::format("cortex-a76 {} pack -m {} -o {} -t 3 --for cortex-a76 "
                                     "--standalone\n",
-                                    ModelPath(), Path("out")));
+                                    Path("device-cria"), ModelPath(), Path("out")));
 }
 
-TEST_F(PackCommand, ForWithoutWhatItTakesSaysWhatToDo) {
-  const std::vector<std::string> arguments = {"pack",      "-m",    ModelPath(), "-o",
-                                              Path("out"), "--for", "cortex-a76"};
-  const RunResult no_program = Cria(arguments, {.environment = {"CRIA_AARCH64_PROGRAM=/none"}});
-  EXPECT_EQ(no_program.exit_code, 1);
-  EXPECT_THAT(no_program.error, HasSubstr("./dev build aarch64"));
-
-  const RunResult no_emulator =
-      Cria(arguments, {.environment = {"PATH=" + Folder(), "CRIA_AARCH64_PROGRAM=/bin/sh"}});
-  EXPECT_EQ(no_emulator.exit_code, 1);
-  EXPECT_THAT(no_emulator.error, HasSubstr("apt-get install qemu-user"));
+TEST_F(PackCommandForAarch64, WithoutWhatItTakesSaysWhatToDo) {
+  ExpectError(PackFor("/none", own_.path(), "/bin"), 1, "./dev build aarch64");
+  ExpectError(PackFor("/bin/sh", own_.path(), "/bin"), 1, "is no program for aarch64");
+  ExpectError(PackFor(Path("device-cria"), Folder(), "/bin"), 1, "QEMU_LD_PREFIX");
+  ExpectError(PackFor(Path("device-cria"), own_.path(), Folder()), 1, "apt-get install qemu-user");
 
   // Emulated already, it packs otherwise all the same.
-  const RunResult emulated = Cria(arguments, {.environment = {"QEMU_CPU=cortex-a76"}});
-  EXPECT_EQ(emulated.exit_code, 1);
-  EXPECT_THAT(emulated.error, HasSubstr("on the board itself"));
+  ExpectError(Cria({"pack", "-m", ModelPath(), "-o", Path("out"), "--for", "cortex-a76"},
+                   {.environment = {"QEMU_CPU=cortex-a76"}}),
+              1, "on the board itself");
 }
 
 #endif
