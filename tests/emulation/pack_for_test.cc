@@ -21,7 +21,7 @@ using testing::HasSubstr;
 constexpr const char* kHostProgram = CRIA_HOST_BUILD "/cli/cria";
 constexpr const char* kHostConvertProgram = CRIA_HOST_BUILD "/cli/cria-convert";
 
-std::vector<std::string> Run(const std::string& program, const std::string& model) {
+std::vector<std::string> RunArguments(const std::string& program, const std::string& model) {
   return {program, "run", "-m", model, "-p", "Hello!", "-n", "8", "--temp", "0"};
 }
 
@@ -46,15 +46,15 @@ TEST(PackForTest, RunsThereAndIsRefusedElsewhere) {
                   .timeout_seconds = 600.0});
   ASSERT_EQ(packing.exit_code, 0) << packing.error;
 
-  const RunResult expected = RunProgram(Run(CRIA_PROGRAM, model));
-  const RunResult there = RunProgram(Run(CRIA_PROGRAM, packed));
+  const RunResult expected = RunProgram(RunArguments(CRIA_PROGRAM, model));
+  const RunResult there = RunProgram(RunArguments(CRIA_PROGRAM, packed));
   EXPECT_EQ(there.exit_code, 0) << there.error;
   EXPECT_EQ(there.output, expected.output);
 
   const std::string other = std::string(core) == "cortex-a76" ? "cortex-a53" : "cortex-a76";
   for (const RunResult& elsewhere :
-       {RunProgram(Run(kHostProgram, packed)),
-        RunProgram(Run(CRIA_PROGRAM, packed), {.environment = {"QEMU_CPU=" + other}})}) {
+       {RunProgram(RunArguments(kHostProgram, packed)),
+        RunProgram(RunArguments(CRIA_PROGRAM, packed), {.environment = {"QEMU_CPU=" + other}})}) {
     EXPECT_EQ(elsewhere.exit_code, 1);
     EXPECT_THAT(elsewhere.error, HasSubstr(std::string("another processor (") + core + ")"));
   }
