@@ -8,21 +8,32 @@ if(NOT CMAKE_CROSSCOMPILING_EMULATOR)
 endif()
 
 # Every program runs on the first core; on the others, those whose results depend on the kernels that
-# XNNPACK, Highway or ours choose there.
+# XNNPACK chooses there, and on those for which Highway and ours choose others than on the first, what
+# depends on these.
 if(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
   # Raspberry Pi 5; Pi 3 and Pi 4, neither of which has dot products; and one with everything.
   set(emulated_cores cortex-a76 cortex-a53 cortex-a72 max)
+  set(emulated_cores_of_other_highway max)
   set(emulated_on_first ".")
 else()
   # Raspberry Pi 2. What does not depend on the width of a pointer or on kernels is shown on aarch64.
   set(emulated_cores cortex-a7)
+  set(emulated_cores_of_other_highway)
   set(emulated_on_first "^(ops_|xnn_|golden_|emulation_|cli_cria_test|core_|model_)")
 endif()
-set(emulated_on_others "^(ops_|xnn_linear|xnn_packing|llm_decoder_test|golden_|emulation_)")
+set(emulated_by_xnnpack "^(xnn_linear|xnn_packing|llm_decoder_test|golden_stories260k|emulation_(cores|pack_for))")
+set(emulated_by_highway "^(ops_|converter_(row_quantizer|scale_search)|emulation_same_model_file)")
 
-# Tests of a program that an emulator cannot pass, and why; ctest tells them as skipped.
+# Tests of a program that an emulator cannot pass, and why; ctest tells them as skipped. A FILTER of * means
+# all of them.
 #   PROGRAM|FILTER|REASON
-set(not_emulated)
+set(not_emulated
+  "budget_memory_plan_measured_test|*|the emulator's memory would be measured with the program's"
+  "budget_memory_limit_test|*|the emulator's memory would be limited with the program's, or not at all"
+  "llm_engine_memory_test|*EngineAddressSpace*|the emulator keeps no limit of the address space"
+  "platforms_posix_memory_limits_test|*.AddressSpaceIsWhatTheProcessMayMap|the emulator keeps no such limit"
+  "platforms_posix_memory_test|UseOneHeapTest.*|the emulator's own threads have heaps of their own"
+  "support_run_program_test|*.LimitsTheAddressSpace|the emulator keeps no limit of the address space")
 
 # cria_runnable(VARIABLE TARGET): what a test runs to run TARGET. The kernel knows no way to start a
 # program of another processor by itself, so it is a script that starts the emulator.
@@ -44,8 +55,10 @@ function(cria_add_tests program)
   if(program MATCHES "${emulated_on_first}")
     list(APPEND cores ${first})
   endif()
-  if(program MATCHES "${emulated_on_others}")
+  if(program MATCHES "${emulated_by_xnnpack}")
     list(APPEND cores ${others})
+  elseif(program MATCHES "${emulated_by_highway}")
+    list(APPEND cores ${emulated_cores_of_other_highway})
   endif()
   if(NOT cores)
     set_target_properties(${program} PROPERTIES EXCLUDE_FROM_ALL ON)
@@ -65,6 +78,10 @@ function(cria_add_tests program)
       set_tests_properties("${program}.${tests}" PROPERTIES SKIP_REGULAR_EXPRESSION "." LABELS report)
     endif()
   endforeach()
+  if("*" IN_LIST filter)
+    set_target_properties(${program} PROPERTIES EXCLUDE_FROM_ALL ON)
+    return()
+  endif()
   list(JOIN filter ":" filter)
   foreach(core IN LISTS cores)
     add_test(NAME ${program}@${core} COMMAND ${program} --gtest_filter=-${filter} --gtest_brief=1)

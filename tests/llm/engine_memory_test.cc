@@ -26,6 +26,7 @@
 #include "converter/convert.h"
 #include "core/format_bytes.h"
 #include "llm/engine.h"
+#include "support/emulation.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_checkpoint.h"
 
@@ -95,7 +96,8 @@ Outcome InChild(const Work& work) {
       message_of_this_child->Leave(Ending::kNewFailed, "operator new failed");
       _exit(0);
     });
-    alarm(20);  // A child that waits for what never comes ends by SIGALRM.
+    // A child that waits for what never comes ends by SIGALRM.
+    alarm(support::IsEmulated() ? 600 : 20);
     try {
       work(message);
     } catch (const std::exception& exception) {
@@ -199,7 +201,8 @@ TEST_F(EngineMemory, TheFirstLimitThatSufficesIsThePlannedPeak) {
       fitting += *peak / 30 + 1;
       ASSERT_LT(fitting, 2 * *peak);
     }
-    while (fitting - failing > 1024) {
+    const uint64_t precision_bytes = support::IsEmulated() ? kDriftBytes / 8 : 1024;
+    while (fitting - failing > precision_bytes) {
       const uint64_t middle = std::midpoint(failing, fitting);
       (PeakWithin(Path(), options, middle) ? fitting : failing) = middle;
     }
