@@ -61,13 +61,14 @@ def instructions_seen(code, start, body):
 
 
 def kernels_run(kernels, code):
+    """{address: name} of the kernels that are among what was translated."""
     addresses = collections.defaultdict(list)
     for address, instruction in code.items():
         addresses[instruction].append(address)
     # What was not reached was not translated; a few instructions could be anybody's.
-    return sorted(name for name, body in kernels.items()
-                  if any(instructions_seen(code, address - body[0][0], body) > max(8, len(body) // 8)
-                         for address in addresses[body[0][1]]))
+    return {address - body[0][0]: name
+            for name, body in kernels.items() for address in addresses[body[0][1]]
+            if instructions_seen(code, address - body[0][0], body) > max(8, len(body) // 8)}
 
 
 def main():
@@ -79,7 +80,7 @@ def main():
     kernels = archive_kernels(arguments.sysroot + "/usr/lib/aarch64-linux-gnu/libmicrokernels-prod.a")
     for core in arguments.core or ALL_CORES:
         code = translated(arguments.program, core, arguments.sysroot)
-        for name in kernels_run(kernels, code):
+        for name in sorted(set(kernels_run(kernels, code).values())):
             print(f"{core:10}  {name}")
 
 
