@@ -81,7 +81,10 @@ TEST_P(PackingTest, SizesAreWhatXnnpackReserves) {
     ASSERT_TRUE(status) << rows << " rows: " << status.error().message();
     // All that is read of it is there.
     EXPECT_GE(packed.bytes().size(), weights.layout().data_bytes());
-    EXPECT_EQ(packed.bytes().size() % kPackedAlignment, 0u) << rows << " rows";
+    // Slices that another may follow; the last may end anywhere.
+    if (rows % 128 == 0) {
+      EXPECT_EQ(packed.bytes().size() % kPackedAlignment, 0u) << rows << " rows";
+    }
   }
 }
 
