@@ -135,6 +135,12 @@ Result<FileMapping> File::Map(uint64_t offset, uint64_t bytes) const {
   if (bytes == 0) return mapping;
   const uint64_t page_bytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const uint64_t lead = (is_mappable() ? begin_ + offset : offset) % page_bytes;
+  if (!std::in_range<size_t>(bytes + lead)) {
+    return Fail(ErrorCode::kOutOfMemory,
+                std::format("{}: {} bytes are more than a program of 32 bits can map; a system of "
+                            "64 bits can",
+                            path_, bytes));
+  }
   void* base = is_mappable() ? mmap(nullptr, bytes + lead, PROT_READ, MAP_SHARED, descriptor_,
                                     static_cast<off_t>(begin_ + offset - lead))
                              : mmap(nullptr, bytes + lead, PROT_READ | PROT_WRITE,
@@ -142,7 +148,7 @@ Result<FileMapping> File::Map(uint64_t offset, uint64_t bytes) const {
   if (base == MAP_FAILED) return SystemError(path_, "map");
   mapping.base_ = base;
   mapping.mapped_bytes_ = bytes + lead;
-  const std::span<std::byte> view = {static_cast<std::byte*>(base) + lead, bytes};
+  const std::span view(static_cast<std::byte*>(base) + lead, static_cast<size_t>(bytes));
   mapping.bytes_ = view;
   if (!is_mappable()) CRIA_RETURN_IF_ERROR(ReadAt(offset, view));
   return mapping;
