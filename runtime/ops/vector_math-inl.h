@@ -73,7 +73,7 @@ HWY_INLINE auto SumOfBlocks(D d, V v) {
 // {sum of a's lanes, sum of b's, of c's, of d's}, for 32-bit lanes.
 template <class D, class V = hn::VFromD<D>>
 HWY_INLINE auto SumsOfFour(D tag, V a, V b, V c, V d) {
-  const hn::RepartitionToWide<D> wide;
+  const hn::RepartitionToWide<hn::RebindToUnsigned<D>> wide;  // ARMv7 has no vectors of doubles.
   const V ab = hn::Add(hn::InterleaveLower(tag, a, b), hn::InterleaveUpper(tag, a, b));
   const V cd = hn::Add(hn::InterleaveLower(tag, c, d), hn::InterleaveUpper(tag, c, d));
   const auto ab_wide = hn::BitCast(wide, ab);
