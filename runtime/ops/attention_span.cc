@@ -434,11 +434,11 @@ size_t SpanWorkspaceBytes(size_t num_queries, size_t head_dim) {
 
 void GatherSpan(const HeadQueries& queries, const HeadCache& cache, size_t begin, size_t end,
                 std::byte* workspace, float* partials) {
-  HWY_DYNAMIC_DISPATCH(ops::GatherSpan)(queries, cache, begin, end, workspace, partials);
+  HWY_DYNAMIC_DISPATCH(GatherSpan)(queries, cache, begin, end, workspace, partials);
 }
 
 void CombineSpans(const HeadQueries& queries, const float* partials, size_t span_tokens) {
-  HWY_DYNAMIC_DISPATCH(ops::CombineSpans)(queries, partials, span_tokens);
+  HWY_DYNAMIC_DISPATCH(CombineSpans)(queries, partials, span_tokens);
 }
 
 }  // namespace attention

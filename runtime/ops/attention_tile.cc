@@ -365,7 +365,7 @@ size_t TileWorkspaceBytes(size_t num_queries, size_t head_dim) {
 }
 
 void AttendTile(const HeadQueries& queries, const HeadCache& cache, std::byte* workspace) {
-  HWY_DYNAMIC_DISPATCH(ops::AttendTile)(queries, cache, workspace);
+  HWY_DYNAMIC_DISPATCH(AttendTile)(queries, cache, workspace);
 }
 
 }  // namespace attention
