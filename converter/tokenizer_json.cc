@@ -12,7 +12,7 @@
 #include "converter/json_fields.h"
 #include "converter/piece_text.h"
 #include "converter/pre_tokenizer_json.h"
-#include "text/utf8.h"
+#include "core/utf8.h"
 
 namespace cria {
 namespace {

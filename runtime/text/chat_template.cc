@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "text/utf8.h"
+#include "core/utf8.h"
 
 namespace cria {
 namespace {

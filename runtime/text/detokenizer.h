@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/utf8.h"
 #include "text/tokenizer.h"
-#include "text/utf8.h"
 
 namespace cria {
 

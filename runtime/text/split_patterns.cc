@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "text/utf8.h"
+#include "core/utf8.h"
 
 namespace cria {
 namespace {

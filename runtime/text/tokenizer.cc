@@ -4,8 +4,8 @@
 #include <format>
 #include <utility>
 
+#include "core/utf8.h"
 #include "text/byte_pair_merger.h"
-#include "text/utf8.h"
 
 namespace cria {
 namespace {

@@ -9,10 +9,10 @@
 #include <sstream>
 #include <string>
 
+#include "core/utf8.h"
 #include "support/run_program.h"
 #include "text/detokenizer.h"
 #include "text/test_vocabulary.h"
-#include "text/utf8.h"
 
 namespace cria {
 namespace {
