@@ -1,0 +1,113 @@
+// Items and attributes of values.
+
+#include <limits>
+
+#include "jinja/natives.h"
+#include "jinja/operators.h"
+#include "jinja/text.h"
+
+namespace cria::jinja {
+namespace {
+
+Value LoopAttribute(Context& context, const Loop& loop, std::string_view name) {
+  const auto index = static_cast<int64_t>(loop.index);
+  const auto length = static_cast<int64_t>(loop.items.size());
+  const auto item = [&](int64_t at) {
+    return at < 0 || at >= length ? Undefined(context, name) : loop.items[static_cast<size_t>(at)];
+  };
+  if (name == "index") return Int(index + 1);
+  if (name == "index0") return Int(index);
+  if (name == "first") return Bool(index == 0);
+  if (name == "last") return Bool(index + 1 == length);
+  if (name == "length") return Int(length);
+  if (name == "previtem") return item(index - 1);
+  if (name == "nextitem") return item(index + 1);
+  if (name == "revindex") return Int(length - index);
+  if (name == "revindex0") return Int(length - index - 1);
+  if (name == "depth") return Int(loop.depth + 1);
+  if (name == "depth0") return Int(loop.depth);
+  return Undefined(context, name);
+}
+
+Value MakeMethod(Context& context, const Value& self, const Native* native, std::string_view name) {
+  if (native == nullptr) return Undefined(context, name);
+  Value value;
+  value.kind = Kind::kMethod;
+  value.method = context.New<Method>({self, native});
+  return value;
+}
+
+void FailOfUndefined(Context& context, const Value& value, std::string_view attribute) {
+  context.Fail({"'", value.name == nullptr ? "a value" : *value.name,
+                "' is undefined, so that it has no '", attribute, "'"});
+}
+
+// What a dictionary or namespace holds, or a method.
+Value MethodOrUndefined(Context& context, const Value& value, std::string_view name) {
+  if (value.is(Kind::kString)) {
+    return MakeMethod(context, value, FindStringMethod(name), name);
+  }
+  if (value.is(Kind::kDict)) return MakeMethod(context, value, FindDictMethod(name), name);
+  return Undefined(context, name);
+}
+
+}  // namespace
+
+Value GetAttribute(Context& context, const Value& value, std::string_view name) {
+  switch (value.kind) {
+    case Kind::kUndefined:
+      FailOfUndefined(context, value, name);
+      return {};
+    case Kind::kLoop:
+      return LoopAttribute(context, *value.loop, name);
+    case Kind::kNamespace: {
+      const Value* found = Find(value.attributes->entries, name);
+      return found != nullptr ? *found : Undefined(context, name);
+    }
+    case Kind::kDict: {
+      // As in Python, methods hide keys of the same name.
+      if (FindDictMethod(name) != nullptr) return MethodOrUndefined(context, value, name);
+      context.Charge(value.dict->entries.size() / 8);
+      const Value* found = Find(value.dict->entries, name);
+      return found != nullptr ? *found : Undefined(context, name);
+    }
+    default:
+      return MethodOrUndefined(context, value, name);
+  }
+}
+
+Value GetItem(Context& context, const Value& container, const Value& index) {
+  if (container.is(Kind::kDict)) {
+    if (const Value* found = Find(context, container.dict->entries, index)) return *found;
+  }
+  const std::string_view name =
+      index.is(Kind::kString) ? Flat(context, *index.text) : std::string_view();
+  if (container.is(Kind::kUndefined)) {
+    FailOfUndefined(context, container, name.empty() ? "item" : name);
+    return {};
+  }
+  if (index.is(Kind::kString)) {
+    return container.is(Kind::kDict) ? MethodOrUndefined(context, container, name)
+                                     : GetAttribute(context, container, name);
+  }
+  if (!index.is(Kind::kInt)) return {};
+  int64_t at = index.integer;
+  // No string or list is that long.
+  if (at > std::numeric_limits<int32_t>::max()) return {};
+  if (container.is(Kind::kString)) {
+    const std::string_view bytes = Flat(context, *container.text);
+    context.ChargeBytes(bytes.size());
+    if (at < 0) at += static_cast<int64_t>(CountCharacters(bytes));
+    if (at < 0) return {};
+    const size_t begin = CharacterOffset(bytes, static_cast<size_t>(at));
+    if (begin >= bytes.size()) return {};
+    return Slice(context, *container.text, begin, begin + CharacterBytes(bytes.substr(begin)));
+  }
+  if (!container.is_sequence()) return {};
+  const auto items = container.list->items;
+  if (at < 0) at += static_cast<int64_t>(items.size());
+  if (at < 0 || static_cast<size_t>(at) >= items.size()) return {};
+  return items[static_cast<size_t>(at)];
+}
+
+}  // namespace cria::jinja

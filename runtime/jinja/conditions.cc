@@ -1,0 +1,109 @@
+// Jinja's tests, the words behind "is".
+
+#include "jinja/natives.h"
+#include "jinja/operators.h"
+#include "jinja/text.h"
+
+namespace cria::jinja {
+namespace {
+
+Value IsDefined(Call& call) { return Bool(!call.self.is(Kind::kUndefined)); }
+Value IsUndefined(Call& call) { return Bool(call.self.is(Kind::kUndefined)); }
+Value IsNone(Call& call) { return Bool(call.self.is(Kind::kNone)); }
+Value IsBoolean(Call& call) { return Bool(call.self.is(Kind::kBool)); }
+Value IsTrueItself(Call& call) { return Bool(call.self.is(Kind::kBool) && call.self.boolean); }
+Value IsFalseItself(Call& call) { return Bool(call.self.is(Kind::kBool) && !call.self.boolean); }
+Value IsInteger(Call& call) { return Bool(call.self.is(Kind::kInt)); }
+Value IsFloat(Call& call) { return Bool(call.self.is(Kind::kFloat)); }
+Value IsAnyNumber(Call& call) { return Bool(IsNumber(call.self)); }
+Value IsString(Call& call) { return Bool(call.self.is(Kind::kString)); }
+Value IsMapping(Call& call) { return Bool(call.self.is(Kind::kDict)); }
+// In Jinja, whatever has a length is a sequence, and so is what can be iterated here.
+Value IsAnyIterable(Call& call) { return Bool(IsIterable(call.self)); }
+Value IsCallable(Call& call) {
+  return Bool(call.self.is(Kind::kFunction) || call.self.is(Kind::kMethod) ||
+              call.self.is(Kind::kMacro));
+}
+
+Value Compare(Call& call, Operator op) {
+  return ApplyOperator(call.context, op, call.self, call.parameters[0]);
+}
+Value IsEqual(Call& call) { return Compare(call, Operator::kEqual); }
+Value IsNotEqual(Call& call) { return Compare(call, Operator::kNotEqual); }
+Value IsLess(Call& call) { return Compare(call, Operator::kLess); }
+Value IsLessOrEqual(Call& call) { return Compare(call, Operator::kLessOrEqual); }
+Value IsGreater(Call& call) { return Compare(call, Operator::kGreater); }
+Value IsGreaterOrEqual(Call& call) { return Compare(call, Operator::kGreaterOrEqual); }
+Value IsIn(Call& call) { return Compare(call, Operator::kIn); }
+Value IsSame(Call& call) {
+  return Bool(call.self.kind == call.parameters[0].kind &&
+              Equal(call.context, call.self, call.parameters[0]));
+}
+
+int64_t Remainder(Call& call, const Value& divisor) {
+  const Value rest = ApplyOperator(call.context, Operator::kModulo, call.self, divisor);
+  return ToInt(call.context, rest, "a remainder");
+}
+Value IsDivisible(Call& call) { return Bool(Remainder(call, call.parameters[0]) == 0); }
+Value IsOdd(Call& call) { return Bool(Remainder(call, Int(2)) == 1); }
+Value IsEven(Call& call) { return Bool(Remainder(call, Int(2)) == 0); }
+
+// As in Python, there must be a letter of this case, and none of the other.
+Value HasOnly(Call& call, char (*change)(char byte), char (*change_back)(char byte)) {
+  bool has_letter = false;
+  for (const char byte : Flat(call.context, ToText(call.context, call.self))) {
+    if (change(byte) != byte) return Bool(false);
+    has_letter = has_letter || change_back(byte) != byte;
+  }
+  return Bool(has_letter);
+}
+Value IsLower(Call& call) { return HasOnly(call, ToLower, ToUpper); }
+Value IsUpper(Call& call) { return HasOnly(call, ToUpper, ToLower); }
+
+constexpr Native kTests[] = {
+    {"defined", IsDefined},
+    {"undefined", IsUndefined},
+    {"none", IsNone},
+    {"boolean", IsBoolean},
+    {"true", IsTrueItself},
+    {"false", IsFalseItself},
+    {"integer", IsInteger},
+    {"float", IsFloat},
+    {"number", IsAnyNumber},
+    {"string", IsString},
+    {"mapping", IsMapping},
+    {"sequence", IsAnyIterable},
+    {"iterable", IsAnyIterable},
+    {"callable", IsCallable},
+    {"equalto", IsEqual, "other"},
+    {"eq", IsEqual, "other"},
+    {"ne", IsNotEqual, "other"},
+    {"lt", IsLess, "other"},
+    {"lessthan", IsLess, "other"},
+    {"le", IsLessOrEqual, "other"},
+    {"gt", IsGreater, "other"},
+    {"greaterthan", IsGreater, "other"},
+    {"ge", IsGreaterOrEqual, "other"},
+    {"in", IsIn, "seq"},
+    {"sameas", IsSame, "other"},
+    {"divisibleby", IsDivisible, "num"},
+    {"odd", IsOdd},
+    {"even", IsEven},
+    {"lower", IsLower},
+    {"upper", IsUpper},
+};
+
+}  // namespace
+
+const Native* FindTest(std::string_view name) {
+  // As arguments of filters, these are given as they are written in expressions.
+  if (name == "==") name = "eq";
+  if (name == "!=") name = "ne";
+  if (name == "<") name = "lt";
+  if (name == "<=") name = "le";
+  if (name == ">") name = "gt";
+  if (name == ">=") name = "ge";
+  return FindNative(kTests, name);
+}
+
+}  // namespace cria::jinja

@@ -1,0 +1,85 @@
+// The functions that a template may call by name.
+
+#include <array>
+#include <ctime>
+#include <string>
+
+#include "jinja/natives.h"
+#include "jinja/text.h"
+
+namespace cria::jinja {
+namespace {
+
+// range(stop) or range(start, stop, step)
+Value Range(Call& call) {
+  const Value& second = call.parameters[1];
+  const bool has_start = !second.is_absent();
+  const int64_t first = ToInt(call.context, call.parameters[0], "a bound of a range");
+  const int64_t start = has_start ? first : 0;
+  const int64_t stop = has_start ? ToInt(call.context, second, "a bound of a range") : first;
+  const Value& third = call.parameters[2];
+  const int64_t step = third.is_absent() ? 1 : ToInt(call.context, third, "the step of a range");
+  if (step == 0) call.context.Fail({"the step of a range is zero"});
+  Growing<Value> items(call.context);
+  int64_t item = start;
+  while (!call.context.failed() && (step > 0 ? item < stop : item > stop)) {
+    call.context.Charge(1);
+    items.Add(Int(item));
+    if (__builtin_add_overflow(item, step, &item)) break;
+  }
+  return MakeList(call.context, items.items());
+}
+
+// What dict() and namespace() are made of: a dictionary, if one is given, and keywords.
+std::span<Entry> GivenEntries(Call& call) {
+  Growing<Entry> entries(call.context);
+  for (const Value& value : call.given.positional) {
+    if (!value.is(Kind::kDict) || call.given.positional.size() != 1) {
+      call.context.Fail({"a value of type ", KindName(value.kind), " does not make a dictionary"});
+      return {};
+    }
+    for (const Entry& entry : value.dict->entries) entries.Add(entry);
+  }
+  for (const Keyword& keyword : call.given.keywords) {
+    entries.Add({Trusted(call.context, keyword.name), keyword.value});
+  }
+  call.context.Charge(entries.size());
+  return entries.items();
+}
+
+Value MakeDictionary(Call& call) { return MakeDict(call.context, GivenEntries(call)); }
+
+Value MakeNamespace(Call& call) {
+  Value value;
+  value.kind = Kind::kNamespace;
+  value.attributes = call.context.New<Namespace>({GivenEntries(call)});
+  return value;
+}
+
+Value RaiseException(Call& call) {
+  const Text& message = ToText(call.context, call.parameters[0]);
+  call.context.Fail({"the model's template refuses these messages: ", Flat(call.context, message)});
+  return {};
+}
+
+Value StrftimeNow(Call& call) {
+  const Text& text = ToText(call.context, call.parameters[0]);
+  const std::string format(Flat(call.context, text));
+  const std::tm now = call.context.Now();
+  std::array<char, 256> written;
+  const size_t size = std::strftime(written.data(), written.size(), format.c_str(), &now);
+  const std::string_view copy = Copy(call.context, {written.data(), size});
+  return IsTrusted(text) ? Trusted(call.context, copy) : Untrusted(call.context, copy);
+}
+
+constexpr Native kFunctions[] = {{"range", Range, "start,stop,step"},
+                                 {"dict", MakeDictionary, "*"},
+                                 {"namespace", MakeNamespace, "*"},
+                                 {"raise_exception", RaiseException, "message"},
+                                 {"strftime_now", StrftimeNow, "format"}};
+
+}  // namespace
+
+const Native* FindFunction(std::string_view name) { return FindNative(kFunctions, name); }
+
+}  // namespace cria::jinja

@@ -1,0 +1,433 @@
+#include "jinja/interpreter.h"
+
+#include <utility>
+
+namespace cria::jinja {
+namespace {
+
+struct Binding {
+  std::string_view name;
+  Value value;
+  Binding* next;
+};
+
+}  // namespace
+
+// The variables of the template, a macro or a round of a loop; those of the scope around it are
+// seen, too, but not changed.
+struct Interpreter::Scope {
+  Scope* parent = nullptr;
+  Binding* first = nullptr;
+};
+
+struct Macro {
+  const Node* node;
+  Interpreter::Scope* scope;  // In which it was defined.
+};
+
+Interpreter::Interpreter(Context& context, std::span<const Variable> globals) : context_(context) {
+  scope_ = context_.New<Scope>({});
+  for (const Variable& variable : globals) Define(variable.name, variable.value);
+}
+
+std::span<const Piece> Interpreter::Run(const Node& body) {
+  TextBuilder output(context_);
+  output_ = &output;
+  scope_ = context_.New<Scope>({.parent = scope_});
+  Execute(body);
+  return output.pieces();
+}
+
+Value Interpreter::Lookup(std::string_view name) {
+  size_t seen = 0;
+  for (const Scope* scope = scope_; scope != nullptr; scope = scope->parent) {
+    for (const Binding* binding = scope->first; binding != nullptr; binding = binding->next) {
+      if (binding->name == name) return binding->value;
+      ++seen;
+    }
+  }
+  context_.Charge(seen / 8);
+  if (const Native* function = FindFunction(name)) {
+    Value value;
+    value.kind = Kind::kFunction;
+    value.function = function;
+    return value;
+  }
+  return Undefined(context_, name);
+}
+
+void Interpreter::Define(std::string_view name, const Value& value) {
+  size_t seen = 0;
+  for (Binding* binding = scope_->first; binding != nullptr; binding = binding->next) {
+    if (binding->name == name) {
+      binding->value = value;
+      return;
+    }
+    ++seen;
+  }
+  context_.Charge(seen / 8);
+  scope_->first = context_.New<Binding>({name, value, scope_->first});
+}
+
+void Interpreter::Assign(const Node& target, const Value& value) {
+  if (target.kind == NodeKind::kName) return Define(target.name, value);
+  if (target.kind == NodeKind::kAttribute) return AssignAttribute(target, value);
+  const auto items = Items(context_, value);
+  if (items.size() != target.children.size()) {
+    return context_.Fail({"a value does not have as many items as there are names for them"});
+  }
+  for (size_t i = 0; i < items.size(); ++i) Assign(*target.children[i], items[i]);
+}
+
+void Interpreter::AssignAttribute(const Node& target, const Value& value) {
+  const Value object = Lookup(target.children[0]->name);
+  if (!object.is(Kind::kNamespace)) {
+    return context_.Fail({"'", target.children[0]->name, ".", target.name,
+                          "' cannot be set: only a namespace has such variables"});
+  }
+  std::span<Entry>& entries = object.attributes->entries;
+  context_.Charge(entries.size() / 8);
+  for (Entry& entry : entries) {
+    if (Find({&entry, 1}, target.name) == nullptr) continue;
+    entry.value = value;
+    return;
+  }
+  Growing<Entry> grown(context_);
+  for (const Entry& entry : entries) grown.Add(entry);
+  grown.Add({Trusted(context_, target.name), value});
+  entries = grown.items();
+}
+
+Interpreter::Flow Interpreter::Execute(const Node& node) {
+  if (context_.failed()) return Flow::kBreak;
+  context_.set_position(node.position);
+  context_.Charge(1);
+  if (depth_ >= kMaxDepth) {
+    context_.Fail({"blocks or calls are nested too deeply"});
+    return Flow::kBreak;
+  }
+  ++depth_;
+  const Flow flow = ExecuteStatement(node);
+  --depth_;
+  return context_.failed() ? Flow::kBreak : flow;
+}
+
+Interpreter::Flow Interpreter::ExecuteStatement(const Node& node) {
+  switch (node.kind) {
+    case NodeKind::kBody:
+      return ExecuteBody(node);
+    case NodeKind::kWrite:
+      Print(*node.value.text);
+      break;
+    case NodeKind::kPrint: {
+      const Value value = Evaluate(*node.children[0]);
+      context_.set_position(node.position);
+      if (!context_.failed()) Print(ToText(context_, value));
+      break;
+    }
+    case NodeKind::kIf:
+      return ExecuteIf(node);
+    case NodeKind::kFor:
+      return ExecuteFor(node);
+    case NodeKind::kSet: {
+      const Value value = Evaluate(*node.children[1]);
+      context_.set_position(node.position);
+      if (!context_.failed()) Assign(*node.children[0], value);
+      break;
+    }
+    case NodeKind::kSetBlock:
+      ExecuteSetBlock(node);
+      break;
+    case NodeKind::kMacroBlock:
+      DefineMacro(node);
+      break;
+    case NodeKind::kBreak:
+      return Flow::kBreak;
+    case NodeKind::kContinue:
+      return Flow::kContinue;
+    default:
+      break;
+  }
+  return Flow::kNext;
+}
+
+Interpreter::Flow Interpreter::ExecuteBody(const Node& body) {
+  for (const Node* statement : body.children) {
+    if (const Flow flow = Execute(*statement); flow != Flow::kNext) return flow;
+  }
+  return Flow::kNext;
+}
+
+Interpreter::Flow Interpreter::ExecuteIf(const Node& node) {
+  const auto children = node.children;
+  size_t i = 0;
+  for (; i + 1 < children.size(); i += 2) {
+    if (IsTrue(Evaluate(*children[i]))) return Execute(*children[i + 1]);
+  }
+  return i < children.size() ? Execute(*children[i]) : Flow::kNext;
+}
+
+// The items for which the condition of a loop holds.
+std::span<const Value> Interpreter::Filter(const Node& target, const Node& condition,
+                                           std::span<const Value> items) {
+  Growing<Value> chosen(context_);
+  Scope* const outside = scope_;
+  for (const Value& item : items) {
+    scope_ = context_.New<Scope>({.parent = outside});
+    Assign(target, item);
+    if (IsTrue(Evaluate(condition))) chosen.Add(item);
+    if (context_.failed()) break;
+  }
+  scope_ = outside;
+  return chosen.items();
+}
+
+Interpreter::Flow Interpreter::ExecuteFor(const Node& node) {
+  const auto children = node.children;
+  const Node& target = *children[0];
+  const Value iterated = Evaluate(*children[1]);
+  context_.set_position(node.position);
+  std::span<const Value> items = Items(context_, iterated);
+  if (children[2] != nullptr) items = Filter(target, *children[2], items);
+  if (context_.failed()) return Flow::kBreak;
+  if (items.empty()) return children[4] == nullptr ? Flow::kNext : Execute(*children[4]);
+
+  Loop* loop = context_.New<Loop>({.items = items, .depth = loops_++});
+  Value variable;
+  variable.kind = Kind::kLoop;
+  variable.loop = loop;
+  Scope* const outside = scope_;
+  for (; loop->index < items.size() && !context_.failed(); ++loop->index) {
+    scope_ = context_.New<Scope>({.parent = outside});
+    Define("loop", variable);
+    Assign(target, items[loop->index]);
+    if (Execute(*children[3]) == Flow::kBreak) break;
+  }
+  scope_ = outside;
+  --loops_;
+  return Flow::kNext;
+}
+
+void Interpreter::ExecuteSetBlock(const Node& node) {
+  const Value outside = std::exchange(captured_, Capture(*node.children[1]));
+  const Value value = Evaluate(*node.children[2]);
+  captured_ = outside;
+  if (!context_.failed()) Assign(*node.children[0], value);
+}
+
+void Interpreter::DefineMacro(const Node& node) {
+  Value value;
+  value.kind = Kind::kMacro;
+  value.macro = context_.New<Macro>({&node, scope_});
+  Define(node.name, value);
+}
+
+void Interpreter::Print(const Text& text) {
+  context_.ChargeOutput(text.size_bytes);
+  output_->Add(text);
+}
+
+Value Interpreter::Capture(const Node& body) {
+  TextBuilder captured(context_);
+  TextBuilder* const outside = std::exchange(output_, &captured);
+  Execute(body);
+  output_ = outside;
+  return captured.Take();
+}
+
+Value Interpreter::Evaluate(const Node& node) {
+  if (context_.failed()) return {};
+  context_.set_position(node.position);
+  context_.Charge(1);
+  if (depth_ >= kMaxDepth) {
+    context_.Fail({"expressions or calls are nested too deeply"});
+    return {};
+  }
+  ++depth_;
+  const Value value = EvaluateExpression(node);
+  --depth_;
+  return context_.failed() ? Value() : value;
+}
+
+Value Interpreter::EvaluateIfThere(const Node* node) {
+  return node == nullptr ? Value() : Evaluate(*node);
+}
+
+Value Interpreter::EvaluateExpression(const Node& node) {
+  const auto children = node.children;
+  const auto child = [&](size_t i) { return Evaluate(*children[i]); };
+  switch (node.kind) {
+    case NodeKind::kConstant:
+      return node.value;
+    case NodeKind::kName:
+      return Lookup(node.name);
+    case NodeKind::kCaptured:
+      return captured_;
+    case NodeKind::kList:
+      return EvaluateItems(node, Kind::kList);
+    case NodeKind::kTuple:
+      return EvaluateItems(node, Kind::kTuple);
+    case NodeKind::kDict:
+      return EvaluateDict(node);
+    case NodeKind::kAttribute: {
+      const Value object = child(0);
+      context_.set_position(node.position);
+      return GetAttribute(context_, object, node.name);
+    }
+    case NodeKind::kItem: {
+      const Value object = child(0);
+      const Value index = child(1);
+      return GetItem(context_, object, index);
+    }
+    case NodeKind::kSlice: {
+      const Value object = child(0);
+      const Value start = EvaluateIfThere(children[1]);
+      const Value stop = EvaluateIfThere(children[2]);
+      const Value step = EvaluateIfThere(children[3]);
+      return GetSlice(context_, object, start, stop, step);
+    }
+    case NodeKind::kCall:
+      return EvaluateCall(node);
+    case NodeKind::kFilter:
+      return EvaluateNative(node, FindFilter(node.name), "filter");
+    case NodeKind::kTest:
+      return EvaluateNative(node, FindTest(node.name), "test");
+    case NodeKind::kNot:
+      return Bool(!IsTrue(child(0)));
+    case NodeKind::kSign:
+      return ApplySign(context_, node.flag, child(0));
+    case NodeKind::kOperation: {
+      const Value left = child(0);
+      const Value right = child(1);
+      context_.set_position(node.position);
+      return ApplyOperator(context_, node.op, left, right);
+    }
+    case NodeKind::kComparison:
+      return EvaluateComparison(node);
+    case NodeKind::kAnd: {
+      const Value left = child(0);
+      return IsTrue(left) ? child(1) : left;
+    }
+    case NodeKind::kOr: {
+      const Value left = child(0);
+      return IsTrue(left) ? left : child(1);
+    }
+    case NodeKind::kConditional:
+      return IsTrue(child(0)) ? child(1) : EvaluateIfThere(children[2]);
+    default:
+      return {};
+  }
+}
+
+Value Interpreter::EvaluateItems(const Node& node, Kind kind) {
+  Growing<Value> items(context_);
+  for (const Node* item : node.children) items.Add(Evaluate(*item));
+  return MakeList(context_, items.items(), kind);
+}
+
+Value Interpreter::EvaluateDict(const Node& node) {
+  Growing<Entry> entries(context_);
+  for (size_t i = 0; i + 1 < node.children.size() && !context_.failed(); i += 2) {
+    const Value key = Evaluate(*node.children[i]);
+    const Value value = Evaluate(*node.children[i + 1]);
+    Entry* same = nullptr;
+    for (Entry& entry : entries.items()) {
+      if (Equal(context_, entry.key, key)) same = &entry;
+    }
+    if (same != nullptr) {
+      same->value = value;
+    } else {
+      entries.Add({key, value});
+    }
+  }
+  return MakeDict(context_, entries.items());
+}
+
+// a < b < c is (a < b) and (b < c).
+Value Interpreter::EvaluateComparison(const Node& node) {
+  Value left = Evaluate(*node.children[0]);
+  for (const Node* operand : node.children.subspan(1)) {
+    const Value right = Evaluate(*operand->children[0]);
+    context_.set_position(operand->position);
+    if (context_.failed()) return {};
+    if (!IsTrue(ApplyOperator(context_, operand->op, left, right))) return Bool(false);
+    left = right;
+  }
+  return Bool(true);
+}
+
+Arguments Interpreter::EvaluateArguments(const Node& node) {
+  Growing<Value> positional(context_);
+  Growing<Keyword> keywords(context_);
+  for (const Node* argument : node.children.subspan(1)) {
+    if (argument->kind == NodeKind::kKeyword) {
+      keywords.Add({argument->name, Evaluate(*argument->children[0])});
+    } else {
+      positional.Add(Evaluate(*argument));
+    }
+  }
+  return {positional.items(), keywords.items()};
+}
+
+// A filter or a test.
+Value Interpreter::EvaluateNative(const Node& node, const Native* native, std::string_view what) {
+  if (native == nullptr) {
+    context_.Fail({"the ", what, " '", node.name, "' is not known"});
+    return {};
+  }
+  const Value self = Evaluate(*node.children[0]);
+  const Arguments arguments = EvaluateArguments(node);
+  context_.set_position(node.position);
+  return context_.failed() ? Value() : Apply(context_, *native, self, arguments);
+}
+
+Value Interpreter::EvaluateCall(const Node& node) {
+  const Value callee = Evaluate(*node.children[0]);
+  const Arguments arguments = EvaluateArguments(node);
+  context_.set_position(node.position);
+  if (context_.failed()) return {};
+  switch (callee.kind) {
+    case Kind::kFunction:
+      return Apply(context_, *callee.function, {}, arguments);
+    case Kind::kMethod:
+      return Apply(context_, *callee.method->native, callee.method->self, arguments);
+    case Kind::kMacro:
+      return CallMacro(*callee.macro, arguments);
+    case Kind::kUndefined:
+      context_.Fail({"'", callee.name == nullptr ? "a value" : *callee.name,
+                     "' is undefined, so that it cannot be called"});
+      return {};
+    default:
+      context_.Fail({"a value of type ", KindName(callee.kind), " cannot be called"});
+      return {};
+  }
+}
+
+Value Interpreter::CallMacro(const Macro& macro, const Arguments& arguments) {
+  const auto parameters = macro.node->children.subspan(1);
+  Scope* const outside = std::exchange(scope_, context_.New<Scope>({.parent = macro.scope}));
+  size_t used = 0;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Node& parameter = *parameters[i];
+    const Value* given = nullptr;
+    if (i < arguments.positional.size()) given = &arguments.positional[i];
+    for (const Keyword& keyword : arguments.keywords) {
+      if (keyword.name == parameter.name) given = &keyword.value;
+    }
+    if (given != nullptr) {
+      ++used;
+      Define(parameter.name, *given);
+    } else {
+      Define(parameter.name, parameter.children.empty() ? Undefined(context_, parameter.name)
+                                                        : Evaluate(*parameter.children[0]));
+    }
+  }
+  if (used != arguments.positional.size() + arguments.keywords.size()) {
+    context_.Fail({"'", macro.node->name, "' is given an argument that it does not take"});
+  }
+  const Value written = Capture(*macro.node->children[0]);
+  scope_ = outside;
+  return written;
+}
+
+}  // namespace cria::jinja

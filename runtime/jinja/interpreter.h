@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "jinja/context.h"
+#include "jinja/natives.h"
+#include "jinja/syntax.h"
+#include "jinja/text.h"
+#include "jinja/value.h"
+
+namespace cria::jinja {
+
+struct Variable {
+  std::string_view name;
+  Value value;
+};
+
+// Carries out a parsed template.
+class Interpreter {
+ public:
+  Interpreter(Context& context, std::span<const Variable> globals);
+
+  // What the template writes; of no meaning after a failure.
+  std::span<const Piece> Run(const Node& body);
+
+ private:
+  struct Scope;
+  friend struct Macro;
+  // Where execution goes on.
+  enum class Flow : uint8_t { kNext, kBreak, kContinue };
+
+  Flow Execute(const Node& node);
+  Flow ExecuteStatement(const Node& node);
+  Flow ExecuteBody(const Node& body);
+  Flow ExecuteIf(const Node& node);
+  Flow ExecuteFor(const Node& node);
+  void ExecuteSetBlock(const Node& node);
+  void DefineMacro(const Node& node);
+  void Print(const Text& text);
+  // What the body writes, as a string.
+  Value Capture(const Node& body);
+
+  Value Evaluate(const Node& node);
+  Value EvaluateExpression(const Node& node);
+  Value EvaluateCall(const Node& node);
+  Value EvaluateNative(const Node& node, const Native* native, std::string_view what);
+  Value EvaluateComparison(const Node& node);
+  Value EvaluateDict(const Node& node);
+  Value EvaluateItems(const Node& node, Kind kind);
+  Value EvaluateIfThere(const Node* node);
+  // Of the children but the first.
+  Arguments EvaluateArguments(const Node& node);
+  Value CallMacro(const Macro& macro, const Arguments& arguments);
+
+  Value Lookup(std::string_view name);
+  void Define(std::string_view name, const Value& value);
+  void Assign(const Node& target, const Value& value);
+  void AssignAttribute(const Node& target, const Value& value);
+  std::span<const Value> Filter(const Node& target, const Node& condition,
+                                std::span<const Value> items);
+
+  Context& context_;
+  Scope* scope_ = nullptr;
+  TextBuilder* output_ = nullptr;
+  Value captured_;
+  int depth_ = 0;
+  int loops_ = 0;
+};
+
+}  // namespace cria::jinja

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "jinja/natives.h"
+
+// Filters that go through what a loop would go through.
+namespace cria::jinja {
+
+Value JoinFilter(Call& call);
+Value FirstFilter(Call& call);
+Value LastFilter(Call& call);
+Value ListFilter(Call& call);
+Value ItemsFilter(Call& call);
+Value DictSortFilter(Call& call);
+Value ReverseFilter(Call& call);
+Value UniqueFilter(Call& call);
+Value SortFilter(Call& call);
+Value MapFilter(Call& call);
+Value SelectFilter(Call& call);
+Value RejectFilter(Call& call);
+Value SelectAttributeFilter(Call& call);
+Value RejectAttributeFilter(Call& call);
+
+}  // namespace cria::jinja

@@ -1,0 +1,104 @@
+#include "jinja/literals.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+
+#include "core/utf8.h"
+#include "jinja/text.h"
+
+namespace cria::jinja {
+namespace {
+
+constexpr std::string_view kSimpleEscapes = "ntrabfv\\'\"";
+constexpr std::string_view kSimpleMeanings = "\n\t\r\a\b\f\v\\'\"";
+
+// The character, as UTF-8, or the replacement character of what is none.
+std::string_view Encode(uint32_t code, std::array<char, 4>* buffer) {
+  if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return kReplacementCharacter;
+  if (code < 0x80) {
+    (*buffer)[0] = static_cast<char>(code);
+    return {buffer->data(), 1};
+  }
+  const size_t size = code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+  for (size_t i = size - 1; i > 0; --i) {
+    (*buffer)[i] = static_cast<char>(0x80 | (code & 0x3F));
+    code >>= 6;
+  }
+  constexpr std::array<unsigned, 5> kFirstByte = {0, 0, 0xC0, 0xE0, 0xF0};
+  (*buffer)[0] = static_cast<char>(kFirstByte[size] | code);
+  return {buffer->data(), size};
+}
+
+// Reads digits of `base`, and takes them off `rest`.
+bool TakeDigits(std::string_view* rest, size_t most, int base, uint32_t* code) {
+  const char* end = rest->data() + std::min(rest->size(), most);
+  const auto [stop, error] = std::from_chars(rest->data(), end, *code, base);
+  if (error != std::errc()) return false;
+  rest->remove_prefix(static_cast<size_t>(stop - rest->data()));
+  return true;
+}
+
+// What follows a backslash, taken off `rest`; an unknown escape keeps its backslash.
+void AddEscape(Context& context, std::string_view* rest, TextBuilder* out) {
+  const char letter = rest->front();
+  std::array<char, 4> buffer;
+  uint32_t code = 0;
+  if (const size_t at = kSimpleEscapes.find(letter); at != std::string_view::npos) {
+    rest->remove_prefix(1);
+    return out->Add(kSimpleMeanings.substr(at, 1), true);
+  }
+  if (letter == '\n') return rest->remove_prefix(1);
+  if (letter >= '0' && letter <= '7') {
+    TakeDigits(rest, 3, 8, &code);
+    return out->AddCopy(Encode(code, &buffer));
+  }
+  const size_t digits = letter == 'x' ? 2 : letter == 'u' ? 4 : letter == 'U' ? 8 : 0;
+  if (digits == 0) return out->Add("\\", true);
+  rest->remove_prefix(1);
+  const size_t before = rest->size();
+  if (!TakeDigits(rest, digits, 16, &code) || before - rest->size() != digits) {
+    return context.Fail({"a string has '\\", {&letter, 1}, "' without its digits"});
+  }
+  out->AddCopy(Encode(code, &buffer));
+}
+
+}  // namespace
+
+Value ReadString(Context& context, std::string_view written) {
+  TextBuilder text(context);
+  while (!written.empty() && !context.failed()) {
+    const size_t escape = written.find('\\');
+    text.Add(written.substr(0, escape), true);
+    if (escape == std::string_view::npos || escape + 1 == written.size()) break;
+    written.remove_prefix(escape + 1);
+    AddEscape(context, &written, &text);
+  }
+  return text.Take();
+}
+
+Value ReadNumber(Context& context, std::string_view written, bool is_float) {
+  std::array<char, 64> digits;
+  size_t size = 0;
+  for (const char c : written) {
+    if (c == '_') continue;
+    if (size == digits.size()) {
+      context.Fail({"a number has too many digits"});
+      return {};
+    }
+    digits[size++] = c;
+  }
+  int64_t integer = 0;
+  double real = 0.0;
+  const char* end = digits.data() + size;
+  const auto result = is_float ? std::from_chars(digits.data(), end, real)
+                               : std::from_chars(digits.data(), end, integer);
+  if (result.ec != std::errc() || result.ptr != end) {
+    context.Fail({"'", written, "' is not a number that fits"});
+    return {};
+  }
+  return is_float ? Float(real) : Int(integer);
+}
+
+}  // namespace cria::jinja

@@ -1,0 +1,201 @@
+// Methods of strings and dictionaries, as in Python; those that change a value are not allowed.
+
+#include <algorithm>
+#include <limits>
+
+#include "jinja/natives.h"
+#include "jinja/string_functions.h"
+
+namespace cria::jinja {
+namespace {
+
+const Text& Self(Call& call) { return *call.self.text; }
+
+// A number of times, of which absent means any.
+int64_t Count(Call& call, const Value& value) {
+  return value.is_absent() ? -1 : ToInt(call.context, value, "a count");
+}
+
+std::string_view ArgumentBytes(Call& call, size_t index) {
+  const Value& argument = call.parameters[index];
+  if (!argument.is(Kind::kString)) {
+    call.context.Fail({"a method of a string is given a value of type ", KindName(argument.kind)});
+    return {};
+  }
+  return Flat(call.context, *argument.text);
+}
+
+Value StripBoth(Call& call) {
+  return Strip(call.context, Self(call), true, true, call.parameters[0]);
+}
+Value StripLeft(Call& call) {
+  return Strip(call.context, Self(call), true, false, call.parameters[0]);
+}
+Value StripRight(Call& call) {
+  return Strip(call.context, Self(call), false, true, call.parameters[0]);
+}
+
+Value SplitText(Call& call) {
+  return Split(call.context, Self(call), call.parameters[0], Count(call, call.parameters[1]),
+               false);
+}
+Value SplitTextFromRight(Call& call) {
+  return Split(call.context, Self(call), call.parameters[0], Count(call, call.parameters[1]), true);
+}
+Value SplitTextLines(Call& call) {
+  return SplitLines(call.context, Self(call), IsTrue(call.parameters[0]));
+}
+
+// Whether the string begins, or ends, with the argument or with one of several.
+bool HasAffix(Call& call, bool at_end) {
+  const std::string_view bytes = Flat(call.context, Self(call));
+  const Value argument = call.parameters[0];
+  const std::span<const Value> affixes =
+      argument.is(Kind::kTuple) ? argument.list->items : std::span(&argument, 1);
+  return std::ranges::any_of(affixes, [&](const Value& affix) {
+    call.parameters[0] = affix;
+    const std::string_view wanted = ArgumentBytes(call, 0);
+    return at_end ? bytes.ends_with(wanted) : bytes.starts_with(wanted);
+  });
+}
+Value StartsWith(Call& call) { return Bool(HasAffix(call, false)); }
+Value EndsWith(Call& call) { return Bool(HasAffix(call, true)); }
+
+Value RemovePrefix(Call& call) {
+  const size_t size = HasAffix(call, false) ? ArgumentBytes(call, 0).size() : 0;
+  return Slice(call.context, Self(call), size, Self(call).size_bytes);
+}
+Value RemoveSuffix(Call& call) {
+  const size_t size = HasAffix(call, true) ? ArgumentBytes(call, 0).size() : 0;
+  return Slice(call.context, Self(call), 0, Self(call).size_bytes - size);
+}
+
+Value Upper(Call& call) { return ChangeCase(call.context, Self(call), LetterCase::kUpper); }
+Value Lower(Call& call) { return ChangeCase(call.context, Self(call), LetterCase::kLower); }
+Value Title(Call& call) { return ChangeCase(call.context, Self(call), LetterCase::kTitle); }
+Value Capitalize(Call& call) {
+  return ChangeCase(call.context, Self(call), LetterCase::kCapitalized);
+}
+
+Value ReplaceText(Call& call) {
+  ArgumentBytes(call, 0);
+  ArgumentBytes(call, 1);
+  if (call.context.failed()) return {};
+  return Replace(call.context, Self(call), *call.parameters[0].text, *call.parameters[1].text,
+                 Count(call, call.parameters[2]));
+}
+
+Value JoinItems(Call& call) {
+  return Join(call.context, Items(call.context, call.parameters[0]), Self(call));
+}
+
+// The character at which the argument begins, or -1.
+Value FoundAt(Call& call, size_t (*find)(std::string_view bytes, std::string_view wanted)) {
+  const std::string_view bytes = Flat(call.context, Self(call));
+  call.context.ChargeBytes(bytes.size());
+  const size_t at = find(bytes, ArgumentBytes(call, 0));
+  if (at == std::string_view::npos) return Int(-1);
+  return Int(static_cast<int64_t>(CountCharacters(bytes.substr(0, at))));
+}
+Value FindText(Call& call) {
+  return FoundAt(
+      call, [](std::string_view bytes, std::string_view wanted) { return bytes.find(wanted); });
+}
+Value FindLastText(Call& call) {
+  return FoundAt(
+      call, [](std::string_view bytes, std::string_view wanted) { return bytes.rfind(wanted); });
+}
+
+Value CountText(Call& call) {
+  const std::string_view bytes = Flat(call.context, Self(call));
+  const std::string_view wanted = ArgumentBytes(call, 0);
+  call.context.ChargeBytes(bytes.size());
+  if (wanted.empty()) return Int(static_cast<int64_t>(CountCharacters(bytes)) + 1);
+  int64_t count = 0;
+  for (size_t at = bytes.find(wanted); at != std::string_view::npos;
+       at = bytes.find(wanted, at + wanted.size())) {
+    ++count;
+  }
+  return Int(count);
+}
+
+// Whether there are bytes, and all are so.
+Value AreAll(Call& call, bool (*is_so)(char byte)) {
+  const std::string_view bytes = Flat(call.context, Self(call));
+  return Bool(!bytes.empty() && std::ranges::all_of(bytes, is_so));
+}
+bool IsDigit(char byte) { return byte >= '0' && byte <= '9'; }
+Value AreDigits(Call& call) { return AreAll(call, IsDigit); }
+Value AreLetters(Call& call) { return AreAll(call, IsLetter); }
+Value AreDigitsOrLetters(Call& call) {
+  return AreAll(call, [](char byte) { return IsDigit(byte) || IsLetter(byte); });
+}
+Value AreSpaces(Call& call) {
+  const std::string_view bytes = Flat(call.context, Self(call));
+  return Bool(!bytes.empty() && StrippedRange(bytes, true, true).first == bytes.size());
+}
+
+constexpr Native kStringMethods[] = {
+    {"strip", StripBoth, "chars"},
+    {"lstrip", StripLeft, "chars"},
+    {"rstrip", StripRight, "chars"},
+    {"split", SplitText, "sep,maxsplit"},
+    {"rsplit", SplitTextFromRight, "sep,maxsplit"},
+    {"splitlines", SplitTextLines, "keepends"},
+    {"startswith", StartsWith, "prefix"},
+    {"endswith", EndsWith, "suffix"},
+    {"removeprefix", RemovePrefix, "prefix"},
+    {"removesuffix", RemoveSuffix, "suffix"},
+    {"upper", Upper},
+    {"lower", Lower},
+    {"title", Title},
+    {"capitalize", Capitalize},
+    {"replace", ReplaceText, "old,new,count"},
+    {"join", JoinItems, "iterable"},
+    {"find", FindText, "sub"},
+    {"rfind", FindLastText, "sub"},
+    {"count", CountText, "sub"},
+    {"isdigit", AreDigits},
+    {"isalpha", AreLetters},
+    {"isalnum", AreDigitsOrLetters},
+    {"isspace", AreSpaces},
+};
+
+Value DictItems(Call& call) {
+  Growing<Value> items(call.context);
+  for (const Entry& entry : call.self.dict->entries) {
+    Growing<Value> pair(call.context);
+    pair.Add(entry.key);
+    pair.Add(entry.value);
+    items.Add(MakeList(call.context, pair.items(), Kind::kTuple));
+  }
+  call.context.Charge(items.size());
+  return MakeList(call.context, items.items());
+}
+
+Value DictKeys(Call& call) { return MakeList(call.context, Items(call.context, call.self)); }
+
+Value DictValues(Call& call) {
+  Growing<Value> values(call.context);
+  for (const Entry& entry : call.self.dict->entries) values.Add(entry.value);
+  call.context.Charge(values.size());
+  return MakeList(call.context, values.items());
+}
+
+Value DictGet(Call& call) {
+  const Value* found = Find(call.context, call.self.dict->entries, call.parameters[0]);
+  if (found != nullptr) return *found;
+  return call.parameters[1].is(Kind::kUndefined) ? None() : call.parameters[1];
+}
+
+constexpr Native kDictMethods[] = {{"items", DictItems},
+                                   {"keys", DictKeys},
+                                   {"values", DictValues},
+                                   {"get", DictGet, "key,default"}};
+
+}  // namespace
+
+const Native* FindStringMethod(std::string_view name) { return FindNative(kStringMethods, name); }
+const Native* FindDictMethod(std::string_view name) { return FindNative(kDictMethods, name); }
+
+}  // namespace cria::jinja

@@ -1,0 +1,54 @@
+#include "jinja/natives.h"
+
+#include <algorithm>
+
+namespace cria::jinja {
+namespace {
+
+// The first name of a list with commas, which is taken off it.
+std::string_view TakeName(std::string_view* names) {
+  const size_t comma = names->find(',');
+  const std::string_view name = names->substr(0, comma);
+  names->remove_prefix(comma == std::string_view::npos ? names->size() : comma + 1);
+  return name;
+}
+
+}  // namespace
+
+const Native* FindNative(std::span<const Native> natives, std::string_view name) {
+  const auto found = std::ranges::find(natives, name, &Native::name);
+  return found == natives.end() ? nullptr : &*found;
+}
+
+Value Apply(Context& context, const Native& native, const Value& self, const Arguments& arguments) {
+  Call call = {.context = context, .self = self, .parameters = {}, .given = arguments};
+  if (native.parameters == "*") return native.function(call);
+  size_t used = 0;
+  std::string_view names = native.parameters;
+  for (size_t i = 0; i < kMaxParameters && !names.empty(); ++i) {
+    const std::string_view name = TakeName(&names);
+    if (i < arguments.positional.size()) {
+      call.parameters[i] = arguments.positional[i];
+      ++used;
+    }
+    for (const Keyword& keyword : arguments.keywords) {
+      if (keyword.name != name) continue;
+      call.parameters[i] = keyword.value;
+      ++used;
+    }
+  }
+  if (used != arguments.positional.size() + arguments.keywords.size()) {
+    context.Fail({"'", native.name, "' is given an argument that it does not take"});
+    return {};
+  }
+  return native.function(call);
+}
+
+int64_t ToInt(Context& context, const Value& value, std::string_view what) {
+  if (value.is(Kind::kInt)) return value.integer;
+  if (value.is(Kind::kBool)) return value.boolean ? 1 : 0;
+  context.Fail({what, " must be a whole number, not of type ", KindName(value.kind)});
+  return 0;
+}
+
+}  // namespace cria::jinja

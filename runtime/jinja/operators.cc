@@ -1,0 +1,308 @@
+#include "jinja/operators.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "jinja/natives.h"
+#include "jinja/text.h"
+
+namespace cria::jinja {
+namespace {
+
+constexpr std::array<std::string_view, 16> kSymbols = {
+    "+", "-", "*", "/", "//", "%", "**", "~", "==", "!=", "<", "<=", ">", ">=", "in", "not in"};
+
+bool IsUndefined(Context& context, const Value& value) {
+  if (!value.is(Kind::kUndefined)) return false;
+  context.Fail({"'", value.name == nullptr ? "a value" : *value.name, "' is undefined"});
+  return true;
+}
+
+Value Misfit(Context& context, Operator op, const Value& a, const Value& b) {
+  if (!IsUndefined(context, a) && !IsUndefined(context, b)) {
+    context.Fail({"'", kSymbols[static_cast<size_t>(op)], "' does not go with values of type ",
+                  KindName(a.kind), " and ", KindName(b.kind)});
+  }
+  return {};
+}
+
+int64_t WholeNumber(const Value& value) {
+  return value.is(Kind::kBool) ? (value.boolean ? 1 : 0) : value.integer;
+}
+
+Value Power(Context& context, int64_t base, int64_t exponent) {
+  if (exponent < 0)
+    return Float(std::pow(static_cast<double>(base), static_cast<double>(exponent)));
+  int64_t product = 1;
+  for (; exponent > 0 && !context.failed(); --exponent) {
+    context.Charge(1);
+    if (__builtin_mul_overflow(product, base, &product)) {
+      context.Fail({"a number is too large"});
+    }
+    if (base == 0 || base == 1) break;
+  }
+  return Int(product);
+}
+
+Value WholeArithmetic(Context& context, Operator op, int64_t a, int64_t b) {
+  int64_t result = 0;
+  bool overflow = false;
+  switch (op) {
+    case Operator::kAdd:
+      overflow = __builtin_add_overflow(a, b, &result);
+      break;
+    case Operator::kSubtract:
+      overflow = __builtin_sub_overflow(a, b, &result);
+      break;
+    case Operator::kMultiply:
+      overflow = __builtin_mul_overflow(a, b, &result);
+      break;
+    case Operator::kPower:
+      return Power(context, a, b);
+    default: {
+      // What is left has a divisor.
+      if (b == 0) {
+        context.Fail({"a division by zero"});
+        return {};
+      }
+      if (op == Operator::kDivide) {
+        return Float(static_cast<double>(a) / static_cast<double>(b));
+      }
+      if (b == -1) {
+        overflow = __builtin_sub_overflow(int64_t{0}, a, &result);
+        if (op == Operator::kModulo) return Int(0);
+        break;
+      }
+      // Rounded down, the remainder has the divisor's sign.
+      const bool is_rounded_up = a % b != 0 && (a < 0) != (b < 0);
+      if (op == Operator::kModulo) return Int(a % b + (is_rounded_up ? b : 0));
+      return Int(a / b - (is_rounded_up ? 1 : 0));
+    }
+  }
+  if (overflow) context.Fail({"a number is too large"});
+  return Int(result);
+}
+
+Value Arithmetic(Context& context, Operator op, const Value& a, const Value& b) {
+  if (!a.is(Kind::kFloat) && !b.is(Kind::kFloat)) {
+    return WholeArithmetic(context, op, WholeNumber(a), WholeNumber(b));
+  }
+  const double x = ToFloat(a);
+  const double y = ToFloat(b);
+  const bool divides =
+      op == Operator::kDivide || op == Operator::kFloorDivide || op == Operator::kModulo;
+  if (divides && y == 0.0) {
+    context.Fail({"a division by zero"});
+    return {};
+  }
+  switch (op) {
+    case Operator::kAdd:
+      return Float(x + y);
+    case Operator::kSubtract:
+      return Float(x - y);
+    case Operator::kMultiply:
+      return Float(x * y);
+    case Operator::kDivide:
+      return Float(x / y);
+    case Operator::kFloorDivide:
+      return Float(std::floor(x / y));
+    case Operator::kModulo:
+      return Float(x - y * std::floor(x / y));
+    default:
+      return Float(std::pow(x, y));
+  }
+}
+
+Value Join(Context& context, const Text& a, const Text& b) {
+  TextBuilder joined(context);
+  joined.Add(a);
+  joined.Add(b);
+  return joined.Take();
+}
+
+Value Repeat(Context& context, const Value& value, int64_t count) {
+  if (value.is(Kind::kString)) {
+    TextBuilder repeated(context);
+    for (; count > 0 && value.text->size_bytes > 0 && !context.failed(); --count) {
+      repeated.Add(*value.text);
+    }
+    return repeated.Take();
+  }
+  Growing<Value> items(context);
+  for (; count > 0 && !value.list->items.empty() && !context.failed(); --count) {
+    for (const Value& item : value.list->items) items.Add(item);
+    context.Charge(value.list->items.size());
+  }
+  return MakeList(context, items.items(), value.kind);
+}
+
+Value AddAny(Context& context, const Value& a, const Value& b) {
+  if (a.is(Kind::kString) && b.is(Kind::kString)) return Join(context, *a.text, *b.text);
+  if (!a.is_sequence() || a.kind != b.kind) return Misfit(context, Operator::kAdd, a, b);
+  Growing<Value> items(context);
+  for (const Value& item : a.list->items) items.Add(item);
+  for (const Value& item : b.list->items) items.Add(item);
+  context.Charge(items.size());
+  return MakeList(context, items.items(), a.kind);
+}
+
+bool Contains(Context& context, const Value& container, const Value& item) {
+  if (container.is(Kind::kString) && item.is(Kind::kString)) {
+    context.ChargeBytes(container.text->size_bytes);
+    return Flat(context, *container.text).contains(Flat(context, *item.text));
+  }
+  if (container.is(Kind::kDict)) {
+    return Find(context, container.dict->entries, item) != nullptr;
+  }
+  if (container.is_sequence()) {
+    return std::ranges::any_of(container.list->items,
+                               [&](const Value& other) { return Equal(context, other, item); });
+  }
+  if (!container.is(Kind::kUndefined)) Misfit(context, Operator::kIn, item, container);
+  return false;
+}
+
+// Where a slice begins or ends: from the end if negative, and inside.
+int64_t SliceBound(Context& context, const Value& value, int64_t size, int64_t absent,
+                   int64_t least, int64_t most) {
+  if (value.is_absent()) return absent;
+  int64_t bound = ToInt(context, value, "a bound of a slice");
+  if (bound < 0) bound = bound < -size ? -1 : bound + size;
+  return std::clamp(bound, least, most);
+}
+
+}  // namespace
+
+Value ApplyOperator(Context& context, Operator op, const Value& a, const Value& b) {
+  switch (op) {
+    case Operator::kConcatenate:
+      return Join(context, ToText(context, a), ToText(context, b));
+    case Operator::kEqual:
+      return Bool(Equal(context, a, b));
+    case Operator::kNotEqual:
+      return Bool(!Equal(context, a, b));
+    case Operator::kLess:
+      return Bool(Less(context, a, b));
+    case Operator::kGreater:
+      return Bool(Less(context, b, a));
+    case Operator::kLessOrEqual:
+      return Bool(!Less(context, b, a));
+    case Operator::kGreaterOrEqual:
+      return Bool(!Less(context, a, b));
+    case Operator::kIn:
+      return Bool(Contains(context, b, a));
+    case Operator::kNotIn:
+      return Bool(!Contains(context, b, a));
+    default:
+      break;
+  }
+  if (IsNumber(a) && IsNumber(b)) return Arithmetic(context, op, a, b);
+  if (op == Operator::kAdd) return AddAny(context, a, b);
+  if (op == Operator::kMultiply) {
+    const auto repeats = [](const Value& value) {
+      return value.is(Kind::kString) || value.is_sequence();
+    };
+    if (repeats(a) && b.is(Kind::kInt)) return Repeat(context, a, b.integer);
+    if (repeats(b) && a.is(Kind::kInt)) return Repeat(context, b, a.integer);
+  }
+  return Misfit(context, op, a, b);
+}
+
+Value ApplySign(Context& context, bool is_negative, const Value& value) {
+  if (!IsNumber(value)) {
+    if (!IsUndefined(context, value)) {
+      context.Fail({"a value of type ", KindName(value.kind), " has no sign"});
+    }
+    return {};
+  }
+  const Operator op = is_negative ? Operator::kSubtract : Operator::kAdd;
+  // 0.0 - x would turn -0.0 around, which nobody asks of a template.
+  return Arithmetic(context, op, Int(0), value);
+}
+
+bool Less(Context& context, const Value& a, const Value& b, int depth) {
+  if (IsNumber(a) && IsNumber(b)) {
+    if (a.is(Kind::kFloat) || b.is(Kind::kFloat)) return ToFloat(a) < ToFloat(b);
+    return WholeNumber(a) < WholeNumber(b);
+  }
+  if (a.is(Kind::kString) && b.is(Kind::kString)) {
+    context.ChargeBytes(std::min(a.text->size_bytes, b.text->size_bytes));
+    // The order of UTF-8's bytes is that of the characters.
+    return Flat(context, *a.text) < Flat(context, *b.text);
+  }
+  if (a.is_sequence() && a.kind == b.kind && depth <= kMaxDepth) {
+    context.Charge(1);
+    const auto x = a.list->items;
+    const auto y = b.list->items;
+    for (size_t i = 0; i < std::min(x.size(), y.size()) && !context.failed(); ++i) {
+      if (!Equal(context, x[i], y[i])) return Less(context, x[i], y[i], depth + 1);
+    }
+    return x.size() < y.size();
+  }
+  Misfit(context, Operator::kLess, a, b);
+  return false;
+}
+
+// By insertion: templates sort little, and std::stable_sort takes ten times the bytes.
+void SortEntries(Context& context, std::span<Entry> entries, bool reverse) {
+  for (size_t i = 1; i < entries.size() && !context.failed(); ++i) {
+    context.Charge(1);
+    const auto goes_before = [&](const Entry& a, const Entry& b) {
+      return reverse ? Less(context, b.key, a.key) : Less(context, a.key, b.key);
+    };
+    const Entry entry = entries[i];
+    size_t at = i;
+    for (; at > 0 && goes_before(entry, entries[at - 1]); --at) {
+      entries[at] = entries[at - 1];
+      context.Charge(1);
+      if (context.failed()) return;
+    }
+    entries[at] = entry;
+  }
+}
+
+Value GetSlice(Context& context, const Value& container, const Value& start, const Value& stop,
+               const Value& step) {
+  if (!container.is(Kind::kString) && !container.is_sequence()) {
+    if (!IsUndefined(context, container)) {
+      context.Fail({"a value of type ", KindName(container.kind), " cannot be sliced"});
+    }
+    return {};
+  }
+  const int64_t stride = step.is_absent() ? 1 : ToInt(context, step, "the step of a slice");
+  if (stride == 0) context.Fail({"the step of a slice is zero"});
+  const bool is_text = container.is(Kind::kString);
+  // Text is cut where possible: a slice of it need not be an item for each character.
+  const bool is_cut = is_text && stride == 1;
+  const std::span<const Value> items =
+      is_cut ? std::span<const Value>() : Items(context, container);
+  const std::string_view bytes = is_cut ? Flat(context, *container.text) : std::string_view();
+  context.ChargeBytes(bytes.size());
+  const auto size = static_cast<int64_t>(is_cut ? CountCharacters(bytes) : items.size());
+  const bool forward = stride > 0;
+  const int64_t least = forward ? 0 : -1;
+  const int64_t most = forward ? size : size - 1;
+  const int64_t begin = SliceBound(context, start, size, forward ? 0 : most, least, most);
+  const int64_t end = SliceBound(context, stop, size, forward ? size : -1, least, most);
+  if (context.failed()) return {};
+  if (is_cut) {
+    const size_t first = CharacterOffset(bytes, static_cast<size_t>(begin));
+    const auto count = static_cast<size_t>(std::max<int64_t>(end - begin, 0));
+    return Slice(context, *container.text, first,
+                 first + CharacterOffset(bytes.substr(first), count));
+  }
+  Growing<Value> chosen(context);
+  int64_t index = begin;
+  while (forward ? index < end : index > end) {
+    chosen.Add(items[static_cast<size_t>(index)]);
+    if (__builtin_add_overflow(index, stride, &index)) break;
+  }
+  context.Charge(chosen.size());
+  if (!is_text) return MakeList(context, chosen.items(), container.kind);
+  TextBuilder joined(context);
+  for (const Value& character : chosen.items()) joined.Add(*character.text);
+  return joined.Take();
+}
+
+}  // namespace cria::jinja

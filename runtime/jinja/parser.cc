@@ -1,0 +1,284 @@
+#include "jinja/parser.h"
+
+namespace cria::jinja {
+namespace {
+
+// Counts how deep the parser is.
+class Deeper {
+ public:
+  explicit Deeper(int& depth) : depth_(++depth) {}
+  ~Deeper() { --depth_; }
+  Deeper(const Deeper&) = delete;
+  Deeper& operator=(const Deeper&) = delete;
+
+ private:
+  int& depth_;
+};
+
+}  // namespace
+
+Parser::Parser(Context& context, std::string_view source)
+    : context_(context), source_(source), lexer_(context, source) {}
+
+Node* Parser::Make(NodeKind kind, size_t position) {
+  return context_.New<Node>({.kind = kind, .position = static_cast<uint32_t>(position)});
+}
+
+Node* Parser::Make(NodeKind kind, size_t position, std::initializer_list<const Node*> children) {
+  Node* node = Make(kind, position);
+  const auto copies = context_.Array<const Node*>(children.size());
+  // After a failure, nobody looks at the node.
+  if (copies.empty()) return node;
+  size_t i = 0;
+  for (const Node* child : children) copies[i++] = child;
+  node->children = copies;
+  return node;
+}
+
+void Parser::Advance() { token_ = lexer_.Next(); }
+
+bool Parser::Skip(std::string_view symbol) {
+  if (!token_.IsSymbol(symbol)) return false;
+  Advance();
+  return true;
+}
+
+bool Parser::SkipName(std::string_view name) {
+  if (!token_.IsName(name)) return false;
+  Advance();
+  return true;
+}
+
+const Node* Parser::Fail(size_t position, std::initializer_list<std::string_view> parts) {
+  context_.set_position(position);
+  context_.Fail(parts);
+  return nullptr;
+}
+
+const Node* Parser::Unexpected(std::string_view wanted) {
+  if (token_.kind == TokenKind::kEnd) {
+    return Fail(token_.position, {"the template ends where ", wanted, " should be"});
+  }
+  return Fail(token_.position, {"'", token_.text, "' stands where ", wanted, " should be"});
+}
+
+void Parser::Expect(std::string_view symbol) {
+  if (Skip(symbol)) return;
+  const char quoted[] = {'\'', symbol[0], '\'', '\0'};
+  Unexpected(quoted);
+}
+
+std::string_view Parser::ExpectName() {
+  const std::string_view name = token_.text;
+  if (token_.kind != TokenKind::kName) {
+    Unexpected("a name");
+  } else {
+    Advance();
+  }
+  return name;
+}
+
+void Parser::EndBlock() {
+  if (token_.kind != TokenKind::kBlockEnd) {
+    Unexpected("'%}'");
+    return;
+  }
+  Advance();
+}
+
+const Node* Parser::Parse() {
+  Advance();
+  const Node* body = ParseBody({});
+  if (!context_.failed() && token_.kind != TokenKind::kEnd) Unexpected("another statement");
+  return body;
+}
+
+// Statements up to the end, or to a block that begins with one of the `ends`; its name is then the
+// token at hand.
+const Node* Parser::ParseBody(std::initializer_list<std::string_view> ends) {
+  const Deeper deeper(depth_);
+  const size_t position = token_.position;
+  if (depth_ > kMaxDepth) return Fail(position, {"blocks are nested too deeply"});
+  Children children(context_);
+  while (!context_.failed() && token_.kind != TokenKind::kEnd) {
+    if (token_.kind == TokenKind::kText) {
+      Node* text = Make(NodeKind::kWrite, token_.position);
+      text->value = Trusted(context_, token_.text);
+      children.Add(text);
+      Advance();
+    } else if (token_.kind == TokenKind::kPrintBegin) {
+      children.Add(ParsePrint());
+    } else {
+      Advance();
+      bool at_end = false;
+      for (const std::string_view end : ends) at_end = at_end || token_.IsName(end);
+      if (at_end) break;
+      if (const Node* statement = ParseStatement()) children.Add(statement);
+    }
+  }
+  if (token_.kind == TokenKind::kEnd && ends.size() > 0) {
+    const std::string_view end = *(ends.end() - 1);
+    Fail(position, {"the block before this is not closed by '", end, "'"});
+  }
+  Node* body = Make(NodeKind::kBody, position);
+  body->children = children.items();
+  return body;
+}
+
+const Node* Parser::ParsePrint() {
+  const size_t position = token_.position;
+  Advance();
+  const Node* expression = ParseTuple();
+  if (token_.kind != TokenKind::kPrintEnd) return Unexpected("'}}'");
+  Advance();
+  return Make(NodeKind::kPrint, position, {expression});
+}
+
+// At the name of a statement. Null, too, where it does nothing.
+const Node* Parser::ParseStatement() {
+  const Token name = token_;
+  if (name.kind != TokenKind::kName) return Unexpected("the name of a statement");
+  Advance();
+  if (name.text == "if") return ParseIf();
+  if (name.text == "for") return ParseFor();
+  if (name.text == "set") return ParseSet();
+  if (name.text == "macro") return ParseMacro();
+  if (name.text == "break" || name.text == "continue") {
+    if (loops_ == 0) return Fail(name.position, {"'", name.text, "' stands outside a loop"});
+    EndBlock();
+    return Make(name.text == "break" ? NodeKind::kBreak : NodeKind::kContinue, name.position);
+  }
+  if (name.text == "generation") {
+    // Hugging Face's mark of what the model itself writes, which training needs.
+    EndBlock();
+    const Node* body = ParseBody({"endgeneration"});
+    Advance();
+    EndBlock();
+    return body;
+  }
+  return Fail(name.position, {"the statement '", name.text, "' is not supported here"});
+}
+
+const Node* Parser::ParseIf() {
+  const size_t position = token_.position;
+  Children children(context_);
+  while (!context_.failed()) {
+    children.Add(ParseExpression());
+    EndBlock();
+    children.Add(ParseBody({"elif", "else", "endif"}));
+    if (SkipName("elif")) continue;
+    if (SkipName("else")) {
+      EndBlock();
+      children.Add(ParseBody({"endif"}));
+    }
+    Advance();
+    EndBlock();
+    break;
+  }
+  Node* node = Make(NodeKind::kIf, position);
+  node->children = children.items();
+  return node;
+}
+
+const Node* Parser::ParseFor() {
+  const size_t position = token_.position;
+  const Node* target = ParseTargets(/*with_attributes=*/false);
+  if (!SkipName("in")) return Unexpected("'in'");
+  const Node* iterated = ParseOr();
+  if (token_.IsSymbol(",")) return Fail(token_.position, {"a loop over several values needs ( )"});
+  const Node* condition = SkipName("if") ? ParseExpression() : nullptr;
+  if (token_.IsName("recursive")) {
+    return Fail(token_.position, {"recursive loops are not supported"});
+  }
+  EndBlock();
+  ++loops_;
+  const Node* body = ParseBody({"else", "endfor"});
+  --loops_;
+  const Node* otherwise = nullptr;
+  if (SkipName("else")) {
+    EndBlock();
+    otherwise = ParseBody({"endfor"});
+  }
+  Advance();
+  EndBlock();
+  return Make(NodeKind::kFor, position, {target, iterated, condition, body, otherwise});
+}
+
+const Node* Parser::ParseTarget(bool with_attributes) {
+  const size_t position = token_.position;
+  if (Skip("(")) {
+    const Node* targets = ParseTargets(with_attributes);
+    Expect(")");
+    return targets;
+  }
+  Node* target = Make(NodeKind::kName, position);
+  target->name = ExpectName();
+  if (!with_attributes || !Skip(".")) return target;
+  Node* attribute = Make(NodeKind::kAttribute, position, {target});
+  attribute->name = ExpectName();
+  return attribute;
+}
+
+// One target, or several with commas between.
+const Node* Parser::ParseTargets(bool with_attributes) {
+  const Deeper deeper(depth_);
+  const size_t position = token_.position;
+  if (depth_ > kMaxDepth) return Fail(position, {"parentheses are nested too deeply"});
+  const Node* first = ParseTarget(with_attributes);
+  if (!token_.IsSymbol(",")) return first;
+  Children targets(context_);
+  targets.Add(first);
+  while (Skip(",") && token_.kind == TokenKind::kName && !token_.IsName("in")) {
+    targets.Add(ParseTarget(with_attributes));
+  }
+  Node* tuple = Make(NodeKind::kTuple, position);
+  tuple->children = targets.items();
+  return tuple;
+}
+
+const Node* Parser::ParseSet() {
+  const size_t position = token_.position;
+  const Node* target = ParseTargets(/*with_attributes=*/true);
+  if (Skip("=")) {
+    const Node* value = ParseTuple();
+    EndBlock();
+    return Make(NodeKind::kSet, position, {target, value});
+  }
+  const Node* value = Make(NodeKind::kCaptured, position);
+  while (token_.IsSymbol("|") && !context_.failed()) value = ParseFilter(value);
+  EndBlock();
+  const Node* body = ParseBody({"endset"});
+  Advance();
+  EndBlock();
+  return Make(NodeKind::kSetBlock, position, {target, body, value});
+}
+
+const Node* Parser::ParseMacro() {
+  Node* macro = Make(NodeKind::kMacroBlock, token_.position);
+  macro->name = ExpectName();
+  Children children(context_);
+  children.Add(nullptr);
+  Expect("(");
+  while (!context_.failed() && !token_.IsSymbol(")")) {
+    Node* parameter = Make(NodeKind::kName, token_.position);
+    const std::string_view name = ExpectName();
+    if (Skip("=")) parameter = Make(NodeKind::kName, token_.position, {ParseExpression()});
+    parameter->name = name;
+    children.Add(parameter);
+    if (!Skip(",")) break;
+  }
+  Expect(")");
+  EndBlock();
+  const int loops_outside = loops_;
+  loops_ = 0;
+  const Node* body = ParseBody({"endmacro"});
+  loops_ = loops_outside;
+  Advance();
+  EndBlock();
+  if (context_.failed()) return nullptr;
+  children.items()[0] = body;
+  macro->children = children.items();
+  return macro;
+}
+
+}  // namespace cria::jinja

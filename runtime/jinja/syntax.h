@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "jinja/operators.h"
+#include "jinja/value.h"
+
+namespace cria::jinja {
+
+enum class NodeKind : uint8_t {
+  // Statements. Children in brackets may be null.
+  kBody,        // statements…
+  kWrite,       // `value` as it is
+  kPrint,       // expression
+  kIf,          // condition, body, condition, body…, [body]
+  kFor,         // target, iterated, [condition], body, [else body]
+  kSet,         // target, expression
+  kSetBlock,    // target, body, expression: filters of kCaptured
+  kMacroBlock,  // body, parameter targets…; `name`; defaults are children of the targets
+  kBreak,
+  kContinue,
+  // Expressions.
+  kConstant,     // `value`
+  kName,         // `name`; [default], as a parameter of a macro
+  kCaptured,     // What the block of a kSetBlock has written.
+  kList,         // items…
+  kTuple,        // items…
+  kDict,         // key, value, key, value…
+  kAttribute,    // object; `name`
+  kItem,         // object, index
+  kSlice,        // object, [start], [stop], [step]
+  kCall,         // callee, arguments…, kKeyword…
+  kKeyword,      // expression; `name`
+  kFilter,       // filtered, arguments…, kKeyword…; `name`
+  kTest,         // tested, arguments…, kKeyword…; `name`
+  kNot,          // expression
+  kSign,         // expression; `flag`: negative
+  kOperation,    // left, right; `op`
+  kComparison,   // expression, kOperand…
+  kOperand,      // expression; `op`
+  kAnd,          // left, right
+  kOr,           // left, right
+  kConditional,  // condition, then, [else]
+};
+
+// A part of a parsed template, in the memory of a context.
+struct Node {
+  NodeKind kind = NodeKind::kBody;
+  Operator op = Operator::kAdd;
+  bool flag = false;
+  uint32_t position = 0;  // Of where it begins, or of its operator.
+  std::string_view name;
+  Value value;
+  std::span<const Node* const> children;
+};
+
+}  // namespace cria::jinja

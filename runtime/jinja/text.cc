@@ -1,0 +1,143 @@
+#include "jinja/text.h"
+
+#include <algorithm>
+
+#include "core/utf8.h"
+
+namespace cria::jinja {
+
+std::string_view Copy(Context& context, std::string_view bytes) {
+  const std::span<char> copy = context.Array<char>(bytes.size());
+  if (copy.empty()) return {};
+  std::ranges::copy(bytes, copy.begin());
+  return {copy.data(), copy.size()};
+}
+
+void TextBuilder::Add(std::string_view bytes, bool is_trusted) {
+  if (bytes.empty()) return;
+  context_.Charge(1);
+  size_bytes_ += bytes.size();
+  if (pieces_.size() > 0) {
+    Piece& last = pieces_.items().back();
+    if (last.is_trusted == is_trusted && last.bytes.data() + last.bytes.size() == bytes.data()) {
+      last.bytes = {last.bytes.data(), last.bytes.size() + bytes.size()};
+      return;
+    }
+  }
+  pieces_.Add({bytes, is_trusted});
+}
+
+void TextBuilder::Add(const Text& text) {
+  for (const Piece& piece : text.pieces) Add(piece.bytes, piece.is_trusted);
+}
+
+void TextBuilder::AddCopy(std::string_view bytes) { Add(Copy(context_, bytes), true); }
+
+Value TextBuilder::Take() const {
+  return String(context_.New<Text>({.pieces = pieces_.items(), .size_bytes = size_bytes_}));
+}
+
+std::string_view Flat(Context& context, const Text& text) {
+  if (text.pieces.empty()) return {};
+  if (text.pieces.size() == 1) return text.pieces[0].bytes;
+  if (text.flat == nullptr) {
+    context.ChargeBytes(text.size_bytes);
+    const std::span<char> bytes = context.Array<char>(text.size_bytes);
+    if (bytes.empty()) return {};
+    auto end = bytes.begin();
+    for (const Piece& piece : text.pieces) end = std::ranges::copy(piece.bytes, end).out;
+    text.flat = bytes.data();
+  }
+  return {text.flat, text.size_bytes};
+}
+
+bool IsTrusted(const Text& text) { return std::ranges::all_of(text.pieces, &Piece::is_trusted); }
+
+Value Slice(Context& context, const Text& text, size_t begin, size_t end) {
+  TextBuilder slice(context);
+  for (const Piece& piece : text.pieces) {
+    const size_t size = piece.bytes.size();
+    if (begin < size && end > 0) {
+      slice.Add(piece.bytes.substr(begin, std::min(end, size) - begin), piece.is_trusted);
+    }
+    begin -= std::min(begin, size);
+    end -= std::min(end, size);
+    if (end == 0) break;
+    context.Charge(1);
+  }
+  return slice.Take();
+}
+
+Value ChangeBytes(Context& context, const Text& text, char (*change)(char before, char byte)) {
+  context.ChargeBytes(text.size_bytes);
+  TextBuilder changed(context);
+  char before = ' ';
+  for (const Piece& piece : text.pieces) {
+    const std::span<char> bytes = context.Array<char>(piece.bytes.size());
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      bytes[i] = change(before, piece.bytes[i]);
+      before = piece.bytes[i];
+    }
+    changed.Add({bytes.data(), bytes.size()}, piece.is_trusted);
+  }
+  return changed.Take();
+}
+
+size_t CharacterBytes(std::string_view bytes) {
+  const Utf8Character character = FirstUtf8Character(bytes);
+  return character.state == Utf8State::kValid ? character.size_bytes : 1;
+}
+
+size_t CountCharacters(std::string_view bytes) {
+  size_t count = 0;
+  for (size_t i = 0; i < bytes.size(); i += CharacterBytes(bytes.substr(i))) ++count;
+  return count;
+}
+
+size_t CharacterOffset(std::string_view bytes, size_t index) {
+  size_t offset = 0;
+  for (; index > 0 && offset < bytes.size(); --index) {
+    offset += CharacterBytes(bytes.substr(offset));
+  }
+  return offset;
+}
+
+bool IsWhiteSpace(std::string_view bytes) {
+  const Utf8Character character = FirstUtf8Character(bytes);
+  if (character.state != Utf8State::kValid) return false;
+  const char32_t c = CodePoint(bytes, character.size_bytes);
+  return (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x20) || c == 0x85 || c == 0xA0 ||
+         c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F ||
+         c == 0x205F || c == 0x3000;
+}
+
+std::pair<size_t, size_t> StrippedRange(std::string_view bytes, bool left, bool right,
+                                        std::string_view characters) {
+  size_t begin = 0;
+  size_t end = 0;
+  bool at_begin = left;
+  for (size_t position = 0; position < bytes.size();) {
+    const std::string_view rest = bytes.substr(position);
+    const size_t size = CharacterBytes(rest);
+    const bool goes =
+        characters.empty() ? IsWhiteSpace(rest) : characters.contains(rest.substr(0, size));
+    position += size;
+    if (goes && at_begin) begin = position;
+    if (!goes) {
+      at_begin = false;
+      end = position;
+    }
+  }
+  if (!right) end = bytes.size();
+  return {begin, std::max(begin, end)};
+}
+
+char ToUpper(char byte) { return byte >= 'a' && byte <= 'z' ? static_cast<char>(byte - 32) : byte; }
+char ToLower(char byte) { return byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte + 32) : byte; }
+// Bytes of characters beyond ASCII count as letters.
+bool IsLetter(char byte) {
+  const char lower = ToLower(byte);
+  return (lower >= 'a' && lower <= 'z') || static_cast<unsigned char>(byte) >= 0x80;
+}
+
+}  // namespace cria::jinja

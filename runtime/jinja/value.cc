@@ -1,0 +1,277 @@
+#include "jinja/value.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "jinja/text.h"
+
+namespace cria::jinja {
+namespace {
+
+constexpr Text kEmptyText = {};
+
+Value MakeText(Context& context, std::string_view bytes, bool is_trusted) {
+  if (bytes.empty()) return String(&kEmptyText);
+  const Piece piece = {bytes, is_trusted};
+  const std::span<const Piece> pieces{context.New(piece), 1};
+  return String(context.New<Text>({.pieces = pieces, .size_bytes = bytes.size()}));
+}
+
+// A string as Python writes it in a program: with quotes, and ' rather than ".
+void AddQuoted(const Text& text, TextBuilder* out) {
+  const auto contains = [&](char quote) {
+    return std::ranges::any_of(text.pieces,
+                               [&](const Piece& piece) { return piece.bytes.contains(quote); });
+  };
+  const char quote = contains('\'') && !contains('"') ? '"' : '\'';
+  out->Add(quote == '"' ? "\"" : "'", true);
+  for (const Piece& piece : text.pieces) {
+    size_t begin = 0;
+    for (size_t i = 0; i < piece.bytes.size(); ++i) {
+      const char byte = piece.bytes[i];
+      const std::string_view escaped = byte == '\n'    ? "\\n"
+                                       : byte == '\r'  ? "\\r"
+                                       : byte == '\t'  ? "\\t"
+                                       : byte == '\\'  ? "\\\\"
+                                       : byte == quote ? "\\'"
+                                                       : "";
+      if (escaped.empty()) continue;
+      out->Add(piece.bytes.substr(begin, i - begin), piece.is_trusted);
+      out->Add(escaped, piece.is_trusted);
+      begin = i + 1;
+    }
+    out->Add(piece.bytes.substr(begin), piece.is_trusted);
+  }
+  out->Add(quote == '"' ? "\"" : "'", true);
+}
+
+void AddFloat(double value, TextBuilder* out) {
+  std::array<char, 40> buffer;
+  char* end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
+  const std::string_view digits(buffer.data(), static_cast<size_t>(end - buffer.data()));
+  out->AddCopy(digits);
+  if (digits.find_first_of(".en") == std::string_view::npos) out->Add(".0", true);
+}
+
+void AddInt(int64_t value, TextBuilder* out) {
+  std::array<char, 24> buffer;
+  char* end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
+  out->AddCopy({buffer.data(), static_cast<size_t>(end - buffer.data())});
+}
+
+void AddRepresentation(Context& context, const Value& value, int depth, TextBuilder* out);
+
+void AddItems(Context& context, std::span<const Value> items, int depth, TextBuilder* out) {
+  for (size_t i = 0; i < items.size() && !context.failed(); ++i) {
+    if (i > 0) out->Add(", ", true);
+    AddRepresentation(context, items[i], depth + 1, out);
+  }
+}
+
+// The value as Python's repr() writes it.
+void AddRepresentation(Context& context, const Value& value, int depth, TextBuilder* out) {
+  if (depth > kMaxDepth) return context.Fail({"a value is nested too deeply"});
+  context.Charge(1);
+  switch (value.kind) {
+    case Kind::kUndefined:
+      return out->Add("Undefined", true);
+    case Kind::kNone:
+      return out->Add("None", true);
+    case Kind::kBool:
+      return out->Add(value.boolean ? "True" : "False", true);
+    case Kind::kInt:
+      return AddInt(value.integer, out);
+    case Kind::kFloat:
+      return AddFloat(value.real, out);
+    case Kind::kString:
+      return AddQuoted(*value.text, out);
+    case Kind::kList:
+      out->Add("[", true);
+      AddItems(context, value.list->items, depth, out);
+      return out->Add("]", true);
+    case Kind::kTuple:
+      out->Add("(", true);
+      AddItems(context, value.list->items, depth, out);
+      return out->Add(value.list->items.size() == 1 ? ",)" : ")", true);
+    case Kind::kDict:
+      out->Add("{", true);
+      for (const Entry& entry : value.dict->entries) {
+        if (&entry != value.dict->entries.data()) out->Add(", ", true);
+        AddRepresentation(context, entry.key, depth + 1, out);
+        out->Add(": ", true);
+        AddRepresentation(context, entry.value, depth + 1, out);
+        if (context.failed()) return;
+      }
+      return out->Add("}", true);
+    default:
+      out->Add("<", true);
+      out->Add(KindName(value.kind), true);
+      return out->Add(">", true);
+  }
+}
+
+}  // namespace
+
+Value Trusted(Context& context, std::string_view bytes) { return MakeText(context, bytes, true); }
+
+Value Untrusted(Context& context, std::string_view bytes) {
+  return MakeText(context, bytes, false);
+}
+
+Value MakeList(Context& context, std::span<const Value> items, Kind kind) {
+  Value value;
+  value.kind = kind;
+  value.list = context.New<List>({items});
+  return value;
+}
+
+Value MakeDict(Context& context, std::span<const Entry> entries) {
+  Value value;
+  value.kind = Kind::kDict;
+  value.dict = context.New<Dict>({entries});
+  return value;
+}
+
+Value Undefined(Context& context, std::string_view name) {
+  Value value;
+  if (!name.empty()) value.name = context.New(name);
+  return value;
+}
+
+std::string_view KindName(Kind kind) {
+  static constexpr std::array<std::string_view, 14> kNames = {
+      "undefined", "NoneType", "bool",      "int",  "float",    "str",    "list",
+      "tuple",     "dict",     "namespace", "loop", "function", "method", "macro"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+bool IsTrue(const Value& value) {
+  switch (value.kind) {
+    case Kind::kUndefined:
+    case Kind::kNone:
+      return false;
+    case Kind::kBool:
+      return value.boolean;
+    case Kind::kInt:
+      return value.integer != 0;
+    case Kind::kFloat:
+      return value.real != 0.0;
+    case Kind::kString:
+      return value.text->size_bytes != 0;
+    case Kind::kList:
+    case Kind::kTuple:
+      return !value.list->items.empty();
+    case Kind::kDict:
+      return !value.dict->entries.empty();
+    default:
+      return true;
+  }
+}
+
+bool IsNumber(const Value& value) {
+  return value.is(Kind::kBool) || value.is(Kind::kInt) || value.is(Kind::kFloat);
+}
+
+double ToFloat(const Value& value) {
+  if (value.is(Kind::kFloat)) return value.real;
+  return value.is(Kind::kBool) ? value.boolean : static_cast<double>(value.integer);
+}
+
+bool Equal(Context& context, const Value& a, const Value& b, int depth) {
+  if (depth > kMaxDepth) {
+    context.Fail({"a value is nested too deeply"});
+    return false;
+  }
+  context.Charge(1);
+  if (IsNumber(a) && IsNumber(b)) {
+    if (a.is(Kind::kInt) && b.is(Kind::kInt)) return a.integer == b.integer;
+    return ToFloat(a) == ToFloat(b);
+  }
+  if (a.kind != b.kind || context.failed()) return false;
+  switch (a.kind) {
+    case Kind::kUndefined:
+    case Kind::kNone:
+      return true;
+    case Kind::kString:
+      if (a.text->size_bytes != b.text->size_bytes) return false;
+      context.ChargeBytes(a.text->size_bytes);
+      return Flat(context, *a.text) == Flat(context, *b.text);
+    case Kind::kList:
+    case Kind::kTuple:
+      return std::ranges::equal(a.list->items, b.list->items, [&](const Value& x, const Value& y) {
+        return Equal(context, x, y, depth + 1);
+      });
+    case Kind::kDict:
+      return a.dict->entries.size() == b.dict->entries.size() &&
+             std::ranges::all_of(a.dict->entries, [&](const Entry& entry) {
+               const Value* other = Find(context, b.dict->entries, entry.key);
+               return other != nullptr && Equal(context, entry.value, *other, depth + 1);
+             });
+    default:
+      return a.list == b.list;  // The same object.
+  }
+}
+
+const Value* Find(Context& context, std::span<const Entry> entries, const Value& key) {
+  for (const Entry& entry : entries) {
+    if (Equal(context, entry.key, key)) return &entry.value;
+    if (context.failed()) break;
+  }
+  return nullptr;
+}
+
+const Value* Find(std::span<const Entry> entries, std::string_view key) {
+  for (const Entry& entry : entries) {
+    if (!entry.key.is(Kind::kString)) continue;
+    // Keys of several pieces are not attributes' names.
+    const auto pieces = entry.key.text->pieces;
+    if (pieces.size() == 1 && pieces[0].bytes == key) return &entry.value;
+  }
+  return nullptr;
+}
+
+std::span<const Value> Items(Context& context, const Value& value) {
+  switch (value.kind) {
+    case Kind::kUndefined:
+      return {};
+    case Kind::kList:
+    case Kind::kTuple:
+      return value.list->items;
+    case Kind::kDict: {
+      Growing<Value> keys(context);
+      for (const Entry& entry : value.dict->entries) keys.Add(entry.key);
+      return keys.items();
+    }
+    case Kind::kString: {
+      Growing<Value> characters(context);
+      for (const Piece& piece : value.text->pieces) {
+        for (size_t i = 0; i < piece.bytes.size() && !context.failed();) {
+          const size_t size = CharacterBytes(piece.bytes.substr(i));
+          characters.Add(MakeText(context, piece.bytes.substr(i, size), piece.is_trusted));
+          context.Charge(1);
+          i += size;
+        }
+      }
+      return characters.items();
+    }
+    default:
+      context.Fail({"a value of type ", KindName(value.kind), " cannot be iterated"});
+      return {};
+  }
+}
+
+bool IsIterable(const Value& value) {
+  return value.is(Kind::kUndefined) || value.is_sequence() || value.is(Kind::kDict) ||
+         value.is(Kind::kString);
+}
+
+const Text& ToText(Context& context, const Value& value) {
+  if (value.is(Kind::kString)) return *value.text;
+  if (value.is(Kind::kUndefined)) return kEmptyText;
+  TextBuilder text(context);
+  AddRepresentation(context, value, 0, &text);
+  return *text.Take().text;
+}
+
+}  // namespace cria::jinja

@@ -1,0 +1,43 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "jinja/render_support.h"
+
+namespace cria::jinja {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(JinjaFunctionsTest, Range) {
+  EXPECT_EQ(Print("[range(3), range(1, 3), range(5, 0, -2)]"), "[[0, 1, 2], [1, 2], [5, 3, 1]]");
+  EXPECT_EQ(Print("range(9223372036854775806, 9223372036854775807, 5)"), "[9223372036854775806]");
+  EXPECT_THAT(Print("range('3')"), HasSubstr("must be a whole number"));
+}
+
+TEST(JinjaFunctionsTest, DictionariesAndNamespaces) {
+  EXPECT_EQ(Print("dict(a=1, b='x')"), "{'a': 1, 'b': 'x'}");
+  EXPECT_EQ(Print("dict({'a': 1}, b=2)"), "{'a': 1, 'b': 2}");
+  EXPECT_EQ(Print("namespace(a=1).a"), "1");
+  EXPECT_THAT(Print("namespace(1)"), HasSubstr("does not make a dictionary"));
+}
+
+TEST(JinjaFunctionsTest, TheTemplatesOwnRefusal) {
+  const auto refused = TryRender("a\n{{ raise_exception('Only ' ~ words[0]) }}");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::kUsage);
+  EXPECT_EQ(refused.error().message(),
+            "The chat template, line 2: the model's template refuses these messages: Only b");
+  // Long messages stay sentences.
+  const std::string long_refusal = Print("raise_exception('a\\nb' ~ 'é' * 1000)");
+  EXPECT_THAT(long_refusal, HasSubstr("these messages: a bé"));
+  EXPECT_LT(long_refusal.size(), 400u);
+}
+
+TEST(JinjaFunctionsTest, TheDate) {
+  EXPECT_EQ(Print("strftime_now('%d %b %Y, %H:%M:%S')"), "01 Dec 2024, 15:04:05");
+  // What does not fit is nothing.
+  EXPECT_EQ(Print("strftime_now('%Y' * 1000)"), "");
+}
+
+}  // namespace
+}  // namespace cria::jinja

@@ -1,0 +1,95 @@
+#include "jinja/interpreter.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "jinja/render_support.h"
+
+namespace cria::jinja {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(JinjaInterpreterTest, LoopVariables) {
+  EXPECT_EQ(RenderText("{% for w in words %}{{ loop.index }}{{ loop.index0 }}{{ loop.revindex }}"
+                       "{{ loop.revindex0 }}{{ loop.length }}{{ loop.first }}{{ loop.last }} "
+                       "{% endfor %}"),
+            "10323TrueFalse 21213FalseFalse 32103FalseTrue ");
+  EXPECT_EQ(RenderText("{% for w in words %}{{ loop.previtem }}<{{ w }}<{{ loop.nextitem }} "
+                       "{% endfor %}"),
+            "<b<a b<a<C a<C< ");
+}
+
+TEST(JinjaInterpreterTest, LoopsGoThroughWhatPythonsWould) {
+  EXPECT_EQ(RenderText("{% for c in '\u00e9a' %}[{{ c }}]{% endfor %}"), "[\u00e9][a]");
+  EXPECT_EQ(RenderText("{% for k in {'a': 1, 'b': 2} %}{{ k }}{% endfor %}"), "ab");
+  EXPECT_EQ(RenderText("{% for x in missing %}{% else %}none{% endfor %}"), "none");
+  EXPECT_THAT(FailureOf("{% for x in 5 %}{% endfor %}"), HasSubstr("int cannot be iterated"));
+}
+
+TEST(JinjaInterpreterTest, LoopsWithConditionsAndElse) {
+  EXPECT_EQ(RenderText("{% for n in numbers if n > 1 %}{{ n }}/{{ loop.length }} {% endfor %}"),
+            "3/2 2/2 ");
+  EXPECT_EQ(RenderText("{% for n in numbers if n > 5 %}{{ n }}{% else %}none{% endfor %}"), "none");
+}
+
+TEST(JinjaInterpreterTest, BreakAndContinue) {
+  EXPECT_EQ(RenderText("{% for i in range(9) %}{% if i == 1 %}{% continue %}{% endif %}"
+                       "{% if i == 4 %}{% break %}{% endif %}{{ i }}{% endfor %}"),
+            "023");
+}
+
+TEST(JinjaInterpreterTest, Unpacking) {
+  EXPECT_EQ(RenderText("{% for a, (b, c) in [(1, (2, 3))] %}{{ a }}{{ b }}{{ c }}{% endfor %}"),
+            "123");
+  EXPECT_EQ(RenderText("{% set a, b = 'xy' %}{{ b }}{{ a }}"), "yx");
+  EXPECT_THAT(FailureOf("{% set a, b = [1] %}"), HasSubstr("as many items as there are names"));
+}
+
+TEST(JinjaInterpreterTest, ScopesOfVariables) {
+  // What a loop sets, its next round does not see, nor what comes after it.
+  EXPECT_EQ(RenderText("{% set x = 1 %}{% for i in range(2) %}{{ x }}{% set x = 5 %}{{ x }}"
+                       "{% endfor %}{{ x }}"),
+            "15151");
+  EXPECT_EQ(RenderText("{% if true %}{% set x = 1 %}{% endif %}{{ x }}"), "1");
+  EXPECT_EQ(RenderText("{% set ns = namespace(n=1) %}{% for i in [2, 3] %}"
+                       "{% set ns.n = ns.n * i %}{% endfor %}{{ ns.n }}"),
+            "6");
+  EXPECT_THAT(FailureOf("{% set messages.x = 1 %}"), HasSubstr("only a namespace"));
+}
+
+TEST(JinjaInterpreterTest, BlocksAsValues) {
+  EXPECT_EQ(RenderText("{% set x %} a {{ words[0] }} {% endset %}[{{ x }}]"), "[ a b ]");
+  EXPECT_EQ(RenderText("{% set x | trim | upper %} a {% endset %}[{{ x }}]"), "[A]");
+}
+
+TEST(JinjaInterpreterTest, Macros) {
+  EXPECT_EQ(RenderText("{% macro m(a, b='x', c=a) %}{{ a }}{{ b }}{{ c }}{% endmacro %}"
+                       "{{ m(1) }} {{ m(1, c=2) }} {{ m(b=3) }}"),
+            "1x1 1x2 3");
+  EXPECT_EQ(
+      RenderText("{% macro m() %}{{ i }}{% endmacro %}{% for i in [1] %}{{ m() }}{% endfor %}"),
+      "");
+  EXPECT_THAT(FailureOf("{% macro m(a) %}{% endmacro %}{{ m(1, 2) }}"),
+              HasSubstr("'m' is given an argument"));
+}
+
+TEST(JinjaInterpreterTest, OnlyWhatIsNeededIsEvaluated) {
+  EXPECT_EQ(Print("1 or missing.x"), "1");
+  EXPECT_EQ(Print("0 and missing.x"), "0");
+  EXPECT_EQ(Print("1 if true else missing.x"), "1");
+  EXPECT_EQ(RenderText("{% if false %}{{ missing.x }}{% elif true %}a{% endif %}"), "a");
+}
+
+TEST(JinjaInterpreterTest, FailuresNameTheLine) {
+  EXPECT_THAT(FailureOf("a\n{% if true %}\n{{ 'x' +\n1 }}{% endif %}"), HasSubstr("line 3: '+'"));
+  EXPECT_THAT(FailureOf("\n\n{{ words | nothing }}"),
+              HasSubstr("line 3: the filter 'nothing' is not known"));
+  EXPECT_THAT(FailureOf("{{ words is nothing }}"), HasSubstr("the test 'nothing' is not known"));
+  EXPECT_THAT(FailureOf("{{ nothere(1) }}"), HasSubstr("'nothere' is undefined"));
+  EXPECT_THAT(FailureOf("{{ 1(2) }}"), HasSubstr("int cannot be called"));
+  EXPECT_EQ(TryRender("{{ missing.x }}").error().code(), ErrorCode::kUsage);
+}
+
+}  // namespace
+}  // namespace cria::jinja

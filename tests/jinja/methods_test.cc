@@ -1,0 +1,60 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "jinja/render_support.h"
+
+namespace cria::jinja {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(JinjaMethodsTest, Strips) {
+  EXPECT_EQ(Print("[' a '.strip(), ' a '.lstrip(), ' a '.rstrip()]"), "['a', 'a ', ' a']");
+  EXPECT_EQ(Print("['xyaxy'.strip('xy'), 'aab'.lstrip('a'), 'a'.strip(''), ' a'.strip(none)]"),
+            "['a', 'b', 'a', 'a']");
+}
+
+TEST(JinjaMethodsTest, Splits) {
+  EXPECT_EQ(Print("['a b  c'.split(), ' a  b '.split(none, 1), ''.split()]"),
+            "[['a', 'b', 'c'], ['a', 'b '], []]");
+  EXPECT_EQ(Print("['a,b,,c'.split(','), 'a,b,c'.split(',', 1), ''.split(',')]"),
+            "[['a', 'b', '', 'c'], ['a', 'b,c'], ['']]");
+  EXPECT_EQ(Print("['a,b,c'.rsplit(',', 1), 'x</t>y'.split('</t>')[-1]]"), "[['a,b', 'c'], 'y']");
+  EXPECT_EQ(Print("'a\nb\r\nc\n'.splitlines()"), "['a', 'b', 'c']");
+  EXPECT_THAT(Print("'a'.split('')"), HasSubstr("cannot be split at an empty one"));
+}
+
+TEST(JinjaMethodsTest, Affixes) {
+  EXPECT_EQ(Print("['ab'.startswith('a'), 'ab'.endswith(('x', 'b')), 'ab'.startswith('b')]"),
+            "[True, True, False]");
+  EXPECT_EQ(Print("['ab'.removeprefix('a'), 'ab'.removesuffix('a'), 'ab'.removesuffix('b')]"),
+            "['b', 'ab', 'a']");
+  EXPECT_THAT(Print("'ab'.startswith(1)"), HasSubstr("is given a value of type int"));
+}
+
+TEST(JinjaMethodsTest, CaseAndReplacing) {
+  EXPECT_EQ(Print("['aB'.upper(), 'aB'.lower(), 'ab cd'.title(), 'aB'.capitalize()]"),
+            "['AB', 'ab', 'Ab Cd', 'Ab']");
+  EXPECT_EQ(Print("['aaa'.replace('a', 'b', 2), ','.join(words)]"), "['bba', 'b,a,C']");
+}
+
+TEST(JinjaMethodsTest, Searches) {
+  EXPECT_EQ(Print("[user.find('l'), user.rfind('<'), user.find('x'), 'aXbX'.count('X')]"),
+            "[4, 5, -1, 2]");
+  EXPECT_EQ(Print("['12'.isdigit(), ''.isdigit(), 'ab'.isalpha(), 'a1'.isalnum(), ' '.isspace()]"),
+            "[True, False, True, True, True]");
+}
+
+TEST(JinjaMethodsTest, Dictionaries) {
+  EXPECT_EQ(Print("[{'a': 1}.items() | list, {'a': 1}.keys() | list, {'a': 1}.values() | list]"),
+            "[[('a', 1)], ['a'], [1]]");
+  EXPECT_EQ(Print("[{'a': 1}.get('a'), {}.get('a'), {}.get('a', 2)]"), "[1, None, 2]");
+}
+
+TEST(JinjaMethodsTest, NothingChangesAValue) {
+  EXPECT_THAT(Print("words.append('x')"), HasSubstr("'append' is undefined"));
+  EXPECT_THAT(Print("messages[0].update({})"), HasSubstr("'update' is undefined"));
+}
+
+}  // namespace
+}  // namespace cria::jinja

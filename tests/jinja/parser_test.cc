@@ -1,0 +1,62 @@
+#include "jinja/parser.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "jinja/render_support.h"
+
+namespace cria::jinja {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(JinjaParserTest, Precedence) {
+  EXPECT_EQ(Print("1 + 2 * 3"), "7");
+  EXPECT_EQ(Print("2 * 3 ** 2"), "18");
+  EXPECT_EQ(Print("'a' ~ 1 * 2"), "a2");
+  EXPECT_EQ(Print("not 1 == 2"), "True");
+  EXPECT_EQ(Print("1 or 1 and 0"), "1");
+  EXPECT_EQ(Print("'a' + 'b' | upper"), "aB");
+  EXPECT_EQ(Print("-3 | abs"), "3");
+  EXPECT_EQ(Print("2 - 1 - 1"), "0");
+  EXPECT_EQ(Print("1 if 0 else 2 if 0 else 3"), "3");
+  EXPECT_EQ(Print("not empty is defined"), "False");
+  EXPECT_EQ(Print("not 'a' in 'b'"), "True");
+  EXPECT_EQ(Print("'a' not in 'b'"), "True");
+}
+
+TEST(JinjaParserTest, Tuples) {
+  EXPECT_EQ(Print("1, 2"), "(1, 2)");
+  EXPECT_EQ(Print("(1,)"), "(1,)");
+  EXPECT_EQ(Print("(1)"), "1");
+  EXPECT_EQ(Print("()"), "()");
+}
+
+TEST(JinjaParserTest, HuggingFacesMarkOfGenerationsIsTransparent) {
+  EXPECT_EQ(RenderText("a{% generation %}b{% endgeneration %}c"), "abc");
+}
+
+TEST(JinjaParserTest, FailuresNameTheLineAndWhatIsWrong) {
+  EXPECT_THAT(FailureOf("a\n{{ 1 + }}"), HasSubstr("line 2: '}}' stands where an expression"));
+  EXPECT_THAT(FailureOf("{{ (1 }}"), HasSubstr("stands where ')' should be"));
+  EXPECT_THAT(FailureOf("{% if 1 %}\n\nx"), HasSubstr("is not closed by 'endif'"));
+  EXPECT_THAT(FailureOf("{% for x in y %}"), HasSubstr("is not closed by 'endfor'"));
+  EXPECT_THAT(FailureOf("\n{% include 'x' %}"),
+              HasSubstr("line 2: the statement 'include' is not supported"));
+  EXPECT_THAT(FailureOf("{% endif %}"), HasSubstr("'endif'"));
+  EXPECT_THAT(FailureOf("{% break %}"), HasSubstr("'break' stands outside a loop"));
+  EXPECT_THAT(FailureOf("{% for x in y %}{% macro m() %}{% continue %}{% endmacro %}{% endfor %}"),
+              HasSubstr("'continue' stands outside a loop"));
+  EXPECT_THAT(FailureOf("{{ a[] }}"), HasSubstr("nothing between"));
+  EXPECT_THAT(FailureOf("{{ f(a=1, 2) }}"), HasSubstr("an argument with a name"));
+  EXPECT_THAT(FailureOf("{% for x in y recursive %}"), HasSubstr("recursive"));
+}
+
+TEST(JinjaParserTest, FailuresAreOfTheFile) {
+  EXPECT_EQ(TryRender("{{").error().code(), ErrorCode::kInvalidFile);
+  EXPECT_EQ(Check("{{").error().code(), ErrorCode::kInvalidFile);
+  EXPECT_TRUE(Check("{{ missing.x }}"));
+}
+
+}  // namespace
+}  // namespace cria::jinja
