@@ -37,7 +37,7 @@ class ChatLoop {
         sampler_(std::move(sampler)),
         options_(options),
         load_ms_(load_ms),
-        conversation_(engine.session(), engine.tokenizer(), engine.file().chat_template_kind(),
+        conversation_(engine.session(), engine.tokenizer(), engine.chat_template(),
                       options.system_prompt, options.when_full) {}
 
   Status Run() {
@@ -147,7 +147,7 @@ Status Chat(const ChatOptions& options) {
   std::fprintf(stderr, "%s, %zu tokens of context, %zu threads. /help tells the commands.\n",
                std::string(engine->file().name()).c_str(), engine->session().context_tokens(),
                engine->pool().num_threads());
-  if (engine->file().chat_template_kind() == ChatTemplateKind::kNone) {
+  if (engine->file().chat_template_source().empty()) {
     std::fputs("The model has no chat template: it will continue the text rather than answer.\n",
                stderr);
   }

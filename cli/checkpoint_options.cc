@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include "converter/named_chat_templates.h"
+
 namespace cria::cli {
 
 void AddCheckpointOptions(CLI::App& app, std::string& checkpoint, ConvertOptions& options) {
@@ -25,6 +27,16 @@ void AddCheckpointOptions(CLI::App& app, std::string& checkpoint, ConvertOptions
              "models)");
   add_scheme("--head", options.head,
              "How the output head is stored: int4, int8 or f32 (default: int8, f32 in f32 models)");
+  app.add_option_function<std::string>(
+         "--chat-template",
+         [&options](const std::string& name_or_path) {
+           auto source = ReadChatTemplate(name_or_path);
+           if (!source) throw CLI::ValidationError("--chat-template", source.error().message());
+           options.chat_template = *std::move(source);
+         },
+         "Instead of the checkpoint's own chat template: chatml, llama2, llama3, none, or a file "
+         "with one")
+      ->type_name("NAME|FILE");
 }
 
 }  // namespace cria::cli

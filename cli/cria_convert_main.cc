@@ -107,16 +107,6 @@ void PrintReport(const ConvertReport& report, const std::string& output) {
               report.bits_per_weight, static_cast<double>(report.file_bytes) / 1e6, digest.c_str());
 }
 
-void WarnOfChatTemplate(const ConvertReport& report) {
-  if (!report.has_chat_template || report.chat_template_kind != cria::ChatTemplateKind::kNone) {
-    return;
-  }
-  std::fputs(
-      "cria-convert: warning: the checkpoint's chat template is none of llama2, llama3 and "
-      "chatml; chat will pass text on as it is\n",
-      stderr);
-}
-
 cria::Result<ConvertReport> RunConvert(const Arguments& arguments) {
   cria::cli::ProgressBar bar("converting");
   return cria::Convert(arguments.checkpoint, arguments.output, arguments.options,
@@ -145,7 +135,6 @@ int Run(int argc, char** argv) {
   const auto report = RunConvert(arguments);
   if (report) {
     PrintReport(*report, arguments.output);
-    WarnOfChatTemplate(*report);
     return cria::cli::FinishOutput("cria-convert");
   }
   const int exit_code = cria::cli::ReportError("cria-convert", report.error());

@@ -34,20 +34,6 @@ const char* RopeScalingName(RopeScaling::Type type) {
   return "unknown";
 }
 
-const char* ChatTemplateName(ChatTemplateKind kind) {
-  switch (kind) {
-    case ChatTemplateKind::kNone:
-      return "none";
-    case ChatTemplateKind::kLlama2:
-      return "llama2";
-    case ChatTemplateKind::kLlama3:
-      return "llama3";
-    case ChatTemplateKind::kChatMl:
-      return "chatml";
-  }
-  return "unknown";
-}
-
 // A float as the shortest decimal that means it, rather than the double nearest to it.
 Json Decimal(float value) {
   const std::string text = std::format("{}", value);
@@ -103,9 +89,9 @@ Json TokenizerJson(const ModelFile& file) {
           {"add_bos_token", vocabulary.add_bos_token},
           {"bos_token", PieceText(vocabulary, vocabulary.bos_token_id)},
           {"unk_token", PieceText(vocabulary, vocabulary.unk_token_id)},
+          {"eos_token", PieceText(vocabulary, vocabulary.eos_token_id)},
           {"stop_tokens", stops},
-          {"chat_template", ChatTemplateName(file.chat_template_kind())},
-          {"chat_template_source", file.chat_template_source()}};
+          {"chat_template", file.chat_template_source()}};
 }
 
 Json TensorJson(const StoredTensor& tensor) {

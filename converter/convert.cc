@@ -52,10 +52,12 @@ struct Preparation {
   ImportedTokenizer tokenizer;
 };
 
-Result<Preparation> Prepare(const std::filesystem::path& checkpoint_path) {
+Result<Preparation> Prepare(const std::filesystem::path& checkpoint_path,
+                            const ConvertOptions& options) {
   CRIA_ASSIGN_OR_RETURN(Checkpoint checkpoint, OpenCheckpoint(checkpoint_path));
-  CRIA_ASSIGN_OR_RETURN(ImportedTokenizer tokenizer,
-                        ImportTokenizer(checkpoint.folder, checkpoint.config.vocab_size));
+  CRIA_ASSIGN_OR_RETURN(
+      ImportedTokenizer tokenizer,
+      ImportTokenizer(checkpoint.folder, checkpoint.config.vocab_size, options.chat_template));
   return Preparation{std::move(checkpoint), std::move(tokenizer)};
 }
 
@@ -66,7 +68,6 @@ ModelDescription Describe(const Preparation& preparation) {
           .name = preparation.checkpoint.name,
           .config = preparation.checkpoint.config,
           .vocabulary = tokenizer.vocabulary.view(),
-          .chat_template_kind = tokenizer.kind,
           .chat_template_source = tokenizer.chat_template_source,
           .stop_token_ids = tokenizer.stop_token_ids};
 }
@@ -77,14 +78,12 @@ Result<FilePlan> MakePlan(const Preparation& preparation, const ConvertOptions& 
   return PlanTensors(std::move(mapped), preparation.checkpoint.config, schemes);
 }
 
-ConvertReport MakeReport(const Checkpoint& checkpoint, const ImportedTokenizer& tokenizer,
-                         const FilePlan& plan, const WrittenModel& written) {
+ConvertReport MakeReport(const Checkpoint& checkpoint, const FilePlan& plan,
+                         const WrittenModel& written) {
   ConvertReport report = {.name = checkpoint.name,
                           .file_bytes = plan.file_bytes,
                           .digest = written.digest,
-                          .kinds = SummarizeKinds(plan, written.errors),
-                          .chat_template_kind = tokenizer.kind,
-                          .has_chat_template = !tokenizer.chat_template_source.empty()};
+                          .kinds = SummarizeKinds(plan, written.errors)};
   uint64_t stored_bytes = 0;
   uint64_t stored_weights = 0;
   for (const TensorKindReport& kind : report.kinds) {
@@ -120,16 +119,16 @@ Result<ConvertReport> Convert(const std::filesystem::path& checkpoint_path,
       options.num_threads != 0 ? options.num_threads
                                : std::max<size_t>(1, platform::ReadCpuTopology().processors.size());
   CRIA_ASSIGN_OR_RETURN(const ThreadPool threads, ThreadPool::Create(num_threads));
-  CRIA_ASSIGN_OR_RETURN(const Preparation preparation, Prepare(checkpoint_path));
+  CRIA_ASSIGN_OR_RETURN(const Preparation preparation, Prepare(checkpoint_path, options));
   CRIA_ASSIGN_OR_RETURN(FilePlan plan, MakePlan(preparation, options));
   CRIA_ASSIGN_OR_RETURN(const WrittenModel written,
                         WriteModel(Describe(preparation), plan, output_path, threads, progress));
-  return MakeReport(preparation.checkpoint, preparation.tokenizer, plan, written);
+  return MakeReport(preparation.checkpoint, plan, written);
 }
 
 Result<ModelOutline> OutlineConversion(const std::filesystem::path& checkpoint_path,
                                        const ConvertOptions& options) {
-  CRIA_ASSIGN_OR_RETURN(const Preparation preparation, Prepare(checkpoint_path));
+  CRIA_ASSIGN_OR_RETURN(const Preparation preparation, Prepare(checkpoint_path, options));
   CRIA_ASSIGN_OR_RETURN(FilePlan plan, MakePlan(preparation, options));
   ModelOutline outline = {.config = preparation.checkpoint.config,
                           // It comes first.

@@ -11,7 +11,6 @@
 #include "converter/progress.h"
 #include "converter/row_quantizer.h"
 #include "cria/error.h"
-#include "model/chat_template_kind.h"
 #include "model/checksum.h"
 #include "model/model_outline.h"
 #include "model/tensor_table.h"
@@ -28,6 +27,8 @@ struct ConvertOptions {
   std::optional<Scheme> embedding = {};
   std::optional<Scheme> head = {};
   size_t num_threads = 0;  // 0: one for each processor.
+  // Jinja instead of the checkpoint's own template; empty: none.
+  std::optional<std::string> chat_template = {};
 };
 
 // Tensors of one role, for people.
@@ -50,8 +51,6 @@ struct ConvertReport {
   double bits_per_weight = 0.0;  // Of the stored tensors, scales and padding included.
   Digest digest = {};
   std::vector<TensorKindReport> kinds;  // In the order of a forward pass.
-  ChatTemplateKind chat_template_kind = ChatTemplateKind::kNone;
-  bool has_chat_template = false;  // With kNone: it has one, of a form that is not known.
 };
 
 // Converts a checkpoint into a model file. On any failure, cancelling included, no file is left and

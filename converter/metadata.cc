@@ -12,7 +12,6 @@ using flatbuffers::Offset;
 static_assert(static_cast<int>(schema::Scheme::MAX) + 1 == kNumSchemes);
 static_assert(static_cast<int>(schema::TensorRole::MAX) + 1 == kNumTensorRoles);
 static_assert(static_cast<int>(schema::SectionKind::MAX) + 1 == kNumFileSections);
-static_assert(static_cast<int>(schema::ChatTemplateKind::MAX) + 1 == kNumChatTemplateKinds);
 static_assert(static_cast<int>(schema::Scheme::Qb4w) == static_cast<int>(Scheme::kQb4w));
 static_assert(static_cast<int>(schema::TensorRole::LmHead) ==
               static_cast<int>(TensorRole::kLmHead));
@@ -90,6 +89,7 @@ Offset<schema::Tokenizer> BuildTokenizer(FlatBufferBuilder& builder, const Vocab
   fields.add_add_bos_token(vocabulary.add_bos_token);
   fields.add_bos_token_id(vocabulary.bos_token_id);
   fields.add_unk_token_id(vocabulary.unk_token_id);
+  fields.add_eos_token_id(vocabulary.eos_token_id);
   return fields.Finish();
 }
 
@@ -123,8 +123,7 @@ std::vector<std::byte> BuildMetadata(const ModelDescription& description, const 
   const auto tokenizer = BuildTokenizer(builder, description.vocabulary);
   const auto source = builder.CreateString(description.chat_template_source.data(),
                                            description.chat_template_source.size());
-  const auto chat_template = schema::CreateChatTemplate(
-      builder, SameNumber<schema::ChatTemplateKind>(description.chat_template_kind), source);
+  const auto chat_template = schema::CreateChatTemplate(builder, source);
   const auto stop_token_ids = BuildVector<int32_t>(builder, description.stop_token_ids);
 
   std::vector<Offset<schema::Section>> sections;
@@ -141,6 +140,7 @@ std::vector<std::byte> BuildMetadata(const ModelDescription& description, const 
   if (description.config.sliding_window != 0) {
     features.push_back(builder.CreateString("sliding_window"));
   }
+  if (!description.chat_template_source.empty()) features.push_back(builder.CreateString("jinja"));
   const auto required_features = builder.CreateVector(features);
   const auto section_table = builder.CreateVector(sections);
   const auto tensor_table = builder.CreateVector(tensors);

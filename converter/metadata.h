@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "converter/file_plan.h"
-#include "model/chat_template_kind.h"
 #include "model/config.h"
 #include "model/vocabulary.h"
 
@@ -20,7 +19,6 @@ struct ModelDescription {
   std::string name;
   ModelConfig config;
   Vocabulary vocabulary;
-  ChatTemplateKind chat_template_kind = ChatTemplateKind::kNone;
   std::string_view chat_template_source;
   std::span<const int32_t> stop_token_ids;
 };

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "converter/chat_template_recognizer.h"
+#include "converter/chat_template_import.h"
 #include "converter/json_file.h"
 #include "converter/sentencepiece_model.h"
 #include "converter/tiktoken_ranks.h"
@@ -20,8 +20,9 @@ namespace {
 using nlohmann::json;
 
 // Tokens that end a turn or a text wherever they exist.
-constexpr std::array<std::string_view, 5> kEndTokens = {
-    "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|im_end|>", "<|endoftext|>"};
+constexpr std::array<std::string_view, 8> kEndTokens = {
+    "<|eot_id|>",    "<|eom_id|>", "<|end_of_text|>", "<|im_end|>",
+    "<|endoftext|>", "<|end|>",    "<|end_of_turn|>", "<end_of_turn>"};
 
 // What there is to read a vocabulary from.
 struct TokenizerFiles {
@@ -103,23 +104,24 @@ Status ApplyBos(const TokenizerSettings& settings, size_t vocab_size, Vocabulary
   return {};
 }
 
-// The template's kind, if the vocabulary has its tokens; these become control tokens, so that
-// nobody can write them into a conversation.
-ChatTemplateKind ApplyChatTemplate(const std::string& source, VocabularyDraft* draft) {
-  const ChatTemplateKind kind = RecognizeChatTemplate(source);
-  const auto tokens = ChatTemplateTokens(kind);
-  for (const std::string_view token : tokens) {
-    if (draft->FindSpecial(token) < 0) return ChatTemplateKind::kNone;
+// The token that templates write as eos_token.
+Status ApplyEos(const TokenizerSettings& settings, size_t vocab_size, VocabularyDraft* draft) {
+  int32_t& eos = draft->rules.eos_token_id;
+  eos = draft->eos_token_id;
+  if (!settings.eos_token.empty()) {
+    CRIA_ASSIGN_OR_RETURN(eos, IdOf(*draft, settings.eos_token, "eos_token"));
+  } else if (eos < 0 && !settings.eos_token_ids.empty()) {
+    eos = static_cast<int32_t>(settings.eos_token_ids.front());
   }
-  for (const std::string_view token : tokens) {
-    draft->pieces[static_cast<size_t>(draft->FindSpecial(token))].type = PieceType::kControl;
-  }
-  return kind;
+  const size_t num_pieces = std::min(vocab_size, draft->pieces.size());
+  if (eos >= 0 && static_cast<size_t>(eos) >= num_pieces) eos = -1;
+  return {};
 }
 
-Result<std::vector<int32_t>> StopTokenIds(const TokenizerSettings& settings, ChatTemplateKind kind,
-                                          const VocabularyDraft& draft, size_t vocab_size) {
-  std::vector<int32_t> ids;
+// `ids`, which end an answer by the chat template, and what else does.
+Result<std::vector<int32_t>> StopTokenIds(const TokenizerSettings& settings,
+                                          std::vector<int32_t> ids, const VocabularyDraft& draft,
+                                          size_t vocab_size) {
   for (const uint32_t id : settings.eos_token_ids) {
     if (id >= vocab_size) {
       return Fail(ErrorCode::kInvalidFile,
@@ -129,13 +131,9 @@ Result<std::vector<int32_t>> StopTokenIds(const TokenizerSettings& settings, Cha
     }
     ids.push_back(static_cast<int32_t>(id));
   }
-  if (!settings.eos_token.empty()) {
-    CRIA_ASSIGN_OR_RETURN(const int32_t id, IdOf(draft, settings.eos_token, "eos_token"));
-    ids.push_back(id);
-  }
+  ids.push_back(draft.rules.eos_token_id);
   ids.push_back(draft.eos_token_id);
   for (const std::string_view token : kEndTokens) ids.push_back(draft.FindSpecial(token));
-  if (kind == ChatTemplateKind::kLlama2) ids.push_back(draft.FindSpecial("</s>"));
   std::erase(ids, -1);
   std::ranges::sort(ids);
   const auto repeated = std::ranges::unique(ids);
@@ -146,7 +144,8 @@ Result<std::vector<int32_t>> StopTokenIds(const TokenizerSettings& settings, Cha
 }  // namespace
 
 Result<ImportedTokenizer> ImportTokenizer(const std::filesystem::path& checkpoint_dir,
-                                          size_t vocab_size) {
+                                          size_t vocab_size,
+                                          const std::optional<std::string>& chat_template) {
   CRIA_ASSIGN_OR_RETURN(const TokenizerFiles files, ReadFiles(checkpoint_dir));
   CRIA_ASSIGN_OR_RETURN(const TokenizerSettings settings,
                         ReadTokenizerSettings(checkpoint_dir, files.tokenizer_json));
@@ -155,12 +154,14 @@ Result<ImportedTokenizer> ImportTokenizer(const std::filesystem::path& checkpoin
     CRIA_RETURN_IF_ERROR(draft.AddToken(token, checkpoint_dir.string()));
   }
   CRIA_RETURN_IF_ERROR(ApplyBos(settings, vocab_size, &draft));
+  CRIA_RETURN_IF_ERROR(ApplyEos(settings, vocab_size, &draft));
 
   ImportedTokenizer imported;
-  imported.chat_template_source = settings.chat_template;
-  imported.kind = ApplyChatTemplate(settings.chat_template, &draft);
+  imported.chat_template_source = chat_template.value_or(settings.chat_template);
+  CRIA_ASSIGN_OR_RETURN(std::vector<int32_t> end_ids,
+                        ImportChatTemplate(imported.chat_template_source, &draft));
   CRIA_ASSIGN_OR_RETURN(imported.stop_token_ids,
-                        StopTokenIds(settings, imported.kind, draft, vocab_size));
+                        StopTokenIds(settings, std::move(end_ids), draft, vocab_size));
   CRIA_ASSIGN_OR_RETURN(imported.vocabulary, BuildVocabulary(draft, vocab_size));
   CRIA_RETURN_IF_ERROR(Tokenizer::Create(imported.vocabulary.view()));
   return imported;

@@ -148,6 +148,9 @@ Result<TokenizerSettings> ReadAll(const std::filesystem::path& folder, const jso
       ReadIfExists(folder / "tokenizer_config.json", [&](const JsonFields& fields, const json&) {
         return ReadTokenizerConfig(fields, &settings);
       }));
+  CRIA_RETURN_IF_ERROR(ReadIfExists(
+      folder / "chat_template.json",
+      [&](const JsonFields& fields, const json&) { return ReadChatTemplate(fields, &settings); }));
   CRIA_RETURN_IF_ERROR(
       ReadIfExists(folder / "special_tokens_map.json", [&](const JsonFields& fields, const json&) {
         return ReadSpecialTokensMap(fields, &settings);

@@ -25,9 +25,10 @@ struct TokenizerSettings {
   std::vector<uint32_t> eos_token_ids;
 };
 
-// Reads tokenizer_config.json, special_tokens_map.json, added_tokens.json, chat_template.jinja,
-// generation_config.json and config.json, as far as they exist, in `folder`. `tokenizer_json` is
-// the tokenizer.json there, or null: its added tokens count after those of tokenizer_config.json.
+// Reads tokenizer_config.json, special_tokens_map.json, added_tokens.json, chat_template.jinja (or
+// chat_template.json), generation_config.json and config.json, as far as they exist, in `folder`.
+// `tokenizer_json` is the tokenizer.json there, or null: its added tokens count after those of
+// tokenizer_config.json.
 Result<TokenizerSettings> ReadTokenizerSettings(const std::filesystem::path& folder,
                                                 const nlohmann::json& tokenizer_json);
 

@@ -101,6 +101,7 @@ Vocabulary OwnedVocabulary::view() const {
   vocabulary.add_bos_token = rules.add_bos_token;
   vocabulary.bos_token_id = rules.bos_token_id;
   vocabulary.unk_token_id = rules.unk_token_id;
+  vocabulary.eos_token_id = rules.eos_token_id;
   return vocabulary;
 }
 

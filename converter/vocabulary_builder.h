@@ -25,6 +25,7 @@ struct TokenizerRules {
   bool add_bos_token = false;
   int32_t bos_token_id = -1;
   int32_t unk_token_id = -1;
+  int32_t eos_token_id = -1;
 };
 
 // A vocabulary that owns its tables.
@@ -67,7 +68,7 @@ class VocabularyDraft {
   TokenizerRules rules;
   std::vector<DraftPiece> pieces;  // By id.
   std::vector<DraftMerge> merges;
-  int32_t eos_token_id = -1;
+  int32_t eos_token_id = -1;  // By the tokenizer's own file; `rules` has the one that counts.
 
   // Sets a piece; ids between the last one and this one become kUnused.
   void SetPiece(uint32_t id, std::string bytes, PieceType type);

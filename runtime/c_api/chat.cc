@@ -28,13 +28,12 @@ Status CreateChat(cria_model* handle, const char* system_prompt,
   CRIA_ASSIGN_OR_RETURN(const cria_generation_options options, ReadGenerationOptions(given));
   CRIA_ASSIGN_OR_RETURN(Sampler sampler, MakeSampler(*model, options));
   Engine& engine = *model->engine;
-  *chat =
-      new cria_chat{.model = model,
-                    .options = options,
-                    .sampler = std::move(sampler),
-                    .conversation = Conversation(
-                        engine.session(), engine.tokenizer(), engine.file().chat_template_kind(),
-                        system_prompt == nullptr ? "" : system_prompt, WhenFullOf(options))};
+  *chat = new cria_chat{.model = model,
+                        .options = options,
+                        .sampler = std::move(sampler),
+                        .conversation = Conversation(
+                            engine.session(), engine.tokenizer(), engine.chat_template(),
+                            system_prompt == nullptr ? "" : system_prompt, WhenFullOf(options))};
   return {};
 }
 

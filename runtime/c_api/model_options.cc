@@ -92,7 +92,7 @@ cria_model_info DescribeModel(const ModelFile& file, const MemoryPlanOptions& op
           .context_tokens = count(options.decoder.context_tokens),
           .num_threads = count(options.num_threads),
           .num_batch_threads = count(batch_threads),
-          .has_chat_template = file.chat_template_kind() != ChatTemplateKind::kNone};
+          .has_chat_template = !file.chat_template_source().empty()};
 }
 
 }  // namespace cria::c_api

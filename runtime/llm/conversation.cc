@@ -34,11 +34,11 @@ Result<StopReason> GenerateText(Session& session, Detokenizer& detokenizer, Samp
 }
 
 Conversation::Conversation(Session& session, const Tokenizer& tokenizer,
-                           ChatTemplateKind template_kind, std::string system_prompt,
+                           const ChatTemplate& chat_template, std::string system_prompt,
                            WhenFull when_full)
     : session_(session),
       tokenizer_(tokenizer),
-      template_kind_(template_kind),
+      chat_template_(chat_template),
       system_prompt_(std::move(system_prompt)),
       when_full_(when_full) {
   Reset();
@@ -87,7 +87,7 @@ Result<Conversation::Rendering> Conversation::Render(size_t left_out) const {
   messages.erase(oldest, oldest + static_cast<ptrdiff_t>(2 * left_out));
   CRIA_ASSIGN_OR_RETURN(
       std::vector<int32_t> tokens,
-      EncodeChat(tokenizer_, template_kind_, messages, /*add_generation_prompt=*/true));
+      EncodeChat(tokenizer_, chat_template_, messages, /*add_generation_prompt=*/true));
   return Rendering{left_out, std::move(tokens)};
 }
 
@@ -148,7 +148,7 @@ Status Conversation::CutTurn() {
     messages.push_back({"user", ""});
     CRIA_ASSIGN_OR_RETURN(
         const std::vector<int32_t> without_question,
-        EncodeChat(tokenizer_, template_kind_, messages, /*add_generation_prompt=*/false));
+        EncodeChat(tokenizer_, chat_template_, messages, /*add_generation_prompt=*/false));
     keep = CommonBeginning(prompt_, without_question);
     // The system prompt leaves no room itself: the answer ends here.
     if (context - keep < reserve_) return {};

@@ -11,7 +11,6 @@
 #include "cria/error.h"
 #include "llm/sampler.h"
 #include "llm/session.h"
-#include "model/chat_template_kind.h"
 #include "text/chat_template.h"
 #include "text/detokenizer.h"
 #include "text/tokenizer.h"
@@ -39,13 +38,14 @@ enum class WhenFull : uint8_t {
 //   max_tokens where that is less;
 // - in the middle of an answer that fills the context, until that much room is left again.
 // The system prompt is never forgotten. What stays is not run again, except where the template
-// writes it differently after a turn has gone (Llama 2 with a system prompt). Where a turn alone
+// writes it differently after a turn has gone (Llama 2's with a system prompt). Where a turn alone
 // fills the context, the older half of its answer is dropped, and only the rest is remembered; of a
 // question that leaves less room than the above, the question's older part goes, too.
 class Conversation {
  public:
-  // The references must outlive the conversation. An empty `system_prompt` makes no message.
-  Conversation(Session& session, const Tokenizer& tokenizer, ChatTemplateKind template_kind,
+  // The references, and what the template points to, must outlive the conversation. An empty
+  // `system_prompt` makes no message.
+  Conversation(Session& session, const Tokenizer& tokenizer, const ChatTemplate& chat_template,
                std::string system_prompt, WhenFull when_full = WhenFull::kStop);
 
   // Adds the user's message, answers it with pieces of text handed to `on_text`, and keeps both. On
@@ -88,7 +88,7 @@ class Conversation {
 
   Session& session_;
   const Tokenizer& tokenizer_;
-  ChatTemplateKind template_kind_;
+  ChatTemplate chat_template_;
   std::string system_prompt_;
   WhenFull when_full_;
   std::vector<ChatMessage> messages_;

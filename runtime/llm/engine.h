@@ -10,6 +10,7 @@
 #include "llm/memory_plan.h"
 #include "llm/session.h"
 #include "model/model_file.h"
+#include "text/chat_template.h"
 #include "text/tokenizer.h"
 #include "xnn/pack_cache.h"
 
@@ -53,6 +54,9 @@ class Engine {
   const ThreadPool& batch_pool() const { return own_batch_pool_ ? *own_batch_pool_ : pool_; }
   const xnn::PackedWeights& weights() const { return *weights_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
+  ChatTemplate chat_template() const {
+    return MakeChatTemplate(file_.chat_template_source(), file_.vocabulary());
+  }
   Decoder& decoder() { return *decoder_; }
   Session& session() { return *session_; }
 

@@ -9,7 +9,6 @@
 
 #include "core/platform.h"
 #include "cria/error.h"
-#include "model/chat_template_kind.h"
 #include "model/checksum.h"
 #include "model/config.h"
 #include "model/file_range.h"
@@ -49,7 +48,7 @@ class ModelFile {
   std::string_view name() const { return name_; }
   const ModelConfig& config() const { return config_; }
   const Vocabulary& vocabulary() const { return vocabulary_; }
-  ChatTemplateKind chat_template_kind() const { return chat_template_kind_; }
+  // Jinja; empty: there is none.
   std::string_view chat_template_source() const { return chat_template_source_; }
   std::span<const int32_t> stop_token_ids() const { return stop_token_ids_; }
 
@@ -89,7 +88,6 @@ class ModelFile {
   std::string_view name_;
   ModelConfig config_;
   Vocabulary vocabulary_;
-  ChatTemplateKind chat_template_kind_ = ChatTemplateKind::kNone;
   std::string_view chat_template_source_;
   std::span<const int32_t> stop_token_ids_;
   std::vector<StoredTensor> tensors_;

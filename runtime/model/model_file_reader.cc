@@ -40,7 +40,7 @@ FileRange ToRange(const schema::ByteRange* range) {
 }
 
 // What this version knows beyond what every version does.
-constexpr std::array<std::string_view, 1> kKnownFeatures = {"sliding_window"};
+constexpr std::array<std::string_view, 2> kKnownFeatures = {"sliding_window", "jinja"};
 
 Status CheckFeatures(const schema::Model& metadata) {
   if (metadata.required_features() == nullptr) return {};
@@ -146,6 +146,7 @@ Status ModelFileReader::ReadVocabulary(const schema::Model& metadata) {
   vocabulary.add_bos_token = stored.add_bos_token();
   vocabulary.bos_token_id = stored.bos_token_id();
   vocabulary.unk_token_id = stored.unk_token_id();
+  vocabulary.eos_token_id = stored.eos_token_id();
   if (vocabulary.size() != model_.config_.vocab_size) {
     return Malformed(
         std::format("tokenizer.piece_types has {} entries, but config.vocab_size is {}",
@@ -155,13 +156,7 @@ Status ModelFileReader::ReadVocabulary(const schema::Model& metadata) {
 }
 
 Status ModelFileReader::ReadChatTemplate(const schema::Model& metadata) {
-  const schema::ChatTemplate& stored = *metadata.chat_template();
-  if (static_cast<int>(stored.kind()) >= kNumChatTemplateKinds) {
-    return Malformed(std::format("chat_template.kind is {}, which is not known",
-                                 static_cast<int>(stored.kind())));
-  }
-  model_.chat_template_kind_ = static_cast<ChatTemplateKind>(stored.kind());
-  model_.chat_template_source_ = View(stored.source());
+  model_.chat_template_source_ = View(metadata.chat_template()->source());
   model_.stop_token_ids_ = View<int32_t>(metadata.stop_token_ids());
   for (const int32_t id : model_.stop_token_ids_) {
     if (id < 0 || static_cast<uint32_t>(id) >= model_.config_.vocab_size) {

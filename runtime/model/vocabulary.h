@@ -55,6 +55,8 @@ struct Vocabulary {
   bool add_bos_token = false;
   int32_t bos_token_id = -1;  // -1: there is none.
   int32_t unk_token_id = -1;
+  int32_t eos_token_id =
+      -1;  // What chat templates write as eos_token; not all that ends an answer.
 
   size_t size() const { return piece_types.size(); }
   // The bytes of a piece. `id` must be below size().

@@ -276,7 +276,33 @@ std::vector<BadInput> BadTokenizers() {
       {"malformed tokenizer",
        [](const Path& folder) { support::WriteFile(folder / "tokenizer.json", "{"); },
        {"tokenizer.json", "is not JSON"}},
+      {"malformed chat template",
+       [](const Path& folder) {
+         support::WriteFile(folder / "chat_template.jinja", "\n{{ messages[0 }}");
+       },
+       {"chat template, line 2", "']'", "--chat-template"}},
   };
+}
+
+TEST_F(CriaConvertProgram, AnotherChatTemplate) {
+  support::WriteRandomCheckpoint(support::SpecGqa(), checkpoint_);
+  support::WriteFile(checkpoint_ / "chat_template.jinja", "{{ own }}");
+  const Path given = checkpoint_ / "given.jinja";
+  support::WriteFile(given, "{{ given }}");
+  const auto stored = [&](const std::vector<std::string>& arguments) {
+    std::vector<std::string> all = {checkpoint_, "-o", output_, "-t", "2"};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    EXPECT_EQ(Convert(all).exit_code, 0);
+    const RunResult info = support::RunProgram({CRIA_PROGRAM, "info", "--json", output_});
+    return json::parse(info.output)["tokenizer"]["chat_template"].get<std::string>();
+  };
+  EXPECT_EQ(stored({}), "{{ own }}");
+  EXPECT_EQ(stored({"--chat-template", given}), "{{ given }}");
+  EXPECT_EQ(stored({"--chat-template", "none"}), "");
+  EXPECT_THAT(stored({"--chat-template", "chatml"}), HasSubstr("<|im_start|>"));
+  const RunResult wrong = Convert({checkpoint_, "--chat-template", "nothing-of-the-kind"});
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.error, HasSubstr("chatml, llama2, llama3 or none"));
 }
 
 TEST_F(CriaConvertProgram, EveryBadInputIsOneSentenceAndLeavesNoFile) {

@@ -23,7 +23,8 @@ constexpr const char* kTokenizerJson = R"({
   "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": true},
   "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}})";
 
-constexpr const char* kChatMl = "<|im_start|>{{ role }}\\n{{ content }}<|im_end|>\\n";
+constexpr const char* kChatMl =
+    "{% for m in messages %}<|im_start|>{{ m.role }}\\n{{ m.content }}<|im_end|>\\n{% endfor %}";
 
 // A checkpoint folder of a few text files.
 class TokenizerImportTest : public testing::Test {
@@ -71,10 +72,9 @@ TEST_F(TokenizerImportTest, SaysWhichFilesItLooksFor) {
 TEST_F(TokenizerImportTest, TokenizerJsonAlone) {
   Write("tokenizer.json", kTokenizerJson);
   const ImportedTokenizer imported = MustImport();
-  EXPECT_EQ(imported.kind, ChatTemplateKind::kNone);
   EXPECT_EQ(imported.chat_template_source, "");
   EXPECT_FALSE(imported.vocabulary.rules.add_bos_token);
-  EXPECT_THAT(imported.stop_token_ids, ElementsAre(6));
+  EXPECT_THAT(imported.stop_token_ids, ElementsAre(4, 6));
   EXPECT_EQ(imported.vocabulary.piece_types.size(), 8u);
   EXPECT_EQ(imported.vocabulary.piece_types[7], PieceType::kUnused);
   EXPECT_EQ(imported.vocabulary.piece_types[5], PieceType::kUserDefined);
@@ -94,7 +94,7 @@ TEST_F(TokenizerImportTest, SettingsOfEveryFile) {
   EXPECT_EQ(imported.vocabulary.rules.bos_token_id, 3);
   EXPECT_EQ(imported.vocabulary.piece_types[7], PieceType::kControl);
   EXPECT_THAT(imported.stop_token_ids, ElementsAre(0, 1, 4, 6));
-  EXPECT_EQ(imported.kind, ChatTemplateKind::kChatMl);
+  EXPECT_EQ(imported.vocabulary.rules.eos_token_id, 4);
   EXPECT_THAT(imported.chat_template_source, HasSubstr("<|im_start|>"));
   // Not special in the file, but nobody may write it into a conversation.
   EXPECT_EQ(imported.vocabulary.piece_types[5], PieceType::kControl);
@@ -110,19 +110,32 @@ TEST_F(TokenizerImportTest, SpecialTokensMapStandsIn) {
   EXPECT_THAT(imported.stop_token_ids, ElementsAre(4, 6));
 }
 
-TEST_F(TokenizerImportTest, TheTemplatesOwnFileCounts) {
+TEST_F(TokenizerImportTest, WhichTemplateCounts) {
   Write("tokenizer.json", kTokenizerJson);
-  Write("tokenizer_config.json", R"({"chat_template": "something else"})");
-  Write("chat_template.jinja", kChatMl);
-  EXPECT_EQ(MustImport().kind, ChatTemplateKind::kChatMl);
+  EXPECT_EQ(MustImport().chat_template_source, "");
+  Write("chat_template.json", R"({"chat_template": "processor's"})");
+  EXPECT_EQ(MustImport().chat_template_source, "processor's");
+  Write("tokenizer_config.json", R"({"chat_template": "tokenizer's"})");
+  EXPECT_EQ(MustImport().chat_template_source, "tokenizer's");
+  Write("chat_template.jinja", "its own file's");
+  EXPECT_EQ(MustImport().chat_template_source, "its own file's");
+  EXPECT_EQ(ImportTokenizer(folder_, 8, "given").value().chat_template_source, "given");
+  EXPECT_EQ(ImportTokenizer(folder_, 8, "").value().chat_template_source, "");
 }
 
-TEST_F(TokenizerImportTest, ATemplateWithoutItsTokensIsNotFollowed) {
+TEST_F(TokenizerImportTest, ATemplateThatCannotBeRenderedIsRefused) {
   Write("tokenizer.json", kTokenizerJson);
-  Write("chat_template.jinja", "<|start_header_id|>x<|end_header_id|>y<|eot_id|>");
-  const ImportedTokenizer imported = MustImport();
-  EXPECT_EQ(imported.kind, ChatTemplateKind::kNone);
-  EXPECT_THAT(imported.chat_template_source, HasSubstr("<|eot_id|>"));
+  Write("chat_template.jinja", "\n{% if %}");
+  EXPECT_THAT(Refusal(), HasSubstr("The chat template, line 2: '%}' stands where an expression"));
+  EXPECT_THAT(Refusal(), HasSubstr("--chat-template"));
+  EXPECT_TRUE(ImportTokenizer(folder_, 8, ""));
+}
+
+TEST_F(TokenizerImportTest, WhatEndsATurnInTheTemplateEndsAnAnswer) {
+  Write("tokenizer.json", kTokenizerJson);
+  EXPECT_THAT(
+      ImportTokenizer(folder_, 8, "{{ messages[-1].content }} <|im_start|>").value().stop_token_ids,
+      ElementsAre(4, 5, 6));
 }
 
 TEST_F(TokenizerImportTest, AddedTokensJson) {
@@ -149,7 +162,7 @@ TEST_F(TokenizerImportTest, NullsAndMinusOneMeanNone) {
   Write("tokenizer_config.json",
         R"({"add_bos_token": null, "bos_token": null, "eos_token": null, "chat_template": null})");
   Write("config.json", R"({"eos_token_id": null, "bos_token_id": -1})");
-  EXPECT_THAT(MustImport().stop_token_ids, ElementsAre(6));
+  EXPECT_THAT(MustImport().stop_token_ids, ElementsAre(4, 6));
 }
 
 TEST_F(TokenizerImportTest, WrongSettingsAreNamed) {

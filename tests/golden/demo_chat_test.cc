@@ -26,7 +26,7 @@ class DemoChat : public testing::TestWithParam<Scheme> {
     ASSERT_TRUE(engine) << engine.error().message();
     engine_ = std::move(*engine);
     conversation_ = std::make_unique<Conversation>(engine_->session(), engine_->tokenizer(),
-                                                   engine_->file().chat_template_kind(), "");
+                                                   engine_->chat_template(), "");
   }
 
   std::string Ask(const std::string& question) {

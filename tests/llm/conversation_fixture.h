@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "converter/named_chat_templates.h"
 #include "llm/conversation.h"
 #include "llm/scripted_model.h"
 
@@ -79,10 +80,10 @@ class ConversationTest : public testing::Test {
   // Says `answer_` after what opens an answer in the template at hand, and then ends the turn.
   int32_t Next(std::span<const int32_t> context) const {
     std::vector<int32_t> opening;
-    if (template_kind_ == ChatTemplateKind::kChatMl) opening = {ByteVocabulary::kBeginTurn};
-    const char* text = template_kind_ == ChatTemplateKind::kChatMl   ? "assistant\n"
-                       : template_kind_ == ChatTemplateKind::kLlama2 ? "[/INST]"
-                                                                     : "?";
+    if (template_name_ == "chatml") opening = {ByteVocabulary::kBeginTurn};
+    const char* text = template_name_ == "chatml"   ? "assistant\n"
+                       : template_name_ == "llama2" ? "[/INST]"
+                                                    : "?";
     for (; *text != '\0'; ++text) opening.push_back(ByteToken(*text));
     const auto found = std::ranges::find_end(context, opening);
     const auto said = static_cast<size_t>(context.end() - found.end());
@@ -91,11 +92,19 @@ class ConversationTest : public testing::Test {
 
   std::span<const int32_t> stop_token_ids() const {
     static constexpr int32_t kStops[] = {ByteVocabulary::kEndTurn, ByteVocabulary::kLlama2EndTurn};
-    return {template_kind_ == ChatTemplateKind::kLlama2 ? kStops + 1 : kStops, 1};
+    return {template_name_ == "llama2" ? kStops + 1 : kStops, 1};
+  }
+
+  // One of our own, for Llama 2's tokens.
+  ChatTemplate chat_template() const {
+    const auto all = NamedChatTemplates();
+    const auto named = std::ranges::find(all, template_name_, &NamedChatTemplate::name);
+    return {.source = named->source, .bos_token = "<s>", .eos_token = "</s>"};
   }
 
   Conversation Start(std::string system_prompt = "", WhenFull when_full = WhenFull::kStop) {
-    return Conversation(session_, *tokenizer_, template_kind_, std::move(system_prompt), when_full);
+    return Conversation(session_, *tokenizer_, chat_template(), std::move(system_prompt),
+                        when_full);
   }
 
   GenerationOptions Options() const { return {.stop_token_ids = stop_token_ids()}; }
@@ -116,7 +125,7 @@ class ConversationTest : public testing::Test {
   }
 
   const ByteVocabulary vocabulary_;
-  ChatTemplateKind template_kind_ = ChatTemplateKind::kChatMl;
+  std::string template_name_ = "chatml";
   std::string answer_ = "Hello.";
   ScriptedModel model_;
   Session session_;

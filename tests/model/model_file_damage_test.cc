@@ -225,8 +225,7 @@ TEST(ForgedMetadataTest, VocabulariesAreValidated) {
   ExpectRefusedAfter([](TestModelFile& f) { f.bos_token_id = 8; }, "bos_token_id");
 }
 
-TEST(ForgedMetadataTest, ChatTemplatesAndStopIdsAreValidated) {
-  ExpectRefusedAfter([](TestModelFile& f) { f.chat_template_kind = 4; }, "chat_template.kind is 4");
+TEST(ForgedMetadataTest, StopIdsAreValidated) {
   ExpectRefusedAfter([](TestModelFile& f) { f.stop_token_ids = {2, 8}; }, "stop_token_ids names 8");
   ExpectRefusedAfter([](TestModelFile& f) { f.stop_token_ids = {-1}; }, "stop_token_ids names -1");
 }

@@ -62,8 +62,8 @@ TEST(ModelFileTest, ReadsEveryField) {
   written.required_features = {"sliding_window"};
   written.tokenizer_family = 1;
   written.split_patterns = {"\\p{L}+", "\\s+"};
-  written.chat_template_kind = 2;
   written.chat_template_source = "{{ messages }}";
+  written.required_features = {"jinja"};
   written.stop_token_ids = {2, 7};
   const std::vector<std::byte> bytes = Serialize(written);
   const TemporaryFile temporary(bytes);
@@ -76,7 +76,6 @@ TEST(ModelFileTest, ReadsEveryField) {
   EXPECT_EQ(file->digest(), PreambleOf(bytes).metadata_digest);
   EXPECT_EQ(file->producer(), written.producer);
   EXPECT_EQ(file->name(), written.name);
-  EXPECT_EQ(file->chat_template_kind(), ChatTemplateKind::kLlama3);
   EXPECT_EQ(file->chat_template_source(), written.chat_template_source);
   EXPECT_TRUE(std::ranges::equal(file->stop_token_ids(), written.stop_token_ids));
 
@@ -121,6 +120,7 @@ TEST(ModelFileTest, ReadsEveryField) {
   EXPECT_TRUE(vocabulary.add_bos_token);
   EXPECT_EQ(vocabulary.bos_token_id, 1);
   EXPECT_EQ(vocabulary.unk_token_id, 0);
+  EXPECT_EQ(vocabulary.eos_token_id, 2);
 
   ExpectTensorsAsWritten(*file, written);
   EXPECT_TRUE(file->VerifyPayload());

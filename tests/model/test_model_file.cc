@@ -115,7 +115,7 @@ Offset<schema::Tokenizer> BuildTokenizer(FlatBufferBuilder& builder, const TestM
       piece_offsets, piece_types, sorted_ids, merge_offsets, merge_table, patterns,
       /*ignore_merges=*/true, /*add_dummy_prefix=*/true, /*dummy_prefix_after_special=*/true,
       /*remove_extra_whitespaces=*/true, /*byte_fallback=*/true, file.add_bos_token,
-      file.bos_token_id, file.unk_token_id);
+      file.bos_token_id, file.unk_token_id, file.eos_token_id);
 }
 
 Offset<schema::Tensor> BuildTensor(FlatBufferBuilder& builder, const StoredTensor& tensor) {
@@ -142,9 +142,8 @@ std::vector<std::byte> BuildMetadata(const TestModelFile& file) {
   for (const StoredTensor& tensor : file.tensors) tensors.push_back(BuildTensor(builder, tensor));
   const auto config = BuildConfig(builder, file);
   const auto tokenizer = BuildTokenizer(builder, file);
-  const auto chat_template = schema::CreateChatTemplate(
-      builder, static_cast<schema::ChatTemplateKind>(file.chat_template_kind),
-      builder.CreateString(file.chat_template_source));
+  const auto chat_template =
+      schema::CreateChatTemplate(builder, builder.CreateString(file.chat_template_source));
   const auto producer = builder.CreateString(file.producer);
   const auto name = builder.CreateString(file.name);
   const auto features = builder.CreateVectorOfStrings(file.required_features);

@@ -30,8 +30,8 @@ struct TestModelFile {
   bool add_bos_token = true;
   int32_t bos_token_id = 1;
   int32_t unk_token_id = 0;
+  int32_t eos_token_id = 2;
 
-  uint8_t chat_template_kind = 0;
   std::string chat_template_source;
   std::vector<int32_t> stop_token_ids = {2};
   std::vector<FileRange> sections;

@@ -100,6 +100,7 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"bos_token_id is 5", [](Tables& broken) { broken.rules.bos_token_id = 5; }},
         Damage{"bos_token_id is -2", [](Tables& broken) { broken.rules.bos_token_id = -2; }},
         Damage{"unk_token_id is 99", [](Tables& broken) { broken.rules.unk_token_id = 99; }},
+        Damage{"eos_token_id is 99", [](Tables& broken) { broken.rules.eos_token_id = 99; }},
         Damage{"add_bos_token", [](Tables& broken) { broken.rules.add_bos_token = true; }},
         Damage{"family is 2",
                [](Tables& broken) { broken.rules.family = static_cast<TokenizerFamily>(2); }}));

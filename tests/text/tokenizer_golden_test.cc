@@ -148,60 +148,20 @@ TEST(TokenizerGoldenTest, Llama3Ranks) {
   ExpectPairs(tokenizer, "ggml-vocab-llama-bpe");
   EXPECT_EQ(tokenizer.Encode("<|eot_id|>", {.parse_special = true}).value(),
             (std::vector<int32_t>{128000, 128009}));
-  EXPECT_EQ(imported->kind, ChatTemplateKind::kLlama3);
   EXPECT_EQ(imported->stop_token_ids, (std::vector<int32_t>{128001, 128008, 128009}));
   const ChatMessage message{"user", "Hi"};
-  EXPECT_EQ(EncodeChat(tokenizer, imported->kind, {&message, 1}, true).value(),
-            (std::vector<int32_t>{128000, 128006, 882, 128007, 271, 13347, 128009, 128006, 78191,
-                                  128007, 271}));
+  const auto chat_template =
+      MakeChatTemplate(imported->chat_template_source, imported->vocabulary.view());
+  const auto ids = EncodeChat(tokenizer, chat_template, {&message, 1}, true);
+  ASSERT_TRUE(ids) << ids.error().message();
+  // The model's own template puts a system message with dates before this.
+  const std::vector<int32_t> expected = {128009, 128006, 882,   128007, 271, 13347,
+                                         128009, 128006, 78191, 128007, 271};
+  ASSERT_GT(ids->size(), expected.size());
+  EXPECT_EQ(ids->front(), 128000);
+  EXPECT_EQ(std::vector(ids->end() - static_cast<ptrdiff_t>(expected.size()), ids->end()),
+            expected);
 }
-
-// The renderings of the models' own templates, for those that are of a known form.
-class ChatGoldenTest
-    : public testing::TestWithParam<std::tuple<const char*, ChatTemplateKind, const char*>> {};
-
-TEST_P(ChatGoldenTest, RendersAsTheModelsTemplate) {
-  CRIA_NEEDS_TEST_DATA("chat/cases.json");
-  const auto [name, kind, left_out] = GetParam();
-  const auto data = nlohmann::json::parse(ReadFile(ExternalTestData() / "chat/cases.json"));
-  int num_cases = 0;
-  for (const auto& expected : data["cases"]) {
-    if (expected["template"] != name) continue;
-    ++num_cases;
-    std::vector<ChatMessage> messages;
-    for (const auto& message : data["conversations"][expected["case"].get<std::string>()]) {
-      messages.push_back({message["role"], message["content"]});
-    }
-    const auto segments = RenderChat(kind, messages, expected["add_generation_prompt"]);
-    EXPECT_EQ(segments.has_value(), !expected.contains("error"));
-    if (!segments) continue;
-    std::string text;
-    for (const ChatSegment& segment : *segments) text += segment.text;
-    // What the header says is left out of ours is cut out of theirs.
-    std::string theirs = expected["expected"];
-    if (const size_t at = theirs.find(left_out); at != std::string::npos) {
-      theirs.erase(at, std::string_view(left_out).size());
-      const std::string empty_system = "<|start_header_id|>system<|end_header_id|>\n\n<|eot_id|>";
-      if (const size_t empty = theirs.find(empty_system); empty != std::string::npos) {
-        theirs.erase(empty, empty_system.size());
-      }
-    }
-    EXPECT_EQ(text, theirs);
-  }
-  EXPECT_EQ(num_cases, 10);
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Templates, ChatGoldenTest,
-    testing::Values(
-        std::tuple("Llama-2-chat", ChatTemplateKind::kLlama2, "\x01"),
-        std::tuple("Llama-3.1-8B-Instruct", ChatTemplateKind::kLlama3,
-                   "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n"),
-        std::tuple("Llama-3.2-3B-Instruct", ChatTemplateKind::kLlama3,
-                   "Cutting Knowledge Date: December 2023\nToday Date: 01 Dec 2024\n\n"),
-        std::tuple("Qwen2.5-7B-Instruct", ChatTemplateKind::kChatMl,
-                   "<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are a helpful "
-                   "assistant.<|im_end|>\n")));
 
 }  // namespace
 }  // namespace cria
