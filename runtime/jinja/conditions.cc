@@ -20,9 +20,10 @@ Value IsString(Call& call) { return Bool(call.self.is(Kind::kString)); }
 Value IsMapping(Call& call) { return Bool(call.self.is(Kind::kDict)); }
 // In Jinja, whatever has a length is a sequence, and so is what can be iterated here.
 Value IsAnyIterable(Call& call) { return Bool(IsIterable(call.self)); }
+// In Jinja, so is what is undefined, whose calls are errors of their own.
 Value IsCallable(Call& call) {
-  return Bool(call.self.is(Kind::kFunction) || call.self.is(Kind::kMethod) ||
-              call.self.is(Kind::kMacro));
+  return Bool(call.self.is(Kind::kUndefined) || call.self.is(Kind::kFunction) ||
+              call.self.is(Kind::kMethod) || call.self.is(Kind::kMacro));
 }
 
 Value Compare(Call& call, Operator op) {

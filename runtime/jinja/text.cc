@@ -126,6 +126,7 @@ std::pair<size_t, size_t> StrippedRange(std::string_view bytes, bool left, bool 
     if (!goes) {
       at_begin = false;
       end = position;
+      if (!right) break;
     }
   }
   if (!right) end = bytes.size();

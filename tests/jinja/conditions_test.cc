@@ -28,7 +28,7 @@ TEST(JinjaConditionsTest, Kinds) {
   EXPECT_EQ(Holds("number"), "TFif");
   EXPECT_EQ(Holds("string"), "sq");
   EXPECT_EQ(Holds("mapping"), "p");
-  EXPECT_EQ(Holds("callable"), "d");
+  EXPECT_EQ(Holds("callable"), "Ud");
   EXPECT_EQ(Holds("iterable"), "Usqelp");
   EXPECT_EQ(Holds("sequence"), "Usqelp");
 }
