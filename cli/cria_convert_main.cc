@@ -4,10 +4,12 @@
 #include <exception>
 #include <filesystem>
 #include <format>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "cli/checkpoint_options.h"
+#include "cli/conversion_check.h"
 #include "cli/memory_report.h"
 #include "cli/messages.h"
 #include "cli/options.h"
@@ -27,6 +29,7 @@ struct Arguments {
   std::string checkpoint;
   std::string output;
   ConvertOptions options;
+  std::optional<bool> verify;  // Unless given: where it takes no more than a moment.
 };
 
 // The signal that asked to stop, or 0.
@@ -55,6 +58,12 @@ void AddOptions(CLI::App& app, Arguments& arguments) {
   app.add_option("-t,--threads", arguments.options.num_threads,
                  "Threads (default: one for each processor)")
       ->check(CLI::Range(1, 1024));
+  app.add_flag_function(
+      "--verify,!--no-verify", [&arguments](int64_t count) { arguments.verify = count > 0; },
+      std::format(
+          "Compare what the model predicts with the checkpoint in f32, which takes disk and "
+          "memory for that (default: up to {} million parameters)",
+          cria::cli::kMostCheckedParameters / 1'000'000));
 }
 
 // Tells how much memory the model would take, with every default as in `cria plan`.
@@ -107,13 +116,40 @@ void PrintReport(const ConvertReport& report, const std::string& output) {
               report.bits_per_weight, static_cast<double>(report.file_bytes) / 1e6, digest.c_str());
 }
 
+// Shows the progress on `bar`, and cancels where a signal asked to.
+cria::ProgressCallback ProgressOn(cria::cli::ProgressBar& bar) {
+  return [&bar](const cria::ConvertProgress& progress) {
+    bar.Update(progress.done_weights, progress.total_weights, progress.tensor);
+    return stop_signal == 0;
+  };
+}
+
 cria::Result<ConvertReport> RunConvert(const Arguments& arguments) {
   cria::cli::ProgressBar bar("converting");
-  return cria::Convert(arguments.checkpoint, arguments.output, arguments.options,
-                       [&bar](const cria::ConvertProgress& progress) {
-                         bar.Update(progress.done_weights, progress.total_weights, progress.tensor);
-                         return stop_signal == 0;
-                       });
+  return cria::Convert(arguments.checkpoint, arguments.output, arguments.options, ProgressOn(bar));
+}
+
+// Whether the model is to be compared with the checkpoint. One in f32 is what would be compared
+// with.
+bool IsToBeVerified(const Arguments& arguments, const ConvertReport& report) {
+  return arguments.verify.value_or(arguments.options.weights != cria::Scheme::kF32 &&
+                                   report.num_parameters <= cria::cli::kMostCheckedParameters);
+}
+
+cria::Status Verify(const Arguments& arguments) {
+  cria::cli::ProgressBar bar("verifying");
+  return cria::cli::CheckConversion(arguments.checkpoint, arguments.output, arguments.options,
+                                    ProgressOn(bar))
+      .transform([](const cria::LogitComparison& comparison) {
+        std::printf("%s\n", cria::cli::ComparisonText(comparison).c_str());
+      });
+}
+
+// Everything is tidied up: dies of the signal, so that a calling script knows.
+void DieOfStopSignal() {
+  if (stop_signal == 0) return;
+  std::signal(stop_signal, SIG_DFL);
+  std::raise(stop_signal);
 }
 
 int Run(int argc, char** argv) {
@@ -135,14 +171,15 @@ int Run(int argc, char** argv) {
   const auto report = RunConvert(arguments);
   if (report) {
     PrintReport(*report, arguments.output);
-    return cria::cli::FinishOutput("cria-convert");
+    const cria::Status verified =
+        IsToBeVerified(arguments, *report) ? Verify(arguments) : cria::Status();
+    if (verified) return cria::cli::FinishOutput("cria-convert");
+    const int exit_code = cria::cli::ReportError("cria-convert", verified.error());
+    DieOfStopSignal();
+    return exit_code;
   }
   const int exit_code = cria::cli::ReportError("cria-convert", report.error());
-  if (stop_signal != 0) {
-    // Everything is tidied up; die of the signal, so that a calling script knows.
-    std::signal(stop_signal, SIG_DFL);
-    std::raise(stop_signal);
-  }
+  DieOfStopSignal();
   return exit_code;
 }
 

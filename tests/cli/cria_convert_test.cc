@@ -89,13 +89,27 @@ TEST_F(CriaConvertProgram, PrintsTheTableAndPlainLinesOfProgress) {
     EXPECT_THAT(result.output, HasSubstr(row));
   }
   EXPECT_THAT(result.output, HasSubstr("\n" + output_.string() + ": checkpoint, "));
-  EXPECT_THAT(result.output, ContainsRegex("digest [0-9a-f]{32}\n$"));
+  EXPECT_THAT(result.output, ContainsRegex("digest [0-9a-f]{32}\n"));
   EXPECT_THAT(result.error, HasSubstr("converting: 100% ("));
   for (const std::string& text : {result.output, result.error}) {
     EXPECT_THAT(text, Not(HasSubstr("\r")));
     EXPECT_THAT(text, Not(HasSubstr("\x1b")));
   }
   EXPECT_THAT(support::FileNames(output_.parent_path()), ElementsAre("model.cria"));
+}
+
+TEST_F(CriaConvertProgram, VerifiesSmallModelsUnlessToldNotTo) {
+  const auto verified = HasSubstr("\nverified against f32 at ");
+  const RunResult int8 = Convert({checkpoint_, "-o", output_, "--weights", "int8"});
+  EXPECT_EQ(int8.exit_code, 0) << int8.error;
+  EXPECT_THAT(int8.output, verified);
+  EXPECT_THAT(int8.output, Not(HasSubstr("at most 0,")));
+  EXPECT_THAT(support::FileNames(output_.parent_path()), ElementsAre("model.cria"));
+  EXPECT_THAT(Convert({checkpoint_, "-o", output_, "--no-verify"}).output, Not(verified));
+  // One in f32 would be compared with itself; who asks may see that.
+  EXPECT_THAT(Convert({checkpoint_, "-o", output_, "--weights", "f32"}).output, Not(verified));
+  EXPECT_THAT(Convert({checkpoint_, "-o", output_, "--weights", "f32", "--verify"}).output,
+              HasSubstr("at most 0, KL divergence"));
 }
 
 TEST_F(CriaConvertProgram, NamesTheModelAfterTheCheckpoint) {

@@ -1,0 +1,117 @@
+#include "cli/conversion_check.h"
+
+#include <stdlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <format>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "llm/engine.h"
+
+namespace cria::cli {
+namespace {
+
+constexpr const char* kTexts[] = {
+    "The river was high that spring, and the old bridge had been closed for a week when",
+    "Q: How many legs do three spiders have?\nA: A spider has eight legs, so three have",
+    "def mean(values):\n    total = 0\n    for value in values:\n        total += value\n    "
+    "return",
+    "L'été dernier, 1 204 personnes ont visité le musée; 今年は",
+};
+constexpr size_t kMostTokens = 128;
+
+// A folder that goes with what is in it.
+class TemporaryFolder {
+ public:
+  static Result<TemporaryFolder> Beside(const std::string& path) {
+    TemporaryFolder folder;
+    folder.path_ = path + ".verify-XXXXXX";
+    if (mkdtemp(folder.path_.data()) == nullptr) {
+      const int reason = errno;
+      return Fail(ErrorCode::kIo,
+                  std::format("{}: cannot make this folder: {}", std::exchange(folder.path_, ""),
+                              std::strerror(reason)));
+    }
+    return folder;
+  }
+  TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, "")) {}
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  TemporaryFolder() = default;
+  std::string path_;
+};
+
+Result<std::unique_ptr<Engine>> LoadForCheck(const std::string& path, size_t num_threads) {
+  CRIA_ASSIGN_OR_RETURN(const ModelFile model, ModelFile::Open(path));
+  EngineOptions options;
+  options.num_threads = num_threads;
+  options.chunk_tokens = kMostTokens;
+  options.kv_type = KvType::kF32;
+  options.context_tokens = std::min<size_t>(kMostTokens, model.config().max_position_embeddings);
+  return Engine::Load(path, options);
+}
+
+Result<std::unique_ptr<Engine>> LoadInF32(const std::string& checkpoint_path,
+                                          const std::string& model_path,
+                                          const ConvertOptions& options,
+                                          const ProgressCallback& progress) {
+  // Removed while the engine still reads the file, which is gone when the engine is.
+  CRIA_ASSIGN_OR_RETURN(const TemporaryFolder folder, TemporaryFolder::Beside(model_path));
+  const std::string path = folder.path() + "/f32.cria";
+  ConvertOptions in_f32 = options;
+  in_f32.weights = Scheme::kF32;
+  in_f32.embedding.reset();
+  in_f32.head.reset();
+  if (auto converted = Convert(checkpoint_path, path, in_f32, progress); !converted) {
+    return std::unexpected(converted.error());
+  }
+  return LoadForCheck(path, options.num_threads);
+}
+
+}  // namespace
+
+Result<LogitComparison> CheckConversion(const std::string& checkpoint_path,
+                                        const std::string& model_path,
+                                        const ConvertOptions& options,
+                                        const ProgressCallback& progress) {
+  CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> reference,
+                        LoadInF32(checkpoint_path, model_path, options, progress));
+  CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> model,
+                        LoadForCheck(model_path, options.num_threads));
+  LogitComparison comparison;
+  for (const char* text : kTexts) {
+    CRIA_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens,
+                          reference->tokenizer().Encode(text, {.parse_special = false}));
+    CRIA_RETURN_IF_ERROR(AddComparison(reference->decoder(), model->decoder(), tokens, comparison));
+  }
+  if (comparison.num_positions == 0) {
+    return Fail(ErrorCode::kUnsupported,
+                model_path + ": cannot be verified: its tokenizer makes nothing of any text");
+  }
+  if (!std::isfinite(comparison.largest_difference)) {
+    return Fail(ErrorCode::kInvalidFile,
+                model_path + ": does not verify: it predicts values that are not finite");
+  }
+  return comparison;
+}
+
+std::string ComparisonText(const LogitComparison& comparison) {
+  return std::format(
+      "verified against f32 at {} positions: logits differ by at most {:.3g}, KL divergence {:.2g} "
+      "nats, the likeliest token is the same at {:.1f}%",
+      comparison.num_positions, comparison.largest_difference, comparison.mean_divergence(),
+      100.0 * comparison.same_top());
+}
+
+}  // namespace cria::cli
