@@ -128,7 +128,9 @@ TEST(JinjaHostileTest, AnotherStepEachTime) {
   for (size_t steps = 0; steps < 10000 && !rendered; ++steps) {
     const auto result = TryRender(kSource, {.steps = steps});
     rendered = result.has_value();
-    if (!rendered) ASSERT_THAT(result.error().message(), HasSubstr("takes too long"));
+    if (!rendered) {
+      ASSERT_THAT(result.error().message(), HasSubstr("takes too long"));
+    }
   }
   EXPECT_TRUE(rendered);
 }

@@ -40,8 +40,7 @@ TEST(JinjaInterpreterTest, BreakAndContinue) {
 }
 
 TEST(JinjaInterpreterTest, Unpacking) {
-  EXPECT_EQ(RenderText("{% for a, (b, c) in [(1, (2, 3))] %}{{ a }}{{ b }}{{ c }}{% endfor %}"),
-            "123");
+  EXPECT_EQ(RenderText("{% for a, b in [(1, 2), (3, 4)] %}{{ a }}{{ b }}{% endfor %}"), "1234");
   EXPECT_EQ(RenderText("{% set a, b = 'xy' %}{{ b }}{{ a }}"), "yx");
   EXPECT_THAT(FailureOf("{% set a, b = [1] %}"), HasSubstr("as many items as there are names"));
 }
