@@ -9,8 +9,8 @@ namespace cria::cli {
 void AddCheckpointOptions(CLI::App& app, std::string& checkpoint, ConvertOptions& options) {
   static const std::map<std::string, Scheme> kSchemeNames = {
       {"int4", Scheme::kQb4w}, {"int8", Scheme::kQc8w}, {"f32", Scheme::kF32}};
-  app.add_option("MODEL_DIR", checkpoint,
-                 "Checkpoint: a folder with config.json, the tokenizer and safetensors")
+  app.add_option("CHECKPOINT", checkpoint,
+                 "A folder with config.json, the tokenizer and safetensors, or a GGUF file")
       ->required();
   const auto add_scheme = [&app](const char* flag, auto& scheme, const char* help) {
     app.add_option_function<std::string>(

@@ -28,6 +28,7 @@ using cria::cli::kExitUsage;
 struct Arguments {
   std::string checkpoint;
   std::string output;
+  bool vocab_only = false;
   ConvertOptions options;
   std::optional<bool> verify;  // Unless given: where it takes no more than a moment.
 };
@@ -54,7 +55,10 @@ void InstallSignalHandlers() {
 void AddOptions(CLI::App& app, Arguments& arguments) {
   cria::cli::AddCheckpointOptions(app, arguments.checkpoint, arguments.options);
   app.add_option("-o,--output", arguments.output,
-                 "Model file to write (default: the folder's name with .cria)");
+                 "Model file to write (default: the checkpoint's name with .cria)");
+  app.add_flag("--vocab-only", arguments.vocab_only,
+               "Write the tokenizer and the chat template alone, for cria tokenize; needs no "
+               "weights");
   app.add_option("-t,--threads", arguments.options.num_threads,
                  "Threads (default: one for each processor)")
       ->check(CLI::Range(1, 1024));
@@ -93,9 +97,10 @@ int RunPlan(int argc, char** argv) {
 
 std::string DefaultOutput(const std::string& checkpoint) {
   std::error_code error;
-  auto folder = std::filesystem::absolute(checkpoint, error).lexically_normal();
-  if (!folder.has_filename()) folder = folder.parent_path();
-  return folder.filename().string() + ".cria";
+  auto path = std::filesystem::absolute(checkpoint, error).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  const bool is_folder = std::filesystem::is_directory(path, error);
+  return (is_folder ? path.filename() : path.stem()).string() + ".cria";
 }
 
 void PrintReport(const ConvertReport& report, const std::string& output) {
@@ -152,12 +157,21 @@ void DieOfStopSignal() {
   std::raise(stop_signal);
 }
 
+int ConvertVocabulary(const Arguments& arguments) {
+  const auto tokens = cria::ConvertVocabulary(arguments.checkpoint, arguments.output,
+                                              arguments.options.chat_template);
+  if (!tokens) return cria::cli::ReportError("cria-convert", tokens.error());
+  std::printf("%s: a vocabulary of %zu tokens, without weights\n", arguments.output.c_str(),
+              *tokens);
+  return cria::cli::FinishOutput("cria-convert");
+}
+
 int Run(int argc, char** argv) {
   // No subcommand of CLI11's, beside which it would ask for the folder to convert.
   if (argc > 1 && std::string_view(argv[1]) == "plan") return RunPlan(argc - 1, argv + 1);
   CLI::App app("Converts a checkpoint of the Llama family into a Cria model file.", "cria-convert");
   app.set_version_flag("--version", std::format("cria-convert {}", cria::ConverterVersion()));
-  app.footer("cria-convert plan MODEL_DIR tells how much memory the model will take.");
+  app.footer("cria-convert plan CHECKPOINT tells how much memory the model will take.");
   Arguments arguments;
   AddOptions(app, arguments);
   try {
@@ -167,6 +181,7 @@ int Run(int argc, char** argv) {
   }
   if (arguments.output.empty()) arguments.output = DefaultOutput(arguments.checkpoint);
 
+  if (arguments.vocab_only) return ConvertVocabulary(arguments);
   InstallSignalHandlers();
   const auto report = RunConvert(arguments);
   if (report) {

@@ -24,7 +24,7 @@ Status Tokenize(const TokenizeOptions& options) {
   if (!options.text_path.empty()) {
     CRIA_ASSIGN_OR_RETURN(text, ReadTextFile(options.text_path));
   }
-  CRIA_ASSIGN_OR_RETURN(const ModelFile file, ModelFile::Open(options.model_path));
+  CRIA_ASSIGN_OR_RETURN(const ModelFile file, ModelFile::OpenVocabulary(options.model_path));
   CRIA_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Create(file.vocabulary()));
   EncodeOptions encoding = {.parse_special = true};
   if (options.no_bos) encoding.add_bos = false;

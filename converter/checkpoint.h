@@ -1,9 +1,11 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "converter/tensor_source.h"
+#include "converter/tokenizer_import.h"
 #include "cria/error.h"
 #include "model/config.h"
 
@@ -13,12 +15,28 @@ namespace cria {
 // same fields, under the same names, and gets a branch in OpenCheckpoint.
 struct Checkpoint {
   std::string name;              // For people.
-  std::filesystem::path folder;  // Where its tokenizer lies.
+  std::filesystem::path folder;  // Where its tokenizer lies; a file that has everything itself.
   ModelConfig config = {};       // Valid.
-  TensorSources tensors = {};    // Under Hugging Face's names, rotary rows in half-split order.
+  TensorSources tensors = {};    // Under Hugging Face's names; rotary rows are read in half-split
+                                 // order.
+  std::string described_by = "config.json";  // What `config` is read from, for error sentences.
+  // Absent: it is in Hugging Face's files in `folder`.
+  std::optional<TokenizerMaterial> tokenizer = {};
 };
 
-// Reads the description of a checkpoint; weights are left where they are.
+// Reads the description of a checkpoint; weights are left where they are. Its format is told from
+// what a file begins with, or from which files a folder has.
 Result<Checkpoint> OpenCheckpoint(const std::filesystem::path& path);
+
+// What is wanted of a checkpoint whose weights are not, or which has none.
+struct CheckpointVocabulary {
+  std::string name;  // For people.
+  TokenizerMaterial tokenizer = {};
+};
+Result<CheckpointVocabulary> OpenVocabulary(const std::filesystem::path& path);
+
+// For readers of folders: the folder's own name, also for ".", "models/" and symbolic links of
+// snapshots.
+std::string FolderName(const std::filesystem::path& folder);
 
 }  // namespace cria

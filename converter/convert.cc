@@ -55,21 +55,29 @@ struct Preparation {
 Result<Preparation> Prepare(const std::filesystem::path& checkpoint_path,
                             const ConvertOptions& options) {
   CRIA_ASSIGN_OR_RETURN(Checkpoint checkpoint, OpenCheckpoint(checkpoint_path));
-  CRIA_ASSIGN_OR_RETURN(
-      ImportedTokenizer tokenizer,
-      ImportTokenizer(checkpoint.folder, checkpoint.config.vocab_size, options.chat_template));
+  if (!checkpoint.tokenizer) {
+    CRIA_ASSIGN_OR_RETURN(checkpoint.tokenizer, ReadTokenizer(checkpoint.folder));
+  }
+  CRIA_ASSIGN_OR_RETURN(ImportedTokenizer tokenizer,
+                        ImportTokenizer(*std::move(checkpoint.tokenizer),
+                                        checkpoint.config.vocab_size, options.chat_template));
   return Preparation{std::move(checkpoint), std::move(tokenizer)};
 }
 
-// Points into `preparation`, as does the plan.
-ModelDescription Describe(const Preparation& preparation) {
-  const ImportedTokenizer& tokenizer = preparation.tokenizer;
+// Points into what it is given, as does the plan.
+ModelDescription Describe(const std::string& name, const ModelConfig& config,
+                          const ImportedTokenizer& tokenizer) {
   return {.producer = std::format("cria-convert {}", ConverterVersion()),
-          .name = preparation.checkpoint.name,
-          .config = preparation.checkpoint.config,
+          .name = name,
+          .config = config,
           .vocabulary = tokenizer.vocabulary.view(),
           .chat_template_source = tokenizer.chat_template_source,
           .stop_token_ids = tokenizer.stop_token_ids};
+}
+
+ModelDescription Describe(const Preparation& preparation) {
+  return Describe(preparation.checkpoint.name, preparation.checkpoint.config,
+                  preparation.tokenizer);
 }
 
 Result<FilePlan> MakePlan(const Preparation& preparation, const ConvertOptions& options) {
@@ -124,6 +132,22 @@ Result<ConvertReport> Convert(const std::filesystem::path& checkpoint_path,
   CRIA_ASSIGN_OR_RETURN(const WrittenModel written,
                         WriteModel(Describe(preparation), plan, output_path, threads, progress));
   return MakeReport(preparation.checkpoint, plan, written);
+}
+
+Result<size_t> ConvertVocabulary(const std::filesystem::path& checkpoint_path,
+                                 const std::filesystem::path& output_path,
+                                 const std::optional<std::string>& chat_template) {
+  CRIA_ASSIGN_OR_RETURN(const ThreadPool threads, ThreadPool::Create(1));
+  CRIA_ASSIGN_OR_RETURN(CheckpointVocabulary checkpoint, OpenVocabulary(checkpoint_path));
+  CRIA_ASSIGN_OR_RETURN(
+      const ImportedTokenizer tokenizer,
+      ImportTokenizer(std::move(checkpoint.tokenizer), std::nullopt, chat_template));
+  const size_t vocab_size = tokenizer.vocabulary.piece_types.size();
+  const ModelConfig config = {.vocab_size = static_cast<uint32_t>(vocab_size)};
+  FilePlan no_tensors;
+  CRIA_RETURN_IF_ERROR(WriteModel(Describe(checkpoint.name, config, tokenizer), no_tensors,
+                                  output_path, threads, {}));
+  return vocab_size;
 }
 
 Result<ModelOutline> OutlineConversion(const std::filesystem::path& checkpoint_path,

@@ -59,6 +59,13 @@ Result<ConvertReport> Convert(const std::filesystem::path& checkpoint_path,
                               const std::filesystem::path& output_path,
                               const ConvertOptions& options, const ProgressCallback& progress = {});
 
+// Writes a model file of the tokenizer and the chat template alone, which needs no weights; see
+// ModelFile::OpenVocabulary. `chat_template` as in ConvertOptions. Returns how many tokens there
+// are.
+Result<size_t> ConvertVocabulary(const std::filesystem::path& checkpoint_path,
+                                 const std::filesystem::path& output_path,
+                                 const std::optional<std::string>& chat_template = {});
+
 // What the model file will be, without converting it: for planning memory.
 Result<ModelOutline> OutlineConversion(const std::filesystem::path& checkpoint_path,
                                        const ConvertOptions& options);

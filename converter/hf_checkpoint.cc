@@ -56,19 +56,9 @@ Result<TensorSources> ReadShards(const std::filesystem::path& folder) {
 Result<TensorSources> ReadTensors(const std::filesystem::path& folder) {
   if (FileExists(folder / kSingleFile)) return ReadSafetensors(folder / kSingleFile);
   if (FileExists(folder / kIndexFile)) return ReadShards(folder);
-  return Fail(
-      ErrorCode::kNotFound,
-      std::format("{}: has neither {} nor {}; only safetensors checkpoints can be converted",
-                  folder.string(), kSingleFile, kIndexFile));
-}
-
-// The folder's own name, also for ".", "models/" and symbolic links of snapshots.
-std::string FolderName(const std::filesystem::path& folder) {
-  std::error_code error;
-  auto absolute = std::filesystem::absolute(folder, error).lexically_normal();
-  if (error) absolute = folder;
-  if (!absolute.has_filename()) absolute = absolute.parent_path();
-  return absolute.filename().string();
+  return Fail(ErrorCode::kNotFound,
+              std::format("{}: has neither {} nor {}; of GGUF and llama2.c, give the file itself",
+                          folder.string(), kSingleFile, kIndexFile));
 }
 
 }  // namespace
@@ -78,6 +68,12 @@ Result<Checkpoint> OpenHfCheckpoint(const std::filesystem::path& folder) {
   CRIA_ASSIGN_OR_RETURN(checkpoint.config, ReadHfConfig(folder / "config.json"));
   CRIA_ASSIGN_OR_RETURN(checkpoint.tensors, ReadTensors(folder));
   return checkpoint;
+}
+
+Result<CheckpointVocabulary> OpenHfVocabulary(const std::filesystem::path& folder) {
+  CheckpointVocabulary vocabulary = {.name = FolderName(folder)};
+  CRIA_ASSIGN_OR_RETURN(vocabulary.tokenizer, ReadTokenizer(folder));
+  return vocabulary;
 }
 
 }  // namespace cria

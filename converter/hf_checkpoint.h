@@ -11,4 +11,7 @@ namespace cria {
 // with model.safetensors.index.json.
 Result<Checkpoint> OpenHfCheckpoint(const std::filesystem::path& folder);
 
+// Its tokenizer alone; the folder needs neither weights nor a config.json.
+Result<CheckpointVocabulary> OpenHfVocabulary(const std::filesystem::path& folder);
+
 }  // namespace cria

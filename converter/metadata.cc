@@ -141,6 +141,7 @@ std::vector<std::byte> BuildMetadata(const ModelDescription& description, const 
     features.push_back(builder.CreateString("sliding_window"));
   }
   if (!description.chat_template_source.empty()) features.push_back(builder.CreateString("jinja"));
+  if (plan.tensors.empty()) features.push_back(builder.CreateString("vocabulary_only"));
   const auto required_features = builder.CreateVector(features);
   const auto section_table = builder.CreateVector(sections);
   const auto tensor_table = builder.CreateVector(tensors);

@@ -23,8 +23,9 @@ struct ModelDescription {
   std::span<const int32_t> stop_token_ids;
 };
 
-// The FlatBuffer of schema/model.fbs. Its size depends on neither offsets nor checksums, so that it
-// can be known before any tensor has been placed or read.
+// The FlatBuffer of schema/model.fbs; a plan without tensors is that of a vocabulary. Its size
+// depends on neither offsets nor checksums, so that it can be known before any tensor has been
+// placed or read.
 std::vector<std::byte> BuildMetadata(const ModelDescription& description, const FilePlan& plan);
 
 }  // namespace cria

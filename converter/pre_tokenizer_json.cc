@@ -5,16 +5,12 @@
 
 #include "converter/json_fields.h"
 #include "converter/piece_text.h"
+#include "converter/split_patterns_by_name.h"
 
 namespace cria {
 namespace {
 
 using nlohmann::json;
-
-// What ByteLevel splits by when it is not told otherwise: GPT-2's contractions, letters, numbers,
-// other characters, and white space, of which the last goes with the next word.
-constexpr std::string_view kGpt2Pattern =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 class Reader {
  public:

@@ -64,7 +64,7 @@ class HeaderReader {
     CRIA_ASSIGN_OR_RETURN(source.type, ReadType(name, entry["dtype"]));
     CRIA_ASSIGN_OR_RETURN(source.shape, ReadShape(name, entry["shape"]));
     CRIA_ASSIGN_OR_RETURN(const Range range, ReadRange(name, entry["data_offsets"]));
-    const uint64_t bytes = source.num_elements() * ElementBytes(source.type);
+    const uint64_t bytes = source.num_bytes();
     if (range.end - range.begin != bytes) {
       return Bad(name, std::format("has {} bytes, but its shape {} and dtype need {}",
                                    range.end - range.begin, source.ShapeText(), bytes));

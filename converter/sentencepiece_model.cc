@@ -2,14 +2,11 @@
 
 #include <sentencepiece_model.pb.h>
 
-#include <algorithm>
-#include <cmath>
 #include <format>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "converter/piece_text.h"
+#include "converter/scored_pieces.h"
 
 namespace cria {
 namespace {
@@ -56,43 +53,26 @@ Status CheckSupported(const Model& model, std::string_view where) {
   if (!model.denormalizer().precompiled_charsmap().empty()) {
     return unsupported("has rules for denormalizing text, which are not supported");
   }
-  if (model.pieces_size() == 0) return unsupported("has no pieces");
-  if (static_cast<uint32_t>(model.pieces_size()) > kMaxDraftPieces) {
-    return unsupported(std::format("has {} pieces; at most {} are supported", model.pieces_size(),
-                                   kMaxDraftPieces));
-  }
   return {};
 }
 
-Status AddPiece(const Piece& piece, std::string_view where, VocabularyDraft* draft) {
-  const auto id = static_cast<uint32_t>(draft->pieces.size());
-  const auto add = [&](std::string bytes, PieceType type) {
-    draft->SetPiece(id, std::move(bytes), type);
-    return Status();
-  };
+Result<ScoredPiece> ReadPiece(const Piece& piece, int id, std::string_view where) {
+  ScoredPiece read = {.text = piece.piece(), .score = piece.score()};
   switch (piece.type()) {
     case Piece::NORMAL:
-      if (!std::isfinite(piece.score())) {
-        return Fail(ErrorCode::kInvalidFile,
-                    std::format("{}: the score of piece {} is not a number", where, id));
-      }
-      return add(WithPlainSpaces(piece.piece()), PieceType::kNormal);
+      return read;
     case Piece::USER_DEFINED:
-      return add(WithPlainSpaces(piece.piece()), PieceType::kUserDefined);
+      read.type = PieceType::kUserDefined;
+      return read;
     case Piece::UNKNOWN:
-      draft->rules.unk_token_id = static_cast<int32_t>(id);
-      return add(piece.piece(), PieceType::kUnknown);
+      read.type = PieceType::kUnknown;
+      return read;
     case Piece::CONTROL:
-      return add(piece.piece(), PieceType::kControl);
-    case Piece::BYTE: {
-      const auto byte = ByteOfPieceName(piece.piece());
-      if (byte) return add(std::string(1, static_cast<char>(*byte)), PieceType::kByte);
-      return Fail(
-          ErrorCode::kInvalidFile,
-          std::format("{}: the byte piece \"{}\" is not written as <0xNN>; the file may be a "
-                      "damaged copy",
-                      where, piece.piece()));
-    }
+      read.type = PieceType::kControl;
+      return read;
+    case Piece::BYTE:
+      read.type = PieceType::kByte;
+      return read;
     case Piece::UNUSED:
       break;
   }
@@ -100,23 +80,6 @@ Status AddPiece(const Piece& piece, std::string_view where, VocabularyDraft* dra
               std::format("{}: piece {}, \"{}\", is marked as unused: restricted vocabularies are "
                           "not supported",
                           where, id, piece.piece()));
-}
-
-// Higher scores merge first; equal scores have equal ranks, of which the leftmost pair goes first.
-std::vector<uint32_t> RanksOfScores(const Model& model) {
-  std::vector<float> scores;
-  for (const Piece& piece : model.pieces()) {
-    if (piece.type() == Piece::NORMAL) scores.push_back(piece.score());
-  }
-  std::ranges::sort(scores, std::greater());
-  const auto repeated = std::ranges::unique(scores);
-  scores.erase(repeated.begin(), repeated.end());
-  std::vector<uint32_t> ranks;
-  for (const Piece& piece : model.pieces()) {
-    const auto rank = std::ranges::lower_bound(scores, piece.score(), std::greater());
-    ranks.push_back(static_cast<uint32_t>(rank - scores.begin()));
-  }
-  return ranks;
 }
 
 // -1 unless the trainer's id names a control piece.
@@ -141,15 +104,18 @@ Result<VocabularyDraft> ReadSentencePieceModel(std::string_view file, std::strin
   }
   CRIA_RETURN_IF_ERROR(CheckSupported(model, where));
 
-  VocabularyDraft draft;
+  std::vector<ScoredPiece> pieces;
+  for (const Piece& piece : model.pieces()) {
+    CRIA_ASSIGN_OR_RETURN(const ScoredPiece read,
+                          ReadPiece(piece, static_cast<int>(pieces.size()), where));
+    pieces.push_back(read);
+  }
+  CRIA_ASSIGN_OR_RETURN(VocabularyDraft draft, DraftOfScoredPieces(pieces, where));
   TokenizerRules& rules = draft.rules;
-  rules.family = TokenizerFamily::kSentencePieceBpe;
   rules.byte_fallback = model.trainer().byte_fallback();
   rules.add_dummy_prefix = model.normalizer().add_dummy_prefix();
   rules.dummy_prefix_after_special = rules.add_dummy_prefix;
   rules.remove_extra_whitespaces = model.normalizer().remove_extra_whitespaces();
-  for (const Piece& piece : model.pieces()) CRIA_RETURN_IF_ERROR(AddPiece(piece, where, &draft));
-  draft.AddMergesOfAllSplits(RanksOfScores(model));
   rules.bos_token_id = ControlId(draft, model.trainer().bos_id());
   rules.add_bos_token = rules.bos_token_id >= 0;
   draft.eos_token_id = ControlId(draft, model.trainer().eos_id());

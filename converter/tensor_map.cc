@@ -54,13 +54,15 @@ bool IsRedundant(std::string_view name) { return name.ends_with(".rotary_emb.inv
 
 Result<bool> HoldSameValues(const TensorSource& left, const TensorSource& right) {
   if (left.shape != right.shape) return false;
-  constexpr uint64_t kChunkElements = 1 << 18;
+  const uint64_t num_elements = left.num_elements();
+  // Whole rows, as split tensors are read.
+  const uint64_t row_elements = num_elements / left.shape.front();
+  const uint64_t chunk_elements = std::max<uint64_t>(1, (1 << 18) / row_elements) * row_elements;
   TensorReader reader;
   std::vector<float> left_values;
   std::vector<float> right_values;
-  const uint64_t num_elements = left.num_elements();
-  for (uint64_t first = 0; first < num_elements; first += kChunkElements) {
-    left_values.resize(std::min(kChunkElements, num_elements - first));
+  for (uint64_t first = 0; first < num_elements; first += chunk_elements) {
+    left_values.resize(std::min(chunk_elements, num_elements - first));
     right_values.resize(left_values.size());
     CRIA_RETURN_IF_ERROR(reader.Read(left, first, left_values));
     CRIA_RETURN_IF_ERROR(reader.Read(right, first, right_values));
@@ -105,15 +107,16 @@ class Mapper {
     const auto found = checkpoint_.tensors.find(name);
     if (found == checkpoint_.tensors.end()) {
       return Fail(ErrorCode::kNotFound,
-                  std::format("{}: tensor \"{}\" is missing, but config.json calls for it",
-                              checkpoint_.folder.string(), name));
+                  std::format("{}: tensor \"{}\" is missing, but {} calls for it",
+                              checkpoint_.folder.string(), name, checkpoint_.described_by));
     }
     const TensorSource& source = found->second;
     if (source.shape != shape) {
       const TensorSource wanted = {.shape = shape};
       return Fail(ErrorCode::kInvalidFile,
-                  std::format("{}: tensor \"{}\" has shape {}, but config.json calls for {}",
-                              source.file->path(), name, source.ShapeText(), wanted.ShapeText()));
+                  std::format("{}: tensor \"{}\" has shape {}, but {} calls for {}",
+                              source.file->path(), source.name, source.ShapeText(),
+                              checkpoint_.described_by, wanted.ShapeText()));
     }
     used_.insert(found->first);
     return &source;
@@ -139,11 +142,11 @@ class Mapper {
   Status CheckNothingIsLeft() const {
     for (const auto& [name, source] : checkpoint_.tensors) {
       if (used_.contains(name) || IsRedundant(name)) continue;
-      return Fail(
-          ErrorCode::kUnsupported,
-          std::format("{}: tensor \"{}\" has no place in a {} with {} layers; the model "
-                      "would compute something else without it",
-                      source.file->path(), name, config_.architecture, config_.num_hidden_layers));
+      return Fail(ErrorCode::kUnsupported,
+                  std::format("{}: tensor \"{}\" has no place in a {} with {} layers; the model "
+                              "would compute something else without it",
+                              source.file->path(), source.name, config_.architecture,
+                              config_.num_hidden_layers));
     }
     return {};
   }

@@ -1,46 +1,15 @@
 #include "converter/tensor_source.h"
 
-#include <bit>
-#include <cstring>
+#include <algorithm>
+#include <cmath>
 #include <format>
-
-#include "core/numeric.h"
 
 namespace cria {
 namespace {
 
-float FromF32(uint32_t bits) { return std::bit_cast<float>(bits); }
-
-// Converts every element and returns whether all are finite. `kExponentMask` covers the exponent's
-// bits, which are all ones in infinities and NaN. Raw elements may lie unaligned. Threads of a pool
-// flush denormals to zero: `kConvert` must not compute with any.
-template <typename Bits, Bits kExponentMask, float (*kConvert)(Bits)>
-bool ConvertAll(const std::byte* raw, std::span<float> destination) {
-  uint32_t not_finite = 0;
-  for (size_t i = 0; i < destination.size(); ++i) {
-    Bits bits;
-    std::memcpy(&bits, raw + i * sizeof bits, sizeof bits);
-    not_finite |= static_cast<uint32_t>((bits & kExponentMask) == kExponentMask);
-    destination[i] = kConvert(bits);
-  }
-  return not_finite == 0;
-}
-
-bool Convert(ElementType type, const std::byte* raw, std::span<float> destination) {
-  switch (type) {
-    case ElementType::kF32:
-      return ConvertAll<uint32_t, 0x7f800000u, FromF32>(raw, destination);
-    case ElementType::kF16:
-      return ConvertAll<uint16_t, 0x7c00u, F16ToFloat>(raw, destination);
-    case ElementType::kBf16:
-      return ConvertAll<uint16_t, 0x7f80u, Bf16ToFloat>(raw, destination);
-  }
-  return false;
-}
-
-bool IsFinite(ElementType type, const std::byte* raw) {
-  float value = 0.0f;
-  return Convert(type, raw, {&value, 1});
+uint64_t BytesOf(ElementType type, uint64_t elements) {
+  const StoredBlock block = BlockOf(type);
+  return elements / block.elements * block.bytes;
 }
 
 std::string IndexText(const TensorSource& source, uint64_t element) {
@@ -52,15 +21,58 @@ std::string IndexText(const TensorSource& source, uint64_t element) {
   return text;
 }
 
-}  // namespace
+// The row that is stored where row `row` in half-split order is wanted from.
+uint64_t StoredRow(uint64_t row, uint32_t interleaved_head_dim) {
+  if (interleaved_head_dim == 0) return row;
+  const uint64_t half = interleaved_head_dim / 2;
+  const uint64_t in_head = row % interleaved_head_dim;
+  return row - in_head + 2 * (in_head % half) + in_head / half;
+}
 
-size_t ElementBytes(ElementType type) { return type == ElementType::kF32 ? 4 : 2; }
+TensorShard ShardOf(const TensorSource& source, uint64_t index) {
+  return index == 0 ? TensorShard{source.file, source.offset} : source.other_shards[index - 1];
+}
+
+// Reads one stored row, whose bytes may be those of one shard or a share of each.
+Status ReadRow(const TensorSource& source, uint64_t row, std::span<std::byte> bytes) {
+  const uint64_t num_shards = source.other_shards.size() + 1;
+  if (!source.is_split_by_columns) {
+    const uint64_t rows_per_shard = source.shape.front() / num_shards;
+    const TensorShard shard = ShardOf(source, row / rows_per_shard);
+    return shard.file->ReadAt(shard.offset + row % rows_per_shard * bytes.size(), bytes);
+  }
+  const size_t share_bytes = bytes.size() / num_shards;
+  for (uint64_t i = 0; i < num_shards; ++i) {
+    const TensorShard shard = ShardOf(source, i);
+    CRIA_RETURN_IF_ERROR(shard.file->ReadAt(shard.offset + row * share_bytes,
+                                            bytes.subspan(i * share_bytes, share_bytes)));
+  }
+  return {};
+}
+
+Status ReadRaw(const TensorSource& source, uint64_t first, uint64_t elements,
+               std::span<std::byte> raw) {
+  if (source.other_shards.empty() && source.interleaved_head_dim == 0) {
+    return source.file->ReadAt(source.offset + BytesOf(source.type, first), raw);
+  }
+  const uint64_t row_elements = source.num_elements() / source.shape.front();
+  const size_t row_bytes = BytesOf(source.type, row_elements);
+  for (uint64_t i = 0; i < elements / row_elements; ++i) {
+    const uint64_t row = StoredRow(first / row_elements + i, source.interleaved_head_dim);
+    CRIA_RETURN_IF_ERROR(ReadRow(source, row, raw.subspan(i * row_bytes, row_bytes)));
+  }
+  return {};
+}
+
+}  // namespace
 
 uint64_t TensorSource::num_elements() const {
   uint64_t elements = 1;
   for (const uint64_t extent : shape) elements *= extent;
   return elements;
 }
+
+uint64_t TensorSource::num_bytes() const { return BytesOf(type, num_elements()); }
 
 std::string TensorSource::ShapeText() const {
   std::string text;
@@ -72,17 +84,17 @@ std::string TensorSource::ShapeText() const {
 
 Status TensorReader::Read(const TensorSource& source, uint64_t first,
                           std::span<float> destination) {
-  const size_t element_bytes = ElementBytes(source.type);
-  raw_.resize(destination.size() * element_bytes);
-  CRIA_RETURN_IF_ERROR(source.file->ReadAt(source.offset + first * element_bytes, raw_));
-  if (Convert(source.type, raw_.data(), destination)) return {};
-  size_t i = 0;
-  while (IsFinite(source.type, raw_.data() + i * element_bytes)) ++i;
+  raw_.resize(BytesOf(source.type, destination.size()));
+  CRIA_RETURN_IF_ERROR(ReadRaw(source, first, destination.size(), raw_));
+  Dequantize(source.type, raw_.data(), destination);
+  const auto bad = std::ranges::find_if_not(destination, [](float x) { return std::isfinite(x); });
+  if (bad == destination.end()) return {};
   return Fail(
       ErrorCode::kInvalidFile,
-      std::format("{}: tensor \"{}\" holds infinity or NaN at [{}]; the checkpoint is broken "
-                  "or was trained to divergence",
-                  source.file->path(), source.name, IndexText(source, first + i)));
+      std::format("{}: tensor \"{}\" holds infinity or NaN at [{}]; the checkpoint is "
+                  "broken or was trained to divergence",
+                  source.file->path(), source.name,
+                  IndexText(source, first + static_cast<uint64_t>(bad - destination.begin()))));
 }
 
 }  // namespace cria

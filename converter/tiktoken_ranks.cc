@@ -9,14 +9,13 @@
 #include <utility>
 #include <vector>
 
+#include "converter/split_patterns_by_name.h"
+
 namespace cria {
 namespace {
 
-// The file does not say how text is cut into words. This is Llama 3's way, so its first special
+// The file does not say how text is cut into words. Llama 3's way is taken, so its first special
 // token must be there.
-constexpr std::string_view kLlama3Pattern =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
-    R"(\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kLlama3Bos = "<|begin_of_text|>";
 
 std::optional<std::string> DecodeBase64(std::string_view text) {

@@ -143,16 +143,24 @@ Result<std::vector<int32_t>> StopTokenIds(const TokenizerSettings& settings,
 
 }  // namespace
 
-Result<ImportedTokenizer> ImportTokenizer(const std::filesystem::path& checkpoint_dir,
-                                          size_t vocab_size,
-                                          const std::optional<std::string>& chat_template) {
+Result<TokenizerMaterial> ReadTokenizer(const std::filesystem::path& checkpoint_dir) {
   CRIA_ASSIGN_OR_RETURN(const TokenizerFiles files, ReadFiles(checkpoint_dir));
-  CRIA_ASSIGN_OR_RETURN(const TokenizerSettings settings,
+  TokenizerMaterial material = {.where = checkpoint_dir.string()};
+  CRIA_ASSIGN_OR_RETURN(material.settings,
                         ReadTokenizerSettings(checkpoint_dir, files.tokenizer_json));
-  CRIA_ASSIGN_OR_RETURN(VocabularyDraft draft, ReadDraft(files, settings));
+  CRIA_ASSIGN_OR_RETURN(material.draft, ReadDraft(files, material.settings));
+  return material;
+}
+
+Result<ImportedTokenizer> ImportTokenizer(TokenizerMaterial material,
+                                          std::optional<size_t> known_vocab_size,
+                                          const std::optional<std::string>& chat_template) {
+  VocabularyDraft& draft = material.draft;
+  const TokenizerSettings& settings = material.settings;
   for (const AddedToken& token : settings.added_tokens) {
-    CRIA_RETURN_IF_ERROR(draft.AddToken(token, checkpoint_dir.string()));
+    CRIA_RETURN_IF_ERROR(draft.AddToken(token, material.where));
   }
+  const size_t vocab_size = known_vocab_size.value_or(draft.pieces.size());
   CRIA_RETURN_IF_ERROR(ApplyBos(settings, vocab_size, &draft));
   CRIA_RETURN_IF_ERROR(ApplyEos(settings, vocab_size, &draft));
 
@@ -165,6 +173,13 @@ Result<ImportedTokenizer> ImportTokenizer(const std::filesystem::path& checkpoin
   CRIA_ASSIGN_OR_RETURN(imported.vocabulary, BuildVocabulary(draft, vocab_size));
   CRIA_RETURN_IF_ERROR(Tokenizer::Create(imported.vocabulary.view()));
   return imported;
+}
+
+Result<ImportedTokenizer> ImportTokenizer(const std::filesystem::path& checkpoint_dir,
+                                          size_t vocab_size,
+                                          const std::optional<std::string>& chat_template) {
+  CRIA_ASSIGN_OR_RETURN(TokenizerMaterial material, ReadTokenizer(checkpoint_dir));
+  return ImportTokenizer(std::move(material), vocab_size, chat_template);
 }
 
 }  // namespace cria

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "converter/tokenizer_settings.h"
 #include "converter/vocabulary_builder.h"
 #include "cria/error.h"
 
@@ -19,11 +20,28 @@ struct ImportedTokenizer {
   std::vector<int32_t> stop_token_ids;  // In ascending order.
 };
 
+// What a checkpoint says about its tokenizer, whatever its format, before the parts are put
+// together. `where` names its folder or file in error sentences.
+struct TokenizerMaterial {
+  VocabularyDraft draft;
+  TokenizerSettings settings;
+  std::string where;
+};
+
 // Reads the tokenizer of a checkpoint in Hugging Face's layout: SentencePiece's tokenizer.model, or
 // else tokenizer.json, or else Llama 3's tokenizer.model of tiktoken ranks; with the small files
-// beside it. `vocab_size` is the number of rows of the checkpoint's embedding; ids that the
-// tokenizer does not have are unused. `chat_template`, which may be empty, takes the place of the
-// checkpoint's own. The result is valid, its split patterns compile, and its template renders.
+// beside it.
+Result<TokenizerMaterial> ReadTokenizer(const std::filesystem::path& checkpoint_dir);
+
+// `vocab_size` is the number of rows of the checkpoint's embedding, or, where nothing tells,
+// absent: ids that the tokenizer does not have are unused. `chat_template`, which may be empty,
+// takes the place of the checkpoint's own. The result is valid, its split patterns compile, and its
+// template renders.
+Result<ImportedTokenizer> ImportTokenizer(TokenizerMaterial material,
+                                          std::optional<size_t> vocab_size,
+                                          const std::optional<std::string>& chat_template = {});
+
+// Both of these.
 Result<ImportedTokenizer> ImportTokenizer(const std::filesystem::path& checkpoint_dir,
                                           size_t vocab_size,
                                           const std::optional<std::string>& chat_template = {});

@@ -1,14 +1,13 @@
 #include "converter/tokenizer_json.h"
 
-#include <array>
 #include <format>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 
+#include "converter/byte_level_pieces.h"
 #include "converter/json_fields.h"
 #include "converter/piece_text.h"
 #include "converter/pre_tokenizer_json.h"
@@ -18,40 +17,6 @@ namespace cria {
 namespace {
 
 using nlohmann::json;
-using IdByPiece = std::unordered_map<std::string, uint32_t>;
-
-// The byte-level alphabet: printable bytes of Latin-1 stand for themselves, and the others, in
-// order, for the characters from U+0100.
-class ByteAlphabet {
- public:
-  ByteAlphabet() {
-    char32_t next = 0x100;
-    for (uint32_t byte = 0; byte < 256; ++byte) {
-      const bool is_printable = (byte > 0x20 && byte < 0x7F) || (byte > 0xA0 && byte != 0xAD);
-      byte_by_character_[is_printable ? byte : next++] = static_cast<int16_t>(byte);
-    }
-  }
-
-  // The bytes that valid UTF-8 `text` stands for; none if it has other characters.
-  std::optional<std::string> Decode(std::string_view text) const {
-    std::string bytes;
-    while (!text.empty()) {
-      const size_t size_bytes = FirstUtf8Character(text).size_bytes;
-      const char32_t character = CodePoint(text, size_bytes);
-      if (character >= byte_by_character_.size() || byte_by_character_[character] < 0) return {};
-      bytes.push_back(static_cast<char>(byte_by_character_[character]));
-      text.remove_prefix(size_bytes);
-    }
-    return bytes;
-  }
-
- private:
-  std::array<int16_t, 0x100 + 68> byte_by_character_ = [] {
-    std::array<int16_t, 0x100 + 68> none;
-    none.fill(-1);
-    return none;
-  }();
-};
 
 Result<uint32_t> ReadId(const json* value, std::string_view where, std::string_view path) {
   if (value == nullptr || !value->is_number_unsigned() ||
@@ -82,7 +47,7 @@ class ModelReader {
 
   JsonFields fields_;
   VocabularyDraft* draft_;
-  IdByPiece id_by_name_;  // As written in the file.
+  PieceNames names_;  // As written in the file.
   std::string unk_token_;
   ByteAlphabet alphabet_;
 };
@@ -124,7 +89,7 @@ Status ModelReader::ReadVocab() {
     CRIA_ASSIGN_OR_RETURN(
         const uint32_t id,
         ReadId(&value, fields_.where(), std::format("{}[\"{}\"]", fields_.PathOf("vocab"), name)));
-    id_by_name_.emplace(name, id);
+    names_.Add(name, id);
     CRIA_RETURN_IF_ERROR(AddPiece(name, id));
   }
   return {};
@@ -173,17 +138,14 @@ Status ModelReader::ReadMerges() {
   }
   for (size_t i = 0; i < merges->size(); ++i) {
     CRIA_ASSIGN_OR_RETURN(const auto pair, ReadPair((*merges)[i], i));
-    const auto left = id_by_name_.find(pair.first);
-    const auto right = id_by_name_.find(pair.second);
-    const auto merged = id_by_name_.find(pair.first + pair.second);
-    if (left == id_by_name_.end() || right == id_by_name_.end() || merged == id_by_name_.end()) {
+    const auto merge = names_.FindMerge(pair.first, pair.second, static_cast<uint32_t>(i));
+    if (!merge) {
       return fields_.Bad(ErrorCode::kInvalidFile, std::format("merges[{}]", i),
                          std::format("makes \"{}\" of \"{}\" and \"{}\", which are not all in "
                                      "model.vocab",
                                      pair.first + pair.second, pair.first, pair.second));
     }
-    draft_->merges.push_back(
-        {left->second, right->second, merged->second, static_cast<uint32_t>(i)});
+    draft_->merges.push_back(*merge);
   }
   return {};
 }

@@ -28,6 +28,20 @@ Result<ModelFile> ModelFile::Open(const std::string& path) {
 }
 
 Result<ModelFile> ModelFile::Open(platform::File file) {
+  CRIA_ASSIGN_OR_RETURN(ModelFile model, OpenEither(std::move(file)));
+  if (!model.is_vocabulary_only()) return model;
+  return Fail(ErrorCode::kUnsupported,
+              std::format("{}: holds a tokenizer alone (cria-convert --vocab-only), which only "
+                          "cria tokenize can use; convert the checkpoint with its weights",
+                          model.path()));
+}
+
+Result<ModelFile> ModelFile::OpenVocabulary(const std::string& path) {
+  CRIA_ASSIGN_OR_RETURN(platform::File file, platform::File::Open(path));
+  return OpenEither(std::move(file));
+}
+
+Result<ModelFile> ModelFile::OpenEither(platform::File file) {
   ModelFile model(std::move(file));
   CRIA_ASSIGN_OR_RETURN(FileHead head, ReadFileHead(model.file_, 0, kModelFile));
   model.metadata_ = std::move(head.metadata);

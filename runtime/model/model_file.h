@@ -33,6 +33,9 @@ class ModelFile {
  public:
   static Result<ModelFile> Open(const std::string& path);
   static Result<ModelFile> Open(platform::File file);
+  // Also opens a file that holds a tokenizer and chat template alone, which Open refuses: it has
+  // neither tensors nor a configuration but for vocab_size.
+  static Result<ModelFile> OpenVocabulary(const std::string& path);
 
   const std::string& path() const { return file_.path(); }
   uint64_t size_bytes() const { return file_.size_bytes(); }
@@ -43,6 +46,7 @@ class ModelFile {
   bool is_mappable() const { return file_.is_mappable(); }
   // Identifies the model: the hash of all metadata, the tensors' checksums among it.
   const Digest& digest() const { return digest_; }
+  bool is_vocabulary_only() const { return is_vocabulary_only_; }
 
   std::string_view producer() const { return producer_; }
   std::string_view name() const { return name_; }
@@ -77,11 +81,13 @@ class ModelFile {
 
  private:
   explicit ModelFile(platform::File file) : file_(std::move(file)) {}
+  static Result<ModelFile> OpenEither(platform::File file);
   friend class ModelFileReader;
 
   platform::File file_;
   platform::FileMapping metadata_;
   Digest digest_ = {};
+  bool is_vocabulary_only_ = false;
   uint64_t packed_offset_ = 0;
   uint64_t portable_bytes_ = 0;  // Of the file with all tensors in their portable form.
   std::string_view producer_;

@@ -40,11 +40,16 @@ FileRange ToRange(const schema::ByteRange* range) {
 }
 
 // What this version knows beyond what every version does.
-constexpr std::array<std::string_view, 2> kKnownFeatures = {"sliding_window", "jinja"};
+constexpr std::string_view kVocabularyOnly = "vocabulary_only";
+constexpr std::array<std::string_view, 3> kKnownFeatures = {"sliding_window", "jinja",
+                                                            kVocabularyOnly};
 
-Status CheckFeatures(const schema::Model& metadata) {
+}  // namespace
+
+Status ModelFileReader::CheckFeatures(const schema::Model& metadata) {
   if (metadata.required_features() == nullptr) return {};
   for (const flatbuffers::String* feature : *metadata.required_features()) {
+    if (View(feature) == kVocabularyOnly) model_.is_vocabulary_only_ = true;
     if (std::ranges::contains(kKnownFeatures, View(feature))) continue;
     return Fail(ErrorCode::kUnsupported,
                 std::format("required_features names \"{}\", which this version does not know; use "
@@ -53,8 +58,6 @@ Status CheckFeatures(const schema::Model& metadata) {
   }
   return {};
 }
-
-}  // namespace
 
 Status ModelFileReader::Read() {
   const std::span<const std::byte> bytes = model_.metadata_.bytes();
@@ -70,6 +73,7 @@ Status ModelFileReader::Read() {
   CRIA_RETURN_IF_ERROR(ReadConfig(metadata));
   CRIA_RETURN_IF_ERROR(ReadVocabulary(metadata));
   CRIA_RETURN_IF_ERROR(ReadChatTemplate(metadata));
+  if (model_.is_vocabulary_only_) return CheckNoTensors(metadata);
   CRIA_RETURN_IF_ERROR(ReadSections(metadata));
   return ReadTensors(metadata);
 }
@@ -110,6 +114,8 @@ Status ModelFileReader::ReadConfig(const schema::Model& metadata) {
     config.rope_scaling.original_max_position_embeddings =
         scaling->original_max_position_embeddings();
   }
+  // A vocabulary's own check bounds the one field that it has.
+  if (model_.is_vocabulary_only_) return {};
   return ValidateConfig(config);
 }
 
@@ -165,6 +171,11 @@ Status ModelFileReader::ReadChatTemplate(const schema::Model& metadata) {
     }
   }
   return {};
+}
+
+Status ModelFileReader::CheckNoTensors(const schema::Model& metadata) const {
+  if (metadata.tensors()->size() == 0 && model_.packed_offset_ == 0) return {};
+  return Malformed("required_features names \"vocabulary_only\", but there are weights");
 }
 
 Status ModelFileReader::ReadSections(const schema::Model& metadata) {

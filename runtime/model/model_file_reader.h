@@ -17,9 +17,11 @@ class ModelFileReader {
   Status Read();
 
  private:
+  Status CheckFeatures(const schema::Model& metadata);
   Status ReadConfig(const schema::Model& metadata);
   Status ReadVocabulary(const schema::Model& metadata);
   Status ReadChatTemplate(const schema::Model& metadata);
+  Status CheckNoTensors(const schema::Model& metadata) const;
   Status ReadSections(const schema::Model& metadata);
   Status ReadTensors(const schema::Model& metadata);
   Status CheckLayout(const StoredTensor& tensor) const;

@@ -16,6 +16,7 @@
 
 #include "converter/test_checkpoint.h"
 #include "support/files.h"
+#include "support/gguf_writer.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_checkpoint.h"
@@ -122,13 +123,43 @@ TEST_F(CriaConvertProgram, NamesTheModelAfterTheCheckpoint) {
   }
 }
 
+TEST_F(CriaConvertProgram, AVocabularyAloneIsForTokenizing) {
+  std::filesystem::remove(checkpoint_ / "model.safetensors");
+  const RunResult result = Convert({checkpoint_, "--vocab-only", "-o", output_});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, HasSubstr("a vocabulary of 300 tokens"));
+  const RunResult tokens = RunProgram({CRIA_PROGRAM, "tokenize", "-m", output_, "-p", "the"});
+  EXPECT_EQ(tokens.exit_code, 0) << tokens.error;
+  EXPECT_THAT(tokens.output, HasSubstr("<|begin_of_text|>"));
+  for (const char* command : {"info", "plan", "run"}) {
+    const RunResult refused = RunProgram({CRIA_PROGRAM, command, "-m", output_});
+    EXPECT_EQ(refused.exit_code, 1) << command;
+    EXPECT_THAT(refused.error, HasSubstr("holds a tokenizer alone")) << command;
+    EXPECT_EQ(std::ranges::count(refused.error, '\n'), 1) << refused.error;
+  }
+}
+
+TEST_F(CriaConvertProgram, NamesTheModelOfAFileAfterIt) {
+  support::WriteGguf(support::MakeModel(support::SpecGqa()), support::StorageType::kF32,
+                     folder_ / "a-model.gguf");
+  RunOptions options;
+  options.working_directory = folder_ / "out";
+  EXPECT_EQ(Convert({"../a-model.gguf"}, options).exit_code, 0);
+  EXPECT_THAT(support::FileNames(folder_ / "out"), ElementsAre("a-model.cria"));
+  std::filesystem::remove(folder_ / "out" / "a-model.cria");
+  const RunResult plan = Convert({"plan", folder_ / "a-model.gguf"});
+  EXPECT_EQ(plan.exit_code, 0) << plan.error;
+  EXPECT_THAT(plan.output, HasSubstr("packed weights"));
+}
+
 TEST_F(CriaConvertProgram, TellsItsVersionAndItsOptions) {
   const RunResult version = Convert({"--version"});
   EXPECT_EQ(version.exit_code, 0);
   EXPECT_THAT(version.output, ContainsRegex("^cria-convert [0-9]+\\.[0-9]+\\.[0-9]+\n$"));
   const RunResult help = Convert({"--help"});
   EXPECT_EQ(help.exit_code, 0);
-  EXPECT_THAT(help.output, AllOf(HasSubstr("MODEL_DIR"), HasSubstr("--weights")));
+  EXPECT_THAT(help.output,
+              AllOf(HasSubstr("CHECKPOINT"), HasSubstr("--vocab-only"), HasSubstr("--weights")));
   EXPECT_THAT(help.error, IsEmpty());
 }
 

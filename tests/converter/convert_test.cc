@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <string>
@@ -319,6 +320,35 @@ TEST_F(ConvertTest, AMissingTokenizerIsAnError) {
   Make(spec);
   EXPECT_FALSE(Run({}));
   ExpectNothingWritten();
+}
+
+TEST_F(ConvertTest, AVocabularyAloneNeedsNoWeightsAndHasNone) {
+  Make(support::SpecGqa());
+  ASSERT_TRUE(Run({}));
+  const auto whole = ModelFile::Open(output_.string());
+  ASSERT_TRUE(whole);
+  std::filesystem::remove(checkpoint_ / "model.safetensors");
+  const auto tokens = ConvertVocabulary(checkpoint_, output_);
+  ASSERT_TRUE(tokens) << tokens.error().message();
+  EXPECT_EQ(*tokens, 300u);
+  EXPECT_LT(std::filesystem::file_size(output_), 64u << 10);
+
+  const auto refused = ModelFile::Open(output_.string());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::kUnsupported);
+  EXPECT_THAT(refused.error().message(), HasSubstr("a tokenizer alone"));
+
+  const auto vocabulary = ModelFile::OpenVocabulary(output_.string());
+  ASSERT_TRUE(vocabulary) << vocabulary.error().message();
+  EXPECT_TRUE(vocabulary->is_vocabulary_only());
+  EXPECT_TRUE(vocabulary->tensors().empty());
+  EXPECT_EQ(vocabulary->name(), "checkpoint");
+  const Vocabulary& left = vocabulary->vocabulary();
+  const Vocabulary& right = whole->vocabulary();
+  EXPECT_TRUE(std::ranges::equal(left.piece_bytes, right.piece_bytes));
+  EXPECT_TRUE(std::ranges::equal(left.merge_offsets, right.merge_offsets));
+  EXPECT_EQ(left.bos_token_id, right.bos_token_id);
+  EXPECT_TRUE(std::ranges::equal(vocabulary->stop_token_ids(), whole->stop_token_ids()));
 }
 
 TEST_F(ConvertTest, ConvertsACheckpointThatSomebodyTrained) {

@@ -191,6 +191,53 @@ TEST_F(Stories260K, ShardedBf16IsTheSameModel) {
   EXPECT_NEAR(NegativeLogLikelihood(*engine, 256), F32Nats(), 5e-3);
 }
 
+// In GGUF, by llama.cpp's converter and quantizer, with half of the context.
+constexpr size_t kGgufContext = 128;
+
+TEST_F(Stories260K, GgufContinuesTokenForToken) {
+  for (const char* name : {"f32", "F16", "BF16"}) {
+    const std::string path = std::string("gguf/stories260K-") + name + ".gguf";
+    CRIA_NEEDS_TEST_DATA(path);
+    const auto engine =
+        Load({.weights = Scheme::kF32}, {.context_tokens = kGgufContext}, path.c_str());
+    for (const auto& example : GreedyCases()) {
+      const std::vector<int32_t> prompt = example["prompt_ids"];
+      const std::vector<int32_t> expected = example["greedy_ids"];
+      const size_t count = std::min(expected.size(), kGgufContext - prompt.size());
+      EXPECT_EQ(engine->tokenizer().Encode(example["prompt"].get<std::string>()).value(), prompt);
+      EXPECT_EQ(Greedy(*engine, prompt, count),
+                std::vector<int32_t>(expected.begin(),
+                                     expected.begin() + static_cast<std::ptrdiff_t>(count)))
+          << name;
+    }
+  }
+}
+
+TEST_F(Stories260K, QuantizedGgufCostsWhatItsQuantizationCosts) {
+  struct File {
+    const char* name;
+    double least_nats;  // More than f32.
+    double most_nats;
+  };
+  CRIA_NEEDS_TEST_DATA("gguf/stories260K-f32.gguf");
+  const auto f32 = Load({.weights = Scheme::kF32}, {.context_tokens = kGgufContext},
+                        "gguf/stories260K-f32.gguf");
+  const double nats = NegativeLogLikelihood(*f32, kGgufContext);
+  // The files mix types, since 64 and 172 are no multiples of 256: Q6_K is Q8_0, Q4_K_M is Q5_0,
+  // and Q2_K is IQ4_NL. Eight bits cost as little as int8 does; five bits cost about a quarter of
+  // what four do, whose bound is that of this project's int4.
+  for (const File& file :
+       {File{"Q6_K", -0.01, 0.01}, File{"Q4_K_M", 0.0, 0.05}, File{"Q2_K", 0.0, 0.15}}) {
+    const std::string path = std::string("gguf/stories260K-") + file.name + ".gguf";
+    const auto engine =
+        Load({.weights = Scheme::kF32}, {.context_tokens = kGgufContext}, path.c_str());
+    const double more = NegativeLogLikelihood(*engine, kGgufContext) - nats;
+    RecordProperty(file.name, std::to_string(more));
+    EXPECT_GT(more, file.least_nats) << file.name;
+    EXPECT_LT(more, file.most_nats) << file.name;
+  }
+}
+
 TEST_F(Stories260K, EveryChunkSizeGivesTheSameGreedyTokens) {
   for (const auto& [scheme, kv_type] : support::SchemesAndKvTypes()) {
     std::vector<std::vector<int32_t>> continuations;

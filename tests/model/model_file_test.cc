@@ -156,6 +156,15 @@ TEST(ModelFileTest, ATiedHeadIsTheEmbeddingUnlessItIsStored) {
   EXPECT_EQ(apart->tensor(TensorRole::kEmbedTokens).layout.scheme, Scheme::kQc8w);
 }
 
+TEST(ModelFileTest, AVocabularyAloneHasNoWeights) {
+  TestModelFile written = MakeTestModelFile();
+  written.required_features = {"vocabulary_only"};
+  const auto opened = OpenBytes(Serialize(written));
+  ASSERT_FALSE(opened);
+  EXPECT_TRUE(opened.error().message().contains("but there are weights"))
+      << opened.error().message();
+}
+
 TEST(ModelFileTest, StaysGoodWhenMoved) {
   auto opened = OpenBytes(Serialize(MakeTestModelFile()));
   ASSERT_TRUE(opened);

@@ -67,12 +67,6 @@ const ByteAlphabet& Alphabet() {
   return alphabet;
 }
 
-std::string InAlphabet(std::string_view bytes) {
-  std::string text;
-  for (const char byte : bytes) text += Alphabet().symbols[static_cast<unsigned char>(byte)];
-  return text;
-}
-
 // Adds merges until there are as many pieces as wanted.
 class PieceMaker {
  public:
@@ -189,15 +183,21 @@ ByteLevelTokenizer MakeByteLevelTokenizer(size_t vocab_size, size_t num_special_
   return tokenizer;
 }
 
+std::string InByteAlphabet(std::string_view bytes) {
+  std::string text;
+  for (const char byte : bytes) text += Alphabet().symbols[static_cast<unsigned char>(byte)];
+  return text;
+}
+
 std::string TokenizerJson(const ByteLevelTokenizer& tokenizer, bool merges_as_pairs) {
   json vocabulary = json::object();
   for (size_t id = 0; id < tokenizer.pieces.size(); ++id) {
-    vocabulary[InAlphabet(tokenizer.pieces[id])] = id;
+    vocabulary[InByteAlphabet(tokenizer.pieces[id])] = id;
   }
   json merges = json::array();
   for (const auto& [left_id, right_id] : tokenizer.merges) {
-    const std::string left = InAlphabet(tokenizer.pieces[left_id]);
-    const std::string right = InAlphabet(tokenizer.pieces[right_id]);
+    const std::string left = InByteAlphabet(tokenizer.pieces[left_id]);
+    const std::string right = InByteAlphabet(tokenizer.pieces[right_id]);
     merges.push_back(merges_as_pairs ? json::array({left, right}) : json(left + " " + right));
   }
   const json split = {{"type", "Split"},

@@ -34,6 +34,9 @@ inline constexpr size_t kNumNamedSpecialTokens = 7;
 ByteLevelTokenizer MakeByteLevelTokenizer(size_t vocab_size,
                                           size_t num_special_tokens = kNumNamedSpecialTokens);
 
+// Bytes as the byte-level alphabet writes them, in UTF-8.
+std::string InByteAlphabet(std::string_view bytes);
+
 // tokenizer.json as the tokenizers library writes it. Merges are "left right", or with
 // `merges_as_pairs`, as newer versions write them, ["left", "right"].
 std::string TokenizerJson(const ByteLevelTokenizer& tokenizer, bool merges_as_pairs);

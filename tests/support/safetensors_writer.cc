@@ -17,29 +17,31 @@ uint16_t ToBf16(float value) {
   return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
-void Encode(StorageType type, std::span<const float> values, char* bytes) {
+}  // namespace
+
+size_t ElementBytes(StorageType type) { return type == StorageType::kF32 ? 4 : 2; }
+
+std::string Encode(StorageType type, std::span<const float> values) {
+  std::string bytes(values.size() * ElementBytes(type), '\0');
   switch (type) {
     case StorageType::kF32:
-      std::memcpy(bytes, values.data(), values.size_bytes());
+      std::memcpy(bytes.data(), values.data(), values.size_bytes());
       break;
     case StorageType::kBf16:
       for (size_t i = 0; i < values.size(); ++i) {
         const uint16_t bits = ToBf16(values[i]);
-        std::memcpy(bytes + 2 * i, &bits, 2);
+        std::memcpy(bytes.data() + 2 * i, &bits, 2);
       }
       break;
     case StorageType::kF16:
       for (size_t i = 0; i < values.size(); ++i) {
         const auto half = static_cast<_Float16>(values[i]);
-        std::memcpy(bytes + 2 * i, &half, 2);
+        std::memcpy(bytes.data() + 2 * i, &half, 2);
       }
       break;
   }
+  return bytes;
 }
-
-}  // namespace
-
-size_t ElementBytes(StorageType type) { return type == StorageType::kF32 ? 4 : 2; }
 
 std::string SafetensorsName(StorageType type) {
   switch (type) {
@@ -105,9 +107,8 @@ void SafetensorsWriter::Write(std::span<const float> values) {
     throw std::runtime_error(path_.string() + ": more values than the shapes have");
   }
   elements_left_ -= values.size();
-  buffer_.resize(values.size() * ElementBytes(type_));
-  Encode(type_, values, buffer_.data());
-  stream_.write(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
+  const std::string bytes = Encode(type_, values);
+  stream_.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   if (!stream_) throw std::runtime_error("cannot write " + path_.string());
 }
 

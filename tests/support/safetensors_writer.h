@@ -19,6 +19,9 @@ size_t ElementBytes(StorageType type);
 std::string SafetensorsName(StorageType type);
 std::string TorchName(StorageType type);
 
+// The bytes of values, each rounded to the nearest that the type can store.
+std::string Encode(StorageType type, std::span<const float> values);
+
 // Replaces each value by the nearest that the type can store.
 void RoundTo(StorageType type, std::span<float> values);
 
@@ -48,7 +51,6 @@ class SafetensorsWriter {
   StorageType type_;
   size_t elements_left_ = 0;
   std::ofstream stream_;
-  std::vector<char> buffer_;
 };
 
 }  // namespace cria::support

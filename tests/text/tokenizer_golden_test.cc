@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "converter/checkpoint.h"
 #include "converter/tokenizer_import.h"
 #include "converter/tokenizer_json.h"
 #include "golden/test_data.h"
@@ -138,6 +139,21 @@ TEST(TokenizerGoldenTest, Llama2Json) {
   EXPECT_EQ(tokenizer.Encode(play).value(), other.Encode(play).value());
   EXPECT_EQ(tokenizer.Encode("a\u00A0b \u00A0\u00A0c</s>d", {.parse_special = true}).value(),
             other.Encode("a\u00A0b \u00A0\u00A0c</s>d", {.parse_special = true}).value());
+}
+
+// The vocabularies that llama.cpp tests itself with, from GGUF files without weights.
+TEST(TokenizerGoldenTest, GgufVocabularies) {
+  for (const std::string name :
+       {"ggml-vocab-llama-spm", "ggml-vocab-gpt-2", "ggml-vocab-deepseek-llm"}) {
+    const std::string path = "tokenizers/pairs/" + name + ".gguf";
+    CRIA_NEEDS_TEST_DATA(path);
+    SCOPED_TRACE(name);
+    auto opened = OpenVocabulary(ExternalTestData() / path);
+    ASSERT_TRUE(opened) << opened.error().message();
+    const auto imported = ImportTokenizer(std::move(opened->tokenizer), std::nullopt);
+    ASSERT_TRUE(imported) << imported.error().message();
+    ExpectPairs(Tokenizer::Create(imported->vocabulary.view()).value(), name);
+  }
 }
 
 TEST(TokenizerGoldenTest, Llama3Ranks) {

@@ -1,0 +1,69 @@
+// Writes small sound inputs for the fuzzers of the converter's readers, a folder for each, below
+// the folder that is named: cria-fuzz-seeds FOLDER.
+
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+
+#include "support/checkpoint_writer.h"
+#include "support/files.h"
+#include "support/gguf_writer.h"
+#include "support/llama2c_writer.h"
+#include "support/tiny_checkpoint.h"
+#include "support/torch_writer.h"
+
+namespace {
+
+using cria::support::StorageType;
+using Path = std::filesystem::path;
+
+// One layer of eight channels, so that a fuzzer's mutations hit what is read.
+cria::reference::ReferenceModel SmallestModel() {
+  auto spec = cria::support::SpecGqa();
+  spec.config.hidden_size = 8;
+  spec.config.intermediate_size = 32;
+  spec.config.num_hidden_layers = 1;
+  spec.config.num_attention_heads = 2;
+  spec.config.num_key_value_heads = 1;
+  spec.config.head_dim = 4;
+  spec.config.max_position_embeddings = 4;
+  return cria::support::MakeModel(spec);
+}
+
+void WriteSeeds(const Path& folder) {
+  for (const char* name : {"gguf", "safetensors", "llama2c", "torch"}) {
+    std::filesystem::create_directories(folder / name);
+  }
+  const auto model = SmallestModel();
+  cria::support::WriteGguf(model, StorageType::kF32, folder / "gguf" / "f32.gguf");
+  cria::support::WriteGguf(model, StorageType::kBf16, folder / "gguf" / "bf16.gguf");
+  cria::support::WriteLlama2c(model, 0, folder / "llama2c" / "version0.bin");
+  cria::support::WriteLlama2c(model, 1, folder / "llama2c" / "version1.bin");
+  cria::support::WriteLlama2cTokenizer(folder / "llama2c" / "tokenizer.bin");
+  const std::vector<cria::support::TorchTensor> tensors = {{"a", {2, 2}, {1, 2, 3, 4}},
+                                                           {"b", {3}, {1, 2, 3}}};
+  for (const bool is_large : {false, true}) {
+    cria::support::WriteTorchArchive(tensors, StorageType::kF16,
+                                     folder / "torch" / (is_large ? "zip64.pth" : "zip.pth"),
+                                     is_large);
+  }
+  cria::support::WriteFile(folder / "torch" / "data.pkl",
+                           cria::support::TorchPickle(tensors, StorageType::kBf16));
+  cria::support::WriteHuggingFaceDirectory(model, folder / "safetensors", {});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fputs("usage: cria-fuzz-seeds FOLDER\n", stderr);
+    return 2;
+  }
+  try {
+    WriteSeeds(argv[1]);
+    return 0;
+  } catch (const std::exception& exception) {
+    std::fprintf(stderr, "cria-fuzz-seeds: %s\n", exception.what());
+    return 1;
+  }
+}

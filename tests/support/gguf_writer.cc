@@ -1,0 +1,251 @@
+#include "support/gguf_writer.h"
+
+#include <array>
+#include <cmath>
+#include <format>
+#include <nlohmann/json.hpp>
+#include <numbers>
+#include <stdexcept>
+
+#include "support/files.h"
+#include "support/interleaved_rows.h"
+
+namespace cria::support {
+namespace {
+
+using reference::ReferenceConfig;
+using reference::ReferenceModel;
+using reference::ReferenceRopeScaling;
+using reference::ReferenceTensor;
+
+constexpr size_t kAlignment = 32;
+
+void PadTo(size_t alignment, std::string& bytes) {
+  bytes.resize((bytes.size() + alignment - 1) / alignment * alignment, '\0');
+}
+
+template <typename T>
+std::string ArrayOf(uint32_t type, const std::vector<T>& values) {
+  std::string bytes = GgufWriter::Bytes(type) + GgufWriter::Bytes<uint64_t>(values.size());
+  for (const T& value : values) {
+    if constexpr (std::is_same_v<T, std::string>) {
+      bytes += GgufWriter::Text(value);
+    } else {
+      bytes += GgufWriter::Bytes(value);
+    }
+  }
+  return bytes;
+}
+
+uint32_t TypeNumber(StorageType type) {
+  switch (type) {
+    case StorageType::kF32:
+      return 0;
+    case StorageType::kF16:
+      return 1;
+    case StorageType::kBf16:
+      return 30;
+  }
+  throw std::runtime_error("unknown storage type");
+}
+
+bool IsRotary(std::string_view name) {
+  return name.contains(".q_proj.") || name.contains(".k_proj.");
+}
+
+// What each frequency is divided by: transformers' formula, in which wavelengths are compared with
+// the original context.
+std::vector<float> Llama3Factors(const ReferenceConfig& config) {
+  const ReferenceRopeScaling& scaling = config.rope_scaling;
+  const auto positions = static_cast<double>(scaling.original_max_position_embeddings);
+  std::vector<float> factors;
+  for (size_t i = 0; i < config.head_dim / 2; ++i) {
+    const double exponent = 2.0 * static_cast<double>(i) / static_cast<double>(config.head_dim);
+    const double wavelength = 2.0 * std::numbers::pi * std::pow(config.rope_theta, exponent);
+    double factor = 1.0;
+    if (wavelength > positions / scaling.low_freq_factor) {
+      factor = scaling.factor;
+    } else if (wavelength > positions / scaling.high_freq_factor) {
+      const double smooth = (positions / wavelength - scaling.low_freq_factor) /
+                            (scaling.high_freq_factor - scaling.low_freq_factor);
+      factor = 1.0 / ((1.0 - smooth) / scaling.factor + smooth);
+    }
+    factors.push_back(static_cast<float>(factor));
+  }
+  return factors;
+}
+
+}  // namespace
+
+void GgufWriter::Add(std::string_view key, const std::vector<std::string>& values) {
+  AddRaw(key, kArray, ArrayOf(kString, values));
+}
+void GgufWriter::Add(std::string_view key, const std::vector<float>& values) {
+  AddRaw(key, kArray, ArrayOf(kFloat32, values));
+}
+void GgufWriter::Add(std::string_view key, const std::vector<int32_t>& values) {
+  AddRaw(key, kArray, ArrayOf(kInt32, values));
+}
+
+void GgufWriter::AddRaw(std::string_view key, uint32_t type, std::string_view value) {
+  ++num_keys_;
+  keys_ += Text(key) + Bytes(type);
+  keys_ += value;
+}
+
+void GgufWriter::AddTensor(std::string_view name, const std::vector<size_t>& shape, uint32_t type,
+                           std::string data) {
+  tensors_.push_back({std::string(name), shape, type, std::move(data)});
+}
+
+void GgufWriter::AddTensor(const std::string& name, const std::vector<size_t>& shape,
+                           StorageType type, const std::vector<float>& values) {
+  AddTensor(name, shape, TypeNumber(type), Encode(type, values));
+}
+
+std::string GgufWriter::File() const {
+  std::string file = "GGUF" + Bytes(version) + Bytes<uint64_t>(tensors_.size() + extra_tensors) +
+                     Bytes<uint64_t>(num_keys_ + extra_keys) + keys_;
+  std::string data;
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const Tensor& tensor = tensors_[i];
+    file += Text(tensor.name) + Bytes(static_cast<uint32_t>(tensor.shape.size()));
+    for (auto extent = tensor.shape.rbegin(); extent != tensor.shape.rend(); ++extent) {
+      file += Bytes<uint64_t>(*extent);
+    }
+    uint64_t offset = data.size();
+    for (const auto& [index, moved] : moved_tensors) {
+      if (index == i) offset = moved;
+    }
+    file += Bytes(tensor.type) + Bytes<uint64_t>(offset);
+    data += tensor.data;
+    PadTo(kAlignment, data);
+  }
+  PadTo(kAlignment, file);
+  return file + data;
+}
+
+void AddTokenizer(const ByteLevelTokenizer& tokenizer, ChatTemplateText chat_template,
+                  GgufWriter& writer) {
+  std::vector<std::string> tokens;
+  for (const std::string& piece : tokenizer.pieces) tokens.push_back(InByteAlphabet(piece));
+  std::vector<std::string> merges;
+  for (const auto& [left, right] : tokenizer.merges) {
+    merges.push_back(tokens[left] + " " + tokens[right]);
+  }
+  std::vector<int32_t> types(tokens.size(), 1);
+  for (const std::string& token : tokenizer.special_tokens) {
+    tokens.push_back(token);
+    types.push_back(3);
+  }
+  writer.Add("tokenizer.ggml.model", "gpt2");
+  writer.Add("tokenizer.ggml.pre", "llama-bpe");
+  writer.Add("tokenizer.ggml.tokens", tokens);
+  writer.Add("tokenizer.ggml.token_type", types);
+  writer.Add("tokenizer.ggml.merges", merges);
+  writer.Add("tokenizer.ggml.bos_token_id", tokenizer.SpecialTokenId("<|begin_of_text|>"));
+  const auto settings = nlohmann::json::parse(TokenizerConfigJson(chat_template));
+  writer.Add("tokenizer.ggml.eos_token_id",
+             tokenizer.SpecialTokenId(settings["eos_token"].get<std::string>()));
+  // None: some writers say so.
+  writer.Add("tokenizer.ggml.padding_token_id", ~uint32_t{0});
+  if (settings.contains("chat_template")) {
+    writer.Add("tokenizer.chat_template", settings["chat_template"].get<std::string>());
+  }
+}
+
+void AddModelMetadata(const ReferenceModel& model, ChatTemplateText chat_template,
+                      GgufWriter& writer) {
+  const ReferenceConfig& c = model.config;
+  const auto add = [&](std::string_view key, auto value) {
+    writer.Add(std::format("llama.{}", key), value);
+  };
+  const auto number = [](size_t value) { return static_cast<uint32_t>(value); };
+  writer.Add("general.architecture", "llama");
+  add("embedding_length", number(c.hidden_size));
+  add("feed_forward_length", number(c.intermediate_size));
+  add("block_count", number(c.num_hidden_layers));
+  add("attention.head_count", number(c.num_attention_heads));
+  add("attention.head_count_kv", number(c.num_key_value_heads));
+  add("attention.key_length", number(c.head_dim));
+  add("attention.value_length", number(c.head_dim));
+  add("rope.dimension_count", number(c.head_dim));
+  add("context_length", number(c.max_position_embeddings));
+  add("attention.layer_norm_rms_epsilon", static_cast<float>(c.rms_norm_eps));
+  add("rope.freq_base", static_cast<float>(c.rope_theta));
+  if (c.rope_scaling.type == ReferenceRopeScaling::Type::kLinear) {
+    add("rope.scaling.type", "linear");
+    add("rope.scaling.factor", static_cast<float>(c.rope_scaling.factor));
+  }
+  if (c.sliding_window != 0) add("attention.sliding_window", number(c.sliding_window));
+  AddTokenizer(MakeByteLevelTokenizer(c.vocab_size), chat_template, writer);
+}
+
+std::string GgmlName(std::string_view name) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kNames = {{
+      {"model.embed_tokens.weight", "token_embd.weight"},
+      {"model.norm.weight", "output_norm.weight"},
+      {"lm_head.weight", "output.weight"},
+      {"input_layernorm.weight", "attn_norm.weight"},
+      {"self_attn.q_proj.weight", "attn_q.weight"},
+      {"self_attn.k_proj.weight", "attn_k.weight"},
+      {"self_attn.v_proj.weight", "attn_v.weight"},
+      {"self_attn.o_proj.weight", "attn_output.weight"},
+      {"post_attention_layernorm.weight", "ffn_norm.weight"},
+      {"mlp.gate_proj.weight", "ffn_gate.weight"},
+      {"mlp.up_proj.weight", "ffn_up.weight"},
+      {"mlp.down_proj.weight", "ffn_down.weight"},
+  }};
+  std::string prefix;
+  constexpr std::string_view kLayers = "model.layers.";
+  if (name.starts_with(kLayers)) {
+    name.remove_prefix(kLayers.size());
+    const size_t dot = name.find('.');
+    prefix = std::format("blk.{}.", name.substr(0, dot));
+    name.remove_prefix(dot + 1);
+  }
+  for (const auto& [hugging_face, ggml] : kNames) {
+    if (name == hugging_face) return prefix + std::string(ggml);
+  }
+  throw std::runtime_error("no such tensor: " + std::string(name));
+}
+
+void AddModelTensor(const ReferenceModel& model, const std::string& name, StorageType type,
+                    GgufWriter& writer) {
+  const ReferenceTensor& tensor = model.tensors.at(name);
+  const bool is_vector = tensor.shape.size() == 1;
+  writer.AddTensor(GgmlName(name), tensor.shape, is_vector ? StorageType::kF32 : type,
+                   IsRotary(name) ? InterleaveRows(tensor, model.config.head_dim) : tensor.values);
+}
+
+std::filesystem::path WriteGguf(const ReferenceModel& model, StorageType type,
+                                const std::filesystem::path& path, size_t parts,
+                                ChatTemplateText chat_template) {
+  std::vector<GgufWriter> writers(parts);
+  AddModelMetadata(model, chat_template, writers[0]);
+  for (size_t part = 0; part < parts && parts > 1; ++part) {
+    writers[part].Add("split.no", static_cast<uint32_t>(part));
+    writers[part].Add("split.count", static_cast<uint32_t>(parts));
+    writers[part].Add("split.tensors.count", static_cast<uint32_t>(model.tensors.size()));
+  }
+  size_t index = 0;
+  for (const auto& [name, tensor] : model.tensors) {
+    AddModelTensor(model, name, type, writers[index++ * parts / model.tensors.size()]);
+  }
+  if (model.config.rope_scaling.type == ReferenceRopeScaling::Type::kLlama3) {
+    const std::vector<float> factors = Llama3Factors(model.config);
+    writers[0].AddTensor("rope_freqs.weight", {factors.size()}, StorageType::kF32, factors);
+  }
+  if (parts == 1) {
+    WriteFile(path, writers[0].File());
+    return path;
+  }
+  const auto part_path = [&](size_t part) {
+    return path.parent_path() /
+           std::format("{}-{:05}-of-{:05}.gguf", path.stem().string(), part + 1, parts);
+  };
+  for (size_t part = 0; part < parts; ++part) WriteFile(part_path(part), writers[part].File());
+  return part_path(0);
+}
+
+}  // namespace cria::support

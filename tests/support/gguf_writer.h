@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reference/reference_model.h"
+#include "support/byte_level_tokenizer.h"
+#include "support/safetensors_writer.h"
+
+namespace cria::support {
+
+// Puts a GGUF file together, as ggml's docs/gguf.md describes it: sound ones and broken ones.
+class GgufWriter {
+ public:
+  // The numbers of the format.
+  enum Type : uint32_t {
+    kUint8 = 0,
+    kUint32 = 4,
+    kInt32 = 5,
+    kFloat32 = 6,
+    kBool = 7,
+    kString = 8,
+    kArray = 9,
+    kUint64 = 10
+  };
+
+  void Add(std::string_view key, uint32_t value) { AddRaw(key, kUint32, Bytes(value)); }
+  void Add(std::string_view key, int value) { Add(key, static_cast<uint32_t>(value)); }
+  void Add(std::string_view key, float value) { AddRaw(key, kFloat32, Bytes(value)); }
+  void Add(std::string_view key, bool value) { AddRaw(key, kBool, Bytes<uint8_t>(value)); }
+  void Add(std::string_view key, std::string_view value) { AddRaw(key, kString, Text(value)); }
+  void Add(std::string_view key, const char* value) { Add(key, std::string_view(value)); }
+  void Add(std::string_view key, const std::vector<std::string>& values);
+  void Add(std::string_view key, const std::vector<float>& values);
+  void Add(std::string_view key, const std::vector<int32_t>& values);
+  // Any value whatever.
+  void AddRaw(std::string_view key, uint32_t type, std::string_view value);
+
+  // `type` is ggml's number; the shape has its outermost extent first.
+  void AddTensor(std::string_view name, const std::vector<size_t>& shape, uint32_t type,
+                 std::string data);
+  void AddTensor(const std::string& name, const std::vector<size_t>& shape, StorageType type,
+                 const std::vector<float>& values);
+
+  // The whole file. Numbers that do not fit what was added make a broken one.
+  std::string File() const;
+  uint32_t version = 3;
+  uint64_t extra_keys = 0;
+  uint64_t extra_tensors = 0;
+  std::vector<std::pair<size_t, uint64_t>> moved_tensors;  // Index, offset instead of its own.
+
+  template <typename T>
+  static std::string Bytes(T value) {
+    return {reinterpret_cast<const char*>(&value), sizeof value};
+  }
+  // A string as the format has them.
+  static std::string Text(std::string_view text) {
+    return Bytes<uint64_t>(text.size()) + std::string(text);
+  }
+
+ private:
+  struct Tensor {
+    std::string name;
+    std::vector<size_t> shape;
+    uint32_t type;
+    std::string data;
+  };
+
+  uint64_t num_keys_ = 0;
+  std::string keys_;
+  std::vector<Tensor> tensors_;
+};
+
+// The metadata of a byte-level tokenizer with Llama 3's rules, that GgufWriter has.
+void AddTokenizer(const ByteLevelTokenizer& tokenizer, ChatTemplateText chat_template,
+                  GgufWriter& writer);
+
+// The configuration and the tokenizer of `model` as an architecture's metadata.
+void AddModelMetadata(const reference::ReferenceModel& model, ChatTemplateText chat_template,
+                      GgufWriter& writer);
+
+// ggml's name of one of Hugging Face's tensors.
+std::string GgmlName(std::string_view name);
+
+// A tensor of `model` under ggml's name, queries and keys interleaved.
+void AddModelTensor(const reference::ReferenceModel& model, const std::string& name,
+                    StorageType type, GgufWriter& writer);
+
+// The whole model as architecture "llama" in one file, or in `parts` of them beside `path`, named
+// as llama.cpp does. Norms are f32 whatever `type` is. Returns the path of the first file.
+std::filesystem::path WriteGguf(const reference::ReferenceModel& model, StorageType type,
+                                const std::filesystem::path& path, size_t parts = 1,
+                                ChatTemplateText chat_template = ChatTemplateText::kNone);
+
+}  // namespace cria::support
