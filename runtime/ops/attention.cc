@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 
 #include "ops/attention_kernels.h"
 
@@ -72,7 +73,8 @@ HeadQueries QueriesOfHead(const AttentionShape& shape, const AttentionRows& rows
           .num_rows = num_rows,
           .heads_per_row = heads_per_row,
           .head_dim = shape.head_dim,
-          .window_tokens = shape.window_tokens};
+          .window_tokens = shape.window_tokens,
+          .score_scale = shape.score_factor / std::sqrt(static_cast<float>(shape.head_dim))};
 }
 
 HeadCache CacheOfHead(const KvCacheView& cache, size_t head) {

@@ -13,6 +13,7 @@ struct AttentionShape {
   size_t num_key_value_heads = 0;
   size_t head_dim = 0;
   size_t window_tokens = 0;  // How many positions a query sees, its own included; 0: all so far.
+  float score_factor = 1.0f;
 };
 
 // Rows of consecutive positions and where their results go.
@@ -32,9 +33,9 @@ size_t AttentionScratchBytes(const AttentionShape& shape, size_t max_rows, size_
 
 // Causal grouped-query attention (Vaswani et al. 2017; Ainslie et al. 2023): row r attends to the
 // cached positions up to first_position + r, its own included, with scores scaled by
-// 1 / sqrt(head_dim). Where there is a window, it attends to the last window_tokens of them
-// (Beltagy et al. 2020), and no key or value before the first row's window is read. Query head h
-// reads key/value head h / (heads / key_value_heads). Softmax is computed online (Milakov and
+// score_factor / sqrt(head_dim). Where there is a window, it attends to the last window_tokens of
+// them (Beltagy et al. 2020), and no key or value before the first row's window is read. Query head
+// h reads key/value head h / (heads / key_value_heads). Softmax is computed online (Milakov and
 // Gimelshein 2018): there is no matrix of scores. The result is bitwise the same for every number
 // of threads. `scratch` is aligned to 64 bytes and holds AttentionScratchBytes.
 void Attention(const AttentionShape& shape, const KvCacheView& cache, const AttentionRows& rows,

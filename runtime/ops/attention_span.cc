@@ -2,7 +2,6 @@
 // once for up to four queries, and vectors run along a head's dimensions.
 
 #include <algorithm>
-#include <cmath>
 
 #include "ops/attention_kernels.h"
 #include "ops/attention_workspaces.h"
@@ -310,7 +309,7 @@ HWY_INLINE void Scale(const float* HWY_RESTRICT input, float factor, size_t size
 
 void PrepareQueries(const HeadQueries& queries, KvType type, const SpanWorkspace& workspace) {
   const size_t head_dim = queries.head_dim;
-  const float scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
+  const float scale = queries.score_scale;
   for (size_t q = 0; q < queries.num_queries(); ++q) {
     const float* input = queries.Query(q);
     if (type != KvType::kInt8) {

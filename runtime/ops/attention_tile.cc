@@ -3,7 +3,6 @@
 // one element for all lanes at a time.
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "ops/attention_kernels.h"
@@ -239,7 +238,7 @@ HWY_INLINE void ForEachPanel(size_t num_lanes, const Run& run) {
 void PrepareQueries(const HeadQueries& queries, KvType type, const TileWorkspace& workspace) {
   const size_t head_dim = queries.head_dim;
   const size_t num_lanes = workspace.num_lanes;
-  const float scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
+  const float scale = queries.score_scale;
   for (size_t lane = 0; lane < num_lanes; ++lane) {
     const size_t q = std::min(lane, queries.num_queries() - 1);
     const float* input = queries.Query(q);

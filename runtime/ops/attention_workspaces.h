@@ -47,9 +47,9 @@ struct SpanWorkspace {
   size_t padded_floats;
   size_t padded_bytes;
   size_t bytes;
-  float* queries;         // kF32, kF16: [num_queries][padded_floats], times 1 / sqrt(head_dim).
+  float* queries;         // kF32, kF16: [num_queries][padded_floats], times score_scale.
   int8_t* int8_queries;   // kInt8: [num_queries][padded_bytes]
-  float* query_scales;    // kInt8: [num_queries], times 1 / sqrt(head_dim).
+  float* query_scales;    // kInt8: [num_queries], times score_scale.
   int32_t* query_biases;  // kInt8: [num_queries], to be subtracted from the dot products.
   float* scores;          // [num_queries][kBlockTokens]; later exp(score - largest).
   float* rescales;        // [num_queries]: what older sums are multiplied by.
@@ -79,12 +79,12 @@ struct TileWorkspace {
 
   size_t num_lanes;
   size_t bytes;
-  float* queries;          // kF32, kF16: [head_dim][num_lanes], times 1 / sqrt(head_dim).
+  float* queries;          // kF32, kF16: [head_dim][num_lanes], times score_scale.
   int8_t* int8_queries;    // kInt8: [head_dim / 4, rounded up][num_lanes][4]
   float* scores;           // [kBlockTokens][num_lanes]; later exp(score - largest).
   float* sums;             // [head_dim, rounded up to kTileRows][num_lanes]
   float* floats;           // A block's keys or values, converted: [kBlockTokens][head_dim]
-  float* query_scales;     // kInt8: [num_lanes], times 1 / sqrt(head_dim).
+  float* query_scales;     // kInt8: [num_lanes], times score_scale.
   int32_t* query_biases;   // kInt8: [num_lanes], to be subtracted from the dot products.
   int32_t* end_positions;  // [num_lanes]: the first position that the query does not see.
   float* largest;          // [num_lanes]: the largest score so far.

@@ -45,7 +45,8 @@ struct Case {
 std::ostream& operator<<(std::ostream& out, const Case& c) {
   return out << c.shape.num_attention_heads << '/' << c.shape.num_key_value_heads << " heads of "
              << c.shape.head_dim << ", " << KvTypeName(c.type) << ", " << c.num_rows
-             << " rows from " << c.first_position << ", window of " << c.shape.window_tokens;
+             << " rows from " << c.first_position << ", window of " << c.shape.window_tokens
+             << ", factor " << c.shape.score_factor;
 }
 
 // Exactly the bytes asked for, on the boundary asked for.
@@ -149,8 +150,8 @@ std::vector<double> Expected(const Case& c, const TestKvCache& cache, bool quant
     if (quantize_queries) query = Quantized(query);
     const size_t row = i / shape.num_attention_heads;
     const size_t head = i % shape.num_attention_heads * heads.size() / shape.num_attention_heads;
-    const std::vector<double> attended =
-        reference::Attend(query, heads[head], c.BeginOf(row), c.first_position + row + 1);
+    const std::vector<double> attended = reference::Attend(
+        query, heads[head], c.BeginOf(row), c.first_position + row + 1, shape.score_factor);
     result.insert(result.end(), attended.begin(), attended.end());
   }
   return result;
@@ -170,6 +171,15 @@ std::vector<Case> Cases() {
   const std::vector<std::pair<size_t, size_t>> head_counts = {{4, 4}, {8, 2},  {6, 2},
                                                               {5, 1}, {14, 2}, {1, 1}};
   for (const KvType type : kKvTypes) {
+    for (const size_t num_rows : {1, 40}) {
+      cases.push_back({.shape = {.num_attention_heads = 4,
+                                 .num_key_value_heads = 2,
+                                 .head_dim = 16,
+                                 .score_factor = 1.5f},
+                       .type = type,
+                       .first_position = 30,
+                       .num_rows = num_rows});
+    }
     // Every grouping, with few and many rows.
     for (const auto& [heads, kv_heads] : head_counts) {
       for (const size_t num_rows : {1, 2, 3, 17, 40}) {

@@ -35,15 +35,15 @@ struct Head {
   std::vector<std::vector<double>> values;
 };
 
-// softmax(query . keys / sqrt(head_dim)) . values over the positions [begin, end).
+// softmax(factor * query . keys / sqrt(head_dim)) . values over the positions [begin, end).
 inline std::vector<double> Attend(const std::vector<double>& query, const Head& head, size_t begin,
-                                  size_t end) {
+                                  size_t end, double factor = 1.0) {
   const size_t head_dim = query.size();
   std::vector<double> scores;
   for (size_t t = begin; t < end; ++t) {
     double dot = 0;
     for (size_t j = 0; j < head_dim; ++j) dot += query[j] * head.keys[t][j];
-    scores.push_back(dot / std::sqrt(static_cast<double>(head_dim)));
+    scores.push_back(factor * dot / std::sqrt(static_cast<double>(head_dim)));
   }
   const double largest = *std::max_element(scores.begin(), scores.end());
   double sum = 0;
