@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/report.h"
+#include "model/features.h"
 #include "model/model_file.h"
 #include "model/packed_file.h"
 
@@ -30,6 +31,10 @@ const char* RopeScalingName(RopeScaling::Type type) {
       return "linear";
     case RopeScaling::Type::kLlama3:
       return "llama3";
+    case RopeScaling::Type::kDynamic:
+      return "dynamic";
+    case RopeScaling::Type::kYarn:
+      return "yarn";
   }
   return "unknown";
 }
@@ -57,13 +62,26 @@ Json ConfigJson(const ModelConfig& config) {
                {"rope_scaling", RopeScalingName(config.rope_scaling.type)},
                {"tie_word_embeddings", config.tie_word_embeddings}};
   if (config.sliding_window != 0) json["sliding_window"] = config.sliding_window;
-  if (config.rope_scaling.type != RopeScaling::Type::kNone) {
-    json["rope_scaling_factor"] = Decimal(config.rope_scaling.factor);
+  for (const Feature& feature : kFeatures) {
+    if (feature.name != "sliding_window" && feature.is_used(config))
+      json[std::string(feature.name)] = true;
   }
-  if (config.rope_scaling.type == RopeScaling::Type::kLlama3) {
-    json["low_freq_factor"] = Decimal(config.rope_scaling.low_freq_factor);
-    json["high_freq_factor"] = Decimal(config.rope_scaling.high_freq_factor);
-    json["original_max_position_embeddings"] = config.rope_scaling.original_max_position_embeddings;
+  const RopeScaling& scaling = config.rope_scaling;
+  if (scaling.type != RopeScaling::Type::kNone) {
+    json["rope_scaling_factor"] = Decimal(scaling.factor);
+  }
+  if (scaling.type == RopeScaling::Type::kLlama3) {
+    json["low_freq_factor"] = Decimal(scaling.low_freq_factor);
+    json["high_freq_factor"] = Decimal(scaling.high_freq_factor);
+  }
+  if (scaling.type == RopeScaling::Type::kYarn) {
+    json["attention_factor"] = Decimal(scaling.attention_factor);
+    json["beta_fast"] = Decimal(scaling.beta_fast);
+    json["beta_slow"] = Decimal(scaling.beta_slow);
+    json["truncate"] = scaling.truncate;
+  }
+  if (scaling.type == RopeScaling::Type::kLlama3 || scaling.type == RopeScaling::Type::kYarn) {
+    json["original_max_position_embeddings"] = scaling.original_max_position_embeddings;
   }
   return json;
 }

@@ -1,5 +1,6 @@
 #include "converter/metadata.h"
 
+#include "model/features.h"
 #include "model_generated.h"
 
 namespace cria {
@@ -15,10 +16,12 @@ static_assert(static_cast<int>(schema::SectionKind::MAX) + 1 == kNumFileSections
 static_assert(static_cast<int>(schema::Scheme::Qb4w) == static_cast<int>(Scheme::kQb4w));
 static_assert(static_cast<int>(schema::TensorRole::LmHead) ==
               static_cast<int>(TensorRole::kLmHead));
+static_assert(static_cast<int>(schema::TensorRole::DownBias) ==
+              static_cast<int>(TensorRole::kDownBias));
 static_assert(static_cast<int>(schema::TokenizerFamily::ByteLevelBpe) ==
               static_cast<int>(TokenizerFamily::kByteLevelBpe));
-static_assert(static_cast<int>(schema::RopeScalingType::Llama3) ==
-              static_cast<int>(RopeScaling::Type::kLlama3));
+static_assert(static_cast<int>(schema::RopeScalingType::Yarn) ==
+              static_cast<int>(RopeScaling::Type::kYarn));
 static_assert(sizeof(schema::Merge) == sizeof(Merge) && alignof(schema::Merge) == alignof(Merge));
 
 template <typename To, typename From>
@@ -33,7 +36,8 @@ Offset<schema::Config> BuildConfig(FlatBufferBuilder& builder, const ModelConfig
   const RopeScaling& scaling = config.rope_scaling;
   const auto rope_scaling = schema::CreateRopeScaling(
       builder, SameNumber<schema::RopeScalingType>(scaling.type), scaling.factor,
-      scaling.low_freq_factor, scaling.high_freq_factor, scaling.original_max_position_embeddings);
+      scaling.low_freq_factor, scaling.high_freq_factor, scaling.original_max_position_embeddings,
+      scaling.attention_factor, scaling.beta_fast, scaling.beta_slow, scaling.truncate);
   schema::ConfigBuilder fields(builder);
   fields.add_architecture(architecture);
   fields.add_hidden_size(config.hidden_size);
@@ -49,6 +53,10 @@ Offset<schema::Config> BuildConfig(FlatBufferBuilder& builder, const ModelConfig
   fields.add_rope_scaling(rope_scaling);
   fields.add_tie_word_embeddings(config.tie_word_embeddings);
   fields.add_sliding_window(config.sliding_window);
+  fields.add_qkv_bias(config.qkv_bias);
+  fields.add_o_bias(config.o_bias);
+  fields.add_mlp_bias(config.mlp_bias);
+  fields.add_qk_norm(config.qk_norm);
   return fields.Finish();
 }
 
@@ -137,11 +145,14 @@ std::vector<std::byte> BuildMetadata(const ModelDescription& description, const 
     tensors.push_back(BuildTensor(builder, tensor.stored));
   }
   std::vector<Offset<flatbuffers::String>> features;
-  if (description.config.sliding_window != 0) {
-    features.push_back(builder.CreateString("sliding_window"));
+  const auto add_feature = [&](std::string_view name) {
+    features.push_back(builder.CreateString(name.data(), name.size()));
+  };
+  for (const Feature& feature : kFeatures) {
+    if (feature.is_used(description.config)) add_feature(feature.name);
   }
-  if (!description.chat_template_source.empty()) features.push_back(builder.CreateString("jinja"));
-  if (plan.tensors.empty()) features.push_back(builder.CreateString("vocabulary_only"));
+  if (!description.chat_template_source.empty()) add_feature(kJinjaFeature);
+  if (plan.tensors.empty()) add_feature(kVocabularyOnlyFeature);
   const auto required_features = builder.CreateVector(features);
   const auto section_table = builder.CreateVector(sections);
   const auto tensor_table = builder.CreateVector(tensors);

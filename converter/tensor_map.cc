@@ -29,24 +29,34 @@ constexpr std::array kRoleNames = {
     RoleNames{TensorRole::kDownProj, {"mlp.down_proj.weight"}},
     RoleNames{TensorRole::kNorm, {"model.norm.weight"}},
     RoleNames{TensorRole::kLmHead, {kHead}},
+    RoleNames{TensorRole::kQkvBias,
+              {"self_attn.q_proj.bias", "self_attn.k_proj.bias", "self_attn.v_proj.bias"}},
+    RoleNames{TensorRole::kQNorm, {"self_attn.q_norm.weight"}},
+    RoleNames{TensorRole::kKNorm, {"self_attn.k_norm.weight"}},
+    RoleNames{TensorRole::kOBias, {"self_attn.o_proj.bias"}},
+    RoleNames{TensorRole::kGateUpBias, {"mlp.gate_proj.bias", "mlp.up_proj.bias"}},
+    RoleNames{TensorRole::kDownBias, {"mlp.down_proj.bias"}},
 };
 static_assert(kRoleNames.size() == kNumTensorRoles);
 
-// The rows of part `index` of a fused tensor.
-uint64_t PartRows(const TensorSpec& spec, const ModelConfig& config, size_t index) {
+// The rows of part `index` of a tensor, or of a vector the elements.
+uint64_t PartChannels(const TensorSpec& spec, const ModelConfig& config, size_t index) {
   switch (spec.role) {
     case TensorRole::kQkvProj:
+    case TensorRole::kQkvBias:
       return index == 0 ? config.query_channels() : config.key_value_channels();
     case TensorRole::kGateUpProj:
+    case TensorRole::kGateUpBias:
       return config.intermediate_size;
     default:
-      return spec.output_channels;
+      return spec.is_vector() ? spec.input_channels : spec.output_channels;
   }
 }
 
 std::vector<uint64_t> PartShape(const TensorSpec& spec, const ModelConfig& config, size_t index) {
-  if (spec.is_vector()) return {spec.input_channels};
-  return {PartRows(spec, config, index), spec.input_channels};
+  const uint64_t channels = PartChannels(spec, config, index);
+  if (spec.is_vector()) return {channels};
+  return {channels, spec.input_channels};
 }
 
 // Frequencies that old checkpoints carry along; they follow from the configuration.

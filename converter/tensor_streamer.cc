@@ -21,20 +21,23 @@ TensorStreamer::TensorStreamer(OutputFile& file, const ThreadPool& threads,
       workspaces_(threads.num_threads() * kSlicesPerThread) {}
 
 std::vector<TensorStreamer::Slice> TensorStreamer::MakeSlices(const PlannedTensor& tensor) {
-  const uint64_t input_channels = tensor.stored.spec.input_channels;
-  const size_t most_rows = std::max<size_t>(1, kSliceElements / input_channels);
   std::vector<Slice> slices;
   for (const TensorSource* source : tensor.parts) {
-    const uint64_t num_rows = source->num_elements() / input_channels;
+    TensorLayout layout = tensor.stored.layout;
+    if (tensor.stored.spec.is_vector()) {
+      layout.input_channels = layout.padded_input_channels = source->num_elements();
+    }
+    const size_t most_rows = std::max<size_t>(1, kSliceElements / layout.input_channels);
+    const uint64_t num_rows = source->num_elements() / layout.input_channels;
     for (uint64_t row = 0; row < num_rows; row += most_rows) {
-      slices.push_back({source, row, std::min<uint64_t>(most_rows, num_rows - row)});
+      slices.push_back({source, row, std::min<uint64_t>(most_rows, num_rows - row), layout});
     }
   }
   return slices;
 }
 
-void TensorStreamer::ConvertSlice(const Slice& slice, const TensorLayout& layout,
-                                  Workspace& workspace) {
+void TensorStreamer::ConvertSlice(const Slice& slice, Workspace& workspace) {
+  const TensorLayout& layout = slice.layout;
   const size_t input_channels = layout.input_channels;
   workspace.values.resize(slice.num_rows * input_channels);
   workspace.row.assign(layout.padded_input_channels, 0.0f);
@@ -67,8 +70,7 @@ Result<QuantizationError> TensorStreamer::Stream(PlannedTensor& tensor) {
   scales.reserve(stored.scales.bytes);
   for (size_t first = 0; first < slices.size(); first += workspaces_.size()) {
     const size_t count = std::min(workspaces_.size(), slices.size() - first);
-    threads_.ParallelFor(
-        count, [&](size_t i) { ConvertSlice(slices[first + i], stored.layout, workspaces_[i]); });
+    threads_.ParallelFor(count, [&](size_t i) { ConvertSlice(slices[first + i], workspaces_[i]); });
     uint64_t weights = 0;
     for (size_t i = 0; i < count; ++i) {
       const Workspace& workspace = workspaces_[i];

@@ -27,11 +27,12 @@ class TensorStreamer {
   Result<QuantizationError> Stream(PlannedTensor& tensor);
 
  private:
-  // Rows of one part.
+  // Rows of one part; of a vector's parts, each is a row.
   struct Slice {
     const TensorSource* source;
     uint64_t first_row;  // Of the part.
     size_t num_rows;
+    TensorLayout layout;  // Of the rows.
   };
 
   // What one slice at a time is made in.
@@ -46,7 +47,7 @@ class TensorStreamer {
   };
 
   static std::vector<Slice> MakeSlices(const PlannedTensor& tensor);
-  static void ConvertSlice(const Slice& slice, const TensorLayout& layout, Workspace& workspace);
+  static void ConvertSlice(const Slice& slice, Workspace& workspace);
   Status ReportProgress(const StoredTensor& tensor, uint64_t weights);
 
   OutputFile& file_;

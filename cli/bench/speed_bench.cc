@@ -254,7 +254,7 @@ Status RunSpeedBench(const SpeedOptions& options,
   EngineOptions engine_options = options.engine;
   CRIA_ASSIGN_OR_RETURN(const ModelFile file, ModelFile::Open(options.model_path));
   CRIA_ASSIGN_OR_RETURN(engine_options.context_tokens,
-                        ContextTokens(options, file.config().max_position_embeddings));
+                        ContextTokens(options, file.config().longest_context()));
   const std::vector<SpeedTest> tests = Tests(options);
   CRIA_ASSIGN_OR_RETURN(const ThreadPool one_thread, ThreadPool::Create(1));
   for (const size_t num_threads : options.threads) {

@@ -88,7 +88,7 @@ cria_model_info DescribeModel(const ModelFile& file, const MemoryPlanOptions& op
           .num_parameters = CountParameters(file),
           .file_bytes = file.size_bytes(),
           .vocab_size = file.config().vocab_size,
-          .max_context_tokens = file.config().max_position_embeddings,
+          .max_context_tokens = count(file.config().longest_context()),
           .context_tokens = count(options.decoder.context_tokens),
           .num_threads = count(options.num_threads),
           .num_batch_threads = count(batch_threads),

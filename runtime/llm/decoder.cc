@@ -94,7 +94,7 @@ Status Decoder::AttentionBlock(Layer& layer, size_t rows, size_t first_position)
   RotateAndStore(layer, rows, first_position);
   Attend(layer, rows, first_position);
   CRIA_RETURN_IF_ERROR(Multiply(layer.o_proj, rows, OperatorKind::kOProj));
-  AddProjectedRows(rows);
+  AddProjectedRows(rows, layer.o_bias);
   return {};
 }
 
@@ -103,7 +103,7 @@ Status Decoder::FeedForwardBlock(Layer& layer, size_t rows) {
   CRIA_RETURN_IF_ERROR(Multiply(layer.gate_up_proj, rows, OperatorKind::kGateUpProj));
   ActivateRows(layer, rows);
   CRIA_RETURN_IF_ERROR(Multiply(layer.down_proj, rows, OperatorKind::kDownProj));
-  AddProjectedRows(rows);
+  AddProjectedRows(rows, layer.down_bias);
   return {};
 }
 
@@ -124,6 +124,14 @@ void Decoder::NormalizeRows(const float* weight, size_t rows, const Projection& 
   Count(OperatorKind::kNorm);
 }
 
+void Decoder::NormalizeHeads(float* heads, size_t num_heads, const float* weight) const {
+  const size_t head_dim = config_.head_dim;
+  for (size_t i = 0; i < num_heads; ++i) {
+    float* const head = heads + i * head_dim;
+    ops::RmsNorm(head, weight, head_dim, config_.rms_norm_eps, head);
+  }
+}
+
 void Decoder::RotateAndStore(const Layer& layer, size_t rows, size_t first_position) {
   const size_t rope_width = config_.head_dim / 2;
   const size_t heads_to_rotate = config_.num_attention_heads + config_.num_key_value_heads;
@@ -132,6 +140,11 @@ void Decoder::RotateAndStore(const Layer& layer, size_t rows, size_t first_posit
     float* keys = queries + config_.query_channels();
     float* values = keys + config_.key_value_channels();
     const size_t position = first_position + row;
+    if (layer.qkv_bias != nullptr) ops::Add(layer.qkv_bias, config_.qkv_channels(), queries);
+    if (config_.qk_norm) {
+      NormalizeHeads(queries, config_.num_attention_heads, layer.q_norm);
+      NormalizeHeads(keys, config_.num_key_value_heads, layer.k_norm);
+    }
     ops::ApplyRope(queries, heads_to_rotate, config_.head_dim,
                    rope_cosines_ + position * rope_width, rope_sines_ + position * rope_width);
     ops::StoreKeyValue(layer.cache, position, keys, values);
@@ -142,7 +155,7 @@ void Decoder::RotateAndStore(const Layer& layer, size_t rows, size_t first_posit
 void Decoder::Attend(const Layer& layer, size_t rows, size_t first_position) {
   const size_t channels = config_.query_channels();
   ops::Attention({config_.num_attention_heads, config_.num_key_value_heads, config_.head_dim,
-                  config_.sliding_window},
+                  config_.sliding_window, config_.score_factor()},
                  layer.cache,
                  {.first_position = first_position,
                   .num_rows = rows,
@@ -164,16 +177,18 @@ void Decoder::ActivateRows(const Layer& layer, size_t rows) {
   ForEachRow(rows, 2 * intermediate, [&](size_t row) {
     // The result replaces the gate, where the down projection reads it.
     float* const gate = gate_up_ + row * 2 * intermediate;
+    if (layer.gate_up_bias != nullptr) ops::Add(layer.gate_up_bias, 2 * intermediate, gate);
     ops::SwiGlu(gate, gate + intermediate, intermediate, gate);
     MakeReady(layer.down_proj, gate, row);
   });
   Count(OperatorKind::kSwiGlu);
 }
 
-void Decoder::AddProjectedRows(size_t rows) {
+void Decoder::AddProjectedRows(size_t rows, const float* bias) {
   const size_t hidden = config_.hidden_size;
   ForEachRow(rows, hidden, [&](size_t row) {
     ops::Add(projected_ + row * hidden, hidden, hidden_ + row * hidden);
+    if (bias != nullptr) ops::Add(bias, hidden, hidden_ + row * hidden);
   });
   Count(OperatorKind::kResidual);
 }

@@ -21,8 +21,10 @@
 
 namespace cria {
 
-// The Llama decoder (Touvron et al. 2023): token ids to logits, with the weights of one model file
-// and the memory of one conversation. Not for several threads at once; inside, it uses a pool.
+// The Llama decoder (Touvron et al. 2023) and that of its relatives, as the configuration says
+// (window: Mistral, Jiang et al. 2023; biases: Qwen2; norms of queries and keys: Qwen3): token ids
+// to logits, with the weights of one model file and the memory of one conversation. Not for several
+// threads at once; inside, it uses a pool.
 class Decoder final : public TokenModel {
  public:
   // Takes all the memory that it will ever need. `weights` are those of `file`. `pool` runs single
@@ -63,6 +65,13 @@ class Decoder final : public TokenModel {
   struct Layer {
     const float* input_layernorm;           // [hidden_size]
     const float* post_attention_layernorm;  // [hidden_size]
+    // Null where the model has none, as all that follow.
+    const float* qkv_bias = nullptr;      // [qkv_channels]
+    const float* q_norm = nullptr;        // [head_dim]
+    const float* k_norm = nullptr;        // [head_dim]
+    const float* o_bias = nullptr;        // [hidden_size]
+    const float* gate_up_bias = nullptr;  // [2 * intermediate_size]
+    const float* down_bias = nullptr;     // [hidden_size]
     Projection qkv_proj;
     Projection o_proj;
     Projection gate_up_proj;
@@ -73,7 +82,9 @@ class Decoder final : public TokenModel {
   Decoder(const ModelFile& file, const DecoderOptions& options, const ThreadPool& pool,
           const ThreadPool& batch_pool, DecoderMemory memory, Arena arena);
 
-  Status LoadNorms();
+  Status LoadVectors();
+  // Where the pointer to a vector is kept.
+  const float*& PlaceOf(const TensorSpec& vector);
   Status CreateProjections(const xnn::PackedWeights& weights);
   void LayOutCache();
 
@@ -88,10 +99,12 @@ class Decoder final : public TokenModel {
   // quantized, if its weights want that.
   void MakeReady(const Projection& next, const float* input, size_t row) const;
   void NormalizeRows(const float* weight, size_t rows, const Projection& next);
+  void NormalizeHeads(float* heads, size_t num_heads, const float* weight) const;
   void RotateAndStore(const Layer& layer, size_t rows, size_t first_position);
   void Attend(const Layer& layer, size_t rows, size_t first_position);
   void ActivateRows(const Layer& layer, size_t rows);
-  void AddProjectedRows(size_t rows);
+  // Adds `bias` as well, unless it is null.
+  void AddProjectedRows(size_t rows, const float* bias);
   Status Multiply(const Projection& projection, size_t rows, OperatorKind kind);
   void Count(OperatorKind kind) {
     if (profile_ != nullptr) profile_->Count(kind);

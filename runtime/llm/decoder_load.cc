@@ -29,7 +29,7 @@ Result<std::unique_ptr<Decoder>> Decoder::Create(const ModelFile& file,
   decoder->LayOutCache();
   FillRopeTable(decoder->config_, effective.context_tokens, decoder->rope_cosines_,
                 decoder->rope_sines_);
-  CRIA_RETURN_IF_ERROR(decoder->LoadNorms());
+  CRIA_RETURN_IF_ERROR(decoder->LoadVectors());
   CRIA_RETURN_IF_ERROR(decoder->CreateProjections(weights));
   return decoder;
 }
@@ -78,20 +78,38 @@ void Decoder::LayOutCache() {
   }
 }
 
-Status Decoder::LoadNorms() {
-  float* next = arena_.Pointer<float>(memory_.layout, memory_.norm_weights);
-  const auto load = [&](TensorRole role, int layer) -> Result<const float*> {
-    const std::span<float> norm(std::exchange(next, next + config_.hidden_size),
-                                config_.hidden_size);
-    CRIA_RETURN_IF_ERROR(file_.Read(file_.tensor(role, layer).data, std::as_writable_bytes(norm)));
-    return norm.data();
-  };
-  for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
-    CRIA_ASSIGN_OR_RETURN(layers_[i].input_layernorm, load(TensorRole::kInputLayernorm, i));
-    CRIA_ASSIGN_OR_RETURN(layers_[i].post_attention_layernorm,
-                          load(TensorRole::kPostAttentionLayernorm, i));
+const float*& Decoder::PlaceOf(const TensorSpec& vector) {
+  if (vector.role == TensorRole::kNorm) return norm_;
+  Layer& layer = layers_[static_cast<size_t>(vector.layer)];
+  switch (vector.role) {
+    case TensorRole::kQkvBias:
+      return layer.qkv_bias;
+    case TensorRole::kQNorm:
+      return layer.q_norm;
+    case TensorRole::kKNorm:
+      return layer.k_norm;
+    case TensorRole::kOBias:
+      return layer.o_bias;
+    case TensorRole::kPostAttentionLayernorm:
+      return layer.post_attention_layernorm;
+    case TensorRole::kGateUpBias:
+      return layer.gate_up_bias;
+    case TensorRole::kDownBias:
+      return layer.down_bias;
+    default:
+      return layer.input_layernorm;
   }
-  CRIA_ASSIGN_OR_RETURN(norm_, load(TensorRole::kNorm, kNoLayer));
+}
+
+Status Decoder::LoadVectors() {
+  float* next = arena_.Pointer<float>(memory_.layout, memory_.norm_weights);
+  for (const StoredTensor& tensor : file_.tensors()) {
+    if (!tensor.spec.is_vector()) continue;
+    const size_t size = tensor.spec.input_channels;
+    const std::span<float> vector(std::exchange(next, next + size), size);
+    CRIA_RETURN_IF_ERROR(file_.Read(tensor.data, std::as_writable_bytes(vector)));
+    PlaceOf(tensor.spec) = vector.data();
+  }
   return {};
 }
 

@@ -38,11 +38,11 @@ size_t QuantizedRowStride(size_t channels) {
 }
 
 Status ValidateDecoderOptions(const ModelConfig& config, const DecoderOptions& options) {
-  if (options.context_tokens == 0 || options.context_tokens > config.max_position_embeddings) {
+  if (options.context_tokens == 0 || options.context_tokens > config.longest_context()) {
     return Fail(ErrorCode::kUsage,
                 std::format("a context of {} tokens is outside 1 to {}, which the model was made "
                             "for; choose another with -c",
-                            options.context_tokens, config.max_position_embeddings));
+                            options.context_tokens, config.longest_context()));
   }
   constexpr size_t kMostChunkTokens = 4096;
   if (options.chunk_tokens == 0 || options.chunk_tokens > kMostChunkTokens) {
@@ -71,7 +71,7 @@ DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions&
 
   DecoderMemory memory;
   ArenaLayout& layout = memory.layout;
-  memory.norm_weights = layout.Add("norm weights", (2 * layers + 1) * hidden * kFloat, kWholeLife);
+  memory.norm_weights = layout.Add("norm weights", VectorElements(config) * kFloat, kWholeLife);
   memory.keys = layout.Add("KV cache: keys", kv_bytes, kWholeLife);
   memory.values = layout.Add("KV cache: values", kv_bytes, kWholeLife);
   memory.key_scales = layout.Add("KV cache: key scales", kv_scale_bytes, kWholeLife);

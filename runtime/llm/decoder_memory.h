@@ -20,7 +20,7 @@ struct DecoderMemory {
   ArenaLayout layout;
 
   // For the whole life of the decoder.
-  ArenaLayout::RegionId norm_weights;   // f32 [2 * num_hidden_layers + 1][hidden_size]
+  ArenaLayout::RegionId norm_weights;   // f32 [VectorElements]: norms and biases.
   ArenaLayout::RegionId keys;           // [num_hidden_layers][key_value_heads][context][head_dim]
   ArenaLayout::RegionId values;         // The same shape.
   ArenaLayout::RegionId key_scales;     // f32 [num_hidden_layers][key_value_heads][context]

@@ -8,7 +8,7 @@
 namespace cria {
 
 MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions& options) {
-  const size_t longest = model.config.max_position_embeddings;
+  const size_t longest = model.config.longest_context();
   const size_t context = options.context_tokens != 0
                              ? options.context_tokens
                              : std::min(Engine::kDefaultContextTokens, longest);

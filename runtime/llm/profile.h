@@ -13,7 +13,7 @@ enum class OperatorKind : uint8_t {
   kEmbedding,
   kNorm,  // With the quantization of its result, as for kAttention and kSwiGlu.
   kQkvProj,
-  kRope,  // And storing keys and values.
+  kRope,  // With biases and norms before it, and storing keys and values.
   kAttention,
   kOProj,
   kGateUpProj,

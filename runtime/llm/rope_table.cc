@@ -1,5 +1,6 @@
 #include "llm/rope_table.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -17,29 +18,80 @@ double ScaleLlama3(double inverse_frequency, const RopeScaling& scaling) {
   return (1.0 - smooth) * inverse_frequency / scaling.factor + smooth * inverse_frequency;
 }
 
+double DynamicBase(const ModelConfig& config, size_t context_tokens) {
+  const double base = config.rope_theta;
+  const double factor = config.rope_scaling.factor;
+  const double stretch = static_cast<double>(context_tokens) / config.max_position_embeddings;
+  if (stretch <= 1.0) return base;
+  const double exponent = config.head_dim / (config.head_dim - 2.0);
+  return base * std::pow(factor * stretch - (factor - 1.0), exponent);
+}
+
+// The pair, as a real number, that turns `rotations` times in the trained context.
+double YarnPair(const ModelConfig& config, double rotations) {
+  const double trained_context = config.rope_scaling.original_max_position_embeddings;
+  return config.head_dim * std::log(trained_context / (rotations * 2.0 * std::numbers::pi)) /
+         (2.0 * std::log(double{config.rope_theta}));
+}
+
+// How much of each frequency is divided: from 0 at `first` to 1 at `last`.
+struct YarnRamp {
+  explicit YarnRamp(const ModelConfig& config)
+      : first(YarnPair(config, config.rope_scaling.beta_fast)),
+        last(YarnPair(config, config.rope_scaling.beta_slow)) {
+    if (config.rope_scaling.truncate) {
+      first = std::floor(first);
+      last = std::ceil(last);
+    }
+    first = std::max(first, 0.0);
+    last = std::min(last, config.head_dim - 1.0);
+    // transformers' way out of a ramp without width.
+    if (first == last) last += 0.001;
+  }
+
+  double At(size_t pair) const {
+    return std::clamp((static_cast<double>(pair) - first) / (last - first), 0.0, 1.0);
+  }
+
+  double first;
+  double last;
+};
+
 }  // namespace
 
-std::vector<double> RopeInverseFrequencies(const ModelConfig& config) {
+std::vector<double> RopeInverseFrequencies(const ModelConfig& config, size_t context_tokens) {
+  const RopeScaling& scaling = config.rope_scaling;
+  const bool is_dynamic = scaling.type == RopeScaling::Type::kDynamic;
+  const double base = is_dynamic ? DynamicBase(config, context_tokens) : config.rope_theta;
   std::vector<double> frequencies(config.head_dim / 2);
   for (size_t i = 0; i < frequencies.size(); ++i) {
     const double exponent = 2.0 * static_cast<double>(i) / config.head_dim;
-    frequencies[i] = std::pow(double{config.rope_theta}, -exponent);
-    switch (config.rope_scaling.type) {
-      case RopeScaling::Type::kNone:
-        break;
-      case RopeScaling::Type::kLinear:
-        frequencies[i] /= config.rope_scaling.factor;
-        break;
-      case RopeScaling::Type::kLlama3:
-        frequencies[i] = ScaleLlama3(frequencies[i], config.rope_scaling);
-        break;
+    frequencies[i] = std::pow(base, -exponent);
+  }
+  switch (scaling.type) {
+    case RopeScaling::Type::kNone:
+    case RopeScaling::Type::kDynamic:
+      break;
+    case RopeScaling::Type::kLinear:
+      for (double& frequency : frequencies) frequency /= scaling.factor;
+      break;
+    case RopeScaling::Type::kLlama3:
+      for (double& frequency : frequencies) frequency = ScaleLlama3(frequency, scaling);
+      break;
+    case RopeScaling::Type::kYarn: {
+      const YarnRamp ramp(config);
+      for (size_t i = 0; i < frequencies.size(); ++i) {
+        const double divided = ramp.At(i);
+        frequencies[i] *= divided / scaling.factor + (1.0 - divided);
+      }
+      break;
     }
   }
   return frequencies;
 }
 
 void FillRopeTable(const ModelConfig& config, size_t positions, float* cosines, float* sines) {
-  const std::vector<double> frequencies = RopeInverseFrequencies(config);
+  const std::vector<double> frequencies = RopeInverseFrequencies(config, positions);
   for (size_t position = 0; position < positions; ++position) {
     for (size_t i = 0; i < frequencies.size(); ++i) {
       const double angle = static_cast<double>(position) * frequencies[i];

@@ -1,5 +1,6 @@
 #include "model/config.h"
 
+#include <algorithm>
 #include <cmath>
 #include <format>
 #include <string_view>
@@ -19,10 +20,9 @@ Status CheckPositive(std::string_view field, float value) {
               std::format("{} is {}, but must be a positive number", field, value));
 }
 
-Status ValidateRopeScaling(const RopeScaling& scaling) {
-  if (scaling.type == RopeScaling::Type::kNone) return {};
-  CRIA_RETURN_IF_ERROR(CheckPositive("rope_scaling.factor", scaling.factor));
-  if (scaling.type != RopeScaling::Type::kLlama3) return {};
+constexpr uint32_t kMostPositions = 1u << 24;
+
+Status ValidateLlama3(const RopeScaling& scaling) {
   CRIA_RETURN_IF_ERROR(CheckPositive("rope_scaling.low_freq_factor", scaling.low_freq_factor));
   CRIA_RETURN_IF_ERROR(CheckPositive("rope_scaling.high_freq_factor", scaling.high_freq_factor));
   if (scaling.high_freq_factor <= scaling.low_freq_factor) {
@@ -30,17 +30,92 @@ Status ValidateRopeScaling(const RopeScaling& scaling) {
                 "rope_scaling.high_freq_factor must be larger than rope_scaling.low_freq_factor");
   }
   return CheckRange("rope_scaling.original_max_position_embeddings",
-                    scaling.original_max_position_embeddings, 1, 1u << 24);
+                    scaling.original_max_position_embeddings, 1, kMostPositions);
+}
+
+Status ValidateYarn(const ModelConfig& config) {
+  const RopeScaling& scaling = config.rope_scaling;
+  CRIA_RETURN_IF_ERROR(CheckPositive("rope_scaling.attention_factor", scaling.attention_factor));
+  CRIA_RETURN_IF_ERROR(CheckPositive("rope_scaling.beta_fast", scaling.beta_fast));
+  CRIA_RETURN_IF_ERROR(CheckPositive("rope_scaling.beta_slow", scaling.beta_slow));
+  if (scaling.beta_fast < scaling.beta_slow) {
+    return Fail(ErrorCode::kInvalidFile,
+                "rope_scaling.beta_fast must not be smaller than rope_scaling.beta_slow");
+  }
+  if (config.rope_theta <= 1.0f) {
+    return Fail(ErrorCode::kInvalidFile,
+                std::format("rope_theta is {}, but must be above 1 where rope_scaling is yarn",
+                            config.rope_theta));
+  }
+  return CheckRange("rope_scaling.original_max_position_embeddings",
+                    scaling.original_max_position_embeddings, 1, kMostPositions);
+}
+
+// Of types that stretch the context itself.
+Status CheckStretch(const RopeScaling& scaling) {
+  if (scaling.factor >= 1.0f) return {};
+  return Fail(ErrorCode::kInvalidFile,
+              std::format("rope_scaling.factor is {}, but must be at least 1", scaling.factor));
+}
+
+Status ValidateRopeScaling(const ModelConfig& config) {
+  const RopeScaling& scaling = config.rope_scaling;
+  if (scaling.type == RopeScaling::Type::kNone) return {};
+  CRIA_RETURN_IF_ERROR(CheckPositive("rope_scaling.factor", scaling.factor));
+  switch (scaling.type) {
+    case RopeScaling::Type::kNone:
+    case RopeScaling::Type::kLinear:
+      return {};
+    case RopeScaling::Type::kLlama3:
+      return ValidateLlama3(scaling);
+    case RopeScaling::Type::kDynamic:
+      // The exponent of the base is head_dim / (head_dim - 2).
+      CRIA_RETURN_IF_ERROR(CheckRange("head_dim", config.head_dim, 4, kMaxHeadDim));
+      return CheckStretch(scaling);
+    case RopeScaling::Type::kYarn:
+      CRIA_RETURN_IF_ERROR(CheckStretch(scaling));
+      return ValidateYarn(config);
+  }
+  return {};
 }
 
 }  // namespace
 
+std::string KnownArchitectures() {
+  std::string names;
+  for (size_t i = 0; i < kArchitectures.size(); ++i) {
+    if (i > 0) names += i + 1 < kArchitectures.size() ? ", " : " and ";
+    names += kArchitectures[i];
+  }
+  return names;
+}
+
+size_t ModelConfig::longest_context() const {
+  const auto stretched = [&](uint32_t trained) -> size_t {
+    // Bounded, so that a factor that was not validated overflows nothing.
+    const double tokens = std::min(double{rope_scaling.factor} * trained, double{kMostPositions});
+    return std::max<size_t>(max_position_embeddings, static_cast<size_t>(tokens));
+  };
+  switch (rope_scaling.type) {
+    case RopeScaling::Type::kDynamic:
+      return stretched(max_position_embeddings);
+    case RopeScaling::Type::kYarn:
+      return stretched(rope_scaling.original_max_position_embeddings);
+    default:
+      return max_position_embeddings;
+  }
+}
+
+float ModelConfig::score_factor() const {
+  if (rope_scaling.type != RopeScaling::Type::kYarn) return 1.0f;
+  return rope_scaling.attention_factor * rope_scaling.attention_factor;
+}
+
 Status ValidateConfig(const ModelConfig& config) {
-  if (config.architecture != "LlamaForCausalLM") {
+  if (!std::ranges::contains(kArchitectures, config.architecture)) {
     return Fail(ErrorCode::kUnsupported,
-                std::format("architecture \"{}\" is not supported; this version runs "
-                            "LlamaForCausalLM",
-                            config.architecture));
+                std::format("architecture \"{}\" is not supported; this version runs {}",
+                            config.architecture, KnownArchitectures()));
   }
   CRIA_RETURN_IF_ERROR(CheckRange("hidden_size", config.hidden_size, 1, 1u << 17));
   CRIA_RETURN_IF_ERROR(CheckRange("intermediate_size", config.intermediate_size, 1, 1u << 19));
@@ -51,8 +126,8 @@ Status ValidateConfig(const ModelConfig& config) {
   CRIA_RETURN_IF_ERROR(CheckRange("head_dim", config.head_dim, 2, kMaxHeadDim));
   CRIA_RETURN_IF_ERROR(CheckRange("vocab_size", config.vocab_size, 1, 1u << 22));
   CRIA_RETURN_IF_ERROR(
-      CheckRange("max_position_embeddings", config.max_position_embeddings, 1, 1u << 24));
-  CRIA_RETURN_IF_ERROR(CheckRange("sliding_window", config.sliding_window, 0, 1u << 24));
+      CheckRange("max_position_embeddings", config.max_position_embeddings, 1, kMostPositions));
+  CRIA_RETURN_IF_ERROR(CheckRange("sliding_window", config.sliding_window, 0, kMostPositions));
   CRIA_RETURN_IF_ERROR(CheckPositive("rms_norm_eps", config.rms_norm_eps));
   CRIA_RETURN_IF_ERROR(CheckPositive("rope_theta", config.rope_theta));
   if (config.num_attention_heads % config.num_key_value_heads != 0) {
@@ -71,7 +146,7 @@ Status ValidateConfig(const ModelConfig& config) {
         ErrorCode::kInvalidFile,
         std::format("head_dim is {}, but rotary embeddings need an even one", config.head_dim));
   }
-  return ValidateRopeScaling(config.rope_scaling);
+  return ValidateRopeScaling(config);
 }
 
 }  // namespace cria

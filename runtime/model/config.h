@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "cria/error.h"
 
@@ -10,21 +12,33 @@ namespace cria {
 
 inline constexpr uint32_t kMaxHeadDim = 1024;
 
+// One decoder runs all of them: how they differ is in the fields of ModelConfig.
+inline constexpr std::array<std::string_view, 4> kArchitectures = {
+    "LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM"};
+// Their names in a sentence.
+std::string KnownArchitectures();
+
 // How rotary frequencies are stretched beyond the trained context; fields as in Hugging Face's
 // `rope_scaling`.
 struct RopeScaling {
-  enum class Type : uint8_t { kNone, kLinear, kLlama3 };
+  enum class Type : uint8_t { kNone, kLinear, kLlama3, kDynamic, kYarn };
 
   Type type = Type::kNone;
   float factor = 1.0f;
-  float low_freq_factor = 1.0f;  // kLlama3 only, as are the next two.
+  float low_freq_factor = 1.0f;  // kLlama3 only, as is the next.
   float high_freq_factor = 4.0f;
-  uint32_t original_max_position_embeddings = 0;
+  uint32_t original_max_position_embeddings = 0;  // kLlama3 and kYarn only.
+  // kYarn only: by what queries and keys are each multiplied, which transformers does by way of the
+  // cosines and sines. What a checkpoint says by mscale and mscale_all_dim is in here.
+  float attention_factor = 1.0f;
+  float beta_fast = 32.0f;
+  float beta_slow = 1.0f;
+  bool truncate = true;
 };
 
 // The hyperparameters of a Llama-family decoder, under Hugging Face's names.
 struct ModelConfig {
-  std::string architecture;  // "LlamaForCausalLM"
+  std::string architecture;  // One of kArchitectures; nothing else depends on it.
   uint32_t hidden_size = 0;
   uint32_t intermediate_size = 0;
   uint32_t num_hidden_layers = 0;
@@ -39,11 +53,22 @@ struct ModelConfig {
   bool tie_word_embeddings = false;
   // In every layer, how many positions a token attends to, its own included; 0: all so far.
   uint32_t sliding_window = 0;
+  bool qkv_bias = false;
+  bool o_bias = false;
+  bool mlp_bias = false;  // Of gate, up and down.
+  // Queries and keys are normalized before rope, each head by itself, with one weight for all heads
+  // of a layer.
+  bool qk_norm = false;
 
   size_t query_channels() const { return size_t{num_attention_heads} * head_dim; }
   size_t key_value_channels() const { return size_t{num_key_value_heads} * head_dim; }
   // The fused projection's rows: queries, then keys, then values.
   size_t qkv_channels() const { return query_channels() + 2 * key_value_channels(); }
+  // The most tokens that the model is made to see: max_position_embeddings, and for kDynamic, or
+  // for kYarn where that is more, the trained context times the factor.
+  size_t longest_context() const;
+  // What attention's scores are multiplied by, besides 1 / sqrt(head_dim).
+  float score_factor() const;
 };
 
 // Bounds every field so that no later size computation overflows, and checks how the fields relate.

@@ -3,16 +3,22 @@
 #include <flatbuffers/flatbuffers.h>
 
 #include <algorithm>
-#include <array>
 #include <format>
 #include <string>
 #include <string_view>
 
+#include "model/features.h"
 #include "model/file_layout.h"
 #include "model_generated.h"
 
 namespace cria {
 namespace {
+
+// The schema's numbers are those of the runtime's enumerations.
+static_assert(static_cast<int>(schema::RopeScalingType::MAX) ==
+              static_cast<int>(RopeScaling::Type::kYarn));
+static_assert(static_cast<int>(schema::RopeScalingType::Llama3) ==
+              static_cast<int>(RopeScaling::Type::kLlama3));
 
 std::unexpected<Error> Malformed(std::string message) {
   return Fail(ErrorCode::kInvalidFile, std::move(message) + "; convert the checkpoint again");
@@ -39,22 +45,19 @@ FileRange ToRange(const schema::ByteRange* range) {
   return {range->offset(), range->bytes()};
 }
 
-// What this version knows beyond what every version does.
-constexpr std::string_view kVocabularyOnly = "vocabulary_only";
-constexpr std::array<std::string_view, 3> kKnownFeatures = {"sliding_window", "jinja",
-                                                            kVocabularyOnly};
-
 }  // namespace
 
 Status ModelFileReader::CheckFeatures(const schema::Model& metadata) {
   if (metadata.required_features() == nullptr) return {};
-  for (const flatbuffers::String* feature : *metadata.required_features()) {
-    if (View(feature) == kVocabularyOnly) model_.is_vocabulary_only_ = true;
-    if (std::ranges::contains(kKnownFeatures, View(feature))) continue;
+  for (const flatbuffers::String* stored : *metadata.required_features()) {
+    const std::string_view feature = View(stored);
+    if (feature == kVocabularyOnlyFeature) model_.is_vocabulary_only_ = true;
+    if (feature == kVocabularyOnlyFeature || feature == kJinjaFeature) continue;
+    if (std::ranges::contains(kFeatures, feature, &Feature::name)) continue;
     return Fail(ErrorCode::kUnsupported,
                 std::format("required_features names \"{}\", which this version does not know; use "
                             "a newer cria",
-                            View(feature)));
+                            feature));
   }
   return {};
 }
@@ -94,25 +97,25 @@ Status ModelFileReader::ReadConfig(const schema::Model& metadata) {
   config.rope_theta = stored.rope_theta();
   config.tie_word_embeddings = stored.tie_word_embeddings();
   config.sliding_window = stored.sliding_window();
+  config.qkv_bias = stored.qkv_bias();
+  config.o_bias = stored.o_bias();
+  config.mlp_bias = stored.mlp_bias();
+  config.qk_norm = stored.qk_norm();
   if (const schema::RopeScaling* scaling = stored.rope_scaling(); scaling != nullptr) {
-    switch (scaling->type()) {
-      case schema::RopeScalingType::None:
-        break;
-      case schema::RopeScalingType::Linear:
-        config.rope_scaling.type = RopeScaling::Type::kLinear;
-        break;
-      case schema::RopeScalingType::Llama3:
-        config.rope_scaling.type = RopeScaling::Type::kLlama3;
-        break;
-      default:
-        return Malformed(std::format("config.rope_scaling.type is {}, which is not known",
-                                     static_cast<int>(scaling->type())));
+    const auto type = static_cast<int>(scaling->type());
+    if (type > static_cast<int>(schema::RopeScalingType::MAX)) {
+      return Malformed(std::format("config.rope_scaling.type is {}, which is not known", type));
     }
-    config.rope_scaling.factor = scaling->factor();
-    config.rope_scaling.low_freq_factor = scaling->low_freq_factor();
-    config.rope_scaling.high_freq_factor = scaling->high_freq_factor();
-    config.rope_scaling.original_max_position_embeddings =
-        scaling->original_max_position_embeddings();
+    config.rope_scaling = {
+        .type = static_cast<RopeScaling::Type>(type),
+        .factor = scaling->factor(),
+        .low_freq_factor = scaling->low_freq_factor(),
+        .high_freq_factor = scaling->high_freq_factor(),
+        .original_max_position_embeddings = scaling->original_max_position_embeddings(),
+        .attention_factor = scaling->attention_factor(),
+        .beta_fast = scaling->beta_fast(),
+        .beta_slow = scaling->beta_slow(),
+        .truncate = scaling->truncate()};
   }
   // A vocabulary's own check bounds the one field that it has.
   if (model_.is_vocabulary_only_) return {};
@@ -273,7 +276,7 @@ Status ModelFileReader::CheckLayout(const StoredTensor& tensor) const {
                     name, static_cast<int>(layout.scheme)));
   }
   if (tensor.spec.is_vector() && layout.scheme != Scheme::kF32) {
-    return Malformed(std::format("tensors: {}.scheme is {}, but a norm must be f32", name,
+    return Malformed(std::format("tensors: {}.scheme is {}, but a norm or bias must be f32", name,
                                  SchemeName(layout.scheme)));
   }
   if (layout.output_channels != tensor.spec.output_channels ||

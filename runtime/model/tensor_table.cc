@@ -1,8 +1,33 @@
 #include "model/tensor_table.h"
 
+#include <array>
 #include <format>
 
 namespace cria {
+namespace {
+
+struct RoleTraits {
+  std::string_view name;
+  bool is_vector;
+};
+// By the number of the role.
+constexpr std::array<RoleTraits, kNumTensorRoles> kRoles = {{{"embed_tokens", false},
+                                                             {"input_layernorm", true},
+                                                             {"qkv_proj", false},
+                                                             {"o_proj", false},
+                                                             {"post_attention_layernorm", true},
+                                                             {"gate_up_proj", false},
+                                                             {"down_proj", false},
+                                                             {"norm", true},
+                                                             {"lm_head", false},
+                                                             {"qkv_bias", true},
+                                                             {"q_norm", true},
+                                                             {"k_norm", true},
+                                                             {"o_bias", true},
+                                                             {"gate_up_bias", true},
+                                                             {"down_bias", true}}};
+
+}  // namespace
 
 std::string_view SchemeName(Scheme scheme) {
   switch (scheme) {
@@ -17,27 +42,8 @@ std::string_view SchemeName(Scheme scheme) {
 }
 
 std::string_view TensorRoleName(TensorRole role) {
-  switch (role) {
-    case TensorRole::kEmbedTokens:
-      return "embed_tokens";
-    case TensorRole::kInputLayernorm:
-      return "input_layernorm";
-    case TensorRole::kQkvProj:
-      return "qkv_proj";
-    case TensorRole::kOProj:
-      return "o_proj";
-    case TensorRole::kPostAttentionLayernorm:
-      return "post_attention_layernorm";
-    case TensorRole::kGateUpProj:
-      return "gate_up_proj";
-    case TensorRole::kDownProj:
-      return "down_proj";
-    case TensorRole::kNorm:
-      return "norm";
-    case TensorRole::kLmHead:
-      return "lm_head";
-  }
-  return "unknown";
+  const auto index = static_cast<size_t>(role);
+  return index < kRoles.size() ? kRoles[index].name : "unknown";
 }
 
 std::string TensorSpec::Name() const {
@@ -45,26 +51,41 @@ std::string TensorSpec::Name() const {
   return std::format("layers.{}.{}", layer, TensorRoleName(role));
 }
 
-bool TensorSpec::is_vector() const {
-  return role == TensorRole::kNorm || role == TensorRole::kInputLayernorm ||
-         role == TensorRole::kPostAttentionLayernorm;
-}
+bool TensorSpec::is_vector() const { return kRoles[static_cast<size_t>(role)].is_vector; }
 
 std::vector<TensorSpec> ExpectedTensors(const ModelConfig& config) {
   const size_t hidden = config.hidden_size;
+  const size_t gate_up = 2 * size_t{config.intermediate_size};
   std::vector<TensorSpec> specs;
   specs.push_back({TensorRole::kEmbedTokens, kNoLayer, config.vocab_size, hidden});
   for (int layer = 0; layer < static_cast<int>(config.num_hidden_layers); ++layer) {
-    specs.push_back({TensorRole::kInputLayernorm, layer, 1, hidden});
-    specs.push_back({TensorRole::kQkvProj, layer, config.qkv_channels(), hidden});
-    specs.push_back({TensorRole::kOProj, layer, hidden, config.query_channels()});
-    specs.push_back({TensorRole::kPostAttentionLayernorm, layer, 1, hidden});
-    specs.push_back({TensorRole::kGateUpProj, layer, 2 * size_t{config.intermediate_size}, hidden});
-    specs.push_back({TensorRole::kDownProj, layer, hidden, config.intermediate_size});
+    const auto add = [&](TensorRole role, size_t output_channels, size_t input_channels) {
+      specs.push_back({role, layer, output_channels, input_channels});
+    };
+    add(TensorRole::kInputLayernorm, 1, hidden);
+    add(TensorRole::kQkvProj, config.qkv_channels(), hidden);
+    if (config.qkv_bias) add(TensorRole::kQkvBias, 1, config.qkv_channels());
+    if (config.qk_norm) add(TensorRole::kQNorm, 1, config.head_dim);
+    if (config.qk_norm) add(TensorRole::kKNorm, 1, config.head_dim);
+    add(TensorRole::kOProj, hidden, config.query_channels());
+    if (config.o_bias) add(TensorRole::kOBias, 1, hidden);
+    add(TensorRole::kPostAttentionLayernorm, 1, hidden);
+    add(TensorRole::kGateUpProj, gate_up, hidden);
+    if (config.mlp_bias) add(TensorRole::kGateUpBias, 1, gate_up);
+    add(TensorRole::kDownProj, hidden, config.intermediate_size);
+    if (config.mlp_bias) add(TensorRole::kDownBias, 1, hidden);
   }
   specs.push_back({TensorRole::kNorm, kNoLayer, 1, hidden});
   specs.push_back({TensorRole::kLmHead, kNoLayer, config.vocab_size, hidden});
   return specs;
+}
+
+size_t VectorElements(const ModelConfig& config) {
+  size_t elements = 0;
+  for (const TensorSpec& spec : ExpectedTensors(config)) {
+    if (spec.is_vector()) elements += spec.input_channels;
+  }
+  return elements;
 }
 
 size_t TensorLayout::row_bytes() const {

@@ -20,7 +20,8 @@ enum class Scheme : uint8_t {
 inline constexpr int kNumSchemes = 3;
 std::string_view SchemeName(Scheme scheme);
 
-// What a tensor is for; Hugging Face's module names, with q/k/v and gate/up fused by rows.
+// What a tensor is for; Hugging Face's module names, with q/k/v and gate/up, and their biases,
+// fused by rows.
 enum class TensorRole : uint8_t {
   kEmbedTokens,
   kInputLayernorm,
@@ -31,8 +32,14 @@ enum class TensorRole : uint8_t {
   kDownProj,
   kNorm,
   kLmHead,
+  kQkvBias,
+  kQNorm,
+  kKNorm,
+  kOBias,
+  kGateUpBias,
+  kDownBias,
 };
-inline constexpr int kNumTensorRoles = 9;
+inline constexpr int kNumTensorRoles = 15;
 std::string_view TensorRoleName(TensorRole role);
 
 inline constexpr int kNoLayer = -1;
@@ -41,11 +48,12 @@ inline constexpr int kNoLayer = -1;
 struct TensorSpec {
   TensorRole role;
   int layer;               // kNoLayer outside the layers.
-  size_t output_channels;  // Rows; 1 for a norm's vector.
+  size_t output_channels;  // Rows; 1 for a vector.
   size_t input_channels;   // Columns.
 
   // "layers.3.qkv_proj", for messages and tables.
   std::string Name() const;
+  // A norm's weights or a bias.
   bool is_vector() const;
   // Whether a product needs it: every matrix but the embedding table, whose rows are read by
   // themselves. That a tied output head is this table is for whoever looks for the head.
@@ -56,6 +64,9 @@ struct TensorSpec {
 // output head is listed as well: a file stores it by itself only where its scheme differs from the
 // embedding's.
 std::vector<TensorSpec> ExpectedTensors(const ModelConfig& config);
+
+// The elements of all vectors together.
+size_t VectorElements(const ModelConfig& config);
 
 // How a matrix of given logical columns is laid out in a scheme.
 struct TensorLayout {

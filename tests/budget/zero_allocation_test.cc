@@ -48,10 +48,10 @@ const bool xnnpack_is_watched = xnn::WatchXnnpackAllocations(support::NoteAlloca
 constexpr size_t kContext = 272;
 constexpr size_t kChunk = 128;
 
-// Small, but so wide that single rows are shared between threads: 256 Ki multiplications in gate
-// and up, and in the head.
+// With biases and norms of heads. Small, but so wide that single rows are shared between threads:
+// 256 Ki multiplications in gate and up, and in the head.
 support::CheckpointSpec SharedRowsSpec() {
-  support::CheckpointSpec spec = support::SpecGqa();
+  support::CheckpointSpec spec = support::SpecQwen3Biases();
   spec.config.hidden_size = 256;
   spec.config.intermediate_size = 512;
   spec.config.num_hidden_layers = 1;

@@ -66,19 +66,60 @@ TEST_F(ConvertTest, TheRuntimeReadsEveryScheme) {
   }
 }
 
-TEST_F(ConvertTest, AWindowIsAFeatureThatReadersMustKnow) {
-  // The schema's own names are not in the file: only a feature would be.
-  Make(support::SpecGqa());
-  EXPECT_THAT(RunToBytes({}), Not(HasSubstr("sliding_window")));
-  Make(support::SpecSlidingWindow());
-  EXPECT_THAT(RunToBytes({}), HasSubstr("sliding_window"));
-  const auto model = ModelFile::Open(output_.string());
-  ASSERT_TRUE(model) << model.error().message();
-  EXPECT_EQ(model->config().sliding_window, 12u);
+TEST_F(ConvertTest, WhatLlamaLacksIsAFeatureThatReadersMustKnow) {
+  // The schema's own names are not in the file: only features would be.
+  const auto features_of = [&](const CheckpointSpec& spec) {
+    Make(spec);
+    const std::string bytes = RunToBytes({});
+    std::vector<std::string> found;
+    for (const char* name : {"sliding_window", "qkv_bias", "o_bias", "mlp_bias", "qk_norm"}) {
+      if (bytes.contains(name)) found.emplace_back(name);
+    }
+    return found;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(features_of(support::SpecGqa()), Names());
+  EXPECT_EQ(features_of(support::SpecMistral()), Names{"sliding_window"});
+  EXPECT_EQ(features_of(support::SpecQwen2()), Names{"qkv_bias"});
+  EXPECT_EQ(features_of(support::SpecQwen2Window()), (Names{"sliding_window", "qkv_bias"}));
+  EXPECT_EQ(features_of(support::SpecQwen3()), Names{"qk_norm"});
+  EXPECT_EQ(features_of(support::SpecBiases()), (Names{"qkv_bias", "o_bias", "mlp_bias"}));
+}
+
+TEST_F(ConvertTest, FieldsOfEveryFamilyAreInTheFile) {
+  const auto config_of = [&](const CheckpointSpec& spec) {
+    Make(spec);
+    EXPECT_TRUE(Run({}));
+    const auto model = ModelFile::Open(output_.string());
+    EXPECT_TRUE(model) << model.error().message();
+    return model->config();
+  };
+  const ModelConfig mistral = config_of(support::SpecMistral());
+  EXPECT_EQ(mistral.architecture, "MistralForCausalLM");
+  EXPECT_EQ(mistral.sliding_window, 12u);
+  EXPECT_EQ(mistral.head_dim, 24u);
+  const ModelConfig qwen3 = config_of(support::SpecQwen3Biases());
+  EXPECT_EQ(qwen3.architecture, "Qwen3ForCausalLM");
+  EXPECT_TRUE(qwen3.qk_norm && qwen3.qkv_bias && qwen3.o_bias);
+  EXPECT_FALSE(qwen3.mlp_bias);
+  const ModelConfig dynamic = config_of(support::SpecDynamicRope());
+  EXPECT_EQ(dynamic.rope_scaling.type, RopeScaling::Type::kDynamic);
+  EXPECT_EQ(dynamic.rope_scaling.factor, 4.0f);
+  EXPECT_EQ(dynamic.longest_context(), 128u);
+  const RopeScaling yarn = config_of(support::SpecYarnRope()).rope_scaling;
+  EXPECT_EQ(yarn.type, RopeScaling::Type::kYarn);
+  EXPECT_EQ(yarn.original_max_position_embeddings, 32u);
+  EXPECT_EQ(yarn.attention_factor, 1.25f);
+  EXPECT_EQ(yarn.beta_fast, 4.0f);
+  EXPECT_EQ(yarn.beta_slow, 0.25f);
+  EXPECT_TRUE(yarn.truncate);
 }
 
 TEST_F(ConvertTest, F32WeightsAreThoseOfTheCheckpointFusedByRows) {
-  const CheckpointSpec spec = support::SpecGqa();
+  CheckpointSpec spec = support::SpecBiases();
+  spec.config.architecture = "Qwen3ForCausalLM";
+  spec.config.mlp_bias = false;
+  spec.config.qk_norm = true;
   Make(spec);
   ASSERT_TRUE(Run({.weights = Scheme::kF32}));
   const auto model = ModelFile::Open(output_.string());
@@ -101,10 +142,34 @@ TEST_F(ConvertTest, F32WeightsAreThoseOfTheCheckpointFusedByRows) {
   expect(TensorRole::kQkvProj, 1,
          {layer + "self_attn.q_proj.weight", layer + "self_attn.k_proj.weight",
           layer + "self_attn.v_proj.weight"});
+  expect(TensorRole::kQkvBias, 1,
+         {layer + "self_attn.q_proj.bias", layer + "self_attn.k_proj.bias",
+          layer + "self_attn.v_proj.bias"});
+  expect(TensorRole::kQNorm, 1, {layer + "self_attn.q_norm.weight"});
+  expect(TensorRole::kKNorm, 1, {layer + "self_attn.k_norm.weight"});
+  expect(TensorRole::kOBias, 1, {layer + "self_attn.o_proj.bias"});
   expect(TensorRole::kGateUpProj, 1,
          {layer + "mlp.gate_proj.weight", layer + "mlp.up_proj.weight"});
   expect(TensorRole::kPostAttentionLayernorm, 1, {layer + "post_attention_layernorm.weight"});
   expect(TensorRole::kLmHead, kNoLayer, {"lm_head.weight"});
+}
+
+TEST_F(ConvertTest, BiasesOfTheFeedForwardAreFusedToo) {
+  const CheckpointSpec spec = support::SpecBiases();
+  Make(spec);
+  ASSERT_TRUE(Run({}));
+  const auto model = ModelFile::Open(output_.string());
+  ASSERT_TRUE(model) << model.error().message();
+  const reference::ReferenceModel original = support::MakeModel(spec);
+  std::vector<float> expected = original.tensors.at("model.layers.0.mlp.gate_proj.bias").values;
+  const std::vector<float>& up = original.tensors.at("model.layers.0.mlp.up_proj.bias").values;
+  expected.insert(expected.end(), up.begin(), up.end());
+  std::vector<float> stored(expected.size());
+  const StoredTensor& bias = model->tensor(TensorRole::kGateUpBias, 0);
+  EXPECT_EQ(bias.layout.scheme, Scheme::kF32);
+  ASSERT_TRUE(model->Read(bias.data, std::as_writable_bytes(std::span(stored))));
+  EXPECT_EQ(stored, expected);
+  EXPECT_EQ(model->tensor(TensorRole::kDownBias, 0).data.bytes, 64 * sizeof(float));
 }
 
 TEST_F(ConvertTest, ATiedHeadIsStoredOnlyWhereItDiffers) {

@@ -59,6 +59,27 @@ TEST(DecoderMemoryTest, RegionsHoldTheirShapes) {
   expect_holds(memory.projected, size_t{100} * 576 * 4);
 }
 
+TEST(DecoderMemoryTest, BiasesAndNormsOfHeadsLieWithTheNorms) {
+  const DecoderOptions options = {.context_tokens = 64};
+  const auto elements = [&](const ModelConfig& config) {
+    const DecoderMemory memory = PlanDecoderMemory(config, options, 1);
+    return memory.layout.bytes(memory.norm_weights) / sizeof(float);
+  };
+  const size_t plain = elements(Small());
+  ModelConfig config = Small();
+  config.qkv_bias = true;
+  EXPECT_EQ(elements(config), plain + 30 * (9 + 3 + 3) * 64);
+  config = Small();
+  config.qk_norm = true;
+  EXPECT_EQ(elements(config), plain + 30 * 2 * 64);
+  config = Small();
+  config.o_bias = true;
+  EXPECT_EQ(elements(config), plain + 30 * 576);
+  config = Small();
+  config.mlp_bias = true;
+  EXPECT_EQ(elements(config), plain + 30 * (2 * 1536 + 576));
+}
+
 TEST(DecoderMemoryTest, Int8CachesAreAQuarterWithScales) {
   const DecoderOptions floats = {.context_tokens = 512};
   const DecoderOptions bytes = {.context_tokens = 512, .kv_type = KvType::kInt8};

@@ -30,8 +30,10 @@ using support::CheckpointSpec;
 class LoadedModel {
  public:
   LoadedModel(const reference::ReferenceModel& model, const ConvertOptions& conversion,
-              const DecoderOptions& options, size_t num_threads, size_t num_batch_threads = 1) {
-    support::WriteHuggingFaceDirectory(model, directory_.path() / "checkpoint", {});
+              const DecoderOptions& options, size_t num_threads, size_t num_batch_threads = 1,
+              support::StorageType storage = support::StorageType::kF32) {
+    support::WriteHuggingFaceDirectory(model, directory_.path() / "checkpoint",
+                                       {.storage = storage});
     const auto path = directory_.path() / "model.cria";
     const auto report = Convert(directory_.path() / "checkpoint", path, conversion);
     if (!report) throw std::runtime_error(report.error().message());
@@ -98,22 +100,19 @@ float LargestDifference(const std::vector<float>& a, const std::vector<float>& b
   return largest;
 }
 
-struct NamedSpec {
-  const char* name;
-  CheckpointSpec (*make)();
-};
+constexpr size_t kContext = 64;
 
-class DecoderOfEveryKind : public testing::TestWithParam<NamedSpec> {
+std::vector<float> ReferenceLogits(const reference::ReferenceModel& model,
+                                   const std::vector<int32_t>& ids) {
+  const std::vector<double> logits = reference::Logits(model, {ids.begin(), ids.end()}, kContext);
+  return {logits.begin(), logits.end()};
+}
+
+class DecoderOfEveryKind : public testing::TestWithParam<support::NamedSpec> {
  protected:
   void SetUp() override {
     model_ = support::MakeModel(GetParam().make());
     ids_ = SomeIds(48, model_.config.vocab_size);
-  }
-
-  std::vector<float> ReferenceLogits() const {
-    const std::vector<int> ids(ids_.begin(), ids_.end());
-    const std::vector<double> logits = reference::Logits(model_, ids);
-    return {logits.begin(), logits.end()};
   }
 
   reference::ReferenceModel model_;
@@ -122,16 +121,29 @@ class DecoderOfEveryKind : public testing::TestWithParam<NamedSpec> {
 
 TEST_P(DecoderOfEveryKind, F32IsTheReference) {
   LoadedModel loaded(model_, {.weights = Scheme::kF32}, {.context_tokens = 64}, 2);
-  const std::vector<float> expected = ReferenceLogits();
+  const std::vector<float> expected = ReferenceLogits(model_, ids_);
   EXPECT_LT(LargestDifference(loaded.Run(ids_, {48}), expected),
             1e-4f * LargestMagnitude(expected));
+}
+
+TEST_P(DecoderOfEveryKind, HalfPrecisionIsReadExactly) {
+  for (const auto storage : {support::StorageType::kBf16, support::StorageType::kF16}) {
+    CheckpointSpec spec = GetParam().make();
+    spec.format.storage = storage;
+    const reference::ReferenceModel model = support::MakeModel(spec);
+    LoadedModel loaded(model, {.weights = Scheme::kF32}, {.context_tokens = kContext}, 1, 1,
+                       storage);
+    const std::vector<float> expected = ReferenceLogits(model, ids_);
+    EXPECT_LT(LargestDifference(loaded.Run(ids_, {48}), expected),
+              1e-4f * LargestMagnitude(expected));
+  }
 }
 
 // int8 rounds each weight and activation to 1/127 of its largest; int4, with blocks of 32, to about
 // 1/15. These bounds are several times what the seeds give, and far below what a wrong scale, a
 // swapped nibble or a shifted row would.
 TEST_P(DecoderOfEveryKind, QuantizedIsNearTheReference) {
-  const std::vector<float> expected = ReferenceLogits();
+  const std::vector<float> expected = ReferenceLogits(model_, ids_);
   const float largest = LargestMagnitude(expected);
   LoadedModel int8(model_, {.weights = Scheme::kQc8w}, {.context_tokens = 64}, 2);
   EXPECT_LT(LargestDifference(int8.Run(ids_, {48}), expected), 0.10f * largest);
@@ -210,17 +222,28 @@ TEST_P(DecoderOfEveryKind, PositionsThatAreNotThereCannotBeDropped) {
   EXPECT_TRUE(loaded.decoder().DropPositions(0, 64, 64));
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, DecoderOfEveryKind,
-                         testing::Values(NamedSpec{"Mha", support::SpecMha},
-                                         NamedSpec{"Gqa", support::SpecGqa},
-                                         NamedSpec{"Mqa", support::SpecMqa},
-                                         NamedSpec{"Tied", support::SpecTied},
-                                         NamedSpec{"OddHeadDim", support::SpecOddHeadDim},
-                                         NamedSpec{"LinearRope", support::SpecLinearRope},
-                                         NamedSpec{"Llama3Rope", support::SpecLlama3Rope},
-                                         NamedSpec{"SlidingWindow", support::SpecSlidingWindow},
-                                         NamedSpec{"Padded", support::SpecPadded}),
+INSTANTIATE_TEST_SUITE_P(Kinds, DecoderOfEveryKind, testing::ValuesIn(support::TinySpecs()),
                          [](const auto& param) { return param.param.name; });
+
+// Up to the trained length, dynamic scaling does nothing; a longer context has frequencies of its
+// own from the first position on.
+TEST(Decoder, DynamicRopeDependsOnTheContext) {
+  const auto model = support::MakeModel(support::SpecDynamicRope());
+  reference::ReferenceModel plain = model;
+  plain.config.rope_scaling = {};
+  const std::vector<int32_t> ids = SomeIds(20, model.config.vocab_size);
+  const std::vector<float> unscaled = ReferenceLogits(plain, ids);
+  const float largest = LargestMagnitude(unscaled);
+  const auto difference = [&](size_t context) {
+    LoadedModel loaded(model, {.weights = Scheme::kF32}, {.context_tokens = context}, 1);
+    return LargestDifference(loaded.Run(ids, {20}), unscaled);
+  };
+  EXPECT_LT(difference(20), 1e-4f * largest);
+  EXPECT_LT(difference(32), 1e-4f * largest);
+  EXPECT_GT(difference(33), 1e-3f * largest);
+  EXPECT_GT(difference(128), difference(33));
+  EXPECT_THROW(difference(129), std::runtime_error);
+}
 
 TEST(Decoder, ProductsAloneLeaveTheCacheAsItIs) {
   const auto model = support::MakeModel(support::SpecGqa());

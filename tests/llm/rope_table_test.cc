@@ -38,21 +38,21 @@ double Llama3Frequency(double plain, const RopeScaling& scaling) {
 }
 
 TEST(RopeInverseFrequenciesTest, FallGeometricallyFromOne) {
-  const std::vector<double> frequencies = RopeInverseFrequencies(Config(8, 10000.0f));
+  const std::vector<double> frequencies = RopeInverseFrequencies(Config(8, 10000.0f), 64);
   ASSERT_EQ(frequencies.size(), 4u);
   EXPECT_DOUBLE_EQ(frequencies[0], 1.0);
   EXPECT_NEAR(frequencies[1], 0.1, 1e-15);
   EXPECT_NEAR(frequencies[2], 0.01, 1e-15);
   EXPECT_NEAR(frequencies[3], 0.001, 1e-15);
-  EXPECT_EQ(RopeInverseFrequencies(Config(2, 500000.0f)), std::vector<double>{1.0});
+  EXPECT_EQ(RopeInverseFrequencies(Config(2, 500000.0f), 64), std::vector<double>{1.0});
 }
 
 TEST(RopeInverseFrequenciesTest, LinearScalingDividesAll) {
   ModelConfig config = Config(16, 10000.0f);
-  const std::vector<double> plain = RopeInverseFrequencies(config);
+  const std::vector<double> plain = RopeInverseFrequencies(config, 64);
   config.rope_scaling.type = RopeScaling::Type::kLinear;
   config.rope_scaling.factor = 4.0f;
-  const std::vector<double> scaled = RopeInverseFrequencies(config);
+  const std::vector<double> scaled = RopeInverseFrequencies(config, 64);
   for (size_t i = 0; i < plain.size(); ++i) EXPECT_DOUBLE_EQ(scaled[i], plain[i] / 4);
 }
 
@@ -61,8 +61,8 @@ TEST(RopeInverseFrequenciesTest, Llama3ScalingDividesLongWavelengthsOnly) {
     const ModelConfig config = Llama31(head_dim);
     ModelConfig unscaled = config;
     unscaled.rope_scaling = {};
-    const std::vector<double> plain = RopeInverseFrequencies(unscaled);
-    const std::vector<double> scaled = RopeInverseFrequencies(config);
+    const std::vector<double> plain = RopeInverseFrequencies(unscaled, 64);
+    const std::vector<double> scaled = RopeInverseFrequencies(config, 64);
     size_t kept = 0;
     size_t divided = 0;
     for (size_t i = 0; i < plain.size(); ++i) {
@@ -86,7 +86,7 @@ TEST(RopeInverseFrequenciesTest, Llama3ScalingIsContinuousAtItsBounds) {
     const double frequency = periods * 2 * std::numbers::pi / 8192;
     config.rope_theta = static_cast<float>(1 / (frequency * frequency));
     const double plain = 1 / std::sqrt(double{config.rope_theta});
-    return RopeInverseFrequencies(config)[1] / plain;
+    return RopeInverseFrequencies(config, 64)[1] / plain;
   };
   EXPECT_DOUBLE_EQ(second_frequency(0.99), 1.0 / 8);
   EXPECT_NEAR(second_frequency(1.0), 1.0 / 8, 1e-6);
@@ -95,6 +95,53 @@ TEST(RopeInverseFrequenciesTest, Llama3ScalingIsContinuousAtItsBounds) {
   EXPECT_NEAR(second_frequency(4.0 - 1e-4), 1.0 - 1e-4 / 3 * 7 / 8, 1e-6);
   EXPECT_NEAR(second_frequency(4.0), 1.0, 1e-6);
   EXPECT_DOUBLE_EQ(second_frequency(4.01), 1.0);
+}
+
+// s = 2 and factor 3: 3 * 2 - 2 = 4, and 10 / 8 its exponent.
+TEST(RopeInverseFrequenciesTest, DynamicScalingRaisesTheBaseBeyondTheTrainedLength) {
+  ModelConfig config = Config(10, 10000.0f);
+  config.max_position_embeddings = 512;
+  const std::vector<double> plain = RopeInverseFrequencies(config, 1024);
+  config.rope_scaling.type = RopeScaling::Type::kDynamic;
+  config.rope_scaling.factor = 3.0f;
+  EXPECT_EQ(RopeInverseFrequencies(config, 100), plain);
+  EXPECT_EQ(RopeInverseFrequencies(config, 512), plain);
+  const std::vector<double> scaled = RopeInverseFrequencies(config, 1024);
+  const double base = 10000.0 * std::pow(4.0, 1.25);
+  for (size_t i = 0; i < 5; ++i) {
+    EXPECT_NEAR(scaled[i], std::pow(base, -0.2 * static_cast<double>(i)), 1e-12) << i;
+  }
+}
+
+// Head 16 and theta 10000: pair i turns 10^(-i/2) L / 2 pi times, so that for L = 32 the pair that
+// turns twice is i = 0.8120 and the one that turns 0.1 times i = 3.4140.
+TEST(RopeInverseFrequenciesTest, YarnDividesTheSlowPairsOnly) {
+  ModelConfig config = Config(16, 10000.0f);
+  const std::vector<double> plain = RopeInverseFrequencies(config, 64);
+  config.rope_scaling = {.type = RopeScaling::Type::kYarn,
+                         .factor = 4.0f,
+                         .original_max_position_embeddings = 32,
+                         .beta_fast = 2.0f,
+                         .beta_slow = 0.1f};
+  const auto shares = [&] {
+    std::vector<double> shares = RopeInverseFrequencies(config, 64);
+    for (size_t i = 0; i < shares.size(); ++i) shares[i] /= plain[i];
+    return shares;
+  };
+  const auto expect = [&](const std::vector<double>& divided) {
+    const std::vector<double> found = shares();
+    ASSERT_EQ(found.size(), divided.size());
+    for (size_t i = 0; i < found.size(); ++i) {
+      EXPECT_NEAR(found[i], 1.0 - 0.75 * divided[i], 1e-4) << i;
+    }
+  };
+  expect({0, 0.25, 0.5, 0.75, 1, 1, 1, 1});
+  config.rope_scaling.truncate = false;
+  const double width = 3.4140 - 0.8120;
+  expect({0, 0.1880 / width, 1.1880 / width, 2.1880 / width, 1, 1, 1, 1});
+  // A ramp without width is a step behind its pair.
+  config.rope_scaling.beta_slow = config.rope_scaling.beta_fast;
+  expect({0, 1, 1, 1, 1, 1, 1, 1});
 }
 
 TEST(RopeTableTest, HoldsCosinesAndSinesOfEveryAngle) {

@@ -122,6 +122,78 @@ TEST(ModelConfigTest, Llama3ScalingNeedsItsOtherFieldsAndLinearDoesNot) {
   }
 }
 
+ModelConfig WithYarn() {
+  ModelConfig config = Llama32Of1B();
+  config.rope_scaling = {
+      .type = RopeScaling::Type::kYarn, .factor = 4.0f, .original_max_position_embeddings = 32768};
+  return config;
+}
+
+TEST(ModelConfigTest, YarnNeedsItsFields) {
+  EXPECT_TRUE(ValidateConfig(WithYarn()));
+  for (const float value : {0.0f, -1.0f, std::numeric_limits<float>::infinity(),
+                            std::numeric_limits<float>::quiet_NaN()}) {
+    ModelConfig config = WithYarn();
+    config.rope_scaling.attention_factor = value;
+    ExpectRefused(config, "rope_scaling.attention_factor");
+    config = WithYarn();
+    config.rope_scaling.beta_fast = value;
+    ExpectRefused(config, "rope_scaling.beta_fast");
+    config = WithYarn();
+    config.rope_scaling.beta_slow = value;
+    ExpectRefused(config, "rope_scaling.beta_slow");
+  }
+  ModelConfig config = WithYarn();
+  config.rope_scaling.beta_slow = 33.0f;
+  ExpectRefused(config, "rope_scaling.beta_fast must not be smaller");
+  config = WithYarn();
+  config.rope_theta = 1.0f;
+  ExpectRefused(config, "rope_theta is 1");
+  for (const uint32_t length : {0u, (1u << 24) + 1}) {
+    config = WithYarn();
+    config.rope_scaling.original_max_position_embeddings = length;
+    ExpectRefused(config, "rope_scaling.original_max_position_embeddings");
+  }
+}
+
+TEST(ModelConfigTest, WhatStretchesTheContextDoesNotShrinkIt) {
+  for (const auto type : {RopeScaling::Type::kDynamic, RopeScaling::Type::kYarn}) {
+    ModelConfig config = WithYarn();
+    config.rope_scaling.type = type;
+    config.rope_scaling.factor = 0.5f;
+    ExpectRefused(config, "rope_scaling.factor is 0.5");
+    config.rope_scaling.factor = 1.0f;
+    EXPECT_TRUE(ValidateConfig(config));
+  }
+  ModelConfig config = WithYarn();
+  config.rope_scaling.type = RopeScaling::Type::kDynamic;
+  config.head_dim = 2;
+  ExpectRefused(config, "head_dim is 2");
+}
+
+TEST(ModelConfigTest, TheLongestContextIsTheStretchedOne) {
+  ModelConfig config = WithYarn();
+  config.max_position_embeddings = 32768;
+  EXPECT_EQ(config.longest_context(), 131072u);
+  config.max_position_embeddings = 262144;
+  EXPECT_EQ(config.longest_context(), 262144u);
+  config.rope_scaling = {.type = RopeScaling::Type::kDynamic, .factor = 2.5f};
+  config.max_position_embeddings = 2048;
+  EXPECT_EQ(config.longest_context(), 5120u);
+  config.rope_scaling.factor = 1e30f;
+  EXPECT_EQ(config.longest_context(), 1u << 24);
+  config.rope_scaling.type = RopeScaling::Type::kLinear;
+  EXPECT_EQ(config.longest_context(), 2048u);
+}
+
+TEST(ModelConfigTest, OnlyYarnScalesScores) {
+  ModelConfig config = WithYarn();
+  config.rope_scaling.attention_factor = 1.5f;
+  EXPECT_EQ(config.score_factor(), 2.25f);
+  config.rope_scaling.type = RopeScaling::Type::kLinear;
+  EXPECT_EQ(config.score_factor(), 1.0f);
+}
+
 TEST(ModelConfigTest, FieldsMustFitOneAnother) {
   ModelConfig config = Llama32Of1B();
   config.num_key_value_heads = 5;
@@ -143,6 +215,10 @@ TEST(ModelConfigTest, OtherArchitecturesAreUnsupported) {
   ExpectRefused(config, "MambaForCausalLM", ErrorCode::kUnsupported);
   config.architecture.clear();
   ExpectRefused(config, "architecture", ErrorCode::kUnsupported);
+  for (const std::string_view known : kArchitectures) {
+    config.architecture = known;
+    EXPECT_TRUE(ValidateConfig(config)) << known;
+  }
 }
 
 }  // namespace

@@ -204,7 +204,7 @@ TEST(ForgedMetadataTest, ConfigurationsAreValidated) {
   ExpectRefusedAfter([](TestModelFile& f) { f.config.rms_norm_eps = -1.0f; }, "rms_norm_eps");
   ExpectRefusedAfter([](TestModelFile& f) { f.config.architecture = "GPT2"; }, "GPT2",
                      ErrorCode::kUnsupported);
-  ExpectRefusedAfter([](TestModelFile& f) { f.rope_scaling_type = 3; }, "rope_scaling.type is 3");
+  ExpectRefusedAfter([](TestModelFile& f) { f.rope_scaling_type = 5; }, "rope_scaling.type is 5");
   ExpectRefusedAfter([](TestModelFile& f) { f.rope_scaling_type = 2; },
                      "original_max_position_embeddings");
 }
@@ -252,6 +252,11 @@ TEST(ForgedMetadataTest, TensorsMustBeThoseThatTheConfigurationCallsFor) {
         [&](TestModelFile& f) { f.tensors.erase(f.tensors.begin() + static_cast<long>(missing)); },
         sound.tensors[missing].spec.Name() + " is missing or out of order");
   }
+  // A field that says more or less than the table holds.
+  ExpectRefusedAfter([](TestModelFile& f) { f.config.qkv_bias = true; },
+                     "layers.0.qkv_bias is missing or out of order");
+  ExpectRefusedAfter([](TestModelFile& f) { f.config.qk_norm = true; },
+                     "layers.0.q_norm is missing or out of order");
   ExpectRefusedAfter([](TestModelFile& f) { std::swap(f.tensors[2], f.tensors[3]); },
                      "layers.0.qkv_proj is missing or out of order");
   ExpectRefusedAfter([](TestModelFile& f) { f.tensors.push_back(f.tensors.back()); },

@@ -145,6 +145,43 @@ TEST(ModelFileTest, ReadsEverySchemeAndRopeScaling) {
   EXPECT_EQ(file->config().rope_scaling.factor, 2.5f);
 }
 
+TEST(ModelFileTest, ReadsBiasesAndNormsOfHeads) {
+  TestModelFile written = MakeTestModelFile({.matrices = Scheme::kQb4w, .biases_and_norms = true});
+  written.required_features = {"qkv_bias", "o_bias", "mlp_bias", "qk_norm"};
+  const auto file = OpenBytes(Serialize(written));
+  ASSERT_TRUE(file) << file.error().message();
+  EXPECT_TRUE(file->config().qkv_bias);
+  EXPECT_TRUE(file->config().o_bias);
+  EXPECT_TRUE(file->config().mlp_bias);
+  EXPECT_TRUE(file->config().qk_norm);
+  ExpectTensorsAsWritten(*file, written);
+  EXPECT_EQ(file->tensor(TensorRole::kQkvBias, 1).layout.input_channels, 16u);
+  EXPECT_EQ(file->tensor(TensorRole::kKNorm, 1).layout.input_channels, 2u);
+  EXPECT_EQ(file->tensor(TensorRole::kGateUpBias, 0).layout.input_channels, 24u);
+  EXPECT_TRUE(file->VerifyPayload());
+}
+
+TEST(ModelFileTest, ReadsEveryFieldOfYarn) {
+  TestModelFile written = MakeTestModelFile();
+  written.rope_scaling_type = 4;
+  written.config.rope_scaling = {.factor = 3.0f,
+                                 .original_max_position_embeddings = 48,
+                                 .attention_factor = 1.5f,
+                                 .beta_fast = 20.0f,
+                                 .beta_slow = 2.0f,
+                                 .truncate = false};
+  const auto file = OpenBytes(Serialize(written));
+  ASSERT_TRUE(file) << file.error().message();
+  const RopeScaling& read = file->config().rope_scaling;
+  EXPECT_EQ(read.type, RopeScaling::Type::kYarn);
+  EXPECT_EQ(read.factor, 3.0f);
+  EXPECT_EQ(read.original_max_position_embeddings, 48u);
+  EXPECT_EQ(read.attention_factor, 1.5f);
+  EXPECT_EQ(read.beta_fast, 20.0f);
+  EXPECT_EQ(read.beta_slow, 2.0f);
+  EXPECT_FALSE(read.truncate);
+}
+
 TEST(ModelFileTest, ATiedHeadIsTheEmbeddingUnlessItIsStored) {
   const auto shared = OpenBytes(Serialize(MakeTestModelFile({.tied = true})));
   ASSERT_TRUE(shared);

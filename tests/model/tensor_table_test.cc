@@ -59,6 +59,37 @@ TEST(ExpectedTensorsTest, ListsAForwardPassInItsOrder) {
   }
 }
 
+TEST(ExpectedTensorsTest, BiasesFollowTheirMatricesAndHeadNormsThoseOfTheirHeads) {
+  ModelConfig config = TwoLayers();
+  config.num_hidden_layers = 1;
+  const auto names = [&] {
+    std::string list;
+    for (const TensorSpec& spec : ExpectedTensors(config)) {
+      if (spec.layer != kNoLayer) list += std::string(TensorRoleName(spec.role), 0, 8) + ' ';
+    }
+    return list;
+  };
+  const size_t plain = VectorElements(config);
+  EXPECT_EQ(plain, size_t{3} * 64);
+  config.qkv_bias = true;
+  EXPECT_EQ(names(), "input_la qkv_proj qkv_bias o_proj post_att gate_up_ down_pro ");
+  EXPECT_EQ(VectorElements(config), plain + 96);
+  config.qk_norm = true;
+  EXPECT_EQ(names(), "input_la qkv_proj qkv_bias q_norm k_norm o_proj post_att gate_up_ down_pro ");
+  EXPECT_EQ(VectorElements(config), plain + 96 + 2 * 6);
+  config.qkv_bias = config.qk_norm = false;
+  config.o_bias = true;
+  EXPECT_EQ(names(), "input_la qkv_proj o_proj o_bias post_att gate_up_ down_pro ");
+  EXPECT_EQ(VectorElements(config), plain + 64);
+  config.o_bias = false;
+  config.mlp_bias = true;
+  EXPECT_EQ(names(), "input_la qkv_proj o_proj post_att gate_up_ gate_up_ down_pro down_bia ");
+  EXPECT_EQ(VectorElements(config), plain + 2 * 172 + 64);
+  for (const TensorSpec& spec : ExpectedTensors(config)) {
+    EXPECT_EQ(spec.is_vector(), spec.output_channels == 1) << spec.Name();
+  }
+}
+
 TEST(ExpectedTensorsTest, NamesAreDifferent) {
   std::set<std::string_view> names;
   for (int role = 0; role < kNumTensorRoles; ++role) {

@@ -90,13 +90,15 @@ Offset<schema::Config> BuildConfig(FlatBufferBuilder& builder, const TestModelFi
   const RopeScaling& scaling = config.rope_scaling;
   const auto rope_scaling = schema::CreateRopeScaling(
       builder, static_cast<schema::RopeScalingType>(file.rope_scaling_type), scaling.factor,
-      scaling.low_freq_factor, scaling.high_freq_factor, scaling.original_max_position_embeddings);
+      scaling.low_freq_factor, scaling.high_freq_factor, scaling.original_max_position_embeddings,
+      scaling.attention_factor, scaling.beta_fast, scaling.beta_slow, scaling.truncate);
   return schema::CreateConfig(
       builder, builder.CreateString(config.architecture), config.hidden_size,
       config.intermediate_size, config.num_hidden_layers, config.num_attention_heads,
       config.num_key_value_heads, config.head_dim, config.vocab_size,
       config.max_position_embeddings, config.rms_norm_eps, config.rope_theta, rope_scaling,
-      config.tie_word_embeddings, config.sliding_window);
+      config.tie_word_embeddings, config.sliding_window, config.qkv_bias, config.o_bias,
+      config.mlp_bias, config.qk_norm);
 }
 
 Offset<schema::Tokenizer> BuildTokenizer(FlatBufferBuilder& builder, const TestModelFile& file) {
@@ -178,7 +180,11 @@ TestModelFile MakeTestModelFile(const TestModelOptions& options) {
                  .max_position_embeddings = 64,
                  .rms_norm_eps = 1e-5f,
                  .rope_theta = 10000.0f,
-                 .tie_word_embeddings = options.tied};
+                 .tie_word_embeddings = options.tied,
+                 .qkv_bias = options.biases_and_norms,
+                 .o_bias = options.biases_and_norms,
+                 .mlp_bias = options.biases_and_norms,
+                 .qk_norm = options.biases_and_norms};
   FillVocabulary(file);
   for (const TensorSpec& spec : ExpectedTensors(file.config)) {
     Scheme scheme = options.matrices;

@@ -56,6 +56,7 @@ struct TestModelOptions {
   // A tied head is stored only where this differs from the embedding's.
   Scheme head = Scheme::kQc8w;
   size_t block_size = 32;
+  bool biases_and_norms = false;  // Of every kind.
 };
 
 // A sound model of two layers and eight pieces, with random weights.

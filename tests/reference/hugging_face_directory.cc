@@ -45,15 +45,46 @@ ReferenceRopeScaling ReadRopeScaling(const json& config) {
     scaling.high_freq_factor = fields.at("high_freq_factor").get<double>();
     scaling.original_max_position_embeddings =
         fields.at("original_max_position_embeddings").get<size_t>();
+  } else if (type == "dynamic") {
+    scaling.type = ReferenceRopeScaling::Type::kDynamic;
+  } else if (type == "yarn") {
+    scaling.type = ReferenceRopeScaling::Type::kYarn;
+    scaling.original_max_position_embeddings =
+        fields.at("original_max_position_embeddings").get<size_t>();
+    scaling.attention_factor =
+        FieldOr(fields, "attention_factor", 0.1 * std::log(scaling.factor) + 1.0);
+    scaling.beta_fast = FieldOr(fields, "beta_fast", 32.0);
+    scaling.beta_slow = FieldOr(fields, "beta_slow", 1.0);
+    scaling.truncate = FieldOr(fields, "truncate", true);
   } else {
     throw std::runtime_error("unknown rope_scaling type " + type);
   }
   return scaling;
 }
 
+// Which biases, norms and windows there are differs from class to class.
+void ReadWhatArchitecturesDifferIn(const json& fields, ReferenceConfig& config) {
+  const std::string& architecture = config.architecture;
+  const bool is_llama = architecture == "LlamaForCausalLM";
+  const bool is_mistral = architecture == "MistralForCausalLM";
+  const bool is_qwen2 = architecture == "Qwen2ForCausalLM";
+  config.qk_norm = architecture == "Qwen3ForCausalLM";
+  if (!is_llama && !is_mistral && !is_qwen2 && !config.qk_norm) {
+    throw std::runtime_error("unknown architecture " + architecture);
+  }
+  const bool attention_bias = FieldOr(fields, "attention_bias", false);
+  config.qkv_bias = is_qwen2 || (attention_bias && !is_mistral);
+  config.o_bias = attention_bias && (is_llama || config.qk_norm);
+  config.mlp_bias = is_llama && FieldOr(fields, "mlp_bias", false);
+  if (is_mistral || (!is_llama && FieldOr(fields, "use_sliding_window", false))) {
+    config.sliding_window = FieldOr<size_t>(fields, "sliding_window", 0);
+  }
+}
+
 // Defaults are those of Hugging Face's LlamaConfig.
 ReferenceConfig ReadConfig(const json& fields) {
   ReferenceConfig config;
+  config.architecture = fields.at("architectures").at(0).get<std::string>();
   config.hidden_size = fields.at("hidden_size").get<size_t>();
   config.intermediate_size = fields.at("intermediate_size").get<size_t>();
   config.num_hidden_layers = fields.at("num_hidden_layers").get<size_t>();
@@ -66,9 +97,7 @@ ReferenceConfig ReadConfig(const json& fields) {
   config.rope_theta = FieldOr(fields, "rope_theta", 10000.0);
   config.rope_scaling = ReadRopeScaling(fields);
   config.tie_word_embeddings = FieldOr(fields, "tie_word_embeddings", false);
-  if (FieldOr(fields, "use_sliding_window", true)) {
-    config.sliding_window = FieldOr<size_t>(fields, "sliding_window", 0);
-  }
+  ReadWhatArchitecturesDifferIn(fields, config);
   config.bos_token_id = FieldOr(fields, "bos_token_id", -1);
   const json eos = FieldOr(fields, "eos_token_id", json::array());
   config.eos_token_ids = eos.is_array() ? eos.get<std::vector<int>>() : std::vector{eos.get<int>()};

@@ -70,21 +70,33 @@ TEST_F(HuggingFaceDirectory, ReadsOneEndTokenAndTheOlderNameOfRopeType) {
   EXPECT_EQ(read.rope_scaling.factor, 2.0);
 }
 
-TEST_F(HuggingFaceDirectory, ReadsAWindowUnlessItIsTurnedOff) {
-  const auto read = [this] { return ReadHuggingFaceDirectory(directory_.path()).config; };
+TEST_F(HuggingFaceDirectory, ReadsAWindowWhereTheArchitectureHasOne) {
+  const auto window = [this](const char* architecture, const json& fields) {
+    json config = Config();
+    config["architectures"] = {architecture};
+    config.update(fields);
+    SetConfig(config);
+    return ReadHuggingFaceDirectory(directory_.path()).config.sliding_window;
+  };
+  EXPECT_EQ(window("LlamaForCausalLM", {{"sliding_window", 12}}), 0u);
+  EXPECT_EQ(window("MistralForCausalLM", {{"sliding_window", 12}}), 12u);
+  EXPECT_EQ(window("MistralForCausalLM", {{"sliding_window", nullptr}}), 0u);
+  EXPECT_EQ(window("Qwen3ForCausalLM", {{"sliding_window", 12}, {"use_sliding_window", true}}),
+            12u);
+  EXPECT_EQ(window("Qwen2ForCausalLM", {{"sliding_window", 12}, {"use_sliding_window", false}}),
+            0u);
+}
+
+TEST_F(HuggingFaceDirectory, RefusesAnUnknownArchitecture) {
   json config = Config();
-  EXPECT_EQ(read().sliding_window, 0u);
-  config["sliding_window"] = 12;
+  config["architectures"] = {"MambaForCausalLM"};
   SetConfig(config);
-  EXPECT_EQ(read().sliding_window, 12u);
-  config["use_sliding_window"] = false;
-  SetConfig(config);
-  EXPECT_EQ(read().sliding_window, 0u);
+  EXPECT_THROW(ReadHuggingFaceDirectory(directory_.path()), std::runtime_error);
 }
 
 TEST_F(HuggingFaceDirectory, RefusesAnUnknownRopeType) {
   json config = Config();
-  config["rope_scaling"] = {{"type", "yarn"}, {"factor", 2.0}};
+  config["rope_scaling"] = {{"type", "longrope"}, {"factor", 2.0}};
   SetConfig(config);
   EXPECT_THROW(ReadHuggingFaceDirectory(directory_.path()), std::runtime_error);
 }

@@ -10,13 +10,14 @@
 namespace cria::reference {
 namespace {
 
-// y[o] = sum over i of weights[o][i] * x[i]; weights are [outputs, x.size()].
+// y[o] = sum over i of weights[o][i] * x[i], plus bias[o] where there is one; weights are [outputs,
+// x.size()].
 std::vector<double> MatrixTimesVector(const float* weights, size_t outputs,
-                                      const std::vector<double>& x) {
+                                      const std::vector<double>& x, const float* bias = nullptr) {
   std::vector<double> y(outputs);
   for (size_t o = 0; o < outputs; ++o) {
     const float* row = weights + o * x.size();
-    double sum = 0.0;
+    double sum = bias == nullptr ? 0.0 : bias[o];
     for (size_t i = 0; i < x.size(); ++i) sum += static_cast<double>(row[i]) * x[i];
     y[o] = sum;
   }
@@ -31,6 +32,17 @@ std::vector<double> RmsNorm(const std::vector<double>& x, const float* weight, d
   std::vector<double> y(x.size());
   for (size_t i = 0; i < x.size(); ++i) y[i] = x[i] / std::sqrt(mean_square + eps) * weight[i];
   return y;
+}
+
+// Qwen3: each head is normalized by itself, all with one weight; null is no norm.
+void NormalizeHeads(std::vector<double>& heads, size_t head_dim, const float* weight, double eps) {
+  if (weight == nullptr) return;
+  for (size_t start = 0; start < heads.size(); start += head_dim) {
+    const auto head = heads.begin() + static_cast<std::ptrdiff_t>(start);
+    const std::vector<double> normed =
+        RmsNorm({head, head + static_cast<std::ptrdiff_t>(head_dim)}, weight, eps);
+    std::copy(normed.begin(), normed.end(), head);
+  }
 }
 
 double Silu(double x) { return x / (1.0 + std::exp(-x)); }
@@ -70,16 +82,58 @@ double ScaleLlama3(double frequency, const ReferenceRopeScaling& scaling) {
   return (1.0 - smooth) * frequency / scaling.factor + smooth * frequency;
 }
 
+// "Dynamic NTK", in the appendix of Peng et al. 2023 and in transformers: with s the length over
+// the trained one, theta grows by (factor s - (factor - 1))^(d / (d - 2)).
+double DynamicTheta(const ReferenceConfig& config, size_t context) {
+  if (context <= config.max_position_embeddings) return config.rope_theta;
+  const double s =
+      static_cast<double>(context) / static_cast<double>(config.max_position_embeddings);
+  const double factor = config.rope_scaling.factor;
+  const auto d = static_cast<double>(config.head_dim);
+  return config.rope_theta * std::pow(factor * s - factor + 1.0, d / (d - 2.0));
+}
+
+// Peng et al. 2023, "NTK by parts", as their code has it: the share of interpolation rises linearly
+// with the pair's index, from the pair that turns beta_fast times in the trained context to that
+// which turns beta_slow times. A pair i turns L theta^(-2i/d) / 2 pi times, so that
+// i = d ln(L / (2 pi turns)) / (2 ln theta).
+double ScaleYarn(double frequency, size_t pair, const ReferenceConfig& config) {
+  const ReferenceRopeScaling& scaling = config.rope_scaling;
+  const auto d = static_cast<double>(config.head_dim);
+  const auto trained = static_cast<double>(scaling.original_max_position_embeddings);
+  const auto pair_of = [&](double turns) {
+    return d * std::log(trained / (2.0 * std::numbers::pi * turns)) /
+           (2.0 * std::log(config.rope_theta));
+  };
+  double low = pair_of(scaling.beta_fast);
+  double high = pair_of(scaling.beta_slow);
+  if (scaling.truncate) {
+    low = std::floor(low);
+    high = std::ceil(high);
+  }
+  if (low < 0.0) low = 0.0;
+  if (high > d - 1.0) high = d - 1.0;
+  if (low == high) high += 0.001;
+  double interpolated = (static_cast<double>(pair) - low) / (high - low);
+  if (interpolated < 0.0) interpolated = 0.0;
+  if (interpolated > 1.0) interpolated = 1.0;
+  return interpolated * (frequency / scaling.factor) + (1.0 - interpolated) * frequency;
+}
+
 }  // namespace
 
-std::vector<double> RopeFrequencies(const ReferenceConfig& config) {
+std::vector<double> RopeFrequencies(const ReferenceConfig& config, size_t context) {
   std::vector<double> frequencies(config.head_dim / 2);
+  const double theta = config.rope_scaling.type == ReferenceRopeScaling::Type::kDynamic
+                           ? DynamicTheta(config, context)
+                           : config.rope_theta;
   for (size_t i = 0; i < frequencies.size(); ++i) {
     // Su et al. 2021: theta^(-2i / head_dim).
-    double frequency = std::pow(
-        config.rope_theta, -2.0 * static_cast<double>(i) / static_cast<double>(config.head_dim));
+    double frequency =
+        std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(config.head_dim));
     switch (config.rope_scaling.type) {
       case ReferenceRopeScaling::Type::kNone:
+      case ReferenceRopeScaling::Type::kDynamic:
         break;
       case ReferenceRopeScaling::Type::kLinear:  // Chen et al. 2023: position / factor.
         frequency /= config.rope_scaling.factor;
@@ -87,13 +141,16 @@ std::vector<double> RopeFrequencies(const ReferenceConfig& config) {
       case ReferenceRopeScaling::Type::kLlama3:
         frequency = ScaleLlama3(frequency, config.rope_scaling);
         break;
+      case ReferenceRopeScaling::Type::kYarn:
+        frequency = ScaleYarn(frequency, i, config);
+        break;
     }
     frequencies[i] = frequency;
   }
   return frequencies;
 }
 
-ReferenceDecoder::ReferenceDecoder(const ReferenceModel& model) : model_(model) {
+ReferenceDecoder::ReferenceDecoder(const ReferenceModel& model, size_t context) : model_(model) {
   const ReferenceConfig& c = model.config;
   if (c.head_dim % 2 != 0) throw std::runtime_error("head_dim must be even");
   if (c.num_key_value_heads == 0 || c.num_attention_heads % c.num_key_value_heads != 0) {
@@ -107,6 +164,9 @@ ReferenceDecoder::ReferenceDecoder(const ReferenceModel& model) : model_(model) 
                                    : Weights("lm_head.weight", {c.vocab_size, c.hidden_size});
   for (size_t l = 0; l < c.num_hidden_layers; ++l) {
     const std::string prefix = std::format("model.layers.{}.", l);
+    const auto if_any = [&](bool is_there, const char* name, size_t size) {
+      return is_there ? Weights(prefix + name, {size}) : nullptr;
+    };
     layers_.push_back({
         .input_layernorm = Weights(prefix + "input_layernorm.weight", {c.hidden_size}),
         .q_proj = Weights(prefix + "self_attn.q_proj.weight", {query_channels, c.hidden_size}),
@@ -118,11 +178,20 @@ ReferenceDecoder::ReferenceDecoder(const ReferenceModel& model) : model_(model) 
         .gate_proj = Weights(prefix + "mlp.gate_proj.weight", {c.intermediate_size, c.hidden_size}),
         .up_proj = Weights(prefix + "mlp.up_proj.weight", {c.intermediate_size, c.hidden_size}),
         .down_proj = Weights(prefix + "mlp.down_proj.weight", {c.hidden_size, c.intermediate_size}),
+        .q_bias = if_any(c.qkv_bias, "self_attn.q_proj.bias", query_channels),
+        .k_bias = if_any(c.qkv_bias, "self_attn.k_proj.bias", key_value_channels),
+        .v_bias = if_any(c.qkv_bias, "self_attn.v_proj.bias", key_value_channels),
+        .o_bias = if_any(c.o_bias, "self_attn.o_proj.bias", c.hidden_size),
+        .gate_bias = if_any(c.mlp_bias, "mlp.gate_proj.bias", c.intermediate_size),
+        .up_bias = if_any(c.mlp_bias, "mlp.up_proj.bias", c.intermediate_size),
+        .down_bias = if_any(c.mlp_bias, "mlp.down_proj.bias", c.hidden_size),
+        .q_norm = if_any(c.qk_norm, "self_attn.q_norm.weight", c.head_dim),
+        .k_norm = if_any(c.qk_norm, "self_attn.k_norm.weight", c.head_dim),
         .keys = {},
         .values = {},
     });
   }
-  rope_frequencies_ = RopeFrequencies(c);
+  rope_frequencies_ = RopeFrequencies(c, context);
 }
 
 const float* ReferenceDecoder::Weights(const std::string& name,
@@ -137,17 +206,23 @@ const float* ReferenceDecoder::Weights(const std::string& name,
   return found->second.values.data();
 }
 
-// Half-split order: element i of a head's first half and of its second half are a pair.
+// Half-split order: element i of a head's first half and of its second half are a pair. YaRN's
+// attention factor multiplies what it turns.
 void ReferenceDecoder::RotateHeads(std::vector<double>& heads) const {
   const size_t head_dim = model_.config.head_dim;
   const size_t half = head_dim / 2;
+  const ReferenceRopeScaling& scaling = model_.config.rope_scaling;
+  const double scale =
+      scaling.type == ReferenceRopeScaling::Type::kYarn ? scaling.attention_factor : 1.0;
   for (size_t start = 0; start < heads.size(); start += head_dim) {
     for (size_t i = 0; i < half; ++i) {
       const double angle = static_cast<double>(position_) * rope_frequencies_[i];
       const double first = heads[start + i];
       const double second = heads[start + half + i];
-      heads[start + i] = first * std::cos(angle) - second * std::sin(angle);
-      heads[start + half + i] = second * std::cos(angle) + first * std::sin(angle);
+      const double cosine = std::cos(angle) * scale;
+      const double sine = std::sin(angle) * scale;
+      heads[start + i] = first * cosine - second * sine;
+      heads[start + half + i] = second * cosine + first * sine;
     }
   }
 }
@@ -194,19 +269,24 @@ const std::vector<double>& ReferenceDecoder::Step(int id) {
 
   for (Layer& layer : layers_) {
     std::vector<double> normed = RmsNorm(x, layer.input_layernorm, c.rms_norm_eps);
-    std::vector<double> queries = MatrixTimesVector(layer.q_proj, query_channels, normed);
-    std::vector<double> keys = MatrixTimesVector(layer.k_proj, key_value_channels, normed);
+    std::vector<double> queries =
+        MatrixTimesVector(layer.q_proj, query_channels, normed, layer.q_bias);
+    std::vector<double> keys =
+        MatrixTimesVector(layer.k_proj, key_value_channels, normed, layer.k_bias);
+    NormalizeHeads(queries, c.head_dim, layer.q_norm, c.rms_norm_eps);
+    NormalizeHeads(keys, c.head_dim, layer.k_norm, c.rms_norm_eps);
     RotateHeads(queries);
     RotateHeads(keys);
     Append(layer.keys, keys);
-    Append(layer.values, MatrixTimesVector(layer.v_proj, key_value_channels, normed));
-    AddTo(x, MatrixTimesVector(layer.o_proj, c.hidden_size, Attend(layer, queries)));
+    Append(layer.values, MatrixTimesVector(layer.v_proj, key_value_channels, normed, layer.v_bias));
+    AddTo(x, MatrixTimesVector(layer.o_proj, c.hidden_size, Attend(layer, queries), layer.o_bias));
 
     normed = RmsNorm(x, layer.post_attention_layernorm, c.rms_norm_eps);
-    AddTo(x,
-          MatrixTimesVector(layer.down_proj, c.hidden_size,
-                            SwiGlu(MatrixTimesVector(layer.gate_proj, c.intermediate_size, normed),
-                                   MatrixTimesVector(layer.up_proj, c.intermediate_size, normed))));
+    const std::vector<double> gate =
+        MatrixTimesVector(layer.gate_proj, c.intermediate_size, normed, layer.gate_bias);
+    const std::vector<double> up =
+        MatrixTimesVector(layer.up_proj, c.intermediate_size, normed, layer.up_bias);
+    AddTo(x, MatrixTimesVector(layer.down_proj, c.hidden_size, SwiGlu(gate, up), layer.down_bias));
   }
   logits_ = MatrixTimesVector(lm_head_, c.vocab_size, RmsNorm(x, norm_, c.rms_norm_eps));
   ++position_;
@@ -221,8 +301,8 @@ void ReferenceDecoder::Reset() {
   }
 }
 
-std::vector<double> Logits(const ReferenceModel& model, std::span<const int> ids) {
-  ReferenceDecoder decoder(model);
+std::vector<double> Logits(const ReferenceModel& model, std::span<const int> ids, size_t context) {
+  ReferenceDecoder decoder(model, context);
   std::vector<double> logits;
   for (int id : ids) Append(logits, decoder.Step(id));
   return logits;

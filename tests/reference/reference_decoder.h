@@ -9,16 +9,16 @@
 
 namespace cria::reference {
 
-// The decoder of a LlamaForCausalLM, evaluated in float64 by plain loops, one token at a time. It
-// is meant to be checked by reading it beside the papers, so it has no fast path and rounds
-// nothing.
+// The decoder of a LlamaForCausalLM or one of its relatives, evaluated in float64 by plain loops,
+// one token at a time. It is meant to be checked by reading it beside the papers, so it has no fast
+// path and rounds nothing.
 //
 // Every function of this header throws std::runtime_error for a missing tensor, a wrong shape or an
 // id outside the vocabulary.
 class ReferenceDecoder {
  public:
-  // Keeps a reference to `model`, which must outlive the decoder.
-  explicit ReferenceDecoder(const ReferenceModel& model);
+  // Keeps a reference to `model`, which must outlive the decoder. `context` as in RopeFrequencies.
+  explicit ReferenceDecoder(const ReferenceModel& model, size_t context = 0);
 
   // Appends a token to the sequence and returns the logits of what follows it, [vocab_size], valid
   // until the next call.
@@ -41,8 +41,17 @@ class ReferenceDecoder {
     const float* gate_proj;                 // [intermediate_size, hidden_size]
     const float* up_proj;                   // The same.
     const float* down_proj;                 // [hidden_size, intermediate_size]
-    std::vector<double> keys;               // [position][num_key_value_heads][head_dim], rotated.
-    std::vector<double> values;             // [position][num_key_value_heads][head_dim]
+    const float* q_bias;                    // Null where the model has none, as all that follow.
+    const float* k_bias;
+    const float* v_bias;
+    const float* o_bias;
+    const float* gate_bias;
+    const float* up_bias;
+    const float* down_bias;
+    const float* q_norm;         // [head_dim]
+    const float* k_norm;         // The same.
+    std::vector<double> keys;    // [position][num_key_value_heads][head_dim], rotated.
+    std::vector<double> values;  // [position][num_key_value_heads][head_dim]
   };
 
   const float* Weights(const std::string& name, const std::vector<size_t>& shape) const;
@@ -60,10 +69,12 @@ class ReferenceDecoder {
 };
 
 // The angles, in radians per position, by which the pairs of a head are turned: [head_dim / 2].
-std::vector<double> RopeFrequencies(const ReferenceConfig& config);
+// kDynamic takes those of a text of `context` tokens.
+std::vector<double> RopeFrequencies(const ReferenceConfig& config, size_t context = 0);
 
 // The logits after each of `ids`: [ids][vocab_size].
-std::vector<double> Logits(const ReferenceModel& model, std::span<const int> ids);
+std::vector<double> Logits(const ReferenceModel& model, std::span<const int> ids,
+                           size_t context = 0);
 
 // The lowest id among those with the largest logit.
 int ArgMax(std::span<const double> logits);

@@ -218,6 +218,89 @@ TEST(RopeFrequencies, Llama3ScalingStretchesTheLongWavelengths) {
   EXPECT_NEAR(RopeFrequencies(config)[0], smooth + (1.0 - smooth) / 8.0, 1e-15);
 }
 
+TEST(RopeFrequencies, DynamicScalingRaisesThetaBeyondTheTrainedLength) {
+  ReferenceConfig config;
+  config.head_dim = 4;
+  config.rope_theta = 100.0;
+  config.max_position_embeddings = 8;
+  config.rope_scaling = {.type = ReferenceRopeScaling::Type::kDynamic, .factor = 2.0};
+  EXPECT_NEAR(RopeFrequencies(config, 8)[1], 0.1, 1e-15);
+  // (2 * 16 / 8 - 1)^(4 / 2) = 9 times theta.
+  EXPECT_NEAR(RopeFrequencies(config, 16)[1], 1.0 / 30.0, 1e-15);
+}
+
+TEST(RopeFrequencies, YarnStretchesPairsThatTurnSeldom) {
+  ReferenceConfig config;
+  config.head_dim = 8;
+  config.rope_theta = 10000.0;  // Frequencies 1, 0.1, 0.01 and 0.001.
+  // In 200 pi tokens they turn 100, 10, 1 and 0.1 times.
+  config.rope_scaling = {.type = ReferenceRopeScaling::Type::kYarn,
+                         .factor = 4.0,
+                         .original_max_position_embeddings = 628,
+                         .beta_fast = 99.0,
+                         .beta_slow = 0.11};
+  // From pair 0.004, or 0, to 2.96, or 3.
+  const std::vector<double> frequencies = RopeFrequencies(config);
+  EXPECT_NEAR(frequencies[0], 1.0, 1e-12);
+  EXPECT_NEAR(frequencies[1], 0.1 * (2.0 / 3.0 + 1.0 / 12.0), 1e-12);
+  EXPECT_NEAR(frequencies[2], 0.01 * (1.0 / 3.0 + 2.0 / 12.0), 1e-12);
+  EXPECT_NEAR(frequencies[3], 0.001 / 4.0, 1e-12);
+  config.rope_scaling.truncate = false;
+  EXPECT_NE(RopeFrequencies(config)[1], frequencies[1]);
+}
+
+TEST(ReferenceDecoder, BiasesAreAdded) {
+  ReferenceModel model = SilentModel(2, 2, {{1, 1}});
+  model.config.o_bias = true;
+  model.tensors["model.layers.0.self_attn.o_proj.bias"] = {{2}, {2.0f, 0.0f}};
+  model.config.mlp_bias = true;
+  model.tensors["model.layers.0.mlp.gate_proj.bias"] = {{1}, {1.0f}};
+  model.tensors["model.layers.0.mlp.up_proj.bias"] = {{1}, {3.0f}};
+  model.tensors["model.layers.0.mlp.down_proj.bias"] = {{2}, {0.0f, 4.0f}};
+  // (1, 1) + (2, 0) + (0, 4).
+  const double root = std::sqrt((9.0 + 25.0) / 2.0);
+  ExpectRow(Logits(model, std::vector{0}), 0, {3 / root, 5 / root});
+  // The down projection sees silu(1) * 3.
+  LayerWeights(model, "mlp.down_proj") = {1.0f, 0.0f};
+  const double fed = 3.0 + 3.0 / (1.0 + std::exp(-1.0));
+  const double fed_root = std::sqrt((fed * fed + 25.0) / 2.0);
+  ExpectRow(Logits(model, std::vector{0}), 0, {fed / fed_root, 5 / fed_root});
+}
+
+// Values are all bias, so that attention returns it whatever its weights.
+TEST(ReferenceDecoder, ValuesHaveTheirBias) {
+  ReferenceModel model = SilentModel(2, 2, {{1, 1}});
+  model.config.qkv_bias = true;
+  for (const char* name : {"q", "k", "v"}) {
+    model.tensors[std::string("model.layers.0.self_attn.") + name + "_proj.bias"] = {{2},
+                                                                                     {5.0f, 7.0f}};
+  }
+  LayerWeights(model, "self_attn.o_proj") = {1, 0, 0, 1};
+  const double root = std::sqrt((36.0 + 64.0) / 2.0);
+  ExpectRow(Logits(model, std::vector{0, 0}), 1, {6 / root, 8 / root});
+}
+
+// Two keys of lengths 3 and 9 in one direction; their norm makes them alike, and so their weights
+// one half, whatever the query.
+TEST(ReferenceDecoder, HeadsAreNormalizedBeforeTheyTurn) {
+  ReferenceModel model = SilentModel(2, 2, {{1, 0}, {0, 1}});
+  model.config.rope_theta = 1e30;
+  model.config.rope_scaling = {.type = ReferenceRopeScaling::Type::kLinear, .factor = 1e30};
+  LayerWeights(model, "self_attn.q_proj") = {4, 4, 0, 0};
+  LayerWeights(model, "self_attn.k_proj") = {3, 9, 0, 0};
+  LayerWeights(model, "self_attn.v_proj") = {2, 0, 0, 2};
+  LayerWeights(model, "self_attn.o_proj") = {1, 0, 0, 1};
+  const std::vector<double> uneven = Logits(model, std::vector{0, 1});
+  model.config.qk_norm = true;
+  model.tensors["model.layers.0.self_attn.q_norm.weight"] = {{2}, {1.0f, 1.0f}};
+  model.tensors["model.layers.0.self_attn.k_norm.weight"] = {{2}, {1.0f, 1.0f}};
+  // (0, 1) + ((2, 0) + (0, 2)) / 2 * sqrt(2), which the first norm multiplies embeddings by.
+  const double r = std::sqrt(2.0);
+  const double root = std::sqrt((r * r + (1 + r) * (1 + r)) / 2.0);
+  ExpectRow(Logits(model, std::vector{0, 1}), 1, {r / root, (1 + r) / root});
+  EXPECT_GT(uneven[3], (1 + r) / root + 0.01);
+}
+
 TEST(ReferenceDecoder, GreedyTakesTheLargestAndTheLowestIdOfEqualOnes) {
   EXPECT_EQ(ArgMax(std::vector{1.0, 3.0, 3.0, 2.0}), 1);
   // Each token's embedding makes the other one the likeliest.

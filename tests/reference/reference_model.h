@@ -5,21 +5,27 @@
 #include <string>
 #include <vector>
 
-// A Llama checkpoint as plain data, under Hugging Face's names. Nothing here, nor in the rest of
-// this folder, may include the runtime or the converter: it is what they are compared with.
+// A checkpoint of Llama or a relative as plain data, under Hugging Face's names. Nothing here, nor
+// in the rest of this folder, may include the runtime or the converter: it is what they are
+// compared with.
 namespace cria::reference {
 
 struct ReferenceRopeScaling {
-  enum class Type { kNone, kLinear, kLlama3 };
+  enum class Type { kNone, kLinear, kLlama3, kDynamic, kYarn };
 
   Type type = Type::kNone;
   double factor = 1.0;
-  double low_freq_factor = 1.0;  // kLlama3 only, as are the next two.
+  double low_freq_factor = 1.0;  // kLlama3 only, as is the next.
   double high_freq_factor = 4.0;
-  size_t original_max_position_embeddings = 8192;
+  size_t original_max_position_embeddings = 8192;  // kLlama3 and kYarn only.
+  double attention_factor = 1.0;                   // kYarn only, as are the next.
+  double beta_fast = 32.0;
+  double beta_slow = 1.0;
+  bool truncate = true;
 };
 
 struct ReferenceConfig {
+  std::string architecture = "LlamaForCausalLM";
   size_t hidden_size = 0;
   size_t intermediate_size = 0;
   size_t num_hidden_layers = 0;
@@ -33,7 +39,11 @@ struct ReferenceConfig {
   ReferenceRopeScaling rope_scaling;
   bool tie_word_embeddings = false;
   size_t sliding_window = 0;  // How many positions a token attends to, its own included; 0: all.
-  int bos_token_id = -1;      // -1: there is none.
+  bool qkv_bias = false;
+  bool o_bias = false;
+  bool mlp_bias = false;
+  bool qk_norm = false;
+  int bos_token_id = -1;  // -1: there is none.
   std::vector<int> eos_token_ids;
 };
 

@@ -29,6 +29,16 @@ json RopeScalingFields(const ReferenceRopeScaling& scaling) {
               {"low_freq_factor", scaling.low_freq_factor},
               {"high_freq_factor", scaling.high_freq_factor},
               {"original_max_position_embeddings", scaling.original_max_position_embeddings}};
+    case ReferenceRopeScaling::Type::kDynamic:
+      return {{"rope_type", "dynamic"}, {"factor", scaling.factor}};
+    case ReferenceRopeScaling::Type::kYarn:
+      return {{"rope_type", "yarn"},
+              {"factor", scaling.factor},
+              {"original_max_position_embeddings", scaling.original_max_position_embeddings},
+              {"attention_factor", scaling.attention_factor},
+              {"beta_fast", scaling.beta_fast},
+              {"beta_slow", scaling.beta_slow},
+              {"truncate", scaling.truncate}};
   }
   throw std::runtime_error("unknown rope scaling");
 }
@@ -42,9 +52,32 @@ void AddTokenIds(const ReferenceConfig& config, json& fields) {
   }
 }
 
+// "llama" of "LlamaForCausalLM".
+std::string ModelType(const ReferenceConfig& config) {
+  std::string type = config.architecture.substr(0, config.architecture.find("ForCausalLM"));
+  std::ranges::transform(type, type.begin(), [](char c) { return c | 0x20; });
+  return type;
+}
+
+// Fields that not every configuration class has. A window is one of all layers.
+void AddOwnFields(const ReferenceConfig& config, json& fields) {
+  const json window = config.sliding_window == 0 ? json() : json(config.sliding_window);
+  if (config.architecture == "LlamaForCausalLM") {
+    fields["attention_bias"] = config.o_bias;
+    fields["mlp_bias"] = config.mlp_bias;
+  } else if (config.architecture == "MistralForCausalLM") {
+    fields["sliding_window"] = window;
+  } else {
+    if (config.architecture == "Qwen3ForCausalLM") fields["attention_bias"] = config.o_bias;
+    fields["use_sliding_window"] = config.sliding_window != 0;
+    fields["sliding_window"] = window;
+    fields["max_window_layers"] = 0;
+  }
+}
+
 json ConfigFields(const ReferenceConfig& config, StorageType storage) {
-  json fields = {{"architectures", json::array({"LlamaForCausalLM"})},
-                 {"model_type", "llama"},
+  json fields = {{"architectures", json::array({config.architecture})},
+                 {"model_type", ModelType(config)},
                  {"hidden_act", "silu"},
                  {"hidden_size", config.hidden_size},
                  {"intermediate_size", config.intermediate_size},
@@ -57,11 +90,9 @@ json ConfigFields(const ReferenceConfig& config, StorageType storage) {
                  {"rms_norm_eps", config.rms_norm_eps},
                  {"rope_theta", config.rope_theta},
                  {"rope_scaling", RopeScalingFields(config.rope_scaling)},
-                 {"attention_bias", false},
-                 {"mlp_bias", false},
                  {"tie_word_embeddings", config.tie_word_embeddings},
                  {"torch_dtype", TorchName(storage)}};
-  if (config.sliding_window != 0) fields["sliding_window"] = config.sliding_window;
+  AddOwnFields(config, fields);
   AddTokenIds(config, fields);
   return fields;
 }
@@ -113,18 +144,24 @@ std::vector<TensorShape> CheckpointTensors(const ReferenceConfig& c) {
   const size_t key_value_channels = c.num_key_value_heads * c.head_dim;
   std::vector<TensorShape> tensors = {{"model.embed_tokens.weight", {c.vocab_size, c.hidden_size}}};
   for (size_t l = 0; l < c.num_hidden_layers; ++l) {
-    const auto add = [&tensors, l](const char* module, std::vector<size_t> shape) {
-      tensors.push_back({std::format("model.layers.{}.{}.weight", l, module), std::move(shape)});
+    const auto add = [&tensors, l](const char* name, std::vector<size_t> shape) {
+      tensors.push_back({std::format("model.layers.{}.{}", l, name), std::move(shape)});
     };
-    add("input_layernorm", {c.hidden_size});
-    add("self_attn.q_proj", {query_channels, c.hidden_size});
-    add("self_attn.k_proj", {key_value_channels, c.hidden_size});
-    add("self_attn.v_proj", {key_value_channels, c.hidden_size});
-    add("self_attn.o_proj", {c.hidden_size, query_channels});
-    add("post_attention_layernorm", {c.hidden_size});
-    add("mlp.gate_proj", {c.intermediate_size, c.hidden_size});
-    add("mlp.up_proj", {c.intermediate_size, c.hidden_size});
-    add("mlp.down_proj", {c.hidden_size, c.intermediate_size});
+    const auto add_linear = [&](const char* module, size_t outputs, size_t inputs, bool has_bias) {
+      add(std::format("{}.weight", module).c_str(), {outputs, inputs});
+      if (has_bias) add(std::format("{}.bias", module).c_str(), {outputs});
+    };
+    add("input_layernorm.weight", {c.hidden_size});
+    add_linear("self_attn.q_proj", query_channels, c.hidden_size, c.qkv_bias);
+    add_linear("self_attn.k_proj", key_value_channels, c.hidden_size, c.qkv_bias);
+    add_linear("self_attn.v_proj", key_value_channels, c.hidden_size, c.qkv_bias);
+    if (c.qk_norm) add("self_attn.q_norm.weight", {c.head_dim});
+    if (c.qk_norm) add("self_attn.k_norm.weight", {c.head_dim});
+    add_linear("self_attn.o_proj", c.hidden_size, query_channels, c.o_bias);
+    add("post_attention_layernorm.weight", {c.hidden_size});
+    add_linear("mlp.gate_proj", c.intermediate_size, c.hidden_size, c.mlp_bias);
+    add_linear("mlp.up_proj", c.intermediate_size, c.hidden_size, c.mlp_bias);
+    add_linear("mlp.down_proj", c.hidden_size, c.intermediate_size, c.mlp_bias);
   }
   tensors.push_back({"model.norm.weight", {c.hidden_size}});
   if (!c.tie_word_embeddings) {

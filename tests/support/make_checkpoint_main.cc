@@ -4,9 +4,13 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <format>
 #include <map>
 #include <string>
+#include <vector>
 
+#include "reference/reference_decoder.h"
+#include "support/files.h"
 #include "support/tiny_checkpoint.h"
 
 namespace cria::support {
@@ -38,13 +42,27 @@ class Override {
   CLI::Option* option_;
 };
 
+// For programs that compare: a row of logits for each of `tokens` tokens, of which the i-th is
+// (7 i^2 + 13 i + 5) mod the size of the vocabulary.
+void WriteLogits(const CheckpointSpec& spec, size_t tokens, const std::string& path) {
+  std::vector<int> ids(tokens);
+  for (size_t i = 0; i < tokens; ++i) {
+    ids[i] = static_cast<int>((7 * i * i + 13 * i + 5) % spec.config.vocab_size);
+  }
+  std::string text;
+  for (const double logit : reference::Logits(MakeModel(spec), ids, tokens)) {
+    text += std::format("{}\n", logit);
+  }
+  WriteFile(path, text);
+}
+
 int Main(int argc, char** argv) {
   CLI::App app("Writes a Hugging Face checkpoint of random weights.", "cria-make-checkpoint");
   std::string directory;
   std::string shape = "stories1m";
   app.add_option("-o,--output", directory, "The directory to write")->required();
   app.add_option("--shape", shape, "The shape to start from")
-      ->check(CLI::IsMember({"llama-3.2-1b", "stories15m", "stories1m"}))
+      ->check(CLI::IsMember(SpecNames()))
       ->capture_default_str();
   Override<size_t> hidden_size(app, "--hidden-size", "Channels of the residual stream");
   Override<size_t> intermediate_size(app, "--intermediate-size", "Channels of the feed-forward");
@@ -62,6 +80,9 @@ int Main(int argc, char** argv) {
   storage.option().transform(CLI::CheckedTransformer(kStorageNames));
   Override<ChatTemplateText> chat(app, "--chat-template", "none, llama3 or chatml");
   chat.option().transform(CLI::CheckedTransformer(kChatTemplateNames));
+  size_t logits_tokens = 0;
+  app.add_option("--logits", logits_tokens,
+                 "Also write logits.txt, what the reference decoder computes for so many tokens");
   CLI11_PARSE(app, argc, argv);
 
   try {
@@ -82,6 +103,7 @@ int Main(int argc, char** argv) {
     chat.Apply(spec.format.chat_template);
     SetTokenIds(spec);
     WriteRandomCheckpoint(spec, directory);
+    if (logits_tokens > 0) WriteLogits(spec, logits_tokens, directory + "/logits.txt");
   } catch (const std::exception& exception) {
     std::fprintf(stderr, "cria-make-checkpoint: %s\n", exception.what());
     return 1;

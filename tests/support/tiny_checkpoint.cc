@@ -18,7 +18,9 @@ void FillTensor(const CheckpointSpec& spec, const TensorShape& tensor, size_t fi
   FillNormal(SeedFor(spec.seed, tensor.name), first, values);
   float center = 0.0f;
   float deviation = 1.0f;
-  if (tensor.shape.size() == 1) {
+  if (tensor.name.ends_with(".bias")) {
+    deviation = 0.3f;
+  } else if (tensor.shape.size() == 1) {
     center = 1.0f;
     deviation = 0.1f;
   } else if (tensor.name != "model.embed_tokens.weight" || spec.config.tie_word_embeddings) {
@@ -66,6 +68,42 @@ ReferenceConfig Llama32Config() {
   return config;
 }
 
+ReferenceConfig Qwen25Config() {
+  ReferenceConfig config;
+  config.architecture = "Qwen2ForCausalLM";
+  config.hidden_size = 896;
+  config.intermediate_size = 4864;
+  config.num_hidden_layers = 24;
+  config.num_attention_heads = 14;
+  config.num_key_value_heads = 2;
+  config.head_dim = 64;
+  config.vocab_size = 151936;
+  config.max_position_embeddings = 32768;
+  config.rms_norm_eps = 1e-6;
+  config.rope_theta = 1000000.0;
+  config.tie_word_embeddings = true;
+  config.qkv_bias = true;
+  return config;
+}
+
+ReferenceConfig Qwen3Config() {
+  ReferenceConfig config;
+  config.architecture = "Qwen3ForCausalLM";
+  config.hidden_size = 1024;
+  config.intermediate_size = 3072;
+  config.num_hidden_layers = 28;
+  config.num_attention_heads = 16;
+  config.num_key_value_heads = 8;
+  config.head_dim = 128;
+  config.vocab_size = 151936;
+  config.max_position_embeddings = 40960;
+  config.rms_norm_eps = 1e-6;
+  config.rope_theta = 1000000.0;
+  config.tie_word_embeddings = true;
+  config.qk_norm = true;
+  return config;
+}
+
 ReferenceConfig Stories15MConfig() {
   ReferenceConfig config;
   config.hidden_size = 288;
@@ -93,6 +131,16 @@ ReferenceConfig Stories1MConfig() {
   config.tie_word_embeddings = true;
   return config;
 }
+
+struct MeasuredShape {
+  const char* name;
+  ReferenceConfig (*make)();
+};
+constexpr MeasuredShape kMeasuredShapes[] = {{"llama-3.2-1b", Llama32Config},
+                                             {"qwen2.5-0.5b", Qwen25Config},
+                                             {"qwen3-0.6b", Qwen3Config},
+                                             {"stories15m", Stories15MConfig},
+                                             {"stories1m", Stories1MConfig}};
 
 }  // namespace
 
@@ -167,10 +215,71 @@ CheckpointSpec SpecLlama3Rope() {
   return MakeSpec(config);
 }
 
-CheckpointSpec SpecSlidingWindow() {
+CheckpointSpec SpecDynamicRope() {
   ReferenceConfig config = TinyConfig();
+  config.max_position_embeddings = 32;
+  config.rope_scaling = {.type = ReferenceRopeScaling::Type::kDynamic, .factor = 4.0};
+  return MakeSpec(config);
+}
+
+CheckpointSpec SpecYarnRope() {
+  ReferenceConfig config = TinyConfig();
+  // Of eight pairs, the first turns 5.1 times in 32 tokens and the third half a time.
+  config.rope_scaling = {.type = ReferenceRopeScaling::Type::kYarn,
+                         .factor = 4.0,
+                         .original_max_position_embeddings = 32,
+                         .attention_factor = 1.25,
+                         .beta_fast = 4.0,
+                         .beta_slow = 0.25};
+  return MakeSpec(config);
+}
+
+CheckpointSpec SpecBiases() {
+  ReferenceConfig config = TinyConfig();
+  config.qkv_bias = config.o_bias = config.mlp_bias = true;
+  return MakeSpec(config);
+}
+
+CheckpointSpec SpecMistral() {
+  ReferenceConfig config = TinyConfig();
+  config.architecture = "MistralForCausalLM";
+  config.head_dim = 24;
   config.sliding_window = 12;
   return MakeSpec(config);
+}
+
+CheckpointSpec SpecQwen2() {
+  ReferenceConfig config = TinyConfig();
+  config.architecture = "Qwen2ForCausalLM";
+  config.rms_norm_eps = 1e-6;
+  config.rope_theta = 1000000.0;
+  config.qkv_bias = true;
+  config.tie_word_embeddings = true;
+  return MakeSpec(config);
+}
+
+CheckpointSpec SpecQwen2Window() {
+  CheckpointSpec spec = SpecQwen2();
+  spec.config.sliding_window = 12;
+  return spec;
+}
+
+CheckpointSpec SpecQwen3() {
+  ReferenceConfig config = TinyConfig();
+  config.architecture = "Qwen3ForCausalLM";
+  config.head_dim = 32;
+  config.rms_norm_eps = 1e-6;
+  config.rope_theta = 1000000.0;
+  config.qk_norm = true;
+  config.tie_word_embeddings = true;
+  return MakeSpec(config);
+}
+
+CheckpointSpec SpecQwen3Biases() {
+  CheckpointSpec spec = SpecQwen3();
+  spec.config.qkv_bias = spec.config.o_bias = true;
+  spec.config.tie_word_embeddings = false;
+  return spec;
 }
 
 CheckpointSpec SpecPadded() {
@@ -180,16 +289,46 @@ CheckpointSpec SpecPadded() {
   return MakeSpec(config);
 }
 
+std::span<const NamedSpec> TinySpecs() {
+  static constexpr NamedSpec kSpecs[] = {{"Mha", SpecMha},
+                                         {"Gqa", SpecGqa},
+                                         {"Mqa", SpecMqa},
+                                         {"Tied", SpecTied},
+                                         {"OddHeadDim", SpecOddHeadDim},
+                                         {"LinearRope", SpecLinearRope},
+                                         {"Llama3Rope", SpecLlama3Rope},
+                                         {"DynamicRope", SpecDynamicRope},
+                                         {"YarnRope", SpecYarnRope},
+                                         {"Biases", SpecBiases},
+                                         {"Mistral", SpecMistral},
+                                         {"Qwen2", SpecQwen2},
+                                         {"Qwen2Window", SpecQwen2Window},
+                                         {"Qwen3", SpecQwen3},
+                                         {"Qwen3Biases", SpecQwen3Biases},
+                                         {"Padded", SpecPadded}};
+  return kSpecs;
+}
+
 CheckpointSpec SpecNamed(std::string_view name) {
   CheckpointFormat format{.storage = StorageType::kBf16};
-  if (name == "stories1m") return MakeSpec(Stories1MConfig(), format);
-  if (name == "stories15m") return MakeSpec(Stories15MConfig(), format);
   if (name == "llama-3.2-1b") {
     format.num_special_tokens = 256;
     format.chat_template = ChatTemplateText::kLlama3;
-    return MakeSpec(Llama32Config(), format);
+  }
+  for (const MeasuredShape& shape : kMeasuredShapes) {
+    if (name == shape.name) return MakeSpec(shape.make(), format);
+  }
+  for (const NamedSpec& spec : TinySpecs()) {
+    if (name == spec.name) return spec.make();
   }
   throw std::runtime_error("no shape is named " + std::string(name));
+}
+
+std::vector<std::string> SpecNames() {
+  std::vector<std::string> names;
+  for (const MeasuredShape& shape : kMeasuredShapes) names.emplace_back(shape.name);
+  for (const NamedSpec& spec : TinySpecs()) names.emplace_back(spec.name);
+  return names;
 }
 
 }  // namespace cria::support

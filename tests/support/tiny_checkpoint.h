@@ -2,7 +2,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "reference/reference_model.h"
 #include "support/checkpoint_writer.h"
@@ -10,9 +13,9 @@
 namespace cria::support {
 
 // A checkpoint of random weights. They are drawn so that, as in a trained model, every activation
-// is of order 1: matrices with deviation 1 / sqrt(inputs), norms around 1. The same spec gives the
-// same bytes on every machine. bos_token_id and eos_token_ids of the config are those of the
-// tokenizer.
+// is of order 1: matrices with deviation 1 / sqrt(inputs), norms around 1, biases around 0. The
+// same spec gives the same bytes on every machine. bos_token_id and eos_token_ids of the config are
+// those of the tokenizer.
 struct CheckpointSpec {
   reference::ReferenceConfig config;
   CheckpointFormat format;
@@ -39,11 +42,26 @@ CheckpointSpec SpecOddHeadDim();  // Heads of 10, which is not hidden_size / hea
 CheckpointSpec SpecLinearRope();
 CheckpointSpec
 SpecLlama3Rope();  // Of its frequencies some stay, one is blended, some are stretched.
-CheckpointSpec SpecSlidingWindow();  // Of 12 tokens.
+CheckpointSpec SpecDynamicRope();  // Trained for 32 tokens, for up to 128.
+CheckpointSpec SpecYarnRope();     // Likewise kept, blended and stretched, and an attention factor.
+CheckpointSpec SpecBiases();       // A Llama with biases everywhere.
+CheckpointSpec SpecMistral();      // Heads of 24, and a window of 12 tokens.
+CheckpointSpec SpecQwen2();        // Tied, as its small ones.
+CheckpointSpec SpecQwen2Window();  // And with a window of 12 tokens.
+CheckpointSpec SpecQwen3();        // Tied, with heads of 32.
+CheckpointSpec SpecQwen3Biases();  // Untied, with attention_bias.
 CheckpointSpec SpecPadded();  // 80 and 172 channels, which no quantization block of 32 divides.
 
-// Shapes for measurements, in bf16: "llama-3.2-1b", "stories15m", "stories1m". Throws
-// std::runtime_error for another name.
+// All of these, under the names of their functions: "Qwen3".
+struct NamedSpec {
+  const char* name;
+  CheckpointSpec (*make)();
+};
+std::span<const NamedSpec> TinySpecs();
+
+// Shapes for measurements, in bf16: "llama-3.2-1b", "qwen2.5-0.5b", "qwen3-0.6b", "stories15m",
+// "stories1m"; or one of TinySpecs. Throws std::runtime_error for another name.
 CheckpointSpec SpecNamed(std::string_view name);
+std::vector<std::string> SpecNames();
 
 }  // namespace cria::support

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "model/config.h"
+
+namespace cria {
+
+// What a model file's `required_features` may name: a reader that does not know it would do something
+// else without a word.
+
+// Chats are what chat_template.source makes of them.
+inline constexpr std::string_view kJinjaFeature = "jinja";
+// There are no weights, and the configuration has vocab_size alone.
+inline constexpr std::string_view kVocabularyOnlyFeature = "vocabulary_only";
+
+// Fields of the configuration that change the mathematics.
+struct Feature {
+  std::string_view name;
+  bool (*is_used)(const ModelConfig&);
+};
+inline constexpr std::array kFeatures = {
+    Feature{"sliding_window", [](const ModelConfig& config) { return config.sliding_window != 0; }},
+    Feature{"qkv_bias", [](const ModelConfig& config) { return config.qkv_bias; }},
+    Feature{"o_bias", [](const ModelConfig& config) { return config.o_bias; }},
+    Feature{"mlp_bias", [](const ModelConfig& config) { return config.mlp_bias; }},
+    Feature{"qk_norm", [](const ModelConfig& config) { return config.qk_norm; }},
+};
+
+}  // namespace cria
