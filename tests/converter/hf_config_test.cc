@@ -389,7 +389,7 @@ TEST_F(HfConfigTest, ReadsYarnAndItsDefaults) {
   // The ratio of the contexts in place of a factor.
   EXPECT_EQ(read({{"factor", nullptr}, {"original_max_position_embeddings", 8}}).factor, 8.0f);
   // (0.1 * 2 ln 4 + 1) / (0.1 ln 4 + 1); one of them alone does not count.
-  EXPECT_FLOAT_EQ(read({{"mscale", 2.0}, {"mscale_all_dim", 1.0}}).attention_factor, 1.1217491f);
+  EXPECT_FLOAT_EQ(read({{"mscale", 2.0}, {"mscale_all_dim", 1.0}}).attention_factor, 1.1217511f);
   EXPECT_FLOAT_EQ(read({{"mscale", 2.0}}).attention_factor, 1.1386294f);
   EXPECT_FLOAT_EQ(read({{"factor", 1.0}}).attention_factor, 1.0f);
 }
