@@ -8,11 +8,8 @@
 namespace cria {
 namespace {
 
-// Whether the rest of Cria runs one of these is for ValidateConfig to say.
-constexpr std::array kArchitectures = {
+constexpr std::array kGgufArchitectures = {
     GgufArchitecture{"llama", "LlamaForCausalLM", true},
-    GgufArchitecture{"qwen2", "Qwen2ForCausalLM", false},
-    GgufArchitecture{"qwen3", "Qwen3ForCausalLM", false},
 };
 
 // Keys of relatives that change the mathematics. Absent, 0, false or this number they mean what
@@ -149,8 +146,8 @@ class Reader {
 Result<GgufArchitecture> ReadGgufArchitecture(const GgufMetadata& metadata) {
   constexpr std::string_view kKey = "general.architecture";
   CRIA_ASSIGN_OR_RETURN(const std::string name, metadata.String(kKey));
-  const auto* found = std::ranges::find(kArchitectures, name, &GgufArchitecture::name);
-  if (found != kArchitectures.end()) return *found;
+  const auto* found = std::ranges::find(kGgufArchitectures, name, &GgufArchitecture::name);
+  if (found != kGgufArchitectures.end()) return *found;
   return metadata.Bad(kKey, std::format("is \"{}\"; this version converts llama", name),
                       ErrorCode::kUnsupported);
 }

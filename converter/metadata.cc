@@ -145,8 +145,8 @@ std::vector<std::byte> BuildMetadata(const ModelDescription& description, const 
     tensors.push_back(BuildTensor(builder, tensor.stored));
   }
   std::vector<Offset<flatbuffers::String>> features;
-  const auto add_feature = [&](std::string_view name) {
-    features.push_back(builder.CreateString(name.data(), name.size()));
+  const auto add_feature = [&](std::string_view feature) {
+    features.push_back(builder.CreateString(feature.data(), feature.size()));
   };
   for (const Feature& feature : kFeatures) {
     if (feature.is_used(description.config)) add_feature(feature.name);

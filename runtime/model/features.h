@@ -7,8 +7,8 @@
 
 namespace cria {
 
-// What a model file's `required_features` may name: a reader that does not know it would do something
-// else without a word.
+// What a model file's `required_features` may name: a reader that does not know it would do
+// something else without a word.
 
 // Chats are what chat_template.source makes of them.
 inline constexpr std::string_view kJinjaFeature = "jinja";

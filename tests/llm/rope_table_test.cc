@@ -124,9 +124,9 @@ TEST(RopeInverseFrequenciesTest, YarnDividesTheSlowPairsOnly) {
                          .beta_fast = 2.0f,
                          .beta_slow = 0.1f};
   const auto shares = [&] {
-    std::vector<double> shares = RopeInverseFrequencies(config, 64);
-    for (size_t i = 0; i < shares.size(); ++i) shares[i] /= plain[i];
-    return shares;
+    std::vector<double> frequencies = RopeInverseFrequencies(config, 64);
+    for (size_t i = 0; i < frequencies.size(); ++i) frequencies[i] /= plain[i];
+    return frequencies;
   };
   const auto expect = [&](const std::vector<double>& divided) {
     const std::vector<double> found = shares();

@@ -304,7 +304,7 @@ TEST(ForgedMetadataTest, LayoutsMustFitTheConfiguration) {
   with_qkv([](StoredTensor& t) { t.scales.bytes += 2; }, "of scales");
   ExpectRefusedAfter(
       [](TestModelFile& f) { f.Find(TensorRole::kNorm).layout.scheme = Scheme::kQc8w; },
-      "norm.scheme is qc8w, but a norm must be f32");
+      "norm.scheme is qc8w, but a norm or bias must be f32");
 }
 
 TEST(ForgedMetadataTest, TensorsMustLieInASectionOnTheirBoundaryAndApart) {
