@@ -12,6 +12,7 @@
 #include "ops/attention.h"
 #include "ops/kv_cache_shift.h"
 #include "ops/kv_cache_view.h"
+#include "ops/quantize_row.h"
 #include "ops/read_memory.h"
 #include "ops/rms_norm.h"
 #include "ops/swiglu.h"
@@ -25,7 +26,6 @@ constexpr AttentionShape kShape = {
 constexpr AttentionShape kSmallShape = {
     .num_attention_heads = 6, .num_key_value_heads = 6, .head_dim = 48};
 constexpr size_t kHiddenSize = 2048;
-constexpr size_t kIntermediateSize = 8192;
 constexpr size_t kContextTokens = 2048;
 constexpr size_t kLayers = 16;  // So that decoding reads from memory and not from a cache.
 
@@ -174,15 +174,28 @@ void BM_RmsNorm(benchmark::State& state) {
 BENCHMARK(BM_RmsNorm);
 
 void BM_SwiGlu(benchmark::State& state) {
-  const std::vector<float> gate(kIntermediateSize, 0.5f), up(kIntermediateSize, 1.0f);
-  std::vector<float> output(kIntermediateSize);
+  const auto size = static_cast<size_t>(state.range(0));
+  const std::vector<float> gate(size, 0.5f), up(size, 1.0f);
+  std::vector<float> output(size);
   for (auto _ : state) {
-    SwiGlu(gate.data(), up.data(), kIntermediateSize, output.data());
+    SwiGlu(gate.data(), up.data(), size, output.data());
     benchmark::ClobberMemory();
   }
-  state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(kIntermediateSize));
+  state.SetItemsProcessed(state.iterations() * state.range(0));
 }
-BENCHMARK(BM_SwiGlu);
+BENCHMARK(BM_SwiGlu)->Arg(768)->Arg(8192);
+
+void BM_QuantizeRow(benchmark::State& state) {
+  const auto size = static_cast<size_t>(state.range(0));
+  const std::vector<float> row(size, 0.5f);
+  std::vector<int8_t> output(size);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(QuantizeRow(row.data(), size, output.data()));
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(BM_QuantizeRow)->Arg(768)->Arg(8192);
 
 // The roofs: the rates of plain reading and of multiply-adds from registers are those of the
 // machine; reading is measured here because it varies between virtual machines.
