@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -24,7 +23,6 @@ constexpr const char* kTexts[] = {
     "return",
     "L'été dernier, 1 204 personnes ont visité le musée; 今年は",
 };
-constexpr size_t kMostTokens = 128;
 
 // A folder that goes with what is in it.
 class TemporaryFolder {
@@ -53,12 +51,9 @@ class TemporaryFolder {
 };
 
 Result<std::unique_ptr<Engine>> LoadForCheck(const std::string& path, size_t num_threads) {
-  CRIA_ASSIGN_OR_RETURN(const ModelFile model, ModelFile::Open(path));
   EngineOptions options;
   options.num_threads = num_threads;
-  options.chunk_tokens = kMostTokens;
   options.kv_type = KvType::kF32;
-  options.context_tokens = std::min<size_t>(kMostTokens, model.config().max_position_embeddings);
   return Engine::Load(path, options);
 }
 

@@ -175,11 +175,4 @@ Result<ImportedTokenizer> ImportTokenizer(TokenizerMaterial material,
   return imported;
 }
 
-Result<ImportedTokenizer> ImportTokenizer(const std::filesystem::path& checkpoint_dir,
-                                          size_t vocab_size,
-                                          const std::optional<std::string>& chat_template) {
-  CRIA_ASSIGN_OR_RETURN(TokenizerMaterial material, ReadTokenizer(checkpoint_dir));
-  return ImportTokenizer(std::move(material), vocab_size, chat_template);
-}
-
 }  // namespace cria

@@ -41,9 +41,4 @@ Result<ImportedTokenizer> ImportTokenizer(TokenizerMaterial material,
                                           std::optional<size_t> vocab_size,
                                           const std::optional<std::string>& chat_template = {});
 
-// Both of these.
-Result<ImportedTokenizer> ImportTokenizer(const std::filesystem::path& checkpoint_dir,
-                                          size_t vocab_size,
-                                          const std::optional<std::string>& chat_template = {});
-
 }  // namespace cria

@@ -284,12 +284,7 @@ const Node* Parser::ParsePostfix(const Node* node) {
     } else if (Skip("[")) {
       node = ParseSubscript(node);
     } else if (token_.IsSymbol("(")) {
-      Children children(context_);
-      children.Add(node);
-      ParseArguments(&children);
-      Node* call = Make(NodeKind::kCall, position);
-      call->children = children.items();
-      node = call;
+      node = ParseCall(node);
     } else {
       break;
     }
@@ -313,6 +308,17 @@ const Node* Parser::ParseSubscript(const Node* node) {
     return Make(NodeKind::kItem, position, {node, bounds[0]});
   if (colons == 0) return Fail(position, {"there is nothing between '[' and ']'"});
   return Make(NodeKind::kSlice, position, {node, bounds[0], bounds[1], bounds[2]});
+}
+
+// At the parenthesis.
+const Node* Parser::ParseCall(const Node* callee) {
+  const size_t position = token_.position;
+  Children children(context_);
+  children.Add(callee);
+  ParseArguments(&children);
+  Node* call = Make(NodeKind::kCall, position);
+  call->children = children.items();
+  return call;
 }
 
 void Parser::ParseArguments(Children* children) {
@@ -340,18 +346,12 @@ void Parser::ParseArguments(Children* children) {
 
 const Node* Parser::ParseFilters(const Node* node) {
   while (!context_.failed()) {
-    const size_t position = token_.position;
     if (token_.IsSymbol("|")) {
       node = ParseFilter(node);
     } else if (SkipName("is")) {
       node = ParseTest(node);
     } else if (token_.IsSymbol("(")) {
-      Children children(context_);
-      children.Add(node);
-      ParseArguments(&children);
-      Node* call = Make(NodeKind::kCall, position);
-      call->children = children.items();
-      node = call;
+      node = ParseCall(node);
     } else {
       break;
     }

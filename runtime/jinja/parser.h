@@ -48,6 +48,7 @@ class Parser {
   const Node* ParseTest(const Node* node);
   const Node* ParseSubscript(const Node* node);
   const Node* ParseDict();
+  const Node* ParseCall(const Node* callee);
   void ParseArguments(Children* children);
   const Node* ParseString();
   const Node* ParseNumber();

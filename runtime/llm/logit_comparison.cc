@@ -4,16 +4,10 @@
 #include <cmath>
 #include <limits>
 
+#include "llm/log_sum_exp.h"
+
 namespace cria {
 namespace {
-
-// The logarithm of the sum of all exp(logit).
-double LogSumExp(std::span<const float> logits) {
-  const double largest = *std::ranges::max_element(logits);
-  double sum = 0.0;
-  for (const float logit : logits) sum += std::exp(double{logit} - largest);
-  return std::log(sum) + largest;
-}
 
 void AddPosition(std::span<const float> reference, std::span<const float> logits,
                  LogitComparison& comparison) {

@@ -1,18 +1,16 @@
 #include "llm/perplexity.h"
 
 #include <algorithm>
-#include <cmath>
 #include <format>
 #include <vector>
+
+#include "llm/log_sum_exp.h"
 
 namespace cria {
 namespace {
 
 double NegativeLogLikelihood(std::span<const float> logits, int32_t token) {
-  const double largest = *std::ranges::max_element(logits);
-  double sum = 0.0;
-  for (const float logit : logits) sum += std::exp(double{logit} - largest);
-  return std::log(sum) + largest - double{logits[static_cast<size_t>(token)]};
+  return LogSumExp(logits) - double{logits[static_cast<size_t>(token)]};
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <fstream>
 
+#include "converter/import_tokenizer.h"
 #include "text/tokenizer.h"
 
 namespace cria {
@@ -42,7 +43,7 @@ class TokenizerImportTest : public testing::Test {
     ASSERT_TRUE(file);
   }
   Result<ImportedTokenizer> Import(size_t vocab_size = 8) {
-    return ImportTokenizer(folder_, vocab_size);
+    return ImportTokenizerOf(folder_, vocab_size);
   }
   ImportedTokenizer MustImport() {
     auto imported = Import();
@@ -119,8 +120,8 @@ TEST_F(TokenizerImportTest, WhichTemplateCounts) {
   EXPECT_EQ(MustImport().chat_template_source, "tokenizer's");
   Write("chat_template.jinja", "its own file's");
   EXPECT_EQ(MustImport().chat_template_source, "its own file's");
-  EXPECT_EQ(ImportTokenizer(folder_, 8, "given").value().chat_template_source, "given");
-  EXPECT_EQ(ImportTokenizer(folder_, 8, "").value().chat_template_source, "");
+  EXPECT_EQ(ImportTokenizerOf(folder_, 8, "given").value().chat_template_source, "given");
+  EXPECT_EQ(ImportTokenizerOf(folder_, 8, "").value().chat_template_source, "");
 }
 
 TEST_F(TokenizerImportTest, ATemplateThatCannotBeRenderedIsRefused) {
@@ -128,14 +129,15 @@ TEST_F(TokenizerImportTest, ATemplateThatCannotBeRenderedIsRefused) {
   Write("chat_template.jinja", "\n{% if %}");
   EXPECT_THAT(Refusal(), HasSubstr("The chat template, line 2: '%}' stands where an expression"));
   EXPECT_THAT(Refusal(), HasSubstr("--chat-template"));
-  EXPECT_TRUE(ImportTokenizer(folder_, 8, ""));
+  EXPECT_TRUE(ImportTokenizerOf(folder_, 8, ""));
 }
 
 TEST_F(TokenizerImportTest, WhatEndsATurnInTheTemplateEndsAnAnswer) {
   Write("tokenizer.json", kTokenizerJson);
-  EXPECT_THAT(
-      ImportTokenizer(folder_, 8, "{{ messages[-1].content }} <|im_start|>").value().stop_token_ids,
-      ElementsAre(4, 5, 6));
+  EXPECT_THAT(ImportTokenizerOf(folder_, 8, "{{ messages[-1].content }} <|im_start|>")
+                  .value()
+                  .stop_token_ids,
+              ElementsAre(4, 5, 6));
 }
 
 TEST_F(TokenizerImportTest, AddedTokensJson) {

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "converter/checkpoint.h"
+#include "converter/import_tokenizer.h"
 #include "converter/tokenizer_import.h"
 #include "converter/tokenizer_json.h"
 #include "golden/test_data.h"
@@ -31,7 +32,7 @@ std::vector<int32_t> Numbers(const std::string& text) {
 }
 
 OwnedVocabulary Import(const std::string& folder, size_t vocab_size) {
-  auto imported = ImportTokenizer(ExternalTestData() / folder, vocab_size);
+  auto imported = ImportTokenizerOf(ExternalTestData() / folder, vocab_size);
   if (!imported) {
     ADD_FAILURE() << imported.error().message();
     return {};
@@ -158,7 +159,7 @@ TEST(TokenizerGoldenTest, GgufVocabularies) {
 
 TEST(TokenizerGoldenTest, Llama3Ranks) {
   CRIA_NEEDS_TEST_DATA("tokenizers/llama3");
-  const auto imported = ImportTokenizer(ExternalTestData() / "tokenizers/llama3", 128256);
+  const auto imported = ImportTokenizerOf(ExternalTestData() / "tokenizers/llama3", 128256);
   ASSERT_TRUE(imported) << imported.error().message();
   const Tokenizer tokenizer = Tokenizer::Create(imported->vocabulary.view()).value();
   ExpectPairs(tokenizer, "ggml-vocab-llama-bpe");
