@@ -14,7 +14,8 @@ inline constexpr uint64_t kMostCheckedParameters = 64'000'000;
 
 // Compares what the model file at `model_path` predicts for some short texts with what the
 // checkpoint does, converted to f32 for it. That file, of four bytes a parameter, lies beside the
-// model file for the time, and both models are held in memory. `progress` may cancel.
+// model file for the time, and both models are held in memory. `progress` may cancel. kUnsupported
+// means that the vocabulary can express none of the texts.
 Result<LogitComparison> CheckConversion(const std::string& checkpoint_path,
                                         const std::string& model_path,
                                         const ConvertOptions& options,

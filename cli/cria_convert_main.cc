@@ -143,11 +143,17 @@ bool IsToBeVerified(const Arguments& arguments, const ConvertReport& report) {
 
 cria::Status Verify(const Arguments& arguments) {
   cria::cli::ProgressBar bar("verifying");
-  return cria::cli::CheckConversion(arguments.checkpoint, arguments.output, arguments.options,
-                                    ProgressOn(bar))
-      .transform([](const cria::LogitComparison& comparison) {
-        std::printf("%s\n", cria::cli::ComparisonText(comparison).c_str());
-      });
+  const auto comparison = cria::cli::CheckConversion(arguments.checkpoint, arguments.output,
+                                                     arguments.options, ProgressOn(bar));
+  if (comparison) {
+    std::printf("%s\n", cria::cli::ComparisonText(*comparison).c_str());
+  } else if (!arguments.verify && comparison.error().code() == cria::ErrorCode::kUnsupported) {
+    // Nobody asked for it.
+    std::printf("%s\n", comparison.error().message().c_str());
+  } else {
+    return std::unexpected(comparison.error());
+  }
+  return {};
 }
 
 // Everything is tidied up: dies of the signal, so that a calling script knows.

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <format>
+#include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -111,6 +112,19 @@ TEST_F(CriaConvertProgram, VerifiesSmallModelsUnlessToldNotTo) {
   EXPECT_THAT(Convert({checkpoint_, "-o", output_, "--weights", "f32"}).output, Not(verified));
   EXPECT_THAT(Convert({checkpoint_, "-o", output_, "--weights", "f32", "--verify"}).output,
               HasSubstr("at most 0, KL divergence"));
+}
+
+TEST_F(CriaConvertProgram, AVocabularyWithoutTheTextsIsNoErrorUnlessAskedFor) {
+  std::filesystem::remove(checkpoint_ / "tokenizer_config.json");
+  std::ofstream(checkpoint_ / "tokenizer.json")
+      << R"({"model": {"type": "BPE", "vocab": {"x": 0}, "merges": []},
+             "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false}})";
+  const RunResult result = Convert({checkpoint_, "-o", output_, "--weights", "int8"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, HasSubstr("cannot be verified: its vocabulary has no token"));
+  const RunResult asked = Convert({checkpoint_, "-o", output_, "--weights", "int8", "--verify"});
+  EXPECT_EQ(asked.exit_code, 1);
+  EXPECT_THAT(asked.error, HasSubstr("cannot be verified: its vocabulary has no token"));
 }
 
 TEST_F(CriaConvertProgram, NamesTheModelAfterTheCheckpoint) {
