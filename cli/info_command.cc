@@ -99,6 +99,7 @@ Json TokenizerJson(const ModelFile& file) {
           {"pieces", vocabulary.size()},
           {"merges", vocabulary.merges.size()},
           {"split_patterns", vocabulary.split_patterns},
+          {"normalize_nfc", vocabulary.normalize_nfc},
           {"ignore_merges", vocabulary.ignore_merges},
           {"add_dummy_prefix", vocabulary.add_dummy_prefix},
           {"dummy_prefix_after_special", vocabulary.dummy_prefix_after_special},

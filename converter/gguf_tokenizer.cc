@@ -119,6 +119,7 @@ class Reader {
     rules.family = TokenizerFamily::kByteLevelBpe;
     rules.split_patterns.assign(pre_tokenizer->split_patterns.begin(),
                                 pre_tokenizer->split_patterns.end());
+    rules.normalize_nfc = pre_tokenizer->normalize_nfc;
     rules.ignore_merges = pre_tokenizer->ignore_merges;
     CRIA_ASSIGN_OR_RETURN(rules.add_bos_token,
                           metadata_.Bool(kAddBos, pre_tokenizer->add_bos_token));

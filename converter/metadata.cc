@@ -98,6 +98,8 @@ Offset<schema::Tokenizer> BuildTokenizer(FlatBufferBuilder& builder, const Vocab
   fields.add_bos_token_id(vocabulary.bos_token_id);
   fields.add_unk_token_id(vocabulary.unk_token_id);
   fields.add_eos_token_id(vocabulary.eos_token_id);
+  // Models without it keep the digest that they had before it came.
+  if (vocabulary.normalize_nfc) fields.add_normalize_nfc(true);
   return fields.Finish();
 }
 
@@ -152,6 +154,7 @@ std::vector<std::byte> BuildMetadata(const ModelDescription& description, const 
     if (feature.is_used(description.config)) add_feature(feature.name);
   }
   if (!description.chat_template_source.empty()) add_feature(kJinjaFeature);
+  if (description.vocabulary.normalize_nfc) add_feature(kNormalizeNfcFeature);
   if (plan.tensors.empty()) add_feature(kVocabularyOnlyFeature);
   const auto required_features = builder.CreateVector(features);
   const auto section_table = builder.CreateVector(sections);

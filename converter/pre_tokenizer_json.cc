@@ -52,6 +52,11 @@ Status Reader::ReadNormalizer(const json& normalizer, const std::string& path) {
       return ReadNormalizer(part, name);
     });
   }
+  if (type == "NFC") {
+    // Neither a space nor U+2581 composes with anything, so that it may come before the others.
+    found_.normalize_nfc = true;
+    return {};
+  }
   if (type == "Prepend") return ReadPrepend(fields);
   if (type == "Replace") return ReadReplace(fields);
   return fields.Bad(ErrorCode::kUnsupported, "type",

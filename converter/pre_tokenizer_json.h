@@ -14,6 +14,7 @@ namespace cria {
 struct PreTokenization {
   TokenizerFamily family = TokenizerFamily::kSentencePieceBpe;
   std::vector<std::string> split_patterns;
+  bool normalize_nfc = false;
   bool add_dummy_prefix = false;
   bool dummy_prefix_after_special = false;
   // Words are cut apart before each space. The same as not doing so as long as no piece of text has
@@ -24,7 +25,8 @@ struct PreTokenization {
 // Reads "normalizer" and "pre_tokenizer" of a tokenizer.json, whose path is `where`. Understood are
 // the forms that Llama tokenizers come in:
 // - SentencePiece's: Prepend, Replace and Metaspace, which put U+2581 for spaces;
-// - byte-level: Split and Digits, then ByteLevel.
+// - byte-level: Split and Digits, then ByteLevel;
+// - with either, NFC.
 // Anything else is an error that names it. Metaspace adds its prefix only to text that does not
 // begin with a space; here it is always added, as SentencePiece did when the model was trained.
 Result<PreTokenization> ReadPreTokenization(const nlohmann::json& tokenizer,

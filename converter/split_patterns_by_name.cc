@@ -59,8 +59,10 @@ constexpr std::array kPreTokenizers = {
                  .add_bos_token = true},
     PreTokenizer{
         .name = "tekken", .split_patterns = kTekken, .ignore_merges = true, .add_bos_token = true},
-    PreTokenizer{.name = "qwen2", .split_patterns = kQwen2},
-    PreTokenizer{.name = "deepseek-r1-qwen", .split_patterns = kQwen2},
+    // llama.cpp does not normalize text for these. The models were trained on text that was: their
+    // tokenizer.json says so.
+    PreTokenizer{.name = "qwen2", .split_patterns = kQwen2, .normalize_nfc = true},
+    PreTokenizer{.name = "deepseek-r1-qwen", .split_patterns = kQwen2, .normalize_nfc = true},
     PreTokenizer{.name = "deepseek-llm", .split_patterns = kDeepSeekLlm},
     PreTokenizer{.name = "smollm", .split_patterns = kSmolLm},
     PreTokenizer{.name = "gpt-2", .split_patterns = kGpt2},

@@ -20,6 +20,7 @@ inline constexpr std::string_view kLlama3Pattern =
 struct PreTokenizer {
   std::string_view name;  // As `tokenizer.ggml.pre` in GGUF files has it.
   std::span<const std::string_view> split_patterns;
+  bool normalize_nfc = false;
   bool ignore_merges = false;
   bool add_bos_token = false;  // Unless the file says otherwise.
 };

@@ -1,5 +1,6 @@
 #include "converter/tokenizer_json.h"
 
+#include <algorithm>
 #include <format>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -202,12 +203,29 @@ Status CheckSplitAtSpaces(const VocabularyDraft& draft, std::string_view where) 
   return {};
 }
 
+// Added tokens are found in text that is not normalized yet. For those of ASCII that is no
+// different, but where a mark stands right behind one and would compose with its last letter.
+Status CheckNormalized(const AddedToken& token, const VocabularyDraft& draft,
+                       std::string_view where) {
+  const auto is_ascii = [](char c) { return static_cast<uint8_t>(c) < 0x80; };
+  if (!draft.rules.normalize_nfc || !token.normalized ||
+      std::ranges::all_of(token.content, is_ascii)) {
+    return {};
+  }
+  return Fail(
+      ErrorCode::kUnsupported,
+      std::format("{}: the added token \"{}\" is to be looked for in normalized text, which "
+                  "is supported of tokens in ASCII alone; set its \"normalized\" to false",
+                  where, token.content));
+}
+
 Result<VocabularyDraft> Read(const json& tokenizer, std::string_view where) {
   const JsonFields fields(tokenizer, where);
   CRIA_ASSIGN_OR_RETURN(PreTokenization pre_tokenization, ReadPreTokenization(tokenizer, where));
   VocabularyDraft draft;
   draft.rules.family = pre_tokenization.family;
   draft.rules.split_patterns = std::move(pre_tokenization.split_patterns);
+  draft.rules.normalize_nfc = pre_tokenization.normalize_nfc;
   draft.rules.add_dummy_prefix = pre_tokenization.add_dummy_prefix;
   draft.rules.dummy_prefix_after_special = pre_tokenization.dummy_prefix_after_special;
 
@@ -217,7 +235,10 @@ Result<VocabularyDraft> Read(const json& tokenizer, std::string_view where) {
   if (pre_tokenization.splits_at_spaces) CRIA_RETURN_IF_ERROR(CheckSplitAtSpaces(draft, where));
 
   CRIA_ASSIGN_OR_RETURN(const std::vector<AddedToken> added, ReadAddedTokens(tokenizer, where));
-  for (const AddedToken& token : added) CRIA_RETURN_IF_ERROR(draft.AddToken(token, where));
+  for (const AddedToken& token : added) {
+    CRIA_RETURN_IF_ERROR(CheckNormalized(token, draft, where));
+    CRIA_RETURN_IF_ERROR(draft.AddToken(token, where));
+  }
   if (const json* processor = fields.Find("post_processor")) {
     CRIA_RETURN_IF_ERROR(ReadPostProcessor(*processor, "post_processor", where, &draft));
   }
@@ -233,6 +254,7 @@ Result<AddedToken> ReadAddedToken(const json& token, uint32_t id, std::string_vi
   CRIA_ASSIGN_OR_RETURN(added.content, fields.String("content"));
   if (added.content.empty()) return fields.Bad(ErrorCode::kInvalidFile, "content", "is missing");
   CRIA_ASSIGN_OR_RETURN(added.special, fields.Bool("special", false));
+  CRIA_ASSIGN_OR_RETURN(added.normalized, fields.Bool("normalized", false));
   for (const std::string_view flag : {"lstrip", "rstrip", "single_word"}) {
     CRIA_ASSIGN_OR_RETURN(const bool is_set, fields.Bool(flag, false));
     if (is_set) {

@@ -93,6 +93,7 @@ Vocabulary OwnedVocabulary::view() const {
   vocabulary.merge_offsets = merge_offsets;
   vocabulary.merges = merges;
   vocabulary.split_patterns.assign(rules.split_patterns.begin(), rules.split_patterns.end());
+  vocabulary.normalize_nfc = rules.normalize_nfc;
   vocabulary.ignore_merges = rules.ignore_merges;
   vocabulary.add_dummy_prefix = rules.add_dummy_prefix;
   vocabulary.dummy_prefix_after_special = rules.dummy_prefix_after_special;

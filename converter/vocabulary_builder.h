@@ -17,6 +17,7 @@ namespace cria {
 struct TokenizerRules {
   TokenizerFamily family = TokenizerFamily::kSentencePieceBpe;
   std::vector<std::string> split_patterns;
+  bool normalize_nfc = false;
   bool ignore_merges = false;
   bool add_dummy_prefix = false;
   bool dummy_prefix_after_special = false;
@@ -60,6 +61,7 @@ struct AddedToken {
   uint32_t id = 0;
   std::string content;
   bool special = false;
+  bool normalized = false;  // It is looked for in text that has been normalized.
 };
 
 // What the readers of tokenizer files make, and BuildVocabulary turns into tables.

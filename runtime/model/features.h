@@ -12,6 +12,8 @@ namespace cria {
 
 // Chats are what chat_template.source makes of them.
 inline constexpr std::string_view kJinjaFeature = "jinja";
+// The tokenizer normalizes text.
+inline constexpr std::string_view kNormalizeNfcFeature = "normalize_nfc";
 // There are no weights, and the configuration has vocab_size alone.
 inline constexpr std::string_view kVocabularyOnlyFeature = "vocabulary_only";
 

@@ -52,7 +52,10 @@ Status ModelFileReader::CheckFeatures(const schema::Model& metadata) {
   for (const flatbuffers::String* stored : *metadata.required_features()) {
     const std::string_view feature = View(stored);
     if (feature == kVocabularyOnlyFeature) model_.is_vocabulary_only_ = true;
-    if (feature == kVocabularyOnlyFeature || feature == kJinjaFeature) continue;
+    if (feature == kVocabularyOnlyFeature || feature == kJinjaFeature ||
+        feature == kNormalizeNfcFeature) {
+      continue;
+    }
     if (std::ranges::contains(kFeatures, feature, &Feature::name)) continue;
     return Fail(ErrorCode::kUnsupported,
                 std::format("required_features names \"{}\", which this version does not know; use "
@@ -147,6 +150,7 @@ Status ModelFileReader::ReadVocabulary(const schema::Model& metadata) {
       vocabulary.split_patterns.push_back(View(pattern));
     }
   }
+  vocabulary.normalize_nfc = stored.normalize_nfc();
   vocabulary.ignore_merges = stored.ignore_merges();
   vocabulary.add_dummy_prefix = stored.add_dummy_prefix();
   vocabulary.dummy_prefix_after_special = stored.dummy_prefix_after_special();

@@ -47,6 +47,7 @@ struct Vocabulary {
   std::span<const uint32_t> merge_offsets;  // [vocab_size + 1]
   std::span<const Merge> merges;
   std::vector<std::string_view> split_patterns;
+  bool normalize_nfc = false;
   bool ignore_merges = false;
   bool add_dummy_prefix = false;
   bool dummy_prefix_after_special = false;

@@ -6,6 +6,7 @@
 
 #include "core/utf8.h"
 #include "text/byte_pair_merger.h"
+#include "text/nfc.h"
 
 namespace cria {
 namespace {
@@ -181,8 +182,9 @@ Result<std::vector<int32_t>> Tokenizer::EncodeSegments(std::span<const TextSegme
 
 // Encodes the text that has gathered since the last special token, which has none in it.
 Status Tokenizer::EncodeText(bool before_user_defined, Encoding* encoding) const {
-  const std::string text = std::exchange(encoding->text, {});
+  std::string text = std::exchange(encoding->text, {});
   if (text.empty()) return {};
+  if (vocabulary_.normalize_nfc) text = NormalizeToNfc(std::move(text));
   encoding->text_begin = encoding->ids.size();
   if (vocabulary_.family == TokenizerFamily::kByteLevelBpe) return EncodeWords(text, encoding);
   const bool at_begin = encoding->ids.empty();

@@ -35,8 +35,10 @@ struct TextSegment {
 // - SentencePiece: the whole text, spaces normalized, as characters. A character without a piece
 //   becomes the tokens of its bytes, or the unknown token (once for several such in a row).
 // - byte-level: words cut out by the split patterns, as bytes.
+// With normalize_nfc, text between special tokens is put into normalization form C first.
 // Text that is not UTF-8 is never refused or altered: SentencePiece vocabularies treat each wrong
-// byte as a character without a piece, byte-level ones as a byte like any other.
+// byte as a character without a piece, byte-level ones as a byte like any other; normalizing works
+// on what lies between.
 class Tokenizer {
  public:
   // `vocabulary` must be valid (ValidateVocabulary); its tables must outlive the tokenizer.

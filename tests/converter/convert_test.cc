@@ -86,6 +86,19 @@ TEST_F(ConvertTest, WhatLlamaLacksIsAFeatureThatReadersMustKnow) {
   EXPECT_EQ(features_of(support::SpecBiases()), (Names{"qkv_bias", "o_bias", "mlp_bias"}));
 }
 
+TEST_F(ConvertTest, SoIsANormalizer) {
+  Make(support::SpecQwen2());
+  EXPECT_THAT(RunToBytes({}), Not(HasSubstr("normalize_nfc")));
+  const auto path = checkpoint_ / "tokenizer.json";
+  auto tokenizer = nlohmann::json::parse(support::ReadFile(path));
+  tokenizer["normalizer"] = {{"type", "NFC"}};
+  support::WriteFile(path, tokenizer.dump());
+  EXPECT_THAT(RunToBytes({}), HasSubstr("normalize_nfc"));
+  const auto model = ModelFile::Open(output_.string());
+  ASSERT_TRUE(model) << model.error().message();
+  EXPECT_TRUE(model->vocabulary().normalize_nfc);
+}
+
 TEST_F(ConvertTest, FieldsOfEveryFamilyAreInTheFile) {
   const auto config_of = [&](const CheckpointSpec& spec) {
     Make(spec);

@@ -114,6 +114,15 @@ TEST(GgufTokenizerTest, PreTokenizersAreKnownByName) {
   ExpectRefused(ByteLevelMetadata(""), "tokenizer.ggml.pre is missing");
 }
 
+TEST(GgufTokenizerTest, QwensTextIsNormalized) {
+  for (const char* name : {"qwen2", "deepseek-r1-qwen"}) {
+    EXPECT_TRUE(Import(ByteLevelMetadata(name)).value().vocabulary.rules.normalize_nfc) << name;
+  }
+  for (const char* name : {"llama-bpe", "tekken", "deepseek-llm", "gpt-2", "default"}) {
+    EXPECT_FALSE(Import(ByteLevelMetadata(name)).value().vocabulary.rules.normalize_nfc) << name;
+  }
+}
+
 TEST(GgufTokenizerTest, RefusesOtherModels) {
   GgufMetadata metadata("x.gguf");
   metadata.Add("tokenizer.ggml.model", std::string("t5"));

@@ -148,6 +148,41 @@ TEST(TokenizerJsonTest, WithoutAPostProcessorThereIsNoBos) {
   EXPECT_EQ(Read(tokenizer).rules.bos_token_id, -1);
 }
 
+// As Qwen's have it.
+TEST(TokenizerJsonTest, Nfc) {
+  json tokenizer = ByteLevelJson();
+  EXPECT_FALSE(Read(tokenizer).rules.normalize_nfc);
+  for (const char* normalizer :
+       {R"({"type": "NFC"})", R"({"type": "Sequence", "normalizers": [{"type": "NFC"}]})"}) {
+    tokenizer["normalizer"] = json::parse(normalizer);
+    const VocabularyDraft draft = Read(tokenizer);
+    EXPECT_TRUE(draft.rules.normalize_nfc);
+    EXPECT_THAT(TestTokenizer(draft).Encode("a\u00E9", {.add_bos = false}), ElementsAre(0, 7, 8));
+  }
+  tokenizer = SentencePieceJson();
+  tokenizer["normalizer"]["normalizers"].push_back({{"type", "NFC"}});
+  EXPECT_TRUE(Read(tokenizer).rules.normalize_nfc);
+  EXPECT_TRUE(Read(tokenizer).rules.add_dummy_prefix);
+}
+
+TEST(TokenizerJsonTest, AddedTokensInNormalizedText) {
+  json tokenizer = ByteLevelJson();
+  const auto& token = tokenizer["added_tokens"][1];
+  tokenizer["added_tokens"][1]["normalized"] = true;
+  tokenizer["normalizer"] = {{"type", "NFC"}};
+  EXPECT_TRUE(ReadTokenizerJson(tokenizer, "x"));
+  tokenizer["added_tokens"][1]["content"] = "<\u00E9>";
+  const auto draft = ReadTokenizerJson(tokenizer, "x");
+  ASSERT_FALSE(draft) << token;
+  EXPECT_EQ(draft.error().code(), ErrorCode::kUnsupported);
+  EXPECT_THAT(draft.error().message(), HasSubstr("x: the added token \"<\u00E9>\""));
+  tokenizer["normalizer"] = nullptr;
+  EXPECT_TRUE(ReadTokenizerJson(tokenizer, "x"));
+  tokenizer["normalizer"] = {{"type", "NFC"}};
+  tokenizer["added_tokens"][1]["normalized"] = false;
+  EXPECT_TRUE(ReadTokenizerJson(tokenizer, "x"));
+}
+
 TEST(TokenizerJsonTest, TokensOutsideTheAlphabetAreNoText) {
   json tokenizer = ByteLevelJson();
   tokenizer["model"]["vocab"]["<｜begin▁of▁text｜>"] = 12u;
@@ -179,7 +214,9 @@ TEST_P(TokenizerJsonRefusalTest, NamesTheField) {
 INSTANTIATE_TEST_SUITE_P(
     All, TokenizerJsonRefusalTest,
     testing::Values(
-        Refusal{"/normalizer", R"({"type": "NFC"})", "normalizer.type is \"NFC\""},
+        Refusal{"/normalizer", R"({"type": "NFKC"})", "normalizer.type is \"NFKC\""},
+        Refusal{"/normalizer", R"({"type": "Sequence", "normalizers": [{"type": "NFC"}, "NFC"]})",
+                "normalizer.normalizers[1]"},
         Refusal{"/normalizer", R"({"type": "Sequence", "normalizers": [{"type": "Lowercase"}]})",
                 "normalizer.normalizers[0].type is \"Lowercase\""},
         Refusal{"/normalizer", R"({"type": "Prepend", "prepend": "x"})", "normalizer.prepend"},

@@ -23,6 +23,7 @@ allow_only '<pthreadpool\.h>' 'pthreadpool belongs in runtime/core and runtime/x
 allow_only '["<]hwy/' 'Highway belongs in runtime/ops:' runtime/ops/ tests/ops/ tests/bench/
 allow_only '<cpuinfo\.h>' 'cpuinfo belongs in platforms:' platforms/
 allow_only '<pcre2\.h>' 'PCRE2 belongs in runtime/text:' runtime/text/
+allow_only '<utf8proc\.h>' 'utf8proc belongs in runtime/text:' runtime/text/ tests/text/
 allow_only '<(flatbuffers/|nlohmann/|google/protobuf/).*' \
   'FlatBuffers belongs where model files are read or written; JSON and protobuf on the host side:' \
   'runtime/model/model_file_reader\.cc' 'runtime/model/packed_file\.cc' converter/ cli/ tests/

@@ -63,7 +63,8 @@ TEST(ModelFileTest, ReadsEveryField) {
   written.tokenizer_family = 1;
   written.split_patterns = {"\\p{L}+", "\\s+"};
   written.chat_template_source = "{{ messages }}";
-  written.required_features = {"jinja"};
+  written.normalize_nfc = true;
+  written.required_features = {"jinja", "normalize_nfc"};
   written.stop_token_ids = {2, 7};
   const std::vector<std::byte> bytes = Serialize(written);
   const TemporaryFile temporary(bytes);
@@ -112,6 +113,7 @@ TEST(ModelFileTest, ReadsEveryField) {
   EXPECT_EQ(vocabulary.merges[0].rank, 0u);
   EXPECT_EQ(vocabulary.merges[0].merged, 6u);
   EXPECT_TRUE(std::ranges::equal(vocabulary.split_patterns, written.split_patterns));
+  EXPECT_TRUE(vocabulary.normalize_nfc);
   EXPECT_TRUE(vocabulary.ignore_merges);
   EXPECT_TRUE(vocabulary.add_dummy_prefix);
   EXPECT_TRUE(vocabulary.dummy_prefix_after_special);
@@ -133,6 +135,7 @@ TEST(ModelFileTest, ReadsEverySchemeAndRopeScaling) {
     const auto file = OpenBytes(Serialize(written));
     ASSERT_TRUE(file) << file.error().message();
     EXPECT_EQ(file->config().rope_scaling.type, RopeScaling::Type::kNone);
+    EXPECT_FALSE(file->vocabulary().normalize_nfc);
     ExpectTensorsAsWritten(*file, written);
     EXPECT_TRUE(file->VerifyPayload());
   }

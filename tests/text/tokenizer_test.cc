@@ -172,6 +172,38 @@ TEST(ByteLevelTokenizerTest, AByteWithoutATokenIsAnError) {
   EXPECT_FALSE(tokenizer->Encode("xyz"));
 }
 
+TEST(TokenizerTest, NormalizesToNfc) {
+  VocabularyDraft draft = ByteLevelDraft({"\u00E9", "\u0301", "\uD55C"});
+  const TestTokenizer as_given(draft);
+  EXPECT_EQ(as_given.Pieces(as_given.Encode("e\u0301")), "e|\u0301");
+  draft.rules.normalize_nfc = true;
+  const TestTokenizer tokenizer(draft);
+  EXPECT_EQ(tokenizer.Pieces(tokenizer.Encode("e\u0301")), "\u00E9");
+  EXPECT_EQ(tokenizer.Encode("e\u0301 \u1112\u1161\u11AB"), tokenizer.Encode("\u00E9 \uD55C"));
+  EXPECT_EQ(tokenizer.Pieces(tokenizer.Encode("e\xFF\u0301")), "e|\xFF|\u0301");
+  // Segments are one text.
+  const TextSegment joined[] = {{"e"}, {"\u0301"}};
+  EXPECT_EQ(tokenizer.Pieces(tokenizer->EncodeSegments(joined, false).value()), "\u00E9");
+
+  VocabularyDraft sentences = SentencePieceDraft({" ", "e", "\u00E9", " \u00E9"});
+  sentences.rules.normalize_nfc = true;
+  const TestTokenizer sentence(sentences);
+  EXPECT_EQ(sentence.Pieces(sentence.Encode("e\u0301", kPlain)), " \u00E9");
+}
+
+TEST(TokenizerTest, MarksDoNotComposeWithSpecialTokens) {
+  // ">" and U+0338 would be U+226F.
+  VocabularyDraft draft = ByteLevelDraft({"\u0338", "\u00E9", "\u226F"});
+  ASSERT_TRUE(draft.AddToken({static_cast<uint32_t>(draft.pieces.size()), "e", false}, ""));
+  draft.rules.normalize_nfc = true;
+  const TestTokenizer tokenizer(draft);
+  EXPECT_EQ(tokenizer.Pieces(tokenizer.Encode("</s>\u0338", kSpecial)), "</s>|\u0338");
+  EXPECT_EQ(tokenizer.Pieces(tokenizer.Encode("ae\u0301", kSpecial)), "a|e|\xCC|\x81");
+  // Nor does composing make one.
+  EXPECT_THAT(tokenizer.Encode("\u226F</s\u226F", kSpecial),
+              testing::Not(testing::Contains(tokenizer.Encode("</s>", kSpecial).front())));
+}
+
 TEST(TokenizerTest, AWrongSplitPatternIsAnError) {
   VocabularyDraft draft = ByteLevelDraft({});
   draft.rules.split_patterns = {"["};
