@@ -22,6 +22,7 @@ namespace {
 
 constexpr std::string_view kRopeFactors = "rope_freqs.weight";
 constexpr std::string_view kSplitCount = "split.count";
+constexpr char kDescribedBy[] = "its metadata or another tensor";
 
 struct TensorName {
   std::string_view ggml;
@@ -145,6 +146,17 @@ std::string NameOf(const std::filesystem::path& path) {
   return name;
 }
 
+// What the metadata has no keys for. The tensors of one layer speak for all: those that others lack
+// are missed when tensors are mapped.
+void ReadWhatTensorsTell(Checkpoint& checkpoint) {
+  const auto has = [&](std::string_view name) { return checkpoint.tensors.contains(name); };
+  ModelConfig& config = checkpoint.config;
+  config.tie_word_embeddings = !has("lm_head.weight");
+  if (has("model.layers.0.self_attn.q_proj.bias")) config.qkv_bias = true;
+  config.o_bias = has("model.layers.0.self_attn.o_proj.bias");
+  config.mlp_bias = has("model.layers.0.mlp.up_proj.bias");
+}
+
 // Takes the factors of rotary frequencies out of the tensors.
 Status ApplyRopeFactors(TensorSources& tensors, ModelConfig& config) {
   const auto found = tensors.find(kRopeFactors);
@@ -180,7 +192,7 @@ Status ApplyRopeFactors(TensorSources& tensors, ModelConfig& config) {
 Result<Checkpoint> OpenGgufCheckpoint(const std::filesystem::path& path) {
   CRIA_ASSIGN_OR_RETURN(GgufFile file, ReadAllParts(path));
   CRIA_ASSIGN_OR_RETURN(const GgufArchitecture architecture, ReadGgufArchitecture(file.metadata));
-  Checkpoint checkpoint = {.name = NameOf(path), .folder = path, .described_by = "its metadata"};
+  Checkpoint checkpoint = {.name = NameOf(path), .folder = path, .described_by = kDescribedBy};
   CRIA_ASSIGN_OR_RETURN(checkpoint.tokenizer, ReadGgufTokenizer(file.metadata));
 
   const auto embedding = std::ranges::find(file.tensors, "token_embd.weight", &TensorSource::name);
@@ -204,7 +216,7 @@ Result<Checkpoint> OpenGgufCheckpoint(const std::filesystem::path& path) {
                   std::format("{}: tensor \"{}\" appears twice", path.string(), renamed.name));
     }
   }
-  checkpoint.config.tie_word_embeddings = !checkpoint.tensors.contains("lm_head.weight");
+  ReadWhatTensorsTell(checkpoint);
   CRIA_RETURN_IF_ERROR(ApplyRopeFactors(checkpoint.tensors, checkpoint.config));
   if (const Status valid = ValidateConfig(checkpoint.config); !valid) {
     return Fail(valid.error().code(),

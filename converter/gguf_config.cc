@@ -9,8 +9,21 @@ namespace cria {
 namespace {
 
 constexpr std::array kGgufArchitectures = {
-    GgufArchitecture{"llama", "LlamaForCausalLM", true},
+    // Mistral's files, too.
+    GgufArchitecture{.name = "llama", .hugging_face = "LlamaForCausalLM", .is_interleaved = true},
+    GgufArchitecture{.name = "qwen2", .hugging_face = "Qwen2ForCausalLM", .qkv_bias = true},
+    GgufArchitecture{.name = "qwen3", .hugging_face = "Qwen3ForCausalLM", .qk_norm = true},
 };
+
+// "llama, qwen2 and qwen3"
+std::string KnownGgufArchitectures() {
+  std::string names;
+  for (size_t i = 0; i < kGgufArchitectures.size(); ++i) {
+    if (i > 0) names += i + 1 < kGgufArchitectures.size() ? ", " : " and ";
+    names += kGgufArchitectures[i].name;
+  }
+  return names;
+}
 
 // Keys of relatives that change the mathematics. Absent, 0, false or this number they mean what
 // Llama does.
@@ -44,6 +57,8 @@ class Reader {
     if (!is_causal) return Unsupported("attention.causal", "is false");
     config_.architecture = architecture_.hugging_face;
     config_.vocab_size = vocab_size;
+    config_.qkv_bias = architecture_.qkv_bias;
+    config_.qk_norm = architecture_.qk_norm;
     CRIA_RETURN_IF_ERROR(ReadSizes());
     CRIA_RETURN_IF_ERROR(ReadHeadDim());
     CRIA_RETURN_IF_ERROR(ReadRope());
@@ -148,8 +163,9 @@ Result<GgufArchitecture> ReadGgufArchitecture(const GgufMetadata& metadata) {
   CRIA_ASSIGN_OR_RETURN(const std::string name, metadata.String(kKey));
   const auto* found = std::ranges::find(kGgufArchitectures, name, &GgufArchitecture::name);
   if (found != kGgufArchitectures.end()) return *found;
-  return metadata.Bad(kKey, std::format("is \"{}\"; this version converts llama", name),
-                      ErrorCode::kUnsupported);
+  return metadata.Bad(
+      kKey, std::format("is \"{}\"; this version converts {}", name, KnownGgufArchitectures()),
+      ErrorCode::kUnsupported);
 }
 
 Result<ModelConfig> ReadGgufConfig(const GgufMetadata& metadata,

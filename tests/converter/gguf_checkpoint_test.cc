@@ -90,6 +90,42 @@ TEST_F(GgufCheckpointTest, IsTheModelThatHuggingFacesFilesAre) {
   ExpectSameModelFile(chat, StorageType::kF32);
 }
 
+TEST_F(GgufCheckpointTest, SoAreLlamasRelatives) {
+  for (const StorageType type : {StorageType::kF32, StorageType::kBf16}) {
+    ExpectSameModelFile(support::SpecQwen2(), type);
+    ExpectSameModelFile(support::SpecQwen3(), type);
+  }
+  CheckpointSpec untied = support::SpecQwen2();
+  untied.config.tie_word_embeddings = false;
+  ExpectSameModelFile(untied, StorageType::kF32, {.weights = Scheme::kF32}, 2);
+  // Which biases there are beyond the architecture's, the tensors tell.
+  ExpectSameModelFile(support::SpecQwen3Biases(), StorageType::kF32);
+  ExpectSameModelFile(support::SpecBiases(), StorageType::kF32, {.weights = Scheme::kF32});
+  CheckpointSpec attention = support::SpecBiases();
+  attention.config.mlp_bias = false;
+  ExpectSameModelFile(attention, StorageType::kF16);
+}
+
+TEST_F(GgufCheckpointTest, MistralIsALlamaWithAWindow) {
+  const CheckpointSpec spec = support::SpecMistral();
+  const reference::ReferenceModel model = support::MakeModel(spec);
+  const auto folder = directory_.path() / "hf" / "model";
+  support::WriteHuggingFaceDirectory(model, folder, spec.format);
+  const auto gguf = support::WriteGguf(model, StorageType::kF32, directory_.path() / "model.gguf");
+  ASSERT_TRUE(Convert(folder, directory_.path() / "expected.cria", {}));
+  ASSERT_TRUE(Convert(gguf, output_, {}));
+  const auto expected = ModelFile::Open((directory_.path() / "expected.cria").string());
+  const auto converted = ModelFile::Open(output_.string());
+  ASSERT_TRUE(expected && converted);
+  EXPECT_EQ(converted->config().architecture, "LlamaForCausalLM");
+  EXPECT_EQ(converted->config().sliding_window, 12u);
+  EXPECT_EQ(converted->config().head_dim, expected->config().head_dim);
+  ASSERT_EQ(converted->tensors().size(), expected->tensors().size());
+  for (size_t i = 0; i < expected->tensors().size(); ++i) {
+    EXPECT_EQ(converted->tensors()[i].checksum, expected->tensors()[i].checksum);
+  }
+}
+
 TEST_F(GgufCheckpointTest, JoinsParts) {
   ExpectSameModelFile(support::SpecGqa(), StorageType::kF32, {}, 3);
   // Whichever part is named.
@@ -198,8 +234,9 @@ TEST_F(GgufCheckpointTest, RefusesArchitecturesByName) {
     support::WriteFile(path, writer.File());
     return path;
   };
-  ExpectRefused(of("gemma2"), "general.architecture is \"gemma2\"");
-  ExpectRefused(of("qwen2"), "general.architecture is \"qwen2\"");
+  ExpectRefused(of("gemma2"),
+                "general.architecture is \"gemma2\"; this version converts llama, qwen2 and qwen3");
+  ExpectRefused(of("qwen2moe"), "general.architecture is \"qwen2moe\"");
 }
 
 TEST_F(GgufCheckpointTest, RefusesTensorsThatDoNotFit) {
@@ -207,7 +244,17 @@ TEST_F(GgufCheckpointTest, RefusesTensorsThatDoNotFit) {
                   writer.AddTensor("blk.0.attn_q.bias", {64}, StorageType::kF32,
                                    std::vector<float>(64));
                 }),
-                "\"blk.0.attn_q.bias\" has no place");
+                "k_proj.bias\" is missing, but its metadata or another tensor calls for it");
+  ExpectRefused(Write([](GgufWriter& writer) {
+                  writer.AddTensor("blk.1.attn_q.bias", {64}, StorageType::kF32,
+                                   std::vector<float>(64));
+                }),
+                "\"blk.1.attn_q.bias\" has no place");
+  ExpectRefused(Write([](GgufWriter& writer) {
+                  writer.AddTensor("blk.0.attn_q_norm.weight", {16}, StorageType::kF32,
+                                   std::vector<float>(16));
+                }),
+                "\"blk.0.attn_q_norm.weight\" has no place");
   ExpectRefused(Write([](GgufWriter& writer) {
                   writer.AddTensor("blk.9.attn_q.weight", {64, 64}, StorageType::kF32,
                                    std::vector<float>(4096));

@@ -49,6 +49,25 @@ uint32_t TypeNumber(StorageType type) {
   throw std::runtime_error("unknown storage type");
 }
 
+// An architecture's name, and whether its queries and keys are interleaved.
+struct Architecture {
+  std::string_view hugging_face;
+  std::string_view ggml;
+  bool is_interleaved;
+};
+const Architecture& ArchitectureOf(const ReferenceConfig& config) {
+  static constexpr std::array<Architecture, 4> kArchitectures = {{
+      {"LlamaForCausalLM", "llama", true},
+      {"MistralForCausalLM", "llama", true},
+      {"Qwen2ForCausalLM", "qwen2", false},
+      {"Qwen3ForCausalLM", "qwen3", false},
+  }};
+  for (const Architecture& architecture : kArchitectures) {
+    if (architecture.hugging_face == config.architecture) return architecture;
+  }
+  throw std::runtime_error("no architecture of GGUF: " + config.architecture);
+}
+
 bool IsRotary(std::string_view name) {
   return name.contains(".q_proj.") || name.contains(".k_proj.");
 }
@@ -157,11 +176,12 @@ void AddTokenizer(const ByteLevelTokenizer& tokenizer, ChatTemplateText chat_tem
 void AddModelMetadata(const ReferenceModel& model, ChatTemplateText chat_template,
                       GgufWriter& writer) {
   const ReferenceConfig& c = model.config;
+  const std::string_view architecture = ArchitectureOf(c).ggml;
   const auto add = [&](std::string_view key, auto value) {
-    writer.Add(std::format("llama.{}", key), value);
+    writer.Add(std::format("{}.{}", architecture, key), value);
   };
   const auto number = [](size_t value) { return static_cast<uint32_t>(value); };
-  writer.Add("general.architecture", "llama");
+  writer.Add("general.architecture", architecture);
   add("embedding_length", number(c.hidden_size));
   add("feed_forward_length", number(c.intermediate_size));
   add("block_count", number(c.num_hidden_layers));
@@ -182,19 +202,22 @@ void AddModelMetadata(const ReferenceModel& model, ChatTemplateText chat_templat
 }
 
 std::string GgmlName(std::string_view name) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kNames = {{
-      {"model.embed_tokens.weight", "token_embd.weight"},
-      {"model.norm.weight", "output_norm.weight"},
-      {"lm_head.weight", "output.weight"},
-      {"input_layernorm.weight", "attn_norm.weight"},
-      {"self_attn.q_proj.weight", "attn_q.weight"},
-      {"self_attn.k_proj.weight", "attn_k.weight"},
-      {"self_attn.v_proj.weight", "attn_v.weight"},
-      {"self_attn.o_proj.weight", "attn_output.weight"},
-      {"post_attention_layernorm.weight", "ffn_norm.weight"},
-      {"mlp.gate_proj.weight", "ffn_gate.weight"},
-      {"mlp.up_proj.weight", "ffn_up.weight"},
-      {"mlp.down_proj.weight", "ffn_down.weight"},
+  // Without ".weight" or ".bias".
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kNames = {{
+      {"model.embed_tokens", "token_embd"},
+      {"model.norm", "output_norm"},
+      {"lm_head", "output"},
+      {"input_layernorm", "attn_norm"},
+      {"self_attn.q_proj", "attn_q"},
+      {"self_attn.k_proj", "attn_k"},
+      {"self_attn.v_proj", "attn_v"},
+      {"self_attn.q_norm", "attn_q_norm"},
+      {"self_attn.k_norm", "attn_k_norm"},
+      {"self_attn.o_proj", "attn_output"},
+      {"post_attention_layernorm", "ffn_norm"},
+      {"mlp.gate_proj", "ffn_gate"},
+      {"mlp.up_proj", "ffn_up"},
+      {"mlp.down_proj", "ffn_down"},
   }};
   std::string prefix;
   constexpr std::string_view kLayers = "model.layers.";
@@ -204,8 +227,10 @@ std::string GgmlName(std::string_view name) {
     prefix = std::format("blk.{}.", name.substr(0, dot));
     name.remove_prefix(dot + 1);
   }
+  const size_t suffix = name.rfind('.');
   for (const auto& [hugging_face, ggml] : kNames) {
-    if (name == hugging_face) return prefix + std::string(ggml);
+    if (name.substr(0, suffix) != hugging_face) continue;
+    return prefix + std::string(ggml) + std::string(name.substr(suffix));
   }
   throw std::runtime_error("no such tensor: " + std::string(name));
 }
@@ -214,8 +239,9 @@ void AddModelTensor(const ReferenceModel& model, const std::string& name, Storag
                     GgufWriter& writer) {
   const ReferenceTensor& tensor = model.tensors.at(name);
   const bool is_vector = tensor.shape.size() == 1;
+  const bool is_interleaved = ArchitectureOf(model.config).is_interleaved && IsRotary(name);
   writer.AddTensor(GgmlName(name), tensor.shape, is_vector ? StorageType::kF32 : type,
-                   IsRotary(name) ? InterleaveRows(tensor, model.config.head_dim) : tensor.values);
+                   is_interleaved ? InterleaveRows(tensor, model.config.head_dim) : tensor.values);
 }
 
 std::filesystem::path WriteGguf(const ReferenceModel& model, StorageType type,

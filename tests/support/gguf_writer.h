@@ -86,12 +86,13 @@ void AddModelMetadata(const reference::ReferenceModel& model, ChatTemplateText c
 // ggml's name of one of Hugging Face's tensors.
 std::string GgmlName(std::string_view name);
 
-// A tensor of `model` under ggml's name, queries and keys interleaved.
+// A tensor of `model` under ggml's name, queries and keys of architecture "llama" interleaved.
 void AddModelTensor(const reference::ReferenceModel& model, const std::string& name,
                     StorageType type, GgufWriter& writer);
 
-// The whole model as architecture "llama" in one file, or in `parts` of them beside `path`, named
-// as llama.cpp does. Norms are f32 whatever `type` is. Returns the path of the first file.
+// The whole model as architecture "llama" (Mistral too), "qwen2" or "qwen3" in one file, or in
+// `parts` of them beside `path`, named as llama.cpp does. Norms and biases are f32 whatever `type`
+// is. Returns the path of the first file.
 std::filesystem::path WriteGguf(const reference::ReferenceModel& model, StorageType type,
                                 const std::filesystem::path& path, size_t parts = 1,
                                 ChatTemplateText chat_template = ChatTemplateText::kNone);
