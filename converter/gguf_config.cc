@@ -68,6 +68,10 @@ class Reader {
                           metadata_.Integer(Key("attention.sliding_window"), 0));
     // No context is longer, so that such a window hides nothing.
     config_.sliding_window = window < config_.max_position_embeddings ? window : 0;
+    constexpr std::string_view kPattern = "attention.sliding_window_pattern";
+    if (config_.sliding_window != 0 && metadata_.Has(Key(kPattern))) {
+      return Unsupported(kPattern, "gives layers windows of their own");
+    }
     return config_;
   }
 

@@ -223,6 +223,12 @@ TEST_F(GgufCheckpointTest, RefusesWhatChangesTheMathematics) {
   ExpectRefused(with("llama.expert_count", 8u), "llama.expert_count changes the mathematics");
   ExpectRefused(with("llama.logit_scale", 0.5f), "llama.logit_scale");
   ExpectRefused(with("llama.attention.causal", false), "llama.attention.causal is false");
+  EXPECT_TRUE(Convert(with("llama.attention.sliding_window_pattern", 4u), output_, {}));
+  ExpectRefused(Write([](GgufWriter& writer) {
+                  writer.Add("llama.attention.sliding_window", 12u);
+                  writer.Add("llama.attention.sliding_window_pattern", 4u);
+                }),
+                "llama.attention.sliding_window_pattern gives layers windows of their own");
   ExpectRefused(with("llama.rope.scaling.type", "yarn"), "llama.rope.scaling.type is \"yarn\"");
 }
 
