@@ -18,8 +18,7 @@ using cria::support::StorageType;
 using Path = std::filesystem::path;
 
 // One layer of eight channels, so that a fuzzer's mutations hit what is read.
-cria::reference::ReferenceModel SmallestModel() {
-  auto spec = cria::support::SpecGqa();
+cria::reference::ReferenceModel Smallest(cria::support::CheckpointSpec spec) {
   spec.config.hidden_size = 8;
   spec.config.intermediate_size = 32;
   spec.config.num_hidden_layers = 1;
@@ -34,9 +33,11 @@ void WriteSeeds(const Path& folder) {
   for (const char* name : {"gguf", "safetensors", "llama2c", "torch"}) {
     std::filesystem::create_directories(folder / name);
   }
-  const auto model = SmallestModel();
+  const auto model = Smallest(cria::support::SpecGqa());
+  const auto relative = Smallest(cria::support::SpecQwen3Biases());
   cria::support::WriteGguf(model, StorageType::kF32, folder / "gguf" / "f32.gguf");
   cria::support::WriteGguf(model, StorageType::kBf16, folder / "gguf" / "bf16.gguf");
+  cria::support::WriteGguf(relative, StorageType::kF32, folder / "gguf" / "qwen3.gguf");
   cria::support::WriteLlama2c(model, 0, folder / "llama2c" / "version0.bin");
   cria::support::WriteLlama2c(model, 1, folder / "llama2c" / "version1.bin");
   cria::support::WriteLlama2cTokenizer(folder / "llama2c" / "tokenizer.bin");
