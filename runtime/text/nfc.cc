@@ -42,6 +42,7 @@ class Normalizer {
       text.remove_prefix(size_bytes);
     }
     SortMarks();
+    // NOLINTNEXTLINE(clang-analyzer-optin.core.EnumCastOutOfRange): the values are flags.
     constexpr auto kOptions = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
     const auto num_composed = utf8proc_normalize_utf32(
         code_points_.data(), static_cast<utf8proc_ssize_t>(code_points_.size()), kOptions);
