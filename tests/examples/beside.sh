@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # beside.sh CMAKE PREFIX EXAMPLES MODEL [CMAKE_ARGUMENTS…]: builds and runs the examples beside the library in
 # PREFIX, with CMake and with pkg-config. CC and CFLAGS serve the latter; RUNNER is a program, with
-# arguments between semicolons, that runs what was built.
+# arguments with | between them, that runs what was built.
 set -euo pipefail
 cmake=$1 prefix=$2 examples=$3 model=$4
 shift 4
-IFS=';' read -ra runner <<<"${RUNNER:-}"
+IFS='|' read -ra runner <<<"${RUNNER:-}"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 echo "installed:"
