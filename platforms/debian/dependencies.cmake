@@ -1,6 +1,8 @@
 # Which packages a program or library needs: read from its ELF file and from libraries.txt, since there is
 # no database of packages for a processor other than the machine's own. CPack includes this file.
 file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/libraries.txt cria_libraries REGEX "^[^#]")
+string(REPLACE "@VERSION@" "${CPACK_DEBIAN_PACKAGE_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE}" cria_libraries
+       "${cria_libraries}")
 
 # cria_depends(VARIABLE FILE): the packages that FILE needs, as a control file lists them.
 function(cria_depends variable file)

@@ -65,4 +65,7 @@ Result<std::unique_ptr<Engine>> Engine::Load(platform::File opened, const Engine
 Engine::Engine(MemoryPlan plan, ModelFile file, ThreadPool pool)
     : plan_(std::move(plan)), file_(std::move(file)), pool_(std::move(pool)) {}
 
+// Here rather than wherever an engine is freed: its parts take much code to free.
+Engine::~Engine() = default;
+
 }  // namespace cria

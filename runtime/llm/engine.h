@@ -45,6 +45,7 @@ class Engine {
   static Result<std::unique_ptr<Engine>> Load(platform::File file, const EngineOptions& options);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
+  ~Engine();
 
   // What the engine was planned to take; platform::ReadMemoryUsage tells what the process takes.
   const MemoryPlan& memory_plan() const { return plan_; }

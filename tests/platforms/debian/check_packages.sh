@@ -27,7 +27,7 @@ if [ "$architecture" = "$(dpkg --print-architecture)" ]; then
   printf 'Source: cria\n\nPackage: cria\nArchitecture: any\n' >"$scratch/debian/control"
   for package in cria cria-convert libcria0; do
     mapfile -t binaries < <(find "$scratch/$package/usr" -type f -perm -u+x -o -type f -name '*.so.*')
-    (cd "$scratch" && dpkg-shlibdeps --admindir="$CRIA_DPKG_DATABASE" -O "${binaries[@]}") \
+    (cd "$scratch" && dpkg-shlibdeps --admindir="$CRIA_DPKG_DATABASE" -S"$scratch/libcria0" -O "${binaries[@]}") \
       >"$scratch/found" 2>"$scratch/warnings" ||
       { cat "$scratch/warnings"; fail "dpkg-shlibdeps"; continue; }
     tr ',' '\n' <"$scratch/found" | sed 's/^shlibs:Depends=//; s/^ *//; s/[()]//g' >"$scratch/wanted"
@@ -35,7 +35,7 @@ if [ "$architecture" = "$(dpkg --print-architecture)" ]; then
     diff <(cut -d' ' -f1 "$scratch/wanted" | sort) <(cut -d' ' -f1 "$scratch/given" | sort) ||
       fail "$package: other dependencies (>) than dpkg-shlibdeps finds (<)"
     while read -r name _ version; do
-      given=$(sed -n "s/^$name >= //p" "$scratch/given")
+      given=$(sed -n "s/^$name >\?= //p" "$scratch/given")
       dpkg --compare-versions "${given:-0}" ge "${version:-0}" ||
         fail "$package: $name >= $version is needed, not '$given' (platforms/debian/libraries.txt)"
     done <"$scratch/wanted"

@@ -62,7 +62,7 @@ use() {
   local first=() rest=() path
   for path in "$root"/packages/*; do
     case ${path##*/} in
-      cria-convert_*|libcria*|libprotobuf*) rest+=("/packages/${path##*/}") ;;
+      cria-convert_*|libcria-dev_*|libprotobuf*) rest+=("/packages/${path##*/}") ;;
       *) first+=("/packages/${path##*/}") ;;
     esac
   done
