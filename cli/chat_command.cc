@@ -159,23 +159,22 @@ Status Chat(const ChatOptions& options) {
 
 }  // namespace
 
-void AddChatCommand(CLI::App& app, Status& result) {
+void AddChatCommand(CommandLine& program) {
   auto options = std::make_shared<ChatOptions>();
-  CLI::App* command = app.add_subcommand("chat", "Hold a conversation");
-  AddModelOption(*command, options->model_path);
-  command->add_option("--system-prompt", options->system_prompt,
-                      "What the model is told before the conversation (also -sys)");
+  CommandLine& command = program.AddCommand("chat", "Hold a conversation");
+  AddModelOption(command, options->model_path);
+  command.AddText("--system-prompt", options->system_prompt,
+                  "What the model is told before the conversation (also -sys)");
+  command.AddNumber("-n,--predict", options->max_tokens,
+                    "The most tokens of one answer; 0: until the model stops");
+  AddContextFullOption(command, options->when_full, "forget the oldest turns");
   command
-      ->add_option("-n,--predict", options->max_tokens,
-                   "The most tokens of one answer; 0: until the model stops")
-      ->capture_default_str();
-  AddContextFullOption(*command, options->when_full, "forget the oldest turns");
-  command->add_option("--color", options->color, "Color the answers: auto, on or off")
-      ->check(CLI::IsMember({"auto", "on", "off"}).description(""))
-      ->capture_default_str();
-  AddEngineOptions(*command, options->engine);
-  AddSamplerOptions(*command, options->sampler);
-  command->callback([options, &result] { result = Chat(*options); });
+      .AddChoice("--color", options->color, {{"auto", "auto"}, {"on", "on"}, {"off", "off"}},
+                 "Color the answers: auto, on or off")
+      .Default(options->color);
+  AddEngineOptions(command, options->engine);
+  AddSamplerOptions(command, options->sampler);
+  command.SetAction([options] { return Chat(*options); });
 }
 
 }  // namespace cria::cli

@@ -6,11 +6,11 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <format>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "core/format.h"
 #include "llm/engine.h"
 
 namespace cria::cli {
@@ -32,9 +32,8 @@ class TemporaryFolder {
     folder.path_ = path + ".verify-XXXXXX";
     if (mkdtemp(folder.path_.data()) == nullptr) {
       const int reason = errno;
-      return Fail(ErrorCode::kIo,
-                  std::format("{}: cannot make this folder: {}", std::exchange(folder.path_, ""),
-                              std::strerror(reason)));
+      return Fail(ErrorCode::kIo, Format("{}: cannot make this folder: {}",
+                                         std::exchange(folder.path_, ""), std::strerror(reason)));
     }
     return folder;
   }
@@ -105,7 +104,7 @@ Result<LogitComparison> CheckConversion(const std::string& checkpoint_path,
 }
 
 std::string ComparisonText(const LogitComparison& comparison) {
-  return std::format(
+  return Format(
       "verified against f32 at {} positions: logits differ by at most {:.3g}, KL divergence {:.2g} "
       "nats, the likeliest token is the same at {:.1f}%",
       comparison.num_positions, comparison.largest_difference, comparison.mean_divergence(),

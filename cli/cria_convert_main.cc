@@ -1,12 +1,11 @@
-#include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
-#include <format>
+#include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
+#include <vector>
 
 #include "cli/checkpoint_options.h"
 #include "cli/conversion_check.h"
@@ -15,6 +14,7 @@
 #include "cli/options.h"
 #include "cli/progress_bar.h"
 #include "converter/convert.h"
+#include "core/format.h"
 #include "core/platform.h"
 #include "cria/error.h"
 
@@ -23,7 +23,6 @@ namespace {
 using cria::ConvertOptions;
 using cria::ConvertReport;
 using cria::cli::kExitError;
-using cria::cli::kExitUsage;
 
 struct Arguments {
   std::string checkpoint;
@@ -52,47 +51,50 @@ void InstallSignalHandlers() {
   std::signal(SIGXFSZ, SIG_IGN);
 }
 
-void AddOptions(CLI::App& app, Arguments& arguments) {
-  cria::cli::AddCheckpointOptions(app, arguments.checkpoint, arguments.options);
-  app.add_option("-o,--output", arguments.output,
-                 "Model file to write (default: the checkpoint's name with .cria)");
-  app.add_flag("--vocab-only", arguments.vocab_only,
-               "Write the tokenizer and the chat template alone, for cria tokenize; needs no "
-               "weights");
-  app.add_option("-t,--threads", arguments.options.num_threads,
-                 "Threads (default: one for each processor)")
-      ->check(CLI::Range(1, 1024));
-  app.add_flag_function(
-      "--verify,!--no-verify", [&arguments](int64_t count) { arguments.verify = count > 0; },
-      std::format(
-          "Compare what the model predicts with the checkpoint in f32, which takes disk and "
-          "memory for that (default: up to {} million parameters)",
-          cria::cli::kMostCheckedParameters / 1'000'000));
+void AddOptions(cria::cli::CommandLine& command, Arguments& arguments) {
+  cria::cli::AddCheckpointOptions(command, arguments.checkpoint, arguments.options);
+  command.AddText("-o,--output", arguments.output,
+                  "Model file to write (default: the checkpoint's name with .cria)");
+  command.AddFlag("--vocab-only", arguments.vocab_only,
+                  "Write the tokenizer and the chat template alone, for cria tokenize; needs no "
+                  "weights");
+  command
+      .AddNumber("-t,--threads", arguments.options.num_threads,
+                 "Threads (default: one for each processor)", size_t{1}, size_t{1024})
+      .Default("");
+  cria::cli::Option& verify = command.AddFlag(
+      "--verify", [&arguments] { arguments.verify = true; },
+      cria::Format("Compare what the model predicts with the checkpoint in f32, which takes disk "
+                   "and memory for that (default: up to {} million parameters)",
+                   cria::cli::kMostCheckedParameters / 1'000'000));
+  command.AddFlag(
+             "--no-verify", [&arguments] { arguments.verify = false; }, "Do not compare")
+      .Excludes(verify);
 }
 
-// Tells how much memory the model would take, with every default as in `cria plan`.
-int RunPlan(int argc, char** argv) {
-  CLI::App app("Tells how much memory a checkpoint will take once it is converted.",
-               "cria-convert plan");
+struct PlanCommand {
   std::string checkpoint;
   ConvertOptions conversion;
-  cria::cli::PlanArguments plan;
+  cria::cli::PlanArguments arguments;
   cria::EngineOptions engine;
-  cria::cli::AddCheckpointOptions(app, checkpoint, conversion);
-  cria::cli::AddPlanOptions(app, plan);
-  cria::cli::AddContextOptions(app, engine);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kExitUsage;
-  }
+};
+
+// Every default is as in `cria plan`.
+cria::Status Plan(const PlanCommand& plan) {
   const auto program = cria::platform::ReadMemoryUsage();
-  const cria::Status printed =
-      cria::OutlineConversion(checkpoint, conversion).and_then([&](const auto& outline) {
-        return cria::cli::PrintPlan(outline, engine, plan, program);
-      });
-  return printed ? cria::cli::FinishOutput("cria-convert")
-                 : cria::cli::ReportError("cria-convert", printed.error());
+  CRIA_ASSIGN_OR_RETURN(const cria::ModelOutline outline,
+                        cria::OutlineConversion(plan.checkpoint, plan.conversion));
+  return cria::cli::PrintPlan(outline, plan.engine, plan.arguments, program);
+}
+
+void AddPlanCommand(cria::cli::CommandLine& program) {
+  auto plan = std::make_shared<PlanCommand>();
+  cria::cli::CommandLine& command = program.AddCommand(
+      "plan", "Tell how much memory a checkpoint will take once it is converted");
+  cria::cli::AddCheckpointOptions(command, plan->checkpoint, plan->conversion);
+  cria::cli::AddPlanOptions(command, plan->arguments);
+  cria::cli::AddContextOptions(command, plan->engine);
+  command.SetAction([plan] { return Plan(*plan); });
 }
 
 std::string DefaultOutput(const std::string& checkpoint) {
@@ -115,7 +117,7 @@ void PrintReport(const ConvertReport& report, const std::string& output) {
                 100.0 * kind.relative_rms_error());
   }
   std::string digest;
-  for (const uint8_t byte : report.digest) digest += std::format("{:02x}", byte);
+  for (const uint8_t byte : report.digest) digest += cria::Format("{:02x}", byte);
   std::printf("%s: %s, %llu parameters, %.2f bits per weight, %.1f MB, digest %s\n", output.c_str(),
               report.name.c_str(), static_cast<unsigned long long>(report.num_parameters),
               report.bits_per_weight, static_cast<double>(report.file_bytes) / 1e6, digest.c_str());
@@ -163,43 +165,35 @@ void DieOfStopSignal() {
   std::raise(stop_signal);
 }
 
-int ConvertVocabulary(const Arguments& arguments) {
-  const auto tokens = cria::ConvertVocabulary(arguments.checkpoint, arguments.output,
-                                              arguments.options.chat_template);
-  if (!tokens) return cria::cli::ReportError("cria-convert", tokens.error());
+cria::Status ConvertVocabulary(const Arguments& arguments) {
+  CRIA_ASSIGN_OR_RETURN(const size_t tokens,
+                        cria::ConvertVocabulary(arguments.checkpoint, arguments.output,
+                                                arguments.options.chat_template));
   std::printf("%s: a vocabulary of %zu tokens, without weights\n", arguments.output.c_str(),
-              *tokens);
-  return cria::cli::FinishOutput("cria-convert");
+              tokens);
+  return {};
+}
+
+cria::Status Convert(Arguments& arguments) {
+  if (arguments.output.empty()) arguments.output = DefaultOutput(arguments.checkpoint);
+  if (arguments.vocab_only) return ConvertVocabulary(arguments);
+  InstallSignalHandlers();
+  CRIA_ASSIGN_OR_RETURN(const ConvertReport report, RunConvert(arguments));
+  PrintReport(report, arguments.output);
+  return IsToBeVerified(arguments, report) ? Verify(arguments) : cria::Status();
 }
 
 int Run(int argc, char** argv) {
-  // No subcommand of CLI11's, beside which it would ask for the folder to convert.
-  if (argc > 1 && std::string_view(argv[1]) == "plan") return RunPlan(argc - 1, argv + 1);
-  CLI::App app("Converts a checkpoint of the Llama family into a Cria model file.", "cria-convert");
-  app.set_version_flag("--version", std::format("cria-convert {}", cria::ConverterVersion()));
-  app.footer("cria-convert plan CHECKPOINT tells how much memory the model will take.");
+  cria::cli::CommandLine program(
+      "cria-convert", "Converts a checkpoint of the Llama family into a Cria model file.");
+  program.SetVersion(cria::Format("cria-convert {}", cria::ConverterVersion()));
   Arguments arguments;
-  AddOptions(app, arguments);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kExitUsage;
-  }
-  if (arguments.output.empty()) arguments.output = DefaultOutput(arguments.checkpoint);
-
-  if (arguments.vocab_only) return ConvertVocabulary(arguments);
-  InstallSignalHandlers();
-  const auto report = RunConvert(arguments);
-  if (report) {
-    PrintReport(*report, arguments.output);
-    const cria::Status verified =
-        IsToBeVerified(arguments, *report) ? Verify(arguments) : cria::Status();
-    if (verified) return cria::cli::FinishOutput("cria-convert");
-    const int exit_code = cria::cli::ReportError("cria-convert", verified.error());
-    DieOfStopSignal();
-    return exit_code;
-  }
-  const int exit_code = cria::cli::ReportError("cria-convert", report.error());
+  AddOptions(program, arguments);
+  program.SetAction([&arguments] { return Convert(arguments); });
+  AddPlanCommand(program);
+  const cria::Status result = program.Run(std::vector<std::string>(argv + 1, argv + argc));
+  if (result) return cria::cli::FinishOutput("cria-convert");
+  const int exit_code = cria::cli::ReportError("cria-convert", result.error());
   DieOfStopSignal();
   return exit_code;
 }

@@ -1,50 +1,40 @@
-#include <CLI/CLI.hpp>
-#include <algorithm>
 #include <clocale>
 #include <cstdio>
 #include <exception>
 #include <string>
 #include <vector>
 
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/messages.h"
 #include "core/platform.h"
 
 namespace {
 
-// llama.cpp's flags of several letters behind one dash, which CLI11 would read as a flag of one
-// letter and its value.
+// llama.cpp's flags of several letters behind one dash, which are read as a flag of one letter and
+// its value otherwise.
 std::vector<std::string> WithLongFlags(int argc, char** argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   for (std::string& argument : arguments) {
     if (argument == "-sys") argument = "--system-prompt";
     if (argument == "-tb") argument = "--threads-batch";
   }
-  // CLI11 takes a vector from its end.
-  std::ranges::reverse(arguments);
   return arguments;
 }
 
 int Run(int argc, char** argv) {
   using namespace cria;
-  CLI::App app("Runs Llama-family language models on small boards.", "cria");
-  app.set_version_flag("--version", "cria " CRIA_VERSION);
-  app.require_subcommand(1);
-
-  Status result;
-  cli::AddChatCommand(app, result);
-  cli::AddRunCommand(app, result);
-  cli::AddBenchCommand(app, result);
-  cli::AddInfoCommand(app, result);
-  cli::AddPackCommand(app, result);
-  cli::AddPerplexityCommand(app, result);
-  cli::AddPlanCommand(app, result);
-  cli::AddTokenizeCommand(app, result);
-  try {
-    app.parse(WithLongFlags(argc, argv));
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : cli::kExitUsage;
-  }
+  cli::CommandLine program("cria", "Runs Llama-family language models on small boards.");
+  program.SetVersion("cria " CRIA_VERSION);
+  cli::AddChatCommand(program);
+  cli::AddRunCommand(program);
+  cli::AddBenchCommand(program);
+  cli::AddInfoCommand(program);
+  cli::AddPackCommand(program);
+  cli::AddPerplexityCommand(program);
+  cli::AddPlanCommand(program);
+  cli::AddTokenizeCommand(program);
+  const Status result = program.Run(WithLongFlags(argc, argv));
   return result ? cli::FinishOutput("cria") : cli::ReportError("cria", result.error());
 }
 

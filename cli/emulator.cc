@@ -1,11 +1,11 @@
 #include "cli/emulator.h"
+#include "core/format.h"
 
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <format>
 #include <fstream>
 
 namespace cria::cli {
@@ -31,31 +31,31 @@ Status RunEmulated(const std::string& processor, const std::vector<std::string>&
   if (const char* emulated = std::getenv(kProcessorVariable);
       emulated != nullptr && emulated == processor) {
     return Fail(ErrorCode::kUnsupported,
-                std::format("this XNNPACK packs for {} otherwise than the one that is known; pack "
-                            "on the board itself",
-                            processor));
+                Format("this XNNPACK packs for {} otherwise than the one that is known; pack "
+                       "on the board itself",
+                       processor));
   }
   const char* const program = std::getenv(kProgramVariable);
   if (program == nullptr || access(program, X_OK) != 0) {
     return Fail(ErrorCode::kNotFound,
-                std::format("this processor cannot pack for {}, and there is no program for "
-                            "aarch64 to emulate: run `./dev build aarch64` and then `./dev cria "
-                            "pack`, name one in {}, or pack on the board itself",
-                            processor, kProgramVariable));
+                Format("this processor cannot pack for {}, and there is no program for "
+                       "aarch64 to emulate: run `./dev build aarch64` and then `./dev cria "
+                       "pack`, name one in {}, or pack on the board itself",
+                       processor, kProgramVariable));
   }
   if (!IsForAarch64(program)) {
     return Fail(ErrorCode::kUnsupported,
-                std::format("{}, which {} names, is no program for aarch64: `./dev build aarch64` "
-                            "makes one, and `./dev cria pack` finds it",
-                            program, kProgramVariable));
+                Format("{}, which {} names, is no program for aarch64: `./dev build aarch64` "
+                       "makes one, and `./dev cria pack` finds it",
+                       program, kProgramVariable));
   }
   const char* const libraries = std::getenv(kLibrariesVariable);
   if (const std::string loader = std::string(libraries == nullptr ? "" : libraries) + kLoader;
       access(loader.c_str(), R_OK) != 0) {
     return Fail(ErrorCode::kNotFound,
-                std::format("there is no {} for {} to run {} with: run `./dev cria pack`, or name "
-                            "the folder of the sysroot in {}",
-                            loader, kEmulator, program, kLibrariesVariable));
+                Format("there is no {} for {} to run {} with: run `./dev cria pack`, or name "
+                       "the folder of the sysroot in {}",
+                       loader, kEmulator, program, kLibrariesVariable));
   }
   std::vector<std::string> words = {kEmulator, program};
   words.insert(words.end(), arguments.begin(), arguments.end());
@@ -65,9 +65,9 @@ Status RunEmulated(const std::string& processor, const std::vector<std::string>&
   setenv(kProcessorVariable, processor.c_str(), /*overwrite=*/1);
   execvp(kEmulator, pointers.data());
   return Fail(ErrorCode::kNotFound,
-              std::format("cannot start {}, which packing for {} takes here: {}; install it with "
-                          "`apt-get install qemu-user`, or pack on the board itself",
-                          kEmulator, processor, std::strerror(errno)));
+              Format("cannot start {}, which packing for {} takes here: {}; install it with "
+                     "`apt-get install qemu-user`, or pack on the board itself",
+                     kEmulator, processor, std::strerror(errno)));
 }
 
 }  // namespace cria::cli

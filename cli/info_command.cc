@@ -1,6 +1,5 @@
 #include <charconv>
 #include <cstdio>
-#include <format>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -8,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/report.h"
+#include "core/format.h"
 #include "model/features.h"
 #include "model/model_file.h"
 #include "model/packed_file.h"
@@ -41,7 +41,7 @@ const char* RopeScalingName(RopeScaling::Type type) {
 
 // A float as the shortest decimal that means it, rather than the double nearest to it.
 Json Decimal(float value) {
-  const std::string text = std::format("{}", value);
+  const std::string text = Format("{}", value);
   double decimal = value;
   std::from_chars(text.data(), text.data() + text.size(), decimal);
   return decimal;
@@ -87,7 +87,7 @@ Json ConfigJson(const ModelConfig& config) {
 }
 
 std::string PieceText(const Vocabulary& vocabulary, int32_t id) {
-  return id < 0 ? "none" : std::format("{} {}", id, vocabulary.piece(static_cast<size_t>(id)));
+  return id < 0 ? "none" : Format("{} {}", id, vocabulary.piece(static_cast<size_t>(id)));
 }
 
 Json TokenizerJson(const ModelFile& file) {
@@ -120,7 +120,7 @@ Json TensorJson(const StoredTensor& tensor) {
                {"bytes", tensor.data.bytes + tensor.scales.bytes},
                {"offset", tensor.data.offset},
                {"scales_offset", tensor.scales.offset},
-               {"checksum", std::format("{:016x}", tensor.checksum)}};
+               {"checksum", Format("{:016x}", tensor.checksum)}};
   if (tensor.layout.scheme == Scheme::kQb4w) json["block_size"] = tensor.layout.block_size;
   if (tensor.layout.padded_input_channels != tensor.layout.input_channels) {
     json["padded_input_channels"] = tensor.layout.padded_input_channels;
@@ -130,7 +130,7 @@ Json TensorJson(const StoredTensor& tensor) {
 
 Json DescribeFile(const ModelFile& file) {
   std::string digest;
-  for (const uint8_t byte : file.digest()) digest += std::format("{:02x}", byte);
+  for (const uint8_t byte : file.digest()) digest += Format("{:02x}", byte);
   uint64_t parameters = 0;
   Json tensors = Json::array();
   for (const StoredTensor& tensor : file.tensors()) {
@@ -176,7 +176,7 @@ void PrintForPeople(const Json& json) {
     std::printf("  %-36s %-5s %-14s %10s%s\n", ValueText(tensor["name"]).c_str(),
                 ValueText(tensor["scheme"]).c_str(), tensor["shape"].dump().c_str(),
                 FormatBytes(tensor["bytes"].get<uint64_t>()).c_str(),
-                block == 0 ? "" : std::format("  blocks of {}", block).c_str());
+                block == 0 ? "" : Format("  blocks of {}", block).c_str());
   }
 }
 
@@ -202,15 +202,15 @@ Status Info(const InfoOptions& options) {
 
 }  // namespace
 
-void AddInfoCommand(CLI::App& app, Status& result) {
+void AddInfoCommand(CommandLine& program) {
   auto options = std::make_shared<InfoOptions>();
-  CLI::App* command = app.add_subcommand("info", "Show everything in a model file");
-  command->add_option("model,-m,--model", options->model_path, "The model file (.cria)")
-      ->required()
-      ->type_name("FILE");
-  command->add_flag("--json", options->json, "Print JSON");
-  command->add_flag("--check", options->check, "Read all weights and compare their checksums");
-  command->callback([options, &result] { result = Info(*options); });
+  CommandLine& command = program.AddCommand("info", "Show everything in a model file");
+  command.AddText("model,-m,--model", options->model_path, "The model file (.cria)")
+      .Required()
+      .Metavar("FILE");
+  command.AddFlag("--json", options->json, "Print JSON");
+  command.AddFlag("--check", options->check, "Read all weights and compare their checksums");
+  command.SetAction([options] { return Info(*options); });
 }
 
 }  // namespace cria::cli

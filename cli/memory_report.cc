@@ -1,10 +1,10 @@
 #include "cli/memory_report.h"
 
 #include <cstdio>
-#include <format>
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "core/format.h"
 #include "core/format_bytes.h"
 #include "raspberry-pi/boards.h"
 
@@ -16,14 +16,14 @@ std::string_view KindName(MemoryKind kind) {
 }
 
 std::string FlagsOf(const MemoryPlanOptions& options) {
-  std::string flags = std::format("-c {} --kv {} -b {} -t {}", options.decoder.context_tokens,
-                                  KvTypeName(options.decoder.kv_type), options.decoder.chunk_tokens,
-                                  options.num_threads);
-  if (options.num_batch_threads != 0) flags += std::format(" -tb {}", options.num_batch_threads);
+  std::string flags = Format("-c {} --kv {} -b {} -t {}", options.decoder.context_tokens,
+                             KvTypeName(options.decoder.kv_type), options.decoder.chunk_tokens,
+                             options.num_threads);
+  if (options.num_batch_threads != 0) flags += Format(" -tb {}", options.num_batch_threads);
   return flags;
 }
 
-nlohmann::json OptionsJson(const MemoryPlanOptions& options) {
+nlohmann::ordered_json OptionsJson(const MemoryPlanOptions& options) {
   return {{"context_tokens", options.decoder.context_tokens},
           {"chunk_tokens", options.decoder.chunk_tokens},
           {"kv_type", KvTypeName(options.decoder.kv_type)},
@@ -34,9 +34,9 @@ nlohmann::json OptionsJson(const MemoryPlanOptions& options) {
 
 std::string PlanTable(const ModelOutline& model, const MemoryPlan& plan) {
   std::string table =
-      std::format("{:<26} {:>14} {:>10}  {}\n", FlagsOf(plan.options), "bytes", "", "kind");
+      Format("{:<26} {:>14} {:>10}  {}\n", FlagsOf(plan.options), "bytes", "", "kind");
   const auto add = [&](std::string_view name, uint64_t bytes, std::string_view remark) {
-    table += std::format("{:<26} {:>14} {:>10}  {}\n", name, bytes, FormatBytes(bytes), remark);
+    table += Format("{:<26} {:>14} {:>10}  {}\n", name, bytes, FormatBytes(bytes), remark);
   };
   for (const MemoryLine& line : plan.lines) add(line.name, line.bytes, KindName(line.kind));
   add("= private", plan.private_bytes(), "nobody can take these pages away");
@@ -74,23 +74,22 @@ Result<BoardVerdict> JudgeBoard(const raspberry_pi::Board& board, const ModelOut
 
 std::string VerdictText(const BoardVerdict& verdict, const MemoryPlan& plan) {
   const raspberry_pi::Board& board = *verdict.board;
-  std::string text =
-      std::format("{}: {} for a program, ", board.title, FormatBytes(board.usable_bytes));
+  std::string text = Format("{}: {} for a program, ", board.title, FormatBytes(board.usable_bytes));
   if (verdict.fits) {
-    text += std::format("{} needed: it fits", FormatBytes(plan.peak_bytes()));
+    text += Format("{} needed: it fits", FormatBytes(plan.peak_bytes()));
   } else {
-    text += std::format("{} needed: it does not fit", FormatBytes(plan.peak_bytes()));
+    text += Format("{} needed: it does not fit", FormatBytes(plan.peak_bytes()));
     for (size_t i = 0; i < verdict.fitting.size(); ++i) {
       text += (i == 0 ? "; what would: " : ", or ") + FlagsOf(verdict.fitting[i]);
     }
     if (verdict.fitting.empty()) text += ", whatever the context";
   }
-  return text + std::format("\nIts memory allows at most {:.1f} tokens/s.\n",
-                            verdict.most_tokens_per_second);
+  return text +
+         Format("\nIts memory allows at most {:.1f} tokens/s.\n", verdict.most_tokens_per_second);
 }
 
-nlohmann::json VerdictJson(const BoardVerdict& verdict) {
-  nlohmann::json fitting = nlohmann::json::array();
+nlohmann::ordered_json VerdictJson(const BoardVerdict& verdict) {
+  nlohmann::ordered_json fitting = nlohmann::ordered_json::array();
   for (const MemoryPlanOptions& options : verdict.fitting) fitting.push_back(OptionsJson(options));
   return {{"name", verdict.board->name},
           {"usable_bytes", verdict.board->usable_bytes},
@@ -107,13 +106,13 @@ Result<const raspberry_pi::Board*> BoardNamed(const std::string& name) {
     names += (names.empty() ? "" : ", ") + std::string(board.name);
   }
   return Fail(ErrorCode::kUsage,
-              std::format("there is no board \"{}\"; the boards are {}", name, names));
+              Format("there is no board \"{}\"; the boards are {}", name, names));
 }
 
 }  // namespace
 
-nlohmann::json PlanJson(const ModelOutline& model, const MemoryPlan& plan) {
-  nlohmann::json lines = nlohmann::json::array();
+nlohmann::ordered_json PlanJson(const ModelOutline& model, const MemoryPlan& plan) {
+  nlohmann::ordered_json lines = nlohmann::ordered_json::array();
   for (const MemoryLine& line : plan.lines) {
     lines.push_back({{"name", line.name}, {"kind", KindName(line.kind)}, {"bytes", line.bytes}});
   }
@@ -142,7 +141,7 @@ Status PrintPlan(const ModelOutline& model, EngineOptions options, const PlanArg
     CRIA_ASSIGN_OR_RETURN(verdict, JudgeBoard(*board, model, plan, program));
   }
   if (arguments.json) {
-    nlohmann::json json = PlanJson(model, plan);
+    nlohmann::ordered_json json = PlanJson(model, plan);
     if (verdict) json["board"] = VerdictJson(*verdict);
     std::printf("%s\n", json.dump(2).c_str());
   } else {

@@ -18,6 +18,6 @@ struct PlanArguments {
 Status PrintPlan(const ModelOutline& model, EngineOptions options, const PlanArguments& arguments,
                  const platform::MemoryUsage& program);
 
-nlohmann::json PlanJson(const ModelOutline& model, const MemoryPlan& plan);
+nlohmann::ordered_json PlanJson(const ModelOutline& model, const MemoryPlan& plan);
 
 }  // namespace cria::cli

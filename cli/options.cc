@@ -1,107 +1,121 @@
 #include "cli/options.h"
 
+#include <algorithm>
+#include <charconv>
 #include <cstdint>
-#include <map>
 
 namespace cria::cli {
 namespace {
 
 constexpr const char* kMemoryGroup = "Memory and threads";
 
+// "700M" as bytes: K, M, G and T are powers of 1,024, with or without a B or iB.
+Status ReadBytes(std::string_view text, std::optional<std::uint64_t>& bytes) {
+  constexpr std::string_view kUnits = "kmgt";
+  std::uint64_t number = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  std::string unit(stop, text.data() + text.size());
+  std::ranges::transform(unit, unit.begin(),
+                         [](char letter) { return static_cast<char>(letter | 0x20); });
+  if (unit.starts_with(' ')) unit.erase(0, 1);
+  size_t shift = 0;
+  if (const size_t known = unit.empty() ? kUnits.npos : kUnits.find(unit[0]);
+      known != kUnits.npos) {
+    shift = 10 * (known + 1);
+    unit.erase(0, 1);
+    if (unit == "ib") unit.clear();
+  }
+  if (unit == "b") unit.clear();
+  if (error != std::errc() || !unit.empty() || number > UINT64_MAX >> shift) {
+    return NotWhat(text, "a number of bytes such as 700M");
+  }
+  bytes = number << shift;
+  return {};
+}
+
 }  // namespace
 
-void AddModelOption(CLI::App& command, std::string& model_path) {
-  command.add_option("-m,--model", model_path, "The model file (.cria)")
-      ->required()
-      ->type_name("FILE");
+void AddModelOption(CommandLine& command, std::string& model_path) {
+  command.AddText("-m,--model", model_path, "The model file (.cria)").Required().Metavar("FILE");
 }
 
-void AddContextOptions(CLI::App& command, EngineOptions& options) {
+void AddContextOptions(CommandLine& command, EngineOptions& options) {
   const char* group = kMemoryGroup;
   command
-      .add_option("-c,--ctx-size", options.context_tokens,
-                  "Tokens that the KV cache holds; 0: 2048, or the model's length if shorter")
-      ->capture_default_str()
-      ->group(group);
-  const std::map<std::string, KvType> types = {
-      {"f32", KvType::kF32}, {"f16", KvType::kF16}, {"int8", KvType::kInt8}};
+      .AddNumber("-c,--ctx-size", options.context_tokens,
+                 "Tokens that the KV cache holds; 0: 2048, or the model's length if shorter")
+      .Group(group);
   command
-      .add_option("--kv", options.kv_type, "How keys and values are stored: f32, f16 or int8 [f32]")
-      ->transform(CLI::CheckedTransformer(types).description(""))
-      ->group(group);
+      .AddChoice("--kv", options.kv_type,
+                 {{"f32", KvType::kF32}, {"f16", KvType::kF16}, {"int8", KvType::kInt8}},
+                 "How keys and values are stored: f32, f16 or int8 [f32]")
+      .Group(group);
   command
-      .add_option("-b,--batch-size", options.chunk_tokens,
-                  "Prompt tokens that go through the model at once")
-      ->capture_default_str()
-      ->group(group);
-  command.add_option("-t,--threads", options.num_threads, "Threads; 0: one for each fast core")
-      ->capture_default_str()
-      ->group(group);
+      .AddNumber("-b,--batch-size", options.chunk_tokens,
+                 "Prompt tokens that go through the model at once")
+      .Group(group);
+  command.AddNumber("-t,--threads", options.num_threads, "Threads; 0: one for each fast core")
+      .Group(group);
   command
-      .add_option("--threads-batch", options.num_batch_threads,
-                  "Threads for a prompt's tokens, many at once; 0: as many as -t; also -tb")
-      ->capture_default_str()
-      ->group(group);
+      .AddNumber("--threads-batch", options.num_batch_threads,
+                 "Threads for a prompt's tokens, many at once; 0: as many as -t; also -tb")
+      .Group(group);
   xnn::PackingOptions& packing = options.packing;
-  AddPackCacheOption(command, packing.cache_folder)->group(group);
+  AddPackCacheOption(command, packing.cache_folder).Group(group);
+  // Behind the folder, so that it has its way.
   command
-      .add_flag_callback(
+      .AddFlag(
           "--no-pack-cache", [&packing] { packing.cache_folder.clear(); },
           "Pack into memory at every start, and keep nothing on disk")
-      ->group(group);
+      .Group(group);
 }
 
-void AddEngineOptions(CLI::App& command, EngineOptions& options) {
+void AddEngineOptions(CommandLine& command, EngineOptions& options) {
   AddContextOptions(command, options);
   const char* group = kMemoryGroup;
   command
-      .add_option("--packed", options.packing.packed_path,
-                  "Use these packed weights, which cria pack -o made, instead of the cache")
-      ->type_name("FILE")
-      ->group(group);
+      .AddText("--packed", options.packing.packed_path,
+               "Use these packed weights, which cria pack -o made, instead of the cache")
+      .Metavar("FILE")
+      .Group(group);
   command
-      .add_option_function<std::uint64_t>(
-          "--memory-limit",
-          [&options](const std::uint64_t& bytes) { options.memory_limit_bytes = bytes; },
+      .Add(
+          "--memory-limit", "BYTES",
+          [&options](std::string_view text) { return ReadBytes(text, options.memory_limit_bytes); },
           "Refuse to load a model that will take more resident memory, such as 700M (of 1,048,576 "
           "bytes)")
-      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false).description(""))
-      ->type_name("BYTES")
-      ->group(group);
+      .Group(group);
   command
-      .add_flag("--force", options.ignore_memory_limits,
-                "Load a model that does not fit the limits of memory all the same")
-      ->group(group);
+      .AddFlag("--force", options.ignore_memory_limits,
+               "Load a model that does not fit the limits of memory all the same")
+      .Group(group);
 }
 
-void AddPlanOptions(CLI::App& command, PlanArguments& arguments) {
-  command.add_option("--board", arguments.board,
-                     "Tell whether this board has the memory: pi-zero-2w, pi-3, pi-4-2gb, …");
-  command.add_flag("--json", arguments.json, "Print JSON");
+void AddPlanOptions(CommandLine& command, PlanArguments& arguments) {
+  command.AddText("--board", arguments.board,
+                  "Tell whether this board has the memory: pi-zero-2w, pi-3, pi-4-2gb, …");
+  command.AddFlag("--json", arguments.json, "Print JSON");
 }
 
-CLI::Option* AddPackCacheOption(CLI::App& command, std::string& folder) {
+Option& AddPackCacheOption(CommandLine& command, std::string& folder) {
   if (const std::string cache = platform::CacheFolder(); !cache.empty()) folder = cache + "/packed";
   return command
-      .add_option("--pack-cache", folder, "Where packed weights are kept; also CRIA_PACK_CACHE")
-      ->envname("CRIA_PACK_CACHE")
-      ->capture_default_str()
-      ->type_name("FOLDER");
+      .AddText("--pack-cache", folder, "Where packed weights are kept; also CRIA_PACK_CACHE")
+      .Environment("CRIA_PACK_CACHE")
+      .Default(folder)
+      .Metavar("FOLDER");
 }
 
-void AddContextFullOption(CLI::App& command, WhenFull& when_full, const std::string& shift) {
-  const std::map<std::string, WhenFull> policies = {{"stop", WhenFull::kStop},
-                                                    {"shift", WhenFull::kShift}};
-  command
-      .add_option("--context-full", when_full,
-                  "When the context is full: stop, or shift: " + shift + " and go on [stop]")
-      ->transform(CLI::CheckedTransformer(policies).description(""));
+void AddContextFullOption(CommandLine& command, WhenFull& when_full, const std::string& shift) {
+  command.AddChoice("--context-full", when_full,
+                    {{"stop", WhenFull::kStop}, {"shift", WhenFull::kShift}},
+                    "When the context is full: stop, or shift: " + shift + " and go on [stop]");
 }
 
-void AddSamplerOptions(CLI::App& command, SamplerOptions& options) {
+void AddSamplerOptions(CommandLine& command, SamplerOptions& options) {
   const char* group = "Sampling";
   const auto add = [&](const char* flags, auto& value, const char* help) {
-    command.add_option(flags, value, help)->capture_default_str()->group(group);
+    command.AddNumber(flags, value, help).Group(group);
   };
   add("--temp", options.temperature, "Temperature; 0 always takes the most likely token");
   add("--top-k", options.top_k, "Choose among the k most likely tokens; 0: all");

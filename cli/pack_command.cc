@@ -1,5 +1,4 @@
 #include <cstdio>
-#include <format>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +11,7 @@
 #include "cli/progress_bar.h"
 #include "cli/terminal.h"
 #include "core/cpu_threads.h"
+#include "core/format.h"
 #include "core/format_bytes.h"
 #include "model/packed_file.h"
 #include "xnn/known_layouts.h"
@@ -75,7 +75,7 @@ Result<std::optional<xnn::PackTarget>> TargetOf(const PackOptions& options,
     names += (names.empty() ? "" : ", ") + std::string(known.processor);
   }
   return Fail(ErrorCode::kUsage,
-              std::format("--for {}: is not known; known are {}", options.processor, names));
+              Format("--for {}: is not known; known are {}", options.processor, names));
 }
 
 // The same command by the program for that processor. Returns only where it fails.
@@ -146,33 +146,31 @@ Status RunPack(const PackOptions& options) {
 
 }  // namespace
 
-void AddPackCommand(CLI::App& app, Status& result) {
+void AddPackCommand(CommandLine& program) {
   auto options = std::make_shared<PackOptions>();
-  CLI::App* command = app.add_subcommand(
+  CommandLine& command = program.AddCommand(
       "pack", "Pack a model's weights for this processor, so that it starts at once");
-  command->add_option("-m,--model", options->model_path, "The model file (.cria)")
-      ->type_name("FILE");
+  command.AddText("-m,--model", options->model_path, "The model file (.cria)").Metavar("FILE");
   command
-      ->add_option("-o,--output", options->output_path,
-                   "The file to write; without it, the cache that run and chat look into")
-      ->type_name("FILE");
-  command->add_flag("--standalone", options->standalone,
-                    "Write a whole model with packed weights in place of the portable ones");
-  CLI::Option* list = command->add_flag("--list", options->list,
-                                        "List what the cache holds, and whether it serves");
-  command->add_flag("--clear", options->clear, "Remove all packed weights from the cache")
-      ->excludes(list);
-  command->add_flag("--check", options->check,
-                    "Read what is packed already, and compare its checksums");
+      .AddText("-o,--output", options->output_path,
+               "The file to write; without it, the cache that run and chat look into")
+      .Metavar("FILE");
+  command.AddFlag("--standalone", options->standalone,
+                  "Write a whole model with packed weights in place of the portable ones");
+  Option& list =
+      command.AddFlag("--list", options->list, "List what the cache holds, and whether it serves");
+  command.AddFlag("--clear", options->clear, "Remove all packed weights from the cache")
+      .Excludes(list);
+  command.AddFlag("--check", options->check,
+                  "Read what is packed already, and compare its checksums");
   command
-      ->add_option("--for", options->processor,
-                   "Pack for a board's processor, such as cortex-a76, in place of this one: under "
-                   "emulation where this processor packs otherwise")
-      ->type_name("PROCESSOR");
-  AddPackCacheOption(*command, options->cache_folder);
-  command->add_option("-t,--threads", options->num_threads, "Threads; 0: one for each fast core")
-      ->capture_default_str();
-  command->callback([options, &result] { result = RunPack(*options); });
+      .AddText("--for", options->processor,
+               "Pack for a board's processor, such as cortex-a76, in place of this one: under "
+               "emulation where this processor packs otherwise")
+      .Metavar("PROCESSOR");
+  AddPackCacheOption(command, options->cache_folder);
+  command.AddNumber("-t,--threads", options->num_threads, "Threads; 0: one for each fast core");
+  command.SetAction([options] { return RunPack(*options); });
 }
 
 }  // namespace cria::cli

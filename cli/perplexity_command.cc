@@ -1,7 +1,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <format>
 #include <memory>
 #include <string>
 
@@ -11,6 +10,7 @@
 #include "cli/progress_bar.h"
 #include "cli/report.h"
 #include "cli/text_file.h"
+#include "core/format.h"
 #include "llm/perplexity.h"
 
 namespace cria::cli {
@@ -35,9 +35,9 @@ Status RunPerplexity(const PerplexityOptions& options) {
       const Perplexity measured,
       MeasurePerplexity(engine->decoder(), tokens, engine->file().vocabulary().bos_token_id,
                         engine->session().context_tokens(), [&](const Perplexity& so_far) {
-                          bar.Update(so_far.predicted_tokens, tokens.size(),
-                                     std::format("{:.4f} nats per token",
-                                                 so_far.mean_negative_log_likelihood));
+                          bar.Update(
+                              so_far.predicted_tokens, tokens.size(),
+                              Format("{:.4f} nats per token", so_far.mean_negative_log_likelihood));
                         }));
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   std::fprintf(stderr, "%zu tokens, %.1f tok/s, %zu threads, peak memory %s\n",
@@ -52,13 +52,14 @@ Status RunPerplexity(const PerplexityOptions& options) {
 
 }  // namespace
 
-void AddPerplexityCommand(CLI::App& app, Status& result) {
+void AddPerplexityCommand(CommandLine& program) {
   auto options = std::make_shared<PerplexityOptions>();
-  CLI::App* command = app.add_subcommand("perplexity", "Measure how well a model predicts a text");
-  AddModelOption(*command, options->model_path);
-  command->add_option("-f,--file", options->text_path, "The text")->required()->type_name("FILE");
-  AddEngineOptions(*command, options->engine);
-  command->callback([options, &result] { result = RunPerplexity(*options); });
+  CommandLine& command =
+      program.AddCommand("perplexity", "Measure how well a model predicts a text");
+  AddModelOption(command, options->model_path);
+  command.AddText("-f,--file", options->text_path, "The text").Required().Metavar("FILE");
+  AddEngineOptions(command, options->engine);
+  command.SetAction([options] { return RunPerplexity(*options); });
 }
 
 }  // namespace cria::cli

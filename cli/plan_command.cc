@@ -24,14 +24,14 @@ Status Plan(const PlanOptions& options) {
 
 }  // namespace
 
-void AddPlanCommand(CLI::App& app, Status& result) {
+void AddPlanCommand(CommandLine& program) {
   auto options = std::make_shared<PlanOptions>();
-  CLI::App* command =
-      app.add_subcommand("plan", "Tell how much memory a model will take, without loading it");
-  AddModelOption(*command, options->model_path);
-  AddPlanOptions(*command, options->plan);
-  AddContextOptions(*command, options->engine);
-  command->callback([options, &result] { result = Plan(*options); });
+  CommandLine& command =
+      program.AddCommand("plan", "Tell how much memory a model will take, without loading it");
+  AddModelOption(command, options->model_path);
+  AddPlanOptions(command, options->plan);
+  AddContextOptions(command, options->engine);
+  command.SetAction([options] { return Plan(*options); });
 }
 
 }  // namespace cria::cli

@@ -1,11 +1,11 @@
 #include "cli/progress_bar.h"
+#include "core/format.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <format>
 
 namespace cria::cli {
 namespace {
@@ -48,13 +48,13 @@ void ProgressBar::Update(uint64_t done, uint64_t total, std::string_view item) {
 
 void ProgressBar::Draw(double fraction, std::string_view item) {
   constexpr size_t kMostBarColumns = 40;
-  std::string line = std::format("{} {:3.0f}% ", title_, 100.0 * fraction);
+  std::string line = Format("{} {:3.0f}% ", title_, 100.0 * fraction);
   const size_t columns = TerminalColumns();
   const size_t text_columns = line.size() + item.size() + 4;
   if (columns > text_columns + 10) {
     const size_t width = std::min(columns - text_columns, kMostBarColumns);
     const auto filled = static_cast<size_t>(fraction * static_cast<double>(width));
-    line += std::format("[{}{}] ", std::string(filled, '#'), std::string(width - filled, '.'));
+    line += Format("[{}{}] ", std::string(filled, '#'), std::string(width - filled, '.'));
   }
   line += item;
   // A line that wraps could not be drawn over.

@@ -1,7 +1,6 @@
 #include "cli/report.h"
 
-#include <format>
-
+#include "core/format.h"
 #include "core/platform.h"
 
 namespace cria::cli {
@@ -21,7 +20,7 @@ std::string PeakMemory() { return FormatBytes(platform::ReadMemoryUsage().peak_r
 
 std::string MemoryUsageLine(const MemoryPlan& plan) {
   const platform::MemoryUsage usage = platform::ReadMemoryUsage();
-  return std::format(
+  return Format(
       "memory: private {} (planned {}), file-mapped {} (planned {}), peak {} (planned {}), {} "
       "major "
       "faults",
@@ -39,7 +38,7 @@ std::string StatsLine(Engine& engine, double load_ms, double first_token_ms) {
   const SessionStats& stats = engine.session().stats();
   const double read_bytes = static_cast<double>(stats.decoded_tokens) *
                             static_cast<double>(engine.decoder().weight_bytes_per_token());
-  return std::format(
+  return Format(
       "prompt {} tokens ({} reused), {:.1f} tok/s | decode {} tokens, {:.1f} tok/s, {:.2f} GB/s | "
       "load {:.1f} ms, first token {:.1f} ms | {} threads, peak memory {}",
       stats.prompt_tokens, stats.reused_tokens,

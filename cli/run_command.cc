@@ -1,6 +1,5 @@
 #include <chrono>
 #include <cstdio>
-#include <format>
 #include <limits>
 #include <memory>
 #include <string>
@@ -12,6 +11,7 @@
 #include "cli/report.h"
 #include "cli/terminal.h"
 #include "cli/text_file.h"
+#include "core/format.h"
 #include "llm/conversation.h"
 
 namespace cria::cli {
@@ -38,9 +38,9 @@ Result<size_t> KeepTokens(const RunOptions& options, size_t prompt_tokens, size_
   if (options.when_full == WhenFull::kShift && prompt_tokens <= context_tokens &&
       keep >= context_tokens) {
     return Fail(ErrorCode::kUsage,
-                std::format("--keep keeps {} tokens, which leaves nothing to drop of a context of "
-                            "{}; keep fewer or ask for a larger context with -c",
-                            keep, context_tokens));
+                Format("--keep keeps {} tokens, which leaves nothing to drop of a context of "
+                       "{}; keep fewer or ask for a larger context with -c",
+                       keep, context_tokens));
   }
   return keep;
 }
@@ -48,7 +48,7 @@ Result<size_t> KeepTokens(const RunOptions& options, size_t prompt_tokens, size_
 // Why the text ends, where that is not the model's own doing.
 std::string EndNotice(StopReason reason, size_t context_tokens) {
   if (reason == StopReason::kContextFull) {
-    return std::format(
+    return Format(
         "cria: the context of {} tokens is full; ask for a larger one with -c, or "
         "go on without the oldest part with --context-full shift\n",
         context_tokens);
@@ -99,30 +99,26 @@ Status Run(const RunOptions& options) {
 
 }  // namespace
 
-void AddRunCommand(CLI::App& app, Status& result) {
+void AddRunCommand(CommandLine& program) {
   auto options = std::make_shared<RunOptions>();
-  CLI::App* command = app.add_subcommand("run", "Continue a prompt");
-  AddModelOption(*command, options->model_path);
-  CLI::Option* prompt = command->add_option("-p,--prompt", options->prompt, "The text to continue");
-  command->add_option("-f,--file", options->prompt_path, "A file with the text to continue")
-      ->excludes(prompt)
-      ->type_name("FILE");
-  command
-      ->add_option("-n,--predict", options->max_tokens,
-                   "The most tokens to generate; 0: until the model stops")
-      ->capture_default_str();
-  AddContextFullOption(*command, options->when_full, "drop half of it");
-  command
-      ->add_option("--keep", options->keep_tokens,
-                   "Tokens at the beginning that a shift keeps; -1: the whole prompt")
-      ->check(CLI::Range(int64_t{-1}, std::numeric_limits<int64_t>::max()).description(""))
-      ->capture_default_str();
-  command->add_flag("--ignore-eos", options->ignore_eos, "Go on past the model's stop tokens");
-  command->add_flag("--no-display-prompt", options->no_display_prompt,
-                    "Print the continuation alone");
-  AddEngineOptions(*command, options->engine);
-  AddSamplerOptions(*command, options->sampler);
-  command->callback([options, &result] { result = Run(*options); });
+  CommandLine& command = program.AddCommand("run", "Continue a prompt");
+  AddModelOption(command, options->model_path);
+  Option& prompt = command.AddText("-p,--prompt", options->prompt, "The text to continue");
+  command.AddText("-f,--file", options->prompt_path, "A file with the text to continue")
+      .Excludes(prompt)
+      .Metavar("FILE");
+  command.AddNumber("-n,--predict", options->max_tokens,
+                    "The most tokens to generate; 0: until the model stops");
+  AddContextFullOption(command, options->when_full, "drop half of it");
+  command.AddNumber("--keep", options->keep_tokens,
+                    "Tokens at the beginning that a shift keeps; -1: the whole prompt",
+                    int64_t{-1});
+  command.AddFlag("--ignore-eos", options->ignore_eos, "Go on past the model's stop tokens");
+  command.AddFlag("--no-display-prompt", options->no_display_prompt,
+                  "Print the continuation alone");
+  AddEngineOptions(command, options->engine);
+  AddSamplerOptions(command, options->sampler);
+  command.SetAction([options] { return Run(*options); });
 }
 
 }  // namespace cria::cli

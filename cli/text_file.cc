@@ -1,8 +1,8 @@
 #include "cli/text_file.h"
+#include "core/format.h"
 
 #include <cerrno>
 #include <cstring>
-#include <format>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -17,7 +17,7 @@ Result<std::string> ReadTextFile(const std::string& path) {
   std::string text;
   if (file) text.assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
   if (!file) {
-    return Fail(ErrorCode::kIo, std::format("{}: cannot read: {}", path, std::strerror(errno)));
+    return Fail(ErrorCode::kIo, Format("{}: cannot read: {}", path, std::strerror(errno)));
   }
   return text;
 }

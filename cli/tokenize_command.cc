@@ -42,17 +42,17 @@ Status Tokenize(const TokenizeOptions& options) {
 
 }  // namespace
 
-void AddTokenizeCommand(CLI::App& app, Status& result) {
+void AddTokenizeCommand(CommandLine& program) {
   auto options = std::make_shared<TokenizeOptions>();
-  CLI::App* command = app.add_subcommand("tokenize", "Show the tokens of a text");
-  AddModelOption(*command, options->model_path);
-  CLI::Option* text = command->add_option("-p,--prompt", options->text, "The text");
-  command->add_option("-f,--file", options->text_path, "A file with the text")
-      ->excludes(text)
-      ->type_name("FILE");
-  command->add_flag("--no-bos", options->no_bos, "Do not begin with the BOS token");
-  command->add_flag("--ids", options->ids_only, "Print ids alone");
-  command->callback([options, &result] { result = Tokenize(*options); });
+  CommandLine& command = program.AddCommand("tokenize", "Show the tokens of a text");
+  AddModelOption(command, options->model_path);
+  Option& text = command.AddText("-p,--prompt", options->text, "The text");
+  command.AddText("-f,--file", options->text_path, "A file with the text")
+      .Excludes(text)
+      .Metavar("FILE");
+  command.AddFlag("--no-bos", options->no_bos, "Do not begin with the BOS token");
+  command.AddFlag("--ids", options->ids_only, "Print ids alone");
+  command.SetAction([options] { return Tokenize(*options); });
 }
 
 }  // namespace cria::cli

@@ -46,53 +46,43 @@ Status MeasureSpeed(const BenchOptions& options) {
   return status;
 }
 
-// Numbers with commas between them. The flag may also be given several times.
-CLI::Option* AddListOption(CLI::App& command, const char* flags, std::vector<size_t>& values,
-                           const char* help) {
-  return command.add_option(flags, values, help)
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->capture_default_str();
-}
-
 }  // namespace
 
-void AddBenchCommand(CLI::App& app, Status& result) {
+void AddBenchCommand(CommandLine& program) {
   auto options = std::make_shared<BenchOptions>();
   SpeedOptions& speed = options->speed;
-  CLI::App* command = app.add_subcommand(
+  CommandLine& command = program.AddCommand(
       "bench", "Measure speed, as llama-bench does, or what a model takes of memory");
-  AddModelOption(*command, speed.model_path);
-  CLI::Option* const speed_only[] = {
-      AddListOption(*command, "-p,--n-prompt", speed.prompt_tokens,
-                    "Prompt tokens to run at once, such as 128,512 for two tests; 0: no such test"),
-      AddListOption(*command, "-n,--n-gen", speed.generated_tokens,
-                    "Tokens to generate one by one; 0: no such test"),
-      AddListOption(*command, "-d,--n-depth", speed.depths,
-                    "Tokens that are in the context before a test"),
-      command->add_option("-r,--repetitions", speed.repetitions, "How often each test is run")
-          ->capture_default_str(),
-      command->add_flag("--products", speed.with_products,
-                        "Tell how near a test comes to the speed of its matrix products alone"),
-      command->add_flag("--profile", speed.with_profile, "Tell where the time goes (md and json)"),
+  AddModelOption(command, speed.model_path);
+  const Option* const speed_only[] = {
+      &command.AddList(
+          "-p,--n-prompt", speed.prompt_tokens,
+          "Prompt tokens to run at once, such as 128,512 for two tests; 0: no such test"),
+      &command.AddList("-n,--n-gen", speed.generated_tokens,
+                       "Tokens to generate one by one; 0: no such test"),
+      &command.AddList("-d,--n-depth", speed.depths,
+                       "Tokens that are in the context before a test"),
+      &command.AddNumber("-r,--repetitions", speed.repetitions, "How often each test is run"),
+      &command.AddFlag("--products", speed.with_products,
+                       "Tell how near a test comes to the speed of its matrix products alone"),
+      &command.AddFlag("--profile", speed.with_profile, "Tell where the time goes (md and json)"),
   };
-  command->add_option("-o,--output", options->format, "How to print: md, csv or json")
-      ->check(CLI::IsMember({"md", "csv", "json"}).description(""))
-      ->capture_default_str();
-  command->add_flag("--json", options->json, "The same as -o json");
-  CLI::Option* const memory = command->add_flag(
+  command
+      .AddChoice("-o,--output", options->format, {{"md", "md"}, {"csv", "csv"}, {"json", "json"}},
+                 "How to print: md, csv or json")
+      .Default(options->format);
+  command.AddFlag("--json", options->json, "The same as -o json");
+  Option& memory = command.AddFlag(
       "--memory", options->memory,
       "Measure memory instead, from loading to a full context, and compare it with the plan");
-  for (CLI::Option* const option : speed_only) memory->excludes(option);
-  AddEngineOptions(*command, speed.engine);
-  command->get_option("--ctx-size")
-      ->description("Tokens that the KV cache holds; 0: as many as the tests need");
+  for (const Option* const option : speed_only) memory.Excludes(*option);
+  AddEngineOptions(command, speed.engine);
+  command.option("--ctx-size").Help("Tokens that the KV cache holds; 0: as many as the tests need");
   // A list stands in for the one number of threads.
-  command->remove_option(command->get_option("--threads"));
-  AddListOption(*command, "-t,--threads", speed.threads, "Threads; 0: one for each fast core");
-  command->callback([options, &result] {
-    result = options->memory ? MeasureMemory(*options) : MeasureSpeed(*options);
-  });
+  command.RemoveOption("--threads");
+  command.AddList("-t,--threads", speed.threads, "Threads; 0: one for each fast core");
+  command.SetAction(
+      [options] { return options->memory ? MeasureMemory(*options) : MeasureSpeed(*options); });
 }
 
 }  // namespace cria::cli

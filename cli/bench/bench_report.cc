@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <format>
 #include <optional>
 #include <string_view>
 #include <utility>
 
 #include "cli/bench/speed_test.h"
 #include "cli/bench/statistics.h"
+#include "core/format.h"
 
 namespace cria::cli {
 namespace {
@@ -25,8 +25,8 @@ struct Column {
 void PrintLine(const std::vector<Column>& columns, const std::vector<std::string>& cells) {
   std::string line = "|";
   for (size_t i = 0; i < columns.size(); ++i) {
-    line += columns[i].is_text ? std::format(" {:<{}} |", cells[i], columns[i].width)
-                               : std::format(" {:>{}} |", cells[i], columns[i].width);
+    line += columns[i].is_text ? Format(" {:<{}} |", cells[i], columns[i].width)
+                               : Format(" {:>{}} |", cells[i], columns[i].width);
   }
   std::puts(line.c_str());
 }
@@ -45,13 +45,13 @@ void PrintHeader(const std::vector<Column>& columns) {
 double Number(const Json& row, const char* field) { return row[field].get<double>(); }
 
 std::string Percent(const Json& fraction) {
-  return fraction.is_null() ? "" : std::format("{:.1f}%", 100.0 * fraction.get<double>());
+  return fraction.is_null() ? "" : Format("{:.1f}%", 100.0 * fraction.get<double>());
 }
 
 std::string Scaled(double value, double small, double large, const char* small_unit,
                    const char* large_unit) {
-  return value < large ? std::format("{:.2f} {}", value / small, small_unit)
-                       : std::format("{:.2f} {}", value / large, large_unit);
+  return value < large ? Format("{:.2f} {}", value / small, small_unit)
+                       : Format("{:.2f} {}", value / large, large_unit);
 }
 
 SpeedTest TestOf(const Json& row) {
@@ -64,8 +64,7 @@ SpeedTest TestOf(const Json& row) {
 std::string Threads(const Json& row) {
   const size_t threads = row["n_threads"].get<size_t>();
   const size_t batch_threads = row["n_threads_batch"].get<size_t>();
-  return threads == batch_threads ? std::format("{}", threads)
-                                  : std::format("{}/{}", threads, batch_threads);
+  return threads == batch_threads ? Format("{}", threads) : Format("{}/{}", threads, batch_threads);
 }
 
 void PrintTableRow(const Json& row, bool is_first) {
@@ -80,8 +79,8 @@ void PrintTableRow(const Json& row, bool is_first) {
       row["type_k"].get<std::string>(),
       Threads(row),
       TestOf(row).Name(),
-      std::format("{:.2f} ± {:.2f}", Number(row, "avg_ts"), Number(row, "stddev_ts")),
-      gb_per_s.is_null() ? "" : std::format("{:.2f}", gb_per_s.get<double>()),
+      Format("{:.2f} ± {:.2f}", Number(row, "avg_ts"), Number(row, "stddev_ts")),
+      gb_per_s.is_null() ? "" : Format("{:.2f}", gb_per_s.get<double>()),
       Percent(row["bus_fraction"])};
   if (!row["products_fraction"].is_null()) {
     columns.push_back({"products", 8});
@@ -133,7 +132,7 @@ void PrintNotes(const std::vector<Json>& rows) {
 void PrintProfiles(const std::vector<Json>& rows) {
   std::vector<Column> columns = {{"operator", 12, true}};
   for (const Json& row : rows) {
-    std::string title = std::format("{}, t{}", TestOf(row).Name(), Threads(row));
+    std::string title = Format("{}, t{}", TestOf(row).Name(), Threads(row));
     const int width = static_cast<int>(title.size());
     columns.push_back({std::move(title), width});
   }

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
-#include <format>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cli/bench/statistics.h"
+#include "core/format.h"
 #include "core/platform.h"
 #include "model/tensor_table.h"
 #include "ops/kv_cache_view.h"
@@ -70,8 +70,8 @@ class RowMaker {
 void SetMachine(RowMaker& row) {
   row.Set("cpu_info", platform::ReadCpuTopology().name);
   row.Set("isa", platform::InstructionSets());
-  row.Set("kernels", std::format("{}, XNNPACK layout {:016x}", ops::SimdTargetName(),
-                                 xnn::LayoutFingerprint().value_or(0)));
+  row.Set("kernels", Format("{}, XNNPACK layout {:016x}", ops::SimdTargetName(),
+                            xnn::LayoutFingerprint().value_or(0)));
 }
 
 void SetModel(const ModelFile& file, RowMaker& row) {
@@ -86,7 +86,7 @@ void SetModel(const ModelFile& file, RowMaker& row) {
   }
   const Scheme scheme = file.tensor(TensorRole::kQkvProj, 0).layout.scheme;
   row.Set("model_filename", file.path());
-  row.Set("model_type", std::format("{} {}", file.name(), SchemeName(scheme)));
+  row.Set("model_type", Format("{} {}", file.name(), SchemeName(scheme)));
   row.Set("model_size", bytes);
   row.Set("model_n_params", parameters);
 }

@@ -73,7 +73,7 @@ void PrintTable(const MemoryPlan& plan, const std::vector<Measurement>& measurem
 
 void PrintJson(const ModelOutline& model, const MemoryPlan& plan,
                const std::vector<Measurement>& measurements) {
-  nlohmann::json measured = nlohmann::json::array();
+  nlohmann::ordered_json measured = nlohmann::ordered_json::array();
   for (const Measurement& measurement : measurements) {
     const platform::MemoryUsage& usage = measurement.usage;
     measured.push_back({{"after", measurement.after},
@@ -83,7 +83,7 @@ void PrintJson(const ModelOutline& model, const MemoryPlan& plan,
                         {"peak_virtual_bytes", usage.peak_virtual_bytes},
                         {"major_faults", usage.major_faults}});
   }
-  const nlohmann::json json = {{"plan", PlanJson(model, plan)}, {"measured", measured}};
+  const nlohmann::ordered_json json = {{"plan", PlanJson(model, plan)}, {"measured", measured}};
   std::printf("%s\n", json.dump(2).c_str());
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <format>
 #include <limits>
 #include <memory>
 #include <span>
@@ -14,6 +13,7 @@
 #include "cli/progress_bar.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
+#include "core/format.h"
 #include "llm/sampler.h"
 
 namespace cria::cli {
@@ -57,16 +57,15 @@ Result<size_t> ContextTokens(const SpeedOptions& options, size_t longest) {
   const size_t given = options.engine.context_tokens;
   if (given != 0 && given < needed) {
     return Fail(ErrorCode::kUsage,
-                std::format("{} tokens at depth {} need a context of {}, but -c asks for {}; leave "
-                            "it out to get what the tests need",
-                            tokens, depth, needed, given));
+                Format("{} tokens at depth {} need a context of {}, but -c asks for {}; leave "
+                       "it out to get what the tests need",
+                       tokens, depth, needed, given));
   }
   if (needed > longest) {
-    return Fail(
-        ErrorCode::kUsage,
-        std::format("{} tokens at depth {} need a context of {}, but the model was made for "
-                    "{}; ask for less with -p, -n or -d",
-                    tokens, depth, needed, longest));
+    return Fail(ErrorCode::kUsage,
+                Format("{} tokens at depth {} need a context of {}, but the model was made for "
+                       "{}; ask for less with -p, -n or -d",
+                       tokens, depth, needed, longest));
   }
   return std::max(given, needed);
 }
@@ -148,8 +147,8 @@ Status SpeedBench::Run(SpeedResult& result) {
   }
   std::optional<ProgressBar> bar;
   if (IsTerminal(stderr)) {
-    bar.emplace(std::format("{}, {} thread{}", test.Name(), pool.num_threads(),
-                            pool.num_threads() == 1 ? "" : "s"));
+    bar.emplace(Format("{}, {} thread{}", test.Name(), pool.num_threads(),
+                       pool.num_threads() == 1 ? "" : "s"));
   }
   const auto show_progress = [&](size_t done, const std::string& item) {
     if (bar) bar->Update(done, options_.repetitions + 1, item);
@@ -163,7 +162,7 @@ Status SpeedBench::Run(SpeedResult& result) {
   profile_ = {};
   if (options_.with_profile) decoder_.set_profile(&profile_);
   for (size_t i = 1; i <= options_.repetitions; ++i) {
-    show_progress(i, std::format("repetition {} of {}", i, options_.repetitions));
+    show_progress(i, Format("repetition {} of {}", i, options_.repetitions));
     MeasureBandwidth(pool, result);
     CRIA_RETURN_IF_ERROR(RunOnce(result));
   }

@@ -1,8 +1,9 @@
 #pragma once
 
 #include <cstddef>
-#include <format>
 #include <string>
+
+#include "core/format.h"
 
 namespace cria::cli {
 
@@ -19,8 +20,8 @@ struct SpeedTest {
 
   // As llama-bench has it: "pp512", "tg128 @ d2048".
   std::string Name() const {
-    std::string name = std::format("{}{}", is_prompt() ? "pp" : "tg", tokens());
-    if (depth_tokens > 0) name += std::format(" @ d{}", depth_tokens);
+    std::string name = Format("{}{}", is_prompt() ? "pp" : "tg", tokens());
+    if (depth_tokens > 0) name += Format(" @ d{}", depth_tokens);
     return name;
   }
 };

@@ -1,0 +1,258 @@
+#include "cli/command_line.h"
+#include "core/format.h"
+
+#include <algorithm>
+#include <charconv>
+#include <concepts>
+#include <cstdint>
+#include <cstdio>
+
+namespace cria::cli {
+namespace {
+
+template <typename Number>
+bool ReadNumber(std::string_view text, Number& value) {
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && stop == end;
+}
+
+template <typename Number>
+std::string NumberText(Number value) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
+
+// Numbers with commas between them.
+Status ReadList(std::string_view text, std::vector<size_t>& values) {
+  values.clear();
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    if (!ReadNumber(text.substr(begin, end - begin), values.emplace_back())) {
+      return NotWhat(text, "a list of whole numbers with commas between them");
+    }
+    begin = end + 1;
+  }
+  return {};
+}
+
+}  // namespace
+
+CommandLine::CommandLine(std::string name, std::string description)
+    : name_(std::move(name)), description_(std::move(description)) {
+  AddFlag("-h,--help", [] {}, "Print this help and exit");
+}
+
+Option& CommandLine::Add(std::string_view names, const char* metavar, Setter set,
+                         std::string help) {
+  return options_.emplace_back(names, metavar, std::move(help), std::move(set));
+}
+
+Option& CommandLine::AddFlag(std::string_view names, std::function<void()> set, std::string help) {
+  return Add(
+      names, "",
+      [set = std::move(set)](std::string_view) -> Status {
+        set();
+        return {};
+      },
+      std::move(help));
+}
+
+Option& CommandLine::AddFlag(std::string_view names, bool& value, std::string help) {
+  return AddFlag(names, [&value] { value = true; }, std::move(help));
+}
+
+Option& CommandLine::AddText(std::string_view names, std::string& value, std::string help) {
+  return Add(
+      names, "TEXT",
+      [&value](std::string_view text) -> Status {
+        value = text;
+        return {};
+      },
+      std::move(help));
+}
+
+template <typename Number>
+Option& CommandLine::AddNumber(std::string_view names, Number& value, std::string help,
+                               Number least, Number most) {
+  constexpr bool kIsWhole = std::integral<Number>;
+  constexpr bool kIsSigned = !std::unsigned_integral<Number>;
+  const auto set = [&value, least, most](std::string_view text) -> Status {
+    if (ReadNumber(text, value) && value >= least && value <= most) return {};
+    std::string expected = kIsWhole ? "a whole number" : "a number";
+    using Limits = std::numeric_limits<Number>;
+    if (most != Limits::max()) {
+      expected += " from " + NumberText(least) + " to " + NumberText(most);
+    } else if (!kIsSigned || least != Limits::lowest()) {
+      expected += " of " + NumberText(least) + " or more";
+    }
+    return NotWhat(text, expected);
+  };
+  return Add(names,
+             !kIsWhole   ? "FLOAT"
+             : kIsSigned ? "INT"
+                         : "UINT",
+             set, std::move(help))
+      .Default(NumberText(value));
+}
+template Option& CommandLine::AddNumber(std::string_view, float&, std::string, float, float);
+template Option& CommandLine::AddNumber(std::string_view, double&, std::string, double, double);
+template Option& CommandLine::AddNumber(std::string_view, std::int64_t&, std::string, std::int64_t,
+                                        std::int64_t);
+template Option& CommandLine::AddNumber(std::string_view, std::uint32_t&, std::string,
+                                        std::uint32_t, std::uint32_t);
+template Option& CommandLine::AddNumber(std::string_view, std::uint64_t&, std::string,
+                                        std::uint64_t, std::uint64_t);
+
+Option& CommandLine::AddList(std::string_view names, std::vector<size_t>& values,
+                             std::string help) {
+  std::string shown;
+  for (const size_t value : values) shown += (shown.empty() ? "" : ",") + NumberText(value);
+  Option& option = Add(
+      names, "UINT", [&values](std::string_view text) { return ReadList(text, values); },
+      std::move(help));
+  option.is_list_ = true;
+  return option.Default(std::move(shown));
+}
+
+Setter CommandLine::OneOf(std::vector<const char*> names, Choose choose) {
+  return [names = std::move(names), choose = std::move(choose)](std::string_view text) -> Status {
+    std::string known;
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (text == names[i]) {
+        choose(i);
+        return {};
+      }
+      known += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + std::string(names[i]);
+    }
+    return NotWhat(text, known);
+  };
+}
+
+Option& CommandLine::option(std::string_view name) { return *Find(name); }
+
+void CommandLine::RemoveOption(std::string_view name) {
+  std::erase_if(options_, [&](const Option& option) { return option.has_name(name); });
+}
+
+void CommandLine::SetVersion(std::string version) {
+  version_ = std::move(version);
+  AddFlag("--version", [] {}, "Print the version and exit");
+}
+
+CommandLine& CommandLine::AddCommand(const char* name, const char* description) {
+  commands_.push_back(std::make_unique<CommandLine>(name_ + ' ' + name, description));
+  return *commands_.back();
+}
+
+Option* CommandLine::Find(std::string_view name) {
+  const auto found =
+      std::ranges::find_if(options_, [&](const Option& option) { return option.has_name(name); });
+  return found == options_.end() ? nullptr : &*found;
+}
+
+Result<std::span<const std::string>> CommandLine::TakeOption(
+    std::span<const std::string> arguments) {
+  const std::string& argument = arguments.front();
+  arguments = arguments.subspan(1);
+  // "--name=value" and "-nvalue".
+  const bool is_long = argument.starts_with("--");
+  const size_t name_end = is_long ? std::min(argument.find('='), argument.size()) : 2;
+  Option* option = Find(argument.substr(0, name_end));
+  if (option == nullptr) {
+    return Fail(ErrorCode::kUsage, Format("there is no option {}", argument));
+  }
+  const bool has_value = name_end < argument.size();
+  if (option->metavar_.empty()) {
+    if (has_value) return Fail(ErrorCode::kUsage, option->name() + " takes no value");
+    CRIA_RETURN_IF_ERROR(option->Take(""));
+  } else if (has_value) {
+    CRIA_RETURN_IF_ERROR(option->Take(argument.substr(name_end + (is_long ? 1 : 0))));
+  } else if (!arguments.empty()) {
+    CRIA_RETURN_IF_ERROR(option->Take(arguments.front()));
+    arguments = arguments.subspan(1);
+  } else {
+    return Fail(ErrorCode::kUsage, Format("{} lacks its value", option->name()));
+  }
+  return arguments;
+}
+
+Status CommandLine::TakePositional(const std::string& argument) {
+  for (Option& option : options_) {
+    if (option.is_positional() && option.given_.empty()) return option.Take(argument);
+  }
+  return Fail(ErrorCode::kUsage, commands_.empty()
+                                     ? Format("\"{}\" is one argument too many", argument)
+                                     : Format("there is no command \"{}\"", argument));
+}
+
+Status CommandLine::TakeAll(std::span<const std::string> arguments) {
+  for (Option& option : options_) option.given_.clear();
+  bool only_positional = false;
+  while (!arguments.empty()) {
+    const std::string& argument = arguments.front();
+    const bool is_option = !only_positional && argument.size() > 1 && argument[0] == '-';
+    if (is_option && argument != "--") {
+      CRIA_ASSIGN_OR_RETURN(arguments, TakeOption(arguments));
+      continue;
+    }
+    if (is_option) {
+      only_positional = true;
+    } else {
+      CRIA_RETURN_IF_ERROR(TakePositional(argument));
+    }
+    arguments = arguments.subspan(1);
+  }
+  return {};
+}
+
+Status CommandLine::Store() {
+  for (Option& option : options_) CRIA_RETURN_IF_ERROR(option.Store());
+  return {};
+}
+
+std::string CommandLine::HelpText() const {
+  std::string text = Format("{}\nUsage: {} [OPTIONS]", description_, name_);
+  std::vector<std::string> groups;
+  for (const Option& option : options_) {
+    if (option.is_positional()) text += ' ' + option.names_.front();
+    if (!std::ranges::contains(groups, option.group_)) groups.push_back(option.group_);
+  }
+  // Where something is done without a command, it is another way to call the program.
+  if (!commands_.empty()) text += action_ ? Format("\n       {} SUBCOMMAND", name_) : " SUBCOMMAND";
+  text += '\n';
+  for (const std::string& group : groups) {
+    text += Format("\n{}:\n", group);
+    for (const Option& option : options_) {
+      if (option.group_ == group) text += option.HelpLine();
+    }
+  }
+  if (!commands_.empty()) text += "\nSubcommands:\n";
+  for (const auto& command : commands_) {
+    text += Format("  {:<28}{}\n", command->name_.substr(name_.size() + 1), command->description_);
+  }
+  return text;
+}
+
+Status CommandLine::Run(std::span<const std::string> arguments) {
+  for (const auto& command : commands_) {
+    if (!arguments.empty() && command->name_ == name_ + ' ' + arguments.front()) {
+      return command->Run(arguments.subspan(1));
+    }
+  }
+  Status done = TakeAll(arguments);
+  if (done && !Find("--help")->given_.empty()) {
+    std::fputs(HelpText().c_str(), stdout);
+    return {};
+  }
+  if (const Option* version = Find("--version"); done && version && !version->given_.empty()) {
+    std::printf("%s\n", version_.c_str());
+    return {};
+  }
+  if (done) done = Store();
+  if (done && !action_) done = Fail(ErrorCode::kUsage, "no command is given");
+  if (done) return action_();
+  return Fail(ErrorCode::kUsage, Format("{}; see {} --help", done.error().message(), name_));
+}
+
+}  // namespace cria::cli

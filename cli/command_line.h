@@ -1,0 +1,136 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <limits>
+#include <list>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cria/error.h"
+
+namespace cria::cli {
+
+// Stores what the text of an option says, or tells what is wrong with it.
+using Setter = std::function<Status(std::string_view text)>;
+
+// "\"text\" is not expected", an error of usage.
+std::unexpected<Error> NotWhat(std::string_view text, std::string_view expected);
+
+// One option of a command. The functions that return it describe it further, one behind the other.
+class Option {
+ public:
+  // Names with commas between them, "-m,--model"; one without a dash stands by its place. `metavar`
+  // is empty for a flag, which no value follows.
+  Option(std::string_view names, std::string metavar, std::string help, Setter set);
+
+  Option& Required();
+  // The section of the help that it stands in.
+  Option& Group(const char* group);
+  Option& Metavar(const char* metavar);
+  Option& Help(std::string help);
+  // What the help shows as the value where none is given.
+  Option& Default(std::string text);
+  // The variable of the environment that counts where the option is not given.
+  Option& Environment(const char* variable);
+  // Is not to be given together with the other.
+  Option& Excludes(const Option& other);
+
+ private:
+  friend class CommandLine;
+
+  bool is_positional() const;
+  bool has_name(std::string_view name) const;
+  // The long name, which comes last.
+  const std::string& name() const { return names_.back(); }
+  Status Take(std::string text);
+  // Stores what was given, unless that is missing or wrong.
+  Status Store();
+  Status StoreValue(const std::string& text) const;
+  std::string HelpLine() const;
+
+  std::vector<std::string> names_;
+  std::string metavar_;
+  std::string help_;
+  Setter set_;
+  std::string default_;
+  std::string group_ = "Options";
+  const char* environment_ = nullptr;
+  std::vector<const Option*> excluded_;
+  bool is_required_ = false;
+  bool is_list_ = false;  // Values with commas between them, and the option several times.
+  std::vector<std::string> given_;
+};
+
+// Options that are bound to variables, which hold the defaults and live as long; and commands,
+// which have options of their own. Everything given is stored in the order in which options were
+// added.
+class CommandLine {
+ public:
+  CommandLine(std::string name, std::string description);
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
+
+  Option& AddFlag(std::string_view names, std::function<void()> set, std::string help);
+  Option& AddFlag(std::string_view names, bool& value, std::string help);
+  Option& AddText(std::string_view names, std::string& value, std::string help);
+  // Numbers of the types that command_line.cc names. Their defaults are shown.
+  template <typename Number>
+  Option& AddNumber(std::string_view names, Number& value, std::string help,
+                    Number least = std::numeric_limits<Number>::lowest(),
+                    Number most = std::numeric_limits<Number>::max());
+  Option& AddList(std::string_view names, std::vector<size_t>& values, std::string help);
+  // One of these names.
+  template <typename T>
+  Option& AddChoice(std::string_view names, T& value,
+                    std::vector<std::pair<const char*, T>> choices, std::string help);
+  Option& Add(std::string_view names, const char* metavar, Setter set, std::string help);
+
+  // The option of this name, which there must be.
+  Option& option(std::string_view name);
+  void RemoveOption(std::string_view name);
+
+  // `action` is what is done where the command is chosen.
+  CommandLine& AddCommand(const char* name, const char* description);
+  void SetAction(std::function<Status()> action) { action_ = std::move(action); }
+  void SetVersion(std::string version);
+
+  // Stores what the arguments say, and does the action that they choose; or prints the help or the
+  // version where they ask for it. What is wrong with them is kUsage.
+  Status Run(std::span<const std::string> arguments);
+
+ private:
+  using Choose = std::function<void(size_t index)>;
+  Setter OneOf(std::vector<const char*> names, Choose choose);
+  Option* Find(std::string_view name);
+  // Takes the option that `arguments` begin with; returns what is behind it and its value.
+  Result<std::span<const std::string>> TakeOption(std::span<const std::string> arguments);
+  Status TakePositional(const std::string& argument);
+  Status TakeAll(std::span<const std::string> arguments);
+  Status Store();
+  std::string HelpText() const;
+
+  std::string name_;
+  std::string description_;
+  std::string version_;
+  std::list<Option> options_;
+  std::vector<std::unique_ptr<CommandLine>> commands_;
+  std::function<Status()> action_;
+};
+
+template <typename T>
+Option& CommandLine::AddChoice(std::string_view names, T& value,
+                               std::vector<std::pair<const char*, T>> choices, std::string help) {
+  std::vector<const char*> words;
+  for (const auto& choice : choices) words.push_back(choice.first);
+  return Add(names, "NAME",
+             OneOf(std::move(words), [&value, choices = std::move(choices)](
+                                         size_t index) { value = choices[index].second; }),
+             std::move(help));
+}
+
+}  // namespace cria::cli

@@ -1,0 +1,174 @@
+#include "cli/command_line.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace cria::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// A program with one of everything, and what its options said when it ran.
+class CommandLineTest : public testing::Test {
+ protected:
+  CommandLineTest() {
+    program_.SetVersion("program 1");
+    CommandLine& command = program_.AddCommand("do", "Does it");
+    command.AddText("INPUT,--input", input_, "What to read").Required();
+    command.AddNumber("-c,--count", count_, "How many", uint64_t{1}, uint64_t{9});
+    command.AddNumber("--shift", shift_, "By how much", int64_t{-1});
+    command.AddNumber("--scale", scale_, "How large");
+    command.AddList("-l,--list", list_, "Which ones");
+    command.AddChoice("--how", how_, {{"well", 1}, {"badly", 2}}, "How");
+    Option& quiet = command.AddFlag("-q,--quiet", quiet_, "Say nothing");
+    command.AddFlag("--loud", loud_, "Say all").Excludes(quiet);
+    command.AddText("--place", place_, "Where").Environment("CRIA_TEST_PLACE");
+    command.AddFlag("--nowhere", [this] { place_.clear(); }, "Not at all");
+    command.SetAction([this]() -> Status {
+      has_run_ = true;
+      return {};
+    });
+  }
+
+  Status Run(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "do");
+    return program_.Run(arguments);
+  }
+  void ExpectError(const std::vector<std::string>& arguments, const std::string& words) {
+    has_run_ = false;
+    const Status status = Run(arguments);
+    EXPECT_FALSE(has_run_) << words;
+    ASSERT_FALSE(status) << words;
+    EXPECT_EQ(status.error().code(), ErrorCode::kUsage);
+    EXPECT_EQ(status.error().message(), words + "; see program do --help");
+  }
+
+  CommandLine program_{"program", "Does things."};
+  std::string input_;
+  uint64_t count_ = 2;
+  int64_t shift_ = 0;
+  float scale_ = 0.5f;
+  std::vector<size_t> list_ = {512};
+  int how_ = 0;
+  bool quiet_ = false;
+  bool loud_ = false;
+  std::string place_ = "here";
+  bool has_run_ = false;
+};
+
+TEST_F(CommandLineTest, StoresWhatIsGiven) {
+  ASSERT_TRUE(Run({"-c", "3", "file", "--shift", "-1", "--scale=1.5e-1", "--how", "badly", "-q"}));
+  EXPECT_TRUE(has_run_);
+  EXPECT_EQ(input_, "file");
+  EXPECT_EQ(count_, 3);
+  EXPECT_EQ(shift_, -1);
+  EXPECT_EQ(scale_, 0.15f);
+  EXPECT_EQ(how_, 2);
+  EXPECT_TRUE(quiet_);
+}
+
+TEST_F(CommandLineTest, LeavesDefaultsAsTheyAre) {
+  ASSERT_TRUE(Run({"--input", "file"}));
+  EXPECT_EQ(count_, 2);
+  EXPECT_THAT(list_, ElementsAre(512));
+  EXPECT_EQ(place_, "here");
+}
+
+TEST_F(CommandLineTest, ReadsAValueInTheSameWord) {
+  ASSERT_TRUE(Run({"-c7", "--input=a=b"}));
+  EXPECT_EQ(count_, 7);
+  EXPECT_EQ(input_, "a=b");
+}
+
+TEST_F(CommandLineTest, ReadsValuesAndWordsThatLookLikeOptions) {
+  ASSERT_TRUE(Run({"--place", "--quiet", "--", "-c"}));
+  EXPECT_EQ(place_, "--quiet");
+  EXPECT_EQ(input_, "-c");
+  EXPECT_FALSE(quiet_);
+}
+
+TEST_F(CommandLineTest, JoinsLists) {
+  ASSERT_TRUE(Run({"file", "-l", "1,2", "--list", "3"}));
+  EXPECT_THAT(list_, ElementsAre(1, 2, 3));
+}
+
+TEST_F(CommandLineTest, AsksTheEnvironmentForWhatIsNotGiven) {
+  setenv("CRIA_TEST_PLACE", "there", 1);
+  EXPECT_TRUE(Run({"file"}));
+  EXPECT_EQ(place_, "there");
+  setenv("CRIA_TEST_PLACE", "", 1);
+  place_ = "here";
+  EXPECT_TRUE(Run({"file"}));
+  EXPECT_EQ(place_, "here");
+  unsetenv("CRIA_TEST_PLACE");
+}
+
+TEST_F(CommandLineTest, StoresInTheOrderOfTheOptions) {
+  setenv("CRIA_TEST_PLACE", "there", 1);
+  EXPECT_TRUE(Run({"--nowhere", "file"}));
+  EXPECT_EQ(place_, "");
+  unsetenv("CRIA_TEST_PLACE");
+}
+
+TEST_F(CommandLineTest, TellsWhatIsWrong) {
+  ExpectError({}, "--input is missing");
+  ExpectError({"a", "b"}, "\"b\" is one argument too many");
+  ExpectError({"a", "-x"}, "there is no option -x");
+  ExpectError({"a", "--quick"}, "there is no option --quick");
+  ExpectError({"a", "--quiet=1"}, "--quiet takes no value");
+  ExpectError({"a", "-c"}, "--count lacks its value");
+}
+
+TEST_F(CommandLineTest, TellsWhatIsWrongWithValues) {
+  ExpectError({"a", "-c", "0"}, "--count: \"0\" is not a whole number from 1 to 9");
+  ExpectError({"a", "-c", "3k"}, "--count: \"3k\" is not a whole number from 1 to 9");
+  ExpectError({"a", "-c", ""}, "--count: \"\" is not a whole number from 1 to 9");
+  ExpectError({"a", "--shift", "-2"}, "--shift: \"-2\" is not a whole number of -1 or more");
+  ExpectError({"a", "--scale", "big"}, "--scale: \"big\" is not a number");
+  ExpectError({"a", "--scale", "1e99"}, "--scale: \"1e99\" is not a number");
+  ExpectError({"a", "-l", "1,,2"},
+              "--list: \"1,,2\" is not a list of whole numbers with commas between them");
+  ExpectError({"a", "--how", "slowly"}, "--how: \"slowly\" is not well or badly");
+}
+
+TEST_F(CommandLineTest, TellsWhatDoesNotGoTogether) {
+  ExpectError({"a", "--loud", "--quiet"}, "--loud and --quiet exclude each other");
+  ExpectError({"a", "-c", "1", "--count", "2"}, "--count is given more than once");
+}
+
+TEST_F(CommandLineTest, WantsACommandThatThereIs) {
+  EXPECT_EQ(program_.Run({}).error().message(), "no command is given; see program --help");
+  const std::vector<std::string> unknown = {"undo"};
+  EXPECT_EQ(program_.Run(unknown).error().message(),
+            "there is no command \"undo\"; see program --help");
+}
+
+TEST_F(CommandLineTest, HelpNeedsNothingElse) {
+  testing::internal::CaptureStdout();
+  EXPECT_TRUE(Run({"--help"}));
+  EXPECT_FALSE(has_run_);
+  const std::string help = testing::internal::GetCapturedStdout();
+  EXPECT_THAT(help, HasSubstr("Usage: program do [OPTIONS] INPUT\n"));
+  EXPECT_THAT(help, HasSubstr("  -c,--count UINT [2]         How many\n"));
+}
+
+TEST_F(CommandLineTest, PrintsItsVersion) {
+  const std::vector<std::string> arguments = {"--version"};
+  testing::internal::CaptureStdout();
+  EXPECT_TRUE(program_.Run(arguments));
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "program 1\n");
+}
+
+TEST_F(CommandLineTest, ActionsFailInTheirOwnWords) {
+  program_.AddCommand("fail", "Fails").SetAction([]() -> Status {
+    return Fail(ErrorCode::kIo, "it broke");
+  });
+  const std::vector<std::string> arguments = {"fail"};
+  EXPECT_EQ(program_.Run(arguments).error().message(), "it broke");
+}
+
+}  // namespace
+}  // namespace cria::cli
