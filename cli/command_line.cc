@@ -1,11 +1,14 @@
 #include "cli/command_line.h"
-#include "core/format.h"
+
+#include <getopt.h>
 
 #include <algorithm>
 #include <charconv>
 #include <concepts>
 #include <cstdint>
 #include <cstdio>
+
+#include "core/format.h"
 
 namespace cria::cli {
 namespace {
@@ -151,32 +154,6 @@ Option* CommandLine::Find(std::string_view name) {
   return found == options_.end() ? nullptr : &*found;
 }
 
-Result<std::span<const std::string>> CommandLine::TakeOption(
-    std::span<const std::string> arguments) {
-  const std::string& argument = arguments.front();
-  arguments = arguments.subspan(1);
-  // "--name=value" and "-nvalue".
-  const bool is_long = argument.starts_with("--");
-  const size_t name_end = is_long ? std::min(argument.find('='), argument.size()) : 2;
-  Option* option = Find(argument.substr(0, name_end));
-  if (option == nullptr) {
-    return Fail(ErrorCode::kUsage, Format("there is no option {}", argument));
-  }
-  const bool has_value = name_end < argument.size();
-  if (option->metavar_.empty()) {
-    if (has_value) return Fail(ErrorCode::kUsage, option->name() + " takes no value");
-    CRIA_RETURN_IF_ERROR(option->Take(""));
-  } else if (has_value) {
-    CRIA_RETURN_IF_ERROR(option->Take(argument.substr(name_end + (is_long ? 1 : 0))));
-  } else if (!arguments.empty()) {
-    CRIA_RETURN_IF_ERROR(option->Take(arguments.front()));
-    arguments = arguments.subspan(1);
-  } else {
-    return Fail(ErrorCode::kUsage, Format("{} lacks its value", option->name()));
-  }
-  return arguments;
-}
-
 Status CommandLine::TakePositional(const std::string& argument) {
   for (Option& option : options_) {
     if (option.is_positional() && option.given_.empty()) return option.Take(argument);
@@ -187,21 +164,60 @@ Status CommandLine::TakePositional(const std::string& argument) {
 }
 
 Status CommandLine::TakeAll(std::span<const std::string> arguments) {
-  for (Option& option : options_) option.given_.clear();
-  bool only_positional = false;
-  while (!arguments.empty()) {
-    const std::string& argument = arguments.front();
-    const bool is_option = !only_positional && argument.size() > 1 && argument[0] == '-';
-    if (is_option && argument != "--") {
-      CRIA_ASSIGN_OR_RETURN(arguments, TakeOption(arguments));
-      continue;
+  // What getopt_long returns of a long option: these numbers begin where letters end.
+  constexpr int kFirstLong = 256;
+  // '-': words that are no options are returned in their places; ':': a missing value is told
+  // apart.
+  std::string letters = "-:";
+  std::vector<struct ::option> long_names;
+  std::vector<Option*> long_options;
+  for (Option& option : options_) {
+    option.given_.clear();
+    const int value = option.metavar_.empty() ? no_argument : required_argument;
+    for (const std::string& name : option.names_) {
+      if (name.starts_with("--")) {
+        const int number = kFirstLong + static_cast<int>(long_options.size());
+        long_names.push_back({name.c_str() + 2, value, nullptr, number});
+        long_options.push_back(&option);
+      } else if (name.starts_with('-')) {
+        letters += name[1];
+        if (value == required_argument) letters += ':';
+      }
     }
-    if (is_option) {
-      only_positional = true;
+  }
+  long_names.push_back({});
+  const auto option_of = [&](int found) {
+    return found < kFirstLong ? Find(std::string{'-', static_cast<char>(found)})
+                              : long_options[static_cast<size_t>(found - kFirstLong)];
+  };
+
+  // It takes, but does not change, what it calls variable.
+  std::vector<char*> words = {name_.data()};
+  for (const std::string& word : arguments) words.push_back(const_cast<char*>(word.c_str()));
+  const int num_words = static_cast<int>(words.size());
+  words.push_back(nullptr);
+  opterr = 0;
+  optind = 0;  // glibc's way to begin anew.
+  for (;;) {
+    const int found =
+        getopt_long(num_words, words.data(), letters.c_str(), long_names.data(), nullptr);
+    if (found == -1) break;
+    if (found == 1) {
+      CRIA_RETURN_IF_ERROR(TakePositional(optarg));
+    } else if (found == ':') {
+      return Fail(ErrorCode::kUsage, Format("{} lacks its value", option_of(optopt)->name()));
+    } else if (found == '?' && optopt >= kFirstLong) {
+      return Fail(ErrorCode::kUsage, option_of(optopt)->name() + " takes no value");
+    } else if (found == '?') {
+      const std::string name = optopt == 0 ? words[static_cast<size_t>(optind) - 1]
+                                           : std::string{'-', static_cast<char>(optopt)};
+      return Fail(ErrorCode::kUsage, Format("there is no option {}", name));
     } else {
-      CRIA_RETURN_IF_ERROR(TakePositional(argument));
+      CRIA_RETURN_IF_ERROR(option_of(found)->Take(optarg == nullptr ? "" : optarg));
     }
-    arguments = arguments.subspan(1);
+  }
+  for (; optind < num_words; ++optind) {
+    CRIA_RETURN_IF_ERROR(TakePositional(words[static_cast<size_t>(optind)]));
   }
   return {};
 }

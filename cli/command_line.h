@@ -67,7 +67,8 @@ class Option {
 };
 
 // Options that are bound to variables, which hold the defaults and live as long; and commands,
-// which have options of their own. Everything given is stored in the order in which options were
+// which have options of their own. getopt_long takes arguments apart, so that a long name may be
+// cut short where that is clear. Everything given is stored in the order in which options were
 // added.
 class CommandLine {
  public:
@@ -107,8 +108,6 @@ class CommandLine {
   using Choose = std::function<void(size_t index)>;
   Setter OneOf(std::vector<const char*> names, Choose choose);
   Option* Find(std::string_view name);
-  // Takes the option that `arguments` begin with; returns what is behind it and its value.
-  Result<std::span<const std::string>> TakeOption(std::span<const std::string> arguments);
   Status TakePositional(const std::string& argument);
   Status TakeAll(std::span<const std::string> arguments);
   Status Store();

@@ -83,6 +83,12 @@ TEST_F(CommandLineTest, ReadsAValueInTheSameWord) {
   EXPECT_EQ(input_, "a=b");
 }
 
+TEST_F(CommandLineTest, LongNamesMayBeCutShortWhereThatIsClear) {
+  ASSERT_TRUE(Run({"--cou", "3", "file"}));
+  EXPECT_EQ(count_, 3);
+  ExpectError({"a", "--l", "1"}, "there is no option --l");  // --list or --loud?
+}
+
 TEST_F(CommandLineTest, ReadsValuesAndWordsThatLookLikeOptions) {
   ASSERT_TRUE(Run({"--place", "--quiet", "--", "-c"}));
   EXPECT_EQ(place_, "--quiet");
