@@ -15,8 +15,9 @@ namespace {
 
 template <typename Number>
 bool ReadNumber(std::string_view text, Number& value) {
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  const auto [stop, error] = std::from_chars(begin, end, value);
   return error == std::errc() && stop == end;
 }
 

@@ -125,6 +125,7 @@ template <typename T>
 Option& CommandLine::AddChoice(std::string_view names, T& value,
                                std::vector<std::pair<const char*, T>> choices, std::string help) {
   std::vector<const char*> words;
+  words.reserve(choices.size());
   for (const auto& choice : choices) words.push_back(choice.first);
   return Add(names, "NAME",
              OneOf(std::move(words), [&value, choices = std::move(choices)](

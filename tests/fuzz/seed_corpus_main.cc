@@ -1,10 +1,17 @@
-// Writes small sound inputs for the fuzzers of the converter's readers, a folder for each, below
-// the folder that is named: cria-fuzz-seeds FOLDER.
+// Writes small sound inputs for the fuzzers of files, a folder for each, below the folder that is
+// named: cria-fuzz-seeds FOLDER.
 
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <string>
 
+#include "converter/convert.h"
+#include "model/file_layout.h"
 #include "support/checkpoint_writer.h"
 #include "support/files.h"
 #include "support/gguf_writer.h"
@@ -29,8 +36,23 @@ cria::reference::ReferenceModel Smallest(cria::support::CheckpointSpec spec) {
   return cria::support::MakeModel(spec);
 }
 
+// The metadata of the model file that a checkpoint becomes.
+std::string MetadataOf(const Path& checkpoint, const Path& folder) {
+  const Path path = folder / "model.cria";
+  if (const auto converted = cria::Convert(checkpoint, path, {.weights = cria::Scheme::kF32});
+      !converted) {
+    throw std::runtime_error(converted.error().message());
+  }
+  std::ifstream file(path, std::ios::binary);
+  const std::string bytes(std::istreambuf_iterator<char>(file), {});
+  std::filesystem::remove(path);
+  cria::FilePreamble preamble;
+  std::memcpy(&preamble, bytes.data(), sizeof preamble);
+  return bytes.substr(sizeof preamble, preamble.metadata_bytes);
+}
+
 void WriteSeeds(const Path& folder) {
-  for (const char* name : {"gguf", "safetensors", "llama2c", "torch"}) {
+  for (const char* name : {"gguf", "safetensors", "llama2c", "model_file", "torch"}) {
     std::filesystem::create_directories(folder / name);
   }
   const auto model = Smallest(cria::support::SpecGqa());
@@ -51,6 +73,8 @@ void WriteSeeds(const Path& folder) {
   cria::support::WriteFile(folder / "torch" / "data.pkl",
                            cria::support::TorchPickle(tensors, StorageType::kBf16));
   cria::support::WriteHuggingFaceDirectory(model, folder / "safetensors", {});
+  cria::support::WriteFile(folder / "model_file" / "metadata",
+                           MetadataOf(folder / "safetensors", folder));
 }
 
 }  // namespace
