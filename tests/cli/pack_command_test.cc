@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "support/emulation.h"
 #include "support/files.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
@@ -397,7 +398,8 @@ TEST_F(PackCrash, KilledAtAnyMomentItLeavesNothingThatHarms) {
     if (HasFailure()) FAIL() << "round " << round << "\n" << run.error;
   }
   RecordProperty("killed_while_writing", killed_while_writing);
-  EXPECT_GE(killed_while_writing, 5);
+  // An emulated program starts slowly, so that most are killed before they write.
+  EXPECT_GE(killed_while_writing, support::IsEmulated() ? 1 : 5);
   ASSERT_EQ(Cria(PackArguments()).exit_code, 0);
   EXPECT_THAT(support::FileNames(Folder()), SizeIs(1));
 }
