@@ -19,8 +19,11 @@ namespace {
 constexpr const char* kTexts[] = {
     "The river was high that spring, and the old bridge had been closed for a week when",
     "Q: How many legs do three spiders have?\nA: A spider has eight legs, so three have",
-    "def mean(values):\n    total = 0\n    for value in values:\n        total += value\n    "
-    "return",
+    R"(def mean(values):
+    total = 0
+    for value in values:
+        total += value
+    return)",
     "L'été dernier, 1 204 personnes ont visité le musée; 今年は",
 };
 
