@@ -163,8 +163,8 @@ void AddChatCommand(CommandLine& program) {
   auto options = std::make_shared<ChatOptions>();
   CommandLine& command = program.AddCommand("chat", "Hold a conversation");
   AddModelOption(command, options->model_path);
-  command.AddText("--system-prompt", options->system_prompt,
-                  "What the model is told before the conversation (also -sys)");
+  command.AddText("-sys,--system-prompt", options->system_prompt,
+                  "What the model is told before the conversation");
   command.AddNumber("-n,--predict", options->max_tokens,
                     "The most tokens of one answer; 0: until the model stops");
   AddContextFullOption(command, options->when_full, "forget the oldest turns");

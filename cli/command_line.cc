@@ -165,7 +165,7 @@ Status CommandLine::TakePositional(const std::string& argument) {
 }
 
 Status CommandLine::TakeAll(std::span<const std::string> arguments) {
-  // What getopt_long returns of a long option: these numbers begin where letters end.
+  // What getopt_long_only returns of a long option: these numbers begin where letters end.
   constexpr int kFirstLong = 256;
   // '-': words that are no options are returned in their places; ':': a missing value is told
   // apart.
@@ -176,13 +176,14 @@ Status CommandLine::TakeAll(std::span<const std::string> arguments) {
     option.given_.clear();
     const int value = option.metavar_.empty() ? no_argument : required_argument;
     for (const std::string& name : option.names_) {
-      if (name.starts_with("--")) {
-        const int number = kFirstLong + static_cast<int>(long_options.size());
-        long_names.push_back({name.c_str() + 2, value, nullptr, number});
-        long_options.push_back(&option);
-      } else if (name.starts_with('-')) {
+      if (!name.starts_with('-')) continue;
+      if (name.size() == 2) {
         letters += name[1];
         if (value == required_argument) letters += ':';
+      } else {
+        const int number = kFirstLong + static_cast<int>(long_options.size());
+        long_names.push_back({&name[name.find_first_not_of('-')], value, nullptr, number});
+        long_options.push_back(&option);
       }
     }
   }
@@ -201,7 +202,7 @@ Status CommandLine::TakeAll(std::span<const std::string> arguments) {
   optind = 0;  // glibc's way to begin anew.
   for (;;) {
     const int found =
-        getopt_long(num_words, words.data(), letters.c_str(), long_names.data(), nullptr);
+        getopt_long_only(num_words, words.data(), letters.c_str(), long_names.data(), nullptr);
     if (found == -1) break;
     if (found == 1) {
       CRIA_RETURN_IF_ERROR(TakePositional(optarg));

@@ -11,17 +11,6 @@
 
 namespace {
 
-// llama.cpp's flags of several letters behind one dash, which are read as a flag of one letter and
-// its value otherwise.
-std::vector<std::string> WithLongFlags(int argc, char** argv) {
-  std::vector<std::string> arguments(argv + 1, argv + argc);
-  for (std::string& argument : arguments) {
-    if (argument == "-sys") argument = "--system-prompt";
-    if (argument == "-tb") argument = "--threads-batch";
-  }
-  return arguments;
-}
-
 int Run(int argc, char** argv) {
   using namespace cria;
   cli::CommandLine program("cria", "Runs Llama-family language models on small boards.");
@@ -34,7 +23,7 @@ int Run(int argc, char** argv) {
   cli::AddPerplexityCommand(program);
   cli::AddPlanCommand(program);
   cli::AddTokenizeCommand(program);
-  const Status result = program.Run(WithLongFlags(argc, argv));
+  const Status result = program.Run(std::vector<std::string>(argv + 1, argv + argc));
   return result ? cli::FinishOutput("cria") : cli::ReportError("cria", result.error());
 }
 

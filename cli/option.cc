@@ -1,7 +1,8 @@
+#include "cli/option.h"
+
 #include <algorithm>
 #include <cstdlib>
 
-#include "cli/command_line.h"
 #include "core/format.h"
 
 namespace cria::cli {

@@ -57,8 +57,8 @@ void AddContextOptions(CommandLine& command, EngineOptions& options) {
   command.AddNumber("-t,--threads", options.num_threads, "Threads; 0: one for each fast core")
       .Group(group);
   command
-      .AddNumber("--threads-batch", options.num_batch_threads,
-                 "Threads for a prompt's tokens, many at once; 0: as many as -t; also -tb")
+      .AddNumber("-tb,--threads-batch", options.num_batch_threads,
+                 "Threads for a prompt's tokens, many at once; 0: as many as -t")
       .Group(group);
   xnn::PackingOptions& packing = options.packing;
   AddPackCacheOption(command, packing.cache_folder).Group(group);

@@ -25,7 +25,7 @@ class CommandLineTest : public testing::Test {
     command.AddChoice("--how", how_, {{"well", 1}, {"badly", 2}}, "How");
     Option& quiet = command.AddFlag("-q,--quiet", quiet_, "Say nothing");
     command.AddFlag("--loud", loud_, "Say all").Excludes(quiet);
-    command.AddText("--place", place_, "Where").Environment("CRIA_TEST_PLACE");
+    command.AddText("-at,--place", place_, "Where").Environment("CRIA_TEST_PLACE");
     command.AddFlag("--nowhere", [this] { place_.clear(); }, "Not at all");
     command.SetAction([this]() -> Status {
       has_run_ = true;
@@ -94,6 +94,15 @@ TEST_F(CommandLineTest, ReadsValuesAndWordsThatLookLikeOptions) {
   EXPECT_EQ(place_, "--quiet");
   EXPECT_EQ(input_, "-c");
   EXPECT_FALSE(quiet_);
+}
+
+TEST_F(CommandLineTest, ReadsNamesOfSeveralLettersBehindOneDash) {
+  ASSERT_TRUE(Run({"-at", "there", "file"}));
+  EXPECT_EQ(place_, "there");
+  ASSERT_TRUE(Run({"-c", "3", "--place", "-at", "file"}));
+  EXPECT_EQ(place_, "-at");
+  EXPECT_EQ(count_, 3);
+  ExpectError({"file", "-at"}, "--place lacks its value");
 }
 
 TEST_F(CommandLineTest, JoinsLists) {

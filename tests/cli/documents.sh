@@ -14,7 +14,7 @@ failures=0
 fail() { echo "$*"; failures=1; }
 
 # The options that begin a line of what stands on standard input.
-options_of_help() { grep -E '^ +-' | sed -E 's/^ +(-[a-z],)?(--[a-z-]+)?.*/\1\2/' | tr ',' '\n' | sed '/^$/d'; }
+options_of_help() { grep -E '^ +-' | sed -E 's/^ +(-[a-z]+,)?(--[a-z-]+)?.*/\1\2/' | tr ',' '\n' | sed '/^$/d'; }
 # As the page writes them.
 options_of_manual() { grep -E '^\.(It|Fl) ' "$1" | sed 's/\\-/-/g' | grep -oE 'Fl -?[a-z][a-z-]*' | sed 's/^Fl /-/'; }
 
@@ -34,9 +34,8 @@ for command in '' "${commands[@]}"; do
       fail "$completion does not offer $option of $(basename "$program") $command"
   done
 done
-# Two of several letters behind one dash, which stand beside others in the help.
 for option in $known; do
-  case $option in -h|--help|--version|-tb|-sys) continue ;; esac
+  case $option in -h|--help|--version) continue ;; esac
   grep -qxe "$option" <<<"$all" || fail "$manual tells of $option, which $(basename "$program") does not have"
 done
 exit $failures
