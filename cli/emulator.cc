@@ -1,5 +1,4 @@
 #include "cli/emulator.h"
-#include "core/format.h"
 
 #include <unistd.h>
 
@@ -8,10 +7,14 @@
 #include <cstring>
 #include <fstream>
 
+#include "core/format.h"
+
 namespace cria::cli {
 namespace {
 
 constexpr char kProgramVariable[] = "CRIA_AARCH64_PROGRAM";
+// Tells the emulated program that it is one, which would else emulate itself for ever.
+constexpr char kEmulatedVariable[] = "CRIA_EMULATED_FOR";
 constexpr char kProcessorVariable[] = "QEMU_CPU";
 constexpr char kEmulator[] = "qemu-aarch64";
 constexpr char kLibrariesVariable[] = "QEMU_LD_PREFIX";
@@ -28,8 +31,7 @@ bool IsForAarch64(const char* program) {
 }  // namespace
 
 Status RunEmulated(const std::string& processor, const std::vector<std::string>& arguments) {
-  if (const char* emulated = std::getenv(kProcessorVariable);
-      emulated != nullptr && emulated == processor) {
+  if (std::getenv(kEmulatedVariable) != nullptr) {
     return Fail(ErrorCode::kUnsupported,
                 Format("this XNNPACK packs for {} otherwise than the one that is known; pack "
                        "on the board itself",
@@ -53,7 +55,7 @@ Status RunEmulated(const std::string& processor, const std::vector<std::string>&
   if (const std::string loader = std::string(libraries == nullptr ? "" : libraries) + kLoader;
       access(loader.c_str(), R_OK) != 0) {
     return Fail(ErrorCode::kNotFound,
-                Format("there is no {} for {} to run {} with: run `./dev cria pack`, or name "
+                Format("there is no {} for {} to run {} with: run `./dev build aarch64`, or name "
                        "the folder of the sysroot in {}",
                        loader, kEmulator, program, kLibrariesVariable));
   }
@@ -63,6 +65,7 @@ Status RunEmulated(const std::string& processor, const std::vector<std::string>&
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   setenv(kProcessorVariable, processor.c_str(), /*overwrite=*/1);
+  setenv(kEmulatedVariable, processor.c_str(), /*overwrite=*/1);
   execvp(kEmulator, pointers.data());
   return Fail(ErrorCode::kNotFound,
               Format("cannot start {}, which packing for {} takes here: {}; install it with "

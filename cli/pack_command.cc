@@ -161,13 +161,14 @@ void AddPackCommand(CommandLine& program) {
       command.AddFlag("--list", options->list, "List what the cache holds, and whether it serves");
   command.AddFlag("--clear", options->clear, "Remove all packed weights from the cache")
       .Excludes(list);
-  command.AddFlag("--check", options->check,
-                  "Read what is packed already, and compare its checksums");
+  Option& check = command.AddFlag("--check", options->check,
+                                  "Read what is packed already, and compare its checksums");
   command
       .AddText("--for", options->processor,
                "Pack for a board's processor, such as cortex-a76, in place of this one: under "
                "emulation where this processor packs otherwise")
-      .Metavar("PROCESSOR");
+      .Metavar("PROCESSOR")
+      .Excludes(check);
   AddPackCacheOption(command, options->cache_folder);
   command.AddNumber("-t,--threads", options->num_threads, "Threads; 0: one for each fast core");
   command.SetAction([options] { return RunPack(*options); });

@@ -205,24 +205,26 @@ class PackCommandForAarch64 : public PackCommand {
 
 TEST_F(PackCommandForAarch64, GoesOnAsItsProgram) {
   // Tells how it was started.
-  support::WriteFile(Path("qemu-aarch64"), "#!/bin/sh\necho $QEMU_CPU \"$@\"\n");
+  support::WriteFile(Path("qemu-aarch64"), "#!/bin/sh\necho $QEMU_CPU $CRIA_EMULATED_FOR \"$@\"\n");
   fs::permissions(Path("qemu-aarch64"), fs::perms::owner_all);
   const RunResult run = PackFor(Path("device-cria"), own_.path(), own_.path().string() + ":/bin");
   EXPECT_EQ(run.exit_code, 0) << run.error;
-  EXPECT_EQ(run.output, std::format("cortex-a76 {} pack -m {} -o {} -t 3 --for cortex-a76 "
-                                    "--standalone\n",
-                                    Path("device-cria"), ModelPath(), Path("out")));
+  EXPECT_EQ(run.output,
+            std::format("cortex-a76 cortex-a76 {} pack -m {} -o {} -t 3 --for cortex-a76 "
+                        "--standalone\n",
+                        Path("device-cria"), ModelPath(), Path("out")));
 }
 
 TEST_F(PackCommandForAarch64, WithoutWhatItTakesSaysWhatToDo) {
   ExpectError(PackFor("/none", own_.path(), "/bin"), 1, "./dev build aarch64");
   ExpectError(PackFor("/bin/sh", own_.path(), "/bin"), 1, "is no program for aarch64");
-  ExpectError(PackFor(Path("device-cria"), Folder(), "/bin"), 1, "QEMU_LD_PREFIX");
+  ExpectError(PackFor(Path("device-cria"), Folder(), "/bin"), 1,
+              "run `./dev build aarch64`, or name the folder of the sysroot in QEMU_LD_PREFIX");
   ExpectError(PackFor(Path("device-cria"), own_.path(), Folder()), 1, "apt-get install qemu-user");
 
   // Emulated already, it packs otherwise all the same.
   ExpectError(Cria({"pack", "-m", ModelPath(), "-o", Path("out"), "--for", "cortex-a76"},
-                   {.environment = {"QEMU_CPU=cortex-a76"}}),
+                   {.environment = {"CRIA_EMULATED_FOR=cortex-a76"}}),
               1, "on the board itself");
 }
 
