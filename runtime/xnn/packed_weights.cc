@@ -50,9 +50,12 @@ Result<PackedWeights> PackedWeights::Map(const ModelFile& model, const PackedFil
   CRIA_ASSIGN_OR_RETURN(const uint64_t fingerprint, LayoutFingerprint());
   if (identity.layout_fingerprint != fingerprint) {
     return Fail(ErrorCode::kUnsupported,
-                std::format("{}: was packed for another processor ({}) or another XNNPACK; pack "
-                            "the model here with cria pack",
-                            file.path(), identity.processor));
+                std::format("{}: was packed for another processor ({}) or another XNNPACK; {}",
+                            file.path(), identity.processor,
+                            model.packed_offset() == 0
+                                ? "pack the model here with cria pack"
+                                : "run the model file that it was made of, or pack that here "
+                                  "with cria pack --standalone"));
   }
   CRIA_ASSIGN_OR_RETURN(const std::vector<uint64_t> matrix_bytes,
                         PackedBytes(OutlineOf(model).matrices));

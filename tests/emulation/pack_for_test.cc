@@ -1,6 +1,5 @@
 // Weights that this machine's program packs for a device's processor.
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -16,7 +15,6 @@ namespace {
 
 using support::RunProgram;
 using support::RunResult;
-using testing::HasSubstr;
 
 constexpr const char* kHostProgram = CRIA_HOST_BUILD "/cli/cria";
 constexpr const char* kHostConvertProgram = CRIA_HOST_BUILD "/cli/cria-convert";
@@ -28,7 +26,6 @@ std::vector<std::string> RunArguments(const std::string& program, const std::str
 TEST(PackForTest, RunsThereAndIsRefusedElsewhere) {
   const char* const core = std::getenv("QEMU_CPU");
   ASSERT_NE(core, nullptr) << "the tests are to run with QEMU_CPU set";
-  if (std::string(core) == "max") GTEST_SKIP() << "no board is called max";
   if (access(kHostProgram, X_OK) != 0 || access(kHostConvertProgram, X_OK) != 0) {
     GTEST_SKIP() << "there is no " << kHostProgram << ": ./dev build makes it";
   }
@@ -56,7 +53,10 @@ TEST(PackForTest, RunsThereAndIsRefusedElsewhere) {
        {RunProgram(RunArguments(kHostProgram, packed)),
         RunProgram(RunArguments(CRIA_PROGRAM, packed), {.environment = {"QEMU_CPU=" + other}})}) {
     EXPECT_EQ(elsewhere.exit_code, 1);
-    EXPECT_THAT(elsewhere.error, HasSubstr(std::string("another processor (") + core + ")"));
+    EXPECT_EQ(elsewhere.error,
+              "cria: error: " + packed + ": was packed for another processor (" + core +
+                  ") or another XNNPACK; run the model file that it was made of, or pack that here "
+                  "with cria pack --standalone\n");
   }
 }
 
