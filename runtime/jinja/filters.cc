@@ -5,6 +5,7 @@
 
 #include "jinja/json.h"
 #include "jinja/list_filters.h"
+#include "jinja/literals.h"
 #include "jinja/natives.h"
 #include "jinja/operators.h"
 #include "jinja/string_functions.h"
@@ -72,10 +73,7 @@ Value Default(Call& call) {
 std::optional<double> ReadFloat(Context& context, const Text& text) {
   const std::string_view bytes = Flat(context, text);
   const auto [begin, end] = StrippedRange(bytes, true, true);
-  double number = 0.0;
-  const auto [stop, error] = std::from_chars(bytes.data() + begin, bytes.data() + end, number);
-  if (error != std::errc() || stop != bytes.data() + end) return std::nullopt;
-  return number;
+  return ReadDouble(bytes.substr(begin, end - begin));
 }
 
 Value ToWholeNumber(Call& call) {

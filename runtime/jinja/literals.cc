@@ -1,9 +1,13 @@
 #include "jinja/literals.h"
 
+#include <locale.h>  // newlocale
+#include <stdlib.h>  // strtod_l
+
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
+#include <string>
 
 #include "core/utf8.h"
 #include "jinja/text.h"
@@ -78,6 +82,17 @@ Value ReadString(Context& context, std::string_view written) {
   return text.Take();
 }
 
+std::optional<double> ReadDouble(std::string_view written) {
+  // In place of from_chars, which libc++ lacks for doubles before version 20. Of what C reads as a
+  // number, Python knows neither hexadecimal digits, "nan(…)" nor, here, spaces.
+  if (written.empty() || written.find_first_of("xX( \t\n\v\f\r") != written.npos) return {};
+  static const locale_t c_locale = newlocale(LC_ALL_MASK, "C", nullptr);
+  const std::string text(written);
+  char* end = nullptr;
+  const double number = strtod_l(text.c_str(), &end, c_locale);
+  return end == text.c_str() + text.size() ? std::optional(number) : std::nullopt;
+}
+
 Value ReadNumber(Context& context, std::string_view written, bool is_float) {
   std::array<char, 64> digits;
   size_t size = 0;
@@ -89,16 +104,16 @@ Value ReadNumber(Context& context, std::string_view written, bool is_float) {
     }
     digits[size++] = c;
   }
+  const char* const end = digits.data() + size;
   int64_t integer = 0;
-  double real = 0.0;
-  const char* end = digits.data() + size;
-  const auto result = is_float ? std::from_chars(digits.data(), end, real)
-                               : std::from_chars(digits.data(), end, integer);
-  if (result.ec != std::errc() || result.ptr != end) {
-    context.Fail({"'", written, "' is not a number that fits"});
-    return {};
+  if (is_float) {
+    if (const auto real = ReadDouble({digits.data(), size})) return Float(*real);
+  } else if (const auto [stop, error] = std::from_chars(digits.data(), end, integer);
+             error == std::errc() && stop == end) {
+    return Int(integer);
   }
-  return is_float ? Float(real) : Int(integer);
+  context.Fail({"'", written, "' is not a number that fits"});
+  return {};
 }
 
 }  // namespace cria::jinja

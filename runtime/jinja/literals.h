@@ -1,11 +1,15 @@
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "jinja/context.h"
 #include "jinja/value.h"
 
 namespace cria::jinja {
+
+// The number that Python's float() makes of it, but for underscores; or nothing.
+std::optional<double> ReadDouble(std::string_view written);
 
 // The value of a number as it is written in a template, or a failure.
 Value ReadNumber(Context& context, std::string_view written, bool is_float);

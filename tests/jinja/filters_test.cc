@@ -43,6 +43,10 @@ TEST(JinjaFiltersTest, Numbers) {
   EXPECT_EQ(Print("['42' | int, ' 4.9 ' | int, 'x' | int, 'x' | int(7), 3.9 | int, true | int]"),
             "[42, 4, 0, 7, 3, 1]");
   EXPECT_EQ(Print("['2.5' | float, 'x' | float, 1 | float, -2 | abs]"), "[2.5, 0.0, 1.0, 2]");
+  EXPECT_EQ(Print("[' -2e3\\n' | float, '1e999' | float, '+.5' | float, 'inf' | float]"),
+            "[-2000.0, inf, 0.5, inf]");
+  EXPECT_EQ(Print("['' | float, '0x10' | float, '1,5' | float, '1 2' | float, 'nan(1)' | float]"),
+            "[0.0, 0.0, 0.0, 0.0, 0.0]");
 }
 
 TEST(JinjaFiltersTest, ArgumentsThatAreNotTheirs) {
