@@ -173,6 +173,11 @@ TEST_F(PackCommand, ForNamesTheProcessorsThatItKnows) {
   EXPECT_THAT(run.error, AllOf(HasSubstr("cortex-m0"), HasSubstr("cortex-a76")));
 }
 
+TEST_F(PackCommand, ForAndCheckExcludeEachOther) {
+  ExpectError(Cria({"pack", "-m", ModelPath(), "-o", Path("out"), "--for", "cortex-a76", "--check"}),
+              2, "exclude each other");
+}
+
 TEST_F(PackCommand, ForDoesNotPackIntoTheCache) {
   const RunResult run = Cria({"pack", "-m", ModelPath(), "--for", "cortex-a76"});
   EXPECT_EQ(run.exit_code, 2);
