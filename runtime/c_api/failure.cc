@@ -49,10 +49,9 @@ cria_status FinishOutOfMemory() {
   return CRIA_ERROR_OUT_OF_MEMORY;
 }
 
-cria_status FinishException(const std::exception& exception) {
+cria_status FinishException(const char* what) {
   static thread_local char message[256];
-  std::snprintf(message, sizeof message, "an exception ended the call, see its callback: %s",
-                exception.what());
+  std::snprintf(message, sizeof message, "an exception ended the call, see its callback: %s", what);
   last_message = message;
   return CRIA_ERROR_INTERNAL;
 }

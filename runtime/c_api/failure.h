@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cxxabi.h>
+
 #include <exception>
 #include <new>
 #include <string_view>
@@ -14,7 +16,7 @@ cria_status Finish(const Status& status);
 
 // The same of an exception, without taking memory.
 cria_status FinishOutOfMemory();
-cria_status FinishException(const std::exception& exception);
+cria_status FinishException(const char* what);
 
 // What `call` returns, a Status, for a caller. Cria throws nothing, but operator new does where the
 // heap ends, and so may a callback. The folders below do without exceptions and clean nothing up
@@ -26,7 +28,13 @@ cria_status Guarded(const Call& call) {
   } catch (const std::bad_alloc&) {
     return FinishOutOfMemory();
   } catch (const std::exception& exception) {
-    return FinishException(exception);
+    return FinishException(exception.what());
+#ifdef __GLIBCXX__
+  } catch (const abi::__forced_unwind&) {
+    throw;  // The end of a cancelled thread, which must not be held up.
+#endif
+  } catch (...) {
+    return FinishException("it is no std::exception");
   }
 }
 
