@@ -1,6 +1,7 @@
 // The C API (cria.h) for C++17: handles that free themselves, std::string and std::function. Needs
 // neither exceptions nor RTTI; errors are values. Rules of threads and lifetimes are those of
-// cria.h. Callbacks must not throw.
+// cria.h. Texts go there as C strings, which end at their first zero byte. Callbacks must not
+// throw.
 
 #pragma once
 
