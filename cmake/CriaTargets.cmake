@@ -21,6 +21,23 @@ if(CRIA_SANITIZE)
   target_link_options(cria_options INTERFACE -fsanitize=${CRIA_SANITIZE})
 endif()
 
+# Where nothing is thrown or caught. Of the processors known, 32-bit Arm alone has no tables then for the
+# exceptions of others, of operator new for one, to pass through to the C API.
+set(cria_no_exceptions -fno-exceptions -fno-rtti)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^armv7")
+  list(APPEND cria_no_exceptions -funwind-tables)
+endif()
+
+# cria_include_root(VARIABLE FOLDER): the include root with which headers of FOLDER, a whole path, are
+# included as "FOLDER/name.h".
+function(cria_include_root variable folder)
+  get_filename_component(name ${folder} NAME)
+  set(root ${CMAKE_BINARY_DIR}/include-roots/${name})
+  file(MAKE_DIRECTORY ${root})
+  file(CREATE_LINK ${folder} ${root}/${name} SYMBOLIC)
+  set(${variable} ${root} PARENT_SCOPE)
+endfunction()
+
 # cria_folder(NAME SOURCES... [COLD sources...] [EXCEPTIONS] [LINKS targets...] [PRIVATE_LINKS targets...])
 # The library cria_NAME of the sources in this folder. COLD ones run once a start or less, so that their
 # size counts and not their speed. LINKS are folders whose headers its own headers
@@ -29,15 +46,12 @@ endif()
 function(cria_folder name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "EXCEPTIONS" "" "COLD;LINKS;PRIVATE_LINKS")
   set(target cria_${name})
-  set(include_root ${CMAKE_BINARY_DIR}/include-roots/${name})
-  file(MAKE_DIRECTORY ${include_root})
-  file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${include_root}/${name} SYMBOLIC)
-
+  cria_include_root(include_root ${CMAKE_CURRENT_SOURCE_DIR})
   add_library(${target} STATIC ${arg_UNPARSED_ARGUMENTS} ${arg_COLD})
   set_source_files_properties(${arg_COLD} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
   target_include_directories(${target} PUBLIC ${include_root})
   target_link_libraries(${target} PUBLIC ${arg_LINKS} PRIVATE cria_options ${arg_PRIVATE_LINKS})
   if(NOT arg_EXCEPTIONS)
-    target_compile_options(${target} PRIVATE -fno-exceptions -fno-rtti)
+    target_compile_options(${target} PRIVATE ${cria_no_exceptions})
   endif()
 endfunction()
