@@ -3,11 +3,24 @@
 
 find_package(Threads REQUIRED)
 
+# cria_need_found(NAME VARIABLE): ends with a sentence where VARIABLE says that NAME was not found.
+function(cria_need_found name variable)
+  if(ANDROID AND NOT ${variable})
+    message(FATAL_ERROR "There is no ${name} for this NDK in the folders of CMAKE_PREFIX_PATH: build and install "
+                        "it as platforms/android/README.md says.")
+  elseif(NOT ${variable})
+    message(FATAL_ERROR "There is no ${name}: run `./dev build`, or install the packages of "
+                        "toolchains/debian-packages.txt and debian-device-packages.txt.")
+  endif()
+endfunction()
+
 # cria_find_library(NAME HEADER LIBRARY): the imported target cria::NAME for a library that ships
 # neither a CMake package nor a pkg-config file.
 function(cria_find_library name header library)
-  find_path(CRIA_${name}_INCLUDE_DIR ${header} REQUIRED)
-  find_library(CRIA_${name}_LIBRARY ${library} REQUIRED)
+  find_path(CRIA_${name}_INCLUDE_DIR ${header})
+  cria_need_found(${header} CRIA_${name}_INCLUDE_DIR)
+  find_library(CRIA_${name}_LIBRARY ${library})
+  cria_need_found(lib${library} CRIA_${name}_LIBRARY)
   add_library(cria::${name} INTERFACE IMPORTED GLOBAL)
   target_link_libraries(cria::${name} INTERFACE ${CRIA_${name}_LIBRARY})
   if(NOT CRIA_${name}_INCLUDE_DIR STREQUAL "${CMAKE_SYSROOT}/usr/include")
@@ -29,8 +42,10 @@ cria_find_library(highway hwy/highway.h hwy)
 cria_find_library(flatbuffers flatbuffers/flatbuffers.h flatbuffers)
 cria_find_library(pcre2 pcre2.h pcre2-8)
 cria_find_library(utf8proc utf8proc.h utf8proc)
-find_program(CRIA_FLATC flatc REQUIRED)
-find_path(CRIA_XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
+find_program(CRIA_FLATC flatc)
+cria_need_found(flatc CRIA_FLATC)
+find_path(CRIA_XXHASH_INCLUDE_DIR xxhash.h)
+cria_need_found(xxhash.h CRIA_XXHASH_INCLUDE_DIR)
 if(CRIA_BUILD_PROGRAMS)
   cria_find_library(libedit histedit.h edit)
   find_package(nlohmann_json REQUIRED)

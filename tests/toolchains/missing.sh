@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What a build for another processor says where something that it takes is missing: what, and the command
-# that mends it, in one message with no other after it.
+# missing.sh [PRESET SYSROOT]: what a build says where something that it takes is missing: what, and the command
+# that mends it, in one message with no other after it. PRESET and SYSROOT are of a build for another processor,
+# which is tried without its emulator.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 folder=$(mktemp -d)
@@ -25,9 +26,23 @@ expect_message() {  # WORDS COMMAND…
   fi
 }
 
+configure() {  # PRESET [SETTINGS…]
+  rm -rf "$folder/build"
+  cmake --preset "$1" -B "$folder/build" "${@:2}"
+}
+
 for preset in aarch64 armhf; do
-  expect_message "\`./dev build $preset\`" cmake --preset "$preset" -B "$folder/build"
+  expect_message "\`./dev build $preset\`" configure "$preset"
 done
-expect_message "\`ANDROID_NDK_HOME=FOLDER ./dev build android-arm64\`" \
-  cmake --preset android-arm64 -B "$folder/build"
+expect_message "\`ANDROID_NDK_HOME=FOLDER ./dev build android-arm64\`" configure android-arm64
 expect_message "'ANDROID_NDK_HOME=FOLDER ./dev build android-arm64'" ./dev build android-arm64
+# Nothing is looked for that is set to nothing.
+expect_message "There is no libXNNPACK: run \`./dev build\`" configure release -DCRIA_xnnpack_LIBRARY=
+mkdir -p "$folder/sysroot/usr/lib/aarch64-linux-gnu"
+touch "$folder/sysroot/usr/lib/aarch64-linux-gnu/libc.so.6"
+CRIA_SYSROOT=$folder/sysroot expect_message "aarch64-linux-gnu-g++ is not installed: run \`./dev build aarch64\`" \
+  configure aarch64 -DCRIA_CROSS_CXX_COMPILER=
+if [ $# = 2 ]; then
+  CRIA_SYSROOT=$2 expect_message "is not installed: run \`./dev test $1\`, or install qemu-user" \
+    configure "$1" -DCRIA_EMULATOR=
+fi
