@@ -58,7 +58,10 @@ need_mmdebstrap() {  # PROGRAMS…
 # Makes a folder of the cache unless it is there, once however many ask for it at a time.
 make_in_cache() {  # FOLDER WHAT FUNCTION, which fills the folder that it is given
   local folder=$1 what=$2 fill=$3
-  [ -d "$folder/usr" ] && return
+  if [ -d "$folder/usr" ]; then
+    touch "$folder.log" 2>/dev/null || true  # When it was last used.
+    return
+  fi
   mkdir -p "$cache"
   exec 9>"$cache/lock"
   flock 9
@@ -69,8 +72,18 @@ make_in_cache() {  # FOLDER WHAT FUNCTION, which fills the folder that it is giv
     "$fill" "$making" </dev/null >"$log" 2>&1 ||
       { tail -n 20 "$log" >&2; as_root rm -rf "$making"; die "making $what failed; the whole log is $log"; }
     as_root mv "$making" "$folder"
+    remove_unused "${folder##*/}"
   fi
   exec 9>&-
+}
+
+# Removes what was made of earlier lists of packages, or by them, and not used for a month.
+remove_unused() {  # NAME, of the new folder
+  local log
+  for log in $(cd "$cache" && find . -maxdepth 1 -name "${1%-*}-*.log" ! -name "$1.log" -mtime +30); do
+    say "removing $cache/${log%.log}, which was not used for a month"
+    as_root rm -rf "$cache/${log%.log}" "$cache/$log"
+  done
 }
 
 # As root, since mmdebstrap's other modes need user namespaces set up for the user. Java's installation
@@ -124,10 +137,10 @@ ensure_sysroot() {  # ARCHITECTURE
 }
 
 # True where a user namespace may have the kernel start programs of other processors in its own way, so
-# that nothing outside sees it.
+# that nothing outside sees it. Else $refusal is why not.
 emulates_in_namespaces() {
-  as_root unshare --user --map-root-user --mount \
-    mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc 2>/dev/null
+  refusal=$(as_root unshare --user --map-root-user --mount \
+    mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc 2>&1)
 }
 
 # The scripts of the packages run on this machine, and are told where the tree is; so that nothing else is
