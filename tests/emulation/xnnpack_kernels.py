@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Names the XNNPACK kernels that an aarch64 program runs on emulated cores.
+"""Names the XNNPACK kernels that a program built for Arm runs on emulated cores.
 
-    ./dev shell tests/emulation/xnnpack_kernels.py [--core cortex-a76]... [--sysroot FOLDER] PROGRAM [ARGUMENTS]
+    ./dev shell tests/emulation/xnnpack_kernels.py [--core cortex-a76]... [--build build/armhf] PROGRAM [ARGUMENTS]
 
 Debian's library keeps no names of its kernels, but the archive beside it has each with its code. The
 emulator lists the code that it translates, which is what the program ran; a kernel is known by its
@@ -11,17 +11,20 @@ instructions, without those that the linker completes.
 import argparse
 import collections
 import os
+import pathlib
 import re
 import subprocess
 import sys
 import tempfile
 
+import device_build
+
 ALL_CORES = ["cortex-a53", "cortex-a72", "cortex-a76", "max"]
 
 
-def archive_kernels(archive):
-    """{name: [(offset, instruction), ...]} of each kernel of the archive."""
-    text = subprocess.run(["aarch64-linux-gnu-objdump", "-dr", archive],
+def archive_kernels(build):
+    """{name: [(offset, instruction), ...]} of each kernel of XNNPACK's archive."""
+    text = subprocess.run([build.objdump, "-dr", build.kernel_archive],
                           capture_output=True, text=True, check=True).stdout
     kernels, code = {}, None
     for line in text.splitlines():
@@ -32,20 +35,21 @@ def archive_kernels(archive):
             continue
         elif match := re.match(r"\s*([0-9a-f]+):\s([0-9a-f]{8})\s", line):
             code.append((int(match[1], 16) - start, match[2]))
-        elif "R_AARCH64" in line:
+        elif re.search("R_(AARCH64|ARM)_", line):
             code.pop()
     return {name: code for name, code in kernels.items() if code}
 
 
-def translated(program, core, sysroot):
+def translated(build, program, core):
     """{address: instruction} of all that the emulator translated."""
     with tempfile.NamedTemporaryFile() as log:
-        subprocess.run(["qemu-aarch64", "-L", sysroot, "-d", "in_asm", "-D", log.name, *program],
-                       env=os.environ | {"QEMU_CPU": core}, stdout=subprocess.DEVNULL,
-                       stderr=subprocess.DEVNULL, check=True)
+        run = subprocess.run([*build.emulator, "-d", "in_asm", "-D", log.name, *program],
+                             env=os.environ | {"QEMU_CPU": core}, capture_output=True)
+        if run.returncode != 0:
+            sys.exit(run.stderr.decode())
         text = open(log.name).read()
     return {int(match[1], 16): match[2]
-            for match in re.finditer(r"^0x([0-9a-f]+):\s+([0-9a-f]{8})", text, re.MULTILINE)}
+            for match in re.finditer(r"^0x([0-9a-f]+):\s+([0-9a-f]{8})\s", text, re.MULTILINE)}
 
 
 def instructions_seen(code, start, body):
@@ -74,13 +78,13 @@ def kernels_run(kernels, code):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--core", action="append", help="as QEMU_CPU takes it; default: " + " ".join(ALL_CORES))
-    parser.add_argument("--sysroot", default=os.environ.get("CRIA_SYSROOT"))
+    parser.add_argument("--build", type=pathlib.Path, default=device_build.ROOT / "build/aarch64")
     parser.add_argument("program", nargs=argparse.REMAINDER)
     arguments = parser.parse_args()
-    kernels = archive_kernels(arguments.sysroot + "/usr/lib/aarch64-linux-gnu/libmicrokernels-prod.a")
+    build = device_build.DeviceBuild(arguments.build)
+    kernels = archive_kernels(build)
     for core in arguments.core or ALL_CORES:
-        code = translated(arguments.program, core, arguments.sysroot)
-        for name in sorted(set(kernels_run(kernels, code).values())):
+        for name in sorted(set(kernels_run(kernels, translated(build, arguments.program, core)).values())):
             print(f"{core:10}  {name}")
 
 
