@@ -140,8 +140,7 @@ class Names:
         return self.symbols_of[file]
 
     def read(self, file, *options):
-        text = subprocess.run([self.build.nm, "-C", "--defined-only", *options, file],
-                              capture_output=True, text=True, check=True).stdout
+        text = xnnpack_kernels.run([self.build.nm, "-C", "--defined-only", *options, file])
         return sorted((int(words[0], 16), words[2]) for words in
                       (line.split(None, 2) for line in text.splitlines())
                       if len(words) == 3 and words[1] in "tTwWiu")
@@ -152,10 +151,7 @@ def count(build, names, command, core):
     with tempfile.TemporaryDirectory() as folder:
         # With packed weights there is less to log.
         command = [*command, "--pack-cache", folder, "-n"]
-        packing = subprocess.run([*build.emulator, *command, "1"], env=os.environ | {"QEMU_CPU": core},
-                                 capture_output=True)
-        if packing.returncode != 0:
-            sys.exit(packing.stderr.decode())
+        xnnpack_kernels.run([*build.emulator, *command, "1"], QEMU_CPU=core)
         counts = names.of(*execute(build, names, [*command, str(FIRST_STEP + TOKENS)], core))
     return {name: instructions / TOKENS for name, instructions in counts.items() if instructions}
 

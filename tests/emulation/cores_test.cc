@@ -1,5 +1,6 @@
 // That the emulated cores are what they are called, so that the tests that run on each of them run
-// different kernels; and a line that tells what each core chose.
+// different kernels; and a line that tells what each core has. Which kernels of XNNPACK it runs,
+// xnnpack_kernels_test.py tells by name.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -22,12 +22,18 @@ import device_build
 ALL_CORES = ["cortex-a53", "cortex-a72", "cortex-a76", "max"]
 
 
+def run(command, **environment):
+    """What a command that must succeed prints."""
+    done = subprocess.run(command, env=os.environ | environment, capture_output=True)
+    if done.returncode != 0:
+        sys.exit(f"{command[0]} failed: {done.stderr.decode(errors='replace')}")
+    return done.stdout.decode(errors="replace")
+
+
 def archive_kernels(build):
     """{name: [(offset, instruction), ...]} of each kernel of XNNPACK's archive."""
-    text = subprocess.run([build.objdump, "-dr", build.kernel_archive],
-                          capture_output=True, text=True, check=True).stdout
     kernels, code = {}, None
-    for line in text.splitlines():
+    for line in run([build.objdump, "-dr", build.kernel_archive]).splitlines():
         if match := re.match(r"([0-9a-f]+) <(\w+)>:", line):
             start = int(match[1], 16)
             code = kernels.setdefault(match[2], []) if "ukernel" in match[2] else None
@@ -43,10 +49,7 @@ def archive_kernels(build):
 def translated(build, program, core):
     """{address: instruction} of all that the emulator translated."""
     with tempfile.NamedTemporaryFile() as log:
-        run = subprocess.run([*build.emulator, "-d", "in_asm", "-D", log.name, *program],
-                             env=os.environ | {"QEMU_CPU": core}, capture_output=True)
-        if run.returncode != 0:
-            sys.exit(run.stderr.decode())
+        run([*build.emulator, "-d", "in_asm", "-D", log.name, *program], QEMU_CPU=core)
         text = open(log.name).read()
     return {int(match[1], 16): match[2]
             for match in re.finditer(r"^0x([0-9a-f]+):\s+([0-9a-f]{8})\s", text, re.MULTILINE)}
