@@ -30,7 +30,8 @@ std::vector<TensorStreamer::Slice> TensorStreamer::MakeSlices(const PlannedTenso
     const size_t most_rows = std::max<size_t>(1, kSliceElements / layout.input_channels);
     const uint64_t num_rows = source->num_elements() / layout.input_channels;
     for (uint64_t row = 0; row < num_rows; row += most_rows) {
-      slices.push_back({source, row, std::min<uint64_t>(most_rows, num_rows - row), layout});
+      const uint64_t rows = std::min<uint64_t>(most_rows, num_rows - row);
+      slices.push_back({source, row, static_cast<size_t>(rows), layout});
     }
   }
   return slices;

@@ -51,18 +51,22 @@ uint64_t StatusBytes(std::string_view status, std::string_view name) {
 
 }  // namespace
 
-Result<PageBlock> PageBlock::Allocate(size_t bytes) {
+Result<PageBlock> PageBlock::Allocate(uint64_t bytes) {
   PageBlock block;
   if (bytes == 0) return block;
-  void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const bool is_addressable = std::in_range<size_t>(bytes);
+  void* const base = is_addressable
+                         ? mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                         : MAP_FAILED;
   if (base == MAP_FAILED) {
     return Fail(
         ErrorCode::kOutOfMemory,
         std::format("cannot have {} bytes of memory ({}); choose a smaller context (-c) or a "
                     "smaller KV type (--kv)",
-                    bytes, std::strerror(errno)));
+                    bytes, std::strerror(is_addressable ? errno : ENOMEM)));
   }
-  block.bytes_ = {static_cast<std::byte*>(base), bytes};
+  block.bytes_ = {static_cast<std::byte*>(base), static_cast<size_t>(bytes)};
   return block;
 }
 

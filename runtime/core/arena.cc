@@ -7,7 +7,7 @@
 namespace cria {
 namespace {
 
-size_t AlignUp(size_t bytes) {
+uint64_t AlignUp(uint64_t bytes) {
   return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
 }
 
@@ -17,7 +17,7 @@ bool Overlap(Lifetime a, Lifetime b) {
 
 }  // namespace
 
-ArenaLayout::RegionId ArenaLayout::Add(std::string name, size_t bytes, Lifetime lifetime) {
+ArenaLayout::RegionId ArenaLayout::Add(std::string name, uint64_t bytes, Lifetime lifetime) {
   regions_.push_back({std::move(name), AlignUp(bytes), lifetime, 0});
   return regions_.size() - 1;
 }
@@ -46,7 +46,7 @@ void ArenaLayout::Solve() {
   }
 }
 
-Result<Arena> Arena::Create(const ArenaLayout& layout, size_t limit_bytes) {
+Result<Arena> Arena::Create(const ArenaLayout& layout, uint64_t limit_bytes) {
   if (layout.total_bytes() > limit_bytes) {
     return Fail(
         ErrorCode::kOutOfMemory,

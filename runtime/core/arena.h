@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,21 +22,22 @@ struct Lifetime {
 };
 inline constexpr Lifetime kWholeLife = {.first_step = -1, .last_step = 1 << 30};
 
-// Where every region of an arena lies, decided before any memory is taken.
+// Where every region of an arena lies, decided before any memory is taken. It may be more than a
+// program of 32 bits can have.
 class ArenaLayout {
  public:
   using RegionId = size_t;
 
   // `name` appears in breakdowns. May be called until Solve.
-  RegionId Add(std::string name, size_t bytes, Lifetime lifetime);
+  RegionId Add(std::string name, uint64_t bytes, Lifetime lifetime);
 
   // Places the regions, the largest first, each at the lowest offset where no region of an
   // overlapping life lies.
   void Solve();
 
-  size_t total_bytes() const { return total_bytes_; }
-  size_t offset(RegionId region) const { return regions_[region].offset; }
-  size_t bytes(RegionId region) const { return regions_[region].bytes; }
+  uint64_t total_bytes() const { return total_bytes_; }
+  uint64_t offset(RegionId region) const { return regions_[region].offset; }
+  uint64_t bytes(RegionId region) const { return regions_[region].bytes; }
   const std::string& name(RegionId region) const { return regions_[region].name; }
   Lifetime lifetime(RegionId region) const { return regions_[region].lifetime; }
   size_t num_regions() const { return regions_.size(); }
@@ -43,23 +45,24 @@ class ArenaLayout {
  private:
   struct Region {
     std::string name;
-    size_t bytes;
+    uint64_t bytes;
     Lifetime lifetime;
-    size_t offset;
+    uint64_t offset;
   };
 
   std::vector<Region> regions_;
-  size_t total_bytes_ = 0;
+  uint64_t total_bytes_ = 0;
 };
 
 // One block of memory laid out by a solved ArenaLayout.
 class Arena {
  public:
   // Refuses when the layout needs more than `limit_bytes`, naming both figures.
-  static Result<Arena> Create(const ArenaLayout& layout, size_t limit_bytes = SIZE_MAX);
+  static Result<Arena> Create(const ArenaLayout& layout, uint64_t limit_bytes = UINT64_MAX);
 
   std::span<std::byte> Region(const ArenaLayout& layout, ArenaLayout::RegionId region) const {
-    return block_.bytes().subspan(layout.offset(region), layout.bytes(region));
+    return block_.bytes().subspan(static_cast<size_t>(layout.offset(region)),
+                                  static_cast<size_t>(layout.bytes(region)));
   }
   template <typename T>
   T* Pointer(const ArenaLayout& layout, ArenaLayout::RegionId region) const {

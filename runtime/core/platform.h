@@ -73,7 +73,8 @@ class File {
 // Zeroed, private, page-aligned memory; its pages become resident when first touched.
 class PageBlock {
  public:
-  static Result<PageBlock> Allocate(size_t bytes);
+  // Also kOutOfMemory: more than a program of 32 bits can have.
+  static Result<PageBlock> Allocate(uint64_t bytes);
 
   PageBlock() = default;
   PageBlock(PageBlock&& other) noexcept { *this = std::move(other); }

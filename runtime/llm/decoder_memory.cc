@@ -54,16 +54,16 @@ Status ValidateDecoderOptions(const ModelConfig& config, const DecoderOptions& o
 
 DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions& options,
                                 size_t num_threads) {
-  constexpr size_t kFloat = sizeof(float);
+  constexpr uint64_t kFloat = sizeof(float);
   const size_t context = options.context_tokens;
-  const size_t chunk = std::min(options.chunk_tokens, context);
-  const size_t layers = config.num_hidden_layers;
+  const uint64_t chunk = std::min(options.chunk_tokens, context);
+  const uint64_t layers = config.num_hidden_layers;
   const size_t hidden = config.hidden_size;
-  const size_t rope_entries = context * (config.head_dim / 2);
-  const size_t kv_rows = layers * config.num_key_value_heads * context;
+  const uint64_t rope_entries = uint64_t{context} * (config.head_dim / 2);
+  const uint64_t kv_rows = layers * config.num_key_value_heads * context;
   const bool kv_is_int8 = options.kv_type == KvType::kInt8;
-  const size_t kv_bytes = kv_rows * config.head_dim * KvElementBytes(options.kv_type);
-  const size_t kv_scale_bytes = kv_is_int8 ? kv_rows * kFloat : 0;
+  const uint64_t kv_bytes = kv_rows * config.head_dim * KvElementBytes(options.kv_type);
+  const uint64_t kv_scale_bytes = kv_is_int8 ? kv_rows * kFloat : 0;
   const size_t widest_input =
       std::max({hidden, config.query_channels(), size_t{config.intermediate_size}});
   // XNNPACK may read a little past the end of every input.

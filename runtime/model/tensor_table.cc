@@ -80,15 +80,15 @@ std::vector<TensorSpec> ExpectedTensors(const ModelConfig& config) {
   return specs;
 }
 
-size_t VectorElements(const ModelConfig& config) {
-  size_t elements = 0;
+uint64_t VectorElements(const ModelConfig& config) {
+  uint64_t elements = 0;
   for (const TensorSpec& spec : ExpectedTensors(config)) {
     if (spec.is_vector()) elements += spec.input_channels;
   }
   return elements;
 }
 
-size_t TensorLayout::row_bytes() const {
+uint64_t TensorLayout::row_bytes() const {
   switch (scheme) {
     case Scheme::kF32:
       return padded_input_channels * sizeof(float);
@@ -112,7 +112,7 @@ size_t TensorLayout::scales_per_row() const {
   return 0;
 }
 
-size_t TensorLayout::row_scale_bytes() const {
+uint64_t TensorLayout::row_scale_bytes() const {
   return scales_per_row() * (scheme == Scheme::kQb4w ? sizeof(uint16_t) : sizeof(float));
 }
 

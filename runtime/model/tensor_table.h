@@ -66,7 +66,7 @@ struct TensorSpec {
 std::vector<TensorSpec> ExpectedTensors(const ModelConfig& config);
 
 // The elements of all vectors together.
-size_t VectorElements(const ModelConfig& config);
+uint64_t VectorElements(const ModelConfig& config);
 
 // How a matrix of given logical columns is laid out in a scheme.
 struct TensorLayout {
@@ -76,11 +76,11 @@ struct TensorLayout {
   size_t padded_input_channels = 0;  // A multiple of block_size for kQb4w.
   size_t block_size = 0;             // kQb4w only.
 
-  size_t row_bytes() const;
-  size_t data_bytes() const { return output_channels * row_bytes(); }
+  uint64_t row_bytes() const;
+  uint64_t data_bytes() const { return output_channels * row_bytes(); }
   size_t scales_per_row() const;
-  size_t row_scale_bytes() const;
-  size_t scale_bytes() const { return output_channels * row_scale_bytes(); }
+  uint64_t row_scale_bytes() const;
+  uint64_t scale_bytes() const { return output_channels * row_scale_bytes(); }
 
   bool operator==(const TensorLayout&) const = default;
 };

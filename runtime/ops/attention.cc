@@ -113,13 +113,13 @@ void RunTasks(const ThreadPool& pool, size_t num_tasks, size_t num_workers, std:
 
 }  // namespace
 
-size_t AttentionScratchBytes(const AttentionShape& shape, size_t max_rows, size_t capacity_tokens,
-                             size_t num_threads) {
+uint64_t AttentionScratchBytes(const AttentionShape& shape, size_t max_rows, size_t capacity_tokens,
+                               size_t num_threads) {
   const size_t max_spans = std::min(kMaxSpans, DivideRoundingUp(capacity_tokens, kMinSpanTokens));
-  const size_t partial_floats = shape.num_key_value_heads * max_spans *
-                                MaxSpanQueries(shape, max_rows) *
-                                attention::PartialFloats(shape.head_dim);
-  return num_threads * WorkspaceBytes(shape, max_rows) + partial_floats * sizeof(float);
+  const uint64_t partial_floats = uint64_t{shape.num_key_value_heads} * max_spans *
+                                  MaxSpanQueries(shape, max_rows) *
+                                  attention::PartialFloats(shape.head_dim);
+  return uint64_t{num_threads} * WorkspaceBytes(shape, max_rows) + partial_floats * sizeof(float);
 }
 
 void Attention(const AttentionShape& shape, const KvCacheView& cache, const AttentionRows& rows,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "core/thread_pool.h"
@@ -28,8 +29,8 @@ struct AttentionRows {
 
 // Bytes of scratch that Attention needs for up to `max_rows` rows over up to `capacity_tokens`
 // positions, whatever the number of threads up to `num_threads` and with any window.
-size_t AttentionScratchBytes(const AttentionShape& shape, size_t max_rows, size_t capacity_tokens,
-                             size_t num_threads);
+uint64_t AttentionScratchBytes(const AttentionShape& shape, size_t max_rows, size_t capacity_tokens,
+                               size_t num_threads);
 
 // Causal grouped-query attention (Vaswani et al. 2017; Ainslie et al. 2023): row r attends to the
 // cached positions up to first_position + r, its own included, with scores scaled by

@@ -99,7 +99,7 @@ TEST_F(BadInputTest, NullArgumentsOfAModel) {
 TEST_F(BadInputTest, SizesOfStructs) {
   const ModelPtr model = LoadModel();
   const ChatPtr chat = MakeChat(model);
-  for (const size_t size : {size_t{0}, size_t{8}, size_t{1} << 40, SIZE_MAX}) {
+  for (const size_t size : {size_t{0}, size_t{8}, SIZE_MAX / 4, SIZE_MAX}) {
     cria_model_options options = DemoOptions();
     options.struct_size = size;
     ExpectLoadFails(options, CRIA_ERROR_USAGE, "struct_size of cria_model_options");

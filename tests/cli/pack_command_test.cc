@@ -174,8 +174,9 @@ TEST_F(PackCommand, ForNamesTheProcessorsThatItKnows) {
 }
 
 TEST_F(PackCommand, ForAndCheckExcludeEachOther) {
-  ExpectError(Cria({"pack", "-m", ModelPath(), "-o", Path("out"), "--for", "cortex-a76", "--check"}),
-              2, "exclude each other");
+  ExpectError(
+      Cria({"pack", "-m", ModelPath(), "-o", Path("out"), "--for", "cortex-a76", "--check"}), 2,
+      "exclude each other");
 }
 
 TEST_F(PackCommand, ForDoesNotPackIntoTheCache) {

@@ -194,7 +194,7 @@ TEST(ArenaTest, AnEmptyLayoutTakesNothing) {
 
 TEST(ArenaTest, MoreThanTheAddressSpaceIsAnError) {
   ArenaLayout layout;
-  layout.Add("too much", size_t{1} << 60, kWholeLife);
+  layout.Add("too much", SIZE_MAX / 4 * 3, kWholeLife);
   layout.Solve();
   const auto refused = Arena::Create(layout);
   ASSERT_FALSE(refused);

@@ -153,8 +153,11 @@ TEST(DecoderMemoryTest, TheLargestConfigurationDoesNotOverflow) {
   ASSERT_TRUE(ValidateDecoderOptions(config, options));
   const DecoderMemory memory = PlanDecoderMemory(config, options, 256);
   // Keys and values alone: 2^10 layers, 2^20 channels, 2^24 positions, 4 bytes, twice.
-  EXPECT_GT(memory.layout.total_bytes(), size_t{1} << 57);
-  EXPECT_LT(memory.layout.total_bytes(), size_t{1} << 58);
+  EXPECT_GT(memory.layout.total_bytes(), uint64_t{1} << 57);
+  EXPECT_LT(memory.layout.total_bytes(), uint64_t{1} << 58);
+  const auto refused = Arena::Create(memory.layout);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::kOutOfMemory);
 }
 
 TEST(DecoderOptionsTest, ContextAndChunkAreBounded) {

@@ -33,9 +33,11 @@ TEST(ModelConfigTest, ARealConfigurationIsSound) {
 
 TEST(ModelConfigTest, ChannelCountsDoNotOverflow) {
   ModelConfig config = Llama32Of1B();
-  config.num_attention_heads = config.num_key_value_heads = 1u << 31;
-  config.head_dim = 1u << 30;
-  EXPECT_EQ(config.qkv_channels(), size_t{3} << 61);
+  config.num_attention_heads = config.num_key_value_heads = config.head_dim = 1024;
+  ASSERT_TRUE(ValidateConfig(config));
+  EXPECT_EQ(config.qkv_channels(), 3u << 20);
+  config.head_dim = 1025;
+  EXPECT_FALSE(ValidateConfig(config));
 }
 
 TEST(ModelConfigTest, EveryIntegerHasBoundsThatAreNamed) {

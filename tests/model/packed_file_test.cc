@@ -144,7 +144,8 @@ TEST(DamagedPackedFileTest, CutShortAnywhereIsAnError) {
     for (size_t i = 0; i < 100; ++i) {
       places.push_back(offset + head + i * (bytes.size() - offset - head) / 100);
     }
-    places.insert(places.end(), {0, offset / 2, bytes.size() - 1, bytes.size() - 64});
+    places.insert(places.end(),
+                  {0, static_cast<size_t>(offset / 2), bytes.size() - 1, bytes.size() - 64});
     for (const size_t size : places) {
       const TemporaryFile temporary(
           std::vector(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(size)));
@@ -181,8 +182,8 @@ TEST(DamagedPackedFileTest, OtherFilesAndOtherPlacesAreErrors) {
        {uint64_t{0}, uint64_t{1}, kModelBytes - 1, kModelBytes + 64, kModelBytes - 64}) {
     ExpectRefused(file, "is not a file of packed weights", ErrorCode::kInvalidFile, offset);
   }
-  for (const uint64_t offset :
-       {file.size() - 63, file.size(), file.size() + 1, kHuge, kHuge - 63}) {
+  const uint64_t end = file.size();
+  for (const uint64_t offset : {end - 63, end, end + 1, kHuge, kHuge - 63}) {
     ExpectRefused(file, "too short", ErrorCode::kInvalidFile, offset);
   }
   const auto missing = PackedFile::Open("/no/such/file.packed");

@@ -55,7 +55,7 @@ TEST(PageBlockTest, MovingKeepsTheMemoryInPlace) {
 }
 
 TEST(PageBlockTest, TooMuchIsAnErrorWithTheFigure) {
-  for (const size_t bytes : {size_t{1} << 60, SIZE_MAX}) {
+  for (const uint64_t bytes : {uint64_t{1} << 60, uint64_t{SIZE_MAX}, UINT64_MAX}) {
     const auto block = PageBlock::Allocate(bytes);
     ASSERT_FALSE(block);
     EXPECT_EQ(block.error().code(), ErrorCode::kOutOfMemory);
