@@ -38,7 +38,9 @@ std::string PlanTable(const ModelOutline& model, const MemoryPlan& plan) {
   const auto add = [&](std::string_view name, uint64_t bytes, std::string_view remark) {
     table += Format("{:<26} {:>14} {:>10}  {}\n", name, bytes, FormatBytes(bytes), remark);
   };
-  for (const MemoryLine& line : plan.lines) add(line.name, line.bytes, KindName(line.kind));
+  for (const MemoryLine& line : plan.lines) {
+    if (line.bytes != 0) add(line.name, line.bytes, KindName(line.kind));
+  }
   add("= private", plan.private_bytes(), "nobody can take these pages away");
   add("= mapped", plan.mapped_bytes(), "the kernel may drop these pages and read them again");
   add("= resident, steady", plan.steady_bytes(), "once the context is full");

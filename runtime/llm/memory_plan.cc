@@ -200,7 +200,7 @@ Status CheckFits(const ModelOutline& model, const MemoryPlan& plan, const Memory
         FormatBytes(*bounds.address_space_bytes));
   }
   for (const MemoryLine& line : plan.lines) {
-    sentence += std::format("{} {}, ", line.name, FormatBytes(line.bytes));
+    if (line.bytes != 0) sentence += std::format("{} {}, ", line.name, FormatBytes(line.bytes));
   }
   sentence +=
       std::format("of which the kernel may reclaim {}); ", FormatBytes(plan.mapped_bytes()));
