@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <pthreadpool.h>
 
+#include <atomic>
+#include <exception>
 #include <format>
 #include <vector>
 
@@ -72,7 +74,9 @@ void ThreadPool::Run(size_t count, void (*task)(void*, size_t), void* context) c
   struct Work {
     void (*task)(void*, size_t);
     void* context;
-  } work = {task, context};
+    std::atomic<bool> has_thrown;
+    std::exception_ptr thrown;
+  } work = {task, context, false, nullptr};
   MarkHandedOver(&work);
   // Denormals cost hundreds of cycles on some cores and carry nothing a model needs. Without a pool
   // this runs the same loop under the same floating-point mode, so results stay bitwise equal.
@@ -80,12 +84,19 @@ void ThreadPool::Run(size_t count, void (*task)(void*, size_t), void* context) c
       pool_.get(),
       [](void* argument, size_t index) {
         MarkTakenOver(argument);
-        const auto* taken = static_cast<const Work*>(argument);
-        taken->task(taken->context, index);
+        auto* const taken = static_cast<Work*>(argument);
+        try {
+          taken->task(taken->context, index);
+        } catch (const std::exception&) {
+          // Past the first function of a thread, it would end the process; and on 32-bit Arm, past
+          // those of pthreadpool.
+          if (!taken->has_thrown.exchange(true)) taken->thrown = std::current_exception();
+        }
         MarkHandedOver(argument);
       },
       &work, count, PTHREADPOOL_FLAG_DISABLE_DENORMALS);
   MarkTakenOver(&work);
+  if (work.thrown != nullptr) std::rethrow_exception(work.thrown);
 }
 
 }  // namespace cria

@@ -25,7 +25,7 @@ class ThreadPool {
   size_t num_threads() const { return num_threads_; }
 
   // Calls `task(index)` for every index in [0, count), in any order, and returns when all are done.
-  // Allocates nothing.
+  // Allocates nothing. Throws what a task has thrown, which is operator new's failure at most.
   template <typename Task>
   void ParallelFor(size_t count, Task&& task) const {
     using TaskType = std::remove_reference_t<Task>;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <new>
 #include <set>
 #include <string>
 #include <thread>
@@ -52,6 +53,25 @@ TEST(ThreadPoolTest, ASingleThreadIsTheCaller) {
   EXPECT_EQ(pool->handle(), nullptr);
   const std::thread::id caller = std::this_thread::get_id();
   pool->ParallelFor(5, [&](size_t) { EXPECT_EQ(std::this_thread::get_id(), caller); });
+}
+
+TEST(ThreadPoolTest, HandsOnWhatATaskThrows) {
+  for (size_t num_threads = 1; num_threads <= 3; ++num_threads) {
+    const auto pool = ThreadPool::Create(num_threads);
+    ASSERT_TRUE(pool);
+    for (const size_t from : {size_t{0}, size_t{150}}) {
+      std::atomic<size_t> num_done = 0;
+      const auto task = [&](size_t index) {
+        if (index >= from) throw std::bad_alloc();
+        ++num_done;
+      };
+      EXPECT_THROW(pool->ParallelFor(200, task), std::bad_alloc);
+      EXPECT_EQ(num_done, from);
+    }
+    size_t runs = 0;
+    pool->ParallelFor(1, [&](size_t) { ++runs; });
+    EXPECT_EQ(runs, 1u);
+  }
 }
 
 TEST(ThreadPoolTest, TakesConstAndTemporaryTasks) {
