@@ -112,10 +112,12 @@ ensure_tree() {
   make_in_cache "$tree" "a private Debian tree (some minutes)" fill_tree
 }
 
+# Updates change nothing that matters to a sysroot or a trial of packages, and mirrors have those of rarer
+# architectures late.
+without_updates="--setup-hook=sed -i '/ $suite-/d' \"\$1\"/etc/apt/sources.list"
+
 fill_sysroot() {  # FOLDER
-  # Updates change nothing that is linked with, and mirrors have those of rarer architectures late.
-  as_root mmdebstrap --mode=root --variant=extract --architectures="$sysroot_architecture" \
-    --setup-hook="sed -i '/ $suite-/d' \"\$1\"/etc/apt/sources.list" \
+  as_root mmdebstrap --mode=root --variant=extract --architectures="$sysroot_architecture" "$without_updates" \
     --include="$(packages debian-device-packages.txt | paste -sd,)" "$suite" "$1" || return
   # An emulator looks for every path here before it looks at the host's, so nothing but headers and
   # libraries may stay.
@@ -148,7 +150,7 @@ emulates_in_namespaces() {
 fill_device() {  # FOLDER
   as_root bwrap --ro-bind / / --dev /dev --proc /proc --tmpfs /tmp --bind "$cache" "$cache" \
     mmdebstrap --mode=chrootless --skip=check/chrootless --variant=apt \
-    --architectures="$device_architecture" "$suite" "$1"
+    --architectures="$device_architecture" "$without_updates" "$suite" "$1"
 }
 
 # Makes the system of a device unless it is there, with apt and without anything that Cria wants; sets
