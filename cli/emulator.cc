@@ -62,6 +62,7 @@ Status RunEmulated(const std::string& processor, const std::vector<std::string>&
   std::vector<std::string> words = {kEmulator, program};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   setenv(kProcessorVariable, processor.c_str(), /*overwrite=*/1);

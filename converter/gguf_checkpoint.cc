@@ -111,8 +111,9 @@ Result<GgufFile> ReadAllParts(const std::filesystem::path& path) {
   }
   std::optional<GgufFile> whole;
   for (uint32_t i = 0; i < count; ++i) {
-    Result<GgufFile> part =
-        i == given_number ? std::move(given) : ReadGgufFile(*PathOfPart(path, i + 1, count));
+    const std::filesystem::path part_path = *PathOfPart(path, i + 1, count);
+    // NOLINTNEXTLINE(bugprone-use-after-move): one i alone is that number.
+    Result<GgufFile> part = i == given_number ? std::move(given) : ReadGgufFile(part_path);
     if (!part) return part;
     CRIA_ASSIGN_OR_RETURN(const uint32_t number, ReadPartNumber(part->metadata, count));
     if (number != i) {

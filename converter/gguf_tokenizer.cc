@@ -87,6 +87,7 @@ class Reader {
     CRIA_ASSIGN_OR_RETURN(const auto* scores, metadata_.Array<std::vector<double>>(kScores));
     CRIA_RETURN_IF_ERROR(CheckSize(kScores, scores->size()));
     std::vector<ScoredPiece> pieces;
+    pieces.reserve(tokens_->size());
     for (size_t i = 0; i < tokens_->size(); ++i) {
       pieces.push_back({(*tokens_)[i], static_cast<float>((*scores)[i]), types_[i]});
     }

@@ -99,7 +99,7 @@ class Machine {
   Result<T> Take() {
     T value;
     if (rest_.size() < sizeof value) return Damaged();
-    std::memcpy(&value, rest_.data(), sizeof value);
+    rest_.copy(reinterpret_cast<char*>(&value), sizeof value);
     rest_.remove_prefix(sizeof value);
     return value;
   }

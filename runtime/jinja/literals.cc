@@ -37,10 +37,11 @@ std::string_view Encode(uint32_t code, std::array<char, 4>* buffer) {
 
 // Reads digits of `base`, and takes them off `rest`.
 bool TakeDigits(std::string_view* rest, size_t most, int base, uint32_t* code) {
-  const char* end = rest->data() + std::min(rest->size(), most);
-  const auto [stop, error] = std::from_chars(rest->data(), end, *code, base);
+  const std::string_view digits = rest->substr(0, most);
+  const auto [stop, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), *code, base);
   if (error != std::errc()) return false;
-  rest->remove_prefix(static_cast<size_t>(stop - rest->data()));
+  rest->remove_prefix(static_cast<size_t>(stop - digits.data()));
   return true;
 }
 

@@ -127,6 +127,7 @@ std::vector<std::byte> PackedFilePlan::Metadata() const {
   flatbuffers::FlatBufferBuilder builder;
   builder.ForceDefaults(true);
   std::vector<schema::PackedMatrix> matrices;
+  matrices.reserve(matrices_.size());
   for (const PackedMatrix& matrix : matrices_) {
     matrices.emplace_back(matrix.range.offset - offset_, matrix.range.bytes, matrix.checksum);
   }
