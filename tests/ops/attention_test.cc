@@ -17,6 +17,7 @@
 #include "ops/kv_cache.h"
 #include "ops/random_floats.h"
 #include "ops/reference_ops.h"
+#include "support/emulation.h"
 
 namespace cria::ops {
 namespace {
@@ -245,6 +246,8 @@ TEST_P(AttentionTest, IsBitwiseTheSameForEveryNumberOfThreads) {
   const TestKvCache cache = FilledCache(c, c.num_tokens() + 1);
   const std::vector<float> one = RunAll(c, cache.view(), 1);
   for (const size_t num_threads : {2, 3, 4}) {
+    // Emulated, threads that wait take the others' time.
+    if (support::IsEmulated() && num_threads > 2) continue;
     const std::vector<float> several = RunAll(c, cache.view(), num_threads);
     EXPECT_EQ(std::memcmp(one.data(), several.data(), one.size() * sizeof(float)), 0)
         << num_threads << " threads";
