@@ -8,7 +8,8 @@
 
 namespace cria::jinja {
 
-// The number that Python's float() makes of it, but for underscores; or nothing.
+// The number that Python's float() makes of it, or nothing; underscores and spaces, which that
+// takes, are nothing here.
 std::optional<double> ReadDouble(std::string_view written);
 
 // The value of a number as it is written in a template, or a failure.
