@@ -75,8 +75,7 @@ class Stories260K : public testing::Test {
     const auto report = Convert(ExternalTestData() / checkpoint, path, conversion);
     if (!report) throw std::runtime_error(report.error().message());
     if (options.context_tokens == 0) options.context_tokens = 512;
-    // Emulated, a thread that waits for the others takes their time.
-    if (options.num_threads == 0) options.num_threads = support::IsEmulated() ? 1 : 2;
+    if (options.num_threads == 0) options.num_threads = support::UsualThreads();
     auto engine = Engine::Load(path.string(), options);
     if (!engine) throw std::runtime_error(engine.error().message());
     return std::move(*engine);

@@ -102,9 +102,6 @@ float LargestDifference(const std::vector<float>& a, const std::vector<float>& b
 
 constexpr size_t kContext = 64;
 
-// Where threads are not the subject: emulated, one that waits takes the other's time.
-size_t Threads() { return support::IsEmulated() ? 1 : 2; }
-
 std::vector<float> ReferenceLogits(const reference::ReferenceModel& model,
                                    const std::vector<int32_t>& ids) {
   const std::vector<double> logits = reference::Logits(model, {ids.begin(), ids.end()}, kContext);
@@ -123,7 +120,8 @@ class DecoderOfEveryKind : public testing::TestWithParam<support::NamedSpec> {
 };
 
 TEST_P(DecoderOfEveryKind, F32IsTheReference) {
-  LoadedModel loaded(model_, {.weights = Scheme::kF32}, {.context_tokens = 64}, Threads());
+  LoadedModel loaded(model_, {.weights = Scheme::kF32}, {.context_tokens = 64},
+                     support::UsualThreads());
   const std::vector<float> expected = ReferenceLogits(model_, ids_);
   EXPECT_LT(LargestDifference(loaded.Run(ids_, {48}), expected),
             1e-4f * LargestMagnitude(expected));
@@ -148,20 +146,22 @@ TEST_P(DecoderOfEveryKind, HalfPrecisionIsReadExactly) {
 TEST_P(DecoderOfEveryKind, QuantizedIsNearTheReference) {
   const std::vector<float> expected = ReferenceLogits(model_, ids_);
   const float largest = LargestMagnitude(expected);
-  LoadedModel int8(model_, {.weights = Scheme::kQc8w}, {.context_tokens = 64}, Threads());
+  LoadedModel int8(model_, {.weights = Scheme::kQc8w}, {.context_tokens = 64},
+                   support::UsualThreads());
   EXPECT_LT(LargestDifference(int8.Run(ids_, {48}), expected), 0.10f * largest);
-  LoadedModel int4(model_, {.weights = Scheme::kQb4w}, {.context_tokens = 64}, Threads());
+  LoadedModel int4(model_, {.weights = Scheme::kQb4w}, {.context_tokens = 64},
+                   support::UsualThreads());
   EXPECT_LT(LargestDifference(int4.Run(ids_, {48}), expected), 0.60f * largest);
   LoadedModel all_int4(
       model_, {.weights = Scheme::kQb4w, .embedding = Scheme::kQb4w, .head = Scheme::kQb4w},
-      {.context_tokens = 64}, Threads());
+      {.context_tokens = 64}, support::UsualThreads());
   EXPECT_LT(LargestDifference(all_int4.Run(ids_, {48}), expected), 0.75f * largest);
 }
 
 TEST_P(DecoderOfEveryKind, ChunksAgreeWithOnePass) {
   for (const auto& [scheme, kv_type] : support::SchemesAndKvTypes()) {
     LoadedModel loaded(model_, {.weights = scheme}, {.context_tokens = 64, .kv_type = kv_type},
-                       Threads());
+                       support::UsualThreads());
     const std::vector<float> whole = loaded.Run(ids_, {48});
     const bool exact = scheme == Scheme::kF32 && kv_type == KvType::kF32;
     const float tolerance = (exact ? 1e-4f : 2e-2f) * LargestMagnitude(whole);
@@ -197,7 +197,7 @@ TEST_P(DecoderOfEveryKind, DroppedPositionsLeaveNoTrace) {
   const reference::ReferenceModel model = support::MakeModel(spec);
   for (const KvType kv_type : {KvType::kF32, KvType::kF16, KvType::kInt8}) {
     LoadedModel loaded(model, {.weights = Scheme::kF32}, {.context_tokens = 64, .kv_type = kv_type},
-                       Threads());
+                       support::UsualThreads());
     std::vector<int32_t> shorter = ids_;
     shorter.erase(shorter.begin() + 5, shorter.begin() + 25);
     const std::vector<float> expected = loaded.Run(shorter, {shorter.size() - 1, 1});
