@@ -4,7 +4,7 @@
 
 #include "converter/convert.h"
 #include "cria/error.h"
-#include "llm/logit_comparison.h"
+#include "llm/measure/logit_comparison.h"
 
 namespace cria::cli {
 

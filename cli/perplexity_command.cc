@@ -11,7 +11,7 @@
 #include "cli/report.h"
 #include "cli/text_file.h"
 #include "core/format.h"
-#include "llm/perplexity.h"
+#include "llm/measure/perplexity.h"
 
 namespace cria::cli {
 namespace {

@@ -10,8 +10,8 @@
 #include "cli/bench/speed_test.h"
 #include "core/platform.h"
 #include "cria/error.h"
+#include "decode/profile.h"
 #include "llm/engine.h"
-#include "llm/profile.h"
 
 namespace cria::cli {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/thread_pool.h"
-#include "llm/decoder.h"
+#include "decode/decoder.h"
 #include "llm/memory_plan.h"
 #include "llm/session.h"
 #include "model/model_file.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/format_bytes.h"
-#include "llm/embedding.h"
+#include "decode/embedding.h"
 #include "xnn/linear.h"
 #include "xnn/packed_file_writer.h"
 #include "xnn/packing.h"

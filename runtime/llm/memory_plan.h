@@ -8,7 +8,7 @@
 
 #include "core/platform.h"
 #include "cria/error.h"
-#include "llm/decoder_memory.h"
+#include "decode/decoder_memory.h"
 #include "model/model_outline.h"
 
 namespace cria {

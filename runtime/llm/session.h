@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "cria/error.h"
+#include "decode/token_model.h"
 #include "llm/sampler.h"
-#include "llm/token_model.h"
 
 namespace cria {
 

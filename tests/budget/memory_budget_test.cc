@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "llm/decoder_memory.h"
+#include "decode/decoder_memory.h"
 #include "support/llama_config.h"
 
 namespace cria {

@@ -22,9 +22,9 @@ else()
   set(emulated_cores_of_other_highway)
   set(emulated_cores_of_boards)
   set(emulated_on_first
-      "^(ops_|xnn_|golden_|emulation_|cli_cria_test|core_|model_|c_api_|llm_decoder_memory|platforms_posix_(file|memory_test))")
+      "^(ops_|xnn_|golden_|emulation_|cli_cria_test|core_|model_|c_api_|decode_decoder_memory|platforms_posix_(file|memory_test))")
 endif()
-set(emulated_by_xnnpack "^(xnn_linear|xnn_packing|llm_decoder_test|golden_stories260k|emulation_cores)")
+set(emulated_by_xnnpack "^(xnn_linear|xnn_packing|decode_decoder_test|golden_stories260k|emulation_cores)")
 set(emulated_by_layout "^emulation_pack_for")
 set(emulated_by_highway "^(ops_|converter_(row_quantizer|scale_search)|emulation_same_model_file)")
 

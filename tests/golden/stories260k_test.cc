@@ -18,7 +18,7 @@
 #include "golden/test_data.h"
 #include "llm/conversation.h"
 #include "llm/engine.h"
-#include "llm/perplexity.h"
+#include "llm/measure/perplexity.h"
 #include "support/emulation.h"
 #include "support/files.h"
 #include "support/schemes_and_kv_types.h"

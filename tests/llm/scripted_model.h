@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "llm/token_model.h"
+#include "decode/token_model.h"
 
 #include <gtest/gtest.h>
 

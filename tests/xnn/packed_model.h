@@ -15,7 +15,7 @@
 
 #include "converter/convert.h"
 #include "core/thread_pool.h"
-#include "llm/decoder.h"
+#include "decode/decoder.h"
 #include "model/file_layout.h"
 #include "model/model_file.h"
 #include "support/files.h"

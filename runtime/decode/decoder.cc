@@ -1,4 +1,4 @@
-#include "llm/decoder.h"
+#include "decode/decoder.h"
 
 #include <algorithm>
 #include <format>

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "cria/error.h"
-#include "llm/token_model.h"
+#include "decode/token_model.h"
 
 namespace cria {
 

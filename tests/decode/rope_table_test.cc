@@ -1,4 +1,4 @@
-#include "llm/rope_table.h"
+#include "decode/rope_table.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "llm/decoder_memory.h"
+#include "decode/decoder_memory.h"
 
 #include <algorithm>
 #include <format>

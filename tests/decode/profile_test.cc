@@ -1,4 +1,4 @@
-#include "llm/profile.h"
+#include "decode/profile.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "llm/perplexity.h"
+#include "llm/measure/perplexity.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
-#include "llm/perplexity.h"
+#include "llm/measure/perplexity.h"
 
 #include <algorithm>
 #include <format>
 #include <vector>
 
-#include "llm/log_sum_exp.h"
+#include "llm/measure/log_sum_exp.h"
 
 namespace cria {
 namespace {

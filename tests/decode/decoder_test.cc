@@ -1,7 +1,7 @@
 // The decoder against an independent float64 evaluation of the same checkpoint, and against itself:
 // whole prompts, chunks, single steps and numbers of threads.
 
-#include "llm/decoder.h"
+#include "decode/decoder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

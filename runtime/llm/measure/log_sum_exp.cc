@@ -1,4 +1,4 @@
-#include "llm/log_sum_exp.h"
+#include "llm/measure/log_sum_exp.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "llm/embedding.h"
+#include "decode/embedding.h"
 
 #include <cstring>
 

@@ -4,8 +4,8 @@
 #include <format>
 #include <utility>
 
-#include "llm/decoder.h"
-#include "llm/rope_table.h"
+#include "decode/decoder.h"
+#include "decode/rope_table.h"
 
 namespace cria {
 

@@ -1,4 +1,4 @@
-#include "llm/logit_comparison.h"
+#include "llm/measure/logit_comparison.h"
 
 #include <gtest/gtest.h>
 

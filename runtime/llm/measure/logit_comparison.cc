@@ -1,10 +1,10 @@
-#include "llm/logit_comparison.h"
+#include "llm/measure/logit_comparison.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "llm/log_sum_exp.h"
+#include "llm/measure/log_sum_exp.h"
 
 namespace cria {
 namespace {
