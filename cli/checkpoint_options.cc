@@ -2,7 +2,7 @@
 
 #include <type_traits>
 
-#include "converter/named_chat_templates.h"
+#include "converter/tokenizer/named_chat_templates.h"
 
 namespace cria::cli {
 

@@ -28,25 +28,31 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^armv7")
   list(APPEND cria_no_exceptions -funwind-tables)
 endif()
 
-# cria_include_root(VARIABLE FOLDER): the include root with which headers of FOLDER, a whole path, are
-# included as "FOLDER/name.h".
+# cria_include_root(VARIABLE FOLDER [NAME]): the include root with which headers of FOLDER, a whole path,
+# are included as "NAME/header.h". NAME is the folder's own unless it is given, such as outer/inner.
 function(cria_include_root variable folder)
-  get_filename_component(name ${folder} NAME)
-  set(root ${CMAKE_BINARY_DIR}/include-roots/${name})
-  file(MAKE_DIRECTORY ${root})
+  set(name ${ARGV2})
+  if(NOT name)
+    get_filename_component(name ${folder} NAME)
+  endif()
+  string(REPLACE "/" "-" root ${name})
+  set(root ${CMAKE_BINARY_DIR}/include-roots/${root})
+  cmake_path(GET name PARENT_PATH outer)
+  file(MAKE_DIRECTORY ${root}/${outer})
   file(CREATE_LINK ${folder} ${root}/${name} SYMBOLIC)
   set(${variable} ${root} PARENT_SCOPE)
 endfunction()
 
 # cria_folder(NAME SOURCES... [COLD sources...] [EXCEPTIONS] [LINKS targets...] [PRIVATE_LINKS targets...])
-# The library cria_NAME of the sources in this folder. COLD ones run once a start or less, so that their
-# size counts and not their speed. LINKS are folders whose headers its own headers
+# The library cria_NAME of the sources in this folder, whose headers are included as "NAME/header.h".
+# NAME may be outer/inner; the library is cria_outer_inner then. COLD sources run once a start or less,
+# so that their size counts and not their speed. LINKS are folders whose headers its own headers
 # may include; PRIVATE_LINKS serve its sources alone. Without EXCEPTIONS, it has neither exceptions nor
 # RTTI.
 function(cria_folder name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "EXCEPTIONS" "" "COLD;LINKS;PRIVATE_LINKS")
-  set(target cria_${name})
-  cria_include_root(include_root ${CMAKE_CURRENT_SOURCE_DIR})
+  string(REPLACE "/" "_" target cria_${name})
+  cria_include_root(include_root ${CMAKE_CURRENT_SOURCE_DIR} ${name})
   add_library(${target} STATIC ${arg_UNPARSED_ARGUMENTS} ${arg_COLD})
   set_source_files_properties(${arg_COLD} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
   target_include_directories(${target} PUBLIC ${include_root})

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "converter/tensor_source.h"
-#include "converter/tokenizer_import.h"
+#include "converter/input/tensor_source.h"
+#include "converter/tokenizer/tokenizer_import.h"
 #include "cria/error.h"
 #include "model/config.h"
 
@@ -24,16 +24,11 @@ struct Checkpoint {
   std::optional<TokenizerMaterial> tokenizer = {};
 };
 
-// Reads the description of a checkpoint; weights are left where they are. Its format is told from
-// what a file begins with, or from which files a folder has.
-Result<Checkpoint> OpenCheckpoint(const std::filesystem::path& path);
-
 // What is wanted of a checkpoint whose weights are not, or which has none.
 struct CheckpointVocabulary {
   std::string name;  // For people.
   TokenizerMaterial tokenizer = {};
 };
-Result<CheckpointVocabulary> OpenVocabulary(const std::filesystem::path& path);
 
 // For readers of folders: the folder's own name, also for ".", "models/" and symbolic links of
 // snapshots.

@@ -4,12 +4,12 @@
 #include <cmath>
 #include <format>
 
-#include "converter/checkpoint.h"
-#include "converter/file_plan.h"
-#include "converter/metadata.h"
-#include "converter/model_writer.h"
-#include "converter/tensor_map.h"
-#include "converter/tokenizer_import.h"
+#include "converter/open_checkpoint.h"
+#include "converter/tokenizer/tokenizer_import.h"
+#include "converter/write/file_plan.h"
+#include "converter/write/metadata.h"
+#include "converter/write/model_writer.h"
+#include "converter/write/tensor_map.h"
 #include "core/platform.h"
 #include "core/thread_pool.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "converter/progress.h"
-#include "converter/row_quantizer.h"
+#include "converter/quantize/row_quantizer.h"
 #include "cria/error.h"
 #include "model/checksum.h"
 #include "model/model_outline.h"

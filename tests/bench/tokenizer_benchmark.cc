@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "converter/checkpoint.h"
-#include "converter/tokenizer_import.h"
+#include "converter/open_checkpoint.h"
+#include "converter/tokenizer/tokenizer_import.h"
 #include "text/nfc.h"
 #include "text/tokenizer.h"
 

@@ -26,7 +26,7 @@ else()
 endif()
 set(emulated_by_xnnpack "^(xnn_linear|xnn_packing|decode_decoder_test|golden_stories260k|emulation_cores)")
 set(emulated_by_layout "^emulation_pack_for")
-set(emulated_by_highway "^(ops_|converter_(row_quantizer|scale_search)|emulation_same_model_file)")
+set(emulated_by_highway "^(ops_|converter_quantize|emulation_same_model_file)")
 
 # Tests of a program that an emulator cannot pass, and why; ctest tells them as skipped. A FILTER of * means
 # all of them.

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "converter/tensor_map.h"
+#include "converter/write/tensor_map.h"
 
 namespace cria {
 

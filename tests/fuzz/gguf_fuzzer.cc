@@ -1,7 +1,7 @@
 // Any bytes as a GGUF file: opening must end in a checkpoint whose tensors can be read, or an
 // error.
 
-#include "converter/gguf_checkpoint.h"
+#include "converter/gguf/gguf_checkpoint.h"
 #include "fuzz/file_of_bytes.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

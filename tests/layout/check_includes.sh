@@ -29,7 +29,7 @@ allow_only '<(flatbuffers/|nlohmann/|google/protobuf/).*' \
   'runtime/model/model_file_reader\.cc' 'runtime/model/packed_file\.cc' converter/ cli/ tests/
 allow_only '"(model|packed)_generated\.h"' \
   'The generated headers belong in the sources that read or write a model file:' \
-  'runtime/model/(model_file_reader|packed_file)\.cc' 'converter/[a-z_]+\.cc' 'tests/.*\.cc'
+  'runtime/model/(model_file_reader|packed_file)\.cc' 'converter/[a-z_]+/[a-z_]+\.cc' 'tests/.*\.cc'
 allow_only '"\.\./' 'Includes go through include roots, never through "../":' none
 allow_only '<(unistd|fcntl|sys/.*|signal)\.h>' 'The operating system belongs in platforms:' \
   platforms/ cli/ converter/ tests/

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "converter/named_chat_templates.h"
+#include "converter/tokenizer/named_chat_templates.h"
 #include "llm/conversation.h"
 #include "llm/scripted_model.h"
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <random>
 
-#include "converter/vocabulary_builder.h"
+#include "converter/tokenizer/vocabulary_builder.h"
 
 namespace cria {
 namespace {

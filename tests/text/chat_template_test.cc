@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "converter/named_chat_templates.h"
+#include "converter/tokenizer/named_chat_templates.h"
 #include "text/test_vocabulary.h"
 
 namespace cria {

@@ -5,7 +5,7 @@
 #include <random>
 #include <string>
 
-#include "converter/vocabulary_builder.h"
+#include "converter/tokenizer/vocabulary_builder.h"
 
 namespace cria {
 namespace {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "converter/vocabulary_builder.h"
+#include "converter/tokenizer/vocabulary_builder.h"
 #include "text/tokenizer.h"
 
 namespace cria {

@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "converter/checkpoint.h"
-#include "converter/import_tokenizer.h"
-#include "converter/tokenizer_import.h"
-#include "converter/tokenizer_json.h"
+#include "converter/open_checkpoint.h"
+#include "converter/tokenizer/import_tokenizer.h"
+#include "converter/tokenizer/tokenizer_import.h"
+#include "converter/tokenizer/tokenizer_json.h"
 #include "golden/test_data.h"
 #include "text/chat_template.h"
 #include "text/detokenizer.h"

@@ -1,0 +1,236 @@
+#include "converter/gguf/gguf_checkpoint.h"
+
+#include <algorithm>
+#include <array>
+#include <format>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "converter/gguf/gguf_config.h"
+#include "converter/gguf/gguf_file.h"
+#include "converter/gguf/gguf_tokenizer.h"
+#include "converter/gguf/llama3_rope.h"
+
+namespace cria {
+namespace {
+
+constexpr std::string_view kRopeFactors = "rope_freqs.weight";
+constexpr std::string_view kSplitCount = "split.count";
+constexpr char kDescribedBy[] = "its metadata or another tensor";
+
+struct TensorName {
+  std::string_view ggml;
+  std::string_view hugging_face;
+};
+constexpr std::array kModelNames = {
+    TensorName{"token_embd", "model.embed_tokens"},
+    TensorName{"output_norm", "model.norm"},
+    TensorName{"output", "lm_head"},
+};
+// Behind "blk.N." and "model.layers.N.".
+constexpr std::array kLayerNames = {
+    TensorName{"attn_norm", "input_layernorm"},
+    TensorName{"attn_q", "self_attn.q_proj"},
+    TensorName{"attn_k", "self_attn.k_proj"},
+    TensorName{"attn_v", "self_attn.v_proj"},
+    TensorName{"attn_q_norm", "self_attn.q_norm"},
+    TensorName{"attn_k_norm", "self_attn.k_norm"},
+    TensorName{"attn_output", "self_attn.o_proj"},
+    TensorName{"ffn_norm", "post_attention_layernorm"},
+    TensorName{"ffn_gate", "mlp.gate_proj"},
+    TensorName{"ffn_up", "mlp.up_proj"},
+    TensorName{"ffn_down", "mlp.down_proj"},
+};
+
+bool IsInterleaved(std::string_view module) { return module == "attn_q" || module == "attn_k"; }
+
+// Hugging Face's name of a tensor, and what its module is called by ggml; a name that is not known
+// stays as it is.
+struct RenamedTensor {
+  std::string name;
+  std::string_view module;
+};
+RenamedTensor Rename(std::string_view name) {
+  const size_t suffix = name.rfind('.');  // ".weight" or ".bias"
+  if (suffix == std::string_view::npos) return {std::string(name), ""};
+  std::string_view module = name.substr(0, suffix);
+  std::string prefix;
+  const bool is_of_layer = module.starts_with("blk.");
+  if (is_of_layer) {
+    const size_t end = module.find('.', 4);
+    if (end == std::string_view::npos) return {std::string(name), ""};
+    prefix = std::format("model.layers.{}.", module.substr(4, end - 4));
+    module.remove_prefix(end + 1);
+  }
+  const auto names = is_of_layer ? std::span<const TensorName>(kLayerNames) : kModelNames;
+  const auto found = std::ranges::find(names, module, &TensorName::ggml);
+  if (found == names.end()) return {std::string(name), ""};
+  return {prefix + std::string(found->hugging_face) + std::string(name.substr(suffix)), module};
+}
+
+// The path of part `number`, which counts from 1, beside one that is named as llama.cpp names them:
+// "...-00002-of-00003.gguf".
+std::optional<std::filesystem::path> PathOfPart(const std::filesystem::path& path, uint32_t number,
+                                                uint32_t count) {
+  constexpr size_t kSuffixBytes = std::string_view("-00001-of-00003.gguf").size();
+  const std::string name = path.filename().string();
+  if (name.size() < kSuffixBytes || !name.ends_with(std::format("-of-{:05}.gguf", count))) {
+    return std::nullopt;
+  }
+  return path.parent_path() / std::format("{}-{:05}-of-{:05}.gguf",
+                                          name.substr(0, name.size() - kSuffixBytes), number,
+                                          count);
+}
+
+Result<uint32_t> ReadPartNumber(const GgufMetadata& metadata, uint32_t count) {
+  CRIA_ASSIGN_OR_RETURN(const uint32_t number, metadata.Integer("split.no"));
+  CRIA_ASSIGN_OR_RETURN(const uint32_t stated, metadata.Integer(kSplitCount));
+  if (number < count && stated == count) return number;
+  return metadata.Bad("split.no", std::format("is {} of {}, but part {} belongs to {} parts",
+                                              number, stated, number, count));
+}
+
+// The first file's metadata, with the tensors of all.
+Result<GgufFile> ReadAllParts(const std::filesystem::path& path) {
+  constexpr uint32_t kMostParts = 10000;
+  CRIA_ASSIGN_OR_RETURN(GgufFile given, ReadGgufFile(path));
+  CRIA_ASSIGN_OR_RETURN(const uint32_t count, given.metadata.Integer(kSplitCount, 1));
+  if (count <= 1) return given;
+  CRIA_ASSIGN_OR_RETURN(const uint32_t given_number, ReadPartNumber(given.metadata, count));
+  if (count > kMostParts || !PathOfPart(path, 1, count)) {
+    return given.metadata.Bad(kSplitCount,
+                              std::format("is {}, but the name of the file does not end in "
+                                          "-{:05}-of-{:05}.gguf, by which the others are found",
+                                          count, given_number + 1, count));
+  }
+  std::optional<GgufFile> whole;
+  for (uint32_t i = 0; i < count; ++i) {
+    const std::filesystem::path part_path = *PathOfPart(path, i + 1, count);
+    // NOLINTNEXTLINE(bugprone-use-after-move): one i alone is that number.
+    Result<GgufFile> part = i == given_number ? std::move(given) : ReadGgufFile(part_path);
+    if (!part) return part;
+    CRIA_ASSIGN_OR_RETURN(const uint32_t number, ReadPartNumber(part->metadata, count));
+    if (number != i) {
+      return part->metadata.Bad("split.no", std::format("is {} instead of {}", number, i));
+    }
+    if (!whole) {
+      whole = std::move(*part);
+    } else {
+      std::ranges::move(part->tensors, std::back_inserter(whole->tensors));
+    }
+  }
+  CRIA_ASSIGN_OR_RETURN(
+      const uint32_t num_tensors,
+      whole->metadata.Integer("split.tensors.count", static_cast<uint32_t>(whole->tensors.size())));
+  if (num_tensors != whole->tensors.size()) {
+    return whole->metadata.Bad(
+        "split.tensors.count",
+        std::format("is {}, but the parts have {}", num_tensors, whole->tensors.size()));
+  }
+  return std::move(*whole);
+}
+
+// The file's name without what is the same in all.
+std::string NameOf(const std::filesystem::path& path) {
+  std::string name = path.stem().string();
+  constexpr size_t kPartBytes = std::string_view("-00001-of-00003").size();
+  const size_t of = name.rfind("-of-");
+  if (of != std::string::npos && of + 9 == name.size() && of > 6 && name[of - 6] == '-') {
+    name.resize(name.size() - kPartBytes);
+  }
+  return name;
+}
+
+// What the metadata has no keys for. The tensors of one layer speak for all: those that others lack
+// are missed when tensors are mapped.
+void ReadWhatTensorsTell(Checkpoint& checkpoint) {
+  const auto has = [&](std::string_view name) { return checkpoint.tensors.contains(name); };
+  ModelConfig& config = checkpoint.config;
+  config.tie_word_embeddings = !has("lm_head.weight");
+  if (has("model.layers.0.self_attn.q_proj.bias")) config.qkv_bias = true;
+  config.o_bias = has("model.layers.0.self_attn.o_proj.bias");
+  config.mlp_bias = has("model.layers.0.mlp.up_proj.bias");
+}
+
+// Takes the factors of rotary frequencies out of the tensors.
+Status ApplyRopeFactors(TensorSources& tensors, ModelConfig& config) {
+  const auto found = tensors.find(kRopeFactors);
+  if (found == tensors.end()) return {};
+  const TensorSource source = std::move(found->second);
+  tensors.erase(found);
+  const auto bad = [&](std::string_view what) {
+    return Fail(ErrorCode::kUnsupported,
+                std::format("{}: tensor \"{}\" {}", source.file->path(), kRopeFactors, what));
+  };
+  if (source.shape != std::vector<uint64_t>{config.head_dim / 2} || config.head_dim > kMaxHeadDim) {
+    return bad(
+        std::format("has shape {} where heads have {}", source.ShapeText(), config.head_dim));
+  }
+  std::vector<float> factors(source.shape.front());
+  CRIA_RETURN_IF_ERROR(TensorReader().Read(source, 0, factors));
+  const auto scaling = FindLlama3Scaling(factors, config.rope_theta);
+  if (!scaling) {
+    return bad(
+        "scales rotary frequencies in another way than Llama 3's, which this version does "
+        "not support");
+  }
+  if (scaling->type == RopeScaling::Type::kNone) return {};
+  if (config.rope_scaling.type != RopeScaling::Type::kNone) {
+    return bad("scales rotary frequencies that rope.scaling.type scales, too");
+  }
+  config.rope_scaling = *scaling;
+  return {};
+}
+
+}  // namespace
+
+Result<Checkpoint> OpenGgufCheckpoint(const std::filesystem::path& path) {
+  CRIA_ASSIGN_OR_RETURN(GgufFile file, ReadAllParts(path));
+  CRIA_ASSIGN_OR_RETURN(const GgufArchitecture architecture, ReadGgufArchitecture(file.metadata));
+  Checkpoint checkpoint = {.name = NameOf(path), .folder = path, .described_by = kDescribedBy};
+  CRIA_ASSIGN_OR_RETURN(checkpoint.tokenizer, ReadGgufTokenizer(file.metadata));
+
+  const auto embedding = std::ranges::find(file.tensors, "token_embd.weight", &TensorSource::name);
+  if (embedding == file.tensors.end()) {
+    return Fail(ErrorCode::kNotFound,
+                std::format("{}: tensor \"token_embd.weight\" is missing; a file without weights "
+                            "gives a vocabulary alone: --vocab-only",
+                            path.string()));
+  }
+  const auto vocab_size =
+      std::min<uint64_t>(embedding->shape.front(), std::numeric_limits<uint32_t>::max());
+  CRIA_ASSIGN_OR_RETURN(checkpoint.config, ReadGgufConfig(file.metadata, architecture,
+                                                          static_cast<uint32_t>(vocab_size)));
+  for (TensorSource& tensor : file.tensors) {
+    const RenamedTensor renamed = Rename(tensor.name);
+    if (architecture.is_interleaved && IsInterleaved(renamed.module)) {
+      tensor.interleaved_head_dim = checkpoint.config.head_dim;
+    }
+    if (!checkpoint.tensors.emplace(renamed.name, std::move(tensor)).second) {
+      return Fail(ErrorCode::kInvalidFile,
+                  std::format("{}: tensor \"{}\" appears twice", path.string(), renamed.name));
+    }
+  }
+  ReadWhatTensorsTell(checkpoint);
+  CRIA_RETURN_IF_ERROR(ApplyRopeFactors(checkpoint.tensors, checkpoint.config));
+  if (const Status valid = ValidateConfig(checkpoint.config); !valid) {
+    return Fail(valid.error().code(),
+                std::format("{}: {}", path.string(), valid.error().message()));
+  }
+  return checkpoint;
+}
+
+Result<CheckpointVocabulary> OpenGgufVocabulary(const std::filesystem::path& path) {
+  CRIA_ASSIGN_OR_RETURN(const GgufFile file, ReadGgufFile(path));
+  CheckpointVocabulary vocabulary = {.name = NameOf(path)};
+  CRIA_ASSIGN_OR_RETURN(vocabulary.tokenizer, ReadGgufTokenizer(file.metadata));
+  return vocabulary;
+}
+
+}  // namespace cria

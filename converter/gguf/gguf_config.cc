@@ -1,0 +1,180 @@
+#include "converter/gguf/gguf_config.h"
+
+#include <algorithm>
+#include <array>
+#include <format>
+#include <string>
+
+namespace cria {
+namespace {
+
+constexpr std::array kGgufArchitectures = {
+    // Mistral's files, too.
+    GgufArchitecture{.name = "llama", .hugging_face = "LlamaForCausalLM", .is_interleaved = true},
+    GgufArchitecture{.name = "qwen2", .hugging_face = "Qwen2ForCausalLM", .qkv_bias = true},
+    GgufArchitecture{.name = "qwen3", .hugging_face = "Qwen3ForCausalLM", .qk_norm = true},
+};
+
+// "llama, qwen2 and qwen3"
+std::string KnownGgufArchitectures() {
+  std::string names;
+  for (size_t i = 0; i < kGgufArchitectures.size(); ++i) {
+    if (i > 0) names += i + 1 < kGgufArchitectures.size() ? ", " : " and ";
+    names += kGgufArchitectures[i].name;
+  }
+  return names;
+}
+
+// Keys of relatives that change the mathematics. Absent, 0, false or this number they mean what
+// Llama does.
+struct NeutralKey {
+  std::string_view name;
+  double neutral = 0.0;
+};
+constexpr std::array kNeutralKeys = {
+    NeutralKey{"expert_count"},
+    NeutralKey{"use_parallel_residual"},
+    NeutralKey{"logit_scale", 1.0},
+    NeutralKey{"residual_scale", 1.0},
+    NeutralKey{"embedding_scale", 1.0},
+    NeutralKey{"attention.scale"},
+    NeutralKey{"attention.clamp_kqv"},
+    NeutralKey{"attention.max_alibi_bias"},
+    NeutralKey{"attention.temperature_length"},
+    NeutralKey{"attn_logit_softcapping"},
+    NeutralKey{"final_logit_softcapping"},
+    NeutralKey{"rope.scaling.attn_factor", 1.0},
+};
+
+class Reader {
+ public:
+  Reader(const GgufMetadata& metadata, const GgufArchitecture& architecture)
+      : metadata_(metadata), architecture_(architecture) {}
+
+  Result<ModelConfig> Read(uint32_t vocab_size) {
+    for (const NeutralKey& key : kNeutralKeys) CRIA_RETURN_IF_ERROR(RefuseUnlessNeutral(key));
+    CRIA_ASSIGN_OR_RETURN(const bool is_causal, metadata_.Bool(Key("attention.causal"), true));
+    if (!is_causal) return Unsupported("attention.causal", "is false");
+    config_.architecture = architecture_.hugging_face;
+    config_.vocab_size = vocab_size;
+    config_.qkv_bias = architecture_.qkv_bias;
+    config_.qk_norm = architecture_.qk_norm;
+    CRIA_RETURN_IF_ERROR(ReadSizes());
+    CRIA_RETURN_IF_ERROR(ReadHeadDim());
+    CRIA_RETURN_IF_ERROR(ReadRope());
+    CRIA_ASSIGN_OR_RETURN(config_.rms_norm_eps,
+                          metadata_.Number(Key("attention.layer_norm_rms_epsilon")));
+    CRIA_ASSIGN_OR_RETURN(const uint32_t window,
+                          metadata_.Integer(Key("attention.sliding_window"), 0));
+    // No context is longer, so that such a window hides nothing.
+    config_.sliding_window = window < config_.max_position_embeddings ? window : 0;
+    constexpr std::string_view kPattern = "attention.sliding_window_pattern";
+    if (config_.sliding_window != 0 && metadata_.Has(Key(kPattern))) {
+      return Unsupported(kPattern, "gives layers windows of their own");
+    }
+    return config_;
+  }
+
+ private:
+  std::string Key(std::string_view name) const {
+    return std::format("{}.{}", architecture_.name, name);
+  }
+
+  std::unexpected<Error> Unsupported(std::string_view name, std::string_view what) const {
+    return metadata_.Bad(Key(name), std::format("{}, which this version does not support", what),
+                         ErrorCode::kUnsupported);
+  }
+
+  Status RefuseUnlessNeutral(const NeutralKey& neutral) const {
+    const std::string key = Key(neutral.name);
+    if (!metadata_.Has(key)) return {};
+    if (const bool* flag = metadata_.Find<bool>(key); flag != nullptr && !*flag) return {};
+    if (const auto value = metadata_.Number(key);
+        value && (*value == 0.0f || *value == neutral.neutral)) {
+      return {};
+    }
+    return Unsupported(neutral.name, "changes the mathematics");
+  }
+
+  Status ReadSizes() {
+    struct Size {
+      std::string_view name;
+      uint32_t* field;
+    };
+    for (const Size& size : {Size{"embedding_length", &config_.hidden_size},
+                             Size{"feed_forward_length", &config_.intermediate_size},
+                             Size{"block_count", &config_.num_hidden_layers},
+                             Size{"attention.head_count", &config_.num_attention_heads},
+                             Size{"context_length", &config_.max_position_embeddings}}) {
+      CRIA_ASSIGN_OR_RETURN(*size.field, metadata_.Integer(Key(size.name)));
+    }
+    CRIA_ASSIGN_OR_RETURN(
+        config_.num_key_value_heads,
+        metadata_.Integer(Key("attention.head_count_kv"), config_.num_attention_heads));
+    return {};
+  }
+
+  Status ReadHeadDim() {
+    const uint32_t hidden_size = config_.hidden_size;
+    const uint32_t heads = config_.num_attention_heads;
+    if (metadata_.Has(Key("attention.key_length"))) {
+      CRIA_ASSIGN_OR_RETURN(config_.head_dim, metadata_.Integer(Key("attention.key_length")));
+    } else if (heads != 0 && hidden_size % heads == 0) {
+      config_.head_dim = hidden_size / heads;
+    } else {
+      return metadata_.Bad(Key("attention.head_count"),
+                           std::format("is {}, which does not divide embedding_length {}, and "
+                                       "attention.key_length is missing",
+                                       heads, hidden_size));
+    }
+    for (const std::string_view name : {"attention.value_length", "rope.dimension_count"}) {
+      CRIA_ASSIGN_OR_RETURN(const uint32_t size, metadata_.Integer(Key(name), config_.head_dim));
+      if (size != config_.head_dim) {
+        return Unsupported(name, std::format("is {} where heads have {}", size, config_.head_dim));
+      }
+    }
+    return {};
+  }
+
+  Status ReadRope() {
+    constexpr float kDefaultBase = 10000.0f;
+    CRIA_ASSIGN_OR_RETURN(config_.rope_theta,
+                          metadata_.Number(Key("rope.freq_base"), kDefaultBase));
+    CRIA_ASSIGN_OR_RETURN(const float old_factor, metadata_.Number(Key("rope.scale_linear"), 1.0f));
+    CRIA_ASSIGN_OR_RETURN(const float factor,
+                          metadata_.Number(Key("rope.scaling.factor"), old_factor));
+    // As in llama.cpp, a factor without a type is linear, and one of 0 means none.
+    CRIA_ASSIGN_OR_RETURN(const std::string type,
+                          metadata_.String(Key("rope.scaling.type"), "linear"));
+    if (type != "none" && type != "linear") {
+      return Unsupported("rope.scaling.type", std::format("is \"{}\"", type));
+    }
+    if (type == "linear" && factor != 1.0f && factor != 0.0f) {
+      config_.rope_scaling = {.type = RopeScaling::Type::kLinear, .factor = factor};
+    }
+    return {};
+  }
+
+  const GgufMetadata& metadata_;
+  const GgufArchitecture& architecture_;
+  ModelConfig config_;
+};
+
+}  // namespace
+
+Result<GgufArchitecture> ReadGgufArchitecture(const GgufMetadata& metadata) {
+  constexpr std::string_view kKey = "general.architecture";
+  CRIA_ASSIGN_OR_RETURN(const std::string name, metadata.String(kKey));
+  const auto* found = std::ranges::find(kGgufArchitectures, name, &GgufArchitecture::name);
+  if (found != kGgufArchitectures.end()) return *found;
+  return metadata.Bad(
+      kKey, std::format("is \"{}\"; this version converts {}", name, KnownGgufArchitectures()),
+      ErrorCode::kUnsupported);
+}
+
+Result<ModelConfig> ReadGgufConfig(const GgufMetadata& metadata,
+                                   const GgufArchitecture& architecture, uint32_t vocab_size) {
+  return Reader(metadata, architecture).Read(vocab_size);
+}
+
+}  // namespace cria

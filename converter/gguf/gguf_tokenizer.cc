@@ -1,0 +1,250 @@
+#include "converter/gguf/gguf_tokenizer.h"
+
+#include <algorithm>
+#include <array>
+#include <format>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "converter/tokenizer/byte_level_pieces.h"
+#include "converter/tokenizer/scored_pieces.h"
+#include "converter/tokenizer/split_patterns_by_name.h"
+#include "core/utf8.h"
+
+namespace cria {
+namespace {
+
+constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
+constexpr std::string_view kTokenTypes = "tokenizer.ggml.token_type";
+constexpr std::string_view kScores = "tokenizer.ggml.scores";
+constexpr std::string_view kMerges = "tokenizer.ggml.merges";
+constexpr std::string_view kAddBos = "tokenizer.ggml.add_bos_token";
+constexpr std::string_view kChatTemplate = "tokenizer.chat_template";
+
+std::string ElementName(std::string_view key, size_t index) {
+  return std::format("{}[{}]", key, index);
+}
+
+bool IsUtf8(std::string_view text) { return ValidUtf8Prefix(text) == text.size(); }
+
+class Reader {
+ public:
+  explicit Reader(const GgufMetadata& metadata) : metadata_(metadata) {}
+
+  Result<TokenizerMaterial> Read() {
+    CRIA_ASSIGN_OR_RETURN(const std::string model, metadata_.String("tokenizer.ggml.model"));
+    CRIA_ASSIGN_OR_RETURN(tokens_, metadata_.Array<StringList>(kTokens));
+    CRIA_RETURN_IF_ERROR(ReadTypes());
+    if (model == "llama") {
+      CRIA_RETURN_IF_ERROR(ReadScoredPieces());
+    } else if (model == "gpt2") {
+      CRIA_RETURN_IF_ERROR(ReadByteLevelPieces());
+    } else {
+      return metadata_.Bad("tokenizer.ggml.model",
+                           std::format("is \"{}\"; this version converts llama and gpt2", model),
+                           ErrorCode::kUnsupported);
+    }
+    CRIA_RETURN_IF_ERROR(ReadSpecialTokens());
+    CRIA_RETURN_IF_ERROR(ReadChatTemplate());
+    material_.where = metadata_.where();
+    return std::move(material_);
+  }
+
+ private:
+  VocabularyDraft& draft() { return material_.draft; }
+
+  // Without types, every token is text.
+  Status ReadTypes() {
+    types_.assign(tokens_->size(), PieceType::kNormal);
+    if (!metadata_.Has(kTokenTypes)) return {};
+    CRIA_ASSIGN_OR_RETURN(const auto* types, metadata_.Array<std::vector<int64_t>>(kTokenTypes));
+    CRIA_RETURN_IF_ERROR(CheckSize(kTokenTypes, types->size()));
+    // The numbers are SentencePiece's; 0 is written for what has no type.
+    constexpr std::array kTypes = {
+        PieceType::kNormal,      PieceType::kNormal, PieceType::kUnknown, PieceType::kControl,
+        PieceType::kUserDefined, PieceType::kUnused, PieceType::kByte};
+    for (size_t i = 0; i < types->size(); ++i) {
+      const int64_t number = (*types)[i];
+      if (number < 0 || static_cast<size_t>(number) >= kTypes.size()) {
+        return metadata_.Bad(ElementName(kTokenTypes, i), std::format("is {}, no type", number));
+      }
+      types_[i] = kTypes[static_cast<size_t>(number)];
+    }
+    return {};
+  }
+
+  Status CheckSize(std::string_view key, size_t size) const {
+    if (size == tokens_->size()) return {};
+    return metadata_.Bad(
+        key, std::format("has {} elements, but there are {} tokens", size, tokens_->size()));
+  }
+
+  Status ReadScoredPieces() {
+    CRIA_ASSIGN_OR_RETURN(const auto* scores, metadata_.Array<std::vector<double>>(kScores));
+    CRIA_RETURN_IF_ERROR(CheckSize(kScores, scores->size()));
+    std::vector<ScoredPiece> pieces;
+    pieces.reserve(tokens_->size());
+    for (size_t i = 0; i < tokens_->size(); ++i) {
+      pieces.push_back({(*tokens_)[i], static_cast<float>((*scores)[i]), types_[i]});
+    }
+    CRIA_RETURN_IF_ERROR(CheckTextPieces());
+    CRIA_ASSIGN_OR_RETURN(draft(), DraftOfScoredPieces(pieces, metadata_.where()));
+    TokenizerRules& rules = draft().rules;
+    rules.byte_fallback = std::ranges::contains(types_, PieceType::kByte);
+    CRIA_ASSIGN_OR_RETURN(rules.add_dummy_prefix,
+                          metadata_.Bool("tokenizer.ggml.add_space_prefix", true));
+    rules.dummy_prefix_after_special = rules.add_dummy_prefix;
+    CRIA_ASSIGN_OR_RETURN(rules.remove_extra_whitespaces,
+                          metadata_.Bool("tokenizer.ggml.remove_extra_whitespaces", false));
+    CRIA_ASSIGN_OR_RETURN(rules.add_bos_token, metadata_.Bool(kAddBos, true));
+    return {};
+  }
+
+  // Two tokens of one text leave open which of them text becomes.
+  Status CheckTextPieces() {
+    for (uint32_t id = 0; id < tokens_->size(); ++id) {
+      if (names_.Add((*tokens_)[id], id) || types_[id] != PieceType::kNormal) continue;
+      return metadata_.Bad(ElementName(kTokens, id),
+                           std::format("is \"{}\", which is there already", (*tokens_)[id]));
+    }
+    return {};
+  }
+
+  Status ReadByteLevelPieces() {
+    CRIA_ASSIGN_OR_RETURN(const PreTokenizer* pre_tokenizer, ReadPreTokenizer());
+    TokenizerRules& rules = draft().rules;
+    rules.family = TokenizerFamily::kByteLevelBpe;
+    rules.split_patterns.assign(pre_tokenizer->split_patterns.begin(),
+                                pre_tokenizer->split_patterns.end());
+    rules.normalize_nfc = pre_tokenizer->normalize_nfc;
+    rules.ignore_merges = pre_tokenizer->ignore_merges;
+    CRIA_ASSIGN_OR_RETURN(rules.add_bos_token,
+                          metadata_.Bool(kAddBos, pre_tokenizer->add_bos_token));
+    for (uint32_t id = 0; id < tokens_->size(); ++id) CRIA_RETURN_IF_ERROR(AddByteLevelPiece(id));
+    CRIA_RETURN_IF_ERROR(CheckTextPieces());
+    return ReadMerges();
+  }
+
+  Result<const PreTokenizer*> ReadPreTokenizer() const {
+    constexpr std::string_view kKey = "tokenizer.ggml.pre";
+    if (!metadata_.Has(kKey)) {
+      return metadata_.Bad(kKey,
+                           "is missing, so that nobody knows how text is cut into words; take a "
+                           "file that a newer converter made",
+                           ErrorCode::kUnsupported);
+    }
+    CRIA_ASSIGN_OR_RETURN(const std::string name, metadata_.String(kKey));
+    if (const PreTokenizer* found = FindPreTokenizer(name)) return found;
+    return metadata_.Bad(kKey, std::format("is \"{}\", which this version does not know", name),
+                         ErrorCode::kUnsupported);
+  }
+
+  Status AddByteLevelPiece(uint32_t id) {
+    const std::string_view text = (*tokens_)[id];
+    if (!IsUtf8(text)) return metadata_.Bad(ElementName(kTokens, id), "is not UTF-8");
+    switch (types_[id]) {
+      case PieceType::kNormal: {
+        const auto bytes = alphabet_.Decode(text);
+        if (!bytes) {
+          return metadata_.Bad(ElementName(kTokens, id),
+                               std::format("is \"{}\", which is not written in the byte-level "
+                                           "alphabet",
+                                           text));
+        }
+        draft().SetPiece(id, *bytes, PieceType::kNormal);
+        return {};
+      }
+      case PieceType::kControl:
+      case PieceType::kUserDefined:
+        draft().SetPiece(id, std::string(text), types_[id]);
+        return {};
+      case PieceType::kUnknown:
+      case PieceType::kUnused:
+        draft().SetPiece(id, "", PieceType::kUnused);
+        return {};
+      case PieceType::kByte:
+        break;
+    }
+    return metadata_.Bad(ElementName(kTokenTypes, id),
+                         "is a byte, which byte-level vocabularies have none of");
+  }
+
+  Status ReadMerges() {
+    CRIA_ASSIGN_OR_RETURN(const auto* merges, metadata_.Array<StringList>(kMerges));
+    for (size_t i = 0; i < merges->size(); ++i) {
+      const std::string_view text = (*merges)[i];
+      const size_t space = text.find(' ', 1);
+      if (space == std::string_view::npos) {
+        return metadata_.Bad(ElementName(kMerges, i), std::format("is \"{}\", not two tokens with "
+                                                                  "one space between",
+                                                                  text));
+      }
+      const auto merge =
+          names_.FindMerge(text.substr(0, space), text.substr(space + 1), static_cast<uint32_t>(i));
+      if (!merge) {
+        return metadata_.Bad(
+            ElementName(kMerges, i),
+            std::format("is \"{}\": these two and what they make are not all tokens", text));
+      }
+      draft().merges.push_back(*merge);
+    }
+    return {};
+  }
+
+  // Some writers give -1, or all bits set, for a token that does not exist.
+  Result<std::optional<uint32_t>> ReadTokenId(std::string_view name) const {
+    const std::string key = std::format("tokenizer.ggml.{}_token_id", name);
+    if (!metadata_.Has(key)) return std::nullopt;
+    const auto* id = metadata_.Find<int64_t>(key);
+    if (id == nullptr) return metadata_.Bad(key, "is not one whole number");
+    if (*id == -1 || *id == std::numeric_limits<uint32_t>::max()) return std::nullopt;
+    if (*id >= 0 && static_cast<uint64_t>(*id) < tokens_->size()) {
+      return static_cast<uint32_t>(*id);
+    }
+    return metadata_.Bad(key, std::format("is {}, but there are {} tokens", *id, tokens_->size()));
+  }
+
+  Status ReadSpecialTokens() {
+    TokenizerRules& rules = draft().rules;
+    CRIA_ASSIGN_OR_RETURN(const auto bos, ReadTokenId("bos"));
+    if (bos) rules.bos_token_id = static_cast<int32_t>(*bos);
+    if (!bos && metadata_.Has(kAddBos) && rules.add_bos_token) {
+      return metadata_.Bad(kAddBos, "is true, but tokenizer.ggml.bos_token_id names no token");
+    }
+    rules.add_bos_token = rules.add_bos_token && bos;
+    CRIA_ASSIGN_OR_RETURN(const auto unknown, ReadTokenId("unknown"));
+    if (unknown && rules.family == TokenizerFamily::kSentencePieceBpe) {
+      rules.unk_token_id = static_cast<int32_t>(*unknown);
+    }
+    for (const std::string_view name : {"eos", "eot", "eom"}) {
+      CRIA_ASSIGN_OR_RETURN(const auto id, ReadTokenId(name));
+      if (id) material_.settings.eos_token_ids.push_back(*id);
+    }
+    return {};
+  }
+
+  Status ReadChatTemplate() {
+    CRIA_ASSIGN_OR_RETURN(material_.settings.chat_template, metadata_.String(kChatTemplate, ""));
+    if (IsUtf8(material_.settings.chat_template)) return {};
+    return metadata_.Bad(kChatTemplate, "is not UTF-8");
+  }
+
+  const GgufMetadata& metadata_;
+  const StringList* tokens_ = nullptr;
+  std::vector<PieceType> types_;
+  PieceNames names_;  // As written in the file.
+  ByteAlphabet alphabet_;
+  TokenizerMaterial material_;
+};
+
+}  // namespace
+
+Result<TokenizerMaterial> ReadGgufTokenizer(const GgufMetadata& metadata) {
+  return Reader(metadata).Read();
+}
+
+}  // namespace cria

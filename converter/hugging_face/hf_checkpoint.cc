@@ -1,0 +1,79 @@
+#include "converter/hugging_face/hf_checkpoint.h"
+
+#include <format>
+#include <string_view>
+#include <system_error>
+
+#include "converter/hugging_face/hf_config.h"
+#include "converter/hugging_face/safetensors.h"
+#include "converter/input/json_file.h"
+
+namespace cria {
+namespace {
+
+constexpr std::string_view kSingleFile = "model.safetensors";
+constexpr std::string_view kIndexFile = "model.safetensors.index.json";
+constexpr uint64_t kMostIndexBytes = 100'000'000;
+
+// A shard must be a file of the folder itself: an index must not lead anywhere else.
+bool IsPlainName(std::string_view name) {
+  return !name.empty() && name != "." && name != ".." && !name.contains('/') &&
+         !name.contains('\\') && !name.contains('\0');
+}
+
+Result<TensorSources> ReadShards(const std::filesystem::path& folder) {
+  const std::filesystem::path index_path = folder / kIndexFile;
+  CRIA_ASSIGN_OR_RETURN(const auto index, ReadJsonFile(index_path, kMostIndexBytes));
+  const auto bad = [&](const std::string& what) {
+    return Fail(ErrorCode::kInvalidFile, std::format("{}: {}", index_path.string(), what));
+  };
+  const auto weight_map = index.find("weight_map");
+  if (weight_map == index.end() || !weight_map->is_object()) {
+    return bad("weight_map is missing or not an object");
+  }
+  std::map<std::string, TensorSources, std::less<>> shards;
+  TensorSources tensors;
+  for (const auto& [tensor, shard] : weight_map->items()) {
+    if (!shard.is_string() || !IsPlainName(shard.get_ref<const std::string&>())) {
+      return bad(std::format("weight_map.{} is not the name of a file beside it", tensor));
+    }
+    const auto& file_name = shard.get_ref<const std::string&>();
+    auto found = shards.find(file_name);
+    if (found == shards.end()) {
+      CRIA_ASSIGN_OR_RETURN(TensorSources sources, ReadSafetensors(folder / file_name));
+      found = shards.emplace(file_name, std::move(sources)).first;
+    }
+    auto node = found->second.extract(tensor);
+    if (node.empty()) {
+      return bad(
+          std::format("says that {} holds tensor \"{}\", which it does not", file_name, tensor));
+    }
+    tensors.insert(std::move(node));
+  }
+  return tensors;
+}
+
+Result<TensorSources> ReadTensors(const std::filesystem::path& folder) {
+  if (FileExists(folder / kSingleFile)) return ReadSafetensors(folder / kSingleFile);
+  if (FileExists(folder / kIndexFile)) return ReadShards(folder);
+  return Fail(ErrorCode::kNotFound,
+              std::format("{}: has neither {} nor {}; of GGUF and llama2.c, give the file itself",
+                          folder.string(), kSingleFile, kIndexFile));
+}
+
+}  // namespace
+
+Result<Checkpoint> OpenHfCheckpoint(const std::filesystem::path& folder) {
+  Checkpoint checkpoint = {.name = FolderName(folder), .folder = folder};
+  CRIA_ASSIGN_OR_RETURN(checkpoint.config, ReadHfConfig(folder / "config.json"));
+  CRIA_ASSIGN_OR_RETURN(checkpoint.tensors, ReadTensors(folder));
+  return checkpoint;
+}
+
+Result<CheckpointVocabulary> OpenHfVocabulary(const std::filesystem::path& folder) {
+  CheckpointVocabulary vocabulary = {.name = FolderName(folder)};
+  CRIA_ASSIGN_OR_RETURN(vocabulary.tokenizer, ReadTokenizer(folder));
+  return vocabulary;
+}
+
+}  // namespace cria

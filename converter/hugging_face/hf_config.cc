@@ -1,0 +1,316 @@
+#include "converter/hugging_face/hf_config.h"
+
+#include <algorithm>
+#include <array>
+#include <format>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "converter/hugging_face/hf_rope.h"
+#include "converter/input/json_fields.h"
+#include "converter/input/json_file.h"
+
+namespace cria {
+namespace {
+
+using nlohmann::json;
+
+constexpr uint64_t kMostConfigBytes = 16 << 20;
+
+enum class AttentionBias : uint8_t {
+  kNever,
+  kOfQkv,      // Whatever attention_bias says.
+  kWhereSaid,  // By attention_bias, for the output as well.
+};
+
+enum class Window : uint8_t {
+  kNever,      // Whatever sliding_window says.
+  kWhereSaid,  // By sliding_window; an absent one is not null.
+  kSwitched,   // By use_sliding_window, above max_window_layers or where layer_types says.
+};
+
+// What transformers' classes make of the fields of an architecture: which of them they heed, and
+// what those that are absent mean.
+struct Family {
+  std::string_view architecture;
+  std::string_view model_type;
+  std::optional<uint32_t> num_key_value_heads;  // Nothing: as many as there are heads.
+  std::optional<uint32_t> head_dim;             // Nothing: hidden_size / num_attention_heads.
+  AttentionBias attention_bias;
+  bool heeds_mlp_bias;
+  bool qk_norm;
+  Window window;
+};
+constexpr std::array kFamilies = {
+    Family{.architecture = "LlamaForCausalLM",
+           .model_type = "llama",
+           .num_key_value_heads = {},
+           .head_dim = {},
+           .attention_bias = AttentionBias::kWhereSaid,
+           .heeds_mlp_bias = true,
+           .qk_norm = false,
+           .window = Window::kNever},
+    Family{.architecture = "MistralForCausalLM",
+           .model_type = "mistral",
+           .num_key_value_heads = 8,
+           .head_dim = {},
+           .attention_bias = AttentionBias::kNever,
+           .heeds_mlp_bias = false,
+           .qk_norm = false,
+           .window = Window::kWhereSaid},
+    Family{.architecture = "Qwen2ForCausalLM",
+           .model_type = "qwen2",
+           .num_key_value_heads = 32,
+           .head_dim = {},
+           .attention_bias = AttentionBias::kOfQkv,
+           .heeds_mlp_bias = false,
+           .qk_norm = false,
+           .window = Window::kSwitched},
+    Family{.architecture = "Qwen3ForCausalLM",
+           .model_type = "qwen3",
+           .num_key_value_heads = 32,
+           .head_dim = 128,
+           .attention_bias = AttentionBias::kWhereSaid,
+           .heeds_mlp_bias = false,
+           .qk_norm = true,
+           .window = Window::kSwitched},
+};
+// The same for all families.
+constexpr float kDefaultRmsNormEps = 1e-6f;
+constexpr uint32_t kDefaultSlidingWindow = 4096;
+constexpr uint32_t kDefaultMaxWindowLayers = 28;
+
+static_assert(std::ranges::equal(kFamilies, kArchitectures, {}, &Family::architecture));
+
+// Fields of relatives that change the mathematics. Absent, null, false, or the number given here
+// they mean what the known families do; anything else is refused.
+struct NeutralField {
+  std::string_view name;
+  std::optional<double> neutral_number;
+};
+constexpr std::array kNeutralFields = {
+    NeutralField{"qkv_bias", {}},
+    NeutralField{"use_bias", {}},
+    NeutralField{"use_qk_norm", {}},
+    NeutralField{"qk_layernorm", {}},
+    NeutralField{"attention_chunk_size", {}},
+    NeutralField{"no_rope_layers", {}},
+    NeutralField{"quantization_config", {}},
+    NeutralField{"num_local_experts", {}},
+    NeutralField{"num_experts", {}},
+    NeutralField{"partial_rotary_factor", 1.0},
+    NeutralField{"rotary_pct", 1.0},
+    NeutralField{"logit_scale", 1.0},
+    NeutralField{"logits_scaling", 1.0},
+    NeutralField{"embedding_multiplier", 1.0},
+    NeutralField{"residual_multiplier", 1.0},
+    NeutralField{"attention_multiplier", {}},
+    NeutralField{"final_logit_softcapping", {}},
+    NeutralField{"attn_logit_softcapping", {}},
+    NeutralField{"clip_qkv", {}},
+};
+
+Status RefuseUnlessNeutral(const JsonFields& fields, const NeutralField& field) {
+  const json* value = fields.Find(field.name);
+  if (value == nullptr || *value == false) return {};
+  if (field.neutral_number.has_value() && value->is_number() &&
+      value->get<double>() == *field.neutral_number) {
+    return {};
+  }
+  return fields.Bad(
+      ErrorCode::kUnsupported, field.name,
+      std::format("is {}, which this version does not support", JsonFields::Text(*value)));
+}
+
+Result<std::string> ReadArchitecture(const JsonFields& fields) {
+  const json* architectures = fields.Find("architectures");
+  if (architectures == nullptr) {
+    CRIA_ASSIGN_OR_RETURN(const std::string model_type, fields.String("model_type", ""));
+    const auto family = std::ranges::find(kFamilies, model_type, &Family::model_type);
+    if (family != kFamilies.end()) return std::string(family->architecture);
+    return fields.Bad(ErrorCode::kNotFound, "architectures",
+                      "is missing; it must name the kind of model, such as LlamaForCausalLM");
+  }
+  if (!architectures->is_array() || architectures->size() != 1 ||
+      !architectures->front().is_string()) {
+    return fields.Bad(
+        ErrorCode::kInvalidFile, "architectures",
+        std::format("is {}, but must be a list of one name", JsonFields::Text(*architectures)));
+  }
+  return architectures->front().get<std::string>();
+}
+
+// A field that is null means that it is not said even where an absent one has a default.
+std::optional<uint32_t> UnlessNull(const JsonFields& fields, std::string_view name,
+                                   std::optional<uint32_t> otherwise) {
+  return fields.object().contains(name) ? std::nullopt : otherwise;
+}
+
+Result<Family> ReadFamily(const JsonFields& fields) {
+  CRIA_ASSIGN_OR_RETURN(const std::string architecture, ReadArchitecture(fields));
+  const auto family = std::ranges::find(kFamilies, architecture, &Family::architecture);
+  if (family != kFamilies.end()) return *family;
+  return fields.Bad(
+      ErrorCode::kUnsupported, "architectures",
+      std::format("is [\"{}\"]; this version converts {}", architecture, KnownArchitectures()));
+}
+
+Status ReadSizes(const JsonFields& fields, const Family& family, ModelConfig& config) {
+  CRIA_ASSIGN_OR_RETURN(config.hidden_size, fields.Integer("hidden_size"));
+  CRIA_ASSIGN_OR_RETURN(config.intermediate_size, fields.Integer("intermediate_size"));
+  CRIA_ASSIGN_OR_RETURN(config.num_hidden_layers, fields.Integer("num_hidden_layers"));
+  CRIA_ASSIGN_OR_RETURN(config.num_attention_heads, fields.Integer("num_attention_heads"));
+  CRIA_ASSIGN_OR_RETURN(
+      config.num_key_value_heads,
+      fields.Integer("num_key_value_heads",
+                     UnlessNull(fields, "num_key_value_heads", family.num_key_value_heads)
+                         .value_or(config.num_attention_heads)));
+  CRIA_ASSIGN_OR_RETURN(config.vocab_size, fields.Integer("vocab_size"));
+  CRIA_ASSIGN_OR_RETURN(config.max_position_embeddings, fields.Integer("max_position_embeddings"));
+  if (fields.Find("head_dim") != nullptr || family.head_dim.has_value()) {
+    CRIA_ASSIGN_OR_RETURN(config.head_dim, fields.Integer("head_dim", family.head_dim));
+    return {};
+  }
+  if (config.num_attention_heads == 0 || config.hidden_size % config.num_attention_heads != 0) {
+    return fields.Bad(
+        ErrorCode::kInvalidFile, "hidden_size",
+        std::format("({}) is not a multiple of num_attention_heads ({}), and head_dim "
+                    "is not given",
+                    config.hidden_size, config.num_attention_heads));
+  }
+  config.head_dim = config.hidden_size / config.num_attention_heads;
+  return {};
+}
+
+// Whether layer_types says that all layers have a window; not absent.
+Result<bool> AllLayersSlide(const JsonFields& fields, uint32_t num_hidden_layers) {
+  CRIA_ASSIGN_OR_RETURN(const json* types, fields.Array("layer_types"));
+  if (types->size() != num_hidden_layers || types->empty()) {
+    return fields.Bad(ErrorCode::kInvalidFile, "layer_types",
+                      std::format("has {} entries, but num_hidden_layers is {}", types->size(),
+                                  num_hidden_layers));
+  }
+  const json& first = types->front();
+  const bool is_known = first == "sliding_attention" || first == "full_attention";
+  if (!is_known || std::ranges::any_of(*types, [&](const json& type) { return type != first; })) {
+    return fields.Bad(ErrorCode::kUnsupported, "layer_types",
+                      std::format("is {}; this version supports layers that all are "
+                                  "full_attention or all are sliding_attention",
+                                  JsonFields::Text(*types)));
+  }
+  return first == "sliding_attention";
+}
+
+// How many positions each layer sees by layer_types, if that is given: `window`, or 0 for all.
+Result<uint32_t> WindowByLayerTypes(const JsonFields& fields, const ModelConfig& config,
+                                    uint32_t window) {
+  CRIA_ASSIGN_OR_RETURN(const bool all_slide, AllLayersSlide(fields, config.num_hidden_layers));
+  if (all_slide && window == 0) {
+    return fields.Bad(ErrorCode::kInvalidFile, "layer_types",
+                      "is sliding_attention, but sliding_window gives no window");
+  }
+  return all_slide ? window : 0;
+}
+
+Result<uint32_t> ReadSwitchedWindow(const JsonFields& fields, const ModelConfig& config) {
+  CRIA_ASSIGN_OR_RETURN(const bool is_used, fields.Bool("use_sliding_window", false));
+  uint32_t window = 0;
+  if (is_used) {
+    CRIA_ASSIGN_OR_RETURN(
+        window,
+        fields.Integer("sliding_window",
+                       UnlessNull(fields, "sliding_window", kDefaultSlidingWindow).value_or(0)));
+  }
+  if (fields.Find("layer_types") != nullptr) return WindowByLayerTypes(fields, config, window);
+  if (window == 0) return 0;
+  // How many layers, from the first on, have no window.
+  CRIA_ASSIGN_OR_RETURN(const uint32_t full_layers,
+                        fields.Integer("max_window_layers", kDefaultMaxWindowLayers));
+  if (full_layers >= config.num_hidden_layers) return 0;
+  if (full_layers == 0) return window;
+  return fields.Bad(ErrorCode::kUnsupported, "max_window_layers",
+                    std::format("is {} of {} layers; this version supports a window in all "
+                                "layers or in none",
+                                full_layers, config.num_hidden_layers));
+}
+
+Result<uint32_t> ReadPlainWindow(const JsonFields& fields, const ModelConfig& config) {
+  CRIA_ASSIGN_OR_RETURN(
+      const uint32_t window,
+      fields.Integer("sliding_window",
+                     UnlessNull(fields, "sliding_window", kDefaultSlidingWindow).value_or(0)));
+  if (fields.Find("layer_types") == nullptr) return window;
+  // transformers does not heed it, so that it may only say what holds anyway.
+  CRIA_ASSIGN_OR_RETURN(const uint32_t by_types, WindowByLayerTypes(fields, config, window));
+  if (by_types == window) return window;
+  return fields.Bad(
+      ErrorCode::kUnsupported, "layer_types",
+      std::format("is full_attention, but sliding_window is {}; remove the wrong one", window));
+}
+
+// The window of all layers, 0 for none.
+Result<uint32_t> ReadWindow(const JsonFields& fields, const Family& family,
+                            const ModelConfig& config) {
+  if (family.window == Window::kNever) return 0;
+  CRIA_ASSIGN_OR_RETURN(const uint32_t window, family.window == Window::kSwitched
+                                                   ? ReadSwitchedWindow(fields, config)
+                                                   : ReadPlainWindow(fields, config));
+  // No context is longer, so that such a window hides nothing.
+  return window < config.longest_context() ? window : 0;
+}
+
+// A bias that the family does not have is refused where the file says that there is one.
+Status ReadBiases(const JsonFields& fields, const Family& family, ModelConfig& config) {
+  switch (family.attention_bias) {
+    case AttentionBias::kNever:
+      CRIA_RETURN_IF_ERROR(RefuseUnlessNeutral(fields, {"attention_bias", {}}));
+      break;
+    case AttentionBias::kOfQkv:
+      config.qkv_bias = true;
+      break;
+    case AttentionBias::kWhereSaid: {
+      CRIA_ASSIGN_OR_RETURN(const bool has_bias, fields.Bool("attention_bias", false));
+      config.qkv_bias = config.o_bias = has_bias;
+      break;
+    }
+  }
+  if (!family.heeds_mlp_bias) return RefuseUnlessNeutral(fields, {"mlp_bias", {}});
+  CRIA_ASSIGN_OR_RETURN(config.mlp_bias, fields.Bool("mlp_bias", false));
+  return {};
+}
+
+Result<ModelConfig> ReadFields(const JsonFields& fields) {
+  CRIA_ASSIGN_OR_RETURN(const Family family, ReadFamily(fields));
+  for (const NeutralField& field : kNeutralFields) {
+    CRIA_RETURN_IF_ERROR(RefuseUnlessNeutral(fields, field));
+  }
+  CRIA_ASSIGN_OR_RETURN(const std::string activation, fields.String("hidden_act", "silu"));
+  if (activation != "silu") {
+    return fields.Bad(ErrorCode::kUnsupported, "hidden_act",
+                      std::format("is \"{}\"; this version supports silu", activation));
+  }
+  ModelConfig config = {.architecture = std::string(family.architecture),
+                        .qk_norm = family.qk_norm};
+  CRIA_RETURN_IF_ERROR(ReadSizes(fields, family, config));
+  CRIA_ASSIGN_OR_RETURN(config.rms_norm_eps, fields.Number("rms_norm_eps", kDefaultRmsNormEps));
+  CRIA_ASSIGN_OR_RETURN(config.tie_word_embeddings, fields.Bool("tie_word_embeddings", false));
+  CRIA_RETURN_IF_ERROR(ReadHfRope(fields, config));
+  CRIA_RETURN_IF_ERROR(ReadBiases(fields, family, config));
+  CRIA_ASSIGN_OR_RETURN(config.sliding_window, ReadWindow(fields, family, config));
+  return config;
+}
+
+}  // namespace
+
+Result<ModelConfig> ReadHfConfig(const std::filesystem::path& path) {
+  CRIA_ASSIGN_OR_RETURN(const json object, ReadJsonFile(path, kMostConfigBytes));
+  CRIA_ASSIGN_OR_RETURN(ModelConfig config, ReadFields(JsonFields(object, path.string())));
+  if (const Status valid = ValidateConfig(config); !valid) {
+    return Fail(valid.error().code(),
+                std::format("{}: {}", path.string(), valid.error().message()));
+  }
+  return config;
+}
+
+}  // namespace cria

@@ -1,0 +1,154 @@
+#include "converter/hugging_face/hf_rope.h"
+
+#include <array>
+#include <cmath>
+#include <format>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace cria {
+namespace {
+
+using nlohmann::json;
+
+struct TypeName {
+  std::string_view name;
+  RopeScaling::Type type;
+};
+constexpr std::array kTypeNames = {
+    TypeName{"default", RopeScaling::Type::kNone}, TypeName{"linear", RopeScaling::Type::kLinear},
+    TypeName{"dynamic", RopeScaling::Type::kDynamic},
+    TypeName{"llama3", RopeScaling::Type::kLlama3}, TypeName{"yarn", RopeScaling::Type::kYarn}};
+
+// What relatives put beside a type's own fields, and what changes the frequencies.
+constexpr std::array<std::string_view, 4> kForeignFields = {"alpha", "mrope_section", "long_factor",
+                                                            "short_factor"};
+
+// The object that describes rotary scaling, or null. transformers 5 calls it rope_parameters and
+// puts rope_theta into it.
+Result<const json*> FindRope(const JsonFields& fields) {
+  const json* parameters = fields.Find("rope_parameters");
+  const json* scaling = fields.Find("rope_scaling");
+  if (parameters != nullptr && scaling != nullptr && *parameters != *scaling) {
+    return fields.Bad(ErrorCode::kInvalidFile, "rope_parameters",
+                      "and rope_scaling are both given and differ; remove the wrong one");
+  }
+  const json* rope = parameters != nullptr ? parameters : scaling;
+  if (rope != nullptr && !rope->is_object()) {
+    return fields.Bad(ErrorCode::kInvalidFile,
+                      parameters != nullptr ? "rope_parameters" : "rope_scaling",
+                      std::format("is {}, but must be an object", JsonFields::Text(*rope)));
+  }
+  return rope;
+}
+
+Status RefuseForeignFields(const JsonFields& rope) {
+  for (const std::string_view name : kForeignFields) {
+    if (rope.Find(name) == nullptr) continue;
+    return rope.Bad(ErrorCode::kUnsupported, name, "is given, which this version does not support");
+  }
+  CRIA_ASSIGN_OR_RETURN(const float rotated, rope.Number("partial_rotary_factor", 1.0f));
+  if (rotated == 1.0f) return {};
+  return rope.Bad(ErrorCode::kUnsupported, "partial_rotary_factor",
+                  std::format("is {}, which this version does not support", rotated));
+}
+
+Result<RopeScaling::Type> ReadType(const JsonFields& rope) {
+  // Older checkpoints say "type"; where both are given, transformers heeds "rope_type".
+  const std::string_view key = rope.Find("rope_type") != nullptr ? "rope_type" : "type";
+  CRIA_ASSIGN_OR_RETURN(const std::string type, rope.String(key, ""));
+  for (const TypeName& known : kTypeNames) {
+    if (known.name == type) return known.type;
+  }
+  return rope.Bad(ErrorCode::kUnsupported, key,
+                  std::format("is \"{}\"; this version supports default, linear, dynamic, llama3 "
+                              "and yarn",
+                              type));
+}
+
+Status ReadLlama3(const JsonFields& rope, RopeScaling& scaling) {
+  CRIA_ASSIGN_OR_RETURN(scaling.factor, rope.Number("factor"));
+  CRIA_ASSIGN_OR_RETURN(scaling.low_freq_factor, rope.Number("low_freq_factor"));
+  CRIA_ASSIGN_OR_RETURN(scaling.high_freq_factor, rope.Number("high_freq_factor"));
+  return {};
+}
+
+// Peng et al. 2023: 0.1 ln(factor) + 1, here with the weight that DeepSeek gives to the first term.
+float YarnMagnitude(float factor, float weight) {
+  return factor <= 1.0f ? 1.0f : 0.1f * weight * std::log(factor) + 1.0f;
+}
+
+Status ReadYarn(const JsonFields& rope, uint32_t max_position_embeddings, RopeScaling& scaling) {
+  const float ratio = static_cast<float>(max_position_embeddings) /
+                      static_cast<float>(scaling.original_max_position_embeddings);
+  CRIA_ASSIGN_OR_RETURN(scaling.factor, rope.Number("factor", ratio));
+  CRIA_ASSIGN_OR_RETURN(scaling.beta_fast, rope.Number("beta_fast", scaling.beta_fast));
+  CRIA_ASSIGN_OR_RETURN(scaling.beta_slow, rope.Number("beta_slow", scaling.beta_slow));
+  CRIA_ASSIGN_OR_RETURN(scaling.truncate, rope.Bool("truncate", scaling.truncate));
+  CRIA_ASSIGN_OR_RETURN(const float mscale, rope.Number("mscale", 0.0f));
+  CRIA_ASSIGN_OR_RETURN(const float mscale_all_dim, rope.Number("mscale_all_dim", 0.0f));
+  // Zero counts as absent.
+  const bool is_weighted = mscale != 0.0f && mscale_all_dim != 0.0f;
+  const float otherwise = is_weighted ? YarnMagnitude(scaling.factor, mscale) /
+                                            YarnMagnitude(scaling.factor, mscale_all_dim)
+                                      : YarnMagnitude(scaling.factor, 1.0f);
+  CRIA_ASSIGN_OR_RETURN(scaling.attention_factor, rope.Number("attention_factor", otherwise));
+  return {};
+}
+
+// The context that the model was trained with before its frequencies were stretched. Beside the
+// object it has precedence, as Phi 3 has it; where there is none, it is the longest position.
+Result<uint32_t> ReadOriginalPositions(const JsonFields& fields, const JsonFields& rope,
+                                       uint32_t max_position_embeddings) {
+  constexpr std::string_view kName = "original_max_position_embeddings";
+  CRIA_ASSIGN_OR_RETURN(
+      const uint32_t positions,
+      (fields.Find(kName) != nullptr ? fields : rope).Integer(kName, max_position_embeddings));
+  if (positions != 0) return positions;
+  return rope.Bad(ErrorCode::kInvalidFile, kName, "is 0");
+}
+
+Result<RopeScaling> ReadScaling(const JsonFields& fields, const JsonFields& rope,
+                                uint32_t max_position_embeddings) {
+  RopeScaling scaling;
+  CRIA_ASSIGN_OR_RETURN(scaling.type, ReadType(rope));
+  switch (scaling.type) {
+    case RopeScaling::Type::kNone:
+      break;
+    case RopeScaling::Type::kLinear:
+    case RopeScaling::Type::kDynamic: {
+      CRIA_ASSIGN_OR_RETURN(scaling.factor, rope.Number("factor"));
+      break;
+    }
+    case RopeScaling::Type::kLlama3:
+    case RopeScaling::Type::kYarn: {
+      CRIA_ASSIGN_OR_RETURN(scaling.original_max_position_embeddings,
+                            ReadOriginalPositions(fields, rope, max_position_embeddings));
+      CRIA_RETURN_IF_ERROR(scaling.type == RopeScaling::Type::kLlama3
+                               ? ReadLlama3(rope, scaling)
+                               : ReadYarn(rope, max_position_embeddings, scaling));
+      break;
+    }
+  }
+  return scaling;
+}
+
+}  // namespace
+
+Status ReadHfRope(const JsonFields& fields, ModelConfig& config) {
+  constexpr float kDefaultTheta = 10000.0f;
+  CRIA_ASSIGN_OR_RETURN(config.rope_theta, fields.Number("rope_theta", kDefaultTheta));
+  CRIA_ASSIGN_OR_RETURN(const json* object, FindRope(fields));
+  if (object == nullptr) return {};
+  const JsonFields rope(
+      *object, fields.where(),
+      fields.Find("rope_parameters") != nullptr ? "rope_parameters" : "rope_scaling");
+  CRIA_RETURN_IF_ERROR(RefuseForeignFields(rope));
+  CRIA_ASSIGN_OR_RETURN(config.rope_theta, rope.Number("rope_theta", config.rope_theta));
+  CRIA_ASSIGN_OR_RETURN(config.rope_scaling,
+                        ReadScaling(fields, rope, config.max_position_embeddings));
+  return {};
+}
+
+}  // namespace cria

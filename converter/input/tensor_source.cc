@@ -1,0 +1,100 @@
+#include "converter/input/tensor_source.h"
+
+#include <algorithm>
+#include <cmath>
+#include <format>
+
+namespace cria {
+namespace {
+
+uint64_t BytesOf(ElementType type, uint64_t elements) {
+  const StoredBlock block = BlockOf(type);
+  return elements / block.elements * block.bytes;
+}
+
+std::string IndexText(const TensorSource& source, uint64_t element) {
+  std::string text;
+  for (size_t i = source.shape.size(); i-- > 0;) {
+    text = std::format("{}{}{}", element % source.shape[i], text.empty() ? "" : ", ", text);
+    element /= source.shape[i];
+  }
+  return text;
+}
+
+// The row that is stored where row `row` in half-split order is wanted from.
+uint64_t StoredRow(uint64_t row, uint32_t interleaved_head_dim) {
+  if (interleaved_head_dim == 0) return row;
+  const uint64_t half = interleaved_head_dim / 2;
+  const uint64_t in_head = row % interleaved_head_dim;
+  return row - in_head + 2 * (in_head % half) + in_head / half;
+}
+
+TensorShard ShardOf(const TensorSource& source, uint64_t index) {
+  return index == 0 ? TensorShard{source.file, source.offset} : source.other_shards[index - 1];
+}
+
+// Reads one stored row, whose bytes may be those of one shard or a share of each.
+Status ReadRow(const TensorSource& source, uint64_t row, std::span<std::byte> bytes) {
+  const uint64_t num_shards = source.other_shards.size() + 1;
+  if (!source.is_split_by_columns) {
+    const uint64_t rows_per_shard = source.shape.front() / num_shards;
+    const TensorShard shard = ShardOf(source, row / rows_per_shard);
+    return shard.file->ReadAt(shard.offset + row % rows_per_shard * bytes.size(), bytes);
+  }
+  const size_t share_bytes = bytes.size() / num_shards;
+  for (uint64_t i = 0; i < num_shards; ++i) {
+    const TensorShard shard = ShardOf(source, i);
+    CRIA_RETURN_IF_ERROR(shard.file->ReadAt(shard.offset + row * share_bytes,
+                                            bytes.subspan(i * share_bytes, share_bytes)));
+  }
+  return {};
+}
+
+Status ReadRaw(const TensorSource& source, uint64_t first, uint64_t elements,
+               std::span<std::byte> raw) {
+  if (source.other_shards.empty() && source.interleaved_head_dim == 0) {
+    return source.file->ReadAt(source.offset + BytesOf(source.type, first), raw);
+  }
+  const uint64_t row_elements = source.num_elements() / source.shape.front();
+  const size_t row_bytes = BytesOf(source.type, row_elements);
+  for (uint64_t i = 0; i < elements / row_elements; ++i) {
+    const uint64_t row = StoredRow(first / row_elements + i, source.interleaved_head_dim);
+    CRIA_RETURN_IF_ERROR(ReadRow(source, row, raw.subspan(i * row_bytes, row_bytes)));
+  }
+  return {};
+}
+
+}  // namespace
+
+uint64_t TensorSource::num_elements() const {
+  uint64_t elements = 1;
+  for (const uint64_t extent : shape) elements *= extent;
+  return elements;
+}
+
+uint64_t TensorSource::num_bytes() const { return BytesOf(type, num_elements()); }
+
+std::string TensorSource::ShapeText() const {
+  std::string text;
+  for (const uint64_t extent : shape) {
+    text += std::format("{}{}", text.empty() ? "" : ", ", extent);
+  }
+  return "[" + text + "]";
+}
+
+Status TensorReader::Read(const TensorSource& source, uint64_t first,
+                          std::span<float> destination) {
+  raw_.resize(BytesOf(source.type, destination.size()));
+  CRIA_RETURN_IF_ERROR(ReadRaw(source, first, destination.size(), raw_));
+  Dequantize(source.type, raw_.data(), destination);
+  const auto bad = std::ranges::find_if_not(destination, [](float x) { return std::isfinite(x); });
+  if (bad == destination.end()) return {};
+  return Fail(
+      ErrorCode::kInvalidFile,
+      std::format("{}: tensor \"{}\" holds infinity or NaN at [{}]; the checkpoint is "
+                  "broken or was trained to divergence",
+                  source.file->path(), source.name,
+                  IndexText(source, first + static_cast<uint64_t>(bad - destination.begin()))));
+}
+
+}  // namespace cria

@@ -1,0 +1,55 @@
+#include "converter/quantize/row_quantizer.h"
+
+#include <cstdint>
+#include <cstring>
+
+#include "converter/quantize/quantize_qb4w.h"
+#include "converter/quantize/quantize_qc8w.h"
+
+namespace cria {
+namespace {
+
+double SumOfSquares(std::span<const float> values) {
+  constexpr size_t kLanes = 4;
+  double lanes[kLanes] = {};
+  size_t i = 0;
+  for (; i + kLanes <= values.size(); i += kLanes) {
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      const double value = values[i + lane];
+      lanes[lane] += value * value;
+    }
+  }
+  double sum = (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
+  for (; i < values.size(); ++i) sum += double{values[i]} * double{values[i]};
+  return sum;
+}
+
+}  // namespace
+
+RowQuantizer::RowQuantizer(const TensorLayout& layout)
+    : layout_(layout), scratch_(ScaleSearchScratch(layout.padded_input_channels)) {}
+
+QuantizationError RowQuantizer::Quantize(std::span<const float> row, std::span<std::byte> data,
+                                         std::span<std::byte> scales) {
+  QuantizationError error = {.squared_weights = SumOfSquares(row)};
+  switch (layout_.scheme) {
+    case Scheme::kF32:
+      std::memcpy(data.data(), row.data(), data.size());
+      break;
+    case Scheme::kQc8w: {
+      const ScaleFit fit =
+          QuantizeQc8wRow(row, scratch_, {reinterpret_cast<int8_t*>(data.data()), data.size()});
+      std::memcpy(scales.data(), &fit.scale, sizeof fit.scale);
+      error.squared_error = fit.squared_error;
+      break;
+    }
+    case Scheme::kQb4w:
+      error.squared_error = QuantizeQb4wRow(
+          row, layout_.block_size, scratch_, {reinterpret_cast<uint8_t*>(data.data()), data.size()},
+          {reinterpret_cast<uint16_t*>(scales.data()), scales.size() / sizeof(uint16_t)});
+      break;
+  }
+  return error;
+}
+
+}  // namespace cria

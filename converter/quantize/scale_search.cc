@@ -1,0 +1,149 @@
+#include "converter/quantize/scale_search.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "core/numeric.h"
+
+namespace cria {
+namespace {
+
+// What rounding with one scale gives. The sums also yield the best scale for the same codes:
+// value_code / code_code.
+struct Evaluation {
+  float scale;
+  float error;       // Sum of (value - scale * code)².
+  float value_code;  // Sum of value * code.
+  float code_code;   // Sum of code².
+
+  float refitted_scale() const { return value_code / code_code; }
+  // The error that remains when these codes get their best scale.
+  float refitted_error() const {
+    const float distance = scale - refitted_scale();
+    return error - code_code * distance * distance;
+  }
+};
+
+// A fixed number of partial sums, so that the order of additions is the same on every machine.
+float SumLanes(const float (&lanes)[kScaleSearchLanes]) {
+  static_assert(kScaleSearchLanes == 8);
+  return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) +
+         ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
+}
+
+// `values` holds a multiple of kScaleSearchLanes.
+Evaluation Evaluate(std::span<const float> values, float scale, CodeRange range) {
+  const float inverse_scale = 1.0f / scale;
+  float error[kScaleSearchLanes] = {};
+  float value_code[kScaleSearchLanes] = {};
+  float code_code[kScaleSearchLanes] = {};
+  for (size_t i = 0; i < values.size(); i += kScaleSearchLanes) {
+    for (size_t lane = 0; lane < kScaleSearchLanes; ++lane) {
+      const float value = values[i + lane];
+      const float code = CodeOf(value, inverse_scale, range);
+      const float residual = value - scale * code;
+      error[lane] += residual * residual;
+      value_code[lane] += value * code;
+      code_code[lane] += code * code;
+    }
+  }
+  return {scale, SumLanes(error), SumLanes(value_code), SumLanes(code_code)};
+}
+
+float NextBf16(float value, int direction) {
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(value) +
+                              static_cast<uint32_t>(direction) * 0x10000u);
+}
+
+class Search {
+ public:
+  Search(std::span<const float> values, const ScaleRule& rule) : values_(values), rule_(rule) {}
+
+  // Keeps the best scale that can be stored.
+  void Try(float scale) {
+    if (rule_.type == ScaleType::kBf16) scale = Bf16ToFloat(FloatToBf16(scale));
+    const Evaluation evaluation = Evaluate(values_, scale, rule_.range);
+    if (has_best_ && evaluation.error >= best_.error) return;
+    best_ = evaluation;
+    has_best_ = true;
+  }
+
+  // Looks at the grid by the error that remains after refitting, and tries the refitted winner.
+  void TryGrid(float largest_magnitude) {
+    const ScaleGrid grid = rule_.grid;
+    float least_error = INFINITY;
+    float scale = 0.0f;
+    for (int i = -grid.whole_codes; i < grid.count; ++i) {
+      const auto step = static_cast<float>(i);
+      const float code = i < 0 ? -step : grid.first + grid.step * step;
+      const Evaluation evaluation = Evaluate(values_, largest_magnitude / code, rule_.range);
+      if (evaluation.code_code == 0.0f || evaluation.refitted_error() >= least_error) continue;
+      least_error = evaluation.refitted_error();
+      scale = evaluation.refitted_scale();
+    }
+    if (scale > 0.0f) Try(scale);
+  }
+
+  // Alternates between the best codes for a scale and the best scale for the codes, which never
+  // makes the error larger, then looks at the neighbours among bf16 numbers.
+  void Refine() {
+    constexpr int kMostRounds = 4;
+    for (int round = 0; round < kMostRounds && best_.code_code > 0.0f; ++round) {
+      const float before = best_.error;
+      Try(best_.refitted_scale());
+      if (best_.error == before) break;
+    }
+    if (rule_.type != ScaleType::kBf16) return;
+    for (const int direction : {-1, 1}) {
+      float before = INFINITY;
+      while (best_.error < before) {
+        before = best_.error;
+        Try(NextBf16(best_.scale, direction));
+      }
+    }
+  }
+
+  ScaleFit best() const { return {best_.scale, best_.error}; }
+
+ private:
+  std::span<const float> values_;
+  const ScaleRule& rule_;
+  Evaluation best_ = {};
+  bool has_best_ = false;
+};
+
+}  // namespace
+
+ScaleFit SearchScale(std::span<const float> values, const ScaleRule& rule,
+                     std::span<float> scratch) {
+  float largest_magnitude = 0.0f;
+  for (const float value : values) {
+    largest_magnitude = std::max(largest_magnitude, std::fabs(value));
+  }
+  if (largest_magnitude < kLeastMagnitude) return {};
+
+  // The search works on values of magnitude around 1, so that no square overflows or vanishes;
+  // multiplying by a power of two changes no digit. The power must be a normal number, since
+  // threads of a pool flush others to zero.
+  constexpr int kLeastNormalExponent = std::numeric_limits<float>::min_exponent - 1;
+  int exponent = 0;
+  std::frexp(largest_magnitude, &exponent);
+  exponent = std::min(exponent, -kLeastNormalExponent);
+  const float unit = std::ldexp(1.0f, -exponent);
+  largest_magnitude *= unit;
+  const size_t padded_size = ScaleSearchScratch(values.size());
+  for (size_t i = 0; i < values.size(); ++i) scratch[i] = values[i] * unit;
+  std::fill(scratch.begin() + values.size(), scratch.begin() + padded_size, 0.0f);
+
+  Search search(scratch.first(padded_size), rule);
+  search.Try(largest_magnitude / rule.range.most);
+  search.Try(largest_magnitude / -rule.range.least);
+  search.TryGrid(largest_magnitude);
+  search.Refine();
+  const ScaleFit best = search.best();
+  return {std::ldexp(best.scale, exponent), std::ldexp(best.squared_error, 2 * exponent)};
+}
+
+}  // namespace cria

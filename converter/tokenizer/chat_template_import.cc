@@ -1,0 +1,114 @@
+#include "converter/tokenizer/chat_template_import.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "text/chat_template.h"
+
+namespace cria {
+namespace {
+
+using Messages = std::vector<ChatMessage>;
+
+// What models write for people to see, though their templates may write it, too.
+constexpr std::array<std::string_view, 2> kVisibleTokens = {"<think>", "</think>"};
+
+// Whether a piece looks like a mark of turns. Some vocabularies have line breaks and the like as
+// tokens of their own.
+bool IsMark(const DraftPiece& piece) {
+  const std::string_view text = piece.bytes;
+  const bool is_special =
+      piece.type == PieceType::kControl || piece.type == PieceType::kUserDefined;
+  return is_special && ((text.starts_with('<') && text.ends_with('>')) ||
+                        (text.starts_with('[') && text.ends_with(']')));
+}
+
+// Marks in the template's own text, and where they are.
+class MarkFinder {
+ public:
+  explicit MarkFinder(const VocabularyDraft& draft) : draft_(draft) {
+    for (size_t id = 0; id < draft.pieces.size(); ++id) {
+      if (IsMark(draft.pieces[id])) marks_.push_back(static_cast<int32_t>(id));
+    }
+  }
+
+  // The leftmost mark, and there the longest; the text is left with what comes after it.
+  std::optional<int32_t> Take(std::string_view* text) const {
+    for (; !text->empty(); text->remove_prefix(1)) {
+      std::optional<int32_t> longest;
+      for (const int32_t id : marks_) {
+        if (text->starts_with(Bytes(id)) &&
+            (!longest || Bytes(id).size() > Bytes(*longest).size())) {
+          longest = id;
+        }
+      }
+      if (!longest) continue;
+      text->remove_prefix(Bytes(*longest).size());
+      return longest;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::string_view Bytes(int32_t id) const { return draft_.pieces[static_cast<size_t>(id)].bytes; }
+
+  const VocabularyDraft& draft_;
+  std::vector<int32_t> marks_;
+};
+
+// The conversation with a system message before it, or without one where the template refuses that.
+Result<std::vector<ChatSegment>> RenderWithOrWithoutSystem(const ChatTemplate& chat_template,
+                                                           Messages messages,
+                                                           bool add_generation_prompt) {
+  const auto without = RenderChat(chat_template, messages, add_generation_prompt);
+  messages.insert(messages.begin(), ChatMessage{"system", "Be kind."});
+  auto with = RenderChat(chat_template, messages, add_generation_prompt);
+  return with ? with : without;
+}
+
+}  // namespace
+
+Result<std::vector<int32_t>> ImportChatTemplate(std::string_view source, VocabularyDraft* draft) {
+  std::vector<int32_t> end_ids;
+  if (source.empty()) return end_ids;
+  const auto token = [&](int32_t id) {
+    return id < 0 ? std::string() : draft->pieces[static_cast<size_t>(id)].bytes;
+  };
+  const std::string bos_token = token(draft->rules.bos_token_id);
+  const std::string eos_token = token(draft->rules.eos_token_id);
+  const ChatTemplate chat_template = {
+      .source = source, .bos_token = bos_token, .eos_token = eos_token};
+  Messages messages = {{"user", "Hello?"}};
+  const auto question = RenderWithOrWithoutSystem(chat_template, messages, true);
+  if (!question) {
+    return Fail(question.error().code() == ErrorCode::kUsage ? ErrorCode::kInvalidFile
+                                                             : question.error().code(),
+                question.error().message() +
+                    "; convert with another template, or without (--chat-template)");
+  }
+  const MarkFinder finder(*draft);
+  messages.push_back({"assistant", "Hello!"});
+  if (const auto answered = RenderWithOrWithoutSystem(chat_template, messages, false)) {
+    // The answer's text, and then the template's.
+    if (answered->size() >= 2 && answered->back().is_template) {
+      std::string_view text = answered->back().text;
+      if (const auto id = finder.Take(&text)) end_ids.push_back(*id);
+    }
+  }
+  messages.push_back({"user", "And?"});
+  if (const auto turns = RenderWithOrWithoutSystem(chat_template, messages, false)) {
+    for (const ChatSegment& segment : *turns) {
+      std::string_view text = segment.is_template ? segment.text : std::string_view();
+      while (const auto id = finder.Take(&text)) {
+        DraftPiece& piece = draft->pieces[static_cast<size_t>(*id)];
+        if (!std::ranges::contains(kVisibleTokens, piece.bytes)) piece.type = PieceType::kControl;
+      }
+    }
+  }
+  return end_ids;
+}
+
+}  // namespace cria

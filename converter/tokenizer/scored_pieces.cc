@@ -1,0 +1,104 @@
+#include "converter/tokenizer/scored_pieces.h"
+
+#include <algorithm>
+#include <cmath>
+#include <format>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "converter/tokenizer/piece_text.h"
+
+namespace cria {
+namespace {
+
+constexpr size_t kMostTextPieceBytes = 1024;
+constexpr size_t kMostTextBytes = size_t{16} << 20;
+
+Status CheckText(const ScoredPiece& piece, uint32_t id, std::string_view where,
+                 size_t* text_bytes) {
+  if (!std::isfinite(piece.score)) {
+    return Fail(ErrorCode::kInvalidFile,
+                std::format("{}: the score of piece {} is not a number", where, id));
+  }
+  *text_bytes += piece.text.size();
+  if (piece.text.size() <= kMostTextPieceBytes && *text_bytes <= kMostTextBytes) return {};
+  return Fail(
+      ErrorCode::kUnsupported,
+      std::format("{}: piece {} has {} bytes, {} with those before it; at most {} and {} "
+                  "are supported",
+                  where, id, piece.text.size(), *text_bytes, kMostTextPieceBytes, kMostTextBytes));
+}
+
+Status AddPiece(const ScoredPiece& piece, uint32_t id, std::string_view where,
+                VocabularyDraft* draft) {
+  switch (piece.type) {
+    case PieceType::kNormal:
+    case PieceType::kUserDefined:
+      draft->SetPiece(id, WithPlainSpaces(piece.text), piece.type);
+      return {};
+    case PieceType::kUnknown:
+      draft->rules.unk_token_id = static_cast<int32_t>(id);
+      break;
+    case PieceType::kByte: {
+      const auto byte = ByteOfPieceName(piece.text);
+      if (byte) {
+        draft->SetPiece(id, std::string(1, static_cast<char>(*byte)), piece.type);
+        return {};
+      }
+      return Fail(
+          ErrorCode::kInvalidFile,
+          std::format("{}: the byte piece \"{}\" is not written as <0xNN>; the file may be a "
+                      "damaged copy",
+                      where, piece.text));
+    }
+    case PieceType::kControl:
+    case PieceType::kUnused:
+      break;
+  }
+  draft->SetPiece(id, std::string(piece.text), piece.type);
+  return {};
+}
+
+// Higher scores merge first; equal scores have equal ranks, of which the leftmost pair goes first.
+std::vector<uint32_t> RanksOfScores(std::span<const ScoredPiece> pieces) {
+  std::vector<float> scores;
+  for (const ScoredPiece& piece : pieces) {
+    if (piece.type == PieceType::kNormal) scores.push_back(piece.score);
+  }
+  std::ranges::sort(scores, std::greater());
+  const auto repeated = std::ranges::unique(scores);
+  scores.erase(repeated.begin(), repeated.end());
+  std::vector<uint32_t> ranks;
+  for (const ScoredPiece& piece : pieces) {
+    const auto rank = std::ranges::lower_bound(scores, piece.score, std::greater());
+    ranks.push_back(static_cast<uint32_t>(rank - scores.begin()));
+  }
+  return ranks;
+}
+
+}  // namespace
+
+Result<VocabularyDraft> DraftOfScoredPieces(std::span<const ScoredPiece> pieces,
+                                            std::string_view where) {
+  if (pieces.empty()) {
+    return Fail(ErrorCode::kUnsupported, std::format("{}: has no pieces", where));
+  }
+  if (pieces.size() > kMaxDraftPieces) {
+    return Fail(ErrorCode::kUnsupported, std::format("{}: has {} pieces; at most {} are supported",
+                                                     where, pieces.size(), kMaxDraftPieces));
+  }
+  VocabularyDraft draft;
+  draft.rules.family = TokenizerFamily::kSentencePieceBpe;
+  size_t text_bytes = 0;
+  for (uint32_t id = 0; id < pieces.size(); ++id) {
+    if (pieces[id].type == PieceType::kNormal) {
+      CRIA_RETURN_IF_ERROR(CheckText(pieces[id], id, where, &text_bytes));
+    }
+    CRIA_RETURN_IF_ERROR(AddPiece(pieces[id], id, where, &draft));
+  }
+  draft.AddMergesOfAllSplits(RanksOfScores(pieces));
+  return draft;
+}
+
+}  // namespace cria

@@ -1,0 +1,189 @@
+#include "converter/tokenizer/tokenizer_settings.h"
+
+#include <algorithm>
+#include <charconv>
+#include <format>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <utility>
+
+#include "converter/input/json_fields.h"
+#include "converter/input/json_file.h"
+#include "converter/tokenizer/tokenizer_file.h"
+#include "converter/tokenizer/tokenizer_json.h"
+
+namespace cria {
+namespace {
+
+using nlohmann::json;
+
+Status ReadBoolIfSet(const JsonFields& fields, std::string_view name, std::optional<bool>* value) {
+  if (fields.Find(name) == nullptr) return {};
+  CRIA_ASSIGN_OR_RETURN(*value, fields.Bool(name, false));
+  return {};
+}
+
+// A token is written as its text or as an object with that in "content".
+Status ReadTokenIfSet(const JsonFields& fields, std::string_view name, std::string* token) {
+  const json* value = fields.Find(name);
+  if (value == nullptr || !token->empty()) return {};
+  if (value->is_object()) {
+    CRIA_ASSIGN_OR_RETURN(*token, fields.Object(name).String("content"));
+  } else {
+    CRIA_ASSIGN_OR_RETURN(*token, fields.String(name));
+  }
+  return {};
+}
+
+// A string, or a list of named ones, of which "default" counts.
+Status ReadChatTemplate(const JsonFields& fields, TokenizerSettings* settings) {
+  const json* value = fields.Find("chat_template");
+  if (value == nullptr || !settings->chat_template.empty()) return {};
+  if (value->is_string()) {
+    settings->chat_template = value->get<std::string>();
+    return {};
+  }
+  if (!value->is_array()) {
+    return fields.Bad(ErrorCode::kInvalidFile, "chat_template",
+                      "must be a string or a list of templates");
+  }
+  for (size_t i = 0; i < value->size(); ++i) {
+    const JsonFields named((*value)[i], fields.where(), std::format("chat_template[{}]", i));
+    CRIA_ASSIGN_OR_RETURN(const std::string name, named.String("name"));
+    if (name != "default") continue;
+    CRIA_ASSIGN_OR_RETURN(settings->chat_template, named.String("template"));
+  }
+  return {};
+}
+
+Status ReadAddedTokensDecoder(const JsonFields& fields, TokenizerSettings* settings) {
+  const json* tokens = fields.Find("added_tokens_decoder");
+  if (tokens == nullptr) return {};
+  if (!tokens->is_object()) {
+    return fields.Bad(ErrorCode::kInvalidFile, "added_tokens_decoder", "must be an object");
+  }
+  for (const auto& [key, token] : tokens->items()) {
+    uint32_t id = 0;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
+    if (error != std::errc() || end != key.data() + key.size()) {
+      return fields.Bad(ErrorCode::kInvalidFile, "added_tokens_decoder",
+                        std::format("has the key \"{}\" instead of an id", key));
+    }
+    CRIA_ASSIGN_OR_RETURN(AddedToken read,
+                          ReadAddedToken(token, id, fields.where(),
+                                         std::format("added_tokens_decoder[\"{}\"]", key)));
+    settings->added_tokens.push_back(std::move(read));
+  }
+  return {};
+}
+
+Status ReadTokenizerConfig(const JsonFields& fields, TokenizerSettings* settings) {
+  CRIA_RETURN_IF_ERROR(ReadBoolIfSet(fields, "add_bos_token", &settings->add_bos_token));
+  CRIA_RETURN_IF_ERROR(ReadBoolIfSet(fields, "add_prefix_space", &settings->add_prefix_space));
+  CRIA_RETURN_IF_ERROR(ReadBoolIfSet(fields, "legacy", &settings->legacy));
+  CRIA_RETURN_IF_ERROR(ReadTokenIfSet(fields, "bos_token", &settings->bos_token));
+  CRIA_RETURN_IF_ERROR(ReadTokenIfSet(fields, "eos_token", &settings->eos_token));
+  CRIA_RETURN_IF_ERROR(ReadChatTemplate(fields, settings));
+  return ReadAddedTokensDecoder(fields, settings);
+}
+
+Status ReadSpecialTokensMap(const JsonFields& fields, TokenizerSettings* settings) {
+  CRIA_RETURN_IF_ERROR(ReadTokenIfSet(fields, "bos_token", &settings->bos_token));
+  return ReadTokenIfSet(fields, "eos_token", &settings->eos_token);
+}
+
+// Texts and ids only: whether a token is special is not said there. Where another file describes a
+// token, that counts; otherwise it is taken for special, so that nobody's text can become it.
+Status ReadAddedTokensMap(const json& tokens, std::string_view where, TokenizerSettings* settings) {
+  for (const auto& [content, id] : tokens.items()) {
+    if (!id.is_number_unsigned() || id.get<uint64_t>() >= kMaxDraftPieces) {
+      return Fail(ErrorCode::kInvalidFile, std::format("{}: \"{}\" must be a whole number below {}",
+                                                       where, content, kMaxDraftPieces));
+    }
+    const auto number = id.get<uint32_t>();
+    if (std::ranges::contains(settings->added_tokens, number, &AddedToken::id)) continue;
+    settings->added_tokens.push_back({number, content, true});
+  }
+  return {};
+}
+
+// eos_token_id is a number or a list of them.
+Status ReadTokenIds(const JsonFields& fields, TokenizerSettings* settings) {
+  const auto read_id = [&](const json& value, std::string_view name) -> Result<uint32_t> {
+    if (!value.is_number_unsigned() || value.get<uint64_t>() >= kMaxDraftPieces) {
+      return fields.Bad(ErrorCode::kInvalidFile, name, "must be a token id");
+    }
+    return value.get<uint32_t>();
+  };
+  // Some files say -1 for a token that does not exist.
+  const auto is_none = [](const json* value) { return value == nullptr || *value == -1; };
+  if (const json* bos = fields.Find("bos_token_id"); !is_none(bos) && !settings->bos_token_id) {
+    CRIA_ASSIGN_OR_RETURN(settings->bos_token_id, read_id(*bos, "bos_token_id"));
+  }
+  const json* eos = fields.Find("eos_token_id");
+  if (is_none(eos)) return {};
+  const json ids = eos->is_array() ? *eos : json::array({*eos});
+  for (const json& value : ids) {
+    CRIA_ASSIGN_OR_RETURN(const uint32_t id, read_id(value, "eos_token_id"));
+    settings->eos_token_ids.push_back(id);
+  }
+  return {};
+}
+
+// Calls `read` with the fields of a JSON file, if there is one.
+template <typename Read>
+Status ReadIfExists(const std::filesystem::path& path, Read read) {
+  if (!FileExists(path)) return {};
+  CRIA_ASSIGN_OR_RETURN(const json parsed, ReadJsonFile(path, kMaxTokenizerFileBytes));
+  return read(JsonFields(parsed, path.string()), parsed);
+}
+
+Result<TokenizerSettings> ReadAll(const std::filesystem::path& folder, const json& tokenizer_json) {
+  TokenizerSettings settings;
+  // Newer checkpoints keep the template in a file of its own, which counts.
+  if (const auto path = folder / "chat_template.jinja"; FileExists(path)) {
+    CRIA_ASSIGN_OR_RETURN(settings.chat_template, ReadTokenizerFile(path));
+  }
+  CRIA_RETURN_IF_ERROR(
+      ReadIfExists(folder / "tokenizer_config.json", [&](const JsonFields& fields, const json&) {
+        return ReadTokenizerConfig(fields, &settings);
+      }));
+  CRIA_RETURN_IF_ERROR(ReadIfExists(
+      folder / "chat_template.json",
+      [&](const JsonFields& fields, const json&) { return ReadChatTemplate(fields, &settings); }));
+  CRIA_RETURN_IF_ERROR(
+      ReadIfExists(folder / "special_tokens_map.json", [&](const JsonFields& fields, const json&) {
+        return ReadSpecialTokensMap(fields, &settings);
+      }));
+  CRIA_ASSIGN_OR_RETURN(std::vector<AddedToken> added,
+                        ReadAddedTokens(tokenizer_json, (folder / "tokenizer.json").string()));
+  for (AddedToken& token : added) {
+    if (std::ranges::contains(settings.added_tokens, token.id, &AddedToken::id)) continue;
+    settings.added_tokens.push_back(std::move(token));
+  }
+  CRIA_RETURN_IF_ERROR(
+      ReadIfExists(folder / "added_tokens.json", [&](const JsonFields& fields, const json& parsed) {
+        return ReadAddedTokensMap(parsed, fields.where(), &settings);
+      }));
+  for (const char* name : {"generation_config.json", "config.json"}) {
+    CRIA_RETURN_IF_ERROR(ReadIfExists(folder / name, [&](const JsonFields& fields, const json&) {
+      return ReadTokenIds(fields, &settings);
+    }));
+  }
+  return settings;
+}
+
+}  // namespace
+
+Result<TokenizerSettings> ReadTokenizerSettings(const std::filesystem::path& folder,
+                                                const json& tokenizer_json) {
+  try {
+    return ReadAll(folder, tokenizer_json);
+  } catch (const json::exception& exception) {
+    return Fail(ErrorCode::kInvalidFile,
+                std::format("{}: a JSON file of the tokenizer is malformed: {}", folder.string(),
+                            exception.what()));
+  }
+}
+
+}  // namespace cria

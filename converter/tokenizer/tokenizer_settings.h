@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "converter/tokenizer/vocabulary_builder.h"
+#include "cria/error.h"
+
+namespace cria {
+
+// What the small files beside a tokenizer say about it. Fields that no file sets stay empty.
+struct TokenizerSettings {
+  std::optional<bool> add_bos_token;
+  std::optional<bool> add_prefix_space;
+  std::optional<bool> legacy;  // SentencePiece: text after a special token gets a space, too.
+  std::string bos_token;       // As they are written.
+  std::string eos_token;
+  std::vector<AddedToken> added_tokens;
+  std::string chat_template;
+  std::optional<uint32_t> bos_token_id;
+  std::vector<uint32_t> eos_token_ids;
+};
+
+// Reads tokenizer_config.json, special_tokens_map.json, added_tokens.json, chat_template.jinja (or
+// chat_template.json), generation_config.json and config.json, as far as they exist, in `folder`.
+// `tokenizer_json` is the tokenizer.json there, or null: its added tokens count after those of
+// tokenizer_config.json.
+Result<TokenizerSettings> ReadTokenizerSettings(const std::filesystem::path& folder,
+                                                const nlohmann::json& tokenizer_json);
+
+}  // namespace cria

@@ -1,0 +1,181 @@
+#include "converter/tokenizer/vocabulary_builder.h"
+
+#include <algorithm>
+#include <format>
+#include <limits>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+namespace cria {
+namespace {
+
+bool IsSpecial(PieceType type) {
+  return type == PieceType::kControl || type == PieceType::kUserDefined;
+}
+
+// Whether the draft's piece is what an added token's content says it is. SentencePiece's pieces
+// have lost the difference between U+2581 and a space, byte pieces their names.
+bool IsWritten(const DraftPiece& piece, TokenizerFamily family, std::string_view content) {
+  if (piece.type == PieceType::kByte) {
+    return content == BytePieceName(static_cast<uint8_t>(piece.bytes[0]));
+  }
+  if (piece.bytes == content) return true;
+  return family == TokenizerFamily::kSentencePieceBpe && piece.bytes == WithPlainSpaces(content);
+}
+
+Status AddPieces(const VocabularyDraft& draft, size_t vocab_size, OwnedVocabulary* vocabulary) {
+  vocabulary->piece_offsets.push_back(0);
+  for (const DraftPiece& piece : draft.pieces) {
+    const size_t end = vocabulary->piece_bytes.size() + piece.bytes.size();
+    if (piece.bytes.size() > kMaxPieceBytes || end > std::numeric_limits<uint32_t>::max()) {
+      return Fail(ErrorCode::kUnsupported,
+                  std::format("The tokenizer's token {} has {} bytes; at most {} are supported",
+                              vocabulary->piece_types.size(), piece.bytes.size(), kMaxPieceBytes));
+    }
+    vocabulary->piece_bytes.insert(vocabulary->piece_bytes.end(), piece.bytes.begin(),
+                                   piece.bytes.end());
+    vocabulary->piece_offsets.push_back(static_cast<uint32_t>(end));
+    // A piece of no bytes cannot be made from text.
+    const bool is_empty_text = piece.type == PieceType::kNormal && piece.bytes.empty();
+    vocabulary->piece_types.push_back(is_empty_text ? PieceType::kUnused : piece.type);
+  }
+  vocabulary->piece_offsets.resize(vocab_size + 1, vocabulary->piece_offsets.back());
+  vocabulary->piece_types.resize(vocab_size, PieceType::kUnused);
+  return {};
+}
+
+void SortTextPieces(OwnedVocabulary* vocabulary) {
+  const Vocabulary view = vocabulary->view();
+  const auto piece = [&view](uint32_t id) { return view.piece(id); };
+  std::vector<uint32_t>& ids = vocabulary->sorted_ids;
+  for (uint32_t id = 0; id < view.size(); ++id) {
+    if (view.piece_types[id] == PieceType::kNormal) ids.push_back(id);
+  }
+  std::ranges::stable_sort(ids, {}, piece);
+  const auto repeated = std::ranges::unique(ids, {}, piece);
+  ids.erase(repeated.begin(), repeated.end());
+}
+
+void AddMerges(const VocabularyDraft& draft, OwnedVocabulary* vocabulary) {
+  std::vector<DraftMerge> merges = draft.merges;
+  // Text must never become a control token by merging.
+  std::erase_if(merges, [&](const DraftMerge& merge) {
+    const PieceType type = vocabulary->piece_types[merge.merged];
+    return type != PieceType::kNormal && type != PieceType::kUserDefined;
+  });
+  const auto pair_of = [](const DraftMerge& merge) { return std::pair(merge.left, merge.right); };
+  std::ranges::sort(merges, {}, [](const DraftMerge& merge) {
+    return std::tuple(merge.left, merge.right, merge.rank);
+  });
+  const auto repeated = std::ranges::unique(merges, {}, pair_of);
+  merges.erase(repeated.begin(), repeated.end());
+
+  vocabulary->merge_offsets.assign(vocabulary->piece_types.size() + 1, 0);
+  for (const DraftMerge& merge : merges) {
+    ++vocabulary->merge_offsets[merge.left + size_t{1}];
+    vocabulary->merges.push_back({merge.right, merge.rank, merge.merged});
+  }
+  for (size_t id = 0; id < vocabulary->piece_types.size(); ++id) {
+    vocabulary->merge_offsets[id + 1] += vocabulary->merge_offsets[id];
+  }
+}
+
+}  // namespace
+
+Vocabulary OwnedVocabulary::view() const {
+  Vocabulary vocabulary;
+  vocabulary.family = rules.family;
+  vocabulary.piece_bytes = piece_bytes;
+  vocabulary.piece_offsets = piece_offsets;
+  vocabulary.piece_types = piece_types;
+  vocabulary.sorted_ids = sorted_ids;
+  vocabulary.merge_offsets = merge_offsets;
+  vocabulary.merges = merges;
+  vocabulary.split_patterns.assign(rules.split_patterns.begin(), rules.split_patterns.end());
+  vocabulary.normalize_nfc = rules.normalize_nfc;
+  vocabulary.ignore_merges = rules.ignore_merges;
+  vocabulary.add_dummy_prefix = rules.add_dummy_prefix;
+  vocabulary.dummy_prefix_after_special = rules.dummy_prefix_after_special;
+  vocabulary.remove_extra_whitespaces = rules.remove_extra_whitespaces;
+  vocabulary.byte_fallback = rules.byte_fallback;
+  vocabulary.add_bos_token = rules.add_bos_token;
+  vocabulary.bos_token_id = rules.bos_token_id;
+  vocabulary.unk_token_id = rules.unk_token_id;
+  vocabulary.eos_token_id = rules.eos_token_id;
+  return vocabulary;
+}
+
+void VocabularyDraft::SetPiece(uint32_t id, std::string bytes, PieceType type) {
+  if (pieces.size() <= id) pieces.resize(size_t{id} + 1);
+  pieces[id] = {std::move(bytes), type};
+}
+
+Status VocabularyDraft::AddToken(const AddedToken& token, std::string_view where) {
+  if (token.id >= kMaxDraftPieces) {
+    return Fail(ErrorCode::kInvalidFile,
+                std::format("{}: the added token \"{}\" has the id {}; ids end at {}", where,
+                            token.content, token.id, kMaxDraftPieces));
+  }
+  const PieceType type = token.special ? PieceType::kControl : PieceType::kUserDefined;
+  const bool is_free = token.id >= pieces.size() || (pieces[token.id].type == PieceType::kUnused &&
+                                                     pieces[token.id].bytes.empty());
+  if (is_free) {
+    SetPiece(token.id, token.content, type);
+    return {};
+  }
+  DraftPiece& piece = pieces[token.id];
+  if (!IsWritten(piece, rules.family, token.content)) {
+    return Fail(ErrorCode::kInvalidFile,
+                std::format("{}: the added token \"{}\" has the id {}, which is \"{}\" in the "
+                            "tokenizer's model; the files do not belong together",
+                            where, token.content, token.id, piece.bytes));
+  }
+  if (piece.type == PieceType::kByte || piece.type == PieceType::kUnknown) return {};
+  piece.type = type;
+  return {};
+}
+
+int32_t VocabularyDraft::FindSpecial(std::string_view content) const {
+  for (size_t id = 0; id < pieces.size(); ++id) {
+    if (IsSpecial(pieces[id].type) && pieces[id].bytes == content) return static_cast<int32_t>(id);
+  }
+  return -1;
+}
+
+void VocabularyDraft::AddMergesOfAllSplits(std::span<const uint32_t> rank_by_id) {
+  std::unordered_map<std::string_view, uint32_t> id_by_piece;
+  for (uint32_t id = 0; id < pieces.size(); ++id) {
+    if (pieces[id].type == PieceType::kNormal) id_by_piece.emplace(pieces[id].bytes, id);
+  }
+  for (uint32_t id = 0; id < pieces.size(); ++id) {
+    if (pieces[id].type != PieceType::kNormal) continue;
+    const std::string_view piece = pieces[id].bytes;
+    for (size_t split = 1; split < piece.size(); ++split) {
+      const auto left = id_by_piece.find(piece.substr(0, split));
+      if (left == id_by_piece.end()) continue;
+      const auto right = id_by_piece.find(piece.substr(split));
+      if (right == id_by_piece.end()) continue;
+      merges.push_back({left->second, right->second, id, rank_by_id[id]});
+    }
+  }
+}
+
+Result<OwnedVocabulary> BuildVocabulary(const VocabularyDraft& draft, size_t vocab_size) {
+  if (draft.pieces.size() > vocab_size) {
+    return Fail(ErrorCode::kInvalidFile,
+                std::format("The tokenizer has {} tokens, but the checkpoint's vocab_size is {}; "
+                            "the tokenizer's files belong to another checkpoint, or tokens were "
+                            "added to them that the weights do not have",
+                            draft.pieces.size(), vocab_size));
+  }
+  OwnedVocabulary vocabulary;
+  vocabulary.rules = draft.rules;
+  CRIA_RETURN_IF_ERROR(AddPieces(draft, vocab_size, &vocabulary));
+  SortTextPieces(&vocabulary);
+  AddMerges(draft, &vocabulary);
+  CRIA_RETURN_IF_ERROR(ValidateVocabulary(vocabulary.view()));
+  return vocabulary;
+}
+
+}  // namespace cria

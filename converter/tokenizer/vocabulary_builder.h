@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "converter/tokenizer/piece_text.h"
+#include "cria/error.h"
+#include "model/vocabulary.h"
+
+namespace cria {
+
+// The fields of Vocabulary that are not tables.
+struct TokenizerRules {
+  TokenizerFamily family = TokenizerFamily::kSentencePieceBpe;
+  std::vector<std::string> split_patterns;
+  bool normalize_nfc = false;
+  bool ignore_merges = false;
+  bool add_dummy_prefix = false;
+  bool dummy_prefix_after_special = false;
+  bool remove_extra_whitespaces = false;
+  bool byte_fallback = false;
+  bool add_bos_token = false;
+  int32_t bos_token_id = -1;
+  int32_t unk_token_id = -1;
+  int32_t eos_token_id = -1;
+};
+
+// A vocabulary that owns its tables.
+struct OwnedVocabulary {
+  TokenizerRules rules;
+  std::vector<uint8_t> piece_bytes;
+  std::vector<uint32_t> piece_offsets;
+  std::vector<PieceType> piece_types;
+  std::vector<uint32_t> sorted_ids;
+  std::vector<uint32_t> merge_offsets;
+  std::vector<Merge> merges;
+
+  // Valid as long as this lives and is not changed.
+  Vocabulary view() const;
+};
+
+// A piece as Vocabulary has it: raw bytes of text.
+struct DraftPiece {
+  std::string bytes;
+  PieceType type = PieceType::kUnused;
+};
+
+struct DraftMerge {
+  uint32_t left;
+  uint32_t right;
+  uint32_t merged;
+  uint32_t rank;
+};
+
+// A token that a checkpoint's files add to, or describe in, the tokenizer's model.
+struct AddedToken {
+  uint32_t id = 0;
+  std::string content;
+  bool special = false;
+  bool normalized = false;  // It is looked for in text that has been normalized.
+};
+
+// What the readers of tokenizer files make, and BuildVocabulary turns into tables.
+class VocabularyDraft {
+ public:
+  TokenizerRules rules;
+  std::vector<DraftPiece> pieces;  // By id.
+  std::vector<DraftMerge> merges;
+  int32_t eos_token_id = -1;  // By the tokenizer's own file; `rules` has the one that counts.
+
+  // Sets a piece; ids between the last one and this one become kUnused.
+  void SetPiece(uint32_t id, std::string bytes, PieceType type);
+
+  // Makes a special token a control token, another one user-defined, past the model's pieces or
+  // among them. `where` begins an error sentence: an id that is already another text.
+  Status AddToken(const AddedToken& token, std::string_view where);
+
+  // The id of the special token (kControl or kUserDefined) that is written so, or -1.
+  int32_t FindSpecial(std::string_view content) const;
+
+  // Adds a merge for every way to split a piece of text into two, at the rank of the piece: the
+  // rules of tokenizers that look neighbours up as one piece. `rank_by_id` matters for kNormal
+  // pieces.
+  void AddMergesOfAllSplits(std::span<const uint32_t> rank_by_id);
+};
+
+// The most ids that a tokenizer file may have; bounds the memory taken for it.
+inline constexpr uint32_t kMaxDraftPieces = 1u << 22;
+
+// Makes the tables, with unused ids up to `vocab_size`, the rows of the checkpoint's embedding. Of
+// equal pieces only the first is ever made from text.
+Result<OwnedVocabulary> BuildVocabulary(const VocabularyDraft& draft, size_t vocab_size);
+
+}  // namespace cria

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "converter/write/tensor_map.h"
+#include "model/model_file.h"
+#include "model/tensor_table.h"
+
+namespace cria {
+
+// The parts of a model file's payload, in the order in which they lie; as in schema/model.fbs.
+enum class FileSection : uint8_t {
+  kConstants,  // Norms.
+  kEmbedding,  // The embedding table, a tied head of the same scheme included.
+  kWeights,    // Every other matrix.
+};
+inline constexpr int kNumFileSections = 3;
+
+// Schemes of the three kinds of matrices; norms are always f32.
+struct TensorSchemes {
+  Scheme weights = Scheme::kQb4w;
+  Scheme embedding = Scheme::kQc8w;
+  Scheme head = Scheme::kQc8w;
+  size_t block_size = 32;  // The largest; see MakeTensorLayout.
+};
+
+// A tensor, where it comes from and where it goes.
+struct PlannedTensor {
+  StoredTensor stored;
+  FileSection section;
+  std::vector<const TensorSource*> parts;
+};
+
+struct FilePlan {
+  std::vector<PlannedTensor> tensors;         // In the order of ExpectedTensors.
+  FileRange sections[kNumFileSections] = {};  // By FileSection.
+  uint64_t file_bytes = 0;
+};
+
+// Chooses a layout for every tensor and leaves out a tied head that would only repeat the
+// embedding. Nothing has a place in the file yet.
+FilePlan PlanTensors(std::vector<MappedTensor> tensors, const ModelConfig& config,
+                     const TensorSchemes& schemes);
+
+// Gives every tensor its place behind metadata of that size.
+void PlaceTensors(uint64_t metadata_bytes, FilePlan& plan);
+
+}  // namespace cria

@@ -1,0 +1,175 @@
+#include "converter/write/tensor_map.h"
+
+#include <algorithm>
+#include <array>
+#include <format>
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace cria {
+namespace {
+
+constexpr std::string_view kEmbedding = "model.embed_tokens.weight";
+constexpr std::string_view kHead = "lm_head.weight";
+
+// Where Hugging Face keeps the rows of a role. Names of a layer go on from "model.layers.N.".
+struct RoleNames {
+  TensorRole role;
+  std::array<std::string_view, 3> parts;  // Unused ones are empty.
+};
+constexpr std::array kRoleNames = {
+    RoleNames{TensorRole::kEmbedTokens, {kEmbedding}},
+    RoleNames{TensorRole::kInputLayernorm, {"input_layernorm.weight"}},
+    RoleNames{TensorRole::kQkvProj,
+              {"self_attn.q_proj.weight", "self_attn.k_proj.weight", "self_attn.v_proj.weight"}},
+    RoleNames{TensorRole::kOProj, {"self_attn.o_proj.weight"}},
+    RoleNames{TensorRole::kPostAttentionLayernorm, {"post_attention_layernorm.weight"}},
+    RoleNames{TensorRole::kGateUpProj, {"mlp.gate_proj.weight", "mlp.up_proj.weight"}},
+    RoleNames{TensorRole::kDownProj, {"mlp.down_proj.weight"}},
+    RoleNames{TensorRole::kNorm, {"model.norm.weight"}},
+    RoleNames{TensorRole::kLmHead, {kHead}},
+    RoleNames{TensorRole::kQkvBias,
+              {"self_attn.q_proj.bias", "self_attn.k_proj.bias", "self_attn.v_proj.bias"}},
+    RoleNames{TensorRole::kQNorm, {"self_attn.q_norm.weight"}},
+    RoleNames{TensorRole::kKNorm, {"self_attn.k_norm.weight"}},
+    RoleNames{TensorRole::kOBias, {"self_attn.o_proj.bias"}},
+    RoleNames{TensorRole::kGateUpBias, {"mlp.gate_proj.bias", "mlp.up_proj.bias"}},
+    RoleNames{TensorRole::kDownBias, {"mlp.down_proj.bias"}},
+};
+static_assert(kRoleNames.size() == kNumTensorRoles);
+
+// The rows of part `index` of a tensor, or of a vector the elements.
+uint64_t PartChannels(const TensorSpec& spec, const ModelConfig& config, size_t index) {
+  switch (spec.role) {
+    case TensorRole::kQkvProj:
+    case TensorRole::kQkvBias:
+      return index == 0 ? config.query_channels() : config.key_value_channels();
+    case TensorRole::kGateUpProj:
+    case TensorRole::kGateUpBias:
+      return config.intermediate_size;
+    default:
+      return spec.is_vector() ? spec.input_channels : spec.output_channels;
+  }
+}
+
+std::vector<uint64_t> PartShape(const TensorSpec& spec, const ModelConfig& config, size_t index) {
+  const uint64_t channels = PartChannels(spec, config, index);
+  if (spec.is_vector()) return {channels};
+  return {channels, spec.input_channels};
+}
+
+// Frequencies that old checkpoints carry along; they follow from the configuration.
+bool IsRedundant(std::string_view name) { return name.ends_with(".rotary_emb.inv_freq"); }
+
+Result<bool> HoldSameValues(const TensorSource& left, const TensorSource& right) {
+  if (left.shape != right.shape) return false;
+  const uint64_t num_elements = left.num_elements();
+  // Whole rows, as split tensors are read.
+  const uint64_t row_elements = num_elements / left.shape.front();
+  const uint64_t chunk_elements = std::max<uint64_t>(1, (1 << 18) / row_elements) * row_elements;
+  TensorReader reader;
+  std::vector<float> left_values;
+  std::vector<float> right_values;
+  for (uint64_t first = 0; first < num_elements; first += chunk_elements) {
+    left_values.resize(std::min(chunk_elements, num_elements - first));
+    right_values.resize(left_values.size());
+    CRIA_RETURN_IF_ERROR(reader.Read(left, first, left_values));
+    CRIA_RETURN_IF_ERROR(reader.Read(right, first, right_values));
+    if (left_values != right_values) return false;
+  }
+  return true;
+}
+
+class Mapper {
+ public:
+  explicit Mapper(const Checkpoint& checkpoint)
+      : checkpoint_(checkpoint), config_(checkpoint.config) {}
+
+  Result<std::vector<MappedTensor>> Map() {
+    std::vector<MappedTensor> tensors;
+    for (const TensorSpec& spec : ExpectedTensors(config_)) {
+      CRIA_ASSIGN_OR_RETURN(MappedTensor tensor, MapOne(spec));
+      tensors.push_back(std::move(tensor));
+    }
+    CRIA_RETURN_IF_ERROR(CheckTiedHead());
+    CRIA_RETURN_IF_ERROR(CheckNothingIsLeft());
+    return tensors;
+  }
+
+ private:
+  Result<MappedTensor> MapOne(const TensorSpec& spec) {
+    const bool is_tied_head = spec.role == TensorRole::kLmHead && config_.tie_word_embeddings;
+    const TensorRole role = is_tied_head ? TensorRole::kEmbedTokens : spec.role;
+    const auto& names = *std::ranges::find(kRoleNames, role, &RoleNames::role);
+    MappedTensor tensor = {.spec = spec};
+    for (size_t i = 0; i < names.parts.size() && !names.parts[i].empty(); ++i) {
+      const std::string name = spec.layer == kNoLayer
+                                   ? std::string(names.parts[i])
+                                   : std::format("model.layers.{}.{}", spec.layer, names.parts[i]);
+      CRIA_ASSIGN_OR_RETURN(const TensorSource* source, Find(name, PartShape(spec, config_, i)));
+      tensor.parts.push_back(source);
+    }
+    return tensor;
+  }
+
+  Result<const TensorSource*> Find(const std::string& name, const std::vector<uint64_t>& shape) {
+    const auto found = checkpoint_.tensors.find(name);
+    if (found == checkpoint_.tensors.end()) {
+      return Fail(ErrorCode::kNotFound,
+                  std::format("{}: tensor \"{}\" is missing, but {} calls for it",
+                              checkpoint_.folder.string(), name, checkpoint_.described_by));
+    }
+    const TensorSource& source = found->second;
+    if (source.shape != shape) {
+      const TensorSource wanted = {.shape = shape};
+      return Fail(ErrorCode::kInvalidFile,
+                  std::format("{}: tensor \"{}\" has shape {}, but {} calls for {}",
+                              source.file->path(), source.name, source.ShapeText(),
+                              checkpoint_.described_by, wanted.ShapeText()));
+    }
+    used_.insert(found->first);
+    return &source;
+  }
+
+  // Some checkpoints store a tied head all the same, which is harmless while it is the embedding.
+  Status CheckTiedHead() {
+    const auto head = checkpoint_.tensors.find(kHead);
+    if (!config_.tie_word_embeddings || head == checkpoint_.tensors.end()) return {};
+    CRIA_ASSIGN_OR_RETURN(
+        const bool same,
+        HoldSameValues(checkpoint_.tensors.find(kEmbedding)->second, head->second));
+    if (!same) {
+      return Fail(ErrorCode::kInvalidFile,
+                  std::format("{}: tensor \"{}\" differs from \"{}\", but config.json says that "
+                              "tie_word_embeddings is true; set it to false if the head is meant",
+                              head->second.file->path(), kHead, kEmbedding));
+    }
+    used_.insert(kHead);
+    return {};
+  }
+
+  Status CheckNothingIsLeft() const {
+    for (const auto& [name, source] : checkpoint_.tensors) {
+      if (used_.contains(name) || IsRedundant(name)) continue;
+      return Fail(ErrorCode::kUnsupported,
+                  std::format("{}: tensor \"{}\" has no place in a {} with {} layers; the model "
+                              "would compute something else without it",
+                              source.file->path(), source.name, config_.architecture,
+                              config_.num_hidden_layers));
+    }
+    return {};
+  }
+
+  const Checkpoint& checkpoint_;
+  const ModelConfig& config_;
+  std::set<std::string_view> used_;
+};
+
+}  // namespace
+
+Result<std::vector<MappedTensor>> MapTensors(const Checkpoint& checkpoint) {
+  return Mapper(checkpoint).Map();
+}
+
+}  // namespace cria

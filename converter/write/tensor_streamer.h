@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "converter/progress.h"
+#include "converter/quantize/row_quantizer.h"
+#include "converter/write/file_plan.h"
+#include "core/output_file.h"
+#include "core/thread_pool.h"
+#include "cria/error.h"
+#include "model/checksum.h"
+
+namespace cria {
+
+// Converts tensors slice by slice: threads read and quantize slices of rows into buffers, and the
+// calling thread stores them in order. Slices do not depend on the number of threads, nor does
+// anything that is computed from them.
+class TensorStreamer {
+ public:
+  TensorStreamer(OutputFile& file, const ThreadPool& threads, const ProgressCallback& progress,
+                 uint64_t total_weights);
+
+  // Writes the tensor to its place and notes its checksum.
+  Result<QuantizationError> Stream(PlannedTensor& tensor);
+
+ private:
+  // Rows of one part; of a vector's parts, each is a row.
+  struct Slice {
+    const TensorSource* source;
+    uint64_t first_row;  // Of the part.
+    size_t num_rows;
+    TensorLayout layout;  // Of the rows.
+  };
+
+  // What one slice at a time is made in.
+  struct Workspace {
+    TensorReader reader;
+    std::vector<float> values;  // [rows of the slice, input_channels]
+    std::vector<float> row;     // [padded_input_channels]
+    std::vector<std::byte> data;
+    std::vector<std::byte> scales;
+    QuantizationError error;
+    Status status;
+  };
+
+  static std::vector<Slice> MakeSlices(const PlannedTensor& tensor);
+  static void ConvertSlice(const Slice& slice, Workspace& workspace);
+  Status ReportProgress(const StoredTensor& tensor, uint64_t weights);
+
+  OutputFile& file_;
+  const ThreadPool& threads_;
+  const ProgressCallback& progress_;
+  uint64_t total_weights_;
+  uint64_t done_weights_ = 0;
+  std::vector<Workspace> workspaces_;
+};
+
+}  // namespace cria

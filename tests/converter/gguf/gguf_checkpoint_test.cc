@@ -1,0 +1,277 @@
+#include "converter/gguf/gguf_checkpoint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "converter/convert.h"
+#include "converter/input/ggml_reference.h"
+#include "model/model_file.h"
+#include "support/files.h"
+#include "support/gguf_writer.h"
+#include "support/temporary_directory.h"
+#include "support/tiny_checkpoint.h"
+
+namespace cria {
+namespace {
+
+using support::CheckpointSpec;
+using support::GgufWriter;
+using support::StorageType;
+using ::testing::HasSubstr;
+
+class GgufCheckpointTest : public ::testing::Test {
+ protected:
+  std::string ConvertToBytes(const std::filesystem::path& checkpoint,
+                             const ConvertOptions& options) {
+    const auto report = Convert(checkpoint, output_, options);
+    if (!report) {
+      ADD_FAILURE() << report.error().message();
+      return "";
+    }
+    return support::ReadFile(output_);
+  }
+
+  // The model as Hugging Face's folder and as GGUF, both called "model": one file.
+  void ExpectSameModelFile(CheckpointSpec spec, StorageType type,
+                           const ConvertOptions& options = {}, size_t parts = 1) {
+    spec.format.storage = type;
+    const reference::ReferenceModel model = support::MakeModel(spec);
+    const auto folder = directory_.path() / "hf" / "model";
+    support::WriteHuggingFaceDirectory(model, folder, spec.format);
+    const auto gguf = support::WriteGguf(model, type, directory_.path() / "model.gguf", parts,
+                                         spec.format.chat_template);
+    const std::string expected = ConvertToBytes(folder, options);
+    EXPECT_EQ(ConvertToBytes(gguf, options) == expected, true);
+  }
+
+  // Writes a sound file of a model that `change` has had its way with.
+  std::filesystem::path Write(const std::function<void(GgufWriter&)>& change = {},
+                              const CheckpointSpec& spec = support::SpecGqa()) {
+    const reference::ReferenceModel model = support::MakeModel(spec);
+    GgufWriter writer;
+    support::AddModelMetadata(model, support::ChatTemplateText::kNone, writer);
+    for (const auto& [name, tensor] : model.tensors) {
+      support::AddModelTensor(model, name, StorageType::kF32, writer);
+    }
+    if (change) change(writer);
+    const auto path = directory_.path() / "changed.gguf";
+    support::WriteFile(path, writer.File());
+    return path;
+  }
+
+  void ExpectRefused(const std::filesystem::path& path, std::string_view reason) {
+    const auto report = Convert(path, output_, {});
+    ASSERT_FALSE(report) << reason;
+    EXPECT_THAT(report.error().message(), HasSubstr(reason));
+    EXPECT_FALSE(report.error().message().contains('\n'));
+  }
+
+  support::TemporaryDirectory directory_;
+  std::filesystem::path output_ = directory_.path() / "out.cria";
+};
+
+TEST_F(GgufCheckpointTest, IsTheModelThatHuggingFacesFilesAre) {
+  for (const StorageType type : {StorageType::kF32, StorageType::kF16, StorageType::kBf16}) {
+    ExpectSameModelFile(support::SpecGqa(), type);
+  }
+  ExpectSameModelFile(support::SpecMha(), StorageType::kF32, {.weights = Scheme::kF32});
+  ExpectSameModelFile(support::SpecMqa(), StorageType::kBf16, {.weights = Scheme::kQc8w});
+  ExpectSameModelFile(support::SpecTied(), StorageType::kF16);
+  ExpectSameModelFile(support::SpecOddHeadDim(), StorageType::kF32);
+  ExpectSameModelFile(support::SpecLinearRope(), StorageType::kF32);
+  ExpectSameModelFile(support::SpecLlama3Rope(), StorageType::kF32);
+  CheckpointSpec chat = support::SpecGqa();
+  chat.format.chat_template = support::ChatTemplateText::kChatMl;
+  ExpectSameModelFile(chat, StorageType::kF32);
+}
+
+TEST_F(GgufCheckpointTest, SoAreLlamasRelatives) {
+  for (const StorageType type : {StorageType::kF32, StorageType::kBf16}) {
+    ExpectSameModelFile(support::SpecQwen2(), type);
+    ExpectSameModelFile(support::SpecQwen3(), type);
+  }
+  CheckpointSpec untied = support::SpecQwen2();
+  untied.config.tie_word_embeddings = false;
+  ExpectSameModelFile(untied, StorageType::kF32, {.weights = Scheme::kF32}, 2);
+  // Which biases there are beyond the architecture's, the tensors tell.
+  ExpectSameModelFile(support::SpecQwen3Biases(), StorageType::kF32);
+  ExpectSameModelFile(support::SpecBiases(), StorageType::kF32, {.weights = Scheme::kF32});
+  CheckpointSpec attention = support::SpecBiases();
+  attention.config.mlp_bias = false;
+  ExpectSameModelFile(attention, StorageType::kF16);
+}
+
+TEST_F(GgufCheckpointTest, MistralIsALlamaWithAWindow) {
+  const CheckpointSpec spec = support::SpecMistral();
+  const reference::ReferenceModel model = support::MakeModel(spec);
+  const auto folder = directory_.path() / "hf" / "model";
+  support::WriteHuggingFaceDirectory(model, folder, spec.format);
+  const auto gguf = support::WriteGguf(model, StorageType::kF32, directory_.path() / "model.gguf");
+  ASSERT_TRUE(Convert(folder, directory_.path() / "expected.cria", {}));
+  ASSERT_TRUE(Convert(gguf, output_, {}));
+  const auto expected = ModelFile::Open((directory_.path() / "expected.cria").string());
+  const auto converted = ModelFile::Open(output_.string());
+  ASSERT_TRUE(expected && converted);
+  EXPECT_EQ(converted->config().architecture, "LlamaForCausalLM");
+  EXPECT_EQ(converted->config().sliding_window, 12u);
+  EXPECT_EQ(converted->config().head_dim, expected->config().head_dim);
+  ASSERT_EQ(converted->tensors().size(), expected->tensors().size());
+  for (size_t i = 0; i < expected->tensors().size(); ++i) {
+    EXPECT_EQ(converted->tensors()[i].checksum, expected->tensors()[i].checksum);
+  }
+}
+
+TEST_F(GgufCheckpointTest, JoinsParts) {
+  ExpectSameModelFile(support::SpecGqa(), StorageType::kF32, {}, 3);
+  // Whichever part is named.
+  const auto last = directory_.path() / "model-00003-of-00003.gguf";
+  EXPECT_TRUE(Convert(last, output_, {}));
+  std::filesystem::rename(directory_.path() / "model-00002-of-00003.gguf",
+                          directory_.path() / "x.gguf");
+  ExpectRefused(last, "model-00002-of-00003.gguf");
+  ExpectRefused(directory_.path() / "x.gguf", "-00002-of-00003.gguf, by which the others");
+  std::filesystem::copy_file(last, directory_.path() / "model-00002-of-00003.gguf");
+  ExpectRefused(last, "split.no is 2 instead of 1");
+}
+
+TEST_F(GgufCheckpointTest, RopeFactorsAreLlama3sScaling) {
+  const CheckpointSpec spec = support::SpecLlama3Rope();
+  const auto path = support::WriteGguf(support::MakeModel(spec), StorageType::kF32,
+                                       directory_.path() / "model.gguf");
+  const auto checkpoint = OpenGgufCheckpoint(path);
+  ASSERT_TRUE(checkpoint) << checkpoint.error().message();
+  const RopeScaling& scaling = checkpoint->config.rope_scaling;
+  EXPECT_EQ(scaling.type, RopeScaling::Type::kLlama3);
+  EXPECT_EQ(scaling.factor, static_cast<float>(spec.config.rope_scaling.factor));
+  ExpectRefused(Write([](GgufWriter& writer) {
+                  writer.AddTensor("rope_freqs.weight", {8}, StorageType::kF32,
+                                   {1, 3, 1, 3, 1, 3, 1, 3});
+                }),
+                "another way than Llama 3's");
+  ExpectRefused(Write([](GgufWriter& writer) {
+                  writer.AddTensor("rope_freqs.weight", {2}, StorageType::kF32, {1, 2});
+                }),
+                "rope_freqs.weight\" has shape [2] where heads have 16");
+}
+
+// Every quantized type in each role: random blocks in GGUF against their naive values in f32.
+TEST_F(GgufCheckpointTest, QuantizedTensorsAreTheirReferenceBitForBit) {
+  CheckpointSpec spec = support::SpecGqa();
+  spec.config.hidden_size = 256;
+  spec.config.intermediate_size = 512;
+  spec.config.head_dim = 64;
+  for (const support::GgmlBlock& block : support::GgmlBlocks()) {
+    SCOPED_TRACE(block.name);
+    reference::ReferenceModel model = support::MakeModel(spec);
+    std::mt19937 random(3);
+    GgufWriter writer;
+    support::AddModelMetadata(model, support::ChatTemplateText::kNone, writer);
+    for (auto& [name, tensor] : model.tensors) {
+      if (tensor.shape.size() == 1) {
+        support::AddModelTensor(model, name, StorageType::kF32, writer);
+        continue;
+      }
+      std::string data;
+      tensor.values.clear();
+      for (size_t i = 0; i < tensor.shape[0] * tensor.shape[1] / block.elements; ++i) {
+        std::string bytes(block.bytes, '\0');
+        for (char& byte : bytes) byte = static_cast<char>(random());
+        // Scales around 0.01.
+        for (const size_t scale : block.scales) bytes[scale + 1] = '\x21';
+        data += bytes;
+        std::ranges::copy(support::NaiveGgml(bytes).Values(block.name),
+                          std::back_inserter(tensor.values));
+      }
+      writer.AddTensor(support::GgmlName(name), tensor.shape, block.number, data);
+    }
+    support::WriteFile(directory_.path() / "model.gguf", writer.File());
+    // What lies interleaved in GGUF lies half-split in Hugging Face's files: row 2i + s of a head
+    // becomes row s * head_dim / 2 + i.
+    for (auto& [name, tensor] : model.tensors) {
+      if (!name.contains(".q_proj.") && !name.contains(".k_proj.")) continue;
+      const std::vector<float> stored = tensor.values;
+      const size_t inputs = tensor.shape[1];
+      for (size_t row = 0; row < tensor.shape[0]; ++row) {
+        const size_t in_head = row % 64;
+        const size_t to = row - in_head + in_head % 2 * 32 + in_head / 2;
+        std::copy_n(stored.begin() + static_cast<long>(row * inputs), inputs,
+                    tensor.values.begin() + static_cast<long>(to * inputs));
+      }
+    }
+    const auto folder = directory_.path() / "hf" / "model";
+    support::WriteHuggingFaceDirectory(model, folder, spec.format);
+    for (const Scheme scheme : {Scheme::kF32, Scheme::kQb4w}) {
+      const std::string expected = ConvertToBytes(folder, {.weights = scheme});
+      EXPECT_EQ(ConvertToBytes(directory_.path() / "model.gguf", {.weights = scheme}) == expected,
+                true);
+    }
+  }
+}
+
+TEST_F(GgufCheckpointTest, RefusesWhatChangesTheMathematics) {
+  const auto with = [&](std::string_view key, auto value) {
+    return Write([&](GgufWriter& writer) { writer.Add(key, value); });
+  };
+  EXPECT_TRUE(Convert(Write(), output_, {}));
+  EXPECT_TRUE(Convert(with("llama.expert_count", 0u), output_, {}));
+  EXPECT_TRUE(Convert(with("llama.logit_scale", 1.0f), output_, {}));
+  ExpectRefused(with("llama.expert_count", 8u), "llama.expert_count changes the mathematics");
+  ExpectRefused(with("llama.logit_scale", 0.5f), "llama.logit_scale");
+  ExpectRefused(with("llama.attention.causal", false), "llama.attention.causal is false");
+  EXPECT_TRUE(Convert(with("llama.attention.sliding_window_pattern", 4u), output_, {}));
+  ExpectRefused(Write([](GgufWriter& writer) {
+                  writer.Add("llama.attention.sliding_window", 12u);
+                  writer.Add("llama.attention.sliding_window_pattern", 4u);
+                }),
+                "llama.attention.sliding_window_pattern gives layers windows of their own");
+  ExpectRefused(with("llama.rope.scaling.type", "yarn"), "llama.rope.scaling.type is \"yarn\"");
+}
+
+TEST_F(GgufCheckpointTest, RefusesArchitecturesByName) {
+  const auto of = [&](std::string_view architecture) {
+    GgufWriter writer;
+    writer.Add("general.architecture", architecture);
+    const auto path = directory_.path() / "other.gguf";
+    support::WriteFile(path, writer.File());
+    return path;
+  };
+  ExpectRefused(of("gemma2"),
+                "general.architecture is \"gemma2\"; this version converts llama, qwen2 and qwen3");
+  ExpectRefused(of("qwen2moe"), "general.architecture is \"qwen2moe\"");
+}
+
+TEST_F(GgufCheckpointTest, RefusesTensorsThatDoNotFit) {
+  ExpectRefused(Write([](GgufWriter& writer) {
+                  writer.AddTensor("blk.0.attn_q.bias", {64}, StorageType::kF32,
+                                   std::vector<float>(64));
+                }),
+                "k_proj.bias\" is missing, but its metadata or another tensor calls for it");
+  ExpectRefused(Write([](GgufWriter& writer) {
+                  writer.AddTensor("blk.1.attn_q.bias", {64}, StorageType::kF32,
+                                   std::vector<float>(64));
+                }),
+                "\"blk.1.attn_q.bias\" has no place");
+  ExpectRefused(Write([](GgufWriter& writer) {
+                  writer.AddTensor("blk.0.attn_q_norm.weight", {16}, StorageType::kF32,
+                                   std::vector<float>(16));
+                }),
+                "\"blk.0.attn_q_norm.weight\" has no place");
+  ExpectRefused(Write([](GgufWriter& writer) {
+                  writer.AddTensor("blk.9.attn_q.weight", {64, 64}, StorageType::kF32,
+                                   std::vector<float>(4096));
+                }),
+                "has no place");
+  GgufWriter writer;
+  const reference::ReferenceModel model = support::MakeModel(support::SpecGqa());
+  support::AddModelMetadata(model, support::ChatTemplateText::kNone, writer);
+  support::WriteFile(directory_.path() / "empty.gguf", writer.File());
+  ExpectRefused(directory_.path() / "empty.gguf", "--vocab-only");
+}
+
+}  // namespace
+}  // namespace cria

@@ -1,0 +1,170 @@
+#include "converter/gguf/gguf_tokenizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "text/tokenizer.h"
+
+namespace cria {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+StringList Strings(const std::vector<std::string>& texts) {
+  StringList list;
+  for (const std::string& text : texts) list.Add(text);
+  return list;
+}
+
+// SentencePiece's kind: unknown, bos, eos, a byte, letters, and a word.
+GgufMetadata ScoredMetadata() {
+  GgufMetadata metadata("x.gguf");
+  metadata.Add("tokenizer.ggml.model", std::string("llama"));
+  metadata.Add("tokenizer.ggml.tokens",
+               Strings({"<unk>", "<s>", "</s>", "<0x21>", "\xE2\x96\x81", "a", "b", "ab",
+                        "\xE2\x96\x81"
+                        "ab",
+                        "<|user|>", "unused"}));
+  metadata.Add("tokenizer.ggml.scores", std::vector<double>{0, 0, 0, 0, -4, -5, -6, -1, -2, 0, 0});
+  metadata.Add("tokenizer.ggml.token_type", std::vector<int64_t>{2, 3, 3, 6, 1, 1, 1, 1, 1, 4, 5});
+  metadata.Add("tokenizer.ggml.bos_token_id", int64_t{1});
+  metadata.Add("tokenizer.ggml.eos_token_id", int64_t{2});
+  return metadata;
+}
+
+// Byte-level: letters, a word, a special token.
+GgufMetadata ByteLevelMetadata(std::string pre = "gpt-2",
+                               std::vector<std::string> merges = {"a b", "\xC4\xA0 ab"}) {
+  GgufMetadata metadata("x.gguf");
+  metadata.Add("tokenizer.ggml.model", std::string("gpt2"));
+  if (!pre.empty()) metadata.Add("tokenizer.ggml.pre", std::move(pre));
+  // U+0120 is a space in the byte-level alphabet.
+  metadata.Add("tokenizer.ggml.tokens", Strings({"a", "b", "\xC4\xA0", "ab",
+                                                 "\xC4\xA0"
+                                                 "ab",
+                                                 "<|end|>"}));
+  metadata.Add("tokenizer.ggml.token_type", std::vector<int64_t>{1, 1, 1, 1, 1, 3});
+  metadata.Add("tokenizer.ggml.merges", Strings(merges));
+  return metadata;
+}
+
+Result<ImportedTokenizer> Import(const GgufMetadata& metadata) {
+  CRIA_ASSIGN_OR_RETURN(TokenizerMaterial material, ReadGgufTokenizer(metadata));
+  return ImportTokenizer(std::move(material), std::nullopt);
+}
+
+void ExpectRefused(const GgufMetadata& metadata, std::string_view reason) {
+  const auto imported = Import(metadata);
+  ASSERT_FALSE(imported) << reason;
+  EXPECT_THAT(imported.error().message(), HasSubstr(reason));
+}
+
+std::vector<int32_t> Encode(const ImportedTokenizer& imported, std::string_view text) {
+  return Tokenizer::Create(imported.vocabulary.view()).value().Encode(text).value();
+}
+
+TEST(GgufTokenizerTest, ReadsScoredPieces) {
+  const auto imported = Import(ScoredMetadata());
+  ASSERT_TRUE(imported) << imported.error().message();
+  EXPECT_THAT(Encode(*imported, "ab"), ElementsAre(1, 8));
+  EXPECT_THAT(Encode(*imported, "abab!"), ElementsAre(1, 8, 7, 3));
+  EXPECT_THAT(imported->stop_token_ids, ElementsAre(2));
+  EXPECT_EQ(imported->vocabulary.piece_types[10], PieceType::kUnused);
+  EXPECT_EQ(imported->vocabulary.piece_types[9], PieceType::kUserDefined);
+}
+
+TEST(GgufTokenizerTest, ReadsRulesOfScoredPieces) {
+  GgufMetadata metadata = ScoredMetadata();
+  metadata.Add("tokenizer.ggml.add_bos_token", false);
+  metadata.Add("tokenizer.ggml.add_space_prefix", false);
+  metadata.Add("tokenizer.ggml.eot_token_id", int64_t{9});
+  // None.
+  metadata.Add("tokenizer.ggml.eom_token_id", int64_t{0xffffffff});
+  metadata.Add("tokenizer.chat_template", std::string("{{ messages }}"));
+  const auto imported = Import(metadata);
+  ASSERT_TRUE(imported) << imported.error().message();
+  EXPECT_THAT(Encode(*imported, "ab"), ElementsAre(7));
+  EXPECT_THAT(imported->stop_token_ids, ElementsAre(2, 9));
+  EXPECT_EQ(imported->chat_template_source, "{{ messages }}");
+}
+
+TEST(GgufTokenizerTest, ReadsByteLevelPieces) {
+  GgufMetadata metadata = ByteLevelMetadata();
+  metadata.Add("tokenizer.ggml.bos_token_id", int64_t{5});
+  auto imported = Import(metadata);
+  ASSERT_TRUE(imported) << imported.error().message();
+  EXPECT_THAT(Encode(*imported, "ab ab"), ElementsAre(3, 4));
+  metadata.Add("tokenizer.ggml.add_bos_token", true);
+  imported = Import(metadata);
+  ASSERT_TRUE(imported) << imported.error().message();
+  EXPECT_THAT(Encode(*imported, "ab ab"), ElementsAre(5, 3, 4));
+}
+
+TEST(GgufTokenizerTest, PreTokenizersAreKnownByName) {
+  for (const char* name : {"llama-bpe", "llama3", "llama-v3", "tekken", "qwen2", "deepseek-r1-qwen",
+                           "deepseek-llm", "smollm", "gpt-2", "default"}) {
+    const auto imported = Import(ByteLevelMetadata(name));
+    EXPECT_TRUE(imported) << name;
+  }
+  ExpectRefused(ByteLevelMetadata("unheard-of"), "tokenizer.ggml.pre is \"unheard-of\"");
+  ExpectRefused(ByteLevelMetadata(""), "tokenizer.ggml.pre is missing");
+}
+
+TEST(GgufTokenizerTest, QwensTextIsNormalized) {
+  for (const char* name : {"qwen2", "deepseek-r1-qwen"}) {
+    EXPECT_TRUE(Import(ByteLevelMetadata(name)).value().vocabulary.rules.normalize_nfc) << name;
+  }
+  for (const char* name : {"llama-bpe", "tekken", "deepseek-llm", "gpt-2", "default"}) {
+    EXPECT_FALSE(Import(ByteLevelMetadata(name)).value().vocabulary.rules.normalize_nfc) << name;
+  }
+}
+
+TEST(GgufTokenizerTest, RefusesOtherModels) {
+  GgufMetadata metadata("x.gguf");
+  metadata.Add("tokenizer.ggml.model", std::string("t5"));
+  metadata.Add("tokenizer.ggml.tokens", Strings({"a"}));
+  ExpectRefused(metadata, "tokenizer.ggml.model is \"t5\"");
+  ExpectRefused(GgufMetadata("x.gguf"), "tokenizer.ggml.model is missing");
+}
+
+TEST(GgufTokenizerTest, RefusesVocabulariesThatDoNotFit) {
+  ExpectRefused(ByteLevelMetadata("gpt-2", {"a x"}), "tokenizer.ggml.merges[0] is \"a x\"");
+  ExpectRefused(ByteLevelMetadata("gpt-2", {"b a"}), "are not all tokens");
+  ExpectRefused(ByteLevelMetadata("gpt-2", {"ab"}), "with one space between");
+  ExpectRefused(ByteLevelMetadata("gpt-2", {""}), "with one space between");
+  const auto with_tokens = [](std::vector<std::string> tokens, std::vector<int64_t> types) {
+    GgufMetadata metadata("x.gguf");
+    metadata.Add("tokenizer.ggml.model", std::string("gpt2"));
+    metadata.Add("tokenizer.ggml.pre", std::string("gpt-2"));
+    metadata.Add("tokenizer.ggml.tokens", Strings(tokens));
+    metadata.Add("tokenizer.ggml.token_type", std::move(types));
+    metadata.Add("tokenizer.ggml.merges", StringList());
+    return metadata;
+  };
+  EXPECT_TRUE(Import(with_tokens({"a", "b"}, {1, 1})));
+  ExpectRefused(with_tokens({"a", "a"}, {1, 1}), "tokens[1] is \"a\", which is there already");
+  ExpectRefused(with_tokens({"a"}, {1, 1}), "token_type has 2 elements");
+  ExpectRefused(with_tokens({"a"}, {7}), "token_type[0] is 7");
+  ExpectRefused(with_tokens({"a"}, {-1}), "token_type[0] is -1");
+  ExpectRefused(with_tokens({" "}, {1}), "not written in the byte-level alphabet");
+  ExpectRefused(with_tokens({"\xFF"}, {1}), "is not UTF-8");
+  ExpectRefused(with_tokens({}, {}), "piece_types is empty");
+}
+
+TEST(GgufTokenizerTest, RefusesIdsThatDoNotExist) {
+  for (const int64_t id : {int64_t{11}, int64_t{-2}, int64_t{1} << 40}) {
+    GgufMetadata metadata = ScoredMetadata();
+    metadata.Add("tokenizer.ggml.eot_token_id", id);
+    ExpectRefused(metadata, "tokenizer.ggml.eot_token_id is ");
+  }
+  GgufMetadata metadata = ByteLevelMetadata();
+  metadata.Add("tokenizer.ggml.add_bos_token", true);
+  ExpectRefused(metadata, "bos_token_id names no token");
+}
+
+}  // namespace
+}  // namespace cria

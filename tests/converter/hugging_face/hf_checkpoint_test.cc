@@ -1,0 +1,101 @@
+#include "converter/hugging_face/hf_checkpoint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "converter/open_checkpoint.h"
+#include "converter/test_checkpoint.h"
+#include "support/files.h"
+#include "support/temporary_directory.h"
+
+namespace cria {
+namespace {
+
+using nlohmann::json;
+using support::TestTensors;
+using ::testing::HasSubstr;
+
+class HfCheckpointTest : public ::testing::Test {
+ protected:
+  HfCheckpointTest() {
+    support::WriteFile(folder_.path() / "config.json", support::TinyConfig().dump());
+  }
+
+  void WriteShards() {
+    TestTensors shards[2];
+    json weight_map;
+    for (const auto& [name, tensor] : support::TinyTensors(true)) {
+      const int shard = name.contains("layers.1") ? 1 : 0;
+      shards[shard][name] = tensor;
+      weight_map[name] = shard == 0 ? "one.safetensors" : "two.safetensors";
+    }
+    support::WriteSafetensors(folder_.path() / "one.safetensors", shards[0]);
+    support::WriteSafetensors(folder_.path() / "two.safetensors", shards[1]);
+    WriteIndex(weight_map);
+  }
+  void WriteIndex(const json& weight_map) {
+    weight_map_ = weight_map;
+    support::WriteFile(folder_.path() / "model.safetensors.index.json",
+                       json({{"weight_map", weight_map}}).dump());
+  }
+  void ExpectRefused(std::string_view reason) {
+    const auto opened = OpenCheckpoint(folder_.path());
+    ASSERT_FALSE(opened) << reason;
+    EXPECT_THAT(opened.error().message(), HasSubstr(reason));
+  }
+
+  support::TemporaryDirectory folder_;
+  json weight_map_;
+};
+
+TEST_F(HfCheckpointTest, OneFile) {
+  support::WriteSafetensors(folder_.path() / "model.safetensors", support::TinyTensors(true));
+  const auto checkpoint = OpenCheckpoint(folder_.path() / ".");
+  ASSERT_TRUE(checkpoint) << checkpoint.error().message();
+  EXPECT_EQ(checkpoint->name, folder_.path().filename());
+  EXPECT_EQ(checkpoint->tensors.size(), support::TinyTensors(true).size());
+}
+
+TEST_F(HfCheckpointTest, Shards) {
+  WriteShards();
+  const auto checkpoint = OpenCheckpoint(folder_.path());
+  ASSERT_TRUE(checkpoint) << checkpoint.error().message();
+  EXPECT_EQ(checkpoint->tensors.size(), support::TinyTensors(true).size());
+  EXPECT_THAT(checkpoint->tensors.at("model.layers.1.input_layernorm.weight").file->path(),
+              HasSubstr("two.safetensors"));
+}
+
+TEST_F(HfCheckpointTest, RefusesABrokenIndex) {
+  WriteShards();
+  const json sound = weight_map_;
+  for (const char* name : {"../one.safetensors", "/etc/passwd", "..", "", "a/b"}) {
+    json broken = sound;
+    broken["model.norm.weight"] = name;
+    WriteIndex(broken);
+    ExpectRefused("weight_map.model.norm.weight is not the name of a file beside it");
+  }
+  json broken = sound;
+  broken["model.norm.weight"] = "two.safetensors";
+  WriteIndex(broken);
+  ExpectRefused("two.safetensors holds tensor \"model.norm.weight\", which it does not");
+  broken["model.norm.weight"] = "three.safetensors";
+  WriteIndex(broken);
+  ExpectRefused("three.safetensors: cannot open");
+  support::WriteFile(folder_.path() / "model.safetensors.index.json", "{}");
+  ExpectRefused("weight_map is missing");
+}
+
+TEST_F(HfCheckpointTest, SaysWhatItLooksFor) {
+  ExpectRefused("has neither model.safetensors nor model.safetensors.index.json");
+  EXPECT_THAT(OpenCheckpoint(folder_.path() / "absent").error().message(),
+              HasSubstr("does not exist"));
+  EXPECT_THAT(OpenCheckpoint(folder_.path() / "config.json").error().message(),
+              HasSubstr("give the folder"));
+  std::filesystem::remove(folder_.path() / "config.json");
+  ExpectRefused("config.json: cannot open");
+}
+
+}  // namespace
+}  // namespace cria

@@ -1,0 +1,94 @@
+#include "converter/tokenizer/chat_template_import.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "converter/tokenizer/named_chat_templates.h"
+
+namespace cria {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr int32_t kBos = 1;
+constexpr int32_t kEos = 2;
+
+// A vocabulary with these tokens behind <s> and </s>, as of ordinary text.
+VocabularyDraft DraftWith(std::initializer_list<std::string_view> tokens) {
+  VocabularyDraft draft;
+  draft.SetPiece(0, "a", PieceType::kNormal);
+  draft.SetPiece(kBos, "<s>", PieceType::kControl);
+  draft.SetPiece(kEos, "</s>", PieceType::kControl);
+  draft.rules.bos_token_id = kBos;
+  draft.rules.eos_token_id = kEos;
+  for (const std::string_view token : tokens) {
+    draft.SetPiece(static_cast<uint32_t>(draft.pieces.size()), std::string(token),
+                   PieceType::kUserDefined);
+  }
+  return draft;
+}
+
+std::string Named(const std::string& name) { return ReadChatTemplate(name).value(); }
+
+TEST(ChatTemplateImportTest, NothingOfNoTemplate) {
+  VocabularyDraft draft = DraftWith({"<|im_end|>"});
+  EXPECT_THAT(ImportChatTemplate("", &draft).value(), IsEmpty());
+  EXPECT_EQ(draft.pieces[3].type, PieceType::kUserDefined);
+}
+
+TEST(ChatTemplateImportTest, WhatEndsAnAnswer) {
+  VocabularyDraft draft = DraftWith({"<|im_start|>", "<|im_end|>", "<|eot_id|>", "<|im_end|>\n"});
+  EXPECT_THAT(ImportChatTemplate(Named("chatml"), &draft).value(), ElementsAre(4));
+  EXPECT_THAT(ImportChatTemplate(Named("llama2"), &draft).value(), ElementsAre(kEos));
+  EXPECT_THAT(ImportChatTemplate(Named("llama3"), &draft).value(), ElementsAre(5));
+  EXPECT_THAT(ImportChatTemplate("{{ messages[-1].content }}", &draft).value(), IsEmpty());
+}
+
+TEST(ChatTemplateImportTest, NobodyCanWriteTheTokensOfTurns) {
+  VocabularyDraft draft =
+      DraftWith({"<|im_start|>", "<|im_end|>", "<think>", "\n", "<|other|>", "[INST]"});
+  ASSERT_TRUE(ImportChatTemplate("<think>" + Named("chatml"), &draft));
+  EXPECT_EQ(draft.pieces[3].type, PieceType::kControl);
+  EXPECT_EQ(draft.pieces[4].type, PieceType::kControl);
+  // What people are to see, what is no mark, and what the template does not write stay as they are.
+  for (size_t id = 5; id < 9; ++id) {
+    EXPECT_EQ(draft.pieces[id].type, PieceType::kUserDefined) << draft.pieces[id].bytes;
+  }
+}
+
+TEST(ChatTemplateImportTest, TemplatesThatTakeNoSystemMessage) {
+  VocabularyDraft draft = DraftWith({"<turn>", "<end>"});
+  const auto ids = ImportChatTemplate(
+      "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no') }}{% endif %}"
+      "<turn>{{ m.content }}<end>{% endfor %}",
+      &draft);
+  ASSERT_TRUE(ids) << ids.error().message();
+  EXPECT_THAT(*ids, ElementsAre(4));
+  EXPECT_EQ(draft.pieces[3].type, PieceType::kControl);
+}
+
+TEST(ChatTemplateImportTest, TemplatesThatCannotBeRendered) {
+  VocabularyDraft draft = DraftWith({});
+  for (const char* source : {"{{", "{{ nothing.x }}", "{% for i in range(10 ** 9) %}{% endfor %}",
+                             "{{ raise_exception('never') }}"}) {
+    const auto refused = ImportChatTemplate(source, &draft);
+    ASSERT_FALSE(refused) << source;
+    EXPECT_NE(refused.error().code(), ErrorCode::kUsage);
+    EXPECT_THAT(refused.error().message(), HasSubstr("The chat template, line 1: "));
+    EXPECT_THAT(refused.error().message(), HasSubstr("(--chat-template)"));
+  }
+}
+
+TEST(NamedChatTemplatesTest, NamesAndFiles) {
+  EXPECT_EQ(Named("none"), "");
+  EXPECT_THAT(Named("chatml"), HasSubstr("<|im_start|>"));
+  const auto missing = ReadChatTemplate("no-such-template");
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().code(), ErrorCode::kUsage);
+  EXPECT_THAT(missing.error().message(), HasSubstr("chatml, llama2, llama3 or none"));
+}
+
+}  // namespace
+}  // namespace cria

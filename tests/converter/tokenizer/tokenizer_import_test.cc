@@ -1,0 +1,234 @@
+#include "converter/tokenizer/tokenizer_import.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <fstream>
+
+#include "converter/tokenizer/import_tokenizer.h"
+#include "text/tokenizer.h"
+
+namespace cria {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr const char* kTokenizerJson = R"({
+  "added_tokens": [{"id": 3, "content": "<|bos|>", "special": true},
+                   {"id": 4, "content": "<|end|>", "special": true},
+                   {"id": 5, "content": "<|im_start|>", "special": false},
+                   {"id": 6, "content": "<|im_end|>", "special": true}],
+  "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": true},
+  "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}})";
+
+constexpr const char* kChatMl =
+    "{% for m in messages %}<|im_start|>{{ m.role }}\\n{{ m.content }}<|im_end|>\\n{% endfor %}";
+
+// A checkpoint folder of a few text files.
+class TokenizerImportTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = testing::TempDir() + "/tokenizer_importXXXXXX";
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  void Write(const std::string& name, const std::string& text) {
+    std::ofstream file(folder_ / name, std::ios::binary);
+    file << text;
+    ASSERT_TRUE(file);
+  }
+  Result<ImportedTokenizer> Import(size_t vocab_size = 8) {
+    return ImportTokenizerOf(folder_, vocab_size);
+  }
+  ImportedTokenizer MustImport() {
+    auto imported = Import();
+    if (!imported) {
+      ADD_FAILURE() << imported.error().message();
+      return {};
+    }
+    return *std::move(imported);
+  }
+  // The sentence of the error that the import must end with.
+  std::string Refusal(size_t vocab_size = 8) {
+    const auto imported = Import(vocab_size);
+    if (imported) ADD_FAILURE() << "was imported";
+    return imported ? "" : imported.error().message();
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(TokenizerImportTest, SaysWhichFilesItLooksFor) {
+  const std::string sentence = Refusal();
+  EXPECT_THAT(sentence, HasSubstr("tokenizer.model"));
+  EXPECT_THAT(sentence, HasSubstr("tokenizer.json"));
+  EXPECT_THAT(sentence, HasSubstr(folder_.string()));
+}
+
+TEST_F(TokenizerImportTest, TokenizerJsonAlone) {
+  Write("tokenizer.json", kTokenizerJson);
+  const ImportedTokenizer imported = MustImport();
+  EXPECT_EQ(imported.chat_template_source, "");
+  EXPECT_FALSE(imported.vocabulary.rules.add_bos_token);
+  EXPECT_THAT(imported.stop_token_ids, ElementsAre(4, 6));
+  EXPECT_EQ(imported.vocabulary.piece_types.size(), 8u);
+  EXPECT_EQ(imported.vocabulary.piece_types[7], PieceType::kUnused);
+  EXPECT_EQ(imported.vocabulary.piece_types[5], PieceType::kUserDefined);
+}
+
+TEST_F(TokenizerImportTest, SettingsOfEveryFile) {
+  Write("tokenizer.json", kTokenizerJson);
+  Write("tokenizer_config.json", std::string(R"({"add_bos_token": true, "bos_token": "<|bos|>",
+    "eos_token": {"content": "<|end|>"},
+    "added_tokens_decoder": {"7": {"content": "<|more|>", "special": true}},
+    "chat_template": [{"name": "tools", "template": "x"}, {"name": "default", "template": ")") +
+                                     kChatMl + "\"}]}");
+  Write("generation_config.json", R"({"eos_token_id": [0, 4]})");
+  Write("config.json", R"({"eos_token_id": 1, "bos_token_id": 0})");
+  const ImportedTokenizer imported = MustImport();
+  EXPECT_TRUE(imported.vocabulary.rules.add_bos_token);
+  EXPECT_EQ(imported.vocabulary.rules.bos_token_id, 3);
+  EXPECT_EQ(imported.vocabulary.piece_types[7], PieceType::kControl);
+  EXPECT_THAT(imported.stop_token_ids, ElementsAre(0, 1, 4, 6));
+  EXPECT_EQ(imported.vocabulary.rules.eos_token_id, 4);
+  EXPECT_THAT(imported.chat_template_source, HasSubstr("<|im_start|>"));
+  // Not special in the file, but nobody may write it into a conversation.
+  EXPECT_EQ(imported.vocabulary.piece_types[5], PieceType::kControl);
+}
+
+TEST_F(TokenizerImportTest, SpecialTokensMapStandsIn) {
+  Write("tokenizer.json", kTokenizerJson);
+  Write("special_tokens_map.json", R"({"bos_token": {"content": "<|bos|>"},
+                                       "eos_token": "<|end|>"})");
+  const ImportedTokenizer imported = MustImport();
+  EXPECT_EQ(imported.vocabulary.rules.bos_token_id, 3);
+  EXPECT_FALSE(imported.vocabulary.rules.add_bos_token);
+  EXPECT_THAT(imported.stop_token_ids, ElementsAre(4, 6));
+}
+
+TEST_F(TokenizerImportTest, WhichTemplateCounts) {
+  Write("tokenizer.json", kTokenizerJson);
+  EXPECT_EQ(MustImport().chat_template_source, "");
+  Write("chat_template.json", R"({"chat_template": "processor's"})");
+  EXPECT_EQ(MustImport().chat_template_source, "processor's");
+  Write("tokenizer_config.json", R"({"chat_template": "tokenizer's"})");
+  EXPECT_EQ(MustImport().chat_template_source, "tokenizer's");
+  Write("chat_template.jinja", "its own file's");
+  EXPECT_EQ(MustImport().chat_template_source, "its own file's");
+  EXPECT_EQ(ImportTokenizerOf(folder_, 8, "given").value().chat_template_source, "given");
+  EXPECT_EQ(ImportTokenizerOf(folder_, 8, "").value().chat_template_source, "");
+}
+
+TEST_F(TokenizerImportTest, ATemplateThatCannotBeRenderedIsRefused) {
+  Write("tokenizer.json", kTokenizerJson);
+  Write("chat_template.jinja", "\n{% if %}");
+  EXPECT_THAT(Refusal(), HasSubstr("The chat template, line 2: '%}' stands where an expression"));
+  EXPECT_THAT(Refusal(), HasSubstr("--chat-template"));
+  EXPECT_TRUE(ImportTokenizerOf(folder_, 8, ""));
+}
+
+TEST_F(TokenizerImportTest, WhatEndsATurnInTheTemplateEndsAnAnswer) {
+  Write("tokenizer.json", kTokenizerJson);
+  EXPECT_THAT(ImportTokenizerOf(folder_, 8, "{{ messages[-1].content }} <|im_start|>")
+                  .value()
+                  .stop_token_ids,
+              ElementsAre(4, 5, 6));
+}
+
+TEST_F(TokenizerImportTest, AddedTokensJson) {
+  Write("tokenizer.json", kTokenizerJson);
+  Write("added_tokens.json", R"({"<|more|>": 7, "<|im_start|>": 5})");
+  const ImportedTokenizer imported = MustImport();
+  EXPECT_EQ(imported.vocabulary.piece_types[7], PieceType::kControl);
+  EXPECT_EQ(imported.vocabulary.piece_types[5], PieceType::kUserDefined);
+}
+
+TEST_F(TokenizerImportTest, TiktokenRanksOnlyWithoutTokenizerJson) {
+  Write("tokenizer.model", "YQ== 0\nYg== 1\nYWI= 2\n");
+  EXPECT_THAT(Refusal(), HasSubstr("tiktoken"));
+  Write("tokenizer_config.json", R"({"added_tokens_decoder":
+      {"3": {"content": "<|begin_of_text|>", "special": true}}})");
+  EXPECT_EQ(MustImport().vocabulary.rules.bos_token_id, 3);
+  std::filesystem::remove(folder_ / "tokenizer_config.json");
+  Write("tokenizer.json", kTokenizerJson);
+  EXPECT_EQ(MustImport().vocabulary.rules.bos_token_id, -1);
+}
+
+TEST_F(TokenizerImportTest, NullsAndMinusOneMeanNone) {
+  Write("tokenizer.json", kTokenizerJson);
+  Write("tokenizer_config.json",
+        R"({"add_bos_token": null, "bos_token": null, "eos_token": null, "chat_template": null})");
+  Write("config.json", R"({"eos_token_id": null, "bos_token_id": -1})");
+  EXPECT_THAT(MustImport().stop_token_ids, ElementsAre(4, 6));
+}
+
+TEST_F(TokenizerImportTest, WrongSettingsAreNamed) {
+  Write("tokenizer.json", kTokenizerJson);
+  for (const auto& [name, text, named] :
+       {std::tuple("tokenizer_config.json", "{", "is not JSON"),
+        std::tuple("tokenizer_config.json", "[]", "is not a JSON object"),
+        std::tuple("tokenizer_config.json", R"({"add_bos_token": 1})",
+                   "add_bos_token is 1, but must be"),
+        std::tuple("tokenizer_config.json", R"({"add_bos_token": true})", "there is no bos_token"),
+        std::tuple("tokenizer_config.json", R"({"bos_token": "<x>"})", "bos_token is \"<x>\""),
+        std::tuple("tokenizer_config.json", R"({"bos_token": {"content": 1}})",
+                   "bos_token.content is 1, but must be a string"),
+        std::tuple("tokenizer_config.json", R"({"eos_token": "a"})", "eos_token is \"a\""),
+        std::tuple("tokenizer_config.json", R"({"chat_template": 1})", "chat_template must be"),
+        std::tuple("tokenizer_config.json", R"({"added_tokens_decoder": {"x": {}}})",
+                   "added_tokens_decoder has the key \"x\""),
+        std::tuple("tokenizer_config.json", R"({"added_tokens_decoder": {"7": {}}})",
+                   "added_tokens_decoder[\"7\"].content is missing"),
+        std::tuple("tokenizer_config.json", R"({"added_tokens_decoder": {"2": {"content": "x"}}})",
+                   "has the id 2"),
+        std::tuple("generation_config.json", R"({"eos_token_id": "x"})", "eos_token_id must be"),
+        std::tuple("generation_config.json", R"({"eos_token_id": [1, null]})", "eos_token_id"),
+        std::tuple("generation_config.json", R"({"eos_token_id": 8})", "eos_token_id is 8"),
+        std::tuple("config.json", R"({"bos_token_id": []})", "bos_token_id must be"),
+        std::tuple("added_tokens.json", R"({"<x>": "y"})", "\"<x>\" must be")}) {
+    Write(name, text);
+    EXPECT_THAT(Refusal(), HasSubstr(named)) << text;
+    std::filesystem::remove(folder_ / name);
+  }
+}
+
+TEST_F(TokenizerImportTest, TooManyTokens) {
+  Write("tokenizer.json", kTokenizerJson);
+  EXPECT_TRUE(Import(7));
+  EXPECT_THAT(Refusal(6), HasSubstr("7 tokens"));
+}
+
+TEST_F(TokenizerImportTest, BosOutsideTheVocabulary) {
+  Write("tokenizer.json", kTokenizerJson);
+  Write("config.json", R"({"bos_token_id": 8})");
+  EXPECT_THAT(Refusal(), HasSubstr("config.json or the tokenizer: bos_token_id is 8"));
+}
+
+TEST_F(TokenizerImportTest, PatternsAreTriedOut) {
+  std::string text = kTokenizerJson;
+  const std::string byte_level =
+      R"({"type": "ByteLevel", "add_prefix_space": false, "use_regex": true})";
+  text.replace(text.find(byte_level), byte_level.size(),
+               R"({"type": "Sequence", "pretokenizers": [{"type": "Split", "behavior": "Isolated",
+                  "pattern": {"Regex": "("}}, )" +
+                   byte_level + "]}");
+  Write("tokenizer.json", text);
+  EXPECT_THAT(Refusal(), HasSubstr("split pattern \"(\""));
+}
+
+TEST_F(TokenizerImportTest, PointersAndEmptyFiles) {
+  Write("tokenizer.model", "version https://git-lfs.github.com/spec/v1\noid sha256:0\n");
+  EXPECT_THAT(Refusal(), HasSubstr("Git LFS"));
+  Write("tokenizer.model", "");
+  EXPECT_THAT(Refusal(), HasSubstr("is empty"));
+  Write("tokenizer.model", "\x0A\x05 damaged");
+  EXPECT_THAT(Refusal(), HasSubstr("not a SentencePiece model"));
+}
+
+}  // namespace
+}  // namespace cria
