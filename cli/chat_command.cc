@@ -5,7 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/engine_loader.h"
-#include "cli/options.h"
+#include "cli/flags/options.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
 #include "llm/conversation.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cli/command_line.h"
+#include "cli/flags/command_line.h"
 
 namespace cria::cli {
 

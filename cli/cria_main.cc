@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/flags/command_line.h"
 #include "cli/messages.h"
 #include "core/platform.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cli/commands.h"
-#include "cli/options.h"
+#include "cli/flags/options.h"
 #include "cli/report.h"
 #include "core/format.h"
 #include "model/features.h"

@@ -6,8 +6,8 @@
 
 #include "cli/commands.h"
 #include "cli/emulator.h"
+#include "cli/flags/options.h"
 #include "cli/messages.h"
-#include "cli/options.h"
 #include "cli/progress_bar.h"
 #include "cli/terminal.h"
 #include "core/cpu_threads.h"

@@ -6,7 +6,7 @@
 
 #include "cli/commands.h"
 #include "cli/engine_loader.h"
-#include "cli/options.h"
+#include "cli/flags/options.h"
 #include "cli/progress_bar.h"
 #include "cli/report.h"
 #include "cli/text_file.h"

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "cli/commands.h"
+#include "cli/flags/options.h"
 #include "cli/memory_report.h"
-#include "cli/options.h"
 #include "llm/engine.h"
 
 namespace cria::cli {

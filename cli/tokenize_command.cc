@@ -3,7 +3,7 @@
 #include <string>
 
 #include "cli/commands.h"
-#include "cli/options.h"
+#include "cli/flags/options.h"
 #include "cli/text_file.h"
 #include "model/model_file.h"
 #include "text/tokenizer.h"

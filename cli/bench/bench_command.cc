@@ -8,7 +8,7 @@
 #include "cli/bench/memory_bench.h"
 #include "cli/bench/speed_bench.h"
 #include "cli/commands.h"
-#include "cli/options.h"
+#include "cli/flags/options.h"
 
 namespace cria::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/command_line.h"
+#include "cli/flags/command_line.h"
 #include "cli/messages.h"
 #include "reference/reference_decoder.h"
 #include "support/files.h"

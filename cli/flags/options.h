@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "cli/command_line.h"
+#include "cli/flags/command_line.h"
 #include "cli/memory_report.h"
 #include "llm/conversation.h"
 #include "llm/engine.h"

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "cli/checkpoint_options.h"
-#include "cli/conversion_check.h"
+#include "cli/convert/checkpoint_options.h"
+#include "cli/convert/conversion_check.h"
+#include "cli/flags/options.h"
 #include "cli/memory_report.h"
 #include "cli/messages.h"
-#include "cli/options.h"
 #include "cli/progress_bar.h"
 #include "converter/convert.h"
 #include "core/format.h"

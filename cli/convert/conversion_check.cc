@@ -1,4 +1,4 @@
-#include "cli/conversion_check.h"
+#include "cli/convert/conversion_check.h"
 
 #include <stdlib.h>
 

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/option.h"
+#include "cli/flags/option.h"
 #include "cria/error.h"
 
 namespace cria::cli {

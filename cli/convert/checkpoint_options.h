@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "cli/command_line.h"
+#include "cli/flags/command_line.h"
 #include "converter/convert.h"
 
 namespace cria::cli {

@@ -1,4 +1,4 @@
-#include "cli/checkpoint_options.h"
+#include "cli/convert/checkpoint_options.h"
 
 #include <type_traits>
 

@@ -1,4 +1,4 @@
-#include "cli/option.h"
+#include "cli/flags/option.h"
 
 #include <algorithm>
 #include <cstdlib>
