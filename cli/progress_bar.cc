@@ -10,7 +10,7 @@
 namespace cria::cli {
 namespace {
 
-constexpr auto kLeastInterval = std::chrono::milliseconds(80);
+constexpr auto kMinInterval = std::chrono::milliseconds(80);
 
 // Whether a line can be drawn over: a terminal that understands the two control sequences used
 // here.
@@ -41,18 +41,18 @@ void ProgressBar::Update(uint64_t done, uint64_t total, std::string_view item) {
   const double fraction = total == 0 ? 1.0 : static_cast<double>(done) / static_cast<double>(total);
   if (!is_terminal_) return PrintLine(fraction, item);
   const auto now = std::chrono::steady_clock::now();
-  if (is_drawn_ && done < total && now - last_drawn_ < kLeastInterval) return;
+  if (is_drawn_ && done < total && now - last_drawn_ < kMinInterval) return;
   last_drawn_ = now;
   Draw(fraction, item);
 }
 
 void ProgressBar::Draw(double fraction, std::string_view item) {
-  constexpr size_t kMostBarColumns = 40;
+  constexpr size_t kMaxBarColumns = 40;
   std::string line = Format("{} {:3.0f}% ", title_, 100.0 * fraction);
   const size_t columns = TerminalColumns();
   const size_t text_columns = line.size() + item.size() + 4;
   if (columns > text_columns + 10) {
-    const size_t width = std::min(columns - text_columns, kMostBarColumns);
+    const size_t width = std::min(columns - text_columns, kMaxBarColumns);
     const auto filled = static_cast<size_t>(fraction * static_cast<double>(width));
     line += Format("[{}{}] ", std::string(filled, '#'), std::string(width - filled, '.'));
   }

@@ -10,7 +10,7 @@ namespace cria::cli {
 ReadBandwidth::ReadBandwidth(std::span<const std::span<const std::byte>> matrices) {
   constexpr size_t kPieceBytes = size_t{1} << 20;
   for (std::span<const std::byte> rest : matrices) {
-    while (!rest.empty() && bytes_ < kMostBytes) {
+    while (!rest.empty() && bytes_ < kMaxBytes) {
       const size_t count = std::min(rest.size(), kPieceBytes);
       pieces_.push_back(rest.first(count));
       rest = rest.subspan(count);
@@ -23,7 +23,7 @@ ReadBandwidth::ReadBandwidth(std::span<const std::span<const std::byte>> matrice
 double ReadBandwidth::Measure(const ThreadPool& pool) {
   using Clock = std::chrono::steady_clock;
   // Enough for the clock, and for threads that have to be woken.
-  constexpr auto kLeastTime = std::chrono::milliseconds(5);
+  constexpr auto kMinTime = std::chrono::milliseconds(5);
   const Clock::time_point begin = Clock::now();
   Clock::duration time = {};
   double bytes = 0.0;
@@ -32,7 +32,7 @@ double ReadBandwidth::Measure(const ThreadPool& pool) {
                      [&](size_t piece) { sums_[piece] = ops::SumOfWords(pieces_[piece]); });
     bytes += static_cast<double>(bytes_);
     time = Clock::now() - begin;
-  } while (time < kLeastTime);
+  } while (time < kMinTime);
   return bytes / std::chrono::duration<double, std::nano>(time).count();
 }
 

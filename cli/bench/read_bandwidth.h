@@ -14,14 +14,14 @@ namespace cria::cli {
 // boards change from second to second, so measure beside what is to be compared.
 class ReadBandwidth {
  public:
-  // Of larger models only the first `kMostBytes` are read.
+  // Of larger models only the first `kMaxBytes` are read.
   explicit ReadBandwidth(std::span<const std::span<const std::byte>> matrices);
 
   // GB/s (of 10^9 bytes) with all threads of `pool`.
   double Measure(const ThreadPool& pool);
 
  private:
-  static constexpr size_t kMostBytes = size_t{1} << 30;
+  static constexpr size_t kMaxBytes = size_t{1} << 30;
 
   std::vector<std::span<const std::byte>> pieces_;
   std::vector<uint64_t> sums_;  // One for each piece.

@@ -52,8 +52,8 @@ Result<size_t> ContextTokens(const SpeedOptions& options, size_t longest) {
                                        ? "-p and -n are both 0, which leaves nothing to measure"
                                        : "-r 0 leaves nothing to measure; ask for 1 or more");
   }
-  constexpr size_t kMost = std::numeric_limits<size_t>::max();
-  const size_t needed = tokens > kMost - depth ? kMost : depth + tokens;
+  constexpr size_t kMax = std::numeric_limits<size_t>::max();
+  const size_t needed = tokens > kMax - depth ? kMax : depth + tokens;
   const size_t given = options.engine.context_tokens;
   if (given != 0 && given < needed) {
     return Fail(ErrorCode::kUsage,

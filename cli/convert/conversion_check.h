@@ -10,7 +10,7 @@ namespace cria::cli {
 
 // Models of up to this many parameters are checked after their conversion unless that is declined:
 // it takes a second or less.
-inline constexpr uint64_t kMostCheckedParameters = 64'000'000;
+inline constexpr uint64_t kMaxCheckedParameters = 64'000'000;
 
 // Compares what the model file at `model_path` predicts for some short texts with what the
 // checkpoint does, converted to f32 for it. That file, of four bytes a parameter, lies beside the

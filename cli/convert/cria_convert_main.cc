@@ -66,7 +66,7 @@ void AddOptions(cria::cli::CommandLine& command, Arguments& arguments) {
       "--verify", [&arguments] { arguments.verify = true; },
       cria::Format("Compare what the model predicts with the checkpoint in f32, which takes disk "
                    "and memory for that (default: up to {} million parameters)",
-                   cria::cli::kMostCheckedParameters / 1'000'000));
+                   cria::cli::kMaxCheckedParameters / 1'000'000));
   command.AddFlag(
              "--no-verify", [&arguments] { arguments.verify = false; }, "Do not compare")
       .Excludes(verify);
@@ -140,7 +140,7 @@ cria::Result<ConvertReport> RunConvert(const Arguments& arguments) {
 // with.
 bool IsToBeVerified(const Arguments& arguments, const ConvertReport& report) {
   return arguments.verify.value_or(arguments.options.weights != cria::Scheme::kF32 &&
-                                   report.num_parameters <= cria::cli::kMostCheckedParameters);
+                                   report.num_parameters <= cria::cli::kMaxCheckedParameters);
 }
 
 cria::Status Verify(const Arguments& arguments) {

@@ -98,12 +98,12 @@ Result<uint32_t> ReadPartNumber(const GgufMetadata& metadata, uint32_t count) {
 
 // The first file's metadata, with the tensors of all.
 Result<GgufFile> ReadAllParts(const std::filesystem::path& path) {
-  constexpr uint32_t kMostParts = 10000;
+  constexpr uint32_t kMaxParts = 10000;
   CRIA_ASSIGN_OR_RETURN(GgufFile given, ReadGgufFile(path));
   CRIA_ASSIGN_OR_RETURN(const uint32_t count, given.metadata.Integer(kSplitCount, 1));
   if (count <= 1) return given;
   CRIA_ASSIGN_OR_RETURN(const uint32_t given_number, ReadPartNumber(given.metadata, count));
-  if (count > kMostParts || !PathOfPart(path, 1, count)) {
+  if (count > kMaxParts || !PathOfPart(path, 1, count)) {
     return given.metadata.Bad(kSplitCount,
                               std::format("is {}, but the name of the file does not end in "
                                           "-{:05}-of-{:05}.gguf, by which the others are found",

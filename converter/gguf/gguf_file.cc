@@ -17,15 +17,15 @@ namespace cria {
 namespace {
 
 constexpr std::string_view kMagic = "GGUF";
-constexpr uint64_t kMostMetadataBytes = uint64_t{256} << 20;
-constexpr uint64_t kMostKeys = 4096;
-constexpr uint64_t kMostKeyBytes = 65535;  // The format's own bound.
-constexpr uint64_t kMostTensors = 65536;
-constexpr uint32_t kMostDimensions = 4;
-constexpr uint64_t kMostTensorNameBytes = 256;
-constexpr uint64_t kMostVocabularyElements = uint64_t{1} << 22;
+constexpr uint64_t kMaxGgufMetadataBytes = uint64_t{256} << 20;
+constexpr uint64_t kMaxKeys = 4096;
+constexpr uint64_t kMaxKeyBytes = 65535;  // The format's own bound.
+constexpr uint64_t kMaxTensors = 65536;
+constexpr uint32_t kMaxDimensions = 4;
+constexpr uint64_t kMaxTensorNameBytes = 256;
+constexpr uint64_t kMaxVocabularyElements = uint64_t{1} << 22;
 // Of arrays that are not a vocabulary's: one value for each layer is the most that is wanted.
-constexpr uint64_t kMostKeptElements = 4096;
+constexpr uint64_t kMaxKeptElements = 4096;
 constexpr uint64_t kDefaultAlignment = 32;
 
 enum ValueType : uint32_t {
@@ -91,7 +91,7 @@ class Reader {
  public:
   explicit Reader(std::shared_ptr<const platform::File> file)
       : file_(std::move(file)),
-        reader_(*file_, 0, std::min(file_->size_bytes(), kMostMetadataBytes)),
+        reader_(*file_, 0, std::min(file_->size_bytes(), kMaxGgufMetadataBytes)),
         metadata_(file_->path()) {}
 
   Result<GgufFile> Read() {
@@ -128,9 +128,9 @@ class Reader {
     }
     CRIA_ASSIGN_OR_RETURN(num_tensors_, reader_.Read<uint64_t>("the number of tensors"));
     CRIA_ASSIGN_OR_RETURN(num_keys_, reader_.Read<uint64_t>("the number of keys"));
-    if (num_tensors_ <= kMostTensors && num_keys_ <= kMostKeys) return {};
+    if (num_tensors_ <= kMaxTensors && num_keys_ <= kMaxKeys) return {};
     return reader_.Bad(std::format("claims {} tensors and {} keys; at most {} and {} are supported",
-                                   num_tensors_, num_keys_, kMostTensors, kMostKeys));
+                                   num_tensors_, num_keys_, kMaxTensors, kMaxKeys));
   }
 
   Result<std::string> ReadText(uint64_t most_bytes, std::string_view what) {
@@ -142,7 +142,7 @@ class Reader {
   }
 
   Status ReadKey() {
-    CRIA_ASSIGN_OR_RETURN(std::string key, ReadText(kMostKeyBytes, "a key"));
+    CRIA_ASSIGN_OR_RETURN(std::string key, ReadText(kMaxKeyBytes, "a key"));
     CRIA_ASSIGN_OR_RETURN(const auto type, reader_.Read<uint32_t>(key));
     Result<GgufValue> value = type == kArray ? ReadArray(key) : ReadValue(type, key);
     if (!value) return std::unexpected(std::move(value).error());
@@ -182,7 +182,7 @@ class Reader {
       case kBool:
         return reader_.Read<uint8_t>(key).transform([](uint8_t x) { return GgufValue(x != 0); });
       case kString:
-        return ReadText(kMostMetadataBytes, key).transform([](std::string&& text) {
+        return ReadText(kMaxGgufMetadataBytes, key).transform([](std::string&& text) {
           return GgufValue(std::move(text));
         });
       default:
@@ -192,24 +192,24 @@ class Reader {
   }
 
   Result<GgufValue> ReadArray(std::string_view key) {
-    constexpr std::array<uint64_t, 13> kLeastBytes = {1, 1, 2, 2, 4, 4, 4, 1, 8, 0, 8, 8, 8};
+    constexpr std::array<uint64_t, 13> kMinBytes = {1, 1, 2, 2, 4, 4, 4, 1, 8, 0, 8, 8, 8};
     CRIA_ASSIGN_OR_RETURN(const auto type, reader_.Read<uint32_t>(key));
     CRIA_ASSIGN_OR_RETURN(const auto size, reader_.Read<uint64_t>(key));
-    if (type == kArray || type >= kLeastBytes.size()) {
+    if (type == kArray || type >= kMinBytes.size()) {
       return metadata_.Bad(key,
                            type == kArray
                                ? "is an array of arrays, which is not supported"
                                : std::format("is an array of type {}, which is not known", type),
                            ErrorCode::kUnsupported);
     }
-    if (size > reader_.bytes_left() / kLeastBytes[type]) {
+    if (size > reader_.bytes_left() / kMinBytes[type]) {
       return metadata_.Bad(key, std::format("claims {} elements, more than the file has bytes for; "
                                             "it may have been cut short: copy it again",
                                             size));
     }
-    const uint64_t most = IsVocabularyKey(key) ? kMostVocabularyElements : kMostKeptElements;
+    const uint64_t most = IsVocabularyKey(key) ? kMaxVocabularyElements : kMaxKeptElements;
     if (size > most || type == kBool) {
-      CRIA_RETURN_IF_ERROR(SkipArray(type, size, kLeastBytes[type], key));
+      CRIA_RETURN_IF_ERROR(SkipArray(type, size, kMinBytes[type], key));
       return GgufValue(SkippedArray());
     }
     if (type == kString) return ReadStrings(size, key);
@@ -229,7 +229,7 @@ class Reader {
   Result<GgufValue> ReadStrings(uint64_t size, std::string_view key) {
     StringList strings;
     for (uint64_t i = 0; i < size; ++i) {
-      CRIA_ASSIGN_OR_RETURN(const std::string text, ReadText(kMostMetadataBytes, key));
+      CRIA_ASSIGN_OR_RETURN(const std::string text, ReadText(kMaxGgufMetadataBytes, key));
       strings.Add(text);
     }
     return GgufValue(std::move(strings));
@@ -247,17 +247,17 @@ class Reader {
   }
 
   Result<TensorSource> ReadTensor() {
-    CRIA_ASSIGN_OR_RETURN(std::string name, ReadText(kMostTensorNameBytes, "a tensor's name"));
+    CRIA_ASSIGN_OR_RETURN(std::string name, ReadText(kMaxTensorNameBytes, "a tensor's name"));
     TensorSource tensor = {.name = std::move(name), .file = file_};
     CRIA_ASSIGN_OR_RETURN(const auto dimensions, reader_.Read<uint32_t>("a tensor"));
-    if (dimensions == 0 || dimensions > kMostDimensions) {
+    if (dimensions == 0 || dimensions > kMaxDimensions) {
       return BadTensor(tensor, std::format("has {} dimensions", dimensions));
     }
     uint64_t elements = 1;
     for (uint32_t i = 0; i < dimensions; ++i) {
       CRIA_ASSIGN_OR_RETURN(const auto extent, reader_.Read<uint64_t>("a tensor"));
-      constexpr uint64_t kMostElements = uint64_t{1} << 60;
-      if (extent == 0 || elements > kMostElements / extent) {
+      constexpr uint64_t kMaxElements = uint64_t{1} << 60;
+      if (extent == 0 || elements > kMaxElements / extent) {
         return BadTensor(tensor, "has a shape that cannot be");
       }
       elements *= extent;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kSingleFile = "model.safetensors";
 constexpr std::string_view kIndexFile = "model.safetensors.index.json";
-constexpr uint64_t kMostIndexBytes = 100'000'000;
+constexpr uint64_t kMaxIndexBytes = 100'000'000;
 
 // A shard must be a file of the folder itself: an index must not lead anywhere else.
 bool IsPlainName(std::string_view name) {
@@ -23,7 +23,7 @@ bool IsPlainName(std::string_view name) {
 
 Result<TensorSources> ReadShards(const std::filesystem::path& folder) {
   const std::filesystem::path index_path = folder / kIndexFile;
-  CRIA_ASSIGN_OR_RETURN(const auto index, ReadJsonFile(index_path, kMostIndexBytes));
+  CRIA_ASSIGN_OR_RETURN(const auto index, ReadJsonFile(index_path, kMaxIndexBytes));
   const auto bad = [&](const std::string& what) {
     return Fail(ErrorCode::kInvalidFile, std::format("{}: {}", index_path.string(), what));
   };

@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr uint64_t kMostConfigBytes = 16 << 20;
+constexpr uint64_t kMaxConfigBytes = 16 << 20;
 
 enum class AttentionBias : uint8_t {
   kNever,
@@ -304,7 +304,7 @@ Result<ModelConfig> ReadFields(const JsonFields& fields) {
 }  // namespace
 
 Result<ModelConfig> ReadHfConfig(const std::filesystem::path& path) {
-  CRIA_ASSIGN_OR_RETURN(const json object, ReadJsonFile(path, kMostConfigBytes));
+  CRIA_ASSIGN_OR_RETURN(const json object, ReadJsonFile(path, kMaxConfigBytes));
   CRIA_ASSIGN_OR_RETURN(ModelConfig config, ReadFields(JsonFields(object, path.string())));
   if (const Status valid = ValidateConfig(config); !valid) {
     return Fail(valid.error().code(),

@@ -14,8 +14,8 @@ using nlohmann::json;
 
 constexpr uint64_t kLengthBytes = 8;
 // The format's own bound.
-constexpr uint64_t kMostHeaderBytes = 100'000'000;
-constexpr size_t kMostDimensions = 8;
+constexpr uint64_t kMaxHeaderBytes = 100'000'000;
+constexpr size_t kMaxDimensions = 8;
 constexpr std::string_view kMetadataKey = "__metadata__";
 
 std::optional<ElementType> ParseElementType(std::string_view name) {
@@ -87,8 +87,8 @@ class HeaderReader {
 
   // Also sees to it that the number of bytes does not overflow.
   Result<std::vector<uint64_t>> ReadShape(const std::string& name, const json& shape) const {
-    constexpr uint64_t kMostElements = uint64_t{1} << 60;
-    if (!shape.is_array() || shape.size() > kMostDimensions) {
+    constexpr uint64_t kMaxElements = uint64_t{1} << 60;
+    if (!shape.is_array() || shape.size() > kMaxDimensions) {
       return Bad(name, "has a shape that is not a list of at most 8 extents");
     }
     std::vector<uint64_t> extents;
@@ -96,7 +96,7 @@ class HeaderReader {
     for (const json& extent : shape) {
       if (!extent.is_number_unsigned()) return Bad(name, "has a malformed extent in its shape");
       extents.push_back(extent.get<uint64_t>());
-      if (extents.back() != 0 && elements > kMostElements / extents.back()) {
+      if (extents.back() != 0 && elements > kMaxElements / extents.back()) {
         return Bad(name, "has a shape too large to exist");
       }
       elements *= extents.back();
@@ -149,7 +149,7 @@ Result<TensorSources> ReadSafetensors(const std::filesystem::path& path) {
   }
   uint64_t header_bytes = 0;
   CRIA_RETURN_IF_ERROR(file->ReadAt(0, std::as_writable_bytes(std::span(&header_bytes, 1))));
-  if (header_bytes > kMostHeaderBytes || header_bytes > file->size_bytes() - kLengthBytes) {
+  if (header_bytes > kMaxHeaderBytes || header_bytes > file->size_bytes() - kLengthBytes) {
     return Fail(ErrorCode::kInvalidFile,
                 std::format("{}: claims a header of {} bytes in a file of {}; it was cut short or "
                             "is not a safetensors file",

@@ -80,9 +80,9 @@ Result<const json*> JsonFields::Array(std::string_view name) const {
 }
 
 std::string JsonFields::Text(const json& value) {
-  constexpr size_t kMostCharacters = 60;
+  constexpr size_t kMaxCharacters = 60;
   std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
-  if (text.size() > kMostCharacters) text = text.substr(0, kMostCharacters) + "…";
+  if (text.size() > kMaxCharacters) text = text.substr(0, kMaxCharacters) + "…";
   return text;
 }
 

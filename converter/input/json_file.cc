@@ -12,7 +12,7 @@ namespace cria {
 namespace {
 
 // No file of a checkpoint needs a tenth of it.
-constexpr int kMostNesting = 64;
+constexpr int kMaxNesting = 64;
 
 // Follows the parser and notices what it does not mind.
 class ParseObserver {
@@ -22,7 +22,7 @@ class ParseObserver {
     using Event = nlohmann::json::parse_event_t;
     // The parser does not report the ends of what it drops, so that nothing is counted from there.
     const bool opens = event == Event::object_start || event == Event::array_start;
-    is_too_deep_ = is_too_deep_ || (opens && depth >= kMostNesting);
+    is_too_deep_ = is_too_deep_ || (opens && depth >= kMaxNesting);
     if (is_too_deep_) return false;
     if (event == Event::object_start) open_objects_.emplace_back();
     if (event == Event::object_end) open_objects_.pop_back();
@@ -43,9 +43,9 @@ class ParseObserver {
 
 // The parser's sentence, which quotes what it read last, however long that is.
 std::string Shortened(std::string_view sentence) {
-  constexpr size_t kMostBytes = 200;
-  if (sentence.size() <= kMostBytes) return std::string(sentence);
-  return std::string(sentence.substr(0, kMostBytes)) + "...";
+  constexpr size_t kMaxBytes = 200;
+  if (sentence.size() <= kMaxBytes) return std::string(sentence);
+  return std::string(sentence.substr(0, kMaxBytes)) + "...";
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ Result<nlohmann::json> ParseJsonObject(std::string_view text, std::string_view w
     return Fail(ErrorCode::kInvalidFile,
                 std::format("{}: is nested too deeply, with more than {} objects and arrays inside "
                             "each other; it is not a file of a checkpoint",
-                            where, kMostNesting));
+                            where, kMaxNesting));
   }
   if (!parse_error.empty()) {
     return Fail(ErrorCode::kInvalidFile,

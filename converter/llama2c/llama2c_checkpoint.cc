@@ -197,9 +197,9 @@ Result<Checkpoint> OpenLlama2cCheckpoint(const std::filesystem::path& path) {
 }
 
 Result<TokenizerMaterial> ReadLlama2cTokenizer(const std::filesystem::path& path) {
-  constexpr uint64_t kMostBytes = uint64_t{256} << 20;
+  constexpr uint64_t kMaxBytes = uint64_t{256} << 20;
   CRIA_ASSIGN_OR_RETURN(const auto file, platform::File::Open(path.string()));
-  ByteReader reader(file, 0, std::min(file.size_bytes(), kMostBytes));
+  ByteReader reader(file, 0, std::min(file.size_bytes(), kMaxBytes));
   CRIA_RETURN_IF_ERROR(reader.Read<uint32_t>("the longest token's size"));
   std::vector<std::string> texts;
   std::vector<float> scores;

@@ -20,8 +20,8 @@
 namespace cria {
 namespace {
 
-constexpr uint64_t kMostParamsBytes = 1 << 20;
-constexpr size_t kMostShards = 64;
+constexpr uint64_t kMaxParamsBytes = 1 << 20;
+constexpr size_t kMaxShards = 64;
 
 // How a tensor was split: every shard has all of it, a share of its rows, or of its columns. An
 // embedding table was split by columns until Llama 3 split it by rows.
@@ -77,10 +77,10 @@ Result<std::vector<TensorSources>> ReadShards(const std::filesystem::path& folde
   for (size_t i = 0;; ++i) {
     const auto path = folder / std::format("consolidated.{:02}.pth", i);
     if (!FileExists(path)) break;
-    if (i == kMostShards) {
+    if (i == kMaxShards) {
       return Fail(ErrorCode::kUnsupported,
                   std::format("{}: is one shard more than the {} that are supported", path.string(),
-                              kMostShards));
+                              kMaxShards));
     }
     CRIA_ASSIGN_OR_RETURN(TensorSources tensors, ReadTorchArchive(path));
     shards.push_back(std::move(tensors));
@@ -158,13 +158,13 @@ class Joiner {
 Result<uint32_t> ReadIntermediateSize(const JsonFields& fields, uint32_t hidden_size) {
   CRIA_ASSIGN_OR_RETURN(const uint32_t multiple, fields.Integer("multiple_of"));
   CRIA_ASSIGN_OR_RETURN(const float factor, fields.Number("ffn_dim_multiplier", 1.0f));
-  constexpr double kMost = 1 << 30;
+  constexpr double kMax = 1 << 30;
   const uint64_t two_thirds = uint64_t{2} * 4 * hidden_size / 3;
   // The field is a double in Python, and 1.3 * 21,845 must not become less by being a float first.
   const nlohmann::json* exact = fields.Find("ffn_dim_multiplier");
   const double size =
       static_cast<double>(two_thirds) * (exact != nullptr ? exact->get<double>() : double{factor});
-  if (multiple == 0 || !(size >= 1.0 && size < kMost)) {
+  if (multiple == 0 || !(size >= 1.0 && size < kMax)) {
     return fields.Bad(ErrorCode::kInvalidFile, "multiple_of",
                       "and ffn_dim_multiplier give no size");
   }
@@ -185,9 +185,9 @@ Status ReadRope(const JsonFields& fields, bool has_ranks, ModelConfig& config) {
                                                                 : 4096;
   CRIA_ASSIGN_OR_RETURN(config.max_position_embeddings, fields.Integer("max_seq_len", otherwise));
   if (!is_scaled) return {};
-  constexpr uint32_t kLeastOfFactor8 = 4096;
+  constexpr uint32_t kMinOfFactor8 = 4096;
   config.rope_scaling = {.type = RopeScaling::Type::kLlama3,
-                         .factor = config.hidden_size < kLeastOfFactor8 ? 32.0f : 8.0f,
+                         .factor = config.hidden_size < kMinOfFactor8 ? 32.0f : 8.0f,
                          .low_freq_factor = 1.0f,
                          .high_freq_factor = 4.0f,
                          .original_max_position_embeddings = 8192};
@@ -279,7 +279,7 @@ bool IsMetaFolder(const std::filesystem::path& folder) {
 
 Result<Checkpoint> OpenMetaCheckpoint(const std::filesystem::path& folder) {
   const auto params_path = folder / "params.json";
-  CRIA_ASSIGN_OR_RETURN(const auto params, ReadJsonFile(params_path, kMostParamsBytes));
+  CRIA_ASSIGN_OR_RETURN(const auto params, ReadJsonFile(params_path, kMaxParamsBytes));
   const JsonFields fields(params, params_path.string());
   CRIA_ASSIGN_OR_RETURN(MetaTokenizer tokenizer, ReadMetaTokenizer(folder));
   Checkpoint checkpoint = {

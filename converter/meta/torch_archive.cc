@@ -19,8 +19,8 @@ constexpr std::string_view kPickle = "/data.pkl";
 
 Result<std::string> ReadEntry(const platform::File& file, const ZipEntry& entry) {
   // What a pickle may have at most, and one byte more, so that a larger one is refused there.
-  constexpr uint64_t kMostBytes = (4 << 20) + 1;
-  std::string bytes(std::min(entry.bytes, kMostBytes), '\0');
+  constexpr uint64_t kMaxBytes = (4 << 20) + 1;
+  std::string bytes(std::min(entry.bytes, kMaxBytes), '\0');
   CRIA_RETURN_IF_ERROR(file.ReadAt(entry.offset, std::as_writable_bytes(std::span(bytes))));
   return bytes;
 }

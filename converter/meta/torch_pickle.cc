@@ -15,11 +15,11 @@
 namespace cria {
 namespace {
 
-constexpr size_t kMostPickleBytes = 4 << 20;
+constexpr size_t kMaxPickleBytes = 4 << 20;
 // Some twenty are made for a tensor.
-constexpr size_t kMostValues = size_t{1} << 18;
-constexpr size_t kMostDimensions = 8;
-constexpr uint64_t kMostElements = uint64_t{1} << 60;
+constexpr size_t kMaxValues = size_t{1} << 18;
+constexpr size_t kMaxDimensions = 8;
+constexpr uint64_t kMaxElements = uint64_t{1} << 60;
 
 // Values refer to each other by their index, so that however deeply they are nested, nothing calls
 // itself.
@@ -118,8 +118,8 @@ class Machine {
   }
 
   Status Push(Value value) {
-    if (values_.size() == kMostValues) {
-      return Bad(std::format("makes more than {} values", kMostValues), ErrorCode::kUnsupported);
+    if (values_.size() == kMaxValues) {
+      return Bad(std::format("makes more than {} values", kMaxValues), ErrorCode::kUnsupported);
     }
     stack_.push_back(static_cast<Index>(values_.size()));
     values_.push_back(std::move(value));
@@ -151,6 +151,11 @@ class Machine {
     }
     return Damaged();
   }
+  Status PushTupleToMark() {
+    CRIA_ASSIGN_OR_RETURN(std::vector<Index> items, PopToMark());
+    return Push(Tuple{std::move(items)});
+  }
+
   Status PushTuple(size_t size) {
     if (stack_.size() < size) return Damaged();
     Tuple tuple{{stack_.end() - static_cast<std::ptrdiff_t>(size), stack_.end()}};
@@ -212,8 +217,7 @@ class Machine {
       case 0x87:
         return PushTuple(3);
       case 't':
-        return PopToMark().and_then(
-            [&](std::vector<Index> items) { return Push(Tuple{std::move(items)}); });
+        return PushTupleToMark();
       case '}':
         return Push(Dict());
       case 's':
@@ -324,7 +328,7 @@ class Machine {
 
   Result<std::vector<uint64_t>> Sizes(Index index) const {
     CRIA_ASSIGN_OR_RETURN(const Tuple* tuple, Get<Tuple>(index));
-    if (tuple->items.size() > kMostDimensions) return Damaged();
+    if (tuple->items.size() > kMaxDimensions) return Damaged();
     std::vector<uint64_t> sizes;
     for (const Index item : tuple->items) {
       CRIA_ASSIGN_OR_RETURN(const int64_t* size, Get<int64_t>(item));
@@ -347,7 +351,7 @@ class Machine {
       if (shape[i] > 1 && strides[i] != elements) {
         return Bad("has a tensor whose elements do not lie row by row", ErrorCode::kUnsupported);
       }
-      if (shape[i] == 0 || elements > kMostElements / shape[i]) return Damaged();
+      if (shape[i] == 0 || elements > kMaxElements / shape[i]) return Damaged();
       elements *= shape[i];
     }
     const auto offset = static_cast<uint64_t>(*first);
@@ -397,10 +401,10 @@ class Machine {
 
 Result<std::vector<PickledTensor>> ReadTorchPickle(std::string_view pickle,
                                                    std::string_view where) {
-  if (pickle.size() > kMostPickleBytes) {
+  if (pickle.size() > kMaxPickleBytes) {
     return Fail(ErrorCode::kUnsupported,
                 std::format("{}: its table of tensors has {} bytes, more than {}", where,
-                            pickle.size(), kMostPickleBytes));
+                            pickle.size(), kMaxPickleBytes));
   }
   return Machine(pickle, where).Run();
 }

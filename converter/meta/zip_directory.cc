@@ -13,12 +13,12 @@ namespace cria {
 namespace {
 
 constexpr uint64_t kEndBytes = 22;
-constexpr uint64_t kMostCommentBytes = 65535;
+constexpr uint64_t kMaxCommentBytes = 65535;
 constexpr uint64_t kLocatorBytes = 20;
 constexpr uint64_t kEnd64Bytes = 56;
 constexpr uint64_t kLocalHeaderBytes = 30;
-constexpr uint64_t kMostEntries = 65536;
-constexpr uint64_t kMostDirectoryBytes = 16 << 20;
+constexpr uint64_t kMaxEntries = 65536;
+constexpr uint64_t kMaxDirectoryBytes = 16 << 20;
 constexpr uint32_t kAllOnes32 = 0xffffffff;
 
 // Where the directory lies.
@@ -45,7 +45,7 @@ class Reader {
 
   Result<ZipDirectory> Read() {
     CRIA_ASSIGN_OR_RETURN(const Directory directory, FindDirectory());
-    if (directory.num_entries > kMostEntries || directory.bytes > kMostDirectoryBytes) {
+    if (directory.num_entries > kMaxEntries || directory.bytes > kMaxDirectoryBytes) {
       return Bad(std::format("its directory has {} entries in {} bytes, too many",
                              directory.num_entries, directory.bytes));
     }
@@ -76,7 +76,7 @@ class Reader {
 
   // The record of the end is the last thing in the file but for a comment, whose size it tells.
   Result<Directory> FindDirectory() const {
-    const uint64_t tail_bytes = std::min(file_.size_bytes(), kEndBytes + kMostCommentBytes);
+    const uint64_t tail_bytes = std::min(file_.size_bytes(), kEndBytes + kMaxCommentBytes);
     const uint64_t tail_begin = file_.size_bytes() - tail_bytes;
     CRIA_ASSIGN_OR_RETURN(const std::string tail, ReadAt(tail_begin, tail_bytes));
     for (uint64_t at = tail_bytes; at-- > 0;) {

@@ -89,8 +89,8 @@ class Search {
   // Alternates between the best codes for a scale and the best scale for the codes, which never
   // makes the error larger, then looks at the neighbours among bf16 numbers.
   void Refine() {
-    constexpr int kMostRounds = 4;
-    for (int round = 0; round < kMostRounds && best_.code_code > 0.0f; ++round) {
+    constexpr int kMaxRounds = 4;
+    for (int round = 0; round < kMaxRounds && best_.code_code > 0.0f; ++round) {
       const float before = best_.error;
       Try(best_.refitted_scale());
       if (best_.error == before) break;
@@ -122,15 +122,15 @@ ScaleFit SearchScale(std::span<const float> values, const ScaleRule& rule,
   for (const float value : values) {
     largest_magnitude = std::max(largest_magnitude, std::fabs(value));
   }
-  if (largest_magnitude < kLeastMagnitude) return {};
+  if (largest_magnitude < kMinMagnitude) return {};
 
   // The search works on values of magnitude around 1, so that no square overflows or vanishes;
   // multiplying by a power of two changes no digit. The power must be a normal number, since
   // threads of a pool flush others to zero.
-  constexpr int kLeastNormalExponent = std::numeric_limits<float>::min_exponent - 1;
+  constexpr int kMinNormalExponent = std::numeric_limits<float>::min_exponent - 1;
   int exponent = 0;
   std::frexp(largest_magnitude, &exponent);
-  exponent = std::min(exponent, -kLeastNormalExponent);
+  exponent = std::min(exponent, -kMinNormalExponent);
   const float unit = std::ldexp(1.0f, -exponent);
   largest_magnitude *= unit;
   const size_t padded_size = ScaleSearchScratch(values.size());

@@ -53,7 +53,7 @@ inline float CodeOf(float value, float inverse_scale, CodeRange range) {
 
 // Values smaller than this everywhere in a group are taken for zeros: their scale could not be
 // normal, which XNNPACK asks for.
-inline constexpr float kLeastMagnitude = 0x1p-116f;
+inline constexpr float kMinMagnitude = 0x1p-116f;
 
 // Looks for the scale with which rounding `values` to codes has the least squared error; every
 // value weighs the same. Never worse than the largest magnitude over the largest code. A group of

@@ -12,8 +12,8 @@
 namespace cria {
 namespace {
 
-constexpr size_t kMostTextPieceBytes = 1024;
-constexpr size_t kMostTextBytes = size_t{16} << 20;
+constexpr size_t kMaxTextPieceBytes = 1024;
+constexpr size_t kMaxTextBytes = size_t{16} << 20;
 
 Status CheckText(const ScoredPiece& piece, uint32_t id, std::string_view where,
                  size_t* text_bytes) {
@@ -22,12 +22,12 @@ Status CheckText(const ScoredPiece& piece, uint32_t id, std::string_view where,
                 std::format("{}: the score of piece {} is not a number", where, id));
   }
   *text_bytes += piece.text.size();
-  if (piece.text.size() <= kMostTextPieceBytes && *text_bytes <= kMostTextBytes) return {};
+  if (piece.text.size() <= kMaxTextPieceBytes && *text_bytes <= kMaxTextBytes) return {};
   return Fail(
       ErrorCode::kUnsupported,
       std::format("{}: piece {} has {} bytes, {} with those before it; at most {} and {} "
                   "are supported",
-                  where, id, piece.text.size(), *text_bytes, kMostTextPieceBytes, kMostTextBytes));
+                  where, id, piece.text.size(), *text_bytes, kMaxTextPieceBytes, kMaxTextBytes));
 }
 
 Status AddPiece(const ScoredPiece& piece, uint32_t id, std::string_view where,

@@ -75,8 +75,8 @@ std::filesystem::path FolderOf(const std::filesystem::path& path) {
 // What the temporary names of a target begin with; the process and a number follow.
 std::string TemporaryPrefix(const std::filesystem::path& path) {
   // The longest name that file systems take is 255 bytes.
-  constexpr size_t kMostNameBytes = 200;
-  return std::format(".{}.tmp-", path.filename().string().substr(0, kMostNameBytes));
+  constexpr size_t kMaxNameBytes = 200;
+  return std::format(".{}.tmp-", path.filename().string().substr(0, kMaxNameBytes));
 }
 
 bool IsTemporaryName(std::string_view name, std::string_view prefix) {
@@ -133,9 +133,9 @@ bool LockNew(int descriptor, const std::filesystem::path& path) {
 // Makes a new file beside `path`, where a rename needs it, and tells its name. -1 with errno set:
 // it cannot be made.
 int CreateBeside(const std::filesystem::path& path, std::filesystem::path& temporary_path) {
-  constexpr int kMostAttempts = 1000;
+  constexpr int kMaxAttempts = 1000;
   const std::string prefix = TemporaryPrefix(path);
-  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     temporary_path = path.parent_path() / std::format("{}{}-{}", prefix, getpid(), attempt);
     const int descriptor =
         open(temporary_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

@@ -20,10 +20,10 @@ template <typename T>
 inline constexpr size_t kFirstVersionBytes = sizeof(T);
 
 // A size beyond this is no version's: struct_size was not set.
-inline constexpr size_t kMostStructBytes = 4096;
+inline constexpr size_t kMaxStructBytes = 4096;
 
 inline Status CheckStructSize(size_t struct_size, size_t least_bytes, std::string_view name) {
-  if (struct_size >= least_bytes && struct_size <= kMostStructBytes) return {};
+  if (struct_size >= least_bytes && struct_size <= kMaxStructBytes) return {};
   return Fail(ErrorCode::kUsage,
               std::format("struct_size of {} is {}; declare the struct with its ..._INIT", name,
                           struct_size));

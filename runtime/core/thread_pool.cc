@@ -53,11 +53,11 @@ bool CanStart(size_t num_threads) {
 }  // namespace
 
 Result<ThreadPool> ThreadPool::Create(size_t num_threads) {
-  constexpr size_t kMostThreads = 1024;
-  if (num_threads == 0 || num_threads > kMostThreads) {
+  constexpr size_t kMaxThreads = 1024;
+  if (num_threads == 0 || num_threads > kMaxThreads) {
     return Fail(ErrorCode::kUsage,
                 std::format("{} threads are outside 1 to {}; choose another number with -t",
-                            num_threads, kMostThreads));
+                            num_threads, kMaxThreads));
   }
   if (num_threads == 1) return ThreadPool(nullptr, 1);
   pthreadpool* const pool = CanStart(num_threads - 1) ? pthreadpool_create(num_threads) : nullptr;

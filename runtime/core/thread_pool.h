@@ -11,7 +11,7 @@ struct pthreadpool;
 namespace cria {
 
 // Passing over fewer numbers than these takes less time than sharing them between threads.
-inline constexpr size_t kLeastSharedElements = size_t{32} * 1024;
+inline constexpr size_t kMinSharedElements = size_t{32} * 1024;
 
 // A fixed set of threads that never sleep inside a token. One caller at a time.
 class ThreadPool {

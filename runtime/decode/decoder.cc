@@ -17,7 +17,7 @@ static_assert(kMaxHeadDim <= ops::kMaxHeadDim);
 
 template <typename Task>
 void Decoder::ForEachRow(size_t rows, size_t elements, const Task& task) const {
-  if (rows * elements < kLeastSharedElements) {
+  if (rows * elements < kMinSharedElements) {
     for (size_t row = 0; row < rows; ++row) task(row);
   } else {
     PoolFor(rows).ParallelFor(rows, task);

@@ -44,10 +44,10 @@ Status ValidateDecoderOptions(const ModelConfig& config, const DecoderOptions& o
                             "for; choose another with -c",
                             options.context_tokens, config.longest_context()));
   }
-  constexpr size_t kMostChunkTokens = 4096;
-  if (options.chunk_tokens == 0 || options.chunk_tokens > kMostChunkTokens) {
+  constexpr size_t kMaxChunkTokens = 4096;
+  if (options.chunk_tokens == 0 || options.chunk_tokens > kMaxChunkTokens) {
     return Fail(ErrorCode::kUsage, std::format("a prefill chunk of {} tokens is outside 1 to {}",
-                                               options.chunk_tokens, kMostChunkTokens));
+                                               options.chunk_tokens, kMaxChunkTokens));
   }
   return {};
 }

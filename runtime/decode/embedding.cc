@@ -8,13 +8,13 @@ namespace cria {
 
 namespace {
 
-constexpr uint64_t kMostMappedBytes = uint64_t{16} << 20;
+constexpr uint64_t kMaxMappedBytes = uint64_t{16} << 20;
 
 }  // namespace
 
 uint64_t EmbeddingReader::MappedBytes(const TensorLayout& table, bool file_is_mappable) {
   const uint64_t bytes = table.data_bytes() + table.scale_bytes();
-  return file_is_mappable && bytes <= kMostMappedBytes ? bytes : 0;
+  return file_is_mappable && bytes <= kMaxMappedBytes ? bytes : 0;
 }
 
 Result<EmbeddingReader> EmbeddingReader::Create(const ModelFile& file,

@@ -13,9 +13,9 @@ constexpr size_t kSmallBytes = 128;
 
 // Parts of a sentence may come from a template, or from a message: they stay short and in one line.
 void AddPart(std::string_view part, std::string* sentence) {
-  constexpr size_t kMostBytes = 300;
-  if (part.size() > kMostBytes) {
-    part = part.substr(0, ValidUtf8Prefix(part.substr(0, kMostBytes)));
+  constexpr size_t kMaxBytes = 300;
+  if (part.size() > kMaxBytes) {
+    part = part.substr(0, ValidUtf8Prefix(part.substr(0, kMaxBytes)));
   }
   for (const char byte : part) {
     sentence->push_back(static_cast<unsigned char>(byte) < ' ' ? ' ' : byte);

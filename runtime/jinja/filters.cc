@@ -90,8 +90,8 @@ Value ToWholeNumber(Call& call) {
     if (error == std::errc() && stop == bytes.data() + end) return Int(whole);
     number = ReadFloat(call.context, *value.text);
   }
-  constexpr double kMost = 9e18;
-  if (number && *number > -kMost && *number < kMost) return Int(static_cast<int64_t>(*number));
+  constexpr double kMax = 9e18;
+  if (number && *number > -kMax && *number < kMax) return Int(static_cast<int64_t>(*number));
   return call.parameters[0].is(Kind::kUndefined) ? Int(0) : call.parameters[0];
 }
 

@@ -28,7 +28,7 @@ constexpr uint64_t kAddressSpaceSlackBytes = uint64_t{1} << 20;
 // when it is tried.
 constexpr uint64_t kProgramVariationBytes = uint64_t{1} << 20;
 // A context shorter than this is of no use to anybody.
-constexpr size_t kLeastContextTokens = 64;
+constexpr size_t kMinContextTokens = 64;
 
 struct WeightBytes {
   uint64_t packed = 0;
@@ -80,14 +80,14 @@ Result<std::optional<MemoryPlanOptions>> LongestFitting(const ModelOutline& mode
   CRIA_ASSIGN_OR_RETURN(const bool own_fits, fits(options.decoder.context_tokens));
   if (own_fits) return options;
   size_t fitting = 0;
-  size_t failing = options.decoder.context_tokens / kLeastContextTokens + 1;
+  size_t failing = options.decoder.context_tokens / kMinContextTokens + 1;
   while (failing - fitting > 1) {
     const size_t middle = std::midpoint(fitting, failing);
-    CRIA_ASSIGN_OR_RETURN(const bool middle_fits, fits(middle * kLeastContextTokens));
+    CRIA_ASSIGN_OR_RETURN(const bool middle_fits, fits(middle * kMinContextTokens));
     (middle_fits ? fitting : failing) = middle;
   }
   if (fitting == 0) return std::nullopt;
-  candidate.decoder.context_tokens = fitting * kLeastContextTokens;
+  candidate.decoder.context_tokens = fitting * kMinContextTokens;
   return candidate;
 }
 
@@ -111,7 +111,7 @@ Result<MemoryPlan> PlanMemory(const ModelOutline& model, const MemoryPlanOptions
       options.num_threads - 1 + (options.num_batch_threads != 0 ? batch_threads - 1 : 0);
   const DecoderMemory memory = PlanDecoderMemory(model.config, options.decoder,
                                                  std::max(options.num_threads, batch_threads));
-  const uint64_t operators = kNumLinears * xnn::Linear::kMostOperators * xnn::kOperatorBytes;
+  const uint64_t operators = kNumLinears * xnn::Linear::kMaxOperators * xnn::kOperatorBytes;
   const uint64_t embedding = EmbeddingReader::MappedBytes(model.embedding, model.file_is_mappable);
   const uint64_t session = kHeapBytes + options.decoder.context_tokens * sizeof(int32_t);
 

@@ -20,7 +20,7 @@ Status CheckPositive(std::string_view field, float value) {
               std::format("{} is {}, but must be a positive number", field, value));
 }
 
-constexpr uint32_t kMostPositions = 1u << 24;
+constexpr uint32_t kMaxPositions = 1u << 24;
 
 Status ValidateLlama3(const RopeScaling& scaling) {
   CRIA_RETURN_IF_ERROR(CheckPositive("rope_scaling.low_freq_factor", scaling.low_freq_factor));
@@ -30,7 +30,7 @@ Status ValidateLlama3(const RopeScaling& scaling) {
                 "rope_scaling.high_freq_factor must be larger than rope_scaling.low_freq_factor");
   }
   return CheckRange("rope_scaling.original_max_position_embeddings",
-                    scaling.original_max_position_embeddings, 1, kMostPositions);
+                    scaling.original_max_position_embeddings, 1, kMaxPositions);
 }
 
 Status ValidateYarn(const ModelConfig& config) {
@@ -48,7 +48,7 @@ Status ValidateYarn(const ModelConfig& config) {
                             config.rope_theta));
   }
   return CheckRange("rope_scaling.original_max_position_embeddings",
-                    scaling.original_max_position_embeddings, 1, kMostPositions);
+                    scaling.original_max_position_embeddings, 1, kMaxPositions);
 }
 
 // Of types that stretch the context itself.
@@ -93,7 +93,7 @@ std::string KnownArchitectures() {
 size_t ModelConfig::longest_context() const {
   const auto stretched = [&](uint32_t trained) -> size_t {
     // Bounded, so that a factor that was not validated overflows nothing.
-    const double tokens = std::min(double{rope_scaling.factor} * trained, double{kMostPositions});
+    const double tokens = std::min(double{rope_scaling.factor} * trained, double{kMaxPositions});
     return std::max<size_t>(max_position_embeddings, static_cast<size_t>(tokens));
   };
   switch (rope_scaling.type) {
@@ -126,8 +126,8 @@ Status ValidateConfig(const ModelConfig& config) {
   CRIA_RETURN_IF_ERROR(CheckRange("head_dim", config.head_dim, 2, kMaxHeadDim));
   CRIA_RETURN_IF_ERROR(CheckRange("vocab_size", config.vocab_size, 1, 1u << 22));
   CRIA_RETURN_IF_ERROR(
-      CheckRange("max_position_embeddings", config.max_position_embeddings, 1, kMostPositions));
-  CRIA_RETURN_IF_ERROR(CheckRange("sliding_window", config.sliding_window, 0, kMostPositions));
+      CheckRange("max_position_embeddings", config.max_position_embeddings, 1, kMaxPositions));
+  CRIA_RETURN_IF_ERROR(CheckRange("sliding_window", config.sliding_window, 0, kMaxPositions));
   CRIA_RETURN_IF_ERROR(CheckPositive("rms_norm_eps", config.rms_norm_eps));
   CRIA_RETURN_IF_ERROR(CheckPositive("rope_theta", config.rope_theta));
   if (config.num_attention_heads % config.num_key_value_heads != 0) {

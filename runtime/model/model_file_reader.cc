@@ -187,10 +187,10 @@ Status ModelFileReader::CheckNoTensors(const schema::Model& metadata) const {
 
 Status ModelFileReader::ReadSections(const schema::Model& metadata) {
   // Three kinds exist; a bound keeps the search of a section for every tensor short.
-  constexpr size_t kMostSections = 16;
-  if (metadata.sections()->size() > kMostSections) {
+  constexpr size_t kMaxSections = 16;
+  if (metadata.sections()->size() > kMaxSections) {
     return Malformed(std::format("sections has {} entries, more than {}",
-                                 metadata.sections()->size(), kMostSections));
+                                 metadata.sections()->size(), kMaxSections));
   }
   uint64_t end = sizeof(FilePreamble) + model_.metadata_.bytes().size();
   for (const schema::Section* section : *metadata.sections()) {

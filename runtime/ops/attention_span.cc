@@ -278,15 +278,15 @@ void AddValues(const SpanWorkspace& workspace, size_t first_query, size_t head_d
   }
 }
 
-// Calls `run.template operator()<kQueries>(first_query)` for tiles of up to kMostQueries that cover
+// Calls `run.template operator()<kQueries>(first_query)` for tiles of up to kMaxQueries that cover
 // all queries.
-template <size_t kMostQueries, typename Run>
+template <size_t kMaxQueries, typename Run>
 HWY_INLINE void ForEachQueryTile(size_t num_queries, const Run& run) {
   size_t q = 0;
-  for (; q + kMostQueries <= num_queries; q += kMostQueries) {
-    run.template operator()<kMostQueries>(q);
+  for (; q + kMaxQueries <= num_queries; q += kMaxQueries) {
+    run.template operator()<kMaxQueries>(q);
   }
-  if constexpr (kMostQueries > 2) {
+  if constexpr (kMaxQueries > 2) {
     for (; q + 2 <= num_queries; q += 2) run.template operator()<2>(q);
   }
   for (; q < num_queries; ++q) run.template operator()<1>(q);

@@ -347,7 +347,7 @@ namespace {
 constexpr size_t kTaskBytes = size_t{128} * 1024;
 // Handing tasks to other threads costs about half a microsecond: fewer multiplications are done
 // sooner by one.
-constexpr size_t kLeastSharedMultiplications = size_t{128} * 1024;
+constexpr size_t kMinSharedMultiplications = size_t{128} * 1024;
 // So that threads finish together.
 constexpr size_t kTasksPerThread = 8;
 
@@ -363,7 +363,7 @@ void MultiplyQb4w(const Qb4wTiles8c8& tiles, const std::byte* packed, size_t out
   for (size_t r = 0; r < rows.num_rows; ++r) flip_signs(r);
   const size_t multiplications = rows.num_rows * output_channels * tiles.input_channels;
   const size_t num_tiles = (output_channels + tiles.kOutputs - 1) / tiles.kOutputs;
-  const bool is_shared = pool.num_threads() > 1 && multiplications >= kLeastSharedMultiplications;
+  const bool is_shared = pool.num_threads() > 1 && multiplications >= kMinSharedMultiplications;
   const size_t fair_tiles =
       is_shared ? num_tiles / (pool.num_threads() * kTasksPerThread) : num_tiles;
   const size_t task_tiles =

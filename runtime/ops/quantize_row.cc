@@ -95,14 +95,14 @@ void Round(const float* row, size_t size, float steps_per_unit, int32_t zero_poi
 RowQuantization QuantizeRow(const float* row, size_t size, int8_t* output) {
   constexpr float kLowest = -128.0f, kHighest = 127.0f;
   // Of numbers that are smaller, the steps would be none.
-  constexpr float kLeastWidth = 1e-35f;
+  constexpr float kMinWidth = 1e-35f;
   const Range range = RangeOf(row, size);
   const float width = range.highest - range.lowest;
   if (!range.is_finite || !std::isfinite(width)) {
     std::fill_n(output, size, int8_t{0});
     return {.zero_point = 0, .scale = std::numeric_limits<float>::quiet_NaN()};
   }
-  if (width < kLeastWidth) {
+  if (width < kMinWidth) {
     std::fill_n(output, size, int8_t{0});
     return {.zero_point = 0, .scale = 1.0f};
   }

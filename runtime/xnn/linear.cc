@@ -20,14 +20,14 @@ namespace {
 
 // Handing a product to other threads costs about half a microsecond, and far more where they have
 // been put to sleep: a smaller one is done sooner by one thread.
-constexpr size_t kLeastSharedMultiplications = size_t{256} * 1024;
+constexpr size_t kMinSharedMultiplications = size_t{256} * 1024;
 
 // A kernel multiplies a tile of a few rows by all outputs before it takes the next tile. With many
 // rows the weights would stream from memory again for every tile; this much of them stays in a
 // cache until the last tile is done.
 constexpr uint64_t kSliceBytes = uint64_t{5} << 18;
 // Below this many rows there are too few tiles to gain anything.
-constexpr size_t kLeastSlicedRows = 16;
+constexpr size_t kMinSlicedRows = 16;
 
 // XNNPACK looks through the scales of int4 weights even where it takes packed ones, which hold them
 // already. These satisfy it.
@@ -165,8 +165,8 @@ Status Linear::RunOperators(std::span<const std::byte> packed, size_t rows,
   }
   const size_t multiplications = rows * layout_.output_channels * layout_.padded_input_channels;
   pthreadpool* const threads =
-      multiplications < kLeastSharedMultiplications ? nullptr : pool.handle();
-  if (rows >= kLeastSlicedRows && slice_ != nullptr) return RunSlices(packed, rows, threads);
+      multiplications < kMinSharedMultiplications ? nullptr : pool.handle();
+  if (rows >= kMinSlicedRows && slice_ != nullptr) return RunSlices(packed, rows, threads);
   return whole_->Run(packed.data(), rows, buffers_, buffers_.output, threads);
 }
 

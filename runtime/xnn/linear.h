@@ -43,7 +43,7 @@ struct LinearBuffers {
 class Linear {
  public:
   // The most operators of XNNPACK that one takes.
-  static constexpr size_t kMostOperators = 3;
+  static constexpr size_t kMaxOperators = 3;
 
   // The buffers must outlive it.
   static Result<Linear> Create(const TensorLayout& layout, const LinearBuffers& buffers);

@@ -158,7 +158,7 @@ Result<WrittenPack> WriteStandaloneFile(const ModelFile& model, const std::strin
 uint64_t PackingPeakBytes(std::span<const TensorLayout> matrices, size_t num_threads) {
   uint64_t slice_bytes = 0;
   for (const TensorLayout& matrix : matrices) {
-    slice_bytes = std::max(slice_bytes, LargestSliceBytes(matrix, Packer::kMostSliceBytes));
+    slice_bytes = std::max(slice_bytes, LargestSliceBytes(matrix, Packer::kMaxSliceBytes));
   }
   return num_threads * slice_bytes;
 }

@@ -48,7 +48,7 @@ Status Packer::PackMatrix(size_t index, PackingSink& sink) {
   Checksum64 checksum;
   const size_t outputs = tensor.layout.output_channels;
   for (size_t row = 0, rows = 0; row < outputs; row += rows) {
-    rows = NextSliceRows(tensor.layout, outputs - row, kMostSliceBytes);
+    rows = NextSliceRows(tensor.layout, outputs - row, kMaxSliceBytes);
     CRIA_RETURN_IF_ERROR(PackSlice(tensor, scales, row, rows, checksum, sink));
   }
   checksum.Update(scales.bytes());

@@ -28,7 +28,7 @@ class PackingSink {
 class Packer {
  public:
   // Private memory of a slice: what each thread packs at once.
-  static constexpr uint64_t kMostSliceBytes = uint64_t{4} << 20;
+  static constexpr uint64_t kMaxSliceBytes = uint64_t{4} << 20;
 
   // The references must outlive the packer.
   Packer(const ModelFile& model, const ThreadPool& pool, const PackingProgress& progress);

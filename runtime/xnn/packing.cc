@@ -122,8 +122,8 @@ uint64_t BytesPerRow(const TensorLayout& layout) {
 // Of all slices but the last.
 size_t SliceRows(const TensorLayout& layout, uint64_t most_bytes) {
   const uint64_t tiles = most_bytes / BytesPerRow(layout) / kRowGranularity;
-  constexpr uint64_t kMostTiles = SIZE_MAX / kRowGranularity / 2;  // What 32 bits can count.
-  return static_cast<size_t>(std::clamp<uint64_t>(tiles, 1, kMostTiles)) * kRowGranularity;
+  constexpr uint64_t kMaxTiles = SIZE_MAX / kRowGranularity / 2;  // What 32 bits can count.
+  return static_cast<size_t>(std::clamp<uint64_t>(tiles, 1, kMaxTiles)) * kRowGranularity;
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ TEST(VersionedStructTest, FieldsOfALaterVersionThanTheLibrarysMustBeZero) {
 }
 
 TEST(VersionedStructTest, ASizeThatNoVersionHasIsRefused) {
-  for (const size_t size : {size_t{0}, sizeof(First) - 1, kMostStructBytes + 1, SIZE_MAX}) {
+  for (const size_t size : {size_t{0}, sizeof(First) - 1, kMaxStructBytes + 1, SIZE_MAX}) {
     const auto read = Read(Second{size, 1, 2});
     ASSERT_FALSE(read) << size;
     EXPECT_EQ(read.error().code(), ErrorCode::kUsage);

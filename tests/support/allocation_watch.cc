@@ -21,13 +21,13 @@
 namespace cria::support {
 namespace {
 
-constexpr int kMostFrames = 32;
+constexpr int kMaxFrames = 32;
 
 // What the first watched request was. Written by the thread that made `watched` 1.
 struct FirstRequest {
   const char* function;
   size_t bytes;
-  void* frames[kMostFrames];
+  void* frames[kMaxFrames];
   int num_frames;
 };
 
@@ -44,7 +44,7 @@ void NoteAllocation(const char* function, size_t bytes) {
   if (watched.fetch_add(1, std::memory_order_acq_rel) != 0) return;
   first_request.function = function;
   first_request.bytes = bytes;
-  first_request.num_frames = backtrace(first_request.frames, kMostFrames);
+  first_request.num_frames = backtrace(first_request.frames, kMaxFrames);
 }
 
 size_t AllocationsSoFar() { return total.load(); }

@@ -21,7 +21,7 @@
 namespace cria::xnn {
 namespace {
 
-constexpr size_t kMostRows = 128;
+constexpr size_t kMaxRows = 128;
 constexpr float kUntouched = -12345.0f;
 
 // Rows of activations, and where a layer's results go. The strides are larger than they must be.
@@ -32,10 +32,10 @@ class Activations {
         outputs_(layout.output_channels),
         input_stride_(layout.input_channels + gap),
         quantized_stride_(layout.padded_input_channels + gap),
-        input_(kMostRows * input_stride_ + kReadableSlackBytes),
-        quantized_(kMostRows * quantized_stride_ + kReadableSlackBytes),
-        quantizations_(kMostRows + kExtraRowQuantizations),
-        output_(kMostRows * outputs_) {
+        input_(kMaxRows * input_stride_ + kReadableSlackBytes),
+        quantized_(kMaxRows * quantized_stride_ + kReadableSlackBytes),
+        quantizations_(kMaxRows + kExtraRowQuantizations),
+        output_(kMaxRows * outputs_) {
     std::mt19937 random(seed);
     std::normal_distribution<float> normal;
     for (float& value : input_) value = normal(random);
@@ -67,7 +67,7 @@ class Activations {
   // Compares the first `rows` rows of output with the definition in double arithmetic, and wants
   // the others untouched.
   void ExpectProduct(const StoredWeights& weights, size_t rows) const {
-    for (size_t r = 0; r < kMostRows; ++r) {
+    for (size_t r = 0; r < kMaxRows; ++r) {
       for (size_t o = 0; o < outputs_; ++o) {
         const float actual = output_[r * outputs_ + o];
         if (r >= rows) {
@@ -140,7 +140,7 @@ TEST_P(LinearTest, MultipliesAsDefinedForEveryNumberOfRows) {
   Activations activations(weights.layout(), 2);
   auto linear = MakeLinear(weights.view(), activations.buffers());
   ASSERT_TRUE(linear) << linear.error().message();
-  for (const size_t rows : {size_t{1}, size_t{2}, size_t{3}, size_t{4}, size_t{5}, kMostRows,
+  for (const size_t rows : {size_t{1}, size_t{2}, size_t{3}, size_t{4}, size_t{5}, kMaxRows,
                             size_t{1}, size_t{5}, size_t{5}, size_t{2}}) {
     SCOPED_TRACE(rows);
     activations.ForgetOutput();
@@ -190,7 +190,7 @@ TEST_P(LinearTest, IsBitwiseEqualOnEveryNumberOfThreads) {
   Activations activations(weights.layout(), 6);
   auto linear = MakeLinear(weights.view(), activations.buffers());
   ASSERT_TRUE(linear) << linear.error().message();
-  for (const size_t rows : {size_t{1}, size_t{3}, kMostRows}) {
+  for (const size_t rows : {size_t{1}, size_t{3}, kMaxRows}) {
     activations.Quantize(rows);
     std::vector<float> alone;
     for (const size_t num_threads : {1, 2, 3, 1}) {
@@ -234,7 +234,7 @@ TEST_P(LinearTest, OneMultipliesByMatricesInTurn) {
   auto first = MakeLinear(first_weights.view(), activations.buffers());
   auto second = MakeLinear(second_weights.view(), activations.buffers());
   ASSERT_TRUE(first && second);
-  for (const size_t rows : {size_t{1}, size_t{16}, size_t{1}, kMostRows}) {
+  for (const size_t rows : {size_t{1}, size_t{16}, size_t{1}, kMaxRows}) {
     activations.Quantize(rows);
     activations.ForgetOutput();
     ASSERT_TRUE(first->linear.Run(second->packed.bytes(), rows, pool));

@@ -35,8 +35,14 @@ class Error {
   std::string message_;
 };
 
+// A value or an error. It cannot be ignored: a caller that needs neither casts it to void.
 template <typename T>
-using Result = std::expected<T, Error>;
+class [[nodiscard]] Result : public std::expected<T, Error> {
+ public:
+  using std::expected<T, Error>::expected;
+  // What std::expected's own transform and the like return.
+  Result(std::expected<T, Error> expected) : std::expected<T, Error>(std::move(expected)) {}
+};
 
 // The result of something that yields nothing but can fail.
 using Status = Result<void>;

@@ -428,7 +428,7 @@ class InterruptedConversion : public CriaConvertProgram {
 
   // Where this process was not scheduled until the program had ended, it is tried again.
   RunResult ConvertAndSend(int signal) {
-    constexpr int kMostAttempts = 20;
+    constexpr int kMaxAttempts = 20;
     RunOptions options;
     options.after_start = [&](int program) {
       const auto is_begun = [&] { return !support::FileNames(output_.parent_path()).empty(); };
@@ -436,7 +436,7 @@ class InterruptedConversion : public CriaConvertProgram {
       kill(program, signal);
     };
     RunResult result;
-    for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
       result = Convert({larger_, "-o", output_, "-t", "1"}, options);
       if (result.exit_code != 0) break;
       std::filesystem::remove(output_);
