@@ -24,8 +24,8 @@ struct ChatOptions {
 };
 
 constexpr const char* kHelp =
-    "/reset  forget the conversation\n"
-    "/stats  what the last answer took, and the memory in use\n"
+    "/reset  start a new conversation\n"
+    "/stats  speed of the last answer, and the memory in use\n"
     "/exit   leave (also Ctrl-D)\n"
     "Ctrl-C stops an answer.\n";
 
@@ -101,18 +101,20 @@ class ChatLoop {
     std::fputc('\n', stdout);
     std::fflush(stdout);
     if (!reason) {
-      // Anything but these would befall the next message as well.
+      // Any other error would happen again with the next message.
       const bool is_of_this_message = reason.error().code() == ErrorCode::kOutOfRange ||
                                       reason.error().code() == ErrorCode::kUsage ||
                                       reason.error().code() == ErrorCode::kCancelled;
       if (!is_of_this_message) return std::unexpected(reason.error());
-      std::fprintf(stderr, "(%s; /reset begins anew)\n", reason.error().message().c_str());
+      std::fprintf(stderr, "(%s; /reset starts a new conversation)\n",
+                   reason.error().message().c_str());
     } else if (*reason == StopReason::kContextFull) {
-      const char* remedy = options_.when_full == WhenFull::kStop
-                               ? "/reset begins anew, -c asks for a larger one, --context-full "
-                                 "shift forgets the oldest turns"
-                               : "the system prompt leaves no room; shorten it or ask for a larger "
-                                 "context with -c";
+      const char* remedy =
+          options_.when_full == WhenFull::kStop
+              ? "/reset starts a new conversation, -c makes the context larger, --context-full "
+                "shift forgets the oldest turns"
+              : "the system prompt leaves no room; shorten it or ask for a larger "
+                "context with -c";
       std::fprintf(stderr, "(the context of %zu tokens is full: %s)\n",
                    engine_.session().context_tokens(), remedy);
     } else if (*reason == StopReason::kCancelled) {
@@ -144,7 +146,7 @@ Status Chat(const ChatOptions& options) {
   CRIA_ASSIGN_OR_RETURN(Sampler sampler,
                         Sampler::Create(options.sampler, engine->decoder().vocab_size()));
   const double load_ms = MillisecondsSince(start);
-  std::fprintf(stderr, "%s, %zu tokens of context, %zu threads. /help tells the commands.\n",
+  std::fprintf(stderr, "%s, %zu tokens of context, %zu threads. /help lists the commands.\n",
                std::string(engine->file().name()).c_str(), engine->session().context_tokens(),
                engine->pool().num_threads());
   if (engine->file().chat_template_source().empty()) {
@@ -164,9 +166,9 @@ void AddChatCommand(CommandLine& program) {
   CommandLine& command = program.AddCommand("chat", "Hold a conversation");
   AddModelOption(command, options->model_path);
   command.AddText("-sys,--system-prompt", options->system_prompt,
-                  "What the model is told before the conversation");
+                  "System prompt: what the model is told before the conversation");
   command.AddNumber("-n,--predict", options->max_tokens,
-                    "The most tokens of one answer; 0: until the model stops");
+                    "Maximum number of tokens of an answer; 0: until the model stops");
   AddContextFullOption(command, options->when_full, "forget the oldest turns");
   command
       .AddChoice("--color", options->color, {{"auto", "auto"}, {"on", "on"}, {"off", "off"}},

@@ -41,7 +41,7 @@ std::string PlanTable(const ModelOutline& model, const MemoryPlan& plan) {
   for (const MemoryLine& line : plan.lines) {
     if (line.bytes != 0) add(line.name, line.bytes, KindName(line.kind));
   }
-  add("= private", plan.private_bytes(), "nobody can take these pages away");
+  add("= private", plan.private_bytes(), "the kernel cannot drop these pages");
   add("= mapped", plan.mapped_bytes(), "the kernel may drop these pages and read them again");
   add("= resident, steady", plan.steady_bytes(), "once the context is full");
   add("= resident, peak", plan.peak_bytes(), "what --memory-limit is compared with");
@@ -82,9 +82,9 @@ std::string VerdictText(const BoardVerdict& verdict, const MemoryPlan& plan) {
   } else {
     text += Format("{} needed: it does not fit", FormatBytes(plan.peak_bytes()));
     for (size_t i = 0; i < verdict.fitting.size(); ++i) {
-      text += (i == 0 ? "; what would: " : ", or ") + FlagsOf(verdict.fitting[i]);
+      text += (i == 0 ? "; what would fit: " : ", or ") + FlagsOf(verdict.fitting[i]);
     }
-    if (verdict.fitting.empty()) text += ", whatever the context";
+    if (verdict.fitting.empty()) text += ", with any context";
   }
   return text +
          Format("\nIts memory allows at most {:.1f} tokens/s.\n", verdict.most_tokens_per_second);

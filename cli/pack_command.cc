@@ -38,7 +38,7 @@ Status List(const xnn::PackCache& cache) {
   if (entries.empty()) std::printf("%s holds no packed weights\n", cache.folder().c_str());
   for (const xnn::PackCache::Entry& entry : entries) {
     const std::string remark =
-        entry.defect.empty() ? entry.model_name : "(of no use here: " + entry.defect + ")";
+        entry.defect.empty() ? entry.model_name : "(not usable here: " + entry.defect + ")";
     std::printf("%10s  %s  %s\n", FormatBytes(entry.bytes).c_str(), entry.path.c_str(),
                 Printable(remark).c_str());
   }
@@ -64,7 +64,7 @@ Result<std::optional<xnn::PackTarget>> TargetOf(const PackOptions& options,
   if (options.processor.empty()) return xnn::ThisProcessor();
   if (options.output_path.empty()) {
     return Fail(ErrorCode::kUsage,
-                "weights packed for another processor go elsewhere: name a file "
+                "the cache takes only weights for this processor: name a file for others "
                 "with -o");
   }
   if (const xnn::KnownLayout* known = xnn::FindKnownLayout(options.processor)) {
@@ -75,7 +75,7 @@ Result<std::optional<xnn::PackTarget>> TargetOf(const PackOptions& options,
     names += (names.empty() ? "" : ", ") + std::string(known.processor);
   }
   return Fail(ErrorCode::kUsage,
-              Format("--for {}: is not known; known are {}", options.processor, names));
+              Format("--for {} is unknown; the known processors are {}", options.processor, names));
 }
 
 // The same command by the program for that processor. Returns only where it fails.
@@ -130,8 +130,8 @@ Status Pack(const PackOptions& options, const xnn::PackCache& cache) {
   std::printf("%s: %s\n", path.c_str(), FormatBytes(written.file_bytes).c_str());
   if (written.doubled_bytes != 0) {
     std::printf(
-        "(of it %s for the embedding table in its portable form: its rows are read one by "
-        "one, and as the output head it is packed as well)\n",
+        "(this includes %s for the embedding table in its portable form: its rows are read one by "
+        "one; as the output head, it is packed as well)\n",
         FormatBytes(written.doubled_bytes).c_str());
   }
   return {};
@@ -149,24 +149,24 @@ Status RunPack(const PackOptions& options) {
 void AddPackCommand(CommandLine& program) {
   auto options = std::make_shared<PackOptions>();
   CommandLine& command = program.AddCommand(
-      "pack", "Pack a model's weights for this processor, so that it starts at once");
+      "pack", "Pack a model's weights for this processor, so that later starts are fast");
   command.AddText("-m,--model", options->model_path, "The model file (.cria)").Metavar("FILE");
   command
       .AddText("-o,--output", options->output_path,
-               "The file to write; without it, the cache that run and chat look into")
+               "The file to write (default: a file in the cache, which all commands use)")
       .Metavar("FILE");
   command.AddFlag("--standalone", options->standalone,
                   "Write a whole model with packed weights in place of the portable ones");
-  Option& list =
-      command.AddFlag("--list", options->list, "List what the cache holds, and whether it serves");
+  Option& list = command.AddFlag("--list", options->list,
+                                 "List what the cache holds and whether it is usable");
   command.AddFlag("--clear", options->clear, "Remove all packed weights from the cache")
       .Excludes(list);
   Option& check = command.AddFlag("--check", options->check,
-                                  "Read what is packed already, and compare its checksums");
+                                  "Read the packed weights and compare their checksums");
   command
       .AddText("--for", options->processor,
-               "Pack for a board's processor, such as cortex-a76, in place of this one: under "
-               "emulation where this processor packs otherwise")
+               "Pack for a board's processor, such as cortex-a76, instead of this one; uses an "
+               "emulator if this one packs into another layout")
       .Metavar("PROCESSOR")
       .Excludes(check);
   AddPackCacheOption(command, options->cache_folder);

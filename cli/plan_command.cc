@@ -27,7 +27,7 @@ Status Plan(const PlanOptions& options) {
 void AddPlanCommand(CommandLine& program) {
   auto options = std::make_shared<PlanOptions>();
   CommandLine& command =
-      program.AddCommand("plan", "Tell how much memory a model will take, without loading it");
+      program.AddCommand("plan", "Print how much memory a model will take, without loading it");
   AddModelOption(command, options->model_path);
   AddPlanOptions(command, options->plan);
   AddContextOptions(command, options->engine);

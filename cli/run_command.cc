@@ -45,12 +45,12 @@ Result<size_t> KeepTokens(const RunOptions& options, size_t prompt_tokens, size_
   return keep;
 }
 
-// Why the text ends, where that is not the model's own doing.
+// The notice for a text that ends for another reason than the model's own stop token.
 std::string EndNotice(StopReason reason, size_t context_tokens) {
   if (reason == StopReason::kContextFull) {
     return Format(
         "cria: the context of {} tokens is full; ask for a larger one with -c, or "
-        "go on without the oldest part with --context-full shift\n",
+        "drop its oldest part with --context-full shift\n",
         context_tokens);
   }
   return reason == StopReason::kCancelled ? "cria: stopped\n" : "";
@@ -108,14 +108,13 @@ void AddRunCommand(CommandLine& program) {
       .Excludes(prompt)
       .Metavar("FILE");
   command.AddNumber("-n,--predict", options->max_tokens,
-                    "The most tokens to generate; 0: until the model stops");
+                    "Maximum number of tokens to generate; 0: until the model stops");
   AddContextFullOption(command, options->when_full, "drop half of it");
   command.AddNumber("--keep", options->keep_tokens,
-                    "Tokens at the beginning that a shift keeps; -1: the whole prompt",
+                    "Tokens at the beginning that --context-full shift keeps; -1: the whole prompt",
                     int64_t{-1});
-  command.AddFlag("--ignore-eos", options->ignore_eos, "Go on past the model's stop tokens");
-  command.AddFlag("--no-display-prompt", options->no_display_prompt,
-                  "Print the continuation alone");
+  command.AddFlag("--ignore-eos", options->ignore_eos, "Go on after the model's stop tokens");
+  command.AddFlag("--no-display-prompt", options->no_display_prompt, "Print only the continuation");
   AddEngineOptions(command, options->engine);
   AddSamplerOptions(command, options->sampler);
   command.SetAction([options] { return Run(*options); });

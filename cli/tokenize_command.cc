@@ -51,7 +51,7 @@ void AddTokenizeCommand(CommandLine& program) {
       .Excludes(text)
       .Metavar("FILE");
   command.AddFlag("--no-bos", options->no_bos, "Do not begin with the BOS token");
-  command.AddFlag("--ids", options->ids_only, "Print ids alone");
+  command.AddFlag("--ids", options->ids_only, "Print only the ids");
   command.SetAction([options] { return Tokenize(*options); });
 }
 

@@ -24,8 +24,7 @@ Status MeasureMemory(const BenchOptions& options) {
   const std::vector<size_t>& threads = options.speed.threads;
   const bool json = options.json || options.format == "json";
   if (threads.size() != 1 || (!json && options.format != "md")) {
-    return Fail(ErrorCode::kUsage,
-                "--memory measures with one number of threads, and prints md or json");
+    return Fail(ErrorCode::kUsage, "--memory takes one number of threads, and prints md or json");
   }
   EngineOptions engine = options.speed.engine;
   engine.num_threads = threads[0];
@@ -52,24 +51,24 @@ void AddBenchCommand(CommandLine& program) {
   auto options = std::make_shared<BenchOptions>();
   SpeedOptions& speed = options->speed;
   CommandLine& command = program.AddCommand(
-      "bench", "Measure speed, as llama-bench does, or what a model takes of memory");
+      "bench", "Measure speed, as llama-bench does, or the memory that a model takes");
   AddModelOption(command, speed.model_path);
   const Option* const speed_only[] = {
       &command.AddList(
           "-p,--n-prompt", speed.prompt_tokens,
           "Prompt tokens to run at once, such as 128,512 for two tests; 0: no such test"),
-      &command.AddList("-n,--n-gen", speed.generated_tokens,
-                       "Tokens to generate one by one; 0: no such test"),
+      &command.AddList("-n,--n-gen", speed.generated_tokens, "Tokens to generate; 0: no such test"),
       &command.AddList("-d,--n-depth", speed.depths,
                        "Tokens that are in the context before a test"),
       &command.AddNumber("-r,--repetitions", speed.repetitions, "How often each test is run"),
       &command.AddFlag("--products", speed.with_products,
-                       "Tell how near a test comes to the speed of its matrix products alone"),
-      &command.AddFlag("--profile", speed.with_profile, "Tell where the time goes (md and json)"),
+                       "Compare each test with the speed of its matrix products alone"),
+      &command.AddFlag("--profile", speed.with_profile,
+                       "Print how long each step of the decoder takes (md and json)"),
   };
   command
       .AddChoice("-o,--output", options->format, {{"md", "md"}, {"csv", "csv"}, {"json", "json"}},
-                 "How to print: md, csv or json")
+                 "Output format: md, csv or json")
       .Default(options->format);
   command.AddFlag("--json", options->json, "The same as -o json");
   Option& memory = command.AddFlag(

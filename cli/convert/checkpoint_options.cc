@@ -9,7 +9,7 @@ namespace cria::cli {
 void AddCheckpointOptions(CommandLine& command, std::string& checkpoint, ConvertOptions& options) {
   command
       .AddText("CHECKPOINT", checkpoint,
-               "A folder with config.json, the tokenizer and safetensors, or a GGUF file")
+               "A Hugging Face or Meta folder, a GGUF file, or a llama2.c model")
       .Required();
   const auto add_scheme = [&command](const char* flag, auto& scheme, const char* help) {
     using SchemeType = std::remove_reference_t<decltype(scheme)>;
@@ -20,9 +20,9 @@ void AddCheckpointOptions(CommandLine& command, std::string& checkpoint, Convert
   add_scheme("--weights", options.weights,
              "How matrices are stored: int4, int8 or f32 (default: int4)");
   command
-      .AddChoice("--block-size", options.block_size,
-                 {{"32", 32}, {"64", 64}, {"128", 128}, {"256", 256}},
-                 "int4: most inputs that share a scale: 32, 64, 128 or 256 (default: 32)")
+      .AddChoice(
+          "--block-size", options.block_size, {{"32", 32}, {"64", 64}, {"128", 128}, {"256", 256}},
+          "int4: maximum number of inputs that share a scale: 32, 64, 128 or 256 (default: 32)")
       .Metavar("UINT");
   add_scheme("--embedding", options.embedding,
              "How the embedding table is stored: int4, int8 or f32 (default: int8, f32 in f32 "

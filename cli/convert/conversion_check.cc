@@ -109,7 +109,7 @@ Result<LogitComparison> CheckConversion(const std::string& checkpoint_path,
 std::string ComparisonText(const LogitComparison& comparison) {
   return Format(
       "verified against f32 at {} positions: logits differ by at most {:.3g}, KL divergence {:.2g} "
-      "nats, the likeliest token is the same at {:.1f}%",
+      "nats, the most likely token is the same at {:.1f}%",
       comparison.num_positions, comparison.largest_difference, comparison.mean_divergence(),
       100.0 * comparison.same_top());
 }

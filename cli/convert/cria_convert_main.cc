@@ -56,7 +56,7 @@ void AddOptions(cria::cli::CommandLine& command, Arguments& arguments) {
   command.AddText("-o,--output", arguments.output,
                   "Model file to write (default: the checkpoint's name with .cria)");
   command.AddFlag("--vocab-only", arguments.vocab_only,
-                  "Write the tokenizer and the chat template alone, for cria tokenize; needs no "
+                  "Write only the tokenizer and the chat template, for cria tokenize; needs no "
                   "weights");
   command
       .AddNumber("-t,--threads", arguments.options.num_threads,
@@ -64,9 +64,10 @@ void AddOptions(cria::cli::CommandLine& command, Arguments& arguments) {
       .Default("");
   cria::cli::Option& verify = command.AddFlag(
       "--verify", [&arguments] { arguments.verify = true; },
-      cria::Format("Compare what the model predicts with the checkpoint in f32, which takes disk "
-                   "and memory for that (default: up to {} million parameters)",
-                   cria::cli::kMaxCheckedParameters / 1'000'000));
+      cria::Format(
+          "Compare the model's predictions with those of the checkpoint in f32, which takes disk "
+          "and memory (default: for up to {} million parameters)",
+          cria::cli::kMaxCheckedParameters / 1'000'000));
   command.AddFlag(
              "--no-verify", [&arguments] { arguments.verify = false; }, "Do not compare")
       .Excludes(verify);
@@ -89,8 +90,8 @@ cria::Status Plan(const PlanCommand& plan) {
 
 void AddPlanCommand(cria::cli::CommandLine& program) {
   auto plan = std::make_shared<PlanCommand>();
-  cria::cli::CommandLine& command = program.AddCommand(
-      "plan", "Tell how much memory a checkpoint will take once it is converted");
+  cria::cli::CommandLine& command =
+      program.AddCommand("plan", "Print how much memory a checkpoint will take after conversion");
   cria::cli::AddCheckpointOptions(command, plan->checkpoint, plan->conversion);
   cria::cli::AddPlanOptions(command, plan->arguments);
   cria::cli::AddContextOptions(command, plan->engine);

@@ -58,15 +58,15 @@ void AddContextOptions(CommandLine& command, EngineOptions& options) {
       .Group(group);
   command
       .AddNumber("-tb,--threads-batch", options.num_batch_threads,
-                 "Threads for a prompt's tokens, many at once; 0: as many as -t")
+                 "Threads for reading prompts; 0: as many as -t")
       .Group(group);
   xnn::PackingOptions& packing = options.packing;
   AddPackCacheOption(command, packing.cache_folder).Group(group);
-  // Behind the folder, so that it has its way.
+  // Added after --pack-cache: the later setter wins.
   command
       .AddFlag(
           "--no-pack-cache", [&packing] { packing.cache_folder.clear(); },
-          "Pack into memory at every start, and keep nothing on disk")
+          "Pack into memory at every start and keep nothing on disk")
       .Group(group);
 }
 
@@ -82,25 +82,24 @@ void AddEngineOptions(CommandLine& command, EngineOptions& options) {
       .Add(
           "--memory-limit", "BYTES",
           [&options](std::string_view text) { return ReadBytes(text, options.memory_limit_bytes); },
-          "Refuse to load a model that will take more resident memory, such as 700M (of 1,048,576 "
-          "bytes)")
+          "Refuse to load a model that will take more resident memory, such as 700M (1M is "
+          "1,048,576 bytes)")
       .Group(group);
   command
       .AddFlag("--force", options.ignore_memory_limits,
-               "Load a model that does not fit the limits of memory all the same")
+               "Load a model even if it does not fit the memory limits")
       .Group(group);
 }
 
 void AddPlanOptions(CommandLine& command, PlanArguments& arguments) {
   command.AddText("--board", arguments.board,
-                  "Tell whether this board has the memory: pi-zero-2w, pi-3, pi-4-2gb, …");
+                  "Print whether this board has the memory: pi-zero-2w, pi-3, pi-4-2gb, …");
   command.AddFlag("--json", arguments.json, "Print JSON");
 }
 
 Option& AddPackCacheOption(CommandLine& command, std::string& folder) {
   if (const std::string cache = platform::CacheFolder(); !cache.empty()) folder = cache + "/packed";
-  return command
-      .AddText("--pack-cache", folder, "Where packed weights are kept; also CRIA_PACK_CACHE")
+  return command.AddText("--pack-cache", folder, "Folder for packed weights; also CRIA_PACK_CACHE")
       .Environment("CRIA_PACK_CACHE")
       .Default(folder)
       .Metavar("FOLDER");
@@ -119,11 +118,13 @@ void AddSamplerOptions(CommandLine& command, SamplerOptions& options) {
   };
   add("--temp", options.temperature, "Temperature; 0 always takes the most likely token");
   add("--top-k", options.top_k, "Choose among the k most likely tokens; 0: all");
-  add("--top-p", options.top_p, "Choose among the most likely that together reach p; 1: all");
-  add("--min-p", options.min_p, "Drop tokens less than p times as likely as the best; 0: none");
-  add("--repeat-penalty", options.repeat_penalty, "Make recent tokens less likely; 1: do not");
+  add("--top-p", options.top_p,
+      "Choose among the most likely tokens whose probabilities reach p together; 1: all");
+  add("--min-p", options.min_p,
+      "Drop tokens less than p times as likely as the most likely; 0: none");
+  add("--repeat-penalty", options.repeat_penalty, "Make recent tokens less likely; 1: off");
   add("--repeat-last-n", options.repeat_last_n, "How many tokens count as recent");
-  add("-s,--seed", options.seed, "Seed of the random choice; the same seed gives the same text");
+  add("-s,--seed", options.seed, "Seed of the random numbers; the same seed gives the same text");
 }
 
 }  // namespace cria::cli

@@ -120,7 +120,7 @@ TEST_F(CriaProgram, RunStopsWhereTheContextEnds) {
   const RunResult result = Cria(arguments);
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(result.error, HasSubstr("cria: the context of 32 tokens is full; ask for a larger "
-                                      "one with -c, or go on without the oldest part with "
+                                      "one with -c, or drop its oldest part with "
                                       "--context-full shift\n"));
   std::vector<std::string> said_so = arguments;
   said_so.insert(said_so.end(), {"--context-full", "stop"});

@@ -146,7 +146,7 @@ TEST_F(PackCommand, ListsAndClears) {
   const RunResult some = Cria(list);
   EXPECT_EQ(some.exit_code, 0) << some.error;
   EXPECT_EQ(std::ranges::count(some.output, '\n'), 2) << some.output;
-  EXPECT_THAT(some.output, HasSubstr("of no use here"));
+  EXPECT_THAT(some.output, HasSubstr("not usable here"));
   const RunResult cleared = Cria({"pack", "--clear", "--pack-cache", Folder()});
   EXPECT_EQ(cleared.exit_code, 0) << cleared.error;
   EXPECT_THAT(cleared.output, HasSubstr("freed"));
