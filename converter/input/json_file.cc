@@ -3,50 +3,97 @@
 #include <format>
 #include <span>
 #include <system_error>
-#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "core/platform.h"
+#include "core/quotable.h"
 
 namespace cria {
 namespace {
 
-// No file of a checkpoint needs a tenth of it.
-constexpr int kMaxNesting = 64;
+using nlohmann::json;
 
-// Follows the parser and notices what it does not mind.
-class ParseObserver {
+// No file of a checkpoint needs a tenth of it.
+constexpr size_t kMaxNesting = 64;
+// Twice what the largest vocabularies have; 450,000 tensors of safetensors. Bounds time and memory.
+constexpr size_t kMaxValues = size_t{1} << 22;
+
+// Builds a value from what the parser comes to, and stops it at what it does not mind itself. Takes
+// time in proportion to the text.
+class DocumentBuilder : public nlohmann::json_sax<json> {
  public:
-  // Whether the parser should keep what it has come to.
-  bool Observe(int depth, nlohmann::json::parse_event_t event, const nlohmann::json& parsed) {
-    using Event = nlohmann::json::parse_event_t;
-    // The parser does not report the ends of what it drops, so that nothing is counted from there.
-    const bool opens = event == Event::object_start || event == Event::array_start;
-    is_too_deep_ = is_too_deep_ || (opens && depth >= kMaxNesting);
-    if (is_too_deep_) return false;
-    if (event == Event::object_start) open_objects_.emplace_back();
-    if (event == Event::object_end) open_objects_.pop_back();
-    if (event == Event::key && duplicate_.empty()) {
-      const auto& key = parsed.get_ref<const std::string&>();
-      if (!open_objects_.back().insert(key).second) duplicate_ = key;
-    }
+  bool null() override { return Add(nullptr); }
+  bool boolean(bool value) override { return Add(value); }
+  bool number_integer(number_integer_t value) override { return Add(value); }
+  bool number_unsigned(number_unsigned_t value) override { return Add(value); }
+  bool number_float(number_float_t value, const string_t& /*text*/) override { return Add(value); }
+  bool string(string_t& value) override { return Add(std::move(value)); }
+  bool binary(binary_t& /*value*/) override { return false; }  // JSON text has none.
+  bool start_object(size_t /*size*/) override { return Open(json::object()); }
+  bool start_array(size_t /*size*/) override { return Open(json::array()); }
+  bool end_object() override { return Close(); }
+  bool end_array() override { return Close(); }
+  bool key(string_t& name) override {
+    const auto [member, is_new] =
+        open_.back()->get_ref<json::object_t&>().try_emplace(std::move(name));
+    if (!is_new) return Stop(std::format("\"{}\" appears twice", Quotable(member->first)));
+    member_ = &member->second;
     return true;
   }
-  bool is_too_deep() const { return is_too_deep_; }
-  const std::string& duplicate() const { return duplicate_; }
+  bool parse_error(size_t /*position*/, const std::string& /*last_token*/,
+                   const json::exception& exception) override {
+    // The sentence quotes what was read last, however long that is.
+    return Stop(std::format("is not JSON ({})", Quotable(exception.what())));
+  }
+
+  json& document() { return document_; }
+  // What is wrong with the text; empty if nothing is.
+  const std::string& problem() const { return problem_; }
 
  private:
-  std::vector<std::unordered_set<std::string>> open_objects_;
-  std::string duplicate_;
-  bool is_too_deep_ = false;
-};
+  // Puts a value where the text has it: into the document itself, an array, or the member of an
+  // object whose name was read last. Returns its place, which stays its own while it is open, or
+  // null where there are too many.
+  json* Place(json value) {
+    if (++num_values_ > kMaxValues) {
+      Stop(std::format("has more than {} values; it is not a file of a checkpoint", kMaxValues));
+      return nullptr;
+    }
+    if (open_.empty()) return &(document_ = std::move(value));
+    if (open_.back()->is_object()) return &(*member_ = std::move(value));
+    return &open_.back()->get_ref<json::array_t&>().emplace_back(std::move(value));
+  }
 
-// The parser's sentence, which quotes what it read last, however long that is.
-std::string Shortened(std::string_view sentence) {
-  constexpr size_t kMaxBytes = 200;
-  if (sentence.size() <= kMaxBytes) return std::string(sentence);
-  return std::string(sentence.substr(0, kMaxBytes)) + "...";
-}
+  bool Add(json value) { return Place(std::move(value)) != nullptr; }
+
+  bool Open(json container) {
+    if (open_.size() == kMaxNesting) {
+      return Stop(
+          std::format("is nested too deeply, with more than {} objects and arrays inside each "
+                      "other; it is not a file of a checkpoint",
+                      kMaxNesting));
+    }
+    open_.push_back(Place(std::move(container)));
+    return open_.back() != nullptr;
+  }
+
+  bool Close() {
+    open_.pop_back();
+    return true;
+  }
+
+  bool Stop(std::string problem) {
+    problem_ = std::move(problem);
+    return false;
+  }
+
+  json document_;
+  std::vector<json*> open_;  // The objects and arrays that the present place lies in.
+  json* member_ = nullptr;
+  size_t num_values_ = 0;
+  std::string problem_;
+};
 
 }  // namespace
 
@@ -55,39 +102,19 @@ bool FileExists(const std::filesystem::path& path) {
   return std::filesystem::exists(path, ignored);
 }
 
-Result<nlohmann::json> ParseJsonObject(std::string_view text, std::string_view where) {
-  ParseObserver observer;
-  nlohmann::json parsed;
-  std::string parse_error;
-  try {
-    parsed = nlohmann::json::parse(
-        text, [&observer](int depth, nlohmann::json::parse_event_t event, nlohmann::json& value) {
-          return observer.Observe(depth, event, value);
-        });
-  } catch (const nlohmann::json::exception& exception) {
-    parse_error = exception.what();
+Result<json> ParseJsonObject(std::string_view text, std::string_view where) {
+  DocumentBuilder builder;
+  json::sax_parse(text, &builder);
+  if (!builder.problem().empty()) {
+    return Fail(ErrorCode::kInvalidFile, std::format("{}: {}", where, builder.problem()));
   }
-  if (observer.is_too_deep()) {
-    return Fail(ErrorCode::kInvalidFile,
-                std::format("{}: is nested too deeply, with more than {} objects and arrays inside "
-                            "each other; it is not a file of a checkpoint",
-                            where, kMaxNesting));
-  }
-  if (!parse_error.empty()) {
-    return Fail(ErrorCode::kInvalidFile,
-                std::format("{}: is not JSON ({})", where, Shortened(parse_error)));
-  }
-  if (!observer.duplicate().empty()) {
-    return Fail(ErrorCode::kInvalidFile,
-                std::format("{}: \"{}\" appears twice", where, observer.duplicate()));
-  }
-  if (!parsed.is_object()) {
+  if (!builder.document().is_object()) {
     return Fail(ErrorCode::kInvalidFile, std::format("{}: is not a JSON object", where));
   }
-  return parsed;
+  return std::move(builder.document());
 }
 
-Result<nlohmann::json> ReadJsonFile(const std::filesystem::path& path, uint64_t most_bytes) {
+Result<json> ReadJsonFile(const std::filesystem::path& path, uint64_t most_bytes) {
   CRIA_ASSIGN_OR_RETURN(const auto file, platform::File::Open(path.string()));
   if (file.size_bytes() > most_bytes) {
     return Fail(ErrorCode::kInvalidFile,

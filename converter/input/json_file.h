@@ -14,8 +14,9 @@ namespace cria {
 bool FileExists(const std::filesystem::path& path);
 
 // Parses JSON text that must be an object. `where` begins every error sentence. Two values under
-// one name are an error, since readers differ in which of them counts; so is nesting so deep that
-// functions that call themselves could run out of stack.
+// one name are an error, since readers differ in which of them counts; so are nesting so deep that
+// functions that call themselves could run out of stack, and more values than any checkpoint's file
+// has. Takes time in proportion to the text.
 Result<nlohmann::json> ParseJsonObject(std::string_view text, std::string_view where);
 
 // Reads and parses a whole file of at most `most_bytes`.

@@ -18,6 +18,8 @@ namespace {
 constexpr size_t kMaxPickleBytes = 4 << 20;
 // Some twenty are made for a tensor.
 constexpr size_t kMaxValues = size_t{1} << 18;
+// torch numbers them. Every tensor has a copy of its storage's key.
+constexpr size_t kMaxStorageKeyBytes = 64;
 constexpr size_t kMaxDimensions = 8;
 constexpr uint64_t kMaxElements = uint64_t{1} << 60;
 
@@ -308,7 +310,7 @@ class Machine {
     CRIA_ASSIGN_OR_RETURN(const std::string* key, Get<std::string>(id->items[2]));
     CRIA_ASSIGN_OR_RETURN(const int64_t* elements, Get<int64_t>(id->items[4]));
     const auto type = ElementTypeOf(*global);
-    if (!type || *elements < 0) return Damaged();
+    if (!type || *elements < 0 || key->size() > kMaxStorageKeyBytes) return Damaged();
     return Push(Storage{*type, *key, static_cast<uint64_t>(*elements)});
   }
 

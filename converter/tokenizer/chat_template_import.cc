@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
+#include <unordered_map>
 
 #include "text/chat_template.h"
 
@@ -26,37 +29,35 @@ bool IsMark(const DraftPiece& piece) {
                         (text.starts_with('[') && text.ends_with(']')));
 }
 
-// Marks in the template's own text, and where they are.
+// Marks in the template's own text, and where they are. Keeps views of the draft's pieces.
 class MarkFinder {
  public:
-  explicit MarkFinder(const VocabularyDraft& draft) : draft_(draft) {
+  explicit MarkFinder(const VocabularyDraft& draft) {
     for (size_t id = 0; id < draft.pieces.size(); ++id) {
-      if (IsMark(draft.pieces[id])) marks_.push_back(static_cast<int32_t>(id));
+      const DraftPiece& piece = draft.pieces[id];
+      if (!IsMark(piece)) continue;
+      marks_.emplace(piece.bytes, static_cast<int32_t>(id));
+      sizes_.insert(piece.bytes.size());
     }
   }
 
   // The leftmost mark, and there the longest; the text is left with what comes after it.
   std::optional<int32_t> Take(std::string_view* text) const {
     for (; !text->empty(); text->remove_prefix(1)) {
-      std::optional<int32_t> longest;
-      for (const int32_t id : marks_) {
-        if (text->starts_with(Bytes(id)) &&
-            (!longest || Bytes(id).size() > Bytes(*longest).size())) {
-          longest = id;
-        }
+      if (text->front() != '<' && text->front() != '[') continue;
+      for (const size_t size : sizes_) {
+        const auto mark = size <= text->size() ? marks_.find(text->substr(0, size)) : marks_.end();
+        if (mark == marks_.end()) continue;
+        text->remove_prefix(size);
+        return mark->second;
       }
-      if (!longest) continue;
-      text->remove_prefix(Bytes(*longest).size());
-      return longest;
     }
     return std::nullopt;
   }
 
  private:
-  std::string_view Bytes(int32_t id) const { return draft_.pieces[static_cast<size_t>(id)].bytes; }
-
-  const VocabularyDraft& draft_;
-  std::vector<int32_t> marks_;
+  std::unordered_map<std::string_view, int32_t> marks_;  // Of equal ones, the first.
+  std::set<size_t, std::greater<>> sizes_;               // Of marks, in bytes.
 };
 
 // The conversation with a system message before it, or without one where the template refuses that.

@@ -129,7 +129,7 @@ Result<std::pair<std::string, std::string>> ModelReader::ReadPair(const json& me
   return fields_.Bad(ErrorCode::kInvalidFile, std::format("merges[{}]", index),
                      std::format("is {}, not two tokens with one space between or as an array; the "
                                  "file may be a damaged copy",
-                                 merge.dump()));
+                                 JsonFields::Text(merge)));
 }
 
 Status ModelReader::ReadMerges() {

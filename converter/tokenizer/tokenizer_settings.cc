@@ -1,16 +1,17 @@
 #include "converter/tokenizer/tokenizer_settings.h"
 
-#include <algorithm>
 #include <charconv>
 #include <format>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <unordered_set>
 #include <utility>
 
 #include "converter/input/json_fields.h"
 #include "converter/input/json_file.h"
 #include "converter/tokenizer/tokenizer_file.h"
 #include "converter/tokenizer/tokenizer_json.h"
+#include "core/quotable.h"
 
 namespace cria {
 namespace {
@@ -67,11 +68,12 @@ Status ReadAddedTokensDecoder(const JsonFields& fields, TokenizerSettings* setti
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
     if (error != std::errc() || end != key.data() + key.size()) {
       return fields.Bad(ErrorCode::kInvalidFile, "added_tokens_decoder",
-                        std::format("has the key \"{}\" instead of an id", key));
+                        std::format("has the key \"{}\" instead of an id", Quotable(key)));
     }
-    CRIA_ASSIGN_OR_RETURN(AddedToken read,
-                          ReadAddedToken(token, id, fields.where(),
-                                         std::format("added_tokens_decoder[\"{}\"]", key)));
+    CRIA_ASSIGN_OR_RETURN(
+        AddedToken read,
+        ReadAddedToken(token, id, fields.where(),
+                       std::format("added_tokens_decoder[\"{}\"]", Quotable(key))));
     settings->added_tokens.push_back(std::move(read));
   }
   return {};
@@ -92,17 +94,31 @@ Status ReadSpecialTokensMap(const JsonFields& fields, TokenizerSettings* setting
   return ReadTokenIfSet(fields, "eos_token", &settings->eos_token);
 }
 
+// Adds to tokens of which no two shall have one id: the first that is added counts.
+class TokenCollector {
+ public:
+  explicit TokenCollector(std::vector<AddedToken>* tokens) : tokens_(*tokens) {
+    for (const AddedToken& token : tokens_) ids_.insert(token.id);
+  }
+  void Add(AddedToken token) {
+    if (ids_.insert(token.id).second) tokens_.push_back(std::move(token));
+  }
+
+ private:
+  std::vector<AddedToken>& tokens_;
+  std::unordered_set<uint32_t> ids_;
+};
+
 // Texts and ids only: whether a token is special is not said there. Where another file describes a
 // token, that counts; otherwise it is taken for special, so that nobody's text can become it.
 Status ReadAddedTokensMap(const json& tokens, std::string_view where, TokenizerSettings* settings) {
+  TokenCollector collector(&settings->added_tokens);
   for (const auto& [content, id] : tokens.items()) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() >= kMaxDraftPieces) {
       return Fail(ErrorCode::kInvalidFile, std::format("{}: \"{}\" must be a whole number below {}",
-                                                       where, content, kMaxDraftPieces));
+                                                       where, Quotable(content), kMaxDraftPieces));
     }
-    const auto number = id.get<uint32_t>();
-    if (std::ranges::contains(settings->added_tokens, number, &AddedToken::id)) continue;
-    settings->added_tokens.push_back({number, content, true});
+    collector.Add({id.get<uint32_t>(), content, true});
   }
   return {};
 }
@@ -157,10 +173,8 @@ Result<TokenizerSettings> ReadAll(const std::filesystem::path& folder, const jso
       }));
   CRIA_ASSIGN_OR_RETURN(std::vector<AddedToken> added,
                         ReadAddedTokens(tokenizer_json, (folder / "tokenizer.json").string()));
-  for (AddedToken& token : added) {
-    if (std::ranges::contains(settings.added_tokens, token.id, &AddedToken::id)) continue;
-    settings.added_tokens.push_back(std::move(token));
-  }
+  TokenCollector collector(&settings.added_tokens);
+  for (AddedToken& token : added) collector.Add(std::move(token));
   CRIA_RETURN_IF_ERROR(
       ReadIfExists(folder / "added_tokens.json", [&](const JsonFields& fields, const json& parsed) {
         return ReadAddedTokensMap(parsed, fields.where(), &settings);
@@ -182,7 +196,7 @@ Result<TokenizerSettings> ReadTokenizerSettings(const std::filesystem::path& fol
   } catch (const json::exception& exception) {
     return Fail(ErrorCode::kInvalidFile,
                 std::format("{}: a JSON file of the tokenizer is malformed: {}", folder.string(),
-                            exception.what()));
+                            Quotable(exception.what())));
   }
 }
 

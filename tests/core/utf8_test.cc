@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "core/quotable.h"
+
 namespace cria {
 namespace {
 
@@ -51,6 +53,29 @@ TEST(Utf8Test, ValidPrefix) {
   EXPECT_EQ(ValidUtf8Prefix("aé\xE6\x97"), 3u);
   EXPECT_EQ(ValidUtf8Prefix("\xFF"), 0u);
   EXPECT_EQ(ValidUtf8Prefix(""), 0u);
+}
+
+TEST(QuotableTest, TextStaysAsItIs) {
+  for (const std::string_view text : {"", "model.norm.weight", "\"aé日😀\" \\n"}) {
+    EXPECT_EQ(Quotable(text), text);
+  }
+}
+
+TEST(QuotableTest, WhatIsNoTextIsEscaped) {
+  EXPECT_EQ(Quotable("a\xFF\xE6\x97z"), R"(a\xFF\xE6\x97z)");
+  EXPECT_EQ(Quotable("\xED\xA0\x80"), R"(\xED\xA0\x80)");  // A surrogate.
+  EXPECT_EQ(Quotable(std::string_view("\0\n\x1B[2J\x7F", 7)), R"(\x00\x0A\x1B[2J\x7F)");
+  EXPECT_EQ(Quotable("é\xC3"), R"(é\xC3)");
+}
+
+TEST(QuotableTest, LongTextIsCutBetweenCharacters) {
+  const std::string fits(kMaxQuotedBytes, 'x');
+  EXPECT_EQ(Quotable(fits), fits);
+  EXPECT_EQ(Quotable(fits + "x"), fits + "...");
+  const std::string almost(kMaxQuotedBytes - 1, 'x');
+  EXPECT_EQ(Quotable(almost + "é"), almost + "...");
+  EXPECT_EQ(Quotable(almost + "\xFF"), almost + "...");
+  EXPECT_EQ(Quotable(std::string(1 << 20, '\xFF')).size(), kMaxQuotedBytes + 3);
 }
 
 }  // namespace

@@ -45,6 +45,20 @@ TEST_F(SafetensorsTest, TellsWhereTensorsLie) {
   EXPECT_EQ(sources->at("a").offset, 8 + header.size());
 }
 
+// What took minutes when each tensor was looked for among the others.
+TEST_F(SafetensorsTest, ReadsAHundredThousandTensors) {
+  constexpr size_t kTensors = 100'000;
+  std::string header = "{";
+  for (size_t i = 0; i < kTensors; ++i) {
+    header += std::format(R"({}"layers.{}":{{"dtype":"F16","shape":[1],"data_offsets":[{},{}]}})",
+                          i == 0 ? "" : ",", i, 2 * i, 2 * i + 2);
+  }
+  const auto sources = Read(header + "}", 2 * kTensors);
+  ASSERT_TRUE(sources) << sources.error().message();
+  EXPECT_EQ(sources->size(), kTensors);
+  EXPECT_EQ(sources->at("layers.99999").offset - sources->at("layers.0").offset, 199'998u);
+}
+
 TEST_F(SafetensorsTest, RefusesBrokenLengths) {
   support::WriteFile(path_, "1234567");
   EXPECT_FALSE(ReadSafetensors(path_));

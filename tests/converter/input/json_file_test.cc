@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <format>
+#include <limits>
 #include <string>
 
+#include "core/utf8.h"
 #include "support/files.h"
 #include "support/temporary_directory.h"
 
@@ -72,11 +75,69 @@ TEST(JsonFileTest, BoundsTheNestingOfWhatNeverEnds) {
   EXPECT_THAT(ErrorOf(objects), HasSubstr("is nested too deeply"));
 }
 
+TEST(JsonFileTest, BoundsTheNumberOfValues) {
+  constexpr size_t kMaxValues = size_t{1} << 22;
+  const auto with_zeros = [](size_t count) {
+    std::string text = "{\"a\":[0";
+    for (size_t i = 1; i < count; ++i) text += ",0";
+    return text + "]}";
+  };
+  // The object and the array are values, too.
+  EXPECT_TRUE(ParseJsonObject(with_zeros(kMaxValues - 2), "a.json"));
+  EXPECT_THAT(ErrorOf(with_zeros(kMaxValues - 1)), HasSubstr("has more than 4194304 values"));
+}
+
+// What took a minute when each object was looked for among its neighbours.
+TEST(JsonFileTest, ReadsManyMembers) {
+  constexpr size_t kMembers = 200'000;
+  std::string text = "{";
+  for (size_t i = 0; i < kMembers; ++i) {
+    text += std::format("{}\"{}\":{{\"a\":[{}]}}", i == 0 ? "" : ",", i, i);
+  }
+  const auto parsed = ParseJsonObject(text + "}", "a.json");
+  ASSERT_TRUE(parsed) << parsed.error().message();
+  EXPECT_EQ(parsed->size(), kMembers);
+  EXPECT_EQ((*parsed)["199999"]["a"][0], 199'999);
+}
+
+TEST(JsonFileTest, ReadsEveryKindOfValue) {
+  const auto parsed = ParseJsonObject(
+      R"({"a": [null, true, false, -1, 1, 1.5, 18446744073709551615, "\u00e9", [], {}],
+          "b": {"c": [[1], {"d": 2}], "e": 3}})",
+      "a.json");
+  ASSERT_TRUE(parsed) << parsed.error().message();
+  const nlohmann::json& a = (*parsed)["a"];
+  ASSERT_EQ(a.size(), 10u);
+  EXPECT_TRUE(a[0].is_null());
+  EXPECT_EQ(a[1], true);
+  EXPECT_EQ(a[2], false);
+  EXPECT_EQ(a[3], -1);
+  EXPECT_TRUE(a[4].is_number_unsigned());
+  EXPECT_EQ(a[5], 1.5);
+  EXPECT_EQ(a[6], std::numeric_limits<uint64_t>::max());
+  EXPECT_EQ(a[7], "é");
+  EXPECT_EQ(a[8], nlohmann::json::array());
+  EXPECT_EQ(a[9], nlohmann::json::object());
+  EXPECT_EQ((*parsed)["b"]["c"][0][0], 1);
+  EXPECT_EQ((*parsed)["b"]["c"][1]["d"], 2);
+  EXPECT_EQ((*parsed)["b"]["e"], 3);
+  EXPECT_THAT(ErrorOf(R"({"a": 1e999})"), StartsWith("a.json: is not JSON"));
+}
+
+TEST(JsonFileTest, ErrorsAreUtf8WhateverTheyQuote) {
+  const std::string not_utf8 = ErrorOf("{\"a\": \"\xff\"}");
+  EXPECT_EQ(ValidUtf8Prefix(not_utf8), not_utf8.size()) << not_utf8;
+  const std::string twice = ErrorOf(R"({"\u0007é": 1, "\u0007é": 1})");
+  EXPECT_THAT(twice, HasSubstr(R"("\x07é" appears twice)"));
+}
+
 TEST(JsonFileTest, ErrorsAreShortAndOneLine) {
   const std::string error = ErrorOf("{\"a\": \"\n" + std::string(100'000, 'x'));
   EXPECT_LT(error.size(), 300u);
   EXPECT_THAT(error, Not(HasSubstr("\n")));
   EXPECT_LT(ErrorOf("{\"a\": \"" + std::string(100'000, 'x')).size(), 300u);
+  const std::string name(100'000, 'x');
+  EXPECT_LT(ErrorOf(std::format("{{\"{}\": 1, \"{}\": 1}}", name, name)).size(), 300u);
 }
 
 TEST(JsonFileTest, ReadsFilesUpToTheirBound) {

@@ -149,6 +149,15 @@ TEST_F(TorchArchiveTest, RefusesTensorsThatDoNotFitTheirStorage) {
   ExpectRefused(changed("K\0K\2K\2\x86K\2K\1"sv, "K\0K\0K\2\x86K\2K\1"sv), "is damaged");
   ExpectRefused(changed("K\0K\2K\2\x86K\2K\1"sv, "K\0J\xff\xff\xff\xffK\2\x86K\2K\1"sv),
                 "is damaged");
+  // Every tensor has a copy of its storage's key, of which torch makes a short one.
+  const auto with_key_of = [&](char bytes) {
+    return changed(
+        "X\1\0\0\0"
+        "0"sv,
+        std::string("X") + bytes + std::string(3, '\0') + std::string(bytes, '0'));
+  };
+  ExpectRefused(with_key_of(64), "which is missing");
+  ExpectRefused(with_key_of(65), "is damaged");
 }
 
 }  // namespace
