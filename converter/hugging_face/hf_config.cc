@@ -10,6 +10,7 @@
 #include "converter/hugging_face/hf_rope.h"
 #include "converter/input/json_fields.h"
 #include "converter/input/json_file.h"
+#include "core/quotable.h"
 
 namespace cria {
 namespace {
@@ -123,15 +124,26 @@ Status RefuseUnlessNeutral(const JsonFields& fields, const NeutralField& field) 
       std::format("is {}, which this version does not support", JsonFields::Text(*value)));
 }
 
-Result<std::string> ReadArchitecture(const JsonFields& fields) {
-  const json* architectures = fields.Find("architectures");
-  if (architectures == nullptr) {
-    CRIA_ASSIGN_OR_RETURN(const std::string model_type, fields.String("model_type", ""));
-    const auto family = std::ranges::find(kFamilies, model_type, &Family::model_type);
-    if (family != kFamilies.end()) return std::string(family->architecture);
-    return fields.Bad(ErrorCode::kNotFound, "architectures",
-                      "is missing; it must name the kind of model, such as LlamaForCausalLM");
+// Fields that have a default where they are absent, but for which null is no value in transformers:
+// neither the default nor another one can be meant by it.
+constexpr std::array<std::string_view, 3> kNeverNull = {"tie_word_embeddings", "rms_norm_eps",
+                                                        "hidden_act"};
+
+Status RefuseNull(const JsonFields& fields) {
+  for (const std::string_view name : kNeverNull) {
+    if (!fields.object().contains(name) || fields.Find(name) != nullptr) continue;
+    return fields.Bad(ErrorCode::kInvalidFile, name,
+                      "is null, which does not say what the model has; give its value, or remove "
+                      "the field where the default is meant");
   }
+  return {};
+}
+
+// The architecture by the one name in "architectures"; nothing if that is absent or empty, as it is
+// where a configuration was saved without a model.
+Result<std::optional<std::string>> ReadArchitecture(const JsonFields& fields) {
+  const json* architectures = fields.Find("architectures");
+  if (architectures == nullptr || *architectures == json::array()) return std::nullopt;
   if (!architectures->is_array() || architectures->size() != 1 ||
       !architectures->front().is_string()) {
     return fields.Bad(
@@ -147,13 +159,28 @@ std::optional<uint32_t> UnlessNull(const JsonFields& fields, std::string_view na
   return fields.object().contains(name) ? std::nullopt : otherwise;
 }
 
+// The family by architectures or by model_type. Where both are given they must agree: transformers
+// goes by model_type, other programs by architectures, and families differ in what fields mean.
 Result<Family> ReadFamily(const JsonFields& fields) {
-  CRIA_ASSIGN_OR_RETURN(const std::string architecture, ReadArchitecture(fields));
-  const auto family = std::ranges::find(kFamilies, architecture, &Family::architecture);
-  if (family != kFamilies.end()) return *family;
-  return fields.Bad(
-      ErrorCode::kUnsupported, "architectures",
-      std::format("is [\"{}\"]; this version converts {}", architecture, KnownArchitectures()));
+  CRIA_ASSIGN_OR_RETURN(const auto architecture, ReadArchitecture(fields));
+  CRIA_ASSIGN_OR_RETURN(const std::string model_type, fields.String("model_type"));
+  if (!architecture) {
+    const auto by_type = std::ranges::find(kFamilies, model_type, &Family::model_type);
+    if (by_type != kFamilies.end()) return *by_type;
+    return fields.Bad(ErrorCode::kNotFound, "architectures",
+                      "is missing; it must name the kind of model, such as LlamaForCausalLM");
+  }
+  const auto family = std::ranges::find(kFamilies, *architecture, &Family::architecture);
+  if (family == kFamilies.end()) {
+    return fields.Bad(ErrorCode::kUnsupported, "architectures",
+                      std::format("is [\"{}\"]; this version converts {}", Quotable(*architecture),
+                                  KnownArchitectures()));
+  }
+  if (model_type.empty() || model_type == family->model_type) return *family;
+  return fields.Bad(ErrorCode::kInvalidFile, "model_type",
+                    std::format("is \"{}\", but architectures names {}, whose model_type is "
+                                "\"{}\"; correct the one that is wrong",
+                                Quotable(model_type), family->architecture, family->model_type));
 }
 
 Status ReadSizes(const JsonFields& fields, const Family& family, ModelConfig& config) {
@@ -282,6 +309,7 @@ Status ReadBiases(const JsonFields& fields, const Family& family, ModelConfig& c
 
 Result<ModelConfig> ReadFields(const JsonFields& fields) {
   CRIA_ASSIGN_OR_RETURN(const Family family, ReadFamily(fields));
+  CRIA_RETURN_IF_ERROR(RefuseNull(fields));
   for (const NeutralField& field : kNeutralFields) {
     CRIA_RETURN_IF_ERROR(RefuseUnlessNeutral(fields, field));
   }

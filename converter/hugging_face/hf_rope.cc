@@ -80,9 +80,13 @@ float YarnMagnitude(float factor, float weight) {
 }
 
 Status ReadYarn(const JsonFields& rope, uint32_t max_position_embeddings, RopeScaling& scaling) {
-  const float ratio = static_cast<float>(max_position_embeddings) /
-                      static_cast<float>(scaling.original_max_position_embeddings);
-  CRIA_ASSIGN_OR_RETURN(scaling.factor, rope.Number("factor", ratio));
+  // As in transformers, the field must be there, and null is the ratio of the contexts.
+  std::optional<float> otherwise_factor;
+  if (rope.object().contains("factor")) {
+    otherwise_factor = static_cast<float>(max_position_embeddings) /
+                       static_cast<float>(scaling.original_max_position_embeddings);
+  }
+  CRIA_ASSIGN_OR_RETURN(scaling.factor, rope.Number("factor", otherwise_factor));
   CRIA_ASSIGN_OR_RETURN(scaling.beta_fast, rope.Number("beta_fast", scaling.beta_fast));
   CRIA_ASSIGN_OR_RETURN(scaling.beta_slow, rope.Number("beta_slow", scaling.beta_slow));
   CRIA_ASSIGN_OR_RETURN(scaling.truncate, rope.Bool("truncate", scaling.truncate));

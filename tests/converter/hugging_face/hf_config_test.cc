@@ -118,6 +118,49 @@ TEST_F(HfConfigTest, TheModelTypeNamesAnArchitectureToo) {
   }
 }
 
+TEST_F(HfConfigTest, ArchitecturesAndModelTypeMustAgree) {
+  const std::vector<std::pair<const char*, const char*>> families = {
+      {"llama", "LlamaForCausalLM"},
+      {"mistral", "MistralForCausalLM"},
+      {"qwen2", "Qwen2ForCausalLM"},
+      {"qwen3", "Qwen3ForCausalLM"}};
+  for (const auto& [type, architecture] : families) {
+    for (const auto& [own_type, other] : families) {
+      if (type == own_type) {
+        const auto config = ReadAs(architecture, {{"model_type", type}});
+        ASSERT_TRUE(config) << config.error().message();
+        EXPECT_EQ(config->architecture, architecture);
+      } else {
+        ExpectRefusedAs(other, {{"model_type", type}, {"sliding_window", 12}},
+                        std::string("model_type is \"") + type + "\", but architectures names " +
+                            other + ", whose model_type is \"" + own_type + "\"");
+      }
+    }
+    // What is absent, null or empty contradicts nothing.
+    for (const json& absent : {json(nullptr), json("")}) {
+      EXPECT_TRUE(ReadAs(architecture, {{"model_type", absent}}));
+    }
+    for (const json& absent : {json(nullptr), json::array()}) {
+      json object = TinyConfig();
+      object["architectures"] = absent;
+      object["model_type"] = type;
+      const auto config = Read(object);
+      ASSERT_TRUE(config) << config.error().message();
+      EXPECT_EQ(config->architecture, architecture);
+    }
+  }
+  ExpectRefused("model_type", "mixtral", "model_type is \"mixtral\"");
+  ExpectRefused("model_type", 1, "model_type is 1");
+  ExpectRefused("architectures", {"LlamaForCausalLM", "MistralForCausalLM"},
+                "must be a list of one name");
+}
+
+TEST_F(HfConfigTest, RefusesNullWhereItMeansNothing) {
+  for (const char* field : {"tie_word_embeddings", "rms_norm_eps", "hidden_act"}) {
+    ExpectRefused(field, nullptr, std::string(field) + " is null");
+  }
+}
+
 TEST_F(HfConfigTest, BiasesAndNormsAreThoseOfTheFamily) {
   struct {
     const char* architecture;
@@ -386,7 +429,7 @@ TEST_F(HfConfigTest, ReadsYarnAndItsDefaults) {
   EXPECT_EQ(full.beta_fast, 16.0f);
   EXPECT_EQ(full.beta_slow, 2.0f);
   EXPECT_FALSE(full.truncate);
-  // The ratio of the contexts in place of a factor.
+  // The ratio of the contexts in place of a factor that is null.
   EXPECT_EQ(read({{"factor", nullptr}, {"original_max_position_embeddings", 8}}).factor, 8.0f);
   // (0.1 * 2 ln 4 + 1) / (0.1 ln 4 + 1); one of them alone does not count.
   EXPECT_FLOAT_EQ(read({{"mscale", 2.0}, {"mscale_all_dim", 1.0}}).attention_factor, 1.1217511f);
@@ -415,6 +458,8 @@ TEST_F(HfConfigTest, RefusesYarnWithoutSense) {
   expect({{"factor", 0.5}}, "rope_scaling.factor is 0.5");
   expect({{"truncate", 1}}, "rope_scaling.truncate is 1");
   expect({{"mscale", "1"}}, "rope_scaling.mscale is \"1\"");
+  ExpectRefused("rope_scaling", {{"rope_type", "yarn"}, {"original_max_position_embeddings", 16}},
+                "rope_scaling.factor is missing");
 }
 
 TEST_F(HfConfigTest, RefusesRopeScalingItDoesNotKnow) {
