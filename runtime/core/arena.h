@@ -11,19 +11,20 @@
 
 namespace cria {
 
-// Every region of an arena begins on this boundary: a cache line, and no less than any vector.
+// Every region of an arena begins at a multiple of this: the size of a cache line, and at least the
+// size of every SIMD vector.
 inline constexpr size_t kArenaAlignment = 64;
 
-// The steps between which a region holds something, both included. Regions whose lives do not
-// overlap may share bytes.
+// The first and the last step in which a region is used. Regions whose lifetimes do not overlap may
+// share bytes.
 struct Lifetime {
   int first_step = 0;
   int last_step = 0;
 };
 inline constexpr Lifetime kWholeLife = {.first_step = -1, .last_step = 1 << 30};
 
-// Where every region of an arena lies, decided before any memory is taken. It may be more than a
-// program of 32 bits can have.
+// The offsets of all regions of an arena, computed before memory is allocated. The total may be
+// more than a 32-bit program can address.
 class ArenaLayout {
  public:
   using RegionId = size_t;
@@ -31,8 +32,8 @@ class ArenaLayout {
   // `name` appears in breakdowns. May be called until Solve.
   RegionId Add(std::string name, uint64_t bytes, Lifetime lifetime);
 
-  // Places the regions, the largest first, each at the lowest offset where no region of an
-  // overlapping life lies.
+  // Places the regions, the largest first, each at the lowest offset where no region with an
+  // overlapping lifetime is placed.
   void Solve();
 
   uint64_t total_bytes() const { return total_bytes_; }
@@ -57,7 +58,7 @@ class ArenaLayout {
 // One block of memory laid out by a solved ArenaLayout.
 class Arena {
  public:
-  // Refuses when the layout needs more than `limit_bytes`, naming both figures.
+  // Fails if the layout needs more than `limit_bytes`; the message has both figures.
   static Result<Arena> Create(const ArenaLayout& layout, uint64_t limit_bytes = UINT64_MAX);
 
   std::span<std::byte> Region(const ArenaLayout& layout, ArenaLayout::RegionId region) const {

@@ -5,7 +5,7 @@
 
 namespace cria {
 
-// "812.4 MB", with powers of ten.
+// Bytes as text with powers of ten, such as "812.4 MB".
 std::string FormatBytes(uint64_t bytes);
 
 }  // namespace cria

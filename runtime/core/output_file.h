@@ -9,20 +9,20 @@
 
 namespace cria {
 
-// A file that appears under its name only when it is whole: it is written under a temporary name in
-// the same folder, which is removed unless Commit succeeds. Errors say what to do about them.
+// A file that appears under its name only when it is complete: it is written under a temporary name
+// in the same folder, and removed unless Commit succeeds. Its errors say what to do about them.
 class OutputFile {
  public:
-  // Takes `bytes` of disk, so that a full disk is known at once. An existing regular file is
-  // replaced by Commit; anything else under that name is an error. Temporary files of the same
-  // target that nobody writes any more, since their process was killed, are removed.
+  // Reserves `bytes` of disk, so that a full disk is reported at once. Commit replaces an existing
+  // regular file; anything else with that name is an error. Temporary files of the same target are
+  // removed if the process that wrote them was killed.
   static Result<OutputFile> Create(const std::filesystem::path& path, uint64_t bytes);
 
   OutputFile(OutputFile&& other) noexcept { *this = std::move(other); }
   OutputFile& operator=(OutputFile&& other) noexcept;
   ~OutputFile();
 
-  // What is never written reads as zeros.
+  // Bytes that are never written read as zeros.
   Status WriteAt(uint64_t offset, std::span<const std::byte> bytes);
   // Makes the file durable and gives it its name.
   Status Commit();

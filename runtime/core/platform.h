@@ -1,7 +1,7 @@
 #pragma once
 
-// What Cria asks of the operating system. Declared here so that the runtime can call it;
-// implemented in one folder of platforms/, which the programs link.
+// What Cria needs from the operating system. It is declared here so that the runtime can call it,
+// and implemented in one folder of platforms/, which the programs link.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,8 +15,9 @@
 
 namespace cria::platform {
 
-// A read-only view of part of a file, or a copy of it. The file must not be truncated while it
-// lives: touching a page past the new end is a SIGBUS, which no library can turn into an error.
+// A read-only mapping of part of a file, or a copy of it. The file must not be truncated while the
+// mapping exists: reading a page past the new end raises SIGBUS, which a library cannot turn into
+// an error.
 class FileMapping {
  public:
   FileMapping() = default;
@@ -28,7 +29,7 @@ class FileMapping {
 
  private:
   friend class File;
-  void* base_ = nullptr;  // Where the mapping begins, on a page boundary at or before bytes_.
+  void* base_ = nullptr;  // Start of the mapping: a page boundary at or before bytes_.
   size_t mapped_bytes_ = 0;
   std::span<const std::byte> bytes_;
 };
@@ -37,27 +38,27 @@ class FileMapping {
 class File {
  public:
   static Result<File> Open(const std::string& path);
-  // The part of a file that the system has open already, such as an asset inside an Android
-  // package: `bytes` from `offset`, or all from there. The descriptor is duplicated, and its
-  // position neither used nor moved.
+  // The `bytes` from `offset` on, or all from there, of a file that is already open, such as an
+  // asset inside an Android package. The descriptor is duplicated; its position is neither used nor
+  // moved.
   static Result<File> OfDescriptor(int descriptor, uint64_t offset, std::optional<uint64_t> bytes);
 
   File(File&& other) noexcept { *this = std::move(other); }
   File& operator=(File&& other) noexcept;
   ~File();
 
-  // Of a descriptor, a word that stands for it in messages.
+  // For a file from a descriptor: a word that stands for it in messages.
   const std::string& path() const { return path_; }
   uint64_t size_bytes() const { return size_bytes_; }
-  // Whether Map gives the file's own pages: not of a part that does not begin on 64 bytes. There,
-  // it reads into private memory, so that what is aligned in the part is aligned in memory.
+  // Whether Map maps the file's own pages. If the part does not begin at a multiple of 64, Map
+  // reads into private memory instead, so that data aligned in the part is aligned in memory.
   bool is_mappable() const { return begin_ % kMappableAlignment == 0; }
 
-  // Offsets count from the beginning of the part; ranges that do not lie inside it are errors.
+  // Offsets count from the beginning of the part; a range that is not inside it is an error.
   Status ReadAt(uint64_t offset, std::span<std::byte> destination) const;
   Result<FileMapping> Map(uint64_t offset, uint64_t bytes) const;
 
-  // The same part of the same file, whatever has become of its name.
+  // The same part of the same file, even if the file was renamed or removed.
   Result<File> Duplicate() const;
 
  private:
@@ -65,7 +66,7 @@ class File {
 
   File() = default;
   int descriptor_ = -1;
-  uint64_t begin_ = 0;  // Where the part begins in the file.
+  uint64_t begin_ = 0;  // Offset of the part in the file.
   uint64_t size_bytes_ = 0;
   std::string path_;
 };
@@ -73,7 +74,7 @@ class File {
 // Zeroed, private, page-aligned memory; its pages become resident when first touched.
 class PageBlock {
  public:
-  // Also kOutOfMemory: more than a program of 32 bits can have.
+  // Also fails with kOutOfMemory if a 32-bit program cannot address so much.
   static Result<PageBlock> Allocate(uint64_t bytes);
 
   PageBlock() = default;
@@ -87,7 +88,7 @@ class PageBlock {
   std::span<std::byte> bytes_;
 };
 
-// Figures of this process, in bytes; 0 where the system does not tell.
+// Figures of this process, in bytes; 0 if the system does not provide a figure.
 struct MemoryUsage {
   uint64_t private_bytes = 0;      // Anonymous pages that are resident.
   uint64_t file_mapped_bytes = 0;  // Pages of mapped files that are resident.
@@ -96,54 +97,54 @@ struct MemoryUsage {
   uint64_t peak_virtual_bytes = 0;
   uint64_t major_faults = 0;
 };
-// Takes no memory from the heap.
+// Allocates nothing on the heap.
 MemoryUsage ReadMemoryUsage();
 
-// What the system allows this process, in bytes; absent where nothing is set or the system does not
-// tell.
+// Limits of the system for this process, in bytes; absent if no limit is set or the system does not
+// provide it.
 struct MemoryLimits {
-  // The least limit of the process's control group and of those above it that are visible. All
-  // processes of a group share it, and what they leave is not told: a group is charged for file
-  // pages too, which give way when memory is wanted, so that a limit less the charge says too
-  // little.
+  // The lowest limit of the process's control group and of those above it that are visible. All
+  // processes of a group share it, and how much of it is free is not known: a group is charged for
+  // file pages too, which the kernel drops when memory is needed, so the limit minus the charge
+  // would be too low.
   std::optional<uint64_t> cgroup_bytes;
   std::optional<uint64_t> address_space_bytes;  // RLIMIT_AS: compare with virtual_bytes.
 };
 MemoryLimits ReadMemoryLimits();
 
-// What a thread made with default attributes reserves for its stack.
+// The stack size of a thread that is created with default attributes.
 uint64_t ThreadStackBytes();
 
 // Lets all threads share one heap, so that none reserves address space for a heap of its own (64 MB
-// each with glibc on 64 bits; elsewhere there is nothing to do). Call it before threads start.
+// each with glibc on 64 bits; does nothing elsewhere). Call it before threads start.
 void UseOneHeap();
 
 // One logical processor that this process may run on.
 struct Processor {
-  uint32_t core = 0;                    // Processors of one core share it.
-  uint64_t max_frequency_hz = 0;        // 0 where the system does not tell.
+  uint32_t core = 0;                    // The same for all processors of a core.
+  uint64_t max_frequency_hz = 0;        // 0 if the system does not provide it.
   uint32_t microarchitecture_rank = 0;  // Larger is faster; equal for equal cores.
 };
 
 struct CpuTopology {
-  std::string name;  // "Cortex-A76", or the brand's own words.
+  std::string name;  // "Cortex-A76", or the brand string.
   std::vector<Processor> processors;
 };
 CpuTopology ReadCpuTopology();
 
-// The instruction sets of this processor that kernels are chosen by, with spaces between: "sse4.1
-// avx avx2 fma". Empty where the system does not tell.
+// The instruction sets of this processor that decide which kernels run, with spaces between:
+// "sse4.1 avx avx2 fma". Empty if the system does not provide them.
 std::string InstructionSets();
 
-// How the processor is just now; absent where the system does not tell.
+// The current state of the processor; absent if the system does not provide it.
 struct ProcessorState {
   std::optional<double> temperature_celsius;  // Of its hottest sensor.
   std::optional<uint64_t> frequency_hz;       // Of the fastest processor that is allowed.
 };
 ProcessorState ReadProcessorState();
 
-// The folder for files that can be made again, with the program's name at its end
-// (XDG_CACHE_HOME/cria or HOME/.cache/cria); empty where the system does not tell.
+// The folder for files that can be made again: XDG_CACHE_HOME/cria or HOME/.cache/cria; empty if
+// neither variable is set.
 std::string CacheFolder();
 
 }  // namespace cria::platform

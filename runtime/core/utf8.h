@@ -17,19 +17,19 @@ enum class Utf8State : uint8_t {
 
 struct Utf8Character {
   Utf8State state;
-  // Bytes of the character; of an invalid one, the longest beginning that could have become a
-  // character, or 1. (That is what one U+FFFD stands for, by the Unicode Standard, section 3.9.)
+  // The length of the character; for an invalid one, the length of the longest beginning of a valid
+  // character, or 1. (One U+FFFD replaces these bytes: Unicode Standard, section 3.9.)
   size_t size_bytes;
 };
 
-// The character that `text`, which must not be empty, begins with. Overlong forms, surrogates and
-// values above U+10FFFF are invalid.
+// The first character of `text`, which must not be empty. Overlong forms, surrogates and values
+// above U+10FFFF are invalid.
 Utf8Character FirstUtf8Character(std::string_view text);
 
-// The value of the valid character that `text` begins with.
+// The code point of the valid character at the beginning of `text`.
 char32_t CodePoint(std::string_view text, size_t size_bytes);
 
-// How many bytes of `text`, from its beginning, are valid characters.
+// The number of bytes at the beginning of `text` that are valid characters.
 size_t ValidUtf8Prefix(std::string_view text);
 
 }  // namespace cria

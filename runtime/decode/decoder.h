@@ -21,15 +21,15 @@
 
 namespace cria {
 
-// The Llama decoder (Touvron et al. 2023) and that of its relatives, as the configuration says
-// (window: Mistral, Jiang et al. 2023; biases: Qwen2; norms of queries and keys: Qwen3): token ids
-// to logits, with the weights of one model file and the memory of one conversation. Not for several
-// threads at once; inside, it uses a pool.
+// The decoder of Llama (Touvron et al. 2023) and of related models, as the configuration says
+// (window: Mistral, Jiang et al. 2023; biases: Qwen2; norms of queries and keys: Qwen3): computes
+// logits from token ids with the weights of one model file and the memory of one conversation. One
+// thread at a time may call it; it uses pools inside.
 class Decoder final : public TokenModel {
  public:
-  // Takes all the memory that it will ever need. `weights` are those of `file`. `pool` runs single
-  // tokens, which wait for memory, and `batch_pool` several at once, which compute; they may be the
-  // same. All of them must outlive the decoder.
+  // Allocates all the memory that it will ever need. `weights` are those of `file`. `pool` runs
+  // single tokens, which are bound by memory, and `batch_pool` several tokens at once, which are
+  // bound by computation; they may be the same pool. All of them must outlive the decoder.
   static Result<std::unique_ptr<Decoder>> Create(const ModelFile& file,
                                                  const xnn::PackedWeights& weights,
                                                  const DecoderOptions& options,
@@ -44,19 +44,19 @@ class Decoder final : public TokenModel {
   Status DropPositions(size_t first, size_t count, size_t end) override;
 
   const DecoderMemory& memory() const { return memory_; }
-  // Bytes of weights, with their scales, that one token reads: every matrix but the embedding
+  // Bytes of weights and scales that one token reads: those of every matrix except the embedding
   // table.
   uint64_t weight_bytes_per_token() const { return weight_bytes_per_token_; }
 
-  // From now on, what Forward and Logits do is counted in `profile`; null ends that.
+  // From now on, the time of Forward and Logits is counted in `profile`; null stops counting.
   void set_profile(Profile* profile) { profile_ = profile; }
-  // For measuring what the rest costs: the matrix products alone of a Forward over `rows` rows, and
-  // of Logits, on whatever the buffers hold. There are no logits afterwards; the cache stays.
+  // For benchmarks: runs only the matrix products of a Forward over `rows` rows and of Logits, with
+  // any values in the buffers. Invalidates the logits; the cache does not change.
   Status RunLayerProducts(size_t rows);
   Status RunHeadProduct();
 
  private:
-  // A matrix, and what multiplies by it.
+  // A matrix and the operator that multiplies by it.
   struct Projection {
     xnn::Linear* linear = nullptr;
     std::span<const std::byte> packed;
@@ -65,7 +65,7 @@ class Decoder final : public TokenModel {
   struct Layer {
     const float* input_layernorm;           // [hidden_size]
     const float* post_attention_layernorm;  // [hidden_size]
-    // Null where the model has none, as all that follow.
+    // These are null if the model does not have them.
     const float* qkv_bias = nullptr;      // [qkv_channels]
     const float* q_norm = nullptr;        // [head_dim]
     const float* k_norm = nullptr;        // [head_dim]
@@ -83,7 +83,7 @@ class Decoder final : public TokenModel {
           const ThreadPool& batch_pool, DecoderMemory memory, Arena arena);
 
   Status LoadVectors();
-  // Where the pointer to a vector is kept.
+  // The member that holds the pointer to a vector.
   const float*& PlaceOf(const TensorSpec& vector);
   Status CreateProjections(const xnn::PackedWeights& weights);
   void LayOutCache();
@@ -92,18 +92,18 @@ class Decoder final : public TokenModel {
   Status AttentionBlock(Layer& layer, size_t rows, size_t first_position);
   Status FeedForwardBlock(Layer& layer, size_t rows);
   const ThreadPool& PoolFor(size_t rows) const { return rows == 1 ? pool_ : batch_pool_; }
-  // Calls `task(row)` for every row, each a pass over `elements` numbers.
+  // Calls `task(row)` for every row; each call processes `elements` numbers.
   template <typename Task>
   void ForEachRow(size_t rows, size_t elements, const Task& task) const;
-  // Rows are made ready for the product that is `next` by whoever writes them, while they are near:
-  // quantized, if its weights want that.
+  // Prepares a row as input of the product `next`: quantizes it if the weights need that. Called by
+  // the function that writes the row, while the row is in a cache.
   void MakeReady(const Projection& next, const float* input, size_t row) const;
   void NormalizeRows(const float* weight, size_t rows, const Projection& next);
   void NormalizeHeads(float* heads, size_t num_heads, const float* weight) const;
   void RotateAndStore(const Layer& layer, size_t rows, size_t first_position);
   void Attend(const Layer& layer, size_t rows, size_t first_position);
   void ActivateRows(const Layer& layer, size_t rows);
-  // Adds `bias` as well, unless it is null.
+  // Adds also `bias`, unless it is null.
   void AddProjectedRows(size_t rows, const float* bias);
   Status Multiply(const Projection& projection, size_t rows, OperatorKind kind);
   void Count(OperatorKind kind) {
@@ -122,12 +122,12 @@ class Decoder final : public TokenModel {
   std::vector<Layer> layers_;
   const float* norm_ = nullptr;  // [hidden_size]
   Projection lm_head_;
-  std::deque<xnn::Linear> linears_;  // What projections point to.
+  std::deque<xnn::Linear> linears_;  // Projections point into it.
   uint64_t weight_bytes_per_token_ = 0;
-  size_t rows_ = 0;  // Of the last Forward.
+  size_t rows_ = 0;  // Number of rows of the last Forward.
   Profile* profile_ = nullptr;
 
-  // Views of the arena; shapes as in DecoderMemory.
+  // Views of the arena; the shapes are in DecoderMemory.
   float* const hidden_;
   float* const normed_;
   float* const qkv_;

@@ -10,16 +10,16 @@ namespace cria {
 
 struct DecoderOptions {
   size_t context_tokens = 2048;
-  size_t chunk_tokens = 128;  // The most tokens that go through the layers at once.
+  size_t chunk_tokens = 128;  // Maximum number of tokens that one Forward takes.
   KvType kv_type = KvType::kF32;
 };
 
-// Where everything lies that a decoder works on: a pure function of configuration, options and
-// threads, so that it can be told before anything is loaded.
+// The layout of a decoder's working memory. It follows from configuration, options and number of
+// threads alone, so that it can be computed before a model is loaded.
 struct DecoderMemory {
   ArenaLayout layout;
 
-  // For the whole life of the decoder.
+  // These are used during the whole life of the decoder.
   ArenaLayout::RegionId norm_weights;   // f32 [VectorElements]: norms and biases.
   ArenaLayout::RegionId keys;           // [num_hidden_layers][key_value_heads][context][head_dim]
   ArenaLayout::RegionId values;         // The same shape.
@@ -33,7 +33,7 @@ struct DecoderMemory {
   ArenaLayout::RegionId quantized;      // int8 [chunk][widest input]
   ArenaLayout::RegionId quantizations;  // RowQuantization [chunk + extra]
 
-  // Within one layer.
+  // These are used within one layer.
   ArenaLayout::RegionId normed;  // f32 [chunk][hidden_size]
   ArenaLayout::RegionId qkv;     // f32 [chunk][qkv_channels]
   ArenaLayout::RegionId attention_scratch;
@@ -42,14 +42,14 @@ struct DecoderMemory {
   ArenaLayout::RegionId projected;         // f32 [chunk][hidden_size]
 };
 
-// Bounds context_tokens and chunk_tokens, naming the option that is wrong.
+// Checks context_tokens and chunk_tokens; the error names the option that is wrong.
 Status ValidateDecoderOptions(const ModelConfig& config, const DecoderOptions& options);
 
 DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions& options,
                                 size_t num_threads);
 
-// Bytes between rows of quantized activations of `channels` inputs: enough for every scheme's
-// padding.
+// Bytes from one row of quantized activations to the next, for rows of `channels` inputs: enough
+// for the padding of every scheme.
 size_t QuantizedRowStride(size_t channels);
 
 }  // namespace cria

@@ -8,12 +8,12 @@
 
 namespace cria {
 
-// The kinds of work between a token and the next.
+// The kinds of operators between one token and the next.
 enum class OperatorKind : uint8_t {
   kEmbedding,
-  kNorm,  // With the quantization of its result, as for kAttention and kSwiGlu.
+  kNorm,  // Includes quantizing the result, as kAttention and kSwiGlu do.
   kQkvProj,
-  kRope,  // With biases and norms before it, and storing keys and values.
+  kRope,  // Includes biases and norms before it, and storing keys and values.
   kAttention,
   kOProj,
   kGateUpProj,
@@ -26,14 +26,14 @@ enum class OperatorKind : uint8_t {
 inline constexpr size_t kNumOperatorKinds = 12;
 std::string_view OperatorKindName(OperatorKind kind);
 
-// Time spent on each kind of operator. Looking at the clock takes 20 to 40 ns for each.
+// Time spent on each kind of operator. Reading the clock takes 20 to 40 ns each time.
 class Profile {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // What follows is counted from now on; what lies between is nobody's.
+  // Restarts the clock; time since the last Count() is not attributed.
   void Resume() { last_ = Clock::now(); }
-  // All time since the last call belongs to `kind`.
+  // Adds the time since the last call to `kind`.
   void Count(OperatorKind kind) {
     const Clock::time_point now = Clock::now();
     times_[static_cast<size_t>(kind)] += now - last_;

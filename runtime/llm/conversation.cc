@@ -91,12 +91,12 @@ Result<Conversation::Rendering> Conversation::Render(size_t left_out) const {
   return Rendering{left_out, std::move(tokens)};
 }
 
-Result<Conversation::Rendering> Conversation::RenderWithin(size_t most_tokens) const {
+Result<Conversation::Rendering> Conversation::RenderWithin(size_t max_tokens) const {
   size_t too_few = 0;
   CRIA_ASSIGN_OR_RETURN(Rendering enough, Render(OldTurns()));
   while (enough.left_out > too_few + 1) {
     CRIA_ASSIGN_OR_RETURN(Rendering middle, Render(std::midpoint(too_few, enough.left_out)));
-    if (middle.tokens.size() <= most_tokens) {
+    if (middle.tokens.size() <= max_tokens) {
       enough = std::move(middle);
     } else {
       too_few = middle.left_out;

@@ -17,57 +17,58 @@
 
 namespace cria {
 
-// Called with text as it becomes complete; never with part of a UTF-8 character.
+// Called with the next part of the text, which never ends inside a UTF-8 character.
 using TextCallback = std::function<void(std::string_view)>;
 
-// Generates from the session's context and turns tokens into text on the way. `detokenizer` stands
-// where the text does.
+// Generates from the session's context and turns tokens into text on the way. `detokenizer` must be
+// in the state that follows the text so far.
 Result<StopReason> GenerateText(Session& session, Detokenizer& detokenizer, Sampler& sampler,
                                 const GenerationOptions& options, const TextCallback& on_text);
 
-// What becomes of a text that outgrows the context.
+// What happens to a text that becomes longer than the context.
 enum class WhenFull : uint8_t {
-  kStop,   // It ends there.
-  kShift,  // Its oldest part is dropped, and it goes on.
+  kStop,   // The text ends there.
+  kShift,  // The oldest part is dropped, and the text goes on.
 };
 
-// A dialogue in a session: the messages so far, and how they become tokens.
+// A dialogue in a session: the messages so far, and how they are rendered into tokens.
 //
-// With kShift, the oldest turns (a question with its answer) are forgotten, as few as it takes:
-// - before a message is read, until room for an answer is left: a quarter of the context, or
-//   max_tokens where that is less;
-// - in the middle of an answer that fills the context, until that much room is left again.
-// The system prompt is never forgotten. What stays is not run again, except where the template
-// writes it differently after a turn has gone (Llama 2's with a system prompt). Where a turn alone
-// fills the context, the older half of its answer is dropped, and only the rest is remembered; of a
-// question that leaves less room than the above, the question's older part goes, too.
+// With kShift, the oldest turns (a question with its answer) are dropped, as few as possible:
+// - before a message is read, until there is room for an answer: a quarter of the context, or
+//   max_tokens if that is less;
+// - when an answer fills the context, until there is that much room again.
+// The system prompt is never dropped. The remaining turns are not computed again, except if the
+// template renders them differently without the dropped turn (as Llama 2's does with a system
+// prompt). If one turn fills the context, the older half of its answer is dropped, and only the
+// rest is remembered. If a question leaves less room than the above, the question's older part is
+// dropped, too.
 class Conversation {
  public:
-  // The references, and what the template points to, must outlive the conversation. An empty
-  // `system_prompt` makes no message.
+  // The references, and what the template points to, must outlive the conversation. With an empty
+  // `system_prompt` there is no system message.
   Conversation(Session& session, const Tokenizer& tokenizer, const ChatTemplate& chat_template,
                std::string system_prompt, WhenFull when_full = WhenFull::kStop);
 
-  // Adds the user's message, answers it with pieces of text handed to `on_text`, and keeps both. On
-  // an error the message is taken back, so that the conversation is as it was, but for turns that
-  // were forgotten in the middle of the answer; a cancelled answer is kept as far as it came.
-  // With kShift, `options.make_room` is the conversation's own.
+  // Adds the user's message, answers it with pieces of text passed to `on_text`, and keeps both. On
+  // an error the message is removed, so that the conversation is as it was, except for turns that
+  // were dropped during the answer; a cancelled answer is kept as far as it came. With kShift,
+  // `options.make_room` is set by the conversation.
   Result<StopReason> Reply(std::string_view user_text, const GenerationOptions& options,
                            Sampler& sampler, const TextCallback& on_text);
 
-  // From the next message on.
+  // Holds from the next message on.
   void set_when_full(WhenFull when_full) { when_full_ = when_full; }
 
-  // Forgets everything but the system prompt.
+  // Drops everything except the system prompt.
   void Reset();
 
-  // Those that are not forgotten.
+  // The messages that were not dropped.
   std::span<const ChatMessage> messages() const { return messages_; }
-  // Whether anything has been forgotten since the conversation began or was reset.
+  // Whether turns were dropped since the conversation began or was reset.
   bool has_forgotten() const { return has_forgotten_; }
 
  private:
-  // The messages as tokens, open for an answer, without the `left_out` oldest turns.
+  // The messages as tokens, up to the beginning of an answer, without the `left_out` oldest turns.
   struct Rendering {
     size_t left_out = 0;
     std::vector<int32_t> tokens;
@@ -75,11 +76,11 @@ class Conversation {
   enum class Cut : uint8_t { kNothing, kAnswer, kQuestion };
 
   size_t num_system_messages() const { return system_prompt_.empty() ? 0 : 1; }
-  // Before the question that is being answered.
+  // The number of turns before the question that is being answered.
   size_t OldTurns() const { return (messages_.size() - num_system_messages() - 1) / 2; }
   Result<Rendering> Render(size_t left_out) const;
-  // Leaves out as few turns as it takes, or all.
-  Result<Rendering> RenderWithin(size_t most_tokens) const;
+  // Leaves out as few old turns as possible, or all if the rest alone is longer.
+  Result<Rendering> RenderWithin(size_t max_tokens) const;
   Status ReadQuestion(const std::atomic<bool>* cancel);
   Status MakeRoomInAnswer(const std::atomic<bool>* cancel);
   Status CutTurn();
@@ -94,9 +95,9 @@ class Conversation {
   std::vector<ChatMessage> messages_;
   bool has_forgotten_ = false;
 
-  // Of the reply under way.
-  std::vector<int32_t> prompt_;  // What the context begins with; the answer is behind it.
-  size_t reserve_ = 0;           // Tokens of room for an answer.
+  // Of the reply that is being generated.
+  std::vector<int32_t> prompt_;  // The beginning of the context, up to the answer.
+  size_t reserve_ = 0;           // Tokens to keep free for an answer.
   Cut cut_ = Cut::kNothing;
 };
 

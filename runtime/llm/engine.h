@@ -17,29 +17,29 @@
 namespace cria {
 
 struct EngineOptions {
-  size_t num_threads = 0;        // For single tokens; 0: one for each fast core.
-  size_t num_batch_threads = 0;  // For several at once; 0: as many as for single ones.
+  size_t num_threads = 0;        // For generating; 0: one for each fast core.
+  size_t num_batch_threads = 0;  // For reading prompts; 0: as many as num_threads.
   size_t context_tokens = 0;     // 0: kDefaultContextTokens, or the model's own length if shorter.
   size_t chunk_tokens = DecoderOptions{}.chunk_tokens;
   KvType kv_type = DecoderOptions{}.kv_type;
   xnn::PackingOptions packing;
-  // Resident memory, private and of the weights' pages. The limits of the control group and of
-  // address space hold as well.
+  // Limits resident memory: private memory and the pages of mapped weights. The limits of the
+  // control group and of address space are checked as well.
   std::optional<uint64_t> memory_limit_bytes;
   bool ignore_memory_limits = false;
 };
 
-// What loading a model with these options comes to: defaults that depend on the model or the
-// machine filled in.
+// The options with which the model is loaded: defaults that depend on the model or the machine are
+// filled in.
 MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions& options);
 
-// A loaded model with everything that it takes to talk to it. Stays where it is: its parts point at
-// one another.
+// A loaded model with everything that is needed to generate. It cannot be moved, because its parts
+// point at each other.
 class Engine {
  public:
   static constexpr size_t kDefaultContextTokens = DecoderOptions{}.context_tokens;
 
-  // Refuses, before it takes memory, a model that does not fit the limits (kOutOfMemory).
+  // Fails with kOutOfMemory, before it allocates memory, if the model does not fit the limits.
   static Result<std::unique_ptr<Engine>> Load(const std::string& path,
                                               const EngineOptions& options);
   static Result<std::unique_ptr<Engine>> Load(platform::File file, const EngineOptions& options);
@@ -47,11 +47,11 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
   ~Engine();
 
-  // What the engine was planned to take; platform::ReadMemoryUsage tells what the process takes.
+  // The memory that was planned; platform::ReadMemoryUsage returns what the process uses.
   const MemoryPlan& memory_plan() const { return plan_; }
   const ModelFile& file() const { return file_; }
   const ThreadPool& pool() const { return pool_; }
-  // The same, unless it was to have another number of threads.
+  // The same as pool(), unless another number of threads was requested.
   const ThreadPool& batch_pool() const { return own_batch_pool_ ? *own_batch_pool_ : pool_; }
   const xnn::PackedWeights& weights() const { return *weights_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }

@@ -13,20 +13,20 @@
 
 namespace cria {
 
-// What is asked of a model.
+// The options that decide how much memory a model takes.
 struct MemoryPlanOptions {
   DecoderOptions decoder;
   size_t num_threads = 1;
-  // A pool of its own for several tokens at once; 0: there is none, and the other runs them too.
+  // Threads of a separate pool for several tokens at once; 0: there is no such pool.
   size_t num_batch_threads = 0;
   // Packed weights are held in private memory instead of being mapped.
   bool weights_in_memory = false;
 };
 
-// Who can take a page away.
+// Whether the kernel can take a page back.
 enum class MemoryKind : uint8_t {
-  kPrivate,  // Nobody, short of swapping.
-  kMapped,   // The kernel may drop it and read it from its file again.
+  kPrivate,  // Only by swapping.
+  kMapped,   // The kernel may drop the page and read it from its file again.
 };
 
 struct MemoryLine {
@@ -35,19 +35,19 @@ struct MemoryLine {
   uint64_t bytes = 0;
 };
 
-// What a model will take, part by part, told from its metadata before anything is loaded. Bytes are
-// those of resident pages once a conversation has filled the context.
+// The memory that a model will take, part by part, computed from its metadata. The figures are
+// bytes of resident pages after a conversation has filled the context.
 struct MemoryPlan {
   MemoryPlanOptions options;
   std::vector<MemoryLine> lines;
-  // Resident for a moment while weights are packed or layers created, beside the program and what
-  // is loaded by then.
+  // Resident only while weights are packed or layers are created, in addition to the program and
+  // what is loaded before.
   uint64_t loading_bytes = 0;
-  // Of all mappings at most, whether their pages are touched or not: what RLIMIT_AS bounds.
+  // Maximum size of all mappings, whether their pages are used or not: what RLIMIT_AS limits.
   uint64_t address_space_bytes = 0;
 
   uint64_t private_bytes() const { return BytesOf(MemoryKind::kPrivate); }
-  // What the kernel may reclaim when memory is short, at the price of reading it again.
+  // What the kernel may drop when memory is short; it has to be read again when it is used.
   uint64_t mapped_bytes() const { return BytesOf(MemoryKind::kMapped); }
   uint64_t steady_bytes() const { return private_bytes() + mapped_bytes(); }
   uint64_t peak_bytes() const;
@@ -56,31 +56,32 @@ struct MemoryPlan {
   uint64_t BytesOf(MemoryKind kind) const;
 };
 
-// `program` is what the process uses before a model is loaded. Fails only where XNNPACK does not
-// run.
+// `program` is what the process uses before a model is loaded. Fails only if XNNPACK does not run
+// on this processor.
 Result<MemoryPlan> PlanMemory(const ModelOutline& model, const MemoryPlanOptions& options,
                               const platform::MemoryUsage& program);
 
-// Bounds of what a process may use; absent where there is none.
+// Limits for this process; absent if there is none.
 struct MemoryBounds {
   std::optional<uint64_t> resident_bytes;
-  std::string resident_source;  // Whose it is, for a sentence.
+  std::string resident_source;  // Whose limit it is, for messages.
   std::optional<uint64_t> address_space_bytes;
 
-  // The least of the system's own limits and `limit_bytes`.
+  // The lower of the system's limits and `limit_bytes`.
   static MemoryBounds Of(const platform::MemoryLimits& system, std::optional<uint64_t> limit_bytes);
 };
 
 bool Fits(const MemoryPlan& plan, const MemoryBounds& bounds);
 
-// Options that differ from the plan's in context or KV type and fit: the longest context for its KV
-// type, and for every smaller type the same context or the longest. Empty where nothing does.
+// Options that fit and differ from the plan's only in context or KV type: the longest context for
+// its KV type, and for every smaller type the same context or the longest that fits. Empty if none
+// fits.
 Result<std::vector<MemoryPlanOptions>> FindFitting(const ModelOutline& model,
                                                    const MemoryPlan& plan,
                                                    const MemoryBounds& bounds,
                                                    const platform::MemoryUsage& program);
 
-// An error with the breakdown and what would fit, if the plan does not fit the bounds.
+// If the plan does not fit the bounds, returns an error with the parts and with what would fit.
 Status CheckFits(const ModelOutline& model, const MemoryPlan& plan, const MemoryBounds& bounds,
                  const platform::MemoryUsage& program);
 

@@ -13,36 +13,35 @@ namespace cria {
 // How the next token is chosen. The steps apply in the order of the fields, as in llama.cpp; a step
 // at its neutral value is skipped.
 struct SamplerOptions {
-  float repeat_penalty = 1.0f;  // Divides positive and multiplies negative logits of recent tokens
-                                // (Keskar et al. 2019); 1 is neutral.
+  float repeat_penalty = 1.0f;  // Positive logits of recent tokens are divided by it, negative ones
+                                // multiplied (Keskar et al. 2019); 1 is neutral.
   size_t repeat_last_n = 64;    // How many tokens count as recent.
   size_t top_k = 40;            // Keep the k most likely; 0 keeps all.
-  float top_p = 0.95f;       // Keep the most likely that together reach p (Holtzman et al. 2020);
-                             // 1 is neutral.
-  float min_p = 0.05f;       // Keep those at least p times as likely as the most likely; 0 is
-                             // neutral.
-  float temperature = 0.8f;  // 0 takes the most likely token; the steps above but the penalty
-                             // then change nothing.
+  float top_p = 0.95f;          // Keep the most likely whose sum reaches p (Holtzman et al. 2020);
+                                // 1 is neutral.
+  float min_p = 0.05f;          // Keep those at least p times as likely as the most likely; 0 is
+                                // neutral.
+  float temperature = 0.8f;  // 0 takes the most likely token; then, only the penalty has an effect.
   uint64_t seed = 0;
 };
 
-// Chooses tokens from logits. The same seed and logits give the same tokens everywhere: ties go to
-// the lower id, and the random numbers are those of std::mt19937_64.
+// Chooses tokens from logits. The same seed and logits give the same tokens on every machine: of
+// equal logits, the lower id comes first, and the random numbers are those of std::mt19937_64.
 class Sampler {
  public:
-  // Refuses options outside their ranges, naming the option.
+  // Fails if an option is outside its range; the error names the option.
   static Result<Sampler> Create(const SamplerOptions& options, size_t vocab_size);
 
   const SamplerOptions& options() const { return options_; }
 
   // Chooses one id. `logits`, [vocab_size], are changed by the penalty; `history` is the context so
-  // far. Allocates nothing. Fails where no logit is a number.
+  // far. Allocates nothing. Fails if no logit is finite.
   Result<int32_t> Sample(std::span<float> logits, std::span<const int32_t> history);
 
  private:
   struct Candidate {
     float logit;
-    float weight;  // In proportion to the probability.
+    float weight;  // Proportional to the probability.
     int32_t id;
   };
 

@@ -16,59 +16,59 @@ namespace cria {
 
 enum class StopReason : uint8_t {
   kStopToken,    // The model ended its turn.
-  kMaxTokens,    // As many tokens as were asked for.
-  kContextFull,  // The KV cache has no place for another token, and none was made.
+  kMaxTokens,    // max_tokens were generated.
+  kContextFull,  // The KV cache is full, and make_room made no room.
   kCancelled,
 };
 
-// What was done since the session began or the figures were reset.
+// Figures since the session began or since they were reset.
 struct SessionStats {
   using Duration = std::chrono::steady_clock::duration;
-  size_t prompt_tokens = 0;  // Run through the model in prefill; reused tokens are not among them.
+  size_t prompt_tokens = 0;  // Computed in prefill; reused tokens are not counted.
   size_t reused_tokens = 0;  // Found in the cache by the last Prefill.
   Duration prompt_time = {};
-  size_t generated_tokens = 0;  // Handed to on_token.
-  size_t decoded_tokens = 0;    // Single steps of the model.
-  Duration decode_time = {};    // Sampling and the callback are not in it; dropping tokens is.
+  size_t generated_tokens = 0;  // Passed to on_token.
+  size_t decoded_tokens = 0;    // Computed one at a time.
+  Duration decode_time = {};    // Without sampling and callbacks; with dropping tokens.
   size_t dropped_tokens = 0;    // By Drop and DropHalfBehind.
 };
 
 struct GenerationOptions {
-  size_t max_tokens = 0;  // 0 sets no limit.
+  size_t max_tokens = 0;  // 0: no limit.
   std::span<const int32_t> stop_token_ids;
-  const std::atomic<bool>* cancel = nullptr;  // Looked at before every token.
-  // Called when there is a token to add and the context, all of it in the cache, is full. It makes
-  // room with Drop, DropHalfBehind or Prefill, and its errors end the generation. Where it is unset
-  // or makes no room, the token is the last one and the reason kContextFull.
+  const std::atomic<bool>* cancel = nullptr;  // Checked before every token.
+  // Called when a token is to be added and the context is full; all of it is in the cache. It makes
+  // room with Drop, DropHalfBehind or Prefill; if it fails, the generation ends with its error. If
+  // it is not set or makes no room, the token is the last one and the reason is kContextFull.
   std::function<Status()> make_room;
 };
 
-// A context of tokens in a model's KV cache, and what comes next.
+// A context of tokens in a model's KV cache, and the generation of the next tokens.
 class Session {
  public:
   // `model` must outlive the session.
   explicit Session(TokenModel& model);
 
-  // Makes `tokens` the context. What the cache already holds of their beginning is kept and only
-  // the rest is run, in chunks. Fails, changing nothing, where they do not fit; stops with
-  // kCancelled between chunks.
+  // Makes `tokens` the context. The part of their beginning that the cache already holds is kept;
+  // the rest is computed in chunks. If they do not fit, fails and changes nothing. `cancel` is
+  // checked between chunks; it ends the call with kCancelled.
   Status Prefill(std::span<const int32_t> tokens, const std::atomic<bool>* cancel = nullptr);
 
-  // Chooses tokens one after another, each appended to the context, and hands every one but the
-  // stop token to `on_token`. Needs a context. Allocates nothing but what the callbacks do.
+  // Generates tokens, appends each to the context, and passes each except the stop token to
+  // `on_token`. The context must not be empty. Allocates nothing except in callbacks.
   Result<StopReason> Generate(const GenerationOptions& options, Sampler& sampler,
                               const std::function<void(int32_t)>& on_token);
 
-  // Takes tokens [first, first + count) out of the context and the cache. What lies behind them
-  // stays as it was computed, with them in sight, and moves down: nothing is run again for it.
+  // Removes tokens [first, first + count) from the context and the cache. Later tokens move down;
+  // their keys and values are not computed again, so they still reflect the removed tokens.
   // Allocates nothing.
   Status Drop(size_t first, size_t count);
-  // Keeps the first `keep_tokens` and drops the older half of the others, at least one. The first
-  // tokens of a text gather attention that belongs nowhere else, so that a model goes wrong without
-  // any of them (attention sinks, Xiao et al. 2023); four are enough.
+  // Keeps the first `keep_tokens` and drops the older half of the others, at least one. Models
+  // attend to the first tokens of a text regardless of their meaning, and generate nonsense if
+  // these are dropped (attention sinks, Xiao et al. 2023); four are enough.
   Status DropHalfBehind(size_t keep_tokens);
 
-  // The context so far. The last token generated may still be missing from the cache.
+  // The context so far. The last generated token may not be in the cache yet.
   std::span<const int32_t> tokens() const { return tokens_; }
   size_t context_tokens() const { return model_.context_tokens(); }
   void Clear();
@@ -82,9 +82,9 @@ class Session {
 
   TokenModel& model_;
   std::vector<int32_t> tokens_;  // Capacity for the whole context.
-  size_t cached_ = 0;            // Of tokens_, how many are in the KV cache.
-  size_t last_rows_ = 0;         // Of the last Forward.
-  // After how many of tokens_ the last Forward ended; 0 where it failed.
+  size_t cached_ = 0;            // How many of tokens_ are in the KV cache.
+  size_t last_rows_ = 0;         // Number of rows of the last Forward.
+  // The last Forward ended after this many of tokens_; 0 if it failed.
   size_t logits_end_ = 0;
   SessionStats stats_;
 };

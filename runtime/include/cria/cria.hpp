@@ -1,7 +1,7 @@
-// The C API (cria.h) for C++17: handles that free themselves, std::string and std::function. Needs
-// neither exceptions nor RTTI; errors are values. Rules of threads and lifetimes are those of
-// cria.h. Texts go there as C strings, which end at their first zero byte. Callbacks must not
-// throw.
+// The C API (cria.h) for C++17: handles that free themselves, std::string and std::function. It
+// needs neither exceptions nor RTTI; errors are values. The rules for threads and lifetimes are
+// those of cria.h. Texts are passed as C strings, which end at their first zero byte. Callbacks
+// must not throw.
 
 #pragma once
 
@@ -23,7 +23,7 @@ struct Error {
   std::string message;
 };
 
-// A value, or the error in its place.
+// A value or an error.
 template <typename T>
 class [[nodiscard]] Result {
  public:
@@ -51,13 +51,13 @@ struct GenerationOptions : cria_generation_options {
   GenerationOptions() : cria_generation_options CRIA_GENERATION_OPTIONS_INIT {}
 };
 
-// Text, and how it came about.
+// The text of an answer, and its figures.
 struct Reply : cria_result {
   Reply() : cria_result CRIA_RESULT_INIT {}
   std::string text;
 };
 
-// These return whether to go on.
+// TextCallback and ProgressCallback return whether to go on.
 using TextCallback = std::function<bool(std::string_view text)>;
 using ProgressCallback = std::function<bool(uint64_t done_bytes, uint64_t total_bytes)>;
 using NoticeCallback = std::function<void(std::string_view sentence)>;
@@ -68,7 +68,7 @@ inline Error ErrorOf(cria_status status) {
   return status == CRIA_OK ? Error{} : Error{status, cria_error_message()};
 }
 
-// Gathers what comes, and passes it on.
+// Appends the text to `text` and passes it on to `on_text`.
 struct TextReceiver {
   const TextCallback& on_text;
   std::string& text;
@@ -115,7 +115,7 @@ class Model {
     return Load(options);
   }
 
-  // An empty one, for a place to put another in.
+  // Without a model; assign a loaded one to it.
   Model() = default;
 
   cria_model_info info() const {
@@ -140,7 +140,7 @@ class Model {
     size_t count = 0;
     cria_status status =
         cria_tokenize(get(), text.c_str(), add_special, parse_special, nullptr, 0, &count);
-    // Never without a place, which would only count.
+    // One more than needed: with a null pointer, the call would only count.
     std::vector<int32_t> tokens(count + 1);
     if (status == CRIA_OK) {
       status = cria_tokenize(get(), text.c_str(), add_special, parse_special, tokens.data(), count,

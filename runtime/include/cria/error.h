@@ -7,21 +7,21 @@
 
 namespace cria {
 
-// What kind of thing went wrong, grouped by who can mend it. Programs exit 2 for kUsage and 1 for
-// every other code.
+// What kind of error it is, grouped by who can correct it. Programs exit with 2 for kUsage and 1
+// for every other code.
 enum class ErrorCode : uint8_t {
-  kUsage,        // The caller asked for something that cannot be: an option, an order of calls.
+  kUsage,        // An option or argument is wrong, or a call is not allowed now.
   kInvalidFile,  // A model file or checkpoint is malformed, truncated or inconsistent.
-  kUnsupported,  // The file is well formed but says something this version does not know.
+  kUnsupported,  // The file is well formed but needs something that is not supported.
   kNotFound,     // A file, tensor or field that must exist does not.
-  kIo,           // The operating system refused to read or write.
-  kOutOfMemory,  // Memory could not be had, or would exceed the limit that was set.
-  kOutOfRange,   // A token id, position or length lies outside what the model or session allows.
+  kIo,           // Reading or writing failed.
+  kOutOfMemory,  // There is too little memory, or a limit forbids it.
+  kOutOfRange,   // A token id, position or length is outside the model's or session's range.
   kCancelled,    // The caller asked to stop.
-  kInternal,     // A bug in Cria or in a library below it.
+  kInternal,     // A bug in Cria or in a library that it uses.
 };
 
-// A failure: a code for programs and a sentence for people, which says what was wrong, where, and
+// A failure: a code, and a sentence that says what was wrong, where, and
 // what to do about it.
 class Error {
  public:
@@ -35,16 +35,17 @@ class Error {
   std::string message_;
 };
 
-// A value or an error. It cannot be ignored: a caller that needs neither casts it to void.
+// A value or an error. The compiler warns if it is ignored; a caller that needs neither casts it to
+// void.
 template <typename T>
 class [[nodiscard]] Result : public std::expected<T, Error> {
  public:
   using std::expected<T, Error>::expected;
-  // What std::expected's own transform and the like return.
+  // Converts from what std::expected's transform and similar functions return.
   Result(std::expected<T, Error> expected) : std::expected<T, Error>(std::move(expected)) {}
 };
 
-// The result of something that yields nothing but can fail.
+// The result of a function that returns no value but can fail.
 using Status = Result<void>;
 
 inline std::unexpected<Error> Fail(ErrorCode code, std::string message) {
@@ -56,7 +57,7 @@ inline std::unexpected<Error> Fail(ErrorCode code, std::string message) {
 #define CRIA_CONCAT_INNER(a, b) a##b
 #define CRIA_CONCAT(a, b) CRIA_CONCAT_INNER(a, b)
 
-// Returns the error of `expression` from the enclosing function, or goes on.
+// If `expression` is an error, returns it from the enclosing function.
 #define CRIA_RETURN_IF_ERROR(expression)                                     \
   do {                                                                       \
     if (auto cria_status = (expression); !cria_status) [[unlikely]] {        \
@@ -64,7 +65,7 @@ inline std::unexpected<Error> Fail(ErrorCode code, std::string message) {
     }                                                                        \
   } while (false)
 
-// `CRIA_ASSIGN_OR_RETURN(auto file, OpenFile(path))`: the value, or return the error.
+// `CRIA_ASSIGN_OR_RETURN(auto file, OpenFile(path));` assigns the value or returns the error.
 #define CRIA_ASSIGN_OR_RETURN(target, expression) \
   CRIA_ASSIGN_OR_RETURN_INNER(CRIA_CONCAT(cria_result_, __LINE__), target, expression)
 // NOLINTBEGIN(bugprone-macro-parentheses): `target` may be a declaration.

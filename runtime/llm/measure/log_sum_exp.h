@@ -4,8 +4,8 @@
 
 namespace cria {
 
-// The logarithm of the sum of exp(logit): what is subtracted from a logit to make it the logarithm
-// of a probability. `logits` are not empty.
+// log(sum of exp(logit)): a logit minus this is the logarithm of a probability. `logits` must not
+// be empty.
 double LogSumExp(std::span<const float> logits);
 
 }  // namespace cria

@@ -9,23 +9,24 @@
 
 namespace cria {
 
-// How the predictions of one model differ from another's, over every position of some texts.
+// The difference between two models' predictions, over every position of some texts.
 struct LogitComparison {
   size_t num_positions = 0;
-  size_t num_same_top = 0;        // Where the likeliest token is the same.
+  size_t num_same_top = 0;        // Positions where the most likely token is the same.
   double total_divergence = 0.0;  // Nats, summed over the positions.
   double largest_difference =
-      0.0;  // Of two logits of one token at one position; NaN counts as all.
+      0.0;  // Between logits of one token at one position; infinite for NaN.
 
-  // Kullback-Leibler divergence from the reference's distribution to the model's, nats a position.
+  // Kullback-Leibler divergence of the model's distribution from the reference's, nats per
+  // position.
   double mean_divergence() const { return total_divergence / static_cast<double>(num_positions); }
   double same_top() const {
     return static_cast<double>(num_same_top) / static_cast<double>(num_positions);
   }
 };
 
-// Runs both models over `tokens`, from an empty context, and adds what differs to `comparison`.
-// Tokens past either's context are left out. The models must have one vocabulary.
+// Runs both models over `tokens`, from an empty context, and adds the differences to `comparison`.
+// Tokens after the end of the shorter context are left out. The vocabularies must be the same.
 Status AddComparison(TokenModel& reference, TokenModel& model, std::span<const int32_t> tokens,
                      LogitComparison& comparison);
 
