@@ -22,26 +22,25 @@ else()
   set(emulated_cores_of_other_highway)
   set(emulated_cores_of_boards)
   set(emulated_on_first
-      "^(ops_|xnn_|golden_|emulation_|cli_cria_test|core_|model_|c_api_|decode_decoder_memory|platforms_posix_(file|memory_test))")
+      "^(ops_|xnn_|golden_|emulation_|cli_cria_test|core_|model_|c_api_|decode_tests|platforms_posix_)")
 endif()
-set(emulated_by_xnnpack "^(xnn_linear|xnn_packing|decode_decoder_test|golden_stories260k|emulation_cores)")
-set(emulated_by_layout "^emulation_pack_for")
-set(emulated_by_highway "^(ops_|converter_quantize|emulation_same_model_file)")
+set(emulated_by_xnnpack "^(xnn_tests|decode_decoder_test|golden_stories260k_test|emulation_cores_test)")
+set(emulated_by_layout "^emulation_pack_for_test")
+set(emulated_by_highway "^(ops_tests|converter_quantize_tests|emulation_same_model_file_test)")
 
-# Tests of a program that an emulator cannot pass, and why; ctest tells them as skipped. A FILTER of * means
-# all of them.
+# Tests of a program that an emulator cannot pass, and why; ctest tells them as skipped.
 #   PROGRAM|FILTER|REASON
 set(not_emulated
-  "budget_memory_plan_measured_test|*|the emulator's memory would be measured with the program's"
-  "budget_memory_limit_test|*|the emulator's memory would be limited with the program's, or not at all"
+  "budget_tests|MemoryPlanMeasured.*|the emulator's memory would be measured with the program's"
+  "budget_tests|MemoryLimit.*|the emulator's memory would be limited with the program's, or not at all"
   "llm_engine_memory_test|*EngineAddressSpace*|the emulator keeps no limit of the address space"
-  "platforms_posix_memory_limits_test|*.AddressSpaceIsWhatTheProcessMayMap|the emulator keeps no such limit"
-  "platforms_posix_memory_test|UseOneHeapTest.*|the emulator's own threads have heaps of their own"
-  "support_run_program_test|*.LimitsTheAddressSpace|the emulator keeps no limit of the address space")
+  "platforms_posix_memory_tests|*.AddressSpaceIsWhatTheProcessMayMap|the emulator keeps no such limit"
+  "platforms_posix_memory_tests|UseOneHeapTest.*|the emulator's own threads have heaps of their own"
+  "support_tests|*.LimitsTheAddressSpace|the emulator keeps no limit of the address space")
 
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^armv7")
   list(APPEND not_emulated
-       "platforms_posix_memory_test|MemoryUsageTest.AddressSpaceCountsUntouchedMappings|the emulator maps all 32 bits at once")
+       "platforms_posix_memory_tests|MemoryUsageTest.AddressSpaceCountsUntouchedMappings|the emulator maps all 32 bits at once")
 endif()
 
 # cria_runnable(VARIABLE TARGET): what a test runs to run TARGET. The kernel knows no way to start a
@@ -89,16 +88,12 @@ function(cria_add_tests program)
       set_tests_properties("${program}.${tests}" PROPERTIES SKIP_REGULAR_EXPRESSION "." LABELS report)
     endif()
   endforeach()
-  if("*" IN_LIST filter)
-    set_target_properties(${program} PROPERTIES EXCLUDE_FROM_ALL ON)
-    return()
-  endif()
   list(JOIN filter ":" filter)
   foreach(core IN LISTS cores)
     add_test(NAME ${program}@${core} COMMAND ${program} --gtest_filter=-${filter} --gtest_brief=1)
     set_tests_properties(${program}@${core} PROPERTIES
       TIMEOUT 1500 LABELS ${core} SKIP_REGULAR_EXPRESSION "\\[  PASSED  \\] 0 tests"
-      ENVIRONMENT "QEMU_CPU=${core};CRIA_PACK_CACHE=${CMAKE_CURRENT_BINARY_DIR}/packed-${core}"
+      ENVIRONMENT "QEMU_CPU=${core};CRIA_PACK_CACHE=${pack_cache}-${core}"
       ${ARGN})
   endforeach()
 endfunction()
