@@ -8,7 +8,7 @@
 
 namespace cria {
 
-// XXH3-64 of bytes that arrive in pieces.
+// XXH3-64 of bytes that are added in parts.
 class Checksum64 {
  public:
   Checksum64();
@@ -17,7 +17,7 @@ class Checksum64 {
   ~Checksum64();
 
   void Update(std::span<const std::byte> bytes);
-  // Of everything since construction. More may follow.
+  // The checksum of all bytes added so far. More may follow.
   uint64_t Finish() const;
 
  private:
@@ -27,7 +27,7 @@ class Checksum64 {
 
 uint64_t ChecksumOf(std::span<const std::byte> bytes);
 
-// XXH3-128 in its canonical (big-endian) byte order, so that it reads the same everywhere.
+// XXH3-128 in its canonical (big-endian) byte order, the same on every machine.
 using Digest = std::array<uint8_t, 16>;
 Digest Digest128(std::span<const std::byte> bytes);
 

@@ -12,10 +12,10 @@ namespace cria {
 
 inline constexpr uint32_t kMaxHeadDim = 1024;
 
-// One decoder runs all of them: how they differ is in the fields of ModelConfig.
+// One decoder runs all of them: they differ only in the fields of ModelConfig.
 inline constexpr std::array<std::string_view, 4> kArchitectures = {
     "LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM"};
-// Their names in a sentence.
+// Their names, for a message.
 std::string KnownArchitectures();
 
 // How rotary frequencies are stretched beyond the trained context; fields as in Hugging Face's
@@ -25,11 +25,11 @@ struct RopeScaling {
 
   Type type = Type::kNone;
   float factor = 1.0f;
-  float low_freq_factor = 1.0f;  // kLlama3 only, as is the next.
+  float low_freq_factor = 1.0f;  // kLlama3 only, as the next.
   float high_freq_factor = 4.0f;
   uint32_t original_max_position_embeddings = 0;  // kLlama3 and kYarn only.
-  // kYarn only: by what queries and keys are each multiplied, which transformers does by way of the
-  // cosines and sines. What a checkpoint says by mscale and mscale_all_dim is in here.
+  // kYarn only: the factor of queries and of keys, which transformers applies through the cosines
+  // and sines. It includes a checkpoint's mscale and mscale_all_dim.
   float attention_factor = 1.0f;
   float beta_fast = 32.0f;
   float beta_slow = 1.0f;
@@ -51,28 +51,28 @@ struct ModelConfig {
   float rope_theta = 0.0f;
   RopeScaling rope_scaling;
   bool tie_word_embeddings = false;
-  // In every layer, how many positions a token attends to, its own included; 0: all so far.
+  // How many positions a token attends to in every layer, its own included; 0: all so far.
   uint32_t sliding_window = 0;
   bool qkv_bias = false;
   bool o_bias = false;
-  bool mlp_bias = false;  // Of gate, up and down.
-  // Queries and keys are normalized before rope, each head by itself, with one weight for all heads
-  // of a layer.
+  bool mlp_bias = false;  // For gate, up and down.
+  // Each head of queries and keys is normalized separately before rope, with one weight for all
+  // heads of a layer.
   bool qk_norm = false;
 
   size_t query_channels() const { return size_t{num_attention_heads} * head_dim; }
   size_t key_value_channels() const { return size_t{num_key_value_heads} * head_dim; }
-  // The fused projection's rows: queries, then keys, then values.
+  // The rows of the fused projection: queries, then keys, then values.
   size_t qkv_channels() const { return query_channels() + 2 * key_value_channels(); }
-  // The most tokens that the model is made to see: max_position_embeddings, and for kDynamic, or
-  // for kYarn where that is more, the trained context times the factor.
+  // The longest context that the model supports: max_position_embeddings; for kDynamic, and for
+  // kYarn if it is more, the trained context times the factor.
   size_t longest_context() const;
-  // What attention's scores are multiplied by, besides 1 / sqrt(head_dim).
+  // The factor of attention scores in addition to 1 / sqrt(head_dim).
   float score_factor() const;
 };
 
-// Bounds every field so that no later size computation overflows, and checks how the fields relate.
-// An error names the field.
+// Checks the range of every field, so that no later size computation overflows, and the relations
+// between fields. An error names the field.
 Status ValidateConfig(const ModelConfig& config);
 
 }  // namespace cria

@@ -7,17 +7,17 @@
 
 namespace cria {
 
-// What a model file's `required_features` may name: a reader that does not know it would do
-// something else without a word.
+// Names for a model file's `required_features`. A reader that does not know one of them would
+// compute something else without an error.
 
-// Chats are what chat_template.source makes of them.
+// chat_template.source renders the chats.
 inline constexpr std::string_view kJinjaFeature = "jinja";
 // The tokenizer normalizes text.
 inline constexpr std::string_view kNormalizeNfcFeature = "normalize_nfc";
-// There are no weights, and the configuration has vocab_size alone.
+// There are no weights, and the configuration has only vocab_size.
 inline constexpr std::string_view kVocabularyOnlyFeature = "vocabulary_only";
 
-// Fields of the configuration that change the mathematics.
+// Fields of the configuration that change the computation.
 struct Feature {
   std::string_view name;
   bool (*is_used)(const ModelConfig&);

@@ -11,7 +11,7 @@
 
 namespace cria {
 
-// What a head must say, and the words for errors about it.
+// The required values of a head, and the words for errors about it.
 struct FileKind {
   std::array<char, 8> magic;
   uint32_t format_version;
@@ -20,14 +20,14 @@ struct FileKind {
   std::string_view remedy;    // "copy or convert it again"
 };
 
-// A preamble and the metadata behind it.
+// A preamble and the metadata after it.
 struct FileHead {
   FilePreamble preamble;
   platform::FileMapping metadata;
 };
 
-// Reads the head that begins at `offset` and checks it: magic, checksum, version, sizes, and the
-// digest of the metadata. Errors name the file.
+// Reads the head at `offset` and checks magic, checksum, version, sizes, and the digest of the
+// metadata. Errors name the file.
 Result<FileHead> ReadFileHead(const platform::File& file, uint64_t offset, const FileKind& kind);
 
 }  // namespace cria

@@ -17,7 +17,7 @@
 
 namespace cria {
 
-// A tensor as it is stored.
+// A tensor as it is stored in the file.
 struct StoredTensor {
   TensorSpec spec;
   TensorLayout layout;
@@ -26,25 +26,25 @@ struct StoredTensor {
   uint64_t checksum = 0;
 };
 
-// A model file, opened and found sound: everything that its metadata says has been checked against
-// its size and its own configuration, so that what these functions return needs no further check.
-// Weights are not read until they are asked for.
+// An open, checked model file: its metadata agrees with the file's size and with its own
+// configuration, so that what these functions return needs no further check. Weights are not read
+// until they are asked for.
 class ModelFile {
  public:
   static Result<ModelFile> Open(const std::string& path);
   static Result<ModelFile> Open(platform::File file);
-  // Also opens a file that holds a tokenizer and chat template alone, which Open refuses: it has
-  // neither tensors nor a configuration but for vocab_size.
+  // Opens also a file that has only a tokenizer and a chat template, which Open refuses: it has no
+  // tensors, and its configuration has only vocab_size.
   static Result<ModelFile> OpenVocabulary(const std::string& path);
 
   const std::string& path() const { return file_.path(); }
   uint64_t size_bytes() const { return file_.size_bytes(); }
-  // Where packed weights take the place of the portable ones, for Read and Map; 0: nowhere.
+  // Where packed weights replace the portable ones, for Read and Map; 0: there are none.
   uint64_t packed_offset() const { return packed_offset_; }
   uint64_t metadata_bytes() const { return metadata_.bytes().size(); }
-  // Where it is not, mappings are private memory, see platform::File.
+  // If not, mappings are private memory; see platform::File.
   bool is_mappable() const { return file_.is_mappable(); }
-  // Identifies the model: the hash of all metadata, the tensors' checksums among it.
+  // Identifies the model: the hash of all metadata, including the tensors' checksums.
   const Digest& digest() const { return digest_; }
   bool is_vocabulary_only() const { return is_vocabulary_only_; }
 
@@ -57,11 +57,11 @@ class ModelFile {
   std::span<const int32_t> stop_token_ids() const { return stop_token_ids_; }
 
   std::span<const StoredTensor> tensors() const { return tensors_; }
-  // A tensor that the configuration calls for. A tied output head that is not stored by itself is
-  // the embedding table.
+  // A tensor of the configuration. For a tied output head that is not stored separately, it is the
+  // embedding table.
   const StoredTensor& tensor(TensorRole role, int layer = kNoLayer) const;
-  // Whether the file has the tensor in its portable form. One with packed weights has only the
-  // norms and the embedding table so.
+  // Whether the file has the tensor in its portable form. A file with packed weights has only
+  // vectors and the embedding table in that form.
   bool is_stored(const StoredTensor& tensor) const {
     return packed_offset_ == 0 || tensor.data.offset < packed_offset_;
   }
@@ -73,10 +73,10 @@ class ModelFile {
     return file_.Map(range.offset, range.bytes);
   }
 
-  // The file itself, for what lies behind packed_offset.
+  // Another handle of the file, for reading what is at and after packed_offset.
   Result<platform::File> DuplicateFile() const { return file_.Duplicate(); }
 
-  // Reads every tensor that is stored and compares its checksum.
+  // Reads every stored tensor and compares its checksum.
   Status VerifyPayload() const;
 
  private:
@@ -89,7 +89,7 @@ class ModelFile {
   Digest digest_ = {};
   bool is_vocabulary_only_ = false;
   uint64_t packed_offset_ = 0;
-  uint64_t portable_bytes_ = 0;  // Of the file with all tensors in their portable form.
+  uint64_t portable_bytes_ = 0;  // Size of the file with all tensors in portable form.
   std::string_view producer_;
   std::string_view name_;
   ModelConfig config_;
@@ -101,8 +101,8 @@ class ModelFile {
   std::vector<uint32_t> tensor_index_;
 };
 
-// The matrices of a model that are multiplied by, in the order in which a forward pass meets them:
-// what packed weights consist of. The embedding table is among them as a tied output head.
+// The matrices of a model that products use, in the order in which a forward pass uses them: these
+// are packed. A tied output head is among them.
 std::vector<const StoredTensor*> MultipliedMatrices(const ModelFile& model);
 
 }  // namespace cria

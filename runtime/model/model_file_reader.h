@@ -9,8 +9,8 @@ struct Model;
 
 namespace cria {
 
-// Fills a ModelFile from its mapped metadata, checking every field on the way. Errors name the
-// field but not the file.
+// Fills a ModelFile from its mapped metadata and checks every field. Errors name the field but not
+// the file.
 class ModelFileReader {
  public:
   explicit ModelFileReader(ModelFile& model) : model_(model) {}

@@ -9,12 +9,12 @@
 
 namespace cria {
 
-// What decides how much memory a model needs: the same for a model file and for one not yet made.
+// What decides how much memory a model needs: for a model file, or for a file not yet written.
 struct ModelOutline {
   ModelConfig config;
   TensorLayout embedding;
-  std::vector<TensorLayout> matrices;  // Those that are multiplied by, in a forward pass's order.
-  uint64_t metadata_bytes = 0;         // Of the model file: the tokenizer, above all.
+  std::vector<TensorLayout> matrices;  // Those that products use, in a forward pass's order.
+  uint64_t metadata_bytes = 0;         // In the model file; mostly the tokenizer.
   bool file_is_mappable = true;
   uint64_t file_bytes = 0;
   bool is_packed = false;  // The file holds packed weights in place of the portable ones.

@@ -14,10 +14,10 @@
 
 namespace cria {
 
-// What packed weights are of and for.
+// The model and the processor of packed weights.
 struct PackedIdentity {
   std::string model_name;
-  std::string processor;  // Where they were packed; for people, the fingerprint decides.
+  std::string processor;  // The processor that packed them, for messages; the fingerprint decides.
   Digest model_digest = {};
   uint64_t layout_fingerprint = 0;
 };
@@ -27,11 +27,11 @@ struct PackedMatrix {
   uint64_t checksum = 0;
 };
 
-// Packed weights in a file, opened and found sound: they lie inside the file, on 64 bytes, one
-// behind another. The weights themselves are not read.
+// An open, checked file of packed weights: they are inside the file, in order and aligned to 64
+// bytes. The weights themselves are not read.
 class PackedFile {
  public:
-  // `offset` is where they begin: 0, or a model file's packed_offset.
+  // `offset` is the beginning of the packed weights: 0, or a model file's packed_offset.
   static Result<PackedFile> Open(const std::string& path, uint64_t offset = 0);
   static Result<PackedFile> Open(platform::File file, uint64_t offset);
 
@@ -40,7 +40,7 @@ class PackedFile {
   const PackedIdentity& identity() const { return identity_; }
   std::span<const PackedMatrix> matrices() const { return matrices_; }
 
-  // From the first matrix to the last, with the slack behind it.
+  // From the first matrix to the last, including the zeros after it.
   FileRange weights() const;
   Result<platform::FileMapping> Map(FileRange range) const {
     return file_.Map(range.offset, range.bytes);
@@ -58,18 +58,18 @@ class PackedFile {
   std::vector<PackedMatrix> matrices_;
 };
 
-// Where packed weights will lie, known before they are packed.
+// The layout of packed weights, which is known before they are packed.
 class PackedFilePlan {
  public:
-  // Of matrices of these sizes, beginning at `offset` of a file.
+  // For matrices of these sizes, packed weights that begin at `offset` of a file.
   PackedFilePlan(PackedIdentity identity, std::span<const uint64_t> matrix_bytes, uint64_t offset);
 
   std::span<PackedMatrix> matrices() { return matrices_; }
-  // Of the whole file that they end.
+  // Size of the whole file; packed weights are its last part.
   uint64_t file_bytes() const { return file_bytes_; }
 
-  // The preamble and the metadata, which begin at the plan's offset, with the checksums that the
-  // matrices now have.
+  // The preamble and the metadata, which are written at the plan's offset, with the matrices'
+  // checksums so far.
   std::vector<std::byte> Head() const;
 
  private:

@@ -20,8 +20,8 @@ enum class Scheme : uint8_t {
 inline constexpr int kNumSchemes = 3;
 std::string_view SchemeName(Scheme scheme);
 
-// What a tensor is for; Hugging Face's module names, with q/k/v and gate/up, and their biases,
-// fused by rows.
+// What a tensor is for. Names follow Hugging Face's modules; q/k/v and gate/up, and their biases,
+// are joined by rows.
 enum class TensorRole : uint8_t {
   kEmbedTokens,
   kInputLayernorm,
@@ -44,7 +44,7 @@ std::string_view TensorRoleName(TensorRole role);
 
 inline constexpr int kNoLayer = -1;
 
-// A tensor that a configuration calls for: its place and logical shape.
+// A tensor of a configuration: its role, layer and logical shape.
 struct TensorSpec {
   TensorRole role;
   int layer;               // kNoLayer outside the layers.
@@ -55,20 +55,20 @@ struct TensorSpec {
   std::string Name() const;
   // A norm's weights or a bias.
   bool is_vector() const;
-  // Whether a product needs it: every matrix but the embedding table, whose rows are read by
-  // themselves. That a tied output head is this table is for whoever looks for the head.
+  // Whether products use the matrix: all but the embedding table, whose rows are read one by one.
+  // False for the embedding table, even if it is the tied output head.
   bool is_multiplied() const { return !is_vector() && role != TensorRole::kEmbedTokens; }
 };
 
-// Every tensor of a model with this configuration, in the order a forward pass meets them. A tied
-// output head is listed as well: a file stores it by itself only where its scheme differs from the
-// embedding's.
+// Every tensor of a model with this configuration, in the order in which a forward pass uses them.
+// A tied output head is listed, too; a file stores it separately only if its scheme differs from
+// the embedding's.
 std::vector<TensorSpec> ExpectedTensors(const ModelConfig& config);
 
-// The elements of all vectors together.
+// The number of elements of all vectors together.
 uint64_t VectorElements(const ModelConfig& config);
 
-// How a matrix of given logical columns is laid out in a scheme.
+// How a matrix with the given logical columns is stored in a scheme.
 struct TensorLayout {
   Scheme scheme = Scheme::kF32;
   size_t output_channels = 0;
@@ -85,15 +85,14 @@ struct TensorLayout {
   bool operator==(const TensorLayout&) const = default;
 };
 
-// Added to every kQb4w weight where it is stored.
+// Added to every kQb4w weight when it is stored.
 inline constexpr uint8_t kQb4wZeroPoint = 8;
 
-// Input channels that may share a scale in kQb4w.
+// Possible numbers of input channels that share a scale in kQb4w.
 inline constexpr std::array<size_t, 4> kBlockSizes = {32, 64, 128, 256};
 
-// The layout of `spec` in `scheme`. `block_size` (one of kBlockSizes; kQb4w only) is the largest to
-// use: where it does not divide the inputs, the largest that does is taken, and where none does,
-// blocks of 32 with padding.
+// The layout of `spec` in `scheme`. `block_size` (one of kBlockSizes; kQb4w only) is the maximum:
+// the largest block size up to it that divides the inputs is used, or 32 with padding if none does.
 TensorLayout MakeTensorLayout(const TensorSpec& spec, Scheme scheme, size_t block_size);
 
 }  // namespace cria

@@ -16,34 +16,34 @@ enum class TokenizerFamily : uint8_t { kSentencePieceBpe, kByteLevelBpe };
 enum class PieceType : uint8_t {
   kNormal,       // Text.
   kUnknown,      // Stands for text that has no piece.
-  kControl,      // A special token: never made from text unless the caller allows it.
+  kControl,      // A special token: text becomes it only if the caller allows that.
   kUserDefined,  // An added token that is always recognized in text.
-  kUnused,       // An id that text never becomes; its piece may be empty.
-  kByte,         // One byte of fallback; its piece is that byte itself.
+  kUnused,       // No text becomes this id; its piece may be empty.
+  kByte,         // One byte, for byte fallback; its piece is that byte.
 };
 inline constexpr int kNumPieceTypes = 6;
 
-// The longest piece a vocabulary may have, which bounds the buffer that token ids are turned back
-// into text in. The longest one known is 128 bytes.
+// Maximum length of a piece, which limits the detokenizer's buffer. The longest one known is 128
+// bytes.
 inline constexpr size_t kMaxPieceBytes = size_t{1} << 16;
 
-// A rule of byte-pair encoding: a left piece followed by `right` becomes `merged`; the lowest rank
-// goes first, and of equal ranks the leftmost. Laid out as in the model file.
+// A rule of byte-pair encoding: a left piece followed by `right` becomes `merged`. The lowest rank
+// is applied first, and of equal ranks the leftmost pair. The layout is that of the model file.
 struct Merge {
   uint32_t right;
   uint32_t rank;
   uint32_t merged;
 };
 
-// A tokenizer's tables and rules, pointing into memory that somebody else keeps (a mapped model
-// file, or the converter's vectors). Fields as in schema/model.fbs. Pieces are raw bytes of text:
-// SentencePiece's U+2581 is a space here, and byte-level alphabets are decoded.
+// A tokenizer's tables and rules: views of memory that others own (a mapped model file, or the
+// converter's vectors). The fields are those of schema/model.fbs. Pieces are raw bytes of text:
+// SentencePiece's U+2581 is stored as a space, and byte-level alphabets are decoded.
 struct Vocabulary {
   TokenizerFamily family = TokenizerFamily::kSentencePieceBpe;
   std::span<const uint8_t> piece_bytes;
   std::span<const uint32_t> piece_offsets;  // [vocab_size + 1]
   std::span<const PieceType> piece_types;   // [vocab_size]
-  std::span<const uint32_t> sorted_ids;     // Ids of kNormal pieces in the order of their bytes.
+  std::span<const uint32_t> sorted_ids;     // Ids of kNormal pieces, sorted by their bytes.
   std::span<const uint32_t> merge_offsets;  // [vocab_size + 1]
   std::span<const Merge> merges;
   std::vector<std::string_view> split_patterns;
@@ -56,8 +56,7 @@ struct Vocabulary {
   bool add_bos_token = false;
   int32_t bos_token_id = -1;  // -1: there is none.
   int32_t unk_token_id = -1;
-  int32_t eos_token_id =
-      -1;  // What chat templates write as eos_token; not all that ends an answer.
+  int32_t eos_token_id = -1;  // eos_token in chat templates; other tokens may end an answer, too.
 
   size_t size() const { return piece_types.size(); }
   // The bytes of a piece. `id` must be below size().
@@ -67,8 +66,8 @@ struct Vocabulary {
   }
 };
 
-// Checks that every offset, id and order in the tables is what the tokenizer relies on, so that it
-// need not check again. An error names the table and the index. Linear in the size of the tables.
+// Checks every offset, id and order that the tokenizer relies on, so that it need not check again.
+// An error names the table and the index. Takes time linear in the size of the tables.
 Status ValidateVocabulary(const Vocabulary& vocabulary);
 
 }  // namespace cria

@@ -13,11 +13,12 @@ struct AttentionShape {
   size_t num_attention_heads = 0;
   size_t num_key_value_heads = 0;
   size_t head_dim = 0;
-  size_t window_tokens = 0;  // How many positions a query sees, its own included; 0: all so far.
+  size_t window_tokens =
+      0;  // How many positions a query attends to, its own included; 0: all so far.
   float score_factor = 1.0f;
 };
 
-// Rows of consecutive positions and where their results go.
+// Rows at consecutive positions, and their results.
 struct AttentionRows {
   size_t first_position = 0;
   size_t num_rows = 0;
@@ -27,18 +28,18 @@ struct AttentionRows {
   size_t output_stride = 0;
 };
 
-// Bytes of scratch that Attention needs for up to `max_rows` rows over up to `capacity_tokens`
-// positions, whatever the number of threads up to `num_threads` and with any window.
+// Bytes of scratch that Attention needs for up to `max_rows` rows, `capacity_tokens` positions and
+// `num_threads` threads, with any window.
 uint64_t AttentionScratchBytes(const AttentionShape& shape, size_t max_rows, size_t capacity_tokens,
                                size_t num_threads);
 
 // Causal grouped-query attention (Vaswani et al. 2017; Ainslie et al. 2023): row r attends to the
-// cached positions up to first_position + r, its own included, with scores scaled by
-// score_factor / sqrt(head_dim). Where there is a window, it attends to the last window_tokens of
-// them (Beltagy et al. 2020), and no key or value before the first row's window is read. Query head
-// h reads key/value head h / (heads / key_value_heads). Softmax is computed online (Milakov and
-// Gimelshein 2018): there is no matrix of scores. The result is bitwise the same for every number
-// of threads. `scratch` is aligned to 64 bytes and holds AttentionScratchBytes.
+// cached positions up to first_position + r, its own included, with scores multiplied by
+// score_factor / sqrt(head_dim). With a window, it attends to the last window_tokens of them
+// (Beltagy et al. 2020), and no key or value before the first row's window is read. Query head h
+// reads key/value head h / (heads / key_value_heads). Softmax is computed online (Milakov and
+// Gimelshein 2018), without a matrix of scores. The result is bitwise the same for every number of
+// threads. `scratch` must be aligned to 64 bytes and have AttentionScratchBytes.
 void Attention(const AttentionShape& shape, const KvCacheView& cache, const AttentionRows& rows,
                std::span<std::byte> scratch, const ThreadPool& pool);
 

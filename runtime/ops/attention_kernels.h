@@ -1,7 +1,7 @@
 #pragma once
 
-// The inner parts of Attention; for its sources only. Each works on one key/value head and on the
-// query heads that share it.
+// The inner functions of Attention; only its sources include this. Each processes one key/value
+// head and the query heads that share it.
 
 #include <algorithm>
 #include <cstddef>
@@ -16,12 +16,12 @@ namespace cria::ops::attention {
 inline constexpr size_t kBlockTokens = 64;
 // Floats in the widest vector of any target; rows of workspaces are padded to it.
 inline constexpr size_t kPaddingFloats = 16;
-// The score of a position that a query must not see, and the maximum before the first score.
-// Finite, so that differences are never NaN.
+// The score of a position that a query must not attend to, and the maximum before the first score.
+// It is finite, so that differences are never NaN.
 inline constexpr float kMaskedScore = std::numeric_limits<float>::lowest();
 
-// The most rows that are worked on together. All of their windows begin in the first block, so that
-// none of them begins with a block, or a span, that it does not see.
+// Maximum number of rows that are processed together. Their windows all begin in the same block, so
+// that no row begins with a block, or a span, outside its window.
 inline constexpr size_t kMaxRows = kBlockTokens;
 
 constexpr size_t RoundUp(size_t value, size_t multiple) {
@@ -40,7 +40,7 @@ struct HeadQueries {
   size_t heads_per_row = 0;
   size_t head_dim = 0;
   size_t window_tokens = 0;  // 0: there is none.
-  float score_scale = 0.0f;  // What a query's product with a key is multiplied by.
+  float score_scale = 0.0f;  // Factor of a query's product with a key.
 
   size_t num_queries() const { return num_rows * heads_per_row; }
   const float* Query(size_t i) const {
@@ -49,7 +49,7 @@ struct HeadQueries {
   float* Output(size_t i) const {
     return output + i / heads_per_row * output_stride + i % heads_per_row * head_dim;
   }
-  // Query i sees the positions from BeginPosition on that come before EndPosition.
+  // Query i attends to positions from BeginPosition to before EndPosition.
   size_t EndPosition(size_t i) const { return first_position + i / heads_per_row + 1; }
   size_t BeginPosition(size_t i) const {
     if (window_tokens == 0) return 0;
@@ -67,25 +67,26 @@ struct HeadCache {
   const float* value_scales = nullptr;  // [capacity_tokens]
 };
 
-// What one query has gathered from one span of positions: the accumulator [head_dim], padded, then
-// the largest score and the sum of exp(score - largest).
+// The partial result of one query for one span of positions: the accumulator [head_dim], padded,
+// then the largest score and the sum of exp(score - largest).
 constexpr size_t PartialFloats(size_t head_dim) {
   return RoundUp(head_dim, kPaddingFloats) + kPaddingFloats;
 }
 
-// Few queries: each vector runs along a head's dimensions.
+// For few queries: the lanes of a vector are a head's dimensions.
 size_t SpanWorkspaceBytes(size_t num_queries, size_t head_dim);
 
-// Gathers positions [begin, end) into `partials`, [num_queries][PartialFloats]. A query that sees
-// none of them leaves there finite values without meaning.
+// Computes the partial results of positions [begin, end) into `partials`,
+// [num_queries][PartialFloats]. For a query that attends to none of them, the values are finite but
+// have no meaning.
 void GatherSpan(const HeadQueries& queries, const HeadCache& cache, size_t begin, size_t end,
                 std::byte* workspace, float* partials);
 
-// Writes the outputs from the partials of spans of `span_tokens`, the first of which begins where
-// the first query's window does. `partials` is [spans][num_queries][PartialFloats].
+// Computes the outputs from the partials of spans of `span_tokens` positions. The first span begins
+// where the first query's window begins. `partials` is [spans][num_queries][PartialFloats].
 void CombineSpans(const HeadQueries& queries, const float* partials, size_t span_tokens);
 
-// Many queries: each lane of a vector is a query.
+// For many queries: each lane of a vector is a query.
 size_t TileWorkspaceBytes(size_t num_queries, size_t head_dim);
 
 void AttendTile(const HeadQueries& queries, const HeadCache& cache, std::byte* workspace);

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the inner parts of Attention keep while they work; for its sources only.
+// Working memory of the inner functions of Attention; only its sources include this.
 
 #include <cstddef>
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace cria::ops::attention {
 
-// Lays arrays out one after another from `base`, or only adds their sizes up where it is null.
+// Places arrays one after another from `base` on, or only adds up their sizes if `base` is null.
 class Carver {
  public:
   explicit Carver(std::byte* base) : base_(base) {}
@@ -29,7 +29,7 @@ class Carver {
 // Rows of int8 queries are padded with zeros to the widest vector of bytes.
 inline constexpr size_t kPaddingBytes = 64;
 
-// What GatherSpan works in.
+// The working memory of GatherSpan.
 struct SpanWorkspace {
   SpanWorkspace(std::byte* base, size_t num_queries, size_t head_dim)
       : padded_floats(RoundUp(head_dim, kPaddingFloats)),
@@ -50,15 +50,16 @@ struct SpanWorkspace {
   float* queries;         // kF32, kF16: [num_queries][padded_floats], times score_scale.
   int8_t* int8_queries;   // kInt8: [num_queries][padded_bytes]
   float* query_scales;    // kInt8: [num_queries], times score_scale.
-  int32_t* query_biases;  // kInt8: [num_queries], to be subtracted from the dot products.
+  int32_t* query_biases;  // kInt8: [num_queries], subtracted from the dot products.
   float* scores;          // [num_queries][kBlockTokens]; later exp(score - largest).
-  float* rescales;        // [num_queries]: what older sums are multiplied by.
+  float* rescales;        // [num_queries]: factors of earlier sums.
 };
 
-// Keys, or dimensions of values, that are worked on together.
+// Keys, or dimensions of values, that are processed together.
 inline constexpr size_t kTileRows = 4;
 
-// What AttendTile works in. num_lanes is the number of queries rounded up to kPaddingFloats.
+// The working memory of AttendTile. num_lanes is the number of queries rounded up to
+// kPaddingFloats.
 struct TileWorkspace {
   TileWorkspace(std::byte* base, size_t num_queries, size_t head_dim)
       : num_lanes(RoundUp(num_queries, kPaddingFloats)) {
@@ -85,11 +86,11 @@ struct TileWorkspace {
   float* sums;             // [head_dim, rounded up to kTileRows][num_lanes]
   float* floats;           // A block's keys or values, converted: [kBlockTokens][head_dim]
   float* query_scales;     // kInt8: [num_lanes], times score_scale.
-  int32_t* query_biases;   // kInt8: [num_lanes], to be subtracted from the dot products.
-  int32_t* end_positions;  // [num_lanes]: the first position that the query does not see.
+  int32_t* query_biases;   // kInt8: [num_lanes], subtracted from the dot products.
+  int32_t* end_positions;  // [num_lanes]: the first position that the query does not attend to.
   float* largest;          // [num_lanes]: the largest score so far.
-  float* weight_sums;      // [num_lanes]: of exp(score - largest) so far.
-  float* rescales;         // [num_lanes]: what older sums are multiplied by.
+  float* weight_sums;      // [num_lanes]: sums of exp(score - largest) so far.
+  float* rescales;         // [num_lanes]: factors of earlier sums.
 };
 
 }  // namespace cria::ops::attention

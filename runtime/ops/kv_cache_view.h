@@ -9,7 +9,7 @@ namespace cria {
 // How keys and values are stored.
 enum class KvType : uint8_t {
   kF32,
-  kF16,   // Magnitudes above 65504 become 65504.
+  kF16,   // Magnitudes above 65504 are stored as 65504.
   kInt8,  // With one float scale per position and head: value = scale * int8, scale = absmax / 127.
 };
 std::string_view KvTypeName(KvType type);
@@ -17,11 +17,11 @@ size_t KvElementBytes(KvType type);
 
 namespace ops {
 
-// The largest head_dim: operators keep one head's row on the stack.
+// Maximum head_dim: operators keep one head's row on the stack.
 inline constexpr size_t kMaxHeadDim = 1024;
 
-// The keys and values of one layer. Positions of a head lie together, so that a pass over a head's
-// context is one stream.
+// The keys and values of one layer. The positions of a head are adjacent, so that reading a head's
+// context is one sequential pass.
 struct KvCacheView {
   KvType type = KvType::kF32;
   size_t num_key_value_heads = 0;

@@ -1,5 +1,5 @@
-// What the elements of keys and values are for each KvType, compiled once per instruction set.
-// Halves (IEEE 754 binary16) are only ever stored: arithmetic is in float.
+// The element type of keys and values for each KvType, compiled once per instruction set. Half
+// precision (IEEE 754 binary16) is only a storage type: arithmetic is in float.
 
 #if defined(CRIA_OPS_KV_ELEMENTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef CRIA_OPS_KV_ELEMENTS_INL_H_
@@ -34,7 +34,7 @@ HWY_INLINE void WithKvElement(KvType type, const Run& run) {
   }
 }
 
-// A vector of elements as floats; int8 without its scale.
+// A vector of elements as floats; for int8, without the scale.
 template <class D>
 HWY_INLINE hn::VFromD<D> LoadFloats(D d, const float* p) {
   return hn::LoadU(d, p);
@@ -49,7 +49,7 @@ HWY_INLINE hn::VFromD<D> LoadFloats(D d, const int8_t* p) {
   return hn::ConvertTo(d, hn::PromoteTo(di32, hn::LoadU(hn::Rebind<int8_t, D>(), p)));
 }
 
-// The same for the first `count` elements, fewer than a vector; the other lanes are 0.
+// The same for the first `count` elements, which are fewer than a vector; the other lanes are 0.
 template <class D>
 HWY_INLINE hn::VFromD<D> LoadFloatsN(D d, const float* p, size_t count) {
   return hn::LoadN(d, p, count);
@@ -64,14 +64,14 @@ HWY_INLINE hn::VFromD<D> LoadFloatsN(D d, const int8_t* p, size_t count) {
   return hn::ConvertTo(d, hn::PromoteTo(di32, hn::LoadN(hn::Rebind<int8_t, D>(), p, count)));
 }
 
-// Stores one row and returns its scale, which only int8 has.
+// Stores one row and returns its scale; only int8 has one.
 inline float StoreRow(const float* HWY_RESTRICT input, size_t size, float* HWY_RESTRICT output) {
   std::memcpy(output, input, size * sizeof(float));
   return 1.0f;
 }
 
-// Rounds to nearest, ties to even. What is too large for a half becomes the largest half, since an
-// infinity among the scores would make the softmax NaN.
+// Rounds to nearest, ties to even. Values above the largest half are stored as the largest half,
+// because an infinite score would make the softmax NaN.
 inline float StoreRow(const float* HWY_RESTRICT input, size_t size,
                       hwy::float16_t* HWY_RESTRICT output) {
   const hn::ScalableTag<float> d;

@@ -8,11 +8,11 @@
 
 namespace cria::ops {
 
-// Products of int8 rows and int4 weights for x86-64 processors that have AVX2 and nothing better,
-// where XNNPACK widens every number to 16 bits before it multiplies.
+// Products of int8 rows and int4 weights for x86-64 processors that have AVX2 but no int8 dot
+// products. XNNPACK's kernel for these widens every number to 16 bits before it multiplies.
 
-// Weights as XNNPACK packs kQb4w for AVX2 ("8c8"), tiles of 8 outputs one behind another, the
-// last one whole too. A tile is:
+// Weights as XNNPACK packs kQb4w for AVX2 ("8c8"): consecutive tiles of 8 outputs, the last one
+// padded to 8. A tile is:
 //   float[8]          minus the sum of each output's weights, times their scales
 //   for each block of inputs:
 //     uint8[block_size / 16][8][8]  of output o, inputs 16 i + 0..7 in the low nibbles and
@@ -39,12 +39,12 @@ struct QuantizedMatrix {
   size_t num_rows = 0;
 };
 
-// Whether MultiplyQb4w runs on this processor and is the thing to use.
+// Whether MultiplyQb4w runs on this processor and is faster than XNNPACK.
 bool HasQb4wProduct();
 
 // output[num_rows][output_channels] = rows × weightsᵀ, with rows of output output_channels apart.
-// Every number is the same whatever other rows there are and on any number of threads. Changes
-// the rows' values and puts them back.
+// Each result is the same for any number of other rows and of threads. Changes the rows' values
+// during the call and restores them.
 void MultiplyQb4w(const Qb4wTiles8c8& tiles, const std::byte* packed, size_t output_channels,
                   const QuantizedMatrix& rows, float* output, const ThreadPool& pool);
 

@@ -5,8 +5,8 @@
 namespace cria::ops {
 
 // Rotates each of `num_heads` consecutive heads of `head_dim` floats in place: element i of the
-// first half and element i of the second half are a pair, turned by the angle whose cosine and sine
-// are `cosines[i]` and `sines[i]` (Su et al. 2021, in the half-split order of Hugging Face).
+// first half and element i of the second half are a pair, rotated by the angle whose cosine and
+// sine are `cosines[i]` and `sines[i]` (Su et al. 2021, in the half-split order of Hugging Face).
 // `cosines` and `sines` are [head_dim / 2], those of the row's position.
 void ApplyRope(float* heads, size_t num_heads, size_t head_dim, const float* cosines,
                const float* sines);

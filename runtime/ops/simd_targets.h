@@ -1,12 +1,11 @@
 #pragma once
 
-// The instruction sets that every operator is compiled for; the best that the processor has is
-// chosen when it runs. To be included before Highway.
+// The instruction sets that every operator is compiled for; the best one of the processor is chosen
+// at run time. Include this before Highway.
 //
-// Few on purpose: each is another copy of the code in the binary. x86-64 keeps its baseline, AVX2
-// and AVX-512 with VNNI. aarch64 keeps its baseline and the set with dot products. Vectors whose
-// width the compiler does not know (SVE, RVV) are left out because the register tiles of the
-// attention are arrays of vectors, which such types cannot form.
+// There are few, because each is another copy of the code in the binary. x86-64 has its baseline,
+// AVX2 and AVX-512 with VNNI; aarch64 has its baseline and the set with dot products. Vectors whose
+// width attention are arrays of vectors, which such types cannot form.
 #define HWY_WANT_AVX3_DL
 #define HWY_DISABLED_TARGETS                                                             \
   (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3 | HWY_AVX3_ZEN4 | HWY_AVX3_SPR | HWY_NEON | HWY_SVE | \

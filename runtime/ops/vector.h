@@ -8,15 +8,15 @@ namespace cria::ops {
 // accumulator[i] += addend[i].
 void Add(const float* addend, size_t size, float* accumulator);
 
-// The index of the largest value, the first of equals; NaN is never the largest. 0 where every
-// value is NaN. `size` must be positive.
+// The index of the largest value; of equal values, the first. NaN is never the largest; returns 0
+// if every value is NaN. `size` must be positive.
 size_t ArgMax(const float* values, size_t size);
 
-// One row of int8 back to float: output[i] = scale * row[i].
+// Converts one row of int8 to float: output[i] = scale * row[i].
 void DequantizeQc8w(const int8_t* row, float scale, size_t size, float* output);
 
-// One row of int4 (low nibble first, stored + 8) back to float, with one bf16 scale per
-// `block_size` values. `size` is even.
+// Converts one row of int4 (low nibble first, stored + 8) to float, with one bf16 scale per
+// `block_size` values. `size` must be even.
 void DequantizeQb4w(const uint8_t* row, const uint16_t* scales, size_t block_size, size_t size,
                     float* output);
 

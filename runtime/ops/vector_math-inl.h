@@ -21,8 +21,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 inline constexpr bool kHas32Registers =
     HWY_ARCH_ARM_A64 || (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3);
 
-// Added to a float below 2^22 in magnitude, it leaves a sum whose lowest bits are that float
-// rounded to the nearest integer, ties to even: (sum's bits) - kRounderBits, or sum - kRounder.
+// If this is added to a float below 2^22 in magnitude, the sum's lowest bits are that float rounded
+// to the nearest integer, ties to even: (sum's bits) - kRounderBits, or sum - kRounder.
 inline constexpr float kRounder = 12582912.0f;  // 1.5 * 2^23
 inline constexpr int32_t kRounderBits = 0x4b400000;
 
@@ -52,7 +52,7 @@ HWY_INLINE V Exp(D d, V x) {
   p = hn::MulAdd(p, hn::Mul(r, r), r);
   p = hn::Add(p, hn::Set(d, 1.0f));
 
-  // The bits of the rounder are shifted out.
+  // The shift removes the bits of the rounder.
   const auto exponent = hn::Add(hn::BitCast(di, rounded), hn::Set(di, 127));
   const V power = hn::BitCast(d, hn::ShiftLeft<23>(exponent));
   const V result = hn::IfThenElse(hn::Gt(x, highest_argument), hn::Inf(d), hn::Mul(p, power));
@@ -84,9 +84,9 @@ HWY_INLINE auto SumsOfFour(D tag, V a, V b, V c, V d) {
 }
 
 // Dot products of int8: DotQuads adds to each 32-bit lane the products of its four pairs of bytes.
-// Every byte is in [-127, 127]. The dot products of x86 multiply unsigned by signed bytes, so there
-// one side (`biased`, made by Bias) carries +128, and kDotBias times the sum of the other side must
-// be subtracted in the end.
+// Every byte is in [-127, 127]. The dot products of x86 multiply unsigned by signed bytes, so one
+// side there (`biased`, made by Bias) has 128 added, and kDotBias times the sum of the other side
+// must be subtracted at the end.
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
 inline constexpr int32_t kDotBias = 128;
 #else
@@ -114,7 +114,7 @@ HWY_INLINE VI32 DotQuads(DI32 di32, VBiased biased, VI8 bytes, VI32 sum) {
   const int16x8_t upper = vmull_high_s8(biased.raw, bytes.raw);
   return VI32(vpadalq_s16(sum.raw, vpaddq_s16(lower, upper)));
 #elif HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3_DL
-  // Unsigned by signed, and exact in 16 bits as well: the sign moves from one side to the other.
+  // Unsigned times signed, also exact in 16 bits: the sign moves from one side to the other.
   const hn::Repartition<int16_t, DI32> di16;
   const hn::Repartition<uint8_t, DI32> du8;
   const auto magnitudes = hn::BitCast(du8, hn::Abs(biased));
@@ -126,8 +126,8 @@ HWY_INLINE VI32 DotQuads(DI32 di32, VBiased biased, VI8 bytes, VI32 sum) {
 #endif
 }
 
-// Rounds `size` floats to int8 with a scale of absmax / 127, which it returns. A row too small for
-// its scale to be a normal number becomes zeros with the scale 0.
+// Rounds `size` floats to int8 with a scale of absmax / 127, and returns the scale. If the row is
+// so small that its scale would not be a normal number, the row becomes zeros and the scale 0.
 HWY_INLINE float QuantizeSymmetric(const float* HWY_RESTRICT input, size_t size,
                                    int8_t* HWY_RESTRICT output) {
   const hn::ScalableTag<float> df;

@@ -8,12 +8,12 @@
 
 namespace cria {
 
-// Byte-pair encoding's one loop, for both families: of all neighbours that have a rule, the pair of
-// the lowest rank, and of those the leftmost, becomes one symbol, until no rule is left. Takes
-// O(n log n) for n symbols. Keeps its working memory from call to call.
+// The loop of byte-pair encoding, for both families: of all neighbouring symbols that have a rule,
+// the pair with the lowest rank, and of these the leftmost, becomes one symbol, until no rule
+// matches. Takes O(n log n) for n symbols. Keeps its working memory from call to call.
 class BytePairMerger {
  public:
-  // The vocabulary must be valid and outlive this.
+  // The vocabulary must be valid and outlive the merger.
   explicit BytePairMerger(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
 
   // Merges the symbols ids[begin], ids[begin + 1]… in place, and shortens `ids`.
@@ -23,7 +23,8 @@ class BytePairMerger {
   struct Symbol {
     uint32_t id;
     uint32_t previous;  // Index of the symbol before, or kNone.
-    uint32_t next;      // Likewise; kMergedAway of a symbol that is part of its left one.
+    uint32_t next;  // Index of the symbol after, or kNone; kMergedAway if this symbol was merged
+                    // into its left one.
   };
   struct Candidate {
     uint64_t order;  // Rank, then the position of the left symbol.
@@ -39,7 +40,7 @@ class BytePairMerger {
 
   const Vocabulary& vocabulary_;
   std::vector<Symbol> symbols_;
-  std::vector<Candidate> candidates_;  // A heap, the first to be applied on top.
+  std::vector<Candidate> candidates_;  // A heap; the next rule to be applied is on top.
 };
 
 }  // namespace cria

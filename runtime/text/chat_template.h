@@ -14,43 +14,43 @@
 namespace cria {
 
 struct ChatMessage {
-  std::string role;  // "system", "user", "assistant", or what else the model's template knows.
+  std::string role;  // "system", "user", "assistant", or another that the template knows.
   std::string content;
 };
 
 struct ChatSegment {
   std::string text;
-  // Written by the template, so that special tokens in it are meant. What comes from a message is
-  // only ever text, whatever the template does to it: nobody can end a turn, or begin one, by
-  // writing its tokens out. (The roles system, user, assistant and tool are no text of anybody's.)
+  // Whether the template wrote this text, so that special tokens in it are meant. Text from a
+  // message is only text, even if it contains the names of special tokens: a message can neither
+  // end a turn nor begin one. (The role names system, user, assistant and tool count as the
+  // template's.)
   bool is_template = false;
 };
 
-// The date and time where the program runs.
+// The local date and time.
 std::tm LocalTime();
 
-// How a model wants its conversations written. The views must outlive this.
+// How the conversations of a model are written. The views must outlive the ChatTemplate.
 struct ChatTemplate {
-  std::string_view source;  // Jinja; empty: contents alone, one after another.
-  // Special tokens, as they are written; empty: the model has none.
+  std::string_view source;  // Jinja; empty: the contents are concatenated.
+  // The text of special tokens; empty: the model has none.
   std::string_view bos_token;
   std::string_view eos_token;
-  std::tm (*clock)() = LocalTime;  // For templates that tell the model the date.
+  std::tm (*clock)() = LocalTime;  // For templates that write the date.
 };
 
-// The template of a model with this vocabulary.
+// The template `source` for a model with this vocabulary.
 ChatTemplate MakeChatTemplate(std::string_view source, const Vocabulary& vocabulary);
 
-// A conversation as its model was trained to see it: what the template makes of it, character by
-// character. `add_generation_prompt` opens the assistant's turn. An error of code kUsage is the
-// template's own refusal of these messages, or its failure with them; time and memory are bounded
-// (jinja/context.h), in proportion to the messages.
+// Renders a conversation by its model's template, character by character. `add_generation_prompt`
+// opens the assistant's turn. Fails with kUsage if the template refuses these messages or fails
+// with them; time and memory are limited in proportion to the messages (jinja/context.h).
 Result<std::vector<ChatSegment>> RenderChat(const ChatTemplate& chat_template,
                                             std::span<const ChatMessage> messages,
                                             bool add_generation_prompt);
 
-// The token ids of the rendering. Where the template itself does not begin with the token for the
-// beginning of a text, it is added once if the vocabulary wants it.
+// The token ids of the rendering. If the vocabulary wants the BOS token and the template does not
+// begin with it, it is added once.
 Result<std::vector<int32_t>> EncodeChat(const Tokenizer& tokenizer,
                                         const ChatTemplate& chat_template,
                                         std::span<const ChatMessage> messages,

@@ -12,23 +12,23 @@
 namespace cria {
 
 struct DetokenizerOptions {
-  // The first token begins a text, so that the space that SentencePiece put there is taken away.
-  // Unset, tokens go on from text that is already shown.
+  // The first token begins a text, so the space that SentencePiece added there is removed. If
+  // false, the tokens continue text that is already shown.
   bool at_text_start = true;
 };
 
-// Turns tokens, one by one, into text that is always valid UTF-8. Characters that lie over several
-// tokens come out whole; bytes that cannot become a character come out as U+FFFD, as soon as that
-// is certain. Allocates only in the constructor.
+// Turns tokens, one by one, into text that is always valid UTF-8. A character that is spread over
+// several tokens is returned when it is complete; bytes that cannot become a character are returned
+// as U+FFFD as soon as that is certain. Allocates only in the constructor.
 class Detokenizer {
  public:
   // The tables of the tokenizer's vocabulary must outlive the detokenizer.
   explicit Detokenizer(const Tokenizer& tokenizer, const DetokenizerOptions& options = {});
 
-  // The text that is complete with this token: valid until the next call. Control and unknown
-  // tokens give none, nor does an id that does not exist.
+  // The text that is complete with this token, valid until the next call. Control tokens, unknown
+  // tokens and ids that do not exist return no text.
   std::string_view Append(int32_t id);
-  // Ends the text: what is left of an incomplete character, as U+FFFD. Then a new text may begin.
+  // Ends the text and returns U+FFFD for an incomplete character. Then a new text may begin.
   std::string_view Flush();
 
  private:

@@ -4,10 +4,11 @@
 
 namespace cria {
 
-// `text` in Unicode's normalization form C (Unicode Standard Annex 15): what can be written as one
-// code point is, and marks are in one order. Bytes that are not UTF-8 stay, and what is before one
-// has nothing to do with what is behind it. Takes O(n log n) for n bytes and memory in proportion;
-// none where all code points are below U+0300, which have the form as they are.
+// `text` in Unicode's normalization form C (Unicode Standard Annex 15): sequences that have a
+// composed code point become that code point, and marks have a defined order. Bytes that are not
+// UTF-8 are kept, and the texts before and after them are normalized separately. Takes O(n log n)
+// time for n bytes, and memory in proportion; none if all code points are below U+0300, because
+// such text is already normalized.
 std::string NormalizeToNfc(std::string text);
 
 }  // namespace cria

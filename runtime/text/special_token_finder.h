@@ -11,12 +11,12 @@
 
 namespace cria {
 
-// Finds whole tokens in text: the leftmost, and there the longest. Keeps a view of the vocabulary's
-// tables, which must outlive it.
+// Finds special tokens in text: the leftmost one, and the longest of those that begin there. Keeps
+// a view of the vocabulary's tables, which must outlive the finder.
 class SpecialTokenFinder {
  public:
-  // Looks for the given ids; a piece that is empty is never found, and of equal pieces the first
-  // given is.
+  // Finds the tokens with these ids. An empty piece is never found; of equal pieces, the first in
+  // `ids` is.
   SpecialTokenFinder(const Vocabulary& vocabulary, std::vector<uint32_t> ids);
 
   struct Match {
@@ -33,7 +33,7 @@ class SpecialTokenFinder {
 
   const uint8_t* piece_bytes_;
   const uint32_t* piece_offsets_;
-  std::vector<uint32_t> ids_;               // In the order of their pieces' bytes.
+  std::vector<uint32_t> ids_;               // Sorted by the bytes of their pieces.
   std::array<uint32_t, 257> first_byte_{};  // ids_ with first byte b: first_byte_[b]..[b + 1].
 };
 

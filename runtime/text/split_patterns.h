@@ -7,22 +7,21 @@
 
 #include "cria/error.h"
 
-struct pcre2_real_code_8;  // PCRE2's compiled pattern; its header is for the .cc alone.
+struct pcre2_real_code_8;  // PCRE2's compiled pattern; only the .cc includes its header.
 
 namespace cria {
 
-// The regular expressions that cut text into words before byte-pair encoding. Each is applied to
-// what the ones before have left: its matches become words, and so do the gaps between them, so
-// that the words, one after another, are always the whole text.
+// The regular expressions that split text into words before byte-pair encoding. Each is applied to
+// the words that the one before produced: its matches become words, and so do the gaps between
+// them, so that the concatenated words are always the whole text.
 class SplitPatterns {
  public:
-  // Compiles PCRE2 patterns, to machine code where the system allows it. An error names the
-  // pattern.
+  // Compiles PCRE2 patterns, to machine code if the system allows it. An error names the pattern.
   static Result<SplitPatterns> Compile(std::span<const std::string_view> patterns);
 
   // Appends the words of `text`, as views of it, to `words`. Bytes that are not UTF-8 match no
-  // pattern: each run of them is a word, and the text before and after are looked at separately.
-  // May be called from several threads at once.
+  // pattern: each run of them is a word, and the texts before and after are split separately. May
+  // be called from several threads at once.
   Status Split(std::string_view text, std::vector<std::string_view>* words) const;
 
  private:

@@ -7,15 +7,15 @@
 
 namespace cria::xnn {
 
-// Layouts of processors that are known beforehand, so that weights can be packed for one of them
-// elsewhere. They are those of Debian 13's XNNPACK; tests/emulation compares.
+// Layouts of known processors, so that another computer can pack weights for them. They are those
+// of Debian 13's XNNPACK; tests/emulation compares them with the packing on each core.
 struct KnownLayout {
-  std::string_view processor;  // As GCC's -mcpu and QEMU call it.
+  std::string_view processor;  // Named as by GCC's -mcpu and by QEMU.
   SchemeFingerprints fingerprints;
 };
 std::span<const KnownLayout> KnownLayouts();
 
-// Null where it is not known.
+// Null if the processor is not known.
 const KnownLayout* FindKnownLayout(std::string_view processor);
 
 }  // namespace cria::xnn

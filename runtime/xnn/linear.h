@@ -14,11 +14,11 @@
 
 namespace cria::xnn {
 
-// What XNNPACK may read, and ignores, behind the last element of every buffer of activations.
+// Bytes that XNNPACK may read, and ignores, after the last element of every buffer of activations.
 inline constexpr size_t kReadableSlackBytes = 16;
-// A kernel computes a tile of up to this many rows whole, and a tile that has fewer repeats its
-// last row: buffers of row quantizations are longer by these, which Linear fills. XNNPACK's own
-// figure, 10, is too small for its kernels of 14 rows.
+// A kernel always computes a whole tile of rows, up to this many; if there are fewer rows, it
+// repeats the last one. So buffers of row quantizations have this many extra elements, which Linear
+// fills. XNNPACK's own constant, 10, is too small for its kernels of 14 rows.
 inline constexpr size_t kExtraRowQuantizations = 32;
 
 // Rows quantized to int8: row r at values + r * stride, with quantizations[r].
@@ -27,7 +27,7 @@ struct QuantizedRows {
   RowQuantization* quantizations = nullptr;
 };
 
-// Where a linear layer reads and writes. kF32 reads `input`; the other schemes read `quantized`.
+// The input and output of a linear layer. kF32 reads `input`; the other schemes read `quantized`.
 struct LinearBuffers {
   const float* input = nullptr;
   size_t input_stride = 0;  // In floats, at least input_channels.
@@ -36,18 +36,18 @@ struct LinearBuffers {
   float* output = nullptr;      // Rows are output_channels apart.
 };
 
-// output[rows][output_channels] = input[rows][input_channels] × weightsᵀ, for all matrices of one
-// layout that work on the same buffers: one for each layer of a model, by turns. By XNNPACK, but
-// for int4 weights where our own product is faster. Not for several threads at once; inside, it
-// uses a pool.
+// output[rows][output_channels] = input[rows][input_channels] × weightsᵀ, for all matrices with one
+// layout that use the same buffers, one after another: one matrix for each layer of a model. Uses
+// XNNPACK, or our own product for int4 weights if that is faster. One thread at a time may call it;
+// it uses a pool inside.
 class Linear {
  public:
-  // The most operators of XNNPACK that one takes.
+  // Maximum number of XNNPACK operators that one Linear has.
   static constexpr size_t kMaxOperators = 3;
 
-  // The buffers must outlive it.
+  // The buffers must outlive the Linear.
   static Result<Linear> Create(const TensorLayout& layout, const LinearBuffers& buffers);
-  // Bytes that Create takes for a moment.
+  // Bytes that Create uses temporarily.
   static uint64_t CreationBytes(const TensorLayout& layout);
 
   Linear(Linear&&) noexcept;
@@ -56,8 +56,8 @@ class Linear {
 
   const TensorLayout& layout() const { return layout_; }
 
-  // Multiplies the first `rows` rows by `packed`, all PackedBytes of what Pack packed on a
-  // processor of this layout. Allocates nothing.
+  // Multiplies the first `rows` rows by `packed`: the PackedBytes that Pack packed on a processor
+  // with this layout. Allocates nothing.
   Status Run(std::span<const std::byte> packed, size_t rows, const ThreadPool& pool);
 
  private:
@@ -70,11 +70,12 @@ class Linear {
   TensorLayout layout_;
   LinearBuffers buffers_;
   std::unique_ptr<Operator> whole_;
-  // Many rows are multiplied by a few outputs after the others; null where the whole is few.
+  // Many rows are multiplied by one slice of the outputs after another; null if all outputs are one
+  // slice.
   std::unique_ptr<Operator> slice_;
-  std::unique_ptr<Operator> last_slice_;  // Null where it is as large as the others.
-  size_t slice_bytes_ = 0;                // Of packed weights.
-  // Where our own product multiplies, and there are no operators.
+  std::unique_ptr<Operator> last_slice_;  // Null if it is as large as the others.
+  size_t slice_bytes_ = 0;                // Bytes of packed weights in a slice.
+  // Set if our own product is used; then there are no operators.
   std::optional<ops::Qb4wTiles8c8> tiles_;
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// How a linear layer becomes an operator of XNNPACK; for this folder's sources alone, since it
-// speaks XNNPACK's own types.
+// Creates an XNNPACK operator for a linear layer. Only this folder's sources include this, because
+// it uses XNNPACK's types.
 
 #include <xnnpack.h>
 
@@ -18,12 +18,12 @@ struct OperatorStrides {
   size_t output = 0;     // In floats.
 };
 
-// For weights that XNNPACK takes the address of and never reads.
+// For weights whose address XNNPACK takes but which it never reads.
 alignas(64) inline constexpr float kUnreadWeights[16] = {};
-// Whatever it does with them, XNNPACK looks whether int4's scales are sound.
+// XNNPACK checks that int4's scales are valid, even if it does not use them.
 inline constexpr uint16_t kSoundScale = 0x3f80;  // 1, as bf16.
 
-// The weights are packed into `weights_cache`, or taken from it.
+// Packs the weights into `weights_cache`, or uses those that are there.
 xnn_status CreateLinearOperator(const TensorLayout& layout, const void* data, const void* scales,
                                 OperatorStrides strides, xnn_weights_cache_t weights_cache,
                                 xnn_operator_t* op);

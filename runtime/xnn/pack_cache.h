@@ -14,29 +14,30 @@
 
 namespace cria::xnn {
 
-// The folder where packed weights are kept from one start to the next.
+// The folder in which packed weights are kept between starts.
 class PackCache {
  public:
-  // An empty `folder` keeps nothing.
+  // With an empty `folder`, nothing is kept.
   explicit PackCache(std::string folder) : folder_(std::move(folder)) {}
 
   const std::string& folder() const { return folder_; }
-  // The file for this model: one for a digest, replaced when its layout is not this processor's.
+  // The file for this model: one for each digest; it is replaced if its layout is not this
+  // processor's.
   std::string PathFor(const ModelFile& model) const;
 
   struct Entry {
     std::string path;
     uint64_t bytes = 0;
     std::string model_name;
-    // Why it is of no use here; empty where it is.
+    // Why it cannot be used here; empty if it can.
     std::string defect;
   };
-  // By path. A folder that does not exist is empty.
+  // The entries, sorted by path. If the folder does not exist, there are none.
   Result<std::vector<Entry>> List() const;
-  // Removes all packed weights and what interrupted packing left behind. Tells the bytes freed.
+  // Removes all packed weights and the remains of interrupted packing. Returns the bytes freed.
   Result<uint64_t> Clear() const;
 
-  // Makes the folder where it is missing.
+  // Creates the folder if it is missing.
   Status MakeFolder() const;
 
  private:
@@ -44,21 +45,21 @@ class PackCache {
 };
 
 struct PackingOptions {
-  // Packed weights to use and no others: a file that `cria pack -o` made.
+  // Use only the packed weights in this file, which `cria pack -o` made.
   std::string packed_path;
-  // Where packed weights are looked for and put; empty: they are packed into private memory.
+  // Folder for packed weights; empty: they are packed into private memory.
   std::string cache_folder;
-  // Fail with kNotFound where there are no packed weights to use, rather than pack.
+  // If there are no packed weights, fail with kNotFound instead of packing.
   bool never_pack = false;
   PackingProgress on_progress;
-  // Told in a sentence what happens with the weights when it is not the usual: that they are packed
-  // and to where, and why a file is not used.
+  // Called with a sentence if weights are packed, with the place, or if a file of packed weights is
+  // not used, with the reason.
   std::function<void(std::string_view sentence)> on_notice;
 };
 
 // The model's packed weights: those in the model file itself, in options.packed_path, or in the
-// cache, where they are put first if they are missing, damaged or of another layout. Where that
-// cannot be, they are packed into private memory, with a notice.
+// cache. If those in the cache are missing, damaged or for another layout, the model is packed into
+// the cache first. If that is not possible, it is packed into private memory, with a notice.
 Result<PackedWeights> LoadPackedWeights(const ModelFile& model, const PackingOptions& options,
                                         const ThreadPool& pool);
 

@@ -15,38 +15,38 @@
 
 namespace cria::xnn {
 
-// What was written.
+// The result of writing.
 struct WrittenPack {
   uint64_t file_bytes = 0;
-  // Of the embedding table, where the file has it in both forms: its rows are read by themselves,
-  // which packed weights do not allow, and as a tied output head it is multiplied by.
+  // Bytes of the embedding table if the file has it in both forms: single rows are read from the
+  // portable form, and the packed form is the tied output head.
   uint64_t doubled_bytes = 0;
 };
 
-// The kind of processor that weights are packed for.
+// The kind of processor for which weights are packed.
 struct PackTarget {
-  std::string processor;  // For people.
+  std::string processor;  // For messages.
   uint64_t layout_fingerprint = 0;
 };
-// The one that this is.
+// The processor that this program runs on.
 Result<PackTarget> ThisProcessor();
-// `known`, where this processor packs the model's matrices as that one does, so that it can do so
-// in its place.
+// `known` as a target, if this processor packs the model's matrices as that one does and can
+// therefore pack for it.
 Result<std::optional<PackTarget>> TargetInPlaceOf(const KnownLayout& known, const ModelFile& model);
 
-// Packs the model's weights into a file of their own, which appears under `path` when it is whole,
-// in place of what was there. Takes at most PackingPeakBytes of private memory.
+// Packs the model's weights into a separate file, which appears under `path` when it is complete
+// and replaces an existing one. Takes at most PackingPeakBytes of private memory.
 Result<WrittenPack> WritePackedFile(const ModelFile& model, const std::string& path,
                                     const PackTarget& target, const ThreadPool& pool,
                                     const PackingProgress& progress);
 
-// Writes the model anew, with packed weights in place of the portable ones; the norms and the
-// embedding table stay as they are. The model keeps its digest.
+// Writes the model with packed weights in place of the portable ones; the vectors and the embedding
+// table do not change, and the model keeps its digest.
 Result<WrittenPack> WriteStandaloneFile(const ModelFile& model, const std::string& path,
                                         const PackTarget& target, const ThreadPool& pool,
                                         const PackingProgress& progress);
 
-// Private memory that packing these matrices takes, beside what the process has.
+// Additional private memory that packing these matrices takes.
 uint64_t PackingPeakBytes(std::span<const TensorLayout> matrices, size_t num_threads);
 
 }  // namespace cria::xnn

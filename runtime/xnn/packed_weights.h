@@ -15,19 +15,19 @@
 
 namespace cria::xnn {
 
-// Called with how many bytes of portable weights are packed, of how many, and the matrix that was
-// last; one call at a time, from any thread. False stops the packing with kCancelled.
+// Called with the bytes of portable weights that are packed, all bytes, and the matrix that was
+// packed last; one call at a time, on any thread. False stops the packing with kCancelled.
 using PackingProgress =
     std::function<bool(uint64_t done_bytes, uint64_t total_bytes, std::string_view matrix)>;
 
-// Refuses a model whose weights are packed already: there is nothing to pack.
+// Fails if the model's weights are packed already.
 Status CheckIsPortable(const ModelFile& model);
 
-// A model's packed weights, wherever they are.
+// A model's packed weights, mapped or in private memory.
 class PackedWeights {
  public:
-  // Maps a file, whose pages are read when they are touched and may be dropped at any time. One of
-  // another model, or for another layout than this processor's, is kUnsupported.
+  // Maps a file, whose pages are read when they are used and may be dropped at any time. Fails with
+  // kUnsupported if it is for another model or for another layout than this processor's.
   static Result<PackedWeights> Map(const ModelFile& model, const PackedFile& file);
 
   // Packs into private memory.

@@ -15,29 +15,30 @@
 
 namespace cria::xnn {
 
-// Where the slices of one matrix go, in order.
+// Receives the packed slices of one matrix, in order.
 class PackingSink {
  public:
   virtual ~PackingSink() = default;
-  // Zeros to pack a slice into, aligned to kPackedAlignment.
+  // Returns zeros into which a slice is packed, aligned to kPackedAlignment.
   virtual Result<std::span<std::byte>> Reserve(uint64_t bytes) = 0;
   virtual Status Take(std::span<const std::byte> packed) = 0;
 };
 
-// Packs the matrices of a model on all threads, each in slices of rows.
+// Packs the matrices of a model on all threads, each matrix in slices of rows.
 class Packer {
  public:
-  // Private memory of a slice: what each thread packs at once.
+  // Private memory for a slice; each thread packs one slice at a time.
   static constexpr uint64_t kMaxSliceBytes = uint64_t{4} << 20;
 
   // The references must outlive the packer.
   Packer(const ModelFile& model, const ThreadPool& pool, const PackingProgress& progress);
 
-  // Calls `pack_matrix(index)` for each of MultipliedMatrices, the largest first so that no thread
-  // is left with one at the end. Of several failures, tells the first in the order of the matrices.
+  // Calls `pack_matrix(index)` for each of MultipliedMatrices, beginning with the largest, so that
+  // at the end no thread has a large one left. If several fail, returns the error of the first
+  // matrix.
   Status ForEachMatrix(const std::function<Status(size_t index)>& pack_matrix);
 
-  // Packs one matrix into `sink`, comparing the checksum of its portable form on the way.
+  // Packs one matrix into `sink` and compares the checksum of its portable form.
   Status PackMatrix(size_t index, PackingSink& sink);
 
  private:

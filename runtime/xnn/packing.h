@@ -11,45 +11,46 @@
 
 namespace cria::xnn {
 
-// XNNPACK multiplies by weights that it has rearranged for its kernels on this processor. Here it
-// packs them into memory of ours, from where a Linear takes them.
+// XNNPACK multiplies by weights that it has rearranged for its kernels on this processor. These
+// functions let it pack them into our memory, which a Linear reads.
 
-// A matrix as it lies in a model file, or some of its rows. XNNPACK may read kReadableSlackBytes
-// past the end of `data`.
+// A matrix as it is stored in a model file, or some of its rows. XNNPACK may read
+// kReadableSlackBytes after the end of `data`.
 struct LinearWeights {
   TensorLayout layout;
   std::span<const std::byte> data;
   std::span<const std::byte> scales;  // float for kQc8w, bf16 for kQb4w, empty for kF32.
 };
 
-// Where packed weights must begin.
+// Alignment of packed weights.
 inline constexpr size_t kPackedAlignment = 64;
 
-// Bytes that a matrix of this layout takes when it is packed on this processor. Reads no weights.
+// Bytes of a matrix with this layout after packing on this processor. Reads no weights.
 Result<uint64_t> PackedBytes(const TensorLayout& layout);
 
-// The same of every matrix of a model.
+// The same for every matrix of a model.
 Result<std::vector<uint64_t>> PackedBytes(std::span<const TensorLayout> layouts);
 
-// Packs all of `weights` into `packed`, of exactly PackedBytes zeros. May run for several matrices
-// at once. Scales that XNNPACK cannot use are an error.
+// Packs all of `weights` into `packed`, which must be exactly PackedBytes of zeros. May be called
+// for several matrices at once. Fails if XNNPACK cannot use a scale.
 Status Pack(const LinearWeights& weights, std::span<std::byte> packed);
 
-// How many of `rows_left` rows, the last ones of a matrix of this layout, to pack next, so that
-// slices of about `most_bytes` or less, laid one behind another, make up the packed matrix.
+// The number of rows to pack next if `rows_left` rows at the end of a matrix are left. The slices
+// have `most_bytes` or less if possible; concatenated, they are the packed matrix.
 size_t NextSliceRows(const TensorLayout& layout, size_t rows_left, uint64_t most_bytes);
-// Bytes of the largest of these slices: the last may be larger than the others, and rows may be so
-// long that the fewest that make a slice are.
+// Bytes of the largest of these slices. It may be more than `most_bytes`, because the last slice
+// may be larger than the others, and because a slice has a minimum number of rows.
 uint64_t LargestSliceBytes(const TensorLayout& layout, uint64_t most_bytes);
 
-// What tells layouts of packed weights apart: by scheme, a hash of one fixed matrix as it is
-// packed.
+// Distinguishes layouts of packed weights: for each scheme, a hash of one fixed matrix after
+// packing.
 using SchemeFingerprints = std::array<uint64_t, kNumSchemes>;
 
-// Those of this processor. Fails with kInternal where slices of rows do not make up the whole.
+// The fingerprints of this processor. Fails with kInternal if concatenated slices are not the same
+// as the whole packed matrix.
 Result<SchemeFingerprints> FingerprintSchemes();
 
-// One number for all schemes.
+// One number for all schemes together.
 uint64_t LayoutFingerprint(const SchemeFingerprints& fingerprints);
 Result<uint64_t> LayoutFingerprint();
 

@@ -6,8 +6,8 @@
 
 namespace cria::xnn {
 
-// Whether XNNPACK packs kQb4w with these blocks as ops::Qb4wTiles8c8 on this processor, so that
-// ops::MultiplyQb4w can read what it packed. Packs a small matrix and looks.
+// Whether XNNPACK on this processor packs kQb4w with these blocks as ops::Qb4wTiles8c8, so that
+// ops::MultiplyQb4w can read the result. Packs a small matrix and compares.
 Result<bool> PacksQb4wAsTiles8c8(size_t block_size);
 
 }  // namespace cria::xnn
