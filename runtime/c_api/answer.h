@@ -11,19 +11,19 @@
 
 namespace cria::c_api {
 
-// Checks what is chosen from a list; the sampler checks the rest.
+// Checks the options that have a list of values; the sampler checks the others.
 Result<cria_generation_options> ReadGenerationOptions(const cria_generation_options* options);
 WhenFull WhenFullOf(const cria_generation_options& options);
 Result<Sampler> MakeSampler(const LoadedModel& model, const cria_generation_options& options);
 
-// Refuses a result that cannot be filled; null is one that need not be.
+// Fails if the result cannot be filled. Null is allowed.
 Status CheckResult(const cria_result* result);
 
-// One answer under way: its text goes to the caller, who may stop it, and it is timed.
+// One answer: passes its text to the caller, who may stop it, and measures its time.
 class Answer {
  public:
-  // Begins the time. `context_used`, if it is there, follows the size of the context. The pointers
-  // must outlive the answer.
+  // Starts the clock. `context_used` is updated with the size of the context; it may be null. The
+  // pointers must outlive the answer.
   Answer(LoadedModel& model, cria_text_callback on_text, void* data,
          std::atomic<uint32_t>* context_used);
 
@@ -32,7 +32,7 @@ class Answer {
     return [this](std::string_view text) { Take(text); };
   }
 
-  // Fills `result`, if it is there.
+  // Fills `result` unless it is null.
   Status Finish(StopReason reason, cria_result* result);
 
  private:
@@ -46,9 +46,9 @@ class Answer {
   void* const data_;
   std::atomic<uint32_t>* const context_used_;
   const Clock::time_point begin_ = Clock::now();
-  std::string text_;  // With the zero byte that callers expect; capacity for the longest.
+  std::string text_;  // Ends with the zero byte that callers expect; capacity for the longest text.
   double first_text_seconds_ = 0.0;
-  bool is_stopped_ = false;  // By the callback.
+  bool is_stopped_ = false;  // The callback stopped the answer.
 };
 
 }  // namespace cria::c_api

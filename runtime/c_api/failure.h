@@ -11,16 +11,16 @@
 
 namespace cria::c_api {
 
-// The code of `status` for a caller. A failure's sentence becomes this thread's message.
+// Converts `status` for a caller. The sentence of a failure becomes this thread's message.
 cria_status Finish(const Status& status);
 
-// The same of an exception, without taking memory.
+// The same for an exception; allocates nothing.
 cria_status FinishOutOfMemory();
 cria_status FinishException(const char* what);
 
-// What `call` returns, a Status, for a caller. Cria throws nothing, but operator new does where the
-// heap ends, and so may a callback. The folders below do without exceptions and clean nothing up
-// when one passes through: what they had taken is lost.
+// Calls `call`, which returns a Status, and converts the result for a caller. Cria throws nothing,
+// but operator new does if the heap is exhausted, and callbacks may. The folders below are written
+// without exceptions: if one passes through them, what they had allocated is lost.
 template <typename Call>
 cria_status Guarded(const Call& call) {
   try {
@@ -31,16 +31,16 @@ cria_status Guarded(const Call& call) {
     return FinishException(exception.what());
 #ifdef __GLIBCXX__
   } catch (const abi::__forced_unwind&) {
-    throw;  // The end of a cancelled thread, which must not be held up.
+    throw;  // A cancelled thread ends by this exception, which must not be caught.
 #endif
   } catch (...) {
-    return FinishException("it is no std::exception");
+    return FinishException("it is not a std::exception");
   }
 }
 
 Status FailNull(std::string_view name);
 
-// Refuses a null argument by its name.
+// Fails if an argument is null; the error names the argument.
 template <typename T>
 Status CheckNotNull(T* argument, std::string_view name) {
   return argument != nullptr ? Status() : FailNull(name);

@@ -10,16 +10,16 @@
 
 namespace cria::c_api {
 
-// What a model's handle and those of its chats share.
+// Shared by a model's handle and those of its chats.
 struct LoadedModel {
   std::unique_ptr<Engine> engine;
   std::string name;
-  // Asks the answer under way to stop.
+  // Tells the running answer to stop.
   std::atomic<bool> cancel = false;
   std::atomic<bool> is_in_use = false;
 };
 
-// The right to use a model, which one call at a time has. It begins with nothing to cancel.
+// The right to use a model, which one call at a time has. Taking it clears `cancel`.
 class ModelUse {
  public:
   static Result<ModelUse> Begin(LoadedModel& model);

@@ -8,16 +8,16 @@
 
 namespace cria::c_api {
 
-// The caller's options, all of them.
+// A copy of the caller's options in which every field is set.
 Result<cria_model_options> ReadModelOptions(const cria_model_options* options);
 
-// The file, or the part of one, that the options name.
+// Opens the file, or the part of a file, that the options name.
 Result<platform::File> OpenSource(const cria_model_options& options);
 
-// Without callbacks.
+// The engine's options, without the callbacks.
 Result<EngineOptions> ToEngineOptions(const cria_model_options& options);
 
-// What is known of a model that would be, or is, loaded with these options. `name` must end with a
+// Information about a model that is, or would be, loaded with these options. `name` must end with a
 // zero byte and outlive the result.
 cria_model_info DescribeModel(const ModelFile& file, const MemoryPlanOptions& options,
                               const char* name);

@@ -10,16 +10,16 @@
 
 namespace cria::c_api {
 
-// Structs that callers fill or read begin with their size, by which a caller and a library of
-// different versions understand each other: fields are only ever appended, and a new field's zero
-// means what was before.
+// Structs that callers fill or read begin with their size, so that callers and libraries of
+// different versions work together: fields are only ever appended, and a zero in a new field means
+// the earlier behaviour.
 
-// The size that a struct had in its first version. A struct that grows keeps the number here; its
-// end must not lie in padding, or two versions would have one size.
+// The size of a struct in its first version. If a struct grows, the old size is kept here. A struct
+// must not end with padding, because a new field there would not change the size.
 template <typename T>
 inline constexpr size_t kFirstVersionBytes = sizeof(T);
 
-// A size beyond this is no version's: struct_size was not set.
+// A larger struct_size was never set.
 inline constexpr size_t kMaxStructBytes = 4096;
 
 inline Status CheckStructSize(size_t struct_size, size_t least_bytes, std::string_view name) {
@@ -29,8 +29,8 @@ inline Status CheckStructSize(size_t struct_size, size_t least_bytes, std::strin
                           struct_size));
 }
 
-// What a caller's struct says, as this version knows it: fields that the caller does not have are
-// those of `defaults`. Null stands for the defaults.
+// A copy of a caller's struct in this version's layout: fields that the caller's struct does not
+// have get the values of `defaults`. Null means all defaults.
 template <typename T>
 Result<T> ReadStruct(const T* given, const T& defaults, std::string_view name) {
   if (given == nullptr) return defaults;
@@ -48,7 +48,8 @@ Result<T> ReadStruct(const T* given, const T& defaults, std::string_view name) {
   return known;
 }
 
-// Fills as much of a caller's struct as it has, and zeros what this version does not know.
+// Fills the fields that a caller's struct has, and sets fields that this version does not know to
+// 0.
 template <typename T>
 Status WriteStruct(const T& values, T* out, std::string_view name) {
   const size_t out_bytes = out->struct_size;

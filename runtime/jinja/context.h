@@ -17,23 +17,23 @@
 
 namespace cria::jinja {
 
-// What a template, which nobody vouches for, may take.
+// Limits for a template, which may be hostile.
 struct Limits {
-  size_t steps = 4'000'000;  // Nodes evaluated, and what takes about as long.
+  size_t steps = 4'000'000;  // Evaluated nodes, and work that takes about as long as one.
   size_t memory_bytes = size_t{32} << 20;
   size_t output_bytes = size_t{4} << 20;
 };
 
-// How deep a template may nest, its blocks, expressions, calls and values: each level takes some
-// hundred bytes of the stack.
+// Maximum depth of nested blocks, expressions, calls and values: each level takes some hundred
+// bytes of the stack.
 inline constexpr int kMaxDepth = 100;
 
-// The present time, for strftime_now().
+// Returns the local time, for strftime_now().
 using Clock = std::tm (*)();
 
-// What parsing and rendering one template share: memory that is given back as a whole, the limits,
-// and the first error. Functions go on after an error with whatever values they have, and find it
-// out by failed() at the next step; so that none of them needs a result of two kinds.
+// What parsing and rendering one template share: memory that is freed as a whole, the limits, and
+// the first error. Errors are sticky: functions go on after one with any values, and the next step
+// checks failed(). So these functions return Value, not Result<Value>.
 class Context {
  public:
   Context(const Limits& limits, Clock clock) : limits_(limits), clock_(clock) {}
@@ -42,26 +42,26 @@ class Context {
   void set_source(std::string_view source) { source_ = source; }
 
   bool failed() const { return error_.has_value(); }
-  // Of the first failure: one sentence with the line that was at work.
+  // The first failure: one sentence with the line of the template that caused it.
   const Error& error() const { return *error_; }
-  // The parts of the sentence, joined. Only the first failure counts.
+  // Fails with the joined parts as the sentence. Only the first failure counts.
   void Fail(std::initializer_list<std::string_view> parts) { Fail(code_, parts); }
   void Fail(ErrorCode code, std::initializer_list<std::string_view> parts);
-  // The code of errors that are not given one.
+  // The code of errors for which no code is given.
   void set_code(ErrorCode code) { code_ = code; }
-  // Where in the source an error would be from now on.
+  // The position in the source that errors refer to from now on.
   void set_position(size_t position) { position_ = position; }
 
-  // Counts work.
+  // Counts steps against the limit.
   void Charge(size_t steps);
-  // Counts work that goes through text.
+  // Counts work that reads this many bytes of text.
   void ChargeBytes(size_t bytes) { Charge(bytes / 16); }
-  // Counts text that is written.
+  // Counts output bytes against the limit.
   void ChargeOutput(size_t bytes);
 
   std::tm Now() const { return clock_(); }
 
-  // An array of `size`, or, as a failure, of none.
+  // An array of `size` elements; empty after a failure.
   template <typename T>
   std::span<T> Array(size_t size) {
     static_assert(std::is_trivially_destructible_v<T> && alignof(T) <= kAlignment);
@@ -73,7 +73,7 @@ class Context {
     return {first, size};
   }
 
-  // One object. There always is one, even beyond the limit, which then is a failure.
+  // One object. It always exists: beyond the limit, the context fails but still returns one.
   template <typename T>
   T* New(const T& value) {
     static_assert(std::is_trivially_destructible_v<T> && alignof(T) <= kAlignment);
@@ -83,7 +83,7 @@ class Context {
  private:
   static constexpr size_t kAlignment = 8;
 
-  // Null after a failure, unless few bytes are wanted.
+  // Returns null after a failure, unless few bytes are requested.
   void* Allocate(size_t bytes);
   void TooMuchMemory();
 
@@ -101,7 +101,7 @@ class Context {
   std::optional<Error> error_;
 };
 
-// An array that grows, in the memory of a context. What is added after a failure is lost.
+// An array that grows, in the memory of a context. After a failure, added elements are lost.
 template <typename T>
 class Growing {
  public:

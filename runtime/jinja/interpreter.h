@@ -17,18 +17,18 @@ struct Variable {
   Value value;
 };
 
-// Carries out a parsed template.
+// Runs a parsed template.
 class Interpreter {
  public:
   Interpreter(Context& context, std::span<const Variable> globals);
 
-  // What the template writes; of no meaning after a failure.
+  // The output of the template; undefined after a failure.
   std::span<const Piece> Run(const Node& body);
 
  private:
   struct Scope;
   friend struct Macro;
-  // Where execution goes on.
+  // How execution goes on.
   enum class Flow : uint8_t { kNext, kBreak, kContinue };
 
   Flow Execute(const Node& node);
@@ -39,7 +39,7 @@ class Interpreter {
   void ExecuteSetBlock(const Node& node);
   void DefineMacro(const Node& node);
   void Print(const Text& text);
-  // What the body writes, as a string.
+  // The output of the body, as a string.
   Value Capture(const Node& body);
 
   Value Evaluate(const Node& node);
@@ -50,7 +50,7 @@ class Interpreter {
   Value EvaluateDict(const Node& node);
   Value EvaluateItems(const Node& node, Kind kind);
   Value EvaluateIfThere(const Node* node);
-  // Of the children but the first.
+  // The values of all children except the first.
   Arguments EvaluateArguments(const Node& node);
   Value CallMacro(const Macro& macro, const Arguments& arguments);
 

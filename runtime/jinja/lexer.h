@@ -9,13 +9,13 @@
 namespace cria::jinja {
 
 enum class TokenKind : uint8_t {
-  kText,        // Between tags, as it is to be written.
+  kText,        // Text between tags, written unchanged.
   kPrintBegin,  // {{
   kPrintEnd,    // }}
   kBlockBegin,  // {%
   kBlockEnd,    // %}
   kName,
-  kString,  // With its quotes.
+  kString,  // Including its quotes.
   kInt,
   kFloat,
   kSymbol,  // An operator or a bracket.
@@ -33,12 +33,14 @@ struct Token {
   bool IsName(std::string_view name) const { return kind == TokenKind::kName && text == name; }
 };
 
-// Cuts a template into tokens, with white space around tags as Hugging Face has it: trim_blocks (a
-// line break right after a block is not written) and lstrip_blocks (nor is white space between the
-// beginning of a line and a block), unless a sign in the tag says otherwise.
+// Splits a template into tokens, with Hugging Face's settings for white space around tags:
+// trim_blocks (a line break right after a block is not written) and lstrip_blocks (white space
+// between the beginning of a line and a block is not written), unless a sign in the tag says
+// otherwise.
 class Lexer {
  public:
-  // `source` has no carriage returns, and no line break at its end that is not to be written.
+  // `source` must have no carriage returns, and no line break at its end that should not be
+  // written.
   Lexer(Context& context, std::string_view source) : context_(context), source_(source) {}
 
   // The next token; kEnd at the end and after a failure.
@@ -66,7 +68,7 @@ class Lexer {
   std::string_view source_;
   size_t position_ = 0;
   State state_ = State::kText;
-  int open_brackets_ = 0;  // In the tag: where any are open, no end of it is looked for.
+  int open_brackets_ = 0;  // In the tag; while a bracket is open, the tag does not end.
 };
 
 }  // namespace cria::jinja

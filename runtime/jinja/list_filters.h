@@ -2,7 +2,7 @@
 
 #include "jinja/natives.h"
 
-// Filters that go through what a loop would go through.
+// Filters whose input is a sequence, as in a loop.
 namespace cria::jinja {
 
 Value JoinFilter(Call& call);

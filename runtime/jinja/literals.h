@@ -8,14 +8,14 @@
 
 namespace cria::jinja {
 
-// The number that Python's float() makes of it, or nothing; underscores and spaces, which that
-// takes, are nothing here.
+// The number that Python's float() returns for the text; nothing if it is not a number. Underscores
+// and spaces, which Python accepts, are not accepted here.
 std::optional<double> ReadDouble(std::string_view written);
 
-// The value of a number as it is written in a template, or a failure.
+// The value of a number in a template; fails if it is not one.
 Value ReadNumber(Context& context, std::string_view written, bool is_float);
 
-// The string between the quotes, with Python's escapes, or a failure.
+// The string between the quotes, with Python's escapes resolved; fails if they are wrong.
 Value ReadString(Context& context, std::string_view written);
 
 }  // namespace cria::jinja

@@ -15,7 +15,7 @@ struct Keyword {
   Value value;
 };
 
-// What stands between the parentheses of a call.
+// The arguments between the parentheses of a call.
 struct Arguments {
   std::span<const Value> positional;
   std::span<const Keyword> keywords;
@@ -26,10 +26,10 @@ inline constexpr size_t kMaxParameters = 4;
 // A call of a native function, with its arguments in the order of its parameters.
 struct Call {
   Context& context;
-  Value self;  // Of filters, tests and methods: what they are applied to.
-  // By parameter; undefined if it is not given.
+  Value self;  // For filters, tests and methods: the value that they are applied to.
+  // The arguments in the order of the parameters; undefined if not given.
   std::array<Value, kMaxParameters> parameters;
-  // As they were given.
+  // The arguments as they were written.
   Arguments given;
 };
 
@@ -37,17 +37,17 @@ struct Call {
 struct Native {
   std::string_view name;
   Value (*function)(Call& call);
-  // The names of the parameters, with a comma between; "*": it looks at `given` itself.
+  // The names of the parameters, separated by commas; "*": the function reads `given` itself.
   std::string_view parameters = "";
 };
 
-// A method of something.
+// A method of a type of values.
 struct Method {
   Value self;
   const Native* native;
 };
 
-// The one of this name in a table, or null.
+// The native with this name in a table, or null.
 const Native* FindNative(std::span<const Native> natives, std::string_view name);
 const Native* FindFilter(std::string_view name);
 const Native* FindTest(std::string_view name);
@@ -55,10 +55,10 @@ const Native* FindStringMethod(std::string_view name);
 const Native* FindDictMethod(std::string_view name);
 const Native* FindFunction(std::string_view name);
 
-// Calls it; a failure where arguments are too many or not its parameters.
+// Calls the native; fails if there are too many arguments or one is not a parameter.
 Value Apply(Context& context, const Native& native, const Value& self, const Arguments& arguments);
 
-// The index of a whole number, or a failure that says what must be one.
+// The value as a whole number; fails if it is none, with `what` as the subject of the sentence.
 int64_t ToInt(Context& context, const Value& value, std::string_view what);
 
 }  // namespace cria::jinja

@@ -28,19 +28,19 @@ enum class Operator : uint8_t {
   kNotIn,
 };
 
-// a OPERATOR b, as Python has it; whole numbers of 64 bits.
+// a OPERATOR b as in Python, with whole numbers of 64 bits.
 Value ApplyOperator(Context& context, Operator op, const Value& a, const Value& b);
 
 // -value, or +value.
 Value ApplySign(Context& context, bool is_negative, const Value& value);
 
-// a < b, of numbers, strings, and lists of such.
+// a < b, for numbers, strings, and lists of them.
 bool Less(Context& context, const Value& a, const Value& b, int depth = 0);
 
-// Puts entries in the order of their keys, or in the reverse; equal ones stay as they are.
+// Sorts entries by their keys, ascending or descending; the order of equal ones does not change.
 void SortEntries(Context& context, std::span<Entry> entries, bool reverse);
 
-// container[index]; something undefined where there is no such item.
+// container[index]; undefined if there is no such item.
 Value GetItem(Context& context, const Value& container, const Value& index);
 // value.name
 Value GetAttribute(Context& context, const Value& value, std::string_view name);

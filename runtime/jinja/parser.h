@@ -9,12 +9,12 @@
 
 namespace cria::jinja {
 
-// Makes a tree of a template, which lives as long as the context and the source.
+// Parses a template into a tree, which lives as long as the context and the source.
 class Parser {
  public:
   Parser(Context& context, std::string_view source);
 
-  // The whole template, or a failure.
+  // Parses the whole template; null after a failure.
   const Node* Parse();
 
  private:
@@ -52,7 +52,8 @@ class Parser {
   void ParseArguments(Children* children);
   const Node* ParseString();
   const Node* ParseNumber();
-  // Expressions with commas between, up to a closing bracket. Tells whether a comma was there.
+  // Parses expressions with commas between, up to a closing bracket. Returns whether there was a
+  // comma.
   bool ParseItems(std::string_view closing, Children* children);
 
   // Tokens.
@@ -62,7 +63,7 @@ class Parser {
   void Expect(std::string_view symbol);
   std::string_view ExpectName();
   bool IsNotIn() const;
-  // That the token at hand does not belong here; null.
+  // Fails because the current token is not allowed here; returns null.
   const Node* Unexpected(std::string_view wanted);
   const Node* Fail(size_t position, std::initializer_list<std::string_view> parts);
 
@@ -72,9 +73,9 @@ class Parser {
   Context& context_;
   std::string_view source_;
   Lexer lexer_;
-  Token token_;  // The one at hand.
+  Token token_;  // The current token.
   int depth_ = 0;
-  int loops_ = 0;  // That are open, for break and continue.
+  int loops_ = 0;  // Number of open loops, for break and continue.
 };
 
 }  // namespace cria::jinja

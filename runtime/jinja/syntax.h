@@ -13,7 +13,7 @@ namespace cria::jinja {
 enum class NodeKind : uint8_t {
   // Statements. Children in brackets may be null.
   kBody,        // statements…
-  kWrite,       // `value` as it is
+  kWrite,       // `value`, unchanged
   kPrint,       // expression
   kIf,          // condition, body, condition, body…, [body]
   kFor,         // target, iterated, [condition], body, [else body]
@@ -25,7 +25,7 @@ enum class NodeKind : uint8_t {
   // Expressions.
   kConstant,     // `value`
   kName,         // `name`; [default], as a parameter of a macro
-  kCaptured,     // What the block of a kSetBlock has written.
+  kCaptured,     // The output of the block of a kSetBlock.
   kList,         // items…
   kTuple,        // items…
   kDict,         // key, value, key, value…
@@ -51,7 +51,7 @@ struct Node {
   NodeKind kind = NodeKind::kBody;
   Operator op = Operator::kAdd;
   bool flag = false;
-  uint32_t position = 0;  // Of where it begins, or of its operator.
+  uint32_t position = 0;  // Where the node or its operator begins in the source.
   std::string_view name;
   Value value;
   std::span<const Node* const> children;

@@ -30,22 +30,22 @@ enum class Kind : uint8_t {
   kDict,
   kNamespace,
   kLoop,      // The variable `loop`.
-  kFunction,  // Of Jinja or its host.
-  kMethod,    // Of a string or dictionary, with what it belongs to.
+  kFunction,  // From Jinja or its host.
+  kMethod,    // Of a string or dictionary, with the value that it belongs to.
   kMacro,
 };
 
-// A value of the template's language, which are Python's. Small, and copied freely: what it points
-// to lies in the memory of a Context. Nothing but a namespace ever changes.
+// A value of the template's language, which has Python's types. It is small and copied freely: what
+// it points to is in the memory of a Context. Only namespaces can change.
 struct Value {
   Kind kind = Kind::kUndefined;
   union {
-    const std::string_view* name = nullptr;  // kUndefined: what there is not; may be null.
+    const std::string_view* name = nullptr;  // kUndefined: the name that is undefined; may be null.
     bool boolean;
     int64_t integer;
     double real;
     const Text* text;
-    const List* list;  // Also of kTuple.
+    const List* list;  // Also for kTuple.
     const Dict* dict;
     Namespace* attributes;
     const Loop* loop;
@@ -56,7 +56,7 @@ struct Value {
 
   bool is(Kind other) const { return kind == other; }
   bool is_sequence() const { return is(Kind::kList) || is(Kind::kTuple); }
-  // None counts, too: for arguments that may be left out.
+  // Undefined or None: for optional arguments.
   bool is_absent() const { return is(Kind::kUndefined) || is(Kind::kNone); }
 };
 
@@ -113,22 +113,22 @@ inline Value String(const Text* text) {
   return value;
 }
 
-// A string whose bytes, which must outlive the context, come from the template or its host.
+// A string from the template or its host. The bytes must outlive the context.
 Value Trusted(Context& context, std::string_view bytes);
-// The same of bytes that somebody else wrote.
+// A string from others.
 Value Untrusted(Context& context, std::string_view bytes);
 Value MakeList(Context& context, std::span<const Value> items, Kind kind = Kind::kList);
 Value MakeDict(Context& context, std::span<const Entry> entries);
-// Something undefined; errors call it by its name.
+// An undefined value; errors use its name.
 Value Undefined(Context& context, std::string_view name = {});
 
-// As Python's type names.
+// Named like Python's types.
 std::string_view KindName(Kind kind);
 
 bool IsTrue(const Value& value);
-// A bool, an int or a float.
+// Whether the value is a bool, an int or a float.
 bool IsNumber(const Value& value);
-// Of a number.
+// The value of a number.
 double ToFloat(const Value& value);
 
 // a == b
@@ -138,12 +138,12 @@ bool Equal(Context& context, const Value& a, const Value& b, int depth = 0);
 const Value* Find(Context& context, std::span<const Entry> entries, const Value& key);
 const Value* Find(std::span<const Entry> entries, std::string_view key);
 
-// What a loop over the value goes through: items, keys or characters. Nothing of something
-// undefined; a failure of what cannot be iterated.
+// The sequence that a loop over the value runs through: items, keys or characters. Empty for an
+// undefined value; fails if the value cannot be iterated.
 std::span<const Value> Items(Context& context, const Value& value);
 bool IsIterable(const Value& value);
 
-// The value as Python's str() writes it, that is, strings as they are.
+// Python's str(value): strings do not change.
 const Text& ToText(Context& context, const Value& value);
 
 }  // namespace cria::jinja
