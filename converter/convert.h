@@ -22,16 +22,16 @@ std::string_view ConverterVersion();
 
 struct ConvertOptions {
   Scheme weights = Scheme::kQb4w;
-  size_t block_size = 32;  // kQb4w only: 32, 64, 128 or 256; the largest to use.
-  // Unless given: f32 in f32 models, otherwise int8.
+  size_t block_size = 32;  // kQb4w only: 32, 64, 128 or 256; the maximum.
+  // Default: f32 in f32 models, otherwise int8.
   std::optional<Scheme> embedding = {};
   std::optional<Scheme> head = {};
   size_t num_threads = 0;  // 0: one for each processor.
-  // Jinja instead of the checkpoint's own template; empty: none.
+  // The Jinja source that replaces the checkpoint's own template; empty: no template.
   std::optional<std::string> chat_template = {};
 };
 
-// Tensors of one role, for people.
+// Figures of all tensors with one role, for the report.
 struct TensorKindReport {
   TensorRole role;
   Scheme scheme;
@@ -40,33 +40,32 @@ struct TensorKindReport {
   uint64_t stored_bytes = 0;
   QuantizationError error = {};
 
-  double rms_error() const;           // In the weights' own unit.
-  double relative_rms_error() const;  // Over the root mean square of the weights.
+  double rms_error() const;           // In the unit of the weights.
+  double relative_rms_error() const;  // Divided by the root mean square of the weights.
 };
 
 struct ConvertReport {
   std::string name;
-  uint64_t num_parameters = 0;  // A tied head is counted once, however often it is stored.
+  uint64_t num_parameters = 0;  // A tied head is counted once, even if it is stored twice.
   uint64_t file_bytes = 0;
-  double bits_per_weight = 0.0;  // Of the stored tensors, scales and padding included.
+  double bits_per_weight = 0.0;  // Average over the stored tensors, scales and padding included.
   Digest digest = {};
   std::vector<TensorKindReport> kinds;  // In the order of a forward pass.
 };
 
-// Converts a checkpoint into a model file. On any failure, cancelling included, no file is left and
-// one that was there before is unchanged.
+// Converts a checkpoint into a model file. If it fails or is cancelled, it leaves no file, and an
+// existing file is not changed.
 Result<ConvertReport> Convert(const std::filesystem::path& checkpoint_path,
                               const std::filesystem::path& output_path,
                               const ConvertOptions& options, const ProgressCallback& progress = {});
 
-// Writes a model file of the tokenizer and the chat template alone, which needs no weights; see
-// ModelFile::OpenVocabulary. `chat_template` as in ConvertOptions. Returns how many tokens there
-// are.
+// Writes a model file with only the tokenizer and the chat template, which needs no weights; see
+// ModelFile::OpenVocabulary. `chat_template` is as in ConvertOptions. Returns the number of tokens.
 Result<size_t> ConvertVocabulary(const std::filesystem::path& checkpoint_path,
                                  const std::filesystem::path& output_path,
                                  const std::optional<std::string>& chat_template = {});
 
-// What the model file will be, without converting it: for planning memory.
+// The outline of the model file that Convert would write, for planning memory.
 Result<ModelOutline> OutlineConversion(const std::filesystem::path& checkpoint_path,
                                        const ConvertOptions& options);
 

@@ -7,11 +7,11 @@
 
 namespace cria {
 
-// Reads the description of a checkpoint; weights are left where they are. Its format is told from
-// what a file begins with, or from which files a folder has.
+// Reads the description of a checkpoint, but not its weights. The format is recognized by the first
+// bytes of a file, or by the files in a folder.
 Result<Checkpoint> OpenCheckpoint(const std::filesystem::path& path);
 
-// Reads its tokenizer alone.
+// Reads only the tokenizer of a checkpoint.
 Result<CheckpointVocabulary> OpenVocabulary(const std::filesystem::path& path);
 
 }  // namespace cria

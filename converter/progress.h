@@ -7,12 +7,12 @@
 namespace cria {
 
 struct ConvertProgress {
-  std::string_view tensor;  // The one being stored.
+  std::string_view tensor;  // The tensor that is being stored.
   uint64_t done_weights;
   uint64_t total_weights;
 };
 
-// Called from the converting thread several times a second; returning false cancels. May be empty.
+// Called on the converting thread several times a second; returning false cancels. May be empty.
 using ProgressCallback = std::function<bool(const ConvertProgress&)>;
 
 }  // namespace cria

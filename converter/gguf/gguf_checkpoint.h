@@ -7,10 +7,10 @@
 
 namespace cria {
 
-// Reads a GGUF file, or all files of one that was split, of which any is given.
+// Reads a GGUF file, or all files of a split one if `path` is one of them.
 Result<Checkpoint> OpenGgufCheckpoint(const std::filesystem::path& path);
 
-// Its tokenizer alone, whatever its architecture and whether it has weights or not.
+// Reads only the tokenizer, for any architecture, with or without weights.
 Result<CheckpointVocabulary> OpenGgufVocabulary(const std::filesystem::path& path);
 
 }  // namespace cria

@@ -9,23 +9,24 @@
 
 namespace cria {
 
-// What an architecture of GGUF files is called by Hugging Face, and how its files differ.
+// An architecture of GGUF files: its Hugging Face name, and how its files differ.
 struct GgufArchitecture {
   std::string_view name;  // `general.architecture`
   std::string_view hugging_face;
-  // Rows of queries and keys are stored with those that turn together side by side.
+  // Rows of queries and keys that rope rotates together are stored next to each other.
   bool is_interleaved = false;
-  bool qkv_bias = false;  // Always; others have the biases that there are tensors of.
+  bool qkv_bias =
+      false;  // Always has biases; other architectures have them if the file has their tensors.
   bool qk_norm = false;
 };
 
-// The architecture of a file; one that is not known is an error that names it.
+// The architecture of a file; fails if it is not known, and names it.
 Result<GgufArchitecture> ReadGgufArchitecture(const GgufMetadata& metadata);
 
-// The configuration that the metadata of such a file describes, but for what tensors tell: the
-// vocabulary's size, which is given, whether the head is tied, biases that not every file of the
-// architecture has, and Llama 3's rotary scaling. Not
-// validated. A key that changes the mathematics is either understood or an error that names it.
+// The configuration in the metadata, except what tensors decide: the size of the vocabulary, which
+// is a parameter, whether the head is tied, biases that only some files of the architecture have,
+// and Llama 3's rotary scaling. It is not validated. If a key that changes the computation is not
+// supported, fails and names the key.
 Result<ModelConfig> ReadGgufConfig(const GgufMetadata& metadata,
                                    const GgufArchitecture& architecture, uint32_t vocab_size);
 

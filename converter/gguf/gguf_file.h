@@ -12,17 +12,19 @@
 
 namespace cria {
 
-// Whether the file begins as a GGUF file does. One that cannot be read does not.
+// Whether the file begins like a GGUF file. False if it cannot be read.
 bool IsGgufFile(const std::filesystem::path& path);
 
-// What one GGUF file says, as the specification in ggml's docs/gguf.md has it: versions 2 and 3,
-// little-endian. Tensors have ggml's names. Those whose type is not known are errors that name it.
+// The contents of one GGUF file, by the specification in ggml's docs/gguf.md, versions 2 and 3,
+// little-endian. Tensors have ggml's names. A tensor type that is not known is an error that names
+// it.
 struct GgufFile {
   GgufMetadata metadata;
-  std::vector<TensorSource> tensors;  // In the order of the file. Inside it, and none overlaps.
+  std::vector<TensorSource>
+      tensors;  // In the order of the file. They are inside the file and do not overlap.
 };
 
-// Memory is bounded by the metadata, of which the file may have at most 256 MiB.
+// The metadata may have at most 256 MiB, which limits the memory that this takes.
 Result<GgufFile> ReadGgufFile(const std::filesystem::path& path);
 
 }  // namespace cria

@@ -31,10 +31,10 @@ class StringList {
   std::vector<size_t> ends_;
 };
 
-// An array that nothing here asks for; it was skipped.
+// An array that the converter does not use; it was skipped.
 struct SkippedArray {};
 
-// Whole numbers of all widths are one kind here, and so are f32 and f64.
+// Integers of all widths are read into one type, and so are f32 and f64.
 using GgufValue = std::variant<int64_t, double, bool, std::string, std::vector<int64_t>,
                                std::vector<double>, StringList, SkippedArray>;
 
@@ -44,27 +44,27 @@ class GgufMetadata {
   explicit GgufMetadata(std::string where) : where_(std::move(where)) {}
 
   const std::string& where() const { return where_; }
-  // False if the key is there already.
+  // False if the key already exists.
   bool Add(std::string key, GgufValue value);
 
   bool Has(std::string_view key) const { return values_.contains(key); }
-  // Null where the key is absent or has a value of another kind.
+  // Null if the key is absent or its value has another type.
   template <typename T>
   const T* Find(std::string_view key) const {
     const auto found = values_.find(key);
     return found == values_.end() ? nullptr : std::get_if<T>(&found->second);
   }
 
-  // A key that is absent has the value `otherwise`; without one, it must be there.
+  // If the key is absent, returns `otherwise`; without `otherwise`, an absent key is an error.
   Result<uint32_t> Integer(std::string_view key, std::optional<uint32_t> otherwise = {}) const;
   Result<float> Number(std::string_view key, std::optional<float> otherwise = {}) const;
   Result<bool> Bool(std::string_view key, bool otherwise) const;
   Result<std::string> String(std::string_view key, std::optional<std::string> otherwise = {}) const;
-  // Must be there; T is a kind of array.
+  // The key must exist; T is an array type.
   template <typename T>
   Result<const T*> Array(std::string_view key) const {
     if (const T* array = Find<T>(key)) return array;
-    return WrongKind(key, "an array of the right kind");
+    return WrongKind(key, "an array of the right type");
   }
 
   std::unexpected<Error> Bad(std::string_view key, std::string_view what,

@@ -6,10 +6,10 @@
 
 namespace cria {
 
-// The tokenizer that a GGUF file's metadata holds, with the chat template: SentencePiece's BPE
-// (`tokenizer.ggml.model` is "llama") or byte-level BPE ("gpt2") of a known pre-tokenizer. What the
-// file does not say is as in llama.cpp. `add_eos_token` is not heeded: a text that is to go on
-// must not end.
+// The tokenizer and the chat template in a GGUF file's metadata: SentencePiece's BPE
+// (`tokenizer.ggml.model` is "llama") or byte-level BPE ("gpt2") with a known pre-tokenizer.
+// Missing keys have llama.cpp's defaults. `add_eos_token` is ignored, because a prompt must not
+// end.
 Result<TokenizerMaterial> ReadGgufTokenizer(const GgufMetadata& metadata);
 
 }  // namespace cria

@@ -7,13 +7,14 @@
 
 namespace cria {
 
-// The parameters of Llama 3's rotary scaling that give these factors, which each frequency of a
-// head, theta^(-2i / head_dim), is divided by; kNone where all are 1. Nothing where no parameters
-// give them. (As in transformers' _compute_llama3_parameters; files that hold the factors alone
-// are GGUF's.) `factors` has head_dim / 2 elements.
+// Finds the parameters of Llama 3's rotary scaling that produce `factors`, the divisors of each
+// frequency of a head, theta^(-2i / head_dim); kNone if all are 1, nothing if no parameters produce
+// them. GGUF files have the factors but not the parameters. (Formula: transformers'
+// _compute_llama3_parameters.) `factors` has head_dim / 2 elements.
 //
-// What the factors do not tell is taken as Llama 3's: low_freq_factor is 1, high_freq_factor is 4
-// where at most one frequency is blended, and 8,192 positions are the original ones where none is.
+// Parameters that the factors leave open get Llama 3's values: low_freq_factor is 1;
+// high_freq_factor is 4 if at most one frequency is blended; the original context is 8,192
+// positions if none is.
 std::optional<RopeScaling> FindLlama3Scaling(std::span<const float> factors, float rope_theta);
 
 }  // namespace cria

@@ -7,11 +7,11 @@
 
 namespace cria {
 
-// A folder in Hugging Face's layout: config.json and either model.safetensors or several shards
-// with model.safetensors.index.json.
+// Reads a folder in Hugging Face's layout: config.json and either model.safetensors or several
+// shards with model.safetensors.index.json.
 Result<Checkpoint> OpenHfCheckpoint(const std::filesystem::path& folder);
 
-// Its tokenizer alone; the folder needs neither weights nor a config.json.
+// Reads only the tokenizer; the folder needs neither weights nor a config.json.
 Result<CheckpointVocabulary> OpenHfVocabulary(const std::filesystem::path& folder);
 
 }  // namespace cria

@@ -7,8 +7,8 @@
 
 namespace cria {
 
-// Reads Hugging Face's config.json. A field that changes the mathematics is either understood or an
-// error that names it; fields that only concern training or generation are left alone.
+// Reads Hugging Face's config.json. If a field that changes the computation is not supported, fails
+// and names the field; fields that only concern training or generation are ignored.
 Result<ModelConfig> ReadHfConfig(const std::filesystem::path& path);
 
 }  // namespace cria

@@ -6,9 +6,9 @@
 
 namespace cria {
 
-// Reads how rotary embeddings are made out of the fields of a config.json: rope_theta and
-// rope_scaling, or rope_parameters, which holds both in transformers 5. max_position_embeddings of
-// `config` must be there already, and head_dim.
+// Reads the rotary embeddings' parameters from a config.json: rope_theta and rope_scaling, or
+// rope_parameters, which contains both in transformers 5. max_position_embeddings and head_dim of
+// `config` must be set already.
 Status ReadHfRope(const JsonFields& fields, ModelConfig& config);
 
 }  // namespace cria

@@ -7,9 +7,9 @@
 
 namespace cria {
 
-// Reads the header of a safetensors file: an eight-byte length, JSON that says each tensor's type,
-// shape and byte range, then the tensors. Ranges must lie in the file, agree with the shapes, and
-// cover the file without gap or overlap, as the format demands.
+// Reads the header of a safetensors file: an eight-byte length, then JSON with each tensor's type,
+// shape and byte range; the tensors follow. Ranges must be inside the file, agree with the shapes,
+// and cover the file without gap or overlap, as the format requires.
 Result<TensorSources> ReadSafetensors(const std::filesystem::path& path);
 
 }  // namespace cria

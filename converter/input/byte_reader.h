@@ -13,18 +13,18 @@
 
 namespace cria {
 
-// Reads little-endian values one after another from part of a file, through a buffer of 64 KiB. An
-// error names the file. What is asked for is compared with what is left before memory is taken.
+// Reads consecutive little-endian values from part of a file, through a buffer of 64 KiB. Errors
+// name the file. A requested size is compared with the remaining bytes before memory is allocated.
 class ByteReader {
  public:
-  // Of `file`, which must outlive this, the bytes [begin, end), which must lie inside it.
+  // Reads the bytes [begin, end) of `file`; they must be inside it, and it must outlive the reader.
   ByteReader(const platform::File& file, uint64_t begin, uint64_t end)
       : file_(file), position_(begin), end_(end) {}
 
   uint64_t position() const { return position_; }  // From the start of the file.
   uint64_t bytes_left() const { return end_ - position_; }
 
-  // `what` names it in an error sentence: "the number of tensors".
+  // `what` names the value in an error sentence: "the number of tensors".
   template <typename T>
     requires std::is_trivially_copyable_v<T>
   Result<T> Read(std::string_view what) {
@@ -35,7 +35,7 @@ class ByteReader {
   Result<std::string> ReadString(uint64_t bytes, std::string_view what);
   Status Skip(uint64_t bytes, std::string_view what);
 
-  // A failure of what is read: the file's path, then `what`.
+  // Fails with a sentence of the file's path and `what`.
   std::unexpected<Error> Bad(std::string_view what, ErrorCode code = ErrorCode::kInvalidFile) const;
 
  private:
@@ -46,7 +46,7 @@ class ByteReader {
   uint64_t position_;
   uint64_t end_;
   std::vector<std::byte> buffer_;
-  uint64_t buffer_begin_ = 0;  // Where in the file the buffer's bytes are from.
+  uint64_t buffer_begin_ = 0;  // Offset of the buffer's bytes in the file.
 };
 
 }  // namespace cria

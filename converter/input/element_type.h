@@ -7,8 +7,8 @@
 
 namespace cria {
 
-// How a checkpoint stores numbers: one by one, or, under ggml's names, as blocks that are quantized
-// together.
+// How a checkpoint stores numbers: single numbers, or, with ggml's names, blocks of numbers that
+// are quantized together.
 enum class ElementType : uint8_t {
   kF32,
   kF16,
@@ -27,7 +27,7 @@ enum class ElementType : uint8_t {
 };
 inline constexpr int kNumElementTypes = 14;
 
-// What is stored together. Numbers by themselves are blocks of one.
+// The numbers that are stored together; single numbers are blocks of one.
 struct StoredBlock {
   size_t elements;
   size_t bytes;
@@ -37,8 +37,8 @@ StoredBlock BlockOf(ElementType type);
 // "Q4_K"
 std::string_view ElementTypeName(ElementType type);
 
-// Turns whole blocks into floats; `raw` may lie unaligned and holds as many blocks as
-// `destination` has room for. A block that has an infinity or NaN for its scale gives some.
+// Converts whole blocks to floats. `raw` need not be aligned and must have as many blocks as
+// `destination` has room for. Blocks with an infinite or NaN scale give infinities or NaNs.
 // Formulas: the structs `block_*` and functions `dequantize_row_*` of ggml.
 void Dequantize(ElementType type, const std::byte* raw, std::span<float> destination);
 

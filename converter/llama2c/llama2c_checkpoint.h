@@ -7,16 +7,16 @@
 
 namespace cria {
 
-// Whether the file is one of llama2.c's: it begins with their number, or, in version 0, which has
-// none, with seven sizes that fit together.
+// Whether the file is a llama2.c model: it begins with their magic number, or, in version 0, which
+// has none, with seven sizes that are consistent.
 bool IsLlama2cFile(const std::filesystem::path& path);
 
-// Reads a model of llama2.c, version 0 or 1 (f32), with the tokenizer.model, tokenizer.json or
-// tokenizer.bin beside it. What the format leaves to the program, which is the same for all its
-// models: rms_norm_eps is 1e-5 and rope_theta 10,000.
+// Reads a llama2.c model, version 0 or 1 (f32), and the tokenizer.model, tokenizer.json or
+// tokenizer.bin in the same folder. Two values are constants of the llama2.c program, not in the
+// file: rms_norm_eps is 1e-5 and rope_theta is 10,000.
 Result<Checkpoint> OpenLlama2cCheckpoint(const std::filesystem::path& path);
 
-// Reads tokenizer.bin, which has pieces and scores of SentencePiece but not their types: by
+// Reads tokenizer.bin, which has SentencePiece's pieces and scores but not their types: by
 // llama2.c's rule, the first three are unknown, bos and eos.
 Result<TokenizerMaterial> ReadLlama2cTokenizer(const std::filesystem::path& path);
 

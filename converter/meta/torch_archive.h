@@ -7,8 +7,8 @@
 
 namespace cria {
 
-// The tensors of a file that torch.save wrote a table of tensors to, by the names that they have
-// there: a zip archive of a pickle and one entry for each storage. Tensors lie inside the file.
+// The tensors, keyed by name, of a file in which torch.save stored a table of tensors: a zip
+// archive with a pickle and one entry for each storage. The tensors are inside the file.
 Result<TensorSources> ReadTorchArchive(const std::filesystem::path& path);
 
 }  // namespace cria

@@ -8,7 +8,8 @@
 
 namespace cria {
 
-// What a tensor lost by being stored, and the size it had, both summed over its weights.
+// The error of a stored tensor and the magnitude of its weights, as sums of squares over the
+// weights.
 struct QuantizationError {
   double squared_error = 0.0;
   double squared_weights = 0.0;
@@ -20,13 +21,14 @@ struct QuantizationError {
   }
 };
 
-// Stores rows in the scheme of a layout: the one place that knows every quantizer.
+// Stores rows in the scheme of a layout. Only this class knows every quantizer.
 class RowQuantizer {
  public:
   explicit RowQuantizer(const TensorLayout& layout);
 
-  // `row` holds layout.padded_input_channels floats, zeros where it is padded; `data` and `scales`
-  // receive layout.row_bytes() and layout.row_scale_bytes(). They are aligned for their elements.
+  // `row` has layout.padded_input_channels floats, with zeros as padding; `data` and `scales`
+  // receive layout.row_bytes() and layout.row_scale_bytes(). They must be aligned for their
+  // elements.
   QuantizationError Quantize(std::span<const float> row, std::span<std::byte> data,
                              std::span<std::byte> scales);
 

@@ -7,8 +7,7 @@
 
 namespace cria {
 
-// The integers a weight may become, both ends included; floats, since that is how they are
-// computed.
+// The range of codes, both ends included; as floats, because the computation is in floats.
 struct CodeRange {
   float least;
   float most;
@@ -16,10 +15,10 @@ struct CodeRange {
 
 enum class ScaleType : uint8_t { kF32, kBf16 };
 
-// The first scales to look at, told by the code that the largest magnitude would get: `first`, and
-// on by `step`; beyond the largest code the extremes are clipped. Besides, every whole code from 1
-// to `whole_codes`: weights that were quantized before are found again so, though a group of them
-// may use the smallest codes only.
+// The scales to try first, given by the code of the largest magnitude: from `first` on in steps of
+// `step`; codes beyond the largest are clipped. In addition, every whole code from 1 to
+// `whole_codes`: this finds the scale of weights that were quantized before, even if a group of
+// them uses only the smallest codes.
 struct ScaleGrid {
   int whole_codes;
   float first;
@@ -27,7 +26,7 @@ struct ScaleGrid {
   int count;
 };
 
-// What a quantizer tells the search about its codes.
+// The properties of a quantizer's codes that the search needs.
 struct ScaleRule {
   CodeRange range;
   ScaleType type;
@@ -39,8 +38,8 @@ struct ScaleFit {
   double squared_error = 0.0;  // Sum over the values of (value - scale * code)².
 };
 
-// The nearest integer, ties to even, for |value| below 2^22. Plain arithmetic, so that loops of it
-// become vectors on every architecture and give the same bits.
+// The nearest integer, ties to even, for |value| below 2^22. It uses only arithmetic, so that
+// compilers vectorize loops of it on every architecture, with the same results.
 inline float RoundToInteger(float value) {
   constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23: its unit in the last place is 1.
   return (value + kMagic) - kMagic;
@@ -51,13 +50,14 @@ inline float CodeOf(float value, float inverse_scale, CodeRange range) {
   return RoundToInteger(code);
 }
 
-// Values smaller than this everywhere in a group are taken for zeros: their scale could not be
-// normal, which XNNPACK asks for.
+// If all values of a group are smaller than this, they become zeros: their scale would not be a
+// normal number, which XNNPACK requires.
 inline constexpr float kMinMagnitude = 0x1p-116f;
 
-// Looks for the scale with which rounding `values` to codes has the least squared error; every
-// value weighs the same. Never worse than the largest magnitude over the largest code. A group of
-// zeros has scale 1. `scratch` must hold at least ScaleSearchScratch(values.size()) floats.
+// Searches for the scale with the least squared error after rounding `values` to codes; all values
+// have the same weight. The result is never worse than with the scale (largest magnitude) /
+// (largest code). A group of zeros has scale 1. `scratch` must have at least
+// ScaleSearchScratch(values.size()) floats.
 ScaleFit SearchScale(std::span<const float> values, const ScaleRule& rule,
                      std::span<float> scratch);
 

@@ -11,28 +11,29 @@
 
 namespace cria {
 
-// How tokenizer files write the pieces of byte-level vocabularies.
+// How tokenizer files represent the pieces of byte-level vocabularies.
 
-// The alphabet: printable bytes of Latin-1 stand for themselves, and the others, in order, for the
-// characters from U+0100.
+// The alphabet: printable bytes of Latin-1 represent themselves, and the others, in order, are
+// represented by the characters from U+0100 on.
 class ByteAlphabet {
  public:
   ByteAlphabet();
 
-  // The bytes that valid UTF-8 `text` stands for; none if it has other characters.
+  // The bytes that `text`, which must be valid UTF-8, represents; nothing if it has other
+  // characters.
   std::optional<std::string> Decode(std::string_view text) const;
 
  private:
   std::array<int16_t, 0x100 + 68> byte_by_character_;
 };
 
-// The ids of pieces by what files call them, for rules that name pieces.
+// The ids of pieces by their names in a file, for rules that name pieces.
 class PieceNames {
  public:
-  // False if the name is there already; its first id stays.
+  // False if the name already exists; it keeps its first id.
   bool Add(std::string_view name, uint32_t id) { return ids_.emplace(name, id).second; }
 
-  // The rule that makes one piece of two; none if one of the three is missing.
+  // The rule that merges two pieces into one; nothing if one of the three pieces is missing.
   std::optional<DraftMerge> FindMerge(std::string_view left, std::string_view right,
                                       uint32_t rank) const;
 

@@ -9,14 +9,15 @@
 
 namespace cria {
 
-// Tries a checkpoint's chat template, wherever it was found, on a short conversation with the
-// tokenizer's special tokens. An error, that of a template which cannot be rendered, says how to
-// convert without it. Otherwise:
-// - The tokens that the template writes turns with become control tokens, so that nobody can write
-//   them into a conversation; some checkpoints have them as tokens of ordinary text.
-// - Returns the ids of the tokens that end an answer: what comes right after its text, where that
-//   is a special token.
-// An empty source is a checkpoint without a template.
+// Renders a short conversation with a checkpoint's chat template and the tokenizer's special
+// tokens. If the template cannot be rendered, the error says how to convert without it. Otherwise:
+// - The tokens with which the template marks turns become control tokens, so that the text of
+// messages
+//   cannot contain them; in some checkpoints they are tokens of ordinary text.
+// - Returns the ids of the tokens that end an answer: the special token that the template writes
+// right
+//   after the answer's text.
+// An empty source means that the checkpoint has no template.
 Result<std::vector<int32_t>> ImportChatTemplate(std::string_view source, VocabularyDraft* draft);
 
 }  // namespace cria

@@ -8,17 +8,17 @@
 
 namespace cria {
 
-// A chat template of our own, for checkpoints that come without theirs.
+// A built-in chat template, for checkpoints without one.
 struct NamedChatTemplate {
   std::string_view name;
   std::string_view source;  // Jinja.
 };
 
-// chatml, llama2, llama3, and none, whose source is empty. None of them has a default system
-// message or a date.
+// chatml, llama2, llama3, and none, whose source is empty. They have no default system message and
+// no date.
 std::span<const NamedChatTemplate> NamedChatTemplates();
 
-// The source of the one with this name, or else the text of the file with it.
+// The source of the template with this name; if there is none, the text of the file with this path.
 Result<std::string> ReadChatTemplate(const std::string& name_or_path);
 
 }  // namespace cria

@@ -10,7 +10,7 @@
 
 namespace cria {
 
-// How a tokenizer.json treats text before byte-pair encoding.
+// What a tokenizer.json does with text before byte-pair encoding.
 struct PreTokenization {
   TokenizerFamily family = TokenizerFamily::kSentencePieceBpe;
   std::vector<std::string> split_patterns;

@@ -11,13 +11,13 @@ namespace cria {
 // A piece of SentencePiece's vocabularies, as files write it: U+2581 for a space, bytes as <0x0A>.
 struct ScoredPiece {
   std::string_view text;
-  float score = 0.0f;  // Of kNormal pieces; the highest merges first.
+  float score = 0.0f;  // For kNormal pieces; the highest score merges first.
   PieceType type = PieceType::kNormal;
 };
 
-// The pieces, in the order of their ids, and the merges that their scores mean. `where` begins
-// error sentences. Bounded, because merges grow with the square of a piece's length: 1,024 bytes a
-// piece of text, and 16 MiB all of them.
+// The pieces, in the order of their ids, and the merges that follow from their scores. `where`
+// begins error sentences. A piece of text may have at most 1,024 bytes, and all together 16 MiB,
+// because the number of merges grows with the square of a piece's length.
 Result<VocabularyDraft> DraftOfScoredPieces(std::span<const ScoredPiece> pieces,
                                             std::string_view where);
 

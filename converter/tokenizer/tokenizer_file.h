@@ -8,10 +8,10 @@
 
 namespace cria {
 
-// The most bytes that a file of a tokenizer may have.
+// Maximum size of a tokenizer file in bytes.
 inline constexpr uint64_t kMaxTokenizerFileBytes = uint64_t{256} << 20;
 
-// A whole file of the tokenizer, as it is.
+// The contents of a tokenizer file.
 Result<std::string> ReadTokenizerFile(const std::filesystem::path& path);
 
 }  // namespace cria

@@ -9,17 +9,17 @@
 
 namespace cria {
 
-// Turns a Hugging Face tokenizer.json, whose path is `where`, into a vocabulary: byte-pair encoding
-// of SentencePiece's kind (Llama 2) or byte-level (Llama 3). Whatever it says that is not
-// understood is an error that names the field. The post-processor decides about the bos token.
+// Converts a Hugging Face tokenizer.json, whose path is `where`, into a vocabulary: byte-pair
+// encoding of SentencePiece's kind (Llama 2) or byte-level (Llama 3). If a field has an unsupported
+// value, fails and names the field. The post-processor decides whether texts begin with the BOS
+// token.
 Result<VocabularyDraft> ReadTokenizerJson(const nlohmann::json& tokenizer, std::string_view where);
 
-// The added tokens alone, for a tokenizer.json that stands beside another model of the vocabulary.
+// Only the added tokens, for a tokenizer.json beside another file with the vocabulary.
 Result<std::vector<AddedToken>> ReadAddedTokens(const nlohmann::json& tokenizer,
                                                 std::string_view where);
 
-// One added token, as they are written in tokenizer.json and tokenizer_config.json. `path` names
-// it.
+// One added token, as in tokenizer.json and tokenizer_config.json. `path` names it in errors.
 Result<AddedToken> ReadAddedToken(const nlohmann::json& token, uint32_t id, std::string_view where,
                                   std::string_view path);
 

@@ -12,12 +12,12 @@
 
 namespace cria {
 
-// What the small files beside a tokenizer say about it. Fields that no file sets stay empty.
+// The settings in the small files beside a tokenizer. Fields that no file sets stay empty.
 struct TokenizerSettings {
   std::optional<bool> add_bos_token;
   std::optional<bool> add_prefix_space;
   std::optional<bool> legacy;  // SentencePiece: text after a special token gets a space, too.
-  std::string bos_token;       // As they are written.
+  std::string bos_token;       // The text of the token, as for the next ones.
   std::string eos_token;
   std::vector<AddedToken> added_tokens;
   std::string chat_template;
@@ -25,10 +25,10 @@ struct TokenizerSettings {
   std::vector<uint32_t> eos_token_ids;
 };
 
-// Reads tokenizer_config.json, special_tokens_map.json, added_tokens.json, chat_template.jinja (or
-// chat_template.json), generation_config.json and config.json, as far as they exist, in `folder`.
-// `tokenizer_json` is the tokenizer.json there, or null: its added tokens count after those of
-// tokenizer_config.json.
+// Reads those of tokenizer_config.json, special_tokens_map.json, added_tokens.json,
+// chat_template.jinja (or chat_template.json), generation_config.json and config.json that exist in
+// `folder`. `tokenizer_json` is the tokenizer.json there, or null; tokenizer_config.json's added
+// tokens have precedence over its added tokens.
 Result<TokenizerSettings> ReadTokenizerSettings(const std::filesystem::path& folder,
                                                 const nlohmann::json& tokenizer_json);
 

@@ -39,11 +39,11 @@ struct OwnedVocabulary {
   std::vector<uint32_t> merge_offsets;
   std::vector<Merge> merges;
 
-  // Valid as long as this lives and is not changed.
+  // Valid as long as this object exists and is not changed.
   Vocabulary view() const;
 };
 
-// A piece as Vocabulary has it: raw bytes of text.
+// A piece in Vocabulary's form: raw bytes of text.
 struct DraftPiece {
   std::string bytes;
   PieceType type = PieceType::kUnused;
@@ -56,43 +56,43 @@ struct DraftMerge {
   uint32_t rank;
 };
 
-// A token that a checkpoint's files add to, or describe in, the tokenizer's model.
+// A token that a checkpoint's files add to the tokenizer's model, or describe.
 struct AddedToken {
   uint32_t id = 0;
   std::string content;
   bool special = false;
-  bool normalized = false;  // It is looked for in text that has been normalized.
+  bool normalized = false;  // It is searched for in normalized text.
 };
 
-// What the readers of tokenizer files make, and BuildVocabulary turns into tables.
+// The result of reading a tokenizer file; BuildVocabulary turns it into tables.
 class VocabularyDraft {
  public:
   TokenizerRules rules;
   std::vector<DraftPiece> pieces;  // By id.
   std::vector<DraftMerge> merges;
-  int32_t eos_token_id = -1;  // By the tokenizer's own file; `rules` has the one that counts.
+  int32_t eos_token_id = -1;  // From the tokenizer's own file; `rules` has the final one.
 
-  // Sets a piece; ids between the last one and this one become kUnused.
+  // Sets a piece; ids between the last piece and this one become kUnused.
   void SetPiece(uint32_t id, std::string bytes, PieceType type);
 
-  // Makes a special token a control token, another one user-defined, past the model's pieces or
-  // among them. `where` begins an error sentence: an id that is already another text.
+  // Makes a special token a control token and another one user-defined. The id may be one of the
+  // model's pieces or a new one; fails if it is already another text. `where` begins the sentence.
   Status AddToken(const AddedToken& token, std::string_view where);
 
-  // The id of the special token (kControl or kUserDefined) that is written so, or -1.
+  // The id of the special token (kControl or kUserDefined) with this text, or -1.
   int32_t FindSpecial(std::string_view content) const;
 
-  // Adds a merge for every way to split a piece of text into two, at the rank of the piece: the
-  // rules of tokenizers that look neighbours up as one piece. `rank_by_id` matters for kNormal
-  // pieces.
+  // Adds a merge for every way to split a piece of text into two, with the piece's rank: the rules
+  // of tokenizers that look up neighbouring pieces joined together. Only ranks of kNormal pieces
+  // are used.
   void AddMergesOfAllSplits(std::span<const uint32_t> rank_by_id);
 };
 
-// The most ids that a tokenizer file may have; bounds the memory taken for it.
+// Maximum number of ids in a tokenizer file; limits the memory for it.
 inline constexpr uint32_t kMaxDraftPieces = 1u << 22;
 
 // Makes the tables, with unused ids up to `vocab_size`, the rows of the checkpoint's embedding. Of
-// equal pieces only the first is ever made from text.
+// equal pieces, text only becomes the first.
 Result<OwnedVocabulary> BuildVocabulary(const VocabularyDraft& draft, size_t vocab_size);
 
 }  // namespace cria

@@ -11,10 +11,10 @@
 
 namespace cria {
 
-// The parts of a model file's payload, in the order in which they lie; as in schema/model.fbs.
+// The parts of a model file's payload, in their order in the file; the same as in schema/model.fbs.
 enum class FileSection : uint8_t {
   kConstants,  // Norms.
-  kEmbedding,  // The embedding table, a tied head of the same scheme included.
+  kEmbedding,  // The embedding table, which is also a tied head of the same scheme.
   kWeights,    // Every other matrix.
 };
 inline constexpr int kNumFileSections = 3;
@@ -24,10 +24,10 @@ struct TensorSchemes {
   Scheme weights = Scheme::kQb4w;
   Scheme embedding = Scheme::kQc8w;
   Scheme head = Scheme::kQc8w;
-  size_t block_size = 32;  // The largest; see MakeTensorLayout.
+  size_t block_size = 32;  // The maximum; see MakeTensorLayout.
 };
 
-// A tensor, where it comes from and where it goes.
+// A tensor with its source and its place in the file.
 struct PlannedTensor {
   StoredTensor stored;
   FileSection section;
@@ -40,12 +40,12 @@ struct FilePlan {
   uint64_t file_bytes = 0;
 };
 
-// Chooses a layout for every tensor and leaves out a tied head that would only repeat the
-// embedding. Nothing has a place in the file yet.
+// Chooses a layout for every tensor, and leaves out a tied head that would be the same as the
+// embedding. The tensors have no place in the file yet.
 FilePlan PlanTensors(std::vector<MappedTensor> tensors, const ModelConfig& config,
                      const TensorSchemes& schemes);
 
-// Gives every tensor its place behind metadata of that size.
+// Gives every tensor its place after metadata of this size.
 void PlaceTensors(uint64_t metadata_bytes, FilePlan& plan);
 
 }  // namespace cria

@@ -13,7 +13,7 @@
 
 namespace cria {
 
-// What a model file says beside its tensors. Views must outlive the call they are given to.
+// What a model file contains besides its tensors. Views must be valid during the call.
 struct ModelDescription {
   std::string producer;
   std::string name;
@@ -23,8 +23,8 @@ struct ModelDescription {
   std::span<const int32_t> stop_token_ids;
 };
 
-// The FlatBuffer of schema/model.fbs; a plan without tensors is that of a vocabulary. Its size
-// depends on neither offsets nor checksums, so that it can be known before any tensor has been
+// The FlatBuffer of schema/model.fbs; a plan without tensors is for a file with only a vocabulary.
+// Its size depends neither on offsets nor on checksums, so that it is known before tensors are
 // placed or read.
 std::vector<std::byte> BuildMetadata(const ModelDescription& description, const FilePlan& plan);
 

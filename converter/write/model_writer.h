@@ -19,8 +19,8 @@ struct WrittenModel {
   std::vector<QuantizationError> errors;  // One for each tensor of the plan.
 };
 
-// Writes a model file (schema/README.md) and fills in the plan's places and checksums. The file
-// appears under `path` only when it is whole and durable.
+// Writes a model file (schema/README.md) and sets the plan's offsets and checksums. The file
+// appears under `path` only when it is complete and on disk.
 Result<WrittenModel> WriteModel(const ModelDescription& description, FilePlan& plan,
                                 const std::filesystem::path& path, const ThreadPool& threads,
                                 const ProgressCallback& progress);

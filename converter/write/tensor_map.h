@@ -8,17 +8,16 @@
 
 namespace cria {
 
-// A tensor of the model and what it is made of: the rows of `parts`, one after another. The parts
+// A tensor of the model and its sources: the rows of `parts`, one part after another. The parts
 // point into the checkpoint.
 struct MappedTensor {
   TensorSpec spec;
   std::vector<const TensorSource*> parts = {};
 };
 
-// Finds every tensor that the checkpoint's configuration calls for, in the order of
-// ExpectedTensors, and checks the shapes. A tied head is made of the embedding. A tensor of the
-// checkpoint that the model has no place for is an error, since leaving it out would change what
-// the model computes.
+// Finds every tensor of the checkpoint's configuration, in the order of ExpectedTensors, and checks
+// the shapes. The source of a tied head is the embedding. Fails if the checkpoint has a tensor that
+// the model does not use, because without it the model would compute something else.
 Result<std::vector<MappedTensor>> MapTensors(const Checkpoint& checkpoint);
 
 }  // namespace cria

@@ -16,26 +16,26 @@
 namespace cria {
 
 // Converts tensors slice by slice: threads read and quantize slices of rows into buffers, and the
-// calling thread stores them in order. Slices do not depend on the number of threads, nor does
-// anything that is computed from them.
+// calling thread stores them in order. The slices, and so the results, do not depend on the number
+// of threads.
 class TensorStreamer {
  public:
   TensorStreamer(OutputFile& file, const ThreadPool& threads, const ProgressCallback& progress,
                  uint64_t total_weights);
 
-  // Writes the tensor to its place and notes its checksum.
+  // Writes the tensor to its place and records its checksum.
   Result<QuantizationError> Stream(PlannedTensor& tensor);
 
  private:
-  // Rows of one part; of a vector's parts, each is a row.
+  // Rows of one part; each part of a vector is one row.
   struct Slice {
     const TensorSource* source;
-    uint64_t first_row;  // Of the part.
+    uint64_t first_row;  // In the part.
     size_t num_rows;
-    TensorLayout layout;  // Of the rows.
+    TensorLayout layout;  // The layout of the rows.
   };
 
-  // What one slice at a time is made in.
+  // Working memory for one slice at a time.
   struct Workspace {
     TensorReader reader;
     std::vector<float> values;  // [rows of the slice, input_channels]
