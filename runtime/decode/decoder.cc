@@ -64,7 +64,8 @@ Status Decoder::DropPositions(size_t first, size_t count, size_t end) {
         std::format("{} positions from {} on cannot be dropped out of {} in a context of {}", count,
                     first, end, options_.context_tokens));
   }
-  // Nothing moves; and where the whole context goes, the rope table has no row for it.
+  // If count is 0, nothing moves. If the whole context is dropped, no row moves, and the rope table
+  // has no row for that distance.
   if (count == 0 || first + count == end) return {};
   const size_t rope_width = config_.head_dim / 2;
   const float* cosines = rope_cosines_ + count * rope_width;
@@ -175,7 +176,7 @@ void Decoder::Attend(const Layer& layer, size_t rows, size_t first_position) {
 void Decoder::ActivateRows(const Layer& layer, size_t rows) {
   const size_t intermediate = config_.intermediate_size;
   ForEachRow(rows, 2 * intermediate, [&](size_t row) {
-    // The result replaces the gate, where the down projection reads it.
+    // The result overwrites the gate, from where the down projection reads it.
     float* const gate = gate_up_ + row * 2 * intermediate;
     if (layer.gate_up_bias != nullptr) ops::Add(layer.gate_up_bias, 2 * intermediate, gate);
     ops::SwiGlu(gate, gate + intermediate, intermediate, gate);

@@ -1,4 +1,4 @@
-// Loading: how a Decoder comes to be. decoder.cc is how it runs.
+// How a Decoder is created. decoder.cc has how it runs.
 
 #include <algorithm>
 #include <format>
@@ -122,7 +122,7 @@ Status Decoder::CreateProjections(const xnn::PackedWeights& weights) {
   };
   const size_t hidden = config_.hidden_size;
   const size_t intermediate = config_.intermediate_size;
-  // In the order of MultipliedMatrices.
+  // The places, in the order of MultipliedMatrices.
   std::vector<Place> places;
   for (Layer& layer : layers_) {
     places.push_back({normed_, hidden, qkv_, &layer.qkv_proj});
@@ -132,7 +132,7 @@ Status Decoder::CreateProjections(const xnn::PackedWeights& weights) {
   }
   places.push_back({normed_, hidden, logits_, &lm_head_});
 
-  // Layers are alike, and what multiplies by one of them multiplies by all.
+  // All layers have the same shapes, so the operators of one layer serve all.
   const std::vector<const StoredTensor*> tensors = MultipliedMatrices(file_);
   for (size_t i = 0; i < tensors.size(); ++i) {
     const TensorLayout& layout = tensors[i]->layout;

@@ -10,8 +10,8 @@
 namespace cria {
 namespace {
 
-// The order in which a layer touches its buffers; a buffer lives from the step that writes it to
-// the last that reads it.
+// The order in which a layer uses its buffers. The lifetime of a buffer is from the step that
+// writes it to the last step that reads it.
 enum LayerStep : int {
   kNormStep,
   kQkvStep,
@@ -24,8 +24,8 @@ enum LayerStep : int {
   kFeedForwardResidualStep,
 };
 
-// The widest stored row of any scheme, and no less than its scales take: f32, of at least one
-// block.
+// The largest stored row over all schemes, which is f32 with at least one block; it is at least as
+// large as the scales of any scheme.
 size_t LargestEmbeddingRowBytes(const ModelConfig& config) {
   return QuantizedRowStride(config.hidden_size) * sizeof(float);
 }
@@ -66,7 +66,7 @@ DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions&
   const uint64_t kv_scale_bytes = kv_is_int8 ? kv_rows * kFloat : 0;
   const size_t widest_input =
       std::max({hidden, config.query_channels(), size_t{config.intermediate_size}});
-  // XNNPACK may read a little past the end of every input.
+  // XNNPACK may read a few bytes after the end of every input.
   const size_t slack = xnn::kReadableSlackBytes;
 
   DecoderMemory memory;

@@ -27,14 +27,14 @@ double DynamicBase(const ModelConfig& config, size_t context_tokens) {
   return base * std::pow(factor * stretch - (factor - 1.0), exponent);
 }
 
-// The pair, as a real number, that turns `rotations` times in the trained context.
+// The index of the pair, as a real number, that rotates `rotations` times in the trained context.
 double YarnPair(const ModelConfig& config, double rotations) {
   const double trained_context = config.rope_scaling.original_max_position_embeddings;
   return config.head_dim * std::log(trained_context / (rotations * 2.0 * std::numbers::pi)) /
          (2.0 * std::log(double{config.rope_theta}));
 }
 
-// How much of each frequency is divided: from 0 at `first` to 1 at `last`.
+// The part of each frequency that is divided: from 0 at `first` to 1 at `last`.
 struct YarnRamp {
   explicit YarnRamp(const ModelConfig& config)
       : first(YarnPair(config, config.rope_scaling.beta_fast)),
@@ -45,7 +45,7 @@ struct YarnRamp {
     }
     first = std::max(first, 0.0);
     last = std::min(last, config.head_dim - 1.0);
-    // transformers' way out of a ramp without width.
+    // transformers does the same with a ramp of zero width.
     if (first == last) last += 0.001;
   }
 

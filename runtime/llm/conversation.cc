@@ -135,14 +135,14 @@ Status Conversation::MakeRoomInAnswer(const std::atomic<bool>* cancel) {
   return {};
 }
 
-// Makes room where there is nothing but the system prompt, one question and its answer.
+// Makes room if the context has only the system prompt, one question and its answer.
 Status Conversation::CutTurn() {
   const size_t context = session_.context_tokens();
   size_t keep = prompt_.size();
   if (context - keep >= reserve_) {
     if (cut_ == Cut::kNothing) cut_ = Cut::kAnswer;
   } else {
-    // What comes before the question: with an empty one in its place, the beginning is the same.
+    // The part before the question: it is the same with an empty question.
     std::vector<ChatMessage> messages(
         messages_.begin(), messages_.begin() + static_cast<ptrdiff_t>(num_system_messages()));
     messages.push_back({"user", ""});
@@ -150,7 +150,7 @@ Status Conversation::CutTurn() {
         const std::vector<int32_t> without_question,
         EncodeChat(tokenizer_, chat_template_, messages, /*add_generation_prompt=*/false));
     keep = CommonBeginning(prompt_, without_question);
-    // The system prompt leaves no room itself: the answer ends here.
+    // The system prompt leaves too little room: the answer ends here.
     if (context - keep < reserve_) return {};
     prompt_.resize(keep);
     cut_ = Cut::kQuestion;
@@ -159,8 +159,8 @@ Status Conversation::CutTurn() {
   return session_.DropHalfBehind(keep);
 }
 
-// If `shorter` is the prompt without one stretch of tokens, and the session holds that stretch and
-// more, it is dropped there. Returns whether it was.
+// If `shorter` is the prompt without one range of tokens, and the session's context has that range,
+// drops it there. Returns whether it did.
 Result<bool> Conversation::DropLeftOut(std::span<const int32_t> shorter) {
   const auto prompt = std::span<const int32_t>(prompt_);
   if (shorter.size() >= prompt.size()) return false;

@@ -51,7 +51,7 @@ Result<std::unique_ptr<Engine>> Engine::Load(platform::File opened, const Engine
   CRIA_ASSIGN_OR_RETURN(engine->weights_, xnn::LoadPackedWeights(engine->file_, options.packing,
                                                                  engine->batch_pool()));
   if (engine->weights_->is_mapped() == resolved.weights_in_memory) {
-    // They were to be mapped, but could not be put where a mapping finds them.
+    // The weights should have been mapped, but could not be written to the cache.
     resolved.weights_in_memory = !engine->weights_->is_mapped();
     CRIA_ASSIGN_OR_RETURN(engine->plan_, PlanMemory(outline, resolved, program));
   }
@@ -65,7 +65,7 @@ Result<std::unique_ptr<Engine>> Engine::Load(platform::File opened, const Engine
 Engine::Engine(MemoryPlan plan, ModelFile file, ThreadPool pool)
     : plan_(std::move(plan)), file_(std::move(file)), pool_(std::move(pool)) {}
 
-// Here rather than wherever an engine is freed: its parts take much code to free.
+// Defined here and not in the header, because freeing its parts takes much code.
 Engine::~Engine() = default;
 
 }  // namespace cria

@@ -14,25 +14,26 @@
 namespace cria {
 namespace {
 
-// Measured: the tokenizer's patterns, the tables of tensors and layers, buffers of text.
+// Heap of the tokenizer's patterns, the tables of tensors and layers, and text buffers. Measured.
 constexpr uint64_t kHeapBytes = uint64_t{64} << 10;
-// Of layers that are alike, and of the head; layers that differ take a few kilobytes more.
+// Operators of one layer (the layers share them) and of the head; layers that differ take a few kB
+// more.
 constexpr size_t kNumLinears = 5;
-// Of a thread's stack, what it touches.
+// The part of a thread's stack that is used.
 constexpr uint64_t kTouchedStackBytes = uint64_t{32} << 10;
-// Of code that is not touched before a model runs: XNNPACK's and ours. Measured.
+// XNNPACK's and our code that is used only when a model runs. Measured.
 constexpr uint64_t kLaterCodeBytes = uint64_t{5} << 19;
-// The guard below a stack, and what an allocator rounds up.
+// The guard page below a stack, and rounding by an allocator.
 constexpr uint64_t kAddressSpaceSlackBytes = uint64_t{1} << 20;
-// By how much a program's own memory may differ from one run to the next: what is offered must fit
-// when it is tried.
+// The program's own memory varies by about this much between runs; options that are offered must
+// fit in the next run.
 constexpr uint64_t kProgramVariationBytes = uint64_t{1} << 20;
-// A context shorter than this is of no use to anybody.
+// A shorter context is not offered, because it is too short to be useful.
 constexpr size_t kMinContextTokens = 64;
 
 struct WeightBytes {
   uint64_t packed = 0;
-  uint64_t creation = 0;  // What creating what multiplies by them takes for a moment.
+  uint64_t creation = 0;  // Temporary memory while their operators are created.
 };
 
 Result<WeightBytes> BytesOfWeights(const ModelOutline& model) {
@@ -60,13 +61,13 @@ void AddArenaLines(const DecoderMemory& memory, MemoryPlan& plan) {
   plan.lines.push_back({"activations", MemoryKind::kPrivate, rest});
 }
 
-// The plan's options in words, as flags.
+// The plan's options as flags.
 std::string FlagsOf(const MemoryPlanOptions& options) {
   return std::format("-c {} --kv {}", options.decoder.context_tokens,
                      KvTypeName(options.decoder.kv_type));
 }
 
-// The longest context up to the options' own that fits, or nothing.
+// The longest context that fits, up to that of the options; nothing if none fits.
 Result<std::optional<MemoryPlanOptions>> LongestFitting(const ModelOutline& model,
                                                         const MemoryPlanOptions& options,
                                                         const MemoryBounds& bounds,
@@ -106,7 +107,7 @@ Result<MemoryPlan> PlanMemory(const ModelOutline& model, const MemoryPlanOptions
   CRIA_ASSIGN_OR_RETURN(const WeightBytes weights, BytesOfWeights(model));
   const size_t batch_threads =
       options.num_batch_threads != 0 ? options.num_batch_threads : options.num_threads;
-  // All threads but the caller's, which belongs to both pools.
+  // All threads except the caller's, which is in both pools.
   const size_t own_threads =
       options.num_threads - 1 + (options.num_batch_threads != 0 ? batch_threads - 1 : 0);
   const DecoderMemory memory = PlanDecoderMemory(model.config, options.decoder,
@@ -132,8 +133,8 @@ Result<MemoryPlan> PlanMemory(const ModelOutline& model, const MemoryPlanOptions
   plan.lines.push_back({"program, from its files", MemoryKind::kMapped,
                         program.file_mapped_bytes + kLaterCodeBytes});
 
-  // Packing is over before the decoder takes its memory; its source and result are mapped by turns.
-  // What multiplies is created when the decoder has its tables.
+  // Packing ends before the decoder allocates its memory; its source and its result are not mapped
+  // at the same time. Operators are created after the decoder's tables.
   const uint64_t packing = 2 * xnn::PackingPeakBytes(model.matrices, batch_threads);
   uint64_t tables = 0;
   for (const auto region : {memory.rope_cosines, memory.rope_sines, memory.norm_weights}) {

@@ -9,7 +9,7 @@
 namespace cria {
 namespace {
 
-// The order of likelihood; equal logits in the order of ids.
+// Sorts by likelihood; equal logits by their ids.
 constexpr auto kMoreLikely = [](const auto& a, const auto& b) {
   return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
 };
@@ -37,8 +37,8 @@ Result<Sampler> Sampler::Create(const SamplerOptions& options, size_t vocab_size
 Sampler::Sampler(const SamplerOptions& options, size_t vocab_size)
     : options_(options),
       random_(options.seed),
-      most_candidates_(options.top_k == 0 ? vocab_size : std::min(options.top_k, vocab_size)) {
-  candidates_.reserve(most_candidates_);
+      max_candidates_(options.top_k == 0 ? vocab_size : std::min(options.top_k, vocab_size)) {
+  candidates_.reserve(max_candidates_);
 }
 
 Result<int32_t> Sampler::Sample(std::span<float> logits, std::span<const int32_t> history) {
@@ -63,7 +63,7 @@ void Sampler::Penalize(std::span<float> logits, std::span<const int32_t> history
   if (options_.repeat_penalty == 1.0f) return;
   const auto recent = history.last(std::min(history.size(), options_.repeat_last_n));
   for (size_t i = 0; i < recent.size(); ++i) {
-    // Each token is penalized once, however often it occurred.
+    // Each token is penalized once, even if it occurred several times.
     if (std::ranges::contains(recent.first(i), recent[i])) continue;
     float& logit = logits[static_cast<size_t>(recent[i])];
     logit = logit > 0.0f ? logit / options_.repeat_penalty : logit * options_.repeat_penalty;
@@ -75,10 +75,10 @@ void Sampler::SelectTopK(std::span<const float> logits) {
   for (size_t id = 0; id < logits.size(); ++id) {
     const Candidate candidate = {logits[id], 0.0f, static_cast<int32_t>(id)};
     if (std::isnan(candidate.logit)) continue;
-    if (candidates_.size() < most_candidates_) {
+    if (candidates_.size() < max_candidates_) {
       candidates_.push_back(candidate);
-      // A heap with the least likely on top: nothing larger than k is ever sorted.
-      if (candidates_.size() == most_candidates_) {
+      // A heap with the least likely candidate on top: never more than k candidates are sorted.
+      if (candidates_.size() == max_candidates_) {
         std::ranges::make_heap(candidates_, kMoreLikely);
       }
     } else if (kMoreLikely(candidate, candidates_.front())) {
@@ -110,7 +110,7 @@ void Sampler::KeepTopP() {
 }
 
 void Sampler::KeepMinP() {
-  // The most likely has weight 1.
+  // The most likely candidate has weight 1.
   while (candidates_.size() > 1 && candidates_.back().weight < options_.min_p) {
     candidates_.pop_back();
   }
@@ -119,7 +119,7 @@ void Sampler::KeepMinP() {
 int32_t Sampler::Draw() {
   float total = 0.0f;
   for (const Candidate& candidate : candidates_) total += candidate.weight;
-  // std::uniform_real_distribution differs between standard libraries; 53 random bits do not.
+  // std::uniform_real_distribution differs between standard libraries, so this uses 53 random bits.
   const double uniform = static_cast<double>(random_() >> 11) * 0x1p-53;
   const double target = uniform * total;
   double sum = 0.0;

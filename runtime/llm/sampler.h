@@ -55,8 +55,8 @@ class Sampler {
 
   SamplerOptions options_;
   std::mt19937_64 random_;
-  size_t most_candidates_;
-  std::vector<Candidate> candidates_;  // Capacity for most_candidates_.
+  size_t max_candidates_;
+  std::vector<Candidate> candidates_;  // Capacity for max_candidates_.
 };
 
 }  // namespace cria

@@ -33,7 +33,7 @@ Status Session::Prefill(std::span<const int32_t> tokens, const std::atomic<bool>
   const auto cached = std::span(tokens_).first(cached_);
   const size_t common =
       static_cast<size_t>(std::ranges::mismatch(cached, tokens).in1 - cached.begin());
-  // The last token is run again even where it is cached: its logits are not.
+  // The last token is computed again even if it is cached, because its logits are not kept.
   cached_ = std::min(common, tokens.size() - 1);
   stats_.reused_tokens = cached_;
   tokens_.assign(tokens.begin(), tokens.end());
@@ -67,7 +67,7 @@ Status Session::Drop(size_t first, size_t count) {
   }
   if (count == 0) return {};
   const auto begin = Clock::now();
-  // Those of the last Forward saw what is dropped.
+  // The current logits depend on dropped tokens: invalidate them.
   logits_end_ = 0;
   const Status dropped = DropCached(first, count);
   stats_.decode_time += Clock::now() - begin;
@@ -80,7 +80,7 @@ Status Session::Drop(size_t first, size_t count) {
 
 Status Session::DropCached(size_t first, size_t count) {
   const size_t cached = cached_;
-  // Whatever happens, nothing before it does.
+  // If DropPositions fails, only the tokens before `first` stay valid.
   cached_ = std::min(cached, first);
   if (first + count >= cached) return {};
   CRIA_RETURN_IF_ERROR(model_.DropPositions(first, count, cached));
@@ -105,7 +105,7 @@ Result<StopReason> Session::Generate(const GenerationOptions& options, Sampler& 
     if (options.max_tokens != 0 && generated == options.max_tokens) return StopReason::kMaxTokens;
     if (IsCancelled(options.cancel)) return StopReason::kCancelled;
     const auto begin = Clock::now();
-    // A prefill that failed leaves logits of another place behind: the last token is run again.
+    // After a failed prefill the logits belong to another token: compute the last token again.
     if (logits_end_ != tokens_.size()) cached_ = std::min(cached_, tokens_.size() - 1);
     const size_t pending = tokens_.size() - cached_;
     CRIA_RETURN_IF_ERROR(RunTo(tokens_.size(), nullptr));
