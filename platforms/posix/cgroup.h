@@ -6,10 +6,10 @@
 
 namespace cria::platform {
 
-// The least memory limit of the control group that `root`/proc/self/cgroup names and of the groups
-// above it, looked up below `root` where `root`/proc/self/mountinfo says they are mounted. An empty
-// `root` is the system's own; tests give others. Both versions of control groups count, also side
-// by side. What is missing, not mounted or not understood sets no limit.
+// The lowest memory limit of the control group in `root`/proc/self/cgroup and of the groups above
+// it, where `root`/proc/self/mountinfo says they are mounted. `root` is a prefix of all paths:
+// empty for the system's own files; tests pass others. Both versions of control groups are read,
+// also together. What is missing, not mounted or not understood sets no limit.
 std::optional<uint64_t> CgroupMemoryLimit(const std::string& root);
 
 }  // namespace cria::platform

@@ -21,10 +21,10 @@
 namespace cria::platform {
 namespace {
 
-// About 1.5 kB, and 8 more for each supplementary group of the user.
+// The file has about 1.5 kB, and 8 bytes more for each supplementary group of the user.
 constexpr size_t kStatusBytes = 16384;
 
-// Linux's account of this process, as much as fits; empty where there is none.
+// /proc/self/status, as much as fits into `buffer`; empty if it cannot be read.
 std::string_view ReadStatus(std::span<char> buffer) {
   const int descriptor = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return {};
@@ -38,7 +38,7 @@ std::string_view ReadStatus(std::span<char> buffer) {
   return {buffer.data(), filled};
 }
 
-// The figure of the line that begins with `name`, which the file tells in kB.
+// The number in the line that begins with `name`; the file has it in kB.
 uint64_t StatusBytes(std::string_view status, std::string_view name) {
   const size_t line = status.find(name);
   if (line == status.npos) return 0;
@@ -62,7 +62,7 @@ Result<PageBlock> PageBlock::Allocate(uint64_t bytes) {
   if (base == MAP_FAILED) {
     return Fail(
         ErrorCode::kOutOfMemory,
-        std::format("cannot have {} bytes of memory ({}); choose a smaller context (-c) or a "
+        std::format("cannot allocate {} bytes of memory ({}); choose a smaller context (-c) or a "
                     "smaller KV type (--kv)",
                     bytes, std::strerror(is_addressable ? errno : ENOMEM)));
   }
@@ -88,7 +88,7 @@ MemoryUsage ReadMemoryUsage() {
   usage.peak_resident_bytes = StatusBytes(status, "\nVmHWM:");
   usage.virtual_bytes = StatusBytes(status, "\nVmSize:");
   usage.peak_virtual_bytes = StatusBytes(status, "\nVmPeak:");
-  // Where /proc is not mounted, only the peak and the faults are known.
+  // If /proc is not mounted, only the peak and the faults are known.
   rusage resources = {};
   if (getrusage(RUSAGE_SELF, &resources) == 0) {
     usage.major_faults = static_cast<uint64_t>(resources.ru_majflt);

@@ -14,8 +14,8 @@
 namespace cria::platform {
 namespace {
 
-// Version 1 writes a missing limit as the largest count of pages that the kernel can hold, in
-// bytes: nearly 2^43 with 32 bits and 2^63 with 64. No limit so large can matter.
+// Version 1 writes a missing limit as the largest number of pages that the kernel can count, in
+// bytes: nearly 2^43 with 32 bits and 2^63 with 64. A limit this large has no effect.
 constexpr uint64_t kNoLimit = uint64_t{1} << 42;
 
 // A mounted hierarchy of control groups.
@@ -25,13 +25,13 @@ struct Mount {
   std::string point;
 };
 
-// The groups of a process, in the hierarchies that can limit memory; empty where there is none.
+// The groups of a process in the hierarchies that can limit memory; empty if there is none.
 struct Membership {
   std::string_view memory_controller;  // Version 1.
   std::string_view unified;            // Version 2.
 };
 
-// Takes off and returns what stands before the first `separator`, or everything.
+// Removes and returns the text before the first `separator`, or all of it.
 std::string_view TakeUntil(std::string_view& text, std::string_view separator) {
   const size_t end = text.find(separator);
   const std::string_view taken = text.substr(0, end);
@@ -46,7 +46,7 @@ bool ListHas(std::string_view list, std::string_view word) {
   return false;
 }
 
-// mountinfo writes space, tab, newline, backslash and # as a backslash and three octal digits.
+// mountinfo escapes space, tab, newline, backslash and # as a backslash and three octal digits.
 std::string Unescape(std::string_view text) {
   std::string plain;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -82,7 +82,7 @@ std::vector<Mount> ParseMounts(std::string_view mountinfo) {
   return mounts;
 }
 
-// cgroups(7): "id:controllers:path", where version 2 has the id 0 and no controllers.
+// cgroups(7): "id:controllers:path"; version 2 has the id 0 and no controllers.
 Membership ParseMembership(std::string_view cgroup) {
   Membership membership;
   while (!cgroup.empty()) {
@@ -95,8 +95,7 @@ Membership ParseMembership(std::string_view cgroup) {
   return membership;
 }
 
-// Where `group` lies below the mount's root ("" or "/a/b"); absent where the mount does not show
-// it.
+// The path of `group` below the mount's root ("" or "/a/b"); absent if the group is not below it.
 std::optional<std::string> PathBelow(const std::string& mount_root, std::string_view group) {
   std::string_view below = group;
   if (mount_root != "/") {
@@ -117,7 +116,7 @@ std::optional<uint64_t> ReadLimit(const std::string& path) {
   line = TakeUntil(line, "\n");
   uint64_t bytes = 0;
   const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), bytes);
-  // Among what is no number is version 2's "max".
+  // Version 2's "max" is not a number and means no limit.
   if (error != std::errc() || end != line.data() + line.size() || bytes >= kNoLimit) {
     return std::nullopt;
   }

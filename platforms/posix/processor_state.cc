@@ -30,8 +30,9 @@ bool IsOfProcessor(std::string type) {
   return type.contains("cpu") || type.contains("core") || type.contains("pkg");
 }
 
-// Of the hottest sensor of the processor; where no zone says that it is one, of the first zone,
-// which it is on most boards. The kernel tells thousandths of a degree.
+// The temperature of the hottest sensor of the processor. If no zone is named as such a sensor,
+// that of the first zone, which is the processor's on most boards. The kernel's unit is a
+// thousandth of a degree.
 std::optional<double> Temperature(const std::string& root) {
   std::optional<int64_t> hottest, first;
   std::error_code error;
@@ -50,7 +51,8 @@ std::optional<double> Temperature(const std::string& root) {
   return hottest.transform([](int64_t value) { return static_cast<double>(value) / 1000.0; });
 }
 
-// Of the fastest processor that this process may run on. The kernel tells kilohertz.
+// The frequency of the fastest processor that this process may run on. The kernel's unit is
+// kilohertz.
 std::optional<uint64_t> Frequency(const std::string& root) {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);

@@ -6,8 +6,8 @@
 
 namespace cria::platform {
 
-// ReadProcessorState, looked up below `root`, which is empty for the system's own files; tests give
-// others.
+// ReadProcessorState with `root` as a prefix of all paths: empty for the system's own files; tests
+// pass others.
 ProcessorState ProcessorStateBelow(const std::string& root);
 
 }  // namespace cria::platform

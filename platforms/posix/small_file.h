@@ -4,7 +4,7 @@
 
 namespace cria::platform {
 
-// A file of /proc or /sys, whose size is unknown before it is read; empty on failure.
+// The contents of a file of /proc or /sys, whose size is not known before; empty on failure.
 std::string ReadSmallFile(const std::string& path);
 
 }  // namespace cria::platform

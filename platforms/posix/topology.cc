@@ -13,9 +13,9 @@
 namespace cria::platform {
 namespace {
 
-// A rank for cpuinfo's microarchitectures that orders the kinds which share a chip. Within a
-// vendor's block of identifiers a later number is a later, faster core, except for Arm's little
-// cores, which begin again with every generation.
+// A rank of cpuinfo's microarchitectures that is valid for the kinds of cores on one chip. In a
+// vendor's block of identifiers, a larger number is a later, faster core, except for Arm's little
+// cores, whose numbers start again with every generation.
 uint32_t MicroarchitectureRank(cpuinfo_uarch uarch) {
   switch (uarch) {
     case cpuinfo_uarch_cortex_a5:
@@ -59,7 +59,8 @@ std::string_view ArmCoreName(cpuinfo_uarch uarch) {
   return core == std::end(kCores) ? std::string_view() : core->name;
 }
 
-// The fastest core's name on Arm, where cpuinfo seldom knows the chip's; elsewhere the brand.
+// On Arm the name of the fastest core, because cpuinfo seldom knows the chip's; otherwise the
+// brand.
 std::string ProcessorName() {
   const std::span cores(cpuinfo_get_cores(), cpuinfo_get_cores_count());
   const auto fastest = std::ranges::max_element(cores, {}, [](const cpuinfo_core& core) {
@@ -85,7 +86,7 @@ CpuTopology ReadCpuTopology() {
   CPU_ZERO(&allowed);
   const bool know_allowed = sched_getaffinity(0, sizeof allowed, &allowed) == 0;
   if (!cpuinfo_initialize() || cpuinfo_get_processors_count() == 0) {
-    // Without /sys there is still the number of processors.
+    // Without /sys, only the number of processors is known.
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
     for (long i = 0; i < online; ++i) {
       topology.processors.push_back({.core = static_cast<uint32_t>(i)});

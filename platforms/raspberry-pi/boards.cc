@@ -9,17 +9,18 @@ namespace {
 constexpr uint64_t kMebibyte = uint64_t{1} << 20;
 constexpr uint64_t kGibibyte = uint64_t{1} << 30;
 
-// Firmware and graphics keep 64 to 76 MB; kernel, page tables and services took 126 to 156 MB, and
-// more on larger boards, where the kernel describes more pages. A quarter of a gigabyte and a
-// sixteenth of the memory covers both. Seen after booting, for comparison: a Zero 2 W has 291 MiB
-// available, for which this says 224; a Pi 3B+ has 822 MiB of 909 unused, for which it says 704.
+// Firmware and graphics take 64 to 76 MB; kernel, page tables and services took 126 to 156 MB, and
+// more on larger boards, because the kernel describes more pages. A quarter of a gigabyte plus a
+// sixteenth of the memory covers both. For comparison, after booting: a Zero 2 W has 291 MiB
+// available, and this function returns 224; a Pi 3B+ has 822 MiB of 909 unused, and this function
+// returns 704.
 constexpr uint64_t UsableBytes(uint64_t memory_bytes) {
   return memory_bytes - memory_bytes / 16 - 256 * kMebibyte;
 }
 
-// All boards have 32 data lines. Two thirds of what these carry at most is what programs get:
-// STREAM measures 5.5 GB/s of 8.0 on a Pi 4, and decoders of language models 11.4 of 17.1 on a
-// Pi 5. For the boards with LPDDR2 this is an estimate.
+// All boards have 32 data lines. Programs get about two thirds of the theoretical bandwidth: STREAM
+// measures 5.5 GB/s of 8.0 on a Pi 4, and decoders of language models 11.4 of 17.1 on a Pi 5. For
+// the boards with LPDDR2 this is an estimate.
 constexpr double ReadBandwidth(double megatransfers_per_second) {
   return megatransfers_per_second * 1e6 * 4 / 1e9 * 2 / 3;
 }
@@ -39,7 +40,7 @@ constexpr Board CortexA53(std::string_view name, std::string_view title, uint64_
   return FourCores(name, title, memory_bytes, "Cortex-A53", ReadBandwidth(900));
 }
 
-// The memory of the Pi 4 could do 3200, but its maker calls what comes of it 2000.
+// The memory of the Pi 4 supports 3200, but its maker specifies the result as 2000.
 constexpr Board CortexA72(std::string_view name, std::string_view title, uint64_t memory_bytes) {
   return FourCores(name, title, memory_bytes, "Cortex-A72", ReadBandwidth(2000));
 }

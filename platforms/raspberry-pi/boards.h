@@ -6,23 +6,23 @@
 
 namespace cria::raspberry_pi {
 
-// A board on which Raspberry Pi OS runs with 64 bits.
+// A board that runs the 64-bit Raspberry Pi OS.
 struct Board {
-  std::string_view name;   // As options write it: "pi-4-2gb".
+  std::string_view name;   // As in options: "pi-4-2gb".
   std::string_view title;  // "Raspberry Pi 4 Model B, 2 GB".
   uint64_t memory_bytes = 0;
-  // What one program can have on Raspberry Pi OS Lite after booting, without a desktop.
+  // The memory for one program on Raspberry Pi OS Lite after booting.
   uint64_t usable_bytes = 0;
   uint32_t num_cores = 0;
-  std::string_view core;  // As CpuTopology names it: "Cortex-A72".
-  // What all cores together read from memory in the long run, about; 1 GB is 10^9 bytes.
+  std::string_view core;  // The name in CpuTopology: "Cortex-A72".
+  // About what all cores together can read from memory continuously; 1 GB is 10^9 bytes.
   double read_bandwidth_gb_s = 0;
 };
 
-// From the smallest to the largest of each generation, older generations first.
+// Sorted by generation, older ones first, then by memory.
 std::span<const Board> Boards();
 
-// Null where no board has this name.
+// Null if no board has this name.
 const Board* FindBoard(std::string_view name);
 
 }  // namespace cria::raspberry_pi

@@ -39,8 +39,9 @@ Result<cria_generation_options> ReadGenerationOptions(const cria_generation_opti
                         ReadStruct(options, cria_generation_options CRIA_GENERATION_OPTIONS_INIT,
                                    "cria_generation_options"));
   if (known.when_full != CRIA_WHEN_FULL_STOP && known.when_full != CRIA_WHEN_FULL_SHIFT) {
-    return Fail(ErrorCode::kUsage,
-                std::format("when_full is {}, none of CRIA_WHEN_FULL_...", known.when_full));
+    return Fail(
+        ErrorCode::kUsage,
+        std::format("when_full is {}, which is not one of CRIA_WHEN_FULL_...", known.when_full));
   }
   return known;
 }
@@ -68,7 +69,7 @@ Status CheckResult(const cria_result* result) {
 Answer::Answer(LoadedModel& model, cria_text_callback on_text, void* data,
                std::atomic<uint32_t>* context_used)
     : model_(model), on_text_(on_text), data_(data), context_used_(context_used) {
-  // What the detokenizer may give at once: every byte may become a U+FFFD.
+  // The most that the detokenizer returns at once: every byte may become a U+FFFD.
   text_.reserve(3 * (model.engine->tokenizer().longest_piece_bytes() + kMaxUtf8Bytes));
   model.engine->session().ResetStats();
 }

@@ -12,7 +12,7 @@ struct cria_chat {
   cria::Sampler sampler;
   cria::Conversation conversation;
   std::atomic<uint32_t> context_used = 0;
-  // A message ended by an exception leaves the conversation anywhere.
+  // After an exception in cria_chat_send, the state of the conversation is undefined.
   bool needs_reset = false;
 };
 
@@ -55,8 +55,7 @@ Status Send(cria_chat* chat, const char* message, cria_text_callback on_text, vo
   CRIA_RETURN_IF_ERROR(CheckResult(result));
   CRIA_ASSIGN_OR_RETURN(const ModelUse use, ModelUse::Begin(*chat->model));
   if (chat->needs_reset) {
-    return Fail(ErrorCode::kUsage,
-                "an exception ended the last message in its middle; reset the chat");
+    return Fail(ErrorCode::kUsage, "an exception interrupted the last message; reset the chat");
   }
   Answer answer(*chat->model, on_text, data, &chat->context_used);
   chat->needs_reset = true;

@@ -8,7 +8,7 @@ namespace cria::c_api {
 namespace {
 
 thread_local std::string owned_message;
-// The owned one, or one that needs no memory.
+// The message in memory of this thread, or one that needs no memory.
 thread_local const char* last_message = "";
 
 cria_status StatusOf(ErrorCode code) {
@@ -45,13 +45,14 @@ cria_status Finish(const Status& status) {
 }
 
 cria_status FinishOutOfMemory() {
-  last_message = "there is no memory left for what was asked";
+  last_message = "there is not enough memory for this call";
   return CRIA_ERROR_OUT_OF_MEMORY;
 }
 
 cria_status FinishException(const char* what) {
   static thread_local char message[256];
-  std::snprintf(message, sizeof message, "an exception ended the call, see its callback: %s", what);
+  std::snprintf(message, sizeof message, "an exception ended the call; check its callback: %s",
+                what);
   last_message = message;
   return CRIA_ERROR_INTERNAL;
 }

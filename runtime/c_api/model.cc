@@ -9,20 +9,20 @@
 namespace cria::c_api {
 namespace {
 
-// Tells the caller how packing goes on, on the thread that loads the model: other threads pack too,
-// but may be unknown to the caller's virtual machine.
+// Calls the caller's progress callback, but only on the thread that loads the model. Other threads
+// pack, too, but the caller's virtual machine may not know them.
 class PackingReport {
  public:
   explicit PackingReport(const cria_model_options& options) : options_(options) {}
 
-  // One call at a time, from any thread.
+  // Called once at a time, on any thread.
   bool Update(uint64_t done_bytes, uint64_t total_bytes) {
     if (std::this_thread::get_id() == thread_) Tell(done_bytes, total_bytes);
     total_bytes_ = total_bytes;
     return !is_stopped_;
   }
 
-  // What was packed last may have been another thread's.
+  // The last matrix may have been packed by another thread.
   void Finish() {
     if (told_bytes_ < total_bytes_) Tell(total_bytes_, total_bytes_);
   }
@@ -81,8 +81,8 @@ Status GetInfo(const cria_model* model, cria_model_info* info) {
 Result<ModelUse> ModelUse::Begin(LoadedModel& model) {
   if (model.is_in_use.exchange(true)) {
     return Fail(ErrorCode::kUsage,
-                "the model is in use: another thread, or what called this function, waits for an "
-                "answer of it; wait for its end, or stop it with cria_model_cancel");
+                "the model is in use: another thread, or the caller of this callback, waits for an "
+                "answer; wait until it ends, or stop it with cria_model_cancel");
   }
   model.cancel = false;
   return ModelUse(model);

@@ -24,11 +24,12 @@ Result<KvType> ToKvType(int32_t kv_type) {
     case CRIA_KV_INT8:
       return KvType::kInt8;
     default:
-      return Fail(ErrorCode::kUsage, std::format("kv_type is {}, none of CRIA_KV_...", kv_type));
+      return Fail(ErrorCode::kUsage,
+                  std::format("kv_type is {}, which is not one of CRIA_KV_...", kv_type));
   }
 }
 
-// A tied head that is stored by itself is the embedding once more.
+// A tied head that is stored separately is not counted, because it is the embedding again.
 uint64_t CountParameters(const ModelFile& file) {
   uint64_t parameters = 0;
   for (const StoredTensor& tensor : file.tensors()) {
@@ -51,7 +52,7 @@ Result<platform::File> OpenSource(const cria_model_options& options) {
       return platform::File::Open(options.path);
     }
     return Fail(ErrorCode::kUsage,
-                "offset_bytes and length_bytes are of a descriptor; with path, leave them 0");
+                "offset_bytes and length_bytes belong to a descriptor; with path, leave them 0");
   }
   if (options.descriptor < 0) {
     return Fail(ErrorCode::kUsage, "there is no model: neither path nor descriptor is set");
@@ -70,7 +71,7 @@ Result<EngineOptions> ToEngineOptions(const cria_model_options& options) {
   CRIA_ASSIGN_OR_RETURN(engine.kv_type, ToKvType(options.kv_type));
   if (options.packing != CRIA_PACK_ON_FIRST_USE && options.packing != CRIA_PACK_NEVER) {
     return Fail(ErrorCode::kUsage,
-                std::format("packing is {}, none of CRIA_PACK_...", options.packing));
+                std::format("packing is {}, which is not one of CRIA_PACK_...", options.packing));
   }
   engine.packing.never_pack = options.packing == CRIA_PACK_NEVER;
   if (options.pack_folder != nullptr) engine.packing.cache_folder = options.pack_folder;

@@ -8,7 +8,7 @@ struct ByteRange {
   uint8_t high;
 };
 
-// The values that the second byte may have, by the first (the Unicode Standard, table 3-7).
+// The allowed values of the second byte for each first byte (the Unicode Standard, table 3-7).
 ByteRange SecondByteRange(uint8_t first) {
   switch (first) {
     case 0xE0:
@@ -24,7 +24,7 @@ ByteRange SecondByteRange(uint8_t first) {
   }
 }
 
-// 0 for a byte that no character begins with.
+// 0 if no character begins with this byte.
 size_t SizeByFirstByte(uint8_t first) {
   if (first < 0x80) return 1;
   if (first < 0xC2) return 0;

@@ -7,7 +7,7 @@
 
 namespace cria {
 
-// The library's state wants 64-byte alignment, which its own type declares.
+// The library's state needs 64-byte alignment, which its type declares.
 struct Checksum64::State {
   XXH3_state_t xxh3;
 };

@@ -44,14 +44,14 @@ Status ValidateYarn(const ModelConfig& config) {
   }
   if (config.rope_theta <= 1.0f) {
     return Fail(ErrorCode::kInvalidFile,
-                std::format("rope_theta is {}, but must be above 1 where rope_scaling is yarn",
+                std::format("rope_theta is {}, but must be above 1 if rope_scaling is yarn",
                             config.rope_theta));
   }
   return CheckRange("rope_scaling.original_max_position_embeddings",
                     scaling.original_max_position_embeddings, 1, kMaxPositions);
 }
 
-// Of types that stretch the context itself.
+// For types that make the context longer.
 Status CheckStretch(const RopeScaling& scaling) {
   if (scaling.factor >= 1.0f) return {};
   return Fail(ErrorCode::kInvalidFile,
@@ -92,7 +92,7 @@ std::string KnownArchitectures() {
 
 size_t ModelConfig::longest_context() const {
   const auto stretched = [&](uint32_t trained) -> size_t {
-    // Bounded, so that a factor that was not validated overflows nothing.
+    // Limited, so that a factor that was not validated cannot overflow.
     const double tokens = std::min(double{rope_scaling.factor} * trained, double{kMaxPositions});
     return std::max<size_t>(max_position_embeddings, static_cast<size_t>(tokens));
   };

@@ -31,7 +31,7 @@ Result<ModelFile> ModelFile::Open(platform::File file) {
   CRIA_ASSIGN_OR_RETURN(ModelFile model, OpenEither(std::move(file)));
   if (!model.is_vocabulary_only()) return model;
   return Fail(ErrorCode::kUnsupported,
-              std::format("{}: holds a tokenizer alone (cria-convert --vocab-only), which only "
+              std::format("{}: has only a tokenizer (cria-convert --vocab-only), which only "
                           "cria tokenize can use; convert the checkpoint with its weights",
                           model.path()));
 }

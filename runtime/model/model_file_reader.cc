@@ -14,7 +14,7 @@
 namespace cria {
 namespace {
 
-// The schema's numbers are those of the runtime's enumerations.
+// The schema's enumerations have the same numbers as the runtime's.
 static_assert(static_cast<int>(schema::RopeScalingType::MAX) ==
               static_cast<int>(RopeScaling::Type::kYarn));
 static_assert(static_cast<int>(schema::RopeScalingType::Llama3) ==
@@ -34,7 +34,7 @@ std::span<const T> View(const flatbuffers::Vector<U>* vector) {
   return {reinterpret_cast<const T*>(vector->Data()), vector->size()};
 }
 
-// FlatBuffers' vectors of structs have pointers as elements but the structs' own bytes as data.
+// An element of FlatBuffers' vectors of structs is a pointer, but the data are the structs' bytes.
 std::span<const Merge> ViewMerges(const flatbuffers::Vector<const schema::Merge*>& merges) {
   static_assert(sizeof(Merge) == sizeof(schema::Merge));
   return {reinterpret_cast<const Merge*>(merges.Data()), merges.size()};
@@ -120,7 +120,7 @@ Status ModelFileReader::ReadConfig(const schema::Model& metadata) {
         .beta_slow = scaling->beta_slow(),
         .truncate = scaling->truncate()};
   }
-  // A vocabulary's own check bounds the one field that it has.
+  // ValidateVocabulary checks vocab_size, the only field of this configuration.
   if (model_.is_vocabulary_only_) return {};
   return ValidateConfig(config);
 }
@@ -186,7 +186,7 @@ Status ModelFileReader::CheckNoTensors(const schema::Model& metadata) const {
 }
 
 Status ModelFileReader::ReadSections(const schema::Model& metadata) {
-  // Three kinds exist; a bound keeps the search of a section for every tensor short.
+  // There are three kinds; the limit keeps the search for every tensor's section short.
   constexpr size_t kMaxSections = 16;
   if (metadata.sections()->size() > kMaxSections) {
     return Malformed(std::format("sections has {} entries, more than {}",
@@ -248,7 +248,7 @@ Status ModelFileReader::ReadTensors(const schema::Model& metadata) {
   return CheckNoOverlap();
 }
 
-// Packed weights stand in for matrices only: the rest must lie before them.
+// Packed weights replace only matrices: the other tensors must be before them.
 Status ModelFileReader::CheckPackedOffset() const {
   const uint64_t offset = model_.packed_offset_;
   if (offset == 0) return {};
@@ -299,7 +299,8 @@ Status ModelFileReader::CheckLayout(const StoredTensor& tensor) const {
   };
   const bool is_blockwise = layout.scheme == Scheme::kQb4w;
   if (is_blockwise && !std::ranges::contains(kBlockSizes, layout.block_size)) return misfit();
-  // Only the layout that the format defines for this block size is accepted, which bounds padding.
+  // Only the layout that MakeTensorLayout gives for this block size is accepted, which limits
+  // padding.
   const TensorLayout defined = MakeTensorLayout(tensor.spec, layout.scheme, layout.block_size);
   if (defined.block_size != layout.block_size ||
       defined.padded_input_channels != layout.padded_input_channels) {

@@ -28,7 +28,7 @@ Result<PackedFile> PackedFile::Open(const std::string& path, uint64_t offset) {
 Result<PackedFile> PackedFile::Open(platform::File file, uint64_t offset) {
   PackedFile packed(std::move(file));
   CRIA_ASSIGN_OR_RETURN(const FileHead head, ReadFileHead(packed.file_, offset, kPackedWeights));
-  // It would mean that file_bytes is not the size of what is here.
+  // Otherwise file_bytes would not be the size of the packed weights.
   if (head.preamble.packed_offset != 0) {
     return Fail(ErrorCode::kInvalidFile,
                 std::format("{}: packed_offset is {}, which only a model file has; {}",
@@ -62,7 +62,7 @@ Status PackedFile::ReadMetadata(std::span<const std::byte> metadata, uint64_t of
 
   uint64_t expected = offset + sizeof(FilePreamble) + metadata.size();
   for (const schema::PackedMatrix* matrix : *stored.matrices()) {
-    // The first begins a section; the others follow closely.
+    // The first matrix begins a section; the others follow at the next aligned offset.
     expected = AlignUp(expected, matrices_.empty() ? kSectionAlignment : kTensorAlignment);
     const FileRange range = {offset + matrix->offset(), matrix->bytes()};
     if (range.offset != expected || range.offset > end || range.bytes > end - range.offset ||
@@ -100,7 +100,7 @@ Status PackedFile::VerifyPayload() const {
 PackedFilePlan::PackedFilePlan(PackedIdentity identity, std::span<const uint64_t> matrix_bytes,
                                uint64_t offset)
     : identity_(std::move(identity)), offset_(offset), matrices_(matrix_bytes.size()) {
-  // Structs and numbers that are always stored: the size does not depend on what they say.
+  // All fields have a fixed size and are always stored, so the size does not depend on the values.
   uint64_t end = AlignUp(offset + Head().size(), kSectionAlignment);
   for (size_t i = 0; i < matrices_.size(); ++i) {
     matrices_[i].range = {AlignUp(end, kTensorAlignment), matrix_bytes[i]};

@@ -10,7 +10,7 @@ struct RoleTraits {
   std::string_view name;
   bool is_vector;
 };
-// By the number of the role.
+// Indexed by role.
 constexpr std::array<RoleTraits, kNumTensorRoles> kRoles = {{{"embed_tokens", false},
                                                              {"input_layernorm", true},
                                                              {"qkv_proj", false},

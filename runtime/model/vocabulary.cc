@@ -12,8 +12,8 @@ std::unexpected<Error> Invalid(const std::string& what) {
               std::format("The tokenizer is invalid: {}. Convert the model again", what));
 }
 
-// An offset table must have one entry more than there are ids, begin at 0, never fall, and end at
-// the end of what it points into.
+// An offset table must have one entry more than there are ids, begin at 0, never decrease, and end
+// at `end`.
 Status CheckOffsets(std::string_view name, std::span<const uint32_t> offsets, size_t num_ids,
                     size_t end) {
   if (offsets.size() != num_ids + 1) {
@@ -37,7 +37,7 @@ Status CheckPieces(const Vocabulary& vocabulary) {
     const PieceType type = vocabulary.piece_types[id];
     if (static_cast<int>(type) >= kNumPieceTypes) {
       return Invalid(
-          std::format("piece_types[{}] is {}, which is no type", id, static_cast<int>(type)));
+          std::format("piece_types[{}] is {}, which is not a type", id, static_cast<int>(type)));
     }
     const size_t piece_bytes = vocabulary.piece(id).size();
     if (piece_bytes > kMaxPieceBytes) {
@@ -56,13 +56,13 @@ Status CheckSortedIds(const Vocabulary& vocabulary) {
   for (size_t i = 0; i < vocabulary.sorted_ids.size(); ++i) {
     const uint32_t id = vocabulary.sorted_ids[i];
     if (id >= vocabulary.size()) {
-      return Invalid(std::format("sorted_ids[{}] is {}, past the vocabulary", i, id));
+      return Invalid(std::format("sorted_ids[{}] is {}, outside the vocabulary", i, id));
     }
     if (vocabulary.piece_types[id] != PieceType::kNormal) {
       return Invalid(std::format("sorted_ids[{}] is {}, which is not a piece of text", i, id));
     }
     const std::string_view piece = vocabulary.piece(id);
-    // The first piece must be greater than nothing: no piece of text is empty.
+    // No piece of text is empty: the first one must be greater than the empty string.
     if (piece <= previous) return Invalid(std::format("sorted_ids[{}] is out of order", i));
     previous = piece;
   }
@@ -75,11 +75,12 @@ Status CheckMerges(const Vocabulary& vocabulary) {
     for (size_t i = begin; i < vocabulary.merge_offsets[left + 1]; ++i) {
       const Merge& merge = vocabulary.merges[i];
       if (merge.right >= vocabulary.size()) {
-        return Invalid(std::format("merges[{}].right is {}, past the vocabulary", i, merge.right));
+        return Invalid(
+            std::format("merges[{}].right is {}, outside the vocabulary", i, merge.right));
       }
       if (merge.merged >= vocabulary.size()) {
         return Invalid(
-            std::format("merges[{}].merged is {}, past the vocabulary", i, merge.merged));
+            std::format("merges[{}].merged is {}, outside the vocabulary", i, merge.merged));
       }
       if (i > begin && merge.right <= vocabulary.merges[i - 1].right) {
         return Invalid(std::format("merges[{}] is out of order", i));

@@ -12,16 +12,16 @@ namespace {
 using attention::HeadCache;
 using attention::HeadQueries;
 
-// Spans are what threads share when there are few queries. Their size depends on the number of
-// visible positions alone; their number is bounded to bound the scratch.
+// If there are few queries, threads share spans of positions. The size of a span depends only on
+// the number of visible positions; the number of spans is limited to limit the scratch.
 constexpr size_t kMinSpanTokens = 256;
 constexpr size_t kMaxSpans = 32;
-// A tile's queries fill four vectors of the widest kind. Below the smaller number of queries, tiles
-// would leave lanes empty, and spans are faster.
+// A tile's queries fill four of the widest vectors. With fewer queries than the second constant,
+// tiles would leave lanes empty, and spans are faster.
 constexpr size_t kTileQueries = 64;
 constexpr size_t kMinTileQueries = 16;
 static_assert(kTileQueries <= attention::kMaxRows && kMinTileQueries <= attention::kMaxRows);
-// Work, in multiplications, that is not worth waking other threads for.
+// With fewer multiplications than this, waking other threads costs more than it gains.
 constexpr size_t kSerialMultiplications = 32 * 1024;
 
 constexpr size_t DivideRoundingUp(size_t value, size_t divisor) {
@@ -45,7 +45,7 @@ size_t RowsPerTile(const AttentionShape& shape) {
   return std::max<size_t>(1, kTileQueries / QueriesPerRow(shape));
 }
 
-// The most queries that spans are used for.
+// Maximum number of queries for which spans are used.
 size_t MaxSpanQueries(const AttentionShape& shape, size_t max_rows) {
   const size_t per_row = QueriesPerRow(shape);
   return std::max(per_row, std::min(max_rows * per_row, kMinTileQueries - 1));
@@ -90,13 +90,13 @@ HeadCache CacheOfHead(const KvCacheView& cache, size_t head) {
   return result;
 }
 
-// Calls `run(task, workspace)` for every task. Each of the threads has a workspace and takes the
-// next task when it has finished one; which thread runs a task changes nothing in its result.
+// Calls `run(task, workspace)` for every task. Each thread has a workspace and takes the next task
+// when it has finished one; the results do not depend on which thread runs a task.
 template <typename Run>
 void RunTasks(const ThreadPool& pool, size_t num_tasks, size_t num_workers, std::byte* workspaces,
               size_t workspace_bytes, const Run& run) {
   if (num_workers == 1) {
-    // Through the pool all the same, for its floating-point mode.
+    // Uses the pool even for one task, because it sets the floating-point mode.
     pool.ParallelFor(1, [&](size_t) {
       for (size_t task = 0; task < num_tasks; ++task) run(task, workspaces);
     });

@@ -1,5 +1,5 @@
-// Attention for few queries, where reading the cache is the cost: each key and each value is loaded
-// once for up to four queries, and vectors run along a head's dimensions.
+// Attention for few queries, where the time goes into reading the cache: each key and each value is
+// loaded once for up to four queries, and the lanes of vectors are a head's dimensions.
 
 #include <algorithm>
 
@@ -24,15 +24,16 @@ using attention::kBlockTokens;
 using attention::kMaskedScore;
 using attention::SpanWorkspace;
 
-// As many as there are registers for.
+// As many as fit into the registers.
 inline constexpr size_t kScoreQueries = kHas32Registers ? 4 : 2;
 inline constexpr size_t kKeyTile = 4;
 inline constexpr size_t kValueQueries = 4;
 inline constexpr size_t kValueTile = kHas32Registers ? 4 : 2;  // Vectors of one value.
 inline constexpr size_t kLineBytes = 64;
 
-// Asks for `count` rows from `row` on. A block is requested while the one before it is worked on:
-// it is too short for the processor's own prefetching, which begins anew at every block.
+// Prefetches `count` rows from `row` on. A block is prefetched while the one before it is
+// processed: it is too short for the processor's own prefetching, which starts again at every
+// block.
 template <typename T>
 HWY_INLINE void PrefetchRows(const T* rows, size_t row, size_t count, size_t head_dim) {
   const char* begin = reinterpret_cast<const char*>(rows + row * head_dim);
@@ -40,7 +41,7 @@ HWY_INLINE void PrefetchRows(const T* rows, size_t row, size_t count, size_t hea
   for (size_t offset = 0; offset < bytes; offset += kLineBytes) hwy::Prefetch(begin + offset);
 }
 
-// How keys of type T are multiplied with queries: as floats, but for int8 keys.
+// How keys of type T are multiplied by queries: as floats, except int8 keys.
 template <typename T>
 struct Product {
   using Query = float;
@@ -59,9 +60,9 @@ struct Product {
   static HWY_INLINE V Add(D, V key, V query, V sum) {
     return hn::MulAdd(query, key, sum);
   }
-  // What the scores of the `count` keys, four or fewer, from `position` on are scaled by.
+  // The scale factors of the scores of up to four keys from `position` on; `count` is their number.
   static HWY_INLINE int LoadScales(const float*, size_t, size_t) { return 0; }
-  // Four scores of query `q`.
+  // Four scores of query `q`, scaled.
   template <class V>
   static HWY_INLINE V Scores(const SpanWorkspace&, size_t, V sums, int) {
     return sums;
@@ -98,8 +99,9 @@ struct Product<int8_t> {
   }
 };
 
-// Scores of kQueries queries and the `num_keys` keys from position `begin` on, up to kBlockTokens.
-// Writes scores up to the next multiple of kKeyTile; those past num_keys have no meaning.
+// Computes the scores of kQueries queries and the `num_keys` keys, up to kBlockTokens, from
+// position `begin` on. Writes scores up to the next multiple of kKeyTile; those after num_keys have
+// no meaning.
 template <size_t kQueries, typename T>
 void Score(const SpanWorkspace& workspace, size_t first_query, size_t head_dim,
            const HeadCache& cache, size_t begin, size_t num_keys) {
@@ -158,7 +160,7 @@ void Score(const SpanWorkspace& workspace, size_t first_query, size_t head_dim,
   }
 }
 
-// Masks the scores up to `padded_scores`, a multiple of the vector, but those in [begin, end).
+// Masks the scores up to `padded_scores`, a multiple of the vector, except those in [begin, end).
 HWY_INLINE void MaskScores(size_t padded_scores, size_t begin, size_t end,
                            float* HWY_RESTRICT scores) {
   const hn::ScalableTag<float> d;
@@ -174,10 +176,9 @@ HWY_INLINE void MaskScores(size_t padded_scores, size_t begin, size_t end,
   }
 }
 
-// One step of the online softmax for one query, of whose `num_scores` scores [begin, end) count.
-// Turns them into exp(score - largest), times the values' scales where there are any, so that
-// values need only be converted; the others become 0. Returns what older sums are to be multiplied
-// by.
+// One step of the online softmax for one query, for the scores in [begin, end) of its `num_scores`
+// scores. Replaces them by exp(score - largest), times the values' scales if there are any, so that
+// values only need to be converted; the other scores become 0. Returns the factor of earlier sums.
 HWY_INLINE float SoftmaxStep(size_t num_scores, size_t begin, size_t end, const float* value_scales,
                              float* HWY_RESTRICT scores, float& largest, float& sum) {
   const hn::ScalableTag<float> d;
@@ -199,7 +200,7 @@ HWY_INLINE float SoftmaxStep(size_t num_scores, size_t begin, size_t end, const 
     }
     hn::Store(weight, d, scores + k);
   }
-  // Before the first step there are no sums.
+  // Before the first step, there are no sums.
   const float rescale =
       largest == kMaskedScore ? 0.0f : hn::GetLane(Exp(d, hn::Set(d, largest - new_largest)));
   sum = sum * rescale + hn::ReduceSum(d, sums);
@@ -207,8 +208,8 @@ HWY_INLINE float SoftmaxStep(size_t num_scores, size_t begin, size_t end, const 
   return rescale;
 }
 
-// Adds kVectors vectors of every value, from dimension `j` on, to the accumulators of kQueries
-// queries, whose partials begin at `partials`. kIsRest: only the dimensions up to head_dim exist.
+// For kQueries queries, whose partials begin at `partials`: adds kVectors vectors of every value,
+// from dimension `j` on, to the accumulators. kIsRest: head_dim ends inside these vectors.
 template <size_t kQueries, size_t kVectors, bool kIsRest, typename T>
 HWY_INLINE void AddValueColumns(const SpanWorkspace& workspace, size_t first_query, size_t head_dim,
                                 size_t j, const T* HWY_RESTRICT values, const T* next_keys,

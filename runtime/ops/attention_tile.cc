@@ -1,6 +1,6 @@
-// Attention for many queries, where arithmetic is the cost: each lane of a vector is a query, so
-// that scores and sums need no shuffles, and keys and values are read from the cache as they lie,
-// one element for all lanes at a time.
+// Attention for many queries, where the time goes into arithmetic: each lane of a vector is a
+// query, so that scores and sums need no shuffles. Keys and values are read from the cache in their
+// order, one element for all lanes at a time.
 
 #include <algorithm>
 #include <cstring>
@@ -26,11 +26,11 @@ using attention::kMaskedScore;
 using attention::kTileRows;
 using attention::TileWorkspace;
 
-// Vectors of queries that are worked on together.
+// Vectors of queries that are processed together.
 inline constexpr size_t kPanelVectors = kHas32Registers ? 4 : 2;
 
-// Scores of the kVectors vectors of queries from `lane` on. Writes rows of scores up to the next
-// multiple of kTileRows; those past num_keys repeat the last key's.
+// Computes the scores of the kVectors vectors of queries from `lane` on. Writes rows of scores up
+// to the next multiple of kTileRows; rows after num_keys repeat the last key's.
 template <size_t kVectors>
 HWY_INLINE void ScorePanelF32(const TileWorkspace& workspace, size_t lane, size_t head_dim,
                               const float* HWY_RESTRICT keys, size_t num_keys) {
@@ -131,7 +131,7 @@ HWY_INLINE void ScorePanelInt8(const TileWorkspace& workspace, size_t lane, size
   }
 }
 
-// Masks, among the scores of the positions from `begin` on, those before each query's window.
+// Masks the scores of positions, from `begin` on, that are before each query's window.
 void MaskBeforeWindows(const TileWorkspace& workspace, const HeadQueries& queries, size_t begin) {
   for (size_t lane = 0; lane < workspace.num_lanes; ++lane) {
     const size_t q = std::min(lane, queries.num_queries() - 1);
@@ -142,8 +142,8 @@ void MaskBeforeWindows(const TileWorkspace& workspace, const HeadQueries& querie
   }
 }
 
-// One step of the online softmax for one vector of queries. kIsMasked: some of them do not see all
-// `num_keys` positions from `begin` on, for they come before the last of these.
+// One step of the online softmax for one vector of queries. kIsMasked: some of them attend only to
+// a part of the `num_keys` positions from `begin` on, because they are at earlier positions.
 template <bool kIsMasked>
 HWY_INLINE void SoftmaxStep(const TileWorkspace& workspace, size_t lane, size_t begin,
                             size_t num_keys) {
@@ -234,7 +234,7 @@ HWY_INLINE void ForEachPanel(size_t num_lanes, const Run& run) {
   for (; lane < num_lanes; lane += kLanes) run.template operator()<1>(lane);
 }
 
-// Lanes without a query repeat the last one.
+// Lanes without a query repeat the last query.
 void PrepareQueries(const HeadQueries& queries, KvType type, const TileWorkspace& workspace) {
   const size_t head_dim = queries.head_dim;
   const size_t num_lanes = workspace.num_lanes;
@@ -251,7 +251,7 @@ void PrepareQueries(const HeadQueries& queries, KvType type, const TileWorkspace
       }
       continue;
     }
-    // The place of converted elements holds the row until it is spread.
+    // The array of converted elements holds the row until its elements are distributed.
     auto* row = reinterpret_cast<int8_t*>(workspace.floats);
     workspace.query_scales[lane] = QuantizeSymmetric(input, head_dim, row) * scale;
     int32_t sum = 0;
@@ -265,8 +265,8 @@ void PrepareQueries(const HeadQueries& queries, KvType type, const TileWorkspace
   std::fill_n(workspace.sums, attention::RoundUp(head_dim, kTileRows) * num_lanes, 0.0f);
 }
 
-// `count` elements from `begin` on as floats: where they lie if they are floats, else converted
-// into the workspace.
+// `count` elements from `begin` on as floats: the stored elements if they are floats, otherwise
+// converted into the workspace.
 const float* AsFloats(const TileWorkspace& workspace, KvType type, const void* data, size_t begin,
                       size_t count) {
   if (type == KvType::kF32) return static_cast<const float*>(data) + begin;
@@ -284,7 +284,7 @@ const float* AsFloats(const TileWorkspace& workspace, KvType type, const void* d
   return workspace.floats;
 }
 
-// Scores of one block, turned into weights; those of int8 values include the value's scale.
+// Turns the scores of one block into weights, which include the values' scales for int8.
 void WeighBlock(const TileWorkspace& workspace, const HeadQueries& queries, const HeadCache& cache,
                 size_t begin, size_t num_tokens) {
   const hn::ScalableTag<float> d;
@@ -304,7 +304,7 @@ void WeighBlock(const TileWorkspace& workspace, const HeadQueries& queries, cons
       ScorePanelF32<kVectors>(workspace, lane, head_dim, keys, num_tokens);
     });
   }
-  // Of the blocks only the first has beginnings of windows.
+  // Windows begin only in the first block.
   const size_t last_query = queries.num_queries() - 1;
   if (queries.BeginPosition(last_query) > begin) MaskBeforeWindows(workspace, queries, begin);
   const bool is_masked = begin + num_tokens > queries.EndPosition(0);

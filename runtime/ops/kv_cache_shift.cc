@@ -13,7 +13,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace cria::ops::HWY_NAMESPACE {
 
-// ApplyRope by the negative angle, from elements to floats.
+// ApplyRope with the negative angle, from elements to floats.
 template <typename T>
 HWY_INLINE void TurnBack(const T* key, size_t head_dim, const float* HWY_RESTRICT cosines,
                          const float* HWY_RESTRICT sines, float* HWY_RESTRICT output) {
@@ -53,7 +53,7 @@ void DropPositions(const KvCacheView& cache, size_t first, size_t count, size_t 
       for (size_t row = begin_row; row < end_row; ++row) {
         TurnBack(keys + (row + count) * head_dim, head_dim, cosines, sines, turned);
         const float scale = StoreRow(turned, head_dim, keys + row * head_dim);
-        // Turning is linear: the old scale need only be a factor of the new one.
+        // Rotation is linear, so the old scale is only a factor of the new one.
         if (has_scales) cache.key_scales[row] = cache.key_scales[row + count] * scale;
       }
       T* values = static_cast<T*>(cache.values) + begin_row * head_dim;

@@ -19,9 +19,9 @@ namespace cria::ops::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The instruction multiplies unsigned by signed bytes and adds neighbors, in 16 bits that saturate.
-// So the activations are made unsigned, by adding 128, which the zero point takes back. Two
-// products are at most 2 * 255 * 8 = 4080, and four pairs of them fit.
+// The instruction multiplies unsigned by signed bytes and adds neighbouring products, in 16 bits
+// that saturate. So 128 is added to the activations to make them unsigned; the zero point cancels
+// it. Two products are at most 2 * 255 * 8 = 4080, and the sum of four such pairs fits.
 using U8 = hn::FixedTag<uint8_t, 32>;
 using I8 = hn::FixedTag<int8_t, 32>;
 using I16 = hn::FixedTag<int16_t, 16>;
@@ -29,19 +29,19 @@ using I32 = hn::FixedTag<int32_t, 8>;
 using F32 = hn::FixedTag<float, 8>;
 using U64 = hn::FixedTag<uint64_t, 4>;
 
-// Half a tile fills a vector: its outputs' numbers lie in pairs, whose sum is wanted in the end.
+// Half a tile fills a vector. Each output has two lanes, which are added at the end.
 constexpr size_t kHalves = 2;
 constexpr size_t kHalfOutputs = Qb4wTiles8c8::kOutputs / kHalves;
 constexpr size_t kHalfBytes = 32;
 constexpr size_t kGroupBytes = kHalves * kHalfBytes;
-// What is multiplied between two uses of a scale: two groups.
+// Inputs that one step multiplies: two groups. Scales are applied after whole steps.
 constexpr size_t kStepInputs = 32;
 constexpr size_t kStepBytes = 2 * kGroupBytes;
 
-// The pairs of a row's sums for the two halves of a tile.
+// The sums of a row for the two halves of a tile, two lanes for each output.
 using TileSums = float[kHalves][8];
 
-// All rows and some tiles, whose first output is output[0].
+// All rows and a part of the tiles; the first output of the part is output[0].
 struct Part {
   const Qb4wTiles8c8& shape;
   const std::byte* tiles;
@@ -50,15 +50,15 @@ struct Part {
   size_t output_stride;
   size_t num_outputs;
 
-  // Row r's int8 + 128.
+  // Row r as int8 + 128.
   const uint8_t* Row(size_t r) const {
     return reinterpret_cast<const uint8_t*>(rows.values) + r * rows.stride;
   }
-  // Of a block.
+  // Offset of a block's scales in the block.
   size_t scales_offset() const { return shape.block_size / 2 * Qb4wTiles8c8::kOutputs; }
 };
 
-// The four signed vectors of half a tile's next 32 inputs.
+// Unpacks the four signed vectors of half a tile's next 32 inputs.
 HWY_INLINE void Unpack(const std::byte* half, hn::Vec<I8> (&weights)[4]) {
   alignas(16) static constexpr int8_t kSigned[16] = {0,  1,  2,  3,  4,  5,  6,  7,
                                                      -8, -7, -6, -5, -4, -3, -2, -1};
@@ -73,7 +73,7 @@ HWY_INLINE void Unpack(const std::byte* half, hn::Vec<I8> (&weights)[4]) {
   }
 }
 
-// Eight inputs of a row, for each of four outputs.
+// Eight inputs of a row, repeated for each of four outputs.
 HWY_INLINE hn::Vec<U8> Eight(const uint8_t* values) {
   uint64_t eight;
   std::memcpy(&eight, values, sizeof(eight));
@@ -84,7 +84,7 @@ HWY_INLINE hn::Vec<F32> SumPairs(hn::Vec<I16> pairs) {
   return hn::ConvertTo(F32(), hn::WidenMulPairwiseAdd(I32(), pairs, hn::Set(I16(), int16_t{1})));
 }
 
-// The dot products, in pairs, of half a tile's 32 inputs and a row's.
+// The dot products of half a tile's 32 inputs with a row's, in two lanes for each output.
 HWY_INLINE hn::Vec<F32> Dot(const hn::Vec<I8> (&weights)[4], const uint8_t* values) {
   hn::Vec<I16> sum = hn::Undefined(I16());
   HWY_UNROLL(4)
@@ -95,9 +95,9 @@ HWY_INLINE hn::Vec<F32> Dot(const hn::Vec<I8> (&weights)[4], const uint8_t* valu
   return SumPairs(sum);
 }
 
-// Each of four scales, twice: those of a tile's first or second half.
+// The four scales of a tile's first or second half, each in two lanes.
 HWY_INLINE hn::Vec<F32> Scales(const std::byte* scales, size_t half) {
-  // Bytes of the bfloat16s in the upper halves of floats; 0x80 makes a zero.
+  // Places the bytes of bfloat16s in the upper halves of floats; 0x80 gives a zero.
   alignas(32) static constexpr uint8_t kPlaces[kHalves][32] = {
       {0x80, 0x80, 0, 1, 0x80, 0x80, 0, 1, 0x80, 0x80, 2, 3, 0x80, 0x80, 2, 3,
        0x80, 0x80, 4, 5, 0x80, 0x80, 4, 5, 0x80, 0x80, 6, 7, 0x80, 0x80, 6, 7},
@@ -116,7 +116,7 @@ void StoreRow(const Part& part, const std::byte* tile, size_t output, size_t r,
   const auto minus_weights = hn::LoadU(d, reinterpret_cast<const float*>(tile));
   const auto lower = hn::LoadU(d, sums[0]), upper = hn::LoadU(d, sums[1]);
   const auto pairs = hn::Add(hn::ConcatEven(d, upper, lower), hn::ConcatOdd(d, upper, lower));
-  // The scales are sixteenths.
+  // The stored scales are sixteenths.
   const auto sum = hn::MulAdd(pairs, hn::Set(d, 16.0f), hn::Mul(zero, minus_weights));
   const auto result = hn::Mul(hn::Set(d, quantization.scale), sum);
   float* results = part.output + r * part.output_stride + output;
@@ -128,10 +128,10 @@ void StoreRow(const Part& part, const std::byte* tile, size_t output, size_t r,
   }
 }
 
-// All rows where they are few, for which the weights are unpacked as they come from memory.
+// For few rows: all of them, with weights that are unpacked when they are read from memory.
 template <size_t kRows>
 void MultiplyFewRows(const Part& part, const std::byte* tile, size_t output) {
-  // Ahead of the next page's beginning, where the processor's own prefetching ends.
+  // Prefetches beyond the next page boundary, where the processor's own prefetching ends.
   constexpr size_t kPrefetchBytes = 2048;
   const uint8_t* values = part.Row(0);
   const std::byte* block = tile + Qb4wTiles8c8::kOutputs * sizeof(float);
@@ -168,15 +168,15 @@ void MultiplyFewRows(const Part& part, const std::byte* tile, size_t output) {
   }
 }
 
-// For many rows, a tile's weights are unpacked once: as many at a time as the first cache holds
-// beside the rows that they are multiplied by.
+// For many rows, a tile's weights are unpacked once: as many at a time as fit into the first-level
+// cache together with the rows.
 constexpr size_t kUnpackedInputs = 1024;
 constexpr size_t kGroupRows = 128;
-// Rows that are multiplied at once: their sums fill the registers.
+// Rows that are multiplied together: their sums fill the registers.
 constexpr size_t kTileRows = 3;
 
 struct Unpacked {
-  // Of every step, eight inputs after another, for both halves.
+  // For every step: groups of eight inputs, one after another, each for both halves.
   alignas(64) int8_t weights[kUnpackedInputs / kStepInputs][4][kHalves][32];
   alignas(64) TileSums sums[kGroupRows];
 };
@@ -197,7 +197,7 @@ void UnpackBlocks(const Part& part, const std::byte* block, size_t num_blocks, U
   }
 }
 
-// Adds the products of kRows rows, from `values` on, and the unpacked inputs to their sums.
+// Adds the products of kRows rows, from `values` on, with the unpacked inputs to their sums.
 template <size_t kRows>
 HWY_INLINE void AddUnpacked(const Part& part, const std::byte* first_block, size_t num_blocks,
                             const uint8_t* values, const Unpacked& unpacked, TileSums* sums) {
@@ -230,7 +230,8 @@ HWY_INLINE void AddUnpacked(const Part& part, const std::byte* first_block, size
           const auto pairs1 = hn::SatWidenMulPairwiseAdd(I16(), eight, weights1);
           dots[r][0] = v == 0 ? pairs0 : hn::Add(dots[r][0], pairs0);
           dots[r][1] = v == 0 ? pairs1 : hn::Add(dots[r][1], pairs1);
-          // Registers are just enough if sums are added to in this order, and GCC prefers others.
+          // There are enough registers only with this order of additions; without it, GCC chooses
+          // another.
           asm("" : "+x"(dots[r][0].raw), "+x"(dots[r][1].raw));
         }
       }
@@ -253,7 +254,7 @@ HWY_INLINE void AddUnpacked(const Part& part, const std::byte* first_block, size
   }
 }
 
-// At most kGroupRows rows.
+// For at most kGroupRows rows.
 void MultiplyManyRows(const Part& part, size_t first_row, size_t num_rows, const std::byte* tile,
                       size_t output) {
   Unpacked unpacked;
@@ -310,7 +311,7 @@ void MultiplyTiles(const Qb4wTiles8c8& shape, const std::byte* tiles, const Quan
   }
 }
 
-// int8 as int8 + 128, and back; a multiple of 32 of them.
+// Adds 128 to int8 values, or subtracts it again; `size` is a multiple of 32.
 void FlipSigns(int8_t* row, size_t size) {
   for (size_t i = 0; i < size; i += kStepInputs) {
     const auto flipped = hn::Xor(hn::LoadU(I8(), row + i), hn::Set(I8(), int8_t{-128}));
@@ -342,13 +343,12 @@ HWY_EXPORT(HasProduct);
 
 namespace {
 
-// About what a core's second cache holds beside a few rows: many rows are multiplied by this much
-// of the weights before the next are taken.
+// About what fits into a core's second-level cache together with a few rows: many rows are
+// multiplied by this much of the weights before the next part.
 constexpr size_t kTaskBytes = size_t{128} * 1024;
-// Handing tasks to other threads costs about half a microsecond: fewer multiplications are done
-// sooner by one.
+// Handing tasks to other threads costs about half a microsecond: below this, one thread is faster.
 constexpr size_t kMinSharedMultiplications = size_t{128} * 1024;
-// So that threads finish together.
+// With several tasks for each thread, all threads finish at about the same time.
 constexpr size_t kTasksPerThread = 8;
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace cria::ops::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The range of some values and 0, and whether all of them are finite.
+// The range of the values, extended to include 0, and whether all of them are finite.
 struct Range {
   float lowest;
   float highest;
@@ -28,10 +28,10 @@ Range RangeOf(const float* row, size_t size) {
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<decltype(d)> di32;
   const size_t lanes = hn::Lanes(d);
-  // Two of each, so that comparisons need not wait for each other.
+  // Two of each, so that comparisons do not wait for each other.
   auto lowest0 = hn::Zero(d), lowest1 = hn::Zero(d);
   auto highest0 = hn::Zero(d), highest1 = hn::Zero(d);
-  // Bits of magnitudes are ordered as magnitudes are, and those of infinities and NaN come last.
+  // As integers, the bits of magnitudes have the same order; infinity and NaN are the largest.
   auto magnitude0 = hn::Zero(di32), magnitude1 = hn::Zero(di32);
   size_t i = 0;
   for (; i + 2 * lanes <= size; i += 2 * lanes) {
@@ -56,8 +56,8 @@ Range RangeOf(const float* row, size_t size) {
           hn::ReduceMax(di32, hn::Max(magnitude0, magnitude1)) < kInfinityBits};
 }
 
-// Rounds `row` * steps_per_unit to the nearest step, counted from `zero_point`. Every product is at
-// most 255.
+// Rounds `row` * steps_per_unit to the nearest step, counted from `zero_point`. Every product must
+// be at most 255.
 void Round(const float* row, size_t size, float steps_per_unit, int32_t zero_point,
            int8_t* output) {
   const hn::ScalableTag<float> d;
@@ -94,7 +94,7 @@ void Round(const float* row, size_t size, float steps_per_unit, int32_t zero_poi
 
 RowQuantization QuantizeRow(const float* row, size_t size, int8_t* output) {
   constexpr float kLowest = -128.0f, kHighest = 127.0f;
-  // Of numbers that are smaller, the steps would be none.
+  // A smaller range would make steps_per_unit overflow.
   constexpr float kMinWidth = 1e-35f;
   const Range range = RangeOf(row, size);
   const float width = range.highest - range.lowest;

@@ -17,7 +17,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 float SumOfSquares(const float* input, size_t size) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
-  // Four sums, so that additions need not wait for each other and errors stay small.
+  // Four sums, so that additions do not wait for each other and errors stay small.
   auto sum0 = hn::Zero(d), sum1 = hn::Zero(d), sum2 = hn::Zero(d), sum3 = hn::Zero(d);
   size_t i = 0;
   for (; i + 4 * lanes <= size; i += 4 * lanes) {

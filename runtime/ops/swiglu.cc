@@ -14,7 +14,7 @@ namespace cria::ops::HWY_NAMESPACE {
 void SwiGlu(const float* gate, const float* up, size_t size, float* output) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
-  // Where exp overflows, x / infinity is the zero that silu tends to.
+  // If exp overflows, x / infinity is 0, which is the limit of silu.
   const auto swiglu = [d](auto x, auto y) HWY_ATTR {
     const auto denominator = hn::Add(hn::Set(d, 1.0f), Exp(d, hn::Neg(x)));
     return hn::Mul(hn::Div(x, denominator), y);

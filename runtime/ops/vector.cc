@@ -30,7 +30,7 @@ void Add(const float* addend, size_t size, float* accumulator) {
   }
 }
 
-// The largest value that is not NaN; -infinity where there is none.
+// The largest value that is not NaN; -infinity if there is none.
 float LargestNumber(const float* values, size_t size) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
@@ -52,7 +52,7 @@ float LargestNumber(const float* values, size_t size) {
 size_t ArgMax(const float* values, size_t size) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
-  // Block by block, so that only one is looked through for the place.
+  // Finds the block with the largest value first, so that only one block is searched for the index.
   constexpr size_t kBlock = 1024;
   float largest = -std::numeric_limits<float>::infinity();
   size_t i = 0;
@@ -92,7 +92,7 @@ void DequantizeQc8w(const int8_t* row, float scale, size_t size, float* output) 
   }
 }
 
-// Values of one block, or the rest of the last one; `size` is even.
+// Converts values of one block, or the rest of the last one; `size` must be even.
 void DequantizeNibbles(const uint8_t* bytes, float scale, size_t size, float* output) {
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<decltype(d)> di32;

@@ -25,7 +25,7 @@ bool BytePairMerger::AddCandidate(uint32_t left) {
   return true;
 }
 
-// A candidate is out of date when either of its symbols has merged with another since.
+// Whether neither symbol of the candidate has been merged since the candidate was added.
 bool BytePairMerger::IsCurrent(const Candidate& candidate) const {
   const Symbol& left = symbols_[static_cast<uint32_t>(candidate.order)];
   return left.next < kMergedAway && left.id == candidate.left_id &&

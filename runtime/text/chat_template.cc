@@ -19,10 +19,10 @@ using jinja::Value;
 constexpr std::string_view kContentsAlone =
     "{% for message in messages %}{{ message.content }}{% endfor %}";
 
-// Roles that programs give rather than people: some templates make special tokens of them.
+// Roles that programs set, not users: some templates write them as special tokens.
 constexpr std::array<std::string_view, 4> kKnownRoles = {"system", "user", "assistant", "tool"};
 
-// What a template may take, which grows with what it is given.
+// The limits for a template; they grow with the messages.
 jinja::Limits LimitsFor(std::span<const ChatMessage> messages) {
   size_t message_bytes = 0;
   for (const ChatMessage& message : messages) {

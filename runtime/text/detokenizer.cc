@@ -13,7 +13,7 @@ Detokenizer::Detokenizer(const Tokenizer& tokenizer, const DetokenizerOptions& o
 std::string_view Detokenizer::Append(int32_t id) {
   if (id < 0 || static_cast<size_t>(id) >= vocabulary_.size()) return {};
   const PieceType type = vocabulary_.piece_types[static_cast<size_t>(id)];
-  // No character goes on after such a token.
+  // A character never continues after such a token.
   if (type == PieceType::kControl || type == PieceType::kUnknown) return AppendBytes({}, true);
   std::string_view piece = vocabulary_.piece(static_cast<size_t>(id));
   if (strip_space_ && !piece.empty()) {

@@ -15,25 +15,25 @@
 namespace cria {
 namespace {
 
-// What the lowest code point that normalizing changes or moves, U+0300, begins with in UTF-8.
+// The first UTF-8 byte of U+0300, the lowest code point that normalizing changes or moves.
 constexpr uint8_t kLowestAffectedByte = 0xCC;
 
-// Code points that have the form by themselves and compose with nothing before them, so that a text
-// may be cut there: not all that there are, but those that most text is made of, which need no look
-// into tables. Han ideographs, and Hangul syllables.
+// Whether the code point is normalized and never composes with one before it, so that a text may be
+// split before it: Han ideographs and Hangul syllables. There are more such code points, but these
+// are common in text and need no table.
 bool BeginsAnew(char32_t code_point) {
   return code_point < 0x300 || (code_point >= 0x3400 && code_point <= 0x9FFF) ||
          (code_point >= 0xAC00 && code_point <= 0xD7A3);
 }
 
-// 0 of what is no mark.
+// 0 if the code point is not a mark.
 uint8_t CombiningClass(int32_t code_point) {
   return static_cast<uint8_t>(utf8proc_get_property(code_point)->combining_class);
 }
 
 class Normalizer {
  public:
-  // Appends the form of `text`, which is valid UTF-8, to `normalized`.
+  // Appends the normalization form of `text`, which must be valid UTF-8, to `normalized`.
   void Append(std::string_view text, std::string* normalized) {
     code_points_.clear();
     while (!text.empty()) {
@@ -57,7 +57,7 @@ class Normalizer {
 
  private:
   void Decompose(int32_t code_point) {
-    // The longest canonical decomposition is of four.
+    // The longest canonical decomposition has four code points.
     std::array<int32_t, 4> parts;
     const auto num_parts = utf8proc_decompose_char(code_point, parts.data(), parts.size(),
                                                    UTF8PROC_DECOMPOSE, nullptr);
@@ -83,7 +83,7 @@ class Normalizer {
     }
   }
 
-  // By counting, so that a long run takes no quadratic time, as it would in utf8proc_decompose.
+  // A counting sort, so that a long run does not take quadratic time, as in utf8proc_decompose.
   void SortByClass(std::span<int32_t> marks) {
     std::array<size_t, 256> places{};
     for (const int32_t mark : marks) ++places[CombiningClass(mark)];
@@ -106,8 +106,8 @@ std::string NormalizeToNfc(std::string text) {
   Normalizer normalizer;
   std::string normalized;
   const std::string_view whole = text;
-  size_t copied = 0;  // Up to here `normalized` is done.
-  size_t begin = 0;   // What begins here has nothing to do with what is before.
+  size_t copied = 0;  // Up to here, `normalized` is complete.
+  size_t begin = 0;   // The text from here on does not depend on the text before.
   bool may_change = false;
   for (size_t position = 0; position <= whole.size();) {
     const std::string_view rest = whole.substr(position);

@@ -37,8 +37,8 @@ std::optional<SpecialTokenFinder::Match> SpecialTokenFinder::Find(std::string_vi
   return std::nullopt;
 }
 
-// Narrows the range of pieces that agree with the text byte by byte. A piece that is all matched is
-// the first of its range, since what it begins comes after it.
+// Narrows the range of pieces that match the text, byte by byte. A piece that matches completely is
+// the first of its range, because longer pieces that begin with it are sorted after it.
 std::optional<SpecialTokenFinder::Match> SpecialTokenFinder::MatchAt(std::string_view text,
                                                                      size_t offset) const {
   const auto first = static_cast<uint8_t>(text[offset]);

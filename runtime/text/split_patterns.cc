@@ -17,8 +17,8 @@ namespace {
 constexpr size_t kMaxPatterns = 64;
 constexpr size_t kMaxPatternBytes = 64 * 1024;
 
-// Bounds for one match, so that a pattern of a hostile model file ends with an error. A run of n
-// white spaces takes the known patterns n steps back, so the steps also bound such a run.
+// Limit of one match, so that a pattern in a hostile model file causes an error. For n white space
+// characters in a row, the known patterns backtrack n steps, so this also limits such runs.
 constexpr uint32_t kMaxMatchSteps = 20'000'000;
 constexpr uint32_t kMaxHeapKib = 64 * 1024;
 constexpr size_t kFirstJitStackBytes = 32 * 1024;
@@ -34,7 +34,7 @@ std::string MessageOf(int pcre2_error) {
 
 PCRE2_SPTR Bytes(std::string_view text) { return reinterpret_cast<PCRE2_SPTR>(text.data()); }
 
-// What a match needs besides the pattern and the text.
+// The objects that a match needs besides the pattern and the text.
 class MatchState {
  public:
   MatchState()
@@ -44,7 +44,7 @@ class MatchState {
     if (context_ == nullptr) return;
     pcre2_set_match_limit(context_, kMaxMatchSteps);
     pcre2_set_heap_limit(context_, kMaxHeapKib);
-    // Without a stack of its own, machine code runs on 32 KiB of the thread's.
+    // Without a stack of its own, machine code uses 32 KiB of the thread's stack.
     if (jit_stack_ != nullptr) pcre2_jit_stack_assign(context_, nullptr, jit_stack_);
   }
   MatchState(const MatchState&) = delete;
@@ -57,8 +57,8 @@ class MatchState {
 
   bool ok() const { return data_ != nullptr && context_ != nullptr; }
 
-  // PCRE2's answer for valid UTF-8. A pattern that outgrows the stack of machine code is
-  // interpreted, on the heap.
+  // PCRE2's result for valid UTF-8. If the stack of machine code is too small for a match, the
+  // pattern is interpreted, with memory from the heap.
   int Match(const pcre2_code* code, std::string_view text, size_t from) {
     const int answer =
         pcre2_match(code, Bytes(text), text.size(), from, PCRE2_NO_UTF_CHECK, data_, context_);
@@ -75,7 +75,8 @@ class MatchState {
   pcre2_jit_stack* jit_stack_;
 };
 
-// Appends the matches of one pattern in `text`, which is valid UTF-8, and the gaps between them.
+// Appends the matches of one pattern in `text`, which must be valid UTF-8, and the gaps between
+// them.
 Status SplitByOne(const pcre2_code* code, std::string_view text, MatchState& state,
                   std::vector<std::string_view>* words) {
   size_t word_begin = 0;
@@ -85,13 +86,14 @@ Status SplitByOne(const pcre2_code* code, std::string_view text, MatchState& sta
     if (answer == PCRE2_ERROR_NOMATCH) break;
     if (answer < 0) {
       return Fail(ErrorCode::kOutOfRange,
-                  std::format("The tokenizer's split pattern gave up on this text: {}. Give it in "
+                  std::format("The tokenizer's split pattern failed on this text: {}. Give it in "
                               "smaller parts",
                               MessageOf(answer)));
     }
     const size_t begin = state.match_begin();
     const size_t end = state.match_end();
-    // \K and lookarounds can report a match that ends before it begins or before the last one did.
+    // \K and lookarounds can report a match whose end is before its begin or before the last
+    // match's.
     if (begin >= end || begin < word_begin) {
       search_from = std::max(search_from, end);
       if (search_from >= text.size()) break;
@@ -106,7 +108,7 @@ Status SplitByOne(const pcre2_code* code, std::string_view text, MatchState& sta
   return {};
 }
 
-// How many bytes of `text`, from its beginning, no valid character begins in.
+// The number of bytes at the beginning of `text` with which no valid character begins.
 size_t InvalidUtf8Prefix(std::string_view text) {
   size_t position = 0;
   while (position < text.size()) {
@@ -145,7 +147,7 @@ Result<SplitPatterns> SplitPatterns::Compile(std::span<const std::string_view> p
                   std::format("The tokenizer's split pattern \"{}\" is wrong at byte {}: {}",
                               pattern, error_offset, MessageOf(error)));
     }
-    // Where machine code is not allowed the pattern is interpreted, which is slower and the same.
+    // If machine code is not allowed, the pattern is interpreted: slower, with the same results.
     (void)pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
     compiled.codes_.push_back(std::move(code));
   }
@@ -155,7 +157,8 @@ Result<SplitPatterns> SplitPatterns::Compile(std::span<const std::string_view> p
 Status SplitPatterns::Split(std::string_view text, std::vector<std::string_view>* words) const {
   MatchState state;
   if (!state.ok()) {
-    return Fail(ErrorCode::kOutOfMemory, "There is no memory for matching the split patterns");
+    return Fail(ErrorCode::kOutOfMemory,
+                "There is not enough memory for matching the split patterns");
   }
   std::vector<std::string_view> cut;
   std::vector<std::string_view> cut_before;

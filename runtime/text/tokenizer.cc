@@ -11,7 +11,7 @@
 namespace cria {
 namespace {
 
-// Positions are 32-bit inside.
+// Offsets are 32-bit internally.
 constexpr size_t kMaxTextBytes = size_t{1} << 30;
 
 constexpr std::string_view kLowerOneEighthBlock = "\xE2\x96\x81";  // U+2581, SentencePiece's space.
@@ -32,16 +32,17 @@ bool HasInnerWordBegin(std::string_view piece) {
   return false;
 }
 
-// How SentencePiece treats the spaces of a stretch of text.
+// What SentencePiece does with the spaces of a text.
 struct SpaceRules {
   bool add_prefix;
-  bool remove_extra;  // Several spaces become one,
-  bool strip_begin;   // and none stay at the beginning
-  bool strip_end;     // and at the end.
+  bool remove_extra;  // Several spaces become one.
+  bool strip_begin;   // Spaces at the beginning are removed.
+  bool strip_end;     // Spaces at the end are removed.
 };
 
-// The text as SentencePiece sees it, with spaces for its U+2581. Only real spaces count as extra
-// between words, but U+2581 also does at the end; text of nothing but spaces gets no prefix.
+// The text as SentencePiece normalizes it, but with spaces instead of U+2581. Between words, only
+// spaces are removed; at the end, U+2581 is removed, too. A text that has only spaces gets no
+// prefix.
 std::string NormalizeSpaces(std::string_view text, const SpaceRules& rules) {
   if (rules.strip_begin) text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
   std::string normalized;
@@ -71,15 +72,15 @@ std::string NormalizeSpaces(std::string_view text, const SpaceRules& rules) {
 
 }  // namespace
 
-// What one call of EncodeSegments works on.
+// The state of one call of EncodeSegments.
 class Tokenizer::Encoding {
  public:
   explicit Encoding(const Vocabulary& vocabulary) : merger(vocabulary) {}
 
   std::vector<int32_t> ids;
-  std::string text;                 // What has not been encoded since the last special token.
-  size_t text_begin = 0;            // In `ids`: where the tokens of the present text begin.
-  bool after_user_defined = false;  // The token before the present text is of that type.
+  std::string text;                 // Text after the last special token, not encoded yet.
+  size_t text_begin = 0;            // Index in `ids` of the first token of the current text.
+  bool after_user_defined = false;  // The token before the current text is user-defined.
   std::vector<std::string_view> words;
   BytePairMerger merger;
 };
@@ -180,7 +181,7 @@ Result<std::vector<int32_t>> Tokenizer::EncodeSegments(std::span<const TextSegme
   return std::move(ids);
 }
 
-// Encodes the text that has gathered since the last special token, which has none in it.
+// Encodes the text after the last special token; it contains no special token.
 Status Tokenizer::EncodeText(bool before_user_defined, Encoding* encoding) const {
   std::string text = std::exchange(encoding->text, {});
   if (text.empty()) return {};
@@ -189,7 +190,7 @@ Status Tokenizer::EncodeText(bool before_user_defined, Encoding* encoding) const
   if (vocabulary_.family == TokenizerFamily::kByteLevelBpe) return EncodeWords(text, encoding);
   const bool at_begin = encoding->ids.empty();
   const bool remove_extra = vocabulary_.remove_extra_whitespaces;
-  // User-defined tokens stand inside a text, control tokens between texts.
+  // User-defined tokens are part of a text, control tokens are between texts.
   const SpaceRules rules = {.add_prefix = vocabulary_.add_dummy_prefix &&
                                           (at_begin || vocabulary_.dummy_prefix_after_special),
                             .remove_extra = remove_extra,
@@ -201,7 +202,7 @@ Status Tokenizer::EncodeText(bool before_user_defined, Encoding* encoding) const
 Status Tokenizer::EncodeSentence(std::string_view text, Encoding* encoding) const {
   size_t begin = encoding->ids.size();
   for (size_t position = 0; position < text.size();) {
-    // Merging word by word gives the same as merging the whole, sooner.
+    // Merging word by word gives the same tokens as merging the whole text, and is faster.
     if (spaces_begin_words_ && position > 0 && text[position] == ' ' && text[position - 1] != ' ') {
       encoding->merger.Merge(encoding->ids, begin);
       begin = encoding->ids.size();

@@ -5,7 +5,7 @@
 namespace cria::xnn {
 namespace {
 
-// By scheme: kF32, kQc8w, kQb4w.
+// Fingerprints by scheme: kF32, kQc8w, kQb4w.
 constexpr KnownLayout kKnownLayouts[] = {
     // Raspberry Pi 3 and Zero 2 W, Raspberry Pi 4: neither has dot products.
     {"cortex-a53", {0xdf4da6175a5dffca, 0xf2b80dae2c51e40b, 0x5b0638457e6f54fe}},

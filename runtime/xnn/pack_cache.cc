@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kExtension = ".packed";
 
-// Whether it is a file of packed weights by its name, or the temporary one of such a file.
+// Whether the file has the name of packed weights, or of their temporary file.
 bool BelongsToCache(const fs::directory_entry& file) {
   std::string name = file.path().filename().string();
   const size_t temporary = name.rfind(".tmp-");
@@ -28,7 +28,7 @@ bool BelongsToCache(const fs::directory_entry& file) {
   return name.ends_with(kExtension) && file.is_regular_file(error);
 }
 
-// Calls `visit` for every file of the cache. A folder that does not exist has none.
+// Calls `visit` for every file of the cache; for none if the folder does not exist.
 template <typename Visit>
 Status ForEachFile(const std::string& folder, const Visit& visit) {
   std::error_code error;
@@ -59,7 +59,7 @@ Result<PackedWeights> PackIntoCache(const ModelFile& model, const PackCache& cac
   return MapFile(model, path);
 }
 
-// Those in the model file itself.
+// The packed weights in the model file itself.
 Result<PackedWeights> MapOwn(const ModelFile& model) {
   CRIA_ASSIGN_OR_RETURN(platform::File file, model.DuplicateFile());
   CRIA_ASSIGN_OR_RETURN(const PackedFile packed,
@@ -82,7 +82,7 @@ Result<std::vector<PackCache::Entry>> PackCache::List() const {
   CRIA_RETURN_IF_ERROR(ForEachFile(folder_, [&](const fs::directory_entry& file) -> Status {
     std::error_code error;
     Entry entry = {.path = file.path().string(), .bytes = file.file_size(error)};
-    if (error) return {};  // Gone meanwhile.
+    if (error) return {};  // It was removed meanwhile.
     if (const auto packed = PackedFile::Open(entry.path); !packed) {
       entry.defect = packed.error().message();
     } else {
@@ -148,11 +148,11 @@ Result<PackedWeights> LoadPackedWeights(const ModelFile& model, const PackingOpt
                               "map this file",
                               path, FormatBytes(bytes)));
   Result<PackedWeights> packed = PackIntoCache(model, cache, options, pool);
-  // Of the cache's place, where another program may also have removed or replaced the file again;
-  // and not of the model or the caller.
+  // These errors come from the cache's folder, where another program may also have removed or
+  // replaced the file; other errors come from the model or the caller.
   const std::array of_the_place = {ErrorCode::kIo, ErrorCode::kNotFound, ErrorCode::kUnsupported};
   if (packed || !std::ranges::contains(of_the_place, packed.error().code())) return packed;
-  Notify(options, std::format("{}; packing into memory instead, for this run alone",
+  Notify(options, std::format("{}; packing into memory instead, for this run only",
                               packed.error().message()));
   return PackedWeights::PackInMemory(model, pool, options.on_progress);
 }

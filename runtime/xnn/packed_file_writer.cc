@@ -18,13 +18,13 @@
 namespace cria::xnn {
 namespace {
 
-// Writes the slices of a matrix one behind another.
+// Writes the slices of a matrix one after another.
 class FileSink final : public PackingSink {
  public:
   FileSink(OutputFile& file, uint64_t offset) : file_(file), offset_(offset) {}
 
   Result<std::span<std::byte>> Reserve(uint64_t bytes) override {
-    // New pages are zeros, so that what a kernel's layout leaves out is the same in every file.
+    // New pages are zeros, so that padding in a kernel's layout is the same in every file.
     slice_ = {};
     CRIA_ASSIGN_OR_RETURN(slice_, platform::PageBlock::Allocate(bytes));
     return slice_.bytes();
@@ -42,7 +42,7 @@ class FileSink final : public PackingSink {
   Checksum64 checksum_;
 };
 
-// Where the portable weights begin, behind all that a standalone file keeps.
+// Where the portable weights begin, after everything that a standalone file keeps.
 Result<uint64_t> PortableWeightsOffset(const ModelFile& model) {
   uint64_t first_weight = model.size_bytes();
   uint64_t end_of_rest = 0;
@@ -56,12 +56,13 @@ Result<uint64_t> PortableWeightsOffset(const ModelFile& model) {
   }
   if (end_of_rest <= first_weight && first_weight % kSectionAlignment == 0) return first_weight;
   return Fail(ErrorCode::kUnsupported,
-              std::format("{}: the weights do not lie behind everything else; convert the "
+              std::format("{}: the weights are not the last section; convert the "
                           "checkpoint again",
                           model.path()));
 }
 
-// Copies what lies before `packed_offset`, with a preamble that tells of the packed weights there.
+// Copies everything before `packed_offset`, with a preamble that points to the packed weights
+// there.
 Status CopyPortablePart(const ModelFile& model, uint64_t packed_offset, OutputFile& file) {
   constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
   std::vector<std::byte> piece(std::min(kPieceBytes, packed_offset));
@@ -81,16 +82,17 @@ Status CopyPortablePart(const ModelFile& model, uint64_t packed_offset, OutputFi
   return {};
 }
 
-// Writes packed weights that begin at `offset`; `write_rest` writes what lies before them.
+// Writes packed weights that begin at `offset`; `write_rest` writes everything before them.
 template <typename WriteRest>
 Result<WrittenPack> Write(const ModelFile& model, uint64_t offset, const std::string& path,
                           const PackTarget& target, const ThreadPool& pool,
                           const PackingProgress& progress, const WriteRest& write_rest) {
-  std::error_code error;  // Of a path where nothing is yet.
+  std::error_code error;  // For a path that does not exist yet.
   if (std::filesystem::equivalent(path, model.path(), error)) {
     return Fail(
         ErrorCode::kUsage,
-        std::format("{}: is the model itself, which would be lost; choose another output", path));
+        std::format("{}: is the model itself, which would be overwritten; choose another output",
+                    path));
   }
   CRIA_ASSIGN_OR_RETURN(const std::vector<uint64_t> matrix_bytes,
                         PackedBytes(OutlineOf(model).matrices));
@@ -148,7 +150,7 @@ Result<WrittenPack> WriteStandaloneFile(const ModelFile& model, const std::strin
                         Write(model, offset, path, target, pool, progress, [&](OutputFile& file) {
                           return CopyPortablePart(model, offset, file);
                         }));
-  // A tied head is the embedding table itself.
+  // A tied head is the embedding table.
   const StoredTensor& head = model.tensor(TensorRole::kLmHead);
   if (head.spec.role == TensorRole::kEmbedTokens)
     written.doubled_bytes = head.data.bytes + head.scales.bytes;

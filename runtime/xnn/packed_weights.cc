@@ -12,7 +12,7 @@
 namespace cria::xnn {
 namespace {
 
-// A place in memory for the slices of a matrix, one behind another.
+// Memory for the slices of a matrix, one after another.
 class MemorySink final : public PackingSink {
  public:
   explicit MemorySink(std::span<std::byte> place) : rest_(place) {}
@@ -34,9 +34,10 @@ class MemorySink final : public PackingSink {
 
 Status CheckIsPortable(const ModelFile& model) {
   if (model.packed_offset() == 0) return {};
-  return Fail(ErrorCode::kUsage,
-              std::format("{}: holds packed weights alone; pack the model file that it was made of",
-                          model.path()));
+  return Fail(
+      ErrorCode::kUsage,
+      std::format("{}: already has packed weights; pack the model file from which it was made",
+                  model.path()));
 }
 
 Result<PackedWeights> PackedWeights::Map(const ModelFile& model, const PackedFile& file) {
@@ -49,13 +50,14 @@ Result<PackedWeights> PackedWeights::Map(const ModelFile& model, const PackedFil
   }
   CRIA_ASSIGN_OR_RETURN(const uint64_t fingerprint, LayoutFingerprint());
   if (identity.layout_fingerprint != fingerprint) {
-    return Fail(ErrorCode::kUnsupported,
-                std::format("{}: was packed for another processor ({}) or another XNNPACK; {}",
-                            file.path(), identity.processor,
-                            model.packed_offset() == 0
-                                ? "pack the model here with cria pack"
-                                : "run the model file that it was made of, or pack that here "
-                                  "with cria pack --standalone"));
+    return Fail(
+        ErrorCode::kUnsupported,
+        std::format("{}: was packed for another processor ({}) or another XNNPACK; {}", file.path(),
+                    identity.processor,
+                    model.packed_offset() == 0
+                        ? "pack the model here with cria pack"
+                        : "run the model file from which it was made, or pack that file here "
+                          "with cria pack --standalone"));
   }
   CRIA_ASSIGN_OR_RETURN(const std::vector<uint64_t> matrix_bytes,
                         PackedBytes(OutlineOf(model).matrices));
@@ -79,7 +81,7 @@ Result<PackedWeights> PackedWeights::Map(const ModelFile& model, const PackedFil
 Result<PackedWeights> PackedWeights::PackInMemory(const ModelFile& model, const ThreadPool& pool,
                                                   const PackingProgress& progress) {
   CRIA_RETURN_IF_ERROR(CheckIsPortable(model));
-  // Fails where slices of rows do not make up the whole.
+  // Fails if concatenated slices of rows are not the same as the whole packed matrix.
   CRIA_RETURN_IF_ERROR(LayoutFingerprint());
   CRIA_ASSIGN_OR_RETURN(const std::vector<uint64_t> matrix_bytes,
                         PackedBytes(OutlineOf(model).matrices));

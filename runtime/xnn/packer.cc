@@ -26,7 +26,8 @@ Status Packer::ForEachMatrix(const std::function<Status(size_t index)>& pack_mat
   std::atomic<bool> has_failed = false;
   Status failure;
   size_t failed_index = matrices_.size();
-  // One task for each thread: a pool would hand out ranges, not the largest first.
+  // One task for each thread, because a pool would divide the matrices into ranges instead of
+  // handing out the largest first.
   pool_.ParallelFor(pool_.num_threads(), [&](size_t) {
     for (size_t i = next++; i < order.size() && !has_failed; i = next++) {
       const size_t index = order[i];
@@ -64,7 +65,7 @@ Status Packer::PackSlice(const StoredTensor& tensor, const platform::FileMapping
   LinearWeights slice = {.layout = tensor.layout};
   slice.layout.output_channels = rows;
   const uint64_t data_bytes = slice.layout.data_bytes();
-  // With the slack that kernels may read, which every file has at its end too.
+  // Mapped with the slack that kernels may read, which is at the end of every file, too.
   CRIA_ASSIGN_OR_RETURN(const platform::FileMapping data,
                         model_.Map({tensor.data.offset + first_row * tensor.layout.row_bytes(),
                                     data_bytes + kTrailingSlackBytes}));

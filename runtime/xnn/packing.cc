@@ -17,10 +17,10 @@ namespace cria::xnn {
 namespace {
 
 // Kernels compute tiles of 8 to 64 outputs, and for a matrix of few outputs XNNPACK may choose
-// another kernel with another tile: a slice ends on a multiple of this and is no shorter.
+// another kernel with another tile. So slices end at multiples of this, and none is shorter.
 constexpr size_t kRowGranularity = 128;
 
-// A weights cache for the packing of one matrix, into memory that the caller has.
+// A weights cache that packs one matrix into memory of the caller.
 class PackingCache {
  public:
   explicit PackingCache(std::span<std::byte> destination) : destination_(destination) {
@@ -39,7 +39,7 @@ class PackingCache {
   PackingCache& operator=(const PackingCache&) = delete;
 
   xnn_weights_cache_t provider() { return &provider_; }
-  // What XNNPACK asked for; nothing before it did.
+  // The bytes that XNNPACK asked for; nothing before it asked.
   std::optional<size_t> reserved_bytes() const { return reserved_bytes_; }
 
  private:
@@ -60,7 +60,7 @@ OperatorStrides TightStrides(const TensorLayout& layout) {
           .output = layout.output_channels};
 }
 
-// A matrix of fixed numbers, none of them alike in its neighborhood.
+// A matrix of fixed numbers, in which neighbours differ.
 class ProbeMatrix {
  public:
   ProbeMatrix(Scheme scheme, size_t rows) {
@@ -86,7 +86,7 @@ class ProbeMatrix {
   }
 
  private:
-  // Positive, normal numbers of type float, or their upper halves.
+  // Positive, normal numbers of type float, or the upper halves of such numbers.
   template <typename T>
   static void FillScales(std::span<std::byte> bytes) {
     for (size_t i = 0; i < bytes.size() / sizeof(T); ++i) {
@@ -104,7 +104,7 @@ class ProbeMatrix {
 Result<uint64_t> PackedBytesOfRows(TensorLayout layout, size_t rows) {
   layout.output_channels = rows;
   const std::vector<uint16_t> scales(rows * layout.scales_per_row(), kSoundScale);
-  // Refusing the space that XNNPACK asks for ends the packing before it begins.
+  // The cache refuses the space that XNNPACK asks for, which ends the packing before it begins.
   PackingCache cache({});
   xnn_operator_t op = nullptr;
   const xnn_status status = CreateLinearOperator(layout, kUnreadWeights, scales.data(),
@@ -119,10 +119,11 @@ uint64_t BytesPerRow(const TensorLayout& layout) {
   return layout.row_bytes() + layout.row_scale_bytes();
 }
 
-// Of all slices but the last.
+// The number of rows of all slices except the last.
 size_t SliceRows(const TensorLayout& layout, uint64_t most_bytes) {
   const uint64_t tiles = most_bytes / BytesPerRow(layout) / kRowGranularity;
-  constexpr uint64_t kMaxTiles = SIZE_MAX / kRowGranularity / 2;  // What 32 bits can count.
+  // Avoids an overflow of size_t on 32 bits.
+  constexpr uint64_t kMaxTiles = SIZE_MAX / kRowGranularity / 2;
   return static_cast<size_t>(std::clamp<uint64_t>(tiles, 1, kMaxTiles)) * kRowGranularity;
 }
 
@@ -132,7 +133,7 @@ Result<uint64_t> PackedBytes(const TensorLayout& layout) {
   CRIA_RETURN_IF_ERROR(Initialize());
   const size_t rows = layout.output_channels;
   if (rows < 2 * kRowGranularity) return PackedBytesOfRows(layout, rows);
-  // Two small ones in place of a large one, whose scales alone may be many.
+  // Two small slices instead of a large one, whose scales alone may be large.
   const size_t last_rows = kRowGranularity + rows % kRowGranularity;
   CRIA_ASSIGN_OR_RETURN(const uint64_t slice_bytes, PackedBytesOfRows(layout, kRowGranularity));
   CRIA_ASSIGN_OR_RETURN(const uint64_t last_bytes, PackedBytesOfRows(layout, last_rows));
@@ -142,7 +143,7 @@ Result<uint64_t> PackedBytes(const TensorLayout& layout) {
 Result<std::vector<uint64_t>> PackedBytes(std::span<const TensorLayout> layouts) {
   std::vector<uint64_t> bytes;
   for (size_t i = 0; i < layouts.size(); ++i) {
-    // Layers are alike, and there may be a hundred.
+    // Most layers have the same layout, and there may be a hundred of them.
     const auto alike = std::ranges::find(layouts.first(i), layouts[i]);
     if (const size_t known = alike - layouts.begin(); known < i) {
       bytes.push_back(bytes[known]);
@@ -181,7 +182,7 @@ uint64_t LargestSliceBytes(const TensorLayout& layout, uint64_t most_bytes) {
 }
 
 Result<SchemeFingerprints> FingerprintSchemes() {
-  // Two slices, the second of a height that fills no tile.
+  // Two slices; the height of the second is not a multiple of any tile.
   constexpr size_t kRows = 2 * kRowGranularity + 7;
   SchemeFingerprints fingerprints = {};
   for (const Scheme scheme : {Scheme::kF32, Scheme::kQc8w, Scheme::kQb4w}) {

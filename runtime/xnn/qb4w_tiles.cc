@@ -14,7 +14,7 @@
 namespace cria::xnn {
 namespace {
 
-// Fills no tile.
+// Not a multiple of the tile's 8 outputs.
 constexpr size_t kOutputs = 12;
 
 template <typename T>
@@ -24,7 +24,7 @@ T Read(const std::byte* source) {
   return value;
 }
 
-// 0 to 15, none of them alike in its neighborhood.
+// 0 to 15; neighbours differ.
 uint32_t Nibble(size_t output, size_t input) {
   return static_cast<uint32_t>(output * 4099 + input) * 2654435761u >> 28;
 }
@@ -43,7 +43,7 @@ bool IsOutputInTiles(const ops::Qb4wTiles8c8& tiles, const std::byte* packed, si
     const std::byte* weights = blocks + block * tiles.block_bytes();
     const auto pair = Read<uint8_t>(weights + (group * tiles.kOutputs + column) * 8 + input % 8);
     const uint32_t weight = (input % 16 < 8 ? pair : pair >> 4) & 15;
-    // Without the zero point, a negative number's upper bit is set.
+    // In two's complement, the upper bit of a negative number is set.
     if (weight != (Nibble(output, input) ^ kQb4wZeroPoint)) return false;
     const std::byte* scales = weights + tiles.block_size / 2 * tiles.kOutputs;
     const float scale = Scale(output, block);

@@ -312,11 +312,11 @@ TEST_F(StandaloneModel, CheckFindsDamageInBothOfItsParts) {
 }
 
 TEST_F(StandaloneModel, IsNotPackedAgain) {
-  ExpectError(Cria({"pack", "-m", model_, "-o", Path("again")}), 2, "holds packed weights alone");
+  ExpectError(Cria({"pack", "-m", model_, "-o", Path("again")}), 2, "already has packed weights");
   ExpectError(Cria({"pack", "-m", model_, "--standalone", "-o", Path("again")}), 2,
-              "holds packed weights alone");
+              "already has packed weights");
   ExpectError(Cria({"pack", "-m", model_, "--pack-cache", Folder()}), 2,
-              "holds packed weights alone");
+              "already has packed weights");
   EXPECT_FALSE(fs::exists(Path("again")));
 }
 

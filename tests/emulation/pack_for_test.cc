@@ -55,8 +55,8 @@ TEST(PackForTest, RunsThereAndIsRefusedElsewhere) {
     EXPECT_EQ(elsewhere.exit_code, 1);
     EXPECT_EQ(elsewhere.error,
               "cria: error: " + packed + ": was packed for another processor (" + core +
-                  ") or another XNNPACK; run the model file that it was made of, or pack that here "
-                  "with cria pack --standalone\n");
+                  ") or another XNNPACK; run the model file from which it was made, or pack that "
+                  "file here with cria pack --standalone\n");
   }
 }
 

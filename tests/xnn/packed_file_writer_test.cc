@@ -147,7 +147,7 @@ TEST_F(PackedFileWriterTest, WhatIsPackedAlreadyIsAUsageError) {
     const auto written = write(standalone, Path("again"), Unwrap(ThisProcessor()), pool_, nullptr);
     ASSERT_FALSE(written);
     EXPECT_EQ(written.error().code(), ErrorCode::kUsage);
-    EXPECT_THAT(written.error().message(), HasSubstr("holds packed weights alone"));
+    EXPECT_THAT(written.error().message(), HasSubstr("already has packed weights"));
   }
   EXPECT_FALSE(PackedWeights::PackInMemory(standalone, pool_, nullptr));
   EXPECT_EQ(support::FileNames(converted_.folder()), names);

@@ -148,7 +148,7 @@ TEST_F(CriaConvertProgram, AVocabularyAloneIsForTokenizing) {
   for (const char* command : {"info", "plan", "run"}) {
     const RunResult refused = RunProgram({CRIA_PROGRAM, command, "-m", output_});
     EXPECT_EQ(refused.exit_code, 1) << command;
-    EXPECT_THAT(refused.error, HasSubstr("holds a tokenizer alone")) << command;
+    EXPECT_THAT(refused.error, HasSubstr("has only a tokenizer")) << command;
     EXPECT_EQ(std::ranges::count(refused.error, '\n'), 1) << refused.error;
   }
 }
