@@ -43,6 +43,12 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^armv7")
        "platforms_posix_memory_tests|MemoryUsageTest.AddressSpaceCountsUntouchedMappings|the emulator maps all 32 bits at once")
 endif()
 
+# What the longest take there in seconds: they start first, so that no processor waits at the end.
+set(emulated_seconds_cli_tests 180)
+set(emulated_seconds_decode_decoder_test 110)
+set(emulated_seconds_converter_tests 85)
+set(emulated_seconds_converter_gguf_tests 70)
+
 # cria_runnable(VARIABLE TARGET): what a test runs to run TARGET. The kernel knows no way to start a
 # program of another processor by itself, so it is a script that starts the emulator.
 function(cria_runnable variable target)
@@ -95,5 +101,8 @@ function(cria_add_tests program)
       TIMEOUT 1500 LABELS ${core} SKIP_REGULAR_EXPRESSION "\\[  PASSED  \\] 0 tests"
       ENVIRONMENT "QEMU_CPU=${core};CRIA_PACK_CACHE=${pack_cache}-${core}"
       ${ARGN})
+    if(DEFINED emulated_seconds_${program})
+      set_tests_properties(${program}@${core} PROPERTIES COST ${emulated_seconds_${program}})
+    endif()
   endforeach()
 endfunction()
