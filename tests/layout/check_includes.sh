@@ -20,8 +20,9 @@ allow_only() {
 allow_only '<xnnpack\.h>' 'XNNPACK belongs in runtime/xnn:' runtime/xnn/ tests/xnn/ tests/bench/
 allow_only '<pthreadpool\.h>' 'pthreadpool belongs in runtime/core and runtime/xnn:' \
   runtime/core/ runtime/xnn/ tests/xnn/ tests/bench/
-allow_only '["<]hwy/' 'Highway belongs in runtime/ops:' runtime/ops/ tests/ops/ tests/bench/
-allow_only '<cpuinfo\.h>' 'cpuinfo belongs in platforms:' platforms/
+allow_only '["<]hwy/' 'Highway belongs in runtime/ops:' runtime/ops/ tests/ops/ tests/bench/ \
+  tests/emulation/avx2_processor.cc
+allow_only '<cpuinfo\.h>' 'cpuinfo belongs in platforms:' platforms/ tests/emulation/avx2_processor.cc
 allow_only '<pcre2\.h>' 'PCRE2 belongs in runtime/text:' runtime/text/
 allow_only '<utf8proc\.h>' 'utf8proc belongs in runtime/text:' runtime/text/ tests/text/
 allow_only '<(flatbuffers/|nlohmann/|google/protobuf/).*' \

@@ -11,6 +11,10 @@
 #include <vector>
 
 #include "core/numeric.h"
+#include "ops/simd_target_name.h"
+#include "ops/simd_targets.h"
+// After the list of targets that it reads.
+#include "hwy/targets.h"
 
 namespace cria::ops {
 namespace {
@@ -132,11 +136,21 @@ std::vector<float> Multiply(const TiledWeights& weights, const QuantizedMatrix& 
   return output;
 }
 
+// The tests of a target without the product take one that has it: a processor with AVX-512 has
+// AVX2.
 class Qb4wProductTest : public testing::TestWithParam<Shape> {
  protected:
   void SetUp() override {
-    if (!HasQb4wProduct()) GTEST_SKIP() << "this processor has better, or no AVX2";
+    if (HasQb4wProduct()) return;
+    hwy::SetSupportedTargetsForTest(0);
+    for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+      hwy::SetSupportedTargetsForTest(target);
+      if (HasQb4wProduct()) return;
+    }
+    GTEST_SKIP() << "this processor has no target with a product of int4";
   }
+  void TearDown() override { hwy::SetSupportedTargetsForTest(target_before_); }
+
   static void ExpectProduct(const TiledWeights& weights, const Rows& rows,
                             std::span<const float> actual, double tolerance = 3e-7) {
     for (size_t i = 0; i < actual.size(); ++i) {
@@ -146,7 +160,14 @@ class Qb4wProductTest : public testing::TestWithParam<Shape> {
           << "row " << i / outputs << " output " << i % outputs;
     }
   }
+
+ private:
+  int64_t target_before_ = hwy::SupportedTargets();
 };
+
+TEST(HasQb4wProductTest, IsSoWithAvx2Alone) {
+  EXPECT_EQ(HasQb4wProduct(), SimdTargetName() == "AVX2");
+}
 
 TEST_P(Qb4wProductTest, IsTheSumOfProductsForAnyNumberOfRows) {
   const TiledWeights weights(GetParam(), 1);

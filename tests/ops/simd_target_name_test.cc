@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "ops/simd_targets.h"
+// After the list of targets that it reads.
+#include "hwy/targets.h"
+
 namespace cria::ops {
 namespace {
 
@@ -15,6 +19,13 @@ TEST(SimdTargetName, IsOneThatTheOperatorsAreCompiledFor) {
 #else
   EXPECT_THAT(SimdTargetName(), testing::Not(testing::IsEmpty()));
 #endif
+}
+
+// So that no operator is tested on another target than every_target_main.cc says.
+TEST(SimdTargetName, IsTheOneThatTheTestsHaveChosen) {
+  const auto targets = hwy::SupportedAndGeneratedTargets();
+  ASSERT_EQ(targets.size(), 1u);
+  EXPECT_EQ(SimdTargetName(), hwy::TargetName(targets.front()));
 }
 
 }  // namespace

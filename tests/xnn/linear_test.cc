@@ -4,18 +4,22 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <format>
 #include <limits>
 #include <memory>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/numeric.h"
 #include "core/platform.h"
 #include "core/thread_pool.h"
+#include "ops/qb4w_product.h"
 #include "support/emulation.h"
+#include "xnn/qb4w_tiles.h"
 #include "xnn/stored_weights.h"
 
 namespace cria::xnn {
@@ -316,6 +320,21 @@ TEST(LinearRowsTest, NoneAreNoWork) {
 TEST(LinearPaddingTest, PaddedShapesAreAmongThem) {
   const StoredWeights weights({Scheme::kQb4w, 64, 172, 32}, 1);
   EXPECT_EQ(weights.layout().padded_input_channels, 192u);
+}
+
+// In xnn_tests@avx2 (tests/CMakeLists.txt), LinearTest multiplies int4 by our own product.
+TEST(LinearTilesTest, WithAvx2AloneInt4IsPackedForOurProduct) {
+  const char* loaded_first = std::getenv("LD_PRELOAD");
+  if (loaded_first == nullptr || !std::string_view(loaded_first).contains("avx2_processor")) {
+    GTEST_SKIP() << "the processor is as it is here; xnn_tests@avx2 runs this";
+  }
+  if (!platform::InstructionSets().contains("avx2")) GTEST_SKIP() << "this processor has no AVX2";
+  EXPECT_TRUE(ops::HasQb4wProduct());
+  for (const size_t block_size : {32, 64, 128, 256}) {
+    const Result<bool> has_tiles = PacksQb4wAsTiles8c8(block_size);
+    ASSERT_TRUE(has_tiles) << has_tiles.error().message();
+    EXPECT_TRUE(*has_tiles) << "blocks of " << block_size;
+  }
 }
 
 TEST(LinearErrorTest, WhatXnnpackRefusesIsAnError) {
