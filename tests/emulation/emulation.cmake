@@ -24,7 +24,7 @@ else()
   set(emulated_on_first
       "^(ops_|xnn_|golden_|emulation_|cli_cria_test|core_|model_|c_api_|decode_tests|platforms_posix_)")
 endif()
-set(emulated_by_xnnpack "^(xnn_tests|decode_decoder_test|golden_stories260k_test|emulation_cores_test)")
+set(emulated_by_xnnpack "^(xnn_tests|decode_decoder_test|golden_stories260k_test|golden_kept_files_test|emulation_cores_test)")
 set(emulated_by_layout "^emulation_pack_for_test")
 set(emulated_by_highway "^(ops_tests|converter_quantize_tests|emulation_same_model_file_test)")
 
