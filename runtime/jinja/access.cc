@@ -39,10 +39,10 @@ Value MakeMethod(Context& context, const Value& self, const Native* native, std:
 
 void FailOfUndefined(Context& context, const Value& value, std::string_view attribute) {
   context.Fail({"'", value.name == nullptr ? "a value" : *value.name,
-                "' is undefined, so that it has no '", attribute, "'"});
+                "' is undefined, so it has no '", attribute, "'"});
 }
 
-// What a dictionary or namespace holds, or a method.
+// A value that a dictionary or namespace holds, or a method.
 Value MethodOrUndefined(Context& context, const Value& value, std::string_view name) {
   if (value.is(Kind::kString)) {
     return MakeMethod(context, value, FindStringMethod(name), name);
@@ -92,7 +92,7 @@ Value GetItem(Context& context, const Value& container, const Value& index) {
   }
   if (!index.is(Kind::kInt)) return {};
   int64_t at = index.integer;
-  // No string or list is that long.
+  // Strings and lists are never that long.
   if (at > std::numeric_limits<int32_t>::max()) return {};
   if (container.is(Kind::kString)) {
     const std::string_view bytes = Flat(context, *container.text);

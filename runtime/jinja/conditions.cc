@@ -1,4 +1,4 @@
-// Jinja's tests, the words behind "is".
+// Jinja's tests: the words after "is".
 
 #include "jinja/natives.h"
 #include "jinja/operators.h"
@@ -18,9 +18,9 @@ Value IsFloat(Call& call) { return Bool(call.self.is(Kind::kFloat)); }
 Value IsAnyNumber(Call& call) { return Bool(IsNumber(call.self)); }
 Value IsString(Call& call) { return Bool(call.self.is(Kind::kString)); }
 Value IsMapping(Call& call) { return Bool(call.self.is(Kind::kDict)); }
-// In Jinja, whatever has a length is a sequence, and so is what can be iterated here.
+// In Jinja, every value with a length is a sequence; so is every value that can be iterated here.
 Value IsAnyIterable(Call& call) { return Bool(IsIterable(call.self)); }
-// In Jinja, so is what is undefined, whose calls are errors of their own.
+// In Jinja, undefined values are callable; calling one is an error.
 Value IsCallable(Call& call) {
   return Bool(call.self.is(Kind::kUndefined) || call.self.is(Kind::kFunction) ||
               call.self.is(Kind::kMethod) || call.self.is(Kind::kMacro));
@@ -49,7 +49,7 @@ Value IsDivisible(Call& call) { return Bool(Remainder(call, call.parameters[0]) 
 Value IsOdd(Call& call) { return Bool(Remainder(call, Int(2)) == 1); }
 Value IsEven(Call& call) { return Bool(Remainder(call, Int(2)) == 0); }
 
-// As in Python, there must be a letter of this case, and none of the other.
+// As in Python, there must be at least one letter of this case, and none of the other.
 Value HasOnly(Call& call, char (*change)(char byte), char (*change_back)(char byte)) {
   bool has_letter = false;
   for (const char byte : Flat(call.context, ToText(call.context, call.self))) {
@@ -97,7 +97,7 @@ constexpr Native kTests[] = {
 }  // namespace
 
 const Native* FindTest(std::string_view name) {
-  // As arguments of filters, these are given as they are written in expressions.
+  // As arguments of filters, tests are named by the operators of expressions.
   if (name == "==") name = "eq";
   if (name == "!=") name = "ne";
   if (name == "<") name = "lt";

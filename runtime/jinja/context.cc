@@ -8,10 +8,11 @@ namespace cria::jinja {
 namespace {
 
 constexpr size_t kBlockBytes = size_t{16} << 10;
-// What New may take beyond the limit.
+// Bytes that New may allocate beyond the limit.
 constexpr size_t kSmallBytes = 128;
 
-// Parts of a sentence may come from a template, or from a message: they stay short and in one line.
+// Parts of a sentence may come from a template or a message, so they are shortened and kept in one
+// line.
 void AddPart(std::string_view part, std::string* sentence) {
   constexpr size_t kMaxBytes = 300;
   if (part.size() > kMaxBytes) {

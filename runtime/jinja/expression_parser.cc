@@ -1,4 +1,4 @@
-// The half of Parser that reads expressions, with the precedences of Jinja's own.
+// The part of Parser that reads expressions, with Jinja's precedences.
 
 #include <array>
 
@@ -20,7 +20,7 @@ constexpr auto kComparisons = std::to_array<Spelling>({{"==", Operator::kEqual},
                                                        {">", Operator::kGreater},
                                                        {">=", Operator::kGreaterOrEqual}});
 
-// Operators between two values; those of a higher level bind more tightly.
+// Operators between two values; a higher level binds more tightly.
 struct LeveledSpelling {
   std::string_view symbol;
   Operator op;
@@ -98,13 +98,13 @@ const Node* Parser::ParseNot() {
   int negations = 0;
   while (SkipName("not")) ++negations;
   const Node* node = ParseComparison();
-  // Two of them still make a bool.
+  // Two negations still give a bool.
   if (negations > 0) node = Make(NodeKind::kNot, position, {node});
   if (negations > 0 && negations % 2 == 0) node = Make(NodeKind::kNot, position, {node});
   return node;
 }
 
-// At "not", whether "in" comes next.
+// Called at "not": whether "in" comes next.
 bool Parser::IsNotIn() const {
   Lexer ahead = lexer_;
   return token_.IsName("not") && ahead.Next().IsName("in");
@@ -231,7 +231,7 @@ bool Parser::ParseItems(std::string_view closing, Children* children) {
   return has_comma;
 }
 
-// Behind the brace.
+// Called after the brace.
 const Node* Parser::ParseDict() {
   const size_t position = token_.position;
   Children children(context_);
@@ -252,7 +252,7 @@ const Node* Parser::ParseString() {
   context_.set_position(position);
   Node* node = Make(NodeKind::kConstant, position);
   node->value = Trusted(context_, {});
-  // Strings that follow one another are one.
+  // Adjacent strings are one string.
   while (!context_.failed() && token_.kind == TokenKind::kString) {
     const std::string_view inside = token_.text.substr(1, token_.text.size() - 2);
     node->value =
@@ -292,7 +292,7 @@ const Node* Parser::ParsePostfix(const Node* node) {
   return node;
 }
 
-// Behind the bracket.
+// Called after the bracket.
 const Node* Parser::ParseSubscript(const Node* node) {
   const size_t position = token_.position;
   std::array<const Node*, 3> bounds = {};
@@ -310,7 +310,7 @@ const Node* Parser::ParseSubscript(const Node* node) {
   return Make(NodeKind::kSlice, position, {node, bounds[0], bounds[1], bounds[2]});
 }
 
-// At the parenthesis.
+// Called at the parenthesis.
 const Node* Parser::ParseCall(const Node* callee) {
   const size_t position = token_.position;
   Children children(context_);
@@ -371,7 +371,7 @@ const Node* Parser::ParseFilter(const Node* node) {
   return filter;
 }
 
-// Behind "is".
+// Called after "is".
 const Node* Parser::ParseTest(const Node* node) {
   const size_t position = token_.position;
   const bool is_not = SkipName("not");

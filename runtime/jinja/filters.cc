@@ -1,4 +1,4 @@
-// Jinja's filters, the names behind "|".
+// Jinja's filters: the names after "|".
 
 #include <algorithm>
 #include <charconv>
@@ -28,7 +28,7 @@ Value MakeString(Call& call) { return String(&SelfText(call)); }
 
 Value ReplaceText(Call& call) {
   if (call.given.positional.size() + call.given.keywords.size() < 2) {
-    call.context.Fail({"replace needs to be given what to write instead"});
+    call.context.Fail({"replace needs the new text as a second argument"});
     return {};
   }
   const Value& count = call.parameters[2];
@@ -69,7 +69,7 @@ Value Default(Call& call) {
   return value.is(Kind::kUndefined) ? Trusted(call.context, {}) : value;
 }
 
-// The number that a string is, or nothing.
+// The number in a string, or nothing.
 std::optional<double> ReadFloat(Context& context, const Text& text) {
   const std::string_view bytes = Flat(context, text);
   const auto [begin, end] = StrippedRange(bytes, true, true);
@@ -108,7 +108,7 @@ Value Absolute(Call& call) {
   return ApplySign(call.context, is_negative, call.self);
 }
 
-// Nothing is escaped here, so that everything is safe.
+// For escape and safe: nothing is escaped here, so the value does not change.
 Value Same(Call& call) { return call.self; }
 
 constexpr Native kFilters[] = {

@@ -30,12 +30,12 @@ Value Range(Call& call) {
   return MakeList(call.context, items.items());
 }
 
-// What dict() and namespace() are made of: a dictionary, if one is given, and keywords.
+// The entries for dict() and namespace(): those of a dictionary, if one is given, and the keywords.
 std::span<Entry> GivenEntries(Call& call) {
   Growing<Entry> entries(call.context);
   for (const Value& value : call.given.positional) {
     if (!value.is(Kind::kDict) || call.given.positional.size() != 1) {
-      call.context.Fail({"a value of type ", KindName(value.kind), " does not make a dictionary"});
+      call.context.Fail({"a value of type ", KindName(value.kind), " cannot become a dictionary"});
       return {};
     }
     for (const Entry& entry : value.dict->entries) entries.Add(entry);

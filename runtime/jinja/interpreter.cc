@@ -13,8 +13,8 @@ struct Binding {
 
 }  // namespace
 
-// The variables of the template, a macro or a round of a loop; those of the scope around it are
-// seen, too, but not changed.
+// The variables of the template, a macro or an iteration of a loop; variables of the surrounding
+// scope can be read, but not changed.
 struct Interpreter::Scope {
   Scope* parent = nullptr;
   Binding* first = nullptr;
@@ -22,7 +22,7 @@ struct Interpreter::Scope {
 
 struct Macro {
   const Node* node;
-  Interpreter::Scope* scope;  // In which it was defined.
+  Interpreter::Scope* scope;  // The scope in which it was defined.
 };
 
 Interpreter::Interpreter(Context& context, std::span<const Variable> globals) : context_(context) {
@@ -74,7 +74,7 @@ void Interpreter::Assign(const Node& target, const Value& value) {
   if (target.kind == NodeKind::kAttribute) return AssignAttribute(target, value);
   const auto items = Items(context_, value);
   if (items.size() != target.children.size()) {
-    return context_.Fail({"a value does not have as many items as there are names for them"});
+    return context_.Fail({"a value does not have as many items as there are names"});
   }
   for (size_t i = 0; i < items.size(); ++i) Assign(*target.children[i], items[i]);
 }
@@ -167,7 +167,7 @@ Interpreter::Flow Interpreter::ExecuteIf(const Node& node) {
   return i < children.size() ? Execute(*children[i]) : Flow::kNext;
 }
 
-// The items for which the condition of a loop holds.
+// The items for which the condition of a loop is true.
 std::span<const Value> Interpreter::Filter(const Node& target, const Node& condition,
                                            std::span<const Value> items) {
   Growing<Value> chosen(context_);
@@ -395,7 +395,7 @@ Value Interpreter::EvaluateCall(const Node& node) {
       return CallMacro(*callee.macro, arguments);
     case Kind::kUndefined:
       context_.Fail({"'", callee.name == nullptr ? "a value" : *callee.name,
-                     "' is undefined, so that it cannot be called"});
+                     "' is undefined, so it cannot be called"});
       return {};
     default:
       context_.Fail({"a value of type ", KindName(callee.kind), " cannot be called"});

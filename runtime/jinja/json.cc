@@ -71,12 +71,12 @@ class JsonWriter {
     out_.Add(piece.bytes.substr(begin), piece.is_trusted);
   }
 
-  // What stands before an item, or before the bracket that closes.
+  // Writes what precedes an item or the closing bracket.
   void BeginItem(bool is_first, int depth) {
     if (!is_first) out_.Add(item_separator_, true);
     if (indent_ < 0) return;
     out_.Add("\n", true);
-    // No deeper than kMaxDepth, and at most 16 for each level.
+    // `depth` is at most kMaxDepth, with at most 16 spaces for each level.
     constexpr std::string_view kSpaces = "                ";
     for (int i = 0; i < depth; ++i) out_.Add(kSpaces.substr(0, static_cast<size_t>(indent_)), true);
   }
@@ -101,7 +101,7 @@ class JsonWriter {
     out_.Add("{", true);
     for (size_t i = 0; i < entries.size() && !context_.failed(); ++i) {
       BeginItem(i == 0, depth + 1);
-      // Keys that are no strings become such.
+      // Keys that are not strings are converted.
       const bool is_text = entries[i].key.is(Kind::kString);
       if (!is_text) out_.Add("\"", true);
       Write(entries[i].key, depth + 1);
@@ -115,7 +115,7 @@ class JsonWriter {
 
   Context& context_;
   TextBuilder out_;
-  int64_t indent_;  // -1: all in one line.
+  int64_t indent_;  // -1: everything in one line.
   std::string_view item_separator_;
   std::string_view key_separator_;
   bool sorts_keys_;

@@ -16,7 +16,7 @@ size_t WhiteSpaceBytes(std::string_view text) {
   return StrippedRange(text, /*left=*/true, /*right=*/false).first;
 }
 
-// Longer ones before those that they begin with.
+// Longer symbols come before symbols that are their beginning.
 constexpr auto kSymbols = std::to_array<std::string_view>(
     {"**", "//", "==", "!=", ">=", "<=", "+", "-", "*", "/", "%", "~", "<",
      ">",  "=",  ".",  ",",  ":",  "|",  "(", ")", "[", "]", "{", "}"});
@@ -40,13 +40,13 @@ Token Lexer::Next() {
   while (!context_.failed()) {
     if (state_ == State::kPrint || state_ == State::kBlock) return NextInTag();
     const Token token = state_ == State::kText ? NextText() : NextTag();
-    // Comments are nothing, and neither is text that was stripped.
+    // Comments give no token, and neither does text that was stripped completely.
     if (token.kind != TokenKind::kText || !token.text.empty()) return token;
   }
   return {.position = position_};
 }
 
-// Text up to the next tag.
+// Reads text up to the next tag.
 Token Lexer::NextText() {
   const size_t begin = position_;
   if (begin == source_.size()) return {.position = begin};
@@ -65,12 +65,12 @@ Token Lexer::NextText() {
   return token;
 }
 
-// What is left of the text before a tag.
+// The text before a tag after stripping.
 std::string_view Lexer::StripBefore(std::string_view text, size_t tag) const {
   const char sign = tag + 2 < source_.size() ? source_[tag + 2] : ' ';
   if (sign == '-') return text.substr(0, StrippedRange(text, false, true).second);
   if (sign == '+' || source_[tag + 1] == '{') return text;
-  const size_t line = text.rfind('\n') + 1;  // 0 where there is none.
+  const size_t line = text.rfind('\n') + 1;  // 0 if there is none.
   const size_t begin = static_cast<size_t>(text.data() - source_.data());
   const bool at_line_begin = line > 0 || begin == 0 || source_[begin - 1] == '\n';
   const bool is_blank = WhiteSpaceBytes(text.substr(line)) == text.size() - line;
@@ -85,7 +85,7 @@ void Lexer::SkipAfterTag(char sign, bool trims_line_break) {
   }
 }
 
-// At the beginning of a tag.
+// Called at the beginning of a tag.
 Token Lexer::NextTag() {
   const char kind = source_[position_ + 1];
   if (kind == '#') {
@@ -117,7 +117,7 @@ bool Lexer::SkipComment() {
   return true;
 }
 
-// Whether a block of nothing but this word begins here, its size, and the sign at its end.
+// Whether a block with only this word begins here; sets its size and the sign at its end.
 bool Lexer::IsRaw(std::string_view word, size_t* size, char* end_sign) const {
   std::string_view left = rest();
   if (!left.starts_with("{%")) return false;
@@ -137,7 +137,7 @@ bool Lexer::IsRaw(std::string_view word, size_t* size, char* end_sign) const {
   return true;
 }
 
-// Behind {% raw %}.
+// Called after {% raw %}.
 Token Lexer::NextRaw() {
   const size_t begin = position_;
   size_t size = 0;
@@ -189,7 +189,7 @@ Token Lexer::NextInTag() {
   }
   const auto* symbol = std::ranges::find_if(
       kSymbols, [&](std::string_view candidate) { return left.starts_with(candidate); });
-  if (symbol == kSymbols.end()) return Fail("a tag has a character that means nothing there");
+  if (symbol == kSymbols.end()) return Fail("a tag has a character that is not allowed there");
   if (std::string_view("([{").contains(left[0])) ++open_brackets_;
   if (std::string_view(")]}").contains(left[0])) --open_brackets_;
   return Take(TokenKind::kSymbol, symbol->size());

@@ -10,8 +10,8 @@ namespace {
 
 std::span<const Value> SelfItems(Call& call) { return Items(call.context, call.self); }
 
-// The value's attribute, or that of its attribute: "function.name"; parts that are digits are
-// indices. What there is not is undefined.
+// The value's attribute, or an attribute of the attribute: "function.name"; parts that are digits
+// are indices. Undefined if it does not exist.
 Value AttributeOf(Context& context, Value value, std::string_view path) {
   while (!path.empty() && !context.failed()) {
     const std::string_view name = path.substr(0, path.find('.'));
@@ -33,14 +33,14 @@ Value AttributeOf(Context& context, const Value& value, const Value& attribute) 
 
 std::string_view NameArgument(Call& call, size_t index) {
   if (index >= call.given.positional.size() || !call.given.positional[index].is(Kind::kString)) {
-    call.context.Fail({"a filter is not given the name that it needs"});
+    call.context.Fail({"a filter needs a name as an argument"});
     return {};
   }
   return Flat(call.context, *call.given.positional[index].text);
 }
 
-// The items for which a test holds, or those for which it does not; of their attribute, if the
-// first argument is one. Without a test, those that are true.
+// The items for which a test is true, or those for which it is false. The test is applied to their
+// attribute if the first argument names one. Without a test, the items' own truth counts.
 Value Choose(Call& call, bool of_attribute, bool wanted) {
   Context& context = call.context;
   const std::string_view attribute = of_attribute ? NameArgument(call, 0) : std::string_view();
@@ -64,13 +64,13 @@ Value Choose(Call& call, bool of_attribute, bool wanted) {
   return MakeList(context, chosen.items());
 }
 
-// The keys by which values are sorted: without case, unless it counts.
+// The key by which a value is sorted: in lower case unless the case counts.
 Value SortKey(Context& context, const Value& value, bool case_sensitive) {
   if (case_sensitive || !value.is(Kind::kString)) return value;
   return ChangeCase(context, *value.text, LetterCase::kLower);
 }
 
-// The items in the order of the keys.
+// The items, sorted by their keys.
 Value SortByKeys(Call& call, std::span<Entry> keyed, bool reverse) {
   SortEntries(call.context, keyed, reverse);
   Growing<Value> sorted(call.context);

@@ -18,7 +18,7 @@ namespace {
 constexpr std::string_view kSimpleEscapes = "ntrabfv\\'\"";
 constexpr std::string_view kSimpleMeanings = "\n\t\r\a\b\f\v\\'\"";
 
-// The character, as UTF-8, or the replacement character of what is none.
+// The code point as UTF-8, or the replacement character if it is not a character.
 std::string_view Encode(uint32_t code, std::array<char, 4>* buffer) {
   if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return kReplacementCharacter;
   if (code < 0x80) {
@@ -35,7 +35,7 @@ std::string_view Encode(uint32_t code, std::array<char, 4>* buffer) {
   return {buffer->data(), size};
 }
 
-// Reads digits of `base`, and takes them off `rest`.
+// Reads digits of `base` and removes them from `rest`.
 bool TakeDigits(std::string_view* rest, size_t most, int base, uint32_t* code) {
   const std::string_view digits = rest->substr(0, most);
   const auto [stop, error] =
@@ -45,7 +45,8 @@ bool TakeDigits(std::string_view* rest, size_t most, int base, uint32_t* code) {
   return true;
 }
 
-// What follows a backslash, taken off `rest`; an unknown escape keeps its backslash.
+// Adds the character after a backslash and removes it from `rest`; an unknown escape keeps its
+// backslash.
 void AddEscape(Context& context, std::string_view* rest, TextBuilder* out) {
   const char letter = rest->front();
   std::array<char, 4> buffer;
@@ -64,7 +65,7 @@ void AddEscape(Context& context, std::string_view* rest, TextBuilder* out) {
   rest->remove_prefix(1);
   const size_t before = rest->size();
   if (!TakeDigits(rest, digits, 16, &code) || before - rest->size() != digits) {
-    return context.Fail({"a string has '\\", {&letter, 1}, "' without its digits"});
+    return context.Fail({"a string has '\\", {&letter, 1}, "' without enough digits"});
   }
   out->AddCopy(Encode(code, &buffer));
 }
@@ -84,8 +85,8 @@ Value ReadString(Context& context, std::string_view written) {
 }
 
 std::optional<double> ReadDouble(std::string_view written) {
-  // In place of from_chars, which libc++ lacks for doubles before version 20. Of what C reads as a
-  // number, Python knows neither hexadecimal digits, "nan(…)" nor, here, spaces.
+  // Used instead of from_chars, which libc++ before version 20 does not have for doubles. C also
+  // reads hexadecimal digits, "nan(…)" and leading spaces, which are not numbers here.
   if (written.empty() || written.find_first_of("xX( \t\n\v\f\r") != written.npos) return {};
   static const locale_t c_locale = newlocale(LC_ALL_MASK, "C", nullptr);
   const std::string text(written);
@@ -113,7 +114,7 @@ Value ReadNumber(Context& context, std::string_view written, bool is_float) {
              error == std::errc() && stop == end) {
     return Int(integer);
   }
-  context.Fail({"'", written, "' is not a number that fits"});
+  context.Fail({"'", written, "' is too large for a number"});
   return {};
 }
 

@@ -1,4 +1,4 @@
-// Methods of strings and dictionaries, as in Python; those that change a value are not allowed.
+// Methods of strings and dictionaries, as in Python; methods that change a value are not allowed.
 
 #include <algorithm>
 #include <limits>
@@ -11,7 +11,7 @@ namespace {
 
 const Text& Self(Call& call) { return *call.self.text; }
 
-// A number of times, of which absent means any.
+// A maximum count; absent means no limit.
 int64_t Count(Call& call, const Value& value) {
   return value.is_absent() ? -1 : ToInt(call.context, value, "a count");
 }
@@ -89,7 +89,7 @@ Value JoinItems(Call& call) {
   return Join(call.context, Items(call.context, call.parameters[0]), Self(call));
 }
 
-// The character at which the argument begins, or -1.
+// The index of the character at which the argument is found, or -1.
 Value FoundAt(Call& call, size_t (*find)(std::string_view bytes, std::string_view wanted)) {
   const std::string_view bytes = Flat(call.context, Self(call));
   call.context.ChargeBytes(bytes.size());
@@ -119,7 +119,7 @@ Value CountText(Call& call) {
   return Int(count);
 }
 
-// Whether there are bytes, and all are so.
+// Whether there are bytes and `is_so` is true for all of them.
 Value AreAll(Call& call, bool (*is_so)(char byte)) {
   const std::string_view bytes = Flat(call.context, Self(call));
   return Bool(!bytes.empty() && std::ranges::all_of(bytes, is_so));

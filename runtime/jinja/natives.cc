@@ -5,7 +5,7 @@
 namespace cria::jinja {
 namespace {
 
-// The first name of a list with commas, which is taken off it.
+// Returns the first name of a list with commas and removes it from the list.
 std::string_view TakeName(std::string_view* names) {
   const size_t comma = names->find(',');
   const std::string_view name = names->substr(0, comma);

@@ -21,7 +21,7 @@ bool IsUndefined(Context& context, const Value& value) {
 
 Value Misfit(Context& context, Operator op, const Value& a, const Value& b) {
   if (!IsUndefined(context, a) && !IsUndefined(context, b)) {
-    context.Fail({"'", kSymbols[static_cast<size_t>(op)], "' does not go with values of type ",
+    context.Fail({"'", kSymbols[static_cast<size_t>(op)], "' is not possible with values of type ",
                   KindName(a.kind), " and ", KindName(b.kind)});
   }
   return {};
@@ -61,7 +61,7 @@ Value WholeArithmetic(Context& context, Operator op, int64_t a, int64_t b) {
     case Operator::kPower:
       return Power(context, a, b);
     default: {
-      // What is left has a divisor.
+      // The remaining operators divide.
       if (b == 0) {
         context.Fail({"a division by zero"});
         return {};
@@ -74,7 +74,7 @@ Value WholeArithmetic(Context& context, Operator op, int64_t a, int64_t b) {
         if (op == Operator::kModulo) return Int(0);
         break;
       }
-      // Rounded down, the remainder has the divisor's sign.
+      // The quotient is rounded down, so the remainder has the divisor's sign.
       const bool is_rounded_up = a % b != 0 && (a < 0) != (b < 0);
       if (op == Operator::kModulo) return Int(a % b + (is_rounded_up ? b : 0));
       return Int(a / b - (is_rounded_up ? 1 : 0));
@@ -163,7 +163,8 @@ bool Contains(Context& context, const Value& container, const Value& item) {
   return false;
 }
 
-// Where a slice begins or ends: from the end if negative, and inside.
+// The begin or end of a slice: negative values count from the end; the result is inside the
+// sequence.
 int64_t SliceBound(Context& context, const Value& value, int64_t size, int64_t absent,
                    int64_t least, int64_t most) {
   if (value.is_absent()) return absent;
@@ -217,7 +218,7 @@ Value ApplySign(Context& context, bool is_negative, const Value& value) {
     return {};
   }
   const Operator op = is_negative ? Operator::kSubtract : Operator::kAdd;
-  // 0.0 - x would turn -0.0 around, which nobody asks of a template.
+  // The sign of a zero is not kept (-0.0 becomes 0.0), which templates do not need.
   return Arithmetic(context, op, Int(0), value);
 }
 
@@ -228,7 +229,7 @@ bool Less(Context& context, const Value& a, const Value& b, int depth) {
   }
   if (a.is(Kind::kString) && b.is(Kind::kString)) {
     context.ChargeBytes(std::min(a.text->size_bytes, b.text->size_bytes));
-    // The order of UTF-8's bytes is that of the characters.
+    // UTF-8's byte order is the order of the code points.
     return Flat(context, *a.text) < Flat(context, *b.text);
   }
   if (a.is_sequence() && a.kind == b.kind && depth <= kMaxDepth) {
@@ -244,7 +245,7 @@ bool Less(Context& context, const Value& a, const Value& b, int depth) {
   return false;
 }
 
-// By insertion: templates sort little, and std::stable_sort takes ten times the bytes.
+// Insertion sort, because templates sort few items, and std::stable_sort takes ten times the code.
 void SortEntries(Context& context, std::span<Entry> entries, bool reverse) {
   for (size_t i = 1; i < entries.size() && !context.failed(); ++i) {
     context.Charge(1);
@@ -273,7 +274,7 @@ Value GetSlice(Context& context, const Value& container, const Value& start, con
   const int64_t stride = step.is_absent() ? 1 : ToInt(context, step, "the step of a slice");
   if (stride == 0) context.Fail({"the step of a slice is zero"});
   const bool is_text = container.is(Kind::kString);
-  // Text is cut where possible: a slice of it need not be an item for each character.
+  // If the stride is 1, text is sliced directly, without an item for each character.
   const bool is_cut = is_text && stride == 1;
   const std::span<const Value> items =
       is_cut ? std::span<const Value>() : Items(context, container);

@@ -3,7 +3,7 @@
 namespace cria::jinja {
 namespace {
 
-// Counts how deep the parser is.
+// Counts the depth of the parser's recursion.
 class Deeper {
  public:
   explicit Deeper(int& depth) : depth_(++depth) {}
@@ -27,7 +27,7 @@ Node* Parser::Make(NodeKind kind, size_t position) {
 Node* Parser::Make(NodeKind kind, size_t position, std::initializer_list<const Node*> children) {
   Node* node = Make(kind, position);
   const auto copies = context_.Array<const Node*>(children.size());
-  // After a failure, nobody looks at the node.
+  // After a failure, the node is not used.
   if (copies.empty()) return node;
   size_t i = 0;
   for (const Node* child : children) copies[i++] = child;
@@ -93,8 +93,8 @@ const Node* Parser::Parse() {
   return body;
 }
 
-// Statements up to the end, or to a block that begins with one of the `ends`; its name is then the
-// token at hand.
+// Parses statements up to the end, or to a block that begins with one of `ends`, whose name is then
+// the current token.
 const Node* Parser::ParseBody(std::initializer_list<std::string_view> ends) {
   const Deeper deeper(depth_);
   const size_t position = token_.position;
@@ -134,7 +134,7 @@ const Node* Parser::ParsePrint() {
   return Make(NodeKind::kPrint, position, {expression});
 }
 
-// At the name of a statement. Null, too, where it does nothing.
+// Called at the name of a statement. Returns null also for a statement that does nothing.
 const Node* Parser::ParseStatement() {
   const Token name = token_;
   if (name.kind != TokenKind::kName) return Unexpected("the name of a statement");
@@ -144,12 +144,12 @@ const Node* Parser::ParseStatement() {
   if (name.text == "set") return ParseSet();
   if (name.text == "macro") return ParseMacro();
   if (name.text == "break" || name.text == "continue") {
-    if (loops_ == 0) return Fail(name.position, {"'", name.text, "' stands outside a loop"});
+    if (loops_ == 0) return Fail(name.position, {"'", name.text, "' is outside of a loop"});
     EndBlock();
     return Make(name.text == "break" ? NodeKind::kBreak : NodeKind::kContinue, name.position);
   }
   if (name.text == "generation") {
-    // Hugging Face's mark of what the model itself writes, which training needs.
+    // {% generation %} marks the model's own text for training; it does nothing here.
     EndBlock();
     const Node* body = ParseBody({"endgeneration"});
     Advance();
@@ -219,7 +219,7 @@ const Node* Parser::ParseTarget(bool with_attributes) {
   return attribute;
 }
 
-// One target, or several with commas between.
+// Parses one target, or several with commas between.
 const Node* Parser::ParseTargets(bool with_attributes) {
   const Deeper deeper(depth_);
   const size_t position = token_.position;

@@ -7,8 +7,8 @@
 namespace cria::jinja {
 namespace {
 
-// The template with line feeds alone, and without one at the end. The result lies in the context,
-// or is the source.
+// The template with only line feeds as line breaks, and none at the end. The result is in the
+// context's memory, or is the source.
 std::string_view NormalizeLines(Context& context, std::string_view source) {
   if (source.contains('\r')) {
     const std::span<char> copy = context.Array<char>(source.size());

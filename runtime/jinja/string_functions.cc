@@ -6,7 +6,7 @@
 namespace cria::jinja {
 namespace {
 
-// Where a string is cut: parts of it.
+// Collects the parts of a string that is split.
 class Parts {
  public:
   Parts(Context& context, const Text& text) : context_(context), text_(text), parts_(context) {}
@@ -93,7 +93,7 @@ Value Strip(Context& context, const Text& text, bool left, bool right, const Val
   context.ChargeBytes(text.size_bytes);
   const std::string_view removed =
       characters.is_absent() ? std::string_view() : Flat(context, ToText(context, characters));
-  // Nothing is to be removed, rather than white space.
+  // An empty argument removes nothing, not white space.
   if (!characters.is_absent() && removed.empty()) return String(&text);
   const auto [begin, end] = StrippedRange(Flat(context, text), left, right, removed);
   return Slice(context, text, begin, end);

@@ -135,7 +135,7 @@ std::pair<size_t, size_t> StrippedRange(std::string_view bytes, bool left, bool 
 
 char ToUpper(char byte) { return byte >= 'a' && byte <= 'z' ? static_cast<char>(byte - 32) : byte; }
 char ToLower(char byte) { return byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte + 32) : byte; }
-// Bytes of characters beyond ASCII count as letters.
+// Bytes of characters outside ASCII count as letters.
 bool IsLetter(char byte) {
   const char lower = ToLower(byte);
   return (lower >= 'a' && lower <= 'z') || static_cast<unsigned char>(byte) >= 0x80;

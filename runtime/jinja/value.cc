@@ -18,7 +18,7 @@ Value MakeText(Context& context, std::string_view bytes, bool is_trusted) {
   return String(context.New<Text>({.pieces = pieces, .size_bytes = bytes.size()}));
 }
 
-// A string as Python writes it in a program: with quotes, and ' rather than ".
+// Adds a string as Python's repr() writes it: in quotes, preferably '.
 void AddQuoted(const Text& text, TextBuilder* out) {
   const auto contains = [&](char quote) {
     return std::ranges::any_of(text.pieces,
@@ -209,7 +209,7 @@ bool Equal(Context& context, const Value& a, const Value& b, int depth) {
                return other != nullptr && Equal(context, entry.value, *other, depth + 1);
              });
     default:
-      return a.list == b.list;  // The same object.
+      return a.list == b.list;  // True if both are the same object.
   }
 }
 
@@ -224,7 +224,7 @@ const Value* Find(Context& context, std::span<const Entry> entries, const Value&
 const Value* Find(std::span<const Entry> entries, std::string_view key) {
   for (const Entry& entry : entries) {
     if (!entry.key.is(Kind::kString)) continue;
-    // Keys of several pieces are not attributes' names.
+    // A name of an attribute is always one piece, so keys of several pieces cannot match.
     const auto pieces = entry.key.text->pieces;
     if (pieces.size() == 1 && pieces[0].bytes == key) return &entry.value;
   }

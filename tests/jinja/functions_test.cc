@@ -18,7 +18,7 @@ TEST(JinjaFunctionsTest, DictionariesAndNamespaces) {
   EXPECT_EQ(Print("dict(a=1, b='x')"), "{'a': 1, 'b': 'x'}");
   EXPECT_EQ(Print("dict({'a': 1}, b=2)"), "{'a': 1, 'b': 2}");
   EXPECT_EQ(Print("namespace(a=1).a"), "1");
-  EXPECT_THAT(Print("namespace(1)"), HasSubstr("does not make a dictionary"));
+  EXPECT_THAT(Print("namespace(1)"), HasSubstr("cannot become a dictionary"));
 }
 
 TEST(JinjaFunctionsTest, TheTemplatesOwnRefusal) {

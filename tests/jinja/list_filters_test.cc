@@ -27,7 +27,7 @@ TEST(JinjaListFiltersTest, Orders) {
   EXPECT_EQ(Print("{'b': 1, 'A': 2} | dictsort"), "[('A', 2), ('b', 1)]");
   EXPECT_EQ(Print("['a', 'b', 'A'] | unique | list"), "['a', 'b']");
   EXPECT_EQ(Print("[{'b': 1} | items | list, missing | items | list]"), "[[('b', 1)], []]");
-  EXPECT_THAT(Print("[1, 'a'] | sort"), HasSubstr("'<' does not go with"));
+  EXPECT_THAT(Print("[1, 'a'] | sort"), HasSubstr("'<' is not possible with"));
   EXPECT_THAT(Print("1 | items"), HasSubstr("int has no items"));
 }
 

@@ -44,9 +44,9 @@ TEST(JinjaParserTest, FailuresNameTheLineAndWhatIsWrong) {
   EXPECT_THAT(FailureOf("\n{% include 'x' %}"),
               HasSubstr("line 2: the statement 'include' is not supported"));
   EXPECT_THAT(FailureOf("{% endif %}"), HasSubstr("'endif'"));
-  EXPECT_THAT(FailureOf("{% break %}"), HasSubstr("'break' stands outside a loop"));
+  EXPECT_THAT(FailureOf("{% break %}"), HasSubstr("'break' is outside of a loop"));
   EXPECT_THAT(FailureOf("{% for x in y %}{% macro m() %}{% continue %}{% endmacro %}{% endfor %}"),
-              HasSubstr("'continue' stands outside a loop"));
+              HasSubstr("'continue' is outside of a loop"));
   EXPECT_THAT(FailureOf("{{ a[] }}"), HasSubstr("nothing between"));
   EXPECT_THAT(FailureOf("{{ f(a=1, 2) }}"), HasSubstr("an argument with a name"));
   EXPECT_THAT(FailureOf("{% for x in y recursive %}"), HasSubstr("recursive"));
