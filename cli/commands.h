@@ -4,7 +4,7 @@
 
 namespace cria::cli {
 
-// Each adds one command to cria.
+// Each function adds one command to cria.
 void AddBenchCommand(CommandLine& program);
 void AddRunCommand(CommandLine& program);
 void AddChatCommand(CommandLine& program);

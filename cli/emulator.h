@@ -7,8 +7,8 @@
 
 namespace cria::cli {
 
-// Goes on as the program for aarch64 that CRIA_AARCH64_PROGRAM names, on QEMU's `processor`.
-// Returns only where that cannot be.
+// Replaces this process by the aarch64 program in CRIA_AARCH64_PROGRAM, under QEMU as `processor`.
+// Returns only if that is not possible.
 Status RunEmulated(const std::string& processor, const std::vector<std::string>& arguments);
 
 }  // namespace cria::cli

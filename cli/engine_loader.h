@@ -8,7 +8,8 @@
 
 namespace cria::cli {
 
-// Loads a model, and tells on stderr how packing goes, if that must be first. Ctrl-C stops it.
+// Loads a model. If its weights must be packed first, shows the progress on stderr. Ctrl-C stops
+// it.
 Result<std::unique_ptr<Engine>> LoadEngine(const std::string& model_path, EngineOptions options);
 
 }  // namespace cria::cli

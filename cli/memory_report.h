@@ -10,11 +10,11 @@
 namespace cria::cli {
 
 struct PlanArguments {
-  std::string board;  // Empty, or one of raspberry_pi::Boards: whether it has the memory.
+  std::string board;  // Name of a board of raspberry_pi::Boards that is checked; may be empty.
   bool json = false;
 };
 
-// Prints what the model will take with these options, part by part.
+// Prints the memory that the model will take with these options, part by part.
 Status PrintPlan(const ModelOutline& model, EngineOptions options, const PlanArguments& arguments,
                  const platform::MemoryUsage& program);
 

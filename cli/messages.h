@@ -10,25 +10,26 @@
 
 namespace cria::cli {
 
-// What both programs exit with when they fail.
+// Exit codes of both programs after a failure.
 inline constexpr int kExitError = 1;
 inline constexpr int kExitUsage = 2;
 
-// Text with names out of files, which must neither break the line nor drive the terminal.
+// Text with names from files: control characters are replaced, so that they neither break the line
+// nor control the terminal.
 inline std::string Printable(std::string text) {
   std::ranges::replace_if(
       text, [](unsigned char character) { return character < 0x20 || character == 0x7f; }, '?');
   return text;
 }
 
-// Prints "program: error: sentence" and returns the exit code that goes with the error.
+// Prints "program: error: sentence" and returns the exit code for the error.
 inline int ReportError(const char* program, const Error& error) {
   std::fprintf(stderr, "%s: error: %s\n", program, Printable(error.message()).c_str());
   return error.code() == ErrorCode::kUsage ? kExitUsage : kExitError;
 }
 
-// From here on, the program ends with a sentence where memory runs out, which no thread of a pool
-// could throw out of. What is large has been refused with an Error by then.
+// From here on, if memory runs out, the program prints a sentence and ends, because no thread of a
+// pool could throw. Large allocations were refused with an Error before.
 inline void InstallOutOfMemoryHandler(const char* program) {
   static const char* name = program;
   std::set_new_handler([] {
@@ -38,8 +39,8 @@ inline void InstallOutOfMemoryHandler(const char* program) {
   });
 }
 
-// The exit code at the end of a program that went well: results that could not be written, to a
-// full disk for example, are a failure too.
+// The exit code of a program that succeeded: it fails if its output could not be written, for
+// example to a full disk.
 inline int FinishOutput(const char* program) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return 0;
   std::fprintf(stderr, "%s: error: standard output cannot be written; is the disk full?\n",

@@ -12,8 +12,7 @@ namespace {
 
 constexpr auto kMinInterval = std::chrono::milliseconds(80);
 
-// Whether a line can be drawn over: a terminal that understands the two control sequences used
-// here.
+// Whether a line can be redrawn: on a terminal that supports the two control sequences used here.
 bool CanRedraw() {
   const char* kind = std::getenv("TERM");
   return isatty(STDERR_FILENO) == 1 && kind != nullptr && std::string_view(kind) != "dumb";
@@ -57,7 +56,7 @@ void ProgressBar::Draw(double fraction, std::string_view item) {
     line += Format("[{}{}] ", std::string(filled, '#'), std::string(width - filled, '.'));
   }
   line += item;
-  // A line that wraps could not be drawn over.
+  // A line that wraps could not be redrawn.
   line = line.substr(0, columns - 1);
   std::fprintf(stderr, "\r%s\x1b[K", line.c_str());
   std::fflush(stderr);

@@ -8,19 +8,19 @@
 
 namespace cria::cli {
 
-// Progress of something long, on stderr: one line that is drawn again and again on a terminal, and
-// elsewhere a plain line at every tenth of the way.
+// Progress of a long operation, on stderr: on a terminal one line that is redrawn, elsewhere a new
+// line after every tenth.
 class ProgressBar {
  public:
-  // Where it is not drawn, nothing is printed before `quiet_time`: what is over by then needs no
-  // progress.
+  // If the bar is not drawn on a terminal, nothing is printed before `quiet_time`, because short
+  // operations need no progress.
   explicit ProgressBar(std::string title, std::chrono::milliseconds quiet_time = {});
   // Removes the line from the terminal.
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  // `item` names what is being done now. May be called as often as one likes.
+  // `item` names the current step. May be called often.
   void Update(uint64_t done, uint64_t total, std::string_view item);
 
  private:

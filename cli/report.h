@@ -8,14 +8,14 @@
 
 namespace cria::cli {
 
-// One line of what a run did: tokens/s of prompt and decode, GB/s of weights read by decoding, time
-// to the first token, peak memory. `load_ms` and `first_token_ms` are as the caller measured them.
+// One line with the figures of a run: tokens/s of prompt and decode, GB/s of weights that decoding
+// reads, time to the first token, peak memory. The caller measures `load_ms` and `first_token_ms`.
 std::string StatsLine(Engine& engine, double load_ms, double first_token_ms);
 
-// One line of what the process uses now, beside what was planned.
+// One line with the memory that the process uses now and the planned memory.
 std::string MemoryUsageLine(const MemoryPlan& plan);
 
-// The most memory that was resident, as FormatBytes has it.
+// The peak of resident memory, formatted by FormatBytes.
 std::string PeakMemory();
 
 // Milliseconds from `begin` to now.

@@ -30,11 +30,11 @@ struct RunOptions {
   SamplerOptions sampler;
 };
 
-// How many tokens a shift keeps of a prompt of `prompt_tokens`.
+// The number of tokens of the prompt that a shift keeps.
 Result<size_t> KeepTokens(const RunOptions& options, size_t prompt_tokens, size_t context_tokens) {
   const size_t keep =
       options.keep_tokens < 0 ? prompt_tokens : static_cast<size_t>(options.keep_tokens);
-  // A prompt that does not fit is refused as such.
+  // A prompt that does not fit has an error of its own.
   if (options.when_full == WhenFull::kShift && prompt_tokens <= context_tokens &&
       keep >= context_tokens) {
     return Fail(ErrorCode::kUsage,

@@ -10,10 +10,10 @@ namespace cria::cli {
 
 bool IsTerminal(std::FILE* stream);
 
-// Whether to color what goes to `stream`: on a terminal, unless NO_COLOR is set.
+// Whether to color the output on `stream`: on a terminal, unless NO_COLOR is set.
 bool UseColor(std::FILE* stream);
 
-// While it lives, Ctrl-C sets the flag instead of ending the program. One at a time.
+// While an object exists, Ctrl-C sets the flag instead of ending the program. One object at a time.
 class InterruptGuard {
  public:
   InterruptGuard();
@@ -25,7 +25,7 @@ class InterruptGuard {
   bool interrupted() const { return flag()->load(); }
 };
 
-// Lines that a person types, with editing and history on a terminal, or lines of standard input.
+// Lines that a user types, with editing and history on a terminal, or lines of standard input.
 class LineReader {
  public:
   explicit LineReader(std::string prompt);
@@ -41,7 +41,7 @@ class LineReader {
   std::optional<std::string> NextFromPipe();
 
   std::string prompt_;
-  Editor* editor_ = nullptr;  // Null where standard input is no terminal.
+  Editor* editor_ = nullptr;  // Null if standard input is not a terminal.
 };
 
 }  // namespace cria::cli

@@ -40,7 +40,7 @@ Status MeasureSpeed(const BenchOptions& options) {
       RunSpeedBench(options.speed, [&](const Engine& engine, const SpeedResult& result) {
         report.Add(BenchRow(engine, result));
       });
-  // What was measured before it was stopped is worth having.
+  // Also prints the results of a run that was stopped.
   report.Finish();
   return status;
 }
@@ -77,7 +77,7 @@ void AddBenchCommand(CommandLine& program) {
   for (const Option* const option : speed_only) memory.Excludes(*option);
   AddEngineOptions(command, speed.engine);
   command.option("--ctx-size").Help("Tokens that the KV cache holds; 0: as many as the tests need");
-  // A list stands in for the one number of threads.
+  // A list replaces the option with one number of threads.
   command.RemoveOption("--threads");
   command.AddList("-t,--threads", speed.threads, "Threads; 0: one for each fast core");
   command.SetAction(

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// As in llama-bench, text stands left and numbers right.
+// As in llama-bench, text is aligned left and numbers right.
 struct Column {
   std::string title;
   int width;
@@ -60,7 +60,7 @@ SpeedTest TestOf(const Json& row) {
           .depth_tokens = row["n_depth"].get<size_t>()};
 }
 
-// "2", or "1/4" where prompts have a number of their own.
+// "2", or "1/4" if prompts have another number of threads.
 std::string Threads(const Json& row) {
   const size_t threads = row["n_threads"].get<size_t>();
   const size_t batch_threads = row["n_threads_batch"].get<size_t>();
@@ -90,7 +90,7 @@ void PrintTableRow(const Json& row, bool is_first) {
   PrintLine(columns, cells);
 }
 
-// What stands for rows with as many threads.
+// Prints the notes for the rows with this number of threads.
 void PrintThreads(const std::vector<Json>& rows, const std::string& threads) {
   std::vector<double> read, read_one_thread;
   double load_ms = 0.0;
@@ -104,7 +104,7 @@ void PrintThreads(const std::vector<Json>& rows, const std::string& threads) {
               threads.c_str(), load_ms, Median(read), Median(read_one_thread));
 }
 
-// "temperature: 48.3 °C, at the end 51.0 °C", if the system tells.
+// "temperature: 48.3 °C, at the end 51.0 °C", if the system provides it.
 void PrintState(const std::vector<Json>& rows, const char* field, const char* unit) {
   const std::string name = field;
   const Json& first = rows.front()[name + "_first"];
@@ -128,7 +128,7 @@ void PrintNotes(const std::vector<Json>& rows) {
   PrintState(rows, "frequency_mhz", "MHz");
 }
 
-// Where the time went: a line for each kind of operator, a column for each test.
+// The time of each step: a line for each kind of operator, a column for each test.
 void PrintProfiles(const std::vector<Json>& rows) {
   std::vector<Column> columns = {{"operator", 12, true}};
   for (const Json& row : rows) {

@@ -10,15 +10,15 @@ namespace cria::cli {
 
 enum class BenchFormat : uint8_t { kMarkdown, kCsv, kJson };
 
-// Prints the rows that BenchRow makes on standard output: a table of Markdown with notes below it,
-// CSV without what is a list or an object, or an array of JSON.
+// Prints the rows of BenchRow on standard output: as a Markdown table with notes below it, as CSV
+// without lists and objects, or as a JSON array.
 class BenchReport {
  public:
   explicit BenchReport(BenchFormat format) : format_(format) {}
 
-  // Prints the row at once, where the format allows that.
+  // Prints the row at once if the format allows it.
   void Add(nlohmann::ordered_json row);
-  // Prints the rest. Nothing, if there were no rows.
+  // Prints the rest; nothing if there were no rows.
   void Finish() const;
 
  private:

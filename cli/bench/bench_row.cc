@@ -30,7 +30,7 @@ std::string Iso8601(std::chrono::system_clock::time_point time) {
   return text;
 }
 
-// `numerators[i] / denominators[i]` for every repetition; nothing where there are none of either.
+// `numerators[i] / denominators[i]` for every repetition; empty if one of them is empty.
 std::vector<double> Ratios(const std::vector<double>& numerators,
                            const std::vector<double>& denominators) {
   std::vector<double> ratios;
@@ -45,7 +45,7 @@ std::vector<double> TokensPerSecond(const SpeedResult& result, std::vector<doubl
   return times_ns;
 }
 
-// An object that fields are added to, in their order.
+// Builds an object; fields keep the order in which they are added.
 class RowMaker {
  public:
   void Set(const char* name, Json value) { row_[name] = std::move(value); }
@@ -77,7 +77,7 @@ void SetMachine(RowMaker& row) {
 void SetModel(const ModelFile& file, RowMaker& row) {
   uint64_t parameters = 0, bytes = 0;
   for (const TensorSpec& spec : ExpectedTensors(file.config())) {
-    // A tied output head has none of its own.
+    // A tied output head has no parameters of its own.
     if (spec.role == TensorRole::kLmHead && file.config().tie_word_embeddings) continue;
     parameters += uint64_t{spec.output_channels} * spec.input_channels;
   }
@@ -141,7 +141,7 @@ void SetSamples(const SpeedResult& result, RowMaker& row) {
   row.Set("samples_read_gb_per_s_one_thread", result.read_gb_per_s_one_thread);
 }
 
-// Fractions of the time of all repetitions, which is measured by a clock of its own.
+// Fractions of the time of all repetitions, which is measured with a separate clock.
 void SetProfile(const SpeedResult& result, RowMaker& row) {
   if (!result.profile) return;
   const double whole = Mean(result.run_ns) * static_cast<double>(result.run_ns.size());

@@ -7,11 +7,11 @@
 
 namespace cria::cli {
 
-// The result of a test as an object. Fields have llama-bench's names and meanings where it has
-// them. The others have their units in their names and are medians over the repetitions. Each
-// repetition is compared with what was measured beside it: bus_fraction is what decoding read by
-// what reading alone reached, products_fraction the speed by that of the matrix products alone. A
-// field is null where a test has no such thing or the system does not tell.
+// The result of a test as an object. Fields have llama-bench's names and meanings where llama-bench
+// has them. The others have units in their names and are medians over the repetitions. Each
+// repetition is compared with what was measured next to it: bus_fraction is the bandwidth of
+// decoding divided by that of only reading, products_fraction the speed divided by that of only the
+// matrix products. A field is null if the test does not have it or the system does not provide it.
 nlohmann::ordered_json BenchRow(const Engine& engine, const SpeedResult& result);
 
 }  // namespace cria::cli

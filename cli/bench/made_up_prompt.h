@@ -6,7 +6,7 @@
 
 namespace cria::cli {
 
-// Tokens that differ, so that the embedding's rows do.
+// Different tokens, so that different rows of the embedding are read.
 inline std::vector<int32_t> MakeUpPrompt(size_t count, size_t vocab_size) {
   std::vector<int32_t> tokens(count);
   for (size_t i = 0; i < count; ++i) {

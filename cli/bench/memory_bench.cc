@@ -16,14 +16,13 @@
 namespace cria::cli {
 namespace {
 
-// What the process used when something was done.
+// The memory that the process used after a step.
 struct Measurement {
   const char* after;
   platform::MemoryUsage usage;
 };
 
-// Loads the model and fills its context: all but the last of it with a prompt, the rest token by
-// token.
+// Loads the model and fills its context: most of it with a prompt, the last part token by token.
 Result<std::vector<Measurement>> MeasureMemory(Engine& engine,
                                                const platform::MemoryUsage& program) {
   std::vector<Measurement> measurements = {{"program", program}};

@@ -7,7 +7,7 @@
 
 namespace cria::cli {
 
-// Loads the model, fills its context, and prints what the process used beside what was planned.
+// Loads the model, fills its context, and prints the memory used and the planned memory.
 Status RunMemoryBench(const std::string& model_path, const EngineOptions& options, bool json);
 
 }  // namespace cria::cli

@@ -22,7 +22,7 @@ ReadBandwidth::ReadBandwidth(std::span<const std::span<const std::byte>> matrice
 
 double ReadBandwidth::Measure(const ThreadPool& pool) {
   using Clock = std::chrono::steady_clock;
-  // Enough for the clock, and for threads that have to be woken.
+  // Long enough for the resolution of the clock and for waking threads.
   constexpr auto kMinTime = std::chrono::milliseconds(5);
   const Clock::time_point begin = Clock::now();
   Clock::duration time = {};

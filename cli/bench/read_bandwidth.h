@@ -9,12 +9,12 @@
 
 namespace cria::cli {
 
-// How fast the machine reads a model's packed weights: the bytes that decoding reads, from where it
-// reads them, which leaves out no cache and no translation of addresses. Virtual machines and hot
-// boards change from second to second, so measure beside what is to be compared.
+// How fast the machine reads a model's packed weights: the same bytes at the same addresses as
+// decoding, so that caches and address translation are included. The speed of virtual machines and
+// hot boards changes within seconds, so measure right before or after the run that is compared.
 class ReadBandwidth {
  public:
-  // Of larger models only the first `kMaxBytes` are read.
+  // For larger models, only the first `kMaxBytes` are read.
   explicit ReadBandwidth(std::span<const std::span<const std::byte>> matrices);
 
   // GB/s (of 10^9 bytes) with all threads of `pool`.

@@ -21,14 +21,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Generated tokens between two looks at the products alone.
+// Number of generated tokens between two measurements of only the products.
 constexpr size_t kStretchTokens = 8;
 
 double Nanoseconds(Clock::duration time) {
   return std::chrono::duration<double, std::nano>(time).count();
 }
 
-// At each depth, prompts first.
+// For each depth, prompts come first.
 std::vector<SpeedTest> Tests(const SpeedOptions& options) {
   std::vector<SpeedTest> tests;
   for (const size_t depth : options.depths) {
@@ -42,7 +42,7 @@ std::vector<SpeedTest> Tests(const SpeedOptions& options) {
   return tests;
 }
 
-// The context that the largest test fills, of the `longest` that the model was made for.
+// The context that the largest test needs; `longest` is the model's maximum.
 Result<size_t> ContextTokens(const SpeedOptions& options, size_t longest) {
   const size_t depth = std::ranges::max(options.depths);
   const size_t tokens =
@@ -70,8 +70,8 @@ Result<size_t> ContextTokens(const SpeedOptions& options, size_t longest) {
   return std::max(given, needed);
 }
 
-// Bytes of keys and values that generating `tokens` behind `depth` reads for one of them, on
-// average: the position of each is in its own sight.
+// Bytes of keys and values that generating one of `tokens` after `depth` reads on average. A token
+// also reads its own position.
 double MeanKeyValueBytes(const ModelConfig& config, KvType type, size_t depth, size_t tokens) {
   double positions = 0.0;
   for (size_t i = 1; i <= tokens; ++i) {
@@ -102,11 +102,11 @@ class SpeedBench {
     }
   }
 
-  // `result` says which test.
+  // `result` has the test.
   Status Run(SpeedResult& result);
 
  private:
-  // One pass over the test; its times become those of another repetition.
+  // Runs the test once and adds its times as another repetition.
   Status RunOnce(SpeedResult& result) {
     return result.test.is_prompt() ? RunPrompt(result) : Generate(result);
   }
@@ -114,7 +114,7 @@ class SpeedBench {
   Status Generate(SpeedResult& result);
 
   Status Prefill(size_t begin, size_t end);
-  // The products of Prefill, or of generating, of so many tokens, and how long they took.
+  // Runs only the products of Prefill, or of generating, of so many tokens, and returns the time.
   Result<Clock::duration> TimeProducts(size_t tokens, size_t chunk_tokens, size_t logits);
   void MeasureBandwidth(const ThreadPool& pool, SpeedResult& result);
   Status CheckInterrupt() const {
@@ -129,9 +129,9 @@ class SpeedBench {
   Sampler& sampler_;
   const ThreadPool& one_thread_;
   ReadBandwidth bandwidth_;
-  double packed_bytes_ = 0.0;          // Of all weights, as each generated token reads them.
-  const std::vector<int32_t> tokens_;  // What stands at each position until it is generated over.
-  size_t filled_ = 0;                  // Of tokens_, how many are in the cache.
+  double packed_bytes_ = 0.0;          // Bytes of all weights that each generated token reads.
+  const std::vector<int32_t> tokens_;  // The tokens before they are replaced by generated ones.
+  size_t filled_ = 0;                  // How many of tokens_ are in the cache.
   Profile profile_;
 };
 

@@ -17,18 +17,18 @@ namespace cria::cli {
 
 struct SpeedOptions {
   std::string model_path;
-  EngineOptions engine;  // The number of threads is that of each test.
-  // Every test is run with each of these, as llama-bench does.
+  EngineOptions engine;  // Its numbers of threads are replaced for each test.
+  // Every test is run with each of these numbers, as in llama-bench.
   std::vector<size_t> threads = {0};
   std::vector<size_t> depths = {0};
-  std::vector<size_t> prompt_tokens = {512};     // 0 stands for no test.
-  std::vector<size_t> generated_tokens = {128};  // Likewise.
+  std::vector<size_t> prompt_tokens = {512};     // 0: no such test.
+  std::vector<size_t> generated_tokens = {128};  // 0: no such test.
   size_t repetitions = 5;
   bool with_products = false;
   bool with_profile = false;
 };
 
-// What one test came to. Vectors have an entry for every repetition.
+// The result of one test. Vectors have an entry for every repetition.
 struct SpeedResult {
   SpeedTest test;
   double load_ms = 0.0;  // Of the engine, which several tests share.
@@ -36,22 +36,22 @@ struct SpeedResult {
   platform::ProcessorState first_state, last_state;
 
   std::vector<double> run_ns;
-  // The matrix products of the run alone, a stretch of them after each stretch of it, so that both
-  // meet the same machine. Empty unless asked for.
+  // Time of only the matrix products of the run: parts of them alternate with parts of the run, so
+  // that both are measured under the same conditions. Empty unless requested.
   std::vector<double> products_ns;
-  // From the prompt's beginning to the token chosen after it. Empty for generation.
+  // From the beginning of the prompt to the token chosen after it. Empty for tests that generate.
   std::vector<double> first_token_ms;
-  // Of reading the weights, right before the repetition.
+  // Bandwidth of reading the weights, right before the repetition.
   std::vector<double> read_gb_per_s, read_gb_per_s_one_thread;
 
-  // Weights, and keys and values at the mean position. Absent for a prompt, whose tokens share
-  // them.
+  // Bytes of weights, and of keys and values at the mean position. Absent for a prompt, whose
+  // tokens share them.
   std::optional<double> bytes_per_token;
-  std::optional<Profile> profile;  // Of all of run_ns.
+  std::optional<Profile> profile;  // Over all of run_ns.
 };
 
-// Runs every test: fills the cache to its depth, runs it once without counting, and then the
-// repetitions, each from the same depth on. Ctrl-C stops it with kCancelled.
+// Runs every test: fills the cache to its depth, runs the test once without counting, and then the
+// repetitions, each from the same depth. Ctrl-C stops it with kCancelled.
 Status RunSpeedBench(const SpeedOptions& options,
                      const std::function<void(const Engine&, const SpeedResult&)>& on_result);
 

@@ -7,18 +7,18 @@
 
 namespace cria::cli {
 
-// Running a prompt, or generating token by token, behind `depth_tokens` that are in the cache.
+// Reading a prompt, or generating tokens, after `depth_tokens` that are in the cache.
 struct SpeedTest {
   size_t prompt_tokens = 0;     // One of these two
   size_t generated_tokens = 0;  // is 0.
   size_t depth_tokens = 0;
 
   bool is_prompt() const { return prompt_tokens > 0; }
-  // A prompt of one token is run as generated ones are.
+  // A prompt of one token is computed like a generated one.
   bool is_batch() const { return prompt_tokens > 1; }
   size_t tokens() const { return prompt_tokens + generated_tokens; }
 
-  // As llama-bench has it: "pp512", "tg128 @ d2048".
+  // As in llama-bench: "pp512", "tg128 @ d2048".
   std::string Name() const {
     std::string name = Format("{}{}", is_prompt() ? "pp" : "tg", tokens());
     if (depth_tokens > 0) name += Format(" @ d{}", depth_tokens);

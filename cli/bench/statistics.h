@@ -9,14 +9,15 @@
 
 namespace cria::cli {
 
-// Of no values, each of these is 0.
+// Each of these is 0 if there are no values.
 
 inline double Mean(std::span<const double> values) {
   if (values.empty()) return 0.0;
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-// Of a sample: the sum of squares is divided by one less than the number of values.
+// The standard deviation of a sample: the sum of squares is divided by the number of values minus
+// one.
 inline double StandardDeviation(std::span<const double> values) {
   if (values.size() < 2) return 0.0;
   const double mean = Mean(values);

@@ -7,7 +7,7 @@
 
 namespace cria::cli {
 
-// Which checkpoint to convert, and how its tensors are stored.
+// Adds the options for the checkpoint to convert and for how its tensors are stored.
 void AddCheckpointOptions(CommandLine& command, std::string& checkpoint, ConvertOptions& options);
 
 }  // namespace cria::cli

@@ -27,7 +27,7 @@ std::string NumberText(Number value) {
   return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
 
-// Numbers with commas between them.
+// Parses numbers with commas between them.
 Status ReadList(std::string_view text, std::vector<size_t>& values) {
   values.clear();
   for (size_t begin = 0; begin <= text.size();) {
@@ -165,10 +165,10 @@ Status CommandLine::TakePositional(const std::string& argument) {
 }
 
 Status CommandLine::TakeAll(std::span<const std::string> arguments) {
-  // What getopt_long_only returns of a long option: these numbers begin where letters end.
+  // getopt_long_only returns these numbers for long options; smaller ones are letters.
   constexpr int kFirstLong = 256;
-  // '-': words that are no options are returned in their places; ':': a missing value is told
-  // apart.
+  // '-': arguments that are not options are returned in their places; ':': a missing value has a
+  // result of its own.
   std::string letters = "-:";
   std::vector<struct ::option> long_names;
   std::vector<Option*> long_options;
@@ -193,13 +193,13 @@ Status CommandLine::TakeAll(std::span<const std::string> arguments) {
                               : long_options[static_cast<size_t>(found - kFirstLong)];
   };
 
-  // It takes, but does not change, what it calls variable.
+  // getopt_long_only takes non-const pointers, but does not change the strings.
   std::vector<char*> words = {name_.data()};
   for (const std::string& word : arguments) words.push_back(const_cast<char*>(word.c_str()));
   const int num_words = static_cast<int>(words.size());
   words.push_back(nullptr);
   opterr = 0;
-  optind = 0;  // glibc's way to begin anew.
+  optind = 0;  // Makes glibc's getopt start again.
   for (;;) {
     const int found =
         getopt_long_only(num_words, words.data(), letters.c_str(), long_names.data(), nullptr);
@@ -207,7 +207,7 @@ Status CommandLine::TakeAll(std::span<const std::string> arguments) {
     if (found == 1) {
       CRIA_RETURN_IF_ERROR(TakePositional(optarg));
     } else if (found == ':') {
-      return Fail(ErrorCode::kUsage, Format("{} lacks its value", option_of(optopt)->name()));
+      return Fail(ErrorCode::kUsage, Format("{} needs a value", option_of(optopt)->name()));
     } else if (found == '?' && optopt >= kFirstLong) {
       return Fail(ErrorCode::kUsage, option_of(optopt)->name() + " takes no value");
     } else if (found == '?') {
@@ -236,7 +236,7 @@ std::string CommandLine::HelpText() const {
     if (option.is_positional()) text += ' ' + option.names_.front();
     if (!std::ranges::contains(groups, option.group_)) groups.push_back(option.group_);
   }
-  // Where something is done without a command, it is another way to call the program.
+  // If the program does something without a command, that is a separate line of usage.
   if (!commands_.empty()) text += action_ ? Format("\n       {} SUBCOMMAND", name_) : " SUBCOMMAND";
   text += '\n';
   for (const std::string& group : groups) {

@@ -16,10 +16,10 @@
 
 namespace cria::cli {
 
-// Options that are bound to variables, which hold the defaults and live as long; and commands,
-// which have options of their own. getopt_long_only takes arguments apart, so that a long name may
-// be cut short where that is clear. Everything given is stored in the order in which options were
-// added.
+// Options that are bound to variables, which hold the defaults and must outlive this object; and
+// commands, which have options of their own. Arguments are parsed by getopt_long_only, so a long
+// name may be abbreviated if it stays unique. Values are stored in the order in which the options
+// were added.
 class CommandLine {
  public:
   CommandLine(std::string name, std::string description);
@@ -29,29 +29,29 @@ class CommandLine {
   Option& AddFlag(std::string_view names, std::function<void()> set, std::string help);
   Option& AddFlag(std::string_view names, bool& value, std::string help);
   Option& AddText(std::string_view names, std::string& value, std::string help);
-  // Numbers of the types that command_line.cc names. Their defaults are shown.
+  // For the number types that command_line.cc instantiates. The default is shown in the help.
   template <typename Number>
   Option& AddNumber(std::string_view names, Number& value, std::string help,
                     Number least = std::numeric_limits<Number>::lowest(),
                     Number most = std::numeric_limits<Number>::max());
   Option& AddList(std::string_view names, std::vector<size_t>& values, std::string help);
-  // One of these names.
+  // The value must be one of these names.
   template <typename T>
   Option& AddChoice(std::string_view names, T& value,
                     std::vector<std::pair<const char*, T>> choices, std::string help);
   Option& Add(std::string_view names, const char* metavar, Setter set, std::string help);
 
-  // The option of this name, which there must be.
+  // The option with this name, which must exist.
   Option& option(std::string_view name);
   void RemoveOption(std::string_view name);
 
-  // `action` is what is done where the command is chosen.
+  // `action` is called if the command is chosen.
   CommandLine& AddCommand(const char* name, const char* description);
   void SetAction(std::function<Status()> action) { action_ = std::move(action); }
   void SetVersion(std::string version);
 
-  // Stores what the arguments say, and does the action that they choose; or prints the help or the
-  // version where they ask for it. What is wrong with them is kUsage.
+  // Parses and stores the arguments and calls the chosen action, or prints the help or the version
+  // if they ask for it. Wrong arguments are kUsage.
   Status Run(std::span<const std::string> arguments);
 
  private:

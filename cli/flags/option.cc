@@ -8,7 +8,7 @@
 namespace cria::cli {
 namespace {
 
-// Where the help of an option begins.
+// The column of the help text.
 constexpr size_t kHelpColumn = 30;
 
 std::vector<std::string> SplitAtCommas(std::string_view text) {

@@ -10,29 +10,29 @@
 
 namespace cria::cli {
 
-// Stores what the text of an option says, or tells what is wrong with it.
+// Stores the text of an option's value, or returns what is wrong with it.
 using Setter = std::function<Status(std::string_view text)>;
 
-// "\"text\" is not expected", an error of usage.
+// Returns an error of code kUsage: "\"text\" is not expected".
 std::unexpected<Error> NotWhat(std::string_view text, std::string_view expected);
 
-// One option of a command. The functions that return it describe it further, one behind the other.
+// One option of a command. Functions that return Option& configure it and can be chained.
 class Option {
  public:
-  // Names with commas between them, "-m,--model" or "-sys,--system-prompt"; one without a dash
-  // stands by its place. `metavar` is empty for a flag, which no value follows.
+  // Names with commas between them, "-m,--model" or "-sys,--system-prompt"; a name without a dash
+  // is a positional argument. `metavar` is empty for a flag, which no value follows.
   Option(std::string_view names, std::string metavar, std::string help, Setter set);
 
   Option& Required();
-  // The section of the help that it stands in.
+  // The section of the help in which the option is listed.
   Option& Group(const char* group);
   Option& Metavar(const char* metavar);
   Option& Help(std::string help);
-  // What the help shows as the value where none is given.
+  // The value that the help shows as the default.
   Option& Default(std::string text);
-  // The variable of the environment that counts where the option is not given.
+  // The environment variable that is used if the option is not given.
   Option& Environment(const char* variable);
-  // Is not to be given together with the other.
+  // The two options must not be given together.
   Option& Excludes(const Option& other);
 
  private:
@@ -40,10 +40,10 @@ class Option {
 
   bool is_positional() const;
   bool has_name(std::string_view name) const;
-  // The long name, which comes last.
+  // The long name, which is the last one.
   const std::string& name() const { return names_.back(); }
   Status Take(std::string text);
-  // Stores what was given, unless that is missing or wrong.
+  // Stores the given value; fails if it is missing or wrong.
   Status Store();
   Status StoreValue(const std::string& text) const;
   std::string HelpLine() const;
@@ -57,7 +57,7 @@ class Option {
   const char* environment_ = nullptr;
   std::vector<const Option*> excluded_;
   bool is_required_ = false;
-  bool is_list_ = false;  // Values with commas between them, and the option several times.
+  bool is_list_ = false;  // Several values with commas, and the option may be repeated.
   std::vector<std::string> given_;
 };
 

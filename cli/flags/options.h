@@ -10,16 +10,17 @@
 
 namespace cria::cli {
 
-// Flags that mean the same in several commands, named as in llama.cpp.
+// Options that several commands have with the same meaning, with llama.cpp's names.
 void AddModelOption(CommandLine& command, std::string& model_path);
-// What decides a model's memory: context, KV type, chunk, threads, and where packed weights are.
+// Options that decide a model's memory: context, KV type, chunk, threads, and the folder of packed
+// weights.
 void AddContextOptions(CommandLine& command, EngineOptions& options);
-// Those, packed weights of the user's own, and the limits of memory.
+// These options, a file of packed weights, and the memory limits.
 void AddEngineOptions(CommandLine& command, EngineOptions& options);
 void AddPlanOptions(CommandLine& command, PlanArguments& arguments);
-// The folder of packed weights, which is a default place of the system's unless it is given.
+// The folder of packed weights; its default is a folder of the system for caches.
 Option& AddPackCacheOption(CommandLine& command, std::string& folder);
-// `shift` says what a shift does, after "shift: ".
+// `shift` says what a shift does; the help shows it after "shift: ".
 void AddContextFullOption(CommandLine& command, WhenFull& when_full, const std::string& shift);
 void AddSamplerOptions(CommandLine& command, SamplerOptions& options);
 

@@ -102,7 +102,7 @@ TEST_F(CommandLineTest, ReadsNamesOfSeveralLettersBehindOneDash) {
   ASSERT_TRUE(Run({"-c", "3", "--place", "-at", "file"}));
   EXPECT_EQ(place_, "-at");
   EXPECT_EQ(count_, 3);
-  ExpectError({"file", "-at"}, "--place lacks its value");
+  ExpectError({"file", "-at"}, "--place needs a value");
 }
 
 TEST_F(CommandLineTest, JoinsLists) {
@@ -134,7 +134,7 @@ TEST_F(CommandLineTest, TellsWhatIsWrong) {
   ExpectError({"a", "-x"}, "there is no option -x");
   ExpectError({"a", "--quick"}, "there is no option --quick");
   ExpectError({"a", "--quiet=1"}, "--quiet takes no value");
-  ExpectError({"a", "-c"}, "--count lacks its value");
+  ExpectError({"a", "-c"}, "--count needs a value");
 }
 
 TEST_F(CommandLineTest, TellsWhatIsWrongWithValues) {
