@@ -49,7 +49,7 @@ class ChatLoop {
         RunCommand(*line);
         continue;
       }
-      // Input that is not typed would otherwise be missing from the record.
+      // Input that is not typed is printed, so that the output is a complete record.
       if (!IsTerminal(stdin)) std::printf("> %s\n", line->c_str());
       CRIA_RETURN_IF_ERROR(Answer(*line));
     }
@@ -77,7 +77,7 @@ class ChatLoop {
     }
   }
 
-  // Errors of one message, such as one that does not fit the context, leave the conversation alive.
+  // After an error of one message, such as one that does not fit the context, the chat goes on.
   Status Answer(const std::string& line) {
     const auto start = std::chrono::steady_clock::now();
     first_token_ms_ = 0.0;

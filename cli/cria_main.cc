@@ -30,14 +30,14 @@ int Run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // What is typed is in the user's encoding; numbers stay as they are everywhere.
+  // Text is typed in the user's encoding; the format of numbers does not depend on the locale.
   std::setlocale(LC_CTYPE, "");
   cria::platform::UseOneHeap();
   cria::cli::InstallOutOfMemoryHandler("cria");
   try {
     return Run(argc, argv);
   } catch (const std::exception& exception) {
-    // Nothing of the library's, whose errors are values, but of one beside it.
+    // The library's errors are values; this comes from the standard library.
     std::fprintf(stderr, "cria: error: %s\n", exception.what());
     return cria::cli::kExitError;
   }

@@ -13,7 +13,7 @@ namespace cria::cli {
 namespace {
 
 constexpr char kProgramVariable[] = "CRIA_AARCH64_PROGRAM";
-// Tells the emulated program that it is one, which would else emulate itself for ever.
+// Tells the emulated program that it is emulated, so that it does not start an emulator again.
 constexpr char kEmulatedVariable[] = "CRIA_EMULATED_FOR";
 constexpr char kProcessorVariable[] = "QEMU_CPU";
 constexpr char kEmulator[] = "qemu-aarch64";
@@ -21,7 +21,7 @@ constexpr char kLibrariesVariable[] = "QEMU_LD_PREFIX";
 constexpr char kLoader[] = "/lib/ld-linux-aarch64.so.1";
 
 bool IsForAarch64(const char* program) {
-  // The begin of an ELF file, with the field that names the processor, which has number 183.
+  // The beginning of an ELF file, with the field for the processor; 183 is aarch64.
   char head[20] = {};
   std::ifstream(program, std::ios::binary).read(head, sizeof(head));
   return std::memcmp(head, "\177ELF", 4) == 0 && head[18] == static_cast<char>(183) &&

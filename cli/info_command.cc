@@ -39,7 +39,7 @@ const char* RopeScalingName(RopeScaling::Type type) {
   return "unknown";
 }
 
-// A float as the shortest decimal that means it, rather than the double nearest to it.
+// A float as the shortest decimal that is read as the same float, not as the nearest double.
 Json Decimal(float value) {
   const std::string text = Format("{}", value);
   double decimal = value;
@@ -134,7 +134,7 @@ Json DescribeFile(const ModelFile& file) {
   uint64_t parameters = 0;
   Json tensors = Json::array();
   for (const StoredTensor& tensor : file.tensors()) {
-    // A tied head that is stored by itself is the embedding once more.
+    // A tied head that is stored separately is not counted, because it is the embedding again.
     const bool is_repeated =
         tensor.spec.role == TensorRole::kLmHead && file.config().tie_word_embeddings;
     if (!is_repeated) parameters += tensor.layout.output_channels * tensor.layout.input_channels;
@@ -153,7 +153,7 @@ Json DescribeFile(const ModelFile& file) {
 
 std::string ValueText(const Json& value) {
   const bool is_line = value.is_string() && !value.get_ref<const std::string&>().contains('\n');
-  // Pieces are bytes and need not be UTF-8.
+  // Pieces are bytes and may not be UTF-8.
   return is_line ? value.get<std::string>()
                  : value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -55,7 +55,7 @@ struct BoardVerdict {
   const raspberry_pi::Board* board = nullptr;
   bool fits = false;
   std::vector<MemoryPlanOptions> fitting;
-  // What reading all weights once for a token allows.
+  // An upper bound: every token reads all weights once.
   double most_tokens_per_second = 0.0;
 };
 
@@ -100,7 +100,7 @@ nlohmann::ordered_json VerdictJson(const BoardVerdict& verdict) {
           {"most_tokens_per_second", verdict.most_tokens_per_second}};
 }
 
-// A board by its name. The error lists all of them.
+// The board with this name. The error lists all boards.
 Result<const raspberry_pi::Board*> BoardNamed(const std::string& name) {
   if (const raspberry_pi::Board* board = raspberry_pi::FindBoard(name)) return board;
   std::string names;

@@ -58,7 +58,7 @@ Status Check(const std::string& path) {
   return {};
 }
 
-// Nothing where this processor cannot pack for the one that is asked for.
+// Nothing if this processor cannot pack for the requested one.
 Result<std::optional<xnn::PackTarget>> TargetOf(const PackOptions& options,
                                                 const ModelFile& model) {
   if (options.processor.empty()) return xnn::ThisProcessor();
@@ -78,7 +78,7 @@ Result<std::optional<xnn::PackTarget>> TargetOf(const PackOptions& options,
               Format("--for {} is unknown; the known processors are {}", options.processor, names));
 }
 
-// The same command by the program for that processor. Returns only where it fails.
+// Runs the same command with the program for that processor. Returns only if that fails.
 Status PackEmulated(const PackOptions& options) {
   std::vector<std::string> arguments = {"pack",
                                         "-m",

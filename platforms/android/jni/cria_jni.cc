@@ -1,6 +1,6 @@
-// The native methods of org.cria.CriaNative, over the C API alone. A null text or option is refused
-// by the C API, whose sentence comes back as a CriaException; a number that is of nothing open,
-// here.
+// The native methods of org.cria.CriaNative, implemented with the C API only. The C API refuses a
+// null text or option, and its sentence becomes a CriaException; a number that is not open is
+// refused here.
 
 #include <iterator>
 #include <string>
@@ -16,7 +16,7 @@
 namespace cria::jni {
 namespace {
 
-// Never destroyed: when a process ends, threads may still be generating.
+// Never destroyed, because threads may still be generating when the process ends.
 OpenHandles& Handles() {
   static OpenHandles& handles = *new OpenHandles;
   return handles;
@@ -57,7 +57,7 @@ void CloseModel(JNIEnv* env, jclass, jlong model) {
 }
 
 void CancelModel(JNIEnv*, jclass, jlong number) {
-  // Where it is closed, nothing is under way any more.
+  // If the model is closed, no answer is running.
   const std::shared_ptr<Model> model = Handles().FindModel(number);
   if (model != nullptr) cria_model_cancel(model->handle);
 }
@@ -73,7 +73,7 @@ void ReadModelInfo(JNIEnv* env, jclass, jlong number, jobject info) {
   });
 }
 
-// Fills a MemoryPlan and its ModelInfo. Returns what the limits have against it, or null.
+// Fills a MemoryPlan and its ModelInfo. Returns the error of cria_plan_check, or null.
 jbyteArray MakePlan(JNIEnv* env, jclass, jbyteArray path, jint descriptor, jlong offset_bytes,
                     jlong length_bytes, jbyteArray pack_folder, jobject given, jobject object,
                     jobject info) {
@@ -192,7 +192,7 @@ jintArray Tokenize(JNIEnv* env, jclass, jlong number, jbyteArray given, jboolean
                                           nullptr, 0, &count))) {
       return nullptr;
     }
-    // Never without a place, which would only count.
+    // One more than needed: with a null pointer, the call would only count.
     std::vector<int32_t> tokens(count + 1);
     if (!ThrowUnlessOk(env, cria_tokenize(model->handle, text.c_str(), add_special, parse_special,
                                           tokens.data(), count, &count))) {
@@ -234,13 +234,13 @@ jbyteArray Version(JNIEnv* env, jclass) {
   return Guarded(env, [&] { return NewBytes(env, cria_version()); });
 }
 
-// JNI's own struct has fields that are not const.
+// Fills JNI's own struct, whose fields are not const.
 JNINativeMethod Method(const char* name, const char* signature, void* function) {
   return {const_cast<char*>(name), const_cast<char*>(signature), function};
 }
 
-// Registering them, rather than exporting names that Java would look up, checks the signatures when
-// the library is loaded.
+// Registering the methods, instead of exporting names that Java looks up, checks the signatures
+// when the library is loaded.
 bool RegisterMethods(JNIEnv* env) {
   const JNINativeMethod methods[] = {
       Method("loadModel", "([BIJJ[BLorg/cria/ModelOptions;Lorg/cria/CriaNative$LoadReceiver;)J",

@@ -7,10 +7,11 @@
 #include "cria/cria.h"
 #include "jni/java_values.h"
 
-// The structs of cria.h as the Java classes of org.cria have them. False: an exception is pending.
+// Conversions between the structs of cria.h and the Java classes of org.cria. If a function returns
+// false, an exception is pending.
 namespace cria::jni {
 
-// cria_model_options, and the texts that they point to.
+// cria_model_options, and the strings that it points to.
 class ModelOptions {
  public:
   bool Read(JNIEnv* env, jbyteArray path, jint descriptor, jlong offset_bytes, jlong length_bytes,
@@ -25,7 +26,7 @@ class ModelOptions {
 };
 
 bool ReadGenerationOptions(JNIEnv* env, jobject object, cria_generation_options& options);
-// All but when_full, which Java sets itself.
+// Sets all fields except when_full, which Java sets itself.
 bool WriteGenerationOptions(JNIEnv* env, jobject object, const cria_generation_options& options);
 
 bool WriteModelInfo(JNIEnv* env, jobject object, const cria_model_info& info);

@@ -116,7 +116,7 @@ void WriteField(JNIEnv* env, jobject object, jfieldID id, const Field& field, co
   }
 }
 
-// What a table's lookups need; the exception that Java would throw where the object is null.
+// The object's class, for looking up fields; throws if the object is null.
 jclass TypeOf(JNIEnv* env, jobject object) {
   if (object != nullptr) return env->GetObjectClass(object);
   ThrowFailure(env, CRIA_ERROR_USAGE, "an object for options or results is null");
@@ -146,7 +146,7 @@ bool ThrowUnlessOk(JNIEnv* env, cria_status status) {
 void ThrowOutOfMemory(JNIEnv* env) {
   if (env->ExceptionCheck()) return;
   const jclass type = env->FindClass("java/lang/OutOfMemoryError");
-  if (type != nullptr) env->ThrowNew(type, "the native heap has no memory left");
+  if (type != nullptr) env->ThrowNew(type, "there is not enough memory in the native heap");
 }
 
 bool Utf8::Read(JNIEnv* env, jbyteArray bytes, std::string_view name) {
@@ -157,7 +157,7 @@ bool Utf8::Read(JNIEnv* env, jbyteArray bytes, std::string_view name) {
                           reinterpret_cast<jbyte*>(text.data()));
   if (text.find('\0') != text.npos) {
     ThrowFailure(env, CRIA_ERROR_USAGE,
-                 std::string(name) + " has the character U+0000, with which texts end");
+                 std::string(name) + " has the character U+0000, which ends texts");
     return false;
   }
   text_ = std::move(text);

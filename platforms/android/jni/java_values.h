@@ -12,17 +12,17 @@
 
 #include "cria/cria.h"
 
-// Texts, numbers and exceptions on their way between Java and C. What fails leaves an exception
-// pending, with which a native method must return at once.
+// Conversions of texts, numbers and exceptions between Java and C. A function that fails leaves an
+// exception pending; the native method must then return at once.
 namespace cria::jni {
 
 // Throws a CriaException.
 void ThrowFailure(JNIEnv* env, cria_status status, std::string_view message);
-// The same of a call that failed on this thread; false where it did.
+// Throws one if `status` is a failure of the last call on this thread, and then returns false.
 bool ThrowUnlessOk(JNIEnv* env, cria_status status);
 void ThrowOutOfMemory(JNIEnv* env);
 
-// What `call` returns. No C++ exception may reach Java's frames.
+// Returns what `call` returns. C++ exceptions must not reach Java's frames.
 template <typename Call>
 auto Guarded(JNIEnv* env, const Call& call) -> decltype(call()) {
   try {
@@ -33,11 +33,12 @@ auto Guarded(JNIEnv* env, const Call& call) -> decltype(call()) {
   }
 }
 
-// Texts cross as the bytes of their UTF-8, since what JNI calls UTF-8 writes characters beyond
-// U+FFFF and U+0000 differently. As they came from Java, or absent where it passed null.
+// Texts are passed as UTF-8 bytes, because JNI's own "UTF-8" encodes U+0000 and characters above
+// U+FFFF differently. Absent if Java passed null.
 class Utf8 {
  public:
-  // False: an exception is pending, also where a zero character would end the text early.
+  // False: an exception is pending. This is also the case if a zero character would end the text
+  // early.
   bool Read(JNIEnv* env, jbyteArray bytes, std::string_view name);
   const char* c_str() const { return text_ ? text_->c_str() : nullptr; }
 
@@ -45,19 +46,19 @@ class Utf8 {
   std::optional<std::string> text_;
 };
 
-// Null with an exception pending where there is no memory.
+// Null, with an exception pending, if there is not enough memory.
 jbyteArray NewBytes(JNIEnv* env, std::string_view bytes);
 
-// How a number lies in the field of a Java object, and in a struct of cria.h.
+// The type of a number in a Java object's field and in a struct of cria.h.
 enum class FieldKind : uint8_t {
-  kCount,   // int, uint32_t; a negative one is refused.
-  kBytes,   // long, uint64_t; likewise.
+  kCount,   // int, uint32_t; negative values are refused.
+  kBytes,   // long, uint64_t; negative values are refused.
   kBits,    // long, uint64_t of any value.
   kCode,    // int, int32_t.
   kFloat,   // float, float.
   kDouble,  // double, double.
   kFlag,    // boolean, int32_t.
-  kChoice,  // An enum in the order of the C API's constants, int32_t. Is read only.
+  kChoice,  // An enum in the order of the C API's constants, int32_t. Only read.
 };
 
 struct Field {
@@ -67,7 +68,7 @@ struct Field {
   const char* choice_class = nullptr;  // For kChoice: "Lorg/cria/...;".
 };
 
-// Both return false with an exception pending.
+// Both return false if an exception is pending.
 bool ReadFields(JNIEnv* env, jobject object, std::span<const Field> fields, void* values);
 bool WriteFields(JNIEnv* env, jobject object, std::span<const Field> fields, const void* values);
 

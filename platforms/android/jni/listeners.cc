@@ -7,7 +7,7 @@
 namespace cria::jni {
 namespace {
 
-// Null where the object is, and with an exception pending where it lacks the method.
+// Null if the object is null; null with an exception pending if it does not have the method.
 jmethodID MethodOf(JNIEnv* env, jobject object, const char* name, const char* signature) {
   if (object == nullptr || env->ExceptionCheck()) return nullptr;
   const jclass type = env->GetObjectClass(object);
@@ -16,8 +16,8 @@ jmethodID MethodOf(JNIEnv* env, jobject object, const char* name, const char* si
   return method;
 }
 
-// What a piece is passed in goes with it: an answer may have more than Java has places for in a
-// call.
+// Deletes the array of the piece after the call, because an answer may have more pieces than a call
+// may have local references.
 void CallWithBytes(JNIEnv* env, jobject object, jmethodID method, std::string_view bytes) {
   const jbyteArray array = NewBytes(env, bytes);
   if (array == nullptr) return;

@@ -8,21 +8,21 @@
 #include "cria/cria.h"
 #include "jni/open_handles.h"
 
-// What the C API tells while a call is under way, passed on to Java objects. It calls back on the
-// thread that made the call alone, so that the call's own JNIEnv serves, and no thread is ever
-// attached to the Java machine or detached from it. An exception of a Java object stops the call
-// and stays pending; nothing more is passed on.
+// Callbacks of the C API, passed on to Java objects. The C API calls back only on the calling
+// thread, so the call's own JNIEnv is valid, and no thread is ever attached to the Java machine or
+// detached from it. An exception of a Java object stops the call and stays pending; later callbacks
+// are not passed on.
 namespace cria::jni {
 
-// The `data` of cria_chat_send and cria_complete. Where `is_usable` is false, an exception is
-// pending.
+// The `data` of cria_chat_send and cria_complete. If `is_usable` is false, an exception is pending.
 class TextReceiver {
  public:
   // `object`, a CriaNative.TextReceiver, may be null. `chat` is null for a completion.
   TextReceiver(JNIEnv* env, jobject object, const Model& model, const Chat* chat);
 
   bool is_usable() const { return object_ == nullptr || on_text_ != nullptr; }
-  // A cria_text_callback. Also ends what was closed after the call began.
+  // A cria_text_callback. It also stops an answer whose model or chat was closed after the call
+  // began.
   static int Take(const char* text, size_t text_bytes, void* data);
 
  private:
@@ -33,7 +33,7 @@ class TextReceiver {
   const jmethodID on_text_;
 };
 
-// The `callback_data` of cria_model_load, likewise.
+// The `callback_data` of cria_model_load. If `is_usable` is false, an exception is pending.
 class LoadReceiver {
  public:
   // `object`, a CriaNative.LoadReceiver, may be null.

@@ -44,7 +44,7 @@ std::shared_ptr<Chat> OpenHandles::FindChat(jlong number) const {
 }
 
 void OpenHandles::CloseModel(jlong number) {
-  // Freed behind the lock, since it takes its time.
+  // Freed after the lock is released, because it takes time.
   std::shared_ptr<Model> model;
   std::vector<std::shared_ptr<Chat>> chats;
   const std::lock_guard lock(mutex_);
@@ -63,7 +63,7 @@ void OpenHandles::CloseChat(jlong number) {
   std::shared_ptr<Chat> chat;
   const std::lock_guard lock(mutex_);
   chat = Take(chats_, number);
-  // Its model may be answering another chat, which goes on.
+  // The chat's model may be generating for another chat, which must not stop.
   if (chat != nullptr) chat->is_closed = true;
 }
 

@@ -26,22 +26,21 @@ struct Chat {
   std::atomic<bool> is_closed = false;
 };
 
-// The models and chats that Java has open, by the numbers that it knows them by. A number is never
-// given twice, so that what was closed is not found rather than mistaken for something else. Who
-// has found something keeps it alive: what is closed meanwhile is freed when the call ends that
-// uses it. Any thread.
+// The open models and chats, by the numbers that Java has for them. No number is used twice, so
+// that a closed one is never mistaken for another. What a caller has found stays alive: if it is
+// closed meanwhile, it is freed after the call that uses it. Any thread may call.
 class OpenHandles {
  public:
   jlong Add(std::shared_ptr<Model> model);
-  // 0 where the chat's model was closed meanwhile.
+  // 0 if the chat's model was closed meanwhile.
   jlong Add(std::shared_ptr<Chat> chat);
 
-  // Null where it is not open.
+  // Null if it is not open.
   std::shared_ptr<Model> FindModel(jlong number) const;
   std::shared_ptr<Chat> FindChat(jlong number) const;
 
-  // These end the answer that is under way, and do nothing where nothing is open. A model's chats
-  // close with it.
+  // These stop a running answer, and do nothing if the number is not open. A model's chats are
+  // closed with it.
   void CloseModel(jlong number);
   void CloseChat(jlong number);
 

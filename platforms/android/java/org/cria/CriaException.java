@@ -2,24 +2,24 @@ package org.cria;
 
 /** What went wrong, where, and what to do about it. */
 public final class CriaException extends RuntimeException {
-  /** Who can mend it; in the order of {@code cria_status}. */
+  /** What kind of error it is; in the order of {@code cria_status}. */
   public enum Status {
     OK,
-    /** An argument, or an order of calls, that cannot be. */
+    /** An argument is wrong, or this call is not allowed now. */
     USAGE,
-    /** The model file is damaged, cut short or none. */
+    /** The file is damaged, truncated or not a model. */
     INVALID_FILE,
-    /** It is sound but for another version or processor. */
+    /** The file is for another version or processor. */
     UNSUPPORTED,
     NOT_FOUND,
     IO,
-    /** Memory could not be had, or would exceed a limit. */
+    /** There is too little memory, or a limit forbids it. */
     OUT_OF_MEMORY,
-    /** A text that the context does not hold. */
+    /** A text is too long for the context. */
     OUT_OF_RANGE,
     /** Stopped before there was an answer. */
     CANCELLED,
-    /** A bug in Cria or below it. */
+    /** A bug in Cria or in a library that it uses. */
     INTERNAL
   }
 
@@ -27,7 +27,7 @@ public final class CriaException extends RuntimeException {
 
   private final Status status;
 
-  // Made by the native library.
+  // Created by the native library.
   CriaException(int status, byte[] message) {
     super(CriaNative.text(message));
     Status[] all = Status.values();

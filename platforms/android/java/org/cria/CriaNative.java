@@ -3,11 +3,11 @@ package org.cria;
 import java.nio.charset.StandardCharsets;
 
 /**
- * The native methods, and texts on their way to them. For the classes of this package alone: Model
- * and Chat are for everybody.
+ * The native methods, and the conversion of texts for them. Only the classes of this package use
+ * them: apps use Model and Chat.
  *
- * <p>A model or a chat is a number. One that is closed, or never was, is refused with a
- * CriaException. Any thread may call; of a model, one at a time may generate.
+ * <p>A model or a chat is a number. A number that is not open is refused with a
+ * CriaException. Any thread may call; only one at a time may generate with a model.
  */
 final class CriaNative {
   static {
@@ -16,7 +16,7 @@ final class CriaNative {
 
   private CriaNative() {}
 
-  // Strings cross as UTF-8: what JNI has for them is another encoding beyond U+FFFF.
+  // Strings are passed as UTF-8 bytes, because JNI's own encoding differs above U+FFFF.
   private static byte[] utf8(String text) {
     return text == null ? null : text.getBytes(StandardCharsets.UTF_8);
   }
@@ -25,7 +25,7 @@ final class CriaNative {
     return new String(utf8, StandardCharsets.UTF_8);
   }
 
-  /** Takes the pieces of an answer, each of whole characters, on the thread that waits for it. */
+  /** Receives the pieces of an answer, in whole characters, on the thread that waits for it. */
   static class TextReceiver {
     private final TextListener listener;
     private final StringBuilder all = new StringBuilder();

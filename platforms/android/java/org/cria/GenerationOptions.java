@@ -5,13 +5,13 @@ package org.cria;
  * penalty, topK, topP, minP, temperature.
  */
 public final class GenerationOptions {
-  /** What becomes of a text that outgrows the context. */
+  /** What happens to a text that becomes longer than the context. */
   public enum WhenFull {
-    /** It ends there. */
+    /** The text ends there. */
     STOP,
     /**
-     * Its oldest part is dropped and it goes on. A chat forgets whole turns but never its system
-     * prompt; a completion drops the older half of what lies behind its first keepTokens.
+     * The oldest part is dropped and the text goes on. A chat drops whole turns but never its
+     * system prompt; a completion drops the older half of the tokens after its first keepTokens.
      */
     SHIFT
   }
@@ -19,7 +19,7 @@ public final class GenerationOptions {
   /** The same seed, model and texts give the same answers. */
   public long seed;
 
-  /** Of one answer; 0: until the model ends it. */
+  /** Maximum for one answer; 0: until the model ends it. */
   public int maxTokens;
 
   public WhenFull whenFull = WhenFull.STOP;
@@ -27,27 +27,27 @@ public final class GenerationOptions {
   /** 0: always the most likely token. */
   public float temperature;
 
-  /** Among the k most likely; 0: all. */
+  /** Choose among the k most likely tokens; 0: all. */
   public int topK;
 
-  /** Among the most likely that together reach p; 1: all. */
+  /** Choose among the most likely tokens whose probabilities reach p; 1: all. */
   public float topP;
 
-  /** Those at least p times as likely as the most likely; 0: all. */
+  /** Choose among tokens at least p times as likely as the first; 0: all. */
   public float minP;
 
-  /** Makes recent tokens less likely; 1: does not. */
+  /** Makes recent tokens less likely; 1: off. */
   public float repeatPenalty;
 
   /** How many tokens count as recent. */
   public int repeatLastN;
 
-  /** For completions with WhenFull.SHIFT. */
+  /** First tokens that a completion keeps with WhenFull.SHIFT. */
   public int keepTokens;
 
   /**
-   * Take &lt;|eot_id|&gt; and the like in the prompt of a completion for the tokens that they name.
-   * Never for text that comes from somebody else.
+   * Read &lt;|eot_id|&gt; and the like in the prompt of a completion as the tokens that they name.
+   * Do not set it for text from others.
    */
   public boolean parseSpecial;
 

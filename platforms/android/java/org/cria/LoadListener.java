@@ -1,10 +1,10 @@
 package org.cria;
 
-/** Told, on the thread that loads a model, what takes long. An exception ends the loading. */
+/** Called on the thread that loads a model. An exception ends the loading. */
 public interface LoadListener {
-  /** How many bytes of weights are packed, of how many. */
+  /** Called while weights are packed. */
   default void onProgress(long doneBytes, long totalBytes) {}
 
-  /** That weights are packed, or cannot be put into the folder for them. */
+  /** Called when weights are packed, or if they cannot be written to their folder. */
   default void onNotice(String sentence) {}
 }

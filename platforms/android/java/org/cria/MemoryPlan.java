@@ -4,8 +4,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * What a model would take, told from its metadata alone: resident bytes of the whole process once a
- * conversation has filled the context, without what the Java machine takes.
+ * The memory that a model would take, from its metadata: resident bytes of the process after a
+ * conversation has filled the context, without the Java machine's own memory.
  */
 public final class MemoryPlan {
   /** "KV cache", "packed weights" and so on. */
@@ -26,18 +26,18 @@ public final class MemoryPlan {
   public final List<Part> parts = new ArrayList<>();
   public final ModelInfo info = new ModelInfo();
 
-  /** Nobody can take them away. */
+  /** The kernel cannot drop them. */
   public long privateBytes;
 
   /** Of files: the system may drop them and read them again. */
   public long mappedBytes;
 
-  /** The most at once, loading included; what limits are compared with. */
+  /** The maximum, loading included; compared with the limits. */
   public long peakBytes;
 
   public long addressSpaceBytes;
 
-  /** Why limits do not allow it, and what would fit; null where they do. */
+  /** Why the limits do not allow it, and what would fit; null if they do. */
   public String problem;
 
   MemoryPlan() {}

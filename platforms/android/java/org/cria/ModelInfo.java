@@ -10,16 +10,16 @@ public final class ModelInfo {
   public long fileBytes;
   public int vocabSize;
 
-  /** What the model was made for. */
+  /** The context that the model was made for. */
   public int maxContextTokens;
 
-  /** Of the KV cache. */
+  /** Size of the KV cache. */
   public int contextTokens;
 
   public int numThreads;
   public int numBatchThreads;
 
-  /** False: it continues what it is told rather than answer. */
+  /** False: it continues the text instead of answering. */
   public boolean hasChatTemplate;
 
   ModelInfo() {}

@@ -2,16 +2,16 @@ package org.cria;
 
 /** How a model is loaded. A number left at 0 takes its default. */
 public final class ModelOptions {
-  /** How keys and values lie in the KV cache: 4, 2 or about 1 bytes each. */
+  /** The type of keys and values in the KV cache; a value takes 4, 2 or about 1 bytes. */
   public enum KvType {
     F32,
     F16,
     INT8
   }
 
-  /** What to do with a model whose weights are not yet packed for this processor. */
+  /** What to do if a model's weights are not packed for this processor yet. */
   public enum Packing {
-    /** Pack, which takes seconds for each GB, and keep the result. */
+    /** Pack, which takes seconds for each GB, and keep them. */
     ON_FIRST_USE,
     /** Fail with NOT_FOUND. */
     NEVER
@@ -19,28 +19,28 @@ public final class ModelOptions {
 
   /**
    * A folder of the app for packed weights, which take as many bytes as the model: {@code
-   * context.noBackupFilesDir}. Null: every start packs, into memory.
+   * context.noBackupFilesDir}. Null: every start packs into private memory.
    */
   public String packFolder;
 
-  /** Tokens of the KV cache; 0: 2048, or the model's own where that is less. */
+  /** Size of the KV cache; 0: 2048, or the model's own if less. */
   public int contextTokens;
 
   public KvType kvType = KvType.F32;
 
-  /** For one token after another; 0: one for each fast core. */
+  /** For generating; 0: one for each fast core. */
   public int numThreads;
 
   /** For reading prompts; 0: as many as numThreads. */
   public int numBatchThreads;
 
-  /** Of a prompt that go through the model at once; 0: 128. */
+  /** Tokens of a prompt that are read at once; 0: 128. */
   public int chunkTokens;
 
-  /** Fail where more would be taken; 0: the system's limits alone. */
+  /** Loading fails above it; 0: only the system's limits hold. */
   public long memoryLimitBytes;
 
-  /** Load what exceeds limits all the same. */
+  /** Load the model even if it exceeds a limit. */
   public boolean ignoreMemoryLimits;
 
   public Packing packing = Packing.ON_FIRST_USE;

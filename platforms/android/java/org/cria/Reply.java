@@ -1,44 +1,44 @@
 package org.cria;
 
-/** Text, and how it came about. */
+/** The text of an answer, and its figures. */
 public final class Reply {
   /** Why an answer ended; in the order of {@code CRIA_STOP_...}. */
   public enum StopReason {
     /** The model ended it. */
     END,
-    /** As many tokens as were asked for. */
+    /** maxTokens were generated. */
     MAX_TOKENS,
-    /** The context has no place for another token. */
+    /** The context is full. */
     CONTEXT_FULL,
-    /** Cancelled or closed; what was said is kept. */
+    /** Cancelled or closed; the text so far is kept. */
     CANCELLED
   }
 
   public String text = "";
 
-  /** From the call to the first text; 0 where there was none. */
+  /** From the call to the first text; 0 if there was none. */
   public double firstTextSeconds;
 
   public double totalSeconds;
 
-  /** Of reading the prompt; 0 where nothing had to be read. */
+  /** Speed of reading the prompt; 0 if nothing was read. */
   public double promptTokensPerSecond;
 
-  /** Of the model alone, neither sampling nor the listener. */
+  /** Of the model, without sampling and the listener. */
   public double generatedTokensPerSecond;
 
-  /** Read. */
+  /** Tokens of the prompt that were read. */
   public int promptTokens;
 
-  /** Of the prompt, those that the context held already. */
+  /** Tokens of the prompt that the context already held. */
   public int reusedTokens;
 
   public int generatedTokens;
 
-  /** To make room, where the context was full. */
+  /** Dropped to make room in a full context. */
   public int droppedTokens;
 
-  /** Of the KV cache's, with this text in it. */
+  /** In the KV cache after the call. */
   public int contextUsedTokens;
 
   private int stopCode;

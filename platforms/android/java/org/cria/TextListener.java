@@ -1,10 +1,10 @@
 package org.cria;
 
-/** Takes an answer as it comes. */
+/** Receives an answer while it is generated. */
 public interface TextListener {
   /**
    * Called on the thread that waits for the answer, with whole characters. An exception ends the
-   * answer and comes out of the call that waits; what was said until then is kept in the chat.
+   * answer and is thrown by the waiting call; the text so far is kept in the chat.
    */
   void onText(String text);
 }

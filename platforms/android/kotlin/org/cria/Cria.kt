@@ -4,17 +4,17 @@ import android.content.res.AssetFileDescriptor
 import android.os.ParcelFileDescriptor
 
 /**
- * A language model with one context. Opening one and generating take their time: call them away
- * from the main thread. Any thread may call, and one at a time may generate: another gets a
- * [CriaException] of status USAGE meanwhile. [close] frees the memory, which no garbage collector
- * knows of.
+ * A language model with one context. Opening one and generating take time: do not call them on
+ * the main thread. Any thread may call, but only one at a time may generate: a second one gets a
+ * [CriaException] of status USAGE. [close] frees the memory, which the garbage collector does
+ * not free.
  */
 class Model private constructor(private val number: Long) : AutoCloseable {
     val info: ModelInfo get() = CriaNative.info(number)
 
     /**
-     * A conversation. A model may have several, which share its context by turns: one that follows
-     * another reads its messages again, as far as they differ.
+     * A conversation. A model may have several, which share its context and take turns: after
+     * another was used, a chat's messages are read again from the first difference on.
      */
     @JvmOverloads
     fun chat(systemPrompt: String = "", options: GenerationOptions = GenerationOptions()): Chat =
@@ -28,7 +28,7 @@ class Model private constructor(private val number: Long) : AutoCloseable {
         listener: TextListener? = null,
     ): Reply = CriaNative.complete(number, prompt, options, listener)
 
-    /** Ends what the model is generating, if anything. Any thread, also in a listener. */
+    /** Stops a running answer. Any thread, also in a listener. */
     fun cancel() = CriaNative.cancel(number)
 
     @JvmOverloads
@@ -40,7 +40,7 @@ class Model private constructor(private val number: Long) : AutoCloseable {
 
     fun detokenize(tokens: IntArray): String = CriaNative.textOf(number, tokens)
 
-    /** Closes its chats too, and ends what is generated. Any thread, any number of times. */
+    /** Also closes its chats and stops a running answer. Any thread, any number of times. */
     override fun close() = CriaNative.closeModel(number)
 
     companion object {
@@ -84,7 +84,7 @@ class Model private constructor(private val number: Long) : AutoCloseable {
                 ),
             )
 
-        /** What [open] would take, without opening. */
+        /** The memory that [open] would take, without opening the model. */
         @JvmStatic
         @JvmOverloads
         fun plan(path: String, options: ModelOptions = ModelOptions()): MemoryPlan =
@@ -106,30 +106,30 @@ class Model private constructor(private val number: Long) : AutoCloseable {
                 options,
             )
 
-        // To the end of the file where Android does not know.
+        // To the end of the file if Android does not know the length.
         private fun lengthOf(asset: AssetFileDescriptor): Long = maxOf(0, asset.declaredLength)
     }
 }
 
-/** A conversation in the context of a [Model], which closes it at the latest. */
+/** A conversation in the context of a [Model]. Closing the model closes it, too. */
 class Chat internal constructor(private val number: Long) : AutoCloseable {
-    /** How many tokens of the context it takes. Any thread, also while an answer comes. */
+    /** How many tokens of the context it takes. Any thread, also during an answer. */
     val contextUsed: Int get() = CriaNative.contextUsed(number)
 
     /**
-     * Answers a message and keeps both. Where it fails, the chat is as it was before, but for turns
-     * that a full context made it forget.
+     * Answers a message and keeps both. If it fails, the chat is as it was before, except for turns
+     * that were dropped from a full context.
      */
     @JvmOverloads
     fun send(message: String, listener: TextListener? = null): Reply =
         CriaNative.send(number, message, listener)
 
-    /** From the next message on. */
+    /** Sets the options from the next message on. */
     fun setOptions(options: GenerationOptions) = CriaNative.setChatOptions(number, options)
 
-    /** Forgets everything but the system prompt. */
+    /** Drops everything except the system prompt. */
     fun reset() = CriaNative.resetChat(number)
 
-    /** Ends its answer at the next piece of text. Any thread, any number of times. */
+    /** Stops its answer at the next piece of text. Any thread, any number of times. */
     override fun close() = CriaNative.closeChat(number)
 }
