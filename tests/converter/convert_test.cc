@@ -414,7 +414,7 @@ TEST_F(ConvertTest, AVocabularyAloneNeedsNoWeightsAndHasNone) {
   const auto refused = ModelFile::Open(output_.string());
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code(), ErrorCode::kUnsupported);
-  EXPECT_THAT(refused.error().message(), HasSubstr("a tokenizer alone"));
+  EXPECT_THAT(refused.error().message(), HasSubstr("only a tokenizer"));
 
   const auto vocabulary = ModelFile::OpenVocabulary(output_.string());
   ASSERT_TRUE(vocabulary) << vocabulary.error().message();

@@ -50,7 +50,7 @@ TEST(JinjaFiltersTest, Numbers) {
 }
 
 TEST(JinjaFiltersTest, ArgumentsThatAreNotTheirs) {
-  EXPECT_THAT(Print("'a' | replace('a')"), HasSubstr("what to write instead"));
+  EXPECT_THAT(Print("'a' | replace('a')"), HasSubstr("replace needs the new text"));
   EXPECT_THAT(Print("'a' | trim(1, 2)"), HasSubstr("'trim' is given an argument"));
   EXPECT_THAT(Print("'a' | trim(x='b')"), HasSubstr("'trim' is given an argument"));
   EXPECT_THAT(Print("'a' | upper('b')"), HasSubstr("'upper' is given an argument"));

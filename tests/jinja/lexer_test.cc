@@ -86,7 +86,7 @@ TEST(JinjaLexerTest, Failures) {
   EXPECT_THAT(FailureOf("\n\n{% raw %} c"), HasSubstr("line 3: 'raw' is not closed"));
   EXPECT_THAT(FailureOf("{{ 'c }}"), HasSubstr("a string is not closed"));
   EXPECT_THAT(FailureOf("{{ 'c\\"), HasSubstr("a string is not closed"));
-  EXPECT_THAT(FailureOf("{{ a ? b }}"), HasSubstr("a character that means nothing"));
+  EXPECT_THAT(FailureOf("{{ a ? b }}"), HasSubstr("a character that is not allowed there"));
 }
 
 }  // namespace

@@ -42,7 +42,8 @@ TEST(JinjaListFiltersTest, Choices) {
   EXPECT_EQ(Print("messages | rejectattr('role', 'in', ['user']) | list | length"), "1");
   EXPECT_EQ(Print("messages | selectattr('missing') | list"), "[]");
   EXPECT_THAT(Print("numbers | select('nothing') | list"), HasSubstr("the test 'nothing'"));
-  EXPECT_THAT(Print("numbers | selectattr | list"), HasSubstr("not given the name"));
+  EXPECT_THAT(Print("numbers | selectattr | list"),
+              HasSubstr("a filter needs a name as an argument"));
 }
 
 TEST(JinjaListFiltersTest, Map) {
