@@ -6,7 +6,7 @@ add_library(cria_options INTERFACE)
 # Designated initializers leave fields at their defaults on purpose.
 target_compile_options(cria_options INTERFACE
   -Wall -Wextra -Wshadow -Wno-missing-field-initializers -Werror)
-# What no program calls stays out of it.
+# The linker removes functions that a program does not call.
 target_compile_options(cria_options INTERFACE -ffunction-sections -fdata-sections)
 target_link_options(cria_options INTERFACE -Wl,--gc-sections -Wl,--as-needed)
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|aarch64)$")

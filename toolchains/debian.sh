@@ -1,13 +1,13 @@
 # Where Debian's compilers and libraries come from; sourced by ./dev, which has say, die, root and cache.
 #
-# On Debian 13 and newer they are the system's own packages. On any other system they lie in a private
-# tree, whose /usr is laid over the host's. Libraries of another architecture lie in a sysroot, which is
-# the same on both. Trees and sysroots are kept in the cache, each named after what it was made of.
+# On Debian 13 and newer, they are the system's own packages. On any other system, they are in a private
+# tree, whose /usr is mounted over the host's. Libraries of another architecture are in a sysroot, which is
+# the same on both. Trees and sysroots are kept in the cache; their names contain a hash of the list of packages.
 
 suite=trixie
 toolchains=$root/toolchains
 
-# The packages that the lists of these names hold.
+# Prints the packages in the lists with these names.
 packages() { (cd "$toolchains" && sed -e 's/#.*//' "$@") | tr -s ' \t\n' '\n' | sed '/^$/d'; }
 
 as_root() {
@@ -30,7 +30,7 @@ install_packages() {
     "${missing[@]}" </dev/null >&2 || die "installing ${missing[*]} failed (see above)"
 }
 
-# True on a Debian, or a descendant that keeps its version numbers, of 13 or later.
+# True on Debian 13 or later, or a derivative with the same version numbers.
 system_is_recent_debian() {
   [ "${CRIA_FORCE_TREE:-}" = 1 ] && return 1
   local id='' version=''
@@ -55,7 +55,7 @@ need_mmdebstrap() {  # PROGRAMS…
   install_packages mmdebstrap bubblewrap
 }
 
-# Makes a folder of the cache unless it is there, once however many ask for it at a time.
+# Makes a folder of the cache unless it exists; only once, even if several processes need it at the same time.
 make_in_cache() {  # FOLDER WHAT FUNCTION, which fills the folder that it is given
   local folder=$1 what=$2 fill=$3
   if [ -d "$folder/usr" ]; then
@@ -77,7 +77,7 @@ make_in_cache() {  # FOLDER WHAT FUNCTION, which fills the folder that it is giv
   exec 9>&-
 }
 
-# Removes what was made of earlier lists of packages, or by them, and not used for a month.
+# Removes folders that were made from earlier lists of packages and were not used for a month.
 remove_unused() {  # NAME, of the new folder
   local log
   for log in $(cd "$cache" && find . -maxdepth 1 -name "${1%-*}-*.log" ! -name "$1.log" -mtime +30); do
@@ -86,10 +86,10 @@ remove_unused() {  # NAME, of the new folder
   done
 }
 
-# As root, since mmdebstrap's other modes need user namespaces set up for the user. Java's installation
-# wants a folder for its manuals, and its settings lie in /etc, of which the host's stays.
+# Runs as root, because mmdebstrap's other modes need user namespaces set up for the user. Java's installation
+# needs a folder for its manuals, and its settings are in /etc, which stays the host's.
 fill_tree() {  # FOLDER
-  # Of qemu-user's forty programs and everything's manuals, only what is used is worth the disk.
+  # Removes unused programs of qemu-user, which has forty, and manuals, to save disk space.
   as_root mmdebstrap --mode=root --variant=apt \
     --include="$(packages "${tree_lists[@]}" | paste -sd,)" \
     --dpkgopt='path-exclude=/usr/bin/qemu-*' --dpkgopt='path-include=/usr/bin/qemu-aarch64' \
@@ -105,21 +105,21 @@ fill_tree() {  # FOLDER
 tree_lists=(debian-packages.txt debian-device-packages.txt debian-cross-packages.txt
             debian-checking-packages.txt)
 
-# Makes the private tree unless it is there; sets $tree.
+# Makes the private tree unless it exists; sets $tree.
 ensure_tree() {
   need_mmdebstrap mmdebstrap bwrap
   tree=$cache/debian-$suite-$(packages "${tree_lists[@]}" | sort | sha256sum | cut -c1-12)
   make_in_cache "$tree" "a private Debian tree (some minutes)" fill_tree
 }
 
-# Updates change nothing that matters to a sysroot or a trial of packages, and mirrors have those of rarer
+# Updates are not needed for a sysroot or for trying packages, and mirrors get those of rarer
 # architectures late.
 without_updates="--setup-hook=sed -i '/ $suite-/d' \"\$1\"/etc/apt/sources.list"
 
 fill_sysroot() {  # FOLDER
   as_root mmdebstrap --mode=root --variant=extract --architectures="$sysroot_architecture" "$without_updates" \
     --include="$(packages debian-device-packages.txt | paste -sd,)" "$suite" "$1" || return
-  # An emulator looks for every path here before it looks at the host's, so nothing but headers and
+  # An emulator looks for every path here before it looks at the host's, so only headers and
   # libraries may stay.
   as_root find "$1" -mindepth 1 -maxdepth 1 ! -name usr -exec rm -rf {} + &&
     as_root find "$1/usr" -mindepth 1 -maxdepth 1 ! -name include ! -name lib ! -name share \
@@ -129,7 +129,7 @@ fill_sysroot() {  # FOLDER
     as_root ln -s usr/lib "$1/lib"
 }
 
-# Makes the sysroot of a Debian architecture unless it is there, for the toolchain files to find.
+# Makes the sysroot of a Debian architecture, which the toolchain files use, unless it exists.
 ensure_sysroot() {  # ARCHITECTURE
   sysroot_architecture=$1
   need_mmdebstrap mmdebstrap
@@ -138,22 +138,22 @@ ensure_sysroot() {  # ARCHITECTURE
   make_in_cache "$CRIA_SYSROOT" "a sysroot of $1 (a quarter of a minute)" fill_sysroot
 }
 
-# True where a user namespace may have the kernel start programs of other processors in its own way, so
-# that nothing outside sees it. Else $refusal is why not.
+# True if a user namespace may register its own emulators for programs of other processors, so
+# that nothing outside is affected. Otherwise, $refusal says why not.
 emulates_in_namespaces() {
   refusal=$(as_root unshare --user --map-root-user --mount \
     mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc 2>&1)
 }
 
-# The scripts of the packages run on this machine, and are told where the tree is; so that nothing else is
-# theirs to write.
+# The scripts of the packages run on this machine with the tree as their root, so that they cannot write
+# anything else.
 fill_device() {  # FOLDER
   as_root bwrap --ro-bind / / --dev /dev --proc /proc --tmpfs /tmp --bind "$cache" "$cache" \
     mmdebstrap --mode=chrootless --skip=check/chrootless --variant=apt \
     --architectures="$device_architecture" "$without_updates" "$suite" "$1"
 }
 
-# Makes the system of a device unless it is there, with apt and without anything that Cria wants; sets
+# Makes the system of a device, with apt and without Cria's dependencies, unless it exists; sets
 # $device.
 ensure_device() {  # ARCHITECTURE
   device_architecture=$1

@@ -1,5 +1,5 @@
 # 32-bit Arm Linux on processors with NEON and VFPv4, which are the Cortex-A7 (Raspberry Pi 2), and all
-# since the Cortex-A53 where the system is a 32-bit one. XNNPACK needs the first, Highway both.
+# later ones in 32-bit mode. XNNPACK needs NEON, Highway both.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR armv7l)
 set(cria_target arm-linux-gnueabihf)
