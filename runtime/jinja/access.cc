@@ -47,6 +47,7 @@ Value MethodOrUndefined(Context& context, const Value& value, std::string_view n
   if (value.is(Kind::kString)) {
     return MakeMethod(context, value, FindStringMethod(name), name);
   }
+  if (value.is_sequence()) return MakeMethod(context, value, FindListMethod(name), name);
   if (value.is(Kind::kDict)) return MakeMethod(context, value, FindDictMethod(name), name);
   return Undefined(context, name);
 }

@@ -2,6 +2,7 @@
 
 #include "jinja/natives.h"
 #include "jinja/operators.h"
+#include "jinja/string_functions.h"
 #include "jinja/text.h"
 
 namespace cria::jinja {
@@ -18,7 +19,8 @@ Value IsFloat(Call& call) { return Bool(call.self.is(Kind::kFloat)); }
 Value IsAnyNumber(Call& call) { return Bool(IsNumber(call.self)); }
 Value IsString(Call& call) { return Bool(call.self.is(Kind::kString)); }
 Value IsMapping(Call& call) { return Bool(call.self.is(Kind::kDict)); }
-// In Jinja, every value with a length is a sequence; so is every value that can be iterated here.
+// In Jinja, whatever has a length and items is a sequence.
+Value IsSequence(Call& call) { return Bool(HasLength(call.self)); }
 Value IsAnyIterable(Call& call) { return Bool(IsIterable(call.self)); }
 // In Jinja, undefined values are callable; calling one is an error.
 Value IsCallable(Call& call) {
@@ -41,25 +43,28 @@ Value IsSame(Call& call) {
               Equal(call.context, call.self, call.parameters[0]));
 }
 
-int64_t Remainder(Call& call, const Value& divisor) {
-  const Value rest = ApplyOperator(call.context, Operator::kModulo, call.self, divisor);
-  return ToInt(call.context, rest, "a remainder");
+bool HasRemainder(Call& call, const Value& divisor, int64_t remainder) {
+  return Equal(call.context, ApplyOperator(call.context, Operator::kModulo, call.self, divisor),
+               Int(remainder));
 }
-Value IsDivisible(Call& call) { return Bool(Remainder(call, call.parameters[0]) == 0); }
-Value IsOdd(Call& call) { return Bool(Remainder(call, Int(2)) == 1); }
-Value IsEven(Call& call) { return Bool(Remainder(call, Int(2)) == 0); }
+Value IsDivisible(Call& call) { return Bool(HasRemainder(call, call.parameters[0], 0)); }
+Value IsOdd(Call& call) { return Bool(HasRemainder(call, Int(2), 1)); }
+Value IsEven(Call& call) { return Bool(HasRemainder(call, Int(2), 0)); }
 
-// As in Python, there must be at least one letter of this case, and none of the other.
-Value HasOnly(Call& call, char (*change)(char byte), char (*change_back)(char byte)) {
-  bool has_letter = false;
-  for (const char byte : Flat(call.context, ToText(call.context, call.self))) {
-    if (change(byte) != byte) return Bool(false);
-    has_letter = has_letter || change_back(byte) != byte;
-  }
-  return Bool(has_letter);
+// Whether the value is the name of a filter or test.
+bool IsName(Call& call, const Native* (*find)(std::string_view name)) {
+  return call.self.is(Kind::kString) && find(Flat(call.context, *call.self.text)) != nullptr;
 }
-Value IsLower(Call& call) { return HasOnly(call, ToLower, ToUpper); }
-Value IsUpper(Call& call) { return HasOnly(call, ToUpper, ToLower); }
+
+Value HasCase(Call& call, char (*change)(char byte)) {
+  return Bool(HasOnlyCase(Flat(call.context, ToText(call.context, call.self)), change));
+}
+Value IsLower(Call& call) { return HasCase(call, ToUpper); }
+Value IsUpper(Call& call) { return HasCase(call, ToLower); }
+Value IsFilter(Call& call) { return Bool(IsName(call, FindFilter)); }
+Value IsTest(Call& call) { return Bool(IsName(call, FindTest)); }
+// No value is marked so, because nothing is escaped here.
+Value IsEscaped(Call&) { return Bool(false); }
 
 constexpr Native kTests[] = {
     {"defined", IsDefined},
@@ -73,7 +78,7 @@ constexpr Native kTests[] = {
     {"number", IsAnyNumber},
     {"string", IsString},
     {"mapping", IsMapping},
-    {"sequence", IsAnyIterable},
+    {"sequence", IsSequence},
     {"iterable", IsAnyIterable},
     {"callable", IsCallable},
     {"equalto", IsEqual, "other"},
@@ -92,6 +97,9 @@ constexpr Native kTests[] = {
     {"even", IsEven},
     {"lower", IsLower},
     {"upper", IsUpper},
+    {"filter", IsFilter},
+    {"test", IsTest},
+    {"escaped", IsEscaped},
 };
 
 }  // namespace

@@ -1,7 +1,10 @@
 // Jinja's filters: the names after "|".
 
 #include <algorithm>
-#include <charconv>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <limits>
 
 #include "jinja/json.h"
 #include "jinja/list_filters.h"
@@ -55,7 +58,7 @@ Value Length(Call& call) {
     call.context.ChargeBytes(value.text->size_bytes);
     return Int(static_cast<int64_t>(CountCharacters(Flat(call.context, *value.text))));
   }
-  if (!IsIterable(value)) {
+  if (!HasLength(value)) {
     call.context.Fail({"a value of type ", KindName(value.kind), " has no length"});
     return {};
   }
@@ -76,23 +79,34 @@ std::optional<double> ReadFloat(Context& context, const Text& text) {
   return ReadDouble(bytes.substr(begin, end - begin));
 }
 
+// Without the fraction; a failure where it does not fit.
+Value WholeOf(Context& context, double number) {
+  constexpr double kEnd = 9223372036854775808.0;  // 2^63
+  if (number >= -kEnd && number < kEnd) return Int(static_cast<int64_t>(number));
+  context.Fail({"a number is too large"});
+  return {};
+}
+
 Value ToWholeNumber(Call& call) {
   const Value& value = call.self;
   if (value.is(Kind::kInt)) return value;
   if (value.is(Kind::kBool)) return Int(value.boolean ? 1 : 0);
-  std::optional<double> number;
-  if (value.is(Kind::kFloat)) number = value.real;
+  const auto& [fallback, base, unused1, unused2] = call.parameters;
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  double number = value.is(Kind::kFloat) ? value.real : kNone;
   if (value.is(Kind::kString)) {
     const std::string_view bytes = Flat(call.context, *value.text);
     const auto [begin, end] = StrippedRange(bytes, true, true);
-    int64_t whole = 0;
-    const auto [stop, error] = std::from_chars(bytes.data() + begin, bytes.data() + end, whole);
-    if (error == std::errc() && stop == bytes.data() + end) return Int(whole);
-    number = ReadFloat(call.context, *value.text);
+    const auto whole = ReadWholeNumber(call.context, bytes.substr(begin, end - begin),
+                                       base.is(Kind::kUndefined) ? 10
+                                       : base.is(Kind::kInt)     ? base.integer
+                                                                 : -1);
+    if (whole) return Int(*whole);
+    number = ReadFloat(call.context, *value.text).value_or(kNone);
+    if (std::isinf(number)) number = kNone;
   }
-  constexpr double kMax = 9e18;
-  if (number && *number > -kMax && *number < kMax) return Int(static_cast<int64_t>(*number));
-  return call.parameters[0].is(Kind::kUndefined) ? Int(0) : call.parameters[0];
+  if (std::isnan(number)) return fallback.is(Kind::kUndefined) ? Int(0) : fallback;
+  return WholeOf(call.context, number);
 }
 
 Value ToRealNumber(Call& call) {
@@ -108,8 +122,90 @@ Value Absolute(Call& call) {
   return ApplySign(call.context, is_negative, call.self);
 }
 
-// For escape and safe: nothing is escaped here, so the value does not change.
-Value Same(Call& call) { return call.self; }
+// As Python's round() for "common", which takes of two numbers that are as near the even one.
+Value RoundNumber(Call& call) {
+  Context& context = call.context;
+  const auto& [precision, method, unused1, unused2] = call.parameters;
+  const int64_t digits =
+      precision.is(Kind::kUndefined) ? 0 : ToInt(context, precision, "a precision");
+  const std::string_view how =
+      method.is(Kind::kUndefined) ? "common" : Flat(context, ToText(context, method));
+  if (how != "common" && how != "ceil" && how != "floor") {
+    context.Fail({"round goes by 'common', 'ceil' or 'floor', not by '", how, "'"});
+  }
+  if (digits < -20 || digits > 20) {
+    context.Fail({"rounding to more than 20 digits is not supported"});
+  }
+  // What is no number has no sign either.
+  const Value number = ApplySign(context, false, call.self);
+  if (context.failed()) return {};
+  if (how == "common" && number.is(Kind::kInt) && digits >= 0) return number;
+  const double scale = std::pow(10.0, static_cast<double>(digits));
+  const double value = ToFloat(number);
+  if (how != "common") {
+    return Float((how == "ceil" ? std::ceil(value * scale) : std::floor(value * scale)) / scale);
+  }
+  if (digits < 0) {
+    const double rounded = std::nearbyint(value * scale) / scale;
+    return number.is(Kind::kInt) ? WholeOf(context, rounded) : Float(rounded);
+  }
+  std::array<char, 400> written;  // A double has no more than 309 digits before the point.
+  std::snprintf(written.data(), written.size(), "%.*f", static_cast<int>(digits), value);
+  return Float(ReadDouble(written.data()).value_or(value));
+}
+
+Value TruncateText(Call& call) {
+  Context& context = call.context;
+  const auto& [length, kill_words, end, leeway] = call.parameters;
+  const Text& text = SelfText(call);
+  const std::string_view bytes = Flat(context, text);
+  context.ChargeBytes(bytes.size());
+  const Value dots = Trusted(context, "...");
+  const Text& mark = end.is(Kind::kUndefined) ? *dots.text : ToText(context, end);
+  const int64_t kept = length.is(Kind::kUndefined) ? 255 : ToInt(context, length, "a length");
+  const int64_t slack = leeway.is_absent() ? 5 : ToInt(context, leeway, "the leeway");
+  const auto mark_length = static_cast<int64_t>(CountCharacters(Flat(context, mark)));
+  if (kept < mark_length || slack < 0) {
+    context.Fail({"truncate needs a length of at least its mark's, and no leeway below zero"});
+  }
+  if (context.failed()) return {};
+  if (static_cast<int64_t>(CountCharacters(bytes)) - kept <= slack) return String(&text);
+  size_t cut = CharacterOffset(bytes, static_cast<size_t>(kept - mark_length));
+  if (!IsTrue(kill_words)) cut = std::min(cut, bytes.substr(0, cut).rfind(' '));
+  TextBuilder truncated(context);
+  truncated.Add(*Slice(context, text, 0, cut).text);
+  truncated.Add(mark);
+  return truncated.Take();
+}
+
+Value CountWords(Call& call) {
+  const std::string_view bytes = Flat(call.context, SelfText(call));
+  call.context.ChargeBytes(bytes.size());
+  int64_t count = 0;
+  bool in_word = false;
+  for (size_t i = 0; i < bytes.size(); i += CharacterBytes(bytes.substr(i))) {
+    const bool is_of_word = IsWordCharacter(bytes.substr(i));
+    if (is_of_word && !in_word) ++count;
+    in_word = is_of_word;
+  }
+  return Int(count);
+}
+
+Value CenterText(Call& call) {
+  const Value& width = call.parameters[0];
+  return Pad(call.context, SelfText(call),
+             width.is(Kind::kUndefined) ? 80 : ToInt(call.context, width, "a width"),
+             Trusted(call.context, " "), true, true);
+}
+
+// Unlike value.name, this does not look at what a dictionary holds.
+Value NamedAttribute(Call& call) {
+  const std::string_view name = Flat(call.context, ToText(call.context, call.parameters[0]));
+  if (!call.self.is(Kind::kDict) || FindDictMethod(name) != nullptr) {
+    return GetAttribute(call.context, call.self, name);
+  }
+  return Undefined(call.context, name);
+}
 
 constexpr Native kFilters[] = {
     {"trim", Trim, "chars"},
@@ -124,20 +220,28 @@ constexpr Native kFilters[] = {
     {"count", Length},
     {"default", Default, "default_value,boolean"},
     {"d", Default, "default_value,boolean"},
-    {"int", ToWholeNumber, "default"},
+    {"int", ToWholeNumber, "default,base"},
     {"float", ToRealNumber, "default"},
     {"abs", Absolute},
-    {"safe", Same},
+    {"round", RoundNumber, "precision,method"},
+    {"truncate", TruncateText, "length,killwords,end,leeway"},
+    {"wordcount", CountWords},
+    {"center", CenterText, "width"},
+    {"attr", NamedAttribute, "name"},
+    {"safe", MakeString},
     {"tojson", ToJson, kToJsonParameters},
     {"join", JoinFilter, "d,attribute"},
     {"first", FirstFilter},
     {"last", LastFilter},
     {"list", ListFilter},
     {"items", ItemsFilter},
-    {"dictsort", DictSortFilter},
+    {"dictsort", DictSortFilter, "case_sensitive,by,reverse"},
     {"reverse", ReverseFilter},
-    {"unique", UniqueFilter},
+    {"unique", UniqueFilter, "case_sensitive,attribute"},
     {"sort", SortFilter, "reverse,case_sensitive,attribute"},
+    {"sum", SumFilter, "attribute,start"},
+    {"min", MinFilter, "case_sensitive,attribute"},
+    {"max", MaxFilter, "case_sensitive,attribute"},
     {"map", MapFilter, "*"},
     {"select", SelectFilter, "*"},
     {"reject", RejectFilter, "*"},

@@ -1,23 +1,31 @@
 #include "jinja/json.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 
+#include "core/utf8.h"
 #include "jinja/operators.h"
 #include "jinja/text.h"
 
 namespace cria::jinja {
 namespace {
 
+struct JsonStyle {
+  bool ensure_ascii = false;
+  const Text* indent = nullptr;  // Of each level; null: all in one line.
+  const Text* item_separator = nullptr;
+  const Text* key_separator = nullptr;
+  bool sorts_keys = false;
+};
+
+// No deeper than kMaxDepth, and at most as many for each level.
+constexpr std::string_view kSpaces = "                ";
+
 class JsonWriter {
  public:
-  JsonWriter(Context& context, int64_t indent, std::string_view item_separator,
-             std::string_view key_separator, bool sorts_keys)
-      : context_(context),
-        out_(context),
-        indent_(indent),
-        item_separator_(item_separator),
-        key_separator_(key_separator),
-        sorts_keys_(sorts_keys) {}
+  JsonWriter(Context& context, const JsonStyle& style)
+      : context_(context), out_(context), style_(style) {}
 
   void Write(const Value& value, int depth) {
     if (depth > kMaxDepth) return context_.Fail({"a value is nested too deeply"});
@@ -28,7 +36,11 @@ class JsonWriter {
       case Kind::kBool:
         return out_.Add(value.boolean ? "true" : "false", true);
       case Kind::kInt:
+        return out_.Add(ToText(context_, value));
       case Kind::kFloat:
+        if (std::isnan(value.real)) return out_.Add("NaN", true);
+        if (std::isinf(value.real))
+          return out_.Add(value.real < 0 ? "-Infinity" : "Infinity", true);
         return out_.Add(ToText(context_, value));
       case Kind::kString:
         return WriteString(*value.text);
@@ -53,32 +65,52 @@ class JsonWriter {
 
   void WriteEscaped(const Piece& piece) {
     size_t begin = 0;
-    for (size_t i = 0; i < piece.bytes.size(); ++i) {
+    for (size_t i = 0; i < piece.bytes.size() && !context_.failed();) {
       const auto byte = static_cast<unsigned char>(piece.bytes[i]);
-      if (byte >= 0x20 && byte != '"' && byte != '\\') continue;
-      out_.Add(piece.bytes.substr(begin, i - begin), piece.is_trusted);
-      begin = i + 1;
-      static constexpr std::string_view kEscaped = "\"\\\n\r\t\b\f";
-      static constexpr std::string_view kLetters = "\"\\nrtbf";
-      static constexpr std::string_view kDigits = "0123456789abcdef";
-      std::array<char, 6> escape = {
-          '\\', 'u', '0', '0', kDigits[byte >> 4 & 0xF], kDigits[byte & 0xF]};
-      const size_t at = kEscaped.find(piece.bytes[i]);
-      if (at != std::string_view::npos) escape[1] = kLetters[at];
-      const size_t size = at != std::string_view::npos ? 2 : escape.size();
-      out_.Add(Copy(context_, {escape.data(), size}), piece.is_trusted);
+      const size_t size = byte < 0x80 ? 1 : CharacterBytes(piece.bytes.substr(i));
+      const bool is_ascii = byte >= 0x20 && byte < 0x7F;
+      i += size;
+      if (byte == '"' || byte == '\\' || byte < 0x20 || (style_.ensure_ascii && !is_ascii)) {
+        out_.Add(piece.bytes.substr(begin, i - size - begin), piece.is_trusted);
+        WriteEscape(piece.bytes.substr(i - size, size), piece.is_trusted);
+        begin = i;
+      }
     }
     out_.Add(piece.bytes.substr(begin), piece.is_trusted);
   }
 
-  // Writes what precedes an item or the closing bracket.
+  void WriteEscape(std::string_view character, bool is_trusted) {
+    static constexpr std::string_view kEscaped = "\"\\\n\r\t\b\f";
+    static constexpr std::string_view kLetters = "\"\\nrtbf";
+    const size_t at = kEscaped.find(character[0]);
+    if (at != std::string_view::npos) {
+      const std::array<char, 2> escape = {'\\', kLetters[at]};
+      return out_.Add(Copy(context_, {escape.data(), escape.size()}), is_trusted);
+    }
+    constexpr char32_t kReplacement = 0xFFFD;  // Of what is not UTF-8.
+    const bool is_valid = FirstUtf8Character(character).state == Utf8State::kValid;
+    const char32_t code = is_valid ? CodePoint(character, character.size()) : kReplacement;
+    if (code < 0x10000) return WriteCodeUnit(code, is_trusted);
+    WriteCodeUnit(0xD800 + ((code - 0x10000) >> 10), is_trusted);
+    WriteCodeUnit(0xDC00 + ((code - 0x10000) & 0x3FF), is_trusted);
+  }
+
+  void WriteCodeUnit(char32_t unit, bool is_trusted) {
+    const std::array<char, 6> escape = {'\\',
+                                        'u',
+                                        kHexDigits[unit >> 12 & 0xF],
+                                        kHexDigits[unit >> 8 & 0xF],
+                                        kHexDigits[unit >> 4 & 0xF],
+                                        kHexDigits[unit & 0xF]};
+    out_.Add(Copy(context_, {escape.data(), escape.size()}), is_trusted);
+  }
+
+  // What stands before an item, or before the bracket that closes.
   void BeginItem(bool is_first, int depth) {
-    if (!is_first) out_.Add(item_separator_, true);
-    if (indent_ < 0) return;
+    if (!is_first) out_.Add(*style_.item_separator);
+    if (style_.indent == nullptr) return;
     out_.Add("\n", true);
-    // `depth` is at most kMaxDepth, with at most 16 spaces for each level.
-    constexpr std::string_view kSpaces = "                ";
-    for (int i = 0; i < depth; ++i) out_.Add(kSpaces.substr(0, static_cast<size_t>(indent_)), true);
+    for (int i = 0; i < depth; ++i) out_.Add(*style_.indent);
   }
 
   void WriteList(std::span<const Value> items, int depth) {
@@ -92,7 +124,7 @@ class JsonWriter {
   }
 
   void WriteDict(std::span<const Entry> entries, int depth) {
-    if (sorts_keys_) {
+    if (style_.sorts_keys) {
       Growing<Entry> sorted(context_);
       for (const Entry& entry : entries) sorted.Add(entry);
       SortEntries(context_, sorted.items(), false);
@@ -106,7 +138,7 @@ class JsonWriter {
       if (!is_text) out_.Add("\"", true);
       Write(entries[i].key, depth + 1);
       if (!is_text) out_.Add("\"", true);
-      out_.Add(key_separator_, true);
+      out_.Add(*style_.key_separator);
       Write(entries[i].value, depth + 1);
     }
     if (!entries.empty()) BeginItem(true, depth);
@@ -115,10 +147,7 @@ class JsonWriter {
 
   Context& context_;
   TextBuilder out_;
-  int64_t indent_;  // -1: everything in one line.
-  std::string_view item_separator_;
-  std::string_view key_separator_;
-  bool sorts_keys_;
+  JsonStyle style_;
 };
 
 }  // namespace
@@ -126,22 +155,33 @@ class JsonWriter {
 Value ToJson(Call& call) {
   Context& context = call.context;
   const auto& [ensure_ascii, indent, separators, sort_keys] = call.parameters;
-  if (IsTrue(ensure_ascii)) context.Fail({"tojson with ensure_ascii is not supported"});
-  const int64_t spaces = indent.is_absent() ? -1 : ToInt(context, indent, "an indent");
-  if (spaces > 16) context.Fail({"an indent of more than 16 is not supported"});
-  std::string_view item_separator = spaces < 0 ? ", " : ",";
-  std::string_view key_separator = ": ";
+  JsonStyle style = {.ensure_ascii = IsTrue(ensure_ascii), .sorts_keys = IsTrue(sort_keys)};
+  if (indent.is(Kind::kString)) {
+    style.indent = indent.text;
+    if (indent.text->size_bytes > kSpaces.size()) {
+      context.Fail({"an indent of more than 16 bytes is not supported"});
+    }
+  } else if (!indent.is_absent()) {
+    const int64_t spaces = std::max<int64_t>(ToInt(context, indent, "an indent"), 0);
+    if (spaces > static_cast<int64_t>(kSpaces.size())) {
+      context.Fail({"an indent of more than 16 is not supported"});
+      return {};
+    }
+    style.indent = Trusted(context, kSpaces.substr(0, static_cast<size_t>(spaces))).text;
+  }
+  style.item_separator = Trusted(context, style.indent == nullptr ? ", " : ",").text;
+  style.key_separator = Trusted(context, ": ").text;
   if (!separators.is_absent()) {
     const auto given = Items(context, separators);
     if (given.size() != 2) {
       context.Fail({"tojson needs two separators"});
     } else {
-      item_separator = Flat(context, ToText(context, given[0]));
-      key_separator = Flat(context, ToText(context, given[1]));
+      style.item_separator = &ToText(context, given[0]);
+      style.key_separator = &ToText(context, given[1]);
     }
   }
   if (context.failed()) return {};
-  JsonWriter writer(context, spaces, item_separator, key_separator, IsTrue(sort_keys));
+  JsonWriter writer(context, style);
   writer.Write(call.self, 0);
   return writer.Take();
 }

@@ -10,9 +10,9 @@ namespace {
 
 std::span<const Value> SelfItems(Call& call) { return Items(call.context, call.self); }
 
-// The value's attribute, or an attribute of the attribute: "function.name"; parts that are digits
-// are indices. Undefined if it does not exist.
-Value AttributeOf(Context& context, Value value, std::string_view path) {
+// The value's attribute, or that of its attribute: "function.name"; parts that are digits are
+// indices. What there is not is `absent`, or undefined.
+Value AttributeOf(Context& context, Value value, std::string_view path, const Value& absent) {
   while (!path.empty() && !context.failed()) {
     const std::string_view name = path.substr(0, path.find('.'));
     path.remove_prefix(std::min(name.size() + 1, path.size()));
@@ -21,14 +21,19 @@ Value AttributeOf(Context& context, Value value, std::string_view path) {
     for (const char digit : name.substr(0, 9)) index = index * 10 + (digit - '0');
     value = is_index ? GetItem(context, value, Int(index))
                      : GetItem(context, value, Trusted(context, name));
+    if (value.is(Kind::kUndefined) && !absent.is_absent()) value = absent;
   }
   return value;
 }
 
-Value AttributeOf(Context& context, const Value& value, const Value& attribute) {
+Value AttributeOf(Context& context, const Value& value, const Value& attribute,
+                  const Value& absent = {}) {
   if (attribute.is_absent()) return value;
-  if (attribute.is(Kind::kInt)) return GetItem(context, value, attribute);
-  return AttributeOf(context, value, Flat(context, ToText(context, attribute)));
+  if (!attribute.is(Kind::kInt)) {
+    return AttributeOf(context, value, Flat(context, ToText(context, attribute)), absent);
+  }
+  const Value found = GetItem(context, value, attribute);
+  return found.is(Kind::kUndefined) ? absent : found;
 }
 
 std::string_view NameArgument(Call& call, size_t index) {
@@ -43,8 +48,15 @@ std::string_view NameArgument(Call& call, size_t index) {
 // attribute if the first argument names one. Without a test, the items' own truth counts.
 Value Choose(Call& call, bool of_attribute, bool wanted) {
   Context& context = call.context;
-  const std::string_view attribute = of_attribute ? NameArgument(call, 0) : std::string_view();
+  // As in Python, whatever is false has no items, and the arguments are not looked at.
+  if (!IsTrue(call.self)) return MakeGenerator(context, {});
   const size_t name_index = of_attribute ? 1 : 0;
+  Value attribute;
+  if (of_attribute) {
+    if (call.given.positional.empty()) NameArgument(call, 0);
+    if (context.failed()) return {};
+    attribute = call.given.positional[0];
+  }
   Arguments arguments = call.given;
   const Native* test = nullptr;
   if (arguments.positional.size() > name_index) {
@@ -61,7 +73,7 @@ Value Choose(Call& call, bool of_attribute, bool wanted) {
     const Value result = test == nullptr ? value : Apply(context, *test, value, arguments);
     if (IsTrue(result) == wanted) chosen.Add(item);
   }
-  return MakeList(context, chosen.items());
+  return MakeGenerator(context, chosen.items());
 }
 
 // The key by which a value is sorted: in lower case unless the case counts.
@@ -76,6 +88,44 @@ Value SortByKeys(Call& call, std::span<Entry> keyed, bool reverse) {
   Growing<Value> sorted(call.context);
   for (const Entry& entry : keyed) sorted.Add(entry.value);
   return MakeList(call.context, sorted.items());
+}
+
+// What sort goes by: the value of an attribute, or of several with commas between their names.
+Value AttributesOf(Context& context, const Value& value, const Value& attribute,
+                   bool case_sensitive) {
+  const std::string_view names =
+      attribute.is(Kind::kString) ? Flat(context, *attribute.text) : std::string_view();
+  if (!names.contains(',')) {
+    return SortKey(context, AttributeOf(context, value, attribute), case_sensitive);
+  }
+  const Value paths = Split(context, *attribute.text, Trusted(context, ","), -1, false);
+  Growing<Value> keys(context);
+  for (const Value& path : paths.list->items) {
+    keys.Add(SortKey(context, AttributeOf(context, value, path), case_sensitive));
+  }
+  return MakeList(context, keys.items());
+}
+
+// The first of the least items, or of the greatest.
+Value Extreme(Call& call, bool greatest) {
+  const auto& [case_sensitive, attribute, unused1, unused2] = call.parameters;
+  Value best = Undefined(call.context, "the least or greatest item of none");
+  Value best_key;
+  bool has_best = false;
+  for (const Value& item : SelfItems(call)) {
+    if (call.context.failed()) break;
+    const Value key =
+        SortKey(call.context, AttributeOf(call.context, item, attribute), IsTrue(case_sensitive));
+    call.context.Charge(1);
+    if (has_best &&
+        !(greatest ? Less(call.context, best_key, key) : Less(call.context, key, best_key))) {
+      continue;
+    }
+    best = item;
+    best_key = key;
+    has_best = true;
+  }
+  return best;
 }
 
 }  // namespace
@@ -102,65 +152,100 @@ Value LastFilter(Call& call) {
 Value ListFilter(Call& call) { return MakeList(call.context, SelfItems(call)); }
 
 Value ItemsFilter(Call& call) {
-  if (call.self.is(Kind::kUndefined)) return MakeList(call.context, {});
+  if (call.self.is(Kind::kUndefined)) return MakeGenerator(call.context, {});
   if (!call.self.is(Kind::kDict)) {
     call.context.Fail({"a value of type ", KindName(call.self.kind), " has no items"});
     return {};
   }
-  return Apply(call.context, *FindDictMethod("items"), call.self, {});
+  const Value items = Apply(call.context, *FindDictMethod("items"), call.self, {});
+  return MakeGenerator(call.context, items.list->items);
 }
 
 Value DictSortFilter(Call& call) {
+  const auto& [case_sensitive, by, reverse, unused] = call.parameters;
+  const std::string_view order =
+      by.is(Kind::kUndefined) ? "key" : Flat(call.context, ToText(call.context, by));
+  if (order != "key" && order != "value") {
+    call.context.Fail({"dictsort goes by 'key' or by 'value', not by '", order, "'"});
+    return {};
+  }
   const Value pairs = ItemsFilter(call);
   Growing<Entry> keyed(call.context);
   for (const Value& pair : Items(call.context, pairs)) {
     if (call.context.failed()) break;
-    keyed.Add({SortKey(call.context, pair.list->items[0], false), pair});
+    const Value& key = pair.list->items[order == "key" ? 0 : 1];
+    keyed.Add({SortKey(call.context, key, IsTrue(case_sensitive)), pair});
   }
-  return SortByKeys(call, keyed.items(), false);
+  return SortByKeys(call, keyed.items(), IsTrue(reverse));
 }
 
 Value ReverseFilter(Call& call) {
   if (call.self.is(Kind::kString)) return GetSlice(call.context, call.self, {}, {}, Int(-1));
-  return GetSlice(call.context, ListFilter(call), {}, {}, Int(-1));
+  const Value reversed = GetSlice(call.context, ListFilter(call), {}, {}, Int(-1));
+  return call.context.failed() ? Value() : MakeGenerator(call.context, reversed.list->items);
 }
 
 Value UniqueFilter(Call& call) {
+  const auto& [case_sensitive, attribute, unused1, unused2] = call.parameters;
   Growing<Value> keys(call.context);
   Growing<Value> items(call.context);
   for (const Value& item : SelfItems(call)) {
     if (call.context.failed()) break;
-    const Value key = SortKey(call.context, item, false);
+    const Value key =
+        SortKey(call.context, AttributeOf(call.context, item, attribute), IsTrue(case_sensitive));
     const bool is_known = std::ranges::any_of(
         keys.items(), [&](const Value& other) { return Equal(call.context, key, other); });
     if (is_known) continue;
     keys.Add(key);
     items.Add(item);
   }
-  return MakeList(call.context, items.items());
+  return MakeGenerator(call.context, items.items());
 }
 
 Value SortFilter(Call& call) {
   const auto& [reverse, case_sensitive, attribute, unused] = call.parameters;
   Growing<Entry> keyed(call.context);
   for (const Value& item : SelfItems(call)) {
-    const Value key = AttributeOf(call.context, item, attribute);
-    keyed.Add({SortKey(call.context, key, IsTrue(case_sensitive)), item});
+    keyed.Add({AttributesOf(call.context, item, attribute, IsTrue(case_sensitive)), item});
   }
   return SortByKeys(call, keyed.items(), IsTrue(reverse));
 }
 
+Value SumFilter(Call& call) {
+  const auto& [attribute, start, unused1, unused2] = call.parameters;
+  if (start.is(Kind::kString)) call.context.Fail({"sum does not join strings; use join"});
+  Value total = start.is(Kind::kUndefined) ? Int(0) : start;
+  for (const Value& item : SelfItems(call)) {
+    if (call.context.failed()) break;
+    call.context.Charge(1);
+    total = ApplyOperator(call.context, Operator::kAdd, total,
+                          AttributeOf(call.context, item, attribute));
+  }
+  return total;
+}
+
+Value MinFilter(Call& call) { return Extreme(call, false); }
+Value MaxFilter(Call& call) { return Extreme(call, true); }
+
 // map("filter", arguments…) or map(attribute="name", default=value)
 Value MapFilter(Call& call) {
   Context& context = call.context;
+  if (!IsTrue(call.self)) return MakeGenerator(context, {});
   Arguments arguments = call.given;
   Value attribute;
   Value absent;
   const Native* filter = nullptr;
   if (arguments.positional.empty()) {
     for (const Keyword& keyword : arguments.keywords) {
-      (keyword.name == "attribute" ? attribute : absent) = keyword.value;
+      if (keyword.name == "attribute") {
+        attribute = keyword.value;
+      } else if (keyword.name == "default") {
+        absent = keyword.value;
+      } else {
+        context.Fail({"'map' is given an argument that it does not take"});
+      }
     }
+    if (attribute.is(Kind::kUndefined)) NameArgument(call, 0);
   } else {
     const std::string_view name = NameArgument(call, 0);
     filter = FindFilter(name);
@@ -171,11 +256,10 @@ Value MapFilter(Call& call) {
   for (const Value& item : SelfItems(call)) {
     if (context.failed()) break;
     context.Charge(1);
-    const Value value = filter != nullptr ? Apply(context, *filter, item, arguments)
-                                          : AttributeOf(context, item, attribute);
-    mapped.Add(value.is(Kind::kUndefined) ? absent : value);
+    mapped.Add(filter != nullptr ? Apply(context, *filter, item, arguments)
+                                 : AttributeOf(context, item, attribute, absent));
   }
-  return MakeList(context, mapped.items());
+  return MakeGenerator(context, mapped.items());
 }
 
 Value SelectFilter(Call& call) { return Choose(call, false, true); }

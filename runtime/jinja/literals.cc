@@ -95,6 +95,43 @@ std::optional<double> ReadDouble(std::string_view written) {
   return end == text.c_str() + text.size() ? std::optional(number) : std::nullopt;
 }
 
+std::optional<int64_t> ReadWholeNumber(Context& context, std::string_view written, int64_t base) {
+  const bool is_negative = written.starts_with('-');
+  if (is_negative || written.starts_with('+')) written.remove_prefix(1);
+  const char letter = written.size() > 1 && written[0] == '0' ? ToLower(written[1]) : ' ';
+  const int prefix_base = letter == 'x' ? 16 : letter == 'o' ? 8 : letter == 'b' ? 2 : 0;
+  if (prefix_base != 0 && (base == 0 || base == prefix_base)) {
+    base = prefix_base;
+    written.remove_prefix(written.substr(2).starts_with('_') ? 3 : 2);
+  } else if (base == 0) {
+    base = 10;
+    // Python refuses what C reads as octal.
+    if (written.starts_with('0') && written.find_first_not_of("0_") != written.npos) return {};
+  }
+  if (base < 2 || base > 36 || written.empty()) return {};
+  int64_t number = 0;
+  bool overflow = false;
+  bool after_digit = false;
+  for (const char c : written) {
+    if (c == '_' && after_digit) {
+      after_digit = false;
+      continue;
+    }
+    const char lower = ToLower(c);
+    const int64_t digit = c >= '0' && c <= '9'           ? c - '0'
+                          : lower >= 'a' && lower <= 'z' ? lower - 'a' + 10
+                                                         : base;
+    if (digit >= base) return {};
+    // Below zero there is one number more.
+    overflow = overflow || __builtin_mul_overflow(number, base, &number) ||
+               __builtin_add_overflow(number, is_negative ? -digit : digit, &number);
+    after_digit = true;
+  }
+  if (!after_digit) return {};
+  if (overflow) context.Fail({"a number is too large"});
+  return number;
+}
+
 Value ReadNumber(Context& context, std::string_view written, bool is_float) {
   std::array<char, 64> digits;
   size_t size = 0;

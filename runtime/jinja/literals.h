@@ -12,6 +12,10 @@ namespace cria::jinja {
 // and spaces, which Python accepts, are not accepted here.
 std::optional<double> ReadDouble(std::string_view written);
 
+// The whole number that Python's int() returns for the text with this base, where base 0 takes the
+// base from the text's prefix; nothing if it is not a number. Fails if the number does not fit.
+std::optional<int64_t> ReadWholeNumber(Context& context, std::string_view written, int64_t base);
+
 // The value of a number in a template; fails if it is not one.
 Value ReadNumber(Context& context, std::string_view written, bool is_float);
 

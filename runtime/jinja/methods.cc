@@ -1,4 +1,5 @@
-// Methods of strings and dictionaries, as in Python; methods that change a value are not allowed.
+// Methods of strings, lists and dictionaries, as in Python; those that change a value are not
+// allowed.
 
 #include <algorithm>
 #include <limits>
@@ -106,6 +107,45 @@ Value FindLastText(Call& call) {
       call, [](std::string_view bytes, std::string_view wanted) { return bytes.rfind(wanted); });
 }
 
+// Like find and rfind, but what is not there is an error.
+Value MustBeFound(Call& call, const Value& found) {
+  if (ToInt(call.context, found, "a position") >= 0) return found;
+  call.context.Fail({"a string does not contain '", ArgumentBytes(call, 0), "'"});
+  return {};
+}
+Value IndexOfText(Call& call) { return MustBeFound(call, FindText(call)); }
+Value LastIndexOfText(Call& call) { return MustBeFound(call, FindLastText(call)); }
+
+// The text before the argument, the argument, and what is after it; where it is not there, the
+// whole text and nothing on the side on which the search ended.
+Value PartsAround(Call& call, bool from_right) {
+  const Text& text = Self(call);
+  const std::string_view bytes = Flat(call.context, text);
+  const std::string_view wanted = ArgumentBytes(call, 0);
+  call.context.ChargeBytes(bytes.size());
+  if (wanted.empty()) call.context.Fail({"a string cannot be cut at an empty one"});
+  const size_t found = from_right ? bytes.rfind(wanted) : bytes.find(wanted);
+  const bool is_there = found != std::string_view::npos;
+  const size_t begin = is_there ? found : from_right ? 0 : bytes.size();
+  const size_t end = is_there ? begin + wanted.size() : begin;
+  Growing<Value> parts(call.context);
+  parts.Add(Slice(call.context, text, 0, begin));
+  parts.Add(is_there ? call.parameters[0] : Trusted(call.context, {}));
+  parts.Add(Slice(call.context, text, end, bytes.size()));
+  return MakeList(call.context, parts.items(), Kind::kTuple);
+}
+Value Partition(Call& call) { return PartsAround(call, false); }
+Value PartitionFromRight(Call& call) { return PartsAround(call, true); }
+
+Value Padded(Call& call, bool left, bool right) {
+  const Value& fill = call.parameters[1];
+  return Pad(call.context, Self(call), ToInt(call.context, call.parameters[0], "a width"),
+             fill.is(Kind::kUndefined) ? Trusted(call.context, " ") : fill, left, right);
+}
+Value AlignRight(Call& call) { return Padded(call, true, false); }
+Value AlignLeft(Call& call) { return Padded(call, false, true); }
+Value Center(Call& call) { return Padded(call, true, true); }
+
 Value CountText(Call& call) {
   const std::string_view bytes = Flat(call.context, Self(call));
   const std::string_view wanted = ArgumentBytes(call, 0);
@@ -135,6 +175,9 @@ Value AreSpaces(Call& call) {
   return Bool(!bytes.empty() && StrippedRange(bytes, true, true).first == bytes.size());
 }
 
+Value AreLower(Call& call) { return Bool(HasOnlyCase(Flat(call.context, Self(call)), ToUpper)); }
+Value AreUpper(Call& call) { return Bool(HasOnlyCase(Flat(call.context, Self(call)), ToLower)); }
+
 constexpr Native kStringMethods[] = {
     {"strip", StripBoth, "chars"},
     {"lstrip", StripLeft, "chars"},
@@ -155,7 +198,19 @@ constexpr Native kStringMethods[] = {
     {"find", FindText, "sub"},
     {"rfind", FindLastText, "sub"},
     {"count", CountText, "sub"},
+    {"index", IndexOfText, "sub"},
+    {"rindex", LastIndexOfText, "sub"},
+    {"partition", Partition, "sep"},
+    {"rpartition", PartitionFromRight, "sep"},
+    {"ljust", AlignLeft, "width,fillchar"},
+    {"rjust", AlignRight, "width,fillchar"},
+    {"center", Center, "width,fillchar"},
+    {"casefold", Lower},
     {"isdigit", AreDigits},
+    {"isdecimal", AreDigits},
+    {"isnumeric", AreDigits},
+    {"islower", AreLower},
+    {"isupper", AreUpper},
     {"isalpha", AreLetters},
     {"isalnum", AreDigitsOrLetters},
     {"isspace", AreSpaces},
@@ -188,14 +243,38 @@ Value DictGet(Call& call) {
   return call.parameters[1].is(Kind::kUndefined) ? None() : call.parameters[1];
 }
 
+// Where an item of a list is, or a failure.
+Value IndexOfItem(Call& call) {
+  const auto items = call.self.list->items;
+  for (size_t i = 0; i < items.size() && !call.context.failed(); ++i) {
+    if (Equal(call.context, items[i], call.parameters[0])) return Int(static_cast<int64_t>(i));
+  }
+  call.context.Fail({"a list does not have the item whose index is asked for"});
+  return {};
+}
+
+Value CountItems(Call& call) {
+  return Int(std::ranges::count_if(call.self.list->items, [&](const Value& item) {
+    return Equal(call.context, item, call.parameters[0]);
+  }));
+}
+
+// Nothing changes a value, so that it is its own copy.
+Value CopyOf(Call& call) { return call.self; }
+
+constexpr Native kListMethods[] = {
+    {"index", IndexOfItem, "value"}, {"count", CountItems, "value"}, {"copy", CopyOf}};
+
 constexpr Native kDictMethods[] = {{"items", DictItems},
                                    {"keys", DictKeys},
                                    {"values", DictValues},
-                                   {"get", DictGet, "key,default"}};
+                                   {"get", DictGet, "key,default"},
+                                   {"copy", CopyOf}};
 
 }  // namespace
 
 const Native* FindStringMethod(std::string_view name) { return FindNative(kStringMethods, name); }
+const Native* FindListMethod(std::string_view name) { return FindNative(kListMethods, name); }
 const Native* FindDictMethod(std::string_view name) { return FindNative(kDictMethods, name); }
 
 }  // namespace cria::jinja

@@ -52,6 +52,7 @@ const Native* FindNative(std::span<const Native> natives, std::string_view name)
 const Native* FindFilter(std::string_view name);
 const Native* FindTest(std::string_view name);
 const Native* FindStringMethod(std::string_view name);
+const Native* FindListMethod(std::string_view name);  // Tuples' too.
 const Native* FindDictMethod(std::string_view name);
 const Native* FindFunction(std::string_view name);
 

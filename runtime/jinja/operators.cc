@@ -155,8 +155,8 @@ bool Contains(Context& context, const Value& container, const Value& item) {
   if (container.is(Kind::kDict)) {
     return Find(context, container.dict->entries, item) != nullptr;
   }
-  if (container.is_sequence()) {
-    return std::ranges::any_of(container.list->items,
+  if (container.is_sequence() || container.is(Kind::kGenerator)) {
+    return std::ranges::any_of(Items(context, container),
                                [&](const Value& other) { return Equal(context, other, item); });
   }
   if (!container.is(Kind::kUndefined)) Misfit(context, Operator::kIn, item, container);
@@ -204,8 +204,11 @@ Value ApplyOperator(Context& context, Operator op, const Value& a, const Value& 
     const auto repeats = [](const Value& value) {
       return value.is(Kind::kString) || value.is_sequence();
     };
-    if (repeats(a) && b.is(Kind::kInt)) return Repeat(context, a, b.integer);
-    if (repeats(b) && a.is(Kind::kInt)) return Repeat(context, b, a.integer);
+    const auto is_count = [](const Value& value) {
+      return value.is(Kind::kInt) || value.is(Kind::kBool);
+    };
+    if (repeats(a) && is_count(b)) return Repeat(context, a, WholeNumber(b));
+    if (repeats(b) && is_count(a)) return Repeat(context, b, WholeNumber(a));
   }
   return Misfit(context, op, a, b);
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "jinja/operators.h"
+
 namespace cria::jinja {
 namespace {
 
@@ -44,6 +46,37 @@ Value SplitAtWhiteSpace(Context& context, const Text& text, int64_t most) {
     }
   }
   return parts.Take();
+}
+
+// Of the line's end that the bytes begin with, one of those that Python knows, or 0.
+size_t LineEndBytes(std::string_view bytes) {
+  // Most bytes begin none of these.
+  const auto first = static_cast<unsigned char>(bytes.empty() ? ' ' : bytes[0]);
+  if (first > 0x1E && first != 0xC2 && first != 0xE2) return 0;
+  for (const std::string_view end : {"\r\n", "\n", "\r", "\v", "\f", "\x1C", "\x1D", "\x1E",
+                                     "\xC2\x85", "\xE2\x80\xA8", "\xE2\x80\xA9"}) {
+    if (bytes.starts_with(end)) return end.size();
+  }
+  return 0;
+}
+
+// The last `most` cuts at white space.
+Value SplitAtWhiteSpaceFromRight(Context& context, const Text& text, int64_t most) {
+  const Value words = SplitAtWhiteSpace(context, text, -1);
+  const auto all = words.list->items;
+  if (context.failed() || static_cast<int64_t>(all.size()) <= most) return words;
+  // What is before the last words stays one part, the white space at its beginning, too.
+  const std::string_view bytes = Flat(context, text);
+  const size_t first_words = all.size() - static_cast<size_t>(most);
+  size_t cut = 0;
+  for (size_t i = 0; i < first_words; ++i) {
+    while (IsWhiteSpace(bytes.substr(cut))) cut += CharacterBytes(bytes.substr(cut));
+    cut += all[i].text->size_bytes;
+  }
+  Growing<Value> parts(context);
+  parts.Add(Slice(context, text, 0, cut));
+  for (const Value& word : all.subspan(first_words)) parts.Add(word);
+  return MakeList(context, parts.items());
 }
 
 Value SplitFromRight(Context& context, const Text& text, std::string_view separator, int64_t most) {
@@ -103,13 +136,18 @@ Value Replace(Context& context, const Text& text, const Text& old, const Text& r
               int64_t most) {
   const std::string_view bytes = Flat(context, text);
   const std::string_view searched = Flat(context, old);
-  if (searched.empty()) {
-    context.Fail({"replacing the empty string is not supported"});
-    return {};
-  }
   context.ChargeBytes(bytes.size());
   TextBuilder replaced(context);
   size_t begin = 0;
+  // The empty string is before every character and at the end.
+  for (; searched.empty() && most != 0 && !context.failed(); --most) {
+    replaced.Add(replacement);
+    if (begin == bytes.size()) break;
+    const size_t end = begin + CharacterBytes(bytes.substr(begin));
+    replaced.Add(*Slice(context, text, begin, end).text);
+    begin = end;
+  }
+  if (searched.empty()) most = 0;
   for (; most != 0 && !context.failed(); --most) {
     const size_t at = bytes.find(searched, begin);
     if (at == std::string_view::npos) break;
@@ -121,14 +159,42 @@ Value Replace(Context& context, const Text& text, const Text& old, const Text& r
   return replaced.Take();
 }
 
+Value Pad(Context& context, const Text& text, int64_t width, const Value& fill, bool left,
+          bool right) {
+  if (!fill.is(Kind::kString) || CountCharacters(Flat(context, *fill.text)) != 1) {
+    context.Fail({"a string is filled up with one character"});
+  }
+  const std::string_view bytes = Flat(context, text);
+  context.ChargeBytes(bytes.size());
+  const auto size = static_cast<int64_t>(CountCharacters(bytes));
+  const int64_t all = std::max(width, size) - size;
+  // Of an odd number on both sides, the odd one is on the left if the width is odd, as in Python.
+  const int64_t before = !left ? 0 : right ? all / 2 + (all & width & 1) : all;
+  const auto filling = [&](int64_t count) {
+    return ApplyOperator(context, Operator::kMultiply, fill, Int(count));
+  };
+  const Value begin = filling(before);
+  const Value end = filling(all - before);
+  if (context.failed()) return {};
+  TextBuilder padded(context);
+  padded.Add(*begin.text);
+  padded.Add(text);
+  padded.Add(*end.text);
+  return padded.Take();
+}
+
+bool HasOnlyCase(std::string_view bytes, char (*change)(char byte)) {
+  const auto change_back = change == ToUpper ? ToLower : ToUpper;
+  return std::ranges::any_of(bytes, [&](char byte) { return change(byte) != byte; }) &&
+         std::ranges::none_of(bytes, [&](char byte) { return change_back(byte) != byte; });
+}
+
 Value Split(Context& context, const Text& text, const Value& separator, int64_t most,
             bool from_right) {
   context.ChargeBytes(text.size_bytes);
   if (separator.is_absent()) {
-    if (from_right && most >= 0) {
-      context.Fail({"rsplit() at white space with a limit is not supported"});
-    }
-    return SplitAtWhiteSpace(context, text, most);
+    return from_right && most >= 0 ? SplitAtWhiteSpaceFromRight(context, text, most)
+                                   : SplitAtWhiteSpace(context, text, most);
   }
   const std::string_view cut = Flat(context, ToText(context, separator));
   if (cut.empty()) {
@@ -154,10 +220,9 @@ Value SplitLines(Context& context, const Text& text, bool keeps_ends) {
   context.ChargeBytes(bytes.size());
   Parts parts(context, text);
   for (size_t begin = 0; begin < bytes.size() && !context.failed();) {
-    const size_t end = std::min(bytes.find_first_of("\r\n", begin), bytes.size());
-    const size_t end_bytes = end == bytes.size()                     ? 0
-                             : bytes.substr(end).starts_with("\r\n") ? 2
-                                                                     : 1;
+    size_t end = begin;
+    while (end < bytes.size() && LineEndBytes(bytes.substr(end)) == 0) ++end;
+    const size_t end_bytes = LineEndBytes(bytes.substr(end));
     parts.Add(begin, keeps_ends ? end + end_bytes : end);
     begin = end + end_bytes;
   }
@@ -174,13 +239,17 @@ Value Join(Context& context, std::span<const Value> items, const Text& separator
 }
 
 Value Indent(Context& context, const Text& text, const Text& prefix, bool first, bool blank) {
-  const Value lines = SplitLines(context, text, /*keeps_ends=*/true);
+  // A line's end at the end of the text is followed by another line, which is empty.
+  TextBuilder ended(context);
+  ended.Add(text);
+  ended.Add("\n", true);
+  const Value whole = ended.Take();
+  const Value lines = SplitLines(context, *whole.text, /*keeps_ends=*/false);
   TextBuilder indented(context);
   for (const Value& line : lines.list->items) {
     const bool is_first = &line == lines.list->items.data();
-    const std::string_view bytes = Flat(context, *line.text);
-    const bool is_blank = StrippedRange(bytes, true, true).first == bytes.size();
-    if (is_first ? first : !is_blank || blank) indented.Add(prefix);
+    if (!is_first) indented.Add("\n", true);
+    if (is_first ? first : line.text->size_bytes > 0 || blank) indented.Add(prefix);
     indented.Add(*line.text);
   }
   return indented.Take();

@@ -34,11 +34,20 @@ Value Split(Context& context, const Text& text, const Value& separator, int64_t 
 
 Value SplitLines(Context& context, const Text& text, bool keeps_ends);
 
+// Makes `text` `width` characters long with copies of the character `fill` on its left, on its
+// right, or on both sides. Fails if `fill` is not one character.
+Value Pad(Context& context, const Text& text, int64_t width, const Value& fill, bool left,
+          bool right);
+
+// Whether `change`, which changes letters to the other case, changes a letter, and all letters have
+// the same case.
+bool HasOnlyCase(std::string_view bytes, char (*change)(char byte));
+
 // The strings of the items, with `separator` between them.
 Value Join(Context& context, std::span<const Value> items, const Text& separator);
 
 // Puts `prefix` before every line of `text`: before the first line only if `first`, and before
-// blank lines only if `blank`.
+// empty lines only if `blank`. The lines of the result are separated by \n.
 Value Indent(Context& context, const Text& text, const Text& prefix, bool first, bool blank);
 
 }  // namespace cria::jinja

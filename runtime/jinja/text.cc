@@ -1,6 +1,7 @@
 #include "jinja/text.h"
 
 #include <algorithm>
+#include <array>
 
 #include "core/utf8.h"
 
@@ -109,6 +110,33 @@ bool IsWhiteSpace(std::string_view bytes) {
   return (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x20) || c == 0x85 || c == 0xA0 ||
          c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F ||
          c == 0x205F || c == 0x3000;
+}
+
+bool IsWordCharacter(std::string_view bytes) {
+  const char first = bytes[0];
+  if (static_cast<unsigned char>(first) < 0x80) {
+    return IsLetter(first) || (first >= '0' && first <= '9') || first == '_';
+  }
+  const Utf8Character character = FirstUtf8Character(bytes);
+  if (character.state != Utf8State::kValid || IsWhiteSpace(bytes)) return false;
+  const char32_t c = CodePoint(bytes, character.size_bytes);
+  if (c < 0xC0)
+    return std::u32string_view(U"\u00AA\u00B2\u00B3\u00B5\u00B9\u00BA\u00BC\u00BD\u00BE")
+        .contains(c);
+  constexpr std::array<std::pair<char32_t, char32_t>, 12> kOthers = {{{0xD7, 0xD7},
+                                                                      {0xF7, 0xF7},
+                                                                      {0x300, 0x36F},
+                                                                      {0x2000, 0x206F},
+                                                                      {0x20A0, 0x20FF},
+                                                                      {0x2190, 0x245F},
+                                                                      {0x2500, 0x2BFF},
+                                                                      {0x3000, 0x3004},
+                                                                      {0x3008, 0x3020},
+                                                                      {0xFE00, 0xFE6F},
+                                                                      {0xFF01, 0xFF0F},
+                                                                      {0x1F000, 0x1FAFF}}};
+  return std::ranges::none_of(
+      kOthers, [&](const auto& range) { return c >= range.first && c <= range.second; });
 }
 
 std::pair<size_t, size_t> StrippedRange(std::string_view bytes, bool left, bool right,

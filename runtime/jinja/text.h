@@ -69,10 +69,16 @@ size_t CharacterOffset(std::string_view bytes, size_t index);
 // Whether Python's str.isspace() is true for the first character of `bytes`.
 bool IsWhiteSpace(std::string_view bytes);
 
+// Approximately what \w matches in Python: letters, digits and _. Outside ASCII, white space and
+// the blocks of punctuation, symbols and combining marks do not match.
+bool IsWordCharacter(std::string_view bytes);
+
 // The range that remains after characters are removed from the left or right end, or both: white
 // space, or the characters in `characters` unless it is empty.
 std::pair<size_t, size_t> StrippedRange(std::string_view bytes, bool left, bool right,
                                         std::string_view characters = {});
+
+inline constexpr std::string_view kHexDigits = "0123456789abcdef";
 
 char ToUpper(char byte);
 char ToLower(char byte);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
+#include <utility>
 
 #include "jinja/text.h"
 
@@ -18,8 +20,8 @@ Value MakeText(Context& context, std::string_view bytes, bool is_trusted) {
   return String(context.New<Text>({.pieces = pieces, .size_bytes = bytes.size()}));
 }
 
-// Adds a string as Python's repr() writes it: in quotes, preferably '.
-void AddQuoted(const Text& text, TextBuilder* out) {
+// A string as Python writes it in a program: with quotes, and ' rather than ".
+void AddQuoted(Context& context, const Text& text, TextBuilder* out) {
   const auto contains = [&](char quote) {
     return std::ranges::any_of(text.pieces,
                                [&](const Piece& piece) { return piece.bytes.contains(quote); });
@@ -30,11 +32,14 @@ void AddQuoted(const Text& text, TextBuilder* out) {
     size_t begin = 0;
     for (size_t i = 0; i < piece.bytes.size(); ++i) {
       const char byte = piece.bytes[i];
+      std::array<char, 4> code = {'\\', 'x', kHexDigits[byte >> 4 & 0xF], kHexDigits[byte & 0xF]};
+      const bool is_control = static_cast<unsigned char>(byte) < ' ' || byte == 0x7F;
       const std::string_view escaped = byte == '\n'    ? "\\n"
                                        : byte == '\r'  ? "\\r"
                                        : byte == '\t'  ? "\\t"
                                        : byte == '\\'  ? "\\\\"
                                        : byte == quote ? "\\'"
+                                       : is_control    ? Copy(context, {code.data(), code.size()})
                                                        : "";
       if (escaped.empty()) continue;
       out->Add(piece.bytes.substr(begin, i - begin), piece.is_trusted);
@@ -47,8 +52,13 @@ void AddQuoted(const Text& text, TextBuilder* out) {
 }
 
 void AddFloat(double value, TextBuilder* out) {
+  // As Python does, the shortest digits that mean the number, with an exponent only far from 1.
+  const double size = std::abs(value);
+  const bool is_plain = size == 0.0 || (size >= 1e-4 && size < 1e16);
   std::array<char, 40> buffer;
-  char* end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
+  char* end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value,
+                            is_plain ? std::chars_format::fixed : std::chars_format::scientific)
+                  .ptr;
   const std::string_view digits(buffer.data(), static_cast<size_t>(end - buffer.data()));
   out->AddCopy(digits);
   if (digits.find_first_of(".en") == std::string_view::npos) out->Add(".0", true);
@@ -85,7 +95,7 @@ void AddRepresentation(Context& context, const Value& value, int depth, TextBuil
     case Kind::kFloat:
       return AddFloat(value.real, out);
     case Kind::kString:
-      return AddQuoted(*value.text, out);
+      return AddQuoted(context, *value.text, out);
     case Kind::kList:
       out->Add("[", true);
       AddItems(context, value.list->items, depth, out);
@@ -126,6 +136,13 @@ Value MakeList(Context& context, std::span<const Value> items, Kind kind) {
   return value;
 }
 
+Value MakeGenerator(Context& context, std::span<const Value> items) {
+  Value value;
+  value.kind = Kind::kGenerator;
+  value.generator = context.New<Generator>({items});
+  return value;
+}
+
 Value MakeDict(Context& context, std::span<const Entry> entries) {
   Value value;
   value.kind = Kind::kDict;
@@ -140,9 +157,9 @@ Value Undefined(Context& context, std::string_view name) {
 }
 
 std::string_view KindName(Kind kind) {
-  static constexpr std::array<std::string_view, 14> kNames = {
-      "undefined", "NoneType", "bool",      "int",  "float",    "str",    "list",
-      "tuple",     "dict",     "namespace", "loop", "function", "method", "macro"};
+  static constexpr std::array<std::string_view, 15> kNames = {
+      "undefined", "NoneType",  "bool",      "int",  "float",    "str",    "list", "tuple",
+      "dict",      "namespace", "generator", "loop", "function", "method", "macro"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -238,6 +255,8 @@ std::span<const Value> Items(Context& context, const Value& value) {
     case Kind::kList:
     case Kind::kTuple:
       return value.list->items;
+    case Kind::kGenerator:
+      return std::exchange(value.generator->items, {});
     case Kind::kDict: {
       Growing<Value> keys(context);
       for (const Entry& entry : value.dict->entries) keys.Add(entry.key);
@@ -263,7 +282,7 @@ std::span<const Value> Items(Context& context, const Value& value) {
 
 bool IsIterable(const Value& value) {
   return value.is(Kind::kUndefined) || value.is_sequence() || value.is(Kind::kDict) ||
-         value.is(Kind::kString);
+         value.is(Kind::kString) || value.is(Kind::kGenerator);
 }
 
 const Text& ToText(Context& context, const Value& value) {

@@ -13,6 +13,7 @@ struct Text;
 struct List;
 struct Dict;
 struct Namespace;
+struct Generator;
 struct Loop;
 struct Native;
 struct Method;
@@ -29,14 +30,15 @@ enum class Kind : uint8_t {
   kTuple,
   kDict,
   kNamespace,
-  kLoop,      // The variable `loop`.
-  kFunction,  // From Jinja or its host.
-  kMethod,    // Of a string or dictionary, with the value that it belongs to.
+  kGenerator,  // The result of filters such as map and select.
+  kLoop,       // The variable `loop`.
+  kFunction,   // From Jinja or its host.
+  kMethod,     // Of a string, list or dictionary, with the value that it belongs to.
   kMacro,
 };
 
 // A value of the template's language, which has Python's types. It is small and copied freely: what
-// it points to is in the memory of a Context. Only namespaces can change.
+// it points to is in the memory of a Context. Only namespaces and generators can change.
 struct Value {
   Kind kind = Kind::kUndefined;
   union {
@@ -48,6 +50,7 @@ struct Value {
     const List* list;  // Also for kTuple.
     const Dict* dict;
     Namespace* attributes;
+    Generator* generator;
     const Loop* loop;
     const Native* function;
     const Method* method;
@@ -75,6 +78,12 @@ struct Dict {
 
 struct Namespace {
   std::span<Entry> entries;
+};
+
+// The items of one loop: Items() takes them. As in Python, a generator is true even if it is empty,
+// and it has neither a length nor indices.
+struct Generator {
+  std::span<const Value> items;
 };
 
 struct Loop {
@@ -118,6 +127,7 @@ Value Trusted(Context& context, std::string_view bytes);
 // A string from others.
 Value Untrusted(Context& context, std::string_view bytes);
 Value MakeList(Context& context, std::span<const Value> items, Kind kind = Kind::kList);
+Value MakeGenerator(Context& context, std::span<const Value> items);
 Value MakeDict(Context& context, std::span<const Entry> entries);
 // An undefined value; errors use its name.
 Value Undefined(Context& context, std::string_view name = {});
@@ -139,9 +149,13 @@ const Value* Find(Context& context, std::span<const Entry> entries, const Value&
 const Value* Find(std::span<const Entry> entries, std::string_view key);
 
 // The sequence that a loop over the value runs through: items, keys or characters. Empty for an
-// undefined value; fails if the value cannot be iterated.
+// undefined value; fails if the value cannot be iterated. Afterwards, a generator is empty.
 std::span<const Value> Items(Context& context, const Value& value);
 bool IsIterable(const Value& value);
+// Whether the value can be iterated and has a length.
+inline bool HasLength(const Value& value) {
+  return IsIterable(value) && !value.is(Kind::kGenerator);
+}
 
 // Python's str(value): strings do not change.
 const Text& ToText(Context& context, const Value& value);

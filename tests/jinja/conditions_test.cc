@@ -33,6 +33,13 @@ TEST(JinjaConditionsTest, Kinds) {
   EXPECT_EQ(Holds("sequence"), "Usqelp");
 }
 
+TEST(JinjaConditionsTest, Names) {
+  EXPECT_EQ(
+      Print("['upper' is filter, 'odd' is filter, 'odd' is test, 'odd' is escaped, 1 is test]"),
+      "[True, False, True, False, False]");
+  EXPECT_EQ(Print("[2.0 is even, 2.5 is odd, 4.5 is divisibleby(1.5)]"), "[True, False, True]");
+}
+
 TEST(JinjaConditionsTest, Comparisons) {
   EXPECT_EQ(Print("[1 is eq 1, 1 is ne 1, 1 is lt 2, 1 is le 1, 1 is gt 1, 1 is ge 1]"),
             "[True, False, True, True, False, True]");

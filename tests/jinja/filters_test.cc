@@ -18,13 +18,22 @@ TEST(JinjaFiltersTest, Strings) {
   EXPECT_EQ(Print("'a-b-c' | replace('-', '+')"), "a+b+c");
   EXPECT_EQ(Print("'a-b-c' | replace('-', '', 1)"), "ab-c");
   EXPECT_EQ(Print("[1 | string ~ '', none | upper, missing | trim]"), "['1', 'NONE', '']");
-  EXPECT_THAT(Print("'a' | replace('', 'b')"), HasSubstr("the empty string is not supported"));
+  EXPECT_EQ(Print("['aé' | replace('', '-'), 'ab' | replace('', '-', 2), '' | replace('', 'b')]"),
+            "['-a-é-', '-a-b', 'b']");
+  EXPECT_EQ(Print("[1, 'a'] | safe ~ ('ab' | center(5)) ~ ('abc' | center(6)) ~ '|'"),
+            "[1, 'a']  ab  abc  |");
 }
 
 TEST(JinjaFiltersTest, Indent) {
   EXPECT_EQ(Print("'a\nb\n\nc' | indent"), "a\n    b\n\n    c");
   EXPECT_EQ(Print("'a\nb' | indent(1, true)"), " a\n b");
   EXPECT_EQ(Print("'a\n\nb' | indent('> ', blank=true)"), "a\n> \n> b");
+  // The last line's end is followed by an empty line.
+  EXPECT_EQ(Print("('a\n' | indent(2, blank=true)) ~ '|'"), "a\n  |");
+  EXPECT_EQ(Print("('a\n' | indent(2)) ~ '|'"), "a\n|");
+  // A line of spaces is not empty; other ends of lines become \n.
+  EXPECT_EQ(Print("'a\n \r\nb\u2028c' | indent(1)"), "a\n  \n b\n c");
+  EXPECT_EQ(Print("('' | indent(1, true)) ~ ('' | indent(1, blank=true)) ~ '|'"), " |");
 }
 
 TEST(JinjaFiltersTest, Length) {
@@ -47,6 +56,55 @@ TEST(JinjaFiltersTest, Numbers) {
             "[-2000.0, inf, 0.5, inf]");
   EXPECT_EQ(Print("['' | float, '0x10' | float, '1,5' | float, '1 2' | float, 'nan(1)' | float]"),
             "[0.0, 0.0, 0.0, 0.0, 0.0]");
+}
+
+TEST(JinjaFiltersTest, WholeNumbersOfABase) {
+  EXPECT_EQ(
+      Print(
+          "['ff' | int(0, 16), ' -0xFF ' | int(base=16), '0b11' | int(0, 2), 'z' | int(base=36)]"),
+      "[255, -255, 3, 35]");
+  EXPECT_EQ(
+      Print("['0x1f' | int(7), '0x1f' | int(7, 0), '010' | int(7, 0), '010' | int, '1_000' | int]"),
+      "[7, 31, 10, 10, 1000]");
+  EXPECT_EQ(
+      Print("['1__0' | int(7), '_1' | int(7), '1_' | int(7), '8' | int(7, 8), '1' | int(7, 99)]"),
+      "[7, 7, 7, 8, 1]");
+  EXPECT_EQ(Print("['-9223372036854775808' | int, '+5' | int, '-' | int(7), '0x' | int(7, 16)]"),
+            "[-9223372036854775808, 5, 7, 7]");
+  EXPECT_EQ(Print("['inf' | int(7), 'nan' | int(7), '1e3' | int, none | int(7), [] | int('x')]"),
+            "[7, 7, 1000, 7, 'x']");
+  for (const char* expression : {"'9223372036854775808' | int", "1e20 | int", "'1e20' | int"}) {
+    EXPECT_THAT(Print(expression), HasSubstr("a number is too large")) << expression;
+  }
+}
+
+TEST(JinjaFiltersTest, Rounding) {
+  EXPECT_EQ(Print("[2.5 | round, 3.5 | round, -1.25 | round(1), 42.567 | round(2), 7 | round]"),
+            "[2.0, 4.0, -1.2, 42.57, 7]");
+  EXPECT_EQ(Print("[2.1 | round(method='ceil'), 2.9 | round(0, 'floor'), 1234 | round(-2)]"),
+            "[3.0, 2.0, 1200]");
+  EXPECT_THAT(Print("1 | round(0, 'up')"), HasSubstr("not by 'up'"));
+  EXPECT_THAT(Print("1 | round(10 ** 9)"), HasSubstr("more than 20 digits"));
+  EXPECT_THAT(Print("'a' | round"), HasSubstr("str has no sign"));
+}
+
+TEST(JinjaFiltersTest, Truncating) {
+  EXPECT_EQ(Print("'Hello wonderful world' | truncate(10)"), "Hello...");
+  EXPECT_EQ(Print("'Hello wonderful world' | truncate(10, true)"), "Hello w...");
+  EXPECT_EQ(Print("'Hello wonderful world' | truncate(10, false, '')"), "Hello");
+  EXPECT_EQ(Print("'Hello wonderful world' | truncate(16)"), "Hello wonderful world");
+  EXPECT_EQ(Print("'Hello wonderful world' | truncate(16, leeway=0)"), "Hello...");
+  EXPECT_EQ(Print("'öööööööööö' | truncate(5, true, '…', 0)"), "öööö…");
+  EXPECT_EQ(Print("('a b' * 200) | truncate"), Print("'a b' * 83 ~ 'a...'"));
+  EXPECT_THAT(Print("'a' | truncate(2)"), HasSubstr("at least its mark's"));
+  EXPECT_THAT(Print("'a' | truncate(5, leeway=-1)"), HasSubstr("no leeway below zero"));
+}
+
+TEST(JinjaFiltersTest, Words) {
+  EXPECT_EQ(Print("['' | wordcount, ' a  b-c_d\n1' | wordcount, 'Öl — “été”, 日本。' | wordcount]"),
+            "[0, 4, 3]");
+  EXPECT_EQ(Print("[{'a': 1} | attr('a') is defined, {'a': 1} | attr('items') is callable]"),
+            "[False, True]");
 }
 
 TEST(JinjaFiltersTest, ArgumentsThatAreNotTheirs) {

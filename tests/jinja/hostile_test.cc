@@ -38,6 +38,13 @@ TEST(JinjaHostileTest, TimeAndMemory) {
            std::string("{{ (-1) ** 10000000000 }}"),
            std::string("{{ 'a' | indent(10 ** 9, true) }}"),
            std::string("{{ [[[1]]] | tojson(indent=10 ** 9) }}"),
+           std::string("{{ 'a' | center(10 ** 12) }}"),
+           std::string("{{ 'a'.ljust(9223372036854775807) }}"),
+           std::string("{{ ('ab' * 10 ** 6) | replace('', 'x' * 10 ** 6) }}"),
+           std::string("{{ ([range(1000) | list] * 10 ** 5) | sum(start=[]) | length }}"),
+           std::string("{{ range(10 ** 7) | max }}"),
+           std::string("{% for i in range(10 ** 6) %}{{ ('x ' * 100000) | wordcount }}"
+                       "{{ ('x ' * 100000) | truncate(5, leeway=0) }}{% endfor %}"),
            std::string(
                "{% set x = 'a' * 100000 %}{% for i in range(10 ** 6) %}{{ x }}{% endfor %}"),
            std::string("{{ range(10 ** 6) | list | sort | unique | list }}"),

@@ -51,6 +51,31 @@ TEST(JinjaMethodsTest, Dictionaries) {
   EXPECT_EQ(Print("[{'a': 1}.get('a'), {}.get('a'), {}.get('a', 2)]"), "[1, None, 2]");
 }
 
+TEST(JinjaMethodsTest, RightSplitsAtWhiteSpace) {
+  EXPECT_EQ(Print("[' a  b c '.rsplit(none, 1), ' a b '.rsplit(none, 5), ' a b '.rsplit(none, 0)]"),
+            "[[' a  b', 'c'], ['a', 'b'], [' a b']]");
+}
+
+TEST(JinjaMethodsTest, PartsAndPositions) {
+  EXPECT_EQ(Print("['a=b=c'.partition('='), 'a=b=c'.rpartition('='), 'a'.partition('=')]"),
+            "[('a', '=', 'b=c'), ('a=b', '=', 'c'), ('a', '', '')]");
+  EXPECT_EQ(Print("['a'.rpartition('='), 'öbb'.index('b'), 'öbb'.rindex('b')]"),
+            "[('', '', 'a'), 1, 2]");
+  EXPECT_THAT(Print("'a'.index('b')"), HasSubstr("does not contain 'b'"));
+  EXPECT_THAT(Print("'a'.partition('')"), HasSubstr("cut at an empty one"));
+  EXPECT_EQ(Print("[words.index('a'), [1, 2, 1].count(1), words.copy() == words]"), "[1, 2, True]");
+  EXPECT_THAT(Print("words.index('x')"), HasSubstr("does not have the item"));
+}
+
+TEST(JinjaMethodsTest, Padding) {
+  EXPECT_EQ(Print("['ö'.ljust(3), 'ö'.rjust(3, '.'), 'ab'.center(5, '-'), 'abc'.center(6, '-')]"),
+            "['ö  ', '..ö', '--ab-', '-abc--']");
+  EXPECT_EQ(Print("['a'.ljust(-5), 'aB'.islower(), 'AB1'.isupper(), '12'.isnumeric()]"),
+            "['a', False, True, True]");
+  EXPECT_THAT(Print("'a'.ljust(3, '')"), HasSubstr("filled up with one character"));
+  EXPECT_THAT(Print("'a'.ljust('3')"), HasSubstr("must be a whole number"));
+}
+
 TEST(JinjaMethodsTest, NothingChangesAValue) {
   EXPECT_THAT(Print("words.append('x')"), HasSubstr("'append' is undefined"));
   EXPECT_THAT(Print("messages[0].update({})"), HasSubstr("'update' is undefined"));

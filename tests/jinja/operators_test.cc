@@ -33,6 +33,7 @@ TEST(JinjaOperatorsTest, StringsAndLists) {
   EXPECT_EQ(Print("'a' + 'b'"), "ab");
   EXPECT_EQ(Print("'ab' * 2"), "abab");
   EXPECT_EQ(Print("[1] + [2] * 2"), "[1, 2, 2]");
+  EXPECT_EQ(Print("['ab' * true, [1] * false]"), "['ab', []]");
   EXPECT_EQ(Print("'a' * -1"), "");
   EXPECT_EQ(Print("1 ~ 'a' ~ none ~ missing"), "1aNone");
   EXPECT_THAT(Print("'a' + 1"), HasSubstr("'+' is not possible with values of type str and int"));

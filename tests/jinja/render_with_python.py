@@ -3,6 +3,7 @@
 Reads a JSON list of templates, and writes one of {"text": …} or {"error": …}. The variables are those of
 render_support.h.
 """
+import copy
 import datetime
 import json
 import sys
@@ -34,7 +35,7 @@ variables = {
 
 def render(source):
     try:
-        return {"text": environment.from_string(source).render(**variables)}
+        return {"text": environment.from_string(source).render(**copy.deepcopy(variables))}
     except Exception as error:  # pylint: disable=broad-except
         return {"error": str(error)}
 

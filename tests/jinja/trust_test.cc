@@ -65,6 +65,19 @@ TEST(JinjaTrustTest, ThroughEveryWay) {
                              "{{ [user] | sort | first }}|",
                              "{{ [user] | unique | first }}|",
                              "{{ {user: 1} | list | first }}|",
+                             "{{ [user] | max }}|",
+                             "{{ [user] | min(attribute=none) }}|",
+                             "{{ [[user]] | sum(start=[]) | first }}|",
+                             "{{ user | truncate(9) }}|",
+                             "{{ (user ~ '|zzzzzz') | truncate(10, true, '', 0) }}",
+                             "{{ '| 123456789' | truncate(10, false, user, 0) }}",
+                             "{{ user | center(3) }}|",
+                             "{{ '|'.ljust(1) ~ user.partition('x')[0] }}",
+                             "{{ ('|' ~ user).partition(user) | join }}",
+                             "{{ (user ~ ' |').rsplit(none, 1) | join }}",
+                             "{{ {'a': user} | dictsort(by='value') | map('last') | first }}|",
+                             "{{ 'x' | int(user, 16) }}|",
+                             "{{ user | indent(2, blank=true) }}|",
                              "{{ ('x' ~ user)[1:] }}|",
                              "{{ (user ~ 'x')[:-1] }}|"}) {
     const Parts parts = PartsOf(source);
@@ -86,6 +99,19 @@ TEST(JinjaTrustTest, Json) {
   const Parts parts = PartsOf("{{ {'k': user ~ '\"'} | tojson }}");
   EXPECT_EQ(parts.untrusted, "<u>\u00d6l</u>");
   EXPECT_EQ(parts.trusted, "{\"k\": \"\\\"\"}");
+}
+
+// What is put between the values, and what stands for their characters.
+TEST(JinjaTrustTest, JsonOfOthersArguments) {
+  EXPECT_EQ(PartsOf("{{ [1, 2] | tojson(separators=(user, ':')) }}").untrusted, "<u>\u00d6l</u>");
+  EXPECT_EQ(PartsOf("{{ [1] | tojson(indent=user) }}").untrusted, "<u>\u00d6l</u>");
+  EXPECT_EQ(PartsOf("{{ user | tojson(true) }}").untrusted, "<u>\\u00d6l</u>");
+}
+
+TEST(JinjaTrustTest, WhatIsFilledIn) {
+  EXPECT_EQ(PartsOf("{{ 'ab'.center(5, user[4]) }}").untrusted, "lll");
+  EXPECT_EQ(PartsOf("{{ 'ab' | replace('', user[4]) }}").untrusted, "lll");
+  EXPECT_EQ(PartsOf("{{ user | indent('  ', true) }}").trusted, "  ");
 }
 
 TEST(JinjaTrustTest, ListsAsPythonWritesThem) {
