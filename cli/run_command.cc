@@ -69,9 +69,11 @@ Status Run(const RunOptions& options) {
   const double load_ms = MillisecondsSince(start);
 
   const InterruptGuard interrupt;
-  CRIA_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens,
-                        engine->tokenizer().Encode(prompt, {.parse_special = true}));
   Session& session = engine->session();
+  CRIA_ASSIGN_OR_RETURN(
+      const std::vector<int32_t> tokens,
+      engine->tokenizer().Encode(prompt,
+                                 {.parse_special = true, .max_tokens = session.context_tokens()}));
   CRIA_ASSIGN_OR_RETURN(const size_t keep_tokens,
                         KeepTokens(options, tokens.size(), session.context_tokens()));
   CRIA_RETURN_IF_ERROR(session.Prefill(tokens, interrupt.flag()));

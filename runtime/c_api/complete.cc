@@ -27,7 +27,8 @@ Status Complete(cria_model* handle, const char* prompt, const cria_generation_op
   }
   Answer answer(model, on_text, data, /*context_used=*/nullptr);
   CRIA_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens,
-                        tokenizer.Encode(prompt, {.parse_special = options.parse_special != 0}));
+                        tokenizer.Encode(prompt, {.parse_special = options.parse_special != 0,
+                                                  .max_tokens = session.context_tokens()}));
   CRIA_RETURN_IF_ERROR(session.Prefill(tokens, &model.cancel));
   GenerationOptions generation = answer.Options(options.max_tokens);
   if (shifts) {

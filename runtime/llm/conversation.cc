@@ -81,13 +81,20 @@ Result<StopReason> Conversation::Reply(std::string_view user_text, const Generat
   return reason;
 }
 
+// Beyond these, rendering fails. With kShift, what does not fit may do so without its oldest turns,
+// which the context held when they were added.
+size_t Conversation::MaxRenderedTokens() const {
+  constexpr size_t kMaxContexts = 4;
+  return session_.context_tokens() * (when_full_ == WhenFull::kShift ? kMaxContexts : 1);
+}
+
 Result<Conversation::Rendering> Conversation::Render(size_t left_out) const {
   std::vector<ChatMessage> messages = messages_;
   const auto oldest = messages.begin() + static_cast<ptrdiff_t>(num_system_messages());
   messages.erase(oldest, oldest + static_cast<ptrdiff_t>(2 * left_out));
-  CRIA_ASSIGN_OR_RETURN(
-      std::vector<int32_t> tokens,
-      EncodeChat(tokenizer_, chat_template_, messages, /*add_generation_prompt=*/true));
+  CRIA_ASSIGN_OR_RETURN(std::vector<int32_t> tokens,
+                        EncodeChat(tokenizer_, chat_template_, messages,
+                                   /*add_generation_prompt=*/true, MaxRenderedTokens()));
   return Rendering{left_out, std::move(tokens)};
 }
 

@@ -78,6 +78,7 @@ class Conversation {
   size_t num_system_messages() const { return system_prompt_.empty() ? 0 : 1; }
   // The number of turns before the question that is being answered.
   size_t OldTurns() const { return (messages_.size() - num_system_messages() - 1) / 2; }
+  size_t MaxRenderedTokens() const;
   Result<Rendering> Render(size_t left_out) const;
   // Leaves out as few old turns as possible, or all if the rest alone is longer.
   Result<Rendering> RenderWithin(size_t max_tokens) const;

@@ -96,7 +96,7 @@ Result<std::vector<ChatSegment>> RenderChat(const ChatTemplate& chat_template,
 Result<std::vector<int32_t>> EncodeChat(const Tokenizer& tokenizer,
                                         const ChatTemplate& chat_template,
                                         std::span<const ChatMessage> messages,
-                                        bool add_generation_prompt) {
+                                        bool add_generation_prompt, size_t max_tokens) {
   CRIA_ASSIGN_OR_RETURN(const std::vector<ChatSegment> rendered,
                         RenderChat(chat_template, messages, add_generation_prompt));
   std::vector<TextSegment> segments;
@@ -104,7 +104,7 @@ Result<std::vector<int32_t>> EncodeChat(const Tokenizer& tokenizer,
   for (const ChatSegment& segment : rendered) {
     segments.push_back({segment.text, segment.is_template});
   }
-  return tokenizer.EncodeSegments(segments, std::nullopt);
+  return tokenizer.EncodeSegments(segments, std::nullopt, max_tokens);
 }
 
 }  // namespace cria

@@ -54,6 +54,6 @@ Result<std::vector<ChatSegment>> RenderChat(const ChatTemplate& chat_template,
 Result<std::vector<int32_t>> EncodeChat(const Tokenizer& tokenizer,
                                         const ChatTemplate& chat_template,
                                         std::span<const ChatMessage> messages,
-                                        bool add_generation_prompt);
+                                        bool add_generation_prompt, size_t max_tokens = SIZE_MAX);
 
 }  // namespace cria

@@ -70,13 +70,23 @@ std::string NormalizeSpaces(std::string_view text, const SpaceRules& rules) {
   return normalized;
 }
 
+std::unexpected<Error> TooManyTokens(size_t max_tokens) {
+  return Fail(
+      ErrorCode::kOutOfRange,
+      std::format("the prompt has more than {0} tokens, but the context holds {0}; shorten it "
+                  "or ask for a larger context with -c",
+                  max_tokens));
+}
+
 }  // namespace
 
 // The state of one call of EncodeSegments.
 class Tokenizer::Encoding {
  public:
-  explicit Encoding(const Vocabulary& vocabulary) : merger(vocabulary) {}
+  Encoding(const Vocabulary& vocabulary, size_t max_tokens)
+      : max_tokens(max_tokens), merger(vocabulary) {}
 
+  const size_t max_tokens;
   std::vector<int32_t> ids;
   std::string text;                 // Text after the last special token, not encoded yet.
   size_t text_begin = 0;            // Index in `ids` of the first token of the current text.
@@ -121,6 +131,38 @@ void Tokenizer::IndexPieces() {
   for (size_t byte = 0; byte < 256; ++byte) first_byte_[byte + 1] += first_byte_[byte];
 }
 
+size_t Tokenizer::MinTokens(std::string_view text) const {
+  const bool is_sentence_piece = vocabulary_.family == TokenizerFamily::kSentencePieceBpe;
+  const std::array<int32_t, 256>& byte_ids =
+      is_sentence_piece ? fallback_byte_ids_ : text_byte_ids_;
+  const bool joins_unknown =
+      vocabulary_.unk_token_id >= 0 &&
+      (std::ranges::contains(byte_ids, -1) || (is_sentence_piece && !vocabulary_.byte_fallback));
+  // Any number of characters that have no piece are one token.
+  if (joins_unknown) return 0;
+  size_t kept_bytes = text.size();
+  if (is_sentence_piece && vocabulary_.remove_extra_whitespaces) {
+    kept_bytes -= static_cast<size_t>(std::ranges::count(text, ' '));
+    // At the end, these are removed like spaces.
+    for (size_t at = text.find(kLowerOneEighthBlock); at != std::string_view::npos;
+         at = text.find(kLowerOneEighthBlock, at + kLowerOneEighthBlock.size())) {
+      kept_bytes -= kLowerOneEighthBlock.size();
+    }
+  }
+  // U+2581 becomes a space. Of the code points that NFC makes one of, there are at most four, of at
+  // most four bytes each; it has at least two bytes, or is one byte of what was one code point.
+  const size_t max_bytes_per_byte =
+      (is_sentence_piece ? kLowerOneEighthBlock.size() : 1) * (vocabulary_.normalize_nfc ? 8 : 1);
+  return kept_bytes / (max_bytes_per_byte * longest_piece_bytes_);
+}
+
+size_t Tokenizer::MaxUnmerged(const Encoding& encoding, size_t begin) const {
+  // An id has a byte or more, and so a token is merged from no more ids than the longest has bytes.
+  const size_t left = encoding.max_tokens - std::min(begin, encoding.max_tokens);
+  return left > (SIZE_MAX - begin) / longest_piece_bytes_ ? SIZE_MAX
+                                                          : begin + left * longest_piece_bytes_;
+}
+
 std::string_view Tokenizer::Piece(int32_t id) const {
   if (id < 0 || static_cast<size_t>(id) >= vocab_size()) return {};
   return vocabulary_.piece(static_cast<size_t>(id));
@@ -139,12 +181,14 @@ int32_t Tokenizer::FindPiece(std::string_view bytes) const {
 Result<std::vector<int32_t>> Tokenizer::Encode(std::string_view text,
                                                const EncodeOptions& options) const {
   const TextSegment segment{text, options.parse_special};
-  return EncodeSegments({&segment, 1}, options.add_bos);
+  return EncodeSegments({&segment, 1}, options.add_bos, options.max_tokens);
 }
 
 Result<std::vector<int32_t>> Tokenizer::EncodeSegments(std::span<const TextSegment> segments,
-                                                       std::optional<bool> add_bos) const {
+                                                       std::optional<bool> add_bos,
+                                                       size_t max_tokens) const {
   size_t text_bytes = 0;
+  size_t min_tokens = 0;
   for (const TextSegment& segment : segments) {
     if (segment.text.size() > kMaxTextBytes - text_bytes) {
       return Fail(
@@ -152,9 +196,11 @@ Result<std::vector<int32_t>> Tokenizer::EncodeSegments(std::span<const TextSegme
           std::format("The text is longer than {} bytes; give it in smaller parts", kMaxTextBytes));
     }
     text_bytes += segment.text.size();
+    min_tokens += MinTokens(segment.text);
+    if (min_tokens > max_tokens) return TooManyTokens(max_tokens);
   }
 
-  Encoding encoding(vocabulary_);
+  Encoding encoding(vocabulary_, max_tokens);
   for (const TextSegment& segment : segments) {
     const SpecialTokenFinder& finder =
         segment.parse_special ? special_tokens_ : user_defined_tokens_;
@@ -201,12 +247,15 @@ Status Tokenizer::EncodeText(bool before_user_defined, Encoding* encoding) const
 
 Status Tokenizer::EncodeSentence(std::string_view text, Encoding* encoding) const {
   size_t begin = encoding->ids.size();
+  size_t max_ids = MaxUnmerged(*encoding, begin);
   for (size_t position = 0; position < text.size();) {
     // Merging word by word gives the same tokens as merging the whole text, and is faster.
     if (spaces_begin_words_ && position > 0 && text[position] == ' ' && text[position - 1] != ' ') {
       encoding->merger.Merge(encoding->ids, begin);
       begin = encoding->ids.size();
+      max_ids = MaxUnmerged(*encoding, begin);
     }
+    if (encoding->ids.size() > max_ids) return TooManyTokens(encoding->max_tokens);
     const Utf8Character character = FirstUtf8Character(text.substr(position));
     const bool valid = character.state == Utf8State::kValid;
     const std::string_view bytes = text.substr(position, valid ? character.size_bytes : 1);
@@ -228,6 +277,7 @@ Status Tokenizer::EncodeWords(std::string_view text, Encoding* encoding) const {
   encoding->words.clear();
   CRIA_RETURN_IF_ERROR(split_patterns_.Split(text, &encoding->words));
   for (const std::string_view word : encoding->words) {
+    if (encoding->ids.size() > encoding->max_tokens) return TooManyTokens(encoding->max_tokens);
     if (vocabulary_.ignore_merges) {
       if (const int32_t id = FindPiece(word); id >= 0) {
         encoding->ids.push_back(id);

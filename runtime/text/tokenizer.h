@@ -23,6 +23,9 @@ struct EncodeOptions {
   // Whether the names of control tokens in the text become these tokens. Do not set it for text
   // from others. Tokens of type kUserDefined are always recognized.
   bool parse_special = false;
+  // Encoding fails with kOutOfRange as soon as it is certain that the text has more tokens. A text
+  // that is far too long is refused before it takes any memory.
+  size_t max_tokens = SIZE_MAX;
 };
 
 // A part of one text; see Tokenizer::EncodeSegments.
@@ -51,7 +54,8 @@ class Tokenizer {
   // Encodes the segments as one text, but looks for special tokens in each segment separately, so
   // that two joined segments never form a special token.
   Result<std::vector<int32_t>> EncodeSegments(std::span<const TextSegment> segments,
-                                              std::optional<bool> add_bos) const;
+                                              std::optional<bool> add_bos,
+                                              size_t max_tokens = SIZE_MAX) const;
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
   size_t vocab_size() const { return vocabulary_.size(); }
@@ -67,6 +71,11 @@ class Tokenizer {
   // The id of the text piece with exactly these bytes, or -1.
   int32_t FindPiece(std::string_view bytes) const;
   void IndexPieces();
+
+  // A number of tokens that these bytes have at least, wherever they are in a text.
+  size_t MinTokens(std::string_view text) const;
+  // How many ids may be in `encoding` before they are merged from `begin` on.
+  size_t MaxUnmerged(const Encoding& encoding, size_t begin) const;
 
   Status EncodeText(bool before_user_defined, Encoding* encoding) const;
   Status EncodeSentence(std::string_view text, Encoding* encoding) const;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "support/emulation.h"
 #include "support/files.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
@@ -200,6 +201,22 @@ TEST_F(CriaProgram, PerplexityGoesToStandardOutput) {
   const RunResult result = Cria({"perplexity", "-m", ModelPath(), "-f", text, "-c", "64"});
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(result.output, HasSubstr("mean negative log-likelihood: "));
+}
+
+TEST_F(CriaProgram, APromptThatCannotFitTakesLittleMemory) {
+  constexpr size_t kPromptBytes = size_t{50} << 20;
+  const std::string path = directory_->path() / "long.txt";
+  support::WriteFile(path, std::string(kPromptBytes, 'q'));
+  const RunResult one_word = Cria({"run", "-m", ModelPath(), "-f", path, "-c", "64"});
+  ExpectError(one_word, "more than 64 tokens, but the context holds 64");
+  std::string words;
+  while (words.size() < kPromptBytes) words += "some words ";
+  support::WriteFile(path, words);
+  const RunResult text = Cria({"run", "-m", ModelPath(), "-f", path, "-c", "64"});
+  ExpectError(text, "more than 64 tokens, but the context holds 64");
+  if (support::IsEmulated()) return;  // The emulator's own memory is counted.
+  EXPECT_LT(one_word.peak_resident_bytes, 5 * kPromptBytes);
+  EXPECT_LT(text.peak_resident_bytes, 5 * kPromptBytes);
 }
 
 TEST_F(CriaProgram, HelpAndVersionSucceed) {

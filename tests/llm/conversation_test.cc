@@ -79,6 +79,19 @@ TEST_F(ConversationTest, AnErrorTakesTheMessageBack) {
   EXPECT_EQ(heard(), "Hello.");
 }
 
+TEST_F(ConversationTest, AMessageThatIsFarTooLongIsRefusedBeforeItIsRead) {
+  Conversation conversation = Start();
+  for (const WhenFull when_full : {WhenFull::kStop, WhenFull::kShift}) {
+    conversation.set_when_full(when_full);
+    const auto refused = Ask(conversation, std::string(1 << 20, 'x'));
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code(), ErrorCode::kOutOfRange);
+    EXPECT_NE(refused.error().message().find("has more than"), std::string::npos)
+        << refused.error().message();
+    EXPECT_TRUE(conversation.messages().empty());
+  }
+}
+
 TEST_F(ConversationTest, ACancelledAnswerIsKeptAsFarAsItCame) {
   Conversation conversation = Start();
   std::atomic<bool> cancel = false;

@@ -219,6 +219,76 @@ TEST(TokenizerTest, MovingKeepsItWorking) {
   EXPECT_EQ(second.Encode("hello").value(), ids);
 }
 
+// Whether a text is encoded where at most so many tokens are allowed.
+bool FitsIn(const TestTokenizer& tokenizer, std::string_view text, size_t max_tokens) {
+  const auto ids = tokenizer->Encode(text, {.add_bos = false, .max_tokens = max_tokens});
+  if (ids) return true;
+  EXPECT_EQ(ids.error().code(), ErrorCode::kOutOfRange);
+  EXPECT_THAT(ids.error().message(), testing::HasSubstr("has more than "));
+  return false;
+}
+
+// A text is never refused that has no more tokens than are allowed, whatever is dropped or joined.
+TEST(TokenizerTest, NoTextThatFitsIsRefused) {
+  VocabularyDraft normalizing = ByteLevelDraft({"\u00E9", "\uD55C", " \u0390"});
+  normalizing.rules.normalize_nfc = true;
+  VocabularyDraft dropping = Hello();
+  dropping.rules.remove_extra_whitespaces = true;
+  VocabularyDraft joining = Hello();
+  joining.rules.byte_fallback = false;
+  for (const VocabularyDraft& draft :
+       {ByteLevelDraft({"ab", "abab", "ababab"}), normalizing, Hello(), dropping, joining}) {
+    const TestTokenizer tokenizer(draft);
+    std::mt19937 random(7);
+    for (int round = 0; round < 500; ++round) {
+      std::string text = RandomText(random, true);
+      switch (round % 5) {
+        case 0:
+          text = std::string(round, ' ') + "hello" + std::string(round, ' ');
+          break;
+        case 1:
+          for (int i = 0; i < round; ++i) text += "\u1FBE\u0308\u0341\u1112\u1161\u11AB";
+          break;
+        case 2:
+          for (int i = 0; i < round; ++i) text += "\u2581\u212A";
+          break;
+        case 3:
+          for (int i = 0; i < round; ++i) text += "ab";
+          break;
+        default:
+          break;
+      }
+      const auto ids = tokenizer->Encode(text, {.add_bos = false});
+      if (!ids) continue;
+      EXPECT_TRUE(FitsIn(tokenizer, text, ids->size())) << text;
+    }
+  }
+}
+
+TEST(TokenizerTest, TextThatIsFarTooLongIsRefused) {
+  VocabularyDraft normalizing = ByteLevelDraft({"ab"});
+  normalizing.rules.normalize_nfc = true;
+  VocabularyDraft dropping = Hello();
+  dropping.rules.remove_extra_whitespaces = true;
+  VocabularyDraft joining = Hello();
+  joining.rules.byte_fallback = false;
+  std::string words;
+  for (int i = 0; i < 10000; ++i) words += "hello ";
+  for (const VocabularyDraft& draft :
+       {ByteLevelDraft({"ab"}), normalizing, Hello(), dropping, joining}) {
+    const TestTokenizer tokenizer(draft);
+    EXPECT_FALSE(FitsIn(tokenizer, std::string(100000, 'e'), 100));
+    EXPECT_FALSE(FitsIn(tokenizer, words, 100));
+    EXPECT_TRUE(FitsIn(tokenizer, "hello", 100));
+  }
+  // What is dropped, or joined to one token, may be as long as one likes.
+  EXPECT_TRUE(FitsIn(TestTokenizer(dropping), "he" + std::string(1 << 20, ' ') + "llo", 5));
+  std::string unknown;
+  for (int i = 0; i < 100000; ++i) unknown += "\u65E5";
+  EXPECT_TRUE(FitsIn(TestTokenizer(joining), unknown, 5));
+  EXPECT_FALSE(FitsIn(TestTokenizer(Hello()), unknown, 5));
+}
+
 TEST(TokenizerTest, LongWordsTakeNoQuadraticTime) {
   const TestTokenizer tokenizer(ByteLevelDraft({"aa", "aaaa", "aaaaaaaa"}));
   EXPECT_EQ(tokenizer.Encode(std::string(1 << 20, 'a')).size(), size_t{1} << 17);
