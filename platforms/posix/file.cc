@@ -34,6 +34,13 @@ Result<uint64_t> SizeOfRegularFile(int descriptor, const std::string& path) {
 
 }  // namespace
 
+bool CanOpenAnotherFile() {
+  const int descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return errno != EMFILE && errno != ENFILE;
+  close(descriptor);
+  return true;
+}
+
 FileMapping& FileMapping::operator=(FileMapping&& other) noexcept {
   std::swap(base_, other.base_);
   std::swap(mapped_bytes_, other.mapped_bytes_);

@@ -143,6 +143,10 @@ struct ProcessorState {
 };
 ProcessorState ReadProcessorState();
 
+// Whether this process can open another file: false if it or the system has as many open as the
+// limit allows.
+bool CanOpenAnotherFile();
+
 // The folder for files that can be made again: XDG_CACHE_HOME/cria or HOME/.cache/cria; empty if
 // neither variable is set.
 std::string CacheFolder();

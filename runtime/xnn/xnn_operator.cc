@@ -4,6 +4,8 @@
 
 #include <format>
 
+#include "core/platform.h"
+
 namespace cria::xnn {
 namespace {
 
@@ -46,8 +48,18 @@ Status CheckStatus(int status, std::string_view action) {
 }
 
 Status Initialize() {
-  static const xnn_status status = xnn_initialize(nullptr);
-  return CheckStatus(status, "initialization");
+  static const Status status = [] {
+    const xnn_status initialized = xnn_initialize(nullptr);
+    // XNNPACK reads what the processor is from files, and takes one that it cannot open for a
+    // processor that it does not know.
+    if (initialized != xnn_status_success && !platform::CanOpenAnotherFile()) {
+      return Status(Fail(ErrorCode::kIo,
+                         "XNNPACK cannot read what processor this is: no file descriptor is free; "
+                         "close files or raise the limit (ulimit -n)"));
+    }
+    return CheckStatus(initialized, "initialization");
+  }();
+  return status;
 }
 
 }  // namespace cria::xnn

@@ -20,6 +20,7 @@ namespace {
 using support::RunOptions;
 using support::RunProgram;
 using support::RunResult;
+using testing::AnyOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -217,6 +218,17 @@ TEST_F(CriaProgram, APromptThatCannotFitTakesLittleMemory) {
   if (support::IsEmulated()) return;  // The emulator's own memory is counted.
   EXPECT_LT(one_word.peak_resident_bytes, 5 * kPromptBytes);
   EXPECT_LT(text.peak_resident_bytes, 5 * kPromptBytes);
+}
+
+TEST_F(CriaProgram, WithoutDescriptorsTheErrorSaysSo) {
+  const RunResult run =
+      RunProgram({"/bin/sh", "-c", "ulimit -n 4; exec \"$@\"", "sh", CRIA_PROGRAM, "run", "-m",
+                  ModelPath(), "-p", "a", "-n", "1", "--no-pack-cache"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.error,
+              AnyOf(HasSubstr("no file descriptor is free"), HasSubstr("Too many open files"),
+                    HasSubstr("error while loading shared libraries")));
+  EXPECT_THAT(run.error, Not(HasSubstr("does not run on this processor")));
 }
 
 TEST_F(CriaProgram, HelpAndVersionSucceed) {

@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -261,6 +262,22 @@ TEST(FileOpenTest, AnEmptyFileIsEmpty) {
   ASSERT_TRUE(file);
   EXPECT_EQ(file->size_bytes(), 0u);
   EXPECT_TRUE(file->Map(0, 0));
+}
+
+TEST(DescriptorsTest, NoneIsFreeBeyondTheLimit) {
+  EXPECT_TRUE(CanOpenAnotherFile());
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  // The lowest that is free, and so the number of those that are open.
+  const int next = open("/dev/null", O_RDONLY);
+  ASSERT_GE(next, 0);
+  close(next);
+  const rlimit none = {.rlim_cur = static_cast<rlim_t>(next), .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const bool can_open = CanOpenAnotherFile();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_FALSE(can_open);
+  EXPECT_TRUE(CanOpenAnotherFile());
 }
 
 }  // namespace
