@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/engine_loader.h"
 #include "cli/flags/options.h"
+#include "cli/printable.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
 #include "llm/conversation.h"
@@ -147,7 +148,7 @@ Status Chat(const ChatOptions& options) {
                         Sampler::Create(options.sampler, engine->decoder().vocab_size()));
   const double load_ms = MillisecondsSince(start);
   std::fprintf(stderr, "%s, %zu tokens of context, %zu threads. /help lists the commands.\n",
-               std::string(engine->file().name()).c_str(), engine->session().context_tokens(),
+               Printable(engine->file().name()).c_str(), engine->session().context_tokens(),
                engine->pool().num_threads());
   if (engine->file().chat_template_source().empty()) {
     std::fputs("The model has no chat template: it will continue the text rather than answer.\n",

@@ -37,8 +37,8 @@ int main(int argc, char** argv) {
   try {
     return Run(argc, argv);
   } catch (const std::exception& exception) {
-    // The library's errors are values; this comes from the standard library.
-    std::fprintf(stderr, "cria: error: %s\n", exception.what());
+    // Nothing of the library's, whose errors are values, but of one beside it.
+    std::fprintf(stderr, "cria: error: %s\n", cria::cli::Printable(exception.what()).c_str());
     return cria::cli::kExitError;
   }
 }

@@ -14,7 +14,7 @@ Result<std::unique_ptr<Engine>> LoadEngine(const std::string& model_path, Engine
   std::optional<ProgressBar> bar;
   options.packing.on_notice = [&](std::string_view sentence) {
     bar.reset();
-    std::fprintf(stderr, "cria: %s\n", Printable(std::string(sentence)).c_str());
+    std::fprintf(stderr, "cria: %s\n", Printable(sentence).c_str());
   };
   options.packing.on_progress = [&](uint64_t done, uint64_t total, std::string_view matrix) {
     if (!bar) bar.emplace("packing", std::chrono::seconds(1));

@@ -6,6 +6,7 @@
 
 #include "cli/commands.h"
 #include "cli/flags/options.h"
+#include "cli/printable.h"
 #include "cli/report.h"
 #include "core/format.h"
 #include "model/features.h"
@@ -153,9 +154,9 @@ Json DescribeFile(const ModelFile& file) {
 
 std::string ValueText(const Json& value) {
   const bool is_line = value.is_string() && !value.get_ref<const std::string&>().contains('\n');
-  // Pieces are bytes and may not be UTF-8.
-  return is_line ? value.get<std::string>()
-                 : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  // Pieces are bytes and need not be UTF-8; they and names come from files.
+  return Printable(is_line ? value.get<std::string>()
+                           : value.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 void PrintForPeople(const Json& json) {
@@ -195,7 +196,7 @@ Status Info(const InfoOptions& options) {
                             PackedFile::Open(options.model_path, file.packed_offset()));
       CRIA_RETURN_IF_ERROR(packed.VerifyPayload());
     }
-    std::fprintf(stderr, "%s: every checksum matches\n", options.model_path.c_str());
+    std::fprintf(stderr, "%s: every checksum matches\n", Printable(options.model_path).c_str());
   }
   return {};
 }

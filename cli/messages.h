@@ -1,11 +1,10 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
-#include <string>
 
+#include "cli/printable.h"
 #include "cria/error.h"
 
 namespace cria::cli {
@@ -14,15 +13,7 @@ namespace cria::cli {
 inline constexpr int kExitError = 1;
 inline constexpr int kExitUsage = 2;
 
-// Text with names from files: control characters are replaced, so that they neither break the line
-// nor control the terminal.
-inline std::string Printable(std::string text) {
-  std::ranges::replace_if(
-      text, [](unsigned char character) { return character < 0x20 || character == 0x7f; }, '?');
-  return text;
-}
-
-// Prints "program: error: sentence" and returns the exit code for the error.
+// Prints "program: error: sentence" and returns the exit code that goes with the error.
 inline int ReportError(const char* program, const Error& error) {
   std::fprintf(stderr, "%s: error: %s\n", program, Printable(error.message()).c_str());
   return error.code() == ErrorCode::kUsage ? kExitUsage : kExitError;

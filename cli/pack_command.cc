@@ -35,11 +35,13 @@ struct PackOptions {
 
 Status List(const xnn::PackCache& cache) {
   CRIA_ASSIGN_OR_RETURN(const auto entries, cache.List());
-  if (entries.empty()) std::printf("%s holds no packed weights\n", cache.folder().c_str());
+  if (entries.empty()) {
+    std::printf("%s holds no packed weights\n", Printable(cache.folder()).c_str());
+  }
   for (const xnn::PackCache::Entry& entry : entries) {
     const std::string remark =
         entry.defect.empty() ? entry.model_name : "(not usable here: " + entry.defect + ")";
-    std::printf("%10s  %s  %s\n", FormatBytes(entry.bytes).c_str(), entry.path.c_str(),
+    std::printf("%10s  %s  %s\n", FormatBytes(entry.bytes).c_str(), Printable(entry.path).c_str(),
                 Printable(remark).c_str());
   }
   return {};
@@ -47,14 +49,14 @@ Status List(const xnn::PackCache& cache) {
 
 Status Clear(const xnn::PackCache& cache) {
   CRIA_ASSIGN_OR_RETURN(const uint64_t bytes, cache.Clear());
-  std::printf("%s freed in %s\n", FormatBytes(bytes).c_str(), cache.folder().c_str());
+  std::printf("%s freed in %s\n", FormatBytes(bytes).c_str(), Printable(cache.folder()).c_str());
   return {};
 }
 
 Status Check(const std::string& path) {
   CRIA_ASSIGN_OR_RETURN(const PackedFile packed, PackedFile::Open(path));
   CRIA_RETURN_IF_ERROR(packed.VerifyPayload());
-  std::printf("%s: every checksum matches\n", path.c_str());
+  std::printf("%s: every checksum matches\n", Printable(path).c_str());
   return {};
 }
 
@@ -127,7 +129,7 @@ Status Pack(const PackOptions& options, const xnn::PackCache& cache) {
     const auto write = options.standalone ? xnn::WriteStandaloneFile : xnn::WritePackedFile;
     CRIA_ASSIGN_OR_RETURN(written, write(model, path, *target, pool, progress));
   }
-  std::printf("%s: %s\n", path.c_str(), FormatBytes(written.file_bytes).c_str());
+  std::printf("%s: %s\n", Printable(path).c_str(), FormatBytes(written.file_bytes).c_str());
   if (written.doubled_bytes != 0) {
     std::printf(
         "(this includes %s for the embedding table in its portable form: its rows are read one by "

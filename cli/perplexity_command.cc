@@ -39,6 +39,7 @@ Status RunPerplexity(const PerplexityOptions& options) {
                               so_far.predicted_tokens, tokens.size(),
                               Format("{:.4f} nats per token", so_far.mean_negative_log_likelihood));
                         }));
+  bar.Clear();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   std::fprintf(stderr, "%zu tokens, %.1f tok/s, %zu threads, peak memory %s\n",
                measured.predicted_tokens,

@@ -1,11 +1,13 @@
 #include "cli/progress_bar.h"
-#include "core/format.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
+
+#include "cli/printable.h"
+#include "core/format.h"
 
 namespace cria::cli {
 namespace {
@@ -32,8 +34,11 @@ ProgressBar::ProgressBar(std::string title, std::chrono::milliseconds quiet_time
       is_terminal_(CanRedraw()),
       first_line_(std::chrono::steady_clock::now() + quiet_time) {}
 
-ProgressBar::~ProgressBar() {
-  if (is_drawn_) std::fputs("\r\x1b[K", stderr);
+void ProgressBar::Clear() {
+  if (!is_drawn_) return;
+  std::fputs("\r\x1b[K", stderr);
+  std::fflush(stderr);
+  is_drawn_ = false;
 }
 
 void ProgressBar::Update(uint64_t done, uint64_t total, std::string_view item) {
@@ -46,17 +51,18 @@ void ProgressBar::Update(uint64_t done, uint64_t total, std::string_view item) {
 }
 
 void ProgressBar::Draw(double fraction, std::string_view item) {
+  const std::string text = Printable(item);
   constexpr size_t kMaxBarColumns = 40;
   std::string line = Format("{} {:3.0f}% ", title_, 100.0 * fraction);
   const size_t columns = TerminalColumns();
-  const size_t text_columns = line.size() + item.size() + 4;
+  const size_t text_columns = line.size() + text.size() + 4;
   if (columns > text_columns + 10) {
     const size_t width = std::min(columns - text_columns, kMaxBarColumns);
     const auto filled = static_cast<size_t>(fraction * static_cast<double>(width));
     line += Format("[{}{}] ", std::string(filled, '#'), std::string(width - filled, '.'));
   }
-  line += item;
-  // A line that wraps could not be redrawn.
+  line += text;
+  // A line that wraps could not be drawn over.
   line = line.substr(0, columns - 1);
   std::fprintf(stderr, "\r%s\x1b[K", line.c_str());
   std::fflush(stderr);
@@ -67,8 +73,7 @@ void ProgressBar::PrintLine(double fraction, std::string_view item) {
   const int tenth = static_cast<int>(fraction * 10.0);
   if (tenth == last_tenth_ || std::chrono::steady_clock::now() < first_line_) return;
   last_tenth_ = tenth;
-  std::fprintf(stderr, "%s: %d%% (%.*s)\n", title_.c_str(), tenth * 10,
-               static_cast<int>(item.size()), item.data());
+  std::fprintf(stderr, "%s: %d%% (%s)\n", title_.c_str(), tenth * 10, Printable(item).c_str());
 }
 
 }  // namespace cria::cli

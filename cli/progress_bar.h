@@ -15,13 +15,14 @@ class ProgressBar {
   // If the bar is not drawn on a terminal, nothing is printed before `quiet_time`, because short
   // operations need no progress.
   explicit ProgressBar(std::string title, std::chrono::milliseconds quiet_time = {});
-  // Removes the line from the terminal.
-  ~ProgressBar();
+  ~ProgressBar() { Clear(); }
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
   // `item` names the current step. May be called often.
   void Update(uint64_t done, uint64_t total, std::string_view item);
+  // Removes the line from the terminal. Call it before results are printed.
+  void Clear();
 
  private:
   void Draw(double fraction, std::string_view item);

@@ -4,6 +4,7 @@
 
 #include "cli/commands.h"
 #include "cli/flags/options.h"
+#include "cli/printable.h"
 #include "cli/text_file.h"
 #include "model/model_file.h"
 #include "text/tokenizer.h"
@@ -33,8 +34,7 @@ Status Tokenize(const TokenizeOptions& options) {
     if (options.ids_only) {
       std::printf("%d\n", id);
     } else {
-      const std::string_view piece = tokenizer.Piece(id);
-      std::printf("%6d '%.*s'\n", id, static_cast<int>(piece.size()), piece.data());
+      std::printf("%6d '%s'\n", id, Printable(tokenizer.Piece(id)).c_str());
     }
   }
   return {};

@@ -8,6 +8,7 @@
 
 #include "cli/bench/speed_test.h"
 #include "cli/bench/statistics.h"
+#include "cli/printable.h"
 #include "core/format.h"
 
 namespace cria::cli {
@@ -73,7 +74,7 @@ void PrintTableRow(const Json& row, bool is_first) {
                                  {"t/s", 18},         {"GB/s", 7},    {"bus", 6}};
   const Json& gb_per_s = row["gb_per_s"];
   std::vector<std::string> cells = {
-      row["model_type"].get<std::string>(),
+      Printable(row["model_type"].get<std::string>()),
       Scaled(Number(row, "model_size"), 1 << 20, 1 << 30, "MiB", "GiB"),
       Scaled(Number(row, "model_n_params"), 1e6, 1e9, "M", "B"),
       row["type_k"].get<std::string>(),

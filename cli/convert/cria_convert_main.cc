@@ -119,9 +119,10 @@ void PrintReport(const ConvertReport& report, const std::string& output) {
   }
   std::string digest;
   for (const uint8_t byte : report.digest) digest += cria::Format("{:02x}", byte);
-  std::printf("%s: %s, %llu parameters, %.2f bits per weight, %.1f MB, digest %s\n", output.c_str(),
-              report.name.c_str(), static_cast<unsigned long long>(report.num_parameters),
-              report.bits_per_weight, static_cast<double>(report.file_bytes) / 1e6, digest.c_str());
+  std::printf("%s: %s, %llu parameters, %.2f bits per weight, %.1f MB, digest %s\n",
+              cria::cli::Printable(output).c_str(), cria::cli::Printable(report.name).c_str(),
+              static_cast<unsigned long long>(report.num_parameters), report.bits_per_weight,
+              static_cast<double>(report.file_bytes) / 1e6, digest.c_str());
 }
 
 // Shows the progress on `bar`, and cancels where a signal asked to.
@@ -148,11 +149,12 @@ cria::Status Verify(const Arguments& arguments) {
   cria::cli::ProgressBar bar("verifying");
   const auto comparison = cria::cli::CheckConversion(arguments.checkpoint, arguments.output,
                                                      arguments.options, ProgressOn(bar));
+  bar.Clear();
   if (comparison) {
     std::printf("%s\n", cria::cli::ComparisonText(*comparison).c_str());
   } else if (!arguments.verify && comparison.error().code() == cria::ErrorCode::kUnsupported) {
     // Nobody asked for it.
-    std::printf("%s\n", comparison.error().message().c_str());
+    std::printf("%s\n", cria::cli::Printable(comparison.error().message()).c_str());
   } else {
     return std::unexpected(comparison.error());
   }
@@ -170,8 +172,8 @@ cria::Status ConvertVocabulary(const Arguments& arguments) {
   CRIA_ASSIGN_OR_RETURN(const size_t tokens,
                         cria::ConvertVocabulary(arguments.checkpoint, arguments.output,
                                                 arguments.options.chat_template));
-  std::printf("%s: a vocabulary of %zu tokens, without weights\n", arguments.output.c_str(),
-              tokens);
+  std::printf("%s: a vocabulary of %zu tokens, without weights\n",
+              cria::cli::Printable(arguments.output).c_str(), tokens);
   return {};
 }
 
@@ -207,7 +209,8 @@ int main(int argc, char** argv) {
     return Run(argc, argv);
   } catch (const std::exception& exception) {
     // Not an error of the checkpoint, which would have come as a value.
-    std::fprintf(stderr, "cria-convert: error: %s\n", exception.what());
+    std::fprintf(stderr, "cria-convert: error: %s\n",
+                 cria::cli::Printable(exception.what()).c_str());
     return kExitError;
   }
 }

@@ -20,6 +20,7 @@ namespace {
 using support::RunOptions;
 using support::RunProgram;
 using support::RunResult;
+using testing::AllOf;
 using testing::AnyOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -202,6 +203,17 @@ TEST_F(CriaProgram, PerplexityGoesToStandardOutput) {
   const RunResult result = Cria({"perplexity", "-m", ModelPath(), "-f", text, "-c", "64"});
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(result.output, HasSubstr("mean negative log-likelihood: "));
+}
+
+// The escapes of what a person or a file wrote; answers are printed as they are.
+TEST_F(CriaProgram, NamesCannotDriveTheTerminal) {
+  const RunResult error = Cria({"info", "/nowhere/\x1b[2J\u202Egpj\xff.cria"});
+  EXPECT_EQ(error.exit_code, 1);
+  EXPECT_THAT(error.error, HasSubstr("/nowhere/\\x1b[2J\\u202egpj\\xff.cria: "));
+  const RunResult tokens = Cria({"tokenize", "-m", ModelPath(), "-p", "a\x1b\n\u202E"});
+  EXPECT_EQ(tokens.exit_code, 0) << tokens.error;
+  EXPECT_THAT(tokens.output, AllOf(HasSubstr("'\\x1b'\n"), HasSubstr("'\\x0a'\n"),
+                                   Not(HasSubstr("\x1b")), Not(HasSubstr("\u202E"))));
 }
 
 TEST_F(CriaProgram, APromptThatCannotFitTakesLittleMemory) {
