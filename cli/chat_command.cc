@@ -7,6 +7,7 @@
 #include "cli/engine_loader.h"
 #include "cli/flags/options.h"
 #include "cli/printable.h"
+#include "cli/remedy.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
 #include "llm/conversation.h"
@@ -107,8 +108,9 @@ class ChatLoop {
                                       reason.error().code() == ErrorCode::kUsage ||
                                       reason.error().code() == ErrorCode::kCancelled;
       if (!is_of_this_message) return std::unexpected(reason.error());
-      std::fprintf(stderr, "(%s; /reset starts a new conversation)\n",
-                   reason.error().message().c_str());
+      std::fprintf(stderr, "(%s; /reset starts a new conversation)
+",
+                   Sentence(reason.error()).c_str());
     } else if (*reason == StopReason::kContextFull) {
       const char* remedy =
           options_.when_full == WhenFull::kStop

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "cli/printable.h"
+#include "cli/remedy.h"
 #include "cria/error.h"
 
 namespace cria::cli {
@@ -15,7 +16,7 @@ inline constexpr int kExitUsage = 2;
 
 // Prints "program: error: sentence" and returns the exit code that goes with the error.
 inline int ReportError(const char* program, const Error& error) {
-  std::fprintf(stderr, "%s: error: %s\n", program, Printable(error.message()).c_str());
+  std::fprintf(stderr, "%s: error: %s\n", program, Printable(Sentence(error)).c_str());
   return error.code() == ErrorCode::kUsage ? kExitUsage : kExitError;
 }
 

@@ -154,7 +154,7 @@ cria::Status Verify(const Arguments& arguments) {
     std::printf("%s\n", cria::cli::ComparisonText(*comparison).c_str());
   } else if (!arguments.verify && comparison.error().code() == cria::ErrorCode::kUnsupported) {
     // Nobody asked for it.
-    std::printf("%s\n", cria::cli::Printable(comparison.error().message()).c_str());
+    std::printf("%s\n", cria::cli::Printable(cria::cli::Sentence(comparison.error())).c_str());
   } else {
     return std::unexpected(comparison.error());
   }

@@ -199,9 +199,8 @@ Result<Checkpoint> OpenGgufCheckpoint(const std::filesystem::path& path) {
   const auto embedding = std::ranges::find(file.tensors, "token_embd.weight", &TensorSource::name);
   if (embedding == file.tensors.end()) {
     return Fail(ErrorCode::kNotFound,
-                std::format("{}: tensor \"token_embd.weight\" is missing; a file without weights "
-                            "gives a vocabulary alone: --vocab-only",
-                            path.string()));
+                std::format("{}: tensor \"token_embd.weight\" is missing", path.string()),
+                RemedyKind::kConvertVocabulary);
   }
   const auto vocab_size =
       std::min<uint64_t>(embedding->shape.front(), std::numeric_limits<uint32_t>::max());

@@ -87,8 +87,7 @@ Result<std::vector<int32_t>> ImportChatTemplate(std::string_view source, Vocabul
   if (!question) {
     return Fail(question.error().code() == ErrorCode::kUsage ? ErrorCode::kInvalidFile
                                                              : question.error().code(),
-                question.error().message() +
-                    "; convert with another template, or without (--chat-template)");
+                question.error().message(), RemedyKind::kChatTemplate);
   }
   const MarkFinder finder(*draft);
   messages.push_back({"assistant", "Hello!"});

@@ -4,6 +4,8 @@
 #include <format>
 #include <string>
 
+#include "c_api/remedy.h"
+
 namespace cria::c_api {
 namespace {
 
@@ -39,7 +41,7 @@ cria_status StatusOf(ErrorCode code) {
 
 cria_status Finish(const Status& status) {
   if (status) return CRIA_OK;
-  owned_message = status.error().message();
+  owned_message = Sentence(status.error());
   last_message = owned_message.c_str();
   return StatusOf(status.error().code());
 }

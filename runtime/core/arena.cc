@@ -48,11 +48,10 @@ void ArenaLayout::Solve() {
 
 Result<Arena> Arena::Create(const ArenaLayout& layout, uint64_t limit_bytes) {
   if (layout.total_bytes() > limit_bytes) {
-    return Fail(
-        ErrorCode::kOutOfMemory,
-        std::format("the session needs {} bytes of working memory but may take {}; choose a "
-                    "smaller context (-c) or a smaller KV type (--kv)",
-                    layout.total_bytes(), limit_bytes));
+    return Fail(ErrorCode::kOutOfMemory,
+                std::format("the session needs {} bytes of working memory but may take {}",
+                            layout.total_bytes(), limit_bytes),
+                RemedyKind::kLessContext);
   }
   CRIA_ASSIGN_OR_RETURN(platform::PageBlock block,
                         platform::PageBlock::Allocate(layout.total_bytes()));

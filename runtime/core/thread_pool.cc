@@ -56,14 +56,14 @@ Result<ThreadPool> ThreadPool::Create(size_t num_threads) {
   constexpr size_t kMaxThreads = 1024;
   if (num_threads == 0 || num_threads > kMaxThreads) {
     return Fail(ErrorCode::kUsage,
-                std::format("{} threads are outside 1 to {}; choose another number with -t",
-                            num_threads, kMaxThreads));
+                std::format("{} threads are outside 1 to {}", num_threads, kMaxThreads),
+                RemedyKind::kChooseThreads);
   }
   if (num_threads == 1) return ThreadPool(nullptr, 1);
   pthreadpool* const pool = CanStart(num_threads - 1) ? pthreadpool_create(num_threads) : nullptr;
   if (pool == nullptr) {
-    return Fail(ErrorCode::kOutOfMemory,
-                std::format("cannot start {} threads; ask for fewer with -t", num_threads));
+    return Fail(ErrorCode::kOutOfMemory, std::format("cannot start {} threads", num_threads),
+                RemedyKind::kFewerThreads);
   }
   return ThreadPool(pool, num_threads);
 }

@@ -39,10 +39,11 @@ size_t QuantizedRowStride(size_t channels) {
 
 Status ValidateDecoderOptions(const ModelConfig& config, const DecoderOptions& options) {
   if (options.context_tokens == 0 || options.context_tokens > config.longest_context()) {
-    return Fail(ErrorCode::kUsage,
-                std::format("a context of {} tokens is outside 1 to {}, which the model was made "
-                            "for; choose another with -c",
-                            options.context_tokens, config.longest_context()));
+    return Fail(
+        ErrorCode::kUsage,
+        std::format("a context of {} tokens is outside 1 to {}, which the model was made for",
+                    options.context_tokens, config.longest_context()),
+        RemedyKind::kChooseContext);
   }
   constexpr size_t kMaxChunkTokens = 4096;
   if (options.chunk_tokens == 0 || options.chunk_tokens > kMaxChunkTokens) {

@@ -61,9 +61,8 @@ void AddArenaLines(const DecoderMemory& memory, MemoryPlan& plan) {
   plan.lines.push_back({"activations", MemoryKind::kPrivate, rest});
 }
 
-// The plan's options as flags.
-std::string FlagsOf(const MemoryPlanOptions& options) {
-  return std::format("-c {} --kv {}", options.decoder.context_tokens,
+std::string ContextText(const MemoryPlanOptions& options) {
+  return std::format("a context of {} tokens in {}", options.decoder.context_tokens,
                      KvTypeName(options.decoder.kv_type));
 }
 
@@ -192,32 +191,28 @@ Status CheckFits(const ModelOutline& model, const MemoryPlan& plan, const Memory
   std::string sentence;
   if (plan.peak_bytes() > bounds.resident_bytes.value_or(UINT64_MAX)) {
     sentence = std::format("the model needs {} of memory with {}, more than the {} of {} (",
-                           FormatBytes(plan.peak_bytes()), FlagsOf(plan.options),
+                           FormatBytes(plan.peak_bytes()), ContextText(plan.options),
                            FormatBytes(*bounds.resident_bytes), bounds.resident_source);
   } else {
     sentence = std::format(
         "the model needs {} of address space with {}, more than the {} that ulimit -v allows (",
-        FormatBytes(plan.address_space_bytes), FlagsOf(plan.options),
+        FormatBytes(plan.address_space_bytes), ContextText(plan.options),
         FormatBytes(*bounds.address_space_bytes));
   }
   for (const MemoryLine& line : plan.lines) {
     if (line.bytes != 0) sentence += std::format("{} {}, ", line.name, FormatBytes(line.bytes));
   }
-  sentence +=
-      std::format("of which the kernel may reclaim {}); ", FormatBytes(plan.mapped_bytes()));
+  sentence += std::format("of which the kernel may reclaim {})", FormatBytes(plan.mapped_bytes()));
   platform::MemoryUsage larger = program;
   larger.private_bytes += kProgramVariationBytes;
   larger.virtual_bytes += kProgramVariationBytes;
   CRIA_ASSIGN_OR_RETURN(const auto fitting, FindFitting(model, plan, bounds, larger));
-  if (fitting.empty()) {
-    sentence += "no context would fit";
-  } else {
-    sentence += "what would fit: ";
-    for (size_t i = 0; i < fitting.size(); ++i) {
-      sentence += (i == 0 ? "" : " or ") + FlagsOf(fitting[i]);
-    }
+  Remedy remedy(RemedyKind::kFitMemory);
+  for (const MemoryPlanOptions& options : fitting) {
+    remedy.fitting_context_tokens[static_cast<size_t>(options.decoder.kv_type)] =
+        static_cast<uint32_t>(options.decoder.context_tokens);
   }
-  return Fail(ErrorCode::kOutOfMemory, sentence + "; --force runs it all the same");
+  return Fail(ErrorCode::kOutOfMemory, std::move(sentence), remedy);
 }
 
 }  // namespace cria

@@ -25,11 +25,11 @@ Result<Sampler> Sampler::Create(const SamplerOptions& options, size_t vocab_size
   const auto in_unit = [](float value) { return value >= 0.0f && value <= 1.0f; };
   CRIA_RETURN_IF_ERROR(
       CheckOption(std::isfinite(options.repeat_penalty) && options.repeat_penalty > 0.0f,
-                  "--repeat-penalty", options.repeat_penalty, "above 0"));
-  CRIA_RETURN_IF_ERROR(CheckOption(in_unit(options.top_p), "--top-p", options.top_p, "0 to 1"));
-  CRIA_RETURN_IF_ERROR(CheckOption(in_unit(options.min_p), "--min-p", options.min_p, "0 to 1"));
+                  "repeat_penalty", options.repeat_penalty, "above 0"));
+  CRIA_RETURN_IF_ERROR(CheckOption(in_unit(options.top_p), "top_p", options.top_p, "0 to 1"));
+  CRIA_RETURN_IF_ERROR(CheckOption(in_unit(options.min_p), "min_p", options.min_p, "0 to 1"));
   CRIA_RETURN_IF_ERROR(
-      CheckOption(std::isfinite(options.temperature) && options.temperature >= 0.0f, "--temp",
+      CheckOption(std::isfinite(options.temperature) && options.temperature >= 0.0f, "temperature",
                   options.temperature, "0 or more"));
   return Sampler(options, vocab_size);
 }

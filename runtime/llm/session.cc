@@ -26,9 +26,9 @@ Status Session::Prefill(std::span<const int32_t> tokens, const std::atomic<bool>
     return Fail(ErrorCode::kUsage, "the prompt is empty: there is nothing to run");
   if (tokens.size() > model_.context_tokens()) {
     return Fail(ErrorCode::kOutOfRange,
-                std::format("the prompt has {} tokens, but the context holds {}; shorten it or ask "
-                            "for a larger context with -c",
-                            tokens.size(), model_.context_tokens()));
+                std::format("the prompt has {} tokens, but the context holds {}", tokens.size(),
+                            model_.context_tokens()),
+                RemedyKind::kLargerContext);
   }
   const auto cached = std::span(tokens_).first(cached_);
   const size_t common =

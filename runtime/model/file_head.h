@@ -11,13 +11,13 @@
 
 namespace cria {
 
-// The required values of a head, and the words for errors about it.
+// The required values of a head, and the words and remedies of errors about it.
 struct FileKind {
   std::array<char, 8> magic;
   uint32_t format_version;
-  std::string_view name;      // "a Cria model file"
-  std::string_view how_made;  // "make one with cria-convert"
-  std::string_view remedy;    // "copy or convert it again"
+  std::string_view name;  // "a Cria model file"
+  RemedyKind how_made;
+  RemedyKind if_damaged;
 };
 
 // A preamble and the metadata after it.

@@ -17,8 +17,8 @@ size_t TensorSlot(TensorRole role, int layer) {
 constexpr FileKind kModelFile = {.magic = kModelMagic,
                                  .format_version = kModelFormatVersion,
                                  .name = "a Cria model file",
-                                 .how_made = "make one with a matching cria-convert",
-                                 .remedy = "copy or convert it again"};
+                                 .how_made = RemedyKind::kConvert,
+                                 .if_damaged = RemedyKind::kCopyOrConvert};
 
 }  // namespace
 
@@ -31,8 +31,8 @@ Result<ModelFile> ModelFile::Open(platform::File file) {
   CRIA_ASSIGN_OR_RETURN(ModelFile model, OpenEither(std::move(file)));
   if (!model.is_vocabulary_only()) return model;
   return Fail(ErrorCode::kUnsupported,
-              std::format("{}: has only a tokenizer (cria-convert --vocab-only), which only "
-                          "cria tokenize can use; convert the checkpoint with its weights",
+              std::format("{}: has only a tokenizer, which can only turn text into tokens; convert "
+                          "the checkpoint with its weights",
                           model.path()));
 }
 

@@ -15,8 +15,8 @@ namespace {
 constexpr FileKind kPackedWeights = {.magic = kPackedMagic,
                                      .format_version = kPackedFormatVersion,
                                      .name = "a file of packed weights",
-                                     .how_made = "make one with cria pack",
-                                     .remedy = "pack the model again with cria pack"};
+                                     .how_made = RemedyKind::kPack,
+                                     .if_damaged = RemedyKind::kPack};
 
 }  // namespace
 
@@ -31,14 +31,15 @@ Result<PackedFile> PackedFile::Open(platform::File file, uint64_t offset) {
   // Otherwise file_bytes would not be the size of the packed weights.
   if (head.preamble.packed_offset != 0) {
     return Fail(ErrorCode::kInvalidFile,
-                std::format("{}: packed_offset is {}, which only a model file has; {}",
-                            packed.path(), head.preamble.packed_offset, kPackedWeights.remedy));
+                std::format("{}: packed_offset is {}, which only a model file has", packed.path(),
+                            head.preamble.packed_offset),
+                kPackedWeights.if_damaged);
   }
   if (Status read =
           packed.ReadMetadata(head.metadata.bytes(), offset, offset + head.preamble.file_bytes);
       !read) {
-    return Fail(read.error().code(), std::format("{}: {}; {}", packed.path(),
-                                                 read.error().message(), kPackedWeights.remedy));
+    return Fail(read.error().code(), std::format("{}: {}", packed.path(), read.error().message()),
+                kPackedWeights.if_damaged);
   }
   return packed;
 }
@@ -89,9 +90,10 @@ Status PackedFile::VerifyPayload() const {
     Checksum64 checksum;
     CRIA_RETURN_IF_ERROR(AddToChecksum(file_, matrices_[i].range, checksum));
     if (checksum.Finish() != matrices_[i].checksum) {
-      return Fail(ErrorCode::kInvalidFile,
-                  std::format("{}: packed matrix {} is damaged (checksum does not match); {}",
-                              path(), i, kPackedWeights.remedy));
+      return Fail(
+          ErrorCode::kInvalidFile,
+          std::format("{}: packed matrix {} is damaged (checksum does not match)", path(), i),
+          kPackedWeights.if_damaged);
     }
   }
   return {};

@@ -124,10 +124,8 @@ Result<PackedWeights> LoadPackedWeights(const ModelFile& model, const PackingOpt
                                         const ThreadPool& pool) {
   if (model.packed_offset() != 0) return MapOwn(model);
   if (!options.packed_path.empty()) return MapFile(model, options.packed_path);
-  const auto refuse = [](std::string_view why) {
-    return Fail(
-        ErrorCode::kNotFound,
-        std::format("{}; let the weights be packed once, or pack them with cria pack", why));
+  const auto refuse = [](std::string why) {
+    return Fail(ErrorCode::kNotFound, std::move(why), RemedyKind::kPack);
   };
   if (options.cache_folder.empty()) {
     if (options.never_pack) return refuse("there is no folder of packed weights");

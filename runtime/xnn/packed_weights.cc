@@ -44,20 +44,16 @@ Result<PackedWeights> PackedWeights::Map(const ModelFile& model, const PackedFil
   const PackedIdentity& identity = file.identity();
   if (identity.model_digest != model.digest()) {
     return Fail(ErrorCode::kUnsupported,
-                std::format("{}: was packed from another model ({}) than {}; pack this one with "
-                            "cria pack",
-                            file.path(), identity.model_name, model.path()));
+                std::format("{}: was packed from another model ({}) than {}", file.path(),
+                            identity.model_name, model.path()),
+                RemedyKind::kPack);
   }
   CRIA_ASSIGN_OR_RETURN(const uint64_t fingerprint, LayoutFingerprint());
   if (identity.layout_fingerprint != fingerprint) {
-    return Fail(
-        ErrorCode::kUnsupported,
-        std::format("{}: was packed for another processor ({}) or another XNNPACK; {}", file.path(),
-                    identity.processor,
-                    model.packed_offset() == 0
-                        ? "pack the model here with cria pack"
-                        : "run the model file from which it was made, or pack that file here "
-                          "with cria pack --standalone"));
+    return Fail(ErrorCode::kUnsupported,
+                std::format("{}: was packed for another processor ({}) or another XNNPACK",
+                            file.path(), identity.processor),
+                model.packed_offset() == 0 ? RemedyKind::kPack : RemedyKind::kPackStandalone);
   }
   CRIA_ASSIGN_OR_RETURN(const std::vector<uint64_t> matrix_bytes,
                         PackedBytes(OutlineOf(model).matrices));
@@ -71,9 +67,8 @@ Result<PackedWeights> PackedWeights::Map(const ModelFile& model, const PackedFil
   if (!std::ranges::equal(weights.matrices_, matrix_bytes, {},
                           [](std::span<const std::byte> matrix) { return matrix.size(); })) {
     return Fail(ErrorCode::kInvalidFile,
-                std::format("{}: its matrices do not have the sizes of the model's; pack the model "
-                            "again with cria pack",
-                            file.path()));
+                std::format("{}: its matrices do not have the sizes of the model's", file.path()),
+                RemedyKind::kPack);
   }
   return weights;
 }

@@ -77,8 +77,9 @@ Status Packer::PackSlice(const StoredTensor& tensor, const platform::FileMapping
   CRIA_ASSIGN_OR_RETURN(const std::span<std::byte> packed, sink.Reserve(packed_bytes));
   if (Status status = Pack(slice, packed); !status) {
     return Fail(status.error().code(),
-                std::format("{}: {}: {}; its weights may be damaged, see cria info --check",
-                            model_.path(), tensor.spec.Name(), status.error().message()));
+                std::format("{}: {}: {}; its weights may be damaged", model_.path(),
+                            tensor.spec.Name(), status.error().message()),
+                RemedyKind::kCheckFile);
   }
   CRIA_RETURN_IF_ERROR(sink.Take(packed));
   return Report(tensor, data_bytes + slice.scales.size());

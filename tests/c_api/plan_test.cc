@@ -82,7 +82,17 @@ TEST(PlanTest, SaysWhatWouldFitALimit) {
   // Less than with any context.
   options.memory_limit_bytes = 1'000'000;
   ExpectFailure(cria_plan_check(MakePlan(options).get()), CRIA_ERROR_OUT_OF_MEMORY, "KV cache");
-  ExpectFailure(cria_plan_check(MakePlan(options).get()), CRIA_ERROR_OUT_OF_MEMORY, "would fit");
+  ExpectFailure(cria_plan_check(MakePlan(options).get()), CRIA_ERROR_OUT_OF_MEMORY,
+                "no context would fit; ignore_memory_limits loads it all the same");
+  // Enough for a shorter context.
+  options.context_tokens = 64;
+  options.memory_limit_bytes = 0;
+  const uint64_t shorter_bytes = TotalsOf(MakePlan(options)).peak_bytes;
+  ASSERT_LT(shorter_bytes + 500'000, peak_bytes);
+  options.context_tokens = 512;
+  options.memory_limit_bytes = peak_bytes - 250'000;
+  ExpectFailure(cria_plan_check(MakePlan(options).get()), CRIA_ERROR_OUT_OF_MEMORY,
+                "what would fit: context_tokens ");
 }
 
 TEST(PlanTest, PartsEnd) {

@@ -265,9 +265,10 @@ TEST_F(CriaProgram, ErrorsAreOneSentence) {
   ExpectError(Cria({"info", "/dev/null"}), "not a regular file");
   const std::string not_a_model = directory_->path() / "text.cria";
   support::WriteFile(not_a_model, std::string(1000, 'a'));
-  ExpectError(Cria({"run", "-m", not_a_model, "-p", "a"}), "not a Cria model file");
+  ExpectError(Cria({"run", "-m", not_a_model, "-p", "a"}),
+              "is not a Cria model file; make one with a matching cria-convert");
   ExpectError(Cria({"run", "-m", ModelPath(), "-p", std::string(400, 'q'), "-c", "64"}),
-              "shorten it or ask for a larger context");
+              "but the context holds 64; shorten it or ask for a larger context with -c");
   ExpectError(Cria({"run", "-m", ModelPath(), "-f", "/nowhere.txt"}), "/nowhere.txt");
 }
 

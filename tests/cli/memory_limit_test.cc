@@ -14,6 +14,7 @@ namespace cria {
 namespace {
 
 using support::RunResult;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
@@ -90,6 +91,7 @@ TEST_F(MemoryLimitFlag, WhatARefusalOffersFits) {
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_THAT(refused.output, IsEmpty());
   EXPECT_THAT(refused.error, StartsWith("cria: error: the model needs "));
+  EXPECT_THAT(refused.error, EndsWith("; --force runs it all the same\n"));
   for (const nlohmann::json& line : plan["lines"]) {
     EXPECT_THAT(refused.error, HasSubstr(line["name"].get<std::string>() + " "));
   }

@@ -282,14 +282,14 @@ TEST(SamplerTest, OptionsOutsideTheirRangesAreRefusedByName) {
     EXPECT_EQ(sampler.error().message().find(name), 0u) << sampler.error().message();
   };
   for (const float value : {-0.1f, 1.1f, kNaN, kInfinity}) {
-    expect_refused({.top_p = value}, "--top-p");
-    expect_refused({.min_p = value}, "--min-p");
+    expect_refused({.top_p = value}, "top_p is ");
+    expect_refused({.min_p = value}, "min_p is ");
   }
   for (const float value : {-0.1f, kNaN, kInfinity}) {
-    expect_refused({.temperature = value}, "--temp");
-    expect_refused({.repeat_penalty = value}, "--repeat-penalty");
+    expect_refused({.temperature = value}, "temperature is ");
+    expect_refused({.repeat_penalty = value}, "repeat_penalty is ");
   }
-  expect_refused({.repeat_penalty = 0.0f}, "--repeat-penalty");
+  expect_refused({.repeat_penalty = 0.0f}, "repeat_penalty is ");
   EXPECT_TRUE(Sampler::Create({}, 10));
   const SamplerOptions extremes = {.top_p = 0.0f, .min_p = 1.0f, .temperature = 0.0f};
   EXPECT_TRUE(Sampler::Create(extremes, 1));

@@ -49,6 +49,9 @@ TEST(DamagedModelFileTest, CutShortAnywhereIsAnError) {
     const auto file = ModelFile::Open(temporary.path());
     ASSERT_FALSE(file) << size;
     ASSERT_EQ(file.error().code(), ErrorCode::kInvalidFile) << file.error().message();
+    if (size < end_of_metadata) {
+      ASSERT_EQ(file.error().remedy().kind, RemedyKind::kCopyOrConvert) << file.error().message();
+    }
     if (size == 0) break;
     size -= size > end_of_metadata + 100 ? std::min<size_t>(97, size - end_of_metadata) : 1;
   }
@@ -81,7 +84,9 @@ TEST(DamagedModelFileTest, OtherFilesAreNotModelFiles) {
   ExpectRefused(std::vector<std::byte>(4096), "is not a Cria model file");
   std::vector<std::byte> gguf(4096);
   std::memcpy(gguf.data(), "GGUF", 4);
-  ExpectRefused(gguf, "cria-convert");
+  ExpectRefused(gguf, "is not a Cria model file");
+  const TemporaryFile temporary(gguf);
+  EXPECT_EQ(ModelFile::Open(temporary.path()).error().remedy().kind, RemedyKind::kConvert);
 }
 
 TEST(DamagedModelFileTest, AMissingFileAndAFolderAreErrors) {

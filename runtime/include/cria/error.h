@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <expected>
 #include <string>
@@ -21,17 +22,50 @@ enum class ErrorCode : uint8_t {
   kInternal,     // A bug in Cria or in a library that it uses.
 };
 
-// A failure: a code, and a sentence that says what was wrong, where, and
-// what to do about it.
+// What would help, where that is a setting or a command of the program around the library. The
+// program has its own names for these and appends them to the sentence (cli/remedy.cc,
+// runtime/c_api/remedy.cc); the library's sentences name no flags.
+enum class RemedyKind : uint8_t {
+  kNone,               // The sentence says what to do, or nothing helps.
+  kChooseContext,      // Another length of the context.
+  kLargerContext,      // A longer context.
+  kLessContext,        // A shorter context, or a smaller type of the KV cache.
+  kKeepLess,           // Fewer tokens that a shift keeps, or a longer context.
+  kChooseThreads,      // Another number of threads.
+  kFewerThreads,       // Fewer threads.
+  kFitMemory,          // One of fitting_context_tokens, or no limit of memory.
+  kConvert,            // Convert the checkpoint, with the converter of this version.
+  kCopyOrConvert,      // Copy the file again, or convert the checkpoint again.
+  kConvertVocabulary,  // Convert the tokenizer alone.
+  kChatTemplate,       // Another chat template, or none.
+  kPack,               // Pack the model on this machine.
+  kPackStandalone,     // Pack the portable model file into a standalone one on this machine.
+  kCheckFile,          // Compare the file with its checksums.
+};
+
+struct Remedy {
+  // Implicit: most remedies are a kind alone.
+  Remedy(RemedyKind remedy_kind = RemedyKind::kNone) : kind(remedy_kind) {}
+
+  RemedyKind kind;
+  // kFitMemory only: of every KvType, the longest context that would fit, in tokens; 0: none would.
+  std::array<uint32_t, 3> fitting_context_tokens = {};
+};
+
+// A failure: a code for programs, a sentence for people, which says what was wrong and where, and
+// what to do about it, which is in the sentence or a remedy.
 class Error {
  public:
-  Error(ErrorCode code, std::string message) : code_(code), message_(std::move(message)) {}
+  Error(ErrorCode code, std::string message, Remedy remedy = {})
+      : code_(code), remedy_(remedy), message_(std::move(message)) {}
 
   ErrorCode code() const { return code_; }
   const std::string& message() const { return message_; }
+  const Remedy& remedy() const { return remedy_; }
 
  private:
   ErrorCode code_;
+  Remedy remedy_;
   std::string message_;
 };
 
@@ -48,9 +82,8 @@ class [[nodiscard]] Result : public std::expected<T, Error> {
 // The result of a function that returns no value but can fail.
 using Status = Result<void>;
 
-inline std::unexpected<Error> Fail(ErrorCode code, std::string message) {
-  return std::unexpected<Error>(Error(code, std::move(message)));
-}
+// Out of line: it stands in hundreds of places that hardly ever run.
+std::unexpected<Error> Fail(ErrorCode code, std::string message, Remedy remedy = {});
 
 }  // namespace cria
 

@@ -270,7 +270,9 @@ TEST_F(GgufCheckpointTest, RefusesTensorsThatDoNotFit) {
   const reference::ReferenceModel model = support::MakeModel(support::SpecGqa());
   support::AddModelMetadata(model, support::ChatTemplateText::kNone, writer);
   support::WriteFile(directory_.path() / "empty.gguf", writer.File());
-  ExpectRefused(directory_.path() / "empty.gguf", "--vocab-only");
+  ExpectRefused(directory_.path() / "empty.gguf", "\"token_embd.weight\" is missing");
+  EXPECT_EQ(Convert(directory_.path() / "empty.gguf", output_, {}).error().remedy().kind,
+            RemedyKind::kConvertVocabulary);
 }
 
 }  // namespace

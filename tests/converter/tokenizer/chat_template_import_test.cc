@@ -77,7 +77,7 @@ TEST(ChatTemplateImportTest, TemplatesThatCannotBeRendered) {
     ASSERT_FALSE(refused) << source;
     EXPECT_NE(refused.error().code(), ErrorCode::kUsage);
     EXPECT_THAT(refused.error().message(), HasSubstr("The chat template, line 1: "));
-    EXPECT_THAT(refused.error().message(), HasSubstr("(--chat-template)"));
+    EXPECT_EQ(refused.error().remedy().kind, RemedyKind::kChatTemplate);
   }
 }
 

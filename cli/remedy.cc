@@ -1,0 +1,67 @@
+#include "cli/remedy.h"
+
+#include "core/format.h"
+#include "ops/kv_cache_view.h"
+
+namespace cria::cli {
+namespace {
+
+std::string FittingText(const Remedy& remedy) {
+  std::string text;
+  for (size_t i = 0; i < remedy.fitting_context_tokens.size(); ++i) {
+    const uint32_t tokens = remedy.fitting_context_tokens[i];
+    if (tokens == 0) continue;
+    text += Format("{} -c {} --kv {}", text.empty() ? "what would fit:" : " or", tokens,
+                   KvTypeName(static_cast<KvType>(i)));
+  }
+  return text.empty() ? "no context would fit" : text;
+}
+
+const char* RemedyText(RemedyKind kind) {
+  switch (kind) {
+    case RemedyKind::kNone:
+      return "";
+    case RemedyKind::kChooseContext:
+      return "choose another with -c";
+    case RemedyKind::kLargerContext:
+      return "shorten it or ask for a larger context with -c";
+    case RemedyKind::kLessContext:
+      return "choose a smaller context with -c or a smaller type of its numbers with --kv";
+    case RemedyKind::kKeepLess:
+      return "keep fewer with --keep, or ask for a larger context with -c";
+    case RemedyKind::kChooseThreads:
+      return "choose another number with -t";
+    case RemedyKind::kFewerThreads:
+      return "ask for fewer with -t";
+    case RemedyKind::kFitMemory:
+      return "--force runs it all the same";
+    case RemedyKind::kConvert:
+      return "make one with a matching cria-convert";
+    case RemedyKind::kCopyOrConvert:
+      return "copy or convert it again";
+    case RemedyKind::kConvertVocabulary:
+      return "a file without weights gives a vocabulary alone: --vocab-only";
+    case RemedyKind::kChatTemplate:
+      return "convert with another template, or without one (--chat-template)";
+    case RemedyKind::kPack:
+      return "pack the model with cria pack";
+    case RemedyKind::kPackStandalone:
+      return "run the model file that it was made of, or pack that here with cria pack "
+             "--standalone";
+    case RemedyKind::kCheckFile:
+      return "see cria info --check";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string Sentence(const Error& error) {
+  const Remedy& remedy = error.remedy();
+  std::string sentence = error.message();
+  if (remedy.kind == RemedyKind::kFitMemory) sentence += "; " + FittingText(remedy);
+  if (remedy.kind != RemedyKind::kNone) (sentence += "; ") += RemedyText(remedy.kind);
+  return sentence;
+}
+
+}  // namespace cria::cli
