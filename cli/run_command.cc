@@ -1,9 +1,9 @@
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
-#include <limits>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "cli/commands.h"
 #include "cli/engine_loader.h"
@@ -12,7 +12,7 @@
 #include "cli/terminal.h"
 #include "cli/text_file.h"
 #include "core/format.h"
-#include "llm/conversation.h"
+#include "llm/completion.h"
 
 namespace cria::cli {
 namespace {
@@ -30,19 +30,10 @@ struct RunOptions {
   SamplerOptions sampler;
 };
 
-// The number of tokens of the prompt that a shift keeps.
-Result<size_t> KeepTokens(const RunOptions& options, size_t prompt_tokens, size_t context_tokens) {
-  const size_t keep =
-      options.keep_tokens < 0 ? prompt_tokens : static_cast<size_t>(options.keep_tokens);
-  // A prompt that does not fit has an error of its own.
-  if (options.when_full == WhenFull::kShift && prompt_tokens <= context_tokens &&
-      keep >= context_tokens) {
-    return Fail(ErrorCode::kUsage,
-                Format("--keep keeps {} tokens, which leaves nothing to drop of a context of "
-                       "{}; keep fewer or ask for a larger context with -c",
-                       keep, context_tokens));
-  }
-  return keep;
+size_t KeepTokens(const RunOptions& options) {
+  if (options.keep_tokens < 0) return CompletionOptions::kKeepPrompt;
+  return static_cast<size_t>(
+      std::min<uint64_t>(static_cast<uint64_t>(options.keep_tokens), SIZE_MAX - 1));
 }
 
 // The notice for a text that ends for another reason than the model's own stop token.
@@ -69,32 +60,25 @@ Status Run(const RunOptions& options) {
   const double load_ms = MillisecondsSince(start);
 
   const InterruptGuard interrupt;
-  Session& session = engine->session();
-  CRIA_ASSIGN_OR_RETURN(
-      const std::vector<int32_t> tokens,
-      engine->tokenizer().Encode(prompt,
-                                 {.parse_special = true, .max_tokens = session.context_tokens()}));
-  CRIA_ASSIGN_OR_RETURN(const size_t keep_tokens,
-                        KeepTokens(options, tokens.size(), session.context_tokens()));
-  CRIA_RETURN_IF_ERROR(session.Prefill(tokens, interrupt.flag()));
-  if (!options.no_display_prompt) std::fputs(prompt.c_str(), stdout);
-
-  double first_token_ms = 0.0;
-  Detokenizer detokenizer(engine->tokenizer(), {.at_text_start = prompt.empty()});
-  GenerationOptions generation = {.max_tokens = options.max_tokens, .cancel = interrupt.flag()};
-  if (!options.ignore_eos) generation.stop_token_ids = engine->file().stop_token_ids();
-  if (options.when_full == WhenFull::kShift) {
-    generation.make_room = [&] { return session.DropHalfBehind(keep_tokens); };
+  CompletionOptions completion = {
+      .generation = {.max_tokens = options.max_tokens, .cancel = interrupt.flag()},
+      .when_full = options.when_full,
+      .keep_tokens = KeepTokens(options)};
+  if (!options.ignore_eos) completion.generation.stop_token_ids = engine->file().stop_token_ids();
+  if (!options.no_display_prompt) {
+    completion.on_prompt_read = [&] { std::fputs(prompt.c_str(), stdout); };
   }
-  const Result<StopReason> reason =
-      GenerateText(session, detokenizer, sampler, generation, [&](std::string_view text) {
-        if (first_token_ms == 0.0) first_token_ms = MillisecondsSince(start);
-        std::fwrite(text.data(), 1, text.size(), stdout);
-        std::fflush(stdout);
-      });
+  double first_token_ms = 0.0;
+  const Result<StopReason> reason = Complete(engine->session(), engine->tokenizer(), sampler,
+                                             prompt, completion, [&](std::string_view text) {
+                                               if (first_token_ms == 0.0)
+                                                 first_token_ms = MillisecondsSince(start);
+                                               std::fwrite(text.data(), 1, text.size(), stdout);
+                                               std::fflush(stdout);
+                                             });
   CRIA_RETURN_IF_ERROR(reason);
   std::fputc('\n', stdout);
-  std::fputs(EndNotice(*reason, session.context_tokens()).c_str(), stderr);
+  std::fputs(EndNotice(*reason, engine->session().context_tokens()).c_str(), stderr);
   std::fprintf(stderr, "%s\n", StatsLine(*engine, load_ms, first_token_ms).c_str());
   return {};
 }

@@ -1,8 +1,6 @@
-#include <format>
-#include <vector>
-
 #include "c_api/answer.h"
 #include "c_api/failure.h"
+#include "llm/completion.h"
 
 namespace cria::c_api {
 namespace {
@@ -17,26 +15,15 @@ Status Complete(cria_model* handle, const char* prompt, const cria_generation_op
   CRIA_ASSIGN_OR_RETURN(Sampler sampler, MakeSampler(model, options));
   CRIA_ASSIGN_OR_RETURN(const ModelUse use, ModelUse::Begin(model));
 
-  Session& session = model.engine->session();
-  const Tokenizer& tokenizer = model.engine->tokenizer();
-  const bool shifts = WhenFullOf(options) == WhenFull::kShift;
-  if (shifts && options.keep_tokens >= session.context_tokens()) {
-    return Fail(ErrorCode::kUsage,
-                std::format("keep_tokens is {}, which leaves nothing to drop of a context of {}",
-                            options.keep_tokens, session.context_tokens()));
-  }
   Answer answer(model, on_text, data, /*context_used=*/nullptr);
-  CRIA_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens,
-                        tokenizer.Encode(prompt, {.parse_special = options.parse_special != 0,
-                                                  .max_tokens = session.context_tokens()}));
-  CRIA_RETURN_IF_ERROR(session.Prefill(tokens, &model.cancel));
-  GenerationOptions generation = answer.Options(options.max_tokens);
-  if (shifts) {
-    generation.make_room = [&] { return session.DropHalfBehind(options.keep_tokens); };
-  }
-  Detokenizer detokenizer(tokenizer, {.at_text_start = *prompt == '\0'});
-  CRIA_ASSIGN_OR_RETURN(const StopReason reason,
-                        GenerateText(session, detokenizer, sampler, generation, answer.Receiver()));
+  CRIA_ASSIGN_OR_RETURN(
+      const StopReason reason,
+      cria::Complete(model.engine->session(), model.engine->tokenizer(), sampler, prompt,
+                     {.generation = answer.Options(options.max_tokens),
+                      .parse_special = options.parse_special != 0,
+                      .when_full = WhenFullOf(options),
+                      .keep_tokens = options.keep_tokens},
+                     answer.Receiver()));
   return answer.Finish(reason, result);
 }
 

@@ -21,18 +21,6 @@ std::string TextOf(const Tokenizer& tokenizer, std::span<const int32_t> tokens) 
 
 }  // namespace
 
-Result<StopReason> GenerateText(Session& session, Detokenizer& detokenizer, Sampler& sampler,
-                                const GenerationOptions& options, const TextCallback& on_text) {
-  const auto emit = [&](std::string_view text) {
-    if (!text.empty()) on_text(text);
-  };
-  CRIA_ASSIGN_OR_RETURN(
-      const StopReason reason,
-      session.Generate(options, sampler, [&](int32_t id) { emit(detokenizer.Append(id)); }));
-  emit(detokenizer.Flush());
-  return reason;
-}
-
 Conversation::Conversation(Session& session, const Tokenizer& tokenizer,
                            const ChatTemplate& chat_template, std::string system_prompt,
                            WhenFull when_full)

@@ -2,34 +2,19 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "cria/error.h"
+#include "llm/completion.h"
 #include "llm/sampler.h"
 #include "llm/session.h"
 #include "text/chat_template.h"
-#include "text/detokenizer.h"
 #include "text/tokenizer.h"
 
 namespace cria {
-
-// Called with the next part of the text, which never ends inside a UTF-8 character.
-using TextCallback = std::function<void(std::string_view)>;
-
-// Generates from the session's context and turns tokens into text on the way. `detokenizer` must be
-// in the state that follows the text so far.
-Result<StopReason> GenerateText(Session& session, Detokenizer& detokenizer, Sampler& sampler,
-                                const GenerationOptions& options, const TextCallback& on_text);
-
-// What happens to a text that becomes longer than the context.
-enum class WhenFull : uint8_t {
-  kStop,   // The text ends there.
-  kShift,  // The oldest part is dropped, and the text goes on.
-};
 
 // A dialogue in a session: the messages so far, and how they are rendered into tokens.
 //
