@@ -13,31 +13,45 @@ namespace {
 constexpr std::string_view kEmbedding = "model.embed_tokens.weight";
 constexpr std::string_view kHead = "lm_head.weight";
 
-// Where Hugging Face keeps the rows of a role. Names of a layer go on from "model.layers.N.".
-struct RoleNames {
-  TensorRole role;
-  std::array<std::string_view, 3> parts;  // Unused ones are empty.
-};
-constexpr std::array kRoleNames = {
-    RoleNames{TensorRole::kEmbedTokens, {kEmbedding}},
-    RoleNames{TensorRole::kInputLayernorm, {"input_layernorm.weight"}},
-    RoleNames{TensorRole::kQkvProj,
-              {"self_attn.q_proj.weight", "self_attn.k_proj.weight", "self_attn.v_proj.weight"}},
-    RoleNames{TensorRole::kOProj, {"self_attn.o_proj.weight"}},
-    RoleNames{TensorRole::kPostAttentionLayernorm, {"post_attention_layernorm.weight"}},
-    RoleNames{TensorRole::kGateUpProj, {"mlp.gate_proj.weight", "mlp.up_proj.weight"}},
-    RoleNames{TensorRole::kDownProj, {"mlp.down_proj.weight"}},
-    RoleNames{TensorRole::kNorm, {"model.norm.weight"}},
-    RoleNames{TensorRole::kLmHead, {kHead}},
-    RoleNames{TensorRole::kQkvBias,
-              {"self_attn.q_proj.bias", "self_attn.k_proj.bias", "self_attn.v_proj.bias"}},
-    RoleNames{TensorRole::kQNorm, {"self_attn.q_norm.weight"}},
-    RoleNames{TensorRole::kKNorm, {"self_attn.k_norm.weight"}},
-    RoleNames{TensorRole::kOBias, {"self_attn.o_proj.bias"}},
-    RoleNames{TensorRole::kGateUpBias, {"mlp.gate_proj.bias", "mlp.up_proj.bias"}},
-    RoleNames{TensorRole::kDownBias, {"mlp.down_proj.bias"}},
-};
-static_assert(kRoleNames.size() == kNumTensorRoles);
+// Where Hugging Face keeps the rows of a role; unused parts are empty. Names of a layer go on from
+// "model.layers.N.".
+using PartNames = std::array<std::string_view, 3>;
+
+PartNames PartNamesOf(TensorRole role) {
+  switch (role) {
+    case TensorRole::kEmbedTokens:
+      return {kEmbedding};
+    case TensorRole::kInputLayernorm:
+      return {"input_layernorm.weight"};
+    case TensorRole::kQkvProj:
+      return {"self_attn.q_proj.weight", "self_attn.k_proj.weight", "self_attn.v_proj.weight"};
+    case TensorRole::kOProj:
+      return {"self_attn.o_proj.weight"};
+    case TensorRole::kPostAttentionLayernorm:
+      return {"post_attention_layernorm.weight"};
+    case TensorRole::kGateUpProj:
+      return {"mlp.gate_proj.weight", "mlp.up_proj.weight"};
+    case TensorRole::kDownProj:
+      return {"mlp.down_proj.weight"};
+    case TensorRole::kNorm:
+      return {"model.norm.weight"};
+    case TensorRole::kLmHead:
+      return {kHead};
+    case TensorRole::kQkvBias:
+      return {"self_attn.q_proj.bias", "self_attn.k_proj.bias", "self_attn.v_proj.bias"};
+    case TensorRole::kQNorm:
+      return {"self_attn.q_norm.weight"};
+    case TensorRole::kKNorm:
+      return {"self_attn.k_norm.weight"};
+    case TensorRole::kOBias:
+      return {"self_attn.o_proj.bias"};
+    case TensorRole::kGateUpBias:
+      return {"mlp.gate_proj.bias", "mlp.up_proj.bias"};
+    case TensorRole::kDownBias:
+      return {"mlp.down_proj.bias"};
+  }
+  return {};
+}
 
 // The rows of part `index` of a tensor, or of a vector the elements.
 uint64_t PartChannels(const TensorSpec& spec, const ModelConfig& config, size_t index) {
@@ -48,9 +62,20 @@ uint64_t PartChannels(const TensorSpec& spec, const ModelConfig& config, size_t 
     case TensorRole::kGateUpProj:
     case TensorRole::kGateUpBias:
       return config.intermediate_size;
-    default:
+    case TensorRole::kEmbedTokens:
+    case TensorRole::kInputLayernorm:
+    case TensorRole::kOProj:
+    case TensorRole::kPostAttentionLayernorm:
+    case TensorRole::kDownProj:
+    case TensorRole::kNorm:
+    case TensorRole::kLmHead:
+    case TensorRole::kQNorm:
+    case TensorRole::kKNorm:
+    case TensorRole::kOBias:
+    case TensorRole::kDownBias:
       return spec.is_vector() ? spec.input_channels : spec.output_channels;
   }
+  return 0;
 }
 
 std::vector<uint64_t> PartShape(const TensorSpec& spec, const ModelConfig& config, size_t index) {
@@ -101,12 +126,12 @@ class Mapper {
   Result<MappedTensor> MapOne(const TensorSpec& spec) {
     const bool is_tied_head = spec.role == TensorRole::kLmHead && config_.tie_word_embeddings;
     const TensorRole role = is_tied_head ? TensorRole::kEmbedTokens : spec.role;
-    const auto& names = *std::ranges::find(kRoleNames, role, &RoleNames::role);
+    const PartNames names = PartNamesOf(role);
     MappedTensor tensor = {.spec = spec};
-    for (size_t i = 0; i < names.parts.size() && !names.parts[i].empty(); ++i) {
+    for (size_t i = 0; i < names.size() && !names[i].empty(); ++i) {
       const std::string name = spec.layer == kNoLayer
-                                   ? std::string(names.parts[i])
-                                   : std::format("model.layers.{}.{}", spec.layer, names.parts[i]);
+                                   ? std::string(names[i])
+                                   : std::format("model.layers.{}.{}", spec.layer, names[i]);
       CRIA_ASSIGN_OR_RETURN(const TensorSource* source, Find(name, PartShape(spec, config_, i)));
       tensor.parts.push_back(source);
     }

@@ -62,6 +62,18 @@ class Decoder final : public TokenModel {
     std::span<const std::byte> packed;
   };
 
+  // What a tensor is loaded into, the shape that it must have, and of a matrix the buffers of its
+  // product.
+  struct Place {
+    const float** vector = nullptr;  // Of a norm or bias; otherwise null.
+    Projection* product = nullptr;   // Of a matrix that is multiplied by; otherwise null.
+    size_t outputs = 0;
+    size_t inputs = 0;
+    const float* input = nullptr;
+    size_t input_stride = 0;
+    float* output = nullptr;
+  };
+
   struct Layer {
     const float* input_layernorm;           // [hidden_size]
     const float* post_attention_layernorm;  // [hidden_size]
@@ -83,8 +95,9 @@ class Decoder final : public TokenModel {
           const ThreadPool& batch_pool, DecoderMemory memory, Arena arena);
 
   Status LoadVectors();
-  // The member that holds the pointer to a vector.
-  const float*& PlaceOf(const TensorSpec& vector);
+  Place PlaceOf(const TensorSpec& spec);
+  // Fails where the tensor does not have the shape that the decoder computes with.
+  Result<Place> CheckedPlaceOf(const TensorSpec& spec, const TensorLayout& layout);
   Status CreateProjections(const xnn::PackedWeights& weights);
   void LayOutCache();
 

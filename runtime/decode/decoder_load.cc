@@ -78,74 +78,118 @@ void Decoder::LayOutCache() {
   }
 }
 
-const float*& Decoder::PlaceOf(const TensorSpec& vector) {
-  if (vector.role == TensorRole::kNorm) return norm_;
-  Layer& layer = layers_[static_cast<size_t>(vector.layer)];
-  switch (vector.role) {
+Decoder::Place Decoder::PlaceOf(const TensorSpec& spec) {
+  const size_t hidden = config_.hidden_size;
+  const size_t query = config_.query_channels();
+  const size_t qkv = config_.qkv_channels();
+  const size_t gate_up = 2 * size_t{config_.intermediate_size};
+  // The tensors of no layer have no use for it.
+  Layer& layer = layers_[static_cast<size_t>(std::max(spec.layer, 0))];
+  switch (spec.role) {
+    case TensorRole::kEmbedTokens:
+      return {};  // EmbeddingReader's.
+    case TensorRole::kInputLayernorm:
+      return {.vector = &layer.input_layernorm, .outputs = 1, .inputs = hidden};
+    case TensorRole::kQkvProj:
+      return {.product = &layer.qkv_proj,
+              .outputs = qkv,
+              .inputs = hidden,
+              .input = normed_,
+              .input_stride = hidden,
+              .output = qkv_};
     case TensorRole::kQkvBias:
-      return layer.qkv_bias;
+      return {.vector = &layer.qkv_bias, .outputs = 1, .inputs = qkv};
     case TensorRole::kQNorm:
-      return layer.q_norm;
+      return {.vector = &layer.q_norm, .outputs = 1, .inputs = config_.head_dim};
     case TensorRole::kKNorm:
-      return layer.k_norm;
+      return {.vector = &layer.k_norm, .outputs = 1, .inputs = config_.head_dim};
+    case TensorRole::kOProj:
+      return {.product = &layer.o_proj,
+              .outputs = hidden,
+              .inputs = query,
+              .input = attention_output_,
+              .input_stride = query,
+              .output = projected_};
     case TensorRole::kOBias:
-      return layer.o_bias;
+      return {.vector = &layer.o_bias, .outputs = 1, .inputs = hidden};
     case TensorRole::kPostAttentionLayernorm:
-      return layer.post_attention_layernorm;
+      return {.vector = &layer.post_attention_layernorm, .outputs = 1, .inputs = hidden};
+    case TensorRole::kGateUpProj:
+      return {.product = &layer.gate_up_proj,
+              .outputs = gate_up,
+              .inputs = hidden,
+              .input = normed_,
+              .input_stride = hidden,
+              .output = gate_up_};
     case TensorRole::kGateUpBias:
-      return layer.gate_up_bias;
+      return {.vector = &layer.gate_up_bias, .outputs = 1, .inputs = gate_up};
+    case TensorRole::kDownProj:
+      return {.product = &layer.down_proj,
+              .outputs = hidden,
+              .inputs = config_.intermediate_size,
+              .input = gate_up_,
+              .input_stride = gate_up,
+              .output = projected_};
     case TensorRole::kDownBias:
-      return layer.down_bias;
-    default:
-      return layer.input_layernorm;
+      return {.vector = &layer.down_bias, .outputs = 1, .inputs = hidden};
+    case TensorRole::kNorm:
+      return {.vector = &norm_, .outputs = 1, .inputs = hidden};
+    case TensorRole::kLmHead:
+      return {.product = &lm_head_,
+              .outputs = config_.vocab_size,
+              .inputs = hidden,
+              .input = normed_,
+              .input_stride = hidden,
+              .output = logits_};
   }
+  return {};
+}
+
+Result<Decoder::Place> Decoder::CheckedPlaceOf(const TensorSpec& spec, const TensorLayout& layout) {
+  const Place place = PlaceOf(spec);
+  if (layout.output_channels == place.outputs && layout.input_channels == place.inputs &&
+      (spec.is_vector() ? place.vector != nullptr : place.product != nullptr)) {
+    return place;
+  }
+  return Fail(ErrorCode::kInternal,
+              std::format("{}: the decoder has no place for {} of [{}, {}]", file_.path(),
+                          spec.Name(), layout.output_channels, layout.input_channels));
 }
 
 Status Decoder::LoadVectors() {
   float* next = arena_.Pointer<float>(memory_.layout, memory_.norm_weights);
   for (const StoredTensor& tensor : file_.tensors()) {
     if (!tensor.spec.is_vector()) continue;
-    const size_t size = tensor.spec.input_channels;
-    const std::span<float> vector(std::exchange(next, next + size), size);
+    CRIA_ASSIGN_OR_RETURN(const Place place, CheckedPlaceOf(tensor.spec, tensor.layout));
+    const std::span<float> vector(std::exchange(next, next + place.inputs), place.inputs);
     CRIA_RETURN_IF_ERROR(file_.Read(tensor.data, std::as_writable_bytes(vector)));
-    PlaceOf(tensor.spec) = vector.data();
+    *place.vector = vector.data();
   }
   return {};
 }
 
 Status Decoder::CreateProjections(const xnn::PackedWeights& weights) {
-  struct Place {
-    const float* input;
-    size_t input_stride;
-    float* output;
-    Projection* projection;
-  };
-  const size_t hidden = config_.hidden_size;
-  const size_t intermediate = config_.intermediate_size;
-  // The places, in the order of MultipliedMatrices.
-  std::vector<Place> places;
-  for (Layer& layer : layers_) {
-    places.push_back({normed_, hidden, qkv_, &layer.qkv_proj});
-    places.push_back({attention_output_, config_.query_channels(), projected_, &layer.o_proj});
-    places.push_back({normed_, hidden, gate_up_, &layer.gate_up_proj});
-    places.push_back({gate_up_, 2 * intermediate, projected_, &layer.down_proj});
-  }
-  places.push_back({normed_, hidden, logits_, &lm_head_});
-
   // All layers have the same shapes, so the operators of one layer serve all.
-  const std::vector<const StoredTensor*> tensors = MultipliedMatrices(file_);
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    const TensorLayout& layout = tensors[i]->layout;
+  struct Known {
+    TensorRole role;
+    TensorLayout layout;
+    xnn::Linear* linear;
+  };
+  std::vector<Known> known;
+  size_t num_matrices = 0;
+  for (const TensorSpec& spec : ExpectedTensors(config_)) {
+    if (!spec.is_multiplied()) continue;
+    // Of a tied head, the embedding table.
+    const TensorLayout& layout = file_.tensor(spec.role, spec.layer).layout;
+    CRIA_ASSIGN_OR_RETURN(const Place place, CheckedPlaceOf(spec, layout));
     weight_bytes_per_token_ += layout.data_bytes() + layout.scale_bytes();
-    const Place& place = places[i];
-    place.projection->packed = weights.matrices()[i];
-    const auto end = tensors.begin() + static_cast<ptrdiff_t>(i);
-    const auto alike = std::find_if(tensors.begin(), end, [&](const StoredTensor* other) {
-      return other->spec.role == tensors[i]->spec.role && other->layout == layout;
+    // Packed weights have the order of a forward pass, as ExpectedTensors.
+    place.product->packed = weights.matrices()[num_matrices++];
+    const auto alike = std::ranges::find_if(known, [&](const Known& other) {
+      return other.role == spec.role && other.layout == layout;
     });
-    if (alike != end) {
-      const auto known = static_cast<size_t>(alike - tensors.begin());
-      place.projection->linear = places[known].projection->linear;
+    if (alike != known.end()) {
+      place.product->linear = alike->linear;
       continue;
     }
     Result<xnn::Linear> linear =
@@ -156,10 +200,10 @@ Status Decoder::CreateProjections(const xnn::PackedWeights& weights) {
                                      .output = place.output});
     if (!linear) {
       return Fail(linear.error().code(),
-                  std::format("{}: {}: {}", file_.path(), tensors[i]->spec.Name(),
-                              linear.error().message()));
+                  std::format("{}: {}: {}", file_.path(), spec.Name(), linear.error().message()));
     }
-    place.projection->linear = &linears_.emplace_back(std::move(*linear));
+    place.product->linear = &linears_.emplace_back(std::move(*linear));
+    known.push_back({spec.role, layout, place.product->linear});
   }
   return {};
 }

@@ -1,6 +1,5 @@
 #include "model/tensor_table.h"
 
-#include <array>
 #include <format>
 
 namespace cria {
@@ -10,22 +9,42 @@ struct RoleTraits {
   std::string_view name;
   bool is_vector;
 };
-// Indexed by role.
-constexpr std::array<RoleTraits, kNumTensorRoles> kRoles = {{{"embed_tokens", false},
-                                                             {"input_layernorm", true},
-                                                             {"qkv_proj", false},
-                                                             {"o_proj", false},
-                                                             {"post_attention_layernorm", true},
-                                                             {"gate_up_proj", false},
-                                                             {"down_proj", false},
-                                                             {"norm", true},
-                                                             {"lm_head", false},
-                                                             {"qkv_bias", true},
-                                                             {"q_norm", true},
-                                                             {"k_norm", true},
-                                                             {"o_bias", true},
-                                                             {"gate_up_bias", true},
-                                                             {"down_bias", true}}};
+
+RoleTraits TraitsOf(TensorRole role) {
+  switch (role) {
+    case TensorRole::kEmbedTokens:
+      return {"embed_tokens", false};
+    case TensorRole::kInputLayernorm:
+      return {"input_layernorm", true};
+    case TensorRole::kQkvProj:
+      return {"qkv_proj", false};
+    case TensorRole::kOProj:
+      return {"o_proj", false};
+    case TensorRole::kPostAttentionLayernorm:
+      return {"post_attention_layernorm", true};
+    case TensorRole::kGateUpProj:
+      return {"gate_up_proj", false};
+    case TensorRole::kDownProj:
+      return {"down_proj", false};
+    case TensorRole::kNorm:
+      return {"norm", true};
+    case TensorRole::kLmHead:
+      return {"lm_head", false};
+    case TensorRole::kQkvBias:
+      return {"qkv_bias", true};
+    case TensorRole::kQNorm:
+      return {"q_norm", true};
+    case TensorRole::kKNorm:
+      return {"k_norm", true};
+    case TensorRole::kOBias:
+      return {"o_bias", true};
+    case TensorRole::kGateUpBias:
+      return {"gate_up_bias", true};
+    case TensorRole::kDownBias:
+      return {"down_bias", true};
+  }
+  return {"unknown", false};
+}
 
 }  // namespace
 
@@ -41,17 +60,14 @@ std::string_view SchemeName(Scheme scheme) {
   return "unknown";
 }
 
-std::string_view TensorRoleName(TensorRole role) {
-  const auto index = static_cast<size_t>(role);
-  return index < kRoles.size() ? kRoles[index].name : "unknown";
-}
+std::string_view TensorRoleName(TensorRole role) { return TraitsOf(role).name; }
 
 std::string TensorSpec::Name() const {
   if (layer == kNoLayer) return std::string(TensorRoleName(role));
   return std::format("layers.{}.{}", layer, TensorRoleName(role));
 }
 
-bool TensorSpec::is_vector() const { return kRoles[static_cast<size_t>(role)].is_vector; }
+bool TensorSpec::is_vector() const { return TraitsOf(role).is_vector; }
 
 std::vector<TensorSpec> ExpectedTensors(const ModelConfig& config) {
   const size_t hidden = config.hidden_size;
