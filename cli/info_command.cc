@@ -48,42 +48,25 @@ Json Decimal(float value) {
   return decimal;
 }
 
+Json FieldJson(float value) { return Decimal(value); }
+Json FieldJson(const RopeScaling& scaling) { return RopeScalingName(scaling.type); }
+template <typename T>
+Json FieldJson(const T& value) {
+  return value;
+}
+
 Json ConfigJson(const ModelConfig& config) {
-  Json json = {{"architecture", config.architecture},
-               {"hidden_size", config.hidden_size},
-               {"intermediate_size", config.intermediate_size},
-               {"num_hidden_layers", config.num_hidden_layers},
-               {"num_attention_heads", config.num_attention_heads},
-               {"num_key_value_heads", config.num_key_value_heads},
-               {"head_dim", config.head_dim},
-               {"vocab_size", config.vocab_size},
-               {"max_position_embeddings", config.max_position_embeddings},
-               {"rms_norm_eps", Decimal(config.rms_norm_eps)},
-               {"rope_theta", Decimal(config.rope_theta)},
-               {"rope_scaling", RopeScalingName(config.rope_scaling.type)},
-               {"tie_word_embeddings", config.tie_word_embeddings}};
-  if (config.sliding_window != 0) json["sliding_window"] = config.sliding_window;
-  for (const Feature& feature : kFeatures) {
-    if (feature.name != "sliding_window" && feature.is_used(config))
-      json[std::string(feature.name)] = true;
-  }
+  Json json;
+  ForEachField(kModelConfigFields, [&](const auto& field) {
+    if (field.is_feature && !NeedsFeature(field, config)) return;
+    json[field.name] = FieldJson(config.*field.member);
+  });
   const RopeScaling& scaling = config.rope_scaling;
-  if (scaling.type != RopeScaling::Type::kNone) {
-    json["rope_scaling_factor"] = Decimal(scaling.factor);
-  }
-  if (scaling.type == RopeScaling::Type::kLlama3) {
-    json["low_freq_factor"] = Decimal(scaling.low_freq_factor);
-    json["high_freq_factor"] = Decimal(scaling.high_freq_factor);
-  }
-  if (scaling.type == RopeScaling::Type::kYarn) {
-    json["attention_factor"] = Decimal(scaling.attention_factor);
-    json["beta_fast"] = Decimal(scaling.beta_fast);
-    json["beta_slow"] = Decimal(scaling.beta_slow);
-    json["truncate"] = scaling.truncate;
-  }
-  if (scaling.type == RopeScaling::Type::kLlama3 || scaling.type == RopeScaling::Type::kYarn) {
-    json["original_max_position_embeddings"] = scaling.original_max_position_embeddings;
-  }
+  ForEachField(kRopeScalingFields, [&](const auto& field) {
+    if (!IsOfType(field.rope_types, scaling.type)) return;
+    const bool is_factor = field.name == "factor";
+    json[is_factor ? "rope_scaling_factor" : field.name] = FieldJson(scaling.*field.member);
+  });
   return json;
 }
 

@@ -82,7 +82,15 @@ constexpr float kDefaultRmsNormEps = 1e-6f;
 constexpr uint32_t kDefaultSlidingWindow = 4096;
 constexpr uint32_t kDefaultMaxWindowLayers = 28;
 
-static_assert(std::ranges::equal(kFamilies, kArchitectures, {}, &Family::architecture));
+// The names of the families in a sentence.
+std::string KnownArchitectures() {
+  std::string names;
+  for (size_t i = 0; i < kFamilies.size(); ++i) {
+    if (i > 0) names += i + 1 < kFamilies.size() ? ", " : " and ";
+    names += kFamilies[i].architecture;
+  }
+  return names;
+}
 
 // Fields of relatives that change the mathematics. Absent, null, false, or the number given here
 // they mean what the known families do; anything else is refused.

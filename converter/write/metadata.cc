@@ -1,5 +1,9 @@
 #include "converter/write/metadata.h"
 
+#include <concepts>
+#include <type_traits>
+#include <utility>
+
 #include "model/features.h"
 #include "model_generated.h"
 
@@ -9,55 +13,166 @@ namespace {
 using flatbuffers::FlatBufferBuilder;
 using flatbuffers::Offset;
 
-// The schema's numbers are those of the runtime's enumerations.
+constexpr schema::Scheme ToSchema(Scheme scheme) {
+  switch (scheme) {
+    case Scheme::kF32:
+      return schema::Scheme::F32;
+    case Scheme::kQc8w:
+      return schema::Scheme::Qc8w;
+    case Scheme::kQb4w:
+      return schema::Scheme::Qb4w;
+  }
+  return {};
+}
+
+constexpr schema::TensorRole ToSchema(TensorRole role) {
+  switch (role) {
+    case TensorRole::kEmbedTokens:
+      return schema::TensorRole::EmbedTokens;
+    case TensorRole::kInputLayernorm:
+      return schema::TensorRole::InputLayernorm;
+    case TensorRole::kQkvProj:
+      return schema::TensorRole::QkvProj;
+    case TensorRole::kOProj:
+      return schema::TensorRole::OProj;
+    case TensorRole::kPostAttentionLayernorm:
+      return schema::TensorRole::PostAttentionLayernorm;
+    case TensorRole::kGateUpProj:
+      return schema::TensorRole::GateUpProj;
+    case TensorRole::kDownProj:
+      return schema::TensorRole::DownProj;
+    case TensorRole::kNorm:
+      return schema::TensorRole::Norm;
+    case TensorRole::kLmHead:
+      return schema::TensorRole::LmHead;
+    case TensorRole::kQkvBias:
+      return schema::TensorRole::QkvBias;
+    case TensorRole::kQNorm:
+      return schema::TensorRole::QNorm;
+    case TensorRole::kKNorm:
+      return schema::TensorRole::KNorm;
+    case TensorRole::kOBias:
+      return schema::TensorRole::OBias;
+    case TensorRole::kGateUpBias:
+      return schema::TensorRole::GateUpBias;
+    case TensorRole::kDownBias:
+      return schema::TensorRole::DownBias;
+  }
+  return {};
+}
+
+constexpr schema::TokenizerFamily ToSchema(TokenizerFamily family) {
+  switch (family) {
+    case TokenizerFamily::kSentencePieceBpe:
+      return schema::TokenizerFamily::SentencePieceBpe;
+    case TokenizerFamily::kByteLevelBpe:
+      return schema::TokenizerFamily::ByteLevelBpe;
+  }
+  return {};
+}
+
+constexpr schema::RopeScalingType ToSchema(RopeScaling::Type type) {
+  switch (type) {
+    case RopeScaling::Type::kNone:
+      return schema::RopeScalingType::None;
+    case RopeScaling::Type::kLinear:
+      return schema::RopeScalingType::Linear;
+    case RopeScaling::Type::kLlama3:
+      return schema::RopeScalingType::Llama3;
+    case RopeScaling::Type::kDynamic:
+      return schema::RopeScalingType::Dynamic;
+    case RopeScaling::Type::kYarn:
+      return schema::RopeScalingType::Yarn;
+  }
+  return {};
+}
+
+constexpr schema::SectionKind ToSchema(FileSection section) {
+  switch (section) {
+    case FileSection::kConstants:
+      return schema::SectionKind::Constants;
+    case FileSection::kEmbedding:
+      return schema::SectionKind::Embedding;
+    case FileSection::kWeights:
+      return schema::SectionKind::Weights;
+  }
+  return {};
+}
+
+// Readers take the schema's numbers for those of the runtime's enumerations.
+template <typename Ours, typename Schemas>
+constexpr bool HaveTheSameNumbers(Schemas last) {
+  for (int number = 0; number <= static_cast<int>(last); ++number) {
+    if (static_cast<int>(ToSchema(static_cast<Ours>(number))) != number) return false;
+  }
+  return true;
+}
 static_assert(static_cast<int>(schema::Scheme::MAX) + 1 == kNumSchemes);
 static_assert(static_cast<int>(schema::TensorRole::MAX) + 1 == kNumTensorRoles);
 static_assert(static_cast<int>(schema::SectionKind::MAX) + 1 == kNumFileSections);
-static_assert(static_cast<int>(schema::Scheme::Qb4w) == static_cast<int>(Scheme::kQb4w));
-static_assert(static_cast<int>(schema::TensorRole::LmHead) ==
-              static_cast<int>(TensorRole::kLmHead));
-static_assert(static_cast<int>(schema::TensorRole::DownBias) ==
-              static_cast<int>(TensorRole::kDownBias));
-static_assert(static_cast<int>(schema::TokenizerFamily::ByteLevelBpe) ==
-              static_cast<int>(TokenizerFamily::kByteLevelBpe));
-static_assert(static_cast<int>(schema::RopeScalingType::Yarn) ==
-              static_cast<int>(RopeScaling::Type::kYarn));
+static_assert(HaveTheSameNumbers<Scheme>(schema::Scheme::MAX));
+static_assert(HaveTheSameNumbers<TensorRole>(schema::TensorRole::MAX));
+static_assert(HaveTheSameNumbers<TokenizerFamily>(schema::TokenizerFamily::MAX));
+static_assert(HaveTheSameNumbers<RopeScaling::Type>(schema::RopeScalingType::MAX));
+static_assert(HaveTheSameNumbers<FileSection>(schema::SectionKind::MAX));
 static_assert(sizeof(schema::Merge) == sizeof(Merge) && alignof(schema::Merge) == alignof(Merge));
-
-template <typename To, typename From>
-To SameNumber(From value) {
-  return static_cast<To>(static_cast<int>(value));
-}
 
 schema::ByteRange ToSchema(const FileRange& range) { return {range.offset, range.bytes}; }
 
+// The offset in a table's vtable of the field with this number.
+constexpr flatbuffers::voffset_t FieldOffset(size_t number) {
+  return static_cast<flatbuffers::voffset_t>((number + 2) * sizeof(flatbuffers::voffset_t));
+}
+
+template <typename T>
+void AddField(FlatBufferBuilder& builder, size_t number, const T& value) {
+  if constexpr (std::is_enum_v<T>) {
+    builder.AddElement(FieldOffset(number), static_cast<uint8_t>(value));
+  } else if constexpr (std::same_as<T, bool>) {
+    builder.AddElement<uint8_t>(FieldOffset(number), value);
+  } else {
+    builder.AddElement(FieldOffset(number), value);
+  }
+}
+template <typename T>
+void AddField(FlatBufferBuilder& builder, size_t number, Offset<T> value) {
+  builder.AddOffset(FieldOffset(number), value);
+}
+
+// The larger fields first and from the last to the first, as the functions do that flatc generates:
+// in another order, files that differ from one another in nothing else would have other digests.
+Offset<schema::RopeScaling> BuildRopeScaling(FlatBufferBuilder& builder,
+                                             const RopeScaling& scaling) {
+  constexpr size_t kNumFields = std::tuple_size_v<decltype(kRopeScalingFields)>;
+  const auto start = builder.StartTable();
+  const auto add = [&]<size_t kNumber>(size_t size) {
+    const auto& value = scaling.*std::get<kNumber>(kRopeScalingFields).member;
+    if (sizeof(value) == size) AddField(builder, kNumber, value);
+  };
+  [&]<size_t... kBack>(std::index_sequence<kBack...>) {
+    for (const size_t size : {sizeof(uint32_t), sizeof(uint8_t)}) {
+      (add.template operator()<kNumFields - 1 - kBack>(size), ...);
+    }
+  }(std::make_index_sequence<kNumFields>());
+  return Offset<schema::RopeScaling>(builder.EndTable(start));
+}
+
 Offset<schema::Config> BuildConfig(FlatBufferBuilder& builder, const ModelConfig& config) {
   const auto architecture = builder.CreateString(config.architecture);
-  const RopeScaling& scaling = config.rope_scaling;
-  const auto rope_scaling = schema::CreateRopeScaling(
-      builder, SameNumber<schema::RopeScalingType>(scaling.type), scaling.factor,
-      scaling.low_freq_factor, scaling.high_freq_factor, scaling.original_max_position_embeddings,
-      scaling.attention_factor, scaling.beta_fast, scaling.beta_slow, scaling.truncate);
-  schema::ConfigBuilder fields(builder);
-  fields.add_architecture(architecture);
-  fields.add_hidden_size(config.hidden_size);
-  fields.add_intermediate_size(config.intermediate_size);
-  fields.add_num_hidden_layers(config.num_hidden_layers);
-  fields.add_num_attention_heads(config.num_attention_heads);
-  fields.add_num_key_value_heads(config.num_key_value_heads);
-  fields.add_head_dim(config.head_dim);
-  fields.add_vocab_size(config.vocab_size);
-  fields.add_max_position_embeddings(config.max_position_embeddings);
-  fields.add_rms_norm_eps(config.rms_norm_eps);
-  fields.add_rope_theta(config.rope_theta);
-  fields.add_rope_scaling(rope_scaling);
-  fields.add_tie_word_embeddings(config.tie_word_embeddings);
-  fields.add_sliding_window(config.sliding_window);
-  fields.add_qkv_bias(config.qkv_bias);
-  fields.add_o_bias(config.o_bias);
-  fields.add_mlp_bias(config.mlp_bias);
-  fields.add_qk_norm(config.qk_norm);
-  return fields.Finish();
+  const auto rope_scaling = BuildRopeScaling(builder, config.rope_scaling);
+  const auto start = builder.StartTable();
+  size_t number = 0;
+  ForEachField(kModelConfigFields, [&]<typename T>(const ConfigField<ModelConfig, T>& field) {
+    if constexpr (std::same_as<T, std::string>) {
+      AddField(builder, number, architecture);
+    } else if constexpr (std::same_as<T, RopeScaling>) {
+      AddField(builder, number, rope_scaling);
+    } else {
+      AddField(builder, number, config.*field.member);
+    }
+    ++number;
+  });
+  return Offset<schema::Config>(builder.EndTable(start));
 }
 
 template <typename To, typename From>
@@ -81,7 +196,7 @@ Offset<schema::Tokenizer> BuildTokenizer(FlatBufferBuilder& builder, const Vocab
   }
   const auto split_patterns = builder.CreateVector(patterns);
   schema::TokenizerBuilder fields(builder);
-  fields.add_family(SameNumber<schema::TokenizerFamily>(vocabulary.family));
+  fields.add_family(ToSchema(vocabulary.family));
   fields.add_piece_bytes(piece_bytes);
   fields.add_piece_offsets(piece_offsets);
   fields.add_piece_types(piece_types);
@@ -107,9 +222,9 @@ Offset<schema::Tensor> BuildTensor(FlatBufferBuilder& builder, const StoredTenso
   const schema::ByteRange data = ToSchema(tensor.data);
   const schema::ByteRange scales = ToSchema(tensor.scales);
   schema::TensorBuilder fields(builder);
-  fields.add_role(SameNumber<schema::TensorRole>(tensor.spec.role));
+  fields.add_role(ToSchema(tensor.spec.role));
   fields.add_layer(tensor.spec.layer);
-  fields.add_scheme(SameNumber<schema::Scheme>(tensor.layout.scheme));
+  fields.add_scheme(ToSchema(tensor.layout.scheme));
   fields.add_output_channels(static_cast<uint32_t>(tensor.layout.output_channels));
   fields.add_input_channels(static_cast<uint32_t>(tensor.layout.input_channels));
   fields.add_padded_input_channels(static_cast<uint32_t>(tensor.layout.padded_input_channels));
@@ -139,7 +254,8 @@ std::vector<std::byte> BuildMetadata(const ModelDescription& description, const 
   std::vector<Offset<schema::Section>> sections;
   for (int i = 0; i < kNumFileSections; ++i) {
     const schema::ByteRange range = ToSchema(plan.sections[i]);
-    sections.push_back(schema::CreateSection(builder, SameNumber<schema::SectionKind>(i), &range));
+    sections.push_back(
+        schema::CreateSection(builder, ToSchema(static_cast<FileSection>(i)), &range));
   }
   std::vector<Offset<schema::Tensor>> tensors;
   tensors.reserve(plan.tensors.size());
@@ -150,9 +266,9 @@ std::vector<std::byte> BuildMetadata(const ModelDescription& description, const 
   const auto add_feature = [&](std::string_view feature) {
     features.push_back(builder.CreateString(feature.data(), feature.size()));
   };
-  for (const Feature& feature : kFeatures) {
-    if (feature.is_used(description.config)) add_feature(feature.name);
-  }
+  ForEachField(kModelConfigFields, [&](const auto& field) {
+    if (NeedsFeature(field, description.config)) add_feature(field.name);
+  });
   if (!description.chat_template_source.empty()) add_feature(kJinjaFeature);
   if (description.vocabulary.normalize_nfc) add_feature(kNormalizeNfcFeature);
   if (plan.tensors.empty()) add_feature(kVocabularyOnlyFeature);

@@ -2,42 +2,44 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <format>
 #include <string_view>
+
+#include "model/config_fields.h"
 
 namespace cria {
 namespace {
 
-Status CheckRange(std::string_view field, uint32_t value, uint32_t least, uint32_t most) {
-  if (value >= least && value <= most) return {};
+Status CheckRange(std::string_view prefix, std::string_view field, uint32_t value, uint32_t min,
+                  uint32_t max) {
+  if (value >= min && value <= max) return {};
   return Fail(ErrorCode::kInvalidFile,
-              std::format("{} is {}, outside {} to {}", field, value, least, most));
+              std::format("{}{} is {}, outside {} to {}", prefix, field, value, min, max));
 }
 
-Status CheckPositive(std::string_view field, float value) {
+Status CheckPositive(std::string_view prefix, std::string_view field, float value) {
   if (std::isfinite(value) && value > 0.0f) return {};
   return Fail(ErrorCode::kInvalidFile,
-              std::format("{} is {}, but must be a positive number", field, value));
+              std::format("{}{} is {}, but must be a positive number", prefix, field, value));
 }
 
-constexpr uint32_t kMaxPositions = 1u << 24;
-
-Status ValidateLlama3(const RopeScaling& scaling) {
-  CRIA_RETURN_IF_ERROR(CheckPositive("rope_scaling.low_freq_factor", scaling.low_freq_factor));
-  CRIA_RETURN_IF_ERROR(CheckPositive("rope_scaling.high_freq_factor", scaling.high_freq_factor));
-  if (scaling.high_freq_factor <= scaling.low_freq_factor) {
-    return Fail(ErrorCode::kInvalidFile,
-                "rope_scaling.high_freq_factor must be larger than rope_scaling.low_freq_factor");
+// The bounds that the field's own line says.
+template <typename Owner, typename Value>
+Status CheckField(const ConfigField<Owner, Value>& field, const Owner& owner,
+                  std::string_view prefix = "") {
+  const Value& value = owner.*field.member;
+  if constexpr (std::same_as<Value, uint32_t>) {
+    return CheckRange(prefix, field.name, value, field.min, field.max);
   }
-  return CheckRange("rope_scaling.original_max_position_embeddings",
-                    scaling.original_max_position_embeddings, 1, kMaxPositions);
+  if constexpr (std::same_as<Value, float>) {
+    if (field.must_be_positive) return CheckPositive(prefix, field.name, value);
+  }
+  return {};
 }
 
 Status ValidateYarn(const ModelConfig& config) {
   const RopeScaling& scaling = config.rope_scaling;
-  CRIA_RETURN_IF_ERROR(CheckPositive("rope_scaling.attention_factor", scaling.attention_factor));
-  CRIA_RETURN_IF_ERROR(CheckPositive("rope_scaling.beta_fast", scaling.beta_fast));
-  CRIA_RETURN_IF_ERROR(CheckPositive("rope_scaling.beta_slow", scaling.beta_slow));
   if (scaling.beta_fast < scaling.beta_slow) {
     return Fail(ErrorCode::kInvalidFile,
                 "rope_scaling.beta_fast must not be smaller than rope_scaling.beta_slow");
@@ -47,8 +49,7 @@ Status ValidateYarn(const ModelConfig& config) {
                 std::format("rope_theta is {}, but must be above 1 if rope_scaling is yarn",
                             config.rope_theta));
   }
-  return CheckRange("rope_scaling.original_max_position_embeddings",
-                    scaling.original_max_position_embeddings, 1, kMaxPositions);
+  return {};
 }
 
 // For types that make the context longer.
@@ -60,17 +61,24 @@ Status CheckStretch(const RopeScaling& scaling) {
 
 Status ValidateRopeScaling(const ModelConfig& config) {
   const RopeScaling& scaling = config.rope_scaling;
-  if (scaling.type == RopeScaling::Type::kNone) return {};
-  CRIA_RETURN_IF_ERROR(CheckPositive("rope_scaling.factor", scaling.factor));
+  Status checked;
+  ForEachField(kRopeScalingFields, [&](const auto& field) {
+    if (checked && IsOfType(field.rope_types, scaling.type)) {
+      checked = CheckField(field, scaling, "rope_scaling.");
+    }
+  });
+  CRIA_RETURN_IF_ERROR(checked);
   switch (scaling.type) {
     case RopeScaling::Type::kNone:
     case RopeScaling::Type::kLinear:
       return {};
     case RopeScaling::Type::kLlama3:
-      return ValidateLlama3(scaling);
+      if (scaling.high_freq_factor > scaling.low_freq_factor) return {};
+      return Fail(ErrorCode::kInvalidFile,
+                  "rope_scaling.high_freq_factor must be larger than rope_scaling.low_freq_factor");
     case RopeScaling::Type::kDynamic:
       // The exponent of the base is head_dim / (head_dim - 2).
-      CRIA_RETURN_IF_ERROR(CheckRange("head_dim", config.head_dim, 4, kMaxHeadDim));
+      CRIA_RETURN_IF_ERROR(CheckRange("", "head_dim", config.head_dim, 4, kMaxHeadDim));
       return CheckStretch(scaling);
     case RopeScaling::Type::kYarn:
       CRIA_RETURN_IF_ERROR(CheckStretch(scaling));
@@ -80,15 +88,6 @@ Status ValidateRopeScaling(const ModelConfig& config) {
 }
 
 }  // namespace
-
-std::string KnownArchitectures() {
-  std::string names;
-  for (size_t i = 0; i < kArchitectures.size(); ++i) {
-    if (i > 0) names += i + 1 < kArchitectures.size() ? ", " : " and ";
-    names += kArchitectures[i];
-  }
-  return names;
-}
 
 size_t ModelConfig::longest_context() const {
   const auto stretched = [&](uint32_t trained) -> size_t {
@@ -112,24 +111,13 @@ float ModelConfig::score_factor() const {
 }
 
 Status ValidateConfig(const ModelConfig& config) {
-  if (!std::ranges::contains(kArchitectures, config.architecture)) {
-    return Fail(ErrorCode::kUnsupported,
-                std::format("architecture \"{}\" is not supported; this version runs {}",
-                            config.architecture, KnownArchitectures()));
-  }
-  CRIA_RETURN_IF_ERROR(CheckRange("hidden_size", config.hidden_size, 1, 1u << 17));
-  CRIA_RETURN_IF_ERROR(CheckRange("intermediate_size", config.intermediate_size, 1, 1u << 19));
-  CRIA_RETURN_IF_ERROR(CheckRange("num_hidden_layers", config.num_hidden_layers, 1, 1024));
-  CRIA_RETURN_IF_ERROR(CheckRange("num_attention_heads", config.num_attention_heads, 1, 1024));
-  CRIA_RETURN_IF_ERROR(
-      CheckRange("num_key_value_heads", config.num_key_value_heads, 1, config.num_attention_heads));
-  CRIA_RETURN_IF_ERROR(CheckRange("head_dim", config.head_dim, 2, kMaxHeadDim));
-  CRIA_RETURN_IF_ERROR(CheckRange("vocab_size", config.vocab_size, 1, 1u << 22));
-  CRIA_RETURN_IF_ERROR(
-      CheckRange("max_position_embeddings", config.max_position_embeddings, 1, kMaxPositions));
-  CRIA_RETURN_IF_ERROR(CheckRange("sliding_window", config.sliding_window, 0, kMaxPositions));
-  CRIA_RETURN_IF_ERROR(CheckPositive("rms_norm_eps", config.rms_norm_eps));
-  CRIA_RETURN_IF_ERROR(CheckPositive("rope_theta", config.rope_theta));
+  Status checked;
+  ForEachField(kModelConfigFields, [&](const auto& field) {
+    if (checked) checked = CheckField(field, config);
+  });
+  CRIA_RETURN_IF_ERROR(checked);
+  CRIA_RETURN_IF_ERROR(CheckRange("", "num_key_value_heads", config.num_key_value_heads, 1,
+                                  config.num_attention_heads));
   if (config.num_attention_heads % config.num_key_value_heads != 0) {
     return Fail(
         ErrorCode::kInvalidFile,

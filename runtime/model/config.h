@@ -1,22 +1,14 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "cria/error.h"
 
 namespace cria {
 
 inline constexpr uint32_t kMaxHeadDim = 1024;
-
-// One decoder runs all of them: they differ only in the fields of ModelConfig.
-inline constexpr std::array<std::string_view, 4> kArchitectures = {
-    "LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM"};
-// Their names, for a message.
-std::string KnownArchitectures();
 
 // How rotary frequencies are stretched beyond the trained context; fields as in Hugging Face's
 // `rope_scaling`.
@@ -38,7 +30,9 @@ struct RopeScaling {
 
 // The hyperparameters of a Llama-family decoder, under Hugging Face's names.
 struct ModelConfig {
-  std::string architecture;  // One of kArchitectures; nothing else depends on it.
+  // What the checkpoint calls its family, such as "LlamaForCausalLM". For people alone: one decoder
+  // runs all families, and how they differ is in the other fields.
+  std::string architecture;
   uint32_t hidden_size = 0;
   uint32_t intermediate_size = 0;
   uint32_t num_hidden_layers = 0;
@@ -71,8 +65,8 @@ struct ModelConfig {
   float score_factor() const;
 };
 
-// Checks the range of every field, so that no later size computation overflows, and the relations
-// between fields. An error names the field.
+// Checks the range of every field, as config_fields.h gives it, so that no later size computation
+// overflows, and the relations between fields. An error names the field.
 Status ValidateConfig(const ModelConfig& config);
 
 }  // namespace cria

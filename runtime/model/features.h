@@ -1,14 +1,14 @@
 #pragma once
 
-#include <array>
 #include <string_view>
 
-#include "model/config.h"
+#include "model/config_fields.h"
 
 namespace cria {
 
 // Names for a model file's `required_features`. A reader that does not know one of them would
-// compute something else without an error.
+// compute something else without an error. The other names are those of fields of the configuration
+// that change the computation (ConfigField::is_feature).
 
 // chat_template.source renders the chats.
 inline constexpr std::string_view kJinjaFeature = "jinja";
@@ -17,17 +17,21 @@ inline constexpr std::string_view kNormalizeNfcFeature = "normalize_nfc";
 // There are no weights, and the configuration has only vocab_size.
 inline constexpr std::string_view kVocabularyOnlyFeature = "vocabulary_only";
 
-// Fields of the configuration that change the computation.
-struct Feature {
-  std::string_view name;
-  bool (*is_used)(const ModelConfig&);
-};
-inline constexpr std::array kFeatures = {
-    Feature{"sliding_window", [](const ModelConfig& config) { return config.sliding_window != 0; }},
-    Feature{"qkv_bias", [](const ModelConfig& config) { return config.qkv_bias; }},
-    Feature{"o_bias", [](const ModelConfig& config) { return config.o_bias; }},
-    Feature{"mlp_bias", [](const ModelConfig& config) { return config.mlp_bias; }},
-    Feature{"qk_norm", [](const ModelConfig& config) { return config.qk_norm; }},
-};
+constexpr bool IsKnownFeature(std::string_view name) {
+  bool is_known =
+      name == kJinjaFeature || name == kNormalizeNfcFeature || name == kVocabularyOnlyFeature;
+  ForEachField(kModelConfigFields, [&](const auto& field) {
+    is_known = is_known || (field.is_feature && name == field.name);
+  });
+  return is_known;
+}
+
+// Whether a configuration needs `field` among its required features.
+template <typename Value>
+constexpr bool NeedsFeature(const ConfigField<ModelConfig, Value>& field,
+                            const ModelConfig& config) {
+  if constexpr (std::integral<Value>) return field.is_feature && config.*field.member != 0;
+  return false;
+}
 
 }  // namespace cria

@@ -3,9 +3,11 @@
 #include <flatbuffers/flatbuffers.h>
 
 #include <algorithm>
+#include <concepts>
 #include <format>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "model/features.h"
 #include "model/file_layout.h"
@@ -40,6 +42,44 @@ std::span<const Merge> ViewMerges(const flatbuffers::Vector<const schema::Merge*
   return {reinterpret_cast<const Merge*>(merges.Data()), merges.size()};
 }
 
+// Reads the fields of a table by their numbers, which are their places in the list of fields.
+class FieldReader {
+ public:
+  // Generated tables derive from Table in private.
+  explicit FieldReader(const void* table)
+      : table_(*static_cast<const flatbuffers::Table*>(table)) {}
+
+  template <typename Fields, typename Owner>
+  void ReadAll(const Fields& fields, Owner& owner) {
+    ForEachField(fields, [&](const auto& field) {
+      Read(field.absent, owner.*field.member);
+      offset_ += sizeof(flatbuffers::voffset_t);
+    });
+  }
+
+ private:
+  template <typename T>
+  void Read(float absent, T& value) const {
+    if constexpr (std::is_enum_v<T>) {
+      value = static_cast<T>(table_.GetField<uint8_t>(offset_, 0));
+    } else if constexpr (std::same_as<T, bool>) {
+      value = table_.GetField<uint8_t>(offset_, absent != 0.0f) != 0;
+    } else {
+      value = table_.GetField<T>(offset_, static_cast<T>(absent));
+    }
+  }
+  void Read(float /*absent*/, std::string& value) const {
+    value = View(table_.GetPointer<const flatbuffers::String*>(offset_));
+  }
+  void Read(float /*absent*/, RopeScaling& value) const {
+    const void* table = table_.GetPointer<const void*>(offset_);
+    if (table != nullptr) FieldReader(table).ReadAll(kRopeScalingFields, value);
+  }
+
+  const flatbuffers::Table& table_;
+  flatbuffers::voffset_t offset_ = 2 * sizeof(flatbuffers::voffset_t);  // Of the first field.
+};
+
 FileRange ToRange(const schema::ByteRange* range) {
   if (range == nullptr) return {};
   return {range->offset(), range->bytes()};
@@ -52,11 +92,7 @@ Status ModelFileReader::CheckFeatures(const schema::Model& metadata) {
   for (const flatbuffers::String* stored : *metadata.required_features()) {
     const std::string_view feature = View(stored);
     if (feature == kVocabularyOnlyFeature) model_.is_vocabulary_only_ = true;
-    if (feature == kVocabularyOnlyFeature || feature == kJinjaFeature ||
-        feature == kNormalizeNfcFeature) {
-      continue;
-    }
-    if (std::ranges::contains(kFeatures, feature, &Feature::name)) continue;
+    if (IsKnownFeature(feature)) continue;
     return Fail(ErrorCode::kUnsupported,
                 std::format("required_features names \"{}\", which this version does not know; use "
                             "a newer cria",
@@ -85,40 +121,11 @@ Status ModelFileReader::Read() {
 }
 
 Status ModelFileReader::ReadConfig(const schema::Model& metadata) {
-  const schema::Config& stored = *metadata.config();
   ModelConfig& config = model_.config_;
-  config.architecture = View(stored.architecture());
-  config.hidden_size = stored.hidden_size();
-  config.intermediate_size = stored.intermediate_size();
-  config.num_hidden_layers = stored.num_hidden_layers();
-  config.num_attention_heads = stored.num_attention_heads();
-  config.num_key_value_heads = stored.num_key_value_heads();
-  config.head_dim = stored.head_dim();
-  config.vocab_size = stored.vocab_size();
-  config.max_position_embeddings = stored.max_position_embeddings();
-  config.rms_norm_eps = stored.rms_norm_eps();
-  config.rope_theta = stored.rope_theta();
-  config.tie_word_embeddings = stored.tie_word_embeddings();
-  config.sliding_window = stored.sliding_window();
-  config.qkv_bias = stored.qkv_bias();
-  config.o_bias = stored.o_bias();
-  config.mlp_bias = stored.mlp_bias();
-  config.qk_norm = stored.qk_norm();
-  if (const schema::RopeScaling* scaling = stored.rope_scaling(); scaling != nullptr) {
-    const auto type = static_cast<int>(scaling->type());
-    if (type > static_cast<int>(schema::RopeScalingType::MAX)) {
-      return Malformed(std::format("config.rope_scaling.type is {}, which is not known", type));
-    }
-    config.rope_scaling = {
-        .type = static_cast<RopeScaling::Type>(type),
-        .factor = scaling->factor(),
-        .low_freq_factor = scaling->low_freq_factor(),
-        .high_freq_factor = scaling->high_freq_factor(),
-        .original_max_position_embeddings = scaling->original_max_position_embeddings(),
-        .attention_factor = scaling->attention_factor(),
-        .beta_fast = scaling->beta_fast(),
-        .beta_slow = scaling->beta_slow(),
-        .truncate = scaling->truncate()};
+  FieldReader(metadata.config()).ReadAll(kModelConfigFields, config);
+  const auto type = static_cast<int>(config.rope_scaling.type);
+  if (type > static_cast<int>(schema::RopeScalingType::MAX)) {
+    return Malformed(std::format("config.rope_scaling.type is {}, which is not known", type));
   }
   // ValidateVocabulary checks vocab_size, the only field of this configuration.
   if (model_.is_vocabulary_only_) return {};

@@ -211,15 +211,11 @@ TEST(ModelConfigTest, FieldsMustFitOneAnother) {
   ExpectRefused(config, "hidden_size", ErrorCode::kUnsupported);
 }
 
-TEST(ModelConfigTest, OtherArchitecturesAreUnsupported) {
+TEST(ModelConfigTest, TheNameOfAFamilyDecidesNothing) {
   ModelConfig config = Llama32Of1B();
-  config.architecture = "MambaForCausalLM";
-  ExpectRefused(config, "MambaForCausalLM", ErrorCode::kUnsupported);
-  config.architecture.clear();
-  ExpectRefused(config, "architecture", ErrorCode::kUnsupported);
-  for (const std::string_view known : kArchitectures) {
-    config.architecture = known;
-    EXPECT_TRUE(ValidateConfig(config)) << known;
+  for (const char* name : {"MistralForCausalLM", "SomeNewForCausalLM", ""}) {
+    config.architecture = name;
+    EXPECT_TRUE(ValidateConfig(config)) << name;
   }
 }
 

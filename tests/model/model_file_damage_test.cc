@@ -200,6 +200,20 @@ TEST(ForgedMetadataTest, UnknownFeaturesAreRefusedByName) {
                      "required_features names \"sliding_windows\"", ErrorCode::kUnsupported);
 }
 
+TEST(ForgedMetadataTest, AFamilyOfAnyNameIsReadWhereItsFeaturesAreKnown) {
+  TestModelFile file = MakeTestModelFile({.biases_and_norms = true});
+  file.config.architecture = "NewForCausalLM";
+  file.required_features = {"qkv_bias", "o_bias", "mlp_bias", "qk_norm"};
+  const TemporaryFile temporary(Serialize(file));
+  const auto read = ModelFile::Open(temporary.path());
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(read->config().architecture, "NewForCausalLM");
+  EXPECT_TRUE(read->config().qk_norm);
+  file.required_features.push_back("new_feature");
+  ExpectRefused(Serialize(file), "required_features names \"new_feature\"",
+                ErrorCode::kUnsupported);
+}
+
 TEST(ForgedMetadataTest, ConfigurationsAreValidated) {
   ExpectRefusedAfter([](TestModelFile& f) { f.config.hidden_size = 0; }, "hidden_size is 0");
   ExpectRefusedAfter([](TestModelFile& f) { f.config.num_hidden_layers = ~0u; },
@@ -207,8 +221,6 @@ TEST(ForgedMetadataTest, ConfigurationsAreValidated) {
   ExpectRefusedAfter([](TestModelFile& f) { f.config.sliding_window = ~0u; },
                      "sliding_window is 4294967295");
   ExpectRefusedAfter([](TestModelFile& f) { f.config.rms_norm_eps = -1.0f; }, "rms_norm_eps");
-  ExpectRefusedAfter([](TestModelFile& f) { f.config.architecture = "GPT2"; }, "GPT2",
-                     ErrorCode::kUnsupported);
   ExpectRefusedAfter([](TestModelFile& f) { f.rope_scaling_type = 5; }, "rope_scaling.type is 5");
   ExpectRefusedAfter([](TestModelFile& f) { f.rope_scaling_type = 2; },
                      "original_max_position_embeddings");

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "core/temporary_file.h"
+#include "model/config_fields.h"
 #include "model/test_model_file.h"
+#include "model_generated.h"
 
 namespace cria {
 namespace {
@@ -260,6 +262,46 @@ TEST(ModelFileTest, VerifyPayloadReadsLargeTensorsInSlices) {
   const auto damaged = OpenBytes(bytes);
   ASSERT_TRUE(damaged);
   EXPECT_FALSE(damaged->VerifyPayload());
+}
+
+// The reader finds a field by its place in the list.
+template <typename Fields>
+void ExpectNamesOfSchema(const Fields& fields, const flatbuffers::TypeTable* table) {
+  size_t number = 0;
+  ForEachField(fields, [&](const auto& field) {
+    ASSERT_LT(number, table->num_elems);
+    EXPECT_EQ(field.name, table->names[number]) << number;
+    ++number;
+  });
+  EXPECT_EQ(number, table->num_elems) << "the schema has fields that config_fields.h has not";
+}
+
+TEST(ConfigFieldsTest, AreTheSchemasInItsOrder) {
+  ExpectNamesOfSchema(kModelConfigFields, schema::ConfigTypeTable());
+  ExpectNamesOfSchema(kRopeScalingFields, schema::RopeScalingTypeTable());
+}
+
+TEST(ConfigFieldsTest, AbsentFieldsMeanWhatTheSchemaSays) {
+  TestModelFile written = MakeTestModelFile();
+  written.rope_scaling_is_absent = true;
+  written.config.sliding_window = 0;
+  const auto file = OpenBytes(Serialize(written));
+  ASSERT_TRUE(file) << file.error().message();
+  flatbuffers::FlatBufferBuilder builder;
+  builder.Finish(schema::CreateRopeScaling(builder));
+  const auto& expected = *flatbuffers::GetRoot<schema::RopeScaling>(builder.GetBufferPointer());
+  const RopeScaling& scaling = file->config().rope_scaling;
+  EXPECT_EQ(static_cast<int>(scaling.type), static_cast<int>(expected.type()));
+  EXPECT_EQ(scaling.factor, expected.factor());
+  EXPECT_EQ(scaling.low_freq_factor, expected.low_freq_factor());
+  EXPECT_EQ(scaling.high_freq_factor, expected.high_freq_factor());
+  EXPECT_EQ(scaling.original_max_position_embeddings, expected.original_max_position_embeddings());
+  EXPECT_EQ(scaling.attention_factor, expected.attention_factor());
+  EXPECT_EQ(scaling.beta_fast, expected.beta_fast());
+  EXPECT_EQ(scaling.beta_slow, expected.beta_slow());
+  EXPECT_EQ(scaling.truncate, expected.truncate());
+  EXPECT_EQ(file->config().sliding_window, 0u);
+  EXPECT_FALSE(file->config().qkv_bias);
 }
 
 }  // namespace

@@ -88,10 +88,14 @@ schema::ByteRange ToSchema(FileRange range) { return {range.offset, range.bytes}
 Offset<schema::Config> BuildConfig(FlatBufferBuilder& builder, const TestModelFile& file) {
   const ModelConfig& config = file.config;
   const RopeScaling& scaling = config.rope_scaling;
-  const auto rope_scaling = schema::CreateRopeScaling(
-      builder, static_cast<schema::RopeScalingType>(file.rope_scaling_type), scaling.factor,
-      scaling.low_freq_factor, scaling.high_freq_factor, scaling.original_max_position_embeddings,
-      scaling.attention_factor, scaling.beta_fast, scaling.beta_slow, scaling.truncate);
+  const auto rope_scaling =
+      file.rope_scaling_is_absent
+          ? schema::CreateRopeScaling(builder)
+          : schema::CreateRopeScaling(
+                builder, static_cast<schema::RopeScalingType>(file.rope_scaling_type),
+                scaling.factor, scaling.low_freq_factor, scaling.high_freq_factor,
+                scaling.original_max_position_embeddings, scaling.attention_factor,
+                scaling.beta_fast, scaling.beta_slow, scaling.truncate);
   return schema::CreateConfig(
       builder, builder.CreateString(config.architecture), config.hidden_size,
       config.intermediate_size, config.num_hidden_layers, config.num_attention_heads,

@@ -18,6 +18,7 @@ struct TestModelFile {
   std::vector<std::string> required_features;
   ModelConfig config;
   uint8_t rope_scaling_type = 0;  // As in the schema, and in place of config.rope_scaling.type.
+  bool rope_scaling_is_absent = false;  // Its table is there, but none of its fields.
 
   uint8_t tokenizer_family = 0;
   std::string piece_bytes;

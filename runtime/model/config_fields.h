@@ -1,0 +1,135 @@
+#pragma once
+
+#include <concepts>
+#include <string_view>
+#include <tuple>
+
+#include "model/config.h"
+
+namespace cria {
+
+// Every field of ModelConfig and of RopeScaling stands here once: reading and writing model files,
+// checking bounds, required_features and `cria info` go through these tables.
+//
+// The order is that of the tables in schema/model.fbs: a field's place is its number there.
+template <typename OwnerType, typename Type>
+struct ConfigField {
+  using Owner = OwnerType;
+  using Value = Type;
+
+  std::string_view name;  // As in the schema and, where it is there, in config.json.
+  Type OwnerType::* member;
+  // Bounds of an integer. Of numbers without bounds, ValidateConfig checks what there is to check.
+  uint32_t min = 0;
+  uint32_t max = UINT32_MAX;
+  bool must_be_positive = false;  // A real number, and finite.
+  // Changes the mathematics: a file where it is neither 0 nor false has it in required_features.
+  bool is_feature = false;
+  // Of rope scaling: the types that it is a field of, as RopeTypes() gives them.
+  unsigned rope_types = 0;
+  // What a file without the field means, if that is not zero.
+  float absent = 0.0f;
+};
+
+template <std::same_as<RopeScaling::Type>... Types>
+constexpr unsigned RopeTypes(Types... types) {
+  return ((1u << static_cast<unsigned>(types)) | ...);
+}
+constexpr bool IsOfType(unsigned rope_types, RopeScaling::Type type) {
+  return (rope_types >> static_cast<unsigned>(type) & 1) != 0;
+}
+
+inline constexpr uint32_t kMaxPositions = 1u << 24;
+
+inline constexpr std::tuple kRopeScalingFields = [] {
+  using enum RopeScaling::Type;
+  return std::tuple{
+      ConfigField{.name = "type", .member = &RopeScaling::type},
+      ConfigField{.name = "factor",
+                  .member = &RopeScaling::factor,
+                  .must_be_positive = true,
+                  .rope_types = RopeTypes(kLinear, kLlama3, kDynamic, kYarn)},
+      ConfigField{.name = "low_freq_factor",
+                  .member = &RopeScaling::low_freq_factor,
+                  .must_be_positive = true,
+                  .rope_types = RopeTypes(kLlama3)},
+      ConfigField{.name = "high_freq_factor",
+                  .member = &RopeScaling::high_freq_factor,
+                  .must_be_positive = true,
+                  .rope_types = RopeTypes(kLlama3)},
+      ConfigField{.name = "original_max_position_embeddings",
+                  .member = &RopeScaling::original_max_position_embeddings,
+                  .min = 1,
+                  .max = kMaxPositions,
+                  .rope_types = RopeTypes(kLlama3, kYarn)},
+      ConfigField{.name = "attention_factor",
+                  .member = &RopeScaling::attention_factor,
+                  .must_be_positive = true,
+                  .rope_types = RopeTypes(kYarn),
+                  .absent = 1.0f},
+      ConfigField{.name = "beta_fast",
+                  .member = &RopeScaling::beta_fast,
+                  .must_be_positive = true,
+                  .rope_types = RopeTypes(kYarn),
+                  .absent = 32.0f},
+      ConfigField{.name = "beta_slow",
+                  .member = &RopeScaling::beta_slow,
+                  .must_be_positive = true,
+                  .rope_types = RopeTypes(kYarn),
+                  .absent = 1.0f},
+      ConfigField{.name = "truncate",
+                  .member = &RopeScaling::truncate,
+                  .rope_types = RopeTypes(kYarn),
+                  .absent = 1.0f},
+  };
+}();
+
+inline constexpr std::tuple kModelConfigFields = {
+    ConfigField{.name = "architecture", .member = &ModelConfig::architecture},
+    ConfigField{
+        .name = "hidden_size", .member = &ModelConfig::hidden_size, .min = 1, .max = 1u << 17},
+    ConfigField{.name = "intermediate_size",
+                .member = &ModelConfig::intermediate_size,
+                .min = 1,
+                .max = 1u << 19},
+    ConfigField{.name = "num_hidden_layers",
+                .member = &ModelConfig::num_hidden_layers,
+                .min = 1,
+                .max = 1024},
+    ConfigField{.name = "num_attention_heads",
+                .member = &ModelConfig::num_attention_heads,
+                .min = 1,
+                .max = 1024},
+    ConfigField{.name = "num_key_value_heads",
+                .member = &ModelConfig::num_key_value_heads,
+                .min = 1,
+                .max = 1024},
+    ConfigField{.name = "head_dim", .member = &ModelConfig::head_dim, .min = 2, .max = kMaxHeadDim},
+    ConfigField{
+        .name = "vocab_size", .member = &ModelConfig::vocab_size, .min = 1, .max = 1u << 22},
+    ConfigField{.name = "max_position_embeddings",
+                .member = &ModelConfig::max_position_embeddings,
+                .min = 1,
+                .max = kMaxPositions},
+    ConfigField{
+        .name = "rms_norm_eps", .member = &ModelConfig::rms_norm_eps, .must_be_positive = true},
+    ConfigField{.name = "rope_theta", .member = &ModelConfig::rope_theta, .must_be_positive = true},
+    ConfigField{.name = "rope_scaling", .member = &ModelConfig::rope_scaling},
+    ConfigField{.name = "tie_word_embeddings", .member = &ModelConfig::tie_word_embeddings},
+    ConfigField{.name = "sliding_window",
+                .member = &ModelConfig::sliding_window,
+                .max = kMaxPositions,
+                .is_feature = true},
+    ConfigField{.name = "qkv_bias", .member = &ModelConfig::qkv_bias, .is_feature = true},
+    ConfigField{.name = "o_bias", .member = &ModelConfig::o_bias, .is_feature = true},
+    ConfigField{.name = "mlp_bias", .member = &ModelConfig::mlp_bias, .is_feature = true},
+    ConfigField{.name = "qk_norm", .member = &ModelConfig::qk_norm, .is_feature = true},
+};
+
+// Calls `visit(field)` for every field of one of these tables.
+template <typename Fields, typename Visit>
+constexpr void ForEachField(const Fields& fields, const Visit& visit) {
+  std::apply([&](const auto&... field) { (visit(field), ...); }, fields);
+}
+
+}  // namespace cria
