@@ -12,4 +12,8 @@ namespace cria::platform {
 // also together. What is missing, not mounted or not understood sets no limit.
 std::optional<uint64_t> CgroupMemoryLimit(const std::string& root);
 
+// The least processor quota of the same groups, in processors: 1.5 where a group's threads together
+// may run for 150 ms of every 100 ms.
+std::optional<double> CgroupProcessorQuota(const std::string& root);
+
 }  // namespace cria::platform

@@ -4,6 +4,8 @@
 #include <set>
 #include <tuple>
 
+#include "core/platform_threads.h"
+
 namespace cria {
 
 size_t DefaultThreadCount(const platform::CpuTopology& topology) {
@@ -24,7 +26,8 @@ size_t DefaultThreadCount(const platform::CpuTopology& topology) {
 }
 
 size_t ThreadCountOrDefault(size_t num_threads) {
-  return num_threads != 0 ? num_threads : DefaultThreadCount(platform::ReadCpuTopology());
+  if (num_threads != 0) return num_threads;
+  return std::min(DefaultThreadCount(platform::ReadCpuTopology()), platform::MaxRunningThreads());
 }
 
 }  // namespace cria

@@ -1,9 +1,14 @@
 #pragma once
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 
 namespace cria {
+
+constexpr size_t DivideRoundingUp(size_t value, size_t divisor) {
+  return (value + divisor - 1) / divisor;
+}
 
 // bfloat16 is the upper half of a float.
 constexpr float Bf16ToFloat(uint16_t value) {

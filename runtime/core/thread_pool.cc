@@ -1,102 +1,294 @@
 #include "core/thread_pool.h"
 
 #include <pthread.h>
-#include <pthreadpool.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <exception>
 #include <format>
+#include <utility>
 #include <vector>
 
-#if defined(__SANITIZE_THREAD__)
-#include <sanitizer/tsan_interface.h>
-#endif
+#include "core/denormals.h"
+#include "core/exclusion.h"
+#include "core/worker_gate.h"
 
 namespace cria {
 namespace {
 
-// The thread sanitizer cannot see how pthreadpool, which it did not compile, hands work over: these
-// tell it. They do nothing in other builds.
-void MarkHandedOver([[maybe_unused]] void* work) {
-#if defined(__SANITIZE_THREAD__)
-  __tsan_release(work);
-#endif
-}
-void MarkTakenOver([[maybe_unused]] void* work) {
-#if defined(__SANITIZE_THREAD__)
-  __tsan_acquire(work);
-#endif
-}
+using Clock = WorkerGate::Clock;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
 
-// Whether so many threads can run beside this one: starts them, all at once, and ends them.
-// pthreadpool does not look whether its threads start, and waits forever for one that did not.
-bool CanStart(size_t num_threads) {
-  pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
-  std::vector<pthread_t> threads;
-  threads.reserve(num_threads);
-  pthread_mutex_lock(&gate);
-  const auto pass = [](void* argument) -> void* {
-    auto* const mutex = static_cast<pthread_mutex_t*>(argument);
-    pthread_mutex_lock(mutex);
-    pthread_mutex_unlock(mutex);
-    return nullptr;
-  };
-  pthread_t thread = {};
-  while (threads.size() < num_threads && pthread_create(&thread, nullptr, pass, &gate) == 0) {
-    threads.push_back(thread);
-  }
-  pthread_mutex_unlock(&gate);
-  for (const pthread_t started : threads) pthread_join(started, nullptr);
-  return threads.size() == num_threads;
-}
+// How late a worker may be, besides the time of two tasks, which it may be in the middle of.
+constexpr auto kMaxLateness = microseconds(100);
+// The caller spins for this time, and that of two tasks, before it sleeps until a worker finishes.
+constexpr auto kCallerSpin = microseconds(50);
+constexpr auto kWorkerForgottenAfter = milliseconds(8);
+
+// The caller itself may be what lacks a processor: because a quota stops all threads of the
+// process, or because workers that spin keep the system from moving it to their processors. Over
+// each such time, it must have had most of a processor.
+constexpr auto kWatchedTime = milliseconds(20);
+constexpr double kMinProcessorShare = 0.8;
+constexpr auto kStarvingForgottenAfter = milliseconds(250);
+// After such a time without work, watching begins anew.
+constexpr auto kMaxWatchedGap = milliseconds(2);
 
 }  // namespace
 
-Result<ThreadPool> ThreadPool::Create(size_t num_threads) {
+// The caller, which is thread 0, and the workers, which are threads 1 and on.
+class ThreadPool::Crew {
+ public:
+  explicit Crew(size_t num_workers) : workers_(num_workers) {}
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+  ~Crew();
+
+  // False if the system refuses a thread.
+  bool Start();
+  void Run(size_t count, void (*task)(void*, size_t, size_t), void* context);
+
+ private:
+  // A cache line of its own, since its two threads write to it all the time.
+  struct alignas(64) Worker {
+    WorkerGate gate;
+    IndexRange range;
+    // The rest is the caller's alone.
+    bool takes_part = false;
+    Clock::time_point called_at;  // When it was called and has not joined since.
+    Exclusion exclusion{kWorkerForgottenAfter};
+  };
+  struct ThreadStart {
+    Crew* crew;
+    size_t thread;
+  };
+
+  static void* RunWorker(void* start);
+  // How many threads take part in a loop, the caller among them.
+  size_t Summon(size_t count, Clock::time_point now);
+  void Share(size_t count, size_t num_threads);
+  // Returns how many tasks it ran.
+  size_t RunTasks(size_t thread);
+  void RunTask(size_t index, size_t thread);
+  // Sees that no worker runs a task any more, and judges them; each task took `task_time`.
+  void Dismiss(Clock::time_point begin, Clock::time_point end, Clock::duration task_time);
+  void BeginWatching(Clock::time_point now);
+  void WatchCaller(Clock::time_point now);
+
+  IndexRange& range(size_t thread) { return thread == 0 ? own_range_ : workers_[thread - 1].range; }
+
+  // What workers read after they have joined.
+  void (*task_)(void*, size_t, size_t) = nullptr;
+  void* context_ = nullptr;
+  std::atomic<bool> has_thrown_ = false;
+  std::exception_ptr thrown_;
+  std::atomic<int> caller_processor_ = -1;
+
+  alignas(64) IndexRange own_range_;
+  std::vector<Worker> workers_;
+  std::vector<ThreadStart> starts_;
+  std::vector<pthread_t> threads_;
+
+  // The caller's share of its processor, while workers take part.
+  bool is_watching_ = false;
+  Clock::time_point watched_since_;
+  Clock::time_point last_end_;
+  Clock::duration slept_{0};  // Time in which the caller waited for workers, since then.
+  platform::ThreadUsage usage_;
+  Exclusion starving_{kStarvingForgottenAfter};
+};
+
+bool ThreadPool::Crew::Start() {
+  starts_.reserve(workers_.size());
+  threads_.reserve(workers_.size());
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    starts_.push_back({this, i + 1});
+    pthread_t thread = {};
+    if (pthread_create(&thread, nullptr, RunWorker, &starts_.back()) != 0) return false;
+    threads_.push_back(thread);
+  }
+  return true;
+}
+
+ThreadPool::Crew::~Crew() {
+  for (size_t i = 0; i < threads_.size(); ++i) workers_[i].gate.Quit();
+  for (const pthread_t thread : threads_) pthread_join(thread, nullptr);
+}
+
+void* ThreadPool::Crew::RunWorker(void* start) {
+  const auto [crew, thread] = *static_cast<const ThreadStart*>(start);
+  const DenormalsDisabled denormals_disabled;
+  WorkerGate& gate = crew->workers_[thread - 1].gate;
+  while (gate.WaitUntilOpen(crew->caller_processor_)) {
+    if (!gate.Join()) continue;
+    crew->RunTasks(thread);
+    gate.Finish();
+  }
+  return nullptr;
+}
+
+void ThreadPool::Crew::Run(size_t count, void (*task)(void*, size_t, size_t), void* context) {
+  const DenormalsDisabled denormals_disabled;
+  task_ = task;
+  context_ = context;
+  if (workers_.empty() || count <= 1) {
+    for (size_t index = 0; index < count; ++index) RunTask(index, 0);
+  } else {
+    const Clock::time_point begin = Clock::now();
+    Share(count, Summon(count, begin));
+    for (Worker& worker : workers_) {
+      if (!worker.takes_part) continue;
+      // A worker that has not joined since an earlier call is late since then.
+      if (worker.gate.Open() != WorkerGate::Worker::kWaiting ||
+          worker.called_at == Clock::time_point()) {
+        worker.called_at = begin;
+      }
+    }
+    const size_t num_run = RunTasks(0);
+    const Clock::time_point end = Clock::now();
+    Dismiss(begin, end, (end - begin) / std::max<size_t>(1, num_run));
+  }
+  if (has_thrown_.load(std::memory_order_relaxed)) {
+    has_thrown_.store(false, std::memory_order_relaxed);
+    std::rethrow_exception(std::exchange(thrown_, nullptr));
+  }
+}
+
+size_t ThreadPool::Crew::Summon(size_t count, Clock::time_point now) {
+  const bool is_starving = starving_.Covers(now);
+  if (is_starving) {
+    is_watching_ = false;
+  } else if (!is_watching_ || now - last_end_ > kMaxWatchedGap) {
+    BeginWatching(now);
+  }
+  caller_processor_.store(platform::CurrentProcessor(), std::memory_order_relaxed);
+  size_t num_threads = 1;
+  for (Worker& worker : workers_) {
+    worker.takes_part = !is_starving && num_threads < count && !worker.exclusion.Covers(now);
+    if (worker.takes_part) ++num_threads;
+  }
+  return num_threads;
+}
+
+void ThreadPool::Crew::Share(size_t count, size_t num_threads) {
+  size_t begin = 0;
+  size_t num_shared = 0;
+  const auto share = [&](IndexRange& range) {
+    const size_t end = static_cast<size_t>(uint64_t{count} * ++num_shared / num_threads);
+    range.Set(begin, end);
+    begin = end;
+  };
+  share(own_range_);
+  for (Worker& worker : workers_) {
+    if (worker.takes_part) share(worker.range);
+  }
+}
+
+size_t ThreadPool::Crew::RunTasks(size_t thread) {
+  size_t num_run = 0;
+  size_t index = 0;
+  while (range(thread).TakeFirst(index)) {
+    RunTask(index, thread);
+    ++num_run;
+  }
+  const size_t num_threads = workers_.size() + 1;
+  for (size_t step = 1; step < num_threads; ++step) {
+    IndexRange& other = range((thread + step) % num_threads);
+    while (other.TakeLast(index)) {
+      RunTask(index, thread);
+      ++num_run;
+    }
+  }
+  return num_run;
+}
+
+void ThreadPool::Crew::RunTask(size_t index, size_t thread) {
+  try {
+    task_(context_, index, thread);
+  } catch (const std::exception&) {
+    // Past the first function of a thread, it would end the process.
+    if (!has_thrown_.exchange(true)) thrown_ = std::current_exception();
+  }
+}
+
+void ThreadPool::Crew::Dismiss(Clock::time_point begin, Clock::time_point end,
+                               Clock::duration task_time) {
+  const Clock::duration max_lateness = kMaxLateness + 2 * task_time;
+  Clock::time_point now = end;
+  for (Worker& worker : workers_) {
+    if (!worker.takes_part) continue;
+    switch (worker.gate.Close()) {
+      case WorkerGate::Worker::kRefused:
+        worker.called_at = {};
+        worker.exclusion.Extend(now, kMaxLateness);
+        break;
+      case WorkerGate::Worker::kJoined:
+        worker.called_at = {};
+        worker.gate.AwaitFinish(kCallerSpin + 2 * task_time, slept_);
+        now = Clock::now();
+        if (now - end > max_lateness) {
+          worker.exclusion.Extend(now, now - end);
+        } else {
+          worker.exclusion.AddService(end - begin);
+        }
+        break;
+      default:
+        if (now - worker.called_at > max_lateness) {
+          worker.exclusion.Extend(now, now - worker.called_at);
+          worker.called_at = {};
+        }
+    }
+  }
+  last_end_ = now;
+  if (is_watching_ && now - watched_since_ >= kWatchedTime) WatchCaller(now);
+}
+
+void ThreadPool::Crew::BeginWatching(Clock::time_point now) {
+  is_watching_ = true;
+  watched_since_ = now;
+  slept_ = Clock::duration::zero();
+  usage_ = platform::ReadThreadUsage();
+}
+
+void ThreadPool::Crew::WatchCaller(Clock::time_point now) {
+  const platform::ThreadUsage before = usage_;
+  const Clock::duration wanted = now - watched_since_ - slept_;
+  BeginWatching(now);
+  const Clock::duration given = usage_.processor_time - before.processor_time;
+  // A caller that waits for a disk has little of its processor, too, but gives it up by itself.
+  const bool was_preempted = usage_.preemptions != before.preemptions;
+  if (was_preempted && given < kMinProcessorShare * wanted) {
+    starving_.Extend(now, wanted - given);
+  } else {
+    starving_.AddService(wanted);
+  }
+}
+
+Result<ThreadPool> ThreadPool::Create(size_t num_threads, size_t max_running) {
   constexpr size_t kMaxThreads = 1024;
   if (num_threads == 0 || num_threads > kMaxThreads) {
     return Fail(ErrorCode::kUsage,
                 std::format("{} threads are outside 1 to {}", num_threads, kMaxThreads),
                 RemedyKind::kChooseThreads);
   }
-  if (num_threads == 1) return ThreadPool(nullptr, 1);
-  pthreadpool* const pool = CanStart(num_threads - 1) ? pthreadpool_create(num_threads) : nullptr;
-  if (pool == nullptr) {
+  auto crew = std::make_unique<Crew>(std::clamp<size_t>(max_running, 1, num_threads) - 1);
+  if (!crew->Start()) {
     return Fail(ErrorCode::kOutOfMemory, std::format("cannot start {} threads", num_threads),
                 RemedyKind::kFewerThreads);
   }
-  return ThreadPool(pool, num_threads);
+  return ThreadPool(std::move(crew), num_threads);
 }
 
-void ThreadPool::Deleter::operator()(pthreadpool* pool) const { pthreadpool_destroy(pool); }
+ThreadPool::ThreadPool(std::unique_ptr<Crew> crew, size_t num_threads)
+    : crew_(std::move(crew)), num_threads_(num_threads) {}
+ThreadPool::ThreadPool(ThreadPool&&) noexcept = default;
+ThreadPool& ThreadPool::operator=(ThreadPool&&) noexcept = default;
+ThreadPool::~ThreadPool() = default;
 
-void ThreadPool::Run(size_t count, void (*task)(void*, size_t), void* context) const {
-  struct Work {
-    void (*task)(void*, size_t);
-    void* context;
-    std::atomic<bool> has_thrown;
-    std::exception_ptr thrown;
-  } work = {task, context, false, nullptr};
-  MarkHandedOver(&work);
-  // Denormals cost hundreds of cycles on some cores and carry nothing a model needs. Without a pool
-  // this runs the same loop under the same floating-point mode, so results stay bitwise equal.
-  pthreadpool_parallelize_1d(
-      pool_.get(),
-      [](void* argument, size_t index) {
-        MarkTakenOver(argument);
-        auto* const taken = static_cast<Work*>(argument);
-        try {
-          taken->task(taken->context, index);
-        } catch (const std::exception&) {
-          // Past the first function of a thread, it would end the process; and on 32-bit Arm, past
-          // those of pthreadpool.
-          if (!taken->has_thrown.exchange(true)) taken->thrown = std::current_exception();
-        }
-        MarkHandedOver(argument);
-      },
-      &work, count, PTHREADPOOL_FLAG_DISABLE_DENORMALS);
-  MarkTakenOver(&work);
-  if (work.thrown != nullptr) std::rethrow_exception(work.thrown);
+void ThreadPool::Run(size_t count, void (*task)(void*, size_t, size_t), void* context) const {
+  crew_->Run(count, task, context);
 }
 
 }  // namespace cria

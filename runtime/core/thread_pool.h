@@ -4,48 +4,60 @@
 #include <memory>
 #include <type_traits>
 
+#include "core/platform_threads.h"
 #include "cria/error.h"
-
-struct pthreadpool;
 
 namespace cria {
 
 // Passing over fewer numbers than these takes less time than sharing them between threads.
 inline constexpr size_t kMinSharedElements = size_t{32} * 1024;
 
-// A fixed set of threads that never sleep inside a token. One caller at a time.
+// A fixed set of threads for loops of some microseconds and more. One caller at a time.
+//
+// Other processes may take the processors that the threads run on. So the caller waits only for
+// threads that have begun to help; a thread that is late sits out for a while, up to a quarter of a
+// second, and its part of the loop is done by the others. While there is work, waiting threads spin
+// for at most half a millisecond and then sleep.
 class ThreadPool {
  public:
-  // `num_threads` counts the calling thread; 1 makes a pool without threads of its own.
-  static Result<ThreadPool> Create(size_t num_threads);
+  // `num_threads` counts the calling thread; 1 makes a pool without threads of its own. Of more
+  // threads than `max_running`, the rest are not started.
+  static Result<ThreadPool> Create(size_t num_threads,
+                                   size_t max_running = platform::MaxRunningThreads());
 
-  ThreadPool(ThreadPool&&) noexcept = default;
-  ThreadPool& operator=(ThreadPool&&) noexcept = default;
+  ThreadPool(ThreadPool&&) noexcept;
+  ThreadPool& operator=(ThreadPool&&) noexcept;
+  ~ThreadPool();
 
   size_t num_threads() const { return num_threads_; }
 
-  // Calls `task(index)` for every index in [0, count), in any order, and returns when all are done.
-  // Allocates nothing. Throws what a task has thrown, which is operator new's failure at most.
+  // Calls `task(index)`, or `task(index, thread)`, for every index in [0, count), in any order, and
+  // returns when all are done; `count` fits into 32 bits. `thread` is below num_threads(), and no
+  // two tasks that run at once have the same. Allocates nothing. Throws what a task has thrown,
+  // which is operator new's failure at most, after the other tasks.
   template <typename Task>
   void ParallelFor(size_t count, Task&& task) const {
     using TaskType = std::remove_reference_t<Task>;
     Run(
-        count, [](void* context, size_t index) { (*static_cast<TaskType*>(context))(index); },
+        count,
+        [](void* context, size_t index, size_t thread) {
+          TaskType& called = *static_cast<TaskType*>(context);
+          if constexpr (std::is_invocable_v<TaskType&, size_t, size_t>) {
+            called(index, thread);
+          } else {
+            called(index);
+          }
+        },
         const_cast<void*>(static_cast<const void*>(&task)));
   }
 
-  // For libraries that take the pool itself; null when there is one thread.
-  pthreadpool* handle() const { return pool_.get(); }
-
  private:
-  struct Deleter {
-    void operator()(pthreadpool* pool) const;
-  };
+  class Crew;
 
-  ThreadPool(pthreadpool* pool, size_t num_threads) : pool_(pool), num_threads_(num_threads) {}
-  void Run(size_t count, void (*task)(void*, size_t), void* context) const;
+  ThreadPool(std::unique_ptr<Crew> crew, size_t num_threads);
+  void Run(size_t count, void (*task)(void*, size_t, size_t), void* context) const;
 
-  std::unique_ptr<pthreadpool, Deleter> pool_;
+  std::unique_ptr<Crew> crew_;
   size_t num_threads_;
 };
 

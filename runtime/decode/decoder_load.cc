@@ -193,11 +193,13 @@ Status Decoder::CreateProjections(const xnn::PackedWeights& weights) {
       continue;
     }
     Result<xnn::Linear> linear =
-        xnn::Linear::Create(layout, {.input = place.input,
-                                     .input_stride = place.input_stride,
-                                     .quantized = quantized_,
-                                     .quantized_stride = QuantizedRowStride(layout.input_channels),
-                                     .output = place.output});
+        xnn::Linear::Create(layout,
+                            {.input = place.input,
+                             .input_stride = place.input_stride,
+                             .quantized = quantized_,
+                             .quantized_stride = QuantizedRowStride(layout.input_channels),
+                             .output = place.output},
+                            std::max(pool_.num_threads(), batch_pool_.num_threads()));
     if (!linear) {
       return Fail(linear.error().code(),
                   std::format("{}: {}: {}", file_.path(), spec.Name(), linear.error().message()));

@@ -36,12 +36,12 @@ struct WeightBytes {
   uint64_t creation = 0;  // Temporary memory while their operators are created.
 };
 
-Result<WeightBytes> BytesOfWeights(const ModelOutline& model) {
+Result<WeightBytes> BytesOfWeights(const ModelOutline& model, size_t num_threads) {
   WeightBytes bytes;
   CRIA_ASSIGN_OR_RETURN(const std::vector<uint64_t> packed, xnn::PackedBytes(model.matrices));
   bytes.packed = std::accumulate(packed.begin(), packed.end(), uint64_t{0});
   for (const TensorLayout& matrix : model.matrices) {
-    bytes.creation = std::max(bytes.creation, xnn::Linear::CreationBytes(matrix));
+    bytes.creation = std::max(bytes.creation, xnn::Linear::CreationBytes(matrix, num_threads));
   }
   return bytes;
 }
@@ -103,15 +103,16 @@ uint64_t MemoryPlan::peak_bytes() const { return std::max(steady_bytes(), loadin
 
 Result<MemoryPlan> PlanMemory(const ModelOutline& model, const MemoryPlanOptions& options,
                               const platform::MemoryUsage& program) {
-  CRIA_ASSIGN_OR_RETURN(const WeightBytes weights, BytesOfWeights(model));
   const size_t batch_threads =
       options.num_batch_threads != 0 ? options.num_batch_threads : options.num_threads;
   // All threads except the caller's, which is in both pools.
   const size_t own_threads =
       options.num_threads - 1 + (options.num_batch_threads != 0 ? batch_threads - 1 : 0);
-  const DecoderMemory memory = PlanDecoderMemory(model.config, options.decoder,
-                                                 std::max(options.num_threads, batch_threads));
-  const uint64_t operators = kNumLinears * xnn::Linear::kMaxOperators * xnn::kOperatorBytes;
+  const size_t most_threads = std::max(options.num_threads, batch_threads);
+  CRIA_ASSIGN_OR_RETURN(const WeightBytes weights, BytesOfWeights(model, most_threads));
+  const DecoderMemory memory = PlanDecoderMemory(model.config, options.decoder, most_threads);
+  const uint64_t operators =
+      kNumLinears * xnn::Linear::MaxOperators(most_threads) * xnn::kOperatorBytes;
   const uint64_t embedding = EmbeddingReader::MappedBytes(model.embedding, model.file_is_mappable);
   const uint64_t session = kHeapBytes + options.decoder.context_tokens * sizeof(int32_t);
 

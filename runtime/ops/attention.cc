@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 
+#include "core/numeric.h"
 #include "ops/attention_kernels.h"
 
 namespace cria::ops {
@@ -23,10 +24,6 @@ constexpr size_t kMinTileQueries = 16;
 static_assert(kTileQueries <= attention::kMaxRows && kMinTileQueries <= attention::kMaxRows);
 // With fewer multiplications than this, waking other threads costs more than it gains.
 constexpr size_t kSerialMultiplications = 32 * 1024;
-
-constexpr size_t DivideRoundingUp(size_t value, size_t divisor) {
-  return (value + divisor - 1) / divisor;
-}
 
 constexpr size_t SpanTokens(size_t num_tokens) {
   const size_t needed = DivideRoundingUp(num_tokens, kMaxSpans);

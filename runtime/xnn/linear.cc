@@ -3,7 +3,10 @@
 #include <xnnpack.h>
 
 #include <algorithm>
+#include <atomic>
+#include <utility>
 
+#include "core/numeric.h"
 #include "core/platform.h"
 #include "xnn/linear_operator.h"
 #include "xnn/packing.h"
@@ -22,12 +25,38 @@ namespace {
 // been put to sleep: a smaller one is done sooner by one thread.
 constexpr size_t kMinSharedMultiplications = size_t{256} * 1024;
 
-// A kernel multiplies a tile of a few rows by all outputs before it takes the next tile. With many
-// rows the weights would stream from memory again for every tile; this much of them stays in a
-// cache until the last tile is done.
-constexpr uint64_t kSliceBytes = uint64_t{5} << 18;
-// Below this many rows there are too few tiles to gain anything.
-constexpr size_t kMinSlicedRows = 16;
+// The unit of work that threads share is a slice of outputs, whose product XNNPACK computes on one
+// thread. A slice ends on a multiple of this many outputs and is no shorter, so that it consists of
+// whole tiles of the packed weights, which have 8 to 64 outputs.
+constexpr size_t kSliceGranularity = 64;
+// A kernel multiplies a tile of a few rows by all outputs of its slice before it takes the next
+// rows: so much of the weights stays in a core's cache until the last rows are done.
+constexpr uint64_t kMaxSliceBytes = uint64_t{320} << 10;
+// Running an operator costs some 30 ns, which reading so much outweighs by far.
+constexpr uint64_t kMinSliceBytes = uint64_t{48} << 10;
+// Where slices may be that small. Threads that are faster than others take slices from them.
+constexpr uint64_t kSlicesPerThread = 4;
+
+// Outputs of all slices but the last one.
+size_t SliceOutputs(const TensorLayout& layout, size_t num_threads) {
+  const size_t outputs = layout.output_channels;
+  const uint64_t unit_bytes = kSliceGranularity * (layout.row_bytes() + layout.row_scale_bytes());
+  const size_t units = outputs / kSliceGranularity;
+  if (units <= 1) return outputs;
+  const uint64_t fair_bytes =
+      num_threads == 1 ? kMaxSliceBytes : units * unit_bytes / (num_threads * kSlicesPerThread);
+  const uint64_t most_bytes = std::clamp(fair_bytes, kMinSliceBytes, kMaxSliceBytes);
+  const auto most = static_cast<size_t>(std::clamp<uint64_t>(most_bytes / unit_bytes, 1, units));
+  // The units that the busiest thread has.
+  const auto share = [&](size_t size) {
+    return DivideRoundingUp(DivideRoundingUp(units, size), num_threads) * size;
+  };
+  size_t best = most;
+  for (size_t size = most; size * 2 >= most && size > 0; --size) {
+    if (share(size) < share(best)) best = size;
+  }
+  return best >= units ? outputs : best * kSliceGranularity;
+}
 
 // XNNPACK looks through the scales of int4 weights even where it takes packed ones, which hold them
 // already. These satisfy it.
@@ -57,8 +86,9 @@ struct Linear::Operator {
     return result;
   }
 
-  Status Run(const std::byte* packed, size_t rows, const LinearBuffers& buffers, float* output,
-             pthreadpool* threads) {
+  // On this thread alone.
+  Status Run(const std::byte* packed, size_t rows, const LinearBuffers& buffers, float* output) {
+    constexpr pthreadpool* threads = nullptr;
     // XNNPACK only reads what is behind the pointer.
     weights_cache.context = const_cast<std::byte*>(packed);
     xnn_operator_t op = handle.get();
@@ -106,13 +136,16 @@ Linear::Linear(Linear&&) noexcept = default;
 Linear& Linear::operator=(Linear&&) noexcept = default;
 Linear::~Linear() = default;
 
-uint64_t Linear::CreationBytes(const TensorLayout& layout) {
-  return layout.scheme == Scheme::kQb4w
-             ? layout.output_channels * layout.scales_per_row() * sizeof(uint16_t)
-             : 0;
+uint64_t Linear::CreationBytes(const TensorLayout& layout, size_t num_threads) {
+  if (layout.scheme != Scheme::kQb4w) return 0;
+  // The last slice is longer than the others by less than this.
+  const size_t outputs =
+      std::min(SliceOutputs(layout, num_threads) + kSliceGranularity - 1, layout.output_channels);
+  return outputs * layout.scales_per_row() * sizeof(uint16_t);
 }
 
-Result<Linear> Linear::Create(const TensorLayout& layout, const LinearBuffers& buffers) {
+Result<Linear> Linear::Create(const TensorLayout& layout, const LinearBuffers& buffers,
+                              size_t num_threads) {
   CRIA_RETURN_IF_ERROR(Initialize());
   Linear linear;
   linear.layout_ = layout;
@@ -125,7 +158,8 @@ Result<Linear> Linear::Create(const TensorLayout& layout, const LinearBuffers& b
       return linear;
     }
   }
-  CRIA_ASSIGN_OR_RETURN(const platform::PageBlock scales, MakeSoundScales(CreationBytes(layout)));
+  CRIA_ASSIGN_OR_RETURN(const platform::PageBlock scales,
+                        MakeSoundScales(CreationBytes(layout, num_threads)));
   const size_t outputs = layout.output_channels;
   const auto create = [&](size_t num_outputs) {
     TensorLayout slice = layout;
@@ -134,16 +168,19 @@ Result<Linear> Linear::Create(const TensorLayout& layout, const LinearBuffers& b
         slice, scales,
         {.input = buffers.input_stride, .quantized = buffers.quantized_stride, .output = outputs});
   };
-  CRIA_ASSIGN_OR_RETURN(linear.whole_, create(outputs));
-  const size_t slice_outputs = NextSliceRows(layout, outputs, kSliceBytes);
-  if (slice_outputs == outputs) return linear;
-  CRIA_ASSIGN_OR_RETURN(linear.slice_, create(slice_outputs));
-  CRIA_ASSIGN_OR_RETURN(linear.slice_bytes_, PackedBytes(linear.slice_->layout));
-  size_t left = outputs;
-  while (NextSliceRows(layout, left, kSliceBytes) < left) left -= slice_outputs;
-  if (left != slice_outputs) {
-    CRIA_ASSIGN_OR_RETURN(linear.last_slice_, create(left));
+  const size_t slice_outputs = SliceOutputs(layout, num_threads);
+  if (outputs > slice_outputs) {
+    // What is left over after equal slices is one more, or a part of the last if it is too short.
+    linear.num_slices_ = (outputs + slice_outputs - kSliceGranularity) / slice_outputs;
   }
+  const size_t last_outputs = outputs - (linear.num_slices_ - 1) * slice_outputs;
+  for (size_t thread = 0; thread < std::min(num_threads, linear.num_slices_); ++thread) {
+    CRIA_ASSIGN_OR_RETURN(linear.slices_.emplace_back(), create(slice_outputs));
+  }
+  if (last_outputs != slice_outputs) {
+    CRIA_ASSIGN_OR_RETURN(linear.last_slice_, create(last_outputs));
+  }
+  CRIA_ASSIGN_OR_RETURN(linear.slice_bytes_, PackedBytes(linear.slices_.front()->layout));
   return linear;
 }
 
@@ -164,21 +201,26 @@ Status Linear::RunOperators(std::span<const std::byte> packed, size_t rows,
     std::fill_n(end, kExtraRowQuantizations, end[-1]);
   }
   const size_t multiplications = rows * layout_.output_channels * layout_.padded_input_channels;
-  pthreadpool* const threads =
-      multiplications < kMinSharedMultiplications ? nullptr : pool.handle();
-  if (rows >= kMinSlicedRows && slice_ != nullptr) return RunSlices(packed, rows, threads);
-  return whole_->Run(packed.data(), rows, buffers_, buffers_.output, threads);
+  if (num_slices_ == 1 || pool.num_threads() == 1 || multiplications < kMinSharedMultiplications) {
+    for (size_t slice = 0; slice < num_slices_; ++slice) {
+      CRIA_RETURN_IF_ERROR(RunSlice(packed.data(), rows, slice, 0));
+    }
+    return {};
+  }
+  std::atomic<bool> has_failed = false;
+  Status failure;
+  pool.ParallelFor(num_slices_, [&](size_t slice, size_t thread) {
+    Status status = RunSlice(packed.data(), rows, slice, thread);
+    if (!status && !has_failed.exchange(true)) failure = std::move(status);
+  });
+  return failure;
 }
 
-Status Linear::RunSlices(std::span<const std::byte> packed, size_t rows, pthreadpool* threads) {
-  const size_t slice_outputs = slice_->layout.output_channels;
-  Operator& last = last_slice_ != nullptr ? *last_slice_ : *slice_;
-  const size_t last_begin = layout_.output_channels - last.layout.output_channels;
-  const std::byte* weights = packed.data();
-  for (size_t output = 0; output < last_begin; output += slice_outputs, weights += slice_bytes_) {
-    CRIA_RETURN_IF_ERROR(slice_->Run(weights, rows, buffers_, buffers_.output + output, threads));
-  }
-  return last.Run(weights, rows, buffers_, buffers_.output + last_begin, threads);
+Status Linear::RunSlice(const std::byte* packed, size_t rows, size_t slice, size_t thread) const {
+  const bool is_last = last_slice_ != nullptr && slice == num_slices_ - 1;
+  Operator& op = is_last ? *last_slice_ : *slices_[thread];
+  return op.Run(packed + slice * slice_bytes_, rows, buffers_,
+                buffers_.output + slice * slices_.front()->layout.output_channels);
 }
 
 }  // namespace cria::xnn

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "core/row_quantization.h"
 #include "core/thread_pool.h"
@@ -42,13 +43,15 @@ struct LinearBuffers {
 // it uses a pool inside.
 class Linear {
  public:
-  // Maximum number of XNNPACK operators that one Linear has.
-  static constexpr size_t kMaxOperators = 3;
+  // Maximum number of XNNPACK operators that one Linear has: an operator serves one thread at a
+  // time, and the last slice of outputs may differ from the others.
+  static constexpr size_t MaxOperators(size_t num_threads) { return num_threads + 1; }
 
-  // The buffers must outlive the Linear.
-  static Result<Linear> Create(const TensorLayout& layout, const LinearBuffers& buffers);
+  // For pools of at most `num_threads`. The buffers must outlive the Linear.
+  static Result<Linear> Create(const TensorLayout& layout, const LinearBuffers& buffers,
+                               size_t num_threads);
   // Bytes that Create uses temporarily.
-  static uint64_t CreationBytes(const TensorLayout& layout);
+  static uint64_t CreationBytes(const TensorLayout& layout, size_t num_threads);
 
   Linear(Linear&&) noexcept;
   Linear& operator=(Linear&&) noexcept;
@@ -65,16 +68,15 @@ class Linear {
 
   Linear();
   Status RunOperators(std::span<const std::byte> packed, size_t rows, const ThreadPool& pool);
-  Status RunSlices(std::span<const std::byte> packed, size_t rows, pthreadpool* threads);
+  Status RunSlice(const std::byte* packed, size_t rows, size_t slice, size_t thread) const;
 
   TensorLayout layout_;
   LinearBuffers buffers_;
-  std::unique_ptr<Operator> whole_;
-  // Many rows are multiplied by one slice of the outputs after another; null if all outputs are one
-  // slice.
-  std::unique_ptr<Operator> slice_;
-  std::unique_ptr<Operator> last_slice_;  // Null if it is as large as the others.
-  size_t slice_bytes_ = 0;                // Bytes of packed weights in a slice.
+  // Threads multiply by slices of outputs, each by an operator of its own.
+  size_t num_slices_ = 1;
+  size_t slice_bytes_ = 0;  // Of packed weights, in all slices but the last one.
+  std::vector<std::unique_ptr<Operator>> slices_;
+  std::unique_ptr<Operator> last_slice_;  // Null where it is as large as the others.
   // Set if our own product is used; then there are no operators.
   std::optional<ops::Qb4wTiles8c8> tiles_;
 };

@@ -18,8 +18,7 @@ allow_only() {
 }
 
 allow_only '<xnnpack\.h>' 'XNNPACK belongs in runtime/xnn:' runtime/xnn/ tests/xnn/ tests/bench/
-allow_only '<pthreadpool\.h>' 'pthreadpool belongs in runtime/core and runtime/xnn:' \
-  runtime/core/ runtime/xnn/ tests/xnn/ tests/bench/
+allow_only '<pthreadpool\.h>' 'Threads are runtime/core/thread_pool: pthreadpool is for XNNPACK alone:' none
 allow_only '["<]hwy/' 'Highway belongs in runtime/ops:' runtime/ops/ tests/ops/ tests/bench/ \
   tests/emulation/avx2_processor.cc
 allow_only '<cpuinfo\.h>' 'cpuinfo belongs in platforms:' platforms/ tests/emulation/avx2_processor.cc

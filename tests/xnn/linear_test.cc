@@ -26,6 +26,7 @@ namespace cria::xnn {
 namespace {
 
 constexpr size_t kMaxRows = 128;
+constexpr size_t kMaxThreads = 4;
 constexpr float kUntouched = -12345.0f;
 
 // Rows of activations, and where a layer's results go. The strides are larger than they must be.
@@ -125,7 +126,7 @@ Result<PackedLinear> MakeLinear(const LinearWeights& weights, const LinearBuffer
   CRIA_ASSIGN_OR_RETURN(const uint64_t bytes, PackedBytes(weights.layout));
   CRIA_ASSIGN_OR_RETURN(platform::PageBlock packed, platform::PageBlock::Allocate(bytes));
   CRIA_RETURN_IF_ERROR(Pack(weights, packed.bytes()));
-  CRIA_ASSIGN_OR_RETURN(Linear linear, Linear::Create(weights.layout, buffers));
+  CRIA_ASSIGN_OR_RETURN(Linear linear, Linear::Create(weights.layout, buffers, kMaxThreads));
   return PackedLinear{std::move(packed), std::move(linear)};
 }
 

@@ -163,7 +163,7 @@ std::vector<float> Multiply(const TensorLayout& layout, std::span<const std::byt
                                  .quantized_stride = layout.padded_input_channels,
                                  .output = output.data()};
   const auto pool = ThreadPool::Create(2);
-  auto linear = Linear::Create(layout, buffers);
+  auto linear = Linear::Create(layout, buffers, 2);
   QuantizeRows(buffers, kRows, layout.input_channels);
   EXPECT_TRUE(pool && linear && linear->Run(packed, kRows, *pool));
   return output;

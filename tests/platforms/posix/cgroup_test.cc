@@ -54,6 +54,7 @@ class CgroupTest : public testing::Test {
   }
 
   std::optional<uint64_t> Limit() const { return CgroupMemoryLimit(root_); }
+  std::optional<double> Quota() const { return CgroupProcessorQuota(root_); }
 
   std::string root_;
 };
@@ -216,6 +217,46 @@ TEST_F(CgroupTest, LongTablesOfMountsAreReadToTheirEnd) {
   WriteProc("0::/a\n", mounts + Version2Mount());
   Write("/sys/fs/cgroup/a/memory.max", "1000\n");
   EXPECT_EQ(Limit(), 1000u);
+}
+
+TEST_F(CgroupTest, Version2ReadsCpuMax) {
+  WriteProc("0::/a/b\n", Version2Mount());
+  EXPECT_EQ(Quota(), std::nullopt);
+  Write("/sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
+  EXPECT_EQ(Quota(), std::nullopt);
+  Write("/sys/fs/cgroup/a/b/cpu.max", "150000 100000\n");
+  EXPECT_EQ(Quota(), 1.5);
+  Write("/sys/fs/cgroup/a/cpu.max", "50000 100000\n");
+  EXPECT_EQ(Quota(), 0.5);
+  Write("/sys/fs/cgroup/cpu.max", "400000 100000\n");
+  EXPECT_EQ(Quota(), 0.5);
+}
+
+TEST_F(CgroupTest, Version1ReadsQuotaAndPeriod) {
+  WriteProc("5:cpu,cpuacct:/a\n3:memory:/other\n",
+            MountLine("cgroup", "rw,cpu,cpuacct", "/sys/fs/cgroup/cpu,cpuacct") + Version1Mount());
+  const std::string folder = "/sys/fs/cgroup/cpu,cpuacct/a";
+  EXPECT_EQ(Quota(), std::nullopt);
+  Write(folder + "/cpu.cfs_quota_us", "200000\n");
+  EXPECT_EQ(Quota(), std::nullopt) << "without a period";
+  Write(folder + "/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(Quota(), 2.0);
+  Write(folder + "/cpu.cfs_quota_us", "-1\n");
+  EXPECT_EQ(Quota(), std::nullopt);
+  Write("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "25000\n");
+  Write("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "50000\n");
+  EXPECT_EQ(Quota(), 0.5);
+}
+
+TEST_F(CgroupTest, QuotasThatAreNoneSetNoLimit) {
+  WriteProc("0::/a\n", Version2Mount());
+  for (const auto* garbage : {"", "\n", "100000", "max", "x 100000", "100000 x", "100000 0",
+                              "-1 100000", "100000  100000", "1.5 1", "100000 100000 1"}) {
+    Write("/sys/fs/cgroup/a/cpu.max", garbage);
+    EXPECT_EQ(Quota(), std::nullopt) << garbage;
+  }
+  Write("/sys/fs/cgroup/a/cpu.max", "0 100000");
+  EXPECT_EQ(Quota(), 0.0);
 }
 
 // Two nested control groups of this machine, which no process joins.

@@ -1,0 +1,33 @@
+#pragma once
+
+// What threads ask of the operating system; like core/platform.h, it is implemented in one folder
+// of platforms/.
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace cria::platform {
+
+// Sleeps while `word` holds `value`, until WakeOne is called for it; may return before that.
+void SleepWhile(const std::atomic<uint32_t>& word, uint32_t value);
+// Wakes a thread that sleeps on `word`, after the word has changed.
+void WakeOne(const std::atomic<uint32_t>& word);
+
+// The number of the processor that runs this thread just now; -1 where the system does not tell.
+int CurrentProcessor();
+
+// What this thread has been given since it started.
+struct ThreadUsage {
+  std::chrono::nanoseconds processor_time{0};
+  // How often the system took the processor away while the thread had work to do.
+  uint64_t preemptions = 0;
+};
+ThreadUsage ReadThreadUsage();
+
+// How many threads of this process can run at once: the processors that it may run on, and the
+// whole processors that its control groups' quotas allow, if there are quotas. At least 1.
+size_t MaxRunningThreads();
+
+}  // namespace cria::platform

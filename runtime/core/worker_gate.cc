@@ -1,0 +1,111 @@
+#include "core/worker_gate.h"
+
+#include "core/platform_threads.h"
+
+namespace cria {
+namespace {
+
+// A worker that is needed again soon, as between the products of a token, must not sleep: waking it
+// takes some 10 to 100 µs. Sampling a token and printing it take less than this.
+constexpr auto kWorkerSpin = std::chrono::microseconds(500);
+// Looks at the gate between two looks at the clock.
+constexpr int kLooksPerClock = 32;
+
+void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__) || defined(__arm__)
+  asm volatile("yield" ::: "memory");
+#endif
+}
+
+}  // namespace
+
+WorkerGate::Worker WorkerGate::Open() {
+  switch (state_.exchange(kOpen, std::memory_order_acq_rel)) {
+    case kAsleep:
+      platform::WakeOne(state_);
+      return Worker::kAsleep;
+    case kRefused:
+      platform::WakeOne(state_);
+      return Worker::kRefused;
+    default:
+      return Worker::kWaiting;
+  }
+}
+
+WorkerGate::Worker WorkerGate::Close() {
+  uint32_t state = kOpen;
+  if (state_.compare_exchange_strong(state, kClosed, std::memory_order_acquire)) {
+    return Worker::kWaiting;
+  }
+  return state == kRefused ? Worker::kRefused : Worker::kJoined;
+}
+
+void WorkerGate::AwaitFinish(Clock::duration spin, Clock::duration& slept) {
+  const auto is_finished = [&] {
+    const uint32_t state = state_.load(std::memory_order_acquire);
+    return state != kJoined && state != kAwaited;
+  };
+  if (is_finished()) return;
+  const Clock::time_point begin = Clock::now();
+  do {
+    for (int look = 0; look < kLooksPerClock; ++look) {
+      if (is_finished()) return;
+      Pause();
+    }
+  } while (Clock::now() - begin < spin);
+  const Clock::time_point bed_time = Clock::now();
+  SleepAs(kJoined, kAwaited);
+  slept += Clock::now() - bed_time;
+  // Orders what the worker has written before what the caller reads next.
+  state_.load(std::memory_order_acquire);
+}
+
+void WorkerGate::Quit() {
+  state_.exchange(kQuit, std::memory_order_acq_rel);
+  platform::WakeOne(state_);
+}
+
+bool WorkerGate::WaitUntilOpen(const std::atomic<int>& caller_processor) {
+  const auto is_on_callers_processor = [&] {
+    const int processor = caller_processor.load(std::memory_order_relaxed);
+    return processor >= 0 && processor == platform::CurrentProcessor();
+  };
+  Clock::time_point begin = Clock::now();
+  while (true) {
+    for (int look = 0; look < kLooksPerClock; ++look) {
+      const uint32_t state = state_.load(std::memory_order_relaxed);
+      if (state == kQuit) return false;
+      if (state != kOpen) {
+        Pause();
+        continue;
+      }
+      if (!is_on_callers_processor()) return true;
+      SleepAs(kOpen, kRefused);
+      begin = Clock::now();
+    }
+    if (Clock::now() - begin < kWorkerSpin && !is_on_callers_processor()) continue;
+    SleepAs(kClosed, kAsleep);
+    begin = Clock::now();
+  }
+}
+
+bool WorkerGate::Join() {
+  uint32_t state = kOpen;
+  return state_.compare_exchange_strong(state, kJoined, std::memory_order_acquire);
+}
+
+void WorkerGate::Finish() {
+  if (state_.exchange(kClosed, std::memory_order_acq_rel) == kAwaited) platform::WakeOne(state_);
+}
+
+void WorkerGate::SleepAs(State from, State to) {
+  uint32_t state = from;
+  if (!state_.compare_exchange_strong(state, to, std::memory_order_acq_rel)) return;
+  do {
+    platform::SleepWhile(state_, to);
+  } while (state_.load(std::memory_order_acquire) == to);
+}
+
+}  // namespace cria
