@@ -87,6 +87,7 @@ Json TokenizerJson(const ModelFile& file) {
           {"ignore_merges", vocabulary.ignore_merges},
           {"add_dummy_prefix", vocabulary.add_dummy_prefix},
           {"dummy_prefix_after_special", vocabulary.dummy_prefix_after_special},
+          {"dummy_prefix_unless_space", vocabulary.dummy_prefix_unless_space},
           {"remove_extra_whitespaces", vocabulary.remove_extra_whitespaces},
           {"byte_fallback", vocabulary.byte_fallback},
           {"add_bos_token", vocabulary.add_bos_token},

@@ -41,6 +41,7 @@ class Reader {
   PreTokenization found_;
   bool makes_spaces_visible_ = false;
   bool is_byte_level_ = false;
+  bool prepends_always_ = false;
 };
 
 Status Reader::ReadNormalizer(const json& normalizer, const std::string& path) {
@@ -71,6 +72,7 @@ Status Reader::ReadPrepend(const JsonFields& fields) {
   }
   // Normalizers see each stretch of text between special tokens by itself.
   found_.add_dummy_prefix = found_.dummy_prefix_after_special = true;
+  prepends_always_ = true;
   return {};
 }
 
@@ -168,6 +170,7 @@ Status Reader::ReadMetaspace(const JsonFields& fields) {
                       std::format("is \"{}\" instead of always, first or never", scheme));
   }
   if (scheme != "never") found_.add_dummy_prefix = true;
+  found_.dummy_prefix_unless_space = scheme != "never" && !prepends_always_;
   if (scheme == "always") found_.dummy_prefix_after_special = true;
   CRIA_ASSIGN_OR_RETURN(found_.splits_at_spaces, fields.Bool("split", true));
   makes_spaces_visible_ = true;

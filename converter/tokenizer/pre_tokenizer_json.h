@@ -17,6 +17,7 @@ struct PreTokenization {
   bool normalize_nfc = false;
   bool add_dummy_prefix = false;
   bool dummy_prefix_after_special = false;
+  bool dummy_prefix_unless_space = false;
   // Words are cut apart before each space. The same as not doing so as long as no piece of text has
   // a space inside.
   bool splits_at_spaces = false;
@@ -28,7 +29,7 @@ struct PreTokenization {
 // - byte-level: Split and Digits, then ByteLevel;
 // - with either, NFC.
 // Anything else is an error that names it. Metaspace adds its prefix only to text that does not
-// begin with a space; here it is always added, as SentencePiece did when the model was trained.
+// begin with a space, Prepend to any.
 Result<PreTokenization> ReadPreTokenization(const nlohmann::json& tokenizer,
                                             std::string_view where);
 

@@ -38,8 +38,10 @@ Status AddPiece(const ScoredPiece& piece, uint32_t id, std::string_view where,
       draft->SetPiece(id, WithPlainSpaces(piece.text), piece.type);
       return {};
     case PieceType::kUnknown:
+      // Written out, it is a special token like any other, for Hugging Face and for llama.cpp.
       draft->rules.unk_token_id = static_cast<int32_t>(id);
-      break;
+      draft->SetPiece(id, std::string(piece.text), PieceType::kControl);
+      return {};
     case PieceType::kByte: {
       const auto byte = ByteOfPieceName(piece.text);
       if (byte) {

@@ -6,8 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "converter/input/json_fields.h"
 #include "converter/input/json_file.h"
 #include "converter/tokenizer/chat_template_import.h"
+#include "converter/tokenizer/pre_tokenizer_json.h"
 #include "converter/tokenizer/sentencepiece_model.h"
 #include "converter/tokenizer/tiktoken_ranks.h"
 #include "converter/tokenizer/tokenizer_file.h"
@@ -59,6 +61,23 @@ Result<TokenizerFiles> ReadFiles(const std::filesystem::path& folder) {
   return files;
 }
 
+// Where tokenizer.json stands beside tokenizer.model, transformers reads the former. They agree but
+// for the space before a text, if it is a pre-tokenizer that adds it there.
+Status ApplyMetaspace(const TokenizerFiles& files, TokenizerRules& rules) {
+  const JsonFields fields(files.tokenizer_json, files.json_path);
+  const json* type = fields.Object("pre_tokenizer").Find("type");
+  if (!rules.add_dummy_prefix || type == nullptr || *type != "Metaspace" ||
+      fields.Find("normalizer") != nullptr) {
+    return {};
+  }
+  CRIA_ASSIGN_OR_RETURN(const PreTokenization found,
+                        ReadPreTokenization(files.tokenizer_json, files.json_path));
+  rules.add_dummy_prefix = found.add_dummy_prefix;
+  rules.dummy_prefix_after_special = found.dummy_prefix_after_special;
+  rules.dummy_prefix_unless_space = found.dummy_prefix_unless_space;
+  return {};
+}
+
 Result<VocabularyDraft> ReadDraft(const TokenizerFiles& files, const TokenizerSettings& settings) {
   if (IsSentencePieceModel(files.model)) {
     CRIA_ASSIGN_OR_RETURN(VocabularyDraft draft,
@@ -66,6 +85,7 @@ Result<VocabularyDraft> ReadDraft(const TokenizerFiles& files, const TokenizerSe
     TokenizerRules& rules = draft.rules;
     if (settings.add_prefix_space == false) rules.add_dummy_prefix = false;
     rules.dummy_prefix_after_special = rules.add_dummy_prefix && settings.legacy.value_or(true);
+    CRIA_RETURN_IF_ERROR(ApplyMetaspace(files, rules));
     return draft;
   }
   if (!files.tokenizer_json.is_null()) {

@@ -228,6 +228,7 @@ Result<VocabularyDraft> Read(const json& tokenizer, std::string_view where) {
   draft.rules.normalize_nfc = pre_tokenization.normalize_nfc;
   draft.rules.add_dummy_prefix = pre_tokenization.add_dummy_prefix;
   draft.rules.dummy_prefix_after_special = pre_tokenization.dummy_prefix_after_special;
+  draft.rules.dummy_prefix_unless_space = pre_tokenization.dummy_prefix_unless_space;
 
   const json* model = fields.Find("model");
   if (model == nullptr) return fields.Bad(ErrorCode::kInvalidFile, "model", "is missing");

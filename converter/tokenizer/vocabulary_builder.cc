@@ -97,6 +97,7 @@ Vocabulary OwnedVocabulary::view() const {
   vocabulary.ignore_merges = rules.ignore_merges;
   vocabulary.add_dummy_prefix = rules.add_dummy_prefix;
   vocabulary.dummy_prefix_after_special = rules.dummy_prefix_after_special;
+  vocabulary.dummy_prefix_unless_space = rules.dummy_prefix_unless_space;
   vocabulary.remove_extra_whitespaces = rules.remove_extra_whitespaces;
   vocabulary.byte_fallback = rules.byte_fallback;
   vocabulary.add_bos_token = rules.add_bos_token;
@@ -131,7 +132,7 @@ Status VocabularyDraft::AddToken(const AddedToken& token, std::string_view where
                             "tokenizer's model; the files do not belong together",
                             where, token.content, token.id, piece.bytes));
   }
-  if (piece.type == PieceType::kByte || piece.type == PieceType::kUnknown) return {};
+  if (piece.type == PieceType::kByte) return {};
   piece.type = type;
   return {};
 }

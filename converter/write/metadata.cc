@@ -215,6 +215,7 @@ Offset<schema::Tokenizer> BuildTokenizer(FlatBufferBuilder& builder, const Vocab
   fields.add_eos_token_id(vocabulary.eos_token_id);
   // Models without it keep the digest that they had before it came.
   if (vocabulary.normalize_nfc) fields.add_normalize_nfc(true);
+  if (vocabulary.dummy_prefix_unless_space) fields.add_dummy_prefix_unless_space(true);
   return fields.Finish();
 }
 
@@ -271,6 +272,9 @@ std::vector<std::byte> BuildMetadata(const ModelDescription& description, const 
   });
   if (!description.chat_template_source.empty()) add_feature(kJinjaFeature);
   if (description.vocabulary.normalize_nfc) add_feature(kNormalizeNfcFeature);
+  if (description.vocabulary.dummy_prefix_unless_space) {
+    add_feature(kDummyPrefixUnlessSpaceFeature);
+  }
   if (plan.tensors.empty()) add_feature(kVocabularyOnlyFeature);
   const auto required_features = builder.CreateVector(features);
   const auto section_table = builder.CreateVector(sections);

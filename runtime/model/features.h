@@ -14,12 +14,14 @@ namespace cria {
 inline constexpr std::string_view kJinjaFeature = "jinja";
 // The tokenizer normalizes text.
 inline constexpr std::string_view kNormalizeNfcFeature = "normalize_nfc";
+// The tokenizer puts no space before text that begins with one.
+inline constexpr std::string_view kDummyPrefixUnlessSpaceFeature = "dummy_prefix_unless_space";
 // There are no weights, and the configuration has only vocab_size.
 inline constexpr std::string_view kVocabularyOnlyFeature = "vocabulary_only";
 
 constexpr bool IsKnownFeature(std::string_view name) {
-  bool is_known =
-      name == kJinjaFeature || name == kNormalizeNfcFeature || name == kVocabularyOnlyFeature;
+  bool is_known = name == kJinjaFeature || name == kNormalizeNfcFeature ||
+                  name == kDummyPrefixUnlessSpaceFeature || name == kVocabularyOnlyFeature;
   ForEachField(kModelConfigFields, [&](const auto& field) {
     is_known = is_known || (field.is_feature && name == field.name);
   });

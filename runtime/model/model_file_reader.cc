@@ -161,6 +161,7 @@ Status ModelFileReader::ReadVocabulary(const schema::Model& metadata) {
   vocabulary.ignore_merges = stored.ignore_merges();
   vocabulary.add_dummy_prefix = stored.add_dummy_prefix();
   vocabulary.dummy_prefix_after_special = stored.dummy_prefix_after_special();
+  vocabulary.dummy_prefix_unless_space = stored.dummy_prefix_unless_space();
   vocabulary.remove_extra_whitespaces = stored.remove_extra_whitespaces();
   vocabulary.byte_fallback = stored.byte_fallback();
   vocabulary.add_bos_token = stored.add_bos_token();

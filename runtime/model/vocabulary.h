@@ -51,6 +51,7 @@ struct Vocabulary {
   bool ignore_merges = false;
   bool add_dummy_prefix = false;
   bool dummy_prefix_after_special = false;
+  bool dummy_prefix_unless_space = false;
   bool remove_extra_whitespaces = false;
   bool byte_fallback = false;
   bool add_bos_token = false;

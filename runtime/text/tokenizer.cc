@@ -35,9 +35,10 @@ bool HasInnerWordBegin(std::string_view piece) {
 // What SentencePiece does with the spaces of a text.
 struct SpaceRules {
   bool add_prefix;
-  bool remove_extra;  // Several spaces become one.
-  bool strip_begin;   // Spaces at the beginning are removed.
-  bool strip_end;     // Spaces at the end are removed.
+  bool prefix_unless_space;  // Text that begins with a space gets no prefix.
+  bool remove_extra;         // Several spaces become one.
+  bool strip_begin;          // Spaces at the beginning are removed.
+  bool strip_end;            // Spaces at the end are removed.
 };
 
 // The text as SentencePiece normalizes it, but with spaces instead of U+2581. Between words, only
@@ -48,7 +49,10 @@ std::string NormalizeSpaces(std::string_view text, const SpaceRules& rules) {
   std::string normalized;
   if (text.empty()) return normalized;
   normalized.reserve(text.size() + 1);
-  if (rules.add_prefix) normalized.push_back(' ');
+  const bool begins_with_space = text[0] == ' ' || text.starts_with(kLowerOneEighthBlock);
+  if (rules.add_prefix && !(rules.prefix_unless_space && begins_with_space)) {
+    normalized.push_back(' ');
+  }
   bool after_space = false;
   for (size_t i = 0; i < text.size();) {
     if (text[i] == ' ') {
@@ -239,6 +243,7 @@ Status Tokenizer::EncodeText(bool before_user_defined, Encoding* encoding) const
   // User-defined tokens are part of a text, control tokens are between texts.
   const SpaceRules rules = {.add_prefix = vocabulary_.add_dummy_prefix &&
                                           (at_begin || vocabulary_.dummy_prefix_after_special),
+                            .prefix_unless_space = vocabulary_.dummy_prefix_unless_space,
                             .remove_extra = remove_extra,
                             .strip_begin = remove_extra && !encoding->after_user_defined,
                             .strip_end = remove_extra && !before_user_defined};

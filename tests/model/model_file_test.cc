@@ -66,7 +66,8 @@ TEST(ModelFileTest, ReadsEveryField) {
   written.split_patterns = {"\\p{L}+", "\\s+"};
   written.chat_template_source = "{{ messages }}";
   written.normalize_nfc = true;
-  written.required_features = {"jinja", "normalize_nfc"};
+  written.dummy_prefix_unless_space = true;
+  written.required_features = {"jinja", "normalize_nfc", "dummy_prefix_unless_space"};
   written.stop_token_ids = {2, 7};
   const std::vector<std::byte> bytes = Serialize(written);
   const TemporaryFile temporary(bytes);
@@ -119,6 +120,7 @@ TEST(ModelFileTest, ReadsEveryField) {
   EXPECT_TRUE(vocabulary.ignore_merges);
   EXPECT_TRUE(vocabulary.add_dummy_prefix);
   EXPECT_TRUE(vocabulary.dummy_prefix_after_special);
+  EXPECT_TRUE(vocabulary.dummy_prefix_unless_space);
   EXPECT_TRUE(vocabulary.remove_extra_whitespaces);
   EXPECT_TRUE(vocabulary.byte_fallback);
   EXPECT_TRUE(vocabulary.add_bos_token);
@@ -138,6 +140,7 @@ TEST(ModelFileTest, ReadsEverySchemeAndRopeScaling) {
     ASSERT_TRUE(file) << file.error().message();
     EXPECT_EQ(file->config().rope_scaling.type, RopeScaling::Type::kNone);
     EXPECT_FALSE(file->vocabulary().normalize_nfc);
+    EXPECT_FALSE(file->vocabulary().dummy_prefix_unless_space);
     ExpectTensorsAsWritten(*file, written);
     EXPECT_TRUE(file->VerifyPayload());
   }

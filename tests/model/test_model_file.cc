@@ -121,7 +121,8 @@ Offset<schema::Tokenizer> BuildTokenizer(FlatBufferBuilder& builder, const TestM
       piece_offsets, piece_types, sorted_ids, merge_offsets, merge_table, patterns,
       /*ignore_merges=*/true, /*add_dummy_prefix=*/true, /*dummy_prefix_after_special=*/true,
       /*remove_extra_whitespaces=*/true, /*byte_fallback=*/true, file.add_bos_token,
-      file.bos_token_id, file.unk_token_id, file.eos_token_id, file.normalize_nfc);
+      file.bos_token_id, file.unk_token_id, file.eos_token_id, file.normalize_nfc,
+      file.dummy_prefix_unless_space);
 }
 
 Offset<schema::Tensor> BuildTensor(FlatBufferBuilder& builder, const StoredTensor& tensor) {

@@ -33,6 +33,7 @@ struct TestModelFile {
   int32_t unk_token_id = 0;
   int32_t eos_token_id = 2;
   bool normalize_nfc = false;
+  bool dummy_prefix_unless_space = false;
 
   std::string chat_template_source;
   std::vector<int32_t> stop_token_ids = {2};

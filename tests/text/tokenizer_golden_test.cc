@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <sstream>
 
 #include "converter/open_checkpoint.h"
@@ -11,6 +13,8 @@
 #include "converter/tokenizer/tokenizer_import.h"
 #include "converter/tokenizer/tokenizer_json.h"
 #include "golden/test_data.h"
+#include "support/files.h"
+#include "support/temporary_directory.h"
 #include "text/chat_template.h"
 #include "text/detokenizer.h"
 #include "text/tokenizer.h"
@@ -98,8 +102,7 @@ TEST(TokenizerGoldenTest, Llama2Model) {
   ExpectPairs(tokenizer, "ggml-vocab-llama-spm");
 }
 
-TEST(TokenizerGoldenTest, Llama2Json) {
-  CRIA_NEEDS_TEST_DATA("tokenizers/llama2/tokenizer.json");
+nlohmann::json Llama2Json() {
   // Somebody's editor has turned the no-break spaces of four tokens into spaces.
   const std::string file = ReadFile(ExternalTestData() / "tokenizers/llama2/tokenizer.json");
   nlohmann::json tokenizer_json = nlohmann::json::parse(file);
@@ -126,10 +129,18 @@ TEST(TokenizerGoldenTest, Llama2Json) {
     const size_t middle = text.starts_with("\u2581  ") ? 3 : text.size() / 2;
     if (std::ranges::count(text, ' ') > 1) merge = repair(text, middle);
   }
+  return tokenizer_json;
+}
 
+OwnedVocabulary ReadLlama2Json(const nlohmann::json& tokenizer_json) {
   const auto draft = ReadTokenizerJson(tokenizer_json, "tokenizer.json");
-  ASSERT_TRUE(draft) << draft.error().message();
-  const OwnedVocabulary vocabulary = BuildVocabulary(*draft, 32000).value();
+  EXPECT_TRUE(draft) << draft.error().message();
+  return BuildVocabulary(*draft, 32000).value();
+}
+
+TEST(TokenizerGoldenTest, Llama2Json) {
+  CRIA_NEEDS_TEST_DATA("tokenizers/llama2/tokenizer.json");
+  const OwnedVocabulary vocabulary = ReadLlama2Json(Llama2Json());
   const Tokenizer tokenizer = Tokenizer::Create(vocabulary.view()).value();
   ExpectPairs(tokenizer, "ggml-vocab-llama-spm");
 
@@ -140,6 +151,66 @@ TEST(TokenizerGoldenTest, Llama2Json) {
   EXPECT_EQ(tokenizer.Encode(play).value(), other.Encode(play).value());
   EXPECT_EQ(tokenizer.Encode("a\u00A0b \u00A0\u00A0c</s>d", {.parse_special = true}).value(),
             other.Encode("a\u00A0b \u00A0\u00A0c</s>d", {.parse_special = true}).value());
+}
+
+struct TextAndIds {
+  std::string_view text;
+  std::vector<int32_t> ids;
+};
+
+void ExpectIds(const OwnedVocabulary& vocabulary, std::span<const TextAndIds> expected) {
+  const Tokenizer tokenizer = Tokenizer::Create(vocabulary.view()).value();
+  for (const auto& [text, ids] : expected) {
+    EXPECT_EQ(tokenizer.Encode(text, {.add_bos = false, .parse_special = true}).value(), ids)
+        << "[" << text << "]";
+  }
+}
+
+// What Hugging Face's tokenizers 0.23.3 makes of texts with this pre-tokenizer.
+TEST(TokenizerGoldenTest, Llama2WithMetaspace) {
+  CRIA_NEEDS_TEST_DATA("tokenizers/llama2/tokenizer.json");
+  const std::vector<TextAndIds> of_both = {{"Hello world", {15043, 3186}},
+                                           {" Hello world", {15043, 3186}},
+                                           {"  Hello", {29871, 15043}},
+                                           {"", {}},
+                                           {"\u2581Hello", {15043}},
+                                           {" ", {29871}},
+                                           {"  ", {259}},
+                                           {"<unk>", {0}},
+                                           {" <unk>", {29871, 0}},
+                                           {"a <unk> b", {263, 29871, 0, 289}},
+                                           {"<s> Hello", {1, 15043}},
+                                           {" a</s>  b", {263, 2, 29871, 289}}};
+  const std::vector<TextAndIds> of_first = {
+      {"a<unk>b", {263, 0, 29890}},
+      {"<s>Hello", {1, 10994}},
+      {"</s> a </s>b", {2, 263, 29871, 2, 29890}},
+      {"<unk>Hello", {0, 10994}},
+  };
+  const std::vector<TextAndIds> of_always = {
+      {"a<unk>b", {263, 0, 289}},
+      {"<s>Hello", {1, 15043}},
+      {"</s> a </s>b", {2, 263, 29871, 2, 289}},
+      {"<unk>Hello", {0, 15043}},
+  };
+  const support::TemporaryDirectory folder;
+  std::filesystem::copy(ExternalTestData() / "tokenizers/llama2/tokenizer.model", folder.path());
+  nlohmann::json tokenizer_json = Llama2Json();
+  tokenizer_json["normalizer"] = nullptr;
+  for (const bool is_first : {true, false}) {
+    tokenizer_json["pre_tokenizer"] = {{"type", "Metaspace"},
+                                       {"replacement", "\u2581"},
+                                       {"prepend_scheme", is_first ? "first" : "always"},
+                                       {"split", false}};
+    support::WriteFile(folder.path() / "tokenizer.json", tokenizer_json.dump());
+    // From tokenizer.json, and from tokenizer.model with that beside it.
+    const OwnedVocabulary with_model =
+        ImportTokenizerOf(folder.path(), 32000).value().vocabulary;
+    for (const OwnedVocabulary& vocabulary : {ReadLlama2Json(tokenizer_json), with_model}) {
+      ExpectIds(vocabulary, of_both);
+      ExpectIds(vocabulary, is_first ? of_first : of_always);
+    }
+  }
 }
 
 // The vocabularies that llama.cpp tests itself with, from GGUF files without weights.

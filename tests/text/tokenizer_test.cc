@@ -191,6 +191,24 @@ TEST(TokenizerTest, NormalizesToNfc) {
   EXPECT_EQ(sentence.Pieces(sentence.Encode("e\u0301", kPlain)), " \u00E9");
 }
 
+TEST(SentencePieceTokenizerTest, NoPrefixWhereThereIsASpace) {
+  VocabularyDraft draft = SentencePieceDraft({" ", "a", " a", "  "});
+  const TestTokenizer always(draft);
+  EXPECT_EQ(always.Pieces(always.Encode(" a", kPlain)), " | a");
+  draft.rules.dummy_prefix_unless_space = true;
+  const TestTokenizer unless(draft);
+  EXPECT_EQ(unless.Pieces(unless.Encode("a", kPlain)), " a");
+  EXPECT_EQ(unless.Pieces(unless.Encode(" a", kPlain)), " a");
+  EXPECT_EQ(unless.Pieces(unless.Encode("\u2581a", kPlain)), " a");
+  EXPECT_EQ(unless.Pieces(unless.Encode("  a", kPlain)), " | a");
+  EXPECT_EQ(unless.Pieces(unless.Encode(" ", kPlain)), " ");
+  EXPECT_EQ(unless.Pieces(unless.Encode("", kPlain)), "");
+  EXPECT_EQ(unless.Pieces(unless.Encode(" a</s>a</s> a", kSpecial)), " a|</s>| a|</s>| a");
+  draft.rules.dummy_prefix_after_special = false;
+  const TestTokenizer first(draft);
+  EXPECT_EQ(first.Pieces(first.Encode("a</s>a</s> a", kSpecial)), " a|</s>|a|</s>| a");
+}
+
 TEST(TokenizerTest, MarksDoNotComposeWithSpecialTokens) {
   // ">" and U+0338 would be U+226F.
   VocabularyDraft draft = ByteLevelDraft({"\u0338", "\u00E9", "\u226F"});

@@ -90,11 +90,28 @@ TEST(TokenizerJsonTest, SentencePiece) {
   EXPECT_TRUE(draft.rules.dummy_prefix_after_special);
   EXPECT_EQ(draft.rules.bos_token_id, 1);
   EXPECT_EQ(draft.rules.unk_token_id, 0);
-  EXPECT_EQ(draft.pieces[0].type, PieceType::kUnknown);
+  EXPECT_EQ(draft.pieces[0].type, PieceType::kControl);
   EXPECT_EQ(draft.pieces[2].type, PieceType::kByte);
   const TestTokenizer tokenizer(draft);
   EXPECT_THAT(tokenizer.Encode("ab aé"), ElementsAre(1, 8, 4, 5, 2, 3));
   EXPECT_THAT(tokenizer.Encode("ab<s>ab", {.parse_special = true}), ElementsAre(1, 8, 1, 8));
+}
+
+// As Hugging Face's tokenizers has it.
+TEST(TokenizerJsonTest, TheUnknownTokenIsSpecialWhereItIsAdded) {
+  json tokenizer = SentencePieceJson();
+  const EncodeOptions special = {.add_bos = false, .parse_special = true};
+  const TestTokenizer with(Read(tokenizer));
+  EXPECT_THAT(with.Encode("<unk>", special), ElementsAre(0));
+  EXPECT_THAT(with.Encode("ab<unk> ab", special), ElementsAre(8, 0, 4, 8));
+  // Text of others never becomes a special token: "<" and the rest have no pieces here.
+  EXPECT_THAT(with.Encode("<ab>", {.add_bos = false}), ElementsAre(4, 0, 7, 0));
+  EXPECT_THAT(with.Encode("<unk>ab", {.add_bos = false}), ElementsAre(4, 0, 7));
+  tokenizer["added_tokens"] = json::array();
+  EXPECT_THAT(TestTokenizer(Read(tokenizer)).Encode("<unk>ab", special), ElementsAre(4, 0, 7));
+  tokenizer["added_tokens"] = {{{"id", 0}, {"content", "<unk>"}, {"special", false}}};
+  EXPECT_THAT(TestTokenizer(Read(tokenizer)).Encode("<unk>ab", {.add_bos = false}),
+              ElementsAre(0, 8));
 }
 
 TEST(TokenizerJsonTest, Metaspace) {
@@ -103,19 +120,24 @@ TEST(TokenizerJsonTest, Metaspace) {
   const auto read = [&](const char* pre_tokenizer) {
     tokenizer["pre_tokenizer"] = json::parse(pre_tokenizer);
     const TokenizerRules rules = Read(tokenizer).rules;
-    return std::pair(rules.add_dummy_prefix, rules.dummy_prefix_after_special);
+    return std::tuple(rules.add_dummy_prefix, rules.dummy_prefix_after_special,
+                      rules.dummy_prefix_unless_space);
   };
   EXPECT_EQ(read(R"({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first",
                      "split": false})"),
-            std::pair(true, false));
+            std::tuple(true, false, true));
   EXPECT_EQ(read(R"({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always"})"),
-            std::pair(true, true));
+            std::tuple(true, true, true));
   EXPECT_EQ(read(R"({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "never"})"),
-            std::pair(false, false));
+            std::tuple(false, false, false));
   EXPECT_EQ(read(R"({"type": "Metaspace", "replacement": "▁", "add_prefix_space": true})"),
-            std::pair(true, true));
+            std::tuple(true, true, true));
   EXPECT_EQ(read(R"({"type": "Metaspace", "replacement": "▁", "add_prefix_space": false})"),
-            std::pair(false, false));
+            std::tuple(false, false, false));
+  // What a normalizer prepends, it prepends to spaces, too.
+  tokenizer["normalizer"] = {{"type", "Prepend"}, {"prepend", "▁"}};
+  EXPECT_EQ(read(R"({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always"})"),
+            std::tuple(true, true, false));
 }
 
 TEST(TokenizerJsonTest, Gpt2Words) {

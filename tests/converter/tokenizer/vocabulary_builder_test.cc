@@ -91,7 +91,7 @@ TEST(VocabularyBuilderTest, AddedTokensOfSentencePiece) {
   draft.SetPiece(1, "\n", PieceType::kByte);
   draft.SetPiece(2, "  ", PieceType::kNormal);
   EXPECT_TRUE(draft.AddToken({0, "<unk>", true}, "x"));
-  EXPECT_EQ(draft.pieces[0].type, PieceType::kUnknown);
+  EXPECT_EQ(draft.pieces[0].type, PieceType::kControl);
   EXPECT_TRUE(draft.AddToken({1, "<0x0A>", false}, "x"));
   EXPECT_EQ(draft.pieces[1].type, PieceType::kByte);
   EXPECT_TRUE(draft.AddToken({2, "\u2581\u2581", false}, "x"));
