@@ -16,6 +16,7 @@
 #include "converter/gguf/gguf_file.h"
 #include "converter/gguf/gguf_tokenizer.h"
 #include "converter/gguf/llama3_rope.h"
+#include "core/quotable.h"
 
 namespace cria {
 namespace {
@@ -212,8 +213,8 @@ Result<Checkpoint> OpenGgufCheckpoint(const std::filesystem::path& path) {
       tensor.interleaved_head_dim = checkpoint.config.head_dim;
     }
     if (!checkpoint.tensors.emplace(renamed.name, std::move(tensor)).second) {
-      return Fail(ErrorCode::kInvalidFile,
-                  std::format("{}: tensor \"{}\" appears twice", path.string(), renamed.name));
+      return Fail(ErrorCode::kInvalidFile, std::format("{}: tensor \"{}\" appears twice",
+                                                       path.string(), Quotable(renamed.name)));
     }
   }
   ReadWhatTensorsTell(checkpoint);

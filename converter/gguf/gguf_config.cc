@@ -5,6 +5,8 @@
 #include <format>
 #include <string>
 
+#include "core/quotable.h"
+
 namespace cria {
 namespace {
 
@@ -147,7 +149,7 @@ class Reader {
     CRIA_ASSIGN_OR_RETURN(const std::string type,
                           metadata_.String(Key("rope.scaling.type"), "linear"));
     if (type != "none" && type != "linear") {
-      return Unsupported("rope.scaling.type", std::format("is \"{}\"", type));
+      return Unsupported("rope.scaling.type", std::format("is \"{}\"", Quotable(type)));
     }
     if (type == "linear" && factor != 1.0f && factor != 0.0f) {
       config_.rope_scaling = {.type = RopeScaling::Type::kLinear, .factor = factor};
@@ -168,7 +170,8 @@ Result<GgufArchitecture> ReadGgufArchitecture(const GgufMetadata& metadata) {
   const auto* found = std::ranges::find(kGgufArchitectures, name, &GgufArchitecture::name);
   if (found != kGgufArchitectures.end()) return *found;
   return metadata.Bad(
-      kKey, std::format("is \"{}\"; this version converts {}", name, KnownGgufArchitectures()),
+      kKey,
+      std::format("is \"{}\"; this version converts {}", Quotable(name), KnownGgufArchitectures()),
       ErrorCode::kUnsupported);
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "converter/input/byte_reader.h"
+#include "core/quotable.h"
 
 namespace cria {
 namespace {
@@ -312,7 +313,7 @@ class Reader {
 
   std::unexpected<Error> BadTensor(const TensorSource& tensor, std::string_view what,
                                    ErrorCode code = ErrorCode::kInvalidFile) const {
-    return reader_.Bad(std::format("tensor \"{}\" {}", tensor.name, what), code);
+    return reader_.Bad(std::format("tensor \"{}\" {}", Quotable(tensor.name), what), code);
   }
 
   std::shared_ptr<const platform::File> file_;

@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "core/quotable.h"
+
 namespace cria {
 
 bool GgufMetadata::Add(std::string key, GgufValue value) {
@@ -13,7 +15,7 @@ bool GgufMetadata::Add(std::string key, GgufValue value) {
 
 std::unexpected<Error> GgufMetadata::Bad(std::string_view key, std::string_view what,
                                          ErrorCode code) const {
-  return Fail(code, std::format("{}: {} {}", where_, key, what));
+  return Fail(code, std::format("{}: {} {}", where_, Quotable(key), what));
 }
 
 std::unexpected<Error> GgufMetadata::WrongKind(std::string_view key,

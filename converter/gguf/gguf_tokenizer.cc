@@ -13,6 +13,7 @@
 #include "converter/tokenizer/byte_level_pieces.h"
 #include "converter/tokenizer/scored_pieces.h"
 #include "converter/tokenizer/split_patterns_by_name.h"
+#include "core/quotable.h"
 #include "core/utf8.h"
 
 namespace cria {
@@ -44,9 +45,10 @@ class Reader {
     } else if (model == "gpt2") {
       CRIA_RETURN_IF_ERROR(ReadByteLevelPieces());
     } else {
-      return metadata_.Bad("tokenizer.ggml.model",
-                           std::format("is \"{}\"; this version converts llama and gpt2", model),
-                           ErrorCode::kUnsupported);
+      return metadata_.Bad(
+          "tokenizer.ggml.model",
+          std::format("is \"{}\"; this version converts llama and gpt2", Quotable(model)),
+          ErrorCode::kUnsupported);
     }
     CRIA_RETURN_IF_ERROR(ReadSpecialTokens());
     CRIA_RETURN_IF_ERROR(ReadChatTemplate());
@@ -108,8 +110,9 @@ class Reader {
   Status CheckTextPieces() {
     for (uint32_t id = 0; id < tokens_->size(); ++id) {
       if (names_.Add((*tokens_)[id], id) || types_[id] != PieceType::kNormal) continue;
-      return metadata_.Bad(ElementName(kTokens, id),
-                           std::format("is \"{}\", which is there already", (*tokens_)[id]));
+      return metadata_.Bad(
+          ElementName(kTokens, id),
+          std::format("is \"{}\", which is there already", Quotable((*tokens_)[id])));
     }
     return {};
   }
@@ -139,7 +142,8 @@ class Reader {
     }
     CRIA_ASSIGN_OR_RETURN(const std::string name, metadata_.String(kKey));
     if (const PreTokenizer* found = FindPreTokenizer(name)) return found;
-    return metadata_.Bad(kKey, std::format("is \"{}\", which this version does not know", name),
+    return metadata_.Bad(kKey,
+                         std::format("is \"{}\", which this version does not know", Quotable(name)),
                          ErrorCode::kUnsupported);
   }
 
@@ -153,7 +157,7 @@ class Reader {
           return metadata_.Bad(ElementName(kTokens, id),
                                std::format("is \"{}\", which is not written in the byte-level "
                                            "alphabet",
-                                           text));
+                                           Quotable(text)));
         }
         draft().SetPiece(id, *bytes, PieceType::kNormal);
         return {};
@@ -181,14 +185,15 @@ class Reader {
       if (space == std::string_view::npos) {
         return metadata_.Bad(ElementName(kMerges, i), std::format("is \"{}\", not two tokens with "
                                                                   "one space between",
-                                                                  text));
+                                                                  Quotable(text)));
       }
       const auto merge =
           names_.FindMerge(text.substr(0, space), text.substr(space + 1), static_cast<uint32_t>(i));
       if (!merge) {
         return metadata_.Bad(
             ElementName(kMerges, i),
-            std::format("is \"{}\": these two and what they make are not all tokens", text));
+            std::format("is \"{}\": these two and what they make are not all tokens",
+                        Quotable(text)));
       }
       draft().merges.push_back(*merge);
     }
@@ -229,6 +234,7 @@ class Reader {
 
   Status ReadChatTemplate() {
     CRIA_ASSIGN_OR_RETURN(material_.settings.chat_template, metadata_.String(kChatTemplate, ""));
+    material_.settings.chat_template_where = metadata_.where();
     if (IsUtf8(material_.settings.chat_template)) return {};
     return metadata_.Bad(kChatTemplate, "is not UTF-8");
   }

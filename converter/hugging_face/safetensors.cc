@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "converter/input/json_file.h"
+#include "core/quotable.h"
 
 namespace cria {
 namespace {
@@ -52,7 +53,7 @@ class HeaderReader {
 
   std::unexpected<Error> Bad(std::string_view tensor, std::string_view what) const {
     return Fail(ErrorCode::kInvalidFile,
-                std::format("{}: tensor \"{}\" {}", file_->path(), tensor, what));
+                std::format("{}: tensor \"{}\" {}", file_->path(), Quotable(tensor), what));
   }
 
   Result<TensorSource> ReadEntry(const std::string& name, const json& entry) {
@@ -82,7 +83,7 @@ class HeaderReader {
     return Fail(ErrorCode::kUnsupported,
                 std::format("{}: tensor \"{}\" has dtype {}; only F32, F16 and BF16 can be "
                             "converted (quantized checkpoints cannot)",
-                            file_->path(), name, text));
+                            file_->path(), Quotable(name), Quotable(text)));
   }
 
   // Also sees to it that the number of bytes does not overflow.

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <format>
 
+#include "core/quotable.h"
+
 namespace cria {
 namespace {
 
@@ -20,7 +22,7 @@ Status ByteReader::CheckLeft(uint64_t bytes, std::string_view what) const {
   return Bad(
       std::format("{} at byte {} takes {} bytes, but only {} are left; the file may have "
                   "been cut short: copy it again",
-                  what, position_, bytes, bytes_left()));
+                  Quotable(what), position_, bytes, bytes_left()));
 }
 
 Status ByteReader::ReadBytes(std::span<std::byte> destination, std::string_view what) {

@@ -3,6 +3,8 @@
 #include <format>
 #include <limits>
 
+#include "core/quotable.h"
+
 namespace cria {
 
 using nlohmann::json;
@@ -25,7 +27,7 @@ std::string JsonFields::PathOf(std::string_view name) const {
 
 std::unexpected<Error> JsonFields::Bad(ErrorCode code, std::string_view name,
                                        std::string_view what) const {
-  return Fail(code, std::format("{}: {} {}", where_, PathOf(name), what));
+  return Fail(code, std::format("{}: {} {}", where_, Quotable(PathOf(name)), what));
 }
 
 std::unexpected<Error> JsonFields::WrongType(std::string_view name, const json& value,

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <format>
 
+#include "core/quotable.h"
+
 namespace cria {
 namespace {
 
@@ -93,7 +95,7 @@ Status TensorReader::Read(const TensorSource& source, uint64_t first,
       ErrorCode::kInvalidFile,
       std::format("{}: tensor \"{}\" holds infinity or NaN at [{}]; the checkpoint is "
                   "broken or was trained to divergence",
-                  source.file->path(), source.name,
+                  source.file->path(), Quotable(source.name),
                   IndexText(source, first + static_cast<uint64_t>(bad - destination.begin()))));
 }
 

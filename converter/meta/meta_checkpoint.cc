@@ -16,6 +16,7 @@
 #include "converter/tokenizer/sentencepiece_model.h"
 #include "converter/tokenizer/tiktoken_ranks.h"
 #include "converter/tokenizer/tokenizer_file.h"
+#include "core/quotable.h"
 
 namespace cria {
 namespace {
@@ -121,7 +122,8 @@ class Joiner {
  private:
   static std::unexpected<Error> Bad(const TensorSource& tensor, std::string_view what,
                                     ErrorCode code = ErrorCode::kInvalidFile) {
-    return Fail(code, std::format("{}: tensor \"{}\" {}", tensor.file->path(), tensor.name, what));
+    return Fail(code, std::format("{}: tensor \"{}\" {}", tensor.file->path(),
+                                  Quotable(tensor.name), what));
   }
 
   Result<TensorSource> JoinOne(const TensorSource& first, Split split) const {

@@ -11,6 +11,7 @@
 
 #include "converter/meta/torch_pickle.h"
 #include "converter/meta/zip_directory.h"
+#include "core/quotable.h"
 
 namespace cria {
 namespace {
@@ -52,12 +53,13 @@ Result<TensorSources> ReadTorchArchive(const std::filesystem::path& path) {
     const std::string entry_name = std::format("{}/data/{}", folder, tensor.storage);
     const auto entry = directory.find(entry_name);
     if (entry == directory.end()) {
-      return bad(std::format("tensor \"{}\" is in {}, which is missing", tensor.name, entry_name));
+      return bad(std::format("tensor \"{}\" is in {}, which is missing", Quotable(tensor.name),
+                             Quotable(entry_name)));
     }
     const uint64_t element_bytes = BlockOf(tensor.type).bytes;
     if (entry->second.bytes / element_bytes < tensor.storage_elements) {
       return bad(std::format("tensor \"{}\" is in {}, which has {} bytes for {} elements",
-                             tensor.name, entry_name, entry->second.bytes,
+                             Quotable(tensor.name), Quotable(entry_name), entry->second.bytes,
                              tensor.storage_elements));
     }
     TensorSource source = {.name = tensor.name,

@@ -12,6 +12,8 @@
 #include <utility>
 #include <variant>
 
+#include "core/quotable.h"
+
 namespace cria {
 namespace {
 
@@ -298,7 +300,7 @@ class Machine {
     if (found != kGlobals.end()) return Push(found->global);
     return Bad(std::format("names {}, which tensors of f32, f16 and bf16 do not need; it was not "
                            "run",
-                           name.substr(0, 200)),
+                           Quotable(name)),
                ErrorCode::kUnsupported);
   }
 
@@ -380,11 +382,12 @@ class Machine {
     for (const auto& [key, value] : table->items) {
       CRIA_ASSIGN_OR_RETURN(const std::string* name, Get<std::string>(key));
       if (!names.insert(*name).second) {
-        return Bad(std::format("has \"{}\" twice", *name));
+        return Bad(std::format("has \"{}\" twice", Quotable(*name)));
       }
       const auto* tensor = std::get_if<PickledTensor>(&values_[value]);
       if (tensor == nullptr) {
-        return Bad(std::format("has \"{}\", which is no tensor", *name), ErrorCode::kUnsupported);
+        return Bad(std::format("has \"{}\", which is no tensor", Quotable(*name)),
+                   ErrorCode::kUnsupported);
       }
       tensors.push_back(*tensor);
       tensors.back().name = *name;

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/quotable.h"
+
 namespace cria {
 namespace {
 
@@ -123,7 +125,7 @@ class Reader {
     if (is_encrypted || Load<uint16_t>(header, 10) != 0 || stored != bytes) {
       return Bad(std::format("its entry \"{}\" is {}; only archives whose entries are stored as "
                              "they are can be read",
-                             name, is_encrypted ? "encrypted" : "compressed"),
+                             Quotable(name), is_encrypted ? "encrypted" : "compressed"),
                  ErrorCode::kUnsupported);
     }
     CRIA_ASSIGN_OR_RETURN(const std::string local_header, ReadAt(local, kLocalHeaderBytes));
@@ -132,7 +134,7 @@ class Reader {
                             Load<uint16_t>(local_header, 28);
     if (offset > file_.size_bytes() || bytes > file_.size_bytes() - offset) return Damaged();
     if (entries_.emplace(name, ZipEntry{offset, bytes}).second) return {};
-    return Bad(std::format("its entry \"{}\" appears twice", name));
+    return Bad(std::format("its entry \"{}\" appears twice", Quotable(name)));
   }
 
   // Of the three numbers, those that are all ones stand in an extra field, in this order.

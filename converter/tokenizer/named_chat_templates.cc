@@ -62,7 +62,7 @@ Result<std::string> ReadChatTemplate(const std::string& name_or_path) {
                             "file",
                             name_or_path));
   }
-  return ReadTokenizerFile(name_or_path);
+  return ReadTemplateFile(name_or_path);
 }
 
 }  // namespace cria

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "converter/tokenizer/piece_text.h"
+#include "core/quotable.h"
 
 namespace cria {
 namespace {
@@ -52,7 +53,7 @@ Status AddPiece(const ScoredPiece& piece, uint32_t id, std::string_view where,
           ErrorCode::kInvalidFile,
           std::format("{}: the byte piece \"{}\" is not written as <0xNN>; the file may be a "
                       "damaged copy",
-                      where, piece.text));
+                      where, Quotable(piece.text)));
     }
     case PieceType::kControl:
     case PieceType::kUnused:

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "converter/tokenizer/scored_pieces.h"
+#include "core/quotable.h"
 
 namespace cria {
 namespace {
@@ -45,7 +46,7 @@ Status CheckSupported(const Model& model, std::string_view where) {
     return unsupported(std::format(
         "normalizes text by the rules \"{}\"; only \"identity\", which Llama models use, is "
         "supported",
-        model.normalizer().name()));
+        Quotable(model.normalizer().name())));
   }
   if (!model.normalizer().escape_whitespaces()) {
     return unsupported("escape_whitespaces is off, which is not supported");
@@ -79,7 +80,7 @@ Result<ScoredPiece> ReadPiece(const Piece& piece, int id, std::string_view where
   return Fail(ErrorCode::kUnsupported,
               std::format("{}: piece {}, \"{}\", is marked as unused: restricted vocabularies are "
                           "not supported",
-                          where, id, piece.piece()));
+                          where, id, Quotable(piece.piece())));
 }
 
 // -1 unless the trainer's id names a control piece.

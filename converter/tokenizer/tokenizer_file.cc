@@ -4,6 +4,7 @@
 #include <span>
 
 #include "core/platform.h"
+#include "core/utf8.h"
 
 namespace cria {
 
@@ -16,6 +17,15 @@ Result<std::string> ReadTokenizerFile(const std::filesystem::path& path) {
   std::string bytes(file.size_bytes(), '\0');
   CRIA_RETURN_IF_ERROR(file.ReadAt(0, std::as_writable_bytes(std::span(bytes))));
   return bytes;
+}
+
+Result<std::string> ReadTemplateFile(const std::filesystem::path& path) {
+  CRIA_ASSIGN_OR_RETURN(std::string text, ReadTokenizerFile(path));
+  const size_t valid_bytes = ValidUtf8Prefix(text);
+  if (valid_bytes == text.size()) return text;
+  return Fail(ErrorCode::kInvalidFile,
+              std::format("{}: is not UTF-8 at byte {}; a chat template must be", path.string(),
+                          valid_bytes));
 }
 
 }  // namespace cria

@@ -15,6 +15,7 @@
 #include "converter/tokenizer/tokenizer_file.h"
 #include "converter/tokenizer/tokenizer_json.h"
 #include "converter/tokenizer/tokenizer_settings.h"
+#include "core/quotable.h"
 #include "text/tokenizer.h"
 
 namespace cria {
@@ -101,7 +102,7 @@ Result<int32_t> IdOf(const VocabularyDraft& draft, std::string_view token, std::
   return Fail(ErrorCode::kInvalidFile,
               std::format("tokenizer_config.json: {} is \"{}\", which the tokenizer does not have "
                           "as a special token",
-                          field, token));
+                          field, Quotable(token)));
 }
 
 Status ApplyBos(const TokenizerSettings& settings, size_t vocab_size, VocabularyDraft* draft) {
@@ -187,10 +188,16 @@ Result<ImportedTokenizer> ImportTokenizer(TokenizerMaterial material,
 
   ImportedTokenizer imported;
   imported.chat_template_source = chat_template.value_or(settings.chat_template);
-  CRIA_ASSIGN_OR_RETURN(std::vector<int32_t> end_ids,
-                        ImportChatTemplate(imported.chat_template_source, &draft));
+  auto end_ids = ImportChatTemplate(imported.chat_template_source, &draft);
+  if (!end_ids) {
+    return Fail(
+        end_ids.error().code(),
+        std::format("{}: {}", chat_template ? "the template given" : settings.chat_template_where,
+                    end_ids.error().message()),
+        end_ids.error().remedy());
+  }
   CRIA_ASSIGN_OR_RETURN(imported.stop_token_ids,
-                        StopTokenIds(settings, std::move(end_ids), draft, vocab_size));
+                        StopTokenIds(settings, *std::move(end_ids), draft, vocab_size));
   CRIA_ASSIGN_OR_RETURN(imported.vocabulary, BuildVocabulary(draft, vocab_size));
   CRIA_RETURN_IF_ERROR(Tokenizer::Create(imported.vocabulary.view()));
   return imported;

@@ -12,6 +12,7 @@
 #include "converter/tokenizer/byte_level_pieces.h"
 #include "converter/tokenizer/piece_text.h"
 #include "converter/tokenizer/pre_tokenizer_json.h"
+#include "core/quotable.h"
 #include "core/utf8.h"
 
 namespace cria {
@@ -89,7 +90,8 @@ Status ModelReader::ReadVocab() {
   for (const auto& [name, value] : vocab->items()) {
     CRIA_ASSIGN_OR_RETURN(
         const uint32_t id,
-        ReadId(&value, fields_.where(), std::format("{}[\"{}\"]", fields_.PathOf("vocab"), name)));
+        ReadId(&value, fields_.where(),
+               std::format("{}[\"{}\"]", fields_.PathOf("vocab"), Quotable(name))));
     names_.Add(name, id);
     CRIA_RETURN_IF_ERROR(AddPiece(name, id));
   }
@@ -144,7 +146,8 @@ Status ModelReader::ReadMerges() {
       return fields_.Bad(ErrorCode::kInvalidFile, std::format("merges[{}]", i),
                          std::format("makes \"{}\" of \"{}\" and \"{}\", which are not all in "
                                      "model.vocab",
-                                     pair.first + pair.second, pair.first, pair.second));
+                                     Quotable(pair.first + pair.second), Quotable(pair.first),
+                                     Quotable(pair.second)));
     }
     draft_->merges.push_back(*merge);
   }
@@ -216,7 +219,7 @@ Status CheckNormalized(const AddedToken& token, const VocabularyDraft& draft,
       ErrorCode::kUnsupported,
       std::format("{}: the added token \"{}\" is to be looked for in normalized text, which "
                   "is supported of tokens in ASCII alone; set its \"normalized\" to false",
-                  where, token.content));
+                  where, Quotable(token.content)));
 }
 
 Result<VocabularyDraft> Read(const json& tokenizer, std::string_view where) {
@@ -259,9 +262,9 @@ Result<AddedToken> ReadAddedToken(const json& token, uint32_t id, std::string_vi
   for (const std::string_view flag : {"lstrip", "rstrip", "single_word"}) {
     CRIA_ASSIGN_OR_RETURN(const bool is_set, fields.Bool(flag, false));
     if (is_set) {
-      return fields.Bad(
-          ErrorCode::kUnsupported, flag,
-          std::format("is true of the added token \"{}\", which is not supported", added.content));
+      return fields.Bad(ErrorCode::kUnsupported, flag,
+                        std::format("is true of the added token \"{}\", which is not supported",
+                                    Quotable(added.content)));
     }
   }
   return added;
@@ -287,7 +290,7 @@ Result<VocabularyDraft> ReadTokenizerJson(const json& tokenizer, std::string_vie
   try {
     return Read(tokenizer, where);
   } catch (const json::exception& exception) {
-    return Fail(ErrorCode::kInvalidFile, std::format("{}: {}", where, exception.what()));
+    return Fail(ErrorCode::kInvalidFile, std::format("{}: {}", where, Quotable(exception.what())));
   }
 }
 

@@ -40,6 +40,7 @@ Status ReadTokenIfSet(const JsonFields& fields, std::string_view name, std::stri
 Status ReadChatTemplate(const JsonFields& fields, TokenizerSettings* settings) {
   const json* value = fields.Find("chat_template");
   if (value == nullptr || !settings->chat_template.empty()) return {};
+  settings->chat_template_where = fields.where();
   if (value->is_string()) {
     settings->chat_template = value->get<std::string>();
     return {};
@@ -158,7 +159,8 @@ Result<TokenizerSettings> ReadAll(const std::filesystem::path& folder, const jso
   TokenizerSettings settings;
   // Newer checkpoints keep the template in a file of its own, which counts.
   if (const auto path = folder / "chat_template.jinja"; FileExists(path)) {
-    CRIA_ASSIGN_OR_RETURN(settings.chat_template, ReadTokenizerFile(path));
+    CRIA_ASSIGN_OR_RETURN(settings.chat_template, ReadTemplateFile(path));
+    settings.chat_template_where = path.string();
   }
   CRIA_RETURN_IF_ERROR(
       ReadIfExists(folder / "tokenizer_config.json", [&](const JsonFields& fields, const json&) {

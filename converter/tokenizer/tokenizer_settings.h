@@ -21,6 +21,7 @@ struct TokenizerSettings {
   std::string eos_token;
   std::vector<AddedToken> added_tokens;
   std::string chat_template;
+  std::string chat_template_where;  // The file that it is from.
   std::optional<uint32_t> bos_token_id;
   std::vector<uint32_t> eos_token_ids;
 };

@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/quotable.h"
+
 namespace cria {
 namespace {
 
@@ -116,7 +118,7 @@ Status VocabularyDraft::AddToken(const AddedToken& token, std::string_view where
   if (token.id >= kMaxDraftPieces) {
     return Fail(ErrorCode::kInvalidFile,
                 std::format("{}: the added token \"{}\" has the id {}; ids end at {}", where,
-                            token.content, token.id, kMaxDraftPieces));
+                            Quotable(token.content), token.id, kMaxDraftPieces));
   }
   const PieceType type = token.special ? PieceType::kControl : PieceType::kUserDefined;
   const bool is_free = token.id >= pieces.size() || (pieces[token.id].type == PieceType::kUnused &&
@@ -130,7 +132,7 @@ Status VocabularyDraft::AddToken(const AddedToken& token, std::string_view where
     return Fail(ErrorCode::kInvalidFile,
                 std::format("{}: the added token \"{}\" has the id {}, which is \"{}\" in the "
                             "tokenizer's model; the files do not belong together",
-                            where, token.content, token.id, piece.bytes));
+                            where, Quotable(token.content), token.id, Quotable(piece.bytes)));
   }
   if (piece.type == PieceType::kByte) return {};
   piece.type = type;

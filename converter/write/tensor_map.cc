@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/quotable.h"
+
 namespace cria {
 namespace {
 
@@ -150,7 +152,7 @@ class Mapper {
       const TensorSource wanted = {.shape = shape};
       return Fail(ErrorCode::kInvalidFile,
                   std::format("{}: tensor \"{}\" has shape {}, but {} calls for {}",
-                              source.file->path(), source.name, source.ShapeText(),
+                              source.file->path(), Quotable(source.name), source.ShapeText(),
                               checkpoint_.described_by, wanted.ShapeText()));
     }
     used_.insert(found->first);
@@ -180,7 +182,7 @@ class Mapper {
       return Fail(ErrorCode::kUnsupported,
                   std::format("{}: tensor \"{}\" has no place in a {} with {} layers; the model "
                               "would compute something else without it",
-                              source.file->path(), source.name, config_.architecture,
+                              source.file->path(), Quotable(source.name), config_.architecture,
                               config_.num_hidden_layers));
     }
     return {};

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/utf8.h"
+#include "core/quotable.h"
 
 namespace cria::jinja {
 namespace {
@@ -14,13 +14,10 @@ constexpr size_t kSmallBytes = 128;
 // Parts of a sentence may come from a template or a message, so they are shortened and kept in one
 // line.
 void AddPart(std::string_view part, std::string* sentence) {
-  constexpr size_t kMaxBytes = 300;
-  if (part.size() > kMaxBytes) {
-    part = part.substr(0, ValidUtf8Prefix(part.substr(0, kMaxBytes)));
-  }
-  for (const char byte : part) {
-    sentence->push_back(static_cast<unsigned char>(byte) < ' ' ? ' ' : byte);
-  }
+  // One byte more than is shown, so that Quotable marks where a longer part is cut.
+  std::string line(part.substr(0, kMaxQuotedBytes + 1));
+  std::ranges::replace_if(line, [](unsigned char byte) { return byte < ' '; }, ' ');
+  *sentence += Quotable(line);
 }
 
 }  // namespace

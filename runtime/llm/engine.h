@@ -56,7 +56,9 @@ class Engine {
   const xnn::PackedWeights& weights() const { return *weights_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   ChatTemplate chat_template() const {
-    return MakeChatTemplate(file_.chat_template_source(), file_.vocabulary());
+    ChatTemplate made = MakeChatTemplate(file_.chat_template_source(), file_.vocabulary());
+    made.where = file_.path();
+    return made;
   }
   Decoder& decoder() { return *decoder_; }
   Session& session() { return *session_; }

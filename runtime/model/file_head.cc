@@ -31,6 +31,12 @@ Result<FilePreamble> ReadPreamble(const platform::File& file, uint64_t offset,
                             preamble.format_version, kind.format_version),
                 kind.how_made);
   }
+  if (preamble.reserved != 0) {
+    return Fail(ErrorCode::kUnsupported,
+                std::format("{}: the preamble's reserved field is {} instead of 0, which this "
+                            "program does not know; use a newer cria",
+                            file.path(), preamble.reserved));
+  }
   const uint64_t actual_bytes = file.size_bytes() - offset;
   if (preamble.packed_offset == 0 && preamble.file_bytes != actual_bytes) {
     return Fail(ErrorCode::kInvalidFile,

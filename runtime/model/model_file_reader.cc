@@ -9,6 +9,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "core/quotable.h"
 #include "model/features.h"
 #include "model/file_layout.h"
 #include "model_generated.h"
@@ -96,7 +97,7 @@ Status ModelFileReader::CheckFeatures(const schema::Model& metadata) {
     return Fail(ErrorCode::kUnsupported,
                 std::format("required_features names \"{}\", which this version does not know; use "
                             "a newer cria",
-                            feature));
+                            Quotable(feature)));
   }
   return {};
 }

@@ -83,11 +83,16 @@ Result<std::vector<ChatSegment>> RenderChat(const ChatTemplate& chat_template,
   }
   const std::string_view source =
       chat_template.source.empty() ? kContentsAlone : chat_template.source;
-  CRIA_ASSIGN_OR_RETURN(std::vector<jinja::Segment> rendered,
-                        jinja::Render(context, source, globals.items()));
+  auto rendered = jinja::Render(context, source, globals.items());
+  if (!rendered) {
+    const Error& error = rendered.error();
+    return Fail(error.code(), chat_template.where.empty()
+                                  ? error.message()
+                                  : std::string(chat_template.where) + ": " + error.message());
+  }
   std::vector<ChatSegment> segments;
-  segments.reserve(rendered.size());
-  for (jinja::Segment& segment : rendered) {
+  segments.reserve(rendered->size());
+  for (jinja::Segment& segment : *rendered) {
     segments.push_back({std::move(segment.text), segment.is_trusted});
   }
   return segments;

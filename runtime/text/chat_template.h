@@ -36,6 +36,7 @@ struct ChatTemplate {
   // The text of special tokens; empty: the model has none.
   std::string_view bos_token;
   std::string_view eos_token;
+  std::string_view where = {};  // The file that it lies in, which errors begin with; may be empty.
   std::tm (*clock)() = LocalTime;  // For templates that write the date.
 };
 

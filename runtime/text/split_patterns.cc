@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "core/quotable.h"
 #include "core/utf8.h"
 
 namespace cria {
@@ -145,7 +146,7 @@ Result<SplitPatterns> SplitPatterns::Compile(std::span<const std::string_view> p
     if (code == nullptr) {
       return Fail(ErrorCode::kInvalidFile,
                   std::format("The tokenizer's split pattern \"{}\" is wrong at byte {}: {}",
-                              pattern, error_offset, MessageOf(error)));
+                              Quotable(pattern), error_offset, MessageOf(error)));
     }
     // If machine code is not allowed, the pattern is interpreted: slower, with the same results.
     (void)pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);

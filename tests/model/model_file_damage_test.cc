@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -61,6 +63,16 @@ TEST(DamagedModelFileTest, LongerThanItSaysIsAnError) {
   std::vector<std::byte> bytes = Serialize(MakeTestModelFile());
   bytes.push_back({});
   ExpectRefused(bytes, "file_bytes");
+}
+
+TEST(DamagedModelFileTest, ReservedBytesThatAreNotZeroAreAnError) {
+  std::vector<std::byte> bytes = Serialize(MakeTestModelFile());
+  FilePreamble preamble = PreambleOf(bytes);
+  ASSERT_EQ(preamble.reserved, 0u);
+  preamble.reserved = 1;
+  preamble.preamble_checksum = PreambleChecksum(preamble);
+  std::ranges::copy(std::as_bytes(std::span(&preamble, 1)), bytes.begin());
+  ExpectRefused(bytes, "reserved field is 1", ErrorCode::kUnsupported);
 }
 
 TEST(DamagedModelFileTest, AnyFlippedBitOfPreambleOrMetadataIsAnError) {

@@ -43,6 +43,14 @@ const Messages& Conversation() {
   return messages;
 }
 
+TEST(ChatTemplateTest, ErrorsNameTheFile) {
+  ChatTemplate broken = {.source = "{% if %}"};
+  EXPECT_TRUE(RenderChat(broken, {}, true).error().message().starts_with("The chat template, "));
+  broken.where = "a.cria";
+  EXPECT_TRUE(
+      RenderChat(broken, {}, true).error().message().starts_with("a.cria: The chat template, "));
+}
+
 TEST(ChatTemplateTest, Llama3) {
   EXPECT_EQ(Render(Named("llama3"), Conversation(), true),
             "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nBe kind.<|eot_id|>"

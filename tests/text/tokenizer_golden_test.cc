@@ -204,8 +204,7 @@ TEST(TokenizerGoldenTest, Llama2WithMetaspace) {
                                        {"split", false}};
     support::WriteFile(folder.path() / "tokenizer.json", tokenizer_json.dump());
     // From tokenizer.json, and from tokenizer.model with that beside it.
-    const OwnedVocabulary with_model =
-        ImportTokenizerOf(folder.path(), 32000).value().vocabulary;
+    const OwnedVocabulary with_model = ImportTokenizerOf(folder.path(), 32000).value().vocabulary;
     for (const OwnedVocabulary& vocabulary : {ReadLlama2Json(tokenizer_json), with_model}) {
       ExpectIds(vocabulary, of_both);
       ExpectIds(vocabulary, is_first ? of_first : of_always);

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "core/utf8.h"
 #include "support/files.h"
 #include "support/gguf_writer.h"
 #include "support/temporary_directory.h"
@@ -28,6 +29,7 @@ class GgufFileTest : public ::testing::Test {
     EXPECT_THAT(read.error().message(), HasSubstr(reason));
     EXPECT_THAT(read.error().message(), HasSubstr(path_.string()));
     EXPECT_FALSE(read.error().message().contains('\n'));
+    EXPECT_EQ(ValidUtf8Prefix(read.error().message()), read.error().message().size());
   }
   static std::string Number(uint64_t value) { return GgufWriter::Bytes(value); }
   static GgufWriter Small() {
@@ -41,6 +43,17 @@ class GgufFileTest : public ::testing::Test {
   support::TemporaryDirectory folder_;
   std::filesystem::path path_ = folder_.path() / "model.gguf";
 };
+
+TEST_F(GgufFileTest, ErrorsQuoteNamesThatAreNoTextAsText) {
+  GgufWriter keys = Small();
+  keys.Add("a\xFF\n", 1u);
+  keys.Add("a\xFF\n", 2u);
+  ExpectRefused(keys.File(), R"(a\xFF\x0A appears twice)");
+  GgufWriter tensors = Small();
+  tensors.AddTensor("\xC3", {1}, StorageType::kF32, {1});
+  tensors.AddTensor("\xC3", {1}, StorageType::kF32, {1});
+  ExpectRefused(tensors.File(), R"(tensor "\xC3" appears twice)");
+}
 
 TEST_F(GgufFileTest, TellsKeysAndTensors) {
   GgufWriter writer = Small();

@@ -8,6 +8,7 @@
 
 #include "converter/meta/torch_pickle.h"
 #include "converter/meta/zip_directory.h"
+#include "core/utf8.h"
 #include "support/files.h"
 #include "support/temporary_directory.h"
 #include "support/torch_writer.h"
@@ -28,6 +29,7 @@ class TorchArchiveTest : public ::testing::Test {
     EXPECT_THAT(read.error().message(), HasSubstr(reason));
     EXPECT_THAT(read.error().message(), HasSubstr(path_.string()));
     EXPECT_FALSE(read.error().message().contains('\n'));
+    EXPECT_EQ(ValidUtf8Prefix(read.error().message()), read.error().message().size());
   }
   // An archive of this pickle and one storage of 16 bytes.
   static std::string Archive(const std::string& pickle) {
@@ -70,6 +72,8 @@ TEST_F(TorchArchiveTest, RefusesArchivesThatCannotBeReadInPlace) {
   ExpectRefused("no zip at all", "is not a zip archive");
   ExpectRefused(support::ZipArchive({{"a/data.pkl", "x", 8}}), "\"a/data.pkl\" is compressed");
   ExpectRefused(support::ZipArchive({{"a/x", "1"}, {"a/x", "2"}}), "\"a/x\" appears twice");
+  ExpectRefused(support::ZipArchive({{"a/\xE9", "1"}, {"a/\xE9", "2"}}),
+                R"("a/\xE9" appears twice)");
   ExpectRefused(support::ZipArchive({{"a/x", "1"}}), "has no data.pkl");
   ExpectRefused(support::ZipArchive({{"a/data.pkl", "x"}, {"a/byteorder", "big"}}), "big-endian");
   // Two entries of the directory that share bytes, as zip bombs do.

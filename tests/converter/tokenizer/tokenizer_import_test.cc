@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "converter/tokenizer/import_tokenizer.h"
+#include "converter/tokenizer/named_chat_templates.h"
 #include "text/tokenizer.h"
 
 namespace cria {
@@ -15,6 +16,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::StartsWith;
 
 constexpr const char* kTokenizerJson = R"({
   "added_tokens": [{"id": 3, "content": "<|bos|>", "special": true},
@@ -129,7 +131,20 @@ TEST_F(TokenizerImportTest, ATemplateThatCannotBeRenderedIsRefused) {
   Write("chat_template.jinja", "\n{% if %}");
   EXPECT_THAT(Refusal(), HasSubstr("The chat template, line 2: '%}' stands where an expression"));
   EXPECT_EQ(ImportTokenizerOf(folder_, 8).error().remedy().kind, RemedyKind::kChatTemplate);
+  EXPECT_THAT(Refusal(), StartsWith((folder_ / "chat_template.jinja").string() + ": "));
+  std::filesystem::remove(folder_ / "chat_template.jinja");
+  Write("tokenizer_config.json", R"({"chat_template": "{% if %}"})");
+  EXPECT_THAT(Refusal(), StartsWith((folder_ / "tokenizer_config.json").string() + ": The chat"));
+  EXPECT_THAT(ImportTokenizerOf(folder_, 8, "{% if %}").error().message(),
+              StartsWith("the template given: The chat"));
   EXPECT_TRUE(ImportTokenizerOf(folder_, 8, ""));
+}
+
+TEST_F(TokenizerImportTest, ATemplateThatIsNotUtf8IsRefused) {
+  Write("tokenizer.json", kTokenizerJson);
+  Write("chat_template.jinja", "caf\xE9");
+  EXPECT_THAT(Refusal(), HasSubstr("chat_template.jinja: is not UTF-8 at byte 3"));
+  EXPECT_FALSE(ReadChatTemplate((folder_ / "chat_template.jinja").string()));
 }
 
 TEST_F(TokenizerImportTest, WhatEndsATurnInTheTemplateEndsAnAnswer) {
