@@ -75,11 +75,9 @@ std::string NormalizeSpaces(std::string_view text, const SpaceRules& rules) {
 }
 
 std::unexpected<Error> TooManyTokens(size_t max_tokens) {
-  return Fail(
-      ErrorCode::kOutOfRange,
-      std::format("the prompt has more than {0} tokens, but the context holds {0}; shorten it "
-                  "or ask for a larger context with -c",
-                  max_tokens));
+  return Fail(ErrorCode::kOutOfRange,
+              std::format("the prompt has more than {0} tokens, but the context holds {0}", max_tokens),
+              RemedyKind::kLargerContext);
 }
 
 }  // namespace
@@ -87,8 +85,8 @@ std::unexpected<Error> TooManyTokens(size_t max_tokens) {
 // The state of one call of EncodeSegments.
 class Tokenizer::Encoding {
  public:
-  Encoding(const Vocabulary& vocabulary, size_t max_tokens)
-      : max_tokens(max_tokens), merger(vocabulary) {}
+  Encoding(const Vocabulary& vocabulary, size_t token_limit)
+      : max_tokens(token_limit), merger(vocabulary) {}
 
   const size_t max_tokens;
   std::vector<int32_t> ids;
