@@ -8,6 +8,10 @@ declared=$(grep -E '^CRIA_API ' "$header" | grep -oE 'cria_[a-z_]+\(' | tr -d '(
 # A is the name of the library's version itself.
 exported=$("$nm" -D --defined-only "$library" |
   awk '$2 != "A" && $3 !~ /@@CRIA_PRIVATE_/ { sub(/@@CRIA_0$/, "", $3); print $3 }' | sort)
+# A hash of the private headers, so that the program of another build is refused by the loader.
+private=$("$nm" -D --defined-only "$library" | awk '$2 == "A" && $3 ~ /^CRIA_PRIVATE_/ { print $3 }')
+[[ "$private" =~ ^CRIA_PRIVATE_[0-9.]+_[0-9a-f]{16}(@@.*)?$ ]] ||
+  { echo "the version of private symbols is \"$private\", without a hash of headers"; exit 1; }
 [ -n "$declared" ] || { echo "no declarations in $header"; exit 1; }
 if ! difference=$(diff <(echo "$declared") <(echo "$exported")); then
   printf 'Declared in the header (<), shown by the library (>):\n%s\n' "$difference"

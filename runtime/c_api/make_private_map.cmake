@@ -1,0 +1,15 @@
+# cmake -D VERSION=... -D HEADERS=FOLDER -D INPUT=... -D OUTPUT=... -P make_private_map.cmake: makes the map of private
+# symbols. The name of their version has a hash of all headers in FOLDER, names and contents: a program that was
+# compiled with other headers, whose structs may differ, is refused when it is loaded.
+file(GLOB_RECURSE headers RELATIVE ${HEADERS} ${HEADERS}/*.h)
+list(SORT headers)
+set(hashes)
+foreach(header IN LISTS headers)
+  file(SHA256 ${HEADERS}/${header} hash)
+  string(APPEND hashes "${header} ${hash}\n")
+endforeach()
+string(SHA256 HASH "${hashes}")
+string(SUBSTRING ${HASH} 0 16 HASH)
+configure_file(${INPUT} ${OUTPUT} @ONLY)
+# Newer than the headers even if nothing in it has changed.
+file(TOUCH ${OUTPUT})
