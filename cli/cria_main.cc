@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/ends.h"
 #include "cli/flags/command_line.h"
 #include "cli/messages.h"
 #include "core/platform.h"
@@ -33,7 +34,7 @@ int main(int argc, char** argv) {
   // Text is typed in the user's encoding; the format of numbers does not depend on the locale.
   std::setlocale(LC_CTYPE, "");
   cria::platform::UseOneHeap();
-  cria::cli::InstallOutOfMemoryHandler("cria");
+  cria::cli::InstallEndHandlers("cria");
   try {
     return Run(argc, argv);
   } catch (const std::exception& exception) {

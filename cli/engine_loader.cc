@@ -3,23 +3,26 @@
 #include <cstdio>
 #include <optional>
 
+#include "cli/ends.h"
 #include "cli/messages.h"
 #include "cli/progress_bar.h"
-#include "cli/terminal.h"
 
 namespace cria::cli {
 
 Result<std::unique_ptr<Engine>> LoadEngine(const std::string& model_path, EngineOptions options) {
-  const InterruptGuard interrupt;
   std::optional<ProgressBar> bar;
+  std::optional<StopSentence> stopped;
+  const auto pack = [&] { stopped.emplace("packing was stopped", StopSentence::CtrlC::kError); };
   options.packing.on_notice = [&](std::string_view sentence) {
+    pack();
     bar.reset();
     std::fprintf(stderr, "cria: %s\n", Printable(sentence).c_str());
   };
   options.packing.on_progress = [&](uint64_t done, uint64_t total, std::string_view matrix) {
+    if (!stopped) pack();
     if (!bar) bar.emplace("packing", std::chrono::seconds(1));
     bar->Update(done, total, matrix);
-    return !interrupt.interrupted();
+    return true;
   };
   return Engine::Load(model_path, options);
 }

@@ -1,8 +1,6 @@
 #pragma once
 
 #include <cstdio>
-#include <cstdlib>
-#include <new>
 
 #include "cli/printable.h"
 #include "cli/remedy.h"
@@ -18,17 +16,6 @@ inline constexpr int kExitUsage = 2;
 inline int ReportError(const char* program, const Error& error) {
   std::fprintf(stderr, "%s: error: %s\n", program, Printable(Sentence(error)).c_str());
   return error.code() == ErrorCode::kUsage ? kExitUsage : kExitError;
-}
-
-// From here on, if memory runs out, the program prints a sentence and ends, because no thread of a
-// pool could throw. Large allocations were refused with an Error before.
-inline void InstallOutOfMemoryHandler(const char* program) {
-  static const char* name = program;
-  std::set_new_handler([] {
-    std::fprintf(stderr, "%s: error: memory ran out; ask for less context or fewer threads\n",
-                 name);
-    std::_Exit(kExitError);
-  });
 }
 
 // The exit code of a program that succeeded: it fails if its output could not be written, for

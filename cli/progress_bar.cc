@@ -14,12 +14,6 @@ namespace {
 
 constexpr auto kMinInterval = std::chrono::milliseconds(80);
 
-// Whether a line can be redrawn: on a terminal that supports the two control sequences used here.
-bool CanRedraw() {
-  const char* kind = std::getenv("TERM");
-  return isatty(STDERR_FILENO) == 1 && kind != nullptr && std::string_view(kind) != "dumb";
-}
-
 size_t TerminalColumns() {
   constexpr size_t kUsual = 80;
   winsize size = {};
@@ -33,6 +27,11 @@ ProgressBar::ProgressBar(std::string title, std::chrono::milliseconds quiet_time
     : title_(std::move(title)),
       is_terminal_(CanRedraw()),
       first_line_(std::chrono::steady_clock::now() + quiet_time) {}
+
+bool ProgressBar::CanRedraw() {
+  const char* kind = std::getenv("TERM");
+  return isatty(STDERR_FILENO) == 1 && kind != nullptr && std::string_view(kind) != "dumb";
+}
 
 void ProgressBar::Clear() {
   if (!is_drawn_) return;

@@ -15,7 +15,10 @@ class ProgressBar {
   // If the bar is not drawn on a terminal, nothing is printed before `quiet_time`, because short
   // operations need no progress.
   explicit ProgressBar(std::string title, std::chrono::milliseconds quiet_time = {});
+  // Removes the line from the terminal.
   ~ProgressBar() { Clear(); }
+  // Whether a bar is drawn and not printed line by line: on a terminal that can clear a line.
+  static bool CanRedraw();
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <format>
+#include <utility>
 
 #include "converter/open_checkpoint.h"
 #include "converter/tokenizer/tokenizer_import.h"
@@ -106,6 +107,29 @@ ConvertReport MakeReport(const Checkpoint& checkpoint, const FilePlan& plan,
   return report;
 }
 
+// A model file that is whole, but not committed.
+struct Conversion {
+  WrittenModel written;
+  ConvertReport report;
+};
+
+Result<Conversion> ConvertUncommitted(const std::filesystem::path& checkpoint_path,
+                                      const std::filesystem::path& output_path,
+                                      const ConvertOptions& options,
+                                      const ProgressCallback& progress) {
+  // Nobody waits for the slowest here, as a token would: every processor helps.
+  const size_t num_threads =
+      options.num_threads != 0 ? options.num_threads
+                               : std::max<size_t>(1, platform::ReadCpuTopology().processors.size());
+  CRIA_ASSIGN_OR_RETURN(const ThreadPool threads, ThreadPool::Create(num_threads));
+  CRIA_ASSIGN_OR_RETURN(const Preparation preparation, Prepare(checkpoint_path, options));
+  CRIA_ASSIGN_OR_RETURN(FilePlan plan, MakePlan(preparation, options));
+  CRIA_ASSIGN_OR_RETURN(WrittenModel written,
+                        WriteModel(Describe(preparation), plan, output_path, threads, progress));
+  ConvertReport report = MakeReport(preparation.checkpoint, plan, written);
+  return Conversion{std::move(written), std::move(report)};
+}
+
 }  // namespace
 
 std::string_view ConverterVersion() { return CRIA_VERSION; }
@@ -122,16 +146,19 @@ double TensorKindReport::relative_rms_error() const {
 Result<ConvertReport> Convert(const std::filesystem::path& checkpoint_path,
                               const std::filesystem::path& output_path,
                               const ConvertOptions& options, const ProgressCallback& progress) {
-  // Nobody waits for the slowest here, as a token would: every processor helps.
-  const size_t num_threads =
-      options.num_threads != 0 ? options.num_threads
-                               : std::max<size_t>(1, platform::ReadCpuTopology().processors.size());
-  CRIA_ASSIGN_OR_RETURN(const ThreadPool threads, ThreadPool::Create(num_threads));
-  CRIA_ASSIGN_OR_RETURN(const Preparation preparation, Prepare(checkpoint_path, options));
-  CRIA_ASSIGN_OR_RETURN(FilePlan plan, MakePlan(preparation, options));
-  CRIA_ASSIGN_OR_RETURN(const WrittenModel written,
-                        WriteModel(Describe(preparation), plan, output_path, threads, progress));
-  return MakeReport(preparation.checkpoint, plan, written);
+  CRIA_ASSIGN_OR_RETURN(Conversion conversion,
+                        ConvertUncommitted(checkpoint_path, output_path, options, progress));
+  CRIA_RETURN_IF_ERROR(conversion.written.file.Commit());
+  return std::move(conversion.report);
+}
+
+Result<platform::File> ConvertUnnamed(const std::filesystem::path& checkpoint_path,
+                                      const std::filesystem::path& output_path,
+                                      const ConvertOptions& options,
+                                      const ProgressCallback& progress) {
+  CRIA_ASSIGN_OR_RETURN(Conversion conversion,
+                        ConvertUncommitted(checkpoint_path, output_path, options, progress));
+  return conversion.written.file.TakeUnnamed();
 }
 
 Result<size_t> ConvertVocabulary(const std::filesystem::path& checkpoint_path,
@@ -145,8 +172,10 @@ Result<size_t> ConvertVocabulary(const std::filesystem::path& checkpoint_path,
   const size_t vocab_size = tokenizer.vocabulary.piece_types.size();
   const ModelConfig config = {.vocab_size = static_cast<uint32_t>(vocab_size)};
   FilePlan no_tensors;
-  CRIA_RETURN_IF_ERROR(WriteModel(Describe(checkpoint.name, config, tokenizer), no_tensors,
-                                  output_path, threads, {}));
+  CRIA_ASSIGN_OR_RETURN(WrittenModel written,
+                        WriteModel(Describe(checkpoint.name, config, tokenizer), no_tensors,
+                                   output_path, threads, {}));
+  CRIA_RETURN_IF_ERROR(written.file.Commit());
   return vocab_size;
 }
 

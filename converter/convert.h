@@ -10,6 +10,7 @@
 
 #include "converter/progress.h"
 #include "converter/quantize/row_quantizer.h"
+#include "core/platform.h"
 #include "cria/error.h"
 #include "model/checksum.h"
 #include "model/model_outline.h"
@@ -58,6 +59,13 @@ struct ConvertReport {
 Result<ConvertReport> Convert(const std::filesystem::path& checkpoint_path,
                               const std::filesystem::path& output_path,
                               const ConvertOptions& options, const ProgressCallback& progress = {});
+
+// Converts to a file without a name, which exists as long as it is open. It is written beside
+// `output_path`.
+Result<platform::File> ConvertUnnamed(const std::filesystem::path& checkpoint_path,
+                                      const std::filesystem::path& output_path,
+                                      const ConvertOptions& options,
+                                      const ProgressCallback& progress = {});
 
 // Writes a model file with only the tokenizer and the chat template, which needs no weights; see
 // ModelFile::OpenVocabulary. `chat_template` is as in ConvertOptions. Returns the number of tokens.

@@ -1,16 +1,12 @@
 #include "cli/convert/conversion_check.h"
 
-#include <stdlib.h>
-
-#include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include "core/format.h"
+#include "core/output_file.h"
 #include "llm/engine.h"
 
 namespace cria::cli {
@@ -27,53 +23,32 @@ constexpr const char* kTexts[] = {
     "L'été dernier, 1 204 personnes ont visité le musée; 今年は",
 };
 
-// A folder that goes with what is in it.
-class TemporaryFolder {
- public:
-  static Result<TemporaryFolder> Beside(const std::string& path) {
-    TemporaryFolder folder;
-    folder.path_ = path + ".verify-XXXXXX";
-    if (mkdtemp(folder.path_.data()) == nullptr) {
-      const int reason = errno;
-      return Fail(ErrorCode::kIo, Format("{}: cannot make this folder: {}",
-                                         std::exchange(folder.path_, ""), std::strerror(reason)));
-    }
-    return folder;
-  }
-  TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, "")) {}
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  TemporaryFolder() = default;
-  std::string path_;
-};
-
-Result<std::unique_ptr<Engine>> LoadForCheck(const std::string& path, size_t num_threads) {
+EngineOptions OptionsForCheck(size_t num_threads) {
   EngineOptions options;
   options.num_threads = num_threads;
   options.kv_type = KvType::kF32;
-  return Engine::Load(path, options);
+  return options;
 }
 
 Result<std::unique_ptr<Engine>> LoadInF32(const std::string& checkpoint_path,
                                           const std::string& model_path,
                                           const ConvertOptions& options,
                                           const ProgressCallback& progress) {
-  // Removed while the engine still reads the file, which is gone when the engine is.
-  CRIA_ASSIGN_OR_RETURN(const TemporaryFolder folder, TemporaryFolder::Beside(model_path));
-  const std::string path = folder.path() + "/f32.cria";
   ConvertOptions in_f32 = options;
   in_f32.weights = Scheme::kF32;
   in_f32.embedding.reset();
   in_f32.head.reset();
-  if (auto converted = Convert(checkpoint_path, path, in_f32, progress); !converted) {
-    return std::unexpected(converted.error());
-  }
-  return LoadForCheck(path, options.num_threads);
+  CRIA_ASSIGN_OR_RETURN(platform::File file,
+                        ConvertUnnamed(checkpoint_path, model_path, in_f32, progress));
+  return Engine::Load(std::move(file), OptionsForCheck(options.num_threads));
+}
+
+bool IsVerifyFolder(const std::filesystem::directory_entry& entry, const std::string& prefix) {
+  constexpr size_t kRandomCharacters = 6;
+  const std::string name = entry.path().filename().string();
+  std::error_code error;
+  return name.starts_with(prefix) && name.size() == prefix.size() + kRandomCharacters &&
+         entry.is_directory(error) && !entry.is_symlink(error);
 }
 
 }  // namespace
@@ -85,7 +60,7 @@ Result<LogitComparison> CheckConversion(const std::string& checkpoint_path,
   CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> reference,
                         LoadInF32(checkpoint_path, model_path, options, progress));
   CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> model,
-                        LoadForCheck(model_path, options.num_threads));
+                        Engine::Load(model_path, OptionsForCheck(options.num_threads)));
   LogitComparison comparison;
   for (const char* text : kTexts) {
     const auto tokens = reference->tokenizer().Encode(text, {.parse_special = false});
@@ -104,6 +79,23 @@ Result<LogitComparison> CheckConversion(const std::string& checkpoint_path,
                 model_path + ": does not verify: it predicts values that are not finite");
   }
   return comparison;
+}
+
+void RemoveAbandonedChecks(const std::string& model_path) {
+  const std::filesystem::path path(model_path);
+  const std::string prefix = path.filename().string() + ".verify-";
+  std::error_code error;
+  std::filesystem::directory_iterator entry(path.has_parent_path() ? path.parent_path() : ".",
+                                            error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    if (!IsVerifyFolder(*entry, prefix)) continue;
+    const std::filesystem::path model = entry->path() / "f32.cria";
+    // Creating a file removes the abandoned temporary ones of its name; this one goes at once.
+    if (!OutputFile::Create(model, 0)) continue;
+    std::error_code ignored;
+    std::filesystem::remove(model, ignored);
+    std::filesystem::remove(entry->path(), ignored);  // Unless something else is in it.
+  }
 }
 
 std::string ComparisonText(const LogitComparison& comparison) {

@@ -1,4 +1,3 @@
-#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -9,6 +8,7 @@
 
 #include "cli/convert/checkpoint_options.h"
 #include "cli/convert/conversion_check.h"
+#include "cli/ends.h"
 #include "cli/flags/options.h"
 #include "cli/memory_report.h"
 #include "cli/messages.h"
@@ -31,25 +31,6 @@ struct Arguments {
   ConvertOptions options;
   std::optional<bool> verify;  // Unless given: where it takes no more than a moment.
 };
-
-// The signal that asked to stop, or 0.
-volatile std::sig_atomic_t stop_signal = 0;
-
-void OnStopSignal(int signal) { stop_signal = signal; }
-
-void InstallSignalHandlers() {
-  struct sigaction action = {};
-  action.sa_handler = OnStopSignal;
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    // What the caller had ignored, as nohup does, stays ignored.
-    struct sigaction before = {};
-    if (sigaction(signal, &action, &before) == 0 && before.sa_handler == SIG_IGN) {
-      std::signal(signal, SIG_IGN);
-    }
-  }
-  // A file that grows beyond a limit is then an error like a full disk instead of the end.
-  std::signal(SIGXFSZ, SIG_IGN);
-}
 
 void AddOptions(cria::cli::CommandLine& command, Arguments& arguments) {
   cria::cli::AddCheckpointOptions(command, arguments.checkpoint, arguments.options);
@@ -125,15 +106,16 @@ void PrintReport(const ConvertReport& report, const std::string& output) {
               static_cast<double>(report.file_bytes) / 1e6, digest.c_str());
 }
 
-// Shows the progress on `bar`, and cancels where a signal asked to.
 cria::ProgressCallback ProgressOn(cria::cli::ProgressBar& bar) {
   return [&bar](const cria::ConvertProgress& progress) {
     bar.Update(progress.done_weights, progress.total_weights, progress.tensor);
-    return stop_signal == 0;
+    return true;
   };
 }
 
 cria::Result<ConvertReport> RunConvert(const Arguments& arguments) {
+  const cria::cli::StopSentence stopped("converting was stopped",
+                                        cria::cli::StopSentence::CtrlC::kSignal);
   cria::cli::ProgressBar bar("converting");
   return cria::Convert(arguments.checkpoint, arguments.output, arguments.options, ProgressOn(bar));
 }
@@ -146,6 +128,8 @@ bool IsToBeVerified(const Arguments& arguments, const ConvertReport& report) {
 }
 
 cria::Status Verify(const Arguments& arguments) {
+  const cria::cli::StopSentence stopped("verifying was stopped; the model file is whole",
+                                        cria::cli::StopSentence::CtrlC::kSignal);
   cria::cli::ProgressBar bar("verifying");
   const auto comparison = cria::cli::CheckConversion(arguments.checkpoint, arguments.output,
                                                      arguments.options, ProgressOn(bar));
@@ -161,13 +145,6 @@ cria::Status Verify(const Arguments& arguments) {
   return {};
 }
 
-// Everything is tidied up: dies of the signal, so that a calling script knows.
-void DieOfStopSignal() {
-  if (stop_signal == 0) return;
-  std::signal(stop_signal, SIG_DFL);
-  std::raise(stop_signal);
-}
-
 cria::Status ConvertVocabulary(const Arguments& arguments) {
   CRIA_ASSIGN_OR_RETURN(const size_t tokens,
                         cria::ConvertVocabulary(arguments.checkpoint, arguments.output,
@@ -179,10 +156,11 @@ cria::Status ConvertVocabulary(const Arguments& arguments) {
 
 cria::Status Convert(Arguments& arguments) {
   if (arguments.output.empty()) arguments.output = DefaultOutput(arguments.checkpoint);
+  cria::cli::RemoveAbandonedChecks(arguments.output);
   if (arguments.vocab_only) return ConvertVocabulary(arguments);
-  InstallSignalHandlers();
   CRIA_ASSIGN_OR_RETURN(const ConvertReport report, RunConvert(arguments));
   PrintReport(report, arguments.output);
+  std::fflush(stdout);  // It is true even if verifying is stopped.
   return IsToBeVerified(arguments, report) ? Verify(arguments) : cria::Status();
 }
 
@@ -196,15 +174,13 @@ int Run(int argc, char** argv) {
   AddPlanCommand(program);
   const cria::Status result = program.Run(std::vector<std::string>(argv + 1, argv + argc));
   if (result) return cria::cli::FinishOutput("cria-convert");
-  const int exit_code = cria::cli::ReportError("cria-convert", result.error());
-  DieOfStopSignal();
-  return exit_code;
+  return cria::cli::ReportError("cria-convert", result.error());
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  cria::cli::InstallOutOfMemoryHandler("cria-convert");
+  cria::cli::InstallEndHandlers("cria-convert");
   try {
     return Run(argc, argv);
   } catch (const std::exception& exception) {

@@ -2,9 +2,9 @@
 
 #include <format>
 #include <span>
+#include <utility>
 
 #include "converter/write/tensor_streamer.h"
-#include "core/output_file.h"
 #include "model/file_layout.h"
 
 namespace cria {
@@ -34,10 +34,10 @@ Result<WrittenModel> WriteModel(const ModelDescription& description, FilePlan& p
 
   CRIA_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path, plan.file_bytes));
   TensorStreamer streamer(file, threads, progress, CountWeights(plan));
-  WrittenModel written;
+  std::vector<QuantizationError> errors;
   for (PlannedTensor& tensor : plan.tensors) {
     CRIA_ASSIGN_OR_RETURN(const QuantizationError error, streamer.Stream(tensor));
-    written.errors.push_back(error);
+    errors.push_back(error);
   }
 
   const std::vector<std::byte> metadata = BuildMetadata(description, plan);
@@ -50,9 +50,8 @@ Result<WrittenModel> WriteModel(const ModelDescription& description, FilePlan& p
   preamble.preamble_checksum = PreambleChecksum(preamble);
   CRIA_RETURN_IF_ERROR(file.WriteAt(sizeof preamble, metadata));
   CRIA_RETURN_IF_ERROR(file.WriteAt(0, std::as_bytes(std::span(&preamble, 1))));
-  CRIA_RETURN_IF_ERROR(file.Commit());
-  written.digest = preamble.metadata_digest;
-  return written;
+  return WrittenModel{
+      .file = std::move(file), .digest = preamble.metadata_digest, .errors = std::move(errors)};
 }
 
 }  // namespace cria

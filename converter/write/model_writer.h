@@ -8,6 +8,7 @@
 #include "converter/quantize/row_quantizer.h"
 #include "converter/write/file_plan.h"
 #include "converter/write/metadata.h"
+#include "core/output_file.h"
 #include "core/thread_pool.h"
 #include "cria/error.h"
 #include "model/checksum.h"
@@ -15,12 +16,13 @@
 namespace cria {
 
 struct WrittenModel {
+  OutputFile file;  // Whole, but not committed.
   Digest digest = {};
   std::vector<QuantizationError> errors;  // One for each tensor of the plan.
 };
 
-// Writes a model file (schema/README.md) and sets the plan's offsets and checksums. The file
-// appears under `path` only when it is complete and on disk.
+// Writes a model file (schema/README.md) for `path` and sets the plan's offsets and checksums. The
+// caller commits the file.
 Result<WrittenModel> WriteModel(const ModelDescription& description, FilePlan& plan,
                                 const std::filesystem::path& path, const ThreadPool& threads,
                                 const ProgressCallback& progress);

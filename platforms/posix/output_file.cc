@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <format>
@@ -13,6 +14,8 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+
+#include "posix/unfinished_file.h"
 
 namespace cria {
 namespace {
@@ -46,9 +49,10 @@ std::string SystemSentence(const std::filesystem::path& path, const char* action
                      RemedyFor(reason));
 }
 
-// The name that a rename may take: through a symbolic link, so that the link itself survives.
-Result<std::filesystem::path> ResolveTarget(const std::filesystem::path& path) {
+// The name that a rename may take: what a symbolic link leads to, unless the link is replaced.
+Result<std::filesystem::path> ResolveTarget(const std::filesystem::path& path, LinkPolicy links) {
   std::error_code error;
+  if (links == LinkPolicy::kReplaceLink && std::filesystem::is_symlink(path, error)) return path;
   const auto status = std::filesystem::status(path, error);
   // Known before any work is done: the temporary name may be possible where this one is not.
   if (!std::filesystem::status_known(status)) {
@@ -130,22 +134,23 @@ bool LockNew(int descriptor, const std::filesystem::path& path) {
   return result != 0 || HasName(descriptor, path);
 }
 
-// Makes a new file beside `path`, where a rename needs it, and tells its name. -1 with errno set:
-// it cannot be made.
-int CreateBeside(const std::filesystem::path& path, std::filesystem::path& temporary_path) {
+// Makes a new file beside `path`, where a rename needs it, and sets `descriptor` to it. Null with
+// errno set: it cannot be made.
+std::unique_ptr<UnfinishedFile> CreateBeside(const std::filesystem::path& path, int& descriptor) {
   constexpr int kMaxAttempts = 1000;
   const std::string prefix = TemporaryPrefix(path);
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
-    temporary_path = path.parent_path() / std::format("{}{}-{}", prefix, getpid(), attempt);
-    const int descriptor =
-        open(temporary_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (descriptor < 0 && errno != EEXIST) return -1;
-    if (descriptor < 0) continue;
-    if (LockNew(descriptor, temporary_path)) return descriptor;
-    close(descriptor);
+    auto file = UnfinishedFile::Create(
+        path.parent_path() / std::format("{}{}-{}", prefix, getpid(), attempt), descriptor);
+    if (file == nullptr && errno != EEXIST) return nullptr;
+    if (file == nullptr) continue;
+    if (LockNew(descriptor, file->path())) return file;
+    // The name may be another file's by now.
+    file->Forget();
+    close(std::exchange(descriptor, -1));
   }
   errno = EEXIST;
-  return -1;
+  return nullptr;
 }
 
 // Whether this process may not write files of so many bytes. A write beyond that would also raise
@@ -156,18 +161,33 @@ bool ExceedsFileSizeLimit(uint64_t bytes) {
          bytes > limit.rlim_cur;
 }
 
+// Leaves little for fsync to write: no signal is handled while that waits for a slow disk, but
+// between the calls here. What fails is found by fsync.
+void WriteBack(int descriptor, uint64_t bytes) {
+  constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
+  constexpr uint64_t kMaxBytesAhead = 8 * kPieceBytes;  // Keeps the disk busy.
+  for (uint64_t begin = 0; begin < bytes + kMaxBytesAhead; begin += kPieceBytes) {
+    const auto call = [&](uint64_t offset, unsigned int flags) {
+      sync_file_range(descriptor, static_cast<off64_t>(offset), kPieceBytes, flags);
+    };
+    if (begin < bytes) call(begin, SYNC_FILE_RANGE_WRITE);
+    if (begin >= kMaxBytesAhead) call(begin - kMaxBytesAhead, SYNC_FILE_RANGE_WAIT_BEFORE);
+  }
+}
+
 }  // namespace
 
-Result<OutputFile> OutputFile::Create(const std::filesystem::path& path, uint64_t bytes) {
+OutputFile::OutputFile() = default;
+
+Result<OutputFile> OutputFile::Create(const std::filesystem::path& path, uint64_t bytes,
+                                      LinkPolicy links) {
   OutputFile file;
   file.bytes_ = bytes;
-  CRIA_ASSIGN_OR_RETURN(file.path_, ResolveTarget(path));
+  CRIA_ASSIGN_OR_RETURN(file.path_, ResolveTarget(path, links));
   RemoveAbandonedSiblings(file.path_);
   if (ExceedsFileSizeLimit(bytes)) return file.SystemError(EFBIG, "write");
-  std::filesystem::path temporary_path;
-  file.descriptor_ = CreateBeside(file.path_, temporary_path);
-  if (file.descriptor_ < 0) return file.SystemError(errno, "write");
-  file.temporary_path_ = std::move(temporary_path);
+  file.temporary_ = CreateBeside(file.path_, file.descriptor_);
+  if (file.temporary_ == nullptr) return file.SystemError(errno, "write");
   // The size first, so that gaps are zeros; then the space. Where the file system cannot reserve
   // space, a full disk is found when writing.
   if (ftruncate(file.descriptor_, static_cast<off_t>(bytes)) != 0) {
@@ -178,19 +198,23 @@ Result<OutputFile> OutputFile::Create(const std::filesystem::path& path, uint64_
   return file;
 }
 
+OutputFile::OutputFile(OutputFile&& other) noexcept { *this = std::move(other); }
+
 OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
   std::swap(descriptor_, other.descriptor_);
   std::swap(bytes_, other.bytes_);
   std::swap(path_, other.path_);
-  std::swap(temporary_path_, other.temporary_path_);
+  std::swap(temporary_, other.temporary_);
   return *this;
 }
 
 OutputFile::~OutputFile() {
   // While it is locked, so that the name cannot be another file's by then.
-  if (!temporary_path_.empty()) unlink(temporary_path_.c_str());
+  temporary_.reset();
   if (descriptor_ >= 0) close(descriptor_);
 }
+
+void OutputFile::RemoveUnfinished() { UnfinishedFile::RemoveAll(); }
 
 std::unexpected<Error> OutputFile::SystemError(int reason, const char* action) const {
   if (MeansDiskFull(reason)) {
@@ -202,9 +226,12 @@ std::unexpected<Error> OutputFile::SystemError(int reason, const char* action) c
 }
 
 Status OutputFile::WriteAt(uint64_t offset, std::span<const std::byte> bytes) {
+  // No signal is handled while the kernel makes a writer wait for a slow disk: each piece takes a
+  // moment even there.
+  constexpr size_t kMaxPieceBytes = size_t{256} << 10;
   while (!bytes.empty()) {
-    const ssize_t count =
-        pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    const ssize_t count = pwrite(descriptor_, bytes.data(), std::min(bytes.size(), kMaxPieceBytes),
+                                 static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return SystemError(errno, "write");
     if (count == 0) return SystemError(ENOSPC, "write");
@@ -215,11 +242,13 @@ Status OutputFile::WriteAt(uint64_t offset, std::span<const std::byte> bytes) {
 }
 
 Status OutputFile::Commit() {
+  WriteBack(descriptor_, bytes_);
   if (fsync(descriptor_) != 0) return SystemError(errno, "write");
   // Still locked, or another process could take it for abandoned. All is on disk, so that closing
   // has nothing to tell.
-  if (rename(temporary_path_.c_str(), path_.c_str()) != 0) return SystemError(errno, "rename");
-  temporary_path_.clear();
+  if (rename(temporary_->path().c_str(), path_.c_str()) != 0) return SystemError(errno, "rename");
+  temporary_->Forget();
+  temporary_.reset();
   close(std::exchange(descriptor_, -1));
   // The new name is durable only once its folder is; a file system that cannot do that is no reason
   // to call a complete file a failure.
@@ -229,6 +258,14 @@ Status OutputFile::Commit() {
     close(descriptor);
   }
   return {};
+}
+
+Result<platform::File> OutputFile::TakeUnnamed() {
+  CRIA_ASSIGN_OR_RETURN(platform::File file,
+                        platform::File::OfDescriptor(descriptor_, 0, std::nullopt));
+  temporary_.reset();
+  close(std::exchange(descriptor_, -1));
+  return file;
 }
 
 }  // namespace cria

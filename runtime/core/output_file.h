@@ -3,11 +3,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 
+#include "core/platform.h"
 #include "cria/error.h"
 
 namespace cria {
+
+class UnfinishedFile;
+
+// What Commit replaces if the output's name is a symbolic link.
+enum class LinkPolicy : uint8_t { kReplaceTarget, kReplaceLink };
 
 // A file that appears under its name only when it is complete: it is written under a temporary name
 // in the same folder, and removed unless Commit succeeds. Its errors say what to do about them.
@@ -16,25 +23,33 @@ class OutputFile {
   // Reserves `bytes` of disk, so that a full disk is reported at once. Commit replaces an existing
   // regular file; anything else with that name is an error. Temporary files of the same target are
   // removed if the process that wrote them was killed.
-  static Result<OutputFile> Create(const std::filesystem::path& path, uint64_t bytes);
+  static Result<OutputFile> Create(const std::filesystem::path& path, uint64_t bytes,
+                                   LinkPolicy links = LinkPolicy::kReplaceTarget);
 
-  OutputFile(OutputFile&& other) noexcept { *this = std::move(other); }
+  OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&& other) noexcept;
   ~OutputFile();
+
+  // Removes all temporary files that this process is writing. Call it right before the process ends
+  // without destructors: signals stay blocked in this thread, and threads that create or remove
+  // such a file wait forever. Async-signal-safe.
+  static void RemoveUnfinished();
 
   // Bytes that are never written read as zeros.
   Status WriteAt(uint64_t offset, std::span<const std::byte> bytes);
   // Makes the file durable and gives it its name.
   Status Commit();
+  // Removes the name instead, and returns the file, which exists for as long as it is open.
+  Result<platform::File> TakeUnnamed();
 
  private:
-  OutputFile() = default;
+  OutputFile();
   std::unexpected<Error> SystemError(int reason, const char* action) const;
 
   int descriptor_ = -1;  // Locked while the file has its temporary name.
   uint64_t bytes_ = 0;
   std::filesystem::path path_;
-  std::filesystem::path temporary_path_;  // Empty when there is nothing to remove.
+  std::unique_ptr<UnfinishedFile> temporary_;  // Null when it has its own name, or none.
 };
 
 }  // namespace cria

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <format>
 #include <span>
 #include <string>
@@ -98,6 +99,60 @@ TEST_F(OutputFileTest, ReplacesAnOldFileAndKeepsALink) {
   ASSERT_TRUE(WriteAll(folder_.path() / "link", "new"));
   EXPECT_EQ(support::ReadFile(path_), "new");
   EXPECT_TRUE(std::filesystem::is_symlink(folder_.path() / "link"));
+}
+
+TEST_F(OutputFileTest, ReplacesALinkItselfWhereThatIsWanted) {
+  const auto link = folder_.path() / "link";
+  support::WriteFile(path_, "kept");
+  for (const char* target : {"model", "absent", "."}) {
+    std::filesystem::remove(link);
+    std::filesystem::create_symlink(target, link);
+    auto file = OutputFile::Create(link, 3, LinkPolicy::kReplaceLink);
+    ASSERT_TRUE(file) << file.error().message();
+    ASSERT_TRUE(Write(*file, 0, "new") && file->Commit());
+    EXPECT_FALSE(std::filesystem::is_symlink(link));
+    EXPECT_EQ(support::ReadFile(link), "new");
+    EXPECT_EQ(support::ReadFile(path_), "kept");
+    EXPECT_THAT(FileNames(folder_.path()), ElementsAre("link", "model"));
+  }
+  EXPECT_FALSE(OutputFile::Create(folder_.path(), 1, LinkPolicy::kReplaceLink));
+}
+
+TEST_F(OutputFileTest, WithoutANameItExistsForAsLongAsItIsOpen) {
+  support::WriteFile(path_, "kept");
+  auto file = OutputFile::Create(path_, 8);
+  ASSERT_TRUE(file && Write(*file, 5, "xyz"));
+  const auto unnamed = file->TakeUnnamed();
+  ASSERT_TRUE(unnamed) << unnamed.error().message();
+  EXPECT_THAT(FileNames(folder_.path()), ElementsAre("model"));
+  EXPECT_EQ(support::ReadFile(path_), "kept");
+  ASSERT_EQ(unnamed->size_bytes(), 8u);
+  const auto mapping = unnamed->Map(5, 3);
+  ASSERT_TRUE(mapping);
+  EXPECT_EQ(std::memcmp(mapping->bytes().data(), "xyz", 3), 0);
+}
+
+TEST_F(OutputFileTest, RemovesWhatIsUnfinishedBeforeTheProcessEnds) {
+  const pid_t writer = fork();
+  if (writer == 0) {
+    std::vector<OutputFile> files;
+    for (const char* name : {"a", "b", "c", "model"}) {
+      auto file = OutputFile::Create(folder_.path() / name, 1);
+      if (!file) _exit(1);
+      files.push_back(*std::move(file));
+    }
+    // Out of the list, from its middle and from its ends.
+    if (!files[1].Commit()) _exit(2);
+    files.erase(files.begin());
+    if (!files.back().TakeUnnamed()) _exit(3);
+    if (FileNames(folder_.path()).size() != 2) _exit(4);
+    OutputFile::RemoveUnfinished();
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(writer, &status, 0), writer);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_THAT(FileNames(folder_.path()), ElementsAre("b"));
 }
 
 TEST_F(OutputFileTest, HasThePermissionsOfAnOrdinaryFile) {

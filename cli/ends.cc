@@ -1,0 +1,83 @@
+#include "cli/ends.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+#include "cli/messages.h"
+#include "cli/progress_bar.h"
+#include "core/output_file.h"
+
+namespace cria::cli {
+namespace {
+
+// Set before the handlers are.
+const char* program_name = nullptr;
+// Removes the line of progress, which may be drawn.
+const char* clear_line = "";
+
+std::atomic<const char*> stop_sentence = nullptr;
+std::atomic<bool> ctrl_c_is_error = false;
+
+// As ReportError does, by functions that a signal's handler may call.
+void WriteError(const char* sentence) {
+  for (const char* part : {clear_line, program_name, ": error: ", sentence, "\n"}) {
+    // Nobody is left to be told that this failed.
+    [[maybe_unused]] const ssize_t count = write(STDERR_FILENO, part, std::strlen(part));
+  }
+}
+
+void EndBySignal(int number) {
+  OutputFile::RemoveUnfinished();
+  const bool asks_to_stop = number == SIGINT || number == SIGTERM || number == SIGHUP;
+  if (const char* const sentence = stop_sentence.load(); asks_to_stop && sentence != nullptr) {
+    WriteError(sentence);
+    if (number == SIGINT && ctrl_c_is_error.load()) _exit(kExitError);
+  }
+  // Of the signal itself, so that a calling script knows.
+  signal(number, SIG_DFL);
+  raise(number);
+  sigset_t only = {};
+  sigemptyset(&only);
+  sigaddset(&only, number);
+  pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
+}
+
+void EndWithoutMemory() {
+  OutputFile::RemoveUnfinished();
+  WriteError("memory ran out; ask for less context or fewer threads");
+  _exit(kExitError);
+}
+
+}  // namespace
+
+void InstallEndHandlers(const char* program) {
+  program_name = program;
+  if (ProgressBar::CanRedraw()) clear_line = "\r\x1b[K";
+  struct sigaction action = {};
+  action.sa_handler = EndBySignal;
+  sigfillset(&action.sa_mask);
+  for (const int number :
+       {SIGHUP, SIGINT, SIGQUIT, SIGABRT, SIGPIPE, SIGALRM, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU}) {
+    // What the caller had ignored, as nohup does, stays ignored.
+    struct sigaction before = {};
+    if (sigaction(number, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) {
+      sigaction(number, &action, nullptr);
+    }
+  }
+  signal(SIGXFSZ, SIG_IGN);
+  std::set_new_handler(EndWithoutMemory);
+}
+
+StopSentence::StopSentence(const char* sentence, CtrlC ctrl_c) {
+  ctrl_c_is_error = ctrl_c == CtrlC::kError;
+  stop_sentence = sentence;
+}
+
+StopSentence::~StopSentence() { stop_sentence = nullptr; }
+
+}  // namespace cria::cli

@@ -1,0 +1,200 @@
+// How conversions and packing end before they are done: at once, and without a file that nobody
+// finishes.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "support/emulation.h"
+#include "support/files.h"
+#include "support/run_program.h"
+#include "support/temporary_directory.h"
+#include "support/tiny_checkpoint.h"
+
+namespace cria {
+namespace {
+
+using support::RunOptions;
+using support::RunProgram;
+using support::RunResult;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+class Ends : public testing::Test {
+ protected:
+  void SetUp() override {
+    support::WriteHuggingFaceDirectory(support::MakeModel(support::SpecNamed("stories1m")),
+                                       checkpoint_, {});
+    ASSERT_EQ(
+        RunProgram({CRIA_CONVERT_PROGRAM, checkpoint_, "-o", model_, "--no-verify"}).exit_code, 0);
+  }
+
+  std::vector<std::string> ConvertArguments() const {
+    return {CRIA_CONVERT_PROGRAM, checkpoint_, "-o", out_ / "model.cria", "--verify"};
+  }
+
+  // Names of what no program finishes any more.
+  std::vector<std::string> Leftovers() const {
+    std::vector<std::string> names = support::FileNames(out_);
+    std::erase_if(names, [](const std::string& name) {
+      return !name.contains(".tmp-") && !name.contains(".verify-");
+    });
+    return names;
+  }
+
+  void EmptyFolder() const {
+    std::filesystem::remove_all(out_);
+    std::filesystem::create_directory(out_);
+  }
+
+  // Runs `arguments`, and sends the signal after `seconds`. Fails where the program then goes on.
+  RunResult RunAndSend(const std::vector<std::string>& arguments, int signal, Seconds delay) const {
+    EmptyFolder();
+    Clock::time_point sent;
+    RunOptions options;
+    options.after_start = [&](int program) {
+      usleep(static_cast<useconds_t>(delay.count() * 1e6));
+      sent = Clock::now();
+      kill(program, signal);
+    };
+    RunResult result = RunProgram(arguments, options);
+    // It takes a few milliseconds where nothing else runs.
+    const Seconds bound(support::IsEmulated() ? 20 : 2);
+    EXPECT_LT(Seconds(Clock::now() - sent), bound);
+    return result;
+  }
+
+  // Each signal at so many moments of a run. `interrupted` is the exit code that Ctrl-C gives
+  // while there is something to stop; -1 means that the program ends by the signal.
+  void ExpectCleanEnds(const std::vector<std::string>& arguments, int moments, int interrupted) {
+    if (support::IsEmulated()) moments = 2;
+    EmptyFolder();
+    const auto start = Clock::now();
+    const RunResult whole_run = RunProgram(arguments);
+    ASSERT_EQ(whole_run.exit_code, 0) << whole_run.error;
+    const Seconds whole = Clock::now() - start;
+    int stopped = 0;
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+      for (int moment = 0; moment < moments; ++moment) {
+        const RunResult result = RunAndSend(arguments, signal, whole * (moment + 0.5) / moments);
+        ASSERT_THAT(Leftovers(), IsEmpty()) << signal << " at " << moment << " of " << moments;
+        if (result.exit_code == 0) continue;
+        ++stopped;
+        if (signal == SIGINT && result.exit_code == interrupted) {
+          ASSERT_THAT(result.error, HasSubstr("was stopped\n"));
+        } else {
+          ASSERT_EQ(result.signal, signal) << result.error;
+        }
+      }
+    }
+    EXPECT_GE(stopped, moments);
+  }
+
+  support::TemporaryDirectory folder_;
+  std::filesystem::path checkpoint_ = folder_ / "checkpoint";
+  std::filesystem::path model_ = folder_ / "model.cria";
+  std::filesystem::path out_ = folder_ / "out";
+};
+
+TEST_F(Ends, SignalsEndAConversionAtAnyMoment) {
+  ExpectCleanEnds(ConvertArguments(), /*moments=*/50, /*interrupted=*/-1);
+}
+
+TEST_F(Ends, SignalsEndPackingAtAnyMoment) {
+  ExpectCleanEnds({CRIA_PROGRAM, "pack", "-m", model_, "--pack-cache", out_}, 17, 1);
+}
+
+TEST_F(Ends, SignalsEndPackingAStandaloneModelAtAnyMoment) {
+  ExpectCleanEnds({CRIA_PROGRAM, "pack", "-m", model_, "--standalone", "-o", out_ / "packed"}, 17,
+                  1);
+}
+
+TEST_F(Ends, SignalsEndAFirstStartAtAnyMoment) {
+  ExpectCleanEnds({CRIA_PROGRAM, "run", "-m", model_, "-p", "abc", "-n", "1", "--pack-cache", out_},
+                  17, 1);
+}
+
+TEST_F(Ends, RunningOutOfMemoryLeavesNothing) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer reserves terabytes of address space";
+#endif
+  if (support::IsEmulated()) GTEST_SKIP() << "the limit would be the emulator's";
+  int failed = 0;
+  for (const char* threads : {"1", "2"}) {
+    for (uint64_t megabytes = 15; megabytes <= 40; ++megabytes) {
+      EmptyFolder();
+      std::vector<std::string> arguments = ConvertArguments();
+      arguments.insert(arguments.end(), {"-t", threads});
+      const RunResult result =
+          RunProgram(arguments, {.address_space_limit_bytes = megabytes << 20});
+      failed += result.exit_code != 0;
+      EXPECT_EQ(result.signal, 0) << result.error;
+      EXPECT_THAT(Leftovers(), IsEmpty()) << megabytes << " MiB: " << result.error;
+    }
+  }
+  EXPECT_GT(failed, 4);
+}
+
+TEST_F(Ends, TheNextConversionRemovesWhatKilledOnesLeft) {
+  EmptyFolder();
+  // As converters left them that checked in a folder.
+  const auto abandoned = out_ / "model.cria.verify-aB3xY9";
+  std::filesystem::create_directory(abandoned);
+  support::WriteFile(abandoned / "f32.cria", "whole");
+  support::WriteFile(abandoned / ".f32.cria.tmp-1-0", "half");
+  support::WriteFile(out_ / ".model.cria.tmp-1-0", "half");
+  // These are somebody's own.
+  for (const char* name : {"model.cria.verify-", "model.cria.verify-aB3xY99",
+                           "other.cria.verify-aB3xY9", "model.cria.verify-aB3xY8"}) {
+    std::filesystem::create_directory(out_ / name);
+  }
+  support::WriteFile(out_ / "model.cria.verify-aB3xY8" / "notes", "kept");
+  support::WriteFile(out_ / "model.cria.verify-aB3xY7", "kept");
+  ASSERT_EQ(
+      RunProgram({CRIA_CONVERT_PROGRAM, checkpoint_, "-o", out_ / "model.cria", "--no-verify"})
+          .exit_code,
+      0);
+  EXPECT_THAT(support::FileNames(out_),
+              ElementsAre("model.cria", "model.cria.verify-", "model.cria.verify-aB3xY7",
+                          "model.cria.verify-aB3xY8", "model.cria.verify-aB3xY99",
+                          "other.cria.verify-aB3xY9"));
+  EXPECT_THAT(support::FileNames(out_ / "model.cria.verify-aB3xY8"), ElementsAre("notes"));
+}
+
+TEST_F(Ends, KilledAtAnyMomentItLeavesOneFileAtMostThatTheNextRemoves) {
+  EmptyFolder();
+  const auto start = Clock::now();
+  ASSERT_EQ(RunProgram(ConvertArguments()).exit_code, 0);
+  const Seconds whole = Clock::now() - start;
+  const int moments = support::IsEmulated() ? 2 : 12;
+  for (int moment = 0; moment < moments; ++moment) {
+    RunAndSend(ConvertArguments(), SIGKILL, whole * (moment + 0.5) / moments);
+    EXPECT_LE(Leftovers().size(), 1u);
+  }
+  ASSERT_EQ(RunProgram(ConvertArguments()).exit_code, 0);
+  EXPECT_THAT(support::FileNames(out_), ElementsAre("model.cria"));
+}
+
+TEST_F(Ends, TwoConversionsToOneNameDoNotDisturbEachOther) {
+  EmptyFolder();
+  std::string script;
+  for (const std::string& argument : ConvertArguments()) script += "'" + argument + "' ";
+  script = "for i in 1 2 3; do " + script + ">/dev/null & p=\"$p $!\"; done; s=0; " +
+           "for i in $p; do wait $i || s=1; done; exit $s";
+  const RunResult result = RunProgram({"/bin/sh", "-c", script});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(support::FileNames(out_), ElementsAre("model.cria"));
+}
+
+}  // namespace
+}  // namespace cria
