@@ -6,10 +6,10 @@
 
 #include "cli/commands.h"
 #include "cli/emulator.h"
+#include "cli/ends.h"
 #include "cli/flags/options.h"
 #include "cli/messages.h"
 #include "cli/progress_bar.h"
-#include "cli/terminal.h"
 #include "core/cpu_threads.h"
 #include "core/format.h"
 #include "core/format_bytes.h"
@@ -119,14 +119,16 @@ Status Pack(const PackOptions& options, const xnn::PackCache& cache) {
 
   xnn::WrittenPack written;
   {
-    const InterruptGuard interrupt;
+    const StopSentence stopped("packing was stopped", StopSentence::CtrlC::kError);
     ProgressBar bar("packing", std::chrono::seconds(1));
     const xnn::PackingProgress progress = [&](uint64_t done, uint64_t total,
                                               std::string_view matrix) {
       bar.Update(done, total, matrix);
-      return !interrupt.interrupted();
+      return true;
     };
-    const auto write = options.standalone ? xnn::WriteStandaloneFile : xnn::WritePackedFile;
+    const auto write = options.standalone            ? xnn::WriteStandaloneFile
+                       : options.output_path.empty() ? xnn::ReplacePackedFile
+                                                     : xnn::WritePackedFile;
     CRIA_ASSIGN_OR_RETURN(written, write(model, path, *target, pool, progress));
   }
   std::printf("%s: %s\n", Printable(path).c_str(), FormatBytes(written.file_bytes).c_str());

@@ -35,12 +35,17 @@ Result<std::unique_ptr<Engine>> Engine::Load(platform::File opened, const Engine
   const ModelOutline outline = OutlineOf(file);
   MemoryPlanOptions resolved = ResolveOptions(outline, options);
   CRIA_RETURN_IF_ERROR(ValidateDecoderOptions(file.config(), resolved.decoder));
-  CRIA_ASSIGN_OR_RETURN(MemoryPlan plan, PlanMemory(outline, resolved, program));
-  if (!options.ignore_memory_limits) {
-    CRIA_RETURN_IF_ERROR(CheckFits(
-        outline, plan, MemoryBounds::Of(platform::ReadMemoryLimits(), options.memory_limit_bytes),
-        program));
-  }
+  // Plans for `resolved` as it is then, and refuses what does not fit.
+  const auto make_plan = [&]() -> Result<MemoryPlan> {
+    CRIA_ASSIGN_OR_RETURN(MemoryPlan plan, PlanMemory(outline, resolved, program));
+    if (!options.ignore_memory_limits) {
+      CRIA_RETURN_IF_ERROR(CheckFits(
+          outline, plan, MemoryBounds::Of(platform::ReadMemoryLimits(), options.memory_limit_bytes),
+          program));
+    }
+    return plan;
+  };
+  CRIA_ASSIGN_OR_RETURN(MemoryPlan plan, make_plan());
 
   CRIA_ASSIGN_OR_RETURN(ThreadPool pool, ThreadPool::Create(resolved.num_threads));
   std::unique_ptr<Engine> engine(new Engine(std::move(plan), std::move(file), std::move(pool)));
@@ -48,13 +53,14 @@ Result<std::unique_ptr<Engine>> Engine::Load(platform::File opened, const Engine
     CRIA_ASSIGN_OR_RETURN(engine->own_batch_pool_, ThreadPool::Create(resolved.num_batch_threads));
   }
   CRIA_ASSIGN_OR_RETURN(engine->tokenizer_, Tokenizer::Create(engine->file_.vocabulary()));
-  CRIA_ASSIGN_OR_RETURN(engine->weights_, xnn::LoadPackedWeights(engine->file_, options.packing,
-                                                                 engine->batch_pool()));
-  if (engine->weights_->is_mapped() == resolved.weights_in_memory) {
-    // The weights should have been mapped, but could not be written to the cache.
-    resolved.weights_in_memory = !engine->weights_->is_mapped();
-    CRIA_ASSIGN_OR_RETURN(engine->plan_, PlanMemory(outline, resolved, program));
-  }
+  xnn::PackingOptions packing = options.packing;
+  packing.check_memory = [&]() -> Status {
+    resolved.weights_in_memory = true;
+    CRIA_ASSIGN_OR_RETURN(engine->plan_, make_plan());
+    return {};
+  };
+  CRIA_ASSIGN_OR_RETURN(engine->weights_,
+                        xnn::LoadPackedWeights(engine->file_, packing, engine->batch_pool()));
   CRIA_ASSIGN_OR_RETURN(engine->decoder_,
                         Decoder::Create(engine->file_, *engine->weights_, resolved.decoder,
                                         engine->pool_, engine->batch_pool()));

@@ -55,7 +55,7 @@ Result<PackedWeights> PackIntoCache(const ModelFile& model, const PackCache& cac
   const std::string path = cache.PathFor(model);
   CRIA_RETURN_IF_ERROR(cache.MakeFolder());
   CRIA_ASSIGN_OR_RETURN(const PackTarget target, ThisProcessor());
-  CRIA_RETURN_IF_ERROR(WritePackedFile(model, path, target, pool, options.on_progress));
+  CRIA_RETURN_IF_ERROR(ReplacePackedFile(model, path, target, pool, options.on_progress));
   return MapFile(model, path);
 }
 
@@ -150,6 +150,13 @@ Result<PackedWeights> LoadPackedWeights(const ModelFile& model, const PackingOpt
   // replaced the file; other errors come from the model or the caller.
   const std::array of_the_place = {ErrorCode::kIo, ErrorCode::kNotFound, ErrorCode::kUnsupported};
   if (packed || !std::ranges::contains(of_the_place, packed.error().code())) return packed;
+  if (options.check_memory != nullptr) {
+    if (const Status fits = options.check_memory(); !fits) {
+      return Fail(fits.error().code(),
+                  std::format("{}; with the weights packed into memory instead, {}",
+                              packed.error().message(), fits.error().message()));
+    }
+  }
   Notify(options, std::format("{}; packing into memory instead, for this run only",
                               packed.error().message()));
   return PackedWeights::PackInMemory(model, pool, options.on_progress);

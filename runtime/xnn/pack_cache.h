@@ -51,6 +51,9 @@ struct PackingOptions {
   std::string cache_folder;
   // If there are no packed weights, fail with kNotFound instead of packing.
   bool never_pack = false;
+  // Called if the cache cannot be written, before the weights are packed into private memory
+  // instead. If it returns an error, they are not packed. May be empty.
+  std::function<Status()> check_memory;
   PackingProgress on_progress;
   // Called with a sentence if weights are packed, with the place, or if a file of packed weights is
   // not used, with the reason.
@@ -59,7 +62,8 @@ struct PackingOptions {
 
 // The model's packed weights: those in the model file itself, in options.packed_path, or in the
 // cache. If those in the cache are missing, damaged or for another layout, the model is packed into
-// the cache first. If that is not possible, it is packed into private memory, with a notice.
+// the cache first. If that is not possible and options.check_memory allows it, it is packed into
+// private memory, with a notice.
 Result<PackedWeights> LoadPackedWeights(const ModelFile& model, const PackingOptions& options,
                                         const ThreadPool& pool);
 

@@ -85,10 +85,12 @@ Status CopyPortablePart(const ModelFile& model, uint64_t packed_offset, OutputFi
 // Writes packed weights that begin at `offset`; `write_rest` writes everything before them.
 template <typename WriteRest>
 Result<WrittenPack> Write(const ModelFile& model, uint64_t offset, const std::string& path,
-                          const PackTarget& target, const ThreadPool& pool,
+                          LinkPolicy links, const PackTarget& target, const ThreadPool& pool,
                           const PackingProgress& progress, const WriteRest& write_rest) {
   std::error_code error;  // For a path that does not exist yet.
-  if (std::filesystem::equivalent(path, model.path(), error)) {
+  const bool replaces_link =
+      links == LinkPolicy::kReplaceLink && std::filesystem::is_symlink(path, error);
+  if (!replaces_link && std::filesystem::equivalent(path, model.path(), error)) {
     return Fail(
         ErrorCode::kUsage,
         std::format("{}: is the model itself, which would be overwritten; choose another output",
@@ -101,7 +103,7 @@ Result<WrittenPack> Write(const ModelFile& model, uint64_t offset, const std::st
                        .model_digest = model.digest(),
                        .layout_fingerprint = target.layout_fingerprint},
                       matrix_bytes, offset);
-  CRIA_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path, plan.file_bytes()));
+  CRIA_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path, plan.file_bytes(), links));
   CRIA_RETURN_IF_ERROR(write_rest(file));
   Packer packer(model, pool, progress);
   const auto pack_matrix = [&](size_t index) {
@@ -115,6 +117,13 @@ Result<WrittenPack> Write(const ModelFile& model, uint64_t offset, const std::st
   CRIA_RETURN_IF_ERROR(file.WriteAt(offset, plan.Head()));
   CRIA_RETURN_IF_ERROR(file.Commit());
   return WrittenPack{.file_bytes = plan.file_bytes()};
+}
+
+Result<WrittenPack> WritePackedAlone(const ModelFile& model, const std::string& path,
+                                     LinkPolicy links, const PackTarget& target,
+                                     const ThreadPool& pool, const PackingProgress& progress) {
+  CRIA_RETURN_IF_ERROR(CheckIsPortable(model));
+  return Write(model, 0, path, links, target, pool, progress, [](OutputFile&) { return Status(); });
 }
 
 }  // namespace
@@ -137,8 +146,13 @@ Result<std::optional<PackTarget>> TargetInPlaceOf(const KnownLayout& known,
 Result<WrittenPack> WritePackedFile(const ModelFile& model, const std::string& path,
                                     const PackTarget& target, const ThreadPool& pool,
                                     const PackingProgress& progress) {
-  CRIA_RETURN_IF_ERROR(CheckIsPortable(model));
-  return Write(model, 0, path, target, pool, progress, [](OutputFile&) { return Status(); });
+  return WritePackedAlone(model, path, LinkPolicy::kReplaceTarget, target, pool, progress);
+}
+
+Result<WrittenPack> ReplacePackedFile(const ModelFile& model, const std::string& path,
+                                      const PackTarget& target, const ThreadPool& pool,
+                                      const PackingProgress& progress) {
+  return WritePackedAlone(model, path, LinkPolicy::kReplaceLink, target, pool, progress);
 }
 
 Result<WrittenPack> WriteStandaloneFile(const ModelFile& model, const std::string& path,
@@ -146,10 +160,10 @@ Result<WrittenPack> WriteStandaloneFile(const ModelFile& model, const std::strin
                                         const PackingProgress& progress) {
   CRIA_RETURN_IF_ERROR(CheckIsPortable(model));
   CRIA_ASSIGN_OR_RETURN(const uint64_t offset, PortableWeightsOffset(model));
-  CRIA_ASSIGN_OR_RETURN(WrittenPack written,
-                        Write(model, offset, path, target, pool, progress, [&](OutputFile& file) {
-                          return CopyPortablePart(model, offset, file);
-                        }));
+  CRIA_ASSIGN_OR_RETURN(WrittenPack written, Write(model, offset, path, LinkPolicy::kReplaceTarget,
+                                                   target, pool, progress, [&](OutputFile& file) {
+                                                     return CopyPortablePart(model, offset, file);
+                                                   }));
   // A tied head is the embedding table.
   const StoredTensor& head = model.tensor(TensorRole::kLmHead);
   if (head.spec.role == TensorRole::kEmbedTokens)

@@ -40,6 +40,11 @@ Result<WrittenPack> WritePackedFile(const ModelFile& model, const std::string& p
                                     const PackTarget& target, const ThreadPool& pool,
                                     const PackingProgress& progress);
 
+// Like WritePackedFile, but if `path` is a symbolic link, the link itself is replaced.
+Result<WrittenPack> ReplacePackedFile(const ModelFile& model, const std::string& path,
+                                      const PackTarget& target, const ThreadPool& pool,
+                                      const PackingProgress& progress);
+
 // Writes the model with packed weights in place of the portable ones; the vectors and the embedding
 // table do not change, and the model keeps its digest.
 Result<WrittenPack> WriteStandaloneFile(const ModelFile& model, const std::string& path,

@@ -167,6 +167,28 @@ TEST_F(PackCommand, UsageErrorsExitWithTwo) {
   ExpectText({"--no-pack-cache"});
 }
 
+TEST_F(PackCommand, ALinkIsReplacedInTheCacheAndFollowedElsewhere) {
+  ASSERT_EQ(Cria({"pack", "-m", ModelPath(), "--pack-cache", Folder()}).exit_code, 0);
+  const std::string cached = Folder() + "/" + support::FileNames(Folder()).at(0);
+  support::WriteFile(Path("elsewhere"), "somebody's");
+  const auto link_to_elsewhere = [&](const std::string& link) {
+    fs::remove(link);
+    fs::create_symlink(Path("elsewhere"), link);
+  };
+  link_to_elsewhere(cached);
+  ASSERT_EQ(Cria({"pack", "-m", ModelPath(), "--pack-cache", Folder()}).exit_code, 0);
+  EXPECT_FALSE(fs::is_symlink(cached));
+  EXPECT_EQ(support::ReadFile(Path("elsewhere")), "somebody's");
+  link_to_elsewhere(cached);
+  ExpectText();
+  EXPECT_FALSE(fs::is_symlink(cached));
+  EXPECT_EQ(support::ReadFile(Path("elsewhere")), "somebody's");
+  link_to_elsewhere(Path("link"));
+  ASSERT_EQ(Cria({"pack", "-m", ModelPath(), "-o", Path("link")}).exit_code, 0);
+  EXPECT_TRUE(fs::is_symlink(Path("link")));
+  EXPECT_EQ(support::ReadFile(Path("elsewhere")), support::ReadFile(cached));
+}
+
 TEST_F(PackCommand, ForNamesTheProcessorsThatItKnows) {
   const RunResult run = Cria({"pack", "-m", ModelPath(), "-o", Path("out"), "--for", "cortex-m0"});
   EXPECT_EQ(run.exit_code, 2);

@@ -213,6 +213,39 @@ TEST_F(EngineMemory, TheFirstLimitThatSufficesIsThePlannedPeak) {
   }
 }
 
+// While weights are packed into private memory, they are resident beside what packing takes, and in
+// a file they are not: where the cache cannot be written, the limit is checked again.
+TEST_F(EngineMemory, WithoutACacheTheLimitIsCheckedAgain) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the weights are smaller than what a sanitizer's shadow varies by";
+#endif
+  const auto load = [](bool limit_of_mapped, bool ignore) {
+    return InChild([&](Message* message) {
+      EngineOptions options = Options(Weights::kMapped, 1);
+      options.context_tokens = 256;
+      options.num_batch_threads = 16;  // Each packs a slice of its own.
+      options.ignore_memory_limits = ignore;
+      options.packing.cache_folder = Path() + "/is no folder";
+      const ModelOutline outline = OutlineOf(ModelFile::Open(Path()).value());
+      MemoryPlanOptions resolved = ResolveOptions(outline, options);
+      resolved.weights_in_memory = !limit_of_mapped;
+      options.memory_limit_bytes =
+          PlanMemory(outline, resolved, platform::ReadMemoryUsage())->peak_bytes() + kDriftBytes;
+      TryToLoad(Path(), options, message);
+    });
+  };
+  const Outcome fitting = load(/*limit_of_mapped=*/false, /*ignore=*/false);
+  EXPECT_EQ(fitting.message.ending, Ending::kLoaded) << fitting.message.text;
+  const Outcome forced = load(/*limit_of_mapped=*/true, /*ignore=*/true);
+  EXPECT_EQ(forced.message.ending, Ending::kLoaded) << forced.message.text;
+  const Outcome refused = load(/*limit_of_mapped=*/true, /*ignore=*/false);
+  EXPECT_EQ(refused.message.ending, Ending::kOutOfMemory) << refused.message.text;
+  for (const char* words : {"cannot make this folder", "into memory instead, the model needs ",
+                            "packed weights ", "KV cache ", "program "}) {
+    EXPECT_THAT(refused.message.text, HasSubstr(words));
+  }
+}
+
 TEST_F(EngineMemory, IgnoringLimitsLoadsAllTheSame) {
   EngineOptions options = Options(Weights::kMapped, 1);
   options.memory_limit_bytes = 1;

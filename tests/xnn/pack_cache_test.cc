@@ -108,6 +108,53 @@ TEST_F(PackCacheTest, ModelsOfOneNameHaveFilesOfTheirOwn) {
 
 // --- Files of no use ---------------------------------------------------------------------------
 
+TEST_F(PackCacheTest, ALinkIsReplacedAndNotWhatItLeadsTo) {
+  ASSERT_TRUE(Load());
+  const std::filesystem::path path = cache_.PathFor(model_);
+  const std::filesystem::path elsewhere = converted_.folder() / "elsewhere";
+  const std::string model = support::ReadFile(converted_.path());
+  support::WriteFile(elsewhere, "somebody's");
+  for (const std::filesystem::path& target :
+       {elsewhere, std::filesystem::path(converted_.path()), converted_.folder() / "absent",
+        converted_.folder()}) {
+    std::filesystem::remove(path);
+    std::filesystem::create_symlink(target, path);
+    const auto weights = Load();
+    ASSERT_TRUE(weights) << weights.error().message();
+    EXPECT_TRUE(weights->is_mapped()) << target;
+    EXPECT_FALSE(std::filesystem::is_symlink(path)) << target;
+    EXPECT_FALSE(std::filesystem::exists(converted_.folder() / "absent"));
+    EXPECT_EQ(support::ReadFile(elsewhere), "somebody's");
+    EXPECT_TRUE(support::ReadFile(converted_.path()) == model);
+  }
+  // One that leads to sound weights serves.
+  std::filesystem::rename(path, elsewhere);
+  std::filesystem::create_symlink(elsewhere, path);
+  ASSERT_TRUE(Load());
+  EXPECT_THAT(notices_, IsEmpty());
+  EXPECT_TRUE(std::filesystem::is_symlink(path));
+}
+
+TEST_F(PackCacheTest, MemoryInsteadOfTheCacheIsAskedForFirst) {
+  support::WriteFile(converted_.folder() / "file", "x");
+  PackingOptions options = {.cache_folder = converted_.folder() / "file" / "cache"};
+  int asked = 0;
+  options.check_memory = [&]() -> Status {
+    ++asked;
+    return Fail(ErrorCode::kOutOfMemory, "it does not fit");
+  };
+  const auto refused = Load(options);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::kOutOfMemory);
+  EXPECT_THAT(refused.error().message(),
+              testing::AllOf(HasSubstr("cannot make this folder"), HasSubstr("it does not fit")));
+  EXPECT_EQ(asked, 1);
+  // Nobody is asked where nothing was to be mapped.
+  options.cache_folder.clear();
+  EXPECT_TRUE(Load(options));
+  EXPECT_EQ(asked, 1);
+}
+
 TEST_F(PackCacheTest, EveryDamagedByteOfTheHeadIsNoticedAndMended) {
   ASSERT_TRUE(Load());
   const std::string path = cache_.PathFor(model_);
