@@ -36,12 +36,12 @@ struct WeightBytes {
   uint64_t creation = 0;  // Temporary memory while their operators are created.
 };
 
-Result<WeightBytes> BytesOfWeights(const ModelOutline& model, size_t num_threads) {
+Result<WeightBytes> BytesOfWeights(const ModelOutline& model) {
   WeightBytes bytes;
   CRIA_ASSIGN_OR_RETURN(const std::vector<uint64_t> packed, xnn::PackedBytes(model.matrices));
   bytes.packed = std::accumulate(packed.begin(), packed.end(), uint64_t{0});
   for (const TensorLayout& matrix : model.matrices) {
-    bytes.creation = std::max(bytes.creation, xnn::Linear::CreationBytes(matrix, num_threads));
+    bytes.creation = std::max(bytes.creation, xnn::Linear::CreationBytes(matrix));
   }
   return bytes;
 }
@@ -109,7 +109,7 @@ Result<MemoryPlan> PlanMemory(const ModelOutline& model, const MemoryPlanOptions
   const size_t own_threads =
       options.num_threads - 1 + (options.num_batch_threads != 0 ? batch_threads - 1 : 0);
   const size_t most_threads = std::max(options.num_threads, batch_threads);
-  CRIA_ASSIGN_OR_RETURN(const WeightBytes weights, BytesOfWeights(model, most_threads));
+  CRIA_ASSIGN_OR_RETURN(const WeightBytes weights, BytesOfWeights(model));
   const DecoderMemory memory = PlanDecoderMemory(model.config, options.decoder, most_threads);
   const uint64_t operators =
       kNumLinears * xnn::Linear::MaxOperators(most_threads) * xnn::kOperatorBytes;

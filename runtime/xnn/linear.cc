@@ -32,6 +32,8 @@ constexpr size_t kSliceGranularity = 64;
 // A kernel multiplies a tile of a few rows by all outputs of its slice before it takes the next
 // rows: so much of the weights stays in a core's cache until the last rows are done.
 constexpr uint64_t kMaxSliceBytes = uint64_t{320} << 10;
+// One thread alone multiplies fewer rows than these by all outputs at once.
+constexpr size_t kMinSlicedRows = 16;
 // Running an operator costs some 30 ns, which reading so much outweighs by far.
 constexpr uint64_t kMinSliceBytes = uint64_t{48} << 10;
 // Where slices may be that small. Threads that are faster than others take slices from them.
@@ -136,12 +138,10 @@ Linear::Linear(Linear&&) noexcept = default;
 Linear& Linear::operator=(Linear&&) noexcept = default;
 Linear::~Linear() = default;
 
-uint64_t Linear::CreationBytes(const TensorLayout& layout, size_t num_threads) {
-  if (layout.scheme != Scheme::kQb4w) return 0;
-  // The last slice is longer than the others by less than this.
-  const size_t outputs =
-      std::min(SliceOutputs(layout, num_threads) + kSliceGranularity - 1, layout.output_channels);
-  return outputs * layout.scales_per_row() * sizeof(uint16_t);
+uint64_t Linear::CreationBytes(const TensorLayout& layout) {
+  return layout.scheme == Scheme::kQb4w
+             ? layout.output_channels * layout.scales_per_row() * sizeof(uint16_t)
+             : 0;
 }
 
 Result<Linear> Linear::Create(const TensorLayout& layout, const LinearBuffers& buffers,
@@ -158,8 +158,7 @@ Result<Linear> Linear::Create(const TensorLayout& layout, const LinearBuffers& b
       return linear;
     }
   }
-  CRIA_ASSIGN_OR_RETURN(const platform::PageBlock scales,
-                        MakeSoundScales(CreationBytes(layout, num_threads)));
+  CRIA_ASSIGN_OR_RETURN(const platform::PageBlock scales, MakeSoundScales(CreationBytes(layout)));
   const size_t outputs = layout.output_channels;
   const auto create = [&](size_t num_outputs) {
     TensorLayout slice = layout;
@@ -168,13 +167,13 @@ Result<Linear> Linear::Create(const TensorLayout& layout, const LinearBuffers& b
         slice, scales,
         {.input = buffers.input_stride, .quantized = buffers.quantized_stride, .output = outputs});
   };
+  CRIA_ASSIGN_OR_RETURN(linear.whole_, create(outputs));
   const size_t slice_outputs = SliceOutputs(layout, num_threads);
-  if (outputs > slice_outputs) {
-    // What is left over after equal slices is one more, or a part of the last if it is too short.
-    linear.num_slices_ = (outputs + slice_outputs - kSliceGranularity) / slice_outputs;
-  }
+  if (slice_outputs == outputs) return linear;
+  // What is left over after equal slices is one more, or a part of the last if it is too short.
+  linear.num_slices_ = (outputs + slice_outputs - kSliceGranularity) / slice_outputs;
   const size_t last_outputs = outputs - (linear.num_slices_ - 1) * slice_outputs;
-  for (size_t thread = 0; thread < std::min(num_threads, linear.num_slices_); ++thread) {
+  for (size_t thread = 0; thread < num_threads; ++thread) {
     CRIA_ASSIGN_OR_RETURN(linear.slices_.emplace_back(), create(slice_outputs));
   }
   if (last_outputs != slice_outputs) {
@@ -201,7 +200,14 @@ Status Linear::RunOperators(std::span<const std::byte> packed, size_t rows,
     std::fill_n(end, kExtraRowQuantizations, end[-1]);
   }
   const size_t multiplications = rows * layout_.output_channels * layout_.padded_input_channels;
-  if (num_slices_ == 1 || pool.num_threads() == 1 || multiplications < kMinSharedMultiplications) {
+  if (pool.num_threads() > slices_.size() && num_slices_ > 1) {
+    return Fail(ErrorCode::kInternal, "a linear layer was made for fewer threads");
+  }
+  const bool is_shared = pool.num_threads() > 1 && multiplications >= kMinSharedMultiplications;
+  if (num_slices_ == 1 || (!is_shared && rows < kMinSlicedRows)) {
+    return whole_->Run(packed.data(), rows, buffers_, buffers_.output);
+  }
+  if (!is_shared) {
     for (size_t slice = 0; slice < num_slices_; ++slice) {
       CRIA_RETURN_IF_ERROR(RunSlice(packed.data(), rows, slice, 0));
     }

@@ -43,15 +43,15 @@ struct LinearBuffers {
 // it uses a pool inside.
 class Linear {
  public:
-  // Maximum number of XNNPACK operators that one Linear has: an operator serves one thread at a
-  // time, and the last slice of outputs may differ from the others.
-  static constexpr size_t MaxOperators(size_t num_threads) { return num_threads + 1; }
+  // Maximum number of XNNPACK operators that one Linear has: one for all outputs, one for each
+  // thread's slices of outputs, and one for the last slice, which may differ from the others.
+  static constexpr size_t MaxOperators(size_t num_threads) { return num_threads + 2; }
 
   // For pools of at most `num_threads`. The buffers must outlive the Linear.
   static Result<Linear> Create(const TensorLayout& layout, const LinearBuffers& buffers,
                                size_t num_threads);
   // Bytes that Create uses temporarily.
-  static uint64_t CreationBytes(const TensorLayout& layout, size_t num_threads);
+  static uint64_t CreationBytes(const TensorLayout& layout);
 
   Linear(Linear&&) noexcept;
   Linear& operator=(Linear&&) noexcept;
@@ -72,7 +72,9 @@ class Linear {
 
   TensorLayout layout_;
   LinearBuffers buffers_;
-  // Threads multiply by slices of outputs, each by an operator of its own.
+  std::unique_ptr<Operator> whole_;
+  // Threads multiply by slices of outputs, each by an operator of its own; there are none if all
+  // outputs are one slice.
   size_t num_slices_ = 1;
   size_t slice_bytes_ = 0;  // Of packed weights, in all slices but the last one.
   std::vector<std::unique_ptr<Operator>> slices_;
