@@ -47,7 +47,7 @@ std::vector<TensorKindReport> SummarizeKinds(const FilePlan& plan,
   return kinds;
 }
 
-// What a checkpoint says, before its weights are touched.
+// The contents of a checkpoint, without its weights.
 struct Preparation {
   Checkpoint checkpoint;
   ImportedTokenizer tokenizer;
@@ -65,7 +65,7 @@ Result<Preparation> Prepare(const std::filesystem::path& checkpoint_path,
   return Preparation{std::move(checkpoint), std::move(tokenizer)};
 }
 
-// Points into what it is given, as does the plan.
+// The result has views of the arguments, as does the plan.
 ModelDescription Describe(const std::string& name, const ModelConfig& config,
                           const ImportedTokenizer& tokenizer) {
   return {.producer = std::format("cria-convert {}", ConverterVersion()),
@@ -184,7 +184,7 @@ Result<ModelOutline> OutlineConversion(const std::filesystem::path& checkpoint_p
   CRIA_ASSIGN_OR_RETURN(const Preparation preparation, Prepare(checkpoint_path, options));
   CRIA_ASSIGN_OR_RETURN(FilePlan plan, MakePlan(preparation, options));
   ModelOutline outline = {.config = preparation.checkpoint.config,
-                          // It comes first.
+                          // The embedding table is the first tensor.
                           .embedding = plan.tensors.front().stored.layout,
                           .metadata_bytes = BuildMetadata(Describe(preparation), plan).size()};
   PlaceTensors(outline.metadata_bytes, plan);

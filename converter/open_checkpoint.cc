@@ -20,10 +20,12 @@ Result<bool> IsFolder(const std::filesystem::path& path) {
 }
 
 std::unexpected<Error> UnknownFile(const std::filesystem::path& path) {
-  return Fail(ErrorCode::kUnsupported,
-              std::format("{}: is neither GGUF nor llama2.c's; of another checkpoint, give the "
-                          "folder that holds config.json or params.json and the weights",
-                          path.string()));
+  return Fail(
+      ErrorCode::kUnsupported,
+      std::format(
+          "{}: is neither a GGUF file nor a llama2.c model; for other checkpoints, give the "
+          "folder with config.json or params.json and the weights",
+          path.string()));
 }
 
 }  // namespace

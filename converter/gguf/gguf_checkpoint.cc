@@ -34,7 +34,7 @@ constexpr std::array kModelNames = {
     TensorName{"output_norm", "model.norm"},
     TensorName{"output", "lm_head"},
 };
-// Behind "blk.N." and "model.layers.N.".
+// After "blk.N." and "model.layers.N.".
 constexpr std::array kLayerNames = {
     TensorName{"attn_norm", "input_layernorm"},
     TensorName{"attn_q", "self_attn.q_proj"},
@@ -51,8 +51,7 @@ constexpr std::array kLayerNames = {
 
 bool IsInterleaved(std::string_view module) { return module == "attn_q" || module == "attn_k"; }
 
-// Hugging Face's name of a tensor, and what its module is called by ggml; a name that is not known
-// stays as it is.
+// Hugging Face's name of a tensor, and ggml's name of its module; unknown names do not change.
 struct RenamedTensor {
   std::string name;
   std::string_view module;
@@ -75,8 +74,8 @@ RenamedTensor Rename(std::string_view name) {
   return {prefix + std::string(found->hugging_face) + std::string(name.substr(suffix)), module};
 }
 
-// The path of part `number`, which counts from 1, beside one that is named as llama.cpp names them:
-// "...-00002-of-00003.gguf".
+// The path of part `number`, which counts from 1, in the same folder as a part that is named as
+// llama.cpp names parts: "...-00002-of-00003.gguf".
 std::optional<std::filesystem::path> PathOfPart(const std::filesystem::path& path, uint32_t number,
                                                 uint32_t count) {
   constexpr size_t kSuffixBytes = std::string_view("-00001-of-00003.gguf").size();
@@ -97,7 +96,7 @@ Result<uint32_t> ReadPartNumber(const GgufMetadata& metadata, uint32_t count) {
                                               number, stated, number, count));
 }
 
-// The first file's metadata, with the tensors of all.
+// The metadata of the first file, and the tensors of all files.
 Result<GgufFile> ReadAllParts(const std::filesystem::path& path) {
   constexpr uint32_t kMaxParts = 10000;
   CRIA_ASSIGN_OR_RETURN(GgufFile given, ReadGgufFile(path));
@@ -105,15 +104,15 @@ Result<GgufFile> ReadAllParts(const std::filesystem::path& path) {
   if (count <= 1) return given;
   CRIA_ASSIGN_OR_RETURN(const uint32_t given_number, ReadPartNumber(given.metadata, count));
   if (count > kMaxParts || !PathOfPart(path, 1, count)) {
-    return given.metadata.Bad(kSplitCount,
-                              std::format("is {}, but the name of the file does not end in "
-                                          "-{:05}-of-{:05}.gguf, by which the others are found",
-                                          count, given_number + 1, count));
+    return given.metadata.Bad(
+        kSplitCount, std::format("is {}, but the name of the file does not end in "
+                                 "-{:05}-of-{:05}.gguf, which is needed to find the other parts",
+                                 count, given_number + 1, count));
   }
   std::optional<GgufFile> whole;
   for (uint32_t i = 0; i < count; ++i) {
     const std::filesystem::path part_path = *PathOfPart(path, i + 1, count);
-    // NOLINTNEXTLINE(bugprone-use-after-move): one i alone is that number.
+    // NOLINTNEXTLINE(bugprone-use-after-move): it is moved only once, for one value of i.
     Result<GgufFile> part = i == given_number ? std::move(given) : ReadGgufFile(part_path);
     if (!part) return part;
     CRIA_ASSIGN_OR_RETURN(const uint32_t number, ReadPartNumber(part->metadata, count));
@@ -137,7 +136,7 @@ Result<GgufFile> ReadAllParts(const std::filesystem::path& path) {
   return std::move(*whole);
 }
 
-// The file's name without what is the same in all.
+// The name of the file without its extension and its part numbers.
 std::string NameOf(const std::filesystem::path& path) {
   std::string name = path.stem().string();
   constexpr size_t kPartBytes = std::string_view("-00001-of-00003").size();
@@ -148,8 +147,8 @@ std::string NameOf(const std::filesystem::path& path) {
   return name;
 }
 
-// What the metadata has no keys for. The tensors of one layer speak for all: those that others lack
-// are missed when tensors are mapped.
+// Reads the configuration's fields for which the metadata has no keys. One layer with a tensor
+// decides for all layers: MapTensors fails if another layer does not have it.
 void ReadWhatTensorsTell(Checkpoint& checkpoint) {
   const auto has = [&](std::string_view name) { return checkpoint.tensors.contains(name); };
   ModelConfig& config = checkpoint.config;
@@ -159,7 +158,7 @@ void ReadWhatTensorsTell(Checkpoint& checkpoint) {
   config.mlp_bias = has("model.layers.0.mlp.up_proj.bias");
 }
 
-// Takes the factors of rotary frequencies out of the tensors.
+// Removes the factors of rotary frequencies from the tensors and sets rope scaling accordingly.
 Status ApplyRopeFactors(TensorSources& tensors, ModelConfig& config) {
   const auto found = tensors.find(kRopeFactors);
   if (found == tensors.end()) return {};
@@ -170,15 +169,14 @@ Status ApplyRopeFactors(TensorSources& tensors, ModelConfig& config) {
                 std::format("{}: tensor \"{}\" {}", source.file->path(), kRopeFactors, what));
   };
   if (source.shape != std::vector<uint64_t>{config.head_dim / 2} || config.head_dim > kMaxHeadDim) {
-    return bad(
-        std::format("has shape {} where heads have {}", source.ShapeText(), config.head_dim));
+    return bad(std::format("has shape {}, but heads have {}", source.ShapeText(), config.head_dim));
   }
   std::vector<float> factors(source.shape.front());
   CRIA_RETURN_IF_ERROR(TensorReader().Read(source, 0, factors));
   const auto scaling = FindLlama3Scaling(factors, config.rope_theta);
   if (!scaling) {
     return bad(
-        "scales rotary frequencies in another way than Llama 3's, which this version does "
+        "scales rotary frequencies in another way than Llama 3 does, which this version does "
         "not support");
   }
   if (scaling->type == RopeScaling::Type::kNone) return {};

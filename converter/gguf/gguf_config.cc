@@ -11,7 +11,7 @@ namespace cria {
 namespace {
 
 constexpr std::array kGgufArchitectures = {
-    // Mistral's files, too.
+    // Mistral's files have this architecture, too.
     GgufArchitecture{.name = "llama", .hugging_face = "LlamaForCausalLM", .is_interleaved = true},
     GgufArchitecture{.name = "qwen2", .hugging_face = "Qwen2ForCausalLM", .qkv_bias = true},
     GgufArchitecture{.name = "qwen3", .hugging_face = "Qwen3ForCausalLM", .qk_norm = true},
@@ -27,8 +27,8 @@ std::string KnownGgufArchitectures() {
   return names;
 }
 
-// Keys of relatives that change the mathematics. Absent, 0, false or this number they mean what
-// Llama does.
+// Keys of related models that change the computation. If they are absent, 0, false or have this
+// value, the computation is Llama's.
 struct NeutralKey {
   std::string_view name;
   double neutral = 0.0;
@@ -68,11 +68,11 @@ class Reader {
                           metadata_.Number(Key("attention.layer_norm_rms_epsilon")));
     CRIA_ASSIGN_OR_RETURN(const uint32_t window,
                           metadata_.Integer(Key("attention.sliding_window"), 0));
-    // No context is longer, so that such a window hides nothing.
+    // No context is longer than the window, so the window has no effect.
     config_.sliding_window = window < config_.max_position_embeddings ? window : 0;
     constexpr std::string_view kPattern = "attention.sliding_window_pattern";
     if (config_.sliding_window != 0 && metadata_.Has(Key(kPattern))) {
-      return Unsupported(kPattern, "gives layers windows of their own");
+      return Unsupported(kPattern, "sets a window for some layers only");
     }
     return config_;
   }
@@ -95,7 +95,7 @@ class Reader {
         value && (*value == 0.0f || *value == neutral.neutral)) {
       return {};
     }
-    return Unsupported(neutral.name, "changes the mathematics");
+    return Unsupported(neutral.name, "changes the computation");
   }
 
   Status ReadSizes() {
@@ -132,7 +132,7 @@ class Reader {
     for (const std::string_view name : {"attention.value_length", "rope.dimension_count"}) {
       CRIA_ASSIGN_OR_RETURN(const uint32_t size, metadata_.Integer(Key(name), config_.head_dim));
       if (size != config_.head_dim) {
-        return Unsupported(name, std::format("is {} where heads have {}", size, config_.head_dim));
+        return Unsupported(name, std::format("is {}, but heads have {}", size, config_.head_dim));
       }
     }
     return {};
@@ -145,7 +145,7 @@ class Reader {
     CRIA_ASSIGN_OR_RETURN(const float old_factor, metadata_.Number(Key("rope.scale_linear"), 1.0f));
     CRIA_ASSIGN_OR_RETURN(const float factor,
                           metadata_.Number(Key("rope.scaling.factor"), old_factor));
-    // As in llama.cpp, a factor without a type is linear, and one of 0 means none.
+    // As in llama.cpp, a factor without a type is linear, and the factor 0 means none.
     CRIA_ASSIGN_OR_RETURN(const std::string type,
                           metadata_.String(Key("rope.scaling.type"), "linear"));
     if (type != "none" && type != "linear") {

@@ -20,12 +20,12 @@ namespace {
 constexpr std::string_view kMagic = "GGUF";
 constexpr uint64_t kMaxGgufMetadataBytes = uint64_t{256} << 20;
 constexpr uint64_t kMaxKeys = 4096;
-constexpr uint64_t kMaxKeyBytes = 65535;  // The format's own bound.
+constexpr uint64_t kMaxKeyBytes = 65535;  // The format's own limit.
 constexpr uint64_t kMaxTensors = 65536;
 constexpr uint32_t kMaxDimensions = 4;
 constexpr uint64_t kMaxTensorNameBytes = 256;
 constexpr uint64_t kMaxVocabularyElements = uint64_t{1} << 22;
-// Of arrays that are not a vocabulary's: one value for each layer is the most that is wanted.
+// For arrays that do not belong to a vocabulary: at most one value for each layer is needed.
 constexpr uint64_t kMaxKeptElements = 4096;
 constexpr uint64_t kDefaultAlignment = 32;
 
@@ -45,7 +45,7 @@ enum ValueType : uint32_t {
   kFloat64,
 };
 
-// ggml's numbers of types.
+// ggml's numbers of types that are supported.
 struct GgmlType {
   uint32_t number;
   ElementType type;
@@ -61,7 +61,7 @@ constexpr std::array kGgmlTypes = {
 };
 static_assert(kGgmlTypes.size() == kNumElementTypes);
 
-// What else ggml has, for people.
+// ggml's other types, for error messages.
 struct OtherType {
   uint32_t number;
   std::string_view name;
@@ -101,7 +101,8 @@ class Reader {
     CRIA_ASSIGN_OR_RETURN(const uint32_t alignment,
                           metadata_.Integer("general.alignment", kDefaultAlignment));
     if (alignment == 0 || alignment % 8 != 0) {
-      return metadata_.Bad("general.alignment", std::format("is {}, no multiple of 8", alignment));
+      return metadata_.Bad("general.alignment",
+                           std::format("is {}, which is not a multiple of 8", alignment));
     }
     alignment_ = alignment;
     std::vector<TensorSource> tensors;
@@ -120,7 +121,7 @@ class Reader {
     CRIA_ASSIGN_OR_RETURN(const auto version, reader_.Read<uint32_t>("the version"));
     if (version != 2 && version != 3) {
       const bool is_big_endian = version != 0 && (version & 0xffff) == 0;
-      return reader_.Bad(is_big_endian ? "is of a big-endian machine; only little-endian GGUF "
+      return reader_.Bad(is_big_endian ? "is a big-endian file; only little-endian GGUF "
                                          "files can be converted"
                                        : std::format("is of GGUF version {}; versions 2 and 3 can "
                                                      "be converted",
@@ -259,10 +260,10 @@ class Reader {
       CRIA_ASSIGN_OR_RETURN(const auto extent, reader_.Read<uint64_t>("a tensor"));
       constexpr uint64_t kMaxElements = uint64_t{1} << 60;
       if (extent == 0 || elements > kMaxElements / extent) {
-        return BadTensor(tensor, "has a shape that cannot be");
+        return BadTensor(tensor, "has an impossible shape");
       }
       elements *= extent;
-      // The file has the innermost first.
+      // The file has the innermost extent first.
       tensor.shape.insert(tensor.shape.begin(), extent);
     }
     CRIA_ASSIGN_OR_RETURN(const auto number, reader_.Read<uint32_t>("a tensor"));
@@ -276,8 +277,9 @@ class Reader {
     }
     tensor.type = type->type;
     if (tensor.shape.back() % BlockOf(tensor.type).elements != 0) {
-      return BadTensor(tensor, std::format("has rows of {}, which are no whole blocks of {}",
-                                           tensor.shape.back(), ElementTypeName(tensor.type)));
+      return BadTensor(
+          tensor, std::format("has rows of {}, which is not a multiple of the block size of {}",
+                              tensor.shape.back(), ElementTypeName(tensor.type)));
     }
     CRIA_ASSIGN_OR_RETURN(tensor.offset, reader_.Read<uint64_t>("a tensor"));
     if (tensor.offset % alignment_ != 0) {
@@ -287,7 +289,7 @@ class Reader {
     return tensor;
   }
 
-  // Offsets count from the first aligned byte behind the tensors' descriptions.
+  // Offsets count from the first aligned byte after the tensors' descriptions.
   Status PlaceTensors(std::vector<TensorSource>& tensors) const {
     const uint64_t file_bytes = file_->size_bytes();
     const uint64_t begin = (reader_.position() + alignment_ - 1) / alignment_ * alignment_;
@@ -295,7 +297,7 @@ class Reader {
     std::vector<const TensorSource*> by_offset;
     for (TensorSource& tensor : tensors) {
       if (tensor.offset > data_bytes || tensor.num_bytes() > data_bytes - tensor.offset) {
-        return BadTensor(tensor, std::format("does not lie inside the file, which has {} bytes of "
+        return BadTensor(tensor, std::format("is not inside the file, which has {} bytes of "
                                              "tensors; it may have been cut short: copy it again",
                                              data_bytes));
       }
@@ -305,7 +307,7 @@ class Reader {
     std::ranges::sort(by_offset, {}, &TensorSource::offset);
     for (size_t i = 1; i < by_offset.size(); ++i) {
       if (by_offset[i]->offset < by_offset[i - 1]->offset + by_offset[i - 1]->num_bytes()) {
-        return BadTensor(*by_offset[i], "overlaps another one");
+        return BadTensor(*by_offset[i], "overlaps another tensor");
       }
     }
     return {};

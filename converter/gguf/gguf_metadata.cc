@@ -41,7 +41,7 @@ Result<float> GgufMetadata::Number(std::string_view key, std::optional<float> ot
   const auto* value = Find<double>(key);
   if (value == nullptr) return WrongKind(key, "a number");
   if (std::isfinite(static_cast<float>(*value))) return static_cast<float>(*value);
-  return Bad(key, "is not a number that a float can be");
+  return Bad(key, "is too large for a float");
 }
 
 Result<bool> GgufMetadata::Bool(std::string_view key, bool otherwise) const {

@@ -59,20 +59,21 @@ class Reader {
  private:
   VocabularyDraft& draft() { return material_.draft; }
 
-  // Without types, every token is text.
+  // If the file has no types, every token is text.
   Status ReadTypes() {
     types_.assign(tokens_->size(), PieceType::kNormal);
     if (!metadata_.Has(kTokenTypes)) return {};
     CRIA_ASSIGN_OR_RETURN(const auto* types, metadata_.Array<std::vector<int64_t>>(kTokenTypes));
     CRIA_RETURN_IF_ERROR(CheckSize(kTokenTypes, types->size()));
-    // The numbers are SentencePiece's; 0 is written for what has no type.
+    // The numbers are SentencePiece's; writers use 0 for tokens without a type.
     constexpr std::array kTypes = {
         PieceType::kNormal,      PieceType::kNormal, PieceType::kUnknown, PieceType::kControl,
         PieceType::kUserDefined, PieceType::kUnused, PieceType::kByte};
     for (size_t i = 0; i < types->size(); ++i) {
       const int64_t number = (*types)[i];
       if (number < 0 || static_cast<size_t>(number) >= kTypes.size()) {
-        return metadata_.Bad(ElementName(kTokenTypes, i), std::format("is {}, no type", number));
+        return metadata_.Bad(ElementName(kTokenTypes, i),
+                             std::format("is {}, which is not a type", number));
       }
       types_[i] = kTypes[static_cast<size_t>(number)];
     }
@@ -106,7 +107,7 @@ class Reader {
     return {};
   }
 
-  // Two tokens of one text leave open which of them text becomes.
+  // If two tokens had the same text, it would not be clear which of them the text becomes.
   Status CheckTextPieces() {
     for (uint32_t id = 0; id < tokens_->size(); ++id) {
       if (names_.Add((*tokens_)[id], id) || types_[id] != PieceType::kNormal) continue;
@@ -136,8 +137,8 @@ class Reader {
     constexpr std::string_view kKey = "tokenizer.ggml.pre";
     if (!metadata_.Has(kKey)) {
       return metadata_.Bad(kKey,
-                           "is missing, so that nobody knows how text is cut into words; take a "
-                           "file that a newer converter made",
+                           "is missing, so it is not known how text is split into words; use a "
+                           "file from a newer converter",
                            ErrorCode::kUnsupported);
     }
     CRIA_ASSIGN_OR_RETURN(const std::string name, metadata_.String(kKey));
@@ -155,7 +156,7 @@ class Reader {
         const auto bytes = alphabet_.Decode(text);
         if (!bytes) {
           return metadata_.Bad(ElementName(kTokens, id),
-                               std::format("is \"{}\", which is not written in the byte-level "
+                               std::format("is \"{}\", which has characters outside the byte-level "
                                            "alphabet",
                                            Quotable(text)));
         }
@@ -174,7 +175,7 @@ class Reader {
         break;
     }
     return metadata_.Bad(ElementName(kTokenTypes, id),
-                         "is a byte, which byte-level vocabularies have none of");
+                         "has the type byte, which byte-level vocabularies do not have");
   }
 
   Status ReadMerges() {
@@ -200,7 +201,7 @@ class Reader {
     return {};
   }
 
-  // Some writers give -1, or all bits set, for a token that does not exist.
+  // Some writers write -1, or a number with all bits set, for a token that does not exist.
   Result<std::optional<uint32_t>> ReadTokenId(std::string_view name) const {
     const std::string key = std::format("tokenizer.ggml.{}_token_id", name);
     if (!metadata_.Has(key)) return std::nullopt;
@@ -218,7 +219,7 @@ class Reader {
     CRIA_ASSIGN_OR_RETURN(const auto bos, ReadTokenId("bos"));
     if (bos) rules.bos_token_id = static_cast<int32_t>(*bos);
     if (!bos && metadata_.Has(kAddBos) && rules.add_bos_token) {
-      return metadata_.Bad(kAddBos, "is true, but tokenizer.ggml.bos_token_id names no token");
+      return metadata_.Bad(kAddBos, "is true, but tokenizer.ggml.bos_token_id is not a token");
     }
     rules.add_bos_token = rules.add_bos_token && bos;
     CRIA_ASSIGN_OR_RETURN(const auto unknown, ReadTokenId("unknown"));
@@ -242,7 +243,7 @@ class Reader {
   const GgufMetadata& metadata_;
   const StringList* tokens_ = nullptr;
   std::vector<PieceType> types_;
-  PieceNames names_;  // As written in the file.
+  PieceNames names_;  // The names in the file.
   ByteAlphabet alphabet_;
   TokenizerMaterial material_;
 };

@@ -10,14 +10,14 @@
 namespace cria {
 namespace {
 
-constexpr float kHighFreqFactor = 4.0f;  // Llama 3's.
+constexpr float kHighFreqFactor = 4.0f;  // Llama 3's value.
 
 double Frequency(size_t index, size_t num_frequencies, double rope_theta) {
   return std::pow(rope_theta, -static_cast<double>(index) / static_cast<double>(num_frequencies));
 }
 
-// How much of a frequency stays as it is, from 0 to 1: `turns` is how often it turns within the
-// original positions.
+// How much of a frequency is not divided, from 0 to 1. `turns` is the number of its rotations
+// within the original context.
 double BlendOf(double turns, const RopeScaling& scaling) {
   const double blend = (turns - scaling.low_freq_factor) /
                        (double{scaling.high_freq_factor} - scaling.low_freq_factor);
@@ -25,7 +25,7 @@ double BlendOf(double turns, const RopeScaling& scaling) {
 }
 
 bool Explains(const RopeScaling& scaling, std::span<const float> factors, double rope_theta) {
-  // Writers compute in f32.
+  // Factors in files are computed in f32.
   constexpr double kTolerance = 1e-3;
   for (size_t i = 0; i < factors.size(); ++i) {
     const double turns = scaling.original_max_position_embeddings *
@@ -37,7 +37,7 @@ bool Explains(const RopeScaling& scaling, std::span<const float> factors, double
   return true;
 }
 
-// A frequency that is blended, and how much of it stays.
+// A frequency that is blended, and how much of it is not divided.
 struct BlendedFrequency {
   double frequency;
   double blend;
@@ -55,10 +55,10 @@ std::vector<BlendedFrequency> FindBlended(std::span<const float> factors, double
   return blended;
 }
 
-// The blend is a straight line over the frequency, (n / 2 pi * frequency - low) / (high - low), so
-// that two blended frequencies give n : low : high. That is all there is to know: with all three
-// twice as large, nothing changes. low is taken as 1, and where only one frequency is blended, high
-// as Llama 3's.
+// The blend is linear in the frequency, (n / 2 pi * frequency - low) / (high - low), so two blended
+// frequencies determine the ratios n : low : high, but not the values: multiplying all three by the
+// same number changes nothing. So low is set to 1, and if only one frequency is blended, high is
+// set to Llama 3's value.
 std::optional<RopeScaling> Solve(std::span<const float> factors, double rope_theta, float factor) {
   const std::vector<BlendedFrequency> blended = FindBlended(factors, rope_theta, factor);
   if (blended.empty()) return std::nullopt;
@@ -73,7 +73,7 @@ std::optional<RopeScaling> Solve(std::span<const float> factors, double rope_the
   if (!(positions >= 1.0 && positions < 1 << 24) || !(high > 1.0 && high < 1e6)) {
     return std::nullopt;
   }
-  // Everybody's high_freq_factor is a whole number; the error of f32 must not make it another.
+  // high_freq_factor is an integer in practice; rounding removes the error of f32.
   const double whole = std::round(high);
   return RopeScaling{
       .type = RopeScaling::Type::kLlama3,

@@ -16,7 +16,7 @@ constexpr std::string_view kSingleFile = "model.safetensors";
 constexpr std::string_view kIndexFile = "model.safetensors.index.json";
 constexpr uint64_t kMaxIndexBytes = 100'000'000;
 
-// A shard must be a file of the folder itself: an index must not lead anywhere else.
+// A shard must be a file in the folder itself; an index must not refer to other folders.
 bool IsPlainName(std::string_view name) {
   return !name.empty() && name != "." && name != ".." && !name.contains('/') &&
          !name.contains('\\') && !name.contains('\0');
@@ -59,7 +59,7 @@ Result<TensorSources> ReadTensors(const std::filesystem::path& folder) {
   if (FileExists(folder / kSingleFile)) return ReadSafetensors(folder / kSingleFile);
   if (FileExists(folder / kIndexFile)) return ReadShards(folder);
   return Fail(ErrorCode::kNotFound,
-              std::format("{}: has neither {} nor {}; of GGUF and llama2.c, give the file itself",
+              std::format("{}: has neither {} nor {}; for GGUF and llama2.c, give the file itself",
                           folder.string(), kSingleFile, kIndexFile));
 }
 

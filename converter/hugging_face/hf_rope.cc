@@ -21,12 +21,12 @@ constexpr std::array kTypeNames = {
     TypeName{"dynamic", RopeScaling::Type::kDynamic},
     TypeName{"llama3", RopeScaling::Type::kLlama3}, TypeName{"yarn", RopeScaling::Type::kYarn}};
 
-// What relatives put beside a type's own fields, and what changes the frequencies.
+// Fields of related models, and fields that change the frequencies: none is supported.
 constexpr std::array<std::string_view, 4> kForeignFields = {"alpha", "mrope_section", "long_factor",
                                                             "short_factor"};
 
-// The object that describes rotary scaling, or null. transformers 5 calls it rope_parameters and
-// puts rope_theta into it.
+// The object with the parameters of rotary scaling, or null. transformers 5 calls it
+// rope_parameters and puts rope_theta into it.
 Result<const json*> FindRope(const JsonFields& fields) {
   const json* parameters = fields.Find("rope_parameters");
   const json* scaling = fields.Find("rope_scaling");
@@ -55,7 +55,7 @@ Status RefuseForeignFields(const JsonFields& rope) {
 }
 
 Result<RopeScaling::Type> ReadType(const JsonFields& rope) {
-  // Older checkpoints say "type"; where both are given, transformers heeds "rope_type".
+  // Older checkpoints have "type"; if both exist, transformers uses "rope_type".
   const std::string_view key = rope.Find("rope_type") != nullptr ? "rope_type" : "type";
   CRIA_ASSIGN_OR_RETURN(const std::string type, rope.String(key, ""));
   for (const TypeName& known : kTypeNames) {
@@ -74,13 +74,13 @@ Status ReadLlama3(const JsonFields& rope, RopeScaling& scaling) {
   return {};
 }
 
-// Peng et al. 2023: 0.1 ln(factor) + 1, here with the weight that DeepSeek gives to the first term.
+// Peng et al. 2023: 0.1 ln(factor) + 1; `weight` is DeepSeek's factor of the first term.
 float YarnMagnitude(float factor, float weight) {
   return factor <= 1.0f ? 1.0f : 0.1f * weight * std::log(factor) + 1.0f;
 }
 
 Status ReadYarn(const JsonFields& rope, uint32_t max_position_embeddings, RopeScaling& scaling) {
-  // As in transformers, the field must be there, and null is the ratio of the contexts.
+  // As in transformers, the field must exist, and null means the ratio of the contexts.
   std::optional<float> otherwise_factor;
   if (rope.object().contains("factor")) {
     otherwise_factor = static_cast<float>(max_position_embeddings) /
@@ -92,7 +92,7 @@ Status ReadYarn(const JsonFields& rope, uint32_t max_position_embeddings, RopeSc
   CRIA_ASSIGN_OR_RETURN(scaling.truncate, rope.Bool("truncate", scaling.truncate));
   CRIA_ASSIGN_OR_RETURN(const float mscale, rope.Number("mscale", 0.0f));
   CRIA_ASSIGN_OR_RETURN(const float mscale_all_dim, rope.Number("mscale_all_dim", 0.0f));
-  // Zero counts as absent.
+  // As in transformers, zero counts as absent.
   const bool is_weighted = mscale != 0.0f && mscale_all_dim != 0.0f;
   const float otherwise = is_weighted ? YarnMagnitude(scaling.factor, mscale) /
                                             YarnMagnitude(scaling.factor, mscale_all_dim)
@@ -101,8 +101,8 @@ Status ReadYarn(const JsonFields& rope, uint32_t max_position_embeddings, RopeSc
   return {};
 }
 
-// The context that the model was trained with before its frequencies were stretched. Beside the
-// object it has precedence, as Phi 3 has it; where there is none, it is the longest position.
+// The context that the model was trained with before its frequencies were scaled. A field outside
+// the object has precedence, as in Phi 3; if there is none, it is max_position_embeddings.
 Result<uint32_t> ReadOriginalPositions(const JsonFields& fields, const JsonFields& rope,
                                        uint32_t max_position_embeddings) {
   constexpr std::string_view kName = "original_max_position_embeddings";

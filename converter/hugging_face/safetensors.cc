@@ -14,7 +14,7 @@ namespace {
 using nlohmann::json;
 
 constexpr uint64_t kLengthBytes = 8;
-// The format's own bound.
+// The format's own limit.
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;
 constexpr size_t kMaxDimensions = 8;
 constexpr std::string_view kMetadataKey = "__metadata__";
@@ -46,7 +46,7 @@ class HeaderReader {
 
  private:
   struct Range {
-    uint64_t begin;  // From data_begin_.
+    uint64_t begin;  // Counted from data_begin_.
     uint64_t end;
     std::string tensor;
   };
@@ -59,7 +59,7 @@ class HeaderReader {
   Result<TensorSource> ReadEntry(const std::string& name, const json& entry) {
     if (!entry.is_object() || !entry.contains("dtype") || !entry.contains("shape") ||
         !entry.contains("data_offsets")) {
-      return Bad(name, "lacks one of dtype, shape and data_offsets");
+      return Bad(name, "has no dtype, shape or data_offsets");
     }
     TensorSource source = {.name = name, .file = file_};
     CRIA_ASSIGN_OR_RETURN(source.type, ReadType(name, entry["dtype"]));
@@ -86,19 +86,20 @@ class HeaderReader {
                             file_->path(), Quotable(name), Quotable(text)));
   }
 
-  // Also sees to it that the number of bytes does not overflow.
+  // Also checks that the number of bytes does not overflow.
   Result<std::vector<uint64_t>> ReadShape(const std::string& name, const json& shape) const {
     constexpr uint64_t kMaxElements = uint64_t{1} << 60;
     if (!shape.is_array() || shape.size() > kMaxDimensions) {
-      return Bad(name, "has a shape that is not a list of at most 8 extents");
+      return Bad(name, "has a shape that is not a list of at most 8 numbers");
     }
     std::vector<uint64_t> extents;
     uint64_t elements = 1;
     for (const json& extent : shape) {
-      if (!extent.is_number_unsigned()) return Bad(name, "has a malformed extent in its shape");
+      if (!extent.is_number_unsigned())
+        return Bad(name, "has a shape with a value that is not a number");
       extents.push_back(extent.get<uint64_t>());
       if (extents.back() != 0 && elements > kMaxElements / extents.back()) {
-        return Bad(name, "has a shape too large to exist");
+        return Bad(name, "has an impossibly large shape");
       }
       elements *= extents.back();
     }

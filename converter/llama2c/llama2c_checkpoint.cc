@@ -27,7 +27,7 @@ struct Header {
   uint64_t data_begin = 0;
 };
 
-// The seven sizes that all versions have, as the configuration that they mean.
+// The seven sizes that all versions have, converted to a configuration.
 Result<ModelConfig> ReadSizes(ByteReader& reader) {
   std::array<int32_t, 7> sizes;
   for (int32_t& size : sizes) {
@@ -43,7 +43,7 @@ Result<ModelConfig> ReadSizes(ByteReader& reader) {
                         .max_position_embeddings = at(6),
                         .rms_norm_eps = 1e-5f,
                         .rope_theta = 10000.0f,
-                        // Version 0 says with a negative number that the head is not tied.
+                        // In version 0, a negative number means that the head is not tied.
                         .tie_word_embeddings = sizes[5] > 0};
   config.vocab_size = config.tie_word_embeddings ? at(5) : 0u - at(5);
   if (config.num_attention_heads == 0 || config.hidden_size % config.num_attention_heads != 0) {
@@ -83,20 +83,20 @@ Result<Header> ReadHeader(const platform::File& file) {
   return header;
 }
 
-// Gives tensors their places, one after another.
+// Assigns offsets to tensors, one after another.
 class Placer {
  public:
   Placer(std::shared_ptr<const platform::File> file, const Header& header)
       : file_(std::move(file)), config_(header.config), offset_(header.data_begin) {}
 
-  // One tensor for the model, `module` being its whole name, or one for each layer.
+  // Adds one tensor for the model if `module` is its whole name, or one for each layer.
   void Add(std::string_view name, std::vector<uint64_t> shape) {
     TensorSource tensor = {.name = std::string(name),
                            .type = ElementType::kF32,
                            .shape = std::move(shape),
                            .file = file_,
                            .offset = offset_};
-    // As Meta's code has them.
+    // The rows are interleaved, as in Meta's code.
     if (name.contains(".q_proj.") || name.contains(".k_proj.")) {
       tensor.interleaved_head_dim = config_.head_dim;
     }
@@ -120,7 +120,7 @@ class Placer {
   TensorSources tensors_;
 };
 
-// The order in which llama2.c's export.py writes.
+// The order in which llama2.c's export.py writes the tensors.
 void PlaceTensors(const Header& header, Placer& placer) {
   const ModelConfig& c = header.config;
   const uint64_t hidden = c.hidden_size;
@@ -147,7 +147,7 @@ void PlaceTensors(const Header& header, Placer& placer) {
   placer.AddToLayers("mlp.up_proj", {c.intermediate_size, hidden});
   if (is_first) {
     add_norm();
-    // Cosines and sines, which follow from the configuration.
+    // Cosines and sines, which are computed from the configuration.
     placer.Skip(uint64_t{c.max_position_embeddings} * c.head_dim * sizeof(float));
   }
   if (!c.tie_word_embeddings) placer.Add("lm_head.weight", {c.vocab_size, hidden});
@@ -160,8 +160,8 @@ Result<TokenizerMaterial> ReadTokenizerBeside(const std::filesystem::path& path)
   }
   if (FileExists(folder / "tokenizer.bin")) return ReadLlama2cTokenizer(folder / "tokenizer.bin");
   return Fail(ErrorCode::kNotFound,
-              std::format("{}: has no tokenizer beside it: neither tokenizer.model nor "
-                          "tokenizer.bin; copy it there under that name",
+              std::format("{}: there is no tokenizer in its folder: neither tokenizer.model nor "
+                          "tokenizer.bin; copy one of them there",
                           path.string()));
 }
 
@@ -218,7 +218,7 @@ Result<TokenizerMaterial> ReadLlama2cTokenizer(const std::filesystem::path& path
   for (size_t i = 0; i < texts.size(); ++i) {
     ScoredPiece piece = {texts[i], scores[i], PieceType::kNormal};
     if (i < kSpecials.size()) {
-      // The file has line ends around the last two.
+      // In the file, the last two have line breaks around them.
       piece.text = kSpecials[i];
       piece.type = i == 0 ? PieceType::kUnknown : PieceType::kControl;
     } else if (ByteOfPieceName(texts[i])) {

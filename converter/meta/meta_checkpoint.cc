@@ -24,8 +24,8 @@ namespace {
 constexpr uint64_t kMaxParamsBytes = 1 << 20;
 constexpr size_t kMaxShards = 64;
 
-// How a tensor was split: every shard has all of it, a share of its rows, or of its columns. An
-// embedding table was split by columns until Llama 3 split it by rows.
+// How a tensor was split: every shard has all of it, a part of its rows, or a part of its columns.
+// Embedding tables were split by columns until Llama 3, which splits them by rows.
 enum class Split : uint8_t { kNone, kRows, kColumns, kByShape };
 
 struct TensorName {
@@ -38,7 +38,7 @@ constexpr std::array kModelNames = {
     TensorName{"norm.weight", "model.norm.weight", Split::kNone},
     TensorName{"output.weight", "lm_head.weight", Split::kRows},
 };
-// Behind "layers.N." and "model.layers.N.".
+// After "layers.N." and "model.layers.N.".
 constexpr std::array kLayerNames = {
     TensorName{"attention_norm.weight", "input_layernorm.weight", Split::kNone},
     TensorName{"attention.wq.weight", "self_attn.q_proj.weight", Split::kRows},
@@ -50,7 +50,7 @@ constexpr std::array kLayerNames = {
     TensorName{"feed_forward.w2.weight", "mlp.down_proj.weight", Split::kColumns},
     TensorName{"feed_forward.w3.weight", "mlp.up_proj.weight", Split::kRows},
 };
-// Follows from the configuration.
+// Ignored, because it is computed from the configuration.
 constexpr std::string_view kFrequencies = "rope.freqs";
 
 struct RenamedTensor {
@@ -101,7 +101,7 @@ class Joiner {
       if (name == kFrequencies) continue;
       const auto renamed = Rename(name);
       if (!renamed) {
-        return Bad(first, "has no place in a Llama model", ErrorCode::kUnsupported);
+        return Bad(first, "is not part of a Llama model", ErrorCode::kUnsupported);
       }
       CRIA_ASSIGN_OR_RETURN(TensorSource tensor, JoinOne(first, renamed->row->split));
       if (renamed->row->meta.ends_with(".wq.weight") ||
@@ -130,7 +130,7 @@ class Joiner {
     TensorSource joined = first;
     if (split == Split::kNone || shards_.size() == 1) return joined;
     if (first.shape.size() != 2) {
-      return Bad(first, std::format("has shape {}, no matrix", first.ShapeText()));
+      return Bad(first, std::format("has shape {}, which is not a matrix", first.ShapeText()));
     }
     if (split == Split::kByShape) {
       split = first.shape[1] == config_.hidden_size ? Split::kRows : Split::kColumns;
@@ -162,7 +162,7 @@ Result<uint32_t> ReadIntermediateSize(const JsonFields& fields, uint32_t hidden_
   CRIA_ASSIGN_OR_RETURN(const float factor, fields.Number("ffn_dim_multiplier", 1.0f));
   constexpr double kMax = 1 << 30;
   const uint64_t two_thirds = uint64_t{2} * 4 * hidden_size / 3;
-  // The field is a double in Python, and 1.3 * 21,845 must not become less by being a float first.
+  // Python reads the field as a double; as a float, 1.3 * 21,845 would become smaller.
   const nlohmann::json* exact = fields.Find("ffn_dim_multiplier");
   const double size =
       static_cast<double>(two_thirds) * (exact != nullptr ? exact->get<double>() : double{factor});
@@ -198,7 +198,7 @@ Status ReadRope(const JsonFields& fields, bool has_ranks, ModelConfig& config) {
   return {};
 }
 
-// All but the vocabulary's size.
+// Reads every field except the vocabulary's size.
 Result<ModelConfig> ReadParams(const JsonFields& fields, bool has_ranks) {
   ModelConfig config = {.architecture = "LlamaForCausalLM"};
   for (const std::string_view name : {"moe", "moe_args", "vision_chunk_size", "lora_args",
@@ -223,8 +223,8 @@ Result<ModelConfig> ReadParams(const JsonFields& fields, bool has_ranks) {
   return config;
 }
 
-// Llama 3's special tokens, which stand in Meta's program rather than in a file: 256 of them behind
-// the ranks.
+// Llama 3's 256 special tokens, with ids after the ranks. They are in Meta's program and not in a
+// file.
 std::vector<AddedToken> Llama3SpecialTokens(uint32_t first_id) {
   constexpr uint32_t kNumTokens = 256;
   struct Named {
@@ -254,11 +254,11 @@ std::vector<AddedToken> Llama3SpecialTokens(uint32_t first_id) {
 
 struct MetaTokenizer {
   TokenizerMaterial material;
-  bool has_ranks;  // Of tiktoken; otherwise it is SentencePiece's.
+  bool has_ranks;  // It has tiktoken's ranks; otherwise it is SentencePiece's.
 };
 Result<MetaTokenizer> ReadMetaTokenizer(const std::filesystem::path& folder) {
-  // Llama 3's folders keep it beside the folder of weights in some distributions, but then whoever
-  // converts has to say so by copying it.
+  // Some distributions of Llama 3 have it beside the folder of weights. It is not searched for
+  // there: the user has to copy it.
   const auto path = folder / "tokenizer.model";
   CRIA_ASSIGN_OR_RETURN(const std::string file, ReadTokenizerFile(path));
   if (IsSentencePieceModel(file)) {
@@ -295,7 +295,7 @@ Result<Checkpoint> OpenMetaCheckpoint(const std::filesystem::path& folder) {
     return Fail(ErrorCode::kNotFound,
                 std::format("{}: tensor \"tok_embeddings.weight\" is missing", folder.string()));
   }
-  // params.json may say -1.
+  // params.json may have -1.
   checkpoint.config.vocab_size =
       static_cast<uint32_t>(std::min<uint64_t>(embedding->second.shape.front(), 1u << 31));
   const auto head = checkpoint.tensors.find("lm_head.weight");

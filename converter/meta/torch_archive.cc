@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view kPickle = "/data.pkl";
 
 Result<std::string> ReadEntry(const platform::File& file, const ZipEntry& entry) {
-  // What a pickle may have at most, and one byte more, so that a larger one is refused there.
+  // The limit of a pickle and one byte more, so that ReadTorchPickle refuses a larger one.
   constexpr uint64_t kMaxBytes = (4 << 20) + 1;
   std::string bytes(std::min(entry.bytes, kMaxBytes), '\0');
   CRIA_RETURN_IF_ERROR(file.ReadAt(entry.offset, std::as_writable_bytes(std::span(bytes))));
@@ -35,7 +35,7 @@ Result<TensorSources> ReadTorchArchive(const std::filesystem::path& path) {
     return Fail(ErrorCode::kInvalidFile, std::format("{}: {}", file->path(), what));
   };
   CRIA_ASSIGN_OR_RETURN(const ZipDirectory directory, ReadZipDirectory(*file));
-  // All lie in one folder, whatever its name.
+  // All entries are in one folder with any name.
   const auto pickle = std::ranges::find_if(directory, [](const auto& entry) {
     return entry.first.ends_with(kPickle) &&
            entry.first.find('/') == entry.first.size() - kPickle.size();
@@ -44,7 +44,7 @@ Result<TensorSources> ReadTorchArchive(const std::filesystem::path& path) {
   const std::string folder = pickle->first.substr(0, pickle->first.size() - kPickle.size());
   if (const auto order = directory.find(folder + "/byteorder"); order != directory.end()) {
     CRIA_ASSIGN_OR_RETURN(const std::string name, ReadEntry(*file, order->second));
-    if (name != "little") return bad("is of a big-endian machine");
+    if (name != "little") return bad("was written on a big-endian machine");
   }
   CRIA_ASSIGN_OR_RETURN(const std::string bytes, ReadEntry(*file, pickle->second));
   CRIA_ASSIGN_OR_RETURN(std::vector<PickledTensor> pickled, ReadTorchPickle(bytes, file->path()));

@@ -18,15 +18,15 @@ namespace cria {
 namespace {
 
 constexpr size_t kMaxPickleBytes = 4 << 20;
-// Some twenty are made for a tensor.
+// About twenty values are made for a tensor.
 constexpr size_t kMaxValues = size_t{1} << 18;
-// torch numbers them. Every tensor has a copy of its storage's key.
+// torch uses numbers as keys. Every tensor has a copy of its storage's key.
 constexpr size_t kMaxStorageKeyBytes = 64;
 constexpr size_t kMaxDimensions = 8;
 constexpr uint64_t kMaxElements = uint64_t{1} << 60;
 
-// Values refer to each other by their index, so that however deeply they are nested, nothing calls
-// itself.
+// Values refer to each other by index, so that no function is recursive, even if they are nested
+// deeply.
 using Index = uint32_t;
 
 enum class Global : uint8_t {
@@ -83,7 +83,7 @@ class Machine {
  public:
   Machine(std::string_view pickle, std::string_view where) : rest_(pickle), where_(where) {}
 
-  // Runs to the end and returns the table.
+  // Reads the pickle to its end and returns the table.
   Result<std::vector<PickledTensor>> Run() {
     while (true) {
       CRIA_ASSIGN_OR_RETURN(const auto opcode, Take<uint8_t>());
@@ -123,7 +123,7 @@ class Machine {
 
   Status Push(Value value) {
     if (values_.size() == kMaxValues) {
-      return Bad(std::format("makes more than {} values", kMaxValues), ErrorCode::kUnsupported);
+      return Bad(std::format("creates more than {} values", kMaxValues), ErrorCode::kUnsupported);
     }
     stack_.push_back(static_cast<Index>(values_.size()));
     values_.push_back(std::move(value));
@@ -145,7 +145,7 @@ class Machine {
     CRIA_ASSIGN_OR_RETURN(const Index index, Pop());
     return Get<T>(index);
   }
-  // All above the last mark, in order, and the mark itself goes.
+  // Removes and returns all values above the last mark, in order; also removes the mark.
   Result<std::vector<Index>> PopToMark() {
     for (size_t i = stack_.size(); i-- > 0;) {
       if (!std::holds_alternative<Mark>(values_[stack_[i]])) continue;
@@ -274,7 +274,7 @@ class Machine {
     return Push(std::string(text));
   }
 
-  // Keys and values, one after another, into the dictionary below.
+  // Adds keys and values, which alternate, to the dictionary below them on the stack.
   Status AddItems(std::span<const Index> items) {
     if (stack_.empty() || items.size() % 2 != 0) return Damaged();
     auto* dict = std::get_if<Dict>(&values_[stack_.back()]);
@@ -342,7 +342,7 @@ class Machine {
     return sizes;
   }
 
-  // (storage, first element, sizes, strides, and what only matters for training)
+  // (storage, first element, sizes, strides, and arguments for training only)
   Status RebuildTensor(const std::vector<Index>& items) {
     CRIA_ASSIGN_OR_RETURN(const Storage* storage, Get<Storage>(items[0]));
     CRIA_ASSIGN_OR_RETURN(const int64_t* first, Get<int64_t>(items[1]));
@@ -351,9 +351,10 @@ class Machine {
     if (strides.size() != shape.size() || *first < 0) return Damaged();
     uint64_t elements = 1;
     for (size_t i = shape.size(); i-- > 0;) {
-      // The stride of an extent of one does not matter.
+      // The stride of a dimension of size 1 has no meaning.
       if (shape[i] > 1 && strides[i] != elements) {
-        return Bad("has a tensor whose elements do not lie row by row", ErrorCode::kUnsupported);
+        return Bad("has a tensor whose elements are not stored row by row",
+                   ErrorCode::kUnsupported);
       }
       if (shape[i] == 0 || elements > kMaxElements / shape[i]) return Damaged();
       elements *= shape[i];
@@ -368,7 +369,7 @@ class Machine {
                               .first_element = offset});
   }
 
-  // Attributes of a dictionary: what a model's state has besides, for torch.
+  // Sets attributes of a dictionary: torch's additional data of a model's state, which are ignored.
   Status Build() {
     CRIA_RETURN_IF_ERROR(Pop());
     if (stack_.empty()) return Damaged();
@@ -397,7 +398,7 @@ class Machine {
 
   std::string_view rest_;
   std::string_view where_;
-  std::deque<Value> values_;  // Their places never change.
+  std::deque<Value> values_;  // The address of a value never changes.
   std::vector<Index> stack_;
   std::unordered_map<uint32_t, Index> memo_;
 };

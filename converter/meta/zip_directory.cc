@@ -23,7 +23,7 @@ constexpr uint64_t kMaxEntries = 65536;
 constexpr uint64_t kMaxDirectoryBytes = 16 << 20;
 constexpr uint32_t kAllOnes32 = 0xffffffff;
 
-// Where the directory lies.
+// The place of the directory in the file.
 struct Directory {
   uint64_t num_entries;
   uint64_t bytes;
@@ -76,7 +76,7 @@ class Reader {
     return text;
   }
 
-  // The record of the end is the last thing in the file but for a comment, whose size it tells.
+  // The end record is the last thing in the file except for a comment, whose size is in the record.
   Result<Directory> FindDirectory() const {
     const uint64_t tail_bytes = std::min(file_.size_bytes(), kEndBytes + kMaxCommentBytes);
     const uint64_t tail_begin = file_.size_bytes() - tail_bytes;
@@ -94,7 +94,7 @@ class Reader {
     return Bad("is not a zip archive, or was cut short: copy it again");
   }
 
-  // Archives over 4 GiB have a second record, told by one right before the first.
+  // Archives over 4 GiB have a second record; its position is right before the first record.
   Result<std::optional<Directory>> FindLargeDirectory(uint64_t end) const {
     if (end < kLocatorBytes) return std::nullopt;
     CRIA_ASSIGN_OR_RETURN(const std::string locator, ReadAt(end - kLocatorBytes, kLocatorBytes));
@@ -137,7 +137,7 @@ class Reader {
     return Bad(std::format("its entry \"{}\" appears twice", Quotable(name)));
   }
 
-  // Of the three numbers, those that are all ones stand in an extra field, in this order.
+  // Numbers whose bits are all ones are stored in an extra field, in this order.
   Status ReadLargeNumbers(std::string_view extra, uint64_t* bytes, uint64_t* stored,
                           uint64_t* local) const {
     constexpr uint16_t kLargeNumbers = 1;

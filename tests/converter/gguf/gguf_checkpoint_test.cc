@@ -134,7 +134,8 @@ TEST_F(GgufCheckpointTest, JoinsParts) {
   std::filesystem::rename(directory_.path() / "model-00002-of-00003.gguf",
                           directory_.path() / "x.gguf");
   ExpectRefused(last, "model-00002-of-00003.gguf");
-  ExpectRefused(directory_.path() / "x.gguf", "-00002-of-00003.gguf, by which the others");
+  ExpectRefused(directory_.path() / "x.gguf",
+                "-00002-of-00003.gguf, which is needed to find the other parts");
   std::filesystem::copy_file(last, directory_.path() / "model-00002-of-00003.gguf");
   ExpectRefused(last, "split.no is 2 instead of 1");
 }
@@ -156,7 +157,7 @@ TEST_F(GgufCheckpointTest, RopeFactorsAreLlama3sScaling) {
   ExpectRefused(Write([](GgufWriter& writer) {
                   writer.AddTensor("rope_freqs.weight", {2}, StorageType::kF32, {1, 2});
                 }),
-                "rope_freqs.weight\" has shape [2] where heads have 16");
+                "rope_freqs.weight\" has shape [2], but heads have 16");
 }
 
 // Every quantized type in each role: random blocks in GGUF against their naive values in f32.
@@ -220,7 +221,7 @@ TEST_F(GgufCheckpointTest, RefusesWhatChangesTheMathematics) {
   EXPECT_TRUE(Convert(Write(), output_, {}));
   EXPECT_TRUE(Convert(with("llama.expert_count", 0u), output_, {}));
   EXPECT_TRUE(Convert(with("llama.logit_scale", 1.0f), output_, {}));
-  ExpectRefused(with("llama.expert_count", 8u), "llama.expert_count changes the mathematics");
+  ExpectRefused(with("llama.expert_count", 8u), "llama.expert_count changes the computation");
   ExpectRefused(with("llama.logit_scale", 0.5f), "llama.logit_scale");
   ExpectRefused(with("llama.attention.causal", false), "llama.attention.causal is false");
   EXPECT_TRUE(Convert(with("llama.attention.sliding_window_pattern", 4u), output_, {}));
@@ -228,7 +229,7 @@ TEST_F(GgufCheckpointTest, RefusesWhatChangesTheMathematics) {
                   writer.Add("llama.attention.sliding_window", 12u);
                   writer.Add("llama.attention.sliding_window_pattern", 4u);
                 }),
-                "llama.attention.sliding_window_pattern gives layers windows of their own");
+                "llama.attention.sliding_window_pattern sets a window for some layers only");
   ExpectRefused(with("llama.rope.scaling.type", "yarn"), "llama.rope.scaling.type is \"yarn\"");
 }
 

@@ -166,10 +166,10 @@ TEST_F(GgufFileTest, RefusesTensorsThatCannotBe) {
   };
   ExpectRefused(with({}, 0, 4), "has 0 dimensions");
   ExpectRefused(with({1, 1, 1, 1, 1}, 0, 4), "has 5 dimensions");
-  ExpectRefused(with({0, 4}, 0, 4), "a shape that cannot be");
-  ExpectRefused(with({size_t{1} << 32, size_t{1} << 32}, 0, 4), "a shape that cannot be");
-  ExpectRefused(with({size_t{1} << 40}, 0, 4), "does not lie inside the file");
-  ExpectRefused(with({4, 33}, 2, 100), "no whole blocks of Q4_0");
+  ExpectRefused(with({0, 4}, 0, 4), "an impossible shape");
+  ExpectRefused(with({size_t{1} << 32, size_t{1} << 32}, 0, 4), "an impossible shape");
+  ExpectRefused(with({size_t{1} << 40}, 0, 4), "is not inside the file");
+  ExpectRefused(with({4, 33}, 2, 100), "not a multiple of the block size of Q4_0");
   ExpectRefused(with({32}, 16, 100), "has the type IQ2_XXS");
   ExpectRefused(with({32}, 77, 100), "has the type number 77");
   GgufWriter twice = Small();
@@ -177,13 +177,13 @@ TEST_F(GgufFileTest, RefusesTensorsThatCannotBe) {
   ExpectRefused(twice.File(), "\"a\" appears twice");
   GgufWriter moved = Small();
   moved.moved_tensors = {{1, 0}};
-  ExpectRefused(moved.File(), "overlaps another one");
+  ExpectRefused(moved.File(), "overlaps another tensor");
   moved.moved_tensors = {{1, 33}};
   ExpectRefused(moved.File(), "is not aligned");
   moved.moved_tensors = {{1, uint64_t{1} << 60}};
-  ExpectRefused(moved.File(), "does not lie inside the file");
+  ExpectRefused(moved.File(), "is not inside the file");
   moved.moved_tensors = {{1, ~uint64_t{31}}};
-  ExpectRefused(moved.File(), "does not lie inside the file");
+  ExpectRefused(moved.File(), "is not inside the file");
 }
 
 }  // namespace

@@ -146,7 +146,7 @@ TEST(GgufTokenizerTest, RefusesVocabulariesThatDoNotFit) {
     return metadata;
   };
   EXPECT_TRUE(Import(with_tokens({"a", "b"}, {1, 1})));
-  ExpectRefused(with_tokens({"a", "a"}, {1, 1}), "tokens[1] is \"a\", which is there already");
+  ExpectRefused(with_tokens({"a", "a"}, {1, 1}), "tokens[1] is \"a\", which already exists");
   ExpectRefused(with_tokens({"a"}, {1, 1}), "token_type has 2 elements");
   ExpectRefused(with_tokens({"a"}, {7}), "token_type[0] is 7");
   ExpectRefused(with_tokens({"a"}, {-1}), "token_type[0] is -1");
@@ -163,7 +163,7 @@ TEST(GgufTokenizerTest, RefusesIdsThatDoNotExist) {
   }
   GgufMetadata metadata = ByteLevelMetadata();
   metadata.Add("tokenizer.ggml.add_bos_token", true);
-  ExpectRefused(metadata, "bos_token_id names no token");
+  ExpectRefused(metadata, "bos_token_id is not a token");
 }
 
 }  // namespace

@@ -74,12 +74,12 @@ TEST_F(HfCheckpointTest, RefusesABrokenIndex) {
     json broken = sound;
     broken["model.norm.weight"] = name;
     WriteIndex(broken);
-    ExpectRefused("weight_map.model.norm.weight is not the name of a file beside it");
+    ExpectRefused("weight_map.model.norm.weight is not the name of a file in the same folder");
   }
   json broken = sound;
   broken["model.norm.weight"] = "two.safetensors";
   WriteIndex(broken);
-  ExpectRefused("two.safetensors holds tensor \"model.norm.weight\", which it does not");
+  ExpectRefused("two.safetensors has tensor \"model.norm.weight\", but it does not");
   broken["model.norm.weight"] = "three.safetensors";
   WriteIndex(broken);
   ExpectRefused("three.safetensors: cannot open");

@@ -81,7 +81,7 @@ TEST_F(Llama2cCheckpointTest, RefusesFilesOfAnotherSize) {
   ExpectRefused(path_, "but its header calls for");
   support::WriteFile(path_, whole.substr(0, 27));
   EXPECT_FALSE(IsLlama2cFile(path_));
-  ExpectRefused(path_, "neither GGUF nor llama2.c's");
+  ExpectRefused(path_, "neither a GGUF file nor a llama2.c model");
 }
 
 TEST_F(Llama2cCheckpointTest, RefusesSizesThatDoNotFit) {
@@ -117,7 +117,7 @@ TEST_F(Llama2cCheckpointTest, RefusesTokenizersThatDoNotFit) {
   support::WriteFile(tokenizer, huge);
   ExpectRefused(path_, "takes 2147483647 bytes");
   std::filesystem::remove(tokenizer);
-  ExpectRefused(path_, "has no tokenizer beside it");
+  ExpectRefused(path_, "there is no tokenizer in its folder");
 }
 
 }  // namespace

@@ -122,7 +122,7 @@ TEST_F(TorchArchiveTest, RefusesPicklesThatAreNoTable) {
     EXPECT_FALSE(ReadTorchArchive(path_)) << rest;
   }
   ExpectRefused(Archive(begin + "}X\1" + std::string(3, '\0') + "aK\1s."),
-                "\"a\", which is no tensor");
+                "\"a\", which is not a tensor");
   const auto twice = support::TorchPickle({{"m", {1}, {1}}, {"m", {1}, {1}}}, StorageType::kF32);
   ExpectRefused(support::ZipArchive({{"a/data.pkl", twice}}), "has \"m\" twice");
 }
@@ -131,7 +131,7 @@ TEST_F(TorchArchiveTest, RefusesPicklesThatAreNoTable) {
 TEST_F(TorchArchiveTest, RefusesBombs) {
   const std::string begin = "\x80\x02";
   ExpectRefused(Archive(begin + ")" + std::string(200000, '\x85') + "."), "is damaged");
-  ExpectRefused(Archive(begin + std::string(1000000, '(') + "."), "makes more than");
+  ExpectRefused(Archive(begin + std::string(1000000, '(') + "."), "creates more than");
   ExpectRefused(Archive(begin + ")" + std::string(5 << 20, '\x85')), "has 4194305 bytes, more");
   // Each tuple holds the one before twice.
   std::string doubling = begin + ")";
@@ -148,7 +148,8 @@ TEST_F(TorchArchiveTest, RefusesTensorsThatDoNotFitTheirStorage) {
   };
   using namespace std::string_view_literals;
   ExpectRefused(changed("K\0K\2K\2\x86K\2K\1"sv, "K\1K\2K\2\x86K\2K\1"sv), "is damaged");
-  ExpectRefused(changed("K\0K\2K\2\x86K\2K\1"sv, "K\0K\2K\2\x86K\1K\2"sv), "do not lie row by row");
+  ExpectRefused(changed("K\0K\2K\2\x86K\2K\1"sv, "K\0K\2K\2\x86K\1K\2"sv),
+                "are not stored row by row");
   ExpectRefused(changed("K\0K\2K\2\x86K\2K\1"sv, "K\0K\2K\3\x86K\3K\1"sv), "is damaged");
   ExpectRefused(changed("K\0K\2K\2\x86K\2K\1"sv, "K\0K\0K\2\x86K\2K\1"sv), "is damaged");
   ExpectRefused(changed("K\0K\2K\2\x86K\2K\1"sv, "K\0J\xff\xff\xff\xffK\2\x86K\2K\1"sv),
