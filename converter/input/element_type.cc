@@ -9,8 +9,8 @@
 namespace cria {
 namespace {
 
-// Threads of a pool flush denormals to zero: nothing here may compute with any. A half is never
-// denormal as a float, nor is it once multiplied by whole numbers.
+// Threads of a pool flush denormals to zero, so no computation here may have any. A half is never
+// denormal as a float, also after multiplication by an integer.
 
 template <typename T>
 T Load(const uint8_t* bytes) {
@@ -29,9 +29,9 @@ void One(const uint8_t* raw, float* values) {
   *values = kConvert(raw);
 }
 
-// Blocks of 32: the low halves of the 16 bytes `codes` are the first 16 codes, the high halves the
-// others. `kOffset` is taken from each; with `kHasMinimum`, a second half is added to each product.
-// Fifth bits of codes lie in a word before them.
+// Blocks of 32: the low nibbles of the 16 bytes `codes` are the first 16 codes, the high nibbles
+// the others. `kOffset` is subtracted from each. With `kHasMinimum`, a second half is added to each
+// product. Fifth bits of codes are in a word before the codes.
 template <bool kHasMinimum, bool kHasFifthBit, int kOffset>
 void Nibbles(const uint8_t* raw, float* values) {
   const float scale = Half(raw);
@@ -72,17 +72,17 @@ void Iq4Nl(const uint8_t* raw, float* values) {
 }
 
 // The two-bit code of element `i` of a superblock of 256: each half has 32 bytes, and each pair of
-// bits in them belongs to 32 elements that follow one another.
+// bits in these bytes belongs to 32 consecutive elements.
 int TwoBits(const uint8_t* codes, size_t i) {
   return codes[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3;
 }
 
-// Likewise for four bits: 64 elements share 32 bytes.
+// The same for four bits: 64 elements share 32 bytes.
 int FourBits(const uint8_t* codes, size_t i) {
   return codes[i / 64 * 32 + i % 32] >> (i % 64 / 32 * 4) & 15;
 }
 
-// Bit `i / 32` of a byte that every 32nd element has its bit in.
+// Bit `i / 32` of byte `i % 32`.
 int OneBit(const uint8_t* bits, size_t i) { return bits[i % 32] >> (i / 32) & 1; }
 
 // scales[16], codes[64], scale, scale of minima; each byte of scales has both for 16 elements.
@@ -97,8 +97,8 @@ void Q2K(const uint8_t* raw, float* values) {
   }
 }
 
-// high bits[32], codes[64], scales[12], scale. Of the 16 scales of six bits, the low halves lie in
-// eight bytes as nibbles, and the upper pairs of bits in the last four.
+// high bits[32], codes[64], scales[12], scale. Of the 16 scales with six bits, the low four bits
+// are nibbles of eight bytes, and the upper two are pairs of bits in the last four bytes.
 void Q3K(const uint8_t* raw, float* values) {
   const uint8_t* scales = raw + 96;
   const float scale = Half(raw + 108);
@@ -113,9 +113,9 @@ void Q3K(const uint8_t* raw, float* values) {
   }
 }
 
-// Scale and minimum of group `group` of eight, each of six bits: the first four of each lie in the
-// low bits of eight bytes; of the others, the low four bits share four bytes and the upper two are
-// the upper two of those eight.
+// Scale and minimum of group `group` of eight, each of six bits. Those of the first four groups are
+// the low bits of eight bytes. Of the others, the low four bits share four bytes, and the upper two
+// bits are the upper two bits of the first eight bytes.
 struct SixBitPair {
   int scale;
   int minimum;
@@ -145,7 +145,7 @@ void Q4KOrQ5K(const uint8_t* raw, float* values) {
 }
 
 // low bits[128], high bits[64], scales[16], scale. Each half of the elements has 64 bytes of low
-// bits, of which the first 64 elements have the low nibbles.
+// bits; its first 64 elements have the low nibbles.
 void Q6K(const uint8_t* raw, float* values) {
   const float scale = Half(raw + 208);
   for (size_t i = 0; i < 256; ++i) {
@@ -160,10 +160,10 @@ void Q6K(const uint8_t* raw, float* values) {
 struct TypeRow {
   std::string_view name;
   StoredBlock block;
-  void (*dequantize)(const uint8_t* raw, std::span<float> values);  // Whole blocks.
+  void (*dequantize)(const uint8_t* raw, std::span<float> values);  // For whole blocks.
 };
 
-// The loop is made for each type, so that types of single numbers are converted many at a time.
+// The loop is instantiated for each type, so that compilers vectorize types of single numbers.
 template <size_t kElements, size_t kBytes, void (*kDequantizeBlock)(const uint8_t*, float*)>
 constexpr TypeRow Row(std::string_view name) {
   return {name, {kElements, kBytes}, [](const uint8_t* raw, std::span<float> values) {

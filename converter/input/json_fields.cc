@@ -37,7 +37,7 @@ std::unexpected<Error> JsonFields::WrongType(std::string_view name, const json& 
 }
 
 std::unexpected<Error> JsonFields::Missing(std::string_view name) const {
-  return Bad(ErrorCode::kNotFound, name, "is missing; the model cannot be understood without it");
+  return Bad(ErrorCode::kNotFound, name, "is missing; the model cannot be converted without it");
 }
 
 Result<uint32_t> JsonFields::Integer(std::string_view name,

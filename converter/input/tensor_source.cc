@@ -23,7 +23,7 @@ std::string IndexText(const TensorSource& source, uint64_t element) {
   return text;
 }
 
-// The row that is stored where row `row` in half-split order is wanted from.
+// The stored row that is row `row` in half-split order.
 uint64_t StoredRow(uint64_t row, uint32_t interleaved_head_dim) {
   if (interleaved_head_dim == 0) return row;
   const uint64_t half = interleaved_head_dim / 2;
@@ -35,7 +35,7 @@ TensorShard ShardOf(const TensorSource& source, uint64_t index) {
   return index == 0 ? TensorShard{source.file, source.offset} : source.other_shards[index - 1];
 }
 
-// Reads one stored row, whose bytes may be those of one shard or a share of each.
+// Reads one stored row, which is in one shard or has a part in each shard.
 Status ReadRow(const TensorSource& source, uint64_t row, std::span<std::byte> bytes) {
   const uint64_t num_shards = source.other_shards.size() + 1;
   if (!source.is_split_by_columns) {

@@ -10,7 +10,7 @@
 namespace cria {
 namespace {
 
-// What rounding with one scale gives. The sums also yield the best scale for the same codes:
+// The result of rounding with one scale. The sums also give the best scale for the same codes:
 // value_code / code_code.
 struct Evaluation {
   float scale;
@@ -19,7 +19,7 @@ struct Evaluation {
   float code_code;   // Sum of code².
 
   float refitted_scale() const { return value_code / code_code; }
-  // The error that remains when these codes get their best scale.
+  // The remaining error if these codes get their best scale.
   float refitted_error() const {
     const float distance = scale - refitted_scale();
     return error - code_code * distance * distance;
@@ -33,7 +33,7 @@ float SumLanes(const float (&lanes)[kScaleSearchLanes]) {
          ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
 }
 
-// `values` holds a multiple of kScaleSearchLanes.
+// The size of `values` must be a multiple of kScaleSearchLanes.
 Evaluation Evaluate(std::span<const float> values, float scale, CodeRange range) {
   const float inverse_scale = 1.0f / scale;
   float error[kScaleSearchLanes] = {};
@@ -61,7 +61,7 @@ class Search {
  public:
   Search(std::span<const float> values, const ScaleRule& rule) : values_(values), rule_(rule) {}
 
-  // Keeps the best scale that can be stored.
+  // Keeps the best scale so far, as it will be stored.
   void Try(float scale) {
     if (rule_.type == ScaleType::kBf16) scale = Bf16ToFloat(FloatToBf16(scale));
     const Evaluation evaluation = Evaluate(values_, scale, rule_.range);
@@ -70,7 +70,7 @@ class Search {
     has_best_ = true;
   }
 
-  // Looks at the grid by the error that remains after refitting, and tries the refitted winner.
+  // Evaluates the grid by the error after refitting, and tries the best scale after refitting.
   void TryGrid(float largest_magnitude) {
     const ScaleGrid grid = rule_.grid;
     float least_error = INFINITY;
@@ -87,7 +87,7 @@ class Search {
   }
 
   // Alternates between the best codes for a scale and the best scale for the codes, which never
-  // makes the error larger, then looks at the neighbours among bf16 numbers.
+  // increases the error, and then tries the neighbouring bf16 numbers.
   void Refine() {
     constexpr int kMaxRounds = 4;
     for (int round = 0; round < kMaxRounds && best_.code_code > 0.0f; ++round) {
@@ -124,8 +124,8 @@ ScaleFit SearchScale(std::span<const float> values, const ScaleRule& rule,
   }
   if (largest_magnitude < kMinMagnitude) return {};
 
-  // The search works on values of magnitude around 1, so that no square overflows or vanishes;
-  // multiplying by a power of two changes no digit. The power must be a normal number, since
+  // The search scales the values to magnitudes around 1, so that no square overflows or underflows.
+  // Multiplying by a power of two does not round. The power must be a normal number, because
   // threads of a pool flush others to zero.
   constexpr int kMinNormalExponent = std::numeric_limits<float>::min_exponent - 1;
   int exponent = 0;

@@ -16,11 +16,11 @@ namespace {
 
 using Messages = std::vector<ChatMessage>;
 
-// What models write for people to see, though their templates may write it, too.
+// Text that models write and users see, although templates may write it, too.
 constexpr std::array<std::string_view, 2> kVisibleTokens = {"<think>", "</think>"};
 
-// Whether a piece looks like a mark of turns. Some vocabularies have line breaks and the like as
-// tokens of their own.
+// Whether a piece looks like a mark of turns. Line breaks and the like, which some vocabularies
+// have as tokens of their own, are not marks.
 bool IsMark(const DraftPiece& piece) {
   const std::string_view text = piece.bytes;
   const bool is_special =
@@ -29,7 +29,7 @@ bool IsMark(const DraftPiece& piece) {
                         (text.starts_with('[') && text.ends_with(']')));
 }
 
-// Marks in the template's own text, and where they are. Keeps views of the draft's pieces.
+// Finds marks in the template's own text. Keeps views of the draft's pieces.
 class MarkFinder {
  public:
   explicit MarkFinder(const VocabularyDraft& draft) {
@@ -41,7 +41,7 @@ class MarkFinder {
     }
   }
 
-  // The leftmost mark, and there the longest; the text is left with what comes after it.
+  // The leftmost mark, and of several there the longest; removes the text up to its end.
   std::optional<int32_t> Take(std::string_view* text) const {
     for (; !text->empty(); text->remove_prefix(1)) {
       if (text->front() != '<' && text->front() != '[') continue;
@@ -56,11 +56,12 @@ class MarkFinder {
   }
 
  private:
-  std::unordered_map<std::string_view, int32_t> marks_;  // Of equal ones, the first.
-  std::set<size_t, std::greater<>> sizes_;               // Of marks, in bytes.
+  std::unordered_map<std::string_view, int32_t> marks_;  // Of equal marks, the first.
+  std::set<size_t, std::greater<>> sizes_;               // Sizes of marks in bytes.
 };
 
-// The conversation with a system message before it, or without one where the template refuses that.
+// Renders the conversation with a system message before it, or without one if the template refuses
+// it.
 Result<std::vector<ChatSegment>> RenderWithOrWithoutSystem(const ChatTemplate& chat_template,
                                                            Messages messages,
                                                            bool add_generation_prompt) {
@@ -92,7 +93,7 @@ Result<std::vector<int32_t>> ImportChatTemplate(std::string_view source, Vocabul
   const MarkFinder finder(*draft);
   messages.push_back({"assistant", "Hello!"});
   if (const auto answered = RenderWithOrWithoutSystem(chat_template, messages, false)) {
-    // The answer's text, and then the template's.
+    // The last segment but one is the answer's text, and the last is the template's.
     if (answered->size() >= 2 && answered->back().is_template) {
       std::string_view text = answered->back().text;
       if (const auto id = finder.Take(&text)) end_ids.push_back(*id);

@@ -17,8 +17,8 @@ constexpr std::string_view kChatMl = R"jinja({%- for message in messages %}
 {{- "<|im_start|>assistant\n" }}
 {%- endif %})jinja";
 
-// As in Meta's own code: each question begins a text of its own, and the system message is part of
-// the first one.
+// As in Meta's own code: each question begins a new text, and the system message is part of the
+// first question.
 constexpr std::string_view kLlama2 = R"jinja({%- set turns = messages %}
 {%- set opening = "" %}
 {%- if messages and messages[0].role == "system" %}

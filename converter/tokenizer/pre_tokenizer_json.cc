@@ -54,14 +54,14 @@ Status Reader::ReadNormalizer(const json& normalizer, const std::string& path) {
     });
   }
   if (type == "NFC") {
-    // Neither a space nor U+2581 composes with anything, so that it may come before the others.
+    // Neither a space nor U+2581 composes with anything, so NFC may be applied before the others.
     found_.normalize_nfc = true;
     return {};
   }
   if (type == "Prepend") return ReadPrepend(fields);
   if (type == "Replace") return ReadReplace(fields);
   return fields.Bad(ErrorCode::kUnsupported, "type",
-                    std::format("is \"{}\", a normalizer that is not supported", type));
+                    std::format("is \"{}\", which is not a supported normalizer", type));
 }
 
 Status Reader::ReadPrepend(const JsonFields& fields) {
@@ -70,7 +70,7 @@ Status Reader::ReadPrepend(const JsonFields& fields) {
     return fields.Bad(ErrorCode::kUnsupported, "prepend",
                       std::format("is \"{}\"; only \"{}\" is supported", prefix, kVisibleSpace));
   }
-  // Normalizers see each stretch of text between special tokens by itself.
+  // Normalizers are applied to each text between special tokens separately.
   found_.add_dummy_prefix = found_.dummy_prefix_after_special = true;
   prepends_always_ = true;
   return {};
@@ -107,14 +107,14 @@ Status Reader::ReadPreTokenizer(const json& pre_tokenizer, const std::string& pa
   if (type == "ByteLevel") return ReadByteLevel(fields);
   if (type == "Metaspace") return ReadMetaspace(fields);
   return fields.Bad(ErrorCode::kUnsupported, "type",
-                    std::format("is \"{}\", a pre-tokenizer that is not supported", type));
+                    std::format("is \"{}\", which is not a supported pre-tokenizer", type));
 }
 
 Status Reader::ReadSplit(const JsonFields& fields) {
   CRIA_ASSIGN_OR_RETURN(const std::string behavior, fields.String("behavior"));
   CRIA_ASSIGN_OR_RETURN(const bool invert, fields.Bool("invert", false));
-  // "Removed" with "invert" keeps the matches and drops what lies between. The patterns that are
-  // used so match all text; should one not, what lies between is kept rather than lost.
+  // "Removed" with "invert" keeps the matches and drops the gaps. The known patterns with it match
+  // all text; if one did not, the gaps would be kept here and not lost.
   if (behavior != "Isolated" && !(behavior == "Removed" && invert)) {
     return fields.Bad(ErrorCode::kUnsupported, "behavior",
                       std::format("is \"{}\"; only \"Isolated\" is supported", behavior));

@@ -63,7 +63,8 @@ Status AddPiece(const ScoredPiece& piece, uint32_t id, std::string_view where,
   return {};
 }
 
-// Higher scores merge first; equal scores have equal ranks, of which the leftmost pair goes first.
+// Higher scores merge first; equal scores have equal ranks, and then the leftmost pair merges
+// first.
 std::vector<uint32_t> RanksOfScores(std::span<const ScoredPiece> pieces) {
   std::vector<float> scores;
   for (const ScoredPiece& piece : pieces) {

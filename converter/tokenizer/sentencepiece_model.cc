@@ -83,7 +83,7 @@ Result<ScoredPiece> ReadPiece(const Piece& piece, int id, std::string_view where
                           where, id, Quotable(piece.piece())));
 }
 
-// -1 unless the trainer's id names a control piece.
+// The trainer's id if it is that of a control piece, otherwise -1.
 int32_t ControlId(const VocabularyDraft& draft, int32_t id) {
   if (id < 0 || static_cast<size_t>(id) >= draft.pieces.size()) return -1;
   return draft.pieces[static_cast<size_t>(id)].type == PieceType::kControl ? id : -1;
@@ -91,8 +91,8 @@ int32_t ControlId(const VocabularyDraft& draft, int32_t id) {
 
 }  // namespace
 
-// The first field of the first piece's message, or the trainer's: a tag byte that no text begins
-// with.
+// Checks the tag byte of the first field, which is the first piece's message or the trainer's; no
+// text begins with these bytes.
 bool IsSentencePieceModel(std::string_view file) {
   return !file.empty() && (file[0] == 0x0A || file[0] == 0x12);
 }

@@ -8,18 +8,18 @@ namespace {
 
 constexpr std::array kGpt2 = {kGpt2Pattern};
 constexpr std::array kLlama3 = {kLlama3Pattern};
-// As Llama 3's, but digits stand alone.
+// Like Llama 3's, but every digit is a word.
 constexpr std::array<std::string_view, 1> kQwen2 = {
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
     R"(\s*[\r\n]+|\s+(?!\S)|\s+)"};
 constexpr std::array<std::string_view, 2> kSmolLm = {R"(\p{N})", kGpt2Pattern};
-// Mistral's from Nemo on: words end where a capital follows a small letter.
+// Mistral's since Nemo: words end where a capital letter follows a small one.
 constexpr std::array<std::string_view, 1> kTekken = {
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|)"
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}|)"
     R"( ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
-// Line ends, cased letters (of a Unicode of its own), punctuation, white space at the end, letters
-// of East Asia, digits.
+// Line ends, cased letters (as of an older Unicode version), punctuation, white space at the end,
+// letters of East Asia, digits.
 constexpr std::array<std::string_view, 6> kDeepSeekLlm = {
     R"([\r\n])",
     R"(\s?[A-Za-z\x{B5}\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{1BA}\x{1BC}-\x{1BF}\x{1C4}-\x{293})"
@@ -42,7 +42,7 @@ constexpr std::array<std::string_view, 6> kDeepSeekLlm = {
     R"(\s+$)",
     R"([\x{4E00}-\x{9FA5}\x{800}-\x{4E00}\x{AC00}-\x{D7FF}]+)",
     R"(\p{N}+)"};
-// What ggml does where a file says no more.
+// ggml's patterns for a file that does not name any.
 constexpr std::array<std::string_view, 4> kDefault = {R"([\p{P}$+<=>^~|]+)", kGpt2Pattern,
                                                       R"(\p{N}+)", R"([0-9][0-9][0-9])"};
 
@@ -59,8 +59,8 @@ constexpr std::array kPreTokenizers = {
                  .add_bos_token = true},
     PreTokenizer{
         .name = "tekken", .split_patterns = kTekken, .ignore_merges = true, .add_bos_token = true},
-    // llama.cpp does not normalize text for these. The models were trained on text that was: their
-    // tokenizer.json says so.
+    // llama.cpp does not normalize text for these. But the models were trained on normalized text,
+    // as their tokenizer.json says.
     PreTokenizer{.name = "qwen2", .split_patterns = kQwen2, .normalize_nfc = true},
     PreTokenizer{.name = "deepseek-r1-qwen", .split_patterns = kQwen2, .normalize_nfc = true},
     PreTokenizer{.name = "deepseek-llm", .split_patterns = kDeepSeekLlm},

@@ -14,8 +14,8 @@
 namespace cria {
 namespace {
 
-// The file does not say how text is cut into words. Llama 3's way is taken, so its first special
-// token must be there.
+// The file does not say how text is split into words. Llama 3's pattern is used, so Llama 3's first
+// special token must exist.
 constexpr std::string_view kLlama3Bos = "<|begin_of_text|>";
 
 std::optional<std::string> DecodeBase64(std::string_view text) {
@@ -82,14 +82,15 @@ Result<VocabularyDraft> ReadTiktokenRanks(std::string_view file,
   if (!std::ranges::contains(added_tokens, kLlama3Bos, &AddedToken::content)) {
     return Fail(
         ErrorCode::kUnsupported,
-        std::format("{}: holds tiktoken's ranks, which only Llama 3's are supported of, and "
-                    "tokenizer_config.json beside it has no special token {}. Put the "
+        std::format("{}: has tiktoken's ranks, of which only Llama 3's are supported, but "
+                    "tokenizer_config.json in the same folder has no special token {}. Put the "
                     "checkpoint's tokenizer.json there",
                     where, kLlama3Bos));
   }
   draft.rules.family = TokenizerFamily::kByteLevelBpe;
   draft.rules.split_patterns.emplace_back(kLlama3Pattern);
-  // A word that is a token is taken whole, and neighbours merge in the order of what they make.
+  // A word that is a token is not split, and neighbours are merged in the order of the results'
+  // ranks.
   draft.rules.ignore_merges = true;
   std::vector<uint32_t> ranks(draft.pieces.size());
   std::iota(ranks.begin(), ranks.end(), 0);

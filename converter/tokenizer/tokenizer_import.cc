@@ -23,12 +23,12 @@ namespace {
 
 using nlohmann::json;
 
-// Tokens that end a turn or a text wherever they exist.
+// Tokens that always end a turn or a text.
 constexpr std::array<std::string_view, 8> kEndTokens = {
     "<|eot_id|>",    "<|eom_id|>", "<|end_of_text|>", "<|im_end|>",
     "<|endoftext|>", "<|end|>",    "<|end_of_turn|>", "<end_of_turn>"};
 
-// What there is to read a vocabulary from.
+// The files from which a vocabulary can be read.
 struct TokenizerFiles {
   std::string model_path;
   std::string model;  // tokenizer.model; empty if there is none.
@@ -95,7 +95,7 @@ Result<VocabularyDraft> ReadDraft(const TokenizerFiles& files, const TokenizerSe
   return ReadTiktokenRanks(files.model, settings.added_tokens, files.model_path);
 }
 
-// The id of a special token by its text; an error if it does not exist.
+// The id of a special token with this text; fails if there is none.
 Result<int32_t> IdOf(const VocabularyDraft& draft, std::string_view token, std::string_view field) {
   const int32_t id = draft.FindSpecial(token);
   if (id >= 0) return id;
@@ -126,7 +126,7 @@ Status ApplyBos(const TokenizerSettings& settings, size_t vocab_size, Vocabulary
   return {};
 }
 
-// The token that templates write as eos_token.
+// Sets the token that templates write as eos_token.
 Status ApplyEos(const TokenizerSettings& settings, size_t vocab_size, VocabularyDraft* draft) {
   int32_t& eos = draft->rules.eos_token_id;
   eos = draft->eos_token_id;
@@ -140,7 +140,7 @@ Status ApplyEos(const TokenizerSettings& settings, size_t vocab_size, Vocabulary
   return {};
 }
 
-// `ids`, which end an answer by the chat template, and what else does.
+// `ids`, which end an answer by the chat template, and the other ids that end one.
 Result<std::vector<int32_t>> StopTokenIds(const TokenizerSettings& settings,
                                           std::vector<int32_t> ids, const VocabularyDraft& draft,
                                           size_t vocab_size) {

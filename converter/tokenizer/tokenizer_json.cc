@@ -49,7 +49,7 @@ class ModelReader {
 
   JsonFields fields_;
   VocabularyDraft* draft_;
-  PieceNames names_;  // As written in the file.
+  PieceNames names_;  // The names in the file.
   std::string unk_token_;
   ByteAlphabet alphabet_;
 };
@@ -73,8 +73,7 @@ Status ModelReader::CheckSupported() const {
   CRIA_ASSIGN_OR_RETURN(const bool byte_fallback, fields_.Bool("byte_fallback", false));
   CRIA_ASSIGN_OR_RETURN(const bool fuse_unk, fields_.Bool("fuse_unk", false));
   if (draft_->rules.family == TokenizerFamily::kSentencePieceBpe && !byte_fallback && !fuse_unk) {
-    return fields_.Bad(ErrorCode::kUnsupported, "fuse_unk",
-                       "must be true where byte_fallback is not");
+    return fields_.Bad(ErrorCode::kUnsupported, "fuse_unk", "must be true if byte_fallback is not");
   }
   return {};
 }
@@ -144,7 +143,7 @@ Status ModelReader::ReadMerges() {
     const auto merge = names_.FindMerge(pair.first, pair.second, static_cast<uint32_t>(i));
     if (!merge) {
       return fields_.Bad(ErrorCode::kInvalidFile, std::format("merges[{}]", i),
-                         std::format("makes \"{}\" of \"{}\" and \"{}\", which are not all in "
+                         std::format("makes \"{}\" from \"{}\" and \"{}\", which are not all in "
                                      "model.vocab",
                                      Quotable(pair.first + pair.second), Quotable(pair.first),
                                      Quotable(pair.second)));
@@ -154,7 +153,7 @@ Status ModelReader::ReadMerges() {
   return {};
 }
 
-// The token that a template of the post-processor puts before every text, by its id.
+// Reads the id of the token that a template of the post-processor puts before every text.
 Status ReadTemplateProcessing(const JsonFields& fields, VocabularyDraft* draft) {
   CRIA_ASSIGN_OR_RETURN(const json* const single, fields.Array("single"));
   if (single->empty() || !single->front().is_object() ||
@@ -179,10 +178,10 @@ Status ReadPostProcessor(const json& processor, const std::string& path, std::st
   const JsonFields fields(processor, where, path);
   CRIA_ASSIGN_OR_RETURN(const std::string type, fields.String("type"));
   if (type == "TemplateProcessing") return ReadTemplateProcessing(fields, draft);
-  if (type == "ByteLevel") return {};  // Only moves the offsets of tokens in the text.
+  if (type == "ByteLevel") return {};  // It only changes the offsets of tokens in the text.
   if (type != "Sequence") {
     return fields.Bad(ErrorCode::kUnsupported, "type",
-                      std::format("is \"{}\", a post-processor that is not supported", type));
+                      std::format("is \"{}\", which is not a supported post-processor", type));
   }
   CRIA_ASSIGN_OR_RETURN(const json* const processors, fields.Array("processors"));
   for (size_t i = 0; i < processors->size(); ++i) {
@@ -192,7 +191,7 @@ Status ReadPostProcessor(const json& processor, const std::string& path, std::st
   return {};
 }
 
-// Cutting text before every space changes nothing, as long as no merge would cross the cut.
+// Splitting text before every space changes nothing if no merge crosses such a place.
 Status CheckSplitAtSpaces(const VocabularyDraft& draft, std::string_view where) {
   for (size_t id = 0; id < draft.pieces.size(); ++id) {
     const DraftPiece& piece = draft.pieces[id];
@@ -206,8 +205,8 @@ Status CheckSplitAtSpaces(const VocabularyDraft& draft, std::string_view where) 
   return {};
 }
 
-// Added tokens are found in text that is not normalized yet. For those of ASCII that is no
-// different, but where a mark stands right behind one and would compose with its last letter.
+// Added tokens are searched for in text that is not normalized yet. For ASCII tokens this makes no
+// difference, except if a mark right after a token would compose with its last letter.
 Status CheckNormalized(const AddedToken& token, const VocabularyDraft& draft,
                        std::string_view where) {
   const auto is_ascii = [](char c) { return static_cast<uint8_t>(c) < 0x80; };

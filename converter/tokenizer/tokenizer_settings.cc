@@ -24,7 +24,7 @@ Status ReadBoolIfSet(const JsonFields& fields, std::string_view name, std::optio
   return {};
 }
 
-// A token is written as its text or as an object with that in "content".
+// A token is a string, or an object with the string in "content".
 Status ReadTokenIfSet(const JsonFields& fields, std::string_view name, std::string* token) {
   const json* value = fields.Find(name);
   if (value == nullptr || !token->empty()) return {};
@@ -36,7 +36,7 @@ Status ReadTokenIfSet(const JsonFields& fields, std::string_view name, std::stri
   return {};
 }
 
-// A string, or a list of named ones, of which "default" counts.
+// Reads a string, or a list of named templates, of which "default" is used.
 Status ReadChatTemplate(const JsonFields& fields, TokenizerSettings* settings) {
   const json* value = fields.Find("chat_template");
   if (value == nullptr || !settings->chat_template.empty()) return {};
@@ -95,7 +95,7 @@ Status ReadSpecialTokensMap(const JsonFields& fields, TokenizerSettings* setting
   return ReadTokenIfSet(fields, "eos_token", &settings->eos_token);
 }
 
-// Adds to tokens of which no two shall have one id: the first that is added counts.
+// Collects tokens with different ids: of several with one id, the first is kept.
 class TokenCollector {
  public:
   explicit TokenCollector(std::vector<AddedToken>* tokens) : tokens_(*tokens) {
@@ -110,8 +110,9 @@ class TokenCollector {
   std::unordered_set<uint32_t> ids_;
 };
 
-// Texts and ids only: whether a token is special is not said there. Where another file describes a
-// token, that counts; otherwise it is taken for special, so that nobody's text can become it.
+// The map has only texts and ids, not whether a token is special. If another file describes a
+// token, that is used; otherwise the token counts as special, so that users' text can never become
+// it.
 Status ReadAddedTokensMap(const json& tokens, std::string_view where, TokenizerSettings* settings) {
   TokenCollector collector(&settings->added_tokens);
   for (const auto& [content, id] : tokens.items()) {
@@ -124,7 +125,7 @@ Status ReadAddedTokensMap(const json& tokens, std::string_view where, TokenizerS
   return {};
 }
 
-// eos_token_id is a number or a list of them.
+// eos_token_id is a number or a list of numbers.
 Status ReadTokenIds(const JsonFields& fields, TokenizerSettings* settings) {
   const auto read_id = [&](const json& value, std::string_view name) -> Result<uint32_t> {
     if (!value.is_number_unsigned() || value.get<uint64_t>() >= kMaxDraftPieces) {
@@ -132,7 +133,7 @@ Status ReadTokenIds(const JsonFields& fields, TokenizerSettings* settings) {
     }
     return value.get<uint32_t>();
   };
-  // Some files say -1 for a token that does not exist.
+  // Some files have -1 for a token that does not exist.
   const auto is_none = [](const json* value) { return value == nullptr || *value == -1; };
   if (const json* bos = fields.Find("bos_token_id"); !is_none(bos) && !settings->bos_token_id) {
     CRIA_ASSIGN_OR_RETURN(settings->bos_token_id, read_id(*bos, "bos_token_id"));
@@ -147,7 +148,7 @@ Status ReadTokenIds(const JsonFields& fields, TokenizerSettings* settings) {
   return {};
 }
 
-// Calls `read` with the fields of a JSON file, if there is one.
+// Calls `read` with the fields of a JSON file if the file exists.
 template <typename Read>
 Status ReadIfExists(const std::filesystem::path& path, Read read) {
   if (!FileExists(path)) return {};
@@ -157,7 +158,7 @@ Status ReadIfExists(const std::filesystem::path& path, Read read) {
 
 Result<TokenizerSettings> ReadAll(const std::filesystem::path& folder, const json& tokenizer_json) {
   TokenizerSettings settings;
-  // Newer checkpoints keep the template in a file of its own, which counts.
+  // Newer checkpoints have the template in a file of its own, which has precedence.
   if (const auto path = folder / "chat_template.jinja"; FileExists(path)) {
     CRIA_ASSIGN_OR_RETURN(settings.chat_template, ReadTemplateFile(path));
     settings.chat_template_where = path.string();

@@ -16,8 +16,8 @@ bool IsSpecial(PieceType type) {
   return type == PieceType::kControl || type == PieceType::kUserDefined;
 }
 
-// Whether the draft's piece is what an added token's content says it is. SentencePiece's pieces
-// have lost the difference between U+2581 and a space, byte pieces their names.
+// Whether the draft's piece is the same as an added token's content. In SentencePiece's pieces,
+// U+2581 was replaced by a space, and byte pieces have the byte instead of its name.
 bool IsWritten(const DraftPiece& piece, TokenizerFamily family, std::string_view content) {
   if (piece.type == PieceType::kByte) {
     return content == BytePieceName(static_cast<uint8_t>(piece.bytes[0]));
@@ -38,7 +38,7 @@ Status AddPieces(const VocabularyDraft& draft, size_t vocab_size, OwnedVocabular
     vocabulary->piece_bytes.insert(vocabulary->piece_bytes.end(), piece.bytes.begin(),
                                    piece.bytes.end());
     vocabulary->piece_offsets.push_back(static_cast<uint32_t>(end));
-    // A piece of no bytes cannot be made from text.
+    // Text never becomes an empty piece.
     const bool is_empty_text = piece.type == PieceType::kNormal && piece.bytes.empty();
     vocabulary->piece_types.push_back(is_empty_text ? PieceType::kUnused : piece.type);
   }

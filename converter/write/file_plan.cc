@@ -20,7 +20,7 @@ FileSection SectionOf(const TensorSpec& spec) {
   return spec.role == TensorRole::kEmbedTokens ? FileSection::kEmbedding : FileSection::kWeights;
 }
 
-// Puts `range` at the next free aligned place and returns the end of it.
+// Sets `range` to the next aligned offset and returns its end.
 uint64_t Place(uint64_t end, FileRange& range) {
   if (range.bytes == 0) return end;
   range.offset = AlignUp(end, kTensorAlignment);
@@ -34,7 +34,7 @@ FilePlan PlanTensors(std::vector<MappedTensor> tensors, const ModelConfig& confi
   FilePlan plan;
   for (MappedTensor& tensor : tensors) {
     const TensorSpec& spec = tensor.spec;
-    // The embedding and a head have one shape, so that equal schemes mean equal layouts.
+    // The embedding and the head have the same shape, so equal schemes mean equal layouts.
     if (spec.role == TensorRole::kLmHead && config.tie_word_embeddings &&
         schemes.head == schemes.embedding) {
       continue;

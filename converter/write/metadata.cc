@@ -213,7 +213,7 @@ Offset<schema::Tokenizer> BuildTokenizer(FlatBufferBuilder& builder, const Vocab
   fields.add_bos_token_id(vocabulary.bos_token_id);
   fields.add_unk_token_id(vocabulary.unk_token_id);
   fields.add_eos_token_id(vocabulary.eos_token_id);
-  // Models without it keep the digest that they had before it came.
+  // Written only if true, so that models without it keep the digest that they had before the field.
   if (vocabulary.normalize_nfc) fields.add_normalize_nfc(true);
   if (vocabulary.dummy_prefix_unless_space) fields.add_dummy_prefix_unless_space(true);
   return fields.Finish();
@@ -240,7 +240,7 @@ Offset<schema::Tensor> BuildTensor(FlatBufferBuilder& builder, const StoredTenso
 
 std::vector<std::byte> BuildMetadata(const ModelDescription& description, const FilePlan& plan) {
   FlatBufferBuilder builder(1 << 20);
-  // A field that happens to be zero takes its place all the same, so that the size is always one.
+  // Fields with the value zero are stored, too, so that the size does not depend on the values.
   builder.ForceDefaults(true);
 
   const auto producer = builder.CreateString(description.producer);

@@ -55,7 +55,7 @@ PartNames PartNamesOf(TensorRole role) {
   return {};
 }
 
-// The rows of part `index` of a tensor, or of a vector the elements.
+// The number of rows of part `index` of a matrix, or of its elements for a vector.
 uint64_t PartChannels(const TensorSpec& spec, const ModelConfig& config, size_t index) {
   switch (spec.role) {
     case TensorRole::kQkvProj:
@@ -86,13 +86,13 @@ std::vector<uint64_t> PartShape(const TensorSpec& spec, const ModelConfig& confi
   return {channels, spec.input_channels};
 }
 
-// Frequencies that old checkpoints carry along; they follow from the configuration.
+// Frequencies in old checkpoints, which are computed from the configuration.
 bool IsRedundant(std::string_view name) { return name.ends_with(".rotary_emb.inv_freq"); }
 
 Result<bool> HoldSameValues(const TensorSource& left, const TensorSource& right) {
   if (left.shape != right.shape) return false;
   const uint64_t num_elements = left.num_elements();
-  // Whole rows, as split tensors are read.
+  // Whole rows, because split tensors are read by rows.
   const uint64_t row_elements = num_elements / left.shape.front();
   const uint64_t chunk_elements = std::max<uint64_t>(1, (1 << 18) / row_elements) * row_elements;
   TensorReader reader;
@@ -159,7 +159,7 @@ class Mapper {
     return &source;
   }
 
-  // Some checkpoints store a tied head all the same, which is harmless while it is the embedding.
+  // Some checkpoints store a tied head, which is harmless if it is the same as the embedding.
   Status CheckTiedHead() {
     const auto head = checkpoint_.tensors.find(kHead);
     if (!config_.tie_word_embeddings || head == checkpoint_.tensors.end()) return {};
@@ -167,10 +167,11 @@ class Mapper {
         const bool same,
         HoldSameValues(checkpoint_.tensors.find(kEmbedding)->second, head->second));
     if (!same) {
-      return Fail(ErrorCode::kInvalidFile,
-                  std::format("{}: tensor \"{}\" differs from \"{}\", but config.json says that "
-                              "tie_word_embeddings is true; set it to false if the head is meant",
-                              head->second.file->path(), kHead, kEmbedding));
+      return Fail(
+          ErrorCode::kInvalidFile,
+          std::format("{}: tensor \"{}\" differs from \"{}\", but config.json says that "
+                      "tie_word_embeddings is true; set it to false if the head is to be used",
+                      head->second.file->path(), kHead, kEmbedding));
     }
     used_.insert(kHead);
     return {};
@@ -180,7 +181,7 @@ class Mapper {
     for (const auto& [name, source] : checkpoint_.tensors) {
       if (used_.contains(name) || IsRedundant(name)) continue;
       return Fail(ErrorCode::kUnsupported,
-                  std::format("{}: tensor \"{}\" has no place in a {} with {} layers; the model "
+                  std::format("{}: tensor \"{}\" is not part of a {} with {} layers; the model "
                               "would compute something else without it",
                               source.file->path(), Quotable(source.name), config_.architecture,
                               config_.num_hidden_layers));

@@ -5,9 +5,9 @@
 namespace cria {
 namespace {
 
-// 1 MiB of floats: small enough that all buffers together are a few megabytes for each thread.
+// 1 MiB of floats, so that all buffers together are a few megabytes for each thread.
 constexpr size_t kSliceElements = size_t{1} << 18;
-// More than one, so that threads of unequal speed share the work well.
+// More than one, so that threads of different speed share the work evenly.
 constexpr size_t kSlicesPerThread = 4;
 
 }  // namespace

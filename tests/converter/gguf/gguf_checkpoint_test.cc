@@ -256,17 +256,17 @@ TEST_F(GgufCheckpointTest, RefusesTensorsThatDoNotFit) {
                   writer.AddTensor("blk.1.attn_q.bias", {64}, StorageType::kF32,
                                    std::vector<float>(64));
                 }),
-                "\"blk.1.attn_q.bias\" has no place");
+                "\"blk.1.attn_q.bias\" is not part of");
   ExpectRefused(Write([](GgufWriter& writer) {
                   writer.AddTensor("blk.0.attn_q_norm.weight", {16}, StorageType::kF32,
                                    std::vector<float>(16));
                 }),
-                "\"blk.0.attn_q_norm.weight\" has no place");
+                "\"blk.0.attn_q_norm.weight\" is not part of");
   ExpectRefused(Write([](GgufWriter& writer) {
                   writer.AddTensor("blk.9.attn_q.weight", {64, 64}, StorageType::kF32,
                                    std::vector<float>(4096));
                 }),
-                "has no place");
+                "is not part of");
   GgufWriter writer;
   const reference::ReferenceModel model = support::MakeModel(support::SpecGqa());
   support::AddModelMetadata(model, support::ChatTemplateText::kNone, writer);

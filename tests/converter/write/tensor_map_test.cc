@@ -98,7 +98,7 @@ TEST_F(TensorMapTest, RefusesTensorsWithoutAPlace) {
         "model.layers.2.input_layernorm.weight", "something"}) {
     TestTensors tensors = TinyTensors(true);
     tensors[name] = {{8}, std::vector<float>(8)};
-    ExpectRefused(tensors, true, std::string("\"") + name + "\" has no place");
+    ExpectRefused(tensors, true, std::string("\"") + name + "\" is not part of");
   }
 }
 
