@@ -153,7 +153,7 @@ TEST_F(GgufCheckpointTest, RopeFactorsAreLlama3sScaling) {
                   writer.AddTensor("rope_freqs.weight", {8}, StorageType::kF32,
                                    {1, 3, 1, 3, 1, 3, 1, 3});
                 }),
-                "another way than Llama 3's");
+                "another way than Llama 3 does");
   ExpectRefused(Write([](GgufWriter& writer) {
                   writer.AddTensor("rope_freqs.weight", {2}, StorageType::kF32, {1, 2});
                 }),

@@ -150,7 +150,7 @@ TEST(GgufTokenizerTest, RefusesVocabulariesThatDoNotFit) {
   ExpectRefused(with_tokens({"a"}, {1, 1}), "token_type has 2 elements");
   ExpectRefused(with_tokens({"a"}, {7}), "token_type[0] is 7");
   ExpectRefused(with_tokens({"a"}, {-1}), "token_type[0] is -1");
-  ExpectRefused(with_tokens({" "}, {1}), "not written in the byte-level alphabet");
+  ExpectRefused(with_tokens({" "}, {1}), "characters outside the byte-level alphabet");
   ExpectRefused(with_tokens({"\xFF"}, {1}), "is not UTF-8");
   ExpectRefused(with_tokens({}, {}), "piece_types is empty");
 }
