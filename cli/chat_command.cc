@@ -108,9 +108,8 @@ class ChatLoop {
                                       reason.error().code() == ErrorCode::kUsage ||
                                       reason.error().code() == ErrorCode::kCancelled;
       if (!is_of_this_message) return std::unexpected(reason.error());
-      std::fprintf(stderr, "(%s; /reset starts a new conversation)
-",
-                   Sentence(reason.error()).c_str());
+      std::fprintf(stderr, "(%s; /reset starts a new conversation)\n",
+                   Printable(Sentence(reason.error())).c_str());
     } else if (*reason == StopReason::kContextFull) {
       const char* remedy =
           options_.when_full == WhenFull::kStop
