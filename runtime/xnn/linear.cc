@@ -35,7 +35,7 @@ constexpr uint64_t kMaxSliceBytes = uint64_t{320} << 10;
 // One thread alone multiplies fewer rows than these by all outputs at once.
 constexpr size_t kMinSlicedRows = 16;
 // Running an operator costs some 30 ns, which reading so much outweighs by far.
-constexpr uint64_t kMinSliceBytes = uint64_t{48} << 10;
+constexpr uint64_t kMinSliceBytes = uint64_t{24} << 10;
 // Where slices may be that small. Threads that are faster than others take slices from them.
 constexpr uint64_t kSlicesPerThread = 4;
 
