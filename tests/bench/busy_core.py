@@ -4,7 +4,8 @@
     busy_core.py [--other OTHER_CRIA] [--rounds 7] [-t 1,2] [--case NAME …] --model MODEL.cria CRIA
 
 Runs `CRIA bench` by turns for each number of threads (0: the default) and prints medians of tokens
-by the wall clock, and the ratio of each round to one thread in the same round. Cases:
+by the wall clock, and the median (and range) of the ratios to the first number of threads in the
+same round. Cases:
 
     idle       nothing else runs; with --other, also the ratio to another build at the same threads
     spinner    a process that never sleeps is pinned to the last processor
@@ -26,8 +27,6 @@ import statistics
 import subprocess
 import sys
 import time
-
-RATIO_QUANTILES = "lowest and highest in brackets"
 
 
 @contextlib.contextmanager
@@ -122,9 +121,10 @@ def run_case(arguments, case):
         join = quota.join
     rounds = []
     with spinners(pinned):
-        for _ in range(arguments.rounds):
+        for index in range(arguments.rounds):
             speeds = {}
-            for threads in arguments.threads:
+            # In the other order every second time, so that no number of threads is always first.
+            for threads in arguments.threads[::1 if index % 2 == 0 else -1]:
                 speeds["this", threads] = bench(arguments, arguments.program, threads, wrapper, join)
                 if arguments.other and case == "idle":
                     speeds["other", threads] = bench(arguments, arguments.other, threads, wrapper, join)
@@ -133,8 +133,7 @@ def run_case(arguments, case):
         quota.remove()
     print_rows(case, rounds, lambda key: ("this", arguments.threads[0]))
     if arguments.other and case == "idle":
-        print_rows("vs other", [{key: r[key] for key in r} for r in rounds],
-                   lambda key: ("other", key[1]))
+        print_rows("vs other", rounds, lambda key: ("other", key[1]))
 
 
 def follow(arguments):
