@@ -39,8 +39,9 @@ class Ends : public testing::Test {
         RunProgram({CRIA_CONVERT_PROGRAM, checkpoint_, "-o", model_, "--no-verify"}).exit_code, 0);
   }
 
-  std::vector<std::string> ConvertArguments() const {
-    return {CRIA_CONVERT_PROGRAM, checkpoint_, "-o", out_ / "model.cria", "--verify"};
+  std::vector<std::string> ConvertArguments(const std::string& threads = "1") const {
+    return {CRIA_CONVERT_PROGRAM, checkpoint_, "-o",   out_ / "model.cria",
+            "--verify",           "-t",        threads};
   }
 
   // Names of what no program finishes any more.
@@ -107,21 +108,21 @@ class Ends : public testing::Test {
 };
 
 TEST_F(Ends, SignalsEndAConversionAtAnyMoment) {
-  ExpectCleanEnds(ConvertArguments(), /*moments=*/50, /*interrupted=*/-1);
+  ExpectCleanEnds(ConvertArguments(), /*moments=*/17, /*interrupted=*/-1);
 }
 
 TEST_F(Ends, SignalsEndPackingAtAnyMoment) {
-  ExpectCleanEnds({CRIA_PROGRAM, "pack", "-m", model_, "--pack-cache", out_}, 17, 1);
+  ExpectCleanEnds({CRIA_PROGRAM, "pack", "-m", model_, "--pack-cache", out_}, 6, 1);
 }
 
 TEST_F(Ends, SignalsEndPackingAStandaloneModelAtAnyMoment) {
-  ExpectCleanEnds({CRIA_PROGRAM, "pack", "-m", model_, "--standalone", "-o", out_ / "packed"}, 17,
+  ExpectCleanEnds({CRIA_PROGRAM, "pack", "-m", model_, "--standalone", "-o", out_ / "packed"}, 6,
                   1);
 }
 
 TEST_F(Ends, SignalsEndAFirstStartAtAnyMoment) {
   ExpectCleanEnds({CRIA_PROGRAM, "run", "-m", model_, "-p", "abc", "-n", "1", "--pack-cache", out_},
-                  17, 1);
+                  6, 1);
 }
 
 TEST_F(Ends, RunningOutOfMemoryLeavesNothing) {
@@ -133,10 +134,8 @@ TEST_F(Ends, RunningOutOfMemoryLeavesNothing) {
   for (const char* threads : {"1", "2"}) {
     for (uint64_t megabytes = 15; megabytes <= 40; ++megabytes) {
       EmptyFolder();
-      std::vector<std::string> arguments = ConvertArguments();
-      arguments.insert(arguments.end(), {"-t", threads});
       const RunResult result =
-          RunProgram(arguments, {.address_space_limit_bytes = megabytes << 20});
+          RunProgram(ConvertArguments(threads), {.address_space_limit_bytes = megabytes << 20});
       failed += result.exit_code != 0;
       EXPECT_EQ(result.signal, 0) << result.error;
       EXPECT_THAT(Leftovers(), IsEmpty()) << megabytes << " MiB: " << result.error;
