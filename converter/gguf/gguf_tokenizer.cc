@@ -111,9 +111,8 @@ class Reader {
   Status CheckTextPieces() {
     for (uint32_t id = 0; id < tokens_->size(); ++id) {
       if (names_.Add((*tokens_)[id], id) || types_[id] != PieceType::kNormal) continue;
-      return metadata_.Bad(
-          ElementName(kTokens, id),
-          std::format("is \"{}\", which is there already", Quotable((*tokens_)[id])));
+      return metadata_.Bad(ElementName(kTokens, id), std::format("is \"{}\", which already exists",
+                                                                 Quotable((*tokens_)[id])));
     }
     return {};
   }

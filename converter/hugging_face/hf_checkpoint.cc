@@ -36,8 +36,8 @@ Result<TensorSources> ReadShards(const std::filesystem::path& folder) {
   TensorSources tensors;
   for (const auto& [tensor, shard] : weight_map->items()) {
     if (!shard.is_string() || !IsPlainName(shard.get_ref<const std::string&>())) {
-      return bad(
-          std::format("weight_map.{} is not the name of a file beside it", Quotable(tensor)));
+      return bad(std::format("weight_map.{} is not the name of a file in the same folder",
+                             Quotable(tensor)));
     }
     const auto& file_name = shard.get_ref<const std::string&>();
     auto found = shards.find(file_name);
@@ -47,8 +47,8 @@ Result<TensorSources> ReadShards(const std::filesystem::path& folder) {
     }
     auto node = found->second.extract(tensor);
     if (node.empty()) {
-      return bad(std::format("says that {} holds tensor \"{}\", which it does not",
-                             Quotable(file_name), Quotable(tensor)));
+      return bad(std::format("says that {} has tensor \"{}\", but it does not", Quotable(file_name),
+                             Quotable(tensor)));
     }
     tensors.insert(std::move(node));
   }

@@ -387,7 +387,7 @@ class Machine {
       }
       const auto* tensor = std::get_if<PickledTensor>(&values_[value]);
       if (tensor == nullptr) {
-        return Bad(std::format("has \"{}\", which is no tensor", Quotable(*name)),
+        return Bad(std::format("has \"{}\", which is not a tensor", Quotable(*name)),
                    ErrorCode::kUnsupported);
       }
       tensors.push_back(*tensor);

@@ -69,11 +69,19 @@ Result<StopReason> Conversation::Reply(std::string_view user_text, const Generat
   return reason;
 }
 
-// Beyond these, rendering fails. With kShift, what does not fit may do so without its oldest turns,
-// which the context held when they were added.
+// Rendering fails beyond this number. With kShift, the history may be longer than the context,
+// since the oldest turns are left out; each of its bytes becomes at most three tokens, by
+// normalization.
 size_t Conversation::MaxRenderedTokens() const {
+  const size_t context = session_.context_tokens();
+  if (when_full_ != WhenFull::kShift) return context;
   constexpr size_t kMaxContexts = 4;
-  return session_.context_tokens() * (when_full_ == WhenFull::kShift ? kMaxContexts : 1);
+  constexpr size_t kMaxTokensOfByte = 3;
+  size_t history_bytes = 0;
+  for (const ChatMessage& message : std::span(messages_).first(messages_.size() - 1)) {
+    history_bytes += message.content.size();
+  }
+  return kMaxContexts * context + kMaxTokensOfByte * history_bytes;
 }
 
 Result<Conversation::Rendering> Conversation::Render(size_t left_out) const {

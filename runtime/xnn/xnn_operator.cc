@@ -55,7 +55,7 @@ Status Initialize() {
     if (initialized != xnn_status_success && !platform::CanOpenAnotherFile()) {
       return Status(Fail(ErrorCode::kIo,
                          "XNNPACK cannot read what processor this is: no file descriptor is free; "
-                         "close files or raise the limit (ulimit -n)"));
+                         "close files or raise the limit of open files"));
     }
     return CheckStatus(initialized, "initialization");
   }();

@@ -234,8 +234,8 @@ TEST_F(CriaProgram, APromptThatCannotFitTakesLittleMemory) {
 
 TEST_F(CriaProgram, WithoutDescriptorsTheErrorSaysSo) {
   const RunResult run =
-      RunProgram({"/bin/sh", "-c", "ulimit -n 4; exec \"$@\"", "sh", CRIA_PROGRAM, "run", "-m",
-                  ModelPath(), "-p", "a", "-n", "1", "--no-pack-cache"});
+      RunProgram({"/bin/sh", "-c", "exec 3>&-; ulimit -n 4; exec \"$@\"", "sh", CRIA_PROGRAM, "run",
+                  "-m", ModelPath(), "-p", "a", "-n", "1", "--no-pack-cache"});
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_THAT(run.error,
               AnyOf(HasSubstr("no file descriptor is free"), HasSubstr("Too many open files"),

@@ -84,9 +84,10 @@ TEST(JinjaListFiltersTest, SumsAndExtremes) {
   EXPECT_EQ(Print("[messages | max(attribute='role')] | map(attribute='role') | join"), "user");
   EXPECT_EQ(Print("[[] | min is defined, none | default([], true) | max is defined]"),
             "[False, False]");
-  EXPECT_THAT(Print("words | sum"), HasSubstr("'+' does not go with values of type int and str"));
+  EXPECT_THAT(Print("words | sum"),
+              HasSubstr("'+' is not possible with values of type int and str"));
   EXPECT_THAT(Print("words | sum(start='')"), HasSubstr("use join"));
-  EXPECT_THAT(Print("[1, 'a'] | max"), HasSubstr("'<' does not go with"));
+  EXPECT_THAT(Print("[1, 'a'] | max"), HasSubstr("'<' is not possible with"));
   EXPECT_THAT(Print("numbers | sum(attribute='n')"), HasSubstr("'n' is undefined"));
 }
 
@@ -109,7 +110,8 @@ TEST(JinjaListFiltersTest, Map) {
   EXPECT_EQ(Print("[{}, {'a': {'b': 1}}] | map(attribute='a.b', default={}) | list"), "[{}, 1]");
   EXPECT_EQ(Print("[{}] | map('attr', 'a') | map('default', 1) | list"), "[1]");
   EXPECT_THAT(Print("words | map(x='a') | list"), HasSubstr("'map' is given an argument"));
-  EXPECT_THAT(Print("words | map(default='a') | list"), HasSubstr("not given the name"));
+  EXPECT_THAT(Print("words | map(default='a') | list"),
+              HasSubstr("a filter needs a name as an argument"));
   EXPECT_EQ(Print("[[1, 2], [3]] | selectattr(1) | list"), "[[1, 2]]");
   EXPECT_EQ(Print("words | map('upper') | join"), "BAC");
   EXPECT_EQ(Print("words | map('replace', 'a', 'z') | list"), "['b', 'z', 'C']");

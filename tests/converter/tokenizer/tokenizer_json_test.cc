@@ -109,7 +109,7 @@ TEST(TokenizerJsonTest, TheUnknownTokenIsSpecialWhereItIsAdded) {
   EXPECT_THAT(with.Encode("<unk>ab", {.add_bos = false}), ElementsAre(4, 0, 7));
   tokenizer["added_tokens"] = json::array();
   EXPECT_THAT(TestTokenizer(Read(tokenizer)).Encode("<unk>ab", special), ElementsAre(4, 0, 7));
-  tokenizer["added_tokens"] = {{{"id", 0}, {"content", "<unk>"}, {"special", false}}};
+  tokenizer["added_tokens"] = json::parse(R"([{"id": 0, "content": "<unk>", "special": false}])");
   EXPECT_THAT(TestTokenizer(Read(tokenizer)).Encode("<unk>ab", {.add_bos = false}),
               ElementsAre(0, 8));
 }

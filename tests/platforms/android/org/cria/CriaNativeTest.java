@@ -129,15 +129,15 @@ public class CriaNativeTest {
     GenerationOptions wrong = new GenerationOptions();
     wrong.topP = 2;
     expectFailure(
-        Status.USAGE, "top-p", () -> CriaNative.complete(model, "a", wrong, null));
+        Status.USAGE, "top_p", () -> CriaNative.complete(model, "a", wrong, null));
     wrong.topP = 1;
     wrong.minP = 2;
-    expectFailure(Status.USAGE, "min-p", () -> CriaNative.createChat(model, null, wrong));
+    expectFailure(Status.USAGE, "min_p", () -> CriaNative.createChat(model, null, wrong));
     wrong.minP = 0;
     wrong.repeatPenalty = -1;
     long chat = chat(model);
     expectFailure(
-        Status.USAGE, "repeat-penalty", () -> CriaNative.setChatOptions(chat, wrong));
+        Status.USAGE, "repeat_penalty", () -> CriaNative.setChatOptions(chat, wrong));
   }
 
   @Test
