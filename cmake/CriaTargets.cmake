@@ -10,11 +10,13 @@ target_compile_options(cria_options INTERFACE
 target_compile_options(cria_options INTERFACE -ffunction-sections -fdata-sections)
 target_link_options(cria_options INTERFACE -Wl,--gc-sections -Wl,--as-needed)
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|aarch64)$")
+  # Bits in place of 24 bytes for each address that is to be set when loading; glibc reads them from 2.36 on.
+  target_link_options(cria_options INTERFACE -Wl,-z,pack-relative-relocs)
+endif()
+if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
   # Code and read-only data share a segment, as GNU ld has it on Arm by default: separate ones are padded to
   # whole pages.
   target_link_options(cria_options INTERFACE -Wl,-z,noseparate-code)
-  # Bits in place of 24 bytes for each address that is to be set when loading; glibc reads them from 2.36 on.
-  target_link_options(cria_options INTERFACE -Wl,-z,pack-relative-relocs)
 endif()
 if(CRIA_SANITIZE)
   # The vptr check needs RTTI, which the runtime does without.

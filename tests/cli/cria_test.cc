@@ -233,6 +233,7 @@ TEST_F(CriaProgram, APromptThatCannotFitTakesLittleMemory) {
 }
 
 TEST_F(CriaProgram, WithoutDescriptorsTheErrorSaysSo) {
+  if (support::IsEmulated()) GTEST_SKIP() << "the emulator needs file descriptors of its own";
   const RunResult run =
       RunProgram({"/bin/sh", "-c", "exec 3>&-; ulimit -n 4; exec \"$@\"", "sh", CRIA_PROGRAM, "run",
                   "-m", ModelPath(), "-p", "a", "-n", "1", "--no-pack-cache"});
