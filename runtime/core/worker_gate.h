@@ -10,7 +10,7 @@ namespace cria {
 // Where the caller of a thread pool and one of its workers meet. The caller opens the gate when
 // there is work; the worker joins when it sees that; the caller closes the gate when nothing is
 // left to be taken, and waits only for a worker that has joined. A worker that does not get a
-// processor in time therefore delays nobody. Both sides wait by spinning for a bounded time and
+// processor in time causes no delay. Both sides wait by spinning for a bounded time and
 // sleep afterwards.
 //
 // What the caller writes before Open is visible to a worker that Join let in, and what the worker
