@@ -1,9 +1,9 @@
-# What Cria stands on, as imported targets. Debian 13 has every one
+# The libraries and tools that Cria needs, as imported targets. Debian 13 has all of them
 # (toolchains/debian-device-packages.txt; flatc and protoc are in debian-packages.txt).
 
 find_package(Threads REQUIRED)
 
-# cria_need_found(NAME VARIABLE): ends with a sentence where VARIABLE says that NAME was not found.
+# cria_need_found(NAME VARIABLE): fails with a sentence if VARIABLE says that NAME was not found.
 function(cria_need_found name variable)
   if(ANDROID AND NOT ${variable})
     message(FATAL_ERROR "There is no ${name} for this NDK in the folders of CMAKE_PREFIX_PATH: build and install "
@@ -14,7 +14,7 @@ function(cria_need_found name variable)
   endif()
 endfunction()
 
-# cria_find_library(NAME HEADER LIBRARY): the imported target cria::NAME for a library that ships
+# cria_find_library(NAME HEADER LIBRARY): makes the imported target cria::NAME for a library that has
 # neither a CMake package nor a pkg-config file.
 function(cria_find_library name header library)
   find_path(CRIA_${name}_INCLUDE_DIR ${header})
@@ -30,7 +30,7 @@ endfunction()
 
 cria_find_library(xnnpack xnnpack.h XNNPACK)
 if(CRIA_xnnpack_LIBRARY MATCHES "\\.a$")
-  # Built as a static library, XNNPACK may have its kernels in an archive of their own.
+  # A static XNNPACK may have its kernels in a separate archive.
   find_library(CRIA_xnnpack_KERNELS_LIBRARY microkernels-prod)
   if(CRIA_xnnpack_KERNELS_LIBRARY)
     target_link_libraries(cria::xnnpack INTERFACE ${CRIA_xnnpack_KERNELS_LIBRARY})

@@ -1,7 +1,6 @@
-# 64-bit Android: the toolchain file of the NDK itself, with what an app of today needs. The libraries
-# that Cria stands on are found in the folders of CMAKE_PREFIX_PATH (a variable of CMake's
-# or of the environment), where they were installed after being
-# built with the same NDK.
+# 64-bit Android: the NDK's own toolchain file, with settings that current apps need. The libraries that Cria
+# needs must be built with the same NDK and installed in folders of CMAKE_PREFIX_PATH (a variable of CMake or of the
+# environment).
 
 foreach(folder "${CMAKE_ANDROID_NDK}" "$ENV{ANDROID_NDK_HOME}" "$ENV{ANDROID_NDK}")
   if(NOT CRIA_NDK AND NOT folder STREQUAL "")
@@ -23,8 +22,8 @@ set(ANDROID_ABI arm64-v8a)
 set(ANDROID_PLATFORM android-28)
 set(ANDROID_STL c++_static)
 include("${ndk_file}")
-# Devices of Android 15 and later may have pages of 16 KiB.
+# Devices with Android 15 or later may have pages of 16 KiB.
 add_link_options(-Wl,-z,max-page-size=16384)
-# The NDK's file has CMake look nowhere but in the NDK.
+# The NDK's file lets CMake search only in the NDK.
 string(REPLACE ":" ";" prefixes "$ENV{CMAKE_PREFIX_PATH}")
 list(APPEND CMAKE_FIND_ROOT_PATH ${CMAKE_PREFIX_PATH} ${prefixes})

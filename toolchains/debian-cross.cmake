@@ -1,4 +1,4 @@
-# What the toolchain files of Debian's cross compilers share. Before this file is included:
+# The common part of the toolchain files for Debian's cross compilers, which set these variables first:
 #   cria_target     the prefix of the compiler's name
 #   cria_emulator   the program of qemu-user that runs what was built
 #   cria_preset     the preset whose ./dev build makes the sysroot
@@ -22,13 +22,13 @@ set(CMAKE_SYSROOT "${CRIA_SYSROOT}")
 set(CMAKE_C_COMPILER "${CRIA_CROSS_C_COMPILER}")
 set(CMAKE_CXX_COMPILER "${CRIA_CROSS_CXX_COMPILER}")
 
-# Programs that run while building are the machine's own; all that is linked is the device's.
+# Programs that run during the build are this machine's; libraries and headers are the device's.
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 
-# Absent, it is the tests that complain.
+# If the emulator is missing, the tests report it.
 find_program(CRIA_EMULATOR ${cria_emulator})
 if(CRIA_EMULATOR)
   set(CMAKE_CROSSCOMPILING_EMULATOR "${CRIA_EMULATOR};-L;${CRIA_SYSROOT}")
