@@ -18,7 +18,7 @@ CHAT_TEMPLATE = ("{% for message in messages %}"
 
 
 class ChatTokenizer:
-    """ChatML around SentencePiece: control symbols are single ids, the text between them is encoded piece by piece."""
+    """ChatML on top of SentencePiece. Control symbols are single ids; the text between them is encoded separately."""
 
     def __init__(self, path):
         self._pieces = sentencepiece.SentencePieceProcessor(model_file=path)

@@ -1,4 +1,4 @@
-"""The demo model: a Llama in plain PyTorch, with module names that give the Hugging Face tensor names."""
+"""The demo model: a Llama in plain PyTorch. Its module names give tensors Hugging Face's names."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ INT4_BLOCK = 32
 
 @dataclass
 class ModelConfig:
-    """Hugging Face's names. `corpus/about_cria.py` states layers, heads, context and parameters: keep it true."""
+    """Hugging Face's names. `corpus/about_cria.py` states layers, heads, context and parameters: keep both equal."""
     vocab_size: int = 1536
     hidden_size: int = 256
     intermediate_size: int = 640
@@ -25,26 +25,26 @@ class ModelConfig:
 
 
 def round_to_int4(weight):
-    """Returns `weight` as int4 storage would hold it: symmetric, one bf16 scale for a block of 32 inputs."""
+    """Returns `weight` rounded as for int4 storage: symmetric, with one bf16 scale for each block of 32 inputs."""
     blocks = weight.detach().reshape(weight.shape[0], -1, INT4_BLOCK)
     scale = (blocks.abs().amax(dim=-1, keepdim=True) / 7).clamp(min=1e-8).bfloat16().float()
     return ((blocks / scale).round().clamp(-8, 7) * scale).reshape(weight.shape)
 
 
 def round_to_int8(weight):
-    """Returns `weight` as int8 storage would hold it: symmetric, one scale for an output channel."""
+    """Returns `weight` rounded as for int8 storage: symmetric, with one scale for each output channel."""
     weight = weight.detach()
     scale = (weight.abs().amax(dim=-1, keepdim=True) / 127).clamp(min=1e-8)
     return (weight / scale).round() * scale
 
 
 def _seen(weight, rounding):
-    """The weight that the forward pass sees; gradients go straight through the rounding."""
+    """Returns the weight for the forward pass; gradients pass through the rounding unchanged."""
     return weight if rounding is None else weight + (rounding(weight) - weight).detach()
 
 
 class Linear(nn.Module):
-    """A matrix without bias. Those that write to the residual stream start at zero (std 0)."""
+    """A matrix without bias. Matrices that write to the residual stream are zero at first (std 0)."""
     rounding = None
 
     def __init__(self, inputs, outputs, std):
@@ -56,7 +56,7 @@ class Linear(nn.Module):
 
 
 class Embedding(nn.Module):
-    """The token table, used for the input and (tied) for the logits."""
+    """The embedding table, which is also the output head."""
     rounding = None
 
     def __init__(self, config):
@@ -81,7 +81,7 @@ class RMSNorm(nn.Module):
 
 
 def _rotate(x, cos, sin):
-    """Rotary positions in half-split order: element i turns together with element i + head_dim / 2."""
+    """Rotates elements in half-split order: element i together with element i + head_dim / 2."""
     first, second = x.chunk(2, dim=-1)
     return x * cos + torch.cat([-second, first], dim=-1) * sin
 
@@ -159,7 +159,7 @@ class Llama(nn.Module):
         self.register_buffer("sin", angles.sin(), persistent=False)
 
     def set_rounding(self, rounding):
-        """Makes every matrix, the token table included, behave as if stored rounded (None: as it is)."""
+        """Makes every matrix, the embedding table too, behave as if it was stored rounded (None: not rounded)."""
         for module in self.modules():
             if isinstance(module, (Linear, Embedding)):
                 module.rounding = rounding
@@ -175,7 +175,7 @@ class Llama(nn.Module):
 
     @torch.no_grad()
     def answer(self, tokens, stop_token, limit_tokens=120):
-        """Continues a list of tokens greedily; returns the new ones without the stop token."""
+        """Continues a list of tokens greedily and returns the new ones without the stop token."""
         tokens = list(tokens)
         start = len(tokens)
         while len(tokens) < min(start + limit_tokens, self.config.max_position_embeddings):

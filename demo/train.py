@@ -1,4 +1,4 @@
-"""Trains the demo checkpoint from nothing: writes the corpus, trains the tokenizer, then the model.
+"""Trains the demo checkpoint from scratch: writes the corpus, trains the tokenizer, then the model.
 
 Usage: python3 train.py [--out cria-demo] [--steps 4000] [--start-from DIRECTORY] [--peak-rate 2e-3] [--seed 20]
 """
@@ -26,13 +26,13 @@ SEED = 20
 HELD_OUT_SEED = 21
 HELD_OUT_CONVERSATIONS = 400
 TOKENIZER_CONVERSATIONS = 20000
-REPLICAS = 2               # threads that work at the same time, each on a batch of its own
+REPLICAS = 2               # threads that train at the same time, each on its own batch
 BATCH_TOKENS = 1024
 BATCHES_IN_POOL = 60
 WARMUP_STEPS = 100
 WEIGHT_DECAY = 0.1
-CONTEXT_WEIGHT = 0.1       # loss weight of the tokens that the user and the template write
-INT4_FROM = 0.5            # share of the steps after which every other step sees weights rounded to int4
+CONTEXT_WEIGHT = 0.1       # loss weight of the tokens of the user and the template
+INT4_FROM = 0.5            # share of the steps after which every other step uses weights rounded to int4
 SAVE_EVERY = 100
 
 
@@ -82,7 +82,7 @@ def batches_by_length(rows):
 
 
 def training_batches(tokenizer, limit, seed):
-    """Yields batches of ever new conversations."""
+    """Yields batches of conversations that do not repeat."""
     source, rng = conversations(seed, 1 << 40), random.Random(seed)
     while True:
         rows, size = [], 0
@@ -95,7 +95,7 @@ def training_batches(tokenizer, limit, seed):
 
 
 def loss_of(model, tokens, weights):
-    """Weighted mean of the next-token loss, and the sum of the weights."""
+    """Returns the weighted mean of the next-token loss, and the sum of the weights."""
     logits = model(tokens[:, :-1])
     losses = functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten(), reduction="none")
     weights = weights[:, 1:].flatten()
@@ -104,7 +104,7 @@ def loss_of(model, tokens, weights):
 
 @torch.no_grad()
 def held_out_loss(model, tokenizer):
-    """Mean loss of the assistant's tokens in conversations from another seed."""
+    """Returns the mean loss of the assistant's tokens in conversations from another seed."""
     total = count = 0.0
     limit = model.config.max_position_embeddings
     rows = [encode(tokenizer, messages, limit) for messages in conversations(HELD_OUT_SEED, HELD_OUT_CONVERSATIONS)]
@@ -172,7 +172,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", default=os.path.join(here, "cria-demo"))
     parser.add_argument("--steps", type=int, default=4000)
-    parser.add_argument("--start-from", metavar="DIRECTORY", help="go on from this checkpoint, with its tokenizer")
+    parser.add_argument("--start-from", metavar="DIRECTORY", help="continue training this checkpoint, with its tokenizer")
     parser.add_argument("--peak-rate", type=float, default=2e-3)
     parser.add_argument("--seed", type=int, default=SEED, help="of the training conversations")
     arguments = parser.parse_args()

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""How fast several threads are where other processes want the processors, beside one thread.
+"""Compares the speed of several threads and of one while other processes use the processors.
 
     busy_core.py [--other OTHER_CRIA] [--rounds 7] [-t 1,2] [--case NAME …] --model MODEL.cria CRIA
 
-Runs `CRIA bench` by turns for each number of threads (0: the default) and prints medians of tokens
-by the wall clock, and the median (and range) of the ratios to the first number of threads in the
-same round. Cases:
+Runs `CRIA bench` in turn for each number of threads (0: the default). Prints the medians of tokens
+per second of wall-clock time, and the median and range of the ratios to the first number of threads
+in the same round. Cases:
 
     idle       nothing else runs; with --other, also the ratio to another build at the same threads
     spinner    a process that never sleeps is pinned to the last processor
     spinners   one on every processor
     one        `taskset -c` allows the first processor alone
-    quota      a control group of one processor's time (skipped where groups cannot be made)
-    arriving   no ratio: the speed of one long run, in which a spinner comes after a third of the
-               time and leaves after two thirds, by tenths of a second
+    quota      a control group has the time of one processor (skipped if no group can be made)
+    arriving   prints no ratio, but the speed of one long run for each tenth of a second; a spinner
+               arrives after a third of the time and leaves after two thirds
 
 Run it in the tree that Cria was built in (./dev shell), with nothing else on the machine.
 """
@@ -76,7 +76,7 @@ class Quota:
 
 
 def bench(arguments, program, threads, wrapper=(), join=None):
-    """Tokens of prompts and of answers a second, over the wall-clock time of all repetitions."""
+    """Tokens per second of prompts and of answers, by the wall-clock time of all repetitions."""
     command = [*wrapper, program, "bench", "-m", arguments.model, "-p", str(arguments.tokens), "-n",
                str(arguments.tokens), "-r", str(arguments.repetitions), "-t", str(threads), "-o",
                "json", *arguments.more]
@@ -123,7 +123,7 @@ def run_case(arguments, case):
     with spinners(pinned):
         for index in range(arguments.rounds):
             speeds = {}
-            # In the other order every second time, so that no number of threads is always first.
+            # Every second round has the opposite order, so that no number of threads is always first.
             for threads in arguments.threads[::1 if index % 2 == 0 else -1]:
                 speeds["this", threads] = bench(arguments, arguments.program, threads, wrapper, join)
                 if arguments.other and case == "idle":
@@ -171,14 +171,14 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--tokens", type=int, default=256)
     parser.add_argument("--repetitions", type=int, default=1,
-                        help="more for small models, so that a quota's periods count")
+                        help="use more for small models, so that a run lasts many periods of the quota")
     parser.add_argument("-t", "--threads", default="1,2",
                         type=lambda text: [int(number) for number in text.split(",")])
     parser.add_argument("--case", action="append", dest="cases",
                         choices=["idle", "spinner", "spinners", "one", "quota", "arriving"])
     parser.add_argument("--follow-seconds", type=float, default=9)
     parser.add_argument("--follow-repetitions", type=int, default=30)
-    parser.add_argument("more", nargs="*", help="more flags of bench, behind --")
+    parser.add_argument("more", nargs="*", help="further flags of bench, after --")
     arguments = parser.parse_args()
     for case in arguments.cases or ["idle", "spinner", "one", "quota"]:
         if case == "arriving":

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Draws the time per token over the depth of the context, beside what its bytes would take.
+"""Draws the time per token over the depth of the context, and the time that its bytes would take.
 
     context_curve.py OUTPUT.svg -- build/release/cli/cria bench -m MODEL.cria -t 2 …
 
-Runs the command for each of --kv with `-p 0 -n 16 -r 5 -d 0,512,…,8192 -o json`. The thin lines are the time at depth 0 times the bytes that a token reads at each depth. Needs gnuplot.
+Runs the command for each KV type with `-p 0 -n 16 -r 5 -d 0,512,…,8192 -o json`. The thin lines are the
+time at depth 0, scaled by the bytes that a token reads at each depth. Needs gnuplot.
 """
 
 import argparse

@@ -3,9 +3,9 @@
 
     ./dev shell tests/bench/instructions_per_token.py -m MODEL.cria [--core cortex-a76]... [--kv int8 ...]
 
-The emulator logs each block of code as it translates it, and each execution of a block. Counted is what one
-thread executes from one call of the decoder to the next: the step itself, and choosing and printing its
-token. Options that are not known here go to `cria run`.
+The emulator logs each block of code when it translates it, and each execution of a block. The script counts what
+one thread executes from one call of the decoder to the next: the step itself, and choosing and printing its token.
+Unknown options are passed to `cria run`.
 """
 
 import argparse
@@ -24,13 +24,13 @@ import device_build  # noqa: E402
 import xnnpack_kernels  # noqa: E402
 
 STEP = "cria::Decoder::Forward("
-# The first is that of the prompt.
+# The first call is that of the prompt.
 FIRST_STEP, TOKENS = 3, 4
 MATRIX_PRODUCTS = "libXNNPACK"
 
 
 class Mapping(typing.NamedTuple):
-    """A part of a file that is mapped to be executed. In what is linked here, the code's addresses are its
+    """A part of a file that is mapped as code. In the files that are linked here, addresses of code are
     offsets in the file."""
     start: int
     end: int
@@ -125,7 +125,7 @@ class Names:
         return named
 
     def address(self, file, beginning):
-        """Where a file has the function whose name begins so; None if it does not."""
+        """The address of the function whose name begins so; None if the file does not have it."""
         return next((address for address, name in self.symbols(file) if name.startswith(beginning)), None)
 
     def function(self, file, address):
@@ -134,7 +134,7 @@ class Names:
         return symbols[index][1] if index >= 0 else ""
 
     def symbols(self, file):
-        """[(address, name)] of a file's functions: of all, or if it was stripped, of those that it exports."""
+        """[(address, name)] of all functions of a file, or, if it was stripped, of those that it exports."""
         if file not in self.symbols_of:
             self.symbols_of[file] = self.read(file) or self.read(file, "-D")
         return self.symbols_of[file]
@@ -149,7 +149,7 @@ class Names:
 def count(build, names, command, core):
     """{(file, function): instructions per token}."""
     with tempfile.TemporaryDirectory() as folder:
-        # With packed weights there is less to log.
+        # With packed weights, the log is shorter.
         command = [*command, "--pack-cache", folder, "-n"]
         xnnpack_kernels.run([*build.emulator, *command, "1"], QEMU_CPU=core)
         counts = names.of(*execute(build, names, [*command, str(FIRST_STEP + TOKENS)], core))

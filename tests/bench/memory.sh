@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What a model takes in memory and time to start: packing, plan against measurement at several
-# contexts, and a process that makes one token, from its start to its end.
+# Measures memory and starting time of a model: packing, the plan compared with measurements at several
+# contexts, and a whole process that generates one token.
 #
 #   ./dev shell tests/bench/memory.sh MODEL.cria [THREADS]
 set -euo pipefail
@@ -12,7 +12,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export CRIA_PACK_CACHE=$work/packed
 
-# The largest RssAnon of a command, in kB, looked at every few milliseconds.
+# The largest RssAnon of a command in kB, read every few milliseconds.
 watch_memory() {
   "$@" > "$work/output" 2>&1 &
   local pid=$! private=0 value

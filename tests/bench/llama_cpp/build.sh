@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Builds llama-bench for measuring beside Cria, from the source that the Python package
-# llama-cpp-python carries. Needs pip, cmake, ninja and a C++ compiler; nothing of it stays in the
-# project.
+# Builds llama-bench, to compare Cria with, from the source in the Python package llama-cpp-python.
+# Needs pip, cmake, ninja and a C++ compiler, and adds nothing to the project.
 #
 #   tests/bench/llama_cpp/build.sh FOLDER     makes FOLDER/build/bin/llama-bench
 set -euo pipefail

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Runs Cria and llama-bench by turns and prints the ratios of their medians.
+"""Runs Cria and llama-bench in turn and prints the ratios of their medians.
 
     compare.py --cria build/release/cli/cria --model MODEL.cria \\
                --llama-bench FOLDER/build/bin/llama-bench --gguf MODEL.gguf [--threads 2] [--pairs 5]
 
-Each pair is one repetition of one test by Cria, then by llama.cpp with each setting of -fa: the
-machine's weather changes from minute to minute, so the three follow one another at once. Run it inside the tree that Cria was built in: ./dev shell
-tests/bench/llama_cpp/compare.py …
+Each pair is one repetition of one test by Cria, then by llama.cpp with each setting of -fa. They run
+directly after one another, because the machine's speed changes from minute to minute. Run it in the tree
+that Cria was built in: ./dev shell tests/bench/llama_cpp/compare.py …
 """
 
 import argparse

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes a GGUF of random weights in the shape of a Hugging Face config.json, all matrices Q4_0.
 
-For measuring speeds, where the words do not matter. Needs the Python packages gguf and numpy.
+It is for measuring speed only. Needs the Python packages gguf and numpy.
 
     make_gguf.py CHECKPOINT_FOLDER OUTPUT.gguf [--head q4_0|q8_0]
 """
@@ -63,7 +63,7 @@ def main():
     def add_matrix(name, outputs, inputs, kind=gguf.GGMLQuantizationType.Q4_0):
         writer.add_tensor(name, random_blocks(random, (outputs, inputs), kind), raw_dtype=kind)
 
-    # Tied: the embedding is the head as well.
+    # Tied: the embedding is also the head.
     add_matrix("token_embd.weight", vocabulary, hidden,
                gguf.GGMLQuantizationType[arguments.head.upper()])
     add_norm("output_norm.weight")
