@@ -5,8 +5,8 @@
 
 namespace cria::support {
 
-// Whether this program's allocations can be seen: not where a sanitizer owns the heap, nor without
-// glibc.
+// Whether the allocations of this program can be watched: not if a sanitizer replaces the heap, and
+// only with glibc.
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
     __has_feature(memory_sanitizer)
@@ -20,10 +20,10 @@ namespace cria::support {
 #define CRIA_ALLOCATIONS_ARE_SEEN 0
 #endif
 
-// Sees every request for memory, by any thread, while it lives: malloc and its kin (and with them
-// operator new), mmap, mremap, brk and sbrk by the functions that are called; whatever else makes
-// the address space grow, by its size afterwards. A program has at most one at a time, and links
-// allocation_watch.cc, whose definitions of those functions stand in for the library's.
+// While an object exists, it notices every request for memory by any thread: calls of malloc and
+// related functions (and so operator new), mmap, mremap, brk and sbrk. Any other growth of the
+// address space is noticed by its size at the end. A program may have one object at a time, and
+// must link allocation_watch.cc, whose definitions replace those functions of the C library.
 class AllocationWatch {
  public:
   // `phase` appears in the report and must outlive the watch.
@@ -32,8 +32,8 @@ class AllocationWatch {
   AllocationWatch(const AllocationWatch&) = delete;
   AllocationWatch& operator=(const AllocationWatch&) = delete;
 
-  // Ends the watch. Empty where nothing was allocated; otherwise the phase, the number of requests,
-  // and of the first the function, its bytes and who called it.
+  // Ends the watch. Returns an empty text if nothing was allocated; otherwise the phase, the number
+  // of requests, and the function, the size and the callers of the first one.
   std::string Finish();
 
  private:
@@ -42,10 +42,10 @@ class AllocationWatch {
   bool finished_ = false;
 };
 
-// For allocators that are not the C library's: tells the watch, if there is one.
+// Reports an allocation by another allocator than the C library's to the watch, if there is one.
 void NoteAllocation(const char* function, size_t bytes);
 
-// How many requests all watched functions have had since the program began.
+// The number of calls of all watched functions since the program began.
 size_t AllocationsSoFar();
 
 }  // namespace cria::support

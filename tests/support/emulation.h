@@ -5,12 +5,12 @@
 
 namespace cria::support {
 
-// True where ctest runs this program under qemu-user, tens of times slower than the machine is.
-// Tests then take fewer tokens and combinations, but leave nothing out that a processor could do
-// otherwise.
+// Whether ctest runs this program under qemu-user, tens of times slower than without. Tests then
+// take fewer tokens and combinations, but skip nothing whose result depends on the processor.
 inline bool IsEmulated() { return std::getenv("QEMU_CPU") != nullptr; }
 
-// Threads where they are not a test's subject: emulated, one that waits takes the other's time.
+// The number of threads for tests that are not about threads: under emulation, a waiting thread
+// takes time from the others.
 inline size_t UsualThreads() { return IsEmulated() ? 1 : 2; }
 
 }  // namespace cria::support

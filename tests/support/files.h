@@ -7,13 +7,13 @@
 
 namespace cria::support {
 
-// The whole file as bytes. This function and the next throw std::runtime_error naming the path.
+// The contents of a file. This function and the next throw std::runtime_error with the path.
 std::string ReadFile(const std::filesystem::path& path);
 
-// Makes or replaces the file.
+// Creates or replaces the file.
 void WriteFile(const std::filesystem::path& path, std::string_view bytes);
 
-// The names of everything in a folder, sorted; none where there is no folder.
+// The names of everything in a folder, sorted; empty if the folder does not exist.
 std::vector<std::string> FileNames(const std::filesystem::path& folder);
 
 }  // namespace cria::support

@@ -13,7 +13,7 @@
 
 namespace cria::support {
 
-// Puts a GGUF file together, as ggml's docs/gguf.md describes it: sound ones and broken ones.
+// Builds a GGUF file as ggml's docs/gguf.md describes it, valid or broken.
 class GgufWriter {
  public:
   // The numbers of the format.
@@ -37,27 +37,28 @@ class GgufWriter {
   void Add(std::string_view key, const std::vector<std::string>& values);
   void Add(std::string_view key, const std::vector<float>& values);
   void Add(std::string_view key, const std::vector<int32_t>& values);
-  // Any value whatever.
+  // Adds a value of any type and bytes.
   void AddRaw(std::string_view key, uint32_t type, std::string_view value);
 
-  // `type` is ggml's number; the shape has its outermost extent first.
+  // `type` is ggml's number; the shape is given outermost first.
   void AddTensor(std::string_view name, const std::vector<size_t>& shape, uint32_t type,
                  std::string data);
   void AddTensor(const std::string& name, const std::vector<size_t>& shape, StorageType type,
                  const std::vector<float>& values);
 
-  // The whole file. Numbers that do not fit what was added make a broken one.
+  // The whole file. The next fields make it a broken one if they are changed.
   std::string File() const;
   uint32_t version = 3;
   uint64_t extra_keys = 0;
   uint64_t extra_tensors = 0;
-  std::vector<std::pair<size_t, uint64_t>> moved_tensors;  // Index, offset instead of its own.
+  std::vector<std::pair<size_t, uint64_t>>
+      moved_tensors;  // Index, and an offset that replaces the right one.
 
   template <typename T>
   static std::string Bytes(T value) {
     return {reinterpret_cast<const char*>(&value), sizeof value};
   }
-  // A string as the format has them.
+  // A string in the format's form.
   static std::string Text(std::string_view text) {
     return Bytes<uint64_t>(text.size()) + std::string(text);
   }
@@ -75,24 +76,25 @@ class GgufWriter {
   std::vector<Tensor> tensors_;
 };
 
-// The metadata of a byte-level tokenizer with Llama 3's rules, that GgufWriter has.
+// Adds the metadata of a byte-level tokenizer with Llama 3's rules.
 void AddTokenizer(const ByteLevelTokenizer& tokenizer, ChatTemplateText chat_template,
                   GgufWriter& writer);
 
-// The configuration and the tokenizer of `model` as an architecture's metadata.
+// Adds the configuration and the tokenizer of `model` as metadata of its architecture.
 void AddModelMetadata(const reference::ReferenceModel& model, ChatTemplateText chat_template,
                       GgufWriter& writer);
 
 // ggml's name of one of Hugging Face's tensors.
 std::string GgmlName(std::string_view name);
 
-// A tensor of `model` under ggml's name, queries and keys of architecture "llama" interleaved.
+// Adds a tensor of `model` with ggml's name; queries and keys of the architecture "llama" are
+// interleaved.
 void AddModelTensor(const reference::ReferenceModel& model, const std::string& name,
                     StorageType type, GgufWriter& writer);
 
-// The whole model as architecture "llama" (Mistral too), "qwen2" or "qwen3" in one file, or in
-// `parts` of them beside `path`, named as llama.cpp does. Norms and biases are f32 whatever `type`
-// is. Returns the path of the first file.
+// Writes the whole model with the architecture "llama" (Mistral too), "qwen2" or "qwen3" into one
+// file, or into several `parts` beside `path` with llama.cpp's names. Norms and biases are always
+// f32. Returns the path of the first file.
 std::filesystem::path WriteGguf(const reference::ReferenceModel& model, StorageType type,
                                 const std::filesystem::path& path, size_t parts = 1,
                                 ChatTemplateText chat_template = ChatTemplateText::kNone);

@@ -7,8 +7,8 @@
 
 namespace cria::support {
 
-// The values of a tensor of queries or keys, whose heads have rows in half-split order (i turns
-// with i + head_dim / 2), in the order of formats that keep the two side by side.
+// Reorders a tensor of queries or keys, whose heads have rows in half-split order (row i is rotated
+// with row i + head_dim / 2), for formats that store the two rows next to each other.
 inline std::vector<float> InterleaveRows(const reference::ReferenceTensor& tensor,
                                          size_t head_dim) {
   const size_t rows = tensor.shape[0];

@@ -4,7 +4,7 @@
 
 namespace cria::support {
 
-// Of Llama 3.2 1B.
+// The configuration of Llama 3.2 1B.
 inline ModelConfig Llama32Of1B() {
   return {.architecture = "LlamaForCausalLM",
           .hidden_size = 2048,

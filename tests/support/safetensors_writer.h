@@ -19,10 +19,10 @@ size_t ElementBytes(StorageType type);
 std::string SafetensorsName(StorageType type);
 std::string TorchName(StorageType type);
 
-// The bytes of values, each rounded to the nearest that the type can store.
+// The bytes of the values, each rounded to the nearest value of the type.
 std::string Encode(StorageType type, std::span<const float> values);
 
-// Replaces each value by the nearest that the type can store.
+// Rounds each value to the nearest value of the type.
 void RoundTo(StorageType type, std::span<float> values);
 
 struct TensorShape {
@@ -32,18 +32,18 @@ struct TensorShape {
   size_t elements() const;
 };
 
-// Writes one safetensors file front to back, holding nothing of it in memory. Every function throws
-// std::runtime_error naming the file where it cannot be written or the values do not fit the
-// shapes.
+// Writes one safetensors file from front to back, without keeping it in memory. The functions throw
+// std::runtime_error with the file's name if it cannot be written or if the number of values is not
+// that of the shapes.
 class SafetensorsWriter {
  public:
   SafetensorsWriter(const std::filesystem::path& path, StorageType type,
                     const std::vector<TensorShape>& tensors);
 
-  // The next values, in the order of the tensors; a call need not end where a tensor ends.
+  // Writes the next values, in the order of the tensors; a call may end inside a tensor.
   void Write(std::span<const float> values);
 
-  // Must be called when every value is written.
+  // Must be called after the last value.
   void Finish();
 
  private:

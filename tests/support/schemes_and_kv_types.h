@@ -9,7 +9,8 @@
 
 namespace cria::support {
 
-// Every scheme of weights with every type of keys and values; emulated, each of both once.
+// Every scheme of weights with every KV type; under emulation, fewer pairs in which each scheme and
+// each type occurs once.
 inline std::vector<std::pair<Scheme, KvType>> SchemesAndKvTypes() {
   constexpr Scheme kSchemes[] = {Scheme::kF32, Scheme::kQc8w, Scheme::kQb4w};
   constexpr KvType kKvTypes[] = {KvType::kF32, KvType::kF16, KvType::kInt8};

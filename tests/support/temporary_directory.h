@@ -5,10 +5,10 @@
 
 namespace cria::support {
 
-// A new empty directory, removed with all it holds when the object ends.
+// A new empty directory, which is removed with its contents when the object is destroyed.
 class TemporaryDirectory {
  public:
-  TemporaryDirectory();  // Throws std::runtime_error where none can be made.
+  TemporaryDirectory();  // Throws std::runtime_error on failure.
   ~TemporaryDirectory();
   TemporaryDirectory(const TemporaryDirectory&) = delete;
   TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;

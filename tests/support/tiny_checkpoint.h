@@ -25,32 +25,32 @@ struct CheckpointSpec {
 // The model in memory, its weights rounded to the spec's storage type.
 reference::ReferenceModel MakeModel(const CheckpointSpec& spec);
 
-// The same model straight to disk: the weights pass through a few megabytes of memory whatever
-// their size, and only the tokenizer is held whole (some 40 MB at 128,000 pieces).
+// Writes the same model to disk. For weights of any size, it needs a few megabytes of memory, and
+// memory for the whole tokenizer (about 40 MB for 128,000 pieces).
 void WriteRandomCheckpoint(const CheckpointSpec& spec, const std::filesystem::path& directory);
 
-// Sets the token ids of the config to those of the tokenizer that the format asks for.
+// Sets the token ids of the config to those of the tokenizer of the format.
 void SetTokenIds(CheckpointSpec& spec);
 
 // Small shapes for tests: hidden size 64, two layers, four heads of 16, vocabulary 300, context
 // 128, untied, f32, unless the name says otherwise.
 CheckpointSpec SpecMha();
-CheckpointSpec SpecGqa();  // Two key-value heads; the rest have that too unless they say so.
+CheckpointSpec SpecGqa();  // Two key-value heads, as in the next ones unless they say otherwise.
 CheckpointSpec SpecMqa();  // One key-value head.
 CheckpointSpec SpecTied();
 CheckpointSpec SpecOddHeadDim();  // Heads of 10, which is not hidden_size / heads.
 CheckpointSpec SpecLinearRope();
-CheckpointSpec
-SpecLlama3Rope();  // Of its frequencies some stay, one is blended, some are stretched.
+// Some of its frequencies are kept, one is blended, and some are stretched.
+CheckpointSpec SpecLlama3Rope();
 CheckpointSpec SpecDynamicRope();  // Trained for 32 tokens, for up to 128.
-CheckpointSpec SpecYarnRope();     // Likewise kept, blended and stretched, and an attention factor.
+CheckpointSpec SpecYarnRope();     // The same, with an attention factor.
 CheckpointSpec SpecBiases();       // A Llama with biases everywhere.
 CheckpointSpec SpecMistral();      // Heads of 24, and a window of 12 tokens.
-CheckpointSpec SpecQwen2();        // Tied, as its small ones.
-CheckpointSpec SpecQwen2Window();  // And with a window of 12 tokens.
+CheckpointSpec SpecQwen2();        // Tied, as in the small models of the family.
+CheckpointSpec SpecQwen2Window();  // The same, with a window of 12 tokens.
 CheckpointSpec SpecQwen3();        // Tied, with heads of 32.
 CheckpointSpec SpecQwen3Biases();  // Untied, with attention_bias.
-CheckpointSpec SpecPadded();  // 80 and 172 channels, which no quantization block of 32 divides.
+CheckpointSpec SpecPadded();       // 80 and 172 channels, which are not multiples of 32.
 
 // All of these, under the names of their functions: "Qwen3".
 struct NamedSpec {
