@@ -1,4 +1,4 @@
-// cria bench: what it prints in each format, and whether the numbers agree with one another.
+// Tests what cria bench prints in each format, and whether the numbers agree with each other.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ std::vector<std::string> Lines(const std::string& text) {
   return lines;
 }
 
-// The fields of a line of CSV, all of which must be in quotes.
+// The fields of a line of CSV, which must all be quoted.
 std::vector<std::string> Fields(const std::string& line) {
   std::vector<std::string> fields;
   size_t i = 0;
@@ -79,7 +79,7 @@ class BenchCommand : public testing::Test {
   static void TearDownTestSuite() { delete model_; }
 
   static RunResult Bench(std::vector<std::string> more) { return model_->Run("bench", more); }
-  // Small tests that were asked for, over which `more` has its way.
+  // Runs bench with these arguments and returns its rows.
   static json Rows(std::vector<std::string> more) {
     more.insert(more.begin(), {"-o", "json"});
     const RunResult result = Bench(more);
@@ -170,8 +170,8 @@ TEST_F(BenchCommand, JsonHasTheFieldsOfLlamaBenchWithItsMeanings) {
     EXPECT_EQ(row["type_k"], "f32");
     EXPECT_THAT(row["test_time"].get<std::string>(),
                 MatchesRegex("[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z"));
-    // The embedding, which is the output head too; per layer four matrices of attention, three of
-    // the feed-forward and two norms; the last norm.
+    // The embedding, which is also the output head; in each layer, four matrices of attention,
+    // three of the feed-forward network and two norms; the last norm.
     EXPECT_EQ(row["model_n_params"],
               32000 * 288 + 6 * (4 * 288 * 288 + 3 * 288 * 768 + 2 * 288) + 288);
     EXPECT_EQ(row["n_batch"], 5);
@@ -200,7 +200,7 @@ TEST_F(BenchCommand, JsonHasTheFieldsOfLlamaBenchWithItsMeanings) {
   EXPECT_EQ(rows[0]["n_gen"], 0);
   EXPECT_EQ(rows[1]["n_prompt"], 0);
   EXPECT_EQ(rows[1]["n_gen"], 8);
-  // The first token takes the prompt's time, and choosing it.
+  // The first token takes the time of the prompt and of choosing a token.
   EXPECT_GE(rows[0]["first_token_ms"].get<double>() * 1e6,
             std::ranges::min(rows[0]["samples_ns"].get<std::vector<double>>()));
   EXPECT_TRUE(rows[0]["bytes_per_token"].is_null());
@@ -227,14 +227,14 @@ TEST_F(BenchCommand, ATokenReadsTheWeightsAndItsContext) {
     more.insert(more.end(), {"-p", "0", "-n", "4", "-r", "1"});
     return Rows(more)[0]["bytes_per_token"].get<double>();
   };
-  // Six layers of six heads of 48, keys and values. Four tokens see one to four positions, or 64
-  // more: the means are 2.5 and 66.5.
+  // Keys and values of six layers with six heads of 48. Four tokens attend to one to four
+  // positions, or 64 more: the means are 2.5 and 66.5.
   constexpr double kHeads = 6 * 6 * 2;
   const double f32 = bytes({});
   EXPECT_EQ(bytes({"-d", "64"}) - f32, kHeads * 48 * 4 * 64);
   EXPECT_EQ(f32 - bytes({"--kv", "f16"}), kHeads * 48 * 2 * 2.5);
   EXPECT_EQ(f32 - bytes({"--kv", "int8"}), kHeads * (48 * 4 - (48 + 4)) * 2.5);
-  // int8 with a float for each of a matrix's rows, and a few percent that packing adds.
+  // int8 weights with a float for each row, and a few percent that packing adds.
   constexpr double kWeights =
       32000 * (288 + 4) + 6 * ((4 * 288 + 2 * 768) * (288 + 4) + 288 * (768 + 4));
   const double weights = f32 - kHeads * 48 * 4 * 2.5;
@@ -278,7 +278,7 @@ TEST_F(BenchCommand, RefusesWhatMakesNoSense) {
 }
 
 TEST_F(BenchCommand, TheContextIsWhatTheTestsNeed) {
-  // The model's 256 positions, to the last.
+  // All 256 positions of the model.
   EXPECT_THAT(Rows({"-p", "16", "-n", "4", "-d", "240", "-r", "1"}), SizeIs(2));
   EXPECT_THAT(Rows({"-p", "0", "-n", "4", "-d", "252", "-r", "1"}), SizeIs(1));
   ExpectUsageError({"-p", "16", "-n", "4", "-d", "0,241"},
@@ -348,7 +348,7 @@ TEST_F(BenchCommand, StoppedItPrintsWhatIsMeasured) {
   arguments.insert(arguments.begin(), {"/bin/sh", "-c", "exec \"$@\" >" + output, "sh"});
   const RunResult result = support::RunProgram(
       arguments, {.after_start = [&](int program) {
-        // The first test's line and the header are there.
+        // The output has the header and the line of the first test.
         const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
         while (std::chrono::steady_clock::now() < deadline &&
                (!std::filesystem::exists(output) ||
@@ -358,7 +358,7 @@ TEST_F(BenchCommand, StoppedItPrintsWhatIsMeasured) {
         kill(program, SIGINT);
       }});
   EXPECT_EQ(result.exit_code, 1) << result.error;
-  // Where it is the first test to run, it packs as well.
+  // If this is the first test, the program packs the weights, too.
   EXPECT_THAT(result.error, EndsWith("cria: error: stopped before all tests were done\n"));
   EXPECT_THAT(Lines(support::ReadFile(output)), SizeIs(2));
 }

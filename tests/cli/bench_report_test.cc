@@ -1,4 +1,4 @@
-// What cria bench prints of rows with everything in them, which not every machine tells.
+// Tests what cria bench prints for rows with all fields, some of which not every machine provides.
 
 #include "cli/bench/bench_report.h"
 

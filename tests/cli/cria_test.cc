@@ -1,4 +1,4 @@
-// The programs as a person runs them: what they print where, and how they end.
+// Runs cria like a user: what it prints to which output, and its exit codes.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ using testing::StartsWith;
 
 class CriaProgram : public testing::Test {
  protected:
-  // One model for all tests: making it is most of their time.
+  // One model for all tests, because making it takes most of their time.
   static void SetUpTestSuite() {
     directory_ = new support::TemporaryDirectory;
     const auto checkpoint = directory_->path() / "checkpoint";
@@ -47,7 +47,7 @@ class CriaProgram : public testing::Test {
     return RunProgram(arguments, options);
   }
 
-  // What every failure looks like: one sentence on standard error, nothing on standard output.
+  // Expects a failure: one sentence on standard error, and nothing on standard output.
   static void ExpectError(const RunResult& result, const std::string& words) {
     EXPECT_EQ(result.exit_code, 1);
     EXPECT_THAT(result.output, IsEmpty());
@@ -103,7 +103,7 @@ TEST_F(CriaProgram, ChatAnswersEveryLineAndObeysCommands) {
   EXPECT_THAT(result.output, Not(HasSubstr("never")));
   EXPECT_THAT(result.output, Not(HasSubstr("\033")));
   EXPECT_THAT(result.error, HasSubstr("tok/s"));
-  // After a reset the first question is answered as it was at first.
+  // After a reset, the first question has the same answer as before.
   const std::string first = result.output.substr(0, result.output.find("> second"));
   EXPECT_THAT(result.output, testing::EndsWith(first));
 }
@@ -205,7 +205,7 @@ TEST_F(CriaProgram, PerplexityGoesToStandardOutput) {
   EXPECT_THAT(result.output, HasSubstr("mean negative log-likelihood: "));
 }
 
-// The escapes of what a person or a file wrote; answers are printed as they are.
+// Text of users and files is escaped; answers are printed as they are.
 TEST_F(CriaProgram, NamesCannotDriveTheTerminal) {
   const RunResult error = Cria({"info", "/nowhere/\x1b[2J\u202Egpj\xff.cria"});
   EXPECT_EQ(error.exit_code, 1);
@@ -227,7 +227,7 @@ TEST_F(CriaProgram, APromptThatCannotFitTakesLittleMemory) {
   support::WriteFile(path, words);
   const RunResult text = Cria({"run", "-m", ModelPath(), "-f", path, "-c", "64"});
   ExpectError(text, "more than 64 tokens, but the context holds 64");
-  if (support::IsEmulated()) return;  // The emulator's own memory is counted.
+  if (support::IsEmulated()) return;  // The emulator's memory would be counted.
   EXPECT_LT(one_word.peak_resident_bytes, 5 * kPromptBytes);
   EXPECT_LT(text.peak_resident_bytes, 5 * kPromptBytes);
 }

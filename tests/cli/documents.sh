@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# documents.sh PROGRAM MANUAL COMPLETION [COMMAND…]: fails where the program's --help, or that of one of its
-# commands, which it lists or which are given, has an option that the manual page lacks or that bash
-# does not offer; or where the page has one that the program lacks.
+# documents.sh PROGRAM MANUAL COMPLETION [COMMAND…]: fails if the program's --help, or that of a command, has an
+# option that the manual page lacks or that bash does not complete, or if the page has an option that the
+# program lacks. The commands are those that --help lists, unless they are given.
 set -euo pipefail
 program=$1 manual=$2 completion=$3
 shift 3
@@ -13,9 +13,9 @@ fi
 failures=0
 fail() { echo "$*"; failures=1; }
 
-# The options that begin a line of what stands on standard input.
+# The options at the beginning of the lines of standard input.
 options_of_help() { grep -E '^ +-' | sed -E 's/^ +(-[a-z]+,)?(--[a-z-]+)?.*/\1\2/' | tr ',' '\n' | sed '/^$/d'; }
-# As the page writes them.
+# The options in a manual page.
 options_of_manual() { grep -E '^\.(It|Fl) ' "$1" | sed 's/\\-/-/g' | grep -oE 'Fl -?[a-z][a-z-]*' | sed 's/^Fl /-/'; }
 
 known=$(options_of_manual "$manual" | sort -u)

@@ -1,4 +1,4 @@
-// --memory-limit: what it may look like, and what a refusal is worth.
+// Tests the values of --memory-limit, and whether the options that a refusal suggests do fit.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ TEST_F(MemoryLimitFlag, TakesBytesAndUnits) {
 }
 
 TEST_F(MemoryLimitFlag, IsInMebibytesAndTheLike) {
-  // Told as FormatBytes does, in units of 1000.
+  // The text of FormatBytes, in units of 1000.
   const std::pair<const char*, const char*> limits[] = {{"123456", " 123.5 kB of the limit"},
                                                         {"2M", " 2.1 MB of the limit"},
                                                         {"2K", " 2.0 kB of the limit"},
@@ -82,7 +82,7 @@ std::vector<std::vector<std::string>> OptionsOffered(const std::string& sentence
 }
 
 TEST_F(MemoryLimitFlag, WhatARefusalOffersFits) {
-  // Where running takes more than loading, so that a shorter context helps.
+  // Running takes more memory than loading here, so a shorter context helps.
   const nlohmann::json plan = model_->Json("plan", {"-c", "8192", "-t", "1"});
   const uint64_t steady = plan["steady_bytes"];
   ASSERT_EQ(plan["peak_bytes"], steady);

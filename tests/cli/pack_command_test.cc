@@ -125,7 +125,7 @@ TEST_F(PackCommand, PacksIntoTheCacheThatRunLooksInto) {
   ASSERT_THAT(support::FileNames(Folder()), SizeIs(1));
   EXPECT_THAT(packed.output, HasSubstr(support::FileNames(Folder())[0]));
   EXPECT_THAT(ExpectText().error, Not(HasSubstr("packing")));
-  // Through the environment too.
+  // The environment variable works as well.
   EXPECT_THAT(ExpectText({}, {.environment = {"CRIA_PACK_CACHE=" + Folder()}}).error,
               Not(HasSubstr("packing")));
 }

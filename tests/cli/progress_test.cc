@@ -1,4 +1,4 @@
-// What is left of the progress on a terminal where results are printed: nothing.
+// No progress must remain on a terminal after the results were printed.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ using support::RunResult;
 using testing::HasSubstr;
 using testing::Not;
 
-// What a terminal shows of the output in the end, as far as progress uses it.
+// The text that a terminal shows after the output; it knows the sequences that progress uses.
 std::string Shown(std::string_view output) {
   constexpr std::string_view kEraseToEnd = "\x1b[K";
   std::string shown;
@@ -99,7 +99,7 @@ TEST_F(ProgressTest, IsClearedBeforeResults) {
               testing::ContainsRegex("(^|\n)[|] model "));
 }
 
-// A name out of a checkpoint cannot drive the terminal.
+// A name from a checkpoint cannot control the terminal.
 TEST_F(ProgressTest, ItsOwnNameIsOneLine) {
   const RunResult run = RunProgram({CRIA_CONVERT_PROGRAM, Path("checkpoint"), "-o",
                                     Path("a\nb\u202E.cria"), "--weights", "f32"});

@@ -67,7 +67,7 @@ TEST_F(ConvertTest, TheRuntimeReadsEveryScheme) {
 }
 
 TEST_F(ConvertTest, WhatLlamaLacksIsAFeatureThatReadersMustKnow) {
-  // The schema's own names are not in the file: only features would be.
+  // The file does not have the schema's names, so these can only be names of features.
   const auto features_of = [&](const CheckpointSpec& spec) {
     Make(spec);
     const std::string bytes = RunToBytes({});
@@ -205,7 +205,7 @@ TEST_F(ConvertTest, ATiedHeadIsStoredOnlyWhereItDiffers) {
 
 TEST_F(ConvertTest, BytesDoNotDependOnTheNumberOfThreads) {
   CheckpointSpec spec = support::SpecGqa();
-  // Several slices for every matrix of this width.
+  // Every matrix of this width has several slices.
   spec.config.intermediate_size = 20000;
   Make(spec);
   for (const Scheme weights : {Scheme::kQb4w, Scheme::kQc8w}) {

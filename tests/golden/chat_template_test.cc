@@ -1,5 +1,5 @@
-// Models' own chat templates render as Python's jinja2 renders them, by way of a model file, where
-// the external test data is there.
+// Chat templates of real models, stored in a model file, render the same text as with Python's
+// jinja2. Needs the external test data.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 
-// The clock of the renderings.
+// The time at which the expected texts were rendered.
 std::tm FirstOfDecember() {
   std::tm time = {};
   time.tm_year = 124;
@@ -28,7 +28,7 @@ std::tm FirstOfDecember() {
   return time;
 }
 
-// A checkpoint with this template, and with these tokens for the beginning and the end of a text.
+// Writes a checkpoint with this template and with these tokens for the beginning and end of a text.
 void WriteCheckpoint(const std::filesystem::path& folder, const std::string& chat_template,
                      const std::vector<std::string>& tokens) {
   support::CheckpointSpec spec = support::SpecMha();

@@ -1,4 +1,4 @@
-// The demo checkpoint holds the conversation it was trained for, also at int4.
+// The demo checkpoint answers as it was trained, with int4 weights too.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
-// The files in made_by_0.1.0/, which programs of that version made, load and give the logits and
-// tokens that 0.1.0 gave on x86-64. Users have such files: a change that fails here breaks theirs.
+// The files in made_by_0.1.0/, which programs of that version wrote, load and give the logits and
+// tokens that 0.1.0 gave on x86-64. Users have such files, and a change that fails here breaks
+// them.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,14 +27,14 @@ namespace {
 using testing::FloatNear;
 using testing::Pointwise;
 
-// A model, and what 0.1.0 made of a message of kQuestion to it.
+// A model, and the results of 0.1.0 for the message kQuestion.
 struct Kept {
   std::string_view name;
   std::vector<int32_t> prompt;
-  std::vector<float> logits;    // Of the first tokens, after the prompt.
-  std::vector<int32_t> greedy;  // The likeliest tokens behind the prompt.
-  // Of logits. Processors round sums differently, and a quantized row may then have another step.
-  // No greedy token is less than 0.046 above the next.
+  std::vector<float> logits;  // The logits of the first tokens of the vocabulary, after the prompt.
+  std::vector<int32_t> greedy;  // The greedy tokens after the prompt.
+  // The tolerance of logits. Processors round sums differently, so an element of a quantized row
+  // may differ by one step. Each greedy token is at least 0.046 above the next token.
   float tolerance = 0;
 };
 constexpr std::string_view kQuestion = "Héllo, 世界! What's 2+2?";
@@ -76,10 +77,10 @@ const Kept& Qwen3() {
   return kept;
 }
 
-// The layouts in which packed weights are kept. A Cortex-A72 has that of a Cortex-A53.
+// The layouts of the kept packed weights. A Cortex-A72 has the layout of a Cortex-A53.
 struct Layout {
   std::string_view name;
-  uint64_t fingerprint;  // Of XNNPACK's packing in Debian 13.
+  uint64_t fingerprint;  // The fingerprint with Debian 13's XNNPACK.
 };
 constexpr Layout kLayouts[] = {{"avx512vnni", 0x02726cf66d4a5898},
                                {"avx2", 0x0b39b6381c9ef86a},
@@ -118,7 +119,7 @@ void ExpectItsTokens(const Kept& kept, std::string_view file,
   EXPECT_EQ(greedy, kept.greedy);
 }
 
-// Where the tests choose the processor, one whose layout is kept must not be skipped.
+// If the tests choose the processor, a test for a kept layout must not be skipped.
 bool IsProcessorOfKeptFiles() {
   const char* loaded_first = std::getenv("LD_PRELOAD");
   const char* emulated = std::getenv("QEMU_CPU");

@@ -16,7 +16,7 @@ inline std::filesystem::path ExternalTestData() {
 
 }  // namespace cria
 
-// Skips the test, and says so, unless the external test data holds `relative`.
+// Skips the test with a message unless the external test data has `relative`.
 #define CRIA_NEEDS_TEST_DATA(relative)                                       \
   do {                                                                       \
     if (::cria::ExternalTestData().empty() ||                                \

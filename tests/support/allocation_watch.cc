@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kMaxFrames = 32;
 
-// What the first watched request was. Written by the thread that made `watched` 1.
+// The first watched request. Written by the thread that set `watched` to 1.
 struct FirstRequest {
   const char* function;
   size_t bytes;
@@ -66,7 +66,7 @@ std::string AllocationWatch::Finish() {
   finished_ = true;
   const size_t count = watched.load();
   const size_t virtual_bytes = platform::ReadMemoryUsage().virtual_bytes;
-  // An emulator's own memory grows, too.
+  // The emulator's own memory grows, too.
   if (count == 0 && (virtual_bytes <= virtual_bytes_ || IsEmulated())) return "";
   std::string report =
       std::format("{}: {} allocations, and {} bytes more of address space", phase_, count,
@@ -95,7 +95,7 @@ Function* Next(const char* name) {
 using cria::support::Next;
 using cria::support::NoteAllocation;
 
-// glibc's heap under names that nobody replaces.
+// glibc's heap functions under names that are not replaced.
 extern "C" {
 void* __libc_malloc(size_t bytes);
 void* __libc_calloc(size_t count, size_t bytes);
@@ -180,7 +180,7 @@ int brk(void* end) noexcept {
 }
 
 void* sbrk(intptr_t increment) noexcept {
-  // With 0 it only asks where the heap ends.
+  // With 0, it only returns the end of the heap.
   if (increment != 0) NoteAllocation("sbrk", static_cast<size_t>(increment));
   static auto* const next = Next<decltype(sbrk)>("sbrk");
   return next(increment);

@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, kNumNamedSpecialTokens> kNamedSpecialToke
     "<|begin_of_text|>", "<|end_of_text|>", "<|start_header_id|>", "<|end_header_id|>",
     "<|eot_id|>",        "<|im_start|>",    "<|im_end|>"};
 
-// How Llama 3 cuts text into words before merging; converters know the tokenizer by it.
+// Llama 3's pattern that splits text into words; converters recognize the tokenizer by it.
 constexpr char kSplitPattern[] =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3})"
     R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
@@ -31,7 +31,7 @@ constexpr std::pair<std::string_view, std::string_view> kCommonMerges[] = {
 
 constexpr std::string_view kLetters = "etaoinshrdlucmfwypvbgkjqxz";
 
-// Bytes that stand for themselves in the byte-level alphabet: the printable ones of Latin-1.
+// Bytes that represent themselves in the byte-level alphabet: printable ones of Latin-1.
 bool IsPrintable(unsigned byte) {
   return (byte >= 33 && byte <= 126) || (byte >= 161 && byte != 173);
 }
@@ -67,7 +67,7 @@ const ByteAlphabet& Alphabet() {
   return alphabet;
 }
 
-// Adds merges until there are as many pieces as wanted.
+// Adds merges until there are enough pieces.
 class PieceMaker {
  public:
   explicit PieceMaker(size_t num_pieces) : num_pieces_(num_pieces) {
@@ -77,7 +77,7 @@ class PieceMaker {
   bool full() const { return tokenizer_.pieces.size() >= num_pieces_; }
   ByteLevelTokenizer Take() { return std::move(tokenizer_); }
 
-  // Nothing happens where a part is missing, the whole is there already, or there is no room.
+  // Does nothing if a part is missing, if the whole exists already, or if there is no room.
   void Merge(std::string_view left, std::string_view right) {
     const auto left_id = ids_.find(std::string(left));
     const auto right_id = ids_.find(std::string(right));
@@ -88,8 +88,8 @@ class PieceMaker {
     Append(std::move(merged));
   }
 
-  // Every word of `length` letters after `prefix`, made from two parts, the second of which has
-  // `right_length` letters.
+  // Adds every word of `length` letters after `prefix`, made from two parts, of which the second
+  // has `right_length` letters.
   void MergeAllWords(std::string_view prefix, size_t length, size_t right_length) {
     std::vector<size_t> letters(length, 0);
     while (!full()) {

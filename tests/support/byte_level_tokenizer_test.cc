@@ -44,7 +44,7 @@ TEST(ByteLevelTokenizer, WritesTheByteLevelAlphabet) {
   const json file = json::parse(TokenizerJson(MakeByteLevelTokenizer(300), false));
   const json& vocabulary = file.at("model").at("vocab");
   EXPECT_EQ(vocabulary.size(), 293u);
-  // Printable bytes first, then the rest, which stand at U+0100 and on.
+  // Printable bytes come first, then the others, which are written as U+0100 and so on.
   EXPECT_EQ(vocabulary.at("!"), 0);
   EXPECT_EQ(vocabulary.at("~"), 93);
   EXPECT_EQ(vocabulary.at("\u00a1"), 94);

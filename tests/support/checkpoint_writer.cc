@@ -59,7 +59,7 @@ std::string ModelType(const ReferenceConfig& config) {
   return type;
 }
 
-// Fields that not every configuration class has. A window is one of all layers.
+// Adds the fields that only some configuration classes have. A window is the same in all layers.
 void AddOwnFields(const ReferenceConfig& config, json& fields) {
   const json window = config.sliding_window == 0 ? json() : json(config.sliding_window);
   if (config.architecture == "LlamaForCausalLM") {

@@ -72,8 +72,8 @@ bool IsRotary(std::string_view name) {
   return name.contains(".q_proj.") || name.contains(".k_proj.");
 }
 
-// What each frequency is divided by: transformers' formula, in which wavelengths are compared with
-// the original context.
+// The divisor of each frequency, by transformers' formula, which compares wavelengths with the
+// original context.
 std::vector<float> Llama3Factors(const ReferenceConfig& config) {
   const ReferenceRopeScaling& scaling = config.rope_scaling;
   const auto positions = static_cast<double>(scaling.original_max_position_embeddings);
@@ -166,7 +166,7 @@ void AddTokenizer(const ByteLevelTokenizer& tokenizer, ChatTemplateText chat_tem
   const auto settings = nlohmann::json::parse(TokenizerConfigJson(chat_template));
   writer.Add("tokenizer.ggml.eos_token_id",
              tokenizer.SpecialTokenId(settings["eos_token"].get<std::string>()));
-  // None: some writers say so.
+  // Some writers write this for a token that does not exist.
   writer.Add("tokenizer.ggml.padding_token_id", ~uint32_t{0});
   if (settings.contains("chat_template")) {
     writer.Add("tokenizer.chat_template", settings["chat_template"].get<std::string>());

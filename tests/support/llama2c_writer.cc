@@ -80,7 +80,7 @@ void WriteLlama2c(const ReferenceModel& model, int version, const std::filesyste
   }
   if (version == 0) {
     writer.Add("model.norm.weight");
-    // Cosines and sines of every position, which readers need not heed.
+    // Cosines and sines of every position, which readers may ignore.
     AppendFloats(std::vector<float>(c.max_position_embeddings * c.head_dim, 0.5f), writer.bytes);
   }
   if (!c.tie_word_embeddings) writer.Add("lm_head.weight");

@@ -1,5 +1,4 @@
-// cria-make-checkpoint: writes a checkpoint of random weights, for measuring sizes and speeds where
-// the words do not matter.
+// cria-make-checkpoint: writes a checkpoint of random weights, for measuring sizes and speeds.
 
 #include <algorithm>
 #include <cstdio>
@@ -39,7 +38,7 @@ int Main(int argc, char** argv) {
   auto& config = spec.config;
   size_t logits_tokens = 0;
   command.AddText("-o,--output", directory, "The directory to write").Required();
-  // Before the options that change what it says.
+  // Added before the options that change the shape: options are stored in this order.
   command.Add(
       "--shape", "NAME",
       [&spec](std::string_view name) -> Status {

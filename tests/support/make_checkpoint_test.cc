@@ -67,7 +67,7 @@ TEST(MakeCheckpoint, NamedShapesHaveTheirSizes) {
     return count;
   };
   EXPECT_EQ(parameters("llama-3.2-1b"), 1'235'814'400u);  // As published.
-  EXPECT_EQ(parameters("qwen2.5-0.5b"), 494'032'768u);    // Likewise, and so the next.
+  EXPECT_EQ(parameters("qwen2.5-0.5b"), 494'032'768u);    // As published, like the next one.
   EXPECT_EQ(parameters("qwen3-0.6b"), 596'049'920u);
   EXPECT_EQ(parameters("stories15m"), 15'191'712u);
   EXPECT_NEAR(static_cast<double>(parameters("stories1m")), 1e6, 1e5);

@@ -3,8 +3,8 @@
 namespace cria::support {
 namespace {
 
-// SplitMix64 (Steele, Lea and Flood 2014): its state only counts, so output n needs no output
-// before.
+// SplitMix64 (Steele, Lea and Flood 2014). Its state is a counter, so an output does not depend on
+// the outputs before it.
 uint64_t SplitMix64(uint64_t seed, uint64_t n) {
   uint64_t z = seed + (n + 1) * 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;

@@ -20,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A file descriptor that closes itself.
+// A file descriptor that is closed when the object is destroyed.
 class Descriptor {
  public:
   explicit Descriptor(int value = -1) : value_(value) {}
@@ -71,8 +71,8 @@ void Limit(int resource, uint64_t bytes) {
   setrlimit(static_cast<__rlimit_resource_t>(resource), &limit);
 }
 
-// What the child does between fork and exec. Returns only where the program cannot be run, with
-// errno set.
+// Runs in the child between fork and exec. Returns only if the program cannot be run, and sets
+// errno then.
 void BecomeProgram(const std::vector<char*>& arguments, const RunOptions& options,
                    const Pipe& input, const Pipe& output, const Pipe& error) {
   setpgid(0, 0);
@@ -93,7 +93,7 @@ void BecomeProgram(const std::vector<char*>& arguments, const RunOptions& option
   execvp(arguments[0], arguments.data());
 }
 
-// Reads what is there and appends it; closes at the end of the file.
+// Reads the available bytes and appends them; closes the descriptor at the end of the file.
 void Drain(Descriptor& from, std::string& to) {
   char buffer[1 << 16];
   const ssize_t count = read(from.value(), buffer, sizeof(buffer));
@@ -104,7 +104,8 @@ void Drain(Descriptor& from, std::string& to) {
   }
 }
 
-// Writes what fits; closes when all is written or nobody reads any more.
+// Writes the bytes that fit; closes the descriptor when all are written or the reader has closed
+// it.
 void Feed(Descriptor& to, std::string_view& rest) {
   const ssize_t count = write(to.value(), rest.data(), rest.size());
   if (count > 0) rest.remove_prefix(static_cast<size_t>(count));
@@ -116,7 +117,7 @@ int MillisecondsUntil(Clock::time_point deadline) {
   return static_cast<int>(std::clamp<long long>(left, 0, 1 << 30));
 }
 
-// Moves bytes until the program has closed both outputs. False: the deadline came first.
+// Moves bytes until the program has closed both outputs. Returns false after the deadline.
 bool Converse(Descriptor& input, Descriptor& output, Descriptor& error, std::string_view text,
               Clock::time_point deadline, RunResult& result) {
   if (text.empty()) input.Close();
@@ -134,7 +135,8 @@ bool Converse(Descriptor& input, Descriptor& output, Descriptor& error, std::str
   return true;
 }
 
-// Waits for the program, which may run on without its outputs. False: the deadline came first.
+// Waits for the program, which may run after it closed its outputs. Returns false after the
+// deadline.
 bool Reap(pid_t program, Clock::time_point deadline, int& status, rusage& usage) {
   while (true) {
     const pid_t ended = wait4(program, &status, WNOHANG, &usage);
@@ -170,7 +172,7 @@ RunResult RunProgram(const std::vector<std::string>& arguments, const RunOptions
   error.write.Close();
   failure.write.Close();
 
-  // The pipe of failures is closed by a successful exec.
+  // A successful exec closes the pipe of failures.
   int reason = 0;
   if (read(failure.read.value(), &reason, sizeof(reason)) == sizeof(reason)) {
     waitpid(program, nullptr, 0);

@@ -11,7 +11,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little,
               "values are written as they lie in memory");
 
-// The upper half of a float, rounded to nearest, ties to even. Not for NaN.
+// The upper half of a float that is not NaN, rounded to nearest, ties to even.
 uint16_t ToBf16(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);

@@ -14,7 +14,7 @@ TemporaryDirectory::TemporaryDirectory() {
 }
 
 TemporaryDirectory::~TemporaryDirectory() {
-  // A test may have taken write permission away, from the directory or from one below it.
+  // A test may have removed the write permission of this directory or one below it.
   std::error_code ignored;
   using std::filesystem::perms;
   std::filesystem::permissions(path_, perms::owner_all, std::filesystem::perm_options::add,

@@ -106,8 +106,8 @@ TEST(TinyCheckpoint, SeedsAreDeterministicAndDiffer) {
             model.tensors.at("model.layers.0.mlp.up_proj.weight").values);
 }
 
-// Another machine or compiler must make the same numbers: these were computed apart, by the
-// definition of SplitMix64 in exact integers.
+// Every machine and compiler must make the same numbers. These were computed independently, in
+// exact integers, by the definition of SplitMix64.
 TEST(RandomValues, AreTheSameEverywhere) {
   float values[3];
   FillNormal(1, 0, values);
@@ -152,7 +152,7 @@ TEST(SafetensorsWriter, RefusesMoreOrFewerValuesThanTheShapes) {
   EXPECT_THROW(writer.Write(std::vector<float>{4, 5}), std::runtime_error);
   writer.Write(std::vector<float>{4});
   EXPECT_NO_THROW(writer.Finish());
-  // The data begins on 8 bytes.
+  // The data begins at a multiple of 8 bytes.
   EXPECT_EQ((ReadFile(directory / "file").size() - 16) % 8, 0u);
 }
 

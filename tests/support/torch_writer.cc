@@ -103,7 +103,7 @@ std::string ZipArchive(const std::vector<ZipFile>& files, bool is_large) {
   std::string directory;
   for (const ZipFile& file : files) {
     const size_t offset = archive.size();
-    // torch pads the extra field so that data begins on 64 bytes.
+    // torch pads the extra field so that data begins at a multiple of 64 bytes.
     const size_t begin = offset + 30 + file.name.size() + 4;
     const size_t padding = (64 - begin % 64) % 64;
     archive += "PK\3\4" + B16(20) + B16(0) + B16(file.method) + B32(0) + B32(0) +

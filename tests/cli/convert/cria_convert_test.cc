@@ -1,4 +1,4 @@
-// The converter as a person runs it: what it prints where, how it ends, and what it leaves behind.
+// Runs cria-convert like a user: what it prints to which output, its exit codes and its files.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ class CriaConvertProgram : public testing::Test {
     return RunProgram(arguments, options);
   }
 
-  // What every failure looks like: one sentence, nothing on standard output, no file.
+  // Expects a failure: one sentence, nothing on standard output, and no file.
   void ExpectError(const RunResult& result, const std::vector<std::string>& words) {
     EXPECT_EQ(result.exit_code, 1);
     EXPECT_THAT(result.output, IsEmpty());
@@ -108,7 +108,7 @@ TEST_F(CriaConvertProgram, VerifiesSmallModelsUnlessToldNotTo) {
   EXPECT_THAT(int8.output, Not(HasSubstr("at most 0,")));
   EXPECT_THAT(support::FileNames(output_.parent_path()), ElementsAre("model.cria"));
   EXPECT_THAT(Convert({checkpoint_, "-o", output_, "--no-verify"}).output, Not(verified));
-  // One in f32 would be compared with itself; who asks may see that.
+  // A model in f32 would be compared with itself, which happens only if the user asks for it.
   EXPECT_THAT(Convert({checkpoint_, "-o", output_, "--weights", "f32"}).output, Not(verified));
   EXPECT_THAT(Convert({checkpoint_, "-o", output_, "--weights", "f32", "--verify"}).output,
               HasSubstr("at most 0, KL divergence"));
@@ -270,7 +270,7 @@ std::vector<BadInput> BadWeightFiles() {
        {"model.safetensors", "a header of 9223372036854775808 bytes"}},
       BadWeights("overlap",
                  [](json& header, std::string& data) {
-                   // The last tensor's place a second time.
+                   // The added tensor overlaps the last one.
                    header["extra"] = {{"dtype", "F32"},
                                       {"shape", {1}},
                                       {"data_offsets", {data.size() - 4, data.size()}}};
@@ -374,7 +374,7 @@ TEST_F(CriaConvertProgram, EveryBadInputIsOneSentenceAndLeavesNoFile) {
       bad.spoil(checkpoint_);
       const RunResult result = Convert({checkpoint_, "-o", output_, "-t", "2"});
       if (bad.name == "not a number") {
-        // The one that is found when work has begun.
+        // This error is found only after the conversion has begun.
         EXPECT_THAT(result.error, HasSubstr("cria-convert: error: "));
         const size_t begin = result.error.find("cria-convert: error: ");
         EXPECT_THAT(result.error.substr(0, begin), Not(HasSubstr("error")));
@@ -418,7 +418,7 @@ TEST_F(CriaConvertProgram, AFullDiskIsOneSentence) {
               {output_, "there is no room for its", "free some or write elsewhere"});
 }
 
-// Conversions that are interrupted when they have begun to write.
+// Interrupts conversions after they have begun to write.
 class InterruptedConversion : public CriaConvertProgram {
  protected:
   void SetUp() override {
@@ -426,7 +426,7 @@ class InterruptedConversion : public CriaConvertProgram {
     support::WriteRandomCheckpoint(support::SpecNamed("stories15m"), larger_);
   }
 
-  // Where this process was not scheduled until the program had ended, it is tried again.
+  // If the program ended before this process could send the signal, the test tries again.
   RunResult ConvertAndSend(int signal) {
     constexpr int kMaxAttempts = 20;
     RunOptions options;
@@ -448,7 +448,7 @@ class InterruptedConversion : public CriaConvertProgram {
 };
 
 TEST_F(InterruptedConversion, ASignalEndsItWithoutAFile) {
-  // SIGABRT is how a library ends a program.
+  // Libraries end a program by SIGABRT.
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGABRT, SIGPIPE, SIGXCPU}) {
     const RunResult result = ConvertAndSend(signal);
     EXPECT_EQ(result.signal, signal) << result.error;

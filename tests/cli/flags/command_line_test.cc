@@ -11,7 +11,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// A program with one of everything, and what its options said when it ran.
+// A program with an option of every kind, and the values after it ran.
 class CommandLineTest : public testing::Test {
  protected:
   CommandLineTest() {

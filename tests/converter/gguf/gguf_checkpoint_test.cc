@@ -36,7 +36,7 @@ class GgufCheckpointTest : public ::testing::Test {
     return support::ReadFile(output_);
   }
 
-  // The model as Hugging Face's folder and as GGUF, both called "model": one file.
+  // A Hugging Face folder and a GGUF file of the model, both named "model", give the same file.
   void ExpectSameModelFile(CheckpointSpec spec, StorageType type,
                            const ConvertOptions& options = {}, size_t parts = 1) {
     spec.format.storage = type;
@@ -49,7 +49,7 @@ class GgufCheckpointTest : public ::testing::Test {
     EXPECT_EQ(ConvertToBytes(gguf, options) == expected, true);
   }
 
-  // Writes a sound file of a model that `change` has had its way with.
+  // Writes a valid file of a model that `change` has modified.
   std::filesystem::path Write(const std::function<void(GgufWriter&)>& change = {},
                               const CheckpointSpec& spec = support::SpecGqa()) {
     const reference::ReferenceModel model = support::MakeModel(spec);
@@ -98,7 +98,7 @@ TEST_F(GgufCheckpointTest, SoAreLlamasRelatives) {
   CheckpointSpec untied = support::SpecQwen2();
   untied.config.tie_word_embeddings = false;
   ExpectSameModelFile(untied, StorageType::kF32, {.weights = Scheme::kF32}, 2);
-  // Which biases there are beyond the architecture's, the tensors tell.
+  // Tensors decide which biases exist, in addition to those of the architecture.
   ExpectSameModelFile(support::SpecQwen3Biases(), StorageType::kF32);
   ExpectSameModelFile(support::SpecBiases(), StorageType::kF32, {.weights = Scheme::kF32});
   CheckpointSpec attention = support::SpecBiases();
@@ -128,7 +128,7 @@ TEST_F(GgufCheckpointTest, MistralIsALlamaWithAWindow) {
 
 TEST_F(GgufCheckpointTest, JoinsParts) {
   ExpectSameModelFile(support::SpecGqa(), StorageType::kF32, {}, 3);
-  // Whichever part is named.
+  // Any of the parts may be given.
   const auto last = directory_.path() / "model-00003-of-00003.gguf";
   EXPECT_TRUE(Convert(last, output_, {}));
   std::filesystem::rename(directory_.path() / "model-00002-of-00003.gguf",
@@ -160,7 +160,7 @@ TEST_F(GgufCheckpointTest, RopeFactorsAreLlama3sScaling) {
                 "rope_freqs.weight\" has shape [2], but heads have 16");
 }
 
-// Every quantized type in each role: random blocks in GGUF against their naive values in f32.
+// Compares random blocks of every quantized type, in each role, with their naive values in f32.
 TEST_F(GgufCheckpointTest, QuantizedTensorsAreTheirReferenceBitForBit) {
   CheckpointSpec spec = support::SpecGqa();
   spec.config.hidden_size = 256;
@@ -191,8 +191,8 @@ TEST_F(GgufCheckpointTest, QuantizedTensorsAreTheirReferenceBitForBit) {
       writer.AddTensor(support::GgmlName(name), tensor.shape, block.number, data);
     }
     support::WriteFile(directory_.path() / "model.gguf", writer.File());
-    // What lies interleaved in GGUF lies half-split in Hugging Face's files: row 2i + s of a head
-    // becomes row s * head_dim / 2 + i.
+    // Interleaved rows of GGUF files are half-split in Hugging Face's: row 2i + s of a head becomes
+    // row s * head_dim / 2 + i.
     for (auto& [name, tensor] : model.tensors) {
       if (!name.contains(".q_proj.") && !name.contains(".k_proj.")) continue;
       const std::vector<float> stored = tensor.values;

@@ -20,7 +20,7 @@ StringList Strings(const std::vector<std::string>& texts) {
   return list;
 }
 
-// SentencePiece's kind: unknown, bos, eos, a byte, letters, and a word.
+// A vocabulary like SentencePiece's: unknown, bos, eos, a byte, letters, and a word.
 GgufMetadata ScoredMetadata() {
   GgufMetadata metadata("x.gguf");
   metadata.Add("tokenizer.ggml.model", std::string("llama"));
@@ -36,7 +36,7 @@ GgufMetadata ScoredMetadata() {
   return metadata;
 }
 
-// Byte-level: letters, a word, a special token.
+// A byte-level vocabulary: letters, a word, a special token.
 GgufMetadata ByteLevelMetadata(std::string pre = "gpt-2",
                                std::vector<std::string> merges = {"a b", "\xC4\xA0 ab"}) {
   GgufMetadata metadata("x.gguf");

@@ -9,7 +9,7 @@
 namespace cria {
 namespace {
 
-// transformers' formula, by wavelengths.
+// transformers' formula, which uses wavelengths.
 std::vector<float> Factors(size_t head_dim, double theta, double factor, double low, double high,
                            double positions) {
   std::vector<float> factors;
@@ -41,7 +41,7 @@ TEST(Llama3RopeTest, FindsOthersThatGiveTheSameFactors) {
   const auto factors = Factors(128, 10000, 4, 2, 6, 2048);
   const auto found = FindLlama3Scaling(factors, 10000);
   ASSERT_TRUE(found);
-  // Half of all three is the same scaling.
+  // With half of all three values, the scaling is the same.
   EXPECT_EQ(found->low_freq_factor, 1.0f);
   EXPECT_EQ(found->high_freq_factor, 3.0f);
   EXPECT_NEAR(found->original_max_position_embeddings, 1024, 1);
@@ -64,7 +64,7 @@ TEST(Llama3RopeTest, RefusesWhatIsNotLlama3s) {
   auto factors = Factors(128, 500000, 8, 1, 4, 8192);
   factors[3] = 1.5f;
   EXPECT_FALSE(FindLlama3Scaling(factors, 500000));
-  // Phi's long factors, say.
+  // Such as Phi's long factors.
   EXPECT_FALSE(FindLlama3Scaling(std::vector<float>{1.0f, 1.2f, 1.7f, 2.0f, 9.0f, 30.0f}, 10000));
   EXPECT_FALSE(FindLlama3Scaling(std::vector<float>{0.5f, 1.0f}, 10000));
   EXPECT_FALSE(FindLlama3Scaling({}, 10000));

@@ -28,7 +28,7 @@ class HfConfigTest : public ::testing::Test {
     config[field] = value;
     return Read(config);
   }
-  // Of another architecture than Llama.
+  // A configuration of another architecture than Llama.
   Result<ModelConfig> ReadAs(const char* architecture, const json& fields) {
     json config = TinyConfig();
     config["architectures"] = {architecture};
@@ -136,7 +136,7 @@ TEST_F(HfConfigTest, ArchitecturesAndModelTypeMustAgree) {
                             other + ", whose model_type is \"" + own_type + "\"");
       }
     }
-    // What is absent, null or empty contradicts nothing.
+    // An absent, null or empty field contradicts nothing.
     for (const json& absent : {json(nullptr), json("")}) {
       EXPECT_TRUE(ReadAs(architecture, {{"model_type", absent}}));
     }
@@ -274,17 +274,17 @@ TEST_F(HfConfigTest, MistralHasAWindowUnlessItIsNull) {
       {{{"sliding_window", 0}}, 0},
       {{{"sliding_window", 12}}, 12},
       {{{"sliding_window", 63}}, 63},
-      // As long as the context, or longer.
+      // The window is as long as the context or longer.
       {{{"sliding_window", 64}}, 0},
       {{{"sliding_window", 131072}}, 0},
-      // Absent, it is 4096.
+      // The default is 4096.
       {{{"max_position_embeddings", 4096}}, 0},
       {{{"max_position_embeddings", 4097}}, 4096},
       {{{"sliding_window", 12}, {"use_sliding_window", false}}, 12},
       {{{"sliding_window", 12}, {"max_window_layers", 1}}, 12},
       {{{"sliding_window", 12}, {"layer_types", sliding}}, 12},
       {{{"sliding_window", nullptr}, {"layer_types", full}}, 0},
-      // The longest context is what counts.
+      // The window is compared with the longest context.
       {{{"sliding_window", 64}, {"rope_scaling", {{"type", "dynamic"}, {"factor", 2.0}}}}, 64},
   };
   for (const auto& [fields, window] : cases) {
@@ -307,7 +307,7 @@ TEST_F(HfConfigTest, QwensHaveAWindowWhereItIsSwitchedOn) {
       {{{"sliding_window", 12}, {"use_sliding_window", nullptr}}, 0},
       {{{"sliding_window", 12}, {"use_sliding_window", false}, {"max_window_layers", 1}}, 0},
       {{{"sliding_window", nullptr}, {"use_sliding_window", true}}, 0},
-      // The first 28 layers have none, unless another number is said.
+      // By default, the first 28 layers have no window.
       {on, 0},
       {{{"max_window_layers", 0}}, 12},
       {{{"max_window_layers", 2}}, 0},
@@ -429,9 +429,9 @@ TEST_F(HfConfigTest, ReadsYarnAndItsDefaults) {
   EXPECT_EQ(full.beta_fast, 16.0f);
   EXPECT_EQ(full.beta_slow, 2.0f);
   EXPECT_FALSE(full.truncate);
-  // The ratio of the contexts in place of a factor that is null.
+  // If the factor is null, it is the ratio of the contexts.
   EXPECT_EQ(read({{"factor", nullptr}, {"original_max_position_embeddings", 8}}).factor, 8.0f);
-  // (0.1 * 2 ln 4 + 1) / (0.1 ln 4 + 1); one of them alone does not count.
+  // (0.1 * 2 ln 4 + 1) / (0.1 ln 4 + 1); one of them alone is ignored.
   EXPECT_FLOAT_EQ(read({{"mscale", 2.0}, {"mscale_all_dim", 1.0}}).attention_factor, 1.1217511f);
   EXPECT_FLOAT_EQ(read({{"mscale", 2.0}}).attention_factor, 1.1386294f);
   EXPECT_FLOAT_EQ(read({{"factor", 1.0}}).attention_factor, 1.0f);

@@ -1,4 +1,4 @@
-// What config.json says in checkpoints that people run, and what becomes of it.
+// Reads the config.json of widely used checkpoints.
 
 #include <gtest/gtest.h>
 

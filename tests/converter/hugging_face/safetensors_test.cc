@@ -45,7 +45,7 @@ TEST_F(SafetensorsTest, TellsWhereTensorsLie) {
   EXPECT_EQ(sources->at("a").offset, 8 + header.size());
 }
 
-// What took minutes when each tensor was looked for among the others.
+// This took minutes when each tensor was searched for among the others.
 TEST_F(SafetensorsTest, ReadsAHundredThousandTensors) {
   constexpr size_t kTensors = 100'000;
   std::string header = "{";

@@ -14,7 +14,8 @@ namespace {
 
 using support::GgmlBlock;
 
-// Any bytes but for the scales, which are halves of all signs and sizes, subnormal ones included.
+// Random bytes, except for the scales, which are halves of all signs and sizes, also subnormal
+// ones.
 std::string RandomBlock(const GgmlBlock& block, std::mt19937& random) {
   std::string bytes(block.bytes, '\0');
   for (char& byte : bytes) byte = static_cast<char>(random());

@@ -1,7 +1,7 @@
 #pragma once
 
-// ggml's blocks, dequantized a second time for comparison: one pass over the bytes of a block in
-// the order in which they lie, as the structs of ggml-common.h name them.
+// A second implementation that dequantizes ggml's blocks, for comparison. It reads the bytes of a
+// block in their order, with the names of the structs in ggml-common.h.
 
 #include <cmath>
 #include <cstdint>
@@ -17,7 +17,7 @@ struct GgmlBlock {
   uint32_t number;  // ggml's.
   size_t elements;
   size_t bytes;
-  std::vector<size_t> scales;  // Where halves lie.
+  std::vector<size_t> scales;  // Offsets of the halves.
 };
 
 inline const std::vector<GgmlBlock>& GgmlBlocks() {

@@ -87,7 +87,7 @@ TEST(JsonFileTest, BoundsTheNumberOfValues) {
   EXPECT_THAT(ErrorOf(with_zeros(kMaxValues - 1)), HasSubstr("has more than 4194304 values"));
 }
 
-// What took a minute when each object was looked for among its neighbours.
+// This took a minute when each object was searched for among its neighbours.
 TEST(JsonFileTest, ReadsManyMembers) {
   constexpr size_t kMembers = 200'000;
   std::string text = "{";

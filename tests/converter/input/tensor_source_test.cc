@@ -25,7 +25,7 @@ class TensorSourceTest : public ::testing::Test {
   TensorSource Make(ElementType type, const std::vector<Bits>& elements,
                     std::vector<uint64_t> shape) {
     const auto path = folder_.path() / "data";
-    // Three bytes in front: tensors need not be aligned.
+    // Three bytes come first, because tensors need not be aligned.
     support::WriteFile(path, "xyz" + std::string(reinterpret_cast<const char*>(elements.data()),
                                                  elements.size() * sizeof(Bits)));
     auto file = platform::File::Open(path.string());

@@ -40,7 +40,7 @@ std::string Base64(std::string_view bytes) {
 
 class MetaCheckpointTest : public ::testing::Test {
  protected:
-  // 344 ranks and the 256 special tokens that Meta's program has.
+  // The vocabulary has 344 ranks and the 256 special tokens of Meta's program.
   static support::CheckpointSpec Spec() {
     support::CheckpointSpec spec = support::SpecGqa();
     spec.config.vocab_size = 600;

@@ -31,7 +31,7 @@ class TorchArchiveTest : public ::testing::Test {
     EXPECT_FALSE(read.error().message().contains('\n'));
     EXPECT_EQ(ValidUtf8Prefix(read.error().message()), read.error().message().size());
   }
-  // An archive of this pickle and one storage of 16 bytes.
+  // Makes an archive of this pickle and one storage of 16 bytes.
   static std::string Archive(const std::string& pickle) {
     return support::ZipArchive({{"a/data.pkl", pickle}, {"a/data/0", std::string(16, '\0')}});
   }
@@ -82,7 +82,7 @@ TEST_F(TorchArchiveTest, RefusesArchivesThatCannotBeReadInPlace) {
   const size_t second = bytes.find("PK\1\2", directory + 4);
   bytes.replace(second + 42, 4, bytes.substr(directory + 42, 4));
   ExpectRefused(bytes, "share byte");
-  // A directory that claims to be elsewhere.
+  // A directory whose stated offset is wrong.
   bytes = support::ZipArchive({{"a/x", "1"}});
   bytes.replace(bytes.size() - 6, 4, "\xff\xff\xff\x7f");
   ExpectRefused(bytes, "directory of entries is damaged");
@@ -127,13 +127,13 @@ TEST_F(TorchArchiveTest, RefusesPicklesThatAreNoTable) {
   ExpectRefused(support::ZipArchive({{"a/data.pkl", twice}}), "has \"m\" twice");
 }
 
-// Deep and large ones end in a sentence, without recursion and soon.
+// Deeply nested and large pickles fail soon with a sentence, without recursion.
 TEST_F(TorchArchiveTest, RefusesBombs) {
   const std::string begin = "\x80\x02";
   ExpectRefused(Archive(begin + ")" + std::string(200000, '\x85') + "."), "is damaged");
   ExpectRefused(Archive(begin + std::string(1000000, '(') + "."), "creates more than");
   ExpectRefused(Archive(begin + ")" + std::string(5 << 20, '\x85')), "has 4194305 bytes, more");
-  // Each tuple holds the one before twice.
+  // Each tuple contains the previous one twice.
   std::string doubling = begin + ")";
   for (int i = 0; i < 1000; ++i) doubling += "q\1h\1\x86";
   ExpectRefused(Archive(doubling + "."), "is damaged");
@@ -154,7 +154,7 @@ TEST_F(TorchArchiveTest, RefusesTensorsThatDoNotFitTheirStorage) {
   ExpectRefused(changed("K\0K\2K\2\x86K\2K\1"sv, "K\0K\0K\2\x86K\2K\1"sv), "is damaged");
   ExpectRefused(changed("K\0K\2K\2\x86K\2K\1"sv, "K\0J\xff\xff\xff\xffK\2\x86K\2K\1"sv),
                 "is damaged");
-  // Every tensor has a copy of its storage's key, of which torch makes a short one.
+  // Every tensor has a copy of its storage's key; torch writes short keys.
   const auto with_key_of = [&](char bytes) {
     return changed(
         "X\1\0\0\0"

@@ -21,7 +21,7 @@ ScaleFit Search(const std::vector<float>& values, const ScaleRule& rule) {
   return SearchScale(values, rule, scratch);
 }
 
-// The naive reference: in double, by the definition.
+// The naive reference computes in double by the definition.
 double SquaredError(const std::vector<float>& values, double scale, CodeRange range) {
   double sum = 0.0;
   for (const double value : values) {
@@ -44,7 +44,7 @@ double AbsmaxError(const std::vector<float>& values, const ScaleRule& rule) {
   return SquaredError(values, scale, rule.range);
 }
 
-// Every bf16 from where half the codes go unused to where the largest magnitude is halved.
+// Tries every bf16 scale from half of the usual scale to twice that scale.
 double BruteForceBf16Error(const std::vector<float>& values, CodeRange range) {
   const double largest = LargestMagnitude(values);
   double best = std::numeric_limits<double>::infinity();
@@ -66,7 +66,7 @@ double BruteForceF32Error(const std::vector<float>& values, CodeRange range) {
   return best;
 }
 
-// Rows as weights are: bell-shaped, with heavy tails, few values, one outlier, one sign.
+// Rows like those of weights: bell-shaped, with heavy tails, few values, one outlier, one sign.
 class ValueMaker {
  public:
   static constexpr int kNumKinds = 5;
@@ -113,7 +113,8 @@ TEST(ScaleSearchTest, IsNeverWorseThanAbsmax) {
         if (LargestMagnitude(values) == 0.0) continue;
         for (const ScaleRule& rule : {kQb4wRule, kQc8wRule}) {
           const double error = SquaredError(values, Search(values, rule).scale, rule.range);
-          // Room for float against double sums, and for products that are zero but for rounding.
+          // The tolerance is for float instead of double sums, and for products that rounding keeps
+          // from being zero.
           const double rounding = 1e-13 * static_cast<double>(size) * LargestMagnitude(values) *
                                   LargestMagnitude(values);
           EXPECT_LE(error, 1.00001 * AbsmaxError(values, rule) + rounding) << kind << " " << size;
@@ -201,7 +202,7 @@ TEST(ScaleSearchTest, RoundsToNearestEvenAsTheStandardLibraryDoes) {
   }
 }
 
-// What a test measures where denormals are flushed to zero, as in the converter.
+// Measures while denormals are flushed to zero, as in the converter.
 template <typename Function>
 void OnAPoolThread(Function function) {
   const auto pool = ThreadPool::Create(2);
@@ -211,7 +212,7 @@ void OnAPoolThread(Function function) {
 
 TEST(ScaleSearchTest, FlushedDenormalsChangeNoScale) {
   ValueMaker maker;
-  // From values whose scales are just normal to the largest floats.
+  // Magnitudes from values whose scales are barely normal to the largest floats.
   for (const int exponent : {-116, -110, -60, 0, 60, 120, 126, 127}) {
     auto values = maker.Make(0, 64);
     const auto largest = static_cast<float>(LargestMagnitude(values));

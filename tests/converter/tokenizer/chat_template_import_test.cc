@@ -15,7 +15,7 @@ using testing::IsEmpty;
 constexpr int32_t kBos = 1;
 constexpr int32_t kEos = 2;
 
-// A vocabulary with these tokens behind <s> and </s>, as of ordinary text.
+// A vocabulary with these tokens, as user-defined ones, after <s> and </s>.
 VocabularyDraft DraftWith(std::initializer_list<std::string_view> tokens) {
   VocabularyDraft draft;
   draft.SetPiece(0, "a", PieceType::kNormal);
@@ -52,7 +52,8 @@ TEST(ChatTemplateImportTest, NobodyCanWriteTheTokensOfTurns) {
   ASSERT_TRUE(ImportChatTemplate("<think>" + Named("chatml"), &draft));
   EXPECT_EQ(draft.pieces[3].type, PieceType::kControl);
   EXPECT_EQ(draft.pieces[4].type, PieceType::kControl);
-  // What people are to see, what is no mark, and what the template does not write stay as they are.
+  // Visible tokens, tokens that are not marks, and tokens that the template does not write are
+  // kept.
   for (size_t id = 5; id < 9; ++id) {
     EXPECT_EQ(draft.pieces[id].type, PieceType::kUserDefined) << draft.pieces[id].bytes;
   }

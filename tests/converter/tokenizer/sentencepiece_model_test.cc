@@ -21,13 +21,13 @@ using testing::HasSubstr;
 
 using Options = std::map<std::string, std::string>;
 
-// What SentencePiece's own library makes.
+// Results of SentencePiece's own library.
 struct Oracle {
   std::string model;  // tokenizer.model
   std::vector<std::vector<int32_t>> ids;
 };
 
-// Trains a model and encodes `texts` with it, in a program by itself.
+// Trains a model and encodes `texts` with it, in a separate program.
 Oracle AskLibrary(const Options& options, const std::vector<std::string>& texts = {}) {
   Options all = {{"model_type", "bpe"},
                  {"vocab_size", "400"},
@@ -64,7 +64,7 @@ Oracle AskLibrary(const Options& options, const std::vector<std::string>& texts 
 
 std::string Train(const Options& options) { return AskLibrary(options).model; }
 
-// The library replaces each byte that is no UTF-8 by U+FFFD.
+// The library replaces each byte that is not UTF-8 by U+FFFD.
 std::string WithReplacements(std::string_view text) {
   std::string replaced;
   while (!text.empty()) {
@@ -96,7 +96,7 @@ TEST_P(SentencePieceDifferentialTest, GivesTheLibrarysIds) {
     const std::vector<int32_t> ids = tokenizer.Encode(texts[i], {.add_bos = false});
     num_ids += ids.size();
     num_text_bytes += texts[i].size();
-    // Byte fallback keeps wrong bytes, which the library does not.
+    // With byte fallback, our tokenizer keeps invalid bytes; the library does not.
     if (texts[i] == replaced[i] || !draft->rules.byte_fallback) {
       ASSERT_EQ(ids, oracle.ids[i]) << "[" << texts[i] << "]";
     }
@@ -104,7 +104,7 @@ TEST_P(SentencePieceDifferentialTest, GivesTheLibrarysIds) {
   EXPECT_LT(num_ids, num_text_bytes * 3 / 4);
 }
 
-// Settings that lose nothing.
+// Settings that keep all text.
 class SentencePieceRoundTripTest : public testing::TestWithParam<Options> {};
 
 TEST_P(SentencePieceRoundTripTest, TextComesBack) {

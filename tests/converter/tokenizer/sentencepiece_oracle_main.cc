@@ -1,6 +1,6 @@
-// Trains a SentencePiece model and encodes texts with it: what our own reader and tokenizer are
-// compared with. A program by itself, because the library brings protobuf symbols of another
-// version than the converter's.
+// Trains a SentencePiece model and encodes texts with it, to compare our reader and tokenizer with.
+// It is a separate program, because the library has protobuf symbols of another version than the
+// converter's.
 //
 // Arguments: training options as NAME=VALUE. stdin: texts, each as its size in bytes, a line feed,
 // and the bytes. stdout: the model in the same form, then a line of ids for each text.

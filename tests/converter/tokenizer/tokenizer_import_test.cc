@@ -29,7 +29,7 @@ constexpr const char* kTokenizerJson = R"({
 constexpr const char* kChatMl =
     "{% for m in messages %}<|im_start|>{{ m.role }}\\n{{ m.content }}<|im_end|>\\n{% endfor %}";
 
-// A checkpoint folder of a few text files.
+// A checkpoint folder with a few text files.
 class TokenizerImportTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -55,7 +55,7 @@ class TokenizerImportTest : public testing::Test {
     }
     return *std::move(imported);
   }
-  // The sentence of the error that the import must end with.
+  // The sentence of the error with which the import must fail.
   std::string Refusal(size_t vocab_size = 8) {
     const auto imported = Import(vocab_size);
     if (imported) ADD_FAILURE() << "was imported";
@@ -99,7 +99,7 @@ TEST_F(TokenizerImportTest, SettingsOfEveryFile) {
   EXPECT_THAT(imported.stop_token_ids, ElementsAre(0, 1, 4, 6));
   EXPECT_EQ(imported.vocabulary.rules.eos_token_id, 4);
   EXPECT_THAT(imported.chat_template_source, HasSubstr("<|im_start|>"));
-  // Not special in the file, but nobody may write it into a conversation.
+  // The file does not call it special, but text of users must not become it.
   EXPECT_EQ(imported.vocabulary.piece_types[5], PieceType::kControl);
 }
 

@@ -15,7 +15,7 @@ using nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Llama 3's kind. "Ġ" (U+0120) is the alphabet's space and "Ċ" (U+010A) its line feed.
+// A tokenizer like Llama 3's. "Ġ" (U+0120) is the alphabet's space and "Ċ" (U+010A) its line feed.
 json ByteLevelJson() {
   return json::parse(R"({
     "added_tokens": [{"id": 9, "content": "<|bos|>", "special": true},
@@ -37,7 +37,7 @@ json ByteLevelJson() {
       "merges": ["a b", ["Ġ", "a"], "Ġ ab"]}})");
 }
 
-// Llama 2's kind.
+// A tokenizer like Llama 2's.
 json SentencePieceJson() {
   return json::parse(R"({
     "added_tokens": [{"id": 0, "content": "<unk>", "special": true},
@@ -97,14 +97,14 @@ TEST(TokenizerJsonTest, SentencePiece) {
   EXPECT_THAT(tokenizer.Encode("ab<s>ab", {.parse_special = true}), ElementsAre(1, 8, 1, 8));
 }
 
-// As Hugging Face's tokenizers has it.
+// The ids are those of Hugging Face's library `tokenizers`.
 TEST(TokenizerJsonTest, TheUnknownTokenIsSpecialWhereItIsAdded) {
   json tokenizer = SentencePieceJson();
   const EncodeOptions special = {.add_bos = false, .parse_special = true};
   const TestTokenizer with(Read(tokenizer));
   EXPECT_THAT(with.Encode("<unk>", special), ElementsAre(0));
   EXPECT_THAT(with.Encode("ab<unk> ab", special), ElementsAre(8, 0, 4, 8));
-  // Text of others never becomes a special token: "<" and the rest have no pieces here.
+  // Text of users never becomes a special token; its characters have no pieces here.
   EXPECT_THAT(with.Encode("<ab>", {.add_bos = false}), ElementsAre(4, 0, 7, 0));
   EXPECT_THAT(with.Encode("<unk>ab", {.add_bos = false}), ElementsAre(4, 0, 7));
   tokenizer["added_tokens"] = json::array();
@@ -134,7 +134,7 @@ TEST(TokenizerJsonTest, Metaspace) {
             std::tuple(true, true, true));
   EXPECT_EQ(read(R"({"type": "Metaspace", "replacement": "▁", "add_prefix_space": false})"),
             std::tuple(false, false, false));
-  // What a normalizer prepends, it prepends to spaces, too.
+  // The normalizer Prepend also adds its prefix before a space.
   tokenizer["normalizer"] = {{"type", "Prepend"}, {"prepend", "▁"}};
   EXPECT_EQ(read(R"({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always"})"),
             std::tuple(true, true, false));
@@ -170,7 +170,7 @@ TEST(TokenizerJsonTest, WithoutAPostProcessorThereIsNoBos) {
   EXPECT_EQ(Read(tokenizer).rules.bos_token_id, -1);
 }
 
-// As Qwen's have it.
+// Like the tokenizers of Qwen.
 TEST(TokenizerJsonTest, Nfc) {
   json tokenizer = ByteLevelJson();
   EXPECT_FALSE(Read(tokenizer).rules.normalize_nfc);
