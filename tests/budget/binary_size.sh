@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# binary_size.sh STRIP FILE MOST_BYTES: fails where the stripped program or library is larger. The number is
-# pinned in tests/CMakeLists.txt, to be changed only on purpose.
+# binary_size.sh STRIP FILE MAX_BYTES: fails if the stripped program or library is larger. The sizes are in
+# CMakeLists.txt beside this script; they are changed only on purpose.
 set -euo pipefail
-strip=$1 file=$2 most=$3
+strip=$1 file=$2 max=$3
 stripped=$(mktemp)
 trap 'rm -f "$stripped"' EXIT
 "$strip" -o "$stripped" "$file"
 bytes=$(stat -c %s "$stripped")
-echo "$(basename "$file"), stripped: $bytes bytes of at most $most"
-[ "$bytes" -le "$most" ]
+echo "$(basename "$file"), stripped: $bytes bytes of at most $max"
+[ "$bytes" -le "$max" ]

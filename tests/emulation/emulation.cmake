@@ -1,23 +1,22 @@
-# Tests of another processor's build, under qemu-user: what runs on which of its cores, and what cannot
-# hold there. A program starts slowly when emulated, so that a program is one test of ctest here, however
-# many tests it has: NAME@CORE.
+# Tests of a build for another processor, under qemu-user: which programs run on which of its cores, and which tests
+# are skipped there. Emulated programs start slowly, so each program is one test of ctest, NAME@CORE.
 
 if(NOT CMAKE_CROSSCOMPILING_EMULATOR)
   message(FATAL_ERROR "The emulator that runs the tests, ${cria_emulator}, is not installed: run "
                       "`./dev test ${cria_preset}`, or install qemu-user, or give -DCRIA_BUILD_TESTS=OFF.")
 endif()
 
-# Every program runs on the first core; on the others, those whose results depend on the kernels that
-# XNNPACK chooses there; on those of boards, what packs for them; and on those for which Highway and ours
-# choose others than on the first, what depends on these.
+# Every program runs on the first core. On the other cores, the programs run whose results depend on XNNPACK's
+# kernels; on the cores of boards, also the programs that pack for them; and on cores for which Highway or our own code
+# chooses other instructions than on the first, also the programs that depend on these.
 if(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
-  # Raspberry Pi 5; Pi 3 and Pi 4, neither of which has dot products; and one with everything.
+  # Raspberry Pi 5; Pi 3 and Pi 4, which have no dot products; and a core with all instruction sets.
   set(emulated_cores cortex-a76 cortex-a53 cortex-a72 max)
   set(emulated_cores_of_other_highway max)
   set(emulated_cores_of_boards cortex-a53 cortex-a72)
   set(emulated_on_first ".")
 else()
-  # Raspberry Pi 2. What does not depend on the width of a pointer or on kernels is shown on aarch64.
+  # Raspberry Pi 2. Tests that depend neither on the width of pointers nor on kernels run on aarch64 only.
   set(emulated_cores cortex-a7)
   set(emulated_cores_of_other_highway)
   set(emulated_cores_of_boards)
@@ -28,7 +27,7 @@ set(emulated_by_xnnpack "^(xnn_tests|decode_decoder_test|golden_stories260k_test
 set(emulated_by_layout "^emulation_pack_for_test")
 set(emulated_by_highway "^(ops_tests|converter_quantize_tests|emulation_same_model_file_test)")
 
-# Tests of a program that an emulator cannot pass, and why; ctest tells them as skipped.
+# Tests that cannot pass under an emulator, and the reason; ctest reports them as skipped.
 #   PROGRAM|FILTER|REASON
 set(not_emulated
   "budget_tests|MemoryPlanMeasured.*|the emulator's memory would be measured with the program's"
@@ -43,14 +42,14 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^armv7")
        "platforms_posix_memory_tests|MemoryUsageTest.AddressSpaceCountsUntouchedMappings|the emulator maps all 32 bits at once")
 endif()
 
-# What the longest take there in seconds: they start first, so that no processor waits at the end.
+# The seconds of the longest programs, which start first, so that no processor waits at the end.
 set(emulated_seconds_cli_tests 180)
 set(emulated_seconds_decode_decoder_test 110)
 set(emulated_seconds_converter_tests 85)
 set(emulated_seconds_converter_gguf_tests 70)
 
-# cria_runnable(VARIABLE TARGET): what a test runs to run TARGET. The kernel knows no way to start a
-# program of another processor by itself, so it is a script that starts the emulator.
+# cria_runnable(VARIABLE TARGET): sets VARIABLE to the file that a test starts to run TARGET. The kernel cannot start
+# programs of another processor, so it is a script that starts the emulator.
 function(cria_runnable variable target)
   set(script ${CMAKE_BINARY_DIR}/emulated/${target})
   list(JOIN CMAKE_CROSSCOMPILING_EMULATOR "' '" emulator)
@@ -61,7 +60,7 @@ function(cria_runnable variable target)
   set(${variable} ${script} PARENT_SCOPE)
 endfunction()
 
-# cria_add_tests(PROGRAM [PROPERTY VALUE]...): the tests of one program on the cores that it runs on.
+# cria_add_tests(PROGRAM [PROPERTY VALUE]...): adds the tests of a program for each core on which it runs.
 function(cria_add_tests program)
   set(cores)
   set(others ${emulated_cores})
