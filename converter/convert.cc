@@ -163,7 +163,7 @@ Result<platform::File> ConvertUnnamed(const std::filesystem::path& checkpoint_pa
 
 Result<size_t> ConvertVocabulary(const std::filesystem::path& checkpoint_path,
                                  const std::filesystem::path& output_path,
-                                 const std::optional<std::string>& chat_template) {
+                                 const std::optional<ChatTemplateSource>& chat_template) {
   CRIA_ASSIGN_OR_RETURN(const ThreadPool threads, ThreadPool::Create(1));
   CRIA_ASSIGN_OR_RETURN(CheckpointVocabulary checkpoint, OpenVocabulary(checkpoint_path));
   CRIA_ASSIGN_OR_RETURN(

@@ -10,6 +10,7 @@
 
 #include "converter/progress.h"
 #include "converter/quantize/row_quantizer.h"
+#include "converter/tokenizer/chat_template_source.h"
 #include "core/platform.h"
 #include "cria/error.h"
 #include "model/checksum.h"
@@ -28,8 +29,8 @@ struct ConvertOptions {
   std::optional<Scheme> embedding = {};
   std::optional<Scheme> head = {};
   size_t num_threads = 0;  // 0: one for each processor.
-  // The Jinja source that replaces the checkpoint's own template; empty: no template.
-  std::optional<std::string> chat_template = {};
+  // Replaces the checkpoint's own template; with an empty text, the model has no template.
+  std::optional<ChatTemplateSource> chat_template = {};
 };
 
 // Figures of all tensors with one role, for the report.
@@ -71,7 +72,7 @@ Result<platform::File> ConvertUnnamed(const std::filesystem::path& checkpoint_pa
 // ModelFile::OpenVocabulary. `chat_template` is as in ConvertOptions. Returns the number of tokens.
 Result<size_t> ConvertVocabulary(const std::filesystem::path& checkpoint_path,
                                  const std::filesystem::path& output_path,
-                                 const std::optional<std::string>& chat_template = {});
+                                 const std::optional<ChatTemplateSource>& chat_template = {});
 
 // The outline of the model file that Convert would write, for planning memory.
 Result<ModelOutline> OutlineConversion(const std::filesystem::path& checkpoint_path,

@@ -233,9 +233,10 @@ class Reader {
   }
 
   Status ReadChatTemplate() {
-    CRIA_ASSIGN_OR_RETURN(material_.settings.chat_template, metadata_.String(kChatTemplate, ""));
-    material_.settings.chat_template_where = metadata_.where();
-    if (IsUtf8(material_.settings.chat_template)) return {};
+    ChatTemplateSource& source = material_.settings.chat_template;
+    CRIA_ASSIGN_OR_RETURN(source.text, metadata_.String(kChatTemplate, ""));
+    source.where = metadata_.where();
+    if (IsUtf8(source.text)) return {};
     return metadata_.Bad(kChatTemplate, "is not UTF-8");
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <format>
+#include <utility>
 
 #include "converter/input/json_file.h"
 #include "converter/tokenizer/tokenizer_file.h"
@@ -53,16 +54,19 @@ constexpr auto kTemplates = std::to_array<NamedChatTemplate>(
 
 std::span<const NamedChatTemplate> NamedChatTemplates() { return kTemplates; }
 
-Result<std::string> ReadChatTemplate(const std::string& name_or_path) {
+Result<ChatTemplateSource> ReadChatTemplate(const std::string& name_or_path) {
   const auto* named = std::ranges::find(kTemplates, name_or_path, &NamedChatTemplate::name);
-  if (named != kTemplates.end()) return std::string(named->source);
+  if (named != kTemplates.end()) {
+    return ChatTemplateSource{std::string(named->source), name_or_path};
+  }
   if (!FileExists(name_or_path)) {
     return Fail(ErrorCode::kUsage,
                 std::format("chat template \"{}\" is neither chatml, llama2, llama3 or none nor a "
                             "file",
                             name_or_path));
   }
-  return ReadTemplateFile(name_or_path);
+  CRIA_ASSIGN_OR_RETURN(std::string text, ReadTemplateFile(name_or_path));
+  return ChatTemplateSource{std::move(text), name_or_path};
 }
 
 }  // namespace cria

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "converter/tokenizer/chat_template_source.h"
 #include "cria/error.h"
 
 namespace cria {
@@ -18,7 +19,7 @@ struct NamedChatTemplate {
 // no date.
 std::span<const NamedChatTemplate> NamedChatTemplates();
 
-// The source of the template with this name; if there is none, the text of the file with this path.
-Result<std::string> ReadChatTemplate(const std::string& name_or_path);
+// The built-in template with this name; if there is none, the text of the file with this path.
+Result<ChatTemplateSource> ReadChatTemplate(const std::string& name_or_path);
 
 }  // namespace cria

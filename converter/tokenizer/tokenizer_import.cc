@@ -176,7 +176,7 @@ Result<TokenizerMaterial> ReadTokenizer(const std::filesystem::path& checkpoint_
 
 Result<ImportedTokenizer> ImportTokenizer(TokenizerMaterial material,
                                           std::optional<size_t> known_vocab_size,
-                                          const std::optional<std::string>& chat_template) {
+                                          const std::optional<ChatTemplateSource>& chat_template) {
   VocabularyDraft& draft = material.draft;
   const TokenizerSettings& settings = material.settings;
   for (const AddedToken& token : settings.added_tokens) {
@@ -187,15 +187,14 @@ Result<ImportedTokenizer> ImportTokenizer(TokenizerMaterial material,
   CRIA_RETURN_IF_ERROR(ApplyEos(settings, vocab_size, &draft));
 
   ImportedTokenizer imported;
-  imported.chat_template_source = chat_template.value_or(settings.chat_template);
-  auto end_ids = ImportChatTemplate(imported.chat_template_source, &draft);
+  const ChatTemplateSource& source = chat_template ? *chat_template : settings.chat_template;
+  auto end_ids = ImportChatTemplate(source.text, &draft);
   if (!end_ids) {
-    return Fail(
-        end_ids.error().code(),
-        std::format("{}: {}", chat_template ? "the template given" : settings.chat_template_where,
-                    end_ids.error().message()),
-        end_ids.error().remedy());
+    return Fail(end_ids.error().code(),
+                std::format("{}: {}", source.where, end_ids.error().message()),
+                end_ids.error().remedy());
   }
+  imported.chat_template_source = source.text;
   CRIA_ASSIGN_OR_RETURN(imported.stop_token_ids,
                         StopTokenIds(settings, *std::move(end_ids), draft, vocab_size));
   CRIA_ASSIGN_OR_RETURN(imported.vocabulary, BuildVocabulary(draft, vocab_size));

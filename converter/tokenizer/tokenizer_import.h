@@ -34,11 +34,11 @@ struct TokenizerMaterial {
 Result<TokenizerMaterial> ReadTokenizer(const std::filesystem::path& checkpoint_dir);
 
 // `vocab_size` is the number of rows of the checkpoint's embedding, or absent if it is not known;
-// ids that the tokenizer does not have are unused. `chat_template`, which may be an empty string,
+// ids that the tokenizer does not have are unused. `chat_template`, whose text may be empty,
 // replaces the checkpoint's own. The result is valid, its split patterns compile, and its template
 // renders.
-Result<ImportedTokenizer> ImportTokenizer(TokenizerMaterial material,
-                                          std::optional<size_t> vocab_size,
-                                          const std::optional<std::string>& chat_template = {});
+Result<ImportedTokenizer> ImportTokenizer(
+    TokenizerMaterial material, std::optional<size_t> vocab_size,
+    const std::optional<ChatTemplateSource>& chat_template = {});
 
 }  // namespace cria

@@ -39,10 +39,11 @@ Status ReadTokenIfSet(const JsonFields& fields, std::string_view name, std::stri
 // Reads a string, or a list of named templates, of which "default" is used.
 Status ReadChatTemplate(const JsonFields& fields, TokenizerSettings* settings) {
   const json* value = fields.Find("chat_template");
-  if (value == nullptr || !settings->chat_template.empty()) return {};
-  settings->chat_template_where = fields.where();
+  ChatTemplateSource& source = settings->chat_template;
+  if (value == nullptr || !source.text.empty()) return {};
+  source.where = fields.where();
   if (value->is_string()) {
-    settings->chat_template = value->get<std::string>();
+    source.text = value->get<std::string>();
     return {};
   }
   if (!value->is_array()) {
@@ -53,7 +54,7 @@ Status ReadChatTemplate(const JsonFields& fields, TokenizerSettings* settings) {
     const JsonFields named((*value)[i], fields.where(), std::format("chat_template[{}]", i));
     CRIA_ASSIGN_OR_RETURN(const std::string name, named.String("name"));
     if (name != "default") continue;
-    CRIA_ASSIGN_OR_RETURN(settings->chat_template, named.String("template"));
+    CRIA_ASSIGN_OR_RETURN(source.text, named.String("template"));
   }
   return {};
 }
@@ -160,8 +161,8 @@ Result<TokenizerSettings> ReadAll(const std::filesystem::path& folder, const jso
   TokenizerSettings settings;
   // Newer checkpoints have the template in a file of its own, which has precedence.
   if (const auto path = folder / "chat_template.jinja"; FileExists(path)) {
-    CRIA_ASSIGN_OR_RETURN(settings.chat_template, ReadTemplateFile(path));
-    settings.chat_template_where = path.string();
+    CRIA_ASSIGN_OR_RETURN(settings.chat_template.text, ReadTemplateFile(path));
+    settings.chat_template.where = path.string();
   }
   CRIA_RETURN_IF_ERROR(
       ReadIfExists(folder / "tokenizer_config.json", [&](const JsonFields& fields, const json&) {

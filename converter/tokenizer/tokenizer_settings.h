@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "converter/tokenizer/chat_template_source.h"
 #include "converter/tokenizer/vocabulary_builder.h"
 #include "cria/error.h"
 
@@ -20,8 +21,7 @@ struct TokenizerSettings {
   std::string bos_token;       // The text of the token, as for the next ones.
   std::string eos_token;
   std::vector<AddedToken> added_tokens;
-  std::string chat_template;
-  std::string chat_template_where;  // The file that it is from.
+  ChatTemplateSource chat_template;
   std::optional<uint32_t> bos_token_id;
   std::vector<uint32_t> eos_token_ids;
 };

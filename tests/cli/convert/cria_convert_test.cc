@@ -360,6 +360,10 @@ TEST_F(CriaConvertProgram, AnotherChatTemplate) {
   EXPECT_EQ(stored({"--chat-template", given}), "{{ given }}");
   EXPECT_EQ(stored({"--chat-template", "none"}), "");
   EXPECT_THAT(stored({"--chat-template", "chatml"}), HasSubstr("<|im_start|>"));
+  support::WriteFile(given, "\n{{ messages[0 }}");
+  const RunResult broken = Convert({checkpoint_, "-o", output_, "--chat-template", given});
+  EXPECT_EQ(broken.exit_code, 1);
+  EXPECT_THAT(broken.error, HasSubstr(given.string() + ": The chat template, line 2"));
   const RunResult wrong = Convert({checkpoint_, "--chat-template", "nothing-of-the-kind"});
   EXPECT_EQ(wrong.exit_code, 2);
   EXPECT_THAT(wrong.error, HasSubstr("chatml, llama2, llama3 or none"));

@@ -30,7 +30,7 @@ VocabularyDraft DraftWith(std::initializer_list<std::string_view> tokens) {
   return draft;
 }
 
-std::string Named(const std::string& name) { return ReadChatTemplate(name).value(); }
+std::string Named(const std::string& name) { return ReadChatTemplate(name).value().text; }
 
 TEST(ChatTemplateImportTest, NothingOfNoTemplate) {
   VocabularyDraft draft = DraftWith({"<|im_end|>"});

@@ -12,7 +12,7 @@ namespace cria {
 // The tokenizer of a folder in Hugging Face's layout, whole.
 inline Result<ImportedTokenizer> ImportTokenizerOf(
     const std::filesystem::path& folder, size_t vocab_size,
-    const std::optional<std::string>& chat_template = {}) {
+    const std::optional<ChatTemplateSource>& chat_template = {}) {
   CRIA_ASSIGN_OR_RETURN(TokenizerMaterial material, ReadTokenizer(folder));
   return ImportTokenizer(std::move(material), vocab_size, chat_template);
 }

@@ -122,8 +122,9 @@ TEST_F(TokenizerImportTest, WhichTemplateCounts) {
   EXPECT_EQ(MustImport().chat_template_source, "tokenizer's");
   Write("chat_template.jinja", "its own file's");
   EXPECT_EQ(MustImport().chat_template_source, "its own file's");
-  EXPECT_EQ(ImportTokenizerOf(folder_, 8, "given").value().chat_template_source, "given");
-  EXPECT_EQ(ImportTokenizerOf(folder_, 8, "").value().chat_template_source, "");
+  EXPECT_EQ(ImportTokenizerOf(folder_, 8, {{"given", "x.jinja"}}).value().chat_template_source,
+            "given");
+  EXPECT_EQ(ImportTokenizerOf(folder_, 8, {{"", "none"}}).value().chat_template_source, "");
 }
 
 TEST_F(TokenizerImportTest, ATemplateThatCannotBeRenderedIsRefused) {
@@ -135,9 +136,9 @@ TEST_F(TokenizerImportTest, ATemplateThatCannotBeRenderedIsRefused) {
   std::filesystem::remove(folder_ / "chat_template.jinja");
   Write("tokenizer_config.json", R"({"chat_template": "{% if %}"})");
   EXPECT_THAT(Refusal(), StartsWith((folder_ / "tokenizer_config.json").string() + ": The chat"));
-  EXPECT_THAT(ImportTokenizerOf(folder_, 8, "{% if %}").error().message(),
-              StartsWith("the template given: The chat"));
-  EXPECT_TRUE(ImportTokenizerOf(folder_, 8, ""));
+  EXPECT_THAT(ImportTokenizerOf(folder_, 8, {{"{% if %}", "my.jinja"}}).error().message(),
+              StartsWith("my.jinja: The chat"));
+  EXPECT_TRUE(ImportTokenizerOf(folder_, 8, {{"", "none"}}));
 }
 
 TEST_F(TokenizerImportTest, ATemplateThatIsNotUtf8IsRefused) {
@@ -149,10 +150,11 @@ TEST_F(TokenizerImportTest, ATemplateThatIsNotUtf8IsRefused) {
 
 TEST_F(TokenizerImportTest, WhatEndsATurnInTheTemplateEndsAnAnswer) {
   Write("tokenizer.json", kTokenizerJson);
-  EXPECT_THAT(ImportTokenizerOf(folder_, 8, "{{ messages[-1].content }} <|im_start|>")
-                  .value()
-                  .stop_token_ids,
-              ElementsAre(4, 5, 6));
+  EXPECT_THAT(
+      ImportTokenizerOf(folder_, 8, {{"{{ messages[-1].content }} <|im_start|>", "x.jinja"}})
+          .value()
+          .stop_token_ids,
+      ElementsAre(4, 5, 6));
 }
 
 TEST_F(TokenizerImportTest, AddedTokensJson) {
