@@ -13,24 +13,6 @@
 namespace cria {
 namespace {
 
-constexpr size_t kMaxTextPieceBytes = 1024;
-constexpr size_t kMaxTextBytes = size_t{16} << 20;
-
-Status CheckText(const ScoredPiece& piece, uint32_t id, std::string_view where,
-                 size_t* text_bytes) {
-  if (!std::isfinite(piece.score)) {
-    return Fail(ErrorCode::kInvalidFile,
-                std::format("{}: the score of piece {} is not a number", where, id));
-  }
-  *text_bytes += piece.text.size();
-  if (piece.text.size() <= kMaxTextPieceBytes && *text_bytes <= kMaxTextBytes) return {};
-  return Fail(
-      ErrorCode::kUnsupported,
-      std::format("{}: piece {} has {} bytes, {} with those before it; at most {} and {} "
-                  "are supported",
-                  where, id, piece.text.size(), *text_bytes, kMaxTextPieceBytes, kMaxTextBytes));
-}
-
 Status AddPiece(const ScoredPiece& piece, uint32_t id, std::string_view where,
                 VocabularyDraft* draft) {
   switch (piece.type) {
@@ -39,7 +21,7 @@ Status AddPiece(const ScoredPiece& piece, uint32_t id, std::string_view where,
       draft->SetPiece(id, WithPlainSpaces(piece.text), piece.type);
       return {};
     case PieceType::kUnknown:
-      // Written out, it is a special token like any other, for Hugging Face and for llama.cpp.
+      // As in Hugging Face's libraries and llama.cpp, its name in a text becomes this token.
       draft->rules.unk_token_id = static_cast<int32_t>(id);
       draft->SetPiece(id, std::string(piece.text), PieceType::kControl);
       return {};
@@ -94,14 +76,14 @@ Result<VocabularyDraft> DraftOfScoredPieces(std::span<const ScoredPiece> pieces,
   }
   VocabularyDraft draft;
   draft.rules.family = TokenizerFamily::kSentencePieceBpe;
-  size_t text_bytes = 0;
   for (uint32_t id = 0; id < pieces.size(); ++id) {
-    if (pieces[id].type == PieceType::kNormal) {
-      CRIA_RETURN_IF_ERROR(CheckText(pieces[id], id, where, &text_bytes));
+    if (pieces[id].type == PieceType::kNormal && !std::isfinite(pieces[id].score)) {
+      return Fail(ErrorCode::kInvalidFile,
+                  std::format("{}: the score of piece {} is not a number", where, id));
     }
     CRIA_RETURN_IF_ERROR(AddPiece(pieces[id], id, where, &draft));
   }
-  draft.AddMergesOfAllSplits(RanksOfScores(pieces));
+  CRIA_RETURN_IF_ERROR(draft.AddMergesOfAllSplits(RanksOfScores(pieces), where));
   return draft;
 }
 

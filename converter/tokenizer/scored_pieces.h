@@ -16,8 +16,7 @@ struct ScoredPiece {
 };
 
 // The pieces, in the order of their ids, and the merges that follow from their scores. `where`
-// begins error sentences. A piece of text may have at most 1,024 bytes, and all together 16 MiB,
-// because the number of merges grows with the square of a piece's length.
+// begins error sentences.
 Result<VocabularyDraft> DraftOfScoredPieces(std::span<const ScoredPiece> pieces,
                                             std::string_view where);
 

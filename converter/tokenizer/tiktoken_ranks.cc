@@ -94,7 +94,7 @@ Result<VocabularyDraft> ReadTiktokenRanks(std::string_view file,
   draft.rules.ignore_merges = true;
   std::vector<uint32_t> ranks(draft.pieces.size());
   std::iota(ranks.begin(), ranks.end(), 0);
-  draft.AddMergesOfAllSplits(ranks);
+  CRIA_RETURN_IF_ERROR(draft.AddMergesOfAllSplits(ranks, where));
   for (const AddedToken& token : added_tokens) CRIA_RETURN_IF_ERROR(draft.AddToken(token, where));
   draft.rules.bos_token_id = draft.FindSpecial(kLlama3Bos);
   draft.rules.add_bos_token = true;

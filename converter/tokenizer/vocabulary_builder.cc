@@ -146,10 +146,24 @@ int32_t VocabularyDraft::FindSpecial(std::string_view content) const {
   return -1;
 }
 
-void VocabularyDraft::AddMergesOfAllSplits(std::span<const uint32_t> rank_by_id) {
+Status VocabularyDraft::AddMergesOfAllSplits(std::span<const uint32_t> rank_by_id,
+                                             std::string_view where) {
+  constexpr size_t kMaxTextPieceBytes = 1024;
+  constexpr size_t kMaxTextBytes = size_t{16} << 20;
+  size_t text_bytes = 0;
   std::unordered_map<std::string_view, uint32_t> id_by_piece;
   for (uint32_t id = 0; id < pieces.size(); ++id) {
-    if (pieces[id].type == PieceType::kNormal) id_by_piece.emplace(pieces[id].bytes, id);
+    const DraftPiece& piece = pieces[id];
+    if (piece.type != PieceType::kNormal) continue;
+    text_bytes += piece.bytes.size();
+    if (piece.bytes.size() > kMaxTextPieceBytes || text_bytes > kMaxTextBytes) {
+      return Fail(ErrorCode::kUnsupported,
+                  std::format("{}: piece {} has {} bytes, {} with those before it; at most {} and "
+                              "{} are supported",
+                              where, id, piece.bytes.size(), text_bytes, kMaxTextPieceBytes,
+                              kMaxTextBytes));
+    }
+    id_by_piece.emplace(piece.bytes, id);
   }
   for (uint32_t id = 0; id < pieces.size(); ++id) {
     if (pieces[id].type != PieceType::kNormal) continue;
@@ -162,6 +176,7 @@ void VocabularyDraft::AddMergesOfAllSplits(std::span<const uint32_t> rank_by_id)
       merges.push_back({left->second, right->second, id, rank_by_id[id]});
     }
   }
+  return {};
 }
 
 Result<OwnedVocabulary> BuildVocabulary(const VocabularyDraft& draft, size_t vocab_size) {

@@ -85,8 +85,9 @@ class VocabularyDraft {
 
   // Adds a merge for every way to split a piece of text into two, with the piece's rank: the rules
   // of tokenizers that look up neighbouring pieces joined together. Only ranks of kNormal pieces
-  // are used.
-  void AddMergesOfAllSplits(std::span<const uint32_t> rank_by_id);
+  // are used. Such a piece may have at most 1,024 bytes, and all together 16 MiB, because the time
+  // grows with the square of a piece's length. `where` begins the sentence.
+  Status AddMergesOfAllSplits(std::span<const uint32_t> rank_by_id, std::string_view where);
 };
 
 // Maximum number of ids in a tokenizer file; limits the memory for it.

@@ -42,7 +42,7 @@ inline VocabularyDraft SentencePieceDraft(std::initializer_list<std::string_view
   }
   std::vector<uint32_t> ranks(draft.pieces.size());
   for (uint32_t id = 0; id < ranks.size(); ++id) ranks[id] = id;
-  draft.AddMergesOfAllSplits(ranks);
+  EXPECT_TRUE(draft.AddMergesOfAllSplits(ranks, "the draft"));
   return draft;
 }
 
@@ -61,7 +61,7 @@ inline VocabularyDraft ByteLevelDraft(std::initializer_list<std::string_view> pi
   }
   std::vector<uint32_t> ranks(draft.pieces.size());
   for (uint32_t id = 0; id < ranks.size(); ++id) ranks[id] = id;
-  draft.AddMergesOfAllSplits(ranks);
+  EXPECT_TRUE(draft.AddMergesOfAllSplits(ranks, "the draft"));
   draft.SetPiece(static_cast<uint32_t>(draft.pieces.size()), "<s>", PieceType::kControl);
   draft.SetPiece(static_cast<uint32_t>(draft.pieces.size()), "</s>", PieceType::kControl);
   return draft;

@@ -56,5 +56,14 @@ TEST(TiktokenRanksTest, WrongLinesAreNamed) {
   }
 }
 
+TEST(TiktokenRanksTest, ATokenOfAMegabyteIsRefusedAtOnce) {
+  // To try every way to split it would take minutes.
+  std::string file(4 << 20, 'Y');
+  const auto draft = ReadTiktokenRanks(file + " 0\n", Specials(), "x.model");
+  ASSERT_FALSE(draft);
+  EXPECT_EQ(draft.error().code(), ErrorCode::kUnsupported);
+  EXPECT_THAT(draft.error().message(), HasSubstr("x.model: piece 0 has 3145728 bytes"));
+}
+
 }  // namespace
 }  // namespace cria

@@ -55,7 +55,7 @@ TEST(VocabularyBuilderTest, NothingMergesIntoAControlToken) {
 
 TEST(VocabularyBuilderTest, AllSplits) {
   VocabularyDraft draft = Draft({"a", "b", "ab", "abab", "bab", "x"});
-  draft.AddMergesOfAllSplits(std::vector<uint32_t>{0, 1, 2, 3, 4, 5});
+  ASSERT_TRUE(draft.AddMergesOfAllSplits(std::vector<uint32_t>{0, 1, 2, 3, 4, 5}, "x.model"));
   std::vector<std::tuple<uint32_t, uint32_t, uint32_t>> found;
   for (const DraftMerge& merge : draft.merges) {
     EXPECT_EQ(merge.rank, merge.merged);
@@ -63,6 +63,26 @@ TEST(VocabularyBuilderTest, AllSplits) {
   }
   EXPECT_THAT(found, testing::UnorderedElementsAre(std::tuple(0, 1, 2), std::tuple(0, 4, 3),
                                                    std::tuple(2, 2, 3), std::tuple(1, 2, 4)));
+}
+
+TEST(VocabularyBuilderTest, AllSplitsAreMadeOfShortPiecesOnly) {
+  const auto refusal = [](VocabularyDraft draft) {
+    const std::vector<uint32_t> ranks(draft.pieces.size());
+    const Status added = draft.AddMergesOfAllSplits(ranks, "x.model");
+    return added ? std::string() : added.error().message();
+  };
+  const std::string longest(1024, 'a');
+  EXPECT_EQ(refusal(Draft({longest.c_str()})), "");
+  EXPECT_EQ(refusal(Draft({"a", (longest + 'a').c_str()})),
+            "x.model: piece 1 has 1025 bytes, 1026 with those before it; at most 1024 and 16777216 "
+            "are supported");
+  VocabularyDraft large;
+  for (uint32_t id = 0; id <= (16 << 20) / 1024; ++id) {
+    large.SetPiece(id, longest, PieceType::kUserDefined);
+  }
+  EXPECT_EQ(refusal(large), "");
+  for (DraftPiece& piece : large.pieces) piece.type = PieceType::kNormal;
+  EXPECT_THAT(refusal(std::move(large)), testing::HasSubstr("piece 16384 has 1024 bytes"));
 }
 
 TEST(VocabularyBuilderTest, AddedTokens) {
