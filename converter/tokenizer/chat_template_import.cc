@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
+#include <numeric>
 #include <optional>
-#include <set>
-#include <span>
 #include <string>
-#include <unordered_map>
+#include <utility>
 
 #include "text/chat_template.h"
+#include "text/special_token_finder.h"
 
 namespace cria {
 namespace {
@@ -19,8 +18,8 @@ using Messages = std::vector<ChatMessage>;
 // Text that models write and users see, although templates may write it, too.
 constexpr std::array<std::string_view, 2> kVisibleTokens = {"<think>", "</think>"};
 
-// Whether a piece looks like a mark of turns. Line breaks and the like, which some vocabularies
-// have as tokens of their own, are not marks.
+// Whether a piece looks like a mark of turns, such as "<|im_end|>" or "[INST]". Tokens of line
+// breaks, for example, are not marks.
 bool IsMark(const DraftPiece& piece) {
   const std::string_view text = piece.bytes;
   const bool is_special =
@@ -29,35 +28,40 @@ bool IsMark(const DraftPiece& piece) {
                         (text.starts_with('[') && text.ends_with(']')));
 }
 
-// Finds marks in the template's own text. Keeps views of the draft's pieces.
+// Finds marks in the template's own text: the leftmost, and of several there the longest.
 class MarkFinder {
  public:
   explicit MarkFinder(const VocabularyDraft& draft) {
     for (size_t id = 0; id < draft.pieces.size(); ++id) {
-      const DraftPiece& piece = draft.pieces[id];
-      if (!IsMark(piece)) continue;
-      marks_.emplace(piece.bytes, static_cast<int32_t>(id));
-      sizes_.insert(piece.bytes.size());
+      if (!IsMark(draft.pieces[id])) continue;
+      bytes_ += draft.pieces[id].bytes;
+      offsets_.push_back(static_cast<uint32_t>(bytes_.size()));
+      ids_.push_back(static_cast<int32_t>(id));
     }
+    Vocabulary marks;
+    marks.piece_bytes = {reinterpret_cast<const uint8_t*>(bytes_.data()), bytes_.size()};
+    marks.piece_offsets = offsets_;
+    std::vector<uint32_t> all(ids_.size());
+    std::iota(all.begin(), all.end(), 0);
+    finder_.emplace(marks, std::move(all));
   }
+  MarkFinder(const MarkFinder&) = delete;
+  MarkFinder& operator=(const MarkFinder&) = delete;
 
-  // The leftmost mark, and of several there the longest; removes the text up to its end.
+  // The id of the next mark; removes the text up to its end.
   std::optional<int32_t> Take(std::string_view* text) const {
-    for (; !text->empty(); text->remove_prefix(1)) {
-      if (text->front() != '<' && text->front() != '[') continue;
-      for (const size_t size : sizes_) {
-        const auto mark = size <= text->size() ? marks_.find(text->substr(0, size)) : marks_.end();
-        if (mark == marks_.end()) continue;
-        text->remove_prefix(size);
-        return mark->second;
-      }
-    }
-    return std::nullopt;
+    const auto mark = finder_->Find(*text, 0);
+    if (!mark) return std::nullopt;
+    text->remove_prefix(mark->offset + mark->size_bytes);
+    return ids_[static_cast<size_t>(mark->id)];
   }
 
  private:
-  std::unordered_map<std::string_view, int32_t> marks_;  // Of equal marks, the first.
-  std::set<size_t, std::greater<>> sizes_;               // Sizes of marks in bytes.
+  // The texts of the marks, one after another, with their ends.
+  std::string bytes_;
+  std::vector<uint32_t> offsets_ = {0};
+  std::vector<int32_t> ids_;  // In the draft.
+  std::optional<SpecialTokenFinder> finder_;
 };
 
 // Renders the conversation with a system message before it, or without one if the template refuses

@@ -11,12 +11,10 @@ namespace cria {
 
 // Renders a short conversation with a checkpoint's chat template and the tokenizer's special
 // tokens. If the template cannot be rendered, the error says how to convert without it. Otherwise:
-// - The tokens with which the template marks turns become control tokens, so that the text of
-// messages
-//   cannot contain them; in some checkpoints they are tokens of ordinary text.
+// - The tokens with which the template marks turns become control tokens. In some checkpoints they
+//   are tokens of ordinary text, which the text of messages could contain.
 // - Returns the ids of the tokens that end an answer: the special token that the template writes
-// right
-//   after the answer's text.
+//   right after the answer's text.
 // An empty source means that the checkpoint has no template.
 Result<std::vector<int32_t>> ImportChatTemplate(std::string_view source, VocabularyDraft* draft);
 
