@@ -295,6 +295,10 @@ Result<Checkpoint> OpenMetaCheckpoint(const std::filesystem::path& folder) {
     return Fail(ErrorCode::kNotFound,
                 std::format("{}: tensor \"tok_embeddings.weight\" is missing", folder.string()));
   }
+  if (embedding->second.shape.empty()) {
+    return Fail(ErrorCode::kInvalidFile,
+                std::format("{}: tensor \"tok_embeddings.weight\" has no rows", folder.string()));
+  }
   // params.json may have -1.
   checkpoint.config.vocab_size =
       static_cast<uint32_t>(std::min<uint64_t>(embedding->second.shape.front(), 1u << 31));

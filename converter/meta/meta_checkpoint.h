@@ -17,9 +17,8 @@ bool IsMetaFolder(const std::filesystem::path& folder);
 //   tiktoken (Llama 3), 16,384 with another rope_theta (Code Llama), 2,048 if norm_eps is 1e-6
 //   (Llama 1), and 4,096 (Llama 2);
 // - the factor of scaled rotary frequencies: `rope_scaling_factor`, or 32 for models with fewer
-// than
-//   4,096 channels (1B and 3B of Llama 3.2; Meta corrected it right after the release),
-//   otherwise 8.
+//   than 4,096 channels (1B and 3B of Llama 3.2; Meta corrected it right after the release), and
+//   8 for others.
 Result<Checkpoint> OpenMetaCheckpoint(const std::filesystem::path& folder);
 
 // Reads only the tokenizer.

@@ -141,7 +141,7 @@ std::string TorchPickle(const std::vector<TorchTensor>& tensors, StorageType typ
   for (size_t i = 0; i < tensors.size(); ++i) {
     const TorchTensor& tensor = tensors[i];
     std::vector<size_t> strides(tensor.shape.size(), 1);
-    for (size_t d = strides.size() - 1; d-- > 0;) strides[d] = strides[d + 1] * tensor.shape[d + 1];
+    for (size_t d = strides.size(); d-- > 1;) strides[d - 1] = strides[d] * tensor.shape[d];
     pickle += Text(tensor.name) + "r" + B32(1000 + i);
     pickle += "ctorch._utils\n_rebuild_tensor_v2\n";
     pickle += std::format("((X{}storagectorch\n{}\n", B32(7), StorageName(type));

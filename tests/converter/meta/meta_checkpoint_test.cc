@@ -156,6 +156,9 @@ TEST_F(MetaCheckpointTest, RefusesShardsThatDoNotFit) {
   ExpectRefused("is not in shard 1 as well");
   std::filesystem::remove(folder_ / "consolidated.01.pth");
   ExpectRefused("the vocabulary ends at 300");
+  support::WriteTorchArchive({{"tok_embeddings.weight", {}, {1.0f}}}, StorageType::kF32,
+                             folder_ / "consolidated.00.pth");
+  ExpectRefused("\"tok_embeddings.weight\" has no rows");
   std::filesystem::remove(folder_ / "consolidated.00.pth");
   ExpectRefused("has no consolidated.00.pth");
 }
