@@ -1,25 +1,28 @@
 #include "cli/text_file.h"
-#include "core/format.h"
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
-#include <fstream>
-#include <iostream>
-#include <iterator>
+
+#include "core/format.h"
 
 namespace cria::cli {
 
 Result<std::string> ReadTextFile(const std::string& path) {
-  if (path == "-") {
-    return std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
-  }
-  std::ifstream file(path, std::ios::binary);
+  const bool is_stdin = path == "-";
+  std::FILE* const file = is_stdin ? stdin : std::fopen(path.c_str(), "rb");
   std::string text;
-  if (file) text.assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
-  if (!file) {
-    return Fail(ErrorCode::kIo, Format("{}: cannot read: {}", path, std::strerror(errno)));
+  char buffer[4096];
+  size_t bytes = 0;
+  while (file != nullptr && (bytes = std::fread(buffer, 1, sizeof buffer, file)) > 0) {
+    text.append(buffer, bytes);
   }
-  return text;
+  const bool is_read = file != nullptr && std::ferror(file) == 0;
+  const int reason = errno;
+  if (file != nullptr && !is_stdin) std::fclose(file);
+  if (is_read) return text;
+  return Fail(ErrorCode::kIo, Format("{}: cannot read: {}", is_stdin ? "standard input" : path,
+                                     std::strerror(reason)));
 }
 
 }  // namespace cria::cli

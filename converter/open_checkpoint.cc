@@ -16,7 +16,10 @@ Result<bool> IsFolder(const std::filesystem::path& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   if (std::filesystem::exists(status)) return std::filesystem::is_directory(status);
-  return Fail(ErrorCode::kNotFound, std::format("{}: does not exist", path.string()));
+  if (status.type() == std::filesystem::file_type::not_found) {
+    return Fail(ErrorCode::kNotFound, std::format("{}: does not exist", path.string()));
+  }
+  return Fail(ErrorCode::kIo, std::format("{}: cannot open: {}", path.string(), error.message()));
 }
 
 std::unexpected<Error> UnknownFile(const std::filesystem::path& path) {

@@ -160,8 +160,8 @@ Result<TokenizerMaterial> ReadTokenizerBeside(const std::filesystem::path& path)
   }
   if (FileExists(folder / "tokenizer.bin")) return ReadLlama2cTokenizer(folder / "tokenizer.bin");
   return Fail(ErrorCode::kNotFound,
-              std::format("{}: there is no tokenizer in its folder: neither tokenizer.model nor "
-                          "tokenizer.bin; copy one of them there",
+              std::format("{}: there is no tokenizer in its folder: neither tokenizer.model, "
+                          "tokenizer.json nor tokenizer.bin; copy one of them there",
                           path.string()));
 }
 

@@ -271,6 +271,7 @@ TEST_F(CriaProgram, ErrorsAreOneSentence) {
   ExpectError(Cria({"run", "-m", ModelPath(), "-p", std::string(400, 'q'), "-c", "64"}),
               "but the context holds 64; shorten it or ask for a larger context with -c");
   ExpectError(Cria({"run", "-m", ModelPath(), "-f", "/nowhere.txt"}), "/nowhere.txt");
+  ExpectError(Cria({"run", "-m", ModelPath(), "-f", "/"}), "/: cannot read: Is a directory");
 }
 
 TEST_F(CriaProgram, DamagedWeightsAreFoundByCheck) {

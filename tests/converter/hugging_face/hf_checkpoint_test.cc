@@ -91,6 +91,9 @@ TEST_F(HfCheckpointTest, SaysWhatItLooksFor) {
   ExpectRefused("has neither model.safetensors nor model.safetensors.index.json");
   EXPECT_THAT(OpenCheckpoint(folder_.path() / "absent").error().message(),
               HasSubstr("does not exist"));
+  std::filesystem::create_symlink("loop", folder_.path() / "loop");
+  EXPECT_THAT(OpenCheckpoint(folder_.path() / "loop").error().message(),
+              HasSubstr("loop: cannot open: Too many levels of symbolic links"));
   EXPECT_THAT(OpenCheckpoint(folder_.path() / "config.json").error().message(),
               HasSubstr("give the folder"));
   std::filesystem::remove(folder_.path() / "config.json");
