@@ -135,10 +135,11 @@ class Reader {
                                    num_tensors_, num_keys_, kMaxTensors, kMaxKeys));
   }
 
-  Result<std::string> ReadText(uint64_t most_bytes, std::string_view what) {
+  Result<std::string> ReadText(uint64_t max_bytes, std::string_view what) {
     CRIA_ASSIGN_OR_RETURN(const auto bytes, reader_.Read<uint64_t>(what));
-    if (bytes > most_bytes) {
-      return reader_.Bad(std::format("{} has {} bytes, more than {}", what, bytes, most_bytes));
+    if (bytes > max_bytes) {
+      return reader_.Bad(
+          std::format("{} has {} bytes, more than {}", Quotable(what), bytes, max_bytes));
     }
     return reader_.ReadString(bytes, what);
   }
@@ -209,8 +210,8 @@ class Reader {
                                             "it may have been cut short: copy it again",
                                             size));
     }
-    const uint64_t most = IsVocabularyKey(key) ? kMaxVocabularyElements : kMaxKeptElements;
-    if (size > most || type == kBool) {
+    const uint64_t max_kept = IsVocabularyKey(key) ? kMaxVocabularyElements : kMaxKeptElements;
+    if (size > max_kept || type == kBool) {
       CRIA_RETURN_IF_ERROR(SkipArray(type, size, kMinBytes[type], key));
       return GgufValue(SkippedArray());
     }

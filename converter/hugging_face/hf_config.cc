@@ -324,7 +324,7 @@ Result<ModelConfig> ReadFields(const JsonFields& fields) {
   CRIA_ASSIGN_OR_RETURN(const std::string activation, fields.String("hidden_act", "silu"));
   if (activation != "silu") {
     return fields.Bad(ErrorCode::kUnsupported, "hidden_act",
-                      std::format("is \"{}\"; this version supports silu", activation));
+                      std::format("is \"{}\"; this version supports silu", Quotable(activation)));
   }
   ModelConfig config = {.architecture = std::string(family.architecture),
                         .qk_norm = family.qk_norm};

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/quotable.h"
+
 namespace cria {
 namespace {
 
@@ -64,7 +66,7 @@ Result<RopeScaling::Type> ReadType(const JsonFields& rope) {
   return rope.Bad(ErrorCode::kUnsupported, key,
                   std::format("is \"{}\"; this version supports default, linear, dynamic, llama3 "
                               "and yarn",
-                              type));
+                              Quotable(type)));
 }
 
 Status ReadLlama3(const JsonFields& rope, RopeScaling& scaling) {

@@ -6,6 +6,7 @@
 #include "converter/input/json_fields.h"
 #include "converter/tokenizer/piece_text.h"
 #include "converter/tokenizer/split_patterns_by_name.h"
+#include "core/quotable.h"
 
 namespace cria {
 namespace {
@@ -61,14 +62,15 @@ Status Reader::ReadNormalizer(const json& normalizer, const std::string& path) {
   if (type == "Prepend") return ReadPrepend(fields);
   if (type == "Replace") return ReadReplace(fields);
   return fields.Bad(ErrorCode::kUnsupported, "type",
-                    std::format("is \"{}\", which is not a supported normalizer", type));
+                    std::format("is \"{}\", which is not a supported normalizer", Quotable(type)));
 }
 
 Status Reader::ReadPrepend(const JsonFields& fields) {
   CRIA_ASSIGN_OR_RETURN(const std::string prefix, fields.String("prepend"));
   if (prefix != kVisibleSpace && prefix != " ") {
-    return fields.Bad(ErrorCode::kUnsupported, "prepend",
-                      std::format("is \"{}\"; only \"{}\" is supported", prefix, kVisibleSpace));
+    return fields.Bad(
+        ErrorCode::kUnsupported, "prepend",
+        std::format("is \"{}\"; only \"{}\" is supported", Quotable(prefix), kVisibleSpace));
   }
   // Normalizers are applied to each text between special tokens separately.
   found_.add_dummy_prefix = found_.dummy_prefix_after_special = true;
@@ -99,15 +101,17 @@ Status Reader::ReadPreTokenizer(const json& pre_tokenizer, const std::string& pa
     });
   }
   if (is_byte_level_) {
-    return fields.Bad(ErrorCode::kUnsupported, "type",
-                      std::format("is \"{}\" after ByteLevel, which must be the last", type));
+    return fields.Bad(
+        ErrorCode::kUnsupported, "type",
+        std::format("is \"{}\" after ByteLevel, which must be the last", Quotable(type)));
   }
   if (type == "Split") return ReadSplit(fields);
   if (type == "Digits") return ReadDigits(fields);
   if (type == "ByteLevel") return ReadByteLevel(fields);
   if (type == "Metaspace") return ReadMetaspace(fields);
-  return fields.Bad(ErrorCode::kUnsupported, "type",
-                    std::format("is \"{}\", which is not a supported pre-tokenizer", type));
+  return fields.Bad(
+      ErrorCode::kUnsupported, "type",
+      std::format("is \"{}\", which is not a supported pre-tokenizer", Quotable(type)));
 }
 
 Status Reader::ReadSplit(const JsonFields& fields) {
@@ -117,7 +121,7 @@ Status Reader::ReadSplit(const JsonFields& fields) {
   // all text; if one did not, the gaps would be kept here and not lost.
   if (behavior != "Isolated" && !(behavior == "Removed" && invert)) {
     return fields.Bad(ErrorCode::kUnsupported, "behavior",
-                      std::format("is \"{}\"; only \"Isolated\" is supported", behavior));
+                      std::format("is \"{}\"; only \"Isolated\" is supported", Quotable(behavior)));
   }
   const JsonFields pattern = fields.Object("pattern");
   CRIA_ASSIGN_OR_RETURN(const std::string regex, pattern.String("Regex"));
@@ -159,7 +163,7 @@ Status Reader::ReadMetaspace(const JsonFields& fields) {
   if (replacement != kVisibleSpace) {
     return fields.Bad(
         ErrorCode::kUnsupported, "replacement",
-        std::format("is \"{}\"; only \"{}\" is supported", replacement, kVisibleSpace));
+        std::format("is \"{}\"; only \"{}\" is supported", Quotable(replacement), kVisibleSpace));
   }
   // Before "prepend_scheme" there was "add_prefix_space".
   CRIA_ASSIGN_OR_RETURN(const bool add_prefix_space, fields.Bool("add_prefix_space", true));
@@ -167,7 +171,7 @@ Status Reader::ReadMetaspace(const JsonFields& fields) {
                         fields.String("prepend_scheme", add_prefix_space ? "always" : "never"));
   if (scheme != "always" && scheme != "first" && scheme != "never") {
     return fields.Bad(ErrorCode::kInvalidFile, "prepend_scheme",
-                      std::format("is \"{}\" instead of always, first or never", scheme));
+                      std::format("is \"{}\" instead of always, first or never", Quotable(scheme)));
   }
   if (scheme != "never") found_.add_dummy_prefix = true;
   found_.dummy_prefix_unless_space = scheme != "never" && !prepends_always_;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <format>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -58,7 +57,7 @@ Status ModelReader::CheckSupported() const {
   CRIA_ASSIGN_OR_RETURN(const std::string type, fields_.String("type", "BPE"));
   if (type != "BPE") {
     return fields_.Bad(ErrorCode::kUnsupported, "type",
-                       std::format("is \"{}\"; only \"BPE\" is supported", type));
+                       std::format("is \"{}\"; only \"BPE\" is supported", Quotable(type)));
   }
   const json* dropout = fields_.Find("dropout");
   if (dropout != nullptr && *dropout != 0) {
@@ -135,9 +134,6 @@ Result<std::pair<std::string, std::string>> ModelReader::ReadPair(const json& me
 
 Status ModelReader::ReadMerges() {
   CRIA_ASSIGN_OR_RETURN(const json* const merges, fields_.Array("merges"));
-  if (merges->size() > std::numeric_limits<uint32_t>::max()) {
-    return fields_.Bad(ErrorCode::kUnsupported, "merges", "is too long");
-  }
   for (size_t i = 0; i < merges->size(); ++i) {
     CRIA_ASSIGN_OR_RETURN(const auto pair, ReadPair((*merges)[i], i));
     const auto merge = names_.FindMerge(pair.first, pair.second, static_cast<uint32_t>(i));
@@ -180,8 +176,9 @@ Status ReadPostProcessor(const json& processor, const std::string& path, std::st
   if (type == "TemplateProcessing") return ReadTemplateProcessing(fields, draft);
   if (type == "ByteLevel") return {};  // It only changes the offsets of tokens in the text.
   if (type != "Sequence") {
-    return fields.Bad(ErrorCode::kUnsupported, "type",
-                      std::format("is \"{}\", which is not a supported post-processor", type));
+    return fields.Bad(
+        ErrorCode::kUnsupported, "type",
+        std::format("is \"{}\", which is not a supported post-processor", Quotable(type)));
   }
   CRIA_ASSIGN_OR_RETURN(const json* const processors, fields.Array("processors"));
   for (size_t i = 0; i < processors->size(); ++i) {

@@ -126,6 +126,9 @@ TEST_F(GgufFileTest, RefusesValuesThatCannotBe) {
   const uint64_t huge = uint64_t{1} << 60;
   ExpectRefused(with(GgufWriter::kString, Number(huge)), "a.key has 1152921504606846976 bytes");
   ExpectRefused(with(GgufWriter::kString, Number(1 << 20)), "only");
+  GgufWriter broken_line;
+  broken_line.AddRaw("a\nkey", GgufWriter::kString, Number(huge));
+  ExpectRefused(broken_line.File(), "a\\x0Akey has 1152921504606846976 bytes");
   const auto array = [](uint32_t type, uint64_t size) {
     return GgufWriter::Bytes(type) + Number(size);
   };

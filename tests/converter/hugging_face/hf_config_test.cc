@@ -231,6 +231,8 @@ TEST_F(HfConfigTest, RefusesWhatChangesTheMathematics) {
                 "MistralForCausalLM, Qwen2ForCausalLM and Qwen3ForCausalLM");
   ExpectRefused("num_local_experts", 8, "num_local_experts is 8");
   ExpectRefused("hidden_act", "gelu", "hidden_act is \"gelu\"");
+  ExpectRefused("hidden_act", "a\nb", "hidden_act is \"a\\x0Ab\"");
+  ExpectRefused("rope_scaling", {{"type", "a\nb"}}, "is \"a\\x0Ab\"");
   ExpectRefused("partial_rotary_factor", 0.5, "partial_rotary_factor");
   ExpectRefused("quantization_config", {{"quant_method", "gptq"}}, "quantization_config");
   ExpectRefused("embedding_multiplier", 12.0, "embedding_multiplier");
