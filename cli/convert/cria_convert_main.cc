@@ -13,6 +13,7 @@
 #include "cli/memory_report.h"
 #include "cli/messages.h"
 #include "cli/progress_bar.h"
+#include "converter/checkpoint.h"
 #include "converter/convert.h"
 #include "core/format.h"
 #include "core/platform.h"
@@ -80,11 +81,10 @@ void AddPlanCommand(cria::cli::CommandLine& program) {
 }
 
 std::string DefaultOutput(const std::string& checkpoint) {
-  std::error_code error;
-  auto path = std::filesystem::absolute(checkpoint, error).lexically_normal();
-  if (!path.has_filename()) path = path.parent_path();
-  const bool is_folder = std::filesystem::is_directory(path, error);
-  return (is_folder ? path.filename() : path.stem()).string() + ".cria";
+  std::error_code ignored;
+  const std::filesystem::path name = cria::FolderName(checkpoint);
+  const bool is_folder = std::filesystem::is_directory(checkpoint, ignored);
+  return (is_folder ? name : name.stem()).string() + ".cria";
 }
 
 void PrintReport(const ConvertReport& report, const std::string& output) {
