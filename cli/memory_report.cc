@@ -56,7 +56,7 @@ struct BoardVerdict {
   bool fits = false;
   std::vector<MemoryPlanOptions> fitting;
   // An upper bound: every token reads all weights once.
-  double most_tokens_per_second = 0.0;
+  double max_tokens_per_second = 0.0;
 };
 
 Result<BoardVerdict> JudgeBoard(const raspberry_pi::Board& board, const ModelOutline& model,
@@ -70,7 +70,7 @@ Result<BoardVerdict> JudgeBoard(const raspberry_pi::Board& board, const ModelOut
   for (const TensorLayout& matrix : model.matrices) {
     weight_bytes += static_cast<double>(matrix.data_bytes() + matrix.scale_bytes());
   }
-  verdict.most_tokens_per_second = board.read_bandwidth_gb_s * 1e9 / weight_bytes;
+  verdict.max_tokens_per_second = board.read_bandwidth_gb_s * 1e9 / weight_bytes;
   return verdict;
 }
 
@@ -87,7 +87,7 @@ std::string VerdictText(const BoardVerdict& verdict, const MemoryPlan& plan) {
     if (verdict.fitting.empty()) text += ", with any context";
   }
   return text +
-         Format("\nIts memory allows at most {:.1f} tokens/s.\n", verdict.most_tokens_per_second);
+         Format("\nIts memory allows at most {:.1f} tokens/s.\n", verdict.max_tokens_per_second);
 }
 
 nlohmann::ordered_json VerdictJson(const BoardVerdict& verdict) {
@@ -97,7 +97,7 @@ nlohmann::ordered_json VerdictJson(const BoardVerdict& verdict) {
           {"usable_bytes", verdict.board->usable_bytes},
           {"fits", verdict.fits},
           {"fitting", fitting},
-          {"most_tokens_per_second", verdict.most_tokens_per_second}};
+          {"max_tokens_per_second", verdict.max_tokens_per_second}};
 }
 
 // The board with this name. The error lists all boards.

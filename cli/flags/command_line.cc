@@ -77,18 +77,18 @@ Option& CommandLine::AddText(std::string_view names, std::string& value, std::st
 }
 
 template <typename Number>
-Option& CommandLine::AddNumber(std::string_view names, Number& value, std::string help,
-                               Number least, Number most) {
+Option& CommandLine::AddNumber(std::string_view names, Number& value, std::string help, Number min,
+                               Number max) {
   constexpr bool kIsWhole = std::integral<Number>;
   constexpr bool kIsSigned = !std::unsigned_integral<Number>;
-  const auto set = [&value, least, most](std::string_view text) -> Status {
-    if (ReadNumber(text, value) && value >= least && value <= most) return {};
+  const auto set = [&value, min, max](std::string_view text) -> Status {
+    if (ReadNumber(text, value) && value >= min && value <= max) return {};
     std::string expected = kIsWhole ? "a whole number" : "a number";
     using Limits = std::numeric_limits<Number>;
-    if (most != Limits::max()) {
-      expected += " from " + NumberText(least) + " to " + NumberText(most);
-    } else if (!kIsSigned || least != Limits::lowest()) {
-      expected += " of " + NumberText(least) + " or more";
+    if (max != Limits::max()) {
+      expected += " from " + NumberText(min) + " to " + NumberText(max);
+    } else if (!kIsSigned || min != Limits::lowest()) {
+      expected += " of " + NumberText(min) + " or more";
     }
     return NotWhat(text, expected);
   };

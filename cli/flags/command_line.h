@@ -32,8 +32,8 @@ class CommandLine {
   // For the number types that command_line.cc instantiates. The default is shown in the help.
   template <typename Number>
   Option& AddNumber(std::string_view names, Number& value, std::string help,
-                    Number least = std::numeric_limits<Number>::lowest(),
-                    Number most = std::numeric_limits<Number>::max());
+                    Number min = std::numeric_limits<Number>::lowest(),
+                    Number max = std::numeric_limits<Number>::max());
   Option& AddList(std::string_view names, std::vector<size_t>& values, std::string help);
   // The value must be one of these names.
   template <typename T>

@@ -87,16 +87,16 @@ std::optional<RopeScaling> Solve(std::span<const float> factors, double rope_the
 
 std::optional<RopeScaling> FindLlama3Scaling(std::span<const float> factors, float rope_theta) {
   if (factors.empty() || !(rope_theta > 1.0f)) return std::nullopt;
-  const auto [least, most] = std::ranges::minmax(factors);
-  if (!(least >= 1.0f) || !std::isfinite(most)) return std::nullopt;
-  if (most == 1.0f) return RopeScaling{};
+  const auto [min_factor, max_factor] = std::ranges::minmax(factors);
+  if (!(min_factor >= 1.0f) || !std::isfinite(max_factor)) return std::nullopt;
+  if (max_factor == 1.0f) return RopeScaling{};
   const RopeScaling llama3 = {.type = RopeScaling::Type::kLlama3,
-                              .factor = most,
+                              .factor = max_factor,
                               .low_freq_factor = 1.0f,
                               .high_freq_factor = kHighFreqFactor,
                               .original_max_position_embeddings = 8192};
   if (Explains(llama3, factors, rope_theta)) return llama3;
-  const auto solved = Solve(factors, rope_theta, most);
+  const auto solved = Solve(factors, rope_theta, max_factor);
   if (solved && Explains(*solved, factors, rope_theta)) return solved;
   return std::nullopt;
 }

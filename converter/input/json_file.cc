@@ -114,12 +114,12 @@ Result<json> ParseJsonObject(std::string_view text, std::string_view where) {
   return std::move(builder.document());
 }
 
-Result<json> ReadJsonFile(const std::filesystem::path& path, uint64_t most_bytes) {
+Result<json> ReadJsonFile(const std::filesystem::path& path, uint64_t max_bytes) {
   CRIA_ASSIGN_OR_RETURN(const auto file, platform::File::Open(path.string()));
-  if (file.size_bytes() > most_bytes) {
+  if (file.size_bytes() > max_bytes) {
     return Fail(ErrorCode::kInvalidFile,
                 std::format("{}: is {} bytes, more than the {} that such a file may have",
-                            file.path(), file.size_bytes(), most_bytes));
+                            file.path(), file.size_bytes(), max_bytes));
   }
   std::string text(file.size_bytes(), '\0');
   CRIA_RETURN_IF_ERROR(file.ReadAt(0, std::as_writable_bytes(std::span(text))));

@@ -19,7 +19,7 @@ bool FileExists(const std::filesystem::path& path);
 // has. Takes time in proportion to the text.
 Result<nlohmann::json> ParseJsonObject(std::string_view text, std::string_view where);
 
-// Reads and parses a whole file of at most `most_bytes`.
-Result<nlohmann::json> ReadJsonFile(const std::filesystem::path& path, uint64_t most_bytes);
+// Reads and parses a whole file of at most `max_bytes`.
+Result<nlohmann::json> ReadJsonFile(const std::filesystem::path& path, uint64_t max_bytes);
 
 }  // namespace cria

@@ -73,14 +73,14 @@ class Search {
   // Evaluates the grid by the error after refitting, and tries the best scale after refitting.
   void TryGrid(float largest_magnitude) {
     const ScaleGrid grid = rule_.grid;
-    float least_error = INFINITY;
+    float min_error = INFINITY;
     float scale = 0.0f;
     for (int i = -grid.whole_codes; i < grid.count; ++i) {
       const auto step = static_cast<float>(i);
       const float code = i < 0 ? -step : grid.first + grid.step * step;
       const Evaluation evaluation = Evaluate(values_, largest_magnitude / code, rule_.range);
-      if (evaluation.code_code == 0.0f || evaluation.refitted_error() >= least_error) continue;
-      least_error = evaluation.refitted_error();
+      if (evaluation.code_code == 0.0f || evaluation.refitted_error() >= min_error) continue;
+      min_error = evaluation.refitted_error();
       scale = evaluation.refitted_scale();
     }
     if (scale > 0.0f) Try(scale);
@@ -138,8 +138,8 @@ ScaleFit SearchScale(std::span<const float> values, const ScaleRule& rule,
   std::fill(scratch.begin() + values.size(), scratch.begin() + padded_size, 0.0f);
 
   Search search(scratch.first(padded_size), rule);
-  search.Try(largest_magnitude / rule.range.most);
-  search.Try(largest_magnitude / -rule.range.least);
+  search.Try(largest_magnitude / rule.range.max);
+  search.Try(largest_magnitude / -rule.range.min);
   search.TryGrid(largest_magnitude);
   search.Refine();
   const ScaleFit best = search.best();

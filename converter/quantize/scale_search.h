@@ -9,8 +9,8 @@ namespace cria {
 
 // The range of codes, both ends included; as floats, because the computation is in floats.
 struct CodeRange {
-  float least;
-  float most;
+  float min;
+  float max;
 };
 
 enum class ScaleType : uint8_t { kF32, kBf16 };
@@ -46,7 +46,7 @@ inline float RoundToInteger(float value) {
 }
 
 inline float CodeOf(float value, float inverse_scale, CodeRange range) {
-  const float code = std::min(std::max(value * inverse_scale, range.least), range.most);
+  const float code = std::min(std::max(value * inverse_scale, range.min), range.max);
   return RoundToInteger(code);
 }
 

@@ -27,10 +27,10 @@ std::vector<TensorStreamer::Slice> TensorStreamer::MakeSlices(const PlannedTenso
     if (tensor.stored.spec.is_vector()) {
       layout.input_channels = layout.padded_input_channels = source->num_elements();
     }
-    const size_t most_rows = std::max<size_t>(1, kSliceElements / layout.input_channels);
+    const size_t max_rows = std::max<size_t>(1, kSliceElements / layout.input_channels);
     const uint64_t num_rows = source->num_elements() / layout.input_channels;
-    for (uint64_t row = 0; row < num_rows; row += most_rows) {
-      const uint64_t rows = std::min<uint64_t>(most_rows, num_rows - row);
+    for (uint64_t row = 0; row < num_rows; row += max_rows) {
+      const uint64_t rows = std::min<uint64_t>(max_rows, num_rows - row);
       slices.push_back({source, row, static_cast<size_t>(rows), layout});
     }
   }

@@ -215,8 +215,8 @@ TEST_F(Stories260K, GgufContinuesTokenForToken) {
 TEST_F(Stories260K, QuantizedGgufCostsWhatItsQuantizationCosts) {
   struct File {
     const char* name;
-    double least_nats;  // More than f32.
-    double most_nats;
+    double min_nats;  // More than f32.
+    double max_nats;
   };
   CRIA_NEEDS_TEST_DATA("gguf/stories260K-f32.gguf");
   const auto f32 = Load({.weights = Scheme::kF32}, {.context_tokens = kGgufContext},
@@ -232,8 +232,8 @@ TEST_F(Stories260K, QuantizedGgufCostsWhatItsQuantizationCosts) {
         Load({.weights = Scheme::kF32}, {.context_tokens = kGgufContext}, path.c_str());
     const double more = NegativeLogLikelihood(*engine, kGgufContext) - nats;
     RecordProperty(file.name, std::to_string(more));
-    EXPECT_GT(more, file.least_nats) << file.name;
-    EXPECT_LT(more, file.most_nats) << file.name;
+    EXPECT_GT(more, file.min_nats) << file.name;
+    EXPECT_LT(more, file.max_nats) << file.name;
   }
 }
 

@@ -73,8 +73,8 @@ TEST_F(TensorSourceTest, KeepsSubnormalsWhereThreadsFlushThem) {
     bool flushes = false;
     bool is_read = false;
     pool->ParallelFor(1, [&](size_t) {
-      volatile float least = std::numeric_limits<float>::min();
-      volatile float half = least * 0.5f;
+      volatile float min = std::numeric_limits<float>::min();
+      volatile float half = min * 0.5f;
       flushes = half == 0.0f;
       is_read = TensorReader().Read(f16, 0, f16_values).has_value();
     });

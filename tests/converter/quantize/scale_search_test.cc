@@ -26,7 +26,7 @@ double SquaredError(const std::vector<float>& values, double scale, CodeRange ra
   double sum = 0.0;
   for (const double value : values) {
     const double code =
-        std::min(std::max(std::nearbyint(value / scale), double{range.least}), double{range.most});
+        std::min(std::max(std::nearbyint(value / scale), double{range.min}), double{range.max});
     sum += (value - scale * code) * (value - scale * code);
   }
   return sum;
@@ -39,7 +39,7 @@ double LargestMagnitude(const std::vector<float>& values) {
 }
 
 double AbsmaxError(const std::vector<float>& values, const ScaleRule& rule) {
-  auto scale = static_cast<float>(LargestMagnitude(values) / rule.range.most);
+  auto scale = static_cast<float>(LargestMagnitude(values) / rule.range.max);
   if (rule.type == ScaleType::kBf16) scale = Bf16ToFloat(FloatToBf16(scale));
   return SquaredError(values, scale, rule.range);
 }
@@ -48,8 +48,8 @@ double AbsmaxError(const std::vector<float>& values, const ScaleRule& rule) {
 double BruteForceBf16Error(const std::vector<float>& values, CodeRange range) {
   const double largest = LargestMagnitude(values);
   double best = std::numeric_limits<double>::infinity();
-  float scale = Bf16ToFloat(FloatToBf16(static_cast<float>(largest / (2.0 * range.most))));
-  while (scale < 2.0 * largest / range.most) {
+  float scale = Bf16ToFloat(FloatToBf16(static_cast<float>(largest / (2.0 * range.max))));
+  while (scale < 2.0 * largest / range.max) {
     best = std::min(best, SquaredError(values, scale, range));
     scale = std::bit_cast<float>(std::bit_cast<uint32_t>(scale) + 0x10000u);
   }
@@ -60,7 +60,7 @@ double BruteForceF32Error(const std::vector<float>& values, CodeRange range) {
   const double largest = LargestMagnitude(values);
   double best = std::numeric_limits<double>::infinity();
   for (int i = 0; i <= 1000; ++i) {
-    const double scale = largest / range.most * (0.5 + 0.001 * i);
+    const double scale = largest / range.max * (0.5 + 0.001 * i);
     best = std::min(best, SquaredError(values, scale, range));
   }
   return best;
