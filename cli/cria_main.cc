@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
   try {
     return Run(argc, argv);
   } catch (const std::exception& exception) {
-    // Nothing of the library's, whose errors are values, but of one beside it.
+    // Errors of Cria are values; only another library throws here.
     std::fprintf(stderr, "cria: error: %s\n", cria::cli::Printable(exception.what()).c_str());
     return cria::cli::kExitError;
   }

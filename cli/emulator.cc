@@ -47,7 +47,7 @@ Status RunEmulated(const std::string& processor, const std::vector<std::string>&
   }
   if (!IsForAarch64(program)) {
     return Fail(ErrorCode::kUnsupported,
-                Format("{}, which {} names, is no program for aarch64: `./dev build aarch64` "
+                Format("{}, which {} names, is not a program for aarch64: `./dev build aarch64` "
                        "makes one, and `./dev cria pack` finds it",
                        program, kProgramVariable));
   }
@@ -69,7 +69,7 @@ Status RunEmulated(const std::string& processor, const std::vector<std::string>&
   setenv(kEmulatedVariable, processor.c_str(), /*overwrite=*/1);
   execvp(kEmulator, pointers.data());
   return Fail(ErrorCode::kNotFound,
-              Format("cannot start {}, which packing for {} takes here: {}; install it with "
+              Format("cannot start {}, which is needed here to pack for {}: {}; install it with "
                      "`apt-get install qemu-user`, or pack on the board itself",
                      kEmulator, processor, std::strerror(errno)));
 }

@@ -15,18 +15,18 @@
 namespace cria::cli {
 namespace {
 
-// Set before the handlers are.
+// Set before the handlers are installed.
 const char* program_name = nullptr;
-// Removes the line of progress, which may be drawn.
+// Clears the line of progress, if stderr is a terminal.
 const char* clear_line = "";
 
 std::atomic<const char*> stop_sentence = nullptr;
 std::atomic<bool> ctrl_c_is_error = false;
 
-// As ReportError does, by functions that a signal's handler may call.
+// Prints an error like ReportError, with functions that are safe in a signal handler.
 void WriteError(const char* sentence) {
   for (const char* part : {clear_line, program_name, ": error: ", sentence, "\n"}) {
-    // Nobody is left to be told that this failed.
+    // A failure cannot be reported anywhere.
     [[maybe_unused]] const ssize_t count = write(STDERR_FILENO, part, std::strlen(part));
   }
 }
@@ -38,7 +38,7 @@ void EndBySignal(int number) {
     WriteError(sentence);
     if (number == SIGINT && ctrl_c_is_error.load()) _exit(kExitError);
   }
-  // Of the signal itself, so that a calling script knows.
+  // Ends by the signal itself, so that a calling script sees it.
   signal(number, SIG_DFL);
   raise(number);
   sigset_t only = {};
@@ -63,7 +63,7 @@ void InstallEndHandlers(const char* program) {
   sigfillset(&action.sa_mask);
   for (const int number :
        {SIGHUP, SIGINT, SIGQUIT, SIGABRT, SIGPIPE, SIGALRM, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU}) {
-    // What the caller had ignored, as nohup does, stays ignored.
+    // A signal that the caller ignores, as nohup does, stays ignored.
     struct sigaction before = {};
     if (sigaction(number, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) {
       sigaction(number, &action, nullptr);

@@ -2,16 +2,17 @@
 
 namespace cria::cli {
 
-// From here on, no end that the program sees leaves an unfinished file behind: not signals that
-// end programs, nor abort(). Where memory runs out, which no thread of a pool could throw out of,
-// the program ends with a sentence; what is large has been refused with an Error by then. A file
-// that grows beyond a limit is an error like a full disk.
+// Installs handlers that remove the program's unfinished files before a signal or abort() ends it.
+// If memory runs out, the program prints a sentence and exits, because the threads of a pool cannot
+// throw to their caller; large allocations return an Error before that. A file that would exceed
+// its size limit becomes an error like a full disk. `program` begins error sentences.
 void InstallEndHandlers(const char* program);
 
-// What Ctrl-C, SIGTERM or SIGHUP print while it lives, as an error of the program. One at a time.
+// While an object exists, Ctrl-C, SIGTERM and SIGHUP print its sentence as an error of the program.
+// There may be one object at a time.
 class StopSentence {
  public:
-  // Whether Ctrl-C is an end by the signal or, as every other error is, with kExitError.
+  // Whether Ctrl-C ends the program by the signal or, like every other error, with kExitError.
   enum class CtrlC { kSignal, kError };
   StopSentence(const char* sentence, CtrlC ctrl_c);
   StopSentence(const StopSentence&) = delete;

@@ -8,9 +8,8 @@ namespace {
 
 bool IsControl(char32_t c) { return c < 0x20 || (c >= 0x7F && c < 0xA0); }
 
-// Marks that reorder the text around them, and the separators of lines and paragraphs, which lie
-// between them.
-bool ChangesDirection(char32_t c) {
+// Whether a character reorders the text around it, or separates lines or paragraphs.
+bool BreaksOrReorders(char32_t c) {
   return c == 0x061C || c == 0x200E || c == 0x200F || (c >= 0x2028 && c <= 0x202E) ||
          (c >= 0x2066 && c <= 0x2069);
 }
@@ -26,7 +25,7 @@ std::string Printable(std::string_view text) {
     const char32_t c = is_valid ? CodePoint(text, size) : static_cast<unsigned char>(text[0]);
     if (!is_valid || IsControl(c)) {
       printable += Format("\\x{:02x}", static_cast<uint32_t>(c));
-    } else if (ChangesDirection(c)) {
+    } else if (BreaksOrReorders(c)) {
       printable += Format("\\u{:04x}", static_cast<uint32_t>(c));
     } else {
       printable += text.substr(0, size);

@@ -26,7 +26,7 @@ const char* RemedyText(RemedyKind kind) {
     case RemedyKind::kLargerContext:
       return "shorten it or ask for a larger context with -c";
     case RemedyKind::kLessContext:
-      return "choose a smaller context with -c or a smaller type of its numbers with --kv";
+      return "choose a smaller context with -c or a smaller KV type with --kv";
     case RemedyKind::kKeepLess:
       return "keep fewer with --keep, or ask for a larger context with -c";
     case RemedyKind::kChooseThreads:
@@ -34,19 +34,19 @@ const char* RemedyText(RemedyKind kind) {
     case RemedyKind::kFewerThreads:
       return "ask for fewer with -t";
     case RemedyKind::kFitMemory:
-      return "--force runs it all the same";
+      return "--force runs it anyway";
     case RemedyKind::kConvert:
       return "make one with a matching cria-convert";
     case RemedyKind::kCopyOrConvert:
       return "copy or convert it again";
     case RemedyKind::kConvertVocabulary:
-      return "a file without weights gives a vocabulary alone: --vocab-only";
+      return "--vocab-only converts the vocabulary of a file without weights";
     case RemedyKind::kChatTemplate:
       return "convert with another template, or without one (--chat-template)";
     case RemedyKind::kPack:
       return "pack the model with cria pack";
     case RemedyKind::kPackStandalone:
-      return "run the model file that it was made of, or pack that here with cria pack "
+      return "run the model file that it was made from, or pack that file here with cria pack "
              "--standalone";
     case RemedyKind::kCheckFile:
       return "see cria info --check";

@@ -22,8 +22,7 @@ std::string MemoryUsageLine(const MemoryPlan& plan) {
   const platform::MemoryUsage usage = platform::ReadMemoryUsage();
   return Format(
       "memory: private {} (planned {}), file-mapped {} (planned {}), peak {} (planned {}), {} "
-      "major "
-      "faults",
+      "major faults",
       FormatBytes(usage.private_bytes), FormatBytes(plan.private_bytes()),
       FormatBytes(usage.file_mapped_bytes), FormatBytes(plan.mapped_bytes()),
       FormatBytes(usage.peak_resident_bytes), FormatBytes(plan.peak_bytes()), usage.major_faults);

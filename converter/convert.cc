@@ -117,7 +117,7 @@ Result<Conversion> ConvertUncommitted(const std::filesystem::path& checkpoint_pa
                                       const std::filesystem::path& output_path,
                                       const ConvertOptions& options,
                                       const ProgressCallback& progress) {
-  // Nobody waits for the slowest here, as a token would: every processor helps.
+  // Slow cores are used, too: unlike a token, a tensor does not wait for them at every layer.
   const size_t num_threads =
       options.num_threads != 0 ? options.num_threads
                                : std::max<size_t>(1, platform::ReadCpuTopology().processors.size());

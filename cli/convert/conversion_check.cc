@@ -64,19 +64,18 @@ Result<LogitComparison> CheckConversion(const std::string& checkpoint_path,
   LogitComparison comparison;
   for (const char* text : kTexts) {
     const auto tokens = reference->tokenizer().Encode(text, {.parse_special = false});
-    if (!tokens) continue;  // A vocabulary need not have every character.
+    if (!tokens) continue;  // The vocabulary lacks a character.
     CRIA_RETURN_IF_ERROR(
         AddComparison(reference->decoder(), model->decoder(), *tokens, comparison));
   }
   if (comparison.num_positions == 0) {
-    return Fail(ErrorCode::kUnsupported,
-                model_path +
-                    ": cannot be verified: its vocabulary has no token for any of the texts "
-                    "that this takes");
+    return Fail(
+        ErrorCode::kUnsupported,
+        model_path + ": cannot be verified: its vocabulary has no tokens for the test texts");
   }
   if (!std::isfinite(comparison.largest_difference)) {
     return Fail(ErrorCode::kInvalidFile,
-                model_path + ": does not verify: it predicts values that are not finite");
+                model_path + ": failed the verification: it predicts values that are not finite");
   }
   return comparison;
 }
@@ -90,11 +89,11 @@ void RemoveAbandonedChecks(const std::string& model_path) {
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
     if (!IsVerifyFolder(*entry, prefix)) continue;
     const std::filesystem::path model = entry->path() / "f32.cria";
-    // Creating a file removes the abandoned temporary ones of its name; this one goes at once.
+    // Creating a file removes abandoned temporary files of its name; the new one is not kept.
     if (!OutputFile::Create(model, 0)) continue;
     std::error_code ignored;
     std::filesystem::remove(model, ignored);
-    std::filesystem::remove(entry->path(), ignored);  // Unless something else is in it.
+    std::filesystem::remove(entry->path(), ignored);  // Fails if it has other files.
   }
 }
 

@@ -30,7 +30,7 @@ struct Arguments {
   std::string output;
   bool vocab_only = false;
   ConvertOptions options;
-  std::optional<bool> verify;  // Unless given: where it takes no more than a moment.
+  std::optional<bool> verify;  // Absent: small models are verified.
 };
 
 void AddOptions(cria::cli::CommandLine& command, Arguments& arguments) {
@@ -120,8 +120,8 @@ cria::Result<ConvertReport> RunConvert(const Arguments& arguments) {
   return cria::Convert(arguments.checkpoint, arguments.output, arguments.options, ProgressOn(bar));
 }
 
-// Whether the model is to be compared with the checkpoint. One in f32 is what would be compared
-// with.
+// Whether to compare the model with the checkpoint in f32. A model in f32 would be compared with
+// itself.
 bool IsToBeVerified(const Arguments& arguments, const ConvertReport& report) {
   return arguments.verify.value_or(arguments.options.weights != cria::Scheme::kF32 &&
                                    report.num_parameters <= cria::cli::kMaxCheckedParameters);
@@ -137,7 +137,7 @@ cria::Status Verify(const Arguments& arguments) {
   if (comparison) {
     std::printf("%s\n", cria::cli::ComparisonText(*comparison).c_str());
   } else if (!arguments.verify && comparison.error().code() == cria::ErrorCode::kUnsupported) {
-    // Nobody asked for it.
+    // The user did not ask for verifying, so this is not an error.
     std::printf("%s\n", cria::cli::Printable(cria::cli::Sentence(comparison.error())).c_str());
   } else {
     return std::unexpected(comparison.error());
@@ -160,7 +160,7 @@ cria::Status Convert(Arguments& arguments) {
   if (arguments.vocab_only) return ConvertVocabulary(arguments);
   CRIA_ASSIGN_OR_RETURN(const ConvertReport report, RunConvert(arguments));
   PrintReport(report, arguments.output);
-  std::fflush(stdout);  // It is true even if verifying is stopped.
+  std::fflush(stdout);  // The report is printed even if verifying is stopped.
   return IsToBeVerified(arguments, report) ? Verify(arguments) : cria::Status();
 }
 
@@ -184,7 +184,7 @@ int main(int argc, char** argv) {
   try {
     return Run(argc, argv);
   } catch (const std::exception& exception) {
-    // Not an error of the checkpoint, which would have come as a value.
+    // Errors of a checkpoint are values; only another library throws here.
     std::fprintf(stderr, "cria-convert: error: %s\n",
                  cria::cli::Printable(exception.what()).c_str());
     return kExitError;

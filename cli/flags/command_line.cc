@@ -33,7 +33,7 @@ Status ReadList(std::string_view text, std::vector<size_t>& values) {
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());
     if (!ReadNumber(text.substr(begin, end - begin), values.emplace_back())) {
-      return NotWhat(text, "a list of whole numbers with commas between them");
+      return WrongValue(text, "a list of whole numbers with commas between them");
     }
     begin = end + 1;
   }
@@ -90,7 +90,7 @@ Option& CommandLine::AddNumber(std::string_view names, Number& value, std::strin
     } else if (!kIsSigned || min != Limits::lowest()) {
       expected += " of " + NumberText(min) + " or more";
     }
-    return NotWhat(text, expected);
+    return WrongValue(text, expected);
   };
   return Add(names,
              !kIsWhole   ? "FLOAT"
@@ -129,7 +129,7 @@ Setter CommandLine::OneOf(std::vector<const char*> names, Choose choose) {
       }
       known += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + std::string(names[i]);
     }
-    return NotWhat(text, known);
+    return WrongValue(text, known);
   };
 }
 

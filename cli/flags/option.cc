@@ -22,7 +22,7 @@ std::vector<std::string> SplitAtCommas(std::string_view text) {
 
 }  // namespace
 
-std::unexpected<Error> NotWhat(std::string_view text, std::string_view expected) {
+std::unexpected<Error> WrongValue(std::string_view text, std::string_view expected) {
   return Fail(ErrorCode::kUsage, Format("\"{}\" is not {}", text, expected));
 }
 

@@ -13,8 +13,8 @@ namespace cria::cli {
 // Stores the text of an option's value, or returns what is wrong with it.
 using Setter = std::function<Status(std::string_view text)>;
 
-// Returns an error of code kUsage: "\"text\" is not expected".
-std::unexpected<Error> NotWhat(std::string_view text, std::string_view expected);
+// Returns an error of code kUsage: "TEXT" is not EXPECTED.
+std::unexpected<Error> WrongValue(std::string_view text, std::string_view expected);
 
 // One option of a command. Functions that return Option& configure it and can be chained.
 class Option {

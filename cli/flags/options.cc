@@ -27,7 +27,7 @@ Status ReadBytes(std::string_view text, std::optional<std::uint64_t>& bytes) {
   }
   if (unit == "b") unit.clear();
   if (error != std::errc() || !unit.empty() || number > UINT64_MAX >> shift) {
-    return NotWhat(text, "a number of bytes such as 700M");
+    return WrongValue(text, "a number of bytes such as 700M");
   }
   bytes = number << shift;
   return {};

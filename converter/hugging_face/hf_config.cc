@@ -19,27 +19,30 @@ using nlohmann::json;
 
 constexpr uint64_t kMaxConfigBytes = 16 << 20;
 
+// Which projections of attention have biases.
 enum class AttentionBias : uint8_t {
-  kNever,
-  kOfQkv,      // Whatever attention_bias says.
-  kWhereSaid,  // By attention_bias, for the output as well.
+  kNone,
+  kQkv,      // Queries, keys and values, whatever attention_bias says.
+  kByField,  // All or none, as attention_bias says.
 };
 
+// Which fields give the window of attention.
 enum class Window : uint8_t {
-  kNever,      // Whatever sliding_window says.
-  kWhereSaid,  // By sliding_window; an absent one is not null.
-  kSwitched,   // By use_sliding_window, above max_window_layers or where layer_types says.
+  kNone,              // There is no window, whatever sliding_window says.
+  kSlidingWindow,     // sliding_window; if it is absent, the window has the default size.
+  kUseSlidingWindow,  // use_sliding_window switches it on; max_window_layers or layer_types says
+                      // for which layers.
 };
 
-// What transformers' classes make of the fields of an architecture: which of them they heed, and
-// what those that are absent mean.
+// How transformers' class for an architecture interprets the fields: which of them it uses, and the
+// defaults of absent ones.
 struct Family {
   std::string_view architecture;
   std::string_view model_type;
-  std::optional<uint32_t> num_key_value_heads;  // Nothing: as many as there are heads.
-  std::optional<uint32_t> head_dim;             // Nothing: hidden_size / num_attention_heads.
+  std::optional<uint32_t> num_key_value_heads;  // Default; absent: num_attention_heads.
+  std::optional<uint32_t> head_dim;  // Default; absent: hidden_size / num_attention_heads.
   AttentionBias attention_bias;
-  bool heeds_mlp_bias;
+  bool uses_mlp_bias;
   bool qk_norm;
   Window window;
 };
@@ -48,36 +51,36 @@ constexpr std::array kFamilies = {
            .model_type = "llama",
            .num_key_value_heads = {},
            .head_dim = {},
-           .attention_bias = AttentionBias::kWhereSaid,
-           .heeds_mlp_bias = true,
+           .attention_bias = AttentionBias::kByField,
+           .uses_mlp_bias = true,
            .qk_norm = false,
-           .window = Window::kNever},
+           .window = Window::kNone},
     Family{.architecture = "MistralForCausalLM",
            .model_type = "mistral",
            .num_key_value_heads = 8,
            .head_dim = {},
-           .attention_bias = AttentionBias::kNever,
-           .heeds_mlp_bias = false,
+           .attention_bias = AttentionBias::kNone,
+           .uses_mlp_bias = false,
            .qk_norm = false,
-           .window = Window::kWhereSaid},
+           .window = Window::kSlidingWindow},
     Family{.architecture = "Qwen2ForCausalLM",
            .model_type = "qwen2",
            .num_key_value_heads = 32,
            .head_dim = {},
-           .attention_bias = AttentionBias::kOfQkv,
-           .heeds_mlp_bias = false,
+           .attention_bias = AttentionBias::kQkv,
+           .uses_mlp_bias = false,
            .qk_norm = false,
-           .window = Window::kSwitched},
+           .window = Window::kUseSlidingWindow},
     Family{.architecture = "Qwen3ForCausalLM",
            .model_type = "qwen3",
            .num_key_value_heads = 32,
            .head_dim = 128,
-           .attention_bias = AttentionBias::kWhereSaid,
-           .heeds_mlp_bias = false,
+           .attention_bias = AttentionBias::kByField,
+           .uses_mlp_bias = false,
            .qk_norm = true,
-           .window = Window::kSwitched},
+           .window = Window::kUseSlidingWindow},
 };
-// The same for all families.
+// Defaults of all families.
 constexpr float kDefaultRmsNormEps = 1e-6f;
 constexpr uint32_t kDefaultSlidingWindow = 4096;
 constexpr uint32_t kDefaultMaxWindowLayers = 28;
@@ -92,8 +95,8 @@ std::string KnownArchitectures() {
   return names;
 }
 
-// Fields of relatives that change the mathematics. Absent, null, false, or the number given here
-// they mean what the known families do; anything else is refused.
+// Fields of related models that change the computation. If they are absent, null, false or have
+// this number, the computation is that of the known families; any other value is refused.
 struct NeutralField {
   std::string_view name;
   std::optional<double> neutral_number;
@@ -132,8 +135,7 @@ Status RefuseUnlessNeutral(const JsonFields& fields, const NeutralField& field) 
       std::format("is {}, which this version does not support", JsonFields::Text(*value)));
 }
 
-// Fields that have a default where they are absent, but for which null is no value in transformers:
-// neither the default nor another one can be meant by it.
+// Fields that may be absent, but for which transformers knows no meaning of null.
 constexpr std::array<std::string_view, 3> kNeverNull = {"tie_word_embeddings", "rms_norm_eps",
                                                         "hidden_act"};
 
@@ -141,14 +143,14 @@ Status RefuseNull(const JsonFields& fields) {
   for (const std::string_view name : kNeverNull) {
     if (!fields.object().contains(name) || fields.Find(name) != nullptr) continue;
     return fields.Bad(ErrorCode::kInvalidFile, name,
-                      "is null, which does not say what the model has; give its value, or remove "
-                      "the field where the default is meant");
+                      "is null, which has no meaning here; give its value, or remove the field to "
+                      "use the default");
   }
   return {};
 }
 
-// The architecture by the one name in "architectures"; nothing if that is absent or empty, as it is
-// where a configuration was saved without a model.
+// The one name in "architectures"; nothing if that is absent or empty, as in a configuration that
+// was saved without a model.
 Result<std::optional<std::string>> ReadArchitecture(const JsonFields& fields) {
   const json* architectures = fields.Find("architectures");
   if (architectures == nullptr || *architectures == json::array()) return std::nullopt;
@@ -161,14 +163,15 @@ Result<std::optional<std::string>> ReadArchitecture(const JsonFields& fields) {
   return architectures->front().get<std::string>();
 }
 
-// A field that is null means that it is not said even where an absent one has a default.
+// Returns `otherwise`, or nothing if the field is null: null switches the default off, too.
 std::optional<uint32_t> UnlessNull(const JsonFields& fields, std::string_view name,
                                    std::optional<uint32_t> otherwise) {
   return fields.object().contains(name) ? std::nullopt : otherwise;
 }
 
-// The family by architectures or by model_type. Where both are given they must agree: transformers
-// goes by model_type, other programs by architectures, and families differ in what fields mean.
+// The family that architectures or model_type names. If both are given, they must agree:
+// transformers uses model_type, other programs use architectures, and the families interpret fields
+// differently.
 Result<Family> ReadFamily(const JsonFields& fields) {
   CRIA_ASSIGN_OR_RETURN(const auto architecture, ReadArchitecture(fields));
   CRIA_ASSIGN_OR_RETURN(const std::string model_type, fields.String("model_type"));
@@ -218,7 +221,7 @@ Status ReadSizes(const JsonFields& fields, const Family& family, ModelConfig& co
   return {};
 }
 
-// Whether layer_types says that all layers have a window; not absent.
+// Whether all layers have a window by layer_types, which must exist.
 Result<bool> AllLayersSlide(const JsonFields& fields, uint32_t num_hidden_layers) {
   CRIA_ASSIGN_OR_RETURN(const json* types, fields.Array("layer_types"));
   if (types->size() != num_hidden_layers || types->empty()) {
@@ -237,7 +240,7 @@ Result<bool> AllLayersSlide(const JsonFields& fields, uint32_t num_hidden_layers
   return first == "sliding_attention";
 }
 
-// How many positions each layer sees by layer_types, if that is given: `window`, or 0 for all.
+// The window of all layers by layer_types, which must exist: `window`, or 0 for none.
 Result<uint32_t> WindowByLayerTypes(const JsonFields& fields, const ModelConfig& config,
                                     uint32_t window) {
   CRIA_ASSIGN_OR_RETURN(const bool all_slide, AllLayersSlide(fields, config.num_hidden_layers));
@@ -248,7 +251,7 @@ Result<uint32_t> WindowByLayerTypes(const JsonFields& fields, const ModelConfig&
   return all_slide ? window : 0;
 }
 
-Result<uint32_t> ReadSwitchedWindow(const JsonFields& fields, const ModelConfig& config) {
+Result<uint32_t> ReadWindowIfUsed(const JsonFields& fields, const ModelConfig& config) {
   CRIA_ASSIGN_OR_RETURN(const bool is_used, fields.Bool("use_sliding_window", false));
   uint32_t window = 0;
   if (is_used) {
@@ -259,7 +262,7 @@ Result<uint32_t> ReadSwitchedWindow(const JsonFields& fields, const ModelConfig&
   }
   if (fields.Find("layer_types") != nullptr) return WindowByLayerTypes(fields, config, window);
   if (window == 0) return 0;
-  // How many layers, from the first on, have no window.
+  // The number of layers without a window; they come first.
   CRIA_ASSIGN_OR_RETURN(const uint32_t full_layers,
                         fields.Integer("max_window_layers", kDefaultMaxWindowLayers));
   if (full_layers >= config.num_hidden_layers) return 0;
@@ -276,7 +279,7 @@ Result<uint32_t> ReadPlainWindow(const JsonFields& fields, const ModelConfig& co
       fields.Integer("sliding_window",
                      UnlessNull(fields, "sliding_window", kDefaultSlidingWindow).value_or(0)));
   if (fields.Find("layer_types") == nullptr) return window;
-  // transformers does not heed it, so that it may only say what holds anyway.
+  // transformers ignores layer_types here, so it may only repeat what sliding_window says.
   CRIA_ASSIGN_OR_RETURN(const uint32_t by_types, WindowByLayerTypes(fields, config, window));
   if (by_types == window) return window;
   return fields.Bad(
@@ -287,30 +290,30 @@ Result<uint32_t> ReadPlainWindow(const JsonFields& fields, const ModelConfig& co
 // The window of all layers, 0 for none.
 Result<uint32_t> ReadWindow(const JsonFields& fields, const Family& family,
                             const ModelConfig& config) {
-  if (family.window == Window::kNever) return 0;
-  CRIA_ASSIGN_OR_RETURN(const uint32_t window, family.window == Window::kSwitched
-                                                   ? ReadSwitchedWindow(fields, config)
+  if (family.window == Window::kNone) return 0;
+  CRIA_ASSIGN_OR_RETURN(const uint32_t window, family.window == Window::kUseSlidingWindow
+                                                   ? ReadWindowIfUsed(fields, config)
                                                    : ReadPlainWindow(fields, config));
-  // No context is longer, so that such a window hides nothing.
+  // A window of the longest context's length has no effect.
   return window < config.longest_context() ? window : 0;
 }
 
-// A bias that the family does not have is refused where the file says that there is one.
+// Fails if a field asks for a bias that the family does not have.
 Status ReadBiases(const JsonFields& fields, const Family& family, ModelConfig& config) {
   switch (family.attention_bias) {
-    case AttentionBias::kNever:
+    case AttentionBias::kNone:
       CRIA_RETURN_IF_ERROR(RefuseUnlessNeutral(fields, {"attention_bias", {}}));
       break;
-    case AttentionBias::kOfQkv:
+    case AttentionBias::kQkv:
       config.qkv_bias = true;
       break;
-    case AttentionBias::kWhereSaid: {
+    case AttentionBias::kByField: {
       CRIA_ASSIGN_OR_RETURN(const bool has_bias, fields.Bool("attention_bias", false));
       config.qkv_bias = config.o_bias = has_bias;
       break;
     }
   }
-  if (!family.heeds_mlp_bias) return RefuseUnlessNeutral(fields, {"mlp_bias", {}});
+  if (!family.uses_mlp_bias) return RefuseUnlessNeutral(fields, {"mlp_bias", {}});
   CRIA_ASSIGN_OR_RETURN(config.mlp_bias, fields.Bool("mlp_bias", false));
   return {};
 }

@@ -14,13 +14,14 @@ namespace {
 
 using nlohmann::json;
 
-// No file of a checkpoint needs a tenth of it.
+// Ten times what files of checkpoints have.
 constexpr size_t kMaxNesting = 64;
-// Twice what the largest vocabularies have; 450,000 tensors of safetensors. Bounds time and memory.
+// Twice as many as the largest vocabularies have, and enough for 450,000 tensors of safetensors.
+// Limits time and memory.
 constexpr size_t kMaxValues = size_t{1} << 22;
 
-// Builds a value from what the parser comes to, and stops it at what it does not mind itself. Takes
-// time in proportion to the text.
+// Builds a value from the parser's events, and stops the parser at what JSON allows but a
+// checkpoint's file must not have. Takes time in proportion to the text.
 class DocumentBuilder : public nlohmann::json_sax<json> {
  public:
   bool null() override { return Add(nullptr); }
@@ -43,7 +44,7 @@ class DocumentBuilder : public nlohmann::json_sax<json> {
   }
   bool parse_error(size_t /*position*/, const std::string& /*last_token*/,
                    const json::exception& exception) override {
-    // The sentence quotes what was read last, however long that is.
+    // The parser's sentence quotes the last token, which may be long.
     return Stop(std::format("is not JSON ({})", Quotable(exception.what())));
   }
 
@@ -52,9 +53,9 @@ class DocumentBuilder : public nlohmann::json_sax<json> {
   const std::string& problem() const { return problem_; }
 
  private:
-  // Puts a value where the text has it: into the document itself, an array, or the member of an
-  // object whose name was read last. Returns its place, which stays its own while it is open, or
-  // null where there are too many.
+  // Stores a value as the document itself, in the innermost open array, or in the member of the
+  // innermost open object whose name was read last. Returns its address, which is valid while the
+  // value is open, or null if there are too many values.
   json* Place(json value) {
     if (++num_values_ > kMaxValues) {
       Stop(std::format("has more than {} values; it is not a file of a checkpoint", kMaxValues));
@@ -89,7 +90,7 @@ class DocumentBuilder : public nlohmann::json_sax<json> {
   }
 
   json document_;
-  std::vector<json*> open_;  // The objects and arrays that the present place lies in.
+  std::vector<json*> open_;  // Objects and arrays that are not closed yet, outermost first.
   json* member_ = nullptr;
   size_t num_values_ = 0;
   std::string problem_;

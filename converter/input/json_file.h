@@ -10,13 +10,13 @@
 
 namespace cria {
 
-// Whether a checkpoint has this file. One that cannot be looked at counts as absent.
+// Whether a checkpoint has this file. False if that cannot be found out.
 bool FileExists(const std::filesystem::path& path);
 
-// Parses JSON text that must be an object. `where` begins every error sentence. Two values under
-// one name are an error, since readers differ in which of them counts; so are nesting so deep that
-// functions that call themselves could run out of stack, and more values than any checkpoint's file
-// has. Takes time in proportion to the text.
+// Parses JSON text that must be an object. `where` begins every error sentence. These are errors,
+// too: two values with one name in an object, because readers differ in which of them they use;
+// nesting so deep that recursive functions could run out of stack; and more values than the file of
+// any checkpoint has. Takes time in proportion to the text.
 Result<nlohmann::json> ParseJsonObject(std::string_view text, std::string_view where);
 
 // Reads and parses a whole file of at most `max_bytes`.

@@ -15,7 +15,7 @@ namespace {
 
 using Messages = std::vector<ChatMessage>;
 
-// Text that models write and users see, although templates may write it, too.
+// Tokens that models write and users should see, although templates may write them, too.
 constexpr std::array<std::string_view, 2> kVisibleTokens = {"<think>", "</think>"};
 
 // Whether a piece looks like a mark of turns, such as "<|im_end|>" or "[INST]". Tokens of line

@@ -18,13 +18,13 @@ struct PreTokenization {
   bool add_dummy_prefix = false;
   bool dummy_prefix_after_special = false;
   bool dummy_prefix_unless_space = false;
-  // Words are cut apart before each space. The same as not doing so as long as no piece of text has
-  // a space inside.
+  // Text is split before each space, which makes no difference if no piece of text has a space
+  // inside.
   bool splits_at_spaces = false;
 };
 
-// Reads "normalizer" and "pre_tokenizer" of a tokenizer.json, whose path is `where`. Understood are
-// the forms that Llama tokenizers come in:
+// Reads "normalizer" and "pre_tokenizer" of a tokenizer.json, whose path is `where`. The forms
+// of Llama tokenizers are supported:
 // - SentencePiece's: Prepend, Replace and Metaspace, which put U+2581 for spaces;
 // - byte-level: Split and Digits, then ByteLevel;
 // - with either, NFC.

@@ -62,8 +62,8 @@ Result<TokenizerFiles> ReadFiles(const std::filesystem::path& folder) {
   return files;
 }
 
-// Where tokenizer.json stands beside tokenizer.model, transformers reads the former. They agree but
-// for the space before a text, if it is a pre-tokenizer that adds it there.
+// If a folder has both tokenizer.json and tokenizer.model, transformers reads tokenizer.json. The
+// two differ only in the space before a text, and only if the pre-tokenizer Metaspace adds it.
 Status ApplyMetaspace(const TokenizerFiles& files, TokenizerRules& rules) {
   const JsonFields fields(files.tokenizer_json, files.json_path);
   const json* type = fields.Object("pre_tokenizer").Find("type");

@@ -213,8 +213,8 @@ Status CheckNormalized(const AddedToken& token, const VocabularyDraft& draft,
   }
   return Fail(
       ErrorCode::kUnsupported,
-      std::format("{}: the added token \"{}\" is to be looked for in normalized text, which "
-                  "is supported of tokens in ASCII alone; set its \"normalized\" to false",
+      std::format("{}: the added token \"{}\" must be searched for in normalized text, "
+                  "which is supported only for ASCII tokens; set its \"normalized\" to false",
                   where, Quotable(token.content)));
 }
 
@@ -259,7 +259,7 @@ Result<AddedToken> ReadAddedToken(const json& token, uint32_t id, std::string_vi
     CRIA_ASSIGN_OR_RETURN(const bool is_set, fields.Bool(flag, false));
     if (is_set) {
       return fields.Bad(ErrorCode::kUnsupported, flag,
-                        std::format("is true of the added token \"{}\", which is not supported",
+                        std::format("is true for the added token \"{}\", which is not supported",
                                     Quotable(added.content)));
     }
   }

@@ -99,7 +99,7 @@ constexpr schema::SectionKind ToSchema(FileSection section) {
   return {};
 }
 
-// Readers take the schema's numbers for those of the runtime's enumerations.
+// Readers cast the schema's numbers to the runtime's enumerations.
 template <typename Ours, typename Schemas>
 constexpr bool HaveTheSameNumbers(Schemas last) {
   for (int number = 0; number <= static_cast<int>(last); ++number) {
@@ -139,8 +139,8 @@ void AddField(FlatBufferBuilder& builder, size_t number, Offset<T> value) {
   builder.AddOffset(FieldOffset(number), value);
 }
 
-// The larger fields first and from the last to the first, as the functions do that flatc generates:
-// in another order, files that differ from one another in nothing else would have other digests.
+// Adds the larger fields first, and of each size the last field first, as flatc's generated
+// functions do. The order decides the bytes, and so the digest of a model.
 Offset<schema::RopeScaling> BuildRopeScaling(FlatBufferBuilder& builder,
                                              const RopeScaling& scaling) {
   constexpr size_t kNumFields = std::tuple_size_v<decltype(kRopeScalingFields)>;

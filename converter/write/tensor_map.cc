@@ -15,8 +15,8 @@ namespace {
 constexpr std::string_view kEmbedding = "model.embed_tokens.weight";
 constexpr std::string_view kHead = "lm_head.weight";
 
-// Where Hugging Face keeps the rows of a role; unused parts are empty. Names of a layer go on from
-// "model.layers.N.".
+// Hugging Face's names of the tensors with the rows of a role; unused parts are empty. In a layer,
+// "model.layers.N." comes before them.
 using PartNames = std::array<std::string_view, 3>;
 
 PartNames PartNamesOf(TensorRole role) {
@@ -86,7 +86,7 @@ std::vector<uint64_t> PartShape(const TensorSpec& spec, const ModelConfig& confi
   return {channels, spec.input_channels};
 }
 
-// Frequencies in old checkpoints, which are computed from the configuration.
+// Old checkpoints have rotary frequencies, which are computed from the configuration here.
 bool IsRedundant(std::string_view name) { return name.ends_with(".rotary_emb.inv_freq"); }
 
 Result<bool> HoldSameValues(const TensorSource& left, const TensorSource& right) {

@@ -91,7 +91,7 @@ TEST_F(MemoryLimitFlag, WhatARefusalOffersFits) {
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_THAT(refused.output, IsEmpty());
   EXPECT_THAT(refused.error, StartsWith("cria: error: the model needs "));
-  EXPECT_THAT(refused.error, EndsWith("; --force runs it all the same\n"));
+  EXPECT_THAT(refused.error, EndsWith("; --force runs it anyway\n"));
   for (const nlohmann::json& line : plan["lines"]) {
     EXPECT_THAT(refused.error, HasSubstr(line["name"].get<std::string>() + " "));
   }

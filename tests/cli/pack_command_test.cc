@@ -155,7 +155,7 @@ TEST_F(PackCommandForAarch64, GoesOnAsItsProgram) {
 
 TEST_F(PackCommandForAarch64, WithoutWhatItTakesSaysWhatToDo) {
   ExpectError(PackFor("/none", own_.path(), "/bin"), 1, "./dev build aarch64");
-  ExpectError(PackFor("/bin/sh", own_.path(), "/bin"), 1, "is no program for aarch64");
+  ExpectError(PackFor("/bin/sh", own_.path(), "/bin"), 1, "is not a program for aarch64");
   ExpectError(PackFor(Path("device-cria"), Folder(), "/bin"), 1,
               "run `./dev build aarch64`, or name the folder of the sysroot in QEMU_LD_PREFIX");
   ExpectError(PackFor(Path("device-cria"), own_.path(), Folder()), 1, "apt-get install qemu-user");

@@ -22,12 +22,12 @@ TEST(SentenceTest, NamesTheFlagThatHelps) {
 TEST(SentenceTest, OffersEveryContextThatFits) {
   Remedy remedy = RemedyKind::kFitMemory;
   EXPECT_EQ(Sentence(WithRemedy(remedy)),
-            "it failed; no context would fit; --force runs it all the same");
+            "it failed; no context would fit; --force runs it anyway");
   remedy.fitting_context_tokens[static_cast<size_t>(KvType::kF32)] = 512;
   remedy.fitting_context_tokens[static_cast<size_t>(KvType::kInt8)] = 2048;
   EXPECT_EQ(Sentence(WithRemedy(remedy)),
-            "it failed; what would fit: -c 512 --kv f32 or -c 2048 --kv int8; --force runs it all "
-            "the same");
+            "it failed; what would fit: -c 512 --kv f32 or -c 2048 --kv int8; --force runs it "
+            "anyway");
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 
 namespace cria::support {
 
-// A safetensors file of whatever header and data: sound ones and broken ones.
+// Writes a safetensors file with any header and data, valid or broken.
 void WriteSafetensors(const std::filesystem::path& path, std::string_view header,
                       std::string_view data);
 
@@ -20,15 +20,15 @@ struct TestTensor {
 };
 using TestTensors = std::map<std::string, TestTensor>;
 
-// A sound one, in f32.
+// Writes a valid file in f32.
 void WriteSafetensors(const std::filesystem::path& path, const TestTensors& tensors);
 
 // config.json of a model with 2 layers, hidden size 8, 2 heads over 1 of keys and values, 20 inner
 // channels and 16 pieces.
 nlohmann::json TinyConfig();
-// Its tensors, with values that differ everywhere; a head too unless it is tied.
+// The tensors of this model, whose values all differ; a head is among them unless it is tied.
 TestTensors TinyTensors(bool is_tied);
-// A folder of both, without a tokenizer.
+// Writes a folder with both, without a tokenizer.
 void WriteTinyCheckpoint(const std::filesystem::path& folder, const nlohmann::json& config,
                          const TestTensors& tensors);
 

@@ -43,7 +43,7 @@ int Main(int argc, char** argv) {
       "--shape", "NAME",
       [&spec](std::string_view name) -> Status {
         const std::vector<std::string> names = SpecNames();
-        if (!std::ranges::contains(names, name)) return cli::NotWhat(name, "a shape");
+        if (!std::ranges::contains(names, name)) return cli::WrongValue(name, "a shape");
         spec = SpecNamed(std::string(name));
         return {};
       },

@@ -1,5 +1,4 @@
-// How conversions and packing end before they are done: at once, and without a file that nobody
-// finishes.
+// A conversion or packing that is stopped ends at once and leaves no unfinished file.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -44,7 +43,7 @@ class Ends : public testing::Test {
             "--verify",           "-t",        threads};
   }
 
-  // Names of what no program finishes any more.
+  // The names of unfinished files.
   std::vector<std::string> Leftovers() const {
     std::vector<std::string> names = support::FileNames(out_);
     std::erase_if(names, [](const std::string& name) {
@@ -58,7 +57,8 @@ class Ends : public testing::Test {
     std::filesystem::create_directory(out_);
   }
 
-  // Runs `arguments`, and sends the signal after `seconds`. Fails where the program then goes on.
+  // Runs `arguments` and sends the signal after `delay`. Fails if the program does not end soon
+  // after it.
   RunResult RunAndSend(const std::vector<std::string>& arguments, int signal, Seconds delay) const {
     EmptyFolder();
     Clock::time_point sent;
@@ -69,14 +69,14 @@ class Ends : public testing::Test {
       kill(program, signal);
     };
     RunResult result = RunProgram(arguments, options);
-    // It takes a few milliseconds where nothing else runs.
+    // On an idle machine, this takes a few milliseconds.
     const Seconds bound(support::IsEmulated() ? 20 : 2);
     EXPECT_LT(Seconds(Clock::now() - sent), bound);
     return result;
   }
 
-  // Each signal at so many moments of a run. `interrupted` is the exit code that Ctrl-C gives
-  // while there is something to stop; -1 means that the program ends by the signal.
+  // Sends each signal at this number of moments of a run. `interrupted` is the exit code after
+  // Ctrl-C; -1 means that the program ends by the signal.
   void ExpectCleanEnds(const std::vector<std::string>& arguments, int moments, int interrupted) {
     if (support::IsEmulated()) moments = 2;
     EmptyFolder();
@@ -146,13 +146,13 @@ TEST_F(Ends, RunningOutOfMemoryLeavesNothing) {
 
 TEST_F(Ends, TheNextConversionRemovesWhatKilledOnesLeft) {
   EmptyFolder();
-  // As converters left them that checked in a folder.
+  // Earlier versions of the converter left such a folder.
   const auto abandoned = out_ / "model.cria.verify-aB3xY9";
   std::filesystem::create_directory(abandoned);
   support::WriteFile(abandoned / "f32.cria", "whole");
   support::WriteFile(abandoned / ".f32.cria.tmp-1-0", "half");
   support::WriteFile(out_ / ".model.cria.tmp-1-0", "half");
-  // These are somebody's own.
+  // These names are not the converter's.
   for (const char* name : {"model.cria.verify-", "model.cria.verify-aB3xY99",
                            "other.cria.verify-aB3xY9", "model.cria.verify-aB3xY8"}) {
     std::filesystem::create_directory(out_ / name);

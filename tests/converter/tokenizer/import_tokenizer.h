@@ -9,7 +9,7 @@
 
 namespace cria {
 
-// The tokenizer of a folder in Hugging Face's layout, whole.
+// Reads and imports the tokenizer of a folder in Hugging Face's layout.
 inline Result<ImportedTokenizer> ImportTokenizerOf(
     const std::filesystem::path& folder, size_t vocab_size,
     const std::optional<ChatTemplateSource>& chat_template = {}) {
