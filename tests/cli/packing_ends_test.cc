@@ -1,5 +1,5 @@
-// What remains of packed weights after a program that packs was killed or stopped, and what several
-// programs do that pack at once.
+// Tests which files remain after a program that packs was killed or stopped, and that several
+// programs can pack at once.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ using Clock = std::chrono::steady_clock;
 
 bool IsTemporary(const std::string& name) { return name.find(".tmp-") != std::string::npos; }
 
-// Six million weights: packing takes some tens of milliseconds.
+// Has six million weights, whose packing takes tens of milliseconds.
 struct LargeModel {
   static void Make(const std::string& checkpoint, const std::string& model) {
     const RunResult made =
@@ -69,7 +69,7 @@ class PackCrash : public PackingTest<LargeModel> {
     for (const std::string& argument : arguments) line += "'" + argument + "' ";
     return line;
   }
-  // Sends a signal once the temporary file is there.
+  // Sends SIGINT as soon as the temporary file exists.
   std::function<void(int)> InterruptWhenWriting() {
     return [this](int program) {
       const auto deadline = Clock::now() + std::chrono::seconds(10);
@@ -93,7 +93,7 @@ TEST_F(PackCrash, KilledAtAnyMomentItLeavesNothingThatHarms) {
   std::uniform_real_distribution<double> moment(0.0, 1.1);
   int killed_while_writing = 0;
   for (int round = 0; round < 50; ++round) {
-    // Every other time there is a whole file already.
+    // In every second round, the cache already has a whole file.
     if (round % 2 == 0) fs::remove_all(Folder());
     const auto delay = static_cast<useconds_t>(moment(random) * whole_microseconds);
     const RunResult packed = Cria(PackArguments(), {.after_start = [&](int program) {

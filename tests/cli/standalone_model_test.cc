@@ -73,7 +73,7 @@ TEST_F(StandaloneModel, InfoTellsTheSameDigest) {
 TEST_F(StandaloneModel, CheckFindsDamageInBothOfItsParts) {
   const std::string sound = support::ReadFile(model_);
   const auto info = nlohmann::json::parse(Cria({"info", model_, "--json"}).output);
-  // The embedding table lies in the first part, packed weights at the end.
+  // The embedding table is in the first part, and packed weights are at the end.
   const size_t embedding = info["tensors"][0]["offset"];
   for (const size_t at : {embedding, sound.size() - 1024}) {
     std::string bytes = sound;

@@ -1,5 +1,5 @@
-// A trained model that nobody here made, from its checkpoint to its text: against what an
-// independent float64 evaluation gave.
+// Compares a trained model of others, from its checkpoint to its text, with an independent
+// evaluation in float64.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,15 +32,16 @@ using support::ReadFile;
 constexpr const char* kCheckpoint = "stories260K";
 constexpr const char* kShardedCheckpoint = "stories260K-bf16-sharded";
 
-// What the float64 evaluation gave for the whole text, in nats per token.
+// Results of the float64 evaluation for the whole text, in nats per token.
 constexpr size_t kTextTokens = 14180;
 constexpr double kNatsInWindowsOf256 = 1.511555;
 constexpr double kNatsInWindowsOf512 = 1.410452;
-// What f32 gives for its first six windows of 256, where it agrees with both of the above.
+// Result in f32 for the first six windows of 256; for the whole text, f32 agrees with both values
+// above.
 constexpr size_t kBeginningTokens = 6 * 255;
 constexpr double kNatsOfBeginning = 1.561131;
 
-// By what quantization is judged.
+// Limits of the cost of quantization.
 double F32Nats() { return support::IsEmulated() ? kNatsOfBeginning : kNatsInWindowsOf256; }
 
 // An array of f32 in NumPy's format, version 1, C order.
@@ -91,7 +92,7 @@ class Stories260K : public testing::Test {
     return ids;
   }
 
-  // Of the text's first tokens.
+  // Logits for the first tokens of the text.
   static double NegativeLogLikelihood(Engine& engine, size_t context,
                                       size_t tokens = support::IsEmulated() ? kBeginningTokens
                                                                             : kTextTokens) {
@@ -190,7 +191,7 @@ TEST_F(Stories260K, ShardedBf16IsTheSameModel) {
   EXPECT_NEAR(NegativeLogLikelihood(*engine, 256), F32Nats(), 5e-3);
 }
 
-// In GGUF, by llama.cpp's converter and quantizer, with half of the context.
+// The model as GGUF files of llama.cpp's converter and quantizer, which have half of the context.
 constexpr size_t kGgufContext = 128;
 
 TEST_F(Stories260K, GgufContinuesTokenForToken) {
@@ -215,16 +216,16 @@ TEST_F(Stories260K, GgufContinuesTokenForToken) {
 TEST_F(Stories260K, QuantizedGgufCostsWhatItsQuantizationCosts) {
   struct File {
     const char* name;
-    double min_nats;  // More than f32.
+    double min_nats;  // Difference from f32.
     double max_nats;
   };
   CRIA_NEEDS_TEST_DATA("gguf/stories260K-f32.gguf");
   const auto f32 = Load({.weights = Scheme::kF32}, {.context_tokens = kGgufContext},
                         "gguf/stories260K-f32.gguf");
   const double nats = NegativeLogLikelihood(*f32, kGgufContext);
-  // The files mix types, since 64 and 172 are no multiples of 256: Q6_K is Q8_0, Q4_K_M is Q5_0,
-  // and Q2_K is IQ4_NL. Eight bits cost as little as int8 does; five bits cost about a quarter of
-  // what four do, whose bound is that of this project's int4.
+  // The files mix types, because 64 and 172 are not multiples of 256: Q6_K has Q8_0, Q4_K_M has
+  // Q5_0, and Q2_K has IQ4_NL. Eight bits cost as little as int8; five bits cost about a quarter of
+  // four bits, whose limit is that of this project's int4.
   for (const File& file :
        {File{"Q6_K", -0.01, 0.01}, File{"Q4_K_M", 0.0, 0.05}, File{"Q2_K", 0.0, 0.15}}) {
     const std::string path = std::string("gguf/stories260K-") + file.name + ".gguf";

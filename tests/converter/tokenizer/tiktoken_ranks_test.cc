@@ -57,7 +57,7 @@ TEST(TiktokenRanksTest, WrongLinesAreNamed) {
 }
 
 TEST(TiktokenRanksTest, ATokenOfAMegabyteIsRefusedAtOnce) {
-  // To try every way to split it would take minutes.
+  // Trying every way to split it would take minutes.
   std::string file(4 << 20, 'Y');
   const auto draft = ReadTiktokenRanks(file + " 0\n", Specials(), "x.model");
   ASSERT_FALSE(draft);
