@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <format>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -18,13 +19,19 @@ using Messages = std::vector<ChatMessage>;
 // Tokens that models write and users should see, although templates may write them, too.
 constexpr std::array<std::string_view, 2> kVisibleTokens = {"<think>", "</think>"};
 
+// Limits the time that looking for marks takes. Marks have about 30 bytes, and templates write a
+// few kilobytes for three short messages.
+constexpr size_t kMaxMarkBytes = 256;
+constexpr size_t kMaxTemplateTextBytes = size_t{256} << 10;
+
 // Whether a piece looks like a mark of turns, such as "<|im_end|>" or "[INST]". Tokens of line
 // breaks, for example, are not marks.
 bool IsMark(const DraftPiece& piece) {
   const std::string_view text = piece.bytes;
   const bool is_special =
       piece.type == PieceType::kControl || piece.type == PieceType::kUserDefined;
-  return is_special && ((text.starts_with('<') && text.ends_with('>')) ||
+  return is_special && text.size() <= kMaxMarkBytes &&
+         ((text.starts_with('<') && text.ends_with('>')) ||
                         (text.starts_with('[') && text.ends_with(']')));
 }
 
@@ -75,6 +82,17 @@ Result<std::vector<ChatSegment>> RenderWithOrWithoutSystem(const ChatTemplate& c
   return with ? with : without;
 }
 
+Status CheckSize(const std::vector<ChatSegment>& rendered) {
+  size_t bytes = 0;
+  for (const ChatSegment& segment : rendered) bytes += segment.text.size();
+  if (bytes <= kMaxTemplateTextBytes) return {};
+  return Fail(ErrorCode::kUnsupported,
+              std::format("The chat template writes {} bytes for short messages; at most {} are "
+                          "supported",
+                          bytes, kMaxTemplateTextBytes),
+              RemedyKind::kChatTemplate);
+}
+
 }  // namespace
 
 Result<std::vector<int32_t>> ImportChatTemplate(std::string_view source, VocabularyDraft* draft) {
@@ -94,9 +112,11 @@ Result<std::vector<int32_t>> ImportChatTemplate(std::string_view source, Vocabul
                                                              : question.error().code(),
                 question.error().message(), RemedyKind::kChatTemplate);
   }
+  CRIA_RETURN_IF_ERROR(CheckSize(*question));
   const MarkFinder finder(*draft);
   messages.push_back({"assistant", "Hello!"});
   if (const auto answered = RenderWithOrWithoutSystem(chat_template, messages, false)) {
+    CRIA_RETURN_IF_ERROR(CheckSize(*answered));
     // The last segment but one is the answer's text, and the last is the template's.
     if (answered->size() >= 2 && answered->back().is_template) {
       std::string_view text = answered->back().text;
@@ -105,6 +125,7 @@ Result<std::vector<int32_t>> ImportChatTemplate(std::string_view source, Vocabul
   }
   messages.push_back({"user", "And?"});
   if (const auto turns = RenderWithOrWithoutSystem(chat_template, messages, false)) {
+    CRIA_RETURN_IF_ERROR(CheckSize(*turns));
     for (const ChatSegment& segment : *turns) {
       std::string_view text = segment.is_template ? segment.text : std::string_view();
       while (const auto id = finder.Take(&text)) {

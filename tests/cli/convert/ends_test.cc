@@ -108,21 +108,21 @@ class Ends : public testing::Test {
 };
 
 TEST_F(Ends, SignalsEndAConversionAtAnyMoment) {
-  ExpectCleanEnds(ConvertArguments(), /*moments=*/17, /*interrupted=*/-1);
+  ExpectCleanEnds(ConvertArguments(), /*moments=*/50, /*interrupted=*/-1);
 }
 
 TEST_F(Ends, SignalsEndPackingAtAnyMoment) {
-  ExpectCleanEnds({CRIA_PROGRAM, "pack", "-m", model_, "--pack-cache", out_}, 6, 1);
+  ExpectCleanEnds({CRIA_PROGRAM, "pack", "-m", model_, "--pack-cache", out_}, 17, 1);
 }
 
 TEST_F(Ends, SignalsEndPackingAStandaloneModelAtAnyMoment) {
-  ExpectCleanEnds({CRIA_PROGRAM, "pack", "-m", model_, "--standalone", "-o", out_ / "packed"}, 6,
+  ExpectCleanEnds({CRIA_PROGRAM, "pack", "-m", model_, "--standalone", "-o", out_ / "packed"}, 17,
                   1);
 }
 
 TEST_F(Ends, SignalsEndAFirstStartAtAnyMoment) {
   ExpectCleanEnds({CRIA_PROGRAM, "run", "-m", model_, "-p", "abc", "-n", "1", "--pack-cache", out_},
-                  6, 1);
+                  17, 1);
 }
 
 TEST_F(Ends, RunningOutOfMemoryLeavesNothing) {

@@ -70,6 +70,30 @@ TEST(ChatTemplateImportTest, TemplatesThatTakeNoSystemMessage) {
   EXPECT_EQ(draft.pieces[3].type, PieceType::kControl);
 }
 
+TEST(ChatTemplateImportTest, LongTokensAreNotMarksOfTurns) {
+  const std::string longest = "<" + std::string(254, '<') + ">";
+  VocabularyDraft draft = DraftWith({longest, "<" + longest});
+  ASSERT_TRUE(ImportChatTemplate(
+      "<" + longest + "{% for m in messages %}{{ m.content }}{% endfor %}" + longest, &draft));
+  EXPECT_EQ(draft.pieces[3].type, PieceType::kControl);
+  EXPECT_EQ(draft.pieces[4].type, PieceType::kUserDefined);
+}
+
+TEST(ChatTemplateImportTest, TemplatesThatWriteMuchAreRefused) {
+  VocabularyDraft draft = DraftWith({"<end>"});
+  const auto import = [&](int times) {
+    return ImportChatTemplate("{% for i in range(" + std::to_string(times) + ") %}" +
+                                  std::string(1000, '<') + "{% endfor %}",
+                              &draft);
+  };
+  const auto refused = import(300);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message(), HasSubstr("writes 300000 bytes for short messages"));
+  EXPECT_EQ(refused.error().remedy().kind, RemedyKind::kChatTemplate);
+  const auto taken = import(200);
+  EXPECT_TRUE(taken) << taken.error().message();
+}
+
 TEST(ChatTemplateImportTest, TemplatesThatCannotBeRendered) {
   VocabularyDraft draft = DraftWith({});
   for (const char* source : {"{{", "{{ nothing.x }}", "{% for i in range(10 ** 9) %}{% endfor %}",
