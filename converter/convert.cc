@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <format>
+#include <set>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "converter/open_checkpoint.h"
@@ -107,6 +110,27 @@ ConvertReport MakeReport(const Checkpoint& checkpoint, const FilePlan& plan,
   return report;
 }
 
+// The finished file would replace what it was made of.
+Status CheckIsNotInput(const std::filesystem::path& output_path,
+                       const std::filesystem::path& input_path) {
+  std::error_code ignored;
+  if (!std::filesystem::equivalent(output_path, input_path, ignored)) return {};
+  return Fail(ErrorCode::kUsage,
+              std::format("{}: is a file of the checkpoint, which would be overwritten; choose "
+                          "another output",
+                          output_path.string()));
+}
+
+Status CheckIsNoneOfWeights(const std::filesystem::path& output_path,
+                            const TensorSources& tensors) {
+  std::set<std::string_view> paths;
+  for (const auto& [name, tensor] : tensors) {
+    if (!paths.insert(tensor.file->path()).second) continue;
+    CRIA_RETURN_IF_ERROR(CheckIsNotInput(output_path, tensor.file->path()));
+  }
+  return {};
+}
+
 // A model file that is whole, but not committed.
 struct Conversion {
   WrittenModel written;
@@ -123,6 +147,7 @@ Result<Conversion> ConvertUncommitted(const std::filesystem::path& checkpoint_pa
                                : std::max<size_t>(1, platform::ReadCpuTopology().processors.size());
   CRIA_ASSIGN_OR_RETURN(const ThreadPool threads, ThreadPool::Create(num_threads));
   CRIA_ASSIGN_OR_RETURN(const Preparation preparation, Prepare(checkpoint_path, options));
+  CRIA_RETURN_IF_ERROR(CheckIsNoneOfWeights(output_path, preparation.checkpoint.tensors));
   CRIA_ASSIGN_OR_RETURN(FilePlan plan, MakePlan(preparation, options));
   CRIA_ASSIGN_OR_RETURN(WrittenModel written,
                         WriteModel(Describe(preparation), plan, output_path, threads, progress));
@@ -164,6 +189,7 @@ Result<platform::File> ConvertUnnamed(const std::filesystem::path& checkpoint_pa
 Result<size_t> ConvertVocabulary(const std::filesystem::path& checkpoint_path,
                                  const std::filesystem::path& output_path,
                                  const std::optional<ChatTemplateSource>& chat_template) {
+  CRIA_RETURN_IF_ERROR(CheckIsNotInput(output_path, checkpoint_path));
   CRIA_ASSIGN_OR_RETURN(const ThreadPool threads, ThreadPool::Create(1));
   CRIA_ASSIGN_OR_RETURN(CheckpointVocabulary checkpoint, OpenVocabulary(checkpoint_path));
   CRIA_ASSIGN_OR_RETURN(

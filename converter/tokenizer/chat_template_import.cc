@@ -32,7 +32,7 @@ bool IsMark(const DraftPiece& piece) {
       piece.type == PieceType::kControl || piece.type == PieceType::kUserDefined;
   return is_special && text.size() <= kMaxMarkBytes &&
          ((text.starts_with('<') && text.ends_with('>')) ||
-                        (text.starts_with('[') && text.ends_with(']')));
+          (text.starts_with('[') && text.ends_with(']')));
 }
 
 // Finds marks in the template's own text: the leftmost, and of several there the longest.
