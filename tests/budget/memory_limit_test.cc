@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "budget/generated_model.h"
+#include "support/sanitizers.h"
 
 namespace cria {
 namespace {
@@ -29,12 +30,6 @@ using support::RunProgram;
 using support::RunResult;
 using testing::HasSubstr;
 using testing::StartsWith;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define CRIA_NEEDS_ITS_OWN_HEAP() GTEST_SKIP() << "a sanitizer's own memory is beside the plan"
-#else
-#define CRIA_NEEDS_ITS_OWN_HEAP()
-#endif
 
 // Weights of 25 MB and a KV cache of 67: a program's constants are little beside them.
 class MemoryLimit : public testing::Test {
@@ -50,7 +45,9 @@ class MemoryLimit : public testing::Test {
     ASSERT_GT(plan_["private_bytes"], 60 << 20);
   }
   static void TearDownTestSuite() { delete model_; }
-  void SetUp() override { CRIA_NEEDS_ITS_OWN_HEAP(); }
+  void SetUp() override {
+    if (support::kHeapIsSanitized) GTEST_SKIP() << "a sanitizer's own memory is beside the plan";
+  }
 
   static std::vector<std::string> WithContext(std::vector<std::string> more,
                                               const std::string& context) {

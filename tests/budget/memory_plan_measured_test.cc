@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "budget/generated_model.h"
+#include "support/sanitizers.h"
 
 namespace cria {
 namespace {
@@ -17,12 +18,6 @@ namespace {
 using budget::GeneratedModel;
 
 constexpr uint64_t kMebibyte = uint64_t{1} << 20;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define CRIA_NEEDS_ITS_OWN_HEAP() GTEST_SKIP() << "a sanitizer's own memory is beside the plan"
-#else
-#define CRIA_NEEDS_ITS_OWN_HEAP()
-#endif
 
 void ExpectMeasuredAsPlanned(const GeneratedModel& model, const char* name,
                              const std::vector<std::string>& options) {
@@ -60,7 +55,7 @@ void ExpectMeasuredAsPlanned(const GeneratedModel& model, const char* name,
 }
 
 TEST(MemoryPlanMeasured, TheOneMillionShape) {
-  CRIA_NEEDS_ITS_OWN_HEAP();
+  if (support::kHeapIsSanitized) GTEST_SKIP() << "a sanitizer's own memory is beside the plan";
   const GeneratedModel model({"--shape", "stories1m", "--max-position-embeddings", "2048"},
                              {"--weights", "int4"});
   for (const char* context : {"64", "512", "2048"}) {
@@ -75,7 +70,7 @@ TEST(MemoryPlanMeasured, TheOneMillionShape) {
 }
 
 TEST(MemoryPlanMeasured, TheFifteenMillionShape) {
-  CRIA_NEEDS_ITS_OWN_HEAP();
+  if (support::kHeapIsSanitized) GTEST_SKIP() << "a sanitizer's own memory is beside the plan";
   const GeneratedModel model({"--shape", "stories15m", "--max-position-embeddings", "1024"},
                              {"--weights", "int8"});
   // The first packs the weights, the others map them.
@@ -90,7 +85,7 @@ TEST(MemoryPlanMeasured, TheFifteenMillionShape) {
 
 // Portable weights in f32 are the largest that packing reads; the plan's peak is that of loading.
 TEST(MemoryPlanMeasured, LoadingIsThePeak) {
-  CRIA_NEEDS_ITS_OWN_HEAP();
+  if (support::kHeapIsSanitized) GTEST_SKIP() << "a sanitizer's own memory is beside the plan";
   const GeneratedModel model({"--shape", "stories15m"}, {"--weights", "f32"});
   ExpectMeasuredAsPlanned(model, "15M f32", {"-c", "64", "--kv", "int8"});
   ExpectMeasuredAsPlanned(model, "15M f32", {"-c", "64", "--kv", "int8"});

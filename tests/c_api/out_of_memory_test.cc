@@ -9,6 +9,7 @@
 
 #include "c_api/c_api_fixture.h"
 #include "c_api/failing_new.h"
+#include "support/sanitizers.h"
 
 namespace cria_test {
 namespace {
@@ -18,9 +19,8 @@ using testing::HasSubstr;
 class OutOfMemoryTest : public testing::Test {
  protected:
   void SetUp() override {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    GTEST_SKIP() << "the sanitizer's own operator new is in use, or its report of lost memory";
-#endif
+    if (cria::support::kHeapIsSanitized)
+      GTEST_SKIP() << "the sanitizer's own operator new is in use, or its report of lost memory";
   }
 
   // Lets every request for memory of `call` fail once, or one of `step` of them. The last time,

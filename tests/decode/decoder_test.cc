@@ -26,24 +26,48 @@ namespace {
 
 using support::CheckpointSpec;
 
-// A checkpoint converted and loaded, in memory of its own.
-class LoadedModel {
+template <typename T>
+T Unwrap(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().message());
+  return std::move(*result);
+}
+
+// A checkpoint converted. Emulated, that takes longer than what most tests do with it.
+class ConvertedModel {
  public:
-  LoadedModel(const reference::ReferenceModel& model, const ConvertOptions& conversion,
-              const DecoderOptions& options, size_t num_threads, size_t num_batch_threads = 1,
-              support::StorageType storage = support::StorageType::kF32) {
+  ConvertedModel(const reference::ReferenceModel& model, const ConvertOptions& conversion,
+                 support::StorageType storage = support::StorageType::kF32) {
     support::WriteHuggingFaceDirectory(model, directory_.path() / "checkpoint",
                                        {.storage = storage});
     const auto path = directory_.path() / "model.cria";
-    const auto report = Convert(directory_.path() / "checkpoint", path, conversion);
-    if (!report) throw std::runtime_error(report.error().message());
+    Unwrap(Convert(directory_.path() / "checkpoint", path, conversion));
     file_ = std::make_unique<ModelFile>(Unwrap(ModelFile::Open(path.string())));
+  }
+
+  const ModelFile& file() const { return *file_; }
+
+ private:
+  support::TemporaryDirectory directory_;
+  std::unique_ptr<ModelFile> file_;
+};
+
+// A model loaded, in memory of its own.
+class LoadedModel {
+ public:
+  LoadedModel(std::shared_ptr<const ConvertedModel> model, const DecoderOptions& options,
+              size_t num_threads, size_t num_batch_threads = 1)
+      : model_(std::move(model)) {
     pool_ = std::make_unique<ThreadPool>(Unwrap(ThreadPool::Create(num_threads)));
     batch_pool_ = std::make_unique<ThreadPool>(Unwrap(ThreadPool::Create(num_batch_threads)));
     weights_ = std::make_unique<xnn::PackedWeights>(
-        Unwrap(xnn::PackedWeights::PackInMemory(*file_, *pool_, nullptr)));
-    decoder_ = Unwrap(Decoder::Create(*file_, *weights_, options, *pool_, *batch_pool_));
+        Unwrap(xnn::PackedWeights::PackInMemory(model_->file(), *pool_, nullptr)));
+    decoder_ = Unwrap(Decoder::Create(model_->file(), *weights_, options, *pool_, *batch_pool_));
   }
+
+  LoadedModel(const reference::ReferenceModel& model, const ConvertOptions& conversion,
+              const DecoderOptions& options, size_t num_threads, size_t num_batch_threads = 1)
+      : LoadedModel(std::make_shared<const ConvertedModel>(model, conversion), options, num_threads,
+                    num_batch_threads) {}
 
   Decoder& decoder() { return *decoder_; }
 
@@ -66,14 +90,7 @@ class LoadedModel {
   }
 
  private:
-  template <typename T>
-  static T Unwrap(Result<T> result) {
-    if (!result) throw std::runtime_error(result.error().message());
-    return std::move(*result);
-  }
-
-  support::TemporaryDirectory directory_;
-  std::unique_ptr<ModelFile> file_;
+  std::shared_ptr<const ConvertedModel> model_;
   std::unique_ptr<ThreadPool> pool_;
   std::unique_ptr<ThreadPool> batch_pool_;
   std::unique_ptr<xnn::PackedWeights> weights_;
@@ -132,8 +149,9 @@ TEST_P(DecoderOfEveryKind, HalfPrecisionIsReadExactly) {
     CheckpointSpec spec = GetParam().make();
     spec.format.storage = storage;
     const reference::ReferenceModel model = support::MakeModel(spec);
-    LoadedModel loaded(model, {.weights = Scheme::kF32}, {.context_tokens = kContext}, 1, 1,
-                       storage);
+    const ConvertOptions f32 = {.weights = Scheme::kF32};
+    LoadedModel loaded(std::make_shared<const ConvertedModel>(model, f32, storage),
+                       {.context_tokens = kContext}, 1);
     const std::vector<float> expected = ReferenceLogits(model, ids_);
     EXPECT_LT(LargestDifference(loaded.Run(ids_, {48}), expected),
               1e-4f * LargestMagnitude(expected));
@@ -177,12 +195,14 @@ TEST_P(DecoderOfEveryKind, ChunksAgreeWithOnePass) {
 TEST_P(DecoderOfEveryKind, ThreadsChangeNothing) {
   for (const auto& [scheme, kv_type] : support::SchemesAndKvTypes()) {
     const DecoderOptions options = {.context_tokens = 64, .kv_type = kv_type};
-    LoadedModel one(model_, {.weights = scheme}, options, 1, 1);
+    const auto model =
+        std::make_shared<const ConvertedModel>(model_, ConvertOptions{.weights = scheme});
+    LoadedModel one(model, options, 1, 1);
     const std::vector<float> expected = one.Run(ids_, {32, 13, 1});
     for (const auto& [threads, batch_threads] :
          {std::pair<size_t, size_t>{2, 2}, {3, 3}, {1, 3}, {3, 1}}) {
       if (support::IsEmulated() && threads + batch_threads != 4) continue;
-      LoadedModel several(model_, {.weights = scheme}, options, threads, batch_threads);
+      LoadedModel several(model, options, threads, batch_threads);
       EXPECT_EQ(several.Run(ids_, {32, 13, 1}), expected)
           << threads << " threads, " << batch_threads << " for batches";
     }
@@ -195,8 +215,10 @@ TEST_P(DecoderOfEveryKind, DroppedPositionsLeaveNoTrace) {
   CheckpointSpec spec = GetParam().make();
   spec.config.num_hidden_layers = 1;
   const reference::ReferenceModel model = support::MakeModel(spec);
+  const ConvertOptions f32 = {.weights = Scheme::kF32};
+  const auto converted = std::make_shared<const ConvertedModel>(model, f32);
   for (const KvType kv_type : {KvType::kF32, KvType::kF16, KvType::kInt8}) {
-    LoadedModel loaded(model, {.weights = Scheme::kF32}, {.context_tokens = 64, .kv_type = kv_type},
+    LoadedModel loaded(converted, {.context_tokens = 64, .kv_type = kv_type},
                        support::UsualThreads());
     std::vector<int32_t> shorter = ids_;
     shorter.erase(shorter.begin() + 5, shorter.begin() + 25);

@@ -27,6 +27,7 @@
 #include "core/format_bytes.h"
 #include "llm/engine.h"
 #include "support/emulation.h"
+#include "support/sanitizers.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_checkpoint.h"
 
@@ -166,11 +167,7 @@ class EngineMemory : public testing::Test {
 support::TemporaryDirectory* EngineMemory::directory_ = nullptr;
 
 // Two plans differ by a few pages in what the process uses by itself, and by a sanitizer's shadow.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr uint64_t kDriftBytes = uint64_t{8} << 20;
-#else
-constexpr uint64_t kDriftBytes = uint64_t{256} << 10;
-#endif
+constexpr uint64_t kDriftBytes = uint64_t{support::kHeapIsSanitized ? 8192u : 256u} << 10;
 
 // The peak that was planned where it loads within the limit.
 std::optional<uint64_t> PeakWithin(const std::string& path, EngineOptions options, uint64_t limit) {
@@ -216,9 +213,8 @@ TEST_F(EngineMemory, TheFirstLimitThatSufficesIsThePlannedPeak) {
 // While weights are packed into private memory, they are resident beside what packing takes, and in
 // a file they are not: where the cache cannot be written, the limit is checked again.
 TEST_F(EngineMemory, WithoutACacheTheLimitIsCheckedAgain) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "the weights are smaller than what a sanitizer's shadow varies by";
-#endif
+  if (support::kHeapIsSanitized)
+    GTEST_SKIP() << "the weights are smaller than what a sanitizer's shadow varies by";
   const auto load = [](bool limit_of_mapped, bool ignore) {
     return InChild([&](Message* message) {
       EngineOptions options = Options(Weights::kMapped, 1);
@@ -274,9 +270,7 @@ class EngineAddressSpace : public EngineMemory,
                            public testing::WithParamInterface<std::tuple<Weights, size_t>> {};
 
 TEST_P(EngineAddressSpace, EveryRefusalOfTheSystemIsAnError) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer reserves terabytes of address space";
-#endif
+  if (support::kHeapIsSanitized) GTEST_SKIP() << "a sanitizer reserves terabytes of address space";
   const auto [weights, threads] = GetParam();
   EngineOptions options = Options(weights, threads);
   options.ignore_memory_limits = true;

@@ -3,20 +3,15 @@
 #include <cstddef>
 #include <string>
 
+#include "support/sanitizers.h"
+
 namespace cria::support {
 
 // Whether the allocations of this program can be watched: not if a sanitizer replaces the heap, and
 // only with glibc.
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
-    __has_feature(memory_sanitizer)
-#define CRIA_ALLOCATIONS_ARE_SEEN 0
-#endif
-#endif
-#if !defined(CRIA_ALLOCATIONS_ARE_SEEN) && defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__)
+#if defined(__GLIBC__) && !CRIA_HEAP_IS_SANITIZED
 #define CRIA_ALLOCATIONS_ARE_SEEN 1
-#elif !defined(CRIA_ALLOCATIONS_ARE_SEEN)
+#else
 #define CRIA_ALLOCATIONS_ARE_SEEN 0
 #endif
 
@@ -37,9 +32,10 @@ class AllocationWatch {
   std::string Finish();
 
  private:
-  const char* phase_;
-  size_t virtual_bytes_;
-  bool finished_ = false;
+  // Unused where allocations are not seen.
+  [[maybe_unused]] const char* phase_;
+  [[maybe_unused]] size_t virtual_bytes_;
+  [[maybe_unused]] bool finished_ = false;
 };
 
 // Reports an allocation by another allocator than the C library's to the watch, if there is one.

@@ -7,15 +7,8 @@
 #include <stdexcept>
 
 #include "support/files.h"
+#include "support/sanitizers.h"
 #include "support/temporary_directory.h"
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define CRIA_ADDRESS_SANITIZER
-#endif
-#elif defined(__SANITIZE_ADDRESS__)
-#define CRIA_ADDRESS_SANITIZER
-#endif
 
 namespace cria::support {
 namespace {
@@ -95,9 +88,7 @@ TEST(RunProgram, LimitsTheSizeOfFiles) {
 }
 
 TEST(RunProgram, LimitsTheAddressSpace) {
-#ifdef CRIA_ADDRESS_SANITIZER
-  GTEST_SKIP() << "a child would inherit the sanitizer's address space";
-#endif
+  if (kHeapIsSanitized) GTEST_SKIP() << "a child would inherit the sanitizer's address space";
   // dd takes its block from the heap.
   const std::vector<std::string> arguments = {"dd", "if=/dev/zero", "of=/dev/null", "bs=64M",
                                               "count=1"};

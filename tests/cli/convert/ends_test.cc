@@ -14,6 +14,7 @@
 #include "support/emulation.h"
 #include "support/files.h"
 #include "support/run_program.h"
+#include "support/sanitizers.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_checkpoint.h"
 
@@ -126,9 +127,7 @@ TEST_F(Ends, SignalsEndAFirstStartAtAnyMoment) {
 }
 
 TEST_F(Ends, RunningOutOfMemoryLeavesNothing) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer reserves terabytes of address space";
-#endif
+  if (support::kHeapIsSanitized) GTEST_SKIP() << "a sanitizer reserves terabytes of address space";
   if (support::IsEmulated()) GTEST_SKIP() << "the limit would be the emulator's";
   int failed = 0;
   for (const char* threads : {"1", "2"}) {

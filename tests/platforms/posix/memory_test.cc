@@ -11,19 +11,12 @@
 
 #include "core/platform.h"
 #include "core/temporary_file.h"
+#include "support/sanitizers.h"
 
 namespace cria::platform {
 namespace {
 
 constexpr size_t kMebibyte = size_t{1} << 20;
-
-#if defined(__has_feature)
-constexpr bool kAddressSanitizer = __has_feature(address_sanitizer);
-#elif defined(__SANITIZE_ADDRESS__)
-constexpr bool kAddressSanitizer = true;
-#else
-constexpr bool kAddressSanitizer = false;
-#endif
 
 TEST(PageBlockTest, IsZeroedAlignedAndWritable) {
   for (const size_t bytes : {size_t{1}, size_t{4096}, size_t{100'001}}) {
@@ -117,7 +110,7 @@ uint64_t AddressSpaceOfThreads(int num_threads) {
 }
 
 TEST(UseOneHeapTest, ThreadsReserveNoAddressSpaceForHeaps) {
-  if (kAddressSanitizer) GTEST_SKIP() << "AddressSanitizer has a heap of its own";
+  if (support::kHeapIsSanitized) GTEST_SKIP() << "a sanitizer has a heap of its own";
   constexpr int kNumThreads = 8;
   pthread_attr_t defaults;
   size_t stack_bytes = 0;
