@@ -60,11 +60,10 @@ Result<PageBlock> PageBlock::Allocate(uint64_t bytes) {
                                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
                          : MAP_FAILED;
   if (base == MAP_FAILED) {
-    return Fail(
-        ErrorCode::kOutOfMemory,
-        std::format("cannot allocate {} bytes of memory ({}); choose a smaller context (-c) or a "
-                    "smaller KV type (--kv)",
-                    bytes, std::strerror(is_addressable ? errno : ENOMEM)));
+    return Fail(ErrorCode::kOutOfMemory,
+                std::format("cannot allocate {} bytes of memory ({})", bytes,
+                            std::strerror(is_addressable ? errno : ENOMEM)),
+                RemedyKind::kLessContext);
   }
   block.bytes_ = {static_cast<std::byte*>(base), static_cast<size_t>(bytes)};
   return block;

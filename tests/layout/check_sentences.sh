@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.."
 allowed='ulimit -v|"cria-convert \{\}"|-of-'
 flag='(^|[ "(])--?[a-z][a-z-]*'
 command='cria(-convert| (bench|chat|info|pack|perplexity|plan|run|tokenize))'
-found=$(grep -rnE "\"([^\"\\]|\\\\.)*\"" --include='*.h' --include='*.cc' runtime converter |
+found=$(grep -rnE "\"([^\"\\]|\\\\.)*\"" --include='*.h' --include='*.cc' runtime converter platforms |
   grep -vE '^(runtime/c_api/remedy\.cc|[^:]*:[0-9]+: *(//|#))' |
   sed -E "s/ \/\/ .*//; s/\\\\\"//g; s/$allowed//g" |
   # What is between the quotes alone: the rest of the line is code.

@@ -6,8 +6,8 @@
 //   cria_chat   a conversation in the context of a model
 //
 // Errors: a function that can fail returns a cria_status, and cria_error_message() returns the
-// sentence. The library never prints, throws or ends the process. A sentence may name flags of the
-// program cria, such as -c; the options here have the same meaning.
+// sentence, which names the options of this header where one helps. The library never prints,
+// throws or ends the process.
 // Threads: any thread may call, but only one at a time may use a model and its chats. If
 // cria_chat_send or cria_complete is called while another such call is running, or inside one of
 // its callbacks, it fails with CRIA_ERROR_USAGE. "Any thread" below marks functions that any thread

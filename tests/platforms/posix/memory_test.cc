@@ -53,6 +53,7 @@ TEST(PageBlockTest, TooMuchIsAnErrorWithTheFigure) {
     ASSERT_FALSE(block);
     EXPECT_EQ(block.error().code(), ErrorCode::kOutOfMemory);
     EXPECT_NE(block.error().message().find(std::to_string(bytes)), std::string::npos);
+    EXPECT_EQ(block.error().remedy().kind, RemedyKind::kLessContext);
   }
 }
 
