@@ -121,8 +121,8 @@ class Reader {
     CRIA_ASSIGN_OR_RETURN(const PreTokenizer* pre_tokenizer, ReadPreTokenizer());
     TokenizerRules& rules = draft().rules;
     rules.family = TokenizerFamily::kByteLevelBpe;
-    rules.split_patterns.assign(pre_tokenizer->split_patterns.begin(),
-                                pre_tokenizer->split_patterns.end());
+    draft().split_patterns.assign(pre_tokenizer->split_patterns.begin(),
+                                  pre_tokenizer->split_patterns.end());
     rules.normalize_nfc = pre_tokenizer->normalize_nfc;
     rules.ignore_merges = pre_tokenizer->ignore_merges;
     CRIA_ASSIGN_OR_RETURN(rules.add_bos_token,

@@ -88,7 +88,7 @@ Result<VocabularyDraft> ReadTiktokenRanks(std::string_view file,
                     where, kLlama3Bos));
   }
   draft.rules.family = TokenizerFamily::kByteLevelBpe;
-  draft.rules.split_patterns.emplace_back(kLlama3Pattern);
+  draft.split_patterns.emplace_back(kLlama3Pattern);
   // A word that is a token is not split, and neighbours are merged in the order of the results'
   // ranks.
   draft.rules.ignore_merges = true;

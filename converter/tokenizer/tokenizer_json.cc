@@ -223,7 +223,7 @@ Result<VocabularyDraft> Read(const json& tokenizer, std::string_view where) {
   CRIA_ASSIGN_OR_RETURN(PreTokenization pre_tokenization, ReadPreTokenization(tokenizer, where));
   VocabularyDraft draft;
   draft.rules.family = pre_tokenization.family;
-  draft.rules.split_patterns = std::move(pre_tokenization.split_patterns);
+  draft.split_patterns = std::move(pre_tokenization.split_patterns);
   draft.rules.normalize_nfc = pre_tokenization.normalize_nfc;
   draft.rules.add_dummy_prefix = pre_tokenization.add_dummy_prefix;
   draft.rules.dummy_prefix_after_special = pre_tokenization.dummy_prefix_after_special;

@@ -87,25 +87,14 @@ void AddMerges(const VocabularyDraft& draft, OwnedVocabulary* vocabulary) {
 
 Vocabulary OwnedVocabulary::view() const {
   Vocabulary vocabulary;
-  vocabulary.family = rules.family;
+  static_cast<TokenizerRules&>(vocabulary) = rules;
   vocabulary.piece_bytes = piece_bytes;
   vocabulary.piece_offsets = piece_offsets;
   vocabulary.piece_types = piece_types;
   vocabulary.sorted_ids = sorted_ids;
   vocabulary.merge_offsets = merge_offsets;
   vocabulary.merges = merges;
-  vocabulary.split_patterns.assign(rules.split_patterns.begin(), rules.split_patterns.end());
-  vocabulary.normalize_nfc = rules.normalize_nfc;
-  vocabulary.ignore_merges = rules.ignore_merges;
-  vocabulary.add_dummy_prefix = rules.add_dummy_prefix;
-  vocabulary.dummy_prefix_after_special = rules.dummy_prefix_after_special;
-  vocabulary.dummy_prefix_unless_space = rules.dummy_prefix_unless_space;
-  vocabulary.remove_extra_whitespaces = rules.remove_extra_whitespaces;
-  vocabulary.byte_fallback = rules.byte_fallback;
-  vocabulary.add_bos_token = rules.add_bos_token;
-  vocabulary.bos_token_id = rules.bos_token_id;
-  vocabulary.unk_token_id = rules.unk_token_id;
-  vocabulary.eos_token_id = rules.eos_token_id;
+  vocabulary.split_patterns.assign(split_patterns.begin(), split_patterns.end());
   return vocabulary;
 }
 
@@ -189,6 +178,7 @@ Result<OwnedVocabulary> BuildVocabulary(const VocabularyDraft& draft, size_t voc
   }
   OwnedVocabulary vocabulary;
   vocabulary.rules = draft.rules;
+  vocabulary.split_patterns = draft.split_patterns;
   CRIA_RETURN_IF_ERROR(AddPieces(draft, vocab_size, &vocabulary));
   SortTextPieces(&vocabulary);
   AddMerges(draft, &vocabulary);

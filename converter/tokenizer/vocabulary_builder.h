@@ -13,26 +13,10 @@
 
 namespace cria {
 
-// The fields of Vocabulary that are not tables.
-struct TokenizerRules {
-  TokenizerFamily family = TokenizerFamily::kSentencePieceBpe;
-  std::vector<std::string> split_patterns;
-  bool normalize_nfc = false;
-  bool ignore_merges = false;
-  bool add_dummy_prefix = false;
-  bool dummy_prefix_after_special = false;
-  bool dummy_prefix_unless_space = false;
-  bool remove_extra_whitespaces = false;
-  bool byte_fallback = false;
-  bool add_bos_token = false;
-  int32_t bos_token_id = -1;
-  int32_t unk_token_id = -1;
-  int32_t eos_token_id = -1;
-};
-
 // A vocabulary that owns its tables.
 struct OwnedVocabulary {
   TokenizerRules rules;
+  std::vector<std::string> split_patterns;
   std::vector<uint8_t> piece_bytes;
   std::vector<uint32_t> piece_offsets;
   std::vector<PieceType> piece_types;
@@ -69,6 +53,7 @@ struct AddedToken {
 class VocabularyDraft {
  public:
   TokenizerRules rules;
+  std::vector<std::string> split_patterns;
   std::vector<DraftPiece> pieces;  // By id.
   std::vector<DraftMerge> merges;
   int32_t eos_token_id = -1;  // From the tokenizer's own file; `rules` has the final one.

@@ -35,18 +35,9 @@ struct Merge {
   uint32_t merged;
 };
 
-// A tokenizer's tables and rules: views of memory that others own (a mapped model file, or the
-// converter's vectors). The fields are those of schema/model.fbs. Pieces are raw bytes of text:
-// SentencePiece's U+2581 is stored as a space, and byte-level alphabets are decoded.
-struct Vocabulary {
+// How a tokenizer treats text, in addition to its tables. The fields are those of schema/model.fbs.
+struct TokenizerRules {
   TokenizerFamily family = TokenizerFamily::kSentencePieceBpe;
-  std::span<const uint8_t> piece_bytes;
-  std::span<const uint32_t> piece_offsets;  // [vocab_size + 1]
-  std::span<const PieceType> piece_types;   // [vocab_size]
-  std::span<const uint32_t> sorted_ids;     // Ids of kNormal pieces, sorted by their bytes.
-  std::span<const uint32_t> merge_offsets;  // [vocab_size + 1]
-  std::span<const Merge> merges;
-  std::vector<std::string_view> split_patterns;
   bool normalize_nfc = false;
   bool ignore_merges = false;
   bool add_dummy_prefix = false;
@@ -58,6 +49,19 @@ struct Vocabulary {
   int32_t bos_token_id = -1;  // -1: there is none.
   int32_t unk_token_id = -1;
   int32_t eos_token_id = -1;  // eos_token in chat templates; other tokens may end an answer, too.
+};
+
+// A tokenizer's rules and tables, which are views of memory that others own (a mapped model file,
+// or the converter's vectors). The fields are those of schema/model.fbs. Pieces are raw bytes of
+// text: SentencePiece's U+2581 is stored as a space, and byte-level alphabets are decoded.
+struct Vocabulary : TokenizerRules {
+  std::span<const uint8_t> piece_bytes;
+  std::span<const uint32_t> piece_offsets;  // [vocab_size + 1]
+  std::span<const PieceType> piece_types;   // [vocab_size]
+  std::span<const uint32_t> sorted_ids;     // Ids of kNormal pieces, sorted by their bytes.
+  std::span<const uint32_t> merge_offsets;  // [vocab_size + 1]
+  std::span<const Merge> merges;
+  std::vector<std::string_view> split_patterns;
 
   size_t size() const { return piece_types.size(); }
   // The bytes of a piece. `id` must be below size().

@@ -51,7 +51,7 @@ inline VocabularyDraft SentencePieceDraft(std::initializer_list<std::string_view
 inline VocabularyDraft ByteLevelDraft(std::initializer_list<std::string_view> pieces) {
   VocabularyDraft draft;
   draft.rules.family = TokenizerFamily::kByteLevelBpe;
-  draft.rules.split_patterns = {R"( ?\p{L}+|\s+)"};
+  draft.split_patterns = {R"( ?\p{L}+|\s+)"};
   for (uint32_t byte = 0; byte < 256; ++byte) {
     draft.SetPiece(byte, std::string(1, static_cast<char>(byte)), PieceType::kNormal);
   }

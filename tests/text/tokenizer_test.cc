@@ -224,7 +224,7 @@ TEST(TokenizerTest, MarksDoNotComposeWithSpecialTokens) {
 
 TEST(TokenizerTest, AWrongSplitPatternIsAnError) {
   VocabularyDraft draft = ByteLevelDraft({});
-  draft.rules.split_patterns = {"["};
+  draft.split_patterns = {"["};
   const OwnedVocabulary vocabulary = BuildVocabulary(draft, draft.pieces.size()).value();
   EXPECT_FALSE(Tokenizer::Create(vocabulary.view()));
 }

@@ -71,7 +71,7 @@ TEST(TokenizerJsonTest, ByteLevel) {
   EXPECT_TRUE(draft.rules.ignore_merges);
   EXPECT_TRUE(draft.rules.add_bos_token);
   EXPECT_EQ(draft.rules.bos_token_id, 9);
-  EXPECT_THAT(draft.rules.split_patterns, ElementsAre(" ?\\p{L}+|\\s+"));
+  EXPECT_THAT(draft.split_patterns, ElementsAre(" ?\\p{L}+|\\s+"));
   EXPECT_EQ(draft.pieces[3].bytes, "\n");
   EXPECT_EQ(draft.pieces[9].type, PieceType::kControl);
   EXPECT_EQ(draft.pieces[10].type, PieceType::kUnused);
@@ -144,8 +144,8 @@ TEST(TokenizerJsonTest, Gpt2Words) {
   json tokenizer = ByteLevelJson();
   tokenizer["pre_tokenizer"] = {{"type", "ByteLevel"}, {"add_prefix_space", false}};
   VocabularyDraft draft = Read(tokenizer);
-  const auto compiled = SplitPatterns::Compile(std::vector<std::string_view>(
-      draft.rules.split_patterns.begin(), draft.rules.split_patterns.end()));
+  const auto compiled = SplitPatterns::Compile(
+      std::vector<std::string_view>(draft.split_patterns.begin(), draft.split_patterns.end()));
   ASSERT_TRUE(compiled);
   std::vector<std::string_view> words;
   ASSERT_TRUE(compiled->Split("I'm  here,  at 10 o'clock \n", &words));
@@ -159,8 +159,7 @@ TEST(TokenizerJsonTest, DigitsAndLiterals) {
       {"type": "Digits", "individual_digits": true}, {"type": "Digits"},
       {"type": "Split", "pattern": {"String": "a.b"}, "behavior": "Removed", "invert": true},
       {"type": "ByteLevel", "use_regex": false}]})");
-  EXPECT_THAT(Read(tokenizer).rules.split_patterns,
-              ElementsAre(R"(\p{N})", R"(\p{N}+)", R"(\Qa.b\E)"));
+  EXPECT_THAT(Read(tokenizer).split_patterns, ElementsAre(R"(\p{N})", R"(\p{N}+)", R"(\Qa.b\E)"));
 }
 
 TEST(TokenizerJsonTest, WithoutAPostProcessorThereIsNoBos) {
