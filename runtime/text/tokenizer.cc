@@ -76,7 +76,8 @@ std::string NormalizeSpaces(std::string_view text, const SpaceRules& rules) {
 
 std::unexpected<Error> TooManyTokens(size_t max_tokens) {
   return Fail(ErrorCode::kOutOfRange,
-              std::format("the prompt has more than {0} tokens, but the context holds {0}", max_tokens),
+              std::format("the prompt has more than {} tokens, which do not fit into the context",
+                          max_tokens),
               RemedyKind::kLargerContext);
 }
 
@@ -140,26 +141,28 @@ size_t Tokenizer::MinTokens(std::string_view text) const {
   const bool joins_unknown =
       vocabulary_.unk_token_id >= 0 &&
       (std::ranges::contains(byte_ids, -1) || (is_sentence_piece && !vocabulary_.byte_fallback));
-  // Any number of characters that have no piece are one token.
+  // One token may stand for any number of characters that have no piece.
   if (joins_unknown) return 0;
   size_t kept_bytes = text.size();
   if (is_sentence_piece && vocabulary_.remove_extra_whitespaces) {
     kept_bytes -= static_cast<size_t>(std::ranges::count(text, ' '));
-    // At the end, these are removed like spaces.
+    // Spaces that are written as U+2581 are removed at the end of a text.
     for (size_t at = text.find(kLowerOneEighthBlock); at != std::string_view::npos;
          at = text.find(kLowerOneEighthBlock, at + kLowerOneEighthBlock.size())) {
       kept_bytes -= kLowerOneEighthBlock.size();
     }
   }
-  // U+2581 becomes a space. Of the code points that NFC makes one of, there are at most four, of at
-  // most four bytes each; it has at least two bytes, or is one byte of what was one code point.
+  // How many bytes become one byte at most. SentencePiece turns U+2581 into a space. NFC composes a
+  // code point of two bytes or more from at most four code points, which have at most 16 bytes, and
+  // turns single code points, of at most four bytes, into ASCII.
   const size_t max_bytes_per_byte =
       (is_sentence_piece ? kLowerOneEighthBlock.size() : 1) * (vocabulary_.normalize_nfc ? 8 : 1);
   return kept_bytes / (max_bytes_per_byte * longest_piece_bytes_);
 }
 
 size_t Tokenizer::MaxUnmerged(const Encoding& encoding, size_t begin) const {
-  // An id has a byte or more, and so a token is merged from no more ids than the longest has bytes.
+  // Every id stands for at least one byte, so the ids that are merged into one token are at most as
+  // many as the longest piece has bytes.
   const size_t left = encoding.max_tokens - std::min(begin, encoding.max_tokens);
   return left > (SIZE_MAX - begin) / longest_piece_bytes_ ? SIZE_MAX
                                                           : begin + left * longest_piece_bytes_;

@@ -72,9 +72,10 @@ class Tokenizer {
   int32_t FindPiece(std::string_view bytes) const;
   void IndexPieces();
 
-  // A number of tokens that these bytes have at least, wherever they are in a text.
+  // A lower bound of the number of tokens of these bytes, whatever text is before and after them.
   size_t MinTokens(std::string_view text) const;
-  // How many ids may be in `encoding` before they are merged from `begin` on.
+  // The maximum number of ids in `encoding`, before those from `begin` on are merged, of a text that
+  // may still have at most max_tokens tokens.
   size_t MaxUnmerged(const Encoding& encoding, size_t begin) const;
 
   Status EncodeText(bool before_user_defined, Encoding* encoding) const;
@@ -89,7 +90,7 @@ class Tokenizer {
   std::array<int32_t, 256> text_byte_ids_;      // kNormal pieces of one byte, or -1.
   std::array<int32_t, 256> fallback_byte_ids_;  // kByte pieces, or -1.
   std::array<uint32_t, 257> first_byte_{};  // Ranges of sorted_ids by the first byte of the piece.
-  size_t longest_piece_bytes_ = 0;
+  size_t longest_piece_bytes_ = 1;  // 1 even if all pieces are empty.
   // No piece has a space after another character, so that nothing merges across such a place.
   bool spaces_begin_words_ = true;
 };

@@ -283,6 +283,22 @@ TEST(TokenizerTest, NoTextThatFitsIsRefused) {
   }
 }
 
+// A vocabulary may have only ids that no text becomes, and whose pieces are empty.
+TEST(TokenizerTest, AVocabularyWithoutPiecesExpressesNoText) {
+  for (const TokenizerFamily family :
+       {TokenizerFamily::kSentencePieceBpe, TokenizerFamily::kByteLevelBpe}) {
+    VocabularyDraft draft;
+    draft.rules.family = family;
+    const OwnedVocabulary vocabulary = BuildVocabulary(draft, 3).value();
+    const Tokenizer tokenizer = Tokenizer::Create(vocabulary.view()).value();
+    EXPECT_TRUE(tokenizer.Encode("")->empty());
+    const auto ids = tokenizer.Encode("a");
+    ASSERT_FALSE(ids);
+    EXPECT_THAT(ids.error().message(), testing::HasSubstr("cannot express"));
+    EXPECT_FALSE(tokenizer.Encode("a", {.max_tokens = 0}));
+  }
+}
+
 TEST(TokenizerTest, TextThatIsFarTooLongIsRefused) {
   VocabularyDraft normalizing = ByteLevelDraft({"ab"});
   normalizing.rules.normalize_nfc = true;
