@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 
 #include "jinja/json.h"
@@ -150,8 +150,11 @@ Value RoundNumber(Call& call) {
     return number.is(Kind::kInt) ? WholeOf(context, rounded) : Float(rounded);
   }
   std::array<char, 400> written;  // A double has no more than 309 digits before the point.
-  std::snprintf(written.data(), written.size(), "%.*f", static_cast<int>(digits), value);
-  return Float(ReadDouble(written.data()).value_or(value));
+  const char* const written_end =
+      std::to_chars(written.data(), written.data() + written.size(), value,
+                    std::chars_format::fixed, static_cast<int>(digits))
+          .ptr;
+  return Float(ReadDouble({written.data(), written_end}).value_or(value));
 }
 
 Value TruncateText(Call& call) {

@@ -1,9 +1,11 @@
 // The functions that a template may call by name.
 
+#include <time.h>  // strftime_l
+
 #include <array>
-#include <ctime>
 #include <string>
 
+#include "jinja/c_locale.h"
 #include "jinja/natives.h"
 #include "jinja/text.h"
 
@@ -67,7 +69,7 @@ Value StrftimeNow(Call& call) {
   const std::string format(Flat(call.context, text));
   const std::tm now = call.context.Now();
   std::array<char, 256> written;
-  const size_t size = std::strftime(written.data(), written.size(), format.c_str(), &now);
+  const size_t size = strftime_l(written.data(), written.size(), format.c_str(), &now, CLocale());
   const std::string_view copy = Copy(call.context, {written.data(), size});
   return IsTrusted(text) ? Trusted(call.context, copy) : Untrusted(call.context, copy);
 }

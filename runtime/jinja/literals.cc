@@ -1,6 +1,5 @@
 #include "jinja/literals.h"
 
-#include <locale.h>  // newlocale
 #include <stdlib.h>  // strtod_l
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <string>
 
 #include "core/utf8.h"
+#include "jinja/c_locale.h"
 #include "jinja/text.h"
 
 namespace cria::jinja {
@@ -88,10 +88,9 @@ std::optional<double> ReadDouble(std::string_view written) {
   // Used instead of from_chars, which libc++ before version 20 does not have for doubles. C also
   // reads hexadecimal digits, "nan(…)" and leading spaces, which are not numbers here.
   if (written.empty() || written.find_first_of("xX( \t\n\v\f\r") != written.npos) return {};
-  static const locale_t c_locale = newlocale(LC_ALL_MASK, "C", nullptr);
   const std::string text(written);
   char* end = nullptr;
-  const double number = strtod_l(text.c_str(), &end, c_locale);
+  const double number = strtod_l(text.c_str(), &end, CLocale());
   return end == text.c_str() + text.size() ? std::optional(number) : std::nullopt;
 }
 

@@ -17,6 +17,9 @@ std::string_view Copy(Context& context, std::string_view bytes) {
 void TextBuilder::Add(std::string_view bytes, bool is_trusted) {
   if (bytes.empty()) return;
   context_.Charge(1);
+  if (bytes.size() > kMaxTextBytes - size_bytes_) {
+    return context_.Fail(ErrorCode::kOutOfRange, {"a string becomes too long"});
+  }
   size_bytes_ += bytes.size();
   if (pieces_.size() > 0) {
     Piece& last = pieces_.items().back();

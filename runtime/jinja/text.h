@@ -17,6 +17,10 @@ struct Piece {
   bool is_trusted = false;
 };
 
+// Maximum length of a string. Pieces of one long text can be repeated without copies, so memory
+// alone does not keep the length within a size_t of 32 bits.
+inline constexpr size_t kMaxTextBytes = size_t{1} << 30;
+
 // A string, as pieces that know their source. The pieces are views of the template, of messages, or
 // of the context's memory, so that concatenating and slicing copies no bytes. Positions are in
 // bytes unless a name says characters.

@@ -83,6 +83,8 @@ TEST(JinjaFiltersTest, Rounding) {
             "[2.0, 4.0, -1.2, 42.57, 7]");
   EXPECT_EQ(Print("[2.1 | round(method='ceil'), 2.9 | round(0, 'floor'), 1234 | round(-2)]"),
             "[3.0, 2.0, 1200]");
+  EXPECT_EQ(Print("[1e300 | round(2), 0.125 | round(2), 1e-30 | round(20), 1.5 | round(20)]"),
+            "[1e+300, 0.12, 0.0, 1.5]");
   EXPECT_THAT(Print("1 | round(0, 'up')"), HasSubstr("not by 'up'"));
   EXPECT_THAT(Print("1 | round(10 ** 9)"), HasSubstr("more than 20 digits"));
   EXPECT_THAT(Print("'a' | round"), HasSubstr("str has no sign"));
