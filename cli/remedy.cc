@@ -1,20 +1,14 @@
 #include "cli/remedy.h"
 
 #include "core/format.h"
+#include "core/remedy.h"
 #include "ops/kv_cache_view.h"
 
 namespace cria::cli {
 namespace {
 
-std::string FittingText(const Remedy& remedy) {
-  std::string text;
-  for (size_t i = 0; i < remedy.fitting_context_tokens.size(); ++i) {
-    const uint32_t tokens = remedy.fitting_context_tokens[i];
-    if (tokens == 0) continue;
-    text += Format("{} -c {} --kv {}", text.empty() ? "what would fit:" : " or", tokens,
-                   KvTypeName(static_cast<KvType>(i)));
-  }
-  return text.empty() ? "no context would fit" : text;
+std::string FittingText(uint32_t tokens, size_t kv_type) {
+  return Format("-c {} --kv {}", tokens, KvTypeName(static_cast<KvType>(kv_type)));
 }
 
 const char* RemedyText(RemedyKind kind) {
@@ -57,11 +51,7 @@ const char* RemedyText(RemedyKind kind) {
 }  // namespace
 
 std::string Sentence(const Error& error) {
-  const Remedy& remedy = error.remedy();
-  std::string sentence = error.message();
-  if (remedy.kind == RemedyKind::kFitMemory) sentence += "; " + FittingText(remedy);
-  if (remedy.kind != RemedyKind::kNone) (sentence += "; ") += RemedyText(remedy.kind);
-  return sentence;
+  return SentenceWithRemedy(error, {.remedy = RemedyText, .fitting = FittingText});
 }
 
 }  // namespace cria::cli
