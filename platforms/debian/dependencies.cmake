@@ -1,10 +1,10 @@
-# Which packages a program or library needs: read from its ELF file and from libraries.txt, since there is
-# no database of packages for a processor other than the machine's own. CPack includes this file.
+# Finds the packages that a program or library needs, by its ELF file and libraries.txt, because a machine has
+# a database of packages only for its own processor. CPack includes this file.
 file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/libraries.txt cria_libraries REGEX "^[^#]")
 string(REPLACE "@VERSION@" "${CPACK_DEBIAN_PACKAGE_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE}" cria_libraries
        "${cria_libraries}")
 
-# cria_depends(VARIABLE FILE): the packages that FILE needs, as a control file lists them.
+# cria_depends(VARIABLE FILE): sets VARIABLE to the packages that FILE needs, in the form of a control file.
 function(cria_depends variable file)
   execute_process(COMMAND ${CPACK_CRIA_READELF} -dW ${file} OUTPUT_VARIABLE dynamic
                   COMMAND_ERROR_IS_FATAL ANY)
@@ -19,8 +19,8 @@ function(cria_depends variable file)
       endif()
     endforeach()
     if(NOT package)
-      message(FATAL_ERROR "${file} needs ${soname}, and platforms/debian/libraries.txt does not say "
-                          "which package that is in.")
+      message(FATAL_ERROR "${file} needs ${soname}, but platforms/debian/libraries.txt does not name its "
+                          "package; add a line for it.")
     endif()
     list(APPEND packages "${package}")
   endforeach()

@@ -141,8 +141,8 @@ void ForEachGroup(const std::string& root, std::string_view controller, const Vi
 }
 
 template <typename T>
-void KeepLeast(std::optional<T> candidate, std::optional<T>& least) {
-  if (candidate) least = std::min(*candidate, least.value_or(*candidate));
+void KeepMin(std::optional<T> candidate, std::optional<T>& min) {
+  if (candidate) min = std::min(*candidate, min.value_or(*candidate));
 }
 
 // Both are in microseconds. Version 2's "max" is not a number and means no quota.
@@ -156,32 +156,32 @@ std::optional<double> QuotaOf(std::string_view quota, std::string_view period) {
 }  // namespace
 
 std::optional<uint64_t> CgroupMemoryLimit(const std::string& root) {
-  std::optional<uint64_t> least;
+  std::optional<uint64_t> min;
   ForEachGroup(root, "memory", [&](const std::string& folder, bool unified) {
     const char* const file = unified ? "/memory.max" : "/memory.limit_in_bytes";
     // Version 2's "max" is not a number and means no limit.
     const std::optional<uint64_t> bytes = ParseNumber(ReadFirstLine(folder + file));
-    if (bytes && *bytes < kNoLimit) KeepLeast(bytes, least);
+    if (bytes && *bytes < kNoLimit) KeepMin(bytes, min);
   });
-  return least;
+  return min;
 }
 
 std::optional<double> CgroupProcessorQuota(const std::string& root) {
-  std::optional<double> least;
+  std::optional<double> min;
   ForEachGroup(root, "cpu", [&](const std::string& folder, bool unified) {
     if (unified) {
       const std::string line = ReadFirstLine(folder + "/cpu.max");
       std::string_view period = line;
       const std::string_view quota = TakeUntil(period, " ");
-      KeepLeast(QuotaOf(quota, period), least);
+      KeepMin(QuotaOf(quota, period), min);
     } else {
       // Version 1 writes -1 if there is no quota.
-      KeepLeast(QuotaOf(ReadFirstLine(folder + "/cpu.cfs_quota_us"),
-                        ReadFirstLine(folder + "/cpu.cfs_period_us")),
-                least);
+      KeepMin(QuotaOf(ReadFirstLine(folder + "/cpu.cfs_quota_us"),
+                      ReadFirstLine(folder + "/cpu.cfs_period_us")),
+              min);
     }
   });
-  return least;
+  return min;
 }
 
 }  // namespace cria::platform

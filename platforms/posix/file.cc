@@ -55,7 +55,7 @@ FileMapping::~FileMapping() {
 Result<File> File::Open(const std::string& path) {
   File file;
   file.path_ = path;
-  // O_NONBLOCK: opening a pipe that nobody writes to would otherwise wait for ever.
+  // O_NONBLOCK: opening a pipe that nobody writes to would otherwise wait forever.
   file.descriptor_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file.descriptor_ < 0) return SystemError(path, "open");
   CRIA_ASSIGN_OR_RETURN(file.size_bytes_, SizeOfRegularFile(file.descriptor_, path));
@@ -64,7 +64,8 @@ Result<File> File::Open(const std::string& path) {
 
 Result<File> File::OfDescriptor(int descriptor, uint64_t offset, std::optional<uint64_t> bytes) {
   File file;
-  // Without the number, which differs from run to run: packed weights are named after the path.
+  // Packed weights are named after the path, so it must not contain the number, which differs from
+  // run to run.
   file.path_ = "descriptor";
   file.descriptor_ = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   if (file.descriptor_ < 0) return SystemError(file.path_, "duplicate");

@@ -38,7 +38,7 @@ const char* RemedyFor(int reason) {
     case EISDIR:
       return "choose the name of a file";
     case EEXIST:
-      return "remove the old temporary files beside it, whose names hold \".tmp-\"";
+      return "remove the old temporary files beside it, whose names contain \".tmp-\"";
     default:
       return "check the disk, or choose another output";
   }
@@ -49,12 +49,12 @@ std::string SystemSentence(const std::filesystem::path& path, const char* action
                      RemedyFor(reason));
 }
 
-// The name that a rename may take: what a symbolic link leads to, unless the link is replaced.
+// The name that the file gets: the target of a symbolic link, unless the link is replaced.
 Result<std::filesystem::path> ResolveTarget(const std::filesystem::path& path, LinkPolicy links) {
   std::error_code error;
   if (links == LinkPolicy::kReplaceLink && std::filesystem::is_symlink(path, error)) return path;
   const auto status = std::filesystem::status(path, error);
-  // Known before any work is done: the temporary name may be possible where this one is not.
+  // Checked before any work is done, because the temporary name may be possible if this one is not.
   if (!std::filesystem::status_known(status)) {
     return Fail(ErrorCode::kIo, SystemSentence(path, "write", error.value()));
   }
@@ -76,7 +76,7 @@ std::filesystem::path FolderOf(const std::filesystem::path& path) {
   return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
 }
 
-// What the temporary names of a target begin with; the process and a number follow.
+// The beginning of a target's temporary names; the process's id and a number follow.
 std::string TemporaryPrefix(const std::filesystem::path& path) {
   // The longest name that file systems take is 255 bytes.
   constexpr size_t kMaxNameBytes = 200;
@@ -91,7 +91,7 @@ bool IsTemporaryName(std::string_view name, std::string_view prefix) {
          numbers.find_first_not_of("0123456789-") == std::string_view::npos;
 }
 
-// Whether the file that is open still has this name.
+// Whether the open file still has this name.
 bool HasName(int descriptor, const std::filesystem::path& path) {
   struct stat opened = {};
   struct stat named = {};
@@ -99,19 +99,19 @@ bool HasName(int descriptor, const std::filesystem::path& path) {
          opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
-// Removes a temporary file that no process holds locked: the one that made it is gone. Where files
-// cannot be locked, nobody knows, and it stays.
+// Removes a temporary file if no process holds its lock, because the process that made it has ended
+// then. If the file system has no locks, the file stays.
 void RemoveIfAbandoned(const std::filesystem::path& path) {
   const int descriptor = open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (descriptor < 0) return;
-  // By now it may have been renamed, and be the target itself.
+  // The file may have been renamed to the target before it was locked.
   if (flock(descriptor, LOCK_EX | LOCK_NB) == 0 && HasName(descriptor, path)) {
     unlink(path.c_str());
   }
   close(descriptor);
 }
 
-// What a process that was killed leaves behind is as large as what it wrote.
+// A killed process leaves a file that may be as large as a model.
 void RemoveAbandonedSiblings(const std::filesystem::path& path) {
   const std::string prefix = TemporaryPrefix(path);
   std::error_code error;
@@ -123,19 +123,19 @@ void RemoveAbandonedSiblings(const std::filesystem::path& path) {
   }
 }
 
-// Locks a new file for as long as it is written. False: another process took it for abandoned
-// before it was locked, and removed it.
+// Locks a new file for as long as it is written. Returns false if another process removed it before
+// it was locked.
 bool LockNew(int descriptor, const std::filesystem::path& path) {
   int result = -1;
   do {
     result = flock(descriptor, LOCK_EX);
   } while (result != 0 && errno == EINTR);
-  // On a file system without locks, others leave it alone.
+  // On a file system without locks, other processes do not remove it.
   return result != 0 || HasName(descriptor, path);
 }
 
-// Makes a new file beside `path`, where a rename needs it, and sets `descriptor` to it. Null with
-// errno set: it cannot be made.
+// Makes a new file beside `path`, so that it can be renamed to it, and sets `descriptor` to the
+// open file. Returns null, with errno set, if it cannot be made.
 std::unique_ptr<UnfinishedFile> CreateBeside(const std::filesystem::path& path, int& descriptor) {
   constexpr int kMaxAttempts = 1000;
   const std::string prefix = TemporaryPrefix(path);
@@ -145,7 +145,7 @@ std::unique_ptr<UnfinishedFile> CreateBeside(const std::filesystem::path& path, 
     if (file == nullptr && errno != EEXIST) return nullptr;
     if (file == nullptr) continue;
     if (LockNew(descriptor, file->path())) return file;
-    // The name may be another file's by now.
+    // The name may belong to another file by now.
     file->Forget();
     close(std::exchange(descriptor, -1));
   }
@@ -153,16 +153,16 @@ std::unique_ptr<UnfinishedFile> CreateBeside(const std::filesystem::path& path, 
   return nullptr;
 }
 
-// Whether this process may not write files of so many bytes. A write beyond that would also raise
-// SIGXFSZ, which ends a process that does not expect it.
+// Whether the process's limit forbids a file of this size. A write beyond the limit would also
+// raise SIGXFSZ, which ends a process that does not handle it.
 bool ExceedsFileSizeLimit(uint64_t bytes) {
   rlimit limit = {};
   return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
          bytes > limit.rlim_cur;
 }
 
-// Leaves little for fsync to write: no signal is handled while that waits for a slow disk, but
-// between the calls here. What fails is found by fsync.
+// Writes most data to the disk before fsync: signals are handled between the calls here, but not
+// while fsync waits for a slow disk. fsync reports what fails.
 void WriteBack(int descriptor, uint64_t bytes) {
   constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
   constexpr uint64_t kMaxBytesAhead = 8 * kPieceBytes;  // Keeps the disk busy.
@@ -188,8 +188,8 @@ Result<OutputFile> OutputFile::Create(const std::filesystem::path& path, uint64_
   if (ExceedsFileSizeLimit(bytes)) return file.SystemError(EFBIG, "write");
   file.temporary_ = CreateBeside(file.path_, file.descriptor_);
   if (file.temporary_ == nullptr) return file.SystemError(errno, "write");
-  // The size first, so that gaps are zeros; then the space. Where the file system cannot reserve
-  // space, a full disk is found when writing.
+  // Sets the size, so that gaps are zeros, and then reserves the space. If the file system cannot
+  // reserve space, WriteAt reports a full disk.
   if (ftruncate(file.descriptor_, static_cast<off_t>(bytes)) != 0) {
     return file.SystemError(errno, "write");
   }
@@ -209,7 +209,7 @@ OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
 }
 
 OutputFile::~OutputFile() {
-  // While it is locked, so that the name cannot be another file's by then.
+  // The name is removed while the file is locked, so that it cannot belong to another file.
   temporary_.reset();
   if (descriptor_ >= 0) close(descriptor_);
 }
@@ -226,8 +226,8 @@ std::unexpected<Error> OutputFile::SystemError(int reason, const char* action) c
 }
 
 Status OutputFile::WriteAt(uint64_t offset, std::span<const std::byte> bytes) {
-  // No signal is handled while the kernel makes a writer wait for a slow disk: each piece takes a
-  // moment even there.
+  // No signal is handled while the kernel makes a writer wait for a slow disk, so the pieces are
+  // small.
   constexpr size_t kMaxPieceBytes = size_t{256} << 10;
   while (!bytes.empty()) {
     const ssize_t count = pwrite(descriptor_, bytes.data(), std::min(bytes.size(), kMaxPieceBytes),
@@ -244,14 +244,13 @@ Status OutputFile::WriteAt(uint64_t offset, std::span<const std::byte> bytes) {
 Status OutputFile::Commit() {
   WriteBack(descriptor_, bytes_);
   if (fsync(descriptor_) != 0) return SystemError(errno, "write");
-  // Still locked, or another process could take it for abandoned. All is on disk, so that closing
-  // has nothing to tell.
+  // The file is still locked; otherwise another process could remove it. All data is on the disk,
+  // so closing the file has no error to report.
   if (rename(temporary_->path().c_str(), path_.c_str()) != 0) return SystemError(errno, "rename");
   temporary_->Forget();
   temporary_.reset();
   close(std::exchange(descriptor_, -1));
-  // The new name is durable only once its folder is; a file system that cannot do that is no reason
-  // to call a complete file a failure.
+  // Makes the new name durable. The file is complete even if the file system cannot do that.
   const int descriptor = open(FolderOf(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor >= 0) {
     fsync(descriptor);

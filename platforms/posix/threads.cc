@@ -12,7 +12,7 @@
 
 namespace cria::platform {
 
-// The kernel looks at the word itself.
+// The kernel reads the word as a plain number.
 static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t));
 
 void SleepWhile(const std::atomic<uint32_t>& word, uint32_t value) {

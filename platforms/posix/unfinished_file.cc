@@ -12,8 +12,8 @@
 namespace cria {
 namespace {
 
-// Guards the list. Signals are blocked in the thread that holds it, or a handler that calls
-// RemoveAll would wait for the function that it interrupted.
+// Guards the list. Signals are blocked in the thread that holds it; otherwise a handler that calls
+// RemoveAll would wait for the function that it has interrupted.
 class ListLock {
  public:
   ListLock() : before_(Take()) {}

@@ -9,9 +9,9 @@ namespace cria {
 // RemoveAll. All such names of the process are in one list.
 class UnfinishedFile {
  public:
-  // Makes the file, for reading and writing, and puts its name into the list; nothing that ends the
-  // process comes between. Sets `descriptor` to the open file; null with errno set if there is a
-  // file of this name already, or if it cannot be made.
+  // Makes the file, for reading and writing, and puts its name into the list; no signal is handled
+  // in between. Sets `descriptor` to the open file. Returns null, with errno set, if a file of this
+  // name exists already or cannot be made.
   static std::unique_ptr<UnfinishedFile> Create(std::filesystem::path path, int& descriptor);
   UnfinishedFile(const UnfinishedFile&) = delete;
   UnfinishedFile& operator=(const UnfinishedFile&) = delete;
@@ -21,9 +21,9 @@ class UnfinishedFile {
   // Takes the name out of the list and leaves it alone from then on: the file is renamed.
   void Forget();
 
-  // Removes every file of the list. The caller ends the process right after: signals stay blocked
-  // in this thread, and any thread that makes or removes such a file waits forever.
-  // Async-signal-safe.
+  // Removes every file of the list. The caller must then end the process: signals stay blocked in
+  // this thread, and any thread that makes or removes such a file waits forever. Safe in signal
+  // handlers.
   static void RemoveAll();
 
  private:
@@ -31,7 +31,7 @@ class UnfinishedFile {
 
   std::filesystem::path path_;
   UnfinishedFile* next_ = nullptr;
-  UnfinishedFile** link_ = nullptr;  // What points here; null where this is not in the list.
+  UnfinishedFile** link_ = nullptr;  // The list's pointer to this; null if it is not in the list.
 };
 
 }  // namespace cria

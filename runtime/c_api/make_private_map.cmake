@@ -11,5 +11,5 @@ endforeach()
 string(SHA256 HASH "${hashes}")
 string(SUBSTRING ${HASH} 0 16 HASH)
 configure_file(${INPUT} ${OUTPUT} @ONLY)
-# Newer than the headers even if nothing in it has changed.
+# The map must be newer than the headers even if nothing in it has changed.
 file(TOUCH ${OUTPUT})

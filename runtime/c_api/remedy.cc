@@ -17,7 +17,7 @@ const char* RemedyText(RemedyKind kind) {
   switch (kind) {
     case RemedyKind::kNone:
       return "";
-    // These two are errors of the converter, which is no part of the library.
+    // Only the converter, which is not part of the library, reports these two.
     case RemedyKind::kConvertVocabulary:
     case RemedyKind::kChatTemplate:
       return "convert it in another way";

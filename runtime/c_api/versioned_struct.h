@@ -22,8 +22,8 @@ inline constexpr size_t kFirstVersionBytes = sizeof(T);
 // A larger struct_size was never set.
 inline constexpr size_t kMaxStructBytes = 4096;
 
-inline Status CheckStructSize(size_t struct_size, size_t least_bytes, std::string_view name) {
-  if (struct_size >= least_bytes && struct_size <= kMaxStructBytes) return {};
+inline Status CheckStructSize(size_t struct_size, size_t min_bytes, std::string_view name) {
+  if (struct_size >= min_bytes && struct_size <= kMaxStructBytes) return {};
   return Fail(ErrorCode::kUsage,
               std::format("struct_size of {} is {}; declare the struct with its ..._INIT", name,
                           struct_size));

@@ -4,8 +4,9 @@
 
 namespace cria {
 
-// While one lives, this thread takes subnormal numbers for zero where the processor can. They cost
-// hundreds of cycles on some cores and carry nothing that a model needs.
+// While an object of this class exists, its thread treats subnormal numbers as zeros, if the
+// processor can do that. Such numbers cost hundreds of cycles on some cores, and no model needs
+// them.
 class DenormalsDisabled {
  public:
   DenormalsDisabled() : saved_(Read()) { Write(saved_ | kFlags); }

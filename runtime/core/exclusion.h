@@ -5,8 +5,8 @@
 
 namespace cria {
 
-// For how long a thread pool does without threads that delay it. Each time it is extended, it lasts
-// twice as long as before; good service makes it forget.
+// The time for which a thread pool does not use threads that have delayed it. Each exclusion is
+// twice as long as the one before, until the threads have worked long enough without a delay.
 class Exclusion {
  public:
   using Clock = std::chrono::steady_clock;
@@ -19,7 +19,8 @@ class Exclusion {
 
   bool Covers(Clock::time_point now) const { return now < end_; }
 
-  // The threads have cost `delay`: the first exclusion is as long.
+  // Excludes the threads after they have caused a delay. The first exclusion is as long as the
+  // delay.
   void Extend(Clock::time_point now, Clock::duration delay) {
     length_ = std::min(std::max(2 * length_, delay), kMax);
     end_ = now + length_;

@@ -32,14 +32,14 @@ class OutputFile {
 
   // Removes all temporary files that this process is writing. Call it right before the process ends
   // without destructors: signals stay blocked in this thread, and threads that create or remove
-  // such a file wait forever. Async-signal-safe.
+  // such a file wait forever. Safe in signal handlers.
   static void RemoveUnfinished();
 
   // Bytes that are never written read as zeros.
   Status WriteAt(uint64_t offset, std::span<const std::byte> bytes);
   // Makes the file durable and gives it its name.
   Status Commit();
-  // Removes the name instead, and returns the file, which exists for as long as it is open.
+  // Removes the temporary name, and returns the file, which exists as long as it is open.
   Result<platform::File> TakeUnnamed();
 
  private:
@@ -49,7 +49,7 @@ class OutputFile {
   int descriptor_ = -1;  // Locked while the file has its temporary name.
   uint64_t bytes_ = 0;
   std::filesystem::path path_;
-  std::unique_ptr<UnfinishedFile> temporary_;  // Null when it has its own name, or none.
+  std::unique_ptr<UnfinishedFile> temporary_;  // Null after Commit and TakeUnnamed.
 };
 
 }  // namespace cria

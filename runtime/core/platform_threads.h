@@ -1,7 +1,7 @@
 #pragma once
 
-// What threads ask of the operating system; like core/platform.h, it is implemented in one folder
-// of platforms/.
+// What threads need from the operating system. Like core/platform.h, it is implemented in one
+// folder of platforms/.
 
 #include <atomic>
 #include <chrono>
@@ -15,10 +15,10 @@ void SleepWhile(const std::atomic<uint32_t>& word, uint32_t value);
 // Wakes a thread that sleeps on `word`, after the word has changed.
 void WakeOne(const std::atomic<uint32_t>& word);
 
-// The number of the processor that runs this thread just now; -1 where the system does not tell.
+// The number of the processor on which this thread runs at the moment; -1 if it is not known.
 int CurrentProcessor();
 
-// What this thread has been given since it started.
+// What this thread has used since it started.
 struct ThreadUsage {
   std::chrono::nanoseconds processor_time{0};
   // How often the system took the processor away while the thread had work to do.

@@ -21,19 +21,20 @@ using Clock = WorkerGate::Clock;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-// How late a worker may be, besides the time of two tasks, which it may be in the middle of.
+// How late a worker may be, in addition to the time of two tasks: it may be running one.
 constexpr auto kMaxLateness = microseconds(100);
-// The caller spins for this time, and that of two tasks, before it sleeps until a worker finishes.
+// The caller spins for this time, in addition to the time of two tasks, before it sleeps until a
+// worker finishes.
 constexpr auto kCallerSpin = microseconds(50);
 constexpr auto kWorkerForgottenAfter = milliseconds(8);
 
-// The caller itself may be what lacks a processor: because a quota stops all threads of the
-// process, or because workers that spin keep the system from moving it to their processors. Over
-// each such time, it must have had most of a processor.
+// The caller itself may lack a processor, because a quota stops all threads of the process, or
+// because spinning workers keep the system from moving the caller to their processors. In each
+// period of kWatchedTime, the caller must have had kMinProcessorShare of a processor.
 constexpr auto kWatchedTime = milliseconds(20);
 constexpr double kMinProcessorShare = 0.8;
 constexpr auto kStarvingForgottenAfter = milliseconds(250);
-// After such a time without work, watching begins anew.
+// After a longer time without work, a new period begins.
 constexpr auto kMaxWatchedGap = milliseconds(2);
 
 }  // namespace
@@ -51,13 +52,13 @@ class ThreadPool::Crew {
   void Run(size_t count, void (*task)(void*, size_t, size_t), void* context);
 
  private:
-  // A cache line of its own, since its two threads write to it all the time.
+  // Each has a cache line of its own, because the caller and the worker write to it all the time.
   struct alignas(64) Worker {
     WorkerGate gate;
     IndexRange range;
-    // The rest is the caller's alone.
+    // Only the caller uses the rest.
     bool takes_part = false;
-    Clock::time_point called_at;  // When it was called and has not joined since.
+    Clock::time_point called_at;  // When it was called, if it has not joined since.
     Exclusion exclusion{kWorkerForgottenAfter};
   };
   struct ThreadStart {
@@ -66,13 +67,14 @@ class ThreadPool::Crew {
   };
 
   static void* RunWorker(void* start);
-  // How many threads take part in a loop, the caller among them.
+  // Chooses the threads that take part in a loop, and returns their number with the caller.
   size_t Summon(size_t count, Clock::time_point now);
   void Share(size_t count, size_t num_threads);
   // Returns how many tasks it ran.
   size_t RunTasks(size_t thread);
   void RunTask(size_t index, size_t thread);
-  // Sees that no worker runs a task any more, and judges them; each task took `task_time`.
+  // Waits until no worker runs a task, and excludes workers that were late. `task_time` is the mean
+  // time of a task.
   void Dismiss(Clock::time_point begin, Clock::time_point end, Clock::duration task_time);
   void BeginWatching(Clock::time_point now);
   void WatchCaller(Clock::time_point now);
@@ -208,7 +210,7 @@ void ThreadPool::Crew::RunTask(size_t index, size_t thread) {
   try {
     task_(context_, index, thread);
   } catch (const std::exception&) {
-    // Past the first function of a thread, it would end the process.
+    // An exception that leaves the first function of a thread would end the process.
     if (!has_thrown_.exchange(true)) thrown_ = std::current_exception();
   }
 }
@@ -257,7 +259,7 @@ void ThreadPool::Crew::WatchCaller(Clock::time_point now) {
   const Clock::duration wanted = now - watched_since_ - slept_;
   BeginWatching(now);
   const Clock::duration given = usage_.processor_time - before.processor_time;
-  // A caller that waits for a disk has little of its processor, too, but gives it up by itself.
+  // A caller that waits for a disk uses little processor time, too, but is not preempted.
   const bool was_preempted = usage_.preemptions != before.preemptions;
   if (was_preempted && given < kMinProcessorShare * wanted) {
     starving_.Extend(now, wanted - given);

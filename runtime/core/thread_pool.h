@@ -9,7 +9,7 @@
 
 namespace cria {
 
-// Passing over fewer numbers than these takes less time than sharing them between threads.
+// A loop over fewer numbers than this takes less time on one thread than sharing it takes.
 inline constexpr size_t kMinSharedElements = size_t{32} * 1024;
 
 // A fixed set of threads for loops of some microseconds and more. One caller at a time.
@@ -20,8 +20,8 @@ inline constexpr size_t kMinSharedElements = size_t{32} * 1024;
 // for at most half a millisecond and then sleep.
 class ThreadPool {
  public:
-  // `num_threads` counts the calling thread; 1 makes a pool without threads of its own. Of more
-  // threads than `max_running`, the rest are not started.
+  // `num_threads` counts the calling thread; 1 makes a pool without threads of its own. If it is
+  // more than `max_running`, only so many threads run, and num_threads() is `num_threads` anyway.
   static Result<ThreadPool> Create(size_t num_threads,
                                    size_t max_running = platform::MaxRunningThreads());
 
@@ -33,8 +33,8 @@ class ThreadPool {
 
   // Calls `task(index)`, or `task(index, thread)`, for every index in [0, count), in any order, and
   // returns when all are done; `count` fits into 32 bits. `thread` is below num_threads(), and no
-  // two tasks that run at once have the same. Allocates nothing. Throws what a task has thrown,
-  // which is operator new's failure at most, after the other tasks.
+  // two tasks that run at once have the same. Allocates nothing. If a task throws (only operator
+  // new does), the other tasks run, and then the first exception is thrown to the caller.
   template <typename Task>
   void ParallelFor(size_t count, Task&& task) const {
     using TaskType = std::remove_reference_t<Task>;

@@ -62,11 +62,11 @@ class Decoder final : public TokenModel {
     std::span<const std::byte> packed;
   };
 
-  // What a tensor is loaded into, the shape that it must have, and of a matrix the buffers of its
+  // Where a tensor is loaded, the shape that it must have, and for a matrix the buffers of its
   // product.
   struct Place {
-    const float** vector = nullptr;  // Of a norm or bias; otherwise null.
-    Projection* product = nullptr;   // Of a matrix that is multiplied by; otherwise null.
+    const float** vector = nullptr;  // For a norm or bias; otherwise null.
+    Projection* product = nullptr;   // For a matrix that products use; otherwise null.
     size_t outputs = 0;
     size_t inputs = 0;
     const float* input = nullptr;
@@ -96,7 +96,7 @@ class Decoder final : public TokenModel {
 
   Status LoadVectors();
   Place PlaceOf(const TensorSpec& spec);
-  // Fails where the tensor does not have the shape that the decoder computes with.
+  // Fails if the tensor does not have the shape that the decoder computes with.
   Result<Place> CheckedPlaceOf(const TensorSpec& spec, const TensorLayout& layout);
   Status CreateProjections(const xnn::PackedWeights& weights);
   void LayOutCache();

@@ -83,11 +83,11 @@ Decoder::Place Decoder::PlaceOf(const TensorSpec& spec) {
   const size_t query = config_.query_channels();
   const size_t qkv = config_.qkv_channels();
   const size_t gate_up = 2 * size_t{config_.intermediate_size};
-  // The tensors of no layer have no use for it.
+  // Tensors outside the layers do not use it.
   Layer& layer = layers_[static_cast<size_t>(std::max(spec.layer, 0))];
   switch (spec.role) {
     case TensorRole::kEmbedTokens:
-      return {};  // EmbeddingReader's.
+      return {};  // EmbeddingReader reads it.
     case TensorRole::kInputLayernorm:
       return {.vector = &layer.input_layernorm, .outputs = 1, .inputs = hidden};
     case TensorRole::kQkvProj:
@@ -179,11 +179,11 @@ Status Decoder::CreateProjections(const xnn::PackedWeights& weights) {
   size_t num_matrices = 0;
   for (const TensorSpec& spec : ExpectedTensors(config_)) {
     if (!spec.is_multiplied()) continue;
-    // Of a tied head, the embedding table.
+    // For a tied head, this is the layout of the embedding table.
     const TensorLayout& layout = file_.tensor(spec.role, spec.layer).layout;
     CRIA_ASSIGN_OR_RETURN(const Place place, CheckedPlaceOf(spec, layout));
     weight_bytes_per_token_ += layout.data_bytes() + layout.scale_bytes();
-    // Packed weights have the order of a forward pass, as ExpectedTensors.
+    // Packed weights are in the order of a forward pass, like ExpectedTensors.
     place.product->packed = weights.matrices()[num_matrices++];
     const auto alike = std::ranges::find_if(known, [&](const Known& other) {
       return other.role == spec.role && other.layout == layout;

@@ -42,7 +42,7 @@ void FailOfUndefined(Context& context, const Value& value, std::string_view attr
                 "' is undefined, so it has no '", attribute, "'"});
 }
 
-// A value that a dictionary or namespace holds, or a method.
+// A method of the value with this name, or an undefined value.
 Value MethodOrUndefined(Context& context, const Value& value, std::string_view name) {
   if (value.is(Kind::kString)) {
     return MakeMethod(context, value, FindStringMethod(name), name);

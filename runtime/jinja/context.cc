@@ -8,10 +8,10 @@ namespace cria::jinja {
 namespace {
 
 constexpr size_t kBlockBytes = size_t{16} << 10;
-// Bytes that New may allocate beyond the limit.
+// New may allocate objects of this size beyond the limit.
 constexpr size_t kSmallBytes = 128;
 
-// Parts of a sentence may come from a template or a message, so they are shortened and kept in one
+// Parts of a sentence may come from a template or a message, so they are shortened and put on one
 // line.
 void AddPart(std::string_view part, std::string* sentence) {
   // One byte more than is shown, so that Quotable marks where a longer part is cut.

@@ -49,7 +49,7 @@ class Context {
   void Fail(ErrorCode code, std::initializer_list<std::string_view> parts);
   // The code of errors for which no code is given.
   void set_code(ErrorCode code) { code_ = code; }
-  // The position in the source that errors refer to from now on.
+  // Sets the position in the source to which later errors refer.
   void set_position(size_t position) { position_ = position; }
 
   // Counts steps against the limit.

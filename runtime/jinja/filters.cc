@@ -79,7 +79,7 @@ std::optional<double> ReadFloat(Context& context, const Text& text) {
   return ReadDouble(bytes.substr(begin, end - begin));
 }
 
-// Without the fraction; a failure where it does not fit.
+// The number without its fraction; fails if that does not fit.
 Value WholeOf(Context& context, double number) {
   constexpr double kEnd = 9223372036854775808.0;  // 2^63
   if (number >= -kEnd && number < kEnd) return Int(static_cast<int64_t>(number));
@@ -122,7 +122,8 @@ Value Absolute(Call& call) {
   return ApplySign(call.context, is_negative, call.self);
 }
 
-// As Python's round() for "common", which takes of two numbers that are as near the even one.
+// "common" rounds like Python's round(), which takes the even one of two numbers that are equally
+// near.
 Value RoundNumber(Call& call) {
   Context& context = call.context;
   const auto& [precision, method, unused1, unused2] = call.parameters;
@@ -136,7 +137,7 @@ Value RoundNumber(Call& call) {
   if (digits < -20 || digits > 20) {
     context.Fail({"rounding to more than 20 digits is not supported"});
   }
-  // What is no number has no sign either.
+  // Fails if the value is not a number.
   const Value number = ApplySign(context, false, call.self);
   if (context.failed()) return {};
   if (how == "common" && number.is(Kind::kInt) && digits >= 0) return number;
@@ -201,7 +202,7 @@ Value CenterText(Call& call) {
              Trusted(call.context, " "), true, true);
 }
 
-// Unlike value.name, this does not look at what a dictionary holds.
+// Unlike value.name, this does not return values of a dictionary.
 Value NamedAttribute(Call& call) {
   const std::string_view name = Flat(call.context, ToText(call.context, call.parameters[0]));
   if (!call.self.is(Kind::kDict) || FindDictMethod(name) != nullptr) {

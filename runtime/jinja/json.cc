@@ -13,13 +13,13 @@ namespace {
 
 struct JsonStyle {
   bool ensure_ascii = false;
-  const Text* indent = nullptr;  // Of each level; null: all in one line.
+  const Text* indent = nullptr;  // For each level; null: all in one line.
   const Text* item_separator = nullptr;
   const Text* key_separator = nullptr;
   bool sorts_keys = false;
 };
 
-// No deeper than kMaxDepth, and at most as many for each level.
+// The widest indent of a level.
 constexpr std::string_view kSpaces = "                ";
 
 class JsonWriter {
@@ -87,7 +87,7 @@ class JsonWriter {
       const std::array<char, 2> escape = {'\\', kLetters[at]};
       return out_.Add(Copy(context_, {escape.data(), escape.size()}), is_trusted);
     }
-    constexpr char32_t kReplacement = 0xFFFD;  // Of what is not UTF-8.
+    constexpr char32_t kReplacement = 0xFFFD;  // For bytes that are not UTF-8.
     const bool is_valid = FirstUtf8Character(character).state == Utf8State::kValid;
     const char32_t code = is_valid ? CodePoint(character, character.size()) : kReplacement;
     if (code < 0x10000) return WriteCodeUnit(code, is_trusted);
@@ -105,7 +105,7 @@ class JsonWriter {
     out_.Add(Copy(context_, {escape.data(), escape.size()}), is_trusted);
   }
 
-  // What stands before an item, or before the bracket that closes.
+  // Writes what is before an item, or before the closing bracket.
   void BeginItem(bool is_first, int depth) {
     if (!is_first) out_.Add(*style_.item_separator);
     if (style_.indent == nullptr) return;

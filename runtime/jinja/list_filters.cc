@@ -11,7 +11,7 @@ namespace {
 std::span<const Value> SelfItems(Call& call) { return Items(call.context, call.self); }
 
 // The value's attribute, or that of its attribute: "function.name"; parts that are digits are
-// indices. What there is not is `absent`, or undefined.
+// indices. If there is no such attribute, returns `absent` or an undefined value.
 Value AttributeOf(Context& context, Value value, std::string_view path, const Value& absent) {
   while (!path.empty() && !context.failed()) {
     const std::string_view name = path.substr(0, path.find('.'));
@@ -48,7 +48,7 @@ std::string_view NameArgument(Call& call, size_t index) {
 // attribute if the first argument names one. Without a test, the items' own truth counts.
 Value Choose(Call& call, bool of_attribute, bool wanted) {
   Context& context = call.context;
-  // As in Python, whatever is false has no items, and the arguments are not looked at.
+  // As in Python, a false value has no items, and the arguments are not checked.
   if (!IsTrue(call.self)) return MakeGenerator(context, {});
   const size_t name_index = of_attribute ? 1 : 0;
   Value attribute;
@@ -90,7 +90,7 @@ Value SortByKeys(Call& call, std::span<Entry> keyed, bool reverse) {
   return MakeList(call.context, sorted.items());
 }
 
-// What sort goes by: the value of an attribute, or of several with commas between their names.
+// The key for sort: the value of an attribute, or of several, whose names are separated by commas.
 Value AttributesOf(Context& context, const Value& value, const Value& attribute,
                    bool case_sensitive) {
   const std::string_view names =
@@ -106,10 +106,10 @@ Value AttributesOf(Context& context, const Value& value, const Value& attribute,
   return MakeList(context, keys.items());
 }
 
-// The first of the least items, or of the greatest.
-Value Extreme(Call& call, bool greatest) {
+// The first of the smallest or largest items.
+Value Extreme(Call& call, bool is_max) {
   const auto& [case_sensitive, attribute, unused1, unused2] = call.parameters;
-  Value best = Undefined(call.context, "the least or greatest item of none");
+  Value best = Undefined(call.context, is_max ? "max of no items" : "min of no items");
   Value best_key;
   bool has_best = false;
   for (const Value& item : SelfItems(call)) {
@@ -118,7 +118,7 @@ Value Extreme(Call& call, bool greatest) {
         SortKey(call.context, AttributeOf(call.context, item, attribute), IsTrue(case_sensitive));
     call.context.Charge(1);
     if (has_best &&
-        !(greatest ? Less(call.context, best_key, key) : Less(call.context, key, best_key))) {
+        !(is_max ? Less(call.context, best_key, key) : Less(call.context, key, best_key))) {
       continue;
     }
     best = item;

@@ -35,9 +35,9 @@ std::string_view Encode(uint32_t code, std::array<char, 4>* buffer) {
   return {buffer->data(), size};
 }
 
-// Reads digits of `base` and removes them from `rest`.
-bool TakeDigits(std::string_view* rest, size_t most, int base, uint32_t* code) {
-  const std::string_view digits = rest->substr(0, most);
+// Reads at most `max_digits` digits of `base` and removes them from `rest`.
+bool TakeDigits(std::string_view* rest, size_t max_digits, int base, uint32_t* code) {
+  const std::string_view digits = rest->substr(0, max_digits);
   const auto [stop, error] =
       std::from_chars(digits.data(), digits.data() + digits.size(), *code, base);
   if (error != std::errc()) return false;
@@ -121,7 +121,7 @@ std::optional<int64_t> ReadWholeNumber(Context& context, std::string_view writte
                           : lower >= 'a' && lower <= 'z' ? lower - 'a' + 10
                                                          : base;
     if (digit >= base) return {};
-    // Below zero there is one number more.
+    // There is one more negative number than positive ones.
     overflow = overflow || __builtin_mul_overflow(number, base, &number) ||
                __builtin_add_overflow(number, is_negative ? -digit : digit, &number);
     after_digit = true;

@@ -8,8 +8,8 @@
 
 namespace cria::jinja {
 
-// The number that Python's float() returns for the text; nothing if it is not a number. Underscores
-// and spaces, which Python accepts, are not accepted here.
+// The number that Python's float() returns for the text; nothing if it is not a number. Unlike in
+// Python, the text must not contain underscores or spaces.
 std::optional<double> ReadDouble(std::string_view written);
 
 // The whole number that Python's int() returns for the text with this base, where base 0 takes the

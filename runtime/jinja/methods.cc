@@ -107,7 +107,7 @@ Value FindLastText(Call& call) {
       call, [](std::string_view bytes, std::string_view wanted) { return bytes.rfind(wanted); });
 }
 
-// Like find and rfind, but what is not there is an error.
+// Like find and rfind, but fails if the text is not found.
 Value MustBeFound(Call& call, const Value& found) {
   if (ToInt(call.context, found, "a position") >= 0) return found;
   call.context.Fail({"a string does not contain '", ArgumentBytes(call, 0), "'"});
@@ -116,8 +116,8 @@ Value MustBeFound(Call& call, const Value& found) {
 Value IndexOfText(Call& call) { return MustBeFound(call, FindText(call)); }
 Value LastIndexOfText(Call& call) { return MustBeFound(call, FindLastText(call)); }
 
-// The text before the argument, the argument, and what is after it; where it is not there, the
-// whole text and nothing on the side on which the search ended.
+// The text before the argument, the argument, and the text after it. If the argument is not found,
+// the first of them is the whole text, or the last if `from_right`, and the others are empty.
 Value PartsAround(Call& call, bool from_right) {
   const Text& text = Self(call);
   const std::string_view bytes = Flat(call.context, text);
@@ -159,10 +159,10 @@ Value CountText(Call& call) {
   return Int(count);
 }
 
-// Whether there are bytes and `is_so` is true for all of them.
-Value AreAll(Call& call, bool (*is_so)(char byte)) {
+// Whether the string is not empty and `matches` is true for all of its bytes.
+Value AreAll(Call& call, bool (*matches)(char byte)) {
   const std::string_view bytes = Flat(call.context, Self(call));
-  return Bool(!bytes.empty() && std::ranges::all_of(bytes, is_so));
+  return Bool(!bytes.empty() && std::ranges::all_of(bytes, matches));
 }
 bool IsDigit(char byte) { return byte >= '0' && byte <= '9'; }
 Value AreDigits(Call& call) { return AreAll(call, IsDigit); }
@@ -243,7 +243,7 @@ Value DictGet(Call& call) {
   return call.parameters[1].is(Kind::kUndefined) ? None() : call.parameters[1];
 }
 
-// Where an item of a list is, or a failure.
+// The index of an item in a list; fails if the list does not have it.
 Value IndexOfItem(Call& call) {
   const auto items = call.self.list->items;
   for (size_t i = 0; i < items.size() && !call.context.failed(); ++i) {
@@ -259,7 +259,7 @@ Value CountItems(Call& call) {
   }));
 }
 
-// Nothing changes a value, so that it is its own copy.
+// No method changes a value, so a copy is the value itself.
 Value CopyOf(Call& call) { return call.self; }
 
 constexpr Native kListMethods[] = {

@@ -52,14 +52,14 @@ const Native* FindNative(std::span<const Native> natives, std::string_view name)
 const Native* FindFilter(std::string_view name);
 const Native* FindTest(std::string_view name);
 const Native* FindStringMethod(std::string_view name);
-const Native* FindListMethod(std::string_view name);  // Tuples' too.
+const Native* FindListMethod(std::string_view name);  // Also for tuples.
 const Native* FindDictMethod(std::string_view name);
 const Native* FindFunction(std::string_view name);
 
 // Calls the native; fails if there are too many arguments or one is not a parameter.
 Value Apply(Context& context, const Native& native, const Value& self, const Arguments& arguments);
 
-// The value as a whole number; fails if it is none, with `what` as the subject of the sentence.
+// The value as a whole number. Fails if it is not one; `what` is the subject of the sentence.
 int64_t ToInt(Context& context, const Value& value, std::string_view what);
 
 }  // namespace cria::jinja

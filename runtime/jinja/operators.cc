@@ -165,12 +165,12 @@ bool Contains(Context& context, const Value& container, const Value& item) {
 
 // The begin or end of a slice: negative values count from the end; the result is inside the
 // sequence.
-int64_t SliceBound(Context& context, const Value& value, int64_t size, int64_t absent,
-                   int64_t least, int64_t most) {
+int64_t SliceBound(Context& context, const Value& value, int64_t size, int64_t absent, int64_t min,
+                   int64_t max) {
   if (value.is_absent()) return absent;
   int64_t bound = ToInt(context, value, "a bound of a slice");
   if (bound < 0) bound = bound < -size ? -1 : bound + size;
-  return std::clamp(bound, least, most);
+  return std::clamp(bound, min, max);
 }
 
 }  // namespace
@@ -248,7 +248,8 @@ bool Less(Context& context, const Value& a, const Value& b, int depth) {
   return false;
 }
 
-// Insertion sort, because templates sort few items, and std::stable_sort takes ten times the code.
+// Uses insertion sort, because templates sort few items and std::stable_sort takes ten times the
+// code.
 void SortEntries(Context& context, std::span<Entry> entries, bool reverse) {
   for (size_t i = 1; i < entries.size() && !context.failed(); ++i) {
     context.Charge(1);
@@ -285,10 +286,10 @@ Value GetSlice(Context& context, const Value& container, const Value& start, con
   context.ChargeBytes(bytes.size());
   const auto size = static_cast<int64_t>(is_cut ? CountCharacters(bytes) : items.size());
   const bool forward = stride > 0;
-  const int64_t least = forward ? 0 : -1;
-  const int64_t most = forward ? size : size - 1;
-  const int64_t begin = SliceBound(context, start, size, forward ? 0 : most, least, most);
-  const int64_t end = SliceBound(context, stop, size, forward ? size : -1, least, most);
+  const int64_t min = forward ? 0 : -1;
+  const int64_t max = forward ? size : size - 1;
+  const int64_t begin = SliceBound(context, start, size, forward ? 0 : max, min, max);
+  const int64_t end = SliceBound(context, stop, size, forward ? size : -1, min, max);
   if (context.failed()) return {};
   if (is_cut) {
     const size_t first = CharacterOffset(bytes, static_cast<size_t>(begin));

@@ -26,12 +26,12 @@ class Parts {
   Growing<Value> parts_;
 };
 
-Value SplitAtWhiteSpace(Context& context, const Text& text, int64_t most) {
+Value SplitAtWhiteSpace(Context& context, const Text& text, int64_t max_splits) {
   const std::string_view bytes = Flat(context, text);
   Parts parts(context, text);
   size_t begin = StrippedRange(bytes, true, false).first;
   while (begin < bytes.size() && !context.failed()) {
-    if (most-- == 0) {
+    if (max_splits-- == 0) {
       parts.Add(begin, bytes.size());
       break;
     }
@@ -48,9 +48,9 @@ Value SplitAtWhiteSpace(Context& context, const Text& text, int64_t most) {
   return parts.Take();
 }
 
-// Of the line's end that the bytes begin with, one of those that Python knows, or 0.
+// The length of the line break at the beginning of `bytes`, as Python defines it, or 0.
 size_t LineEndBytes(std::string_view bytes) {
-  // Most bytes begin none of these.
+  // Most bytes do not begin a line break.
   const auto first = static_cast<unsigned char>(bytes.empty() ? ' ' : bytes[0]);
   if (first > 0x1E && first != 0xC2 && first != 0xE2) return 0;
   for (const std::string_view end : {"\r\n", "\n", "\r", "\v", "\f", "\x1C", "\x1D", "\x1E",
@@ -60,14 +60,14 @@ size_t LineEndBytes(std::string_view bytes) {
   return 0;
 }
 
-// The last `most` cuts at white space.
-Value SplitAtWhiteSpaceFromRight(Context& context, const Text& text, int64_t most) {
+// Splits at white space at most `max_splits` times, from the right.
+Value SplitAtWhiteSpaceFromRight(Context& context, const Text& text, int64_t max_splits) {
   const Value words = SplitAtWhiteSpace(context, text, -1);
   const auto all = words.list->items;
-  if (context.failed() || static_cast<int64_t>(all.size()) <= most) return words;
-  // What is before the last words stays one part, the white space at its beginning, too.
+  if (context.failed() || static_cast<int64_t>(all.size()) <= max_splits) return words;
+  // The text before the last words stays one part, with the white space at its beginning.
   const std::string_view bytes = Flat(context, text);
-  const size_t first_words = all.size() - static_cast<size_t>(most);
+  const size_t first_words = all.size() - static_cast<size_t>(max_splits);
   size_t cut = 0;
   for (size_t i = 0; i < first_words; ++i) {
     while (IsWhiteSpace(bytes.substr(cut))) cut += CharacterBytes(bytes.substr(cut));
@@ -79,13 +79,14 @@ Value SplitAtWhiteSpaceFromRight(Context& context, const Text& text, int64_t mos
   return MakeList(context, parts.items());
 }
 
-Value SplitFromRight(Context& context, const Text& text, std::string_view separator, int64_t most) {
+Value SplitFromRight(Context& context, const Text& text, std::string_view separator,
+                     int64_t max_splits) {
   const std::string_view bytes = Flat(context, text);
   Parts parts(context, text);
   size_t end = bytes.size();
   while (!context.failed()) {
     const size_t at = bytes.substr(0, end).rfind(separator);
-    if (most-- == 0 || at == std::string_view::npos) break;
+    if (max_splits-- == 0 || at == std::string_view::npos) break;
     parts.Add(at + separator.size(), end);
     end = at;
   }
@@ -133,22 +134,22 @@ Value Strip(Context& context, const Text& text, bool left, bool right, const Val
 }
 
 Value Replace(Context& context, const Text& text, const Text& old, const Text& replacement,
-              int64_t most) {
+              int64_t max_count) {
   const std::string_view bytes = Flat(context, text);
   const std::string_view searched = Flat(context, old);
   context.ChargeBytes(bytes.size());
   TextBuilder replaced(context);
   size_t begin = 0;
   // The empty string is before every character and at the end.
-  for (; searched.empty() && most != 0 && !context.failed(); --most) {
+  for (; searched.empty() && max_count != 0 && !context.failed(); --max_count) {
     replaced.Add(replacement);
     if (begin == bytes.size()) break;
     const size_t end = begin + CharacterBytes(bytes.substr(begin));
     replaced.Add(*Slice(context, text, begin, end).text);
     begin = end;
   }
-  if (searched.empty()) most = 0;
-  for (; most != 0 && !context.failed(); --most) {
+  if (searched.empty()) max_count = 0;
+  for (; max_count != 0 && !context.failed(); --max_count) {
     const size_t at = bytes.find(searched, begin);
     if (at == std::string_view::npos) break;
     replaced.Add(*Slice(context, text, begin, at).text);
@@ -168,7 +169,8 @@ Value Pad(Context& context, const Text& text, int64_t width, const Value& fill, 
   context.ChargeBytes(bytes.size());
   const auto size = static_cast<int64_t>(CountCharacters(bytes));
   const int64_t all = std::max(width, size) - size;
-  // Of an odd number on both sides, the odd one is on the left if the width is odd, as in Python.
+  // If an odd number of characters is added on both sides, the extra one is on the left if the
+  // width is odd, as in Python.
   const int64_t before = !left ? 0 : right ? all / 2 + (all & width & 1) : all;
   const auto filling = [&](int64_t count) {
     return ApplyOperator(context, Operator::kMultiply, fill, Int(count));
@@ -189,25 +191,25 @@ bool HasOnlyCase(std::string_view bytes, char (*change)(char byte)) {
          std::ranges::none_of(bytes, [&](char byte) { return change_back(byte) != byte; });
 }
 
-Value Split(Context& context, const Text& text, const Value& separator, int64_t most,
+Value Split(Context& context, const Text& text, const Value& separator, int64_t max_splits,
             bool from_right) {
   context.ChargeBytes(text.size_bytes);
   if (separator.is_absent()) {
-    return from_right && most >= 0 ? SplitAtWhiteSpaceFromRight(context, text, most)
-                                   : SplitAtWhiteSpace(context, text, most);
+    return from_right && max_splits >= 0 ? SplitAtWhiteSpaceFromRight(context, text, max_splits)
+                                         : SplitAtWhiteSpace(context, text, max_splits);
   }
   const std::string_view cut = Flat(context, ToText(context, separator));
   if (cut.empty()) {
     context.Fail({"a string cannot be split at an empty one"});
     return {};
   }
-  if (from_right) return SplitFromRight(context, text, cut, most);
+  if (from_right) return SplitFromRight(context, text, cut, max_splits);
   const std::string_view bytes = Flat(context, text);
   Parts parts(context, text);
   size_t begin = 0;
   while (!context.failed()) {
     const size_t at = bytes.find(cut, begin);
-    if (most-- == 0 || at == std::string_view::npos) break;
+    if (max_splits-- == 0 || at == std::string_view::npos) break;
     parts.Add(begin, at);
     begin = at + cut.size();
   }
@@ -239,7 +241,7 @@ Value Join(Context& context, std::span<const Value> items, const Text& separator
 }
 
 Value Indent(Context& context, const Text& text, const Text& prefix, bool first, bool blank) {
-  // A line's end at the end of the text is followed by another line, which is empty.
+  // A line break at the end of the text is followed by another line, which is empty.
   TextBuilder ended(context);
   ended.Add(text);
   ended.Add("\n", true);

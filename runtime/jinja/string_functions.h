@@ -23,13 +23,13 @@ Value ChangeCase(Context& context, const Text& text, LetterCase letter_case);
 // Removes the characters in `characters`, or white space if it is absent, from the ends.
 Value Strip(Context& context, const Text& text, bool left, bool right, const Value& characters);
 
-// Replaces the first `most` occurrences of `old` with `replacement`.
+// Replaces the first `max_count` occurrences of `old` with `replacement`; all if it is negative.
 Value Replace(Context& context, const Text& text, const Text& old, const Text& replacement,
-              int64_t most);
+              int64_t max_count);
 
-// Splits at `separator`, or at white space if it is absent, at most `most` times, counted from the
-// end if `from_right`.
-Value Split(Context& context, const Text& text, const Value& separator, int64_t most,
+// Splits at `separator`, or at white space if it is absent, at most `max_splits` times, counted
+// from the end if `from_right`; without a limit if it is negative.
+Value Split(Context& context, const Text& text, const Value& separator, int64_t max_splits,
             bool from_right);
 
 Value SplitLines(Context& context, const Text& text, bool keeps_ends);
@@ -39,8 +39,8 @@ Value SplitLines(Context& context, const Text& text, bool keeps_ends);
 Value Pad(Context& context, const Text& text, int64_t width, const Value& fill, bool left,
           bool right);
 
-// Whether `change`, which changes letters to the other case, changes a letter, and all letters have
-// the same case.
+// Whether the bytes have letters, all of them in the case that `change` (ToUpper or ToLower)
+// changes.
 bool HasOnlyCase(std::string_view bytes, char (*change)(char byte));
 
 // The strings of the items, with `separator` between them.

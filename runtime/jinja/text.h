@@ -11,7 +11,7 @@
 namespace cria::jinja {
 
 // A part of a string that comes from one source. A piece from the template or its host is trusted:
-// special tokens in it are meant.
+// special tokens in it are intended.
 struct Piece {
   std::string_view bytes;
   bool is_trusted = false;
@@ -51,13 +51,14 @@ class TextBuilder {
 // All bytes, contiguous.
 std::string_view Flat(Context& context, const Text& text);
 
-// Whether all of it comes from the template or its host.
+// Whether the whole string comes from the template or its host.
 bool IsTrusted(const Text& text);
 
 // The bytes from `begin` to before `end`; each keeps its trust.
 Value Slice(Context& context, const Text& text, size_t begin, size_t end);
 
-// The bytes, each replaced by `change`, which gets the byte before it (or a space) and the byte.
+// Each byte replaced by the result of `change`, which gets the byte before it (or a space) and the
+// byte.
 Value ChangeBytes(Context& context, const Text& text, char (*change)(char before, char byte));
 
 // A copy of the bytes in the context's memory.

@@ -20,7 +20,7 @@ Value MakeText(Context& context, std::string_view bytes, bool is_trusted) {
   return String(context.New<Text>({.pieces = pieces, .size_bytes = bytes.size()}));
 }
 
-// A string as Python writes it in a program: with quotes, and ' rather than ".
+// Adds a string as Python's repr() writes it: in quotes, if possible in '.
 void AddQuoted(Context& context, const Text& text, TextBuilder* out) {
   const auto contains = [&](char quote) {
     return std::ranges::any_of(text.pieces,
@@ -52,7 +52,8 @@ void AddQuoted(Context& context, const Text& text, TextBuilder* out) {
 }
 
 void AddFloat(double value, TextBuilder* out) {
-  // As Python does, the shortest digits that mean the number, with an exponent only far from 1.
+  // Like Python, writes the shortest digits that are read as this number, and an exponent only if
+  // the number is very large or very small.
   const double size = std::abs(value);
   const bool is_plain = size == 0.0 || (size >= 1e-4 && size < 1e16);
   std::array<char, 40> buffer;
@@ -79,7 +80,7 @@ void AddItems(Context& context, std::span<const Value> items, int depth, TextBui
   }
 }
 
-// The value as Python's repr() writes it.
+// Adds the value as Python's repr() writes it.
 void AddRepresentation(Context& context, const Value& value, int depth, TextBuilder* out) {
   if (depth > kMaxDepth) return context.Fail({"a value is nested too deeply"});
   context.Charge(1);

@@ -11,7 +11,7 @@ Result<size_t> KeepTokens(const CompletionOptions& options, size_t prompt_tokens
                           size_t context_tokens) {
   const bool keeps_prompt = options.keep_tokens == CompletionOptions::kKeepPrompt;
   const size_t keep = keeps_prompt ? prompt_tokens : options.keep_tokens;
-  // Session::Prefill refuses a prompt that does not fit, and says so better.
+  // Session::Prefill refuses a prompt that does not fit, with a better sentence.
   if (keep < context_tokens || prompt_tokens > context_tokens) return keep;
   return Fail(ErrorCode::kUsage,
               std::format("a shift that keeps {} tokens has nothing to drop of a context of {}",

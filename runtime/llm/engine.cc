@@ -35,7 +35,7 @@ Result<std::unique_ptr<Engine>> Engine::Load(platform::File opened, const Engine
   const ModelOutline outline = OutlineOf(file);
   MemoryPlanOptions resolved = ResolveOptions(outline, options);
   CRIA_RETURN_IF_ERROR(ValidateDecoderOptions(file.config(), resolved.decoder));
-  // Plans for `resolved` as it is then, and refuses what does not fit.
+  // Plans the memory for the current `resolved`, and fails if the limits do not allow it.
   const auto make_plan = [&]() -> Result<MemoryPlan> {
     CRIA_ASSIGN_OR_RETURN(MemoryPlan plan, PlanMemory(outline, resolved, program));
     if (!options.ignore_memory_limits) {

@@ -108,11 +108,11 @@ Result<MemoryPlan> PlanMemory(const ModelOutline& model, const MemoryPlanOptions
   // All threads except the caller's, which is in both pools.
   const size_t own_threads =
       options.num_threads - 1 + (options.num_batch_threads != 0 ? batch_threads - 1 : 0);
-  const size_t most_threads = std::max(options.num_threads, batch_threads);
+  const size_t max_threads = std::max(options.num_threads, batch_threads);
   CRIA_ASSIGN_OR_RETURN(const WeightBytes weights, BytesOfWeights(model));
-  const DecoderMemory memory = PlanDecoderMemory(model.config, options.decoder, most_threads);
+  const DecoderMemory memory = PlanDecoderMemory(model.config, options.decoder, max_threads);
   const uint64_t operators =
-      kNumLinears * xnn::Linear::MaxOperators(most_threads) * xnn::kOperatorBytes;
+      kNumLinears * xnn::Linear::MaxOperators(max_threads) * xnn::kOperatorBytes;
   const uint64_t embedding = EmbeddingReader::MappedBytes(model.embedding, model.file_is_mappable);
   const uint64_t session = kHeapBytes + options.decoder.context_tokens * sizeof(int32_t);
 

@@ -24,7 +24,7 @@ Status CheckPositive(std::string_view prefix, std::string_view field, float valu
               std::format("{}{} is {}, but must be a positive number", prefix, field, value));
 }
 
-// The bounds that the field's own line says.
+// Checks the bounds that kRopeScalingFields or kModelConfigFields has for the field.
 template <typename Owner, typename Value>
 Status CheckField(const ConfigField<Owner, Value>& field, const Owner& owner,
                   std::string_view prefix = "") {

@@ -17,7 +17,7 @@ struct RopeScaling {
 
   Type type = Type::kNone;
   float factor = 1.0f;
-  float low_freq_factor = 1.0f;  // kLlama3 only, as the next.
+  float low_freq_factor = 1.0f;  // kLlama3 only, like the next field.
   float high_freq_factor = 4.0f;
   uint32_t original_max_position_embeddings = 0;  // kLlama3 and kYarn only.
   // kYarn only: the factor of queries and of keys, which transformers applies through the cosines
@@ -30,8 +30,8 @@ struct RopeScaling {
 
 // The hyperparameters of a Llama-family decoder, under Hugging Face's names.
 struct ModelConfig {
-  // What the checkpoint calls its family, such as "LlamaForCausalLM". For people alone: one decoder
-  // runs all families, and how they differ is in the other fields.
+  // The checkpoint's name of its family, such as "LlamaForCausalLM". It is only shown: one decoder
+  // runs all families, whose differences are in the other fields.
   std::string architecture;
   uint32_t hidden_size = 0;
   uint32_t intermediate_size = 0;

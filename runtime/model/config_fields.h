@@ -8,10 +8,10 @@
 
 namespace cria {
 
-// Every field of ModelConfig and of RopeScaling stands here once: reading and writing model files,
-// checking bounds, required_features and `cria info` go through these tables.
+// Every field of ModelConfig and of RopeScaling is listed here once: these tables are used to read
+// and write model files, to check bounds, for required_features and for `cria info`.
 //
-// The order is that of the tables in schema/model.fbs: a field's place is its number there.
+// The order is that of the tables in schema/model.fbs: a field's index is its number there.
 template <typename OwnerType, typename Type>
 struct ConfigField {
   using Owner = OwnerType;
@@ -19,15 +19,16 @@ struct ConfigField {
 
   std::string_view name;  // As in the schema and, where it is there, in config.json.
   Type OwnerType::* member;
-  // Bounds of an integer. Of numbers without bounds, ValidateConfig checks what there is to check.
+  // Bounds of an integer. Other conditions are checked in ValidateConfig.
   uint32_t min = 0;
   uint32_t max = UINT32_MAX;
-  bool must_be_positive = false;  // A real number, and finite.
-  // Changes the mathematics: a file where it is neither 0 nor false has it in required_features.
+  bool must_be_positive = false;  // For a real number, which must also be finite.
+  // Whether the field changes the mathematics: if it is neither 0 nor false, required_features
+  // names it.
   bool is_feature = false;
-  // Of rope scaling: the types that it is a field of, as RopeTypes() gives them.
+  // For a field of RopeScaling: the types that use it, as RopeTypes() returns them.
   unsigned rope_types = 0;
-  // What a file without the field means, if that is not zero.
+  // The value of the field in a file that does not have it.
   float absent = 0.0f;
 };
 

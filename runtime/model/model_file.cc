@@ -68,9 +68,8 @@ Result<ModelFile> ModelFile::OpenEither(platform::File file) {
 }
 
 const StoredTensor& ModelFile::tensor(TensorRole role, int layer) const {
-  const StoredTensor& found = tensors_[tensor_index_[TensorSlot(role, layer)]];
-  // Slot 0 of the index is the embedding, and an absent (tied) head was left pointing there.
-  return found;
+  // The index of a tied head that is not stored is 0, which is the embedding table.
+  return tensors_[tensor_index_[TensorSlot(role, layer)]];
 }
 
 Status ModelFile::VerifyPayload() const {

@@ -13,8 +13,8 @@ struct AttentionShape {
   size_t num_attention_heads = 0;
   size_t num_key_value_heads = 0;
   size_t head_dim = 0;
-  size_t window_tokens =
-      0;  // How many positions a query attends to, its own included; 0: all so far.
+  // How many positions a query attends to, its own included; 0: all so far.
+  size_t window_tokens = 0;
   float score_factor = 1.0f;
 };
 

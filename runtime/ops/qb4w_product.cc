@@ -259,11 +259,11 @@ void MultiplyManyRows(const Part& part, size_t first_row, size_t num_rows, const
                       size_t output) {
   Unpacked unpacked;
   std::memset(unpacked.sums, 0, num_rows * sizeof(TileSums));
-  const size_t most_blocks = kUnpackedInputs / part.shape.block_size;
+  const size_t max_blocks = kUnpackedInputs / part.shape.block_size;
   const std::byte* block = tile + Qb4wTiles8c8::kOutputs * sizeof(float);
   for (size_t input = 0; input < part.shape.input_channels;) {
     const size_t blocks_left = (part.shape.input_channels - input) / part.shape.block_size;
-    const size_t num_blocks = std::min(most_blocks, blocks_left);
+    const size_t num_blocks = std::min(max_blocks, blocks_left);
     UnpackBlocks(part, block, num_blocks, unpacked);
     const auto add = [&]<size_t kRows>(std::integral_constant<size_t, kRows>, size_t r) HWY_ATTR {
       AddUnpacked<kRows>(part, block, num_blocks, part.Row(first_row + r) + input, unpacked,

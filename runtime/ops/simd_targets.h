@@ -5,7 +5,8 @@
 //
 // There are few, because each is another copy of the code in the binary. x86-64 has its baseline,
 // AVX2 and AVX-512 with VNNI; aarch64 has its baseline and the set with dot products. Vectors whose
-// width attention are arrays of vectors, which such types cannot form.
+// width is not known when compiling (SVE, RVV) are left out, because attention uses arrays of
+// vectors, which such types cannot form.
 #define HWY_WANT_AVX3_DL
 #define HWY_DISABLED_TARGETS                                                             \
   (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3 | HWY_AVX3_ZEN4 | HWY_AVX3_SPR | HWY_NEON | HWY_SVE | \

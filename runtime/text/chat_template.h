@@ -20,7 +20,7 @@ struct ChatMessage {
 
 struct ChatSegment {
   std::string text;
-  // Whether the template wrote this text, so that special tokens in it are meant. Text from a
+  // Whether the template wrote this text, so that special tokens in it are intended. Text from a
   // message is only text, even if it contains the names of special tokens: a message can neither
   // end a turn nor begin one. (The role names system, user, assistant and tool count as the
   // template's.)
@@ -36,7 +36,7 @@ struct ChatTemplate {
   // The text of special tokens; empty: the model has none.
   std::string_view bos_token;
   std::string_view eos_token;
-  std::string_view where = {};  // The file that it lies in, which errors begin with; may be empty.
+  std::string_view where = {};     // The template's file, which begins errors; may be empty.
   std::tm (*clock)() = LocalTime;  // For templates that write the date.
 };
 

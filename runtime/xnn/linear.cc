@@ -21,8 +21,8 @@ static_assert(kExtraRowQuantizations >= XNN_EXTRA_QUANTIZATION_PARAMS);
 
 namespace {
 
-// Handing a product to other threads costs about half a microsecond, and far more where they have
-// been put to sleep: a smaller one is done sooner by one thread.
+// Sharing a product with other threads costs about half a microsecond, and far more if they sleep:
+// one thread computes a smaller product in less time.
 constexpr size_t kMinSharedMultiplications = size_t{256} * 1024;
 
 // The unit of work that threads share is a slice of outputs, whose product XNNPACK computes on one
@@ -34,9 +34,10 @@ constexpr size_t kSliceGranularity = 64;
 constexpr uint64_t kMaxSliceBytes = uint64_t{320} << 10;
 // One thread alone multiplies fewer rows than these by all outputs at once.
 constexpr size_t kMinSlicedRows = 16;
-// Running an operator costs some 30 ns, which reading so much outweighs by far.
+// Running an operator costs about 30 ns, and reading this many bytes takes far longer.
 constexpr uint64_t kMinSliceBytes = uint64_t{24} << 10;
-// Where slices may be that small. Threads that are faster than others take slices from them.
+// The number of slices for each thread, if they need not be smaller than the minimum for that:
+// faster threads take slices of slower ones.
 constexpr uint64_t kSlicesPerThread = 4;
 
 // Outputs of all slices but the last one.
@@ -60,8 +61,8 @@ size_t SliceOutputs(const TensorLayout& layout, size_t num_threads) {
   return best >= units ? outputs : best * kSliceGranularity;
 }
 
-// XNNPACK looks through the scales of int4 weights even where it takes packed ones, which hold them
-// already. These satisfy it.
+// XNNPACK checks the scales of int4 weights even if it uses packed weights, which contain the
+// scales already. These scales pass the check.
 Result<platform::PageBlock> MakeSoundScales(uint64_t bytes) {
   CRIA_ASSIGN_OR_RETURN(platform::PageBlock block, platform::PageBlock::Allocate(bytes));
   std::fill_n(reinterpret_cast<uint16_t*>(block.bytes().data()), bytes / sizeof(uint16_t),
@@ -88,7 +89,7 @@ struct Linear::Operator {
     return result;
   }
 
-  // On this thread alone.
+  // Runs on this thread alone.
   Status Run(const std::byte* packed, size_t rows, const LinearBuffers& buffers, float* output) {
     constexpr pthreadpool* threads = nullptr;
     // XNNPACK only reads what is behind the pointer.
@@ -119,7 +120,7 @@ struct Linear::Operator {
     return CheckStatus(xnn_run_operator(op, threads), "multiplying a matrix");
   }
 
-  // Holds one matrix, packed already: its context.
+  // A cache of one packed matrix, to which its context points.
   xnn_weights_cache_provider weights_cache = {
       .context = nullptr,
       .look_up = [](void*, const xnn_weights_cache_look_up_key*) { return size_t{0}; },
@@ -170,7 +171,8 @@ Result<Linear> Linear::Create(const TensorLayout& layout, const LinearBuffers& b
   CRIA_ASSIGN_OR_RETURN(linear.whole_, create(outputs));
   const size_t slice_outputs = SliceOutputs(layout, num_threads);
   if (slice_outputs == outputs) return linear;
-  // What is left over after equal slices is one more, or a part of the last if it is too short.
+  // The outputs that are left over after equal slices are one more slice, or part of the last slice
+  // if they are too few.
   linear.num_slices_ = (outputs + slice_outputs - kSliceGranularity) / slice_outputs;
   const size_t last_outputs = outputs - (linear.num_slices_ - 1) * slice_outputs;
   for (size_t thread = 0; thread < num_threads; ++thread) {

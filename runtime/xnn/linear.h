@@ -78,7 +78,7 @@ class Linear {
   size_t num_slices_ = 1;
   size_t slice_bytes_ = 0;  // Of packed weights, in all slices but the last one.
   std::vector<std::unique_ptr<Operator>> slices_;
-  std::unique_ptr<Operator> last_slice_;  // Null where it is as large as the others.
+  std::unique_ptr<Operator> last_slice_;  // Null if the last slice is as large as the others.
   // Set if our own product is used; then there are no operators.
   std::optional<ops::Qb4wTiles8c8> tiles_;
 };

@@ -30,8 +30,8 @@ struct PackTarget {
 };
 // The processor that this program runs on.
 Result<PackTarget> ThisProcessor();
-// `known` as a target, if this processor packs the model's matrices as that one does and can
-// therefore pack for it.
+// The target for a known processor, if this processor packs the model's matrices into the same
+// bytes and so can pack for the known one; otherwise nothing.
 Result<std::optional<PackTarget>> TargetInPlaceOf(const KnownLayout& known, const ModelFile& model);
 
 // Packs the model's weights into a separate file, which appears under `path` when it is complete

@@ -50,8 +50,8 @@ Status CheckStatus(int status, std::string_view action) {
 Status Initialize() {
   static const Status status = [] {
     const xnn_status initialized = xnn_initialize(nullptr);
-    // XNNPACK reads what the processor is from files, and takes one that it cannot open for a
-    // processor that it does not know.
+    // XNNPACK reads from files which processor this is. If it cannot open them, it reports a
+    // processor that it does not support.
     if (initialized != xnn_status_success && !platform::CanOpenAnotherFile()) {
       return Status(Fail(ErrorCode::kIo,
                          "XNNPACK cannot read what processor this is: no file descriptor is free; "

@@ -12,7 +12,7 @@
 
 namespace cria::budget {
 
-// A model of random weights made by the programs themselves, and the programs run with it.
+// A model of random weights, which cria-make-checkpoint and cria-convert make; runs cria with it.
 class GeneratedModel {
  public:
   // `shape` and `conversion` are arguments of cria-make-checkpoint and cria-convert.
@@ -40,7 +40,7 @@ class GeneratedModel {
     return support::RunProgram(Arguments(command, std::move(more)), options);
   }
 
-  // What a command prints with --json.
+  // The output of a command with --json.
   nlohmann::json Json(const std::string& command, std::vector<std::string> more) const {
     more.push_back("--json");
     return nlohmann::json::parse(Succeed(Arguments(command, std::move(more))));

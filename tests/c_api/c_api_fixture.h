@@ -20,7 +20,7 @@ inline cria_model_options DemoOptions() {
   return options;
 }
 
-// Always the same answer, of at most 60 tokens.
+// Options for an answer that is always the same, of at most 60 tokens.
 inline cria_generation_options Greedy() {
   cria_generation_options options = CRIA_GENERATION_OPTIONS_INIT;
   options.temperature = 0.0f;
@@ -51,7 +51,7 @@ inline ChatPtr MakeChat(const ModelPtr& model, const cria_generation_options& op
   return ChatPtr(chat);
 }
 
-// Returns whether to go on.
+// Returns false to stop the answer.
 using PieceCallback = std::function<bool(std::string_view piece)>;
 
 struct Answer {
@@ -84,7 +84,7 @@ inline Answer Complete(const ModelPtr& model, const char* prompt,
   return answer;
 }
 
-// That a call failed so, with these words in its message.
+// Expects that a call failed with this status, and that its message contains these words.
 inline void ExpectFailure(cria_status actual, cria_status expected, std::string_view words) {
   EXPECT_EQ(actual, expected) << cria_error_message();
   EXPECT_NE(std::string_view(cria_error_message()).find(words), std::string_view::npos)

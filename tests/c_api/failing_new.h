@@ -4,8 +4,8 @@
 
 namespace cria_test {
 
-// Of this thread's requests to operator new, also by the library, which one fails; 0: none. Counts
-// down to 0. A program that sets it links failing_new.cc.
+// The request of this thread to operator new that fails, including requests by the library: 1 is
+// the next one, 0 none. Every request counts it down. A program that sets it links failing_new.cc.
 extern thread_local uint64_t failing_request;
 
 }  // namespace cria_test

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# private_version.sh CMAKE SOURCE_DIR PROGRAM LIBRARY: fails unless the version of the private symbols changes with every
-# private header, and with nothing else, and unless the loader refuses a program of another version.
+# private_version.sh CMAKE SOURCE_DIR PROGRAM LIBRARY: fails unless the version of the private symbols changes if and only
+# if a private header changes, and unless the loader refuses a program of another version.
 set -euo pipefail
 cmake=$1 source_dir=$2 program=$3 library=$4
 folder=$(mktemp -d)
@@ -14,7 +14,7 @@ version() {
 expect_changed() {
   local now
   now=$(version)
-  [ "$now" != "$before" ] || { echo "the version is $now still after this change: $1"; exit 1; }
+  [ "$now" != "$before" ] || { echo "the version is still $now after this change: $1"; exit 1; }
   before=$now
 }
 
@@ -28,18 +28,18 @@ for header in llm/engine.h llm/measure/perplexity.h core/platform.h include/cria
   expect_changed "$header"
 done
 echo > "$folder/runtime/core/another.h"
-expect_changed "a header more"
+expect_changed "another header"
 mv "$folder/runtime/core/another.h" "$folder/runtime/xnn/another.h"
 expect_changed "a header in another folder"
 
-# The library of a build whose headers differ.
+# A library of a build with other headers.
 private=$(grep -oaE 'CRIA_PRIVATE_[0-9.]+_[0-9a-f]{16}' "$library" | sort -u)
 other=${private%????????????????}0123456789abcdef
 mkdir "$folder/lib"
 sed "s/$private/$other/" "$library" > "$folder/lib/libcria.so.0"
 "$program" --version > /dev/null
 if message=$(LD_PRELOAD="$folder/lib/libcria.so.0" "$program" --version 2>&1); then
-  echo "a library of another build was taken: $message"
+  echo "a library of another build was accepted: $message"
   exit 1
 fi
 [[ "$message" == *"version \`$private' not found"* ]] || { echo "$message"; exit 1; }

@@ -23,20 +23,20 @@ bool BytesOverlap(const ArenaLayout& layout, size_t a, size_t b) {
          std::min(layout.offset(a) + layout.bytes(a), layout.offset(b) + layout.bytes(b));
 }
 
-// The most that is alive at one step: no layout can take less.
-size_t MostAliveAtOnce(const ArenaLayout& layout) {
-  size_t most = 0;
+// The maximum number of bytes that are in use at one step: no layout can take less.
+size_t MaxAliveBytes(const ArenaLayout& layout) {
+  size_t max = 0;
   for (size_t at = 0; at < layout.num_regions(); ++at) {
-    // The sum only grows where some life begins.
+    // The sum only grows where a lifetime begins.
     const int step = layout.lifetime(at).first_step;
     size_t alive = 0;
     for (size_t i = 0; i < layout.num_regions(); ++i) {
       const Lifetime life = layout.lifetime(i);
       if (life.first_step <= step && step <= life.last_step) alive += layout.bytes(i);
     }
-    most = std::max(most, alive);
+    max = std::max(max, alive);
   }
-  return most;
+  return max;
 }
 
 void ExpectSound(const ArenaLayout& layout) {
@@ -52,7 +52,7 @@ void ExpectSound(const ArenaLayout& layout) {
     }
   }
   EXPECT_LE(layout.total_bytes(), sum);
-  EXPECT_GE(layout.total_bytes(), MostAliveAtOnce(layout));
+  EXPECT_GE(layout.total_bytes(), MaxAliveBytes(layout));
 }
 
 TEST(ArenaLayoutTest, RegionsThatNeverMeetShareBytes) {

@@ -12,7 +12,7 @@
 
 namespace cria {
 
-// A file that no other test has, removed at the end.
+// A file for one test, which the destructor removes.
 class TemporaryFile {
  public:
   explicit TemporaryFile(std::span<const std::byte> contents = {}) {

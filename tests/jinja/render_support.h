@@ -24,8 +24,8 @@ inline std::tm FixedTime() {
   return time;
 }
 
-// Renders with the variables that the tests have: `user` is "<u>Öl</u>", written by somebody else,
-// `empty` a string, `words` a list of strings, `numbers` 3, 1 and 2, `messages` two dictionaries
+// Renders with these variables: `user` is "<u>Öl</u>" and not trusted, `empty` an empty string,
+// `words` the list of b, a and C, `numbers` that of 3, 1 and 2, `messages` that of two dictionaries
 // with role and content, `nothing` None.
 inline Result<std::vector<Segment>> TryRender(std::string_view source, const Limits& limits = {}) {
   Context context(limits, FixedTime);
@@ -64,7 +64,7 @@ inline std::string RenderText(std::string_view source) {
   return Joined(*segments);
 }
 
-// What is written inside {{ }}.
+// The output of an expression, or "error: " and the sentence.
 inline std::string Print(std::string_view expression) {
   return RenderText("{{ " + std::string(expression) + " }}");
 }

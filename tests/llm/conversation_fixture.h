@@ -77,7 +77,8 @@ class ConversationTest : public testing::Test {
     sampler_.emplace(std::move(*sampler));
   }
 
-  // Says `answer_` after what opens an answer in the template at hand, and then ends the turn.
+  // Generates `answer_` after the text that opens an answer in the current template, and then ends
+  // the turn.
   int32_t Next(std::span<const int32_t> context) const {
     std::vector<int32_t> opening;
     if (template_name_ == "chatml") opening = {ByteVocabulary::kBeginTurn};
@@ -95,7 +96,7 @@ class ConversationTest : public testing::Test {
     return {template_name_ == "llama2" ? kStops + 1 : kStops, 1};
   }
 
-  // One of our own, for Llama 2's tokens.
+  // One of the converter's templates, with Llama 2's special tokens.
   ChatTemplate chat_template() const {
     const auto all = NamedChatTemplates();
     const auto named = std::ranges::find(all, template_name_, &NamedChatTemplate::name);

@@ -214,7 +214,7 @@ TEST(MemoryPlan, APoolForPromptsTakesItsOwnStacks) {
             LineBytes(Plan(Outline(), Options(1024, KvType::kF32, 4)), "activations"));
 }
 
-TEST(MemoryBounds, TheLeastLimitHolds) {
+TEST(MemoryBounds, TheLowestLimitHolds) {
   const auto none = MemoryBounds::Of({}, std::nullopt);
   EXPECT_FALSE(none.resident_bytes);
   EXPECT_FALSE(none.address_space_bytes);

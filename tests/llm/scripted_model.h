@@ -13,7 +13,7 @@
 
 namespace cria {
 
-// A model whose next token a test decides, and which writes down what it was made to run.
+// A model whose next tokens are those of a test's script. It records its calls.
 class ScriptedModel final : public TokenModel {
  public:
   using Script = std::function<int32_t(std::span<const int32_t> context)>;
@@ -93,9 +93,9 @@ class ScriptedModel final : public TokenModel {
 
   std::span<const int32_t> cache() const { return cache_; }
 
-  std::vector<ForwardCall> calls;  // That succeeded.
-  std::vector<DropCall> drops;     // Likewise.
-  bool fail_drops = false;         // Losing what lies behind.
+  std::vector<ForwardCall> calls;  // Only successful calls.
+  std::vector<DropCall> drops;     // Only successful calls.
+  bool fail_drops = false;         // DropPositions fails and loses the positions from `first` on.
   size_t fail_at_call = SIZE_MAX;
   std::function<void()> after_forward;
 

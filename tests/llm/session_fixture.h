@@ -15,7 +15,7 @@ using Tokens = std::vector<int32_t>;
 
 inline constexpr size_t kVocabSize = 100;
 
-// Depends on every token of the context and on their places.
+// The script of the model: the token depends on every token of the context and on its position.
 inline int32_t NextOf(std::span<const int32_t> context) {
   uint32_t hash = 7;
   for (const int32_t token : context) hash = hash * 31 + static_cast<uint32_t>(token) + 1;
@@ -28,7 +28,7 @@ inline Tokens Counting(size_t count, int32_t first = 1) {
   return tokens;
 }
 
-// What an uninterrupted model would say.
+// The tokens that the model generates without interruption.
 inline Tokens Expected(Tokens context, size_t count) {
   Tokens generated;
   for (size_t i = 0; i < count; ++i) {

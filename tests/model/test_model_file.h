@@ -10,8 +10,8 @@
 
 namespace cria {
 
-// What a test wants a model file to say, sound or not. Enumerations may hold numbers that they have
-// no name for.
+// The contents of a model file for a test. They may be invalid, and enumerations may have values
+// without a name.
 struct TestModelFile {
   std::string producer = "a test";
   std::string name = "tiny";
@@ -56,19 +56,19 @@ struct TestModelOptions {
   bool tied = true;
   Scheme matrices = Scheme::kF32;
   Scheme embedding = Scheme::kQc8w;
-  // A tied head is stored only where this differs from the embedding's.
+  // A tied head is stored only if this differs from the embedding's scheme.
   Scheme head = Scheme::kQc8w;
   size_t block_size = 32;
   bool biases_and_norms = false;  // Of every kind.
 };
 
-// A sound model of two layers and eight pieces, with random weights.
+// A valid model with two layers, eight pieces and random weights.
 TestModelFile MakeTestModelFile(const TestModelOptions& options = {});
 
-// The file's bytes, with the right digest and checksum for whatever it says.
+// The file's bytes, with correct digest and checksum.
 std::vector<std::byte> Serialize(const TestModelFile& file);
 
-// Puts the metadata digest and the preamble's checksum right after bytes were changed.
+// Corrects the metadata digest and the preamble's checksum after bytes were changed.
 void Reseal(std::vector<std::byte>& file);
 
 FilePreamble PreambleOf(const std::vector<std::byte>& file);

@@ -44,7 +44,7 @@ class TestKvCache {
 
   const KvCacheView& view() const { return view_; }
 
-  // What is stored, as a float.
+  // The stored element as a float.
   float Key(size_t head, size_t token, size_t j) const {
     return Element(view_.keys, view_.key_scales, head, token, j);
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-// The operators as a page of mathematics: simple loops in double precision, to compare with.
+// The operators as simple loops in double precision, with which the real ones are compared.
 
 #include <algorithm>
 #include <cmath>
@@ -21,7 +21,7 @@ inline std::vector<double> RmsNorm(const std::vector<float>& input,
 
 inline double Silu(double x) { return x / (1 + std::exp(-x)); }
 
-// The nearest value of IEEE 754 binary16, ties to even; magnitudes above the largest become it.
+// The nearest value of IEEE 754 binary16, ties to even; larger magnitudes become the largest one.
 inline double RoundToF16(double x) {
   if (x == 0) return x;
   const int exponent = std::max(std::isinf(x) ? 16 : std::ilogb(x), -14);

@@ -20,7 +20,7 @@ inline constexpr int32_t kEos = 2;
 inline constexpr int32_t kFirstByte = 3;
 inline constexpr int32_t kFirstText = kFirstByte + 256;
 
-// <unk>, <s>, </s>, 256 bytes of fallback, then `pieces`; those that come sooner merge sooner.
+// <unk>, <s>, </s>, 256 bytes of fallback, then `pieces`, of which earlier ones merge first.
 inline VocabularyDraft SentencePieceDraft(std::initializer_list<std::string_view> pieces) {
   VocabularyDraft draft;
   draft.rules = {.family = TokenizerFamily::kSentencePieceBpe,
@@ -46,8 +46,8 @@ inline VocabularyDraft SentencePieceDraft(std::initializer_list<std::string_view
   return draft;
 }
 
-// 256 bytes, whose ids are their values, then `pieces`, sooner ones merging sooner, then <s> and
-// </s>. Words are letters with a space before, and anything else.
+// 256 bytes, whose ids are their values, then `pieces`, of which earlier ones merge first, then <s>
+// and </s>. Words are letters with or without a space before them, white space, and the rest.
 inline VocabularyDraft ByteLevelDraft(std::initializer_list<std::string_view> pieces) {
   VocabularyDraft draft;
   draft.rules.family = TokenizerFamily::kByteLevelBpe;
@@ -67,7 +67,7 @@ inline VocabularyDraft ByteLevelDraft(std::initializer_list<std::string_view> pi
   return draft;
 }
 
-// A tokenizer with the tables it stands on.
+// A tokenizer and its tables.
 class TestTokenizer {
  public:
   explicit TestTokenizer(const VocabularyDraft& draft) {

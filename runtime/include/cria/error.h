@@ -22,9 +22,9 @@ enum class ErrorCode : uint8_t {
   kInternal,     // A bug in Cria or in a library that it uses.
 };
 
-// What would help, where that is a setting or a command of the program around the library. The
-// program has its own names for these and appends them to the sentence (cli/remedy.cc,
-// runtime/c_api/remedy.cc); the library's sentences name no flags.
+// What helps against an error, if that is a setting or a command of the program around the library.
+// The library's sentences name no flags: each front end appends the remedy to the sentence in its
+// own words (cli/remedy.cc, runtime/c_api/remedy.cc).
 enum class RemedyKind : uint8_t {
   kNone,               // The sentence says what to do, or nothing helps.
   kChooseContext,      // Another length of the context.
@@ -48,12 +48,12 @@ struct Remedy {
   Remedy(RemedyKind remedy_kind = RemedyKind::kNone) : kind(remedy_kind) {}
 
   RemedyKind kind;
-  // kFitMemory only: of every KvType, the longest context that would fit, in tokens; 0: none would.
+  // kFitMemory only: the longest context that fits with each KvType, in tokens; 0 if none fits.
   std::array<uint32_t, 3> fitting_context_tokens = {};
 };
 
-// A failure: a code for programs, a sentence for people, which says what was wrong and where, and
-// what to do about it, which is in the sentence or a remedy.
+// A failure: a code for programs, and a sentence for people. The sentence says what was wrong and
+// where; it or the remedy says what to do.
 class Error {
  public:
   Error(ErrorCode code, std::string message, Remedy remedy = {})
@@ -69,8 +69,7 @@ class Error {
   std::string message_;
 };
 
-// A value or an error. The compiler warns if it is ignored; a caller that needs neither casts it to
-// void.
+// A value or an error. The compiler warns if a result is ignored; to ignore one, cast it to void.
 template <typename T>
 class [[nodiscard]] Result : public std::expected<T, Error> {
  public:
@@ -82,7 +81,7 @@ class [[nodiscard]] Result : public std::expected<T, Error> {
 // The result of a function that returns no value but can fail.
 using Status = Result<void>;
 
-// Out of line: it stands in hundreds of places that hardly ever run.
+// Not inline, because hundreds of places call it, and hardly ever run.
 std::unexpected<Error> Fail(ErrorCode code, std::string message, Remedy remedy = {});
 
 }  // namespace cria

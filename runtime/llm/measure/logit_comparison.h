@@ -14,8 +14,8 @@ struct LogitComparison {
   size_t num_positions = 0;
   size_t num_same_top = 0;        // Positions where the most likely token is the same.
   double total_divergence = 0.0;  // Nats, summed over the positions.
-  double largest_difference =
-      0.0;  // Between logits of one token at one position; infinite for NaN.
+  // Between logits of one token at one position; infinite for NaN.
+  double largest_difference = 0.0;
 
   // Kullback-Leibler divergence of the model's distribution from the reference's, nats per
   // position.

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# run_java.sh JAVA ARGUMENTS…: runs a program on a Java machine that checks every use of JNI, and fails
-# where the program does or a check has something to say.
+# run_java.sh JAVA ARGUMENTS…: runs a program on a Java machine that checks every use of JNI. Fails if the program
+# fails or a check reports something.
 set -euo pipefail
 java=$1
 shift
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT
-# FileDescriptor's number, which Android tells, has to be read from a private field here.
+# Android has a method for the number of a FileDescriptor; here it is read from a private field.
 "$java" -Xcheck:jni -Xmx256m --add-opens java.base/java.io=ALL-UNNAMED -Dfile.encoding=UTF-8 "$@" \
   2>&1 | tee "$output"
 if grep -nE '^(WARNING|FATAL ERROR)|in native method' "$output"; then

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# build_beside.sh PACKAGES SOURCES: builds the examples beside the library and the headers of the packages for
-# amd64, and runs them with a model that the packages' converter made.
+# build_beside.sh PACKAGES SOURCES: builds the examples with the library and the headers of the packages for amd64,
+# and runs them with a model that the packages' converter makes.
 set -euo pipefail
 packages=$1 sources=$2
 scratch=$(mktemp -d)

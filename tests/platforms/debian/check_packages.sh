@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# check_packages.sh ARCHITECTURE FOLDER: what can be told of the packages in FOLDER without installing
-# them. CRIA_DPKG_DATABASE is the database of the packages that the machine's own libraries came from.
+# check_packages.sh ARCHITECTURE FOLDER: checks the packages in FOLDER without installing them. CRIA_DPKG_DATABASE is
+# the database of the packages to which the machine's own libraries belong.
 set -euo pipefail
 architecture=$1 folder=$2
 scratch=$(mktemp -d)
@@ -21,7 +21,7 @@ done
 
 field() { dpkg-deb -f "$folder/$1"_*_"$architecture".deb "$2"; }
 
-# The table of libraries against Debian's own program, which knows the machine's own processor alone.
+# Compares the table of libraries with Debian's own program, which knows only the machine's own processor.
 if [ "$architecture" = "$(dpkg --print-architecture)" ]; then
   mkdir "$scratch/debian"
   printf 'Source: cria\n\nPackage: cria\nArchitecture: any\n' >"$scratch/debian/control"
@@ -42,7 +42,7 @@ if [ "$architecture" = "$(dpkg --print-architecture)" ]; then
   done
 fi
 
-# Nobody asked Debian for these packages, so that none closes a request there.
+# Nobody has requested these packages from Debian, so they close no request there.
 lintian --fail-on error,warning --no-cfg --allow-root --tag-display-limit 0 --display-info \
   --suppress-tags initial-upload-closes-no-bugs "$folder"/*_"$architecture".deb || fail "lintian"
 exit $failures

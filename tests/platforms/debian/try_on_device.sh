@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# try_on_device.sh ARCHITECTURE PACKAGES CHECKPOINT DEVICE EMULATOR: as root, installs the packages with what they
-# depend on in a copy of the system in the folder DEVICE, and converts CHECKPOINT and chats there.
+# try_on_device.sh ARCHITECTURE PACKAGES CHECKPOINT DEVICE EMULATOR: as root, installs the packages and their
+# dependencies in a copy of the system in the folder DEVICE, converts CHECKPOINT there and chats.
 #
-# apt of this machine chooses and fetches, which emulated takes a minute. All else happens in that system:
-# its programs, dpkg with the packages' scripts among them, run in EMULATOR, by a rule that the kernel keeps
-# for a user namespace of its own, so that nothing of it is seen outside.
+# This machine's apt chooses and fetches the packages, because the emulated one takes a minute. Everything else runs in
+# that system: EMULATOR runs its programs, including dpkg and the packages' scripts. The kernel's rule for that belongs
+# to a user namespace of its own, so that it has no effect outside.
 set -euo pipefail
 architecture=$1 packages=$2 checkpoint=$3 device=$4 emulator=$5
 names=(cria cria-convert libcria0 libcria-dev)
 
-# What cria takes of a device beside the base of Debian; to be changed only on purpose. More than half of
-# what is installed is libhwy_contrib.so, which lies in one package with libhwy.so, and is never loaded.
-most_needed_bytes=4000000
-most_installed_bytes=7600000
+# The maximum sizes of what a device needs in addition to the base of Debian; change them only on purpose. More than
+# half of what is installed is libhwy_contrib.so, which is in one package with libhwy.so and is never loaded.
+max_needed_bytes=4000000
+max_installed_bytes=7600000
 
 prepare() {
   cp -a "$device" "$root"
@@ -29,7 +29,7 @@ prepare() {
   mv "$root"/var/cache/apt/archives/*.deb "$root/packages"
 }
 
-# The head of an ELF file of that machine, little-endian, a program or a shared one.
+# Registers the emulator for the beginnings of ELF files of that architecture: little-endian programs and shared objects.
 register_emulator() {
   local class machine
   case $architecture in
@@ -58,7 +58,7 @@ use() {
   step "a system for $(in_device dpkg --print-architecture) on $(in_device uname -m)"
   installed >"$root/before"
 
-  # First what a device needs, then the rest.
+  # The packages that a device needs are installed first, and measured.
   local first=() rest=() path
   for path in "$root"/packages/*; do
     case ${path##*/} in
@@ -69,7 +69,7 @@ use() {
   in_device dpkg --install "${first[@]}" >"$root/log" || { cat "$root/log"; fail "dpkg"; }
   measure_device
   in_device dpkg --install "${rest[@]}" >"$root/log" || { cat "$root/log"; fail "dpkg"; }
-  [ -z "$(in_device dpkg --audit)" ] || fail "dpkg --audit has something to say"
+  [ -z "$(in_device dpkg --audit)" ] || fail "dpkg --audit reports problems"
   in_device ldconfig -p | grep 'libcria\.so\.0 ' || fail "ldconfig does not know libcria.so.0"
 
   local file
@@ -86,7 +86,7 @@ use() {
   grep -q '^Hello! I am Cria' "$root/log" || fail "cria chat does not answer as it should"
 }
 
-# The bytes of the files that standard input names, but for those that the base of Debian has.
+# The bytes of the files that standard input names, without those of the base of Debian.
 new_bytes() {
   local path sum=0
   while read -r path; do
@@ -97,9 +97,9 @@ new_bytes() {
   echo $sum
 }
 
-at_most() {  # WHAT BYTES MOST
+at_most() {  # WHAT BYTES MAX
   step "$1: $2 bytes of at most $3"
-  [ "$2" -le "$3" ] || fail "that is more than pinned"
+  [ "$2" -le "$3" ] || fail "that is more than the maximum"
 }
 
 measure_device() {
@@ -109,10 +109,10 @@ measure_device() {
     printf '%10d  %s\n' "$bytes" "$package"
     sum=$((sum + bytes))
   done
-  at_most "all that apt installs for cria" "$sum" "$most_installed_bytes"
+  at_most "all that apt installs for cria" "$sum" "$max_installed_bytes"
   bytes=$({ in_device dpkg --listfiles cria
             in_device ldd /usr/bin/cria | sed -n 's/.*=> \(.*\) (.*/\1/p'; } | new_bytes)
-  at_most "of it, cria and the libraries that it loads" "$bytes" "$most_needed_bytes"
+  at_most "of it, cria and the libraries that it loads" "$bytes" "$max_needed_bytes"
 }
 
 if [ -n "${CRIA_DEVICE_COPY:-}" ]; then

@@ -108,7 +108,7 @@ TEST_F(CgroupTest, HybridCountsBothHierarchies) {
   EXPECT_EQ(Limit(), 3000u);
 }
 
-TEST_F(CgroupTest, TheLeastOfAllParentsCounts) {
+TEST_F(CgroupTest, TheLowestOfAllParentsCounts) {
   WriteProc("0::/a/b/c\n", Version2Mount());
   Write("/sys/fs/cgroup/a/b/c/memory.max", "3000\n");
   Write("/sys/fs/cgroup/a/memory.max", "1000\n");
