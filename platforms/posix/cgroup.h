@@ -12,7 +12,7 @@ namespace cria::platform {
 // also together. What is missing, not mounted or not understood sets no limit.
 std::optional<uint64_t> CgroupMemoryLimit(const std::string& root);
 
-// The least processor quota of the same groups, in processors: 1.5 where a group's threads together
+// The lowest processor quota of the same groups, in processors: 1.5 if a group's threads together
 // may run for 150 ms of every 100 ms.
 std::optional<double> CgroupProcessorQuota(const std::string& root);
 
