@@ -3,6 +3,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <format>
@@ -35,8 +36,21 @@ std::string MessageOf(int pcre2_error) {
 
 PCRE2_SPTR Bytes(std::string_view text) { return reinterpret_cast<PCRE2_SPTR>(text.data()); }
 
-// The objects that a match needs besides the pattern and the text.
-class MatchState {
+// The number of bytes at the beginning of `text` with which no valid character begins.
+size_t InvalidUtf8Prefix(std::string_view text) {
+  size_t position = 0;
+  while (position < text.size()) {
+    const Utf8Character character = FirstUtf8Character(text.substr(position));
+    if (character.state == Utf8State::kValid) break;
+    position += character.size_bytes;
+  }
+  return position;
+}
+
+}  // namespace
+
+// The objects that a match needs in addition to the pattern and the text.
+class SplitPatterns::MatchState {
  public:
   MatchState()
       : data_(pcre2_match_data_create(1, nullptr)),
@@ -76,52 +90,6 @@ class MatchState {
   pcre2_jit_stack* jit_stack_;
 };
 
-// Appends the matches of one pattern in `text`, which must be valid UTF-8, and the gaps between
-// them.
-Status SplitByOne(const pcre2_code* code, std::string_view text, MatchState& state,
-                  std::vector<std::string_view>* words) {
-  size_t word_begin = 0;
-  size_t search_from = 0;
-  while (search_from < text.size()) {
-    const int answer = state.Match(code, text, search_from);
-    if (answer == PCRE2_ERROR_NOMATCH) break;
-    if (answer < 0) {
-      return Fail(ErrorCode::kOutOfRange,
-                  std::format("The tokenizer's split pattern failed on this text: {}. Give it in "
-                              "smaller parts",
-                              MessageOf(answer)));
-    }
-    const size_t begin = state.match_begin();
-    const size_t end = state.match_end();
-    // \K and lookarounds can report a match whose end is before its begin or before the last
-    // match's.
-    if (begin >= end || begin < word_begin) {
-      search_from = std::max(search_from, end);
-      if (search_from >= text.size()) break;
-      search_from += FirstUtf8Character(text.substr(search_from)).size_bytes;
-      continue;
-    }
-    if (begin > word_begin) words->push_back(text.substr(word_begin, begin - word_begin));
-    words->push_back(text.substr(begin, end - begin));
-    word_begin = search_from = end;
-  }
-  if (word_begin < text.size()) words->push_back(text.substr(word_begin));
-  return {};
-}
-
-// The number of bytes at the beginning of `text` with which no valid character begins.
-size_t InvalidUtf8Prefix(std::string_view text) {
-  size_t position = 0;
-  while (position < text.size()) {
-    const Utf8Character character = FirstUtf8Character(text.substr(position));
-    if (character.state == Utf8State::kValid) break;
-    position += character.size_bytes;
-  }
-  return position;
-}
-
-}  // namespace
-
 void SplitPatterns::FreeCode::operator()(pcre2_real_code_8* code) const { pcre2_code_free(code); }
 
 Result<SplitPatterns> SplitPatterns::Compile(std::span<const std::string_view> patterns) {
@@ -155,30 +123,56 @@ Result<SplitPatterns> SplitPatterns::Compile(std::span<const std::string_view> p
   return compiled;
 }
 
-Status SplitPatterns::Split(std::string_view text, std::vector<std::string_view>* words) const {
+Status SplitPatterns::SplitFrom(size_t pattern, std::string_view text, MatchState& state,
+                                const WordCallback& on_word) const {
+  if (pattern == codes_.size()) return on_word(text);
+  // A match's words are split further before the next match is searched for.
+  const auto split_further = [&](size_t begin, size_t end) {
+    return SplitFrom(pattern + 1, text.substr(begin, end - begin), state, on_word);
+  };
+  size_t word_begin = 0;
+  size_t search_from = 0;
+  while (search_from < text.size()) {
+    const int answer = state.Match(codes_[pattern].get(), text, search_from);
+    if (answer == PCRE2_ERROR_NOMATCH) break;
+    if (answer < 0) {
+      return Fail(ErrorCode::kOutOfRange,
+                  std::format("The tokenizer's split pattern failed on this text: {}. Give it in "
+                              "smaller parts",
+                              MessageOf(answer)));
+    }
+    const size_t begin = state.match_begin();
+    const size_t end = state.match_end();
+    // \K and lookarounds can report a match whose end is before its begin or before the last
+    // match's.
+    if (begin >= end || begin < word_begin) {
+      search_from = std::max(search_from, end);
+      if (search_from >= text.size()) break;
+      search_from += FirstUtf8Character(text.substr(search_from)).size_bytes;
+      continue;
+    }
+    if (begin > word_begin) CRIA_RETURN_IF_ERROR(split_further(word_begin, begin));
+    CRIA_RETURN_IF_ERROR(split_further(begin, end));
+    word_begin = search_from = end;
+  }
+  return word_begin < text.size() ? split_further(word_begin, text.size()) : Status();
+}
+
+Status SplitPatterns::Split(std::string_view text, const WordCallback& on_word) const {
   MatchState state;
   if (!state.ok()) {
     return Fail(ErrorCode::kOutOfMemory,
                 "There is not enough memory for matching the split patterns");
   }
-  std::vector<std::string_view> cut;
-  std::vector<std::string_view> cut_before;
   while (!text.empty()) {
     const size_t valid_bytes = ValidUtf8Prefix(text);
-    cut.clear();
-    if (valid_bytes > 0) cut.push_back(text.substr(0, valid_bytes));
-    for (const Code& code : codes_) {
-      cut.swap(cut_before);
-      cut.clear();
-      for (const std::string_view part : cut_before) {
-        CRIA_RETURN_IF_ERROR(SplitByOne(code.get(), part, state, &cut));
-      }
+    if (valid_bytes > 0) {
+      CRIA_RETURN_IF_ERROR(SplitFrom(0, text.substr(0, valid_bytes), state, on_word));
     }
-    words->insert(words->end(), cut.begin(), cut.end());
     text.remove_prefix(valid_bytes);
 
     const size_t invalid_bytes = InvalidUtf8Prefix(text);
-    if (invalid_bytes > 0) words->push_back(text.substr(0, invalid_bytes));
+    if (invalid_bytes > 0) CRIA_RETURN_IF_ERROR(on_word(text.substr(0, invalid_bytes)));
     text.remove_prefix(invalid_bytes);
   }
   return {};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -19,12 +20,20 @@ class SplitPatterns {
   // Compiles PCRE2 patterns, to machine code if the system allows it. An error names the pattern.
   static Result<SplitPatterns> Compile(std::span<const std::string_view> patterns);
 
-  // Appends the words of `text`, as views of it, to `words`. Bytes that are not UTF-8 match no
-  // pattern: each run of them is a word, and the texts before and after are split separately. May
-  // be called from several threads at once.
-  Status Split(std::string_view text, std::vector<std::string_view>* words) const;
+  // Calls `on_word` for each word of `text`, a view of it, in order. If `on_word` fails, Split
+  // fails with its error. Bytes that are not UTF-8 match no pattern: each run of them is a word,
+  // and the texts before and after are split separately. The words take no memory. May be called
+  // from several threads at once.
+  using WordCallback = std::function<Status(std::string_view word)>;
+  Status Split(std::string_view text, const WordCallback& on_word) const;
 
  private:
+  class MatchState;
+
+  // Splits a valid UTF-8 text by the patterns from index `pattern` on.
+  Status SplitFrom(size_t pattern, std::string_view text, MatchState& state,
+                   const WordCallback& on_word) const;
+
   struct FreeCode {
     void operator()(pcre2_real_code_8* code) const;
   };

@@ -94,7 +94,6 @@ class Tokenizer::Encoding {
   std::string text;                 // Text after the last special token, not encoded yet.
   size_t text_begin = 0;            // Index in `ids` of the first token of the current text.
   bool after_user_defined = false;  // The token before the current text is user-defined.
-  std::vector<std::string_view> words;
   BytePairMerger merger;
 };
 
@@ -238,7 +237,10 @@ Status Tokenizer::EncodeText(bool before_user_defined, Encoding* encoding) const
   if (text.empty()) return {};
   if (vocabulary_.normalize_nfc) text = NormalizeToNfc(std::move(text));
   encoding->text_begin = encoding->ids.size();
-  if (vocabulary_.family == TokenizerFamily::kByteLevelBpe) return EncodeWords(text, encoding);
+  if (vocabulary_.family == TokenizerFamily::kByteLevelBpe) {
+    return split_patterns_.Split(text,
+                                 [&](std::string_view word) { return EncodeWord(word, encoding); });
+  }
   const bool at_begin = encoding->ids.empty();
   const bool remove_extra = vocabulary_.remove_extra_whitespaces;
   // User-defined tokens are part of a text, control tokens are between texts.
@@ -279,28 +281,24 @@ Status Tokenizer::EncodeSentence(std::string_view text, Encoding* encoding) cons
   return {};
 }
 
-Status Tokenizer::EncodeWords(std::string_view text, Encoding* encoding) const {
-  encoding->words.clear();
-  CRIA_RETURN_IF_ERROR(split_patterns_.Split(text, &encoding->words));
-  for (const std::string_view word : encoding->words) {
-    if (encoding->ids.size() > encoding->max_tokens) return TooManyTokens(encoding->max_tokens);
-    if (vocabulary_.ignore_merges) {
-      if (const int32_t id = FindPiece(word); id >= 0) {
-        encoding->ids.push_back(id);
-        continue;
-      }
+Status Tokenizer::EncodeWord(std::string_view word, Encoding* encoding) const {
+  if (encoding->ids.size() > encoding->max_tokens) return TooManyTokens(encoding->max_tokens);
+  if (vocabulary_.ignore_merges) {
+    if (const int32_t id = FindPiece(word); id >= 0) {
+      encoding->ids.push_back(id);
+      return {};
     }
-    const size_t begin = encoding->ids.size();
-    for (const char byte : word) {
-      const int32_t id = text_byte_ids_[static_cast<uint8_t>(byte)];
-      if (id >= 0) {
-        encoding->ids.push_back(id);
-      } else {
-        CRIA_RETURN_IF_ERROR(PushUnknown({&byte, 1}, encoding));
-      }
-    }
-    encoding->merger.Merge(encoding->ids, begin);
   }
+  const size_t begin = encoding->ids.size();
+  for (const char byte : word) {
+    const int32_t id = text_byte_ids_[static_cast<uint8_t>(byte)];
+    if (id >= 0) {
+      encoding->ids.push_back(id);
+    } else {
+      CRIA_RETURN_IF_ERROR(PushUnknown({&byte, 1}, encoding));
+    }
+  }
+  encoding->merger.Merge(encoding->ids, begin);
   return {};
 }
 

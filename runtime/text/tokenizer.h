@@ -74,13 +74,13 @@ class Tokenizer {
 
   // A lower bound of the number of tokens of these bytes, whatever text is before and after them.
   size_t MinTokens(std::string_view text) const;
-  // The maximum number of ids in `encoding`, before those from `begin` on are merged, of a text that
-  // may still have at most max_tokens tokens.
+  // The maximum number of ids in `encoding`, before those from `begin` on are merged, of a text
+  // that may still have at most max_tokens tokens.
   size_t MaxUnmerged(const Encoding& encoding, size_t begin) const;
 
   Status EncodeText(bool before_user_defined, Encoding* encoding) const;
   Status EncodeSentence(std::string_view text, Encoding* encoding) const;
-  Status EncodeWords(std::string_view text, Encoding* encoding) const;
+  Status EncodeWord(std::string_view word, Encoding* encoding) const;
   Status PushUnknown(std::string_view character, Encoding* encoding) const;
 
   Vocabulary vocabulary_;
@@ -90,7 +90,7 @@ class Tokenizer {
   std::array<int32_t, 256> text_byte_ids_;      // kNormal pieces of one byte, or -1.
   std::array<int32_t, 256> fallback_byte_ids_;  // kByte pieces, or -1.
   std::array<uint32_t, 257> first_byte_{};  // Ranges of sorted_ids by the first byte of the piece.
-  size_t longest_piece_bytes_ = 1;  // 1 even if all pieces are empty.
+  size_t longest_piece_bytes_ = 1;          // 1 even if all pieces are empty.
   // No piece has a space after another character, so that nothing merges across such a place.
   bool spaces_begin_words_ = true;
 };

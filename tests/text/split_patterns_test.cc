@@ -22,11 +22,15 @@ std::vector<std::string> Split(std::initializer_list<std::string_view> patterns,
     ADD_FAILURE() << compiled.error().message();
     return {};
   }
-  std::vector<std::string_view> words;
-  if (const auto status = compiled->Split(text, &words); !status) {
-    ADD_FAILURE() << status.error().message();
-  }
-  return {words.begin(), words.end()};
+  std::vector<std::string> words;
+  const Status split = compiled->Split(text, [&](std::string_view word) -> Status {
+    EXPECT_TRUE(word.data() >= text.data() &&
+                word.data() + word.size() <= text.data() + text.size());
+    words.emplace_back(word);
+    return {};
+  });
+  if (!split) ADD_FAILURE() << split.error().message();
+  return words;
 }
 
 TEST(SplitPatternsTest, KeepsMatchesAndGaps) {
@@ -93,10 +97,29 @@ TEST(SplitPatternsTest, APatternThatTakesForeverEndsWithAnError) {
   const std::string_view pattern = "(a+)+$";
   const auto compiled = SplitPatterns::Compile({&pattern, 1});
   ASSERT_TRUE(compiled);
-  std::vector<std::string_view> words;
-  const auto status = compiled->Split(std::string(100, 'a') + "!", &words);
+  const auto status =
+      compiled->Split(std::string(100, 'a') + "!", [](std::string_view) { return Status(); });
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code(), ErrorCode::kOutOfRange);
+}
+
+TEST(SplitPatternsTest, EndsWithTheFirstErrorOfTheCallback) {
+  const std::vector<std::string_view> patterns = {R"(\d)", "[a-z]"};
+  const auto compiled = SplitPatterns::Compile(patterns);
+  ASSERT_TRUE(compiled);
+  for (const std::string_view text : {"ab1cd", "1", "\xFF\xFE", "ab\xFF"}) {
+    for (size_t fails_at = 1; fails_at <= 2; ++fails_at) {
+      size_t num_words = 0;
+      const Status status = compiled->Split(text, [&](std::string_view) -> Status {
+        if (++num_words == fails_at) return Fail(ErrorCode::kCancelled, "enough");
+        return {};
+      });
+      if (num_words < fails_at) continue;  // The text has fewer words.
+      ASSERT_FALSE(status);
+      EXPECT_EQ(status.error().message(), "enough");
+      EXPECT_EQ(num_words, fails_at);
+    }
+  }
 }
 
 TEST(SplitPatternsTest, LongRunsAreSplitAtOnce) {

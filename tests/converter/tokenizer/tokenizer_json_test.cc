@@ -148,7 +148,10 @@ TEST(TokenizerJsonTest, Gpt2Words) {
       std::vector<std::string_view>(draft.split_patterns.begin(), draft.split_patterns.end()));
   ASSERT_TRUE(compiled);
   std::vector<std::string_view> words;
-  ASSERT_TRUE(compiled->Split("I'm  here,  at 10 o'clock \n", &words));
+  ASSERT_TRUE(compiled->Split("I'm  here,  at 10 o'clock \n", [&](std::string_view word) -> Status {
+    words.push_back(word);
+    return {};
+  }));
   EXPECT_THAT(words, ElementsAre("I", "'m", " ", " here", ",", " ", " at", " 10", " o", "'",
                                  "clock", " \n"));
 }
