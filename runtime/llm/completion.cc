@@ -14,7 +14,7 @@ Result<size_t> KeepTokens(const CompletionOptions& options, size_t prompt_tokens
   // Session::Prefill refuses a prompt that does not fit, with a better sentence.
   if (keep < context_tokens || prompt_tokens > context_tokens) return keep;
   return Fail(ErrorCode::kUsage,
-              std::format("a shift that keeps {} tokens has nothing to drop of a context of {}",
+              std::format("a shift that keeps {} tokens leaves none to drop in a context of {}",
                           keep, context_tokens),
               RemedyKind::kKeepLess);
 }

@@ -62,7 +62,7 @@ Status Session::RunTo(size_t end, const std::atomic<bool>* cancel) {
 Status Session::Drop(size_t first, size_t count) {
   if (first > tokens_.size() || count > tokens_.size() - first) {
     return Fail(ErrorCode::kOutOfRange,
-                std::format("{} tokens behind the first {} cannot be dropped: the context has {}",
+                std::format("{} tokens after the first {} cannot be dropped: the context has {}",
                             count, first, tokens_.size()));
   }
   if (count == 0) return {};

@@ -53,9 +53,9 @@ Result<ModelFile> ModelFile::OpenEither(platform::File file) {
   }
   if (model.packed_offset_ != 0 && !model.file_.is_mappable()) {
     return Fail(ErrorCode::kUnsupported,
-                std::format("{}: holds packed weights, which are mapped, but does not begin on 64 "
-                            "bytes of the file that it is part of; align it, or take the model "
-                            "that it was made of",
+                std::format("{}: contains packed weights, which are mapped, but its offset in the "
+                            "file around it is not a multiple of 64; align it, or use the model "
+                            "file that it was made from",
                             model.path()));
   }
 

@@ -107,7 +107,7 @@ Status ModelFileReader::Read() {
   const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
   flatbuffers::Verifier verifier(data, bytes.size());
   if (!schema::VerifyModelBuffer(verifier)) {
-    return Malformed("the metadata is not a sound FlatBuffer of the model schema");
+    return Malformed("the metadata is not a valid FlatBuffer of the model schema");
   }
   const schema::Model& metadata = *schema::GetModel(data);
   CRIA_RETURN_IF_ERROR(CheckFeatures(metadata));
@@ -267,13 +267,13 @@ Status ModelFileReader::CheckPackedOffset() const {
   for (const StoredTensor& tensor : model_.tensors_) {
     if (!tensor.spec.is_multiplied() && (ends_behind(tensor.data) || ends_behind(tensor.scales))) {
       return Malformed(
-          std::format("packed_offset is {}, but {} lies behind it", offset, tensor.spec.Name()));
+          std::format("packed_offset is {}, but {} is after it", offset, tensor.spec.Name()));
     }
   }
   if (offset % kSectionAlignment != 0 || offset >= model_.file_.size_bytes()) {
     return Malformed(
-        std::format("packed_offset is {}, which is not on {} bytes or outside the file", offset,
-                    kSectionAlignment));
+        std::format("packed_offset is {}, which is not a multiple of {} or is outside the file",
+                    offset, kSectionAlignment));
   }
   return {};
 }
@@ -334,8 +334,8 @@ Status ModelFileReader::CheckRange(FileRange range, const StoredTensor& tensor) 
   if (!inside || range.offset % kTensorAlignment != 0 ||
       file_bytes - range.offset - range.bytes < kTrailingSlackBytes) {
     return Malformed(
-        std::format("tensors: {} lies at bytes {} + {}, outside every section, not on {} "
-                    "bytes, or without the slack behind it",
+        std::format("tensors: {} lies at bytes {} + {}, outside every section, not aligned "
+                    "to {} bytes, or without the slack behind it",
                     tensor.spec.Name(), range.offset, range.bytes, kTensorAlignment));
   }
   return {};

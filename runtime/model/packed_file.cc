@@ -50,7 +50,7 @@ Status PackedFile::ReadMetadata(std::span<const std::byte> metadata, uint64_t of
   flatbuffers::Verifier verifier(data, metadata.size());
   if (!schema::VerifyPackedWeightsBuffer(verifier)) {
     return Fail(ErrorCode::kInvalidFile,
-                "the metadata is not a sound FlatBuffer of the schema of packed weights");
+                "the metadata is not a valid FlatBuffer of the schema of packed weights");
   }
   const schema::PackedWeights& stored = *schema::GetPackedWeights(data);
   if (stored.model_digest()->size() != identity_.model_digest.size()) {
@@ -68,9 +68,11 @@ Status PackedFile::ReadMetadata(std::span<const std::byte> metadata, uint64_t of
     const FileRange range = {offset + matrix->offset(), matrix->bytes()};
     if (range.offset != expected || range.offset > end || range.bytes > end - range.offset ||
         end - range.offset - range.bytes < kTrailingSlackBytes) {
-      return Fail(ErrorCode::kInvalidFile,
-                  std::format("matrices: number {} lies at bytes {} + {}, not where it belongs",
-                              matrices_.size(), range.offset, range.bytes));
+      return Fail(
+          ErrorCode::kInvalidFile,
+          std::format("matrices: number {} lies at bytes {} + {}, not from byte {} on or not "
+                      "inside the packed weights",
+                      matrices_.size(), range.offset, range.bytes, expected));
     }
     matrices_.push_back({.range = range, .checksum = matrix->checksum()});
     expected = range.offset + range.bytes;
