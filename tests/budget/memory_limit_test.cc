@@ -109,7 +109,7 @@ TEST_F(MemoryLimit, OfAddressSpace) {
   }
 }
 
-// Forced, with ever less than that, down to where little more than the program finds room.
+// With --force, and less address space each time, down to little more than the program needs.
 TEST_F(MemoryLimit, OfAddressSpaceForced) {
   constexpr uint64_t kMebibyte = uint64_t{1} << 20;
   uint64_t step = 8 * kMebibyte;
@@ -175,8 +175,8 @@ class ControlGroup {
     return RunProgram(all);
   }
 
-  // How many processes of the group were killed for its limit; absent where the system does not
-  // tell.
+  // How many processes of the group were killed because of its limit; absent if the system does not
+  // provide it.
   std::optional<uint64_t> Kills() const {
     for (const char* name : {"memory.oom_control", "memory.events"}) {
       std::ifstream file(path_ + "/" + name);

@@ -84,7 +84,7 @@ std::vector<int32_t> SomeTokens(size_t count, size_t first = 0) {
   return tokens;
 }
 
-// Runs `work` and fails the test where it allocates or fails.
+// Runs `work`; the test fails if it allocates or fails.
 template <typename Work>
 void ExpectQuiet(const char* phase, const Work& work) {
   AllocationWatch watch(phase);

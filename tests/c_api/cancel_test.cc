@@ -1,4 +1,4 @@
-// Stopping an answer: from its callback, from another thread, and what a second caller is told.
+// Stopping an answer from its callback and from another thread, and the error of a second caller.
 
 #include <gtest/gtest.h>
 
@@ -74,7 +74,7 @@ TEST_F(CancelTest, StoppedWhileAMessageIsReadTheChatIsAsItWas) {
   std::string message;
   for (int i = 0; i < 300; ++i) message += "a ";
   bool was_stopped = false;
-  // When the thread runs cannot be told: it may be too early, or too late.
+  // It is not known when the thread runs: it may be too early or too late.
   for (int attempt = 0; attempt < 200 && !was_stopped; ++attempt) {
     std::atomic<bool> ends = false;
     std::thread stopper([&] {

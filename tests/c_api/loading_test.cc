@@ -21,7 +21,7 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// What a loading tells, and where.
+// The calls of the callbacks while a model is loaded.
 struct Report {
   std::vector<uint64_t> done_bytes;
   uint64_t total_bytes = 0;

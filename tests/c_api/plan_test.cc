@@ -1,4 +1,4 @@
-// What is told of a model without loading it.
+// Plans: information about a model that is not loaded.
 
 #include <gtest/gtest.h>
 

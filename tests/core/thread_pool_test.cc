@@ -21,7 +21,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Starts all threads, whatever this machine can run at once.
+// Starts all threads, even if this machine cannot run them at once.
 Result<ThreadPool> CreatePool(size_t num_threads) {
   return ThreadPool::Create(num_threads, num_threads);
 }
@@ -308,7 +308,7 @@ TEST(MaxRunningThreadsTest, FollowsTheAffinityMask) {
   ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
   EXPECT_GE(platform::MaxRunningThreads(), 1u);
   EXPECT_LE(platform::MaxRunningThreads(), static_cast<size_t>(CPU_COUNT(&allowed)));
-  // In a thread of its own, whose mask is its own.
+  // In another thread, so that only its mask changes.
   std::thread([&] {
     const int processor = sched_getcpu();
     if (processor < 0) return;

@@ -54,7 +54,7 @@ struct Table {
   size_t block_size;
 };
 
-// Opens the model file that lies behind `lead` other bytes: one of them leaves no part mappable.
+// Opens the model file after `lead` other bytes. If `lead` is 1, no part of the file can be mapped.
 Result<ModelFile> OpenBehind(size_t lead, const std::string& path) {
   const int descriptor = open(path.c_str(), O_RDONLY);
   Result<platform::File> part = platform::File::OfDescriptor(descriptor, lead, std::nullopt);

@@ -139,7 +139,7 @@ TEST(RopeInverseFrequenciesTest, YarnDividesTheSlowPairsOnly) {
   config.rope_scaling.truncate = false;
   const double width = 3.4140 - 0.8120;
   expect({0, 0.1880 / width, 1.1880 / width, 2.1880 / width, 1, 1, 1, 1});
-  // A ramp without width is a step behind its pair.
+  // A ramp of zero width is a step after its pair.
   config.rope_scaling.beta_slow = config.rope_scaling.beta_fast;
   expect({0, 1, 1, 1, 1, 1, 1, 1});
 }
@@ -148,7 +148,7 @@ TEST(RopeTableTest, HoldsCosinesAndSinesOfEveryAngle) {
   const ModelConfig config = Llama31(64);
   constexpr size_t kPositions = 200;
   const size_t pairs = 32;
-  // One more, to see that it is left alone.
+  // One more element, which must not change.
   std::vector<float> cosines(kPositions * pairs + 1, 7.0f);
   std::vector<float> sines(kPositions * pairs + 1, 7.0f);
   FillRopeTable(config, kPositions, cosines.data(), sines.data());

@@ -1,4 +1,4 @@
-// Compares with Python's jinja2, where there is one.
+// Compares with Python's jinja2, if it is installed.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-// What Python makes of the templates; nothing where it has no jinja2.
+// Python's renderings of the templates; nothing if it has no jinja2.
 json PythonRenderings(const std::vector<std::string>& sources) {
   const auto has_jinja2 = [] {
     return support::RunProgram({"/bin/sh", "-c", "python3 -c 'import jinja2' 2>&1"});

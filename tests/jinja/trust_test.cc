@@ -1,4 +1,4 @@
-// Text that somebody else wrote stays marked so, whatever a template does to it.
+// Text from messages stays marked as not trusted in all operations of a template.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

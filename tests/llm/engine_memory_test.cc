@@ -1,5 +1,5 @@
-// Loading with too little memory, ever a little more of it, until it succeeds: against a limit that
-// was set, and where the system really refuses.
+// Loads with too little memory, and with a little more each time until it succeeds: with a limit of
+// Cria, and with one of the system.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -62,7 +62,7 @@ enum class Ending : int {
   kNotEnded,
 };
 
-// Where a child leaves what it has to say.
+// The message of a child process.
 struct Message {
   Ending ending = Ending::kNotEnded;
   uint64_t peak_bytes = 0;  // As planned, where it loaded.
@@ -169,7 +169,7 @@ support::TemporaryDirectory* EngineMemory::directory_ = nullptr;
 // Two plans differ by a few pages in what the process uses by itself, and by a sanitizer's shadow.
 constexpr uint64_t kDriftBytes = uint64_t{support::kHeapIsSanitized ? 8192u : 256u} << 10;
 
-// The peak that was planned where it loads within the limit.
+// The planned peak; nothing if the model does not load within the limit.
 std::optional<uint64_t> PeakWithin(const std::string& path, EngineOptions options, uint64_t limit) {
   options.memory_limit_bytes = limit;
   const Outcome outcome = InChild([&](Message* message) { TryToLoad(path, options, message); });
@@ -210,8 +210,8 @@ TEST_F(EngineMemory, TheFirstLimitThatSufficesIsThePlannedPeak) {
   }
 }
 
-// While weights are packed into private memory, they are resident beside what packing takes, and in
-// a file they are not: where the cache cannot be written, the limit is checked again.
+// Weights that are packed into private memory are resident in addition to the memory for packing,
+// and weights in a file are not: if the cache cannot be written, the limit is checked again.
 TEST_F(EngineMemory, WithoutACacheTheLimitIsCheckedAgain) {
   if (support::kHeapIsSanitized)
     GTEST_SKIP() << "the weights are smaller than what a sanitizer's shadow varies by";

@@ -159,7 +159,7 @@ TEST(MemoryPlan, TheProgramIsPartOfIt) {
   EXPECT_EQ(grown.address_space_bytes, plan.address_space_bytes + 30'000);
 }
 
-// Loading is the peak where it takes more than running does.
+// Loading determines the peak if it takes more memory than running.
 TEST(MemoryPlan, ThePeakIsTheLargerOfLoadingAndRunning) {
   const MemoryPlan small = Plan(Outline(), Options(64, KvType::kInt8, 4));
   EXPECT_GT(small.loading_bytes, small.steady_bytes());

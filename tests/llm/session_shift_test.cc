@@ -66,7 +66,7 @@ TEST_F(SessionShiftTest, ShiftingGoesOnFarPastTheContext) {
     for (const ScriptedModel::DropCall& drop : model_.drops) {
       EXPECT_EQ(drop, (ScriptedModel::DropCall{keep, std::max<size_t>((32 - keep) / 2, 1), 32}));
     }
-    // Where nothing lies behind what is dropped, the cache needs no change.
+    // If the dropped tokens are the last ones, the cache needs no change.
     EXPECT_EQ(model_.drops.empty(), keep == 31);
   }
 }
@@ -236,7 +236,7 @@ TEST_F(SessionShiftTest, WhatLiesBehindADropIsReused) {
   EXPECT_EQ(Generate({.max_tokens = 2}, StopReason::kMaxTokens), Expected(next, 2));
 }
 
-// Remembers nothing, so that the session's own doing can be told apart.
+// A model that records nothing, so that only the session allocates.
 class ForgetfulModel final : public TokenModel {
  public:
   size_t vocab_size() const override { return logits_.size(); }

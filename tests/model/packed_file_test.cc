@@ -20,7 +20,7 @@ namespace cria {
 namespace {
 
 constexpr uint64_t kHuge = std::numeric_limits<uint64_t>::max();
-// Where packed weights lie behind the rest of a model.
+// The offset of packed weights after the rest of a model.
 constexpr uint64_t kModelBytes = 5 * kSectionAlignment;
 
 const PackedIdentity kIdentity = {
@@ -209,7 +209,7 @@ TEST(ForgedPackedFileTest, EveryFieldOfThePreambleIsChecked) {
     expect_refused([&](FilePreamble& p) { p.format_version = version; },
                    "format_version is " + std::to_string(version), ErrorCode::kUnsupported);
   }
-  // It belongs to model files, where it says that file_bytes is not this file's size.
+  // Only model files have packed_offset; it means that file_bytes is not the size of the file.
   for (const uint64_t offset : {uint64_t{1}, kSectionAlignment, kHuge}) {
     expect_refused([&](FilePreamble& p) { p.packed_offset = offset; }, "packed_offset");
     expect_refused(

@@ -387,7 +387,8 @@ TEST_P(AttentionOfTypeTest, NothingOutsideTheWindowsIsRead) {
     StoreKeyValue(cache, t, row.data(), row.data());
   }
   for (const size_t num_rows : {1, 3, 30, 100}) {
-    // The first row's window begins, and the last row lies, where the middle part does.
+    // The first row's window begins where the middle part begins, and the last row is its last
+    // position.
     const size_t window = part_tokens - num_rows + 1;
     const Case c = {{4, 1, kHeadDim, window}, GetParam(), 2 * part_tokens - num_rows, num_rows};
     for (const float output : RunAll(c, cache, 2)) ASSERT_TRUE(std::isfinite(output)) << c;

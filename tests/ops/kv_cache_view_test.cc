@@ -66,7 +66,7 @@ TEST(KvCacheViewTest, F16IsKeptWhereItBelongs) {
   }
 }
 
-// Every half, what lies in the middle of two, and the floats on either side of the middle.
+// Every half, the middle between each half and the next, and the floats next to the middle.
 TEST(KvCacheViewTest, F16RoundsToNearestEven) {
   constexpr uint16_t kLargest = 0x7bff;
   std::vector<float> inputs;

@@ -101,7 +101,7 @@ TEST(ChatTemplateTest, MoreMessagesOnlyAddText) {
       const std::string text = Render(Named(name), messages, false);
       EXPECT_THAT(text, StartsWith(before));
       before = text;
-      // The opened turn is where the assistant's message then goes.
+      // The assistant's message follows the opened turn.
       if (count + 1 == 3) {
         const Messages next(Conversation().begin(), Conversation().begin() + 3);
         EXPECT_THAT(Render(Named(name), next, false),

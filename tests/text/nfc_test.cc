@@ -35,7 +35,7 @@ void ExpectUnchanged(std::string_view text) { EXPECT_EQ(NormalizeToNfc(std::stri
 TEST(NfcTest, ComposesMarks) {
   ExpectNfc(U"e\u0301", U"\u00E9");
   ExpectNfc(U"cafe\u0301 au lait", U"caf\u00E9 au lait");
-  // Alone at the beginning, and where nothing composes.
+  // A mark without a letter before it, and one that does not compose.
   ExpectNfc(U"\u0301e", U"\u0301e");
   ExpectNfc(U"x\u0301", U"x\u0301");
   // A mark of the same class between them is in the way.

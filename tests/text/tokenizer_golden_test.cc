@@ -1,4 +1,4 @@
-// Compares with what other programs made of the same text, where the external test data is there.
+// Compares with the results of other programs for the same texts, if the external test data exists.
 
 #include <gtest/gtest.h>
 

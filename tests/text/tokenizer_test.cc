@@ -237,7 +237,7 @@ TEST(TokenizerTest, MovingKeepsItWorking) {
   EXPECT_EQ(second.Encode("hello").value(), ids);
 }
 
-// Whether a text is encoded where at most so many tokens are allowed.
+// Whether the tokenizer encodes a text if it may have at most this many tokens.
 bool FitsIn(const TestTokenizer& tokenizer, std::string_view text, size_t max_tokens) {
   const auto ids = tokenizer->Encode(text, {.add_bos = false, .max_tokens = max_tokens});
   if (ids) return true;
@@ -246,7 +246,8 @@ bool FitsIn(const TestTokenizer& tokenizer, std::string_view text, size_t max_to
   return false;
 }
 
-// A text is never refused that has no more tokens than are allowed, whatever is dropped or joined.
+// A text that has no more tokens than allowed is never refused, even if parts are dropped or
+// joined.
 TEST(TokenizerTest, NoTextThatFitsIsRefused) {
   VocabularyDraft normalizing = ByteLevelDraft({"\u00E9", "\uD55C", " \u0390"});
   normalizing.rules.normalize_nfc = true;

@@ -29,7 +29,8 @@ constexpr size_t kMaxRows = 128;
 constexpr size_t kMaxThreads = 4;
 constexpr float kUntouched = -12345.0f;
 
-// Rows of activations, and where a layer's results go. The strides are larger than they must be.
+// Rows of activations, and the buffer for a layer's results. The strides may be larger than
+// necessary.
 class Activations {
  public:
   Activations(const TensorLayout& layout, unsigned seed, size_t gap = 0)
@@ -44,7 +45,7 @@ class Activations {
     std::mt19937 random(seed);
     std::normal_distribution<float> normal;
     for (float& value : input_) value = normal(random);
-    // What lies in the padding must not matter.
+    // The contents of the padding must have no effect.
     for (int8_t& value : quantized_) value = static_cast<int8_t>(random());
   }
 
@@ -158,8 +159,8 @@ TEST_P(LinearTest, MultipliesAsDefinedForEveryNumberOfRows) {
   }
 }
 
-// A tile of rows that is not full is where kernels go wrong: every number of rows, over what
-// earlier and longer runs have left behind.
+// Kernels are most likely to be wrong for tiles of rows that are not full: tests every number of
+// rows, with buffers that earlier, longer runs have filled.
 TEST_P(LinearTest, TilesThatAreNotFullGiveTheSameRows) {
   const ThreadPool pool = Threads(1);
   const StoredWeights weights(GetParam(), 12);

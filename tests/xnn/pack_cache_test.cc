@@ -29,7 +29,7 @@ class PackCacheTest : public testing::Test {
     expected_ = Logits(model_, Unwrap(PackedWeights::PackInMemory(model_, pool_, nullptr)));
   }
 
-  // Loads, and keeps what was told meanwhile.
+  // Loads, and records the notices.
   Result<PackedWeights> Load(PackingOptions options) {
     notices_.clear();
     options.on_notice = [this](std::string_view notice) { notices_.emplace_back(notice); };
@@ -149,7 +149,7 @@ TEST_F(PackCacheTest, MemoryInsteadOfTheCacheIsAskedForFirst) {
   EXPECT_THAT(refused.error().message(),
               testing::AllOf(HasSubstr("cannot make this folder"), HasSubstr("it does not fit")));
   EXPECT_EQ(asked, 1);
-  // Nobody is asked where nothing was to be mapped.
+  // check_memory is not called if there is no cache.
   options.cache_folder.clear();
   EXPECT_TRUE(Load(options));
   EXPECT_EQ(asked, 1);
@@ -239,7 +239,7 @@ TEST_F(PackCacheTest, AFullDiskIsNoticedAndLeavesNothing) {
   constexpr int kNotPermitted = 77;
   const std::string disk = converted_.folder() / "disk";
   std::filesystem::create_directory(disk);
-  // In a child, so that the mount is gone with it whatever happens.
+  // In a child process, so that the mount ends with the process.
   const pid_t child = fork();
   if (child == 0) {
     if (unshare(CLONE_NEWNS) != 0 ||

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kMebibyte = uint64_t{1} << 20;
 
-// A line of mountinfo; the fields that nobody reads are made up.
+// A line of mountinfo; the fields that are not read are invented.
 std::string MountLine(std::string_view type, std::string_view options, std::string_view point,
                       std::string_view root = "/") {
   return std::format("41 31 0:38 {} {} rw,nosuid,relatime shared:9 - {} cgroup {}\n", root, point,

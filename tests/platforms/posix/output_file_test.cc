@@ -218,8 +218,8 @@ TEST_F(OutputFileTest, LeavesAloneWhatAnotherProcessIsWriting) {
   EXPECT_THAT(FileNames(folder_.path()), ElementsAre("model"));
 }
 
-// A file is there for a moment before it is locked: whoever takes it for abandoned then must not
-// leave its writer without a name. Here somebody does little else than look for such files.
+// A new file exists for a moment before it is locked. If another process removes it as abandoned at
+// that moment, the writer must notice that. Here, writers look for abandoned files all the time.
 TEST_F(OutputFileTest, SurvivesBeingTakenForAbandonedBeforeItIsLocked) {
   constexpr int kWriters = 2;
   constexpr int kRounds = 1500;
