@@ -13,8 +13,9 @@ Result<std::string> ReadTextFile(const std::string& path) {
   std::FILE* const file = is_stdin ? stdin : std::fopen(path.c_str(), "rb");
   std::string text;
   char buffer[4096];
-  size_t bytes = 0;
-  while (file != nullptr && (bytes = std::fread(buffer, 1, sizeof buffer, file)) > 0) {
+  // Fewer bytes than were asked for are the last ones.
+  for (size_t bytes = sizeof buffer; file != nullptr && bytes == sizeof buffer;) {
+    bytes = std::fread(buffer, 1, sizeof buffer, file);
     text.append(buffer, bytes);
   }
   const bool is_read = file != nullptr && std::ferror(file) == 0;

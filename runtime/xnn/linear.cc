@@ -48,14 +48,14 @@ size_t SliceOutputs(const TensorLayout& layout, size_t num_threads) {
   if (units <= 1) return outputs;
   const uint64_t fair_bytes =
       num_threads == 1 ? kMaxSliceBytes : units * unit_bytes / (num_threads * kSlicesPerThread);
-  const uint64_t most_bytes = std::clamp(fair_bytes, kMinSliceBytes, kMaxSliceBytes);
-  const auto most = static_cast<size_t>(std::clamp<uint64_t>(most_bytes / unit_bytes, 1, units));
+  const uint64_t max_bytes = std::clamp(fair_bytes, kMinSliceBytes, kMaxSliceBytes);
+  const auto max_size = static_cast<size_t>(std::clamp<uint64_t>(max_bytes / unit_bytes, 1, units));
   // The units that the busiest thread has.
   const auto share = [&](size_t size) {
     return DivideRoundingUp(DivideRoundingUp(units, size), num_threads) * size;
   };
-  size_t best = most;
-  for (size_t size = most; size * 2 >= most && size > 0; --size) {
+  size_t best = max_size;
+  for (size_t size = max_size; size * 2 >= max_size && size > 0; --size) {
     if (share(size) < share(best)) best = size;
   }
   return best >= units ? outputs : best * kSliceGranularity;

@@ -154,7 +154,8 @@ Result<PackedWeights> LoadPackedWeights(const ModelFile& model, const PackingOpt
     if (const Status fits = options.check_memory(); !fits) {
       return Fail(fits.error().code(),
                   std::format("{}; with the weights packed into memory instead, {}",
-                              packed.error().message(), fits.error().message()));
+                              packed.error().message(), fits.error().message()),
+                  fits.error().remedy());
     }
   }
   Notify(options, std::format("{}; packing into memory instead, for this run only",

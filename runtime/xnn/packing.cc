@@ -120,8 +120,8 @@ uint64_t BytesPerRow(const TensorLayout& layout) {
 }
 
 // The number of rows of all slices except the last.
-size_t SliceRows(const TensorLayout& layout, uint64_t most_bytes) {
-  const uint64_t tiles = most_bytes / BytesPerRow(layout) / kRowGranularity;
+size_t SliceRows(const TensorLayout& layout, uint64_t max_bytes) {
+  const uint64_t tiles = max_bytes / BytesPerRow(layout) / kRowGranularity;
   // Avoids an overflow of size_t on 32 bits.
   constexpr uint64_t kMaxTiles = SIZE_MAX / kRowGranularity / 2;
   return static_cast<size_t>(std::clamp<uint64_t>(tiles, 1, kMaxTiles)) * kRowGranularity;
@@ -171,14 +171,14 @@ Status Pack(const LinearWeights& weights, std::span<std::byte> packed) {
   return CheckStatus(status, "packing a linear layer");
 }
 
-size_t NextSliceRows(const TensorLayout& layout, size_t rows_left, uint64_t most_bytes) {
-  const size_t rows = SliceRows(layout, most_bytes);
+size_t NextSliceRows(const TensorLayout& layout, size_t rows_left, uint64_t max_bytes) {
+  const size_t rows = SliceRows(layout, max_bytes);
   return rows_left < rows + kRowGranularity ? rows_left : rows;
 }
 
-uint64_t LargestSliceBytes(const TensorLayout& layout, uint64_t most_bytes) {
-  const size_t most_rows = SliceRows(layout, most_bytes) + kRowGranularity - 1;
-  return std::min(layout.output_channels, most_rows) * BytesPerRow(layout);
+uint64_t LargestSliceBytes(const TensorLayout& layout, uint64_t max_bytes) {
+  const size_t max_rows = SliceRows(layout, max_bytes) + kRowGranularity - 1;
+  return std::min(layout.output_channels, max_rows) * BytesPerRow(layout);
 }
 
 Result<SchemeFingerprints> FingerprintSchemes() {

@@ -36,11 +36,11 @@ Result<std::vector<uint64_t>> PackedBytes(std::span<const TensorLayout> layouts)
 Status Pack(const LinearWeights& weights, std::span<std::byte> packed);
 
 // The number of rows to pack next if `rows_left` rows at the end of a matrix are left. The slices
-// have `most_bytes` or less if possible; concatenated, they are the packed matrix.
-size_t NextSliceRows(const TensorLayout& layout, size_t rows_left, uint64_t most_bytes);
-// Bytes of the largest of these slices. It may be more than `most_bytes`, because the last slice
+// have `max_bytes` or less if possible; concatenated, they are the packed matrix.
+size_t NextSliceRows(const TensorLayout& layout, size_t rows_left, uint64_t max_bytes);
+// Bytes of the largest of these slices. It may be more than `max_bytes`, because the last slice
 // may be larger than the others, and because a slice has a minimum number of rows.
-uint64_t LargestSliceBytes(const TensorLayout& layout, uint64_t most_bytes);
+uint64_t LargestSliceBytes(const TensorLayout& layout, uint64_t max_bytes);
 
 // Distinguishes layouts of packed weights: for each scheme, a hash of one fixed matrix after
 // packing.

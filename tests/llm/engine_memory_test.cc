@@ -213,8 +213,9 @@ TEST_F(EngineMemory, TheFirstLimitThatSufficesIsThePlannedPeak) {
 // Weights that are packed into private memory are resident in addition to the memory for packing,
 // and weights in a file are not: if the cache cannot be written, the limit is checked again.
 TEST_F(EngineMemory, WithoutACacheTheLimitIsCheckedAgain) {
-  if (support::kHeapIsSanitized)
+  if (support::kHeapIsSanitized) {
     GTEST_SKIP() << "the weights are smaller than what a sanitizer's shadow varies by";
+  }
   const auto load = [](bool limit_of_mapped, bool ignore) {
     return InChild([&](Message* message) {
       EngineOptions options = Options(Weights::kMapped, 1);
@@ -246,6 +247,7 @@ TEST_F(EngineMemory, WithoutACacheTheLimitIsCheckedAgain) {
                             "packed weights ", "KV cache ", "program "}) {
     EXPECT_THAT(refused.message.text, HasSubstr(words));
   }
+  EXPECT_EQ(refused.message.remedy, RemedyKind::kFitMemory);
 }
 
 TEST_F(EngineMemory, IgnoringLimitsLoadsAllTheSame) {

@@ -93,14 +93,14 @@ TEST_P(PackingTest, SlicesMakeUpTheWholeMatrix) {
     const StoredWeights weights(WithRows(rows), 2);
     const platform::PageBlock whole = PackWhole(weights.view());
     const uint64_t row_bytes = weights.layout().row_bytes() + weights.layout().row_scale_bytes();
-    for (const uint64_t most_bytes :
+    for (const uint64_t max_bytes :
          {uint64_t{0}, 128 * row_bytes, 300 * row_bytes - 1, 600 * row_bytes, uint64_t{1} << 40}) {
-      SCOPED_TRACE(std::format("{} rows, slices of {} bytes", rows, most_bytes));
+      SCOPED_TRACE(std::format("{} rows, slices of {} bytes", rows, max_bytes));
       platform::PageBlock sliced = Zeros(whole.bytes().size());
       std::span<std::byte> rest = sliced.bytes();
       size_t slices = 0;
       for (size_t first = 0, count = 0; first < rows; first += count, ++slices) {
-        count = NextSliceRows(weights.layout(), rows - first, most_bytes);
+        count = NextSliceRows(weights.layout(), rows - first, max_bytes);
         ASSERT_TRUE(count > 0 && first + count <= rows) << count;
         const LinearWeights slice = Rows(weights.view(), first, count);
         const uint64_t bytes = SizeOf(slice.layout);
@@ -111,7 +111,7 @@ TEST_P(PackingTest, SlicesMakeUpTheWholeMatrix) {
       }
       ASSERT_TRUE(rest.empty());
       ASSERT_TRUE(std::ranges::equal(whole.bytes(), sliced.bytes()));
-      const uint64_t slice_rows = std::max<uint64_t>(most_bytes / row_bytes / 128, 1) * 128;
+      const uint64_t slice_rows = std::max<uint64_t>(max_bytes / row_bytes / 128, 1) * 128;
       EXPECT_EQ(slices > 1, rows >= slice_rows + 128);
     }
   }
