@@ -85,7 +85,7 @@ struct NamedTokenizer {
 Result<std::unique_ptr<NamedTokenizer>> Open(const char* path) {
   CRIA_ASSIGN_OR_RETURN(CheckpointVocabulary opened, OpenVocabulary(path));
   CRIA_ASSIGN_OR_RETURN(ImportedTokenizer imported,
-                        ImportTokenizer(std::move(opened.tokenizer), std::nullopt, ""));
+                        ImportTokenizer(std::move(opened.tokenizer), std::nullopt));
   auto named = std::make_unique<NamedTokenizer>();
   named->vocabulary = std::move(imported.vocabulary);
   CRIA_ASSIGN_OR_RETURN(named->tokenizer, Tokenizer::Create(named->vocabulary.view()));

@@ -83,7 +83,8 @@ TEST_F(CompleteTest, APromptThatDoesNotFitIsRefused) {
   std::string much;
   for (int i = 0; i < 600; ++i) much += "llama ";
   ExpectFailure(Complete(model_, much.c_str()).status, CRIA_ERROR_OUT_OF_RANGE,
-                "but the context holds 512; shorten it or load the model with more context_tokens");
+                "which do not fit into the context; shorten it or load the model with more "
+                "context_tokens");
 }
 
 TEST_F(CompleteTest, TimesAddUp) {

@@ -95,7 +95,7 @@ TEST_F(DescriptorTest, AModelPackedForThisProcessorInAPart) {
   const Descriptor aligned(Embed(CRIA_STANDALONE_MODEL, 4096 + 64));
   ExpectAnswers(Options(aligned, 4096 + 64, model_bytes_));
   const Descriptor odd(Embed(CRIA_STANDALONE_MODEL, 4));
-  ExpectRefused(Options(odd, 4, model_bytes_), CRIA_ERROR_UNSUPPORTED, "64 bytes");
+  ExpectRefused(Options(odd, 4, model_bytes_), CRIA_ERROR_UNSUPPORTED, "multiple of 64");
 }
 
 TEST_F(DescriptorTest, PackedWeightsAreFoundAgain) {

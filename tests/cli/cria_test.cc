@@ -221,12 +221,12 @@ TEST_F(CriaProgram, APromptThatCannotFitTakesLittleMemory) {
   const std::string path = directory_->path() / "long.txt";
   support::WriteFile(path, std::string(kPromptBytes, 'q'));
   const RunResult one_word = Cria({"run", "-m", ModelPath(), "-f", path, "-c", "64"});
-  ExpectError(one_word, "more than 64 tokens, but the context holds 64");
+  ExpectError(one_word, "more than 64 tokens, which do not fit into the context");
   std::string words;
   while (words.size() < kPromptBytes) words += "some words ";
   support::WriteFile(path, words);
   const RunResult text = Cria({"run", "-m", ModelPath(), "-f", path, "-c", "64"});
-  ExpectError(text, "more than 64 tokens, but the context holds 64");
+  ExpectError(text, "more than 64 tokens, which do not fit into the context");
   if (support::IsEmulated()) return;  // The emulator's memory would be counted.
   EXPECT_LT(one_word.peak_resident_bytes, 5 * kPromptBytes);
   EXPECT_LT(text.peak_resident_bytes, 5 * kPromptBytes);
