@@ -21,8 +21,12 @@ using Clock = WorkerGate::Clock;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-// How late a worker may be, in addition to the time of two tasks: it may be running one.
-constexpr auto kMaxLateness = microseconds(100);
+// A worker may be late by this time and by that of two tasks, since it may be running one. Waking a
+// worker takes up to a few hundred microseconds, and a hypervisor may stop one for as long; another
+// process on its processor delays it for a millisecond or more.
+constexpr auto kMaxLateness = microseconds(500);
+// A worker that was woken on the caller's processor is not woken again for this time.
+constexpr auto kRefusedTime = microseconds(100);
 // The caller spins for this time, in addition to the time of two tasks, before it sleeps until a
 // worker finishes.
 constexpr auto kCallerSpin = microseconds(50);
@@ -224,7 +228,7 @@ void ThreadPool::Crew::Dismiss(Clock::time_point begin, Clock::time_point end,
     switch (worker.gate.Close()) {
       case WorkerGate::Worker::kRefused:
         worker.called_at = {};
-        worker.exclusion.Extend(now, kMaxLateness);
+        worker.exclusion.Extend(now, kRefusedTime);
         break;
       case WorkerGate::Worker::kJoined:
         worker.called_at = {};
