@@ -55,7 +55,7 @@ FileMapping::~FileMapping() {
 Result<File> File::Open(const std::string& path) {
   File file;
   file.path_ = path;
-  // O_NONBLOCK: opening a pipe that nobody writes to would otherwise wait forever.
+  // Without O_NONBLOCK, opening a named pipe waits until another process opens it for writing.
   file.descriptor_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file.descriptor_ < 0) return SystemError(path, "open");
   CRIA_ASSIGN_OR_RETURN(file.size_bytes_, SizeOfRegularFile(file.descriptor_, path));
