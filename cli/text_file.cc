@@ -13,7 +13,7 @@ Result<std::string> ReadTextFile(const std::string& path) {
   std::FILE* const file = is_stdin ? stdin : std::fopen(path.c_str(), "rb");
   std::string text;
   char buffer[4096];
-  // Fewer bytes than were asked for are the last ones.
+  // std::fread returns fewer bytes than the buffer has only at the end of the file or on an error.
   for (size_t bytes = sizeof buffer; file != nullptr && bytes == sizeof buffer;) {
     bytes = std::fread(buffer, 1, sizeof buffer, file);
     text.append(buffer, bytes);

@@ -110,7 +110,7 @@ ConvertReport MakeReport(const Checkpoint& checkpoint, const FilePlan& plan,
   return report;
 }
 
-// The finished file would replace what it was made of.
+// Refuses an output that is an input: the finished file would replace it.
 Status CheckIsNotInput(const std::filesystem::path& output_path,
                        const std::filesystem::path& input_path) {
   std::error_code ignored;

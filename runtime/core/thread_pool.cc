@@ -21,9 +21,9 @@ using Clock = WorkerGate::Clock;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-// A worker may be late by this time and by that of two tasks, since it may be running one. Waking a
-// worker takes up to a few hundred microseconds, and a hypervisor may stop one for as long; another
-// process on its processor delays it for a millisecond or more.
+// A worker that is later than this, plus the time of two tasks, sits out for a while. In a virtual
+// machine, waking a worker takes up to a few hundred microseconds, which is no reason to exclude
+// it; another process on its processor delays it for a millisecond or more.
 constexpr auto kMaxLateness = microseconds(500);
 // A worker that was woken on the caller's processor is not woken again for this time.
 constexpr auto kRefusedTime = microseconds(100);

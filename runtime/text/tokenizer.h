@@ -74,8 +74,8 @@ class Tokenizer {
 
   // A lower bound of the number of tokens of these bytes, whatever text is before and after them.
   size_t MinTokens(std::string_view text) const;
-  // The maximum number of ids in `encoding`, before those from `begin` on are merged, of a text
-  // that may still have at most max_tokens tokens.
+  // If `encoding` has more ids than this before those from `begin` on are merged, it has more than
+  // max_tokens after that.
   size_t MaxUnmerged(const Encoding& encoding, size_t begin) const;
 
   Status EncodeText(bool before_user_defined, Encoding* encoding) const;

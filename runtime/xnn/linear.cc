@@ -36,8 +36,8 @@ constexpr uint64_t kMaxSliceBytes = uint64_t{320} << 10;
 constexpr size_t kMinSlicedRows = 16;
 // Running an operator costs about 30 ns, and reading this many bytes takes far longer.
 constexpr uint64_t kMinSliceBytes = uint64_t{24} << 10;
-// The number of slices for each thread, if they need not be smaller than the minimum for that:
-// faster threads take slices of slower ones.
+// Each thread has this many slices, unless they would be smaller than the minimum. Threads that
+// finish early take slices from the others.
 constexpr uint64_t kSlicesPerThread = 4;
 
 // Outputs of all slices but the last one.

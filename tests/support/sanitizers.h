@@ -2,8 +2,9 @@
 
 namespace cria::support {
 
-// Whether a sanitizer owns this program's heap, so that its allocations, its memory and its address
-// space are not its own. GCC defines a macro for each, clang answers __has_feature.
+// Whether this program runs with a sanitizer that replaces the heap. Its allocations, memory and
+// address space are then the sanitizer's, too, and cannot be compared with a plan. GCC defines a
+// macro for each sanitizer; clang has __has_feature.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define CRIA_HEAP_IS_SANITIZED 1
 #elif defined(__has_feature)
