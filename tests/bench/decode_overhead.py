@@ -4,7 +4,8 @@
     decode_overhead.py [--rounds 15] -- build/release/cli/cria bench -m MODEL.cria --kv int8 -t 2 …
 
 Runs the command with `-p 0 -n 64 --products -o json`. Rounds in which two threads read memory less
-than 1.5 times as fast as one are dropped and counted, because other programs used the memory then. Run it in the tree that Cria was built in (./dev shell).
+than 1.5 times as fast as one are dropped and counted, because other programs used the memory then.
+Run it in the tree that Cria was built in (./dev shell).
 """
 
 import argparse

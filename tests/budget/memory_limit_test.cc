@@ -46,7 +46,7 @@ class MemoryLimit : public testing::Test {
   }
   static void TearDownTestSuite() { delete model_; }
   void SetUp() override {
-    if (support::kHeapIsSanitized) GTEST_SKIP() << "a sanitizer's own memory is beside the plan";
+    if (support::kHeapIsSanitized) GTEST_SKIP() << "the plan does not contain a sanitizer's memory";
   }
 
   static std::vector<std::string> WithContext(std::vector<std::string> more,

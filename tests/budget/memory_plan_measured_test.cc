@@ -55,7 +55,7 @@ void ExpectMeasuredAsPlanned(const GeneratedModel& model, const char* name,
 }
 
 TEST(MemoryPlanMeasured, TheOneMillionShape) {
-  if (support::kHeapIsSanitized) GTEST_SKIP() << "a sanitizer's own memory is beside the plan";
+  if (support::kHeapIsSanitized) GTEST_SKIP() << "the plan does not contain a sanitizer's memory";
   const GeneratedModel model({"--shape", "stories1m", "--max-position-embeddings", "2048"},
                              {"--weights", "int4"});
   for (const char* context : {"64", "512", "2048"}) {
@@ -70,7 +70,7 @@ TEST(MemoryPlanMeasured, TheOneMillionShape) {
 }
 
 TEST(MemoryPlanMeasured, TheFifteenMillionShape) {
-  if (support::kHeapIsSanitized) GTEST_SKIP() << "a sanitizer's own memory is beside the plan";
+  if (support::kHeapIsSanitized) GTEST_SKIP() << "the plan does not contain a sanitizer's memory";
   const GeneratedModel model({"--shape", "stories15m", "--max-position-embeddings", "1024"},
                              {"--weights", "int8"});
   // The first packs the weights, the others map them.
@@ -85,7 +85,7 @@ TEST(MemoryPlanMeasured, TheFifteenMillionShape) {
 
 // Portable weights in f32 are the largest that packing reads; the plan's peak is that of loading.
 TEST(MemoryPlanMeasured, LoadingIsThePeak) {
-  if (support::kHeapIsSanitized) GTEST_SKIP() << "a sanitizer's own memory is beside the plan";
+  if (support::kHeapIsSanitized) GTEST_SKIP() << "the plan does not contain a sanitizer's memory";
   const GeneratedModel model({"--shape", "stories15m"}, {"--weights", "f32"});
   ExpectMeasuredAsPlanned(model, "15M f32", {"-c", "64", "--kv", "int8"});
   ExpectMeasuredAsPlanned(model, "15M f32", {"-c", "64", "--kv", "int8"});

@@ -82,9 +82,10 @@ TEST_F(CompleteTest, AFullContextEndsItOrShifts) {
 TEST_F(CompleteTest, APromptThatDoesNotFitIsRefused) {
   std::string much;
   for (int i = 0; i < 600; ++i) much += "llama ";
-  ExpectFailure(Complete(model_, much.c_str()).status, CRIA_ERROR_OUT_OF_RANGE,
-                "which do not fit into the context; shorten it or load the model with more "
-                "context_tokens");
+  ExpectFailure(
+      Complete(model_, much.c_str()).status, CRIA_ERROR_OUT_OF_RANGE,
+      "the prompt has more than 512 tokens, which do not fit into the context; shorten it "
+      "or load the model with more context_tokens");
 }
 
 TEST_F(CompleteTest, TimesAddUp) {

@@ -32,7 +32,8 @@ T Unwrap(Result<T> result) {
   return std::move(*result);
 }
 
-// A checkpoint converted. Emulated, that takes longer than what most tests do with it.
+// A converted checkpoint. Tests share it if they can, because under emulation most of them take
+// less time than a conversion.
 class ConvertedModel {
  public:
   ConvertedModel(const reference::ReferenceModel& model, const ConvertOptions& conversion,
@@ -51,7 +52,7 @@ class ConvertedModel {
   std::unique_ptr<ModelFile> file_;
 };
 
-// A model loaded, in memory of its own.
+// A model that is loaded into memory of its own.
 class LoadedModel {
  public:
   LoadedModel(std::shared_ptr<const ConvertedModel> model, const DecoderOptions& options,
