@@ -25,6 +25,18 @@ void WakeOne(const std::atomic<uint32_t>& word) {
 
 int CurrentProcessor() { return sched_getcpu(); }
 
+bool LeaveProcessor(int processor) {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return false;
+  cpu_set_t others = allowed;
+  CPU_CLR(static_cast<size_t>(processor), &others);
+  // The first call moves the thread, and fails if no processor is left; the second one lets the
+  // system move it later as before.
+  return sched_setaffinity(0, sizeof others, &others) == 0 &&
+         sched_setaffinity(0, sizeof allowed, &allowed) == 0;
+}
+
 ThreadUsage ReadThreadUsage() {
   rusage usage = {};
   if (getrusage(RUSAGE_THREAD, &usage) != 0) return {};

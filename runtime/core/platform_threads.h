@@ -17,6 +17,8 @@ void WakeOne(const std::atomic<uint32_t>& word);
 
 // The number of the processor on which this thread runs at the moment; -1 if it is not known.
 int CurrentProcessor();
+// Moves this thread to another processor, if it may run on another one. Returns false otherwise.
+bool LeaveProcessor(int processor);
 
 // What this thread has used since it started.
 struct ThreadUsage {

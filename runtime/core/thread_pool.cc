@@ -56,12 +56,18 @@ class ThreadPool::Crew {
   void Run(size_t count, void (*task)(void*, size_t, size_t), void* context);
 
  private:
-  // Each has a cache line of its own, because the caller and the worker write to it all the time.
+  struct Job {
+    void (*task)(void*, size_t, size_t) = nullptr;
+    void* context = nullptr;
+  };
+  // All that a worker needs to begin is in one cache line, because each line that another thread
+  // has written must be fetched from its core.
   struct alignas(64) Worker {
     WorkerGate gate;
     IndexRange range;
-    // Only the caller uses the rest.
-    bool takes_part = false;
+    Job job;
+    // The caller alone uses the rest.
+    alignas(64) bool takes_part = false;
     Clock::time_point called_at;  // When it was called, if it has not joined since.
     Exclusion exclusion{kWorkerForgottenAfter};
   };
@@ -75,8 +81,8 @@ class ThreadPool::Crew {
   size_t Summon(size_t count, Clock::time_point now);
   void Share(size_t count, size_t num_threads);
   // Returns how many tasks it ran.
-  size_t RunTasks(size_t thread);
-  void RunTask(size_t index, size_t thread);
+  size_t RunTasks(const Job& job, size_t thread);
+  void RunTask(const Job& job, size_t index, size_t thread);
   // Waits until no worker runs a task, and excludes workers that were late. `task_time` is the mean
   // time of a task.
   void Dismiss(Clock::time_point begin, Clock::time_point end, Clock::duration task_time);
@@ -85,11 +91,9 @@ class ThreadPool::Crew {
 
   IndexRange& range(size_t thread) { return thread == 0 ? own_range_ : workers_[thread - 1].range; }
 
-  // What workers read after they have joined.
-  void (*task_)(void*, size_t, size_t) = nullptr;
-  void* context_ = nullptr;
   std::atomic<bool> has_thrown_ = false;
   std::exception_ptr thrown_;
+  // Workers read it in every loop, and it changes seldom.
   std::atomic<int> caller_processor_ = -1;
 
   alignas(64) IndexRange own_range_;
@@ -126,33 +130,33 @@ ThreadPool::Crew::~Crew() {
 void* ThreadPool::Crew::RunWorker(void* start) {
   const auto [crew, thread] = *static_cast<const ThreadStart*>(start);
   const DenormalsDisabled denormals_disabled;
-  WorkerGate& gate = crew->workers_[thread - 1].gate;
-  while (gate.WaitUntilOpen(crew->caller_processor_)) {
-    if (!gate.Join()) continue;
-    crew->RunTasks(thread);
-    gate.Finish();
+  Worker& worker = crew->workers_[thread - 1];
+  while (worker.gate.WaitUntilOpen(crew->caller_processor_)) {
+    if (!worker.gate.Join()) continue;
+    crew->RunTasks(worker.job, thread);
+    worker.gate.Finish();
   }
   return nullptr;
 }
 
 void ThreadPool::Crew::Run(size_t count, void (*task)(void*, size_t, size_t), void* context) {
   const DenormalsDisabled denormals_disabled;
-  task_ = task;
-  context_ = context;
+  const Job job = {task, context};
   if (workers_.empty() || count <= 1) {
-    for (size_t index = 0; index < count; ++index) RunTask(index, 0);
+    for (size_t index = 0; index < count; ++index) RunTask(job, index, 0);
   } else {
     const Clock::time_point begin = Clock::now();
     Share(count, Summon(count, begin));
     for (Worker& worker : workers_) {
       if (!worker.takes_part) continue;
+      worker.job = job;
       // A worker that has not joined since an earlier call is late since then.
       if (worker.gate.Open() != WorkerGate::Worker::kWaiting ||
           worker.called_at == Clock::time_point()) {
         worker.called_at = begin;
       }
     }
-    const size_t num_run = RunTasks(0);
+    const size_t num_run = RunTasks(job, 0);
     const Clock::time_point end = Clock::now();
     Dismiss(begin, end, (end - begin) / std::max<size_t>(1, num_run));
   }
@@ -169,7 +173,10 @@ size_t ThreadPool::Crew::Summon(size_t count, Clock::time_point now) {
   } else if (!is_watching_ || now - last_end_ > kMaxWatchedGap) {
     BeginWatching(now);
   }
-  caller_processor_.store(platform::CurrentProcessor(), std::memory_order_relaxed);
+  const int processor = platform::CurrentProcessor();
+  if (caller_processor_.load(std::memory_order_relaxed) != processor) {
+    caller_processor_.store(processor, std::memory_order_relaxed);
+  }
   size_t num_threads = 1;
   for (Worker& worker : workers_) {
     worker.takes_part = !is_starving && num_threads < count && !worker.exclusion.Covers(now);
@@ -192,27 +199,27 @@ void ThreadPool::Crew::Share(size_t count, size_t num_threads) {
   }
 }
 
-size_t ThreadPool::Crew::RunTasks(size_t thread) {
+size_t ThreadPool::Crew::RunTasks(const Job& job, size_t thread) {
   size_t num_run = 0;
   size_t index = 0;
   while (range(thread).TakeFirst(index)) {
-    RunTask(index, thread);
+    RunTask(job, index, thread);
     ++num_run;
   }
   const size_t num_threads = workers_.size() + 1;
   for (size_t step = 1; step < num_threads; ++step) {
     IndexRange& other = range((thread + step) % num_threads);
     while (other.TakeLast(index)) {
-      RunTask(index, thread);
+      RunTask(job, index, thread);
       ++num_run;
     }
   }
   return num_run;
 }
 
-void ThreadPool::Crew::RunTask(size_t index, size_t thread) {
+void ThreadPool::Crew::RunTask(const Job& job, size_t index, size_t thread) {
   try {
-    task_(context_, index, thread);
+    job.task(job.context, index, thread);
   } catch (const std::exception&) {
     // An exception that leaves the first function of a thread would end the process.
     if (!has_thrown_.exchange(true)) thrown_ = std::current_exception();
@@ -232,8 +239,7 @@ void ThreadPool::Crew::Dismiss(Clock::time_point begin, Clock::time_point end,
         break;
       case WorkerGate::Worker::kJoined:
         worker.called_at = {};
-        worker.gate.AwaitFinish(kCallerSpin + 2 * task_time, slept_);
-        now = Clock::now();
+        now = worker.gate.AwaitFinish(now, kCallerSpin + 2 * task_time, slept_);
         if (now - end > max_lateness) {
           worker.exclusion.Extend(now, now - end);
         } else {

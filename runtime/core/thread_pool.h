@@ -16,8 +16,8 @@ inline constexpr size_t kMinSharedElements = size_t{32} * 1024;
 //
 // Other processes may take the processors that the threads run on. So the caller waits only for
 // threads that have begun to help; a thread that is late sits out for a while, up to a quarter of a
-// second, and its part of the loop is done by the others. While there is work, waiting threads spin
-// for at most half a millisecond and then sleep.
+// second, and its part of the loop is done by the others. A thread without
+// work spins for some milliseconds and then sleeps.
 class ThreadPool {
  public:
   // `num_threads` counts the calling thread; 1 makes a pool without threads of its own. If it is

@@ -5,9 +5,10 @@
 namespace cria {
 namespace {
 
-// A worker that is needed again soon, as between the products of a token, must not sleep: waking it
-// takes some 10 to 100 µs. Sampling a token and printing it take less than this.
-constexpr auto kWorkerSpin = std::chrono::microseconds(500);
+// A worker that is needed again soon must not sleep: waking it takes 10 to 100 µs, and a virtual
+// machine may then give it a slower processor. Between the products of a token, and while a token
+// is sampled and printed, it waits for less than this; so it does during most exclusions.
+constexpr auto kWorkerSpin = std::chrono::milliseconds(5);
 // Looks at the gate between two looks at the clock.
 constexpr int kLooksPerClock = 32;
 
@@ -42,24 +43,24 @@ WorkerGate::Worker WorkerGate::Close() {
   return state == kRefused ? Worker::kRefused : Worker::kJoined;
 }
 
-void WorkerGate::AwaitFinish(Clock::duration spin, Clock::duration& slept) {
-  const auto is_finished = [&] {
-    const uint32_t state = state_.load(std::memory_order_acquire);
-    return state != kJoined && state != kAwaited;
-  };
-  if (is_finished()) return;
-  const Clock::time_point begin = Clock::now();
-  do {
+WorkerGate::Clock::time_point WorkerGate::AwaitFinish(Clock::time_point now, Clock::duration spin,
+                                                      Clock::duration& slept) {
+  const Clock::time_point begin = now;
+  while (true) {
     for (int look = 0; look < kLooksPerClock; ++look) {
-      if (is_finished()) return;
+      const uint32_t state = state_.load(std::memory_order_acquire);
+      if (state != kJoined && state != kAwaited) return now;
       Pause();
     }
-  } while (Clock::now() - begin < spin);
-  const Clock::time_point bed_time = Clock::now();
+    now = Clock::now();
+    if (now - begin >= spin) break;
+  }
   SleepAs(kJoined, kAwaited);
-  slept += Clock::now() - bed_time;
+  const Clock::time_point end = Clock::now();
+  slept += end - now;
   // Orders what the worker has written before what the caller reads next.
   state_.load(std::memory_order_acquire);
+  return end;
 }
 
 void WorkerGate::Quit() {
@@ -81,7 +82,8 @@ bool WorkerGate::WaitUntilOpen(const std::atomic<int>& caller_processor) {
         Pause();
         continue;
       }
-      if (!is_on_callers_processor()) return true;
+      // A thread that sleeps again at once may stay on this processor for a tenth of a second.
+      if (!is_on_callers_processor() || platform::LeaveProcessor(caller_processor)) return true;
       SleepAs(kOpen, kRefused);
       begin = Clock::now();
     }

@@ -27,8 +27,10 @@ class WorkerGate {
   // Returns kJoined if the worker has joined: then AwaitFinish must be called. Otherwise it cannot
   // join any more; kRefused says that it saw the open gate on the caller's processor and slept.
   Worker Close();
-  // Spins for `spin`, then sleeps. Adds to `slept` how long it slept.
-  void AwaitFinish(Clock::duration spin, Clock::duration& slept);
+  // Spins for `spin`, then sleeps. Adds to `slept` how long it slept. Returns the time after that,
+  // or `now`, which is the time of the call, if it took less than about a microsecond.
+  Clock::time_point AwaitFinish(Clock::time_point now, Clock::duration spin,
+                                Clock::duration& slept);
   // Ends the worker's WaitUntilOpen for good.
   void Quit();
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <format>
 
+#include "core/numeric.h"
 #include "ops/attention.h"
 #include "ops/kv_cache_shift.h"
 #include "ops/quantize_row.h"
@@ -15,12 +16,24 @@ namespace cria {
 
 static_assert(kMaxHeadDim <= ops::kMaxHeadDim);
 
+namespace {
+
+// Threads take at least this many elements at once: taking a task costs as much as computing some
+// hundred elements.
+constexpr size_t kMinTaskElements = 4096;
+
+}  // namespace
+
 template <typename Task>
 void Decoder::ForEachRow(size_t rows, size_t elements, const Task& task) const {
   if (rows * elements < kMinSharedElements) {
     for (size_t row = 0; row < rows; ++row) task(row);
   } else {
-    PoolFor(rows).ParallelFor(rows, task);
+    const size_t task_rows = DivideRoundingUp(kMinTaskElements, elements);
+    PoolFor(rows).ParallelFor(DivideRoundingUp(rows, task_rows), [&](size_t index) {
+      const size_t end = std::min(rows, (index + 1) * task_rows);
+      for (size_t row = index * task_rows; row < end; ++row) task(row);
+    });
   }
 }
 

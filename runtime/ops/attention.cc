@@ -1,7 +1,6 @@
 #include "ops/attention.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 
 #include "core/numeric.h"
@@ -87,24 +86,20 @@ HeadCache CacheOfHead(const KvCacheView& cache, size_t head) {
   return result;
 }
 
-// Calls `run(task, workspace)` for every task. Each thread has a workspace and takes the next task
-// when it has finished one; the results do not depend on which thread runs a task.
+// Calls `run(task, workspace)` for every task. Each thread has a workspace; the results do not
+// depend on which thread runs a task.
 template <typename Run>
-void RunTasks(const ThreadPool& pool, size_t num_tasks, size_t num_workers, std::byte* workspaces,
+void RunTasks(const ThreadPool& pool, bool is_shared, size_t num_tasks, std::byte* workspaces,
               size_t workspace_bytes, const Run& run) {
-  if (num_workers == 1) {
-    // Uses the pool even for one task, because it sets the floating-point mode.
-    pool.ParallelFor(1, [&](size_t) {
-      for (size_t task = 0; task < num_tasks; ++task) run(task, workspaces);
+  if (is_shared) {
+    pool.ParallelFor(num_tasks, [&](size_t task, size_t thread) {
+      run(task, workspaces + thread * workspace_bytes);
     });
     return;
   }
-  std::atomic<size_t> next_task = 0;
-  pool.ParallelFor(num_workers, [&](size_t worker) {
-    std::byte* workspace = workspaces + worker * workspace_bytes;
-    for (size_t task; (task = next_task.fetch_add(1, std::memory_order_relaxed)) < num_tasks;) {
-      run(task, workspace);
-    }
+  // Uses the pool even for one thread, because it sets the floating-point mode.
+  pool.ParallelFor(1, [&](size_t) {
+    for (size_t task = 0; task < num_tasks; ++task) run(task, workspaces);
   });
 }
 
@@ -129,13 +124,12 @@ void Attention(const AttentionShape& shape, const KvCacheView& cache, const Atte
   const size_t workspace_bytes = WorkspaceBytes(shape, rows.num_rows);
   const size_t multiplications =
       2 * rows.num_rows * shape.num_attention_heads * shape.head_dim * num_tokens;
-  const size_t max_workers = multiplications < kSerialMultiplications ? 1 : pool.num_threads();
+  const bool is_shared = multiplications >= kSerialMultiplications;
 
   if (UsesTiles(shape, rows.num_rows)) {
     const size_t rows_per_tile = RowsPerTile(shape);
     const size_t num_tiles = DivideRoundingUp(rows.num_rows, rows_per_tile);
-    const size_t num_tasks = num_heads * num_tiles;
-    RunTasks(pool, num_tasks, std::min(max_workers, num_tasks), scratch.data(), workspace_bytes,
+    RunTasks(pool, is_shared, num_heads * num_tiles, scratch.data(), workspace_bytes,
              [&](size_t task, std::byte* workspace) {
                const size_t head = task / num_tiles;
                const size_t first_row = task % num_tiles * rows_per_tile;
@@ -148,12 +142,10 @@ void Attention(const AttentionShape& shape, const KvCacheView& cache, const Atte
 
   const size_t span_tokens = SpanTokens(num_tokens);
   const size_t num_spans = DivideRoundingUp(num_tokens, span_tokens);
-  const size_t num_tasks = num_heads * num_spans;
   const size_t span_floats =
       rows.num_rows * QueriesPerRow(shape) * attention::PartialFloats(shape.head_dim);
-  const size_t num_workers = std::min(max_workers, num_tasks);
-  auto* partials = reinterpret_cast<float*>(scratch.data() + num_workers * workspace_bytes);
-  RunTasks(pool, num_tasks, num_workers, scratch.data(), workspace_bytes,
+  auto* partials = reinterpret_cast<float*>(scratch.data() + pool.num_threads() * workspace_bytes);
+  RunTasks(pool, is_shared, num_heads * num_spans, scratch.data(), workspace_bytes,
            [&](size_t task, std::byte* workspace) {
              const size_t head = task / num_spans;
              const size_t begin = first_visible + task % num_spans * span_tokens;

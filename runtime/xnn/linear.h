@@ -68,7 +68,12 @@ class Linear {
 
   Linear();
   Status RunOperators(std::span<const std::byte> packed, size_t rows, const ThreadPool& pool);
-  Status RunSlice(const std::byte* packed, size_t rows, size_t slice, size_t thread) const;
+  // Multiplies `rows` rows from row `first` on by a slice of outputs.
+  Status RunPart(const std::byte* packed, size_t first, size_t rows, size_t slice,
+                 size_t thread) const;
+  // Multiplies the first `rows` rows of `buffers` by a slice of outputs.
+  Status RunSlice(const std::byte* packed, size_t rows, const LinearBuffers& buffers, size_t slice,
+                  size_t thread) const;
 
   TensorLayout layout_;
   LinearBuffers buffers_;

@@ -321,6 +321,27 @@ TEST(MaxRunningThreadsTest, FollowsTheAffinityMask) {
   }).join();
 }
 
+TEST(LeaveProcessorTest, MovesTheThreadAndKeepsItsMask) {
+  std::thread([] {
+    cpu_set_t before;
+    ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+    const int processor = sched_getcpu();
+    if (processor < 0) return;
+    EXPECT_EQ(platform::LeaveProcessor(processor), CPU_COUNT(&before) > 1);
+    cpu_set_t after;
+    ASSERT_EQ(sched_getaffinity(0, sizeof after, &after), 0);
+    EXPECT_TRUE(CPU_EQUAL(&before, &after));
+
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<size_t>(processor), &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    EXPECT_FALSE(platform::LeaveProcessor(processor));
+    ASSERT_EQ(sched_getaffinity(0, sizeof after, &after), 0);
+    EXPECT_TRUE(CPU_EQUAL(&one, &after));
+  }).join();
+}
+
 TEST(ThreadUsageTest, CountsProcessorTimeOfThisThread) {
   const platform::ThreadUsage before = platform::ReadThreadUsage();
   const auto begin = std::chrono::steady_clock::now();

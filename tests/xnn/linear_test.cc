@@ -281,7 +281,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const testing::TestParamInfo<Shape>& shape) { return NameOf(shape.param); });
 
 // Large enough to be multiplied in slices, with a last one that is as large as the others, larger,
-// or smaller.
+// or smaller. One is so small that a core's cache holds all slices.
 class LinearSlicesTest : public LinearTest {};
 
 TEST_P(LinearSlicesTest, FewRowsAndManyGiveTheSame) {
@@ -290,7 +290,7 @@ TEST_P(LinearSlicesTest, FewRowsAndManyGiveTheSame) {
   Activations activations(weights.layout(), 2);
   auto linear = MakeLinear(weights.view(), activations.buffers());
   ASSERT_TRUE(linear) << linear.error().message();
-  for (const size_t rows : {15, 16, 37}) {
+  for (const size_t rows : {15, 16, 37, 57}) {
     activations.ForgetOutput();
     activations.Quantize(rows);
     ASSERT_TRUE(linear->Run(rows, pool));
@@ -301,13 +301,12 @@ TEST_P(LinearSlicesTest, FewRowsAndManyGiveTheSame) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, LinearSlicesTest,
-                         testing::Values(Shape{Scheme::kF32, 256, 4096},
-                                         Shape{Scheme::kF32, 300, 2100},
-                                         Shape{Scheme::kQc8w, 391, 8192},
-                                         Shape{Scheme::kQb4w, 512, 8192, 32},
-                                         Shape{Scheme::kQb4w, 700, 8192, 64}),
-                         [](const auto& shape) { return NameOf(shape.param); });
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, LinearSlicesTest,
+    testing::Values(Shape{Scheme::kF32, 256, 4096}, Shape{Scheme::kQc8w, 1000, 150},
+                    Shape{Scheme::kF32, 300, 2100}, Shape{Scheme::kQc8w, 391, 8192},
+                    Shape{Scheme::kQb4w, 512, 8192, 32}, Shape{Scheme::kQb4w, 700, 8192, 64}),
+    [](const auto& shape) { return NameOf(shape.param); });
 
 TEST(LinearRowsTest, NoneAreNoWork) {
   const StoredWeights weights({Scheme::kQc8w, 33, 17}, 1);
