@@ -48,9 +48,9 @@ constexpr std::array kNeutralKeys = {
     NeutralKey{"rope.scaling.attn_factor", 1.0},
 };
 
-class Reader {
+class ConfigReader {
  public:
-  Reader(const GgufMetadata& metadata, const GgufArchitecture& architecture)
+  ConfigReader(const GgufMetadata& metadata, const GgufArchitecture& architecture)
       : metadata_(metadata), architecture_(architecture) {}
 
   Result<ModelConfig> Read(uint32_t vocab_size) {
@@ -177,7 +177,7 @@ Result<GgufArchitecture> ReadGgufArchitecture(const GgufMetadata& metadata) {
 
 Result<ModelConfig> ReadGgufConfig(const GgufMetadata& metadata,
                                    const GgufArchitecture& architecture, uint32_t vocab_size) {
-  return Reader(metadata, architecture).Read(vocab_size);
+  return ConfigReader(metadata, architecture).Read(vocab_size);
 }
 
 }  // namespace cria

@@ -88,9 +88,9 @@ bool IsVocabularyKey(std::string_view key) {
   return std::ranges::contains(kKeys, key);
 }
 
-class Reader {
+class FileReader {
  public:
-  explicit Reader(std::shared_ptr<const platform::File> file)
+  explicit FileReader(std::shared_ptr<const platform::File> file)
       : file_(std::move(file)),
         reader_(*file_, 0, std::min(file_->size_bytes(), kMaxGgufMetadataBytes)),
         metadata_(file_->path()) {}
@@ -339,7 +339,7 @@ bool IsGgufFile(const std::filesystem::path& path) {
 
 Result<GgufFile> ReadGgufFile(const std::filesystem::path& path) {
   CRIA_ASSIGN_OR_RETURN(auto file, platform::File::Open(path.string()));
-  return Reader(std::make_shared<const platform::File>(std::move(file))).Read();
+  return FileReader(std::make_shared<const platform::File>(std::move(file))).Read();
 }
 
 }  // namespace cria

@@ -32,9 +32,9 @@ std::string ElementName(std::string_view key, size_t index) {
 
 bool IsUtf8(std::string_view text) { return ValidUtf8Prefix(text) == text.size(); }
 
-class Reader {
+class TokenizerReader {
  public:
-  explicit Reader(const GgufMetadata& metadata) : metadata_(metadata) {}
+  explicit TokenizerReader(const GgufMetadata& metadata) : metadata_(metadata) {}
 
   Result<TokenizerMaterial> Read() {
     CRIA_ASSIGN_OR_RETURN(const std::string model, metadata_.String("tokenizer.ggml.model"));
@@ -251,7 +251,7 @@ class Reader {
 }  // namespace
 
 Result<TokenizerMaterial> ReadGgufTokenizer(const GgufMetadata& metadata) {
-  return Reader(metadata).Read();
+  return TokenizerReader(metadata).Read();
 }
 
 }  // namespace cria

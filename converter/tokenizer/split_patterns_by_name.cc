@@ -7,7 +7,7 @@ namespace cria {
 namespace {
 
 constexpr std::array kGpt2 = {kGpt2Pattern};
-constexpr std::array kLlama3 = {kLlama3Pattern};
+constexpr std::array kLlama3Patterns = {kLlama3Pattern};
 // Like Llama 3's, but every digit is a word.
 constexpr std::array<std::string_view, 1> kQwen2 = {
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
@@ -48,13 +48,15 @@ constexpr std::array<std::string_view, 4> kDefault = {R"([\p{P}$+<=>^~|]+)", kGp
 
 constexpr std::array kPreTokenizers = {
     PreTokenizer{.name = "llama-bpe",
-                 .split_patterns = kLlama3,
+                 .split_patterns = kLlama3Patterns,
                  .ignore_merges = true,
                  .add_bos_token = true},
-    PreTokenizer{
-        .name = "llama3", .split_patterns = kLlama3, .ignore_merges = true, .add_bos_token = true},
+    PreTokenizer{.name = "llama3",
+                 .split_patterns = kLlama3Patterns,
+                 .ignore_merges = true,
+                 .add_bos_token = true},
     PreTokenizer{.name = "llama-v3",
-                 .split_patterns = kLlama3,
+                 .split_patterns = kLlama3Patterns,
                  .ignore_merges = true,
                  .add_bos_token = true},
     PreTokenizer{

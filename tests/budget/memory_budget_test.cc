@@ -5,13 +5,13 @@
 
 #include "decode/decoder_memory.h"
 #include "support/llama_config.h"
+#include "support/mebibyte.h"
 
 namespace cria {
 namespace {
 
+using support::kMebibyte;
 using support::Llama32Of1B;
-
-constexpr size_t kMebibyte = size_t{1} << 20;
 
 size_t KvBytes(const DecoderMemory& memory) {
   const ArenaLayout& layout = memory.layout;

@@ -19,12 +19,14 @@
 #include <vector>
 
 #include "budget/generated_model.h"
+#include "support/mebibyte.h"
 #include "support/sanitizers.h"
 
 namespace cria {
 namespace {
 
 using budget::GeneratedModel;
+using support::kMebibyte;
 using support::RunOptions;
 using support::RunProgram;
 using support::RunResult;
@@ -111,7 +113,6 @@ TEST_F(MemoryLimit, OfAddressSpace) {
 
 // With --force, and less address space each time, down to little more than the program needs.
 TEST_F(MemoryLimit, OfAddressSpaceForced) {
-  constexpr uint64_t kMebibyte = uint64_t{1} << 20;
   uint64_t step = 8 * kMebibyte;
   for (uint64_t limit = Planned("address_space_bytes", 100); limit > 14 * kMebibyte;
        limit -= step) {

@@ -10,14 +10,14 @@
 #include <vector>
 
 #include "budget/generated_model.h"
+#include "support/mebibyte.h"
 #include "support/sanitizers.h"
 
 namespace cria {
 namespace {
 
 using budget::GeneratedModel;
-
-constexpr uint64_t kMebibyte = uint64_t{1} << 20;
+using support::kMebibyte;
 
 void ExpectMeasuredAsPlanned(const GeneratedModel& model, const char* name,
                              const std::vector<std::string>& options) {

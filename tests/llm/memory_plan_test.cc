@@ -11,17 +11,17 @@
 #include <vector>
 
 #include "core/format_bytes.h"
+#include "support/mebibyte.h"
 #include "xnn/packing.h"
 
 namespace cria {
 namespace {
 
+using support::kMebibyte;
 using testing::Each;
 using testing::Gt;
 using testing::HasSubstr;
 using testing::Not;
-
-constexpr uint64_t kMebibyte = uint64_t{1} << 20;
 
 constexpr platform::MemoryUsage kProgram = {.private_bytes = 700'000,
                                             .file_mapped_bytes = 5'000'000,

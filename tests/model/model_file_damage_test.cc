@@ -20,8 +20,8 @@ namespace {
 
 constexpr uint64_t kHuge = std::numeric_limits<uint64_t>::max();
 
-void ExpectRefused(const std::vector<std::byte>& bytes, const std::string& words,
-                   ErrorCode code = ErrorCode::kInvalidFile) {
+void ExpectModelFileRefused(const std::vector<std::byte>& bytes, const std::string& words,
+                            ErrorCode code = ErrorCode::kInvalidFile) {
   const TemporaryFile temporary(bytes);
   const auto file = ModelFile::Open(temporary.path());
   ASSERT_FALSE(file) << "opened, instead of: " << words;
@@ -32,11 +32,12 @@ void ExpectRefused(const std::vector<std::byte>& bytes, const std::string& words
 }
 
 // Makes a sound file, lets `change` spoil it, and seals it anew.
-void ExpectRefusedAfter(const std::function<void(TestModelFile&)>& change, const std::string& words,
-                        ErrorCode code = ErrorCode::kInvalidFile) {
+void ExpectModelFileRefusedAfter(const std::function<void(TestModelFile&)>& change,
+                                 const std::string& words,
+                                 ErrorCode code = ErrorCode::kInvalidFile) {
   TestModelFile file = MakeTestModelFile({.tied = false, .matrices = Scheme::kQb4w});
   change(file);
-  ExpectRefused(Serialize(file), words, code);
+  ExpectModelFileRefused(Serialize(file), words, code);
 }
 
 // --- Accidents ---------------------------------------------------------------------------------
@@ -62,7 +63,7 @@ TEST(DamagedModelFileTest, CutShortAnywhereIsAnError) {
 TEST(DamagedModelFileTest, LongerThanItSaysIsAnError) {
   std::vector<std::byte> bytes = Serialize(MakeTestModelFile());
   bytes.push_back({});
-  ExpectRefused(bytes, "file_bytes");
+  ExpectModelFileRefused(bytes, "file_bytes");
 }
 
 TEST(DamagedModelFileTest, ReservedBytesThatAreNotZeroAreAnError) {
@@ -72,7 +73,7 @@ TEST(DamagedModelFileTest, ReservedBytesThatAreNotZeroAreAnError) {
   preamble.reserved = 1;
   preamble.preamble_checksum = PreambleChecksum(preamble);
   std::ranges::copy(std::as_bytes(std::span(&preamble, 1)), bytes.begin());
-  ExpectRefused(bytes, "reserved field is 1", ErrorCode::kUnsupported);
+  ExpectModelFileRefused(bytes, "reserved field is 1", ErrorCode::kUnsupported);
 }
 
 TEST(DamagedModelFileTest, AnyFlippedBitOfPreambleOrMetadataIsAnError) {
@@ -91,12 +92,12 @@ TEST(DamagedModelFileTest, AnyFlippedBitOfPreambleOrMetadataIsAnError) {
 }
 
 TEST(DamagedModelFileTest, OtherFilesAreNotModelFiles) {
-  ExpectRefused({}, "too short");
-  ExpectRefused(std::vector<std::byte>(63), "too short");
-  ExpectRefused(std::vector<std::byte>(4096), "is not a Cria model file");
+  ExpectModelFileRefused({}, "too short");
+  ExpectModelFileRefused(std::vector<std::byte>(63), "too short");
+  ExpectModelFileRefused(std::vector<std::byte>(4096), "is not a Cria model file");
   std::vector<std::byte> gguf(4096);
   std::memcpy(gguf.data(), "GGUF", 4);
-  ExpectRefused(gguf, "is not a Cria model file");
+  ExpectModelFileRefused(gguf, "is not a Cria model file");
   const TemporaryFile temporary(gguf);
   EXPECT_EQ(ModelFile::Open(temporary.path()).error().remedy().kind, RemedyKind::kConvert);
 }
@@ -116,7 +117,7 @@ void ExpectPreambleRefused(const std::function<void(FilePreamble&)>& change,
   FilePreamble preamble = PreambleOf(bytes);
   change(preamble);
   SetPreamble(bytes, preamble);
-  ExpectRefused(bytes, words, code);
+  ExpectModelFileRefused(bytes, words, code);
 }
 
 TEST(ForgedPreambleTest, EveryFieldIsChecked) {
@@ -204,12 +205,14 @@ TEST(ForgedMetadataTest, NoFlippedBitCrashes) {
 
 TEST(ForgedMetadataTest, UnknownFeaturesAreRefusedByName) {
   const char* reason = "required_features names \"experts\"";
-  ExpectRefusedAfter([](TestModelFile& f) { f.required_features = {"experts"}; }, reason,
-                     ErrorCode::kUnsupported);
-  ExpectRefusedAfter([](TestModelFile& f) { f.required_features = {"sliding_window", "experts"}; },
-                     reason, ErrorCode::kUnsupported);
-  ExpectRefusedAfter([](TestModelFile& f) { f.required_features = {"sliding_windows"}; },
-                     "required_features names \"sliding_windows\"", ErrorCode::kUnsupported);
+  ExpectModelFileRefusedAfter([](TestModelFile& f) { f.required_features = {"experts"}; }, reason,
+                              ErrorCode::kUnsupported);
+  ExpectModelFileRefusedAfter(
+      [](TestModelFile& f) { f.required_features = {"sliding_window", "experts"}; }, reason,
+      ErrorCode::kUnsupported);
+  ExpectModelFileRefusedAfter([](TestModelFile& f) { f.required_features = {"sliding_windows"}; },
+                              "required_features names \"sliding_windows\"",
+                              ErrorCode::kUnsupported);
 }
 
 TEST(ForgedMetadataTest, AFamilyOfAnyNameIsReadWhereItsFeaturesAreKnown) {
@@ -222,46 +225,54 @@ TEST(ForgedMetadataTest, AFamilyOfAnyNameIsReadWhereItsFeaturesAreKnown) {
   EXPECT_EQ(read->config().architecture, "NewForCausalLM");
   EXPECT_TRUE(read->config().qk_norm);
   file.required_features.push_back("new_feature");
-  ExpectRefused(Serialize(file), "required_features names \"new_feature\"",
-                ErrorCode::kUnsupported);
+  ExpectModelFileRefused(Serialize(file), "required_features names \"new_feature\"",
+                         ErrorCode::kUnsupported);
 }
 
 TEST(ForgedMetadataTest, ConfigurationsAreValidated) {
-  ExpectRefusedAfter([](TestModelFile& f) { f.config.hidden_size = 0; }, "hidden_size is 0");
-  ExpectRefusedAfter([](TestModelFile& f) { f.config.num_hidden_layers = ~0u; },
-                     "num_hidden_layers is 4294967295");
-  ExpectRefusedAfter([](TestModelFile& f) { f.config.sliding_window = ~0u; },
-                     "sliding_window is 4294967295");
-  ExpectRefusedAfter([](TestModelFile& f) { f.config.rms_norm_eps = -1.0f; }, "rms_norm_eps");
-  ExpectRefusedAfter([](TestModelFile& f) { f.rope_scaling_type = 5; }, "rope_scaling.type is 5");
-  ExpectRefusedAfter([](TestModelFile& f) { f.rope_scaling_type = 2; },
-                     "original_max_position_embeddings");
+  ExpectModelFileRefusedAfter([](TestModelFile& f) { f.config.hidden_size = 0; },
+                              "hidden_size is 0");
+  ExpectModelFileRefusedAfter([](TestModelFile& f) { f.config.num_hidden_layers = ~0u; },
+                              "num_hidden_layers is 4294967295");
+  ExpectModelFileRefusedAfter([](TestModelFile& f) { f.config.sliding_window = ~0u; },
+                              "sliding_window is 4294967295");
+  ExpectModelFileRefusedAfter([](TestModelFile& f) { f.config.rms_norm_eps = -1.0f; },
+                              "rms_norm_eps");
+  ExpectModelFileRefusedAfter([](TestModelFile& f) { f.rope_scaling_type = 5; },
+                              "rope_scaling.type is 5");
+  ExpectModelFileRefusedAfter([](TestModelFile& f) { f.rope_scaling_type = 2; },
+                              "original_max_position_embeddings");
 }
 
 TEST(ForgedMetadataTest, VocabulariesAreValidated) {
-  ExpectRefusedAfter([](TestModelFile& f) { f.config.vocab_size = 9; },
-                     "tokenizer.piece_types has 8 entries, but config.vocab_size is 9");
-  ExpectRefusedAfter([](TestModelFile& f) { f.piece_types.pop_back(); },
-                     "tokenizer.piece_types has 7 entries");
-  ExpectRefusedAfter([](TestModelFile& f) { f.tokenizer_family = 2; }, "tokenizer.family is 2");
-  ExpectRefusedAfter([](TestModelFile& f) { f.piece_offsets.pop_back(); }, "piece_offsets");
-  ExpectRefusedAfter([](TestModelFile& f) { f.piece_offsets[8] = ~0u; }, "piece_offsets");
-  ExpectRefusedAfter([](TestModelFile& f) { f.piece_offsets[4] = ~0u; }, "piece_offsets");
-  ExpectRefusedAfter([](TestModelFile& f) { f.piece_types[3] = 6; }, "piece_types[3]");
-  ExpectRefusedAfter([](TestModelFile& f) { f.sorted_ids[0] = 8; }, "sorted_ids[0]");
-  ExpectRefusedAfter([](TestModelFile& f) { f.merges[0].merged = 8; }, "merges[0].merged");
-  ExpectRefusedAfter([](TestModelFile& f) { f.merge_offsets.clear(); }, "merge_offsets");
-  ExpectRefusedAfter([](TestModelFile& f) { f.bos_token_id = 8; }, "bos_token_id");
+  ExpectModelFileRefusedAfter([](TestModelFile& f) { f.config.vocab_size = 9; },
+                              "tokenizer.piece_types has 8 entries, but config.vocab_size is 9");
+  ExpectModelFileRefusedAfter([](TestModelFile& f) { f.piece_types.pop_back(); },
+                              "tokenizer.piece_types has 7 entries");
+  ExpectModelFileRefusedAfter([](TestModelFile& f) { f.tokenizer_family = 2; },
+                              "tokenizer.family is 2");
+  ExpectModelFileRefusedAfter([](TestModelFile& f) { f.piece_offsets.pop_back(); },
+                              "piece_offsets");
+  ExpectModelFileRefusedAfter([](TestModelFile& f) { f.piece_offsets[8] = ~0u; }, "piece_offsets");
+  ExpectModelFileRefusedAfter([](TestModelFile& f) { f.piece_offsets[4] = ~0u; }, "piece_offsets");
+  ExpectModelFileRefusedAfter([](TestModelFile& f) { f.piece_types[3] = 6; }, "piece_types[3]");
+  ExpectModelFileRefusedAfter([](TestModelFile& f) { f.sorted_ids[0] = 8; }, "sorted_ids[0]");
+  ExpectModelFileRefusedAfter([](TestModelFile& f) { f.merges[0].merged = 8; }, "merges[0].merged");
+  ExpectModelFileRefusedAfter([](TestModelFile& f) { f.merge_offsets.clear(); }, "merge_offsets");
+  ExpectModelFileRefusedAfter([](TestModelFile& f) { f.bos_token_id = 8; }, "bos_token_id");
 }
 
 TEST(ForgedMetadataTest, StopIdsAreValidated) {
-  ExpectRefusedAfter([](TestModelFile& f) { f.stop_token_ids = {2, 8}; }, "stop_token_ids names 8");
-  ExpectRefusedAfter([](TestModelFile& f) { f.stop_token_ids = {-1}; }, "stop_token_ids names -1");
+  ExpectModelFileRefusedAfter([](TestModelFile& f) { f.stop_token_ids = {2, 8}; },
+                              "stop_token_ids names 8");
+  ExpectModelFileRefusedAfter([](TestModelFile& f) { f.stop_token_ids = {-1}; },
+                              "stop_token_ids names -1");
 }
 
 TEST(ForgedMetadataTest, SectionsMustLieInTheFileInOrder) {
   const auto with_sections = [](const std::vector<FileRange>& sections) {
-    ExpectRefusedAfter([&](TestModelFile& f) { f.sections = sections; }, "sections: bytes");
+    ExpectModelFileRefusedAfter([&](TestModelFile& f) { f.sections = sections; },
+                                "sections: bytes");
   };
   with_sections({{kSectionAlignment + 64, 64}});
   with_sections({{kSectionAlignment, kHuge}});
@@ -270,29 +281,31 @@ TEST(ForgedMetadataTest, SectionsMustLieInTheFileInOrder) {
   with_sections({{uint64_t{1} << 40, 0}});
   with_sections({{0, 64}});
   with_sections({{kSectionAlignment, 100}, {kSectionAlignment, 100}});
-  ExpectRefusedAfter([](TestModelFile& f) { f.sections.clear(); }, "outside every section");
+  ExpectModelFileRefusedAfter([](TestModelFile& f) { f.sections.clear(); },
+                              "outside every section");
 }
 
 TEST(ForgedMetadataTest, TensorsMustBeThoseThatTheConfigurationCallsFor) {
-  ExpectRefusedAfter([](TestModelFile& f) { f.tensors.clear(); }, "embed_tokens is missing");
+  ExpectModelFileRefusedAfter([](TestModelFile& f) { f.tensors.clear(); },
+                              "embed_tokens is missing");
   for (size_t missing = 0; missing < 15; ++missing) {
     const TestModelFile sound = MakeTestModelFile({.tied = false});
-    ExpectRefusedAfter(
+    ExpectModelFileRefusedAfter(
         [&](TestModelFile& f) { f.tensors.erase(f.tensors.begin() + static_cast<long>(missing)); },
         sound.tensors[missing].spec.Name() + " is missing or out of order");
   }
   // A field that says more or less than the table holds.
-  ExpectRefusedAfter([](TestModelFile& f) { f.config.qkv_bias = true; },
-                     "layers.0.qkv_bias is missing or out of order");
-  ExpectRefusedAfter([](TestModelFile& f) { f.config.qk_norm = true; },
-                     "layers.0.q_norm is missing or out of order");
-  ExpectRefusedAfter([](TestModelFile& f) { std::swap(f.tensors[2], f.tensors[3]); },
-                     "layers.0.qkv_proj is missing or out of order");
-  ExpectRefusedAfter([](TestModelFile& f) { f.tensors.push_back(f.tensors.back()); },
-                     "1 entries are more");
-  ExpectRefusedAfter([](TestModelFile& f) { f.tensors[1].spec.layer = 1; },
-                     "layers.0.input_layernorm is missing");
-  ExpectRefusedAfter(
+  ExpectModelFileRefusedAfter([](TestModelFile& f) { f.config.qkv_bias = true; },
+                              "layers.0.qkv_bias is missing or out of order");
+  ExpectModelFileRefusedAfter([](TestModelFile& f) { f.config.qk_norm = true; },
+                              "layers.0.q_norm is missing or out of order");
+  ExpectModelFileRefusedAfter([](TestModelFile& f) { std::swap(f.tensors[2], f.tensors[3]); },
+                              "layers.0.qkv_proj is missing or out of order");
+  ExpectModelFileRefusedAfter([](TestModelFile& f) { f.tensors.push_back(f.tensors.back()); },
+                              "1 entries are more");
+  ExpectModelFileRefusedAfter([](TestModelFile& f) { f.tensors[1].spec.layer = 1; },
+                              "layers.0.input_layernorm is missing");
+  ExpectModelFileRefusedAfter(
       [](TestModelFile& f) { f.tensors[0].spec.role = static_cast<TensorRole>(200); },
       "embed_tokens is missing");
 }
@@ -300,8 +313,8 @@ TEST(ForgedMetadataTest, TensorsMustBeThoseThatTheConfigurationCallsFor) {
 TEST(ForgedMetadataTest, LayoutsMustFitTheConfiguration) {
   const auto with_qkv = [](const std::function<void(StoredTensor&)>& change,
                            const std::string& words, ErrorCode code = ErrorCode::kInvalidFile) {
-    ExpectRefusedAfter([&](TestModelFile& f) { change(f.Find(TensorRole::kQkvProj, 1)); }, words,
-                       code);
+    ExpectModelFileRefusedAfter([&](TestModelFile& f) { change(f.Find(TensorRole::kQkvProj, 1)); },
+                                words, code);
   };
   for (const int scheme : {3, 255}) {
     with_qkv([&](StoredTensor& t) { t.layout.scheme = static_cast<Scheme>(scheme); },
@@ -331,14 +344,14 @@ TEST(ForgedMetadataTest, LayoutsMustFitTheConfiguration) {
   with_qkv([](StoredTensor& t) { t.data.bytes = kHuge; }, "bytes of data");
   with_qkv([](StoredTensor& t) { t.scales.bytes = 0; }, "and 0 of scales");
   with_qkv([](StoredTensor& t) { t.scales.bytes += 2; }, "of scales");
-  ExpectRefusedAfter(
+  ExpectModelFileRefusedAfter(
       [](TestModelFile& f) { f.Find(TensorRole::kNorm).layout.scheme = Scheme::kQc8w; },
       "norm.scheme is qc8w, but a norm or bias must be f32");
 }
 
 TEST(ForgedMetadataTest, TensorsMustLieInASectionOnTheirBoundaryAndApart) {
   const auto with_data = [](uint64_t offset) {
-    ExpectRefusedAfter(
+    ExpectModelFileRefusedAfter(
         [&](TestModelFile& f) { f.Find(TensorRole::kDownProj, 0).data.offset = offset; },
         "layers.0.down_proj lies at bytes");
   };
@@ -350,16 +363,16 @@ TEST(ForgedMetadataTest, TensorsMustLieInASectionOnTheirBoundaryAndApart) {
   with_data(kHuge - 63);
   with_data(kHuge);
   for (const uint64_t offset : {uint64_t{0}, kSectionAlignment + 2, kHuge - 63}) {
-    ExpectRefusedAfter(
+    ExpectModelFileRefusedAfter(
         [&](TestModelFile& f) { f.Find(TensorRole::kDownProj, 0).scales.offset = offset; },
         "layers.0.down_proj lies at bytes");
   }
-  ExpectRefusedAfter(
+  ExpectModelFileRefusedAfter(
       [](TestModelFile& f) {
         f.Find(TensorRole::kDownProj, 0).data = f.Find(TensorRole::kDownProj, 1).data;
       },
       "two of them share byte");
-  ExpectRefusedAfter(
+  ExpectModelFileRefusedAfter(
       [](TestModelFile& f) {
         f.Find(TensorRole::kNorm).data.offset = f.Find(TensorRole::kQkvProj, 0).data.offset + 64;
       },
@@ -370,11 +383,11 @@ TEST(ForgedMetadataTest, TheSlackBehindTheLastTensorMustBeThere) {
   TestModelFile file = MakeTestModelFile();
   EXPECT_TRUE(ModelFile::Open(TemporaryFile(Serialize(file)).path()));
   file.file_bytes -= 1;
-  ExpectRefused(Serialize(file), "without the slack behind it");
+  ExpectModelFileRefused(Serialize(file), "without the slack behind it");
 }
 
 TEST(ForgedMetadataTest, AModelThatIsLargerThanItsFileIsRefusedWithoutTakingMemory) {
-  ExpectRefusedAfter(
+  ExpectModelFileRefusedAfter(
       [](TestModelFile& f) {
         f.config.num_hidden_layers = 1024;
         f.config.intermediate_size = 1u << 19;

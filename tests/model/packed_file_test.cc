@@ -19,7 +19,7 @@
 namespace cria {
 namespace {
 
-constexpr uint64_t kHuge = std::numeric_limits<uint64_t>::max();
+constexpr uint64_t kMaxNumber = std::numeric_limits<uint64_t>::max();
 // The offset of packed weights after the rest of a model.
 constexpr uint64_t kModelBytes = 5 * kSectionAlignment;
 
@@ -49,8 +49,8 @@ size_t HeadBytes(const std::vector<std::byte>& file) {
   return sizeof(FilePreamble) + PreambleOf(file).metadata_bytes;
 }
 
-void ExpectRefused(const std::vector<std::byte>& bytes, const std::string& words,
-                   ErrorCode code = ErrorCode::kInvalidFile, uint64_t offset = 0) {
+void ExpectPackedFileRefused(const std::vector<std::byte>& bytes, const std::string& words,
+                             ErrorCode code = ErrorCode::kInvalidFile, uint64_t offset = 0) {
   const TemporaryFile temporary(bytes);
   const auto file = PackedFile::Open(temporary.path(), offset);
   ASSERT_FALSE(file) << "opened, instead of: " << words;
@@ -104,7 +104,7 @@ TEST(PackedFileTest, HeadsOfOnePlanAreAlikeAndDoNotGrow) {
   PackedFilePlan plan(kIdentity, sizes, 0);
   const std::vector<std::byte> before = plan.Head();
   EXPECT_EQ(plan.Head(), before);
-  for (PackedMatrix& matrix : plan.matrices()) matrix.checksum = kHuge;
+  for (PackedMatrix& matrix : plan.matrices()) matrix.checksum = kMaxNumber;
   EXPECT_EQ(plan.Head().size(), before.size());
   EXPECT_NE(plan.Head(), before);
   PackedIdentity empty;
@@ -171,21 +171,22 @@ TEST(DamagedPackedFileTest, AnyFlippedBitOfTheHeadIsAnError) {
 }
 
 TEST(DamagedPackedFileTest, OtherFilesAndOtherPlacesAreErrors) {
-  ExpectRefused({}, "too short");
-  ExpectRefused(std::vector<std::byte>(63), "too short");
-  ExpectRefused(std::vector<std::byte>(4096), "is not a file of packed weights");
-  ExpectRefused(Serialize(MakeTestModelFile()), "is not a file of packed weights");
+  ExpectPackedFileRefused({}, "too short");
+  ExpectPackedFileRefused(std::vector<std::byte>(63), "too short");
+  ExpectPackedFileRefused(std::vector<std::byte>(4096), "is not a file of packed weights");
+  ExpectPackedFileRefused(Serialize(MakeTestModelFile()), "is not a file of packed weights");
   std::vector<std::byte> longer = MakeFile();
   longer.push_back({});
-  ExpectRefused(longer, "file_bytes");
+  ExpectPackedFileRefused(longer, "file_bytes");
   const std::vector<std::byte> file = MakeFile(kModelBytes);
   for (const uint64_t offset :
        {uint64_t{0}, uint64_t{1}, kModelBytes - 1, kModelBytes + 64, kModelBytes - 64}) {
-    ExpectRefused(file, "is not a file of packed weights", ErrorCode::kInvalidFile, offset);
+    ExpectPackedFileRefused(file, "is not a file of packed weights", ErrorCode::kInvalidFile,
+                            offset);
   }
   const uint64_t end = file.size();
-  for (const uint64_t offset : {end - 63, end, end + 1, kHuge, kHuge - 63}) {
-    ExpectRefused(file, "too short", ErrorCode::kInvalidFile, offset);
+  for (const uint64_t offset : {end - 63, end, end + 1, kMaxNumber, kMaxNumber - 63}) {
+    ExpectPackedFileRefused(file, "too short", ErrorCode::kInvalidFile, offset);
   }
   const auto missing = PackedFile::Open("/no/such/file.packed");
   ASSERT_FALSE(missing);
@@ -203,27 +204,27 @@ TEST(ForgedPackedFileTest, EveryFieldOfThePreambleIsChecked) {
     FilePreamble preamble = PreambleOf(bytes);
     change(preamble);
     SetPreamble(bytes, preamble);
-    ExpectRefused(bytes, words, code);
+    ExpectPackedFileRefused(bytes, words, code);
   };
   for (const uint32_t version : {0u, 2u, ~0u}) {
     expect_refused([&](FilePreamble& p) { p.format_version = version; },
                    "format_version is " + std::to_string(version), ErrorCode::kUnsupported);
   }
   // Only model files have packed_offset; it means that file_bytes is not the size of the file.
-  for (const uint64_t offset : {uint64_t{1}, kSectionAlignment, kHuge}) {
+  for (const uint64_t offset : {uint64_t{1}, kSectionAlignment, kMaxNumber}) {
     expect_refused([&](FilePreamble& p) { p.packed_offset = offset; }, "packed_offset");
     expect_refused(
         [&](FilePreamble& p) {
           p.packed_offset = offset;
-          p.file_bytes = kHuge;
+          p.file_bytes = kMaxNumber;
         },
         "packed_offset");
   }
   for (const uint64_t bytes :
-       {uint64_t{1} << 20, kMaxMetadataBytes, kMaxMetadataBytes + 1, kHuge, kHuge - 63}) {
+       {uint64_t{1} << 20, kMaxMetadataBytes, kMaxMetadataBytes + 1, kMaxNumber, kMaxNumber - 63}) {
     expect_refused([&](FilePreamble& p) { p.metadata_bytes = bytes; }, "metadata_bytes");
   }
-  for (const uint64_t bytes : {uint64_t{0}, uint64_t{64}, kHuge}) {
+  for (const uint64_t bytes : {uint64_t{0}, uint64_t{64}, kMaxNumber}) {
     expect_refused([&](FilePreamble& p) { p.file_bytes = bytes; }, "file_bytes");
   }
   expect_refused([](FilePreamble& p) { p.metadata_digest[15] ^= 1; }, "metadata_digest");
@@ -268,39 +269,40 @@ TEST(ForgedPackedFileTest, MatricesMustLieOneBehindAnotherInsideTheFile) {
     EXPECT_TRUE(file->Map(file->weights()));
   }
   const auto first = [&](uint64_t offset, uint64_t bytes) {
-    ExpectRefused(forge({{offset, bytes, 0}}), "number 0 lies at bytes");
+    ExpectPackedFileRefused(forge({{offset, bytes, 0}}), "number 0 lies at bytes");
   };
   for (const uint64_t offset :
        {uint64_t{0}, uint64_t{64}, kBegin - 64, kBegin + 1, kBegin + 64, 2 * kBegin, kFileBytes,
-        uint64_t{1} << 40, kHuge - kBegin + 1, kHuge - 63, kHuge}) {
+        uint64_t{1} << 40, kMaxNumber - kBegin + 1, kMaxNumber - 63, kMaxNumber}) {
     first(offset, 64);
     first(offset, 0);
-    first(offset, kHuge - offset);
-    first(offset, kHuge);
+    first(offset, kMaxNumber - offset);
+    first(offset, kMaxNumber);
   }
   for (const uint64_t bytes : {uint64_t{1024 - 127}, uint64_t{1024}, uint64_t{1} << 40,
-                               kHuge - kBegin, kHuge - kBegin + 1, kHuge}) {
+                               kMaxNumber - kBegin, kMaxNumber - kBegin + 1, kMaxNumber}) {
     first(kBegin, bytes);
   }
   const auto second = [&](uint64_t offset, uint64_t bytes) {
-    ExpectRefused(forge({{kBegin, 100, 0}, {offset, bytes, 0}}), "number 1 lies at bytes");
+    ExpectPackedFileRefused(forge({{kBegin, 100, 0}, {offset, bytes, 0}}),
+                            "number 1 lies at bytes");
   };
   for (const uint64_t offset : {uint64_t{0}, kBegin, kBegin + 64, kBegin + 100, kBegin + 127,
-                                kBegin + 129, kBegin + 192, kHuge, kHuge - 127}) {
+                                kBegin + 129, kBegin + 192, kMaxNumber, kMaxNumber - 127}) {
     second(offset, 64);
   }
   second(kBegin + 128, 1024 - 128 - 127);
-  second(kBegin + 128, kHuge - kBegin - 127);
-  ExpectRefused(forge({}), "there are no matrices");
+  second(kBegin + 128, kMaxNumber - kBegin - 127);
+  ExpectPackedFileRefused(forge({}), "there are no matrices");
   // The file ends where the matrices would begin.
-  ExpectRefused(Forge({.matrices = {{kBegin, 0, 0}}}, 1024), "number 0 lies at bytes");
+  ExpectPackedFileRefused(Forge({.matrices = {{kBegin, 0, 0}}}, 1024), "number 0 lies at bytes");
 }
 
 TEST(ForgedPackedFileTest, DigestsOfAnotherLengthAreErrors) {
   for (const size_t length : {0, 1, 15, 17, 64}) {
     const Claims claims = {.digest = std::vector<uint8_t>(length),
                            .matrices = {{kSectionAlignment, 64, 0}}};
-    ExpectRefused(Forge(claims, kSectionAlignment + 256), "model_digest");
+    ExpectPackedFileRefused(Forge(claims, kSectionAlignment + 256), "model_digest");
   }
 }
 
@@ -317,7 +319,7 @@ TEST(ForgedPackedFileTest, WhatIsNoFlatBufferIsAnError) {
     if (round % 2 == 0) std::memcpy(&bytes[sizeof(FilePreamble) + 4], "CRIP", 4);
     if (round % 4 == 0) std::memset(&bytes[sizeof(FilePreamble) + 1], 0, 3);
     Reseal(bytes);
-    ExpectRefused(bytes, "FlatBuffer");
+    ExpectPackedFileRefused(bytes, "FlatBuffer");
   }
   for (size_t size = 0; size + sizeof(FilePreamble) < head; ++size) {
     std::vector<std::byte> bytes = sound;

@@ -17,7 +17,7 @@
 namespace cria::ops {
 namespace {
 
-struct Case {
+struct Shift {
   KvType type = KvType::kF32;
   size_t head_dim = 64;
   size_t num_heads = 2;
@@ -27,7 +27,7 @@ struct Case {
   size_t capacity_tokens = 23;
 };
 
-std::ostream& operator<<(std::ostream& out, const Case& c) {
+std::ostream& operator<<(std::ostream& out, const Shift& c) {
   return out << c.num_heads << " heads of " << c.head_dim << ", " << KvTypeName(c.type) << ", ["
              << c.first << ", " << c.first + c.count << ") of " << c.end;
 }
@@ -49,16 +49,16 @@ struct RopeRow {
 };
 
 // Keys before rope: the same for the same `token`, wherever it is stored.
-std::vector<float> RawKeys(const Case& c, size_t token) {
+std::vector<float> RawKeys(const Shift& c, size_t token) {
   return RandomFloats(c.num_heads * c.head_dim, static_cast<unsigned>(2 * token + 1));
 }
 
-std::vector<float> Values(const Case& c, size_t token) {
+std::vector<float> Values(const Shift& c, size_t token) {
   return RandomFloats(c.num_heads * c.head_dim, static_cast<unsigned>(2 * token + 2));
 }
 
 // Stores `token` as if it had been computed at `position`, in double precision.
-void Store(const Case& c, const TestKvCache& cache, size_t token, size_t position) {
+void Store(const Shift& c, const TestKvCache& cache, size_t token, size_t position) {
   std::vector<float> keys = RawKeys(c, token);
   const size_t half = c.head_dim / 2;
   for (size_t head = 0; head < c.num_heads; ++head) {
@@ -73,17 +73,17 @@ void Store(const Case& c, const TestKvCache& cache, size_t token, size_t positio
   StoreKeyValue(cache.view(), position, keys.data(), Values(c, token).data());
 }
 
-TestKvCache NewCache(const Case& c) {
+TestKvCache NewCache(const Shift& c) {
   return TestKvCache(c.type, c.num_heads, c.head_dim, c.capacity_tokens);
 }
 
-void Drop(const Case& c, const TestKvCache& cache, size_t first, size_t count, size_t end) {
+void Drop(const Shift& c, const TestKvCache& cache, size_t first, size_t count, size_t end) {
   const RopeRow row(count, c.head_dim);
   DropPositions(cache.view(), first, count, end, row.cosines.data(), row.sines.data());
 }
 
 // The length of a head's longest pair, which rope does not change: a bound of every element.
-double LongestPair(const Case& c, size_t token, size_t head) {
+double LongestPair(const Shift& c, size_t token, size_t head) {
   const std::vector<float> keys = RawKeys(c, token);
   const float* key = keys.data() + head * c.head_dim;
   double longest = 0;
@@ -94,7 +94,7 @@ double LongestPair(const Case& c, size_t token, size_t head) {
 }
 
 // The largest difference of the keys of `token` at `position` in two caches, by the longest pair.
-double KeyDifference(const Case& c, const TestKvCache& a, const TestKvCache& b, size_t token,
+double KeyDifference(const Shift& c, const TestKvCache& a, const TestKvCache& b, size_t token,
                      size_t position) {
   double result = 0;
   for (size_t head = 0; head < c.num_heads; ++head) {
@@ -150,8 +150,8 @@ Row ValueRow(const TestKvCache& cache, size_t head, size_t position) {
   return RowOf(cache.view(), cache.view().values, cache.view().value_scales, head, position);
 }
 
-std::vector<Case> Cases() {
-  std::vector<Case> cases;
+std::vector<Shift> Shifts() {
+  std::vector<Shift> cases;
   for (const KvType type : kKvTypes) {
     for (const size_t head_dim : {2, 4, 6, 8, 10, 30, 34, 48, 64, 72, 80, 128, 130, 256, 1024}) {
       for (const size_t num_heads : {1, 3}) {
@@ -176,10 +176,10 @@ std::vector<Case> Cases() {
   return cases;
 }
 
-class KvCacheShiftTest : public testing::TestWithParam<Case> {};
+class KvCacheShiftTest : public testing::TestWithParam<Shift> {};
 
 TEST_P(KvCacheShiftTest, MovesWhatLiesBehindAndTouchesNothingElse) {
-  const Case& c = GetParam();
+  const Shift& c = GetParam();
   const TestKvCache before = NewCache(c), after = NewCache(c), fresh = NewCache(c);
   for (size_t t = 0; t < c.capacity_tokens; ++t) {
     Store(c, before, t, t);
@@ -203,12 +203,12 @@ TEST_P(KvCacheShiftTest, MovesWhatLiesBehindAndTouchesNothingElse) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, KvCacheShiftTest, testing::ValuesIn(Cases()));
+INSTANTIATE_TEST_SUITE_P(All, KvCacheShiftTest, testing::ValuesIn(Shifts()));
 
 class KvCacheShiftOfTypeTest : public testing::TestWithParam<KvType> {};
 
 TEST_P(KvCacheShiftOfTypeTest, DroppingNothingKeepsEveryBit) {
-  const Case c = {.type = GetParam()};
+  const Shift c = {.type = GetParam()};
   const TestKvCache before = NewCache(c), after = NewCache(c);
   for (size_t t = 0; t < c.end; ++t) {
     Store(c, before, t, t);
@@ -224,7 +224,7 @@ TEST_P(KvCacheShiftOfTypeTest, DroppingNothingKeepsEveryBit) {
 }
 
 TEST_P(KvCacheShiftOfTypeTest, ZeroKeysStayZero) {
-  const Case c = {.type = GetParam(), .num_heads = 1};
+  const Shift c = {.type = GetParam(), .num_heads = 1};
   const TestKvCache cache = NewCache(c);
   const std::vector<float> zeros(c.head_dim, 0.0f);
   for (size_t t = 0; t < 4; ++t) StoreKeyValue(cache.view(), t, zeros.data(), zeros.data());
@@ -242,7 +242,7 @@ TEST_P(KvCacheShiftOfTypeTest, ErrorsOfManyDropsStayBounded) {
   double largest = 0;
   for (const size_t count : {1, 7, 100}) {
     const size_t num_tokens = kFirst + kDrops * count + 30;
-    const Case c = {.type = GetParam(), .num_heads = 1, .capacity_tokens = num_tokens};
+    const Shift c = {.type = GetParam(), .num_heads = 1, .capacity_tokens = num_tokens};
     const TestKvCache cache = NewCache(c), fresh = NewCache(c);
     for (size_t t = 0; t < num_tokens; ++t) Store(c, cache, t, t);
     for (size_t drop = 0; drop < kDrops; ++drop) {

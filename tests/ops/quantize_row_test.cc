@@ -12,7 +12,7 @@
 namespace cria::ops {
 namespace {
 
-constexpr int8_t kUntouched = 99;
+constexpr int8_t kUntouchedValue = 99;
 
 std::vector<float> RandomRow(size_t size, unsigned seed) {
   std::mt19937 random(seed);
@@ -25,9 +25,9 @@ std::vector<float> RandomRow(size_t size, unsigned seed) {
 // The definition: the range of the row, 0 included, is cut into 255 steps; every value is the
 // nearest step, and 0 is exactly a step.
 RowQuantization ExpectQuantizedAsDefined(const std::vector<float>& row) {
-  std::vector<int8_t> values(row.size() + 1, kUntouched);
+  std::vector<int8_t> values(row.size() + 1, kUntouchedValue);
   const RowQuantization quantization = QuantizeRow(row.data(), row.size(), values.data());
-  EXPECT_EQ(values.back(), kUntouched);
+  EXPECT_EQ(values.back(), kUntouchedValue);
   const double lowest = std::min(0.0f, std::ranges::min(row));
   const double highest = std::max(0.0f, std::ranges::max(row));
   EXPECT_GE(quantization.zero_point, -128);

@@ -12,17 +12,17 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr int32_t kBos = 1;
-constexpr int32_t kEos = 2;
+constexpr int32_t kBosId = 1;
+constexpr int32_t kEosId = 2;
 
 // A vocabulary with these tokens, as user-defined ones, after <s> and </s>.
 VocabularyDraft DraftWith(std::initializer_list<std::string_view> tokens) {
   VocabularyDraft draft;
   draft.SetPiece(0, "a", PieceType::kNormal);
-  draft.SetPiece(kBos, "<s>", PieceType::kControl);
-  draft.SetPiece(kEos, "</s>", PieceType::kControl);
-  draft.rules.bos_token_id = kBos;
-  draft.rules.eos_token_id = kEos;
+  draft.SetPiece(kBosId, "<s>", PieceType::kControl);
+  draft.SetPiece(kEosId, "</s>", PieceType::kControl);
+  draft.rules.bos_token_id = kBosId;
+  draft.rules.eos_token_id = kEosId;
   for (const std::string_view token : tokens) {
     draft.SetPiece(static_cast<uint32_t>(draft.pieces.size()), std::string(token),
                    PieceType::kUserDefined);
@@ -41,7 +41,7 @@ TEST(ChatTemplateImportTest, NothingOfNoTemplate) {
 TEST(ChatTemplateImportTest, WhatEndsAnAnswer) {
   VocabularyDraft draft = DraftWith({"<|im_start|>", "<|im_end|>", "<|eot_id|>", "<|im_end|>\n"});
   EXPECT_THAT(ImportChatTemplate(Named("chatml"), &draft).value(), ElementsAre(4));
-  EXPECT_THAT(ImportChatTemplate(Named("llama2"), &draft).value(), ElementsAre(kEos));
+  EXPECT_THAT(ImportChatTemplate(Named("llama2"), &draft).value(), ElementsAre(kEosId));
   EXPECT_THAT(ImportChatTemplate(Named("llama3"), &draft).value(), ElementsAre(5));
   EXPECT_THAT(ImportChatTemplate("{{ messages[-1].content }}", &draft).value(), IsEmpty());
 }

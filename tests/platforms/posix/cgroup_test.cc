@@ -10,10 +10,12 @@
 #include <string_view>
 #include <system_error>
 
+#include "support/mebibyte.h"
+
 namespace cria::platform {
 namespace {
 
-constexpr uint64_t kMebibyte = uint64_t{1} << 20;
+using support::kMebibyte;
 
 // A line of mountinfo; the fields that are not read are invented.
 std::string MountLine(std::string_view type, std::string_view options, std::string_view point,

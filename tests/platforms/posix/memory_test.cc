@@ -11,12 +11,13 @@
 
 #include "core/platform.h"
 #include "core/temporary_file.h"
+#include "support/mebibyte.h"
 #include "support/sanitizers.h"
 
 namespace cria::platform {
 namespace {
 
-constexpr size_t kMebibyte = size_t{1} << 20;
+using support::kMebibyte;
 
 TEST(PageBlockTest, IsZeroedAlignedAndWritable) {
   for (const size_t bytes : {size_t{1}, size_t{4096}, size_t{100'001}}) {

@@ -5,10 +5,12 @@
 #include <set>
 #include <string>
 
+#include "support/mebibyte.h"
+
 namespace cria::raspberry_pi {
 namespace {
 
-constexpr uint64_t kMebibyte = uint64_t{1} << 20;
+using support::kMebibyte;
 
 TEST(BoardsTest, NamesAreUniqueAndFindTheirBoard) {
   std::set<std::string_view> names;
