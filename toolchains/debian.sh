@@ -55,6 +55,16 @@ need_mmdebstrap() {  # PROGRAMS…
   install_packages mmdebstrap bubblewrap
 }
 
+# Removes a folder that a killed process may have left with the host's /sys and /proc mounted in it.
+remove_unfinished() {  # FOLDER
+  local mounted
+  tac /proc/self/mountinfo | while read -r _ _ _ _ mounted _; do
+    mounted=$(printf '%b' "$mounted")
+    if [[ $mounted == "$1"/* ]]; then as_root umount "$mounted"; fi
+  done
+  as_root rm -rf --one-file-system "$1"
+}
+
 # Makes a folder of the cache unless it exists; only once, even if several processes need it at the same time.
 make_in_cache() {  # FOLDER WHAT FUNCTION, which fills the folder that it is given
   local folder=$1 what=$2 fill=$3
@@ -68,9 +78,9 @@ make_in_cache() {  # FOLDER WHAT FUNCTION, which fills the folder that it is giv
   if [ ! -d "$folder/usr" ]; then
     say "making $what in $folder, once"
     local making=$folder.making log=$folder.log
-    as_root rm -rf "$making"
+    remove_unfinished "$making"
     "$fill" "$making" </dev/null >"$log" 2>&1 ||
-      { tail -n 20 "$log" >&2; as_root rm -rf "$making"; die "making $what failed; the whole log is $log"; }
+      { tail -n 20 "$log" >&2; remove_unfinished "$making"; die "making $what failed; the whole log is $log"; }
     as_root mv "$making" "$folder"
     remove_unused "${folder##*/}"
   fi
@@ -86,11 +96,14 @@ remove_unused() {  # NAME, of the new folder
   done
 }
 
-# Runs as root, because mmdebstrap's other modes need user namespaces set up for the user. Java's installation
-# needs a folder for its manuals, and its settings are in /etc, which stays the host's.
+# Runs as root, because mmdebstrap's other modes need user namespaces set up for the user, and in a mount
+# namespace, so that the kernel removes what it mounts, whatever ends it.
+run_mmdebstrap() { as_root unshare --mount mmdebstrap --mode=root "$@"; }
+
+# Java's installation needs a folder for its manuals, and its settings are in /etc, which stays the host's.
 fill_tree() {  # FOLDER
   # Removes unused programs of qemu-user, which has forty, and manuals, to save disk space.
-  as_root mmdebstrap --mode=root --variant=apt \
+  run_mmdebstrap --variant=apt \
     --include="$(packages "${tree_lists[@]}" | paste -sd,)" \
     --dpkgopt='path-exclude=/usr/bin/qemu-*' --dpkgopt='path-include=/usr/bin/qemu-aarch64' \
     --dpkgopt='path-include=/usr/bin/qemu-arm' \
@@ -117,7 +130,7 @@ ensure_tree() {
 without_updates="--setup-hook=sed -i '/ $suite-/d' \"\$1\"/etc/apt/sources.list"
 
 fill_sysroot() {  # FOLDER
-  as_root mmdebstrap --mode=root --variant=extract --architectures="$sysroot_architecture" "$without_updates" \
+  run_mmdebstrap --variant=extract --architectures="$sysroot_architecture" "$without_updates" \
     --include="$(packages debian-device-packages.txt | paste -sd,)" "$suite" "$1" || return
   # An emulator looks for every path here before it looks at the host's, so only headers and
   # libraries may stay.
