@@ -48,9 +48,11 @@ Status Decoder::Forward(std::span<const int32_t> tokens, size_t first_position) 
   rows_ = 0;
   if (profile_ != nullptr) profile_->Resume();
   CRIA_RETURN_IF_ERROR(Embed(tokens));
-  for (Layer& layer : layers_) {
-    CRIA_RETURN_IF_ERROR(AttentionBlock(layer, tokens.size(), first_position));
-    CRIA_RETURN_IF_ERROR(FeedForwardBlock(layer, tokens.size()));
+  NormalizeRows(layers_.front(), tokens.size());
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    CRIA_RETURN_IF_ERROR(AttentionBlock(layers_[i], tokens.size(), first_position));
+    const Layer* const next = i + 1 < layers_.size() ? &layers_[i + 1] : nullptr;
+    CRIA_RETURN_IF_ERROR(FeedForwardBlock(layers_[i], tokens.size(), next));
   }
   rows_ = tokens.size();
   return {};
@@ -103,21 +105,27 @@ Status Decoder::Embed(std::span<const int32_t> tokens) {
 }
 
 Status Decoder::AttentionBlock(Layer& layer, size_t rows, size_t first_position) {
-  NormalizeRows(layer.input_layernorm, rows, layer.qkv_proj);
   CRIA_RETURN_IF_ERROR(Multiply(layer.qkv_proj, rows, OperatorKind::kQkvProj));
   RotateAndStore(layer, rows, first_position);
   Attend(layer, rows, first_position);
   CRIA_RETURN_IF_ERROR(Multiply(layer.o_proj, rows, OperatorKind::kOProj));
-  AddProjectedRows(rows, layer.o_bias);
+  ForEachRow(rows, config_.hidden_size, [&](size_t row) {
+    AddProjected(row, layer.o_bias);
+    Normalize(row, layer.post_attention_layernorm, layer.gate_up_proj);
+  });
+  Count(OperatorKind::kNorm);
   return {};
 }
 
-Status Decoder::FeedForwardBlock(Layer& layer, size_t rows) {
-  NormalizeRows(layer.post_attention_layernorm, rows, layer.gate_up_proj);
+Status Decoder::FeedForwardBlock(Layer& layer, size_t rows, const Layer* next) {
   CRIA_RETURN_IF_ERROR(Multiply(layer.gate_up_proj, rows, OperatorKind::kGateUpProj));
   ActivateRows(layer, rows);
   CRIA_RETURN_IF_ERROR(Multiply(layer.down_proj, rows, OperatorKind::kDownProj));
-  AddProjectedRows(rows, layer.down_bias);
+  ForEachRow(rows, config_.hidden_size, [&](size_t row) {
+    AddProjected(row, layer.down_bias);
+    if (next != nullptr) Normalize(row, next->input_layernorm, next->qkv_proj);
+  });
+  Count(OperatorKind::kNorm);
   return {};
 }
 
@@ -128,14 +136,23 @@ void Decoder::MakeReady(const Projection& next, const float* input, size_t row) 
   quantized_.quantizations[row] = ops::QuantizeRow(input, layout.input_channels, values);
 }
 
-void Decoder::NormalizeRows(const float* weight, size_t rows, const Projection& next) {
+void Decoder::Normalize(size_t row, const float* weight, const Projection& next) const {
   const size_t hidden = config_.hidden_size;
-  ForEachRow(rows, hidden, [&](size_t row) {
-    float* const normed = normed_ + row * hidden;
-    ops::RmsNorm(hidden_ + row * hidden, weight, hidden, config_.rms_norm_eps, normed);
-    MakeReady(next, normed, row);
-  });
+  float* const normed = normed_ + row * hidden;
+  ops::RmsNorm(hidden_ + row * hidden, weight, hidden, config_.rms_norm_eps, normed);
+  MakeReady(next, normed, row);
+}
+
+void Decoder::NormalizeRows(const Layer& layer, size_t rows) {
+  ForEachRow(rows, config_.hidden_size,
+             [&](size_t row) { Normalize(row, layer.input_layernorm, layer.qkv_proj); });
   Count(OperatorKind::kNorm);
+}
+
+void Decoder::AddProjected(size_t row, const float* bias) const {
+  const size_t hidden = config_.hidden_size;
+  ops::Add(projected_ + row * hidden, hidden, hidden_ + row * hidden);
+  if (bias != nullptr) ops::Add(bias, hidden, hidden_ + row * hidden);
 }
 
 void Decoder::NormalizeHeads(float* heads, size_t num_heads, const float* weight) const {
@@ -196,15 +213,6 @@ void Decoder::ActivateRows(const Layer& layer, size_t rows) {
     MakeReady(layer.down_proj, gate, row);
   });
   Count(OperatorKind::kSwiGlu);
-}
-
-void Decoder::AddProjectedRows(size_t rows, const float* bias) {
-  const size_t hidden = config_.hidden_size;
-  ForEachRow(rows, hidden, [&](size_t row) {
-    ops::Add(projected_ + row * hidden, hidden, hidden_ + row * hidden);
-    if (bias != nullptr) ops::Add(bias, hidden, hidden_ + row * hidden);
-  });
-  Count(OperatorKind::kResidual);
 }
 
 Status Decoder::Multiply(const Projection& projection, size_t rows, OperatorKind kind) {

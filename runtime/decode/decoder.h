@@ -102,8 +102,13 @@ class Decoder final : public TokenModel {
   void LayOutCache();
 
   Status Embed(std::span<const int32_t> tokens);
+  // The first step of a layer; for later layers, FeedForwardBlock does it with the same loop that
+  // writes the rows.
+  void NormalizeRows(const Layer& layer, size_t rows);
+  // Begins with normalized rows, and ends with those of FeedForwardBlock.
   Status AttentionBlock(Layer& layer, size_t rows, size_t first_position);
-  Status FeedForwardBlock(Layer& layer, size_t rows);
+  // Ends with the normalized rows of the layer `next`; it is null after the last layer.
+  Status FeedForwardBlock(Layer& layer, size_t rows, const Layer* next);
   const ThreadPool& PoolFor(size_t rows) const { return rows == 1 ? pool_ : batch_pool_; }
   // Calls `task(row)` for every row; each call processes `elements` numbers.
   template <typename Task>
@@ -111,13 +116,13 @@ class Decoder final : public TokenModel {
   // Prepares a row as input of the product `next`: quantizes it if the weights need that. Called by
   // the function that writes the row, while the row is in a cache.
   void MakeReady(const Projection& next, const float* input, size_t row) const;
-  void NormalizeRows(const float* weight, size_t rows, const Projection& next);
+  void Normalize(size_t row, const float* weight, const Projection& next) const;
   void NormalizeHeads(float* heads, size_t num_heads, const float* weight) const;
   void RotateAndStore(const Layer& layer, size_t rows, size_t first_position);
   void Attend(const Layer& layer, size_t rows, size_t first_position);
   void ActivateRows(const Layer& layer, size_t rows);
-  // Adds also `bias`, unless it is null.
-  void AddProjectedRows(size_t rows, const float* bias);
+  // Adds the projected row, and `bias` unless it is null, to the hidden state.
+  void AddProjected(size_t row, const float* bias) const;
   Status Multiply(const Projection& projection, size_t rows, OperatorKind kind);
   void Count(OperatorKind kind) {
     if (profile_ != nullptr) profile_->Count(kind);

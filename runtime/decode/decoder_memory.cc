@@ -10,18 +10,17 @@
 namespace cria {
 namespace {
 
-// The order in which a layer uses its buffers. The lifetime of a buffer is from the step that
-// writes it to the last step that reads it.
+// The order in which a layer uses its buffers; both norms begin with adding the projected rows. The
+// lifetime of a buffer is from the step that writes it to the last step that reads it.
 enum LayerStep : int {
   kNormStep,
   kQkvStep,
   kAttentionStep,
   kOutputStep,
-  kResidualStep,
   kFeedForwardNormStep,
   kGateUpStep,
   kDownStep,
-  kFeedForwardResidualStep,
+  kNextNormStep,
 };
 
 // The largest stored row over all schemes, which is f32 with at least one block; it is at least as
@@ -103,8 +102,8 @@ DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions&
   memory.gate_up =
       layout.Add("gate and up rows", chunk * 2 * config.intermediate_size * kFloat + slack,
                  {kGateUpStep, kDownStep});
-  memory.projected = layout.Add("projected rows", chunk * hidden * kFloat,
-                                {kOutputStep, kFeedForwardResidualStep});
+  memory.projected =
+      layout.Add("projected rows", chunk * hidden * kFloat, {kOutputStep, kNextNormStep});
   layout.Solve();
   return memory;
 }

@@ -11,7 +11,9 @@ namespace cria {
 // The kinds of operators between one token and the next.
 enum class OperatorKind : uint8_t {
   kEmbedding,
-  kNorm,  // Includes quantizing the result, as kAttention and kSwiGlu do.
+  // Includes adding the projected rows before it, and quantizing the result, as kAttention and
+  // kSwiGlu do.
+  kNorm,
   kQkvProj,
   kRope,  // Includes biases and norms before it, and storing keys and values.
   kAttention,
@@ -19,11 +21,10 @@ enum class OperatorKind : uint8_t {
   kGateUpProj,
   kSwiGlu,
   kDownProj,
-  kResidual,
   kLmHead,
   kSampling,
 };
-inline constexpr size_t kNumOperatorKinds = 12;
+inline constexpr size_t kNumOperatorKinds = 11;
 std::string_view OperatorKindName(OperatorKind kind);
 
 // Time spent on each kind of operator. Reading the clock takes 20 to 40 ns each time.
