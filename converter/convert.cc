@@ -1,9 +1,11 @@
 #include "converter/convert.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <format>
 #include <set>
+#include <span>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -16,6 +18,7 @@
 #include "converter/write/tensor_map.h"
 #include "core/platform.h"
 #include "core/thread_pool.h"
+#include "model/file_layout.h"
 
 namespace cria {
 namespace {
@@ -110,23 +113,46 @@ ConvertReport MakeReport(const Checkpoint& checkpoint, const FilePlan& plan,
   return report;
 }
 
-// Refuses an output that is an input: the finished file would replace it.
-Status CheckIsNotInput(const std::filesystem::path& output_path,
-                       const std::filesystem::path& input_path) {
-  std::error_code ignored;
-  if (!std::filesystem::equivalent(output_path, input_path, ignored)) return {};
+Status FailAsInput(const std::filesystem::path& output_path) {
   return Fail(ErrorCode::kUsage,
               std::format("{}: is a file of the checkpoint, which would be overwritten; choose "
                           "another output",
                           output_path.string()));
 }
 
+bool IsModelFile(const std::filesystem::path& path) {
+  const auto file = platform::File::Open(path.string());
+  std::array<char, kModelMagic.size()> magic = {};
+  return file && file->ReadAt(0, std::as_writable_bytes(std::span(magic))) && magic == kModelMagic;
+}
+
+// Refuses an output that is an input: the finished file would replace it. In the folder of a
+// checkpoint, every file with contents counts as one, unless it is a model that was converted.
+Status CheckIsNotInput(const std::filesystem::path& output_path,
+                       const std::filesystem::path& checkpoint_path) {
+  std::error_code ignored;
+  if (std::filesystem::equivalent(output_path, checkpoint_path, ignored)) {
+    return FailAsInput(output_path);
+  }
+  const bool is_in_folder = std::filesystem::equivalent(
+      std::filesystem::absolute(output_path, ignored).parent_path(), checkpoint_path, ignored);
+  std::error_code is_absent;
+  const auto bytes = std::filesystem::file_size(output_path, is_absent);
+  if (is_in_folder && !is_absent && bytes > 0 && !IsModelFile(output_path)) {
+    return FailAsInput(output_path);
+  }
+  return {};
+}
+
 Status CheckIsNoneOfWeights(const std::filesystem::path& output_path,
                             const TensorSources& tensors) {
   std::set<std::string_view> paths;
+  std::error_code ignored;
   for (const auto& [name, tensor] : tensors) {
-    if (!paths.insert(tensor.file->path()).second) continue;
-    CRIA_RETURN_IF_ERROR(CheckIsNotInput(output_path, tensor.file->path()));
+    if (paths.insert(tensor.file->path()).second &&
+        std::filesystem::equivalent(output_path, tensor.file->path(), ignored)) {
+      return FailAsInput(output_path);
+    }
   }
   return {};
 }
@@ -146,6 +172,7 @@ Result<Conversion> ConvertUncommitted(const std::filesystem::path& checkpoint_pa
       options.num_threads != 0 ? options.num_threads
                                : std::max<size_t>(1, platform::ReadCpuTopology().processors.size());
   CRIA_ASSIGN_OR_RETURN(const ThreadPool threads, ThreadPool::Create(num_threads));
+  CRIA_RETURN_IF_ERROR(CheckIsNotInput(output_path, checkpoint_path));
   CRIA_ASSIGN_OR_RETURN(const Preparation preparation, Prepare(checkpoint_path, options));
   CRIA_RETURN_IF_ERROR(CheckIsNoneOfWeights(output_path, preparation.checkpoint.tensors));
   CRIA_ASSIGN_OR_RETURN(FilePlan plan, MakePlan(preparation, options));

@@ -415,23 +415,31 @@ TEST_F(CriaConvertProgram, OutputsThatCannotBeWrittenAreNamed) {
   std::filesystem::permissions(folder_ / "out", std::filesystem::perms(0700));
 }
 
-TEST_F(CriaConvertProgram, WeightsAreNotOverwritten) {
+TEST_F(CriaConvertProgram, FilesOfTheCheckpointAreNotOverwritten) {
   const Path weights = checkpoint_ / "model.safetensors";
   const Path gguf = support::WriteGguf(support::MakeModel(support::SpecGqa()),
                                        support::StorageType::kF32, folder_ / "weights.gguf");
   const Path link = folder_ / "link";
   std::filesystem::create_symlink(weights, link);
-  for (const std::vector<std::string>& arguments :
-       std::vector<std::vector<std::string>>{{checkpoint_, "-o", weights},
-                                             {checkpoint_, "-o", link},
-                                             {gguf, "-o", gguf},
-                                             {gguf, "-o", gguf, "--vocab-only"}}) {
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {checkpoint_, "-o", weights},
+           {checkpoint_, "-o", link},
+           {checkpoint_, "-o", checkpoint_ / "config.json"},
+           {checkpoint_, "-o", checkpoint_ / "config.json", "--vocab-only"},
+           {gguf, "-o", gguf},
+           {gguf, "-o", gguf, "--vocab-only"}}) {
     const std::string before = support::ReadFile(arguments[2]);
     const RunResult result = Convert(arguments);
     EXPECT_EQ(result.exit_code, 2);
     EXPECT_THAT(result.error, HasSubstr("is a file of the checkpoint, which would be overwritten"));
     EXPECT_EQ(support::ReadFile(arguments[2]), before);
   }
+}
+
+TEST_F(CriaConvertProgram, AModelInTheFolderOfTheCheckpointIsReplaced) {
+  const Path output = checkpoint_ / "model.cria";
+  EXPECT_EQ(Convert({checkpoint_, "-o", output}).exit_code, 0);
+  EXPECT_EQ(Convert({checkpoint_, "-o", output}).exit_code, 0);
 }
 
 TEST_F(CriaConvertProgram, AFullDiskIsOneSentence) {
