@@ -74,6 +74,32 @@ size_t ArgMax(const float* values, size_t size) {
   return 0;
 }
 
+double SumOfExps(const float* values, size_t size, float largest) {
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  const auto shift = hn::Set(d, largest);
+  // A float adds the terms of one block without a large error; blocks are added in double, of which
+  // ARMv7 has no vectors.
+  constexpr size_t kBlock = 1024;
+  double total = 0.0;
+  for (size_t begin = 0; begin < size; begin += kBlock) {
+    const size_t end = std::min(begin + kBlock, size);
+    auto sum0 = hn::Zero(d), sum1 = hn::Zero(d);
+    size_t i = begin;
+    for (; i + 2 * lanes <= end; i += 2 * lanes) {
+      sum0 = hn::Add(sum0, Exp(d, hn::Sub(hn::LoadU(d, values + i), shift)));
+      sum1 = hn::Add(sum1, Exp(d, hn::Sub(hn::LoadU(d, values + i + lanes), shift)));
+    }
+    for (; i < end; i += lanes) {
+      // Lanes after the end have a term of 0.
+      const auto rest = hn::LoadNOr(hn::Neg(hn::Inf(d)), d, values + i, end - i);
+      sum0 = hn::Add(sum0, Exp(d, hn::Sub(rest, shift)));
+    }
+    total += hn::ReduceSum(d, hn::Add(sum0, sum1));
+  }
+  return total;
+}
+
 void DequantizeQc8w(const int8_t* row, float scale, size_t size, float* output) {
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<decltype(d)> di32;
@@ -133,6 +159,7 @@ namespace cria::ops {
 
 HWY_EXPORT(Add);
 HWY_EXPORT(ArgMax);
+HWY_EXPORT(SumOfExps);
 HWY_EXPORT(DequantizeQc8w);
 HWY_EXPORT(DequantizeQb4w);
 
@@ -142,6 +169,10 @@ void Add(const float* addend, size_t size, float* accumulator) {
 
 size_t ArgMax(const float* values, size_t size) {
   return HWY_DYNAMIC_DISPATCH(ArgMax)(values, size);
+}
+
+double SumOfExps(const float* values, size_t size, float largest) {
+  return HWY_DYNAMIC_DISPATCH(SumOfExps)(values, size, largest);
 }
 
 void DequantizeQc8w(const int8_t* row, float scale, size_t size, float* output) {

@@ -12,6 +12,10 @@ void Add(const float* addend, size_t size, float* accumulator);
 // if every value is NaN. `size` must be positive.
 size_t ArgMax(const float* values, size_t size);
 
+// The sum of exp(values[i] - largest), where `largest` is the largest value. Terms have an error of
+// some units in the last place of a float; NaN if a value is NaN.
+double SumOfExps(const float* values, size_t size, float largest);
+
 // Converts one row of int8 to float: output[i] = scale * row[i].
 void DequantizeQc8w(const int8_t* row, float scale, size_t size, float* output);
 

@@ -58,6 +58,55 @@ TEST(ArgMaxTest, NeverTakesNaN) {
   }
 }
 
+double NaiveSumOfExps(const std::vector<float>& values, float largest) {
+  double sum = 0.0;
+  for (const float value : values) sum += std::exp(double{value} - double{largest});
+  return sum;
+}
+
+TEST(SumOfExpsTest, IsTheSumAtEverySize) {
+  std::vector<size_t> sizes(std::begin(kTrickySizes), std::end(kTrickySizes));
+  // Around the blocks that are added as floats, and a real vocabulary.
+  for (const size_t size : {1023u, 1024u, 1025u, 2049u, 128'256u}) sizes.push_back(size);
+  for (const size_t size : sizes) {
+    for (const float deviation : {0.0f, 1.0f, 10.0f}) {
+      const std::vector<float> values = RandomFloats(size, 4, deviation);
+      const float largest = *std::ranges::max_element(values);
+      const double expected = NaiveSumOfExps(values, largest);
+      ASSERT_NEAR(SumOfExps(values.data(), size, largest), expected, 1e-6 * expected)
+          << "size " << size << ", deviation " << deviation;
+    }
+  }
+}
+
+TEST(SumOfExpsTest, SmallTermsAreNotLostBesideALargeOne) {
+  std::vector<float> values(300'000, -12.0f);
+  values[7] = 0.0f;
+  const double expected = NaiveSumOfExps(values, 0.0f);
+  EXPECT_NEAR(SumOfExps(values.data(), values.size(), 0.0f), expected, 1e-5 * expected);
+}
+
+TEST(SumOfExpsTest, NothingOverflowsAndInfinitiesCountAsNothing) {
+  for (const size_t size : kTrickySizes) {
+    std::vector<float> values(size, -kInfinity);
+    values[size - 1] = 3e38f;
+    EXPECT_EQ(SumOfExps(values.data(), size, 3e38f), 1.0) << "size " << size;
+    values[size / 2] = -3e38f;
+    values[size - 1] = 3e38f;
+    EXPECT_EQ(SumOfExps(values.data(), size, 3e38f), 1.0) << "size " << size;
+  }
+}
+
+TEST(SumOfExpsTest, NaNIsNotLost) {
+  for (const size_t size : kTrickySizes) {
+    for (size_t i = 0; i < size; i += size < 100 ? 1 : 13) {
+      std::vector<float> values(size, -1.0f);
+      values[i] = NAN;
+      ASSERT_TRUE(std::isnan(SumOfExps(values.data(), size, -1.0f))) << i << " of " << size;
+    }
+  }
+}
+
 TEST(DequantizeTest, Qc8wScalesEveryByte) {
   for (const size_t size : kTrickySizes) {
     std::vector<int8_t> row(size);

@@ -1,15 +1,14 @@
 #include "llm/measure/log_sum_exp.h"
 
-#include <algorithm>
 #include <cmath>
+
+#include "ops/vector.h"
 
 namespace cria {
 
 double LogSumExp(std::span<const float> logits) {
-  const double largest = *std::ranges::max_element(logits);
-  double sum = 0.0;
-  for (const float logit : logits) sum += std::exp(double{logit} - largest);
-  return std::log(sum) + largest;
+  const float largest = logits[ops::ArgMax(logits.data(), logits.size())];
+  return std::log(ops::SumOfExps(logits.data(), logits.size(), largest)) + double{largest};
 }
 
 }  // namespace cria
