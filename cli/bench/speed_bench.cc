@@ -113,6 +113,7 @@ class SpeedBench {
   Status RunPrompt(SpeedResult& result);
   Status Generate(SpeedResult& result);
 
+  // Logits are wanted after the last token.
   Status Prefill(size_t begin, size_t end);
   // Runs only the products of Prefill, or of generating, of so many tokens, and returns the time.
   Result<Clock::duration> TimeProducts(size_t tokens, size_t chunk_tokens, size_t logits);
@@ -177,8 +178,7 @@ Status SpeedBench::RunPrompt(SpeedResult& result) {
   const size_t count = result.test.prompt_tokens;
   const Clock::time_point begin = Clock::now();
   CRIA_RETURN_IF_ERROR(Prefill(depth, depth + count));
-  CRIA_ASSIGN_OR_RETURN(const std::span<float> logits,
-                        decoder_.Logits((count - 1) % decoder_.chunk_tokens()));
+  CRIA_ASSIGN_OR_RETURN(const std::span<float> logits, decoder_.Logits(0));
   result.run_ns.push_back(Nanoseconds(Clock::now() - begin));
   CRIA_RETURN_IF_ERROR(sampler_.Sample(logits, {}).transform([](int32_t) {}));
   result.first_token_ms.push_back(MillisecondsSince(begin));
@@ -199,7 +199,7 @@ Status SpeedBench::Generate(SpeedResult& result) {
     const size_t count = std::min(end - position, kStretchTokens);
     const Clock::time_point begin = Clock::now();
     for (size_t i = 0; i < count; ++i, ++position) {
-      CRIA_RETURN_IF_ERROR(decoder_.Forward(std::span(&token, 1), position));
+      CRIA_RETURN_IF_ERROR(decoder_.Forward(std::span(&token, 1), position, 1));
       CRIA_ASSIGN_OR_RETURN(const std::span<float> logits, decoder_.Logits(0));
       if (options_.with_profile) profile_.Resume();
       CRIA_ASSIGN_OR_RETURN(token, sampler_.Sample(logits, {}));
@@ -221,7 +221,9 @@ Status SpeedBench::Prefill(size_t begin, size_t end) {
   for (size_t position = begin; position < end;) {
     CRIA_RETURN_IF_ERROR(CheckInterrupt());
     const size_t count = std::min(end - position, decoder_.chunk_tokens());
-    CRIA_RETURN_IF_ERROR(decoder_.Forward(std::span(tokens_).subspan(position, count), position));
+    const size_t num_logits = position + count == end ? 1 : 0;
+    CRIA_RETURN_IF_ERROR(
+        decoder_.Forward(std::span(tokens_).subspan(position, count), position, num_logits));
     position += count;
   }
   return {};

@@ -37,7 +37,7 @@ void Decoder::ForEachRow(size_t rows, size_t elements, const Task& task) const {
   }
 }
 
-Status Decoder::Forward(std::span<const int32_t> tokens, size_t first_position) {
+Status Decoder::Forward(std::span<const int32_t> tokens, size_t first_position, size_t num_logits) {
   const size_t context = options_.context_tokens;
   if (tokens.empty() || tokens.size() > options_.chunk_tokens || first_position > context ||
       tokens.size() > context - first_position) {
@@ -45,31 +45,44 @@ Status Decoder::Forward(std::span<const int32_t> tokens, size_t first_position) 
                 std::format("{} tokens at position {} do not fit a chunk of {} in a context of {}",
                             tokens.size(), first_position, options_.chunk_tokens, context));
   }
-  rows_ = 0;
+  if (num_logits > tokens.size()) {
+    return Fail(ErrorCode::kOutOfRange, std::format("{} rows of logits are more than the {} tokens",
+                                                    num_logits, tokens.size()));
+  }
+  num_logits_ = 0;
   if (profile_ != nullptr) profile_->Resume();
   CRIA_RETURN_IF_ERROR(Embed(tokens));
-  NormalizeRows(layers_.front(), tokens.size());
+  NormalizeRows(0, tokens.size(), layers_.front().input_layernorm, layers_.front().qkv_proj);
   for (size_t i = 0; i < layers_.size(); ++i) {
     CRIA_RETURN_IF_ERROR(AttentionBlock(layers_[i], tokens.size(), first_position));
     const Layer* const next = i + 1 < layers_.size() ? &layers_[i + 1] : nullptr;
     CRIA_RETURN_IF_ERROR(FeedForwardBlock(layers_[i], tokens.size(), next));
   }
-  rows_ = tokens.size();
+  num_logits_ = num_logits;
+  first_hidden_row_ = tokens.size() - num_logits;
+  logits_begin_ = unread_begin_ = logits_end_ = 0;
   return {};
 }
 
 Result<std::span<float>> Decoder::Logits(size_t row) {
-  if (row >= rows_) {
+  if (row >= num_logits_) {
     return Fail(ErrorCode::kOutOfRange,
-                std::format("there are logits for {} rows, not for row {}", rows_, row));
+                std::format("there are logits for {} rows, not for row {}", num_logits_, row));
   }
+  if (row < unread_begin_ || row >= logits_end_) CRIA_RETURN_IF_ERROR(ComputeLogits(row));
+  unread_begin_ = row + 1;
+  const size_t vocab_size = config_.vocab_size;
+  return std::span(logits_ + (row - logits_begin_) * vocab_size, vocab_size);
+}
+
+Status Decoder::ComputeLogits(size_t first) {
+  const size_t rows = std::min(options_.max_logit_rows, num_logits_ - first);
+  logits_begin_ = unread_begin_ = logits_end_ = first;
   if (profile_ != nullptr) profile_->Resume();
-  const size_t hidden = config_.hidden_size;
-  ops::RmsNorm(hidden_ + row * hidden, norm_, hidden, config_.rms_norm_eps, normed_);
-  MakeReady(lm_head_, normed_, 0);
-  Count(OperatorKind::kNorm);
-  CRIA_RETURN_IF_ERROR(Multiply(lm_head_, 1, OperatorKind::kLmHead));
-  return std::span(logits_, config_.vocab_size);
+  NormalizeRows(first_hidden_row_ + first, rows, norm_, lm_head_);
+  CRIA_RETURN_IF_ERROR(Multiply(lm_head_, rows, OperatorKind::kLmHead));
+  logits_end_ = first + rows;
+  return {};
 }
 
 Status Decoder::DropPositions(size_t first, size_t count, size_t end) {
@@ -110,8 +123,8 @@ Status Decoder::AttentionBlock(Layer& layer, size_t rows, size_t first_position)
   Attend(layer, rows, first_position);
   CRIA_RETURN_IF_ERROR(Multiply(layer.o_proj, rows, OperatorKind::kOProj));
   ForEachRow(rows, config_.hidden_size, [&](size_t row) {
-    AddProjected(row, layer.o_bias);
-    Normalize(row, layer.post_attention_layernorm, layer.gate_up_proj);
+    const float* const hidden = AddProjected(row, layer.o_bias);
+    Normalize(hidden, row, layer.post_attention_layernorm, layer.gate_up_proj);
   });
   Count(OperatorKind::kNorm);
   return {};
@@ -122,8 +135,8 @@ Status Decoder::FeedForwardBlock(Layer& layer, size_t rows, const Layer* next) {
   ActivateRows(layer, rows);
   CRIA_RETURN_IF_ERROR(Multiply(layer.down_proj, rows, OperatorKind::kDownProj));
   ForEachRow(rows, config_.hidden_size, [&](size_t row) {
-    AddProjected(row, layer.down_bias);
-    if (next != nullptr) Normalize(row, next->input_layernorm, next->qkv_proj);
+    const float* const hidden = AddProjected(row, layer.down_bias);
+    if (next != nullptr) Normalize(hidden, row, next->input_layernorm, next->qkv_proj);
   });
   Count(OperatorKind::kNorm);
   return {};
@@ -136,23 +149,28 @@ void Decoder::MakeReady(const Projection& next, const float* input, size_t row) 
   quantized_.quantizations[row] = ops::QuantizeRow(input, layout.input_channels, values);
 }
 
-void Decoder::Normalize(size_t row, const float* weight, const Projection& next) const {
-  const size_t hidden = config_.hidden_size;
-  float* const normed = normed_ + row * hidden;
-  ops::RmsNorm(hidden_ + row * hidden, weight, hidden, config_.rms_norm_eps, normed);
+void Decoder::Normalize(const float* input, size_t row, const float* weight,
+                        const Projection& next) const {
+  float* const normed = normed_ + row * config_.hidden_size;
+  ops::RmsNorm(input, weight, config_.hidden_size, config_.rms_norm_eps, normed);
   MakeReady(next, normed, row);
 }
 
-void Decoder::NormalizeRows(const Layer& layer, size_t rows) {
-  ForEachRow(rows, config_.hidden_size,
-             [&](size_t row) { Normalize(row, layer.input_layernorm, layer.qkv_proj); });
+void Decoder::NormalizeRows(size_t first, size_t rows, const float* weight,
+                            const Projection& next) {
+  const size_t hidden = config_.hidden_size;
+  const float* const input = hidden_ + first * hidden;
+  ForEachRow(rows, hidden,
+             [&](size_t row) { Normalize(input + row * hidden, row, weight, next); });
   Count(OperatorKind::kNorm);
 }
 
-void Decoder::AddProjected(size_t row, const float* bias) const {
-  const size_t hidden = config_.hidden_size;
-  ops::Add(projected_ + row * hidden, hidden, hidden_ + row * hidden);
-  if (bias != nullptr) ops::Add(bias, hidden, hidden_ + row * hidden);
+const float* Decoder::AddProjected(size_t row, const float* bias) const {
+  const size_t size = config_.hidden_size;
+  float* const hidden = hidden_ + row * size;
+  ops::Add(projected_ + row * size, size, hidden);
+  if (bias != nullptr) ops::Add(bias, size, hidden);
+  return hidden;
 }
 
 void Decoder::NormalizeHeads(float* heads, size_t num_heads, const float* weight) const {
@@ -226,7 +244,7 @@ Status Decoder::RunLayerProducts(size_t rows) {
     return Fail(ErrorCode::kOutOfRange,
                 std::format("{} rows do not fit a chunk of {}", rows, options_.chunk_tokens));
   }
-  rows_ = 0;
+  num_logits_ = 0;
   for (const Layer& layer : layers_) {
     CRIA_RETURN_IF_ERROR(Multiply(layer.qkv_proj, rows, OperatorKind::kQkvProj));
     CRIA_RETURN_IF_ERROR(Multiply(layer.o_proj, rows, OperatorKind::kOProj));
@@ -237,7 +255,7 @@ Status Decoder::RunLayerProducts(size_t rows) {
 }
 
 Status Decoder::RunHeadProduct() {
-  rows_ = 0;
+  num_logits_ = 0;
   return Multiply(lm_head_, 1, OperatorKind::kLmHead);
 }
 

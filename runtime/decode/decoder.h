@@ -39,7 +39,8 @@ class Decoder final : public TokenModel {
   size_t vocab_size() const override { return config_.vocab_size; }
   size_t context_tokens() const override { return options_.context_tokens; }
   size_t chunk_tokens() const override { return options_.chunk_tokens; }
-  Status Forward(std::span<const int32_t> tokens, size_t first_position) override;
+  Status Forward(std::span<const int32_t> tokens, size_t first_position,
+                 size_t num_logits) override;
   Result<std::span<float>> Logits(size_t row) override;
   Status DropPositions(size_t first, size_t count, size_t end) override;
 
@@ -50,8 +51,9 @@ class Decoder final : public TokenModel {
 
   // From now on, the time of Forward and Logits is counted in `profile`; null stops counting.
   void set_profile(Profile* profile) { profile_ = profile; }
-  // For benchmarks: runs only the matrix products of a Forward over `rows` rows and of Logits, with
-  // any values in the buffers. Invalidates the logits; the cache does not change.
+  // For benchmarks: runs only the matrix products of a Forward over `rows` rows, and the product of
+  // one row of logits, with any values in the buffers. Invalidates the logits; the cache does not
+  // change.
   Status RunLayerProducts(size_t rows);
   Status RunHeadProduct();
 
@@ -102,9 +104,10 @@ class Decoder final : public TokenModel {
   void LayOutCache();
 
   Status Embed(std::span<const int32_t> tokens);
-  // The first step of a layer; for later layers, FeedForwardBlock does it with the same loop that
-  // writes the rows.
-  void NormalizeRows(const Layer& layer, size_t rows);
+  // Normalizes rows [first, first + rows) of the hidden state as input of `next`, whose row 0 is
+  // the first of them. It begins the first layer; later ones are begun by FeedForwardBlock, in the
+  // same loop that writes the rows.
+  void NormalizeRows(size_t first, size_t rows, const float* weight, const Projection& next);
   // Begins with normalized rows, and ends with those of FeedForwardBlock.
   Status AttentionBlock(Layer& layer, size_t rows, size_t first_position);
   // Ends with the normalized rows of the layer `next`; it is null after the last layer.
@@ -116,13 +119,17 @@ class Decoder final : public TokenModel {
   // Prepares a row as input of the product `next`: quantizes it if the weights need that. Called by
   // the function that writes the row, while the row is in a cache.
   void MakeReady(const Projection& next, const float* input, size_t row) const;
-  void Normalize(size_t row, const float* weight, const Projection& next) const;
+  // Normalizes `input`, a row of the hidden state, as row `row` of the input of `next`.
+  void Normalize(const float* input, size_t row, const float* weight, const Projection& next) const;
   void NormalizeHeads(float* heads, size_t num_heads, const float* weight) const;
   void RotateAndStore(const Layer& layer, size_t rows, size_t first_position);
   void Attend(const Layer& layer, size_t rows, size_t first_position);
   void ActivateRows(const Layer& layer, size_t rows);
-  // Adds the projected row, and `bias` unless it is null, to the hidden state.
-  void AddProjected(size_t row, const float* bias) const;
+  // Adds the projected row, and `bias` unless it is null, to that row of the hidden state, and
+  // returns it.
+  const float* AddProjected(size_t row, const float* bias) const;
+  // Computes rows of logits from row `first` on: all that are left, or max_logit_rows.
+  Status ComputeLogits(size_t first);
   Status Multiply(const Projection& projection, size_t rows, OperatorKind kind);
   void Count(OperatorKind kind) {
     if (profile_ != nullptr) profile_->Count(kind);
@@ -142,8 +149,15 @@ class Decoder final : public TokenModel {
   Projection lm_head_;
   std::deque<xnn::Linear> linears_;  // Projections point into it.
   uint64_t weight_bytes_per_token_ = 0;
-  size_t rows_ = 0;  // Number of rows of the last Forward.
   Profile* profile_ = nullptr;
+
+  size_t num_logits_ = 0;        // Rows of logits of the last Forward; 0 if it failed.
+  size_t first_hidden_row_ = 0;  // The row of the hidden state that is row 0 of the logits.
+  // Rows [logits_begin_, logits_end_) of the logits are computed, one behind another in `logits_`.
+  // Those before `unread_begin_` were handed out, and the caller may have changed them.
+  size_t logits_begin_ = 0;
+  size_t unread_begin_ = 0;
+  size_t logits_end_ = 0;
 
   // Views of the arena; the shapes are in DecoderMemory.
   float* const hidden_;

@@ -17,6 +17,7 @@ Result<std::unique_ptr<Decoder>> Decoder::Create(const ModelFile& file,
   CRIA_RETURN_IF_ERROR(ValidateDecoderOptions(file.config(), options));
   DecoderOptions effective = options;
   effective.chunk_tokens = std::min(options.chunk_tokens, options.context_tokens);
+  effective.max_logit_rows = std::min(options.max_logit_rows, effective.chunk_tokens);
   DecoderMemory memory = PlanDecoderMemory(file.config(), effective,
                                            std::max(pool.num_threads(), batch_pool.num_threads()));
   CRIA_ASSIGN_OR_RETURN(Arena arena, Arena::Create(memory.layout));

@@ -49,6 +49,9 @@ Status ValidateDecoderOptions(const ModelConfig& config, const DecoderOptions& o
     return Fail(ErrorCode::kUsage, std::format("a prefill chunk of {} tokens is outside 1 to {}",
                                                options.chunk_tokens, kMaxChunkTokens));
   }
+  if (options.max_logit_rows == 0) {
+    return Fail(ErrorCode::kUsage, "a product of 0 rows of logits computes nothing");
+  }
   return {};
 }
 
@@ -57,6 +60,7 @@ DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions&
   constexpr uint64_t kFloat = sizeof(float);
   const size_t context = options.context_tokens;
   const uint64_t chunk = std::min(options.chunk_tokens, context);
+  const uint64_t logit_rows = std::min<uint64_t>(options.max_logit_rows, chunk);
   const uint64_t layers = config.num_hidden_layers;
   const size_t hidden = config.hidden_size;
   const uint64_t rope_entries = uint64_t{context} * (config.head_dim / 2);
@@ -78,7 +82,7 @@ DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions&
   memory.value_scales = layout.Add("KV cache: value scales", kv_scale_bytes, kWholeLife);
   memory.rope_cosines = layout.Add("rope table: cosines", rope_entries * kFloat, kWholeLife);
   memory.rope_sines = layout.Add("rope table: sines", rope_entries * kFloat, kWholeLife);
-  memory.logits = layout.Add("logits", config.vocab_size * kFloat, kWholeLife);
+  memory.logits = layout.Add("logits", logit_rows * config.vocab_size * kFloat, kWholeLife);
   memory.embedding_row =
       layout.Add("embedding row", 2 * LargestEmbeddingRowBytes(config), kWholeLife);
   memory.hidden = layout.Add("hidden state", chunk * hidden * kFloat, kWholeLife);

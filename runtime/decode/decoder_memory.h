@@ -12,6 +12,9 @@ struct DecoderOptions {
   size_t context_tokens = 2048;
   size_t chunk_tokens = 128;  // Maximum number of tokens that one Forward takes.
   KvType kv_type = KvType::kF32;
+  // Maximum number of rows of logits that one product computes. Only the time of more rows than
+  // these depends on it. More than chunk_tokens are as many as chunk_tokens.
+  size_t max_logit_rows = 1;
 };
 
 // The layout of a decoder's working memory. It follows from configuration, options and number of
@@ -27,7 +30,7 @@ struct DecoderMemory {
   ArenaLayout::RegionId value_scales;   // The same shape; both empty unless kInt8.
   ArenaLayout::RegionId rope_cosines;   // f32 [context][head_dim / 2]
   ArenaLayout::RegionId rope_sines;     // The same shape.
-  ArenaLayout::RegionId logits;         // f32 [vocab_size]
+  ArenaLayout::RegionId logits;         // f32 [max_logit_rows][vocab_size]
   ArenaLayout::RegionId embedding_row;  // One stored row of the embedding table and its scales.
   ArenaLayout::RegionId hidden;         // f32 [chunk][hidden_size]
   ArenaLayout::RegionId quantized;      // int8 [chunk][widest input]
@@ -42,7 +45,7 @@ struct DecoderMemory {
   ArenaLayout::RegionId projected;         // f32 [chunk][hidden_size]
 };
 
-// Checks context_tokens and chunk_tokens; the error names the option that is wrong.
+// Checks the sizes; the error names the option that is wrong.
 Status ValidateDecoderOptions(const ModelConfig& config, const DecoderOptions& options);
 
 DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions& options,

@@ -20,15 +20,19 @@ class TokenModel {
   virtual size_t chunk_tokens() const = 0;
 
   // Runs `tokens` at positions `first_position` and following. The cache must hold all positions
-  // before `first_position`; later ones are overwritten.
-  virtual Status Forward(std::span<const int32_t> tokens, size_t first_position) = 0;
+  // before `first_position`; later ones are overwritten. Logits are wanted after the last
+  // `num_logits` tokens, from none to all of them; they are computed when Logits asks for them.
+  virtual Status Forward(std::span<const int32_t> tokens, size_t first_position,
+                         size_t num_logits) = 0;
 
   // Drops cached positions [first, first + count): positions [first + count, end) move down by
   // `count`, and their keys are rotated to the new positions.
   virtual Status DropPositions(size_t first, size_t count, size_t end) = 0;
 
-  // The logits, [vocab_size], after token `row` of the last Forward. They are valid until the next
-  // call; the caller may change them.
+  // Row `row`, [vocab_size], of the num_logits rows of logits of the last Forward; row 0 is that of
+  // the earliest token. It is valid until the next call of any function; the caller may change it,
+  // and a later call for the same row computes it again. One product may compute some rows behind
+  // the row that is asked for as well, so rows that are asked for in their order take least time.
   virtual Result<std::span<float>> Logits(size_t row) = 0;
 };
 

@@ -50,11 +50,12 @@ Status Session::RunTo(size_t end, const std::atomic<bool>* cancel) {
   while (cached_ < end) {
     if (IsCancelled(cancel)) return Fail(ErrorCode::kCancelled, "stopped while reading the prompt");
     const size_t count = std::min(end - cached_, model_.chunk_tokens());
+    const size_t num_logits = cached_ + count == end ? 1 : 0;
     logits_end_ = 0;
-    CRIA_RETURN_IF_ERROR(model_.Forward(std::span(tokens_).subspan(cached_, count), cached_));
+    CRIA_RETURN_IF_ERROR(
+        model_.Forward(std::span(tokens_).subspan(cached_, count), cached_, num_logits));
     cached_ += count;
-    last_rows_ = count;
-    logits_end_ = cached_;
+    if (num_logits > 0) logits_end_ = cached_;
   }
   return {};
 }
@@ -105,11 +106,11 @@ Result<StopReason> Session::Generate(const GenerationOptions& options, Sampler& 
     if (options.max_tokens != 0 && generated == options.max_tokens) return StopReason::kMaxTokens;
     if (IsCancelled(options.cancel)) return StopReason::kCancelled;
     const auto begin = Clock::now();
-    // After a failed prefill the logits belong to another token: compute the last token again.
+    // After a failed prefill there are no logits of the last token: compute it again.
     if (logits_end_ != tokens_.size()) cached_ = std::min(cached_, tokens_.size() - 1);
     const size_t pending = tokens_.size() - cached_;
     CRIA_RETURN_IF_ERROR(RunTo(tokens_.size(), nullptr));
-    CRIA_ASSIGN_OR_RETURN(const std::span<float> logits, model_.Logits(last_rows_ - 1));
+    CRIA_ASSIGN_OR_RETURN(const std::span<float> logits, model_.Logits(0));
     if (pending > 0) {
       stats_.decoded_tokens += pending;
       stats_.decode_time += Clock::now() - begin;

@@ -83,8 +83,7 @@ class Session {
   TokenModel& model_;
   std::vector<int32_t> tokens_;  // Capacity for the whole context.
   size_t cached_ = 0;            // How many of tokens_ are in the KV cache.
-  size_t last_rows_ = 0;         // Number of rows of the last Forward.
-  // The last Forward ended after this many of tokens_; 0 if it failed.
+  // The model has the logits after the last of this many of tokens_; 0 if it has none.
   size_t logits_end_ = 0;
   SessionStats stats_;
 };

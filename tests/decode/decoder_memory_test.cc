@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/tensor_table.h"
@@ -57,6 +58,22 @@ TEST(DecoderMemoryTest, RegionsHoldTheirShapes) {
   expect_holds(memory.attention_output, size_t{100} * 576 * 4, slack);
   expect_holds(memory.gate_up, size_t{100} * 3072 * 4, slack);
   expect_holds(memory.projected, size_t{100} * 576 * 4);
+}
+
+TEST(DecoderMemoryTest, SeveralRowsOfLogitsTakeNothingElse) {
+  const auto plan = [](size_t max_logit_rows) {
+    return PlanDecoderMemory(
+        Small(), {.context_tokens = 1000, .chunk_tokens = 100, .max_logit_rows = max_logit_rows},
+        4);
+  };
+  const DecoderMemory one = plan(1);
+  const size_t row_bytes = size_t{49152} * 4;
+  for (const auto& [max_logit_rows, rows] :
+       std::vector<std::pair<size_t, size_t>>{{2, 2}, {42, 42}, {100, 100}, {101, 100}}) {
+    const DecoderMemory several = plan(max_logit_rows);
+    EXPECT_EQ(several.layout.bytes(several.logits), rows * row_bytes);
+    EXPECT_EQ(several.layout.total_bytes() - one.layout.total_bytes(), (rows - 1) * row_bytes);
+  }
 }
 
 TEST(DecoderMemoryTest, BiasesAndNormsOfHeadsLieWithTheNorms) {
@@ -160,7 +177,7 @@ TEST(DecoderMemoryTest, TheLargestConfigurationDoesNotOverflow) {
   EXPECT_EQ(refused.error().code(), ErrorCode::kOutOfMemory);
 }
 
-TEST(DecoderOptionsTest, ContextAndChunkAreBounded) {
+TEST(DecoderOptionsTest, SizesAreBounded) {
   const ModelConfig config = Small();
   EXPECT_TRUE(ValidateDecoderOptions(config, {}));
   EXPECT_TRUE(ValidateDecoderOptions(config, {.context_tokens = 8192, .chunk_tokens = 4096}));
@@ -177,6 +194,11 @@ TEST(DecoderOptionsTest, ContextAndChunkAreBounded) {
     EXPECT_EQ(status.error().code(), ErrorCode::kUsage);
     EXPECT_NE(status.error().message().find("chunk"), std::string::npos);
   }
+  EXPECT_TRUE(ValidateDecoderOptions(config, {.max_logit_rows = SIZE_MAX}));
+  const Status no_logits = ValidateDecoderOptions(config, {.max_logit_rows = 0});
+  ASSERT_FALSE(no_logits);
+  EXPECT_EQ(no_logits.error().code(), ErrorCode::kUsage);
+  EXPECT_NE(no_logits.error().message().find("logits"), std::string::npos);
 }
 
 TEST(QuantizedRowStrideTest, HoldsTheLayoutOfEveryScheme) {

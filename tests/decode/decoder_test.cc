@@ -79,7 +79,8 @@ class LoadedModel {
     for (size_t i = 0; position < ids.size(); ++i) {
       const size_t wanted = chunk_sizes[std::min(i, chunk_sizes.size() - 1)];
       const size_t count = std::min(wanted, ids.size() - position);
-      const Status run = decoder_->Forward(std::span(ids).subspan(position, count), position);
+      const Status run =
+          decoder_->Forward(std::span(ids).subspan(position, count), position, count);
       if (!run) throw std::runtime_error(run.error().message());
       for (size_t row = 0; row < count; ++row) {
         const auto logits = Unwrap(decoder_->Logits(row));
@@ -226,7 +227,7 @@ TEST_P(DecoderOfEveryKind, DroppedPositionsLeaveNoTrace) {
     const std::vector<float> expected = loaded.Run(shorter, {shorter.size() - 1, 1});
     loaded.Run(ids_, {ids_.size() - 1, 1});
     ASSERT_TRUE(loaded.decoder().DropPositions(5, 20, ids_.size()));
-    ASSERT_TRUE(loaded.decoder().Forward(std::span(shorter).last(1), shorter.size() - 1));
+    ASSERT_TRUE(loaded.decoder().Forward(std::span(shorter).last(1), shorter.size() - 1, 1));
     const auto logits = loaded.decoder().Logits(0);
     ASSERT_TRUE(logits);
     const std::vector<float> last(expected.end() - static_cast<ptrdiff_t>(logits->size()),
@@ -281,7 +282,7 @@ TEST(Decoder, ProductsAloneLeaveTheCacheAsItIs) {
   EXPECT_FALSE(decoder.RunLayerProducts(decoder.chunk_tokens() + 1));
   ASSERT_TRUE(decoder.RunHeadProduct());
   EXPECT_FALSE(decoder.Logits(0));
-  ASSERT_TRUE(decoder.Forward(std::span(ids).last(1), 19));
+  ASSERT_TRUE(decoder.Forward(std::span(ids).last(1), 19, 1));
   const auto logits = decoder.Logits(0);
   ASSERT_TRUE(logits);
   EXPECT_TRUE(std::equal(logits->rbegin(), logits->rend(), expected.rbegin()));
@@ -313,14 +314,26 @@ TEST(Decoder, RefusesWhatDoesNotFit) {
   Decoder& decoder = loaded.decoder();
   const std::vector<int32_t> ids = {1, 2, 3, 4, 5};
   const auto code = [](const Status& status) { return status.error().code(); };
-  EXPECT_EQ(code(decoder.Forward(ids, 0)), ErrorCode::kOutOfRange);
-  EXPECT_EQ(code(decoder.Forward({}, 0)), ErrorCode::kOutOfRange);
-  EXPECT_EQ(code(decoder.Forward(std::span(ids).first(4), 5)), ErrorCode::kOutOfRange);
-  EXPECT_EQ(code(decoder.Forward(std::span(ids).first(1), SIZE_MAX)), ErrorCode::kOutOfRange);
+  EXPECT_EQ(code(decoder.Forward(ids, 0, 1)), ErrorCode::kOutOfRange);
+  EXPECT_EQ(code(decoder.Forward({}, 0, 0)), ErrorCode::kOutOfRange);
+  EXPECT_EQ(code(decoder.Forward(std::span(ids).first(4), 5, 1)), ErrorCode::kOutOfRange);
+  EXPECT_EQ(code(decoder.Forward(std::span(ids).first(1), SIZE_MAX, 1)), ErrorCode::kOutOfRange);
   EXPECT_FALSE(decoder.Logits(0));
-  EXPECT_TRUE(decoder.Forward(std::span(ids).first(4), 4));
-  EXPECT_TRUE(decoder.Logits(3));
-  EXPECT_FALSE(decoder.Logits(4));
+  for (const size_t num_logits : {size_t{5}, SIZE_MAX}) {
+    const Status refused = decoder.Forward(std::span(ids).first(4), 4, num_logits);
+    EXPECT_EQ(code(refused), ErrorCode::kOutOfRange);
+    EXPECT_THAT(refused.error().message(), testing::HasSubstr(std::to_string(num_logits)));
+    EXPECT_FALSE(decoder.Logits(0));
+  }
+  for (const size_t num_logits : {0, 1, 3, 4}) {
+    EXPECT_TRUE(decoder.Forward(std::span(ids).first(4), 4, num_logits));
+    for (size_t row = 0; row < num_logits; ++row) EXPECT_TRUE(decoder.Logits(row)) << row;
+    for (const size_t row : {num_logits, num_logits + 1, SIZE_MAX}) {
+      const auto logits = decoder.Logits(row);
+      ASSERT_FALSE(logits) << row << " of " << num_logits;
+      EXPECT_EQ(logits.error().code(), ErrorCode::kOutOfRange);
+    }
+  }
 }
 
 TEST(Decoder, RefusesTokensOutsideTheVocabulary) {
@@ -328,7 +341,7 @@ TEST(Decoder, RefusesTokensOutsideTheVocabulary) {
   LoadedModel loaded(model, {.weights = Scheme::kF32}, {.context_tokens = 8}, 1);
   const auto vocab_size = static_cast<int32_t>(model.config.vocab_size);
   for (const int32_t id : {-1, vocab_size, INT32_MAX, INT32_MIN}) {
-    const Status status = loaded.decoder().Forward(std::vector{id}, 0);
+    const Status status = loaded.decoder().Forward(std::vector{id}, 0, 1);
     ASSERT_FALSE(status);
     EXPECT_THAT(status.error().message(), testing::HasSubstr(std::to_string(id)));
   }
@@ -339,6 +352,141 @@ TEST(Decoder, RefusesContextsItWasNotMadeFor) {
   const size_t longest = model.config.max_position_embeddings;
   EXPECT_THROW(LoadedModel(model, {}, {.context_tokens = longest + 1}, 1), std::runtime_error);
   EXPECT_THROW(LoadedModel(model, {}, {.context_tokens = 0}, 1), std::runtime_error);
+}
+
+// The logits after the last `count` tokens of a prompt, with products of `max_rows` rows.
+class LogitRows : public testing::TestWithParam<ConvertOptions> {
+ protected:
+  static constexpr size_t kTokens = 30;
+
+  LogitRows()
+      : model_(support::MakeModel(support::SpecGqa())),
+        ids_(SomeIds(kTokens, model_.config.vocab_size)),
+        converted_(std::make_shared<const ConvertedModel>(model_, GetParam())) {}
+
+  LoadedModel Load(size_t max_rows, size_t threads = support::UsualThreads()) const {
+    return {converted_, {.context_tokens = kContext, .max_logit_rows = max_rows}, threads, threads};
+  }
+
+  std::vector<float> Row(Decoder& decoder, size_t row) const {
+    const auto logits = Unwrap(decoder.Logits(row));
+    EXPECT_EQ(logits.size(), model_.config.vocab_size);
+    return {logits.begin(), logits.end()};
+  }
+
+  std::vector<float> Rows(Decoder& decoder, size_t count) const {
+    const Status run = decoder.Forward(ids_, 0, count);
+    if (!run) throw std::runtime_error(run.error().message());
+    std::vector<float> all;
+    for (size_t row = 0; row < count; ++row) {
+      const std::vector<float> logits = Row(decoder, row);
+      all.insert(all.end(), logits.begin(), logits.end());
+    }
+    return all;
+  }
+
+  reference::ReferenceModel model_;
+  std::vector<int32_t> ids_;
+  std::shared_ptr<const ConvertedModel> converted_;
+};
+
+TEST_P(LogitRows, OfOneProductAreThoseOfSeveral) {
+  const std::vector<float> expected = Rows(Load(1).decoder(), kTokens);
+  // XNNPACK's product of one row may round differently from that of many.
+  const float tolerance = 1e-4f * LargestMagnitude(expected);
+  for (const size_t max_rows : {2, 7, 14, 29, 30, 64}) {
+    LoadedModel loaded = Load(max_rows);
+    for (const size_t count : {size_t{1}, size_t{2}, size_t{17}, kTokens}) {
+      const std::vector<float> rows = Rows(loaded.decoder(), count);
+      const std::vector<float> last(expected.end() - static_cast<ptrdiff_t>(rows.size()),
+                                    expected.end());
+      EXPECT_LE(LargestDifference(rows, last), tolerance) << count << " by " << max_rows;
+    }
+    // Products of the same rows give the same bits.
+    EXPECT_EQ(Rows(loaded.decoder(), kTokens), Rows(Load(max_rows, 3).decoder(), kTokens))
+        << max_rows;
+  }
+}
+
+TEST_P(LogitRows, MayBeAskedForInAnyOrder) {
+  const std::vector<float> expected = Rows(Load(1).decoder(), kTokens);
+  const float tolerance = 1e-4f * LargestMagnitude(expected);
+  LoadedModel loaded = Load(4);
+  constexpr size_t kRows = 11;
+  ASSERT_TRUE(loaded.decoder().Forward(ids_, 0, kRows));
+  for (const size_t row : {10, 0, 3, 2, 1, 5, 9, 9, 4, 7, 8, 6, 0}) {
+    const size_t vocab_size = model_.config.vocab_size;
+    const auto begin =
+        expected.begin() + static_cast<ptrdiff_t>((kTokens - kRows + row) * vocab_size);
+    EXPECT_LE(LargestDifference(Row(loaded.decoder(), row),
+                                {begin, begin + static_cast<ptrdiff_t>(vocab_size)}),
+              tolerance)
+        << row;
+  }
+}
+
+TEST_P(LogitRows, AreComputedAgainAfterTheCallerChangedThem) {
+  LoadedModel loaded = Load(4);
+  Decoder& decoder = loaded.decoder();
+  const std::vector<float> expected = Rows(decoder, kTokens);
+  const float tolerance = 1e-4f * LargestMagnitude(expected);
+  ASSERT_TRUE(decoder.Forward(ids_, 0, kTokens));
+  for (size_t row = 0; row < kTokens; ++row) {
+    const std::vector<float> before = Row(decoder, row);
+    std::ranges::fill(Unwrap(decoder.Logits(row)), -1e6f);
+    EXPECT_LE(LargestDifference(Row(decoder, row), before), tolerance) << row;
+  }
+}
+
+TEST_P(LogitRows, AreComputedByOneProductOnceTheyAreWanted) {
+  constexpr size_t kMaxRows = 4;
+  LoadedModel loaded = Load(kMaxRows, 1);
+  Decoder& decoder = loaded.decoder();
+  Profile profile;
+  decoder.set_profile(&profile);
+  const auto head_time = [&] { return profile.time(OperatorKind::kLmHead); };
+  for (const size_t count : {size_t{0}, size_t{1}, size_t{4}, size_t{5}, size_t{11}}) {
+    const auto before = head_time();
+    ASSERT_TRUE(decoder.Forward(ids_, 0, count));
+    EXPECT_EQ(head_time(), before) << "a Forward alone does not need the head";
+    size_t num_products = 0;
+    for (size_t row = 0; row < count; ++row) {
+      const auto time = head_time();
+      ASSERT_TRUE(decoder.Logits(row));
+      if (head_time() != time) ++num_products;
+    }
+    EXPECT_EQ(num_products, (count + kMaxRows - 1) / kMaxRows) << count;
+  }
+}
+
+TEST_P(LogitRows, OfAnEarlierForwardAreNotKept) {
+  LoadedModel loaded = Load(8);
+  Decoder& decoder = loaded.decoder();
+  const std::vector<float> expected = Rows(decoder, 3);
+  ASSERT_TRUE(decoder.Forward(std::span(ids_).first(8), 0, 8));
+  ASSERT_TRUE(decoder.Logits(0));
+  EXPECT_EQ(Rows(decoder, 3), expected);
+  EXPECT_FALSE(decoder.Logits(3));
+  EXPECT_FALSE(decoder.Forward(std::vector<int32_t>{-1}, 0, 1));
+  EXPECT_FALSE(decoder.Logits(0));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Schemes, LogitRows,
+    testing::Values(ConvertOptions{.weights = Scheme::kF32},
+                    ConvertOptions{.weights = Scheme::kQc8w},
+                    ConvertOptions{.weights = Scheme::kQb4w, .head = Scheme::kQc8w},
+                    ConvertOptions{.weights = Scheme::kQb4w, .head = Scheme::kQb4w}),
+    [](const auto& param) {
+      const Scheme head = param.param.head.value_or(param.param.weights);
+      return std::string(SchemeName(param.param.weights)) + "_head_" +
+             std::string(SchemeName(head));
+    });
+
+TEST(Decoder, NeedsARowOfLogits) {
+  const auto model = support::MakeModel(support::SpecGqa());
+  EXPECT_THROW(LoadedModel(model, {}, {.context_tokens = 8, .max_logit_rows = 0}, 1),
+               std::runtime_error);
 }
 
 }  // namespace

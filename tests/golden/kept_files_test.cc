@@ -103,8 +103,8 @@ void ExpectItsTokens(const Kept& kept, std::string_view file,
   EXPECT_EQ(*prompt, kept.prompt);
 
   Decoder& decoder = engine.decoder();
-  ASSERT_TRUE(decoder.Forward(kept.prompt, 0));
-  auto logits = decoder.Logits(kept.prompt.size() - 1);
+  ASSERT_TRUE(decoder.Forward(kept.prompt, 0, 1));
+  auto logits = decoder.Logits(0);
   ASSERT_TRUE(logits) << logits.error().message();
   EXPECT_THAT(logits->first(kept.logits.size()), Pointwise(FloatNear(kept.tolerance), kept.logits));
   std::vector<int32_t> greedy;
@@ -112,7 +112,7 @@ void ExpectItsTokens(const Kept& kept, std::string_view file,
     const auto likeliest = std::ranges::max_element(*logits);
     greedy.push_back(static_cast<int32_t>(likeliest - logits->begin()));
     if (greedy.size() == kept.greedy.size()) break;
-    ASSERT_TRUE(decoder.Forward(std::span(greedy).last(1), position));
+    ASSERT_TRUE(decoder.Forward(std::span(greedy).last(1), position, 1));
     logits = decoder.Logits(0);
     ASSERT_TRUE(logits) << logits.error().message();
   }

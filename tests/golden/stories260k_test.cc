@@ -146,7 +146,7 @@ TEST_F(Stories260K, F32LogitsAgree) {
                                   example["logits"].get<std::string>());
     const auto ids = example["prompt_ids"].get<std::vector<int32_t>>();
     ASSERT_EQ(expected.size(), ids.size() * vocab_size);
-    ASSERT_TRUE(engine->decoder().Forward(ids, 0));
+    ASSERT_TRUE(engine->decoder().Forward(ids, 0, ids.size()));
     for (size_t row = 0; row < ids.size(); ++row) {
       const auto logits = engine->decoder().Logits(row);
       ASSERT_TRUE(logits);

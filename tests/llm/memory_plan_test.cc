@@ -114,6 +114,22 @@ TEST(MemoryPlan, KeysAndValuesAreExact) {
             values + values / 32 * sizeof(float));
 }
 
+TEST(MemoryPlan, RowsOfLogitsTakeTheirFloatsAndNothingElse) {
+  MemoryPlanOptions options = Options(1024, KvType::kF32, 2, 128);
+  const MemoryPlan one = Plan(Outline(), options);
+  EXPECT_EQ(LineBytes(one, "logits"), 4096 * sizeof(float));
+  for (const size_t rows : {2, 14, 127, 128}) {
+    options.decoder.max_logit_rows = rows;
+    const MemoryPlan several = Plan(Outline(), options);
+    const uint64_t more = (rows - 1) * 4096 * sizeof(float);
+    EXPECT_EQ(LineBytes(several, "logits"), LineBytes(one, "logits") + more) << rows;
+    EXPECT_EQ(several.private_bytes(), one.private_bytes() + more) << rows;
+    EXPECT_EQ(several.mapped_bytes(), one.mapped_bytes()) << rows;
+    EXPECT_EQ(several.loading_bytes, one.loading_bytes) << rows;
+    EXPECT_EQ(several.address_space_bytes, one.address_space_bytes + more) << rows;
+  }
+}
+
 TEST(MemoryPlan, WeightsAreWhatPackingTakes) {
   for (const Scheme scheme : {Scheme::kF32, Scheme::kQc8w, Scheme::kQb4w}) {
     const ModelOutline model = Outline(scheme);

@@ -40,12 +40,14 @@ class ScriptedModel final : public TokenModel {
   size_t context_tokens() const override { return context_tokens_; }
   size_t chunk_tokens() const override { return chunk_tokens_; }
 
-  Status Forward(std::span<const int32_t> tokens, size_t first_position) override {
+  Status Forward(std::span<const int32_t> tokens, size_t first_position,
+                 size_t num_logits) override {
     EXPECT_FALSE(tokens.empty());
+    EXPECT_LE(num_logits, tokens.size());
     EXPECT_LE(tokens.size(), chunk_tokens_);
     EXPECT_LE(first_position, cache_.size()) << "positions before it are not in the cache";
     EXPECT_LE(first_position + tokens.size(), context_tokens_);
-    rows_ = 0;
+    num_logits_ = 0;
     for (const int32_t token : tokens) {
       if (token < 0 || static_cast<size_t>(token) >= logits_.size()) {
         return Fail(ErrorCode::kOutOfRange, "token id " + std::to_string(token));
@@ -53,9 +55,10 @@ class ScriptedModel final : public TokenModel {
     }
     if (calls.size() == fail_at_call) return Fail(ErrorCode::kInternal, "the script says so");
     calls.push_back({first_position, {tokens.begin(), tokens.end()}});
+    rows_wanted.push_back(num_logits);
     cache_.resize(first_position);
     cache_.insert(cache_.end(), tokens.begin(), tokens.end());
-    rows_ = tokens.size();
+    num_logits_ = num_logits;
     if (after_forward) after_forward();
     return {};
   }
@@ -64,7 +67,7 @@ class ScriptedModel final : public TokenModel {
     EXPECT_GT(count, 0u);
     EXPECT_LE(first + count, end);
     EXPECT_LE(end, cache_.size()) << "positions before it are not in the cache";
-    rows_ = 0;
+    num_logits_ = 0;
     if (fail_drops) {
       cache_.resize(first);
       return Fail(ErrorCode::kInternal, "the script says so");
@@ -78,8 +81,9 @@ class ScriptedModel final : public TokenModel {
 
   // The script's token at 8, all others at 0.
   Result<std::span<float>> Logits(size_t row) override {
-    EXPECT_LT(row, rows_);
-    const auto context = std::span(cache_).first(cache_.size() - rows_ + row + 1);
+    EXPECT_LT(row, num_logits_);
+    rows_read.push_back(row);
+    const auto context = std::span(cache_).first(cache_.size() - num_logits_ + row + 1);
     std::ranges::fill(logits_, 0.0f);
     logits_[static_cast<size_t>(script_(context))] = 8.0f;
     return std::span(logits_);
@@ -93,9 +97,11 @@ class ScriptedModel final : public TokenModel {
 
   std::span<const int32_t> cache() const { return cache_; }
 
-  std::vector<ForwardCall> calls;  // Only successful calls.
-  std::vector<DropCall> drops;     // Only successful calls.
-  bool fail_drops = false;         // DropPositions fails and loses the positions from `first` on.
+  std::vector<ForwardCall> calls;   // Only successful calls.
+  std::vector<DropCall> drops;      // Only successful calls.
+  std::vector<size_t> rows_wanted;  // num_logits of each of the `calls`.
+  std::vector<size_t> rows_read;    // The row of each call of Logits.
+  bool fail_drops = false;          // DropPositions fails and loses the positions from `first` on.
   size_t fail_at_call = SIZE_MAX;
   std::function<void()> after_forward;
 
@@ -104,7 +110,7 @@ class ScriptedModel final : public TokenModel {
   size_t chunk_tokens_;
   Script script_;
   std::vector<int32_t> cache_;
-  size_t rows_ = 0;
+  size_t num_logits_ = 0;
   std::vector<float> logits_;
 };
 

@@ -242,7 +242,7 @@ class ForgetfulModel final : public TokenModel {
   size_t vocab_size() const override { return logits_.size(); }
   size_t context_tokens() const override { return 32; }
   size_t chunk_tokens() const override { return 8; }
-  Status Forward(std::span<const int32_t>, size_t) override { return {}; }
+  Status Forward(std::span<const int32_t>, size_t, size_t) override { return {}; }
   Status DropPositions(size_t, size_t, size_t) override { return {}; }
   Result<std::span<float>> Logits(size_t) override {
     std::ranges::fill(logits_, 1.0f);

@@ -1,5 +1,6 @@
 #include "llm/session.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -15,6 +16,8 @@ TEST_F(SessionTest, PromptsAreRunInChunks) {
   const std::vector<ScriptedModel::ForwardCall> expected = {
       {0, {1, 2, 3, 4}}, {4, {5, 6, 7, 8}}, {8, {9, 10}}};
   EXPECT_EQ(model_.calls, expected);
+  EXPECT_EQ(model_.rows_wanted, (std::vector<size_t>{0, 0, 1}));
+  EXPECT_THAT(model_.rows_read, testing::IsEmpty()) << "no logits were needed so far";
   EXPECT_EQ(context(), Counting(10));
   EXPECT_EQ(session_.stats().prompt_tokens, 10u);
   EXPECT_EQ(session_.stats().reused_tokens, 0u);
@@ -36,6 +39,8 @@ TEST_F(SessionTest, EachStepRunsOneTokenAndTheLastOneWaits) {
   const std::vector<ScriptedModel::ForwardCall> expected = {{4, {generated[0]}},
                                                             {5, {generated[1]}}};
   EXPECT_EQ(model_.calls, expected);
+  EXPECT_EQ(model_.rows_wanted, (std::vector<size_t>{1, 1, 1}));
+  EXPECT_EQ(model_.rows_read, (std::vector<size_t>{0, 0, 0}));
   EXPECT_EQ(session_.stats().decoded_tokens, 2u);
   EXPECT_EQ(session_.tokens().size(), 7u);
   EXPECT_EQ(session_.tokens().back(), generated[2]);
@@ -198,6 +203,16 @@ TEST_F(SessionTest, PrefillIsCancelledBetweenChunksAndGoesOnLater) {
   ASSERT_TRUE(session_.Prefill(Counting(20), &cancel));
   EXPECT_EQ(model_.tokens_run(), 20u);
   EXPECT_EQ(session_.stats().reused_tokens, 8u);
+}
+
+TEST_F(SessionTest, GeneratingGoesOnFromAPrefillThatWasCancelledBetweenChunks) {
+  std::atomic<bool> cancel = false;
+  model_.after_forward = [&] { cancel = model_.calls.size() == 2; };
+  ASSERT_FALSE(session_.Prefill(Counting(20), &cancel));
+  model_.after_forward = nullptr;
+  EXPECT_EQ(Generate({.max_tokens = 2}, StopReason::kMaxTokens), Expected(Counting(8), 2));
+  // The logits after the second chunk were not wanted: its last token is run again.
+  EXPECT_EQ(model_.calls[2], (ScriptedModel::ForwardCall{7, {8}}));
 }
 
 TEST_F(SessionTest, APrefillThatIsCancelledAtOnceLeavesNoLogitsOfAnotherPlace) {

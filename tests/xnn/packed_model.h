@@ -58,7 +58,8 @@ inline std::vector<float> Logits(const ModelFile& model, const PackedWeights& we
   const std::vector<int32_t> ids = {5, 1, 200, 37, 99, 250, 3, 3};
   std::vector<float> all;
   for (const auto& [first, count] : {std::pair<size_t, size_t>{0, 7}, {7, 1}}) {
-    if (const Status run = decoder->Forward(std::span(ids).subspan(first, count), first); !run) {
+    if (const Status run = decoder->Forward(std::span(ids).subspan(first, count), first, count);
+        !run) {
       throw std::runtime_error(run.error().message());
     }
     for (size_t row = 0; row < count; ++row) {

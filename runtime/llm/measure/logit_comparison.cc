@@ -42,8 +42,8 @@ Status AddComparison(TokenModel& reference, TokenModel& model, std::span<const i
   const size_t chunk = std::min(reference.chunk_tokens(), model.chunk_tokens());
   for (size_t first = 0; first < length; first += chunk) {
     const auto part = tokens.subspan(first, std::min(chunk, length - first));
-    CRIA_RETURN_IF_ERROR(reference.Forward(part, first));
-    CRIA_RETURN_IF_ERROR(model.Forward(part, first));
+    CRIA_RETURN_IF_ERROR(reference.Forward(part, first, part.size()));
+    CRIA_RETURN_IF_ERROR(model.Forward(part, first, part.size()));
     for (size_t row = 0; row < part.size(); ++row) {
       CRIA_ASSIGN_OR_RETURN(const std::span<const float> expected, reference.Logits(row));
       CRIA_ASSIGN_OR_RETURN(const std::span<const float> logits, model.Logits(row));

@@ -44,7 +44,7 @@ Result<Perplexity> MeasurePerplexity(TokenModel& model, std::span<const int32_t>
     inputs.insert(inputs.end(), window.begin(), window.end() - 1);
     for (size_t first = 0; first < inputs.size(); first += model.chunk_tokens()) {
       const size_t count = std::min(model.chunk_tokens(), inputs.size() - first);
-      CRIA_RETURN_IF_ERROR(model.Forward(std::span(inputs).subspan(first, count), first));
+      CRIA_RETURN_IF_ERROR(model.Forward(std::span(inputs).subspan(first, count), first, count));
       for (size_t row = 0; row < count; ++row) {
         CRIA_ASSIGN_OR_RETURN(const std::span<const float> logits, model.Logits(row));
         total += NegativeLogLikelihood(logits, window[first + row]);

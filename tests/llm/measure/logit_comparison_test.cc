@@ -56,6 +56,10 @@ TEST(LogitComparison, SpansChunksAndStopsAtTheShorterContext) {
   const std::vector<ScriptedModel::ForwardCall> calls = {{0, {0, 1, 2}}, {3, {3, 4, 0}}};
   EXPECT_EQ(reference.calls, calls);
   EXPECT_EQ(model.calls, calls);
+  for (const ScriptedModel* each : {&reference, &model}) {
+    EXPECT_EQ(each->rows_wanted, (std::vector<size_t>{3, 3}));
+    EXPECT_EQ(each->rows_read, (std::vector<size_t>{0, 1, 2, 0, 1, 2}));
+  }
 }
 
 TEST(LogitComparison, WhatIsNotANumberDiffersWithoutBound) {
@@ -64,7 +68,7 @@ TEST(LogitComparison, WhatIsNotANumberDiffersWithoutBound) {
     size_t vocab_size() const override { return kVocabulary; }
     size_t context_tokens() const override { return 64; }
     size_t chunk_tokens() const override { return 64; }
-    Status Forward(std::span<const int32_t>, size_t) override { return {}; }
+    Status Forward(std::span<const int32_t>, size_t, size_t) override { return {}; }
     Status DropPositions(size_t, size_t, size_t) override { return {}; }
     Result<std::span<float>> Logits(size_t) override { return std::span(logits_); }
 

@@ -51,6 +51,9 @@ TEST(PerplexityTest, EveryWindowBeginsWithBosAndIsRunInChunks) {
   const std::vector<ScriptedModel::ForwardCall> expected = {
       {0, {1, 2, 3}}, {3, {4, 5}}, {0, {1, 7}}};
   EXPECT_EQ(model.calls, expected);
+  // All logits of a chunk are wanted and read once, in order, as one product computes them.
+  EXPECT_EQ(model.rows_wanted, (std::vector<size_t>{3, 2, 2}));
+  EXPECT_EQ(model.rows_read, (std::vector<size_t>{0, 1, 2, 0, 1, 0, 1}));
   EXPECT_EQ(progress, (std::vector<size_t>{5, 7}));
   EXPECT_EQ(result->predicted_tokens, 7u);
   // Only 7, which opens the second window, comes unexpected.
@@ -73,7 +76,7 @@ class LargeLogitsModel final : public TokenModel {
   size_t vocab_size() const override { return logits_.size(); }
   size_t context_tokens() const override { return 8; }
   size_t chunk_tokens() const override { return 8; }
-  Status Forward(std::span<const int32_t>, size_t) override { return {}; }
+  Status Forward(std::span<const int32_t>, size_t, size_t) override { return {}; }
   Status DropPositions(size_t, size_t, size_t) override { return {}; }
   Result<std::span<float>> Logits(size_t) override { return std::span(logits_); }
 
