@@ -55,6 +55,7 @@ Status RunPerplexity(const PerplexityOptions& options) {
 
 void AddPerplexityCommand(CommandLine& program) {
   auto options = std::make_shared<PerplexityOptions>();
+  options->engine.max_logit_bytes = kMeasuringLogitBytes;
   CommandLine& command =
       program.AddCommand("perplexity", "Measure how well a model predicts a text");
   AddModelOption(command, options->model_path);

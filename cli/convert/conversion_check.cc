@@ -27,6 +27,7 @@ EngineOptions OptionsForCheck(size_t num_threads) {
   EngineOptions options;
   options.num_threads = num_threads;
   options.kv_type = KvType::kF32;
+  options.max_logit_bytes = kMeasuringLogitBytes;
   return options;
 }
 

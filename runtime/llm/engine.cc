@@ -6,17 +6,33 @@
 #include "core/cpu_threads.h"
 
 namespace cria {
+namespace {
+
+// How many rows of logits one product computes.
+size_t LogitRows(uint64_t max_bytes, size_t vocab_size, size_t chunk_tokens) {
+  // Kernels compute whole tiles of up to this many rows: a few rows more take the time of another
+  // tile.
+  constexpr uint64_t kTileRows = 14;
+  const uint64_t rows = max_bytes / (vocab_size * sizeof(float));
+  if (rows >= chunk_tokens) return std::max<size_t>(chunk_tokens, 1);
+  return std::max<size_t>(rows < kTileRows ? rows : rows / kTileRows * kTileRows, 1);
+}
+
+}  // namespace
 
 MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions& options) {
   const size_t longest = model.config.longest_context();
   const size_t context = options.context_tokens != 0
                              ? options.context_tokens
                              : std::min(Engine::kDefaultContextTokens, longest);
+  const size_t chunk = std::min(options.chunk_tokens, context);
   const size_t num_threads = ThreadCountOrDefault(options.num_threads);
   return {
       .decoder = {.context_tokens = context,
-                  .chunk_tokens = std::min(options.chunk_tokens, context),
-                  .kv_type = options.kv_type},
+                  .chunk_tokens = chunk,
+                  .kv_type = options.kv_type,
+                  .max_logit_rows =
+                      LogitRows(options.max_logit_bytes, model.config.vocab_size, chunk)},
       .num_threads = num_threads,
       .num_batch_threads = options.num_batch_threads == num_threads ? 0 : options.num_batch_threads,
       .weights_in_memory = !model.is_packed && options.packing.cache_folder.empty() &&

@@ -22,12 +22,19 @@ struct EngineOptions {
   size_t context_tokens = 0;     // 0: kDefaultContextTokens, or the model's own length if shorter.
   size_t chunk_tokens = DecoderOptions{}.chunk_tokens;
   KvType kv_type = DecoderOptions{}.kv_type;
+  // One product computes as many rows of logits as fit into these bytes, at least one.
+  uint64_t max_logit_bytes = 0;
   xnn::PackingOptions packing;
   // Limits resident memory: private memory and the pages of mapped weights. The limits of the
   // control group and of address space are checked as well.
   std::optional<uint64_t> memory_limit_bytes;
   bool ignore_memory_limits = false;
 };
+
+// The max_logit_bytes of programs that read the logits after every token. The output head is read
+// once for these rows: 14 of a vocabulary of 128,256, which are so many that the product of more is
+// hardly faster for each row. So the private memory is at most 8.4 MB more than a chat's.
+inline constexpr uint64_t kMeasuringLogitBytes = uint64_t{8} << 20;
 
 // The options with which the model is loaded: defaults that depend on the model or the machine are
 // filled in.

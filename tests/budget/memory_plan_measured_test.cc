@@ -6,10 +6,13 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "budget/generated_model.h"
+#include "llm/engine.h"
+#include "llm/measure/perplexity.h"
 #include "support/mebibyte.h"
 #include "support/sanitizers.h"
 
@@ -90,6 +93,32 @@ TEST(MemoryPlanMeasured, LoadingIsThePeak) {
   ExpectMeasuredAsPlanned(model, "15M f32", {"-c", "64", "--kv", "int8"});
   ExpectMeasuredAsPlanned(model, "15M f32", {"-c", "64", "--kv", "int8"});
   ExpectMeasuredAsPlanned(model, "15M f32", {"-c", "64", "--kv", "int8", "--no-pack-cache"});
+}
+
+// The logits of 65 tokens at once are 8.3 MB; one row is 128 kB.
+TEST(MemoryPlanMeasured, RowsOfLogits) {
+  if (support::kHeapIsSanitized) GTEST_SKIP() << "the plan does not contain a sanitizer's memory";
+  const GeneratedModel model({"--shape", "stories15m"}, {"--weights", "int8"});
+  std::vector<int32_t> tokens(255);
+  for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int32_t>(i * 97 % 32'000);
+  const auto measure = [&](uint64_t max_logit_bytes) {
+    EngineOptions options = {
+        .num_threads = 2, .context_tokens = 256, .max_logit_bytes = max_logit_bytes};
+    options.packing.cache_folder = model.path() + "-packed";
+    const auto engine = Engine::Load(model.path(), options);
+    if (!engine) throw std::runtime_error(engine.error().message());
+    const auto perplexity =
+        MeasurePerplexity((*engine)->decoder(), tokens, 1, 256, [](const Perplexity&) {});
+    if (!perplexity) throw std::runtime_error(perplexity.error().message());
+    const uint64_t planned = (*engine)->memory_plan().private_bytes();
+    const uint64_t measured = platform::ReadMemoryUsage().private_bytes;
+    EXPECT_NEAR(static_cast<double>(measured), static_cast<double>(planned), 2.0 * kMebibyte);
+    return planned;
+  };
+  const uint64_t one_row = measure(0);
+  const uint64_t several = measure(kMeasuringLogitBytes);
+  EXPECT_GT(several, one_row + 6 * kMebibyte);
+  EXPECT_LT(several, one_row + 10'000'000);
 }
 
 }  // namespace

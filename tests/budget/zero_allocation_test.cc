@@ -14,6 +14,7 @@
 #include <format>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -48,6 +49,7 @@ const bool xnnpack_is_watched = xnn::WatchXnnpackAllocations(support::NoteAlloca
 // soon full.
 constexpr size_t kContext = 272;
 constexpr size_t kChunk = 128;
+constexpr size_t kVocabulary = 1024;
 
 // With biases and norms of heads. Small, but so wide that single rows are shared between threads:
 // 256 Ki multiplications in gate and up, and in the head.
@@ -57,7 +59,7 @@ support::CheckpointSpec SharedRowsSpec() {
   spec.config.intermediate_size = 512;
   spec.config.num_hidden_layers = 1;
   spec.config.head_dim = 64;
-  spec.config.vocab_size = 1024;
+  spec.config.vocab_size = kVocabulary;
   spec.config.max_position_embeddings = 512;
   support::SetTokenIds(spec);
   return spec;
@@ -126,6 +128,20 @@ void ExpectQuietPrefills(Session& session) {
   EXPECT_EQ(session.stats().reused_tokens, whole.size() - 10);
 }
 
+// The logits after every token of a chunk, as measuring perplexity reads them.
+void ExpectQuietLogits(Decoder& decoder) {
+  const std::vector<int32_t> tokens = SomeTokens(kChunk);
+  for (const size_t num_logits : {size_t{0}, size_t{3}, kChunk}) {
+    ExpectQuiet("logits after several tokens", [&]() -> Status {
+      CRIA_RETURN_IF_ERROR(decoder.Forward(tokens, 0, num_logits));
+      for (size_t row = 0; row < num_logits; ++row) {
+        CRIA_RETURN_IF_ERROR(decoder.Logits(row).transform([](std::span<float>) {}));
+      }
+      return {};
+    });
+  }
+}
+
 void ExpectQuietGeneration(Session& session, Detokenizer& detokenizer, Sampler& sampler,
                            const SamplingCase& sampling, size_t num_tokens) {
   size_t text_bytes = 0;
@@ -166,6 +182,8 @@ void ExpectQuietEngine(const std::string& path, const EngineOptions& options, bo
   EXPECT_GT(session.stats().dropped_tokens, 0u);
   EXPECT_GE(session.stats().decoded_tokens + kSamplingCases.size(), total_tokens);
   ExpectQuiet("dropping", [&] { return session.Drop(5, 20); });
+  // Last, because the session does not know of it.
+  ExpectQuietLogits((*engine)->decoder());
 }
 
 struct SchemeCase {
@@ -195,6 +213,8 @@ TEST_P(ZeroAllocation, AfterLoading) {
                                .context_tokens = kContext,
                                .chunk_tokens = kChunk,
                                .kv_type = kv_type};
+      // A product of one row of logits, of some rows, and of a whole chunk.
+      options.max_logit_bytes = (threads - 1) * kChunk / 2 * sizeof(float) * kVocabulary;
       // One with a pool of its own for prompts.
       if (threads == 3) options.num_batch_threads = 2;
       if (mapped) options.packing.cache_folder = path + "-packed";

@@ -58,6 +58,16 @@ TEST_F(MemoryLimitFlag, IsInMebibytesAndTheLike) {
   }
 }
 
+// Measuring perplexity computes a chunk of 128 rows of 2,048 logits at once, and a prompt needs
+// one.
+TEST_F(MemoryLimitFlag, CountsTheLogitsThatACommandNeeds) {
+  EXPECT_THAT(Run({"--memory-limit", "2K"}).error, HasSubstr("logits 8.2 kB, "));
+  const RunResult perplexity =
+      model_->Run("perplexity", {"-f", "/dev/null", "--memory-limit", "2K"});
+  EXPECT_EQ(perplexity.exit_code, 1);
+  EXPECT_THAT(perplexity.error, HasSubstr("logits 1.0 MB, "));
+}
+
 TEST_F(MemoryLimitFlag, RefusesWhatIsNoSize) {
   for (const char* limit : {"", "0.5G", "700X", "-5", "many", "1e30", "99999999999999999999"}) {
     const RunResult result = Run({"--memory-limit", limit});

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/format_bytes.h"
+#include "llm/engine.h"
 #include "support/mebibyte.h"
 #include "xnn/packing.h"
 
@@ -228,6 +229,52 @@ TEST(MemoryPlan, APoolForPromptsTakesItsOwnStacks) {
   // Scratch is for the larger of them.
   EXPECT_EQ(LineBytes(two_pools, "activations"),
             LineBytes(Plan(Outline(), Options(1024, KvType::kF32, 4)), "activations"));
+}
+
+size_t ResolvedLogitRows(uint64_t max_bytes, uint32_t vocab_size, size_t chunk_tokens) {
+  ModelOutline model = Outline();
+  model.config.vocab_size = vocab_size;
+  return ResolveOptions(model, {.num_threads = 1,
+                                .context_tokens = 1024,
+                                .chunk_tokens = chunk_tokens,
+                                .max_logit_bytes = max_bytes})
+      .decoder.max_logit_rows;
+}
+
+TEST(ResolveOptions, AsManyRowsOfLogitsAsFitAtLeastOneAndAtMostAChunk) {
+  const uint64_t row = 1000 * sizeof(float);
+  for (const uint64_t max_bytes : {uint64_t{0}, uint64_t{1}, row - 1, row, 2 * row - 1}) {
+    EXPECT_EQ(ResolvedLogitRows(max_bytes, 1000, 128), 1u) << max_bytes;
+  }
+  EXPECT_EQ(ResolvedLogitRows(2 * row, 1000, 128), 2u);
+  EXPECT_EQ(ResolvedLogitRows(13 * row, 1000, 128), 13u);
+  // Whole tiles of 14 rows.
+  EXPECT_EQ(ResolvedLogitRows(14 * row, 1000, 128), 14u);
+  EXPECT_EQ(ResolvedLogitRows(28 * row - 1, 1000, 128), 14u);
+  EXPECT_EQ(ResolvedLogitRows(28 * row, 1000, 128), 28u);
+  EXPECT_EQ(ResolvedLogitRows(128 * row - 1, 1000, 128), 126u);
+  for (const uint64_t max_bytes : {128 * row, 1000 * row, UINT64_MAX}) {
+    EXPECT_EQ(ResolvedLogitRows(max_bytes, 1000, 128), 128u) << max_bytes;
+    EXPECT_EQ(ResolvedLogitRows(max_bytes, 1000, 1), 1u) << max_bytes;
+  }
+  // A chunk is no longer than the context.
+  EXPECT_EQ(ResolvedLogitRows(UINT64_MAX, 1000, 4096), 1024u);
+}
+
+// Vocabularies of Llama 2, Llama 3 and Qwen 2.5, and the largest.
+TEST(ResolveOptions, MeasuringTakesAtMostTenMegabytesMoreThanAChat) {
+  for (const uint32_t vocab_size : {512u, 32'000u, 128'256u, 151'936u, 1u << 20}) {
+    ModelOutline model = Outline();
+    model.config.vocab_size = vocab_size;
+    EngineOptions options = {.num_threads = 2};
+    const MemoryPlan chat = Plan(model, ResolveOptions(model, options));
+    options.max_logit_bytes = kMeasuringLogitBytes;
+    const MemoryPlan measuring = Plan(model, ResolveOptions(model, options));
+    EXPECT_LE(measuring.private_bytes(), chat.private_bytes() + 10'000'000) << vocab_size;
+    const size_t rows = measuring.options.decoder.max_logit_rows;
+    EXPECT_EQ(chat.options.decoder.max_logit_rows, 1u);
+    EXPECT_GE(rows, vocab_size <= 151'936u ? 13u : 2u) << vocab_size;
+  }
 }
 
 TEST(MemoryBounds, TheLowestLimitHolds) {
