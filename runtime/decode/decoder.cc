@@ -160,8 +160,7 @@ void Decoder::NormalizeRows(size_t first, size_t rows, const float* weight,
                             const Projection& next) {
   const size_t hidden = config_.hidden_size;
   const float* const input = hidden_ + first * hidden;
-  ForEachRow(rows, hidden,
-             [&](size_t row) { Normalize(input + row * hidden, row, weight, next); });
+  ForEachRow(rows, hidden, [&](size_t row) { Normalize(input + row * hidden, row, weight, next); });
   Count(OperatorKind::kNorm);
 }
 
