@@ -131,17 +131,13 @@ bool IsModelFile(const std::filesystem::path& path) {
 Status CheckIsNotInput(const std::filesystem::path& output_path,
                        const std::filesystem::path& checkpoint_path) {
   std::error_code ignored;
-  if (std::filesystem::equivalent(output_path, checkpoint_path, ignored)) {
-    return FailAsInput(output_path);
-  }
-  const bool is_in_folder = std::filesystem::equivalent(
-      std::filesystem::absolute(output_path, ignored).parent_path(), checkpoint_path, ignored);
-  std::error_code is_absent;
-  const auto bytes = std::filesystem::file_size(output_path, is_absent);
-  if (is_in_folder && !is_absent && bytes > 0 && !IsModelFile(output_path)) {
-    return FailAsInput(output_path);
-  }
-  return {};
+  if (!std::filesystem::is_regular_file(output_path, ignored)) return {};
+  const auto folder = std::filesystem::absolute(output_path, ignored).parent_path();
+  const bool is_checkpoint = std::filesystem::equivalent(output_path, checkpoint_path, ignored);
+  const bool is_in_folder = std::filesystem::equivalent(folder, checkpoint_path, ignored) &&
+                            std::filesystem::file_size(output_path, ignored) > 0 &&
+                            !IsModelFile(output_path);
+  return is_checkpoint || is_in_folder ? FailAsInput(output_path) : Status();
 }
 
 Status CheckIsNoneOfWeights(const std::filesystem::path& output_path,
