@@ -99,7 +99,19 @@ Status Decoder::DropPositions(size_t first, size_t count, size_t end) {
   const float* cosines = rope_cosines_ + count * rope_width;
   const float* sines = rope_sines_ + count * rope_width;
   pool_.ParallelFor(layers_.size(), [&](size_t layer) {
-    ops::DropPositions(layers_[layer].cache, first, count, end, cosines, sines);
+    const ops::KvCacheView& cache = layers_[layer].cache;
+    for (size_t position = first; position < end - count;) {
+      // Rows are adjacent up to the end of the nearer page.
+      const size_t source = position + count;
+      const size_t num_rows = std::min({end - source, kKvPageTokens - position % kKvPageTokens,
+                                        kKvPageTokens - source % kKvPageTokens});
+      ops::MoveRows(cache,
+                    {.source_row = cache.table.Row(source),
+                     .target_row = cache.table.Row(position),
+                     .num_rows = num_rows},
+                    cosines, sines);
+      position += num_rows;
+    }
   });
   return {};
 }

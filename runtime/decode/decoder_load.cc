@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <format>
+#include <numeric>
 #include <utility>
 
 #include "decode/decoder.h"
@@ -59,19 +60,23 @@ Decoder::Decoder(const ModelFile& file, const DecoderOptions& options, const Thr
 
 void Decoder::LayOutCache() {
   const size_t element_bytes = KvElementBytes(options_.kv_type);
-  const size_t layer_rows = size_t{config_.num_key_value_heads} * options_.context_tokens;
+  const size_t num_pages = NumKvPages(options_);
+  const size_t layer_rows = config_.num_key_value_heads * num_pages * kKvPageTokens;
   const size_t layer_bytes = layer_rows * config_.head_dim * element_bytes;
   auto* keys = arena_.Pointer<std::byte>(memory_.layout, memory_.keys);
   auto* values = arena_.Pointer<std::byte>(memory_.layout, memory_.values);
   auto* key_scales = arena_.Pointer<float>(memory_.layout, memory_.key_scales);
   auto* value_scales = arena_.Pointer<float>(memory_.layout, memory_.value_scales);
+  const std::span pages(arena_.Pointer<uint32_t>(memory_.layout, memory_.page_table), num_pages);
+  std::ranges::iota(pages, uint32_t{0});
   for (size_t i = 0; i < layers_.size(); ++i) {
     layers_[i].cache = {.type = options_.kv_type,
                         .num_key_value_heads = config_.num_key_value_heads,
                         .head_dim = config_.head_dim,
-                        .capacity_tokens = options_.context_tokens,
+                        .num_pages = num_pages,
                         .keys = keys + i * layer_bytes,
-                        .values = values + i * layer_bytes};
+                        .values = values + i * layer_bytes,
+                        .table = {pages}};
     if (options_.kv_type == KvType::kInt8) {
       layers_[i].cache.key_scales = key_scales + i * layer_rows;
       layers_[i].cache.value_scales = value_scales + i * layer_rows;

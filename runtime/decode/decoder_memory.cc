@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <format>
 
+#include "core/numeric.h"
 #include "model/tensor_table.h"
 #include "ops/attention.h"
 #include "xnn/linear.h"
@@ -36,6 +37,10 @@ size_t QuantizedRowStride(size_t channels) {
   return (channels + block - 1) / block * block;
 }
 
+size_t NumKvPages(const DecoderOptions& options) {
+  return DivideRoundingUp(options.context_tokens, kKvPageTokens);
+}
+
 Status ValidateDecoderOptions(const ModelConfig& config, const DecoderOptions& options) {
   if (options.context_tokens == 0 || options.context_tokens > config.longest_context()) {
     return Fail(
@@ -64,7 +69,8 @@ DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions&
   const uint64_t layers = config.num_hidden_layers;
   const size_t hidden = config.hidden_size;
   const uint64_t rope_entries = uint64_t{context} * (config.head_dim / 2);
-  const uint64_t kv_rows = layers * config.num_key_value_heads * context;
+  const uint64_t pages = NumKvPages(options);
+  const uint64_t kv_rows = layers * config.num_key_value_heads * pages * kKvPageTokens;
   const bool kv_is_int8 = options.kv_type == KvType::kInt8;
   const uint64_t kv_bytes = kv_rows * config.head_dim * KvElementBytes(options.kv_type);
   const uint64_t kv_scale_bytes = kv_is_int8 ? kv_rows * kFloat : 0;
@@ -80,6 +86,7 @@ DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions&
   memory.values = layout.Add("KV cache: values", kv_bytes, kWholeLife);
   memory.key_scales = layout.Add("KV cache: key scales", kv_scale_bytes, kWholeLife);
   memory.value_scales = layout.Add("KV cache: value scales", kv_scale_bytes, kWholeLife);
+  memory.page_table = layout.Add("KV cache: page table", pages * sizeof(uint32_t), kWholeLife);
   memory.rope_cosines = layout.Add("rope table: cosines", rope_entries * kFloat, kWholeLife);
   memory.rope_sines = layout.Add("rope table: sines", rope_entries * kFloat, kWholeLife);
   memory.logits = layout.Add("logits", logit_rows * config.vocab_size * kFloat, kWholeLife);

@@ -23,11 +23,13 @@ struct DecoderMemory {
   ArenaLayout layout;
 
   // These are used during the whole life of the decoder.
-  ArenaLayout::RegionId norm_weights;   // f32 [VectorElements]: norms and biases.
-  ArenaLayout::RegionId keys;           // [num_hidden_layers][key_value_heads][context][head_dim]
+  ArenaLayout::RegionId norm_weights;  // f32 [VectorElements]: norms and biases.
+  // The rows are those of all pages: the context, rounded up to whole pages.
+  ArenaLayout::RegionId keys;           // [num_hidden_layers][key_value_heads][rows][head_dim]
   ArenaLayout::RegionId values;         // The same shape.
-  ArenaLayout::RegionId key_scales;     // f32 [num_hidden_layers][key_value_heads][context]
+  ArenaLayout::RegionId key_scales;     // f32 [num_hidden_layers][key_value_heads][rows]
   ArenaLayout::RegionId value_scales;   // The same shape; both empty unless kInt8.
+  ArenaLayout::RegionId page_table;     // u32 [pages]
   ArenaLayout::RegionId rope_cosines;   // f32 [context][head_dim / 2]
   ArenaLayout::RegionId rope_sines;     // The same shape.
   ArenaLayout::RegionId logits;         // f32 [max_logit_rows][vocab_size]
@@ -44,6 +46,9 @@ struct DecoderMemory {
   ArenaLayout::RegionId gate_up;           // f32 [chunk][2 * intermediate_size]
   ArenaLayout::RegionId projected;         // f32 [chunk][hidden_size]
 };
+
+// Pages of the KV cache.
+size_t NumKvPages(const DecoderOptions& options);
 
 // Checks the sizes; the error names the option that is wrong.
 Status ValidateDecoderOptions(const ModelConfig& config, const DecoderOptions& options);

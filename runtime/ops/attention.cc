@@ -74,11 +74,13 @@ HeadQueries QueriesOfHead(const AttentionShape& shape, const AttentionRows& rows
 }
 
 HeadCache CacheOfHead(const KvCacheView& cache, size_t head) {
-  const size_t row = head * cache.capacity_tokens;
+  const size_t row = head * cache.num_rows();
   const size_t offset_bytes = row * cache.head_dim * KvElementBytes(cache.type);
   HeadCache result{.type = cache.type,
+                   .num_rows = cache.num_rows(),
                    .keys = static_cast<const std::byte*>(cache.keys) + offset_bytes,
-                   .values = static_cast<const std::byte*>(cache.values) + offset_bytes};
+                   .values = static_cast<const std::byte*>(cache.values) + offset_bytes,
+                   .table = cache.table};
   if (cache.type == KvType::kInt8) {
     result.key_scales = cache.key_scales + row;
     result.value_scales = cache.value_scales + row;
@@ -105,9 +107,9 @@ void RunTasks(const ThreadPool& pool, bool is_shared, size_t num_tasks, std::byt
 
 }  // namespace
 
-uint64_t AttentionScratchBytes(const AttentionShape& shape, size_t max_rows, size_t capacity_tokens,
+uint64_t AttentionScratchBytes(const AttentionShape& shape, size_t max_rows, size_t context_tokens,
                                size_t num_threads) {
-  const size_t max_spans = std::min(kMaxSpans, DivideRoundingUp(capacity_tokens, kMinSpanTokens));
+  const size_t max_spans = std::min(kMaxSpans, DivideRoundingUp(context_tokens, kMinSpanTokens));
   const uint64_t partial_floats = uint64_t{shape.num_key_value_heads} * max_spans *
                                   MaxSpanQueries(shape, max_rows) *
                                   attention::PartialFloats(shape.head_dim);
@@ -118,9 +120,11 @@ void Attention(const AttentionShape& shape, const KvCacheView& cache, const Atte
                std::span<std::byte> scratch, const ThreadPool& pool) {
   if (rows.num_rows == 0) return;
   const size_t num_heads = shape.num_key_value_heads;
-  const size_t first_visible = QueriesOfHead(shape, rows, 0, 0, 1).BeginPosition(0);
+  const HeadQueries first_queries = QueriesOfHead(shape, rows, 0, 0, 1);
+  const size_t first_visible = first_queries.BeginPosition(0);
+  const size_t first_span = first_queries.FirstSpan();
   const size_t end_visible = rows.first_position + rows.num_rows;
-  const size_t num_tokens = end_visible - first_visible;
+  const size_t num_tokens = end_visible - first_span;
   const size_t workspace_bytes = WorkspaceBytes(shape, rows.num_rows);
   const size_t multiplications =
       2 * rows.num_rows * shape.num_attention_heads * shape.head_dim * num_tokens;
@@ -148,8 +152,9 @@ void Attention(const AttentionShape& shape, const KvCacheView& cache, const Atte
   RunTasks(pool, is_shared, num_heads * num_spans, scratch.data(), workspace_bytes,
            [&](size_t task, std::byte* workspace) {
              const size_t head = task / num_spans;
-             const size_t begin = first_visible + task % num_spans * span_tokens;
-             const size_t end = std::min(begin + span_tokens, end_visible);
+             const size_t span = first_span + task % num_spans * span_tokens;
+             const size_t begin = std::max(span, first_visible);
+             const size_t end = std::min(span + span_tokens, end_visible);
              const HeadQueries queries = QueriesOfHead(shape, rows, head, 0, rows.num_rows);
              float* span_partials = partials + task * span_floats;
              attention::GatherSpan(queries, CacheOfHead(cache, head), begin, end, workspace,

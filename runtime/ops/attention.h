@@ -28,9 +28,9 @@ struct AttentionRows {
   size_t output_stride = 0;
 };
 
-// Bytes of scratch that Attention needs for up to `max_rows` rows, `capacity_tokens` positions and
+// Bytes of scratch that Attention needs for up to `max_rows` rows, `context_tokens` positions and
 // `num_threads` threads, with any window.
-uint64_t AttentionScratchBytes(const AttentionShape& shape, size_t max_rows, size_t capacity_tokens,
+uint64_t AttentionScratchBytes(const AttentionShape& shape, size_t max_rows, size_t context_tokens,
                                size_t num_threads);
 
 // Causal grouped-query attention (Vaswani et al. 2017; Ainslie et al. 2023): row r attends to the

@@ -13,19 +13,26 @@
 namespace cria::ops::attention {
 
 // Positions per step of the online softmax: a step's keys and values stay in the first-level cache.
-inline constexpr size_t kBlockTokens = 64;
+// A step ends where a page ends, so that its rows are adjacent.
+inline constexpr size_t kBlockTokens = kKvPageTokens;
 // Floats in the widest vector of any target; rows of workspaces are padded to it.
 inline constexpr size_t kPaddingFloats = 16;
 // The score of a position that a query must not attend to, and the maximum before the first score.
 // It is finite, so that differences are never NaN.
 inline constexpr float kMaskedScore = std::numeric_limits<float>::lowest();
 
-// Maximum number of rows that are processed together. Their windows all begin in the same block, so
-// that no row begins with a block, or a span, outside its window.
+// Maximum number of rows that are processed together. Their windows all begin in the first two
+// blocks, and in the first span. A row whose window begins in the second block first adds up
+// weights of 1 for masked scores; its first score that is not masked sets these sums to 0.
 inline constexpr size_t kMaxRows = kBlockTokens;
 
 constexpr size_t RoundUp(size_t value, size_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
+}
+
+// The block that begins at `position` ends here, or at `end` if that comes first.
+constexpr size_t BlockEnd(size_t position, size_t end) {
+  return std::min(end, (position / kBlockTokens + 1) * kBlockTokens);
 }
 
 // The queries of up to kMaxRows rows that read one key/value head: query i is head
@@ -56,15 +63,19 @@ struct HeadQueries {
     const size_t end = EndPosition(i);
     return end - std::min(end, window_tokens);
   }
+  // Where spans begin: at the beginning of the page on which the first query's window begins.
+  size_t FirstSpan() const { return BeginPosition(0) / kBlockTokens * kBlockTokens; }
 };
 
 // One head of a KvCacheView.
 struct HeadCache {
   KvType type = KvType::kF32;
-  const void* keys = nullptr;           // [capacity_tokens][head_dim]
+  size_t num_rows = 0;                  // After these begin the rows of the next head.
+  const void* keys = nullptr;           // [num_rows][head_dim]
   const void* values = nullptr;         // The same shape.
-  const float* key_scales = nullptr;    // [capacity_tokens]
-  const float* value_scales = nullptr;  // [capacity_tokens]
+  const float* key_scales = nullptr;    // [num_rows]
+  const float* value_scales = nullptr;  // [num_rows]
+  KvPageTable table;
 };
 
 // The partial result of one query for one span of positions: the accumulator [head_dim], padded,
@@ -76,14 +87,14 @@ constexpr size_t PartialFloats(size_t head_dim) {
 // For few queries: the lanes of a vector are a head's dimensions.
 size_t SpanWorkspaceBytes(size_t num_queries, size_t head_dim);
 
-// Computes the partial results of positions [begin, end) into `partials`,
+// Computes the partial results of positions [begin, end), at least one, into `partials`,
 // [num_queries][PartialFloats]. For a query that attends to none of them, the values are finite but
 // have no meaning.
 void GatherSpan(const HeadQueries& queries, const HeadCache& cache, size_t begin, size_t end,
                 std::byte* workspace, float* partials);
 
-// Computes the outputs from the partials of spans of `span_tokens` positions. The first span begins
-// where the first query's window begins. `partials` is [spans][num_queries][PartialFloats].
+// Computes the outputs from the partials of spans of `span_tokens` positions from FirstSpan() on.
+// `partials` is [spans][num_queries][PartialFloats].
 void CombineSpans(const HeadQueries& queries, const float* partials, size_t span_tokens);
 
 // For many queries: each lane of a vector is a query.

@@ -60,7 +60,7 @@ struct Product {
   static HWY_INLINE V Add(D, V key, V query, V sum) {
     return hn::MulAdd(query, key, sum);
   }
-  // The scale factors of the scores of up to four keys from `position` on; `count` is their number.
+  // The scale factors of the scores of up to four keys from `row` on; `count` is their number.
   static HWY_INLINE int LoadScales(const float*, size_t, size_t) { return 0; }
   // Four scores of query `q`, scaled.
   template <class V>
@@ -87,8 +87,8 @@ struct Product<int8_t> {
   static HWY_INLINE V Add(D d, VKey key, VQuery query, V sum) {
     return DotQuads(d, key, query, sum);
   }
-  static HWY_INLINE auto LoadScales(const float* key_scales, size_t position, size_t count) {
-    return hn::LoadN(hn::CappedTag<float, 4>(), key_scales + position, count);
+  static HWY_INLINE auto LoadScales(const float* key_scales, size_t row, size_t count) {
+    return hn::LoadN(hn::CappedTag<float, 4>(), key_scales + row, count);
   }
   template <class V, class VF>
   static HWY_INLINE VF Scores(const SpanWorkspace& workspace, size_t q, V sums, VF key_scales) {
@@ -99,12 +99,11 @@ struct Product<int8_t> {
   }
 };
 
-// Computes the scores of kQueries queries and the `num_keys` keys, up to kBlockTokens, from
-// position `begin` on. Writes scores up to the next multiple of kKeyTile; those after num_keys have
-// no meaning.
+// Computes the scores of kQueries queries and the `num_keys` keys, up to kBlockTokens, from `row`
+// on. Writes scores up to the next multiple of kKeyTile; those after num_keys have no meaning.
 template <size_t kQueries, typename T>
 void Score(const SpanWorkspace& workspace, size_t first_query, size_t head_dim,
-           const HeadCache& cache, size_t begin, size_t num_keys) {
+           const HeadCache& cache, size_t row, size_t num_keys) {
   using P = Product<T>;
   using Query = typename P::Query;
   const hn::ScalableTag<typename P::Sum> d;
@@ -114,8 +113,8 @@ void Score(const SpanWorkspace& workspace, size_t first_query, size_t head_dim,
   constexpr size_t kLanes = hn::MaxLanes(dq);
   const size_t stride = P::Stride(workspace);
   const Query* HWY_RESTRICT queries = P::Queries(workspace) + first_query * stride;
-  const T* HWY_RESTRICT keys = static_cast<const T*>(cache.keys) + begin * head_dim;
-  const T* values = static_cast<const T*>(cache.values) + begin * head_dim;
+  const T* HWY_RESTRICT keys = static_cast<const T*>(cache.keys) + row * head_dim;
+  const T* values = static_cast<const T*>(cache.values) + row * head_dim;
   const float* HWY_RESTRICT key_scales = cache.key_scales;
   float* HWY_RESTRICT scores = workspace.scores + first_query * kBlockTokens;
 
@@ -150,7 +149,7 @@ void Score(const SpanWorkspace& workspace, size_t first_query, size_t head_dim,
       const size_t rest = head_dim - j;
       accumulate(j, [dq, rest](const T* p) HWY_ATTR { return P::LoadKeyN(dq, p, rest); });
     }
-    const auto scales = P::LoadScales(key_scales, begin + k, num_keys - k);
+    const auto scales = P::LoadScales(key_scales, row + k, num_keys - k);
 #pragma GCC unroll 4
     for (size_t q = 0; q < kQueries; ++q) {
       const auto sum = SumsOfFour(d, sums[q][0], sums[q][1], sums[q][2], sums[q][3]);
@@ -333,20 +332,22 @@ void PrepareQueries(const HeadQueries& queries, KvType type, const SpanWorkspace
 }
 
 void ScoreBlock(const SpanWorkspace& workspace, const HeadQueries& queries, const HeadCache& cache,
-                size_t begin, size_t num_keys) {
+                size_t row, size_t num_keys) {
   WithKvElement(cache.type, [&]<typename T>() HWY_ATTR {
     ForEachQueryTile<kScoreQueries>(queries.num_queries(), [&]<size_t kQueries>(size_t q) HWY_ATTR {
-      Score<kQueries, T>(workspace, q, queries.head_dim, cache, begin, num_keys);
+      Score<kQueries, T>(workspace, q, queries.head_dim, cache, row, num_keys);
     });
   });
 }
 
+// Prefetches the keys from `next_row` on.
 void AddValueBlock(const SpanWorkspace& workspace, const HeadQueries& queries,
-                   const HeadCache& cache, size_t begin, size_t num_values, float* partials) {
+                   const HeadCache& cache, size_t row, size_t next_row, size_t num_values,
+                   float* partials) {
   const size_t head_dim = queries.head_dim;
   WithKvElement(cache.type, [&]<typename T>() HWY_ATTR {
-    const T* values = static_cast<const T*>(cache.values) + begin * head_dim;
-    const T* next_keys = static_cast<const T*>(cache.keys) + (begin + num_values) * head_dim;
+    const T* values = static_cast<const T*>(cache.values) + row * head_dim;
+    const T* next_keys = static_cast<const T*>(cache.keys) + next_row * head_dim;
     ForEachQueryTile<kValueQueries>(queries.num_queries(), [&]<size_t kQueries>(size_t q) HWY_ATTR {
       AddValues<kQueries>(workspace, q, head_dim, values, next_keys, num_values, partials);
     });
@@ -365,21 +366,26 @@ void GatherSpan(const HeadQueries& queries, const HeadCache& cache, size_t begin
     std::fill(partial, partial + stride, 0.0f);
     partial[largest_at] = kMaskedScore;
   }
-  for (size_t block = begin; block < end; block += kBlockTokens) {
-    const size_t num_tokens = std::min(kBlockTokens, end - block);
-    ScoreBlock(workspace, queries, cache, block, num_tokens);
+  for (size_t block = begin, next; block < end; block = next) {
+    next = attention::BlockEnd(block, end);
+    const size_t num_tokens = next - block;
+    const size_t row = cache.table.Row(block);
+    // After the last position, the next head is read from the beginning of the window.
+    const size_t next_row = next < queries.EndPosition(num_queries - 1)
+                                ? cache.table.Row(next)
+                                : cache.num_rows + cache.table.Row(queries.BeginPosition(0));
+    ScoreBlock(workspace, queries, cache, row, num_tokens);
     for (size_t q = 0; q < num_queries; ++q) {
-      const size_t query_begin = std::clamp(queries.BeginPosition(q), block, block + num_tokens);
-      const size_t query_end = std::clamp(queries.EndPosition(q), block, block + num_tokens);
+      const size_t query_begin = std::clamp(queries.BeginPosition(q), block, next);
+      const size_t query_end = std::clamp(queries.EndPosition(q), block, next);
       float* scores = workspace.scores + q * kBlockTokens;
       float* partial = partials + q * stride;
-      const float* value_scales =
-          cache.type == KvType::kInt8 ? cache.value_scales + block : nullptr;
+      const float* value_scales = cache.type == KvType::kInt8 ? cache.value_scales + row : nullptr;
       workspace.rescales[q] =
           SoftmaxStep(num_tokens, query_begin - block, query_end - block, value_scales, scores,
                       partial[largest_at], partial[largest_at + 1]);
     }
-    AddValueBlock(workspace, queries, cache, block, num_tokens, partials);
+    AddValueBlock(workspace, queries, cache, row, next_row, num_tokens, partials);
   }
 }
 
@@ -389,9 +395,9 @@ void CombineSpans(const HeadQueries& queries, const float* partials, size_t span
   const size_t stride = attention::PartialFloats(head_dim);
   const size_t span_stride = queries.num_queries() * stride;
   const size_t largest_at = stride - attention::kPaddingFloats;
-  const size_t first_visible = queries.BeginPosition(0);
+  const size_t first_span = queries.FirstSpan();
   for (size_t q = 0; q < queries.num_queries(); ++q) {
-    const size_t num_tokens = queries.EndPosition(q) - first_visible;
+    const size_t num_tokens = queries.EndPosition(q) - first_span;
     const float* first = partials + q * stride;
     float* output = queries.Output(q);
     if (num_tokens <= span_tokens) {

@@ -131,11 +131,14 @@ HWY_INLINE void ScorePanelInt8(const TileWorkspace& workspace, size_t lane, size
   }
 }
 
-// Masks the scores of positions, from `begin` on, that are before each query's window.
-void MaskBeforeWindows(const TileWorkspace& workspace, const HeadQueries& queries, size_t begin) {
+// Masks the scores of the `num_keys` positions, from `begin` on, that are before each query's
+// window.
+void MaskBeforeWindows(const TileWorkspace& workspace, const HeadQueries& queries, size_t begin,
+                       size_t num_keys) {
   for (size_t lane = 0; lane < workspace.num_lanes; ++lane) {
     const size_t q = std::min(lane, queries.num_queries() - 1);
-    const size_t num_hidden = queries.BeginPosition(q) - begin;
+    const size_t window = std::max(queries.BeginPosition(q), begin);
+    const size_t num_hidden = std::min(window - begin, num_keys);
     for (size_t k = 0; k < num_hidden; ++k) {
       workspace.scores[k * workspace.num_lanes + lane] = kMaskedScore;
     }
@@ -284,29 +287,30 @@ const float* AsFloats(const TileWorkspace& workspace, KvType type, const void* d
   return workspace.floats;
 }
 
-// Turns the scores of one block into weights, which include the values' scales for int8.
+// Computes the weights of one block, whose positions begin at `begin` and whose rows at `row`; they
+// include the values' scales for int8.
 void WeighBlock(const TileWorkspace& workspace, const HeadQueries& queries, const HeadCache& cache,
-                size_t begin, size_t num_tokens) {
+                size_t begin, size_t row, size_t num_tokens) {
   const hn::ScalableTag<float> d;
   constexpr size_t kLanes = hn::MaxLanes(d);
   const size_t head_dim = queries.head_dim;
   const size_t num_lanes = workspace.num_lanes;
   if (cache.type == KvType::kInt8) {
-    const int8_t* keys = static_cast<const int8_t*>(cache.keys) + begin * head_dim;
+    const int8_t* keys = static_cast<const int8_t*>(cache.keys) + row * head_dim;
     ForEachPanel(num_lanes, [&]<size_t kVectors>(size_t lane) HWY_ATTR {
-      ScorePanelInt8<kVectors>(workspace, lane, head_dim, keys, cache.key_scales + begin,
-                               num_tokens);
+      ScorePanelInt8<kVectors>(workspace, lane, head_dim, keys, cache.key_scales + row, num_tokens);
     });
   } else {
     const float* keys =
-        AsFloats(workspace, cache.type, cache.keys, begin * head_dim, num_tokens * head_dim);
+        AsFloats(workspace, cache.type, cache.keys, row * head_dim, num_tokens * head_dim);
     ForEachPanel(num_lanes, [&]<size_t kVectors>(size_t lane) HWY_ATTR {
       ScorePanelF32<kVectors>(workspace, lane, head_dim, keys, num_tokens);
     });
   }
-  // Windows begin only in the first block.
   const size_t last_query = queries.num_queries() - 1;
-  if (queries.BeginPosition(last_query) > begin) MaskBeforeWindows(workspace, queries, begin);
+  if (queries.BeginPosition(last_query) > begin) {
+    MaskBeforeWindows(workspace, queries, begin, num_tokens);
+  }
   const bool is_masked = begin + num_tokens > queries.EndPosition(0);
   for (size_t lane = 0; lane < num_lanes; lane += kLanes) {
     if (is_masked) {
@@ -317,7 +321,7 @@ void WeighBlock(const TileWorkspace& workspace, const HeadQueries& queries, cons
   }
   if (cache.type == KvType::kInt8) {
     for (size_t k = 0; k < num_tokens; ++k) {
-      const auto scale = hn::Set(d, cache.value_scales[begin + k]);
+      const auto scale = hn::Set(d, cache.value_scales[row + k]);
       float* weights = workspace.scores + k * num_lanes;
       for (size_t lane = 0; lane < num_lanes; lane += kLanes) {
         hn::Store(hn::Mul(hn::Load(d, weights + lane), scale), d, weights + lane);
@@ -331,11 +335,13 @@ void AttendTile(const HeadQueries& queries, const HeadCache& cache, std::byte* b
   const TileWorkspace workspace(base, queries.num_queries(), head_dim);
   PrepareQueries(queries, cache.type, workspace);
   const size_t end = queries.EndPosition(queries.num_queries() - 1);
-  for (size_t block = queries.BeginPosition(0); block < end; block += kBlockTokens) {
-    const size_t num_tokens = std::min(kBlockTokens, end - block);
-    WeighBlock(workspace, queries, cache, block, num_tokens);
+  for (size_t block = queries.BeginPosition(0), next; block < end; block = next) {
+    next = attention::BlockEnd(block, end);
+    const size_t num_tokens = next - block;
+    const size_t row = cache.table.Row(block);
+    WeighBlock(workspace, queries, cache, block, row, num_tokens);
     const float* values =
-        AsFloats(workspace, cache.type, cache.values, block * head_dim, num_tokens * head_dim);
+        AsFloats(workspace, cache.type, cache.values, row * head_dim, num_tokens * head_dim);
     ForEachPanel(workspace.num_lanes, [&]<size_t kVectors>(size_t lane) HWY_ATTR {
       AddValuesPanel<kVectors>(workspace, lane, head_dim, values, num_tokens);
     });

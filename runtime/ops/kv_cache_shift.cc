@@ -40,28 +40,35 @@ HWY_INLINE void TurnBack(const T* key, size_t head_dim, const float* HWY_RESTRIC
   }
 }
 
-void DropPositions(const KvCacheView& cache, size_t first, size_t count, size_t end,
-                   const float* cosines, const float* sines) {
+void MoveRows(const KvCacheView& cache, const KvRowMove& move, const float* cosines,
+              const float* sines) {
   const size_t head_dim = cache.head_dim;
   const bool has_scales = cache.type == KvType::kInt8;
   WithKvElement(cache.type, [&]<typename T>() HWY_ATTR {
     float turned[kMaxHeadDim];
-    for (size_t head = 0; head < cache.num_key_value_heads; ++head) {
-      const size_t begin_row = head * cache.capacity_tokens + first;
-      const size_t end_row = head * cache.capacity_tokens + end - count;
-      T* keys = static_cast<T*>(cache.keys);
-      for (size_t row = begin_row; row < end_row; ++row) {
-        TurnBack(keys + (row + count) * head_dim, head_dim, cosines, sines, turned);
-        const float scale = StoreRow(turned, head_dim, keys + row * head_dim);
-        // Rotation is linear, so the old scale is only a factor of the new one.
-        if (has_scales) cache.key_scales[row] = cache.key_scales[row + count] * scale;
-      }
-      T* values = static_cast<T*>(cache.values) + begin_row * head_dim;
-      const size_t num_rows = end_row - begin_row;
-      std::memmove(values, values + count * head_dim, num_rows * head_dim * sizeof(T));
+    const auto copy = [&](T* elements, float* scales, size_t source, size_t target) HWY_ATTR {
+      std::memmove(elements + target * head_dim, elements + source * head_dim,
+                   move.num_rows * head_dim * sizeof(T));
       if (has_scales) {
-        float* scales = cache.value_scales + begin_row;
-        std::memmove(scales, scales + count, num_rows * sizeof(float));
+        std::memmove(scales + target, scales + source, move.num_rows * sizeof(float));
+      }
+    };
+    for (size_t head = 0; head < cache.num_key_value_heads; ++head) {
+      const size_t source = head * cache.num_rows() + move.source_row;
+      const size_t target = head * cache.num_rows() + move.target_row;
+      T* keys = static_cast<T*>(cache.keys);
+      if (cosines == nullptr) {
+        copy(keys, cache.key_scales, source, target);
+      } else {
+        for (size_t i = 0; i < move.num_rows; ++i) {
+          TurnBack(keys + (source + i) * head_dim, head_dim, cosines, sines, turned);
+          const float scale = StoreRow(turned, head_dim, keys + (target + i) * head_dim);
+          // Rotation is linear, so the old scale is only a factor of the new one.
+          if (has_scales) cache.key_scales[target + i] = cache.key_scales[source + i] * scale;
+        }
+      }
+      if (source != target) {
+        copy(static_cast<T*>(cache.values), cache.value_scales, source, target);
       }
     }
   });
@@ -73,12 +80,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace cria::ops {
 
-HWY_EXPORT(DropPositions);
+HWY_EXPORT(MoveRows);
 
-void DropPositions(const KvCacheView& cache, size_t first, size_t count, size_t end,
-                   const float* cosines, const float* sines) {
-  if (count == 0) return;
-  HWY_DYNAMIC_DISPATCH(DropPositions)(cache, first, count, end, cosines, sines);
+void MoveRows(const KvCacheView& cache, const KvRowMove& move, const float* cosines,
+              const float* sines) {
+  HWY_DYNAMIC_DISPATCH(MoveRows)(cache, move, cosines, sines);
 }
 
 }  // namespace cria::ops

@@ -6,14 +6,21 @@
 
 namespace cria::ops {
 
-// Drops positions [first, first + count) of one layer's cache: positions [first + count, end) move
-// down by `count`, and their keys, which rope rotated by their position, are rotated back by
-// `count` positions. first + count <= end <= capacity_tokens; head_dim is at most kMaxHeadDim.
-// `cosines` and `sines` are the rope table's row `count`, [head_dim / 2].
+// Rows of each head's keys and values, counted over all pages.
+struct KvRowMove {
+  size_t source_row = 0;
+  size_t target_row = 0;  // At most source_row, unless the rows do not overlap.
+  size_t num_rows = 0;
+};
+
+// Copies the keys and values of one layer's rows to other rows, or to themselves. If the rows' new
+// positions are fewer, `cosines` and `sines` are the rope table's row of the difference,
+// [head_dim / 2]: keys, which rope rotated by their position, are rotated back by it. Null: the
+// positions do not change. head_dim is at most kMaxHeadDim.
 //
-// Values do not change. A key is rounded again to the cache's type each time it moves; for int8,
-// each rounding adds an error of up to half a step of its new scale.
-void DropPositions(const KvCacheView& cache, size_t first, size_t count, size_t end,
-                   const float* cosines, const float* sines);
+// Values do not change. A key that is rotated is rounded again to the cache's type; for int8, each
+// rounding adds an error of up to half a step of its new scale.
+void MoveRows(const KvCacheView& cache, const KvRowMove& move, const float* cosines,
+              const float* sines);
 
 }  // namespace cria::ops

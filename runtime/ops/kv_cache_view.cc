@@ -13,9 +13,10 @@ namespace cria::ops::HWY_NAMESPACE {
 
 void StoreKeyValue(const KvCacheView& cache, size_t position, const float* keys,
                    const float* values) {
+  const size_t first_row = cache.table.Row(position);
   WithKvElement(cache.type, [&]<typename T>() HWY_ATTR {
     for (size_t head = 0; head < cache.num_key_value_heads; ++head) {
-      const size_t row = head * cache.capacity_tokens + position;
+      const size_t row = head * cache.num_rows() + first_row;
       const size_t input = head * cache.head_dim;
       const size_t output = row * cache.head_dim;
       const float key_scale =

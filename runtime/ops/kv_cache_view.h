@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace cria {
@@ -15,26 +16,44 @@ enum class KvType : uint8_t {
 std::string_view KvTypeName(KvType type);
 size_t KvElementBytes(KvType type);
 
+// Positions on one page of the KV cache.
+inline constexpr size_t kKvPageTokens = 64;
+
 namespace ops {
 
 // Maximum head_dim: operators keep one head's row on the stack.
 inline constexpr size_t kMaxHeadDim = 1024;
 
-// The keys and values of one layer. The positions of a head are adjacent, so that reading a head's
-// context is one sequential pass.
+// The pages of one sequence: block b, which is the positions from b * kKvPageTokens on, is on page
+// pages[b].
+struct KvPageTable {
+  std::span<const uint32_t> pages;
+
+  // The row of a position among the rows of all pages. The position must be in the table.
+  size_t Row(size_t position) const {
+    return pages[position / kKvPageTokens] * kKvPageTokens + position % kKvPageTokens;
+  }
+};
+
+// The keys and values of one layer, with the pages of one sequence. A page's rows of a head are
+// adjacent, so that reading a head's context is a sequential pass over each page.
 struct KvCacheView {
   KvType type = KvType::kF32;
   size_t num_key_value_heads = 0;
   size_t head_dim = 0;
-  size_t capacity_tokens = 0;
-  void* keys = nullptr;           // [num_key_value_heads][capacity_tokens][head_dim]
+  size_t num_pages = 0;           // Of all sequences.
+  void* keys = nullptr;           // [num_key_value_heads][num_pages][kKvPageTokens][head_dim]
   void* values = nullptr;         // The same shape.
-  float* key_scales = nullptr;    // kInt8: [num_key_value_heads][capacity_tokens]
+  float* key_scales = nullptr;    // kInt8: [num_key_value_heads][num_pages][kKvPageTokens]
   float* value_scales = nullptr;  // The same shape.
+  KvPageTable table;
+
+  // The rows of each head.
+  size_t num_rows() const { return num_pages * kKvPageTokens; }
 };
 
 // Stores one position's keys and values, each [num_key_value_heads][head_dim]. `position` must be
-// below capacity_tokens.
+// in the table.
 void StoreKeyValue(const KvCacheView& cache, size_t position, const float* keys,
                    const float* values);
 

@@ -5,9 +5,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <vector>
 
+#include "core/numeric.h"
 #include "core/thread_pool.h"
 #include "ops/attention.h"
 #include "ops/kv_cache_shift.h"
@@ -36,12 +38,15 @@ struct alignas(64) Line {
 // The caches of all layers.
 class Caches {
  public:
-  Caches(const AttentionShape& shape, KvType type, size_t capacity_tokens) {
+  Caches(const AttentionShape& shape, KvType type, size_t capacity_tokens)
+      : pages_(DivideRoundingUp(capacity_tokens, kKvPageTokens)) {
+    std::ranges::iota(pages_, uint32_t{0});
     const size_t heads = shape.num_key_value_heads;
-    const size_t elements = heads * capacity_tokens * shape.head_dim;
+    const size_t num_rows = heads * pages_.size() * kKvPageTokens;
+    const size_t elements = num_rows * shape.head_dim;
     const size_t element_bytes = KvElementBytes(type);
     data_.resize(kLayers * 2 * elements * element_bytes / sizeof(Line));
-    scales_.resize(kLayers * 2 * heads * capacity_tokens);
+    scales_.resize(kLayers * 2 * num_rows);
     auto* next_data = reinterpret_cast<std::byte*>(data_.data());
     float* next_scales = scales_.data();
     std::vector<float> row(heads * shape.head_dim);
@@ -50,13 +55,14 @@ class Caches {
       view = {.type = type,
               .num_key_value_heads = heads,
               .head_dim = shape.head_dim,
-              .capacity_tokens = capacity_tokens,
+              .num_pages = pages_.size(),
               .keys = next_data,
               .values = next_data + elements * element_bytes,
               .key_scales = next_scales,
-              .value_scales = next_scales + heads * capacity_tokens};
+              .value_scales = next_scales + num_rows,
+              .table = {pages_}};
       next_data += 2 * elements * element_bytes;
-      next_scales += 2 * heads * capacity_tokens;
+      next_scales += 2 * num_rows;
       for (size_t token = 0; token < capacity_tokens; ++token) {
         for (size_t i = 0; i < row.size(); ++i) {
           row[i] = static_cast<float>((i * 31 + token * 17) % 64) / 32.0f - 1.0f;
@@ -68,6 +74,7 @@ class Caches {
   const KvCacheView& layer(size_t i) const { return views_[i]; }
 
  private:
+  std::vector<uint32_t> pages_;
   std::vector<Line> data_;
   std::vector<float> scales_;
   KvCacheView views_[kLayers];
@@ -133,20 +140,24 @@ void BM_DecodeFirst(benchmark::State& state, KvType type) {
 BENCHMARK_CAPTURE(BM_DecodeFirst, f32, KvType::kF32)->Args({1, 4})->Args({1, 64});
 BENCHMARK_CAPTURE(BM_DecodeFirst, int8, KvType::kInt8)->Args({1, 4})->Args({1, 64});
 
-// One layer's half of a full context.
-void BM_DropPositions(benchmark::State& state, KvType type) {
+// One layer's half of a full context, page by page.
+void BM_MoveRows(benchmark::State& state, KvType type) {
   const Caches caches(kShape, type, kContextTokens);
   const std::vector<float> cosines(kShape.head_dim / 2, 0.8f), sines(kShape.head_dim / 2, 0.6f);
   for (auto _ : state) {
-    DropPositions(caches.layer(0), 0, kContextTokens / 2, kContextTokens, cosines.data(),
-                  sines.data());
+    for (size_t row = 0; row < kContextTokens / 2; row += kKvPageTokens) {
+      MoveRows(
+          caches.layer(0),
+          {.source_row = row + kContextTokens / 2, .target_row = row, .num_rows = kKvPageTokens},
+          cosines.data(), sines.data());
+    }
     benchmark::ClobberMemory();
   }
   state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(kContextTokens / 2));
 }
-BENCHMARK_CAPTURE(BM_DropPositions, f32, KvType::kF32);
-BENCHMARK_CAPTURE(BM_DropPositions, f16, KvType::kF16);
-BENCHMARK_CAPTURE(BM_DropPositions, int8, KvType::kInt8);
+BENCHMARK_CAPTURE(BM_MoveRows, f32, KvType::kF32);
+BENCHMARK_CAPTURE(BM_MoveRows, f16, KvType::kF16);
+BENCHMARK_CAPTURE(BM_MoveRows, int8, KvType::kInt8);
 
 void BM_StoreKeyValue(benchmark::State& state, KvType type) {
   const Caches caches(kShape, type, kContextTokens);

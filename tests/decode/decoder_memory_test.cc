@@ -42,10 +42,12 @@ TEST(DecoderMemoryTest, RegionsHoldTheirShapes) {
   };
   const size_t slack = xnn::kReadableSlackBytes;
   expect_holds(memory.norm_weights, size_t{61} * 576 * 4);
-  expect_holds(memory.keys, size_t{30} * 3 * 1000 * 64 * 4);
-  expect_holds(memory.values, size_t{30} * 3 * 1000 * 64 * 4);
+  // 1,000 positions are 16 pages of 64.
+  expect_holds(memory.keys, size_t{30} * 3 * 1024 * 64 * 4);
+  expect_holds(memory.values, size_t{30} * 3 * 1024 * 64 * 4);
   expect_holds(memory.key_scales, 0);
   expect_holds(memory.value_scales, 0);
+  expect_holds(memory.page_table, 16 * 4);
   expect_holds(memory.rope_cosines, size_t{1000} * 32 * 4);
   expect_holds(memory.rope_sines, size_t{1000} * 32 * 4);
   expect_holds(memory.logits, size_t{49152} * 4);
@@ -130,9 +132,10 @@ TEST(DecoderMemoryTest, WhatAStepReadsAndWritesLiesApart) {
       }
     }
     // What lives on is apart from everything.
-    for (const size_t kept : {memory.norm_weights, memory.keys, memory.values, memory.rope_cosines,
-                              memory.rope_sines, memory.logits, memory.embedding_row, memory.hidden,
-                              memory.quantized, memory.quantizations, memory.normed}) {
+    for (const size_t kept :
+         {memory.norm_weights, memory.keys, memory.values, memory.page_table, memory.rope_cosines,
+          memory.rope_sines, memory.logits, memory.embedding_row, memory.hidden, memory.quantized,
+          memory.quantizations, memory.normed}) {
       for (size_t other = 0; other < layout.num_regions(); ++other) {
         if (other != kept) {
           EXPECT_TRUE(Apart(layout, kept, other))

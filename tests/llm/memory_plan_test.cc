@@ -108,11 +108,17 @@ TEST(MemoryPlan, TheArenaIsDividedWithoutRest) {
 
 TEST(MemoryPlan, KeysAndValuesAreExact) {
   const uint64_t values = kKvValuesPerToken * 1024;
-  EXPECT_EQ(LineBytes(Plan(Outline(), Options(1024, KvType::kF32)), "KV cache"), 4 * values);
-  EXPECT_EQ(LineBytes(Plan(Outline(), Options(1024, KvType::kF16)), "KV cache"), 2 * values);
-  // One scale for the 32 values of a head.
-  EXPECT_EQ(LineBytes(Plan(Outline(), Options(1024, KvType::kInt8)), "KV cache"),
-            values + values / 32 * sizeof(float));
+  const uint64_t table = 1024 / kKvPageTokens * sizeof(uint32_t);
+  // A context that does not fill its last page takes the whole page.
+  for (const size_t context : {961, 1024}) {
+    const auto cache_bytes = [&](KvType type) {
+      return LineBytes(Plan(Outline(), Options(context, type)), "KV cache");
+    };
+    EXPECT_EQ(cache_bytes(KvType::kF32), 4 * values + table);
+    EXPECT_EQ(cache_bytes(KvType::kF16), 2 * values + table);
+    // One scale for the 32 values of a head.
+    EXPECT_EQ(cache_bytes(KvType::kInt8), values + values / 32 * sizeof(float) + table);
+  }
 }
 
 TEST(MemoryPlan, RowsOfLogitsTakeTheirFloatsAndNothingElse) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <new>
+#include <numeric>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -68,8 +69,9 @@ class Scratch {
 
 // Random keys and values for every position that the case's rows may see; NaN, for int8 as scales,
 // before and after them.
-TestKvCache FilledCache(const Case& c, size_t capacity_tokens) {
-  TestKvCache cache(c.type, c.shape.num_key_value_heads, c.shape.head_dim, capacity_tokens);
+TestKvCache FilledCache(const Case& c, size_t capacity_tokens,
+                        PageOrder order = PageOrder::kShuffled) {
+  TestKvCache cache(c.type, c.shape.num_key_value_heads, c.shape.head_dim, capacity_tokens, order);
   const size_t floats = c.shape.num_key_value_heads * c.shape.head_dim;
   for (size_t token = c.BeginOf(0); token < c.num_tokens(); ++token) {
     const auto seed = static_cast<unsigned>(token);
@@ -102,7 +104,7 @@ std::vector<float> RunRows(const Case& c, const KvCacheView& cache, const std::v
                               .output = output.data(),
                               .output_stride = stride};
   const Scratch scratch(
-      AttentionScratchBytes(c.shape, num_rows, cache.capacity_tokens, num_threads));
+      AttentionScratchBytes(c.shape, num_rows, c.first_position + end, num_threads));
   Result<ThreadPool> pool = ThreadPool::Create(num_threads);
   Attention(c.shape, cache, rows, scratch.bytes(), *pool);
 
@@ -211,6 +213,13 @@ std::vector<Case> Cases() {
           cases.push_back({{4, 2, 8, window}, type, first, num_rows});
       }
     }
+    // Windows that begin at every kind of place on a page, and a page of a single position.
+    for (const size_t first : {64, 65, 127, 128, 190}) {
+      for (const size_t num_rows : {1, 15, 64}) {
+        cases.push_back({{4, 2, 8, 64}, type, first, num_rows});
+        cases.push_back({{1, 1, 8, 20}, type, first, num_rows});
+      }
+    }
     // Windows that the context never fills.
     cases.push_back({{4, 2, 8, 201}, type, 70, 130});
     cases.push_back({{4, 2, 8, SIZE_MAX}, type, 70, 1});
@@ -239,6 +248,15 @@ TEST_P(AttentionTest, MatchesReferenceWhereTheCacheEnds) {
   const TestKvCache cache = FilledCache(c, c.num_tokens());
   const std::vector<double> expected = Expected(c, cache, c.type == KvType::kInt8);
   EXPECT_LT(MaxDifference(RunAll(c, cache.view()), expected), 1e-5);
+}
+
+TEST_P(AttentionTest, IsBitwiseTheSameForEveryOrderOfPages) {
+  const Case& c = GetParam();
+  const TestKvCache in_order = FilledCache(c, c.num_tokens(), PageOrder::kInOrder);
+  const TestKvCache shuffled = FilledCache(c, c.num_tokens(), PageOrder::kShuffled);
+  const std::vector<float> expected = RunAll(c, in_order.view());
+  const std::vector<float> actual = RunAll(c, shuffled.view());
+  EXPECT_EQ(std::memcmp(expected.data(), actual.data(), expected.size() * sizeof(float)), 0);
 }
 
 TEST_P(AttentionTest, IsBitwiseTheSameForEveryNumberOfThreads) {
@@ -373,14 +391,17 @@ TEST_P(AttentionOfTypeTest, NothingOutsideTheWindowsIsRead) {
   const GuardedMemory keys(part_bytes), values(part_bytes);
   const GuardedMemory key_scales(part_tokens * sizeof(float));
   const GuardedMemory value_scales(part_tokens * sizeof(float));
+  std::vector<uint32_t> pages(3 * part_tokens / kKvPageTokens);
+  std::ranges::iota(pages, uint32_t{0});
   const KvCacheView cache = {.type = GetParam(),
                              .num_key_value_heads = 1,
                              .head_dim = kHeadDim,
-                             .capacity_tokens = 3 * part_tokens,
+                             .num_pages = pages.size(),
                              .keys = keys.data(),
                              .values = values.data(),
                              .key_scales = static_cast<float*>(key_scales.data()),
-                             .value_scales = static_cast<float*>(value_scales.data())};
+                             .value_scales = static_cast<float*>(value_scales.data()),
+                             .table = {pages}};
   for (size_t t = part_tokens; t < 2 * part_tokens; ++t) {
     const auto seed = static_cast<unsigned>(t);
     const std::vector<float> row = RandomFloats(kHeadDim, seed);

@@ -5,6 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <numeric>
+#include <random>
+#include <span>
+#include <vector>
 
 #include "core/numeric.h"
 #include "ops/kv_cache_view.h"
@@ -13,17 +17,30 @@ namespace cria::ops {
 
 inline constexpr KvType kKvTypes[] = {KvType::kF32, KvType::kF16, KvType::kInt8};
 
-// Memory for a KvCacheView, exactly as large as needed. Floats, halves and scales begin as NaN, so
-// that a read of a position that was never stored shows in the result; bytes begin as 101.
+enum class PageOrder : uint8_t {
+  kInOrder,
+  kShuffled,  // With a page that the table does not have.
+};
+
+// Memory for a KvCacheView. Floats, halves and scales begin as NaN, so that a read of a position
+// that was never stored shows in the result; bytes begin as 101.
 class TestKvCache {
  public:
-  TestKvCache(KvType type, size_t num_heads, size_t head_dim, size_t capacity_tokens) {
-    const size_t rows = num_heads * capacity_tokens;
+  TestKvCache(KvType type, size_t num_heads, size_t head_dim, size_t capacity_tokens,
+              PageOrder order = PageOrder::kShuffled) {
+    const size_t num_blocks = DivideRoundingUp(capacity_tokens, kKvPageTokens);
+    pages_.resize(num_blocks + (order == PageOrder::kShuffled ? 1 : 0));
+    std::ranges::iota(pages_, uint32_t{0});
+    if (order == PageOrder::kShuffled) {
+      std::ranges::shuffle(pages_, std::minstd_rand(static_cast<unsigned>(num_blocks)));
+    }
+    const size_t rows = num_heads * pages_.size() * kKvPageTokens;
     const size_t elements = rows * head_dim;
     view_ = {.type = type,
              .num_key_value_heads = num_heads,
              .head_dim = head_dim,
-             .capacity_tokens = capacity_tokens};
+             .num_pages = pages_.size(),
+             .table = {std::span(pages_).first(num_blocks)}};
     switch (type) {
       case KvType::kF32:
         view_.keys = New(keys_, elements, NAN);
@@ -44,6 +61,10 @@ class TestKvCache {
 
   const KvCacheView& view() const { return view_; }
 
+  // The row of a position among the rows of all heads.
+  size_t Row(size_t head, size_t token) const {
+    return head * view_.num_rows() + view_.table.Row(token);
+  }
   // The stored element as a float.
   float Key(size_t head, size_t token, size_t j) const {
     return Element(view_.keys, view_.key_scales, head, token, j);
@@ -60,7 +81,7 @@ class TestKvCache {
     return owner.get();
   }
   float Element(const void* data, const float* scales, size_t head, size_t token, size_t j) const {
-    const size_t row = head * view_.capacity_tokens + token;
+    const size_t row = Row(head, token);
     const size_t at = row * view_.head_dim + j;
     switch (view_.type) {
       case KvType::kF32:
@@ -73,6 +94,7 @@ class TestKvCache {
     return NAN;
   }
 
+  std::vector<uint32_t> pages_;
   KvCacheView view_;
   std::unique_ptr<float[]> keys_, values_, key_scales_, value_scales_;
   std::unique_ptr<uint16_t[]> f16_keys_, f16_values_;

@@ -77,9 +77,22 @@ TestKvCache NewCache(const Shift& c) {
   return TestKvCache(c.type, c.num_heads, c.head_dim, c.capacity_tokens);
 }
 
+// Drops positions [first, first + count) of `end`: one move for as many rows as are adjacent.
 void Drop(const Shift& c, const TestKvCache& cache, size_t first, size_t count, size_t end) {
+  if (count == 0) return;
+  const KvPageTable& table = cache.view().table;
   const RopeRow row(count, c.head_dim);
-  DropPositions(cache.view(), first, count, end, row.cosines.data(), row.sines.data());
+  for (size_t t = first; t < end - count;) {
+    size_t num_rows = 1;
+    while (t + num_rows < end - count && table.Row(t + num_rows) == table.Row(t) + num_rows &&
+           table.Row(t + count + num_rows) == table.Row(t + count) + num_rows) {
+      ++num_rows;
+    }
+    MoveRows(cache.view(),
+             {.source_row = table.Row(t + count), .target_row = table.Row(t), .num_rows = num_rows},
+             row.cosines.data(), row.sines.data());
+    t += num_rows;
+  }
 }
 
 // The length of a head's longest pair, which rope does not change: a bound of every element.
@@ -138,7 +151,7 @@ struct Row {
 
 Row RowOf(const KvCacheView& view, const void* data, const float* scales, size_t head,
           size_t position) {
-  const size_t row = head * view.capacity_tokens + position;
+  const size_t row = head * view.num_rows() + view.table.Row(position);
   const size_t bytes = view.head_dim * KvElementBytes(view.type);
   const auto* begin = static_cast<const std::byte*>(data) + row * bytes;
   return {{begin, begin + bytes}, scales == nullptr ? 0.0f : scales[row]};
@@ -172,6 +185,16 @@ std::vector<Shift> Shifts() {
                                                                               {1, 4, 23}}) {
       cases.push_back({.type = type, .first = first, .count = count, .end = end});
     }
+    // Over several pages: whole pages, parts of them, and less than one.
+    for (const auto& [first, count] : std::vector<std::array<size_t, 2>>{
+             {4, 64}, {64, 128}, {70, 100}, {0, 1}, {100, 63}, {63, 65}, {4, 210}}) {
+      cases.push_back({.type = type,
+                       .head_dim = 10,
+                       .first = first,
+                       .count = count,
+                       .end = 250,
+                       .capacity_tokens = 260});
+    }
   }
   return cases;
 }
@@ -198,6 +221,45 @@ TEST_P(KvCacheShiftTest, MovesWhatLiesBehindAndTouchesNothingElse) {
       } else if (t < c.first || t >= c.end) {
         EXPECT_EQ(ValueRow(after, head, t), ValueRow(before, head, t)) << t;
         EXPECT_EQ(KeyRow(after, head, t), KeyRow(before, head, t)) << t;
+      }
+    }
+  }
+}
+
+// Rows that are copied keep every bit; rows that are turned where they are have the keys, and every
+// bit of the values, that they would have elsewhere.
+TEST_P(KvCacheShiftTest, RowsAreCopiedOrTurnedInPlace) {
+  const Shift& c = GetParam();
+  if (c.end <= kKvPageTokens || c.count == 0) return;
+  const TestKvCache before = NewCache(c), copied = NewCache(c), turned = NewCache(c),
+                    moved = NewCache(c);
+  for (size_t t = 0; t < c.capacity_tokens; ++t) {
+    for (const TestKvCache* cache : {&before, &copied, &turned, &moved}) Store(c, *cache, t, t);
+  }
+  const KvPageTable& table = before.view().table;
+  // Rows 3 to 62 of the second page become rows 1 to 60 of the first.
+  const KvRowMove move = {
+      .source_row = table.Row(kKvPageTokens + 3), .target_row = table.Row(1), .num_rows = 60};
+  const KvRowMove in_place = {
+      .source_row = move.source_row, .target_row = move.source_row, .num_rows = move.num_rows};
+  const RopeRow row(c.count, c.head_dim);
+  MoveRows(copied.view(), move, nullptr, nullptr);
+  MoveRows(moved.view(), move, row.cosines.data(), row.sines.data());
+  MoveRows(turned.view(), in_place, row.cosines.data(), row.sines.data());
+  for (size_t head = 0; head < c.num_heads; ++head) {
+    for (size_t t = 0; t < c.capacity_tokens; ++t) {
+      const bool is_target = t >= 1 && t < 61;
+      const bool is_source = t >= kKvPageTokens + 3 && t < kKvPageTokens + 63;
+      const size_t source = is_target ? t + kKvPageTokens + 2 : t;
+      EXPECT_EQ(KeyRow(copied, head, t), KeyRow(before, head, source)) << t;
+      EXPECT_EQ(ValueRow(copied, head, t), ValueRow(before, head, source)) << t;
+      EXPECT_EQ(ValueRow(moved, head, t), ValueRow(before, head, source)) << t;
+      EXPECT_EQ(ValueRow(turned, head, t), ValueRow(before, head, t)) << t;
+      if (is_target) {
+        EXPECT_EQ(KeyRow(moved, head, t), KeyRow(turned, head, source)) << t;
+      }
+      if (!is_source) {
+        EXPECT_EQ(KeyRow(turned, head, t), KeyRow(before, head, t)) << t;
       }
     }
   }

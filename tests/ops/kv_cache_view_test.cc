@@ -66,6 +66,37 @@ TEST(KvCacheViewTest, F16IsKeptWhereItBelongs) {
   }
 }
 
+TEST(KvCacheViewTest, EveryPositionHasARowOnItsPage) {
+  constexpr uint32_t kPages[] = {7, 0, 3};
+  const KvPageTable table = {kPages};
+  for (size_t position = 0; position < 3 * kKvPageTokens; ++position) {
+    EXPECT_EQ(table.Row(position),
+              kPages[position / kKvPageTokens] * kKvPageTokens + position % kKvPageTokens);
+  }
+}
+
+// Positions of several pages, stored in any order, lie where the table says, and nowhere else.
+TEST(KvCacheViewTest, PositionsAreStoredOnTheirPages) {
+  constexpr size_t kTokens = 300, kHeads = 2, kHeadDim = 10;
+  for (const KvType type : kKvTypes) {
+    TestKvCache cache(type, kHeads, kHeadDim, kTokens);
+    const KvCacheView& view = cache.view();
+    for (size_t i = 0; i < kTokens; ++i) {
+      const size_t token = i * 7 % kTokens;
+      std::vector<float> keys(kHeads * kHeadDim, static_cast<float>(token + 1));
+      std::vector<float> values(kHeads * kHeadDim, -static_cast<float>(token + 1));
+      StoreKeyValue(view, token, keys.data(), values.data());
+    }
+    for (size_t token = 0; token < kTokens; ++token) {
+      for (size_t i = 0; i < kHeads * kHeadDim; ++i) {
+        const auto stored = static_cast<float>(token + 1);
+        ASSERT_FLOAT_EQ(cache.Key(i / kHeadDim, token, i % kHeadDim), stored) << token;
+        ASSERT_FLOAT_EQ(cache.Value(i / kHeadDim, token, i % kHeadDim), -stored) << token;
+      }
+    }
+  }
+}
+
 // Every half, the middle between each half and the next, and the floats next to the middle.
 TEST(KvCacheViewTest, F16RoundsToNearestEven) {
   constexpr uint16_t kLargest = 0x7bff;
@@ -79,11 +110,16 @@ TEST(KvCacheViewTest, F16RoundsToNearestEven) {
       inputs.push_back(-input);
     }
   }
-  TestKvCache cache(KvType::kF16, 1, inputs.size(), 1);
-  StoreKeyValue(cache.view(), 0, inputs.data(), inputs.data());
-  for (size_t j = 0; j < inputs.size(); ++j) {
-    ASSERT_EQ(cache.Key(0, 0, j), reference::RoundToF16(inputs[j])) << inputs[j];
-    ASSERT_EQ(std::signbit(cache.Key(0, 0, j)), std::signbit(inputs[j])) << inputs[j];
+  constexpr size_t kHeadDim = 72;
+  ASSERT_EQ(inputs.size() % kHeadDim, 0u);
+  TestKvCache cache(KvType::kF16, 1, kHeadDim, inputs.size() / kHeadDim);
+  for (size_t token = 0; token < inputs.size() / kHeadDim; ++token) {
+    const float* row = inputs.data() + token * kHeadDim;
+    StoreKeyValue(cache.view(), token, row, row);
+    for (size_t j = 0; j < kHeadDim; ++j) {
+      ASSERT_EQ(cache.Key(0, token, j), reference::RoundToF16(row[j])) << row[j];
+      ASSERT_EQ(std::signbit(cache.Key(0, token, j)), std::signbit(row[j])) << row[j];
+    }
   }
 }
 
@@ -114,8 +150,8 @@ TEST(KvCacheViewTest, Int8IsWithinHalfAStepOfEveryHeadsOwnScale) {
           key_absmax = std::max(key_absmax, std::abs(keys[head * head_dim + j]));
           value_absmax = std::max(value_absmax, std::abs(values[head * head_dim + j]));
         }
-        EXPECT_FLOAT_EQ(cache.view().key_scales[head * 4 + token], key_absmax / 127);
-        EXPECT_FLOAT_EQ(cache.view().value_scales[head * 4 + token], value_absmax / 127);
+        EXPECT_FLOAT_EQ(cache.view().key_scales[cache.Row(head, token)], key_absmax / 127);
+        EXPECT_FLOAT_EQ(cache.view().value_scales[cache.Row(head, token)], value_absmax / 127);
         for (size_t j = 0; j < head_dim; ++j) {
           const size_t at = head * head_dim + j;
           ASSERT_NEAR(cache.Key(head, token, j), keys[at], key_absmax / 253) << head_dim;
@@ -131,7 +167,7 @@ TEST(KvCacheViewTest, Int8ExtremesAndZerosAreExact) {
   const std::vector<float> extremes = {-12.7f, 12.7f, 0.1f, 0.0f};
   const std::vector<float> zeros(4, 0.0f);
   StoreKeyValue(cache.view(), 0, extremes.data(), zeros.data());
-  const auto* bytes = static_cast<const int8_t*>(cache.view().keys);
+  const auto* bytes = static_cast<const int8_t*>(cache.view().keys) + cache.Row(0, 0) * 4;
   EXPECT_EQ(bytes[0], -127);
   EXPECT_EQ(bytes[1], 127);
   EXPECT_EQ(bytes[2], 1);
