@@ -29,9 +29,8 @@ T FieldOr(const json& object, const char* name, T fallback) {
   return found == object.end() || found->is_null() ? fallback : found->get<T>();
 }
 
-ReferenceRopeScaling ReadRopeScaling(const json& config) {
+ReferenceRopeScaling ReadRopeScaling(const json& fields) {
   ReferenceRopeScaling scaling;
-  const json fields = FieldOr(config, "rope_scaling", json());
   if (fields.is_null()) return scaling;
   const auto type =
       FieldOr<std::string>(fields, "rope_type", FieldOr<std::string>(fields, "type", "default"));
@@ -66,7 +65,8 @@ ReferenceRopeScaling ReadRopeScaling(const json& config) {
 void ReadWhatArchitecturesDifferIn(const json& fields, ReferenceConfig& config) {
   const std::string& architecture = config.architecture;
   const bool is_llama = architecture == "LlamaForCausalLM";
-  const bool is_mistral = architecture == "MistralForCausalLM";
+  const bool is_mistral =
+      architecture == "MistralForCausalLM" || architecture == "MinistralForCausalLM";
   const bool is_qwen2 = architecture == "Qwen2ForCausalLM";
   config.qk_norm = architecture == "Qwen3ForCausalLM";
   if (!is_llama && !is_mistral && !is_qwen2 && !config.qk_norm) {
@@ -78,6 +78,42 @@ void ReadWhatArchitecturesDifferIn(const json& fields, ReferenceConfig& config) 
   config.mlp_bias = is_llama && FieldOr(fields, "mlp_bias", false);
   if (is_mistral || (!is_llama && FieldOr(fields, "use_sliding_window", false))) {
     config.sliding_window = FieldOr<size_t>(fields, "sliding_window", 0);
+  }
+}
+
+// Whether a layer has the window: as layer_types says, or in Qwen's from max_window_layers on.
+bool HasWindow(const json& fields, const ReferenceConfig& config, size_t layer) {
+  if (config.sliding_window == 0) return false;
+  const json types = FieldOr(fields, "layer_types", json());
+  if (!types.is_null()) return types.at(layer) == "sliding_attention";
+  const bool is_qwen = config.architecture.starts_with("Qwen");
+  return !is_qwen || layer >= FieldOr<size_t>(fields, "max_window_layers", 28);
+}
+
+// Reads what layers may differ in. `config` has the fields for all of them.
+void ReadLayers(const json& fields, ReferenceConfig& config) {
+  const json parameters = FieldOr(fields, "rope_parameters", json());
+  std::vector<ReferenceAttention> layers;
+  size_t num_with_window = 0;
+  for (size_t i = 0; i < config.num_hidden_layers; ++i) {
+    const bool has_window = HasWindow(fields, config, i);
+    num_with_window += has_window ? 1 : 0;
+    ReferenceAttention layer = {config.rope_theta, config.rope_scaling,
+                                has_window ? config.sliding_window : 0};
+    if (!parameters.is_null()) {
+      const json& rope = parameters.at(has_window ? "sliding_attention" : "full_attention");
+      layer.rope_theta = FieldOr(rope, "rope_theta", config.rope_theta);
+      layer.rope_scaling = ReadRopeScaling(rope);
+    }
+    layers.push_back(layer);
+  }
+  if (num_with_window == 0 || num_with_window == layers.size()) {
+    config.rope_theta = layers.at(0).rope_theta;
+    config.rope_scaling = layers.at(0).rope_scaling;
+    config.sliding_window = layers.at(0).sliding_window;
+  } else {
+    config.sliding_window = 0;
+    config.layers = std::move(layers);
   }
 }
 
@@ -95,9 +131,10 @@ ReferenceConfig ReadConfig(const json& fields) {
   config.max_position_embeddings = FieldOr<size_t>(fields, "max_position_embeddings", 2048);
   config.rms_norm_eps = FieldOr(fields, "rms_norm_eps", 1e-6);
   config.rope_theta = FieldOr(fields, "rope_theta", 10000.0);
-  config.rope_scaling = ReadRopeScaling(fields);
+  config.rope_scaling = ReadRopeScaling(FieldOr(fields, "rope_scaling", json()));
   config.tie_word_embeddings = FieldOr(fields, "tie_word_embeddings", false);
   ReadWhatArchitecturesDifferIn(fields, config);
+  ReadLayers(fields, config);
   config.bos_token_id = FieldOr(fields, "bos_token_id", -1);
   const json eos = FieldOr(fields, "eos_token_id", json::array());
   config.eos_token_ids = eos.is_array() ? eos.get<std::vector<int>>() : std::vector{eos.get<int>()};

@@ -81,10 +81,40 @@ TEST_F(HuggingFaceDirectory, ReadsAWindowWhereTheArchitectureHasOne) {
   EXPECT_EQ(window("LlamaForCausalLM", {{"sliding_window", 12}}), 0u);
   EXPECT_EQ(window("MistralForCausalLM", {{"sliding_window", 12}}), 12u);
   EXPECT_EQ(window("MistralForCausalLM", {{"sliding_window", nullptr}}), 0u);
-  EXPECT_EQ(window("Qwen3ForCausalLM", {{"sliding_window", 12}, {"use_sliding_window", true}}),
-            12u);
+  const json on = {{"sliding_window", 12}, {"use_sliding_window", true}};
+  EXPECT_EQ(window("Qwen3ForCausalLM", on), 0u);  // Not in the first 28 layers.
+  json everywhere = on;
+  everywhere["max_window_layers"] = 0;
+  EXPECT_EQ(window("Qwen3ForCausalLM", everywhere), 12u);
   EXPECT_EQ(window("Qwen2ForCausalLM", {{"sliding_window", 12}, {"use_sliding_window", false}}),
             0u);
+}
+
+TEST_F(HuggingFaceDirectory, ReadsWindowsOfSomeLayers) {
+  json config = Config();
+  config["architectures"] = {"Qwen2ForCausalLM"};
+  config.update({{"sliding_window", 12}, {"use_sliding_window", true}, {"max_window_layers", 1}});
+  SetConfig(config);
+  ReferenceConfig read = ReadHuggingFaceDirectory(directory_.path()).config;
+  ASSERT_EQ(read.layers.size(), 2u);
+  EXPECT_EQ(read.layers[0].sliding_window, 0u);
+  EXPECT_EQ(read.layers[1].sliding_window, 12u);
+  // layer_types has precedence.
+  config["layer_types"] = {"sliding_attention", "full_attention"};
+  SetConfig(config);
+  read = ReadHuggingFaceDirectory(directory_.path()).config;
+  ASSERT_EQ(read.layers.size(), 2u);
+  EXPECT_EQ(read.layers[0].sliding_window, 12u);
+  EXPECT_EQ(read.layers[1].sliding_window, 0u);
+  EXPECT_EQ(read.layers[1].rope_theta, 10000.0);
+  config["rope_parameters"] = {{"sliding_attention", {{"rope_theta", 500.0}}},
+                               {"full_attention", {{"rope_type", "linear"}, {"factor", 8.0}}}};
+  SetConfig(config);
+  read = ReadHuggingFaceDirectory(directory_.path()).config;
+  EXPECT_EQ(read.layers[0].rope_theta, 500.0);
+  EXPECT_EQ(read.layers[0].rope_scaling.type, ReferenceRopeScaling::Type::kNone);
+  EXPECT_EQ(read.layers[1].rope_theta, 10000.0);
+  EXPECT_EQ(read.layers[1].rope_scaling.factor, 8.0);
 }
 
 TEST_F(HuggingFaceDirectory, RefusesAnUnknownArchitecture) {

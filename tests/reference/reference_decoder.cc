@@ -84,26 +84,28 @@ double ScaleLlama3(double frequency, const ReferenceRopeScaling& scaling) {
 
 // "Dynamic NTK", in the appendix of Peng et al. 2023 and in transformers: with s the length over
 // the trained one, theta grows by (factor s - (factor - 1))^(d / (d - 2)).
-double DynamicTheta(const ReferenceConfig& config, size_t context) {
-  if (context <= config.max_position_embeddings) return config.rope_theta;
+double DynamicTheta(const ReferenceConfig& config, const ReferenceAttention& attention,
+                    size_t context) {
+  if (context <= config.max_position_embeddings) return attention.rope_theta;
   const double s =
       static_cast<double>(context) / static_cast<double>(config.max_position_embeddings);
-  const double factor = config.rope_scaling.factor;
+  const double factor = attention.rope_scaling.factor;
   const auto d = static_cast<double>(config.head_dim);
-  return config.rope_theta * std::pow(factor * s - factor + 1.0, d / (d - 2.0));
+  return attention.rope_theta * std::pow(factor * s - factor + 1.0, d / (d - 2.0));
 }
 
 // Peng et al. 2023, "NTK by parts", as their code has it: the share of interpolation rises linearly
 // with the pair's index, from the pair that turns beta_fast times in the trained context to that
 // which turns beta_slow times. A pair i turns L theta^(-2i/d) / 2 pi times, so that
 // i = d ln(L / (2 pi turns)) / (2 ln theta).
-double ScaleYarn(double frequency, size_t pair, const ReferenceConfig& config) {
-  const ReferenceRopeScaling& scaling = config.rope_scaling;
-  const auto d = static_cast<double>(config.head_dim);
+double ScaleYarn(double frequency, size_t pair, size_t head_dim,
+                 const ReferenceAttention& attention) {
+  const ReferenceRopeScaling& scaling = attention.rope_scaling;
+  const auto d = static_cast<double>(head_dim);
   const auto trained = static_cast<double>(scaling.original_max_position_embeddings);
   const auto pair_of = [&](double turns) {
     return d * std::log(trained / (2.0 * std::numbers::pi * turns)) /
-           (2.0 * std::log(config.rope_theta));
+           (2.0 * std::log(attention.rope_theta));
   };
   double low = pair_of(scaling.beta_fast);
   double high = pair_of(scaling.beta_slow);
@@ -122,27 +124,29 @@ double ScaleYarn(double frequency, size_t pair, const ReferenceConfig& config) {
 
 }  // namespace
 
-std::vector<double> RopeFrequencies(const ReferenceConfig& config, size_t context) {
+std::vector<double> RopeFrequencies(const ReferenceConfig& config, size_t context, size_t layer) {
+  const ReferenceAttention attention = config.AttentionOf(layer);
+  const ReferenceRopeScaling& scaling = attention.rope_scaling;
   std::vector<double> frequencies(config.head_dim / 2);
-  const double theta = config.rope_scaling.type == ReferenceRopeScaling::Type::kDynamic
-                           ? DynamicTheta(config, context)
-                           : config.rope_theta;
+  const double theta = scaling.type == ReferenceRopeScaling::Type::kDynamic
+                           ? DynamicTheta(config, attention, context)
+                           : attention.rope_theta;
   for (size_t i = 0; i < frequencies.size(); ++i) {
     // Su et al. 2021: theta^(-2i / head_dim).
     double frequency =
         std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(config.head_dim));
-    switch (config.rope_scaling.type) {
+    switch (scaling.type) {
       case ReferenceRopeScaling::Type::kNone:
       case ReferenceRopeScaling::Type::kDynamic:
         break;
       case ReferenceRopeScaling::Type::kLinear:  // Chen et al. 2023: position / factor.
-        frequency /= config.rope_scaling.factor;
+        frequency /= scaling.factor;
         break;
       case ReferenceRopeScaling::Type::kLlama3:
-        frequency = ScaleLlama3(frequency, config.rope_scaling);
+        frequency = ScaleLlama3(frequency, scaling);
         break;
       case ReferenceRopeScaling::Type::kYarn:
-        frequency = ScaleYarn(frequency, i, config);
+        frequency = ScaleYarn(frequency, i, config.head_dim, attention);
         break;
     }
     frequencies[i] = frequency;
@@ -187,11 +191,12 @@ ReferenceDecoder::ReferenceDecoder(const ReferenceModel& model, size_t context) 
         .down_bias = if_any(c.mlp_bias, "mlp.down_proj.bias", c.hidden_size),
         .q_norm = if_any(c.qk_norm, "self_attn.q_norm.weight", c.head_dim),
         .k_norm = if_any(c.qk_norm, "self_attn.k_norm.weight", c.head_dim),
+        .attention = c.AttentionOf(l),
+        .rope_frequencies = RopeFrequencies(c, context, l),
         .keys = {},
         .values = {},
     });
   }
-  rope_frequencies_ = RopeFrequencies(c, context);
 }
 
 const float* ReferenceDecoder::Weights(const std::string& name,
@@ -208,15 +213,15 @@ const float* ReferenceDecoder::Weights(const std::string& name,
 
 // Half-split order: element i of a head's first half and of its second half are a pair. YaRN's
 // attention factor multiplies what it turns.
-void ReferenceDecoder::RotateHeads(std::vector<double>& heads) const {
+void ReferenceDecoder::RotateHeads(const Layer& layer, std::vector<double>& heads) const {
   const size_t head_dim = model_.config.head_dim;
   const size_t half = head_dim / 2;
-  const ReferenceRopeScaling& scaling = model_.config.rope_scaling;
+  const ReferenceRopeScaling& scaling = layer.attention.rope_scaling;
   const double scale =
       scaling.type == ReferenceRopeScaling::Type::kYarn ? scaling.attention_factor : 1.0;
   for (size_t start = 0; start < heads.size(); start += head_dim) {
     for (size_t i = 0; i < half; ++i) {
-      const double angle = static_cast<double>(position_) * rope_frequencies_[i];
+      const double angle = static_cast<double>(position_) * layer.rope_frequencies[i];
       const double first = heads[start + i];
       const double second = heads[start + half + i];
       const double cosine = std::cos(angle) * scale;
@@ -245,7 +250,8 @@ std::vector<double> ReferenceDecoder::Attend(const Layer& layer,
       double dot = 0.0;
       for (size_t i = 0; i < c.head_dim; ++i) dot += query[i] * key[i];
       scores[t] = dot / std::sqrt(static_cast<double>(c.head_dim));
-      const bool has_left_window = c.sliding_window != 0 && t + c.sliding_window <= position_;
+      const size_t window = layer.attention.sliding_window;
+      const bool has_left_window = window != 0 && t + window <= position_;
       if (has_left_window) scores[t] = -std::numeric_limits<double>::infinity();
     }
     Softmax(scores);
@@ -275,8 +281,8 @@ const std::vector<double>& ReferenceDecoder::Step(int id) {
         MatrixTimesVector(layer.k_proj, key_value_channels, normed, layer.k_bias);
     NormalizeHeads(queries, c.head_dim, layer.q_norm, c.rms_norm_eps);
     NormalizeHeads(keys, c.head_dim, layer.k_norm, c.rms_norm_eps);
-    RotateHeads(queries);
-    RotateHeads(keys);
+    RotateHeads(layer, queries);
+    RotateHeads(layer, keys);
     Append(layer.keys, keys);
     Append(layer.values, MatrixTimesVector(layer.v_proj, key_value_channels, normed, layer.v_bias));
     AddTo(x, MatrixTimesVector(layer.o_proj, c.hidden_size, Attend(layer, queries), layer.o_bias));

@@ -48,14 +48,16 @@ class ReferenceDecoder {
     const float* gate_bias;
     const float* up_bias;
     const float* down_bias;
-    const float* q_norm;         // [head_dim]
-    const float* k_norm;         // The same.
-    std::vector<double> keys;    // [position][num_key_value_heads][head_dim], rotated.
-    std::vector<double> values;  // [position][num_key_value_heads][head_dim]
+    const float* q_norm;  // [head_dim]
+    const float* k_norm;  // The same.
+    ReferenceAttention attention;
+    std::vector<double> rope_frequencies;  // [head_dim / 2]
+    std::vector<double> keys;              // [position][num_key_value_heads][head_dim], rotated.
+    std::vector<double> values;            // [position][num_key_value_heads][head_dim]
   };
 
   const float* Weights(const std::string& name, const std::vector<size_t>& shape) const;
-  void RotateHeads(std::vector<double>& heads) const;
+  void RotateHeads(const Layer& layer, std::vector<double>& heads) const;
   std::vector<double> Attend(const Layer& layer, const std::vector<double>& queries) const;
 
   const ReferenceModel& model_;
@@ -63,14 +65,14 @@ class ReferenceDecoder {
   const float* norm_;          // [hidden_size]
   const float* lm_head_;       // [vocab_size, hidden_size]; embed_tokens_ where they are tied.
   std::vector<Layer> layers_;
-  std::vector<double> rope_frequencies_;  // [head_dim / 2]
   size_t position_ = 0;
   std::vector<double> logits_;  // [vocab_size]
 };
 
-// The angles, in radians per position, by which the pairs of a head are turned: [head_dim / 2].
-// kDynamic takes those of a text of `context` tokens.
-std::vector<double> RopeFrequencies(const ReferenceConfig& config, size_t context = 0);
+// The angles, in radians per position, by which the pairs of a head of a layer are turned:
+// [head_dim / 2]. kDynamic takes those of a text of `context` tokens.
+std::vector<double> RopeFrequencies(const ReferenceConfig& config, size_t context = 0,
+                                    size_t layer = 0);
 
 // The logits after each of `ids`: [ids][vocab_size].
 std::vector<double> Logits(const ReferenceModel& model, std::span<const int> ids,

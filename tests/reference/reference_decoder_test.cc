@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -142,6 +143,48 @@ TEST(ReferenceDecoder, RopeTurnsByTheDistance) {
   const double last = attended - 1.0;
   const double root = std::sqrt((2.0 + 2.0 * last * last) / 4.0);
   ExpectRow(logits, 2, {1.0 / root, 1.0 / root, last / root, -last / root});
+}
+
+// Two layers, of which one is a copy that writes nothing: the result is that of the other one, with
+// its own window and frequencies.
+TEST(ReferenceDecoder, LayersMayHaveTheirOwnAttention) {
+  const ReferenceAttention plain;
+  const ReferenceAttention window = {.sliding_window = 2};
+  const ReferenceAttention stretched = {
+      .rope_scaling = {.type = ReferenceRopeScaling::Type::kLinear, .factor = 2.0}};
+  const std::vector<int> ids = {0, 1, 1};
+  const auto expected = [&](const ReferenceAttention& attention) {
+    const double stretch = attention.rope_scaling.factor;
+    const auto weight = [&](double distance) {
+      return std::exp(std::numbers::sqrt2 * std::cos(distance / stretch));
+    };
+    const double first = attention.sliding_window == 2 ? 0.0 : weight(2.0);
+    const double attended =
+        (first - weight(1.0) - weight(0.0)) / (first + weight(1.0) + weight(0.0));
+    const double last = attended - 1.0;
+    const double root = std::sqrt((2.0 + 2.0 * last * last) / 4.0);
+    return std::vector{1.0 / root, 1.0 / root, last / root, -last / root};
+  };
+  ReferenceModel model = DistanceModel(1.0f);
+  for (const ReferenceAttention& own : {plain, window, stretched}) {
+    for (const ReferenceAttention& other : {plain, window, stretched}) {
+      for (size_t silent = 0; silent < 2; ++silent) {
+        ReferenceModel two = model;
+        two.config.num_hidden_layers = 2;
+        two.config.layers = {own, other};
+        if (silent == 0) std::swap(two.config.layers[0], two.config.layers[1]);
+        for (const auto& [name, tensor] : model.tensors) {
+          if (!name.starts_with("model.layers.0.")) continue;
+          two.tensors["model.layers.1." + name.substr(15)] = tensor;
+        }
+        std::ranges::fill(
+            two.tensors.at("model.layers." + std::to_string(silent) + ".self_attn.o_proj.weight")
+                .values,
+            0.0f);
+        ExpectRow(Logits(two, ids), 2, expected(own));
+      }
+    }
+  }
 }
 
 TEST(ReferenceDecoder, AStrongQueryAttendsToTheNearestAlone) {

@@ -24,6 +24,13 @@ struct ReferenceRopeScaling {
   bool truncate = true;
 };
 
+// The fields of ReferenceConfig that may be different from layer to layer.
+struct ReferenceAttention {
+  double rope_theta = 10000.0;
+  ReferenceRopeScaling rope_scaling;
+  size_t sliding_window = 0;
+};
+
 struct ReferenceConfig {
   std::string architecture = "LlamaForCausalLM";
   size_t hidden_size = 0;
@@ -43,8 +50,15 @@ struct ReferenceConfig {
   bool o_bias = false;
   bool mlp_bias = false;
   bool qk_norm = false;
+  // [num_hidden_layers], in place of the three fields above; empty if all layers are alike.
+  std::vector<ReferenceAttention> layers;
   int bos_token_id = -1;  // -1: there is none.
   std::vector<int> eos_token_ids;
+
+  ReferenceAttention AttentionOf(size_t layer) const {
+    if (layers.empty()) return {rope_theta, rope_scaling, sliding_window};
+    return layers.at(layer);
+  }
 };
 
 struct ReferenceTensor {

@@ -12,6 +12,7 @@ namespace cria::support {
 namespace {
 
 using nlohmann::json;
+using reference::ReferenceAttention;
 using reference::ReferenceConfig;
 using reference::ReferenceRopeScaling;
 
@@ -59,19 +60,64 @@ std::string ModelType(const ReferenceConfig& config) {
   return type;
 }
 
-// Adds the fields that only some configuration classes have. A window is the same in all layers.
+const char* LayerType(const ReferenceAttention& layer) {
+  return layer.sliding_window == 0 ? "full_attention" : "sliding_attention";
+}
+
+json LayerTypes(const ReferenceConfig& config) {
+  json types = json::array();
+  for (const ReferenceAttention& layer : config.layers) types.push_back(LayerType(layer));
+  return types;
+}
+
+// Adds the fields that only some configuration classes have.
 void AddOwnFields(const ReferenceConfig& config, json& fields) {
-  const json window = config.sliding_window == 0 ? json() : json(config.sliding_window);
+  size_t window = config.sliding_window;
+  // How many layers before the first with a window have none.
+  size_t full_layers = 0;
+  for (const ReferenceAttention& layer : config.layers) {
+    window = std::max(window, layer.sliding_window);
+    full_layers += window == 0 ? 1 : 0;
+  }
+  const json window_or_null = window == 0 ? json() : json(window);
   if (config.architecture == "LlamaForCausalLM") {
+    if (window != 0) throw std::runtime_error("LlamaForCausalLM has no window");
     fields["attention_bias"] = config.o_bias;
     fields["mlp_bias"] = config.mlp_bias;
-  } else if (config.architecture == "MistralForCausalLM") {
-    fields["sliding_window"] = window;
-  } else {
+  } else if (config.architecture.starts_with("Qwen")) {
     if (config.architecture == "Qwen3ForCausalLM") fields["attention_bias"] = config.o_bias;
-    fields["use_sliding_window"] = config.sliding_window != 0;
-    fields["sliding_window"] = window;
-    fields["max_window_layers"] = 0;
+    fields["use_sliding_window"] = window != 0;
+    fields["sliding_window"] = window_or_null;
+    fields["max_window_layers"] = full_layers;
+    for (size_t i = full_layers; i < config.layers.size(); ++i) {
+      if (config.layers[i].sliding_window != 0) continue;
+      throw std::runtime_error("windows that do not begin at a layer are not written");
+    }
+  } else {
+    fields["sliding_window"] = window_or_null;
+    if (!config.layers.empty()) fields["layer_types"] = LayerTypes(config);
+  }
+}
+
+// Adds rope_theta and rope_scaling, or, if layers differ in them, rope_parameters.
+void AddRope(const ReferenceConfig& config, json& fields) {
+  const ReferenceAttention first = config.AttentionOf(0);
+  json parameters = json::object();
+  bool are_alike = true;
+  for (const ReferenceAttention& layer : config.layers) {
+    json rope = RopeScalingFields(layer.rope_scaling);
+    if (rope.is_null()) rope = {{"rope_type", "default"}};
+    rope["rope_theta"] = layer.rope_theta;
+    parameters.emplace(LayerType(layer), rope);
+    if (parameters.at(LayerType(layer)) != rope)
+      throw std::runtime_error("layers of one type have other frequencies");
+    are_alike = are_alike && rope == parameters.at(LayerType(first));
+  }
+  if (are_alike) {
+    fields["rope_theta"] = first.rope_theta;
+    fields["rope_scaling"] = RopeScalingFields(first.rope_scaling);
+  } else {
+    fields["rope_parameters"] = parameters;
   }
 }
 
@@ -88,10 +134,9 @@ json ConfigFields(const ReferenceConfig& config, StorageType storage) {
                  {"vocab_size", config.vocab_size},
                  {"max_position_embeddings", config.max_position_embeddings},
                  {"rms_norm_eps", config.rms_norm_eps},
-                 {"rope_theta", config.rope_theta},
-                 {"rope_scaling", RopeScalingFields(config.rope_scaling)},
                  {"tie_word_embeddings", config.tie_word_embeddings},
                  {"torch_dtype", TorchName(storage)}};
+  AddRope(config, fields);
   AddOwnFields(config, fields);
   AddTokenIds(config, fields);
   return fields;

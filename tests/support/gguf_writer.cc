@@ -5,6 +5,7 @@
 #include <format>
 #include <nlohmann/json.hpp>
 #include <numbers>
+#include <optional>
 #include <stdexcept>
 
 #include "support/files.h"
@@ -13,6 +14,7 @@
 namespace cria::support {
 namespace {
 
+using reference::ReferenceAttention;
 using reference::ReferenceConfig;
 using reference::ReferenceModel;
 using reference::ReferenceRopeScaling;
@@ -56,9 +58,10 @@ struct Architecture {
   bool is_interleaved;
 };
 const Architecture& ArchitectureOf(const ReferenceConfig& config) {
-  static constexpr std::array<Architecture, 4> kArchitectures = {{
+  static constexpr std::array<Architecture, 5> kArchitectures = {{
       {"LlamaForCausalLM", "llama", true},
       {"MistralForCausalLM", "llama", true},
+      {"MinistralForCausalLM", "llama", true},
       {"Qwen2ForCausalLM", "qwen2", false},
       {"Qwen3ForCausalLM", "qwen3", false},
   }};
@@ -68,30 +71,25 @@ const Architecture& ArchitectureOf(const ReferenceConfig& config) {
   throw std::runtime_error("no architecture of GGUF: " + config.architecture);
 }
 
-bool IsRotary(std::string_view name) {
-  return name.contains(".q_proj.") || name.contains(".k_proj.");
+// The attention of layers with and without a window; nothing if there are none.
+struct Layers {
+  std::optional<ReferenceAttention> full;
+  std::optional<ReferenceAttention> sliding;
+  std::vector<bool> have_window;
+};
+Layers LayersOf(const ReferenceConfig& config) {
+  Layers layers;
+  for (size_t i = 0; i < config.num_hidden_layers; ++i) {
+    const ReferenceAttention attention = config.AttentionOf(i);
+    const bool has_window = attention.sliding_window != 0;
+    layers.have_window.push_back(has_window);
+    (has_window ? layers.sliding : layers.full) = attention;
+  }
+  return layers;
 }
 
-// The divisor of each frequency, by transformers' formula, which compares wavelengths with the
-// original context.
-std::vector<float> Llama3Factors(const ReferenceConfig& config) {
-  const ReferenceRopeScaling& scaling = config.rope_scaling;
-  const auto positions = static_cast<double>(scaling.original_max_position_embeddings);
-  std::vector<float> factors;
-  for (size_t i = 0; i < config.head_dim / 2; ++i) {
-    const double exponent = 2.0 * static_cast<double>(i) / static_cast<double>(config.head_dim);
-    const double wavelength = 2.0 * std::numbers::pi * std::pow(config.rope_theta, exponent);
-    double factor = 1.0;
-    if (wavelength > positions / scaling.low_freq_factor) {
-      factor = scaling.factor;
-    } else if (wavelength > positions / scaling.high_freq_factor) {
-      const double smooth = (positions / wavelength - scaling.low_freq_factor) /
-                            (scaling.high_freq_factor - scaling.low_freq_factor);
-      factor = 1.0 / ((1.0 - smooth) / scaling.factor + smooth);
-    }
-    factors.push_back(static_cast<float>(factor));
-  }
-  return factors;
+bool IsRotary(std::string_view name) {
+  return name.contains(".q_proj.") || name.contains(".k_proj.");
 }
 
 }  // namespace
@@ -104,6 +102,10 @@ void GgufWriter::Add(std::string_view key, const std::vector<float>& values) {
 }
 void GgufWriter::Add(std::string_view key, const std::vector<int32_t>& values) {
   AddRaw(key, kArray, ArrayOf(kInt32, values));
+}
+
+void GgufWriter::Add(std::string_view key, const std::vector<bool>& values) {
+  AddRaw(key, kArray, ArrayOf(kBool, std::vector<uint8_t>(values.begin(), values.end())));
 }
 
 void GgufWriter::AddRaw(std::string_view key, uint32_t type, std::string_view value) {
@@ -192,12 +194,20 @@ void AddModelMetadata(const ReferenceModel& model, ChatTemplateText chat_templat
   add("rope.dimension_count", number(c.head_dim));
   add("context_length", number(c.max_position_embeddings));
   add("attention.layer_norm_rms_epsilon", static_cast<float>(c.rms_norm_eps));
-  add("rope.freq_base", static_cast<float>(c.rope_theta));
-  if (c.rope_scaling.type == ReferenceRopeScaling::Type::kLinear) {
+  const Layers layers = LayersOf(c);
+  const ReferenceAttention& base = layers.full ? *layers.full : *layers.sliding;
+  add("rope.freq_base", static_cast<float>(base.rope_theta));
+  if (base.rope_scaling.type == ReferenceRopeScaling::Type::kLinear) {
     add("rope.scaling.type", "linear");
-    add("rope.scaling.factor", static_cast<float>(c.rope_scaling.factor));
+    add("rope.scaling.factor", static_cast<float>(base.rope_scaling.factor));
   }
-  if (c.sliding_window != 0) add("attention.sliding_window", number(c.sliding_window));
+  if (layers.sliding) add("attention.sliding_window", number(layers.sliding->sliding_window));
+  if (layers.sliding && layers.full) {
+    add("attention.sliding_window_pattern", layers.have_window);
+    if (layers.sliding->rope_theta != base.rope_theta) {
+      add("rope.freq_base_swa", static_cast<float>(layers.sliding->rope_theta));
+    }
+  }
   AddTokenizer(MakeByteLevelTokenizer(c.vocab_size), chat_template, writer);
 }
 
@@ -242,6 +252,27 @@ void AddModelTensor(const ReferenceModel& model, const std::string& name, Storag
   const bool is_interleaved = ArchitectureOf(model.config).is_interleaved && IsRotary(name);
   writer.AddTensor(GgmlName(name), tensor.shape, is_vector ? StorageType::kF32 : type,
                    is_interleaved ? InterleaveRows(tensor, model.config.head_dim) : tensor.values);
+}
+
+std::vector<float> Llama3Factors(const ReferenceConfig& config) {
+  const ReferenceRopeScaling& scaling = config.rope_scaling;
+  // transformers' formula, which compares wavelengths with the original context.
+  const auto positions = static_cast<double>(scaling.original_max_position_embeddings);
+  std::vector<float> factors;
+  for (size_t i = 0; i < config.head_dim / 2; ++i) {
+    const double exponent = 2.0 * static_cast<double>(i) / static_cast<double>(config.head_dim);
+    const double wavelength = 2.0 * std::numbers::pi * std::pow(config.rope_theta, exponent);
+    double factor = 1.0;
+    if (wavelength > positions / scaling.low_freq_factor) {
+      factor = scaling.factor;
+    } else if (wavelength > positions / scaling.high_freq_factor) {
+      const double smooth = (positions / wavelength - scaling.low_freq_factor) /
+                            (scaling.high_freq_factor - scaling.low_freq_factor);
+      factor = 1.0 / ((1.0 - smooth) / scaling.factor + smooth);
+    }
+    factors.push_back(static_cast<float>(factor));
+  }
+  return factors;
 }
 
 std::filesystem::path WriteGguf(const ReferenceModel& model, StorageType type,

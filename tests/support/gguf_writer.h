@@ -37,6 +37,7 @@ class GgufWriter {
   void Add(std::string_view key, const std::vector<std::string>& values);
   void Add(std::string_view key, const std::vector<float>& values);
   void Add(std::string_view key, const std::vector<int32_t>& values);
+  void Add(std::string_view key, const std::vector<bool>& values);
   // Adds a value of any type and bytes.
   void AddRaw(std::string_view key, uint32_t type, std::string_view value);
 
@@ -83,6 +84,9 @@ void AddTokenizer(const ByteLevelTokenizer& tokenizer, ChatTemplateText chat_tem
 // Adds the configuration and the tokenizer of `model` as metadata of its architecture.
 void AddModelMetadata(const reference::ReferenceModel& model, ChatTemplateText chat_template,
                       GgufWriter& writer);
+
+// The divisors of frequencies by Llama 3's scaling, [head_dim / 2].
+std::vector<float> Llama3Factors(const reference::ReferenceConfig& config);
 
 // ggml's name of one of Hugging Face's tensors.
 std::string GgmlName(std::string_view name);

@@ -43,6 +43,14 @@ void ExpectSameModel(const ReferenceModel& actual, const ReferenceModel& expecte
   EXPECT_EQ(a.o_bias, e.o_bias);
   EXPECT_EQ(a.mlp_bias, e.mlp_bias);
   EXPECT_EQ(a.qk_norm, e.qk_norm);
+  ASSERT_EQ(a.layers.size(), e.layers.size());
+  for (size_t layer = 0; layer < e.layers.size(); ++layer) {
+    EXPECT_EQ(a.layers[layer].sliding_window, e.layers[layer].sliding_window);
+    EXPECT_EQ(a.layers[layer].rope_scaling.type, e.layers[layer].rope_scaling.type);
+    EXPECT_EQ(a.layers[layer].rope_scaling.attention_factor,
+              e.layers[layer].rope_scaling.attention_factor);
+    EXPECT_EQ(reference::RopeFrequencies(a, 64, layer), reference::RopeFrequencies(e, 64, layer));
+  }
   EXPECT_EQ(a.bos_token_id, e.bos_token_id);
   EXPECT_EQ(a.eos_token_ids, e.eos_token_ids);
   ASSERT_EQ(actual.tensors.size(), expected.tensors.size());
