@@ -1,8 +1,10 @@
 #include <charconv>
+#include <concepts>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/flags/options.h"
@@ -55,18 +57,50 @@ Json FieldJson(const T& value) {
   return value;
 }
 
-Json ConfigJson(const ModelConfig& config) {
-  Json json;
-  ForEachField(kModelConfigFields, [&](const auto& field) {
-    if (field.is_feature && !NeedsFeature(field, config)) return;
-    json[field.name] = FieldJson(config.*field.member);
-  });
-  const RopeScaling& scaling = config.rope_scaling;
+void AddRopeScaling(const RopeScaling& scaling, Json& json) {
   ForEachField(kRopeScalingFields, [&](const auto& field) {
     if (!IsOfType(field.rope_types, scaling.type)) return;
     const bool is_factor = field.name == "factor";
     json[is_factor ? "rope_scaling_factor" : field.name] = FieldJson(scaling.*field.member);
   });
+}
+
+// Each kind of layers with the list of its layers.
+Json LayerKindsJson(const ModelConfig& config) {
+  Json kinds = Json::array();
+  for (size_t i = 0; i < config.layer_kinds.size(); ++i) {
+    const LayerKind& kind = config.layer_kinds[i];
+    Json layers = Json::array();
+    for (size_t layer = 0; layer < config.kind_of_layer.size(); ++layer) {
+      if (config.kind_of_layer[layer] == i) layers.push_back(layer);
+    }
+    Json json = {{"layers", layers}};
+    ForEachField(kLayerKindFields, [&]<typename Value>(const ConfigField<LayerKind, Value>& field) {
+      if constexpr (std::integral<Value>) {
+        if (field.is_feature && kind.*field.member == 0) return;
+      }
+      json[field.name] = FieldJson(kind.*field.member);
+    });
+    AddRopeScaling(kind.rope_scaling, json);
+    kinds.push_back(json);
+  }
+  return kinds;
+}
+
+Json ConfigJson(const ModelConfig& config) {
+  const bool are_alike = config.layer_kinds.size() == 1;
+  Json json;
+  ForEachField(kModelConfigFields, [&]<typename Owner, typename Value>(
+                                       const ConfigField<Owner, Value>& field) {
+    if (std::same_as<Owner, LayerKind> && !are_alike) return;  // Shown with the kinds.
+    if (field.is_feature && !NeedsFeature(field, config)) return;
+    if constexpr (std::same_as<Value, std::vector<LayerKind>>) {
+      json[field.name] = LayerKindsJson(config);
+    } else if constexpr (!std::same_as<Value, std::vector<uint8_t>>) {  // Also shown with them.
+      json[field.name] = FieldJson(ValueOf(field, config));
+    }
+  });
+  if (are_alike) AddRopeScaling(config.layer_kinds.front().rope_scaling, json);
   return json;
 }
 
@@ -143,6 +177,29 @@ std::string ValueText(const Json& value) {
                            : value.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
+// "0-4, 6" for numbers that rise.
+std::string RangesText(const Json& numbers) {
+  std::string text;
+  for (size_t first = 0, end; first < numbers.size(); first = end) {
+    const auto number = numbers[first].get<size_t>();
+    end = first + 1;
+    while (end < numbers.size() && numbers[end].get<size_t>() == number + end - first) ++end;
+    text += Format("{}{}", first == 0 ? "" : ", ", number);
+    if (end - first > 1) text += Format("-{}", number + end - first - 1);
+  }
+  return text;
+}
+
+void PrintLayerKinds(const Json& kinds) {
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    std::string text = "layers " + RangesText(kinds[i]["layers"]);
+    for (const auto& [field, value] : kinds[i].items()) {
+      if (field != "layers") text += Format(", {} {}", field, ValueText(value));
+    }
+    std::printf("  %-32s %s\n", Format("layer_kinds[{}]", i).c_str(), text.c_str());
+  }
+}
+
 void PrintForPeople(const Json& json) {
   for (const auto& [key, value] : json.items()) {
     if (key == "tensors") continue;
@@ -152,7 +209,11 @@ void PrintForPeople(const Json& json) {
     }
     std::printf("%s\n", key.c_str());
     for (const auto& [field, content] : value.items()) {
-      std::printf("  %-32s %s\n", field.c_str(), ValueText(content).c_str());
+      if (field == "layer_kinds") {
+        PrintLayerKinds(content);
+      } else {
+        std::printf("  %-32s %s\n", field.c_str(), ValueText(content).c_str());
+      }
     }
   }
   std::printf("tensors\n");

@@ -73,15 +73,17 @@ Result<size_t> ContextTokens(const SpeedOptions& options, size_t longest) {
 // Bytes of keys and values that generating one of `tokens` after `depth` reads on average. A token
 // also reads its own position.
 double MeanKeyValueBytes(const ModelConfig& config, KvType type, size_t depth, size_t tokens) {
-  double positions = 0.0;
-  for (size_t i = 1; i <= tokens; ++i) {
-    const size_t window = config.sliding_window == 0 ? depth + i : config.sliding_window;
-    positions += static_cast<double>(std::min(depth + i, window));
+  double positions = 0.0;  // Of all layers.
+  for (size_t layer = 0; layer < config.num_hidden_layers; ++layer) {
+    const size_t window = config.layer_kind(layer).sliding_window;
+    for (size_t i = 1; i <= tokens; ++i) {
+      positions += static_cast<double>(window == 0 ? depth + i : std::min(depth + i, window));
+    }
   }
   const size_t head_bytes =
       config.head_dim * KvElementBytes(type) + (type == KvType::kInt8 ? sizeof(float) : 0);
   return positions / static_cast<double>(tokens) * 2.0 *
-         static_cast<double>(config.num_hidden_layers * config.num_key_value_heads * head_bytes);
+         static_cast<double>(config.num_key_value_heads * head_bytes);
 }
 
 // The tests of one engine.

@@ -69,9 +69,9 @@ class ConfigReader {
     CRIA_ASSIGN_OR_RETURN(const uint32_t window,
                           metadata_.Integer(Key("attention.sliding_window"), 0));
     // No context is longer than the window, so the window has no effect.
-    config_.sliding_window = window < config_.max_position_embeddings ? window : 0;
+    config_.layer_kinds[0].sliding_window = window < config_.max_position_embeddings ? window : 0;
     constexpr std::string_view kPattern = "attention.sliding_window_pattern";
-    if (config_.sliding_window != 0 && metadata_.Has(Key(kPattern))) {
+    if (config_.layer_kinds[0].sliding_window != 0 && metadata_.Has(Key(kPattern))) {
       return Unsupported(kPattern, "sets a window for some layers only");
     }
     return config_;
@@ -140,7 +140,7 @@ class ConfigReader {
 
   Status ReadRope() {
     constexpr float kDefaultBase = 10000.0f;
-    CRIA_ASSIGN_OR_RETURN(config_.rope_theta,
+    CRIA_ASSIGN_OR_RETURN(config_.layer_kinds[0].rope_theta,
                           metadata_.Number(Key("rope.freq_base"), kDefaultBase));
     CRIA_ASSIGN_OR_RETURN(const float old_factor, metadata_.Number(Key("rope.scale_linear"), 1.0f));
     CRIA_ASSIGN_OR_RETURN(const float factor,
@@ -152,7 +152,7 @@ class ConfigReader {
       return Unsupported("rope.scaling.type", std::format("is \"{}\"", Quotable(type)));
     }
     if (type == "linear" && factor != 1.0f && factor != 0.0f) {
-      config_.rope_scaling = {.type = RopeScaling::Type::kLinear, .factor = factor};
+      config_.layer_kinds[0].rope_scaling = {.type = RopeScaling::Type::kLinear, .factor = factor};
     }
     return {};
   }

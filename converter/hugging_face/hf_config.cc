@@ -336,7 +336,7 @@ Result<ModelConfig> ReadFields(const JsonFields& fields) {
   CRIA_ASSIGN_OR_RETURN(config.tie_word_embeddings, fields.Bool("tie_word_embeddings", false));
   CRIA_RETURN_IF_ERROR(ReadHfRope(fields, config));
   CRIA_RETURN_IF_ERROR(ReadBiases(fields, family, config));
-  CRIA_ASSIGN_OR_RETURN(config.sliding_window, ReadWindow(fields, family, config));
+  CRIA_ASSIGN_OR_RETURN(config.layer_kinds[0].sliding_window, ReadWindow(fields, family, config));
   return config;
 }
 

@@ -144,15 +144,17 @@ Result<RopeScaling> ReadScaling(const JsonFields& fields, const JsonFields& rope
 
 Status ReadHfRope(const JsonFields& fields, ModelConfig& config) {
   constexpr float kDefaultTheta = 10000.0f;
-  CRIA_ASSIGN_OR_RETURN(config.rope_theta, fields.Number("rope_theta", kDefaultTheta));
+  CRIA_ASSIGN_OR_RETURN(config.layer_kinds[0].rope_theta,
+                        fields.Number("rope_theta", kDefaultTheta));
   CRIA_ASSIGN_OR_RETURN(const json* object, FindRope(fields));
   if (object == nullptr) return {};
   const JsonFields rope(
       *object, fields.where(),
       fields.Find("rope_parameters") != nullptr ? "rope_parameters" : "rope_scaling");
   CRIA_RETURN_IF_ERROR(RefuseForeignFields(rope));
-  CRIA_ASSIGN_OR_RETURN(config.rope_theta, rope.Number("rope_theta", config.rope_theta));
-  CRIA_ASSIGN_OR_RETURN(config.rope_scaling,
+  CRIA_ASSIGN_OR_RETURN(config.layer_kinds[0].rope_theta,
+                        rope.Number("rope_theta", config.layer_kinds[0].rope_theta));
+  CRIA_ASSIGN_OR_RETURN(config.layer_kinds[0].rope_scaling,
                         ReadScaling(fields, rope, config.max_position_embeddings));
   return {};
 }

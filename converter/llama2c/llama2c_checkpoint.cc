@@ -42,9 +42,9 @@ Result<ModelConfig> ReadSizes(ByteReader& reader) {
                         .num_key_value_heads = at(4),
                         .max_position_embeddings = at(6),
                         .rms_norm_eps = 1e-5f,
-                        .rope_theta = 10000.0f,
                         // In version 0, a negative number means that the head is not tied.
-                        .tie_word_embeddings = sizes[5] > 0};
+                        .tie_word_embeddings = sizes[5] > 0,
+                        .layer_kinds = {{.rope_theta = 10000.0f}}};
   config.vocab_size = config.tie_word_embeddings ? at(5) : 0u - at(5);
   if (config.num_attention_heads == 0 || config.hidden_size % config.num_attention_heads != 0) {
     return reader.Bad(std::format("its header says {} heads in {} channels",

@@ -177,24 +177,25 @@ Result<uint32_t> ReadIntermediateSize(const JsonFields& fields, uint32_t hidden_
 
 Status ReadRope(const JsonFields& fields, bool has_ranks, ModelConfig& config) {
   constexpr float kFirstTheta = 10000.0f;
-  CRIA_ASSIGN_OR_RETURN(config.rope_theta, fields.Number("rope_theta", kFirstTheta));
+  LayerKind& kind = config.layer_kinds.front();
+  CRIA_ASSIGN_OR_RETURN(kind.rope_theta, fields.Number("rope_theta", kFirstTheta));
   CRIA_ASSIGN_OR_RETURN(const bool is_scaled, fields.Bool("use_scaled_rope", false));
   const bool is_first = std::abs(config.rms_norm_eps - 1e-6f) < 1e-8f;
-  const uint32_t otherwise = is_scaled                          ? 131072
-                             : has_ranks                        ? 8192
-                             : config.rope_theta != kFirstTheta ? 16384
-                             : is_first                         ? 2048
-                                                                : 4096;
+  const uint32_t otherwise = is_scaled                        ? 131072
+                             : has_ranks                      ? 8192
+                             : kind.rope_theta != kFirstTheta ? 16384
+                             : is_first                       ? 2048
+                                                              : 4096;
   CRIA_ASSIGN_OR_RETURN(config.max_position_embeddings, fields.Integer("max_seq_len", otherwise));
   if (!is_scaled) return {};
   constexpr uint32_t kMinOfFactor8 = 4096;
-  config.rope_scaling = {.type = RopeScaling::Type::kLlama3,
-                         .factor = config.hidden_size < kMinOfFactor8 ? 32.0f : 8.0f,
-                         .low_freq_factor = 1.0f,
-                         .high_freq_factor = 4.0f,
-                         .original_max_position_embeddings = 8192};
-  CRIA_ASSIGN_OR_RETURN(config.rope_scaling.factor,
-                        fields.Number("rope_scaling_factor", config.rope_scaling.factor));
+  kind.rope_scaling = {.type = RopeScaling::Type::kLlama3,
+                       .factor = config.hidden_size < kMinOfFactor8 ? 32.0f : 8.0f,
+                       .low_freq_factor = 1.0f,
+                       .high_freq_factor = 4.0f,
+                       .original_max_position_embeddings = 8192};
+  CRIA_ASSIGN_OR_RETURN(kind.rope_scaling.factor,
+                        fields.Number("rope_scaling_factor", kind.rope_scaling.factor));
   return {};
 }
 

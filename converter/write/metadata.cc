@@ -159,21 +159,50 @@ Offset<schema::RopeScaling> BuildRopeScaling(FlatBufferBuilder& builder,
   return Offset<schema::RopeScaling>(builder.EndTable(start));
 }
 
-Offset<schema::Config> BuildConfig(FlatBufferBuilder& builder, const ModelConfig& config) {
-  const auto architecture = builder.CreateString(config.architecture);
-  const auto rope_scaling = BuildRopeScaling(builder, config.rope_scaling);
+Offset<schema::LayerKind> BuildLayerKind(FlatBufferBuilder& builder, const LayerKind& kind) {
+  const auto rope_scaling = BuildRopeScaling(builder, kind.rope_scaling);
   const auto start = builder.StartTable();
   size_t number = 0;
-  ForEachField(kModelConfigFields, [&]<typename T>(const ConfigField<ModelConfig, T>& field) {
-    if constexpr (std::same_as<T, std::string>) {
-      AddField(builder, number, architecture);
-    } else if constexpr (std::same_as<T, RopeScaling>) {
+  ForEachField(kLayerKindFields, [&]<typename T>(const ConfigField<LayerKind, T>& field) {
+    if constexpr (std::same_as<T, RopeScaling>) {
       AddField(builder, number, rope_scaling);
     } else {
-      AddField(builder, number, config.*field.member);
+      AddField(builder, number, kind.*field.member);
     }
     ++number;
   });
+  return Offset<schema::LayerKind>(builder.EndTable(start));
+}
+
+Offset<schema::Config> BuildConfig(FlatBufferBuilder& builder, const ModelConfig& config) {
+  const auto architecture = builder.CreateString(config.architecture);
+  const auto rope_scaling = BuildRopeScaling(builder, config.layer_kinds.front().rope_scaling);
+  // Written only if layers differ, so that other models keep the digest that they had before.
+  Offset<flatbuffers::Vector<Offset<schema::LayerKind>>> layer_kinds;
+  Offset<flatbuffers::Vector<uint8_t>> kind_of_layer;
+  if (config.layer_kinds.size() > 1) {
+    std::vector<Offset<schema::LayerKind>> kinds;
+    for (const LayerKind& kind : config.layer_kinds) kinds.push_back(BuildLayerKind(builder, kind));
+    layer_kinds = builder.CreateVector(kinds);
+    kind_of_layer = builder.CreateVector(config.kind_of_layer);
+  }
+  const auto start = builder.StartTable();
+  size_t number = 0;
+  ForEachField(kModelConfigFields,
+               [&]<typename Owner, typename T>(const ConfigField<Owner, T>& field) {
+                 if constexpr (std::same_as<T, std::string>) {
+                   AddField(builder, number, architecture);
+                 } else if constexpr (std::same_as<T, RopeScaling>) {
+                   AddField(builder, number, rope_scaling);
+                 } else if constexpr (std::same_as<T, std::vector<LayerKind>>) {
+                   AddField(builder, number, layer_kinds);
+                 } else if constexpr (std::same_as<T, std::vector<uint8_t>>) {
+                   AddField(builder, number, kind_of_layer);
+                 } else {
+                   AddField(builder, number, ValueOf(field, config));
+                 }
+                 ++number;
+               });
   return Offset<schema::Config>(builder.EndTable(start));
 }
 

@@ -4,7 +4,6 @@
 #include <format>
 
 #include "core/numeric.h"
-#include "ops/attention.h"
 #include "ops/kv_cache_shift.h"
 #include "ops/quantize_row.h"
 #include "ops/rms_norm.h"
@@ -95,11 +94,10 @@ Status Decoder::DropPositions(size_t first, size_t count, size_t end) {
   // If count is 0, nothing moves. If the whole context is dropped, no row moves, and the rope table
   // has no row for that distance.
   if (count == 0 || first + count == end) return {};
-  const size_t rope_width = config_.head_dim / 2;
-  const float* cosines = rope_cosines_ + count * rope_width;
-  const float* sines = rope_sines_ + count * rope_width;
-  pool_.ParallelFor(layers_.size(), [&](size_t layer) {
-    const ops::KvCacheView& cache = layers_[layer].cache;
+  const size_t rope_row = count * (config_.head_dim / 2);
+  pool_.ParallelFor(layers_.size(), [&](size_t index) {
+    const Layer& layer = layers_[index];
+    const ops::KvCacheView& cache = layer.cache;
     for (size_t position = first; position < end - count;) {
       // Rows are adjacent up to the end of the nearer page.
       const size_t source = position + count;
@@ -109,7 +107,7 @@ Status Decoder::DropPositions(size_t first, size_t count, size_t end) {
                     {.source_row = cache.table.Row(source),
                      .target_row = cache.table.Row(position),
                      .num_rows = num_rows},
-                    cosines, sines);
+                    layer.rope_cosines + rope_row, layer.rope_sines + rope_row);
       position += num_rows;
     }
   });
@@ -206,7 +204,8 @@ void Decoder::RotateAndStore(const Layer& layer, size_t rows, size_t first_posit
       NormalizeHeads(keys, config_.num_key_value_heads, layer.k_norm);
     }
     ops::ApplyRope(queries, heads_to_rotate, config_.head_dim,
-                   rope_cosines_ + position * rope_width, rope_sines_ + position * rope_width);
+                   layer.rope_cosines + position * rope_width,
+                   layer.rope_sines + position * rope_width);
     ops::StoreKeyValue(layer.cache, position, keys, values);
   });
   Count(OperatorKind::kRope);
@@ -214,9 +213,7 @@ void Decoder::RotateAndStore(const Layer& layer, size_t rows, size_t first_posit
 
 void Decoder::Attend(const Layer& layer, size_t rows, size_t first_position) {
   const size_t channels = config_.query_channels();
-  ops::Attention({config_.num_attention_heads, config_.num_key_value_heads, config_.head_dim,
-                  config_.sliding_window, config_.score_factor()},
-                 layer.cache,
+  ops::Attention(layer.attention, layer.cache,
                  {.first_position = first_position,
                   .num_rows = rows,
                   .queries = qkv_,

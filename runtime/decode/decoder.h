@@ -15,6 +15,7 @@
 #include "decode/profile.h"
 #include "decode/token_model.h"
 #include "model/model_file.h"
+#include "ops/attention.h"
 #include "ops/kv_cache_view.h"
 #include "xnn/linear.h"
 #include "xnn/packed_weights.h"
@@ -91,6 +92,9 @@ class Decoder final : public TokenModel {
     Projection gate_up_proj;
     Projection down_proj;
     ops::KvCacheView cache;
+    ops::AttentionShape attention;
+    const float* rope_cosines = nullptr;  // [context][head_dim / 2], shared with other layers.
+    const float* rope_sines = nullptr;    // The same shape.
   };
 
   Decoder(const ModelFile& file, const DecoderOptions& options, const ThreadPool& pool,
@@ -102,6 +106,8 @@ class Decoder final : public TokenModel {
   Result<Place> CheckedPlaceOf(const TensorSpec& spec, const TensorLayout& layout);
   Status CreateProjections(const xnn::PackedWeights& weights);
   void LayOutCache();
+  // Fills the rope tables and sets what depends on the kind of each layer.
+  void PrepareLayerKinds();
 
   Status Embed(std::span<const int32_t> tokens);
   // Normalizes rows [first, first + rows) of the hidden state as input of `next`, whose row 0 is
@@ -168,8 +174,6 @@ class Decoder final : public TokenModel {
   float* const projected_;
   const xnn::QuantizedRows quantized_;
   float* const logits_;
-  float* const rope_cosines_;
-  float* const rope_sines_;
 };
 
 }  // namespace cria

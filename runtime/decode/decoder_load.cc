@@ -29,8 +29,7 @@ Result<std::unique_ptr<Decoder>> Decoder::Create(const ModelFile& file,
       EmbeddingReader::Create(
           file, decoder->arena_.Region(decoder->memory_.layout, decoder->memory_.embedding_row)));
   decoder->LayOutCache();
-  FillRopeTable(decoder->config_, effective.context_tokens, decoder->rope_cosines_,
-                decoder->rope_sines_);
+  decoder->PrepareLayerKinds();
   CRIA_RETURN_IF_ERROR(decoder->LoadVectors());
   CRIA_RETURN_IF_ERROR(decoder->CreateProjections(weights));
   return decoder;
@@ -54,9 +53,7 @@ Decoder::Decoder(const ModelFile& file, const DecoderOptions& options, const Thr
       projected_(arena_.Pointer<float>(memory_.layout, memory_.projected)),
       quantized_{arena_.Pointer<int8_t>(memory_.layout, memory_.quantized),
                  arena_.Pointer<RowQuantization>(memory_.layout, memory_.quantizations)},
-      logits_(arena_.Pointer<float>(memory_.layout, memory_.logits)),
-      rope_cosines_(arena_.Pointer<float>(memory_.layout, memory_.rope_cosines)),
-      rope_sines_(arena_.Pointer<float>(memory_.layout, memory_.rope_sines)) {}
+      logits_(arena_.Pointer<float>(memory_.layout, memory_.logits)) {}
 
 void Decoder::LayOutCache() {
   const size_t element_bytes = KvElementBytes(options_.kv_type);
@@ -81,6 +78,28 @@ void Decoder::LayOutCache() {
       layers_[i].cache.key_scales = key_scales + i * layer_rows;
       layers_[i].cache.value_scales = value_scales + i * layer_rows;
     }
+  }
+}
+
+void Decoder::PrepareLayerKinds() {
+  const size_t table_elements = options_.context_tokens * (config_.head_dim / 2);
+  auto* const cosines = arena_.Pointer<float>(memory_.layout, memory_.rope_cosines);
+  auto* const sines = arena_.Pointer<float>(memory_.layout, memory_.rope_sines);
+  const std::vector<LayerKind> tables = RopeTables(config_);
+  for (size_t i = 0; i < tables.size(); ++i) {
+    FillRopeTable(config_, tables[i], options_.context_tokens, cosines + i * table_elements,
+                  sines + i * table_elements);
+  }
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const LayerKind& kind = config_.layer_kind(i);
+    const size_t table = RopeTableOf(tables, kind);
+    layers_[i].rope_cosines = cosines + table * table_elements;
+    layers_[i].rope_sines = sines + table * table_elements;
+    layers_[i].attention = {.num_attention_heads = config_.num_attention_heads,
+                            .num_key_value_heads = config_.num_key_value_heads,
+                            .head_dim = config_.head_dim,
+                            .window_tokens = kind.sliding_window,
+                            .score_factor = kind.score_factor()};
   }
 }
 

@@ -4,6 +4,7 @@
 #include <format>
 
 #include "core/numeric.h"
+#include "decode/rope_table.h"
 #include "model/tensor_table.h"
 #include "ops/attention.h"
 #include "xnn/linear.h"
@@ -68,7 +69,8 @@ DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions&
   const uint64_t logit_rows = std::min<uint64_t>(options.max_logit_rows, chunk);
   const uint64_t layers = config.num_hidden_layers;
   const size_t hidden = config.hidden_size;
-  const uint64_t rope_entries = uint64_t{context} * (config.head_dim / 2);
+  const uint64_t rope_entries =
+      RopeTables(config).size() * uint64_t{context} * (config.head_dim / 2);
   const uint64_t pages = NumKvPages(options);
   const uint64_t kv_rows = layers * config.num_key_value_heads * pages * kKvPageTokens;
   const bool kv_is_int8 = options.kv_type == KvType::kInt8;

@@ -30,7 +30,7 @@ struct DecoderMemory {
   ArenaLayout::RegionId key_scales;     // f32 [num_hidden_layers][key_value_heads][rows]
   ArenaLayout::RegionId value_scales;   // The same shape; both empty unless kInt8.
   ArenaLayout::RegionId page_table;     // u32 [pages]
-  ArenaLayout::RegionId rope_cosines;   // f32 [context][head_dim / 2]
+  ArenaLayout::RegionId rope_cosines;   // f32 [rope tables][context][head_dim / 2]
   ArenaLayout::RegionId rope_sines;     // The same shape.
   ArenaLayout::RegionId logits;         // f32 [max_logit_rows][vocab_size]
   ArenaLayout::RegionId embedding_row;  // One stored row of the embedding table and its scales.

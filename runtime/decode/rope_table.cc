@@ -18,9 +18,9 @@ double ScaleLlama3(double inverse_frequency, const RopeScaling& scaling) {
   return (1.0 - smooth) * inverse_frequency / scaling.factor + smooth * inverse_frequency;
 }
 
-double DynamicBase(const ModelConfig& config, size_t context_tokens) {
-  const double base = config.rope_theta;
-  const double factor = config.rope_scaling.factor;
+double DynamicBase(const ModelConfig& config, const LayerKind& kind, size_t context_tokens) {
+  const double base = kind.rope_theta;
+  const double factor = kind.rope_scaling.factor;
   const double stretch = static_cast<double>(context_tokens) / config.max_position_embeddings;
   if (stretch <= 1.0) return base;
   const double exponent = config.head_dim / (config.head_dim - 2.0);
@@ -28,23 +28,23 @@ double DynamicBase(const ModelConfig& config, size_t context_tokens) {
 }
 
 // The index of the pair, as a real number, that rotates `rotations` times in the trained context.
-double YarnPair(const ModelConfig& config, double rotations) {
-  const double trained_context = config.rope_scaling.original_max_position_embeddings;
-  return config.head_dim * std::log(trained_context / (rotations * 2.0 * std::numbers::pi)) /
-         (2.0 * std::log(double{config.rope_theta}));
+double YarnPair(uint32_t head_dim, const LayerKind& kind, double rotations) {
+  const double trained_context = kind.rope_scaling.original_max_position_embeddings;
+  return head_dim * std::log(trained_context / (rotations * 2.0 * std::numbers::pi)) /
+         (2.0 * std::log(double{kind.rope_theta}));
 }
 
 // The part of each frequency that is divided: from 0 at `first` to 1 at `last`.
 struct YarnRamp {
-  explicit YarnRamp(const ModelConfig& config)
-      : first(YarnPair(config, config.rope_scaling.beta_fast)),
-        last(YarnPair(config, config.rope_scaling.beta_slow)) {
-    if (config.rope_scaling.truncate) {
+  YarnRamp(uint32_t head_dim, const LayerKind& kind)
+      : first(YarnPair(head_dim, kind, kind.rope_scaling.beta_fast)),
+        last(YarnPair(head_dim, kind, kind.rope_scaling.beta_slow)) {
+    if (kind.rope_scaling.truncate) {
       first = std::floor(first);
       last = std::ceil(last);
     }
     first = std::max(first, 0.0);
-    last = std::min(last, config.head_dim - 1.0);
+    last = std::min(last, head_dim - 1.0);
     // transformers does the same with a ramp of zero width.
     if (first == last) last += 0.001;
   }
@@ -59,10 +59,11 @@ struct YarnRamp {
 
 }  // namespace
 
-std::vector<double> RopeInverseFrequencies(const ModelConfig& config, size_t context_tokens) {
-  const RopeScaling& scaling = config.rope_scaling;
+std::vector<double> RopeInverseFrequencies(const ModelConfig& config, const LayerKind& kind,
+                                           size_t context_tokens) {
+  const RopeScaling& scaling = kind.rope_scaling;
   const bool is_dynamic = scaling.type == RopeScaling::Type::kDynamic;
-  const double base = is_dynamic ? DynamicBase(config, context_tokens) : config.rope_theta;
+  const double base = is_dynamic ? DynamicBase(config, kind, context_tokens) : kind.rope_theta;
   std::vector<double> frequencies(config.head_dim / 2);
   for (size_t i = 0; i < frequencies.size(); ++i) {
     const double exponent = 2.0 * static_cast<double>(i) / config.head_dim;
@@ -79,7 +80,7 @@ std::vector<double> RopeInverseFrequencies(const ModelConfig& config, size_t con
       for (double& frequency : frequencies) frequency = ScaleLlama3(frequency, scaling);
       break;
     case RopeScaling::Type::kYarn: {
-      const YarnRamp ramp(config);
+      const YarnRamp ramp(config.head_dim, kind);
       for (size_t i = 0; i < frequencies.size(); ++i) {
         const double divided = ramp.At(i);
         frequencies[i] *= divided / scaling.factor + (1.0 - divided);
@@ -90,8 +91,9 @@ std::vector<double> RopeInverseFrequencies(const ModelConfig& config, size_t con
   return frequencies;
 }
 
-void FillRopeTable(const ModelConfig& config, size_t positions, float* cosines, float* sines) {
-  const std::vector<double> frequencies = RopeInverseFrequencies(config, positions);
+void FillRopeTable(const ModelConfig& config, const LayerKind& kind, size_t positions,
+                   float* cosines, float* sines) {
+  const std::vector<double> frequencies = RopeInverseFrequencies(config, kind, positions);
   for (size_t position = 0; position < positions; ++position) {
     for (size_t i = 0; i < frequencies.size(); ++i) {
       const double angle = static_cast<double>(position) * frequencies[i];
@@ -99,6 +101,21 @@ void FillRopeTable(const ModelConfig& config, size_t positions, float* cosines, 
       sines[position * frequencies.size() + i] = static_cast<float>(std::sin(angle));
     }
   }
+}
+
+std::vector<LayerKind> RopeTables(const ModelConfig& config) {
+  std::vector<LayerKind> tables;
+  for (const LayerKind& kind : config.layer_kinds) {
+    if (RopeTableOf(tables, kind) == tables.size()) tables.push_back(kind);
+  }
+  return tables;
+}
+
+size_t RopeTableOf(std::span<const LayerKind> tables, const LayerKind& kind) {
+  const auto found = std::ranges::find_if(tables, [&](const LayerKind& table) {
+    return table.rope_theta == kind.rope_theta && table.rope_scaling == kind.rope_scaling;
+  });
+  return static_cast<size_t>(found - tables.begin());
 }
 
 }  // namespace cria

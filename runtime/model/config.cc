@@ -4,7 +4,9 @@
 #include <cmath>
 #include <concepts>
 #include <format>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "model/config_fields.h"
 
@@ -24,7 +26,7 @@ Status CheckPositive(std::string_view prefix, std::string_view field, float valu
               std::format("{}{} is {}, but must be a positive number", prefix, field, value));
 }
 
-// Checks the bounds that kRopeScalingFields or kModelConfigFields has for the field.
+// Checks the bounds that a field has in its table in config_fields.h.
 template <typename Owner, typename Value>
 Status CheckField(const ConfigField<Owner, Value>& field, const Owner& owner,
                   std::string_view prefix = "") {
@@ -38,76 +40,149 @@ Status CheckField(const ConfigField<Owner, Value>& field, const Owner& owner,
   return {};
 }
 
-Status ValidateYarn(const ModelConfig& config) {
-  const RopeScaling& scaling = config.rope_scaling;
-  if (scaling.beta_fast < scaling.beta_slow) {
-    return Fail(ErrorCode::kInvalidFile,
-                "rope_scaling.beta_fast must not be smaller than rope_scaling.beta_slow");
+// ValidateLayerKinds checks the fields of every kind, and so of the first.
+template <typename Value>
+Status CheckField(const ConfigField<LayerKind, Value>& /*field*/, const ModelConfig& /*config*/) {
+  return {};
+}
+
+// Checks one kind of layers. `prefix` goes before the names of its fields in errors.
+class LayerKindChecker {
+ public:
+  LayerKindChecker(const ModelConfig& config, const LayerKind& kind, const std::string& prefix)
+      : config_(config),
+        kind_(kind),
+        scaling_(kind.rope_scaling),
+        prefix_(prefix),
+        scaling_prefix_(prefix + "rope_scaling.") {}
+
+  Status Check() const {
+    Status checked;
+    ForEachField(kLayerKindFields, [&](const auto& field) {
+      if (checked) checked = CheckField(field, kind_, prefix_);
+    });
+    ForEachField(kRopeScalingFields, [&](const auto& field) {
+      if (checked && IsOfType(field.rope_types, scaling_.type)) {
+        checked = CheckField(field, scaling_, scaling_prefix_);
+      }
+    });
+    CRIA_RETURN_IF_ERROR(checked);
+    switch (scaling_.type) {
+      case RopeScaling::Type::kNone:
+      case RopeScaling::Type::kLinear:
+        return {};
+      case RopeScaling::Type::kLlama3:
+        if (scaling_.high_freq_factor > scaling_.low_freq_factor) return {};
+        return Bad(scaling_prefix_,
+                   "high_freq_factor must be larger than rope_scaling.low_freq_factor");
+      case RopeScaling::Type::kDynamic:
+        // The exponent of the base is head_dim / (head_dim - 2).
+        CRIA_RETURN_IF_ERROR(CheckRange("", "head_dim", config_.head_dim, 4, kMaxHeadDim));
+        return CheckStretch();
+      case RopeScaling::Type::kYarn:
+        CRIA_RETURN_IF_ERROR(CheckStretch());
+        return CheckYarn();
+    }
+    return {};
   }
-  if (config.rope_theta <= 1.0f) {
-    return Fail(ErrorCode::kInvalidFile,
-                std::format("rope_theta is {}, but must be above 1 if rope_scaling is yarn",
-                            config.rope_theta));
+
+ private:
+  static std::unexpected<Error> Bad(std::string_view prefix, std::string_view what) {
+    return Fail(ErrorCode::kInvalidFile, std::format("{}{}", prefix, what));
+  }
+
+  // For types that make the context longer.
+  Status CheckStretch() const {
+    if (scaling_.factor >= 1.0f) return {};
+    return Fail(ErrorCode::kInvalidFile, std::format("{}factor is {}, but must be at least 1",
+                                                     scaling_prefix_, scaling_.factor));
+  }
+
+  Status CheckYarn() const {
+    if (scaling_.beta_fast < scaling_.beta_slow) {
+      return Bad(scaling_prefix_, "beta_fast must not be smaller than rope_scaling.beta_slow");
+    }
+    if (kind_.rope_theta <= 1.0f) {
+      return Fail(ErrorCode::kInvalidFile,
+                  std::format("{}rope_theta is {}, but must be above 1 if rope_scaling is yarn",
+                              prefix_, kind_.rope_theta));
+    }
+    return {};
+  }
+
+  const ModelConfig& config_;
+  const LayerKind& kind_;
+  const RopeScaling& scaling_;
+  const std::string& prefix_;
+  const std::string scaling_prefix_;
+};
+
+// Checks the list of kinds, which kind each layer has, and each kind.
+Status ValidateLayerKinds(const ModelConfig& config) {
+  const size_t num_kinds = config.layer_kinds.size();
+  const size_t num_layers = config.kind_of_layer.size();
+  const auto bad = [](std::string message) {
+    return Fail(ErrorCode::kInvalidFile, std::move(message));
+  };
+  if (num_kinds == 0 || num_kinds > kMaxLayerKinds) {
+    return bad(std::format("layer_kinds must have 1 to {} entries", kMaxLayerKinds));
+  }
+  if (num_layers != (num_kinds == 1 ? 0 : config.num_hidden_layers)) {
+    return bad(std::format("kind_of_layer has {} entries, but there are {} layers of {} kinds",
+                           num_layers, config.num_hidden_layers, num_kinds));
+  }
+  for (size_t kind = 0; kind < num_kinds && num_kinds > 1; ++kind) {
+    if (std::ranges::contains(config.kind_of_layer, kind)) continue;
+    return bad(std::format("kind_of_layer has no layer of layer_kinds[{}]", kind));
+  }
+  for (const uint8_t kind : config.kind_of_layer) {
+    if (kind < num_kinds) continue;
+    return bad(std::format("kind_of_layer names layer_kinds[{}], but there are {}",
+                           static_cast<size_t>(kind), num_kinds));
+  }
+  for (size_t kind = 0; kind < num_kinds; ++kind) {
+    const std::string prefix = num_kinds == 1 ? "" : std::format("layer_kinds[{}].", kind);
+    CRIA_RETURN_IF_ERROR(LayerKindChecker(config, config.layer_kinds[kind], prefix).Check());
   }
   return {};
 }
 
-// For types that make the context longer.
-Status CheckStretch(const RopeScaling& scaling) {
-  if (scaling.factor >= 1.0f) return {};
-  return Fail(ErrorCode::kInvalidFile,
-              std::format("rope_scaling.factor is {}, but must be at least 1", scaling.factor));
-}
-
-Status ValidateRopeScaling(const ModelConfig& config) {
-  const RopeScaling& scaling = config.rope_scaling;
-  Status checked;
-  ForEachField(kRopeScalingFields, [&](const auto& field) {
-    if (checked && IsOfType(field.rope_types, scaling.type)) {
-      checked = CheckField(field, scaling, "rope_scaling.");
-    }
-  });
-  CRIA_RETURN_IF_ERROR(checked);
+size_t LongestContext(const LayerKind& kind, uint32_t max_position_embeddings) {
+  const RopeScaling& scaling = kind.rope_scaling;
+  const auto stretched = [&](uint32_t trained) -> size_t {
+    // Limited, so that a factor that was not validated cannot overflow.
+    const double tokens = std::min(double{scaling.factor} * trained, double{kMaxPositions});
+    return std::max<size_t>(max_position_embeddings, static_cast<size_t>(tokens));
+  };
   switch (scaling.type) {
+    case RopeScaling::Type::kDynamic:
+      return stretched(max_position_embeddings);
+    case RopeScaling::Type::kYarn:
+      return stretched(scaling.original_max_position_embeddings);
     case RopeScaling::Type::kNone:
     case RopeScaling::Type::kLinear:
-      return {};
     case RopeScaling::Type::kLlama3:
-      if (scaling.high_freq_factor > scaling.low_freq_factor) return {};
-      return Fail(ErrorCode::kInvalidFile,
-                  "rope_scaling.high_freq_factor must be larger than rope_scaling.low_freq_factor");
-    case RopeScaling::Type::kDynamic:
-      // The exponent of the base is head_dim / (head_dim - 2).
-      CRIA_RETURN_IF_ERROR(CheckRange("", "head_dim", config.head_dim, 4, kMaxHeadDim));
-      return CheckStretch(scaling);
-    case RopeScaling::Type::kYarn:
-      CRIA_RETURN_IF_ERROR(CheckStretch(scaling));
-      return ValidateYarn(config);
+      break;
   }
-  return {};
+  return max_position_embeddings;
 }
 
 }  // namespace
 
-size_t ModelConfig::longest_context() const {
-  const auto stretched = [&](uint32_t trained) -> size_t {
-    // Limited, so that a factor that was not validated cannot overflow.
-    const double tokens = std::min(double{rope_scaling.factor} * trained, double{kMaxPositions});
-    return std::max<size_t>(max_position_embeddings, static_cast<size_t>(tokens));
-  };
-  switch (rope_scaling.type) {
-    case RopeScaling::Type::kDynamic:
-      return stretched(max_position_embeddings);
-    case RopeScaling::Type::kYarn:
-      return stretched(rope_scaling.original_max_position_embeddings);
-    default:
-      return max_position_embeddings;
-  }
-}
-
-float ModelConfig::score_factor() const {
+float LayerKind::score_factor() const {
   if (rope_scaling.type != RopeScaling::Type::kYarn) return 1.0f;
   return rope_scaling.attention_factor * rope_scaling.attention_factor;
+}
+
+size_t ModelConfig::longest_context() const {
+  // Distances in a layer with a window are shorter than the window.
+  const bool all_have_windows = !std::ranges::contains(layer_kinds, 0u, &LayerKind::sliding_window);
+  size_t longest = kMaxPositions;
+  for (const LayerKind& kind : layer_kinds) {
+    if (kind.sliding_window != 0 && !all_have_windows) continue;
+    longest = std::min(longest, LongestContext(kind, max_position_embeddings));
+  }
+  return longest;
 }
 
 Status ValidateConfig(const ModelConfig& config) {
@@ -134,7 +209,7 @@ Status ValidateConfig(const ModelConfig& config) {
         ErrorCode::kInvalidFile,
         std::format("head_dim is {}, but rotary embeddings need an even one", config.head_dim));
   }
-  return ValidateRopeScaling(config);
+  return ValidateLayerKinds(config);
 }
 
 }  // namespace cria

@@ -3,12 +3,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "cria/error.h"
 
 namespace cria {
 
 inline constexpr uint32_t kMaxHeadDim = 1024;
+inline constexpr uint32_t kMaxHiddenLayers = 1024;
+// Each kind of layers may take a rope table of its own.
+inline constexpr size_t kMaxLayerKinds = 8;
 
 // How rotary frequencies are stretched beyond the trained context; fields as in Hugging Face's
 // `rope_scaling`.
@@ -26,6 +30,21 @@ struct RopeScaling {
   float beta_fast = 32.0f;
   float beta_slow = 1.0f;
   bool truncate = true;
+
+  bool operator==(const RopeScaling&) const = default;
+};
+
+// What differs between the layers of one model. All layers of most models are alike; other models
+// have windows in some layers only, and frequencies of their own there.
+struct LayerKind {
+  // How many positions a token attends to, its own included; 0: all so far.
+  uint32_t sliding_window = 0;
+  float rope_theta = 0.0f;
+  RopeScaling rope_scaling;
+
+  // The factor of attention scores in addition to 1 / sqrt(head_dim).
+  float score_factor() const;
+  bool operator==(const LayerKind&) const = default;
 };
 
 // The hyperparameters of a Llama-family decoder, under Hugging Face's names.
@@ -42,27 +61,29 @@ struct ModelConfig {
   uint32_t vocab_size = 0;
   uint32_t max_position_embeddings = 0;
   float rms_norm_eps = 0.0f;
-  float rope_theta = 0.0f;
-  RopeScaling rope_scaling;
   bool tie_word_embeddings = false;
-  // How many positions a token attends to in every layer, its own included; 0: all so far.
-  uint32_t sliding_window = 0;
   bool qkv_bias = false;
   bool o_bias = false;
   bool mlp_bias = false;  // For gate, up and down.
   // Each head of queries and keys is normalized separately before rope, with one weight for all
   // heads of a layer.
   bool qk_norm = false;
+  // At least one, and each has a layer.
+  std::vector<LayerKind> layer_kinds = std::vector<LayerKind>(1);
+  // [num_hidden_layers] indices into layer_kinds; empty if there is one kind.
+  std::vector<uint8_t> kind_of_layer;
 
+  const LayerKind& layer_kind(size_t layer) const {
+    return layer_kinds[kind_of_layer.empty() ? 0 : kind_of_layer[layer]];
+  }
   size_t query_channels() const { return size_t{num_attention_heads} * head_dim; }
   size_t key_value_channels() const { return size_t{num_key_value_heads} * head_dim; }
   // The rows of the fused projection: queries, then keys, then values.
   size_t qkv_channels() const { return query_channels() + 2 * key_value_channels(); }
   // The longest context that the model supports: max_position_embeddings; for kDynamic, and for
-  // kYarn if it is more, the trained context times the factor.
+  // kYarn if it is more, the trained context times the factor. Kinds with a window do not limit it,
+  // unless all have one.
   size_t longest_context() const;
-  // The factor of attention scores in addition to 1 / sqrt(head_dim).
-  float score_factor() const;
 };
 
 // Checks the range of every field, as config_fields.h gives it, so that no later size computation

@@ -3,13 +3,14 @@
 #include <concepts>
 #include <string_view>
 #include <tuple>
+#include <type_traits>
 
 #include "model/config.h"
 
 namespace cria {
 
-// Every field of ModelConfig and of RopeScaling is listed here once: these tables are used to read
-// and write model files, to check bounds, for required_features and for `cria info`.
+// Every field of ModelConfig, LayerKind and RopeScaling is listed here once: these tables are used
+// to read and write model files, to check bounds, for required_features and for `cria info`.
 //
 // The order is that of the tables in schema/model.fbs: a field's index is its number there.
 template <typename OwnerType, typename Type>
@@ -23,8 +24,8 @@ struct ConfigField {
   uint32_t min = 0;
   uint32_t max = UINT32_MAX;
   bool must_be_positive = false;  // For a real number, which must also be finite.
-  // Whether the field changes the mathematics: if it is neither 0 nor false, required_features
-  // names it.
+  // Whether the field changes the mathematics: if it is not 0, false or a list of one kind,
+  // required_features names it.
   bool is_feature = false;
   // For a field of RopeScaling: the types that use it, as RopeTypes() returns them.
   unsigned rope_types = 0;
@@ -85,6 +86,19 @@ inline constexpr std::tuple kRopeScalingFields = [] {
   };
 }();
 
+inline constexpr ConfigField kSlidingWindowField = {.name = "sliding_window",
+                                                    .member = &LayerKind::sliding_window,
+                                                    .max = kMaxPositions,
+                                                    .is_feature = true};
+inline constexpr ConfigField kRopeThetaField = {
+    .name = "rope_theta", .member = &LayerKind::rope_theta, .must_be_positive = true};
+inline constexpr ConfigField kRopeScalingField = {.name = "rope_scaling",
+                                                  .member = &LayerKind::rope_scaling};
+
+inline constexpr std::tuple kLayerKindFields = {kSlidingWindowField, kRopeThetaField,
+                                                kRopeScalingField};
+
+// Fields of LayerKind here are those of the first kind.
 inline constexpr std::tuple kModelConfigFields = {
     ConfigField{.name = "architecture", .member = &ModelConfig::architecture},
     ConfigField{
@@ -96,7 +110,7 @@ inline constexpr std::tuple kModelConfigFields = {
     ConfigField{.name = "num_hidden_layers",
                 .member = &ModelConfig::num_hidden_layers,
                 .min = 1,
-                .max = 1024},
+                .max = kMaxHiddenLayers},
     ConfigField{.name = "num_attention_heads",
                 .member = &ModelConfig::num_attention_heads,
                 .min = 1,
@@ -114,18 +128,27 @@ inline constexpr std::tuple kModelConfigFields = {
                 .max = kMaxPositions},
     ConfigField{
         .name = "rms_norm_eps", .member = &ModelConfig::rms_norm_eps, .must_be_positive = true},
-    ConfigField{.name = "rope_theta", .member = &ModelConfig::rope_theta, .must_be_positive = true},
-    ConfigField{.name = "rope_scaling", .member = &ModelConfig::rope_scaling},
+    kRopeThetaField,
+    kRopeScalingField,
     ConfigField{.name = "tie_word_embeddings", .member = &ModelConfig::tie_word_embeddings},
-    ConfigField{.name = "sliding_window",
-                .member = &ModelConfig::sliding_window,
-                .max = kMaxPositions,
-                .is_feature = true},
+    kSlidingWindowField,
     ConfigField{.name = "qkv_bias", .member = &ModelConfig::qkv_bias, .is_feature = true},
     ConfigField{.name = "o_bias", .member = &ModelConfig::o_bias, .is_feature = true},
     ConfigField{.name = "mlp_bias", .member = &ModelConfig::mlp_bias, .is_feature = true},
     ConfigField{.name = "qk_norm", .member = &ModelConfig::qk_norm, .is_feature = true},
+    ConfigField{.name = "layer_kinds", .member = &ModelConfig::layer_kinds, .is_feature = true},
+    ConfigField{.name = "kind_of_layer", .member = &ModelConfig::kind_of_layer},
 };
+
+// The field's value in `owner`, which has the table that the field is from.
+template <typename Field, typename Owner>
+constexpr auto& ValueOf(const Field& field, Owner& owner) {
+  if constexpr (std::same_as<typename Field::Owner, std::remove_const_t<Owner>>) {
+    return owner.*field.member;
+  } else {
+    return owner.layer_kinds.front().*field.member;
+  }
+}
 
 // Calls `visit(field)` for every field of one of these tables.
 template <typename Fields, typename Visit>

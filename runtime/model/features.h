@@ -29,10 +29,11 @@ constexpr bool IsKnownFeature(std::string_view name) {
 }
 
 // Whether a configuration needs `field` among its required features.
-template <typename Value>
-constexpr bool NeedsFeature(const ConfigField<ModelConfig, Value>& field,
-                            const ModelConfig& config) {
-  if constexpr (std::integral<Value>) return field.is_feature && config.*field.member != 0;
+template <typename Owner, typename Value>
+constexpr bool NeedsFeature(const ConfigField<Owner, Value>& field, const ModelConfig& config) {
+  const Value& value = ValueOf(field, config);
+  if constexpr (std::integral<Value>) return field.is_feature && value != 0;
+  if constexpr (std::same_as<Value, std::vector<LayerKind>>) return value.size() > 1;
   return false;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "core/quotable.h"
 #include "model/features.h"
@@ -53,7 +54,7 @@ class FieldReader {
   template <typename Fields, typename Owner>
   void ReadAll(const Fields& fields, Owner& owner) {
     ForEachField(fields, [&](const auto& field) {
-      Read(field.absent, owner.*field.member);
+      Read(field.absent, ValueOf(field, owner));
       offset_ += sizeof(flatbuffers::voffset_t);
     });
   }
@@ -75,6 +76,22 @@ class FieldReader {
   void Read(float /*absent*/, RopeScaling& value) const {
     const void* table = table_.GetPointer<const void*>(offset_);
     if (table != nullptr) FieldReader(table).ReadAll(kRopeScalingFields, value);
+  }
+  void Read(float /*absent*/, std::vector<LayerKind>& value) const {
+    using Tables = flatbuffers::Vector<flatbuffers::Offset<schema::LayerKind>>;
+    const auto* tables = table_.GetPointer<const Tables*>(offset_);
+    if (tables == nullptr || tables->size() == 0) return;
+    // Limited, because all entries may be the same bytes; ValidateConfig refuses more.
+    const size_t count = std::min<size_t>(tables->size(), kMaxLayerKinds + 1);
+    value.assign(count, {});
+    for (size_t i = 0; i < count; ++i) {
+      const auto index = static_cast<flatbuffers::uoffset_t>(i);
+      FieldReader(tables->Get(index)).ReadAll(kLayerKindFields, value[i]);
+    }
+  }
+  void Read(float /*absent*/, std::vector<uint8_t>& value) const {
+    const auto* bytes = table_.GetPointer<const flatbuffers::Vector<uint8_t>*>(offset_);
+    if (bytes != nullptr) value.assign(bytes->begin(), bytes->end());
   }
 
   const flatbuffers::Table& table_;
@@ -124,9 +141,11 @@ Status ModelFileReader::Read() {
 Status ModelFileReader::ReadConfig(const schema::Model& metadata) {
   ModelConfig& config = model_.config_;
   FieldReader(metadata.config()).ReadAll(kModelConfigFields, config);
-  const auto type = static_cast<int>(config.rope_scaling.type);
-  if (type > static_cast<int>(schema::RopeScalingType::MAX)) {
-    return Malformed(std::format("config.rope_scaling.type is {}, which is not known", type));
+  for (const LayerKind& kind : config.layer_kinds) {
+    const auto type = static_cast<int>(kind.rope_scaling.type);
+    if (type > static_cast<int>(schema::RopeScalingType::MAX)) {
+      return Malformed(std::format("config.rope_scaling.type is {}, which is not known", type));
+    }
   }
   // ValidateVocabulary checks vocab_size, the only field of this configuration.
   if (model_.is_vocabulary_only_) return {};

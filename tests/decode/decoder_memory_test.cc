@@ -23,7 +23,7 @@ ModelConfig Small() {
           .vocab_size = 49152,
           .max_position_embeddings = 8192,
           .rms_norm_eps = 1e-5f,
-          .rope_theta = 100000.0f};
+          .layer_kinds = {{.rope_theta = 100000.0f}}};
 }
 
 bool Apart(const ArenaLayout& layout, size_t a, size_t b) {
@@ -144,6 +144,24 @@ TEST(DecoderMemoryTest, WhatAStepReadsAndWritesLiesApart) {
       }
     }
   }
+}
+
+TEST(DecoderMemoryTest, KindsOfLayersHaveRopeTablesOfTheirOwn) {
+  const auto rope_bytes = [](const std::vector<LayerKind>& kinds) {
+    ModelConfig config = Small();
+    config.layer_kinds = kinds;
+    const DecoderMemory memory = PlanDecoderMemory(config, {.context_tokens = 512}, 1);
+    EXPECT_EQ(memory.layout.bytes(memory.rope_cosines), memory.layout.bytes(memory.rope_sines));
+    return memory.layout.bytes(memory.rope_cosines);
+  };
+  const LayerKind full = {.rope_theta = 1e6f};
+  const LayerKind windowed = {.sliding_window = 256, .rope_theta = 1e6f};
+  const LayerKind other = {.sliding_window = 256, .rope_theta = 1e4f};
+  constexpr size_t kTableBytes = size_t{512} * 32 * 4;
+  EXPECT_EQ(rope_bytes({full}), kTableBytes);
+  EXPECT_EQ(rope_bytes({full, windowed}), kTableBytes);
+  EXPECT_EQ(rope_bytes({full, other}), 2 * kTableBytes);
+  EXPECT_EQ(rope_bytes({full, windowed, other}), 2 * kTableBytes);
 }
 
 TEST(DecoderMemoryTest, SomeBytesAreShared) {

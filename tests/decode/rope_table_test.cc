@@ -12,13 +12,17 @@ namespace {
 ModelConfig Config(uint32_t head_dim, float theta) {
   ModelConfig config;
   config.head_dim = head_dim;
-  config.rope_theta = theta;
+  config.layer_kinds[0].rope_theta = theta;
   return config;
+}
+
+std::vector<double> Frequencies(const ModelConfig& config, size_t context_tokens) {
+  return RopeInverseFrequencies(config, config.layer_kinds[0], context_tokens);
 }
 
 ModelConfig Llama31(uint32_t head_dim) {
   ModelConfig config = Config(head_dim, 500000.0f);
-  config.rope_scaling = {RopeScaling::Type::kLlama3, 8.0f, 1.0f, 4.0f, 8192};
+  config.layer_kinds[0].rope_scaling = {RopeScaling::Type::kLlama3, 8.0f, 1.0f, 4.0f, 8192};
   return config;
 }
 
@@ -38,21 +42,21 @@ double Llama3Frequency(double plain, const RopeScaling& scaling) {
 }
 
 TEST(RopeInverseFrequenciesTest, FallGeometricallyFromOne) {
-  const std::vector<double> frequencies = RopeInverseFrequencies(Config(8, 10000.0f), 64);
+  const std::vector<double> frequencies = Frequencies(Config(8, 10000.0f), 64);
   ASSERT_EQ(frequencies.size(), 4u);
   EXPECT_DOUBLE_EQ(frequencies[0], 1.0);
   EXPECT_NEAR(frequencies[1], 0.1, 1e-15);
   EXPECT_NEAR(frequencies[2], 0.01, 1e-15);
   EXPECT_NEAR(frequencies[3], 0.001, 1e-15);
-  EXPECT_EQ(RopeInverseFrequencies(Config(2, 500000.0f), 64), std::vector<double>{1.0});
+  EXPECT_EQ(Frequencies(Config(2, 500000.0f), 64), std::vector<double>{1.0});
 }
 
 TEST(RopeInverseFrequenciesTest, LinearScalingDividesAll) {
   ModelConfig config = Config(16, 10000.0f);
-  const std::vector<double> plain = RopeInverseFrequencies(config, 64);
-  config.rope_scaling.type = RopeScaling::Type::kLinear;
-  config.rope_scaling.factor = 4.0f;
-  const std::vector<double> scaled = RopeInverseFrequencies(config, 64);
+  const std::vector<double> plain = Frequencies(config, 64);
+  config.layer_kinds[0].rope_scaling.type = RopeScaling::Type::kLinear;
+  config.layer_kinds[0].rope_scaling.factor = 4.0f;
+  const std::vector<double> scaled = Frequencies(config, 64);
   for (size_t i = 0; i < plain.size(); ++i) EXPECT_DOUBLE_EQ(scaled[i], plain[i] / 4);
 }
 
@@ -60,13 +64,15 @@ TEST(RopeInverseFrequenciesTest, Llama3ScalingDividesLongWavelengthsOnly) {
   for (const uint32_t head_dim : {64u, 128u}) {
     const ModelConfig config = Llama31(head_dim);
     ModelConfig unscaled = config;
-    unscaled.rope_scaling = {};
-    const std::vector<double> plain = RopeInverseFrequencies(unscaled, 64);
-    const std::vector<double> scaled = RopeInverseFrequencies(config, 64);
+    unscaled.layer_kinds[0].rope_scaling = {};
+    const std::vector<double> plain = Frequencies(unscaled, 64);
+    const std::vector<double> scaled = Frequencies(config, 64);
     size_t kept = 0;
     size_t divided = 0;
     for (size_t i = 0; i < plain.size(); ++i) {
-      EXPECT_NEAR(scaled[i], Llama3Frequency(plain[i], config.rope_scaling), 1e-15 * plain[i]) << i;
+      EXPECT_NEAR(scaled[i], Llama3Frequency(plain[i], config.layer_kinds[0].rope_scaling),
+                  1e-15 * plain[i])
+          << i;
       kept += scaled[i] == plain[i] ? 1 : 0;
       divided += scaled[i] == plain[i] / 8 ? 1 : 0;
       if (i > 0) {
@@ -84,9 +90,9 @@ TEST(RopeInverseFrequenciesTest, Llama3ScalingIsContinuousAtItsBounds) {
   const auto second_frequency = [](double periods) {
     ModelConfig config = Llama31(4);
     const double frequency = periods * 2 * std::numbers::pi / 8192;
-    config.rope_theta = static_cast<float>(1 / (frequency * frequency));
-    const double plain = 1 / std::sqrt(double{config.rope_theta});
-    return RopeInverseFrequencies(config, 64)[1] / plain;
+    config.layer_kinds[0].rope_theta = static_cast<float>(1 / (frequency * frequency));
+    const double plain = 1 / std::sqrt(double{config.layer_kinds[0].rope_theta});
+    return Frequencies(config, 64)[1] / plain;
   };
   EXPECT_DOUBLE_EQ(second_frequency(0.99), 1.0 / 8);
   EXPECT_NEAR(second_frequency(1.0), 1.0 / 8, 1e-6);
@@ -101,12 +107,12 @@ TEST(RopeInverseFrequenciesTest, Llama3ScalingIsContinuousAtItsBounds) {
 TEST(RopeInverseFrequenciesTest, DynamicScalingRaisesTheBaseBeyondTheTrainedLength) {
   ModelConfig config = Config(10, 10000.0f);
   config.max_position_embeddings = 512;
-  const std::vector<double> plain = RopeInverseFrequencies(config, 1024);
-  config.rope_scaling.type = RopeScaling::Type::kDynamic;
-  config.rope_scaling.factor = 3.0f;
-  EXPECT_EQ(RopeInverseFrequencies(config, 100), plain);
-  EXPECT_EQ(RopeInverseFrequencies(config, 512), plain);
-  const std::vector<double> scaled = RopeInverseFrequencies(config, 1024);
+  const std::vector<double> plain = Frequencies(config, 1024);
+  config.layer_kinds[0].rope_scaling.type = RopeScaling::Type::kDynamic;
+  config.layer_kinds[0].rope_scaling.factor = 3.0f;
+  EXPECT_EQ(Frequencies(config, 100), plain);
+  EXPECT_EQ(Frequencies(config, 512), plain);
+  const std::vector<double> scaled = Frequencies(config, 1024);
   const double base = 10000.0 * std::pow(4.0, 1.25);
   for (size_t i = 0; i < 5; ++i) {
     EXPECT_NEAR(scaled[i], std::pow(base, -0.2 * static_cast<double>(i)), 1e-12) << i;
@@ -117,14 +123,14 @@ TEST(RopeInverseFrequenciesTest, DynamicScalingRaisesTheBaseBeyondTheTrainedLeng
 // turns twice is i = 0.8120 and the one that turns 0.1 times i = 3.4140.
 TEST(RopeInverseFrequenciesTest, YarnDividesTheSlowPairsOnly) {
   ModelConfig config = Config(16, 10000.0f);
-  const std::vector<double> plain = RopeInverseFrequencies(config, 64);
-  config.rope_scaling = {.type = RopeScaling::Type::kYarn,
-                         .factor = 4.0f,
-                         .original_max_position_embeddings = 32,
-                         .beta_fast = 2.0f,
-                         .beta_slow = 0.1f};
+  const std::vector<double> plain = Frequencies(config, 64);
+  config.layer_kinds[0].rope_scaling = {.type = RopeScaling::Type::kYarn,
+                                        .factor = 4.0f,
+                                        .original_max_position_embeddings = 32,
+                                        .beta_fast = 2.0f,
+                                        .beta_slow = 0.1f};
   const auto shares = [&] {
-    std::vector<double> frequencies = RopeInverseFrequencies(config, 64);
+    std::vector<double> frequencies = Frequencies(config, 64);
     for (size_t i = 0; i < frequencies.size(); ++i) frequencies[i] /= plain[i];
     return frequencies;
   };
@@ -136,11 +142,11 @@ TEST(RopeInverseFrequenciesTest, YarnDividesTheSlowPairsOnly) {
     }
   };
   expect({0, 0.25, 0.5, 0.75, 1, 1, 1, 1});
-  config.rope_scaling.truncate = false;
+  config.layer_kinds[0].rope_scaling.truncate = false;
   const double width = 3.4140 - 0.8120;
   expect({0, 0.1880 / width, 1.1880 / width, 2.1880 / width, 1, 1, 1, 1});
   // A ramp of zero width is a step after its pair.
-  config.rope_scaling.beta_slow = config.rope_scaling.beta_fast;
+  config.layer_kinds[0].rope_scaling.beta_slow = config.layer_kinds[0].rope_scaling.beta_fast;
   expect({0, 1, 1, 1, 1, 1, 1, 1});
 }
 
@@ -151,12 +157,12 @@ TEST(RopeTableTest, HoldsCosinesAndSinesOfEveryAngle) {
   // One more element, which must not change.
   std::vector<float> cosines(kPositions * pairs + 1, 7.0f);
   std::vector<float> sines(kPositions * pairs + 1, 7.0f);
-  FillRopeTable(config, kPositions, cosines.data(), sines.data());
+  FillRopeTable(config, config.layer_kinds[0], kPositions, cosines.data(), sines.data());
   for (size_t position = 0; position < kPositions; ++position) {
     for (size_t i = 0; i < pairs; ++i) {
       const double plain = std::pow(500000.0, -2.0 * static_cast<double>(i) / 64);
-      const double angle =
-          static_cast<double>(position) * Llama3Frequency(plain, config.rope_scaling);
+      const double angle = static_cast<double>(position) *
+                           Llama3Frequency(plain, config.layer_kinds[0].rope_scaling);
       ASSERT_NEAR(cosines[position * pairs + i], std::cos(angle), 1e-7);
       ASSERT_NEAR(sines[position * pairs + i], std::sin(angle), 1e-7);
     }
@@ -167,12 +173,31 @@ TEST(RopeTableTest, HoldsCosinesAndSinesOfEveryAngle) {
   EXPECT_EQ(sines.back(), 7.0f);
 }
 
+TEST(RopeTableTest, KindsShareTablesUnlessTheirFrequenciesDiffer) {
+  const LayerKind full = {.rope_theta = 1e6f};
+  const LayerKind windowed = {.sliding_window = 12, .rope_theta = 1e6f};
+  const LayerKind other = {.sliding_window = 12, .rope_theta = 1e4f};
+  LayerKind scaled = full;
+  scaled.rope_scaling = {.type = RopeScaling::Type::kLinear, .factor = 2.0f};
+  ModelConfig config = Config(8, 1e6f);
+  EXPECT_EQ(RopeTables(config).size(), 1u);
+  config.layer_kinds = {full, windowed};
+  EXPECT_EQ(RopeTables(config).size(), 1u);
+  config.layer_kinds = {windowed, other, full, scaled};
+  const std::vector<LayerKind> tables = RopeTables(config);
+  EXPECT_EQ(tables, (std::vector<LayerKind>{windowed, other, scaled}));
+  EXPECT_EQ(RopeTableOf(tables, full), 0u);
+  EXPECT_EQ(RopeTableOf(tables, windowed), 0u);
+  EXPECT_EQ(RopeTableOf(tables, other), 1u);
+  EXPECT_EQ(RopeTableOf(tables, scaled), 2u);
+}
+
 TEST(RopeTableTest, LatePositionsStayExact) {
   const ModelConfig config = Config(4, 10000.0f);
   constexpr size_t kPositions = 131072;
   std::vector<float> cosines(kPositions * 2);
   std::vector<float> sines(kPositions * 2);
-  FillRopeTable(config, kPositions, cosines.data(), sines.data());
+  FillRopeTable(config, config.layer_kinds[0], kPositions, cosines.data(), sines.data());
   EXPECT_NEAR(cosines[131071 * 2], std::cos(131071.0), 1e-7);
   EXPECT_NEAR(sines[131071 * 2 + 1], std::sin(1310.71), 1e-7);
 }

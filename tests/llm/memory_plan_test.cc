@@ -41,7 +41,7 @@ ModelOutline Outline(Scheme scheme = Scheme::kQb4w) {
                   .vocab_size = 4096,
                   .max_position_embeddings = 4096,
                   .rms_norm_eps = 1e-5f,
-                  .rope_theta = 10000.0f};
+                  .layer_kinds = {{.rope_theta = 10000.0f}}};
   for (const TensorSpec& tensor : ExpectedTensors(model.config)) {
     if (tensor.is_vector()) continue;
     if (tensor.role == TensorRole::kEmbedTokens) {
@@ -135,6 +135,20 @@ TEST(MemoryPlan, RowsOfLogitsTakeTheirFloatsAndNothingElse) {
     EXPECT_EQ(several.loading_bytes, one.loading_bytes) << rows;
     EXPECT_EQ(several.address_space_bytes, one.address_space_bytes + more) << rows;
   }
+}
+
+TEST(MemoryPlan, EveryRopeTableIsCounted) {
+  const auto rope_bytes = [](const std::vector<LayerKind>& kinds) {
+    ModelOutline model = Outline();
+    model.config.layer_kinds = kinds;
+    return LineBytes(Plan(model, Options(1024, KvType::kF32)), "rope tables");
+  };
+  // Cosines and sines of the 16 pairs of a head.
+  constexpr uint64_t kTableBytes = 2 * 1024 * 16 * sizeof(float);
+  const LayerKind full = {.rope_theta = 1e6f};
+  EXPECT_EQ(rope_bytes({full}), kTableBytes);
+  EXPECT_EQ(rope_bytes({full, {.sliding_window = 64, .rope_theta = 1e6f}}), kTableBytes);
+  EXPECT_EQ(rope_bytes({full, {.sliding_window = 64, .rope_theta = 1e4f}}), 2 * kTableBytes);
 }
 
 TEST(MemoryPlan, WeightsAreWhatPackingTakes) {

@@ -75,11 +75,11 @@ TEST(ModelConfigTest, EveryIntegerHasBoundsThatAreNamed) {
 TEST(ModelConfigTest, AWindowMayBeAbsentButNotHuge) {
   ModelConfig config = Llama32Of1B();
   for (const uint32_t window : {0u, 1u, 4096u, 1u << 24}) {
-    config.sliding_window = window;
+    config.layer_kinds[0].sliding_window = window;
     EXPECT_TRUE(ValidateConfig(config)) << window;
   }
   for (const uint32_t window : {(1u << 24) + 1, ~0u}) {
-    config.sliding_window = window;
+    config.layer_kinds[0].sliding_window = window;
     ExpectRefused(config, "sliding_window");
   }
 }
@@ -93,40 +93,41 @@ TEST(ModelConfigTest, RealNumbersMustBePositiveAndFinite) {
     config.rms_norm_eps = value;
     ExpectRefused(config, "rms_norm_eps");
     config = Llama32Of1B();
-    config.rope_theta = value;
+    config.layer_kinds[0].rope_theta = value;
     ExpectRefused(config, "rope_theta");
     config = Llama32Of1B();
-    config.rope_scaling.factor = value;
+    config.layer_kinds[0].rope_scaling.factor = value;
     ExpectRefused(config, "rope_scaling.factor");
-    config.rope_scaling.type = RopeScaling::Type::kLinear;
+    config.layer_kinds[0].rope_scaling.type = RopeScaling::Type::kLinear;
     ExpectRefused(config, "rope_scaling.factor");
-    config.rope_scaling.type = RopeScaling::Type::kNone;
+    config.layer_kinds[0].rope_scaling.type = RopeScaling::Type::kNone;
     EXPECT_TRUE(ValidateConfig(config));
     config = Llama32Of1B();
-    config.rope_scaling.low_freq_factor = value;
+    config.layer_kinds[0].rope_scaling.low_freq_factor = value;
     ExpectRefused(config, "rope_scaling.low_freq_factor");
     config = Llama32Of1B();
-    config.rope_scaling.high_freq_factor = value;
+    config.layer_kinds[0].rope_scaling.high_freq_factor = value;
     ExpectRefused(config, "rope_scaling.high_freq_factor");
   }
 }
 
 TEST(ModelConfigTest, Llama3ScalingNeedsItsOtherFieldsAndLinearDoesNot) {
   ModelConfig config = Llama32Of1B();
-  config.rope_scaling.high_freq_factor = config.rope_scaling.low_freq_factor;
+  config.layer_kinds[0].rope_scaling.high_freq_factor =
+      config.layer_kinds[0].rope_scaling.low_freq_factor;
   ExpectRefused(config, "high_freq_factor");
-  config.rope_scaling.type = RopeScaling::Type::kLinear;
+  config.layer_kinds[0].rope_scaling.type = RopeScaling::Type::kLinear;
   EXPECT_TRUE(ValidateConfig(config));
   config = Llama32Of1B();
   for (const uint32_t length : {0u, (1u << 24) + 1}) {
-    config.rope_scaling.original_max_position_embeddings = length;
+    config.layer_kinds[0].rope_scaling.original_max_position_embeddings = length;
     ExpectRefused(config, "rope_scaling.original_max_position_embeddings");
   }
 }
 
 ModelConfig WithYarn() {
   ModelConfig config = Llama32Of1B();
-  config.rope_scaling = {
+  config.layer_kinds[0].rope_scaling = {
       .type = RopeScaling::Type::kYarn, .factor = 4.0f, .original_max_position_embeddings = 32768};
   return config;
 }
@@ -136,24 +137,24 @@ TEST(ModelConfigTest, YarnNeedsItsFields) {
   for (const float value : {0.0f, -1.0f, std::numeric_limits<float>::infinity(),
                             std::numeric_limits<float>::quiet_NaN()}) {
     ModelConfig config = WithYarn();
-    config.rope_scaling.attention_factor = value;
+    config.layer_kinds[0].rope_scaling.attention_factor = value;
     ExpectRefused(config, "rope_scaling.attention_factor");
     config = WithYarn();
-    config.rope_scaling.beta_fast = value;
+    config.layer_kinds[0].rope_scaling.beta_fast = value;
     ExpectRefused(config, "rope_scaling.beta_fast");
     config = WithYarn();
-    config.rope_scaling.beta_slow = value;
+    config.layer_kinds[0].rope_scaling.beta_slow = value;
     ExpectRefused(config, "rope_scaling.beta_slow");
   }
   ModelConfig config = WithYarn();
-  config.rope_scaling.beta_slow = 33.0f;
+  config.layer_kinds[0].rope_scaling.beta_slow = 33.0f;
   ExpectRefused(config, "rope_scaling.beta_fast must not be smaller");
   config = WithYarn();
-  config.rope_theta = 1.0f;
+  config.layer_kinds[0].rope_theta = 1.0f;
   ExpectRefused(config, "rope_theta is 1");
   for (const uint32_t length : {0u, (1u << 24) + 1}) {
     config = WithYarn();
-    config.rope_scaling.original_max_position_embeddings = length;
+    config.layer_kinds[0].rope_scaling.original_max_position_embeddings = length;
     ExpectRefused(config, "rope_scaling.original_max_position_embeddings");
   }
 }
@@ -161,14 +162,14 @@ TEST(ModelConfigTest, YarnNeedsItsFields) {
 TEST(ModelConfigTest, WhatStretchesTheContextDoesNotShrinkIt) {
   for (const auto type : {RopeScaling::Type::kDynamic, RopeScaling::Type::kYarn}) {
     ModelConfig config = WithYarn();
-    config.rope_scaling.type = type;
-    config.rope_scaling.factor = 0.5f;
+    config.layer_kinds[0].rope_scaling.type = type;
+    config.layer_kinds[0].rope_scaling.factor = 0.5f;
     ExpectRefused(config, "rope_scaling.factor is 0.5");
-    config.rope_scaling.factor = 1.0f;
+    config.layer_kinds[0].rope_scaling.factor = 1.0f;
     EXPECT_TRUE(ValidateConfig(config));
   }
   ModelConfig config = WithYarn();
-  config.rope_scaling.type = RopeScaling::Type::kDynamic;
+  config.layer_kinds[0].rope_scaling.type = RopeScaling::Type::kDynamic;
   config.head_dim = 2;
   ExpectRefused(config, "head_dim is 2");
 }
@@ -179,21 +180,105 @@ TEST(ModelConfigTest, TheLongestContextIsTheStretchedOne) {
   EXPECT_EQ(config.longest_context(), 131072u);
   config.max_position_embeddings = 262144;
   EXPECT_EQ(config.longest_context(), 262144u);
-  config.rope_scaling = {.type = RopeScaling::Type::kDynamic, .factor = 2.5f};
+  config.layer_kinds[0].rope_scaling = {.type = RopeScaling::Type::kDynamic, .factor = 2.5f};
   config.max_position_embeddings = 2048;
   EXPECT_EQ(config.longest_context(), 5120u);
-  config.rope_scaling.factor = 1e30f;
+  config.layer_kinds[0].rope_scaling.factor = 1e30f;
   EXPECT_EQ(config.longest_context(), 1u << 24);
-  config.rope_scaling.type = RopeScaling::Type::kLinear;
+  config.layer_kinds[0].rope_scaling.type = RopeScaling::Type::kLinear;
   EXPECT_EQ(config.longest_context(), 2048u);
 }
 
 TEST(ModelConfigTest, OnlyYarnScalesScores) {
   ModelConfig config = WithYarn();
-  config.rope_scaling.attention_factor = 1.5f;
-  EXPECT_EQ(config.score_factor(), 2.25f);
-  config.rope_scaling.type = RopeScaling::Type::kLinear;
-  EXPECT_EQ(config.score_factor(), 1.0f);
+  config.layer_kinds[0].rope_scaling.attention_factor = 1.5f;
+  EXPECT_EQ(config.layer_kinds[0].score_factor(), 2.25f);
+  config.layer_kinds[0].rope_scaling.type = RopeScaling::Type::kLinear;
+  EXPECT_EQ(config.layer_kinds[0].score_factor(), 1.0f);
+}
+
+ModelConfig WithKinds(const std::vector<LayerKind>& kinds) {
+  ModelConfig config = Llama32Of1B();
+  config.max_position_embeddings = 32768;
+  config.layer_kinds = kinds;
+  for (size_t i = 0; i < config.num_hidden_layers; ++i) {
+    config.kind_of_layer.push_back(static_cast<uint8_t>(i % kinds.size()));
+  }
+  return config;
+}
+
+constexpr LayerKind kFull = {.rope_theta = 1e6f};
+constexpr LayerKind kWindowed = {.sliding_window = 1024, .rope_theta = 1e4f};
+
+TEST(ModelConfigTest, LayersMayBeOfSeveralKinds) {
+  ModelConfig config = WithKinds({kFull, kWindowed});
+  const Status status = ValidateConfig(config);
+  EXPECT_TRUE(status) << status.error().message();
+  EXPECT_EQ(config.layer_kind(0), kFull);
+  EXPECT_EQ(config.layer_kind(15), kWindowed);
+  EXPECT_TRUE(ValidateConfig(WithKinds(std::vector<LayerKind>(8, kFull))));
+  ExpectRefused(WithKinds(std::vector<LayerKind>(9, kFull)), "layer_kinds must have 1 to 8");
+  config.layer_kinds.clear();
+  ExpectRefused(config, "layer_kinds must have 1 to 8");
+}
+
+TEST(ModelConfigTest, EveryLayerHasAKindAndEveryKindALayer) {
+  const ModelConfig sound = WithKinds({kFull, kWindowed});
+  ModelConfig config = sound;
+  config.kind_of_layer.pop_back();
+  ExpectRefused(config, "kind_of_layer has 15 entries, but there are 16 layers of 2 kinds");
+  config.kind_of_layer.clear();
+  ExpectRefused(config, "kind_of_layer has 0 entries");
+  config.kind_of_layer.assign(16, 0);
+  ExpectRefused(config, "kind_of_layer has no layer of layer_kinds[1]");
+  config = sound;
+  config.kind_of_layer[3] = 2;
+  ExpectRefused(config, "kind_of_layer names layer_kinds[2], but there are 2");
+  config.layer_kinds = {kFull};
+  ExpectRefused(config, "kind_of_layer has 16 entries, but there are 16 layers of 1 kinds");
+}
+
+TEST(ModelConfigTest, EveryKindIsChecked) {
+  for (size_t kind = 0; kind < 2; ++kind) {
+    const std::string name = "layer_kinds[" + std::to_string(kind) + "].";
+    const auto expect_refused = [&](const auto& change, const std::string& words) {
+      ModelConfig config = WithKinds({kFull, kWindowed});
+      change(config.layer_kinds[kind]);
+      ExpectRefused(config, name + words);
+    };
+    using enum RopeScaling::Type;
+    expect_refused([](LayerKind& k) { k.sliding_window = ~0u; }, "sliding_window");
+    expect_refused([](LayerKind& k) { k.rope_theta = -1.0f; }, "rope_theta");
+    expect_refused([](LayerKind& k) { k.rope_scaling = {.type = kLinear, .factor = 0.0f}; },
+                   "rope_scaling.factor");
+    expect_refused([](LayerKind& k) { k.rope_scaling = {kLlama3, 8.0f, 4.0f, 4.0f, 8192}; },
+                   "rope_scaling.high_freq_factor must be larger");
+    expect_refused([](LayerKind& k) { k.rope_scaling = {.type = kDynamic, .factor = 0.5f}; },
+                   "rope_scaling.factor is 0.5");
+    expect_refused(
+        [](LayerKind& k) {
+          k.rope_theta = 1.0f;
+          k.rope_scaling = {
+              .type = kYarn, .factor = 2.0f, .original_max_position_embeddings = 16384};
+        },
+        "rope_theta is 1");
+  }
+}
+
+// Kinds with a window do not limit the context, because they never use longer distances.
+TEST(ModelConfigTest, FullAttentionLimitsTheContext) {
+  const RopeScaling yarn = {
+      .type = RopeScaling::Type::kYarn, .factor = 4.0f, .original_max_position_embeddings = 32768};
+  LayerKind stretched = kFull;
+  stretched.rope_scaling = yarn;
+  EXPECT_EQ(WithKinds({kFull, kWindowed}).longest_context(), 32768u);
+  EXPECT_EQ(WithKinds({stretched, kWindowed}).longest_context(), 131072u);
+  EXPECT_EQ(WithKinds({kFull, stretched}).longest_context(), 32768u);
+  LayerKind stretched_window = kWindowed;
+  stretched_window.rope_scaling = yarn;
+  EXPECT_EQ(WithKinds({kFull, stretched_window}).longest_context(), 32768u);
+  EXPECT_EQ(WithKinds({kWindowed, stretched_window}).longest_context(), 32768u);
+  EXPECT_EQ(WithKinds({stretched_window}).longest_context(), 131072u);
 }
 
 TEST(ModelConfigTest, FieldsMustFitOneAnother) {

@@ -171,8 +171,10 @@ TEST(ForgedMetadataTest, TheFileThatIsSpoiltIsSound) {
 // Whatever a bit of sealed metadata says, opening either fails or gives a file whose every function
 // works.
 TEST(ForgedMetadataTest, NoFlippedBitCrashes) {
-  const std::vector<std::byte> sound =
-      Serialize(MakeTestModelFile({.tied = false, .matrices = Scheme::kQb4w}));
+  TestModelFile file_of_two_kinds = MakeTestModelFile({.tied = false, .matrices = Scheme::kQb4w});
+  file_of_two_kinds.layer_kinds = {{.rope_theta = 1e4f}, {.sliding_window = 8, .rope_theta = 1e6f}};
+  file_of_two_kinds.kind_of_layer = {0, 1};
+  const std::vector<std::byte> sound = Serialize(file_of_two_kinds);
   const size_t end_of_metadata = sizeof(FilePreamble) + PreambleOf(sound).metadata_bytes;
   size_t opened = 0;
   for (size_t at = sizeof(FilePreamble); at < end_of_metadata; ++at) {
@@ -195,6 +197,9 @@ TEST(ForgedMetadataTest, NoFlippedBitCrashes) {
       for (const TensorSpec& spec : ExpectedTensors(file->config())) {
         const StoredTensor& tensor = file->tensor(spec.role, spec.layer);
         ASSERT_LE(tensor.data.offset + tensor.data.bytes, bytes.size());
+      }
+      for (size_t layer = 0; layer < file->config().num_hidden_layers; ++layer) {
+        ASSERT_GT(file->config().layer_kind(layer).rope_theta, 0.0f);
       }
       (void)file->VerifyPayload();
     }
@@ -234,14 +239,65 @@ TEST(ForgedMetadataTest, ConfigurationsAreValidated) {
                               "hidden_size is 0");
   ExpectModelFileRefusedAfter([](TestModelFile& f) { f.config.num_hidden_layers = ~0u; },
                               "num_hidden_layers is 4294967295");
-  ExpectModelFileRefusedAfter([](TestModelFile& f) { f.config.sliding_window = ~0u; },
-                              "sliding_window is 4294967295");
+  ExpectModelFileRefusedAfter(
+      [](TestModelFile& f) { f.config.layer_kinds[0].sliding_window = ~0u; },
+      "sliding_window is 4294967295");
   ExpectModelFileRefusedAfter([](TestModelFile& f) { f.config.rms_norm_eps = -1.0f; },
                               "rms_norm_eps");
   ExpectModelFileRefusedAfter([](TestModelFile& f) { f.rope_scaling_type = 5; },
                               "rope_scaling.type is 5");
   ExpectModelFileRefusedAfter([](TestModelFile& f) { f.rope_scaling_type = 2; },
                               "original_max_position_embeddings");
+}
+
+TEST(ForgedMetadataTest, KindsOfLayersAreValidated) {
+  const auto expect_refused = [](const std::vector<LayerKind>& kinds,
+                                 const std::vector<uint8_t>& kind_of_layer,
+                                 const std::string& words) {
+    ExpectModelFileRefusedAfter(
+        [&](TestModelFile& f) {
+          f.layer_kinds = kinds;
+          f.kind_of_layer = kind_of_layer;
+        },
+        words);
+  };
+  const LayerKind full = {.rope_theta = 1e4f};
+  const LayerKind windowed = {.sliding_window = 8, .rope_theta = 1e4f};
+  const std::vector<LayerKind> two = {full, windowed};
+  // There are two layers.
+  expect_refused({}, {0, 0}, "kind_of_layer has 2 entries, but there are 2 layers of 1 kinds");
+  expect_refused({full}, {0, 0}, "kind_of_layer has 2 entries");
+  expect_refused(two, {}, "kind_of_layer has 0 entries, but there are 2 layers of 2 kinds");
+  expect_refused(two, {0}, "kind_of_layer has 1 entries");
+  expect_refused(two, {0, 1, 0}, "kind_of_layer has 3 entries");
+  expect_refused(two, std::vector<uint8_t>(5000, 1), "kind_of_layer has 5000 entries");
+  expect_refused(two, {0, 0}, "kind_of_layer has no layer of layer_kinds[1]");
+  expect_refused({full, windowed, windowed}, {0, 1}, "has no layer of layer_kinds[2]");
+  expect_refused(two, {0, 2}, "kind_of_layer has no layer of layer_kinds[1]");
+  expect_refused(std::vector<LayerKind>(9, full), {0, 1}, "layer_kinds must have 1 to 8 entries");
+  expect_refused(std::vector<LayerKind>(50, full), {0, 1}, "layer_kinds must have 1 to 8 entries");
+  const auto expect_kind_refused = [&](const LayerKind& kind, const std::string& words) {
+    expect_refused({full, kind}, {0, 1}, words);
+  };
+  expect_kind_refused({.sliding_window = ~0u, .rope_theta = 1e4f},
+                      "layer_kinds[1].sliding_window is 4294967295");
+  expect_kind_refused({.rope_theta = 0.0f}, "layer_kinds[1].rope_theta is 0");
+  expect_kind_refused({.rope_theta = 1e4f, .rope_scaling = {.type = RopeScaling::Type(5)}},
+                      "rope_scaling.type is 5");
+  expect_kind_refused({.rope_theta = 1e4f, .rope_scaling = {.type = RopeScaling::Type::kLlama3}},
+                      "layer_kinds[1].rope_scaling.original_max_position_embeddings is 0");
+}
+
+// A third layer, so that both kinds are used beside an index without a kind.
+TEST(ForgedMetadataTest, EveryLayersKindMustExist) {
+  TestModelFile file = MakeTestModelFile();
+  file.config.num_hidden_layers = 3;
+  file.layer_kinds = {{.rope_theta = 1e4f}, {.sliding_window = 8, .rope_theta = 1e4f}};
+  for (const uint8_t kind : {2, 255}) {
+    file.kind_of_layer = {0, 1, kind};
+    ExpectModelFileRefused(Serialize(file), "kind_of_layer names layer_kinds[" +
+                                                std::to_string(kind) + "], but there are 2");
+  }
 }
 
 TEST(ForgedMetadataTest, VocabulariesAreValidated) {

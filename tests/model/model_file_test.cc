@@ -59,8 +59,8 @@ TEST(ModelFileTest, ReadsEveryField) {
   written.producer = "cria-convert 9.8.7";
   written.name = "Tiny Llama";
   written.rope_scaling_type = 2;
-  written.config.rope_scaling = {RopeScaling::Type::kLlama3, 32.0f, 1.5f, 4.5f, 48};
-  written.config.sliding_window = 24;
+  written.config.layer_kinds[0].rope_scaling = {RopeScaling::Type::kLlama3, 32.0f, 1.5f, 4.5f, 48};
+  written.config.layer_kinds[0].sliding_window = 24;
   written.required_features = {"sliding_window"};
   written.tokenizer_family = 1;
   written.split_patterns = {"\\p{L}+", "\\s+"};
@@ -94,14 +94,14 @@ TEST(ModelFileTest, ReadsEveryField) {
   EXPECT_EQ(config.vocab_size, 8u);
   EXPECT_EQ(config.max_position_embeddings, 64u);
   EXPECT_EQ(config.rms_norm_eps, 1e-5f);
-  EXPECT_EQ(config.rope_theta, 10000.0f);
+  EXPECT_EQ(config.layer_kinds[0].rope_theta, 10000.0f);
   EXPECT_TRUE(config.tie_word_embeddings);
-  EXPECT_EQ(config.sliding_window, 24u);
-  EXPECT_EQ(config.rope_scaling.type, RopeScaling::Type::kLlama3);
-  EXPECT_EQ(config.rope_scaling.factor, 32.0f);
-  EXPECT_EQ(config.rope_scaling.low_freq_factor, 1.5f);
-  EXPECT_EQ(config.rope_scaling.high_freq_factor, 4.5f);
-  EXPECT_EQ(config.rope_scaling.original_max_position_embeddings, 48u);
+  EXPECT_EQ(config.layer_kinds[0].sliding_window, 24u);
+  EXPECT_EQ(config.layer_kinds[0].rope_scaling.type, RopeScaling::Type::kLlama3);
+  EXPECT_EQ(config.layer_kinds[0].rope_scaling.factor, 32.0f);
+  EXPECT_EQ(config.layer_kinds[0].rope_scaling.low_freq_factor, 1.5f);
+  EXPECT_EQ(config.layer_kinds[0].rope_scaling.high_freq_factor, 4.5f);
+  EXPECT_EQ(config.layer_kinds[0].rope_scaling.original_max_position_embeddings, 48u);
 
   const Vocabulary& vocabulary = file->vocabulary();
   EXPECT_EQ(vocabulary.family, TokenizerFamily::kByteLevelBpe);
@@ -138,7 +138,7 @@ TEST(ModelFileTest, ReadsEverySchemeAndRopeScaling) {
         MakeTestModelFile({.tied = false, .matrices = scheme, .embedding = scheme, .head = scheme});
     const auto file = OpenBytes(Serialize(written));
     ASSERT_TRUE(file) << file.error().message();
-    EXPECT_EQ(file->config().rope_scaling.type, RopeScaling::Type::kNone);
+    EXPECT_EQ(file->config().layer_kinds[0].rope_scaling.type, RopeScaling::Type::kNone);
     EXPECT_FALSE(file->vocabulary().normalize_nfc);
     EXPECT_FALSE(file->vocabulary().dummy_prefix_unless_space);
     ExpectTensorsAsWritten(*file, written);
@@ -146,11 +146,11 @@ TEST(ModelFileTest, ReadsEverySchemeAndRopeScaling) {
   }
   TestModelFile linear = MakeTestModelFile();
   linear.rope_scaling_type = 1;
-  linear.config.rope_scaling.factor = 2.5f;
+  linear.config.layer_kinds[0].rope_scaling.factor = 2.5f;
   const auto file = OpenBytes(Serialize(linear));
   ASSERT_TRUE(file) << file.error().message();
-  EXPECT_EQ(file->config().rope_scaling.type, RopeScaling::Type::kLinear);
-  EXPECT_EQ(file->config().rope_scaling.factor, 2.5f);
+  EXPECT_EQ(file->config().layer_kinds[0].rope_scaling.type, RopeScaling::Type::kLinear);
+  EXPECT_EQ(file->config().layer_kinds[0].rope_scaling.factor, 2.5f);
 }
 
 TEST(ModelFileTest, ReadsBiasesAndNormsOfHeads) {
@@ -172,15 +172,15 @@ TEST(ModelFileTest, ReadsBiasesAndNormsOfHeads) {
 TEST(ModelFileTest, ReadsEveryFieldOfYarn) {
   TestModelFile written = MakeTestModelFile();
   written.rope_scaling_type = 4;
-  written.config.rope_scaling = {.factor = 3.0f,
-                                 .original_max_position_embeddings = 48,
-                                 .attention_factor = 1.5f,
-                                 .beta_fast = 20.0f,
-                                 .beta_slow = 2.0f,
-                                 .truncate = false};
+  written.config.layer_kinds[0].rope_scaling = {.factor = 3.0f,
+                                                .original_max_position_embeddings = 48,
+                                                .attention_factor = 1.5f,
+                                                .beta_fast = 20.0f,
+                                                .beta_slow = 2.0f,
+                                                .truncate = false};
   const auto file = OpenBytes(Serialize(written));
   ASSERT_TRUE(file) << file.error().message();
-  const RopeScaling& read = file->config().rope_scaling;
+  const RopeScaling& read = file->config().layer_kinds[0].rope_scaling;
   EXPECT_EQ(read.type, RopeScaling::Type::kYarn);
   EXPECT_EQ(read.factor, 3.0f);
   EXPECT_EQ(read.original_max_position_embeddings, 48u);
@@ -188,6 +188,38 @@ TEST(ModelFileTest, ReadsEveryFieldOfYarn) {
   EXPECT_EQ(read.beta_fast, 20.0f);
   EXPECT_EQ(read.beta_slow, 2.0f);
   EXPECT_FALSE(read.truncate);
+}
+
+// The kinds replace the fields that older versions have.
+TEST(ModelFileTest, ReadsKindsOfLayers) {
+  TestModelFile written = MakeTestModelFile();
+  written.required_features = {"layer_kinds"};
+  written.config.layer_kinds[0] = {.sliding_window = 7, .rope_theta = 500.0f};
+  written.layer_kinds = {{.rope_theta = 1e6f},
+                         {.sliding_window = 24,
+                          .rope_theta = 1e4f,
+                          .rope_scaling = {.type = RopeScaling::Type::kYarn,
+                                           .factor = 2.0f,
+                                           .original_max_position_embeddings = 48,
+                                           .attention_factor = 1.5f,
+                                           .truncate = false}}};
+  written.kind_of_layer = {1, 0};
+  const auto file = OpenBytes(Serialize(written));
+  ASSERT_TRUE(file) << file.error().message();
+  EXPECT_EQ(file->config().layer_kinds, written.layer_kinds);
+  EXPECT_EQ(file->config().kind_of_layer, written.kind_of_layer);
+  EXPECT_EQ(file->config().layer_kind(0), written.layer_kinds[1]);
+  EXPECT_EQ(file->config().layer_kind(1), written.layer_kinds[0]);
+  ExpectTensorsAsWritten(*file, written);
+}
+
+TEST(ModelFileTest, OneKindOfLayersNeedsNoList) {
+  TestModelFile written = MakeTestModelFile();
+  written.layer_kinds = {{.sliding_window = 24, .rope_theta = 1e6f}};
+  const auto file = OpenBytes(Serialize(written));
+  ASSERT_TRUE(file) << file.error().message();
+  EXPECT_EQ(file->config().layer_kinds, written.layer_kinds);
+  EXPECT_EQ(file->config().layer_kind(1).sliding_window, 24u);
 }
 
 TEST(ModelFileTest, ATiedHeadIsTheEmbeddingUnlessItIsStored) {
@@ -281,19 +313,20 @@ void ExpectNamesOfSchema(const Fields& fields, const flatbuffers::TypeTable* tab
 
 TEST(ConfigFieldsTest, AreTheSchemasInItsOrder) {
   ExpectNamesOfSchema(kModelConfigFields, schema::ConfigTypeTable());
+  ExpectNamesOfSchema(kLayerKindFields, schema::LayerKindTypeTable());
   ExpectNamesOfSchema(kRopeScalingFields, schema::RopeScalingTypeTable());
 }
 
 TEST(ConfigFieldsTest, AbsentFieldsMeanWhatTheSchemaSays) {
   TestModelFile written = MakeTestModelFile();
   written.rope_scaling_is_absent = true;
-  written.config.sliding_window = 0;
+  written.config.layer_kinds[0].sliding_window = 0;
   const auto file = OpenBytes(Serialize(written));
   ASSERT_TRUE(file) << file.error().message();
   flatbuffers::FlatBufferBuilder builder;
   builder.Finish(schema::CreateRopeScaling(builder));
   const auto& expected = *flatbuffers::GetRoot<schema::RopeScaling>(builder.GetBufferPointer());
-  const RopeScaling& scaling = file->config().rope_scaling;
+  const RopeScaling& scaling = file->config().layer_kinds[0].rope_scaling;
   EXPECT_EQ(static_cast<int>(scaling.type), static_cast<int>(expected.type()));
   EXPECT_EQ(scaling.factor, expected.factor());
   EXPECT_EQ(scaling.low_freq_factor, expected.low_freq_factor());
@@ -303,8 +336,10 @@ TEST(ConfigFieldsTest, AbsentFieldsMeanWhatTheSchemaSays) {
   EXPECT_EQ(scaling.beta_fast, expected.beta_fast());
   EXPECT_EQ(scaling.beta_slow, expected.beta_slow());
   EXPECT_EQ(scaling.truncate, expected.truncate());
-  EXPECT_EQ(file->config().sliding_window, 0u);
+  EXPECT_EQ(file->config().layer_kinds[0].sliding_window, 0u);
   EXPECT_FALSE(file->config().qkv_bias);
+  EXPECT_EQ(file->config().layer_kinds.size(), 1u);
+  EXPECT_TRUE(file->config().kind_of_layer.empty());
 }
 
 }  // namespace

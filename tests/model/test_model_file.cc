@@ -85,24 +85,37 @@ void PlaceTensors(TestModelFile& file) {
 
 schema::ByteRange ToSchema(FileRange range) { return {range.offset, range.bytes}; }
 
+Offset<schema::RopeScaling> BuildRopeScaling(FlatBufferBuilder& builder, uint8_t type,
+                                             const RopeScaling& scaling) {
+  return schema::CreateRopeScaling(
+      builder, static_cast<schema::RopeScalingType>(type), scaling.factor, scaling.low_freq_factor,
+      scaling.high_freq_factor, scaling.original_max_position_embeddings, scaling.attention_factor,
+      scaling.beta_fast, scaling.beta_slow, scaling.truncate);
+}
+
 Offset<schema::Config> BuildConfig(FlatBufferBuilder& builder, const TestModelFile& file) {
   const ModelConfig& config = file.config;
-  const RopeScaling& scaling = config.rope_scaling;
+  const LayerKind& first = config.layer_kinds[0];
   const auto rope_scaling =
       file.rope_scaling_is_absent
           ? schema::CreateRopeScaling(builder)
-          : schema::CreateRopeScaling(
-                builder, static_cast<schema::RopeScalingType>(file.rope_scaling_type),
-                scaling.factor, scaling.low_freq_factor, scaling.high_freq_factor,
-                scaling.original_max_position_embeddings, scaling.attention_factor,
-                scaling.beta_fast, scaling.beta_slow, scaling.truncate);
+          : BuildRopeScaling(builder, file.rope_scaling_type, first.rope_scaling);
+  std::vector<Offset<schema::LayerKind>> kinds;
+  for (const LayerKind& kind : file.layer_kinds) {
+    const auto type = static_cast<uint8_t>(kind.rope_scaling.type);
+    kinds.push_back(schema::CreateLayerKind(builder, kind.sliding_window, kind.rope_theta,
+                                            BuildRopeScaling(builder, type, kind.rope_scaling)));
+  }
+  const auto layer_kinds = kinds.empty() ? 0 : builder.CreateVector(kinds);
+  const auto kind_of_layer =
+      file.kind_of_layer.empty() ? 0 : builder.CreateVector(file.kind_of_layer);
   return schema::CreateConfig(
       builder, builder.CreateString(config.architecture), config.hidden_size,
       config.intermediate_size, config.num_hidden_layers, config.num_attention_heads,
       config.num_key_value_heads, config.head_dim, config.vocab_size,
-      config.max_position_embeddings, config.rms_norm_eps, config.rope_theta, rope_scaling,
-      config.tie_word_embeddings, config.sliding_window, config.qkv_bias, config.o_bias,
-      config.mlp_bias, config.qk_norm);
+      config.max_position_embeddings, config.rms_norm_eps, first.rope_theta, rope_scaling,
+      config.tie_word_embeddings, first.sliding_window, config.qkv_bias, config.o_bias,
+      config.mlp_bias, config.qk_norm, layer_kinds, kind_of_layer);
 }
 
 Offset<schema::Tokenizer> BuildTokenizer(FlatBufferBuilder& builder, const TestModelFile& file) {
@@ -184,12 +197,12 @@ TestModelFile MakeTestModelFile(const TestModelOptions& options) {
                  .vocab_size = kVocabSize,
                  .max_position_embeddings = 64,
                  .rms_norm_eps = 1e-5f,
-                 .rope_theta = 10000.0f,
                  .tie_word_embeddings = options.tied,
                  .qkv_bias = options.biases_and_norms,
                  .o_bias = options.biases_and_norms,
                  .mlp_bias = options.biases_and_norms,
-                 .qk_norm = options.biases_and_norms};
+                 .qk_norm = options.biases_and_norms,
+                 .layer_kinds = {{.rope_theta = 10000.0f}}};
   FillVocabulary(file);
   for (const TensorSpec& spec : ExpectedTensors(file.config)) {
     Scheme scheme = options.matrices;

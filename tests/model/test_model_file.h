@@ -16,9 +16,12 @@ struct TestModelFile {
   std::string producer = "a test";
   std::string name = "tiny";
   std::vector<std::string> required_features;
-  ModelConfig config;
-  uint8_t rope_scaling_type = 0;  // As in the schema, and in place of config.rope_scaling.type.
+  ModelConfig config;  // Of its kinds of layers, only the first is written, in the oldest fields.
+  uint8_t rope_scaling_type = 0;        // As in the schema, and in place of the first kind's type.
   bool rope_scaling_is_absent = false;  // Its table is there, but none of its fields.
+  // The fields of these names, which are written if they are not empty.
+  std::vector<LayerKind> layer_kinds;
+  std::vector<uint8_t> kind_of_layer;
 
   uint8_t tokenizer_family = 0;
   std::string piece_bytes;

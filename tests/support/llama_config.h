@@ -16,9 +16,9 @@ inline ModelConfig Llama32Of1B() {
           .vocab_size = 128256,
           .max_position_embeddings = 131072,
           .rms_norm_eps = 1e-5f,
-          .rope_theta = 500000.0f,
-          .rope_scaling = {RopeScaling::Type::kLlama3, 32.0f, 1.0f, 4.0f, 8192},
-          .tie_word_embeddings = true};
+          .tie_word_embeddings = true,
+          .layer_kinds = {{.rope_theta = 500000.0f,
+                           .rope_scaling = {RopeScaling::Type::kLlama3, 32.0f, 1.0f, 4.0f, 8192}}}};
 }
 
 }  // namespace cria::support

@@ -118,7 +118,7 @@ TEST_F(GgufCheckpointTest, MistralIsALlamaWithAWindow) {
   const auto converted = ModelFile::Open(output_.string());
   ASSERT_TRUE(expected && converted);
   EXPECT_EQ(converted->config().architecture, "LlamaForCausalLM");
-  EXPECT_EQ(converted->config().sliding_window, 12u);
+  EXPECT_EQ(converted->config().layer_kinds[0].sliding_window, 12u);
   EXPECT_EQ(converted->config().head_dim, expected->config().head_dim);
   ASSERT_EQ(converted->tensors().size(), expected->tensors().size());
   for (size_t i = 0; i < expected->tensors().size(); ++i) {
@@ -146,7 +146,7 @@ TEST_F(GgufCheckpointTest, RopeFactorsAreLlama3sScaling) {
                                        directory_.path() / "model.gguf");
   const auto checkpoint = OpenGgufCheckpoint(path);
   ASSERT_TRUE(checkpoint) << checkpoint.error().message();
-  const RopeScaling& scaling = checkpoint->config.rope_scaling;
+  const RopeScaling& scaling = checkpoint->config.layer_kinds[0].rope_scaling;
   EXPECT_EQ(scaling.type, RopeScaling::Type::kLlama3);
   EXPECT_EQ(scaling.factor, static_cast<float>(spec.config.rope_scaling.factor));
   ExpectRefused(Write([](GgufWriter& writer) {

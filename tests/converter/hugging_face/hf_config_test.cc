@@ -65,8 +65,8 @@ TEST_F(HfConfigTest, ReadsFieldsAndDefaults) {
   EXPECT_EQ(config->vocab_size, 16u);
   EXPECT_EQ(config->max_position_embeddings, 64u);
   EXPECT_EQ(config->rms_norm_eps, 1e-5f);
-  EXPECT_EQ(config->rope_theta, 10000.0f);
-  EXPECT_EQ(config->rope_scaling.type, RopeScaling::Type::kNone);
+  EXPECT_EQ(config->layer_kinds[0].rope_theta, 10000.0f);
+  EXPECT_EQ(config->layer_kinds[0].rope_scaling.type, RopeScaling::Type::kNone);
   EXPECT_TRUE(config->tie_word_embeddings);
 }
 
@@ -260,7 +260,7 @@ TEST_F(HfConfigTest, LlamaHasNoWindow) {
                          {{"layer_types", {"sliding_attention"}}}}) {
     const auto config = ReadAs("LlamaForCausalLM", fields);
     ASSERT_TRUE(config) << config.error().message();
-    EXPECT_EQ(config->sliding_window, 0u) << fields;
+    EXPECT_EQ(config->layer_kinds[0].sliding_window, 0u) << fields;
   }
 }
 
@@ -292,7 +292,7 @@ TEST_F(HfConfigTest, MistralHasAWindowUnlessItIsNull) {
   for (const auto& [fields, window] : cases) {
     const auto read = ReadAs("MistralForCausalLM", fields);
     ASSERT_TRUE(read) << fields << ": " << read.error().message();
-    EXPECT_EQ(read->sliding_window, window) << fields;
+    EXPECT_EQ(read->layer_kinds[0].sliding_window, window) << fields;
   }
 }
 
@@ -324,7 +324,7 @@ TEST_F(HfConfigTest, QwensHaveAWindowWhereItIsSwitchedOn) {
       all.update(fields.is_null() ? json::object() : fields);
       const auto read = ReadAs(architecture, all);
       ASSERT_TRUE(read) << all << ": " << read.error().message();
-      EXPECT_EQ(read->sliding_window, window) << all;
+      EXPECT_EQ(read->layer_kinds[0].sliding_window, window) << all;
     }
   }
 }
@@ -368,11 +368,11 @@ TEST_F(HfConfigTest, ReadsRopeScalingUnderEitherKey) {
   for (const char* key : {"type", "rope_type"}) {
     const auto linear = ReadWith("rope_scaling", {{key, "linear"}, {"factor", 4.0}});
     ASSERT_TRUE(linear) << linear.error().message();
-    EXPECT_EQ(linear->rope_scaling.type, RopeScaling::Type::kLinear);
-    EXPECT_EQ(linear->rope_scaling.factor, 4.0f);
+    EXPECT_EQ(linear->layer_kinds[0].rope_scaling.type, RopeScaling::Type::kLinear);
+    EXPECT_EQ(linear->layer_kinds[0].rope_scaling.factor, 4.0f);
     const auto none = ReadWith("rope_scaling", {{key, "default"}});
     ASSERT_TRUE(none) << none.error().message();
-    EXPECT_EQ(none->rope_scaling.type, RopeScaling::Type::kNone);
+    EXPECT_EQ(none->layer_kinds[0].rope_scaling.type, RopeScaling::Type::kNone);
   }
   const json llama3 = {{"rope_type", "llama3"},
                        {"factor", 32.0},
@@ -381,17 +381,17 @@ TEST_F(HfConfigTest, ReadsRopeScalingUnderEitherKey) {
                        {"original_max_position_embeddings", 8192}};
   const auto config = ReadWith("rope_scaling", llama3);
   ASSERT_TRUE(config) << config.error().message();
-  EXPECT_EQ(config->rope_scaling.type, RopeScaling::Type::kLlama3);
-  EXPECT_EQ(config->rope_scaling.factor, 32.0f);
-  EXPECT_EQ(config->rope_scaling.high_freq_factor, 4.0f);
-  EXPECT_EQ(config->rope_scaling.original_max_position_embeddings, 8192u);
+  EXPECT_EQ(config->layer_kinds[0].rope_scaling.type, RopeScaling::Type::kLlama3);
+  EXPECT_EQ(config->layer_kinds[0].rope_scaling.factor, 32.0f);
+  EXPECT_EQ(config->layer_kinds[0].rope_scaling.high_freq_factor, 4.0f);
+  EXPECT_EQ(config->layer_kinds[0].rope_scaling.original_max_position_embeddings, 8192u);
 }
 
 TEST_F(HfConfigTest, ReadsTheNewerFormOfRope) {
   const auto config =
       ReadWith("rope_parameters", {{"rope_theta", 500000.0}, {"rope_type", "default"}});
   ASSERT_TRUE(config) << config.error().message();
-  EXPECT_EQ(config->rope_theta, 500000.0f);
+  EXPECT_EQ(config->layer_kinds[0].rope_theta, 500000.0f);
   ExpectRefused("rope_parameters", {{"rope_type", "default"}, {"partial_rotary_factor", 0.5}},
                 "rope_parameters.partial_rotary_factor");
 }
@@ -399,8 +399,8 @@ TEST_F(HfConfigTest, ReadsTheNewerFormOfRope) {
 TEST_F(HfConfigTest, DynamicScalingLengthensTheContext) {
   const auto config = ReadWith("rope_scaling", {{"type", "dynamic"}, {"factor", 4.0}});
   ASSERT_TRUE(config) << config.error().message();
-  EXPECT_EQ(config->rope_scaling.type, RopeScaling::Type::kDynamic);
-  EXPECT_EQ(config->rope_scaling.factor, 4.0f);
+  EXPECT_EQ(config->layer_kinds[0].rope_scaling.type, RopeScaling::Type::kDynamic);
+  EXPECT_EQ(config->layer_kinds[0].rope_scaling.factor, 4.0f);
   EXPECT_EQ(config->max_position_embeddings, 64u);
   EXPECT_EQ(config->longest_context(), 256u);
 }
@@ -411,7 +411,7 @@ TEST_F(HfConfigTest, ReadsYarnAndItsDefaults) {
     yarn.update(more);
     const auto config = ReadWith("rope_scaling", yarn);
     EXPECT_TRUE(config) << config.error().message();
-    return config->rope_scaling;
+    return config->layer_kinds[0].rope_scaling;
   };
   const RopeScaling plain = read(json::object());
   EXPECT_EQ(plain.type, RopeScaling::Type::kYarn);
@@ -445,7 +445,7 @@ TEST_F(HfConfigTest, TheTrainedContextMayStandBesideTheScaling) {
   config["rope_scaling"] = {{"rope_type", "yarn"}, {"factor", 2.0}};
   const auto read = Read(config);
   ASSERT_TRUE(read) << read.error().message();
-  EXPECT_EQ(read->rope_scaling.original_max_position_embeddings, 32u);
+  EXPECT_EQ(read->layer_kinds[0].rope_scaling.original_max_position_embeddings, 32u);
 }
 
 TEST_F(HfConfigTest, RefusesYarnWithoutSense) {

@@ -126,10 +126,10 @@ TEST_F(MetaCheckpointTest, ReadsWhatParamsSayOfRotaryFrequencies) {
   EXPECT_EQ(config({{"max_seq_len", nullptr}}).max_position_embeddings, 8192u);
   const ModelConfig scaled = config({{"use_scaled_rope", true}, {"rope_theta", 5e5}});
   EXPECT_EQ(scaled.max_position_embeddings, 131072u);
-  EXPECT_EQ(scaled.rope_theta, 5e5f);
-  EXPECT_EQ(scaled.rope_scaling.type, RopeScaling::Type::kLlama3);
-  EXPECT_EQ(scaled.rope_scaling.factor, 32.0f);
-  EXPECT_EQ(config({{"rope_scaling_factor", 8}}).rope_scaling.factor, 8.0f);
+  EXPECT_EQ(scaled.layer_kinds[0].rope_theta, 5e5f);
+  EXPECT_EQ(scaled.layer_kinds[0].rope_scaling.type, RopeScaling::Type::kLlama3);
+  EXPECT_EQ(scaled.layer_kinds[0].rope_scaling.factor, 32.0f);
+  EXPECT_EQ(config({{"rope_scaling_factor", 8}}).layer_kinds[0].rope_scaling.factor, 8.0f);
 }
 
 TEST_F(MetaCheckpointTest, RefusesParamsThatDoNotFit) {
