@@ -6,10 +6,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "converter/hugging_face/hf_rope.h"
 #include "converter/input/json_fields.h"
 #include "converter/input/json_file.h"
+#include "converter/layer_kinds.h"
 #include "core/quotable.h"
 
 namespace cria {
@@ -26,12 +28,13 @@ enum class AttentionBias : uint8_t {
   kByField,  // All or none, as attention_bias says.
 };
 
-// Which fields give the window of attention.
+// Which fields give the window of attention. layer_types says which layers have it.
 enum class Window : uint8_t {
-  kNone,              // There is no window, whatever sliding_window says.
-  kSlidingWindow,     // sliding_window; if it is absent, the window has the default size.
-  kUseSlidingWindow,  // use_sliding_window switches it on; max_window_layers or layer_types says
-                      // for which layers.
+  kNone,              // There is no window, whatever sliding_window and layer_types say.
+  kSlidingWindow,     // sliding_window; if it is absent, the window has the default size. Without
+                      // layer_types, it is in all layers.
+  kUseSlidingWindow,  // use_sliding_window switches it on. Without layer_types, max_window_layers
+                      // says in which layers it is.
 };
 
 // How transformers' class for an architecture interprets the fields: which of them it uses, and the
@@ -57,6 +60,15 @@ constexpr std::array kFamilies = {
            .window = Window::kNone},
     Family{.architecture = "MistralForCausalLM",
            .model_type = "mistral",
+           .num_key_value_heads = 8,
+           .head_dim = {},
+           .attention_bias = AttentionBias::kNone,
+           .uses_mlp_bias = false,
+           .qk_norm = false,
+           .window = Window::kSlidingWindow},
+    // transformers reads a configuration of model_type mistral with layer_types as Ministral's.
+    Family{.architecture = "MinistralForCausalLM",
+           .model_type = "ministral",
            .num_key_value_heads = 8,
            .head_dim = {},
            .attention_bias = AttentionBias::kNone,
@@ -108,6 +120,7 @@ constexpr std::array kNeutralFields = {
     NeutralField{"qk_layernorm", {}},
     NeutralField{"attention_chunk_size", {}},
     NeutralField{"no_rope_layers", {}},
+    NeutralField{"rope_local_base_freq", {}},
     NeutralField{"quantization_config", {}},
     NeutralField{"num_local_experts", {}},
     NeutralField{"num_experts", {}},
@@ -221,81 +234,74 @@ Status ReadSizes(const JsonFields& fields, const Family& family, ModelConfig& co
   return {};
 }
 
-// Whether all layers have a window by layer_types, which must exist.
-Result<bool> AllLayersSlide(const JsonFields& fields, uint32_t num_hidden_layers) {
+// Which layers have a window, by layer_types, which must exist.
+Result<std::vector<bool>> ReadLayerTypes(const JsonFields& fields, uint32_t num_hidden_layers) {
   CRIA_ASSIGN_OR_RETURN(const json* types, fields.Array("layer_types"));
-  if (types->size() != num_hidden_layers || types->empty()) {
+  if (types->size() != num_hidden_layers) {
     return fields.Bad(ErrorCode::kInvalidFile, "layer_types",
                       std::format("has {} entries, but num_hidden_layers is {}", types->size(),
                                   num_hidden_layers));
   }
-  const json& first = types->front();
-  const bool is_known = first == "sliding_attention" || first == "full_attention";
-  if (!is_known || std::ranges::any_of(*types, [&](const json& type) { return type != first; })) {
-    return fields.Bad(ErrorCode::kUnsupported, "layer_types",
-                      std::format("is {}; this version supports layers that all are "
-                                  "full_attention or all are sliding_attention",
-                                  JsonFields::Text(*types)));
+  std::vector<bool> is_sliding;
+  for (const json& type : *types) {
+    if (type != kSlidingAttention && type != kFullAttention) {
+      return fields.Bad(
+          ErrorCode::kUnsupported, "layer_types",
+          std::format("has {}; this version supports full_attention and sliding_attention",
+                      JsonFields::Text(type)));
+    }
+    is_sliding.push_back(type == kSlidingAttention);
   }
-  return first == "sliding_attention";
+  return is_sliding;
 }
 
-// The window of all layers by layer_types, which must exist: `window`, or 0 for none.
-Result<uint32_t> WindowByLayerTypes(const JsonFields& fields, const ModelConfig& config,
-                                    uint32_t window) {
-  CRIA_ASSIGN_OR_RETURN(const bool all_slide, AllLayersSlide(fields, config.num_hidden_layers));
-  if (all_slide && window == 0) {
-    return fields.Bad(ErrorCode::kInvalidFile, "layer_types",
-                      "is sliding_attention, but sliding_window gives no window");
-  }
-  return all_slide ? window : 0;
-}
-
-Result<uint32_t> ReadWindowIfUsed(const JsonFields& fields, const ModelConfig& config) {
-  CRIA_ASSIGN_OR_RETURN(const bool is_used, fields.Bool("use_sliding_window", false));
-  uint32_t window = 0;
-  if (is_used) {
-    CRIA_ASSIGN_OR_RETURN(
-        window,
-        fields.Integer("sliding_window",
-                       UnlessNull(fields, "sliding_window", kDefaultSlidingWindow).value_or(0)));
-  }
-  if (fields.Find("layer_types") != nullptr) return WindowByLayerTypes(fields, config, window);
-  if (window == 0) return 0;
-  // The number of layers without a window; they come first.
-  CRIA_ASSIGN_OR_RETURN(const uint32_t full_layers,
-                        fields.Integer("max_window_layers", kDefaultMaxWindowLayers));
-  if (full_layers >= config.num_hidden_layers) return 0;
-  if (full_layers == 0) return window;
-  return fields.Bad(ErrorCode::kUnsupported, "max_window_layers",
-                    std::format("is {} of {} layers; this version supports a window in all "
-                                "layers or in none",
-                                full_layers, config.num_hidden_layers));
-}
-
-Result<uint32_t> ReadPlainWindow(const JsonFields& fields, const ModelConfig& config) {
-  CRIA_ASSIGN_OR_RETURN(
-      const uint32_t window,
-      fields.Integer("sliding_window",
-                     UnlessNull(fields, "sliding_window", kDefaultSlidingWindow).value_or(0)));
-  if (fields.Find("layer_types") == nullptr) return window;
-  // transformers ignores layer_types here, so it may only repeat what sliding_window says.
-  CRIA_ASSIGN_OR_RETURN(const uint32_t by_types, WindowByLayerTypes(fields, config, window));
-  if (by_types == window) return window;
-  return fields.Bad(
-      ErrorCode::kUnsupported, "layer_types",
-      std::format("is full_attention, but sliding_window is {}; remove the wrong one", window));
-}
-
-// The window of all layers, 0 for none.
-Result<uint32_t> ReadWindow(const JsonFields& fields, const Family& family,
-                            const ModelConfig& config) {
+// The window of layers that have one, 0 for none.
+Result<uint32_t> ReadWindow(const JsonFields& fields, const Family& family) {
   if (family.window == Window::kNone) return 0;
-  CRIA_ASSIGN_OR_RETURN(const uint32_t window, family.window == Window::kUseSlidingWindow
-                                                   ? ReadWindowIfUsed(fields, config)
-                                                   : ReadPlainWindow(fields, config));
-  // A window of the longest context's length has no effect.
-  return window < config.longest_context() ? window : 0;
+  if (family.window == Window::kUseSlidingWindow) {
+    CRIA_ASSIGN_OR_RETURN(const bool is_used, fields.Bool("use_sliding_window", false));
+    if (!is_used) return 0;
+  }
+  return fields.Integer("sliding_window",
+                        UnlessNull(fields, "sliding_window", kDefaultSlidingWindow).value_or(0));
+}
+
+// Which layers have the window.
+Result<std::vector<bool>> ReadSlidingLayers(const JsonFields& fields, const Family& family,
+                                            uint32_t num_hidden_layers, uint32_t window) {
+  // ValidateConfig refuses more layers.
+  std::vector<bool> is_sliding(std::min(num_hidden_layers, kMaxHiddenLayers), window != 0);
+  if (family.window == Window::kNone) return is_sliding;
+  if (fields.Find("layer_types") != nullptr) {
+    CRIA_ASSIGN_OR_RETURN(is_sliding, ReadLayerTypes(fields, num_hidden_layers));
+    if (window != 0 || !std::ranges::contains(is_sliding, true)) return is_sliding;
+    return fields.Bad(ErrorCode::kInvalidFile, "layer_types",
+                      "has sliding_attention, but sliding_window gives no window");
+  }
+  if (family.window == Window::kUseSlidingWindow && window != 0) {
+    // The number of layers without a window; they come first.
+    CRIA_ASSIGN_OR_RETURN(const uint32_t full_layers,
+                          fields.Integer("max_window_layers", kDefaultMaxWindowLayers));
+    std::fill_n(is_sliding.begin(), std::min<size_t>(full_layers, is_sliding.size()), false);
+  }
+  return is_sliding;
+}
+
+Status ReadLayerKinds(const JsonFields& fields, const Family& family, ModelConfig& config) {
+  CRIA_ASSIGN_OR_RETURN(const uint32_t window, ReadWindow(fields, family));
+  CRIA_ASSIGN_OR_RETURN(const std::vector<bool> is_sliding,
+                        ReadSlidingLayers(fields, family, config.num_hidden_layers, window));
+  AttentionKinds kinds;
+  // Parameters of a type that no layer has may be absent.
+  if (std::ranges::contains(is_sliding, false)) {
+    CRIA_RETURN_IF_ERROR(ReadHfRope(fields, kFullAttention, config, kinds.full));
+  }
+  if (std::ranges::contains(is_sliding, true)) {
+    CRIA_RETURN_IF_ERROR(ReadHfRope(fields, kSlidingAttention, config, kinds.sliding));
+    kinds.sliding.sliding_window = window;
+  }
+  SetLayerKinds(kinds, is_sliding, config);
+  return {};
 }
 
 // Fails if a field asks for a bias that the family does not have.
@@ -334,9 +340,8 @@ Result<ModelConfig> ReadFields(const JsonFields& fields) {
   CRIA_RETURN_IF_ERROR(ReadSizes(fields, family, config));
   CRIA_ASSIGN_OR_RETURN(config.rms_norm_eps, fields.Number("rms_norm_eps", kDefaultRmsNormEps));
   CRIA_ASSIGN_OR_RETURN(config.tie_word_embeddings, fields.Bool("tie_word_embeddings", false));
-  CRIA_RETURN_IF_ERROR(ReadHfRope(fields, config));
   CRIA_RETURN_IF_ERROR(ReadBiases(fields, family, config));
-  CRIA_ASSIGN_OR_RETURN(config.layer_kinds[0].sliding_window, ReadWindow(fields, family, config));
+  CRIA_RETURN_IF_ERROR(ReadLayerKinds(fields, family, config));
   return config;
 }
 

@@ -45,6 +45,15 @@ Result<const json*> FindRope(const JsonFields& fields) {
   return rope;
 }
 
+// Whether each type of layers has an object with parameters of its own.
+Result<bool> IsNestedByLayerType(const JsonFields& fields, const JsonFields& rope) {
+  const json& object = rope.object();
+  const size_t num_types = object.count(kFullAttention) + object.count(kSlidingAttention);
+  if (num_types == 0 || num_types == object.size()) return num_types != 0;
+  return fields.Bad(ErrorCode::kInvalidFile, rope.path(),
+                    "has parameters beside the objects of types of layers; give each type its own");
+}
+
 Status RefuseForeignFields(const JsonFields& rope) {
   for (const std::string_view name : kForeignFields) {
     if (rope.Find(name) == nullptr) continue;
@@ -104,7 +113,8 @@ Status ReadYarn(const JsonFields& rope, uint32_t max_position_embeddings, RopeSc
 }
 
 // The context that the model was trained with before its frequencies were scaled. A field outside
-// the object has precedence, as in Phi 3; if there is none, it is max_position_embeddings.
+// the object has precedence, as in Phi 3, unless types of layers have objects of their own; if
+// there is none, it is max_position_embeddings.
 Result<uint32_t> ReadOriginalPositions(const JsonFields& fields, const JsonFields& rope,
                                        uint32_t max_position_embeddings) {
   constexpr std::string_view kName = "original_max_position_embeddings";
@@ -142,20 +152,25 @@ Result<RopeScaling> ReadScaling(const JsonFields& fields, const JsonFields& rope
 
 }  // namespace
 
-Status ReadHfRope(const JsonFields& fields, ModelConfig& config) {
+Status ReadHfRope(const JsonFields& fields, std::string_view layer_type, const ModelConfig& config,
+                  LayerKind& kind) {
   constexpr float kDefaultTheta = 10000.0f;
-  CRIA_ASSIGN_OR_RETURN(config.layer_kinds[0].rope_theta,
-                        fields.Number("rope_theta", kDefaultTheta));
+  CRIA_ASSIGN_OR_RETURN(kind.rope_theta, fields.Number("rope_theta", kDefaultTheta));
   CRIA_ASSIGN_OR_RETURN(const json* object, FindRope(fields));
   if (object == nullptr) return {};
-  const JsonFields rope(
+  const JsonFields all(
       *object, fields.where(),
       fields.Find("rope_parameters") != nullptr ? "rope_parameters" : "rope_scaling");
+  CRIA_ASSIGN_OR_RETURN(const bool is_nested, IsNestedByLayerType(fields, all));
+  if (is_nested && (all.Find(layer_type) == nullptr || !all.Find(layer_type)->is_object())) {
+    return all.Bad(ErrorCode::kInvalidFile, layer_type,
+                   "must be an object with the parameters of these layers");
+  }
+  const JsonFields rope = is_nested ? all.Object(layer_type) : all;
   CRIA_RETURN_IF_ERROR(RefuseForeignFields(rope));
-  CRIA_ASSIGN_OR_RETURN(config.layer_kinds[0].rope_theta,
-                        rope.Number("rope_theta", config.layer_kinds[0].rope_theta));
-  CRIA_ASSIGN_OR_RETURN(config.layer_kinds[0].rope_scaling,
-                        ReadScaling(fields, rope, config.max_position_embeddings));
+  CRIA_ASSIGN_OR_RETURN(kind.rope_theta, rope.Number("rope_theta", kind.rope_theta));
+  CRIA_ASSIGN_OR_RETURN(kind.rope_scaling, ReadScaling(is_nested ? rope : fields, rope,
+                                                       config.max_position_embeddings));
   return {};
 }
 

@@ -1,14 +1,21 @@
 #pragma once
 
+#include <string_view>
+
 #include "converter/input/json_fields.h"
 #include "cria/error.h"
 #include "model/config.h"
 
 namespace cria {
 
-// Reads the rotary embeddings' parameters from a config.json: rope_theta and rope_scaling, or
-// rope_parameters, which contains both in transformers 5. max_position_embeddings and head_dim of
-// `config` must be set already.
-Status ReadHfRope(const JsonFields& fields, ModelConfig& config);
+// The names of layers' types in config.json.
+inline constexpr std::string_view kFullAttention = "full_attention";
+inline constexpr std::string_view kSlidingAttention = "sliding_attention";
+
+// Reads the rotary embeddings' parameters for layers of one type from a config.json: rope_theta and
+// rope_scaling, or rope_parameters, which contains both in transformers 5. There, each type of
+// layers may have an object of its own. max_position_embeddings of `config` must be set already.
+Status ReadHfRope(const JsonFields& fields, std::string_view layer_type, const ModelConfig& config,
+                  LayerKind& kind);
 
 }  // namespace cria

@@ -51,13 +51,14 @@ constexpr size_t kContext = 272;
 constexpr size_t kChunk = 128;
 constexpr size_t kVocabulary = 1024;
 
-// With biases and norms of heads. Small, but so wide that single rows are shared between threads:
-// 256 Ki multiplications in gate and up, and in the head.
+// With biases and norms of heads, and layers of two kinds. Small, but so wide that single rows are
+// shared between threads: 256 Ki multiplications in gate and up, and in the head.
 support::CheckpointSpec SharedRowsSpec() {
   support::CheckpointSpec spec = support::SpecQwen3Biases();
   spec.config.hidden_size = 256;
   spec.config.intermediate_size = 512;
-  spec.config.num_hidden_layers = 1;
+  spec.config.num_hidden_layers = 2;
+  spec.config.layers = {{.rope_theta = 1e6}, {.rope_theta = 1e4, .sliding_window = 96}};
   spec.config.head_dim = 64;
   spec.config.vocab_size = kVocabulary;
   spec.config.max_position_embeddings = 512;

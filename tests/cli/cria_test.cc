@@ -22,6 +22,7 @@ using support::RunProgram;
 using support::RunResult;
 using testing::AllOf;
 using testing::AnyOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -195,6 +196,35 @@ TEST_F(CriaProgram, InfoTellsEverything) {
   const auto parsed = nlohmann::json::parse(json.output);
   EXPECT_EQ(parsed["config"]["architecture"], "LlamaForCausalLM");
   EXPECT_EQ(parsed["file_bytes"], std::filesystem::file_size(ModelPath()));
+}
+
+TEST_F(CriaProgram, InfoShowsTheKindsOfLayers) {
+  const auto checkpoint = directory_->path() / "two-ropes";
+  const std::string model = directory_->path() / "two-ropes.cria";
+  support::WriteHuggingFaceDirectory(support::MakeModel(support::SpecTwoRopes()), checkpoint, {});
+  const RunResult converted = RunProgram({CRIA_CONVERT_PROGRAM, checkpoint, "-o", model});
+  ASSERT_EQ(converted.exit_code, 0) << converted.error;
+  const RunResult text = Cria({"info", model});
+  EXPECT_EQ(text.exit_code, 0) << text.error;
+  EXPECT_THAT(text.output,
+              HasSubstr("  layer_kinds[0]                   layers 0-1, sliding_window "
+                        "12, rope_theta 10000.0, rope_scaling none\n"));
+  EXPECT_THAT(text.output, HasSubstr("  layer_kinds[1]                   layers 2, rope_theta "
+                                     "1000000.0, rope_scaling yarn, rope_scaling_factor 4.0, "));
+  EXPECT_THAT(text.output, Not(HasSubstr("\n  rope_theta")));
+  const auto config = nlohmann::json::parse(Cria({"info", model, "--json"}).output)["config"];
+  EXPECT_FALSE(config.contains("rope_theta"));
+  EXPECT_FALSE(config.contains("sliding_window"));
+  ASSERT_EQ(config["layer_kinds"].size(), 2u);
+  EXPECT_EQ(config["layer_kinds"][0]["layers"], (std::vector<int>{0, 1}));
+  EXPECT_EQ(config["layer_kinds"][0]["sliding_window"], 12);
+  EXPECT_EQ(config["layer_kinds"][1]["attention_factor"], 1.25);
+  EXPECT_FALSE(config["layer_kinds"][1].contains("sliding_window"));
+  // Cosines and sines of two tables of 64 positions and 8 pairs.
+  const RunResult plan = Cria({"plan", "-m", model, "-c", "64"});
+  EXPECT_THAT(plan.output, ContainsRegex("rope tables +8192 "));
+  const RunResult run = Cria({"run", "-m", model, "-p", "a", "-n", "40", "-c", "64"});
+  EXPECT_EQ(run.exit_code, 0) << run.error;
 }
 
 TEST_F(CriaProgram, PerplexityGoesToStandardOutput) {

@@ -72,7 +72,8 @@ TEST_F(ConvertTest, WhatLlamaLacksIsAFeatureThatReadersMustKnow) {
     Make(spec);
     const std::string bytes = RunToBytes({});
     std::vector<std::string> found;
-    for (const char* name : {"sliding_window", "qkv_bias", "o_bias", "mlp_bias", "qk_norm"}) {
+    for (const char* name :
+         {"sliding_window", "qkv_bias", "o_bias", "mlp_bias", "qk_norm", "layer_kinds"}) {
       if (bytes.contains(name)) found.emplace_back(name);
     }
     return found;
@@ -83,6 +84,8 @@ TEST_F(ConvertTest, WhatLlamaLacksIsAFeatureThatReadersMustKnow) {
   EXPECT_EQ(features_of(support::SpecQwen2()), Names{"qkv_bias"});
   EXPECT_EQ(features_of(support::SpecQwen2Window()), (Names{"sliding_window", "qkv_bias"}));
   EXPECT_EQ(features_of(support::SpecQwen3()), Names{"qk_norm"});
+  EXPECT_EQ(features_of(support::SpecMinistral()), (Names{"sliding_window", "layer_kinds"}));
+  EXPECT_EQ(features_of(support::SpecQwen3Window()), (Names{"qk_norm", "layer_kinds"}));
   EXPECT_EQ(features_of(support::SpecBiases()), (Names{"qkv_bias", "o_bias", "mlp_bias"}));
 }
 
@@ -126,6 +129,25 @@ TEST_F(ConvertTest, FieldsOfEveryFamilyAreInTheFile) {
   EXPECT_EQ(yarn.beta_fast, 4.0f);
   EXPECT_EQ(yarn.beta_slow, 0.25f);
   EXPECT_TRUE(yarn.truncate);
+}
+
+TEST_F(ConvertTest, KindsOfLayersAreInTheFile) {
+  Make(support::SpecTwoRopes());
+  ASSERT_TRUE(Run({}));
+  const auto model = ModelFile::Open(output_.string());
+  ASSERT_TRUE(model) << model.error().message();
+  const ModelConfig& config = model->config();
+  EXPECT_EQ(config.architecture, "MinistralForCausalLM");
+  EXPECT_EQ(config.kind_of_layer, (std::vector<uint8_t>{0, 0, 1}));
+  const LayerKind windowed = {.sliding_window = 12, .rope_theta = 1e4f};
+  const LayerKind full = {.rope_theta = 1e6f,
+                          .rope_scaling = {.type = RopeScaling::Type::kYarn,
+                                           .factor = 4.0f,
+                                           .original_max_position_embeddings = 32,
+                                           .attention_factor = 1.25f,
+                                           .beta_fast = 4.0f,
+                                           .beta_slow = 0.25f}};
+  EXPECT_EQ(config.layer_kinds, (std::vector<LayerKind>{windowed, full}));
 }
 
 TEST_F(ConvertTest, F32WeightsAreThoseOfTheCheckpointFusedByRows) {

@@ -22,7 +22,8 @@ except ImportError as error:
     sys.exit(0)
 
 SHAPES = ["Mha", "Gqa", "Mqa", "Tied", "OddHeadDim", "LinearRope", "Llama3Rope", "DynamicRope", "YarnRope",
-          "Biases", "Mistral", "Qwen2", "Qwen2Window", "Qwen3", "Qwen3Biases", "Padded"]
+          "Biases", "Mistral", "Ministral", "Qwen2", "Qwen2Window", "Qwen3", "Qwen3Biases", "Qwen3Window",
+          "Padded"]
 TOKENS = 48
 BOUND = 1e-5
 

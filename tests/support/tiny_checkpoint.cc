@@ -248,6 +248,31 @@ CheckpointSpec SpecMistral() {
   return MakeSpec(config);
 }
 
+CheckpointSpec SpecMinistral() {
+  ReferenceConfig config = TinyConfig();
+  config.architecture = "MinistralForCausalLM";
+  config.num_hidden_layers = 4;
+  config.layers.resize(4);
+  config.layers[0].sliding_window = config.layers[2].sliding_window = 12;
+  return MakeSpec(config);
+}
+
+CheckpointSpec SpecTwoRopes() {
+  ReferenceConfig config = TinyConfig();
+  config.architecture = "MinistralForCausalLM";
+  config.num_hidden_layers = 3;
+  config.layers.resize(3);
+  config.layers[0].sliding_window = config.layers[1].sliding_window = 12;
+  config.layers[2].rope_theta = 1000000.0;
+  config.layers[2].rope_scaling = {.type = ReferenceRopeScaling::Type::kYarn,
+                                   .factor = 4.0,
+                                   .original_max_position_embeddings = 32,
+                                   .attention_factor = 1.25,
+                                   .beta_fast = 4.0,
+                                   .beta_slow = 0.25};
+  return MakeSpec(config);
+}
+
 CheckpointSpec SpecQwen2() {
   ReferenceConfig config = TinyConfig();
   config.architecture = "Qwen2ForCausalLM";
@@ -282,6 +307,13 @@ CheckpointSpec SpecQwen3Biases() {
   return spec;
 }
 
+CheckpointSpec SpecQwen3Window() {
+  CheckpointSpec spec = SpecQwen3();
+  spec.config.layers.assign(2, spec.config.AttentionOf(0));
+  spec.config.layers[1].sliding_window = 12;
+  return spec;
+}
+
 CheckpointSpec SpecPadded() {
   ReferenceConfig config = TinyConfig();
   config.hidden_size = 80;
@@ -301,10 +333,13 @@ std::span<const NamedSpec> TinySpecs() {
                                          {"YarnRope", SpecYarnRope},
                                          {"Biases", SpecBiases},
                                          {"Mistral", SpecMistral},
+                                         {"Ministral", SpecMinistral},
+                                         {"TwoRopes", SpecTwoRopes},
                                          {"Qwen2", SpecQwen2},
                                          {"Qwen2Window", SpecQwen2Window},
                                          {"Qwen3", SpecQwen3},
                                          {"Qwen3Biases", SpecQwen3Biases},
+                                         {"Qwen3Window", SpecQwen3Window},
                                          {"Padded", SpecPadded}};
   return kSpecs;
 }

@@ -46,10 +46,16 @@ CheckpointSpec SpecDynamicRope();  // Trained for 32 tokens, for up to 128.
 CheckpointSpec SpecYarnRope();     // The same, with an attention factor.
 CheckpointSpec SpecBiases();       // A Llama with biases everywhere.
 CheckpointSpec SpecMistral();      // Heads of 24, and a window of 12 tokens.
+// Four layers, of which the first and the third have a window of 12 tokens.
+CheckpointSpec SpecMinistral();
+// Three layers, of which the first two have a window of 12 tokens. The third has frequencies of its
+// own, and an attention factor.
+CheckpointSpec SpecTwoRopes();
 CheckpointSpec SpecQwen2();        // Tied, as in the small models of the family.
 CheckpointSpec SpecQwen2Window();  // The same, with a window of 12 tokens.
 CheckpointSpec SpecQwen3();        // Tied, with heads of 32.
 CheckpointSpec SpecQwen3Biases();  // Untied, with attention_bias.
+CheckpointSpec SpecQwen3Window();  // The second of two layers has a window of 12 tokens.
 CheckpointSpec SpecPadded();       // 80 and 172 channels, which are not multiples of 32.
 
 // All of these, under the names of their functions: "Qwen3".

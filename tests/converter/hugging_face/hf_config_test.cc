@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "converter/test_checkpoint.h"
 #include "support/files.h"
@@ -34,6 +35,10 @@ class HfConfigTest : public ::testing::Test {
     config["architectures"] = {architecture};
     config.update(fields.is_null() ? json::object() : fields);
     return Read(config);
+  }
+  static json With(json fields, const json& more) {
+    fields.update(more);
+    return fields;
   }
   void ExpectRefusedAs(const char* architecture, const json& fields, std::string_view reason) {
     const auto read = ReadAs(architecture, fields);
@@ -228,7 +233,7 @@ TEST_F(HfConfigTest, RefusesMalformedFields) {
 TEST_F(HfConfigTest, RefusesWhatChangesTheMathematics) {
   ExpectRefused("architectures", {"Qwen3MoeForCausalLM"},
                 "[\"Qwen3MoeForCausalLM\"]; this version converts LlamaForCausalLM, "
-                "MistralForCausalLM, Qwen2ForCausalLM and Qwen3ForCausalLM");
+                "MistralForCausalLM, MinistralForCausalLM, Qwen2ForCausalLM and Qwen3ForCausalLM");
   ExpectRefused("num_local_experts", 8, "num_local_experts is 8");
   ExpectRefused("hidden_act", "gelu", "hidden_act is \"gelu\"");
   ExpectRefused("hidden_act", "a\nb", "hidden_act is \"a\\x0Ab\"");
@@ -286,13 +291,18 @@ TEST_F(HfConfigTest, MistralHasAWindowUnlessItIsNull) {
       {{{"sliding_window", 12}, {"max_window_layers", 1}}, 12},
       {{{"sliding_window", 12}, {"layer_types", sliding}}, 12},
       {{{"sliding_window", nullptr}, {"layer_types", full}}, 0},
+      {{{"sliding_window", 12}, {"layer_types", full}}, 0},
+      {{{"sliding_window", 12}, {"layer_types", nullptr}}, 12},
       // The window is compared with the longest context.
       {{{"sliding_window", 64}, {"rope_scaling", {{"type", "dynamic"}, {"factor", 2.0}}}}, 64},
   };
-  for (const auto& [fields, window] : cases) {
-    const auto read = ReadAs("MistralForCausalLM", fields);
-    ASSERT_TRUE(read) << fields << ": " << read.error().message();
-    EXPECT_EQ(read->layer_kinds[0].sliding_window, window) << fields;
+  for (const char* architecture : {"MistralForCausalLM", "MinistralForCausalLM"}) {
+    for (const auto& [fields, window] : cases) {
+      const auto read = ReadAs(architecture, fields);
+      ASSERT_TRUE(read) << fields << ": " << read.error().message();
+      EXPECT_EQ(read->layer_kinds[0].sliding_window, window) << fields;
+      EXPECT_EQ(read->layer_kinds.size(), 1u) << fields;
+    }
   }
 }
 
@@ -325,11 +335,121 @@ TEST_F(HfConfigTest, QwensHaveAWindowWhereItIsSwitchedOn) {
       const auto read = ReadAs(architecture, all);
       ASSERT_TRUE(read) << all << ": " << read.error().message();
       EXPECT_EQ(read->layer_kinds[0].sliding_window, window) << all;
+      EXPECT_EQ(read->layer_kinds.size(), 1u) << all;
     }
   }
 }
 
-TEST_F(HfConfigTest, RefusesWindowsThatAreNotOfAllLayers) {
+TEST_F(HfConfigTest, SomeLayersMayHaveAWindow) {
+  constexpr LayerKind kFull = {.rope_theta = 10000.0f};
+  constexpr LayerKind kWindowed = {.sliding_window = 12, .rope_theta = 10000.0f};
+  const auto expect = [&](const char* architecture, json fields,
+                          const std::vector<LayerKind>& kinds,
+                          const std::vector<uint8_t>& kind_of_layer) {
+    fields["num_hidden_layers"] = 4;
+    fields["sliding_window"] = 12;
+    const auto read = ReadAs(architecture, fields);
+    ASSERT_TRUE(read) << fields << ": " << read.error().message();
+    EXPECT_EQ(read->layer_kinds, kinds) << fields;
+    EXPECT_EQ(read->kind_of_layer, kind_of_layer) << fields;
+  };
+  const json alternate = {"sliding_attention", "full_attention", "sliding_attention",
+                          "full_attention"};
+  const json full_first = {"full_attention", "full_attention", "full_attention",
+                           "sliding_attention"};
+  for (const char* architecture : {"MistralForCausalLM", "MinistralForCausalLM"}) {
+    expect(architecture, {{"layer_types", alternate}}, {kWindowed, kFull}, {0, 1, 0, 1});
+    expect(architecture, {{"layer_types", full_first}}, {kFull, kWindowed}, {0, 0, 0, 1});
+  }
+  for (const char* architecture : {"Qwen2ForCausalLM", "Qwen3ForCausalLM"}) {
+    const json on = {{"use_sliding_window", true}};
+    expect(architecture, With(on, {{"layer_types", alternate}}), {kWindowed, kFull}, {0, 1, 0, 1});
+    // Layers from max_window_layers on have the window, unless layer_types is given.
+    expect(architecture, With(on, {{"max_window_layers", 1}}), {kFull, kWindowed}, {0, 1, 1, 1});
+    expect(architecture, With(on, {{"max_window_layers", 3}}), {kFull, kWindowed}, {0, 0, 0, 1});
+    expect(architecture, With(on, {{"max_window_layers", 4}}), {kFull}, {});
+    expect(architecture, With(on, {{"max_window_layers", 1}, {"layer_types", full_first}}),
+           {kFull, kWindowed}, {0, 0, 0, 1});
+  }
+  // A window that is as long as the longest context makes no difference.
+  expect("MistralForCausalLM", {{"layer_types", alternate}, {"max_position_embeddings", 12}},
+         {kFull}, {});
+}
+
+TEST_F(HfConfigTest, TypesOfLayersMayHaveTheirOwnRope) {
+  const json types = {"sliding_attention", "full_attention"};
+  const json yarn = {{"rope_type", "yarn"},
+                     {"factor", 4.0},
+                     {"rope_theta", 1e6},
+                     {"original_max_position_embeddings", 16}};
+  const json fields = {
+      {"sliding_window", 12},
+      {"layer_types", types},
+      {"rope_parameters",
+       {{"full_attention", yarn}, {"sliding_attention", {{"rope_type", "default"}}}}}};
+  for (const char* architecture : {"MistralForCausalLM", "MinistralForCausalLM"}) {
+    const auto read = ReadAs(architecture, fields);
+    ASSERT_TRUE(read) << read.error().message();
+    ASSERT_EQ(read->layer_kinds.size(), 2u);
+    EXPECT_EQ(read->layer_kind(0), (LayerKind{.sliding_window = 12, .rope_theta = 10000.0f}));
+    EXPECT_EQ(read->layer_kind(1).sliding_window, 0u);
+    EXPECT_EQ(read->layer_kind(1).rope_theta, 1e6f);
+    EXPECT_EQ(read->layer_kind(1).rope_scaling.type, RopeScaling::Type::kYarn);
+    EXPECT_EQ(read->layer_kind(1).rope_scaling.original_max_position_embeddings, 16u);
+    EXPECT_EQ(read->longest_context(), 64u);
+  }
+  // The older name of the object, a base for all types, and an original context that is outside
+  // the object, where transformers does not look.
+  json older = fields;
+  older["rope_scaling"] = older["rope_parameters"];
+  older.erase("rope_parameters");
+  older["rope_theta"] = 500.0;
+  older["original_max_position_embeddings"] = 8;
+  const auto read = ReadAs("MistralForCausalLM", older);
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(read->layer_kind(0).rope_theta, 500.0f);
+  EXPECT_EQ(read->layer_kind(1).rope_theta, 1e6f);
+  EXPECT_EQ(read->layer_kind(1).rope_scaling.original_max_position_embeddings, 16u);
+  // One type of layers uses only its own.
+  json all_full = fields;
+  all_full["layer_types"] = {"full_attention", "full_attention"};
+  all_full["rope_parameters"].erase("sliding_attention");
+  for (const char* architecture : {"MistralForCausalLM", "LlamaForCausalLM"}) {
+    const auto alike = ReadAs(architecture, all_full);
+    ASSERT_TRUE(alike) << alike.error().message();
+    ASSERT_EQ(alike->layer_kinds.size(), 1u);
+    EXPECT_EQ(alike->layer_kinds[0].rope_theta, 1e6f);
+  }
+}
+
+TEST_F(HfConfigTest, RefusesRopeOfTypesThatIsIncomplete) {
+  const json none = {{"rope_type", "default"}};
+  const auto expect_refused = [&](const json& parameters, std::string_view reason) {
+    ExpectRefusedAs("MistralForCausalLM",
+                    {{"sliding_window", 12},
+                     {"layer_types", {"sliding_attention", "full_attention"}},
+                     {"rope_parameters", parameters}},
+                    reason);
+  };
+  expect_refused({{"full_attention", none}},
+                 "rope_parameters.sliding_attention must be an object with the parameters");
+  expect_refused({{"sliding_attention", none}},
+                 "rope_parameters.full_attention must be an object with the parameters");
+  expect_refused({{"sliding_attention", none}, {"full_attention", nullptr}},
+                 "rope_parameters.full_attention must be an object");
+  expect_refused({{"sliding_attention", none}, {"full_attention", 10000.0}},
+                 "rope_parameters.full_attention must be an object");
+  expect_refused({{"sliding_attention", none}, {"full_attention", none}, {"rope_theta", 1e6}},
+                 "rope_parameters has parameters beside the objects of types of layers");
+  expect_refused({{"sliding_attention", none}, {"full_attention", {{"rope_type", "longrope"}}}},
+                 "rope_parameters.full_attention.rope_type is \"longrope\"");
+  expect_refused({{"sliding_attention", none},
+                  {"full_attention", {{"rope_type", "default"}, {"partial_rotary_factor", 0.5}}}},
+                 "rope_parameters.full_attention.partial_rotary_factor is 0.5");
+  ExpectRefused("rope_local_base_freq", 10000.0, "rope_local_base_freq is 10000");
+}
+
+TEST_F(HfConfigTest, RefusesWindowsThatContradict) {
   const json sliding = {"sliding_attention", "sliding_attention"};
   const json on = {{"use_sliding_window", true}, {"sliding_window", 12}};
   struct {
@@ -339,11 +459,12 @@ TEST_F(HfConfigTest, RefusesWindowsThatAreNotOfAllLayers) {
       {{{"sliding_window", -1}}, "sliding_window is -1"},
       {{{"sliding_window", "12"}}, "sliding_window is \"12\""},
       {{{"use_sliding_window", 1}}, "use_sliding_window is 1"},
-      {{{"max_window_layers", 1}}, "max_window_layers is 1 of 2 layers"},
-      {{{"layer_types", {"sliding_attention", "full_attention"}}},
-       "layer_types is [\"sliding_attention\",\"full_attention\"]"},
-      {{{"layer_types", {"chunked_attention", "chunked_attention"}}},
-       "layer_types is [\"chunked_attention\""},
+      {{{"max_window_layers", -1}}, "max_window_layers is -1"},
+      {{{"layer_types", {"full_attention", "chunked_attention"}}},
+       "layer_types has \"chunked_attention\"; this version supports full_attention and "
+       "sliding_attention"},
+      {{{"layer_types", {"full_attention", 1}}}, "layer_types has 1; this version"},
+      {{{"layer_types", {"full_attention", nullptr}}}, "layer_types has null"},
       {{{"layer_types", {"full_attention"}}}, "layer_types has 1 entries"},
       {{{"layer_types", json::array()}}, "layer_types has 0 entries"},
       {{{"layer_types", "full_attention"}}, "layer_types is \"full_attention\""},
@@ -355,13 +476,24 @@ TEST_F(HfConfigTest, RefusesWindowsThatAreNotOfAllLayers) {
     all.update(fields);
     ExpectRefusedAs("Qwen2ForCausalLM", all, reason);
   }
-  ExpectRefusedAs("MistralForCausalLM",
-                  {{"sliding_window", 12}, {"layer_types", {"full_attention", "full_attention"}}},
-                  "layer_types is full_attention, but sliding_window is 12");
-  ExpectRefusedAs(
-      "MistralForCausalLM",
-      {{"sliding_window", 12}, {"layer_types", {"sliding_attention", "full_attention"}}},
-      "layer_types is [");
+  for (const json& window : {json(), json(0)}) {
+    ExpectRefusedAs(
+        "MistralForCausalLM",
+        {{"sliding_window", window}, {"layer_types", {"sliding_attention", "full_attention"}}},
+        "layer_types has sliding_attention, but sliding_window gives no window");
+  }
+}
+
+// They are refused before memory is taken for each.
+TEST_F(HfConfigTest, RefusesFarTooManyLayers) {
+  for (const char* architecture : {"LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM"}) {
+    ExpectRefusedAs(architecture,
+                    {{"num_hidden_layers", ~0u},
+                     {"use_sliding_window", true},
+                     {"sliding_window", 12},
+                     {"max_window_layers", 1u << 31}},
+                    "num_hidden_layers is 4294967295, outside 1 to 1024");
+  }
 }
 
 TEST_F(HfConfigTest, ReadsRopeScalingUnderEitherKey) {
