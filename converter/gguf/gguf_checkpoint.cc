@@ -173,17 +173,19 @@ Status ApplyRopeFactors(TensorSources& tensors, ModelConfig& config) {
   }
   std::vector<float> factors(source.shape.front());
   CRIA_RETURN_IF_ERROR(TensorReader().Read(source, 0, factors));
-  const auto scaling = FindLlama3Scaling(factors, config.layer_kinds[0].rope_theta);
-  if (!scaling) {
-    return bad(
-        "scales rotary frequencies in another way than Llama 3 does, which this version does "
-        "not support");
+  for (LayerKind& kind : config.layer_kinds) {
+    const auto scaling = FindLlama3Scaling(factors, kind.rope_theta);
+    if (!scaling) {
+      return bad(
+          "scales rotary frequencies in another way than Llama 3 does, which this version does "
+          "not support");
+    }
+    if (scaling->type == RopeScaling::Type::kNone) continue;
+    if (kind.rope_scaling.type != RopeScaling::Type::kNone) {
+      return bad("scales rotary frequencies that rope.scaling.type scales, too");
+    }
+    kind.rope_scaling = *scaling;
   }
-  if (scaling->type == RopeScaling::Type::kNone) return {};
-  if (config.layer_kinds[0].rope_scaling.type != RopeScaling::Type::kNone) {
-    return bad("scales rotary frequencies that rope.scaling.type scales, too");
-  }
-  config.layer_kinds[0].rope_scaling = *scaling;
   return {};
 }
 

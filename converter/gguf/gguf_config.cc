@@ -4,7 +4,9 @@
 #include <array>
 #include <format>
 #include <string>
+#include <vector>
 
+#include "converter/layer_kinds.h"
 #include "core/quotable.h"
 
 namespace cria {
@@ -63,17 +65,9 @@ class ConfigReader {
     config_.qk_norm = architecture_.qk_norm;
     CRIA_RETURN_IF_ERROR(ReadSizes());
     CRIA_RETURN_IF_ERROR(ReadHeadDim());
-    CRIA_RETURN_IF_ERROR(ReadRope());
     CRIA_ASSIGN_OR_RETURN(config_.rms_norm_eps,
                           metadata_.Number(Key("attention.layer_norm_rms_epsilon")));
-    CRIA_ASSIGN_OR_RETURN(const uint32_t window,
-                          metadata_.Integer(Key("attention.sliding_window"), 0));
-    // No context is longer than the window, so the window has no effect.
-    config_.layer_kinds[0].sliding_window = window < config_.max_position_embeddings ? window : 0;
-    constexpr std::string_view kPattern = "attention.sliding_window_pattern";
-    if (config_.layer_kinds[0].sliding_window != 0 && metadata_.Has(Key(kPattern))) {
-      return Unsupported(kPattern, "sets a window for some layers only");
-    }
+    CRIA_RETURN_IF_ERROR(ReadLayerKinds());
     return config_;
   }
 
@@ -129,7 +123,9 @@ class ConfigReader {
                                        "attention.key_length is missing",
                                        heads, hidden_size));
     }
-    for (const std::string_view name : {"attention.value_length", "rope.dimension_count"}) {
+    for (const std::string_view name :
+         {"attention.value_length", "rope.dimension_count", "attention.key_length_swa",
+          "attention.value_length_swa", "rope.dimension_count_swa"}) {
       CRIA_ASSIGN_OR_RETURN(const uint32_t size, metadata_.Integer(Key(name), config_.head_dim));
       if (size != config_.head_dim) {
         return Unsupported(name, std::format("is {}, but heads have {}", size, config_.head_dim));
@@ -138,10 +134,57 @@ class ConfigReader {
     return {};
   }
 
-  Status ReadRope() {
+  Status ReadLayerKinds() {
+    AttentionKinds kinds;
+    CRIA_ASSIGN_OR_RETURN(kinds.full, ReadRope());
+    kinds.sliding = kinds.full;
+    CRIA_ASSIGN_OR_RETURN(kinds.sliding.sliding_window,
+                          metadata_.Integer(Key("attention.sliding_window"), 0));
+    CRIA_ASSIGN_OR_RETURN(kinds.sliding.rope_theta,
+                          metadata_.Number(Key("rope.freq_base_swa"), kinds.full.rope_theta));
+    CRIA_ASSIGN_OR_RETURN(const std::vector<bool> is_sliding,
+                          ReadSlidingLayers(kinds.sliding.sliding_window != 0));
+    SetLayerKinds(kinds, is_sliding, config_);
+    return {};
+  }
+
+  // Which layers have the window: all if the file does not say; as in llama.cpp, a number n means
+  // all except every n-th layer.
+  Result<std::vector<bool>> ReadSlidingLayers(bool has_window) const {
+    const std::string key = Key("attention.sliding_window_pattern");
+    // ValidateConfig refuses more layers.
+    const uint32_t num_layers = std::min(config_.num_hidden_layers, kMaxHiddenLayers);
+    std::vector<bool> is_sliding(num_layers, has_window);
+    if (!metadata_.Has(key)) return is_sliding;
+    if (const auto* flags = metadata_.Find<std::vector<bool>>(key)) {
+      is_sliding = *flags;
+    } else if (const auto* numbers = metadata_.Find<std::vector<int64_t>>(key)) {
+      is_sliding.clear();
+      for (const int64_t number : *numbers) {
+        if (number != 0 && number != 1) {
+          return metadata_.Bad(key, std::format("has {}, but must have 0 or 1", number));
+        }
+        is_sliding.push_back(number == 1);
+      }
+    } else {
+      CRIA_ASSIGN_OR_RETURN(const uint32_t period, metadata_.Integer(key));
+      for (uint32_t i = 0; i < num_layers; ++i) {
+        is_sliding[i] = period == 0 || i % period != period - 1;
+      }
+    }
+    if (is_sliding.size() != num_layers) {
+      return metadata_.Bad(key, std::format("has {} entries, but block_count is {}",
+                                            is_sliding.size(), config_.num_hidden_layers));
+    }
+    if (has_window || !std::ranges::contains(is_sliding, true)) return is_sliding;
+    return metadata_.Bad(key, std::format("gives layers a window, but {} gives no window",
+                                          Key("attention.sliding_window")));
+  }
+
+  Result<LayerKind> ReadRope() const {
     constexpr float kDefaultBase = 10000.0f;
-    CRIA_ASSIGN_OR_RETURN(config_.layer_kinds[0].rope_theta,
-                          metadata_.Number(Key("rope.freq_base"), kDefaultBase));
+    LayerKind kind;
+    CRIA_ASSIGN_OR_RETURN(kind.rope_theta, metadata_.Number(Key("rope.freq_base"), kDefaultBase));
     CRIA_ASSIGN_OR_RETURN(const float old_factor, metadata_.Number(Key("rope.scale_linear"), 1.0f));
     CRIA_ASSIGN_OR_RETURN(const float factor,
                           metadata_.Number(Key("rope.scaling.factor"), old_factor));
@@ -152,9 +195,9 @@ class ConfigReader {
       return Unsupported("rope.scaling.type", std::format("is \"{}\"", Quotable(type)));
     }
     if (type == "linear" && factor != 1.0f && factor != 0.0f) {
-      config_.layer_kinds[0].rope_scaling = {.type = RopeScaling::Type::kLinear, .factor = factor};
+      kind.rope_scaling = {.type = RopeScaling::Type::kLinear, .factor = factor};
     }
-    return {};
+    return kind;
   }
 
   const GgufMetadata& metadata_;

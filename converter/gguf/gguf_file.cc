@@ -211,13 +211,21 @@ class FileReader {
                                             size));
     }
     const uint64_t max_kept = IsVocabularyKey(key) ? kMaxVocabularyElements : kMaxKeptElements;
-    if (size > max_kept || type == kBool) {
+    if (size > max_kept) {
       CRIA_RETURN_IF_ERROR(SkipArray(type, size, kMinBytes[type], key));
       return GgufValue(SkippedArray());
     }
-    if (type == kString) return ReadStrings(size, key);
-    return type == kFloat32 || type == kFloat64 ? ReadNumbers<double>(type, size, key)
-                                                : ReadNumbers<int64_t>(type, size, key);
+    switch (type) {
+      case kString:
+        return ReadStrings(size, key);
+      case kBool:
+        return ReadElements<bool>(type, size, key);
+      case kFloat32:
+      case kFloat64:
+        return ReadElements<double>(type, size, key);
+      default:
+        return ReadElements<int64_t>(type, size, key);
+    }
   }
 
   Status SkipArray(uint32_t type, uint64_t size, uint64_t element_bytes, std::string_view key) {
@@ -239,14 +247,14 @@ class FileReader {
   }
 
   template <typename T>
-  Result<GgufValue> ReadNumbers(uint32_t type, uint64_t size, std::string_view key) {
-    std::vector<T> numbers;
-    numbers.reserve(size);
+  Result<GgufValue> ReadElements(uint32_t type, uint64_t size, std::string_view key) {
+    std::vector<T> elements;
+    elements.reserve(size);
     for (uint64_t i = 0; i < size; ++i) {
       CRIA_ASSIGN_OR_RETURN(const GgufValue value, ReadValue(type, key));
-      numbers.push_back(std::get<T>(value));
+      elements.push_back(std::get<T>(value));
     }
-    return GgufValue(std::move(numbers));
+    return GgufValue(std::move(elements));
   }
 
   Result<TensorSource> ReadTensor() {

@@ -36,7 +36,7 @@ struct SkippedArray {};
 
 // Integers of all widths are read into one type, and so are f32 and f64.
 using GgufValue = std::variant<int64_t, double, bool, std::string, std::vector<int64_t>,
-                               std::vector<double>, StringList, SkippedArray>;
+                               std::vector<double>, std::vector<bool>, StringList, SkippedArray>;
 
 // The keys and values at the beginning of a GGUF file. Errors name the file and the key.
 class GgufMetadata {

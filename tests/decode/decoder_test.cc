@@ -313,7 +313,7 @@ TEST(Decoder, ADropRotatesEachLayersKeysByItsOwnFrequencies) {
     const std::vector<float> expected = ReferenceLogits(model, shorter);
     loaded.Run(ids, {47, 1});
     ASSERT_TRUE(loaded.decoder().DropPositions(5, 20, ids.size()));
-    ASSERT_TRUE(loaded.decoder().Forward(std::span(shorter).last(1), shorter.size() - 1));
+    ASSERT_TRUE(loaded.decoder().Forward(std::span(shorter).last(1), shorter.size() - 1, 1));
     const auto logits = loaded.decoder().Logits(0);
     ASSERT_TRUE(logits);
     const std::vector<float> last(expected.end() - static_cast<ptrdiff_t>(logits->size()),

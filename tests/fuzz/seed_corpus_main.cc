@@ -24,15 +24,18 @@ namespace {
 using cria::support::StorageType;
 using Path = std::filesystem::path;
 
-// One layer of eight channels, so that a fuzzer's mutations hit what is read.
+// One layer of eight channels, or one of each kind, so that a fuzzer's mutations hit what is read.
 cria::reference::ReferenceModel Smallest(cria::support::CheckpointSpec spec) {
   spec.config.hidden_size = 8;
   spec.config.intermediate_size = 32;
-  spec.config.num_hidden_layers = 1;
+  spec.config.num_hidden_layers = spec.config.layers.empty() ? 1 : 2;
   spec.config.num_attention_heads = 2;
   spec.config.num_key_value_heads = 1;
   spec.config.head_dim = 4;
   spec.config.max_position_embeddings = 4;
+  if (!spec.config.layers.empty()) {
+    spec.config.layers = {{.rope_theta = 500.0, .sliding_window = 2}, {}};
+  }
   return cria::support::MakeModel(spec);
 }
 
@@ -57,9 +60,11 @@ void WriteSeeds(const Path& folder) {
   }
   const auto model = Smallest(cria::support::SpecGqa());
   const auto relative = Smallest(cria::support::SpecQwen3Biases());
+  const auto two_kinds = Smallest(cria::support::SpecTwoRopes());
   cria::support::WriteGguf(model, StorageType::kF32, folder / "gguf" / "f32.gguf");
   cria::support::WriteGguf(model, StorageType::kBf16, folder / "gguf" / "bf16.gguf");
   cria::support::WriteGguf(relative, StorageType::kF32, folder / "gguf" / "qwen3.gguf");
+  cria::support::WriteGguf(two_kinds, StorageType::kF32, folder / "gguf" / "two_kinds.gguf");
   cria::support::WriteLlama2c(model, 0, folder / "llama2c" / "version0.bin");
   cria::support::WriteLlama2c(model, 1, folder / "llama2c" / "version1.bin");
   cria::support::WriteLlama2cTokenizer(folder / "llama2c" / "tokenizer.bin");
@@ -75,6 +80,8 @@ void WriteSeeds(const Path& folder) {
   cria::support::WriteHuggingFaceDirectory(model, folder / "safetensors", {});
   cria::support::WriteFile(folder / "model_file" / "metadata",
                            MetadataOf(folder / "safetensors", folder));
+  cria::support::WriteFile(folder / "model_file" / "two_kinds",
+                           MetadataOf(folder / "gguf" / "two_kinds.gguf", folder));
 }
 
 }  // namespace

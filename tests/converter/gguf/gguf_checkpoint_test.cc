@@ -107,23 +107,107 @@ TEST_F(GgufCheckpointTest, SoAreLlamasRelatives) {
 }
 
 TEST_F(GgufCheckpointTest, MistralIsALlamaWithAWindow) {
-  const CheckpointSpec spec = support::SpecMistral();
-  const reference::ReferenceModel model = support::MakeModel(spec);
-  const auto folder = directory_.path() / "hf" / "model";
-  support::WriteHuggingFaceDirectory(model, folder, spec.format);
-  const auto gguf = support::WriteGguf(model, StorageType::kF32, directory_.path() / "model.gguf");
-  ASSERT_TRUE(Convert(folder, directory_.path() / "expected.cria", {}));
-  ASSERT_TRUE(Convert(gguf, output_, {}));
-  const auto expected = ModelFile::Open((directory_.path() / "expected.cria").string());
-  const auto converted = ModelFile::Open(output_.string());
-  ASSERT_TRUE(expected && converted);
-  EXPECT_EQ(converted->config().architecture, "LlamaForCausalLM");
-  EXPECT_EQ(converted->config().layer_kinds[0].sliding_window, 12u);
-  EXPECT_EQ(converted->config().head_dim, expected->config().head_dim);
-  ASSERT_EQ(converted->tensors().size(), expected->tensors().size());
-  for (size_t i = 0; i < expected->tensors().size(); ++i) {
-    EXPECT_EQ(converted->tensors()[i].checksum, expected->tensors()[i].checksum);
+  for (const CheckpointSpec& spec : {support::SpecMistral(), support::SpecMinistral()}) {
+    const reference::ReferenceModel model = support::MakeModel(spec);
+    const auto folder = directory_.path() / "hf" / "model";
+    support::WriteHuggingFaceDirectory(model, folder, spec.format);
+    const auto gguf =
+        support::WriteGguf(model, StorageType::kF32, directory_.path() / "model.gguf");
+    ASSERT_TRUE(Convert(folder, directory_.path() / "expected.cria", {}));
+    ASSERT_TRUE(Convert(gguf, output_, {}));
+    const auto expected = ModelFile::Open((directory_.path() / "expected.cria").string());
+    const auto converted = ModelFile::Open(output_.string());
+    ASSERT_TRUE(expected && converted);
+    const ModelConfig& config = converted->config();
+    EXPECT_EQ(config.architecture, "LlamaForCausalLM");
+    EXPECT_EQ(config.layer_kinds[0].sliding_window, 12u);
+    EXPECT_EQ(config.layer_kinds, expected->config().layer_kinds);
+    EXPECT_EQ(config.kind_of_layer, expected->config().kind_of_layer);
+    EXPECT_EQ(config.head_dim, expected->config().head_dim);
+    ASSERT_EQ(converted->tensors().size(), expected->tensors().size());
+    for (size_t i = 0; i < expected->tensors().size(); ++i) {
+      EXPECT_EQ(converted->tensors()[i].checksum, expected->tensors()[i].checksum);
+    }
   }
+}
+
+TEST_F(GgufCheckpointTest, LayersWithAWindowMayHaveTheirOwnBase) {
+  ExpectSameModelFile(support::SpecQwen3Window(), StorageType::kF32);
+  reference::ReferenceModel model = support::MakeModel(support::SpecTwoRopes());
+  model.config.layers[2].rope_scaling = {};
+  const auto path = support::WriteGguf(model, StorageType::kF32, directory_.path() / "model.gguf");
+  const auto checkpoint = OpenGgufCheckpoint(path);
+  ASSERT_TRUE(checkpoint) << checkpoint.error().message();
+  const ModelConfig& config = checkpoint->config;
+  ASSERT_EQ(config.layer_kinds.size(), 2u);
+  EXPECT_EQ(config.layer_kinds[0], (LayerKind{.sliding_window = 12, .rope_theta = 1e4f}));
+  EXPECT_EQ(config.layer_kinds[1], (LayerKind{.rope_theta = 1e6f}));
+  EXPECT_EQ(config.kind_of_layer, (std::vector<uint8_t>{0, 0, 1}));
+}
+
+TEST_F(GgufCheckpointTest, PatternsOfWindowsAreNumbersOrLists) {
+  constexpr std::string_view kPattern = "llama.attention.sliding_window_pattern";
+  CheckpointSpec spec = support::SpecGqa();
+  spec.config.num_hidden_layers = 4;
+  const auto write = [&](uint32_t window, auto pattern) {
+    return Write(
+        [&](GgufWriter& writer) {
+          if (window != 0) writer.Add("llama.attention.sliding_window", window);
+          writer.Add(kPattern, pattern);
+        },
+        spec);
+  };
+  // For each layer, whether it has a window.
+  const auto layers = [&](uint32_t window, auto pattern) {
+    std::string text;
+    const auto checkpoint = OpenGgufCheckpoint(write(window, pattern));
+    if (!checkpoint) return checkpoint.error().message();
+    for (size_t i = 0; i < 4; ++i) {
+      text += checkpoint->config.layer_kind(i).sliding_window == 0 ? 'f' : 'w';
+    }
+    return text;
+  };
+  EXPECT_EQ(layers(12, 0u), "wwww");
+  EXPECT_EQ(layers(12, 1u), "ffff");
+  EXPECT_EQ(layers(12, 2u), "wfwf");
+  EXPECT_EQ(layers(12, 3u), "wwfw");
+  EXPECT_EQ(layers(12, 5u), "wwww");
+  EXPECT_EQ(layers(12, std::vector<bool>{false, true, true, false}), "fwwf");
+  EXPECT_EQ(layers(12, std::vector<int32_t>{1, 0, 0, 1}), "wffw");
+  // The context has 128 positions.
+  EXPECT_EQ(layers(128, 2u), "ffff");
+  EXPECT_EQ(layers(0, std::vector<bool>(4, false)), "ffff");
+  ExpectRefused(write(0, 2u),
+                "llama.attention.sliding_window_pattern gives layers a window, but "
+                "llama.attention.sliding_window gives no window");
+  ExpectRefused(write(12, std::vector<bool>(3, true)),
+                "llama.attention.sliding_window_pattern has 3 entries, but block_count is 4");
+  ExpectRefused(write(12, std::vector<int32_t>{1, 0, 512, 0}),
+                "llama.attention.sliding_window_pattern has 512, but must have 0 or 1");
+  ExpectRefused(write(12, "2"), "llama.attention.sliding_window_pattern is not one whole number");
+}
+
+// Both kinds of layers are scaled by the factors, which are made for one base.
+TEST_F(GgufCheckpointTest, RopeFactorsMustFitEveryBase) {
+  const CheckpointSpec spec = support::SpecLlama3Rope();
+  const auto write = [&](float sliding_base) {
+    return Write(
+        [&](GgufWriter& writer) {
+          writer.Add("llama.attention.sliding_window", 12u);
+          writer.Add("llama.attention.sliding_window_pattern", 2u);
+          writer.Add("llama.rope.freq_base_swa", sliding_base);
+          const std::vector<float> factors = support::Llama3Factors(spec.config);
+          writer.AddTensor("rope_freqs.weight", {factors.size()}, StorageType::kF32, factors);
+        },
+        spec);
+  };
+  const auto checkpoint = OpenGgufCheckpoint(write(10000.0f));
+  ASSERT_TRUE(checkpoint) << checkpoint.error().message();
+  ASSERT_EQ(checkpoint->config.layer_kinds.size(), 2u);
+  for (const LayerKind& kind : checkpoint->config.layer_kinds) {
+    EXPECT_EQ(kind.rope_scaling.type, RopeScaling::Type::kLlama3);
+  }
+  ExpectRefused(write(500.0f), "another way than Llama 3 does");
 }
 
 TEST_F(GgufCheckpointTest, JoinsParts) {
@@ -224,12 +308,6 @@ TEST_F(GgufCheckpointTest, RefusesWhatChangesTheMathematics) {
   ExpectRefused(with("llama.expert_count", 8u), "llama.expert_count changes the computation");
   ExpectRefused(with("llama.logit_scale", 0.5f), "llama.logit_scale");
   ExpectRefused(with("llama.attention.causal", false), "llama.attention.causal is false");
-  EXPECT_TRUE(Convert(with("llama.attention.sliding_window_pattern", 4u), output_, {}));
-  ExpectRefused(Write([](GgufWriter& writer) {
-                  writer.Add("llama.attention.sliding_window", 12u);
-                  writer.Add("llama.attention.sliding_window_pattern", 4u);
-                }),
-                "llama.attention.sliding_window_pattern sets a window for some layers only");
   ExpectRefused(with("llama.rope.scaling.type", "yarn"), "llama.rope.scaling.type is \"yarn\"");
 }
 
