@@ -9,6 +9,9 @@
 namespace cria {
 namespace {
 
+// Sums of logits and addends stay finite; NaN is not at most this.
+constexpr float kMaxLogitBias = 1e6f;
+
 // Sorts by likelihood; equal logits by their ids.
 constexpr auto kMoreLikely = [](const auto& a, const auto& b) {
   return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
@@ -31,6 +34,15 @@ Result<Sampler> Sampler::Create(const SamplerOptions& options, size_t vocab_size
   CRIA_RETURN_IF_ERROR(
       CheckOption(std::isfinite(options.temperature) && options.temperature >= 0.0f, "temperature",
                   options.temperature, "0 or more"));
+  for (const LogitBias& bias : options.logit_bias) {
+    if (bias.token_id < 0 || static_cast<size_t>(bias.token_id) >= vocab_size) {
+      return Fail(ErrorCode::kUsage,
+                  std::format("logit_bias has token {}, which is outside the vocabulary of {}",
+                              bias.token_id, vocab_size));
+    }
+    CRIA_RETURN_IF_ERROR(
+        CheckOption(bias.addend <= kMaxLogitBias, "logit_bias", bias.addend, "at most 1e6"));
+  }
   return Sampler(options, vocab_size);
 }
 
@@ -39,18 +51,49 @@ Sampler::Sampler(const SamplerOptions& options, size_t vocab_size)
       random_(options.seed),
       max_candidates_(options.top_k == 0 ? vocab_size : std::min(options.top_k, vocab_size)) {
   candidates_.reserve(max_candidates_);
+  const bool penalizes = options.repeat_penalty != 1.0f;
+  changed_.reserve(options.logit_bias.size() +
+                   (penalizes ? std::min(options.repeat_last_n, vocab_size) : 0));
 }
 
 Result<int32_t> Sampler::Sample(std::span<float> logits, std::span<const int32_t> history) {
+  AddBias(logits);
   Penalize(logits, history);
+  const Result<int32_t> token = Choose(logits);
+  Restore(logits);
+  return token;
+}
+
+float& Sampler::Change(std::span<float> logits, int32_t id) {
+  const auto index = static_cast<size_t>(id);
+  changed_.push_back({index, logits[index]});
+  return logits[index];
+}
+
+void Sampler::AddBias(std::span<float> logits) {
+  for (const LogitBias& bias : options_.logit_bias) Change(logits, bias.token_id) += bias.addend;
+}
+
+void Sampler::Restore(std::span<float> logits) {
+  // Backwards, because one logit may have been changed several times.
+  for (; !changed_.empty(); changed_.pop_back())
+    logits[changed_.back().id] = changed_.back().before;
+}
+
+std::unexpected<Error> Sampler::FailWithoutCandidate() const {
+  if (options_.logit_bias.empty()) return Fail(ErrorCode::kInternal, "no logit is a number");
+  return Fail(ErrorCode::kUsage, "logit_bias forbids every token that could come next");
+}
+
+Result<int32_t> Sampler::Choose(std::span<const float> logits) {
   if (options_.temperature == 0.0f) {
     const size_t best = ops::ArgMax(logits.data(), logits.size());
-    if (!std::isfinite(logits[best])) return Fail(ErrorCode::kInternal, "no logit is a number");
+    if (!std::isfinite(logits[best])) return FailWithoutCandidate();
     return static_cast<int32_t>(best);
   }
   SelectTopK(logits);
   if (candidates_.empty() || !std::isfinite(candidates_.front().logit)) {
-    return Fail(ErrorCode::kInternal, "no logit is a number");
+    return FailWithoutCandidate();
   }
   Weigh(/*temperature=*/1.0f);
   KeepTopP();
@@ -59,13 +102,13 @@ Result<int32_t> Sampler::Sample(std::span<float> logits, std::span<const int32_t
   return Draw();
 }
 
-void Sampler::Penalize(std::span<float> logits, std::span<const int32_t> history) const {
+void Sampler::Penalize(std::span<float> logits, std::span<const int32_t> history) {
   if (options_.repeat_penalty == 1.0f) return;
   const auto recent = history.last(std::min(history.size(), options_.repeat_last_n));
   for (size_t i = 0; i < recent.size(); ++i) {
     // Each token is penalized once, even if it occurred several times.
     if (std::ranges::contains(recent.first(i), recent[i])) continue;
-    float& logit = logits[static_cast<size_t>(recent[i])];
+    float& logit = Change(logits, recent[i]);
     logit = logit > 0.0f ? logit / options_.repeat_penalty : logit * options_.repeat_penalty;
   }
 }

@@ -10,9 +10,15 @@
 
 namespace cria {
 
+struct LogitBias {
+  int32_t token_id;
+  float addend;  // At most 1e6; minus infinity forbids the token.
+};
+
 // How the next token is chosen. The steps apply in the order of the fields, as in llama.cpp; a step
 // at its neutral value is skipped.
 struct SamplerOptions {
+  std::vector<LogitBias> logit_bias;  // Added to logits; the addends of one token add up.
   float repeat_penalty = 1.0f;  // Positive logits of recent tokens are divided by it, negative ones
                                 // multiplied (Keskar et al. 2019); 1 is neutral.
   size_t repeat_last_n = 64;    // How many tokens count as recent.
@@ -21,7 +27,8 @@ struct SamplerOptions {
                                 // 1 is neutral.
   float min_p = 0.05f;          // Keep those at least p times as likely as the most likely; 0 is
                                 // neutral.
-  float temperature = 0.8f;  // 0 takes the most likely token; then, only the penalty has an effect.
+  float temperature = 0.8f;  // 0 takes the most likely token; then, only the bias and the penalty
+                             // have an effect.
   uint64_t seed = 0;
 };
 
@@ -34,8 +41,8 @@ class Sampler {
 
   const SamplerOptions& options() const { return options_; }
 
-  // Chooses one id. `logits`, [vocab_size], are changed by the penalty; `history` is the context so
-  // far. Allocates nothing. Fails if no logit is finite.
+  // Chooses one id. `logits`, [vocab_size], are changed meanwhile and are the same afterwards;
+  // `history` is the context so far. Allocates nothing. Fails if no logit is finite.
   Result<int32_t> Sample(std::span<float> logits, std::span<const int32_t> history);
 
  private:
@@ -45,8 +52,18 @@ class Sampler {
     int32_t id;
   };
 
+  struct ChangedLogit {
+    size_t id;
+    float before;
+  };
+
   Sampler(const SamplerOptions& options, size_t vocab_size);
-  void Penalize(std::span<float> logits, std::span<const int32_t> history) const;
+  float& Change(std::span<float> logits, int32_t id);
+  void AddBias(std::span<float> logits);
+  void Penalize(std::span<float> logits, std::span<const int32_t> history);
+  void Restore(std::span<float> logits);
+  Result<int32_t> Choose(std::span<const float> logits);
+  std::unexpected<Error> FailWithoutCandidate() const;
   void SelectTopK(std::span<const float> logits);
   void Weigh(float temperature);
   void KeepTopP();
@@ -57,6 +74,7 @@ class Sampler {
   std::mt19937_64 random_;
   size_t max_candidates_;
   std::vector<Candidate> candidates_;  // Capacity for max_candidates_.
+  std::vector<ChangedLogit> changed_;  // Capacity for all that one choice changes.
 };
 
 }  // namespace cria

@@ -222,13 +222,76 @@ TEST(SamplerTest, ExtremeTemperaturesAreSafe) {
 }
 
 TEST(SamplerTest, ThePenaltyDividesPositiveAndMultipliesNegativeLogits) {
-  Sampler sampler = Make({.repeat_penalty = 2.0f, .temperature = 0.0f}, 5);
-  std::vector<float> logits = {4.0f, -4.0f, 3.0f, -3.0f, 0.0f};
-  const std::vector<int32_t> history = {0, 1, 4, 0, 0};
-  const auto token = sampler.Sample(logits, history);
-  ASSERT_TRUE(token);
-  EXPECT_EQ(*token, 2);
-  EXPECT_EQ(logits, (std::vector<float>{2.0f, -8.0f, 3.0f, -3.0f, 0.0f}));
+  const SamplerOptions options = {.repeat_penalty = 2.0f, .temperature = 0.0f};
+  const std::vector<int32_t> history = {0, 0, 0};
+  // 4 becomes 2, once for several occurrences.
+  EXPECT_EQ(SampleOne(options, {4.0f, 2.1f}, history), 1);
+  EXPECT_EQ(SampleOne(options, {4.0f, 1.9f}, history), 0);
+  // -4 becomes -8.
+  EXPECT_EQ(SampleOne(options, {-4.0f, -7.9f}, history), 1);
+  EXPECT_EQ(SampleOne(options, {-4.0f, -8.1f}, history), 0);
+  EXPECT_EQ(SampleOne(options, {0.0f, -0.1f}, history), 0);
+}
+
+TEST(SamplerTest, TheLogitsAreTheSameAfterwards) {
+  std::vector<float> logits(100);
+  for (size_t i = 0; i < logits.size(); ++i) logits[i] = 0.1f + static_cast<float>(i % 13);
+  const std::vector<float> before = logits;
+  const std::vector<int32_t> history = {5, 7, 5, 99, 0, 12};
+  for (const float temperature : {0.0f, 1.0f}) {
+    Sampler sampler = Make({.logit_bias = {{5, 0.3f}, {8, -kInfinity}, {5, 1.7f}, {50, 1e6f}},
+                            .repeat_penalty = 1.3f,
+                            .temperature = temperature},
+                           logits.size());
+    EXPECT_EQ(sampler.Sample(logits, history).value_or(-1), 50);
+    EXPECT_EQ(logits, before);
+  }
+  // Also if there is nothing to choose from.
+  std::vector<float> none = {kNaN, -kInfinity};
+  Sampler sampler = Make({.logit_bias = {{0, 1.0f}, {1, 1.0f}}, .repeat_penalty = 2.0f}, 2);
+  EXPECT_FALSE(sampler.Sample(none, std::vector<int32_t>{0, 1}));
+  EXPECT_TRUE(std::isnan(none[0]));
+  EXPECT_EQ(none[1], -kInfinity);
+}
+
+TEST(SamplerTest, TheBiasIsAddedBeforeAllOtherSteps) {
+  SamplerOptions options = {.logit_bias = {{0, 2.5f}}, .temperature = 0.0f};
+  EXPECT_EQ(SampleOne(options, {1.0f, 3.0f, 3.4f}), 0);
+  EXPECT_EQ(SampleOne(options, {1.0f, 3.0f, 3.6f}), 2);
+  // 1 + 2.5 is halved: the penalty sees the sum.
+  options.repeat_penalty = 2.0f;
+  EXPECT_EQ(SampleOne(options, {1.0f, 1.8f}, {0}), 1);
+  EXPECT_EQ(SampleOne(options, {1.0f, 1.7f}, {0}), 0);
+  // Addends of one token add up.
+  EXPECT_EQ(SampleOne({.logit_bias = {{0, 1.0f}, {0, 1.5f}}, .temperature = 0.0f}, {0.0f, 2.0f}),
+            0);
+  // A token that top_k would drop is kept, and one that it would keep is dropped.
+  SamplerOptions two = kNeutral;
+  two.top_k = 2;
+  two.logit_bias = {{3, 5.0f}, {0, -5.0f}};
+  EXPECT_EQ(Support(two, {1.4f, 1.3f, 1.2f, 1.0f}), (Ids{1, 3}));
+}
+
+TEST(SamplerTest, MinusInfinityForbidsAToken) {
+  EXPECT_EQ(SampleOne({.logit_bias = {{1, -kInfinity}}, .temperature = 0.0f}, {1.0f, 9.0f}), 0);
+  SamplerOptions options = kNeutral;
+  options.logit_bias = {{1, -kInfinity}, {2, -kInfinity}};
+  EXPECT_EQ(Support(options, {1.0f, 9.0f, 9.0f, 1.0f}), (Ids{0, 3}));
+  // Nothing that is added later brings it back.
+  options.logit_bias = {{1, -kInfinity}, {1, 1e6f}};
+  EXPECT_EQ(Support(options, {1.0f, 9.0f}), Ids{0});
+}
+
+TEST(SamplerTest, ForbiddingEveryTokenIsTheCallersMistake) {
+  for (const float temperature : {0.0f, 1.0f}) {
+    Sampler sampler =
+        Make({.logit_bias = {{0, -kInfinity}, {1, -kInfinity}}, .temperature = temperature}, 2);
+    std::vector<float> logits = {1.0f, 2.0f};
+    const auto token = sampler.Sample(logits, {});
+    ASSERT_FALSE(token);
+    EXPECT_EQ(token.error().code(), ErrorCode::kUsage);
+    EXPECT_NE(token.error().message().find("logit_bias"), std::string::npos);
+  }
 }
 
 TEST(SamplerTest, ThePenaltyLooksBackAsFarAsAsked) {
@@ -290,6 +353,13 @@ TEST(SamplerTest, OptionsOutsideTheirRangesAreRefusedByName) {
     expect_refused({.repeat_penalty = value}, "repeat_penalty is ");
   }
   expect_refused({.repeat_penalty = 0.0f}, "repeat_penalty is ");
+  for (const int32_t id : {-1, 10, INT32_MIN, INT32_MAX}) {
+    expect_refused({.logit_bias = {{3, 1.0f}, {id, 1.0f}}},
+                   "logit_bias has token " + std::to_string(id));
+  }
+  for (const float addend : {kNaN, kInfinity, 1.1e6f}) {
+    expect_refused({.logit_bias = {{9, addend}}}, "logit_bias is ");
+  }
   EXPECT_TRUE(Sampler::Create({}, 10));
   const SamplerOptions extremes = {.top_p = 0.0f, .min_p = 1.0f, .temperature = 0.0f};
   EXPECT_TRUE(Sampler::Create(extremes, 1));
