@@ -39,7 +39,7 @@ Result<std::vector<Measurement>> MeasureMemory(Engine& engine,
   CRIA_ASSIGN_OR_RETURN(Sampler sampler, Sampler::Create({.temperature = 0.0f}, vocab_size));
   const auto generate = [&](size_t count) -> Status {
     return engine.session()
-        .Generate({.max_tokens = count}, sampler, [](int32_t) {})
+        .Generate({.max_tokens = count}, sampler, [](const GeneratedToken&) { return true; })
         .transform([](StopReason) {});
   };
   CRIA_RETURN_IF_ERROR(generate(1));

@@ -16,6 +16,7 @@ static_assert(sizeof(cria_result) == offsetof(cria_result, stop_reason) + sizeof
 int32_t ToStopReason(StopReason reason) {
   switch (reason) {
     case StopReason::kStopToken:
+    case StopReason::kStopString:
       return CRIA_STOP_END;
     case StopReason::kMaxTokens:
       return CRIA_STOP_MAX_TOKENS;

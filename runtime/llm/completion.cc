@@ -19,18 +19,58 @@ Result<size_t> KeepTokens(const CompletionOptions& options, size_t prompt_tokens
               RemedyKind::kKeepLess);
 }
 
+// Turns tokens into text, and passes on what comes before a stop string.
+class TextOutput {
+ public:
+  TextOutput(Detokenizer& detokenizer, const GenerationOptions& options,
+             const TextCallback& on_text)
+      : detokenizer_(detokenizer), options_(options), on_text_(on_text) {
+    if (options_.stop_strings != nullptr) options_.stop_strings->Restart();
+  }
+
+  // Returns whether the text goes on.
+  bool Add(const GeneratedToken& token) {
+    const std::string_view text = detokenizer_.Append(token.id);
+    if (options_.on_token_text) options_.on_token_text(token, text);
+    Write(text);
+    return !has_stop_string();
+  }
+
+  void End() {
+    Write(detokenizer_.Flush());
+    if (options_.stop_strings != nullptr) Emit(options_.stop_strings->Flush());
+  }
+
+  bool has_stop_string() const {
+    return options_.stop_strings != nullptr && options_.stop_strings->is_found();
+  }
+
+ private:
+  void Write(std::string_view text) {
+    if (options_.stop_strings == nullptr) return Emit(text);
+    for (const std::string_view part : options_.stop_strings->Append(text)) Emit(part);
+  }
+
+  void Emit(std::string_view text) {
+    if (!text.empty()) on_text_(text);
+  }
+
+  Detokenizer& detokenizer_;
+  const GenerationOptions& options_;
+  const TextCallback& on_text_;
+};
+
 }  // namespace
 
 Result<StopReason> GenerateText(Session& session, Detokenizer& detokenizer, Sampler& sampler,
                                 const GenerationOptions& options, const TextCallback& on_text) {
-  const auto emit = [&](std::string_view text) {
-    if (!text.empty()) on_text(text);
-  };
-  CRIA_ASSIGN_OR_RETURN(
-      const StopReason reason,
-      session.Generate(options, sampler, [&](int32_t id) { emit(detokenizer.Append(id)); }));
-  emit(detokenizer.Flush());
-  return reason;
+  TextOutput output(detokenizer, options, on_text);
+  CRIA_ASSIGN_OR_RETURN(const StopReason reason,
+                        session.Generate(options, sampler, [&output](const GeneratedToken& token) {
+                          return output.Add(token);
+                        }));
+  output.End();
+  return output.has_stop_string() ? StopReason::kStopString : reason;
 }
 
 Result<StopReason> Complete(Session& session, const Tokenizer& tokenizer, Sampler& sampler,
@@ -45,7 +85,7 @@ Result<StopReason> Complete(Session& session, const Tokenizer& tokenizer, Sample
                           KeepTokens(options, tokens.size(), session.context_tokens()));
     generation.make_room = [&session, keep_tokens] { return session.DropHalfBehind(keep_tokens); };
   }
-  CRIA_RETURN_IF_ERROR(session.Prefill(tokens, generation.cancel));
+  CRIA_RETURN_IF_ERROR(session.Prefill(tokens, generation.cancel, generation.on_prompt));
   if (options.on_prompt_read) options.on_prompt_read();
   Detokenizer detokenizer(tokenizer, {.at_text_start = prompt.empty()});
   return GenerateText(session, detokenizer, sampler, generation, on_text);

@@ -8,6 +8,7 @@
 #include "cria/error.h"
 #include "llm/sampler.h"
 #include "llm/session.h"
+#include "llm/stop_strings.h"
 #include "text/detokenizer.h"
 #include "text/tokenizer.h"
 
@@ -17,7 +18,8 @@ namespace cria {
 using TextCallback = std::function<void(std::string_view)>;
 
 // Generates from the session's context and turns tokens into text on the way. `detokenizer` must be
-// in the state that follows the text so far.
+// in the state that follows the text so far. The text ends before a stop string of
+// `options.stop_strings`, whose tokens stay in the context.
 Result<StopReason> GenerateText(Session& session, Detokenizer& detokenizer, Sampler& sampler,
                                 const GenerationOptions& options, const TextCallback& on_text);
 

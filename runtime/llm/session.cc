@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <format>
 
+#include "llm/measure/log_sum_exp.h"
+
 namespace cria {
 namespace {
 
@@ -21,7 +23,8 @@ void Session::Clear() {
   cached_ = 0;
 }
 
-Status Session::Prefill(std::span<const int32_t> tokens, const std::atomic<bool>* cancel) {
+Status Session::Prefill(std::span<const int32_t> tokens, const std::atomic<bool>* cancel,
+                        const PromptCallback& on_prompt) {
   if (tokens.empty())
     return Fail(ErrorCode::kUsage, "the prompt is empty: there is nothing to run");
   if (tokens.size() > model_.context_tokens()) {
@@ -39,16 +42,21 @@ Status Session::Prefill(std::span<const int32_t> tokens, const std::atomic<bool>
   tokens_.assign(tokens.begin(), tokens.end());
   const auto begin = Clock::now();
   const size_t first = cached_;
-  const Status run = RunTo(tokens_.size(), cancel);
+  const Status run = RunTo(tokens_.size(), cancel, on_prompt);
   stats_.prompt_tokens += cached_ - first;
   stats_.prompt_time += Clock::now() - begin;
   if (!run) tokens_.resize(cached_);
   return run;
 }
 
-Status Session::RunTo(size_t end, const std::atomic<bool>* cancel) {
-  while (cached_ < end) {
-    if (IsCancelled(cancel)) return Fail(ErrorCode::kCancelled, "stopped while reading the prompt");
+Status Session::RunTo(size_t end, const std::atomic<bool>* cancel,
+                      const PromptCallback& on_prompt) {
+  while (true) {
+    const bool is_stopped = on_prompt && !on_prompt(cached_, end);
+    if (is_stopped || (cached_ < end && IsCancelled(cancel))) {
+      return Fail(ErrorCode::kCancelled, "stopped while reading the prompt");
+    }
+    if (cached_ == end) return {};
     const size_t count = std::min(end - cached_, model_.chunk_tokens());
     const size_t num_logits = cached_ + count == end ? 1 : 0;
     logits_end_ = 0;
@@ -57,7 +65,6 @@ Status Session::RunTo(size_t end, const std::atomic<bool>* cancel) {
     cached_ += count;
     if (num_logits > 0) logits_end_ = cached_;
   }
-  return {};
 }
 
 Status Session::Drop(size_t first, size_t count) {
@@ -99,24 +106,31 @@ Status Session::DropHalfBehind(size_t keep_tokens) {
   return Drop(keep_tokens, std::max<size_t>((tokens_.size() - keep_tokens) / 2, 1));
 }
 
-Result<StopReason> Session::Generate(const GenerationOptions& options, Sampler& sampler,
-                                     const std::function<void(int32_t)>& on_token) {
+Result<std::span<float>> Session::Logits() {
   if (tokens_.empty()) return Fail(ErrorCode::kUsage, "there is no prompt to go on from");
+  const auto begin = Clock::now();
+  // After a failed prefill there are no logits of the last token: compute it again.
+  if (logits_end_ != tokens_.size()) cached_ = std::min(cached_, tokens_.size() - 1);
+  const size_t pending = tokens_.size() - cached_;
+  CRIA_RETURN_IF_ERROR(RunTo(tokens_.size(), nullptr, nullptr));
+  CRIA_ASSIGN_OR_RETURN(const std::span<float> logits, model_.Logits(0));
+  if (pending > 0) {
+    stats_.decoded_tokens += pending;
+    stats_.decode_time += Clock::now() - begin;
+  }
+  return logits;
+}
+
+Result<StopReason> Session::Generate(const GenerationOptions& options, Sampler& sampler,
+                                     const TokenCallback& on_token) {
   for (size_t generated = 0;; ++generated) {
     if (options.max_tokens != 0 && generated == options.max_tokens) return StopReason::kMaxTokens;
     if (IsCancelled(options.cancel)) return StopReason::kCancelled;
-    const auto begin = Clock::now();
-    // After a failed prefill there are no logits of the last token: compute it again.
-    if (logits_end_ != tokens_.size()) cached_ = std::min(cached_, tokens_.size() - 1);
-    const size_t pending = tokens_.size() - cached_;
-    CRIA_RETURN_IF_ERROR(RunTo(tokens_.size(), nullptr));
-    CRIA_ASSIGN_OR_RETURN(const std::span<float> logits, model_.Logits(0));
-    if (pending > 0) {
-      stats_.decoded_tokens += pending;
-      stats_.decode_time += Clock::now() - begin;
-    }
+    CRIA_ASSIGN_OR_RETURN(const std::span<float> logits, Logits());
     CRIA_ASSIGN_OR_RETURN(const int32_t token, sampler.Sample(logits, tokens_));
     if (std::ranges::contains(options.stop_token_ids, token)) return StopReason::kStopToken;
+    const double log_probability =
+        options.log_probabilities ? logits[static_cast<size_t>(token)] - LogSumExp(logits) : 0.0;
     if (tokens_.size() == model_.context_tokens() && options.make_room) {
       if (const Status made = options.make_room(); !made) {
         if (made.error().code() == ErrorCode::kCancelled) return StopReason::kCancelled;
@@ -124,9 +138,12 @@ Result<StopReason> Session::Generate(const GenerationOptions& options, Sampler& 
       }
     }
     ++stats_.generated_tokens;
-    on_token(token);
-    if (tokens_.size() == model_.context_tokens()) return StopReason::kContextFull;
+    const bool goes_on = on_token({token, log_probability});
+    if (tokens_.size() == model_.context_tokens()) {
+      return goes_on ? StopReason::kContextFull : StopReason::kCancelled;
+    }
     tokens_.push_back(token);
+    if (!goes_on) return StopReason::kCancelled;
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "cria/error.h"
@@ -19,6 +20,7 @@ enum class StopReason : uint8_t {
   kMaxTokens,    // max_tokens were generated.
   kContextFull,  // The KV cache is full, and make_room made no room.
   kCancelled,
+  kStopString,  // The text has a stop string; the session itself does not look for them.
 };
 
 // Figures since the session began or since they were reset.
@@ -33,14 +35,38 @@ struct SessionStats {
   size_t dropped_tokens = 0;    // By Drop and DropHalfBehind.
 };
 
+struct GeneratedToken {
+  int32_t id;
+  // The natural logarithm of the probability that the model gives the token, before all steps of
+  // the sampler; 0 if GenerationOptions does not ask for it.
+  double log_probability;
+};
+
+// Returns whether to go on.
+using TokenCallback = std::function<bool(const GeneratedToken&)>;
+// Called before a prompt is read, when the cache holds `done_tokens` of its `total_tokens`, and
+// after every chunk. Returns whether to go on.
+using PromptCallback = std::function<bool(size_t done_tokens, size_t total_tokens)>;
+
+class StopStrings;
+
 struct GenerationOptions {
   size_t max_tokens = 0;  // 0: no limit.
   std::span<const int32_t> stop_token_ids;
   const std::atomic<bool>* cancel = nullptr;  // Checked before every token.
+  // Log-probabilities take one exponential for each token of the vocabulary.
+  bool log_probabilities = false;
   // Called when a token is to be added and the context is full; all of it is in the cache. It makes
   // room with Drop, DropHalfBehind or Prefill; if it fails, the generation ends with its error. If
   // it is not set or makes no room, the token is the last one and the reason is kContextFull.
   std::function<Status()> make_room;
+
+  // The session itself does not use these: whoever reads a prompt or turns tokens into text does.
+  PromptCallback on_prompt;
+  // Called for each token with its part of the text, before stop strings are looked for. The text
+  // ends with a whole character and may be empty.
+  std::function<void(const GeneratedToken& token, std::string_view text)> on_token_text;
+  StopStrings* stop_strings = nullptr;
 };
 
 // A context of tokens in a model's KV cache, and the generation of the next tokens.
@@ -51,13 +77,19 @@ class Session {
 
   // Makes `tokens` the context. The part of their beginning that the cache already holds is kept;
   // the rest is computed in chunks. If they do not fit, fails and changes nothing. `cancel` is
-  // checked between chunks; it ends the call with kCancelled.
-  Status Prefill(std::span<const int32_t> tokens, const std::atomic<bool>* cancel = nullptr);
+  // checked between chunks; it ends the call with kCancelled, as `on_prompt` does.
+  Status Prefill(std::span<const int32_t> tokens, const std::atomic<bool>* cancel = nullptr,
+                 const PromptCallback& on_prompt = nullptr);
 
   // Generates tokens, appends each to the context, and passes each except the stop token to
-  // `on_token`. The context must not be empty. Allocates nothing except in callbacks.
+  // `on_token`, which may end it with kCancelled. The context must not be empty. Allocates nothing
+  // except in callbacks.
   Result<StopReason> Generate(const GenerationOptions& options, Sampler& sampler,
-                              const std::function<void(int32_t)>& on_token);
+                              const TokenCallback& on_token);
+
+  // The logits, [vocab_size], of the token after the context, which must not be empty. They are
+  // valid until the next call. Runs the end of the context if it is not in the cache.
+  Result<std::span<float>> Logits();
 
   // Removes tokens [first, first + count) from the context and the cache. Later tokens move down;
   // their keys and values are not computed again, so they still reflect the removed tokens.
@@ -78,7 +110,7 @@ class Session {
 
  private:
   Status DropCached(size_t first, size_t count);
-  Status RunTo(size_t end, const std::atomic<bool>* cancel);
+  Status RunTo(size_t end, const std::atomic<bool>* cancel, const PromptCallback& on_prompt);
 
   TokenModel& model_;
   std::vector<int32_t> tokens_;  // Capacity for the whole context.

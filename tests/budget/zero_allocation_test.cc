@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <format>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -107,7 +108,12 @@ const std::vector<SamplingCase> kSamplingCases = {
     {"greedy", 40, {.temperature = 0.0f}},
     {"every step of the sampler",
      120,
-     {.repeat_penalty = 1.3f, .top_k = 40, .top_p = 0.9f, .min_p = 0.05f, .temperature = 0.8f}},
+     {.logit_bias = {{0, -std::numeric_limits<float>::infinity()}, {7, 0.5f}, {300, 1.0f}},
+      .repeat_penalty = 1.3f,
+      .top_k = 40,
+      .top_p = 0.9f,
+      .min_p = 0.05f,
+      .temperature = 0.8f}},
     {"the whole vocabulary", 40, {.top_k = 0, .top_p = 1.0f, .min_p = 0.0f, .temperature = 1.5f}},
 };
 
@@ -146,9 +152,19 @@ void ExpectQuietLogits(Decoder& decoder) {
 void ExpectQuietGeneration(Session& session, Detokenizer& detokenizer, Sampler& sampler,
                            const SamplingCase& sampling, size_t num_tokens) {
   size_t text_bytes = 0;
+  double log_probability = 0.0;
   const TextCallback on_text = [&](std::string_view text) { text_bytes += text.size(); };
-  const GenerationOptions generation = {.max_tokens = num_tokens,
-                                        .make_room = [&] { return session.DropHalfBehind(4); }};
+  // Their beginnings are common, and the strings are not.
+  auto stops =
+      StopStrings::Create({"e stop string that is never found", "  a  b  c", "\u20ac\u20ac"});
+  ASSERT_TRUE(stops);
+  const GenerationOptions generation = {
+      .max_tokens = num_tokens,
+      .log_probabilities = true,
+      .make_room = [&] { return session.DropHalfBehind(4); },
+      .on_token_text = [&](const GeneratedToken& token,
+                           std::string_view) { log_probability += token.log_probability; },
+      .stop_strings = &*stops};
   StopReason reason = StopReason::kCancelled;
   ExpectQuiet(sampling.name, [&] {
     return GenerateText(session, detokenizer, sampler, generation, on_text)
@@ -156,6 +172,21 @@ void ExpectQuietGeneration(Session& session, Detokenizer& detokenizer, Sampler& 
   });
   EXPECT_EQ(reason, StopReason::kMaxTokens);
   EXPECT_GT(text_bytes, 0u);
+  EXPECT_LT(log_probability, 0.0);
+}
+
+void ExpectQuietStopStrings() {
+  auto stops = StopStrings::Create({"END", "E N D"});
+  ASSERT_TRUE(stops);
+  size_t text_bytes = 0;
+  ExpectQuiet("finding a stop string", [&]() -> Status {
+    for (const char* piece : {"THE E", "N", "T", "E ", "N D", "more"}) {
+      for (const std::string_view part : stops->Append(piece)) text_bytes += part.size();
+    }
+    return {};
+  });
+  EXPECT_TRUE(stops->is_found());
+  EXPECT_EQ(text_bytes, 7u);
 }
 
 void ExpectQuietEngine(const std::string& path, const EngineOptions& options, bool mapped) {
@@ -179,6 +210,12 @@ void ExpectQuietEngine(const std::string& path, const EngineOptions& options, bo
     ExpectQuietGeneration(session, detokenizer, *sampler, sampling, num_tokens);
     total_tokens += num_tokens;
   }
+  ExpectQuietStopStrings();
+  const std::vector<int32_t> prompt = SomeTokens(kChunk + 5, 11);
+  const PromptCallback on_prompt = [](size_t done, size_t total) { return done <= total; };
+  ExpectQuiet("a prompt with a callback",
+              [&] { return session.Prefill(prompt, nullptr, on_prompt); });
+  ExpectQuiet("logits", [&] { return session.Logits().transform([](std::span<float>) {}); });
   // The context was filled and its older part dropped on the way.
   EXPECT_GT(session.stats().dropped_tokens, 0u);
   EXPECT_GE(session.stats().decoded_tokens + kSamplingCases.size(), total_tokens);

@@ -87,8 +87,11 @@ class Stories260K : public testing::Test {
     Sampler sampler = *Sampler::Create({.temperature = 0.0f}, engine.decoder().vocab_size());
     EXPECT_TRUE(engine.session().Prefill(prompt));
     std::vector<int32_t> ids;
-    EXPECT_TRUE(engine.session().Generate({.max_tokens = count}, sampler,
-                                          [&](int32_t id) { ids.push_back(id); }));
+    EXPECT_TRUE(
+        engine.session().Generate({.max_tokens = count}, sampler, [&](const GeneratedToken& token) {
+          ids.push_back(token.id);
+          return true;
+        }));
     return ids;
   }
 

@@ -2,6 +2,8 @@
 
 #include <atomic>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "llm/conversation_fixture.h"
 
@@ -57,6 +59,79 @@ TEST_F(CompletionTest, HandsOverWholeCharacters) {
   answer_ = "h\xc3\xa9!\xe2\x82";  // The last character is cut short.
   ExpectEnds("?", Options(), StopReason::kStopToken, "h\xc3\xa9!\xef\xbf\xbd");
   EXPECT_EQ(pieces_, (std::vector<std::string>{"h", "\xc3\xa9", "!", "\xef\xbf\xbd"}));
+}
+
+TEST_F(CompletionTest, EndsBeforeAStopString) {
+  auto stops = StopStrings::Create({"lo.", "xyz"});
+  ASSERT_TRUE(stops);
+  CompletionOptions options = Options();
+  options.generation.stop_strings = &*stops;
+  ExpectEnds("Who?", options, StopReason::kStopString, "Hel");
+  // Its last token is the last that was generated.
+  EXPECT_EQ(session_.stats().generated_tokens, 6u);
+  EXPECT_EQ(session_.tokens().size(), 10u);
+  // The same object serves the next text.
+  ExpectEnds("Who?", options, StopReason::kStopString, "Hel");
+}
+
+TEST_F(CompletionTest, WhatOnlyBeginsAStopStringIsText) {
+  auto stops = StopStrings::Create({"lo!", ".."});
+  ASSERT_TRUE(stops);
+  CompletionOptions options = Options();
+  options.generation.stop_strings = &*stops;
+  ExpectEnds("Who?", options, StopReason::kStopToken, "Hello.");
+  options.generation.max_tokens = 5;
+  ExpectEnds("Who?", options, StopReason::kMaxTokens, "Hello");
+  EXPECT_EQ(pieces_.back(), "lo") << "it was held back until the end";
+}
+
+TEST_F(CompletionTest, AStopStringMayEndWithTheLastToken) {
+  auto stops = StopStrings::Create({"l\xef\xbf\xbd", "e"});
+  ASSERT_TRUE(stops);
+  CompletionOptions options = Options();
+  options.generation.stop_strings = &*stops;
+  options.generation.max_tokens = 2;
+  ExpectEnds("Who?", options, StopReason::kStopString, "H");
+  // What replaces a character that is cut short counts, too.
+  answer_ = "Hal\xe2\x82";
+  options.generation.max_tokens = 0;
+  ExpectEnds("Who?", options, StopReason::kStopString, "Ha");
+}
+
+TEST_F(CompletionTest, EveryTokenComesWithItsText) {
+  answer_ = "h\xc3\xa9!";
+  auto stops = StopStrings::Create({"\xc3\xa9!"});
+  ASSERT_TRUE(stops);
+  CompletionOptions options = Options();
+  std::vector<std::pair<int32_t, std::string>> tokens;
+  options.generation.stop_strings = &*stops;
+  options.generation.log_probabilities = true;
+  options.generation.on_token_text = [&](const GeneratedToken& token, std::string_view text) {
+    tokens.emplace_back(token.id, text);
+    EXPECT_LT(token.log_probability, 0.0);
+  };
+  ExpectEnds("Who?", options, StopReason::kStopString, "h");
+  // Tokens of the stop string are tokens, too.
+  const std::vector<std::pair<int32_t, std::string>> expected = {{ByteToken('h'), "h"},
+                                                                 {ByteToken('\xc3'), ""},
+                                                                 {ByteToken('\xa9'), "\xc3\xa9"},
+                                                                 {ByteToken('!'), "!"}};
+  EXPECT_EQ(tokens, expected);
+}
+
+TEST_F(CompletionTest, TellsHowMuchOfThePromptIsRead) {
+  CompletionOptions options = Options();
+  std::vector<size_t> done;
+  options.generation.on_prompt = [&](size_t done_tokens, size_t total_tokens) {
+    EXPECT_EQ(total_tokens, 20u);
+    done.push_back(done_tokens);
+    return done_tokens < 20;
+  };
+  const std::string prompt(20, '?');
+  const Result<StopReason> stopped = Say(prompt, options);
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().code(), ErrorCode::kCancelled);
+  EXPECT_EQ(done, (std::vector<size_t>{0, 16, 20}));
 }
 
 TEST_F(CompletionTest, ThePromptIsReadBeforeTheFirstText) {

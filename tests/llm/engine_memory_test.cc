@@ -128,7 +128,7 @@ void TryToLoad(const std::string& path, const EngineOptions& options, Message* m
   const std::vector<int32_t> prompt(200, 7);
   Session& session = (*engine)->session();
   if (!sampler || !session.Prefill(prompt) ||
-      !session.Generate({.max_tokens = 3}, *sampler, [](int32_t) {})) {
+      !session.Generate({.max_tokens = 3}, *sampler, [](const GeneratedToken&) { return true; })) {
     return message->Leave(Ending::kOtherError, "it was loaded, but does not run");
   }
   message->peak_bytes = (*engine)->memory_plan().peak_bytes();

@@ -52,13 +52,25 @@ class SessionTest : public testing::Test {
   Tokens Generate(const GenerationOptions& options, StopReason expected) {
     Sampler sampler = Greedy();
     Tokens generated;
-    const auto reason =
-        session_.Generate(options, sampler, [&](int32_t token) { generated.push_back(token); });
+    const auto reason = session_.Generate(options, sampler, CollectInto(generated));
     EXPECT_TRUE(reason) << reason.error().message();
     if (reason) {
       EXPECT_EQ(*reason, expected);
     }
     return generated;
+  }
+
+  static TokenCallback CollectInto(Tokens& generated) {
+    return [&generated](const GeneratedToken& token) {
+      generated.push_back(token.id);
+      return true;
+    };
+  }
+
+  // For a generation that must not come so far.
+  static bool FailAtToken(const GeneratedToken& token) {
+    ADD_FAILURE() << token.id;
+    return true;
   }
 
   Tokens context() const { return {session_.tokens().begin(), session_.tokens().end()}; }

@@ -118,9 +118,10 @@ TEST_F(SessionShiftTest, CancellingIsSeenBetweenShifts) {
   options.cancel = &cancel;
   Sampler sampler = Greedy();
   Tokens generated;
-  const auto reason = session_.Generate(options, sampler, [&](int32_t token) {
-    generated.push_back(token);
+  const auto reason = session_.Generate(options, sampler, [&](const GeneratedToken& token) {
+    generated.push_back(token.id);
     cancel = generated.size() == 333;
+    return true;
   });
   ASSERT_TRUE(reason);
   EXPECT_EQ(*reason, StopReason::kCancelled);
@@ -132,8 +133,7 @@ TEST_F(SessionShiftTest, AFailedShiftCanBeTriedAgain) {
   model_.fail_drops = true;
   Sampler sampler = Greedy();
   Tokens generated;
-  const auto failed = session_.Generate(Shifting(4, 0), sampler,
-                                        [&](int32_t token) { generated.push_back(token); });
+  const auto failed = session_.Generate(Shifting(4, 0), sampler, CollectInto(generated));
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().message(), "the script says so");
   EXPECT_EQ(session_.tokens().size(), 32u);
@@ -169,8 +169,7 @@ TEST_F(SessionShiftTest, AShiftThatKeepsEverythingIsAnError) {
   ASSERT_TRUE(session_.Prefill(Counting(32)));
   for (const size_t keep : {size_t{32}, SIZE_MAX}) {
     Sampler sampler = Greedy();
-    const auto refused =
-        session_.Generate(Shifting(keep, 0), sampler, [](int32_t) { ADD_FAILURE(); });
+    const auto refused = session_.Generate(Shifting(keep, 0), sampler, FailAtToken);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code(), ErrorCode::kUsage);
   }
@@ -208,7 +207,7 @@ TEST_F(SessionShiftTest, DroppingAllLeavesNothingToGoOnFrom) {
   ASSERT_TRUE(session_.Drop(0, 10));
   EXPECT_TRUE(session_.tokens().empty());
   Sampler sampler = Greedy();
-  EXPECT_FALSE(session_.Generate({}, sampler, [](int32_t) { ADD_FAILURE(); }));
+  EXPECT_FALSE(session_.Generate({}, sampler, FailAtToken));
 }
 
 TEST_F(SessionShiftTest, DroppingWhatIsNotThereChangesNothing) {
@@ -258,14 +257,16 @@ TEST(SessionMemoryTest, GeneratingTakesNothingFromTheHeap) {
   Session session(model);
   for (const SamplerOptions& sampling :
        {SamplerOptions{}, SamplerOptions{.repeat_penalty = 1.1f, .top_k = 0},
-        SamplerOptions{.repeat_penalty = 1.1f, .temperature = 0.0f}}) {
+        SamplerOptions{.repeat_penalty = 1.1f, .temperature = 0.0f},
+        SamplerOptions{.logit_bias = {{3, 1.0f}, {4, -2.0f}}, .repeat_penalty = 1.1f}}) {
     session.ResetStats();
     ASSERT_TRUE(session.Prefill(Counting(10)));
     auto sampler = Sampler::Create(sampling, kVocabSize);
     ASSERT_TRUE(sampler);
     size_t handed_out = 0;
-    const std::function<void(int32_t)> on_token = [&](int32_t) { ++handed_out; };
+    const TokenCallback on_token = [&](const GeneratedToken&) { return ++handed_out > 0; };
     const GenerationOptions options = {.max_tokens = 500,
+                                       .log_probabilities = true,
                                        .make_room = [&] { return session.DropHalfBehind(4); }};
     support::AllocationWatch watch("generating");
     const auto reason = session.Generate(options, *sampler, on_token);

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cmath>
+#include <utility>
 #include <vector>
 
 #include "llm/session_fixture.h"
@@ -149,7 +151,7 @@ TEST_F(SessionTest, AnEmptyPromptIsAnErrorAndChangesNothing) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code(), ErrorCode::kUsage);
   Sampler sampler = Greedy();
-  const auto generated = session_.Generate({}, sampler, [](int32_t) {});
+  const auto generated = session_.Generate({}, sampler, FailAtToken);
   ASSERT_FALSE(generated);
   EXPECT_EQ(generated.error().code(), ErrorCode::kUsage);
 }
@@ -179,8 +181,7 @@ TEST_F(SessionTest, AFailedStepCanBeTriedAgain) {
   model_.fail_at_call = model_.calls.size() + 2;
   Sampler sampler = Greedy();
   Tokens generated;
-  const auto failed =
-      session_.Generate({}, sampler, [&](int32_t token) { generated.push_back(token); });
+  const auto failed = session_.Generate({}, sampler, CollectInto(generated));
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().message(), "the script says so");
   EXPECT_EQ(generated, Expected(Counting(3), 3));
@@ -230,9 +231,10 @@ TEST_F(SessionTest, GenerationIsCancelledBeforeTheNextToken) {
   Sampler sampler = Greedy();
   Tokens generated;
   const GenerationOptions options = {.cancel = &cancel};
-  const auto reason = session_.Generate(options, sampler, [&](int32_t token) {
-    generated.push_back(token);
+  const auto reason = session_.Generate(options, sampler, [&](const GeneratedToken& token) {
+    generated.push_back(token.id);
     cancel = generated.size() == 2;
+    return true;
   });
   ASSERT_TRUE(reason);
   EXPECT_EQ(*reason, StopReason::kCancelled);
@@ -252,11 +254,109 @@ TEST_F(SessionTest, ThePenaltySeesThePromptAndIsNotAppliedTwice) {
   ASSERT_TRUE(sampler);
   const Tokens stop = {2};
   for (int round = 0; round < 8; ++round) {
-    const auto reason = session.Generate({.max_tokens = 1, .stop_token_ids = stop}, *sampler,
-                                         [](int32_t token) { ADD_FAILURE() << token; });
+    const auto reason =
+        session.Generate({.max_tokens = 1, .stop_token_ids = stop}, *sampler, FailAtToken);
     ASSERT_TRUE(reason);
     ASSERT_EQ(*reason, StopReason::kStopToken);
   }
+}
+
+// The logits of a scripted model are 8 for one token and 0 for all others.
+TEST_F(SessionTest, LogProbabilitiesAreTheModelsOwn) {
+  ASSERT_TRUE(session_.Prefill(Counting(4)));
+  const double total = std::exp(8.0) + (kVocabSize - 1);
+  const int32_t likely = NextOf(Counting(4));
+  const int32_t unlikely = likely == 3 ? 4 : 3;
+  for (const bool is_forced : {false, true}) {
+    // Neither the bias nor the penalty changes them.
+    SamplerOptions options = {.repeat_penalty = 1.5f, .temperature = 0.0f};
+    if (is_forced) options.logit_bias = {{unlikely, 20.0f}};
+    auto sampler = Sampler::Create(options, kVocabSize);
+    ASSERT_TRUE(sampler);
+    for (const bool asks : {true, false}) {
+      session_.Clear();
+      ASSERT_TRUE(session_.Prefill(Counting(4)));
+      GeneratedToken got = {-1, 1.0};
+      ASSERT_TRUE(session_.Generate({.max_tokens = 1, .log_probabilities = asks}, *sampler,
+                                    [&](const GeneratedToken& token) {
+                                      got = token;
+                                      return true;
+                                    }));
+      EXPECT_EQ(got.id, is_forced ? unlikely : likely);
+      const double expected = is_forced ? -std::log(total) : 8.0 - std::log(total);
+      EXPECT_NEAR(got.log_probability, asks ? expected : 0.0, 1e-9);
+    }
+  }
+}
+
+TEST_F(SessionTest, WhoeverGetsATokenMayStop) {
+  ASSERT_TRUE(session_.Prefill(Counting(4)));
+  Sampler sampler = Greedy();
+  Tokens generated;
+  const auto reason = session_.Generate({}, sampler, [&](const GeneratedToken& token) {
+    generated.push_back(token.id);
+    return generated.size() < 3;
+  });
+  ASSERT_TRUE(reason);
+  EXPECT_EQ(*reason, StopReason::kCancelled);
+  EXPECT_EQ(generated, Expected(Counting(4), 3));
+  // The last token is part of the context.
+  EXPECT_EQ(session_.tokens().size(), 7u);
+  const Tokens all = Expected(Counting(4), 5);
+  EXPECT_EQ(Generate({.max_tokens = 2}, StopReason::kMaxTokens),
+            Tokens(all.begin() + 3, all.end()));
+}
+
+TEST_F(SessionTest, TellsHowMuchOfAPromptIsRead) {
+  using Calls = std::vector<std::pair<size_t, size_t>>;
+  Calls calls;
+  const auto record = [&](size_t done, size_t total) {
+    calls.emplace_back(done, total);
+    return true;
+  };
+  ASSERT_TRUE(session_.Prefill(Counting(10), nullptr, record));
+  EXPECT_EQ(calls, (Calls{{0, 10}, {4, 10}, {8, 10}, {10, 10}}));
+  calls.clear();
+  ASSERT_TRUE(session_.Prefill(Counting(12), nullptr, record));
+  EXPECT_EQ(calls, (Calls{{10, 12}, {12, 12}}));
+}
+
+TEST_F(SessionTest, APromptEndsWhereItsCallbackSaysSo) {
+  for (const size_t last : {size_t{0}, size_t{4}, size_t{8}, size_t{10}}) {
+    session_.Clear();
+    const Status stopped =
+        session_.Prefill(Counting(10), nullptr, [&](size_t done, size_t) { return done != last; });
+    ASSERT_FALSE(stopped);
+    EXPECT_EQ(stopped.error().code(), ErrorCode::kCancelled);
+    EXPECT_EQ(session_.tokens().size(), last);
+    // What was read is not read again.
+    const size_t run = model_.tokens_run();
+    ASSERT_TRUE(session_.Prefill(Counting(10)));
+    EXPECT_EQ(model_.tokens_run() - run, last == 10 ? 1 : 10 - last);
+  }
+}
+
+TEST_F(SessionTest, LogitsAreThoseOfTheNextToken) {
+  EXPECT_EQ(session_.Logits().error().code(), ErrorCode::kUsage);
+  ASSERT_TRUE(session_.Prefill(Counting(5)));
+  const auto expect_next = [&](int32_t next) {
+    const auto logits = session_.Logits();
+    ASSERT_TRUE(logits) << logits.error().message();
+    ASSERT_EQ(logits->size(), kVocabSize);
+    for (size_t id = 0; id < kVocabSize; ++id) {
+      EXPECT_EQ((*logits)[id], id == static_cast<size_t>(next) ? 8.0f : 0.0f);
+    }
+  };
+  expect_next(NextOf(Counting(5)));
+  EXPECT_EQ(model_.tokens_run(), 5u);
+  // After generating, the last token is not in the cache yet.
+  const Tokens generated = Generate({.max_tokens = 3}, StopReason::kMaxTokens);
+  expect_next(Expected(Counting(5), 4).back());
+  EXPECT_EQ(Generate({.max_tokens = 1}, StopReason::kMaxTokens)[0],
+            Expected(Counting(5), 4).back());
+  EXPECT_EQ(model_.tokens_run(), 8u);
+  model_.fail_at_call = model_.calls.size();
+  EXPECT_FALSE(session_.Logits());
 }
 
 TEST_F(SessionTest, StatisticsCanBeResetAndTimesAreKeptApart) {
