@@ -18,23 +18,6 @@ namespace {
 constexpr std::string_view kSimpleEscapes = "ntrabfv\\'\"";
 constexpr std::string_view kSimpleMeanings = "\n\t\r\a\b\f\v\\'\"";
 
-// The code point as UTF-8, or the replacement character if it is not a character.
-std::string_view Encode(uint32_t code, std::array<char, 4>* buffer) {
-  if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return kReplacementCharacter;
-  if (code < 0x80) {
-    (*buffer)[0] = static_cast<char>(code);
-    return {buffer->data(), 1};
-  }
-  const size_t size = code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-  for (size_t i = size - 1; i > 0; --i) {
-    (*buffer)[i] = static_cast<char>(0x80 | (code & 0x3F));
-    code >>= 6;
-  }
-  constexpr std::array<unsigned, 5> kFirstByte = {0, 0, 0xC0, 0xE0, 0xF0};
-  (*buffer)[0] = static_cast<char>(kFirstByte[size] | code);
-  return {buffer->data(), size};
-}
-
 // Reads at most `max_digits` digits of `base` and removes them from `rest`.
 bool TakeDigits(std::string_view* rest, size_t max_digits, int base, uint32_t* code) {
   const std::string_view digits = rest->substr(0, max_digits);
@@ -58,7 +41,7 @@ void AddEscape(Context& context, std::string_view* rest, TextBuilder* out) {
   if (letter == '\n') return rest->remove_prefix(1);
   if (letter >= '0' && letter <= '7') {
     TakeDigits(rest, 3, 8, &code);
-    return out->AddCopy(Encode(code, &buffer));
+    return out->AddCopy(EncodeUtf8(code, &buffer));
   }
   const size_t digits = letter == 'x' ? 2 : letter == 'u' ? 4 : letter == 'U' ? 8 : 0;
   if (digits == 0) return out->Add("\\", true);
@@ -67,10 +50,26 @@ void AddEscape(Context& context, std::string_view* rest, TextBuilder* out) {
   if (!TakeDigits(rest, digits, 16, &code) || before - rest->size() != digits) {
     return context.Fail({"a string has '\\", {&letter, 1}, "' without enough digits"});
   }
-  out->AddCopy(Encode(code, &buffer));
+  out->AddCopy(EncodeUtf8(code, &buffer));
 }
 
 }  // namespace
+
+std::string_view EncodeUtf8(uint32_t code, std::array<char, 4>* buffer) {
+  if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return kReplacementCharacter;
+  if (code < 0x80) {
+    (*buffer)[0] = static_cast<char>(code);
+    return {buffer->data(), 1};
+  }
+  const size_t size = code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+  for (size_t i = size - 1; i > 0; --i) {
+    (*buffer)[i] = static_cast<char>(0x80 | (code & 0x3F));
+    code >>= 6;
+  }
+  constexpr std::array<unsigned, 5> kFirstByte = {0, 0, 0xC0, 0xE0, 0xF0};
+  (*buffer)[0] = static_cast<char>(kFirstByte[size] | code);
+  return {buffer->data(), size};
+}
 
 Value ReadString(Context& context, std::string_view written) {
   TextBuilder text(context);

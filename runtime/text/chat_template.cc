@@ -4,7 +4,9 @@
 #include <array>
 #include <utility>
 
+#include "jinja/json_reader.h"
 #include "jinja/render.h"
+#include "jinja/text.h"
 
 namespace cria {
 namespace {
@@ -22,9 +24,13 @@ constexpr std::string_view kContentsAlone =
 // Roles that programs set, not users: some templates write them as special tokens.
 constexpr std::array<std::string_view, 4> kKnownRoles = {"system", "user", "assistant", "tool"};
 
-// The limits for a template; they grow with the messages.
-jinja::Limits LimitsFor(std::span<const ChatMessage> messages) {
-  size_t message_bytes = 0;
+// Variables that every conversation sets itself.
+constexpr std::array<std::string_view, 4> kOwnVariables = {"messages", "add_generation_prompt",
+                                                           "bos_token", "eos_token"};
+
+// The limits for a template; they grow with the messages and variables.
+jinja::Limits LimitsFor(std::span<const ChatMessage> messages, std::string_view variables) {
+  size_t message_bytes = variables.size();
   for (const ChatMessage& message : messages) {
     message_bytes += sizeof(ChatMessage) + message.role.size() + message.content.size();
   }
@@ -48,7 +54,35 @@ Value MakeMessages(Context& context, std::span<const ChatMessage> messages) {
   return jinja::MakeList(context, list.items());
 }
 
+// Adds the variables of a JSON object.
+Status AddVariables(Context& context, std::string_view json, Growing<jinja::Variable>& globals) {
+  if (json.empty()) return {};
+  const auto object = jinja::ReadJson(context, json);
+  if (!object) {
+    return Fail(object.error().code(),
+                "the template's variables are not JSON: " + object.error().message());
+  }
+  if (!object->is(jinja::Kind::kDict)) {
+    return Fail(ErrorCode::kUsage, "the template's variables are not a JSON object");
+  }
+  for (const Entry& entry : object->dict->entries) {
+    const std::string_view name = jinja::Flat(context, *entry.key.text);
+    if (std::ranges::contains(kOwnVariables, name)) {
+      return Fail(ErrorCode::kUsage, "the template's variable " + std::string(name) +
+                                         " cannot be set: it has the value of this conversation");
+    }
+    globals.Add({name, entry.value});
+  }
+  return {};
+}
+
 }  // namespace
+
+Status CheckTemplateVariables(std::string_view variables) {
+  Context context(LimitsFor({}, variables), nullptr);
+  Growing<jinja::Variable> globals(context);
+  return AddVariables(context, variables, globals);
+}
 
 std::tm LocalTime() {
   const std::time_t now = std::time(nullptr);
@@ -69,12 +103,13 @@ ChatTemplate MakeChatTemplate(std::string_view source, const Vocabulary& vocabul
 Result<std::vector<ChatSegment>> RenderChat(const ChatTemplate& chat_template,
                                             std::span<const ChatMessage> messages,
                                             bool add_generation_prompt) {
-  Context context(LimitsFor(messages), chat_template.clock);
+  Context context(LimitsFor(messages, chat_template.variables), chat_template.clock);
   Growing<jinja::Variable> globals(context);
   globals.Add({"messages", MakeMessages(context, messages)});
   globals.Add({"add_generation_prompt", jinja::Bool(add_generation_prompt)});
   globals.Add({"tools", jinja::None()});
   globals.Add({"documents", jinja::None()});
+  CRIA_RETURN_IF_ERROR(AddVariables(context, chat_template.variables, globals));
   if (!chat_template.bos_token.empty()) {
     globals.Add({"bos_token", Trusted(context, chat_template.bos_token)});
   }

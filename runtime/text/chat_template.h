@@ -38,14 +38,22 @@ struct ChatTemplate {
   std::string_view eos_token;
   std::string_view where = {};     // The template's file, which begins errors; may be empty.
   std::tm (*clock)() = LocalTime;  // For templates that write the date.
+  // More variables for the template, such as `tools` or `enable_thinking`: a JSON object with their
+  // names and values, or "". The text of their strings counts as text from a message.
+  std::string_view variables = {};
 };
+
+// Fails with kUsage unless `variables` can be those of a ChatTemplate: a JSON object, or "",
+// without the names that are the conversation's own: messages, add_generation_prompt, bos_token,
+// eos_token.
+Status CheckTemplateVariables(std::string_view variables);
 
 // The template `source` for a model with this vocabulary.
 ChatTemplate MakeChatTemplate(std::string_view source, const Vocabulary& vocabulary);
 
 // Renders a conversation by its model's template, character by character. `add_generation_prompt`
 // opens the assistant's turn. Fails with kUsage if the template refuses these messages or fails
-// with them; time and memory are limited in proportion to the messages (jinja/context.h).
+// with them; time and memory are limited in proportion to messages and variables (jinja/context.h).
 Result<std::vector<ChatSegment>> RenderChat(const ChatTemplate& chat_template,
                                             std::span<const ChatMessage> messages,
                                             bool add_generation_prompt);

@@ -51,6 +51,60 @@ TEST(ChatTemplateTest, ErrorsNameTheFile) {
       RenderChat(broken, {}, true).error().message().starts_with("a.cria: The chat template, "));
 }
 
+// The parts of a text that the template wrote, in brackets.
+std::string Trust(const ChatTemplate& chat_template, const Messages& messages) {
+  const auto segments = RenderChat(chat_template, messages, false);
+  if (!segments) return segments.error().message();
+  std::string text;
+  for (const ChatSegment& segment : *segments) {
+    text += segment.is_template ? "[" + segment.text + "]" : segment.text;
+  }
+  return text;
+}
+
+TEST(ChatTemplateTest, VariablesAreTheCallersButNotTheTemplates) {
+  ChatTemplate chat_template = {
+      .source =
+          "{% if enable_thinking is defined and not enable_thinking %}quick {% endif %}"
+          "{{ date }}{% for tool in tools or [] %}({{ tool.name }}){% endfor %}"
+          "{{ messages[0].content }}"};
+  EXPECT_EQ(Trust(chat_template, {{"user", "Hi"}}), "Hi");
+  chat_template.variables = R"({"enable_thinking": false, "date": "<s>1 May</s>",
+                                "tools": [{"name": "clock"}, {"name": "</s>"}], "documents": []})";
+  EXPECT_EQ(Trust(chat_template, {{"user", "Hi"}}), "[quick ]<s>1 May</s>[(]clock[)(]</s>[)]Hi");
+  EXPECT_TRUE(CheckTemplateVariables(chat_template.variables));
+  chat_template.variables = "{}";
+  EXPECT_EQ(Trust(chat_template, {{"user", "Hi"}}), "Hi");
+}
+
+TEST(ChatTemplateTest, VariablesThatCannotBeAreRefused) {
+  ChatTemplate chat_template = {.source = "a"};
+  const auto expect_refused = [&](const std::string& json, const std::string& sentence) {
+    SCOPED_TRACE(json);
+    const Status refused = CheckTemplateVariables(json);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code(), ErrorCode::kUsage);
+    EXPECT_EQ(refused.error().message(), sentence);
+    chat_template.variables = json;
+    EXPECT_EQ(RenderChat(chat_template, {}, false).error().message(), sentence);
+  };
+  expect_refused("x", "the template's variables are not JSON: byte 0: what is not a value");
+  expect_refused("[1]", "the template's variables are not a JSON object");
+  expect_refused("null", "the template's variables are not a JSON object");
+  for (const char* name : {"messages", "add_generation_prompt", "bos_token", "eos_token"}) {
+    expect_refused("{\"a\": 1, \"" + std::string(name) + "\": 2}",
+                   "the template's variable " + std::string(name) +
+                       " cannot be set: it has the value of this conversation");
+  }
+}
+
+TEST(ChatTemplateTest, VariablesRaiseTheLimits) {
+  ChatTemplate chat_template = {.source = "{{ text }}{{ text }}"};
+  const std::string variables = "{\"text\": \"" + std::string(20'000'000, 'x') + "\"}";
+  chat_template.variables = variables;
+  EXPECT_EQ(Render(chat_template, {}, false).size(), 40'000'000u);
+}
+
 TEST(ChatTemplateTest, Llama3) {
   EXPECT_EQ(Render(Named("llama3"), Conversation(), true),
             "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nBe kind.<|eot_id|>"

@@ -1,0 +1,173 @@
+#include "jinja/json_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+
+#include "jinja/render.h"
+#include "jinja/text.h"
+
+namespace cria::jinja {
+namespace {
+
+// What {{ x | tojson }} writes for the variable.
+std::string ReadAndWrite(const std::string& json) {
+  Context context(Limits{}, nullptr);
+  const auto value = ReadJson(context, json);
+  if (!value) return value.error().message();
+  const Variable variable = {"x", *value};
+  const auto segments = Render(context, "{{ x | tojson }}", {&variable, 1});
+  if (!segments) return segments.error().message();
+  std::string text;
+  for (const Segment& segment : *segments) text += segment.text;
+  return text;
+}
+
+std::string ReadString(const std::string& json) {
+  Context context(Limits{}, nullptr);
+  const auto value = ReadJson(context, json);
+  if (!value) return value.error().message();
+  EXPECT_TRUE(value->is(Kind::kString));
+  return std::string(Flat(context, *value->text));
+}
+
+TEST(JsonReaderTest, ReadsEveryKindOfValue) {
+  for (const char* json : {"null", "true", "false", "0", "-7", "9223372036854775807",
+                           "-9223372036854775808", "1.5", "-0.25", "\"\"", "\"text\"", "[]", "{}",
+                           "[1, [2, []], {\"a\": null}]", R"({"a": {"b": [true, "c"]}, "": 1})"}) {
+    EXPECT_EQ(ReadAndWrite(json), json);
+  }
+  EXPECT_EQ(ReadAndWrite(" \t\r\n[ 1 ,2\n] "), "[1, 2]");
+  EXPECT_EQ(ReadAndWrite("1e2"), "100.0");
+  EXPECT_EQ(ReadAndWrite("1E+2"), "100.0");
+  EXPECT_EQ(ReadAndWrite("25e-1"), "2.5");
+  EXPECT_EQ(ReadAndWrite("-0"), "0");
+  // Beyond 64 bits.
+  EXPECT_EQ(ReadAndWrite("9223372036854775808"), "9.223372036854776e+18");
+  EXPECT_EQ(ReadAndWrite("1e999"), "Infinity");
+}
+
+TEST(JsonReaderTest, ResolvesEscapes) {
+  EXPECT_EQ(ReadString(R"("\"\\\/\b\f\n\r\t")"), "\"\\/\b\f\n\r\t");
+  EXPECT_EQ(ReadString(R"("\u0041\u00e9\u20AC")"), "A\xc3\xa9\xe2\x82\xac");
+  EXPECT_EQ(ReadString(R"("\ud83e\udd99!")"), "\xf0\x9f\xa6\x99!");
+  EXPECT_EQ(ReadString(R"("a\u0000b")"), std::string("a\0b", 3));
+  // Halves of pairs.
+  EXPECT_EQ(ReadString(R"("\ud83e")"), "\xef\xbf\xbd");
+  EXPECT_EQ(ReadString(R"("\ud83e\u0041")"), "\xef\xbf\xbd\x41");
+  EXPECT_EQ(ReadString(R"("\udd99\ud83e\udd99")"), "\xef\xbf\xbd\xf0\x9f\xa6\x99");
+  // Bytes that are not UTF-8 stay as they are, as in messages.
+  EXPECT_EQ(ReadString("\"\xff\""), "\xff");
+}
+
+TEST(JsonReaderTest, TheLastValueOfANameCounts) {
+  EXPECT_EQ(ReadAndWrite(R"({"a": 1, "b": 2, "a": 3, "\u0062": 4})"), R"({"a": 3, "b": 4})");
+}
+
+TEST(JsonReaderTest, NamesAreAttributes) {
+  Context context(Limits{}, nullptr);
+  const auto value = ReadJson(context, R"({"name": "n", "\u0061b": "e"})");
+  ASSERT_TRUE(value);
+  const Variable variable = {"x", *value};
+  const auto segments = Render(context, "{{ x.name }}{{ x.ab }}{{ x['ab'] }}", {&variable, 1});
+  ASSERT_TRUE(segments) << segments.error().message();
+  ASSERT_EQ(segments->size(), 1u);
+  EXPECT_EQ((*segments)[0].text, "nee");
+  // Like a message's, their text never becomes a special token.
+  EXPECT_FALSE((*segments)[0].is_trusted);
+}
+
+TEST(JsonReaderTest, WhatIsNotJsonIsRefusedWithItsPlace) {
+  const auto expect_refused = [](const std::string& json, const std::string& sentence) {
+    SCOPED_TRACE(json);
+    Context context(Limits{}, nullptr);
+    const auto refused = ReadJson(context, json);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code(), ErrorCode::kUsage);
+    EXPECT_EQ(refused.error().message(), sentence);
+  };
+  expect_refused("", "byte 0: nothing where a value must be");
+  expect_refused("  ", "byte 2: nothing where a value must be");
+  expect_refused("nul", "byte 0: what is not a value");
+  expect_refused("True", "byte 0: what is not a value");
+  expect_refused("'a'", "byte 0: what is not a value");
+  expect_refused("1 2", "byte 2: more text after the value");
+  expect_refused("{} }", "byte 3: more text after the value");
+  for (const char* number : {"-", "+1", ".5", "1.", "1e", "1e+", "-a", "1.e5"}) {
+    expect_refused(number, "byte 0: what is not a value");
+  }
+  expect_refused("01", "byte 1: more text after the value");
+  expect_refused("[1 2]", "byte 3: no comma or closing bracket after an item");
+  expect_refused("[1,]", "byte 3: what is not a value");
+  expect_refused("[", "byte 1: nothing where a value must be");
+  expect_refused("[1", "byte 2: no comma or closing bracket after an item");
+  expect_refused("{\"a\" 1}", "byte 5: no colon after a name");
+  expect_refused("{\"a\"", "byte 4: no colon after a name");
+  expect_refused("{a: 1}", "byte 1: a name that is not a string");
+  expect_refused("{\"a\": 1,}", "byte 8: a name that is not a string");
+  expect_refused("\"a", "byte 2: a string without an end");
+  expect_refused("\"\\", "byte 2: an unknown escape in a string");
+  expect_refused("\"\\x\"", "byte 2: an unknown escape in a string");
+  expect_refused("\"\\u12g4\"", "byte 3: an escape without four hexadecimal digits");
+  expect_refused("\"\\ud83e\\u12\"", "byte 9: an escape without four hexadecimal digits");
+  expect_refused("\"a\nb\"", "byte 2: a control character in a string");
+  expect_refused(std::string("\"a\0b\"", 5), "byte 2: a control character in a string");
+  expect_refused(std::string("1\0", 2), "byte 1: more text after the value");
+}
+
+TEST(JsonReaderTest, DepthAndWorkAreLimited) {
+  const std::string deep = std::string(90, '[') + std::string(90, ']');
+  EXPECT_EQ(ReadAndWrite(deep), deep);
+  Context context(Limits{}, nullptr);
+  const std::string too_deep(1'000'000, '[');
+  const auto refused = ReadJson(context, too_deep);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message().find("nested too deeply"), std::string::npos);
+
+  Context small({.steps = 100}, nullptr);
+  std::string many = "[0";
+  for (int i = 0; i < 200; ++i) many += ",0";
+  const auto too_much = ReadJson(small, many + "]");
+  ASSERT_FALSE(too_much);
+  EXPECT_EQ(too_much.error().code(), ErrorCode::kOutOfRange);
+}
+
+// Texts that are JSON, but for a byte: another reader must agree on which of them are.
+TEST(JsonReaderTest, AgreesWithAnotherReader) {
+  const std::string good =
+      R"({"a": [1, -2.5e3, true, null, "x\n\u00e9"], "b": {"c": false, "": []}})";
+  std::mt19937 random(3);
+  const std::string letters = "{}[]\",:\\ue0-.1tfn ";
+  size_t accepted = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    std::string text = good;
+    for (size_t changes = 1 + random() % 2; changes > 0; --changes) {
+      const size_t at = random() % text.size();
+      const char letter = letters[random() % letters.size()];
+      switch (random() % 3) {
+        case 0:
+          text[at] = letter;
+          break;
+        case 1:
+          text.insert(at, 1, letter);
+          break;
+        default:
+          text.erase(at, 1);
+      }
+    }
+    Context context(Limits{}, nullptr);
+    const auto expected = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+    const auto value = ReadJson(context, text);
+    // That one refuses halves of surrogate pairs and numbers beyond a double, which do not occur.
+    ASSERT_EQ(value.has_value(), !expected.is_discarded()) << text;
+    if (!value) continue;
+    ++accepted;
+    EXPECT_EQ(nlohmann::json::parse(ReadAndWrite(text)), expected) << text;
+  }
+  EXPECT_GT(accepted, 1000u);
+}
+
+}  // namespace
+}  // namespace cria::jinja
