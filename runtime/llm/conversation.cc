@@ -11,6 +11,14 @@ size_t CommonBeginning(std::span<const int32_t> a, std::span<const int32_t> b) {
   return static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
 }
 
+constexpr std::string_view kAnswerRole = "assistant";
+
+bool IsAnswer(const ChatMessage& message) { return message.role == kAnswerRole; }
+bool IsUser(const ChatMessage& message) { return message.role == "user"; }
+bool IsSystem(const ChatMessage& message) {
+  return message.role == "system" || message.role == "developer";
+}
+
 std::string TextOf(const Tokenizer& tokenizer, std::span<const int32_t> tokens) {
   Detokenizer detokenizer(tokenizer);
   std::string text;
@@ -24,49 +32,151 @@ std::string TextOf(const Tokenizer& tokenizer, std::span<const int32_t> tokens) 
 Conversation::Conversation(Session& session, const Tokenizer& tokenizer,
                            const ChatTemplate& chat_template, std::string system_prompt,
                            WhenFull when_full)
+    : Conversation(session, tokenizer, chat_template, std::vector<ChatMessage>(), when_full) {
+  if (system_prompt.empty()) return;
+  messages_.push_back({"system", std::move(system_prompt)});
+  num_system_messages_ = 1;
+}
+
+Conversation::Conversation(Session& session, const Tokenizer& tokenizer,
+                           const ChatTemplate& chat_template, std::vector<ChatMessage> messages,
+                           WhenFull when_full)
     : session_(session),
       tokenizer_(tokenizer),
       chat_template_(chat_template),
-      system_prompt_(std::move(system_prompt)),
-      when_full_(when_full) {
-  Reset();
+      when_full_(when_full),
+      messages_(std::move(messages)) {
+  while (num_system_messages_ < messages_.size() && IsSystem(messages_[num_system_messages_])) {
+    ++num_system_messages_;
+  }
 }
 
 void Conversation::Reset() {
-  messages_.clear();
-  if (!system_prompt_.empty()) messages_.push_back({"system", system_prompt_});
+  messages_.resize(num_system_messages_);
   has_forgotten_ = false;
 }
 
 Result<StopReason> Conversation::Reply(std::string_view user_text, const GenerationOptions& options,
                                        Sampler& sampler, const TextCallback& on_text) {
-  messages_.push_back({"user", std::string(user_text)});
-  reserve_ = std::max<size_t>(session_.context_tokens() / 4, 1);
-  if (options.max_tokens != 0) reserve_ = std::min(reserve_, options.max_tokens);
+  return ReplyTo({"user", std::string(user_text)}, options, sampler, on_text);
+}
+
+Result<StopReason> Conversation::ReplyTo(ChatMessage message, const GenerationOptions& options,
+                                         Sampler& sampler, const TextCallback& on_text) {
+  messages_.push_back(std::move(message));
+  Result<StopReason> reason = Answer(options, sampler, on_text);
+  if (!reason) messages_.pop_back();
+  return reason;
+}
+
+Result<StopReason> Conversation::Regenerate(const GenerationOptions& options, Sampler& sampler,
+                                            const TextCallback& on_text) {
+  if (!has_turns() || !IsAnswer(messages_.back())) {
+    return Fail(ErrorCode::kUsage, "the last message is not an answer that could be replaced");
+  }
+  ChatMessage old = std::move(messages_.back());
+  messages_.pop_back();
+  Result<StopReason> reason = Answer(options, sampler, on_text);
+  if (!reason) messages_.push_back(std::move(old));
+  return reason;
+}
+
+Result<StopReason> Conversation::Answer(const GenerationOptions& options, Sampler& sampler,
+                                        const TextCallback& on_text) {
+  if (!has_turns()) return Fail(ErrorCode::kUsage, "there is no message to answer");
+  if (IsAnswer(messages_.back())) {
+    return Fail(ErrorCode::kUsage, "the last message is an answer itself, of the role assistant");
+  }
+  reserve_ = ReserveFor(options);
   cut_ = Cut::kNothing;
   GenerationOptions generation = options;
   if (when_full_ == WhenFull::kShift) {
-    generation.make_room = [this, &options] { return MakeRoomInAnswer(options.cancel); };
+    generation.make_room = [this, &options] { return MakeRoomInAnswer(options); };
   }
+  CRIA_RETURN_IF_ERROR(ReadQuestion(options));
   std::string answer;
-  const auto answer_message = [&]() -> Result<StopReason> {
-    CRIA_RETURN_IF_ERROR(ReadQuestion(options.cancel));
-    Detokenizer detokenizer(tokenizer_);
-    return GenerateText(session_, detokenizer, sampler, generation, [&](std::string_view text) {
-      answer += text;
-      on_text(text);
-    });
-  };
-  Result<StopReason> reason = answer_message();
-  if (reason) {
-    if (cut_ == Cut::kAnswer) {
-      answer = TextOf(tokenizer_, session_.tokens().subspan(prompt_.size()));
+  Detokenizer detokenizer(tokenizer_);
+  CRIA_ASSIGN_OR_RETURN(
+      const StopReason reason,
+      GenerateText(session_, detokenizer, sampler, generation, [&](std::string_view text) {
+        answer += text;
+        on_text(text);
+      }));
+  if (cut_ == Cut::kAnswer) {
+    answer = TextOf(tokenizer_, session_.tokens().subspan(prompt_.size()));
+    if (reason == StopReason::kStopString) {
+      options.stop_strings->Restart();
+      answer.resize(options.stop_strings->Append(answer)[1].size());
     }
-    messages_.push_back({"assistant", std::move(answer)});
-  } else {
-    messages_.pop_back();
   }
+  messages_.push_back({std::string(kAnswerRole), std::move(answer)});
   return reason;
+}
+
+Status Conversation::DropLastTurn() {
+  if (!has_turns()) return Fail(ErrorCode::kUsage, "there is no message that could be dropped");
+  messages_.resize(TurnBegin(OldTurns()));
+  return {};
+}
+
+Result<std::span<float>> Conversation::Logits(const GenerationOptions& options) {
+  if (!has_turns()) return Fail(ErrorCode::kUsage, "there is no message to read");
+  if (IsAnswer(messages_.back())) {
+    CRIA_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens,
+                          EncodeChat(tokenizer_, Template(), messages_,
+                                     /*add_generation_prompt=*/false, session_.context_tokens()));
+    CRIA_RETURN_IF_ERROR(session_.Prefill(tokens, options.cancel, options.on_prompt));
+  } else {
+    reserve_ = ReserveFor(options);
+    CRIA_RETURN_IF_ERROR(ReadQuestion(options));
+  }
+  return session_.Logits();
+}
+
+Status Conversation::SetVariables(std::string json) {
+  CRIA_RETURN_IF_ERROR(CheckTemplateVariables(json));
+  variables_ = std::move(json);
+  return {};
+}
+
+bool Conversation::BeginsTurn(size_t index) const {
+  return index == num_system_messages_ ||
+         (IsUser(messages_[index]) && !IsUser(messages_[index - 1]));
+}
+
+size_t Conversation::TurnBegin(size_t turn) const {
+  size_t i = num_system_messages_;
+  for (; i < messages_.size(); ++i) {
+    if (BeginsTurn(i) && turn-- == 0) break;
+  }
+  return i;
+}
+
+size_t Conversation::OldTurns() const {
+  size_t turns = 0;
+  for (size_t i = num_system_messages_ + 1; i < messages_.size(); ++i)
+    turns += BeginsTurn(i) ? 1 : 0;
+  return turns;
+}
+
+std::vector<ChatMessage> Conversation::MessagesWithout(size_t left_out) const {
+  std::vector<ChatMessage> rest(messages_.begin(),
+                                messages_.begin() + static_cast<ptrdiff_t>(num_system_messages_));
+  const auto begin = static_cast<ptrdiff_t>(TurnBegin(left_out));
+  rest.insert(rest.end(), messages_.begin() + begin, messages_.end());
+  return rest;
+}
+
+ChatTemplate Conversation::Template() const {
+  ChatTemplate with_variables = chat_template_;
+  with_variables.variables = variables_;
+  return with_variables;
+}
+
+// The tokens to keep free for an answer.
+size_t Conversation::ReserveFor(const GenerationOptions& options) const {
+  const size_t reserve = std::max<size_t>(session_.context_tokens() / 4, 1);
+  return options.max_tokens == 0 ? reserve : std::min(reserve, options.max_tokens);
 }
 
 // Rendering fails beyond this number. With kShift, the history may be longer than the context,
@@ -85,11 +195,8 @@ size_t Conversation::MaxRenderedTokens() const {
 }
 
 Result<Conversation::Rendering> Conversation::Render(size_t left_out) const {
-  std::vector<ChatMessage> messages = messages_;
-  const auto oldest = messages.begin() + static_cast<ptrdiff_t>(num_system_messages());
-  messages.erase(oldest, oldest + static_cast<ptrdiff_t>(2 * left_out));
   CRIA_ASSIGN_OR_RETURN(std::vector<int32_t> tokens,
-                        EncodeChat(tokenizer_, chat_template_, messages,
+                        EncodeChat(tokenizer_, Template(), MessagesWithout(left_out),
                                    /*add_generation_prompt=*/true, MaxRenderedTokens()));
   return Rendering{left_out, std::move(tokens)};
 }
@@ -108,7 +215,7 @@ Result<Conversation::Rendering> Conversation::RenderWithin(size_t max_tokens) co
   return enough;
 }
 
-Status Conversation::ReadQuestion(const std::atomic<bool>* cancel) {
+Status Conversation::ReadQuestion(const GenerationOptions& options) {
   CRIA_ASSIGN_OR_RETURN(Rendering rendering, Render(0));
   prompt_ = rendering.tokens;
   const size_t context = session_.context_tokens();
@@ -117,12 +224,12 @@ Status Conversation::ReadQuestion(const std::atomic<bool>* cancel) {
     CRIA_ASSIGN_OR_RETURN(rendering, RenderWithin(context - reserve_));
     CRIA_RETURN_IF_ERROR(DropLeftOut(rendering.tokens));
   }
-  CRIA_RETURN_IF_ERROR(session_.Prefill(rendering.tokens, cancel));
+  CRIA_RETURN_IF_ERROR(session_.Prefill(rendering.tokens, options.cancel, options.on_prompt));
   Forget(std::move(rendering));
   return {};
 }
 
-Status Conversation::MakeRoomInAnswer(const std::atomic<bool>* cancel) {
+Status Conversation::MakeRoomInAnswer(const GenerationOptions& options) {
   if (OldTurns() == 0) return CutTurn();
   const auto answer = session_.tokens().subspan(prompt_.size());
   const size_t wanted = reserve_ + answer.size();
@@ -132,7 +239,7 @@ Status Conversation::MakeRoomInAnswer(const std::atomic<bool>* cancel) {
   if (!dropped) {
     std::vector<int32_t> tokens = shorter.tokens;
     tokens.insert(tokens.end(), answer.begin(), answer.end());
-    CRIA_RETURN_IF_ERROR(session_.Prefill(tokens, cancel));
+    CRIA_RETURN_IF_ERROR(session_.Prefill(tokens, options.cancel, options.on_prompt));
   }
   Forget(std::move(shorter));
   return {};
@@ -147,11 +254,11 @@ Status Conversation::CutTurn() {
   } else {
     // The part before the question: it is the same with an empty question.
     std::vector<ChatMessage> messages(
-        messages_.begin(), messages_.begin() + static_cast<ptrdiff_t>(num_system_messages()));
-    messages.push_back({"user", ""});
+        messages_.begin(), messages_.begin() + static_cast<ptrdiff_t>(num_system_messages_));
+    messages.push_back({messages_[num_system_messages_].role, ""});
     CRIA_ASSIGN_OR_RETURN(
         const std::vector<int32_t> without_question,
-        EncodeChat(tokenizer_, chat_template_, messages, /*add_generation_prompt=*/false));
+        EncodeChat(tokenizer_, Template(), messages, /*add_generation_prompt=*/false));
     keep = CommonBeginning(prompt_, without_question);
     // The system prompt leaves too little room: the answer ends here.
     if (context - keep < reserve_) return {};
@@ -178,8 +285,8 @@ Result<bool> Conversation::DropLeftOut(std::span<const int32_t> shorter) {
 }
 
 void Conversation::Forget(Rendering shorter) {
-  const auto oldest = messages_.begin() + static_cast<ptrdiff_t>(num_system_messages());
-  messages_.erase(oldest, oldest + static_cast<ptrdiff_t>(2 * shorter.left_out));
+  const auto oldest = messages_.begin() + static_cast<ptrdiff_t>(num_system_messages_);
+  messages_.erase(oldest, messages_.begin() + static_cast<ptrdiff_t>(TurnBegin(shorter.left_out)));
   has_forgotten_ = has_forgotten_ || shorter.left_out > 0;
   prompt_ = std::move(shorter.tokens);
 }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -18,7 +17,11 @@ namespace cria {
 
 // A dialogue in a session: the messages so far, and how they are rendered into tokens.
 //
-// With kShift, the oldest turns (a question with its answer) are dropped, as few as possible:
+// The system prompt is the messages before the first one of another role than system or developer.
+// A turn begins with the message after it, or with a user's message after one of another role, and
+// ends before the next turn: it usually is a question with its answer.
+//
+// With kShift, the oldest turns are dropped, as few as possible:
 // - before a message is read, until there is room for an answer: a quarter of the context, or
 //   max_tokens if that is less;
 // - when an answer fills the context, until there is that much room again.
@@ -33,6 +36,9 @@ class Conversation {
   // `system_prompt` there is no system message.
   Conversation(Session& session, const Tokenizer& tokenizer, const ChatTemplate& chat_template,
                std::string system_prompt, WhenFull when_full = WhenFull::kStop);
+  // Goes on from these messages, which may be none.
+  Conversation(Session& session, const Tokenizer& tokenizer, const ChatTemplate& chat_template,
+               std::vector<ChatMessage> messages, WhenFull when_full = WhenFull::kStop);
 
   // Adds the user's message, answers it with pieces of text passed to `on_text`, and keeps both. On
   // an error the message is removed, so that the conversation is as it was, except for turns that
@@ -40,6 +46,27 @@ class Conversation {
   // `options.make_room` is set by the conversation.
   Result<StopReason> Reply(std::string_view user_text, const GenerationOptions& options,
                            Sampler& sampler, const TextCallback& on_text);
+  // The same for a message of any role except an answer's.
+  Result<StopReason> ReplyTo(ChatMessage message, const GenerationOptions& options,
+                             Sampler& sampler, const TextCallback& on_text);
+  // The same for the messages as they are; the last one must not be an answer.
+  Result<StopReason> Answer(const GenerationOptions& options, Sampler& sampler,
+                            const TextCallback& on_text);
+  // Removes the answer at the end and generates another. On an error, the old one is still there.
+  Result<StopReason> Regenerate(const GenerationOptions& options, Sampler& sampler,
+                                const TextCallback& on_text);
+
+  // Removes the last turn.
+  Status DropLastTurn();
+
+  // Reads the messages, with the beginning of an answer unless the last one is an answer, and
+  // returns the logits of the next token, which are valid as long as the session is not used. Of
+  // the options, only `cancel` and `on_prompt` are used.
+  Result<std::span<float>> Logits(const GenerationOptions& options);
+
+  // Variables for the template from the next message on: a JSON object, or "" for none. Fails if
+  // they are not (CheckTemplateVariables).
+  Status SetVariables(std::string json);
 
   // Holds from the next message on.
   void set_when_full(WhenFull when_full) { when_full_ = when_full; }
@@ -60,15 +87,23 @@ class Conversation {
   };
   enum class Cut : uint8_t { kNothing, kAnswer, kQuestion };
 
-  size_t num_system_messages() const { return system_prompt_.empty() ? 0 : 1; }
-  // The number of turns before the question that is being answered.
-  size_t OldTurns() const { return (messages_.size() - num_system_messages() - 1) / 2; }
+  bool has_turns() const { return messages_.size() > num_system_messages_; }
+  bool BeginsTurn(size_t index) const;
+  // The index of the turn's first message; the number of messages if there are not so many turns.
+  size_t TurnBegin(size_t turn) const;
+  // The number of turns before the one that is being answered.
+  size_t OldTurns() const;
+  // The messages without the `left_out` oldest turns.
+  std::vector<ChatMessage> MessagesWithout(size_t left_out) const;
+  // The template with the variables.
+  ChatTemplate Template() const;
   size_t MaxRenderedTokens() const;
+  size_t ReserveFor(const GenerationOptions& options) const;
   Result<Rendering> Render(size_t left_out) const;
   // Leaves out as few old turns as possible, or all if the rest alone is longer.
   Result<Rendering> RenderWithin(size_t max_tokens) const;
-  Status ReadQuestion(const std::atomic<bool>* cancel);
-  Status MakeRoomInAnswer(const std::atomic<bool>* cancel);
+  Status ReadQuestion(const GenerationOptions& options);
+  Status MakeRoomInAnswer(const GenerationOptions& options);
   Status CutTurn();
   Result<bool> DropLeftOut(std::span<const int32_t> shorter);
   void Forget(Rendering shorter);
@@ -76,9 +111,10 @@ class Conversation {
   Session& session_;
   const Tokenizer& tokenizer_;
   ChatTemplate chat_template_;
-  std::string system_prompt_;
+  std::string variables_;
   WhenFull when_full_;
   std::vector<ChatMessage> messages_;
+  size_t num_system_messages_ = 0;
   bool has_forgotten_ = false;
 
   // Of the reply that is being generated.

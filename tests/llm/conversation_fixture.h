@@ -108,6 +108,10 @@ class ConversationTest : public testing::Test {
                         when_full);
   }
 
+  Conversation Start(std::vector<ChatMessage> messages, WhenFull when_full = WhenFull::kStop) {
+    return Conversation(session_, *tokenizer_, chat_template(), std::move(messages), when_full);
+  }
+
   GenerationOptions Options() const { return {.stop_token_ids = stop_token_ids()}; }
 
   Result<StopReason> Ask(Conversation& conversation, std::string_view question,
@@ -117,6 +121,11 @@ class ConversationTest : public testing::Test {
     options.max_tokens = max_tokens;
     return conversation.Reply(question, options, *sampler_,
                               [this](std::string_view text) { pieces_.emplace_back(text); });
+  }
+
+  TextCallback Listener() {
+    pieces_.clear();
+    return [this](std::string_view text) { pieces_.emplace_back(text); };
   }
 
   std::string heard() const {

@@ -98,6 +98,49 @@ TEST_F(ConversationShiftTest, TheReserveIsNoLargerThanAnAnswerMayBe) {
   EXPECT_GT(session_.tokens().size(), kContext - kFrame - 3 - 3);
 }
 
+// Turns of other roles and of several messages are forgotten as a whole.
+TEST_F(ConversationShiftTest, TurnsOfSeveralMessagesAreForgottenAsAWhole) {
+  std::vector<ChatMessage> messages = {{"system", "Be brief."}, {"assistant", "Welcome!"}};
+  for (int i = 0; i < 9; ++i) {
+    for (const char* role : {"user", "assistant", "tool", "assistant"}) {
+      messages.push_back({role, std::format("{}{}", role, i)});
+    }
+  }
+  Conversation conversation = Start(messages, WhenFull::kShift);
+  for (int i = 0; i < 20; ++i) {
+    SCOPED_TRACE(i);
+    ASSERT_TRUE(Ask(conversation, "Hi!"));
+    ExpectAllAgree(conversation);
+    const auto left = conversation.messages();
+    EXPECT_EQ(left[0].content, "Be brief.");
+    EXPECT_EQ(left[1].role, "user");
+    EXPECT_LE(session_.tokens().size() - answer_.size() + kReserve, kContext);
+  }
+  EXPECT_TRUE(conversation.has_forgotten());
+  EXPECT_EQ(conversation.messages().back().content, "Hello.");
+}
+
+// The answer fills the context, so that the older half of it is dropped before the stop string.
+TEST_F(ConversationShiftTest, ACutAnswerEndsBeforeItsStopString) {
+  Conversation conversation = StartShifting();
+  auto stops = StopStrings::Create({"END"});
+  ASSERT_TRUE(stops);
+  GenerationOptions options = Options();
+  options.stop_strings = &*stops;
+  answer_ = std::string(1000, 'x');
+  std::string text;
+  const auto reason = conversation.Reply("Q?", options, *sampler_, [&](std::string_view piece) {
+    text += piece;
+    // The script counts from the question, after which half of this was dropped.
+    if (text.size() == kContext) answer_ = std::string(300, 'x') + "END, and more";
+  });
+  ASSERT_TRUE(reason) << reason.error().message();
+  EXPECT_EQ(*reason, StopReason::kStopString);
+  EXPECT_GT(text.size(), kContext);
+  EXPECT_EQ(text, std::string(text.size(), 'x'));
+  EXPECT_EQ(conversation.messages().back().content, std::string(300, 'x'));
+}
+
 TEST_F(ConversationShiftTest, OldTurnsAreForgottenInTheMiddleOfAnAnswer) {
   Conversation conversation = StartShifting();
   for (int round = 0; round < 20; ++round) {

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "llm/conversation_fixture.h"
@@ -136,6 +138,187 @@ TEST_F(ConversationTest, MaxTokensCutsAnAnswer) {
   EXPECT_EQ(*reason, StopReason::kMaxTokens);
   EXPECT_EQ(text, "He");
   EXPECT_EQ(conversation.messages()[1].content, "He");
+}
+
+using Messages = std::vector<std::pair<std::string, std::string>>;
+
+Messages MessagesOf(const Conversation& conversation) {
+  Messages messages;
+  for (const ChatMessage& message : conversation.messages()) {
+    messages.emplace_back(message.role, message.content);
+  }
+  return messages;
+}
+
+TEST_F(ConversationTest, GoesOnFromMessages) {
+  Conversation held = Start("Be brief.");
+  ASSERT_TRUE(Ask(held, "Hi!"));
+  ASSERT_TRUE(Ask(held, "How are you?"));
+  const std::vector<int32_t> tokens(session_.tokens().begin(), session_.tokens().end());
+  session_.Clear();
+  Conversation given = Start(
+      std::vector<ChatMessage>{{"system", "Be brief."}, {"user", "Hi!"}, {"assistant", "Hello."}});
+  ASSERT_TRUE(Ask(given, "How are you?"));
+  EXPECT_EQ(heard(), "Hello.");
+  EXPECT_TRUE(std::ranges::equal(session_.tokens(), tokens));
+  EXPECT_EQ(MessagesOf(given), MessagesOf(held));
+  given.Reset();
+  EXPECT_EQ(MessagesOf(given), (Messages{{"system", "Be brief."}}));
+}
+
+TEST_F(ConversationTest, AnswersTheMessageThatIsThere) {
+  Conversation conversation = Start(std::vector<ChatMessage>{{"user", "Hi!"}, {"user", "Hello?"}});
+  const auto reason = conversation.Answer(Options(), *sampler_, Listener());
+  ASSERT_TRUE(reason) << reason.error().message();
+  EXPECT_EQ(heard(), "Hello.");
+  EXPECT_EQ(MessagesOf(conversation),
+            (Messages{{"user", "Hi!"}, {"user", "Hello?"}, {"assistant", "Hello."}}));
+  // Then there is none.
+  const auto refused = conversation.Answer(Options(), *sampler_, Listener());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::kUsage);
+  EXPECT_EQ(conversation.messages().size(), 3u);
+}
+
+TEST_F(ConversationTest, AnswersMessagesOfOtherRoles) {
+  Conversation conversation = Start();
+  ASSERT_TRUE(Ask(conversation, "What is 6 x 7?"));
+  ASSERT_TRUE(conversation.ReplyTo({"tool", "42"}, Options(), *sampler_, Listener()));
+  EXPECT_EQ(MessagesOf(conversation)[2], (std::pair<std::string, std::string>("tool", "42")));
+  const std::string text = "<|im_start|>tool\n42<|im_end|>\n<|im_start|>assistant\nHello.";
+  const auto end = tokenizer_->Encode(text, {.parse_special = true});
+  ASSERT_TRUE(end);
+  EXPECT_TRUE(std::ranges::equal(session_.tokens().last(end->size()), *end));
+  // An answer is no question.
+  const auto refused = conversation.ReplyTo({"assistant", "So"}, Options(), *sampler_, Listener());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::kUsage);
+  EXPECT_EQ(conversation.messages().size(), 4u);
+}
+
+TEST_F(ConversationTest, WithoutMessagesThereIsNothingToAnswer) {
+  for (const char* system_prompt : {"", "Be brief."}) {
+    Conversation conversation = Start(system_prompt);
+    for (const auto& refused : {conversation.Answer(Options(), *sampler_, Listener()),
+                                conversation.Regenerate(Options(), *sampler_, Listener())}) {
+      ASSERT_FALSE(refused);
+      EXPECT_EQ(refused.error().code(), ErrorCode::kUsage);
+    }
+    EXPECT_EQ(conversation.DropLastTurn().error().code(), ErrorCode::kUsage);
+    EXPECT_EQ(conversation.Logits(Options()).error().code(), ErrorCode::kUsage);
+  }
+  EXPECT_TRUE(model_.calls.empty());
+}
+
+TEST_F(ConversationTest, GeneratesAnAnswerAgain) {
+  Conversation conversation = Start("Be brief.");
+  ASSERT_TRUE(Ask(conversation, "Hi!"));
+  const size_t run = model_.tokens_run();
+  answer_ = "Good day.";
+  const auto reason = conversation.Regenerate(Options(), *sampler_, Listener());
+  ASSERT_TRUE(reason) << reason.error().message();
+  EXPECT_EQ(heard(), "Good day.");
+  EXPECT_EQ(MessagesOf(conversation),
+            (Messages{{"system", "Be brief."}, {"user", "Hi!"}, {"assistant", "Good day."}}));
+  // Of the question, only the last token is run again.
+  EXPECT_EQ(model_.tokens_run() - run, 1 + answer_.size());
+}
+
+TEST_F(ConversationTest, AnAnswerThatCannotBeGeneratedAgainIsStillThere) {
+  Conversation conversation = Start();
+  ASSERT_TRUE(Ask(conversation, "Hi!"));
+  GenerationOptions options = Options();
+  options.on_prompt = [](size_t, size_t) { return false; };
+  const auto stopped = conversation.Regenerate(options, *sampler_, Listener());
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().code(), ErrorCode::kCancelled);
+  EXPECT_EQ(MessagesOf(conversation), (Messages{{"user", "Hi!"}, {"assistant", "Hello."}}));
+  // A message without an answer has none to generate again.
+  Conversation open = Start(std::vector<ChatMessage>{{"user", "Hi!"}});
+  EXPECT_EQ(open.Regenerate(Options(), *sampler_, Listener()).error().code(), ErrorCode::kUsage);
+  EXPECT_EQ(open.messages().size(), 1u);
+}
+
+TEST_F(ConversationTest, DropsTheLastTurn) {
+  Conversation conversation =
+      Start(std::vector<ChatMessage>{{"developer", "Be brief."}, {"assistant", "Welcome!"}});
+  ASSERT_TRUE(Ask(conversation, "Hi!"));
+  ASSERT_TRUE(Ask(conversation, "How are you?"));
+  ASSERT_TRUE(conversation.ReplyTo({"tool", "42"}, Options(), *sampler_, Listener()));
+  ASSERT_TRUE(conversation.DropLastTurn());
+  const Messages first = {{"developer", "Be brief."},
+                          {"assistant", "Welcome!"},
+                          {"user", "Hi!"},
+                          {"assistant", "Hello."}};
+  EXPECT_EQ(MessagesOf(conversation), first);
+  ASSERT_TRUE(Ask(conversation, "And now?"));
+  EXPECT_EQ(heard(), "Hello.");
+  ASSERT_TRUE(conversation.DropLastTurn());
+  ASSERT_TRUE(conversation.DropLastTurn());
+  ASSERT_TRUE(conversation.DropLastTurn());
+  EXPECT_EQ(MessagesOf(conversation), (Messages{{"developer", "Be brief."}}));
+  EXPECT_FALSE(conversation.DropLastTurn());
+}
+
+TEST_F(ConversationTest, AnAnswerEndsBeforeAStopString) {
+  auto stops = StopStrings::Create({"lo"});
+  ASSERT_TRUE(stops);
+  GenerationOptions options = Options();
+  options.stop_strings = &*stops;
+  Conversation conversation = Start();
+  const auto reason = conversation.Reply("Hi!", options, *sampler_, Listener());
+  ASSERT_TRUE(reason);
+  EXPECT_EQ(*reason, StopReason::kStopString);
+  EXPECT_EQ(heard(), "Hel");
+  EXPECT_EQ(conversation.messages()[1].content, "Hel");
+  ASSERT_TRUE(Ask(conversation, "Go on."));
+  EXPECT_EQ(heard(), "Hello.");
+}
+
+TEST_F(ConversationTest, VariablesReachTheTemplate) {
+  const ChatTemplate with_variable = {
+      .source = "{{ tone | default('plain') }}{% for m in messages %}{{ m.content }}{% endfor %}?"};
+  template_name_ = "none";
+  Conversation conversation(session_, *tokenizer_, with_variable, "");
+  const auto expect_begins = [&](std::string_view text) {
+    ASSERT_TRUE(Ask(conversation, "Hi"));
+    const auto begin = tokenizer_->Encode(text);
+    ASSERT_TRUE(begin);
+    ASSERT_GE(session_.tokens().size(), begin->size());
+    EXPECT_TRUE(std::ranges::equal(session_.tokens().first(begin->size()), *begin));
+    conversation.Reset();
+  };
+  expect_begins("plainHi?");
+  ASSERT_TRUE(conversation.SetVariables(R"({"tone": "kind"})"));
+  expect_begins("kindHi?");
+  // What is not JSON changes nothing.
+  EXPECT_EQ(conversation.SetVariables("tone").error().code(), ErrorCode::kUsage);
+  Conversation moved = std::move(conversation);
+  ASSERT_TRUE(Ask(moved, "Hi"));
+  EXPECT_EQ(session_.tokens()[0], ByteToken('k'));
+  ASSERT_TRUE(moved.SetVariables(""));
+  ASSERT_TRUE(Ask(moved, "Hi"));
+  EXPECT_EQ(session_.tokens()[0], ByteToken('p'));
+}
+
+TEST_F(ConversationTest, LogitsAreThoseOfTheNextToken) {
+  Conversation conversation = Start(std::vector<ChatMessage>{{"user", "Hi!"}});
+  const auto expect_next = [&](int32_t token) {
+    const auto logits = conversation.Logits(Options());
+    ASSERT_TRUE(logits) << logits.error().message();
+    EXPECT_EQ((*logits)[static_cast<size_t>(token)], 8.0f);
+  };
+  // That an answer begins with.
+  expect_next(ByteToken('H'));
+  EXPECT_EQ(conversation.messages().size(), 1u);
+  ASSERT_TRUE(conversation.Answer(Options(), *sampler_, Listener()));
+  EXPECT_EQ(session_.stats().reused_tokens, session_.tokens().size() - answer_.size() - 1);
+  // After the end of an answer, the script has nothing more to say.
+  expect_next(ByteVocabulary::kEndTurn);
+  EXPECT_EQ(session_.tokens().back(), ByteToken('\n'));
+  GenerationOptions stopping = Options();
+  stopping.on_prompt = [](size_t, size_t) { return false; };
+  EXPECT_EQ(conversation.Logits(stopping).error().code(), ErrorCode::kCancelled);
 }
 
 TEST_F(ConversationTest, ResetKeepsTheSystemPromptAlone) {
