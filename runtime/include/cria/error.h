@@ -54,19 +54,36 @@ struct Remedy {
 
 // A failure: a code for programs, and a sentence for people. The sentence says what was wrong and
 // where; it or the remedy says what to do.
+//
+// An error is one pointer, because hundreds of places move errors and hardly ever run. An error
+// that was moved from can only be destroyed or assigned to.
 class Error {
  public:
-  Error(ErrorCode code, std::string message, Remedy remedy = {})
-      : code_(code), remedy_(remedy), message_(std::move(message)) {}
+  Error(ErrorCode code, std::string message, Remedy remedy = {});
+  Error(const Error& other);
+  Error(Error&& other) noexcept : details_(std::exchange(other.details_, nullptr)) {}
+  Error& operator=(Error other) noexcept {
+    std::swap(details_, other.details_);
+    return *this;
+  }
+  ~Error() {
+    if (details_ != nullptr) Free(details_);
+  }
 
-  ErrorCode code() const { return code_; }
-  const std::string& message() const { return message_; }
-  const Remedy& remedy() const { return remedy_; }
+  ErrorCode code() const { return details_->code; }
+  const std::string& message() const { return details_->message; }
+  const Remedy& remedy() const { return details_->remedy; }
 
  private:
-  ErrorCode code_;
-  Remedy remedy_;
-  std::string message_;
+  struct Details {
+    ErrorCode code;
+    Remedy remedy;
+    std::string message;
+  };
+
+  static void Free(const Details* details);
+
+  const Details* details_;
 };
 
 // A value or an error. The compiler warns if a result is ignored; to ignore one, cast it to void.
