@@ -1,7 +1,7 @@
 #include "c_api/answer.h"
 
+#include <algorithm>
 #include <cstddef>
-#include <format>
 
 #include "c_api/failure.h"
 #include "c_api/versioned_struct.h"
@@ -9,19 +9,20 @@
 namespace cria::c_api {
 namespace {
 
-static_assert(sizeof(cria_generation_options) ==
-              offsetof(cria_generation_options, parse_special) + sizeof(int32_t));
+static_assert(sizeof(cria_callbacks) == offsetof(cria_callbacks, data) + sizeof(void*));
+static_assert(sizeof(cria_token) == offsetof(cria_token, index) + sizeof(uint32_t));
 static_assert(sizeof(cria_result) == offsetof(cria_result, stop_reason) + sizeof(int32_t));
 
 int32_t ToStopReason(StopReason reason) {
   switch (reason) {
     case StopReason::kStopToken:
-    case StopReason::kStopString:
       return CRIA_STOP_END;
     case StopReason::kMaxTokens:
       return CRIA_STOP_MAX_TOKENS;
     case StopReason::kContextFull:
       return CRIA_STOP_CONTEXT_FULL;
+    case StopReason::kStopString:
+      return CRIA_STOP_STRING;
     case StopReason::kCancelled:
       break;
   }
@@ -35,31 +36,8 @@ double PerSecond(size_t count, SessionStats::Duration duration) {
 
 }  // namespace
 
-Result<cria_generation_options> ReadGenerationOptions(const cria_generation_options* options) {
-  CRIA_ASSIGN_OR_RETURN(const cria_generation_options known,
-                        ReadStruct(options, cria_generation_options CRIA_GENERATION_OPTIONS_INIT,
-                                   "cria_generation_options"));
-  if (known.when_full != CRIA_WHEN_FULL_STOP && known.when_full != CRIA_WHEN_FULL_SHIFT) {
-    return Fail(
-        ErrorCode::kUsage,
-        std::format("when_full is {}, which is not one of CRIA_WHEN_FULL_...", known.when_full));
-  }
-  return known;
-}
-
-WhenFull WhenFullOf(const cria_generation_options& options) {
-  return options.when_full == CRIA_WHEN_FULL_SHIFT ? WhenFull::kShift : WhenFull::kStop;
-}
-
-Result<Sampler> MakeSampler(const LoadedModel& model, const cria_generation_options& options) {
-  return Sampler::Create({.repeat_penalty = options.repeat_penalty,
-                          .repeat_last_n = options.repeat_last_n,
-                          .top_k = options.top_k,
-                          .top_p = options.top_p,
-                          .min_p = options.min_p,
-                          .temperature = options.temperature,
-                          .seed = options.seed},
-                         model.engine->decoder().vocab_size());
+Result<cria_callbacks> ReadCallbacks(const cria_callbacks* callbacks) {
+  return ReadStruct(callbacks, cria_callbacks CRIA_CALLBACKS_INIT, "cria_callbacks");
 }
 
 Status CheckResult(const cria_result* result) {
@@ -67,38 +45,82 @@ Status CheckResult(const cria_result* result) {
   return CheckStructSize(result->struct_size, kFirstVersionBytes<cria_result>, "cria_result");
 }
 
-Answer::Answer(LoadedModel& model, cria_text_callback on_text, void* data,
-               std::atomic<uint32_t>* context_used)
-    : model_(model), on_text_(on_text), data_(data), context_used_(context_used) {
-  // The most that the detokenizer returns at once: every byte may become a U+FFFD.
-  text_.reserve(3 * (model.engine->tokenizer().longest_piece_bytes() + kMaxUtf8Bytes));
+Answer::Answer(LoadedModel& model, const cria_callbacks& callbacks, const OfChat* chat)
+    : model_(model), callbacks_(callbacks), chat_(chat), cancels_at_begin_(model.cancels) {
   model.engine->session().ResetStats();
 }
 
-GenerationOptions Answer::Options(uint32_t max_tokens) const {
-  return {.max_tokens = max_tokens,
-          .stop_token_ids = model_.engine->file().stop_token_ids(),
-          .cancel = &model_.cancel};
+GenerationOptions Answer::Options(Generation* generation) {
+  GenerationOptions options = {
+      .stop_token_ids = model_.engine->file().stop_token_ids(),
+      .cancel = &cancel_,
+      .log_probabilities = callbacks_.on_token != nullptr,
+      .on_prompt = [this](size_t done, size_t total) { return TakeProgress(done, total); },
+      .on_token_text = [this](const GeneratedToken& token,
+                              std::string_view text) { TakeToken(token, text); }};
+  if (generation != nullptr) {
+    options.max_tokens = generation->max_tokens;
+    options.stop_strings = &generation->stop_strings;
+    // The most that the detokenizer returns at once, where every byte may become a U+FFFD, or that
+    // is held back.
+    text_.reserve(std::max(3 * (model_.engine->tokenizer().longest_piece_bytes() + kMaxUtf8Bytes),
+                           generation->stop_strings.longest_bytes()));
+  }
+  return options;
 }
 
-void Answer::Take(std::string_view text) {
-  if (is_stopped_) return;
-  if (first_text_seconds_ == 0.0) first_text_seconds_ = SecondsSinceBegin();
-  if (context_used_ != nullptr) {
-    *context_used_ = static_cast<uint32_t>(model_.engine->session().tokens().size());
+// Called after everything that is told to the caller, who may have cancelled the call meanwhile.
+bool Answer::GoesOn() {
+  const bool is_cancelled = model_.cancels != cancels_at_begin_ ||
+                            (chat_ != nullptr && chat_->cancel.load(std::memory_order_relaxed));
+  if (is_cancelled || is_stopped_) cancel_ = true;
+  return !cancel_;
+}
+
+bool Answer::TakeProgress(size_t done_tokens, size_t total_tokens) {
+  if (callbacks_.on_prompt != nullptr &&
+      callbacks_.on_prompt(static_cast<uint32_t>(done_tokens), static_cast<uint32_t>(total_tokens),
+                           callbacks_.data) != 0) {
+    is_stopped_ = true;
   }
-  if (on_text_ == nullptr) return;
+  return GoesOn();
+}
+
+void Answer::TakeToken(const GeneratedToken& token, std::string_view text) {
+  if (callbacks_.on_token != nullptr && !is_stopped_) {
+    text_ = text;
+    const cria_token told = {.struct_size = sizeof(cria_token),
+                             .text = text_.c_str(),
+                             .text_bytes = text_.size(),
+                             .log_probability = token.log_probability,
+                             .id = token.id,
+                             .index = num_tokens_};
+    is_stopped_ = callbacks_.on_token(&told, callbacks_.data) != 0;
+  }
+  ++num_tokens_;
+  GoesOn();
+}
+
+void Answer::TakeText(std::string_view text) {
+  if (hears_no_more_) return;
+  if (first_text_seconds_ == 0.0) first_text_seconds_ = SecondsSinceBegin();
+  if (chat_ != nullptr) {
+    chat_->context_used = static_cast<uint32_t>(model_.engine->session().tokens().size());
+  }
+  if (callbacks_.on_text == nullptr) return;
   text_ = text;
-  if (on_text_(text_.c_str(), text_.size(), data_) == 0) return;
-  is_stopped_ = true;
-  model_.cancel = true;
+  if (callbacks_.on_text(text_.c_str(), text_.size(), callbacks_.data) != 0) {
+    hears_no_more_ = true;
+    is_stopped_ = true;
+  }
+  GoesOn();
 }
 
 Status Answer::Finish(StopReason reason, cria_result* result) {
   const Session& session = model_.engine->session();
   const auto count = [](size_t number) { return static_cast<uint32_t>(number); };
   const uint32_t used_tokens = count(session.tokens().size());
-  if (context_used_ != nullptr) *context_used_ = used_tokens;
+  if (chat_ != nullptr) chat_->context_used = used_tokens;
   if (result == nullptr) return {};
   const SessionStats& stats = session.stats();
   return WriteStruct<cria_result>(

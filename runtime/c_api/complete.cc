@@ -1,39 +1,88 @@
+#include "llm/completion.h"
+
+#include <vector>
+
 #include "c_api/answer.h"
 #include "c_api/failure.h"
-#include "llm/completion.h"
+#include "c_api/logits.h"
+#include "c_api/texts.h"
 
 namespace cria::c_api {
 namespace {
 
-Status Complete(cria_model* handle, const char* prompt, const cria_generation_options* given,
-                cria_text_callback on_text, void* data, cria_result* result) {
+Status Complete(cria_model* handle, const char* given_prompt, size_t prompt_bytes,
+                const cria_generation_options* given, const cria_callbacks* callbacks,
+                cria_result* result) {
   CRIA_RETURN_IF_ERROR(CheckNotNull(handle, "model"));
-  CRIA_RETURN_IF_ERROR(CheckNotNull(prompt, "prompt"));
+  CRIA_ASSIGN_OR_RETURN(const std::string_view prompt,
+                        ReadText(given_prompt, prompt_bytes, "prompt"));
   CRIA_RETURN_IF_ERROR(CheckResult(result));
   LoadedModel& model = *handle->loaded;
-  CRIA_ASSIGN_OR_RETURN(const cria_generation_options options, ReadGenerationOptions(given));
-  CRIA_ASSIGN_OR_RETURN(Sampler sampler, MakeSampler(model, options));
+  CRIA_ASSIGN_OR_RETURN(const cria_callbacks known, ReadCallbacks(callbacks));
+  CRIA_ASSIGN_OR_RETURN(Generation generation, MakeGeneration(model, given));
   CRIA_ASSIGN_OR_RETURN(const ModelUse use, ModelUse::Begin(model));
 
-  Answer answer(model, on_text, data, /*context_used=*/nullptr);
+  Answer answer(model, known, /*chat=*/nullptr);
   CRIA_ASSIGN_OR_RETURN(
       const StopReason reason,
-      cria::Complete(model.engine->session(), model.engine->tokenizer(), sampler, prompt,
-                     {.generation = answer.Options(options.max_tokens),
-                      .parse_special = options.parse_special != 0,
-                      .when_full = WhenFullOf(options),
-                      .keep_tokens = options.keep_tokens},
+      cria::Complete(model.engine->session(), model.engine->tokenizer(), generation.sampler, prompt,
+                     {.generation = answer.Options(&generation),
+                      .parse_special = generation.parse_special,
+                      .when_full = generation.when_full,
+                      .keep_tokens = generation.keep_tokens},
                      answer.Receiver()));
   return answer.Finish(reason, result);
+}
+
+Status GetLogits(cria_model* handle, const char* given_prompt, size_t prompt_bytes,
+                 bool parse_special, const cria_callbacks* callbacks, const LogitBuffer& buffer) {
+  CRIA_RETURN_IF_ERROR(CheckNotNull(handle, "model"));
+  CRIA_ASSIGN_OR_RETURN(const std::string_view prompt,
+                        ReadText(given_prompt, prompt_bytes, "prompt"));
+  LoadedModel& model = *handle->loaded;
+  CRIA_ASSIGN_OR_RETURN(const cria_callbacks known, ReadCallbacks(callbacks));
+  CRIA_ASSIGN_OR_RETURN(const bool is_wanted, buffer.Prepare(model));
+  if (!is_wanted) return {};
+  CRIA_ASSIGN_OR_RETURN(const ModelUse use, ModelUse::Begin(model));
+  Session& session = model.engine->session();
+  CRIA_ASSIGN_OR_RETURN(
+      const std::vector<int32_t> tokens,
+      model.engine->tokenizer().Encode(
+          prompt, {.parse_special = parse_special, .max_tokens = session.context_tokens()}));
+  Answer reading(model, known, /*chat=*/nullptr);
+  const GenerationOptions options = reading.Options(nullptr);
+  CRIA_RETURN_IF_ERROR(session.Prefill(tokens, options.cancel, options.on_prompt));
+  CRIA_ASSIGN_OR_RETURN(const std::span<const float> logits, session.Logits());
+  buffer.Fill(logits);
+  return {};
 }
 
 }  // namespace
 }  // namespace cria::c_api
 
+namespace c_api = cria::c_api;
+
 cria_status cria_complete(cria_model* model, const char* prompt,
                           const cria_generation_options* options, cria_text_callback on_text,
                           void* data, cria_result* result) {
-  namespace c_api = cria::c_api;
+  cria_callbacks callbacks = CRIA_CALLBACKS_INIT;
+  callbacks.on_text = on_text;
+  callbacks.data = data;
+  return cria_complete_text(model, prompt, CRIA_ZERO_TERMINATED, options, &callbacks, result);
+}
+
+cria_status cria_complete_text(cria_model* model, const char* prompt, size_t prompt_bytes,
+                               const cria_generation_options* options,
+                               const cria_callbacks* callbacks, cria_result* result) {
   return c_api::Guarded(
-      [&] { return c_api::Complete(model, prompt, options, on_text, data, result); });
+      [&] { return c_api::Complete(model, prompt, prompt_bytes, options, callbacks, result); });
+}
+
+cria_status cria_get_logits(cria_model* model, const char* prompt, size_t prompt_bytes,
+                            int parse_special, const cria_callbacks* callbacks, float* logits,
+                            size_t capacity, size_t* num_logits) {
+  return c_api::Guarded([&] {
+    return c_api::GetLogits(model, prompt, prompt_bytes, parse_special != 0, callbacks,
+                            {logits, capacity, num_logits});
+  });
 }

@@ -1,7 +1,11 @@
 #include "c_api/failure.h"
 
+#include <cxxabi.h>
+
 #include <cstdio>
+#include <exception>
 #include <format>
+#include <new>
 #include <string>
 
 #include "c_api/remedy.h"
@@ -37,8 +41,6 @@ cria_status StatusOf(ErrorCode code) {
   return CRIA_ERROR_INTERNAL;
 }
 
-}  // namespace
-
 cria_status Finish(const Status& status) {
   if (status) return CRIA_OK;
   owned_message = Sentence(status.error());
@@ -46,6 +48,7 @@ cria_status Finish(const Status& status) {
   return StatusOf(status.error().code());
 }
 
+// This and the next function allocate nothing.
 cria_status FinishOutOfMemory() {
   last_message = "there is not enough memory for this call";
   return CRIA_ERROR_OUT_OF_MEMORY;
@@ -57,6 +60,24 @@ cria_status FinishException(const char* what) {
                 what);
   last_message = message;
   return CRIA_ERROR_INTERNAL;
+}
+
+}  // namespace
+
+cria_status GuardedCall(Status (*function)(const void* call), const void* call) {
+  try {
+    return Finish(function(call));
+  } catch (const std::bad_alloc&) {
+    return FinishOutOfMemory();
+  } catch (const std::exception& exception) {
+    return FinishException(exception.what());
+#ifdef __GLIBCXX__
+  } catch (const abi::__forced_unwind&) {
+    throw;  // A cancelled thread ends by this exception, which must not be caught.
+#endif
+  } catch (...) {
+    return FinishException("it is not a std::exception");
+  }
 }
 
 Status FailNull(std::string_view name) {

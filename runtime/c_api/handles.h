@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -14,12 +15,12 @@ namespace cria::c_api {
 struct LoadedModel {
   std::unique_ptr<Engine> engine;
   std::string name;
-  // Tells the running answer to stop.
-  std::atomic<bool> cancel = false;
+  // How often cria_model_cancel was called: a call ends when this differs from its beginning.
+  std::atomic<uint32_t> cancels = 0;
   std::atomic<bool> is_in_use = false;
 };
 
-// The right to use a model, which one call at a time has. Taking it clears `cancel`.
+// The right to use a model, which one call at a time has.
 class ModelUse {
  public:
   static Result<ModelUse> Begin(LoadedModel& model);

@@ -84,7 +84,6 @@ Result<ModelUse> ModelUse::Begin(LoadedModel& model) {
                 "the model is in use: another thread, or the caller of this callback, waits for an "
                 "answer; wait until it ends, or stop it with cria_model_cancel");
   }
-  model.cancel = false;
   return ModelUse(model);
 }
 
@@ -103,5 +102,5 @@ cria_status cria_model_get_info(const cria_model* model, cria_model_info* info) 
 }
 
 void cria_model_cancel(cria_model* model) {
-  if (model != nullptr) model->loaded->cancel = true;
+  if (model != nullptr) ++model->loaded->cancels;
 }

@@ -12,6 +12,11 @@
 
 namespace cria_test {
 
+// What the demo model is asked, and what it answers.
+inline constexpr const char* kQuestion = "Hello! Who are you?";
+inline constexpr const char* kAnswer =
+    "Hello! I am Cria, a baby llama. What would you like to talk about?";
+
 // The demo model on one thread, packed into memory.
 inline cria_model_options DemoOptions() {
   cria_model_options options = CRIA_MODEL_OPTIONS_INIT;
@@ -71,6 +76,18 @@ inline Answer Send(const ChatPtr& chat, const char* message, PieceCallback on_pi
   Answer answer;
   answer.on_piece = std::move(on_piece);
   answer.status = cria_chat_send(chat.get(), message, Answer::Take, &answer, &answer.result);
+  return answer;
+}
+
+// Calls a function that takes callbacks and a result.
+template <typename Call>
+Answer Generate(const Call& call, PieceCallback on_piece = nullptr) {
+  Answer answer;
+  answer.on_piece = std::move(on_piece);
+  cria_callbacks callbacks = CRIA_CALLBACKS_INIT;
+  callbacks.on_text = Answer::Take;
+  callbacks.data = &answer;
+  answer.status = call(&callbacks, &answer.result);
   return answer;
 }
 

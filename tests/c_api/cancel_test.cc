@@ -95,6 +95,69 @@ TEST_F(CancelTest, StoppedWhileAMessageIsReadTheChatIsAsItWas) {
   EXPECT_EQ(Send(chat, "Where do you run?").status, CRIA_OK);
 }
 
+TEST_F(CancelTest, AChatsAnswerIsStoppedAndThoseAfterItUntilThatIsCleared) {
+  const ChatPtr chat = MakeChat(model_, Endless());
+  const ChatPtr other = MakeChat(model_);
+  std::atomic<bool> has_begun = false;
+  std::thread stopper([&] {
+    while (!has_begun) std::this_thread::yield();
+    cria_chat_cancel(chat.get());
+  });
+  const Answer answer = Send(chat, "Hello!", [&](std::string_view) {
+    has_begun = true;
+    return true;
+  });
+  stopper.join();
+  EXPECT_EQ(answer.status, CRIA_OK) << cria_error_message();
+  EXPECT_EQ(answer.result.stop_reason, CRIA_STOP_CANCELLED);
+  EXPECT_EQ(cria_chat_num_messages(chat.get()), 2u);
+  // Other chats and completions of the model go on.
+  EXPECT_EQ(Send(other, "Hello!").result.stop_reason, CRIA_STOP_END);
+  EXPECT_EQ(Complete(model_, "Hello! I am").status, CRIA_OK);
+
+  const cria_generation_options greedy = Greedy();
+  ASSERT_EQ(cria_chat_set_options(chat.get(), &greedy), CRIA_OK);
+  for (int i = 0; i < 2; ++i) {
+    const Answer stopped = Send(chat, "Hello!");
+    ExpectFailure(stopped.status, CRIA_ERROR_CANCELLED, "stopped");
+    EXPECT_EQ(stopped.text, "");
+    ExpectFailure(cria_chat_regenerate(chat.get(), nullptr, nullptr), CRIA_ERROR_CANCELLED,
+                  "stopped");
+    EXPECT_EQ(cria_chat_num_messages(chat.get()), 2u);
+  }
+  cria_chat_clear_cancel(chat.get());
+  EXPECT_EQ(Send(chat, "Hello!").result.stop_reason, CRIA_STOP_END);
+}
+
+TEST_F(CancelTest, AChatThatIsCancelledBeforeItsCallReadsNothing) {
+  const ChatPtr chat = MakeChat(model_);
+  cria_chat_cancel(chat.get());
+  ExpectFailure(Send(chat, "Hello!").status, CRIA_ERROR_CANCELLED, "stopped");
+  float logits[1536];
+  size_t count = 0;
+  cria_chat_clear_cancel(chat.get());
+  const Answer answer = Send(chat, "Hello!");
+  EXPECT_EQ(answer.result.reused_tokens, 0u);
+  cria_chat_cancel(chat.get());
+  ExpectFailure(cria_chat_get_logits(chat.get(), nullptr, logits, 1536, &count),
+                CRIA_ERROR_CANCELLED, "stopped");
+  // What does not run the model is not stopped.
+  EXPECT_EQ(cria_chat_drop_last_turn(chat.get()), CRIA_OK) << cria_error_message();
+  EXPECT_EQ(cria_chat_reset(chat.get()), CRIA_OK);
+  // From a callback, too.
+  cria_chat_clear_cancel(chat.get());
+  int pieces = 0;
+  const Answer stopped = Send(chat, "Hello!", [&](std::string_view) {
+    ++pieces;
+    cria_chat_cancel(chat.get());
+    return true;
+  });
+  EXPECT_EQ(stopped.result.stop_reason, CRIA_STOP_CANCELLED);
+  EXPECT_EQ(pieces, 1);
+  cria_chat_cancel(nullptr);
+  cria_chat_clear_cancel(nullptr);
+}
+
 TEST_F(CancelTest, NothingUnderWayIsNothingToStop) {
   cria_model_cancel(model_.get());
   EXPECT_EQ(Complete(model_, "Hello! I am").result.stop_reason,
@@ -112,6 +175,17 @@ TEST_F(CancelTest, ACallbackMayAskButNotGenerate) {
     ExpectFailure(Complete(model_, "Hello!").status, CRIA_ERROR_USAGE, "in use");
     ExpectFailure(cria_chat_reset(chat.get()), CRIA_ERROR_USAGE, "in use");
     ExpectFailure(cria_chat_set_options(chat.get(), nullptr), CRIA_ERROR_USAGE, "in use");
+    ExpectFailure(cria_chat_set_variables(chat.get(), "", 0), CRIA_ERROR_USAGE, "in use");
+    ExpectFailure(cria_chat_drop_last_turn(chat.get()), CRIA_ERROR_USAGE, "in use");
+    ExpectFailure(cria_chat_regenerate(other.get(), nullptr, nullptr), CRIA_ERROR_USAGE, "in use");
+    ExpectFailure(cria_chat_answer(other.get(), nullptr, nullptr, nullptr), CRIA_ERROR_USAGE,
+                  "in use");
+    float logit = 0.0f;
+    size_t num_logits = 0;
+    ExpectFailure(cria_get_logits(model_.get(), "a", 1, 0, nullptr, &logit, 1536, &num_logits),
+                  CRIA_ERROR_USAGE, "in use");
+    EXPECT_EQ(cria_render_messages(model_.get(), nullptr, 0, "", 0, 1, nullptr, 0, &num_logits),
+              CRIA_OK);
     size_t count = 0;
     EXPECT_EQ(cria_tokenize(model_.get(), "Hello!", 0, 0, nullptr, 0, &count), CRIA_OK);
     cria_model_info info = CRIA_MODEL_INFO_INIT;

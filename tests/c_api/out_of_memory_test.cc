@@ -120,6 +120,43 @@ TEST_F(OutOfMemoryTest, Chatting) {
   EXPECT_THAT(Send(chat, "Hello! Who are you?").text, HasSubstr("Cria"));
 }
 
+TEST_F(OutOfMemoryTest, ChattingFromMessages) {
+  const ModelPtr model = LoadModel();
+  const cria_text stop = {"never said", CRIA_ZERO_TERMINATED};
+  const cria_logit_bias bias = {3, 0.5f};
+  cria_generation_options options = Greedy();
+  options.stop_strings = &stop;
+  options.num_stop_strings = 1;
+  options.logit_bias = &bias;
+  options.num_logit_bias = 1;
+  options.max_tokens = 3;
+  const cria_message messages[] = {{"system", "You are a friendly assistant.", 6, 29},
+                                   {"user", kQuestion, 4, CRIA_ZERO_TERMINATED}};
+  const char* const variables = R"({"tools": [{"name": "a name that is not short"}]})";
+  EXPECT_GT(FailEach([&] {
+              cria_chat* chat = nullptr;
+              cria_status status =
+                  cria_chat_create_from_messages(model.get(), messages, 2, &options, &chat);
+              EXPECT_EQ(chat != nullptr, status == CRIA_OK);
+              const ChatPtr freeing(chat);
+              if (status == CRIA_OK) {
+                status = cria_chat_set_variables(chat, variables, CRIA_ZERO_TERMINATED);
+              }
+              if (status == CRIA_OK) status = cria_chat_answer(chat, nullptr, nullptr, nullptr);
+              if (status == CRIA_OK) status = cria_chat_regenerate(chat, nullptr, nullptr);
+              return status;
+            }),
+            10);
+  char text[512];
+  size_t bytes = 0;
+  EXPECT_GT(FailEach([&] {
+              return cria_render_messages(model.get(), messages, 2, variables, CRIA_ZERO_TERMINATED,
+                                          1, text, sizeof text, &bytes);
+            }),
+            3);
+  EXPECT_THAT(text, HasSubstr(kQuestion));
+}
+
 TEST_F(OutOfMemoryTest, AnExceptionOfACallbackStaysInside) {
   const ModelPtr model = LoadModel();
   const ChatPtr chat = MakeChat(model);

@@ -8,18 +8,21 @@
 // Errors: a function that can fail returns a cria_status, and cria_error_message() returns the
 // sentence, which names the options of this header where one helps. The library never prints,
 // throws or ends the process.
-// Threads: any thread may call, but only one at a time may use a model and its chats. If
-// cria_chat_send or cria_complete is called while another such call is running, or inside one of
-// its callbacks, it fails with CRIA_ERROR_USAGE. "Any thread" below marks functions that any thread
-// may call at any time. Callbacks are called on the calling thread, before the call returns; they
-// must not throw, and must not leave by longjmp.
-// Texts are UTF-8, end with a zero byte, and are copied if they are kept. Bytes that are not valid
-// UTF-8 are read as single bytes; text that a model generates is always valid UTF-8.
+// Threads: any thread may call, but only one at a time may use a model and its chats. If a call
+// that reads a prompt or generates is made while another such call is running, or inside one of its
+// callbacks, it fails with CRIA_ERROR_USAGE. "Any thread" below marks functions that any thread may
+// call at any time. Callbacks are called on the calling thread, before the call returns; they must
+// not throw, and must not leave by longjmp.
+// Texts are UTF-8 and are copied if they are kept. A text with a length may contain zero bytes, and
+// its pointer may be NULL if the length is 0; the length may be CRIA_ZERO_TERMINATED. A text
+// without a length ends with a zero byte. Bytes that are not valid UTF-8 are read as single bytes;
+// text that a model generates is always valid UTF-8.
 // Structs: initialize a struct with its ..._INIT, which sets struct_size and the defaults. Later
 // versions append fields; a zero in such a field means the earlier behaviour. If the caller's
 // header is older than the library, the library uses the defaults of the fields that are missing.
 // If it is newer, the library refuses the struct only if a field that it does not know is not zero.
-// In a result, the library fills only the fields that the caller's struct has.
+// In a result, the library fills only the fields that the caller's struct has. Structs without
+// struct_size, which are elements of arrays, never change.
 
 #pragma once
 
@@ -51,13 +54,30 @@ typedef enum cria_status {
   CRIA_ERROR_IO = 5,             // Reading or writing failed.
   CRIA_ERROR_OUT_OF_MEMORY = 6,  // There is too little memory, or a limit forbids it.
   CRIA_ERROR_OUT_OF_RANGE = 7,   // A text is too long for the context or a buffer.
-  CRIA_ERROR_CANCELLED = 8,      // A callback or cria_model_cancel stopped the call.
+  CRIA_ERROR_CANCELLED = 8,      // A callback or a function ..._cancel stopped the call.
   CRIA_ERROR_INTERNAL = 9        // A bug in Cria or in a library that it uses.
 } cria_status;
 
 // The message of the last call on this thread that failed: what went wrong, where, and what to do
 // about it; "" if no call has failed. Valid until the next call on this thread fails. Any thread.
 CRIA_API const char* cria_error_message(void);
+
+// ---- Texts ----
+
+// A length: the text ends with a zero byte.
+#define CRIA_ZERO_TERMINATED SIZE_MAX
+
+typedef struct cria_text {
+  const char* text;
+  size_t text_bytes;
+} cria_text;
+
+typedef struct cria_message {
+  const char* role;  // "system", "user", "assistant", or another that the chat template knows.
+  const char* content;
+  size_t role_bytes;
+  size_t content_bytes;
+} cria_message;
 
 // ---- Models ----
 
@@ -132,8 +152,8 @@ CRIA_API void cria_model_free(cria_model* model);
 // Any thread.
 CRIA_API cria_status cria_model_get_info(const cria_model* model, cria_model_info* info);
 
-// Stops cria_chat_send or cria_complete on this model before the next token or chunk of a prompt.
-// Does nothing if neither is running. Any thread; allowed in callbacks and signal handlers.
+// Stops the call that reads a prompt or generates with this model, before the next token or chunk
+// of a prompt. Does nothing if there is none. Any thread; allowed in callbacks and signal handlers.
 CRIA_API void cria_model_cancel(cria_model* model);
 
 // ---- Memory, before anything is loaded ----
@@ -176,8 +196,14 @@ enum {
   CRIA_WHEN_FULL_SHIFT = 1
 };
 
-// How tokens are chosen. The steps are applied in llama.cpp's order, with its defaults: penalty,
-// top_k, top_p, min_p, temperature.
+// What is added to the logit of a token: at most 1e6; minus infinity forbids the token.
+typedef struct cria_logit_bias {
+  int32_t token;
+  float addend;
+} cria_logit_bias;
+
+// How tokens are chosen, and where the text ends. The steps are applied in llama.cpp's order, with
+// its defaults: bias, penalty, top_k, top_p, min_p, temperature. The arrays and texts are copied.
 typedef struct cria_generation_options {
   size_t struct_size;
   uint64_t seed;           // The same seed gives the same answers, on the same processor.
@@ -193,6 +219,13 @@ typedef struct cria_generation_options {
   // Not 0: cria_complete reads <|eot_id|> and the like in the prompt as the tokens that they name.
   // Do not set it for text from others.
   int32_t parse_special;
+  // The answer ends before the first of these strings, whether or not the model's tokens divide it.
+  // What may be the beginning of one is held back until that is certain. Control tokens have no
+  // text and are not found.
+  const cria_text* stop_strings;
+  size_t num_stop_strings;
+  const cria_logit_bias* logit_bias;  // The addends of one token add up.
+  size_t num_logit_bias;
 } cria_generation_options;
 #define CRIA_GENERATION_OPTIONS_INIT \
   {sizeof(cria_generation_options),  \
@@ -206,6 +239,10 @@ typedef struct cria_generation_options {
    1.0f,                             \
    64,                               \
    4,                                \
+   0,                                \
+   NULL,                             \
+   0,                                \
+   NULL,                             \
    0}
 
 // Called with the next part of the text: whole characters, followed by a zero byte that
@@ -213,12 +250,47 @@ typedef struct cria_generation_options {
 // answer, as cria_model_cancel does.
 typedef int (*cria_text_callback)(const char* text, size_t text_bytes, void* data);
 
+// A token of an answer.
+typedef struct cria_token {
+  size_t struct_size;  // Set by the library; fields beyond it do not exist.
+  // The text that is complete with this token: whole characters, perhaps none, followed by a zero
+  // byte; valid during the call. Stop strings are not removed from it.
+  const char* text;
+  size_t text_bytes;
+  // The natural logarithm of the probability that the model gives the token, before the steps of
+  // cria_generation_options.
+  double log_probability;
+  int32_t id;
+  uint32_t index;  // 0 for the first token of the answer.
+} cria_token;
+
+// Called for each token except the one that ends the answer, before its text is passed on. Returns
+// 0 to go on; any other value stops the answer after this token. With this callback, a token takes
+// one exponential more for each token of the vocabulary.
+typedef int (*cria_token_callback)(const cria_token* token, void* data);
+
+// Called before a prompt is read, when the context holds `done_tokens` of its `total_tokens`, and
+// after each chunk. Returns 0 to go on; any other value stops the call (CRIA_ERROR_CANCELLED). If a
+// full context is read again during an answer, it is called as well, and then stops the answer.
+typedef int (*cria_prompt_callback)(uint32_t done_tokens, uint32_t total_tokens, void* data);
+
+// What a call tells while it runs. All may be NULL.
+typedef struct cria_callbacks {
+  size_t struct_size;
+  cria_text_callback on_text;
+  cria_token_callback on_token;
+  cria_prompt_callback on_prompt;
+  void* data;  // Passed to all of them.
+} cria_callbacks;
+#define CRIA_CALLBACKS_INIT {sizeof(cria_callbacks), NULL, NULL, NULL, NULL}
+
 // Why an answer ended.
 enum {
   CRIA_STOP_END = 0,           // The model ended it.
   CRIA_STOP_MAX_TOKENS = 1,    // `max_tokens` were generated.
   CRIA_STOP_CONTEXT_FULL = 2,  // The context is full.
-  CRIA_STOP_CANCELLED = 3      // cria_model_cancel or the callback; the text so far is kept.
+  CRIA_STOP_CANCELLED = 3,     // A function ..._cancel or a callback; the text so far is kept.
+  CRIA_STOP_STRING = 4         // One of `stop_strings` follows.
 };
 
 typedef struct cria_result {
@@ -241,6 +313,18 @@ typedef struct cria_result {
 CRIA_API cria_status cria_complete(cria_model* model, const char* prompt,
                                    const cria_generation_options* options,
                                    cria_text_callback on_text, void* data, cria_result* result);
+// The same with a length and more callbacks. `callbacks` may be NULL.
+CRIA_API cria_status cria_complete_text(cria_model* model, const char* prompt, size_t prompt_bytes,
+                                        const cria_generation_options* options,
+                                        const cria_callbacks* callbacks, cria_result* result);
+
+// Reads a prompt and writes the logits of the token after it, one for each token of the vocabulary,
+// to `logits`. `*num_logits` is set to their number; if `capacity` is less, the function returns
+// CRIA_ERROR_OUT_OF_RANGE, and if `logits` is NULL, nothing is read. `parse_special`: as in
+// cria_generation_options. Of the callbacks, which may be NULL, only on_prompt is used.
+CRIA_API cria_status cria_get_logits(cria_model* model, const char* prompt, size_t prompt_bytes,
+                                     int parse_special, const cria_callbacks* callbacks,
+                                     float* logits, size_t capacity, size_t* num_logits);
 
 // ---- Chats ----
 
@@ -253,11 +337,21 @@ typedef struct cria_chat cria_chat;
 // failure.
 CRIA_API cria_status cria_chat_create(cria_model* model, const char* system_prompt,
                                       const cria_generation_options* options, cria_chat** chat);
+// A chat that goes on from these messages. Those of the role system (or developer) at the beginning
+// are its system prompt. A role that the chat template refuses is an error of the first answer.
+CRIA_API cria_status cria_chat_create_from_messages(cria_model* model, const cria_message* messages,
+                                                    size_t num_messages,
+                                                    const cria_generation_options* options,
+                                                    cria_chat** chat);
 // Must not be called while another call uses the chat. Allowed before and after its model is freed.
 CRIA_API void cria_chat_free(cria_chat* chat);
 
 // Sets the options from the next message on; the random numbers start again at the seed.
 CRIA_API cria_status cria_chat_set_options(cria_chat* chat, const cria_generation_options* options);
+// Sets variables of the chat template from the next message on, such as `tools` or
+// `enable_thinking`: a JSON object with their names and values, or "" for none. Their strings are
+// only text, as messages are.
+CRIA_API cria_status cria_chat_set_variables(cria_chat* chat, const char* json, size_t json_bytes);
 
 // Answers a message and keeps both. If it fails, the chat is as it was before the message, except
 // for turns that were dropped from a full context. Stopping it while the message is read is a
@@ -266,9 +360,38 @@ CRIA_API cria_status cria_chat_set_options(cria_chat* chat, const cria_generatio
 // cria_complete.
 CRIA_API cria_status cria_chat_send(cria_chat* chat, const char* message,
                                     cria_text_callback on_text, void* data, cria_result* result);
+// The same for a message of any role except assistant, and with more callbacks. If `message` is
+// NULL, answers the last message, which must not be an answer. `callbacks` may be NULL.
+CRIA_API cria_status cria_chat_answer(cria_chat* chat, const cria_message* message,
+                                      const cria_callbacks* callbacks, cria_result* result);
+// Replaces the answer at the end by another one, with the next random numbers. If it fails, the old
+// one is kept.
+CRIA_API cria_status cria_chat_regenerate(cria_chat* chat, const cria_callbacks* callbacks,
+                                          cria_result* result);
+
+// Stops the call under way on this chat as cria_model_cancel does or, if there is none, the next
+// one: every call on it is stopped until cria_chat_clear_cancel. Any thread; allowed in callbacks
+// and signal handlers.
+CRIA_API void cria_chat_cancel(cria_chat* chat);
+CRIA_API void cria_chat_clear_cancel(cria_chat* chat);
 
 // Drops everything except the system prompt.
 CRIA_API cria_status cria_chat_reset(cria_chat* chat);
+// Drops the last turn: the last message of the role user, with those of that role right before it,
+// and everything after it.
+CRIA_API cria_status cria_chat_drop_last_turn(cria_chat* chat);
+
+// The messages that were not dropped from a full context. The texts end with a zero byte that their
+// lengths do not count, and are valid until the next call that changes the chat. Must not be called
+// while another call uses the chat.
+CRIA_API size_t cria_chat_num_messages(const cria_chat* chat);
+CRIA_API cria_status cria_chat_get_message(const cria_chat* chat, size_t index,
+                                           cria_message* message);
+
+// Reads the messages, with the beginning of an answer unless the last one is an answer, and writes
+// the logits of the token after them, as cria_get_logits does.
+CRIA_API cria_status cria_chat_get_logits(cria_chat* chat, const cria_callbacks* callbacks,
+                                          float* logits, size_t capacity, size_t* num_logits);
 
 // The tokens that the chat takes in the context, as of its last piece of text. Any thread.
 CRIA_API uint32_t cria_chat_context_used(const cria_chat* chat);
@@ -276,15 +399,26 @@ CRIA_API uint32_t cria_chat_context_used(const cria_chat* chat);
 // chat.
 CRIA_API int cria_chat_has_forgotten(const cria_chat* chat);
 
+// What the chat template makes of messages, without running the model. `variables`: as in
+// cria_chat_set_variables. If `add_generation_prompt` is not 0, the text ends with the beginning of
+// an answer. `text`, `capacity` and `*text_bytes` are those of cria_detokenize. Any thread.
+CRIA_API cria_status cria_render_messages(const cria_model* model, const cria_message* messages,
+                                          size_t num_messages, const char* variables,
+                                          size_t variables_bytes, int add_generation_prompt,
+                                          char* text, size_t capacity, size_t* text_bytes);
+
 // ---- Tokens ----
 
 // The tokens of a text. `*num_tokens` is set to their number. If `capacity` is less, nothing is
 // written and the function returns CRIA_ERROR_OUT_OF_RANGE; if `tokens` is NULL, they are only
 // counted. `add_special`: begin with the BOS token if the model wants it. `parse_special`: as in
-// cria_generation_options. Any thread, as the next function.
+// cria_generation_options. Any thread, as the next functions.
 CRIA_API cria_status cria_tokenize(const cria_model* model, const char* text, int add_special,
                                    int parse_special, int32_t* tokens, size_t capacity,
                                    size_t* num_tokens);
+CRIA_API cria_status cria_tokenize_text(const cria_model* model, const char* text,
+                                        size_t text_bytes, int add_special, int parse_special,
+                                        int32_t* tokens, size_t capacity, size_t* num_tokens);
 // The text of tokens: valid UTF-8 without control tokens. `*text_bytes` is set to its length
 // without the final zero byte; `capacity` must be larger. If `text` is NULL, the bytes are only
 // counted.
