@@ -4,6 +4,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cria/cria.hpp"
 
@@ -52,6 +53,116 @@ TEST(WrapperTest, ACallbackStops) {
       model.Complete("Hello! I am", Greedy(), [](std::string_view) { return false; });
   ASSERT_TRUE(reply) << reply.error().message;
   EXPECT_EQ(reply->stop_reason, CRIA_STOP_CANCELLED);
+}
+
+using Messages = std::vector<cria::Message>;
+
+std::string Written(const Messages& messages) {
+  std::string text;
+  for (const cria::Message& message : messages) {
+    text += message.role + ": " + message.content + "\n";
+  }
+  return text;
+}
+
+TEST(WrapperTest, MessagesGoInAndOut) {
+  cria::Model model = LoadDemo();
+  const Messages given = {{"system", "You are a friendly assistant."},
+                          {"user", std::string("a\0b", 3)}};
+  cria::Result<cria::Chat> chat = cria::Chat::FromMessages(model, given, Greedy());
+  ASSERT_TRUE(chat) << chat.error().message;
+  EXPECT_EQ(Written(chat->messages()), Written(given));
+  const cria::Result<cria::Reply> first = chat->Answer();
+  ASSERT_TRUE(first) << first.error().message;
+  const std::string all = Written(given) + "assistant: " + first->text + "\n";
+  EXPECT_EQ(Written(chat->messages()), all);
+  EXPECT_EQ(chat->Regenerate()->text, first->text);
+  ASSERT_TRUE(chat->Send(cria::Message{"tool", "42"}));
+  ASSERT_TRUE(chat->Send("Hello!"));
+  EXPECT_EQ(chat->DropLastTurn().status, CRIA_OK);
+  EXPECT_EQ(chat->DropLastTurn().status, CRIA_OK);
+  EXPECT_EQ(chat->messages().size(), 1u);
+  EXPECT_EQ(chat->DropLastTurn().status, CRIA_ERROR_USAGE);
+  EXPECT_EQ(chat->Answer().error().status, CRIA_ERROR_USAGE);
+  EXPECT_EQ(*model.Render({{"user", "Hi"}}),
+            "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
+  EXPECT_EQ(*model.Render({{"user", "Hi"}}, false), "<|im_start|>user\nHi<|im_end|>\n");
+  EXPECT_EQ(model.Render({}, false, "x").error().status, CRIA_ERROR_USAGE);
+  EXPECT_EQ(chat->SetVariables("{\"a\": 1}").status, CRIA_OK);
+  EXPECT_EQ(chat->SetVariables("a").status, CRIA_ERROR_USAGE);
+}
+
+TEST(WrapperTest, AnswersAreSteeredAndWatched) {
+  cria::Model model = LoadDemo();
+  cria::GenerationOptions options = Greedy();
+  options.stop = {"###", " a baby"};
+  options.bias = {{5, -1.0f}};
+  cria::Result<cria::Chat> chat = cria::Chat::Create(model, "", options);
+  ASSERT_TRUE(chat) << chat.error().message;
+  std::string text;
+  size_t tokens = 0;
+  uint32_t read = 0;
+  cria::Callbacks callbacks = [&](std::string_view piece) {
+    text += piece;
+    return true;
+  };
+  callbacks.on_token = [&](const cria_token& token) {
+    EXPECT_EQ(token.index, tokens++);
+    EXPECT_LE(token.log_probability, 0.0);
+    return true;
+  };
+  callbacks.on_prompt = [&](uint32_t done, uint32_t) {
+    read = done;
+    return true;
+  };
+  const cria::Result<cria::Reply> reply = chat->Send("Hello! Who are you?", callbacks);
+  ASSERT_TRUE(reply) << reply.error().message;
+  EXPECT_EQ(reply->text, "Hello! I am Cria,");
+  EXPECT_EQ(text, reply->text);
+  EXPECT_EQ(reply->stop_reason, CRIA_STOP_STRING);
+  EXPECT_EQ(tokens, reply->generated_tokens);
+  EXPECT_EQ(read, reply->prompt_tokens);
+  options.stop.clear();
+  EXPECT_EQ(chat->SetOptions(options).status, CRIA_OK);
+  callbacks.on_token = [](const cria_token& token) { return token.index < 2; };
+  EXPECT_EQ(chat->Send("Hello! Who are you?", callbacks)->generated_tokens, 3u);
+  callbacks.on_prompt = [](uint32_t, uint32_t) { return false; };
+  EXPECT_EQ(chat->Send("Hello!", callbacks).error().status, CRIA_ERROR_CANCELLED);
+
+  EXPECT_EQ(model.Logits("Hello! I am")->size(), 1536u);
+  EXPECT_EQ(chat->Logits()->size(), 1536u);
+  EXPECT_EQ(model.Logits(std::string(2000, '?')).error().status, CRIA_ERROR_OUT_OF_RANGE);
+  chat->Cancel();
+  EXPECT_EQ(chat->Send("Hello!").error().status, CRIA_ERROR_CANCELLED);
+  chat->ClearCancel();
+  EXPECT_TRUE(chat->Send("Hello!", nullptr));
+  options.bias = {{-1, 0.0f}};
+  EXPECT_EQ(chat->SetOptions(options).status, CRIA_ERROR_USAGE);
+}
+
+TEST(WrapperTest, PlansMemory) {
+  cria::ModelOptions options;
+  options.path = CRIA_DEMO_MODEL;
+  const cria::Result<cria::Plan> plan = cria::Plan::Create(options);
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_STREQ(plan->info().name, "cria-demo");
+  uint64_t mapped = 0;
+  uint64_t resident = 0;
+  for (const cria::Plan::Part& part : plan->parts()) {
+    EXPECT_FALSE(part.name.empty());
+    (part.is_mapped ? mapped : resident) += part.bytes;
+  }
+  EXPECT_EQ(plan->totals().mapped_bytes, mapped);
+  EXPECT_EQ(plan->totals().private_bytes, resident);
+  EXPECT_EQ(plan->Check().status, CRIA_OK);
+  options.memory_limit_bytes = 1'000'000;
+  EXPECT_EQ(cria::Plan::Create(options)->Check().status, CRIA_ERROR_OUT_OF_MEMORY);
+  options.path = "/nowhere/model.cria";
+  EXPECT_EQ(cria::Plan::Create(options).error().status, CRIA_ERROR_NOT_FOUND);
+  const cria::Plan empty;
+  EXPECT_TRUE(empty.parts().empty());
+  EXPECT_EQ(empty.totals().peak_bytes, 0u);
+  EXPECT_EQ(empty.Check().status, CRIA_ERROR_USAGE);
 }
 
 TEST(WrapperTest, TellsOfPacking) {
