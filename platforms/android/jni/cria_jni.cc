@@ -3,7 +3,10 @@
 // refused here.
 
 #include <iterator>
+#include <memory>
+#include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,6 +35,32 @@ std::shared_ptr<Chat> FindChat(JNIEnv* env, jlong number) {
   std::shared_ptr<Chat> chat = Handles().FindChat(number);
   if (chat == nullptr) ThrowFailure(env, CRIA_ERROR_USAGE, "the chat, or its model, is closed");
   return chat;
+}
+
+// The text that `write(text, capacity, bytes)` writes: first its length, then the text. Null with
+// an exception pending if that fails.
+template <typename Write>
+jbyteArray NewText(JNIEnv* env, const Write& write) {
+  size_t bytes = 0;
+  if (!ThrowUnlessOk(env, write(nullptr, 0, &bytes))) return nullptr;
+  std::string text(bytes + 1, '\0');
+  if (!ThrowUnlessOk(env, write(text.data(), text.size(), &bytes))) return nullptr;
+  text.resize(bytes);
+  return NewBytes(env, text);
+}
+
+// The same for logits.
+template <typename Write>
+jfloatArray NewLogits(JNIEnv* env, const Write& write) {
+  size_t count = 0;
+  if (!ThrowUnlessOk(env, write(nullptr, 0, &count))) return nullptr;
+  std::vector<float> logits(count);
+  if (!ThrowUnlessOk(env, write(logits.data(), count, &count))) return nullptr;
+  const jfloatArray array = env->NewFloatArray(static_cast<jsize>(count));
+  if (array != nullptr) {
+    env->SetFloatArrayRegion(array, 0, static_cast<jsize>(count), logits.data());
+  }
+  return array;
 }
 
 jlong LoadModel(JNIEnv* env, jclass, jbyteArray path, jint descriptor, jlong offset_bytes,
@@ -106,31 +135,32 @@ void Complete(JNIEnv* env, jclass, jlong number, jbyteArray prompt, jobject give
               jobject reply) {
   Guarded(env, [&] {
     const std::shared_ptr<Model> model = FindModel(env, number);
+    GenerationOptions options;
+    if (model == nullptr || !options.Read(env, given)) return;
     Utf8 text;
-    cria_generation_options options = CRIA_GENERATION_OPTIONS_INIT;
-    if (model == nullptr || !text.Read(env, prompt, "prompt") ||
-        !ReadGenerationOptions(env, given, options)) {
-      return;
-    }
+    text.Read(env, prompt);
     TextReceiver receiver(env, listener, *model, nullptr);
     if (!receiver.is_usable()) return;
+    const cria_callbacks callbacks = receiver.callbacks();
     cria_result result = CRIA_RESULT_INIT;
-    const cria_status status = cria_complete(model->handle, text.c_str(), &options,
-                                             TextReceiver::Take, &receiver, &result);
+    const cria_status status = cria_complete_text(model->handle, text.c_str(), text.size(),
+                                                  options.values(), &callbacks, &result);
     if (ThrowUnlessOk(env, status)) WriteReply(env, reply, result);
   });
 }
 
-jlong CreateChat(JNIEnv* env, jclass, jlong number, jbyteArray system_prompt, jobject given) {
+jlong CreateChat(JNIEnv* env, jclass, jlong number, jobjectArray roles_and_contents,
+                 jobject given) {
   return Guarded(env, [&]() -> jlong {
     const auto chat = std::make_shared<Chat>();
     chat->model = FindModel(env, number);
-    Utf8 text;
-    cria_generation_options options = CRIA_GENERATION_OPTIONS_INIT;
-    if (chat->model == nullptr || !text.Read(env, system_prompt, "systemPrompt") ||
-        !ReadGenerationOptions(env, given, options) ||
-        !ThrowUnlessOk(
-            env, cria_chat_create(chat->model->handle, text.c_str(), &options, &chat->handle))) {
+    Messages messages;
+    GenerationOptions options;
+    if (chat->model == nullptr || !messages.Read(env, roles_and_contents) ||
+        !options.Read(env, given) ||
+        !ThrowUnlessOk(env, cria_chat_create_from_messages(chat->model->handle, messages.data(),
+                                                           messages.size(), options.values(),
+                                                           &chat->handle))) {
       return 0;
     }
     const jlong opened = Handles().Add(chat);
@@ -146,31 +176,166 @@ void CloseChat(JNIEnv* env, jclass, jlong chat) {
 void SetChatOptions(JNIEnv* env, jclass, jlong number, jobject given) {
   Guarded(env, [&] {
     const std::shared_ptr<Chat> chat = FindChat(env, number);
-    cria_generation_options options = CRIA_GENERATION_OPTIONS_INIT;
-    if (chat == nullptr || !ReadGenerationOptions(env, given, options)) return;
-    ThrowUnlessOk(env, cria_chat_set_options(chat->handle, &options));
+    GenerationOptions options;
+    if (chat == nullptr || !options.Read(env, given)) return;
+    ThrowUnlessOk(env, cria_chat_set_options(chat->handle, options.values()));
   });
 }
 
-void SendMessage(JNIEnv* env, jclass, jlong number, jbyteArray message, jobject listener,
-                 jobject reply) {
+// Calls `generate` with the chat, callbacks and a result, and fills a Reply.
+template <typename Generate>
+void FillReply(JNIEnv* env, jlong number, jobject listener, jobject reply,
+               const Generate& generate) {
   Guarded(env, [&] {
     const std::shared_ptr<Chat> chat = FindChat(env, number);
-    Utf8 text;
-    if (chat == nullptr || !text.Read(env, message, "message")) return;
+    if (chat == nullptr) return;
     TextReceiver receiver(env, listener, *chat->model, chat.get());
     if (!receiver.is_usable()) return;
+    const cria_callbacks callbacks = receiver.callbacks();
     cria_result result = CRIA_RESULT_INIT;
-    const cria_status status =
-        cria_chat_send(chat->handle, text.c_str(), TextReceiver::Take, &receiver, &result);
+    const Answering answering(*chat);
+    const cria_status status = generate(chat->handle, &callbacks, &result);
     if (ThrowUnlessOk(env, status)) WriteReply(env, reply, result);
+  });
+}
+
+void SendMessage(JNIEnv* env, jclass, jlong number, jbyteArray role, jbyteArray content,
+                 jobject listener, jobject reply) {
+  FillReply(env, number, listener, reply,
+            [&](cria_chat* chat, const cria_callbacks* callbacks, cria_result* result) {
+              Utf8 role_text;
+              Utf8 content_text;
+              role_text.Read(env, role);
+              content_text.Read(env, content);
+              const cria_message message = {role_text.c_str(), content_text.c_str(),
+                                            role_text.size(), content_text.size()};
+              return cria_chat_answer(chat, &message, callbacks, result);
+            });
+}
+
+void AnswerChat(JNIEnv* env, jclass, jlong number, jboolean again, jobject listener,
+                jobject reply) {
+  FillReply(env, number, listener, reply,
+            [&](cria_chat* chat, const cria_callbacks* callbacks, cria_result* result) {
+              return again == JNI_TRUE ? cria_chat_regenerate(chat, callbacks, result)
+                                       : cria_chat_answer(chat, nullptr, callbacks, result);
+            });
+}
+
+// The roles and contents of the messages by turns.
+jobjectArray ReadMessages(JNIEnv* env, jclass, jlong number) {
+  return Guarded(env, [&]() -> jobjectArray {
+    const std::shared_ptr<Chat> chat = FindChat(env, number);
+    if (chat == nullptr) return nullptr;
+    const jclass type = env->FindClass("[B");
+    if (type == nullptr) return nullptr;
+    const std::lock_guard lock(chat->messages_mutex);
+    if (chat->is_answering) {
+      ThrowFailure(env, CRIA_ERROR_USAGE, "the chat is in use: its messages are known afterwards");
+      return nullptr;
+    }
+    const auto count = static_cast<jsize>(cria_chat_num_messages(chat->handle));
+    const jobjectArray texts = env->NewObjectArray(2 * count, type, nullptr);
+    for (jsize i = 0; texts != nullptr && i < 2 * count; ++i) {
+      cria_message message = {};
+      const cria_status status =
+          cria_chat_get_message(chat->handle, static_cast<size_t>(i / 2), &message);
+      if (!ThrowUnlessOk(env, status)) return nullptr;
+      const jbyteArray text =
+          NewBytes(env, i % 2 == 0 ? std::string_view(message.role, message.role_bytes)
+                                   : std::string_view(message.content, message.content_bytes));
+      if (text == nullptr) return nullptr;
+      env->SetObjectArrayElement(texts, i, text);
+      env->DeleteLocalRef(text);
+      if (env->ExceptionCheck()) return nullptr;
+    }
+    return texts;
+  });
+}
+
+void DropLastTurn(JNIEnv* env, jclass, jlong number) {
+  Guarded(env, [&] {
+    const std::shared_ptr<Chat> chat = FindChat(env, number);
+    if (chat == nullptr) return;
+    const std::lock_guard lock(chat->messages_mutex);
+    ThrowUnlessOk(env, cria_chat_drop_last_turn(chat->handle));
+  });
+}
+
+void SetVariables(JNIEnv* env, jclass, jlong number, jbyteArray json) {
+  Guarded(env, [&] {
+    const std::shared_ptr<Chat> chat = FindChat(env, number);
+    if (chat == nullptr) return;
+    Utf8 text;
+    text.Read(env, json);
+    ThrowUnlessOk(env, cria_chat_set_variables(chat->handle, text.c_str(), text.size()));
+  });
+}
+
+void CancelChat(JNIEnv*, jclass, jlong number) {
+  const std::shared_ptr<Chat> chat = Handles().FindChat(number);
+  if (chat != nullptr) cria_chat_cancel(chat->handle);
+}
+
+void ClearCancelOfChat(JNIEnv*, jclass, jlong number) {
+  const std::shared_ptr<Chat> chat = Handles().FindChat(number);
+  if (chat != nullptr) cria_chat_clear_cancel(chat->handle);
+}
+
+jbyteArray RenderMessages(JNIEnv* env, jclass, jlong number, jobjectArray roles_and_contents,
+                          jbyteArray given_variables, jboolean add_generation_prompt) {
+  return Guarded(env, [&]() -> jbyteArray {
+    const std::shared_ptr<Model> model = FindModel(env, number);
+    Messages messages;
+    if (model == nullptr || !messages.Read(env, roles_and_contents)) return nullptr;
+    Utf8 variables;
+    variables.Read(env, given_variables);
+    const auto render = [&](char* text, size_t capacity, size_t* bytes) {
+      return cria_render_messages(model->handle, messages.data(), messages.size(),
+                                  variables.c_str(), variables.size(), add_generation_prompt, text,
+                                  capacity, bytes);
+    };
+    return NewText(env, render);
+  });
+}
+
+jfloatArray ReadLogits(JNIEnv* env, jclass, jlong number, jbyteArray prompt, jboolean parse_special,
+                       jobject listener) {
+  return Guarded(env, [&]() -> jfloatArray {
+    const std::shared_ptr<Model> model = FindModel(env, number);
+    if (model == nullptr) return nullptr;
+    Utf8 text;
+    text.Read(env, prompt);
+    TextReceiver receiver(env, listener, *model, nullptr);
+    if (!receiver.is_usable()) return nullptr;
+    const cria_callbacks callbacks = receiver.callbacks();
+    return NewLogits(env, [&](float* logits, size_t capacity, size_t* count) {
+      return cria_get_logits(model->handle, text.c_str(), text.size(), parse_special, &callbacks,
+                             logits, capacity, count);
+    });
+  });
+}
+
+jfloatArray ReadChatLogits(JNIEnv* env, jclass, jlong number, jobject listener) {
+  return Guarded(env, [&]() -> jfloatArray {
+    const std::shared_ptr<Chat> chat = FindChat(env, number);
+    if (chat == nullptr) return nullptr;
+    TextReceiver receiver(env, listener, *chat->model, chat.get());
+    if (!receiver.is_usable()) return nullptr;
+    const cria_callbacks callbacks = receiver.callbacks();
+    const Answering answering(*chat);
+    return NewLogits(env, [&](float* logits, size_t capacity, size_t* count) {
+      return cria_chat_get_logits(chat->handle, &callbacks, logits, capacity, count);
+    });
   });
 }
 
 void ResetChat(JNIEnv* env, jclass, jlong number) {
   Guarded(env, [&] {
     const std::shared_ptr<Chat> chat = FindChat(env, number);
-    if (chat != nullptr) ThrowUnlessOk(env, cria_chat_reset(chat->handle));
+    if (chat == nullptr) return;
+    const std::lock_guard lock(chat->messages_mutex);
+    ThrowUnlessOk(env, cria_chat_reset(chat->handle));
   });
 }
 
@@ -185,19 +350,19 @@ jintArray Tokenize(JNIEnv* env, jclass, jlong number, jbyteArray given, jboolean
                    jboolean parse_special) {
   return Guarded(env, [&]() -> jintArray {
     const std::shared_ptr<Model> model = FindModel(env, number);
+    if (model == nullptr) return nullptr;
     Utf8 text;
+    text.Read(env, given);
     size_t count = 0;
-    if (model == nullptr || !text.Read(env, given, "text") ||
-        !ThrowUnlessOk(env, cria_tokenize(model->handle, text.c_str(), add_special, parse_special,
-                                          nullptr, 0, &count))) {
-      return nullptr;
-    }
+    const auto tokenize = [&](int32_t* tokens, size_t capacity) {
+      return ThrowUnlessOk(env,
+                           cria_tokenize_text(model->handle, text.c_str(), text.size(), add_special,
+                                              parse_special, tokens, capacity, &count));
+    };
+    if (!tokenize(nullptr, 0)) return nullptr;
     // One more than needed: with a null pointer, the call would only count.
     std::vector<int32_t> tokens(count + 1);
-    if (!ThrowUnlessOk(env, cria_tokenize(model->handle, text.c_str(), add_special, parse_special,
-                                          tokens.data(), count, &count))) {
-      return nullptr;
-    }
+    if (!tokenize(tokens.data(), count)) return nullptr;
     const jintArray array = env->NewIntArray(static_cast<jsize>(count));
     if (array == nullptr) return nullptr;
     env->SetIntArrayRegion(array, 0, static_cast<jsize>(count), tokens.data());
@@ -215,18 +380,9 @@ jbyteArray Detokenize(JNIEnv* env, jclass, jlong number, jintArray given) {
     }
     std::vector<int32_t> tokens(static_cast<size_t>(env->GetArrayLength(given)));
     env->GetIntArrayRegion(given, 0, static_cast<jsize>(tokens.size()), tokens.data());
-    size_t bytes = 0;
-    if (!ThrowUnlessOk(env, cria_detokenize(model->handle, tokens.data(), tokens.size(), nullptr, 0,
-                                            &bytes))) {
-      return nullptr;
-    }
-    std::string text(bytes + 1, '\0');
-    if (!ThrowUnlessOk(env, cria_detokenize(model->handle, tokens.data(), tokens.size(),
-                                            text.data(), text.size(), &bytes))) {
-      return nullptr;
-    }
-    text.resize(bytes);
-    return NewBytes(env, text);
+    return NewText(env, [&](char* text, size_t capacity, size_t* bytes) {
+      return cria_detokenize(model->handle, tokens.data(), tokens.size(), text, capacity, bytes);
+    });
   });
 }
 
@@ -256,13 +412,25 @@ bool RegisterMethods(JNIEnv* env) {
       Method("complete",
              "(J[BLorg/cria/GenerationOptions;Lorg/cria/CriaNative$TextReceiver;Lorg/cria/Reply;)V",
              reinterpret_cast<void*>(Complete)),
-      Method("createChat", "(J[BLorg/cria/GenerationOptions;)J",
+      Method("createChat", "(J[[BLorg/cria/GenerationOptions;)J",
              reinterpret_cast<void*>(CreateChat)),
       Method("closeChat", "(J)V", reinterpret_cast<void*>(CloseChat)),
       Method("setChatOptions", "(JLorg/cria/GenerationOptions;)V",
              reinterpret_cast<void*>(SetChatOptions)),
-      Method("send", "(J[BLorg/cria/CriaNative$TextReceiver;Lorg/cria/Reply;)V",
+      Method("send", "(J[B[BLorg/cria/CriaNative$TextReceiver;Lorg/cria/Reply;)V",
              reinterpret_cast<void*>(SendMessage)),
+      Method("answer", "(JZLorg/cria/CriaNative$TextReceiver;Lorg/cria/Reply;)V",
+             reinterpret_cast<void*>(AnswerChat)),
+      Method("readMessages", "(J)[[B", reinterpret_cast<void*>(ReadMessages)),
+      Method("dropLastTurn", "(J)V", reinterpret_cast<void*>(DropLastTurn)),
+      Method("setVariables", "(J[B)V", reinterpret_cast<void*>(SetVariables)),
+      Method("cancelChat", "(J)V", reinterpret_cast<void*>(CancelChat)),
+      Method("clearCancelOfChat", "(J)V", reinterpret_cast<void*>(ClearCancelOfChat)),
+      Method("renderMessages", "(J[[B[BZ)[B", reinterpret_cast<void*>(RenderMessages)),
+      Method("readLogits", "(J[BZLorg/cria/CriaNative$TextReceiver;)[F",
+             reinterpret_cast<void*>(ReadLogits)),
+      Method("readChatLogits", "(JLorg/cria/CriaNative$TextReceiver;)[F",
+             reinterpret_cast<void*>(ReadChatLogits)),
       Method("resetChat", "(J)V", reinterpret_cast<void*>(ResetChat)),
       Method("contextUsed", "(J)I", reinterpret_cast<void*>(ContextUsed)),
       Method("tokenize", "(J[BZZ)[I", reinterpret_cast<void*>(Tokenize)),

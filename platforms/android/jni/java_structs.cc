@@ -1,5 +1,6 @@
 #include "jni/java_structs.h"
 
+#include <algorithm>
 #include <cstddef>
 
 namespace cria::jni {
@@ -84,11 +85,20 @@ bool AddParts(JNIEnv* env, jobject object, const cria_plan* plan) {
   return true;
 }
 
+// The array that a method without arguments returns; null with an exception pending.
+jobject CallForArray(JNIEnv* env, jobject object, jclass type, const char* name,
+                     const char* signature) {
+  const jmethodID method = env->GetMethodID(type, name, signature);
+  const jobject array = method == nullptr ? nullptr : env->CallObjectMethod(object, method);
+  return env->ExceptionCheck() ? nullptr : array;
+}
+
 }  // namespace
 
 bool ModelOptions::Read(JNIEnv* env, jbyteArray path, jint descriptor, jlong offset_bytes,
                         jlong length_bytes, jbyteArray pack_folder, jobject options) {
-  if (!path_.Read(env, path, "path") || !pack_folder_.Read(env, pack_folder, "packFolder") ||
+  if (!path_.ReadZeroTerminated(env, path, "path") ||
+      !pack_folder_.ReadZeroTerminated(env, pack_folder, "packFolder") ||
       !ReadFields(env, options, kModelOptionFields, &values_)) {
     return false;
   }
@@ -104,9 +114,55 @@ bool ModelOptions::Read(JNIEnv* env, jbyteArray path, jint descriptor, jlong off
   return true;
 }
 
-bool ReadGenerationOptions(JNIEnv* env, jobject object, cria_generation_options& options) {
-  return ReadFields(env, object, kGenerationOptionFields, &options) &&
-         ReadFields(env, object, {&kWhenFullField, 1}, &options);
+bool GenerationOptions::Read(JNIEnv* env, jobject object) {
+  if (!ReadFields(env, object, kGenerationOptionFields, &values_) ||
+      !ReadFields(env, object, {&kWhenFullField, 1}, &values_)) {
+    return false;
+  }
+  const jclass type = env->GetObjectClass(object);
+  const bool is_read = ReadStopStrings(env, object, type) && ReadLogitBias(env, object, type);
+  env->DeleteLocalRef(type);
+  return is_read;
+}
+
+bool GenerationOptions::ReadStopStrings(JNIEnv* env, jobject object, jclass type) {
+  const auto given =
+      static_cast<jobjectArray>(CallForArray(env, object, type, "stopUtf8", "()[[B"));
+  if (given == nullptr || !ReadTexts(env, given, stop_texts_)) return false;
+  env->DeleteLocalRef(given);
+  for (const Utf8& text : stop_texts_) stop_strings_.push_back({text.c_str(), text.size()});
+  values_.stop_strings = stop_strings_.data();
+  values_.num_stop_strings = stop_strings_.size();
+  return true;
+}
+
+bool GenerationOptions::ReadLogitBias(JNIEnv* env, jobject object, jclass type) {
+  const auto tokens = static_cast<jintArray>(CallForArray(env, object, type, "biasTokens", "()[I"));
+  if (tokens == nullptr) return false;
+  const auto addends =
+      static_cast<jfloatArray>(CallForArray(env, object, type, "biasAddends", "()[F"));
+  if (addends == nullptr) return false;
+  // Another thread may change the map between the two calls.
+  const jsize count = std::min(env->GetArrayLength(tokens), env->GetArrayLength(addends));
+  std::vector<jint> ids(static_cast<size_t>(count));
+  std::vector<jfloat> values(static_cast<size_t>(count));
+  env->GetIntArrayRegion(tokens, 0, count, ids.data());
+  env->GetFloatArrayRegion(addends, 0, count, values.data());
+  env->DeleteLocalRef(tokens);
+  env->DeleteLocalRef(addends);
+  for (size_t i = 0; i < ids.size(); ++i) logit_bias_.push_back({ids[i], values[i]});
+  values_.logit_bias = logit_bias_.data();
+  values_.num_logit_bias = logit_bias_.size();
+  return true;
+}
+
+bool Messages::Read(JNIEnv* env, jobjectArray roles_and_contents) {
+  if (!ReadTexts(env, roles_and_contents, texts_)) return false;
+  for (size_t i = 0; i + 1 < texts_.size(); i += 2) {
+    messages_.push_back(
+        {texts_[i].c_str(), texts_[i + 1].c_str(), texts_[i].size(), texts_[i + 1].size()});
+  }
+  return true;
 }
 
 bool WriteGenerationOptions(JNIEnv* env, jobject object, const cria_generation_options& options) {

@@ -3,6 +3,7 @@
 #include <jni.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "cria/cria.h"
 #include "jni/java_values.h"
@@ -25,7 +26,36 @@ class ModelOptions {
   cria_model_options values_ = CRIA_MODEL_OPTIONS_INIT;
 };
 
-bool ReadGenerationOptions(JNIEnv* env, jobject object, cria_generation_options& options);
+// cria_generation_options, and the arrays that it points to.
+class GenerationOptions {
+ public:
+  bool Read(JNIEnv* env, jobject object);
+
+  const cria_generation_options* values() const { return &values_; }
+
+ private:
+  bool ReadStopStrings(JNIEnv* env, jobject object, jclass type);
+  bool ReadLogitBias(JNIEnv* env, jobject object, jclass type);
+
+  std::vector<Utf8> stop_texts_;
+  std::vector<cria_text> stop_strings_;
+  std::vector<cria_logit_bias> logit_bias_;
+  cria_generation_options values_ = CRIA_GENERATION_OPTIONS_INIT;
+};
+
+// cria_messages from a byte[][] of roles and contents by turns.
+class Messages {
+ public:
+  bool Read(JNIEnv* env, jobjectArray roles_and_contents);
+
+  const cria_message* data() const { return messages_.data(); }
+  size_t size() const { return messages_.size(); }
+
+ private:
+  std::vector<Utf8> texts_;
+  std::vector<cria_message> messages_;
+};
+
 // Sets all fields except when_full, which Java sets itself.
 bool WriteGenerationOptions(JNIEnv* env, jobject object, const cria_generation_options& options);
 

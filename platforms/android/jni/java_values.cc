@@ -149,18 +149,30 @@ void ThrowOutOfMemory(JNIEnv* env) {
   if (type != nullptr) env->ThrowNew(type, "there is not enough memory in the native heap");
 }
 
-bool Utf8::Read(JNIEnv* env, jbyteArray bytes, std::string_view name) {
+void Utf8::Read(JNIEnv* env, jbyteArray bytes) {
   text_.reset();
-  if (bytes == nullptr) return true;
-  std::string text(static_cast<size_t>(env->GetArrayLength(bytes)), '\0');
-  env->GetByteArrayRegion(bytes, 0, static_cast<jsize>(text.size()),
-                          reinterpret_cast<jbyte*>(text.data()));
-  if (text.find('\0') != text.npos) {
-    ThrowFailure(env, CRIA_ERROR_USAGE,
-                 std::string(name) + " has the character U+0000, which ends texts");
-    return false;
+  if (bytes == nullptr) return;
+  text_.emplace(static_cast<size_t>(env->GetArrayLength(bytes)), '\0');
+  env->GetByteArrayRegion(bytes, 0, static_cast<jsize>(text_->size()),
+                          reinterpret_cast<jbyte*>(text_->data()));
+}
+
+bool Utf8::ReadZeroTerminated(JNIEnv* env, jbyteArray bytes, std::string_view name) {
+  Read(env, bytes);
+  if (!text_ || text_->find('\0') == std::string::npos) return true;
+  ThrowFailure(env, CRIA_ERROR_USAGE,
+               std::string(name) + " has the character U+0000, which ends texts");
+  return false;
+}
+
+bool ReadTexts(JNIEnv* env, jobjectArray given, std::vector<Utf8>& texts) {
+  texts.resize(static_cast<size_t>(env->GetArrayLength(given)));
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const jobject text = env->GetObjectArrayElement(given, static_cast<jsize>(i));
+    if (env->ExceptionCheck()) return false;
+    texts[i].Read(env, static_cast<jbyteArray>(text));
+    env->DeleteLocalRef(text);
   }
-  text_ = std::move(text);
   return true;
 }
 

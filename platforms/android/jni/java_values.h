@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cria/cria.h"
 
@@ -37,14 +38,20 @@ auto Guarded(JNIEnv* env, const Call& call) -> decltype(call()) {
 // U+FFFF differently. Absent if Java passed null.
 class Utf8 {
  public:
-  // False: an exception is pending. This is also the case if a zero character would end the text
-  // early.
-  bool Read(JNIEnv* env, jbyteArray bytes, std::string_view name);
+  void Read(JNIEnv* env, jbyteArray bytes);
+  // The same for a text that is passed without its length. False: an exception is pending, because
+  // a zero character would end the text early.
+  bool ReadZeroTerminated(JNIEnv* env, jbyteArray bytes, std::string_view name);
   const char* c_str() const { return text_ ? text_->c_str() : nullptr; }
+  // The C API refuses an absent text, by its name, because it does not end with a zero byte.
+  size_t size() const { return text_ ? text_->size() : CRIA_ZERO_TERMINATED; }
 
  private:
   std::optional<std::string> text_;
 };
+
+// The texts of a byte[][], which must not be null. False: an exception is pending.
+bool ReadTexts(JNIEnv* env, jobjectArray given, std::vector<Utf8>& texts);
 
 // Null, with an exception pending, if there is not enough memory.
 jbyteArray NewBytes(JNIEnv* env, std::string_view bytes);

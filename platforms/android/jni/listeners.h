@@ -14,23 +14,32 @@
 // are not passed on.
 namespace cria::jni {
 
-// The `data` of cria_chat_send and cria_complete. If `is_usable` is false, an exception is pending.
+// The callbacks of a call that reads a prompt or generates. If `is_usable` is false, an exception
+// is pending.
 class TextReceiver {
  public:
   // `object`, a CriaNative.TextReceiver, may be null. `chat` is null for a completion.
   TextReceiver(JNIEnv* env, jobject object, const Model& model, const Chat* chat);
 
-  bool is_usable() const { return object_ == nullptr || on_text_ != nullptr; }
-  // A cria_text_callback. It also stops an answer whose model or chat was closed after the call
-  // began.
-  static int Take(const char* text, size_t text_bytes, void* data);
+  bool is_usable() const { return !env_->ExceptionCheck(); }
+  // They also stop a call whose model or chat was closed after it began.
+  cria_callbacks callbacks();
 
  private:
+  static int TakeText(const char* text, size_t text_bytes, void* data);
+  static int TakeToken(const cria_token* token, void* data);
+  static int TakePrompt(uint32_t done_tokens, uint32_t total_tokens, void* data);
+  // What a callback returns.
+  int GoesOn() const;
+
   JNIEnv* const env_;
   const jobject object_;
   const Model& model_;
   const Chat* const chat_;
   const jmethodID on_text_;
+  const jmethodID on_token_;
+  const jmethodID on_prompt_;
+  const bool hears_tokens_;
 };
 
 // The `callback_data` of cria_model_load. If `is_usable` is false, an exception is pending.

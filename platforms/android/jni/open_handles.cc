@@ -63,8 +63,10 @@ void OpenHandles::CloseChat(jlong number) {
   std::shared_ptr<Chat> chat;
   const std::lock_guard lock(mutex_);
   chat = Take(chats_, number);
+  if (chat == nullptr) return;
+  chat->is_closed = true;
   // The chat's model may be generating for another chat, which must not stop.
-  if (chat != nullptr) chat->is_closed = true;
+  cria_chat_cancel(chat->handle);
 }
 
 }  // namespace cria::jni

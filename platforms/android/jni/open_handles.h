@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 
 #include "cria/cria.h"
 
@@ -24,6 +25,29 @@ struct Chat {
   std::shared_ptr<Model> model;
   cria_chat* handle = nullptr;
   std::atomic<bool> is_closed = false;
+  // Held while messages are read or changed, except by an answer.
+  std::mutex messages_mutex;
+  bool is_answering = false;  // Guarded by messages_mutex.
+};
+
+// While an object exists, an answer may change the messages of a chat. If there was one already,
+// the C API refuses the second answer.
+class Answering {
+ public:
+  explicit Answering(Chat& chat) : chat_(chat) {
+    const std::lock_guard lock(chat_.messages_mutex);
+    is_first_ = !std::exchange(chat_.is_answering, true);
+  }
+  ~Answering() {
+    const std::lock_guard lock(chat_.messages_mutex);
+    if (is_first_) chat_.is_answering = false;
+  }
+  Answering(const Answering&) = delete;
+  Answering& operator=(const Answering&) = delete;
+
+ private:
+  Chat& chat_;
+  bool is_first_;
 };
 
 // The open models and chats, by the numbers that Java has for them. No number is used twice, so

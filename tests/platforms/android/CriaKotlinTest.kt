@@ -42,6 +42,26 @@ class CriaKotlinTest {
                 chat.setOptions(DemoModel.greedy().apply { maxTokens = 2 })
                 assertEquals(Reply.StopReason.MAX_TOKENS, chat.send(question).stopReason)
             }
+            model.chat(listOf(Message("user", question)), greedy).use { chat ->
+                assertEquals(answer, chat.answer().text)
+                assertEquals(answer, chat.regenerate().text)
+                assertEquals(Message("assistant", answer), chat.messages.last())
+                chat.send(Message("tool", "42"))
+                assertEquals(1536, chat.logits().size)
+                chat.dropLastTurn()
+                assertTrue(chat.messages.isEmpty())
+                chat.setVariables("{}")
+                chat.cancel()
+                assertThrows(CriaException::class.java) { chat.send(question) }
+                chat.clearCancel()
+                chat.setOptions(DemoModel.greedy().apply { stop.add(" a baby") })
+                assertEquals(Reply.StopReason.STOP_STRING, chat.send(question).stopReason)
+            }
+            assertEquals(
+                "<|im_start|>user\na<|im_end|>\n",
+                model.render(listOf(Message("user", "a")), addGenerationPrompt = false),
+            )
+            assertEquals(1536, model.logits("a").size)
             val tokens = model.tokenize("a \uD83E\uDD99", addSpecial = false)
             assertEquals("a \uD83E\uDD99", model.detokenize(tokens))
             assertTrue(model.tokenize("a").size > model.tokenize("a", addSpecial = false).size)

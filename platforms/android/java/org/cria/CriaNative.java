@@ -1,6 +1,8 @@
 package org.cria;
 
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
 
 /**
  * The native methods, and the conversion of texts for them. Only the classes of this package use
@@ -21,6 +23,31 @@ final class CriaNative {
     return text == null ? null : text.getBytes(StandardCharsets.UTF_8);
   }
 
+  static byte[][] utf8(List<String> texts) {
+    byte[][] all = new byte[texts.size()][];
+    for (int i = 0; i < all.length; ++i) {
+      all[i] = utf8(texts.get(i));
+    }
+    return all;
+  }
+
+  // Roles and contents by turns.
+  private static byte[][] utf8OfMessages(List<Message> messages) {
+    List<String> texts = new ArrayList<>();
+    for (Message message : notNull(messages, "messages")) {
+      texts.add(notNull(message, "a message").role);
+      texts.add(message.content);
+    }
+    return utf8(texts);
+  }
+
+  static <T> T notNull(T value, String name) {
+    if (value == null) {
+      throw new CriaException(CriaException.Status.USAGE.ordinal(), utf8(name + " is null"));
+    }
+    return value;
+  }
+
   static String text(byte[] utf8) {
     return new String(utf8, StandardCharsets.UTF_8);
   }
@@ -39,6 +66,20 @@ final class CriaNative {
       all.append(piece);
       if (listener != null) {
         listener.onText(piece);
+      }
+    }
+
+    boolean hearsTokens() {
+      return listener instanceof AnswerListener;
+    }
+
+    void onToken(int id, int index, double logProbability, byte[] utf8) {
+      ((AnswerListener) listener).onToken(new Token(id, index, text(utf8), logProbability));
+    }
+
+    void onPrompt(int doneTokens, int totalTokens) {
+      if (listener instanceof AnswerListener) {
+        ((AnswerListener) listener).onPrompt(doneTokens, totalTokens);
       }
     }
   }
@@ -110,15 +151,64 @@ final class CriaNative {
   }
 
   static long createChat(long model, String systemPrompt, GenerationOptions options) {
-    return createChat(model, utf8(systemPrompt), options);
+    List<Message> messages = new ArrayList<>();
+    if (systemPrompt != null && !systemPrompt.isEmpty()) {
+      messages.add(new Message("system", systemPrompt));
+    }
+    return createChatFrom(model, messages, options);
+  }
+
+  static long createChatFrom(long model, List<Message> messages, GenerationOptions options) {
+    return createChat(model, utf8OfMessages(messages), options);
   }
 
   static Reply send(long chat, String message, TextListener listener) {
+    return send(chat, new Message("user", message), listener);
+  }
+
+  static Reply send(long chat, Message message, TextListener listener) {
+    notNull(message, "message");
     TextReceiver receiver = new TextReceiver(listener);
     Reply reply = new Reply();
-    send(chat, utf8(message), receiver, reply);
+    send(chat, utf8(message.role), utf8(message.content), receiver, reply);
     reply.text = receiver.all.toString();
     return reply;
+  }
+
+  /** Answers the last message, or replaces the last answer. */
+  static Reply answer(long chat, boolean again, TextListener listener) {
+    TextReceiver receiver = new TextReceiver(listener);
+    Reply reply = new Reply();
+    answer(chat, again, receiver, reply);
+    reply.text = receiver.all.toString();
+    return reply;
+  }
+
+  static List<Message> messages(long chat) {
+    byte[][] texts = readMessages(chat);
+    List<Message> messages = new ArrayList<>();
+    for (int i = 0; i + 1 < texts.length; i += 2) {
+      messages.add(new Message(text(texts[i]), text(texts[i + 1])));
+    }
+    return messages;
+  }
+
+  static void setVariables(long chat, String json) {
+    setVariables(chat, utf8(json));
+  }
+
+  static String render(
+      long model, List<Message> messages, String variables, boolean addGenerationPrompt) {
+    return text(
+        renderMessages(model, utf8OfMessages(messages), utf8(variables), addGenerationPrompt));
+  }
+
+  static float[] logits(long model, String prompt, boolean parseSpecial, TextListener listener) {
+    return readLogits(model, utf8(prompt), parseSpecial, new TextReceiver(listener));
+  }
+
+  static float[] chatLogits(long chat, TextListener listener) {
+    return readChatLogits(chat, new TextReceiver(listener));
   }
 
   static int[] tokenize(long model, String text, boolean addSpecial, boolean parseSpecial) {
@@ -142,6 +232,12 @@ final class CriaNative {
   static native void setChatOptions(long chat, GenerationOptions options);
 
   static native void resetChat(long chat);
+
+  static native void dropLastTurn(long chat);
+
+  static native void cancelChat(long chat);
+
+  static native void clearCancelOfChat(long chat);
 
   static native int contextUsed(long chat);
 
@@ -171,9 +267,26 @@ final class CriaNative {
   static native void complete(
       long model, byte[] prompt, GenerationOptions options, TextReceiver receiver, Reply reply);
 
-  private static native long createChat(long model, byte[] systemPrompt, GenerationOptions options);
+  private static native long createChat(
+      long model, byte[][] rolesAndContents, GenerationOptions options);
 
-  private static native void send(long chat, byte[] message, TextReceiver receiver, Reply reply);
+  private static native void send(
+      long chat, byte[] role, byte[] content, TextReceiver receiver, Reply reply);
+
+  private static native void answer(
+      long chat, boolean again, TextReceiver receiver, Reply reply);
+
+  private static native byte[][] readMessages(long chat);
+
+  private static native void setVariables(long chat, byte[] json);
+
+  private static native byte[] renderMessages(
+      long model, byte[][] rolesAndContents, byte[] variables, boolean addGenerationPrompt);
+
+  private static native float[] readLogits(
+      long model, byte[] prompt, boolean parseSpecial, TextReceiver receiver);
+
+  private static native float[] readChatLogits(long chat, TextReceiver receiver);
 
   private static native int[] tokenize(
       long model, byte[] text, boolean addSpecial, boolean parseSpecial);

@@ -1,8 +1,13 @@
 package org.cria;
 
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
 /**
- * How tokens are chosen. A new object has the defaults of llama.cpp, and its order of steps:
- * penalty, topK, topP, minP, temperature.
+ * How tokens are chosen, and where the text ends. A new object has the defaults of llama.cpp, and
+ * its order of steps: bias, penalty, topK, topP, minP, temperature.
  */
 public final class GenerationOptions {
   /** What happens to a text that becomes longer than the context. */
@@ -51,7 +56,41 @@ public final class GenerationOptions {
    */
   public boolean parseSpecial;
 
+  /**
+   * The answer ends before the first of these strings. What may be the beginning of one is held
+   * back until that is certain. Control tokens have no text and are not found.
+   */
+  public List<String> stop = new ArrayList<>();
+
+  /**
+   * What is added to the logits of tokens: at most 1e6; Float.NEGATIVE_INFINITY forbids a token.
+   */
+  public Map<Integer, Float> logitBias = new LinkedHashMap<>();
+
   public GenerationOptions() {
     CriaNative.readDefaults(this);
+  }
+
+  // The rest is called by the native library.
+  byte[][] stopUtf8() {
+    return CriaNative.utf8(CriaNative.notNull(stop, "stop"));
+  }
+
+  int[] biasTokens() {
+    int[] tokens = new int[CriaNative.notNull(logitBias, "logitBias").size()];
+    int i = 0;
+    for (Integer token : logitBias.keySet()) {
+      tokens[i++] = CriaNative.notNull(token, "a token of logitBias");
+    }
+    return tokens;
+  }
+
+  float[] biasAddends() {
+    float[] addends = new float[logitBias.size()];
+    int i = 0;
+    for (Float addend : logitBias.values()) {
+      addends[i++] = CriaNative.notNull(addend, "an addend of logitBias");
+    }
+    return addends;
   }
 }

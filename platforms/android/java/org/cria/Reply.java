@@ -11,7 +11,9 @@ public final class Reply {
     /** The context is full. */
     CONTEXT_FULL,
     /** Cancelled or closed; the text so far is kept. */
-    CANCELLED
+    CANCELLED,
+    /** A string of GenerationOptions.stop follows. */
+    STOP_STRING
   }
 
   public String text = "";

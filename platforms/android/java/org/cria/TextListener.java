@@ -1,6 +1,6 @@
 package org.cria;
 
-/** Receives an answer while it is generated. */
+/** Receives an answer while it is generated; an AnswerListener receives more. */
 public interface TextListener {
   /**
    * Called on the thread that waits for the answer, with whole characters. An exception ends the

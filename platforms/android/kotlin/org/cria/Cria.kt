@@ -20,6 +20,30 @@ class Model private constructor(private val number: Long) : AutoCloseable {
     fun chat(systemPrompt: String = "", options: GenerationOptions = GenerationOptions()): Chat =
         Chat(CriaNative.createChat(number, systemPrompt, options))
 
+    /** A conversation that goes on from these messages. */
+    @JvmOverloads
+    fun chat(messages: List<Message>, options: GenerationOptions = GenerationOptions()): Chat =
+        Chat(CriaNative.createChatFrom(number, messages, options))
+
+    /**
+     * What the chat template makes of messages, without running the model. [variables] is a JSON
+     * object or "".
+     */
+    @JvmOverloads
+    fun render(
+        messages: List<Message>,
+        addGenerationPrompt: Boolean = true,
+        variables: String = "",
+    ): String = CriaNative.render(number, messages, variables, addGenerationPrompt)
+
+    /** The logits of the token after the prompt, one for each token of the vocabulary. */
+    @JvmOverloads
+    fun logits(
+        prompt: String,
+        parseSpecial: Boolean = false,
+        listener: TextListener? = null,
+    ): FloatArray = CriaNative.logits(number, prompt, parseSpecial, listener)
+
     /** Continues a text. */
     @JvmOverloads
     fun complete(
@@ -124,12 +148,51 @@ class Chat internal constructor(private val number: Long) : AutoCloseable {
     fun send(message: String, listener: TextListener? = null): Reply =
         CriaNative.send(number, message, listener)
 
+    /** The same for a message of any role except assistant. */
+    @JvmOverloads
+    fun send(message: Message, listener: TextListener? = null): Reply =
+        CriaNative.send(number, message, listener)
+
+    /** Answers the last message, which must not be an answer. */
+    @JvmOverloads
+    fun answer(listener: TextListener? = null): Reply = CriaNative.answer(number, false, listener)
+
+    /** Replaces the answer at the end by another one; if it fails, the old one is kept. */
+    @JvmOverloads
+    fun regenerate(listener: TextListener? = null): Reply =
+        CriaNative.answer(number, true, listener)
+
+    /** The messages that were not dropped from a full context. */
+    val messages: List<Message> get() = CriaNative.messages(number)
+
+    /** Drops the last message of the user and everything after it. */
+    fun dropLastTurn() = CriaNative.dropLastTurn(number)
+
+    /** Variables of the chat template from the next message on: a JSON object, or "" for none. */
+    fun setVariables(json: String) = CriaNative.setVariables(number, json)
+
+    /**
+     * The logits of the token after the messages, and after the beginning of an answer unless the
+     * last one is an answer.
+     */
+    @JvmOverloads
+    fun logits(listener: TextListener? = null): FloatArray =
+        CriaNative.chatLogits(number, listener)
+
+    /**
+     * Stops its answer or, if there is none, the next one: until [clearCancel], every one is
+     * stopped. Any thread, also in a listener.
+     */
+    fun cancel() = CriaNative.cancelChat(number)
+
+    fun clearCancel() = CriaNative.clearCancelOfChat(number)
+
     /** Sets the options from the next message on. */
     fun setOptions(options: GenerationOptions) = CriaNative.setChatOptions(number, options)
 
     /** Drops everything except the system prompt. */
     fun reset() = CriaNative.resetChat(number)
 
-    /** Stops its answer at the next piece of text. Any thread, any number of times. */
+    /** Also stops its answer. Any thread, any number of times. */
     override fun close() = CriaNative.closeChat(number)
 }

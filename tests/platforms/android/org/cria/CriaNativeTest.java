@@ -423,13 +423,221 @@ public class CriaNativeTest {
     assertArrayEquals(
         CriaNative.tokenize(model, "a?b", false, false),
         CriaNative.tokenize(model, "a\uD83Eb", false, false));
+    // Paths end at a zero character, texts do not.
+    expectFailure(
+        Status.USAGE, "U+0000", () -> CriaNative.load("a\0", -1, 0, 0, options(), null));
+    assertTrue(
+        CriaNative.tokenize(model, "a\0b", false, false).length
+            > CriaNative.tokenize(model, "a", false, false).length);
+    long chat = CriaNative.createChat(model, "a\0", greedy());
+    CriaNative.send(chat, "a\0b", null);
+    assertEquals(new Message("system", "a\0"), CriaNative.messages(chat).get(0));
+    assertEquals(new Message("user", "a\0b"), CriaNative.messages(chat).get(1));
+  }
+
+  @Test
+  public void messagesGoInAndOut() {
+    List<Message> given =
+        List.of(new Message("system", "Be kind to a " + LLAMA), new Message("user", QUESTION));
+    long chat = CriaNative.createChatFrom(model, given, greedy());
+    assertEquals(given, CriaNative.messages(chat));
+    Reply first = CriaNative.answer(chat, false, null);
+    assertEquals(first.text, CriaNative.messages(chat).get(2).content);
+    assertEquals("assistant", CriaNative.messages(chat).get(2).role);
+    expectFailure(Status.USAGE, "answer", () -> CriaNative.answer(chat, false, null));
+    Reply again = CriaNative.answer(chat, true, null);
+    assertEquals(first.text, again.text);
+    assertEquals(1, again.promptTokens);
+    CriaNative.send(chat, new Message("tool", "42"), null);
+    assertEquals(new Message("tool", "42"), CriaNative.messages(chat).get(3));
+    CriaNative.dropLastTurn(chat);
+    assertEquals(given.subList(0, 1), CriaNative.messages(chat));
+    expectFailure(Status.USAGE, "no message", () -> CriaNative.dropLastTurn(chat));
+    expectFailure(Status.USAGE, "no message", () -> CriaNative.answer(chat, false, null));
+    // While an answer changes them, they cannot be read.
+    CriaNative.send(
+        chat,
+        QUESTION,
+        piece -> expectFailure(Status.USAGE, "in use", () -> CriaNative.messages(chat)));
+    assertEquals(3, CriaNative.messages(chat).size());
+  }
+
+  @Test
+  public void messagesAreRenderedWithoutTheModel() {
+    List<Message> messages = List.of(new Message("user", LLAMA));
+    String text = "<|im_start|>user\n" + LLAMA + "<|im_end|>\n";
+    assertEquals(text, CriaNative.render(model, messages, "", false));
+    assertEquals(
+        text + "<|im_start|>assistant\n", CriaNative.render(model, messages, "{\"a\": 1}", true));
+    expectFailure(Status.USAGE, "JSON", () -> CriaNative.render(model, messages, "a", true));
     long chat = chat(model);
-    expectFailure(Status.USAGE, "U+0000", () -> CriaNative.send(chat, "a\0b", null));
-    expectFailure(Status.USAGE, "U+0000", () -> CriaNative.tokenize(model, "\0", true, false));
+    CriaNative.setVariables(chat, "{\"enable_thinking\": false}");
+    expectFailure(Status.USAGE, "JSON", () -> CriaNative.setVariables(chat, "{"));
+    assertEquals(ANSWER, CriaNative.send(chat, QUESTION, null).text);
+  }
+
+  @Test
+  public void answersAreSteered() {
+    GenerationOptions options = greedy();
+    options.stop.add("never said");
+    options.stop.add(" a baby");
+    options.logitBias.put(7, -0.5f);
+    long chat = CriaNative.createChat(model, null, options);
+    Reply reply = CriaNative.send(chat, QUESTION, null);
+    assertEquals("Hello! I am Cria,", reply.text);
+    assertEquals(Reply.StopReason.STOP_STRING, reply.getStopReason());
+
+    int usual = CriaNative.tokenize(model, ANSWER, false, false)[0];
+    options.stop.clear();
+    options.logitBias.put(usual, Float.NEGATIVE_INFINITY);
+    CriaNative.setChatOptions(chat, options);
+    AnswerListener listener =
+        new AnswerListener() {
+          @Override
+          public void onToken(Token token) {
+            assertNotEquals(usual, token.id);
+          }
+        };
+    assertTrue(CriaNative.answer(chat, true, listener).generatedTokens > 0);
+
+    options.logitBias.put(-1, 0f);
+    expectFailure(Status.USAGE, "token -1", () -> CriaNative.setChatOptions(chat, options));
+    options.logitBias = null;
+    expectFailure(Status.USAGE, "logitBias is null", () -> CriaNative.setChatOptions(chat, options));
+    GenerationOptions empty = greedy();
+    empty.stop.add("");
+    expectFailure(Status.USAGE, "empty", () -> CriaNative.complete(model, "a", empty, null));
+    empty.stop.set(0, null);
+    expectFailure(Status.USAGE, "NULL", () -> CriaNative.complete(model, "a", empty, null));
+    empty.stop = null;
+    expectFailure(Status.USAGE, "stop is null", () -> CriaNative.complete(model, "a", empty, null));
+  }
+
+  @Test
+  public void anAnswerListenerHearsOfTokensAndThePrompt() {
+    Thread caller = Thread.currentThread();
+    List<Token> tokens = new ArrayList<>();
+    List<Integer> done = new ArrayList<>();
+    StringBuilder text = new StringBuilder();
+    AnswerListener listener =
+        new AnswerListener() {
+          @Override
+          public void onText(String piece) {
+            text.append(piece);
+          }
+
+          @Override
+          public void onToken(Token token) {
+            assertSame(caller, Thread.currentThread());
+            tokens.add(token);
+          }
+
+          @Override
+          public void onPrompt(int doneTokens, int totalTokens) {
+            assertTrue(doneTokens <= totalTokens);
+            done.add(doneTokens);
+          }
+        };
+    Reply reply = CriaNative.send(chat(model), QUESTION, listener);
+    assertEquals(ANSWER, text.toString());
+    assertEquals(reply.generatedTokens, tokens.size());
+    StringBuilder ofTokens = new StringBuilder();
+    for (int i = 0; i < tokens.size(); ++i) {
+      assertEquals(i, tokens.get(i).index);
+      assertTrue(tokens.get(i).logProbability <= 0 && tokens.get(i).logProbability > -2);
+      ofTokens.append(tokens.get(i).text);
+    }
+    assertEquals(ANSWER, ofTokens.toString());
+    assertEquals(CriaNative.tokenize(model, ANSWER, false, false)[0], tokens.get(0).id);
+    assertEquals(List.of(0, reply.promptTokens), done);
+  }
+
+  @Test
+  public void anExceptionOfAnAnswerListenerEndsTheCall() {
+    long chat = chat(model);
+    for (boolean atToken : new boolean[] {true, false}) {
+      IllegalStateException thrown = new IllegalStateException("from the listener");
+      AnswerListener listener =
+          new AnswerListener() {
+            @Override
+            public void onToken(Token token) {
+              if (atToken) {
+                throw thrown;
+              }
+            }
+
+            @Override
+            public void onPrompt(int doneTokens, int totalTokens) {
+              if (!atToken) {
+                throw thrown;
+              }
+            }
+          };
+      assertSame(
+          thrown,
+          assertThrows(
+              IllegalStateException.class, () -> CriaNative.send(chat, QUESTION, listener)));
+      assertSame(
+          thrown,
+          assertThrows(
+              IllegalStateException.class,
+              () ->
+                  CriaNative.complete(model, "llama", DemoModel.endless(), listener)));
+    }
+    // The token that came first is kept.
+    assertEquals(2, CriaNative.messages(chat).size());
+    CriaNative.resetChat(chat);
+    assertEquals(ANSWER, CriaNative.send(chat, QUESTION, null).text);
+  }
+
+  @Test
+  public void logitsAreRead() {
+    float[] logits = CriaNative.logits(model, "Hello! I am", false, null);
+    assertEquals(1536, logits.length);
+    GenerationOptions options = greedy();
+    options.maxTokens = 1;
+    List<Token> tokens = new ArrayList<>();
+    CriaNative.complete(
+        model,
+        "Hello! I am",
+        options,
+        new AnswerListener() {
+          @Override
+          public void onToken(Token token) {
+            tokens.add(token);
+          }
+        });
+    double sum = 0;
+    float largest = Float.NEGATIVE_INFINITY;
+    for (float logit : logits) {
+      sum += Math.exp(logit);
+      largest = Math.max(largest, logit);
+    }
+    assertEquals(largest, logits[tokens.get(0).id], 0.01);
+    assertEquals(largest - Math.log(sum), tokens.get(0).logProbability, 0.01);
+    long chat = chat(model);
+    expectFailure(Status.USAGE, "no message", () -> CriaNative.chatLogits(chat, null));
+    CriaNative.send(chat, QUESTION, null);
+    assertEquals(1536, CriaNative.chatLogits(chat, null).length);
     expectFailure(
-        Status.USAGE, "U+0000", () -> CriaNative.createChat(model, "a\0", greedy()));
-    expectFailure(
-        Status.USAGE, "path", () -> CriaNative.load("a\0", -1, 0, 0, options(), null));
+        Status.USAGE, "prompt is NULL", () -> CriaNative.logits(model, null, false, null));
+  }
+
+  @Test
+  public void aChatIsCancelledUntilThatIsCleared() {
+    long chat = chat(model);
+    long other = chat(model);
+    CriaNative.cancelChat(chat);
+    for (int i = 0; i < 2; ++i) {
+      expectFailure(Status.CANCELLED, "stopped", () -> CriaNative.send(chat, QUESTION, null));
+    }
+    assertEquals(ANSWER, CriaNative.send(other, QUESTION, null).text);
+    CriaNative.clearCancelOfChat(chat);
+    Reply reply = CriaNative.send(chat, QUESTION, piece -> CriaNative.cancelChat(chat));
+    assertEquals(Reply.StopReason.CANCELLED, reply.getStopReason());
+    // A number that is not open is nothing to cancel.
+    CriaNative.cancelChat(0);
+    CriaNative.clearCancelOfChat(0);
   }
 
   @Test
@@ -477,7 +685,19 @@ public class CriaNativeTest {
   @Test
   public void nullsAreRefused() {
     long chat = chat(model);
-    expectFailure(Status.USAGE, "message is NULL", () -> CriaNative.send(chat, null, null));
+    expectFailure(
+        Status.USAGE, "content is NULL", () -> CriaNative.send(chat, (String) null, null));
+    expectFailure(
+        Status.USAGE, "message is null", () -> CriaNative.send(chat, (Message) null, null));
+    expectFailure(
+        Status.USAGE, "role is NULL", () -> CriaNative.send(chat, new Message(null, "a"), null));
+    expectFailure(
+        Status.USAGE, "messages is null", () -> CriaNative.createChatFrom(model, null, greedy()));
+    List<Message> holes = new ArrayList<>();
+    holes.add(null);
+    expectFailure(
+        Status.USAGE, "message is null", () -> CriaNative.render(model, holes, "", true));
+    expectFailure(Status.USAGE, "json is NULL", () -> CriaNative.setVariables(chat, null));
     expectFailure(
         Status.USAGE, "prompt is NULL", () -> CriaNative.complete(model, null, greedy(), null));
     expectFailure(Status.USAGE, "null", () -> CriaNative.complete(model, "a", null, null));
