@@ -90,6 +90,47 @@ static void converse(cria_model* model) {
   cria_chat_free(chat);
 }
 
+static int see_token(const cria_token* token, void* data) {
+  CHECK(token->struct_size == sizeof(cria_token) && token->log_probability <= 0.0);
+  CHECK(token->index == *(uint32_t*)data);
+  ++*(uint32_t*)data;
+  return 0;
+}
+
+static void use_messages(cria_model* model) {
+  const cria_message messages[] = {
+      {"system", "You are a friendly assistant.", CRIA_ZERO_TERMINATED, CRIA_ZERO_TERMINATED},
+      {"user", "Hello! Who are you? And", 4, 19}};
+  const cria_text stop = {" baby", 5};
+  cria_generation_options options = CRIA_GENERATION_OPTIONS_INIT;
+  cria_callbacks callbacks = CRIA_CALLBACKS_INIT;
+  cria_result result = CRIA_RESULT_INIT;
+  cria_message message;
+  uint32_t num_tokens = 0;
+  cria_chat* chat = NULL;
+  char text[256];
+  size_t text_bytes = 0;
+  options.temperature = 0.0f;
+  options.stop_strings = &stop;
+  options.num_stop_strings = 1;
+  callbacks.on_token = see_token;
+  callbacks.data = &num_tokens;
+  CHECK_OK(cria_render_messages(model, messages, 2, NULL, 0, 1, text, sizeof text, &text_bytes));
+  CHECK(text_bytes == strlen(text) && strstr(text, "Who are you?<|im_end|>") != NULL);
+  CHECK_OK(cria_chat_create_from_messages(model, messages, 2, &options, &chat));
+  CHECK_OK(cria_chat_answer(chat, NULL, &callbacks, &result));
+  CHECK(result.stop_reason == CRIA_STOP_STRING && result.generated_tokens == num_tokens);
+  CHECK(cria_chat_num_messages(chat) == 3);
+  CHECK_OK(cria_chat_get_message(chat, 2, &message));
+  CHECK(strcmp(message.role, "assistant") == 0 && strstr(message.content, "baby") == NULL);
+  CHECK_OK(cria_chat_drop_last_turn(chat));
+  CHECK(cria_chat_num_messages(chat) == 1);
+  cria_chat_cancel(chat);
+  CHECK(cria_chat_send(chat, "Hello!", NULL, NULL, NULL) == CRIA_ERROR_CANCELLED);
+  cria_chat_clear_cancel(chat);
+  cria_chat_free(chat);
+}
+
 static void use_tokens(cria_model* model) {
   int32_t tokens[64];
   char text[64];
@@ -127,6 +168,7 @@ int main(int argc, char** argv) {
   CHECK(info.num_threads == 2 && info.num_batch_threads == 2 && info.has_chat_template);
 
   converse(model);
+  use_messages(model);
   use_tokens(model);
   CHECK_OK(cria_complete(model, "Cria is", NULL, gather, &answer, &result));
   CHECK(answer.bytes > 0);

@@ -53,9 +53,9 @@ typedef enum cria_status {
   CRIA_ERROR_NOT_FOUND = 4,      // The file does not exist.
   CRIA_ERROR_IO = 5,             // Reading or writing failed.
   CRIA_ERROR_OUT_OF_MEMORY = 6,  // There is too little memory, or a limit forbids it.
-  CRIA_ERROR_OUT_OF_RANGE = 7,   // A text is too long for the context or a buffer.
-  CRIA_ERROR_CANCELLED = 8,      // A callback or a function ..._cancel stopped the call.
-  CRIA_ERROR_INTERNAL = 9        // A bug in Cria or in a library that it uses.
+  CRIA_ERROR_OUT_OF_RANGE = 7,  // A text is too long for the context or a buffer, or no such index.
+  CRIA_ERROR_CANCELLED = 8,     // A callback or a function ..._cancel stopped the call.
+  CRIA_ERROR_INTERNAL = 9       // A bug in Cria or in a library that it uses.
 } cria_status;
 
 // The message of the last call on this thread that failed: what went wrong, where, and what to do
