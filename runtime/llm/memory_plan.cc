@@ -54,8 +54,8 @@ void AddArenaLines(const DecoderMemory& memory, MemoryPlan& plan) {
     rest -= bytes;
     plan.lines.push_back({std::move(name), MemoryKind::kPrivate, bytes});
   };
-  add("KV cache",
-      {memory.keys, memory.values, memory.key_scales, memory.value_scales, memory.page_table});
+  add("KV cache", {memory.keys, memory.values, memory.key_scales, memory.value_scales});
+  add("KV page tables", {memory.page_table});
   add("rope tables", {memory.rope_cosines, memory.rope_sines});
   add("norm weights", {memory.norm_weights});
   add("logits", {memory.logits});
