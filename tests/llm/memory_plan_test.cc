@@ -99,7 +99,8 @@ TEST(MemoryPlan, TheArenaIsDividedWithoutRest) {
   const MemoryPlan plan = Plan(Outline(), options);
   const DecoderMemory memory = PlanDecoderMemory(Outline().config, options.decoder, 3);
   uint64_t sum = 0;
-  for (const char* name : {"KV cache", "rope tables", "norm weights", "logits", "activations"}) {
+  for (const char* name :
+       {"KV cache", "KV page tables", "rope tables", "norm weights", "logits", "activations"}) {
     sum += LineBytes(plan, name);
   }
   EXPECT_EQ(sum, memory.layout.total_bytes());
@@ -108,16 +109,15 @@ TEST(MemoryPlan, TheArenaIsDividedWithoutRest) {
 
 TEST(MemoryPlan, KeysAndValuesAreExact) {
   const uint64_t values = kKvValuesPerToken * 1024;
-  const uint64_t table = 1024 / kKvPageTokens * sizeof(uint32_t);
   // A context that does not fill its last page takes the whole page.
   for (const size_t context : {961, 1024}) {
     const auto cache_bytes = [&](KvType type) {
       return LineBytes(Plan(Outline(), Options(context, type)), "KV cache");
     };
-    EXPECT_EQ(cache_bytes(KvType::kF32), 4 * values + table);
-    EXPECT_EQ(cache_bytes(KvType::kF16), 2 * values + table);
+    EXPECT_EQ(cache_bytes(KvType::kF32), 4 * values);
+    EXPECT_EQ(cache_bytes(KvType::kF16), 2 * values);
     // One scale for the 32 values of a head.
-    EXPECT_EQ(cache_bytes(KvType::kInt8), values + values / 32 * sizeof(float) + table);
+    EXPECT_EQ(cache_bytes(KvType::kInt8), values + values / 32 * sizeof(float));
   }
 }
 
