@@ -48,6 +48,7 @@ Status Decoder::Forward(std::span<const int32_t> tokens, size_t first_position, 
     return Fail(ErrorCode::kOutOfRange, std::format("{} rows of logits are more than the {} tokens",
                                                     num_logits, tokens.size()));
   }
+  CRIA_RETURN_IF_ERROR(ExtendSequence(first_position, tokens.size()));
   num_logits_ = 0;
   if (profile_ != nullptr) profile_->Resume();
   CRIA_RETURN_IF_ERROR(Embed(tokens));
@@ -84,34 +85,28 @@ Status Decoder::ComputeLogits(size_t first) {
   return {};
 }
 
-Status Decoder::DropPositions(size_t first, size_t count, size_t end) {
-  if (first > end || count > end - first || end > options_.context_tokens) {
-    return Fail(
-        ErrorCode::kOutOfRange,
-        std::format("{} positions from {} on cannot be dropped out of {} in a context of {}", count,
-                    first, end, options_.context_tokens));
-  }
-  // If count is 0, nothing moves. If the whole context is dropped, no row moves, and the rope table
-  // has no row for that distance.
-  if (count == 0 || first + count == end) return {};
-  const size_t rope_row = count * (config_.head_dim / 2);
+Status Decoder::Move(std::span<const PageMove> moves) {
+  if (moves.empty()) return {};
+  const size_t rope_width = config_.head_dim / 2;
   pool_.ParallelFor(layers_.size(), [&](size_t index) {
     const Layer& layer = layers_[index];
-    const ops::KvCacheView& cache = layer.cache;
-    for (size_t position = first; position < end - count;) {
-      // Rows are adjacent up to the end of the nearer page.
-      const size_t source = position + count;
-      const size_t num_rows = std::min({end - source, kKvPageTokens - position % kKvPageTokens,
-                                        kKvPageTokens - source % kKvPageTokens});
-      ops::MoveRows(cache,
-                    {.source_row = cache.table.Row(source),
-                     .target_row = cache.table.Row(position),
-                     .num_rows = num_rows},
-                    layer.rope_cosines + rope_row, layer.rope_sines + rope_row);
-      position += num_rows;
+    for (const PageMove& move : moves) {
+      const size_t rope_row = move.distance * rope_width;
+      ops::MoveRows(layer.cache,
+                    {.source_row = move.source_page * kKvPageTokens + move.source_row,
+                     .target_row = move.target_page * kKvPageTokens + move.target_row,
+                     .num_rows = move.num_rows},
+                    move.distance == 0 ? nullptr : layer.rope_cosines + rope_row,
+                    layer.rope_sines + rope_row);
     }
   });
   return {};
+}
+
+Status Decoder::ExtendSequence(size_t first_position, size_t num_tokens) {
+  CRIA_RETURN_IF_ERROR(pages_.Truncate(kSequence, first_position));
+  CRIA_RETURN_IF_ERROR(pages_.Extend(kSequence, first_position + num_tokens));
+  return Move(pages_.moves());
 }
 
 Status Decoder::Embed(std::span<const int32_t> tokens) {
@@ -192,6 +187,7 @@ void Decoder::NormalizeHeads(float* heads, size_t num_heads, const float* weight
 
 void Decoder::RotateAndStore(const Layer& layer, size_t rows, size_t first_position) {
   const size_t rope_width = config_.head_dim / 2;
+  const ops::KvPageTable table = pages_.Table(kSequence);
   const size_t heads_to_rotate = config_.num_attention_heads + config_.num_key_value_heads;
   ForEachRow(rows, config_.qkv_channels(), [&](size_t row) {
     float* queries = qkv_ + row * config_.qkv_channels();
@@ -206,7 +202,7 @@ void Decoder::RotateAndStore(const Layer& layer, size_t rows, size_t first_posit
     ops::ApplyRope(queries, heads_to_rotate, config_.head_dim,
                    layer.rope_cosines + position * rope_width,
                    layer.rope_sines + position * rope_width);
-    ops::StoreKeyValue(layer.cache, position, keys, values);
+    ops::StoreKeyValue(layer.cache, table.Row(position), keys, values);
   });
   Count(OperatorKind::kRope);
 }
@@ -214,7 +210,8 @@ void Decoder::RotateAndStore(const Layer& layer, size_t rows, size_t first_posit
 void Decoder::Attend(const Layer& layer, size_t rows, size_t first_position) {
   const size_t channels = config_.query_channels();
   ops::Attention(layer.attention, layer.cache,
-                 {.first_position = first_position,
+                 {.table = pages_.Table(kSequence),
+                  .first_position = first_position,
                   .num_rows = rows,
                   .queries = qkv_,
                   .query_stride = config_.qkv_channels(),

@@ -43,7 +43,8 @@ class Decoder final : public TokenModel {
   Status Forward(std::span<const int32_t> tokens, size_t first_position,
                  size_t num_logits) override;
   Result<std::span<float>> Logits(size_t row) override;
-  Status DropPositions(size_t first, size_t count, size_t end) override;
+  KvPages& pages() override { return pages_; }
+  Status Move(std::span<const PageMove> moves) override;
 
   const DecoderMemory& memory() const { return memory_; }
   // Bytes of weights and scales that one token reads: those of every matrix except the embedding
@@ -108,7 +109,11 @@ class Decoder final : public TokenModel {
   void LayOutCache();
   // Fills the rope tables and sets what depends on the kind of each layer.
   void PrepareLayerKinds();
+  Status OpenSequence();
 
+  // Makes the sequence end after `num_tokens` tokens from `first_position` on, so that there are
+  // rows for them. Fails if it has fewer than `first_position` tokens.
+  Status ExtendSequence(size_t first_position, size_t num_tokens);
   Status Embed(std::span<const int32_t> tokens);
   // Normalizes rows [first, first + rows) of the hidden state as input of `next`, whose row 0 is
   // the first of them. It begins the first layer; later ones are begun by FeedForwardBlock, in the
@@ -149,6 +154,7 @@ class Decoder final : public TokenModel {
   const DecoderMemory memory_;
   const Arena arena_;
   std::optional<EmbeddingReader> embedding_;
+  KvPages pages_;
 
   std::vector<Layer> layers_;
   const float* norm_ = nullptr;  // [hidden_size]

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <format>
-#include <numeric>
 #include <utility>
 
 #include "decode/decoder.h"
@@ -30,6 +29,7 @@ Result<std::unique_ptr<Decoder>> Decoder::Create(const ModelFile& file,
           file, decoder->arena_.Region(decoder->memory_.layout, decoder->memory_.embedding_row)));
   decoder->LayOutCache();
   decoder->PrepareLayerKinds();
+  CRIA_RETURN_IF_ERROR(decoder->OpenSequence());
   CRIA_RETURN_IF_ERROR(decoder->LoadVectors());
   CRIA_RETURN_IF_ERROR(decoder->CreateProjections(weights));
   return decoder;
@@ -44,6 +44,7 @@ Decoder::Decoder(const ModelFile& file, const DecoderOptions& options, const Thr
       batch_pool_(batch_pool),
       memory_(std::move(memory)),
       arena_(std::move(arena)),
+      pages_(ShapeOfKvPages(options), arena_.Region(memory_.layout, memory_.pages)),
       layers_(config_.num_hidden_layers),
       hidden_(arena_.Pointer<float>(memory_.layout, memory_.hidden)),
       normed_(arena_.Pointer<float>(memory_.layout, memory_.normed)),
@@ -57,23 +58,20 @@ Decoder::Decoder(const ModelFile& file, const DecoderOptions& options, const Thr
 
 void Decoder::LayOutCache() {
   const size_t element_bytes = KvElementBytes(options_.kv_type);
-  const size_t num_pages = NumKvPages(options_);
+  const size_t num_pages = pages_.num_pages();
   const size_t layer_rows = config_.num_key_value_heads * num_pages * kKvPageTokens;
   const size_t layer_bytes = layer_rows * config_.head_dim * element_bytes;
   auto* keys = arena_.Pointer<std::byte>(memory_.layout, memory_.keys);
   auto* values = arena_.Pointer<std::byte>(memory_.layout, memory_.values);
   auto* key_scales = arena_.Pointer<float>(memory_.layout, memory_.key_scales);
   auto* value_scales = arena_.Pointer<float>(memory_.layout, memory_.value_scales);
-  const std::span pages(arena_.Pointer<uint32_t>(memory_.layout, memory_.page_table), num_pages);
-  std::ranges::iota(pages, uint32_t{0});
   for (size_t i = 0; i < layers_.size(); ++i) {
     layers_[i].cache = {.type = options_.kv_type,
                         .num_key_value_heads = config_.num_key_value_heads,
                         .head_dim = config_.head_dim,
                         .num_pages = num_pages,
                         .keys = keys + i * layer_bytes,
-                        .values = values + i * layer_bytes,
-                        .table = {pages}};
+                        .values = values + i * layer_bytes};
     if (options_.kv_type == KvType::kInt8) {
       layers_[i].cache.key_scales = key_scales + i * layer_rows;
       layers_[i].cache.value_scales = value_scales + i * layer_rows;
@@ -101,6 +99,11 @@ void Decoder::PrepareLayerKinds() {
                             .window_tokens = kind.sliding_window,
                             .score_factor = kind.score_factor()};
   }
+}
+
+Status Decoder::OpenSequence() {
+  CRIA_ASSIGN_OR_RETURN(const SequenceId sequence, pages_.Open());
+  return pages_.Reserve(sequence, options_.context_tokens);
 }
 
 Decoder::Place Decoder::PlaceOf(const TensorSpec& spec) {

@@ -38,8 +38,10 @@ size_t QuantizedRowStride(size_t channels) {
   return (channels + block - 1) / block * block;
 }
 
-size_t NumKvPages(const DecoderOptions& options) {
-  return DivideRoundingUp(options.context_tokens, kKvPageTokens);
+KvPages::Shape ShapeOfKvPages(const DecoderOptions& options) {
+  return {.num_pages = DivideRoundingUp(options.context_tokens, kKvPageTokens),
+          .num_sequences = 1,
+          .sequence_tokens = options.context_tokens};
 }
 
 Status ValidateDecoderOptions(const ModelConfig& config, const DecoderOptions& options) {
@@ -71,8 +73,9 @@ DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions&
   const size_t hidden = config.hidden_size;
   const uint64_t rope_entries =
       RopeTables(config).size() * uint64_t{context} * (config.head_dim / 2);
-  const uint64_t pages = NumKvPages(options);
-  const uint64_t kv_rows = layers * config.num_key_value_heads * pages * kKvPageTokens;
+  const KvPages::Shape pages = ShapeOfKvPages(options);
+  const uint64_t kv_rows =
+      layers * config.num_key_value_heads * uint64_t{pages.num_pages} * kKvPageTokens;
   const bool kv_is_int8 = options.kv_type == KvType::kInt8;
   const uint64_t kv_bytes = kv_rows * config.head_dim * KvElementBytes(options.kv_type);
   const uint64_t kv_scale_bytes = kv_is_int8 ? kv_rows * kFloat : 0;
@@ -88,7 +91,7 @@ DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions&
   memory.values = layout.Add("KV cache: values", kv_bytes, kWholeLife);
   memory.key_scales = layout.Add("KV cache: key scales", kv_scale_bytes, kWholeLife);
   memory.value_scales = layout.Add("KV cache: value scales", kv_scale_bytes, kWholeLife);
-  memory.page_table = layout.Add("KV cache: page table", pages * sizeof(uint32_t), kWholeLife);
+  memory.pages = layout.Add("KV cache: pages", KvPages::MemoryBytes(pages), kWholeLife);
   memory.rope_cosines = layout.Add("rope table: cosines", rope_entries * kFloat, kWholeLife);
   memory.rope_sines = layout.Add("rope table: sines", rope_entries * kFloat, kWholeLife);
   memory.logits = layout.Add("logits", logit_rows * config.vocab_size * kFloat, kWholeLife);

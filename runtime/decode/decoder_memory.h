@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "core/arena.h"
+#include "decode/kv_pages.h"
 #include "model/config.h"
 #include "ops/kv_cache_view.h"
 
@@ -24,12 +25,12 @@ struct DecoderMemory {
 
   // These are used during the whole life of the decoder.
   ArenaLayout::RegionId norm_weights;  // f32 [VectorElements]: norms and biases.
-  // The rows are those of all pages: the context, rounded up to whole pages.
+  // The rows are those of all pages.
   ArenaLayout::RegionId keys;           // [num_hidden_layers][key_value_heads][rows][head_dim]
   ArenaLayout::RegionId values;         // The same shape.
   ArenaLayout::RegionId key_scales;     // f32 [num_hidden_layers][key_value_heads][rows]
   ArenaLayout::RegionId value_scales;   // The same shape; both empty unless kInt8.
-  ArenaLayout::RegionId page_table;     // u32 [pages]
+  ArenaLayout::RegionId pages;          // The arrays of KvPages.
   ArenaLayout::RegionId rope_cosines;   // f32 [rope tables][context][head_dim / 2]
   ArenaLayout::RegionId rope_sines;     // The same shape.
   ArenaLayout::RegionId logits;         // f32 [max_logit_rows][vocab_size]
@@ -47,8 +48,8 @@ struct DecoderMemory {
   ArenaLayout::RegionId projected;         // f32 [chunk][hidden_size]
 };
 
-// Pages of the KV cache.
-size_t NumKvPages(const DecoderOptions& options);
+// The context is rounded up to whole pages.
+KvPages::Shape ShapeOfKvPages(const DecoderOptions& options);
 
 // Checks the sizes; the error names the option that is wrong.
 Status ValidateDecoderOptions(const ModelConfig& config, const DecoderOptions& options);

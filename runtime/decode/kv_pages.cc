@@ -62,8 +62,8 @@ void KvPages::Close(SequenceId sequence) {
 }
 
 Status KvPages::Reserve(SequenceId sequence, size_t tokens, size_t kept_tokens) {
-  CRIA_RETURN_IF_ERROR(CheckOpen(sequence));
-  CRIA_RETURN_IF_ERROR(CheckLength(tokens));
+  if (Status open = CheckOpen(sequence); !open) return open;
+  if (Status fits = CheckLength(tokens); !fits) return fits;
   Sequence& changed = sequences_[sequence];
   const Sequence before = changed;
   const size_t set_aside = NumSetAside(sequence);
@@ -81,9 +81,9 @@ Status KvPages::Reserve(SequenceId sequence, size_t tokens, size_t kept_tokens) 
   return CheckFree(needed - set_aside);
 }
 
-Result<std::span<const PageMove>> KvPages::Extend(SequenceId sequence, size_t tokens) {
-  CRIA_RETURN_IF_ERROR(CheckOpen(sequence));
-  CRIA_RETURN_IF_ERROR(CheckLength(tokens));
+Status KvPages::Extend(SequenceId sequence, size_t tokens) {
+  if (Status open = CheckOpen(sequence); !open) return open;
+  if (Status fits = CheckLength(tokens); !fits) return fits;
   Sequence& extended = sequences_[sequence];
   if (tokens < extended.num_tokens) {
     return Fail(ErrorCode::kOutOfRange, Format("a sequence of {} tokens cannot be extended to {}",
@@ -96,7 +96,7 @@ Result<std::span<const PageMove>> KvPages::Extend(SequenceId sequence, size_t to
   const bool copies = num_rows != 0 && tokens > extended.num_tokens && IsShared(pages.back());
   size_t needed = num_pages - std::min<size_t>(num_pages, extended.num_reserved);
   if (copies && pages.size() <= extended.num_kept) ++needed;
-  if (needed != 0) CRIA_RETURN_IF_ERROR(CheckFree(needed));
+  if (Status free = CheckFree(needed); !free) return free;
 
   if (copies) {
     const uint32_t shared = pages.back();
@@ -109,14 +109,14 @@ Result<std::span<const PageMove>> KvPages::Extend(SequenceId sequence, size_t to
   extended.num_tokens = static_cast<uint32_t>(tokens);
   extended.num_reserved = std::max(extended.num_reserved, static_cast<uint32_t>(num_pages));
   for (uint32_t& page : PagesOf(sequence).subspan(pages.size())) page = Take();
-  return Moves();
+  return {};
 }
 
 Status KvPages::Truncate(SequenceId sequence, size_t tokens) {
-  CRIA_RETURN_IF_ERROR(CheckOpen(sequence));
+  if (Status open = CheckOpen(sequence); !open) return open;
   Sequence& truncated = sequences_[sequence];
   if (tokens > truncated.num_tokens) {
-    return Fail(ErrorCode::kOutOfRange, Format("a sequence of {} tokens cannot be truncated to {}",
+    return Fail(ErrorCode::kOutOfRange, Format("the sequence has {} tokens, which is less than {}",
                                                truncated.num_tokens, tokens));
   }
   const std::span<uint32_t> pages = PagesOf(sequence);
@@ -129,9 +129,9 @@ Status KvPages::Truncate(SequenceId sequence, size_t tokens) {
   return {};
 }
 
-Result<std::span<const PageMove>> KvPages::Share(SequenceId from, SequenceId to, size_t tokens) {
-  CRIA_RETURN_IF_ERROR(CheckOpen(from));
-  CRIA_RETURN_IF_ERROR(CheckOpen(to));
+Status KvPages::Share(SequenceId from, SequenceId to, size_t tokens) {
+  if (Status open = CheckOpen(from); !open) return open;
+  if (Status open = CheckOpen(to); !open) return open;
   const Sequence& source = sequences_[from];
   Sequence& target = sequences_[to];
   if (from == to || target.num_tokens != 0) {
@@ -153,7 +153,7 @@ Result<std::span<const PageMove>> KvPages::Share(SequenceId from, SequenceId to,
   // Where the source alone holds a page that it may write, it needs a copy from now on.
   for (size_t i = source.num_kept; i < num_shared; ++i) needed += IsShared(pages[i]) ? 0 : 1;
   const size_t given = num_pages + target.num_reserved;
-  if (needed > given) CRIA_RETURN_IF_ERROR(CheckFree(needed - given));
+  if (Status free = CheckFree(needed - std::min(needed, given)); !free) return free;
 
   target.num_tokens = static_cast<uint32_t>(tokens);
   target.num_reserved = static_cast<uint32_t>(reserved);
@@ -168,11 +168,11 @@ Result<std::span<const PageMove>> KvPages::Share(SequenceId from, SequenceId to,
              .target_page = shared.back(),
              .num_rows = static_cast<uint32_t>(num_rows)});
   }
-  return Moves();
+  return {};
 }
 
-Result<std::span<const PageMove>> KvPages::Drop(SequenceId sequence, size_t first, size_t count) {
-  CRIA_RETURN_IF_ERROR(CheckOpen(sequence));
+Status KvPages::Drop(SequenceId sequence, size_t first, size_t count) {
+  if (Status open = CheckOpen(sequence); !open) return open;
   Sequence& changed = sequences_[sequence];
   if (first > changed.num_tokens || count > changed.num_tokens - first) {
     return Fail(ErrorCode::kOutOfRange,
@@ -181,8 +181,8 @@ Result<std::span<const PageMove>> KvPages::Drop(SequenceId sequence, size_t firs
   }
   num_moves_ = 0;
   const size_t num_tokens = changed.num_tokens - count;
-  if (first == num_tokens) return Truncate(sequence, first).transform([&] { return Moves(); });
-  if (count == 0) return Moves();
+  if (first == num_tokens) return Truncate(sequence, first);
+  if (count == 0) return {};
 
   const std::span<uint32_t> pages = PagesOf(sequence);
   const size_t num_pages = NumPages(num_tokens);
@@ -196,22 +196,23 @@ Result<std::span<const PageMove>> KvPages::Drop(SequenceId sequence, size_t firs
   const size_t copies = moves_pages ? CountShared(pages, begin, std::min(first_whole, kept)) +
                                           CountShared(pages, first_whole + distance, kept)
                                     : CountShared(pages, begin, std::min(num_pages, kept));
-  if (copies != 0) CRIA_RETURN_IF_ERROR(CheckFree(copies));
+  if (Status free = CheckFree(copies); !free) return free;
   // As in Truncate.
   changed.num_reserved -= static_cast<uint32_t>(CountShared(pages, begin, kept) - copies);
 
   const size_t end_rows = moves_pages ? first_whole : num_pages;
   for (size_t i = begin; i < end_rows; ++i) MoveIntoPage(pages, i, first, num_tokens, count);
   if (moves_pages) {
-    const std::span<uint32_t> whole = pages.subspan(first_whole);
-    std::ranges::rotate(whole, whole.begin() + static_cast<ptrdiff_t>(distance));
+    ReleaseFrom(pages.first(first_whole + distance), first_whole);
     for (size_t i = first_whole; i < num_pages; ++i) {
+      pages[i] = pages[i + distance];
       TurnPage(pages[i], std::min(num_tokens - i * kKvPageTokens, kKvPageTokens), count);
     }
+  } else {
+    ReleaseFrom(pages, num_pages);
   }
-  ReleaseFrom(pages, num_pages);
   changed.num_tokens = static_cast<uint32_t>(num_tokens);
-  return Moves();
+  return {};
 }
 
 void KvPages::MoveIntoPage(std::span<uint32_t> pages, size_t block, size_t first, size_t num_tokens,
@@ -296,6 +297,7 @@ Status KvPages::CheckLength(size_t tokens) const {
 }
 
 Status KvPages::CheckFree(size_t needed) const {
+  if (needed == 0) return {};
   const size_t free = num_free();
   if (needed <= free) return {};
   return Fail(ErrorCode::kOutOfMemory,

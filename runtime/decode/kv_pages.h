@@ -30,9 +30,9 @@ struct PageMove {
 // begin with the same tokens may hold the same pages; such a page is never written: a sequence that
 // has to write it gets a copy.
 //
-// Functions that return moves have already changed the tables; the caller carries the moves out in
-// their order before it reads or writes the cache. Moves are valid until the next call. If a
-// function fails, nothing has changed. Nothing is allocated after the constructor.
+// Extend, Share and Drop change the tables and leave moves; the caller carries these out in their
+// order before it reads or writes the cache. If a function fails, nothing has changed. Nothing is
+// allocated after the constructor.
 class KvPages {
  public:
   struct Shape {
@@ -59,18 +59,21 @@ class KvPages {
 
   // Makes the sequence `tokens` long, which is at least its length: rows for the new tokens can be
   // written. Cannot fail within the reservation; otherwise takes pages that are free.
-  Result<std::span<const PageMove>> Extend(SequenceId sequence, size_t tokens);
+  Status Extend(SequenceId sequence, size_t tokens);
 
   // Forgets all tokens after the first `tokens`.
   Status Truncate(SequenceId sequence, size_t tokens);
 
   // Makes the first `tokens` of `from` those of `to`, which must be empty. Whole pages are shared;
   // the rest of the tokens is copied.
-  Result<std::span<const PageMove>> Share(SequenceId from, SequenceId to, size_t tokens);
+  Status Share(SequenceId from, SequenceId to, size_t tokens);
 
   // Removes tokens [first, first + count): later ones move down by `count`. Where whole pages are
   // removed, later pages stay, and only their keys are rotated.
-  Result<std::span<const PageMove>> Drop(SequenceId sequence, size_t first, size_t count);
+  Status Drop(SequenceId sequence, size_t first, size_t count);
+
+  // What the last Extend, Share or Drop leaves to be moved, until the next one.
+  std::span<const PageMove> moves() const { return moves_.first(num_moves_); }
 
   size_t num_tokens(SequenceId sequence) const { return sequences_[sequence].num_tokens; }
   // The pages that hold the sequence's tokens.
@@ -113,7 +116,6 @@ class KvPages {
                     size_t count);
   // Rotates the keys of the first `num_rows` rows of a page; a shared page is replaced by a copy.
   void TurnPage(uint32_t& page, size_t num_rows, size_t count);
-  std::span<const PageMove> Moves() const { return moves_.first(num_moves_); }
 
   const Shape shape_;
   std::span<Sequence> sequences_;

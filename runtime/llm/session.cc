@@ -88,10 +88,14 @@ Status Session::Drop(size_t first, size_t count) {
 
 Status Session::DropCached(size_t first, size_t count) {
   const size_t cached = cached_;
-  // If DropPositions fails, only the tokens before `first` stay valid.
+  // If this fails, only the tokens before `first` stay valid.
   cached_ = std::min(cached, first);
   if (first + count >= cached) return {};
-  CRIA_RETURN_IF_ERROR(model_.DropPositions(first, count, cached));
+  KvPages& pages = model_.pages();
+  // The sequence may be longer: a Forward that failed has extended it.
+  CRIA_RETURN_IF_ERROR(pages.Truncate(TokenModel::kSequence, cached));
+  CRIA_RETURN_IF_ERROR(pages.Drop(TokenModel::kSequence, first, count));
+  CRIA_RETURN_IF_ERROR(model_.Move(pages.moves()));
   cached_ = cached - count;
   return {};
 }

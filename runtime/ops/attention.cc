@@ -73,14 +73,14 @@ HeadQueries QueriesOfHead(const AttentionShape& shape, const AttentionRows& rows
           .score_scale = shape.score_factor / std::sqrt(static_cast<float>(shape.head_dim))};
 }
 
-HeadCache CacheOfHead(const KvCacheView& cache, size_t head) {
+HeadCache CacheOfHead(const KvCacheView& cache, const KvPageTable& table, size_t head) {
   const size_t row = head * cache.num_rows();
   const size_t offset_bytes = row * cache.head_dim * KvElementBytes(cache.type);
   HeadCache result{.type = cache.type,
                    .num_rows = cache.num_rows(),
                    .keys = static_cast<const std::byte*>(cache.keys) + offset_bytes,
                    .values = static_cast<const std::byte*>(cache.values) + offset_bytes,
-                   .table = cache.table};
+                   .table = table};
   if (cache.type == KvType::kInt8) {
     result.key_scales = cache.key_scales + row;
     result.value_scales = cache.value_scales + row;
@@ -139,7 +139,7 @@ void Attention(const AttentionShape& shape, const KvCacheView& cache, const Atte
                const size_t first_row = task % num_tiles * rows_per_tile;
                const size_t tile_rows = std::min(rows_per_tile, rows.num_rows - first_row);
                attention::AttendTile(QueriesOfHead(shape, rows, head, first_row, tile_rows),
-                                     CacheOfHead(cache, head), workspace);
+                                     CacheOfHead(cache, rows.table, head), workspace);
              });
     return;
   }
@@ -157,8 +157,8 @@ void Attention(const AttentionShape& shape, const KvCacheView& cache, const Atte
              const size_t end = std::min(span + span_tokens, end_visible);
              const HeadQueries queries = QueriesOfHead(shape, rows, head, 0, rows.num_rows);
              float* span_partials = partials + task * span_floats;
-             attention::GatherSpan(queries, CacheOfHead(cache, head), begin, end, workspace,
-                                   span_partials);
+             attention::GatherSpan(queries, CacheOfHead(cache, rows.table, head), begin, end,
+                                   workspace, span_partials);
              if (num_spans == 1) attention::CombineSpans(queries, span_partials, span_tokens);
            });
   if (num_spans == 1) return;

@@ -18,8 +18,9 @@ struct AttentionShape {
   float score_factor = 1.0f;
 };
 
-// Rows at consecutive positions, and their results.
+// Rows at consecutive positions of one sequence, and their results.
 struct AttentionRows {
+  KvPageTable table;  // Of the sequence, up to the last row's position at least.
   size_t first_position = 0;
   size_t num_rows = 0;
   const float* queries = nullptr;  // Row r at r * query_stride: [num_attention_heads][head_dim].

@@ -67,7 +67,7 @@ struct HeadQueries {
   size_t FirstSpan() const { return BeginPosition(0) / kBlockTokens * kBlockTokens; }
 };
 
-// One head of a KvCacheView.
+// One head of a KvCacheView, with the pages of the queries' sequence.
 struct HeadCache {
   KvType type = KvType::kF32;
   size_t num_rows = 0;                  // After these begin the rows of the next head.

@@ -366,14 +366,15 @@ void GatherSpan(const HeadQueries& queries, const HeadCache& cache, size_t begin
     std::fill(partial, partial + stride, 0.0f);
     partial[largest_at] = kMaskedScore;
   }
+  const size_t last_end = queries.EndPosition(num_queries - 1);
+  // After the last position, the next head is read from the beginning of the window.
+  const size_t next_head_row = cache.num_rows + cache.table.Row(queries.BeginPosition(0));
+  size_t next_row = cache.table.Row(begin);
   for (size_t block = begin, next; block < end; block = next) {
     next = attention::BlockEnd(block, end);
     const size_t num_tokens = next - block;
-    const size_t row = cache.table.Row(block);
-    // After the last position, the next head is read from the beginning of the window.
-    const size_t next_row = next < queries.EndPosition(num_queries - 1)
-                                ? cache.table.Row(next)
-                                : cache.num_rows + cache.table.Row(queries.BeginPosition(0));
+    const size_t row = next_row;
+    next_row = next < last_end ? cache.table.Row(next) : next_head_row;
     ScoreBlock(workspace, queries, cache, row, num_tokens);
     for (size_t q = 0; q < num_queries; ++q) {
       const size_t query_begin = std::clamp(queries.BeginPosition(q), block, next);

@@ -40,35 +40,22 @@ HWY_INLINE void TurnBack(const T* key, size_t head_dim, const float* HWY_RESTRIC
   }
 }
 
-void MoveRows(const KvCacheView& cache, const KvRowMove& move, const float* cosines,
+void TurnKeys(const KvCacheView& cache, const KvRowMove& move, const float* cosines,
               const float* sines) {
   const size_t head_dim = cache.head_dim;
-  const bool has_scales = cache.type == KvType::kInt8;
   WithKvElement(cache.type, [&]<typename T>() HWY_ATTR {
     float turned[kMaxHeadDim];
-    const auto copy = [&](T* elements, float* scales, size_t source, size_t target) HWY_ATTR {
-      std::memmove(elements + target * head_dim, elements + source * head_dim,
-                   move.num_rows * head_dim * sizeof(T));
-      if (has_scales) {
-        std::memmove(scales + target, scales + source, move.num_rows * sizeof(float));
-      }
-    };
     for (size_t head = 0; head < cache.num_key_value_heads; ++head) {
       const size_t source = head * cache.num_rows() + move.source_row;
       const size_t target = head * cache.num_rows() + move.target_row;
       T* keys = static_cast<T*>(cache.keys);
-      if (cosines == nullptr) {
-        copy(keys, cache.key_scales, source, target);
-      } else {
-        for (size_t i = 0; i < move.num_rows; ++i) {
-          TurnBack(keys + (source + i) * head_dim, head_dim, cosines, sines, turned);
-          const float scale = StoreRow(turned, head_dim, keys + (target + i) * head_dim);
-          // Rotation is linear, so the old scale is only a factor of the new one.
-          if (has_scales) cache.key_scales[target + i] = cache.key_scales[source + i] * scale;
+      for (size_t i = 0; i < move.num_rows; ++i) {
+        TurnBack(keys + (source + i) * head_dim, head_dim, cosines, sines, turned);
+        const float scale = StoreRow(turned, head_dim, keys + (target + i) * head_dim);
+        // Rotation is linear, so the old scale is only a factor of the new one.
+        if constexpr (sizeof(T) == 1) {
+          cache.key_scales[target + i] = cache.key_scales[source + i] * scale;
         }
-      }
-      if (source != target) {
-        copy(static_cast<T*>(cache.values), cache.value_scales, source, target);
       }
     }
   });
@@ -80,11 +67,36 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace cria::ops {
 
-HWY_EXPORT(MoveRows);
+HWY_EXPORT(TurnKeys);
+
+namespace {
+
+// Copies rows of keys or values, and their scales, which are null if there are none.
+void CopyRows(const KvCacheView& cache, const KvRowMove& move, void* data, float* scales) {
+  const size_t row_bytes = cache.head_dim * KvElementBytes(cache.type);
+  auto* const bytes = static_cast<std::byte*>(data);
+  for (size_t head = 0; head < cache.num_key_value_heads; ++head) {
+    const size_t source = head * cache.num_rows() + move.source_row;
+    const size_t target = head * cache.num_rows() + move.target_row;
+    std::memmove(bytes + target * row_bytes, bytes + source * row_bytes, move.num_rows * row_bytes);
+    if (scales != nullptr) {
+      std::memmove(scales + target, scales + source, move.num_rows * sizeof(float));
+    }
+  }
+}
+
+}  // namespace
 
 void MoveRows(const KvCacheView& cache, const KvRowMove& move, const float* cosines,
               const float* sines) {
-  HWY_DYNAMIC_DISPATCH(MoveRows)(cache, move, cosines, sines);
+  if (cosines != nullptr) {
+    HWY_DYNAMIC_DISPATCH(TurnKeys)(cache, move, cosines, sines);
+  } else {
+    CopyRows(cache, move, cache.keys, cache.key_scales);
+  }
+  if (move.source_row != move.target_row) {
+    CopyRows(cache, move, cache.values, cache.value_scales);
+  }
 }
 
 }  // namespace cria::ops

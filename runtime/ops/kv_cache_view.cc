@@ -11,9 +11,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace cria::ops::HWY_NAMESPACE {
 
-void StoreKeyValue(const KvCacheView& cache, size_t position, const float* keys,
+void StoreKeyValue(const KvCacheView& cache, size_t first_row, const float* keys,
                    const float* values) {
-  const size_t first_row = cache.table.Row(position);
   WithKvElement(cache.type, [&]<typename T>() HWY_ATTR {
     for (size_t head = 0; head < cache.num_key_value_heads; ++head) {
       const size_t row = head * cache.num_rows() + first_row;
@@ -65,9 +64,8 @@ namespace ops {
 
 HWY_EXPORT(StoreKeyValue);
 
-void StoreKeyValue(const KvCacheView& cache, size_t position, const float* keys,
-                   const float* values) {
-  HWY_DYNAMIC_DISPATCH(StoreKeyValue)(cache, position, keys, values);
+void StoreKeyValue(const KvCacheView& cache, size_t row, const float* keys, const float* values) {
+  HWY_DYNAMIC_DISPATCH(StoreKeyValue)(cache, row, keys, values);
 }
 
 }  // namespace ops

@@ -35,27 +35,25 @@ struct KvPageTable {
   }
 };
 
-// The keys and values of one layer, with the pages of one sequence. A page's rows of a head are
+// The keys and values of one layer, on the pages of all sequences. A page's rows of a head are
 // adjacent, so that reading a head's context is a sequential pass over each page.
 struct KvCacheView {
   KvType type = KvType::kF32;
   size_t num_key_value_heads = 0;
   size_t head_dim = 0;
-  size_t num_pages = 0;           // Of all sequences.
+  size_t num_pages = 0;
   void* keys = nullptr;           // [num_key_value_heads][num_pages][kKvPageTokens][head_dim]
   void* values = nullptr;         // The same shape.
   float* key_scales = nullptr;    // kInt8: [num_key_value_heads][num_pages][kKvPageTokens]
   float* value_scales = nullptr;  // The same shape.
-  KvPageTable table;
 
   // The rows of each head.
   size_t num_rows() const { return num_pages * kKvPageTokens; }
 };
 
-// Stores one position's keys and values, each [num_key_value_heads][head_dim]. `position` must be
-// in the table.
-void StoreKeyValue(const KvCacheView& cache, size_t position, const float* keys,
-                   const float* values);
+// Stores the keys and values of one position, each [num_key_value_heads][head_dim], in `row` of
+// each head.
+void StoreKeyValue(const KvCacheView& cache, size_t row, const float* keys, const float* values);
 
 }  // namespace ops
 }  // namespace cria

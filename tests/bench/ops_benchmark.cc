@@ -59,8 +59,7 @@ class Caches {
               .keys = next_data,
               .values = next_data + elements * element_bytes,
               .key_scales = next_scales,
-              .value_scales = next_scales + num_rows,
-              .table = {pages_}};
+              .value_scales = next_scales + num_rows};
       next_data += 2 * elements * element_bytes;
       next_scales += 2 * num_rows;
       for (size_t token = 0; token < capacity_tokens; ++token) {
@@ -72,6 +71,8 @@ class Caches {
     }
   }
   const KvCacheView& layer(size_t i) const { return views_[i]; }
+  // Its pages are in order, so that a position's row is the position.
+  KvPageTable table() const { return {pages_}; }
 
  private:
   std::vector<uint32_t> pages_;
@@ -92,7 +93,8 @@ void RunAttention(benchmark::State& state, const AttentionShape& shape, KvType t
       AttentionScratchBytes(shape, num_rows, context_tokens + num_rows, num_threads) /
           sizeof(Line) +
       1);
-  const AttentionRows rows = {.first_position = context_tokens - 1,
+  const AttentionRows rows = {.table = caches.table(),
+                              .first_position = context_tokens - 1,
                               .num_rows = num_rows,
                               .queries = queries.data(),
                               .query_stride = row_floats,

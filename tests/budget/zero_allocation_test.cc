@@ -220,6 +220,12 @@ void ExpectQuietEngine(const std::string& path, const EngineOptions& options, bo
   EXPECT_GT(session.stats().dropped_tokens, 0u);
   EXPECT_GE(session.stats().decoded_tokens + kSamplingCases.size(), total_tokens);
   ExpectQuiet("dropping", [&] { return session.Drop(5, 20); });
+  ExpectQuiet("dropping whole pages", [&] { return session.Drop(4, kKvPageTokens); });
+  KvPages& pages = (*engine)->decoder().pages();
+  const SequenceId sequence = Decoder::kSequence;
+  ExpectQuiet("reserving", [&] { return pages.Reserve(sequence, kContext, 20); });
+  ExpectQuiet("truncating", [&] { return pages.Truncate(sequence, 30); });
+  ExpectQuiet("extending", [&] { return pages.Extend(sequence, kContext); });
   // Last, because the session does not know of it.
   ExpectQuietLogits((*engine)->decoder());
 }

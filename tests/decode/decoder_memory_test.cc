@@ -47,7 +47,8 @@ TEST(DecoderMemoryTest, RegionsHoldTheirShapes) {
   expect_holds(memory.values, size_t{30} * 3 * 1024 * 64 * 4);
   expect_holds(memory.key_scales, 0);
   expect_holds(memory.value_scales, 0);
-  expect_holds(memory.page_table, 16 * 4);
+  expect_holds(memory.pages, KvPages::MemoryBytes(
+                                 {.num_pages = 16, .num_sequences = 1, .sequence_tokens = 1000}));
   expect_holds(memory.rope_cosines, size_t{1000} * 32 * 4);
   expect_holds(memory.rope_sines, size_t{1000} * 32 * 4);
   expect_holds(memory.logits, size_t{49152} * 4);
@@ -133,7 +134,7 @@ TEST(DecoderMemoryTest, WhatAStepReadsAndWritesLiesApart) {
     }
     // What lives on is apart from everything.
     for (const size_t kept :
-         {memory.norm_weights, memory.keys, memory.values, memory.page_table, memory.rope_cosines,
+         {memory.norm_weights, memory.keys, memory.values, memory.pages, memory.rope_cosines,
           memory.rope_sines, memory.logits, memory.embedding_row, memory.hidden, memory.quantized,
           memory.quantizations, memory.normed}) {
       for (size_t other = 0; other < layout.num_regions(); ++other) {

@@ -72,6 +72,11 @@ class LoadedModel {
 
   Decoder& decoder() { return *decoder_; }
 
+  Status Drop(size_t first, size_t count) {
+    CRIA_RETURN_IF_ERROR(decoder_->pages().Drop(Decoder::kSequence, first, count));
+    return decoder_->Move(decoder_->pages().moves());
+  }
+
   // The logits after each token, run in the chunks that the sizes say; the last size repeats.
   std::vector<float> Run(const std::vector<int32_t>& ids, std::vector<size_t> chunk_sizes) {
     std::vector<float> all;
@@ -227,7 +232,7 @@ TEST_P(DecoderOfEveryKind, DroppedPositionsLeaveNoTrace) {
     shorter.erase(shorter.begin() + 5, shorter.begin() + 25);
     const std::vector<float> expected = loaded.Run(shorter, {shorter.size() - 1, 1});
     loaded.Run(ids_, {ids_.size() - 1, 1});
-    ASSERT_TRUE(loaded.decoder().DropPositions(5, 20, ids_.size()));
+    ASSERT_TRUE(loaded.Drop(5, 20));
     ASSERT_TRUE(loaded.decoder().Forward(std::span(shorter).last(1), shorter.size() - 1, 1));
     const auto logits = loaded.decoder().Logits(0);
     ASSERT_TRUE(logits);
@@ -242,12 +247,13 @@ TEST_P(DecoderOfEveryKind, DroppedPositionsLeaveNoTrace) {
 
 TEST_P(DecoderOfEveryKind, PositionsThatAreNotThereCannotBeDropped) {
   LoadedModel loaded(model_, {.weights = Scheme::kF32}, {.context_tokens = 64}, 1);
-  EXPECT_FALSE(loaded.decoder().DropPositions(10, 11, 20));
-  EXPECT_FALSE(loaded.decoder().DropPositions(21, 0, 20));
-  EXPECT_FALSE(loaded.decoder().DropPositions(0, 1, 65));
-  EXPECT_FALSE(loaded.decoder().DropPositions(1, SIZE_MAX, 20));
-  EXPECT_TRUE(loaded.decoder().DropPositions(20, 0, 20));
-  EXPECT_TRUE(loaded.decoder().DropPositions(0, 64, 64));
+  loaded.Run(ids_, {ids_.size()});
+  EXPECT_FALSE(loaded.Drop(40, 9));
+  EXPECT_FALSE(loaded.Drop(49, 0));
+  EXPECT_FALSE(loaded.Drop(1, SIZE_MAX));
+  EXPECT_TRUE(loaded.Drop(48, 0));
+  EXPECT_TRUE(loaded.Drop(0, 48));
+  EXPECT_EQ(loaded.decoder().pages().num_tokens(Decoder::kSequence), 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, DecoderOfEveryKind, testing::ValuesIn(support::TinySpecs()),
@@ -312,7 +318,7 @@ TEST(Decoder, ADropRotatesEachLayersKeysByItsOwnFrequencies) {
     shorter.erase(shorter.begin() + 5, shorter.begin() + 25);
     const std::vector<float> expected = ReferenceLogits(model, shorter);
     loaded.Run(ids, {47, 1});
-    ASSERT_TRUE(loaded.decoder().DropPositions(5, 20, ids.size()));
+    ASSERT_TRUE(loaded.Drop(5, 20));
     ASSERT_TRUE(loaded.decoder().Forward(std::span(shorter).last(1), shorter.size() - 1, 1));
     const auto logits = loaded.decoder().Logits(0);
     ASSERT_TRUE(logits);
@@ -322,6 +328,63 @@ TEST(Decoder, ADropRotatesEachLayersKeysByItsOwnFrequencies) {
               1e-4f * LargestMagnitude(last))
         << "layer " << silent << " is silent";
   }
+}
+
+// The same over several pages: of those that are dropped, whole ones are unlinked, and later ones
+// are used again in another order.
+TEST(Decoder, DroppedPagesLeaveNoTrace) {
+  CheckpointSpec spec = support::SpecGqa();
+  spec.config.num_hidden_layers = 1;
+  spec.config.max_position_embeddings = 512;
+  const reference::ReferenceModel model = support::MakeModel(spec);
+  const auto converted =
+      std::make_shared<const ConvertedModel>(model, ConvertOptions{.weights = Scheme::kF32});
+  const std::vector<int32_t> ids = SomeIds(400, model.config.vocab_size);
+  for (const KvType kv_type : {KvType::kF32, KvType::kF16, KvType::kInt8}) {
+    LoadedModel loaded(converted, {.context_tokens = 400, .chunk_tokens = 100, .kv_type = kv_type},
+                       support::UsualThreads());
+    loaded.Run(ids, {100});
+    std::vector<int32_t> shorter = ids;
+    for (const auto& [first, count] : {std::pair<size_t, size_t>{4, 128}, {0, 64}, {70, 33}}) {
+      const auto begin = shorter.begin() + static_cast<ptrdiff_t>(first);
+      shorter.erase(begin, begin + static_cast<ptrdiff_t>(count));
+      ASSERT_TRUE(loaded.Drop(first, count));
+    }
+    // The pages that were given back are filled again.
+    const size_t num_left = shorter.size();
+    shorter.insert(shorter.end(), ids.begin(), ids.begin() + 200);
+    const auto rest = std::span(shorter).subspan(num_left);
+    for (size_t done = 0; done < rest.size(); done += 100) {
+      ASSERT_TRUE(loaded.decoder().Forward(rest.subspan(done, 100), num_left + done, 1));
+    }
+    const std::span<float> logits = Unwrap(loaded.decoder().Logits(0));
+    LoadedModel fresh(converted, {.context_tokens = 400, .chunk_tokens = 100, .kv_type = kv_type},
+                      support::UsualThreads());
+    const std::vector<float> expected = fresh.Run(shorter, {100});
+    const std::vector<float> last(expected.end() - static_cast<ptrdiff_t>(logits.size()),
+                                  expected.end());
+    const float tolerance = kv_type == KvType::kF32 ? 1e-5f : 2e-2f;
+    EXPECT_LE(LargestDifference({logits.begin(), logits.end()}, last),
+              tolerance * LargestMagnitude(last))
+        << KvTypeName(kv_type);
+  }
+}
+
+TEST(Decoder, RefusesPositionsAfterTheSequence) {
+  const auto model = support::MakeModel(support::SpecGqa());
+  LoadedModel loaded(model, {.weights = Scheme::kF32}, {.context_tokens = 8}, 1);
+  const std::vector<int32_t> ids = {1, 2, 3};
+  ASSERT_TRUE(loaded.decoder().Forward(ids, 0, 1));
+  const Status refused = loaded.decoder().Forward(ids, 4, 1);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::kOutOfRange);
+  EXPECT_THAT(refused.error().message(), testing::HasSubstr("the sequence has 3 tokens"));
+  // Nothing has changed.
+  EXPECT_TRUE(loaded.decoder().Logits(0));
+  EXPECT_TRUE(loaded.decoder().Forward(ids, 3, 1));
+  // Earlier positions forget later ones.
+  EXPECT_TRUE(loaded.decoder().Forward(ids, 1, 1));
+  EXPECT_EQ(loaded.decoder().pages().num_tokens(Decoder::kSequence), 4u);
 }
 
 // Up to the trained length, dynamic scaling does nothing; a longer context has frequencies of its
@@ -391,6 +454,7 @@ TEST(Decoder, RefusesWhatDoesNotFit) {
   EXPECT_EQ(code(decoder.Forward(std::span(ids).first(4), 5, 1)), ErrorCode::kOutOfRange);
   EXPECT_EQ(code(decoder.Forward(std::span(ids).first(1), SIZE_MAX, 1)), ErrorCode::kOutOfRange);
   EXPECT_FALSE(decoder.Logits(0));
+  ASSERT_TRUE(decoder.Forward(std::span(ids).first(4), 0, 0));
   for (const size_t num_logits : {size_t{5}, SIZE_MAX}) {
     const Status refused = decoder.Forward(std::span(ids).first(4), 4, num_logits);
     EXPECT_EQ(code(refused), ErrorCode::kOutOfRange);

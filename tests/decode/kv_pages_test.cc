@@ -8,6 +8,8 @@
 #include <random>
 #include <vector>
 
+#include "decode/test_kv_pages.h"
+
 namespace cria {
 namespace {
 
@@ -17,37 +19,23 @@ using testing::IsEmpty;
 
 constexpr size_t kPage = kKvPageTokens;
 
-// Pages with exactly the memory that they ask for.
-class TestKvPages {
- public:
-  explicit TestKvPages(const KvPages::Shape& shape)
-      : memory_(KvPages::MemoryBytes(shape)), pages_(shape, memory_) {}
-  KvPages* operator->() { return &pages_; }
-  KvPages& operator*() { return pages_; }
+SequenceId Open(TestKvPages& pages) { return pages->Open().value(); }
 
-  SequenceId Open() { return pages_.Open().value(); }
-  // Opens a sequence of `tokens`.
-  SequenceId OpenWith(size_t tokens) {
-    const SequenceId sequence = Open();
-    EXPECT_THAT(pages_.Extend(sequence, tokens).value(), IsEmpty());
-    return sequence;
-  }
-  std::vector<uint32_t> Table(SequenceId sequence) const {
-    const auto pages = pages_.Table(sequence).pages;
-    return {pages.begin(), pages.end()};
-  }
+// Opens a sequence of `tokens`.
+SequenceId OpenWith(TestKvPages& pages, size_t tokens) {
+  const SequenceId sequence = Open(pages);
+  EXPECT_TRUE(pages->Extend(sequence, tokens));
+  return sequence;
+}
 
- private:
-  std::vector<std::byte> memory_;
-  KvPages pages_;
-};
+std::vector<uint32_t> TableOf(const TestKvPages& pages, SequenceId sequence) {
+  const auto table = pages->Table(sequence).pages;
+  return {table.begin(), table.end()};
+}
 
-std::vector<PageMove> MovesOf(const Result<std::span<const PageMove>>& moves) {
-  if (!moves) {
-    ADD_FAILURE() << moves.error().message();
-    return {};
-  }
-  return {moves->begin(), moves->end()};
+std::vector<PageMove> MovesOf(const TestKvPages& pages, const Status& done) {
+  EXPECT_TRUE(done) << done.error().message();
+  return {pages->moves().begin(), pages->moves().end()};
 }
 
 template <typename T>
@@ -59,33 +47,34 @@ void ExpectRefused(const Result<T>& result, ErrorCode code, const char* words) {
 
 TEST(KvPagesTest, ASingleSequenceHasAdjacentPagesInOrder) {
   TestKvPages pages({.num_pages = 4, .num_sequences = 1, .sequence_tokens = 250});
-  const SequenceId sequence = pages.Open();
+  const SequenceId sequence = Open(pages);
   EXPECT_EQ(pages->num_free(), 4u);
-  EXPECT_THAT(pages.Table(sequence), IsEmpty());
+  EXPECT_THAT(TableOf(pages, sequence), IsEmpty());
   for (size_t tokens = 1; tokens <= 250; ++tokens) {
-    EXPECT_THAT(MovesOf(pages->Extend(sequence, tokens)), IsEmpty());
+    EXPECT_THAT(MovesOf(pages, pages->Extend(sequence, tokens)), IsEmpty());
     EXPECT_EQ(pages->num_tokens(sequence), tokens);
     EXPECT_EQ(pages->num_free(), 4 - (tokens + kPage - 1) / kPage);
   }
-  EXPECT_THAT(pages.Table(sequence), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(TableOf(pages, sequence), ElementsAre(0, 1, 2, 3));
   ASSERT_TRUE(pages->Truncate(sequence, 65));
-  EXPECT_THAT(pages.Table(sequence), ElementsAre(0, 1));
-  EXPECT_THAT(MovesOf(pages->Extend(sequence, 250)), IsEmpty());
-  EXPECT_THAT(pages.Table(sequence), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(TableOf(pages, sequence), ElementsAre(0, 1));
+  EXPECT_THAT(MovesOf(pages, pages->Extend(sequence, 250)), IsEmpty());
+  EXPECT_THAT(TableOf(pages, sequence), ElementsAre(0, 1, 2, 3));
   pages->Close(sequence);
   EXPECT_EQ(pages->num_free(), 4u);
-  const SequenceId next = pages.OpenWith(129);
-  EXPECT_THAT(pages.Table(next), ElementsAre(0, 1, 2));
+  const SequenceId next = OpenWith(pages, 129);
+  EXPECT_THAT(TableOf(pages, next), ElementsAre(0, 1, 2));
 }
 
 TEST(KvPagesTest, WhatIsNotPossibleIsRefused) {
   TestKvPages pages({.num_pages = 4, .num_sequences = 2, .sequence_tokens = 250});
-  const SequenceId a = pages.OpenWith(100), b = pages.Open();
+  const SequenceId a = OpenWith(pages, 100), b = Open(pages);
   ExpectRefused(pages->Open(), ErrorCode::kUsage, "for 2 sequences, which are all in use");
   ExpectRefused(pages->Extend(a, 99), ErrorCode::kOutOfRange, "of 100 tokens cannot be extended");
   ExpectRefused(pages->Extend(a, 251), ErrorCode::kOutOfRange, "251 tokens does not fit");
   ExpectRefused(pages->Extend(a, SIZE_MAX), ErrorCode::kOutOfRange, "does not fit");
-  ExpectRefused(pages->Truncate(a, 101), ErrorCode::kOutOfRange, "cannot be truncated to 101");
+  ExpectRefused(pages->Truncate(a, 101), ErrorCode::kOutOfRange,
+                "has 100 tokens, which is less than 101");
   ExpectRefused(pages->Reserve(a, 251), ErrorCode::kOutOfRange, "251 tokens does not fit");
   ExpectRefused(pages->Reserve(a, SIZE_MAX, SIZE_MAX), ErrorCode::kOutOfRange, "does not fit");
   ExpectRefused(pages->Drop(a, 101, 0), ErrorCode::kOutOfRange, "cannot be dropped");
@@ -95,7 +84,7 @@ TEST(KvPagesTest, WhatIsNotPossibleIsRefused) {
   ExpectRefused(pages->Share(a, a, 10), ErrorCode::kUsage, "only an empty sequence");
   ExpectRefused(pages->Share(b, a, 0), ErrorCode::kUsage, "only an empty sequence");
   EXPECT_EQ(pages->num_tokens(a), 100u);
-  EXPECT_THAT(pages.Table(a), ElementsAre(0, 1));
+  EXPECT_THAT(TableOf(pages, a), ElementsAre(0, 1));
   EXPECT_EQ(pages->num_free(), 2u);
   pages->Close(b);
   for (const SequenceId closed : {b, SequenceId{2}, UINT32_MAX}) {
@@ -112,7 +101,7 @@ TEST(KvPagesTest, WhatIsNotPossibleIsRefused) {
 
 TEST(KvPagesTest, ReservedPagesAreNotFreeForOthers) {
   TestKvPages pages({.num_pages = 6, .num_sequences = 2, .sequence_tokens = 6 * kPage});
-  const SequenceId a = pages.Open(), b = pages.Open();
+  const SequenceId a = Open(pages), b = Open(pages);
   ASSERT_TRUE(pages->Reserve(a, 3 * kPage + 1));
   EXPECT_EQ(pages->num_free(), 2u);
   ExpectRefused(pages->Reserve(b, 2 * kPage + 1), ErrorCode::kOutOfMemory,
@@ -120,16 +109,16 @@ TEST(KvPagesTest, ReservedPagesAreNotFreeForOthers) {
   ExpectRefused(pages->Extend(b, 2 * kPage + 1), ErrorCode::kOutOfMemory, "but 2 of");
   EXPECT_EQ(pages->Reserve(b, 2 * kPage + 1).error().remedy().kind, RemedyKind::kLargerContext);
   EXPECT_EQ(pages->num_free(), 2u);
-  EXPECT_THAT(MovesOf(pages->Extend(b, 2 * kPage)), IsEmpty());
+  EXPECT_THAT(MovesOf(pages, pages->Extend(b, 2 * kPage)), IsEmpty());
   EXPECT_EQ(pages->num_free(), 0u);
-  EXPECT_THAT(MovesOf(pages->Extend(a, 4 * kPage)), IsEmpty());
+  EXPECT_THAT(MovesOf(pages, pages->Extend(a, 4 * kPage)), IsEmpty());
   // What a sequence held stays reserved for it until it asks for less.
   ASSERT_TRUE(pages->Truncate(a, 1));
   EXPECT_EQ(pages->num_free(), 0u);
   EXPECT_FALSE(pages->Extend(b, 3 * kPage));
   ASSERT_TRUE(pages->Reserve(a, 0));
   EXPECT_EQ(pages->num_free(), 3u);
-  EXPECT_THAT(MovesOf(pages->Extend(b, 5 * kPage)), IsEmpty());
+  EXPECT_THAT(MovesOf(pages, pages->Extend(b, 5 * kPage)), IsEmpty());
   EXPECT_FALSE(pages->Extend(a, kPage + 1));
   pages->Close(b);
   EXPECT_EQ(pages->num_free(), 5u);
@@ -137,12 +126,12 @@ TEST(KvPagesTest, ReservedPagesAreNotFreeForOthers) {
 
 TEST(KvPagesTest, WholePagesAreSharedAndTheRestIsCopied) {
   TestKvPages pages({.num_pages = 6, .num_sequences = 3, .sequence_tokens = 6 * kPage});
-  const SequenceId a = pages.OpenWith(2 * kPage + 30), b = pages.Open(), c = pages.Open();
-  EXPECT_THAT(MovesOf(pages->Share(a, b, 2 * kPage + 10)),
+  const SequenceId a = OpenWith(pages, 2 * kPage + 30), b = Open(pages), c = Open(pages);
+  EXPECT_THAT(MovesOf(pages, pages->Share(a, b, 2 * kPage + 10)),
               ElementsAre(PageMove{.source_page = 2, .target_page = 3, .num_rows = 10}));
-  EXPECT_THAT(pages.Table(b), ElementsAre(0, 1, 3));
-  EXPECT_THAT(MovesOf(pages->Share(b, c, kPage)), IsEmpty());
-  EXPECT_THAT(pages.Table(c), ElementsAre(0));
+  EXPECT_THAT(TableOf(pages, b), ElementsAre(0, 1, 3));
+  EXPECT_THAT(MovesOf(pages, pages->Share(b, c, kPage)), IsEmpty());
+  EXPECT_THAT(TableOf(pages, c), ElementsAre(0));
   EXPECT_EQ(pages->num_holders(0), 3u);
   EXPECT_EQ(pages->num_holders(1), 2u);
   EXPECT_EQ(pages->num_holders(2), 1u);
@@ -158,104 +147,106 @@ TEST(KvPagesTest, WholePagesAreSharedAndTheRestIsCopied) {
 
 TEST(KvPagesTest, ASharedPageIsCopiedBeforeItIsExtended) {
   TestKvPages pages({.num_pages = 4, .num_sequences = 2, .sequence_tokens = 4 * kPage});
-  const SequenceId a = pages.OpenWith(2 * kPage), b = pages.Open();
-  EXPECT_THAT(MovesOf(pages->Share(a, b, 2 * kPage)), IsEmpty());
+  const SequenceId a = OpenWith(pages, 2 * kPage), b = Open(pages);
+  EXPECT_THAT(MovesOf(pages, pages->Share(a, b, 2 * kPage)), IsEmpty());
   ASSERT_TRUE(pages->Truncate(b, kPage + 7));
-  EXPECT_THAT(MovesOf(pages->Extend(b, kPage + 7)), IsEmpty());
+  EXPECT_THAT(MovesOf(pages, pages->Extend(b, kPage + 7)), IsEmpty());
   ASSERT_TRUE(pages->Reserve(b, kPage + 8));
   EXPECT_EQ(pages->num_free(), 1u);
-  EXPECT_THAT(MovesOf(pages->Extend(b, kPage + 8)),
+  EXPECT_THAT(MovesOf(pages, pages->Extend(b, kPage + 8)),
               ElementsAre(PageMove{.source_page = 1, .target_page = 2, .num_rows = 7}));
-  EXPECT_THAT(pages.Table(a), ElementsAre(0, 1));
-  EXPECT_THAT(pages.Table(b), ElementsAre(0, 2));
+  EXPECT_THAT(TableOf(pages, a), ElementsAre(0, 1));
+  EXPECT_THAT(TableOf(pages, b), ElementsAre(0, 2));
   EXPECT_EQ(pages->num_free(), 1u);
   // The copy is the sequence's own.
   ASSERT_TRUE(pages->Truncate(b, kPage + 3));
-  EXPECT_THAT(MovesOf(pages->Extend(b, kPage + 9)), IsEmpty());
+  EXPECT_THAT(MovesOf(pages, pages->Extend(b, kPage + 9)), IsEmpty());
 }
 
 TEST(KvPagesTest, WithoutAFreePageASharedOneIsNotExtended) {
   TestKvPages pages({.num_pages = 2, .num_sequences = 2, .sequence_tokens = 2 * kPage});
-  const SequenceId a = pages.OpenWith(2 * kPage), b = pages.Open();
-  EXPECT_THAT(MovesOf(pages->Share(a, b, 2 * kPage)), IsEmpty());
+  const SequenceId a = OpenWith(pages, 2 * kPage), b = Open(pages);
+  EXPECT_THAT(MovesOf(pages, pages->Share(a, b, 2 * kPage)), IsEmpty());
   ASSERT_TRUE(pages->Truncate(b, kPage + 7));
   ExpectRefused(pages->Extend(b, kPage + 8), ErrorCode::kOutOfMemory, "1 pages of 64");
   ExpectRefused(pages->Reserve(b, kPage + 8), ErrorCode::kOutOfMemory, "1 pages of 64");
-  EXPECT_THAT(pages.Table(b), ElementsAre(0, 1));
+  EXPECT_THAT(TableOf(pages, b), ElementsAre(0, 1));
   EXPECT_EQ(pages->num_tokens(b), kPage + 7);
   // After the other sequence is closed, the page is the sequence's own.
   pages->Close(a);
-  EXPECT_THAT(MovesOf(pages->Extend(b, kPage + 8)), IsEmpty());
+  EXPECT_THAT(MovesOf(pages, pages->Extend(b, kPage + 8)), IsEmpty());
 }
 
 TEST(KvPagesTest, SharedPagesThatMayBeDroppedHaveCopiesSetAside) {
   TestKvPages pages({.num_pages = 10, .num_sequences = 3, .sequence_tokens = 10 * kPage});
-  const SequenceId a = pages.Open(), b = pages.Open(), c = pages.Open();
+  const SequenceId a = Open(pages), b = Open(pages), c = Open(pages);
   // The first two pages are kept, a third one is shared.
   ASSERT_TRUE(pages->Reserve(a, 4 * kPage, 2 * kPage + 5));
-  EXPECT_THAT(MovesOf(pages->Extend(a, 3 * kPage)), IsEmpty());
+  EXPECT_THAT(MovesOf(pages, pages->Extend(a, 3 * kPage)), IsEmpty());
   EXPECT_EQ(pages->num_free(), 6u);
-  EXPECT_THAT(MovesOf(pages->Share(a, b, 3 * kPage)), IsEmpty());
+  EXPECT_THAT(MovesOf(pages, pages->Share(a, b, 3 * kPage)), IsEmpty());
   EXPECT_EQ(pages->num_free(), 5u) << "a copy for the first sequence";
   ASSERT_TRUE(pages->Reserve(b, 4 * kPage, kPage));
   EXPECT_EQ(pages->num_free(), 2u) << "copies of two pages, and a new one";
-  EXPECT_THAT(MovesOf(pages->Share(b, c, 2 * kPage)), IsEmpty());
+  EXPECT_THAT(MovesOf(pages, pages->Share(b, c, 2 * kPage)), IsEmpty());
   EXPECT_EQ(pages->num_free(), 2u);
   ASSERT_TRUE(pages->Reserve(c, 4 * kPage, 2 * kPage));
   EXPECT_EQ(pages->num_free(), 0u);
   // None of these needs a free page.
-  EXPECT_THAT(MovesOf(pages->Drop(a, 2 * kPage + 5, 20)),
+  EXPECT_THAT(MovesOf(pages, pages->Drop(a, 2 * kPage + 5, 20)),
               ElementsAre(PageMove{2, 0, 3, 0, 5, 0}, PageMove{2, 25, 3, 5, 39, 20}));
-  EXPECT_THAT(MovesOf(pages->Drop(b, kPage, kPage)), ElementsAre(PageMove{2, 0, 2, 0, 64, 64}));
-  EXPECT_THAT(MovesOf(pages->Extend(a, 4 * kPage)), IsEmpty());
-  EXPECT_THAT(MovesOf(pages->Extend(b, 4 * kPage)), IsEmpty());
-  EXPECT_THAT(MovesOf(pages->Extend(c, 4 * kPage)), IsEmpty());
+  EXPECT_THAT(MovesOf(pages, pages->Drop(b, kPage, kPage)),
+              ElementsAre(PageMove{2, 0, 2, 0, 64, 64}));
+  EXPECT_THAT(MovesOf(pages, pages->Extend(a, 4 * kPage)), IsEmpty());
+  EXPECT_THAT(MovesOf(pages, pages->Extend(b, 4 * kPage)), IsEmpty());
+  EXPECT_THAT(MovesOf(pages, pages->Extend(c, 4 * kPage)), IsEmpty());
   for (const SequenceId sequence : {a, b, c}) pages->Close(sequence);
   EXPECT_EQ(pages->num_free(), 10u);
 }
 
 TEST(KvPagesTest, KeptPagesThatAreDroppedNeedFreePages) {
   TestKvPages pages({.num_pages = 5, .num_sequences = 2, .sequence_tokens = 5 * kPage});
-  const SequenceId a = pages.OpenWith(4 * kPage), b = pages.Open();
-  EXPECT_THAT(MovesOf(pages->Share(a, b, 4 * kPage)), IsEmpty());
+  const SequenceId a = OpenWith(pages, 4 * kPage), b = Open(pages);
+  EXPECT_THAT(MovesOf(pages, pages->Share(a, b, 4 * kPage)), IsEmpty());
   ExpectRefused(pages->Drop(b, 10, 20), ErrorCode::kOutOfMemory, "4 pages of 64");
   EXPECT_EQ(pages->num_tokens(b), 4 * kPage);
-  EXPECT_EQ(pages.Table(b), pages.Table(a));
+  EXPECT_EQ(TableOf(pages, b), TableOf(pages, a));
   EXPECT_EQ(pages->num_free(), 1u);
   // Of the shared pages, only the last one is still needed: a copy of it.
-  EXPECT_THAT(MovesOf(pages->Drop(b, 0, 3 * kPage)), ElementsAre(PageMove{3, 0, 4, 0, 64, 192}));
-  EXPECT_THAT(pages.Table(b), ElementsAre(4));
-  EXPECT_THAT(pages.Table(a), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(MovesOf(pages, pages->Drop(b, 0, 3 * kPage)),
+              ElementsAre(PageMove{3, 0, 4, 0, 64, 192}));
+  EXPECT_THAT(TableOf(pages, b), ElementsAre(4));
+  EXPECT_THAT(TableOf(pages, a), ElementsAre(0, 1, 2, 3));
   EXPECT_EQ(pages->num_free(), 0u);
 }
 
 TEST(KvPagesTest, WholePagesThatAreDroppedAreUnlinked) {
   TestKvPages pages({.num_pages = 6, .num_sequences = 1, .sequence_tokens = 6 * kPage});
-  const SequenceId sequence = pages.OpenWith(5 * kPage + 9);
+  const SequenceId sequence = OpenWith(pages, 5 * kPage + 9);
   // The rest of the first page comes from the third, and later pages only turn their keys.
-  EXPECT_THAT(MovesOf(pages->Drop(sequence, 4, 2 * kPage)),
+  EXPECT_THAT(MovesOf(pages, pages->Drop(sequence, 4, 2 * kPage)),
               ElementsAre(PageMove{2, 4, 0, 4, 60, 128}, PageMove{3, 0, 3, 0, 64, 128},
                           PageMove{4, 0, 4, 0, 64, 128}, PageMove{5, 0, 5, 0, 9, 128}));
-  EXPECT_THAT(pages.Table(sequence), ElementsAre(0, 3, 4, 5));
-  EXPECT_THAT(MovesOf(pages->Drop(sequence, 0, kPage)),
+  EXPECT_THAT(TableOf(pages, sequence), ElementsAre(0, 3, 4, 5));
+  EXPECT_THAT(MovesOf(pages, pages->Drop(sequence, 0, kPage)),
               ElementsAre(PageMove{3, 0, 3, 0, 64, 64}, PageMove{4, 0, 4, 0, 64, 64},
                           PageMove{5, 0, 5, 0, 9, 64}));
-  EXPECT_THAT(pages.Table(sequence), ElementsAre(3, 4, 5));
+  EXPECT_THAT(TableOf(pages, sequence), ElementsAre(3, 4, 5));
   EXPECT_EQ(pages->num_tokens(sequence), 2 * kPage + 9);
 }
 
 TEST(KvPagesTest, OtherDropsMoveRows) {
   TestKvPages pages({.num_pages = 4, .num_sequences = 1, .sequence_tokens = 4 * kPage});
-  const SequenceId sequence = pages.OpenWith(3 * kPage);
-  EXPECT_THAT(MovesOf(pages->Drop(sequence, 4, 70)),
+  const SequenceId sequence = OpenWith(pages, 3 * kPage);
+  EXPECT_THAT(MovesOf(pages, pages->Drop(sequence, 4, 70)),
               ElementsAre(PageMove{1, 10, 0, 4, 54, 70}, PageMove{2, 0, 0, 58, 6, 70},
                           PageMove{2, 6, 1, 0, 58, 70}));
-  EXPECT_THAT(pages.Table(sequence), ElementsAre(0, 1));
+  EXPECT_THAT(TableOf(pages, sequence), ElementsAre(0, 1));
   EXPECT_EQ(pages->num_tokens(sequence), 3 * kPage - 70);
-  EXPECT_THAT(MovesOf(pages->Drop(sequence, 100, 22)), IsEmpty());
-  EXPECT_THAT(MovesOf(pages->Drop(sequence, 50, 0)), IsEmpty());
+  EXPECT_THAT(MovesOf(pages, pages->Drop(sequence, 100, 22)), IsEmpty());
+  EXPECT_THAT(MovesOf(pages, pages->Drop(sequence, 50, 0)), IsEmpty());
   EXPECT_EQ(pages->num_tokens(sequence), 100u);
-  EXPECT_THAT(MovesOf(pages->Drop(sequence, 0, 100)), IsEmpty());
+  EXPECT_THAT(MovesOf(pages, pages->Drop(sequence, 0, 100)), IsEmpty());
   EXPECT_EQ(pages->num_free(), 4u - 3) << "still reserved";
 }
 
@@ -358,9 +349,9 @@ class RandomRequests {
     const size_t size = sequence.rows.size();
     const size_t room = shape_.sequence_tokens - size;
     const size_t tokens = size + std::min(room, Below(3) == 0 ? UpTo(room) : Below(100));
-    const auto moves = pages_->Extend(id, tokens);
-    if (!Expect(moves, tokens <= sequence.reserved)) return;
-    CarryOut(id, *moves);
+    const Status done = pages_->Extend(id, tokens);
+    if (!Expect(done, tokens <= sequence.reserved)) return;
+    CarryOut(id);
     for (size_t i = size; i < tokens; ++i) {
       sequence.rows.push_back({.token = ++last_token_});
       const size_t row = pages_->Table(id).Row(i);
@@ -375,9 +366,9 @@ class RandomRequests {
     if (found == sequences_.end() || !found->second.rows.empty() || to == id) return;
     Sequence& target = found->second;
     const size_t tokens = UpTo(sequence.rows.size());
-    const auto moves = pages_->Share(id, to, tokens);
-    if (!Expect(moves, false)) return;
-    CarryOut(id, *moves);
+    const Status done = pages_->Share(id, to, tokens);
+    if (!Expect(done, false)) return;
+    CarryOut(id);
     target.rows.assign(sequence.rows.begin(),
                        sequence.rows.begin() + static_cast<ptrdiff_t>(tokens));
     for (size_t i = 0; i < tokens / kPage; ++i) {
@@ -390,9 +381,9 @@ class RandomRequests {
     const size_t count = UpTo(sequence.rows.size() - first);
     const bool is_promised = first >= sequence.kept;
     if (count != 0 && !is_promised) ForgetPromises(id, sequence, first);
-    const auto moves = pages_->Drop(id, first, count);
-    if (!Expect(moves, is_promised)) return;
-    CarryOut(id, *moves);
+    const Status done = pages_->Drop(id, first, count);
+    if (!Expect(done, is_promised)) return;
+    CarryOut(id);
     const auto begin = sequence.rows.begin() + static_cast<ptrdiff_t>(first);
     const auto end = sequence.rows.erase(begin, begin + static_cast<ptrdiff_t>(count));
     std::for_each(end, sequence.rows.end(), [&](Row& row) { row.turned_back += count; });
@@ -412,8 +403,7 @@ class RandomRequests {
 
   // Whether the request was done. If it was refused, nothing must have changed, and it must not
   // have been promised.
-  template <typename T>
-  bool Expect(const Result<T>& result, bool is_promised) {
+  bool Expect(const Status& result, bool is_promised) {
     if (result) {
       ++counts_.done;
       return true;
@@ -425,8 +415,8 @@ class RandomRequests {
     return false;
   }
 
-  void CarryOut(SequenceId id, std::span<const PageMove> moves) {
-    for (const PageMove& move : moves) {
+  void CarryOut(SequenceId id) {
+    for (const PageMove& move : pages_->moves()) {
       EXPECT_EQ(pages_->num_holders(move.target_page), 1u) << "a shared page is written";
       EXPECT_GT(move.num_rows, 0u);
       EXPECT_LE(move.source_row + move.num_rows, kPage);

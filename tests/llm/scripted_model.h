@@ -7,13 +7,16 @@
 #include <string>
 #include <vector>
 
+#include "decode/test_kv_pages.h"
 #include "decode/token_model.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace cria {
 
-// A model whose next tokens are those of a test's script. It records its calls.
+// A model whose next tokens are those of a test's script. It records its calls. Its cache has a row
+// for each position on a page, as the real one.
 class ScriptedModel final : public TokenModel {
  public:
   using Script = std::function<int32_t(std::span<const int32_t> context)>;
@@ -34,7 +37,12 @@ class ScriptedModel final : public TokenModel {
       : context_tokens_(context_tokens),
         chunk_tokens_(chunk_tokens),
         script_(std::move(script)),
-        logits_(vocab_size) {}
+        pages_(ShapeOfOneSequence(context_tokens)),
+        rows_(pages_->num_pages() * kKvPageTokens),
+        logits_(vocab_size) {
+    EXPECT_EQ(pages_->Open().value(), kSequence);
+    EXPECT_TRUE(pages_->Reserve(kSequence, context_tokens));
+  }
 
   size_t vocab_size() const override { return logits_.size(); }
   size_t context_tokens() const override { return context_tokens_; }
@@ -45,7 +53,7 @@ class ScriptedModel final : public TokenModel {
     EXPECT_FALSE(tokens.empty());
     EXPECT_LE(num_logits, tokens.size());
     EXPECT_LE(tokens.size(), chunk_tokens_);
-    EXPECT_LE(first_position, cache_.size()) << "positions before it are not in the cache";
+    EXPECT_LE(first_position, pages_->num_tokens(kSequence)) << "tokens before it are missing";
     EXPECT_LE(first_position + tokens.size(), context_tokens_);
     num_logits_ = 0;
     for (const int32_t token : tokens) {
@@ -56,26 +64,34 @@ class ScriptedModel final : public TokenModel {
     if (calls.size() == fail_at_call) return Fail(ErrorCode::kInternal, "the script says so");
     calls.push_back({first_position, {tokens.begin(), tokens.end()}});
     rows_wanted.push_back(num_logits);
-    cache_.resize(first_position);
-    cache_.insert(cache_.end(), tokens.begin(), tokens.end());
+    EXPECT_TRUE(pages_->Truncate(kSequence, first_position));
+    EXPECT_TRUE(pages_->Extend(kSequence, first_position + tokens.size()));
+    EXPECT_THAT(pages_->moves(), testing::IsEmpty());
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      rows_[RowOf(first_position + i)] = {tokens[i], first_position + i};
+    }
+    ReadCache();
     num_logits_ = num_logits;
     if (after_forward) after_forward();
     return {};
   }
 
-  Status DropPositions(size_t first, size_t count, size_t end) override {
-    EXPECT_GT(count, 0u);
-    EXPECT_LE(first + count, end);
-    EXPECT_LE(end, cache_.size()) << "positions before it are not in the cache";
+  KvPages& pages() override { return *pages_; }
+
+  Status Move(std::span<const PageMove> moves) override {
+    EXPECT_FALSE(moves.empty());
     num_logits_ = 0;
-    if (fail_drops) {
-      cache_.resize(first);
-      return Fail(ErrorCode::kInternal, "the script says so");
+    for (const PageMove& move : moves) {
+      for (uint32_t i = 0; i < move.num_rows; ++i) {
+        Row row = rows_[move.source_page * kKvPageTokens + move.source_row + i];
+        row.position -= move.distance;
+        if (fail_moves) row = {};
+        rows_[move.target_page * kKvPageTokens + move.target_row + i] = row;
+      }
     }
-    drops.push_back({first, count, end});
-    cache_.resize(end);
-    const auto dropped = cache_.begin() + static_cast<ptrdiff_t>(first);
-    cache_.erase(dropped, dropped + static_cast<ptrdiff_t>(count));
+    if (fail_moves) return Fail(ErrorCode::kInternal, "the script says so");
+    RecordDrop(moves);
+    ReadCache();
     return {};
   }
 
@@ -98,17 +114,47 @@ class ScriptedModel final : public TokenModel {
   std::span<const int32_t> cache() const { return cache_; }
 
   std::vector<ForwardCall> calls;   // Only successful calls.
-  std::vector<DropCall> drops;      // Only successful calls.
+  std::vector<DropCall> drops;      // What was dropped by successful calls of Move.
   std::vector<size_t> rows_wanted;  // num_logits of each of the `calls`.
   std::vector<size_t> rows_read;    // The row of each call of Logits.
-  bool fail_drops = false;          // DropPositions fails and loses the positions from `first` on.
+  bool fail_moves = false;          // Move fails and loses the rows.
   size_t fail_at_call = SIZE_MAX;
   std::function<void()> after_forward;
 
  private:
+  struct Row {
+    int32_t token = -1;
+    size_t position = SIZE_MAX;  // By which the key is rotated.
+  };
+
+  size_t RowOf(size_t position) const { return pages_->Table(kSequence).Row(position); }
+
+  // The sequence's tokens, whose keys must be rotated to their positions.
+  void ReadCache() {
+    cache_.clear();
+    for (size_t i = 0; i < pages_->num_tokens(kSequence); ++i) {
+      const Row& row = rows_[RowOf(i)];
+      if (row.token >= 0) {
+        EXPECT_EQ(row.position, i);
+      }
+      cache_.push_back(row.token);
+    }
+  }
+
+  void RecordDrop(std::span<const PageMove> moves) {
+    const auto first = std::ranges::find_if(moves, [](auto& move) { return move.distance != 0; });
+    ASSERT_NE(first, moves.end());
+    const auto table = pages_->Table(kSequence).pages;
+    const auto block = std::ranges::find(table, first->target_page) - table.begin();
+    drops.push_back({static_cast<size_t>(block) * kKvPageTokens + first->target_row,
+                     first->distance, pages_->num_tokens(kSequence) + first->distance});
+  }
+
   size_t context_tokens_;
   size_t chunk_tokens_;
   Script script_;
+  TestKvPages pages_;
+  std::vector<Row> rows_;  // By page and row.
   std::vector<int32_t> cache_;
   size_t num_logits_ = 0;
   std::vector<float> logits_;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "llm/cacheless_model.h"
 #include "llm/session_fixture.h"
 #include "support/allocation_watch.h"
 
@@ -130,14 +131,14 @@ TEST_F(SessionShiftTest, CancellingIsSeenBetweenShifts) {
 
 TEST_F(SessionShiftTest, AFailedShiftCanBeTriedAgain) {
   ASSERT_TRUE(session_.Prefill(Counting(31)));
-  model_.fail_drops = true;
+  model_.fail_moves = true;
   Sampler sampler = Greedy();
   Tokens generated;
   const auto failed = session_.Generate(Shifting(4, 0), sampler, CollectInto(generated));
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().message(), "the script says so");
   EXPECT_EQ(session_.tokens().size(), 32u);
-  model_.fail_drops = false;
+  model_.fail_moves = false;
   const Tokens rest = Generate(Shifting(4, 50), StopReason::kMaxTokens);
   generated.insert(generated.end(), rest.begin(), rest.end());
   EXPECT_EQ(generated, ExpectedShifting(Counting(31), generated.size(), 4));
@@ -236,13 +237,10 @@ TEST_F(SessionShiftTest, WhatLiesBehindADropIsReused) {
 }
 
 // A model that records nothing, so that only the session allocates.
-class ForgetfulModel final : public TokenModel {
+class ForgetfulModel final : public CachelessModel {
  public:
+  ForgetfulModel() : CachelessModel(32) {}
   size_t vocab_size() const override { return logits_.size(); }
-  size_t context_tokens() const override { return 32; }
-  size_t chunk_tokens() const override { return 8; }
-  Status Forward(std::span<const int32_t>, size_t, size_t) override { return {}; }
-  Status DropPositions(size_t, size_t, size_t) override { return {}; }
   Result<std::span<float>> Logits(size_t) override {
     std::ranges::fill(logits_, 1.0f);
     return std::span(logits_);

@@ -75,8 +75,8 @@ TestKvCache FilledCache(const Case& c, size_t capacity_tokens,
   const size_t floats = c.shape.num_key_value_heads * c.shape.head_dim;
   for (size_t token = c.BeginOf(0); token < c.num_tokens(); ++token) {
     const auto seed = static_cast<unsigned>(token);
-    StoreKeyValue(cache.view(), token, RandomFloats(floats, 2 * seed + 1).data(),
-                  RandomFloats(floats, 2 * seed + 2).data());
+    cache.Store(token, RandomFloats(floats, 2 * seed + 1).data(),
+                RandomFloats(floats, 2 * seed + 2).data());
   }
   return cache;
 }
@@ -86,8 +86,9 @@ std::vector<float> Queries(const Case& c) {
 }
 
 // Rows [begin, end) of the case's queries, in one call. Returns them densely.
-std::vector<float> RunRows(const Case& c, const KvCacheView& cache, const std::vector<float>& dense,
-                           size_t begin, size_t end, size_t num_threads) {
+std::vector<float> RunRows(const Case& c, const KvCacheView& cache, const KvPageTable& table,
+                           const std::vector<float>& dense, size_t begin, size_t end,
+                           size_t num_threads) {
   const size_t row_floats = c.row_floats();
   const size_t stride = row_floats + kGap;
   const size_t num_rows = end - begin;
@@ -97,7 +98,8 @@ std::vector<float> RunRows(const Case& c, const KvCacheView& cache, const std::v
     std::copy_n(dense.begin() + static_cast<ptrdiff_t>((begin + r) * row_floats), row_floats,
                 queries.begin() + static_cast<ptrdiff_t>(r * stride));
   }
-  const AttentionRows rows = {.first_position = c.first_position + begin,
+  const AttentionRows rows = {.table = table,
+                              .first_position = c.first_position + begin,
                               .num_rows = num_rows,
                               .queries = queries.data(),
                               .query_stride = stride,
@@ -119,7 +121,12 @@ std::vector<float> RunRows(const Case& c, const KvCacheView& cache, const std::v
   return result;
 }
 
-std::vector<float> RunAll(const Case& c, const KvCacheView& cache, size_t num_threads = 1) {
+std::vector<float> RunRows(const Case& c, const TestKvCache& cache, const std::vector<float>& dense,
+                           size_t begin, size_t end, size_t num_threads) {
+  return RunRows(c, cache.view(), cache.table(), dense, begin, end, num_threads);
+}
+
+std::vector<float> RunAll(const Case& c, const TestKvCache& cache, size_t num_threads = 1) {
   return RunRows(c, cache, Queries(c), 0, c.num_rows, num_threads);
 }
 
@@ -240,33 +247,33 @@ TEST_P(AttentionTest, MatchesReference) {
   const Case& c = GetParam();
   const TestKvCache cache = FilledCache(c, c.num_tokens() + 3);
   const std::vector<double> expected = Expected(c, cache, c.type == KvType::kInt8);
-  EXPECT_LT(MaxDifference(RunAll(c, cache.view()), expected), 1e-5);
+  EXPECT_LT(MaxDifference(RunAll(c, cache), expected), 1e-5);
 }
 
 TEST_P(AttentionTest, MatchesReferenceWhereTheCacheEnds) {
   const Case& c = GetParam();
   const TestKvCache cache = FilledCache(c, c.num_tokens());
   const std::vector<double> expected = Expected(c, cache, c.type == KvType::kInt8);
-  EXPECT_LT(MaxDifference(RunAll(c, cache.view()), expected), 1e-5);
+  EXPECT_LT(MaxDifference(RunAll(c, cache), expected), 1e-5);
 }
 
 TEST_P(AttentionTest, IsBitwiseTheSameForEveryOrderOfPages) {
   const Case& c = GetParam();
   const TestKvCache in_order = FilledCache(c, c.num_tokens(), PageOrder::kInOrder);
   const TestKvCache shuffled = FilledCache(c, c.num_tokens(), PageOrder::kShuffled);
-  const std::vector<float> expected = RunAll(c, in_order.view());
-  const std::vector<float> actual = RunAll(c, shuffled.view());
+  const std::vector<float> expected = RunAll(c, in_order);
+  const std::vector<float> actual = RunAll(c, shuffled);
   EXPECT_EQ(std::memcmp(expected.data(), actual.data(), expected.size() * sizeof(float)), 0);
 }
 
 TEST_P(AttentionTest, IsBitwiseTheSameForEveryNumberOfThreads) {
   const Case& c = GetParam();
   const TestKvCache cache = FilledCache(c, c.num_tokens() + 1);
-  const std::vector<float> one = RunAll(c, cache.view(), 1);
+  const std::vector<float> one = RunAll(c, cache, 1);
   for (const size_t num_threads : {2, 3, 4}) {
     // Emulated, threads that wait take the others' time.
     if (support::IsEmulated() && num_threads > 2) continue;
-    const std::vector<float> several = RunAll(c, cache.view(), num_threads);
+    const std::vector<float> several = RunAll(c, cache, num_threads);
     EXPECT_EQ(std::memcmp(one.data(), several.data(), one.size() * sizeof(float)), 0)
         << num_threads << " threads";
   }
@@ -276,10 +283,10 @@ TEST_P(AttentionTest, AChunkGivesWhatSingleRowsGive) {
   const Case& c = GetParam();
   const TestKvCache cache = FilledCache(c, c.num_tokens() + 1);
   const std::vector<float> queries = Queries(c);
-  const std::vector<float> chunk = RunAll(c, cache.view());
+  const std::vector<float> chunk = RunAll(c, cache);
   std::vector<double> single;
   for (size_t r = 0; r < c.num_rows; ++r) {
-    const std::vector<float> row = RunRows(c, cache.view(), queries, r, r + 1, 1);
+    const std::vector<float> row = RunRows(c, cache, queries, r, r + 1, 1);
     single.insert(single.end(), row.begin(), row.end());
   }
   EXPECT_LT(MaxDifference(chunk, single), 1e-5);
@@ -302,7 +309,7 @@ class AttentionOfTypeTest : public testing::TestWithParam<KvType> {
         keys.push_back(key(t, i / 20, i % 20));
         values.push_back(value(t, i / 20, i % 20));
       }
-      StoreKeyValue(cache.view(), t, keys.data(), values.data());
+      cache.Store(t, keys.data(), values.data());
     }
     return cache;
   }
@@ -321,7 +328,7 @@ TEST_P(AttentionOfTypeTest, AQueryThatMatchesOneKeyGetsItsValue) {
   for (const size_t num_rows : kRowCounts) {
     const Case c = {kShape, GetParam(), 320 - num_rows, num_rows};
     const std::vector<float> queries(num_rows * 80, 30.0f);
-    const std::vector<float> output = RunRows(c, cache.view(), queries, 0, num_rows, 2);
+    const std::vector<float> output = RunRows(c, cache, queries, 0, num_rows, 2);
     for (size_t i = 0; i < output.size(); ++i) {
       EXPECT_FLOAT_EQ(output[i], cache.Value(i % 80 / 40, 5, i % 20)) << num_rows << ' ' << i;
     }
@@ -334,7 +341,7 @@ TEST_P(AttentionOfTypeTest, EqualKeysGiveTheMeanOfTheValues) {
       [](size_t t, size_t, size_t) { return static_cast<float>(t); });
   for (const size_t num_rows : kRowCounts) {
     const Case c = {kShape, GetParam(), 300 - num_rows, num_rows};
-    const std::vector<float> output = RunAll(c, cache.view());
+    const std::vector<float> output = RunAll(c, cache);
     for (size_t i = 0; i < output.size(); ++i) {
       // The mean of 0, 1, ..., position.
       const float expected = static_cast<float>(c.first_position + i / 80) / 2;
@@ -347,7 +354,7 @@ TEST_P(AttentionOfTypeTest, TheFirstRowGetsItsOwnValue) {
   for (const size_t num_rows : kRowCounts) {
     const Case c = {kShape, GetParam(), 0, num_rows};
     const TestKvCache cache = FilledCache(c, num_rows);
-    const std::vector<float> output = RunAll(c, cache.view());
+    const std::vector<float> output = RunAll(c, cache);
     for (size_t i = 0; i < 80; ++i) EXPECT_FLOAT_EQ(output[i], cache.Value(i / 40, 0, i % 20));
   }
 }
@@ -358,7 +365,7 @@ TEST_P(AttentionOfTypeTest, HugeScoresDoNotOverflow) {
       const Case c = {kShape, GetParam(), 290, num_rows, deviation};
       const TestKvCache cache = FilledCache(c, c.num_tokens());
       const std::vector<double> expected = Expected(c, cache, GetParam() == KvType::kInt8);
-      EXPECT_LT(MaxDifference(RunAll(c, cache.view()), expected), 1e-2) << deviation;
+      EXPECT_LT(MaxDifference(RunAll(c, cache), expected), 1e-2) << deviation;
     }
   }
 }
@@ -400,19 +407,21 @@ TEST_P(AttentionOfTypeTest, NothingOutsideTheWindowsIsRead) {
                              .keys = keys.data(),
                              .values = values.data(),
                              .key_scales = static_cast<float*>(key_scales.data()),
-                             .value_scales = static_cast<float*>(value_scales.data()),
-                             .table = {pages}};
+                             .value_scales = static_cast<float*>(value_scales.data())};
+  const KvPageTable table = {pages};
   for (size_t t = part_tokens; t < 2 * part_tokens; ++t) {
     const auto seed = static_cast<unsigned>(t);
     const std::vector<float> row = RandomFloats(kHeadDim, seed);
-    StoreKeyValue(cache, t, row.data(), row.data());
+    StoreKeyValue(cache, table.Row(t), row.data(), row.data());
   }
   for (const size_t num_rows : {1, 3, 30, 100}) {
     // The first row's window begins where the middle part begins, and the last row is its last
     // position.
     const size_t window = part_tokens - num_rows + 1;
     const Case c = {{4, 1, kHeadDim, window}, GetParam(), 2 * part_tokens - num_rows, num_rows};
-    for (const float output : RunAll(c, cache, 2)) ASSERT_TRUE(std::isfinite(output)) << c;
+    for (const float output : RunRows(c, cache, table, Queries(c), 0, num_rows, 2)) {
+      ASSERT_TRUE(std::isfinite(output)) << c;
+    }
   }
 }
 
@@ -434,10 +443,10 @@ TEST(AttentionF16Test, EveryFiniteHalfIsExact) {
     const Case c = {{kHeads, kHeads, kMaxHeadDim}, KvType::kF16, 0, num_rows};
     TestKvCache cache(c.type, kHeads, kMaxHeadDim, num_rows);
     for (size_t t = 0; t < num_rows; ++t) {
-      StoreKeyValue(cache.view(), t, halves.data(), t == 0 ? halves.data() : zeros.data());
+      cache.Store(t, halves.data(), t == 0 ? halves.data() : zeros.data());
     }
     const std::vector<float> queries(num_rows * kHalves, 0.0f);
-    const std::vector<float> output = RunRows(c, cache.view(), queries, 0, num_rows, 1);
+    const std::vector<float> output = RunRows(c, cache, queries, 0, num_rows, 1);
     for (size_t i = 0; i < kHalves; ++i) ASSERT_EQ(output[i], halves[i]) << num_rows << ' ' << i;
   }
 }
@@ -447,8 +456,8 @@ TEST(AttentionF16Test, InfiniteKeysAndValuesGiveFiniteResults) {
     const Case c = {{4, 2, 20}, KvType::kF16, 70, num_rows};
     const TestKvCache cache = FilledCache(c, c.num_tokens());
     const std::vector<float> infinite(40, INFINITY);
-    StoreKeyValue(cache.view(), 3, infinite.data(), infinite.data());
-    for (const float output : RunAll(c, cache.view())) EXPECT_LE(std::abs(output), 65504.0f);
+    cache.Store(3, infinite.data(), infinite.data());
+    for (const float output : RunAll(c, cache)) EXPECT_LE(std::abs(output), 65504.0f);
   }
 }
 
@@ -460,7 +469,7 @@ TEST(AttentionInt8Test, RoundedQueriesStayCloseToTheDequantizedCache) {
     const std::vector<double> exact = Expected(c, cache, false);
     const double largest = std::abs(*std::max_element(
         exact.begin(), exact.end(), [](double a, double b) { return std::abs(a) < std::abs(b); }));
-    EXPECT_LT(MaxDifference(RunAll(c, cache.view()), exact), 1e-2 * largest);
+    EXPECT_LT(MaxDifference(RunAll(c, cache), exact), 1e-2 * largest);
   }
 }
 

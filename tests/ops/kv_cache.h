@@ -39,8 +39,8 @@ class TestKvCache {
     view_ = {.type = type,
              .num_key_value_heads = num_heads,
              .head_dim = head_dim,
-             .num_pages = pages_.size(),
-             .table = {std::span(pages_).first(num_blocks)}};
+             .num_pages = pages_.size()};
+    table_ = {std::span(pages_).first(num_blocks)};
     switch (type) {
       case KvType::kF32:
         view_.keys = New(keys_, elements, NAN);
@@ -60,10 +60,14 @@ class TestKvCache {
   }
 
   const KvCacheView& view() const { return view_; }
+  const KvPageTable& table() const { return table_; }
 
+  void Store(size_t token, const float* keys, const float* values) const {
+    StoreKeyValue(view_, table_.Row(token), keys, values);
+  }
   // The row of a position among the rows of all heads.
   size_t Row(size_t head, size_t token) const {
-    return head * view_.num_rows() + view_.table.Row(token);
+    return head * view_.num_rows() + table_.Row(token);
   }
   // The stored element as a float.
   float Key(size_t head, size_t token, size_t j) const {
@@ -96,6 +100,7 @@ class TestKvCache {
 
   std::vector<uint32_t> pages_;
   KvCacheView view_;
+  KvPageTable table_;
   std::unique_ptr<float[]> keys_, values_, key_scales_, value_scales_;
   std::unique_ptr<uint16_t[]> f16_keys_, f16_values_;
   std::unique_ptr<int8_t[]> int8_keys_, int8_values_;

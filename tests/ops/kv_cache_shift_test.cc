@@ -70,7 +70,7 @@ void Store(const Shift& c, const TestKvCache& cache, size_t token, size_t positi
       key[half + i] = static_cast<float>(a * std::sin(angle) + b * std::cos(angle));
     }
   }
-  StoreKeyValue(cache.view(), position, keys.data(), Values(c, token).data());
+  cache.Store(position, keys.data(), Values(c, token).data());
 }
 
 TestKvCache NewCache(const Shift& c) {
@@ -80,7 +80,7 @@ TestKvCache NewCache(const Shift& c) {
 // Drops positions [first, first + count) of `end`: one move for as many rows as are adjacent.
 void Drop(const Shift& c, const TestKvCache& cache, size_t first, size_t count, size_t end) {
   if (count == 0) return;
-  const KvPageTable& table = cache.view().table;
+  const KvPageTable& table = cache.table();
   const RopeRow row(count, c.head_dim);
   for (size_t t = first; t < end - count;) {
     size_t num_rows = 1;
@@ -149,18 +149,19 @@ struct Row {
   }
 };
 
-Row RowOf(const KvCacheView& view, const void* data, const float* scales, size_t head,
+Row RowOf(const TestKvCache& cache, const void* data, const float* scales, size_t head,
           size_t position) {
-  const size_t row = head * view.num_rows() + view.table.Row(position);
+  const KvCacheView& view = cache.view();
+  const size_t row = cache.Row(head, position);
   const size_t bytes = view.head_dim * KvElementBytes(view.type);
   const auto* begin = static_cast<const std::byte*>(data) + row * bytes;
   return {{begin, begin + bytes}, scales == nullptr ? 0.0f : scales[row]};
 }
 Row KeyRow(const TestKvCache& cache, size_t head, size_t position) {
-  return RowOf(cache.view(), cache.view().keys, cache.view().key_scales, head, position);
+  return RowOf(cache, cache.view().keys, cache.view().key_scales, head, position);
 }
 Row ValueRow(const TestKvCache& cache, size_t head, size_t position) {
-  return RowOf(cache.view(), cache.view().values, cache.view().value_scales, head, position);
+  return RowOf(cache, cache.view().values, cache.view().value_scales, head, position);
 }
 
 std::vector<Shift> Shifts() {
@@ -236,7 +237,7 @@ TEST_P(KvCacheShiftTest, RowsAreCopiedOrTurnedInPlace) {
   for (size_t t = 0; t < c.capacity_tokens; ++t) {
     for (const TestKvCache* cache : {&before, &copied, &turned, &moved}) Store(c, *cache, t, t);
   }
-  const KvPageTable& table = before.view().table;
+  const KvPageTable& table = before.table();
   // Rows 3 to 62 of the second page become rows 1 to 60 of the first.
   const KvRowMove move = {
       .source_row = table.Row(kKvPageTokens + 3), .target_row = table.Row(1), .num_rows = 60};
@@ -289,7 +290,7 @@ TEST_P(KvCacheShiftOfTypeTest, ZeroKeysStayZero) {
   const Shift c = {.type = GetParam(), .num_heads = 1};
   const TestKvCache cache = NewCache(c);
   const std::vector<float> zeros(c.head_dim, 0.0f);
-  for (size_t t = 0; t < 4; ++t) StoreKeyValue(cache.view(), t, zeros.data(), zeros.data());
+  for (size_t t = 0; t < 4; ++t) cache.Store(t, zeros.data(), zeros.data());
   Drop(c, cache, 0, 1, 4);
   for (size_t t = 0; t < 3; ++t) {
     for (size_t j = 0; j < c.head_dim; ++j) EXPECT_EQ(cache.Key(0, t, j), 0.0f);

@@ -27,7 +27,7 @@ TEST(KvCacheViewTest, F32IsKeptExactlyWhereItBelongs) {
   TestKvCache cache(KvType::kF32, 3, 10, 5);
   const std::vector<float> keys = RandomFloats(30, 1);
   const std::vector<float> values = RandomFloats(30, 2);
-  StoreKeyValue(cache.view(), 3, keys.data(), values.data());
+  cache.Store(3, keys.data(), values.data());
   for (size_t head = 0; head < 3; ++head) {
     for (size_t token = 0; token < 5; ++token) {
       for (size_t j = 0; j < 10; ++j) {
@@ -48,7 +48,7 @@ TEST(KvCacheViewTest, F16IsKeptWhereItBelongs) {
     TestKvCache cache(KvType::kF16, 3, head_dim, 5);
     const std::vector<float> keys = RandomFloats(3 * head_dim, 1);
     const std::vector<float> values = RandomFloats(3 * head_dim, 2, 100);
-    StoreKeyValue(cache.view(), 3, keys.data(), values.data());
+    cache.Store(3, keys.data(), values.data());
     for (size_t head = 0; head < 3; ++head) {
       for (size_t token = 0; token < 5; ++token) {
         for (size_t j = 0; j < head_dim; ++j) {
@@ -80,12 +80,11 @@ TEST(KvCacheViewTest, PositionsAreStoredOnTheirPages) {
   constexpr size_t kTokens = 300, kHeads = 2, kHeadDim = 10;
   for (const KvType type : kKvTypes) {
     TestKvCache cache(type, kHeads, kHeadDim, kTokens);
-    const KvCacheView& view = cache.view();
     for (size_t i = 0; i < kTokens; ++i) {
       const size_t token = i * 7 % kTokens;
       std::vector<float> keys(kHeads * kHeadDim, static_cast<float>(token + 1));
       std::vector<float> values(kHeads * kHeadDim, -static_cast<float>(token + 1));
-      StoreKeyValue(view, token, keys.data(), values.data());
+      cache.Store(token, keys.data(), values.data());
     }
     for (size_t token = 0; token < kTokens; ++token) {
       for (size_t i = 0; i < kHeads * kHeadDim; ++i) {
@@ -115,7 +114,7 @@ TEST(KvCacheViewTest, F16RoundsToNearestEven) {
   TestKvCache cache(KvType::kF16, 1, kHeadDim, inputs.size() / kHeadDim);
   for (size_t token = 0; token < inputs.size() / kHeadDim; ++token) {
     const float* row = inputs.data() + token * kHeadDim;
-    StoreKeyValue(cache.view(), token, row, row);
+    cache.Store(token, row, row);
     for (size_t j = 0; j < kHeadDim; ++j) {
       ASSERT_EQ(cache.Key(0, token, j), reference::RoundToF16(row[j])) << row[j];
       ASSERT_EQ(std::signbit(cache.Key(0, token, j)), std::signbit(row[j])) << row[j];
@@ -128,7 +127,7 @@ TEST(KvCacheViewTest, F16BecomesTheLargestHalfInsteadOfInfinity) {
   std::vector<float> negative = inputs;
   for (float& input : negative) input = -input;
   TestKvCache cache(KvType::kF16, 1, inputs.size(), 1);
-  StoreKeyValue(cache.view(), 0, inputs.data(), negative.data());
+  cache.Store(0, inputs.data(), negative.data());
   for (size_t j = 0; j < inputs.size(); ++j) {
     const float expected = inputs[j] > 1 ? 65504.0f : 0.0f;
     EXPECT_EQ(cache.Key(0, 0, j), expected) << inputs[j];
@@ -143,7 +142,7 @@ TEST(KvCacheViewTest, Int8IsWithinHalfAStepOfEveryHeadsOwnScale) {
       const float size = std::pow(10.0f, static_cast<float>(token) - 2.0f);
       const std::vector<float> keys = RandomFloats(2 * head_dim, 3, size);
       const std::vector<float> values = RandomFloats(2 * head_dim, 4, 7 * size);
-      StoreKeyValue(cache.view(), token, keys.data(), values.data());
+      cache.Store(token, keys.data(), values.data());
       for (size_t head = 0; head < 2; ++head) {
         float key_absmax = 0, value_absmax = 0;
         for (size_t j = 0; j < head_dim; ++j) {
@@ -166,7 +165,7 @@ TEST(KvCacheViewTest, Int8ExtremesAndZerosAreExact) {
   TestKvCache cache(KvType::kInt8, 1, 4, 3);
   const std::vector<float> extremes = {-12.7f, 12.7f, 0.1f, 0.0f};
   const std::vector<float> zeros(4, 0.0f);
-  StoreKeyValue(cache.view(), 0, extremes.data(), zeros.data());
+  cache.Store(0, extremes.data(), zeros.data());
   const auto* bytes = static_cast<const int8_t*>(cache.view().keys) + cache.Row(0, 0) * 4;
   EXPECT_EQ(bytes[0], -127);
   EXPECT_EQ(bytes[1], 127);
@@ -174,7 +173,7 @@ TEST(KvCacheViewTest, Int8ExtremesAndZerosAreExact) {
   EXPECT_EQ(bytes[3], 0);
   // Too small for a scale: zeros, and no infinity from dividing by it.
   const std::vector<float> tiny(4, 1e-40f);
-  StoreKeyValue(cache.view(), 1, tiny.data(), tiny.data());
+  cache.Store(1, tiny.data(), tiny.data());
   for (size_t j = 0; j < 4; ++j) {
     EXPECT_EQ(cache.Value(0, 0, j), 0.0f);
     EXPECT_EQ(cache.Key(0, 1, j), 0.0f);

@@ -1,4 +1,5 @@
 #include "llm/measure/logit_comparison.h"
+#include "llm/cacheless_model.h"
 
 #include <gtest/gtest.h>
 
@@ -63,13 +64,10 @@ TEST(LogitComparison, SpansChunksAndStopsAtTheShorterContext) {
 }
 
 TEST(LogitComparison, WhatIsNotANumberDiffersWithoutBound) {
-  class NanModel final : public TokenModel {
+  class NanModel final : public CachelessModel {
    public:
+    NanModel() : CachelessModel(64) {}
     size_t vocab_size() const override { return kVocabulary; }
-    size_t context_tokens() const override { return 64; }
-    size_t chunk_tokens() const override { return 64; }
-    Status Forward(std::span<const int32_t>, size_t, size_t) override { return {}; }
-    Status DropPositions(size_t, size_t, size_t) override { return {}; }
     Result<std::span<float>> Logits(size_t) override { return std::span(logits_); }
 
    private:

@@ -1,4 +1,5 @@
 #include "llm/measure/perplexity.h"
+#include "llm/cacheless_model.h"
 
 #include <gtest/gtest.h>
 
@@ -71,13 +72,10 @@ TEST(PerplexityTest, AWindowOfTwoPredictsEachTokenFromBosAlone) {
 }
 
 // Gives the same large logits everywhere, which overflow unless their maximum is taken off.
-class LargeLogitsModel final : public TokenModel {
+class LargeLogitsModel final : public CachelessModel {
  public:
+  LargeLogitsModel() : CachelessModel(8) {}
   size_t vocab_size() const override { return logits_.size(); }
-  size_t context_tokens() const override { return 8; }
-  size_t chunk_tokens() const override { return 8; }
-  Status Forward(std::span<const int32_t>, size_t, size_t) override { return {}; }
-  Status DropPositions(size_t, size_t, size_t) override { return {}; }
   Result<std::span<float>> Logits(size_t) override { return std::span(logits_); }
 
  private:
