@@ -182,6 +182,7 @@ Offset<schema::Config> BuildConfig(FlatBufferBuilder& builder, const ModelConfig
   Offset<flatbuffers::Vector<uint8_t>> kind_of_layer;
   if (config.layer_kinds.size() > 1) {
     std::vector<Offset<schema::LayerKind>> kinds;
+    kinds.reserve(config.layer_kinds.size());
     for (const LayerKind& kind : config.layer_kinds) kinds.push_back(BuildLayerKind(builder, kind));
     layer_kinds = builder.CreateVector(kinds);
     kind_of_layer = builder.CreateVector(config.kind_of_layer);

@@ -104,8 +104,10 @@ Status Decoder::Move(std::span<const PageMove> moves) {
 }
 
 Status Decoder::ExtendSequence(size_t first_position, size_t num_tokens) {
-  CRIA_RETURN_IF_ERROR(pages_.Truncate(kSequence, first_position));
-  CRIA_RETURN_IF_ERROR(pages_.Extend(kSequence, first_position + num_tokens));
+  if (Status truncated = pages_.Truncate(kSequence, first_position); !truncated) return truncated;
+  if (Status extended = pages_.Extend(kSequence, first_position + num_tokens); !extended) {
+    return extended;
+  }
   return Move(pages_.moves());
 }
 

@@ -151,8 +151,9 @@ class JsonReader {
   uint32_t ReadCodeUnit() {
     const std::string_view digits = json_.substr(at_, 4);
     uint32_t code = 0;
-    const char* const end = digits.data() + digits.size();
-    const auto [stop, error] = std::from_chars(digits.data(), end, code, 16);
+    const char* const begin = digits.data();
+    const char* const end = begin + digits.size();
+    const auto [stop, error] = std::from_chars(begin, end, code, 16);
     if (digits.size() < 4 || error != std::errc() || stop != end) {
       Fail("an escape without four hexadecimal digits");
       return 0;

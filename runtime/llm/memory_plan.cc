@@ -55,7 +55,7 @@ void AddArenaLines(const DecoderMemory& memory, MemoryPlan& plan) {
     plan.lines.push_back({std::move(name), MemoryKind::kPrivate, bytes});
   };
   add("KV cache", {memory.keys, memory.values, memory.key_scales, memory.value_scales});
-  add("page tables", {memory.pages});
+  add("KV page tables", {memory.pages});
   add("rope tables", {memory.rope_cosines, memory.rope_sines});
   add("norm weights", {memory.norm_weights});
   add("logits", {memory.logits});

@@ -93,9 +93,9 @@ Status Session::DropCached(size_t first, size_t count) {
   if (first + count >= cached) return {};
   KvPages& pages = model_.pages();
   // The sequence may be longer: a Forward that failed has extended it.
-  CRIA_RETURN_IF_ERROR(pages.Truncate(TokenModel::kSequence, cached));
-  CRIA_RETURN_IF_ERROR(pages.Drop(TokenModel::kSequence, first, count));
-  CRIA_RETURN_IF_ERROR(model_.Move(pages.moves()));
+  if (Status done = pages.Truncate(TokenModel::kSequence, cached); !done) return done;
+  if (Status done = pages.Drop(TokenModel::kSequence, first, count); !done) return done;
+  if (Status done = model_.Move(pages.moves()); !done) return done;
   cached_ = cached - count;
   return {};
 }

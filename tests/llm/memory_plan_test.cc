@@ -100,7 +100,7 @@ TEST(MemoryPlan, TheArenaIsDividedWithoutRest) {
   const DecoderMemory memory = PlanDecoderMemory(Outline().config, options.decoder, 3);
   uint64_t sum = 0;
   for (const char* name :
-       {"KV cache", "page tables", "rope tables", "norm weights", "logits", "activations"}) {
+       {"KV cache", "KV page tables", "rope tables", "norm weights", "logits", "activations"}) {
     sum += LineBytes(plan, name);
   }
   EXPECT_EQ(sum, memory.layout.total_bytes());
@@ -153,7 +153,7 @@ TEST(MemoryPlan, EveryRopeTableIsCounted) {
 
 TEST(MemoryPlan, PageTablesAreSmall) {
   const MemoryPlan plan = Plan(Outline(), Options(1024, KvType::kInt8));
-  const uint64_t bytes = LineBytes(plan, "page tables");
+  const uint64_t bytes = LineBytes(plan, "KV page tables");
   EXPECT_GE(bytes, KvPages::MemoryBytes(ShapeOfKvPages(plan.options.decoder)));
   EXPECT_LT(bytes, LineBytes(plan, "KV cache") / 100);
 }
