@@ -32,8 +32,8 @@ struct EngineOptions {
 };
 
 // The max_logit_bytes of programs that read the logits after every token. The output head is read
-// once for these rows: 14 of a vocabulary of 128,256, which are so many that the product of more is
-// hardly faster for each row. So the private memory is at most 8.4 MB more than a chat's.
+// once for these rows: 14 of a vocabulary of 128,256. So the private memory is at most 8.4 MB more
+// than a chat's.
 inline constexpr uint64_t kMeasuringLogitBytes = uint64_t{8} << 20;
 
 // The options with which the model is loaded: defaults that depend on the model or the machine are
