@@ -21,7 +21,6 @@ namespace cria::ops::HWY_NAMESPACE {
 
 using attention::HeadCache;
 using attention::HeadQueries;
-using attention::kBlockTokens;
 using attention::kMaskedScore;
 using attention::kTileRows;
 using attention::TileWorkspace;
