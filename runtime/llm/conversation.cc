@@ -105,6 +105,7 @@ Result<StopReason> Conversation::Answer(const GenerationOptions& options, Sample
   if (cut_ == Cut::kAnswer) {
     answer = TextOf(tokenizer_, session_.tokens().subspan(prompt_.size()));
     if (reason == StopReason::kStopString) {
+      // The text of the tokens has the stop string again.
       options.stop_strings->Restart();
       answer.resize(options.stop_strings->Append(answer)[1].size());
     }

@@ -61,7 +61,7 @@ struct GenerationOptions {
   // it is not set or makes no room, the token is the last one and the reason is kContextFull.
   std::function<Status()> make_room;
 
-  // The session itself does not use these: whoever reads a prompt or turns tokens into text does.
+  // Complete, GenerateText and Conversation use these; Session::Generate does not.
   PromptCallback on_prompt;
   // Called for each token with its part of the text, before stop strings are looked for. The text
   // ends with a whole character and may be empty.
