@@ -39,7 +39,8 @@ class ChatLoop {
         sampler_(std::move(sampler)),
         options_(options),
         load_ms_(load_ms),
-        conversation_(engine.session(), engine.tokenizer(), engine.chat_template(),
+        session_(engine.scheduler()),
+        conversation_(session_, engine.tokenizer(), engine.chat_template(),
                       options.system_prompt, options.when_full) {}
 
   Status Run() {
@@ -60,15 +61,15 @@ class ChatLoop {
 
   void PrintStats() {
     std::fprintf(stderr, "%s | context %zu of %zu tokens\n",
-                 StatsLine(engine_, load_ms_, first_token_ms_).c_str(),
-                 engine_.session().tokens().size(), engine_.session().context_tokens());
+                 StatsLine(engine_, session_, load_ms_, first_token_ms_).c_str(),
+                 session_.tokens().size(), session_.context_tokens());
   }
 
  private:
   void RunCommand(const std::string& line) {
     if (line == "/reset") {
       conversation_.Reset();
-      engine_.session().Clear();
+      session_.Clear();
       said_forgotten_ = false;
       std::fputs("(forgotten)\n", stderr);
     } else if (line == "/stats") {
@@ -83,7 +84,7 @@ class ChatLoop {
   Status Answer(const std::string& line) {
     const auto start = std::chrono::steady_clock::now();
     first_token_ms_ = 0.0;
-    engine_.session().ResetStats();
+    session_.ResetStats();
     const InterruptGuard interrupt;
     const bool color = options_.color == "on" || (options_.color == "auto" && UseColor(stdout));
     if (color) std::fputs("\033[36m", stdout);
@@ -118,7 +119,7 @@ class ChatLoop {
               : "the system prompt leaves no room; shorten it or ask for a larger "
                 "context with -c";
       std::fprintf(stderr, "(the context of %zu tokens is full: %s)\n",
-                   engine_.session().context_tokens(), remedy);
+                   session_.context_tokens(), remedy);
     } else if (*reason == StopReason::kCancelled) {
       std::fputs("(stopped)\n", stderr);
     }
@@ -127,7 +128,7 @@ class ChatLoop {
       std::fprintf(stderr,
                    "(the context of %zu tokens is full: the oldest turns are forgotten from now "
                    "on)\n",
-                   engine_.session().context_tokens());
+                   session_.context_tokens());
     }
     return {};
   }
@@ -138,6 +139,7 @@ class ChatLoop {
   double load_ms_;
   double first_token_ms_ = 0.0;
   bool said_forgotten_ = false;
+  Session session_;
   Conversation conversation_;
 };
 
@@ -149,7 +151,7 @@ Status Chat(const ChatOptions& options) {
                         Sampler::Create(options.sampler, engine->decoder().vocab_size()));
   const double load_ms = MillisecondsSince(start);
   std::fprintf(stderr, "%s, %zu tokens of context, %zu threads. /help lists the commands.\n",
-               Printable(engine->file().name()).c_str(), engine->session().context_tokens(),
+               Printable(engine->file().name()).c_str(), engine->decoder().context_tokens(),
                engine->pool().num_threads());
   if (engine->file().chat_template_source().empty()) {
     std::fputs("The model has no chat template: it will continue the text rather than answer.\n",

@@ -34,7 +34,7 @@ Status RunPerplexity(const PerplexityOptions& options) {
   CRIA_ASSIGN_OR_RETURN(
       const Perplexity measured,
       MeasurePerplexity(engine->decoder(), tokens, engine->file().vocabulary().bos_token_id,
-                        engine->session().context_tokens(), [&](const Perplexity& so_far) {
+                        engine->decoder().context_tokens(), [&](const Perplexity& so_far) {
                           bar.Update(
                               so_far.predicted_tokens, tokens.size(),
                               Format("{:.4f} nats per token", so_far.mean_negative_log_likelihood));

@@ -33,8 +33,9 @@ double MillisecondsSince(std::chrono::steady_clock::time_point begin) {
       .count();
 }
 
-std::string StatsLine(Engine& engine, double load_ms, double first_token_ms) {
-  const SessionStats& stats = engine.session().stats();
+std::string StatsLine(const Engine& engine, const Session& session, double load_ms,
+                      double first_token_ms) {
+  const SessionStats& stats = session.stats();
   const double read_bytes = static_cast<double>(stats.decoded_tokens) *
                             static_cast<double>(engine.decoder().weight_bytes_per_token());
   return Format(

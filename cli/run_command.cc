@@ -68,8 +68,9 @@ Status Run(const RunOptions& options) {
   if (!options.no_display_prompt) {
     completion.on_prompt_read = [&] { std::fputs(prompt.c_str(), stdout); };
   }
+  Session session(engine->scheduler());
   double first_token_ms = 0.0;
-  const Result<StopReason> reason = Complete(engine->session(), engine->tokenizer(), sampler,
+  const Result<StopReason> reason = Complete(session, engine->tokenizer(), sampler,
                                              prompt, completion, [&](std::string_view text) {
                                                if (first_token_ms == 0.0)
                                                  first_token_ms = MillisecondsSince(start);
@@ -78,8 +79,8 @@ Status Run(const RunOptions& options) {
                                              });
   CRIA_RETURN_IF_ERROR(reason);
   std::fputc('\n', stdout);
-  std::fputs(EndNotice(*reason, engine->session().context_tokens()).c_str(), stderr);
-  std::fprintf(stderr, "%s\n", StatsLine(*engine, load_ms, first_token_ms).c_str());
+  std::fputs(EndNotice(*reason, engine->decoder().context_tokens()).c_str(), stderr);
+  std::fprintf(stderr, "%s\n", StatsLine(*engine, session, load_ms, first_token_ms).c_str());
   return {};
 }
 

@@ -30,21 +30,22 @@ Result<std::vector<Measurement>> MeasureMemory(Engine& engine,
     measurements.push_back({after, platform::ReadMemoryUsage()});
   };
   measure("loading");
-  const size_t context = engine.session().context_tokens();
+  Session session(engine.scheduler());
+  const size_t context = session.context_tokens();
   const size_t vocab_size = engine.decoder().vocab_size();
   const size_t generated = std::min<size_t>(context - 1, 16);
   const std::vector<int32_t> prompt = MakeUpPrompt(context - generated, vocab_size);
   CRIA_RETURN_IF_ERROR(
-      engine.session().Prefill(std::span(prompt).first(std::min(prompt.size(), size_t{1}))));
+      session.Prefill(std::span(prompt).first(std::min(prompt.size(), size_t{1}))));
   CRIA_ASSIGN_OR_RETURN(Sampler sampler, Sampler::Create({.temperature = 0.0f}, vocab_size));
   const auto generate = [&](size_t count) -> Status {
-    return engine.session()
+    return session
         .Generate({.max_tokens = count}, sampler, [](const GeneratedToken&) { return true; })
         .transform([](StopReason) {});
   };
   CRIA_RETURN_IF_ERROR(generate(1));
   measure("first token");
-  CRIA_RETURN_IF_ERROR(engine.session().Prefill(prompt));
+  CRIA_RETURN_IF_ERROR(session.Prefill(prompt));
   measure("prompt");
   CRIA_RETURN_IF_ERROR(generate(generated));
   measure("full context");

@@ -14,6 +14,7 @@
 #include "cli/report.h"
 #include "cli/terminal.h"
 #include "core/format.h"
+#include "decode/open_sequence.h"
 #include "llm/sampler.h"
 
 namespace cria::cli {
@@ -89,10 +90,12 @@ double MeanKeyValueBytes(const ModelConfig& config, KvType type, size_t depth, s
 // The tests of one engine.
 class SpeedBench {
  public:
-  SpeedBench(Engine& engine, const SpeedOptions& options, const InterruptGuard& interrupt,
-             Sampler& sampler, const ThreadPool& one_thread)
+  // The whole context is reserved for `sequence`.
+  SpeedBench(Engine& engine, SequenceId sequence, const SpeedOptions& options,
+             const InterruptGuard& interrupt, Sampler& sampler, const ThreadPool& one_thread)
       : engine_(engine),
         decoder_(engine.decoder()),
+        sequence_(sequence),
         options_(options),
         interrupt_(interrupt),
         sampler_(sampler),
@@ -127,6 +130,7 @@ class SpeedBench {
 
   Engine& engine_;
   Decoder& decoder_;
+  const SequenceId sequence_;
   const SpeedOptions& options_;
   const InterruptGuard& interrupt_;
   Sampler& sampler_;
@@ -201,7 +205,7 @@ Status SpeedBench::Generate(SpeedResult& result) {
     const size_t count = std::min(end - position, kStretchTokens);
     const Clock::time_point begin = Clock::now();
     for (size_t i = 0; i < count; ++i, ++position) {
-      CRIA_RETURN_IF_ERROR(decoder_.Forward(std::span(&token, 1), position, 1));
+      CRIA_RETURN_IF_ERROR(decoder_.ForwardSequence(sequence_, std::span(&token, 1), position, 1));
       CRIA_ASSIGN_OR_RETURN(const std::span<float> logits, decoder_.Logits(0));
       if (options_.with_profile) profile_.Resume();
       CRIA_ASSIGN_OR_RETURN(token, sampler_.Sample(logits, {}));
@@ -224,8 +228,8 @@ Status SpeedBench::Prefill(size_t begin, size_t end) {
     CRIA_RETURN_IF_ERROR(CheckInterrupt());
     const size_t count = std::min(end - position, decoder_.chunk_tokens());
     const size_t num_logits = position + count == end ? 1 : 0;
-    CRIA_RETURN_IF_ERROR(
-        decoder_.Forward(std::span(tokens_).subspan(position, count), position, num_logits));
+    CRIA_RETURN_IF_ERROR(decoder_.ForwardSequence(
+        sequence_, std::span(tokens_).subspan(position, count), position, num_logits));
     position += count;
   }
   return {};
@@ -269,7 +273,10 @@ Status RunSpeedBench(const SpeedOptions& options,
     const InterruptGuard interrupt;
     CRIA_ASSIGN_OR_RETURN(Sampler sampler,
                           Sampler::Create({.temperature = 0.0f}, engine->decoder().vocab_size()));
-    SpeedBench bench(*engine, options, interrupt, sampler, one_thread);
+    CRIA_ASSIGN_OR_RETURN(
+        const OpenSequence sequence,
+        OpenSequence::Create(engine->decoder().pages(), engine->decoder().context_tokens()));
+    SpeedBench bench(*engine, sequence.id(), options, interrupt, sampler, one_thread);
     for (const SpeedTest& test : tests) {
       SpeedResult result = {.test = test, .load_ms = load_ms};
       CRIA_RETURN_IF_ERROR(bench.Run(result));

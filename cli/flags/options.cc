@@ -46,6 +46,10 @@ void AddContextOptions(CommandLine& command, EngineOptions& options) {
                  "Tokens that the KV cache holds; 0: 2048, or the model's length if shorter")
       .Group(group);
   command
+      .AddNumber("-np,--parallel", options.num_sequences,
+                 "Sequences that run at the same time and share the KV cache")
+      .Group(group);
+  command
       .AddChoice("--kv", options.kv_type,
                  {{"f32", KvType::kF32}, {"f16", KvType::kF16}, {"int8", KvType::kInt8}},
                  "How keys and values are stored: f32, f16 or int8 [f32]")

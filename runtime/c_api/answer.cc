@@ -45,9 +45,14 @@ Status CheckResult(const cria_result* result) {
   return CheckStructSize(result->struct_size, kFirstVersionBytes<cria_result>, "cria_result");
 }
 
-Answer::Answer(LoadedModel& model, const cria_callbacks& callbacks, const OfChat* chat)
-    : model_(model), callbacks_(callbacks), chat_(chat), cancels_at_begin_(model.cancels) {
-  model.engine->session().ResetStats();
+Answer::Answer(LoadedModel& model, Session& session, const cria_callbacks& callbacks,
+               const OfChat* chat)
+    : model_(model),
+      session_(session),
+      callbacks_(callbacks),
+      chat_(chat),
+      cancels_at_begin_(model.cancels) {
+  session_.ResetStats();
 }
 
 GenerationOptions Answer::Options(Generation* generation) {
@@ -105,7 +110,7 @@ void Answer::TakeText(std::string_view text) {
   if (hears_no_more_) return;
   if (first_text_seconds_ == 0.0) first_text_seconds_ = SecondsSinceBegin();
   if (chat_ != nullptr) {
-    chat_->context_used = static_cast<uint32_t>(model_.engine->session().tokens().size());
+    chat_->context_used = static_cast<uint32_t>(session_.tokens().size());
   }
   if (callbacks_.on_text == nullptr) return;
   text_ = text;
@@ -117,12 +122,11 @@ void Answer::TakeText(std::string_view text) {
 }
 
 Status Answer::Finish(StopReason reason, cria_result* result) {
-  const Session& session = model_.engine->session();
   const auto count = [](size_t number) { return static_cast<uint32_t>(number); };
-  const uint32_t used_tokens = count(session.tokens().size());
+  const uint32_t used_tokens = count(session_.tokens().size());
   if (chat_ != nullptr) chat_->context_used = used_tokens;
   if (result == nullptr) return {};
-  const SessionStats& stats = session.stats();
+  const SessionStats& stats = session_.stats();
   return WriteStruct<cria_result>(
       {.struct_size = sizeof(cria_result),
        .first_text_seconds = first_text_seconds_,

@@ -29,8 +29,9 @@ class Answer {
     std::atomic<uint32_t>& context_used;
   };
 
-  // Starts the clock. `chat` may be null; it and the model must outlive the answer.
-  Answer(LoadedModel& model, const cria_callbacks& callbacks, const OfChat* chat);
+  // Starts the clock. `chat` may be null; it, the model and the session must outlive the answer.
+  Answer(LoadedModel& model, Session& session, const cria_callbacks& callbacks,
+         const OfChat* chat);
   Answer(const Answer&) = delete;
   Answer& operator=(const Answer&) = delete;
 
@@ -54,6 +55,7 @@ class Answer {
   double SecondsSinceBegin() const;
 
   LoadedModel& model_;
+  Session& session_;
   const cria_callbacks callbacks_;
   const OfChat* const chat_;
   const uint32_t cancels_at_begin_;

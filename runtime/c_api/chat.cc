@@ -19,10 +19,13 @@ Status CreateChat(cria_model* handle, std::vector<ChatMessage> messages,
   CRIA_ASSIGN_OR_RETURN(Generation generation, MakeGeneration(*model, options));
   Engine& engine = *model->engine;
   const WhenFull when_full = generation.when_full;
+  std::unique_ptr<Session> session = engine.NewSession();
+  Session& its_session = *session;
   *chat = new cria_chat{
       .model = model,
       .generation = std::move(generation),
-      .conversation = Conversation(engine.session(), engine.tokenizer(), engine.chat_template(),
+      .session = std::move(session),
+      .conversation = Conversation(its_session, engine.tokenizer(), engine.chat_template(),
                                    std::move(messages), when_full)};
   return {};
 }
@@ -49,7 +52,7 @@ Status CreateFromMessages(cria_model* model, const cria_message* given, size_t n
 Status SetOptions(cria_chat* chat, const cria_generation_options* options) {
   CRIA_RETURN_IF_ERROR(CheckNotNull(chat, "chat"));
   CRIA_ASSIGN_OR_RETURN(Generation generation, MakeGeneration(*chat->model, options));
-  CRIA_ASSIGN_OR_RETURN(const ModelUse use, ModelUse::Begin(*chat->model));
+  CRIA_ASSIGN_OR_RETURN(const ChatUse use, ChatUse::BeginReset(chat));
   chat->conversation.set_when_full(generation.when_full);
   chat->generation = std::move(generation);
   return {};
@@ -61,9 +64,11 @@ enum class Task : uint8_t { kSend, kAnswer, kRegenerate };
 Status Generate(cria_chat* chat, Task task, ChatMessage message, const cria_callbacks& callbacks,
                 cria_result* result) {
   CRIA_RETURN_IF_ERROR(CheckResult(result));
-  CRIA_ASSIGN_OR_RETURN(const ModelUse use, BeginChatUse(chat));
+  CRIA_ASSIGN_OR_RETURN(const ChatUse use, ChatUse::Begin(chat));
+  ModelUse model_use;
+  CRIA_RETURN_IF_ERROR(model_use.Begin(*chat->model));
   const Answer::OfChat of_chat = {chat->cancel, chat->context_used};
-  Answer answer(*chat->model, callbacks, &of_chat);
+  Answer answer(*chat->model, *chat->session, callbacks, &of_chat);
   const GenerationOptions options = answer.Options(&chat->generation);
   Sampler& sampler = chat->generation.sampler;
   Conversation& conversation = chat->conversation;
@@ -106,11 +111,15 @@ Status GetLogits(cria_chat* chat, const cria_callbacks* callbacks, const LogitBu
   CRIA_ASSIGN_OR_RETURN(const cria_callbacks known, ReadCallbacks(callbacks));
   CRIA_ASSIGN_OR_RETURN(const bool is_wanted, buffer.Prepare(*chat->model));
   if (!is_wanted) return {};
-  CRIA_ASSIGN_OR_RETURN(const ModelUse use, BeginChatUse(chat));
+  CRIA_ASSIGN_OR_RETURN(const ChatUse use, ChatUse::Begin(chat));
+  ModelUse model_use;
+  CRIA_RETURN_IF_ERROR(model_use.Begin(*chat->model));
   const Answer::OfChat of_chat = {chat->cancel, chat->context_used};
-  Answer reading(*chat->model, known, &of_chat);
+  Answer reading(*chat->model, *chat->session, known, &of_chat);
+  const GenerationOptions options = reading.Options(nullptr);
+  const Session::Request request(*chat->session, {.cancel = options.cancel});
   chat->needs_reset = true;
-  const auto logits = chat->conversation.Logits(reading.Options(nullptr));
+  const auto logits = chat->conversation.Logits(options);
   chat->needs_reset = false;
   CRIA_RETURN_IF_ERROR(logits);
   buffer.Fill(*logits);
@@ -119,13 +128,22 @@ Status GetLogits(cria_chat* chat, const cria_callbacks* callbacks, const LogitBu
 
 }  // namespace
 
-Result<ModelUse> BeginChatUse(const cria_chat* chat) {
-  CRIA_RETURN_IF_ERROR(CheckNotNull(chat, "chat"));
-  CRIA_ASSIGN_OR_RETURN(ModelUse use, ModelUse::Begin(*chat->model));
+Result<ChatUse> ChatUse::Begin(cria_chat* chat) {
+  CRIA_ASSIGN_OR_RETURN(ChatUse use, BeginReset(chat));
   if (chat->needs_reset) {
     return Fail(ErrorCode::kUsage, "an exception interrupted the last message; reset the chat");
   }
   return use;
+}
+
+Result<ChatUse> ChatUse::BeginReset(cria_chat* chat) {
+  CRIA_RETURN_IF_ERROR(CheckNotNull(chat, "chat"));
+  if (chat->is_in_use.exchange(true)) {
+    return Fail(ErrorCode::kUsage,
+                "the chat is in use: another thread, or the caller of this callback, waits for its "
+                "answer; wait until it ends, or stop it with cria_chat_cancel");
+  }
+  return ChatUse(chat);
 }
 
 }  // namespace cria::c_api

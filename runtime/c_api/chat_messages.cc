@@ -10,8 +10,7 @@ namespace cria::c_api {
 namespace {
 
 Status Reset(cria_chat* chat) {
-  CRIA_RETURN_IF_ERROR(CheckNotNull(chat, "chat"));
-  CRIA_ASSIGN_OR_RETURN(const ModelUse use, ModelUse::Begin(*chat->model));
+  CRIA_ASSIGN_OR_RETURN(const ChatUse use, ChatUse::BeginReset(chat));
   chat->conversation.Reset();
   chat->needs_reset = false;
   chat->context_used = 0;
@@ -19,13 +18,13 @@ Status Reset(cria_chat* chat) {
 }
 
 Status DropLastTurn(cria_chat* chat) {
-  CRIA_ASSIGN_OR_RETURN(const ModelUse use, BeginChatUse(chat));
+  CRIA_ASSIGN_OR_RETURN(const ChatUse use, ChatUse::Begin(chat));
   return chat->conversation.DropLastTurn();
 }
 
 Status SetVariables(cria_chat* chat, const char* json, size_t json_bytes) {
   CRIA_ASSIGN_OR_RETURN(const std::string_view text, ReadText(json, json_bytes, "json"));
-  CRIA_ASSIGN_OR_RETURN(const ModelUse use, BeginChatUse(chat));
+  CRIA_ASSIGN_OR_RETURN(const ChatUse use, ChatUse::Begin(chat));
   return chat->conversation.SetVariables(std::string(text));
 }
 

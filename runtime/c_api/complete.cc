@@ -20,12 +20,13 @@ Status Complete(cria_model* handle, const char* given_prompt, size_t prompt_byte
   LoadedModel& model = *handle->loaded;
   CRIA_ASSIGN_OR_RETURN(const cria_callbacks known, ReadCallbacks(callbacks));
   CRIA_ASSIGN_OR_RETURN(Generation generation, MakeGeneration(model, given));
-  CRIA_ASSIGN_OR_RETURN(const ModelUse use, ModelUse::Begin(model));
-
-  Answer answer(model, known, /*chat=*/nullptr);
+  ModelUse use;
+  CRIA_RETURN_IF_ERROR(use.Begin(model));
+  const std::unique_ptr<Session> session = model.engine->NewSession();
+  Answer answer(model, *session, known, /*chat=*/nullptr);
   CRIA_ASSIGN_OR_RETURN(
       const StopReason reason,
-      cria::Complete(model.engine->session(), model.engine->tokenizer(), generation.sampler, prompt,
+      cria::Complete(*session, model.engine->tokenizer(), generation.sampler, prompt,
                      {.generation = answer.Options(&generation),
                       .parse_special = generation.parse_special,
                       .when_full = generation.when_full,
@@ -43,16 +44,18 @@ Status GetLogits(cria_model* handle, const char* given_prompt, size_t prompt_byt
   CRIA_ASSIGN_OR_RETURN(const cria_callbacks known, ReadCallbacks(callbacks));
   CRIA_ASSIGN_OR_RETURN(const bool is_wanted, buffer.Prepare(model));
   if (!is_wanted) return {};
-  CRIA_ASSIGN_OR_RETURN(const ModelUse use, ModelUse::Begin(model));
-  Session& session = model.engine->session();
+  ModelUse use;
+  CRIA_RETURN_IF_ERROR(use.Begin(model));
+  const std::unique_ptr<Session> session = model.engine->NewSession();
   CRIA_ASSIGN_OR_RETURN(
       const std::vector<int32_t> tokens,
       model.engine->tokenizer().Encode(
-          prompt, {.parse_special = parse_special, .max_tokens = session.context_tokens()}));
-  Answer reading(model, known, /*chat=*/nullptr);
+          prompt, {.parse_special = parse_special, .max_tokens = session->context_tokens()}));
+  Answer reading(model, *session, known, /*chat=*/nullptr);
   const GenerationOptions options = reading.Options(nullptr);
-  CRIA_RETURN_IF_ERROR(session.Prefill(tokens, options.cancel, options.on_prompt));
-  CRIA_ASSIGN_OR_RETURN(const std::span<const float> logits, session.Logits());
+  const Session::Request request(*session, {.cancel = options.cancel});
+  CRIA_RETURN_IF_ERROR(session->Prefill(tokens, options.on_prompt));
+  CRIA_ASSIGN_OR_RETURN(const std::span<const float> logits, session->Logits());
   buffer.Fill(logits);
   return {};
 }

@@ -17,25 +17,23 @@ struct LoadedModel {
   std::string name;
   // How often cria_model_cancel was called: a call ends when this differs from its beginning.
   std::atomic<uint32_t> cancels = 0;
-  std::atomic<bool> is_in_use = false;
 };
 
-// The right to use a model, which one call at a time has.
+// A call that runs a model. One from a callback of another call for the same model is refused: it
+// might wait for room that the other one has.
 class ModelUse {
  public:
-  static Result<ModelUse> Begin(LoadedModel& model);
+  ModelUse() = default;
+  ModelUse(const ModelUse&) = delete;
+  ModelUse& operator=(const ModelUse&) = delete;
+  ~ModelUse();
 
-  ModelUse(ModelUse&&) noexcept = default;
-  ModelUse& operator=(ModelUse&&) noexcept = default;
+  // Must be called once, on the thread that destroys the object.
+  Status Begin(const LoadedModel& model);
 
  private:
-  struct Ending {
-    void operator()(LoadedModel* model) const { model->is_in_use = false; }
-  };
-
-  explicit ModelUse(LoadedModel& model) : model_(&model) {}
-
-  std::unique_ptr<LoadedModel, Ending> model_;
+  const LoadedModel* model_ = nullptr;
+  ModelUse* outer_ = nullptr;  // Of the same thread.
 };
 
 }  // namespace cria::c_api

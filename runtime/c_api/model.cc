@@ -9,6 +9,8 @@
 namespace cria::c_api {
 namespace {
 
+thread_local ModelUse* innermost_use = nullptr;
+
 // Calls the caller's progress callback, but only on the thread that loads the model. Other threads
 // pack, too, but the caller's virtual machine may not know them.
 class PackingReport {
@@ -78,13 +80,21 @@ Status GetInfo(const cria_model* model, cria_model_info* info) {
 
 }  // namespace
 
-Result<ModelUse> ModelUse::Begin(LoadedModel& model) {
-  if (model.is_in_use.exchange(true)) {
+Status ModelUse::Begin(const LoadedModel& model) {
+  for (const ModelUse* use = innermost_use; use != nullptr; use = use->outer_) {
+    if (use->model_ != &model) continue;
     return Fail(ErrorCode::kUsage,
-                "the model is in use: another thread, or the caller of this callback, waits for an "
-                "answer; wait until it ends, or stop it with cria_model_cancel");
+                "the model is in use: the caller of this callback waits for an answer; call this "
+                "function when it has ended, or from another thread");
   }
-  return ModelUse(model);
+  model_ = &model;
+  outer_ = innermost_use;
+  innermost_use = this;
+  return {};
+}
+
+ModelUse::~ModelUse() {
+  if (model_ != nullptr) innermost_use = outer_;
 }
 
 }  // namespace cria::c_api

@@ -11,7 +11,7 @@ namespace cria::c_api {
 namespace {
 
 static_assert(sizeof(cria_model_options) ==
-              offsetof(cria_model_options, ignore_memory_limits) + sizeof(int32_t));
+              offsetof(cria_model_options, reserved) + sizeof(uint32_t));
 static_assert(sizeof(cria_model_info) ==
               offsetof(cria_model_info, has_chat_template) + sizeof(int32_t));
 
@@ -67,6 +67,11 @@ Result<EngineOptions> ToEngineOptions(const cria_model_options& options) {
                           .num_batch_threads = options.num_batch_threads,
                           .context_tokens = options.context_tokens,
                           .ignore_memory_limits = options.ignore_memory_limits != 0};
+  if (options.reserved != 0) {
+    return Fail(ErrorCode::kUnsupported,
+                "reserved of cria_model_options is not 0; use CRIA_MODEL_OPTIONS_INIT");
+  }
+  if (options.num_sequences != 0) engine.num_sequences = options.num_sequences;
   if (options.chunk_tokens != 0) engine.chunk_tokens = options.chunk_tokens;
   CRIA_ASSIGN_OR_RETURN(engine.kv_type, ToKvType(options.kv_type));
   if (options.packing != CRIA_PACK_ON_FIRST_USE && options.packing != CRIA_PACK_NEVER) {

@@ -36,31 +36,90 @@ void Decoder::ForEachRow(size_t rows, size_t elements, const Task& task) const {
   }
 }
 
-Status Decoder::Forward(std::span<const int32_t> tokens, size_t first_position, size_t num_logits) {
-  const size_t context = options_.context_tokens;
-  if (tokens.empty() || tokens.size() > options_.chunk_tokens || first_position > context ||
-      tokens.size() > context - first_position) {
-    return Fail(ErrorCode::kOutOfRange,
-                std::format("{} tokens at position {} do not fit a chunk of {} in a context of {}",
-                            tokens.size(), first_position, options_.chunk_tokens, context));
-  }
-  if (num_logits > tokens.size()) {
-    return Fail(ErrorCode::kOutOfRange, std::format("{} rows of logits are more than the {} tokens",
-                                                    num_logits, tokens.size()));
-  }
-  CRIA_RETURN_IF_ERROR(ExtendSequence(first_position, tokens.size()));
+Status Decoder::Forward(const Batch& batch) {
   num_logits_ = 0;
+  CRIA_RETURN_IF_ERROR(CheckBatch(batch));
+  CRIA_RETURN_IF_ERROR(PlaceRuns(batch));
+  const size_t rows = batch.tokens.size();
   if (profile_ != nullptr) profile_->Resume();
-  CRIA_RETURN_IF_ERROR(Embed(tokens));
-  NormalizeRows(0, tokens.size(), layers_.front().input_layernorm, layers_.front().qkv_proj);
+  CRIA_RETURN_IF_ERROR(Embed(batch.tokens));
+  ForEachRow(rows, config_.hidden_size, [&](size_t row) {
+    const Layer& first = layers_.front();
+    Normalize(HiddenRow(row), row, first.input_layernorm, first.qkv_proj);
+  });
+  Count(OperatorKind::kNorm);
   for (size_t i = 0; i < layers_.size(); ++i) {
-    CRIA_RETURN_IF_ERROR(AttentionBlock(layers_[i], tokens.size(), first_position));
+    CRIA_RETURN_IF_ERROR(AttentionBlock(layers_[i], rows));
     const Layer* const next = i + 1 < layers_.size() ? &layers_[i + 1] : nullptr;
-    CRIA_RETURN_IF_ERROR(FeedForwardBlock(layers_[i], tokens.size(), next));
+    CRIA_RETURN_IF_ERROR(FeedForwardBlock(layers_[i], rows, next));
   }
-  num_logits_ = num_logits;
-  first_hidden_row_ = tokens.size() - num_logits;
-  logits_begin_ = unread_begin_ = logits_end_ = 0;
+  for (const BatchRun& run : batch.runs) num_logits_ += run.num_logits;
+  logits_begin_ = logits_end_ = 0;
+  return {};
+}
+
+Status Decoder::CheckBatch(const Batch& batch) const {
+  const size_t context = options_.context_tokens;
+  const size_t num_tokens = batch.tokens.size();
+  if (num_tokens > options_.chunk_tokens || batch.runs.size() > options_.num_sequences) {
+    return Fail(ErrorCode::kOutOfRange,
+                std::format("{} tokens of {} sequences do not fit a chunk of {} tokens of {}",
+                            num_tokens, batch.runs.size(), options_.chunk_tokens,
+                            options_.num_sequences));
+  }
+  size_t run_tokens = 0;
+  for (const BatchRun& run : batch.runs) {
+    if (run.num_tokens == 0 || run.num_tokens > num_tokens || run.first_position > context ||
+        run.num_tokens > context - run.first_position) {
+      return Fail(ErrorCode::kOutOfRange,
+                  std::format("{} tokens at position {} do not fit a context of {}",
+                              run.num_tokens, run.first_position, context));
+    }
+    if (run.num_logits > run.num_tokens) {
+      return Fail(ErrorCode::kOutOfRange,
+                  std::format("{} rows of logits are more than the {} tokens", run.num_logits,
+                              run.num_tokens));
+    }
+    run_tokens += run.num_tokens;
+  }
+  if (num_tokens == 0 || run_tokens != num_tokens) {
+    return Fail(ErrorCode::kOutOfRange,
+                std::format("a batch of {} tokens has runs of {}", num_tokens, run_tokens));
+  }
+  for (const int32_t id : batch.tokens) {
+    if (id < 0 || static_cast<uint32_t>(id) >= config_.vocab_size) {
+      return Fail(ErrorCode::kOutOfRange, std::format("token id {} is outside the vocabulary of {}",
+                                                      id, config_.vocab_size));
+    }
+  }
+  return {};
+}
+
+Status Decoder::PlaceRuns(const Batch& batch) {
+  size_t row = 0;
+  size_t num_logits = 0;
+  num_runs_ = 0;
+  for (const BatchRun& run : batch.runs) {
+    CRIA_RETURN_IF_ERROR(pages_.Truncate(run.sequence, run.first_position));
+    CRIA_RETURN_IF_ERROR(pages_.Extend(run.sequence, run.first_position + run.num_tokens));
+    CRIA_RETURN_IF_ERROR(Move(pages_.moves()));
+    const ops::KvPageTable table = pages_.Table(run.sequence);
+    runs_[num_runs_++] = {.table = table,
+                          .first_position = run.first_position,
+                          .num_rows = run.num_tokens,
+                          .queries = qkv_ + row * config_.qkv_channels(),
+                          .query_stride = config_.qkv_channels(),
+                          .output = attention_output_ + row * config_.query_channels(),
+                          .output_stride = config_.query_channels()};
+    for (size_t i = 0; i < run.num_tokens; ++i, ++row) {
+      const size_t position = run.first_position + i;
+      rows_[row] = {.position = static_cast<uint32_t>(position),
+                    .cache_row = static_cast<uint32_t>(table.Row(position))};
+      if (run.num_tokens - i <= run.num_logits) {
+        logit_rows_[num_logits++] = static_cast<uint32_t>(row);
+      }
+    }
+  }
   return {};
 }
 
@@ -69,17 +128,19 @@ Result<std::span<float>> Decoder::Logits(size_t row) {
     return Fail(ErrorCode::kOutOfRange,
                 std::format("there are logits for {} rows, not for row {}", num_logits_, row));
   }
-  if (row < unread_begin_ || row >= logits_end_) CRIA_RETURN_IF_ERROR(ComputeLogits(row));
-  unread_begin_ = row + 1;
+  if (row < logits_begin_ || row >= logits_end_) CRIA_RETURN_IF_ERROR(ComputeLogits(row));
   const size_t vocab_size = config_.vocab_size;
   return std::span(logits_ + (row - logits_begin_) * vocab_size, vocab_size);
 }
 
 Status Decoder::ComputeLogits(size_t first) {
   const size_t rows = std::min(options_.max_logit_rows, num_logits_ - first);
-  logits_begin_ = unread_begin_ = logits_end_ = first;
+  logits_begin_ = logits_end_ = first;
   if (profile_ != nullptr) profile_->Resume();
-  NormalizeRows(first_hidden_row_ + first, rows, norm_, lm_head_);
+  ForEachRow(rows, config_.hidden_size, [&](size_t row) {
+    Normalize(HiddenRow(logit_rows_[first + row]), row, norm_, lm_head_);
+  });
+  Count(OperatorKind::kNorm);
   CRIA_RETURN_IF_ERROR(Multiply(lm_head_, rows, OperatorKind::kLmHead));
   logits_end_ = first + rows;
   return {};
@@ -103,31 +164,18 @@ Status Decoder::Move(std::span<const PageMove> moves) {
   return {};
 }
 
-Status Decoder::ExtendSequence(size_t first_position, size_t num_tokens) {
-  if (Status truncated = pages_.Truncate(kSequence, first_position); !truncated) return truncated;
-  if (Status extended = pages_.Extend(kSequence, first_position + num_tokens); !extended) {
-    return extended;
-  }
-  return Move(pages_.moves());
-}
-
 Status Decoder::Embed(std::span<const int32_t> tokens) {
   for (size_t row = 0; row < tokens.size(); ++row) {
-    const int32_t id = tokens[row];
-    if (id < 0 || static_cast<uint32_t>(id) >= config_.vocab_size) {
-      return Fail(ErrorCode::kOutOfRange, std::format("token id {} is outside the vocabulary of {}",
-                                                      id, config_.vocab_size));
-    }
-    CRIA_RETURN_IF_ERROR(embedding_->Read(id, hidden_ + row * config_.hidden_size));
+    CRIA_RETURN_IF_ERROR(embedding_->Read(tokens[row], HiddenRow(row)));
   }
   Count(OperatorKind::kEmbedding);
   return {};
 }
 
-Status Decoder::AttentionBlock(Layer& layer, size_t rows, size_t first_position) {
+Status Decoder::AttentionBlock(Layer& layer, size_t rows) {
   CRIA_RETURN_IF_ERROR(Multiply(layer.qkv_proj, rows, OperatorKind::kQkvProj));
-  RotateAndStore(layer, rows, first_position);
-  Attend(layer, rows, first_position);
+  RotateAndStore(layer, rows);
+  Attend(layer, rows);
   CRIA_RETURN_IF_ERROR(Multiply(layer.o_proj, rows, OperatorKind::kOProj));
   ForEachRow(rows, config_.hidden_size, [&](size_t row) {
     const float* const hidden = AddProjected(row, layer.o_bias);
@@ -163,17 +211,9 @@ void Decoder::Normalize(const float* input, size_t row, const float* weight,
   MakeReady(next, normed, row);
 }
 
-void Decoder::NormalizeRows(size_t first, size_t rows, const float* weight,
-                            const Projection& next) {
-  const size_t hidden = config_.hidden_size;
-  const float* const input = hidden_ + first * hidden;
-  ForEachRow(rows, hidden, [&](size_t row) { Normalize(input + row * hidden, row, weight, next); });
-  Count(OperatorKind::kNorm);
-}
-
 const float* Decoder::AddProjected(size_t row, const float* bias) const {
   const size_t size = config_.hidden_size;
-  float* const hidden = hidden_ + row * size;
+  float* const hidden = HiddenRow(row);
   ops::Add(projected_ + row * size, size, hidden);
   if (bias != nullptr) ops::Add(bias, size, hidden);
   return hidden;
@@ -187,15 +227,14 @@ void Decoder::NormalizeHeads(float* heads, size_t num_heads, const float* weight
   }
 }
 
-void Decoder::RotateAndStore(const Layer& layer, size_t rows, size_t first_position) {
+void Decoder::RotateAndStore(const Layer& layer, size_t rows) {
   const size_t rope_width = config_.head_dim / 2;
-  const ops::KvPageTable table = pages_.Table(kSequence);
   const size_t heads_to_rotate = config_.num_attention_heads + config_.num_key_value_heads;
   ForEachRow(rows, config_.qkv_channels(), [&](size_t row) {
     float* queries = qkv_ + row * config_.qkv_channels();
     float* keys = queries + config_.query_channels();
     float* values = keys + config_.key_value_channels();
-    const size_t position = first_position + row;
+    const size_t position = rows_[row].position;
     if (layer.qkv_bias != nullptr) ops::Add(layer.qkv_bias, config_.qkv_channels(), queries);
     if (config_.qk_norm) {
       NormalizeHeads(queries, config_.num_attention_heads, layer.q_norm);
@@ -204,21 +243,14 @@ void Decoder::RotateAndStore(const Layer& layer, size_t rows, size_t first_posit
     ops::ApplyRope(queries, heads_to_rotate, config_.head_dim,
                    layer.rope_cosines + position * rope_width,
                    layer.rope_sines + position * rope_width);
-    ops::StoreKeyValue(layer.cache, table.Row(position), keys, values);
+    ops::StoreKeyValue(layer.cache, rows_[row].cache_row, keys, values);
   });
   Count(OperatorKind::kRope);
 }
 
-void Decoder::Attend(const Layer& layer, size_t rows, size_t first_position) {
+void Decoder::Attend(const Layer& layer, size_t rows) {
   const size_t channels = config_.query_channels();
-  ops::Attention(layer.attention, layer.cache,
-                 {.table = pages_.Table(kSequence),
-                  .first_position = first_position,
-                  .num_rows = rows,
-                  .queries = qkv_,
-                  .query_stride = config_.qkv_channels(),
-                  .output = attention_output_,
-                  .output_stride = channels},
+  ops::Attention(layer.attention, layer.cache, std::span(runs_, num_runs_),
                  arena_.Region(memory_.layout, memory_.attention_scratch), PoolFor(rows));
   if (layer.o_proj.linear->layout().scheme != Scheme::kF32) {
     ForEachRow(rows, channels, [&](size_t row) {

@@ -24,13 +24,13 @@ namespace cria {
 
 // The decoder of Llama (Touvron et al. 2023) and of related models, as the configuration says
 // (window: Mistral, Jiang et al. 2023; biases: Qwen2; norms of queries and keys: Qwen3): computes
-// logits from token ids with the weights of one model file and the memory of one conversation. One
-// thread at a time may call it; it uses pools inside.
+// logits from token ids with the weights of one model file, for the sequences that share its KV
+// cache. One thread at a time may call it; it uses pools inside.
 class Decoder final : public TokenModel {
  public:
-  // Allocates all the memory that it will ever need. `weights` are those of `file`. `pool` runs
-  // single tokens, which are bound by memory, and `batch_pool` several tokens at once, which are
-  // bound by computation; they may be the same pool. All of them must outlive the decoder.
+  // Allocates all the memory that it will ever need. `weights` are those of `file`. `pool` runs up
+  // to one token of each sequence, which is bound by memory, and `batch_pool` more tokens at once,
+  // which is bound by computation; they may be the same pool. All of them must outlive the decoder.
   static Result<std::unique_ptr<Decoder>> Create(const ModelFile& file,
                                                  const xnn::PackedWeights& weights,
                                                  const DecoderOptions& options,
@@ -40,8 +40,8 @@ class Decoder final : public TokenModel {
   size_t vocab_size() const override { return config_.vocab_size; }
   size_t context_tokens() const override { return options_.context_tokens; }
   size_t chunk_tokens() const override { return options_.chunk_tokens; }
-  Status Forward(std::span<const int32_t> tokens, size_t first_position,
-                 size_t num_logits) override;
+  size_t max_sequences() const override { return options_.num_sequences; }
+  Status Forward(const Batch& batch) override;
   Result<std::span<float>> Logits(size_t row) override;
   KvPages& pages() override { return pages_; }
   Status Move(std::span<const PageMove> moves) override;
@@ -109,21 +109,21 @@ class Decoder final : public TokenModel {
   void LayOutCache();
   // Fills the rope tables and sets what depends on the kind of each layer.
   void PrepareLayerKinds();
-  Status OpenSequence();
 
-  // Makes the sequence end after `num_tokens` tokens from `first_position` on, so that there are
-  // rows for them. Fails if it has fewer than `first_position` tokens.
-  Status ExtendSequence(size_t first_position, size_t num_tokens);
+  Status CheckBatch(const Batch& batch) const;
+  // Makes each sequence end after its run, so that there are rows for its tokens, and writes down
+  // where the rows of the batch stand. Fails if a sequence has fewer tokens than the run's first
+  // position.
+  Status PlaceRuns(const Batch& batch);
   Status Embed(std::span<const int32_t> tokens);
-  // Normalizes rows [first, first + rows) of the hidden state as input of `next`, whose row 0 is
-  // the first of them. It begins the first layer; later ones are begun by FeedForwardBlock, in the
-  // same loop that writes the rows.
-  void NormalizeRows(size_t first, size_t rows, const float* weight, const Projection& next);
   // Begins with normalized rows, and ends with those of FeedForwardBlock.
-  Status AttentionBlock(Layer& layer, size_t rows, size_t first_position);
+  Status AttentionBlock(Layer& layer, size_t rows);
   // Ends with the normalized rows of the layer `next`; it is null after the last layer.
   Status FeedForwardBlock(Layer& layer, size_t rows, const Layer* next);
-  const ThreadPool& PoolFor(size_t rows) const { return rows == 1 ? pool_ : batch_pool_; }
+  const ThreadPool& PoolFor(size_t rows) const {
+    return rows <= options_.num_sequences ? pool_ : batch_pool_;
+  }
+  float* HiddenRow(size_t row) const { return hidden_ + row * config_.hidden_size; }
   // Calls `task(row)` for every row; each call processes `elements` numbers.
   template <typename Task>
   void ForEachRow(size_t rows, size_t elements, const Task& task) const;
@@ -133,8 +133,8 @@ class Decoder final : public TokenModel {
   // Normalizes `input`, a row of the hidden state, as row `row` of the input of `next`.
   void Normalize(const float* input, size_t row, const float* weight, const Projection& next) const;
   void NormalizeHeads(float* heads, size_t num_heads, const float* weight) const;
-  void RotateAndStore(const Layer& layer, size_t rows, size_t first_position);
-  void Attend(const Layer& layer, size_t rows, size_t first_position);
+  void RotateAndStore(const Layer& layer, size_t rows);
+  void Attend(const Layer& layer, size_t rows);
   void ActivateRows(const Layer& layer, size_t rows);
   // Adds the projected row, and `bias` unless it is null, to that row of the hidden state, and
   // returns it.
@@ -163,12 +163,10 @@ class Decoder final : public TokenModel {
   uint64_t weight_bytes_per_token_ = 0;
   Profile* profile_ = nullptr;
 
-  size_t num_logits_ = 0;        // Rows of logits of the last Forward; 0 if it failed.
-  size_t first_hidden_row_ = 0;  // The row of the hidden state that is row 0 of the logits.
+  size_t num_runs_ = 0;    // Of the batch that is run.
+  size_t num_logits_ = 0;  // Rows of logits of the last Forward; 0 if it failed.
   // Rows [logits_begin_, logits_end_) of the logits are computed, one behind another in `logits_`.
-  // Those before `unread_begin_` were handed out, and the caller may have changed them.
   size_t logits_begin_ = 0;
-  size_t unread_begin_ = 0;
   size_t logits_end_ = 0;
 
   // Views of the arena; the shapes are in DecoderMemory.
@@ -179,6 +177,9 @@ class Decoder final : public TokenModel {
   float* const gate_up_;
   float* const projected_;
   const xnn::QuantizedRows quantized_;
+  BatchRow* const rows_;
+  uint32_t* const logit_rows_;
+  ops::AttentionRows* const runs_;
   float* const logits_;
 };
 

@@ -15,9 +15,7 @@ Result<std::unique_ptr<Decoder>> Decoder::Create(const ModelFile& file,
                                                  const ThreadPool& pool,
                                                  const ThreadPool& batch_pool) {
   CRIA_RETURN_IF_ERROR(ValidateDecoderOptions(file.config(), options));
-  DecoderOptions effective = options;
-  effective.chunk_tokens = std::min(options.chunk_tokens, options.context_tokens);
-  effective.max_logit_rows = std::min(options.max_logit_rows, effective.chunk_tokens);
+  const DecoderOptions effective = EffectiveOptions(options);
   DecoderMemory memory = PlanDecoderMemory(file.config(), effective,
                                            std::max(pool.num_threads(), batch_pool.num_threads()));
   CRIA_ASSIGN_OR_RETURN(Arena arena, Arena::Create(memory.layout));
@@ -29,7 +27,6 @@ Result<std::unique_ptr<Decoder>> Decoder::Create(const ModelFile& file,
           file, decoder->arena_.Region(decoder->memory_.layout, decoder->memory_.embedding_row)));
   decoder->LayOutCache();
   decoder->PrepareLayerKinds();
-  CRIA_RETURN_IF_ERROR(decoder->OpenSequence());
   CRIA_RETURN_IF_ERROR(decoder->LoadVectors());
   CRIA_RETURN_IF_ERROR(decoder->CreateProjections(weights));
   return decoder;
@@ -54,6 +51,9 @@ Decoder::Decoder(const ModelFile& file, const DecoderOptions& options, const Thr
       projected_(arena_.Pointer<float>(memory_.layout, memory_.projected)),
       quantized_{arena_.Pointer<int8_t>(memory_.layout, memory_.quantized),
                  arena_.Pointer<RowQuantization>(memory_.layout, memory_.quantizations)},
+      rows_(arena_.Pointer<BatchRow>(memory_.layout, memory_.rows)),
+      logit_rows_(arena_.Pointer<uint32_t>(memory_.layout, memory_.logit_rows)),
+      runs_(arena_.Pointer<ops::AttentionRows>(memory_.layout, memory_.runs)),
       logits_(arena_.Pointer<float>(memory_.layout, memory_.logits)) {}
 
 void Decoder::LayOutCache() {
@@ -99,11 +99,6 @@ void Decoder::PrepareLayerKinds() {
                             .window_tokens = kind.sliding_window,
                             .score_factor = kind.score_factor()};
   }
-}
-
-Status Decoder::OpenSequence() {
-  CRIA_ASSIGN_OR_RETURN(const SequenceId sequence, pages_.Open());
-  return pages_.Reserve(sequence, options_.context_tokens);
 }
 
 Decoder::Place Decoder::PlaceOf(const TensorSpec& spec) {

@@ -38,9 +38,17 @@ size_t QuantizedRowStride(size_t channels) {
   return (channels + block - 1) / block * block;
 }
 
+DecoderOptions EffectiveOptions(const DecoderOptions& options) {
+  DecoderOptions effective = options;
+  effective.chunk_tokens = std::min(options.chunk_tokens, options.context_tokens);
+  effective.max_logit_rows = std::min(std::max(options.max_logit_rows, options.num_sequences),
+                                      effective.chunk_tokens);
+  return effective;
+}
+
 KvPages::Shape ShapeOfKvPages(const DecoderOptions& options) {
   return {.num_pages = DivideRoundingUp(options.context_tokens, kKvPageTokens),
-          .num_sequences = 1,
+          .num_sequences = options.num_sequences,
           .sequence_tokens = options.context_tokens};
 }
 
@@ -57,18 +65,37 @@ Status ValidateDecoderOptions(const ModelConfig& config, const DecoderOptions& o
     return Fail(ErrorCode::kUsage, std::format("a prefill chunk of {} tokens is outside 1 to {}",
                                                options.chunk_tokens, kMaxChunkTokens));
   }
+  if (options.num_sequences == 0 || options.num_sequences > kMaxSequences) {
+    return Fail(ErrorCode::kUsage, std::format("{} sequences are outside 1 to {}",
+                                               options.num_sequences, kMaxSequences));
+  }
+  const size_t num_pages = ShapeOfKvPages(options).num_pages;
+  if (options.num_sequences > num_pages) {
+    return Fail(ErrorCode::kUsage,
+                std::format("{} sequences need a page of {} tokens each, and a context of {} has "
+                            "{} pages",
+                            options.num_sequences, kKvPageTokens, options.context_tokens,
+                            num_pages),
+                RemedyKind::kLargerContext);
+  }
+  if (options.num_sequences > EffectiveOptions(options).chunk_tokens) {
+    return Fail(ErrorCode::kUsage,
+                std::format("{} sequences do not fit a prefill chunk of {} tokens",
+                            options.num_sequences, options.chunk_tokens));
+  }
   if (options.max_logit_rows == 0) {
     return Fail(ErrorCode::kUsage, "a product of 0 rows of logits computes nothing");
   }
   return {};
 }
 
-DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions& options,
+DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions& given,
                                 size_t num_threads) {
   constexpr uint64_t kFloat = sizeof(float);
+  const DecoderOptions options = EffectiveOptions(given);
   const size_t context = options.context_tokens;
-  const uint64_t chunk = std::min(options.chunk_tokens, context);
-  const uint64_t logit_rows = std::min<uint64_t>(options.max_logit_rows, chunk);
+  const uint64_t chunk = options.chunk_tokens;
+  const uint64_t logit_rows = options.max_logit_rows;
   const uint64_t layers = config.num_hidden_layers;
   const size_t hidden = config.hidden_size;
   const uint64_t rope_entries =
@@ -103,6 +130,11 @@ DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions&
   memory.quantizations =
       layout.Add("quantization parameters",
                  (chunk + xnn::kExtraRowQuantizations) * sizeof(RowQuantization), kWholeLife);
+  memory.rows = layout.Add("rows of a batch", chunk * sizeof(BatchRow), kWholeLife);
+  memory.logit_rows =
+      layout.Add("logit rows of a batch", chunk * sizeof(uint32_t), kWholeLife);
+  memory.runs = layout.Add("runs of a batch", options.num_sequences * sizeof(ops::AttentionRows),
+                           kWholeLife);
 
   memory.normed = layout.Add("normalized rows", chunk * hidden * kFloat + slack, kWholeLife);
   memory.qkv = layout.Add("queries, keys and values", chunk * config.qkv_channels() * kFloat,
@@ -110,7 +142,10 @@ DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions&
   const ops::AttentionShape shape = {config.num_attention_heads, config.num_key_value_heads,
                                      config.head_dim};
   memory.attention_scratch = layout.Add(
-      "attention scratch", ops::AttentionScratchBytes(shape, chunk, context, num_threads),
+      "attention scratch",
+      ops::AttentionScratchBytes(
+          shape, {.rows = chunk, .runs = options.num_sequences, .context_tokens = context},
+          num_threads),
       {kAttentionStep, kAttentionStep});
   memory.attention_output =
       layout.Add("attention output", chunk * config.query_channels() * kFloat + slack,

@@ -9,13 +9,25 @@
 
 namespace cria {
 
+// Maximum number of sequences of a decoder.
+inline constexpr size_t kMaxSequences = 256;
+
 struct DecoderOptions {
   size_t context_tokens = 2048;
   size_t chunk_tokens = 128;  // Maximum number of tokens that one Forward takes.
   KvType kv_type = KvType::kF32;
-  // Maximum number of rows of logits that one product computes. Only the time of more rows than
-  // these depends on it. More than chunk_tokens are as many as chunk_tokens.
+  // Maximum number of sequences that share the context. Each may have up to context_tokens.
+  size_t num_sequences = 1;
+  // Maximum number of rows of logits that one product computes, but at least one for each sequence.
+  // Only the time of more rows than these depends on it. More than chunk_tokens are as many as
+  // chunk_tokens.
   size_t max_logit_rows = 1;
+};
+
+// Where a row of a batch stands.
+struct BatchRow {
+  uint32_t position;   // In its sequence.
+  uint32_t cache_row;  // Among the rows of all pages.
 };
 
 // The layout of a decoder's working memory. It follows from configuration, options and number of
@@ -38,6 +50,9 @@ struct DecoderMemory {
   ArenaLayout::RegionId hidden;         // f32 [chunk][hidden_size]
   ArenaLayout::RegionId quantized;      // int8 [chunk][widest input]
   ArenaLayout::RegionId quantizations;  // RowQuantization [chunk + extra]
+  ArenaLayout::RegionId rows;           // BatchRow [chunk]
+  ArenaLayout::RegionId logit_rows;     // uint32_t [chunk]: which row of the batch each is.
+  ArenaLayout::RegionId runs;           // ops::AttentionRows [num_sequences]
 
   // These are used within one layer.
   ArenaLayout::RegionId normed;  // f32 [chunk][hidden_size]
@@ -47,6 +62,10 @@ struct DecoderMemory {
   ArenaLayout::RegionId gate_up;           // f32 [chunk][2 * intermediate_size]
   ArenaLayout::RegionId projected;         // f32 [chunk][hidden_size]
 };
+
+// The options as a decoder uses them: what is more than it can be is reduced, and what is less than
+// it must be is raised.
+DecoderOptions EffectiveOptions(const DecoderOptions& options);
 
 // The context is rounded up to whole pages.
 KvPages::Shape ShapeOfKvPages(const DecoderOptions& options);

@@ -5,11 +5,12 @@
 #include <span>
 
 #include "cria/error.h"
+#include "decode/batch.h"
 #include "decode/kv_pages.h"
 
 namespace cria {
 
-// The decoder as a session sees it; tests replace it with a scripted one.
+// The decoder as those see it who run sequences; tests replace it with a scripted one.
 class TokenModel {
  public:
   virtual ~TokenModel() = default;
@@ -17,27 +18,34 @@ class TokenModel {
   virtual size_t vocab_size() const = 0;
   // Maximum number of tokens of a sequence.
   virtual size_t context_tokens() const = 0;
-  // Maximum number of tokens that one Forward takes.
+  // Maximum number of tokens that one Forward takes; at least max_sequences().
   virtual size_t chunk_tokens() const = 0;
+  // How many sequences can be open at once.
+  virtual size_t max_sequences() const = 0;
 
-  // The sequence that Forward runs. It is always open, and the whole context is reserved for it.
-  static constexpr SequenceId kSequence = 0;
   // What the KV cache holds. Moves that a change leaves must be passed to Move before anything
   // else.
   virtual KvPages& pages() = 0;
   // Moves rows of the KV cache. If it fails, the rows that it was to move are lost.
   virtual Status Move(std::span<const PageMove> moves) = 0;
 
-  // Runs `tokens` at positions `first_position` and following. The sequence must have all positions
-  // before `first_position`; later ones are forgotten. Logits are wanted after the last
-  // `num_logits` tokens, from none to all of them; they are computed when Logits asks for them.
-  virtual Status Forward(std::span<const int32_t> tokens, size_t first_position,
-                         size_t num_logits) = 0;
+  // Runs the tokens of the batch. Each sequence must have all positions before its run's first one;
+  // later ones are forgotten. If it fails, the sequences have the tokens before their runs, and
+  // perhaps positions behind them whose tokens are lost, and there are no logits. Logits are
+  // computed when Logits asks for them.
+  virtual Status Forward(const Batch& batch) = 0;
 
-  // Row `row`, [vocab_size], of the num_logits rows of logits of the last Forward; row 0 is that of
-  // the earliest token. It is valid until the next call of any function; the caller may change it,
-  // and a later call for the same row computes it again. One product may compute some rows behind
-  // the row that is asked for as well, so rows that are asked for in their order take least time.
+  // The same for tokens of one sequence.
+  Status ForwardSequence(SequenceId sequence, std::span<const int32_t> tokens,
+                         size_t first_position, size_t num_logits) {
+    const BatchRun run = {sequence, first_position, tokens.size(), num_logits};
+    return Forward({tokens, std::span(&run, 1)});
+  }
+
+  // Row `row`, [vocab_size], of the rows of logits of the last Forward, those of a later run behind
+  // those of an earlier one. The caller may change it. It is valid until the next Forward or until
+  // a row is asked for that was not computed in the same product: one product computes the row that
+  // is asked for and as many behind it as there is memory for, at least max_sequences() in all.
   virtual Result<std::span<float>> Logits(size_t row) = 0;
 };
 

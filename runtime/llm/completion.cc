@@ -80,12 +80,16 @@ Result<StopReason> Complete(Session& session, const Tokenizer& tokenizer, Sample
                         tokenizer.Encode(prompt, {.parse_special = options.parse_special,
                                                   .max_tokens = session.context_tokens()}));
   GenerationOptions generation = options.generation;
+  Session::Request::Options request_options = {.max_tokens = generation.max_tokens,
+                                               .cancel = generation.cancel};
   if (options.when_full == WhenFull::kShift) {
     CRIA_ASSIGN_OR_RETURN(const size_t keep_tokens,
                           KeepTokens(options, tokens.size(), session.context_tokens()));
     generation.make_room = [&session, keep_tokens] { return session.DropHalfBehind(keep_tokens); };
+    request_options.kept_tokens = keep_tokens;
   }
-  CRIA_RETURN_IF_ERROR(session.Prefill(tokens, generation.cancel, generation.on_prompt));
+  const Session::Request request(session, request_options);
+  CRIA_RETURN_IF_ERROR(session.Prefill(tokens, generation.on_prompt));
   if (options.on_prompt_read) options.on_prompt_read();
   Detokenizer detokenizer(tokenizer, {.at_text_start = prompt.empty()});
   return GenerateText(session, detokenizer, sampler, generation, on_text);

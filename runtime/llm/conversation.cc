@@ -87,13 +87,14 @@ Result<StopReason> Conversation::Answer(const GenerationOptions& options, Sample
   if (IsAnswer(messages_.back())) {
     return Fail(ErrorCode::kUsage, "the last message is an answer itself, of the role assistant");
   }
-  reserve_ = ReserveFor(options);
   cut_ = Cut::kNothing;
   GenerationOptions generation = options;
   if (when_full_ == WhenFull::kShift) {
     generation.make_room = [this, &options] { return MakeRoomInAnswer(options); };
   }
-  CRIA_RETURN_IF_ERROR(ReadQuestion(options));
+  CRIA_ASSIGN_OR_RETURN(Rendering rendering, Render(0));
+  const Session::Request request(session_, RequestOptions(options, rendering.tokens));
+  CRIA_RETURN_IF_ERROR(ReadQuestion(options, std::move(rendering)));
   std::string answer;
   Detokenizer detokenizer(tokenizer_);
   CRIA_ASSIGN_OR_RETURN(
@@ -122,14 +123,15 @@ Status Conversation::DropLastTurn() {
 
 Result<std::span<float>> Conversation::Logits(const GenerationOptions& options) {
   if (!has_turns()) return Fail(ErrorCode::kUsage, "there is no message to read");
+  const Session::Request request(session_, {.cancel = options.cancel});
   if (IsAnswer(messages_.back())) {
     CRIA_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens,
                           EncodeChat(tokenizer_, Template(), messages_,
                                      /*add_generation_prompt=*/false, session_.context_tokens()));
-    CRIA_RETURN_IF_ERROR(session_.Prefill(tokens, options.cancel, options.on_prompt));
+    CRIA_RETURN_IF_ERROR(session_.Prefill(tokens, options.on_prompt));
   } else {
-    reserve_ = ReserveFor(options);
-    CRIA_RETURN_IF_ERROR(ReadQuestion(options));
+    CRIA_ASSIGN_OR_RETURN(Rendering rendering, Render(0));
+    CRIA_RETURN_IF_ERROR(ReadQuestion(options, std::move(rendering)));
   }
   return session_.Logits();
 }
@@ -174,10 +176,26 @@ ChatTemplate Conversation::Template() const {
   return with_variables;
 }
 
-// The tokens to keep free for an answer.
-size_t Conversation::ReserveFor(const GenerationOptions& options) const {
-  const size_t reserve = std::max<size_t>(session_.context_tokens() / 4, 1);
-  return options.max_tokens == 0 ? reserve : std::min(reserve, options.max_tokens);
+Session::Request::Options Conversation::RequestOptions(const GenerationOptions& options,
+                                                       std::span<const int32_t> prompt) const {
+  Session::Request::Options request = {.max_tokens = options.max_tokens, .cancel = options.cancel};
+  if (when_full_ == WhenFull::kShift) {
+    // A template may refuse an empty question; then any token may be dropped.
+    request.kept_tokens = TokensBeforeQuestion(prompt).value_or(0);
+  }
+  return request;
+}
+
+// How many of the prompt's tokens are before the first question: they are the same with an empty
+// question.
+Result<size_t> Conversation::TokensBeforeQuestion(std::span<const int32_t> prompt) const {
+  std::vector<ChatMessage> messages(
+      messages_.begin(), messages_.begin() + static_cast<ptrdiff_t>(num_system_messages_));
+  messages.push_back({messages_[num_system_messages_].role, ""});
+  CRIA_ASSIGN_OR_RETURN(
+      const std::vector<int32_t> without_question,
+      EncodeChat(tokenizer_, Template(), messages, /*add_generation_prompt=*/false));
+  return CommonBeginning(prompt, without_question);
 }
 
 // Rendering fails beyond this number. With kShift, the history may be longer than the context,
@@ -216,16 +234,18 @@ Result<Conversation::Rendering> Conversation::RenderWithin(size_t max_tokens) co
   return enough;
 }
 
-Status Conversation::ReadQuestion(const GenerationOptions& options) {
-  CRIA_ASSIGN_OR_RETURN(Rendering rendering, Render(0));
+Status Conversation::ReadQuestion(const GenerationOptions& options, Rendering rendering) {
   prompt_ = rendering.tokens;
-  const size_t context = session_.context_tokens();
+  const size_t context =
+      options.max_tokens == 0 ? session_.share_tokens() : session_.context_tokens();
+  reserve_ = std::max<size_t>(context / 4, 1);
+  if (options.max_tokens != 0) reserve_ = std::min(reserve_, options.max_tokens);
   if (when_full_ == WhenFull::kShift && OldTurns() > 0 &&
       rendering.tokens.size() + reserve_ > context) {
     CRIA_ASSIGN_OR_RETURN(rendering, RenderWithin(context - reserve_));
     CRIA_RETURN_IF_ERROR(DropLeftOut(rendering.tokens));
   }
-  CRIA_RETURN_IF_ERROR(session_.Prefill(rendering.tokens, options.cancel, options.on_prompt));
+  CRIA_RETURN_IF_ERROR(session_.Prefill(rendering.tokens, options.on_prompt));
   Forget(std::move(rendering));
   return {};
 }
@@ -234,13 +254,13 @@ Status Conversation::MakeRoomInAnswer(const GenerationOptions& options) {
   if (OldTurns() == 0) return CutTurn();
   const auto answer = session_.tokens().subspan(prompt_.size());
   const size_t wanted = reserve_ + answer.size();
-  const size_t context = session_.context_tokens();
+  const size_t context = session_.max_length();
   CRIA_ASSIGN_OR_RETURN(Rendering shorter, RenderWithin(context - std::min(wanted, context)));
   CRIA_ASSIGN_OR_RETURN(const bool dropped, DropLeftOut(shorter.tokens));
   if (!dropped) {
     std::vector<int32_t> tokens = shorter.tokens;
     tokens.insert(tokens.end(), answer.begin(), answer.end());
-    CRIA_RETURN_IF_ERROR(session_.Prefill(tokens, options.cancel, options.on_prompt));
+    CRIA_RETURN_IF_ERROR(session_.Prefill(tokens, options.on_prompt));
   }
   Forget(std::move(shorter));
   return {};
@@ -248,19 +268,12 @@ Status Conversation::MakeRoomInAnswer(const GenerationOptions& options) {
 
 // Makes room if the context has only the system prompt, one question and its answer.
 Status Conversation::CutTurn() {
-  const size_t context = session_.context_tokens();
+  const size_t context = session_.max_length();
   size_t keep = prompt_.size();
   if (context - keep >= reserve_) {
     if (cut_ == Cut::kNothing) cut_ = Cut::kAnswer;
   } else {
-    // The part before the question: it is the same with an empty question.
-    std::vector<ChatMessage> messages(
-        messages_.begin(), messages_.begin() + static_cast<ptrdiff_t>(num_system_messages_));
-    messages.push_back({messages_[num_system_messages_].role, ""});
-    CRIA_ASSIGN_OR_RETURN(
-        const std::vector<int32_t> without_question,
-        EncodeChat(tokenizer_, Template(), messages, /*add_generation_prompt=*/false));
-    keep = CommonBeginning(prompt_, without_question);
+    CRIA_ASSIGN_OR_RETURN(keep, TokensBeforeQuestion(prompt_));
     // The system prompt leaves too little room: the answer ends here.
     if (context - keep < reserve_) return {};
     prompt_.resize(keep);

@@ -60,8 +60,8 @@ class Conversation {
   Status DropLastTurn();
 
   // Reads the messages, with the beginning of an answer unless the last one is an answer, and
-  // returns the logits of the next token, which are valid as long as the session is not used. Of
-  // the options, only `cancel` and `on_prompt` are used.
+  // returns the logits of the next token, which are valid as those of Session::Logits are. Of the
+  // options, only `cancel` and `on_prompt` are used.
   Result<std::span<float>> Logits(const GenerationOptions& options);
 
   // Variables for the template from the next message on: a JSON object, or "" for none. Fails if
@@ -98,11 +98,14 @@ class Conversation {
   // The template with the variables.
   ChatTemplate Template() const;
   size_t MaxRenderedTokens() const;
-  size_t ReserveFor(const GenerationOptions& options) const;
+  Session::Request::Options RequestOptions(const GenerationOptions& options,
+                                           std::span<const int32_t> prompt) const;
+  Result<size_t> TokensBeforeQuestion(std::span<const int32_t> prompt) const;
   Result<Rendering> Render(size_t left_out) const;
   // Leaves out as few old turns as possible, or all if the rest alone is longer.
   Result<Rendering> RenderWithin(size_t max_tokens) const;
-  Status ReadQuestion(const GenerationOptions& options);
+  // `rendering` leaves nothing out.
+  Status ReadQuestion(const GenerationOptions& options, Rendering rendering);
   Status MakeRoomInAnswer(const GenerationOptions& options);
   Status CutTurn();
   Result<bool> DropLeftOut(std::span<const int32_t> shorter);

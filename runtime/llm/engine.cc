@@ -31,6 +31,7 @@ MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions&
       .decoder = {.context_tokens = context,
                   .chunk_tokens = chunk,
                   .kv_type = options.kv_type,
+                  .num_sequences = options.num_sequences,
                   .max_logit_rows =
                       LogitRows(options.max_logit_bytes, model.config.vocab_size, chunk)},
       .num_threads = num_threads,
@@ -80,7 +81,7 @@ Result<std::unique_ptr<Engine>> Engine::Load(platform::File opened, const Engine
   CRIA_ASSIGN_OR_RETURN(engine->decoder_,
                         Decoder::Create(engine->file_, *engine->weights_, resolved.decoder,
                                         engine->pool_, engine->batch_pool()));
-  engine->session_ = std::make_unique<Session>(*engine->decoder_);
+  engine->scheduler_ = std::make_unique<Scheduler>(*engine->decoder_);
   return engine;
 }
 

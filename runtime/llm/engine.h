@@ -19,7 +19,9 @@ namespace cria {
 struct EngineOptions {
   size_t num_threads = 0;        // For generating; 0: one for each fast core.
   size_t num_batch_threads = 0;  // For reading prompts; 0: as many as num_threads.
-  size_t context_tokens = 0;     // 0: kDefaultContextTokens, or the model's own length if shorter.
+  // Of all sequences together. 0: kDefaultContextTokens, or the model's own length if shorter.
+  size_t context_tokens = 0;
+  size_t num_sequences = DecoderOptions{}.num_sequences;  // How many sessions run at once.
   size_t chunk_tokens = DecoderOptions{}.chunk_tokens;
   KvType kv_type = DecoderOptions{}.kv_type;
   // One product computes as many rows of logits as fit into these bytes, at least one.
@@ -68,7 +70,10 @@ class Engine {
     return made;
   }
   Decoder& decoder() { return *decoder_; }
-  Session& session() { return *session_; }
+  const Decoder& decoder() const { return *decoder_; }
+  Scheduler& scheduler() { return *scheduler_; }
+  // There may be more sessions than sequences. The engine must outlive them.
+  std::unique_ptr<Session> NewSession() { return std::make_unique<Session>(*scheduler_); }
 
  private:
   Engine(MemoryPlan plan, ModelFile file, ThreadPool pool);
@@ -80,7 +85,7 @@ class Engine {
   std::optional<Tokenizer> tokenizer_;  // Points into file_.
   std::optional<xnn::PackedWeights> weights_;
   std::unique_ptr<Decoder> decoder_;
-  std::unique_ptr<Session> session_;
+  std::unique_ptr<Scheduler> scheduler_;
 };
 
 }  // namespace cria

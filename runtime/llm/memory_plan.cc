@@ -115,7 +115,9 @@ Result<MemoryPlan> PlanMemory(const ModelOutline& model, const MemoryPlanOptions
   const uint64_t operators =
       kNumLinears * xnn::Linear::MaxOperators(max_threads) * xnn::kOperatorBytes;
   const uint64_t embedding = EmbeddingReader::MappedBytes(model.embedding, model.file_is_mappable);
-  const uint64_t session = kHeapBytes + options.decoder.context_tokens * sizeof(int32_t);
+  // The tokens of a session, and of each sequence in the cache.
+  const uint64_t session = kHeapBytes + (1 + uint64_t{options.decoder.num_sequences}) *
+                                            options.decoder.context_tokens * sizeof(int32_t);
 
   MemoryPlan plan = {.options = options};
   const MemoryKind weight_kind =

@@ -14,56 +14,102 @@ bool IsCancelled(const std::atomic<bool>* cancel) {
   return cancel != nullptr && cancel->load(std::memory_order_relaxed);
 }
 
+size_t ShareOf(const TokenModel& model) {
+  if (model.max_sequences() == 1) return model.context_tokens();
+  return model.context_tokens() / kKvPageTokens / model.max_sequences() * kKvPageTokens;
+}
+
 }  // namespace
 
-Session::Session(TokenModel& model) : model_(model) { tokens_.reserve(model.context_tokens()); }
+Session::Request::Request(Session& session, const Options& options)
+    : session_(session), is_outer_(!session.is_in_request_) {
+  if (!is_outer_) return;
+  session_.is_in_request_ = true;
+  session_.options_ = options;
+}
+
+Session::Request::~Request() {
+  if (!is_outer_) return;
+  session_.is_in_request_ = false;
+  if (!session_.has_sequence_) return;
+  session_.has_sequence_ = false;
+  session_.scheduler_.End(session_.seat_);
+}
+
+Session::Session(Scheduler& scheduler)
+    : scheduler_(scheduler), share_tokens_(ShareOf(scheduler.model())) {
+  tokens_.reserve(scheduler.model().context_tokens());
+}
+
+Session::~Session() { scheduler_.Leave(seat_); }
 
 void Session::Clear() {
   tokens_.clear();
   cached_ = 0;
 }
 
-Status Session::Prefill(std::span<const int32_t> tokens, const std::atomic<bool>* cancel,
-                        const PromptCallback& on_prompt) {
+Status Session::Begin(std::span<const int32_t> cacheable, size_t num_tokens) {
+  const size_t context = context_tokens();
+  if (!has_sequence_) {
+    size_t room = options_.max_tokens;
+    if (room == 0) room = share_tokens_ - (num_tokens < share_tokens_ ? num_tokens : 0);
+    const bool is_alone = scheduler_.model().max_sequences() == 1;
+    max_length_ = is_alone ? context : std::min(context, num_tokens + std::min(context, room));
+  }
+  CRIA_ASSIGN_OR_RETURN(cached_, scheduler_.Begin(seat_,
+                                                  {.tokens = cacheable,
+                                                   .reserved_tokens = max_length_,
+                                                   .kept_tokens = options_.kept_tokens},
+                                                  options_.cancel));
+  has_sequence_ = true;
+  return {};
+}
+
+Status Session::Prefill(std::span<const int32_t> tokens, const PromptCallback& on_prompt) {
+  const TokenModel& model = scheduler_.model();
   if (tokens.empty())
     return Fail(ErrorCode::kUsage, "the prompt is empty: there is nothing to run");
-  if (tokens.size() > model_.context_tokens()) {
+  if (tokens.size() > model.context_tokens()) {
     return Fail(ErrorCode::kOutOfRange,
                 std::format("the prompt has {} tokens, but the context holds {}", tokens.size(),
-                            model_.context_tokens()),
+                            model.context_tokens()),
                 RemedyKind::kLargerContext);
   }
-  const auto cached = std::span(tokens_).first(cached_);
-  const size_t common =
-      static_cast<size_t>(std::ranges::mismatch(cached, tokens).in1 - cached.begin());
-  // The last token is computed again even if it is cached, because its logits are not kept.
-  cached_ = std::min(common, tokens.size() - 1);
+  for (const int32_t id : tokens) {
+    if (id < 0 || static_cast<size_t>(id) >= model.vocab_size()) {
+      return Fail(ErrorCode::kOutOfRange, std::format("token id {} is outside the vocabulary of {}",
+                                                      id, model.vocab_size()));
+    }
+  }
+  const Request request(*this, {});
+  has_logits_ = false;
+  // The last token is run even if it is in the cache, because its logits are not kept.
+  CRIA_RETURN_IF_ERROR(Begin(tokens.first(tokens.size() - 1), tokens.size()));
   stats_.reused_tokens = cached_;
   tokens_.assign(tokens.begin(), tokens.end());
   const auto begin = Clock::now();
   const size_t first = cached_;
-  const Status run = RunTo(tokens_.size(), cancel, on_prompt);
+  const Status run = RunTo(tokens_.size(), on_prompt);
   stats_.prompt_tokens += cached_ - first;
   stats_.prompt_time += Clock::now() - begin;
   if (!run) tokens_.resize(cached_);
   return run;
 }
 
-Status Session::RunTo(size_t end, const std::atomic<bool>* cancel,
-                      const PromptCallback& on_prompt) {
+Status Session::RunTo(size_t end, const PromptCallback& on_prompt) {
   while (true) {
+    if (on_prompt) scheduler_.DoneWithLogits(seat_);
     const bool is_stopped = on_prompt && !on_prompt(cached_, end);
-    if (is_stopped || (cached_ < end && IsCancelled(cancel))) {
+    if (is_stopped || (cached_ < end && IsCancelled(options_.cancel))) {
       return Fail(ErrorCode::kCancelled, "stopped while reading the prompt");
     }
     if (cached_ == end) return {};
-    const size_t count = std::min(end - cached_, model_.chunk_tokens());
-    const size_t num_logits = cached_ + count == end ? 1 : 0;
-    logits_end_ = 0;
-    CRIA_RETURN_IF_ERROR(
-        model_.Forward(std::span(tokens_).subspan(cached_, count), cached_, num_logits));
-    cached_ += count;
-    if (num_logits > 0) logits_end_ = cached_;
+    has_logits_ = false;
+    CRIA_ASSIGN_OR_RETURN(
+        const size_t num_run,
+        scheduler_.Run(seat_, std::span(tokens_).subspan(cached_, end - cached_)));
+    cached_ += num_run;
+    has_logits_ = cached_ == end;
   }
 }
 
@@ -74,29 +120,16 @@ Status Session::Drop(size_t first, size_t count) {
                             count, first, tokens_.size()));
   }
   if (count == 0) return {};
+  const Request request(*this, {});
   const auto begin = Clock::now();
-  // The current logits depend on dropped tokens: invalidate them.
-  logits_end_ = 0;
-  const Status dropped = DropCached(first, count);
+  has_logits_ = false;
+  if (!has_sequence_) CRIA_RETURN_IF_ERROR(Begin(tokens_, tokens_.size()));
+  const Status dropped = scheduler_.Drop(seat_, first, count, cached_);
   stats_.decode_time += Clock::now() - begin;
   CRIA_RETURN_IF_ERROR(dropped);
   const auto position = tokens_.begin() + static_cast<ptrdiff_t>(first);
   tokens_.erase(position, position + static_cast<ptrdiff_t>(count));
   stats_.dropped_tokens += count;
-  return {};
-}
-
-Status Session::DropCached(size_t first, size_t count) {
-  const size_t cached = cached_;
-  // If this fails, only the tokens before `first` stay valid.
-  cached_ = std::min(cached, first);
-  if (first + count >= cached) return {};
-  KvPages& pages = model_.pages();
-  // The sequence may be longer: a Forward that failed has extended it.
-  if (Status done = pages.Truncate(TokenModel::kSequence, cached); !done) return done;
-  if (Status done = pages.Drop(TokenModel::kSequence, first, count); !done) return done;
-  if (Status done = model_.Move(pages.moves()); !done) return done;
-  cached_ = cached - count;
   return {};
 }
 
@@ -111,31 +144,42 @@ Status Session::DropHalfBehind(size_t keep_tokens) {
 }
 
 Result<std::span<float>> Session::Logits() {
+  const Request request(*this, {});
+  return TakeLogits();
+}
+
+Result<std::span<float>> Session::TakeLogits() {
   if (tokens_.empty()) return Fail(ErrorCode::kUsage, "there is no prompt to go on from");
   const auto begin = Clock::now();
-  // After a failed prefill there are no logits of the last token: compute it again.
-  if (logits_end_ != tokens_.size()) cached_ = std::min(cached_, tokens_.size() - 1);
-  const size_t pending = tokens_.size() - cached_;
-  CRIA_RETURN_IF_ERROR(RunTo(tokens_.size(), nullptr, nullptr));
-  CRIA_ASSIGN_OR_RETURN(const std::span<float> logits, model_.Logits(0));
-  if (pending > 0) {
-    stats_.decoded_tokens += pending;
-    stats_.decode_time += Clock::now() - begin;
+  if (!has_sequence_) CRIA_RETURN_IF_ERROR(Begin(tokens_, tokens_.size()));
+  if (cached_ == tokens_.size()) {
+    if (has_logits_) {
+      has_logits_ = false;
+      if (const auto logits = scheduler_.TakeLogits(seat_)) return *logits;
+    }
+    CRIA_RETURN_IF_ERROR(Begin(std::span(tokens_).first(cached_ - 1), tokens_.size()));
   }
-  return logits;
+  const size_t pending = tokens_.size() - cached_;
+  CRIA_RETURN_IF_ERROR(RunTo(tokens_.size(), nullptr));
+  stats_.decoded_tokens += pending;
+  stats_.decode_time += Clock::now() - begin;
+  has_logits_ = false;
+  return *scheduler_.TakeLogits(seat_);
 }
 
 Result<StopReason> Session::Generate(const GenerationOptions& options, Sampler& sampler,
                                      const TokenCallback& on_token) {
+  const Request request(*this, {.max_tokens = options.max_tokens, .cancel = options.cancel});
   for (size_t generated = 0;; ++generated) {
     if (options.max_tokens != 0 && generated == options.max_tokens) return StopReason::kMaxTokens;
     if (IsCancelled(options.cancel)) return StopReason::kCancelled;
-    CRIA_ASSIGN_OR_RETURN(const std::span<float> logits, Logits());
+    CRIA_ASSIGN_OR_RETURN(const std::span<float> logits, TakeLogits());
     CRIA_ASSIGN_OR_RETURN(const int32_t token, sampler.Sample(logits, tokens_));
-    if (std::ranges::contains(options.stop_token_ids, token)) return StopReason::kStopToken;
     const double log_probability =
         options.log_probabilities ? logits[static_cast<size_t>(token)] - LogSumExp(logits) : 0.0;
-    if (tokens_.size() == model_.context_tokens() && options.make_room) {
+    scheduler_.DoneWithLogits(seat_);
+    if (std::ranges::contains(options.stop_token_ids, token)) return StopReason::kStopToken;
+    if (tokens_.size() == max_length_ && options.make_room) {
       if (const Status made = options.make_room(); !made) {
         if (made.error().code() == ErrorCode::kCancelled) return StopReason::kCancelled;
         return std::unexpected(made.error());
@@ -143,7 +187,7 @@ Result<StopReason> Session::Generate(const GenerationOptions& options, Sampler& 
     }
     ++stats_.generated_tokens;
     const bool goes_on = on_token({token, log_probability});
-    if (tokens_.size() == model_.context_tokens()) {
+    if (tokens_.size() == max_length_) {
       return goes_on ? StopReason::kContextFull : StopReason::kCancelled;
     }
     tokens_.push_back(token);

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "cria/error.h"
-#include "decode/token_model.h"
 #include "llm/sampler.h"
+#include "llm/scheduler.h"
 
 namespace cria {
 
@@ -69,17 +69,44 @@ struct GenerationOptions {
   StopStrings* stop_strings = nullptr;
 };
 
-// A context of tokens in a model's KV cache, and the generation of the next tokens.
+// A context of tokens, whose keys and values are in a model's KV cache as long as others do not need
+// the room, and the generation of the next tokens. One thread at a time may use a session; several
+// sessions of one scheduler run at the same time.
 class Session {
  public:
-  // `model` must outlive the session.
-  explicit Session(TokenModel& model);
+  // A time in which the session keeps its sequence of the KV cache. Functions that are called
+  // outside of a request make one of their own.
+  class Request {
+   public:
+    struct Options {
+      size_t max_tokens = 0;  // How many tokens are going to be generated; 0: no limit.
+      // Tokens behind these may be dropped to make room.
+      size_t kept_tokens = SIZE_MAX;
+      // Checked while the session waits for others, between chunks of a prompt; ends these with
+      // kCancelled.
+      const std::atomic<bool>* cancel = nullptr;
+    };
+
+    Request(Session& session, const Options& options);
+    Request(const Request&) = delete;
+    Request& operator=(const Request&) = delete;
+    ~Request();
+
+   private:
+    Session& session_;
+    const bool is_outer_;
+  };
+
+  // `scheduler` must outlive the session.
+  explicit Session(Scheduler& scheduler);
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  ~Session();
 
   // Makes `tokens` the context. The part of their beginning that the cache already holds is kept;
-  // the rest is computed in chunks. If they do not fit, fails and changes nothing. `cancel` is
-  // checked between chunks; it ends the call with kCancelled, as `on_prompt` does.
-  Status Prefill(std::span<const int32_t> tokens, const std::atomic<bool>* cancel = nullptr,
-                 const PromptCallback& on_prompt = nullptr);
+  // the rest is computed in chunks. If they do not fit, fails and changes nothing. `on_prompt` ends
+  // the call with kCancelled.
+  Status Prefill(std::span<const int32_t> tokens, const PromptCallback& on_prompt = nullptr);
 
   // Generates tokens, appends each to the context, and passes each except the stop token to
   // `on_token`, which may end it with kCancelled. The context must not be empty. Allocates nothing
@@ -87,13 +114,14 @@ class Session {
   Result<StopReason> Generate(const GenerationOptions& options, Sampler& sampler,
                               const TokenCallback& on_token);
 
-  // The logits, [vocab_size], of the token after the context, which must not be empty. They are
-  // valid until the next call. Runs the end of the context if it is not in the cache.
+  // The logits, [vocab_size], of the token after the context, which must not be empty. Runs the end
+  // of the context if it is not in the cache. Inside a request they are valid until the next call,
+  // and no other session goes on before; otherwise they are valid until any session is used.
   Result<std::span<float>> Logits();
 
   // Removes tokens [first, first + count) from the context and the cache. Later tokens move down;
-  // their keys and values are not computed again, so they still reflect the removed tokens.
-  // Allocates nothing.
+  // their keys and values are not computed again, so they still reflect the removed tokens, unless
+  // others have taken the room for moving them. Allocates nothing.
   Status Drop(size_t first, size_t count);
   // Keeps the first `keep_tokens` and drops the older half of the others, at least one. Models
   // attend to the first tokens of a text regardless of their meaning, and generate nonsense if
@@ -102,21 +130,37 @@ class Session {
 
   // The context so far. The last generated token may not be in the cache yet.
   std::span<const int32_t> tokens() const { return tokens_; }
-  size_t context_tokens() const { return model_.context_tokens(); }
+  // Maximum number of tokens of a context.
+  size_t context_tokens() const { return scheduler_.model().context_tokens(); }
+  // The session's share of the KV cache, which a request without limit may fill: the whole context
+  // if there is one sequence.
+  size_t share_tokens() const { return share_tokens_; }
+  // How long the context may become in this request. Prefill or Generate must have been called.
+  size_t max_length() const { return max_length_; }
   void Clear();
 
   const SessionStats& stats() const { return stats_; }
   void ResetStats() { stats_ = {}; }
 
  private:
-  Status DropCached(size_t first, size_t count);
-  Status RunTo(size_t end, const std::atomic<bool>* cancel, const PromptCallback& on_prompt);
+  // Gets a sequence for a context of `num_tokens` unless the session has one, and keeps in it what
+  // the cache has of `cacheable`.
+  Status Begin(std::span<const int32_t> cacheable, size_t num_tokens);
+  Status RunTo(size_t end, const PromptCallback& on_prompt);
+  // Runs the end of the context if there are no logits behind it.
+  Result<std::span<float>> TakeLogits();
 
-  TokenModel& model_;
+  Scheduler& scheduler_;
+  Scheduler::Seat seat_;
+  const size_t share_tokens_;
   std::vector<int32_t> tokens_;  // Capacity for the whole context.
-  size_t cached_ = 0;            // How many of tokens_ are in the KV cache.
-  // The model has the logits after the last of this many of tokens_; 0 if it has none.
-  size_t logits_end_ = 0;
+  size_t cached_ = 0;        // How many of tokens_ are in the KV cache, while has_sequence_.
+  bool has_logits_ = false;  // Those after the last token were computed, and nobody took them.
+  // Of the request.
+  bool is_in_request_ = false;
+  Request::Options options_;
+  bool has_sequence_ = false;
+  size_t max_length_ = 0;  // What is reserved for the context.
   SessionStats stats_;
 };
 

@@ -21,6 +21,8 @@ constexpr size_t kMaxSpans = 32;
 constexpr size_t kTileQueries = 64;
 constexpr size_t kMinTileQueries = 16;
 static_assert(kTileQueries <= attention::kMaxRows && kMinTileQueries <= attention::kMaxRows);
+// Of arrays in the scratch.
+constexpr size_t kAlignment = 64;
 // With fewer multiplications than this, waking other threads costs more than it gains.
 constexpr size_t kSerialMultiplications = 32 * 1024;
 
@@ -88,83 +90,134 @@ HeadCache CacheOfHead(const KvCacheView& cache, const KvPageTable& table, size_t
   return result;
 }
 
-// Calls `run(task, workspace)` for every task. Each thread has a workspace; the results do not
-// depend on which thread runs a task.
-template <typename Run>
-void RunTasks(const ThreadPool& pool, bool is_shared, size_t num_tasks, std::byte* workspaces,
-              size_t workspace_bytes, const Run& run) {
-  if (is_shared) {
-    pool.ParallelFor(num_tasks, [&](size_t task, size_t thread) {
-      run(task, workspaces + thread * workspace_bytes);
-    });
-    return;
+// A run's place among all tasks of a call: each key/value head has num_parts tasks, which are tiles
+// of rows or spans of positions.
+struct RunTasks {
+  size_t first_task = 0;
+  size_t num_parts = 0;
+  size_t part_size = 0;       // Rows of a tile, or positions of a span.
+  float* partials = nullptr;  // [num_key_value_heads][num_parts][queries][PartialFloats]; null: tiles.
+};
+
+size_t TableBytes(size_t num_runs) {
+  return attention::RoundUp(num_runs * sizeof(RunTasks), kAlignment);
+}
+
+size_t SpanFloats(const AttentionShape& shape, const AttentionRows& rows) {
+  return rows.num_rows * QueriesPerRow(shape) * attention::PartialFloats(shape.head_dim);
+}
+
+struct TaskTotals {
+  size_t num_tasks = 0;
+  size_t multiplications = 0;
+  bool has_spans_to_combine = false;  // Of a run with more than one span.
+};
+
+// Divides the runs into tasks; `partials` is where those of all spans are placed.
+TaskTotals PlaceTasks(const AttentionShape& shape, std::span<const AttentionRows> runs,
+                      std::span<RunTasks> all_tasks, float* partials) {
+  TaskTotals totals;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const AttentionRows& rows = runs[i];
+    RunTasks& tasks = all_tasks[i];
+    tasks = {.first_task = totals.num_tasks};
+    if (rows.num_rows == 0) continue;
+    const size_t end_visible = rows.first_position + rows.num_rows;
+    const size_t num_tokens = end_visible - QueriesOfHead(shape, rows, 0, 0, 1).FirstSpan();
+    if (UsesTiles(shape, rows.num_rows)) {
+      tasks.part_size = RowsPerTile(shape);
+      tasks.num_parts = DivideRoundingUp(rows.num_rows, tasks.part_size);
+    } else {
+      tasks.part_size = SpanTokens(num_tokens);
+      tasks.num_parts = DivideRoundingUp(num_tokens, tasks.part_size);
+      tasks.partials = partials;
+      partials += shape.num_key_value_heads * tasks.num_parts * SpanFloats(shape, rows);
+      totals.has_spans_to_combine = totals.has_spans_to_combine || tasks.num_parts > 1;
+    }
+    totals.num_tasks += shape.num_key_value_heads * tasks.num_parts;
+    totals.multiplications +=
+        2 * rows.num_rows * shape.num_attention_heads * shape.head_dim * num_tokens;
   }
-  // Uses the pool even for one thread, because it sets the floating-point mode.
-  pool.ParallelFor(1, [&](size_t) {
-    for (size_t task = 0; task < num_tasks; ++task) run(task, workspaces);
-  });
+  return totals;
+}
+
+void RunTile(const AttentionShape& shape, const KvCacheView& cache, const AttentionRows& rows,
+             const RunTasks& tasks, size_t task, std::byte* workspace) {
+  const size_t head = task / tasks.num_parts;
+  const size_t first_row = task % tasks.num_parts * tasks.part_size;
+  const size_t tile_rows = std::min(tasks.part_size, rows.num_rows - first_row);
+  attention::AttendTile(QueriesOfHead(shape, rows, head, first_row, tile_rows),
+                        CacheOfHead(cache, rows.table, head), workspace);
+}
+
+void RunSpan(const AttentionShape& shape, const KvCacheView& cache, const AttentionRows& rows,
+             const RunTasks& tasks, size_t task, std::byte* workspace) {
+  const size_t head = task / tasks.num_parts;
+  const HeadQueries queries = QueriesOfHead(shape, rows, head, 0, rows.num_rows);
+  const size_t span = queries.FirstSpan() + task % tasks.num_parts * tasks.part_size;
+  const size_t begin = std::max(span, queries.BeginPosition(0));
+  const size_t end = std::min(span + tasks.part_size, rows.first_position + rows.num_rows);
+  float* const partials = tasks.partials + task * SpanFloats(shape, rows);
+  attention::GatherSpan(queries, CacheOfHead(cache, rows.table, head), begin, end, workspace,
+                        partials);
+  if (tasks.num_parts == 1) attention::CombineSpans(queries, partials, tasks.part_size);
 }
 
 }  // namespace
 
-uint64_t AttentionScratchBytes(const AttentionShape& shape, size_t max_rows, size_t context_tokens,
+uint64_t AttentionScratchBytes(const AttentionShape& shape, const AttentionLimits& limits,
                                size_t num_threads) {
-  const size_t max_spans = std::min(kMaxSpans, DivideRoundingUp(context_tokens, kMinSpanTokens));
-  const uint64_t partial_floats = uint64_t{shape.num_key_value_heads} * max_spans *
-                                  MaxSpanQueries(shape, max_rows) *
+  const size_t max_spans =
+      std::min(kMaxSpans, DivideRoundingUp(limits.context_tokens, kMinSpanTokens));
+  const size_t queries = std::min(limits.runs * MaxSpanQueries(shape, limits.rows),
+                                  limits.rows * QueriesPerRow(shape));
+  const uint64_t partial_floats = uint64_t{shape.num_key_value_heads} * max_spans * queries *
                                   attention::PartialFloats(shape.head_dim);
-  return uint64_t{num_threads} * WorkspaceBytes(shape, max_rows) + partial_floats * sizeof(float);
+  return uint64_t{num_threads} * WorkspaceBytes(shape, limits.rows) + TableBytes(limits.runs) +
+         partial_floats * sizeof(float);
 }
 
-void Attention(const AttentionShape& shape, const KvCacheView& cache, const AttentionRows& rows,
-               std::span<std::byte> scratch, const ThreadPool& pool) {
-  if (rows.num_rows == 0) return;
+void Attention(const AttentionShape& shape, const KvCacheView& cache,
+               std::span<const AttentionRows> runs, std::span<std::byte> scratch,
+               const ThreadPool& pool) {
   const size_t num_heads = shape.num_key_value_heads;
-  const HeadQueries first_queries = QueriesOfHead(shape, rows, 0, 0, 1);
-  const size_t first_visible = first_queries.BeginPosition(0);
-  const size_t first_span = first_queries.FirstSpan();
-  const size_t end_visible = rows.first_position + rows.num_rows;
-  const size_t num_tokens = end_visible - first_span;
-  const size_t workspace_bytes = WorkspaceBytes(shape, rows.num_rows);
-  const size_t multiplications =
-      2 * rows.num_rows * shape.num_attention_heads * shape.head_dim * num_tokens;
-  const bool is_shared = multiplications >= kSerialMultiplications;
+  size_t max_rows = 0;
+  for (const AttentionRows& rows : runs) max_rows = std::max(max_rows, rows.num_rows);
+  if (max_rows == 0) return;
+  const size_t workspace_bytes = WorkspaceBytes(shape, max_rows);
+  std::byte* const workspaces = scratch.data();
+  std::byte* const table = workspaces + pool.num_threads() * workspace_bytes;
+  const std::span all_tasks(reinterpret_cast<RunTasks*>(table), runs.size());
+  const TaskTotals totals = PlaceTasks(
+      shape, runs, all_tasks, reinterpret_cast<float*>(table + TableBytes(runs.size())));
 
-  if (UsesTiles(shape, rows.num_rows)) {
-    const size_t rows_per_tile = RowsPerTile(shape);
-    const size_t num_tiles = DivideRoundingUp(rows.num_rows, rows_per_tile);
-    RunTasks(pool, is_shared, num_heads * num_tiles, scratch.data(), workspace_bytes,
-             [&](size_t task, std::byte* workspace) {
-               const size_t head = task / num_tiles;
-               const size_t first_row = task % num_tiles * rows_per_tile;
-               const size_t tile_rows = std::min(rows_per_tile, rows.num_rows - first_row);
-               attention::AttendTile(QueriesOfHead(shape, rows, head, first_row, tile_rows),
-                                     CacheOfHead(cache, rows.table, head), workspace);
-             });
-    return;
+  const auto run_task = [&](size_t index, std::byte* workspace) {
+    const auto after = std::ranges::upper_bound(all_tasks, index, {}, &RunTasks::first_task);
+    const size_t run = static_cast<size_t>(after - all_tasks.begin()) - 1;
+    const RunTasks& tasks = all_tasks[run];
+    const auto function = tasks.partials == nullptr ? RunTile : RunSpan;
+    function(shape, cache, runs[run], tasks, index - tasks.first_task, workspace);
+  };
+  if (totals.multiplications < kSerialMultiplications) {
+    // Uses the pool even for one thread, because it sets the floating-point mode.
+    pool.ParallelFor(1, [&](size_t) {
+      for (size_t task = 0; task < totals.num_tasks; ++task) run_task(task, workspaces);
+    });
+  } else {
+    // Each thread has a workspace; the results do not depend on which thread runs a task.
+    pool.ParallelFor(totals.num_tasks, [&](size_t task, size_t thread) {
+      run_task(task, workspaces + thread * workspace_bytes);
+    });
   }
-
-  const size_t span_tokens = SpanTokens(num_tokens);
-  const size_t num_spans = DivideRoundingUp(num_tokens, span_tokens);
-  const size_t span_floats =
-      rows.num_rows * QueriesPerRow(shape) * attention::PartialFloats(shape.head_dim);
-  auto* partials = reinterpret_cast<float*>(scratch.data() + pool.num_threads() * workspace_bytes);
-  RunTasks(pool, is_shared, num_heads * num_spans, scratch.data(), workspace_bytes,
-           [&](size_t task, std::byte* workspace) {
-             const size_t head = task / num_spans;
-             const size_t span = first_span + task % num_spans * span_tokens;
-             const size_t begin = std::max(span, first_visible);
-             const size_t end = std::min(span + span_tokens, end_visible);
-             const HeadQueries queries = QueriesOfHead(shape, rows, head, 0, rows.num_rows);
-             float* span_partials = partials + task * span_floats;
-             attention::GatherSpan(queries, CacheOfHead(cache, rows.table, head), begin, end,
-                                   workspace, span_partials);
-             if (num_spans == 1) attention::CombineSpans(queries, span_partials, span_tokens);
-           });
-  if (num_spans == 1) return;
-  pool.ParallelFor(num_heads, [&](size_t head) {
+  if (!totals.has_spans_to_combine) return;
+  pool.ParallelFor(runs.size() * num_heads, [&](size_t index) {
+    const AttentionRows& rows = runs[index / num_heads];
+    const RunTasks& tasks = all_tasks[index / num_heads];
+    if (tasks.partials == nullptr || tasks.num_parts == 1) return;
+    const size_t head = index % num_heads;
     attention::CombineSpans(QueriesOfHead(shape, rows, head, 0, rows.num_rows),
-                            partials + head * num_spans * span_floats, span_tokens);
+                            tasks.partials + head * tasks.num_parts * SpanFloats(shape, rows),
+                            tasks.part_size);
   });
 }
 

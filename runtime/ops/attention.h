@@ -29,19 +29,27 @@ struct AttentionRows {
   size_t output_stride = 0;
 };
 
-// Bytes of scratch that Attention needs for up to `max_rows` rows, `context_tokens` positions and
-// `num_threads` threads, with any window.
-uint64_t AttentionScratchBytes(const AttentionShape& shape, size_t max_rows, size_t context_tokens,
+// How much is attended to at once, at most.
+struct AttentionLimits {
+  size_t rows = 0;  // Of all runs together.
+  size_t runs = 1;
+  size_t context_tokens = 0;  // Of each run's sequence.
+};
+
+// Bytes of scratch that Attention needs within `limits`, for `num_threads` threads and any window.
+uint64_t AttentionScratchBytes(const AttentionShape& shape, const AttentionLimits& limits,
                                size_t num_threads);
 
-// Causal grouped-query attention (Vaswani et al. 2017; Ainslie et al. 2023): row r attends to the
-// cached positions up to first_position + r, its own included, with scores multiplied by
-// score_factor / sqrt(head_dim). With a window, it attends to the last window_tokens of them
-// (Beltagy et al. 2020), and no key or value before the first row's window is read. Query head h
-// reads key/value head h / (heads / key_value_heads). Softmax is computed online (Milakov and
-// Gimelshein 2018), without a matrix of scores. The result is bitwise the same for every number of
-// threads. `scratch` must be aligned to 64 bytes and have AttentionScratchBytes.
-void Attention(const AttentionShape& shape, const KvCacheView& cache, const AttentionRows& rows,
-               std::span<std::byte> scratch, const ThreadPool& pool);
+// Causal grouped-query attention (Vaswani et al. 2017; Ainslie et al. 2023) for the rows of several
+// sequences: row r of a run attends to the cached positions up to first_position + r, its own
+// included, with scores multiplied by score_factor / sqrt(head_dim). With a window, it attends to
+// the last window_tokens of them (Beltagy et al. 2020), and no key or value before the first row's
+// window is read. Query head h reads key/value head h / (heads / key_value_heads). Softmax is
+// computed online (Milakov and Gimelshein 2018), without a matrix of scores. The result of a run is
+// bitwise the same for every number of threads and for all other runs. `scratch` must be aligned to
+// 64 bytes and have AttentionScratchBytes.
+void Attention(const AttentionShape& shape, const KvCacheView& cache,
+               std::span<const AttentionRows> runs, std::span<std::byte> scratch,
+               const ThreadPool& pool);
 
 }  // namespace cria::ops

@@ -90,7 +90,7 @@ void RunAttention(benchmark::State& state, const AttentionShape& shape, KvType t
   std::vector<float> queries(num_rows * row_floats, 0.5f);
   std::vector<float> output(num_rows * row_floats);
   std::vector<Line> scratch(
-      AttentionScratchBytes(shape, num_rows, context_tokens + num_rows, num_threads) /
+      AttentionScratchBytes(shape, {num_rows, 1, context_tokens + num_rows}, num_threads) /
           sizeof(Line) +
       1);
   const AttentionRows rows = {.table = caches.table(),
@@ -102,7 +102,7 @@ void RunAttention(benchmark::State& state, const AttentionShape& shape, KvType t
                               .output_stride = row_floats};
   size_t layer = 0;
   for (auto _ : state) {
-    Attention(shape, caches.layer(layer), rows,
+    Attention(shape, caches.layer(layer), std::span(&rows, 1),
               {reinterpret_cast<std::byte*>(scratch.data()), scratch.size() * sizeof(Line)}, *pool);
     layer = (layer + 1) % kLayers;
     benchmark::ClobberMemory();

@@ -22,6 +22,7 @@
 
 #include "converter/convert.h"
 #include "llm/conversation.h"
+#include "decode/open_sequence.h"
 #include "llm/engine.h"
 #include "support/allocation_watch.h"
 #include "support/emulation.h"
@@ -138,9 +139,11 @@ void ExpectQuietPrefills(Session& session) {
 // The logits after every token of a chunk, as measuring perplexity reads them.
 void ExpectQuietLogits(Decoder& decoder) {
   const std::vector<int32_t> tokens = SomeTokens(kChunk);
+  const auto sequence = OpenSequence::Create(decoder.pages(), kChunk);
+  ASSERT_TRUE(sequence) << sequence.error().message();
   for (const size_t num_logits : {size_t{0}, size_t{3}, kChunk}) {
     ExpectQuiet("logits after several tokens", [&]() -> Status {
-      CRIA_RETURN_IF_ERROR(decoder.Forward(tokens, 0, num_logits));
+      CRIA_RETURN_IF_ERROR(decoder.ForwardSequence(sequence->id(), tokens, 0, num_logits));
       for (size_t row = 0; row < num_logits; ++row) {
         CRIA_RETURN_IF_ERROR(decoder.Logits(row).transform([](std::span<float>) {}));
       }
@@ -199,7 +202,7 @@ void ExpectQuietEngine(const std::string& path, const EngineOptions& options, bo
     if (line.name != "packed weights") continue;
     EXPECT_EQ(line.kind, mapped ? MemoryKind::kMapped : MemoryKind::kPrivate);
   }
-  Session& session = (*engine)->session();
+  Session session((*engine)->scheduler());
   Detokenizer detokenizer((*engine)->tokenizer());
   ExpectQuietPrefills(session);
   size_t total_tokens = 0;
@@ -214,19 +217,20 @@ void ExpectQuietEngine(const std::string& path, const EngineOptions& options, bo
   const std::vector<int32_t> prompt = SomeTokens(kChunk + 5, 11);
   const PromptCallback on_prompt = [](size_t done, size_t total) { return done <= total; };
   ExpectQuiet("a prompt with a callback",
-              [&] { return session.Prefill(prompt, nullptr, on_prompt); });
+              [&] { return session.Prefill(prompt, on_prompt); });
   ExpectQuiet("logits", [&] { return session.Logits().transform([](std::span<float>) {}); });
   // The context was filled and its older part dropped on the way.
   EXPECT_GT(session.stats().dropped_tokens, 0u);
   EXPECT_GE(session.stats().decoded_tokens + kSamplingCases.size(), total_tokens);
   ExpectQuiet("dropping", [&] { return session.Drop(5, 20); });
   ExpectQuiet("dropping whole pages", [&] { return session.Drop(4, kKvPageTokens); });
+  // The session's.
   KvPages& pages = (*engine)->decoder().pages();
-  const SequenceId sequence = Decoder::kSequence;
+  const SequenceId sequence = 0;
   ExpectQuiet("reserving", [&] { return pages.Reserve(sequence, kContext, 20); });
   ExpectQuiet("truncating", [&] { return pages.Truncate(sequence, 30); });
   ExpectQuiet("extending", [&] { return pages.Extend(sequence, kContext); });
-  // Last, because the session does not know of it.
+  pages.Close(sequence);
   ExpectQuietLogits((*engine)->decoder());
 }
 
@@ -354,7 +358,7 @@ TEST(AllocationWatch, TellsWhoAllocatesInGenerating) {
   const auto engine = Engine::Load(ModelPath("F32", {.weights = Scheme::kF32}),
                                    {.num_threads = 2, .context_tokens = 64});
   ASSERT_TRUE(engine) << engine.error().message();
-  Session& session = (*engine)->session();
+  Session session((*engine)->scheduler());
   ASSERT_TRUE(session.Prefill(SomeTokens(8)));
   Detokenizer detokenizer((*engine)->tokenizer());
   auto sampler = Sampler::Create({.temperature = 0.0f}, (*engine)->decoder().vocab_size());

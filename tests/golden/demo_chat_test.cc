@@ -25,7 +25,8 @@ class DemoChat : public testing::TestWithParam<Scheme> {
     auto engine = Engine::Load(path.string(), {.num_threads = 1});
     ASSERT_TRUE(engine) << engine.error().message();
     engine_ = std::move(*engine);
-    conversation_ = std::make_unique<Conversation>(engine_->session(), engine_->tokenizer(),
+    session_ = engine_->NewSession();
+    conversation_ = std::make_unique<Conversation>(*session_, engine_->tokenizer(),
                                                    engine_->chat_template(), "");
   }
 
@@ -42,6 +43,7 @@ class DemoChat : public testing::TestWithParam<Scheme> {
 
   support::TemporaryDirectory directory_;
   std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Session> session_;
   std::unique_ptr<Conversation> conversation_;
 };
 
@@ -52,9 +54,9 @@ TEST_P(DemoChat, SaysWhoItIsAndEndsItsTurns) {
 
 TEST_P(DemoChat, RunsOnlyWhatIsNewInAConversation) {
   Ask("Hello! Who are you?");
-  const size_t context = engine_->session().tokens().size();
+  const size_t context = session_->tokens().size();
   Ask("Where do you run?");
-  EXPECT_GE(engine_->session().stats().reused_tokens + 1, context);
+  EXPECT_GE(session_->stats().reused_tokens + 1, context);
 }
 
 INSTANTIATE_TEST_SUITE_P(Weights, DemoChat,

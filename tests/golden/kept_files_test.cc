@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "decode/open_sequence.h"
 #include "llm/engine.h"
 #include "support/emulation.h"
 #include "text/chat_template.h"
@@ -103,7 +104,9 @@ void ExpectItsTokens(const Kept& kept, std::string_view file,
   EXPECT_EQ(*prompt, kept.prompt);
 
   Decoder& decoder = engine.decoder();
-  ASSERT_TRUE(decoder.Forward(kept.prompt, 0, 1));
+  const auto sequence = OpenSequence::Create(decoder.pages(), decoder.context_tokens());
+  ASSERT_TRUE(sequence) << sequence.error().message();
+  ASSERT_TRUE(decoder.ForwardSequence(sequence->id(), kept.prompt, 0, 1));
   auto logits = decoder.Logits(0);
   ASSERT_TRUE(logits) << logits.error().message();
   EXPECT_THAT(logits->first(kept.logits.size()), Pointwise(FloatNear(kept.tolerance), kept.logits));
@@ -112,7 +115,7 @@ void ExpectItsTokens(const Kept& kept, std::string_view file,
     const auto likeliest = std::ranges::max_element(*logits);
     greedy.push_back(static_cast<int32_t>(likeliest - logits->begin()));
     if (greedy.size() == kept.greedy.size()) break;
-    ASSERT_TRUE(decoder.Forward(std::span(greedy).last(1), position, 1));
+    ASSERT_TRUE(decoder.ForwardSequence(sequence->id(), std::span(greedy).last(1), position, 1));
     logits = decoder.Logits(0);
     ASSERT_TRUE(logits) << logits.error().message();
   }

@@ -17,6 +17,7 @@
 #include "converter/convert.h"
 #include "golden/test_data.h"
 #include "llm/conversation.h"
+#include "decode/open_sequence.h"
 #include "llm/engine.h"
 #include "llm/measure/perplexity.h"
 #include "support/emulation.h"
@@ -85,10 +86,11 @@ class Stories260K : public testing::Test {
   static std::vector<int32_t> Greedy(Engine& engine, const std::vector<int32_t>& prompt,
                                      size_t count) {
     Sampler sampler = *Sampler::Create({.temperature = 0.0f}, engine.decoder().vocab_size());
-    EXPECT_TRUE(engine.session().Prefill(prompt));
+    Session session(engine.scheduler());
+    EXPECT_TRUE(session.Prefill(prompt));
     std::vector<int32_t> ids;
     EXPECT_TRUE(
-        engine.session().Generate({.max_tokens = count}, sampler, [&](const GeneratedToken& token) {
+        session.Generate({.max_tokens = count}, sampler, [&](const GeneratedToken& token) {
           ids.push_back(token.id);
           return true;
         }));
@@ -129,10 +131,11 @@ TEST_F(Stories260K, F32TextIsTheReferences) {
     ASSERT_TRUE(ids);
     EXPECT_EQ(*ids, example["prompt_ids"].get<std::vector<int32_t>>());
     Sampler sampler = *Sampler::Create({.temperature = 0.0f}, engine->decoder().vocab_size());
-    ASSERT_TRUE(engine->session().Prefill(*ids));
+    Session session(engine->scheduler());
+    ASSERT_TRUE(session.Prefill(*ids));
     Detokenizer detokenizer(engine->tokenizer(), {.at_text_start = prompt.empty()});
     std::string text = prompt;
-    ASSERT_TRUE(GenerateText(engine->session(), detokenizer, sampler,
+    ASSERT_TRUE(GenerateText(session, detokenizer, sampler,
                              {.max_tokens = example["greedy_ids"].size()},
                              [&](std::string_view part) { text += part; }));
     const auto expected = ExternalTestData() / kCheckpoint / "expected" /
@@ -149,7 +152,9 @@ TEST_F(Stories260K, F32LogitsAgree) {
                                   example["logits"].get<std::string>());
     const auto ids = example["prompt_ids"].get<std::vector<int32_t>>();
     ASSERT_EQ(expected.size(), ids.size() * vocab_size);
-    ASSERT_TRUE(engine->decoder().Forward(ids, 0, ids.size()));
+    const auto sequence = OpenSequence::Create(engine->decoder().pages(), ids.size());
+    ASSERT_TRUE(sequence) << sequence.error().message();
+    ASSERT_TRUE(engine->decoder().ForwardSequence(sequence->id(), ids, 0, ids.size()));
     for (size_t row = 0; row < ids.size(); ++row) {
       const auto logits = engine->decoder().Logits(row);
       ASSERT_TRUE(logits);

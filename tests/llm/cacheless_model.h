@@ -15,17 +15,19 @@ namespace cria {
 class CachelessModel : public TokenModel {
  public:
   explicit CachelessModel(size_t context_tokens)
-      : context_tokens_(context_tokens), pages_(ShapeOfOneSequence(context_tokens)) {
-    EXPECT_EQ(pages_->Open().value(), kSequence);
-  }
+      : context_tokens_(context_tokens), pages_(ShapeOfOneSequence(context_tokens)) {}
 
   size_t context_tokens() const override { return context_tokens_; }
   size_t chunk_tokens() const override { return 8; }
+  size_t max_sequences() const override { return 1; }
   KvPages& pages() override { return *pages_; }
   Status Move(std::span<const PageMove>) override { return {}; }
-  Status Forward(std::span<const int32_t> tokens, size_t first_position, size_t) override {
-    CRIA_RETURN_IF_ERROR(pages_->Truncate(kSequence, first_position));
-    return pages_->Extend(kSequence, first_position + tokens.size());
+  Status Forward(const Batch& batch) override {
+    for (const BatchRun& run : batch.runs) {
+      CRIA_RETURN_IF_ERROR(pages_->Truncate(run.sequence, run.first_position));
+      CRIA_RETURN_IF_ERROR(pages_->Extend(run.sequence, run.first_position + run.num_tokens));
+    }
+    return {};
   }
 
  private:

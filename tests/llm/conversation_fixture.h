@@ -67,7 +67,7 @@ class ConversationTest : public testing::Test {
   ConversationTest()
       : model_(vocabulary_.size(), 400, 16,
                [this](std::span<const int32_t> context) { return Next(context); }),
-        session_(model_) {
+        scheduler_(model_), session_(scheduler_) {
     EXPECT_TRUE(ValidateVocabulary(vocabulary_.view()));
     auto tokenizer = Tokenizer::Create(vocabulary_.view());
     EXPECT_TRUE(tokenizer) << tokenizer.error().message();
@@ -138,6 +138,7 @@ class ConversationTest : public testing::Test {
   std::string template_name_ = "chatml";
   std::string answer_ = "Hello.";
   ScriptedModel model_;
+  Scheduler scheduler_;
   Session session_;
   std::optional<Tokenizer> tokenizer_;
   std::optional<Sampler> sampler_;

@@ -126,7 +126,7 @@ void TryToLoad(const std::string& path, const EngineOptions& options, Message* m
   }
   auto sampler = Sampler::Create({.temperature = 0.0f}, (*engine)->decoder().vocab_size());
   const std::vector<int32_t> prompt(200, 7);
-  Session& session = (*engine)->session();
+  Session session((*engine)->scheduler());
   if (!sampler || !session.Prefill(prompt) ||
       !session.Generate({.max_tokens = 3}, *sampler, [](const GeneratedToken&) { return true; })) {
     return message->Leave(Ending::kOtherError, "it was loaded, but does not run");

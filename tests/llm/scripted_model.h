@@ -21,6 +21,7 @@ class ScriptedModel final : public TokenModel {
  public:
   using Script = std::function<int32_t(std::span<const int32_t> context)>;
 
+  // One run of a batch.
   struct ForwardCall {
     size_t first_position;
     std::vector<int32_t> tokens;
@@ -33,54 +34,42 @@ class ScriptedModel final : public TokenModel {
     bool operator==(const DropCall&) const = default;
   };
 
-  ScriptedModel(size_t vocab_size, size_t context_tokens, size_t chunk_tokens, Script script)
-      : context_tokens_(context_tokens),
+  ScriptedModel(size_t vocab_size, size_t context_tokens, size_t chunk_tokens, Script script,
+                size_t num_sequences = 1)
+      : vocab_size_(vocab_size),
+        context_tokens_(context_tokens),
         chunk_tokens_(chunk_tokens),
+        num_sequences_(num_sequences),
         script_(std::move(script)),
-        pages_(ShapeOfOneSequence(context_tokens)),
+        pages_({.num_pages = (context_tokens + kKvPageTokens - 1) / kKvPageTokens,
+                .num_sequences = num_sequences,
+                .sequence_tokens = context_tokens}),
         rows_(pages_->num_pages() * kKvPageTokens),
-        logits_(vocab_size) {
-    EXPECT_EQ(pages_->Open().value(), kSequence);
-    EXPECT_TRUE(pages_->Reserve(kSequence, context_tokens));
-  }
+        logits_(chunk_tokens * vocab_size) {}
 
-  size_t vocab_size() const override { return logits_.size(); }
+  size_t vocab_size() const override { return vocab_size_; }
   size_t context_tokens() const override { return context_tokens_; }
   size_t chunk_tokens() const override { return chunk_tokens_; }
+  size_t max_sequences() const override { return num_sequences_; }
 
-  Status Forward(std::span<const int32_t> tokens, size_t first_position,
-                 size_t num_logits) override {
-    EXPECT_FALSE(tokens.empty());
-    EXPECT_LE(num_logits, tokens.size());
-    EXPECT_LE(tokens.size(), chunk_tokens_);
-    EXPECT_LE(first_position, pages_->num_tokens(kSequence)) << "tokens before it are missing";
-    EXPECT_LE(first_position + tokens.size(), context_tokens_);
-    num_logits_ = 0;
-    for (const int32_t token : tokens) {
-      if (token < 0 || static_cast<size_t>(token) >= logits_.size()) {
-        return Fail(ErrorCode::kOutOfRange, "token id " + std::to_string(token));
-      }
-    }
-    if (calls.size() == fail_at_call) return Fail(ErrorCode::kInternal, "the script says so");
-    calls.push_back({first_position, {tokens.begin(), tokens.end()}});
-    rows_wanted.push_back(num_logits);
-    EXPECT_TRUE(pages_->Truncate(kSequence, first_position));
-    EXPECT_TRUE(pages_->Extend(kSequence, first_position + tokens.size()));
-    EXPECT_THAT(pages_->moves(), testing::IsEmpty());
-    for (size_t i = 0; i < tokens.size(); ++i) {
-      rows_[RowOf(first_position + i)] = {tokens[i], first_position + i};
-    }
-    ReadCache();
-    num_logits_ = num_logits;
-    if (after_forward) after_forward();
-    return {};
+  Status Forward(const Batch& batch) override {
+    EXPECT_FALSE(is_running_) << "two threads use the model";
+    is_running_ = true;
+    EXPECT_LE(batch.tokens.size(), chunk_tokens_);
+    EXPECT_LE(batch.runs.size(), num_sequences_);
+    contexts_.clear();
+    const Status run = RunAll(batch);
+    if (!run) contexts_.clear();
+    if (run && after_forward) after_forward();
+    is_running_ = false;
+    return run;
   }
 
   KvPages& pages() override { return *pages_; }
 
   Status Move(std::span<const PageMove> moves) override {
-    EXPECT_FALSE(moves.empty());
-    num_logits_ = 0;
+    EXPECT_FALSE(is_running_) << "two threads use the model";
+    if (moves.empty()) return {};
     for (const PageMove& move : moves) {
       for (uint32_t i = 0; i < move.num_rows; ++i) {
         Row row = rows_[move.source_page * kKvPageTokens + move.source_row + i];
@@ -90,19 +79,21 @@ class ScriptedModel final : public TokenModel {
       }
     }
     if (fail_moves) return Fail(ErrorCode::kInternal, "the script says so");
-    RecordDrop(moves);
-    ReadCache();
+    if (num_sequences_ == 1) {
+      RecordDrop(moves);
+      cache_ = Cache(0);
+    }
     return {};
   }
 
   // The script's token at 8, all others at 0.
   Result<std::span<float>> Logits(size_t row) override {
-    EXPECT_LT(row, num_logits_);
+    EXPECT_LT(row, contexts_.size());
     rows_read.push_back(row);
-    const auto context = std::span(cache_).first(cache_.size() - num_logits_ + row + 1);
-    std::ranges::fill(logits_, 0.0f);
-    logits_[static_cast<size_t>(script_(context))] = 8.0f;
-    return std::span(logits_);
+    const auto logits = std::span(logits_).subspan(row * vocab_size_, vocab_size_);
+    std::ranges::fill(logits, 0.0f);
+    logits[static_cast<size_t>(script_(contexts_[row]))] = 8.0f;
+    return logits;
   }
 
   size_t tokens_run() const {
@@ -111,14 +102,17 @@ class ScriptedModel final : public TokenModel {
     return sum;
   }
 
+  // What the sequence that ran last has in its cache, if there is one sequence.
   std::span<const int32_t> cache() const { return cache_; }
 
-  std::vector<ForwardCall> calls;   // Only successful calls.
-  std::vector<DropCall> drops;      // What was dropped by successful calls of Move.
-  std::vector<size_t> rows_wanted;  // num_logits of each of the `calls`.
-  std::vector<size_t> rows_read;    // The row of each call of Logits.
-  bool fail_moves = false;          // Move fails and loses the rows.
+  std::vector<ForwardCall> calls;      // Only successful ones.
+  std::vector<size_t> sequences_run;   // How many sequences each successful Forward ran.
+  std::vector<DropCall> drops;         // What was dropped by successful calls of Move.
+  std::vector<size_t> rows_wanted;     // num_logits of each of the `calls`.
+  std::vector<size_t> rows_read;       // The row of each call of Logits.
+  bool fail_moves = false;             // Move fails and loses the rows.
   size_t fail_at_call = SIZE_MAX;
+  int32_t failing_token = -1;          // Runs that have it fail.
   std::function<void()> after_forward;
 
  private:
@@ -127,37 +121,94 @@ class ScriptedModel final : public TokenModel {
     size_t position = SIZE_MAX;  // By which the key is rotated.
   };
 
-  size_t RowOf(size_t position) const { return pages_->Table(kSequence).Row(position); }
+  Status RunAll(const Batch& batch) {
+    size_t done = 0;
+    for (const BatchRun& run : batch.runs) {
+      const auto tokens = batch.tokens.subspan(done, run.num_tokens);
+      done += run.num_tokens;
+      CRIA_RETURN_IF_ERROR(RunOne(run, tokens));
+    }
+    EXPECT_EQ(done, batch.tokens.size());
+    sequences_run.push_back(batch.runs.size());
+    return {};
+  }
+
+  Status RunOne(const BatchRun& run, std::span<const int32_t> tokens) {
+    EXPECT_FALSE(tokens.empty());
+    EXPECT_LE(run.num_logits, tokens.size());
+    EXPECT_LE(run.first_position, pages_->num_tokens(run.sequence)) << "tokens before are missing";
+    EXPECT_LE(run.first_position + tokens.size(), context_tokens_);
+    for (const int32_t token : tokens) {
+      if (token < 0 || static_cast<size_t>(token) >= vocab_size_) {
+        return Fail(ErrorCode::kOutOfRange, "token id " + std::to_string(token));
+      }
+    }
+    if (calls.size() == fail_at_call || std::ranges::contains(tokens, failing_token)) return Fail(ErrorCode::kInternal, "the script says so");
+    calls.push_back({run.first_position, {tokens.begin(), tokens.end()}});
+    rows_wanted.push_back(run.num_logits);
+    EXPECT_TRUE(pages_->Truncate(run.sequence, run.first_position));
+    CRIA_RETURN_IF_ERROR(pages_->Extend(run.sequence, run.first_position + tokens.size()));
+    for (const PageMove& move : pages_->moves()) EXPECT_EQ(move.distance, 0u);
+    CopyRows(pages_->moves());
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      const size_t position = run.first_position + i;
+      const uint32_t page = pages_->Table(run.sequence).pages[position / kKvPageTokens];
+      EXPECT_EQ(pages_->num_holders(page), 1u) << "a shared page is written";
+      rows_[RowOf(run.sequence, position)] = {tokens[i], position};
+    }
+    cache_ = Cache(run.sequence);
+    for (size_t i = run.num_logits; i > 0; --i) {
+      contexts_.emplace_back(cache_.begin(), cache_.end() - static_cast<ptrdiff_t>(i - 1));
+    }
+    return {};
+  }
+
+  void CopyRows(std::span<const PageMove> moves) {
+    for (const PageMove& move : moves) {
+      for (uint32_t i = 0; i < move.num_rows; ++i) {
+        rows_[move.target_page * kKvPageTokens + move.target_row + i] =
+            rows_[move.source_page * kKvPageTokens + move.source_row + i];
+      }
+    }
+  }
+
+  size_t RowOf(SequenceId sequence, size_t position) const {
+    return pages_->Table(sequence).Row(position);
+  }
 
   // The sequence's tokens, whose keys must be rotated to their positions.
-  void ReadCache() {
-    cache_.clear();
-    for (size_t i = 0; i < pages_->num_tokens(kSequence); ++i) {
-      const Row& row = rows_[RowOf(i)];
+  std::vector<int32_t> Cache(SequenceId sequence) const {
+    std::vector<int32_t> tokens;
+    for (size_t i = 0; i < pages_->num_tokens(sequence); ++i) {
+      const Row& row = rows_[RowOf(sequence, i)];
       if (row.token >= 0) {
         EXPECT_EQ(row.position, i);
       }
-      cache_.push_back(row.token);
+      tokens.push_back(row.token);
     }
+    return tokens;
   }
 
   void RecordDrop(std::span<const PageMove> moves) {
     const auto first = std::ranges::find_if(moves, [](auto& move) { return move.distance != 0; });
     ASSERT_NE(first, moves.end());
-    const auto table = pages_->Table(kSequence).pages;
+    const auto table = pages_->Table(0).pages;
     const auto block = std::ranges::find(table, first->target_page) - table.begin();
     drops.push_back({static_cast<size_t>(block) * kKvPageTokens + first->target_row,
-                     first->distance, pages_->num_tokens(kSequence) + first->distance});
+                     first->distance, pages_->num_tokens(0) + first->distance});
   }
 
+  size_t vocab_size_;
   size_t context_tokens_;
   size_t chunk_tokens_;
+  size_t num_sequences_;
   Script script_;
   TestKvPages pages_;
   std::vector<Row> rows_;  // By page and row.
   std::vector<int32_t> cache_;
-  size_t num_logits_ = 0;
+  std::vector<std::vector<int32_t>> contexts_;  // Before each row of logits.
   std::vector<float> logits_;
+  bool is_running_ = false;
 };
 
 }  // namespace cria

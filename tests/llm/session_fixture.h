@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -41,12 +42,19 @@ inline Tokens Expected(Tokens context, size_t count) {
 class SessionTest : public testing::Test {
  protected:
   explicit SessionTest(size_t context_tokens = 32, size_t chunk_tokens = 4)
-      : model_(kVocabSize, context_tokens, chunk_tokens, NextOf), session_(model_) {}
+      : model_(kVocabSize, context_tokens, chunk_tokens, NextOf),
+        scheduler_(model_),
+        session_(scheduler_) {}
 
   static Sampler Greedy() {
     auto sampler = Sampler::Create({.temperature = 0.0f}, kVocabSize);
     EXPECT_TRUE(sampler);
     return std::move(*sampler);
+  }
+
+  Status Prefill(const Tokens& tokens, const std::atomic<bool>& cancel) {
+    const Session::Request request(session_, {.cancel = &cancel});
+    return session_.Prefill(tokens);
   }
 
   Tokens Generate(const GenerationOptions& options, StopReason expected) {
@@ -76,6 +84,7 @@ class SessionTest : public testing::Test {
   Tokens context() const { return {session_.tokens().begin(), session_.tokens().end()}; }
 
   ScriptedModel model_;
+  Scheduler scheduler_;
   Session session_;
 };
 

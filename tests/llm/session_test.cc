@@ -19,7 +19,7 @@ TEST_F(SessionTest, PromptsAreRunInChunks) {
       {0, {1, 2, 3, 4}}, {4, {5, 6, 7, 8}}, {8, {9, 10}}};
   EXPECT_EQ(model_.calls, expected);
   EXPECT_EQ(model_.rows_wanted, (std::vector<size_t>{0, 0, 1}));
-  EXPECT_THAT(model_.rows_read, testing::IsEmpty()) << "no logits were needed so far";
+  EXPECT_THAT(model_.rows_read, testing::ElementsAre(0));
   EXPECT_EQ(context(), Counting(10));
   EXPECT_EQ(session_.stats().prompt_tokens, 10u);
   EXPECT_EQ(session_.stats().reused_tokens, 0u);
@@ -101,13 +101,13 @@ TEST_F(SessionTest, GeneratedTokensAreReusedExceptTheOneThatWaits) {
   EXPECT_EQ(Generate({.max_tokens = 2}, StopReason::kMaxTokens), Expected(dialogue, 2));
 }
 
-TEST_F(SessionTest, NothingIsReusedAfterClear) {
+TEST_F(SessionTest, WhatTheCacheHasIsFoundAfterClear) {
   ASSERT_TRUE(session_.Prefill(Counting(4)));
   session_.Clear();
   EXPECT_TRUE(session_.tokens().empty());
   ASSERT_TRUE(session_.Prefill(Counting(4)));
-  EXPECT_EQ(session_.stats().reused_tokens, 0u);
-  EXPECT_EQ(model_.tokens_run(), 8u);
+  EXPECT_EQ(session_.stats().reused_tokens, 3u);
+  EXPECT_EQ(model_.tokens_run(), 5u);
 }
 
 TEST_F(SessionTest, TheStopTokenEndsAndIsNotHandedOut) {
@@ -158,22 +158,38 @@ TEST_F(SessionTest, AnEmptyPromptIsAnErrorAndChangesNothing) {
 
 TEST_F(SessionTest, TheModelsErrorComesThroughAndTheSessionStaysUsable) {
   ASSERT_TRUE(session_.Prefill(Counting(4)));
-  Tokens wrong = Counting(9);
-  wrong[8] = 100;
-  const Status failed = session_.Prefill(wrong);
+  model_.fail_at_call = 2;
+  const Status failed = session_.Prefill(Counting(9));
   ASSERT_FALSE(failed);
-  EXPECT_EQ(failed.error().code(), ErrorCode::kOutOfRange);
+  EXPECT_EQ(failed.error().message(), "the script says so");
   EXPECT_EQ(context(), Counting(8)) << "what has run is kept";
+  model_.fail_at_call = SIZE_MAX;
   EXPECT_EQ(Generate({.max_tokens = 2}, StopReason::kMaxTokens), Expected(Counting(8), 2));
 }
 
 TEST_F(SessionTest, LogitsOfAnotherPlaceAreNotUsedAfterAFailedPrefill) {
   ASSERT_TRUE(session_.Prefill(Counting(8)));
   Tokens other = Counting(3);
-  other.push_back(-1);
+  other.push_back(77);
+  model_.fail_at_call = model_.calls.size();
   ASSERT_FALSE(session_.Prefill(other));
+  model_.fail_at_call = SIZE_MAX;
   EXPECT_EQ(context(), Counting(3));
   EXPECT_EQ(Generate({.max_tokens = 3}, StopReason::kMaxTokens), Expected(Counting(3), 3));
+}
+
+TEST_F(SessionTest, TokensOutsideTheVocabularyChangeNothing) {
+  ASSERT_TRUE(session_.Prefill(Counting(4)));
+  for (const int32_t wrong : {-1, static_cast<int32_t>(kVocabSize)}) {
+    Tokens tokens = Counting(9);
+    tokens.back() = wrong;
+    const Status refused = session_.Prefill(tokens);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code(), ErrorCode::kOutOfRange);
+  }
+  EXPECT_EQ(context(), Counting(4));
+  EXPECT_EQ(model_.tokens_run(), 4u);
+  EXPECT_EQ(Generate({.max_tokens = 2}, StopReason::kMaxTokens), Expected(Counting(4), 2));
 }
 
 TEST_F(SessionTest, AFailedStepCanBeTriedAgain) {
@@ -194,14 +210,14 @@ TEST_F(SessionTest, AFailedStepCanBeTriedAgain) {
 TEST_F(SessionTest, PrefillIsCancelledBetweenChunksAndGoesOnLater) {
   std::atomic<bool> cancel = false;
   model_.after_forward = [&] { cancel = model_.calls.size() == 2; };
-  const Status stopped = session_.Prefill(Counting(20), &cancel);
+  const Status stopped = Prefill(Counting(20), cancel);
   ASSERT_FALSE(stopped);
   EXPECT_EQ(stopped.error().code(), ErrorCode::kCancelled);
   EXPECT_EQ(model_.tokens_run(), 8u);
   EXPECT_EQ(context(), Counting(8));
   model_.after_forward = nullptr;
   cancel = false;
-  ASSERT_TRUE(session_.Prefill(Counting(20), &cancel));
+  ASSERT_TRUE(Prefill(Counting(20), cancel));
   EXPECT_EQ(model_.tokens_run(), 20u);
   EXPECT_EQ(session_.stats().reused_tokens, 8u);
 }
@@ -209,7 +225,7 @@ TEST_F(SessionTest, PrefillIsCancelledBetweenChunksAndGoesOnLater) {
 TEST_F(SessionTest, GeneratingGoesOnFromAPrefillThatWasCancelledBetweenChunks) {
   std::atomic<bool> cancel = false;
   model_.after_forward = [&] { cancel = model_.calls.size() == 2; };
-  ASSERT_FALSE(session_.Prefill(Counting(20), &cancel));
+  ASSERT_FALSE(Prefill(Counting(20), cancel));
   model_.after_forward = nullptr;
   EXPECT_EQ(Generate({.max_tokens = 2}, StopReason::kMaxTokens), Expected(Counting(8), 2));
   // The logits after the second chunk were not wanted: its last token is run again.
@@ -221,7 +237,7 @@ TEST_F(SessionTest, APrefillThatIsCancelledAtOnceLeavesNoLogitsOfAnotherPlace) {
   const std::atomic<bool> cancel = true;
   Tokens other = Counting(3);
   other.push_back(77);
-  ASSERT_FALSE(session_.Prefill(other, &cancel));
+  ASSERT_FALSE(Prefill(other, cancel));
   EXPECT_EQ(Generate({.max_tokens = 2}, StopReason::kMaxTokens), Expected(Counting(3), 2));
 }
 
@@ -247,7 +263,8 @@ TEST_F(SessionTest, GenerationIsCancelledBeforeTheNextToken) {
 
 TEST_F(SessionTest, ThePenaltySeesThePromptAndIsNotAppliedTwice) {
   ScriptedModel model(4, 8, 4, [](std::span<const int32_t>) { return 2; });
-  Session session(model);
+  Scheduler scheduler(model);
+  Session session(scheduler);
   ASSERT_TRUE(session.Prefill(Tokens{1, 2}));
   // 2 is in the context, so that its 8 becomes 4: still the largest, unless it is divided again.
   auto sampler = Sampler::Create({.repeat_penalty = 2.0f, .temperature = 0.0f}, 4);
@@ -314,24 +331,24 @@ TEST_F(SessionTest, TellsHowMuchOfAPromptIsRead) {
     calls.emplace_back(done, total);
     return true;
   };
-  ASSERT_TRUE(session_.Prefill(Counting(10), nullptr, record));
+  ASSERT_TRUE(session_.Prefill(Counting(10), record));
   EXPECT_EQ(calls, (Calls{{0, 10}, {4, 10}, {8, 10}, {10, 10}}));
   calls.clear();
-  ASSERT_TRUE(session_.Prefill(Counting(12), nullptr, record));
+  ASSERT_TRUE(session_.Prefill(Counting(12), record));
   EXPECT_EQ(calls, (Calls{{10, 12}, {12, 12}}));
 }
 
 TEST_F(SessionTest, APromptEndsWhereItsCallbackSaysSo) {
   for (const size_t last : {size_t{0}, size_t{4}, size_t{8}, size_t{10}}) {
-    session_.Clear();
+    const Tokens prompt = Counting(10, 1 + static_cast<int32_t>(last));
     const Status stopped =
-        session_.Prefill(Counting(10), nullptr, [&](size_t done, size_t) { return done != last; });
+        session_.Prefill(prompt, [&](size_t done, size_t) { return done != last; });
     ASSERT_FALSE(stopped);
     EXPECT_EQ(stopped.error().code(), ErrorCode::kCancelled);
     EXPECT_EQ(session_.tokens().size(), last);
     // What was read is not read again.
     const size_t run = model_.tokens_run();
-    ASSERT_TRUE(session_.Prefill(Counting(10)));
+    ASSERT_TRUE(session_.Prefill(prompt));
     EXPECT_EQ(model_.tokens_run() - run, last == 10 ? 1 : 10 - last);
   }
 }
@@ -354,7 +371,8 @@ TEST_F(SessionTest, LogitsAreThoseOfTheNextToken) {
   expect_next(Expected(Counting(5), 4).back());
   EXPECT_EQ(Generate({.max_tokens = 1}, StopReason::kMaxTokens)[0],
             Expected(Counting(5), 4).back());
-  EXPECT_EQ(model_.tokens_run(), 8u);
+  // Logits that were handed out may have been changed: Generate runs the last token again.
+  EXPECT_EQ(model_.tokens_run(), 10u);
   model_.fail_at_call = model_.calls.size();
   EXPECT_FALSE(session_.Logits());
 }

@@ -106,9 +106,9 @@ std::vector<float> RunRows(const Case& c, const KvCacheView& cache, const KvPage
                               .output = output.data(),
                               .output_stride = stride};
   const Scratch scratch(
-      AttentionScratchBytes(c.shape, num_rows, c.first_position + end, num_threads));
+      AttentionScratchBytes(c.shape, {num_rows, 1, c.first_position + end}, num_threads));
   Result<ThreadPool> pool = ThreadPool::Create(num_threads);
-  Attention(c.shape, cache, rows, scratch.bytes(), *pool);
+  Attention(c.shape, cache, std::span(&rows, 1), scratch.bytes(), *pool);
 
   std::vector<float> result;
   for (size_t i = 0; i < output.size(); ++i) {
@@ -476,19 +476,21 @@ TEST(AttentionInt8Test, RoundedQueriesStayCloseToTheDequantizedCache) {
 TEST(AttentionScratchTest, GrowsWithNothingButItsArguments) {
   const AttentionShape shape = {
       .num_attention_heads = 32, .num_key_value_heads = 8, .head_dim = 64};
-  const size_t decode = AttentionScratchBytes(shape, 1, 4096, 1);
-  EXPECT_LE(decode, AttentionScratchBytes(shape, 128, 4096, 1));
-  EXPECT_LE(decode, AttentionScratchBytes(shape, 1, 8192, 1));
-  EXPECT_LT(decode, AttentionScratchBytes(shape, 1, 4096, 4));
+  const size_t decode = AttentionScratchBytes(shape, {1, 1, 4096}, 1);
+  EXPECT_LE(decode, AttentionScratchBytes(shape, {128, 1, 4096}, 1));
+  EXPECT_LE(decode, AttentionScratchBytes(shape, {1, 1, 8192}, 1));
+  EXPECT_LT(decode, AttentionScratchBytes(shape, {1, 1, 4096}, 4));
   // Long contexts do not need more: the number of spans is bounded.
-  EXPECT_EQ(AttentionScratchBytes(shape, 1, 16384, 2), AttentionScratchBytes(shape, 1, 131072, 2));
+  EXPECT_EQ(AttentionScratchBytes(shape, {1, 1, 16384}, 2), AttentionScratchBytes(shape, {1, 1, 131072}, 2));
 }
 
 TEST(AttentionScratchTest, NoRowsDoNothing) {
   const Case c = {{2, 1, 8}, KvType::kF32, 3, 0};
   const TestKvCache cache = FilledCache(c, 4);
   Result<ThreadPool> pool = ThreadPool::Create(1);
-  Attention(c.shape, cache.view(), {.first_position = 3}, {}, *pool);
+  const AttentionRows rows = {.first_position = 3};
+  Attention(c.shape, cache.view(), std::span(&rows, 1), {}, *pool);
+  Attention(c.shape, cache.view(), {}, {}, *pool);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "converter/convert.h"
 #include "core/thread_pool.h"
 #include "decode/decoder.h"
+#include "decode/open_sequence.h"
 #include "model/file_layout.h"
 #include "model/model_file.h"
 #include "support/files.h"
@@ -55,11 +56,13 @@ class ConvertedModel {
 inline std::vector<float> Logits(const ModelFile& model, const PackedWeights& weights) {
   const ThreadPool pool = Unwrap(ThreadPool::Create(1));
   const auto decoder = Unwrap(Decoder::Create(model, weights, {.context_tokens = 16}, pool, pool));
+  const OpenSequence sequence = Unwrap(OpenSequence::Create(decoder->pages(), 16));
   const std::vector<int32_t> ids = {5, 1, 200, 37, 99, 250, 3, 3};
   std::vector<float> all;
   for (const auto& [first, count] : {std::pair<size_t, size_t>{0, 7}, {7, 1}}) {
-    if (const Status run = decoder->Forward(std::span(ids).subspan(first, count), first, count);
-        !run) {
+    const Status run = decoder->ForwardSequence(
+        sequence.id(), std::span(ids).subspan(first, count), first, count);
+    if (!run) {
       throw std::runtime_error(run.error().message());
     }
     for (size_t row = 0; row < count; ++row) {

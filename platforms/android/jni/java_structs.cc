@@ -12,6 +12,7 @@ constexpr Field kModelOptionFields[] = {
     {"numBatchThreads", FieldKind::kCount, offsetof(cria_model_options, num_batch_threads)},
     {"contextTokens", FieldKind::kCount, offsetof(cria_model_options, context_tokens)},
     {"chunkTokens", FieldKind::kCount, offsetof(cria_model_options, chunk_tokens)},
+    {"numSequences", FieldKind::kCount, offsetof(cria_model_options, num_sequences)},
     {"kvType", FieldKind::kChoice, offsetof(cria_model_options, kv_type),
      "Lorg/cria/ModelOptions$KvType;"},
     {"packing", FieldKind::kChoice, offsetof(cria_model_options, packing),

@@ -121,10 +121,15 @@ typedef struct cria_model_options {
   int32_t kv_type;
   int32_t packing;               // CRIA_PACK_...
   int32_t ignore_memory_limits;  // Not 0: load the model even if it exceeds a limit.
+  // How many chats and completions run at the same time; 0: one. They share the context: a call is
+  // admitted when there is room for its prompt and `max_tokens`, or for its equal share if that is
+  // 0. More calls wait for their turn.
+  uint32_t num_sequences;
+  uint32_t reserved;  // Must be 0.
 } cria_model_options;
 #define CRIA_MODEL_OPTIONS_INIT                                                                    \
   {sizeof(cria_model_options), NULL, NULL, NULL, NULL, NULL, 0, 0, 0, -1, 0, 0, 0, 0, CRIA_KV_F32, \
-   CRIA_PACK_ON_FIRST_USE,     0}
+   CRIA_PACK_ON_FIRST_USE,     0,    0,    0}
 
 typedef struct cria_model_info {
   size_t struct_size;
@@ -328,9 +333,9 @@ CRIA_API cria_status cria_get_logits(cria_model* model, const char* prompt, size
 
 // ---- Chats ----
 
-// A model may have any number of chats. They share its context and take turns: after another chat
-// or a completion has used the model, a chat's messages are read again from the first difference
-// on.
+// A model may have any number of chats, of which `num_sequences` run at the same time. A chat that
+// is not answering keeps its place in the context until others need the room; then its messages are
+// read again. Chats that begin alike, as with the same system prompt, share what was read.
 typedef struct cria_chat cria_chat;
 
 // `system_prompt` may be NULL or "" for none, `options` NULL for the defaults. `*chat` is NULL on

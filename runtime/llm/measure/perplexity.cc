@@ -4,6 +4,7 @@
 #include <format>
 #include <vector>
 
+#include "decode/open_sequence.h"
 #include "llm/measure/log_sum_exp.h"
 
 namespace cria {
@@ -34,6 +35,8 @@ Result<Perplexity> MeasurePerplexity(TokenModel& model, std::span<const int32_t>
                                                       token, model.vocab_size()));
     }
   }
+  CRIA_ASSIGN_OR_RETURN(const OpenSequence sequence,
+                        OpenSequence::Create(model.pages(), window_tokens));
   Perplexity result;
   double total = 0.0;
   std::vector<int32_t> inputs;
@@ -44,7 +47,8 @@ Result<Perplexity> MeasurePerplexity(TokenModel& model, std::span<const int32_t>
     inputs.insert(inputs.end(), window.begin(), window.end() - 1);
     for (size_t first = 0; first < inputs.size(); first += model.chunk_tokens()) {
       const size_t count = std::min(model.chunk_tokens(), inputs.size() - first);
-      CRIA_RETURN_IF_ERROR(model.Forward(std::span(inputs).subspan(first, count), first, count));
+      CRIA_RETURN_IF_ERROR(model.ForwardSequence(
+          sequence.id(), std::span(inputs).subspan(first, count), first, count));
       for (size_t row = 0; row < count; ++row) {
         CRIA_ASSIGN_OR_RETURN(const std::span<const float> logits, model.Logits(row));
         total += NegativeLogLikelihood(logits, window[first + row]);

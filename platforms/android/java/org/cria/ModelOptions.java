@@ -37,6 +37,12 @@ public final class ModelOptions {
   /** Tokens of a prompt that are read at once; 0: 128. */
   public int chunkTokens;
 
+  /**
+   * How many chats and completions run at the same time; 0: one. They share the context, and more
+   * calls wait for their turn.
+   */
+  public int numSequences;
+
   /** Loading fails above it; 0: only the system's limits hold. */
   public long memoryLimitBytes;
 

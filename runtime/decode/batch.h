@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "decode/kv_pages.h"
+
+namespace cria {
+
+// Tokens of one sequence at consecutive positions.
+struct BatchRun {
+  SequenceId sequence = 0;
+  size_t first_position = 0;
+  size_t num_tokens = 0;
+  size_t num_logits = 0;  // How many of the last tokens are followed by logits.
+};
+
+// What one Forward computes: rows of several sequences, each with at most one run. The weights are
+// read once for all of them.
+struct Batch {
+  std::span<const int32_t> tokens;  // Those of the runs, one run after another.
+  std::span<const BatchRun> runs;
+};
+
+}  // namespace cria

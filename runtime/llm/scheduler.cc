@@ -1,0 +1,289 @@
+#include "llm/scheduler.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace cria {
+namespace {
+
+// While sessions generate, prompts are read in parts with which a Forward takes about this many
+// times as long as without.
+constexpr double kStretch = 3.0;
+constexpr size_t kFirstPromptTokens = 8;
+// A waiting call looks this often whether it was cancelled.
+constexpr auto kCancelPeriod = std::chrono::milliseconds(10);
+
+// Appends to a list that is linked by `next`.
+template <typename T>
+void Append(T*& first, T& added) {
+  T** end = &first;
+  while (*end != nullptr) end = &(*end)->next;
+  *end = &added;
+}
+
+template <typename T>
+void Remove(T*& first, T& removed) {
+  T** place = &first;
+  while (*place != &removed) place = &(*place)->next;
+  *place = removed.next;
+}
+
+}  // namespace
+
+Scheduler::Scheduler(TokenModel& model)
+    : model_(model),
+      chunk_tokens_(model.chunk_tokens()),
+      slots_(model),
+      prompt_tokens_(std::min(kFirstPromptTokens, chunk_tokens_)) {
+  batch_tokens_.reserve(chunk_tokens_);
+  batch_runs_.reserve(model.max_sequences());
+  batch_works_.reserve(model.max_sequences());
+}
+
+Result<size_t> Scheduler::Begin(Seat& seat, const SequenceSlots::Request& request,
+                                const std::atomic<bool>* cancel) {
+  Lock lock(mutex_);
+  if (seat.holder_.is_active) {
+    AwaitModel(lock);
+    CRIA_ASSIGN_OR_RETURN(const bool has_room, slots_.Admit(seat.holder_, request));
+    if (has_room) return SequenceSlots::Tokens(seat.holder_).size();
+    return Fail(ErrorCode::kOutOfMemory, "other sessions have the rest of the KV cache");
+  }
+  Admission admission = {seat, request};
+  Append(first_admission_, admission);
+  if (!is_running_) AdmitWaiting();
+  while (!admission.is_done) {
+    if (cancel == nullptr) {
+      changed_.wait(lock);
+    } else if (!cancel->load(std::memory_order_relaxed)) {
+      changed_.wait_for(lock, kCancelPeriod);
+    } else {
+      Remove(first_admission_, admission);
+      if (!is_running_) AdmitWaiting();
+      return Fail(ErrorCode::kCancelled, "stopped while waiting for other sessions");
+    }
+  }
+  CRIA_RETURN_IF_ERROR(admission.status);
+  return SequenceSlots::Tokens(seat.holder_).size();
+}
+
+void Scheduler::AdmitWaiting() {
+  while (first_admission_ != nullptr) {
+    Admission& first = *first_admission_;
+    const Result<bool> admitted = slots_.Admit(first.seat.holder_, first.request);
+    if (admitted && !*admitted) return;
+    if (!admitted) first.status = std::unexpected(admitted.error());
+    first_admission_ = first.next;
+    first.is_done = true;
+    changed_.notify_all();
+  }
+}
+
+void Scheduler::End(Seat& seat) {
+  Lock lock(mutex_);
+  ReleaseLogits(seat);
+  SetExpected(seat, false);
+  SetDecoding(seat, false);
+  AwaitModel(lock);
+  slots_.Release(seat.holder_);
+  AdmitWaiting();
+}
+
+void Scheduler::Leave(Seat& seat) {
+  End(seat);
+  Lock lock(mutex_);
+  AwaitModel(lock);
+  slots_.Leave(seat.holder_);
+}
+
+Status Scheduler::Drop(Seat& seat, size_t first, size_t count, size_t& num_left) {
+  Lock lock(mutex_);
+  ReleaseLogits(seat);
+  seat.forward_ = 0;
+  AwaitModel(lock);
+  Status dropped = slots_.Drop(seat.holder_, first, count);
+  num_left = SequenceSlots::Tokens(seat.holder_).size();
+  return dropped;
+}
+
+Result<size_t> Scheduler::Run(Seat& seat, std::span<const int32_t> tokens) {
+  Lock lock(mutex_);
+  ReleaseLogits(seat);
+  SetExpected(seat, false);
+  seat.forward_ = 0;
+  Work work = {seat, tokens};
+  SetDecoding(seat, work.is_single());
+  Append(first_work_, work);
+  while (!work.is_done) {
+    if (CanLead()) {
+      Lead(lock);
+    } else {
+      changed_.wait(lock);
+    }
+  }
+  CRIA_RETURN_IF_ERROR(work.status);
+  return work.num_taken;
+}
+
+std::optional<std::span<float>> Scheduler::TakeLogits(Seat& seat) {
+  const Lock lock(mutex_);
+  if (seat.forward_ == 0 || seat.forward_ != stats_.num_forwards || is_running_) {
+    return std::nullopt;
+  }
+  if (!seat.holds_logits_) ++num_holding_;
+  seat.holds_logits_ = true;
+  return seat.logits_;
+}
+
+void Scheduler::DoneWithLogits(Seat& seat) {
+  const Lock lock(mutex_);
+  ReleaseLogits(seat);
+}
+
+Scheduler::Stats Scheduler::stats() const {
+  const Lock lock(mutex_);
+  Stats stats = stats_;
+  stats.num_shared_tokens = slots_.shared_tokens();
+  return stats;
+}
+
+void Scheduler::AwaitModel(Lock& lock) {
+  ++num_exclusive_;
+  changed_.wait(lock, [this] { return !is_running_; });
+  if (--num_exclusive_ == 0) changed_.notify_all();
+}
+
+void Scheduler::Lead(Lock& lock) {
+  is_leading_ = true;
+  Gather(lock);
+  // Meanwhile another session may have taken logits that are still there.
+  if (num_holding_ == 0 && num_exclusive_ == 0) {
+    TakeWorks();
+    is_running_ = true;
+    lock.unlock();
+    const Clock::time_point begin = Clock::now();
+    const Status status = RunBatch();
+    const Clock::duration time = Clock::now() - begin;
+    lock.lock();
+    is_running_ = false;
+    ++stats_.num_forwards;
+    if (status) Learn(time);
+    if (!status && batch_works_.size() > 1) {
+      // Run again one by one, so that only the session whose tokens fail ends.
+      num_alone_ = batch_works_.size();
+    } else {
+      for (Work* const work : batch_works_) Finish(*work, status);
+    }
+    AdmitWaiting();
+  }
+  is_leading_ = false;
+  changed_.notify_all();
+}
+
+void Scheduler::Gather(Lock& lock) {
+  if (num_expected_ == 0) return;
+  bool has_prompt = false;
+  for (const Work* work = first_work_; work != nullptr; work = work->next) {
+    has_prompt = has_prompt || !work->is_single();
+  }
+  // Who comes too late for a part of a prompt waits longer than for another session's token.
+  const Clock::duration patience = step_time_ / (has_prompt ? 2 : 8);
+  changed_.wait_for(lock, patience, [this] { return num_expected_ == 0; });
+  num_expected_ = 0;
+  ++round_;
+}
+
+void Scheduler::TakeWorks() {
+  batch_tokens_.clear();
+  batch_runs_.clear();
+  batch_works_.clear();
+  if (num_alone_ > 0) {
+    --num_alone_;
+    Take(*first_work_, std::min(first_work_->tokens.size(), chunk_tokens_));
+    return;
+  }
+  for (Work* work = first_work_; work != nullptr; work = work->next) {
+    if (work->is_single()) Take(*work, 1);
+  }
+  size_t room = chunk_tokens_ - batch_tokens_.size();
+  if (num_decoding_ > 0) room = std::min(room, prompt_tokens_);
+  for (Work* work = first_work_; work != nullptr && room > 0; work = work->next) {
+    if (work->is_single()) continue;
+    const size_t count = std::min(room, work->tokens.size());
+    Take(*work, count);
+    room -= count;
+  }
+}
+
+void Scheduler::Take(Work& work, size_t num_tokens) {
+  const SequenceSlots::Holder& holder = work.seat.holder_;
+  const auto tokens = work.tokens.first(num_tokens);
+  work.num_taken = num_tokens;
+  batch_tokens_.insert(batch_tokens_.end(), tokens.begin(), tokens.end());
+  batch_runs_.push_back({.sequence = SequenceSlots::Sequence(holder),
+                         .first_position = SequenceSlots::Tokens(holder).size(),
+                         .num_tokens = num_tokens,
+                         .num_logits = work.gets_logits() ? size_t{1} : 0});
+  batch_works_.push_back(&work);
+}
+
+Status Scheduler::RunBatch() {
+  CRIA_RETURN_IF_ERROR(model_.Forward({batch_tokens_, batch_runs_}));
+  size_t row = 0;
+  for (const Work* const work : batch_works_) {
+    if (!work->gets_logits()) continue;
+    CRIA_ASSIGN_OR_RETURN(work->seat.logits_, model_.Logits(row++));
+  }
+  return {};
+}
+
+void Scheduler::Finish(Work& work, const Status& status) {
+  Remove(first_work_, work);
+  work.is_done = true;
+  work.status = status;
+  if (!status) return;
+  SequenceSlots::Append(work.seat.holder_, work.tokens.first(work.num_taken));
+  if (!work.gets_logits()) return;
+  work.seat.forward_ = stats_.num_forwards;
+  work.seat.holds_logits_ = true;
+  ++num_holding_;
+  SetExpected(work.seat, true);
+}
+
+void Scheduler::Learn(Clock::duration time) {
+  stats_.num_tokens += batch_tokens_.size();
+  const bool has_prompt = batch_tokens_.size() > batch_works_.size();
+  if (!has_prompt) {
+    step_time_ += step_time_ == Clock::duration::zero() ? time : (time - step_time_) / 8;
+  } else if (num_decoding_ > 0 && step_time_ > Clock::duration::zero()) {
+    const double wanted = kStretch * static_cast<double>(step_time_.count());
+    const double factor = std::clamp(wanted / static_cast<double>(time.count()), 0.5, 1.5);
+    const auto tokens = static_cast<size_t>(factor * static_cast<double>(prompt_tokens_));
+    prompt_tokens_ = std::clamp<size_t>(tokens, 1, chunk_tokens_);
+  }
+}
+
+void Scheduler::SetExpected(Seat& seat, bool is_expected) {
+  const bool was_expected = seat.expected_in_round_ == round_;
+  if (was_expected == is_expected) return;
+  seat.expected_in_round_ = is_expected ? round_ : 0;
+  if (is_expected) {
+    ++num_expected_;
+  } else if (--num_expected_ == 0) {
+    changed_.notify_all();
+  }
+}
+
+void Scheduler::SetDecoding(Seat& seat, bool is_decoding) {
+  if (seat.is_decoding_ == is_decoding) return;
+  seat.is_decoding_ = is_decoding;
+  is_decoding ? ++num_decoding_ : --num_decoding_;
+}
+
+void Scheduler::ReleaseLogits(Seat& seat) {
+  if (!seat.holds_logits_) return;
+  seat.holds_logits_ = false;
+  if (--num_holding_ == 0) changed_.notify_all();
+}
+
+}  // namespace cria

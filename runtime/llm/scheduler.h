@@ -1,0 +1,150 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "cria/error.h"
+#include "decode/token_model.h"
+#include "llm/sequence_slots.h"
+
+namespace cria {
+
+// Lets sessions in several threads use one model: tokens that they run at the same time are run by
+// one Forward, which one of their threads calls for all. It has no thread of its own.
+//
+// A session has a sequence from Begin to End. One that finds no sequence, or not enough pages,
+// waits in Begin; sessions are admitted in the order of their calls.
+class Scheduler {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // A session's place. It must not be moved, and not be destroyed before Leave.
+  class Seat {
+   private:
+    friend class Scheduler;
+
+    SequenceSlots::Holder holder_;
+    bool is_decoding_ = false;  // It is between Begin and End, and its last run was one token.
+    bool holds_logits_ = false;
+    uint64_t expected_in_round_ = 0;
+    uint64_t forward_ = 0;  // The Forward that computed its logits; 0: it has none.
+    std::span<float> logits_;
+  };
+
+  struct Stats {
+    uint64_t num_forwards = 0;
+    size_t num_tokens = 0;         // That were run.
+    size_t num_shared_tokens = 0;  // That were found in another session's sequence.
+  };
+
+  // Allocates all memory that it needs. `model` must outlive it.
+  explicit Scheduler(TokenModel& model);
+
+  TokenModel& model() const { return model_; }
+
+  // Gives the seat a sequence with as many of the tokens' beginning as the cache has, and returns
+  // their number. If the seat has one already, only what differs is forgotten. `cancel` may be
+  // null; it ends the waiting with kCancelled.
+  Result<size_t> Begin(Seat& seat, const SequenceSlots::Request& request,
+                       const std::atomic<bool>* cancel);
+  void End(Seat& seat);
+  // The seat is not going to be used any more.
+  void Leave(Seat& seat);
+
+  // Runs `tokens`, at least one, behind the sequence's tokens: all of them, or as many as should be
+  // run at once. Returns how many were run. If it is all, the seat holds the logits of the last one
+  // until DoneWithLogits or another call for the seat, and until then no other session goes on.
+  Result<size_t> Run(Seat& seat, std::span<const int32_t> tokens);
+  // The logits of the last Run, if no other Forward came between. The seat holds them again.
+  std::optional<std::span<float>> TakeLogits(Seat& seat);
+  void DoneWithLogits(Seat& seat);
+
+  // Removes tokens [first, first + count) of the sequence; later ones move down. If there is no
+  // room for this, or if the model fails, all tokens from `first` on are forgotten. `num_left`
+  // becomes the number of tokens that the cache still has.
+  Status Drop(Seat& seat, size_t first, size_t count, size_t& num_left);
+
+  Stats stats() const;
+
+ private:
+  // Calls that wait; they are in the stacks of their threads.
+  struct Admission {
+    Seat& seat;
+    const SequenceSlots::Request& request;
+    Admission* next = nullptr;
+    bool is_done = false;
+    Status status = {};
+  };
+  struct Work {
+    Seat& seat;
+    std::span<const int32_t> tokens;
+    Work* next = nullptr;
+    size_t num_taken = 0;  // How many of the tokens are in the batch.
+    bool is_done = false;
+    Status status = {};
+
+    bool is_single() const { return tokens.size() == 1; }
+    bool gets_logits() const { return num_taken == tokens.size(); }
+  };
+  using Lock = std::unique_lock<std::mutex>;
+
+  // The mutex is locked in all of these.
+  // Returns when the model does not run; nobody else uses it until the mutex is unlocked.
+  void AwaitModel(Lock& lock);
+  // Admits those who wait, as long as there is room for the first one.
+  void AdmitWaiting();
+  bool CanLead() const {
+    return !is_leading_ && !is_running_ && num_holding_ == 0 && num_exclusive_ == 0;
+  }
+  // Runs what is queued, unlocking the mutex meanwhile.
+  void Lead(Lock& lock);
+  // Waits a little for the sessions that are expected.
+  void Gather(Lock& lock);
+  void TakeWorks();
+  void Take(Work& work, size_t num_tokens);
+  // The mutex is not locked in this one.
+  Status RunBatch();
+  void Finish(Work& work, const Status& status);
+  // Notes how long a Forward took.
+  void Learn(Clock::duration time);
+  void SetExpected(Seat& seat, bool is_expected);
+  void SetDecoding(Seat& seat, bool is_decoding);
+  void ReleaseLogits(Seat& seat);
+
+  TokenModel& model_;
+  const size_t chunk_tokens_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  SequenceSlots slots_;
+  Admission* first_admission_ = nullptr;
+  Work* first_work_ = nullptr;
+
+  bool is_leading_ = false;
+  bool is_running_ = false;
+  size_t num_holding_ = 0;    // Seats that hold logits.
+  size_t num_exclusive_ = 0;  // Calls that wait until the model does not run.
+  // Sessions that got logits in the last batches, and are likely to run a token soon. Each is
+  // waited for in one round.
+  size_t num_expected_ = 0;
+  uint64_t round_ = 1;
+  size_t num_decoding_ = 0;
+  size_t num_alone_ = 0;  // So many of the next batches take one work only.
+  Stats stats_;
+
+  // The batch, with room for what the model takes at most.
+  std::vector<int32_t> batch_tokens_;
+  std::vector<BatchRun> batch_runs_;
+  std::vector<Work*> batch_works_;
+
+  Clock::duration step_time_{0};  // The usual time of a Forward of single tokens; 0: not known.
+  size_t prompt_tokens_;          // How many tokens of prompts are run while others decode.
+};
+
+}  // namespace cria

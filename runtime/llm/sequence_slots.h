@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "cria/error.h"
+#include "decode/token_model.h"
+
+namespace cria {
+
+// Which sequence of a model's KV cache has which tokens, and whose it is: bookkeeping for one
+// thread at a time.
+//
+// A holder has a sequence from Admit to Release, and nobody takes it away. Afterwards it keeps the
+// tokens for the next time, but others may take the sequence or forget its tokens, the one that was
+// used least recently first. Who is admitted shares the pages of the longest common beginning with
+// any sequence.
+class SequenceSlots {
+ public:
+  struct Slot;
+
+  // Must not be moved, and not be destroyed before Leave.
+  struct Holder {
+    Holder() = default;
+    Holder(const Holder&) = delete;
+    Holder& operator=(const Holder&) = delete;
+
+    Slot* slot = nullptr;
+    bool is_active = false;  // Between Admit and Release.
+  };
+
+  struct Request {
+    std::span<const int32_t> tokens;  // What the sequence is to begin with.
+    size_t reserved_tokens = 0;       // How long the sequence may become.
+    size_t kept_tokens = SIZE_MAX;    // Tokens after these may be dropped.
+  };
+
+  // Allocates all memory that it needs. `model` must outlive it.
+  explicit SequenceSlots(TokenModel& model);
+
+  // Gives the holder a sequence with as many of the tokens' beginning as the cache has. Returns false if there is no sequence or no room until an active holder is
+  // released. A holder that is active keeps its sequence; only what differs is forgotten.
+  Result<bool> Admit(Holder& holder, const Request& request);
+  void Release(Holder& holder);
+  // Must be called before the holder is destroyed. Others may take its sequence first.
+  void Leave(Holder& holder);
+
+  // The tokens that the cache has of the holder's sequence.
+  static std::span<const int32_t> Tokens(const Holder& holder);
+  // Says that the model ran these tokens behind the others.
+  static void Append(Holder& holder, std::span<const int32_t> tokens);
+  static SequenceId Sequence(const Holder& holder);
+
+  // Removes tokens [first, first + count) of an active holder; later ones move down. If there is no
+  // room for this, or if the model fails, all tokens from `first` on are forgotten.
+  Status Drop(Holder& holder, size_t first, size_t count);
+
+  // How many tokens were found in other sequences.
+  size_t shared_tokens() const { return shared_tokens_; }
+
+ private:
+  Slot* ChooseSlot(Slot* source);
+  static void TakeOver(Slot& slot, Holder& holder);
+  // Returns false if there is no room for the copy of a part of a page.
+  Result<bool> Share(Slot& source, Slot& target, size_t count);
+  // Returns false if there is no room until an active holder is released.
+  Result<bool> Reserve(Slot& slot, const Request& request);
+  Status Truncate(Slot& slot, size_t count);
+  // Frees pages of the idle slot that was used least recently. Returns false if there is none,
+  // apart from `except` and `also_except`.
+  Result<bool> ForgetOldest(const Slot* except, const Slot* also_except = nullptr);
+
+  TokenModel& model_;
+  std::vector<Slot> slots_;
+  uint64_t num_uses_ = 0;
+  size_t shared_tokens_ = 0;
+};
+
+struct SequenceSlots::Slot {
+  std::optional<SequenceId> sequence;  // Empty until the slot is used.
+  std::vector<int32_t> tokens;         // Capacity for a whole context.
+  Holder* holder = nullptr;            // The last one; null after it left.
+  uint64_t last_use = 0;
+
+  bool is_active() const { return holder != nullptr && holder->is_active; }
+};
+
+}  // namespace cria

@@ -1,0 +1,257 @@
+// Several sequences in one Forward against each of them alone.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "decode/loaded_model.h"
+#include "support/schemes_and_kv_types.h"
+
+namespace cria {
+namespace {
+
+constexpr size_t kSequences = 4;
+constexpr size_t kBatchContext = 512;
+
+using support::CheckpointSpec;
+
+// The logits after each token of a sequence.
+using RowsOfLogits = std::vector<std::vector<float>>;
+
+// A sequence of a batch, and what is left of its text.
+struct Text {
+  SequenceId sequence;
+  std::vector<int32_t> ids;
+  size_t done = 0;
+  RowsOfLogits logits;
+};
+
+void RunInOneBatch(Decoder& decoder, std::vector<Text>& texts, const std::vector<size_t>& counts) {
+  std::vector<int32_t> tokens;
+  std::vector<BatchRun> runs;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    Text& text = texts[i];
+    const size_t count = std::min(counts[i], text.ids.size() - text.done);
+    if (count == 0) continue;
+    tokens.insert(tokens.end(), text.ids.begin() + static_cast<ptrdiff_t>(text.done),
+                  text.ids.begin() + static_cast<ptrdiff_t>(text.done + count));
+    runs.push_back({text.sequence, text.done, count, count});
+  }
+  if (runs.empty()) return;
+  const Status run = decoder.Forward({tokens, runs});
+  if (!run) throw std::runtime_error(run.error().message());
+  size_t row = 0;
+  for (const BatchRun& done : runs) {
+    Text& text = *std::ranges::find(texts, done.sequence, &Text::sequence);
+    text.done += done.num_tokens;
+    for (size_t i = 0; i < done.num_logits; ++i) {
+      const auto logits = Unwrap(decoder.Logits(row++));
+      text.logits.emplace_back(logits.begin(), logits.end());
+    }
+  }
+}
+
+struct BatchCase {
+  const char* name;
+  CheckpointSpec (*spec)();
+  ConvertOptions conversion;
+  KvType kv_type;
+};
+
+CheckpointSpec LongSpec(CheckpointSpec spec) {
+  spec.config.max_position_embeddings = kBatchContext;
+  return spec;
+}
+
+class BatchTest : public testing::TestWithParam<BatchCase> {
+ protected:
+  BatchTest()
+      : model_(support::MakeModel(LongSpec(GetParam().spec()))),
+        converted_(std::make_shared<const ConvertedModel>(model_, GetParam().conversion)) {}
+
+  // All of the context is free.
+  LoadedModel Load(size_t num_sequences, size_t threads = support::UsualThreads()) const {
+    LoadedModel loaded(converted_,
+                       {.context_tokens = kBatchContext,
+                        .chunk_tokens = 64,
+                        .kv_type = GetParam().kv_type,
+                        .num_sequences = num_sequences},
+                       threads, threads);
+    loaded.CloseSequence();
+    return loaded;
+  }
+
+  std::vector<Text> MakeTexts(Decoder& decoder, size_t count) const {
+    std::vector<Text> texts;
+    for (size_t i = 0; i < count; ++i) {
+      Text text = {.sequence = Unwrap(decoder.pages().Open())};
+      text.ids = SomeIds(70 + 13 * i, model_.config.vocab_size);
+      std::ranges::rotate(text.ids, text.ids.begin() + static_cast<ptrdiff_t>(5 * i));
+      texts.push_back(std::move(text));
+    }
+    return texts;
+  }
+
+  // The same, each token by itself.
+  RowsOfLogits Alone(const std::vector<int32_t>& ids) const {
+    LoadedModel loaded = Load(1);
+    std::vector<Text> texts = {{Unwrap(loaded.decoder().pages().Open()), ids}};
+    while (texts[0].done < ids.size()) RunInOneBatch(loaded.decoder(), texts, {1});
+    return texts[0].logits;
+  }
+
+  // Products of one row and of several may round differently, and with int8 keys and values or
+  // activations, a different rounding may change a step.
+  void ExpectAgreement(const RowsOfLogits& rows, const RowsOfLogits& expected) const {
+    ASSERT_EQ(rows.size(), expected.size());
+    float largest = 0.0f;
+    for (const auto& row : expected) largest = std::max(largest, LargestMagnitude(row));
+    const bool exact = GetParam().conversion.weights == Scheme::kF32;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      ASSERT_LE(LargestDifference(rows[i], expected[i]), (exact ? 1e-4f : 2e-2f) * largest)
+          << "position " << i;
+    }
+  }
+
+  reference::ReferenceModel model_;
+  std::shared_ptr<const ConvertedModel> converted_;
+};
+
+TEST_P(BatchTest, EachSequenceIsAsAlone) {
+  LoadedModel loaded = Load(kSequences);
+  std::vector<Text> texts = MakeTexts(loaded.decoder(), kSequences);
+  std::mt19937 random(1);
+  // Single tokens, chunks that take the kernel for many rows, and sequences that pause.
+  const auto any_done = [&] {
+    return std::ranges::any_of(texts, [](const Text& text) { return text.done < text.ids.size(); });
+  };
+  while (any_done()) {
+    std::vector<size_t> counts;
+    for (size_t i = 0; i < kSequences; ++i) counts.push_back(std::array{0, 1, 1, 5, 14}[random() % 5]);
+    RunInOneBatch(loaded.decoder(), texts, counts);
+  }
+  for (const Text& text : texts) ExpectAgreement(text.logits, Alone(text.ids));
+}
+
+#if defined(__x86_64__)
+TEST_P(BatchTest, SingleTokensAreBitwiseAsAlone) {
+  LoadedModel loaded = Load(kSequences);
+  std::vector<Text> texts = MakeTexts(loaded.decoder(), kSequences);
+  for (size_t step = 0; step < 40; ++step) {
+    RunInOneBatch(loaded.decoder(), texts, {1, step % 2, step % 3 == 0, 1});
+  }
+  for (const Text& text : texts) {
+    const RowsOfLogits alone = Alone(text.ids);
+    for (size_t i = 0; i < text.logits.size(); ++i) ASSERT_EQ(text.logits[i], alone[i]) << i;
+  }
+}
+#endif
+
+TEST_P(BatchTest, ThreadsDoNotChangeABatch) {
+  std::vector<std::vector<Text>> runs;
+  for (const size_t threads : {1, 3}) {
+    LoadedModel loaded = Load(kSequences, threads);
+    runs.push_back(MakeTexts(loaded.decoder(), kSequences));
+    for (size_t step = 0; step < 8; ++step) {
+      RunInOneBatch(loaded.decoder(), runs.back(), {1, 7, 20, step % 3});
+    }
+  }
+  for (size_t i = 0; i < kSequences; ++i) EXPECT_EQ(runs[0][i].logits, runs[1][i].logits) << i;
+}
+
+// Pages that two sequences hold are the same bytes, and neither sees what the other one adds.
+TEST_P(BatchTest, SharedPagesAreReadByBothAndWrittenByNone) {
+  LoadedModel loaded = Load(2);
+  Decoder& decoder = loaded.decoder();
+  std::vector<Text> texts = MakeTexts(decoder, 1);
+  texts.reserve(2);
+  Text& first = texts[0];
+  first.ids = SomeIds(150, model_.config.vocab_size);
+  RunInOneBatch(decoder, texts, {64});
+  RunInOneBatch(decoder, texts, {64});
+  Text second = {.sequence = Unwrap(decoder.pages().Open()), .ids = first.ids, .done = 100};
+  std::ranges::reverse(second.ids.begin() + 100, second.ids.end());
+  ASSERT_TRUE(decoder.pages().Share(first.sequence, second.sequence, 100));
+  ASSERT_TRUE(decoder.Move(decoder.pages().moves()));
+  const auto table = [&](const Text& text) { return decoder.pages().Table(text.sequence).pages; };
+  EXPECT_EQ(table(first)[0], table(second)[0]);
+  EXPECT_EQ(decoder.pages().num_holders(table(first)[0]), 2u);
+  EXPECT_NE(table(first)[1], table(second)[1]);
+  texts.push_back(second);
+  while (texts[0].done < 150 || texts[1].done < 150) RunInOneBatch(decoder, texts, {1, 3});
+  const RowsOfLogits expected = Alone(second.ids);
+  ExpectAgreement(texts[1].logits, {expected.begin() + 100, expected.end()});
+  ExpectAgreement(texts[0].logits, Alone(first.ids));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, BatchTest,
+    testing::Values(
+        BatchCase{"F32", support::SpecGqa, {.weights = Scheme::kF32}, KvType::kF32},
+        BatchCase{"F16", support::SpecGqa, {.weights = Scheme::kF32}, KvType::kF16},
+        BatchCase{"Int8", support::SpecGqa, {.weights = Scheme::kQc8w}, KvType::kInt8},
+        BatchCase{"Int4", support::SpecGqa, {.weights = Scheme::kQb4w}, KvType::kInt8},
+        BatchCase{"Int4Head", support::SpecGqa,
+                  {.weights = Scheme::kQb4w, .head = Scheme::kQb4w}, KvType::kF32},
+        BatchCase{"Windows", support::SpecMinistral, {.weights = Scheme::kF32}, KvType::kF32}),
+    [](const auto& param) { return std::string(param.param.name); });
+
+TEST(Batch, RefusesWhatIsNoBatch) {
+  const auto model = support::MakeModel(support::SpecGqa());
+  LoadedModel loaded(
+      model, {.weights = Scheme::kF32},
+      {.context_tokens = 128, .chunk_tokens = 8, .num_sequences = 2}, 1);
+  Decoder& decoder = loaded.decoder();
+  loaded.CloseSequence();
+  ASSERT_EQ(Unwrap(decoder.pages().Open()), 0u);
+  const SequenceId other = Unwrap(decoder.pages().Open());
+  const std::vector<int32_t> ids = {1, 2, 3, 4};
+  const auto refused = [&](const std::vector<BatchRun>& runs, const char* sentence) {
+    const Status run = decoder.Forward({ids, runs});
+    ASSERT_FALSE(run) << sentence;
+    EXPECT_EQ(run.error().code(), ErrorCode::kOutOfRange);
+    EXPECT_THAT(run.error().message(), testing::HasSubstr(sentence));
+    EXPECT_FALSE(decoder.Logits(0));
+  };
+  refused({}, "a batch of 4 tokens has runs of 0");
+  refused({{0, 0, 3, 1}}, "a batch of 4 tokens has runs of 3");
+  refused({{0, 0, 4, 1}, {other, 0, 1, 1}}, "a batch of 4 tokens has runs of 5");
+  refused({{0, 0, 4, 1}, {other, 0, 0, 0}}, "0 tokens at position 0");
+  refused({{0, 0, 2, 1}, {other, 0, 2, 3}}, "3 rows of logits are more than the 2 tokens");
+  refused({{0, 0, 2, 1}, {other, 1, 2, 1}}, "has 0 tokens");
+  refused({{0, 0, SIZE_MAX, 1}, {other, 0, 5, 1}}, "do not fit a context");
+  refused({{0, 0, 1, 1}, {other, 0, 1, 1}, {0, 1, 2, 1}}, "do not fit a chunk of 8 tokens of 2");
+  EXPECT_TRUE(decoder.Forward({ids, std::vector<BatchRun>{{0, 0, 2, 1}, {other, 0, 2, 1}}}));
+  EXPECT_TRUE(decoder.Logits(1));
+}
+
+TEST(Batch, RefusesMoreSequencesThanFit) {
+  const auto model = support::MakeModel(support::SpecGqa());
+  const auto message = [&](const DecoderOptions& options) {
+    try {
+      LoadedModel loaded(model, {.weights = Scheme::kF32}, options, 1);
+    } catch (const std::runtime_error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(message({.context_tokens = 64, .num_sequences = 0}), testing::HasSubstr("outside 1"));
+  EXPECT_THAT(message({.context_tokens = 64, .num_sequences = 257}),
+              testing::HasSubstr("outside 1"));
+  EXPECT_THAT(message({.context_tokens = 64, .num_sequences = 2}),
+              testing::HasSubstr("a context of 64 has 1 pages"));
+  EXPECT_THAT(message({.context_tokens = 128, .chunk_tokens = 1, .num_sequences = 2}),
+              testing::HasSubstr("2 sequences do not fit a prefill chunk of 1"));
+  EXPECT_EQ(message({.context_tokens = 128, .num_sequences = 2}), "");
+}
+
+}  // namespace
+}  // namespace cria

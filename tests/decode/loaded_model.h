@@ -1,0 +1,140 @@
+#pragma once
+
+// What the tests of the decoder run: a converted checkpoint, loaded with any options.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "converter/convert.h"
+#include "core/thread_pool.h"
+#include "decode/decoder.h"
+#include "decode/open_sequence.h"
+#include "reference/reference_decoder.h"
+#include "support/temporary_directory.h"
+#include "support/tiny_checkpoint.h"
+
+namespace cria {
+
+template <typename T>
+T Unwrap(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().message());
+  return std::move(*result);
+}
+
+// A converted checkpoint. Tests share it if they can, because under emulation most of them take
+// less time than a conversion.
+class ConvertedModel {
+ public:
+  ConvertedModel(const reference::ReferenceModel& model, const ConvertOptions& conversion,
+                 support::StorageType storage = support::StorageType::kF32) {
+    support::WriteHuggingFaceDirectory(model, directory_.path() / "checkpoint",
+                                       {.storage = storage});
+    const auto path = directory_.path() / "model.cria";
+    Unwrap(Convert(directory_.path() / "checkpoint", path, conversion));
+    file_ = std::make_unique<ModelFile>(Unwrap(ModelFile::Open(path.string())));
+  }
+
+  const ModelFile& file() const { return *file_; }
+
+ private:
+  support::TemporaryDirectory directory_;
+  std::unique_ptr<ModelFile> file_;
+};
+
+// A model that is loaded into memory of its own, with a sequence for which the whole context is
+// reserved.
+class LoadedModel {
+ public:
+  LoadedModel(std::shared_ptr<const ConvertedModel> model, const DecoderOptions& options,
+              size_t num_threads, size_t num_batch_threads = 1)
+      : model_(std::move(model)) {
+    pool_ = std::make_unique<ThreadPool>(Unwrap(ThreadPool::Create(num_threads)));
+    batch_pool_ = std::make_unique<ThreadPool>(Unwrap(ThreadPool::Create(num_batch_threads)));
+    weights_ = std::make_unique<xnn::PackedWeights>(
+        Unwrap(xnn::PackedWeights::PackInMemory(model_->file(), *pool_, nullptr)));
+    decoder_ = Unwrap(Decoder::Create(model_->file(), *weights_, options, *pool_, *batch_pool_));
+    sequence_.emplace(Unwrap(OpenSequence::Create(decoder_->pages(), options.context_tokens)));
+  }
+
+  LoadedModel(const reference::ReferenceModel& model, const ConvertOptions& conversion,
+              const DecoderOptions& options, size_t num_threads, size_t num_batch_threads = 1)
+      : LoadedModel(std::make_shared<const ConvertedModel>(model, conversion), options, num_threads,
+                    num_batch_threads) {}
+
+  Decoder& decoder() { return *decoder_; }
+  // Frees what is reserved for it.
+  void CloseSequence() { sequence_.reset(); }
+  size_t num_tokens() const { return decoder_->pages().num_tokens(sequence_->id()); }
+
+  Status Forward(std::span<const int32_t> tokens, size_t first_position, size_t num_logits) {
+    return decoder_->ForwardSequence(sequence_->id(), tokens, first_position, num_logits);
+  }
+
+  Status Drop(size_t first, size_t count) {
+    CRIA_RETURN_IF_ERROR(decoder_->pages().Drop(sequence_->id(), first, count));
+    return decoder_->Move(decoder_->pages().moves());
+  }
+
+  // The logits after each token, run in the chunks that the sizes say; the last size repeats.
+  std::vector<float> Run(const std::vector<int32_t>& ids, std::vector<size_t> chunk_sizes) {
+    std::vector<float> all;
+    size_t position = 0;
+    for (size_t i = 0; position < ids.size(); ++i) {
+      const size_t wanted = chunk_sizes[std::min(i, chunk_sizes.size() - 1)];
+      const size_t count = std::min(wanted, ids.size() - position);
+      const Status run = Forward(std::span(ids).subspan(position, count), position, count);
+      if (!run) throw std::runtime_error(run.error().message());
+      for (size_t row = 0; row < count; ++row) {
+        const auto logits = Unwrap(decoder_->Logits(row));
+        all.insert(all.end(), logits.begin(), logits.end());
+      }
+      position += count;
+    }
+    return all;
+  }
+
+ private:
+  std::shared_ptr<const ConvertedModel> model_;
+  std::unique_ptr<ThreadPool> pool_;
+  std::unique_ptr<ThreadPool> batch_pool_;
+  std::unique_ptr<xnn::PackedWeights> weights_;
+  std::unique_ptr<Decoder> decoder_;
+  std::optional<OpenSequence> sequence_;
+};
+
+inline std::vector<int32_t> SomeIds(size_t count, size_t vocab_size) {
+  std::vector<int32_t> ids(count);
+  for (size_t i = 0; i < count; ++i) {
+    ids[i] = static_cast<int32_t>((i * i * 7 + i * 13 + 5) % vocab_size);
+  }
+  return ids;
+}
+
+inline float LargestMagnitude(const std::vector<float>& values) {
+  float largest = 0.0f;
+  for (const float value : values) largest = std::max(largest, std::abs(value));
+  return largest;
+}
+
+inline float LargestDifference(const std::vector<float>& a, const std::vector<float>& b) {
+  float largest = 0.0f;
+  for (size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(a[i] - b[i]));
+  return largest;
+}
+
+inline constexpr size_t kContext = 64;
+
+inline std::vector<float> ReferenceLogits(const reference::ReferenceModel& model,
+                                   const std::vector<int32_t>& ids) {
+  const std::vector<double> logits = reference::Logits(model, {ids.begin(), ids.end()}, kContext);
+  return {logits.begin(), logits.end()};
+}
+
+}  // namespace cria

@@ -1,0 +1,358 @@
+// Several sessions of one model: who runs with whom, who waits, what is shared.
+
+#include "llm/scheduler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "llm/session_fixture.h"
+
+namespace cria {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Sessions of a scripted model.
+class SchedulerTest : public testing::Test {
+ protected:
+  static constexpr size_t kContext = 512;
+
+  void Load(size_t num_sequences, size_t context_tokens = kContext, size_t chunk_tokens = 16) {
+    model_ = std::make_unique<ScriptedModel>(kVocabSize, context_tokens, chunk_tokens, NextOf,
+                                             num_sequences);
+    scheduler_ = std::make_unique<Scheduler>(*model_);
+  }
+
+  struct Outcome {
+    Tokens generated;
+    size_t reused = 0;
+    std::string error;
+  };
+
+  // Reads a prompt and generates, as one request.
+  static Outcome Answer(Session& session, const Tokens& prompt, size_t max_tokens,
+                        const std::function<void()>& on_token = nullptr,
+                        const std::atomic<bool>* cancel = nullptr) {
+    Outcome outcome;
+    const Session::Request request(session, {.max_tokens = max_tokens, .cancel = cancel});
+    if (const Status read = session.Prefill(prompt); !read) {
+      outcome.error = read.error().message();
+      return outcome;
+    }
+    outcome.reused = session.stats().reused_tokens;
+    Sampler sampler = *Sampler::Create({.temperature = 0.0f}, kVocabSize);
+    const auto reason = session.Generate({.max_tokens = max_tokens, .cancel = cancel}, sampler,
+                                         [&](const GeneratedToken& token) {
+                                           outcome.generated.push_back(token.id);
+                                           if (on_token) on_token();
+                                           return true;
+                                         });
+    if (!reason) outcome.error = reason.error().message();
+    return outcome;
+  }
+
+  Tokens Prompt(size_t count, int32_t seed) const {
+    Tokens tokens(count);
+    std::mt19937 random(static_cast<uint32_t>(seed));
+    for (int32_t& token : tokens) token = static_cast<int32_t>(random() % kVocabSize);
+    return tokens;
+  }
+
+  size_t NumUsedPages() const {
+    size_t used = 0;
+    for (uint32_t page = 0; page < model_->pages().num_pages(); ++page) {
+      used += model_->pages().num_holders(page) != 0 ? 1 : 0;
+    }
+    return used;
+  }
+
+  std::unique_ptr<ScriptedModel> model_;
+  std::unique_ptr<Scheduler> scheduler_;
+};
+
+TEST_F(SchedulerTest, SessionsGenerateTogetherInOneForward) {
+  constexpr size_t kSessions = 4;
+  Load(kSessions);
+  // A step takes long enough that all come back meanwhile.
+  model_->after_forward = [] { std::this_thread::sleep_for(milliseconds(4)); };
+  std::vector<Outcome> outcomes(kSessions);
+  {
+    std::vector<std::jthread> threads;
+    for (size_t i = 0; i < kSessions; ++i) {
+      threads.emplace_back([&, i] {
+        Session session(*scheduler_);
+        outcomes[i] = Answer(session, Prompt(10 + i, static_cast<int32_t>(i)), 40);
+      });
+    }
+  }
+  for (size_t i = 0; i < kSessions; ++i) {
+    EXPECT_EQ(outcomes[i].error, "");
+    EXPECT_EQ(outcomes[i].generated, Expected(Prompt(10 + i, static_cast<int32_t>(i)), 40)) << i;
+  }
+  // If each had run alone, there were 4 * 40 of them.
+  EXPECT_LT(model_->sequences_run.size(), 80u);
+  EXPECT_EQ(std::ranges::max(model_->sequences_run), kSessions);
+}
+
+TEST_F(SchedulerTest, ACommonBeginningIsRunAndStoredOnce) {
+  constexpr size_t kChats = 10;
+  Load(kChats, 2048, 64);
+  const Tokens system = Prompt(500, 1);
+  std::vector<std::unique_ptr<Session>> sessions;
+  for (size_t i = 0; i < kChats; ++i) {
+    Tokens prompt = system;
+    prompt.push_back(static_cast<int32_t>(i));
+    sessions.push_back(std::make_unique<Session>(*scheduler_));
+    const Outcome outcome = Answer(*sessions.back(), prompt, 3);
+    EXPECT_EQ(outcome.generated, Expected(prompt, 3)) << i;
+    EXPECT_EQ(outcome.reused, i == 0 ? 0u : 500u);
+  }
+  // Three tokens more for each chat: its message and two of the answer.
+  EXPECT_EQ(model_->tokens_run(), 500u + kChats * 3u);
+  // Seven whole pages are shared; each chat has the rest on a page of its own.
+  EXPECT_EQ(NumUsedPages(), 7u + kChats);
+  EXPECT_EQ(scheduler_->stats().num_shared_tokens, (kChats - 1) * 500u);
+}
+
+TEST_F(SchedulerTest, AnIdleSessionGivesWayAndReadsItsTextAgain) {
+  Load(2);
+  Session a(*scheduler_), b(*scheduler_), c(*scheduler_);
+  EXPECT_EQ(Answer(a, Prompt(20, 1), 5).error, "");
+  EXPECT_EQ(Answer(b, Prompt(20, 2), 5).error, "");
+  EXPECT_EQ(Answer(c, Prompt(20, 3), 5).generated, Expected(Prompt(20, 3), 5));
+  // The oldest, a, has lost its place; b has not.
+  const Outcome again_b = Answer(b, Prompt(20, 2), 5);
+  EXPECT_EQ(again_b.reused, 19u);
+  const Outcome again_a = Answer(a, Prompt(20, 1), 5);
+  EXPECT_EQ(again_a.reused, 0u);
+  EXPECT_EQ(again_a.generated, Expected(Prompt(20, 1), 5));
+}
+
+TEST_F(SchedulerTest, ASessionGoesOnWithoutAPromptAfterItLostItsPlace) {
+  Load(1);
+  Session a(*scheduler_), b(*scheduler_);
+  EXPECT_EQ(Answer(a, Prompt(20, 1), 5).error, "");
+  EXPECT_EQ(Answer(b, Prompt(30, 2), 5).error, "");
+  Sampler sampler = *Sampler::Create({.temperature = 0.0f}, kVocabSize);
+  Tokens generated;
+  ASSERT_TRUE(a.Generate({.max_tokens = 3}, sampler, [&](const GeneratedToken& token) {
+    generated.push_back(token.id);
+    return true;
+  }));
+  const Tokens all = Expected(Prompt(20, 1), 8);
+  EXPECT_EQ(generated, Tokens(all.begin() + 5, all.end()));
+}
+
+TEST_F(SchedulerTest, TheTokensOfASessionThatEndedAreFound) {
+  Load(2);
+  { // Its place is taken over with what is in it.
+    Session a(*scheduler_);
+    EXPECT_EQ(Answer(a, Prompt(100, 1), 5).error, "");
+  }
+  Session b(*scheduler_);
+  EXPECT_EQ(Answer(b, Prompt(100, 1), 5).reused, 99u);
+  EXPECT_EQ(scheduler_->stats().num_shared_tokens, 0u);
+}
+
+TEST_F(SchedulerTest, ARequestIsLimitedByItsShareOrWhatItAsksFor) {
+  Load(4);  // 8 pages, two for each.
+  Session session(*scheduler_);
+  EXPECT_EQ(session.share_tokens(), 128u);
+  EXPECT_EQ(session.context_tokens(), kContext);
+  Sampler sampler = *Sampler::Create({.temperature = 0.0f}, kVocabSize);
+  const auto generate = [&](size_t prompt_tokens, size_t max_tokens) {
+    const Session::Request request(session, {.max_tokens = max_tokens});
+    EXPECT_TRUE(session.Prefill(Prompt(prompt_tokens, 9)));
+    size_t count = 0;
+    const auto reason = session.Generate({.max_tokens = max_tokens}, sampler,
+                                         [&](const GeneratedToken&) { return ++count > 0; });
+    EXPECT_TRUE(reason);
+    return std::pair(count, reason.value_or(StopReason::kCancelled));
+  };
+  EXPECT_EQ(generate(100, 0), std::pair(size_t{29}, StopReason::kContextFull));
+  EXPECT_EQ(generate(100, 200), std::pair(size_t{200}, StopReason::kMaxTokens));
+  EXPECT_EQ(generate(200, 0), std::pair(size_t{129}, StopReason::kContextFull));
+  EXPECT_EQ(generate(500, 100), std::pair(size_t{13}, StopReason::kContextFull));
+}
+
+TEST_F(SchedulerTest, WhoFindsNoRoomWaitsAndNobodyLosesItsPlace) {
+  constexpr size_t kSessions = 8;
+  Load(3, 512);
+  std::vector<Outcome> outcomes(kSessions);
+  {
+    std::vector<std::jthread> threads;
+    for (size_t i = 0; i < kSessions; ++i) {
+      threads.emplace_back([&, i] {
+        Session session(*scheduler_);
+        // Two of these never fit at once.
+        outcomes[i] = Answer(session, Prompt(200, static_cast<int32_t>(i)), 100);
+      });
+    }
+  }
+  for (size_t i = 0; i < kSessions; ++i) {
+    EXPECT_EQ(outcomes[i].error, "");
+    EXPECT_EQ(outcomes[i].generated, Expected(Prompt(200, static_cast<int32_t>(i)), 100)) << i;
+  }
+  EXPECT_EQ(model_->tokens_run(), kSessions * 299u);
+}
+
+TEST_F(SchedulerTest, WaitingCanBeCancelled) {
+  Load(1);
+  Session a(*scheduler_), b(*scheduler_), c(*scheduler_);
+  const Session::Request request(a, {});
+  ASSERT_TRUE(a.Prefill(Prompt(5, 1)));
+  std::atomic<bool> cancel = false;
+  Outcome outcome_b, outcome_c;
+  {
+    const std::jthread waiting_b([&] { outcome_b = Answer(b, Prompt(5, 2), 3, nullptr, &cancel); });
+    const std::jthread waiting_c([&] { outcome_c = Answer(c, Prompt(5, 3), 3, nullptr, &cancel); });
+    std::this_thread::sleep_for(milliseconds(5));
+    cancel = true;
+  }
+  EXPECT_THAT(outcome_b.error, testing::HasSubstr("stopped while"));
+  EXPECT_THAT(outcome_c.error, testing::HasSubstr("stopped while"));
+  EXPECT_EQ(model_->tokens_run(), 5u);
+}
+
+TEST_F(SchedulerTest, ASlowCallbackDelaysItsOwnSessionOnly) {
+  Load(2);
+  std::atomic<bool> is_other_done = false;
+  Outcome slow, fast;
+  {
+    Session a(*scheduler_), b(*scheduler_);
+    const std::jthread first([&] {
+      slow = Answer(a, Prompt(5, 1), 3, [&] {
+        while (!is_other_done) std::this_thread::sleep_for(milliseconds(1));
+      });
+    });
+    const std::jthread second([&] {
+      fast = Answer(b, Prompt(5, 2), 50);
+      is_other_done = true;
+    });
+  }
+  EXPECT_EQ(slow.generated, Expected(Prompt(5, 1), 3));
+  EXPECT_EQ(fast.generated, Expected(Prompt(5, 2), 50));
+}
+
+TEST_F(SchedulerTest, PromptsAreReadInPartsWhileOthersGenerate) {
+  Load(2, 2048, 128);
+  // A token takes 1 ms, whoever runs it.
+  size_t done = 0;
+  model_->after_forward = [&] {
+    const size_t run = model_->tokens_run();
+    std::this_thread::sleep_for(std::chrono::microseconds(500 * (run - done) + 500));
+    done = run;
+  };
+  Session a(*scheduler_), b(*scheduler_);
+  std::vector<size_t> sizes;
+  std::atomic<bool> is_reading = false;
+  const std::jthread reader([&] {
+    while (!is_reading) std::this_thread::sleep_for(milliseconds(1));
+    EXPECT_EQ(Answer(b, Prompt(300, 2), 1).error, "");
+    is_reading = false;
+  });
+  size_t before = 0;
+  const Outcome outcome = Answer(a, Prompt(5, 1), 200, [&] {
+    const size_t run = model_->tokens_run();
+    if (is_reading && before != 0) sizes.push_back(run - before);
+    before = run;
+    if (a.stats().generated_tokens == 20) is_reading = true;
+  });
+  EXPECT_EQ(outcome.generated, Expected(Prompt(5, 1), 200));
+  ASSERT_FALSE(sizes.empty());
+  // Alone, the whole chunk of 128 would be read at once.
+  EXPECT_LT(std::ranges::max(sizes), 40u);
+}
+
+TEST_F(SchedulerTest, OnlyTheSessionWhoseTokensFailEnds) {
+  Load(2);
+  model_->after_forward = [] { std::this_thread::sleep_for(milliseconds(2)); };
+  const Tokens good = Prompt(5, 1);
+  const Tokens all = Expected(good, 60);
+  int32_t failing = 0;
+  while (std::ranges::contains(all, failing) || std::ranges::contains(good, failing)) ++failing;
+  model_->failing_token = failing;
+  Session a(*scheduler_), b(*scheduler_);
+  std::atomic<bool> is_generating = false;
+  Outcome wrong;
+  const std::jthread other([&] {
+    while (!is_generating) std::this_thread::sleep_for(milliseconds(1));
+    Tokens prompt(20, good[0]);
+    prompt.push_back(failing);
+    wrong = Answer(b, prompt, 3);
+    is_generating = false;
+  });
+  const Outcome right = Answer(a, good, 60, [&] {
+    if (a.stats().generated_tokens == 5) is_generating = true;
+  });
+  while (is_generating) std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_EQ(wrong.error, "the script says so");
+  EXPECT_EQ(right.error, "");
+  EXPECT_EQ(right.generated, all);
+}
+
+TEST_F(SchedulerTest, ADropTurnsACopyOfSharedPages) {
+  Load(2);
+  Session a(*scheduler_), b(*scheduler_);
+  const Tokens prompt = Prompt(200, 1);
+  EXPECT_EQ(Answer(a, prompt, 2).error, "");
+  {
+    const Session::Request request(b, {.max_tokens = 10, .kept_tokens = 4});
+    ASSERT_TRUE(b.Prefill(prompt));
+    EXPECT_EQ(b.stats().reused_tokens, 199u);
+    ASSERT_TRUE(b.Drop(4, 64));
+    Sampler sampler = *Sampler::Create({.temperature = 0.0f}, kVocabSize);
+    Tokens shorter = prompt;
+    shorter.erase(shorter.begin() + 4, shorter.begin() + 68);
+    Tokens generated;
+    ASSERT_TRUE(b.Generate({.max_tokens = 3}, sampler, [&](const GeneratedToken& token) {
+      generated.push_back(token.id);
+      return true;
+    }));
+    EXPECT_EQ(generated, Expected(shorter, 3));
+  }
+  const Outcome again = Answer(a, prompt, 2);
+  EXPECT_EQ(again.reused, 199u);
+  EXPECT_EQ(again.generated, Expected(prompt, 2));
+}
+
+// Random requests of several threads against what each would generate alone.
+TEST_F(SchedulerTest, WhatRunsBesideChangesNoText) {
+  constexpr size_t kThreads = 5;
+  for (const size_t num_sequences : {1, 2, 4}) {
+    Load(num_sequences, 1024);
+    std::vector<std::jthread> threads;
+    for (size_t i = 0; i < kThreads; ++i) {
+      threads.emplace_back([&, i] {
+        std::mt19937 random(static_cast<uint32_t>(7 * i + num_sequences));
+        Session session(*scheduler_);
+        for (size_t step = 0; step < 40; ++step) {
+          // Some begin alike.
+          Tokens prompt = Prompt(100, static_cast<int32_t>(random() % 3));
+          prompt.resize(1 + random() % 100);
+          const Tokens rest = Prompt(random() % 60, static_cast<int32_t>(random() % 4));
+          prompt.insert(prompt.end(), rest.begin(), rest.end());
+          const size_t count = 1 + random() % 12;
+          const std::atomic<bool> cancel = random() % 10 == 0;
+          const Outcome outcome = Answer(session, prompt, count, nullptr, &cancel);
+          if (cancel) {
+            EXPECT_THAT(outcome.error, testing::HasSubstr("stopped while"));
+          } else {
+            EXPECT_EQ(outcome.error, "");
+            EXPECT_EQ(outcome.generated, Expected(prompt, count));
+          }
+        }
+      });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cria
