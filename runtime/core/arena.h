@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -75,5 +76,14 @@ class Arena {
   explicit Arena(platform::PageBlock block) : block_(std::move(block)) {}
   platform::PageBlock block_;
 };
+
+// Takes an array of zeros from the beginning of `memory`, such as a region that holds several.
+template <typename T>
+std::span<T> TakeArray(std::span<std::byte>& memory, size_t count) {
+  auto* const first = reinterpret_cast<T*>(memory.data());
+  std::uninitialized_value_construct_n(first, count);
+  memory = memory.subspan(count * sizeof(T));
+  return {first, count};
+}
 
 }  // namespace cria

@@ -3,32 +3,22 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "cria/error.h"
+#include "decode/kv_page_group.h"
 #include "ops/kv_cache_view.h"
 
 namespace cria {
 
-using SequenceId = uint32_t;
-
-// Rows of a page that are copied to other rows or, if both are the same, whose keys are rotated
-// where they are.
-struct PageMove {
-  uint32_t source_page = 0;
-  uint32_t source_row = 0;  // On the page.
-  uint32_t target_page = 0;
-  uint32_t target_row = 0;
-  uint32_t num_rows = 0;
-  // The rows' new positions are less by this; rope must rotate their keys back by it.
-  uint32_t distance = 0;
-
-  bool operator==(const PageMove&) const = default;
-};
-
 // Which pages of the KV cache each sequence holds: bookkeeping alone, the keys and values are
-// elsewhere. A sequence of n tokens holds one page for each kKvPageTokens of them. Sequences that
-// begin with the same tokens may hold the same pages; such a page is never written: a sequence that
-// has to write it gets a copy.
+// elsewhere. Layers with the same window form a group, which has its own pages and tables. Without
+// a window, a sequence of n tokens holds one page for each kKvPageTokens of them; with a window, it
+// gives earlier pages back. Sequences that begin with the same tokens may hold the same pages; such
+// a page is never written: a sequence that has to write it gets a copy.
+//
+// Each sequence has its own share of the pages of windowed groups, so only the pages without a
+// window are reserved and can run out. A window that would save no page counts as none.
 //
 // Extend, Share and Drop change the tables and leave moves; the caller carries these out in their
 // order before it reads or writes the cache. If a function fails, nothing has changed. Nothing is
@@ -36,10 +26,19 @@ struct PageMove {
 class KvPages {
  public:
   struct Shape {
-    size_t num_pages = 0;
+    size_t num_pages = 0;  // Of layers without a window.
     size_t num_sequences = 0;
     size_t sequence_tokens = 0;  // Maximum number of tokens of one sequence.
+    // With windows, a sequence can be extended by at most this many tokens at once.
+    size_t chunk_tokens = 0;
+    // Those of the layers, in tokens; 0: without a window.
+    std::vector<uint32_t> windows = {0};
   };
+  // What each group of layers has. If there is one without a window, it is the first.
+  static std::vector<KvPageGroup::Shape> Groups(const Shape& shape);
+  // The index in `groups` of the group for layers with this window.
+  static size_t GroupOf(std::span<const KvPageGroup::Shape> groups, uint32_t window_tokens);
+
   // Bytes of memory that the constructor needs, at a multiple of 4.
   static uint64_t MemoryBytes(const Shape& shape);
   // `memory` must outlive the object.
@@ -61,6 +60,10 @@ class KvPages {
   // written. Cannot fail within the reservation; otherwise takes pages that are free.
   Status Extend(SequenceId sequence, size_t tokens);
 
+  // Windowed layers have given early rows back, so that a sequence cannot always become shorter.
+  // Returns the largest number, up to `tokens` and the length, to which it can be truncated and
+  // whose tokens can be shared; the caller runs later tokens again. 0 always works.
+  size_t LongestPrefix(SequenceId sequence, size_t tokens) const;
   // Forgets all tokens after the first `tokens`.
   Status Truncate(SequenceId sequence, size_t tokens);
 
@@ -68,27 +71,36 @@ class KvPages {
   // the rest of the tokens is copied.
   Status Share(SequenceId from, SequenceId to, size_t tokens);
 
-  // Removes tokens [first, first + count): later ones move down by `count`. Where whole pages are
-  // removed, later pages stay, and only their keys are rotated.
+  // Whether windowed layers have all rows that they need after a Drop. If not, the caller truncates
+  // the sequence to 0 and runs the tokens that stay. So it is if what stays is not longer than a
+  // window and begins with tokens before the rows that are left.
+  bool CanDrop(SequenceId sequence, size_t first, size_t count) const;
+  // Removes tokens [first, first + count): later ones move down by `count`. Pages whose tokens are
+  // all removed are given back, and the others stay: where `count` is a number of whole pages, only
+  // their keys are rotated.
   Status Drop(SequenceId sequence, size_t first, size_t count);
 
   // What the last Extend, Share or Drop leaves to be moved, until the next one.
-  std::span<const PageMove> moves() const { return moves_.first(num_moves_); }
+  std::span<const PageMove> moves() const { return moves_.all(); }
 
-  size_t num_tokens(SequenceId sequence) const { return sequences_[sequence].num_tokens; }
-  // The pages that hold the sequence's tokens.
-  ops::KvPageTable Table(SequenceId sequence) const;
-  // How many sequences hold the page.
-  size_t num_holders(uint32_t page) const { return holders_[page]; }
-  size_t num_pages() const { return holders_.size(); }
-  // Pages that no sequence holds and that are not reserved.
+  size_t num_tokens(SequenceId sequence) const { return groups_[0].num_tokens(sequence); }
+  size_t num_groups() const { return groups_.size(); }
+  const KvPageGroup& group(size_t index) const { return groups_[index]; }
+  // The pages that hold the sequence's tokens in the layers of a group. Blocks before the window of
+  // the first token that the last Extend added may have none.
+  ops::KvPageTable Table(SequenceId sequence, size_t group = 0) const {
+    return {groups_[group].Table(sequence)};
+  }
+  size_t num_holders(uint32_t page) const { return groups_[0].num_holders(page); }
+  size_t num_pages() const { return groups_[0].num_pages(); }
+  // Pages of layers without a window that no sequence holds and that are not reserved. If there are
+  // no such layers, those of the first group that no sequence holds.
   size_t num_free() const;
 
  private:
   struct Sequence {
     uint32_t is_open;
-    uint32_t num_tokens;
-    // How many pages the sequence may hold; at least as many as it holds.
+    // Without a window, how many pages the sequence may hold; at least as many as it holds.
     uint32_t num_reserved;
     // The first pages, which are not going to be written if they are shared.
     uint32_t num_kept;
@@ -97,34 +109,26 @@ class KvPages {
   bool IsOpen(SequenceId sequence) const;
   Status CheckOpen(SequenceId sequence) const;
   Status CheckLength(size_t tokens) const;
-  // Fails if fewer than `needed` pages are free.
+  Status CheckPrefix(SequenceId sequence, size_t tokens) const;
+  Status CheckChunk(SequenceId sequence, size_t tokens) const;
+  // Fails if fewer than `needed` pages without a window are free.
   Status CheckFree(size_t needed) const;
-  std::span<uint32_t> PagesOf(SequenceId sequence) const;
-  bool IsShared(uint32_t page) const { return holders_[page] > 1; }
-  // How many of pages[first] to pages[end - 1] are shared; there are none after the last page.
-  size_t CountShared(std::span<const uint32_t> pages, size_t first, size_t end) const;
+  bool AllHaveWindows() const { return groups_[0].window_tokens() != 0; }
   // Pages that are set aside for the sequence.
   size_t NumSetAside(SequenceId sequence) const;
+  // How many pages have to be free, in addition to those that are set aside.
+  size_t PagesToExtend(SequenceId sequence, size_t tokens) const;
+  size_t PagesToShare(SequenceId from, SequenceId to, size_t tokens) const;
+  size_t PagesToDrop(SequenceId sequence, size_t first, size_t count) const;
+  // Takes shared pages of kept tokens from block `first` on, which are given up, from the
+  // reservation: nothing was set aside for these, and they are not freed.
+  void ForgetKept(SequenceId sequence, size_t first, size_t num_copied);
 
-  uint32_t Take();
-  void Release(uint32_t page);
-  void ReleaseFrom(std::span<const uint32_t> pages, size_t first);
-  void AddMove(const PageMove& move) { moves_[num_moves_++] = move; }
-  // Gives pages[block] the tokens of [first, num_tokens) that belong there, from `count` tokens
-  // later; a shared page is replaced by a copy of its tokens before `first`.
-  void MoveIntoPage(std::span<uint32_t> pages, size_t block, size_t first, size_t num_tokens,
-                    size_t count);
-  // Rotates the keys of the first `num_rows` rows of a page; a shared page is replaced by a copy.
-  void TurnPage(uint32_t& page, size_t num_rows, size_t count);
-
-  const Shape shape_;
+  const size_t sequence_tokens_;
+  const size_t chunk_tokens_;
+  std::vector<KvPageGroup> groups_;
   std::span<Sequence> sequences_;
-  std::span<uint32_t> tables_;   // [num_sequences][pages of sequence_tokens]
-  std::span<uint32_t> holders_;  // [num_pages]
-  std::span<uint32_t> free_;     // [num_pages], of which the first num_free_ are free pages.
-  std::span<PageMove> moves_;
-  size_t num_free_ = 0;
-  size_t num_moves_ = 0;
+  PageMoves moves_;
 };
 
 }  // namespace cria

@@ -3,47 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <map>
-#include <random>
-#include <vector>
-
-#include "decode/test_kv_pages.h"
+#include "decode/kv_pages_fixture.h"
 
 namespace cria {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
-
-constexpr size_t kPage = kKvPageTokens;
-
-SequenceId Open(TestKvPages& pages) { return pages->Open().value(); }
-
-// Opens a sequence of `tokens`.
-SequenceId OpenWith(TestKvPages& pages, size_t tokens) {
-  const SequenceId sequence = Open(pages);
-  EXPECT_TRUE(pages->Extend(sequence, tokens));
-  return sequence;
-}
-
-std::vector<uint32_t> TableOf(const TestKvPages& pages, SequenceId sequence) {
-  const auto table = pages->Table(sequence).pages;
-  return {table.begin(), table.end()};
-}
-
-std::vector<PageMove> MovesOf(const TestKvPages& pages, const Status& done) {
-  EXPECT_TRUE(done) << done.error().message();
-  return {pages->moves().begin(), pages->moves().end()};
-}
-
-template <typename T>
-void ExpectRefused(const Result<T>& result, ErrorCode code, const char* words) {
-  ASSERT_FALSE(result);
-  EXPECT_EQ(result.error().code(), code);
-  EXPECT_THAT(result.error().message(), HasSubstr(words));
-}
 
 TEST(KvPagesTest, ASingleSequenceHasAdjacentPagesInOrder) {
   TestKvPages pages({.num_pages = 4, .num_sequences = 1, .sequence_tokens = 250});
@@ -238,251 +204,17 @@ TEST(KvPagesTest, WholePagesThatAreDroppedAreUnlinked) {
 TEST(KvPagesTest, OtherDropsMoveRows) {
   TestKvPages pages({.num_pages = 4, .num_sequences = 1, .sequence_tokens = 4 * kPage});
   const SequenceId sequence = OpenWith(pages, 3 * kPage);
+  // Page 1 is given back, and the rows of page 2 move on their page.
   EXPECT_THAT(MovesOf(pages, pages->Drop(sequence, 4, 70)),
               ElementsAre(PageMove{1, 10, 0, 4, 54, 70}, PageMove{2, 0, 0, 58, 6, 70},
-                          PageMove{2, 6, 1, 0, 58, 70}));
-  EXPECT_THAT(TableOf(pages, sequence), ElementsAre(0, 1));
+                          PageMove{2, 6, 2, 0, 58, 70}));
+  EXPECT_THAT(TableOf(pages, sequence), ElementsAre(0, 2));
   EXPECT_EQ(pages->num_tokens(sequence), 3 * kPage - 70);
   EXPECT_THAT(MovesOf(pages, pages->Drop(sequence, 100, 22)), IsEmpty());
   EXPECT_THAT(MovesOf(pages, pages->Drop(sequence, 50, 0)), IsEmpty());
   EXPECT_EQ(pages->num_tokens(sequence), 100u);
   EXPECT_THAT(MovesOf(pages, pages->Drop(sequence, 0, 100)), IsEmpty());
   EXPECT_EQ(pages->num_free(), 4u - 3) << "still reserved";
-}
-
-// Random requests, against a model that knows nothing of pages: a list of tokens for each sequence,
-// and how far each was turned.
-struct Row {
-  uint64_t token = 0;  // 0: there is none.
-  uint64_t turned_back = 0;
-  bool operator==(const Row&) const = default;
-};
-
-class RandomRequests {
- public:
-  RandomRequests(const KvPages::Shape& shape, unsigned seed)
-      : shape_(shape), random_(seed), pages_(shape), cache_(shape.num_pages * kPage) {}
-
-  void Run(size_t num_steps) {
-    for (size_t step = 0; step < num_steps; ++step) {
-      SCOPED_TRACE(testing::Message() << "step " << step);
-      RunStep();
-      Check();
-      if (testing::Test::HasFailure()) return;
-    }
-    for (SequenceId i = 0; i < shape_.num_sequences; ++i) pages_->Close(i);
-    EXPECT_EQ(pages_->num_free(), shape_.num_pages) << "pages are lost";
-  }
-
-  struct Counts {
-    size_t done = 0;
-    size_t refused = 0;
-    size_t copies_of_shared = 0;
-  };
-  const Counts& counts() const { return counts_; }
-
- private:
-  struct Sequence {
-    std::vector<Row> rows;
-    // Extending to this many tokens cannot fail, nor can dropping tokens after `kept`.
-    size_t reserved = 0;
-    size_t kept = SIZE_MAX;
-  };
-
-  size_t Below(size_t end) { return std::uniform_int_distribution<size_t>(0, end - 1)(random_); }
-  // A number up to `largest`, often at a page's end.
-  size_t UpTo(size_t largest) {
-    const size_t any = Below(largest + 1);
-    return Below(2) == 0 ? any / kPage * kPage : any;
-  }
-  SequenceId AnySequence() { return static_cast<SequenceId>(Below(shape_.num_sequences)); }
-
-  void RunStep() {
-    const SequenceId id = AnySequence();
-    const auto found = sequences_.find(id);
-    if (found == sequences_.end()) return OpenOne();
-    Sequence& sequence = found->second;
-    switch (Below(12)) {
-      case 0:
-        pages_->Close(id);
-        sequences_.erase(id);
-        return;
-      case 1:
-        return ReserveFor(id, sequence);
-      case 2:
-      case 3:
-        return TruncateTo(id, sequence, UpTo(sequence.rows.size()));
-      case 4:
-      case 5:
-        return ShareWith(id, sequence);
-      case 6:
-      case 7:
-      case 8:
-        return DropFrom(id, sequence);
-      default:
-        return ExtendTo(id, sequence);
-    }
-  }
-
-  void OpenOne() {
-    const auto opened = pages_->Open();
-    ASSERT_TRUE(opened);
-    EXPECT_TRUE(sequences_.try_emplace(*opened).second);
-  }
-
-  void ReserveFor(SequenceId id, Sequence& sequence) {
-    const size_t tokens = UpTo(shape_.sequence_tokens);
-    const size_t kept = Below(3) == 0 ? SIZE_MAX : UpTo(tokens);
-    if (Expect(pages_->Reserve(id, tokens, kept), false)) {
-      sequence.reserved = std::max(tokens, sequence.rows.size());
-      sequence.kept = kept == SIZE_MAX ? kept : kept / kPage * kPage;
-    }
-  }
-
-  void TruncateTo(SequenceId id, Sequence& sequence, size_t tokens) {
-    ForgetPromises(id, sequence, tokens);
-    ASSERT_TRUE(pages_->Truncate(id, tokens));
-    sequence.rows.resize(tokens);
-  }
-
-  void ExtendTo(SequenceId id, Sequence& sequence) {
-    const size_t size = sequence.rows.size();
-    const size_t room = shape_.sequence_tokens - size;
-    const size_t tokens = size + std::min(room, Below(3) == 0 ? UpTo(room) : Below(100));
-    const Status done = pages_->Extend(id, tokens);
-    if (!Expect(done, tokens <= sequence.reserved)) return;
-    CarryOut(id);
-    for (size_t i = size; i < tokens; ++i) {
-      sequence.rows.push_back({.token = ++last_token_});
-      const size_t row = pages_->Table(id).Row(i);
-      EXPECT_EQ(pages_->num_holders(static_cast<uint32_t>(row / kPage)), 1u);
-      cache_[row] = sequence.rows.back();
-    }
-  }
-
-  void ShareWith(SequenceId id, Sequence& sequence) {
-    const SequenceId to = AnySequence();
-    const auto found = sequences_.find(to);
-    if (found == sequences_.end() || !found->second.rows.empty() || to == id) return;
-    Sequence& target = found->second;
-    const size_t tokens = UpTo(sequence.rows.size());
-    const Status done = pages_->Share(id, to, tokens);
-    if (!Expect(done, false)) return;
-    CarryOut(id);
-    target.rows.assign(sequence.rows.begin(),
-                       sequence.rows.begin() + static_cast<ptrdiff_t>(tokens));
-    for (size_t i = 0; i < tokens / kPage; ++i) {
-      EXPECT_EQ(pages_->Table(to).pages[i], pages_->Table(id).pages[i]);
-    }
-  }
-
-  void DropFrom(SequenceId id, Sequence& sequence) {
-    const size_t first = UpTo(sequence.rows.size());
-    const size_t count = UpTo(sequence.rows.size() - first);
-    const bool is_promised = first >= sequence.kept;
-    if (count != 0 && !is_promised) ForgetPromises(id, sequence, first);
-    const Status done = pages_->Drop(id, first, count);
-    if (!Expect(done, is_promised)) return;
-    CarryOut(id);
-    const auto begin = sequence.rows.begin() + static_cast<ptrdiff_t>(first);
-    const auto end = sequence.rows.erase(begin, begin + static_cast<ptrdiff_t>(count));
-    std::for_each(end, sequence.rows.end(), [&](Row& row) { row.turned_back += count; });
-  }
-
-  // If shared pages of kept tokens are going to be given up or written, nothing is promised any
-  // more.
-  void ForgetPromises(SequenceId id, Sequence& sequence, size_t tokens) {
-    const auto pages = pages_->Table(id).pages;
-    for (size_t i = tokens / kPage; i < pages.size(); ++i) {
-      if (i * kPage < sequence.kept && pages_->num_holders(pages[i]) > 1) {
-        sequence.reserved = 0;
-        sequence.kept = SIZE_MAX;
-      }
-    }
-  }
-
-  // Whether the request was done. If it was refused, nothing must have changed, and it must not
-  // have been promised.
-  bool Expect(const Status& result, bool is_promised) {
-    if (result) {
-      ++counts_.done;
-      return true;
-    }
-    ++counts_.refused;
-    EXPECT_FALSE(is_promised) << result.error().message();
-    EXPECT_EQ(result.error().code(), ErrorCode::kOutOfMemory) << result.error().message();
-    EXPECT_EQ(pages_->num_free(), num_free_);
-    return false;
-  }
-
-  void CarryOut(SequenceId id) {
-    for (const PageMove& move : pages_->moves()) {
-      EXPECT_EQ(pages_->num_holders(move.target_page), 1u) << "a shared page is written";
-      EXPECT_GT(move.num_rows, 0u);
-      EXPECT_LE(move.source_row + move.num_rows, kPage);
-      EXPECT_LE(move.target_row + move.num_rows, kPage);
-      const auto own = pages_->Table(id).pages;
-      const bool is_own = std::ranges::find(own, move.source_page) != own.end();
-      if (!is_own && pages_->num_holders(move.source_page) > 0) ++counts_.copies_of_shared;
-      for (uint32_t i = 0; i < move.num_rows; ++i) {
-        Row row = cache_[move.source_page * kPage + move.source_row + i];
-        EXPECT_NE(row.token, 0u);
-        row.turned_back += move.distance;
-        cache_[move.target_page * kPage + move.target_row + i] = row;
-      }
-    }
-  }
-
-  void Check() {
-    std::vector<size_t> holders(shape_.num_pages);
-    for (const auto& [id, sequence] : sequences_) {
-      const auto table = pages_->Table(id);
-      ASSERT_EQ(pages_->num_tokens(id), sequence.rows.size());
-      ASSERT_EQ(table.pages.size(), (sequence.rows.size() + kPage - 1) / kPage);
-      for (size_t i = 0; i < sequence.rows.size(); ++i) {
-        ASSERT_EQ(cache_[table.Row(i)], sequence.rows[i]) << "sequence " << id << ", token " << i;
-      }
-      for (const uint32_t page : table.pages) ++holders[page];
-    }
-    size_t num_held = 0;
-    for (uint32_t page = 0; page < shape_.num_pages; ++page) {
-      ASSERT_EQ(pages_->num_holders(page), holders[page]) << page;
-      num_held += holders[page] != 0;
-    }
-    num_free_ = pages_->num_free();
-    ASSERT_LE(num_free_ + num_held, shape_.num_pages);
-  }
-
-  const KvPages::Shape shape_;
-  std::mt19937 random_;
-  TestKvPages pages_;
-  std::vector<Row> cache_;  // By page and row.
-  std::map<SequenceId, Sequence> sequences_;
-  uint64_t last_token_ = 0;
-  size_t num_free_ = 0;  // After the last step.
-  Counts counts_;
-};
-
-TEST(KvPagesTest, RandomRequestsDoWhatAListOfTokensDoes) {
-  RandomRequests::Counts sum;
-  for (unsigned seed = 0; seed < 30; ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
-    // A third to two thirds of the pages that all sequences together could hold.
-    const size_t num_sequences = 2 + seed % 4;
-    RandomRequests requests({.num_pages = (2 + seed % 3) * num_sequences,
-                             .num_sequences = num_sequences,
-                             .sequence_tokens = 340 + seed % 40},
-                            seed);
-    requests.Run(4000);
-    if (HasFailure()) return;
-    sum.done += requests.counts().done;
-    sum.refused += requests.counts().refused;
-    sum.copies_of_shared += requests.counts().copies_of_shared;
-  }
-  EXPECT_GT(sum.done, 40'000u);
-  EXPECT_GT(sum.refused, 1'000u);
-  EXPECT_GT(sum.copies_of_shared, 200u);
-  RecordProperty("copies_of_shared", static_cast<int>(sum.copies_of_shared));
 }
 
 }  // namespace
