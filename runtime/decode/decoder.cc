@@ -103,24 +103,32 @@ Status Decoder::PlaceRuns(const Batch& batch) {
     CRIA_RETURN_IF_ERROR(pages_.Truncate(run.sequence, run.first_position));
     CRIA_RETURN_IF_ERROR(pages_.Extend(run.sequence, run.first_position + run.num_tokens));
     CRIA_RETURN_IF_ERROR(Move(pages_.moves()));
-    const ops::KvPageTable table = pages_.Table(run.sequence);
-    runs_[num_runs_++] = {.table = table,
-                          .first_position = run.first_position,
-                          .num_rows = run.num_tokens,
-                          .queries = qkv_ + row * config_.qkv_channels(),
-                          .query_stride = config_.qkv_channels(),
-                          .output = attention_output_ + row * config_.query_channels(),
-                          .output_stride = config_.query_channels()};
-    for (size_t i = 0; i < run.num_tokens; ++i, ++row) {
-      const size_t position = run.first_position + i;
-      rows_[row] = {.position = static_cast<uint32_t>(position),
-                    .cache_row = static_cast<uint32_t>(table.Row(position))};
-      if (run.num_tokens - i <= run.num_logits) {
-        logit_rows_[num_logits++] = static_cast<uint32_t>(row);
-      }
+    for (size_t group = 0; group < pages_.num_groups(); ++group) PlaceRun(run, row, group);
+    row += run.num_tokens;
+    ++num_runs_;
+    for (size_t i = run.num_logits; i > 0; --i) {
+      logit_rows_[num_logits++] = static_cast<uint32_t>(row - i);
     }
   }
   return {};
+}
+
+void Decoder::PlaceRun(const BatchRun& run, size_t first_row, size_t group) {
+  const ops::KvPageTable table = pages_.Table(run.sequence, group);
+  runs_[group * options_.num_sequences + num_runs_] = {
+      .table = table,
+      .first_position = run.first_position,
+      .num_rows = run.num_tokens,
+      .queries = qkv_ + first_row * config_.qkv_channels(),
+      .query_stride = config_.qkv_channels(),
+      .output = attention_output_ + first_row * config_.query_channels(),
+      .output_stride = config_.query_channels()};
+  BatchRow* const rows = rows_ + group * options_.chunk_tokens + first_row;
+  for (size_t i = 0; i < run.num_tokens; ++i) {
+    const size_t position = run.first_position + i;
+    rows[i] = {.position = static_cast<uint32_t>(position),
+               .cache_row = static_cast<uint32_t>(table.Row(position))};
+  }
 }
 
 Result<std::span<float>> Decoder::Logits(size_t row) {
@@ -152,6 +160,7 @@ Status Decoder::Move(std::span<const PageMove> moves) {
   pool_.ParallelFor(layers_.size(), [&](size_t index) {
     const Layer& layer = layers_[index];
     for (const PageMove& move : moves) {
+      if (move.group != layer.kv_group) continue;
       const size_t rope_row = move.distance * rope_width;
       ops::MoveRows(layer.cache,
                     {.source_row = move.source_page * kKvPageTokens + move.source_row,
@@ -230,11 +239,12 @@ void Decoder::NormalizeHeads(float* heads, size_t num_heads, const float* weight
 void Decoder::RotateAndStore(const Layer& layer, size_t rows) {
   const size_t rope_width = config_.head_dim / 2;
   const size_t heads_to_rotate = config_.num_attention_heads + config_.num_key_value_heads;
+  const BatchRow* const places = rows_ + layer.kv_group * options_.chunk_tokens;
   ForEachRow(rows, config_.qkv_channels(), [&](size_t row) {
     float* queries = qkv_ + row * config_.qkv_channels();
     float* keys = queries + config_.query_channels();
     float* values = keys + config_.key_value_channels();
-    const size_t position = rows_[row].position;
+    const size_t position = places[row].position;
     if (layer.qkv_bias != nullptr) ops::Add(layer.qkv_bias, config_.qkv_channels(), queries);
     if (config_.qk_norm) {
       NormalizeHeads(queries, config_.num_attention_heads, layer.q_norm);
@@ -243,14 +253,15 @@ void Decoder::RotateAndStore(const Layer& layer, size_t rows) {
     ops::ApplyRope(queries, heads_to_rotate, config_.head_dim,
                    layer.rope_cosines + position * rope_width,
                    layer.rope_sines + position * rope_width);
-    ops::StoreKeyValue(layer.cache, rows_[row].cache_row, keys, values);
+    ops::StoreKeyValue(layer.cache, places[row].cache_row, keys, values);
   });
   Count(OperatorKind::kRope);
 }
 
 void Decoder::Attend(const Layer& layer, size_t rows) {
   const size_t channels = config_.query_channels();
-  ops::Attention(layer.attention, layer.cache, std::span(runs_, num_runs_),
+  ops::Attention(layer.attention, layer.cache,
+                 std::span(runs_ + layer.kv_group * options_.num_sequences, num_runs_),
                  arena_.Region(memory_.layout, memory_.attention_scratch), PoolFor(rows));
   if (layer.o_proj.linear->layout().scheme != Scheme::kF32) {
     ForEachRow(rows, channels, [&](size_t row) {

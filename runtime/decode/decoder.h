@@ -93,6 +93,7 @@ class Decoder final : public TokenModel {
     Projection gate_up_proj;
     Projection down_proj;
     ops::KvCacheView cache;
+    size_t kv_group = 0;  // Of pages_.
     ops::AttentionShape attention;
     const float* rope_cosines = nullptr;  // [context][head_dim / 2], shared with other layers.
     const float* rope_sines = nullptr;    // The same shape.
@@ -115,6 +116,8 @@ class Decoder final : public TokenModel {
   // where the rows of the batch stand. Fails if a sequence has fewer tokens than the run's first
   // position.
   Status PlaceRuns(const Batch& batch);
+  // The same for the run whose first row is `first_row`, in the layers of a group.
+  void PlaceRun(const BatchRun& run, size_t first_row, size_t group);
   Status Embed(std::span<const int32_t> tokens);
   // Begins with normalized rows, and ends with those of FeedForwardBlock.
   Status AttentionBlock(Layer& layer, size_t rows);

@@ -41,7 +41,7 @@ Decoder::Decoder(const ModelFile& file, const DecoderOptions& options, const Thr
       batch_pool_(batch_pool),
       memory_(std::move(memory)),
       arena_(std::move(arena)),
-      pages_(ShapeOfKvPages(options), arena_.Region(memory_.layout, memory_.pages)),
+      pages_(ShapeOfKvPages(config_, options), arena_.Region(memory_.layout, memory_.pages)),
       layers_(config_.num_hidden_layers),
       hidden_(arena_.Pointer<float>(memory_.layout, memory_.hidden)),
       normed_(arena_.Pointer<float>(memory_.layout, memory_.normed)),
@@ -58,23 +58,26 @@ Decoder::Decoder(const ModelFile& file, const DecoderOptions& options, const Thr
 
 void Decoder::LayOutCache() {
   const size_t element_bytes = KvElementBytes(options_.kv_type);
-  const size_t num_pages = pages_.num_pages();
-  const size_t layer_rows = config_.num_key_value_heads * num_pages * kKvPageTokens;
-  const size_t layer_bytes = layer_rows * config_.head_dim * element_bytes;
+  const std::vector<KvPageGroup::Shape> groups = KvPages::Groups(ShapeOfKvPages(config_, options_));
   auto* keys = arena_.Pointer<std::byte>(memory_.layout, memory_.keys);
   auto* values = arena_.Pointer<std::byte>(memory_.layout, memory_.values);
   auto* key_scales = arena_.Pointer<float>(memory_.layout, memory_.key_scales);
   auto* value_scales = arena_.Pointer<float>(memory_.layout, memory_.value_scales);
   for (size_t i = 0; i < layers_.size(); ++i) {
+    layers_[i].kv_group = KvPages::GroupOf(groups, config_.layer_kind(i).sliding_window);
+    const size_t num_pages = groups[layers_[i].kv_group].num_pages;
     layers_[i].cache = {.type = options_.kv_type,
                         .num_key_value_heads = config_.num_key_value_heads,
                         .head_dim = config_.head_dim,
                         .num_pages = num_pages,
-                        .keys = keys + i * layer_bytes,
-                        .values = values + i * layer_bytes};
+                        .keys = keys,
+                        .values = values};
+    const size_t rows = config_.num_key_value_heads * num_pages * kKvPageTokens;
+    keys += rows * config_.head_dim * element_bytes;
+    values += rows * config_.head_dim * element_bytes;
     if (options_.kv_type == KvType::kInt8) {
-      layers_[i].cache.key_scales = key_scales + i * layer_rows;
-      layers_[i].cache.value_scales = value_scales + i * layer_rows;
+      layers_[i].cache.key_scales = std::exchange(key_scales, key_scales + rows);
+      layers_[i].cache.value_scales = std::exchange(value_scales, value_scales + rows);
     }
   }
 }

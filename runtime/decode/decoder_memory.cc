@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <format>
+#include <vector>
 
 #include "core/numeric.h"
 #include "decode/rope_table.h"
@@ -31,6 +32,16 @@ size_t LargestEmbeddingRowBytes(const ModelConfig& config) {
   return QuantizedRowStride(config.hidden_size) * sizeof(float);
 }
 
+// The sum of all layers' pages.
+uint64_t NumLayerPages(const ModelConfig& config, const KvPages::Shape& shape) {
+  const std::vector<KvPageGroup::Shape> groups = KvPages::Groups(shape);
+  uint64_t num_pages = 0;
+  for (size_t i = 0; i < config.num_hidden_layers; ++i) {
+    num_pages += groups[KvPages::GroupOf(groups, config.layer_kind(i).sliding_window)].num_pages;
+  }
+  return num_pages;
+}
+
 }  // namespace
 
 size_t QuantizedRowStride(size_t channels) {
@@ -46,10 +57,14 @@ DecoderOptions EffectiveOptions(const DecoderOptions& options) {
   return effective;
 }
 
-KvPages::Shape ShapeOfKvPages(const DecoderOptions& options) {
-  return {.num_pages = DivideRoundingUp(options.context_tokens, kKvPageTokens),
-          .num_sequences = options.num_sequences,
-          .sequence_tokens = options.context_tokens};
+KvPages::Shape ShapeOfKvPages(const ModelConfig& config, const DecoderOptions& options) {
+  KvPages::Shape shape = {.num_pages = NumKvPages(options.context_tokens),
+                          .num_sequences = options.num_sequences,
+                          .sequence_tokens = options.context_tokens,
+                          .chunk_tokens = EffectiveOptions(options).chunk_tokens,
+                          .windows = {}};
+  for (const LayerKind& kind : config.layer_kinds) shape.windows.push_back(kind.sliding_window);
+  return shape;
 }
 
 Status ValidateDecoderOptions(const ModelConfig& config, const DecoderOptions& options) {
@@ -69,7 +84,7 @@ Status ValidateDecoderOptions(const ModelConfig& config, const DecoderOptions& o
     return Fail(ErrorCode::kUsage, std::format("{} sequences are outside 1 to {}",
                                                options.num_sequences, kMaxSequences));
   }
-  const size_t num_pages = ShapeOfKvPages(options).num_pages;
+  const size_t num_pages = NumKvPages(options.context_tokens);
   if (options.num_sequences > num_pages) {
     return Fail(ErrorCode::kUsage,
                 std::format("{} sequences need a page of {} tokens each, and a context of {} has "
@@ -96,13 +111,13 @@ DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions&
   const size_t context = options.context_tokens;
   const uint64_t chunk = options.chunk_tokens;
   const uint64_t logit_rows = options.max_logit_rows;
-  const uint64_t layers = config.num_hidden_layers;
   const size_t hidden = config.hidden_size;
   const uint64_t rope_entries =
       RopeTables(config).size() * uint64_t{context} * (config.head_dim / 2);
-  const KvPages::Shape pages = ShapeOfKvPages(options);
+  const KvPages::Shape pages = ShapeOfKvPages(config, options);
+  const uint64_t num_groups = KvPages::Groups(pages).size();
   const uint64_t kv_rows =
-      layers * config.num_key_value_heads * uint64_t{pages.num_pages} * kKvPageTokens;
+      NumLayerPages(config, pages) * config.num_key_value_heads * kKvPageTokens;
   const bool kv_is_int8 = options.kv_type == KvType::kInt8;
   const uint64_t kv_bytes = kv_rows * config.head_dim * KvElementBytes(options.kv_type);
   const uint64_t kv_scale_bytes = kv_is_int8 ? kv_rows * kFloat : 0;
@@ -130,10 +145,11 @@ DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions&
   memory.quantizations =
       layout.Add("quantization parameters",
                  (chunk + xnn::kExtraRowQuantizations) * sizeof(RowQuantization), kWholeLife);
-  memory.rows = layout.Add("rows of a batch", chunk * sizeof(BatchRow), kWholeLife);
+  memory.rows = layout.Add("rows of a batch", num_groups * chunk * sizeof(BatchRow), kWholeLife);
   memory.logit_rows =
       layout.Add("logit rows of a batch", chunk * sizeof(uint32_t), kWholeLife);
-  memory.runs = layout.Add("runs of a batch", options.num_sequences * sizeof(ops::AttentionRows),
+  memory.runs = layout.Add("runs of a batch",
+                           num_groups * options.num_sequences * sizeof(ops::AttentionRows),
                            kWholeLife);
 
   memory.normed = layout.Add("normalized rows", chunk * hidden * kFloat + slack, kWholeLife);

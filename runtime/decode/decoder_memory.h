@@ -27,7 +27,7 @@ struct DecoderOptions {
 // Where a row of a batch stands.
 struct BatchRow {
   uint32_t position;   // In its sequence.
-  uint32_t cache_row;  // Among the rows of all pages.
+  uint32_t cache_row;  // Among the rows of all pages of a group.
 };
 
 // The layout of a decoder's working memory. It follows from configuration, options and number of
@@ -37,7 +37,7 @@ struct DecoderMemory {
 
   // These are used during the whole life of the decoder.
   ArenaLayout::RegionId norm_weights;  // f32 [VectorElements]: norms and biases.
-  // The rows are those of all pages.
+  // The rows of a layer are those of all pages of its group.
   ArenaLayout::RegionId keys;           // [num_hidden_layers][key_value_heads][rows][head_dim]
   ArenaLayout::RegionId values;         // The same shape.
   ArenaLayout::RegionId key_scales;     // f32 [num_hidden_layers][key_value_heads][rows]
@@ -50,9 +50,9 @@ struct DecoderMemory {
   ArenaLayout::RegionId hidden;         // f32 [chunk][hidden_size]
   ArenaLayout::RegionId quantized;      // int8 [chunk][widest input]
   ArenaLayout::RegionId quantizations;  // RowQuantization [chunk + extra]
-  ArenaLayout::RegionId rows;           // BatchRow [chunk]
+  ArenaLayout::RegionId rows;           // BatchRow [groups of pages][chunk]
   ArenaLayout::RegionId logit_rows;     // uint32_t [chunk]: which row of the batch each is.
-  ArenaLayout::RegionId runs;           // ops::AttentionRows [num_sequences]
+  ArenaLayout::RegionId runs;           // ops::AttentionRows [groups of pages][num_sequences]
 
   // These are used within one layer.
   ArenaLayout::RegionId normed;  // f32 [chunk][hidden_size]
@@ -67,8 +67,8 @@ struct DecoderMemory {
 // it must be is raised.
 DecoderOptions EffectiveOptions(const DecoderOptions& options);
 
-// The context is rounded up to whole pages.
-KvPages::Shape ShapeOfKvPages(const DecoderOptions& options);
+// The context is rounded up to whole pages. The windows are those of the kinds of layers.
+KvPages::Shape ShapeOfKvPages(const ModelConfig& config, const DecoderOptions& options);
 
 // Checks the sizes; the error names the option that is wrong.
 Status ValidateDecoderOptions(const ModelConfig& config, const DecoderOptions& options);

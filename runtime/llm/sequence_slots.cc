@@ -5,10 +5,6 @@
 namespace cria {
 namespace {
 
-size_t CommonBeginning(std::span<const int32_t> a, std::span<const int32_t> b) {
-  return static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
-}
-
 bool IsOutOfMemory(const Status& status) {
   return !status && status.error().code() == ErrorCode::kOutOfMemory;
 }
@@ -22,10 +18,10 @@ SequenceSlots::SequenceSlots(TokenModel& model) : model_(model), slots_(model.ma
 Result<bool> SequenceSlots::Admit(Holder& holder, const Request& request) {
   const auto wanted = request.tokens;
   Slot* source = holder.slot;
-  size_t common = source == nullptr ? 0 : CommonBeginning(source->tokens, wanted);
+  size_t common = source == nullptr ? 0 : CommonBeginning(*source, wanted);
   if (!holder.is_active) {
     for (Slot& slot : slots_) {
-      const size_t found = CommonBeginning(slot.tokens, wanted);
+      const size_t found = CommonBeginning(slot, wanted);
       if (found <= common) continue;
       source = &slot;
       common = found;
@@ -90,6 +86,7 @@ Status SequenceSlots::Drop(Holder& holder, size_t first, size_t count) {
   KvPages& pages = model_.pages();
   // The sequence may be longer: a Forward that failed has extended it.
   CRIA_RETURN_IF_ERROR(pages.Truncate(*slot.sequence, num_tokens));
+  if (!pages.CanDrop(*slot.sequence, first, count)) return Truncate(slot, first);
   Status dropped = pages.Drop(*slot.sequence, first, count);
   if (IsOutOfMemory(dropped)) return Truncate(slot, first);
   if (dropped) dropped = model_.Move(pages.moves());
@@ -147,9 +144,16 @@ Result<bool> SequenceSlots::Reserve(Slot& slot, const Request& request) {
   }
 }
 
+size_t SequenceSlots::CommonBeginning(const Slot& slot, std::span<const int32_t> tokens) const {
+  const auto end = std::ranges::mismatch(slot.tokens, tokens).in1;
+  const auto common = static_cast<size_t>(end - slot.tokens.begin());
+  return slot.sequence ? model_.pages().LongestPrefix(*slot.sequence, common) : 0;
+}
+
 Status SequenceSlots::Truncate(Slot& slot, size_t count) {
-  slot.tokens.resize(std::min(count, slot.tokens.size()));
-  return model_.pages().Truncate(*slot.sequence, slot.tokens.size());
+  KvPages& pages = model_.pages();
+  slot.tokens.resize(pages.LongestPrefix(*slot.sequence, std::min(count, slot.tokens.size())));
+  return pages.Truncate(*slot.sequence, slot.tokens.size());
 }
 
 Result<bool> SequenceSlots::ForgetOldest(const Slot* except, const Slot* also_except) {

@@ -55,7 +55,8 @@ class SequenceSlots {
   static SequenceId Sequence(const Holder& holder);
 
   // Removes tokens [first, first + count) of an active holder; later ones move down. If there is no
-  // room for this, or if the model fails, all tokens from `first` on are forgotten.
+  // room for this, if rows are missing that layers with a window then need, or if the model fails,
+  // all tokens from `first` on are forgotten, and perhaps those before.
   Status Drop(Holder& holder, size_t first, size_t count);
 
   // How many tokens were found in other sequences.
@@ -68,6 +69,9 @@ class SequenceSlots {
   Result<bool> Share(Slot& source, Slot& target, size_t count);
   // Returns false if there is no room until an active holder is released.
   Result<bool> Reserve(Slot& slot, const Request& request);
+  // How many of `tokens`, from the first on, the slot could begin with (KvPages::LongestPrefix).
+  size_t CommonBeginning(const Slot& slot, std::span<const int32_t> tokens) const;
+  // Keeps at most the first `count` tokens: none if rows are missing that they need.
   Status Truncate(Slot& slot, size_t count);
   // Frees pages of the idle slot that was used least recently. Returns false if there is none,
   // apart from `except` and `also_except`.

@@ -161,8 +161,13 @@ Result<std::span<float>> Session::TakeLogits() {
   }
   const size_t pending = tokens_.size() - cached_;
   CRIA_RETURN_IF_ERROR(RunTo(tokens_.size(), nullptr));
-  stats_.decoded_tokens += pending;
-  stats_.decode_time += Clock::now() - begin;
+  if (pending > 1) {
+    stats_.prompt_tokens += pending;
+    stats_.prompt_time += Clock::now() - begin;
+  } else {
+    ++stats_.decoded_tokens;
+    stats_.decode_time += Clock::now() - begin;
+  }
   has_logits_ = false;
   return *scheduler_.TakeLogits(seat_);
 }
@@ -173,10 +178,15 @@ Result<StopReason> Session::Generate(const GenerationOptions& options, Sampler& 
   for (size_t generated = 0;; ++generated) {
     if (options.max_tokens != 0 && generated == options.max_tokens) return StopReason::kMaxTokens;
     if (IsCancelled(options.cancel)) return StopReason::kCancelled;
-    CRIA_ASSIGN_OR_RETURN(const std::span<float> logits, TakeLogits());
-    CRIA_ASSIGN_OR_RETURN(const int32_t token, sampler.Sample(logits, tokens_));
-    const double log_probability =
-        options.log_probabilities ? logits[static_cast<size_t>(token)] - LogSumExp(logits) : 0.0;
+    const Result<std::span<float>> logits = TakeLogits();
+    if (!logits) {
+      if (logits.error().code() == ErrorCode::kCancelled) return StopReason::kCancelled;
+      return std::unexpected(logits.error());
+    }
+    CRIA_ASSIGN_OR_RETURN(const int32_t token, sampler.Sample(*logits, tokens_));
+    const double log_probability = options.log_probabilities
+                                       ? (*logits)[static_cast<size_t>(token)] - LogSumExp(*logits)
+                                       : 0.0;
     scheduler_.DoneWithLogits(seat_);
     if (std::ranges::contains(options.stop_token_ids, token)) return StopReason::kStopToken;
     if (tokens_.size() == max_length_ && options.make_room) {

@@ -121,7 +121,9 @@ class Session {
 
   // Removes tokens [first, first + count) from the context and the cache. Later tokens move down;
   // their keys and values are not computed again, so they still reflect the removed tokens, unless
-  // others have taken the room for moving them. Allocates nothing.
+  // others have taken the room for moving them, or layers with a window have given up rows that the
+  // context then needs (KvPages::CanDrop): then the next Logits runs what is not in the cache.
+  // Allocates nothing.
   Status Drop(size_t first, size_t count);
   // Keeps the first `keep_tokens` and drops the older half of the others, at least one. Models
   // attend to the first tokens of a text regardless of their meaning, and generate nonsense if

@@ -60,7 +60,7 @@ support::CheckpointSpec SharedRowsSpec() {
   spec.config.hidden_size = 256;
   spec.config.intermediate_size = 512;
   spec.config.num_hidden_layers = 2;
-  spec.config.layers = {{.rope_theta = 1e6}, {.rope_theta = 1e4, .sliding_window = 96}};
+  spec.config.layers = {{.rope_theta = 1e6}, {.rope_theta = 1e4, .sliding_window = 16}};
   spec.config.head_dim = 64;
   spec.config.vocab_size = kVocabulary;
   spec.config.max_position_embeddings = 512;
@@ -227,9 +227,22 @@ void ExpectQuietEngine(const std::string& path, const EngineOptions& options, bo
   // The session's.
   KvPages& pages = (*engine)->decoder().pages();
   const SequenceId sequence = 0;
+  ASSERT_TRUE(session.Prefill(SomeTokens(kContext)));
+  ASSERT_FALSE(pages.CanDrop(sequence, 4, kContext - 14)) << "the window needs the first rows";
+  ExpectQuiet("dropping all but some tokens", [&] { return session.Drop(4, kContext - 14); });
+  ExpectQuiet("running what stays", [&] { return session.Logits().transform([](auto) {}); });
+  EXPECT_EQ(pages.num_tokens(sequence), 14u);
   ExpectQuiet("reserving", [&] { return pages.Reserve(sequence, kContext, 20); });
-  ExpectQuiet("truncating", [&] { return pages.Truncate(sequence, 30); });
-  ExpectQuiet("extending", [&] { return pages.Extend(sequence, kContext); });
+  // The layer with a window gives pages back.
+  ASSERT_EQ(pages.num_groups(), 2u);
+  ExpectQuiet("truncating", [&] { return pages.Truncate(sequence, 0); });
+  ExpectQuiet("extending", [&]() -> Status {
+    for (const size_t end : {kChunk, 2 * kChunk, kContext}) {
+      CRIA_RETURN_IF_ERROR(pages.Extend(sequence, end));
+    }
+    return {};
+  });
+  EXPECT_GT(pages.group(1).first_row(sequence), 0u);
   pages.Close(sequence);
   ExpectQuietLogits((*engine)->decoder());
 }

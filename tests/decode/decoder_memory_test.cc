@@ -165,6 +165,28 @@ TEST(DecoderMemoryTest, KindsOfLayersHaveRopeTablesOfTheirOwn) {
   EXPECT_EQ(rope_bytes({full, windowed, other}), 2 * kTableBytes);
 }
 
+TEST(DecoderMemoryTest, LayersWithWindowsHoldFewerRows) {
+  ModelConfig config = Small();
+  config.layer_kinds = {{.rope_theta = 1e5f}, {.sliding_window = 512, .rope_theta = 1e5f}};
+  config.kind_of_layer.assign(30, 1);
+  config.kind_of_layer[4] = config.kind_of_layer[29] = 0;
+  const DecoderOptions options = {
+      .context_tokens = 4096, .chunk_tokens = 100, .kv_type = KvType::kInt8};
+  const DecoderMemory memory = PlanDecoderMemory(config, options, 1);
+  // 2 layers of 64 pages, and 28 of 11: 511 positions and a chunk of 100.
+  const size_t pages = 2 * 64 + 28 * 11;
+  EXPECT_EQ(memory.layout.bytes(memory.keys), pages * kKvPageTokens * 3 * 64);
+  EXPECT_EQ(memory.layout.bytes(memory.values), memory.layout.bytes(memory.keys));
+  EXPECT_EQ(memory.layout.bytes(memory.key_scales), pages * kKvPageTokens * 3 * 4);
+  EXPECT_EQ(memory.layout.bytes(memory.value_scales), memory.layout.bytes(memory.key_scales));
+  const KvPages::Shape shape = ShapeOfKvPages(config, options);
+  EXPECT_EQ(shape.chunk_tokens, 100u);
+  EXPECT_EQ(KvPages::Groups(shape).size(), 2u);
+  EXPECT_GE(memory.layout.bytes(memory.pages), KvPages::MemoryBytes(shape));
+  // A chunk is never longer than the context.
+  EXPECT_EQ(ShapeOfKvPages(config, {.context_tokens = 50, .chunk_tokens = 100}).chunk_tokens, 50u);
+}
+
 TEST(DecoderMemoryTest, SomeBytesAreShared) {
   const DecoderMemory memory = PlanDecoderMemory(Small(), {}, 2);
   size_t sum = 0;

@@ -71,6 +71,7 @@ class LoadedModel {
   Decoder& decoder() { return *decoder_; }
   // Frees what is reserved for it.
   void CloseSequence() { sequence_.reset(); }
+  SequenceId sequence() const { return sequence_->id(); }
   size_t num_tokens() const { return decoder_->pages().num_tokens(sequence_->id()); }
 
   Status Forward(std::span<const int32_t> tokens, size_t first_position, size_t num_logits) {

@@ -121,6 +121,37 @@ TEST(MemoryPlan, KeysAndValuesAreExact) {
   }
 }
 
+TEST(MemoryPlan, LayersWithAWindowTakeItsPages) {
+  const auto plan_with = [](const std::vector<LayerKind>& kinds, std::vector<uint8_t> of_layer,
+                            size_t context) {
+    ModelOutline model = Outline();
+    model.config.layer_kinds = kinds;
+    model.config.kind_of_layer.assign(of_layer.begin(), of_layer.end());
+    return Plan(model, Options(context, KvType::kF32));
+  };
+  constexpr uint64_t kLayerPageBytes = kKvValuesPerToken / 4 * kKvPageTokens * sizeof(float);
+  const LayerKind full = {.rope_theta = 10000.0f};
+  const LayerKind windowed = {.sliding_window = 512, .rope_theta = 10000.0f};
+  // 511 positions before a chunk of 128 lie on up to 11 pages.
+  for (const size_t context : {2048, 4096}) {
+    const uint64_t pages = context / kKvPageTokens;
+    const MemoryPlan without = plan_with({full}, {}, context);
+    EXPECT_EQ(LineBytes(without, "KV cache"), 4 * pages * kLayerPageBytes);
+    const MemoryPlan some = plan_with({full, windowed}, {0, 1, 1, 1}, context);
+    EXPECT_EQ(LineBytes(some, "KV cache"), (pages + 3 * 11) * kLayerPageBytes);
+    const MemoryPlan all = plan_with({windowed}, {}, context);
+    EXPECT_EQ(LineBytes(all, "KV cache"), 4 * 11 * kLayerPageBytes);
+    EXPECT_LT(all.private_bytes(), some.private_bytes());
+    EXPECT_LT(some.private_bytes(), without.private_bytes());
+    EXPECT_LT(LineBytes(some, "KV page tables"), LineBytes(some, "KV cache") / 100);
+  }
+  // Where the window saves no page, the plan is that without it.
+  for (const size_t context : {64, 512, 704}) {
+    EXPECT_EQ(plan_with({windowed}, {}, context).private_bytes(),
+              plan_with({full}, {}, context).private_bytes());
+  }
+}
+
 TEST(MemoryPlan, RowsOfLogitsTakeTheirFloatsAndNothingElse) {
   MemoryPlanOptions options = Options(1024, KvType::kF32, 2, 128);
   const MemoryPlan one = Plan(Outline(), options);
@@ -154,7 +185,7 @@ TEST(MemoryPlan, EveryRopeTableIsCounted) {
 TEST(MemoryPlan, PageTablesAreSmall) {
   const MemoryPlan plan = Plan(Outline(), Options(1024, KvType::kInt8));
   const uint64_t bytes = LineBytes(plan, "KV page tables");
-  EXPECT_GE(bytes, KvPages::MemoryBytes(ShapeOfKvPages(plan.options.decoder)));
+  EXPECT_GE(bytes, KvPages::MemoryBytes(ShapeOfKvPages(Outline().config, plan.options.decoder)));
   EXPECT_LT(bytes, LineBytes(plan, "KV cache") / 100);
 }
 
