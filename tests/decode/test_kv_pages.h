@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "decode/kv_pages.h"
@@ -25,10 +27,13 @@ class TestKvPages {
 };
 
 // The shape of a model's pages with one sequence of a context.
-inline KvPages::Shape ShapeOfOneSequence(size_t context_tokens) {
-  return {.num_pages = (context_tokens + kKvPageTokens - 1) / kKvPageTokens,
+inline KvPages::Shape ShapeOfOneSequence(size_t context_tokens, size_t chunk_tokens = 0,
+                                         std::vector<uint32_t> windows = {0}) {
+  return {.num_pages = NumKvPages(context_tokens),
           .num_sequences = 1,
-          .sequence_tokens = context_tokens};
+          .sequence_tokens = context_tokens,
+          .chunk_tokens = chunk_tokens,
+          .windows = std::move(windows)};
 }
 
 }  // namespace cria

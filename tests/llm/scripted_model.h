@@ -34,8 +34,9 @@ class ScriptedModel final : public TokenModel {
     bool operator==(const DropCall&) const = default;
   };
 
+  // With windows other than 0, it has layers with these as well.
   ScriptedModel(size_t vocab_size, size_t context_tokens, size_t chunk_tokens, Script script,
-                size_t num_sequences = 1)
+                size_t num_sequences = 1, std::vector<uint32_t> windows = {0})
       : vocab_size_(vocab_size),
         context_tokens_(context_tokens),
         chunk_tokens_(chunk_tokens),
@@ -43,9 +44,14 @@ class ScriptedModel final : public TokenModel {
         script_(std::move(script)),
         pages_({.num_pages = (context_tokens + kKvPageTokens - 1) / kKvPageTokens,
                 .num_sequences = num_sequences,
-                .sequence_tokens = context_tokens}),
-        rows_(pages_->num_pages() * kKvPageTokens),
-        logits_(chunk_tokens * vocab_size) {}
+                .sequence_tokens = context_tokens,
+                .chunk_tokens = chunk_tokens,
+                .windows = std::move(windows)}),
+        logits_(chunk_tokens * vocab_size) {
+    for (size_t group = 0; group < pages_->num_groups(); ++group) {
+      rows_.emplace_back(pages_->group(group).num_pages() * kKvPageTokens);
+    }
+  }
 
   size_t vocab_size() const override { return vocab_size_; }
   size_t context_tokens() const override { return context_tokens_; }
@@ -71,11 +77,12 @@ class ScriptedModel final : public TokenModel {
     EXPECT_FALSE(is_running_) << "two threads use the model";
     if (moves.empty()) return {};
     for (const PageMove& move : moves) {
+      std::vector<Row>& rows = rows_[move.group];
       for (uint32_t i = 0; i < move.num_rows; ++i) {
-        Row row = rows_[move.source_page * kKvPageTokens + move.source_row + i];
+        Row row = rows[move.source_page * kKvPageTokens + move.source_row + i];
         row.position -= move.distance;
         if (fail_moves) row = {};
-        rows_[move.target_page * kKvPageTokens + move.target_row + i] = row;
+        rows[move.target_page * kKvPageTokens + move.target_row + i] = row;
       }
     }
     if (fail_moves) return Fail(ErrorCode::kInternal, "the script says so");
@@ -150,11 +157,13 @@ class ScriptedModel final : public TokenModel {
     CRIA_RETURN_IF_ERROR(pages_->Extend(run.sequence, run.first_position + tokens.size()));
     for (const PageMove& move : pages_->moves()) EXPECT_EQ(move.distance, 0u);
     CopyRows(pages_->moves());
-    for (size_t i = 0; i < tokens.size(); ++i) {
-      const size_t position = run.first_position + i;
-      const uint32_t page = pages_->Table(run.sequence).pages[position / kKvPageTokens];
-      EXPECT_EQ(pages_->num_holders(page), 1u) << "a shared page is written";
-      rows_[RowOf(run.sequence, position)] = {tokens[i], position};
+    for (size_t group = 0; group < rows_.size(); ++group) {
+      for (size_t i = 0; i < tokens.size(); ++i) {
+        const size_t position = run.first_position + i;
+        const uint32_t page = pages_->Table(run.sequence, group).pages[position / kKvPageTokens];
+        EXPECT_EQ(pages_->group(group).num_holders(page), 1u) << "a shared page is written";
+        rows_[group][RowOf(group, run.sequence, position)] = {tokens[i], position};
+      }
     }
     cache_ = Cache(run.sequence);
     for (size_t i = run.num_logits; i > 0; --i) {
@@ -165,26 +174,35 @@ class ScriptedModel final : public TokenModel {
 
   void CopyRows(std::span<const PageMove> moves) {
     for (const PageMove& move : moves) {
+      std::vector<Row>& rows = rows_[move.group];
       for (uint32_t i = 0; i < move.num_rows; ++i) {
-        rows_[move.target_page * kKvPageTokens + move.target_row + i] =
-            rows_[move.source_page * kKvPageTokens + move.source_row + i];
+        rows[move.target_page * kKvPageTokens + move.target_row + i] =
+            rows[move.source_page * kKvPageTokens + move.source_row + i];
       }
     }
   }
 
-  size_t RowOf(SequenceId sequence, size_t position) const {
-    return pages_->Table(sequence).Row(position);
+  size_t RowOf(size_t group, SequenceId sequence, size_t position) const {
+    return pages_->Table(sequence, group).Row(position);
   }
 
-  // The sequence's tokens, whose keys must be rotated to their positions.
+  // The sequence's tokens, whose keys must be rotated to their positions. Layers with a window must
+  // have the last of them.
   std::vector<int32_t> Cache(SequenceId sequence) const {
     std::vector<int32_t> tokens;
     for (size_t i = 0; i < pages_->num_tokens(sequence); ++i) {
-      const Row& row = rows_[RowOf(sequence, i)];
+      const Row& row = rows_[0][RowOf(0, sequence, i)];
       if (row.token >= 0) {
         EXPECT_EQ(row.position, i);
       }
       tokens.push_back(row.token);
+    }
+    for (size_t group = 1; group < rows_.size(); ++group) {
+      for (size_t i = pages_->group(group).first_row(sequence); i < tokens.size(); ++i) {
+        const Row& row = rows_[group][RowOf(group, sequence, i)];
+        EXPECT_EQ(row.token, tokens[i]);
+        EXPECT_EQ(row.position, rows_[0][RowOf(0, sequence, i)].position);
+      }
     }
     return tokens;
   }
@@ -204,7 +222,7 @@ class ScriptedModel final : public TokenModel {
   size_t num_sequences_;
   Script script_;
   TestKvPages pages_;
-  std::vector<Row> rows_;  // By page and row.
+  std::vector<std::vector<Row>> rows_;  // By group, page and row.
   std::vector<int32_t> cache_;
   std::vector<std::vector<int32_t>> contexts_;  // Before each row of logits.
   std::vector<float> logits_;

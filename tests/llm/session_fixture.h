@@ -41,8 +41,9 @@ inline Tokens Expected(Tokens context, size_t count) {
 
 class SessionTest : public testing::Test {
  protected:
-  explicit SessionTest(size_t context_tokens = 32, size_t chunk_tokens = 4)
-      : model_(kVocabSize, context_tokens, chunk_tokens, NextOf),
+  explicit SessionTest(size_t context_tokens = 32, size_t chunk_tokens = 4,
+                       std::vector<uint32_t> windows = {0})
+      : model_(kVocabSize, context_tokens, chunk_tokens, NextOf, 1, std::move(windows)),
         scheduler_(model_),
         session_(scheduler_) {}
 
