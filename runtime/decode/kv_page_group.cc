@@ -89,6 +89,14 @@ void KvPageGroup::Extend(SequenceId sequence, size_t tokens, PageMoves& moves) {
   for (uint32_t& page : pages.subspan(block, end - block)) page = Take();
 }
 
+void KvPageGroup::Restore(SequenceId sequence, size_t tokens) {
+  const size_t first_row = WindowBegin(tokens);
+  sequences_[sequence] = {.num_tokens = static_cast<uint32_t>(tokens),
+                          .first_row = static_cast<uint32_t>(first_row)};
+  const std::span<uint32_t> pages = WholeTable(sequence).first(NumKvPages(tokens));
+  for (uint32_t& page : pages.subspan(first_row / kKvPageTokens)) page = Take();
+}
+
 bool KvPageGroup::HasPrefix(SequenceId sequence, size_t tokens) const {
   return tokens == 0 || WindowBegin(tokens) >= first_row(sequence);
 }

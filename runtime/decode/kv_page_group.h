@@ -93,6 +93,9 @@ class KvPageGroup {
   // `tokens` is at least the sequence's length, and with a window at most chunk_tokens more.
   void Extend(SequenceId sequence, size_t tokens, PageMoves& moves);
 
+  // Makes an empty sequence `tokens` long, with the rows that its next token needs.
+  void Restore(SequenceId sequence, size_t tokens);
+
   // Whether the rows are there that the sequence needs if it has only its first `tokens`, which is
   // at most its length. Then it can be truncated to them, and they can be shared.
   bool HasPrefix(SequenceId sequence, size_t tokens) const;

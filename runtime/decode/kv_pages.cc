@@ -120,6 +120,21 @@ Status KvPages::Extend(SequenceId sequence, size_t tokens) {
   return {};
 }
 
+Status KvPages::Restore(SequenceId sequence, size_t tokens) {
+  if (Status open = CheckOpen(sequence); !open) return open;
+  if (Status fits = CheckLength(tokens); !fits) return fits;
+  if (num_tokens(sequence) != 0) {
+    return Fail(ErrorCode::kUsage, "only an empty sequence can be restored");
+  }
+  if (Status free = CheckFree(PagesToExtend(sequence, tokens)); !free) return free;
+  moves_.Clear();
+  Sequence& restored = sequences_[sequence];
+  restored.num_reserved =
+      std::max(restored.num_reserved, static_cast<uint32_t>(NumKvPages(tokens)));
+  for (KvPageGroup& group : groups_) group.Restore(sequence, tokens);
+  return {};
+}
+
 size_t KvPages::PagesToExtend(SequenceId sequence, size_t tokens) const {
   if (AllHaveWindows()) return 0;
   const Sequence& extended = sequences_[sequence];

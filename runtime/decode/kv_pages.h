@@ -60,6 +60,11 @@ class KvPages {
   // written. Cannot fail within the reservation; otherwise takes pages that are free.
   Status Extend(SequenceId sequence, size_t tokens);
 
+  // Makes an empty sequence `tokens` long whose rows were stored elsewhere: the caller writes those
+  // from KvPageGroup::first_row on. In layers with a window, these are as many as the next token
+  // needs, whatever was there when they were stored. Takes pages like Extend.
+  Status Restore(SequenceId sequence, size_t tokens);
+
   // Windowed layers have given early rows back, so that a sequence cannot always become shorter.
   // Returns the largest number, up to `tokens` and the length, to which it can be truncated and
   // whose tokens can be shared; the caller runs later tokens again. 0 always works.

@@ -80,6 +80,7 @@ class RandomRequests {
     const SequenceId id = AnySequence();
     const auto found = sequences_.find(id);
     if (found == sequences_.end()) return OpenOne();
+    if (found->second.rows.empty() && Below(4) == 0) return RestoreTo(id, found->second);
     Sequence& sequence = found->second;
     switch (Below(12)) {
       case 0:
@@ -173,6 +174,21 @@ class RandomRequests {
         const size_t row = pages_->Table(id, group).Row(i);
         EXPECT_EQ(pages_->group(group).num_holders(static_cast<uint32_t>(row / kPage)), 1u);
         caches_[group][row] = sequence.rows[i];
+      }
+    }
+  }
+
+  void RestoreTo(SequenceId id, Sequence& sequence) {
+    const size_t tokens = UpTo(shape_.sequence_tokens);
+    const bool is_promised = tokens <= sequence.reserved || pages_->group(0).window_tokens() != 0;
+    if (!Expect(pages_->Restore(id, tokens), is_promised)) return;
+    EXPECT_TRUE(pages_->moves().empty());
+    for (size_t i = 0; i < tokens; ++i) sequence.rows.push_back({.token = ++last_token_});
+    sequence.rewindable = tokens;
+    for (size_t group = 0; group < caches_.size(); ++group) {
+      EXPECT_EQ(pages_->group(group).first_row(id), WindowBegin(group, tokens));
+      for (size_t i = WindowBegin(group, tokens); i < tokens; ++i) {
+        caches_[group][pages_->Table(id, group).Row(i)] = sequence.rows[i];
       }
     }
   }

@@ -159,6 +159,24 @@ TEST(KvPagesWindowsTest, APrefixNeedsTheRowsOfItsWindow) {
   EXPECT_EQ(pages->group(1).first_row(a), 0u);
 }
 
+TEST(KvPagesWindowsTest, RestoredSequencesHaveTheRowsOfTheirWindow) {
+  TestKvPages pages(TwoGroups());
+  const SequenceId sequence = Open(pages);
+  ASSERT_TRUE(pages->Restore(sequence, 500));
+  EXPECT_EQ(pages->num_tokens(sequence), 500u);
+  EXPECT_EQ(TableOf(pages, sequence, 0).size(), 8u);
+  EXPECT_EQ(pages->group(1).first_row(sequence), 500u - 127);
+  EXPECT_THAT(TableOf(pages, sequence, 1), ElementsAre(0, 1, 2));
+  EXPECT_EQ(pages->LongestPrefix(sequence, 500), 500u);
+  EXPECT_EQ(pages->LongestPrefix(sequence, 499), 0u);
+  ExpectRefused(pages->Restore(sequence, 501), ErrorCode::kUsage, "only an empty sequence");
+  ExpectRefused(pages->Restore(1, 1), ErrorCode::kUsage, "not open");
+  ASSERT_TRUE(pages->Truncate(sequence, 0));
+  ExpectRefused(pages->Restore(sequence, 769), ErrorCode::kOutOfRange, "does not fit");
+  ASSERT_TRUE(pages->Restore(sequence, 100));
+  EXPECT_EQ(pages->group(1).first_row(sequence), 0u);
+}
+
 TEST(KvPagesWindowsTest, ADropBeforeTheWindowMovesItsRows) {
   TestKvPages pages(TwoGroups());
   const SequenceId sequence = Open(pages);
