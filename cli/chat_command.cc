@@ -40,8 +40,8 @@ class ChatLoop {
         options_(options),
         load_ms_(load_ms),
         session_(engine.scheduler()),
-        conversation_(session_, engine.tokenizer(), engine.chat_template(),
-                      options.system_prompt, options.when_full) {}
+        conversation_(session_, engine.tokenizer(), engine.chat_template(), options.system_prompt,
+                      options.when_full) {}
 
   Status Run() {
     LineReader reader(IsTerminal(stdin) ? "> " : "");
@@ -118,8 +118,8 @@ class ChatLoop {
                 "shift forgets the oldest turns"
               : "the system prompt leaves no room; shorten it or ask for a larger "
                 "context with -c";
-      std::fprintf(stderr, "(the context of %zu tokens is full: %s)\n",
-                   session_.context_tokens(), remedy);
+      std::fprintf(stderr, "(the context of %zu tokens is full: %s)\n", session_.context_tokens(),
+                   remedy);
     } else if (*reason == StopReason::kCancelled) {
       std::fputs("(stopped)\n", stderr);
     }

@@ -10,7 +10,8 @@ namespace cria::cli {
 
 // One line with the figures of a run: tokens/s of prompt and decode, GB/s of weights that decoding
 // reads, time to the first token, peak memory. The caller measures `load_ms` and `first_token_ms`.
-std::string StatsLine(const Engine& engine, const Session& session, double load_ms, double first_token_ms);
+std::string StatsLine(const Engine& engine, const Session& session, double load_ms,
+                      double first_token_ms);
 
 // One line with the memory that the process uses now and the planned memory.
 std::string MemoryUsageLine(const MemoryPlan& plan);

@@ -70,8 +70,8 @@ Status Run(const RunOptions& options) {
   }
   Session session(engine->scheduler());
   double first_token_ms = 0.0;
-  const Result<StopReason> reason = Complete(session, engine->tokenizer(), sampler,
-                                             prompt, completion, [&](std::string_view text) {
+  const Result<StopReason> reason = Complete(session, engine->tokenizer(), sampler, prompt,
+                                             completion, [&](std::string_view text) {
                                                if (first_token_ms == 0.0)
                                                  first_token_ms = MillisecondsSince(start);
                                                std::fwrite(text.data(), 1, text.size(), stdout);

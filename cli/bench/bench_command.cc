@@ -23,11 +23,14 @@ struct BenchOptions {
 Status MeasureMemory(const BenchOptions& options) {
   const std::vector<size_t>& threads = options.speed.threads;
   const bool json = options.json || options.format == "json";
-  if (threads.size() != 1 || (!json && options.format != "md")) {
-    return Fail(ErrorCode::kUsage, "--memory takes one number of threads, and prints md or json");
+  const std::vector<size_t>& sequences = options.speed.sequences;
+  if (threads.size() != 1 || sequences.size() != 1 || (!json && options.format != "md")) {
+    return Fail(ErrorCode::kUsage,
+                "--memory takes one number of threads and of sequences, and prints md or json");
   }
   EngineOptions engine = options.speed.engine;
   engine.num_threads = threads[0];
+  engine.num_sequences = sequences[0];
   return RunMemoryBench(options.speed.model_path, engine, json);
 }
 
@@ -77,9 +80,12 @@ void AddBenchCommand(CommandLine& program) {
   for (const Option* const option : speed_only) memory.Excludes(*option);
   AddEngineOptions(command, speed.engine);
   command.option("--ctx-size").Help("Tokens that the KV cache holds; 0: as many as the tests need");
-  // A list replaces the option with one number of threads.
+  // Lists replace the options with one number.
   command.RemoveOption("--threads");
   command.AddList("-t,--threads", speed.threads, "Threads; 0: one for each fast core");
+  command.RemoveOption("--parallel");
+  command.AddList("-np,--parallel", speed.sequences,
+                  "Sequences that generate at the same time; one reads prompts");
   command.SetAction(
       [options] { return options->memory ? MeasureMemory(*options) : MeasureSpeed(*options); });
 }

@@ -58,7 +58,8 @@ std::string Scaled(double value, double small, double large, const char* small_u
 SpeedTest TestOf(const Json& row) {
   return {.prompt_tokens = row["n_prompt"].get<size_t>(),
           .generated_tokens = row["n_gen"].get<size_t>(),
-          .depth_tokens = row["n_depth"].get<size_t>()};
+          .depth_tokens = row["n_depth"].get<size_t>(),
+          .num_sequences = row["n_parallel"].get<size_t>()};
 }
 
 // "2", or "1/4" if prompts have another number of threads.

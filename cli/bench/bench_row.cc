@@ -101,6 +101,8 @@ void SetTest(const Engine& engine, const SpeedResult& result, RowMaker& row) {
   row.Set("n_prompt", result.test.prompt_tokens);
   row.Set("n_gen", result.test.generated_tokens);
   row.Set("n_depth", result.test.depth_tokens);
+  row.Set("n_parallel", result.test.num_sequences);
+  row.Set("kv_pages", result.kv_pages);
   row.Set("test_time", Iso8601(result.begin));
 }
 

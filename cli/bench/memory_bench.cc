@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cli/bench/made_up_prompt.h"
@@ -30,24 +31,40 @@ Result<std::vector<Measurement>> MeasureMemory(Engine& engine,
     measurements.push_back({after, platform::ReadMemoryUsage()});
   };
   measure("loading");
-  Session session(engine.scheduler());
-  const size_t context = session.context_tokens();
+  std::vector<std::unique_ptr<Session>> sessions;
+  for (size_t i = 0; i < engine.decoder().max_sequences(); ++i) {
+    sessions.push_back(engine.NewSession());
+  }
   const size_t vocab_size = engine.decoder().vocab_size();
-  const size_t generated = std::min<size_t>(context - 1, 16);
-  const std::vector<int32_t> prompt = MakeUpPrompt(context - generated, vocab_size);
-  CRIA_RETURN_IF_ERROR(
-      session.Prefill(std::span(prompt).first(std::min(prompt.size(), size_t{1}))));
-  CRIA_ASSIGN_OR_RETURN(Sampler sampler, Sampler::Create({.temperature = 0.0f}, vocab_size));
-  const auto generate = [&](size_t count) -> Status {
+  const size_t share = sessions[0]->share_tokens();
+  const size_t generated = std::min<size_t>(share - 1, 16);
+  const std::vector<int32_t> prompt = MakeUpPrompt(share - generated, vocab_size);
+  const auto generate = [&](Session& session, size_t count) -> Status {
+    CRIA_ASSIGN_OR_RETURN(Sampler sampler, Sampler::Create({.temperature = 0.0f}, vocab_size));
     return session
         .Generate({.max_tokens = count}, sampler, [](const GeneratedToken&) { return true; })
         .transform([](StopReason) {});
   };
-  CRIA_RETURN_IF_ERROR(generate(1));
+  CRIA_RETURN_IF_ERROR(
+      sessions[0]->Prefill(std::span(prompt).first(std::min(prompt.size(), size_t{1}))));
+  CRIA_RETURN_IF_ERROR(generate(*sessions[0], 1));
   measure("first token");
-  CRIA_RETURN_IF_ERROR(session.Prefill(prompt));
-  measure("prompt");
-  CRIA_RETURN_IF_ERROR(generate(generated));
+  // Each has a text of its own, so that all pages are filled.
+  for (size_t i = 0; i < sessions.size(); ++i) {
+    std::vector<int32_t> text = prompt;
+    std::ranges::rotate(text, text.begin() + static_cast<ptrdiff_t>(i % text.size()));
+    CRIA_RETURN_IF_ERROR(sessions[i]->Prefill(text));
+  }
+  measure(sessions.size() == 1 ? "prompt" : "prompts");
+  std::vector<Status> statuses(sessions.size());
+  {
+    std::vector<std::jthread> threads;
+    for (size_t i = 1; i < sessions.size(); ++i) {
+      threads.emplace_back([&, i] { statuses[i] = generate(*sessions[i], generated); });
+    }
+    statuses[0] = generate(*sessions[0], generated);
+  }
+  for (const Status& status : statuses) CRIA_RETURN_IF_ERROR(status);
   measure("full context");
   return measurements;
 }

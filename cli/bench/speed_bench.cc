@@ -14,6 +14,7 @@
 #include "cli/report.h"
 #include "cli/terminal.h"
 #include "core/format.h"
+#include "core/numeric.h"
 #include "decode/open_sequence.h"
 #include "llm/sampler.h"
 
@@ -34,13 +35,34 @@ std::vector<SpeedTest> Tests(const SpeedOptions& options) {
   std::vector<SpeedTest> tests;
   for (const size_t depth : options.depths) {
     for (const size_t count : options.prompt_tokens) {
-      if (count > 0) tests.push_back({.prompt_tokens = count, .depth_tokens = depth});
+      if (count > 0 && std::ranges::contains(options.sequences, size_t{1})) {
+        tests.push_back({.prompt_tokens = count, .depth_tokens = depth});
+      }
     }
     for (const size_t count : options.generated_tokens) {
-      if (count > 0) tests.push_back({.generated_tokens = count, .depth_tokens = depth});
+      if (count == 0) continue;
+      for (const size_t sequences : options.sequences) {
+        tests.push_back(
+            {.generated_tokens = count, .depth_tokens = depth, .num_sequences = sequences});
+      }
     }
   }
   return tests;
+}
+
+// The context that the tests with several sequences need: each has pages of its own behind the
+// depth.
+size_t SharedContextTokens(const SpeedOptions& options, size_t longest_test) {
+  const size_t sequences = std::ranges::max(options.sequences);
+  if (sequences == 1) return longest_test;
+  const size_t generated = std::ranges::max(options.generated_tokens);
+  size_t pages = 0;
+  for (const size_t depth : options.depths) {
+    const size_t shared = depth / kKvPageTokens;
+    const size_t own = DivideRoundingUp(depth + generated, kKvPageTokens) - shared;
+    pages = std::max(pages, shared + sequences * own);
+  }
+  return std::max(longest_test, pages * kKvPageTokens);
 }
 
 // The context that the largest test needs; `longest` is the model's maximum.
@@ -68,7 +90,7 @@ Result<size_t> ContextTokens(const SpeedOptions& options, size_t longest) {
                        "{}; ask for less with -p, -n or -d",
                        tokens, depth, needed, longest));
   }
-  return std::max(given, needed);
+  return std::max(given, SharedContextTokens(options, needed));
 }
 
 // Bytes of keys and values that generating one of `tokens` after `depth` reads on average. A token
@@ -90,12 +112,12 @@ double MeanKeyValueBytes(const ModelConfig& config, KvType type, size_t depth, s
 // The tests of one engine.
 class SpeedBench {
  public:
-  // The whole context is reserved for `sequence`.
-  SpeedBench(Engine& engine, SequenceId sequence, const SpeedOptions& options,
+  // There is at least one sequence.
+  SpeedBench(Engine& engine, std::vector<OpenSequence> sequences, const SpeedOptions& options,
              const InterruptGuard& interrupt, Sampler& sampler, const ThreadPool& one_thread)
       : engine_(engine),
         decoder_(engine.decoder()),
-        sequence_(sequence),
+        sequences_(std::move(sequences)),
         options_(options),
         interrupt_(interrupt),
         sampler_(sampler),
@@ -113,15 +135,20 @@ class SpeedBench {
  private:
   // Runs the test once and adds its times as another repetition.
   Status RunOnce(SpeedResult& result) {
+    CRIA_RETURN_IF_ERROR(Rewind(result.test));
     return result.test.is_prompt() ? RunPrompt(result) : Generate(result);
   }
+  // Makes the sequences of the test end at its depth.
+  Status Rewind(const SpeedTest& test);
+  size_t NumUsedPages() const;
   Status RunPrompt(SpeedResult& result);
   Status Generate(SpeedResult& result);
 
   // Logits are wanted after the last token.
   Status Prefill(size_t begin, size_t end);
-  // Runs only the products of Prefill, or of generating, of so many tokens, and returns the time.
-  Result<Clock::duration> TimeProducts(size_t tokens, size_t chunk_tokens, size_t logits);
+  // Runs only the products of Forwards of `rows` rows that run so many tokens, each with the logits
+  // of `logit_rows` rows, and returns the time.
+  Result<Clock::duration> TimeProducts(size_t tokens, size_t rows, size_t logit_rows);
   void MeasureBandwidth(const ThreadPool& pool, SpeedResult& result);
   Status CheckInterrupt() const {
     if (!interrupt_.interrupted()) return {};
@@ -130,7 +157,7 @@ class SpeedBench {
 
   Engine& engine_;
   Decoder& decoder_;
-  const SequenceId sequence_;
+  const std::vector<OpenSequence> sequences_;
   const SpeedOptions& options_;
   const InterruptGuard& interrupt_;
   Sampler& sampler_;
@@ -138,7 +165,6 @@ class SpeedBench {
   ReadBandwidth bandwidth_;
   double packed_bytes_ = 0.0;          // Bytes of all weights that each generated token reads.
   const std::vector<int32_t> tokens_;  // The tokens before they are replaced by generated ones.
-  size_t filled_ = 0;                  // How many of tokens_ are in the cache.
   Profile profile_;
 };
 
@@ -148,9 +174,9 @@ Status SpeedBench::Run(SpeedResult& result) {
   result.begin = std::chrono::system_clock::now();
   result.first_state = platform::ReadProcessorState();
   if (!test.is_prompt()) {
-    result.bytes_per_token =
-        packed_bytes_ + MeanKeyValueBytes(engine_.file().config(), options_.engine.kv_type,
-                                          test.depth_tokens, test.generated_tokens);
+    result.bytes_per_token = packed_bytes_ / static_cast<double>(test.num_sequences) +
+                             MeanKeyValueBytes(engine_.file().config(), options_.engine.kv_type,
+                                               test.depth_tokens, test.generated_tokens);
   }
   std::optional<ProgressBar> bar;
   if (IsTerminal(stderr)) {
@@ -162,8 +188,6 @@ Status SpeedBench::Run(SpeedResult& result) {
   };
 
   show_progress(0, "warming up");
-  if (filled_ < test.depth_tokens) CRIA_RETURN_IF_ERROR(Prefill(filled_, test.depth_tokens));
-  filled_ = test.depth_tokens;
   SpeedResult not_counted = {.test = test};
   CRIA_RETURN_IF_ERROR(RunOnce(not_counted));
   profile_ = {};
@@ -174,6 +198,7 @@ Status SpeedBench::Run(SpeedResult& result) {
     CRIA_RETURN_IF_ERROR(RunOnce(result));
   }
   decoder_.set_profile(nullptr);
+  result.kv_pages = NumUsedPages();
   if (options_.with_profile) result.profile = profile_;
   result.last_state = platform::ReadProcessorState();
   return {};
@@ -189,31 +214,40 @@ Status SpeedBench::RunPrompt(SpeedResult& result) {
   CRIA_RETURN_IF_ERROR(sampler_.Sample(logits, {}).transform([](int32_t) {}));
   result.first_token_ms.push_back(MillisecondsSince(begin));
   if (options_.with_products) {
-    CRIA_ASSIGN_OR_RETURN(const Clock::duration time,
-                          TimeProducts(count, decoder_.chunk_tokens(), 1));
-    result.products_ns.push_back(Nanoseconds(time));
+    const size_t rows = decoder_.chunk_tokens();
+    // Only the last chunk has logits.
+    const size_t last = (count - 1) % rows + 1;
+    CRIA_ASSIGN_OR_RETURN(const Clock::duration time, TimeProducts(count - last, rows, 0));
+    CRIA_ASSIGN_OR_RETURN(const Clock::duration last_time, TimeProducts(last, last, 1));
+    result.products_ns.push_back(Nanoseconds(time + last_time));
   }
   return {};
 }
 
 Status SpeedBench::Generate(SpeedResult& result) {
+  const size_t rows = result.test.num_sequences;
   const size_t end = result.test.depth_tokens + result.test.generated_tokens;
   size_t position = result.test.depth_tokens;
-  int32_t token = tokens_[position];
+  std::vector<int32_t> tokens(rows, tokens_[position]);
+  std::vector<BatchRun> runs;
+  for (size_t i = 0; i < rows; ++i) runs.push_back({sequences_[i].id(), position, 1, 1});
   Clock::duration run = {}, products = {};
   while (position < end) {
     const size_t count = std::min(end - position, kStretchTokens);
     const Clock::time_point begin = Clock::now();
     for (size_t i = 0; i < count; ++i, ++position) {
-      CRIA_RETURN_IF_ERROR(decoder_.ForwardSequence(sequence_, std::span(&token, 1), position, 1));
-      CRIA_ASSIGN_OR_RETURN(const std::span<float> logits, decoder_.Logits(0));
-      if (options_.with_profile) profile_.Resume();
-      CRIA_ASSIGN_OR_RETURN(token, sampler_.Sample(logits, {}));
-      if (options_.with_profile) profile_.Count(OperatorKind::kSampling);
+      for (BatchRun& sequence : runs) sequence.first_position = position;
+      CRIA_RETURN_IF_ERROR(decoder_.Forward({tokens, runs}));
+      for (size_t row = 0; row < rows; ++row) {
+        CRIA_ASSIGN_OR_RETURN(const std::span<float> logits, decoder_.Logits(row));
+        if (options_.with_profile) profile_.Resume();
+        CRIA_ASSIGN_OR_RETURN(tokens[row], sampler_.Sample(logits, {}));
+        if (options_.with_profile) profile_.Count(OperatorKind::kSampling);
+      }
     }
     run += Clock::now() - begin;
     if (options_.with_products) {
-      CRIA_ASSIGN_OR_RETURN(const Clock::duration time, TimeProducts(count, 1, count));
+      CRIA_ASSIGN_OR_RETURN(const Clock::duration time, TimeProducts(count * rows, rows, rows));
       products += time;
     }
     CRIA_RETURN_IF_ERROR(CheckInterrupt());
@@ -223,26 +257,50 @@ Status SpeedBench::Generate(SpeedResult& result) {
   return {};
 }
 
+Status SpeedBench::Rewind(const SpeedTest& test) {
+  KvPages& pages = decoder_.pages();
+  const SequenceId first = sequences_[0].id();
+  const size_t kept = pages.LongestPrefix(first, test.depth_tokens);
+  CRIA_RETURN_IF_ERROR(pages.Truncate(first, kept));
+  for (const OpenSequence& other : std::span(sequences_).subspan(1)) {
+    CRIA_RETURN_IF_ERROR(pages.Truncate(other.id(), 0));
+  }
+  CRIA_RETURN_IF_ERROR(Prefill(kept, test.depth_tokens));
+  for (size_t i = 1; i < test.num_sequences; ++i) {
+    CRIA_RETURN_IF_ERROR(pages.Share(first, sequences_[i].id(), test.depth_tokens));
+    CRIA_RETURN_IF_ERROR(decoder_.Move(pages.moves()));
+  }
+  return {};
+}
+
+size_t SpeedBench::NumUsedPages() const {
+  const KvPages& pages = decoder_.pages();
+  size_t used = 0;
+  for (uint32_t page = 0; page < pages.num_pages(); ++page) {
+    used += pages.num_holders(page) != 0 ? 1 : 0;
+  }
+  return used;
+}
+
 Status SpeedBench::Prefill(size_t begin, size_t end) {
   for (size_t position = begin; position < end;) {
     CRIA_RETURN_IF_ERROR(CheckInterrupt());
     const size_t count = std::min(end - position, decoder_.chunk_tokens());
     const size_t num_logits = position + count == end ? 1 : 0;
     CRIA_RETURN_IF_ERROR(decoder_.ForwardSequence(
-        sequence_, std::span(tokens_).subspan(position, count), position, num_logits));
+        sequences_[0].id(), std::span(tokens_).subspan(position, count), position, num_logits));
     position += count;
   }
   return {};
 }
 
-Result<Clock::duration> SpeedBench::TimeProducts(size_t tokens, size_t chunk_tokens,
-                                                 size_t logits) {
+Result<Clock::duration> SpeedBench::TimeProducts(size_t tokens, size_t rows, size_t logit_rows) {
   decoder_.set_profile(nullptr);
   const Clock::time_point begin = Clock::now();
-  for (size_t done = 0; done < tokens; done += chunk_tokens) {
-    CRIA_RETURN_IF_ERROR(decoder_.RunLayerProducts(std::min(tokens - done, chunk_tokens)));
+  for (size_t done = 0; done < tokens; done += rows) {
+    CRIA_RETURN_IF_ERROR(decoder_.RunLayerProducts(std::min(tokens - done, rows)));
+    if (logit_rows > 0) CRIA_RETURN_IF_ERROR(decoder_.RunHeadProduct(logit_rows));
   }
-  for (size_t i = 0; i < logits; ++i) CRIA_RETURN_IF_ERROR(decoder_.RunHeadProduct());
   const Clock::duration time = Clock::now() - begin;
   if (options_.with_profile) decoder_.set_profile(&profile_);
   return time;
@@ -262,6 +320,10 @@ Status RunSpeedBench(const SpeedOptions& options,
   CRIA_ASSIGN_OR_RETURN(const ModelFile file, ModelFile::Open(options.model_path));
   CRIA_ASSIGN_OR_RETURN(engine_options.context_tokens,
                         ContextTokens(options, file.config().longest_context()));
+  if (std::ranges::contains(options.sequences, size_t{0})) {
+    return Fail(ErrorCode::kUsage, "-np 0 leaves nothing to measure; ask for 1 or more");
+  }
+  engine_options.num_sequences = std::ranges::max(options.sequences);
   const std::vector<SpeedTest> tests = Tests(options);
   CRIA_ASSIGN_OR_RETURN(const ThreadPool one_thread, ThreadPool::Create(1));
   for (const size_t num_threads : options.threads) {
@@ -273,10 +335,13 @@ Status RunSpeedBench(const SpeedOptions& options,
     const InterruptGuard interrupt;
     CRIA_ASSIGN_OR_RETURN(Sampler sampler,
                           Sampler::Create({.temperature = 0.0f}, engine->decoder().vocab_size()));
-    CRIA_ASSIGN_OR_RETURN(
-        const OpenSequence sequence,
-        OpenSequence::Create(engine->decoder().pages(), engine->decoder().context_tokens()));
-    SpeedBench bench(*engine, sequence.id(), options, interrupt, sampler, one_thread);
+    std::vector<OpenSequence> sequences;
+    for (size_t i = 0; i < engine_options.num_sequences; ++i) {
+      CRIA_ASSIGN_OR_RETURN(OpenSequence sequence,
+                            OpenSequence::Create(engine->decoder().pages(), 0));
+      sequences.push_back(std::move(sequence));
+    }
+    SpeedBench bench(*engine, std::move(sequences), options, interrupt, sampler, one_thread);
     for (const SpeedTest& test : tests) {
       SpeedResult result = {.test = test, .load_ms = load_ms};
       CRIA_RETURN_IF_ERROR(bench.Run(result));

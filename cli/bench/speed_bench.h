@@ -23,6 +23,8 @@ struct SpeedOptions {
   std::vector<size_t> depths = {0};
   std::vector<size_t> prompt_tokens = {512};     // 0: no such test.
   std::vector<size_t> generated_tokens = {128};  // 0: no such test.
+  // With several, only tests that generate are run: one token of each sequence in every Forward.
+  std::vector<size_t> sequences = {1};
   size_t repetitions = 5;
   bool with_products = false;
   bool with_profile = false;
@@ -44,9 +46,10 @@ struct SpeedResult {
   // Bandwidth of reading the weights, right before the repetition.
   std::vector<double> read_gb_per_s, read_gb_per_s_one_thread;
 
-  // Bytes of weights, and of keys and values at the mean position. Absent for a prompt, whose
-  // tokens share them.
+  // Bytes of weights, which the tokens of several sequences share, and of keys and values at the
+  // mean position. Absent for a prompt, whose tokens share them.
   std::optional<double> bytes_per_token;
+  size_t kv_pages = 0;  // That the sequences hold at the end; a shared page is counted once.
   std::optional<Profile> profile;  // Over all of run_ns.
 };
 

@@ -30,8 +30,7 @@ class Answer {
   };
 
   // Starts the clock. `chat` may be null; it, the model and the session must outlive the answer.
-  Answer(LoadedModel& model, Session& session, const cria_callbacks& callbacks,
-         const OfChat* chat);
+  Answer(LoadedModel& model, Session& session, const cria_callbacks& callbacks, const OfChat* chat);
   Answer(const Answer&) = delete;
   Answer& operator=(const Answer&) = delete;
 

@@ -58,6 +58,18 @@ Status SetOptions(cria_chat* chat, const cria_generation_options* options) {
   return {};
 }
 
+// Ends the session's request even if a callback throws.
+class RequestEnd {
+ public:
+  explicit RequestEnd(Session& session) : session_(session) {}
+  RequestEnd(const RequestEnd&) = delete;
+  RequestEnd& operator=(const RequestEnd&) = delete;
+  ~RequestEnd() { session_.EndRequest(); }
+
+ private:
+  Session& session_;
+};
+
 enum class Task : uint8_t { kSend, kAnswer, kRegenerate };
 
 // `message` is that of kSend.
@@ -72,6 +84,7 @@ Status Generate(cria_chat* chat, Task task, ChatMessage message, const cria_call
   const GenerationOptions options = answer.Options(&chat->generation);
   Sampler& sampler = chat->generation.sampler;
   Conversation& conversation = chat->conversation;
+  const RequestEnd request_end(*chat->session);
   chat->needs_reset = true;
   const Result<StopReason> reason =
       task == Task::kSend

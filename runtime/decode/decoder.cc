@@ -59,21 +59,21 @@ Status Decoder::Forward(const Batch& batch) {
 }
 
 Status Decoder::CheckBatch(const Batch& batch) const {
-  const size_t context = options_.context_tokens;
+  const size_t context = context_tokens();
   const size_t num_tokens = batch.tokens.size();
   if (num_tokens > options_.chunk_tokens || batch.runs.size() > options_.num_sequences) {
-    return Fail(ErrorCode::kOutOfRange,
-                std::format("{} tokens of {} sequences do not fit a chunk of {} tokens of {}",
-                            num_tokens, batch.runs.size(), options_.chunk_tokens,
-                            options_.num_sequences));
+    return Fail(
+        ErrorCode::kOutOfRange,
+        std::format("{} tokens of {} sequences do not fit a chunk of {} tokens of {}", num_tokens,
+                    batch.runs.size(), options_.chunk_tokens, options_.num_sequences));
   }
   size_t run_tokens = 0;
   for (const BatchRun& run : batch.runs) {
     if (run.num_tokens == 0 || run.num_tokens > num_tokens || run.first_position > context ||
         run.num_tokens > context - run.first_position) {
       return Fail(ErrorCode::kOutOfRange,
-                  std::format("{} tokens at position {} do not fit a context of {}",
-                              run.num_tokens, run.first_position, context));
+                  std::format("{} tokens at position {} do not fit a context of {}", run.num_tokens,
+                              run.first_position, context));
     }
     if (run.num_logits > run.num_tokens) {
       return Fail(ErrorCode::kOutOfRange,
@@ -304,9 +304,14 @@ Status Decoder::RunLayerProducts(size_t rows) {
   return {};
 }
 
-Status Decoder::RunHeadProduct() {
+Status Decoder::RunHeadProduct(size_t rows) {
+  if (rows > options_.max_logit_rows) {
+    return Fail(ErrorCode::kOutOfRange,
+                std::format("there is no room for {} rows of logits, only for {}", rows,
+                            options_.max_logit_rows));
+  }
   num_logits_ = 0;
-  return Multiply(lm_head_, 1, OperatorKind::kLmHead);
+  return Multiply(lm_head_, rows, OperatorKind::kLmHead);
 }
 
 }  // namespace cria

@@ -38,7 +38,8 @@ class Decoder final : public TokenModel {
                                                  const ThreadPool& batch_pool);
 
   size_t vocab_size() const override { return config_.vocab_size; }
-  size_t context_tokens() const override { return options_.context_tokens; }
+  size_t context_tokens() const override { return MaxSequenceTokens(config_, options_); }
+  size_t cache_tokens() const override { return options_.context_tokens; }
   size_t chunk_tokens() const override { return options_.chunk_tokens; }
   size_t max_sequences() const override { return options_.num_sequences; }
   Status Forward(const Batch& batch) override;
@@ -53,11 +54,11 @@ class Decoder final : public TokenModel {
 
   // From now on, the time of Forward and Logits is counted in `profile`; null stops counting.
   void set_profile(Profile* profile) { profile_ = profile; }
-  // For benchmarks: runs only the matrix products of a Forward over `rows` rows, and the product of
-  // one row of logits, with any values in the buffers. Invalidates the logits; the cache does not
-  // change.
+  // For benchmarks: runs only the matrix products of a Forward over `rows` rows, or the product of
+  // `rows` rows of logits, with any values in the buffers. Invalidates the logits; the cache does
+  // not change.
   Status RunLayerProducts(size_t rows);
-  Status RunHeadProduct();
+  Status RunHeadProduct(size_t rows);
 
  private:
   // A matrix and the operator that multiplies by it.

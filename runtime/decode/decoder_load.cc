@@ -83,12 +83,12 @@ void Decoder::LayOutCache() {
 }
 
 void Decoder::PrepareLayerKinds() {
-  const size_t table_elements = options_.context_tokens * (config_.head_dim / 2);
+  const size_t table_elements = context_tokens() * (config_.head_dim / 2);
   auto* const cosines = arena_.Pointer<float>(memory_.layout, memory_.rope_cosines);
   auto* const sines = arena_.Pointer<float>(memory_.layout, memory_.rope_sines);
   const std::vector<LayerKind> tables = RopeTables(config_);
   for (size_t i = 0; i < tables.size(); ++i) {
-    FillRopeTable(config_, tables[i], options_.context_tokens, cosines + i * table_elements,
+    FillRopeTable(config_, tables[i], context_tokens(), cosines + i * table_elements,
                   sines + i * table_elements);
   }
   for (size_t i = 0; i < layers_.size(); ++i) {

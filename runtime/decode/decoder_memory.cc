@@ -52,15 +52,19 @@ size_t QuantizedRowStride(size_t channels) {
 DecoderOptions EffectiveOptions(const DecoderOptions& options) {
   DecoderOptions effective = options;
   effective.chunk_tokens = std::min(options.chunk_tokens, options.context_tokens);
-  effective.max_logit_rows = std::min(std::max(options.max_logit_rows, options.num_sequences),
-                                      effective.chunk_tokens);
+  effective.max_logit_rows =
+      std::min(std::max(options.max_logit_rows, options.num_sequences), effective.chunk_tokens);
   return effective;
+}
+
+size_t MaxSequenceTokens(const ModelConfig& config, const DecoderOptions& options) {
+  return std::min<size_t>(options.context_tokens, config.longest_context());
 }
 
 KvPages::Shape ShapeOfKvPages(const ModelConfig& config, const DecoderOptions& options) {
   KvPages::Shape shape = {.num_pages = NumKvPages(options.context_tokens),
                           .num_sequences = options.num_sequences,
-                          .sequence_tokens = options.context_tokens,
+                          .sequence_tokens = MaxSequenceTokens(config, options),
                           .chunk_tokens = EffectiveOptions(options).chunk_tokens,
                           .windows = {}};
   for (const LayerKind& kind : config.layer_kinds) shape.windows.push_back(kind.sliding_window);
@@ -68,11 +72,17 @@ KvPages::Shape ShapeOfKvPages(const ModelConfig& config, const DecoderOptions& o
 }
 
 Status ValidateDecoderOptions(const ModelConfig& config, const DecoderOptions& options) {
-  if (options.context_tokens == 0 || options.context_tokens > config.longest_context()) {
+  if (options.num_sequences == 0 || options.num_sequences > kMaxSequences) {
+    return Fail(ErrorCode::kUsage, std::format("{} sequences are outside 1 to {}",
+                                               options.num_sequences, kMaxSequences));
+  }
+  const uint64_t longest = uint64_t{config.longest_context()} * options.num_sequences;
+  if (options.context_tokens == 0 || options.context_tokens > longest) {
     return Fail(
         ErrorCode::kUsage,
-        std::format("a context of {} tokens is outside 1 to {}, which the model was made for",
-                    options.context_tokens, config.longest_context()),
+        std::format("a context of {} tokens is outside 1 to {}, which the model was made for{}",
+                    options.context_tokens, longest,
+                    options.num_sequences == 1 ? "" : " times the number of sequences"),
         RemedyKind::kChooseContext);
   }
   constexpr size_t kMaxChunkTokens = 4096;
@@ -80,18 +90,14 @@ Status ValidateDecoderOptions(const ModelConfig& config, const DecoderOptions& o
     return Fail(ErrorCode::kUsage, std::format("a prefill chunk of {} tokens is outside 1 to {}",
                                                options.chunk_tokens, kMaxChunkTokens));
   }
-  if (options.num_sequences == 0 || options.num_sequences > kMaxSequences) {
-    return Fail(ErrorCode::kUsage, std::format("{} sequences are outside 1 to {}",
-                                               options.num_sequences, kMaxSequences));
-  }
   const size_t num_pages = NumKvPages(options.context_tokens);
   if (options.num_sequences > num_pages) {
-    return Fail(ErrorCode::kUsage,
-                std::format("{} sequences need a page of {} tokens each, and a context of {} has "
-                            "{} pages",
-                            options.num_sequences, kKvPageTokens, options.context_tokens,
-                            num_pages),
-                RemedyKind::kLargerContext);
+    return Fail(
+        ErrorCode::kUsage,
+        std::format("{} sequences need a page of {} tokens each, and a context of {} has "
+                    "{} pages",
+                    options.num_sequences, kKvPageTokens, options.context_tokens, num_pages),
+        RemedyKind::kLargerContext);
   }
   if (options.num_sequences > EffectiveOptions(options).chunk_tokens) {
     return Fail(ErrorCode::kUsage,
@@ -108,7 +114,7 @@ DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions&
                                 size_t num_threads) {
   constexpr uint64_t kFloat = sizeof(float);
   const DecoderOptions options = EffectiveOptions(given);
-  const size_t context = options.context_tokens;
+  const size_t context = MaxSequenceTokens(config, options);
   const uint64_t chunk = options.chunk_tokens;
   const uint64_t logit_rows = options.max_logit_rows;
   const size_t hidden = config.hidden_size;
@@ -146,11 +152,10 @@ DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions&
       layout.Add("quantization parameters",
                  (chunk + xnn::kExtraRowQuantizations) * sizeof(RowQuantization), kWholeLife);
   memory.rows = layout.Add("rows of a batch", num_groups * chunk * sizeof(BatchRow), kWholeLife);
-  memory.logit_rows =
-      layout.Add("logit rows of a batch", chunk * sizeof(uint32_t), kWholeLife);
-  memory.runs = layout.Add("runs of a batch",
-                           num_groups * options.num_sequences * sizeof(ops::AttentionRows),
-                           kWholeLife);
+  memory.logit_rows = layout.Add("logit rows of a batch", chunk * sizeof(uint32_t), kWholeLife);
+  memory.runs =
+      layout.Add("runs of a batch", num_groups * options.num_sequences * sizeof(ops::AttentionRows),
+                 kWholeLife);
 
   memory.normed = layout.Add("normalized rows", chunk * hidden * kFloat + slack, kWholeLife);
   memory.qkv = layout.Add("queries, keys and values", chunk * config.qkv_channels() * kFloat,

@@ -13,10 +13,11 @@ namespace cria {
 inline constexpr size_t kMaxSequences = 256;
 
 struct DecoderOptions {
-  size_t context_tokens = 2048;
-  size_t chunk_tokens = 128;  // Maximum number of tokens that one Forward takes.
+  size_t context_tokens = 2048;  // Of all sequences together.
+  size_t chunk_tokens = 128;     // Maximum number of tokens that one Forward takes.
   KvType kv_type = KvType::kF32;
-  // Maximum number of sequences that share the context. Each may have up to context_tokens.
+  // Maximum number of sequences that share the context. Each may be as long as the context, or as
+  // the model's longest.
   size_t num_sequences = 1;
   // Maximum number of rows of logits that one product computes, but at least one for each sequence.
   // Only the time of more rows than these depends on it. More than chunk_tokens are as many as
@@ -43,7 +44,7 @@ struct DecoderMemory {
   ArenaLayout::RegionId key_scales;     // f32 [num_hidden_layers][key_value_heads][rows]
   ArenaLayout::RegionId value_scales;   // The same shape; both empty unless kInt8.
   ArenaLayout::RegionId pages;          // The arrays of KvPages.
-  ArenaLayout::RegionId rope_cosines;   // f32 [rope tables][context][head_dim / 2]
+  ArenaLayout::RegionId rope_cosines;   // f32 [rope tables][longest sequence][head_dim / 2]
   ArenaLayout::RegionId rope_sines;     // The same shape.
   ArenaLayout::RegionId logits;         // f32 [max_logit_rows][vocab_size]
   ArenaLayout::RegionId embedding_row;  // One stored row of the embedding table and its scales.
@@ -66,6 +67,9 @@ struct DecoderMemory {
 // The options as a decoder uses them: what is more than it can be is reduced, and what is less than
 // it must be is raised.
 DecoderOptions EffectiveOptions(const DecoderOptions& options);
+
+// Maximum number of tokens of one sequence.
+size_t MaxSequenceTokens(const ModelConfig& config, const DecoderOptions& options);
 
 // The context is rounded up to whole pages. The windows are those of the kinds of layers.
 KvPages::Shape ShapeOfKvPages(const ModelConfig& config, const DecoderOptions& options);

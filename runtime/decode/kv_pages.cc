@@ -86,7 +86,16 @@ void KvPages::Close(SequenceId sequence) {
 Status KvPages::Reserve(SequenceId sequence, size_t tokens, size_t kept_tokens) {
   if (Status open = CheckOpen(sequence); !open) return open;
   if (Status fits = CheckLength(tokens); !fits) return fits;
-  if (AllHaveWindows()) return {};
+  return CheckFree(SetAside(sequence, tokens, kept_tokens));
+}
+
+bool KvPages::TryReserve(SequenceId sequence, size_t tokens, size_t kept_tokens) {
+  return IsOpen(sequence) && tokens <= sequence_tokens_ &&
+         SetAside(sequence, tokens, kept_tokens) == 0;
+}
+
+size_t KvPages::SetAside(SequenceId sequence, size_t tokens, size_t kept_tokens) {
+  if (AllHaveWindows()) return 0;
   Sequence& changed = sequences_[sequence];
   const Sequence before = changed;
   const size_t set_aside = NumSetAside(sequence);
@@ -98,9 +107,9 @@ Status KvPages::Reserve(SequenceId sequence, size_t tokens, size_t kept_tokens) 
   changed.num_kept = static_cast<uint32_t>(kept);
   changed.num_reserved = static_cast<uint32_t>(std::max(NumKvPages(tokens), num_held));
   const size_t needed = NumSetAside(sequence);
-  if (needed <= set_aside + free) return {};
+  if (needed <= set_aside + free) return 0;
   changed = before;
-  return CheckFree(needed - set_aside);
+  return needed - set_aside;
 }
 
 Status KvPages::Extend(SequenceId sequence, size_t tokens) {
@@ -189,6 +198,10 @@ Status KvPages::Share(SequenceId from, SequenceId to, size_t tokens) {
   target.num_reserved = std::max(target.num_reserved, static_cast<uint32_t>(NumKvPages(tokens)));
   for (KvPageGroup& group : groups_) group.Share(from, to, tokens, moves_);
   return {};
+}
+
+bool KvPages::CanShare(SequenceId from, SequenceId to, size_t tokens) const {
+  return IsOpen(from) && IsOpen(to) && PagesToShare(from, to, tokens) <= num_free();
 }
 
 size_t KvPages::PagesToShare(SequenceId from, SequenceId to, size_t tokens) const {

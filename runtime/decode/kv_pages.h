@@ -55,6 +55,9 @@ class KvPages {
   // stays through Extend, Truncate and Drop, except that a shared page of kept tokens, if it is
   // given up, frees no page that could be set aside instead.
   Status Reserve(SequenceId sequence, size_t tokens, size_t kept_tokens = SIZE_MAX);
+  // The same for callers who try again later: returns whether it was possible, without the words of
+  // an error.
+  bool TryReserve(SequenceId sequence, size_t tokens, size_t kept_tokens = SIZE_MAX);
 
   // Makes the sequence `tokens` long, which is at least its length: rows for the new tokens can be
   // written. Cannot fail within the reservation; otherwise takes pages that are free.
@@ -75,6 +78,8 @@ class KvPages {
   // Makes the first `tokens` of `from` those of `to`, which must be empty. Whole pages are shared;
   // the rest of the tokens is copied.
   Status Share(SequenceId from, SequenceId to, size_t tokens);
+  // Whether there are enough pages for it.
+  bool CanShare(SequenceId from, SequenceId to, size_t tokens) const;
 
   // Whether windowed layers have all rows that they need after a Drop. If not, the caller truncates
   // the sequence to 0 and runs the tokens that stay. So it is if what stays is not longer than a
@@ -121,6 +126,8 @@ class KvPages {
   bool AllHaveWindows() const { return groups_[0].window_tokens() != 0; }
   // Pages that are set aside for the sequence.
   size_t NumSetAside(SequenceId sequence) const;
+  // Reserves. If pages are missing, changes nothing and returns how many have to be free.
+  size_t SetAside(SequenceId sequence, size_t tokens, size_t kept_tokens);
   // How many pages have to be free, in addition to those that are set aside.
   size_t PagesToExtend(SequenceId sequence, size_t tokens) const;
   size_t PagesToShare(SequenceId from, SequenceId to, size_t tokens) const;

@@ -18,6 +18,8 @@ class TokenModel {
   virtual size_t vocab_size() const = 0;
   // Maximum number of tokens of a sequence.
   virtual size_t context_tokens() const = 0;
+  // Maximum number of tokens of all sequences together; those that they share count once.
+  virtual size_t cache_tokens() const = 0;
   // Maximum number of tokens that one Forward takes; at least max_sequences().
   virtual size_t chunk_tokens() const = 0;
   // How many sequences can be open at once.

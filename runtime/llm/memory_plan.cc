@@ -117,7 +117,8 @@ Result<MemoryPlan> PlanMemory(const ModelOutline& model, const MemoryPlanOptions
   const uint64_t embedding = EmbeddingReader::MappedBytes(model.embedding, model.file_is_mappable);
   // The tokens of a session, and of each sequence in the cache.
   const uint64_t session = kHeapBytes + (1 + uint64_t{options.decoder.num_sequences}) *
-                                            options.decoder.context_tokens * sizeof(int32_t);
+                                            MaxSequenceTokens(model.config, options.decoder) *
+                                            sizeof(int32_t);
 
   MemoryPlan plan = {.options = options};
   const MemoryKind weight_kind =

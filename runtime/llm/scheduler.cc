@@ -47,6 +47,7 @@ Result<size_t> Scheduler::Begin(Seat& seat, const SequenceSlots::Request& reques
     AwaitModel(lock);
     CRIA_ASSIGN_OR_RETURN(const bool has_room, slots_.Admit(seat.holder_, request));
     if (has_room) return SequenceSlots::Tokens(seat.holder_).size();
+    lock.unlock();
     return Fail(ErrorCode::kOutOfMemory, "other sessions have the rest of the KV cache");
   }
   Admission admission = {seat, request};
@@ -60,6 +61,7 @@ Result<size_t> Scheduler::Begin(Seat& seat, const SequenceSlots::Request& reques
     } else {
       Remove(first_admission_, admission);
       if (!is_running_) AdmitWaiting();
+      lock.unlock();
       return Fail(ErrorCode::kCancelled, "stopped while waiting for other sessions");
     }
   }

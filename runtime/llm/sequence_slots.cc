@@ -58,7 +58,7 @@ void SequenceSlots::Release(Holder& holder) {
   slot.last_use = ++num_uses_;
   // This takes less than before, which cannot fail.
   static_cast<void>(model_.pages().Truncate(*slot.sequence, slot.tokens.size()));
-  static_cast<void>(model_.pages().Reserve(*slot.sequence, slot.tokens.size()));
+  model_.pages().TryReserve(*slot.sequence, slot.tokens.size());
 }
 
 void SequenceSlots::Leave(Holder& holder) {
@@ -120,28 +120,24 @@ void SequenceSlots::TakeOver(Slot& slot, Holder& holder) {
 Result<bool> SequenceSlots::Share(Slot& source, Slot& target, size_t count) {
   CRIA_RETURN_IF_ERROR(Truncate(target, 0));
   KvPages& pages = model_.pages();
-  while (true) {
-    const Status shared = pages.Share(*source.sequence, *target.sequence, count);
-    if (shared) break;
-    if (!IsOutOfMemory(shared)) return std::unexpected(shared.error());
+  while (!pages.CanShare(*source.sequence, *target.sequence, count)) {
     CRIA_ASSIGN_OR_RETURN(const bool is_freed, ForgetOldest(&source, &target));
     if (!is_freed) return false;
   }
+  CRIA_RETURN_IF_ERROR(pages.Share(*source.sequence, *target.sequence, count));
   CRIA_RETURN_IF_ERROR(model_.Move(pages.moves()));
-  target.tokens.assign(source.tokens.begin(), source.tokens.begin() + static_cast<ptrdiff_t>(count));
+  target.tokens.assign(source.tokens.begin(),
+                       source.tokens.begin() + static_cast<ptrdiff_t>(count));
   shared_tokens_ += count;
   return true;
 }
 
 Result<bool> SequenceSlots::Reserve(Slot& slot, const Request& request) {
-  while (true) {
-    const Status reserved =
-        model_.pages().Reserve(*slot.sequence, request.reserved_tokens, request.kept_tokens);
-    if (reserved) return true;
-    if (!IsOutOfMemory(reserved)) return std::unexpected(reserved.error());
+  while (!model_.pages().TryReserve(*slot.sequence, request.reserved_tokens, request.kept_tokens)) {
     CRIA_ASSIGN_OR_RETURN(const bool is_freed, ForgetOldest(&slot));
     if (!is_freed) return false;
   }
+  return true;
 }
 
 size_t SequenceSlots::CommonBeginning(const Slot& slot, std::span<const int32_t> tokens) const {
@@ -159,7 +155,8 @@ Status SequenceSlots::Truncate(Slot& slot, size_t count) {
 Result<bool> SequenceSlots::ForgetOldest(const Slot* except, const Slot* also_except) {
   Slot* oldest = nullptr;
   for (Slot& slot : slots_) {
-    if (slot.is_active() || slot.tokens.empty() || &slot == except || &slot == also_except) continue;
+    if (slot.is_active() || slot.tokens.empty() || &slot == except || &slot == also_except)
+      continue;
     if (oldest == nullptr || slot.last_use < oldest->last_use) oldest = &slot;
   }
   if (oldest == nullptr) return false;

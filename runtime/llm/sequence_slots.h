@@ -41,8 +41,9 @@ class SequenceSlots {
   // Allocates all memory that it needs. `model` must outlive it.
   explicit SequenceSlots(TokenModel& model);
 
-  // Gives the holder a sequence with as many of the tokens' beginning as the cache has. Returns false if there is no sequence or no room until an active holder is
-  // released. A holder that is active keeps its sequence; only what differs is forgotten.
+  // Gives the holder a sequence with as many of the tokens' beginning as the cache has. Returns
+  // false if there is no sequence or no room until an active holder is released. A holder that is
+  // active keeps its sequence; only what differs is forgotten.
   Result<bool> Admit(Holder& holder, const Request& request);
   void Release(Holder& holder);
   // Must be called before the holder is destroyed. Others may take its sequence first.

@@ -16,7 +16,8 @@ bool IsCancelled(const std::atomic<bool>* cancel) {
 
 size_t ShareOf(const TokenModel& model) {
   if (model.max_sequences() == 1) return model.context_tokens();
-  return model.context_tokens() / kKvPageTokens / model.max_sequences() * kKvPageTokens;
+  const size_t share = model.cache_tokens() / kKvPageTokens / model.max_sequences() * kKvPageTokens;
+  return std::min(share, model.context_tokens());
 }
 
 }  // namespace
@@ -29,11 +30,14 @@ Session::Request::Request(Session& session, const Options& options)
 }
 
 Session::Request::~Request() {
-  if (!is_outer_) return;
-  session_.is_in_request_ = false;
-  if (!session_.has_sequence_) return;
-  session_.has_sequence_ = false;
-  session_.scheduler_.End(session_.seat_);
+  if (is_outer_) session_.EndRequest();
+}
+
+void Session::EndRequest() {
+  is_in_request_ = false;
+  if (!has_sequence_) return;
+  has_sequence_ = false;
+  scheduler_.End(seat_);
 }
 
 Session::Session(Scheduler& scheduler)
@@ -105,9 +109,8 @@ Status Session::RunTo(size_t end, const PromptCallback& on_prompt) {
     }
     if (cached_ == end) return {};
     has_logits_ = false;
-    CRIA_ASSIGN_OR_RETURN(
-        const size_t num_run,
-        scheduler_.Run(seat_, std::span(tokens_).subspan(cached_, end - cached_)));
+    CRIA_ASSIGN_OR_RETURN(const size_t num_run, scheduler_.Run(seat_, std::span(tokens_).subspan(
+                                                                          cached_, end - cached_)));
     cached_ += num_run;
     has_logits_ = cached_ == end;
   }

@@ -69,9 +69,9 @@ struct GenerationOptions {
   StopStrings* stop_strings = nullptr;
 };
 
-// A context of tokens, whose keys and values are in a model's KV cache as long as others do not need
-// the room, and the generation of the next tokens. One thread at a time may use a session; several
-// sessions of one scheduler run at the same time.
+// A context of tokens, whose keys and values are in a model's KV cache as long as others do not
+// need the room, and the generation of the next tokens. One thread at a time may use a session;
+// several sessions of one scheduler run at the same time.
 class Session {
  public:
   // A time in which the session keeps its sequence of the KV cache. Functions that are called
@@ -96,6 +96,10 @@ class Session {
     Session& session_;
     const bool is_outer_;
   };
+
+  // Ends the request, if there is one: for a caller who catches an exception that has passed
+  // through this library, which is compiled without exceptions and so did not destroy the Request.
+  void EndRequest();
 
   // `scheduler` must outlive the session.
   explicit Session(Scheduler& scheduler);
@@ -156,8 +160,8 @@ class Session {
   Scheduler::Seat seat_;
   const size_t share_tokens_;
   std::vector<int32_t> tokens_;  // Capacity for the whole context.
-  size_t cached_ = 0;        // How many of tokens_ are in the KV cache, while has_sequence_.
-  bool has_logits_ = false;  // Those after the last token were computed, and nobody took them.
+  size_t cached_ = 0;            // How many of tokens_ are in the KV cache, while has_sequence_.
+  bool has_logits_ = false;      // Those after the last token were computed, and nobody took them.
   // Of the request.
   bool is_in_request_ = false;
   Request::Options options_;

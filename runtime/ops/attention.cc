@@ -95,8 +95,9 @@ HeadCache CacheOfHead(const KvCacheView& cache, const KvPageTable& table, size_t
 struct RunTasks {
   size_t first_task = 0;
   size_t num_parts = 0;
-  size_t part_size = 0;       // Rows of a tile, or positions of a span.
-  float* partials = nullptr;  // [num_key_value_heads][num_parts][queries][PartialFloats]; null: tiles.
+  size_t part_size = 0;  // Rows of a tile, or positions of a span.
+  float* partials =
+      nullptr;  // [num_key_value_heads][num_parts][queries][PartialFloats]; null: tiles.
 };
 
 size_t TableBytes(size_t num_runs) {
@@ -188,8 +189,8 @@ void Attention(const AttentionShape& shape, const KvCacheView& cache,
   std::byte* const workspaces = scratch.data();
   std::byte* const table = workspaces + pool.num_threads() * workspace_bytes;
   const std::span all_tasks(reinterpret_cast<RunTasks*>(table), runs.size());
-  const TaskTotals totals = PlaceTasks(
-      shape, runs, all_tasks, reinterpret_cast<float*>(table + TableBytes(runs.size())));
+  const TaskTotals totals =
+      PlaceTasks(shape, runs, all_tasks, reinterpret_cast<float*>(table + TableBytes(runs.size())));
 
   const auto run_task = [&](size_t index, std::byte* workspace) {
     const auto after = std::ranges::upper_bound(all_tasks, index, {}, &RunTasks::first_task);

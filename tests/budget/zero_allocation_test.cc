@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "converter/convert.h"
-#include "llm/conversation.h"
 #include "decode/open_sequence.h"
+#include "llm/conversation.h"
 #include "llm/engine.h"
 #include "support/allocation_watch.h"
 #include "support/emulation.h"
@@ -216,8 +216,7 @@ void ExpectQuietEngine(const std::string& path, const EngineOptions& options, bo
   ExpectQuietStopStrings();
   const std::vector<int32_t> prompt = SomeTokens(kChunk + 5, 11);
   const PromptCallback on_prompt = [](size_t done, size_t total) { return done <= total; };
-  ExpectQuiet("a prompt with a callback",
-              [&] { return session.Prefill(prompt, on_prompt); });
+  ExpectQuiet("a prompt with a callback", [&] { return session.Prefill(prompt, on_prompt); });
   ExpectQuiet("logits", [&] { return session.Logits().transform([](std::span<float>) {}); });
   // The context was filled and its older part dropped on the way.
   EXPECT_GT(session.stats().dropped_tokens, 0u);

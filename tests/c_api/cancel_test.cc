@@ -196,22 +196,6 @@ TEST_F(CancelTest, ACallbackMayAskButNotGenerate) {
   EXPECT_EQ(Send(other, "Hello!").status, CRIA_OK);
 }
 
-TEST_F(CancelTest, ASecondThreadIsRefusedWhileOneGenerates) {
-  std::atomic<bool> has_begun = false;
-  std::atomic<bool> may_end = false;
-  std::thread first([&] {
-    Complete(model_, "llama", Endless(), [&](std::string_view) {
-      has_begun = true;
-      return !may_end;
-    });
-  });
-  while (!has_begun) std::this_thread::yield();
-  ExpectFailure(Complete(model_, "Hello!").status, CRIA_ERROR_USAGE, "in use");
-  may_end = true;
-  first.join();
-  EXPECT_EQ(Complete(model_, "Hello!").status, CRIA_OK);
-}
-
 TEST_F(CancelTest, EachThreadHasItsOwnMessage) {
   ExpectFailure(cria_model_get_info(nullptr, nullptr), CRIA_ERROR_USAGE, "model is NULL");
   std::thread other([] {

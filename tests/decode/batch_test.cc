@@ -135,7 +135,8 @@ TEST_P(BatchTest, EachSequenceIsAsAlone) {
   };
   while (any_done()) {
     std::vector<size_t> counts;
-    for (size_t i = 0; i < kSequences; ++i) counts.push_back(std::array{0, 1, 1, 5, 14}[random() % 5]);
+    for (size_t i = 0; i < kSequences; ++i)
+      counts.push_back(std::array{0, 1, 1, 5, 14}[random() % 5]);
     RunInOneBatch(loaded.decoder(), texts, counts);
   }
   for (const Text& text : texts) ExpectAgreement(text.logits, Alone(text.ids));
@@ -199,16 +200,17 @@ INSTANTIATE_TEST_SUITE_P(
         BatchCase{"F16", support::SpecGqa, {.weights = Scheme::kF32}, KvType::kF16},
         BatchCase{"Int8", support::SpecGqa, {.weights = Scheme::kQc8w}, KvType::kInt8},
         BatchCase{"Int4", support::SpecGqa, {.weights = Scheme::kQb4w}, KvType::kInt8},
-        BatchCase{"Int4Head", support::SpecGqa,
-                  {.weights = Scheme::kQb4w, .head = Scheme::kQb4w}, KvType::kF32},
+        BatchCase{"Int4Head",
+                  support::SpecGqa,
+                  {.weights = Scheme::kQb4w, .head = Scheme::kQb4w},
+                  KvType::kF32},
         BatchCase{"Windows", support::SpecMinistral, {.weights = Scheme::kF32}, KvType::kF32}),
     [](const auto& param) { return std::string(param.param.name); });
 
 TEST(Batch, RefusesWhatIsNoBatch) {
   const auto model = support::MakeModel(support::SpecGqa());
-  LoadedModel loaded(
-      model, {.weights = Scheme::kF32},
-      {.context_tokens = 128, .chunk_tokens = 8, .num_sequences = 2}, 1);
+  LoadedModel loaded(model, {.weights = Scheme::kF32},
+                     {.context_tokens = 128, .chunk_tokens = 8, .num_sequences = 2}, 1);
   Decoder& decoder = loaded.decoder();
   loaded.CloseSequence();
   ASSERT_EQ(Unwrap(decoder.pages().Open()), 0u);

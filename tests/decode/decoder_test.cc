@@ -193,7 +193,8 @@ TEST(Decoder, ProductsAloneLeaveTheCacheAsItIs) {
   Decoder& decoder = loaded.decoder();
   for (const size_t rows : {1, 20}) ASSERT_TRUE(decoder.RunLayerProducts(rows));
   EXPECT_FALSE(decoder.RunLayerProducts(decoder.chunk_tokens() + 1));
-  ASSERT_TRUE(decoder.RunHeadProduct());
+  ASSERT_TRUE(decoder.RunHeadProduct(1));
+  EXPECT_FALSE(decoder.RunHeadProduct(2));
   EXPECT_FALSE(decoder.Logits(0));
   ASSERT_TRUE(loaded.Forward(std::span(ids).last(1), 19, 1));
   const auto logits = decoder.Logits(0);

@@ -133,7 +133,7 @@ inline float LargestDifference(const std::vector<float>& a, const std::vector<fl
 inline constexpr size_t kContext = 64;
 
 inline std::vector<float> ReferenceLogits(const reference::ReferenceModel& model,
-                                   const std::vector<int32_t>& ids) {
+                                          const std::vector<int32_t>& ids) {
   const std::vector<double> logits = reference::Logits(model, {ids.begin(), ids.end()}, kContext);
   return {logits.begin(), logits.end()};
 }

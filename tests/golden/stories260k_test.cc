@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "converter/convert.h"
+#include "decode/open_sequence.h"
 #include "golden/test_data.h"
 #include "llm/conversation.h"
-#include "decode/open_sequence.h"
 #include "llm/engine.h"
 #include "llm/measure/perplexity.h"
 #include "support/emulation.h"
@@ -89,11 +89,10 @@ class Stories260K : public testing::Test {
     Session session(engine.scheduler());
     EXPECT_TRUE(session.Prefill(prompt));
     std::vector<int32_t> ids;
-    EXPECT_TRUE(
-        session.Generate({.max_tokens = count}, sampler, [&](const GeneratedToken& token) {
-          ids.push_back(token.id);
-          return true;
-        }));
+    EXPECT_TRUE(session.Generate({.max_tokens = count}, sampler, [&](const GeneratedToken& token) {
+      ids.push_back(token.id);
+      return true;
+    }));
     return ids;
   }
 

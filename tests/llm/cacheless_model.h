@@ -18,6 +18,7 @@ class CachelessModel : public TokenModel {
       : context_tokens_(context_tokens), pages_(ShapeOfOneSequence(context_tokens)) {}
 
   size_t context_tokens() const override { return context_tokens_; }
+  size_t cache_tokens() const override { return context_tokens_; }
   size_t chunk_tokens() const override { return 8; }
   size_t max_sequences() const override { return 1; }
   KvPages& pages() override { return *pages_; }

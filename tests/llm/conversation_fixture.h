@@ -67,7 +67,8 @@ class ConversationTest : public testing::Test {
   ConversationTest()
       : model_(vocabulary_.size(), 400, 16,
                [this](std::span<const int32_t> context) { return Next(context); }),
-        scheduler_(model_), session_(scheduler_) {
+        scheduler_(model_),
+        session_(scheduler_) {
     EXPECT_TRUE(ValidateVocabulary(vocabulary_.view()));
     auto tokenizer = Tokenizer::Create(vocabulary_.view());
     EXPECT_TRUE(tokenizer) << tokenizer.error().message();

@@ -152,7 +152,7 @@ TEST_F(SchedulerTest, ASessionGoesOnWithoutAPromptAfterItLostItsPlace) {
 
 TEST_F(SchedulerTest, TheTokensOfASessionThatEndedAreFound) {
   Load(2);
-  { // Its place is taken over with what is in it.
+  {  // Its place is taken over with what is in it.
     Session a(*scheduler_);
     EXPECT_EQ(Answer(a, Prompt(100, 1), 5).error, "");
   }
@@ -200,7 +200,9 @@ TEST_F(SchedulerTest, WhoFindsNoRoomWaitsAndNobodyLosesItsPlace) {
     EXPECT_EQ(outcomes[i].error, "");
     EXPECT_EQ(outcomes[i].generated, Expected(Prompt(200, static_cast<int32_t>(i)), 100)) << i;
   }
-  EXPECT_EQ(model_->tokens_run(), kSessions * 299u);
+  size_t reused = 0;  // Prompts may begin with the same token.
+  for (const Outcome& outcome : outcomes) reused += outcome.reused;
+  EXPECT_EQ(model_->tokens_run() + reused, kSessions * 299u);
 }
 
 TEST_F(SchedulerTest, WaitingCanBeCancelled) {

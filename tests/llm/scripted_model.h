@@ -55,6 +55,7 @@ class ScriptedModel final : public TokenModel {
 
   size_t vocab_size() const override { return vocab_size_; }
   size_t context_tokens() const override { return context_tokens_; }
+  size_t cache_tokens() const override { return context_tokens_; }
   size_t chunk_tokens() const override { return chunk_tokens_; }
   size_t max_sequences() const override { return num_sequences_; }
 
@@ -112,14 +113,14 @@ class ScriptedModel final : public TokenModel {
   // What the sequence that ran last has in its cache, if there is one sequence.
   std::span<const int32_t> cache() const { return cache_; }
 
-  std::vector<ForwardCall> calls;      // Only successful ones.
-  std::vector<size_t> sequences_run;   // How many sequences each successful Forward ran.
-  std::vector<DropCall> drops;         // What was dropped by successful calls of Move.
-  std::vector<size_t> rows_wanted;     // num_logits of each of the `calls`.
-  std::vector<size_t> rows_read;       // The row of each call of Logits.
-  bool fail_moves = false;             // Move fails and loses the rows.
+  std::vector<ForwardCall> calls;     // Only successful ones.
+  std::vector<size_t> sequences_run;  // How many sequences each successful Forward ran.
+  std::vector<DropCall> drops;        // What was dropped by successful calls of Move.
+  std::vector<size_t> rows_wanted;    // num_logits of each of the `calls`.
+  std::vector<size_t> rows_read;      // The row of each call of Logits.
+  bool fail_moves = false;            // Move fails and loses the rows.
   size_t fail_at_call = SIZE_MAX;
-  int32_t failing_token = -1;          // Runs that have it fail.
+  int32_t failing_token = -1;  // Runs that have it fail.
   std::function<void()> after_forward;
 
  private:
@@ -150,7 +151,8 @@ class ScriptedModel final : public TokenModel {
         return Fail(ErrorCode::kOutOfRange, "token id " + std::to_string(token));
       }
     }
-    if (calls.size() == fail_at_call || std::ranges::contains(tokens, failing_token)) return Fail(ErrorCode::kInternal, "the script says so");
+    if (calls.size() == fail_at_call || std::ranges::contains(tokens, failing_token))
+      return Fail(ErrorCode::kInternal, "the script says so");
     calls.push_back({run.first_position, {tokens.begin(), tokens.end()}});
     rows_wanted.push_back(run.num_logits);
     EXPECT_TRUE(pages_->Truncate(run.sequence, run.first_position));

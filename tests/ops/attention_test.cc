@@ -481,7 +481,8 @@ TEST(AttentionScratchTest, GrowsWithNothingButItsArguments) {
   EXPECT_LE(decode, AttentionScratchBytes(shape, {1, 1, 8192}, 1));
   EXPECT_LT(decode, AttentionScratchBytes(shape, {1, 1, 4096}, 4));
   // Long contexts do not need more: the number of spans is bounded.
-  EXPECT_EQ(AttentionScratchBytes(shape, {1, 1, 16384}, 2), AttentionScratchBytes(shape, {1, 1, 131072}, 2));
+  EXPECT_EQ(AttentionScratchBytes(shape, {1, 1, 16384}, 2),
+            AttentionScratchBytes(shape, {1, 1, 131072}, 2));
 }
 
 TEST(AttentionScratchTest, NoRowsDoNothing) {

@@ -60,8 +60,8 @@ inline std::vector<float> Logits(const ModelFile& model, const PackedWeights& we
   const std::vector<int32_t> ids = {5, 1, 200, 37, 99, 250, 3, 3};
   std::vector<float> all;
   for (const auto& [first, count] : {std::pair<size_t, size_t>{0, 7}, {7, 1}}) {
-    const Status run = decoder->ForwardSequence(
-        sequence.id(), std::span(ids).subspan(first, count), first, count);
+    const Status run =
+        decoder->ForwardSequence(sequence.id(), std::span(ids).subspan(first, count), first, count);
     if (!run) {
       throw std::runtime_error(run.error().message());
     }
