@@ -60,6 +60,23 @@ char32_t CodePoint(std::string_view text, size_t size_bytes) {
   return code_point;
 }
 
+std::string_view EncodeUtf8(char32_t code_point, std::array<char, kMaxUtf8Bytes>* buffer) {
+  if (code_point > 0x10FFFF || (code_point >= 0xD800 && code_point < 0xE000))
+    return kReplacementCharacter;
+  if (code_point < 0x80) {
+    (*buffer)[0] = static_cast<char>(code_point);
+    return {buffer->data(), 1};
+  }
+  const size_t size = code_point < 0x800 ? 2 : code_point < 0x10000 ? 3 : 4;
+  for (size_t i = size - 1; i > 0; --i) {
+    (*buffer)[i] = static_cast<char>(0x80 | (code_point & 0x3F));
+    code_point >>= 6;
+  }
+  constexpr std::array<unsigned, 5> kFirstByte = {0, 0, 0xC0, 0xE0, 0xF0};
+  (*buffer)[0] = static_cast<char>(kFirstByte[size] | code_point);
+  return {buffer->data(), size};
+}
+
 size_t ValidUtf8Prefix(std::string_view text) {
   size_t position = 0;
   while (position < text.size()) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -28,6 +29,9 @@ Utf8Character FirstUtf8Character(std::string_view text);
 
 // The code point of the valid character at the beginning of `text`.
 char32_t CodePoint(std::string_view text, size_t size_bytes);
+
+// The code point as UTF-8, in `buffer` or a constant. If it is no character, U+FFFD.
+std::string_view EncodeUtf8(char32_t code_point, std::array<char, kMaxUtf8Bytes>* buffer);
 
 // The number of bytes at the beginning of `text` that are valid characters.
 size_t ValidUtf8Prefix(std::string_view text);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "core/utf8.h"
 #include "jinja/literals.h"
 #include "jinja/text.h"
 
@@ -144,7 +145,7 @@ class JsonReader {
         at_ = second;
       }
     }
-    std::array<char, 4> buffer;
+    std::array<char, kMaxUtf8Bytes> buffer;
     text.Add(Copy(context_, EncodeUtf8(code, &buffer)), /*is_trusted=*/false);
   }
 

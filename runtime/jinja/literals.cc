@@ -32,7 +32,7 @@ bool TakeDigits(std::string_view* rest, size_t max_digits, int base, uint32_t* c
 // backslash.
 void AddEscape(Context& context, std::string_view* rest, TextBuilder* out) {
   const char letter = rest->front();
-  std::array<char, 4> buffer;
+  std::array<char, kMaxUtf8Bytes> buffer;
   uint32_t code = 0;
   if (const size_t at = kSimpleEscapes.find(letter); at != std::string_view::npos) {
     rest->remove_prefix(1);
@@ -54,22 +54,6 @@ void AddEscape(Context& context, std::string_view* rest, TextBuilder* out) {
 }
 
 }  // namespace
-
-std::string_view EncodeUtf8(uint32_t code, std::array<char, 4>* buffer) {
-  if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return kReplacementCharacter;
-  if (code < 0x80) {
-    (*buffer)[0] = static_cast<char>(code);
-    return {buffer->data(), 1};
-  }
-  const size_t size = code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-  for (size_t i = size - 1; i > 0; --i) {
-    (*buffer)[i] = static_cast<char>(0x80 | (code & 0x3F));
-    code >>= 6;
-  }
-  constexpr std::array<unsigned, 5> kFirstByte = {0, 0, 0xC0, 0xE0, 0xF0};
-  (*buffer)[0] = static_cast<char>(kFirstByte[size] | code);
-  return {buffer->data(), size};
-}
 
 Value ReadString(Context& context, std::string_view written) {
   TextBuilder text(context);

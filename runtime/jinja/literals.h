@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -23,8 +22,5 @@ Value ReadNumber(Context& context, std::string_view written, bool is_float);
 
 // The string between the quotes, with Python's escapes resolved; fails if they are wrong.
 Value ReadString(Context& context, std::string_view written);
-
-// The code point as UTF-8, in `buffer` or a constant, or U+FFFD if it is not a character.
-std::string_view EncodeUtf8(uint32_t code, std::array<char, 4>* buffer);
 
 }  // namespace cria::jinja

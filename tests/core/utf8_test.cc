@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
 
 #include "core/quotable.h"
@@ -26,6 +27,8 @@ TEST(Utf8Test, EveryCodePoint) {
     const Utf8Character character = FirstUtf8Character(text);
     const bool exists = c < 0x110000 && (c < 0xD800 || c > 0xDFFF);
     ASSERT_EQ(character.state == Utf8State::kValid, exists) << static_cast<uint32_t>(c);
+    std::array<char, kMaxUtf8Bytes> buffer;
+    ASSERT_EQ(EncodeUtf8(c, &buffer), exists ? Encode(c) : kReplacementCharacter);
     if (!exists) {
       ASSERT_EQ(character.size_bytes, 1u);
       continue;
