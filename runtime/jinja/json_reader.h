@@ -11,7 +11,9 @@ namespace cria::jinja {
 // The value of a JSON text (RFC 8259), in the context's memory; `json` must outlive the context.
 // Strings count as text from others. Of two values with one name in an object, the last one counts,
 // as in Python. Whole numbers beyond 64 bits become floats, and half of a surrogate pair U+FFFD.
-// Fails with kUsage and the byte if the text is not JSON, with kOutOfRange at a limit.
+// Fails with kUsage and the byte if the text is not JSON, with kOutOfRange at a limit. It is not a
+// library's, because devices would need more bytes for that, and because a library takes memory
+// beside the context's, which is limited.
 Result<Value> ReadJson(Context& context, std::string_view json);
 
 }  // namespace cria::jinja
