@@ -1,15 +1,14 @@
 #include "converter/convert.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <format>
 #include <set>
-#include <span>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
+#include "converter/input/file_magic.h"
 #include "converter/open_checkpoint.h"
 #include "converter/tokenizer/tokenizer_import.h"
 #include "converter/write/file_plan.h"
@@ -121,9 +120,7 @@ Status FailAsInput(const std::filesystem::path& output_path) {
 }
 
 bool IsModelFile(const std::filesystem::path& path) {
-  const auto file = platform::File::Open(path.string());
-  std::array<char, kModelMagic.size()> magic = {};
-  return file && file->ReadAt(0, std::as_writable_bytes(std::span(magic))) && magic == kModelMagic;
+  return BeginsWith(path, {kModelMagic.data(), kModelMagic.size()});
 }
 
 // Refuses an output that is an input: the finished file would replace it. In the folder of a

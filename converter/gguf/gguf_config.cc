@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "converter/input/list_names.h"
 #include "converter/layer_kinds.h"
 #include "core/quotable.h"
 
@@ -18,16 +19,6 @@ constexpr std::array kGgufArchitectures = {
     GgufArchitecture{.name = "qwen2", .hugging_face = "Qwen2ForCausalLM", .qkv_bias = true},
     GgufArchitecture{.name = "qwen3", .hugging_face = "Qwen3ForCausalLM", .qk_norm = true},
 };
-
-// "llama, qwen2 and qwen3"
-std::string KnownGgufArchitectures() {
-  std::string names;
-  for (size_t i = 0; i < kGgufArchitectures.size(); ++i) {
-    if (i > 0) names += i + 1 < kGgufArchitectures.size() ? ", " : " and ";
-    names += kGgufArchitectures[i].name;
-  }
-  return names;
-}
 
 // Keys of related models that change the computation. If they are absent, 0, false or have this
 // value, the computation is Llama's.
@@ -212,10 +203,10 @@ Result<GgufArchitecture> ReadGgufArchitecture(const GgufMetadata& metadata) {
   CRIA_ASSIGN_OR_RETURN(const std::string name, metadata.String(kKey));
   const auto* found = std::ranges::find(kGgufArchitectures, name, &GgufArchitecture::name);
   if (found != kGgufArchitectures.end()) return *found;
-  return metadata.Bad(
-      kKey,
-      std::format("is \"{}\"; this version converts {}", Quotable(name), KnownGgufArchitectures()),
-      ErrorCode::kUnsupported);
+  return metadata.Bad(kKey,
+                      std::format("is \"{}\"; this version converts {}", Quotable(name),
+                                  ListNames(kGgufArchitectures, &GgufArchitecture::name)),
+                      ErrorCode::kUnsupported);
 }
 
 Result<ModelConfig> ReadGgufConfig(const GgufMetadata& metadata,

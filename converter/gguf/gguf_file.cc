@@ -6,12 +6,12 @@
 #include <format>
 #include <limits>
 #include <set>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "converter/input/byte_reader.h"
+#include "converter/input/file_magic.h"
 #include "core/quotable.h"
 
 namespace cria {
@@ -338,12 +338,7 @@ class FileReader {
 
 }  // namespace
 
-bool IsGgufFile(const std::filesystem::path& path) {
-  const auto file = platform::File::Open(path.string());
-  std::array<char, kMagic.size()> magic = {};
-  return file && file->ReadAt(0, std::as_writable_bytes(std::span(magic))) &&
-         std::string_view(magic.data(), magic.size()) == kMagic;
-}
+bool IsGgufFile(const std::filesystem::path& path) { return BeginsWith(path, kMagic); }
 
 Result<GgufFile> ReadGgufFile(const std::filesystem::path& path) {
   CRIA_ASSIGN_OR_RETURN(auto file, platform::File::Open(path.string()));

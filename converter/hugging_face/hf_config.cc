@@ -11,6 +11,7 @@
 #include "converter/hugging_face/hf_rope.h"
 #include "converter/input/json_fields.h"
 #include "converter/input/json_file.h"
+#include "converter/input/list_names.h"
 #include "converter/layer_kinds.h"
 #include "core/quotable.h"
 
@@ -96,16 +97,6 @@ constexpr std::array kFamilies = {
 constexpr float kDefaultRmsNormEps = 1e-6f;
 constexpr uint32_t kDefaultSlidingWindow = 4096;
 constexpr uint32_t kDefaultMaxWindowLayers = 28;
-
-// The names of the families in a sentence.
-std::string KnownArchitectures() {
-  std::string names;
-  for (size_t i = 0; i < kFamilies.size(); ++i) {
-    if (i > 0) names += i + 1 < kFamilies.size() ? ", " : " and ";
-    names += kFamilies[i].architecture;
-  }
-  return names;
-}
 
 // Fields of related models that change the computation. If they are absent, null, false or have
 // this number, the computation is that of the known families; any other value is refused.
@@ -198,7 +189,7 @@ Result<Family> ReadFamily(const JsonFields& fields) {
   if (family == kFamilies.end()) {
     return fields.Bad(ErrorCode::kUnsupported, "architectures",
                       std::format("is [\"{}\"]; this version converts {}", Quotable(*architecture),
-                                  KnownArchitectures()));
+                                  ListNames(kFamilies, &Family::architecture)));
   }
   if (model_type.empty() || model_type == family->model_type) return *family;
   return fields.Bad(ErrorCode::kInvalidFile, "model_type",

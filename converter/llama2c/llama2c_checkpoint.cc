@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "converter/input/byte_reader.h"
+#include "converter/input/file_magic.h"
 #include "converter/input/json_file.h"
 #include "converter/tokenizer/piece_text.h"
 #include "converter/tokenizer/scored_pieces.h"
@@ -17,7 +18,7 @@
 namespace cria {
 namespace {
 
-constexpr uint32_t kMagic = 0x616b3432;
+constexpr std::string_view kMagic = "24ka";  // The number 0x616b3432, little-endian.
 constexpr uint64_t kFirstHeaderBytes = 28;
 constexpr uint64_t kNumberedHeaderBytes = 256;
 
@@ -62,7 +63,8 @@ Result<Header> ReadHeader(const platform::File& file) {
   Header header = {.data_begin = kFirstHeaderBytes};
   if (file.size_bytes() >= kNumberedHeaderBytes) {
     ByteReader numbered(file, 0, file.size_bytes());
-    CRIA_ASSIGN_OR_RETURN(const auto magic, numbered.Read<uint32_t>("the header"));
+    CRIA_ASSIGN_OR_RETURN(const std::string magic,
+                          numbered.ReadString(kMagic.size(), "the header"));
     if (magic == kMagic) {
       CRIA_ASSIGN_OR_RETURN(header.version, numbered.Read<uint32_t>("the version"));
       if (header.version != 1) {
@@ -168,11 +170,9 @@ Result<TokenizerMaterial> ReadTokenizerBeside(const std::filesystem::path& path)
 }  // namespace
 
 bool IsLlama2cFile(const std::filesystem::path& path) {
+  if (BeginsWith(path, kMagic)) return true;
   const auto file = platform::File::Open(path.string());
-  if (!file) return false;
-  ByteReader reader(*file, 0, file->size_bytes());
-  if (const auto magic = reader.Read<uint32_t>(""); magic && *magic == kMagic) return true;
-  return ReadHeader(*file).has_value();
+  return file && ReadHeader(*file);
 }
 
 Result<Checkpoint> OpenLlama2cCheckpoint(const std::filesystem::path& path) {
