@@ -1,11 +1,10 @@
-#include "llm/completion.h"
-
 #include <vector>
 
 #include "c_api/answer.h"
 #include "c_api/failure.h"
 #include "c_api/logits.h"
 #include "c_api/texts.h"
+#include "llm/completion.h"
 
 namespace cria::c_api {
 namespace {

@@ -284,10 +284,10 @@ TEST_F(TemplateTest, VariablesReachTheTemplate) {
 }
 
 TEST_F(TemplateTest, ARoleThatTheTemplateDoesNotKnowIsRefused) {
-  EXPECT_THAT(Render(with_variables_, {{"cook", "Hi"}}, true), HasSubstr("nobody is a cook"));
+  EXPECT_THAT(Render(with_variables_, {{"cook", "Hi"}}, true), HasSubstr("unknown role cook"));
   const ChatPtr chat = MakeChat(with_variables_);
   Send(chat, kQuestion);
-  ExpectFailure(Say(chat, "cook", "Hi").status, CRIA_ERROR_USAGE, "nobody is a cook");
+  ExpectFailure(Say(chat, "cook", "Hi").status, CRIA_ERROR_USAGE, "unknown role cook");
   EXPECT_EQ(cria_chat_num_messages(chat.get()), 2u);
   EXPECT_EQ(Send(chat, "Where do you run?").status, CRIA_OK) << cria_error_message();
 }
