@@ -96,13 +96,14 @@ class ThreadPool::Crew {
   // Workers read it in every loop, and it changes seldom.
   std::atomic<int> caller_processor_ = -1;
 
-  alignas(64) IndexRange own_range_;
   std::vector<Worker> workers_;
   std::vector<ThreadStart> starts_;
   std::vector<pthread_t> threads_;
 
+  alignas(64) IndexRange own_range_;
+
   // The caller's share of its processor, while workers take part.
-  bool is_watching_ = false;
+  alignas(64) bool is_watching_ = false;
   Clock::time_point watched_since_;
   Clock::time_point last_end_;
   Clock::duration slept_{0};  // Time in which the caller waited for workers, since then.

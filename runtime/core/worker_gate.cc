@@ -36,8 +36,8 @@ WorkerGate::Worker WorkerGate::Open() {
 }
 
 WorkerGate::Worker WorkerGate::Close() {
-  uint32_t state = kOpen;
-  if (state_.compare_exchange_strong(state, kClosed, std::memory_order_acquire)) {
+  uint32_t state = state_.load(std::memory_order_acquire);
+  if (state == kOpen && state_.compare_exchange_strong(state, kClosed, std::memory_order_acquire)) {
     return Worker::kWaiting;
   }
   return state == kRefused ? Worker::kRefused : Worker::kJoined;
