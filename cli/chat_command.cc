@@ -10,7 +10,9 @@
 #include "cli/remedy.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
+#include "core/format.h"
 #include "llm/conversation.h"
+#include "llm/session_file.h"
 
 namespace cria::cli {
 namespace {
@@ -18,6 +20,7 @@ namespace {
 struct ChatOptions {
   std::string model_path;
   std::string system_prompt;
+  std::string session_path;
   size_t max_tokens = 0;
   WhenFull when_full = WhenFull::kStop;
   std::string color = "auto";
@@ -43,6 +46,36 @@ class ChatLoop {
         conversation_(session_, engine.tokenizer(), engine.chat_template(), options.system_prompt,
                       options.when_full) {}
 
+  // Goes on from the file of --session, or makes one: a path that cannot be written is an error
+  // before the first message.
+  Status OpenSession() {
+    const std::string& path = options_.session_path;
+    if (path.empty()) return {};
+    const Result<std::string> why_read_again = LoadConversation(path, conversation_, engine_);
+    if (!why_read_again && why_read_again.error().code() == ErrorCode::kNotFound) {
+      return SaveConversation(path, conversation_, engine_);
+    }
+    CRIA_RETURN_IF_ERROR(why_read_again);
+    const auto messages = conversation_.messages();
+    const std::string& system_prompt = options_.system_prompt;
+    if (!system_prompt.empty() && (messages.empty() || messages.front().role != "system" ||
+                                   messages.front().content != system_prompt)) {
+      return Fail(ErrorCode::kUsage,
+                  Format("{}: has another system prompt than -sys; leave it out, or choose another "
+                         "--session",
+                         path));
+    }
+    said_forgotten_ = conversation_.has_forgotten();
+    std::fprintf(stderr, "%s: %zu messages", Printable(path).c_str(), messages.size());
+    if (why_read_again->empty()) {
+      std::fprintf(stderr, ", %zu tokens\n", session_.tokens().size());
+    } else {
+      std::fprintf(stderr, ", which are read again with the next one, because %s\n",
+                   why_read_again->c_str());
+    }
+    return {};
+  }
+
   Status Run() {
     LineReader reader(IsTerminal(stdin) ? "> " : "");
     while (const std::optional<std::string> line = reader.Next()) {
@@ -56,7 +89,7 @@ class ChatLoop {
       if (!IsTerminal(stdin)) std::printf("> %s\n", line->c_str());
       CRIA_RETURN_IF_ERROR(Answer(*line));
     }
-    return {};
+    return is_saved_ ? Status() : SaveConversation(options_.session_path, conversation_, engine_);
   }
 
   void PrintStats() {
@@ -71,12 +104,23 @@ class ChatLoop {
       conversation_.Reset();
       session_.Clear();
       said_forgotten_ = false;
+      SaveSession();
       std::fputs("(forgotten)\n", stderr);
     } else if (line == "/stats") {
       PrintStats();
       std::fprintf(stderr, "%s\n", MemoryUsageLine(engine_.memory_plan()).c_str());
     } else {
       std::fputs(kHelp, stderr);
+    }
+  }
+
+  // After an error, the chat goes on, and ends with it if the last attempt fails, too.
+  void SaveSession() {
+    if (options_.session_path.empty()) return;
+    const Status saved = SaveConversation(options_.session_path, conversation_, engine_);
+    is_saved_ = saved.has_value();
+    if (!saved) {
+      std::fprintf(stderr, "(not saved: %s)\n", Printable(Sentence(saved.error())).c_str());
     }
   }
 
@@ -130,6 +174,7 @@ class ChatLoop {
                    "on)\n",
                    session_.context_tokens());
     }
+    SaveSession();
     return {};
   }
 
@@ -139,6 +184,7 @@ class ChatLoop {
   double load_ms_;
   double first_token_ms_ = 0.0;
   bool said_forgotten_ = false;
+  bool is_saved_ = true;
   Session session_;
   Conversation conversation_;
 };
@@ -158,6 +204,7 @@ Status Chat(const ChatOptions& options) {
                stderr);
   }
   ChatLoop loop(*engine, std::move(sampler), options, load_ms);
+  CRIA_RETURN_IF_ERROR(loop.OpenSession());
   CRIA_RETURN_IF_ERROR(loop.Run());
   loop.PrintStats();
   return {};
@@ -171,6 +218,7 @@ void AddChatCommand(CommandLine& program) {
   AddModelOption(command, options->model_path);
   command.AddText("-sys,--system-prompt", options->system_prompt,
                   "System prompt: what the model is told before the conversation");
+  AddSessionOption(command, options->session_path, "the conversation");
   command.AddNumber("-n,--predict", options->max_tokens,
                     "Maximum number of tokens of an answer; 0: until the model stops");
   AddContextFullOption(command, options->when_full, "forget the oldest turns");

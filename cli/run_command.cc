@@ -4,15 +4,19 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/engine_loader.h"
 #include "cli/flags/options.h"
+#include "cli/printable.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
 #include "cli/text_file.h"
 #include "core/format.h"
 #include "llm/completion.h"
+#include "llm/session_file.h"
+#include "text/detokenizer.h"
 
 namespace cria::cli {
 namespace {
@@ -21,6 +25,7 @@ struct RunOptions {
   std::string model_path;
   std::string prompt;
   std::string prompt_path;
+  std::string session_path;
   size_t max_tokens = 0;
   WhenFull when_full = WhenFull::kStop;
   int64_t keep_tokens = 4;
@@ -47,6 +52,28 @@ std::string EndNotice(StopReason reason, size_t context_tokens) {
   return reason == StopReason::kCancelled ? "cria: stopped\n" : "";
 }
 
+// The tokens of the text in the file of --session; none if there is no such file.
+Result<std::vector<int32_t>> LoadText(const std::string& path, Engine& engine,
+                                      Session& session) {
+  if (path.empty()) return {};
+  Result<LoadedSession> loaded = LoadSession(path, SessionContent::kText, engine, session);
+  if (!loaded && loaded.error().code() == ErrorCode::kNotFound) return {};
+  CRIA_RETURN_IF_ERROR(loaded);
+  if (!loaded->why_read_again.empty()) {
+    std::fprintf(stderr, "cria: %s: its text is read again, because %s\n", Printable(path).c_str(),
+                 loaded->why_read_again.c_str());
+  }
+  return std::move(loaded->tokens);
+}
+
+std::string TextOf(const Tokenizer& tokenizer, const std::vector<int32_t>& tokens) {
+  Detokenizer detokenizer(tokenizer);
+  std::string text;
+  for (const int32_t token : tokens) text += detokenizer.Append(token);
+  text += detokenizer.Flush();
+  return text;
+}
+
 Status Run(const RunOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   std::string prompt = options.prompt;
@@ -57,6 +84,10 @@ Status Run(const RunOptions& options) {
                         LoadEngine(options.model_path, options.engine));
   CRIA_ASSIGN_OR_RETURN(Sampler sampler,
                         Sampler::Create(options.sampler, engine->decoder().vocab_size()));
+  Session session(engine->scheduler());
+  CRIA_ASSIGN_OR_RETURN(const std::vector<int32_t> kept, LoadText(options.session_path, *engine, session));
+  const bool goes_on = prompt.empty() && !kept.empty();
+  if (goes_on) prompt = TextOf(engine->tokenizer(), kept);
   const double load_ms = MillisecondsSince(start);
 
   const InterruptGuard interrupt;
@@ -68,15 +99,22 @@ Status Run(const RunOptions& options) {
   if (!options.no_display_prompt) {
     completion.on_prompt_read = [&] { std::fputs(prompt.c_str(), stdout); };
   }
-  Session session(engine->scheduler());
   double first_token_ms = 0.0;
-  const Result<StopReason> reason = Complete(session, engine->tokenizer(), sampler, prompt,
-                                             completion, [&](std::string_view text) {
-                                               if (first_token_ms == 0.0)
-                                                 first_token_ms = MillisecondsSince(start);
-                                               std::fwrite(text.data(), 1, text.size(), stdout);
-                                               std::fflush(stdout);
-                                             });
+  const TextCallback print = [&](std::string_view text) {
+    if (first_token_ms == 0.0) first_token_ms = MillisecondsSince(start);
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+  };
+  const Result<StopReason> reason =
+      goes_on ? CompleteTokens(session, engine->tokenizer(), sampler, kept,
+                               /*at_text_start=*/false, completion, print)
+              : Complete(session, engine->tokenizer(), sampler, prompt, completion, print);
+  // Of a prompt that was stopped, the part that was read is kept.
+  const bool is_stopped = !reason && reason.error().code() == ErrorCode::kCancelled;
+  if (!options.session_path.empty() && (reason || is_stopped)) {
+    CRIA_RETURN_IF_ERROR(SaveSession(options.session_path, SessionContent::kText, {}, session,
+                                     session.tokens().size(), *engine));
+  }
   CRIA_RETURN_IF_ERROR(reason);
   std::fputc('\n', stdout);
   std::fputs(EndNotice(*reason, engine->decoder().context_tokens()).c_str(), stderr);
@@ -94,6 +132,7 @@ void AddRunCommand(CommandLine& program) {
   command.AddText("-f,--file", options->prompt_path, "A file with the text to continue")
       .Excludes(prompt)
       .Metavar("FILE");
+  AddSessionOption(command, options->session_path, "the text");
   command.AddNumber("-n,--predict", options->max_tokens,
                     "Maximum number of tokens to generate; 0: until the model stops");
   AddContextFullOption(command, options->when_full, "drop half of it");

@@ -115,6 +115,13 @@ void AddContextFullOption(CommandLine& command, WhenFull& when_full, const std::
                     "When the context is full: stop, or shift: " + shift + " and go on [stop]");
 }
 
+void AddSessionOption(CommandLine& command, std::string& path, const std::string& content) {
+  command
+      .AddText("--session", path,
+               "Keep " + content + " and its KV cache in this file, and go on from it if it exists")
+      .Metavar("FILE");
+}
+
 void AddSamplerOptions(CommandLine& command, SamplerOptions& options) {
   const char* group = "Sampling";
   const auto add = [&](const char* flags, auto& value, const char* help) {

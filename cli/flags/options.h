@@ -22,6 +22,8 @@ void AddPlanOptions(CommandLine& command, PlanArguments& arguments);
 Option& AddPackCacheOption(CommandLine& command, std::string& folder);
 // `shift` says what a shift does; the help shows it after "shift: ".
 void AddContextFullOption(CommandLine& command, WhenFull& when_full, const std::string& shift);
+// Where `content` is kept.
+void AddSessionOption(CommandLine& command, std::string& path, const std::string& content);
 void AddSamplerOptions(CommandLine& command, SamplerOptions& options);
 
 }  // namespace cria::cli

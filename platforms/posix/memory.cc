@@ -78,6 +78,17 @@ PageBlock::~PageBlock() {
   if (!bytes_.empty()) munmap(bytes_.data(), bytes_.size());
 }
 
+void MakeResident(std::span<std::byte> memory) {
+#ifdef MADV_POPULATE_WRITE  // Of Linux 5.14.
+  if (memory.empty()) return;
+  const auto page_bytes = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto lead = reinterpret_cast<uintptr_t>(memory.data()) % page_bytes;
+  madvise(memory.data() - lead, memory.size() + lead, MADV_POPULATE_WRITE);
+#else
+  (void)memory;
+#endif
+}
+
 MemoryUsage ReadMemoryUsage() {
   MemoryUsage usage;
   char buffer[kStatusBytes];

@@ -1,5 +1,6 @@
 #include "core/output_file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/resource.h>
@@ -114,11 +115,12 @@ void RemoveIfAbandoned(const std::filesystem::path& path) {
 // A killed process leaves a file that may be as large as a model.
 void RemoveAbandonedSiblings(const std::filesystem::path& path) {
   const std::string prefix = TemporaryPrefix(path);
-  std::error_code error;
-  std::filesystem::directory_iterator sibling(FolderOf(path), error);
-  for (; !error && sibling != std::filesystem::directory_iterator(); sibling.increment(error)) {
-    if (IsTemporaryName(sibling->path().filename().string(), prefix)) {
-      RemoveIfAbandoned(sibling->path());
+  // std::filesystem's iterator ends the process if there is no memory for it.
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(FolderOf(path).c_str()), closedir);
+  if (folder == nullptr) return;
+  while (const dirent* const sibling = readdir(folder.get())) {
+    if (IsTemporaryName(sibling->d_name, prefix)) {
+      RemoveIfAbandoned(path.parent_path() / sibling->d_name);
     }
   }
 }
@@ -136,12 +138,14 @@ bool LockNew(int descriptor, const std::filesystem::path& path) {
 
 // Makes a new file beside `path`, so that it can be renamed to it, and sets `descriptor` to the
 // open file. Returns null, with errno set, if it cannot be made.
-std::unique_ptr<UnfinishedFile> CreateBeside(const std::filesystem::path& path, int& descriptor) {
+std::unique_ptr<UnfinishedFile> CreateBeside(const std::filesystem::path& path, Readers readers,
+                                             int& descriptor) {
   constexpr int kMaxAttempts = 1000;
   const std::string prefix = TemporaryPrefix(path);
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     auto file = UnfinishedFile::Create(
-        path.parent_path() / std::format("{}{}-{}", prefix, getpid(), attempt), descriptor);
+        path.parent_path() / std::format("{}{}-{}", prefix, getpid(), attempt),
+        readers == Readers::kNone ? S_IRUSR | S_IWUSR : 0666, descriptor);
     if (file == nullptr && errno != EEXIST) return nullptr;
     if (file == nullptr) continue;
     if (LockNew(descriptor, file->path())) return file;
@@ -180,13 +184,13 @@ void WriteBack(int descriptor, uint64_t bytes) {
 OutputFile::OutputFile() = default;
 
 Result<OutputFile> OutputFile::Create(const std::filesystem::path& path, uint64_t bytes,
-                                      LinkPolicy links) {
+                                      LinkPolicy links, Readers readers) {
   OutputFile file;
   file.bytes_ = bytes;
   CRIA_ASSIGN_OR_RETURN(file.path_, ResolveTarget(path, links));
   RemoveAbandonedSiblings(file.path_);
   if (ExceedsFileSizeLimit(bytes)) return file.SystemError(EFBIG, "write");
-  file.temporary_ = CreateBeside(file.path_, file.descriptor_);
+  file.temporary_ = CreateBeside(file.path_, readers, file.descriptor_);
   if (file.temporary_ == nullptr) return file.SystemError(errno, "write");
   // Sets the size, so that gaps are zeros, and then reserves the space. If the file system cannot
   // reserve space, WriteAt reports a full disk.

@@ -44,13 +44,13 @@ constinit UnfinishedFile* first_file = nullptr;
 
 }  // namespace
 
-std::unique_ptr<UnfinishedFile> UnfinishedFile::Create(std::filesystem::path path,
+std::unique_ptr<UnfinishedFile> UnfinishedFile::Create(std::filesystem::path path, mode_t mode,
                                                        int& descriptor) {
   std::unique_ptr<UnfinishedFile> file(new UnfinishedFile(std::move(path)));
   int reason = 0;
   {
     const ListLock lock;
-    descriptor = open(file->path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    descriptor = open(file->path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     reason = errno;
     if (descriptor >= 0) {
       file->next_ = first_file;

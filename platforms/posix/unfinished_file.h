@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
 #include <memory>
 
@@ -9,10 +11,11 @@ namespace cria {
 // RemoveAll. All such names of the process are in one list.
 class UnfinishedFile {
  public:
-  // Makes the file, for reading and writing, and puts its name into the list; no signal is handled
-  // in between. Sets `descriptor` to the open file. Returns null, with errno set, if a file of this
-  // name exists already or cannot be made.
-  static std::unique_ptr<UnfinishedFile> Create(std::filesystem::path path, int& descriptor);
+  // Makes the file with this mode, for reading and writing, and puts its name into the list; no
+  // signal is handled in between. Sets `descriptor` to the open file. Returns null, with errno set,
+  // if a file of this name exists already or cannot be made.
+  static std::unique_ptr<UnfinishedFile> Create(std::filesystem::path path, mode_t mode,
+                                                int& descriptor);
   UnfinishedFile(const UnfinishedFile&) = delete;
   UnfinishedFile& operator=(const UnfinishedFile&) = delete;
   ~UnfinishedFile();

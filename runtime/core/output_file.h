@@ -16,6 +16,12 @@ class UnfinishedFile;
 // What Commit replaces if the output's name is a symbolic link.
 enum class LinkPolicy : uint8_t { kReplaceTarget, kReplaceLink };
 
+// Who may read an output, besides its owner.
+enum class Readers : uint8_t {
+  kUsual,  // Whoever the process's umask allows.
+  kNone,
+};
+
 // A file that appears under its name only when it is complete: it is written under a temporary name
 // in the same folder, and removed unless Commit succeeds. Its errors say what to do about them.
 class OutputFile {
@@ -24,7 +30,8 @@ class OutputFile {
   // regular file; anything else with that name is an error. Temporary files of the same target are
   // removed if the process that wrote them was killed.
   static Result<OutputFile> Create(const std::filesystem::path& path, uint64_t bytes,
-                                   LinkPolicy links = LinkPolicy::kReplaceTarget);
+                                   LinkPolicy links = LinkPolicy::kReplaceTarget,
+                                   Readers readers = Readers::kUsual);
 
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&& other) noexcept;

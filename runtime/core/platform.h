@@ -88,6 +88,10 @@ class PageBlock {
   std::span<std::byte> bytes_;
 };
 
+// Makes the pages of private memory that is about to be written resident, all at once. Does nothing
+// if the system cannot.
+void MakeResident(std::span<std::byte> memory);
+
 // Figures of this process, in bytes; 0 if the system does not provide a figure.
 struct MemoryUsage {
   uint64_t private_bytes = 0;      // Anonymous pages that are resident.

@@ -48,6 +48,14 @@ class Decoder final : public TokenModel {
   Status Move(std::span<const PageMove> moves) override;
 
   const DecoderMemory& memory() const { return memory_; }
+  size_t num_layers() const { return layers_.size(); }
+  // The keys and values of a layer. Those that a sequence holds may be replaced by keys and values
+  // that were computed for the same tokens earlier (KvState).
+  const ops::KvCacheView& cache(size_t layer) const { return layers_[layer].cache; }
+  // The pages of the layer's rows.
+  const KvPageGroup& page_group(size_t layer) const {
+    return pages_.group(layers_[layer].kv_group);
+  }
   // Bytes of weights and scales that one token reads: those of every matrix except the embedding
   // table.
   uint64_t weight_bytes_per_token() const { return weight_bytes_per_token_; }

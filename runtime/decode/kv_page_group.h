@@ -73,6 +73,8 @@ class KvPageGroup {
   static size_t MaxMoves(const Shape& shape) { return 2 * shape.sequence_pages + 1; }
 
   size_t window_tokens() const { return shape_.window_tokens; }
+  // The first position that a token after the first `tokens` attends to.
+  size_t WindowBegin(size_t tokens) const;
   size_t num_pages() const { return shape_.num_pages; }
   // Pages that no sequence holds.
   size_t num_free() const { return num_free_; }
@@ -123,9 +125,6 @@ class KvPageGroup {
   };
 
   std::span<uint32_t> WholeTable(SequenceId sequence) const;
-  // The first position that a token after the first `tokens` attends to.
-  size_t WindowBegin(size_t tokens) const;
-
   uint32_t Take();
   void Release(uint32_t page);
   // Releases the pages of blocks [first, end).

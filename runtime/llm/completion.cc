@@ -79,19 +79,25 @@ Result<StopReason> Complete(Session& session, const Tokenizer& tokenizer, Sample
   CRIA_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens,
                         tokenizer.Encode(prompt, {.parse_special = options.parse_special,
                                                   .max_tokens = session.context_tokens()}));
+  return CompleteTokens(session, tokenizer, sampler, tokens, prompt.empty(), options, on_text);
+}
+
+Result<StopReason> CompleteTokens(Session& session, const Tokenizer& tokenizer, Sampler& sampler,
+                                  std::span<const int32_t> prompt, bool at_text_start,
+                                  const CompletionOptions& options, const TextCallback& on_text) {
   GenerationOptions generation = options.generation;
   Session::Request::Options request_options = {.max_tokens = generation.max_tokens,
                                                .cancel = generation.cancel};
   if (options.when_full == WhenFull::kShift) {
     CRIA_ASSIGN_OR_RETURN(const size_t keep_tokens,
-                          KeepTokens(options, tokens.size(), session.context_tokens()));
+                          KeepTokens(options, prompt.size(), session.context_tokens()));
     generation.make_room = [&session, keep_tokens] { return session.DropHalfBehind(keep_tokens); };
     request_options.kept_tokens = keep_tokens;
   }
   const Session::Request request(session, request_options);
-  CRIA_RETURN_IF_ERROR(session.Prefill(tokens, generation.on_prompt));
+  CRIA_RETURN_IF_ERROR(session.Prefill(prompt, generation.on_prompt));
   if (options.on_prompt_read) options.on_prompt_read();
-  Detokenizer detokenizer(tokenizer, {.at_text_start = prompt.empty()});
+  Detokenizer detokenizer(tokenizer, {.at_text_start = at_text_start});
   return GenerateText(session, detokenizer, sampler, generation, on_text);
 }
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string_view>
 
 #include "cria/error.h"
@@ -48,5 +49,10 @@ struct CompletionOptions {
 Result<StopReason> Complete(Session& session, const Tokenizer& tokenizer, Sampler& sampler,
                             std::string_view prompt, const CompletionOptions& options,
                             const TextCallback& on_text);
+
+// The same for the tokens of a prompt; `at_text_start`: their text is empty.
+Result<StopReason> CompleteTokens(Session& session, const Tokenizer& tokenizer, Sampler& sampler,
+                                  std::span<const int32_t> prompt, bool at_text_start,
+                                  const CompletionOptions& options, const TextCallback& on_text);
 
 }  // namespace cria

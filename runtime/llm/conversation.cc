@@ -142,6 +142,24 @@ Status Conversation::SetVariables(std::string json) {
   return {};
 }
 
+size_t Conversation::NumTokensInContext() const {
+  const auto tokens =
+      EncodeChat(tokenizer_, Template(), messages_, /*add_generation_prompt=*/false);
+  return tokens ? CommonBeginning(*tokens, session_.tokens()) : 0;
+}
+
+ConversationState Conversation::State() const {
+  return {messages_, num_system_messages_, variables_, has_forgotten_};
+}
+
+Status Conversation::Restore(ConversationState state) {
+  CRIA_RETURN_IF_ERROR(SetVariables(std::move(state.variables)));
+  messages_ = std::move(state.messages);
+  num_system_messages_ = state.num_system_messages;
+  has_forgotten_ = state.has_forgotten;
+  return {};
+}
+
 bool Conversation::BeginsTurn(size_t index) const {
   return index == num_system_messages_ ||
          (IsUser(messages_[index]) && !IsUser(messages_[index - 1]));

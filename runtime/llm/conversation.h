@@ -15,6 +15,14 @@
 
 namespace cria {
 
+// What a conversation is, apart from its session, its template and WhenFull.
+struct ConversationState {
+  std::vector<ChatMessage> messages;
+  size_t num_system_messages = 0;  // The first ones, which are never dropped.
+  std::string variables;           // For the template: JSON, or "".
+  bool has_forgotten = false;
+};
+
 // A dialogue in a session: the messages so far, and how they are rendered into tokens.
 //
 // The system prompt is the messages before the first one of another role than system or developer.
@@ -67,6 +75,14 @@ class Conversation {
   // Variables for the template from the next message on: a JSON object, or "" for none. Fails if
   // they are not (CheckTemplateVariables).
   Status SetVariables(std::string json);
+
+  Session& session() const { return session_; }
+  // How many tokens at the beginning of the session's context are those of the messages.
+  size_t NumTokensInContext() const;
+
+  ConversationState State() const;
+  // Goes on from a state. If it fails, because of the variables, nothing has changed.
+  Status Restore(ConversationState state);
 
   // Holds from the next message on.
   void set_when_full(WhenFull when_full) { when_full_ = when_full; }

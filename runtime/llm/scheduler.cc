@@ -108,6 +108,19 @@ Status Scheduler::Drop(Seat& seat, size_t first, size_t count, size_t& num_left)
   return dropped;
 }
 
+Status Scheduler::PrepareRestore(Seat& seat, size_t tokens) {
+  Lock lock(mutex_);
+  ReleaseLogits(seat);
+  seat.forward_ = 0;
+  AwaitModel(lock);
+  return slots_.Restore(seat.holder_, tokens);
+}
+
+void Scheduler::FinishRestore(Seat& seat, std::span<const int32_t> tokens) {
+  const Lock lock(mutex_);
+  SequenceSlots::Append(seat.holder_, tokens);
+}
+
 Result<size_t> Scheduler::Run(Seat& seat, std::span<const int32_t> tokens) {
   Lock lock(mutex_);
   ReleaseLogits(seat);

@@ -71,6 +71,13 @@ class Scheduler {
   // becomes the number of tokens that the cache still has.
   Status Drop(Seat& seat, size_t first, size_t count, size_t& num_left);
 
+  // The sequence of a seat between Begin and End. Nobody else writes its rows.
+  static SequenceId Sequence(const Seat& seat) { return SequenceSlots::Sequence(seat.holder_); }
+  // Makes the sequence `tokens` long, for rows that the caller writes before it calls FinishRestore
+  // with the tokens.
+  Status PrepareRestore(Seat& seat, size_t tokens);
+  void FinishRestore(Seat& seat, std::span<const int32_t> tokens);
+
   Stats stats() const;
 
  private:

@@ -79,6 +79,12 @@ void SequenceSlots::Append(Holder& holder, std::span<const int32_t> tokens) {
 
 SequenceId SequenceSlots::Sequence(const Holder& holder) { return *holder.slot->sequence; }
 
+Status SequenceSlots::Restore(Holder& holder, size_t tokens) {
+  Slot& slot = *holder.slot;
+  CRIA_RETURN_IF_ERROR(Truncate(slot, 0));
+  return model_.pages().Restore(*slot.sequence, tokens);
+}
+
 Status SequenceSlots::Drop(Holder& holder, size_t first, size_t count) {
   Slot& slot = *holder.slot;
   const size_t num_tokens = slot.tokens.size();

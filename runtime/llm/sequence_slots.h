@@ -54,6 +54,9 @@ class SequenceSlots {
   // Says that the model ran these tokens behind the others.
   static void Append(Holder& holder, std::span<const int32_t> tokens);
   static SequenceId Sequence(const Holder& holder);
+  // Makes the sequence of an active holder `tokens` long, for rows that were stored elsewhere
+  // (KvPages::Restore). The caller says with Append which tokens they are after it wrote the rows.
+  Status Restore(Holder& holder, size_t tokens);
 
   // Removes tokens [first, first + count) of an active holder; later ones move down. If there is no
   // room for this, if rows are missing that layers with a window then need, or if the model fails,

@@ -69,6 +69,24 @@ Status Session::Begin(std::span<const int32_t> cacheable, size_t num_tokens) {
   return {};
 }
 
+Result<size_t> Session::HoldCache() {
+  CRIA_RETURN_IF_ERROR(Begin(tokens_, tokens_.size()));
+  return cached_;
+}
+
+Status Session::PrepareToRestore(size_t num_tokens, size_t cached_tokens) {
+  Clear();
+  has_logits_ = false;
+  CRIA_RETURN_IF_ERROR(Begin({}, num_tokens));
+  return scheduler_.PrepareRestore(seat_, cached_tokens);
+}
+
+void Session::Restore(std::span<const int32_t> tokens, size_t cached_tokens) {
+  tokens_.assign(tokens.begin(), tokens.end());
+  cached_ = cached_tokens;
+  scheduler_.FinishRestore(seat_, tokens.first(cached_tokens));
+}
+
 Status Session::Prefill(std::span<const int32_t> tokens, const PromptCallback& on_prompt) {
   const TokenModel& model = scheduler_.model();
   if (tokens.empty())

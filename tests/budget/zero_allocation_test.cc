@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <format>
@@ -281,6 +282,79 @@ TEST_P(ZeroAllocation, AfterLoading) {
       ExpectQuietEngine(path, options, mapped);
     }
   }
+}
+
+// Reads a prompt and generates `count` tokens, as one request.
+Status Answer(Session& session, Sampler& sampler, std::span<const int32_t> prompt, size_t count) {
+  const Session::Request request(session, {.max_tokens = count, .kept_tokens = 4});
+  CRIA_RETURN_IF_ERROR(session.Prefill(prompt));
+  const TokenCallback on_token = [](const GeneratedToken&) { return true; };
+  return session.Generate({.max_tokens = count}, sampler, on_token).transform([](StopReason) {});
+}
+
+// Three sequences and four sessions: a shared beginning, a page that is copied before it is turned,
+// a sequence that is taken away, two sessions that generate together, and one that waits.
+TEST_P(ZeroAllocation, WithSeveralSequences) {
+  CRIA_NEEDS_ALLOCATIONS_TO_BE_SEEN();
+  const auto engine =
+      Engine::Load(ModelPath(GetParam().name, GetParam().conversion), {.num_threads = 2,
+                                                                       .context_tokens = 512,
+                                                                       .num_sequences = 3,
+                                                                       .chunk_tokens = kChunk,
+                                                                       .kv_type = KvType::kInt8});
+  ASSERT_TRUE(engine) << engine.error().message();
+  Scheduler& scheduler = (*engine)->scheduler();
+  Session a(scheduler), b(scheduler), c(scheduler), d(scheduler);
+  auto sampler = Sampler::Create({.temperature = 0.0f}, kVocabulary);
+  auto other_sampler = Sampler::Create({.temperature = 0.0f}, kVocabulary);
+  ASSERT_TRUE(sampler && other_sampler);
+  const std::vector<int32_t> prompt = SomeTokens(100);
+  const std::vector<int32_t> other = SomeTokens(30, 5);
+  ExpectQuiet("the first session", [&] { return Answer(a, *sampler, prompt, 5); });
+  ExpectQuiet("a shared beginning", [&] { return Answer(b, *sampler, prompt, 5); });
+  EXPECT_EQ(b.stats().reused_tokens, prompt.size() - 1);
+  ExpectQuiet("a drop of shared tokens", [&]() -> Status {
+    const Session::Request request(b, {.max_tokens = 5, .kept_tokens = 4});
+    CRIA_RETURN_IF_ERROR(b.Prefill(prompt));
+    CRIA_RETURN_IF_ERROR(b.Drop(4, 20));
+    return b.Logits().transform([](std::span<float>) {});
+  });
+  ExpectQuiet("the third session", [&] { return Answer(c, *sampler, other, 5); });
+  ExpectQuiet("a sequence that is taken away", [&] { return Answer(d, *sampler, other, 5); });
+
+  // The other thread does everything between two looks at `stage`.
+  std::atomic<int> stage = 0;
+  Status together, waited;
+  const auto await = [&](int wanted) {
+    while (stage != wanted) std::this_thread::yield();
+  };
+  std::jthread thread([&] {
+    await(1);
+    together = Answer(b, *other_sampler, prompt, 40);
+    stage = 2;
+    await(3);
+    waited = Answer(b, *other_sampler, prompt, 300);
+    stage = 4;
+  });
+  ExpectQuiet("two sessions at once", [&]() -> Status {
+    stage = 1;
+    CRIA_RETURN_IF_ERROR(Answer(a, *sampler, other, 40));
+    await(2);
+    return {};
+  });
+  EXPECT_TRUE(together);
+  ExpectQuiet("a session that waits for room", [&]() -> Status {
+    {
+      const Session::Request request(a, {.max_tokens = 300});
+      CRIA_RETURN_IF_ERROR(a.Prefill(other));
+      stage = 3;
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      CRIA_RETURN_IF_ERROR(a.Logits().transform([](std::span<float>) {}));
+    }
+    await(4);
+    return {};
+  });
+  EXPECT_TRUE(waited);
 }
 
 INSTANTIATE_TEST_SUITE_P(Schemes, ZeroAllocation, testing::ValuesIn(kSchemeCases),

@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "c_api/c_api_fixture.h"
 #include "c_api/failing_new.h"
 #include "support/sanitizers.h"
+#include "support/temporary_directory.h"
 
 namespace cria_test {
 namespace {
@@ -98,6 +100,31 @@ TEST_F(OutOfMemoryTest, Completing) {
             }),
             3);
   EXPECT_EQ(Complete(model, "Hello! I am", options).text, expected);
+}
+
+TEST_F(OutOfMemoryTest, KeepingChats) {
+  const cria::support::TemporaryDirectory folder;
+  const std::string path = folder / "session";
+  const ModelPtr model = LoadModel();
+  const ChatPtr chat = MakeChat(model);
+  Send(chat, "Hello!");
+  const std::string expected = Send(chat, kQuestion).text;
+  ASSERT_EQ(cria_chat_drop_last_turn(chat.get()), CRIA_OK);
+  EXPECT_GT(FailEach([&] { return cria_chat_save(chat.get(), path.c_str()); }), 10);
+  EXPECT_GT(FailEach([&] {
+              cria_chat* loaded = nullptr;
+              const cria_status status =
+                  cria_chat_load(model.get(), path.c_str(), nullptr, &loaded, nullptr);
+              EXPECT_EQ(loaded != nullptr, status == CRIA_OK);
+              cria_chat_free(loaded);
+              // A context that was read in part is not used.
+              const uint64_t left = std::exchange(failing_request, 0);
+              EXPECT_EQ(Send(chat, kQuestion).text, expected);
+              EXPECT_EQ(cria_chat_drop_last_turn(chat.get()), CRIA_OK);
+              failing_request = left;
+              return status;
+            }),
+            5);
 }
 
 TEST_F(OutOfMemoryTest, Chatting) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
@@ -138,6 +139,24 @@ TEST(WrapperTest, AnswersAreSteeredAndWatched) {
   EXPECT_TRUE(chat->Send("Hello!", nullptr));
   options.bias = {{-1, 0.0f}};
   EXPECT_EQ(chat->SetOptions(options).status, CRIA_ERROR_USAGE);
+}
+
+TEST(WrapperTest, KeepsChats) {
+  const cria::Model model = LoadDemo();
+  cria::Result<cria::Chat> chat = cria::Chat::Create(model, "Be kind.");
+  ASSERT_TRUE(chat);
+  const std::string path = testing::TempDir() + "wrapper_test.session";
+  EXPECT_EQ(chat->Save(path).status, CRIA_OK);
+  bool is_context_restored = false;
+  ASSERT_TRUE(chat->Send("Hello!"));
+  EXPECT_EQ(chat->Save(path).status, CRIA_OK);
+  const auto loaded = cria::Chat::Load(model, path, {}, &is_context_restored);
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  EXPECT_TRUE(is_context_restored);
+  EXPECT_EQ(loaded->messages().size(), 3u);
+  std::remove(path.c_str());
+  EXPECT_EQ(cria::Chat::Load(model, path).error().status, CRIA_ERROR_NOT_FOUND);
+  EXPECT_EQ(cria::Chat().Save(path).status, CRIA_ERROR_USAGE);
 }
 
 TEST(WrapperTest, PlansMemory) {

@@ -9,8 +9,11 @@
 #include <iterator>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "converter/convert.h"
+#include "fuzz/session_model.h"
+#include "llm/session_file.h"
 #include "model/file_layout.h"
 #include "support/checkpoint_writer.h"
 #include "support/files.h"
@@ -54,10 +57,40 @@ std::string MetadataOf(const Path& checkpoint, const Path& folder) {
   return bytes.substr(sizeof preamble, preamble.metadata_bytes);
 }
 
+// Inputs of session_fuzzer.cc: session files without the preamble, behind the size of the metadata.
+void WriteSessionSeeds(const Path& folder) {
+  const auto engine = cria::LoadSessionModel();
+  const Path path = folder / "session";
+  const auto write = [&](const char* name, cria::SessionContent content,
+                         const cria::ConversationState& conversation, size_t num_tokens) {
+    cria::Session& session = engine->session();
+    for (const cria::Status& done :
+         {session.Prefill(std::vector<int32_t>(num_tokens, 9)),
+          cria::SaveSession(path, content, conversation, session, num_tokens, *engine)}) {
+      if (!done) throw std::runtime_error(done.error().message());
+    }
+    const std::string bytes = cria::support::ReadFile(path);
+    cria::FilePreamble preamble;
+    std::memcpy(&preamble, bytes.data(), sizeof preamble);
+    const auto metadata_bytes = static_cast<uint16_t>(preamble.metadata_bytes);
+    std::string seed(reinterpret_cast<const char*>(&metadata_bytes), sizeof metadata_bytes);
+    cria::support::WriteFile(folder / name, seed + bytes.substr(sizeof preamble));
+  };
+  cria::ConversationState conversation;
+  conversation.messages = {{"system", "s"}, {"user", "ab"}, {"assistant", "c"}};
+  conversation.num_system_messages = 1;
+  conversation.variables = R"({"a": 1})";
+  write("text", cria::SessionContent::kText, {}, 3);
+  write("one_page", cria::SessionContent::kConversation, conversation, 5);
+  write("two_pages", cria::SessionContent::kConversation, conversation, 67);
+  std::filesystem::remove(path);
+}
+
 void WriteSeeds(const Path& folder) {
-  for (const char* name : {"gguf", "safetensors", "llama2c", "model_file", "torch"}) {
+  for (const char* name : {"gguf", "safetensors", "llama2c", "model_file", "session", "torch"}) {
     std::filesystem::create_directories(folder / name);
   }
+  WriteSessionSeeds(folder / "session");
   const auto model = Smallest(cria::support::SpecGqa());
   const auto relative = Smallest(cria::support::SpecQwen3Biases());
   const auto two_kinds = Smallest(cria::support::SpecTwoRopes());

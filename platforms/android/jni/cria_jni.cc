@@ -169,6 +169,37 @@ jlong CreateChat(JNIEnv* env, jclass, jlong number, jobjectArray roles_and_conte
   });
 }
 
+jlong LoadChat(JNIEnv* env, jclass, jlong number, jbyteArray path, jobject given,
+               jbooleanArray is_context_restored) {
+  return Guarded(env, [&]() -> jlong {
+    const auto chat = std::make_shared<Chat>();
+    chat->model = FindModel(env, number);
+    Utf8 path_text;
+    GenerationOptions options;
+    int is_restored = 0;
+    if (chat->model == nullptr || !path_text.ReadZeroTerminated(env, path, "path") ||
+        !options.Read(env, given) ||
+        !ThrowUnlessOk(env, cria_chat_load(chat->model->handle, path_text.c_str(), options.values(),
+                                           &chat->handle, &is_restored))) {
+      return 0;
+    }
+    const auto flag = static_cast<jboolean>(is_restored != 0 ? JNI_TRUE : JNI_FALSE);
+    env->SetBooleanArrayRegion(is_context_restored, 0, 1, &flag);
+    const jlong opened = Handles().Add(chat);
+    if (opened == 0) ThrowFailure(env, CRIA_ERROR_USAGE, "the model is closed");
+    return opened;
+  });
+}
+
+void SaveChat(JNIEnv* env, jclass, jlong number, jbyteArray path) {
+  Guarded(env, [&] {
+    const std::shared_ptr<Chat> chat = FindChat(env, number);
+    Utf8 text;
+    if (chat == nullptr || !text.ReadZeroTerminated(env, path, "path")) return;
+    ThrowUnlessOk(env, cria_chat_save(chat->handle, text.c_str()));
+  });
+}
+
 void CloseChat(JNIEnv* env, jclass, jlong chat) {
   Guarded(env, [&] { Handles().CloseChat(chat); });
 }
@@ -414,6 +445,8 @@ bool RegisterMethods(JNIEnv* env) {
              reinterpret_cast<void*>(Complete)),
       Method("createChat", "(J[[BLorg/cria/GenerationOptions;)J",
              reinterpret_cast<void*>(CreateChat)),
+      Method("loadChat", "(J[BLorg/cria/GenerationOptions;[Z)J", reinterpret_cast<void*>(LoadChat)),
+      Method("saveChat", "(J[B)V", reinterpret_cast<void*>(SaveChat)),
       Method("closeChat", "(J)V", reinterpret_cast<void*>(CloseChat)),
       Method("setChatOptions", "(JLorg/cria/GenerationOptions;)V",
              reinterpret_cast<void*>(SetChatOptions)),

@@ -2,17 +2,18 @@
 // for C99 and C++; cria.hpp wraps it for C++17.
 //
 //   cria_plan   what a model is and how much memory it would take, without loading it
-//   cria_model  a loaded model with one context: the KV cache, whose size is fixed at loading
+//   cria_model  a loaded model with its context: the KV cache, whose size is fixed at loading
 //   cria_chat   a conversation in the context of a model
 //
 // Errors: a function that can fail returns a cria_status, and cria_error_message() returns the
 // sentence, which names the options of this header where one helps. The library never prints,
 // throws or ends the process.
-// Threads: any thread may call, but only one at a time may use a model and its chats. If a call
-// that reads a prompt or generates is made while another such call is running, or inside one of its
-// callbacks, it fails with CRIA_ERROR_USAGE. "Any thread" below marks functions that any thread may
-// call at any time. Callbacks are called on the calling thread, before the call returns; they must
-// not throw, and must not leave by longjmp.
+// Threads: any thread may call. Calls that read prompts or generate run at the same time, as many
+// as cria_model_options.num_sequences; others wait for their turn. Only one call at a time may use
+// a chat, and a callback must not generate with the same model; such a call fails with
+// CRIA_ERROR_USAGE. "Any thread" below marks functions that any thread may call at any time.
+// Callbacks are called on the calling thread, before the call returns; one that takes long delays
+// its own call only. They must not throw, and must not leave by longjmp.
 // Texts are UTF-8 and are copied if they are kept. A text with a length may contain zero bytes, and
 // its pointer may be NULL if the length is 0; the length may be CRIA_ZERO_TERMINATED. A text
 // without a length ends with a zero byte. Bytes that are not valid UTF-8 are read as single bytes;
@@ -373,6 +374,19 @@ CRIA_API cria_status cria_chat_answer(cria_chat* chat, const cria_message* messa
 // one is kept.
 CRIA_API cria_status cria_chat_regenerate(cria_chat* chat, const cria_callbacks* callbacks,
                                           cria_result* result);
+
+// Writes the chat to a file: its messages, the variables of its template, and the keys and values
+// of the messages in the context, which make up most of the file. The file replaces an older one
+// when it is complete, and only its owner may read it.
+CRIA_API cria_status cria_chat_save(cria_chat* chat, const char* path);
+// A chat that goes on where the saved one was. The file must be of the same model
+// (CRIA_ERROR_UNSUPPORTED), and if anything in it is damaged, it is refused
+// (CRIA_ERROR_INVALID_FILE). `*is_context_restored`, which may be NULL, is set to 0 if its keys and
+// values cannot be used, for example because of another kv_type: then the first answer reads the
+// messages again. `options` and `*chat` are those of cria_chat_create.
+CRIA_API cria_status cria_chat_load(cria_model* model, const char* path,
+                                    const cria_generation_options* options, cria_chat** chat,
+                                    int* is_context_restored);
 
 // Stops the call under way on this chat as cria_model_cancel does or, if there is none, the next
 // one: every call on it is stopped until cria_chat_clear_cancel. Any thread; allowed in callbacks

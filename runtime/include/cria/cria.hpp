@@ -362,7 +362,28 @@ class Chat {
     return chat;
   }
 
+  // A chat that goes on where a saved one was. `*is_context_restored`, which may be null: whether
+  // the first answer need not read the messages again.
+  static Result<Chat> Load(const Model& model, const std::string& path,
+                           const GenerationOptions& options = {},
+                           bool* is_context_restored = nullptr) {
+    Chat chat;
+    cria_chat* handle = nullptr;
+    int is_restored = 0;
+    const cria_status status = cria_chat_load(
+        model.get(), path.c_str(), internal::COptions(options).get(), &handle, &is_restored);
+    chat.handle_.reset(handle);
+    if (is_context_restored != nullptr) *is_context_restored = is_restored != 0;
+    if (status != CRIA_OK) return internal::ErrorOf(status);
+    return chat;
+  }
+
   Chat() = default;
+
+  // Writes the chat to a file, for Load.
+  Error Save(const std::string& path) const {
+    return internal::ErrorOf(cria_chat_save(get(), path.c_str()));
+  }
 
   Result<Reply> Send(std::string_view message, const Callbacks& callbacks = {}) {
     return Send(Message{"user", std::string(message)}, callbacks);

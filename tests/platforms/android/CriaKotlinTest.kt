@@ -48,6 +48,13 @@ class CriaKotlinTest {
                 assertEquals(Message("assistant", answer), chat.messages.last())
                 chat.send(Message("tool", "42"))
                 assertEquals(1536, chat.logits().size)
+                val file = File.createTempFile("chat", ".session")
+                chat.save(file.path)
+                model.loadChat(file.path, greedy).use { loaded ->
+                    assertTrue(loaded.isContextRestored)
+                    assertEquals(chat.messages, loaded.messages)
+                }
+                file.delete()
                 chat.dropLastTurn()
                 assertTrue(chat.messages.isEmpty())
                 chat.setVariables("{}")

@@ -32,6 +32,23 @@ TEST(PageBlockTest, IsZeroedAlignedAndWritable) {
   }
 }
 
+TEST(PageBlockTest, IsMadeResidentWithoutChangingIt) {
+  constexpr size_t kBytes = size_t{32} << 20;
+  auto block = PageBlock::Allocate(kBytes);
+  ASSERT_TRUE(block);
+  block->bytes()[5000] = std::byte{7};
+  const uint64_t before = ReadMemoryUsage().private_bytes;
+  MakeResident(block->bytes().subspan(1, kBytes / 2));
+  MakeResident({});
+  const uint64_t after = ReadMemoryUsage().private_bytes;
+  EXPECT_EQ(block->bytes()[5000], std::byte{7});
+  EXPECT_EQ(block->bytes()[5001], std::byte{0});
+  // Systems before Linux 5.14 cannot; then nothing happens.
+  if (after - before > kBytes / 4) {
+    EXPECT_NEAR(static_cast<double>(after - before), kBytes / 2.0, kBytes / 16.0);
+  }
+}
+
 TEST(PageBlockTest, NothingIsNoMemory) {
   const auto block = PageBlock::Allocate(0);
   ASSERT_TRUE(block);

@@ -162,6 +162,22 @@ TEST_F(OutputFileTest, HasThePermissionsOfAnOrdinaryFile) {
   EXPECT_EQ(std::filesystem::status(path_).permissions(), std::filesystem::perms(0640));
 }
 
+TEST_F(OutputFileTest, IsReadByItsOwnerAloneFromItsFirstByteOn) {
+  support::WriteFile(path_, "which everybody may read");
+  const mode_t before = umask(0);
+  auto file = OutputFile::Create(path_, 1, LinkPolicy::kReplaceTarget, Readers::kNone);
+  umask(before);
+  ASSERT_TRUE(file) << file.error().message();
+  for (const std::string& name : FileNames(folder_.path())) {
+    if (name == "model") continue;
+    EXPECT_EQ(std::filesystem::status(folder_.path() / name).permissions(),
+              std::filesystem::perms(0600));
+  }
+  EXPECT_TRUE(Write(*file, 0, "x"));
+  EXPECT_TRUE(file->Commit());
+  EXPECT_EQ(std::filesystem::status(path_).permissions(), std::filesystem::perms(0600));
+}
+
 TEST_F(OutputFileTest, RemovesWhatAKilledProcessLeftBehind) {
   const pid_t writer = fork();
   if (writer == 0) {

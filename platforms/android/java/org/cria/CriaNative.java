@@ -162,6 +162,27 @@ final class CriaNative {
     return createChat(model, utf8OfMessages(messages), options);
   }
 
+  /** A chat, and whether its first answer need not read the messages again. */
+  static final class LoadedChat {
+    final long chat;
+    final boolean isContextRestored;
+
+    LoadedChat(long chat, boolean isContextRestored) {
+      this.chat = chat;
+      this.isContextRestored = isContextRestored;
+    }
+  }
+
+  static LoadedChat loadChat(long model, String path, GenerationOptions options) {
+    boolean[] isContextRestored = new boolean[1];
+    long chat = loadChat(model, utf8(path), options, isContextRestored);
+    return new LoadedChat(chat, isContextRestored[0]);
+  }
+
+  static void saveChat(long chat, String path) {
+    saveChat(chat, utf8(path));
+  }
+
   static Reply send(long chat, String message, TextListener listener) {
     return send(chat, new Message("user", message), listener);
   }
@@ -269,6 +290,11 @@ final class CriaNative {
 
   private static native long createChat(
       long model, byte[][] rolesAndContents, GenerationOptions options);
+
+  private static native long loadChat(
+      long model, byte[] path, GenerationOptions options, boolean[] isContextRestored);
+
+  private static native void saveChat(long chat, byte[] path);
 
   private static native void send(
       long chat, byte[] role, byte[] content, TextReceiver receiver, Reply reply);

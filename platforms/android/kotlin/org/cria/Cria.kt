@@ -26,6 +26,16 @@ class Model private constructor(private val number: Long) : AutoCloseable {
         Chat(CriaNative.createChatFrom(number, messages, options))
 
     /**
+     * A conversation that goes on where [Chat.save] left it, if possible without reading its
+     * messages again: [Chat.isContextRestored].
+     */
+    @JvmOverloads
+    fun loadChat(path: String, options: GenerationOptions = GenerationOptions()): Chat {
+        val loaded = CriaNative.loadChat(number, path, options)
+        return Chat(loaded.chat, loaded.isContextRestored)
+    }
+
+    /**
      * What the chat template makes of messages, without running the model. [variables] is a JSON
      * object or "".
      */
@@ -136,7 +146,11 @@ class Model private constructor(private val number: Long) : AutoCloseable {
 }
 
 /** A conversation in the context of a [Model]. Closing the model closes it, too. */
-class Chat internal constructor(private val number: Long) : AutoCloseable {
+class Chat internal constructor(
+    private val number: Long,
+    /** Of a loaded chat: whether its first answer need not read the messages again. */
+    val isContextRestored: Boolean = false,
+) : AutoCloseable {
     /** How many tokens of the context it takes. Any thread, also during an answer. */
     val contextUsed: Int get() = CriaNative.contextUsed(number)
 
@@ -161,6 +175,12 @@ class Chat internal constructor(private val number: Long) : AutoCloseable {
     @JvmOverloads
     fun regenerate(listener: TextListener? = null): Reply =
         CriaNative.answer(number, true, listener)
+
+    /**
+     * Writes the messages and what the context has of them to a file that only the app may read,
+     * for [Model.loadChat]. An older file is replaced when the new one is complete.
+     */
+    fun save(path: String) = CriaNative.saveChat(number, path)
 
     /** The messages that were not dropped from a full context. */
     val messages: List<Message> get() = CriaNative.messages(number)

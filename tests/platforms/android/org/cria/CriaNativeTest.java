@@ -17,6 +17,7 @@ import static org.junit.Assert.assertSame;
 import static org.junit.Assert.assertThrows;
 import static org.junit.Assert.assertTrue;
 
+import java.io.File;
 import java.io.FileDescriptor;
 import java.io.FileInputStream;
 import java.io.IOException;
@@ -460,6 +461,31 @@ public class CriaNativeTest {
         QUESTION,
         piece -> expectFailure(Status.USAGE, "in use", () -> CriaNative.messages(chat)));
     assertEquals(3, CriaNative.messages(chat).size());
+  }
+
+  @Test
+  public void chatsAreKeptInFiles() throws IOException {
+    File file = File.createTempFile("chat", ".session");
+    long chat = CriaNative.createChat(model, "You are a " + LLAMA, greedy());
+    String first = CriaNative.send(chat, QUESTION, null).text;
+    CriaNative.saveChat(chat, file.getPath());
+    CriaNative.LoadedChat loaded = CriaNative.loadChat(model, file.getPath(), greedy());
+    assertTrue(loaded.isContextRestored);
+    assertEquals(CriaNative.messages(chat), CriaNative.messages(loaded.chat));
+    assertEquals(first, CriaNative.messages(loaded.chat).get(2).content);
+    assertTrue(CriaNative.contextUsed(loaded.chat) > 0);
+    expectFailure(
+        Status.USAGE, "U+0000", () -> CriaNative.loadChat(model, "a\0", greedy()));
+    expectFailure(Status.USAGE, "U+0000", () -> CriaNative.saveChat(chat, "a\0"));
+    expectFailure(Status.USAGE, "path", () -> CriaNative.saveChat(chat, (String) null));
+    expectFailure(
+        Status.USAGE, "path", () -> CriaNative.loadChat(model, (String) null, greedy()));
+    Files.write(file.toPath(), new byte[100]);
+    expectFailure(
+        Status.INVALID_FILE, "session", () -> CriaNative.loadChat(model, file.getPath(), greedy()));
+    assertTrue(file.delete());
+    expectFailure(
+        Status.NOT_FOUND, "session", () -> CriaNative.loadChat(model, file.getPath(), greedy()));
   }
 
   @Test

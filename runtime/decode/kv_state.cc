@@ -1,0 +1,147 @@
+#include "decode/kv_state.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/numeric.h"
+#include "core/platform.h"
+#include "decode/rope_table.h"
+#include "model/checksum.h"
+
+namespace cria {
+namespace {
+
+// The bits of an IEEE 754 number's exponent, in each number of a word, and the lowest of them.
+struct ExponentBits {
+  uint64_t all;
+  uint64_t lowest;
+};
+constexpr ExponentBits kExponentsOfF32 = {0x7F800000'7F800000, 0x00800000'00800000};
+constexpr ExponentBits kExponentsOfF16 = {0x7C007C00'7C007C00, 0x04000400'04000400};
+
+bool AreFinite(std::span<const std::byte> numbers, ExponentBits exponents) {
+  // If all bits of an exponent are set, adding the lowest carries into the sign, and otherwise not.
+  const uint64_t signs = exponents.all + exponents.lowest;
+  // As many words as compilers process at once without being told.
+  std::array<uint64_t, 8> words = {};
+  std::array<uint64_t, 8> carries = {};
+  while (!numbers.empty()) {
+    const size_t bytes = std::min(numbers.size(), sizeof words);
+    if (bytes < sizeof words) words = {};
+    std::memcpy(words.data(), numbers.data(), bytes);
+    for (size_t i = 0; i < words.size(); ++i) {
+      carries[i] |= (words[i] & exponents.all) + exponents.lowest;
+    }
+    numbers = numbers.subspan(bytes);
+  }
+  return std::ranges::none_of(carries, [=](uint64_t carry) { return (carry & signs) != 0; });
+}
+
+}  // namespace
+
+KvState::KvState(Decoder& decoder, SequenceId sequence, size_t num_tokens)
+    : decoder_(decoder), sequence_(sequence), num_tokens_(num_tokens) {
+  Layer next = {};
+  for (size_t i = 0; i < decoder.num_layers(); ++i) {
+    next.first_token = decoder.page_group(i).WindowBegin(num_tokens);
+    layers_.push_back(next);
+    const size_t first_page = next.first_token / kKvPageTokens;
+    next.first_block += DivideRoundingUp(num_tokens, kKvPageTokens) - first_page;
+    next.offset += (num_tokens - next.first_token) * RowBytes();
+  }
+  layers_.push_back(next);
+}
+
+// Of one token, in all heads of a layer.
+uint64_t KvState::RowBytes() const {
+  const ops::KvCacheView& cache = decoder_.cache(0);
+  const uint64_t scale_bytes = cache.type == KvType::kInt8 ? sizeof(float) : 0;
+  return 2 * cache.num_key_value_heads *
+         (cache.head_dim * KvElementBytes(cache.type) + scale_bytes);
+}
+
+size_t KvState::LayerOf(size_t block) const {
+  const auto after = std::ranges::upper_bound(layers_, block, {}, &Layer::first_block);
+  return static_cast<size_t>(after - layers_.begin()) - 1;
+}
+
+std::pair<size_t, size_t> KvState::Tokens(size_t block, size_t layer) const {
+  const size_t first_token = layers_[layer].first_token;
+  const size_t page = first_token / kKvPageTokens + block - layers_[layer].first_block;
+  return {std::max(first_token, page * kKvPageTokens),
+          std::min(num_tokens_, (page + 1) * kKvPageTokens)};
+}
+
+uint64_t KvState::BlockOffset(size_t block) const {
+  const size_t layer = LayerOf(block);
+  if (layer + 1 == layers_.size()) return layers_[layer].offset;
+  return layers_[layer].offset +
+         (Tokens(block, layer).first - layers_[layer].first_token) * RowBytes();
+}
+
+std::array<std::span<std::byte>, 4> KvState::Rows(size_t block, size_t head) const {
+  const size_t layer = LayerOf(block);
+  const ops::KvCacheView& cache = decoder_.cache(layer);
+  const auto [begin_token, end_token] = Tokens(block, layer);
+  const ops::KvPageTable table = {decoder_.page_group(layer).Table(sequence_)};
+  const size_t num_rows = end_token - begin_token;
+  const size_t first_row = head * cache.num_rows() + table.Row(begin_token);
+  const auto rows = [&](void* begin, size_t row_bytes) {
+    return std::span(static_cast<std::byte*>(begin) + first_row * row_bytes, num_rows * row_bytes);
+  };
+  const size_t row_bytes = cache.head_dim * KvElementBytes(cache.type);
+  std::array<std::span<std::byte>, 4> all = {rows(cache.keys, row_bytes),
+                                             rows(cache.values, row_bytes)};
+  if (cache.type == KvType::kInt8) {
+    all[2] = rows(cache.key_scales, sizeof(float));
+    all[3] = rows(cache.value_scales, sizeof(float));
+  }
+  return all;
+}
+
+void KvState::MakeResident(size_t layer) const {
+  for (size_t head = 0; head < num_heads(); ++head) {
+    // The rows so far that are adjacent, of each kind.
+    std::array<std::span<std::byte>, 4> adjacent = {};
+    for (size_t block = layers_[layer].first_block; block < layers_[layer + 1].first_block;
+         ++block) {
+      const auto rows = Rows(block, head);
+      for (size_t i = 0; i < rows.size(); ++i) {
+        if (rows[i].data() == adjacent[i].data() + adjacent[i].size()) {
+          adjacent[i] = {adjacent[i].data(), adjacent[i].size() + rows[i].size()};
+        } else {
+          platform::MakeResident(std::exchange(adjacent[i], rows[i]));
+        }
+      }
+    }
+    for (const std::span<std::byte> rows : adjacent) platform::MakeResident(rows);
+  }
+}
+
+bool AreFinite(const std::array<std::span<std::byte>, 4>& rows, KvType type) {
+  const bool is_int8 = type == KvType::kInt8;  // Every int8 is finite.
+  const ExponentBits exponents = type == KvType::kF16 ? kExponentsOfF16 : kExponentsOfF32;
+  const size_t first = is_int8 ? 2 : 0;
+  return AreFinite(rows[first], exponents) && AreFinite(rows[first + 1], exponents);
+}
+
+uint64_t AttentionFingerprint(const ModelConfig& config, size_t context_tokens) {
+  std::vector<float> numbers;
+  for (const LayerKind& kind : config.layer_kinds) {
+    numbers.push_back(static_cast<float>(kind.sliding_window));
+    for (const double frequency : RopeInverseFrequencies(config, kind, context_tokens)) {
+      numbers.push_back(static_cast<float>(frequency));
+    }
+  }
+  return ChecksumOf(std::as_bytes(std::span(numbers)));
+}
+
+uint64_t AttentionFingerprint(const ModelConfig& config, const Decoder& decoder) {
+  std::vector<uint64_t> numbers = {AttentionFingerprint(config, decoder.context_tokens())};
+  for (size_t i = 0; i < decoder.num_layers(); ++i) {
+    numbers.push_back(decoder.page_group(i).window_tokens());
+  }
+  return ChecksumOf(std::as_bytes(std::span(numbers)));
+}
+
+}  // namespace cria

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "decode/decoder.h"
+#include "decode/kv_pages.h"
+#include "model/config.h"
+#include "ops/kv_cache_view.h"
+
+namespace cria {
+
+// Says how the bytes of a KvState are laid out and computed. It changes if either does.
+inline constexpr uint32_t kKvStateVersion = 1;
+
+// The keys and values of the first tokens of a sequence, as far as later tokens need them: a layer
+// with a window has those of the last tokens only. They are divided into blocks: there is one for
+// each page of the sequence in each layer, in the order of the layers and then of the pages. A block
+// has, for each head, the rows of keys, those of values and, if the type is kInt8, the scales of
+// both. The order does not depend on which pages of the KV cache the sequence holds.
+class KvState {
+ public:
+  // `num_tokens` may be more than the sequence has, unless Rows is called.
+  KvState(Decoder& decoder, SequenceId sequence, size_t num_tokens);
+
+  size_t num_blocks() const { return layers_.back().first_block; }
+  size_t num_heads() const { return decoder_.cache(0).num_key_value_heads; }
+  uint64_t bytes() const { return BlockOffset(num_blocks()); }
+  // From the beginning of the state.
+  uint64_t BlockOffset(size_t block) const;
+
+  // The rows of a head in a block, where they are in the KV cache: keys, values, key scales, value
+  // scales, one behind another. The last two are empty unless the type is kInt8.
+  std::array<std::span<std::byte>, 4> Rows(size_t block, size_t head) const;
+
+  // Makes the memory of a layer's rows resident. Without this, each of its pages is made when it is
+  // first written, which takes longer.
+  void MakeResident(size_t layer) const;
+
+ private:
+  struct Layer {
+    size_t first_block;  // Of all blocks.
+    uint64_t offset;
+    size_t first_token;
+  };
+
+  uint64_t RowBytes() const;
+  size_t LayerOf(size_t block) const;
+  // The first token of the block, which is in this layer, and the one behind its last.
+  std::pair<size_t, size_t> Tokens(size_t block, size_t layer) const;
+  Decoder& decoder_;
+  const SequenceId sequence_;
+  const size_t num_tokens_;
+  std::vector<Layer> layers_;  // The last one is the end of the others.
+};
+
+// Whether all keys, values and scales are finite numbers. `rows` are those of KvState::Rows.
+bool AreFinite(const std::array<std::span<std::byte>, 4>& rows, KvType type);
+
+// A hash of the windows and rotary frequencies in use. With dynamic rope, frequencies depend on the
+// length of the context.
+uint64_t AttentionFingerprint(const ModelConfig& config, size_t context_tokens);
+// The same for a decoder, with the windows whose rows its layers keep, which depend on its options,
+// too.
+uint64_t AttentionFingerprint(const ModelConfig& config, const Decoder& decoder);
+
+}  // namespace cria

@@ -1,0 +1,334 @@
+#include "llm/session_file.h"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/format.h"
+#include "core/output_file.h"
+#include "decode/kv_state.h"
+#include "llm/session_file_layout.h"
+#include "model/file_head.h"
+
+namespace cria {
+namespace {
+
+constexpr FileKind kSessionFile = {.magic = kSessionMagic,
+                                   .format_version = kSessionFormatVersion,
+                                   .name = "a session file of Cria",
+                                   .how_made = RemedyKind::kNone,
+                                   .if_damaged = RemedyKind::kNone};
+
+std::unexpected<Error> FailInvalid(const platform::File& file, std::string_view what) {
+  return Fail(ErrorCode::kInvalidFile,
+              Format("{}: {}; remove it to start a new session", file.path(), what));
+}
+
+// The metadata, whose arrays and texts are in the mapped file.
+struct SessionMetadata {
+  SessionHead head;
+  std::span<const uint64_t> block_checksums;
+  std::span<const int32_t> tokens;
+  std::span<const MessageBytes> messages;
+  std::string_view texts;
+};
+
+// Takes arrays from the beginning of bytes. If they have too few, the array is empty and is_short()
+// from then on.
+class Taker {
+ public:
+  explicit Taker(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  // Arrays are taken in the order of their alignment, so that each is aligned.
+  template <typename T>
+  std::span<const T> Take(uint64_t count) {
+    return {reinterpret_cast<const T*>(TakeBytes(count * sizeof(T))), is_short_ ? 0 : count};
+  }
+  std::string_view TakeText(uint64_t bytes) {
+    const auto text = Take<char>(bytes);
+    return {text.data(), text.size()};
+  }
+  bool is_short() const { return is_short_; }
+  size_t bytes_left() const { return bytes_.size(); }
+
+ private:
+  const std::byte* TakeBytes(uint64_t bytes) {
+    is_short_ = is_short_ || bytes > bytes_.size();
+    if (is_short_) return nullptr;
+    const std::byte* const begin = bytes_.data();
+    bytes_ = bytes_.subspan(bytes);
+    return begin;
+  }
+
+  std::span<const std::byte> bytes_;
+  bool is_short_ = false;
+};
+
+// Checks the model and all sizes. A right checksum proves nothing: a file may be made to do harm.
+Result<SessionMetadata> ReadMetadata(const platform::File& file, const FileHead& file_head,
+                                     SessionContent content, const Engine& engine) {
+  Taker taker(file_head.metadata.bytes());
+  const auto heads = taker.Take<SessionHead>(1);
+  if (heads.empty()) return FailInvalid(file, "its metadata is cut short");
+  SessionMetadata metadata = {.head = heads.front()};
+  const SessionHead& head = metadata.head;
+  if (head.model_digest != engine.file().digest()) {
+    return Fail(ErrorCode::kUnsupported, Format("{}: is a session with another model than {}",
+                                                file.path(), engine.file().path()));
+  }
+  if (head.content != static_cast<uint32_t>(content)) {
+    return FailInvalid(file, content == SessionContent::kText ? "is not the session of a text"
+                                                              : "is not that of a conversation");
+  }
+  metadata.block_checksums = taker.Take<uint64_t>(head.num_blocks);
+  metadata.tokens = taker.Take<int32_t>(head.num_tokens);
+  metadata.messages = taker.Take<MessageBytes>(head.num_messages);
+  uint64_t text_bytes = head.variables_bytes;
+  bool are_roles_named = true;
+  for (const MessageBytes& message : metadata.messages) {
+    text_bytes += uint64_t{message.role} + message.content;
+    are_roles_named = are_roles_named && message.role != 0;
+  }
+  metadata.texts = taker.TakeText(text_bytes);
+  const uint32_t vocab_size = engine.file().config().vocab_size;
+  const bool are_tokens_known = std::ranges::all_of(
+      metadata.tokens, [=](int32_t token) { return static_cast<uint32_t>(token) < vocab_size; });
+  const bool has_state =
+      head.num_blocks != 0 ||
+      file.size_bytes() != sizeof(FilePreamble) + file_head.preamble.metadata_bytes;
+  const bool is_right =
+      !taker.is_short() && taker.bytes_left() == 0 && file_head.preamble.packed_offset == 0 &&
+      are_tokens_known && are_roles_named && head.num_cached_tokens <= head.num_tokens &&
+      has_state == (head.num_cached_tokens != 0) && head.num_system_messages <= head.num_messages &&
+      head.has_forgotten <= 1 && (content == SessionContent::kConversation || text_bytes == 0);
+  if (!is_right) return FailInvalid(file, "its metadata contradict themselves");
+  return metadata;
+}
+
+ConversationState ConversationOf(const SessionMetadata& metadata) {
+  ConversationState conversation = {
+      .num_system_messages = metadata.head.num_system_messages,
+      .has_forgotten = metadata.head.has_forgotten != 0,
+  };
+  std::string_view texts = metadata.texts;
+  const auto take = [&texts](size_t bytes) {
+    std::string text(texts.substr(0, bytes));
+    texts.remove_prefix(bytes);
+    return text;
+  };
+  conversation.variables = take(metadata.head.variables_bytes);
+  conversation.messages.reserve(metadata.messages.size());
+  for (const MessageBytes& bytes : metadata.messages) {
+    std::string role = take(bytes.role);
+    conversation.messages.push_back({std::move(role), take(bytes.content)});
+  }
+  return conversation;
+}
+
+std::string WhyReadAgain(const SessionHead& head, Engine& engine) {
+  const Decoder& decoder = engine.decoder();
+  if (head.num_cached_tokens == 0 && head.num_messages > head.num_system_messages) {
+    return "it has only the messages";
+  }
+  if (head.kv_state_version != kKvStateVersion) {
+    return "another version of Cria has written its KV cache";
+  }
+  if (head.kv_type != static_cast<uint32_t>(decoder.cache(0).type)) {
+    return head.kv_type > static_cast<uint32_t>(KvType::kInt8)
+               ? "its KV cache has an unknown type"
+               : Format("its KV cache has the type {}",
+                        KvTypeName(static_cast<KvType>(head.kv_type)));
+  }
+  if (head.num_tokens > decoder.context_tokens()) {
+    return Format("its {} tokens do not fit the context of {}", head.num_tokens,
+                  decoder.context_tokens());
+  }
+  if (head.attention_fingerprint != AttentionFingerprint(engine.file().config(), decoder)) {
+    return "its rotary frequencies or windows are those of other options";
+  }
+  return "";
+}
+
+Status ReadBlock(const platform::File& file, uint64_t offset, const KvState& state, size_t block,
+                 uint64_t expected_checksum, KvType type) {
+  offset += state.BlockOffset(block);
+  Checksum64 checksum;
+  bool are_finite = true;
+  for (size_t head = 0; head < state.num_heads(); ++head) {
+    const auto rows = state.Rows(block, head);
+    for (const std::span<std::byte> part : rows) {
+      CRIA_RETURN_IF_ERROR(file.ReadAt(offset, part));
+      checksum.Update(part);
+      offset += part.size();
+    }
+    are_finite = are_finite && AreFinite(rows, type);
+  }
+  if (checksum.Finish() != expected_checksum) {
+    return FailInvalid(file, "its KV cache is damaged (a checksum does not match)");
+  }
+  if (!are_finite) return FailInvalid(file, "its KV cache has a value that is not a number");
+  return {};
+}
+
+// Reads the keys and values from `offset` on, on all threads: copying them from the system's memory
+// takes most of the time.
+Status ReadKvState(const platform::File& file, uint64_t offset, const KvState& state,
+                   std::span<const uint64_t> checksums, Engine& engine) {
+  std::mutex mutex;
+  Status result;
+  const size_t num_layers = engine.decoder().num_layers();
+  engine.batch_pool().ParallelFor(num_layers + checksums.size(), [&](size_t index) {
+    if (index < num_layers) return state.MakeResident(index);
+    const size_t block = index - num_layers;
+    Status read =
+        ReadBlock(file, offset, state, block, checksums[block], engine.decoder().cache(0).type);
+    if (read) return;
+    const std::lock_guard lock(mutex);
+    result = std::move(read);
+  });
+  return result;
+}
+
+// What SaveSession writes before the KvState, except for the checksums.
+Result<std::vector<std::byte>> Metadata(const SessionHead& head,
+                                        const ConversationState& conversation,
+                                        std::span<const int32_t> tokens) {
+  std::vector<std::byte> bytes;
+  const auto add = [&bytes](const void* data, size_t size) {
+    const auto* const begin = static_cast<const std::byte*>(data);
+    bytes.insert(bytes.end(), begin, begin + size);
+  };
+  add(&head, sizeof head);
+  bytes.resize(bytes.size() + head.num_blocks * sizeof(uint64_t));
+  add(tokens.data(), tokens.size_bytes());
+  uint64_t text_bytes = conversation.variables.size();
+  for (const ChatMessage& message : conversation.messages) {
+    text_bytes += message.role.size() + message.content.size();
+    const MessageBytes sizes = {static_cast<uint32_t>(message.role.size()),
+                                static_cast<uint32_t>(message.content.size())};
+    add(&sizes, sizeof sizes);
+  }
+  if (text_bytes > kMaxMetadataBytes || bytes.size() > kMaxMetadataBytes - text_bytes) {
+    return Fail(ErrorCode::kOutOfRange,
+                Format("messages of {} bytes are too long for a session file", text_bytes));
+  }
+  add(conversation.variables.data(), conversation.variables.size());
+  for (const ChatMessage& message : conversation.messages) {
+    add(message.role.data(), message.role.size());
+    add(message.content.data(), message.content.size());
+  }
+  return bytes;
+}
+
+// Writes the blocks from `offset` on, and their checksums to `checksums`, which need no alignment.
+Status WriteKvState(OutputFile& file, uint64_t offset, const KvState& state,
+                    std::span<std::byte> checksums) {
+  for (size_t block = 0; block < state.num_blocks(); ++block) {
+    Checksum64 checksum;
+    for (size_t head = 0; head < state.num_heads(); ++head) {
+      for (const std::span<const std::byte> part : state.Rows(block, head)) {
+        checksum.Update(part);
+        CRIA_RETURN_IF_ERROR(file.WriteAt(offset, part));
+        offset += part.size();
+      }
+    }
+    const uint64_t finished = checksum.Finish();
+    std::memcpy(&checksums[block * sizeof finished], &finished, sizeof finished);
+  }
+  return {};
+}
+
+}  // namespace
+
+Status SaveSession(const std::string& path, SessionContent content,
+                   const ConversationState& conversation, Session& session, size_t num_tokens,
+                   Engine& engine) {
+  const Decoder& decoder = engine.decoder();
+  const auto tokens = session.tokens().first(num_tokens);
+  // No token is generated: the session needs no room beyond its context.
+  const Session::Request request(session, {.max_tokens = 1});
+  size_t num_cached = 0;
+  SequenceId sequence = 0;
+  if (num_tokens > 0) {
+    CRIA_ASSIGN_OR_RETURN(const size_t held, session.HoldCache());
+    sequence = session.sequence();
+    num_cached = engine.decoder().pages().LongestPrefix(sequence, std::min(held, num_tokens));
+  }
+  const KvState state(engine.decoder(), sequence, num_cached);
+  const SessionHead head = {
+      .model_digest = engine.file().digest(),
+      .attention_fingerprint = AttentionFingerprint(engine.file().config(), decoder),
+      .kv_state_version = kKvStateVersion,
+      .kv_type = static_cast<uint32_t>(decoder.cache(0).type),
+      .content = static_cast<uint32_t>(content),
+      .num_tokens = static_cast<uint32_t>(tokens.size()),
+      .num_cached_tokens = static_cast<uint32_t>(num_cached),
+      .num_blocks = static_cast<uint32_t>(state.num_blocks()),
+      .num_messages = static_cast<uint32_t>(conversation.messages.size()),
+      .num_system_messages = static_cast<uint32_t>(conversation.num_system_messages),
+      .has_forgotten = conversation.has_forgotten ? 1u : 0u,
+      .variables_bytes = static_cast<uint32_t>(conversation.variables.size())};
+  CRIA_ASSIGN_OR_RETURN(std::vector<std::byte> metadata, Metadata(head, conversation, tokens));
+  const uint64_t state_offset = sizeof(FilePreamble) + metadata.size();
+  FilePreamble preamble = {.magic = kSessionMagic,
+                           .format_version = kSessionFormatVersion,
+                           .metadata_bytes = metadata.size(),
+                           .file_bytes = state_offset + state.bytes()};
+  CRIA_ASSIGN_OR_RETURN(
+      OutputFile file,
+      OutputFile::Create(path, preamble.file_bytes, LinkPolicy::kReplaceTarget, Readers::kNone));
+  CRIA_RETURN_IF_ERROR(
+      WriteKvState(file, state_offset, state, std::span(metadata).subspan(sizeof head)));
+  preamble.metadata_digest = Digest128(metadata);
+  preamble.preamble_checksum = PreambleChecksum(preamble);
+  CRIA_RETURN_IF_ERROR(file.WriteAt(0, std::as_bytes(std::span(&preamble, 1))));
+  CRIA_RETURN_IF_ERROR(file.WriteAt(sizeof preamble, metadata));
+  return file.Commit();
+}
+
+Result<LoadedSession> LoadSession(const std::string& path, SessionContent content, Engine& engine,
+                                  Session& session) {
+  CRIA_ASSIGN_OR_RETURN(const platform::File file, platform::File::Open(path));
+  CRIA_ASSIGN_OR_RETURN(const FileHead file_head, ReadFileHead(file, 0, kSessionFile));
+  CRIA_ASSIGN_OR_RETURN(const SessionMetadata metadata,
+                        ReadMetadata(file, file_head, content, engine));
+  LoadedSession loaded = {.conversation = ConversationOf(metadata),
+                          .tokens = {metadata.tokens.begin(), metadata.tokens.end()},
+                          .why_read_again = WhyReadAgain(metadata.head, engine)};
+  CRIA_RETURN_IF_ERROR(CheckTemplateVariables(loaded.conversation.variables));
+  if (!loaded.why_read_again.empty()) return loaded;
+
+  const size_t num_cached = metadata.head.num_cached_tokens;
+  // Its sizes do not depend on the sequence.
+  const KvState expected(engine.decoder(), /*sequence=*/0, num_cached);
+  const uint64_t state_offset = sizeof(FilePreamble) + file_head.preamble.metadata_bytes;
+  if (expected.num_blocks() != metadata.block_checksums.size() ||
+      expected.bytes() != file.size_bytes() - state_offset) {
+    return FailInvalid(file, "its KV cache has another size than its metadata say");
+  }
+  const Session::Request request(session, {});
+  CRIA_RETURN_IF_ERROR(session.PrepareToRestore(metadata.head.num_tokens, num_cached));
+  const KvState state(engine.decoder(), session.sequence(), num_cached);
+  CRIA_RETURN_IF_ERROR(ReadKvState(file, state_offset, state, metadata.block_checksums, engine));
+  session.Restore(metadata.tokens, num_cached);
+  return loaded;
+}
+
+Status SaveConversation(const std::string& path, const Conversation& conversation, Engine& engine) {
+  return SaveSession(path, SessionContent::kConversation, conversation.State(),
+                     conversation.session(), conversation.NumTokensInContext(), engine);
+}
+
+Result<std::string> LoadConversation(const std::string& path, Conversation& conversation,
+                                     Engine& engine) {
+  CRIA_ASSIGN_OR_RETURN(LoadedSession loaded, LoadSession(path, SessionContent::kConversation,
+                                                          engine, conversation.session()));
+  CRIA_RETURN_IF_ERROR(conversation.Restore(std::move(loaded.conversation)));
+  return std::move(loaded.why_read_again);
+}
+
+}  // namespace cria

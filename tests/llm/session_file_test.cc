@@ -1,0 +1,191 @@
+// What a session file keeps, and how it is written. session_file_refusal_test.cc has what is
+// refused.
+
+#include "llm/session_file.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <random>
+#include <thread>
+
+#include "llm/session_file_fixture.h"
+#include "support/emulation.h"
+
+namespace cria {
+namespace {
+
+using testing::IsEmpty;
+using testing::Not;
+
+struct RoundTripCase {
+  const char* name;
+  support::CheckpointSpec (*spec)();
+  KvType kv_type;
+};
+
+class SessionRoundTrip : public SessionFileTest,
+                         public testing::WithParamInterface<RoundTripCase> {};
+
+TEST_P(SessionRoundTrip, ContinuesWithTheSameLogits) {
+  const TinyModelFile model(GetParam().spec(), 512);
+  const auto saved = model.Load(GetParam().kv_type, 300);
+  ExpectPrefill(saved->session(), SomeTokens(260));
+  // Keys are turned, whole pages are unlinked, and the rest is given new pages.
+  ASSERT_TRUE(saved->session().Drop(3, 128));
+  Generate(saved->session(), 10);
+  Save(*saved);
+  const Tokens tokens(saved->session().tokens().begin(), saved->session().tokens().end());
+  ASSERT_EQ(saved->num_cached_tokens() + 1, tokens.size());
+
+  const auto loaded = model.Load(GetParam().kv_type, 300);
+  Session& session = loaded->session();
+  // The pages have had other tokens, in another order.
+  ExpectPrefill(session, SomeTokens(290, 77));
+  ASSERT_TRUE(session.Drop(0, 64));
+  const auto state = Load(*loaded);
+  ASSERT_TRUE(state) << state.error().message();
+  EXPECT_EQ(state->why_read_again, "");
+  ExpectEqual(state->conversation, SomeConversation());
+  EXPECT_EQ(Tokens(session.tokens().begin(), session.tokens().end()), tokens);
+  EXPECT_EQ(loaded->num_cached_tokens() + 1, tokens.size());
+
+  EXPECT_EQ(Logits(session), Logits(saved->session()));
+  EXPECT_EQ(Generate(session, 20), Generate(saved->session(), 20));
+  // Only what follows the saved tokens is computed.
+  Tokens longer = tokens;
+  longer.push_back(7);
+  ExpectPrefill(session, longer);
+  EXPECT_EQ(session.stats().reused_tokens, tokens.size());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, SessionRoundTrip,
+    testing::Values(RoundTripCase{"F32", support::SpecGqa, KvType::kF32},
+                    RoundTripCase{"F16", support::SpecOddHeadDim, KvType::kF16},
+                    RoundTripCase{"Int8", support::SpecGqa, KvType::kInt8},
+                    RoundTripCase{"Windows", support::SpecMinistral, KvType::kInt8},
+                    RoundTripCase{"DynamicRope", support::SpecDynamicRope, KvType::kF32}),
+    [](const auto& param) { return param.param.name; });
+
+TEST_F(SessionFileTest, IsTheSameWhicheverPagesHeldTheTokens) {
+  const auto engine = Model().Load(KvType::kInt8, 200);
+  const std::string first = SavedBytes(*engine, 150);
+  KvPages& pages = engine->decoder().pages();
+  const auto table = [&pages] {
+    const auto held = pages.Table(TinyEngine::kSequence).pages;
+    return std::vector<uint32_t>(held.begin(), held.end());
+  };
+  const std::vector<uint32_t> before = table();
+  ExpectPrefill(engine->session(), SomeTokens(200, 9));
+  ASSERT_TRUE(engine->session().Drop(0, 128));
+  EXPECT_EQ(SavedBytes(*engine, 150), first);
+  EXPECT_NE(table(), before);
+}
+
+TEST_F(SessionFileTest, KeepsATextWithoutMessages) {
+  const auto engine = Model().Load(KvType::kF32, 100);
+  ExpectPrefill(engine->session(), SomeTokens(70));
+  Save(*engine, {}, SessionContent::kText);
+  engine->session().Clear();
+  const auto loaded = Load(*engine, SessionContent::kText);
+  ASSERT_TRUE(loaded) << loaded.error().message();
+  EXPECT_EQ(loaded->why_read_again, "");
+  EXPECT_THAT(loaded->conversation.messages, IsEmpty());
+  EXPECT_EQ(engine->num_cached_tokens(), 70u);
+}
+
+TEST_F(SessionFileTest, KeepsAConversationAlone) {
+  const auto engine = Model().Load(KvType::kF32, 100);
+  ExpectPrefill(engine->session(), SomeTokens(70));
+  ASSERT_TRUE(SaveSession(path_, SessionContent::kConversation, SomeConversation(),
+                          engine->session(), 0, *engine));
+  const auto loaded = Load(*engine);
+  ASSERT_TRUE(loaded) << loaded.error().message();
+  EXPECT_EQ(loaded->why_read_again, "it has only the messages");
+  ExpectEqual(loaded->conversation, SomeConversation());
+  // A context that was not replaced is as it was.
+  EXPECT_EQ(engine->num_cached_tokens(), 70u);
+}
+
+TEST_F(SessionFileTest, LosesTheLogitsOfTheContextBefore) {
+  const auto engine = Model().Load(KvType::kF32, 100);
+  SavedBytes(*engine, 20);
+  // Computes the last token by itself, as after loading.
+  ExpectPrefill(engine->session(), SomeTokens(20));
+  const std::vector<float> expected = Logits(engine->session());
+  ExpectPrefill(engine->session(), SomeTokens(20, 8));
+  EXPECT_NE(Logits(engine->session()), expected);
+  ASSERT_TRUE(Load(*engine));
+  EXPECT_EQ(Logits(engine->session()), expected);
+}
+
+TEST_F(SessionFileTest, OnlyTheOwnerMayRead) {
+  const auto engine = Model().Load(KvType::kF32, 100);
+  support::WriteFile(path_, "an older file, which everybody may read");
+  std::filesystem::permissions(path_, std::filesystem::perms(0644));
+  const mode_t before = umask(0);
+  Save(*engine);
+  umask(before);
+  EXPECT_EQ(std::filesystem::status(path_).permissions(), std::filesystem::perms(0600));
+  EXPECT_THAT(support::FileNames(folder_.path()), testing::ElementsAre("session"));
+}
+
+TEST_F(SessionFileTest, AnErrorOfWritingLeavesTheOldFile) {
+  const auto engine = Model().Load(KvType::kF32, 100);
+  const auto conversation = SomeConversation();
+  const auto save = [&](const std::string& path) {
+    return SaveSession(path, SessionContent::kConversation, conversation, engine->session(), 0,
+                       *engine);
+  };
+  EXPECT_FALSE(save(folder_ / "missing/session"));
+  EXPECT_FALSE(save(folder_.path()));
+  EXPECT_FALSE(save(""));
+}
+
+// A child saves one of two conversations again and again, until it is killed.
+TEST_F(SessionFileTest, KillingTheWriterLeavesAWholeFile) {
+  const auto engine = Model().Load(KvType::kF32, 400);
+  ExpectPrefill(engine->session(), SomeTokens(390));
+  ConversationState conversations[2] = {SomeConversation(), SomeConversation()};
+  conversations[1].messages[1].content.assign(20'000, 'x');
+  Save(*engine, conversations[0]);
+
+  std::mt19937 random(1);
+  std::uniform_int_distribution<int> microseconds(0, 8000);
+  size_t seen[2] = {};
+  const int rounds = support::IsEmulated() ? 20 : 150;
+  for (int round = 0; round < rounds; ++round) {
+    const pid_t writer = fork();
+    if (writer == 0) {
+      for (size_t i = 1;; ++i) {
+        if (!SaveSession(path_, SessionContent::kConversation, conversations[i % 2],
+                         engine->session(), 390, *engine)) {
+          _exit(1);
+        }
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(microseconds(random)));
+    kill(writer, SIGKILL);
+    int status = 0;
+    ASSERT_EQ(waitpid(writer, &status, 0), writer);
+    ASSERT_TRUE(WIFSIGNALED(status)) << "it could not save";
+    const auto loaded = Load(*engine);
+    ASSERT_TRUE(loaded) << loaded.error().message();
+    ASSERT_EQ(loaded->why_read_again, "");
+    const bool is_second = loaded->conversation.messages[1].content.size() == 20'000;
+    ++seen[is_second ? 1 : 0];
+    ExpectEqual(loaded->conversation, conversations[is_second ? 1 : 0]);
+  }
+  EXPECT_GT(seen[0], 0u);
+  EXPECT_GT(seen[1], 0u);
+  // The next save removes what the killed ones left.
+  Save(*engine);
+  EXPECT_THAT(support::FileNames(folder_.path()), testing::ElementsAre("session"));
+}
+
+}  // namespace
+}  // namespace cria

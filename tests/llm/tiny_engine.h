@@ -1,0 +1,66 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "converter/convert.h"
+#include "llm/engine.h"
+#include "support/temporary_directory.h"
+#include "support/tiny_checkpoint.h"
+
+namespace cria {
+
+template <typename T>
+T Unwrap(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().message());
+  return std::move(*result);
+}
+
+// An engine with a session.
+class TinyEngine {
+ public:
+  explicit TinyEngine(std::unique_ptr<Engine> engine)
+      : engine_(std::move(engine)), session_(engine_->NewSession()) {}
+
+  operator Engine&() { return *engine_; }
+  Engine& engine() { return *engine_; }
+  Decoder& decoder() { return engine_->decoder(); }
+  const ModelFile& file() const { return engine_->file(); }
+  Session& session() { return *session_; }
+  // The session's, which is the only one.
+  static constexpr SequenceId kSequence = 0;
+  size_t num_cached_tokens() { return decoder().pages().num_tokens(kSequence); }
+
+ private:
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Session> session_;
+};
+
+// The model file of a tiny checkpoint that was trained for `max_position_embeddings` tokens, if
+// that is not 0.
+class TinyModelFile {
+ public:
+  explicit TinyModelFile(support::CheckpointSpec spec, uint32_t max_position_embeddings = 0) {
+    if (max_position_embeddings != 0) {
+      spec.config.max_position_embeddings = max_position_embeddings;
+    }
+    support::WriteRandomCheckpoint(spec, directory_.path() / "checkpoint");
+    Unwrap(Convert(directory_.path() / "checkpoint", path(), {}));
+  }
+
+  std::string path() const { return directory_.path() / "model.cria"; }
+
+  // An engine on one thread, so that the process can fork.
+  std::unique_ptr<TinyEngine> Load(KvType kv_type, size_t context_tokens) const {
+    return std::make_unique<TinyEngine>(Unwrap(Engine::Load(
+        path(), {.num_threads = 1, .context_tokens = context_tokens, .kv_type = kv_type})));
+  }
+
+ private:
+  support::TemporaryDirectory directory_;
+};
+
+}  // namespace cria
