@@ -239,6 +239,8 @@ Status Linear::RunOperators(std::span<const std::byte> packed, size_t rows,
     if (task == num_part_tasks) {
       return RunSlice(packed.data(), rows, buffers_, num_equal_slices, thread);
     }
+    // Few rows, such as one token's, are one part, whose quantizations need not be copied.
+    if (num_parts == 1) return RunSlice(packed.data(), rows, buffers_, task, thread);
     const size_t part = slices_first ? task / num_equal_slices : task % num_parts;
     const size_t slice = slices_first ? task % num_equal_slices : task / num_parts;
     const size_t first = part * kPartRows;
