@@ -96,9 +96,13 @@ Status SequenceSlots::Drop(Holder& holder, size_t first, size_t count) {
   Status dropped = pages.Drop(*slot.sequence, first, count);
   if (IsOutOfMemory(dropped)) return Truncate(slot, first);
   if (dropped) dropped = model_.Move(pages.moves());
+  if (!dropped) {
+    CRIA_RETURN_IF_ERROR(Truncate(slot, first));
+    return dropped;
+  }
   const auto begin = slot.tokens.begin() + static_cast<ptrdiff_t>(first);
-  slot.tokens.erase(begin, dropped ? begin + static_cast<ptrdiff_t>(count) : slot.tokens.end());
-  return dropped;
+  slot.tokens.erase(begin, begin + static_cast<ptrdiff_t>(count));
+  return {};
 }
 
 // A slot that nobody uses, which perhaps has the tokens of `source`. The sequence of one who left

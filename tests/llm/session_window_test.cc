@@ -79,6 +79,19 @@ TEST_F(SessionWindowTest, AShiftMovesTheRowsOfTheWindow) {
   EXPECT_EQ(model_.tokens_run(), 600u + 999u) << "no token is run twice";
 }
 
+TEST_F(SessionWindowTest, AFailedShiftCanBeTriedAgain) {
+  ASSERT_TRUE(session_.Prefill(Prompt(kWindowedContext)));
+  model_.fail_moves = true;
+  Sampler sampler = Greedy();
+  const auto failed = session_.Generate({.make_room = [&] { return session_.DropHalfBehind(4); }},
+                                        sampler, FailAtToken);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().message(), "the script says so");
+  EXPECT_EQ(context(), Prompt(kWindowedContext));
+  model_.fail_moves = false;
+  ExpectShifting(Prompt(kWindowedContext), 4, 50);
+}
+
 TEST_F(SessionWindowTest, TokensThatAreDroppedFromTheEndAreForgotten) {
   ASSERT_TRUE(session_.Prefill(Prompt(600)));
   ASSERT_TRUE(session_.Drop(590, 10));
