@@ -59,7 +59,9 @@ class Context {
   // Counts output bytes against the limit.
   void ChargeOutput(size_t bytes);
 
-  std::tm Now() const { return clock_(); }
+  std::tm Now() const { return time_ ? *time_ : clock_(); }
+  // From now on, instead of the clock's time.
+  void SetTime(const std::tm& time) { time_ = time; }
 
   // An array of `size` elements; empty after a failure.
   template <typename T>
@@ -90,6 +92,7 @@ class Context {
   std::string_view source_;
   Limits limits_;
   Clock clock_;
+  std::optional<std::tm> time_;
   ErrorCode code_ = ErrorCode::kInvalidFile;
   size_t position_ = 0;
   size_t steps_ = 0;

@@ -45,7 +45,8 @@ Conversation::Conversation(Session& session, const Tokenizer& tokenizer,
       tokenizer_(tokenizer),
       chat_template_(chat_template),
       when_full_(when_full),
-      messages_(std::move(messages)) {
+      messages_(std::move(messages)),
+      begin_time_(chat_template.clock()) {
   while (num_system_messages_ < messages_.size() && IsSystem(messages_[num_system_messages_])) {
     ++num_system_messages_;
   }
@@ -87,6 +88,7 @@ Result<StopReason> Conversation::Answer(const GenerationOptions& options, Sample
   if (IsAnswer(messages_.back())) {
     return Fail(ErrorCode::kUsage, "the last message is an answer itself, of the role assistant");
   }
+  if (std::ranges::none_of(messages_, IsAnswer)) begin_time_ = chat_template_.clock();
   cut_ = Cut::kNothing;
   GenerationOptions generation = options;
   if (when_full_ == WhenFull::kShift) {
@@ -149,7 +151,7 @@ size_t Conversation::NumTokensInContext() const {
 }
 
 ConversationState Conversation::State() const {
-  return {messages_, num_system_messages_, variables_, has_forgotten_};
+  return {messages_, num_system_messages_, variables_, has_forgotten_, begin_time_};
 }
 
 Status Conversation::Restore(ConversationState state) {
@@ -157,6 +159,7 @@ Status Conversation::Restore(ConversationState state) {
   messages_ = std::move(state.messages);
   num_system_messages_ = state.num_system_messages;
   has_forgotten_ = state.has_forgotten;
+  begin_time_ = state.begin_time;
   return {};
 }
 
@@ -191,6 +194,7 @@ std::vector<ChatMessage> Conversation::MessagesWithout(size_t left_out) const {
 ChatTemplate Conversation::Template() const {
   ChatTemplate with_variables = chat_template_;
   with_variables.variables = variables_;
+  with_variables.time = begin_time_;
   return with_variables;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ctime>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,9 +22,13 @@ struct ConversationState {
   size_t num_system_messages = 0;  // The first ones, which are never dropped.
   std::string variables;           // For the template: JSON, or "".
   bool has_forgotten = false;
+  std::tm begin_time = {};  // Local.
 };
 
 // A dialogue in a session: the messages so far, and how they are rendered into tokens.
+//
+// If the template writes the date, it is that of the first answer: otherwise, all messages would be
+// read again on the next day.
 //
 // The system prompt is the messages before the first one of another role than system or developer.
 // A turn begins with the message after it, or with a user's message after one of another role, and
@@ -135,6 +140,7 @@ class Conversation {
   std::vector<ChatMessage> messages_;
   size_t num_system_messages_ = 0;
   bool has_forgotten_ = false;
+  std::tm begin_time_;
 
   // Of the reply that is being generated.
   std::vector<int32_t> prompt_;  // The beginning of the context, up to the answer.

@@ -108,17 +108,16 @@ Status Scheduler::Drop(Seat& seat, size_t first, size_t count, size_t& num_left)
   return dropped;
 }
 
-Status Scheduler::PrepareRestore(Seat& seat, size_t tokens) {
+Status Scheduler::Restore(Seat& seat, std::span<const int32_t> tokens,
+                          const std::function<Status()>& write_rows) {
   Lock lock(mutex_);
   ReleaseLogits(seat);
   seat.forward_ = 0;
   AwaitModel(lock);
-  return slots_.Restore(seat.holder_, tokens);
-}
-
-void Scheduler::FinishRestore(Seat& seat, std::span<const int32_t> tokens) {
-  const Lock lock(mutex_);
+  CRIA_RETURN_IF_ERROR(slots_.Restore(seat.holder_, tokens.size()));
+  CRIA_RETURN_IF_ERROR(write_rows());
   SequenceSlots::Append(seat.holder_, tokens);
+  return {};
 }
 
 Result<size_t> Scheduler::Run(Seat& seat, std::span<const int32_t> tokens) {

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -73,10 +74,10 @@ class Scheduler {
 
   // The sequence of a seat between Begin and End. Nobody else writes its rows.
   static SequenceId Sequence(const Seat& seat) { return SequenceSlots::Sequence(seat.holder_); }
-  // Makes the sequence `tokens` long, for rows that the caller writes before it calls FinishRestore
-  // with the tokens.
-  Status PrepareRestore(Seat& seat, size_t tokens);
-  void FinishRestore(Seat& seat, std::span<const int32_t> tokens);
+  // Makes `tokens` those of the sequence; `write_rows` writes what the KV cache has of them
+  // (KvPages::Restore), and may use the model's threads. If it fails, the sequence is empty.
+  Status Restore(Seat& seat, std::span<const int32_t> tokens,
+                 const std::function<Status()>& write_rows);
 
   Stats stats() const;
 

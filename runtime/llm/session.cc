@@ -74,17 +74,16 @@ Result<size_t> Session::HoldCache() {
   return cached_;
 }
 
-Status Session::PrepareToRestore(size_t num_tokens, size_t cached_tokens) {
+Status Session::Restore(std::span<const int32_t> tokens, size_t cached_tokens,
+                        const std::function<Status()>& write_rows) {
+  const Request request(*this, {});
   Clear();
   has_logits_ = false;
-  CRIA_RETURN_IF_ERROR(Begin({}, num_tokens));
-  return scheduler_.PrepareRestore(seat_, cached_tokens);
-}
-
-void Session::Restore(std::span<const int32_t> tokens, size_t cached_tokens) {
+  CRIA_RETURN_IF_ERROR(Begin({}, tokens.size()));
+  CRIA_RETURN_IF_ERROR(scheduler_.Restore(seat_, tokens.first(cached_tokens), write_rows));
   tokens_.assign(tokens.begin(), tokens.end());
   cached_ = cached_tokens;
-  scheduler_.FinishRestore(seat_, tokens.first(cached_tokens));
+  return {};
 }
 
 Status Session::Prefill(std::span<const int32_t> tokens, const PromptCallback& on_prompt) {

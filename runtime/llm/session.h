@@ -145,17 +145,16 @@ class Session {
   size_t max_length() const { return max_length_; }
   void Clear();
 
-  // For storing the context, within a request. HoldCache gets a sequence that has as much of the
-  // context as the KV cache, and returns how many tokens these are.
+  // For storing the context, within a request: gets a sequence that has as many tokens of the
+  // context as the KV cache, and returns their number.
   Result<size_t> HoldCache();
-  // The sequence, after HoldCache or PrepareToRestore, until the request ends.
+  // The sequence, after HoldCache or within `write_rows`.
   SequenceId sequence() const { return Scheduler::Sequence(seat_); }
-  // Within a request: makes the context empty, and gives the sequence rows in the KV cache for
-  // `cached_tokens` of a context of `num_tokens`, which the caller fills before it calls Restore.
-  Status PrepareToRestore(size_t num_tokens, size_t cached_tokens);
-  // Makes `tokens`, which must fit, the context. The KV cache has the first `cached_tokens` of
-  // them.
-  void Restore(std::span<const int32_t> tokens, size_t cached_tokens);
+  // Makes `tokens`, which must fit, the context. `write_rows` writes what the KV cache has of the
+  // first `cached_tokens` (KvPages::Restore); no session runs meanwhile. If it fails, the context
+  // is empty.
+  Status Restore(std::span<const int32_t> tokens, size_t cached_tokens,
+                 const std::function<Status()>& write_rows);
 
   const SessionStats& stats() const { return stats_; }
   void ResetStats() { stats_ = {}; }

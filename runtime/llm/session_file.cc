@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ctime>
 #include <mutex>
 #include <span>
 #include <string_view>
@@ -109,10 +110,11 @@ Result<SessionMetadata> ReadMetadata(const platform::File& file, const FileHead&
   return metadata;
 }
 
-ConversationState ConversationOf(const SessionMetadata& metadata) {
+ConversationState ConversationOf(const SessionMetadata& metadata, const std::tm& begin_time) {
   ConversationState conversation = {
       .num_system_messages = metadata.head.num_system_messages,
       .has_forgotten = metadata.head.has_forgotten != 0,
+      .begin_time = begin_time,
   };
   std::string_view texts = metadata.texts;
   const auto take = [&texts](size_t bytes) {
@@ -259,9 +261,12 @@ Status SaveSession(const std::string& path, SessionContent content,
     num_cached = engine.decoder().pages().LongestPrefix(sequence, std::min(held, num_tokens));
   }
   const KvState state(engine.decoder(), sequence, num_cached);
+  std::tm begin_time = conversation.begin_time;
+  begin_time.tm_isdst = 0;
   const SessionHead head = {
       .model_digest = engine.file().digest(),
       .attention_fingerprint = AttentionFingerprint(engine.file().config(), decoder),
+      .begin_time = timegm(&begin_time),
       .kv_state_version = kKvStateVersion,
       .kv_type = static_cast<uint32_t>(decoder.cache(0).type),
       .content = static_cast<uint32_t>(content),
@@ -296,10 +301,18 @@ Result<LoadedSession> LoadSession(const std::string& path, SessionContent conten
   CRIA_ASSIGN_OR_RETURN(const FileHead file_head, ReadFileHead(file, 0, kSessionFile));
   CRIA_ASSIGN_OR_RETURN(const SessionMetadata metadata,
                         ReadMetadata(file, file_head, content, engine));
-  LoadedSession loaded = {.conversation = ConversationOf(metadata),
+  // Only of years that a tm can have.
+  const auto begin_seconds = static_cast<std::time_t>(metadata.head.begin_time);
+  std::tm begin_time = {};
+  if (gmtime_r(&begin_seconds, &begin_time) == nullptr) {
+    return FailInvalid(file, "its time is in no year");
+  }
+  LoadedSession loaded = {.conversation = ConversationOf(metadata, begin_time),
                           .tokens = {metadata.tokens.begin(), metadata.tokens.end()},
                           .why_read_again = WhyReadAgain(metadata.head, engine)};
-  CRIA_RETURN_IF_ERROR(CheckTemplateVariables(loaded.conversation.variables));
+  if (!CheckTemplateVariables(loaded.conversation.variables)) {
+    return FailInvalid(file, "its variables are no object of JSON for a chat template");
+  }
   if (!loaded.why_read_again.empty()) return loaded;
 
   const size_t num_cached = metadata.head.num_cached_tokens;
@@ -310,11 +323,10 @@ Result<LoadedSession> LoadSession(const std::string& path, SessionContent conten
       expected.bytes() != file.size_bytes() - state_offset) {
     return FailInvalid(file, "its KV cache has another size than its metadata say");
   }
-  const Session::Request request(session, {});
-  CRIA_RETURN_IF_ERROR(session.PrepareToRestore(metadata.head.num_tokens, num_cached));
-  const KvState state(engine.decoder(), session.sequence(), num_cached);
-  CRIA_RETURN_IF_ERROR(ReadKvState(file, state_offset, state, metadata.block_checksums, engine));
-  session.Restore(metadata.tokens, num_cached);
+  CRIA_RETURN_IF_ERROR(session.Restore(metadata.tokens, num_cached, [&] {
+    const KvState state(engine.decoder(), session.sequence(), num_cached);
+    return ReadKvState(file, state_offset, state, metadata.block_checksums, engine);
+  }));
   return loaded;
 }
 

@@ -22,6 +22,8 @@ inline constexpr uint32_t kSessionFormatVersion = 1;
 struct SessionHead {
   Digest model_digest = {};
   uint64_t attention_fingerprint = 0;
+  // The local time when the conversation began, as seconds since 1970 in UTC would be counted.
+  int64_t begin_time = 0;
   uint32_t kv_state_version = 0;
   uint32_t kv_type = 0;
   uint32_t content = 0;  // A SessionContent.
@@ -33,7 +35,7 @@ struct SessionHead {
   uint32_t has_forgotten = 0;  // 0 or 1.
   uint32_t variables_bytes = 0;
 };
-static_assert(sizeof(SessionHead) == 64 && std::is_trivially_copyable_v<SessionHead>);
+static_assert(sizeof(SessionHead) == 72 && std::is_trivially_copyable_v<SessionHead>);
 
 struct MessageBytes {
   uint32_t role;

@@ -104,6 +104,7 @@ Result<std::vector<ChatSegment>> RenderChat(const ChatTemplate& chat_template,
                                             std::span<const ChatMessage> messages,
                                             bool add_generation_prompt) {
   Context context(LimitsFor(messages, chat_template.variables), chat_template.clock);
+  if (chat_template.time) context.SetTime(*chat_template.time);
   Growing<jinja::Variable> globals(context);
   globals.Add({"messages", MakeMessages(context, messages)});
   globals.Add({"add_generation_prompt", jinja::Bool(add_generation_prompt)});

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <ctime>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,8 +37,10 @@ struct ChatTemplate {
   // The text of special tokens; empty: the model has none.
   std::string_view bos_token;
   std::string_view eos_token;
-  std::string_view where = {};     // The template's file, which begins errors; may be empty.
-  std::tm (*clock)() = LocalTime;  // For templates that write the date.
+  std::string_view where = {};  // The template's file, which begins errors; may be empty.
+  // For templates that write the date: the time, or if it is absent, what tells the time.
+  std::optional<std::tm> time = {};
+  std::tm (*clock)() = LocalTime;
   // More variables for the template, such as `tools` or `enable_thinking`: a JSON object with their
   // names and values, or "". The text of their strings counts as text from a message.
   std::string_view variables = {};

@@ -43,6 +43,38 @@ TEST_F(ConversationTest, TheNextTurnRunsOnlyWhatIsNew) {
   EXPECT_EQ(conversation.messages().size(), 5u);
 }
 
+// Otherwise, all messages would be read again on the next day.
+TEST_F(ConversationTest, TheDateIsThatOfTheFirstAnswer) {
+  static int year;
+  template_name_ = "date";
+  const ChatTemplate dated = {
+      .source = "{{ strftime_now('%Y') }}{% for m in messages %}[{{ m.content }}]{% endfor %}?",
+      .clock = [] { return std::tm{.tm_mday = 1, .tm_year = year - 1900}; }};
+  const auto text = [&] {
+    std::string bytes;
+    for (const int32_t token : session_.tokens()) bytes += static_cast<char>(token - 3);
+    return bytes;
+  };
+  year = 1999;
+  Conversation conversation(session_, *tokenizer_, dated, std::string());
+  answer_ = "yes";
+  year = 2024;
+  ASSERT_TRUE(Ask(conversation, "one"));
+  EXPECT_EQ(text(), "2024[one]?yes");
+  year = 2025;
+  ASSERT_TRUE(Ask(conversation, "two"));
+  EXPECT_EQ(text(), "2024[one][yes][two]?yes");
+  // Later, in another process.
+  const ConversationState kept = conversation.State();
+  Conversation later(session_, *tokenizer_, dated, std::string());
+  ASSERT_TRUE(later.Restore(kept));
+  ASSERT_TRUE(Ask(later, "three"));
+  EXPECT_EQ(text(), "2024[one][yes][two][yes][three]?yes");
+  later.Reset();
+  ASSERT_TRUE(Ask(later, "four"));
+  EXPECT_EQ(text(), "2025[four]?yes");
+}
+
 TEST_F(ConversationTest, TextComesInWholeCharacters) {
   answer_ = "na\xc3\xafve \xe2\x82\xac \xf0\x9f\xa6\x99!";
   Conversation conversation = Start();

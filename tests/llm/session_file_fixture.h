@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <ctime>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,6 +38,14 @@ inline ConversationState SomeConversation() {
   conversation.num_system_messages = 1;
   conversation.variables = R"({"tools": []})";
   conversation.has_forgotten = true;
+  conversation.begin_time = {.tm_sec = 59,
+                             .tm_min = 58,
+                             .tm_hour = 23,
+                             .tm_mday = 29,
+                             .tm_mon = 1,
+                             .tm_year = 124,
+                             .tm_wday = 4,
+                             .tm_yday = 59};
   return conversation;
 }
 
@@ -49,6 +58,10 @@ inline void ExpectEqual(const ConversationState& read, const ConversationState& 
   EXPECT_EQ(read.num_system_messages, expected.num_system_messages);
   EXPECT_EQ(read.variables, expected.variables);
   EXPECT_EQ(read.has_forgotten, expected.has_forgotten);
+  char times[2][64] = {};
+  std::strftime(times[0], sizeof times[0], "%A %d %B %Y %T %j", &read.begin_time);
+  std::strftime(times[1], sizeof times[1], "%A %d %B %Y %T %j", &expected.begin_time);
+  EXPECT_STREQ(times[0], times[1]);
 }
 
 // The bytes of a session file, to be changed.

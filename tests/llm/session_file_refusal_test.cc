@@ -99,8 +99,12 @@ TEST_F(SessionFileTest, AContradictionBehindRightChecksumsIsRefused) {
   ExpectRefused(*engine, changed(&Head::content, 0), ErrorCode::kInvalidFile);
   ExpectRefused(*engine, changed(&Head::content, 2), ErrorCode::kInvalidFile);
 
-  // The preamble's own sizes.
   SessionBytes file = saved;
+  file.head.begin_time = std::numeric_limits<int64_t>::max();
+  ExpectRefused(*engine, file.Crafted(), ErrorCode::kInvalidFile);
+
+  // The preamble's own sizes.
+  file = saved;
   file.preamble.metadata_bytes += 4;
   ExpectRefused(*engine, file.Crafted(), ErrorCode::kInvalidFile);
   file = saved;
@@ -135,8 +139,7 @@ TEST_F(SessionFileTest, TokensAndMessagesAreChecked) {
   SessionBytes file = saved;
   const size_t texts = messages + 3 * sizeof(MessageBytes);
   file.all[texts] = '[';
-  support::WriteFile(path_, file.Crafted());
-  EXPECT_FALSE(Load(*engine));
+  ExpectRefused(*engine, file.Crafted(), ErrorCode::kInvalidFile);
 }
 
 TEST_F(SessionFileTest, NumbersThatAreNotFiniteAreRefused) {

@@ -336,7 +336,8 @@ CRIA_API cria_status cria_get_logits(cria_model* model, const char* prompt, size
 
 // A model may have any number of chats, of which `num_sequences` run at the same time. A chat that
 // is not answering keeps its place in the context until others need the room; then its messages are
-// read again. Chats that begin alike, as with the same system prompt, share what was read.
+// read again. Chats that begin alike, as with the same system prompt, share what was read. A date
+// that the chat template writes is that of the chat's first answer.
 typedef struct cria_chat cria_chat;
 
 // `system_prompt` may be NULL or "" for none, `options` NULL for the defaults. `*chat` is NULL on
