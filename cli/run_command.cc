@@ -53,8 +53,7 @@ std::string EndNotice(StopReason reason, size_t context_tokens) {
 }
 
 // The tokens of the text in the file of --session; none if there is no such file.
-Result<std::vector<int32_t>> LoadText(const std::string& path, Engine& engine,
-                                      Session& session) {
+Result<std::vector<int32_t>> LoadText(const std::string& path, Engine& engine, Session& session) {
   if (path.empty()) return {};
   Result<LoadedSession> loaded = LoadSession(path, SessionContent::kText, engine, session);
   if (!loaded && loaded.error().code() == ErrorCode::kNotFound) return {};
@@ -85,7 +84,8 @@ Status Run(const RunOptions& options) {
   CRIA_ASSIGN_OR_RETURN(Sampler sampler,
                         Sampler::Create(options.sampler, engine->decoder().vocab_size()));
   Session session(engine->scheduler());
-  CRIA_ASSIGN_OR_RETURN(const std::vector<int32_t> kept, LoadText(options.session_path, *engine, session));
+  CRIA_ASSIGN_OR_RETURN(const std::vector<int32_t> kept,
+                        LoadText(options.session_path, *engine, session));
   const bool goes_on = prompt.empty() && !kept.empty();
   if (goes_on) prompt = TextOf(engine->tokenizer(), kept);
   const double load_ms = MillisecondsSince(start);

@@ -19,13 +19,16 @@ inline constexpr uint32_t kKvStateVersion = 1;
 
 // The keys and values of the first tokens of a sequence, as far as later tokens need them: a layer
 // with a window has those of the last tokens only. They are divided into blocks: there is one for
-// each page of the sequence in each layer, in the order of the layers and then of the pages. A block
-// has, for each head, the rows of keys, those of values and, if the type is kInt8, the scales of
-// both. The order does not depend on which pages of the KV cache the sequence holds.
+// each page of the sequence in each layer, in the order of the layers and then of the pages. A
+// block has, for each head, the rows of keys, those of values and, if the type is kInt8, the scales
+// of both. The order does not depend on which pages of the KV cache the sequence holds.
 class KvState {
  public:
   // `num_tokens` may be more than the sequence has, unless Rows is called.
   KvState(Decoder& decoder, SequenceId sequence, size_t num_tokens);
+
+  // Sizes do not depend on the sequence, but Rows and MakeResident do.
+  void set_sequence(SequenceId sequence) { sequence_ = sequence; }
 
   size_t num_blocks() const { return layers_.back().first_block; }
   size_t num_heads() const { return decoder_.cache(0).num_key_value_heads; }
@@ -53,7 +56,7 @@ class KvState {
   // The first token of the block, which is in this layer, and the one behind its last.
   std::pair<size_t, size_t> Tokens(size_t block, size_t layer) const;
   Decoder& decoder_;
-  const SequenceId sequence_;
+  SequenceId sequence_;
   const size_t num_tokens_;
   std::vector<Layer> layers_;  // The last one is the end of the others.
 };

@@ -316,15 +316,14 @@ Result<LoadedSession> LoadSession(const std::string& path, SessionContent conten
   if (!loaded.why_read_again.empty()) return loaded;
 
   const size_t num_cached = metadata.head.num_cached_tokens;
-  // Its sizes do not depend on the sequence.
-  const KvState expected(engine.decoder(), /*sequence=*/0, num_cached);
+  KvState state(engine.decoder(), /*sequence=*/0, num_cached);
   const uint64_t state_offset = sizeof(FilePreamble) + file_head.preamble.metadata_bytes;
-  if (expected.num_blocks() != metadata.block_checksums.size() ||
-      expected.bytes() != file.size_bytes() - state_offset) {
+  if (state.num_blocks() != metadata.block_checksums.size() ||
+      state.bytes() != file.size_bytes() - state_offset) {
     return FailInvalid(file, "its KV cache has another size than its metadata say");
   }
   CRIA_RETURN_IF_ERROR(session.Restore(metadata.tokens, num_cached, [&] {
-    const KvState state(engine.decoder(), session.sequence(), num_cached);
+    state.set_sequence(session.sequence());
     return ReadKvState(file, state_offset, state, metadata.block_checksums, engine);
   }));
   return loaded;

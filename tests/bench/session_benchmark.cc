@@ -43,8 +43,8 @@ struct Fixture {
   std::string path = folder / "session";
 
   std::unique_ptr<TinyEngine> Load(KvType type) const {
-    return std::make_unique<TinyEngine>(Unwrap(
-        Engine::Load(model.path(), {.context_tokens = kContextTokens, .kv_type = type})));
+    return std::make_unique<TinyEngine>(
+        Unwrap(Engine::Load(model.path(), {.context_tokens = kContextTokens, .kv_type = type})));
   }
   void Save(TinyEngine& engine) const {
     Check(SaveSession(path, SessionContent::kText, {}, engine.session(), kNumTokens, engine));

@@ -335,6 +335,8 @@ TEST_P(ZeroAllocation, WithSeveralSequences) {
     await(3);
     waited = Answer(b, *other_sampler, prompt, 300);
     stage = 4;
+    // The end of a thread frees memory, for which it first gets a heap of its own.
+    await(5);
   });
   ExpectQuiet("two sessions at once", [&]() -> Status {
     stage = 1;
@@ -354,6 +356,7 @@ TEST_P(ZeroAllocation, WithSeveralSequences) {
     await(4);
     return {};
   });
+  stage = 5;
   EXPECT_TRUE(waited);
 }
 

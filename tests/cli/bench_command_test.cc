@@ -256,6 +256,23 @@ TEST_F(BenchCommand, ListsMultiply) {
                          "1 d4 8+0", "1 d4 16+0", "1 d4 0+2", "1 d0 8+0", "1 d0 16+0", "1 d0 0+2"));
 }
 
+// Several sequences generate; the pages of their common depth are counted once.
+TEST_F(BenchCommand, SequencesGenerateTogether) {
+  const json rows = Rows({"-p", "8", "-n", "3", "-d", "130", "-np", "1,4", "-r", "1"});
+  ASSERT_THAT(rows, SizeIs(3));
+  EXPECT_EQ(rows[0]["n_prompt"], 8);
+  EXPECT_EQ(rows[1]["n_parallel"], 1);
+  EXPECT_EQ(rows[1]["kv_pages"], 3);
+  EXPECT_EQ(rows[2]["n_parallel"], 4);
+  // Two whole pages are shared, and each sequence has one of its own.
+  EXPECT_EQ(rows[2]["kv_pages"], 2 + 4);
+  EXPECT_NEAR(rows[2]["samples_ts"][0].get<double>(),
+              4 * 3 * 1e9 / rows[2]["samples_ns"][0].get<double>(), 0.01);
+  // The weights are read once for four tokens.
+  const double weights = rows[1]["bytes_per_token"].get<double>();
+  EXPECT_LT(rows[2]["bytes_per_token"].get<double>(), 0.5 * weights);
+}
+
 TEST_F(BenchCommand, ZeroLeavesATestOut) {
   const json prompts = Rows({"-p", "8", "-n", "0", "-r", "1"});
   ASSERT_THAT(prompts, SizeIs(1));

@@ -33,6 +33,7 @@ Json Row(int prompt_tokens, int generated_tokens) {
           {"n_prompt", prompt_tokens},
           {"n_gen", generated_tokens},
           {"n_depth", 2048},
+          {"n_parallel", 1},
           {"avg_ts", 12.345},
           {"stddev_ts", 0.5},
           {"load_ms", 98.76},

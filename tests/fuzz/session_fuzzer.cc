@@ -22,7 +22,8 @@ namespace {
 using namespace cria;
 
 // Makes the file one of this model, and the checksums of its blocks right, as far as it has them.
-void Vouch(std::span<std::byte> metadata, std::span<const std::byte> state_bytes, TinyEngine& engine) {
+void Vouch(std::span<std::byte> metadata, std::span<const std::byte> state_bytes,
+           TinyEngine& engine) {
   SessionHead head;
   if (metadata.size() < sizeof head) return;
   std::memcpy(&head, metadata.data(), sizeof head);
@@ -44,7 +45,8 @@ void Vouch(std::span<std::byte> metadata, std::span<const std::byte> state_bytes
 void LoadAndGoOn(const std::string& path, TinyEngine& engine) {
   Sampler sampler = Unwrap(Sampler::Create({}, engine.decoder().vocab_size()));
   const GenerationOptions options = {.max_tokens = 3};
-  Conversation conversation(engine.session(), engine.engine().tokenizer(), engine.engine().chat_template(), "");
+  Conversation conversation(engine.session(), engine.engine().tokenizer(),
+                            engine.engine().chat_template(), "");
   if (const auto loaded = LoadConversation(path, conversation, engine)) {
     (void)conversation.Reply("b", options, sampler, [](std::string_view) {});
   }
