@@ -104,6 +104,7 @@ class ThreadPool::Crew {
 
   // The caller's share of its processor, while workers take part.
   alignas(64) bool is_watching_ = false;
+  pthread_t watched_ = {};  // Callers may be different threads.
   Clock::time_point watched_since_;
   Clock::time_point last_end_;
   Clock::duration slept_{0};  // Time in which the caller waited for workers, since then.
@@ -171,7 +172,8 @@ size_t ThreadPool::Crew::Summon(size_t count, Clock::time_point now) {
   const bool is_starving = starving_.Covers(now);
   if (is_starving) {
     is_watching_ = false;
-  } else if (!is_watching_ || now - last_end_ > kMaxWatchedGap) {
+  } else if (!is_watching_ || now - last_end_ > kMaxWatchedGap ||
+             pthread_equal(watched_, pthread_self()) == 0) {
     BeginWatching(now);
   }
   const int processor = platform::CurrentProcessor();
@@ -260,6 +262,7 @@ void ThreadPool::Crew::Dismiss(Clock::time_point begin, Clock::time_point end,
 
 void ThreadPool::Crew::BeginWatching(Clock::time_point now) {
   is_watching_ = true;
+  watched_ = pthread_self();
   watched_since_ = now;
   slept_ = Clock::duration::zero();
   usage_ = platform::ReadThreadUsage();

@@ -12,7 +12,8 @@ namespace cria {
 // A loop over fewer numbers than this takes less time on one thread than sharing it takes.
 inline constexpr size_t kMinSharedElements = size_t{32} * 1024;
 
-// A fixed set of threads for loops of some microseconds and more. One caller at a time.
+// A fixed set of threads for loops of some microseconds and more. One caller at a time, which may
+// be another thread for every loop.
 //
 // Other processes may take the processors that the threads run on. So the caller waits only for
 // threads that have begun to help; a thread that is late sits out for a while, up to a quarter of a

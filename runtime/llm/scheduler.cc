@@ -201,7 +201,7 @@ void Scheduler::Gather(Lock& lock) {
     has_prompt = has_prompt || !work->is_single();
   }
   // Who comes too late for a part of a prompt waits longer than for another session's token.
-  const Clock::duration patience = step_time_ / (has_prompt ? 2 : 8);
+  const Clock::duration patience = step_time_ / (has_prompt ? 2 : 4);
   changed_.wait_for(lock, patience, [this] { return num_expected_ == 0; });
   num_expected_ = 0;
   ++round_;
