@@ -116,7 +116,7 @@ Status Scheduler::Restore(Seat& seat, std::span<const int32_t> tokens,
   AwaitModel(lock);
   CRIA_RETURN_IF_ERROR(slots_.Restore(seat.holder_, tokens.size()));
   CRIA_RETURN_IF_ERROR(write_rows());
-  SequenceSlots::Append(seat.holder_, tokens);
+  SequenceSlots::AppendRestored(seat.holder_, tokens);
   return {};
 }
 

@@ -18,10 +18,10 @@ SequenceSlots::SequenceSlots(TokenModel& model) : model_(model), slots_(model.ma
 Result<bool> SequenceSlots::Admit(Holder& holder, const Request& request) {
   const auto wanted = request.tokens;
   Slot* source = holder.slot;
-  size_t common = source == nullptr ? 0 : CommonBeginning(*source, wanted);
+  size_t common = source == nullptr ? 0 : CommonBeginning(*source, holder, wanted);
   if (!holder.is_active) {
     for (Slot& slot : slots_) {
-      const size_t found = CommonBeginning(slot, wanted);
+      const size_t found = CommonBeginning(slot, holder, wanted);
       if (found <= common) continue;
       source = &slot;
       common = found;
@@ -73,6 +73,12 @@ std::span<const int32_t> SequenceSlots::Tokens(const Holder& holder) {
 }
 
 void SequenceSlots::Append(Holder& holder, std::span<const int32_t> tokens) {
+  const bool is_exact = holder.slot->num_exact == holder.slot->tokens.size();
+  AppendRestored(holder, tokens);
+  if (is_exact) holder.slot->num_exact = holder.slot->tokens.size();
+}
+
+void SequenceSlots::AppendRestored(Holder& holder, std::span<const int32_t> tokens) {
   std::vector<int32_t>& all = holder.slot->tokens;
   all.insert(all.end(), tokens.begin(), tokens.end());
 }
@@ -102,6 +108,7 @@ Status SequenceSlots::Drop(Holder& holder, size_t first, size_t count) {
   }
   const auto begin = slot.tokens.begin() + static_cast<ptrdiff_t>(first);
   slot.tokens.erase(begin, begin + static_cast<ptrdiff_t>(count));
+  slot.num_exact = std::min(slot.num_exact, first);
   return {};
 }
 
@@ -138,6 +145,7 @@ Result<bool> SequenceSlots::Share(Slot& source, Slot& target, size_t count) {
   CRIA_RETURN_IF_ERROR(model_.Move(pages.moves()));
   target.tokens.assign(source.tokens.begin(),
                        source.tokens.begin() + static_cast<ptrdiff_t>(count));
+  target.num_exact = count;
   shared_tokens_ += count;
   return true;
 }
@@ -150,15 +158,19 @@ Result<bool> SequenceSlots::Reserve(Slot& slot, const Request& request) {
   return true;
 }
 
-size_t SequenceSlots::CommonBeginning(const Slot& slot, std::span<const int32_t> tokens) const {
-  const auto end = std::ranges::mismatch(slot.tokens, tokens).in1;
-  const auto common = static_cast<size_t>(end - slot.tokens.begin());
+size_t SequenceSlots::CommonBeginning(const Slot& slot, const Holder& holder,
+                                      std::span<const int32_t> tokens) const {
+  const size_t usable = slot.holder == &holder ? slot.tokens.size() : slot.num_exact;
+  const auto found = std::span(slot.tokens).first(usable);
+  const auto end = std::ranges::mismatch(found, tokens).in1;
+  const auto common = static_cast<size_t>(end - found.begin());
   return slot.sequence ? model_.pages().LongestPrefix(*slot.sequence, common) : 0;
 }
 
 Status SequenceSlots::Truncate(Slot& slot, size_t count) {
   KvPages& pages = model_.pages();
   slot.tokens.resize(pages.LongestPrefix(*slot.sequence, std::min(count, slot.tokens.size())));
+  slot.num_exact = std::min(slot.num_exact, slot.tokens.size());
   return pages.Truncate(*slot.sequence, slot.tokens.size());
 }
 

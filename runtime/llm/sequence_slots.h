@@ -17,7 +17,8 @@ namespace cria {
 // A holder has a sequence from Admit to Release, and nobody takes it away. Afterwards it keeps the
 // tokens for the next time, but others may take the sequence or forget its tokens, the one that was
 // used least recently first. Who is admitted shares the pages of the longest common beginning with
-// any sequence.
+// any sequence. After a Drop, keys and values behind it still reflect what was dropped: only their
+// own holder goes on from them.
 class SequenceSlots {
  public:
   struct Slot;
@@ -53,9 +54,11 @@ class SequenceSlots {
   static std::span<const int32_t> Tokens(const Holder& holder);
   // Says that the model ran these tokens behind the others.
   static void Append(Holder& holder, std::span<const int32_t> tokens);
+  // Says what Restore made room for.
+  static void AppendRestored(Holder& holder, std::span<const int32_t> tokens);
   static SequenceId Sequence(const Holder& holder);
   // Makes the sequence of an active holder `tokens` long, for rows that were stored elsewhere
-  // (KvPages::Restore). The caller says with Append which tokens they are after it wrote the rows.
+  // (KvPages::Restore). The caller writes them and calls AppendRestored.
   Status Restore(Holder& holder, size_t tokens);
 
   // Removes tokens [first, first + count) of an active holder; later ones move down. If there is no
@@ -73,8 +76,9 @@ class SequenceSlots {
   Result<bool> Share(Slot& source, Slot& target, size_t count);
   // Returns false if there is no room until an active holder is released.
   Result<bool> Reserve(Slot& slot, const Request& request);
-  // How many of `tokens`, from the first on, the slot could begin with (KvPages::LongestPrefix).
-  size_t CommonBeginning(const Slot& slot, std::span<const int32_t> tokens) const;
+  // How many of `tokens`, from the first on, the holder could find in the slot.
+  size_t CommonBeginning(const Slot& slot, const Holder& holder,
+                         std::span<const int32_t> tokens) const;
   // Keeps at most the first `count` tokens: none if rows are missing that they need.
   Status Truncate(Slot& slot, size_t count);
   // Frees pages of the idle slot that was used least recently. Returns false if there is none,
@@ -90,7 +94,9 @@ class SequenceSlots {
 struct SequenceSlots::Slot {
   std::optional<SequenceId> sequence;  // Empty until the slot is used.
   std::vector<int32_t> tokens;         // Capacity for a whole context.
-  Holder* holder = nullptr;            // The last one; null after it left.
+  // Keys and values of the first so many tokens are what the model computes of these tokens alone.
+  size_t num_exact = 0;
+  Holder* holder = nullptr;  // The last one; null after it left.
   uint64_t last_use = 0;
 
   bool is_active() const { return holder != nullptr && holder->is_active; }

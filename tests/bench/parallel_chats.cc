@@ -111,8 +111,8 @@ int main(int argc, char** argv) {
   if (gaps.empty()) return 0;
   const double median = gaps[gaps.size() / 2];
   std::printf("%zu threads: %.2f tokens/s, a token after %.1f ms, at most %.1f ms (%.2f times)\n",
-              num_threads, static_cast<double>(generated) / seconds, median,
-              gaps.back(), gaps.back() / median);
+              num_threads, static_cast<double>(generated) / seconds, median, gaps.back(),
+              gaps.back() / median);
   cria_model_free(model);
   return 0;
 }

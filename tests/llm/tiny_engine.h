@@ -43,12 +43,13 @@ class TinyEngine {
 // that is not 0.
 class TinyModelFile {
  public:
-  explicit TinyModelFile(support::CheckpointSpec spec, uint32_t max_position_embeddings = 0) {
+  explicit TinyModelFile(support::CheckpointSpec spec, uint32_t max_position_embeddings = 0,
+                         const ConvertOptions& conversion = {}) {
     if (max_position_embeddings != 0) {
       spec.config.max_position_embeddings = max_position_embeddings;
     }
     support::WriteRandomCheckpoint(spec, directory_.path() / "checkpoint");
-    Unwrap(Convert(directory_.path() / "checkpoint", path(), {}));
+    Unwrap(Convert(directory_.path() / "checkpoint", path(), conversion));
   }
 
   std::string path() const { return directory_.path() / "model.cria"; }
