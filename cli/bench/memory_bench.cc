@@ -31,10 +31,8 @@ Result<std::vector<Measurement>> MeasureMemory(Engine& engine,
     measurements.push_back({after, platform::ReadMemoryUsage()});
   };
   measure("loading");
-  std::vector<std::unique_ptr<Session>> sessions;
-  for (size_t i = 0; i < engine.decoder().max_sequences(); ++i) {
-    sessions.push_back(engine.NewSession());
-  }
+  std::vector<std::unique_ptr<Session>> sessions(engine.decoder().max_sequences());
+  for (std::unique_ptr<Session>& session : sessions) session = engine.NewSession();
   const size_t vocab_size = engine.decoder().vocab_size();
   const size_t share = sessions[0]->share_tokens();
   const size_t generated = std::min<size_t>(share - 1, 16);

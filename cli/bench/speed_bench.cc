@@ -229,8 +229,8 @@ Status SpeedBench::Generate(SpeedResult& result) {
   const size_t end = result.test.depth_tokens + result.test.generated_tokens;
   size_t position = result.test.depth_tokens;
   std::vector<int32_t> tokens(rows, tokens_[position]);
-  std::vector<BatchRun> runs;
-  for (size_t i = 0; i < rows; ++i) runs.push_back({sequences_[i].id(), position, 1, 1});
+  std::vector<BatchRun> runs(rows);
+  for (size_t i = 0; i < rows; ++i) runs[i] = {sequences_[i].id(), position, 1, 1};
   Clock::duration run = {}, products = {};
   while (position < end) {
     const size_t count = std::min(end - position, kStretchTokens);

@@ -26,14 +26,14 @@ Result<bool> SequenceSlots::Admit(Holder& holder, const Request& request) {
       source = &slot;
       common = found;
     }
-    if (holder.slot == nullptr) {
-      Slot* const chosen = ChooseSlot(source);
-      if (chosen == nullptr) return false;
-      if (!chosen->sequence) {
-        CRIA_ASSIGN_OR_RETURN(chosen->sequence, model_.pages().Open());
-      }
-      TakeOver(*chosen, holder);
+  }
+  if (holder.slot == nullptr) {
+    Slot* const chosen = ChooseSlot(source);
+    if (chosen == nullptr) return false;
+    if (!chosen->sequence) {
+      CRIA_ASSIGN_OR_RETURN(chosen->sequence, model_.pages().Open());
     }
+    TakeOver(*chosen, holder);
   }
   if (source != nullptr && source != holder.slot) {
     CRIA_ASSIGN_OR_RETURN(const bool is_shared, Share(*source, *holder.slot, common));
