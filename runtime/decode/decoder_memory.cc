@@ -165,7 +165,8 @@ DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions&
   memory.attention_scratch = layout.Add(
       "attention scratch",
       ops::AttentionScratchBytes(
-          shape, {.rows = options.chunk_tokens, .runs = options.num_sequences, .context_tokens = context},
+          shape,
+          {.rows = options.chunk_tokens, .runs = options.num_sequences, .context_tokens = context},
           num_threads),
       {kAttentionStep, kAttentionStep});
   memory.attention_output =

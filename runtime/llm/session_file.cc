@@ -47,7 +47,8 @@ class Taker {
   // Arrays are taken in the order of their alignment, so that each is aligned.
   template <typename T>
   std::span<const T> Take(uint64_t count) {
-    return {reinterpret_cast<const T*>(TakeBytes(count * sizeof(T))), is_short_ ? 0 : count};
+    const auto* const begin = reinterpret_cast<const T*>(TakeBytes(count * sizeof(T)));
+    return {begin, is_short_ ? 0 : static_cast<size_t>(count)};
   }
   std::string_view TakeText(uint64_t bytes) {
     const auto text = Take<char>(bytes);

@@ -218,7 +218,7 @@ void BM_ReadMemory(benchmark::State& state) {
   const std::vector<std::byte> bytes(size_t{256} << 20, std::byte{1});
   const size_t part = bytes.size() / num_threads;
   std::vector<uint64_t> sums(num_threads);
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     pool->ParallelFor(num_threads, [&](size_t thread) {
       sums[thread] = SumOfWords(std::span(bytes).subspan(thread * part, part));
     });

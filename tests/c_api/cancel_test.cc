@@ -70,7 +70,7 @@ TEST_F(CancelTest, StoppedWhileAMessageIsReadTheChatIsAsItWas) {
   options.chunk_tokens = 1;
   const ModelPtr model = LoadModel(options);
   const ChatPtr chat = MakeChat(model);
-  const std::string before = Send(chat, "Hello! Who are you?").text;
+  EXPECT_EQ(Send(chat, "Hello! Who are you?").status, CRIA_OK);
   std::string message;
   for (int i = 0; i < 300; ++i) message += "a ";
   bool was_stopped = false;

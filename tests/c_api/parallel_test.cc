@@ -38,6 +38,7 @@ TEST_P(ParallelTest, ChatsOfSeveralThreadsAnswerAsAlone) {
   const std::vector<std::string> alone = AnswersAlone();
   const ModelPtr model = LoadModel(ParallelOptions(GetParam()));
   std::vector<std::thread> threads;
+  threads.reserve(2 * kNumQuestions);
   for (size_t i = 0; i < 2 * kNumQuestions; ++i) {
     threads.emplace_back([&, i] {
       const ChatPtr chat = MakeChat(model);
@@ -86,6 +87,7 @@ TEST(Parallel, AModelsCancelStopsAllChatsAndThoseThatWait) {
   endless.num_logit_bias = 1;
   std::atomic<int> num_begun = 0;
   std::vector<std::thread> threads;
+  threads.reserve(3);
   std::atomic<bool> may_go_on = false;
   for (int i = 0; i < 3; ++i) {
     threads.emplace_back([&] {

@@ -91,6 +91,7 @@ class BatchTest : public testing::TestWithParam<BatchCase> {
 
   std::vector<Text> MakeTexts(Decoder& decoder, size_t count) const {
     std::vector<Text> texts;
+    texts.reserve(count);
     for (size_t i = 0; i < count; ++i) {
       Text text = {.sequence = Unwrap(decoder.pages().Open())};
       text.ids = SomeIds(70 + 13 * i, model_.config.vocab_size);
@@ -134,9 +135,8 @@ TEST_P(BatchTest, EachSequenceIsAsAlone) {
     return std::ranges::any_of(texts, [](const Text& text) { return text.done < text.ids.size(); });
   };
   while (any_done()) {
-    std::vector<size_t> counts;
-    for (size_t i = 0; i < kSequences; ++i)
-      counts.push_back(std::array{0, 1, 1, 5, 14}[random() % 5]);
+    std::vector<size_t> counts(kSequences);
+    for (size_t& count : counts) count = std::array<size_t, 5>{0, 1, 1, 5, 14}[random() % 5];
     RunInOneBatch(loaded.decoder(), texts, counts);
   }
   for (const Text& text : texts) ExpectAgreement(text.logits, Alone(text.ids));
@@ -158,6 +158,7 @@ TEST_P(BatchTest, SingleTokensAreBitwiseAsAlone) {
 
 TEST_P(BatchTest, ThreadsDoNotChangeABatch) {
   std::vector<std::vector<Text>> runs;
+  runs.reserve(2);
   for (const size_t threads : {1, 3}) {
     LoadedModel loaded = Load(kSequences, threads);
     runs.push_back(MakeTexts(loaded.decoder(), kSequences));

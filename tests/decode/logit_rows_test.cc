@@ -95,6 +95,7 @@ TEST_P(LogitRows, OfOneProductStayWhileOthersAreAskedFor) {
   const std::vector<float> expected = Rows(loaded, kMaxRows);
   ASSERT_TRUE(loaded.Forward(ids_, 0, kMaxRows));
   std::vector<std::span<const float>> rows;
+  rows.reserve(kMaxRows);
   for (size_t row = 0; row < kMaxRows; ++row) rows.push_back(Unwrap(decoder.Logits(row)));
   std::vector<float> all;
   for (const auto row : rows) all.insert(all.end(), row.begin(), row.end());

@@ -127,6 +127,7 @@ TEST_P(ParallelSessions, AnswerAsOneAfterAnother) {
   std::vector<std::vector<Tokens>> answers(kThreads);
   {
     std::vector<std::jthread> threads;
+    threads.reserve(kThreads);
     for (size_t i = 0; i < kThreads; ++i) {
       threads.emplace_back([&, i] {
         std::mt19937 random(static_cast<uint32_t>(100 * GetParam() + i));

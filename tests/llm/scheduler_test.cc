@@ -85,6 +85,7 @@ TEST_F(SchedulerTest, SessionsGenerateTogetherInOneForward) {
   std::vector<Outcome> outcomes(kSessions);
   {
     std::vector<std::jthread> threads;
+    threads.reserve(kSessions);
     for (size_t i = 0; i < kSessions; ++i) {
       threads.emplace_back([&, i] {
         Session session(*scheduler_);
@@ -106,6 +107,7 @@ TEST_F(SchedulerTest, ACommonBeginningIsRunAndStoredOnce) {
   Load(kChats, 2048, 64);
   const Tokens system = Prompt(500, 1);
   std::vector<std::unique_ptr<Session>> sessions;
+  sessions.reserve(kChats);
   for (size_t i = 0; i < kChats; ++i) {
     Tokens prompt = system;
     prompt.push_back(static_cast<int32_t>(i));
@@ -188,6 +190,7 @@ TEST_F(SchedulerTest, WhoFindsNoRoomWaitsAndNobodyLosesItsPlace) {
   std::vector<Outcome> outcomes(kSessions);
   {
     std::vector<std::jthread> threads;
+    threads.reserve(kSessions);
     for (size_t i = 0; i < kSessions; ++i) {
       threads.emplace_back([&, i] {
         Session session(*scheduler_);
@@ -331,6 +334,7 @@ TEST_F(SchedulerTest, WhatRunsBesideChangesNoText) {
   for (const size_t num_sequences : {1, 2, 4}) {
     Load(num_sequences, 1024);
     std::vector<std::jthread> threads;
+    threads.reserve(kThreads);
     for (size_t i = 0; i < kThreads; ++i) {
       threads.emplace_back([&, i] {
         std::mt19937 random(static_cast<uint32_t>(7 * i + num_sequences));
