@@ -101,7 +101,7 @@ void RunAttention(benchmark::State& state, const AttentionShape& shape, KvType t
                               .output = output.data(),
                               .output_stride = row_floats};
   size_t layer = 0;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     Attention(shape, caches.layer(layer), std::span(&rows, 1),
               {reinterpret_cast<std::byte*>(scratch.data()), scratch.size() * sizeof(Line)}, *pool);
     layer = (layer + 1) % kLayers;
@@ -146,7 +146,7 @@ BENCHMARK_CAPTURE(BM_DecodeFirst, int8, KvType::kInt8)->Args({1, 4})->Args({1, 6
 void BM_MoveRows(benchmark::State& state, KvType type) {
   const Caches caches(kShape, type, kContextTokens);
   const std::vector<float> cosines(kShape.head_dim / 2, 0.8f), sines(kShape.head_dim / 2, 0.6f);
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     for (size_t row = 0; row < kContextTokens / 2; row += kKvPageTokens) {
       MoveRows(
           caches.layer(0),
@@ -165,7 +165,7 @@ void BM_StoreKeyValue(benchmark::State& state, KvType type) {
   const Caches caches(kShape, type, kContextTokens);
   const std::vector<float> row(kShape.num_key_value_heads * kShape.head_dim, 0.5f);
   size_t position = 0;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     StoreKeyValue(caches.layer(0), position, row.data(), row.data());
     position = (position + 1) % kContextTokens;
     benchmark::ClobberMemory();
@@ -178,7 +178,7 @@ BENCHMARK_CAPTURE(BM_StoreKeyValue, int8, KvType::kInt8);
 void BM_RmsNorm(benchmark::State& state) {
   const std::vector<float> input(kHiddenSize, 0.5f), weight(kHiddenSize, 1.0f);
   std::vector<float> output(kHiddenSize);
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     RmsNorm(input.data(), weight.data(), kHiddenSize, 1e-5f, output.data());
     benchmark::ClobberMemory();
   }
@@ -190,7 +190,7 @@ void BM_SwiGlu(benchmark::State& state) {
   const auto size = static_cast<size_t>(state.range(0));
   const std::vector<float> gate(size, 0.5f), up(size, 1.0f);
   std::vector<float> output(size);
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     SwiGlu(gate.data(), up.data(), size, output.data());
     benchmark::ClobberMemory();
   }
@@ -202,7 +202,7 @@ void BM_QuantizeRow(benchmark::State& state) {
   const auto size = static_cast<size_t>(state.range(0));
   const std::vector<float> row(size, 0.5f);
   std::vector<int8_t> output(size);
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     benchmark::DoNotOptimize(QuantizeRow(row.data(), size, output.data()));
     benchmark::ClobberMemory();
   }

@@ -94,6 +94,7 @@ int main(int argc, char** argv) {
       });
     }
     std::vector<std::jthread> generating;
+    generating.reserve(num_threads);
     for (size_t i = 0; i < num_threads; ++i) {
       generating.emplace_back([&, i] {
         const std::string prompt = "Text " + std::to_string(i);

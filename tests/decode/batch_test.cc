@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "decode/loaded_model.h"
+#include "support/emulation.h"
 #include "support/schemes_and_kv_types.h"
 
 namespace cria {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "decode/loaded_model.h"
+#include "support/emulation.h"
 
 namespace cria {
 namespace {

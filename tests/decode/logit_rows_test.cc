@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "decode/loaded_model.h"
+#include "support/emulation.h"
 
 namespace cria {
 namespace {

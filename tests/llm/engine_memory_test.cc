@@ -161,10 +161,8 @@ class EngineMemory : public testing::Test {
     return options;
   }
 
-  static support::TemporaryDirectory* directory_;
+  static inline support::TemporaryDirectory* directory_ = nullptr;
 };
-
-support::TemporaryDirectory* EngineMemory::directory_ = nullptr;
 
 // Two plans differ by a few pages in what the process uses by itself, and by a sanitizer's shadow.
 constexpr uint64_t kDriftBytes = uint64_t{support::kHeapIsSanitized ? 8192u : 256u} << 10;

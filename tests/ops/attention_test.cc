@@ -344,7 +344,8 @@ TEST_P(AttentionOfTypeTest, EqualKeysGiveTheMeanOfTheValues) {
     const std::vector<float> output = RunAll(c, cache);
     for (size_t i = 0; i < output.size(); ++i) {
       // The mean of 0, 1, ..., position.
-      const float expected = static_cast<float>(c.first_position + i / 80) / 2;
+      const size_t position = c.first_position + i / 80;
+      const float expected = static_cast<float>(position) / 2;
       EXPECT_NEAR(output[i], expected, 1e-4) << num_rows << ' ' << i;
     }
   }

@@ -14,8 +14,8 @@ inline std::vector<double> RmsNorm(const std::vector<float>& input,
   double sum_of_squares = 0;
   for (const double x : input) sum_of_squares += x * x;
   const double rms = std::sqrt(sum_of_squares / static_cast<double>(input.size()) + epsilon);
-  std::vector<double> output;
-  for (size_t i = 0; i < input.size(); ++i) output.push_back(weight[i] * (input[i] / rms));
+  std::vector<double> output(input.size());
+  for (size_t i = 0; i < input.size(); ++i) output[i] = weight[i] * (input[i] / rms);
   return output;
 }
 
