@@ -205,7 +205,7 @@ public class LifetimeTest {
                             expectFailure(
                                 Status.USAGE,
                                 "in use",
-                                () -> CriaNative.complete(model, "a", greedy(), null)))
+                                () -> CriaNative.send(chat, "Hi!", null)))
                     .get();
               } catch (Exception exception) {
                 throw new AssertionError(exception);
