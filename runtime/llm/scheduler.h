@@ -104,7 +104,7 @@ class Scheduler {
   using Lock = std::unique_lock<std::mutex>;
 
   // The mutex is locked in all of these.
-  // Returns when the model does not run; nobody else uses it until the mutex is unlocked.
+  // Waits until the model does not run. Until the mutex is unlocked, the caller may use the model.
   void AwaitModel(Lock& lock);
   // Admits those who wait, as long as there is room for the first one.
   void AdmitWaiting();

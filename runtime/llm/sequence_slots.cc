@@ -112,8 +112,9 @@ Status SequenceSlots::Drop(Holder& holder, size_t first, size_t count) {
   return {};
 }
 
-// A slot that nobody uses, which perhaps has the tokens of `source`. The sequence of one who left
-// is taken over with its tokens.
+// Returns a slot whose holder is not active, or null. If the holder of `source` has left, it is
+// `source`; otherwise it is an empty slot or the one that was used least recently, and `source`
+// only if there is no other.
 SequenceSlots::Slot* SequenceSlots::ChooseSlot(Slot* source) {
   if (source != nullptr && source->holder == nullptr) return source;
   Slot* chosen = nullptr;

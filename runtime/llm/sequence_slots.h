@@ -14,11 +14,11 @@ namespace cria {
 // Which sequence of a model's KV cache has which tokens, and whose it is: bookkeeping for one
 // thread at a time.
 //
-// A holder has a sequence from Admit to Release, and nobody takes it away. Afterwards it keeps the
-// tokens for the next time, but others may take the sequence or forget its tokens, the one that was
-// used least recently first. Who is admitted shares the pages of the longest common beginning with
-// any sequence. After a Drop, keys and values behind it still reflect what was dropped: only their
-// own holder goes on from them.
+// A holder is active from Admit to Release: its sequence is not given to others. After Release, the
+// sequence keeps its tokens for the next Admit, unless another holder needs the sequence or its
+// pages: then those of the holder that was active least recently are taken first. Who is admitted
+// shares the pages of the longest common beginning with any sequence. After a Drop, keys and values
+// behind it still reflect what was dropped: only their own holder goes on from them.
 class SequenceSlots {
  public:
   struct Slot;

@@ -172,7 +172,7 @@ class Session {
   const size_t share_tokens_;
   std::vector<int32_t> tokens_;  // Capacity for the whole context.
   size_t cached_ = 0;            // How many of tokens_ are in the KV cache, while has_sequence_.
-  bool has_logits_ = false;      // Those after the last token were computed, and nobody took them.
+  bool has_logits_ = false;      // The logits after the last token were computed and not taken yet.
   // Of the request.
   bool is_in_request_ = false;
   Request::Options options_;

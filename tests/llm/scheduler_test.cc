@@ -248,7 +248,7 @@ TEST_F(SchedulerTest, ASlowCallbackDelaysItsOwnSessionOnly) {
 
 TEST_F(SchedulerTest, PromptsAreReadInPartsWhileOthersGenerate) {
   Load(2, 2048, 128);
-  // A token takes 1 ms, whoever runs it.
+  // A Forward takes half a millisecond, and as much again for each of its tokens.
   size_t done = 0;
   model_->after_forward = [&] {
     const size_t run = model_->tokens_run();
