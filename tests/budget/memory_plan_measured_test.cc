@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include "llm/measure/perplexity.h"
 #include "support/mebibyte.h"
 #include "support/sanitizers.h"
+#include "support/unwrap.h"
 
 namespace cria {
 namespace {
@@ -105,12 +105,9 @@ TEST(MemoryPlanMeasured, RowsOfLogits) {
     EngineOptions options = {
         .num_threads = 2, .context_tokens = 256, .max_logit_bytes = max_logit_bytes};
     options.packing.cache_folder = model.path() + "-packed";
-    const auto engine = Engine::Load(model.path(), options);
-    if (!engine) throw std::runtime_error(engine.error().message());
-    const auto perplexity =
-        MeasurePerplexity((*engine)->decoder(), tokens, 1, 256, [](const Perplexity&) {});
-    if (!perplexity) throw std::runtime_error(perplexity.error().message());
-    const uint64_t planned = (*engine)->memory_plan().private_bytes();
+    const auto engine = Unwrap(Engine::Load(model.path(), options));
+    Unwrap(MeasurePerplexity(engine->decoder(), tokens, 1, 256, [](const Perplexity&) {}));
+    const uint64_t planned = engine->memory_plan().private_bytes();
     const uint64_t measured = platform::ReadMemoryUsage().private_bytes;
     EXPECT_NEAR(static_cast<double>(measured), static_cast<double>(planned), 2.0 * kMebibyte);
     return planned;

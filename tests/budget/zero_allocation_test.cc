@@ -29,6 +29,7 @@
 #include "support/emulation.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_checkpoint.h"
+#include "support/unwrap.h"
 #include "xnn/packing.h"
 #include "xnn/watched_allocator.h"
 
@@ -78,8 +79,7 @@ std::string ModelPath(const std::string& name, const ConvertOptions& conversion)
   }
   const auto path = directory.path() / (name + ".cria");
   if (!std::filesystem::exists(path)) {
-    const auto report = Convert(checkpoint, path, conversion);
-    if (!report) throw std::runtime_error(report.error().message());
+    Unwrap(Convert(checkpoint, path, conversion));
   }
   return path.string();
 }

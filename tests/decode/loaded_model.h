@@ -8,45 +8,19 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 
-#include "converter/convert.h"
 #include "core/thread_pool.h"
 #include "decode/decoder.h"
 #include "decode/open_sequence.h"
 #include "reference/reference_decoder.h"
-#include "support/temporary_directory.h"
-#include "support/tiny_checkpoint.h"
+#include "support/converted_model.h"
+#include "support/unwrap.h"
 
 namespace cria {
 
-template <typename T>
-T Unwrap(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().message());
-  return std::move(*result);
-}
-
-// A converted checkpoint. Tests share it if they can, because under emulation most of them take
-// less time than a conversion.
-class ConvertedModel {
- public:
-  ConvertedModel(const reference::ReferenceModel& model, const ConvertOptions& conversion,
-                 support::StorageType storage = support::StorageType::kF32) {
-    support::WriteHuggingFaceDirectory(model, directory_.path() / "checkpoint",
-                                       {.storage = storage});
-    const auto path = directory_.path() / "model.cria";
-    Unwrap(Convert(directory_.path() / "checkpoint", path, conversion));
-    file_ = std::make_unique<ModelFile>(Unwrap(ModelFile::Open(path.string())));
-  }
-
-  const ModelFile& file() const { return *file_; }
-
- private:
-  support::TemporaryDirectory directory_;
-  std::unique_ptr<ModelFile> file_;
-};
+using support::ConvertedModel;
 
 // A model that is loaded into memory of its own, with a sequence for which the whole context is
 // reserved.
@@ -54,12 +28,12 @@ class LoadedModel {
  public:
   LoadedModel(std::shared_ptr<const ConvertedModel> model, const DecoderOptions& options,
               size_t num_threads, size_t num_batch_threads = 1)
-      : model_(std::move(model)) {
+      : model_(std::move(model)), file_(model_->Open()) {
     pool_ = std::make_unique<ThreadPool>(Unwrap(ThreadPool::Create(num_threads)));
     batch_pool_ = std::make_unique<ThreadPool>(Unwrap(ThreadPool::Create(num_batch_threads)));
     weights_ = std::make_unique<xnn::PackedWeights>(
-        Unwrap(xnn::PackedWeights::PackInMemory(model_->file(), *pool_, nullptr)));
-    decoder_ = Unwrap(Decoder::Create(model_->file(), *weights_, options, *pool_, *batch_pool_));
+        Unwrap(xnn::PackedWeights::PackInMemory(file_, *pool_, nullptr)));
+    decoder_ = Unwrap(Decoder::Create(file_, *weights_, options, *pool_, *batch_pool_));
     sequence_.emplace(Unwrap(OpenSequence::Create(decoder_->pages(), options.context_tokens)));
   }
 
@@ -90,8 +64,7 @@ class LoadedModel {
     for (size_t i = 0; position < ids.size(); ++i) {
       const size_t wanted = chunk_sizes[std::min(i, chunk_sizes.size() - 1)];
       const size_t count = std::min(wanted, ids.size() - position);
-      const Status run = Forward(std::span(ids).subspan(position, count), position, count);
-      if (!run) throw std::runtime_error(run.error().message());
+      Unwrap(Forward(std::span(ids).subspan(position, count), position, count));
       for (size_t row = 0; row < count; ++row) {
         const auto logits = Unwrap(decoder_->Logits(row));
         all.insert(all.end(), logits.begin(), logits.end());
@@ -103,6 +76,7 @@ class LoadedModel {
 
  private:
   std::shared_ptr<const ConvertedModel> model_;
+  ModelFile file_;
   std::unique_ptr<ThreadPool> pool_;
   std::unique_ptr<ThreadPool> batch_pool_;
   std::unique_ptr<xnn::PackedWeights> weights_;
@@ -126,7 +100,11 @@ inline float LargestMagnitude(const std::vector<float>& values) {
 
 inline float LargestDifference(const std::vector<float>& a, const std::vector<float>& b) {
   float largest = 0.0f;
-  for (size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(a[i] - b[i]));
+  for (size_t i = 0; i < a.size(); ++i) {
+    const float difference = std::abs(a[i] - b[i]);
+    if (std::isnan(difference)) return difference;  // Which no bound allows.
+    largest = std::max(largest, difference);
+  }
   return largest;
 }
 
@@ -136,6 +114,14 @@ inline std::vector<float> ReferenceLogits(const reference::ReferenceModel& model
                                           const std::vector<int32_t>& ids) {
   const std::vector<double> logits = reference::Logits(model, {ids.begin(), ids.end()}, kContext);
   return {logits.begin(), logits.end()};
+}
+
+// How far the first row of logits is from the last row of `expected`, in units of its largest one.
+inline float ErrorOfLogits(Decoder& decoder, const std::vector<float>& expected) {
+  const auto logits = Unwrap(decoder.Logits(0));
+  const std::vector<float> last(expected.end() - static_cast<ptrdiff_t>(logits.size()),
+                                expected.end());
+  return LargestDifference({logits.begin(), logits.end()}, last) / LargestMagnitude(last);
 }
 
 }  // namespace cria

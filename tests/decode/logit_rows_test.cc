@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -37,8 +36,7 @@ class LogitRows : public testing::TestWithParam<ConvertOptions> {
   }
 
   std::vector<float> Rows(LoadedModel& loaded, size_t count) const {
-    const Status run = loaded.Forward(ids_, 0, count);
-    if (!run) throw std::runtime_error(run.error().message());
+    Unwrap(loaded.Forward(ids_, 0, count));
     std::vector<float> all;
     for (size_t row = 0; row < count; ++row) {
       const std::vector<float> logits = Row(loaded.decoder(), row);

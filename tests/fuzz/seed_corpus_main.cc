@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -21,6 +20,7 @@
 #include "support/llama2c_writer.h"
 #include "support/tiny_checkpoint.h"
 #include "support/torch_writer.h"
+#include "support/unwrap.h"
 
 namespace {
 
@@ -45,10 +45,7 @@ cria::reference::ReferenceModel Smallest(cria::support::CheckpointSpec spec) {
 // The metadata of the model file that a checkpoint becomes.
 std::string MetadataOf(const Path& checkpoint, const Path& folder) {
   const Path path = folder / "model.cria";
-  if (const auto converted = cria::Convert(checkpoint, path, {.weights = cria::Scheme::kF32});
-      !converted) {
-    throw std::runtime_error(converted.error().message());
-  }
+  Unwrap(cria::Convert(checkpoint, path, {.weights = cria::Scheme::kF32}));
   std::ifstream file(path, std::ios::binary);
   const std::string bytes(std::istreambuf_iterator<char>(file), {});
   std::filesystem::remove(path);
@@ -64,11 +61,8 @@ void WriteSessionSeeds(const Path& folder) {
   const auto write = [&](const char* name, cria::SessionContent content,
                          const cria::ConversationState& conversation, size_t num_tokens) {
     cria::Session& session = engine->session();
-    for (const cria::Status& done :
-         {session.Prefill(std::vector<int32_t>(num_tokens, 9)),
-          cria::SaveSession(path, content, conversation, session, num_tokens, *engine)}) {
-      if (!done) throw std::runtime_error(done.error().message());
-    }
+    Unwrap(session.Prefill(std::vector<int32_t>(num_tokens, 9)));
+    Unwrap(cria::SaveSession(path, content, conversation, session, num_tokens, *engine));
     const std::string bytes = cria::support::ReadFile(path);
     cria::FilePreamble preamble;
     std::memcpy(&preamble, bytes.data(), sizeof preamble);

@@ -24,6 +24,7 @@
 #include "support/files.h"
 #include "support/schemes_and_kv_types.h"
 #include "support/temporary_directory.h"
+#include "support/unwrap.h"
 
 namespace cria {
 namespace {
@@ -74,13 +75,10 @@ class Stories260K : public testing::Test {
   std::unique_ptr<Engine> Load(const ConvertOptions& conversion, EngineOptions options,
                                const char* checkpoint = kCheckpoint) {
     const auto path = directory_.path() / "model.cria";
-    const auto report = Convert(ExternalTestData() / checkpoint, path, conversion);
-    if (!report) throw std::runtime_error(report.error().message());
+    Unwrap(Convert(ExternalTestData() / checkpoint, path, conversion));
     if (options.context_tokens == 0) options.context_tokens = 512;
     if (options.num_threads == 0) options.num_threads = support::UsualThreads();
-    auto engine = Engine::Load(path.string(), options);
-    if (!engine) throw std::runtime_error(engine.error().message());
-    return std::move(*engine);
+    return Unwrap(Engine::Load(path.string(), options));
   }
 
   static std::vector<int32_t> Greedy(Engine& engine, const std::vector<int32_t>& prompt,

@@ -1,23 +1,13 @@
 #pragma once
 
-#include <filesystem>
 #include <memory>
-#include <stdexcept>
-#include <string>
 #include <utility>
 
-#include "converter/convert.h"
 #include "llm/engine.h"
-#include "support/temporary_directory.h"
-#include "support/tiny_checkpoint.h"
+#include "support/converted_model.h"
+#include "support/unwrap.h"
 
 namespace cria {
-
-template <typename T>
-T Unwrap(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().message());
-  return std::move(*result);
-}
 
 // An engine with a session.
 class TinyEngine {
@@ -41,18 +31,11 @@ class TinyEngine {
 
 // The model file of a tiny checkpoint that was trained for `max_position_embeddings` tokens, if
 // that is not 0.
-class TinyModelFile {
+class TinyModelFile : public support::ConvertedModel {
  public:
-  explicit TinyModelFile(support::CheckpointSpec spec, uint32_t max_position_embeddings = 0,
-                         const ConvertOptions& conversion = {}) {
-    if (max_position_embeddings != 0) {
-      spec.config.max_position_embeddings = max_position_embeddings;
-    }
-    support::WriteRandomCheckpoint(spec, directory_.path() / "checkpoint");
-    Unwrap(Convert(directory_.path() / "checkpoint", path(), conversion));
-  }
-
-  std::string path() const { return directory_.path() / "model.cria"; }
+  explicit TinyModelFile(const support::CheckpointSpec& spec, uint32_t max_position_embeddings = 0,
+                         const ConvertOptions& conversion = {})
+      : ConvertedModel(WithLength(spec, max_position_embeddings), conversion) {}
 
   // An engine on one thread, so that the process can fork.
   std::unique_ptr<TinyEngine> Load(KvType kv_type, size_t context_tokens) const {
@@ -61,7 +44,10 @@ class TinyModelFile {
   }
 
  private:
-  support::TemporaryDirectory directory_;
+  static support::CheckpointSpec WithLength(support::CheckpointSpec spec, uint32_t length) {
+    if (length != 0) spec.config.max_position_embeddings = length;
+    return spec;
+  }
 };
 
 }  // namespace cria

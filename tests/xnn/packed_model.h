@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -13,44 +12,20 @@
 #include <utility>
 #include <vector>
 
-#include "converter/convert.h"
 #include "core/thread_pool.h"
 #include "decode/decoder.h"
 #include "decode/open_sequence.h"
 #include "model/file_layout.h"
 #include "model/model_file.h"
+#include "support/converted_model.h"
 #include "support/files.h"
-#include "support/temporary_directory.h"
-#include "support/tiny_checkpoint.h"
+#include "support/unwrap.h"
 #include "xnn/packed_weights.h"
 #include "xnn/packing.h"
 
 namespace cria::xnn {
 
-template <typename T>
-T Unwrap(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().message());
-  return std::move(*result);
-}
-
-// A folder with a converted checkpoint, and what is made of it.
-class ConvertedModel {
- public:
-  explicit ConvertedModel(const support::CheckpointSpec& spec = support::SpecGqa(),
-                          const ConvertOptions& conversion = {.weights = Scheme::kQc8w}) {
-    const auto checkpoint = directory_.path() / "checkpoint";
-    support::WriteHuggingFaceDirectory(support::MakeModel(spec), checkpoint, {});
-    Unwrap(Convert(checkpoint, path(), conversion));
-    std::filesystem::remove_all(checkpoint);
-  }
-
-  const std::filesystem::path& folder() const { return directory_.path(); }
-  std::string path() const { return folder() / "model.cria"; }
-  ModelFile Open() const { return Unwrap(ModelFile::Open(path())); }
-
- private:
-  support::TemporaryDirectory directory_;
-};
+using support::ConvertedModel;
 
 // The logits of some tokens, a chunk and a single step.
 inline std::vector<float> Logits(const ModelFile& model, const PackedWeights& weights) {
@@ -60,11 +35,8 @@ inline std::vector<float> Logits(const ModelFile& model, const PackedWeights& we
   const std::vector<int32_t> ids = {5, 1, 200, 37, 99, 250, 3, 3};
   std::vector<float> all;
   for (const auto& [first, count] : {std::pair<size_t, size_t>{0, 7}, {7, 1}}) {
-    const Status run =
-        decoder->ForwardSequence(sequence.id(), std::span(ids).subspan(first, count), first, count);
-    if (!run) {
-      throw std::runtime_error(run.error().message());
-    }
+    Unwrap(decoder->ForwardSequence(sequence.id(), std::span(ids).subspan(first, count), first,
+                                    count));
     for (size_t row = 0; row < count; ++row) {
       const auto logits = Unwrap(decoder->Logits(row));
       all.insert(all.end(), logits.begin(), logits.end());

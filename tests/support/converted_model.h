@@ -1,0 +1,44 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "converter/convert.h"
+#include "model/model_file.h"
+#include "reference/reference_model.h"
+#include "support/temporary_directory.h"
+#include "support/tiny_checkpoint.h"
+#include "support/unwrap.h"
+
+namespace cria::support {
+
+// A folder of its own with the model file of a checkpoint. Tests share it if they can, because
+// under emulation most of them take less time than a conversion.
+class ConvertedModel {
+ public:
+  explicit ConvertedModel(const CheckpointSpec& spec = SpecGqa(),
+                          const ConvertOptions& conversion = {.weights = Scheme::kQc8w}) {
+    WriteRandomCheckpoint(spec, Checkpoint());
+    ConvertCheckpoint(conversion);
+  }
+  ConvertedModel(const reference::ReferenceModel& model, const ConvertOptions& conversion,
+                 StorageType storage = StorageType::kF32) {
+    WriteHuggingFaceDirectory(model, Checkpoint(), {.storage = storage});
+    ConvertCheckpoint(conversion);
+  }
+
+  const std::filesystem::path& folder() const { return directory_.path(); }
+  std::string path() const { return folder() / "model.cria"; }
+  ModelFile Open() const { return Unwrap(ModelFile::Open(path())); }
+
+ private:
+  std::filesystem::path Checkpoint() const { return folder() / "checkpoint"; }
+  void ConvertCheckpoint(const ConvertOptions& conversion) const {
+    Unwrap(Convert(Checkpoint(), path(), conversion));
+    std::filesystem::remove_all(Checkpoint());
+  }
+
+  TemporaryDirectory directory_;
+};
+
+}  // namespace cria::support
