@@ -12,10 +12,6 @@ namespace {
 using attention::HeadCache;
 using attention::HeadQueries;
 
-// If there are few queries, threads share spans of positions. The size of a span depends only on
-// the number of visible positions; the number of spans is limited to limit the scratch.
-constexpr size_t kMinSpanTokens = 256;
-constexpr size_t kMaxSpans = 32;
 // A tile's queries fill four of the widest vectors. With fewer queries than the second constant,
 // tiles would leave lanes empty, and spans are faster.
 constexpr size_t kTileQueries = 64;
@@ -25,11 +21,6 @@ static_assert(kTileQueries <= attention::kMaxRows && kMinTileQueries <= attentio
 constexpr size_t kAlignment = 64;
 // With fewer multiplications than this, waking other threads costs more than it gains.
 constexpr size_t kSerialMultiplications = 32 * 1024;
-
-constexpr size_t SpanTokens(size_t num_tokens) {
-  const size_t needed = DivideRoundingUp(num_tokens, kMaxSpans);
-  return std::max(kMinSpanTokens, attention::RoundUp(needed, attention::kBlockTokens));
-}
 
 size_t QueriesPerRow(const AttentionShape& shape) {
   return shape.num_attention_heads / shape.num_key_value_heads;
@@ -95,9 +86,8 @@ HeadCache CacheOfHead(const KvCacheView& cache, const KvPageTable& table, size_t
 struct RunTasks {
   size_t first_task = 0;
   size_t num_parts = 0;
-  size_t part_size = 0;  // Rows of a tile, or positions of a span.
-  float* partials =
-      nullptr;  // [num_key_value_heads][num_parts][queries][PartialFloats]; null: tiles.
+  // [num_key_value_heads][num_parts][queries][PartialFloats]; null: the parts are tiles.
+  float* partials = nullptr;
 };
 
 size_t TableBytes(size_t num_runs) {
@@ -126,11 +116,9 @@ TaskTotals PlaceTasks(const AttentionShape& shape, std::span<const AttentionRows
     const size_t end_visible = rows.first_position + rows.num_rows;
     const size_t num_tokens = end_visible - QueriesOfHead(shape, rows, 0, 0, 1).FirstSpan();
     if (UsesTiles(shape, rows.num_rows)) {
-      tasks.part_size = RowsPerTile(shape);
-      tasks.num_parts = DivideRoundingUp(rows.num_rows, tasks.part_size);
+      tasks.num_parts = DivideRoundingUp(rows.num_rows, RowsPerTile(shape));
     } else {
-      tasks.part_size = SpanTokens(num_tokens);
-      tasks.num_parts = DivideRoundingUp(num_tokens, tasks.part_size);
+      tasks.num_parts = DivideRoundingUp(num_tokens, attention::kSpanTokens);
       tasks.partials = partials;
       partials += shape.num_key_value_heads * tasks.num_parts * SpanFloats(shape, rows);
       totals.has_spans_to_combine = totals.has_spans_to_combine || tasks.num_parts > 1;
@@ -145,8 +133,8 @@ TaskTotals PlaceTasks(const AttentionShape& shape, std::span<const AttentionRows
 void RunTile(const AttentionShape& shape, const KvCacheView& cache, const AttentionRows& rows,
              const RunTasks& tasks, size_t task, std::byte* workspace) {
   const size_t head = task / tasks.num_parts;
-  const size_t first_row = task % tasks.num_parts * tasks.part_size;
-  const size_t tile_rows = std::min(tasks.part_size, rows.num_rows - first_row);
+  const size_t first_row = task % tasks.num_parts * RowsPerTile(shape);
+  const size_t tile_rows = std::min(RowsPerTile(shape), rows.num_rows - first_row);
   attention::AttendTile(QueriesOfHead(shape, rows, head, first_row, tile_rows),
                         CacheOfHead(cache, rows.table, head), workspace);
 }
@@ -155,21 +143,20 @@ void RunSpan(const AttentionShape& shape, const KvCacheView& cache, const Attent
              const RunTasks& tasks, size_t task, std::byte* workspace) {
   const size_t head = task / tasks.num_parts;
   const HeadQueries queries = QueriesOfHead(shape, rows, head, 0, rows.num_rows);
-  const size_t span = queries.FirstSpan() + task % tasks.num_parts * tasks.part_size;
+  const size_t span = queries.FirstSpan() + task % tasks.num_parts * attention::kSpanTokens;
   const size_t begin = std::max(span, queries.BeginPosition(0));
-  const size_t end = std::min(span + tasks.part_size, rows.first_position + rows.num_rows);
+  const size_t end = std::min(span + attention::kSpanTokens, rows.first_position + rows.num_rows);
   float* const partials = tasks.partials + task * SpanFloats(shape, rows);
   attention::GatherSpan(queries, CacheOfHead(cache, rows.table, head), begin, end, workspace,
                         partials);
-  if (tasks.num_parts == 1) attention::CombineSpans(queries, partials, tasks.part_size);
+  if (tasks.num_parts == 1) attention::CombineSpans(queries, partials);
 }
 
 }  // namespace
 
 uint64_t AttentionScratchBytes(const AttentionShape& shape, const AttentionLimits& limits,
                                size_t num_threads) {
-  const size_t max_spans =
-      std::min(kMaxSpans, DivideRoundingUp(limits.context_tokens, kMinSpanTokens));
+  const size_t max_spans = DivideRoundingUp(limits.context_tokens, attention::kSpanTokens);
   const size_t queries = std::min(limits.runs * MaxSpanQueries(shape, limits.rows),
                                   limits.rows * QueriesPerRow(shape));
   const uint64_t partial_floats = uint64_t{shape.num_key_value_heads} * max_spans * queries *
@@ -217,8 +204,7 @@ void Attention(const AttentionShape& shape, const KvCacheView& cache,
     if (tasks.partials == nullptr || tasks.num_parts == 1) return;
     const size_t head = index % num_heads;
     attention::CombineSpans(QueriesOfHead(shape, rows, head, 0, rows.num_rows),
-                            tasks.partials + head * tasks.num_parts * SpanFloats(shape, rows),
-                            tasks.part_size);
+                            tasks.partials + head * tasks.num_parts * SpanFloats(shape, rows));
   });
 }
 

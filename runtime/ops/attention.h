@@ -43,11 +43,12 @@ uint64_t AttentionScratchBytes(const AttentionShape& shape, const AttentionLimit
 // Causal grouped-query attention (Vaswani et al. 2017; Ainslie et al. 2023) for the rows of several
 // sequences: row r of a run attends to the cached positions up to first_position + r, its own
 // included, with scores multiplied by score_factor / sqrt(head_dim). With a window, it attends to
-// the last window_tokens of them (Beltagy et al. 2020), and no key or value before the first row's
-// window is read. Query head h reads key/value head h / (heads / key_value_heads). Softmax is
-// computed online (Milakov and Gimelshein 2018), without a matrix of scores. The result of a run is
-// bitwise the same for every number of threads and for all other runs. `scratch` must be aligned to
-// 64 bytes and have AttentionScratchBytes.
+// the last window_tokens of them (Beltagy et al. 2020), and no page before that on which the first
+// row's window begins is read. Query head h reads key/value head h / (heads / key_value_heads).
+// Softmax is computed online (Milakov and Gimelshein 2018), without a matrix of scores. The result
+// of a row is bitwise the same for every number of threads and whatever rows are computed in the
+// same call, of its sequence or of others. `scratch` must be aligned to 64 bytes and have
+// AttentionScratchBytes.
 void Attention(const AttentionShape& shape, const KvCacheView& cache,
                std::span<const AttentionRows> runs, std::span<std::byte> scratch,
                const ThreadPool& pool);

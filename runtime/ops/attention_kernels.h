@@ -2,6 +2,16 @@
 
 // The inner functions of Attention; only its sources include this. Each processes one key/value
 // head and the query heads that share it.
+//
+// GatherSpan with CombineSpans, and AttendTile, give bitwise the same results, and what a row gets
+// does not depend on which rows are beside it. Therefore, all of them compute in one order:
+// - Positions are divided into spans and these into blocks, which begin at multiples of their
+//   sizes, wherever a window begins. Each span has an online softmax of its own, whose steps are
+//   its blocks, and is merged with the spans before it.
+// - A score of floats is (0 + 2) + (1 + 3) of four sums, each of every fourth product in order.
+// - The weights of a block have as many sums as a vector has lanes, one for each position modulo
+//   that number, of which the upper half is added to the lower one until one is left.
+// A position that a query must not attend to has the weight 0, which changes no sum.
 
 #include <algorithm>
 #include <cstddef>
@@ -21,9 +31,13 @@ inline constexpr size_t kPaddingFloats = 16;
 // It is finite, so that differences are never NaN.
 inline constexpr float kMaskedScore = std::numeric_limits<float>::lowest();
 
+// Threads share spans if there are few queries; the results of spans take scratch.
+inline constexpr size_t kSpanTokens = 256;
+static_assert(kSpanTokens % kBlockTokens == 0);
+
 // Maximum number of rows that are processed together. Their windows all begin in the first two
-// blocks, and in the first span. A row whose window begins in the second block first adds up
-// weights of 1 for masked scores; its first score that is not masked sets these sums to 0.
+// blocks. A row whose window begins in the second block first adds up weights of 1 for masked
+// scores; its first score that is not masked, in this span or in the next, sets these sums to 0.
 inline constexpr size_t kMaxRows = kBlockTokens;
 
 constexpr size_t RoundUp(size_t value, size_t multiple) {
@@ -63,8 +77,8 @@ struct HeadQueries {
     const size_t end = EndPosition(i);
     return end - std::min(end, window_tokens);
   }
-  // Where spans begin: at the beginning of the page on which the first query's window begins.
-  size_t FirstSpan() const { return BeginPosition(0) / kBlockTokens * kBlockTokens; }
+  // Where the span begins in which the first query's window begins.
+  size_t FirstSpan() const { return BeginPosition(0) / kSpanTokens * kSpanTokens; }
 };
 
 // One head of a KvCacheView, with the pages of the queries' sequence.
@@ -76,6 +90,20 @@ struct HeadCache {
   const float* key_scales = nullptr;    // [num_rows]
   const float* value_scales = nullptr;  // [num_rows]
   KvPageTable table;
+};
+
+// The positions of one block that are attended to.
+struct Block {
+  Block(const KvPageTable& table, size_t begin_position, size_t end_position)
+      : page_position(begin_position / kBlockTokens * kBlockTokens),
+        page_row(table.Row(page_position)),
+        begin(begin_position - page_position),
+        end(end_position - page_position) {}
+
+  size_t page_position;  // Of the page's first row.
+  size_t page_row;
+  size_t begin;  // Rows of the page, at most kBlockTokens.
+  size_t end;
 };
 
 // The partial result of one query for one span of positions: the accumulator [head_dim], padded,
@@ -93,9 +121,9 @@ size_t SpanWorkspaceBytes(size_t num_queries, size_t head_dim);
 void GatherSpan(const HeadQueries& queries, const HeadCache& cache, size_t begin, size_t end,
                 std::byte* workspace, float* partials);
 
-// Computes the outputs from the partials of spans of `span_tokens` positions from FirstSpan() on.
-// `partials` is [spans][num_queries][PartialFloats].
-void CombineSpans(const HeadQueries& queries, const float* partials, size_t span_tokens);
+// Computes the outputs from the partials of all spans from FirstSpan() on, which it overwrites:
+// [spans][num_queries][PartialFloats].
+void CombineSpans(const HeadQueries& queries, float* partials);
 
 // For many queries: each lane of a vector is a query.
 size_t TileWorkspaceBytes(size_t num_queries, size_t head_dim);

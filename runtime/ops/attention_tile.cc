@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
+#include <utility>
 
 #include "ops/attention_kernels.h"
 #include "ops/attention_workspaces.h"
@@ -19,44 +21,75 @@
 HWY_BEFORE_NAMESPACE();
 namespace cria::ops::HWY_NAMESPACE {
 
+using attention::Block;
 using attention::HeadCache;
 using attention::HeadQueries;
 using attention::kMaskedScore;
+using attention::kSpanTokens;
 using attention::kTileRows;
+using attention::TileSums;
 using attention::TileWorkspace;
 
 // Vectors of queries that are processed together.
 inline constexpr size_t kPanelVectors = kHas32Registers ? 4 : 2;
 
-// Computes the scores of the kVectors vectors of queries from `lane` on. Writes rows of scores up
-// to the next multiple of kTileRows; rows after num_keys repeat the last key's.
+// Computes the scores of the block's keys, whose page begins at `page`, and the kVectors vectors of
+// queries from `lane` on. Writes whole tiles of kTileRows rows of scores; the rows outside of the
+// block repeat its first or last key's.
 template <size_t kVectors>
 HWY_INLINE void ScorePanelF32(const TileWorkspace& workspace, size_t lane, size_t head_dim,
-                              const float* HWY_RESTRICT keys, size_t num_keys) {
+                              const float* HWY_RESTRICT page, const Block& block) {
   const hn::ScalableTag<float> d;
   using V = hn::VFromD<decltype(d)>;
   constexpr size_t kLanes = hn::MaxLanes(d);
+  // A score's four sums are computed one after another, in this order, so that adding each pair,
+  // then both results, takes two places.
+  constexpr size_t kNumSums = 4;
+  constexpr size_t kSumOrder[kNumSums] = {0, 2, 1, 3};
   const size_t num_lanes = workspace.num_lanes;
-  for (size_t k = 0; k < num_keys; k += kTileRows) {
+  const size_t last = block.end - 1;
+  for (size_t k = block.begin / kTileRows * kTileRows; k < block.end; k += kTileRows) {
     const float* key[kTileRows];
+#pragma GCC unroll 4
+    for (size_t i = 0; i < kTileRows; ++i) key[i] = page + std::min(k + i, last) * head_dim;
+    V pending[2][kTileRows][kVectors];
     V dots[kTileRows][kVectors];
-#pragma GCC unroll 4
-    for (size_t i = 0; i < kTileRows; ++i) {
-      key[i] = keys + std::min(k + i, num_keys - 1) * head_dim;
-#pragma GCC unroll 4
-      for (size_t v = 0; v < kVectors; ++v) dots[i][v] = hn::Zero(d);
-    }
-    const float* HWY_RESTRICT queries = workspace.queries + lane;
-    for (size_t j = 0; j < head_dim; ++j, queries += num_lanes) {
-      V query[kVectors];
-#pragma GCC unroll 4
-      for (size_t v = 0; v < kVectors; ++v) query[v] = hn::Load(d, queries + v * kLanes);
+    const auto add_to_dots = [&dots](const V(&sums)[kTileRows][kVectors]) HWY_ATTR {
 #pragma GCC unroll 4
       for (size_t i = 0; i < kTileRows; ++i) {
-        const V element = hn::Set(d, key[i][j]);
 #pragma GCC unroll 4
-        for (size_t v = 0; v < kVectors; ++v) {
-          dots[i][v] = hn::MulAdd(element, query[v], dots[i][v]);
+        for (size_t v = 0; v < kVectors; ++v) dots[i][v] = hn::Add(sums[i][v], dots[i][v]);
+      }
+    };
+#pragma GCC unroll 4
+    for (size_t s = 0; s < kNumSums; ++s) {
+#pragma GCC unroll 4
+      for (size_t i = 0; i < kTileRows; ++i) {
+#pragma GCC unroll 4
+        for (size_t v = 0; v < kVectors; ++v) dots[i][v] = hn::Zero(d);
+      }
+      const float* HWY_RESTRICT queries = workspace.queries + kSumOrder[s] * num_lanes + lane;
+      for (size_t j = kSumOrder[s]; j < head_dim; j += kNumSums, queries += kNumSums * num_lanes) {
+        V query[kVectors];
+#pragma GCC unroll 4
+        for (size_t v = 0; v < kVectors; ++v) query[v] = hn::Load(d, queries + v * kLanes);
+#pragma GCC unroll 4
+        for (size_t i = 0; i < kTileRows; ++i) {
+          const V element = hn::Set(d, key[i][j]);
+#pragma GCC unroll 4
+          for (size_t v = 0; v < kVectors; ++v) {
+            dots[i][v] = hn::MulAdd(element, query[v], dots[i][v]);
+          }
+        }
+      }
+      if (s % 2 == 1) add_to_dots(pending[0]);
+      if (s == kNumSums - 1) {
+        add_to_dots(pending[1]);
+      } else {
+#pragma GCC unroll 4
+        for (size_t i = 0; i < kTileRows; ++i) {
+#pragma GCC unroll 4
+          for (size_t v = 0; v < kVectors; ++v) pending[s % 2][i][v] = dots[i][v];
         }
       }
     }
@@ -71,11 +104,11 @@ HWY_INLINE void ScorePanelF32(const TileWorkspace& workspace, size_t lane, size_
   }
 }
 
-// The same for int8 keys.
+// The same for int8 keys; the scales of the page's keys begin at `key_scales`.
 template <size_t kVectors>
 HWY_INLINE void ScorePanelInt8(const TileWorkspace& workspace, size_t lane, size_t head_dim,
-                               const int8_t* HWY_RESTRICT keys,
-                               const float* HWY_RESTRICT key_scales, size_t num_keys) {
+                               const int8_t* HWY_RESTRICT page,
+                               const float* HWY_RESTRICT key_scales, const Block& block) {
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<decltype(d)> di32;
   const hn::Repartition<int8_t, decltype(d)> di8;
@@ -83,12 +116,14 @@ HWY_INLINE void ScorePanelInt8(const TileWorkspace& workspace, size_t lane, size
   using VBytes = hn::VFromD<decltype(di8)>;
   constexpr size_t kLanes = hn::MaxLanes(d);
   const size_t num_lanes = workspace.num_lanes;
-  for (size_t k = 0; k < num_keys; k += kTileRows) {
+  const size_t last = block.end - 1;
+  for (size_t k = block.begin / kTileRows * kTileRows; k < block.end; k += kTileRows) {
     const int8_t* key[kTileRows];
+#pragma GCC unroll 4
+    for (size_t i = 0; i < kTileRows; ++i) key[i] = page + std::min(k + i, last) * head_dim;
     V dots[kTileRows][kVectors];
 #pragma GCC unroll 4
     for (size_t i = 0; i < kTileRows; ++i) {
-      key[i] = keys + std::min(k + i, num_keys - 1) * head_dim;
 #pragma GCC unroll 4
       for (size_t v = 0; v < kVectors; ++v) dots[i][v] = hn::Zero(di32);
     }
@@ -117,7 +152,8 @@ HWY_INLINE void ScorePanelInt8(const TileWorkspace& workspace, size_t lane, size
     float* HWY_RESTRICT scores = workspace.scores + k * num_lanes + lane;
 #pragma GCC unroll 4
     for (size_t i = 0; i < kTileRows; ++i) {
-      const auto key_scale = hn::Set(d, key_scales[std::min(k + i, num_keys - 1)]);
+      // The page has memory for all scales, also of keys that are not in the block.
+      const auto key_scale = hn::Set(d, key_scales[k + i]);
 #pragma GCC unroll 4
       for (size_t v = 0; v < kVectors; ++v) {
         const size_t at = lane + v * kLanes;
@@ -130,79 +166,102 @@ HWY_INLINE void ScorePanelInt8(const TileWorkspace& workspace, size_t lane, size
   }
 }
 
-// Masks the scores of the `num_keys` positions, from `begin` on, that are before each query's
-// window.
-void MaskBeforeWindows(const TileWorkspace& workspace, const HeadQueries& queries, size_t begin,
-                       size_t num_keys) {
+// Masks the scores of the block's positions that are before each query's window.
+void MaskBeforeWindows(const TileWorkspace& workspace, const HeadQueries& queries,
+                       const Block& block) {
   for (size_t lane = 0; lane < workspace.num_lanes; ++lane) {
     const size_t q = std::min(lane, queries.num_queries() - 1);
-    const size_t window = std::max(queries.BeginPosition(q), begin);
-    const size_t num_hidden = std::min(window - begin, num_keys);
-    for (size_t k = 0; k < num_hidden; ++k) {
+    const size_t window = std::max(queries.BeginPosition(q), block.page_position);
+    const size_t end_hidden = std::min(window - block.page_position, block.end);
+    for (size_t k = block.begin; k < end_hidden; ++k) {
       workspace.scores[k * workspace.num_lanes + lane] = kMaskedScore;
     }
   }
 }
 
-// One step of the online softmax for one vector of queries. kIsMasked: some of them attend only to
-// a part of the `num_keys` positions from `begin` on, because they are at earlier positions.
-template <bool kIsMasked>
-HWY_INLINE void SoftmaxStep(const TileWorkspace& workspace, size_t lane, size_t begin,
-                            size_t num_keys) {
+// Masks the scores of the block's positions at which one vector of queries has ended.
+HWY_INLINE void MaskAfterEnds(const TileWorkspace& workspace, size_t lane, const Block& block) {
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<decltype(d)> di32;
+  const auto end = hn::Load(di32, workspace.end_positions + lane);
+  float* HWY_RESTRICT scores = workspace.scores + lane;
+  for (size_t k = block.begin; k < block.end; ++k) {
+    const auto position = hn::Set(di32, static_cast<int32_t>(block.page_position + k));
+    const auto is_visible = hn::RebindMask(d, hn::Lt(position, end));
+    const auto score = hn::Load(d, scores + k * workspace.num_lanes);
+    hn::Store(hn::IfThenElse(is_visible, score, hn::Set(d, kMaskedScore)), d,
+              scores + k * workspace.num_lanes);
+  }
+}
+
+// One step of the online softmax for one vector of queries.
+HWY_INLINE void SoftmaxStep(const TileWorkspace& workspace, size_t lane, const Block& block) {
+  const hn::ScalableTag<float> d;
+  using V = hn::VFromD<decltype(d)>;
+  constexpr size_t kLanes = hn::MaxLanes(d);
   const size_t num_lanes = workspace.num_lanes;
   float* HWY_RESTRICT scores = workspace.scores + lane;
-  const auto end = hn::Load(di32, workspace.end_positions + lane);
-  const auto old_largest = hn::Load(d, workspace.largest + lane);
-
-  auto largest = old_largest;
-  for (size_t k = 0; k < num_keys; ++k) {
-    auto score = hn::Load(d, scores + k * num_lanes);
-    if constexpr (kIsMasked) {
-      const auto position = hn::Set(di32, static_cast<int32_t>(begin + k));
-      const auto is_visible = hn::RebindMask(d, hn::Lt(position, end));
-      score = hn::IfThenElse(is_visible, score, hn::Set(d, kMaskedScore));
-      hn::Store(score, d, scores + k * num_lanes);
+  const V old_largest = hn::Load(d, workspace.span.largest + lane);
+  V largest = old_largest;
+  for (size_t k = block.begin; k < block.end; ++k) {
+    largest = hn::Max(largest, hn::Load(d, scores + k * num_lanes));
+  }
+  // As many sums as GatherSpan has, which has a position in each lane.
+  const size_t padded_begin = block.begin / kLanes * kLanes;
+  const size_t padded_end = attention::RoundUp(block.end, kLanes);
+  const V masked = hn::Set(d, kMaskedScore);
+  for (size_t k = padded_begin; k < block.begin; ++k) hn::Store(masked, d, scores + k * num_lanes);
+  for (size_t k = block.end; k < padded_end; ++k) hn::Store(masked, d, scores + k * num_lanes);
+  V sums[kLanes];
+  for (size_t s = 0; s < kLanes; s += 4) {
+    V four_sums[4] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
+    for (size_t k = padded_begin + s; k < padded_end; k += kLanes) {
+#pragma GCC unroll 4
+      for (size_t i = 0; i < 4; ++i) {
+        float* HWY_RESTRICT row = scores + (k + i) * num_lanes;
+        const V weight = Exp(d, hn::Sub(hn::Load(d, row), largest));
+        hn::Store(weight, d, row);
+        four_sums[i] = hn::Add(four_sums[i], weight);
+      }
     }
-    largest = hn::Max(largest, score);
+#pragma GCC unroll 4
+    for (size_t i = 0; i < 4; ++i) sums[s + i] = four_sums[i];
   }
-  auto sum = hn::Zero(d);
-  for (size_t k = 0; k < num_keys; ++k) {
-    const auto weight = Exp(d, hn::Sub(hn::Load(d, scores + k * num_lanes), largest));
-    hn::Store(weight, d, scores + k * num_lanes);
-    sum = hn::Add(sum, weight);
+  for (size_t half = kLanes / 2; half > 0; half /= 2) {
+    for (size_t i = 0; i < half; ++i) sums[i] = hn::Add(sums[i], sums[i + half]);
   }
-  const auto rescale = Exp(d, hn::Sub(old_largest, largest));
-  const auto old_sum = hn::Load(d, workspace.weight_sums + lane);
-  hn::Store(hn::MulAdd(old_sum, rescale, sum), d, workspace.weight_sums + lane);
-  hn::Store(largest, d, workspace.largest + lane);
+  const V rescale = Exp(d, hn::Sub(old_largest, largest));
+  const V old_sum = hn::Load(d, workspace.span.weights + lane);
+  hn::Store(hn::MulAdd(old_sum, rescale, sums[0]), d, workspace.span.weights + lane);
+  hn::Store(largest, d, workspace.span.largest + lane);
   hn::Store(rescale, d, workspace.rescales + lane);
 }
 
-// sums = sums * rescales + weights * values, for kVectors vectors of queries from `lane` on.
+// sums = sums * rescales + weights * values, for kVectors vectors of queries from `lane` on; the
+// page's values begin at `page`. In the span's first block, there are no sums yet.
 template <size_t kVectors>
 HWY_INLINE void AddValuesPanel(const TileWorkspace& workspace, size_t lane, size_t head_dim,
-                               const float* HWY_RESTRICT values, size_t num_values) {
+                               const float* HWY_RESTRICT page, const Block& block, bool is_first) {
   const hn::ScalableTag<float> d;
   using V = hn::VFromD<decltype(d)>;
   constexpr size_t kLanes = hn::MaxLanes(d);
   const size_t num_lanes = workspace.num_lanes;
   for (size_t j = 0; j < head_dim; j += kTileRows) {
-    float* HWY_RESTRICT sums = workspace.sums + j * num_lanes + lane;
+    float* HWY_RESTRICT sums = workspace.span.values + j * num_lanes + lane;
     const float* column[kTileRows];
     V sum[kTileRows][kVectors];
 #pragma GCC unroll 4
     for (size_t i = 0; i < kTileRows; ++i) {
-      column[i] = values + std::min(j + i, head_dim - 1);
+      column[i] = page + std::min(j + i, head_dim - 1);
 #pragma GCC unroll 4
       for (size_t v = 0; v < kVectors; ++v) {
-        sum[i][v] = hn::Mul(hn::Load(d, sums + i * num_lanes + v * kLanes),
-                            hn::Load(d, workspace.rescales + lane + v * kLanes));
+        sum[i][v] = is_first ? hn::Zero(d)
+                             : hn::Mul(hn::Load(d, sums + i * num_lanes + v * kLanes),
+                                       hn::Load(d, workspace.rescales + lane + v * kLanes));
       }
     }
-    const float* HWY_RESTRICT weights = workspace.scores + lane;
-    for (size_t k = 0; k < num_values; ++k, weights += num_lanes) {
+    const float* HWY_RESTRICT weights = workspace.scores + block.begin * num_lanes + lane;
+    for (size_t k = block.begin; k < block.end; ++k, weights += num_lanes) {
       V weight[kVectors];
 #pragma GCC unroll 4
       for (size_t v = 0; v < kVectors; ++v) weight[v] = hn::Load(d, weights + v * kLanes);
@@ -245,8 +304,6 @@ void PrepareQueries(const HeadQueries& queries, KvType type, const TileWorkspace
     const size_t q = std::min(lane, queries.num_queries() - 1);
     const float* input = queries.Query(q);
     workspace.end_positions[lane] = static_cast<int32_t>(queries.EndPosition(q));
-    workspace.largest[lane] = kMaskedScore;
-    workspace.weight_sums[lane] = 0.0f;
     if (type != KvType::kInt8) {
       for (size_t j = 0; j < head_dim; ++j) {
         workspace.queries[j * num_lanes + lane] = input[j] * scale;
@@ -256,71 +313,65 @@ void PrepareQueries(const HeadQueries& queries, KvType type, const TileWorkspace
     // The array of converted elements holds the row until its elements are distributed.
     auto* row = reinterpret_cast<int8_t*>(workspace.floats);
     workspace.query_scales[lane] = QuantizeSymmetric(input, head_dim, row) * scale;
+    std::fill(row + head_dim, row + attention::RoundUp(head_dim, 4), int8_t{0});
     int32_t sum = 0;
-    for (size_t j = 0; j < attention::RoundUp(head_dim, 4); ++j) {
-      const int8_t element = j < head_dim ? row[j] : int8_t{0};
-      workspace.int8_queries[(j / 4 * num_lanes + lane) * 4 + j % 4] = element;
-      sum += element;
-    }
+    if constexpr (kDotBias != 0) sum = std::accumulate(row, row + head_dim, int32_t{0});
     workspace.query_biases[lane] = kDotBias * sum;
+    int8_t* quads = workspace.int8_queries + lane * 4;
+    for (size_t j = 0; j < head_dim; j += 4) std::memcpy(quads + j * num_lanes, row + j, 4);
   }
-  std::fill_n(workspace.sums, attention::RoundUp(head_dim, kTileRows) * num_lanes, 0.0f);
 }
 
-// `count` elements from `begin` on as floats: the stored elements if they are floats, otherwise
-// converted into the workspace.
-const float* AsFloats(const TileWorkspace& workspace, KvType type, const void* data, size_t begin,
-                      size_t count) {
-  if (type == KvType::kF32) return static_cast<const float*>(data) + begin;
+// The block's keys or values as floats, [kBlockTokens][head_dim], of which only the block's rows
+// are to be read: as they are stored if they are floats, otherwise converted into the workspace.
+const float* AsFloats(const TileWorkspace& workspace, KvType type, const void* data,
+                      const Block& block, size_t head_dim) {
+  const size_t page = block.page_row * head_dim;
+  if (type == KvType::kF32) return static_cast<const float*>(data) + page;
   WithKvElement(type, [&]<typename T>() HWY_ATTR {
     const hn::ScalableTag<float> d;
     constexpr size_t kLanes = hn::MaxLanes(d);
-    const T* HWY_RESTRICT elements = static_cast<const T*>(data) + begin;
+    const T* HWY_RESTRICT elements = static_cast<const T*>(data) + page;
     float* HWY_RESTRICT floats = workspace.floats;
-    size_t i = 0;
-    for (; i + kLanes <= count; i += kLanes) {
-      hn::Store(LoadFloats(d, elements + i), d, floats + i);
-    }
-    if (i < count) hn::StoreN(LoadFloatsN(d, elements + i, count - i), d, floats + i, count - i);
+    const size_t end = block.end * head_dim;
+    size_t i = block.begin * head_dim;
+    for (; i + kLanes <= end; i += kLanes) hn::StoreU(LoadFloats(d, elements + i), d, floats + i);
+    if (i < end) hn::StoreN(LoadFloatsN(d, elements + i, end - i), d, floats + i, end - i);
   });
   return workspace.floats;
 }
 
-// Computes the weights of one block, whose positions begin at `begin` and whose rows at `row`; they
-// include the values' scales for int8.
+// Computes the weights of one block; for int8, they include the values' scales.
 void WeighBlock(const TileWorkspace& workspace, const HeadQueries& queries, const HeadCache& cache,
-                size_t begin, size_t row, size_t num_tokens) {
+                const Block& block) {
   const hn::ScalableTag<float> d;
   constexpr size_t kLanes = hn::MaxLanes(d);
   const size_t head_dim = queries.head_dim;
   const size_t num_lanes = workspace.num_lanes;
   if (cache.type == KvType::kInt8) {
-    const int8_t* keys = static_cast<const int8_t*>(cache.keys) + row * head_dim;
+    const int8_t* page = static_cast<const int8_t*>(cache.keys) + block.page_row * head_dim;
+    const float* key_scales = cache.key_scales + block.page_row;
     ForEachPanel(num_lanes, [&]<size_t kVectors>(size_t lane) HWY_ATTR {
-      ScorePanelInt8<kVectors>(workspace, lane, head_dim, keys, cache.key_scales + row, num_tokens);
+      ScorePanelInt8<kVectors>(workspace, lane, head_dim, page, key_scales, block);
     });
   } else {
-    const float* keys =
-        AsFloats(workspace, cache.type, cache.keys, row * head_dim, num_tokens * head_dim);
+    const float* page = AsFloats(workspace, cache.type, cache.keys, block, head_dim);
     ForEachPanel(num_lanes, [&]<size_t kVectors>(size_t lane) HWY_ATTR {
-      ScorePanelF32<kVectors>(workspace, lane, head_dim, keys, num_tokens);
+      ScorePanelF32<kVectors>(workspace, lane, head_dim, page, block);
     });
   }
   const size_t last_query = queries.num_queries() - 1;
-  if (queries.BeginPosition(last_query) > begin) {
-    MaskBeforeWindows(workspace, queries, begin, num_tokens);
+  if (queries.BeginPosition(last_query) > block.page_position + block.begin) {
+    MaskBeforeWindows(workspace, queries, block);
   }
-  const bool is_masked = begin + num_tokens > queries.EndPosition(0);
+  const bool has_ends = block.page_position + block.end > queries.EndPosition(0);
   for (size_t lane = 0; lane < num_lanes; lane += kLanes) {
-    if (is_masked) {
-      SoftmaxStep<true>(workspace, lane, begin, num_tokens);
-    } else {
-      SoftmaxStep<false>(workspace, lane, begin, num_tokens);
-    }
+    if (has_ends) MaskAfterEnds(workspace, lane, block);
+    SoftmaxStep(workspace, lane, block);
   }
   if (cache.type == KvType::kInt8) {
-    for (size_t k = 0; k < num_tokens; ++k) {
-      const auto scale = hn::Set(d, cache.value_scales[row + k]);
+    for (size_t k = block.begin; k < block.end; ++k) {
+      const auto scale = hn::Set(d, cache.value_scales[block.page_row + k]);
       float* weights = workspace.scores + k * num_lanes;
       for (size_t lane = 0; lane < num_lanes; lane += kLanes) {
         hn::Store(hn::Mul(hn::Load(d, weights + lane), scale), d, weights + lane);
@@ -329,27 +380,71 @@ void WeighBlock(const TileWorkspace& workspace, const HeadQueries& queries, cons
   }
 }
 
+// Adds the span's sums to those of all spans before it.
+void MergeSpan(const TileWorkspace& workspace, size_t head_dim) {
+  const hn::ScalableTag<float> d;
+  constexpr size_t kLanes = hn::MaxLanes(d);
+  const size_t num_lanes = workspace.num_lanes;
+  const TileSums& next = workspace.span;
+  const TileSums& merged = workspace.merged;
+  // Per lane, of the old sums and of the next ones. The span's next block computes both anew.
+  float* const old_factors = workspace.rescales;
+  float* const next_factors = next.largest;
+  for (size_t lane = 0; lane < num_lanes; lane += kLanes) {
+    const auto old_largest = hn::Load(d, merged.largest + lane);
+    const auto next_largest = hn::Load(d, next.largest + lane);
+    const auto largest = hn::Max(old_largest, next_largest);
+    hn::Store(largest, d, merged.largest + lane);
+    hn::Store(Exp(d, hn::Sub(old_largest, largest)), d, old_factors + lane);
+    hn::Store(Exp(d, hn::Sub(next_largest, largest)), d, next_factors + lane);
+  }
+  const auto merge = [&](float* HWY_RESTRICT old_sums,
+                         const float* HWY_RESTRICT next_sums) HWY_ATTR {
+    for (size_t lane = 0; lane < num_lanes; lane += kLanes) {
+      const auto old_part = hn::Mul(hn::Load(d, old_sums + lane), hn::Load(d, old_factors + lane));
+      const auto next_sum = hn::Load(d, next_sums + lane);
+      hn::Store(hn::MulAdd(next_sum, hn::Load(d, next_factors + lane), old_part), d,
+                old_sums + lane);
+    }
+  };
+  merge(merged.weights, next.weights);
+  for (size_t j = 0; j < head_dim; ++j) {
+    merge(merged.values + j * num_lanes, next.values + j * num_lanes);
+  }
+}
+
 void AttendTile(const HeadQueries& queries, const HeadCache& cache, std::byte* base) {
   const size_t head_dim = queries.head_dim;
-  const TileWorkspace workspace(base, queries.num_queries(), head_dim);
+  TileWorkspace workspace(base, queries.num_queries(), head_dim);
   PrepareQueries(queries, cache.type, workspace);
+  const size_t begin = queries.BeginPosition(0);
   const size_t end = queries.EndPosition(queries.num_queries() - 1);
-  for (size_t block = queries.BeginPosition(0), next; block < end; block = next) {
-    next = attention::BlockEnd(block, end);
-    const size_t num_tokens = next - block;
-    const size_t row = cache.table.Row(block);
-    WeighBlock(workspace, queries, cache, block, row, num_tokens);
-    const float* values =
-        AsFloats(workspace, cache.type, cache.values, row * head_dim, num_tokens * head_dim);
+  for (size_t position = begin, next; position < end; position = next) {
+    next = attention::BlockEnd(position, end);
+    const bool is_first = position == begin || position % kSpanTokens == 0;
+    if (is_first) {
+      std::fill_n(workspace.span.weights, workspace.num_lanes, 0.0f);
+      std::fill_n(workspace.span.largest, workspace.num_lanes, kMaskedScore);
+    }
+    const Block block(cache.table, position, next);
+    WeighBlock(workspace, queries, cache, block);
+    const float* page = AsFloats(workspace, cache.type, cache.values, block, head_dim);
     ForEachPanel(workspace.num_lanes, [&]<size_t kVectors>(size_t lane) HWY_ATTR {
-      AddValuesPanel<kVectors>(workspace, lane, head_dim, values, num_tokens);
+      AddValuesPanel<kVectors>(workspace, lane, head_dim, page, block, is_first);
     });
+    if (next != end && next % kSpanTokens != 0) continue;
+    const bool is_first_span = position / kSpanTokens == begin / kSpanTokens;
+    if (is_first_span) {
+      std::swap(workspace.span, workspace.merged);
+    } else {
+      MergeSpan(workspace, head_dim);
+    }
   }
   for (size_t q = 0; q < queries.num_queries(); ++q) {
-    const float inverse = 1.0f / workspace.weight_sums[q];
+    const float inverse = 1.0f / workspace.merged.weights[q];
     float* output = queries.Output(q);
     for (size_t j = 0; j < head_dim; ++j) {
-      output[j] = workspace.sums[j * workspace.num_lanes + q] * inverse;
+      output[j] = workspace.merged.values[j * workspace.num_lanes + q] * inverse;
     }
   }
 }

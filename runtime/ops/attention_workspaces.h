@@ -58,6 +58,13 @@ struct SpanWorkspace {
 // Keys, or dimensions of values, that are processed together.
 inline constexpr size_t kTileRows = 4;
 
+// What has been added up for each query of a tile.
+struct TileSums {
+  float* values;   // [head_dim, rounded up to kTileRows][num_lanes]: values times weights.
+  float* largest;  // [num_lanes]: the largest score.
+  float* weights;  // [num_lanes]: exp(score - largest).
+};
+
 // The working memory of AttendTile. num_lanes is the number of queries rounded up to
 // kPaddingFloats.
 struct TileWorkspace {
@@ -67,13 +74,15 @@ struct TileWorkspace {
     queries = carver.Take<float>(head_dim * num_lanes);
     int8_queries = carver.Take<int8_t>(RoundUp(head_dim, 4) * num_lanes);
     scores = carver.Take<float>(kBlockTokens * num_lanes);
-    sums = carver.Take<float>(RoundUp(head_dim, kTileRows) * num_lanes);
+    for (TileSums* const sums : {&span, &merged}) {
+      sums->values = carver.Take<float>(RoundUp(head_dim, kTileRows) * num_lanes);
+      sums->largest = carver.Take<float>(num_lanes);
+      sums->weights = carver.Take<float>(num_lanes);
+    }
     floats = carver.Take<float>(kBlockTokens * head_dim);
     query_scales = carver.Take<float>(num_lanes);
     query_biases = carver.Take<int32_t>(num_lanes);
     end_positions = carver.Take<int32_t>(num_lanes);
-    largest = carver.Take<float>(num_lanes);
-    weight_sums = carver.Take<float>(num_lanes);
     rescales = carver.Take<float>(num_lanes);
     bytes = carver.bytes();
   }
@@ -83,14 +92,13 @@ struct TileWorkspace {
   float* queries;          // kF32, kF16: [head_dim][num_lanes], times score_scale.
   int8_t* int8_queries;    // kInt8: [head_dim / 4, rounded up][num_lanes][4]
   float* scores;           // [kBlockTokens][num_lanes]; later exp(score - largest).
-  float* sums;             // [head_dim, rounded up to kTileRows][num_lanes]
+  TileSums span;           // Of this span's positions.
+  TileSums merged;         // Of all spans before it.
   float* floats;           // A block's keys or values, converted: [kBlockTokens][head_dim]
   float* query_scales;     // kInt8: [num_lanes], times score_scale.
   int32_t* query_biases;   // kInt8: [num_lanes], subtracted from the dot products.
   int32_t* end_positions;  // [num_lanes]: the first position that the query does not attend to.
-  float* largest;          // [num_lanes]: the largest score so far.
-  float* weight_sums;      // [num_lanes]: sums of exp(score - largest) so far.
-  float* rescales;         // [num_lanes]: factors of earlier sums.
+  float* rescales;         // [num_lanes]: factors of the span's earlier sums.
 };
 
 }  // namespace cria::ops::attention

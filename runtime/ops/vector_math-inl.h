@@ -70,9 +70,10 @@ HWY_INLINE auto SumOfBlocks(D d, V v) {
   }
 }
 
-// {sum of a's lanes, sum of b's, of c's, of d's}, for 32-bit lanes.
+// In each 128-bit block: {sum of a's lanes, sum of b's, of c's, of d's}, for 32-bit lanes. A sum of
+// lanes 0 to 3 is (0 + 2) + (1 + 3).
 template <class D, class V = hn::VFromD<D>>
-HWY_INLINE auto SumsOfFour(D tag, V a, V b, V c, V d) {
+HWY_INLINE V SumsWithinBlocks(D tag, V a, V b, V c, V d) {
   const hn::RepartitionToWide<hn::RebindToUnsigned<D>> wide;  // ARMv7 has no vectors of doubles.
   const V ab = hn::Add(hn::InterleaveLower(tag, a, b), hn::InterleaveUpper(tag, a, b));
   const V cd = hn::Add(hn::InterleaveLower(tag, c, d), hn::InterleaveUpper(tag, c, d));
@@ -80,7 +81,18 @@ HWY_INLINE auto SumsOfFour(D tag, V a, V b, V c, V d) {
   const auto cd_wide = hn::BitCast(wide, cd);
   const V lower = hn::BitCast(tag, hn::InterleaveLower(wide, ab_wide, cd_wide));
   const V upper = hn::BitCast(tag, hn::InterleaveUpper(wide, ab_wide, cd_wide));
-  return SumOfBlocks(tag, hn::Add(lower, upper));
+  return hn::Add(lower, upper);
+}
+
+// The sum of all lanes: the upper half is added to the lower one until one lane is left.
+template <class D, class V = hn::VFromD<D>>
+HWY_INLINE float SumByHalves(D d, V v) {
+  if constexpr (hn::MaxLanes(d) == 1) {
+    return hn::GetLane(v);
+  } else {
+    const hn::Half<D> half;
+    return SumByHalves(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+  }
 }
 
 // Dot products of int8: DotQuads adds to each 32-bit lane the products of its four pairs of bytes.

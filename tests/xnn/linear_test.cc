@@ -19,6 +19,7 @@
 #include "core/thread_pool.h"
 #include "ops/qb4w_product.h"
 #include "support/emulation.h"
+#include "support/row_bits.h"
 #include "xnn/qb4w_tiles.h"
 #include "xnn/stored_weights.h"
 
@@ -57,7 +58,15 @@ class Activations {
             .output = output_.data()};
   }
 
+  // Those of the input's rows from `row` on; results are written from the first row on.
+  LinearBuffers BuffersFrom(size_t row) {
+    LinearBuffers from = buffers();
+    from.input += row * input_stride_;
+    return from;
+  }
+
   void Quantize(size_t rows) { QuantizeRows(buffers(), rows, inputs_); }
+  void QuantizeFrom(size_t row, size_t rows) { QuantizeRows(BuffersFrom(row), rows, inputs_); }
 
   void ForgetOutput() { std::ranges::fill(output_, kUntouched); }
   void ForgetQuantizations() {
@@ -307,6 +316,43 @@ INSTANTIATE_TEST_SUITE_P(
                     Shape{Scheme::kF32, 300, 2100}, Shape{Scheme::kQc8w, 391, 8192},
                     Shape{Scheme::kQb4w, 512, 8192, 32}, Shape{Scheme::kQb4w, 700, 8192, 64}),
     [](const auto& shape) { return NameOf(shape.param); });
+
+class LinearRowBitsTest : public testing::TestWithParam<Scheme> {};
+
+// What a batch of several sequences rests on.
+TEST_P(LinearRowBitsTest, ARowIsBitwiseAsAloneWhereItIsSaidToBe) {
+  const Scheme scheme = GetParam();
+  const ThreadPool pool = *ThreadPool::Create(1);
+  bool is_as_alone = true;
+  for (const auto& [outputs, inputs] : {std::pair{96, 160}, {33, 64}, {64, 1056}, {130, 416}}) {
+    const size_t block_size = scheme == Scheme::kQb4w ? 32 : 0;
+    const StoredWeights weights(Shape{scheme, size_t(outputs), size_t(inputs), block_size}, 3);
+    constexpr size_t kRows = 40;
+    Activations together(weights.layout(), 4);
+    Activations alone(weights.layout(), 4);
+    auto linear = MakeLinear(weights.view(), together.buffers());
+    ASSERT_TRUE(linear) << linear.error().message();
+    std::vector<float> expected;
+    for (size_t row = 0; row < kRows; ++row) {
+      auto one = MakeLinear(weights.view(), alone.BuffersFrom(row));
+      ASSERT_TRUE(one);
+      alone.QuantizeFrom(row, 1);
+      ASSERT_TRUE(one->Run(1, pool));
+      expected.insert(expected.end(), alone.output().begin(), alone.output().begin() + outputs);
+    }
+    for (const size_t rows : {2, 3, 4, 5, 6, 7, 8, 12, 14, 16, 31, 40}) {
+      together.Quantize(rows);
+      ASSERT_TRUE(linear->Run(rows, pool));
+      is_as_alone = is_as_alone && std::memcmp(together.output().data(), expected.data(),
+                                               rows * size_t(outputs) * sizeof(float)) == 0;
+    }
+  }
+  EXPECT_EQ(is_as_alone, support::RowsAreBitwiseAsAlone(scheme));
+}
+
+INSTANTIATE_TEST_SUITE_P(Schemes, LinearRowBitsTest,
+                         testing::Values(Scheme::kF32, Scheme::kQc8w, Scheme::kQb4w),
+                         [](const auto& tested) { return std::string(SchemeName(tested.param)); });
 
 TEST(LinearRowsTest, NoneAreNoWork) {
   const StoredWeights weights({Scheme::kQc8w, 33, 17}, 1);
