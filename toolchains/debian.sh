@@ -77,10 +77,21 @@ make_in_cache() {  # FOLDER WHAT FUNCTION, which fills the folder that it is giv
   flock 9
   if [ ! -d "$folder/usr" ]; then
     say "making $what in $folder, once"
-    local making=$folder.making log=$folder.log
+    local making=$folder.making log=$folder.log tries=1
     remove_unfinished "$making"
-    "$fill" "$making" </dev/null >"$log" 2>&1 ||
-      { tail -n 20 "$log" >&2; remove_unfinished "$making"; die "making $what failed; the whole log is $log"; }
+    until "$fill" "$making" </dev/null >"$log" 2>&1; do
+      # What apt prints while a mirror has only a part of the files of a new state.
+      if [ $tries -lt 5 ] && grep -q 'Mirror sync in progress' "$log"; then
+        say "Debian's mirror is being updated: trying again in a minute"
+        sleep 60
+      else
+        tail -n 20 "$log" >&2
+        remove_unfinished "$making"
+        die "making $what failed; the whole log is $log"
+      fi
+      remove_unfinished "$making"
+      tries=$((tries + 1))
+    done
     as_root mv "$making" "$folder"
     remove_unused "${folder##*/}"
   fi
