@@ -20,20 +20,26 @@ constexpr ExponentBits kExponentsOfF32 = {0x7F800000'7F800000, 0x00800000'008000
 constexpr ExponentBits kExponentsOfF16 = {0x7C007C00'7C007C00, 0x04000400'04000400};
 
 bool AreFinite(std::span<const std::byte> numbers, ExponentBits exponents) {
-  // If all bits of an exponent are set, adding the lowest carries into the sign, and otherwise not.
-  const uint64_t signs = exponents.all + exponents.lowest;
   // As many words as compilers process at once without being told.
-  std::array<uint64_t, 8> words = {};
-  std::array<uint64_t, 8> carries = {};
-  while (!numbers.empty()) {
-    const size_t bytes = std::min(numbers.size(), sizeof words);
-    if (bytes < sizeof words) words = {};
-    std::memcpy(words.data(), numbers.data(), bytes);
+  using Words = std::array<uint64_t, 8>;
+  Words carries = {};
+  const auto add = [&](const std::byte* begin) {
+    Words words;
+    std::memcpy(words.data(), begin, sizeof words);
     for (size_t i = 0; i < words.size(); ++i) {
       carries[i] |= (words[i] & exponents.all) + exponents.lowest;
     }
-    numbers = numbers.subspan(bytes);
+  };
+  for (; numbers.size() >= sizeof(Words); numbers = numbers.subspan(sizeof(Words))) {
+    add(numbers.data());
   }
+  if (!numbers.empty()) {
+    std::array<std::byte, sizeof(Words)> rest = {};
+    std::ranges::copy(numbers, rest.begin());
+    add(rest.data());
+  }
+  // If all bits of an exponent are set, adding the lowest carries into the sign, and otherwise not.
+  const uint64_t signs = exponents.all + exponents.lowest;
   return std::ranges::none_of(carries, [=](uint64_t carry) { return (carry & signs) != 0; });
 }
 
