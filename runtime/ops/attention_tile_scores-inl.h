@@ -27,15 +27,19 @@ using attention::TileWorkspace;
 // Vectors of queries that are processed together.
 inline constexpr size_t kPanelVectors = kHas32Registers ? 4 : 2;
 
-// Calls `run.template operator()<kVectors>(lane)` for panels that cover all lanes.
+// Calls `run.template operator()<kVectors>(lane)` for panels that cover all lanes, whose number is
+// a multiple of kPaddingFloats.
 template <typename Run>
 HWY_INLINE void ForEachPanel(size_t num_lanes, const Run& run) {
   constexpr size_t kLanes = hn::MaxLanes(hn::ScalableTag<float>());
+  constexpr size_t kPanelLanes = kPanelVectors * kLanes;
   size_t lane = 0;
-  for (; lane + kPanelVectors * kLanes <= num_lanes; lane += kPanelVectors * kLanes) {
+  for (; lane + kPanelLanes <= num_lanes; lane += kPanelLanes) {
     run.template operator()<kPanelVectors>(lane);
   }
-  for (; lane < num_lanes; lane += kLanes) run.template operator()<1>(lane);
+  if constexpr (attention::kPaddingFloats % kPanelLanes != 0) {
+    for (; lane < num_lanes; lane += kLanes) run.template operator()<1>(lane);
+  }
 }
 
 // Computes the scores of the block's keys, whose page begins at `page`, and the kVectors vectors of
