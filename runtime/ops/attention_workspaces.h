@@ -60,9 +60,9 @@ inline constexpr size_t kTileRows = 4;
 
 // What has been added up for each query of a tile.
 struct TileSums {
-  float* values;   // [head_dim, rounded up to kTileRows][num_lanes]: values times weights.
-  float* largest;  // [num_lanes]: the largest score.
-  float* weights;  // [num_lanes]: exp(score - largest).
+  float* values = nullptr;  // [head_dim, rounded up to kTileRows][num_lanes]: values times weights.
+  float* largest = nullptr;  // [num_lanes]: the largest score.
+  float* weights = nullptr;  // [num_lanes]: exp(score - largest).
 };
 
 // The working memory of AttendTile. num_lanes is the number of queries rounded up to
