@@ -31,7 +31,8 @@ inline constexpr size_t kPaddingFloats = 16;
 // It is finite, so that differences are never NaN.
 inline constexpr float kMaskedScore = std::numeric_limits<float>::lowest();
 
-// Threads share spans if there are few queries; the results of spans take scratch.
+// If there are few queries, threads share the spans of positions, each of whose results takes
+// scratch.
 inline constexpr size_t kSpanTokens = 256;
 static_assert(kSpanTokens % kBlockTokens == 0);
 

@@ -174,7 +174,7 @@ void PrepareQueries(const HeadQueries& queries, KvType type, const TileWorkspace
 }
 
 // The block's keys or values as floats, [kBlockTokens][head_dim], of which only the block's rows
-// are to be read: as they are stored if they are floats, otherwise converted into the workspace.
+// have a meaning: as they are stored if they are floats, otherwise converted into the workspace.
 const float* AsFloats(const TileWorkspace& workspace, KvType type, const void* data,
                       const Block& block, size_t head_dim) {
   const size_t page = block.page_row * head_dim;
@@ -238,7 +238,7 @@ void MergeSpan(const TileWorkspace& workspace, size_t head_dim) {
   const size_t num_lanes = workspace.num_lanes;
   const TileSums& next = workspace.span;
   const TileSums& merged = workspace.merged;
-  // Per lane, of the old sums and of the next ones. The span's next block computes both anew.
+  // Of each lane, in arrays that the next span's first block computes anew.
   float* const old_factors = workspace.rescales;
   float* const next_factors = next.largest;
   for (size_t lane = 0; lane < num_lanes; lane += kLanes) {

@@ -43,8 +43,8 @@ HWY_INLINE void ForEachPanel(size_t num_lanes, const Run& run) {
 }
 
 // Computes the scores of the block's keys, whose page begins at `page`, and the kVectors vectors of
-// queries from `lane` on. Writes whole tiles of kTileRows rows of scores; the rows outside of the
-// block repeat its first or last key's.
+// queries from `lane` on. Writes whole tiles of kTileRows rows of scores; those of rows that are
+// not in the block have no meaning.
 template <size_t kVectors>
 HWY_INLINE void ScorePanelF32(const TileWorkspace& workspace, size_t lane, size_t head_dim,
                               const float* HWY_RESTRICT page, const Block& block) {
