@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "converter/gguf/gguf_rope.h"
 #include "converter/input/list_names.h"
 #include "converter/layer_kinds.h"
 #include "core/quotable.h"
@@ -38,7 +39,6 @@ constexpr std::array kNeutralKeys = {
     NeutralKey{"attention.temperature_length"},
     NeutralKey{"attn_logit_softcapping"},
     NeutralKey{"final_logit_softcapping"},
-    NeutralKey{"rope.scaling.attn_factor", 1.0},
 };
 
 class ConfigReader {
@@ -127,7 +127,8 @@ class ConfigReader {
 
   Status ReadLayerKinds() {
     AttentionKinds kinds;
-    CRIA_ASSIGN_OR_RETURN(kinds.full, ReadRope());
+    CRIA_ASSIGN_OR_RETURN(
+        kinds.full, ReadGgufRope(metadata_, architecture_.name, config_.max_position_embeddings));
     kinds.sliding = kinds.full;
     CRIA_ASSIGN_OR_RETURN(kinds.sliding.sliding_window,
                           metadata_.Integer(Key("attention.sliding_window"), 0));
@@ -170,25 +171,6 @@ class ConfigReader {
     if (has_window || !std::ranges::contains(is_sliding, true)) return is_sliding;
     return metadata_.Bad(key, std::format("gives layers a window, but {} gives no window",
                                           Key("attention.sliding_window")));
-  }
-
-  Result<LayerKind> ReadRope() const {
-    constexpr float kDefaultBase = 10000.0f;
-    LayerKind kind;
-    CRIA_ASSIGN_OR_RETURN(kind.rope_theta, metadata_.Number(Key("rope.freq_base"), kDefaultBase));
-    CRIA_ASSIGN_OR_RETURN(const float old_factor, metadata_.Number(Key("rope.scale_linear"), 1.0f));
-    CRIA_ASSIGN_OR_RETURN(const float factor,
-                          metadata_.Number(Key("rope.scaling.factor"), old_factor));
-    // As in llama.cpp, a factor without a type is linear, and the factor 0 means none.
-    CRIA_ASSIGN_OR_RETURN(const std::string type,
-                          metadata_.String(Key("rope.scaling.type"), "linear"));
-    if (type != "none" && type != "linear") {
-      return Unsupported("rope.scaling.type", std::format("is \"{}\"", Quotable(type)));
-    }
-    if (type == "linear" && factor != 1.0f && factor != 0.0f) {
-      kind.rope_scaling = {.type = RopeScaling::Type::kLinear, .factor = factor};
-    }
-    return kind;
   }
 
   const GgufMetadata& metadata_;

@@ -57,7 +57,8 @@ constexpr std::array kGgmlTypes = {
     GgmlType{8, ElementType::kQ8_0},   GgmlType{10, ElementType::kQ2K},
     GgmlType{11, ElementType::kQ3K},   GgmlType{12, ElementType::kQ4K},
     GgmlType{13, ElementType::kQ5K},   GgmlType{14, ElementType::kQ6K},
-    GgmlType{20, ElementType::kIq4Nl}, GgmlType{30, ElementType::kBf16},
+    GgmlType{20, ElementType::kIq4Nl}, GgmlType{23, ElementType::kIq4Xs},
+    GgmlType{30, ElementType::kBf16},
 };
 static_assert(kGgmlTypes.size() == kNumElementTypes);
 
@@ -69,10 +70,10 @@ struct OtherType {
 constexpr std::array kOtherTypes = {
     OtherType{9, "Q8_1"},    OtherType{15, "Q8_K"},    OtherType{16, "IQ2_XXS"},
     OtherType{17, "IQ2_XS"}, OtherType{18, "IQ3_XXS"}, OtherType{19, "IQ1_S"},
-    OtherType{21, "IQ3_S"},  OtherType{22, "IQ2_S"},   OtherType{23, "IQ4_XS"},
-    OtherType{24, "I8"},     OtherType{25, "I16"},     OtherType{26, "I32"},
-    OtherType{27, "I64"},    OtherType{28, "F64"},     OtherType{29, "IQ1_M"},
-    OtherType{34, "TQ1_0"},  OtherType{35, "TQ2_0"},   OtherType{39, "MXFP4"},
+    OtherType{21, "IQ3_S"},  OtherType{22, "IQ2_S"},   OtherType{24, "I8"},
+    OtherType{25, "I16"},    OtherType{26, "I32"},     OtherType{27, "I64"},
+    OtherType{28, "F64"},    OtherType{29, "IQ1_M"},   OtherType{34, "TQ1_0"},
+    OtherType{35, "TQ2_0"},  OtherType{39, "MXFP4"},
 };
 
 std::string NameOfUnknown(uint32_t number) {

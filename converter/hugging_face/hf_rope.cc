@@ -1,12 +1,12 @@
 #include "converter/hugging_face/hf_rope.h"
 
 #include <array>
-#include <cmath>
 #include <format>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "converter/yarn_magnitude.h"
 #include "core/quotable.h"
 
 namespace cria {
@@ -83,11 +83,6 @@ Status ReadLlama3(const JsonFields& rope, RopeScaling& scaling) {
   CRIA_ASSIGN_OR_RETURN(scaling.low_freq_factor, rope.Number("low_freq_factor"));
   CRIA_ASSIGN_OR_RETURN(scaling.high_freq_factor, rope.Number("high_freq_factor"));
   return {};
-}
-
-// Peng et al. 2023: 0.1 ln(factor) + 1; `weight` is DeepSeek's factor of the first term.
-float YarnMagnitude(float factor, float weight) {
-  return factor <= 1.0f ? 1.0f : 0.1f * weight * std::log(factor) + 1.0f;
 }
 
 Status ReadYarn(const JsonFields& rope, uint32_t max_position_embeddings, RopeScaling& scaling) {

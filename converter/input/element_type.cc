@@ -61,13 +61,27 @@ void Q8_0(const uint8_t* raw, float* values) {
   }
 }
 
-void Iq4Nl(const uint8_t* raw, float* values) {
+// The 32 elements whose codes are the nibbles of 16 bytes, as numbers of ggml's codebook.
+void FromCodebook(float scale, const uint8_t* codes, float* values) {
   static constexpr std::array<int8_t, 16> kCodebook = {-127, -104, -83, -65, -49, -35, -22, -10,
                                                        1,    13,   25,  38,  53,  69,  89,  113};
-  const float scale = Half(raw);
   for (size_t i = 0; i < 16; ++i) {
-    values[i] = scale * static_cast<float>(kCodebook[raw[2 + i] & 15]);
-    values[16 + i] = scale * static_cast<float>(kCodebook[raw[2 + i] >> 4]);
+    values[i] = scale * static_cast<float>(kCodebook[codes[i] & 15]);
+    values[16 + i] = scale * static_cast<float>(kCodebook[codes[i] >> 4]);
+  }
+}
+
+void Iq4Nl(const uint8_t* raw, float* values) { FromCodebook(Half(raw), raw + 2, values); }
+
+// scale, upper two bits of the eight scales, low nibbles of the scales[4], codes[128].
+void Iq4Xs(const uint8_t* raw, float* values) {
+  const float scale = Half(raw);
+  const auto upper_bits = Load<uint16_t>(raw + 2);
+  for (size_t group = 0; group < 8; ++group) {
+    const int low = raw[4 + group / 2] >> (group % 2 * 4) & 15;
+    const int high = upper_bits >> (group * 2) & 3;
+    const float factor = scale * static_cast<float>((low | high << 4) - 32);
+    FromCodebook(factor, raw + 8 + group * 16, values + group * 32);
   }
 }
 
@@ -186,7 +200,8 @@ constexpr std::array kTypes = {Row<1, 4, One<F32>>("F32"),
                                Row<256, 144, Q4KOrQ5K<false>>("Q4_K"),
                                Row<256, 176, Q4KOrQ5K<true>>("Q5_K"),
                                Row<256, 210, Q6K>("Q6_K"),
-                               Row<32, 18, Iq4Nl>("IQ4_NL")};
+                               Row<32, 18, Iq4Nl>("IQ4_NL"),
+                               Row<256, 136, Iq4Xs>("IQ4_XS")};
 static_assert(kTypes.size() == kNumElementTypes);
 
 const TypeRow& RowOf(ElementType type) { return kTypes[static_cast<size_t>(type)]; }

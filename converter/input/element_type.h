@@ -24,8 +24,9 @@ enum class ElementType : uint8_t {
   kQ5K,
   kQ6K,
   kIq4Nl,
+  kIq4Xs,
 };
-inline constexpr int kNumElementTypes = 14;
+inline constexpr int kNumElementTypes = 15;
 
 // The numbers that are stored together; single numbers are blocks of one.
 struct StoredBlock {

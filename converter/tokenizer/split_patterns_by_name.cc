@@ -12,7 +12,11 @@ constexpr std::array kLlama3Patterns = {kLlama3Pattern};
 constexpr std::array<std::string_view, 1> kQwen2 = {
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
     R"(\s*[\r\n]+|\s+(?!\S)|\s+)"};
-constexpr std::array<std::string_view, 2> kSmolLm = {R"(\p{N})", kGpt2Pattern};
+constexpr std::array<std::string_view, 2> kDigitsThenGpt2 = {R"(\p{N})", kGpt2Pattern};
+// Line ends, letters, punctuation, letters of East Asia, single digits.
+constexpr std::array<std::string_view, 5> kDeepSeekCoder = {
+    R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)",
+    R"([\x{4E00}-\x{9FA5}\x{800}-\x{4E00}\x{AC00}-\x{D7FF}]+)", R"(\p{N})"};
 // Mistral's since Nemo: words end where a capital letter follows a small one.
 constexpr std::array<std::string_view, 1> kTekken = {
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|)"
@@ -66,7 +70,12 @@ constexpr std::array kPreTokenizers = {
     PreTokenizer{.name = "qwen2", .split_patterns = kQwen2, .normalize_nfc = true},
     PreTokenizer{.name = "deepseek-r1-qwen", .split_patterns = kQwen2, .normalize_nfc = true},
     PreTokenizer{.name = "deepseek-llm", .split_patterns = kDeepSeekLlm},
-    PreTokenizer{.name = "smollm", .split_patterns = kSmolLm},
+    PreTokenizer{.name = "deepseek-coder", .split_patterns = kDeepSeekCoder},
+    PreTokenizer{.name = "smollm", .split_patterns = kDigitsThenGpt2},
+    PreTokenizer{.name = "starcoder", .split_patterns = kDigitsThenGpt2},
+    PreTokenizer{.name = "refact", .split_patterns = kDigitsThenGpt2},
+    // The tokenizer of GPT-NeoX.
+    PreTokenizer{.name = "mpt", .split_patterns = kGpt2, .normalize_nfc = true},
     PreTokenizer{.name = "gpt-2", .split_patterns = kGpt2},
     PreTokenizer{.name = "default", .split_patterns = kDefault},
 };

@@ -88,6 +88,16 @@ Layers LayersOf(const ReferenceConfig& config) {
   return layers;
 }
 
+// Without attention_factor: llama.cpp's keys have other factors, which multiply the default.
+void AddYarn(const ReferenceRopeScaling& scaling, const auto& add) {
+  add("rope.scaling.type", "yarn");
+  add("rope.scaling.factor", static_cast<float>(scaling.factor));
+  add("rope.scaling.original_context_length",
+      static_cast<uint32_t>(scaling.original_max_position_embeddings));
+  add("rope.scaling.yarn_beta_fast", static_cast<float>(scaling.beta_fast));
+  add("rope.scaling.yarn_beta_slow", static_cast<float>(scaling.beta_slow));
+}
+
 bool IsRotary(std::string_view name) {
   return name.contains(".q_proj.") || name.contains(".k_proj.");
 }
@@ -201,6 +211,7 @@ void AddModelMetadata(const ReferenceModel& model, ChatTemplateText chat_templat
     add("rope.scaling.type", "linear");
     add("rope.scaling.factor", static_cast<float>(base.rope_scaling.factor));
   }
+  if (base.rope_scaling.type == ReferenceRopeScaling::Type::kYarn) AddYarn(base.rope_scaling, add);
   if (layers.sliding) add("attention.sliding_window", number(layers.sliding->sliding_window));
   if (layers.sliding && layers.full) {
     add("attention.sliding_window_pattern", layers.have_window);

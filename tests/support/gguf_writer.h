@@ -81,7 +81,8 @@ class GgufWriter {
 void AddTokenizer(const ByteLevelTokenizer& tokenizer, ChatTemplateText chat_template,
                   GgufWriter& writer);
 
-// Adds the configuration and the tokenizer of `model` as metadata of its architecture.
+// Adds the configuration and the tokenizer of `model` as metadata of its architecture. The factor
+// of attention with yarn is the default, whatever `model` has.
 void AddModelMetadata(const reference::ReferenceModel& model, ChatTemplateText chat_template,
                       GgufWriter& writer);
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -213,19 +214,27 @@ TEST(TokenizerGoldenTest, Llama2WithMetaspace) {
 }
 
 // The vocabularies that llama.cpp tests itself with, from GGUF files without weights.
-TEST(TokenizerGoldenTest, GgufVocabularies) {
-  for (const std::string name :
-       {"ggml-vocab-llama-spm", "ggml-vocab-gpt-2", "ggml-vocab-deepseek-llm"}) {
-    const std::string path = "tokenizers/pairs/" + name + ".gguf";
-    CRIA_NEEDS_TEST_DATA(path);
-    SCOPED_TRACE(name);
-    auto opened = OpenVocabulary(ExternalTestData() / path);
-    ASSERT_TRUE(opened) << opened.error().message();
-    const auto imported = ImportTokenizer(std::move(opened->tokenizer), std::nullopt);
-    ASSERT_TRUE(imported) << imported.error().message();
-    ExpectPairs(Tokenizer::Create(imported->vocabulary.view()).value(), name);
-  }
+class GgufVocabularyTest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(GgufVocabularyTest, GivesLlamaCppsIds) {
+  const std::string name = "ggml-vocab-" + GetParam();
+  const std::string path = "tokenizers/pairs/" + name + ".gguf";
+  CRIA_NEEDS_TEST_DATA(path);
+  auto opened = OpenVocabulary(ExternalTestData() / path);
+  ASSERT_TRUE(opened) << opened.error().message();
+  const auto imported = ImportTokenizer(std::move(opened->tokenizer), std::nullopt);
+  ASSERT_TRUE(imported) << imported.error().message();
+  ExpectPairs(Tokenizer::Create(imported->vocabulary.view()).value(), name);
 }
+
+INSTANTIATE_TEST_SUITE_P(All, GgufVocabularyTest,
+                         ::testing::Values("llama-spm", "gpt-2", "deepseek-llm", "deepseek-coder",
+                                           "starcoder", "refact", "mpt"),
+                         [](const auto& one) {
+                           std::string name = one.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
 
 TEST(TokenizerGoldenTest, Llama3Ranks) {
   CRIA_NEEDS_TEST_DATA("tokenizers/llama3");

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <vector>
@@ -88,6 +89,28 @@ TEST_F(GgufCheckpointTest, IsTheModelThatHuggingFacesFilesAre) {
   CheckpointSpec chat = support::SpecGqa();
   chat.format.chat_template = support::ChatTemplateText::kChatMl;
   ExpectSameModelFile(chat, StorageType::kF32);
+}
+
+// Hugging Face's files give the factor of attention, and GGUF files have no key for it.
+TEST_F(GgufCheckpointTest, YarnIsTheModelThatHuggingFacesFilesAre) {
+  for (const bool is_deepseek : {false, true}) {
+    const reference::ReferenceModel model = support::MakeModel(support::SpecYarnRope());
+    const auto folder = directory_.path() / "hf" / "model";
+    support::WriteHuggingFaceDirectory(model, folder, support::SpecYarnRope().format);
+    auto config = nlohmann::json::parse(support::ReadFile(folder / "config.json"));
+    ASSERT_EQ(config["rope_scaling"].erase("attention_factor"), 1u);
+    if (is_deepseek) config["rope_scaling"].update({{"mscale", 1.0}, {"mscale_all_dim", 0.7}});
+    support::WriteFile(folder / "config.json", config.dump());
+    GgufWriter writer;
+    support::AddModelMetadata(model, support::ChatTemplateText::kNone, writer);
+    if (is_deepseek) writer.Add("llama.rope.scaling.yarn_log_multiplier", 0.7f);
+    for (const auto& [name, tensor] : model.tensors) {
+      support::AddModelTensor(model, name, StorageType::kF32, writer);
+    }
+    support::WriteFile(directory_.path() / "model.gguf", writer.File());
+    const std::string expected = ConvertToBytes(folder, {});
+    EXPECT_EQ(ConvertToBytes(directory_.path() / "model.gguf", {}) == expected, true);
+  }
 }
 
 TEST_F(GgufCheckpointTest, SoAreLlamasRelatives) {
@@ -308,7 +331,8 @@ TEST_F(GgufCheckpointTest, RefusesWhatChangesTheMathematics) {
   ExpectRefused(with("llama.expert_count", 8u), "llama.expert_count changes the computation");
   ExpectRefused(with("llama.logit_scale", 0.5f), "llama.logit_scale");
   ExpectRefused(with("llama.attention.causal", false), "llama.attention.causal is false");
-  ExpectRefused(with("llama.rope.scaling.type", "yarn"), "llama.rope.scaling.type is \"yarn\"");
+  ExpectRefused(with("llama.rope.scaling.type", "longrope"),
+                "llama.rope.scaling.type is \"longrope\"");
 }
 
 TEST_F(GgufCheckpointTest, RefusesArchitecturesByName) {

@@ -3,9 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "converter/tokenizer/split_patterns_by_name.h"
+#include "text/split_patterns.h"
 #include "text/tokenizer.h"
 
 namespace cria {
@@ -105,8 +109,9 @@ TEST(GgufTokenizerTest, ReadsByteLevelPieces) {
 }
 
 TEST(GgufTokenizerTest, PreTokenizersAreKnownByName) {
-  for (const char* name : {"llama-bpe", "llama3", "llama-v3", "tekken", "qwen2", "deepseek-r1-qwen",
-                           "deepseek-llm", "smollm", "gpt-2", "default"}) {
+  for (const char* name :
+       {"llama-bpe", "llama3", "llama-v3", "tekken", "qwen2", "deepseek-r1-qwen", "deepseek-llm",
+        "deepseek-coder", "smollm", "starcoder", "refact", "mpt", "gpt-2", "default"}) {
     const auto imported = Import(ByteLevelMetadata(name));
     EXPECT_TRUE(imported) << name;
   }
@@ -115,12 +120,38 @@ TEST(GgufTokenizerTest, PreTokenizersAreKnownByName) {
 }
 
 TEST(GgufTokenizerTest, QwensTextIsNormalized) {
-  for (const char* name : {"qwen2", "deepseek-r1-qwen"}) {
+  for (const char* name : {"qwen2", "deepseek-r1-qwen", "mpt"}) {
     EXPECT_TRUE(Import(ByteLevelMetadata(name)).value().vocabulary.rules.normalize_nfc) << name;
   }
-  for (const char* name : {"llama-bpe", "tekken", "deepseek-llm", "gpt-2", "default"}) {
+  for (const char* name : {"llama-bpe", "tekken", "deepseek-llm", "deepseek-coder", "starcoder",
+                           "refact", "gpt-2", "default"}) {
     EXPECT_FALSE(Import(ByteLevelMetadata(name)).value().vocabulary.rules.normalize_nfc) << name;
   }
+}
+
+// Splits of the same text, as the libraries of the models' makers make them.
+TEST(GgufTokenizerTest, PreTokenizersSplitAsTheirModelsDo) {
+  constexpr std::string_view kText = "it's  12 a+b,\n\tc";
+  const auto words_of = [&](std::string_view name) {
+    const std::span<const std::string_view> patterns = FindPreTokenizer(name)->split_patterns;
+    std::vector<std::string> words;
+    const auto split =
+        SplitPatterns::Compile(patterns).value().Split(kText, [&](std::string_view word) -> Status {
+          words.emplace_back(word);
+          return {};
+        });
+    EXPECT_TRUE(split);
+    return words;
+  };
+  EXPECT_THAT(words_of("deepseek-coder"),
+              ElementsAre("it", "'", "s", "  ", "1", "2", " a", "+", "b", ",", "\n", "\tc"));
+  for (const char* name : {"starcoder", "refact"}) {
+    EXPECT_THAT(words_of(name),
+                ElementsAre("it", "'s", "  ", "1", "2", " a", "+", "b", ",", "\n", "\t", "c"))
+        << name;
+  }
+  EXPECT_THAT(words_of("mpt"),
+              ElementsAre("it", "'s", " ", " 12", " a", "+", "b", ",", "\n", "\t", "c"));
 }
 
 TEST(GgufTokenizerTest, RefusesOtherModels) {

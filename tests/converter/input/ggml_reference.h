@@ -27,7 +27,7 @@ inline const std::vector<GgmlBlock>& GgmlBlocks() {
       {"Q8_0", 8, 32, 34, {0}},       {"Q2_K", 10, 256, 84, {80, 82}},
       {"Q3_K", 11, 256, 110, {108}},  {"Q4_K", 12, 256, 144, {0, 2}},
       {"Q5_K", 13, 256, 176, {0, 2}}, {"Q6_K", 14, 256, 210, {208}},
-      {"IQ4_NL", 20, 32, 18, {0}},
+      {"IQ4_NL", 20, 32, 18, {0}},    {"IQ4_XS", 23, 256, 136, {0}},
   };
   return blocks;
 }
@@ -63,9 +63,18 @@ class NaiveGgml {
     } else if (type == "Q8_0") {
       for (size_t j = 0; j < 32; ++j) Add(Half(0) * float(static_cast<int8_t>(Byte(2 + j))));
     } else if (type == "IQ4_NL") {
-      const int book[] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
       for (int high : {0, 1}) {
-        for (size_t j = 0; j < 16; ++j) Add(Half(0) * float(book[Nibble(2 + j, high)]));
+        for (size_t j = 0; j < 16; ++j) Add(Half(0) * float(kBook[Nibble(2 + j, high)]));
+      }
+    } else if (type == "IQ4_XS") {
+      const int scales_h = Byte(2) + 256 * Byte(3);
+      for (size_t ib = 0; ib < 8; ++ib) {
+        const int low = Nibble(4 + ib / 2, ib % 2 == 1);
+        const int ls = low + 16 * (scales_h >> (2 * ib) & 3);
+        const float dl = Half(0) * float(ls - 32);
+        for (int high : {0, 1}) {
+          for (size_t j = 0; j < 16; ++j) Add(dl * float(kBook[Nibble(8 + 16 * ib + j, high)]));
+        }
       }
     } else if (type == "Q2_K") {
       size_t scale = 0;
@@ -142,6 +151,9 @@ class NaiveGgml {
   }
 
  private:
+  static constexpr int kBook[] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                  1,    13,   25,  38,  53,  69,  89,  113};
+
   int Byte(size_t i) const { return static_cast<unsigned char>(block_[i]); }
   int Nibble(size_t i, int high) const { return high ? Byte(i) / 16 : Byte(i) % 16; }
   float Half(size_t i) const {
