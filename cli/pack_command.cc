@@ -14,6 +14,7 @@
 #include "core/format.h"
 #include "core/format_bytes.h"
 #include "model/packed_file.h"
+#include "model/path_contents.h"
 #include "xnn/known_layouts.h"
 #include "xnn/pack_cache.h"
 #include "xnn/packed_file_writer.h"
@@ -28,6 +29,7 @@ struct PackOptions {
   std::string processor;
   size_t num_threads = 0;
   bool standalone = false;
+  bool overwrite = false;
   bool list = false;
   bool clear = false;
   bool check = false;
@@ -92,6 +94,7 @@ Status PackEmulated(const PackOptions& options) {
                                         "--for",
                                         options.processor};
   if (options.standalone) arguments.emplace_back("--standalone");
+  if (options.overwrite) arguments.emplace_back("--overwrite");
   return RunEmulated(options.processor, arguments);
 }
 
@@ -100,6 +103,9 @@ Status Pack(const PackOptions& options, const xnn::PackCache& cache) {
     return Fail(ErrorCode::kUsage, "say which model to pack with -m, or use --list or --clear");
   }
   CRIA_ASSIGN_OR_RETURN(const ModelFile model, ModelFile::Open(options.model_path));
+  if (!options.check && !options.overwrite && !options.output_path.empty()) {
+    CRIA_RETURN_IF_ERROR(CheckReplaceable(options.output_path));
+  }
   CRIA_ASSIGN_OR_RETURN(const std::optional<xnn::PackTarget> target, TargetOf(options, model));
   if (!target.has_value()) return PackEmulated(options);
   std::string path = options.output_path;
@@ -159,6 +165,8 @@ void AddPackCommand(CommandLine& program) {
       .AddText("-o,--output", options->output_path,
                "The file to write (default: a file in the cache, which all commands use)")
       .Metavar("FILE");
+  command.AddFlag("--overwrite", options->overwrite,
+                  "Replace the file of -o even if Cria did not write it");
   command.AddFlag("--standalone", options->standalone,
                   "Write a whole model with packed weights in place of the portable ones");
   Option& list = command.AddFlag("--list", options->list,

@@ -1,5 +1,7 @@
 #include "cli/remedy.h"
 
+#include "cli/model_name.h"
+#include "cli/shell_word.h"
 #include "core/format.h"
 #include "core/remedy.h"
 #include "ops/kv_cache_view.h"
@@ -14,6 +16,7 @@ std::string FittingText(uint32_t tokens, size_t kv_type) {
 const char* RemedyText(RemedyKind kind) {
   switch (kind) {
     case RemedyKind::kNone:
+    case RemedyKind::kConvertCheckpoint:  // ConvertText has the words.
       return "";
     case RemedyKind::kChooseContext:
       return "choose another with -c";
@@ -44,14 +47,23 @@ const char* RemedyText(RemedyKind kind) {
              "--standalone";
     case RemedyKind::kCheckFile:
       return "see cria info --check";
+    case RemedyKind::kOverwrite:
+      return "choose another name, or replace it with --overwrite";
   }
   return "";
+}
+
+// The whole command, to be copied.
+std::string ConvertText(const std::string& checkpoint) {
+  return Format("convert it with: cria-convert {} -o {}", ShellWord(checkpoint),
+                ShellWord(ModelNameFor(checkpoint)));
 }
 
 }  // namespace
 
 std::string Sentence(const Error& error) {
-  return SentenceWithRemedy(error, {.remedy = RemedyText, .fitting = FittingText});
+  return SentenceWithRemedy(error,
+                            {.remedy = RemedyText, .fitting = FittingText, .convert = ConvertText});
 }
 
 }  // namespace cria::cli

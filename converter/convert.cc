@@ -8,7 +8,6 @@
 #include <system_error>
 #include <utility>
 
-#include "converter/input/file_magic.h"
 #include "converter/open_checkpoint.h"
 #include "converter/tokenizer/tokenizer_import.h"
 #include "converter/write/file_plan.h"
@@ -17,7 +16,7 @@
 #include "converter/write/tensor_map.h"
 #include "core/platform.h"
 #include "core/thread_pool.h"
-#include "model/file_layout.h"
+#include "model/path_contents.h"
 
 namespace cria {
 namespace {
@@ -119,22 +118,21 @@ Status FailAsInput(const std::filesystem::path& output_path) {
                           output_path.string()));
 }
 
-bool IsModelFile(const std::filesystem::path& path) {
-  return BeginsWith(path, {kModelMagic.data(), kModelMagic.size()});
-}
-
 // Refuses an output that is an input: the finished file would replace it. In the folder of a
 // checkpoint, every file with contents counts as one, unless it is a model that was converted.
-Status CheckIsNotInput(const std::filesystem::path& output_path,
-                       const std::filesystem::path& checkpoint_path) {
+// Other files that Cria did not write are replaced only if `overwrite` allows it.
+Status CheckOutput(const std::filesystem::path& output_path,
+                   const std::filesystem::path& checkpoint_path, bool overwrite) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(output_path, ignored)) return {};
-  const auto folder = std::filesystem::absolute(output_path, ignored).parent_path();
+  // A link is replaced by way of its target.
+  const auto folder = std::filesystem::canonical(output_path, ignored).parent_path();
   const bool is_checkpoint = std::filesystem::equivalent(output_path, checkpoint_path, ignored);
   const bool is_in_folder = std::filesystem::equivalent(folder, checkpoint_path, ignored) &&
                             std::filesystem::file_size(output_path, ignored) > 0 &&
-                            !IsModelFile(output_path);
-  return is_checkpoint || is_in_folder ? FailAsInput(output_path) : Status();
+                            InspectPath(output_path.string()).kind != ContentKind::kModel;
+  if (is_checkpoint || is_in_folder) return FailAsInput(output_path);
+  return overwrite ? Status() : CheckReplaceable(output_path.string());
 }
 
 Status CheckIsNoneOfWeights(const std::filesystem::path& output_path,
@@ -164,8 +162,8 @@ Result<Conversion> ConvertUncommitted(const std::filesystem::path& checkpoint_pa
   const size_t num_threads =
       options.num_threads != 0 ? options.num_threads
                                : std::max<size_t>(1, platform::ReadCpuTopology().processors.size());
+  CRIA_RETURN_IF_ERROR(CheckOutput(output_path, checkpoint_path, options.overwrite));
   CRIA_ASSIGN_OR_RETURN(const ThreadPool threads, ThreadPool::Create(num_threads));
-  CRIA_RETURN_IF_ERROR(CheckIsNotInput(output_path, checkpoint_path));
   CRIA_ASSIGN_OR_RETURN(const Preparation preparation, Prepare(checkpoint_path, options));
   CRIA_RETURN_IF_ERROR(CheckIsNoneOfWeights(output_path, preparation.checkpoint.tensors));
   CRIA_ASSIGN_OR_RETURN(FilePlan plan, MakePlan(preparation, options));
@@ -208,8 +206,9 @@ Result<platform::File> ConvertUnnamed(const std::filesystem::path& checkpoint_pa
 
 Result<size_t> ConvertVocabulary(const std::filesystem::path& checkpoint_path,
                                  const std::filesystem::path& output_path,
-                                 const std::optional<ChatTemplateSource>& chat_template) {
-  CRIA_RETURN_IF_ERROR(CheckIsNotInput(output_path, checkpoint_path));
+                                 const std::optional<ChatTemplateSource>& chat_template,
+                                 bool overwrite) {
+  CRIA_RETURN_IF_ERROR(CheckOutput(output_path, checkpoint_path, overwrite));
   CRIA_ASSIGN_OR_RETURN(const ThreadPool threads, ThreadPool::Create(1));
   CRIA_ASSIGN_OR_RETURN(CheckpointVocabulary checkpoint, OpenVocabulary(checkpoint_path));
   CRIA_ASSIGN_OR_RETURN(

@@ -31,6 +31,7 @@ struct ConvertOptions {
   size_t num_threads = 0;  // 0: one for each processor.
   // Replaces the checkpoint's own template; with an empty text, the model has no template.
   std::optional<ChatTemplateSource> chat_template = {};
+  bool overwrite = false;  // Also replaces an output that Cria did not write.
 };
 
 // Figures of all tensors with one role, for the report.
@@ -56,7 +57,8 @@ struct ConvertReport {
 };
 
 // Converts a checkpoint into a model file. If it fails or is cancelled, it leaves no file, and an
-// existing file is not changed.
+// existing file is not changed. Fails at once if the output is an existing file that may not be
+// replaced.
 Result<ConvertReport> Convert(const std::filesystem::path& checkpoint_path,
                               const std::filesystem::path& output_path,
                               const ConvertOptions& options, const ProgressCallback& progress = {});
@@ -69,10 +71,12 @@ Result<platform::File> ConvertUnnamed(const std::filesystem::path& checkpoint_pa
                                       const ProgressCallback& progress = {});
 
 // Writes a model file with only the tokenizer and the chat template, which needs no weights; see
-// ModelFile::OpenVocabulary. `chat_template` is as in ConvertOptions. Returns the number of tokens.
+// ModelFile::OpenVocabulary. `chat_template` and `overwrite` are as in ConvertOptions. Returns the
+// number of tokens.
 Result<size_t> ConvertVocabulary(const std::filesystem::path& checkpoint_path,
                                  const std::filesystem::path& output_path,
-                                 const std::optional<ChatTemplateSource>& chat_template = {});
+                                 const std::optional<ChatTemplateSource>& chat_template = {},
+                                 bool overwrite = false);
 
 // The outline of the model file that Convert would write, for planning memory.
 Result<ModelOutline> OutlineConversion(const std::filesystem::path& checkpoint_path,

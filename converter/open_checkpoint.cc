@@ -1,55 +1,107 @@
 #include "converter/open_checkpoint.h"
 
 #include <format>
+#include <string>
 #include <system_error>
 
 #include "converter/gguf/gguf_checkpoint.h"
-#include "converter/gguf/gguf_file.h"
 #include "converter/hugging_face/hf_checkpoint.h"
 #include "converter/llama2c/llama2c_checkpoint.h"
 #include "converter/meta/meta_checkpoint.h"
+#include "model/path_contents.h"
 
 namespace cria {
 namespace {
 
-Result<bool> IsFolder(const std::filesystem::path& path) {
+Result<PathContents> Inspect(const std::filesystem::path& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
-  if (std::filesystem::exists(status)) return std::filesystem::is_directory(status);
+  if (std::filesystem::exists(status)) return InspectPath(path.string());
   if (status.type() == std::filesystem::file_type::not_found) {
     return Fail(ErrorCode::kNotFound, std::format("{}: does not exist", path.string()));
   }
   return Fail(ErrorCode::kIo, std::format("{}: cannot open: {}", path.string(), error.message()));
 }
 
-std::unexpected<Error> UnknownFile(const std::filesystem::path& path) {
-  return Fail(
-      ErrorCode::kUnsupported,
-      std::format(
-          "{}: is neither a GGUF file nor a llama2.c model; for other checkpoints, give the "
-          "folder with config.json or params.json and the weights",
-          path.string()));
+// What to give instead of these contents, as the end of a sentence.
+std::string WhatToGive(const PathContents& contents) {
+  switch (contents.kind) {
+    case ContentKind::kModel:
+      return "already, which needs no conversion";
+    case ContentKind::kModelFolder:
+      return "; model files need no conversion";
+    case ContentKind::kPackedWeights:
+      return "; give the checkpoint";
+    case ContentKind::kGgufFolder:
+      return contents.names.size() == 1
+                 ? std::format("; give that file, {}", contents.checkpoint)
+                 : std::format(
+                       "; give one of them, such as {}, which is the largest and so was "
+                       "changed least when it was quantized",
+                       contents.checkpoint);
+    case ContentKind::kEmptyFolder:
+    case ContentKind::kOtherFolder:
+      return "; the folder of a checkpoint has config.json or params.json, and the weights";
+    default:
+      break;
+  }
+  if (!contents.checkpoint.empty()) {
+    return std::format("; give the checkpoint's folder, {}", contents.checkpoint);
+  }
+  return std::format("; {}", HowToGetCheckpoint(contents));
+}
+
+std::unexpected<Error> Refuse(const std::filesystem::path& path, const PathContents& contents) {
+  if (contents.kind == ContentKind::kUnknown) {
+    return Fail(
+        ErrorCode::kUnsupported,
+        std::format(
+            "{}: is neither a GGUF file nor a llama2.c model; for other checkpoints, give the "
+            "folder with config.json or params.json and the weights",
+            path.string()));
+  }
+  const std::string what = WhatToGive(contents);
+  return Fail(ErrorCode::kUnsupported,
+              std::format("{}: {}{}{}", path.string(), ContentsText(contents),
+                          what.starts_with(';') ? "" : " ", what));
 }
 
 }  // namespace
 
 Result<Checkpoint> OpenCheckpoint(const std::filesystem::path& path) {
-  CRIA_ASSIGN_OR_RETURN(const bool is_folder, IsFolder(path));
-  if (is_folder) return IsMetaFolder(path) ? OpenMetaCheckpoint(path) : OpenHfCheckpoint(path);
-  if (IsGgufFile(path)) return OpenGgufCheckpoint(path);
-  if (IsLlama2cFile(path)) return OpenLlama2cCheckpoint(path);
-  return UnknownFile(path);
+  CRIA_ASSIGN_OR_RETURN(const PathContents contents, Inspect(path));
+  switch (contents.kind) {
+    case ContentKind::kHuggingFaceFolder:
+      return OpenHfCheckpoint(path);
+    case ContentKind::kMetaFolder:
+      return OpenMetaCheckpoint(path);
+    case ContentKind::kGguf:
+      return OpenGgufCheckpoint(path);
+    case ContentKind::kLlama2c:
+      return OpenLlama2cCheckpoint(path);
+    default:
+      return Refuse(path, contents);
+  }
 }
 
 Result<CheckpointVocabulary> OpenVocabulary(const std::filesystem::path& path) {
-  CRIA_ASSIGN_OR_RETURN(const bool is_folder, IsFolder(path));
-  if (is_folder) return IsMetaFolder(path) ? OpenMetaVocabulary(path) : OpenHfVocabulary(path);
-  if (IsGgufFile(path)) return OpenGgufVocabulary(path);
-  if (IsLlama2cFile(path)) {
-    CRIA_ASSIGN_OR_RETURN(Checkpoint checkpoint, OpenLlama2cCheckpoint(path));
-    return CheckpointVocabulary{checkpoint.name, *std::move(checkpoint.tokenizer)};
+  CRIA_ASSIGN_OR_RETURN(const PathContents contents, Inspect(path));
+  switch (contents.kind) {
+    case ContentKind::kHuggingFaceFolder:
+    case ContentKind::kTorchFolder:
+    case ContentKind::kOtherFolder:  // A tokenizer needs no config.json.
+      return OpenHfVocabulary(path);
+    case ContentKind::kMetaFolder:
+      return OpenMetaVocabulary(path);
+    case ContentKind::kGguf:
+      return OpenGgufVocabulary(path);
+    case ContentKind::kLlama2c: {
+      CRIA_ASSIGN_OR_RETURN(Checkpoint checkpoint, OpenLlama2cCheckpoint(path));
+      return CheckpointVocabulary{checkpoint.name, *std::move(checkpoint.tokenizer)};
+    }
+    default:
+      return Refuse(path, contents);
   }
-  return UnknownFile(path);
 }
 
 }  // namespace cria

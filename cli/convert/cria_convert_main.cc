@@ -1,6 +1,5 @@
 #include <cstdio>
 #include <exception>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,8 +11,8 @@
 #include "cli/flags/options.h"
 #include "cli/memory_report.h"
 #include "cli/messages.h"
+#include "cli/model_name.h"
 #include "cli/progress_bar.h"
-#include "converter/checkpoint.h"
 #include "converter/convert.h"
 #include "core/format.h"
 #include "core/platform.h"
@@ -37,6 +36,8 @@ void AddOptions(cria::cli::CommandLine& command, Arguments& arguments) {
   cria::cli::AddCheckpointOptions(command, arguments.checkpoint, arguments.options);
   command.AddText("-o,--output", arguments.output,
                   "Model file to write (default: the checkpoint's name with .cria)");
+  command.AddFlag("--overwrite", arguments.options.overwrite,
+                  "Replace the output even if Cria did not write it");
   command.AddFlag("--vocab-only", arguments.vocab_only,
                   "Write only the tokenizer and the chat template, for cria tokenize; needs no "
                   "weights");
@@ -78,13 +79,6 @@ void AddPlanCommand(cria::cli::CommandLine& program) {
   cria::cli::AddPlanOptions(command, plan->arguments);
   cria::cli::AddContextOptions(command, plan->engine);
   command.SetAction([plan] { return Plan(*plan); });
-}
-
-std::string DefaultOutput(const std::string& checkpoint) {
-  std::error_code ignored;
-  const std::filesystem::path name = cria::FolderName(checkpoint);
-  const bool is_folder = std::filesystem::is_directory(checkpoint, ignored);
-  return (is_folder ? name : name.stem()).string() + ".cria";
 }
 
 void PrintReport(const ConvertReport& report, const std::string& output) {
@@ -146,16 +140,17 @@ cria::Status Verify(const Arguments& arguments) {
 }
 
 cria::Status ConvertVocabulary(const Arguments& arguments) {
-  CRIA_ASSIGN_OR_RETURN(const size_t tokens,
-                        cria::ConvertVocabulary(arguments.checkpoint, arguments.output,
-                                                arguments.options.chat_template));
+  CRIA_ASSIGN_OR_RETURN(
+      const size_t tokens,
+      cria::ConvertVocabulary(arguments.checkpoint, arguments.output,
+                              arguments.options.chat_template, arguments.options.overwrite));
   std::printf("%s: a vocabulary of %zu tokens, without weights\n",
               cria::cli::Printable(arguments.output).c_str(), tokens);
   return {};
 }
 
 cria::Status Convert(Arguments& arguments) {
-  if (arguments.output.empty()) arguments.output = DefaultOutput(arguments.checkpoint);
+  if (arguments.output.empty()) arguments.output = cria::cli::ModelNameFor(arguments.checkpoint);
   cria::cli::RemoveAbandonedChecks(arguments.output);
   if (arguments.vocab_only) return ConvertVocabulary(arguments);
   CRIA_ASSIGN_OR_RETURN(const ConvertReport report, RunConvert(arguments));

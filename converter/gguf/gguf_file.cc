@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "converter/input/byte_reader.h"
-#include "converter/input/file_magic.h"
 #include "core/quotable.h"
 
 namespace cria {
@@ -338,8 +337,6 @@ class FileReader {
 };
 
 }  // namespace
-
-bool IsGgufFile(const std::filesystem::path& path) { return BeginsWith(path, kMagic); }
 
 Result<GgufFile> ReadGgufFile(const std::filesystem::path& path) {
   CRIA_ASSIGN_OR_RETURN(auto file, platform::File::Open(path.string()));

@@ -12,9 +12,6 @@
 
 namespace cria {
 
-// Whether the file begins like a GGUF file. False if it cannot be read.
-bool IsGgufFile(const std::filesystem::path& path);
-
 // The contents of one GGUF file, by the specification in ggml's docs/gguf.md, versions 2 and 3,
 // little-endian. Tensors have ggml's names. A tensor type that is not known is an error that names
 // it.

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "converter/input/byte_reader.h"
-#include "converter/input/file_magic.h"
 #include "converter/input/json_file.h"
 #include "converter/tokenizer/piece_text.h"
 #include "converter/tokenizer/scored_pieces.h"
@@ -168,12 +167,6 @@ Result<TokenizerMaterial> ReadTokenizerBeside(const std::filesystem::path& path)
 }
 
 }  // namespace
-
-bool IsLlama2cFile(const std::filesystem::path& path) {
-  if (BeginsWith(path, kMagic)) return true;
-  const auto file = platform::File::Open(path.string());
-  return file && ReadHeader(*file);
-}
 
 Result<Checkpoint> OpenLlama2cCheckpoint(const std::filesystem::path& path) {
   CRIA_ASSIGN_OR_RETURN(auto opened, platform::File::Open(path.string()));

@@ -7,10 +7,6 @@
 
 namespace cria {
 
-// Whether the file is a llama2.c model: it begins with their magic number, or, in version 0, which
-// has none, with seven sizes that are consistent.
-bool IsLlama2cFile(const std::filesystem::path& path);
-
 // Reads a llama2.c model, version 0 or 1 (f32), and the tokenizer.model, tokenizer.json or
 // tokenizer.bin in the same folder. Two values are constants of the llama2.c program, not in the
 // file: rms_norm_eps is 1e-5 and rope_theta is 10,000.

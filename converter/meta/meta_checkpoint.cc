@@ -276,10 +276,6 @@ Result<MetaTokenizer> ReadMetaTokenizer(const std::filesystem::path& folder) {
 
 }  // namespace
 
-bool IsMetaFolder(const std::filesystem::path& folder) {
-  return FileExists(folder / "params.json") && !FileExists(folder / "config.json");
-}
-
 Result<Checkpoint> OpenMetaCheckpoint(const std::filesystem::path& folder) {
   const auto params_path = folder / "params.json";
   CRIA_ASSIGN_OR_RETURN(const auto params, ReadJsonFile(params_path, kMaxParamsBytes));

@@ -7,9 +7,6 @@
 
 namespace cria {
 
-// Whether the folder has Meta's params.json.
-bool IsMetaFolder(const std::filesystem::path& folder);
-
 // Reads a folder as Meta distributes Llama models: params.json, consolidated.NN.pth for each of the
 // processors that it was split for, and tokenizer.model. Values that the files do not have are as
 // in Meta's own code:

@@ -6,6 +6,7 @@
 
 #include "c_api/failure.h"
 #include "c_api/versioned_struct.h"
+#include "model/path_contents.h"
 
 namespace cria::c_api {
 namespace {
@@ -49,7 +50,7 @@ Result<cria_model_options> ReadModelOptions(const cria_model_options* options) {
 Result<platform::File> OpenSource(const cria_model_options& options) {
   if (options.path != nullptr) {
     if (options.offset_bytes == 0 && options.length_bytes == 0) {
-      return platform::File::Open(options.path);
+      return OpenModelPath(options.path);
     }
     return Fail(ErrorCode::kUsage,
                 "offset_bytes and length_bytes belong to a descriptor; with path, leave them 0");

@@ -16,11 +16,14 @@ std::string FittingText(uint32_t tokens, size_t kv_type) {
 const char* RemedyText(RemedyKind kind) {
   switch (kind) {
     case RemedyKind::kNone:
+    case RemedyKind::kConvertCheckpoint:  // ConvertText has the words.
       return "";
     // Only the converter, which is not part of the library, reports these two.
     case RemedyKind::kConvertVocabulary:
     case RemedyKind::kChatTemplate:
       return "convert it in another way";
+    case RemedyKind::kOverwrite:  // Only the programs ask whether a file may be replaced.
+      return "choose another name";
     case RemedyKind::kChooseContext:
       return "choose another context_tokens";
     case RemedyKind::kLargerContext:
@@ -50,10 +53,15 @@ const char* RemedyText(RemedyKind kind) {
   return "";
 }
 
+std::string ConvertText(const std::string& checkpoint) {
+  return std::format("convert {} with cria-convert", checkpoint);
+}
+
 }  // namespace
 
 std::string Sentence(const Error& error) {
-  return SentenceWithRemedy(error, {.remedy = RemedyText, .fitting = FittingText});
+  return SentenceWithRemedy(error,
+                            {.remedy = RemedyText, .fitting = FittingText, .convert = ConvertText});
 }
 
 }  // namespace cria::c_api

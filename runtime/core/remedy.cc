@@ -20,8 +20,11 @@ std::string SentenceWithRemedy(const Error& error, const RemedyWords& words) {
   const Remedy& remedy = error.remedy();
   std::string sentence = error.message();
   if (remedy.kind == RemedyKind::kFitMemory) sentence += "; " + FittingText(remedy, words);
-  if (remedy.kind != RemedyKind::kNone) (sentence += "; ") += words.remedy(remedy.kind);
-  return sentence;
+  if (remedy.kind == RemedyKind::kNone) return sentence;
+  sentence += "; ";
+  return sentence += remedy.kind == RemedyKind::kConvertCheckpoint
+                         ? words.convert(remedy.checkpoint)
+                         : words.remedy(remedy.kind);
 }
 
 }  // namespace cria

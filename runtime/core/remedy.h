@@ -14,6 +14,8 @@ struct RemedyWords {
   const char* (*remedy)(RemedyKind kind);
   // The options for a context of `tokens` whose KV cache has the KvType number `kv_type`.
   std::string (*fitting)(uint32_t tokens, size_t kv_type);
+  // How to convert the checkpoint, as the end of a sentence.
+  std::string (*convert)(const std::string& checkpoint);
 };
 
 // The error's sentence, and its remedy in these words.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/cpu_threads.h"
+#include "model/path_contents.h"
 
 namespace cria {
 namespace {
@@ -42,7 +43,7 @@ MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions&
 
 Result<std::unique_ptr<Engine>> Engine::Load(const std::string& path,
                                              const EngineOptions& options) {
-  CRIA_ASSIGN_OR_RETURN(platform::File file, platform::File::Open(path));
+  CRIA_ASSIGN_OR_RETURN(platform::File file, OpenModelPath(path));
   return Load(std::move(file), options);
 }
 

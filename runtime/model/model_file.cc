@@ -6,6 +6,7 @@
 
 #include "model/file_head.h"
 #include "model/model_file_reader.h"
+#include "model/path_contents.h"
 
 namespace cria {
 namespace {
@@ -23,7 +24,7 @@ constexpr FileKind kModelFile = {.magic = kModelMagic,
 }  // namespace
 
 Result<ModelFile> ModelFile::Open(const std::string& path) {
-  CRIA_ASSIGN_OR_RETURN(platform::File file, platform::File::Open(path));
+  CRIA_ASSIGN_OR_RETURN(platform::File file, OpenModelPath(path));
   return Open(std::move(file));
 }
 
@@ -37,7 +38,7 @@ Result<ModelFile> ModelFile::Open(platform::File file) {
 }
 
 Result<ModelFile> ModelFile::OpenVocabulary(const std::string& path) {
-  CRIA_ASSIGN_OR_RETURN(platform::File file, platform::File::Open(path));
+  CRIA_ASSIGN_OR_RETURN(platform::File file, OpenModelPath(path));
   return OpenEither(std::move(file));
 }
 

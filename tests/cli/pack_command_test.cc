@@ -64,6 +64,40 @@ TEST_F(PackCommand, ListsAndClears) {
   EXPECT_EQ(Cria({"pack", "--clear", "--list", "--pack-cache", Folder()}).exit_code, 2);
 }
 
+TEST_F(PackCommand, AFileOfAnotherProgramIsKeptUnlessOverwriteIsGiven) {
+  const std::string file = Path("notes.txt");
+  support::WriteFile(file, "important");
+  for (const bool is_standalone : {false, true}) {
+    std::vector<std::string> arguments = {"pack", "-m", ModelPath(), "-o", file};
+    if (is_standalone) arguments.emplace_back("--standalone");
+    ExpectError(Cria(arguments), 2,
+                "is a file that Cria did not write, which would be replaced; choose another name, "
+                "or replace it with --overwrite");
+  }
+  EXPECT_EQ(support::ReadFile(file), "important");
+  EXPECT_EQ(Cria({"pack", "-m", ModelPath(), "-o", file, "--overwrite"}).exit_code, 0);
+  // Cria wrote it now.
+  EXPECT_EQ(Cria({"pack", "-m", ModelPath(), "-o", file}).exit_code, 0);
+  ExpectText({"--packed", file});
+}
+
+// Every command that opens a model says what was given instead.
+TEST_F(PackCommand, ACheckpointIsNamedWithTheCommandThatConvertsIt) {
+  const std::string file = Path("a model.gguf");
+  support::WriteFile(file, "GGUF");
+  const std::string words =
+      "is a GGUF file and not a Cria model file; convert it with: "
+      "cria-convert '" +
+      file + "' -o 'a model.cria'";
+  ExpectError(Cria({"run", "-m", file, "-p", "x"}), 1, words);
+  ExpectError(Cria({"chat", "-m", file}), 1, words);
+  for (const char* command : {"info", "plan", "pack", "bench"}) {
+    ExpectError(Cria({command, "-m", file}), 1, words);
+  }
+  ExpectError(Cria({"tokenize", "-m", file, "-p", "x"}), 1, words);
+  ExpectError(Cria({"perplexity", "-m", file, "-f", file}), 1, words);
+}
+
 TEST_F(PackCommand, UsageErrorsExitWithTwo) {
   ExpectError(Cria({"pack"}), 2, "say which model to pack");
   ExpectError(Cria({"pack", "-m", ModelPath(), "--standalone"}), 2, "name it with -o");
@@ -94,7 +128,7 @@ TEST_F(PackCommand, ALinkIsReplacedInTheCacheAndFollowedElsewhere) {
   EXPECT_FALSE(fs::is_symlink(cached));
   EXPECT_EQ(support::ReadFile(Path("elsewhere")), "somebody's");
   link_to_elsewhere(Path("link"));
-  ASSERT_EQ(Cria({"pack", "-m", ModelPath(), "-o", Path("link")}).exit_code, 0);
+  ASSERT_EQ(Cria({"pack", "-m", ModelPath(), "-o", Path("link"), "--overwrite"}).exit_code, 0);
   EXPECT_TRUE(fs::is_symlink(Path("link")));
   EXPECT_EQ(support::ReadFile(Path("elsewhere")), support::ReadFile(cached));
 }
@@ -177,7 +211,7 @@ TEST_F(PackCommand, AFileThatWasPackedServesWhereItIsNamed) {
   ExpectError(RunProgram(RunArguments({"--packed", Path("no.packed")})), 1, "no.packed");
   ExpectError(RunProgram(RunArguments({"--packed", ModelPath()})), 1,
               "is not a file of packed weights");
-  ExpectError(Cria({"info", packed}), 1, "is not a Cria model file");
+  ExpectError(Cria({"info", packed}), 1, "has packed weights, which belong to a Cria model file");
   fs::resize_file(packed, fs::file_size(packed) - 1);
   ExpectError(RunProgram(RunArguments({"--packed", packed})), 1, "cut short");
 }

@@ -19,6 +19,13 @@ TEST(SentenceTest, NamesTheFlagThatHelps) {
   EXPECT_EQ(Sentence(WithRemedy(RemedyKind::kPack)), "it failed; pack the model with cria pack");
 }
 
+TEST(SentenceTest, PrintsTheWholeCommandThatConverts) {
+  Remedy remedy = RemedyKind::kConvertCheckpoint;
+  remedy.checkpoint = "my models/x.gguf";
+  EXPECT_EQ(Sentence(WithRemedy(remedy)),
+            "it failed; convert it with: cria-convert 'my models/x.gguf' -o x.cria");
+}
+
 TEST(SentenceTest, OffersEveryContextThatFits) {
   Remedy remedy = RemedyKind::kFitMemory;
   EXPECT_EQ(Sentence(WithRemedy(remedy)),

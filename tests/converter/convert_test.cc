@@ -326,9 +326,12 @@ TEST_F(ConvertTest, CancellingLeavesNothing) {
 TEST_F(ConvertTest, AFailureLeavesTheOldFileAlone) {
   Make(support::SpecMha());
   support::WriteFile(output_, "precious");
-  EXPECT_FALSE(Run({}, [](const ConvertProgress&) { return false; }));
+  const ConvertOptions overwriting = {.overwrite = true};
+  EXPECT_FALSE(Run(overwriting, [](const ConvertProgress&) { return false; }));
   EXPECT_EQ(support::ReadFile(output_), "precious");
-  EXPECT_TRUE(Run({}));
+  EXPECT_EQ(Run({}).error().remedy().kind, RemedyKind::kOverwrite);
+  EXPECT_EQ(support::ReadFile(output_), "precious");
+  EXPECT_TRUE(Run(overwriting));
   EXPECT_EQ(support::ReadFile(output_).substr(0, 8), "CRIAMODL");
   EXPECT_EQ(support::FileNames(folder_.path()),
             (std::vector<std::string>{"checkpoint", "model.cria"}));
@@ -337,7 +340,7 @@ TEST_F(ConvertTest, AFailureLeavesTheOldFileAlone) {
 TEST_F(ConvertTest, ASymbolicLinkKeepsPointingToTheModel) {
   Make(support::SpecMha());
   const auto link = folder_.path() / "link.cria";
-  support::WriteFile(output_, "old");
+  support::WriteFile(output_, "");
   std::filesystem::create_symlink("model.cria", link);
   ASSERT_TRUE(Convert(checkpoint_, link, {}));
   EXPECT_TRUE(std::filesystem::is_symlink(link));

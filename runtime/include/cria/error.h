@@ -35,12 +35,14 @@ enum class RemedyKind : uint8_t {
   kFewerThreads,       // Fewer threads.
   kFitMemory,          // One of fitting_context_tokens, or no limit of memory.
   kConvert,            // Convert the checkpoint, with the converter of this version.
+  kConvertCheckpoint,  // Convert Remedy::checkpoint, which was given instead of a model file.
   kCopyOrConvert,      // Copy the file again, or convert the checkpoint again.
   kConvertVocabulary,  // Convert the tokenizer alone.
   kChatTemplate,       // Another chat template, or none.
   kPack,               // Pack the model on this machine.
   kPackStandalone,     // Pack the portable model file into a standalone one on this machine.
   kCheckFile,          // Compare the file with its checksums.
+  kOverwrite,          // Allow to replace a file that Cria did not write.
 };
 
 struct Remedy {
@@ -50,6 +52,8 @@ struct Remedy {
   RemedyKind kind;
   // kFitMemory only: the longest context that fits with each KvType, in tokens; 0 if none fits.
   std::array<uint32_t, 3> fitting_context_tokens = {};
+  // kConvertCheckpoint only: the file or folder to convert.
+  std::string checkpoint = {};
 };
 
 // A failure: a code for programs, and a sentence for people. The sentence says what was wrong and
@@ -59,7 +63,8 @@ struct Remedy {
 // that was moved from can only be destroyed or assigned to.
 class Error {
  public:
-  Error(ErrorCode code, std::string message, Remedy remedy = {});
+  Error(ErrorCode code, std::string message, RemedyKind remedy = RemedyKind::kNone);
+  Error(ErrorCode code, std::string message, Remedy remedy);
   Error(const Error& other);
   Error(Error&& other) noexcept : details_(std::exchange(other.details_, nullptr)) {}
   Error& operator=(Error other) noexcept {
@@ -98,8 +103,11 @@ class [[nodiscard]] Result : public std::expected<T, Error> {
 // The result of a function that returns no value but can fail.
 using Status = Result<void>;
 
-// Not inline, because hundreds of places call it, and hardly ever run.
-std::unexpected<Error> Fail(ErrorCode code, std::string message, Remedy remedy = {});
+// Not inline, because hundreds of places call it, and hardly ever run. Most have no more than the
+// kind of a remedy.
+std::unexpected<Error> Fail(ErrorCode code, std::string message,
+                            RemedyKind remedy = RemedyKind::kNone);
+std::unexpected<Error> Fail(ErrorCode code, std::string message, Remedy remedy);
 
 }  // namespace cria
 

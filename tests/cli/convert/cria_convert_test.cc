@@ -436,6 +436,52 @@ TEST_F(CriaConvertProgram, FilesOfTheCheckpointAreNotOverwritten) {
   }
 }
 
+TEST_F(CriaConvertProgram, AFileOfAnotherProgramIsKeptUnlessOverwriteIsGiven) {
+  support::WriteFile(output_, "important");
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {checkpoint_, "-o", output_}, {checkpoint_, "-o", output_, "--vocab-only"}}) {
+    const RunResult refused = Convert(arguments);
+    EXPECT_EQ(refused.exit_code, 2);
+    // Nothing was converted before.
+    EXPECT_EQ(refused.error, "cria-convert: error: " + output_.string() +
+                                 ": is a file that Cria did not write, which would be replaced; "
+                                 "choose another name, or replace it with --overwrite\n");
+    EXPECT_EQ(support::ReadFile(output_), "important");
+  }
+  EXPECT_EQ(Convert({checkpoint_, "-o", output_, "--overwrite"}).exit_code, 0);
+  EXPECT_EQ(Convert({checkpoint_, "-o", output_}).exit_code, 0);
+  support::WriteFile(output_, "");
+  EXPECT_EQ(Convert({checkpoint_, "-o", output_}).exit_code, 0);
+  support::WriteFile(output_, "important");
+  EXPECT_EQ(Convert({checkpoint_, "-o", output_, "--vocab-only", "--overwrite"}).exit_code, 0);
+}
+
+TEST_F(CriaConvertProgram, WhatIsNoCheckpointIsNamed) {
+  const auto expect = [&](const Path& given, const std::string& words) {
+    ExpectError(Convert({given, "-o", output_}), {given.string() + ": " + words});
+    ExpectError(RunProgram({CRIA_CONVERT_PROGRAM, "plan", given}), {given.string() + ": " + words});
+  };
+  std::filesystem::create_directory(folder_ / "empty");
+  expect(folder_ / "empty", "is an empty folder; the folder of a checkpoint has config.json");
+  support::WriteFile(folder_ / "packed", "CRIAPACK");
+  expect(folder_ / "packed", "has packed weights, which belong to a Cria model file; give the");
+  std::filesystem::create_directory(folder_ / "models");
+  ASSERT_EQ(Convert({checkpoint_, "-o", folder_ / "models" / "a.cria"}).exit_code, 0);
+  expect(folder_ / "models" / "a.cria", "is a Cria model file already, which needs no conversion");
+  expect(folder_ / "models", "is a folder with the model file a.cria; model files need no");
+  std::filesystem::create_directory(folder_ / "ggufs");
+  support::WriteFile(folder_ / "ggufs" / "a.gguf", "GGUF");
+  expect(folder_ / "ggufs", "is a folder with the GGUF file a.gguf; give that file");
+  support::WriteFile(folder_ / "ggufs" / "b.gguf", "GGUF...");
+  expect(folder_ / "ggufs", "is a folder with the GGUF files a.gguf and b.gguf; give one of them");
+  expect(checkpoint_ / "model.safetensors",
+         "has weights in the safetensors format; give the checkpoint's folder, ");
+  std::filesystem::rename(checkpoint_ / "model.safetensors", checkpoint_ / "pytorch_model.bin");
+  expect(checkpoint_,
+         "is the folder of a Hugging Face checkpoint with weights in PyTorch's format; "
+         "only safetensors can be converted");
+}
+
 TEST_F(CriaConvertProgram, AModelInTheFolderOfTheCheckpointIsReplaced) {
   const Path output = checkpoint_ / "model.cria";
   EXPECT_EQ(Convert({checkpoint_, "-o", output}).exit_code, 0);

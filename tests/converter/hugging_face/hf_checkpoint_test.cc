@@ -97,7 +97,8 @@ TEST_F(HfCheckpointTest, SaysWhatItLooksFor) {
   EXPECT_THAT(OpenCheckpoint(folder_.path() / "config.json").error().message(),
               HasSubstr("give the folder"));
   std::filesystem::remove(folder_.path() / "config.json");
-  ExpectRefused("config.json: cannot open");
+  ExpectRefused(
+      "is a folder without a model file or checkpoint; the folder of a checkpoint has config.json");
 }
 
 }  // namespace
