@@ -148,8 +148,6 @@ Json TensorJson(const StoredTensor& tensor) {
 }
 
 Json DescribeFile(const ModelFile& file) {
-  std::string digest;
-  for (const uint8_t byte : file.digest()) digest += Format("{:02x}", byte);
   uint64_t parameters = 0;
   Json tensors = Json::array();
   for (const StoredTensor& tensor : file.tensors()) {
@@ -161,7 +159,7 @@ Json DescribeFile(const ModelFile& file) {
   }
   return {{"name", file.name()},
           {"producer", file.producer()},
-          {"digest", digest},
+          {"digest", DigestText(file.digest())},
           {"file_bytes", file.size_bytes()},
           {"metadata_bytes", file.metadata_bytes()},
           {"parameters", parameters},

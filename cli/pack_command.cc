@@ -13,6 +13,7 @@
 #include "core/cpu_threads.h"
 #include "core/format.h"
 #include "core/format_bytes.h"
+#include "model/checksum.h"
 #include "model/packed_file.h"
 #include "model/path_contents.h"
 #include "xnn/known_layouts.h"
@@ -32,6 +33,8 @@ struct PackOptions {
   bool overwrite = false;
   bool list = false;
   bool clear = false;
+  bool remove = false;
+  std::string entry;
   bool check = false;
 };
 
@@ -52,6 +55,52 @@ Status List(const xnn::PackCache& cache) {
 Status Clear(const xnn::PackCache& cache) {
   CRIA_ASSIGN_OR_RETURN(const uint64_t bytes, cache.Clear());
   std::printf("%s freed in %s\n", FormatBytes(bytes).c_str(), Printable(cache.folder()).c_str());
+  return {};
+}
+
+// The entries that `text` means: a path or its last part, as List prints them, or a digest of at
+// least eight digits, as `cria info` prints it.
+std::vector<xnn::PackCache::Entry> Select(std::vector<xnn::PackCache::Entry> entries,
+                                          std::string_view text) {
+  constexpr size_t kMinDigits = 8;
+  std::erase_if(entries, [&](const xnn::PackCache::Entry& entry) {
+    const bool is_name = entry.path == text || entry.path.ends_with("/" + std::string(text));
+    return !is_name && (text.size() < kMinDigits || !entry.digest.starts_with(text));
+  });
+  return entries;
+}
+
+// Removes the weights of one model.
+Status Remove(const PackOptions& options, const xnn::PackCache& cache) {
+  if (options.model_path.empty() == options.entry.empty()) {
+    return Fail(
+        ErrorCode::kUsage,
+        "say which model's packed weights to remove: with -m FILE, or with a name or digest "
+        "that --list prints");
+  }
+  std::string wanted = options.entry;
+  if (wanted.empty()) {
+    CRIA_ASSIGN_OR_RETURN(const ModelFile model, ModelFile::Open(options.model_path));
+    wanted = DigestText(model.digest());
+  }
+  CRIA_ASSIGN_OR_RETURN(std::vector<xnn::PackCache::Entry> entries, cache.List());
+  entries = Select(std::move(entries), wanted);
+  const std::string& asked = options.entry.empty() ? options.model_path : options.entry;
+  if (entries.empty()) {
+    return Fail(ErrorCode::kNotFound,
+                Format("{} holds no packed weights of {}", cache.folder(), asked));
+  }
+  // Several files may belong to one model, but digits may begin the digests of several models.
+  for (const xnn::PackCache::Entry& entry : entries) {
+    if (entry.digest != entries.front().digest) {
+      return Fail(ErrorCode::kUsage,
+                  Format("\"{}\" begins the digests of several models; give more digits", asked));
+    }
+  }
+  for (const xnn::PackCache::Entry& entry : entries) {
+    CRIA_ASSIGN_OR_RETURN(const uint64_t bytes, cache.Remove(entry));
+    std::printf("%s freed: %s\n", FormatBytes(bytes).c_str(), Printable(entry.path).c_str());
+  }
   return {};
 }
 
@@ -117,6 +166,7 @@ Status Pack(const PackOptions& options, const xnn::PackCache& cache) {
       return Fail(ErrorCode::kUsage, "there is no folder for packed weights: name a file with -o");
     }
     CRIA_RETURN_IF_ERROR(cache.MakeFolder());
+    cache.RenameOlderFile(model);
     path = cache.PathFor(model);
   }
   if (options.check) return Check(path);
@@ -151,6 +201,10 @@ Status RunPack(const PackOptions& options) {
   const xnn::PackCache cache(options.cache_folder);
   if (options.list) return List(cache);
   if (options.clear) return Clear(cache);
+  if (options.remove) return Remove(options, cache);
+  if (!options.entry.empty()) {
+    return Fail(ErrorCode::kUsage, "only --remove takes a name; give the model with -m");
+  }
   return Pack(options, cache);
 }
 
@@ -171,8 +225,17 @@ void AddPackCommand(CommandLine& program) {
                   "Write a whole model with packed weights in place of the portable ones");
   Option& list = command.AddFlag("--list", options->list,
                                  "List what the cache holds and whether it is usable");
-  command.AddFlag("--clear", options->clear, "Remove all packed weights from the cache")
-      .Excludes(list);
+  Option& clear =
+      command.AddFlag("--clear", options->clear, "Remove all packed weights from the cache")
+          .Excludes(list);
+  command
+      .AddFlag("--remove", options->remove,
+               "Remove the packed weights of the model of -m, or of NAME: a digest, or a file's "
+               "name that --list prints")
+      .Excludes(list)
+      .Excludes(clear);
+  command.AddText("NAME", options->entry, "With --remove: the packed weights to remove")
+      .Metavar("NAME");
   Option& check = command.AddFlag("--check", options->check,
                                   "Read the packed weights and compare their checksums");
   command

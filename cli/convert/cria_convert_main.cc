@@ -92,12 +92,11 @@ void PrintReport(const ConvertReport& report, const std::string& output) {
                 static_cast<double>(kind.stored_bytes) / 1e6, kind.rms_error(),
                 100.0 * kind.relative_rms_error());
   }
-  std::string digest;
-  for (const uint8_t byte : report.digest) digest += cria::Format("{:02x}", byte);
   std::printf("%s: %s, %llu parameters, %.2f bits per weight, %.1f MB, digest %s\n",
               cria::cli::Printable(output).c_str(), cria::cli::Printable(report.name).c_str(),
               static_cast<unsigned long long>(report.num_parameters), report.bits_per_weight,
-              static_cast<double>(report.file_bytes) / 1e6, digest.c_str());
+              static_cast<double>(report.file_bytes) / 1e6,
+              cria::DigestText(report.digest).c_str());
 }
 
 cria::ProgressCallback ProgressOn(cria::cli::ProgressBar& bar) {

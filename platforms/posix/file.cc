@@ -64,8 +64,7 @@ Result<File> File::Open(const std::string& path) {
 
 Result<File> File::OfDescriptor(int descriptor, uint64_t offset, std::optional<uint64_t> bytes) {
   File file;
-  // Packed weights are named after the path, so it must not contain the number, which differs from
-  // run to run.
+  // Without the number, which differs from run to run.
   file.path_ = "descriptor";
   file.descriptor_ = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   if (file.descriptor_ < 0) return SystemError(file.path_, "duplicate");

@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <string_view>
 
 namespace cria {
 
@@ -33,6 +34,16 @@ Digest Digest128(std::span<const std::byte> bytes) {
   Digest digest;
   std::copy_n(canonical.digest, digest.size(), digest.begin());
   return digest;
+}
+
+std::string DigestText(const Digest& digest) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (const uint8_t byte : digest) {
+    text += kDigits[byte >> 4];
+    text += kDigits[byte & 15];
+  }
+  return text;
 }
 
 }  // namespace cria

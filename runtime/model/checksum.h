@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 namespace cria {
 
@@ -30,5 +31,7 @@ uint64_t ChecksumOf(std::span<const std::byte> bytes);
 // XXH3-128 in its canonical (big-endian) byte order, the same on every machine.
 using Digest = std::array<uint8_t, 16>;
 Digest Digest128(std::span<const std::byte> bytes);
+// As 32 hexadecimal digits.
+std::string DigestText(const Digest& digest);
 
 }  // namespace cria

@@ -28,6 +28,16 @@ bool BelongsToCache(const fs::directory_entry& file) {
   return name.ends_with(kExtension) && file.is_regular_file(error);
 }
 
+// The bytes freed.
+Result<uint64_t> RemoveFile(const fs::path& path) {
+  std::error_code error;
+  const uint64_t size = fs::file_size(path, error);
+  const uint64_t bytes = error ? 0 : size;  // Another program may have removed it.
+  const bool is_removed = fs::remove(path, error);
+  if (!error) return is_removed ? bytes : 0;
+  return Fail(ErrorCode::kIo, std::format("{}: cannot remove: {}", path.string(), error.message()));
+}
+
 // Calls `visit` for every file of the cache; for none if the folder does not exist.
 template <typename Visit>
 Status ForEachFile(const std::string& folder, const Visit& visit) {
@@ -70,10 +80,21 @@ Result<PackedWeights> MapOwn(const ModelFile& model) {
 }  // namespace
 
 std::string PackCache::PathFor(const ModelFile& model) const {
-  std::string digest;
-  for (size_t i = 0; i < 8; ++i) digest += std::format("{:02x}", model.digest()[i]);
-  const std::string stem = fs::path(model.path()).stem().string();
-  return (fs::path(folder_) / std::format("{}-{}{}", stem, digest, kExtension)).string();
+  return (fs::path(folder_) / std::format("{}{}", DigestText(model.digest()), kExtension)).string();
+}
+
+void PackCache::RenameOlderFile(const ModelFile& model) const {
+  std::error_code ignored;
+  const std::string path = PathFor(model);
+  if (fs::exists(fs::symlink_status(path, ignored))) return;
+  // Older names have half of the digest.
+  const std::string ending =
+      std::format("-{}{}", DigestText(model.digest()).substr(0, 16), kExtension);
+  // If there are several, because copies of the model had different names, the last one remains.
+  (void)ForEachFile(folder_, [&](const fs::directory_entry& file) -> Status {
+    if (file.path().filename().string().ends_with(ending)) fs::rename(file.path(), path, ignored);
+    return {};
+  });
 }
 
 Result<std::vector<PackCache::Entry>> PackCache::List() const {
@@ -87,6 +108,7 @@ Result<std::vector<PackCache::Entry>> PackCache::List() const {
       entry.defect = packed.error().message();
     } else {
       entry.model_name = packed->identity().model_name;
+      entry.digest = DigestText(packed->identity().model_digest);
       if (packed->identity().layout_fingerprint != fingerprint) {
         entry.defect =
             std::format("packed for another processor ({})", packed->identity().processor);
@@ -102,15 +124,14 @@ Result<std::vector<PackCache::Entry>> PackCache::List() const {
 Result<uint64_t> PackCache::Clear() const {
   uint64_t freed_bytes = 0;
   CRIA_RETURN_IF_ERROR(ForEachFile(folder_, [&](const fs::directory_entry& file) -> Status {
-    std::error_code error;
-    const uint64_t bytes = file.file_size(error);
-    if (fs::remove(file.path(), error)) freed_bytes += bytes;
-    if (!error) return {};
-    return Fail(ErrorCode::kIo,
-                std::format("{}: cannot remove: {}", file.path().string(), error.message()));
+    CRIA_ASSIGN_OR_RETURN(const uint64_t bytes, RemoveFile(file.path()));
+    freed_bytes += bytes;
+    return {};
   }));
   return freed_bytes;
 }
+
+Result<uint64_t> PackCache::Remove(const Entry& entry) const { return RemoveFile(entry.path); }
 
 Status PackCache::MakeFolder() const {
   std::error_code error;
@@ -133,6 +154,7 @@ Result<PackedWeights> LoadPackedWeights(const ModelFile& model, const PackingOpt
   }
 
   const PackCache cache(options.cache_folder);
+  cache.RenameOlderFile(model);
   const std::string path = cache.PathFor(model);
   Result<PackedWeights> mapped = MapFile(model, path);
   if (mapped || mapped.error().code() == ErrorCode::kOutOfMemory) return mapped;

@@ -21,14 +21,19 @@ class PackCache {
   explicit PackCache(std::string folder) : folder_(std::move(folder)) {}
 
   const std::string& folder() const { return folder_; }
-  // The file for this model: one for each digest; it is replaced if its layout is not this
-  // processor's.
+  // The file for this model: one for each digest, whatever the model's file is called; it is
+  // replaced if its layout is not this processor's.
   std::string PathFor(const ModelFile& model) const;
+  // Gives the model's packed weights this name if an older version of Cria named them, which put
+  // the name of the model's file before the digest. Does nothing if there are none or if the folder
+  // cannot be written.
+  void RenameOlderFile(const ModelFile& model) const;
 
   struct Entry {
     std::string path;
     uint64_t bytes = 0;
     std::string model_name;
+    std::string digest;  // The model's, as DigestText returns it; empty if it cannot be read.
     // Why it cannot be used here; empty if it can.
     std::string defect;
   };
@@ -36,6 +41,8 @@ class PackCache {
   Result<std::vector<Entry>> List() const;
   // Removes all packed weights and the remains of interrupted packing. Returns the bytes freed.
   Result<uint64_t> Clear() const;
+  // Removes one of List's entries. Returns the bytes freed.
+  Result<uint64_t> Remove(const Entry& entry) const;
 
   // Creates the folder if it is missing.
   Status MakeFolder() const;

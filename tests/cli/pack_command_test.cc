@@ -64,6 +64,42 @@ TEST_F(PackCommand, ListsAndClears) {
   EXPECT_EQ(Cria({"pack", "--clear", "--list", "--pack-cache", Folder()}).exit_code, 2);
 }
 
+TEST_F(PackCommand, ACopyOfTheModelIsNotPackedAgain) {
+  ExpectText();
+  fs::copy_file(ModelPath(), Path("renamed.cria"));
+  const RunResult run = RunProgram(RunArguments({"--pack-cache", Folder()}, Path("renamed.cria")));
+  EXPECT_EQ(run.output, expected_);
+  EXPECT_THAT(run.error, Not(HasSubstr("packing")));
+  EXPECT_THAT(support::FileNames(Folder()), SizeIs(1));
+}
+
+TEST_F(PackCommand, RemovesThePackedWeightsOfOneModel) {
+  const auto remove = [&](std::vector<std::string> what) {
+    what.insert(what.begin(), {"pack", "--remove", "--pack-cache", Folder()});
+    return Cria(what);
+  };
+  ExpectError(remove({"-m", ModelPath()}), 1, "holds no packed weights of " + ModelPath());
+  ExpectText();
+  const std::string name = support::FileNames(Folder()).at(0);
+  support::WriteFile(Folder() + "/broken.packed", "x");
+  ExpectError(remove({}), 2, "say which model's packed weights to remove");
+  ExpectError(remove({"-m", ModelPath(), name}), 2, "say which model's packed weights to remove");
+  ExpectError(remove({"0123456789"}), 1, "holds no packed weights of 0123456789");
+  // Too few digits for a digest.
+  ExpectError(remove({name.substr(0, 7)}), 1, "holds no packed weights of");
+  ExpectError(Cria({"pack", name}), 2, "only --remove takes a name");
+  for (const std::string& what : {name, Folder() + "/" + name, name.substr(0, 8)}) {
+    const RunResult removed = remove({what});
+    EXPECT_EQ(removed.exit_code, 0) << removed.error;
+    EXPECT_THAT(removed.output, AllOf(HasSubstr("freed: "), HasSubstr(name)));
+    EXPECT_EQ(support::FileNames(Folder()), std::vector<std::string>{"broken.packed"});
+    ExpectText();
+  }
+  EXPECT_EQ(remove({"broken.packed"}).exit_code, 0);
+  EXPECT_EQ(remove({"-m", ModelPath()}).exit_code, 0);
+  EXPECT_THAT(support::FileNames(Folder()), IsEmpty());
+}
+
 TEST_F(PackCommand, AFileOfAnotherProgramIsKeptUnlessOverwriteIsGiven) {
   const std::string file = Path("notes.txt");
   support::WriteFile(file, "important");

@@ -99,11 +99,47 @@ TEST_F(PackCacheTest, ModelsOfOneNameHaveFilesOfTheirOwn) {
   spec.seed = 2;
   const ConvertedModel other(spec);
   EXPECT_NE(cache_.PathFor(other.Open()), cache_.PathFor(model_));
-  // The same model elsewhere has the same file.
-  std::filesystem::create_directory(converted_.folder() / "copy");
-  const std::string copy = converted_.folder() / "copy" / "model.cria";
+  // The same model with another name has the same file.
+  const std::string copy = converted_.folder() / "copy.cria";
   std::filesystem::copy_file(converted_.path(), copy);
   EXPECT_EQ(cache_.PathFor(Unwrap(ModelFile::Open(copy))), cache_.PathFor(model_));
+}
+
+TEST_F(PackCacheTest, FilesOfOlderVersionsAreRenamedAndServe) {
+  ASSERT_TRUE(Load());
+  const std::string path = cache_.PathFor(model_);
+  const auto older = [&](const std::string& stem) {
+    return std::filesystem::path(cache_.folder()) /
+           (stem + "-" + DigestText(model_.digest()).substr(0, 16) + ".packed");
+  };
+  std::filesystem::copy_file(path, older("copy"));
+  std::filesystem::rename(path, older("model"));
+  support::WriteFile(std::filesystem::path(cache_.folder()) / "x-0123456789abcdef.packed", "other");
+  const auto weights = Load();
+  ASSERT_TRUE(weights);
+  EXPECT_TRUE(weights->is_mapped());
+  EXPECT_THAT(notices_, IsEmpty());
+  EXPECT_THAT(
+      support::FileNames(cache_.folder()),
+      ElementsAre(std::filesystem::path(path).filename().string(), "x-0123456789abcdef.packed"));
+  EXPECT_TRUE(SameBits(Logits(model_, *weights), expected_));
+  // Where a file has the new name, older ones stay for List and Remove.
+  support::WriteFile(older("model"), "old");
+  ASSERT_TRUE(Load());
+  EXPECT_TRUE(std::filesystem::exists(older("model")));
+}
+
+TEST_F(PackCacheTest, OneEntryIsRemoved) {
+  ASSERT_TRUE(Load());
+  const std::string other = std::filesystem::path(cache_.folder()) / "other.packed";
+  support::WriteFile(other, "broken");
+  auto entries = Unwrap(cache_.List());
+  ASSERT_THAT(entries, SizeIs(2));
+  EXPECT_EQ(entries[0].digest, DigestText(model_.digest()));
+  EXPECT_EQ(entries[1].digest, "");
+  EXPECT_EQ(Unwrap(cache_.Remove(entries[0])), entries[0].bytes);
+  EXPECT_THAT(support::FileNames(cache_.folder()), ElementsAre("other.packed"));
+  EXPECT_EQ(Unwrap(cache_.Remove(entries[0])), 0u);
 }
 
 // --- Files of no use ---------------------------------------------------------------------------
