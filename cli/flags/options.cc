@@ -1,36 +1,18 @@
 #include "cli/flags/options.h"
 
-#include <algorithm>
-#include <charconv>
 #include <cstdint>
+
+#include "cli/flags/byte_count.h"
 
 namespace cria::cli {
 namespace {
 
 constexpr const char* kMemoryGroup = "Memory and threads";
 
-// "700M" as bytes: K, M, G and T are powers of 1,024, with or without a B or iB.
 Status ReadBytes(std::string_view text, std::optional<std::uint64_t>& bytes) {
-  constexpr std::string_view kUnits = "kmgt";
-  std::uint64_t number = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  std::string unit(stop, text.data() + text.size());
-  std::ranges::transform(unit, unit.begin(),
-                         [](char letter) { return static_cast<char>(letter | 0x20); });
-  if (unit.starts_with(' ')) unit.erase(0, 1);
-  size_t shift = 0;
-  if (const size_t known = unit.empty() ? kUnits.npos : kUnits.find(unit[0]);
-      known != kUnits.npos) {
-    shift = 10 * (known + 1);
-    unit.erase(0, 1);
-    if (unit == "ib") unit.clear();
-  }
-  if (unit == "b") unit.clear();
-  if (error != std::errc() || !unit.empty() || number > UINT64_MAX >> shift) {
-    return WrongValue(text, "a number of bytes such as 700M");
-  }
-  bytes = number << shift;
-  return {};
+  bytes = ParseByteCount(text);
+  if (bytes) return {};
+  return WrongValue(text, "a number of bytes such as 700M or 700MiB");
 }
 
 }  // namespace
@@ -86,8 +68,8 @@ void AddEngineOptions(CommandLine& command, EngineOptions& options) {
       .Add(
           "--memory-limit", "BYTES",
           [&options](std::string_view text) { return ReadBytes(text, options.memory_limit_bytes); },
-          "Refuse to load a model that will take more resident memory, such as 700M (1M is "
-          "1,048,576 bytes)")
+          "Refuse to load a model that will take more resident memory, such as 700M "
+          "or 700MiB (M is 1,000,000, Mi is 1,048,576)")
       .Group(group);
   command
       .AddFlag("--force", options.ignore_memory_limits,

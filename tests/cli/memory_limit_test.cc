@@ -45,10 +45,11 @@ TEST_F(MemoryLimitFlag, TakesBytesAndUnits) {
   }
 }
 
-TEST_F(MemoryLimitFlag, IsInMebibytesAndTheLike) {
-  // The text of FormatBytes, in units of 1000.
+// M is a million both in the option and in FormatBytes.
+TEST_F(MemoryLimitFlag, HasTheUnitsThatArePrinted) {
   const std::pair<const char*, const char*> limits[] = {{"123456", " 123.5 kB of the limit"},
-                                                        {"2M", " 2.1 MB of the limit"},
+                                                        {"2M", " 2.0 MB of the limit"},
+                                                        {"2MiB", " 2.1 MB of the limit"},
                                                         {"2K", " 2.0 kB of the limit"},
                                                         {"0", " 0 B of the limit"}};
   for (const auto& [limit, words] : limits) {
