@@ -5,6 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/engine_loader.h"
+#include "cli/flags/generation_options.h"
 #include "cli/flags/options.h"
 #include "cli/printable.h"
 #include "cli/remedy.h"
@@ -219,8 +220,7 @@ void AddChatCommand(CommandLine& program) {
   command.AddText("-sys,--system-prompt", options->system_prompt,
                   "System prompt: what the model is told before the conversation");
   AddSessionOption(command, options->session_path, "the conversation");
-  command.AddNumber("-n,--predict", options->max_tokens,
-                    "Maximum number of tokens of an answer; 0: until the model stops");
+  AddPredictOption(command, options->max_tokens, "Maximum number of tokens of an answer");
   AddContextFullOption(command, options->when_full, "forget the oldest turns");
   command
       .AddChoice("--color", options->color, {{"auto", "auto"}, {"on", "on"}, {"off", "off"}},

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <cinttypes>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -8,6 +9,7 @@
 
 #include "cli/commands.h"
 #include "cli/engine_loader.h"
+#include "cli/flags/generation_options.h"
 #include "cli/flags/options.h"
 #include "cli/printable.h"
 #include "cli/report.h"
@@ -33,6 +35,7 @@ struct RunOptions {
   bool no_display_prompt = false;
   EngineOptions engine;
   SamplerOptions sampler;
+  TextOptions text;
 };
 
 size_t KeepTokens(const RunOptions& options) {
@@ -75,7 +78,8 @@ std::string TextOf(const Tokenizer& tokenizer, const std::vector<int32_t>& token
 
 Status Run(const RunOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  std::string prompt = options.prompt;
+  std::string prompt = options.text.Read(options.prompt);
+  CRIA_ASSIGN_OR_RETURN(StopStrings stop_strings, options.text.MakeStopStrings());
   if (!options.prompt_path.empty()) {
     CRIA_ASSIGN_OR_RETURN(prompt, ReadTextFile(options.prompt_path));
   }
@@ -91,10 +95,11 @@ Status Run(const RunOptions& options) {
   const double load_ms = MillisecondsSince(start);
 
   const InterruptGuard interrupt;
-  CompletionOptions completion = {
-      .generation = {.max_tokens = options.max_tokens, .cancel = interrupt.flag()},
-      .when_full = options.when_full,
-      .keep_tokens = KeepTokens(options)};
+  CompletionOptions completion = {.generation = {.max_tokens = options.max_tokens,
+                                                 .cancel = interrupt.flag(),
+                                                 .stop_strings = &stop_strings},
+                                  .when_full = options.when_full,
+                                  .keep_tokens = KeepTokens(options)};
   if (!options.ignore_eos) completion.generation.stop_token_ids = engine->file().stop_token_ids();
   if (!options.no_display_prompt) {
     completion.on_prompt_read = [&] { std::fputs(prompt.c_str(), stdout); };
@@ -118,7 +123,8 @@ Status Run(const RunOptions& options) {
   CRIA_RETURN_IF_ERROR(reason);
   std::fputc('\n', stdout);
   std::fputs(EndNotice(*reason, engine->decoder().context_tokens()).c_str(), stderr);
-  std::fprintf(stderr, "%s\n", StatsLine(*engine, session, load_ms, first_token_ms).c_str());
+  std::fprintf(stderr, "%s | seed %" PRIu64 "\n",
+               StatsLine(*engine, session, load_ms, first_token_ms).c_str(), options.sampler.seed);
   return {};
 }
 
@@ -133,14 +139,14 @@ void AddRunCommand(CommandLine& program) {
       .Excludes(prompt)
       .Metavar("FILE");
   AddSessionOption(command, options->session_path, "the text");
-  command.AddNumber("-n,--predict", options->max_tokens,
-                    "Maximum number of tokens to generate; 0: until the model stops");
+  AddPredictOption(command, options->max_tokens, "Maximum number of tokens to generate");
   AddContextFullOption(command, options->when_full, "drop half of it");
   command.AddNumber("--keep", options->keep_tokens,
                     "Tokens at the beginning that --context-full shift keeps; -1: the whole prompt",
                     int64_t{-1});
   command.AddFlag("--ignore-eos", options->ignore_eos, "Go on after the model's stop tokens");
   command.AddFlag("--no-display-prompt", options->no_display_prompt, "Print only the continuation");
+  AddTextOptions(command, options->text, "-p");
   AddEngineOptions(command, options->engine);
   AddSamplerOptions(command, options->sampler);
   command.SetAction([options] { return Run(*options); });

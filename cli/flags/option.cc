@@ -62,6 +62,11 @@ Option& Option::Environment(const char* variable) {
   return *this;
 }
 
+Option& Option::Repeatable() {
+  is_repeatable_ = true;
+  return *this;
+}
+
 Option& Option::Excludes(const Option& other) {
   excluded_.push_back(&other);
   return *this;
@@ -72,7 +77,7 @@ bool Option::is_positional() const { return !names_.front().starts_with('-'); }
 bool Option::has_name(std::string_view name) const { return std::ranges::contains(names_, name); }
 
 Status Option::Take(std::string text) {
-  if (given_.empty()) {
+  if (given_.empty() || is_repeatable_) {
     given_.push_back(std::move(text));
   } else if (is_list_) {
     given_.front() += ',' + text;
@@ -94,7 +99,8 @@ Status Option::Store() {
       return Fail(ErrorCode::kUsage, Format("{} and {} exclude each other", name(), other->name()));
     }
   }
-  if (!given_.empty()) return StoreValue(given_.front());
+  for (const std::string& text : given_) CRIA_RETURN_IF_ERROR(StoreValue(text));
+  if (!given_.empty()) return {};
   const char* stand_in = environment_ == nullptr ? nullptr : std::getenv(environment_);
   if (stand_in != nullptr && *stand_in != '\0') return StoreValue(stand_in);
   if (is_required_) return Fail(ErrorCode::kUsage, Format("{} is missing", name()));

@@ -32,6 +32,8 @@ class Option {
   Option& Default(std::string text);
   // The environment variable that is used if the option is not given.
   Option& Environment(const char* variable);
+  // The option may be given several times; each value is stored, in their order.
+  Option& Repeatable();
   // The two options must not be given together.
   Option& Excludes(const Option& other);
 
@@ -58,6 +60,7 @@ class Option {
   std::vector<const Option*> excluded_;
   bool is_required_ = false;
   bool is_list_ = false;  // Several values with commas, and the option may be repeated.
+  bool is_repeatable_ = false;
   std::vector<std::string> given_;
 };
 

@@ -104,20 +104,4 @@ void AddSessionOption(CommandLine& command, std::string& path, const std::string
       .Metavar("FILE");
 }
 
-void AddSamplerOptions(CommandLine& command, SamplerOptions& options) {
-  const char* group = "Sampling";
-  const auto add = [&](const char* flags, auto& value, const char* help) {
-    command.AddNumber(flags, value, help).Group(group);
-  };
-  add("--temp", options.temperature, "Temperature; 0 always takes the most likely token");
-  add("--top-k", options.top_k, "Choose among the k most likely tokens; 0: all");
-  add("--top-p", options.top_p,
-      "Choose among the most likely tokens whose probabilities reach p together; 1: all");
-  add("--min-p", options.min_p,
-      "Drop tokens less than p times as likely as the most likely; 0: none");
-  add("--repeat-penalty", options.repeat_penalty, "Make recent tokens less likely; 1: off");
-  add("--repeat-last-n", options.repeat_last_n, "How many tokens count as recent");
-  add("-s,--seed", options.seed, "Seed of the random numbers; the same seed gives the same text");
-}
-
 }  // namespace cria::cli

@@ -6,7 +6,6 @@
 #include "cli/memory_report.h"
 #include "llm/conversation.h"
 #include "llm/engine.h"
-#include "llm/sampler.h"
 
 namespace cria::cli {
 
@@ -24,6 +23,5 @@ Option& AddPackCacheOption(CommandLine& command, std::string& folder);
 void AddContextFullOption(CommandLine& command, WhenFull& when_full, const std::string& shift);
 // Where `content` is kept.
 void AddSessionOption(CommandLine& command, std::string& path, const std::string& content);
-void AddSamplerOptions(CommandLine& command, SamplerOptions& options);
 
 }  // namespace cria::cli

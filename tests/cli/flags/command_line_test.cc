@@ -27,6 +27,16 @@ class CommandLineTest : public testing::Test {
     command.AddFlag("--loud", loud_, "Say all").Excludes(quiet);
     command.AddText("-at,--place", place_, "Where").Environment("CRIA_TEST_PLACE");
     command.AddFlag("--nowhere", [this] { place_.clear(); }, "Not at all");
+    command
+        .Add(
+            "--word", "TEXT",
+            [this](std::string_view text) -> Status {
+              if (text.empty()) return WrongValue(text, "a word");
+              words_.emplace_back(text);
+              return {};
+            },
+            "What to say")
+        .Repeatable();
     command.SetAction([this]() -> Status {
       has_run_ = true;
       return {};
@@ -56,6 +66,7 @@ class CommandLineTest : public testing::Test {
   bool quiet_ = false;
   bool loud_ = false;
   std::string place_ = "here";
+  std::vector<std::string> words_;
   bool has_run_ = false;
 };
 
@@ -75,6 +86,12 @@ TEST_F(CommandLineTest, LeavesDefaultsAsTheyAre) {
   EXPECT_EQ(count_, 2);
   EXPECT_THAT(list_, ElementsAre(512));
   EXPECT_EQ(place_, "here");
+}
+
+TEST_F(CommandLineTest, StoresEachValueOfARepeatableOption) {
+  ASSERT_TRUE(Run({"file", "--word", "a,b", "-q", "--word=c", "--word", "c"}));
+  EXPECT_THAT(words_, ElementsAre("a,b", "c", "c"));
+  ExpectError({"file", "--word", "a", "--word", ""}, "--word: \"\" is not a word");
 }
 
 TEST_F(CommandLineTest, ReadsAValueInTheSameWord) {

@@ -1,0 +1,143 @@
+#include "cli/flags/generation_options.h"
+
+#include <charconv>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <random>
+#include <utility>
+
+#include "cli/flags/escapes.h"
+#include "text/chat_template.h"
+
+namespace cria::cli {
+namespace {
+
+constexpr const char* kSamplingGroup = "Sampling";
+
+// 32 bits, so that the number is short enough to be typed.
+uint64_t RandomSeed() { return std::random_device()(); }
+
+// Reads a number at the beginning of `text` and removes it there.
+template <typename Number>
+std::optional<Number> TakeNumber(std::string_view& text) {
+  Number number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc()) return std::nullopt;
+  text = {stop, end};
+  return number;
+}
+
+// "TOKEN_ID+BIAS" or "TOKEN_ID-BIAS".
+Status ReadLogitBias(std::string_view text, std::vector<LogitBias>& biases) {
+  std::string_view rest = text;
+  const std::optional<int32_t> id = TakeNumber<int32_t>(rest);
+  const bool has_sign = rest.starts_with('+') || rest.starts_with('-');
+  if (rest.starts_with('+')) rest.remove_prefix(1);
+  const std::optional<float> addend = TakeNumber<float>(rest);
+  if (!id || *id < 0 || !has_sign || !addend || !rest.empty()) {
+    return WrongValue(text, "a token id and a bias, such as 15043+1.5 or 15043-inf");
+  }
+  biases.push_back({*id, *addend});
+  return {};
+}
+
+}  // namespace
+
+void AddPredictOption(CommandLine& command, size_t& max_tokens, const std::string& help) {
+  const auto set = [&max_tokens](std::string_view text) -> Status {
+    std::string_view rest = text;
+    const std::optional<int64_t> number = TakeNumber<int64_t>(rest);
+    if (!number || !rest.empty() || *number < -1 ||
+        std::cmp_greater(*number, std::numeric_limits<size_t>::max())) {
+      return WrongValue(text, "a whole number of -1 or more");
+    }
+    max_tokens = *number < 0 ? 0 : static_cast<size_t>(*number);
+    return {};
+  };
+  command.Add("-n,--predict", "INT", set, help + "; -1 or 0: until the model stops").Default("-1");
+}
+
+void AddSamplerOptions(CommandLine& command, SamplerOptions& options) {
+  const char* group = kSamplingGroup;
+  const auto add = [&](const char* flags, auto& value, const char* help) {
+    command.AddNumber(flags, value, help).Group(group);
+  };
+  add("--temp", options.temperature, "Temperature; 0 always takes the most likely token");
+  add("--top-k", options.top_k, "Choose among the k most likely tokens; 0: all");
+  add("--top-p", options.top_p,
+      "Choose among the most likely tokens whose probabilities reach p together; 1: all");
+  add("--min-p", options.min_p,
+      "Drop tokens less than p times as likely as the most likely; 0: none");
+  add("--repeat-penalty", options.repeat_penalty, "Make recent tokens less likely; 1: off");
+  add("--repeat-last-n", options.repeat_last_n, "How many tokens count as recent");
+  command
+      .Add(
+          "--logit-bias", "BIAS",
+          [&options](std::string_view text) { return ReadLogitBias(text, options.logit_bias); },
+          "Change the logit of a token, such as 15043+1.5, or forbid it: 15043-inf; may be "
+          "repeated")
+      .Repeatable()
+      .Group(group);
+  options.seed = RandomSeed();
+  const auto set_seed = [&options](std::string_view text) -> Status {
+    if (text == "-1") return {};
+    std::string_view rest = text;
+    const std::optional<uint64_t> seed = TakeNumber<uint64_t>(rest);
+    if (!seed || !rest.empty()) return WrongValue(text, "a whole number of -1 or more");
+    options.seed = *seed;
+    return {};
+  };
+  command
+      .Add("-s,--seed", "INT", set_seed,
+           "Seed of the random numbers; the same seed gives the same text; -1: a random seed")
+      .Default("-1")
+      .Group(group);
+}
+
+std::string TextOptions::Read(const std::string& text) const {
+  return has_escapes ? ReadEscapes(text) : text;
+}
+
+Result<StopStrings> TextOptions::MakeStopStrings() const {
+  std::vector<std::string> read;
+  for (const std::string& text : stop_strings) read.push_back(Read(text));
+  return StopStrings::Create(std::move(read));
+}
+
+void AddTextOptions(CommandLine& command, TextOptions& options, const std::string& escaped) {
+  command
+      .Add(
+          "--stop", "TEXT",
+          [&options](std::string_view text) -> Status {
+            options.stop_strings.emplace_back(text);
+            return {};
+          },
+          "End before this text; may be repeated")
+      .Repeatable();
+  command.AddFlag("-e,--escape", options.has_escapes,
+                  "Read \\n, \\t, \\r, \\\\, \\\", \\' and \\xHH in " + escaped + " and --stop");
+}
+
+void AddTemplateOptions(CommandLine& command, TemplateOptions& options) {
+  const char* group = "Chat template";
+  command
+      .Add(
+          "--chat-template-kwargs", "JSON",
+          [&options](std::string_view text) -> Status {
+            CRIA_RETURN_IF_ERROR(CheckTemplateVariables(text));
+            options.variables = text;
+            return {};
+          },
+          "Variables for the chat template: a JSON object, such as {\"enable_thinking\": false}")
+      .Group(group);
+  command
+      .AddChoice("--think", options.thinking,
+                 {{"off", Thinking::kOff}, {"on", Thinking::kOn}, {"hide", Thinking::kHide}},
+                 "Whether the model thinks before it answers: off, on, or hide: think, but do not "
+                 "print it")
+      .Group(group);
+}
+
+}  // namespace cria::cli

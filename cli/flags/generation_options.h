@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "cli/flags/command_line.h"
+#include "llm/sampler.h"
+#include "llm/stop_strings.h"
+
+namespace cria::cli {
+
+// Options of the commands that generate text, with llama.cpp's names.
+
+// -n,--predict. `max_tokens` is 0 for no limit; the option accepts -1 for that, too. `help` begins
+// the help: "Maximum number of tokens of an answer".
+void AddPredictOption(CommandLine& command, size_t& max_tokens, const std::string& help);
+
+// How tokens are chosen. Without -s, and with -s -1, the seed is a random number, which the command
+// should print.
+void AddSamplerOptions(CommandLine& command, SamplerOptions& options);
+
+// Texts from the command line that are not read as they are written.
+struct TextOptions {
+  std::vector<std::string> stop_strings;
+  bool has_escapes = false;
+
+  // A text of another option, with its escapes read if the user asked for that.
+  std::string Read(const std::string& text) const;
+  // Fails with kUsage if a stop string is empty or not UTF-8.
+  Result<StopStrings> MakeStopStrings() const;
+};
+
+// --stop and -e,--escape. `escaped` names the other options in which escapes are read: "-p".
+void AddTextOptions(CommandLine& command, TextOptions& options, const std::string& escaped);
+
+// Whether a reasoning model thinks before it answers.
+enum class Thinking : uint8_t {
+  kDefault,  // As the model's template decides.
+  kOff,
+  kOn,
+  kHide,  // It thinks, but its thoughts are not printed.
+};
+
+struct TemplateOptions {
+  std::string variables;  // A JSON object, or "".
+  Thinking thinking = Thinking::kDefault;
+};
+
+// --chat-template-kwargs and --think.
+void AddTemplateOptions(CommandLine& command, TemplateOptions& options);
+
+}  // namespace cria::cli

@@ -1,0 +1,107 @@
+#include "cli/flags/generation_options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace cria::cli {
+namespace {
+
+using testing::ElementsAre;
+
+// A program with all options of generating.
+class GenerationOptionsTest : public testing::Test {
+ protected:
+  GenerationOptionsTest() {
+    AddPredictOption(program_, max_tokens_, "Maximum");
+    AddSamplerOptions(program_, sampler_);
+    AddTextOptions(program_, text_, "-p");
+    AddTemplateOptions(program_, template_);
+    program_.SetAction([]() -> Status { return {}; });
+  }
+
+  Status Run(const std::vector<std::string>& arguments) { return program_.Run(arguments); }
+  void ExpectError(const std::vector<std::string>& arguments, const std::string& sentence) {
+    const Status status = Run(arguments);
+    ASSERT_FALSE(status) << sentence;
+    EXPECT_EQ(status.error().code(), ErrorCode::kUsage);
+    EXPECT_EQ(status.error().message(), sentence + "; see program --help");
+  }
+
+  CommandLine program_{"program", "Does things."};
+  size_t max_tokens_ = 7;
+  SamplerOptions sampler_;
+  TextOptions text_;
+  TemplateOptions template_;
+};
+
+TEST_F(GenerationOptionsTest, PredictsUntilTheModelStops) {
+  for (const char* unlimited : {"-1", "0"}) {
+    max_tokens_ = 7;
+    ASSERT_TRUE(Run({"-n", unlimited}));
+    EXPECT_EQ(max_tokens_, 0);
+  }
+  ASSERT_TRUE(Run({"-n", "12"}));
+  EXPECT_EQ(max_tokens_, 12);
+  for (const char* wrong : {"-2", "1.5", "", "99999999999999999999"}) {
+    ExpectError({"-n", wrong},
+                "--predict: \"" + std::string(wrong) + "\" is not a whole number of -1 or more");
+  }
+}
+
+TEST_F(GenerationOptionsTest, TheSeedIsRandomUnlessItIsGiven) {
+  // Two programs have different seeds, except once in four thousand million times.
+  CommandLine other("other", "");
+  SamplerOptions others;
+  AddSamplerOptions(other, others);
+  EXPECT_NE(sampler_.seed, others.seed);
+  const uint64_t random = sampler_.seed;
+  ASSERT_TRUE(Run({"-s", "-1"}));
+  EXPECT_EQ(sampler_.seed, random);
+  ASSERT_TRUE(Run({"--seed", "18446744073709551615"}));
+  EXPECT_EQ(sampler_.seed, std::numeric_limits<uint64_t>::max());
+  ExpectError({"-s", "-2"}, "--seed: \"-2\" is not a whole number of -1 or more");
+}
+
+TEST_F(GenerationOptionsTest, BiasesOfLogitsHaveAnIdAndASign) {
+  ASSERT_TRUE(Run({"--logit-bias", "15043+1.5", "--logit-bias", "7-inf", "--logit-bias=0-0.25"}));
+  ASSERT_EQ(sampler_.logit_bias.size(), 3);
+  EXPECT_EQ(sampler_.logit_bias[0].token_id, 15043);
+  EXPECT_EQ(sampler_.logit_bias[0].addend, 1.5f);
+  EXPECT_EQ(sampler_.logit_bias[1].token_id, 7);
+  EXPECT_EQ(sampler_.logit_bias[1].addend, -std::numeric_limits<float>::infinity());
+  EXPECT_EQ(sampler_.logit_bias[2].addend, -0.25f);
+  for (const char* wrong : {"", "5", "+1", "-5-1", "5=1", "5+", "5+a", "5+1x", "5--1", "5++1",
+                            "99999999999+1", "5+1e99"}) {
+    ExpectError({"--logit-bias", wrong},
+                "--logit-bias: \"" + std::string(wrong) +
+                    "\" is not a token id and a bias, such as 15043+1.5 or 15043-inf");
+  }
+}
+
+TEST_F(GenerationOptionsTest, EscapesAreReadIfTheyAreWanted) {
+  ASSERT_TRUE(Run({"--stop", "a\\n", "--stop", "b"}));
+  EXPECT_THAT(text_.stop_strings, ElementsAre("a\\n", "b"));
+  EXPECT_EQ(text_.Read("\\n"), "\\n");
+  text_.stop_strings = {"\\n"};
+  EXPECT_EQ(text_.MakeStopStrings()->longest_bytes(), 2);
+  ASSERT_TRUE(Run({"-e"}));
+  EXPECT_EQ(text_.Read("\\n"), "\n");
+  EXPECT_EQ(text_.MakeStopStrings()->longest_bytes(), 1);
+  text_.stop_strings = {""};
+  EXPECT_EQ(text_.MakeStopStrings().error().code(), ErrorCode::kUsage);
+}
+
+TEST_F(GenerationOptionsTest, VariablesOfTheTemplateAreAJsonObject) {
+  ASSERT_TRUE(Run({"--chat-template-kwargs", R"({"a": 1})", "--think", "hide"}));
+  EXPECT_EQ(template_.variables, R"({"a": 1})");
+  EXPECT_EQ(template_.thinking, Thinking::kHide);
+  ExpectError({"--chat-template-kwargs", "[]"},
+              "--chat-template-kwargs: the template's variables are not a JSON object");
+  ExpectError({"--think", "maybe"}, "--think: \"maybe\" is not off, on or hide");
+  EXPECT_FALSE(Run({"--chat-template-kwargs", R"({"messages": []})"}));
+}
+
+}  // namespace
+}  // namespace cria::cli
