@@ -1,0 +1,130 @@
+#include "cli/messages_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/files.h"
+#include "support/temporary_directory.h"
+#include "support/unwrap.h"
+
+namespace cria::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::Pair;
+using testing::StartsWith;
+
+class MessagesFileTest : public testing::Test {
+ protected:
+  Result<std::vector<ChatMessage>> Read(std::string_view json) {
+    support::WriteFile(path_, json);
+    return ReadMessagesFile(path_);
+  }
+  // The messages as pairs of role and content.
+  std::vector<std::pair<std::string, std::string>> Messages(std::string_view json) {
+    std::vector<std::pair<std::string, std::string>> pairs;
+    for (const ChatMessage& message : Unwrap(Read(json))) {
+      pairs.emplace_back(message.role, message.content);
+    }
+    return pairs;
+  }
+  void ExpectError(std::string_view json, const std::string& problem,
+                   ErrorCode code = ErrorCode::kInvalidFile) {
+    const auto messages = Read(json);
+    ASSERT_FALSE(messages) << json;
+    EXPECT_EQ(messages.error().message(), path_ + ": " + problem);
+    EXPECT_EQ(messages.error().code(), code);
+  }
+
+  support::TemporaryDirectory directory_;
+  std::string path_ = directory_ / "messages.json";
+};
+
+TEST_F(MessagesFileTest, ReadsAListOrAnObjectWithIt) {
+  const auto both = ElementsAre(Pair("system", "Be kind."), Pair("user", "Why?\n\"ö\""));
+  const std::string list = R"([{"role": "system", "content": "Be kind."},
+                               {"content": "Why?\n\"\u00f6\"", "role": "user"}])";
+  EXPECT_THAT(Messages(list), both);
+  EXPECT_THAT(Messages(R"({"model": "m", "messages": )" + list + R"(, "temperature": 0.5})"), both);
+}
+
+TEST_F(MessagesFileTest, JoinsTextsAndIgnoresUnknownFields) {
+  EXPECT_THAT(Messages(R"([{"role": "user", "name": "A", "content":
+                           [{"type": "text", "text": "a\n", "cache_control": {"type": "x"}},
+                            {"text": "b", "type": "text"}]},
+                          {"role": "assistant", "content": null, "tool_calls": [{"id": 1}]},
+                          {"role": "critic", "content": []}])"),
+              ElementsAre(Pair("user", "a\nb"), Pair("assistant", ""), Pair("critic", "")));
+}
+
+TEST_F(MessagesFileTest, AnErrorNamesTheEntry) {
+  const std::string good = R"([{"role": "user", "content": "a"}, )";
+  ExpectError(good + "7]", "messages[1] is not an object with a role and a content");
+  ExpectError(good + R"({"content": "b"}])", "messages[1].role is missing");
+  ExpectError(good + R"({"role": 1, "content": "b"}])", "messages[1].role is not a string");
+  ExpectError(good + R"({"role": "", "content": "b"}])", "messages[1].role is empty");
+  ExpectError(R"({"messages": [{"role": "user"}]})", "messages[0].content is missing");
+  ExpectError(R"([{"role": "user", "content": 7}])",
+              "messages[0].content is neither a string nor a list of texts");
+  const auto with_parts = [](const std::string& parts) {
+    return R"([{"role": "user", "content": [)" + parts + "]}]";
+  };
+  ExpectError(with_parts(R"("a")"),
+              "messages[0].content[0] is not an object with a type and a text");
+  ExpectError(with_parts(R"({"text": "a"})"), "messages[0].content[0].type is missing");
+  ExpectError(with_parts(R"({"type": "text", "text": "a"}, {"type": "text"})"),
+              "messages[0].content[1].text is missing");
+  ExpectError(with_parts(R"({"type": "image_url", "image_url": {"url": "x"}})"),
+              R"(messages[0].content[0].type is not "text": messages can only have texts)",
+              ErrorCode::kUnsupported);
+}
+
+TEST_F(MessagesFileTest, OtherContentsAreErrors) {
+  for (const char* json : {"7", "null", "\"text\"", "{}", R"({"messages": {}})",
+                           R"({"role": "user", "content": "a"})"}) {
+    ExpectError(json,
+                R"(has neither a list of messages nor an object with such a list as "messages")");
+  }
+  ExpectError("[]", "has no messages");
+  ExpectError(R"({"messages": []})", "has no messages");
+  ExpectError("", "is not JSON: byte 0: nothing where a value must be");
+  ExpectError(R"([{"role": "user" "content": ""}])",
+              "is not JSON: byte 17: no comma or closing bracket after an item");
+  ExpectError(std::string(1000, '['), "is not JSON: byte 101: values that are nested too deeply");
+}
+
+TEST_F(MessagesFileTest, LengthAndWorkAreBounded) {
+  const std::string begin = R"([{"role": "user", "content": ")";
+  const std::string end = "\"}]";
+  const size_t longest = kMaxMessagesFileBytes - begin.size() - end.size();
+  EXPECT_EQ(Unwrap(Read(begin + std::string(longest, 'a') + end))[0].content.size(), longest);
+  ExpectError(begin + std::string(longest + 1, 'a') + end,
+              "has more than the 4194304 bytes that such a file may have");
+  // A text takes most memory if it has only escapes, and an object with many fields most time.
+  std::string escapes;
+  for (size_t i = 0; i < longest / 2; ++i) escapes += "\\n";
+  EXPECT_EQ(Unwrap(Read(begin + escapes + end))[0].content, std::string(longest / 2, '\n'));
+  std::string fields;
+  for (int i = 0; i < 100'000; ++i) fields += "\"" + std::to_string(i) + "\": 1,";
+  ExpectError("[{" + fields + R"("role": "user", "content": ""}])",
+              "has too many values to be a list of messages");
+}
+
+TEST_F(MessagesFileTest, AFileThatCannotBeReadIsAnError) {
+  const auto absent = ReadMessagesFile(directory_ / "absent.json");
+  ASSERT_FALSE(absent);
+  EXPECT_THAT(absent.error().message(),
+              EndsWith("absent.json: cannot read: No such file or directory"));
+  EXPECT_EQ(absent.error().code(), ErrorCode::kIo);
+  const auto endless = ReadMessagesFile("/dev/zero");
+  ASSERT_FALSE(endless);
+  EXPECT_THAT(endless.error().message(), StartsWith("/dev/zero: has more than the 4194304 bytes"));
+}
+
+}  // namespace
+}  // namespace cria::cli
