@@ -1,0 +1,223 @@
+#include "support/terminal_program.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pty.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vterm.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <stdexcept>
+
+namespace cria::support {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kPatience = std::chrono::seconds(60);
+
+void AppendUtf8(std::string& text, uint32_t code) {
+  if (code < 0x80) {
+    text += static_cast<char>(code);
+    return;
+  }
+  const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+  const uint32_t lead[] = {0, 0xC0, 0xE0, 0xF0};
+  text += static_cast<char>(lead[more] | (code >> (6 * more)));
+  for (int i = more - 1; i >= 0; --i) {
+    text += static_cast<char>(0x80 | ((code >> (6 * i)) & 0x3F));
+  }
+}
+
+std::string LineOf(const VTermScreenCell* cells, int columns) {
+  std::string line;
+  for (int column = 0; column < columns; column += std::max<int>(cells[column].width, 1)) {
+    if (cells[column].chars[0] == 0) {
+      line += ' ';
+      continue;
+    }
+    for (const uint32_t code : cells[column].chars) {
+      if (code == 0) break;
+      AppendUtf8(line, code);
+    }
+  }
+  return line.substr(0, line.find_last_not_of(' ') + 1);
+}
+
+size_t Count(std::string_view text, std::string_view part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + part.size())) {
+    ++count;
+  }
+  return count;
+}
+
+winsize SizeOf(int rows, int columns) {
+  return {.ws_row = static_cast<unsigned short>(rows),
+          .ws_col = static_cast<unsigned short>(columns),
+          .ws_xpixel = 0,
+          .ws_ypixel = 0};
+}
+
+}  // namespace
+
+struct TerminalProgram::Vterm {
+  Vterm(int rows, int columns) : terminal(vterm_new(rows, columns)) {
+    vterm_set_utf8(terminal, 1);
+    screen = vterm_obtain_screen(terminal);
+    static constexpr VTermScreenCallbacks kCallbacks = {.sb_pushline = KeepScrolled};
+    vterm_screen_set_callbacks(screen, &kCallbacks, this);
+    vterm_screen_enable_reflow(screen, true);
+    vterm_screen_reset(screen, 1);
+  }
+  ~Vterm() { vterm_free(terminal); }
+  Vterm(const Vterm&) = delete;
+  Vterm& operator=(const Vterm&) = delete;
+
+  static int KeepScrolled(int columns, const VTermScreenCell* cells, void* self) {
+    static_cast<Vterm*>(self)->scrolled += LineOf(cells, columns) + '\n';
+    return 1;
+  }
+
+  VTerm* terminal;
+  VTermScreen* screen;
+  std::string scrolled;
+};
+
+TerminalProgram::TerminalProgram(const std::vector<std::string>& arguments,
+                                 const TerminalOptions& options)
+    : vterm_(std::make_unique<Vterm>(options.rows, options.columns)) {
+  winsize size = SizeOf(options.rows, options.columns);
+  process_ = forkpty(&terminal_, nullptr, nullptr, &size);
+  if (process_ < 0) throw std::runtime_error("cannot make a terminal");
+  if (process_ == 0) {
+    putenv(const_cast<char*>("TERM=xterm-256color"));
+    for (const std::string& variable : options.environment) {
+      putenv(const_cast<char*>(variable.c_str()));
+    }
+    std::vector<char*> pointers;
+    for (const std::string& argument : arguments) {
+      pointers.push_back(const_cast<char*>(argument.c_str()));
+    }
+    pointers.push_back(nullptr);
+    if (options.working_directory.empty() || chdir(options.working_directory.c_str()) == 0) {
+      execvp(pointers[0], pointers.data());
+    }
+    _exit(127);
+  }
+  fcntl(terminal_, F_SETFD, FD_CLOEXEC);
+}
+
+TerminalProgram::~TerminalProgram() {
+  if (process_ > 0) {
+    kill(process_, SIGKILL);
+    waitpid(process_, nullptr, 0);
+  }
+  close(terminal_);
+}
+
+void TerminalProgram::Send(std::string_view bytes) {
+  while (!bytes.empty() && is_open_) {
+    // The terminal takes a few kilobytes at once; the program's echo must be read meanwhile.
+    const ssize_t count = write(terminal_, bytes.data(), std::min<size_t>(bytes.size(), 1024));
+    if (count <= 0) throw std::runtime_error("cannot type");
+    bytes.remove_prefix(static_cast<size_t>(count));
+    Pump(0);
+  }
+}
+
+void TerminalProgram::Type(std::string_view keys) { Send(keys); }
+
+void TerminalProgram::Paste(std::string_view text) {
+  const size_t on = output_.rfind("\033[?2004h");
+  const size_t off = output_.rfind("\033[?2004l");
+  const bool is_bracketed = on != output_.npos && (off == output_.npos || off < on);
+  std::string bytes(text);
+  std::ranges::replace(bytes, '\n', '\r');
+  Send(is_bracketed ? "\033[200~" + bytes + "\033[201~" : bytes);
+}
+
+void TerminalProgram::Resize(int rows, int columns) {
+  Pump(0);
+  vterm_set_size(vterm_->terminal, rows, columns);
+  const winsize size = SizeOf(rows, columns);
+  ioctl(terminal_, TIOCSWINSZ, &size);
+}
+
+void TerminalProgram::Signal(int number) const { kill(process_, number); }
+
+bool TerminalProgram::Pump(int milliseconds) {
+  bool has_read = false;
+  while (is_open_) {
+    pollfd descriptor = {terminal_, POLLIN, 0};
+    if (poll(&descriptor, 1, has_read ? 0 : milliseconds) <= 0) break;
+    char bytes[4096];
+    const ssize_t count = read(terminal_, bytes, sizeof bytes);
+    if (count <= 0) {
+      is_open_ = false;  // All processes have closed it.
+      break;
+    }
+    has_read = true;
+    output_.append(bytes, static_cast<size_t>(count));
+    vterm_input_write(vterm_->terminal, bytes, static_cast<size_t>(count));
+  }
+  return has_read;
+}
+
+bool TerminalProgram::WaitFor(std::string_view text) { return WaitFor(text, 1); }
+
+bool TerminalProgram::WaitFor(std::string_view text, int times) {
+  const auto deadline = Clock::now() + kPatience;
+  for (;;) {
+    Pump(0);
+    if (Count(Screen(), text) >= static_cast<size_t>(times)) return true;
+    if (!is_open_ || Clock::now() >= deadline) return false;
+    Pump(20);
+  }
+}
+
+void TerminalProgram::WaitUntilQuiet() {
+  while (Pump(300)) {
+  }
+}
+
+std::string TerminalProgram::VisibleScreen() const {
+  int rows = 0;
+  int columns = 0;
+  vterm_get_size(vterm_->terminal, &rows, &columns);
+  std::string text;
+  std::vector<VTermScreenCell> cells(static_cast<size_t>(columns));
+  for (int row = 0; row < rows; ++row) {
+    for (int column = 0; column < columns; ++column) {
+      vterm_screen_get_cell(vterm_->screen, {row, column}, &cells[static_cast<size_t>(column)]);
+    }
+    text += LineOf(cells.data(), columns) + '\n';
+  }
+  text.resize(text.find_last_not_of('\n') + 1);
+  return text + '\n';
+}
+
+std::string TerminalProgram::Screen() const { return vterm_->scrolled + VisibleScreen(); }
+
+int TerminalProgram::WaitForEnd() {
+  const auto deadline = Clock::now() + kPatience;
+  for (;;) {
+    int status = 0;
+    Pump(5);
+    if (waitpid(process_, &status, WNOHANG) == process_) {
+      Pump(0);
+      process_ = -1;
+      return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    }
+    if (Clock::now() >= deadline)
+      throw std::runtime_error("the program does not end:\n" + Screen());
+    if (!is_open_) usleep(5000);
+  }
+}
+
+}  // namespace cria::support

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cria::support {
+
+struct TerminalOptions {
+  int rows = 24;
+  int columns = 80;
+  std::vector<std::string> environment;  // NAME=VALUE, added to this process's environment.
+  std::string working_directory;         // Empty: this process's.
+};
+
+// A program at a terminal of its own, whose keys the test types and whose screen it reads. The
+// screen is that of libvterm, which understands what xterm does.
+class TerminalProgram {
+ public:
+  // Throws std::runtime_error if it cannot be started.
+  explicit TerminalProgram(const std::vector<std::string>& arguments,
+                           const TerminalOptions& options = {});
+  TerminalProgram(const TerminalProgram&) = delete;
+  TerminalProgram& operator=(const TerminalProgram&) = delete;
+  // Kills the program, if it still runs.
+  ~TerminalProgram();
+
+  // Sends keys, as a terminal encodes them: "\r" is Enter, "\x03" Ctrl-C, "\033\r" Alt-Enter.
+  void Type(std::string_view keys);
+  // Sends a text as a terminal does when it is pasted: bracketed, if the program asked for that.
+  void Paste(std::string_view text);
+  void Resize(int rows, int columns);
+  void Signal(int number) const;
+
+  // Waits until the screen, or what has scrolled off it, has the text. Returns false after 60
+  // seconds, or when the program has ended without it.
+  bool WaitFor(std::string_view text);
+  // Waits until the text is there `times` times.
+  bool WaitFor(std::string_view text, int times);
+  // Waits until the program writes nothing for some time.
+  void WaitUntilQuiet();
+  // What the screen shows, and what has scrolled off it: lines without spaces at their ends.
+  std::string Screen() const;
+  // The same of the screen alone.
+  std::string VisibleScreen() const;
+  // Everything that the program has written.
+  const std::string& output() const { return output_; }
+  pid_t process() const { return process_; }
+
+  // Waits for the program's end. Returns its exit code, or minus the signal that ended it; throws
+  // after 60 seconds.
+  int WaitForEnd();
+
+ private:
+  struct Vterm;
+  // Takes what the program writes within `milliseconds`. Returns false if it wrote nothing.
+  bool Pump(int milliseconds);
+  void Send(std::string_view bytes);
+
+  std::unique_ptr<Vterm> vterm_;
+  std::string output_;
+  pid_t process_ = -1;
+  int terminal_ = -1;
+  bool is_open_ = true;
+};
+
+}  // namespace cria::support
