@@ -1,7 +1,10 @@
+#include <langinfo.h>
+
 #include <clocale>
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/commands.h"
@@ -28,11 +31,19 @@ int Run(int argc, char** argv) {
   return result ? cli::FinishOutput("cria") : cli::ReportError("cria", result.error());
 }
 
+// What is typed is UTF-8, as nearly every terminal sends, even if the locale is another one or does
+// not exist. The format of numbers does not depend on the locale.
+void UseUtf8() {
+  if (std::setlocale(LC_CTYPE, "") == nullptr ||
+      std::string_view(nl_langinfo(CODESET)) != "UTF-8") {
+    std::setlocale(LC_CTYPE, "C.UTF-8");
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  // Text is typed in the user's encoding; the format of numbers does not depend on the locale.
-  std::setlocale(LC_CTYPE, "");
+  UseUtf8();
   cria::platform::UseOneHeap();
   cria::cli::InstallEndHandlers("cria");
   try {

@@ -1,6 +1,7 @@
 #include "cli/ends.h"
 
 #include <signal.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -21,7 +22,7 @@ const char* program_name = nullptr;
 const char* clear_line = "";
 
 std::atomic<const char*> stop_sentence = nullptr;
-std::atomic<bool> ctrl_c_is_error = false;
+std::atomic<bool> ctrl_c_exits = false;
 
 // Prints an error like ReportError, with functions that are safe in a signal handler.
 void WriteError(const char* sentence) {
@@ -31,12 +32,24 @@ void WriteError(const char* sentence) {
   }
 }
 
+std::atomic<const char*> terminal_text = nullptr;
+termios terminal_settings = {};
+
+void RestoreTerminal() {
+  const char* const text = terminal_text.load();
+  if (text == nullptr) return;
+  // A failure cannot be reported anywhere.
+  [[maybe_unused]] const ssize_t count = write(STDIN_FILENO, text, std::strlen(text));
+  tcsetattr(STDIN_FILENO, TCSANOW, &terminal_settings);
+}
+
 void EndBySignal(int number) {
   OutputFile::RemoveUnfinished();
+  RestoreTerminal();
   const bool asks_to_stop = number == SIGINT || number == SIGTERM || number == SIGHUP;
   if (const char* const sentence = stop_sentence.load(); asks_to_stop && sentence != nullptr) {
     WriteError(sentence);
-    if (number == SIGINT && ctrl_c_is_error.load()) _exit(kExitError);
+    if (number == SIGINT && ctrl_c_exits.load()) _exit(kExitInterrupted);
   }
   // Ends by the signal itself, so that a calling script sees it.
   signal(number, SIG_DFL);
@@ -73,8 +86,13 @@ void InstallEndHandlers(const char* program) {
   std::set_new_handler(EndWithoutMemory);
 }
 
+void RestoreTerminalAtEnd(const char* text) {
+  terminal_text = nullptr;
+  if (text != nullptr && tcgetattr(STDIN_FILENO, &terminal_settings) == 0) terminal_text = text;
+}
+
 StopSentence::StopSentence(const char* sentence, CtrlC ctrl_c) {
-  ctrl_c_is_error = ctrl_c == CtrlC::kError;
+  ctrl_c_exits = ctrl_c == CtrlC::kExit;
   stop_sentence = sentence;
 }
 

@@ -8,12 +8,16 @@ namespace cria::cli {
 // its size limit becomes an error like a full disk. `program` begins error sentences.
 void InstallEndHandlers(const char* program);
 
+// From now on, before a signal ends the program, `text` is written to the terminal of standard
+// input, which gets the settings that it has now. nullptr: neither happens any more.
+void RestoreTerminalAtEnd(const char* text);
+
 // While an object exists, Ctrl-C, SIGTERM and SIGHUP print its sentence as an error of the program.
 // There may be one object at a time.
 class StopSentence {
  public:
-  // Whether Ctrl-C ends the program by the signal or, like every other error, with kExitError.
-  enum class CtrlC { kSignal, kError };
+  // Whether Ctrl-C ends the program by the signal or with kExitInterrupted.
+  enum class CtrlC { kSignal, kExit };
   StopSentence(const char* sentence, CtrlC ctrl_c);
   StopSentence(const StopSentence&) = delete;
   StopSentence& operator=(const StopSentence&) = delete;

@@ -12,7 +12,7 @@ namespace cria::cli {
 Result<std::unique_ptr<Engine>> LoadEngine(const std::string& model_path, EngineOptions options) {
   std::optional<ProgressBar> bar;
   std::optional<StopSentence> stopped;
-  const auto pack = [&] { stopped.emplace("packing was stopped", StopSentence::CtrlC::kError); };
+  const auto pack = [&] { stopped.emplace("packing was stopped", StopSentence::CtrlC::kExit); };
   options.packing.on_notice = [&](std::string_view sentence) {
     pack();
     bar.reset();

@@ -11,10 +11,15 @@ namespace cria::cli {
 // Exit codes of both programs after a failure.
 inline constexpr int kExitError = 1;
 inline constexpr int kExitUsage = 2;
+// After Ctrl-C, as shells have it: 128 and the number of the signal.
+inline constexpr int kExitInterrupted = 130;
 
 // Prints "program: error: sentence" and returns the exit code that goes with the error.
 inline int ReportError(const char* program, const Error& error) {
-  std::fprintf(stderr, "%s: error: %s\n", program, Printable(Sentence(error)).c_str());
+  const bool is_stopped = error.code() == ErrorCode::kCancelled;
+  std::fprintf(stderr, "%s: %s%s\n", program,
+               is_stopped ? "" : "error: ", Printable(Sentence(error)).c_str());
+  if (is_stopped) return kExitInterrupted;
   return error.code() == ErrorCode::kUsage ? kExitUsage : kExitError;
 }
 

@@ -175,7 +175,7 @@ Status Pack(const PackOptions& options, const xnn::PackCache& cache) {
 
   xnn::WrittenPack written;
   {
-    const StopSentence stopped("packing was stopped", StopSentence::CtrlC::kError);
+    const StopSentence stopped("packing was stopped", StopSentence::CtrlC::kExit);
     ProgressBar bar("packing", std::chrono::seconds(1));
     const xnn::PackingProgress progress = [&](uint64_t done, uint64_t total,
                                               std::string_view matrix) {

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "cli/commands.h"
@@ -19,6 +20,8 @@ namespace {
 struct PerplexityOptions {
   std::string model_path;
   std::string text_path;
+  bool json = false;
+  bool is_quiet = false;
   EngineOptions engine;
 };
 
@@ -41,13 +44,25 @@ Status RunPerplexity(const PerplexityOptions& options) {
                         }));
   bar.Clear();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  std::fprintf(stderr, "%zu tokens, %.1f tok/s, %zu threads, peak memory %s\n",
-               measured.predicted_tokens,
-               static_cast<double>(measured.predicted_tokens) / seconds.count(),
-               engine->batch_pool().num_threads(), PeakMemory().c_str());
+  const double tokens_per_second = static_cast<double>(measured.predicted_tokens) / seconds.count();
+  const double perplexity = std::exp(measured.mean_negative_log_likelihood);
+  const size_t num_threads = engine->batch_pool().num_threads();
+  if (options.json) {
+    PrintJson({{"mean_negative_log_likelihood", measured.mean_negative_log_likelihood},
+               {"perplexity", perplexity},
+               {"tokens", measured.predicted_tokens},
+               {"context_tokens", engine->decoder().context_tokens()},
+               {"tokens_per_second", tokens_per_second},
+               {"threads", num_threads},
+               {"peak_resident_bytes", platform::ReadMemoryUsage().peak_resident_bytes}});
+    return {};
+  }
+  if (!options.is_quiet) {
+    std::fprintf(stderr, "%zu tokens, %.1f tok/s, %zu threads, peak memory %s\n",
+                 measured.predicted_tokens, tokens_per_second, num_threads, PeakMemory().c_str());
+  }
   std::printf("mean negative log-likelihood: %.6f nats per token\nperplexity: %.4f\ntokens: %zu\n",
-              measured.mean_negative_log_likelihood,
-              std::exp(measured.mean_negative_log_likelihood), measured.predicted_tokens);
+              measured.mean_negative_log_likelihood, perplexity, measured.predicted_tokens);
   return {};
 }
 
@@ -60,6 +75,8 @@ void AddPerplexityCommand(CommandLine& program) {
       program.AddCommand("perplexity", "Measure how well a model predicts a text");
   AddModelOption(command, options->model_path);
   command.AddText("-f,--file", options->text_path, "The text").Required().Metavar("FILE");
+  command.AddFlag("--json", options->json, "Print a JSON object");
+  command.AddFlag("-q,--quiet", options->is_quiet, "Print no figures besides the result");
   AddEngineOptions(command, options->engine);
   command.SetAction([options] { return RunPerplexity(*options); });
 }

@@ -1,5 +1,8 @@
 #include "cli/report.h"
 
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
 #include "core/format.h"
 #include "core/platform.h"
 
@@ -33,19 +36,59 @@ double MillisecondsSince(std::chrono::steady_clock::time_point begin) {
       .count();
 }
 
-std::string StatsLine(const Engine& engine, const Session& session, double load_ms,
-                      double first_token_ms) {
+std::string StatsLine(const Engine& engine, const Session& session, const RunFigures& figures) {
   const SessionStats& stats = session.stats();
   const double read_bytes = static_cast<double>(stats.decoded_tokens) *
                             static_cast<double>(engine.decoder().weight_bytes_per_token());
   return Format(
       "prompt {} tokens ({} reused), {:.1f} tok/s | decode {} tokens, {:.1f} tok/s, {:.2f} GB/s | "
-      "load {:.1f} ms, first token {:.1f} ms | {} threads, peak memory {}",
+      "load {:.1f} ms, first token {:.1f} ms | {} threads, peak memory {} | seed {}",
       stats.prompt_tokens, stats.reused_tokens,
       PerSecond(static_cast<double>(stats.prompt_tokens), stats.prompt_time), stats.decoded_tokens,
       PerSecond(static_cast<double>(stats.decoded_tokens), stats.decode_time),
-      PerSecond(read_bytes / 1e9, stats.decode_time), load_ms, first_token_ms,
-      engine.pool().num_threads(), PeakMemory());
+      PerSecond(read_bytes / 1e9, stats.decode_time), figures.load_ms, figures.first_token_ms,
+      engine.pool().num_threads(), PeakMemory(), figures.seed);
+}
+
+void AddStats(nlohmann::ordered_json& object, const Engine& engine, const Session& session,
+              const RunFigures& figures) {
+  const SessionStats& stats = session.stats();
+  object["prompt_tokens"] = stats.prompt_tokens + stats.reused_tokens;
+  object["reused_tokens"] = stats.reused_tokens;
+  object["generated_tokens"] = stats.generated_tokens;
+  object["prompt_tokens_per_second"] =
+      PerSecond(static_cast<double>(stats.prompt_tokens), stats.prompt_time);
+  object["generated_tokens_per_second"] =
+      PerSecond(static_cast<double>(stats.decoded_tokens), stats.decode_time);
+  object["load_ms"] = figures.load_ms;
+  object["first_token_ms"] = figures.first_token_ms;
+  object["seed"] = figures.seed;
+  object["context_tokens"] = session.context_tokens();
+  object["threads"] = engine.pool().num_threads();
+  object["peak_resident_bytes"] = platform::ReadMemoryUsage().peak_resident_bytes;
+}
+
+const char* StopReasonName(StopReason reason) {
+  switch (reason) {
+    case StopReason::kStopToken:
+      return "stop_token";
+    case StopReason::kMaxTokens:
+      return "max_tokens";
+    case StopReason::kContextFull:
+      return "context_full";
+    case StopReason::kCancelled:
+      return "cancelled";
+    case StopReason::kStopString:
+      return "stop_string";
+  }
+  return "";
+}
+
+void PrintJson(const nlohmann::ordered_json& object) {
+  const std::string text =
+      object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  std::printf("%s\n", text.c_str());
+  std::fflush(stdout);
 }
 
 }  // namespace cria::cli

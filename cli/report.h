@@ -1,6 +1,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "core/format_bytes.h"
@@ -8,10 +10,26 @@
 
 namespace cria::cli {
 
+// What the caller of StatsLine has measured or chosen.
+struct RunFigures {
+  double load_ms = 0.0;
+  double first_token_ms = 0.0;
+  uint64_t seed = 0;
+};
+
 // One line with the figures of a run: tokens/s of prompt and decode, GB/s of weights that decoding
-// reads, time to the first token, peak memory. The caller measures `load_ms` and `first_token_ms`.
-std::string StatsLine(const Engine& engine, const Session& session, double load_ms,
-                      double first_token_ms);
+// reads, time to the first token, peak memory, the seed.
+std::string StatsLine(const Engine& engine, const Session& session, const RunFigures& figures);
+
+// The same as members of a JSON object.
+void AddStats(nlohmann::ordered_json& object, const Engine& engine, const Session& session,
+              const RunFigures& figures);
+
+// "stop_token", "max_tokens", "context_full", "cancelled" or "stop_string".
+const char* StopReasonName(StopReason reason);
+
+// Prints an object on a line of its own; bytes that are not UTF-8 are replaced.
+void PrintJson(const nlohmann::ordered_json& object);
 
 // One line with the memory that the process uses now and the planned memory.
 std::string MemoryUsageLine(const MemoryPlan& plan);

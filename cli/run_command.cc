@@ -1,10 +1,13 @@
 #include <algorithm>
 #include <chrono>
-#include <cinttypes>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/commands.h"
@@ -12,12 +15,12 @@
 #include "cli/flags/generation_options.h"
 #include "cli/flags/options.h"
 #include "cli/printable.h"
+#include "cli/prompt_source.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
-#include "cli/text_file.h"
-#include "core/format.h"
 #include "llm/completion.h"
 #include "llm/session_file.h"
+#include "llm/stop_strings.h"
 #include "text/detokenizer.h"
 
 namespace cria::cli {
@@ -25,14 +28,15 @@ namespace {
 
 struct RunOptions {
   std::string model_path;
-  std::string prompt;
-  std::string prompt_path;
+  PromptSource prompt;
   std::string session_path;
   size_t max_tokens = 0;
   WhenFull when_full = WhenFull::kStop;
   int64_t keep_tokens = 4;
   bool ignore_eos = false;
   bool no_display_prompt = false;
+  bool json = false;
+  bool is_quiet = false;
   EngineOptions engine;
   SamplerOptions sampler;
   TextOptions text;
@@ -42,17 +46,6 @@ size_t KeepTokens(const RunOptions& options) {
   if (options.keep_tokens < 0) return CompletionOptions::kKeepPrompt;
   return static_cast<size_t>(
       std::min<uint64_t>(static_cast<uint64_t>(options.keep_tokens), SIZE_MAX - 1));
-}
-
-// The notice for a text that ends for another reason than the model's own stop token.
-std::string EndNotice(StopReason reason, size_t context_tokens) {
-  if (reason == StopReason::kContextFull) {
-    return Format(
-        "cria: the context of {} tokens is full; ask for a larger one with -c, or "
-        "drop its oldest part with --context-full shift\n",
-        context_tokens);
-  }
-  return reason == StopReason::kCancelled ? "cria: stopped\n" : "";
 }
 
 // The tokens of the text in the file of --session; none if there is no such file.
@@ -76,56 +69,131 @@ std::string TextOf(const Tokenizer& tokenizer, const std::vector<int32_t>& token
   return text;
 }
 
+// The text to continue; absent: that of the session file goes on.
+Result<std::optional<std::string>> PromptOf(const RunOptions& options) {
+  CRIA_ASSIGN_OR_RETURN(std::optional<std::string> prompt, ReadPrompt(options.prompt));
+  if (!options.prompt.is_given() && prompt == "") prompt.reset();
+  if (!prompt && options.session_path.empty()) {
+    return Fail(ErrorCode::kUsage, "there is no prompt: give it with -p, -f or a pipe");
+  }
+  if (options.prompt.text) prompt = options.text.Read(*prompt);
+  return prompt;
+}
+
+// A model that is loaded, the context to go on from, and what a user sees of it.
+class Completion {
+ public:
+  Completion(const RunOptions& options, Engine& engine, Sampler sampler, StopStrings stop_strings)
+      : options_(options),
+        engine_(engine),
+        sampler_(std::move(sampler)),
+        stop_strings_(std::move(stop_strings)),
+        session_(engine.scheduler()) {}
+
+  Status Run(std::optional<std::string> prompt, std::chrono::steady_clock::time_point start);
+
+ private:
+  Result<StopReason> Generate(const std::string& prompt, std::span<const int32_t> kept,
+                              const std::atomic<bool>* cancel, const TextCallback& on_text);
+  void Report(StopReason reason, const std::string& text);
+
+  const RunOptions& options_;
+  Engine& engine_;
+  Sampler sampler_;
+  StopStrings stop_strings_;
+  Session session_;
+  RunFigures figures_ = {.seed = options_.sampler.seed};
+};
+
+// If `kept` is not empty, `prompt` is its text.
+Result<StopReason> Completion::Generate(const std::string& prompt, std::span<const int32_t> kept,
+                                        const std::atomic<bool>* cancel,
+                                        const TextCallback& on_text) {
+  CompletionOptions completion = {
+      .generation = {.max_tokens = options_.max_tokens,
+                     .cancel = cancel,
+                     .stop_strings = options_.text.stop_strings.empty() ? nullptr : &stop_strings_},
+      .when_full = options_.when_full,
+      .keep_tokens = KeepTokens(options_)};
+  if (!options_.ignore_eos) completion.generation.stop_token_ids = engine_.file().stop_token_ids();
+  if (!options_.no_display_prompt && !options_.json) {
+    completion.on_prompt_read = [&] { std::fputs(prompt.c_str(), stdout); };
+  }
+  return kept.empty()
+             ? Complete(session_, engine_.tokenizer(), sampler_, prompt, completion, on_text)
+             : CompleteTokens(session_, engine_.tokenizer(), sampler_, kept,
+                              /*at_text_start=*/false, completion, on_text);
+}
+
+Status Completion::Run(std::optional<std::string> prompt,
+                       std::chrono::steady_clock::time_point start) {
+  CRIA_ASSIGN_OR_RETURN(std::vector<int32_t> kept,
+                        LoadText(options_.session_path, engine_, session_));
+  if (!prompt) {
+    prompt = TextOf(engine_.tokenizer(), kept);
+  } else {
+    kept.clear();
+  }
+  figures_.load_ms = MillisecondsSince(start);
+  std::string text;
+  const InterruptGuard interrupt;
+  const Result<StopReason> reason =
+      Generate(*prompt, kept, interrupt.flag(), [&](std::string_view piece) {
+        if (figures_.first_token_ms == 0.0) figures_.first_token_ms = MillisecondsSince(start);
+        if (options_.json) {
+          text += piece;
+          return;
+        }
+        std::fwrite(piece.data(), 1, piece.size(), stdout);
+        std::fflush(stdout);
+      });
+  // Of a prompt that was stopped, the part that was read is kept.
+  const bool is_stopped = !reason && reason.error().code() == ErrorCode::kCancelled;
+  if (!options_.session_path.empty() && (reason || is_stopped)) {
+    CRIA_RETURN_IF_ERROR(SaveSession(options_.session_path, SessionContent::kText, {}, session_,
+                                     session_.tokens().size(), engine_));
+  }
+  CRIA_RETURN_IF_ERROR(reason);
+  Report(*reason, text);
+  if (*reason == StopReason::kCancelled) return Fail(ErrorCode::kCancelled, "stopped");
+  return {};
+}
+
+void Completion::Report(StopReason reason, const std::string& text) {
+  if (options_.json) {
+    nlohmann::ordered_json object = {{"text", text}, {"stop_reason", StopReasonName(reason)}};
+    AddStats(object, engine_, session_, figures_);
+    PrintJson(object);
+    return;
+  }
+  std::fputc('\n', stdout);
+  std::fflush(stdout);
+  if (reason == StopReason::kContextFull) {
+    std::fprintf(stderr,
+                 "cria: the context of %zu tokens is full; ask for a larger one with -c, or drop "
+                 "its oldest part with --context-full shift\n",
+                 session_.context_tokens());
+  }
+  if (options_.is_quiet) return;
+  std::fprintf(stderr, "%s\n", StatsLine(engine_, session_, figures_).c_str());
+}
+
 Status Run(const RunOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  std::string prompt = options.text.Read(options.prompt);
+  CRIA_ASSIGN_OR_RETURN(std::optional<std::string> prompt, PromptOf(options));
   CRIA_ASSIGN_OR_RETURN(StopStrings stop_strings, options.text.MakeStopStrings());
-  if (!options.prompt_path.empty()) {
-    CRIA_ASSIGN_OR_RETURN(prompt, ReadTextFile(options.prompt_path));
-  }
   CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
                         LoadEngine(options.model_path, options.engine));
   CRIA_ASSIGN_OR_RETURN(Sampler sampler,
                         Sampler::Create(options.sampler, engine->decoder().vocab_size()));
-  Session session(engine->scheduler());
-  CRIA_ASSIGN_OR_RETURN(const std::vector<int32_t> kept,
-                        LoadText(options.session_path, *engine, session));
-  const bool goes_on = prompt.empty() && !kept.empty();
-  if (goes_on) prompt = TextOf(engine->tokenizer(), kept);
-  const double load_ms = MillisecondsSince(start);
-
-  const InterruptGuard interrupt;
-  CompletionOptions completion = {.generation = {.max_tokens = options.max_tokens,
-                                                 .cancel = interrupt.flag(),
-                                                 .stop_strings = &stop_strings},
-                                  .when_full = options.when_full,
-                                  .keep_tokens = KeepTokens(options)};
-  if (!options.ignore_eos) completion.generation.stop_token_ids = engine->file().stop_token_ids();
-  if (!options.no_display_prompt) {
-    completion.on_prompt_read = [&] { std::fputs(prompt.c_str(), stdout); };
+  if (prompt && !options.is_quiet && !engine->file().chat_template_source().empty()) {
+    std::fputs(
+        "cria: the model has a chat template, which run does not use: it continues the "
+        "prompt as it is; cria chat -p answers it\n",
+        stderr);
   }
-  double first_token_ms = 0.0;
-  const TextCallback print = [&](std::string_view text) {
-    if (first_token_ms == 0.0) first_token_ms = MillisecondsSince(start);
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    std::fflush(stdout);
-  };
-  const Result<StopReason> reason =
-      goes_on ? CompleteTokens(session, engine->tokenizer(), sampler, kept,
-                               /*at_text_start=*/false, completion, print)
-              : Complete(session, engine->tokenizer(), sampler, prompt, completion, print);
-  // Of a prompt that was stopped, the part that was read is kept.
-  const bool is_stopped = !reason && reason.error().code() == ErrorCode::kCancelled;
-  if (!options.session_path.empty() && (reason || is_stopped)) {
-    CRIA_RETURN_IF_ERROR(SaveSession(options.session_path, SessionContent::kText, {}, session,
-                                     session.tokens().size(), *engine));
-  }
-  CRIA_RETURN_IF_ERROR(reason);
-  std::fputc('\n', stdout);
-  std::fputs(EndNotice(*reason, engine->decoder().context_tokens()).c_str(), stderr);
-  std::fprintf(stderr, "%s | seed %" PRIu64 "\n",
-               StatsLine(*engine, session, load_ms, first_token_ms).c_str(), options.sampler.seed);
-  return {};
+  return Completion(options, *engine, std::move(sampler), std::move(stop_strings))
+      .Run(std::move(prompt), start);
 }
 
 }  // namespace
@@ -134,10 +202,9 @@ void AddRunCommand(CommandLine& program) {
   auto options = std::make_shared<RunOptions>();
   CommandLine& command = program.AddCommand("run", "Continue a prompt");
   AddModelOption(command, options->model_path);
-  Option& prompt = command.AddText("-p,--prompt", options->prompt, "The text to continue");
-  command.AddText("-f,--file", options->prompt_path, "A file with the text to continue")
-      .Excludes(prompt)
-      .Metavar("FILE");
+  AddPromptOptions(command, options->prompt, "The text to continue",
+                   "A file with the text to continue");
+  AddTextOptions(command, options->text, "-p");
   AddSessionOption(command, options->session_path, "the text");
   AddPredictOption(command, options->max_tokens, "Maximum number of tokens to generate");
   AddContextFullOption(command, options->when_full, "drop half of it");
@@ -146,7 +213,9 @@ void AddRunCommand(CommandLine& program) {
                     int64_t{-1});
   command.AddFlag("--ignore-eos", options->ignore_eos, "Go on after the model's stop tokens");
   command.AddFlag("--no-display-prompt", options->no_display_prompt, "Print only the continuation");
-  AddTextOptions(command, options->text, "-p");
+  command.AddFlag("--json", options->json,
+                  "Print the continuation and its figures as a JSON object");
+  command.AddFlag("-q,--quiet", options->is_quiet, "Print no figures and no advice");
   AddEngineOptions(command, options->engine);
   AddSamplerOptions(command, options->sampler);
   command.SetAction([options] { return Run(*options); });

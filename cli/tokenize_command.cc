@@ -1,11 +1,15 @@
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/flags/options.h"
 #include "cli/printable.h"
-#include "cli/text_file.h"
+#include "cli/prompt_source.h"
+#include "cli/report.h"
 #include "model/model_file.h"
 #include "text/tokenizer.h"
 
@@ -14,29 +18,41 @@ namespace {
 
 struct TokenizeOptions {
   std::string model_path;
-  std::string text;
-  std::string text_path;
+  PromptSource prompt;
   bool no_bos = false;
   bool ids_only = false;
+  bool json = false;
 };
 
-Status Tokenize(const TokenizeOptions& options) {
-  std::string text = options.text;
-  if (!options.text_path.empty()) {
-    CRIA_ASSIGN_OR_RETURN(text, ReadTextFile(options.text_path));
-  }
-  CRIA_ASSIGN_OR_RETURN(const ModelFile file, ModelFile::OpenVocabulary(options.model_path));
-  CRIA_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Create(file.vocabulary()));
-  EncodeOptions encoding = {.parse_special = true};
-  if (options.no_bos) encoding.add_bos = false;
-  CRIA_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, tokenizer.Encode(text, encoding));
+void PrintTokens(const Tokenizer& tokenizer, const std::vector<int32_t>& tokens, bool ids_only) {
   for (const int32_t id : tokens) {
-    if (options.ids_only) {
+    if (ids_only) {
       std::printf("%d\n", id);
     } else {
       std::printf("%6d '%s'\n", id, Printable(tokenizer.Piece(id)).c_str());
     }
   }
+}
+
+void PrintTokensAsJson(const Tokenizer& tokenizer, const std::vector<int32_t>& tokens,
+                       bool ids_only) {
+  nlohmann::ordered_json object = {{"ids", tokens}};
+  if (!ids_only) {
+    auto& pieces = object["pieces"] = nlohmann::ordered_json::array();
+    for (const int32_t id : tokens) pieces.push_back(tokenizer.Piece(id));
+  }
+  PrintJson(object);
+}
+
+Status Tokenize(const TokenizeOptions& options) {
+  CRIA_ASSIGN_OR_RETURN(const std::optional<std::string> text, ReadPrompt(options.prompt));
+  if (!text) return Fail(ErrorCode::kUsage, "there is no text: give it with -p, -f or a pipe");
+  CRIA_ASSIGN_OR_RETURN(const ModelFile file, ModelFile::OpenVocabulary(options.model_path));
+  CRIA_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Create(file.vocabulary()));
+  EncodeOptions encoding = {.parse_special = true};
+  if (options.no_bos) encoding.add_bos = false;
+  CRIA_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, tokenizer.Encode(*text, encoding));
+  (options.json ? PrintTokensAsJson : PrintTokens)(tokenizer, tokens, options.ids_only);
   return {};
 }
 
@@ -46,12 +62,10 @@ void AddTokenizeCommand(CommandLine& program) {
   auto options = std::make_shared<TokenizeOptions>();
   CommandLine& command = program.AddCommand("tokenize", "Show the tokens of a text");
   AddModelOption(command, options->model_path);
-  Option& text = command.AddText("-p,--prompt", options->text, "The text");
-  command.AddText("-f,--file", options->text_path, "A file with the text")
-      .Excludes(text)
-      .Metavar("FILE");
+  AddPromptOptions(command, options->prompt, "The text", "A file with the text");
   command.AddFlag("--no-bos", options->no_bos, "Do not begin with the BOS token");
   command.AddFlag("--ids", options->ids_only, "Print only the ids");
+  command.AddFlag("--json", options->json, "Print a JSON object");
   command.SetAction([options] { return Tokenize(*options); });
 }
 

@@ -76,6 +76,17 @@ Option& CommandLine::AddText(std::string_view names, std::string& value, std::st
       std::move(help));
 }
 
+Option& CommandLine::AddText(std::string_view names, std::optional<std::string>& value,
+                             std::string help) {
+  return Add(
+      names, "TEXT",
+      [&value](std::string_view text) -> Status {
+        value = text;
+        return {};
+      },
+      std::move(help));
+}
+
 template <typename Number>
 Option& CommandLine::AddNumber(std::string_view names, Number& value, std::string help, Number min,
                                Number max) {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,6 +30,8 @@ class CommandLine {
   Option& AddFlag(std::string_view names, std::function<void()> set, std::string help);
   Option& AddFlag(std::string_view names, bool& value, std::string help);
   Option& AddText(std::string_view names, std::string& value, std::string help);
+  // Absent: the option is not given.
+  Option& AddText(std::string_view names, std::optional<std::string>& value, std::string help);
   // For the number types that command_line.cc instantiates. The default is shown in the help.
   template <typename Number>
   Option& AddNumber(std::string_view names, Number& value, std::string help,

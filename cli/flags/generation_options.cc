@@ -82,7 +82,10 @@ void AddSamplerOptions(CommandLine& command, SamplerOptions& options) {
       .Group(group);
   options.seed = RandomSeed();
   const auto set_seed = [&options](std::string_view text) -> Status {
-    if (text == "-1") return {};
+    if (text == "-1") {
+      options.seed = RandomSeed();
+      return {};
+    }
     std::string_view rest = text;
     const std::optional<uint64_t> seed = TakeNumber<uint64_t>(rest);
     if (!seed || !rest.empty()) return WrongValue(text, "a whole number of -1 or more");

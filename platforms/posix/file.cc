@@ -32,6 +32,18 @@ Result<uint64_t> SizeOfRegularFile(int descriptor, const std::string& path) {
   return static_cast<uint64_t>(status.st_size);
 }
 
+// Cria's folder in the user's folder that `variable` names, or in `in_home` of the home folder.
+std::string UserFolder(const char* variable, const char* in_home) {
+  const auto absolute = [](const char* name) -> std::string {
+    // XDG's specification: a path that is not absolute is to be ignored.
+    const char* value = std::getenv(name);
+    return value != nullptr && value[0] == '/' ? value : "";
+  };
+  if (const std::string folder = absolute(variable); !folder.empty()) return folder + "/cria";
+  if (const std::string home = absolute("HOME"); !home.empty()) return home + in_home + "/cria";
+  return "";
+}
+
 }  // namespace
 
 bool CanOpenAnotherFile() {
@@ -101,16 +113,9 @@ File::~File() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
-std::string CacheFolder() {
-  const auto absolute = [](const char* name) -> std::string {
-    // XDG's specification: a path that is not absolute is to be ignored.
-    const char* value = std::getenv(name);
-    return value != nullptr && value[0] == '/' ? value : "";
-  };
-  if (const std::string cache = absolute("XDG_CACHE_HOME"); !cache.empty()) return cache + "/cria";
-  if (const std::string home = absolute("HOME"); !home.empty()) return home + "/.cache/cria";
-  return "";
-}
+std::string CacheFolder() { return UserFolder("XDG_CACHE_HOME", "/.cache"); }
+
+std::string StateFolder() { return UserFolder("XDG_STATE_HOME", "/.local/state"); }
 
 Status File::ReadAt(uint64_t offset, std::span<std::byte> destination) const {
   while (!destination.empty()) {

@@ -154,5 +154,8 @@ bool CanOpenAnotherFile();
 // The folder for files that can be made again: XDG_CACHE_HOME/cria or HOME/.cache/cria; empty if
 // neither variable is set.
 std::string CacheFolder();
+// The folder for what a program remembers between its runs: XDG_STATE_HOME/cria or
+// HOME/.local/state/cria; empty if neither variable is set.
+std::string StateFolder();
 
 }  // namespace cria::platform

@@ -374,9 +374,9 @@ TEST_F(BenchCommand, StoppedItPrintsWhatIsMeasured) {
         }
         kill(program, SIGINT);
       }});
-  EXPECT_EQ(result.exit_code, 1) << result.error;
+  EXPECT_EQ(result.exit_code, 130) << result.error;
   // If this is the first test, the program packs the weights, too.
-  EXPECT_THAT(result.error, EndsWith("cria: error: stopped before all tests were done\n"));
+  EXPECT_THAT(result.error, EndsWith("cria: stopped before all tests were done\n"));
   EXPECT_THAT(Lines(support::ReadFile(output)), SizeIs(2));
 }
 

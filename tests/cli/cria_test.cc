@@ -94,29 +94,6 @@ TEST_F(CriaProgram, ThreadsAndChunksGiveTheSameText) {
   EXPECT_EQ(Cria(two_pools).output, text);
 }
 
-TEST_F(CriaProgram, ChatAnswersEveryLineAndObeysCommands) {
-  const RunResult result =
-      Cria({"chat", "-m", ModelPath(), "-n", "8", "--temp", "0"},
-           {.input = "first\n/stats\n\nsecond\n/reset\nfirst\n/exit\nnever\n"});
-  EXPECT_EQ(result.exit_code, 0) << result.error;
-  EXPECT_THAT(result.output, HasSubstr("> first\n"));
-  EXPECT_THAT(result.output, HasSubstr("> second\n"));
-  EXPECT_THAT(result.output, Not(HasSubstr("never")));
-  EXPECT_THAT(result.output, Not(HasSubstr("\033")));
-  EXPECT_THAT(result.error, HasSubstr("tok/s"));
-  // After a reset, the first question has the same answer as before.
-  const std::string first = result.output.substr(0, result.output.find("> second"));
-  EXPECT_THAT(result.output, testing::EndsWith(first));
-}
-
-TEST_F(CriaProgram, ChatSurvivesAMessageThatDoesNotFit) {
-  const RunResult result = Cria({"chat", "-m", ModelPath(), "-c", "32", "-n", "2"},
-                                {.input = std::string(500, 'x') + "\nhi\n"});
-  EXPECT_EQ(result.exit_code, 0) << result.error;
-  EXPECT_THAT(result.error, HasSubstr("but the context holds 32"));
-  EXPECT_THAT(result.output, HasSubstr("> hi\n"));
-}
-
 TEST_F(CriaProgram, RunStopsWhereTheContextEnds) {
   const std::vector<std::string> arguments = {"run", "-m", ModelPath(), "-p",
                                               "abc", "-n", "400",       "--temp",
@@ -164,28 +141,6 @@ TEST_F(CriaProgram, KeepingTheWholeContextIsRefusedBeforeAnythingIsRun) {
   ExpectError(run(std::string(400, 'q'), "-1"), "shorten it or ask for a larger context");
   EXPECT_EQ(Cria({"run", "-m", ModelPath(), "-p", "a", "--keep", "-2"}).exit_code, 2);
   EXPECT_EQ(Cria({"run", "-m", ModelPath(), "-p", "a", "--context-full", "x"}).exit_code, 2);
-}
-
-TEST_F(CriaProgram, ChatForgetsTheOldestTurnsWhenTold) {
-  std::string input;
-  for (int i = 0; i < 60; ++i) input += "hello " + std::to_string(i) + "\n";
-  const std::vector<std::string> arguments = {
-      "chat", "-m", ModelPath(),      "-c",   "96", "-n", "8", "--temp", "0",
-      "-s",   "1",  "--context-full", "shift"};
-  const RunResult shifting = Cria(arguments, {.input = input});
-  EXPECT_EQ(shifting.exit_code, 0) << shifting.error;
-  const std::string notice =
-      "(the context of 96 tokens is full: the oldest turns are forgotten from now on)\n";
-  const size_t said = shifting.error.find(notice);
-  ASSERT_NE(said, std::string::npos) << shifting.error;
-  EXPECT_EQ(shifting.error.find(notice, said + 1), std::string::npos) << shifting.error;
-  EXPECT_THAT(shifting.error, Not(HasSubstr("shorten it")));
-  std::vector<std::string> stop = arguments;
-  stop.back() = "stop";
-  const RunResult stopping = Cria(stop, {.input = input});
-  EXPECT_EQ(stopping.exit_code, 0) << stopping.error;
-  EXPECT_THAT(stopping.error, HasSubstr("but the context holds 96"));
-  EXPECT_THAT(stopping.error, Not(HasSubstr(notice)));
 }
 
 TEST_F(CriaProgram, InfoTellsEverything) {

@@ -173,7 +173,7 @@ TEST_F(PackCrash, InterruptingEndsWithAnErrorAndLeavesNothing) {
       // The signal came after the file was whole.
       if (support::FileNames(Folder()).size() == 1) continue;
       ++interrupted;
-      ExpectError(result, 1, "packing was stopped");
+      ExpectError(result, 130, "packing was stopped");
       EXPECT_THAT(result.output, IsEmpty());
       EXPECT_THAT(support::FileNames(Folder()), IsEmpty());
     }

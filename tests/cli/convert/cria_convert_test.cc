@@ -146,7 +146,7 @@ TEST_F(CriaConvertProgram, AVocabularyAloneIsForTokenizing) {
   EXPECT_EQ(tokens.exit_code, 0) << tokens.error;
   EXPECT_THAT(tokens.output, HasSubstr("<|begin_of_text|>"));
   for (const char* command : {"info", "plan", "run"}) {
-    const RunResult refused = RunProgram({CRIA_PROGRAM, command, "-m", output_});
+    const RunResult refused = RunProgram({CRIA_PROGRAM, command, "-m", output_}, {.input = "a"});
     EXPECT_EQ(refused.exit_code, 1) << command;
     EXPECT_THAT(refused.error, HasSubstr("has only a tokenizer")) << command;
     EXPECT_EQ(std::ranges::count(refused.error, '\n'), 1) << refused.error;

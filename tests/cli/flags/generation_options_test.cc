@@ -51,14 +51,14 @@ TEST_F(GenerationOptionsTest, PredictsUntilTheModelStops) {
 }
 
 TEST_F(GenerationOptionsTest, TheSeedIsRandomUnlessItIsGiven) {
-  // Two programs have different seeds, except once in four thousand million times.
+  // Two random seeds are the same once in four thousand million times.
   CommandLine other("other", "");
   SamplerOptions others;
   AddSamplerOptions(other, others);
   EXPECT_NE(sampler_.seed, others.seed);
   const uint64_t random = sampler_.seed;
   ASSERT_TRUE(Run({"-s", "-1"}));
-  EXPECT_EQ(sampler_.seed, random);
+  EXPECT_NE(sampler_.seed, random);
   ASSERT_TRUE(Run({"--seed", "18446744073709551615"}));
   EXPECT_EQ(sampler_.seed, std::numeric_limits<uint64_t>::max());
   ExpectError({"-s", "-2"}, "--seed: \"-2\" is not a whole number of -1 or more");

@@ -1,0 +1,317 @@
+#include "cli/chat/chat.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "cli/printable.h"
+#include "cli/progress_bar.h"
+#include "cli/remedy.h"
+#include "cli/terminal.h"
+#include "core/format.h"
+#include "llm/session_file.h"
+#include "llm/session_file_layout.h"
+
+namespace cria::cli {
+namespace {
+
+constexpr const char* kSystemRole = "system";
+
+bool IsSessionFile(const std::string& path) {
+  std::array<char, kSessionMagic.size()> magic = {};
+  std::ifstream(path, std::ios::binary).read(magic.data(), magic.size());
+  return magic == kSessionMagic;
+}
+
+// Shows the progress of reading a prompt at a terminal, if it takes longer than a moment.
+class ReadingProgress {
+ public:
+  bool Update(size_t done, size_t total) {
+    constexpr double kMomentMs = 300.0;
+    if (!bar_ && ProgressBar::CanRedraw() && MillisecondsSince(begin_) > kMomentMs) {
+      bar_.emplace("reading");
+    }
+    if (bar_) bar_->Update(done, total, "tokens");
+    return true;
+  }
+  void Clear() { bar_.reset(); }
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::optional<ProgressBar> bar_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Chat>> Chat::Create(Engine& engine, ChatOptions options,
+                                           std::chrono::steady_clock::time_point start) {
+  CRIA_ASSIGN_OR_RETURN(Sampler sampler,
+                        Sampler::Create(options.sampler, engine.decoder().vocab_size()));
+  CRIA_ASSIGN_OR_RETURN(StopStrings stop_strings, options.text.MakeStopStrings());
+  std::unique_ptr<Chat> chat(
+      new Chat(engine, std::move(sampler), std::move(stop_strings), std::move(options)));
+  CRIA_RETURN_IF_ERROR(chat->conversation_.SetVariables(chat->options_.chat_template.variables));
+  chat->figures_.load_ms = MillisecondsSince(start);
+  return chat;
+}
+
+Chat::Chat(Engine& engine, Sampler sampler, StopStrings stop_strings, ChatOptions options)
+    : engine_(engine),
+      sampler_(std::move(sampler)),
+      stop_strings_(std::move(stop_strings)),
+      options_(std::move(options)),
+      figures_({.seed = options_.sampler.seed}),
+      session_(engine.scheduler()),
+      conversation_(session_, engine.tokenizer(), engine.chat_template(),
+                    options_.text.Read(options_.system_prompt), options_.when_full) {}
+
+Status Chat::OpenSession() {
+  const std::string& path = options_.session_path;
+  if (path.empty()) return {};
+  const Result<std::string> why_read_again = LoadConversation(path, conversation_, engine_);
+  if (!why_read_again && why_read_again.error().code() == ErrorCode::kNotFound) {
+    return SaveConversation(path, conversation_, engine_);
+  }
+  CRIA_RETURN_IF_ERROR(why_read_again);
+  if (!options_.system_prompt.empty() &&
+      system_prompt() != options_.text.Read(options_.system_prompt)) {
+    return Fail(ErrorCode::kUsage,
+                Format("{}: has another system prompt than -sys; leave it out, or choose another "
+                       "--session",
+                       path));
+  }
+  TellLoaded(path, *why_read_again);
+  return {};
+}
+
+Status Chat::CloseSession() {
+  return saved_ ? Status() : SaveConversation(options_.session_path, conversation_, engine_);
+}
+
+void Chat::TellLoaded(const std::string& path, const std::string& why_read_again) const {
+  if (options_.is_quiet) return;
+  std::fprintf(stderr, "%s: %zu messages", Printable(path).c_str(),
+               conversation_.messages().size());
+  if (why_read_again.empty()) {
+    std::fprintf(stderr, ", %zu tokens\n", session_.tokens().size());
+  } else {
+    std::fprintf(stderr, ", which are read again with the next one, because %s\n",
+                 why_read_again.c_str());
+  }
+}
+
+bool Chat::IsOfOneMessage(const Error& error) {
+  return error.code() == ErrorCode::kOutOfRange || error.code() == ErrorCode::kUsage ||
+         error.code() == ErrorCode::kCancelled;
+}
+
+Result<StopReason> Chat::AnswerTo(std::string_view message, const AnswerStyle& style) {
+  return Answer(Question::kNew, message, style);
+}
+
+Result<StopReason> Chat::AnswerLast(const AnswerStyle& style) {
+  return Answer(Question::kLast, "", style);
+}
+
+Result<StopReason> Chat::AnswerAgain(const AnswerStyle& style) {
+  return Answer(Question::kAgain, "", style);
+}
+
+Result<StopReason> Chat::Answer(Question question, std::string_view message,
+                                const AnswerStyle& style) {
+  const auto start = std::chrono::steady_clock::now();
+  figures_.first_token_ms = 0.0;
+  session_.ResetStats();
+  const InterruptGuard interrupt;
+  ReadingProgress progress;
+  bool is_begun = false;
+  const TextCallback print = [&](std::string_view text) {
+    if (figures_.first_token_ms == 0.0) figures_.first_token_ms = MillisecondsSince(start);
+    if (style.format == AnswerFormat::kJson) return;
+    if (!is_begun) {
+      progress.Clear();
+      std::fputs(style.begin, stdout);
+      is_begun = true;
+    }
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+  };
+  const GenerationOptions generation = {
+      .max_tokens = options_.max_tokens,
+      .stop_token_ids = engine_.file().stop_token_ids(),
+      .cancel = interrupt.flag(),
+      .on_prompt = [&](size_t done, size_t total) { return progress.Update(done, total); },
+      .stop_strings = options_.text.stop_strings.empty() ? nullptr : &stop_strings_};
+  Result<StopReason> reason =
+      question == Question::kNew    ? conversation_.Reply(message, generation, sampler_, print)
+      : question == Question::kLast ? conversation_.Answer(generation, sampler_, print)
+                                    : conversation_.Regenerate(generation, sampler_, print);
+  progress.Clear();
+  if (is_begun) std::fputs(style.end, stdout);
+  if (style.format == AnswerFormat::kText && (reason || is_begun)) std::fputc('\n', stdout);
+  std::fflush(stdout);
+  if (!reason) return std::unexpected(Explained(std::move(reason.error()), message));
+  if (style.format == AnswerFormat::kJson) PrintJsonAnswer(*reason);
+  PrintNotices(*reason);
+  SaveSession();
+  return reason;
+}
+
+void Chat::PrintJsonAnswer(StopReason reason) const {
+  nlohmann::ordered_json object = {{"role", conversation_.messages().back().role},
+                                   {"content", conversation_.messages().back().content},
+                                   {"stop_reason", StopReasonName(reason)}};
+  AddStats(object, engine_, session_, figures_);
+  PrintJson(object);
+}
+
+// If the message alone does not fit into the context, says which context would hold it.
+Error Chat::Explained(Error error, std::string_view message) const {
+  if (error.code() != ErrorCode::kOutOfRange || message.empty()) return error;
+  std::vector<ChatMessage> alone;
+  if (const std::string system = system_prompt(); !system.empty()) {
+    alone.push_back({kSystemRole, system});
+  }
+  alone.push_back({"user", std::string(message)});
+  const size_t context = session_.context_tokens();
+  const size_t longest = engine_.file().config().longest_context();
+  const auto tokens = EncodeChat(engine_.tokenizer(), engine_.chat_template(), alone,
+                                 /*add_generation_prompt=*/true, longest);
+  if (!tokens) {
+    return {ErrorCode::kOutOfRange,
+            Format("the message takes more tokens than the {} that the model can read; shorten it",
+                   longest)};
+  }
+  if (tokens->size() < context) {
+    return {ErrorCode::kOutOfRange,
+            Format("the conversation with this message takes more than the {} tokens of the "
+                   "context; --context-full shift forgets the oldest turns, a larger -c holds more",
+                   context)};
+  }
+  // A quarter of the context is for the answer.
+  const size_t wanted = std::min(tokens->size() * 4 / 3 + 1, longest);
+  return {ErrorCode::kOutOfRange,
+          Format("the message takes {} tokens with the system prompt, but the context holds {}; "
+                 "shorten it, or ask for a larger context with -c {}",
+                 tokens->size(), context, wanted)};
+}
+
+void Chat::PrintNotices(StopReason reason) {
+  const size_t context = session_.context_tokens();
+  if (reason == StopReason::kContextFull) {
+    std::fprintf(stderr, "(the context of %zu tokens is full: %s)\n", context,
+                 options_.when_full == WhenFull::kStop
+                     ? "/reset starts a new conversation, -c makes the context larger, "
+                       "--context-full shift forgets the oldest turns"
+                     : "the system prompt leaves no room; shorten it or ask for a larger context "
+                       "with -c");
+  } else if (reason == StopReason::kCancelled) {
+    std::fputs("(stopped)\n", stderr);
+  }
+  if (conversation_.has_forgotten() && !said_forgotten_) {
+    std::fprintf(
+        stderr, "(the context of %zu tokens is full: the oldest turns are forgotten from now on)\n",
+        context);
+  }
+  said_forgotten_ = conversation_.has_forgotten();
+}
+
+// After an error, the chat goes on, and ends with it if the last attempt fails, too.
+void Chat::SaveSession() {
+  if (options_.session_path.empty()) return;
+  saved_ = SaveConversation(options_.session_path, conversation_, engine_);
+  if (!saved_) {
+    std::fprintf(stderr, "(not saved: %s)\n", Printable(Sentence(saved_.error())).c_str());
+  }
+}
+
+void Chat::Reset() {
+  conversation_.Reset();
+  session_.Clear();
+  said_forgotten_ = false;
+  SaveSession();
+}
+
+Status Chat::DropLastTurn() {
+  CRIA_RETURN_IF_ERROR(conversation_.DropLastTurn());
+  SaveSession();
+  return {};
+}
+
+Status Chat::AddMessages(std::vector<ChatMessage> messages) {
+  ConversationState state = conversation_.State();
+  const auto is_system = [](const ChatMessage& message) {
+    return message.role == kSystemRole || message.role == "developer";
+  };
+  if (!state.messages.empty() && std::ranges::any_of(messages, is_system)) {
+    return Fail(ErrorCode::kUsage,
+                "the messages have a system prompt, and -sys or --session gives another; leave one "
+                "out");
+  }
+  state.messages.insert(state.messages.end(), std::make_move_iterator(messages.begin()),
+                        std::make_move_iterator(messages.end()));
+  state.num_system_messages = static_cast<size_t>(
+      std::ranges::find_if_not(state.messages, is_system) - state.messages.begin());
+  return conversation_.Restore(std::move(state));
+}
+
+std::string Chat::system_prompt() const {
+  const auto messages = conversation_.messages();
+  return messages.empty() || messages.front().role != kSystemRole ? "" : messages.front().content;
+}
+
+Status Chat::SetSystemPrompt(std::string_view text) {
+  ConversationState state = conversation_.State();
+  const auto begin = state.messages.begin();
+  state.messages.erase(begin, begin + static_cast<ptrdiff_t>(state.num_system_messages));
+  state.num_system_messages = text.empty() ? 0 : 1;
+  if (!text.empty()) {
+    state.messages.insert(state.messages.begin(), {kSystemRole, std::string(text)});
+  }
+  CRIA_RETURN_IF_ERROR(conversation_.Restore(std::move(state)));
+  SaveSession();
+  return {};
+}
+
+Status Chat::SaveTo(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored) && !IsSessionFile(path)) {
+    return Fail(ErrorCode::kUsage,
+                Format("{}: exists and is not a session file; choose another name", path));
+  }
+  return SaveConversation(path, conversation_, engine_);
+}
+
+Status Chat::LoadFrom(const std::string& path) {
+  CRIA_ASSIGN_OR_RETURN(const std::string why_read_again,
+                        LoadConversation(path, conversation_, engine_));
+  TellLoaded(path, why_read_again);
+  said_forgotten_ = conversation_.has_forgotten();
+  SaveSession();
+  return {};
+}
+
+Status Chat::SetSampler(const SamplerOptions& options) {
+  CRIA_ASSIGN_OR_RETURN(sampler_, Sampler::Create(options, engine_.decoder().vocab_size()));
+  options_.sampler = options;
+  figures_.seed = options.seed;
+  return {};
+}
+
+void Chat::SetWhenFull(WhenFull when_full) {
+  options_.when_full = when_full;
+  conversation_.set_when_full(when_full);
+}
+
+std::string Chat::StatsText() const {
+  return Format("{} | context {} of {} tokens", StatsLine(engine_, session_, figures_),
+                session_.tokens().size(), session_.context_tokens());
+}
+
+}  // namespace cria::cli

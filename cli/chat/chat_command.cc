@@ -1,0 +1,122 @@
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cli/chat/chat.h"
+#include "cli/chat/interactive_chat.h"
+#include "cli/chat/one_shot_chat.h"
+#include "cli/commands.h"
+#include "cli/engine_loader.h"
+#include "cli/flags/generation_options.h"
+#include "cli/flags/options.h"
+#include "cli/printable.h"
+#include "cli/terminal.h"
+
+namespace cria::cli {
+namespace {
+
+struct ChatArguments {
+  ChatOptions chat;
+  OneShotOptions one_shot;
+  bool is_single_turn = false;
+  bool no_history = false;
+  bool is_json = false;
+  std::string color = "auto";
+};
+
+bool IsTyped(const ChatArguments& arguments) {
+  return !arguments.one_shot.is_given() && IsTerminal(stdin);
+}
+
+void TellModel(const Engine& engine, bool is_typed) {
+  if (is_typed) {
+    std::fprintf(stderr, "%s, %zu tokens of context, %zu threads. /help lists the commands.\n",
+                 Printable(engine.file().name()).c_str(), engine.decoder().context_tokens(),
+                 engine.pool().num_threads());
+  }
+  if (engine.file().chat_template_source().empty()) {
+    std::fputs("The model has no chat template: it will continue the text rather than answer.\n",
+               stderr);
+  }
+}
+
+AnswerStyle TypedStyle(const std::string& color) {
+  const bool is_colored = color == "on" || (color == "auto" && UseColor(stdout));
+  if (!is_colored) return {};
+  return {.begin = "\033[36m", .end = "\033[0m"};
+}
+
+Status RunChat(ChatArguments& arguments) {
+  const auto start = std::chrono::steady_clock::now();
+  const bool is_typed = IsTyped(arguments);
+  const bool is_quiet = arguments.chat.is_quiet;
+  std::optional<std::string>& message = arguments.one_shot.message.text;
+  if (message) message = arguments.chat.text.Read(*message);
+  if (arguments.is_json) arguments.one_shot.format = AnswerFormat::kJson;
+  CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
+                        LoadEngine(arguments.chat.model_path, arguments.chat.engine));
+  CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Chat> chat,
+                        Chat::Create(*engine, arguments.chat, start));
+  if (!is_quiet) TellModel(*engine, is_typed);
+  CRIA_RETURN_IF_ERROR(chat->OpenSession());
+  const Status answered = is_typed
+                              ? ChatAtTerminal(*chat, {.is_single_turn = arguments.is_single_turn,
+                                                       .keep_history = !arguments.no_history,
+                                                       .style = TypedStyle(arguments.color)})
+                              : AnswerAndEnd(*chat, arguments.one_shot);
+  const bool is_stopped = !answered && answered.error().code() == ErrorCode::kCancelled;
+  if (!is_quiet && !arguments.is_json && (answered || is_stopped)) {
+    std::fprintf(stderr, "%s\n", chat->StatsText().c_str());
+  }
+  CRIA_RETURN_IF_ERROR(answered);
+  return chat->CloseSession();
+}
+
+}  // namespace
+
+void AddChatCommand(CommandLine& program) {
+  auto arguments = std::make_shared<ChatArguments>();
+  ChatOptions& chat = arguments->chat;
+  OneShotOptions& one_shot = arguments->one_shot;
+  CommandLine& command = program.AddCommand("chat", "Hold a conversation, or answer one message");
+  AddModelOption(command, chat.model_path);
+  command.AddText("-sys,--system-prompt", chat.system_prompt,
+                  "System prompt: what the model is told before the conversation");
+  AddPromptOptions(command, one_shot.message, "A message: prints the answer and ends",
+                   "A file with the message");
+  command
+      .AddText("--messages", one_shot.messages_path,
+               "A JSON list of objects with role and content; the last one is answered, or the "
+               "message of -p or -f, which follows them")
+      .Metavar("FILE");
+  command
+      .AddFlag("--lines", one_shot.each_line,
+               "Answer each line of standard input as soon as it is read, as one conversation")
+      .Excludes(command.option("--prompt"))
+      .Excludes(command.option("--file"))
+      .Excludes(command.option("--messages"));
+  command.AddFlag("--display-prompt", one_shot.display_prompt,
+                  "Print each message before its answer, if it is not typed");
+  command.AddFlag("--json", arguments->is_json,
+                  "Print the answer and its figures as a JSON object");
+  command.AddFlag("-q,--quiet", chat.is_quiet, "Print no figures and no greeting");
+  AddTextOptions(command, chat.text, "-p, -sys");
+  AddSessionOption(command, chat.session_path, "the conversation");
+  AddPredictOption(command, chat.max_tokens, "Maximum number of tokens of an answer");
+  AddContextFullOption(command, chat.when_full, "forget the oldest turns");
+  command.AddFlag("-st,--single-turn", arguments->is_single_turn, "End after one answer");
+  command.AddFlag("--no-history", arguments->no_history,
+                  "Do not remember what is typed for later chats");
+  command
+      .AddChoice("--color", arguments->color, {{"auto", "auto"}, {"on", "on"}, {"off", "off"}},
+                 "Color the answers: auto, on or off")
+      .Default(arguments->color);
+  AddTemplateOptions(command, chat.chat_template);
+  AddEngineOptions(command, chat.engine);
+  AddSamplerOptions(command, chat.sampler);
+  command.SetAction([arguments] { return RunChat(*arguments); });
+}
+
+}  // namespace cria::cli

@@ -1,0 +1,225 @@
+#include "cli/chat/chat_commands.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "cli/chat/chat_settings.h"
+#include "cli/printable.h"
+#include "cli/report.h"
+#include "core/format.h"
+
+namespace cria::cli {
+
+struct ChatCommands::Command {
+  std::vector<const char*> names;
+  const char* argument;  // How the help shows it; "" for none.
+  bool needs_argument;
+  const char* help;
+  Result<Next> (*run)(ChatCommands& commands, const std::string& argument);
+};
+
+namespace {
+
+// The word before the first space, and what follows it.
+std::pair<std::string_view, std::string_view> SplitWord(std::string_view text) {
+  const size_t space = std::min(text.find(' '), text.size());
+  std::string_view rest = text.substr(space);
+  rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+  rest = rest.substr(0, rest.find_last_not_of(' ') + 1);
+  return {text.substr(0, space), rest};
+}
+
+void Say(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }
+
+}  // namespace
+
+const std::vector<ChatCommands::Command>& ChatCommands::All() {
+  using Self = ChatCommands;
+  using Text = const std::string;
+  static const std::vector<Command> commands = {
+      {{"/help", "/?"},
+       "",
+       false,
+       "this list",
+       [](Self&, Text&) -> Result<Next> {
+         for (const Command& command : All()) {
+           std::string usage = command.names.front();
+           if (*command.argument != '\0') usage += Format(" {}", command.argument);
+           std::fprintf(stderr, "%-21s %s\n", usage.c_str(), command.help);
+         }
+         Say("Tab completes a command. \\ at the end of a line and Alt-Enter go on with the "
+             "message "
+             "on the next\nline; \"\"\" begins and ends a message of several lines. A text that "
+             "begins with a slash is sent\nif a space stands before it. Ctrl-C stops an answer, "
+             "drops what is typed, or leaves.");
+         return Next::kGoOn;
+       }},
+      {{"/regen"},
+       "",
+       false,
+       "answer the last message once more",
+       [](Self&, Text&) -> Result<Next> { return Next::kAnswerAgain; }},
+      {{"/undo"},
+       "",
+       false,
+       "forget the last message and its answer",
+       [](Self& self, Text&) -> Result<Next> {
+         CRIA_RETURN_IF_ERROR(self.chat_.DropLastTurn());
+         Say("(the last turn is forgotten)");
+         return Next::kGoOn;
+       }},
+      {{"/reset", "/clear"},
+       "",
+       false,
+       "begin a new conversation",
+       [](Self& self, Text&) -> Result<Next> {
+         self.chat_.Reset();
+         Say("(forgotten)");
+         return Next::kGoOn;
+       }},
+      {{"/system"},
+       "[TEXT]",
+       false,
+       "print the system prompt, or set it; \"\" removes it",
+       [](Self& self, Text& text) -> Result<Next> {
+         if (text.empty()) {
+           const std::string now = self.chat_.system_prompt();
+           Say(now.empty() ? "(there is no system prompt)" : now);
+           return Next::kGoOn;
+         }
+         CRIA_RETURN_IF_ERROR(self.chat_.SetSystemPrompt(text == "\"\"" ? "" : text));
+         Say("(holds from the next message on)");
+         return Next::kGoOn;
+       }},
+      {{"/set"},
+       "[OPTION VALUE]",
+       false,
+       "change an option, as in /set temp 0.5, or list the options",
+       [](Self& self, Text& words) -> Result<Next> {
+         CRIA_RETURN_IF_ERROR(self.Set(words));
+         return Next::kGoOn;
+       }},
+      {{"/show"},
+       "",
+       false,
+       "the model, the system prompt and the options",
+       [](Self& self, Text&) -> Result<Next> {
+         self.Show();
+         return Next::kGoOn;
+       }},
+      {{"/tokens"},
+       "",
+       false,
+       "how many tokens the conversation takes",
+       [](Self& self, Text&) -> Result<Next> {
+         self.ShowTokens();
+         return Next::kGoOn;
+       }},
+      {{"/stats"},
+       "",
+       false,
+       "speed of the last answer, and the memory in use",
+       [](Self& self, Text&) -> Result<Next> {
+         Say(self.chat_.StatsText());
+         Say(MemoryUsageLine(self.chat_.engine().memory_plan()));
+         return Next::kGoOn;
+       }},
+      {{"/save"},
+       "FILE",
+       true,
+       "keep the conversation and its KV cache in a file",
+       [](Self& self, Text& path) -> Result<Next> {
+         CRIA_RETURN_IF_ERROR(self.chat_.SaveTo(path));
+         Say(Format("(saved; /load {} or --session {} goes on from it)", Printable(path),
+                    Printable(path)));
+         return Next::kGoOn;
+       }},
+      {{"/load"},
+       "FILE",
+       true,
+       "go on with the conversation of such a file",
+       [](Self& self, Text& path) -> Result<Next> {
+         CRIA_RETURN_IF_ERROR(self.chat_.LoadFrom(path));
+         return Next::kGoOn;
+       }},
+      {{"/exit", "/quit", "/bye"},
+       "",
+       false,
+       "leave (also Ctrl-D)",
+       [](Self&, Text&) -> Result<Next> { return Next::kLeave; }},
+  };
+  return commands;
+}
+
+bool ChatCommands::IsCommand(std::string_view text) {
+  return text.starts_with('/') && !text.contains('\n');
+}
+
+Result<ChatCommands::Next> ChatCommands::Run(std::string_view text) {
+  const auto [name, argument] = SplitWord(text);
+  const auto found = std::ranges::find_if(
+      All(), [&](const Command& command) { return std::ranges::contains(command.names, name); });
+  if (found == All().end()) {
+    return Fail(ErrorCode::kUsage,
+                Format("there is no command {}; /help lists them, and a space before the slash "
+                       "sends it as a message",
+                       name));
+  }
+  if (found->needs_argument && argument.empty()) {
+    return Fail(ErrorCode::kUsage, Format("{} needs the name of a file", name));
+  }
+  if (*found->argument == '\0' && !argument.empty()) {
+    return Fail(ErrorCode::kUsage,
+                Format("{} takes nothing after it; a space before the slash sends the line as a "
+                       "message",
+                       name));
+  }
+  return found->run(*this, std::string(argument));
+}
+
+std::vector<std::string> ChatCommands::Complete(std::string_view beginning) {
+  std::vector<std::string> words;
+  constexpr std::string_view kSet = "/set ";
+  if (beginning.starts_with(kSet)) {
+    for (const std::string& option : ChatSettingNames())
+      words.push_back(std::string(kSet) + option);
+  } else if (beginning.starts_with('/')) {
+    for (const Command& command : All()) words.emplace_back(command.names.front());
+  }
+  std::erase_if(words, [&](const std::string& word) { return !word.starts_with(beginning); });
+  return words;
+}
+
+Status ChatCommands::Set(std::string_view words) {
+  const auto [name, value] = SplitWord(words);
+  if (!name.empty()) CRIA_RETURN_IF_ERROR(ChangeChatSetting(chat_, name, value));
+  for (const ChatSetting& setting : ChatSettings(chat_.options())) {
+    if (name.empty() || setting.name == name) Say(Format("{} {}", setting.name, setting.value));
+  }
+  return {};
+}
+
+void ChatCommands::Show() const {
+  const Engine& engine = chat_.engine();
+  Say(Format("model          {} ({})", Printable(engine.file().name()),
+             Printable(chat_.options().model_path)));
+  Say(Format("context        {} of {} tokens", chat_.session().tokens().size(),
+             chat_.session().context_tokens()));
+  Say(Format("messages       {}", chat_.conversation().messages().size()));
+  const std::string system = chat_.system_prompt();
+  Say(Format("system prompt  {}", system.empty() ? "none" : system));
+  for (const ChatSetting& setting : ChatSettings(chat_.options())) {
+    Say(Format("{} {}", (setting.name + std::string(14, ' ')).substr(0, 14), setting.value));
+  }
+}
+
+void ChatCommands::ShowTokens() const {
+  const SessionStats& stats = chat_.session().stats();
+  const size_t used = chat_.session().tokens().size();
+  const size_t context = chat_.session().context_tokens();
+  Say(Format("{} of {} tokens are in use, {} are free; the last message added {} and its answer {}",
+             used, context, context - used, stats.prompt_tokens, stats.generated_tokens));
+}
+
+}  // namespace cria::cli

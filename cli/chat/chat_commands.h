@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/chat/chat.h"
+#include "cria/error.h"
+
+namespace cria::cli {
+
+// The commands that a user may type at the prompt of a chat: "/reset", "/set temp 0.5". They print
+// on standard error, so that standard output has only answers.
+class ChatCommands {
+ public:
+  // `chat` must outlive this object.
+  explicit ChatCommands(Chat& chat) : chat_(chat) {}
+
+  // Whether the text is meant as a command: it is one line that begins with a slash.
+  static bool IsCommand(std::string_view text);
+  // What the caller does after a command.
+  enum class Next : uint8_t { kGoOn, kAnswerAgain, kLeave };
+  // After an error the chat goes on.
+  Result<Next> Run(std::string_view text);
+  // All commands that begin like this, and after "/set " all options.
+  static std::vector<std::string> Complete(std::string_view beginning);
+
+ private:
+  struct Command;
+  static const std::vector<Command>& All();
+
+  Status Set(std::string_view words);
+  void Show() const;
+  void ShowTokens() const;
+
+  Chat& chat_;
+};
+
+}  // namespace cria::cli

@@ -1,0 +1,54 @@
+#include "cli/chat/chat_settings.h"
+
+#include <algorithm>
+
+#include "cli/flags/command_line.h"
+#include "cli/flags/generation_options.h"
+#include "cli/flags/options.h"
+#include "core/format.h"
+
+namespace cria::cli {
+
+std::vector<ChatSetting> ChatSettings(const ChatOptions& options) {
+  const SamplerOptions& sampler = options.sampler;
+  return {{"temp", Format("{}", sampler.temperature)},
+          {"top-k", Format("{}", sampler.top_k)},
+          {"top-p", Format("{}", sampler.top_p)},
+          {"min-p", Format("{}", sampler.min_p)},
+          {"repeat-penalty", Format("{}", sampler.repeat_penalty)},
+          {"repeat-last-n", Format("{}", sampler.repeat_last_n)},
+          {"seed", Format("{}", sampler.seed)},
+          {"predict", Format("{}", options.max_tokens)},
+          {"context-full", options.when_full == WhenFull::kShift ? "shift" : "stop"}};
+}
+
+std::vector<std::string> ChatSettingNames() {
+  std::vector<std::string> names;
+  for (const ChatSetting& setting : ChatSettings({})) names.push_back(setting.name);
+  return names;
+}
+
+Status ChangeChatSetting(Chat& chat, std::string_view name, std::string_view value) {
+  if (!std::ranges::contains(ChatSettingNames(), name)) {
+    return Fail(ErrorCode::kUsage, Format("there is no option {}; /set lists them", name));
+  }
+  if (value.empty()) return {};
+  SamplerOptions sampler = chat.options().sampler;
+  size_t max_tokens = chat.options().max_tokens;
+  WhenFull when_full = chat.options().when_full;
+  // The value is read as on the command line.
+  CommandLine flags("/set", "");
+  const uint64_t seed = sampler.seed;
+  AddSamplerOptions(flags, sampler);
+  sampler.seed = seed;  // The options begin with a new one.
+  AddPredictOption(flags, max_tokens, "");
+  AddContextFullOption(flags, when_full, "");
+  flags.SetAction([]() -> Status { return {}; });
+  CRIA_RETURN_IF_ERROR(flags.Run(std::vector{Format("--{}", name), std::string(value)}));
+  CRIA_RETURN_IF_ERROR(chat.SetSampler(sampler));
+  chat.SetMaxTokens(max_tokens);
+  chat.SetWhenFull(when_full);
+  return {};
+}
+
+}  // namespace cria::cli

@@ -1,0 +1,90 @@
+#include "cli/chat/interactive_chat.h"
+
+#include <sys/stat.h>
+
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <system_error>
+
+#include "cli/chat/chat_commands.h"
+#include "cli/chat/line_editor.h"
+#include "cli/chat/message_reader.h"
+#include "cli/printable.h"
+#include "cli/remedy.h"
+#include "core/platform.h"
+
+namespace cria::cli {
+namespace {
+
+// The file with what was typed in earlier chats, whose folder is made; "" if it cannot be.
+std::string HistoryPath() {
+  const std::string folder = platform::StateFolder();
+  if (folder.empty()) return "";
+  std::error_code error;
+  const std::filesystem::path parent = std::filesystem::path(folder).parent_path();
+  std::filesystem::create_directories(parent, error);
+  mkdir(folder.c_str(), 0700);
+  return std::filesystem::is_directory(folder, error) ? folder + "/history" : "";
+}
+
+void PrintError(const Error& error, const char* advice = "") {
+  std::fprintf(stderr, "(%s%s)\n", Printable(Sentence(error)).c_str(), advice);
+}
+
+// After an error of one message, such as one that does not fit the context, the chat goes on. Any
+// other error would happen again with the next message.
+Status GoOnAfter(const Result<StopReason>& reason) {
+  if (reason) return {};
+  if (!Chat::IsOfOneMessage(reason.error())) return std::unexpected(reason.error());
+  PrintError(reason.error(), "; /reset begins a new conversation");
+  return {};
+}
+
+// While an object exists, Ctrl-C has no effect except where an answer or a line is waited for: it
+// must not end the program if it comes a moment too late.
+class InterruptsIgnored {
+ public:
+  InterruptsIgnored() {
+    struct sigaction ignore = {};
+    ignore.sa_handler = SIG_IGN;
+    sigaction(SIGINT, &ignore, &before_);
+  }
+  ~InterruptsIgnored() { sigaction(SIGINT, &before_, nullptr); }
+  InterruptsIgnored(const InterruptsIgnored&) = delete;
+  InterruptsIgnored& operator=(const InterruptsIgnored&) = delete;
+
+ private:
+  struct sigaction before_ = {};
+};
+
+}  // namespace
+
+Status ChatAtTerminal(Chat& chat, const InteractiveOptions& options) {
+  const InterruptsIgnored interrupts_ignored;
+  LineEditor editor(ChatCommands::Complete);
+  if (options.keep_history) editor.KeepHistory(HistoryPath());
+  MessageReader reader(editor);
+  ChatCommands commands(chat);
+  while (const std::optional<std::string> text = reader.Next()) {
+    if (text->find_first_not_of(" \t\n") == text->npos) continue;
+    if (!ChatCommands::IsCommand(*text)) {
+      CRIA_RETURN_IF_ERROR(GoOnAfter(chat.AnswerTo(*text, options.style)));
+      if (options.is_single_turn) break;
+      continue;
+    }
+    const auto next = commands.Run(*text);
+    if (!next) {
+      PrintError(next.error());
+    } else if (*next == ChatCommands::Next::kAnswerAgain) {
+      CRIA_RETURN_IF_ERROR(GoOnAfter(chat.AnswerAgain(options.style)));
+    } else if (*next == ChatCommands::Next::kLeave) {
+      break;
+    }
+  }
+  return {};
+}
+
+}  // namespace cria::cli

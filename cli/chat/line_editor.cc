@@ -1,0 +1,333 @@
+#include "cli/chat/line_editor.h"
+
+#include <fcntl.h>
+#include <histedit.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <cwchar>
+#include <optional>
+#include <utility>
+
+#include "cli/chat/signal_watch.h"
+#include "cli/chat/wrapped_rows.h"
+#include "cli/ends.h"
+#include "cli/terminal.h"
+
+namespace cria::cli {
+namespace {
+
+constexpr int kMaxHistoryEntries = 1000;
+// A paste that is longer is cut: no model's context holds it.
+constexpr size_t kMaxPastedCharacters = size_t{16} << 20;
+
+// Between these, a terminal sends what is pasted (xterm's bracketed paste mode).
+constexpr wchar_t kPasteBegin[] = L"\033[200~";
+constexpr std::wstring_view kPasteEnd = L"\033[201~";
+constexpr std::string_view kBracketPastes = "\033[?2004h";
+constexpr std::string_view kDoNotBracketPastes = "\033[?2004l";
+
+// Where the line is drawn: standard output may be a file or a pipe for the answers.
+std::FILE* Screen() { return IsTerminal(stdout) ? stdout : stderr; }
+
+void WriteToTerminal(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), Screen());
+  std::fflush(Screen());
+}
+
+// Whether the terminal knows sequences such as kBracketPastes.
+bool KnowsSequences() {
+  const char* kind = std::getenv("TERM");
+  return kind != nullptr && *kind != '\0' && std::string_view(kind) != "dumb";
+}
+
+std::wstring Widen(std::string_view text) {
+  const std::string copy(text);
+  std::wstring wide(copy.size(), L'\0');
+  const size_t length = std::mbstowcs(wide.data(), copy.c_str(), wide.size());
+  wide.resize(length == static_cast<size_t>(-1) ? 0 : length);
+  return wide;
+}
+
+std::string Narrow(std::wstring_view text) {
+  std::string narrow;
+  std::mbstate_t state = {};
+  char bytes[MB_LEN_MAX];
+  for (const wchar_t character : text) {
+    const size_t length = std::wcrtomb(bytes, character, &state);
+    if (length != static_cast<size_t>(-1)) narrow.append(bytes, length);
+  }
+  return narrow;
+}
+
+}  // namespace
+
+struct LineEditor::State {
+  Completer complete;
+  bool knows_sequences = KnowsSequences();
+  EditLine* editor = nullptr;
+  HistoryW* history = nullptr;
+  HistEventW event = {};
+  std::wstring prompt;
+  std::string history_path;
+
+  // While a line is read.
+  int columns = 0;  // Of the terminal when the line was drawn.
+  std::optional<SignalWatch> signals;
+  bool was_interrupted = false;
+  bool had_text = false;  // When it was interrupted.
+  std::mbstate_t decoding = {};
+  std::string input;  // Bytes that were read and not yet taken.
+  size_t taken = 0;
+
+  static State& Of(EditLine* editor) {
+    State* state = nullptr;
+    el_wget(editor, EL_CLIENTDATA, &state);
+    return *state;
+  }
+
+  void Bind(const wchar_t* keys, const wchar_t* function) const {
+    el_wset(editor, EL_BIND, keys, function, nullptr);
+  }
+  int Columns() const;
+  void BeginEditing();
+  void EndEditing() const;
+  void Redraw();
+  bool HandleSignals();
+  int NextByte(char& byte);
+  int NextCharacter(wchar_t& character);
+  unsigned char InsertPasted();
+  unsigned char Complete();
+};
+
+int LineEditor::State::Columns() const {
+  int number = 0;
+  el_wget(editor, EL_GETTC, "co", &number);
+  return number;
+}
+
+void LineEditor::State::BeginEditing() {
+  columns = Columns();
+  if (knows_sequences) WriteToTerminal(kBracketPastes);
+}
+
+void LineEditor::State::EndEditing() const {
+  if (knows_sequences) WriteToTerminal(kDoNotBracketPastes);
+}
+
+// Draws the prompt and the line again where they begin. The terminal has wrapped their rows to its
+// width, or shows something else after the program was stopped.
+void LineEditor::State::Redraw() {
+  const int columns_before = std::exchange(columns, Columns());
+  const LineInfoW* line = el_wline(editor);
+  std::wstring before_cursor = prompt;
+  before_cursor.append(line->buffer, line->cursor);
+  const int row = RowAfterResize(before_cursor, columns_before, columns);
+  if (row > 0) WriteToTerminal("\033[" + std::to_string(row) + 'A');
+  WriteToTerminal("\r\033[J");
+  el_wset(editor, EL_REFRESH);
+}
+
+// Returns false if Ctrl-C ends the line.
+bool LineEditor::State::HandleSignals() {
+  if (signals->Take(SIGINT)) {
+    const LineInfoW* line = el_wline(editor);
+    had_text = line->lastchar != line->buffer;
+    was_interrupted = true;
+    return false;
+  }
+  if (signals->Take(SIGTSTP)) {
+    el_wset(editor, EL_PREP_TERM, 0);
+    EndEditing();
+    signals->Suspend();
+    signals->Take(SIGCONT);
+    el_wset(editor, EL_PREP_TERM, 1);
+    BeginEditing();
+    el_resize(editor);
+    WriteToTerminal("\n");
+    el_wset(editor, EL_REFRESH);
+  }
+  if (signals->Take(SIGCONT)) {
+    BeginEditing();
+    el_wset(editor, EL_REFRESH);
+  }
+  if (signals->Take(SIGWINCH)) {
+    el_resize(editor);
+    Redraw();
+  }
+  return true;
+}
+
+// Returns 1, 0 at the end of the input, or -1 if Ctrl-C or an error ends the line.
+int LineEditor::State::NextByte(char& byte) {
+  while (taken == input.size()) {
+    if (!signals->WaitForInput()) {
+      if (!HandleSignals()) return -1;
+      continue;
+    }
+    input.resize(4096);
+    const ssize_t count = read(STDIN_FILENO, input.data(), input.size());
+    input.resize(static_cast<size_t>(std::max<ssize_t>(count, 0)));
+    taken = 0;
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return static_cast<int>(count);
+  }
+  byte = input[taken++];
+  return 1;
+}
+
+int LineEditor::State::NextCharacter(wchar_t& character) {
+  for (;;) {
+    char byte = 0;
+    if (const int result = NextByte(byte); result != 1) return result;
+    const size_t length = std::mbrtowc(&character, &byte, 1, &decoding);
+    if (length == static_cast<size_t>(-1)) {
+      decoding = {};  // A byte that is no part of a character is left out.
+    } else if (length != static_cast<size_t>(-2)) {
+      return 1;
+    }
+  }
+}
+
+unsigned char LineEditor::State::InsertPasted() {
+  std::wstring text;
+  wchar_t character = 0;
+  while (!text.ends_with(kPasteEnd)) {
+    if (NextCharacter(character) != 1) return CC_EOF;
+    // Line ends come as from the Enter key.
+    if (character == L'\n' && text.ends_with(L'\r')) text.pop_back();
+    if (text.size() < kMaxPastedCharacters || character == kPasteEnd.back()) text += character;
+  }
+  text.resize(text.size() - kPasteEnd.size());
+  std::ranges::replace(text, L'\r', L'\n');
+  std::erase_if(text, [](wchar_t c) { return (c < L' ' && c != L'\n' && c != L'\t') || c == 127; });
+  el_winsertstr(editor, text.c_str());
+  return CC_REFRESH;
+}
+
+unsigned char LineEditor::State::Complete() {
+  const LineInfoW* line = el_wline(editor);
+  const std::string typed = Narrow({line->buffer, line->cursor});
+  std::vector<std::string> words = complete(typed);
+  if (words.empty()) return CC_REFRESH_BEEP;
+  // What all words begin with.
+  std::string common = words.front();
+  for (const std::string& word : words) {
+    common.resize(static_cast<size_t>(std::ranges::mismatch(common, word).in1 - common.begin()));
+  }
+  if (words.size() == 1) common += ' ';
+  if (common.size() > typed.size()) {
+    el_winsertstr(editor, Widen(std::string_view(common).substr(typed.size())).c_str());
+    return CC_REFRESH;
+  }
+  std::string list = "\n";
+  for (const std::string& word : words) list += word + "  ";
+  WriteToTerminal(list + '\n');
+  el_wset(editor, EL_REFRESH);
+  return CC_NORM;
+}
+
+LineEditor::LineEditor(Completer complete) : state_(std::make_unique<State>()) {
+  state_->complete = std::move(complete);
+  RestoreTerminalAtEnd(state_->knows_sequences ? kDoNotBracketPastes.data() : "");
+  EditLine* const editor = el_init("cria", stdin, Screen(), stderr);
+  state_->editor = editor;
+  state_->history = history_winit();
+  history_w(state_->history, &state_->event, H_SETSIZE, kMaxHistoryEntries);
+  history_w(state_->history, &state_->event, H_SETUNIQUE, 1);
+  el_wset(editor, EL_CLIENTDATA, state_.get());
+  el_wset(
+      editor, EL_PROMPT, +[](EditLine* line) -> wchar_t* { return State::Of(line).prompt.data(); });
+  el_wset(editor, EL_EDITOR, L"emacs");
+  el_wset(editor, EL_SIGNAL, 0);
+  // Otherwise, Ctrl-C would drop what is written right after it but not shown yet.
+  el_wset(editor, EL_SETTY, L"-d", L"+noflsh", nullptr);
+  // While an answer is written, keys are neither shown in it nor lost: the next line has them.
+  el_wset(editor, EL_SETTY, L"-x", L"-echo", L"-icanon", L"+noflsh", nullptr);
+  el_wset(editor, EL_HIST, history_w, state_->history);
+  el_wset(
+      editor, EL_GETCFN, +[](EditLine* line, wchar_t* character) -> int {
+        return State::Of(line).NextCharacter(*character);
+      });
+  el_wset(
+      editor, EL_ADDFN, L"cria-paste", L"Insert what is pasted",
+      +[](EditLine* line, wint_t) -> unsigned char { return State::Of(line).InsertPasted(); });
+  el_wset(
+      editor, EL_ADDFN, L"cria-complete", L"Complete a command",
+      +[](EditLine* line, wint_t) -> unsigned char { return State::Of(line).Complete(); });
+  el_wset(
+      editor, EL_ADDFN, L"cria-new-line", L"Insert a line feed",
+      +[](EditLine* line, wint_t) -> unsigned char {
+        el_winsertstr(line, L"\n");
+        return CC_REFRESH;
+      });
+  state_->Bind(kPasteBegin, L"cria-paste");
+  state_->Bind(L"\t", L"cria-complete");
+  state_->Bind(L"\033\r", L"cria-new-line");
+  state_->Bind(L"\033\n", L"cria-new-line");
+  state_->Bind(L"^R", L"em-inc-search-prev");
+  state_->Bind(L"\033[3~", L"ed-delete-next-char");
+  state_->Bind(L"\033[1;5C", L"em-next-word");
+  state_->Bind(L"\033[1;5D", L"ed-prev-word");
+}
+
+LineEditor::~LineEditor() {
+  RestoreTerminalAtEnd(nullptr);
+  history_wend(state_->history);
+  el_end(state_->editor);
+}
+
+void LineEditor::KeepHistory(const std::string& path) {
+  state_->history_path = path;
+  const int entries = history_w(state_->history, &state_->event, H_LOAD, path.c_str());
+  if (entries <= 2 * kMaxHistoryEntries) return;
+  // Leaves out the entries that are too old.
+  const std::string shorter = path + ".new";
+  if (history_w(state_->history, &state_->event, H_SAVE, shorter.c_str()) >= 0) {
+    std::rename(shorter.c_str(), path.c_str());
+  }
+}
+
+void LineEditor::AddToHistory(const std::string& entry) {
+  State& state = *state_;
+  history_w(state.history, &state.event, H_ENTER, Widen(entry).c_str());
+  if (state.history_path.empty()) return;
+  // Entries are appended one by one, so that those of two chats are both kept.
+  const int descriptor =
+      open(state.history_path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+  std::FILE* const file = descriptor < 0 ? nullptr : fdopen(descriptor, "a");
+  if (file == nullptr) return;
+  std::fseek(file, 0, SEEK_END);
+  history_w(state.history, &state.event, H_NSAVE_FP, size_t{1}, file);
+  std::fclose(file);
+}
+
+LineEditor::Line LineEditor::Read(const std::string& prompt) {
+  State& state = *state_;
+  state.prompt = Widen(prompt);
+  state.was_interrupted = false;
+  state.decoding = {};
+  state.signals.emplace();
+  state.BeginEditing();
+  int length = 0;
+  const wchar_t* text = el_wgets(state.editor, &length);
+  state.EndEditing();
+  state.signals.reset();
+  if (state.was_interrupted) {
+    WriteToTerminal("^C\n");
+    return {.end = state.had_text ? End::kInterrupt : End::kInterruptOnEmpty, .text = ""};
+  }
+  if (text == nullptr || length <= 0) {
+    WriteToTerminal("\n");
+    return {};
+  }
+  std::wstring_view line(text, static_cast<size_t>(length));
+  if (line.ends_with(L'\n')) line.remove_suffix(1);
+  return {.end = End::kEnter, .text = Narrow(line)};
+}
+
+}  // namespace cria::cli

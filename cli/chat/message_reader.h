@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/chat/line_editor.h"
+
+namespace cria::cli {
+
+// Messages that a user types at a terminal. A message is one line, unless the line ends with a
+// backslash, which stands for a line feed, or begins with """: then it ends with the next """ at
+// the end of a line.
+class MessageReader {
+ public:
+  // `editor` must outlive the reader.
+  explicit MessageReader(LineEditor& editor) : editor_(editor) {}
+
+  // The next message, which may be empty, or nothing if the user leaves: by Ctrl-D, or by Ctrl-C
+  // where nothing is typed. Ctrl-C drops what is typed.
+  std::optional<std::string> Next();
+
+ private:
+  // The text of a message so far.
+  struct Draft {
+    std::string text;
+    bool is_begun = false;
+    bool is_quoted = false;  // Between """ and """.
+  };
+  // Returns whether the message is complete.
+  static bool Add(std::string line, Draft& draft);
+
+  LineEditor& editor_;
+};
+
+}  // namespace cria::cli

@@ -1,0 +1,69 @@
+#include "cli/chat/one_shot_chat.h"
+
+#include <cstdio>
+#include <iostream>
+#include <string_view>
+#include <utility>
+
+#include "cli/messages.h"
+#include "cli/messages_file.h"
+
+namespace cria::cli {
+namespace {
+
+// A text file usually ends with a line feed, which is not part of the message.
+std::string WithoutLastLineEnd(std::string text) {
+  if (text.ends_with('\n')) text.pop_back();
+  if (text.ends_with('\r')) text.pop_back();
+  return text;
+}
+
+// Turns an answer that Ctrl-C ended into an error, so that the program's exit code tells.
+Status Finished(const Result<StopReason>& reason) {
+  CRIA_RETURN_IF_ERROR(reason);
+  if (*reason != StopReason::kCancelled) return {};
+  return Fail(ErrorCode::kCancelled, "the answer was stopped");
+}
+
+Status AnswerOne(Chat& chat, const std::string& message, const OneShotOptions& options) {
+  if (options.display_prompt) {
+    std::printf("> %s\n", message.c_str());
+    std::fflush(stdout);
+  }
+  return Finished(chat.AnswerTo(message, {.format = options.format}));
+}
+
+Status AnswerEachLine(Chat& chat, const OneShotOptions& options) {
+  std::optional<Error> last;
+  for (std::string line; std::getline(std::cin, line);) {
+    if (line.ends_with('\r')) line.pop_back();
+    if (line.empty()) continue;
+    const Status answered = AnswerOne(chat, line, options);
+    if (answered) continue;
+    const Error& error = answered.error();
+    if (error.code() == ErrorCode::kCancelled || !Chat::IsOfOneMessage(error)) return answered;
+    if (last) ReportError("cria", *last);
+    last = error;
+  }
+  return last ? std::unexpected(*last) : Status();
+}
+
+}  // namespace
+
+Status AnswerAndEnd(Chat& chat, const OneShotOptions& options) {
+  if (options.each_line) return AnswerEachLine(chat, options);
+  if (options.messages_path) {
+    CRIA_ASSIGN_OR_RETURN(std::vector<ChatMessage> messages,
+                          ReadMessagesFile(*options.messages_path));
+    CRIA_RETURN_IF_ERROR(chat.AddMessages(std::move(messages)));
+    if (!options.message.is_given()) {
+      return Finished(chat.AnswerLast({.format = options.format}));
+    }
+  }
+  CRIA_ASSIGN_OR_RETURN(std::optional<std::string> message, ReadPrompt(options.message));
+  if (!options.message.text) message = WithoutLastLineEnd(std::move(*message));
+  if (message->empty()) return Fail(ErrorCode::kUsage, "the message is empty");
+  return AnswerOne(chat, *message, options);
+}
+
+}  // namespace cria::cli

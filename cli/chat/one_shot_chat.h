@@ -1,0 +1,29 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/chat/chat.h"
+#include "cli/prompt_source.h"
+#include "cria/error.h"
+
+namespace cria::cli {
+
+// Messages that are known beforehand, so that nobody types.
+struct OneShotOptions {
+  PromptSource message;
+  std::optional<std::string> messages_path;  // Of a file with the messages of a conversation.
+  bool each_line = false;                    // Each line of standard input is a message.
+  bool display_prompt = false;               // Prints each message before its answer.
+  AnswerFormat format = AnswerFormat::kText;
+
+  // Whether standard input is not needed, or asked for.
+  bool is_given() const { return message.is_given() || messages_path || each_line; }
+};
+
+// Prints the answers to these messages, and nothing else on standard output. Without a message,
+// standard input has it. Fails with kCancelled after Ctrl-C. If each line is a message, goes on
+// after one that cannot be answered, and fails at the end.
+Status AnswerAndEnd(Chat& chat, const OneShotOptions& options);
+
+}  // namespace cria::cli

@@ -1,0 +1,347 @@
+// A user at a terminal: keys go into a pseudo-terminal, and its screen is read.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <signal.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "cli/chat/demo_model.h"
+#include "support/files.h"
+#include "support/run_program.h"
+#include "support/temporary_directory.h"
+#include "support/terminal_program.h"
+#include "support/tiny_checkpoint.h"
+
+namespace cria {
+namespace {
+
+using support::TerminalOptions;
+using support::TerminalProgram;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kEnter = "\r";
+constexpr const char* kAltEnter = "\033\r";
+constexpr const char* kCtrlC = "\x03";
+constexpr const char* kCtrlD = "\x04";
+constexpr const char* kUp = "\033[A";
+constexpr const char* kHello = "Hello! I am Cria, a baby llama. What would you like to talk about?";
+
+class InteractiveChat : public testing::Test {
+ protected:
+  static std::vector<std::string> Command(std::vector<std::string> more = {}) {
+    std::vector<std::string> arguments = {CRIA_PROGRAM, "chat", "-m",  tests::DemoModel(), "--temp",
+                                          "0",          "-c",   "512", "--color",          "off"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+  TerminalOptions Options() const {
+    return {.rows = 24, .columns = 80, .environment = {"XDG_STATE_HOME=" + StateHome()}};
+  }
+  std::string StateHome() const { return folder_.path() / "state"; }
+  std::string HistoryPath() const { return StateHome() + "/cria/history"; }
+  // Whether a message of the conversation has the text: a file that /save writes has all messages.
+  bool IsInMessages(TerminalProgram& chat, const std::string& text) const {
+    const std::string path = folder_.path() / "saved";
+    chat.Type("/save " + path + kEnter);
+    EXPECT_TRUE(chat.WaitFor("(saved;")) << chat.Screen();
+    return support::ReadFile(path).contains(text);
+  }
+
+  support::TemporaryDirectory folder_;
+};
+
+TEST_F(InteractiveChat, AnswersAndLeavesByCtrlD) {
+  TerminalOptions options = Options();
+  options.columns = 250;
+  TerminalProgram chat(Command(), options);
+  ASSERT_TRUE(chat.WaitFor("/help lists the commands.\n>")) << chat.Screen();
+  chat.Type("Hello! Who are you?");
+  chat.Type(kEnter);
+  ASSERT_TRUE(chat.WaitFor(std::string("> Hello! Who are you?\n") + kHello + "\n>"))
+      << chat.Screen();
+  chat.Type(kCtrlD);
+  EXPECT_EQ(chat.WaitForEnd(), 0);
+  EXPECT_THAT(chat.Screen(), HasSubstr("tok/s"));
+  EXPECT_THAT(chat.Screen(), HasSubstr("seed "));
+}
+
+TEST_F(InteractiveChat, CtrlCDropsWhatIsTypedAndLeavesWhereNothingIs) {
+  TerminalProgram chat(Command(), Options());
+  ASSERT_TRUE(chat.WaitFor(">"));
+  chat.Type("never sent");
+  ASSERT_TRUE(chat.WaitFor("> never sent"));
+  chat.Type(kCtrlC);
+  ASSERT_TRUE(chat.WaitFor("never sent^C\n>")) << chat.Screen();
+  chat.Type("Hello! Who are you?");
+  chat.Type(kEnter);
+  ASSERT_TRUE(chat.WaitFor(kHello)) << chat.Screen();
+  chat.WaitUntilQuiet();
+  EXPECT_FALSE(IsInMessages(chat, "never sent"));
+  chat.Type(kCtrlC);
+  EXPECT_EQ(chat.WaitForEnd(), 0);
+}
+
+// Without its stop tokens, the model goes on until the context is full, and with a shift for ever.
+TEST_F(InteractiveChat, CtrlCStopsAnAnswerAndTheChatGoesOn) {
+  const std::vector<std::string> command = Command(tests::EndlessAnswers());
+  TerminalProgram chat(command, Options());
+  ASSERT_TRUE(chat.WaitFor(">"));
+  for (int times = 1; times <= 2; ++times) {
+    chat.Type("Hello!\r");
+    ASSERT_TRUE(chat.WaitFor("\n", 20 * times)) << chat.Screen();
+    chat.Type(kCtrlC);
+    ASSERT_TRUE(chat.WaitFor("(stopped)", times)) << chat.Screen();
+  }
+  EXPECT_TRUE(chat.WaitFor("the oldest turns are forgotten from now on"));
+  chat.WaitUntilQuiet();
+  chat.Type(kCtrlC);
+  EXPECT_EQ(chat.WaitForEnd(), 0);
+}
+
+TEST_F(InteractiveChat, KeysDuringAnAnswerAreForTheNextLine) {
+  TerminalProgram chat(Command(), Options());
+  ASSERT_TRUE(chat.WaitFor(">"));
+  chat.Type("Hello! Who are you?\rWhat is a KV cache?\r\x04");
+  EXPECT_EQ(chat.WaitForEnd(), 0);
+  EXPECT_THAT(chat.Screen(), HasSubstr(std::string("> Hello! Who are you?\n") + kHello +
+                                       "\n> What is a KV cache?\nIt is the memory"));
+}
+
+TEST_F(InteractiveChat, APastedTextIsOneMessage) {
+  TerminalProgram chat(Command(), Options());
+  ASSERT_TRUE(chat.WaitFor(">"));
+  chat.WaitUntilQuiet();
+  chat.Paste("Hello!\nWho are you?\n\tI am\x01 Ann.");
+  ASSERT_TRUE(chat.WaitFor("> Hello!\nWho are you?\n")) << chat.Screen();
+  chat.Type(kEnter);
+  ASSERT_TRUE(chat.WaitFor("\n>", 2)) << chat.Screen();
+  EXPECT_TRUE(IsInMessages(chat, "Hello!\nWho are you?\n\tI am Ann."));
+}
+
+TEST_F(InteractiveChat, AMessageMayHaveSeveralLines) {
+  TerminalProgram chat(Command(), Options());
+  ASSERT_TRUE(chat.WaitFor(">"));
+  chat.Type(std::string("first") + kAltEnter + "second" + kEnter);
+  chat.WaitUntilQuiet();
+  chat.Type("third\\\rfourth\r");
+  chat.WaitUntilQuiet();
+  chat.Type("\"\"\"\rfifth\r/help\r\"\"\"\r");
+  chat.WaitUntilQuiet();
+  chat.Type("\"\"\"sixth\rseventh\"\"\"\r");
+  chat.WaitUntilQuiet();
+  EXPECT_TRUE(IsInMessages(chat, "first\nsecond"));
+  EXPECT_TRUE(IsInMessages(chat, "third\nfourth"));
+  EXPECT_TRUE(IsInMessages(chat, "fifth\n/help"));
+  EXPECT_FALSE(IsInMessages(chat, "fifth\n/help\n"));
+  EXPECT_TRUE(IsInMessages(chat, "sixth\nseventh"));
+  EXPECT_FALSE(IsInMessages(chat, "\"\"\""));
+}
+
+TEST_F(InteractiveChat, OnlyKnownWordsAreCommands) {
+  TerminalProgram chat(Command(), Options());
+  ASSERT_TRUE(chat.WaitFor(">"));
+  chat.Type("/rest\r");
+  ASSERT_TRUE(chat.WaitFor("there is no command /rest; /help lists them")) << chat.Screen();
+  chat.Type(" /etc/hosts is a file\r");
+  chat.WaitUntilQuiet();
+  EXPECT_TRUE(IsInMessages(chat, "/etc/hosts is a file"));
+}
+
+TEST_F(InteractiveChat, TabCompletesCommands) {
+  TerminalProgram chat(Command(), Options());
+  ASSERT_TRUE(chat.WaitFor(">"));
+  chat.Type("/he\t\r");
+  ASSERT_TRUE(chat.WaitFor("new conversation")) << chat.Screen();
+  chat.Type("/s\t");
+  ASSERT_TRUE(chat.WaitFor("/stats")) << chat.Screen();
+  chat.Type("et te\t0.5\r");
+  ASSERT_TRUE(chat.WaitFor("temp 0.5\n>")) << chat.Screen();
+}
+
+TEST_F(InteractiveChat, HistoryOutlivesTheChat) {
+  {
+    TerminalProgram chat(Command(), Options());
+    ASSERT_TRUE(chat.WaitFor(">"));
+    chat.Type(std::string("Gr\u00fc\u00dfe") + kAltEnter + "second line" + kEnter);
+    chat.WaitUntilQuiet();
+    chat.Type(kCtrlD);
+    EXPECT_EQ(chat.WaitForEnd(), 0);
+  }
+  EXPECT_EQ(std::filesystem::status(HistoryPath()).permissions(), std::filesystem::perms(0600));
+  EXPECT_EQ(std::filesystem::status(StateHome() + "/cria").permissions(),
+            std::filesystem::perms(0700));
+  {
+    TerminalProgram chat(Command(), Options());
+    ASSERT_TRUE(chat.WaitFor(">"));
+    chat.Type(kUp);
+    EXPECT_TRUE(chat.WaitFor("> Gr\u00fc\u00dfe\nsecond line")) << chat.Screen();
+  }
+  TerminalProgram chat(Command({"--no-history"}), Options());
+  ASSERT_TRUE(chat.WaitFor(">"));
+  chat.Type(kUp);
+  chat.Type("unknown\r");
+  chat.WaitUntilQuiet();
+  EXPECT_THAT(chat.Screen(), Not(HasSubstr("second line")));
+  EXPECT_THAT(support::ReadFile(HistoryPath()), Not(HasSubstr("unknown")));
+}
+
+TEST_F(InteractiveChat, NothingTypedIsLostWithoutALocale) {
+  for (const char* locale : {"LC_ALL=C", "LC_ALL=POSIX", "LC_ALL=xx_YY.UTF-8", "LC_ALL=de_DE"}) {
+    TerminalOptions options = Options();
+    options.environment.push_back(locale);
+    TerminalProgram chat(Command(), options);
+    ASSERT_TRUE(chat.WaitFor(">"));
+    chat.Type("Gr\u00fc\u00dfe, \u4f60\u597d\r");
+    chat.WaitUntilQuiet();
+    EXPECT_TRUE(IsInMessages(chat, "Gr\u00fc\u00dfe, \u4f60\u597d")) << locale;
+    EXPECT_THAT(chat.Screen(), HasSubstr("> Gr\u00fc\u00dfe, \u4f60\u597d\n")) << locale;
+  }
+}
+
+TEST_F(InteractiveChat, ResizingDrawsTheLineAgain) {
+  TerminalProgram chat(Command(), Options());
+  ASSERT_TRUE(chat.WaitFor(">"));
+  const std::string line = "one two three four five six seven eight nine ten eleven";
+  chat.Type(line);
+  ASSERT_TRUE(chat.WaitFor("> " + line));
+  chat.Resize(24, 30);
+  chat.WaitUntilQuiet();
+  EXPECT_THAT(chat.VisibleScreen(),
+              HasSubstr("> one two three four five six\nseven eight nine ten eleven"))
+      << chat.VisibleScreen();
+  chat.Resize(24, 80);
+  chat.WaitUntilQuiet();
+  EXPECT_THAT(chat.VisibleScreen(), HasSubstr("> " + line + "\n")) << chat.VisibleScreen();
+  // The cursor is where it was: the text goes on behind it.
+  chat.Type("!");
+  EXPECT_TRUE(chat.WaitFor("> " + line + "!\n")) << chat.Screen();
+  EXPECT_EQ(chat.VisibleScreen().find("> one"), chat.VisibleScreen().rfind("> one"));
+}
+
+TEST_F(InteractiveChat, CommandsChangeTheConversation) {
+  TerminalProgram chat(Command({"-sys", "Be brief."}), Options());
+  ASSERT_TRUE(chat.WaitFor(">"));
+  chat.Type("Hello! Who are you?\r");
+  ASSERT_TRUE(chat.WaitFor("\n>", 2)) << chat.Screen();
+  chat.Type("/regen\r");
+  ASSERT_TRUE(chat.WaitFor("\n>", 3)) << chat.Screen();
+  chat.Type("/show\r");
+  ASSERT_TRUE(chat.WaitFor("messages       3")) << chat.Screen();
+  ASSERT_TRUE(chat.WaitFor("system prompt  Be brief."));
+  chat.Type("/tokens\r");
+  ASSERT_TRUE(chat.WaitFor("of 512 tokens are in use")) << chat.Screen();
+  chat.Type("/undo\r/undo\r");
+  ASSERT_TRUE(chat.WaitFor("there is no message that could be dropped")) << chat.Screen();
+  chat.Type("/system Be long.\r/system\r");
+  ASSERT_TRUE(chat.WaitFor("\nBe long.\n")) << chat.Screen();
+  chat.Type("/set top-k 3\r/set top-k many\r/set size 3\r");
+  ASSERT_TRUE(chat.WaitFor("top-k 3\n")) << chat.Screen();
+  ASSERT_TRUE(chat.WaitFor("\"many\" is not a whole number")) << chat.Screen();
+  ASSERT_TRUE(chat.WaitFor("there is no option size")) << chat.Screen();
+}
+
+TEST_F(InteractiveChat, AConversationIsSavedAndGoesOn) {
+  const std::string path = folder_.path() / "kept";
+  {
+    TerminalProgram chat(Command(), Options());
+    ASSERT_TRUE(chat.WaitFor(">"));
+    chat.Type("My name is Ann.\r");
+    chat.WaitUntilQuiet();
+    chat.Type("/save " + path + "\r");
+    ASSERT_TRUE(chat.WaitFor("(saved;")) << chat.Screen();
+  }
+  TerminalProgram chat(Command(), Options());
+  ASSERT_TRUE(chat.WaitFor(">"));
+  chat.Type("/load " + path + "\r");
+  ASSERT_TRUE(chat.WaitFor("kept: 2 messages, ")) << chat.Screen();
+  chat.Type("What is my name?\r");
+  ASSERT_TRUE(chat.WaitFor("You are Ann.")) << chat.Screen();
+  // Neither a file that is none of Cria's nor one that does not exist ends the chat.
+  const std::string other = folder_.path() / "other";
+  support::WriteFile(other, "precious");
+  chat.Type("/save " + other + "\r/load " + other + "\r/load /nowhere/x\r/save\r");
+  ASSERT_TRUE(chat.WaitFor("/save needs the name of a file")) << chat.Screen();
+  EXPECT_EQ(support::ReadFile(other), "precious");
+  chat.Type("/exit\r");
+  EXPECT_EQ(chat.WaitForEnd(), 0);
+}
+
+TEST_F(InteractiveChat, TheSessionFileHasWhatAResetLeaves) {
+  const std::string path = folder_.path() / "kept.session";
+  TerminalProgram chat(Command({"-sys", "Be brief.", "--session", path}), Options());
+  ASSERT_TRUE(chat.WaitFor(">"));
+  chat.Type("My name is Ann.\r");
+  chat.WaitUntilQuiet();
+  EXPECT_TRUE(support::ReadFile(path).contains("My name is Ann."));
+  chat.Type("/reset\r");
+  ASSERT_TRUE(chat.WaitFor("(forgotten)")) << chat.Screen();
+  chat.Type(kCtrlD);
+  EXPECT_EQ(chat.WaitForEnd(), 0);
+  EXPECT_FALSE(support::ReadFile(path).contains("My name is Ann."));
+  EXPECT_TRUE(support::ReadFile(path).contains("Be brief."));
+}
+
+// Reading takes longer than a moment, because each token is read alone.
+TEST_F(InteractiveChat, ReadingALongMessageShowsItsProgress) {
+  const std::string model = folder_.path() / "long.cria";
+  support::CheckpointSpec spec = support::SpecGqa();
+  spec.config.max_position_embeddings = 32768;
+  support::WriteHuggingFaceDirectory(support::MakeModel(spec), folder_.path() / "long", {});
+  const auto converted = support::RunProgram(
+      {CRIA_CONVERT_PROGRAM, folder_.path() / "long", "-o", model, "--no-verify"});
+  ASSERT_EQ(converted.exit_code, 0) << converted.error;
+  std::string text;
+  while (text.size() < 20'000) text += "some words ";
+  support::WriteFile(folder_.path() / "long.txt", text);
+  TerminalProgram chat({CRIA_PROGRAM, "chat", "-m", model, "-c", "32768", "-b", "1", "-n", "1",
+                        "-f", folder_.path() / "long.txt"},
+                       Options());
+  EXPECT_EQ(chat.WaitForEnd(), 0) << chat.Screen();
+  EXPECT_THAT(chat.output(), HasSubstr("reading"));
+  EXPECT_THAT(chat.Screen(), Not(HasSubstr("reading")));  // It is cleared.
+}
+
+TEST_F(InteractiveChat, SignalsGiveTheTerminalBack) {
+  for (const int number : {SIGTERM, SIGHUP, SIGQUIT}) {
+    TerminalProgram chat(Command(), Options());
+    ASSERT_TRUE(chat.WaitFor(">"));
+    chat.Type("typed");
+    ASSERT_TRUE(chat.WaitFor("> typed"));
+    chat.Signal(number);
+    EXPECT_EQ(chat.WaitForEnd(), -number);
+    EXPECT_GT(chat.output().rfind("\033[?2004l"), chat.output().rfind("\033[?2004h"));
+  }
+}
+
+TEST_F(InteractiveChat, CtrlZStopsItAndFgGoesOn) {
+  std::string command;
+  for (const std::string& word : Command()) command += word + ' ';
+  TerminalProgram shell({"bash", "--norc", "--noprofile", "-i"}, Options());
+  shell.Type("PS1='$ '\r" + command + kEnter);
+  ASSERT_TRUE(shell.WaitFor("/help lists the commands.\n>")) << shell.Screen();
+  shell.Type("Hello! Who");
+  ASSERT_TRUE(shell.WaitFor("> Hello! Who"));
+  shell.Type("\x1a");
+  ASSERT_TRUE(shell.WaitFor("Stopped")) << shell.Screen();
+  shell.Type("stty -a | grep -c ' icanon .* echo '; fg\r");
+  ASSERT_TRUE(shell.WaitFor("\n1\n")) << shell.Screen();
+  ASSERT_TRUE(shell.WaitFor("> Hello! Who", 2)) << shell.Screen();
+  shell.Type(" are you?\r");
+  ASSERT_TRUE(shell.WaitFor(kHello)) << shell.Screen();
+}
+
+TEST_F(InteractiveChat, TheEndOfASingleTurn) {
+  TerminalProgram chat(Command({"-st", "-q"}), Options());
+  ASSERT_TRUE(chat.WaitFor(">"));
+  chat.Type("Hello! Who are you?\r");
+  EXPECT_EQ(chat.WaitForEnd(), 0);
+  EXPECT_EQ(chat.Screen(), std::string("> Hello! Who are you?\n") + kHello + "\n");
+}
+
+}  // namespace
+}  // namespace cria
