@@ -76,9 +76,10 @@ class MarkFinder {
 Result<std::vector<ChatSegment>> RenderWithOrWithoutSystem(const ChatTemplate& chat_template,
                                                            Messages messages,
                                                            bool add_generation_prompt) {
-  const auto without = RenderChat(chat_template, messages, add_generation_prompt);
+  const RenderOptions options = {.add_generation_prompt = add_generation_prompt};
+  const auto without = chat_template.Render(messages, options);
   messages.insert(messages.begin(), ChatMessage{"system", "Be kind."});
-  auto with = RenderChat(chat_template, messages, add_generation_prompt);
+  auto with = chat_template.Render(messages, options);
   return with ? with : without;
 }
 
@@ -103,8 +104,7 @@ Result<std::vector<int32_t>> ImportChatTemplate(std::string_view source, Vocabul
   };
   const std::string bos_token = token(draft->rules.bos_token_id);
   const std::string eos_token = token(draft->rules.eos_token_id);
-  const ChatTemplate chat_template = {
-      .source = source, .bos_token = bos_token, .eos_token = eos_token};
+  const ChatTemplate chat_template(source, {.bos_token = bos_token, .eos_token = eos_token});
   Messages messages = {{"user", "Hello?"}};
   const auto question = RenderWithOrWithoutSystem(chat_template, messages, true);
   if (!question) {

@@ -52,11 +52,11 @@ Status RenderMessages(const cria_model* model, const cria_message* given, size_t
   *text_bytes = 0;
   CRIA_RETURN_IF_ERROR(CheckNotNull(model, "model"));
   CRIA_ASSIGN_OR_RETURN(const std::vector<ChatMessage> messages, ReadMessages(given, num_messages));
-  ChatTemplate chat_template = model->loaded->engine->chat_template();
-  CRIA_ASSIGN_OR_RETURN(chat_template.variables,
+  RenderOptions options = {.add_generation_prompt = add_generation_prompt};
+  CRIA_ASSIGN_OR_RETURN(options.variables,
                         ReadText(variables.text, variables.text_bytes, "variables"));
   CRIA_ASSIGN_OR_RETURN(const std::vector<ChatSegment> segments,
-                        RenderChat(chat_template, messages, add_generation_prompt));
+                        model->loaded->engine->chat_template().Render(messages, options));
   std::string whole;
   for (const ChatSegment& segment : segments) whole += segment.text;
   return WriteText(whole, text, capacity, text_bytes);

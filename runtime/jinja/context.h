@@ -31,8 +31,8 @@ inline constexpr int kMaxDepth = 100;
 // Returns the local time, for strftime_now().
 using Clock = std::tm (*)();
 
-// What parsing and rendering one template share: memory that is freed as a whole, the limits, and
-// the first error. Errors are sticky: functions go on after one with any values, and the next step
+// What parsing or rendering a template needs: memory that is freed as a whole, the limits, and the
+// first error. Errors are sticky: functions go on after one with any values, and the next step
 // checks failed(). So these functions return Value, not Result<Value>.
 class Context {
  public:

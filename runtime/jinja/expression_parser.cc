@@ -4,6 +4,7 @@
 
 #include "jinja/literals.h"
 #include "jinja/parser.h"
+#include "jinja/text.h"
 
 namespace cria::jinja {
 namespace {
@@ -258,6 +259,10 @@ const Node* Parser::ParseString() {
     node->value =
         ApplyOperator(context_, Operator::kConcatenate, node->value, ReadString(context_, inside));
     Advance();
+  }
+  // One piece, so that Flat never changes a text that several renderings share.
+  if (!context_.failed()) {
+    node->value = Trusted(context_, Flat(context_, *node->value.text));
   }
   return node;
 }

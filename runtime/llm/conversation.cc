@@ -46,7 +46,7 @@ Conversation::Conversation(Session& session, const Tokenizer& tokenizer,
       chat_template_(chat_template),
       when_full_(when_full),
       messages_(std::move(messages)),
-      begin_time_(chat_template.clock()) {
+      begin_time_(chat_template.options().clock()) {
   while (num_system_messages_ < messages_.size() && IsSystem(messages_[num_system_messages_])) {
     ++num_system_messages_;
   }
@@ -88,7 +88,7 @@ Result<StopReason> Conversation::Answer(const GenerationOptions& options, Sample
   if (IsAnswer(messages_.back())) {
     return Fail(ErrorCode::kUsage, "the last message is an answer itself, of the role assistant");
   }
-  if (std::ranges::none_of(messages_, IsAnswer)) begin_time_ = chat_template_.clock();
+  if (std::ranges::none_of(messages_, IsAnswer)) begin_time_ = chat_template_.options().clock();
   cut_ = Cut::kNothing;
   GenerationOptions generation = options;
   if (when_full_ == WhenFull::kShift) {
@@ -127,9 +127,9 @@ Result<std::span<float>> Conversation::Logits(const GenerationOptions& options) 
   if (!has_turns()) return Fail(ErrorCode::kUsage, "there is no message to read");
   const Session::Request request(session_, {.cancel = options.cancel});
   if (IsAnswer(messages_.back())) {
-    CRIA_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens,
-                          EncodeChat(tokenizer_, Template(), messages_,
-                                     /*add_generation_prompt=*/false, session_.context_tokens()));
+    CRIA_ASSIGN_OR_RETURN(
+        const std::vector<int32_t> tokens,
+        Encode(messages_, /*add_generation_prompt=*/false, session_.context_tokens()));
     CRIA_RETURN_IF_ERROR(session_.Prefill(tokens, options.on_prompt));
   } else {
     CRIA_ASSIGN_OR_RETURN(Rendering rendering, Render(0));
@@ -145,8 +145,7 @@ Status Conversation::SetVariables(std::string json) {
 }
 
 size_t Conversation::NumTokensInContext() const {
-  const auto tokens =
-      EncodeChat(tokenizer_, Template(), messages_, /*add_generation_prompt=*/false);
+  const auto tokens = Encode(messages_, /*add_generation_prompt=*/false);
   return tokens ? CommonBeginning(*tokens, session_.tokens()) : 0;
 }
 
@@ -191,11 +190,14 @@ std::vector<ChatMessage> Conversation::MessagesWithout(size_t left_out) const {
   return rest;
 }
 
-ChatTemplate Conversation::Template() const {
-  ChatTemplate with_variables = chat_template_;
-  with_variables.variables = variables_;
-  with_variables.time = begin_time_;
-  return with_variables;
+Result<std::vector<int32_t>> Conversation::Encode(std::span<const ChatMessage> messages,
+                                                  bool add_generation_prompt,
+                                                  size_t max_tokens) const {
+  return chat_template_.Encode(tokenizer_, messages,
+                               {.add_generation_prompt = add_generation_prompt,
+                                .variables = variables_,
+                                .time = begin_time_},
+                               max_tokens);
 }
 
 Session::Request::Options Conversation::RequestOptions(const GenerationOptions& options,
@@ -214,9 +216,8 @@ Result<size_t> Conversation::TokensBeforeQuestion(std::span<const int32_t> promp
   std::vector<ChatMessage> messages(
       messages_.begin(), messages_.begin() + static_cast<ptrdiff_t>(num_system_messages_));
   messages.push_back({messages_[num_system_messages_].role, ""});
-  CRIA_ASSIGN_OR_RETURN(
-      const std::vector<int32_t> without_question,
-      EncodeChat(tokenizer_, Template(), messages, /*add_generation_prompt=*/false));
+  CRIA_ASSIGN_OR_RETURN(const std::vector<int32_t> without_question,
+                        Encode(messages, /*add_generation_prompt=*/false));
   return CommonBeginning(prompt, without_question);
 }
 
@@ -236,9 +237,9 @@ size_t Conversation::MaxRenderedTokens() const {
 }
 
 Result<Conversation::Rendering> Conversation::Render(size_t left_out) const {
-  CRIA_ASSIGN_OR_RETURN(std::vector<int32_t> tokens,
-                        EncodeChat(tokenizer_, Template(), MessagesWithout(left_out),
-                                   /*add_generation_prompt=*/true, MaxRenderedTokens()));
+  CRIA_ASSIGN_OR_RETURN(
+      std::vector<int32_t> tokens,
+      Encode(MessagesWithout(left_out), /*add_generation_prompt=*/true, MaxRenderedTokens()));
   return Rendering{left_out, std::move(tokens)};
 }
 

@@ -45,8 +45,8 @@ struct ConversationState {
 // dropped, too.
 class Conversation {
  public:
-  // The references, and what the template points to, must outlive the conversation. With an empty
-  // `system_prompt` there is no system message.
+  // The references must outlive the conversation. With an empty `system_prompt` there is no system
+  // message.
   Conversation(Session& session, const Tokenizer& tokenizer, const ChatTemplate& chat_template,
                std::string system_prompt, WhenFull when_full = WhenFull::kStop);
   // Goes on from these messages, which may be none.
@@ -116,8 +116,10 @@ class Conversation {
   size_t OldTurns() const;
   // The messages without the `left_out` oldest turns.
   std::vector<ChatMessage> MessagesWithout(size_t left_out) const;
-  // The template with the variables.
-  ChatTemplate Template() const;
+  // The ids of messages, rendered with the conversation's variables and time.
+  Result<std::vector<int32_t>> Encode(std::span<const ChatMessage> messages,
+                                      bool add_generation_prompt,
+                                      size_t max_tokens = SIZE_MAX) const;
   size_t MaxRenderedTokens() const;
   Session::Request::Options RequestOptions(const GenerationOptions& options,
                                            std::span<const int32_t> prompt) const;
@@ -134,7 +136,7 @@ class Conversation {
 
   Session& session_;
   const Tokenizer& tokenizer_;
-  ChatTemplate chat_template_;
+  const ChatTemplate& chat_template_;
   std::string variables_;
   WhenFull when_full_;
   std::vector<ChatMessage> messages_;

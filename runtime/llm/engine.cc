@@ -87,7 +87,10 @@ Result<std::unique_ptr<Engine>> Engine::Load(platform::File opened, const Engine
 }
 
 Engine::Engine(MemoryPlan plan, ModelFile file, ThreadPool pool)
-    : plan_(std::move(plan)), file_(std::move(file)), pool_(std::move(pool)) {}
+    : plan_(std::move(plan)),
+      file_(std::move(file)),
+      chat_template_(file_.chat_template_source(), file_.vocabulary(), file_.path()),
+      pool_(std::move(pool)) {}
 
 // Defined here and not in the header, because freeing its parts takes much code.
 Engine::~Engine() = default;

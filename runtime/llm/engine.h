@@ -64,11 +64,8 @@ class Engine {
   const ThreadPool& batch_pool() const { return own_batch_pool_ ? *own_batch_pool_ : pool_; }
   const xnn::PackedWeights& weights() const { return *weights_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
-  ChatTemplate chat_template() const {
-    ChatTemplate made = MakeChatTemplate(file_.chat_template_source(), file_.vocabulary());
-    made.where = file_.path();
-    return made;
-  }
+  // If it could not be parsed, rendering fails, but the model completes texts all the same.
+  const ChatTemplate& chat_template() const { return chat_template_; }
   Decoder& decoder() { return *decoder_; }
   const Decoder& decoder() const { return *decoder_; }
   Scheduler& scheduler() { return *scheduler_; }
@@ -80,6 +77,7 @@ class Engine {
 
   MemoryPlan plan_;
   ModelFile file_;
+  ChatTemplate chat_template_;  // Points into file_.
   ThreadPool pool_;
   std::optional<ThreadPool> own_batch_pool_;
   std::optional<Tokenizer> tokenizer_;  // Points into file_.

@@ -14,8 +14,9 @@
 namespace cria {
 namespace {
 
-// Heap of the tokenizer's patterns, the tables of tensors and layers, and text buffers. Measured.
-constexpr uint64_t kHeapBytes = uint64_t{64} << 10;
+// Heap of the tokenizer's patterns, the parsed chat template (50 kB for Llama 3.2's), the tables of
+// tensors and layers, and text buffers. Measured.
+constexpr uint64_t kHeapBytes = uint64_t{128} << 10;
 // Operators of one layer (the layers share them) and of the head; layers that differ take a few kB
 // more.
 constexpr size_t kNumLinears = 5;

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "jinja/json_reader.h"
-#include "jinja/render.h"
 #include "jinja/text.h"
 
 namespace cria {
@@ -76,6 +75,41 @@ Status AddVariables(Context& context, std::string_view json, Growing<jinja::Vari
   return {};
 }
 
+// Nodes and texts of parsed templates take up to this many bytes for each byte of the source.
+constexpr size_t kParsedBytesPerByte = 96;
+
+jinja::Limits ParsingLimits(std::string_view source) {
+  jinja::Limits limits;
+  limits.memory_bytes = kParsedBytesPerByte * (source.size() + 64);
+  return limits;
+}
+
+std::string_view TextOfToken(const Vocabulary& vocabulary, int32_t id) {
+  return id < 0 ? std::string_view() : vocabulary.piece(static_cast<size_t>(id));
+}
+
+// Whether the template itself has written the BOS token. What follows the first answer does not
+// count: some templates leave the first BOS token to the tokenizer, and write those between turns.
+bool WritesBos(std::span<const ChatSegment> segments, const Vocabulary& vocabulary) {
+  const std::string_view bos = TextOfToken(vocabulary, vocabulary.bos_token_id);
+  const std::string_view eos = TextOfToken(vocabulary, vocabulary.eos_token_id);
+  if (bos.empty() || segments.empty()) return false;
+  if (bos == eos) {
+    // The same token ends answers, so it must be the first text.
+    const std::string& begin = segments[0].text;
+    const size_t found = begin.find_first_not_of(" \t\n");
+    return segments[0].is_template && found != begin.npos && begin.substr(found).starts_with(bos);
+  }
+  for (const ChatSegment& segment : segments) {
+    if (!segment.is_template) continue;
+    const size_t found = segment.text.find(bos);
+    const size_t end = eos.empty() ? std::string::npos : segment.text.find(eos);
+    if (found != std::string::npos) return found <= end;
+    if (end != std::string::npos) return false;
+  }
+  return false;
+}
+
 }  // namespace
 
 Status CheckTemplateVariables(std::string_view variables) {
@@ -91,40 +125,39 @@ std::tm LocalTime() {
   return local;
 }
 
-ChatTemplate MakeChatTemplate(std::string_view source, const Vocabulary& vocabulary) {
-  const auto token = [&](int32_t id) {
-    return id < 0 ? std::string_view() : vocabulary.piece(static_cast<size_t>(id));
-  };
-  return {.source = source,
-          .bos_token = token(vocabulary.bos_token_id),
-          .eos_token = token(vocabulary.eos_token_id)};
-}
+ChatTemplate::ChatTemplate(std::string_view source, const ChatTemplateOptions& options)
+    : source_(source.empty() ? kContentsAlone : source),
+      options_(options),
+      parsed_(source_, ParsingLimits(source_)) {}
 
-Result<std::vector<ChatSegment>> RenderChat(const ChatTemplate& chat_template,
-                                            std::span<const ChatMessage> messages,
-                                            bool add_generation_prompt) {
-  Context context(LimitsFor(messages, chat_template.variables), chat_template.clock);
-  if (chat_template.time) context.SetTime(*chat_template.time);
+ChatTemplate::ChatTemplate(std::string_view source, const Vocabulary& vocabulary,
+                           std::string_view where)
+    : ChatTemplate(source, {.bos_token = TextOfToken(vocabulary, vocabulary.bos_token_id),
+                            .eos_token = TextOfToken(vocabulary, vocabulary.eos_token_id),
+                            .where = where}) {}
+
+Result<std::vector<ChatSegment>> ChatTemplate::Render(std::span<const ChatMessage> messages,
+                                                      const RenderOptions& options) const {
+  Context context(LimitsFor(messages, options.variables), options_.clock);
+  if (options.time) context.SetTime(*options.time);
   Growing<jinja::Variable> globals(context);
   globals.Add({"messages", MakeMessages(context, messages)});
-  globals.Add({"add_generation_prompt", jinja::Bool(add_generation_prompt)});
+  globals.Add({"add_generation_prompt", jinja::Bool(options.add_generation_prompt)});
   globals.Add({"tools", jinja::None()});
   globals.Add({"documents", jinja::None()});
-  CRIA_RETURN_IF_ERROR(AddVariables(context, chat_template.variables, globals));
-  if (!chat_template.bos_token.empty()) {
-    globals.Add({"bos_token", Trusted(context, chat_template.bos_token)});
+  CRIA_RETURN_IF_ERROR(AddVariables(context, options.variables, globals));
+  if (!options_.bos_token.empty()) {
+    globals.Add({"bos_token", Trusted(context, options_.bos_token)});
   }
-  if (!chat_template.eos_token.empty()) {
-    globals.Add({"eos_token", Trusted(context, chat_template.eos_token)});
+  if (!options_.eos_token.empty()) {
+    globals.Add({"eos_token", Trusted(context, options_.eos_token)});
   }
-  const std::string_view source =
-      chat_template.source.empty() ? kContentsAlone : chat_template.source;
-  auto rendered = jinja::Render(context, source, globals.items());
+  auto rendered = parsed_.Render(context, globals.items());
   if (!rendered) {
     const Error& error = rendered.error();
-    return Fail(error.code(), chat_template.where.empty()
+    return Fail(error.code(), options_.where.empty()
                                   ? error.message()
-                                  : std::string(chat_template.where) + ": " + error.message());
+                                  : std::string(options_.where) + ": " + error.message());
   }
   std::vector<ChatSegment> segments;
   segments.reserve(rendered->size());
@@ -134,18 +167,23 @@ Result<std::vector<ChatSegment>> RenderChat(const ChatTemplate& chat_template,
   return segments;
 }
 
-Result<std::vector<int32_t>> EncodeChat(const Tokenizer& tokenizer,
-                                        const ChatTemplate& chat_template,
-                                        std::span<const ChatMessage> messages,
-                                        bool add_generation_prompt, size_t max_tokens) {
-  CRIA_ASSIGN_OR_RETURN(const std::vector<ChatSegment> rendered,
-                        RenderChat(chat_template, messages, add_generation_prompt));
+Result<std::vector<int32_t>> ChatTemplate::Encode(const Tokenizer& tokenizer,
+                                                  std::span<const ChatMessage> messages,
+                                                  const RenderOptions& options,
+                                                  size_t max_tokens) const {
+  CRIA_ASSIGN_OR_RETURN(const std::vector<ChatSegment> rendered, Render(messages, options));
   std::vector<TextSegment> segments;
   segments.reserve(rendered.size());
   for (const ChatSegment& segment : rendered) {
     segments.push_back({segment.text, segment.is_template});
   }
-  return tokenizer.EncodeSegments(segments, std::nullopt, max_tokens);
+  CRIA_ASSIGN_OR_RETURN(std::vector<int32_t> ids,
+                        tokenizer.EncodeSegments(segments, /*add_bos=*/false, max_tokens));
+  const Vocabulary& vocabulary = tokenizer.vocabulary();
+  if (vocabulary.add_bos_token && !WritesBos(rendered, vocabulary)) {
+    ids.insert(ids.begin(), vocabulary.bos_token_id);
+  }
+  return ids;
 }
 
 }  // namespace cria

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cria/error.h"
+#include "jinja/template.h"
 #include "model/vocabulary.h"
 #include "text/tokenizer.h"
 
@@ -31,41 +32,64 @@ struct ChatSegment {
 // The local date and time.
 std::tm LocalTime();
 
-// How the conversations of a model are written. The views must outlive the ChatTemplate.
-struct ChatTemplate {
-  std::string_view source;  // Jinja; empty: the contents are concatenated.
-  // The text of special tokens; empty: the model has none.
-  std::string_view bos_token;
-  std::string_view eos_token;
-  std::string_view where = {};  // The template's file, which begins errors; may be empty.
-  // For templates that write the date: the time, or if it is absent, what tells the time.
-  std::optional<std::tm> time = {};
-  std::tm (*clock)() = LocalTime;
+// What a rendering depends on besides the messages.
+struct RenderOptions {
+  bool add_generation_prompt = false;  // Opens the assistant's turn.
   // More variables for the template, such as `tools` or `enable_thinking`: a JSON object with their
   // names and values, or "". The text of their strings counts as text from a message.
   std::string_view variables = {};
+  // For templates that write the date: the time, or if it is absent, what the template's clock
+  // says.
+  std::optional<std::tm> time = {};
 };
 
-// Fails with kUsage unless `variables` can be those of a ChatTemplate: a JSON object, or "",
-// without the names that are the conversation's own: messages, add_generation_prompt, bos_token,
-// eos_token.
+// Fails with kUsage unless `variables` can be those of RenderOptions: a JSON object, or "", without
+// the names that are the conversation's own: messages, add_generation_prompt, bos_token, eos_token.
 Status CheckTemplateVariables(std::string_view variables);
 
-// The template `source` for a model with this vocabulary.
-ChatTemplate MakeChatTemplate(std::string_view source, const Vocabulary& vocabulary);
+// What a template knows of its model and machine. The views must outlive the ChatTemplate.
+struct ChatTemplateOptions {
+  // The text of special tokens; empty: the model has none.
+  std::string_view bos_token = {};
+  std::string_view eos_token = {};
+  std::string_view where = {};  // The template's file, which begins errors; may be empty.
+  std::tm (*clock)() = LocalTime;
+};
 
-// Renders a conversation by its model's template, character by character. `add_generation_prompt`
-// opens the assistant's turn. Fails with kUsage if the template refuses these messages or fails
-// with them; time and memory are limited in proportion to messages and variables (jinja/context.h).
-Result<std::vector<ChatSegment>> RenderChat(const ChatTemplate& chat_template,
-                                            std::span<const ChatMessage> messages,
-                                            bool add_generation_prompt);
+// How the conversations of a model are written. The template is parsed once. Then several threads
+// may use it at the same time.
+class ChatTemplate {
+ public:
+  // `source` is Jinja and must outlive this object; if it is empty, the contents of messages are
+  // concatenated.
+  explicit ChatTemplate(std::string_view source, const ChatTemplateOptions& options = {});
+  // For a model with this vocabulary.
+  ChatTemplate(std::string_view source, const Vocabulary& vocabulary, std::string_view where = {});
 
-// The token ids of the rendering. If the vocabulary wants the BOS token and the template does not
-// begin with it, it is added once.
-Result<std::vector<int32_t>> EncodeChat(const Tokenizer& tokenizer,
-                                        const ChatTemplate& chat_template,
-                                        std::span<const ChatMessage> messages,
-                                        bool add_generation_prompt, size_t max_tokens = SIZE_MAX);
+  // Renders a conversation, character by character. Fails with kInvalidFile if the template cannot
+  // be parsed, with kUsage if it refuses these messages or fails with them; time and memory are
+  // limited in proportion to messages and variables (jinja/context.h).
+  Result<std::vector<ChatSegment>> Render(std::span<const ChatMessage> messages,
+                                          const RenderOptions& options = {}) const;
+
+  // The token ids of the rendering. If the vocabulary wants the BOS token, they begin with it, or
+  // the template has written it elsewhere before the first answer ends; it is never added to one
+  // that the template has written.
+  Result<std::vector<int32_t>> Encode(const Tokenizer& tokenizer,
+                                      std::span<const ChatMessage> messages,
+                                      const RenderOptions& options = {},
+                                      size_t max_tokens = SIZE_MAX) const;
+
+  // Whether the template reads this variable from RenderOptions.
+  bool Reads(std::string_view variable) const { return parsed_.Reads(variable); }
+
+  std::string_view source() const { return source_; }
+  const ChatTemplateOptions& options() const { return options_; }
+
+ private:
+  std::string_view source_;
+  ChatTemplateOptions options_;
+  jinja::Template parsed_;
+};
 
 }  // namespace cria

@@ -11,14 +11,13 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace cria;
-  const ChatTemplate chat_template = {.source = {reinterpret_cast<const char*>(data), size},
-                                      .bos_token = "<s>",
-                                      .eos_token = "</s>"};
+  const std::string_view source(reinterpret_cast<const char*>(data), size);
+  const ChatTemplate chat_template(source, {.bos_token = "<s>", .eos_token = "</s>"});
   // A byte that no template needs.
   const std::array<ChatMessage, 3> messages = {
       {{"user", " What \x01 is\n"}, {"assistant", "\x01"}, {"user", "Why?\x01"}}};
-  if (chat_template.source.contains('\x01') || chat_template.source.contains('\\')) return 0;
-  const auto segments = RenderChat(chat_template, messages, true);
+  if (source.contains('\x01') || source.contains('\\')) return 0;
+  const auto segments = chat_template.Render(messages, {.add_generation_prompt = true});
   if (!segments) return 0;
   for (const ChatSegment& segment : *segments) {
     if (segment.is_template && segment.text.contains('\x01')) std::abort();

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "jinja/json_reader.h"
-#include "jinja/render.h"
+#include "jinja/template.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace cria;
@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (value) {
     // Strings are not trusted, and every value can be written.
     const jinja::Variable variable = {"x", *value};
-    const auto segments = jinja::Render(context, "{{ x | tojson }}", {&variable, 1});
+    const auto segments = jinja::Template("{{ x | tojson }}").Render(context, {&variable, 1});
     if (!segments && segments.error().code() != ErrorCode::kOutOfRange) std::abort();
     return 0;
   }

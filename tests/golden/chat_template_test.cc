@@ -65,8 +65,7 @@ TEST_P(ChatTemplateGolden, RendersAsInPython) {
   const auto file = ModelFile::Open(path.string());
   ASSERT_TRUE(file) << file.error().message();
 
-  ChatTemplate chat_template = MakeChatTemplate(file->chat_template_source(), file->vocabulary());
-  chat_template.clock = FirstOfDecember;
+  const ChatTemplate chat_template(file->chat_template_source(), file->vocabulary());
   int num_cases = 0;
   for (const json& expected : data["cases"]) {
     if (expected["template"] != name) continue;
@@ -75,8 +74,9 @@ TEST_P(ChatTemplateGolden, RendersAsInPython) {
     for (const json& message : data["conversations"][expected["case"].get<std::string>()]) {
       messages.push_back({message["role"], message["content"]});
     }
-    const auto segments =
-        RenderChat(chat_template, messages, expected["add_generation_prompt"].get<bool>());
+    const auto segments = chat_template.Render(
+        messages,
+        {.add_generation_prompt = expected["add_generation_prompt"], .time = FirstOfDecember()});
     EXPECT_EQ(segments.has_value(), !expected.contains("error")) << expected;
     if (!segments) {
       EXPECT_NE(segments.error().message().find(expected["error"].get<std::string>()),

@@ -98,8 +98,8 @@ void ExpectItsTokens(const Kept& kept, std::string_view file,
   ASSERT_TRUE(loaded) << loaded.error().message();
   Engine& engine = **loaded;
   const ChatMessage message = {"user", std::string(kQuestion)};
-  const auto prompt =
-      EncodeChat(engine.tokenizer(), engine.chat_template(), std::span(&message, 1), true);
+  const auto prompt = engine.chat_template().Encode(engine.tokenizer(), std::span(&message, 1),
+                                                    {.add_generation_prompt = true});
   ASSERT_TRUE(prompt) << prompt.error().message();
   EXPECT_EQ(*prompt, kept.prompt);
 

@@ -6,7 +6,7 @@
 #include <random>
 #include <string>
 
-#include "jinja/render.h"
+#include "jinja/template.h"
 #include "jinja/text.h"
 
 namespace cria::jinja {
@@ -18,7 +18,7 @@ std::string ReadAndWrite(const std::string& json) {
   const auto value = ReadJson(context, json);
   if (!value) return value.error().message();
   const Variable variable = {"x", *value};
-  const auto segments = Render(context, "{{ x | tojson }}", {&variable, 1});
+  const auto segments = Template("{{ x | tojson }}").Render(context, {&variable, 1});
   if (!segments) return segments.error().message();
   std::string text;
   for (const Segment& segment : *segments) text += segment.text;
@@ -71,7 +71,8 @@ TEST(JsonReaderTest, NamesAreAttributes) {
   const auto value = ReadJson(context, R"({"name": "n", "\u0061b": "e"})");
   ASSERT_TRUE(value);
   const Variable variable = {"x", *value};
-  const auto segments = Render(context, "{{ x.name }}{{ x.ab }}{{ x['ab'] }}", {&variable, 1});
+  const auto segments =
+      Template("{{ x.name }}{{ x.ab }}{{ x['ab'] }}").Render(context, {&variable, 1});
   ASSERT_TRUE(segments) << segments.error().message();
   ASSERT_EQ(segments->size(), 1u);
   EXPECT_EQ((*segments)[0].text, "nee");

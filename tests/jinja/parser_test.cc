@@ -54,8 +54,8 @@ TEST(JinjaParserTest, FailuresNameTheLineAndWhatIsWrong) {
 
 TEST(JinjaParserTest, FailuresAreOfTheFile) {
   EXPECT_EQ(TryRender("{{").error().code(), ErrorCode::kInvalidFile);
-  EXPECT_EQ(Check("{{").error().code(), ErrorCode::kInvalidFile);
-  EXPECT_TRUE(Check("{{ missing.x }}"));
+  EXPECT_EQ(Template("{{").status().error().code(), ErrorCode::kInvalidFile);
+  EXPECT_TRUE(Template("{{ missing.x }}").status());
 }
 
 }  // namespace

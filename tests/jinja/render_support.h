@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "jinja/render.h"
+#include "jinja/template.h"
 #include "jinja/text.h"
 
 namespace cria::jinja {
@@ -28,6 +28,7 @@ inline std::tm FixedTime() {
 // `words` the list of b, a and C, `numbers` that of 3, 1 and 2, `messages` that of two dictionaries
 // with role and content, `nothing` None.
 inline Result<std::vector<Segment>> TryRender(std::string_view source, const Limits& limits = {}) {
+  const Template parsed(source, limits);
   Context context(limits, FixedTime);
   const auto list = [&](std::initializer_list<Value> items) {
     Growing<Value> growing(context);
@@ -49,7 +50,7 @@ inline Result<std::vector<Segment>> TryRender(std::string_view source, const Lim
       {"messages", list({message("user", " Hi "), message("assistant", "Yes?")})},
       {"nothing", None()},
   };
-  return Render(context, source, globals);
+  return parsed.Render(context, globals);
 }
 
 inline std::string Joined(const std::vector<Segment>& segments) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -98,10 +99,13 @@ class ConversationTest : public testing::Test {
   }
 
   // One of the converter's templates, with Llama 2's special tokens.
-  ChatTemplate chat_template() const {
+  const ChatTemplate& chat_template() const {
     const auto all = NamedChatTemplates();
     const auto named = std::ranges::find(all, template_name_, &NamedChatTemplate::name);
-    return {.source = named->source, .bos_token = "<s>", .eos_token = "</s>"};
+    return templates_
+        .try_emplace(template_name_, named->source,
+                     ChatTemplateOptions{.bos_token = "<s>", .eos_token = "</s>"})
+        .first->second;
   }
 
   Conversation Start(std::string system_prompt = "", WhenFull when_full = WhenFull::kStop) {
@@ -144,6 +148,9 @@ class ConversationTest : public testing::Test {
   std::optional<Tokenizer> tokenizer_;
   std::optional<Sampler> sampler_;
   std::vector<std::string> pieces_;
+
+ private:
+  mutable std::map<std::string, ChatTemplate> templates_;
 };
 
 }  // namespace cria

@@ -28,7 +28,7 @@ class ConversationShiftTest : public ConversationTest {
   }
 
   std::vector<int32_t> Render(std::span<const ChatMessage> messages, bool open) const {
-    auto tokens = EncodeChat(*tokenizer_, chat_template(), messages, open);
+    auto tokens = chat_template().Encode(*tokenizer_, messages, {.add_generation_prompt = open});
     EXPECT_TRUE(tokens) << tokens.error().message();
     return tokens ? *std::move(tokens) : std::vector<int32_t>();
   }

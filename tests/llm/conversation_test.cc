@@ -47,9 +47,9 @@ TEST_F(ConversationTest, TheNextTurnRunsOnlyWhatIsNew) {
 TEST_F(ConversationTest, TheDateIsThatOfTheFirstAnswer) {
   static int year;
   template_name_ = "date";
-  const ChatTemplate dated = {
-      .source = "{{ strftime_now('%Y') }}{% for m in messages %}[{{ m.content }}]{% endfor %}?",
-      .clock = [] { return std::tm{.tm_mday = 1, .tm_year = year - 1900}; }};
+  const ChatTemplate dated(
+      "{{ strftime_now('%Y') }}{% for m in messages %}[{{ m.content }}]{% endfor %}?",
+      {.clock = [] { return std::tm{.tm_mday = 1, .tm_year = year - 1900}; }});
   const auto text = [&] {
     std::string bytes;
     for (const int32_t token : session_.tokens()) bytes += static_cast<char>(token - 3);
@@ -308,8 +308,8 @@ TEST_F(ConversationTest, AnAnswerEndsBeforeAStopString) {
 }
 
 TEST_F(ConversationTest, VariablesReachTheTemplate) {
-  const ChatTemplate with_variable = {
-      .source = "{{ tone | default('plain') }}{% for m in messages %}{{ m.content }}{% endfor %}?"};
+  const ChatTemplate with_variable(
+      "{{ tone | default('plain') }}{% for m in messages %}{{ m.content }}{% endfor %}?");
   template_name_ = "none";
   Conversation conversation(session_, *tokenizer_, with_variable, "");
   const auto expect_begins = [&](std::string_view text) {

@@ -246,9 +246,8 @@ TEST(TokenizerGoldenTest, Llama3Ranks) {
             (std::vector<int32_t>{128000, 128009}));
   EXPECT_EQ(imported->stop_token_ids, (std::vector<int32_t>{128001, 128008, 128009}));
   const ChatMessage message{"user", "Hi"};
-  const auto chat_template =
-      MakeChatTemplate(imported->chat_template_source, imported->vocabulary.view());
-  const auto ids = EncodeChat(tokenizer, chat_template, {&message, 1}, true);
+  const ChatTemplate chat_template(imported->chat_template_source, imported->vocabulary.view());
+  const auto ids = chat_template.Encode(tokenizer, {&message, 1}, {.add_generation_prompt = true});
   ASSERT_TRUE(ids) << ids.error().message();
   // The model's own template puts a system message with dates before this.
   const std::vector<int32_t> expected = {128009, 128006, 882,   128007, 271, 13347,
