@@ -136,6 +136,8 @@ ChatTemplate::ChatTemplate(std::string_view source, const Vocabulary& vocabulary
                             .eos_token = TextOfToken(vocabulary, vocabulary.eos_token_id),
                             .where = where}) {}
 
+bool ChatTemplate::Reads(std::string_view variable) const { return parsed_.Reads(variable); }
+
 Result<std::vector<ChatSegment>> ChatTemplate::Render(std::span<const ChatMessage> messages,
                                                       const RenderOptions& options) const {
   Context context(LimitsFor(messages, options.variables), options_.clock);

@@ -81,7 +81,7 @@ class ChatTemplate {
                                       size_t max_tokens = SIZE_MAX) const;
 
   // Whether the template reads this variable from RenderOptions.
-  bool Reads(std::string_view variable) const { return parsed_.Reads(variable); }
+  bool Reads(std::string_view variable) const;
 
   std::string_view source() const { return source_; }
   const ChatTemplateOptions& options() const { return options_; }
