@@ -12,6 +12,7 @@ void AddInfoCommand(CommandLine& program);
 void AddPackCommand(CommandLine& program);
 void AddPerplexityCommand(CommandLine& program);
 void AddPlanCommand(CommandLine& program);
+void AddTemplateCommand(CommandLine& program);
 void AddTokenizeCommand(CommandLine& program);
 
 }  // namespace cria::cli

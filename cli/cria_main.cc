@@ -26,6 +26,7 @@ int Run(int argc, char** argv) {
   cli::AddPackCommand(program);
   cli::AddPerplexityCommand(program);
   cli::AddPlanCommand(program);
+  cli::AddTemplateCommand(program);
   cli::AddTokenizeCommand(program);
   const Status result = program.Run(std::vector<std::string>(argv + 1, argv + argc));
   return result ? cli::FinishOutput("cria") : cli::ReportError("cria", result.error());
