@@ -1,7 +1,6 @@
 #include "converter/tokenizer/chat_template_import.h"
 
 #include <algorithm>
-#include <array>
 #include <format>
 #include <numeric>
 #include <optional>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "text/chat_template.h"
+#include "text/reasoning_tags.h"
 #include "text/special_token_finder.h"
 
 namespace cria {
@@ -16,8 +16,13 @@ namespace {
 
 using Messages = std::vector<ChatMessage>;
 
-// Tokens that models write and users should see, although templates may write them, too.
-constexpr std::array<std::string_view, 2> kVisibleTokens = {"<think>", "</think>"};
+// Models write these tags, and programs must see where reasoning ends, although templates may write
+// them, too.
+bool IsReasoningTag(std::string_view text) {
+  return std::ranges::any_of(kReasoningTags, [&](const ReasoningTags& tags) {
+    return text == tags.open || text == tags.close;
+  });
+}
 
 // Limits the time that looking for marks takes. Marks have about 30 bytes, and templates write a
 // few kilobytes for three short messages.
@@ -97,6 +102,11 @@ Status CheckSize(const std::vector<ChatSegment>& rendered) {
 }  // namespace
 
 Result<std::vector<int32_t>> ImportChatTemplate(std::string_view source, VocabularyDraft* draft) {
+  for (DraftPiece& piece : draft->pieces) {
+    if (piece.type == PieceType::kControl && IsReasoningTag(piece.bytes)) {
+      piece.type = PieceType::kUserDefined;
+    }
+  }
   std::vector<int32_t> end_ids;
   if (source.empty()) return end_ids;
   const auto token = [&](int32_t id) {
@@ -130,7 +140,7 @@ Result<std::vector<int32_t>> ImportChatTemplate(std::string_view source, Vocabul
       std::string_view text = segment.is_template ? segment.text : std::string_view();
       while (const auto id = finder.Take(&text)) {
         DraftPiece& piece = draft->pieces[static_cast<size_t>(*id)];
-        if (!std::ranges::contains(kVisibleTokens, piece.bytes)) piece.type = PieceType::kControl;
+        if (!IsReasoningTag(piece.bytes)) piece.type = PieceType::kControl;
       }
     }
   }

@@ -15,6 +15,8 @@ namespace cria {
 //   are tokens of ordinary text, which the text of messages could contain.
 // - Returns the ids of the tokens that end an answer: the special token that the template writes
 //   right after the answer's text.
+// In any case, tags around the reasoning of answers become visible text, even if the checkpoint
+// has them as control tokens.
 // An empty source means that the checkpoint has no template.
 Result<std::vector<int32_t>> ImportChatTemplate(std::string_view source, VocabularyDraft* draft);
 

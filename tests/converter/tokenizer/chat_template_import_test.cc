@@ -59,6 +59,17 @@ TEST(ChatTemplateImportTest, NobodyCanWriteTheTokensOfTurns) {
   }
 }
 
+TEST(ChatTemplateImportTest, TagsOfReasoningStayVisible) {
+  for (const std::string& source : {std::string(), "[THINK]" + Named("chatml")}) {
+    VocabularyDraft draft = DraftWith({"[THINK]", "[/THINK]", "[INST]"});
+    for (size_t id = 3; id < 6; ++id) draft.pieces[id].type = PieceType::kControl;
+    ASSERT_TRUE(ImportChatTemplate(source, &draft));
+    EXPECT_EQ(draft.pieces[3].type, PieceType::kUserDefined);
+    EXPECT_EQ(draft.pieces[4].type, PieceType::kUserDefined);
+    EXPECT_EQ(draft.pieces[5].type, PieceType::kControl);
+  }
+}
+
 TEST(ChatTemplateImportTest, TemplatesThatTakeNoSystemMessage) {
   VocabularyDraft draft = DraftWith({"<turn>", "<end>"});
   const auto ids = ImportChatTemplate(
