@@ -21,7 +21,7 @@
 namespace cria::cli {
 namespace {
 
-struct TemplateOptions {
+struct TemplateArguments {
   std::string model_path;
   std::string messages_path;
   std::string system_prompt;
@@ -37,7 +37,7 @@ struct RenderedChat {
   std::vector<int32_t> tokens;
 };
 
-Result<std::vector<ChatMessage>> MessagesFor(const TemplateOptions& options) {
+Result<std::vector<ChatMessage>> MessagesFor(const TemplateArguments& options) {
   std::vector<ChatMessage> messages;
   if (!options.messages_path.empty()) {
     CRIA_ASSIGN_OR_RETURN(messages, ReadMessagesFile(options.messages_path));
@@ -57,8 +57,8 @@ Result<std::vector<ChatMessage>> MessagesFor(const TemplateOptions& options) {
   return messages;
 }
 
-void PrintJson(const RenderedChat& chat, const ChatTemplate& chat_template,
-               const Tokenizer& tokenizer, bool opens_reasoning) {
+void PrintRenderingAsJson(const RenderedChat& chat, const ChatTemplate& chat_template,
+                          const Tokenizer& tokenizer, bool opens_reasoning) {
   nlohmann::ordered_json tokens = nlohmann::ordered_json::array();
   for (const int32_t id : chat.tokens) {
     tokens.push_back({{"id", id}, {"text", tokenizer.Piece(id)}});
@@ -88,7 +88,7 @@ void PrintForTerminal(const RenderedChat& chat, const Tokenizer& tokenizer) {
   }
 }
 
-Status RenderTemplate(const TemplateOptions& options) {
+Status RenderTemplate(const TemplateArguments& options) {
   CRIA_ASSIGN_OR_RETURN(const std::vector<ChatMessage> messages, MessagesFor(options));
   CRIA_ASSIGN_OR_RETURN(const ModelFile file, ModelFile::OpenVocabulary(options.model_path));
   CRIA_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Create(file.vocabulary()));
@@ -110,8 +110,8 @@ Status RenderTemplate(const TemplateOptions& options) {
   }
   CRIA_ASSIGN_OR_RETURN(chat.tokens, chat_template.Encode(tokenizer, messages, rendering));
   if (options.json) {
-    PrintJson(chat, chat_template, tokenizer,
-              OpensReasoning(chat_template, messages, options.variables));
+    PrintRenderingAsJson(chat, chat_template, tokenizer,
+                         OpensReasoning(chat_template, messages, options.variables));
   } else {
     PrintForTerminal(chat, tokenizer);
   }
@@ -121,7 +121,7 @@ Status RenderTemplate(const TemplateOptions& options) {
 }  // namespace
 
 void AddTemplateCommand(CommandLine& program) {
-  auto options = std::make_shared<TemplateOptions>();
+  auto options = std::make_shared<TemplateArguments>();
   CommandLine& command = program.AddCommand(
       "template", "Show a conversation as the model's chat template writes it, and its tokens");
   AddModelOption(command, options->model_path);

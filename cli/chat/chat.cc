@@ -56,7 +56,7 @@ Result<std::unique_ptr<Chat>> Chat::Create(Engine& engine, ChatOptions options,
   CRIA_ASSIGN_OR_RETURN(StopStrings stop_strings, options.text.MakeStopStrings());
   std::unique_ptr<Chat> chat(
       new Chat(engine, std::move(sampler), std::move(stop_strings), std::move(options)));
-  CRIA_RETURN_IF_ERROR(chat->conversation_.SetVariables(chat->options_.chat_template.variables));
+  CRIA_RETURN_IF_ERROR(chat->SetThinking(chat->options_.chat_template.thinking));
   chat->figures_.load_ms = MillisecondsSince(start);
   return chat;
 }
@@ -130,17 +130,13 @@ Result<StopReason> Chat::Answer(Question question, std::string_view message,
   session_.ResetStats();
   const InterruptGuard interrupt;
   ReadingProgress progress;
-  bool is_begun = false;
+  AnswerStyle shown = style;
+  if (options_.chat_template.thinking == Thinking::kHide) shown.shows_reasoning = false;
+  AnswerPrinter printer(shown, FindReasoningTags(engine_.chat_template()),
+                        BeginsInReasoning(question, message), [&] { progress.Clear(); });
   const TextCallback print = [&](std::string_view text) {
     if (figures_.first_token_ms == 0.0) figures_.first_token_ms = MillisecondsSince(start);
-    if (style.format == AnswerFormat::kJson) return;
-    if (!is_begun) {
-      progress.Clear();
-      std::fputs(style.begin, stdout);
-      is_begun = true;
-    }
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    std::fflush(stdout);
+    printer.Append(text);
   };
   const GenerationOptions generation = {
       .max_tokens = options_.max_tokens,
@@ -153,20 +149,26 @@ Result<StopReason> Chat::Answer(Question question, std::string_view message,
       : question == Question::kLast ? conversation_.Answer(generation, sampler_, print)
                                     : conversation_.Regenerate(generation, sampler_, print);
   progress.Clear();
-  if (is_begun) std::fputs(style.end, stdout);
-  if (style.format == AnswerFormat::kText && (reason || is_begun)) std::fputc('\n', stdout);
-  std::fflush(stdout);
+  printer.Finish(reason.has_value());
   if (!reason) return std::unexpected(Explained(std::move(reason.error()), message));
-  if (style.format == AnswerFormat::kJson) PrintJsonAnswer(*reason);
+  if (style.format == AnswerFormat::kJson) PrintJsonAnswer(printer, *reason);
   PrintNotices(*reason);
   SaveSession();
   return reason;
 }
 
-void Chat::PrintJsonAnswer(StopReason reason) const {
-  nlohmann::ordered_json object = {{"role", conversation_.messages().back().role},
-                                   {"content", conversation_.messages().back().content},
-                                   {"stop_reason", StopReasonName(reason)}};
+bool Chat::BeginsInReasoning(Question question, std::string_view message) const {
+  const auto now = conversation_.messages();
+  std::vector<ChatMessage> messages(now.begin(), now.end());
+  if (question == Question::kNew) messages.push_back({"user", std::string(message)});
+  if (question == Question::kAgain && !messages.empty()) messages.pop_back();
+  return OpensReasoning(engine_.chat_template(), messages, conversation_.State().variables);
+}
+
+void Chat::PrintJsonAnswer(const AnswerPrinter& printer, StopReason reason) const {
+  nlohmann::ordered_json object = {{"role", "assistant"}, {"content", printer.answer()}};
+  if (!printer.reasoning().empty()) object["reasoning_content"] = printer.reasoning();
+  object["stop_reason"] = StopReasonName(reason);
   AddStats(object, engine_, session_, figures_);
   PrintJson(object);
 }
@@ -181,8 +183,9 @@ Error Chat::Explained(Error error, std::string_view message) const {
   alone.push_back({"user", std::string(message)});
   const size_t context = session_.context_tokens();
   const size_t longest = engine_.file().config().longest_context();
-  const auto tokens = EncodeChat(engine_.tokenizer(), engine_.chat_template(), alone,
-                                 /*add_generation_prompt=*/true, longest);
+  const std::string variables = conversation_.State().variables;
+  const auto tokens = engine_.chat_template().Encode(
+      engine_.tokenizer(), alone, {.add_generation_prompt = true, .variables = variables}, longest);
   if (!tokens) {
     return {ErrorCode::kOutOfRange,
             Format("the message takes more tokens than the {} that the model can read; shorten it",
@@ -301,6 +304,21 @@ Status Chat::SetSampler(const SamplerOptions& options) {
   CRIA_ASSIGN_OR_RETURN(sampler_, Sampler::Create(options, engine_.decoder().vocab_size()));
   options_.sampler = options;
   figures_.seed = options.seed;
+  return {};
+}
+
+Status Chat::SetThinking(Thinking thinking) {
+  const ChatTemplate& chat_template = engine_.chat_template();
+  std::string variables = options_.chat_template.variables;
+  // A model that always reasons has no switch, but its reasoning can be hidden.
+  const bool has_switch = !ThinkingVariable(chat_template).empty();
+  if (thinking == Thinking::kOff || thinking == Thinking::kOn ||
+      (thinking == Thinking::kHide && has_switch)) {
+    CRIA_ASSIGN_OR_RETURN(variables,
+                          AddThinking(chat_template, thinking != Thinking::kOff, variables));
+  }
+  CRIA_RETURN_IF_ERROR(conversation_.SetVariables(std::move(variables)));
+  options_.chat_template.thinking = thinking;
   return {};
 }
 

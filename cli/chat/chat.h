@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/chat/answer_printer.h"
 #include "cli/flags/generation_options.h"
 #include "cli/report.h"
 #include "llm/conversation.h"
@@ -28,18 +29,6 @@ struct ChatOptions {
   SamplerOptions sampler;
   TextOptions text;
   TemplateOptions chat_template;
-};
-
-enum class AnswerFormat : uint8_t {
-  kText,  // Printed while it comes.
-  kJson,  // Printed at its end, as one object with its figures.
-};
-
-struct AnswerStyle {
-  AnswerFormat format = AnswerFormat::kText;
-  // What is written before and after a text, for example to color it.
-  const char* begin = "";
-  const char* end = "";
 };
 
 // A conversation with a model, with the file in which it is kept, its sampler, and the figures of
@@ -80,6 +69,8 @@ class Chat {
   Status LoadFrom(const std::string& path);
   // Changes a sampler's option; keeps the old ones if one is wrong.
   Status SetSampler(const SamplerOptions& options);
+  // Fails if the model's template cannot turn reasoning on or off as wanted.
+  Status SetThinking(Thinking thinking);
   void SetMaxTokens(size_t max_tokens) { options_.max_tokens = max_tokens; }
   void SetWhenFull(WhenFull when_full);
 
@@ -95,8 +86,9 @@ class Chat {
 
   enum class Question : uint8_t { kNew, kLast, kAgain };
   Result<StopReason> Answer(Question question, std::string_view message, const AnswerStyle& style);
+  bool BeginsInReasoning(Question question, std::string_view message) const;
   Error Explained(Error error, std::string_view message) const;
-  void PrintJsonAnswer(StopReason reason) const;
+  void PrintJsonAnswer(const AnswerPrinter& printer, StopReason reason) const;
   void PrintNotices(StopReason reason);
   void SaveSession();
   void TellLoaded(const std::string& path, const std::string& why_read_again) const;

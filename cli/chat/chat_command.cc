@@ -22,7 +22,7 @@ struct ChatArguments {
   OneShotOptions one_shot;
   bool is_single_turn = false;
   bool no_history = false;
-  bool is_json = false;
+  AnswerFormat format = AnswerFormat::kText;
   std::string color = "auto";
 };
 
@@ -42,10 +42,20 @@ void TellModel(const Engine& engine, bool is_typed) {
   }
 }
 
-AnswerStyle TypedStyle(const std::string& color) {
+// Reasoning is no part of the answer, so that only people see it.
+AnswerStyle StyleOf(const ChatArguments& arguments, bool is_typed) {
+  const std::string& color = arguments.color;
   const bool is_colored = color == "on" || (color == "auto" && UseColor(stdout));
-  if (!is_colored) return {};
-  return {.begin = "\033[36m", .end = "\033[0m"};
+  AnswerStyle style = {.format = arguments.format, .shows_reasoning = IsTerminal(stdout)};
+  if (is_colored) {
+    style.begin_reasoning = "\033[2m";
+    style.end_reasoning = "\033[0m";
+  }
+  if (is_colored && is_typed) {
+    style.begin_answer = "\033[36m";
+    style.end_answer = "\033[0m";
+  }
+  return style;
 }
 
 Status RunChat(ChatArguments& arguments) {
@@ -54,20 +64,20 @@ Status RunChat(ChatArguments& arguments) {
   const bool is_quiet = arguments.chat.is_quiet;
   std::optional<std::string>& message = arguments.one_shot.message.text;
   if (message) message = arguments.chat.text.Read(*message);
-  if (arguments.is_json) arguments.one_shot.format = AnswerFormat::kJson;
   CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
                         LoadEngine(arguments.chat.model_path, arguments.chat.engine));
   CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Chat> chat,
                         Chat::Create(*engine, arguments.chat, start));
   if (!is_quiet) TellModel(*engine, is_typed);
   CRIA_RETURN_IF_ERROR(chat->OpenSession());
+  const AnswerStyle style = StyleOf(arguments, is_typed);
   const Status answered = is_typed
                               ? ChatAtTerminal(*chat, {.is_single_turn = arguments.is_single_turn,
                                                        .keep_history = !arguments.no_history,
-                                                       .style = TypedStyle(arguments.color)})
-                              : AnswerAndEnd(*chat, arguments.one_shot);
+                                                       .style = style})
+                              : AnswerAndEnd(*chat, arguments.one_shot, style);
   const bool is_stopped = !answered && answered.error().code() == ErrorCode::kCancelled;
-  if (!is_quiet && !arguments.is_json && (answered || is_stopped)) {
+  if (!is_quiet && arguments.format == AnswerFormat::kText && (answered || is_stopped)) {
     std::fprintf(stderr, "%s\n", chat->StatsText().c_str());
   }
   CRIA_RETURN_IF_ERROR(answered);
@@ -99,8 +109,9 @@ void AddChatCommand(CommandLine& program) {
       .Excludes(command.option("--messages"));
   command.AddFlag("--display-prompt", one_shot.display_prompt,
                   "Print each message before its answer, if it is not typed");
-  command.AddFlag("--json", arguments->is_json,
-                  "Print the answer and its figures as a JSON object");
+  command.AddFlag(
+      "--json", [arguments] { arguments->format = AnswerFormat::kJson; },
+      "Print the answer and its figures as a JSON object");
   command.AddFlag("-q,--quiet", chat.is_quiet, "Print no figures and no greeting");
   AddTextOptions(command, chat.text, "-p, -sys");
   AddSessionOption(command, chat.session_path, "the conversation");

@@ -9,6 +9,24 @@
 
 namespace cria::cli {
 
+namespace {
+
+const char* ThinkingName(Thinking thinking) {
+  switch (thinking) {
+    case Thinking::kOff:
+      return "off";
+    case Thinking::kOn:
+      return "on";
+    case Thinking::kHide:
+      return "hide";
+    case Thinking::kDefault:
+      break;
+  }
+  return "as the model's template has it";
+}
+
+}  // namespace
+
 std::vector<ChatSetting> ChatSettings(const ChatOptions& options) {
   const SamplerOptions& sampler = options.sampler;
   return {{"temp", Format("{}", sampler.temperature)},
@@ -19,7 +37,8 @@ std::vector<ChatSetting> ChatSettings(const ChatOptions& options) {
           {"repeat-last-n", Format("{}", sampler.repeat_last_n)},
           {"seed", Format("{}", sampler.seed)},
           {"predict", Format("{}", options.max_tokens)},
-          {"context-full", options.when_full == WhenFull::kShift ? "shift" : "stop"}};
+          {"context-full", options.when_full == WhenFull::kShift ? "shift" : "stop"},
+          {"think", ThinkingName(options.chat_template.thinking)}};
 }
 
 std::vector<std::string> ChatSettingNames() {
@@ -43,9 +62,12 @@ Status ChangeChatSetting(Chat& chat, std::string_view name, std::string_view val
   sampler.seed = seed;  // The options begin with a new one.
   AddPredictOption(flags, max_tokens, "");
   AddContextFullOption(flags, when_full, "");
+  TemplateOptions chat_template = chat.options().chat_template;
+  AddTemplateOptions(flags, chat_template);
   flags.SetAction([]() -> Status { return {}; });
   CRIA_RETURN_IF_ERROR(flags.Run(std::vector{Format("--{}", name), std::string(value)}));
   CRIA_RETURN_IF_ERROR(chat.SetSampler(sampler));
+  CRIA_RETURN_IF_ERROR(chat.SetThinking(chat_template.thinking));
   chat.SetMaxTokens(max_tokens);
   chat.SetWhenFull(when_full);
   return {};

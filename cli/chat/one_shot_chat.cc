@@ -25,20 +25,21 @@ Status Finished(const Result<StopReason>& reason) {
   return Fail(ErrorCode::kCancelled, "the answer was stopped");
 }
 
-Status AnswerOne(Chat& chat, const std::string& message, const OneShotOptions& options) {
+Status AnswerOne(Chat& chat, const std::string& message, const OneShotOptions& options,
+                 const AnswerStyle& style) {
   if (options.display_prompt) {
     std::printf("> %s\n", message.c_str());
     std::fflush(stdout);
   }
-  return Finished(chat.AnswerTo(message, {.format = options.format}));
+  return Finished(chat.AnswerTo(message, style));
 }
 
-Status AnswerEachLine(Chat& chat, const OneShotOptions& options) {
+Status AnswerEachLine(Chat& chat, const OneShotOptions& options, const AnswerStyle& style) {
   std::optional<Error> last;
   for (std::string line; std::getline(std::cin, line);) {
     if (line.ends_with('\r')) line.pop_back();
     if (line.empty()) continue;
-    const Status answered = AnswerOne(chat, line, options);
+    const Status answered = AnswerOne(chat, line, options, style);
     if (answered) continue;
     const Error& error = answered.error();
     if (error.code() == ErrorCode::kCancelled || !Chat::IsOfOneMessage(error)) return answered;
@@ -50,20 +51,18 @@ Status AnswerEachLine(Chat& chat, const OneShotOptions& options) {
 
 }  // namespace
 
-Status AnswerAndEnd(Chat& chat, const OneShotOptions& options) {
-  if (options.each_line) return AnswerEachLine(chat, options);
+Status AnswerAndEnd(Chat& chat, const OneShotOptions& options, const AnswerStyle& style) {
+  if (options.each_line) return AnswerEachLine(chat, options, style);
   if (options.messages_path) {
     CRIA_ASSIGN_OR_RETURN(std::vector<ChatMessage> messages,
                           ReadMessagesFile(*options.messages_path));
     CRIA_RETURN_IF_ERROR(chat.AddMessages(std::move(messages)));
-    if (!options.message.is_given()) {
-      return Finished(chat.AnswerLast({.format = options.format}));
-    }
+    if (!options.message.is_given()) return Finished(chat.AnswerLast(style));
   }
   CRIA_ASSIGN_OR_RETURN(std::optional<std::string> message, ReadPrompt(options.message));
   if (!options.message.text) message = WithoutLastLineEnd(std::move(*message));
   if (message->empty()) return Fail(ErrorCode::kUsage, "the message is empty");
-  return AnswerOne(chat, *message, options);
+  return AnswerOne(chat, *message, options, style);
 }
 
 }  // namespace cria::cli

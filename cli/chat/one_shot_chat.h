@@ -15,7 +15,6 @@ struct OneShotOptions {
   std::optional<std::string> messages_path;  // Of a file with the messages of a conversation.
   bool each_line = false;                    // Each line of standard input is a message.
   bool display_prompt = false;               // Prints each message before its answer.
-  AnswerFormat format = AnswerFormat::kText;
 
   // Whether standard input is not needed, or asked for.
   bool is_given() const { return message.is_given() || messages_path || each_line; }
@@ -24,6 +23,6 @@ struct OneShotOptions {
 // Prints the answers to these messages, and nothing else on standard output. Without a message,
 // standard input has it. Fails with kCancelled after Ctrl-C. If each line is a message, goes on
 // after one that cannot be answered, and fails at the end.
-Status AnswerAndEnd(Chat& chat, const OneShotOptions& options);
+Status AnswerAndEnd(Chat& chat, const OneShotOptions& options, const AnswerStyle& style);
 
 }  // namespace cria::cli

@@ -15,6 +15,7 @@
 #include "support/files.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
+#include "support/terminal_program.h"
 
 namespace cria {
 namespace {
@@ -191,6 +192,58 @@ TEST_F(OneShotChat, ARefusedMessageIsAnError) {
   const RunResult lines = Chat({"--lines"}, {.input = long_text + "\nHello! Who are you?\n"});
   EXPECT_EQ(lines.exit_code, 1);
   EXPECT_EQ(lines.output, kAnswer);
+}
+
+// The template opens the reasoning, which the demo model does not close: all it writes is
+// reasoning.
+TEST_F(OneShotChat, ReasoningIsNoPartOfTheAnswer) {
+  const std::string chat_template = Write(
+      "think.jinja",
+      "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{{ eos_token }}{% endfor %}"
+      "{% if add_generation_prompt %}<|assistant|>"
+      "{% if enable_thinking is not defined or enable_thinking %}<think>{% endif %}{% endif %}");
+  const std::string model = folder_.path() / "think.cria";
+  const RunResult converted =
+      RunProgram({CRIA_CONVERT_PROGRAM, CRIA_DEMO_CHECKPOINT, "-o", model, "--chat-template",
+                  chat_template, "--no-verify", "--weights", "int8"});
+  ASSERT_EQ(converted.exit_code, 0) << converted.error;
+  const auto ask = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {CRIA_PROGRAM, "chat", "-m", model, "--temp", "0", "-n", "8", "-q",
+                               "-p", "Hello!"});
+    return RunProgram(more);
+  };
+  const RunResult without = ask({"--think", "off"});
+  EXPECT_EQ(without.exit_code, 0) << without.error;
+  EXPECT_GT(without.output.size(), 3) << without.output;
+  EXPECT_EQ(ask({"--chat-template-kwargs", R"({"enable_thinking": false})"}).output,
+            without.output);
+  for (const std::vector<std::string>& thinking :
+       {std::vector<std::string>{}, {"--think", "on"}, {"--think", "hide"}}) {
+    EXPECT_EQ(ask(thinking).output, "\n");
+    std::vector<std::string> json = thinking;
+    json.push_back("--json");
+    const auto object = nlohmann::json::parse(ask(json).output);
+    EXPECT_EQ(object["content"], "");
+    EXPECT_GT(object["reasoning_content"].get<std::string>().size(), 3);
+  }
+  // A person sees the reasoning, unless it is hidden.
+  const std::vector<std::string> typed = {CRIA_PROGRAM, "chat", "-m", model, "--temp", "0",
+                                          "-n",         "8",    "-q", "-p",  "Hello!"};
+  support::TerminalProgram terminal(typed);
+  EXPECT_EQ(terminal.WaitForEnd(), 0);
+  EXPECT_THAT(terminal.output(), StartsWith("\033[2m"));
+  std::vector<std::string> hidden = typed;
+  hidden.insert(hidden.end(), {"--think", "hide"});
+  support::TerminalProgram hiding(hidden);
+  EXPECT_EQ(hiding.WaitForEnd(), 0);
+  EXPECT_EQ(hiding.Screen(), "\n");
+
+  const RunResult both =
+      ask({"--think", "on", "--chat-template-kwargs", R"({"enable_thinking": false})"});
+  EXPECT_EQ(both.exit_code, 2);
+  EXPECT_EQ(Chat({"-p", "Hello!", "--think", "on"}).exit_code, 2);
+  EXPECT_EQ(Chat({"-p", "Hello!", "--think", "hide"}).exit_code, 0);
+  EXPECT_EQ(Chat({"-p", "Hello!", "--chat-template-kwargs", "[1]"}).exit_code, 2);
 }
 
 TEST_F(OneShotChat, WhatCannotBeMeantIsRefused) {
