@@ -50,6 +50,16 @@ step() { echo "$architecture: $*"; }
 fail() { step "failed: $*"; exit 1; }
 installed() { in_device dpkg-query --show --showformat '${Package}\n' | sort; }
 
+# Sets needed[…] for the package and for those of the downloaded packages that it depends on.
+need() {  # PACKAGE
+  local files=("$root/packages/$1"_*.deb) package
+  if [ -n "${needed[$1]:-}" ] || [ ! -f "${files[0]}" ]; then return; fi
+  needed[$1]=yes
+  for package in $(dpkg-deb -f "${files[0]}" Depends | tr ',|' '\n\n' | sed 's/^ *//; s/[ (:].*//'); do
+    need "$package"
+  done
+}
+
 use() {
   register_emulator
   mount --rbind /dev "$root/dev"
@@ -60,11 +70,12 @@ use() {
 
   # The packages that a device needs are installed first, and measured.
   local first=() rest=() path
+  declare -A needed=()
+  need cria
+  need libcria0
   for path in "$root"/packages/*; do
-    case ${path##*/} in
-      cria-convert_*|libcria-dev_*|libprotobuf*) rest+=("/packages/${path##*/}") ;;
-      *) first+=("/packages/${path##*/}") ;;
-    esac
+    path=${path##*/}
+    if [ -n "${needed[${path%%_*}]:-}" ]; then first+=("/packages/$path"); else rest+=("/packages/$path"); fi
   done
   in_device dpkg --install "${first[@]}" >"$root/log" || { cat "$root/log"; fail "dpkg"; }
   measure_device
