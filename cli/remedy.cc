@@ -49,6 +49,8 @@ const char* RemedyText(RemedyKind kind) {
       return "see cria info --check";
     case RemedyKind::kOverwrite:
       return "choose another name, or replace it with --overwrite";
+    case RemedyKind::kDownloadFolder:
+      return "make room, or choose a folder on another disk with --download-cache";
   }
   return "";
 }

@@ -18,7 +18,8 @@ const char* RemedyText(RemedyKind kind) {
     case RemedyKind::kNone:
     case RemedyKind::kConvertCheckpoint:  // ConvertText has the words.
       return "";
-    // Only the converter, which is not part of the library, reports these two.
+    // Only the converter, which is not part of the library, reports these.
+    case RemedyKind::kDownloadFolder:
     case RemedyKind::kConvertVocabulary:
     case RemedyKind::kChatTemplate:
       return "convert it in another way";

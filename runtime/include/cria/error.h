@@ -43,6 +43,7 @@ enum class RemedyKind : uint8_t {
   kPackStandalone,     // Pack the portable model file into a standalone one on this machine.
   kCheckFile,          // Compare the file with its checksums.
   kOverwrite,          // Allow to replace a file that Cria did not write.
+  kDownloadFolder,     // Keep downloads in a folder on another disk.
 };
 
 struct Remedy {
