@@ -47,6 +47,11 @@ std::string PlanTable(const ModelOutline& model, const MemoryPlan& plan) {
   add("= resident, peak", plan.peak_bytes(), "what --memory-limit is compared with");
   add("address space", plan.address_space_bytes, "what ulimit -v bounds");
   add("model file", model.file_bytes, "on disk");
+  if (model.tokenizer_is_estimated) {
+    table +=
+        "The weights are computed from config.json, and the size of the tokenizer is an "
+        "estimate.\n";
+  }
   return table;
 }
 
@@ -118,14 +123,16 @@ nlohmann::ordered_json PlanJson(const ModelOutline& model, const MemoryPlan& pla
   for (const MemoryLine& line : plan.lines) {
     lines.push_back({{"name", line.name}, {"kind", KindName(line.kind)}, {"bytes", line.bytes}});
   }
-  return {{"options", OptionsJson(plan.options)},
-          {"lines", lines},
-          {"private_bytes", plan.private_bytes()},
-          {"mapped_bytes", plan.mapped_bytes()},
-          {"steady_bytes", plan.steady_bytes()},
-          {"peak_bytes", plan.peak_bytes()},
-          {"address_space_bytes", plan.address_space_bytes},
-          {"model_file_bytes", model.file_bytes}};
+  nlohmann::ordered_json json = {{"options", OptionsJson(plan.options)},
+                                 {"lines", lines},
+                                 {"private_bytes", plan.private_bytes()},
+                                 {"mapped_bytes", plan.mapped_bytes()},
+                                 {"steady_bytes", plan.steady_bytes()},
+                                 {"peak_bytes", plan.peak_bytes()},
+                                 {"address_space_bytes", plan.address_space_bytes},
+                                 {"model_file_bytes", model.file_bytes}};
+  if (model.tokenizer_is_estimated) json["tokenizer_is_estimated"] = true;
+  return json;
 }
 
 Status PrintPlan(const ModelOutline& model, EngineOptions options, const PlanArguments& arguments,

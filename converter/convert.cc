@@ -8,6 +8,8 @@
 #include <system_error>
 #include <utility>
 
+#include "converter/hugging_face/hf_checkpoint.h"
+#include "converter/hugging_face/hf_config.h"
 #include "converter/open_checkpoint.h"
 #include "converter/tokenizer/tokenizer_import.h"
 #include "converter/write/file_plan.h"
@@ -173,6 +175,30 @@ Result<Conversion> ConvertUncommitted(const std::filesystem::path& checkpoint_pa
   return Conversion{std::move(written), std::move(report)};
 }
 
+// The part of a model file that a tokenizer takes. Files have, for each token of the vocabulary, 46
+// bytes with Llama 3's tokenizer, 42 with Llama 2's and 32 with GPT-2's; too much is better than
+// too little.
+size_t EstimateTokenizerBytes(uint32_t vocab_size) {
+  constexpr size_t kBytesPerToken = 46;
+  return vocab_size * kBytesPerToken;
+}
+
+ModelOutline OutlineOf(const ModelConfig& config, FilePlan& plan, size_t metadata_bytes) {
+  ModelOutline outline = {.config = config,
+                          // The embedding table is the first tensor.
+                          .embedding = plan.tensors.front().stored.layout,
+                          .metadata_bytes = metadata_bytes};
+  PlaceTensors(outline.metadata_bytes, plan);
+  outline.file_bytes = plan.file_bytes;
+  for (const PlannedTensor& tensor : plan.tensors) {
+    if (tensor.stored.spec.is_multiplied()) outline.matrices.push_back(tensor.stored.layout);
+  }
+  if (plan.tensors.back().stored.spec.role != TensorRole::kLmHead) {
+    outline.matrices.push_back(outline.embedding);
+  }
+  return outline;
+}
+
 }  // namespace
 
 std::string_view ConverterVersion() { return CRIA_VERSION; }
@@ -226,20 +252,27 @@ Result<size_t> ConvertVocabulary(const std::filesystem::path& checkpoint_path,
 
 Result<ModelOutline> OutlineConversion(const std::filesystem::path& checkpoint_path,
                                        const ConvertOptions& options) {
+  if (IsHfConfigWithoutWeights(checkpoint_path)) {
+    return OutlineConfiguration(checkpoint_path, options);
+  }
   CRIA_ASSIGN_OR_RETURN(const Preparation preparation, Prepare(checkpoint_path, options));
   CRIA_ASSIGN_OR_RETURN(FilePlan plan, MakePlan(preparation, options));
-  ModelOutline outline = {.config = preparation.checkpoint.config,
-                          // The embedding table is the first tensor.
-                          .embedding = plan.tensors.front().stored.layout,
-                          .metadata_bytes = BuildMetadata(Describe(preparation), plan).size()};
-  PlaceTensors(outline.metadata_bytes, plan);
-  outline.file_bytes = plan.file_bytes;
-  for (const PlannedTensor& tensor : plan.tensors) {
-    if (tensor.stored.spec.is_multiplied()) outline.matrices.push_back(tensor.stored.layout);
-  }
-  if (plan.tensors.back().stored.spec.role != TensorRole::kLmHead) {
-    outline.matrices.push_back(outline.embedding);
-  }
+  const size_t metadata_bytes = BuildMetadata(Describe(preparation), plan).size();
+  return OutlineOf(preparation.checkpoint.config, plan, metadata_bytes);
+}
+
+Result<ModelOutline> OutlineConfiguration(const std::filesystem::path& folder,
+                                          const ConvertOptions& options) {
+  CRIA_ASSIGN_OR_RETURN(const TensorSchemes schemes, ChooseSchemes(options));
+  CRIA_ASSIGN_OR_RETURN(const ModelConfig config, ReadHfConfig(folder / "config.json"));
+  std::vector<MappedTensor> tensors;
+  for (const TensorSpec& spec : ExpectedTensors(config)) tensors.push_back({.spec = spec});
+  FilePlan plan = PlanTensors(std::move(tensors), config, schemes);
+  const ModelDescription without_tokenizer = Describe(FolderName(folder), config, {});
+  const size_t metadata_bytes =
+      BuildMetadata(without_tokenizer, plan).size() + EstimateTokenizerBytes(config.vocab_size);
+  ModelOutline outline = OutlineOf(config, plan, metadata_bytes);
+  outline.tokenizer_is_estimated = true;
   return outline;
 }
 

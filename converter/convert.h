@@ -78,8 +78,14 @@ Result<size_t> ConvertVocabulary(const std::filesystem::path& checkpoint_path,
                                  const std::optional<ChatTemplateSource>& chat_template = {},
                                  bool overwrite = false);
 
-// The outline of the model file that Convert would write, for planning memory.
+// The outline of the model file that Convert would write, for planning memory. A folder with only
+// Hugging Face's config.json is enough; see OutlineConfiguration.
 Result<ModelOutline> OutlineConversion(const std::filesystem::path& checkpoint_path,
                                        const ConvertOptions& options);
+
+// The same, from the config.json in the folder alone. Everything is as in the outline of the whole
+// checkpoint but for the size of the tokenizer, which is estimated.
+Result<ModelOutline> OutlineConfiguration(const std::filesystem::path& folder,
+                                          const ConvertOptions& options);
 
 }  // namespace cria

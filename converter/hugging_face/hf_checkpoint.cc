@@ -72,6 +72,11 @@ Result<Checkpoint> OpenHfCheckpoint(const std::filesystem::path& folder) {
   return checkpoint;
 }
 
+bool IsHfConfigWithoutWeights(const std::filesystem::path& folder) {
+  return FileExists(folder / "config.json") && !FileExists(folder / kSingleFile) &&
+         !FileExists(folder / kIndexFile);
+}
+
 Result<CheckpointVocabulary> OpenHfVocabulary(const std::filesystem::path& folder) {
   CheckpointVocabulary vocabulary = {.name = FolderName(folder)};
   CRIA_ASSIGN_OR_RETURN(vocabulary.tokenizer, ReadTokenizer(folder));

@@ -11,6 +11,9 @@ namespace cria {
 // shards with model.safetensors.index.json.
 Result<Checkpoint> OpenHfCheckpoint(const std::filesystem::path& folder);
 
+// Whether the path is a folder with config.json and without weights.
+bool IsHfConfigWithoutWeights(const std::filesystem::path& folder);
+
 // Reads only the tokenizer; the folder needs neither weights nor a config.json.
 Result<CheckpointVocabulary> OpenHfVocabulary(const std::filesystem::path& folder);
 

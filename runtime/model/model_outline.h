@@ -17,6 +17,8 @@ struct ModelOutline {
   uint64_t metadata_bytes = 0;         // In the model file; mostly the tokenizer.
   bool file_is_mappable = true;
   uint64_t file_bytes = 0;
+  // The tokenizer was not there, so that its part of metadata_bytes is only near the real one.
+  bool tokenizer_is_estimated = false;
   bool is_packed = false;  // The file holds packed weights in place of the portable ones.
 };
 

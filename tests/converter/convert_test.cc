@@ -454,6 +454,61 @@ TEST_F(ConvertTest, AVocabularyAloneNeedsNoWeightsAndHasNone) {
   EXPECT_TRUE(std::ranges::equal(vocabulary->stop_token_ids(), whole->stop_token_ids()));
 }
 
+// Every shape of a layout decides bytes.
+void ExpectSameLayout(const TensorLayout& a, const TensorLayout& b) {
+  EXPECT_EQ(a.scheme, b.scheme);
+  EXPECT_EQ(a.data_bytes(), b.data_bytes());
+  EXPECT_EQ(a.scale_bytes(), b.scale_bytes());
+}
+
+TEST_F(ConvertTest, TheOutlineOfAConfigurationDiffersOnlyInTheTokenizer) {
+  const std::filesystem::path alone = folder_.path() / "alone" / "checkpoint";
+  std::filesystem::create_directories(alone);
+  for (const support::NamedSpec& spec : support::TinySpecs()) {
+    std::filesystem::remove_all(checkpoint_);
+    Make(spec.make());
+    std::filesystem::copy_file(checkpoint_ / "config.json", alone / "config.json",
+                               std::filesystem::copy_options::overwrite_existing);
+    const ConvertOptions all_options[] = {
+        {},
+        {.weights = Scheme::kQc8w},
+        {.weights = Scheme::kF32},
+        {.block_size = 64, .embedding = Scheme::kQb4w, .head = Scheme::kF32}};
+    for (const ConvertOptions& options : all_options) {
+      const auto full = OutlineConversion(checkpoint_, options);
+      ASSERT_TRUE(full) << spec.name << ": " << full.error().message();
+      const auto outline = OutlineConversion(alone, options);
+      ASSERT_TRUE(outline) << spec.name << ": " << outline.error().message();
+      EXPECT_FALSE(full->tokenizer_is_estimated);
+      EXPECT_TRUE(outline->tokenizer_is_estimated);
+      ExpectSameLayout(full->embedding, outline->embedding);
+      ASSERT_EQ(full->matrices.size(), outline->matrices.size()) << spec.name;
+      for (size_t i = 0; i < full->matrices.size(); ++i) {
+        ExpectSameLayout(full->matrices[i], outline->matrices[i]);
+      }
+      EXPECT_EQ(full->config.num_hidden_layers, outline->config.num_hidden_layers);
+      // The file differs by as much as the metadata, but for the alignment after it.
+      const auto difference = [](uint64_t a, uint64_t b) {
+        return static_cast<int64_t>(a) - static_cast<int64_t>(b);
+      };
+      EXPECT_NEAR(static_cast<double>(difference(full->file_bytes, outline->file_bytes)),
+                  static_cast<double>(difference(full->metadata_bytes, outline->metadata_bytes)),
+                  kSectionAlignment)
+          << spec.name;
+      // The whole checkpoint's folder gives the same without its weights and tokenizer.
+      EXPECT_EQ(OutlineConfiguration(checkpoint_, options)->file_bytes, outline->file_bytes);
+    }
+  }
+}
+
+TEST_F(ConvertTest, TheOutlineOfAConfigurationRefusesWhatConvertingRefuses) {
+  std::filesystem::create_directories(checkpoint_);
+  support::WriteFile(checkpoint_ / "config.json", R"({"architectures": ["GPT2LMHeadModel"]})");
+  EXPECT_FALSE(OutlineConversion(checkpoint_, {}));
+  EXPECT_FALSE(OutlineConversion(checkpoint_, {.block_size = 7}));
+  EXPECT_FALSE(OutlineConversion(folder_.path() / "nothing", {}));
+}
+
 TEST_F(ConvertTest, ConvertsACheckpointThatSomebodyTrained) {
   const char* data = std::getenv("CRIA_TEST_DATA");
   if (data == nullptr) GTEST_SKIP() << "CRIA_TEST_DATA is not set";
