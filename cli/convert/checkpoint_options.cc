@@ -9,7 +9,7 @@ namespace cria::cli {
 void AddCheckpointOptions(CommandLine& command, std::string& checkpoint, ConvertOptions& options) {
   command
       .AddText("CHECKPOINT", checkpoint,
-               "A Hugging Face or Meta folder, a GGUF file, or a llama2.c model")
+               "A Hugging Face or Meta folder, a GGUF file, a llama2.c model, or hf:ORG/NAME")
       .Required();
   const auto add_scheme = [&command](const char* flag, auto& scheme, const char* help) {
     using SchemeType = std::remove_reference_t<decltype(scheme)>;

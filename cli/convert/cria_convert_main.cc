@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/convert/checkpoint_options.h"
+#include "cli/convert/checkpoint_source.h"
 #include "cli/convert/conversion_check.h"
 #include "cli/ends.h"
 #include "cli/flags/options.h"
@@ -29,6 +30,7 @@ struct Arguments {
   std::string output;
   bool vocab_only = false;
   ConvertOptions options;
+  cria::cli::DownloadArguments download;
   std::optional<bool> verify;  // Absent: small models are verified.
 };
 
@@ -54,11 +56,17 @@ void AddOptions(cria::cli::CommandLine& command, Arguments& arguments) {
   command.AddFlag(
              "--no-verify", [&arguments] { arguments.verify = false; }, "Do not compare")
       .Excludes(verify);
+  cria::cli::AddDownloadOptions(command, arguments.download);
+  command
+      .AddFlag("--no-download-cache", arguments.download.removes_files,
+               "Remove what was downloaded after it was converted")
+      .Group(cria::cli::kDownloadGroup);
 }
 
 struct PlanCommand {
   std::string checkpoint;
   ConvertOptions conversion;
+  cria::cli::DownloadArguments download;
   cria::cli::PlanArguments arguments;
   cria::EngineOptions engine;
 };
@@ -66,8 +74,13 @@ struct PlanCommand {
 // Every default is as in `cria plan`.
 cria::Status Plan(const PlanCommand& plan) {
   const auto program = cria::platform::ReadMemoryUsage();
+  CRIA_ASSIGN_OR_RETURN(
+      const auto source,
+      cria::cli::CheckpointSource::Open(plan.checkpoint, cria::hub::Purpose::kPlan, plan.download));
   CRIA_ASSIGN_OR_RETURN(const cria::ModelOutline outline,
-                        cria::OutlineConversion(plan.checkpoint, plan.conversion));
+                        source.is_downloaded()
+                            ? cria::OutlineConfiguration(source.path(), plan.conversion)
+                            : cria::OutlineConversion(source.path(), plan.conversion));
   return cria::cli::PrintPlan(outline, plan.engine, plan.arguments, program);
 }
 
@@ -78,6 +91,7 @@ void AddPlanCommand(cria::cli::CommandLine& program) {
   cria::cli::AddCheckpointOptions(command, plan->checkpoint, plan->conversion);
   cria::cli::AddPlanOptions(command, plan->arguments);
   cria::cli::AddContextOptions(command, plan->engine);
+  cria::cli::AddDownloadOptions(command, plan->download);
   command.SetAction([plan] { return Plan(*plan); });
 }
 
@@ -148,7 +162,7 @@ cria::Status ConvertVocabulary(const Arguments& arguments) {
   return {};
 }
 
-cria::Status Convert(Arguments& arguments) {
+cria::Status ConvertLocal(Arguments& arguments) {
   if (arguments.output.empty()) arguments.output = cria::cli::ModelNameFor(arguments.checkpoint);
   cria::cli::RemoveAbandonedChecks(arguments.output);
   if (arguments.vocab_only) return ConvertVocabulary(arguments);
@@ -156,6 +170,19 @@ cria::Status Convert(Arguments& arguments) {
   PrintReport(report, arguments.output);
   std::fflush(stdout);  // The report is printed even if verifying is stopped.
   return IsToBeVerified(arguments, report) ? Verify(arguments) : cria::Status();
+}
+
+cria::Status Convert(Arguments& arguments) {
+  using cria::hub::Purpose;
+  CRIA_ASSIGN_OR_RETURN(
+      const auto source,
+      cria::cli::CheckpointSource::Open(
+          arguments.checkpoint, arguments.vocab_only ? Purpose::kVocabulary : Purpose::kConversion,
+          arguments.download));
+  arguments.checkpoint = source.path().string();
+  CRIA_RETURN_IF_ERROR(ConvertLocal(arguments));
+  source.Finish();
+  return {};
 }
 
 int Run(int argc, char** argv) {

@@ -1,0 +1,187 @@
+// Runs cria-convert with checkpoints on a hub, like a user: what it prints, its exit codes and what
+// it leaves on disk.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "converter/hub/fake_hub.h"
+#include "support/emulation.h"
+#include "support/files.h"
+#include "support/run_program.h"
+#include "support/temporary_directory.h"
+#include "support/tiny_checkpoint.h"
+
+namespace cria {
+namespace {
+
+using support::HttpRequest;
+using support::HttpResponse;
+using support::RunOptions;
+using support::RunProgram;
+using support::RunResult;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+class ConvertFromHub : public testing::Test {
+ protected:
+  void SetUp() override {
+    support::WriteRandomCheckpoint(support::SpecGqa(), folder_ / "tiny-llama");
+    hub_.AddFolder(folder_ / "tiny-llama");
+    std::filesystem::create_directory(folder_ / "out");
+  }
+
+  RunResult Run(std::vector<std::string> arguments, const std::string& token = "",
+                const std::function<void(int)>& after_start = {}) {
+    arguments.insert(arguments.begin(), CRIA_CONVERT_PROGRAM);
+    RunOptions options;
+    options.environment = {"HF_ENDPOINT=" + hub_.url(), "HF_TOKEN=" + token,
+                           "XDG_CACHE_HOME=" + (folder_ / "cache").string()};
+    options.working_directory = folder_ / "out";
+    options.after_start = after_start;
+    return RunProgram(arguments, options);
+  }
+
+  support::TemporaryDirectory folder_;
+  const std::string name_ = std::string("hf:") + FakeHub::kRepository;
+  const std::filesystem::path downloads_ = folder_ / "cache" / "cria" / "checkpoints";
+  const std::filesystem::path files_ =
+      downloads_ / "127.0.0.1" / "tiny-org" / FakeHub::kCommit / "tiny-llama";
+  FakeHub hub_;
+};
+
+TEST_F(ConvertFromHub, MakesTheSameModelAsFromTheFolder) {
+  const RunResult result = Run({name_});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output,
+              HasSubstr("hf:tiny-org/tiny-llama: licence apache-2.0, commit " +
+                        std::string(FakeHub::kCommit) + ", files in " + files_.string() + "\n"));
+  EXPECT_EQ(Run({folder_ / "tiny-llama", "-o", "local.cria"}).exit_code, 0);
+  EXPECT_EQ(support::ReadFile(folder_ / "out" / "tiny-llama.cria"),
+            support::ReadFile(folder_ / "out" / "local.cria"));
+  const size_t requests = hub_.requests().size();
+  EXPECT_EQ(Run({name_}).exit_code, 0);
+  EXPECT_EQ(hub_.requests().size(), requests + 1) << "files were downloaded again";
+}
+
+TEST_F(ConvertFromHub, KeepsWhatItDownloadsWhereItIsTold) {
+  EXPECT_EQ(Run({name_, "--download-cache", folder_ / "elsewhere"}).exit_code, 0);
+  EXPECT_THAT(support::FileNames(folder_ / "elsewhere"), ElementsAre("127.0.0.1"));
+  EXPECT_FALSE(std::filesystem::exists(downloads_));
+  const RunResult removed = Run({name_, "--no-download-cache"});
+  EXPECT_EQ(removed.exit_code, 0) << removed.error;
+  EXPECT_THAT(support::FileNames(downloads_), IsEmpty());
+  EXPECT_THAT(support::FileNames(folder_ / "out"), ElementsAre("tiny-llama.cria"));
+}
+
+TEST_F(ConvertFromHub, AVocabularyNeedsNoWeights) {
+  EXPECT_EQ(Run({name_, "--vocab-only"}).exit_code, 0);
+  EXPECT_EQ(hub_.NumRequests("safetensors"), 0u);
+  EXPECT_THAT(support::FileNames(folder_ / "out"), ElementsAre("tiny-llama.cria"));
+}
+
+TEST_F(ConvertFromHub, APlanDownloadsOnlyTheConfigurationAndSaysWhatIsEstimated) {
+  const RunResult plan = Run({"plan", name_});
+  EXPECT_EQ(plan.exit_code, 0) << plan.error;
+  EXPECT_THAT(plan.output, AllOf(HasSubstr("packed weights"), HasSubstr("is an estimate")));
+  EXPECT_EQ(hub_.NumRequests("/resolve/"), 1u);
+  EXPECT_EQ(hub_.NumRequests("config.json"), 1u);
+  const RunResult as_json = Run({"plan", name_, "--json"});
+  EXPECT_THAT(as_json.output, HasSubstr("\"tokenizer_is_estimated\": true"));
+  EXPECT_THAT(Run({"plan", folder_ / "tiny-llama"}).output, Not(HasSubstr("estimate")));
+}
+
+TEST_F(ConvertFromHub, TheTokenIsNeverPrinted) {
+  hub_.token = "hf_right";
+  hub_.gated = "manual";
+  const RunResult refused = Run({name_}, "hf_wrong");
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.error,
+              AllOf(HasSubstr("cria-convert: error: hf:tiny-org/tiny-llama: is a gated"),
+                    HasSubstr("/tiny-org/tiny-llama"), Not(HasSubstr("hf_wrong"))));
+  EXPECT_THAT(refused.output, IsEmpty());
+  EXPECT_EQ(Run({name_}, " hf_right\n").exit_code, 0);
+}
+
+TEST_F(ConvertFromHub, WrongNamesAreErrorsOfTheCommandLine) {
+  const RunResult result = Run({"hf:tiny-org"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.error, HasSubstr("hf:ORG/NAME"));
+  EXPECT_THAT(hub_.requests(), IsEmpty());
+}
+
+TEST_F(ConvertFromHub, AFullDiskIsASentenceWithBothFigures) {
+  hub_.change_api = [](const HttpRequest&, HttpResponse& response) {
+    auto info = nlohmann::json::parse(response.body);
+    for (auto& sibling : info["siblings"]) {
+      if (sibling.contains("lfs")) sibling["lfs"]["size"] = 7'000'000'000'000'000'000;
+    }
+    response.body = info.dump();
+  };
+  const RunResult result = Run({name_});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.error,
+              AllOf(HasSubstr("7000000000.00 GB are still to be downloaded, but only"),
+                    HasSubstr("--download-cache")));
+}
+
+TEST_F(ConvertFromHub, StoppedItEndsAtOnceAndTheNextRunGoesOn) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    std::filesystem::remove_all(downloads_);
+    hub_.change_file = [](const HttpRequest& request, HttpResponse& response) {
+      if (!request.target.starts_with("/storage/")) return;
+      response.part_bytes = 1000;
+      response.pause = std::chrono::milliseconds(20);
+    };
+    using SteadyClock = std::chrono::steady_clock;
+    SteadyClock::time_point sent;
+    const auto part = files_ / "model.safetensors.part";
+    const RunResult stopped = Run({name_}, "", [&](int process) {
+      const auto deadline = SteadyClock::now() + std::chrono::seconds(20);
+      std::error_code ignored;
+      while (SteadyClock::now() < deadline &&
+             !(std::filesystem::file_size(part, ignored) > 0 && !ignored)) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      }
+      sent = SteadyClock::now();
+      kill(process, signal);
+    });
+    // On an idle machine, this takes a few milliseconds.
+    EXPECT_LT(SteadyClock::now() - sent, std::chrono::seconds(support::IsEmulated() ? 20 : 2));
+    EXPECT_EQ(stopped.signal, signal);
+    EXPECT_THAT(stopped.error, HasSubstr("downloading was stopped; the same command continues"));
+    ASSERT_GT(std::filesystem::file_size(part), 0u);
+    hub_.change_file = {};
+    const size_t before = hub_.requests().size();
+    EXPECT_EQ(Run({name_}).exit_code, 0);
+    EXPECT_THAT(hub_.requests().at(before + 1).header("range"), HasSubstr("bytes="));
+  }
+}
+
+TEST_F(ConvertFromHub, TwoAtOnceWriteTheSameModel) {
+  std::string script = "for i in 1 2 3; do " CRIA_CONVERT_PROGRAM " " + name_ +
+                       " -o $i.cria >/dev/null & p=\"$p $!\"; done; s=0; "
+                       "for i in $p; do wait $i || s=1; done; exit $s";
+  RunOptions options;
+  options.environment = {"HF_ENDPOINT=" + hub_.url(),
+                         "XDG_CACHE_HOME=" + (folder_ / "cache").string()};
+  options.working_directory = folder_ / "out";
+  const RunResult result = RunProgram({"/bin/sh", "-c", script}, options);
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  const std::string first = support::ReadFile(folder_ / "out" / "1.cria");
+  EXPECT_EQ(first, support::ReadFile(folder_ / "out" / "2.cria"));
+  EXPECT_EQ(first, support::ReadFile(folder_ / "out" / "3.cria"));
+  EXPECT_EQ(hub_.NumRequests("/storage/model.safetensors"), 1u);
+}
+
+}  // namespace
+}  // namespace cria
