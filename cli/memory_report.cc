@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "cli/program_memory.h"
 #include "core/format.h"
 #include "core/format_bytes.h"
 #include "raspberry-pi/boards.h"
@@ -135,13 +136,15 @@ nlohmann::ordered_json PlanJson(const ModelOutline& model, const MemoryPlan& pla
   return json;
 }
 
-Status PrintPlan(const ModelOutline& model, EngineOptions options, const PlanArguments& arguments,
-                 const platform::MemoryUsage& program) {
+Status PrintPlan(const ModelOutline& model, EngineOptions options, const PlanArguments& arguments) {
   const raspberry_pi::Board* board = nullptr;
   if (!arguments.board.empty()) {
     CRIA_ASSIGN_OR_RETURN(board, BoardNamed(arguments.board));
     if (options.num_threads == 0) options.num_threads = board->num_cores;
   }
+  // Boards run the 64-bit system.
+  const platform::MemoryUsage program =
+      ProgramMemory(board == nullptr ? ThisProgramKind() : ProgramKind::kAArch64);
   const MemoryPlanOptions resolved = ResolveOptions(model, options);
   CRIA_RETURN_IF_ERROR(ValidateDecoderOptions(model.config, resolved.decoder));
   CRIA_ASSIGN_OR_RETURN(const MemoryPlan plan, PlanMemory(model, resolved, program));
@@ -157,7 +160,15 @@ Status PrintPlan(const ModelOutline& model, EngineOptions options, const PlanArg
     std::fputs(PlanTable(model, plan).c_str(), stdout);
     if (verdict) std::fputs(VerdictText(*verdict, plan).c_str(), stdout);
   }
-  return {};
+  std::fflush(stdout);
+  if (verdict && !verdict->fits) {
+    return Fail(ErrorCode::kOutOfMemory,
+                Format("the model does not fit the memory of {}", board->title));
+  }
+  if (!arguments.memory_limit_bytes) return {};
+  const MemoryBounds limit = {.resident_bytes = arguments.memory_limit_bytes,
+                              .resident_source = "--memory-limit"};
+  return CheckFits(model, plan, limit, program);
 }
 
 }  // namespace cria::cli

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "cria/error.h"
@@ -11,12 +13,13 @@ namespace cria::cli {
 
 struct PlanArguments {
   std::string board;  // Name of a board of raspberry_pi::Boards that is checked; may be empty.
+  std::optional<uint64_t> memory_limit_bytes;
   bool json = false;
 };
 
-// Prints the memory that the model will take with these options, part by part.
-Status PrintPlan(const ModelOutline& model, EngineOptions options, const PlanArguments& arguments,
-                 const platform::MemoryUsage& program);
+// Prints the memory that the model will take with these options, part by part. Fails after that if
+// it does not fit the board or the limit.
+Status PrintPlan(const ModelOutline& model, EngineOptions options, const PlanArguments& arguments);
 
 nlohmann::ordered_json PlanJson(const ModelOutline& model, const MemoryPlan& plan);
 

@@ -33,11 +33,13 @@ Status RunPerplexity(const PerplexityOptions& options) {
       const std::vector<int32_t> tokens,
       engine->tokenizer().Encode(text, {.add_bos = false, .parse_special = false}));
   const auto start = std::chrono::steady_clock::now();
+  const bool shows_progress = !options.is_quiet && (!options.json || ProgressBar::CanRedraw());
   ProgressBar bar("perplexity");
   CRIA_ASSIGN_OR_RETURN(
       const Perplexity measured,
       MeasurePerplexity(engine->decoder(), tokens, engine->file().vocabulary().bos_token_id,
                         engine->decoder().context_tokens(), [&](const Perplexity& so_far) {
+                          if (!shows_progress) return;
                           bar.Update(
                               so_far.predicted_tokens, tokens.size(),
                               Format("{:.4f} nats per token", so_far.mean_negative_log_likelihood));

@@ -17,9 +17,8 @@ struct PlanOptions {
 };
 
 Status Plan(const PlanOptions& options) {
-  const platform::MemoryUsage program = platform::ReadMemoryUsage();
   CRIA_ASSIGN_OR_RETURN(const ModelFile file, ModelFile::Open(options.model_path));
-  return PrintPlan(OutlineOf(file), options.engine, options.plan, program);
+  return PrintPlan(OutlineOf(file), options.engine, options.plan);
 }
 
 }  // namespace

@@ -95,7 +95,7 @@ class Completion {
  private:
   Result<StopReason> Generate(const std::string& prompt, std::span<const int32_t> kept,
                               const std::atomic<bool>* cancel, const TextCallback& on_text);
-  void Report(StopReason reason, const std::string& text);
+  void Report(StopReason reason, const std::string& prompt, const std::string& text);
 
   const RunOptions& options_;
   Engine& engine_;
@@ -154,14 +154,15 @@ Status Completion::Run(std::optional<std::string> prompt,
                                      session_.tokens().size(), engine_));
   }
   CRIA_RETURN_IF_ERROR(reason);
-  Report(*reason, text);
+  Report(*reason, *prompt, text);
   if (*reason == StopReason::kCancelled) return Fail(ErrorCode::kCancelled, "stopped");
   return {};
 }
 
-void Completion::Report(StopReason reason, const std::string& text) {
+void Completion::Report(StopReason reason, const std::string& prompt, const std::string& text) {
   if (options_.json) {
-    nlohmann::ordered_json object = {{"text", text}, {"stop_reason", StopReasonName(reason)}};
+    nlohmann::ordered_json object = {
+        {"prompt", prompt}, {"text", text}, {"stop_reason", StopReasonName(reason)}};
     AddStats(object, engine_, session_, figures_);
     PrintJson(object);
     return;

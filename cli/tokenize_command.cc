@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/flags/escapes.h"
 #include "cli/flags/options.h"
 #include "cli/printable.h"
 #include "cli/prompt_source.h"
@@ -19,6 +20,7 @@ namespace {
 struct TokenizeOptions {
   std::string model_path;
   PromptSource prompt;
+  bool has_escapes = false;
   bool no_bos = false;
   bool ids_only = false;
   bool json = false;
@@ -36,7 +38,7 @@ void PrintTokens(const Tokenizer& tokenizer, const std::vector<int32_t>& tokens,
 
 void PrintTokensAsJson(const Tokenizer& tokenizer, const std::vector<int32_t>& tokens,
                        bool ids_only) {
-  nlohmann::ordered_json object = {{"ids", tokens}};
+  nlohmann::ordered_json object = {{"count", tokens.size()}, {"ids", tokens}};
   if (!ids_only) {
     auto& pieces = object["pieces"] = nlohmann::ordered_json::array();
     for (const int32_t id : tokens) pieces.push_back(tokenizer.Piece(id));
@@ -45,8 +47,9 @@ void PrintTokensAsJson(const Tokenizer& tokenizer, const std::vector<int32_t>& t
 }
 
 Status Tokenize(const TokenizeOptions& options) {
-  CRIA_ASSIGN_OR_RETURN(const std::optional<std::string> text, ReadPrompt(options.prompt));
+  CRIA_ASSIGN_OR_RETURN(std::optional<std::string> text, ReadPrompt(options.prompt));
   if (!text) return Fail(ErrorCode::kUsage, "there is no text: give it with -p, -f or a pipe");
+  if (options.has_escapes && options.prompt.text) text = ReadEscapes(*text);
   CRIA_ASSIGN_OR_RETURN(const ModelFile file, ModelFile::OpenVocabulary(options.model_path));
   CRIA_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Create(file.vocabulary()));
   EncodeOptions encoding = {.parse_special = true};
@@ -63,6 +66,8 @@ void AddTokenizeCommand(CommandLine& program) {
   CommandLine& command = program.AddCommand("tokenize", "Show the tokens of a text");
   AddModelOption(command, options->model_path);
   AddPromptOptions(command, options->prompt, "The text", "A file with the text");
+  command.AddFlag("-e,--escape", options->has_escapes,
+                  "Read \\n, \\t, \\r, \\\\, \\\", \\' and \\xHH in -p");
   command.AddFlag("--no-bos", options->no_bos, "Do not begin with the BOS token");
   command.AddFlag("--ids", options->ids_only, "Print only the ids");
   command.AddFlag("--json", options->json, "Print a JSON object");

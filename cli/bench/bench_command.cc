@@ -79,7 +79,10 @@ void AddBenchCommand(CommandLine& program) {
       "Measure memory instead, from loading to a full context, and compare it with the plan");
   for (const Option* const option : speed_only) memory.Excludes(*option);
   AddEngineOptions(command, speed.engine);
-  command.option("--ctx-size").Help("Tokens that the KV cache holds; 0: as many as the tests need");
+  // In the other commands, 0 is the model's own length.
+  command.RemoveOption("--ctx-size");
+  command.AddNumber("-c,--ctx-size", speed.engine.context_tokens,
+                    "Tokens that the KV cache holds; 0: as many as the tests need");
   // Lists replace the options with one number.
   command.RemoveOption("--threads");
   command.AddList("-t,--threads", speed.threads, "Threads; 0: one for each fast core");

@@ -1,31 +1,31 @@
 #include "cli/chat/signal_watch.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
-#include <span>
 
 namespace cria::cli {
 namespace {
 
-volatile std::sig_atomic_t was_raised[NSIG] = {};
+std::array<std::atomic<bool>, NSIG> has_arrived = {};
+std::atomic<int> wake_descriptor = -1;
 
-void NoteSignal(int number) { was_raised[number] = 1; }
-
-sigset_t SetOf(std::span<const int> signals) {
-  sigset_t set = {};
-  sigemptyset(&set);
-  for (const int number : signals) sigaddset(&set, number);
-  return set;
+void NoteSignal(int number) {
+  const int saved = errno;
+  has_arrived[static_cast<size_t>(number)] = true;
+  // If the pipe is full, there is enough in it already.
+  [[maybe_unused]] const ssize_t count = write(wake_descriptor.load(), "", 1);
+  errno = saved;
 }
 
 }  // namespace
 
 SignalWatch::SignalWatch() {
-  const sigset_t watched = SetOf(kSignals);
-  sigprocmask(SIG_BLOCK, &watched, &mask_before_);
+  if (pipe2(pipe_.data(), O_CLOEXEC | O_NONBLOCK) == 0) wake_descriptor = pipe_[1];
   for (size_t i = 0; i < kSignals.size(); ++i) {
     Take(kSignals[i]);
     struct sigaction action = {};
@@ -36,18 +36,23 @@ SignalWatch::SignalWatch() {
 
 SignalWatch::~SignalWatch() {
   for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
-  sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
+  wake_descriptor = -1;
+  for (const int descriptor : pipe_) close(descriptor);
 }
 
 bool SignalWatch::WaitForInput() const {
-  pollfd input = {.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
-  return ppoll(&input, 1, nullptr, &mask_before_) >= 0 || errno != EINTR;
+  std::array<pollfd, 2> descriptors = {pollfd{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0},
+                                       pollfd{.fd = pipe_[0], .events = POLLIN, .revents = 0}};
+  if (poll(descriptors.data(), descriptors.size(), -1) < 0) return errno != EINTR;
+  if (descriptors[1].revents == 0) return true;
+  std::array<char, 64> bytes = {};
+  while (read(pipe_[0], bytes.data(), bytes.size()) > 0) {
+  }
+  return false;
 }
 
 bool SignalWatch::Take(int signal) {
-  const bool was = was_raised[signal] != 0;
-  was_raised[signal] = 0;
-  return was;
+  return has_arrived[static_cast<size_t>(signal)].exchange(false);
 }
 
 void SignalWatch::Suspend() {
@@ -55,11 +60,7 @@ void SignalWatch::Suspend() {
   usual.sa_handler = SIG_DFL;
   struct sigaction own = {};
   sigaction(SIGTSTP, &usual, &own);
-  std::raise(SIGTSTP);
-  const int stop[] = {SIGTSTP};
-  const sigset_t set = SetOf(stop);
-  sigprocmask(SIG_UNBLOCK, &set, nullptr);  // The program stops here.
-  sigprocmask(SIG_BLOCK, &set, nullptr);
+  std::raise(SIGTSTP);  // The program stops here.
   sigaction(SIGTSTP, &own, nullptr);
 }
 

@@ -5,9 +5,8 @@
 
 namespace cria::cli {
 
-// While an object exists, the signals that concern a line that is being typed do not end or stop
-// the program: they interrupt WaitForInput, and only that, and Take tells which arrived. One object
-// at a time.
+// While an object exists, the signals that concern a line that is being typed neither end nor stop
+// the program: they end WaitForInput, and Take tells which arrived. One object at a time.
 class SignalWatch {
  public:
   SignalWatch();
@@ -27,7 +26,8 @@ class SignalWatch {
   // Ctrl-C, Ctrl-Z, the end of a stop, and another size of the terminal.
   static constexpr std::array<int, 4> kSignals = {SIGINT, SIGTSTP, SIGCONT, SIGWINCH};
 
-  sigset_t mask_before_ = {};
+  // Signals write into this pipe: they may arrive in another thread, which would not end a wait.
+  std::array<int, 2> pipe_ = {-1, -1};
   std::array<struct sigaction, kSignals.size()> before_ = {};
 };
 

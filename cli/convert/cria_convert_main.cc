@@ -73,7 +73,6 @@ struct PlanCommand {
 
 // Every default is as in `cria plan`.
 cria::Status Plan(const PlanCommand& plan) {
-  const auto program = cria::platform::ReadMemoryUsage();
   CRIA_ASSIGN_OR_RETURN(
       const auto source,
       cria::cli::CheckpointSource::Open(plan.checkpoint, cria::hub::Purpose::kPlan, plan.download));
@@ -81,7 +80,7 @@ cria::Status Plan(const PlanCommand& plan) {
                         source.is_downloaded()
                             ? cria::OutlineConfiguration(source.path(), plan.conversion)
                             : cria::OutlineConversion(source.path(), plan.conversion));
-  return cria::cli::PrintPlan(outline, plan.engine, plan.arguments, program);
+  return cria::cli::PrintPlan(outline, plan.engine, plan.arguments);
 }
 
 void AddPlanCommand(cria::cli::CommandLine& program) {

@@ -1,5 +1,6 @@
 #include "cli/flags/options.h"
 
+#include <charconv>
 #include <cstdint>
 
 #include "cli/flags/byte_count.h"
@@ -15,6 +16,15 @@ Status ReadBytes(std::string_view text, std::optional<std::uint64_t>& bytes) {
   return WrongValue(text, "a number of bytes such as 700M or 700MiB");
 }
 
+Status ReadContextTokens(std::string_view text, size_t& tokens) {
+  size_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || stop != end) return WrongValue(text, "a whole number");
+  tokens = number == 0 ? kModelsOwnContext : number;
+  return {};
+}
+
 }  // namespace
 
 void AddModelOption(CommandLine& command, std::string& model_path) {
@@ -24,8 +34,13 @@ void AddModelOption(CommandLine& command, std::string& model_path) {
 void AddContextOptions(CommandLine& command, EngineOptions& options) {
   const char* group = kMemoryGroup;
   command
-      .AddNumber("-c,--ctx-size", options.context_tokens,
-                 "Tokens that the KV cache holds; 0: 2048, or the model's length if shorter")
+      .Add(
+          "-c,--ctx-size", "UINT",
+          [&options](std::string_view text) {
+            return ReadContextTokens(text, options.context_tokens);
+          },
+          "Tokens that the KV cache holds; 0: as many as the model was made for (default: 2048, or "
+          "that number if it is less)")
       .Group(group);
   command
       .AddNumber("-np,--parallel", options.num_sequences,
@@ -80,6 +95,10 @@ void AddEngineOptions(CommandLine& command, EngineOptions& options) {
 void AddPlanOptions(CommandLine& command, PlanArguments& arguments) {
   command.AddText("--board", arguments.board,
                   "Print whether this board has the memory: pi-zero-2w, pi-3, pi-4-2gb, …");
+  command.Add(
+      "--memory-limit", "BYTES",
+      [&arguments](std::string_view text) { return ReadBytes(text, arguments.memory_limit_bytes); },
+      "Fail if the model will take more resident memory, such as 700M or 700MiB");
   command.AddFlag("--json", arguments.json, "Print JSON");
 }
 

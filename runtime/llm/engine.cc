@@ -23,7 +23,8 @@ size_t LogitRows(uint64_t max_bytes, size_t vocab_size, size_t chunk_tokens) {
 
 MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions& options) {
   const size_t longest = model.config.longest_context();
-  const size_t context = options.context_tokens != 0
+  const size_t context = options.context_tokens == kModelsOwnContext ? longest
+                         : options.context_tokens != 0
                              ? options.context_tokens
                              : std::min(Engine::kDefaultContextTokens, longest);
   const size_t chunk = std::min(options.chunk_tokens, context);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,10 +17,14 @@
 
 namespace cria {
 
+// Of EngineOptions::context_tokens: as many tokens as the model was made for.
+inline constexpr size_t kModelsOwnContext = SIZE_MAX;
+
 struct EngineOptions {
   size_t num_threads = 0;        // For generating; 0: one for each fast core.
   size_t num_batch_threads = 0;  // For reading prompts; 0: as many as num_threads.
-  // Of all sequences together. 0: kDefaultContextTokens, or the model's own length if shorter.
+  // Of all sequences together. 0: Engine::kDefaultContextTokens, or the model's own length if
+  // shorter; kModelsOwnContext: the model's own length.
   size_t context_tokens = 0;
   size_t num_sequences = DecoderOptions{}.num_sequences;  // How many sessions run at once.
   size_t chunk_tokens = DecoderOptions{}.chunk_tokens;

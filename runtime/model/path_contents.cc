@@ -214,6 +214,10 @@ Result<platform::File> OpenModelPath(const std::string& path) {
   if (!file && file.error().code() == ErrorCode::kNotFound) return file;
   const PathContents contents = InspectPath(path);
   if (contents.kind == ContentKind::kUnknown || contents.kind == ContentKind::kModel) return file;
+  if (contents.kind == ContentKind::kEmptyFolder || contents.kind == ContentKind::kOtherFolder) {
+    return Fail(ErrorCode::kIo,
+                std::format("{}: {}, not a regular file", path, ContentsText(contents)));
+  }
   std::string sentence = std::format("{}: {}", path, ContentsText(contents));
   Remedy remedy;
   if (contents.kind == ContentKind::kModelFolder) {

@@ -81,6 +81,113 @@ TEST_F(CriaProgram, TheSameSeedGivesTheSameText) {
   EXPECT_NE(Cria(other_seed).output, first);
 }
 
+TEST_F(CriaProgram, ThePrintedSeedGivesTheSameTextAgain) {
+  const auto run = [](const std::string& seed) {
+    return Cria({"run", "-m", ModelPath(), "-p", "abc", "-n", "20", "--ignore-eos", "-s", seed});
+  };
+  const RunResult random = run("-1");
+  const size_t begin = random.error.rfind("seed ");
+  ASSERT_NE(begin, std::string::npos) << random.error;
+  const RunResult again = run(random.error.substr(begin + 5, random.error.size() - begin - 6));
+  EXPECT_EQ(again.exit_code, 0) << again.error;
+  EXPECT_EQ(again.output, random.output);
+}
+
+TEST_F(CriaProgram, TextsComeFromStandardInput) {
+  const std::string text = "a\\n\xC3\xB6\n";
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"tokenize", "-m", ModelPath()},
+        {"run", "-m", ModelPath(), "-n", "4", "--temp", "0", "--ignore-eos"}}) {
+    std::vector<std::string> with_text = arguments;
+    with_text.insert(with_text.end(), {"-p", text});
+    std::vector<std::string> with_file = arguments;
+    with_file.insert(with_file.end(), {"-f", "-"});
+    const RunResult expected = Cria(with_text, {.input = "not this"});
+    ASSERT_EQ(expected.exit_code, 0) << expected.error;
+    EXPECT_EQ(Cria(arguments, {.input = text}).output, expected.output);
+    EXPECT_EQ(Cria(with_file, {.input = text}).output, expected.output);
+  }
+}
+
+TEST_F(CriaProgram, EscapesAreReadInThePromptAlone) {
+  const auto ids = [](std::vector<std::string> arguments, const std::string& input) {
+    arguments.insert(arguments.begin(), {"tokenize", "-m", ModelPath(), "--ids"});
+    return Cria(arguments, {.input = input}).output;
+  };
+  EXPECT_EQ(ids({"-e", "-p", "a\\nb"}, ""), ids({"-p", "a\nb"}, ""));
+  EXPECT_EQ(ids({"-e"}, "a\\nb"), ids({"-p", "a\\nb"}, ""));
+  EXPECT_NE(ids({"-e"}, "a\\nb"), ids({"-p", "a\nb"}, ""));
+}
+
+TEST_F(CriaProgram, StopStringsAndBiasesReachTheRun) {
+  const std::vector<std::string> arguments = {"run", "-m",           ModelPath(), "-p",
+                                              "abc", "-n",           "12",        "--temp",
+                                              "0",   "--ignore-eos", "--json",    "-q"};
+  const auto run = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = arguments;
+    all.insert(all.end(), more.begin(), more.end());
+    return nlohmann::json::parse(Cria(all).output);
+  };
+  const auto whole = run({});
+  EXPECT_EQ(whole["stop_reason"], "max_tokens");
+  const auto text = whole["text"].get<std::string>();
+  const auto found = std::ranges::find_if(text, [](char c) { return c > ' ' && c < 0x7F; });
+  ASSERT_NE(found, text.end());
+  const auto stopped = run({"--stop", "never in this text", "--stop", std::string(1, *found)});
+  EXPECT_EQ(stopped["stop_reason"], "stop_string");
+  EXPECT_EQ(stopped["text"], std::string(text.begin(), found));
+  // Of two tokens with high biases, the one with the higher bias is forbidden.
+  const auto bias = [](const char* character, const std::string& addend) {
+    const RunResult tokens =
+        Cria({"tokenize", "-m", ModelPath(), "--json", "--ids", "-p", character});
+    return nlohmann::json::parse(tokens.output)["ids"].back().dump() + addend;
+  };
+  const std::string higher = bias("x", "+2000");
+  const std::string lower = bias("z", "+1000");
+  const auto biased = run({"--logit-bias", higher, "--logit-bias", lower});
+  const auto forbidden =
+      run({"--logit-bias", higher, "--logit-bias", lower, "--logit-bias", bias("x", "-inf")});
+  EXPECT_THAT(biased["text"].get<std::string>(), HasSubstr("xx"));
+  EXPECT_THAT(forbidden["text"].get<std::string>(), AllOf(HasSubstr("zz"), Not(HasSubstr("x"))));
+}
+
+TEST_F(CriaProgram, ResultsCanBeJson) {
+  const RunResult run = Cria({"run", "-m", ModelPath(), "-p", "a\xFF", "-n", "5", "--ignore-eos",
+                              "--json", "-s", "18446744073709551615", "-q"});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_THAT(run.error, IsEmpty());
+  const auto figures = nlohmann::json::parse(run.output);
+  EXPECT_EQ(figures["prompt"], "a\uFFFD");
+  EXPECT_EQ(figures["seed"], 18446744073709551615U);
+  EXPECT_EQ(figures["generated_tokens"], 5);
+  EXPECT_EQ(figures["stop_reason"], "max_tokens");
+  for (const char* field :
+       {"prompt_tokens", "prompt_tokens_per_second", "generated_tokens_per_second", "load_ms",
+        "first_token_ms", "threads", "peak_resident_bytes", "context_tokens"}) {
+    EXPECT_GT(figures[field].get<double>(), 0.0) << field;
+  }
+  EXPECT_GE(figures["first_token_ms"], figures["load_ms"]);
+
+  const auto tokens = nlohmann::json::parse(
+      Cria({"tokenize", "-m", ModelPath(), "--json", "-p", "a\xC3\xB6"}).output);
+  EXPECT_EQ(tokens["count"], tokens["ids"].size());
+  EXPECT_EQ(tokens["count"], tokens["pieces"].size());
+  EXPECT_FALSE(nlohmann::json::parse(
+                   Cria({"tokenize", "-m", ModelPath(), "--json", "--ids", "-p", "a"}).output)
+                   .contains("pieces"));
+}
+
+TEST_F(CriaProgram, AQuietRunPrintsTheTextAlone) {
+  const std::vector<std::string> arguments = {
+      "run", "-m",           ModelPath(),      "-p", "abc", "-n", "5", "--temp",
+      "0",   "--ignore-eos", "--no-pack-cache"};
+  std::vector<std::string> quiet = arguments;
+  quiet.push_back("-q");
+  const RunResult result = Cria(quiet);
+  EXPECT_EQ(result.output, Cria(arguments).output);
+  EXPECT_THAT(result.error, IsEmpty());
+}
+
 TEST_F(CriaProgram, ThreadsAndChunksGiveTheSameText) {
   const std::vector<std::string> arguments = {"run",    "-m", ModelPath(), "-p", "hello there",
                                               "--temp", "0",  "-n",        "16", "--ignore-eos",
@@ -188,6 +295,12 @@ TEST_F(CriaProgram, PerplexityGoesToStandardOutput) {
   const RunResult result = Cria({"perplexity", "-m", ModelPath(), "-f", text, "-c", "64"});
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(result.output, HasSubstr("mean negative log-likelihood: "));
+  const RunResult json =
+      Cria({"perplexity", "-m", ModelPath(), "-f", text, "-c", "64", "--json", "-q"});
+  EXPECT_THAT(json.error, IsEmpty());
+  const auto figures = nlohmann::json::parse(json.output);
+  EXPECT_THAT(result.output, HasSubstr("tokens: " + figures["tokens"].dump() + "\n"));
+  EXPECT_GT(figures["perplexity"], 1.0);
 }
 
 // Text of users and files is escaped; answers are printed as they are.

@@ -1,0 +1,35 @@
+#include "cli/program_memory.h"
+
+namespace cria::cli {
+
+ProgramKind ThisProgramKind() {
+#if defined(__x86_64__)
+  return ProgramKind::kX86_64;
+#elif defined(__aarch64__)
+  return ProgramKind::kAArch64;
+#else
+  return ProgramKind::kArm32;
+#endif
+}
+
+platform::MemoryUsage ProgramMemory(ProgramKind kind) {
+  constexpr uint64_t kStep = uint64_t{64} << 10;
+  const auto usage = [](uint64_t private_steps, uint64_t mapped_steps, uint64_t virtual_steps) {
+    platform::MemoryUsage memory;
+    memory.private_bytes = private_steps * kStep;
+    memory.file_mapped_bytes = mapped_steps * kStep;
+    memory.virtual_bytes = virtual_steps * kStep;
+    return memory;
+  };
+  switch (kind) {
+    case ProgramKind::kX86_64:
+      return usage(7, 83, 192);
+    case ProgramKind::kAArch64:
+      return usage(8, 69, 224);
+    case ProgramKind::kArm32:
+      return usage(6, 58, 192);
+  }
+  return {};
+}
+
+}  // namespace cria::cli
