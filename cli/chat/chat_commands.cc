@@ -215,11 +215,10 @@ void ChatCommands::Show() const {
 }
 
 void ChatCommands::ShowTokens() const {
-  const SessionStats& stats = chat_.session().stats();
-  const size_t used = chat_.session().tokens().size();
+  const size_t used = chat_.conversation().NumTokensInContext();
   const size_t context = chat_.session().context_tokens();
-  Say(Format("{} of {} tokens are in use, {} are free; the last message added {} and its answer {}",
-             used, context, context - used, stats.prompt_tokens, stats.generated_tokens));
+  Say(Format("{} messages take {} of {} tokens; {} are free", chat_.conversation().messages().size(),
+             used, context, context - std::min(used, context)));
 }
 
 }  // namespace cria::cli

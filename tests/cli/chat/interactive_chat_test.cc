@@ -234,7 +234,7 @@ TEST_F(InteractiveChat, CommandsChangeTheConversation) {
   ASSERT_TRUE(chat.WaitFor("messages       3")) << chat.Screen();
   ASSERT_TRUE(chat.WaitFor("system prompt  Be brief."));
   chat.Type("/tokens\r");
-  ASSERT_TRUE(chat.WaitFor("of 512 tokens are in use")) << chat.Screen();
+  ASSERT_TRUE(chat.WaitFor(" of 512 tokens; ")) << chat.Screen();
   chat.Type("/undo\r/undo\r");
   ASSERT_TRUE(chat.WaitFor("there is no message that could be dropped")) << chat.Screen();
   chat.Type("/system Be long.\r/system\r");

@@ -1,0 +1,76 @@
+// The sessions in README are what a terminal shows: the lines after prompts are typed, and the screen is
+// compared.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "support/files.h"
+#include "support/run_program.h"
+#include "support/temporary_directory.h"
+#include "support/terminal_program.h"
+
+namespace cria {
+namespace {
+
+struct Session {
+  std::string arguments;  // Of cria.
+  std::vector<std::string> typed;
+  std::string shown;  // From the first prompt to the last answer.
+};
+
+// The blocks of code with a chat.
+std::vector<Session> SessionsOf(const std::string& readme) {
+  std::vector<Session> sessions;
+  std::istringstream lines(readme);
+  bool is_chat = false;
+  for (std::string line; std::getline(lines, line);) {
+    constexpr std::string_view kCommand = "$ ./dev cria chat ";
+    if (line.starts_with("```")) is_chat = false;
+    if (is_chat && (line.starts_with("> ") || line.starts_with(". "))) {
+      sessions.back().typed.push_back(line.substr(2));
+    }
+    const bool is_figures = line.starts_with("prompt ") && line.contains("tok/s");
+    if (is_chat && !is_figures && !line.contains("/help lists the commands.")) {
+      sessions.back().shown += line + '\n';
+    }
+    if (line.starts_with(kCommand)) {
+      is_chat = true;
+      sessions.push_back({.arguments = line.substr(kCommand.size()), .typed = {}, .shown = ""});
+    }
+  }
+  return sessions;
+}
+
+TEST(ReadmeSessions, AreWhatATerminalShows) {
+  const std::string source = CRIA_SOURCE_FOLDER;
+  const std::vector<Session> sessions = SessionsOf(support::ReadFile(source + "/README.md"));
+  ASSERT_GE(sessions.size(), 2);
+  const support::TemporaryDirectory folder;
+  const auto converted =
+      support::RunProgram({CRIA_CONVERT_PROGRAM, CRIA_DEMO_CHECKPOINT, "-o",
+                           folder.path() / "demo.cria", "--weights", "int4", "--no-verify"});
+  ASSERT_EQ(converted.exit_code, 0) << converted.error;
+  for (const Session& session : sessions) {
+    support::TerminalProgram chat(
+        {"/bin/sh", "-c", std::string(CRIA_PROGRAM) + " chat --color off " + session.arguments},
+        {.rows = 100,
+         .columns = 200,
+         .environment = {"XDG_STATE_HOME=" + std::string(folder.path() / "state")},
+         .working_directory = folder.path()});
+    ASSERT_TRUE(chat.WaitFor("/help lists the commands.\n>")) << chat.Screen();
+    for (const std::string& line : session.typed) {
+      chat.Type(line + "\r");
+      chat.WaitUntilQuiet();
+    }
+    chat.Type("\x04");
+    EXPECT_EQ(chat.WaitForEnd(), 0);
+    EXPECT_THAT(chat.Screen(), testing::HasSubstr("\n" + session.shown)) << session.arguments;
+  }
+}
+
+}  // namespace
+}  // namespace cria

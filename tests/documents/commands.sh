@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# commands.sh CRIA CRIA_CONVERT SOURCES: runs every command line of cria and cria-convert in README and the pages, in an
+# empty folder, with the demo checkpoint in place of the models that are named. A line that needs the internet, a board
+# or an emulator is only read by the program's own command line.
+set -euo pipefail
+cria=$1 convert=$2 sources=$3
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+export HOME=$folder CRIA_PACK_CACHE=$folder/packed XDG_STATE_HOME=$folder/state
+
+# What the lines name: a longer context than the demo's, because they ask for one.
+mkdir -p bin models demo
+cp -r "$sources/demo/cria-demo" demo/
+cp -r demo/cria-demo models/Llama-3.2-1B-Instruct
+sed -i 's/"max_position_embeddings": 512/"max_position_embeddings": 4096/' models/Llama-3.2-1B-Instruct/config.json
+"$convert" demo/cria-demo -o demo.cria --no-verify >made.log 2>&1
+"$convert" models/Llama-3.2-1B-Instruct -o llama-1b.cria --no-verify >>made.log 2>&1
+echo 'Where do you run?' >question.txt
+printf '%s\n' 'Hello! Who are you?' 'Thank you. Goodbye!' >questions.txt
+seq 40 >letter.txt
+seq 2000 >text.txt
+echo '[{"role": "user", "content": "Hello!"}]' >conversation.json
+
+# `./dev cria`, `cria` and the same of cria-convert. With PARSE_ONLY, --help makes the program only read its arguments.
+cat >dev <<SCRIPT
+#!/usr/bin/env bash
+case \$1 in cria) program=$cria ;; cria-convert) program=$convert ;; *) exit 0 ;; esac
+exec "\$program" "\${@:2}" \${PARSE_ONLY:+--help}
+SCRIPT
+for name in cria cria-convert; do printf '#!/bin/sh\nexec "%s/dev" %s "$@"\n' "$folder" "$name" >bin/$name; done
+chmod +x dev bin/*
+export PATH=$folder/bin:$PATH
+
+# The command lines of the blocks of code, without prompts and comments.
+lines_of() {  # FILE
+  awk '/^```/ { inside = !inside; next } inside' "$1" | sed -E 's/^\$ //; s/ +# .*//' |
+    grep -E '(^|[ |;])(\./dev )?cria(-convert)? ' | grep -vE '^(scp|\./dev shell|#|.*\(cria_)' || true
+}
+
+count=0 failures=0
+for page in "$sources"/README.md "$sources"/platforms/*/README.md "$sources"/demo/README.md "$sources"/examples/README.md; do
+  while IFS= read -r line; do
+    count=$((count + 1))
+    case $line in *hf:*|*'--for '*) parse_only=1 ;; *) parse_only= ;; esac
+    if ! PARSE_ONLY=$parse_only timeout 100 bash -euo pipefail -c "$line" <question.txt >output.log 2>&1; then
+      echo "${page#"$sources"/}: this does not work: $line"
+      tail -n 5 output.log
+      failures=1
+    fi
+  done < <(lines_of "$page")
+done
+echo "$count command lines"
+[ "$count" -ge 25 ] || { echo "that are too few: has the form of the pages changed?"; failures=1; }
+exit $failures
