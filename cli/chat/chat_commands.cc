@@ -217,8 +217,9 @@ void ChatCommands::Show() const {
 void ChatCommands::ShowTokens() const {
   const size_t used = chat_.conversation().NumTokensInContext();
   const size_t context = chat_.session().context_tokens();
-  Say(Format("{} messages take {} of {} tokens; {} are free", chat_.conversation().messages().size(),
-             used, context, context - std::min(used, context)));
+  Say(Format("{} messages take {} of {} tokens; {} are free",
+             chat_.conversation().messages().size(), used, context,
+             context - std::min(used, context)));
 }
 
 }  // namespace cria::cli
