@@ -144,7 +144,7 @@ Status PrintPlan(const ModelOutline& model, EngineOptions options, const PlanArg
   }
   // Boards run the 64-bit system.
   const platform::MemoryUsage program =
-      ProgramMemory(board == nullptr ? ThisProgramKind() : ProgramKind::kAArch64);
+      ProgramMemory(board == nullptr ? ThisProgramKind() : ProgramKind::kArm64);
   const MemoryPlanOptions resolved = ResolveOptions(model, options);
   CRIA_RETURN_IF_ERROR(ValidateDecoderOptions(model.config, resolved.decoder));
   CRIA_ASSIGN_OR_RETURN(const MemoryPlan plan, PlanMemory(model, resolved, program));

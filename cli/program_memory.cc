@@ -4,11 +4,11 @@ namespace cria::cli {
 
 ProgramKind ThisProgramKind() {
 #if defined(__x86_64__)
-  return ProgramKind::kX86_64;
+  return ProgramKind::kX86;
 #elif defined(__aarch64__)
-  return ProgramKind::kAArch64;
+  return ProgramKind::kArm64;
 #else
-  return ProgramKind::kArm32;
+  return ProgramKind::kArm;
 #endif
 }
 
@@ -22,11 +22,11 @@ platform::MemoryUsage ProgramMemory(ProgramKind kind) {
     return memory;
   };
   switch (kind) {
-    case ProgramKind::kX86_64:
+    case ProgramKind::kX86:
       return usage(7, 83, 192);
-    case ProgramKind::kAArch64:
+    case ProgramKind::kArm64:
       return usage(8, 69, 224);
-    case ProgramKind::kArm32:
+    case ProgramKind::kArm:
       return usage(6, 58, 192);
   }
   return {};

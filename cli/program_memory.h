@@ -6,7 +6,7 @@
 
 namespace cria::cli {
 
-enum class ProgramKind : uint8_t { kX86_64, kAArch64, kArm32 };
+enum class ProgramKind : uint8_t { kX86, kArm64, kArm };
 
 // The kind of `cria` that is installed beside this program.
 ProgramKind ThisProgramKind();

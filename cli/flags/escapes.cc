@@ -24,15 +24,14 @@ int ReadHexByte(std::string_view digits) {
 std::string ReadEscapes(std::string_view text) {
   std::string read;
   for (size_t i = 0; i < text.size(); ++i) {
+    const bool is_escape = text[i] == '\\' && i + 1 < text.size();
     const std::string_view rest = text.substr(i + 1);
-    const size_t letter = rest.empty() ? kLetters.npos : kLetters.find(rest.front());
-    if (text[i] != '\\') {
-      read += text[i];
-    } else if (letter != kLetters.npos) {
+    const size_t letter = is_escape ? kLetters.find(rest.front()) : kLetters.npos;
+    const int byte = is_escape && rest.starts_with('x') ? ReadHexByte(rest.substr(1)) : -1;
+    if (letter != kLetters.npos) {
       read += kMeanings[letter];
       ++i;
-    } else if (const int byte = rest.starts_with('x') ? ReadHexByte(rest.substr(1)) : -1;
-               byte >= 0) {
+    } else if (byte >= 0) {
       read += static_cast<char>(byte);
       i += 3;
     } else {

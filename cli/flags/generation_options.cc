@@ -22,8 +22,9 @@ uint64_t RandomSeed() { return std::random_device()(); }
 template <typename Number>
 std::optional<Number> TakeNumber(std::string_view& text) {
   Number number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  const auto [stop, error] = std::from_chars(begin, end, number);
   if (error != std::errc()) return std::nullopt;
   text = {stop, end};
   return number;
@@ -105,6 +106,7 @@ std::string TextOptions::Read(const std::string& text) const {
 
 Result<StopStrings> TextOptions::MakeStopStrings() const {
   std::vector<std::string> read;
+  read.reserve(stop_strings.size());
   for (const std::string& text : stop_strings) read.push_back(Read(text));
   return StopStrings::Create(std::move(read));
 }

@@ -18,8 +18,9 @@ Status ReadBytes(std::string_view text, std::optional<std::uint64_t>& bytes) {
 
 Status ReadContextTokens(std::string_view text, size_t& tokens) {
   size_t number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  const auto [stop, error] = std::from_chars(begin, end, number);
   if (error != std::errc() || stop != end) return WrongValue(text, "a whole number");
   tokens = number == 0 ? kModelsOwnContext : number;
   return {};
