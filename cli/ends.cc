@@ -62,6 +62,7 @@ void EndBySignal(int number) {
 
 void EndWithoutMemory() {
   OutputFile::RemoveUnfinished();
+  RestoreTerminal();
   WriteError("memory ran out; ask for less context or fewer threads");
   _exit(kExitError);
 }

@@ -7,6 +7,7 @@
 
 #include "cli/messages.h"
 #include "cli/messages_file.h"
+#include "core/format.h"
 
 namespace cria::cli {
 namespace {
@@ -35,18 +36,22 @@ Status AnswerOne(Chat& chat, const std::string& message, const OneShotOptions& o
 }
 
 Status AnswerEachLine(Chat& chat, const OneShotOptions& options, const AnswerStyle& style) {
-  std::optional<Error> last;
+  size_t num_messages = 0;
+  size_t num_refused = 0;
   for (std::string line; std::getline(std::cin, line);) {
     if (line.ends_with('\r')) line.pop_back();
     if (line.empty()) continue;
+    ++num_messages;
     const Status answered = AnswerOne(chat, line, options, style);
     if (answered) continue;
     const Error& error = answered.error();
     if (error.code() == ErrorCode::kCancelled || !Chat::IsOfOneMessage(error)) return answered;
-    if (last) ReportError("cria", *last);
-    last = error;
+    ReportError("cria", error);
+    ++num_refused;
   }
-  return last ? std::unexpected(*last) : Status();
+  if (num_refused == 0) return {};
+  return Fail(ErrorCode::kOutOfRange,
+              Format("{} of {} messages were refused", num_refused, num_messages));
 }
 
 }  // namespace
