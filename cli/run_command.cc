@@ -155,7 +155,8 @@ Status Completion::Run(std::optional<std::string> prompt,
   }
   CRIA_RETURN_IF_ERROR(reason);
   Report(*reason, *prompt, text);
-  if (*reason == StopReason::kCancelled) return Fail(ErrorCode::kCancelled, "stopped");
+  if (*reason == StopReason::kCancelled)
+    return Fail(ErrorCode::kCancelled, "the answer was stopped");
   return {};
 }
 

@@ -93,7 +93,7 @@ class Ends : public testing::Test {
         if (result.exit_code == 0) continue;
         ++stopped;
         if (signal == SIGINT && interrupted >= 0 && result.exit_code == interrupted) {
-          ASSERT_THAT(result.error, HasSubstr("was stopped\n"));
+          ASSERT_THAT(result.error, HasSubstr("stopped"));
         } else {
           ASSERT_EQ(result.signal, signal) << result.error;
         }
