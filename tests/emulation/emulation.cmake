@@ -32,6 +32,8 @@ set(emulated_by_highway "^(ops_tests|converter_quantize_tests|emulation_same_mod
 set(not_emulated
   "budget_tests|MemoryPlanMeasured.*|the emulator's memory would be measured with the program's"
   "budget_tests|MemoryLimit.*|the emulator's memory would be limited with the program's, or not at all"
+  "c_api_tests|PlanTest.SaysWhatWouldFitALimit|the emulator's memory grows between two plans"
+  "cli_tests|MemoryLimitFlag.WhatARefusalOffersFits|the emulator's memory would count as the program's"
   "llm_engine_memory_test|*EngineAddressSpace*|the emulator keeps no limit of the address space"
   "platforms_posix_memory_tests|*.AddressSpaceIsWhatTheProcessMayMap|the emulator keeps no such limit"
   "platforms_posix_memory_tests|UseOneHeapTest.*|the emulator's own threads have heaps of their own"
@@ -44,6 +46,8 @@ endif()
 
 # The seconds of the longest programs, which start first, so that no processor waits at the end.
 set(emulated_seconds_cli_tests 180)
+set(emulated_seconds_cli_convert_tests 150)
+set(emulated_seconds_cli_chat_tests 130)
 set(emulated_seconds_decode_decoder_test 110)
 set(emulated_seconds_converter_tests 85)
 set(emulated_seconds_converter_gguf_tests 70)

@@ -14,12 +14,14 @@
 #include <cstdlib>
 #include <stdexcept>
 
+#include "support/emulation.h"
+
 namespace cria::support {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kPatience = std::chrono::seconds(60);
+const auto kPatience = std::chrono::seconds(IsEmulated() ? 300 : 60);
 
 void AppendUtf8(std::string& text, uint32_t code) {
   if (code < 0x80) {

@@ -36,7 +36,7 @@ class TerminalProgram {
   void Signal(int number) const;
 
   // Waits until the screen, or what has scrolled off it, has the text. Returns false after 60
-  // seconds, or when the program has ended without it.
+  // seconds (300 under emulation), or when the program has ended without it.
   bool WaitFor(std::string_view text);
   // Waits until the text is there `times` times.
   bool WaitFor(std::string_view text, int times);
@@ -51,7 +51,7 @@ class TerminalProgram {
   pid_t process() const { return process_; }
 
   // Waits for the program's end. Returns its exit code, or minus the signal that ended it; throws
-  // after 60 seconds.
+  // after as many seconds.
   int WaitForEnd();
 
  private:
