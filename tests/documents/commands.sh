@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# commands.sh CRIA CRIA_CONVERT SOURCES: runs every command line of cria and cria-convert in README and the pages, in an
-# empty folder, with the demo checkpoint in place of the models that are named. A line that needs the internet, a board
-# or an emulator is only read by the program's own command line.
+# commands.sh CRIA CRIA_CONVERT FAKE_HUB SOURCES: runs every command line of cria and cria-convert in README and the
+# pages, in an empty folder, with the demo checkpoint in place of the models that are named, also of those on the hub. A
+# line that needs a board or an emulator is only read by the program's own command line.
 set -euo pipefail
-cria=$1 convert=$2 sources=$3
+cria=$1 convert=$2 fake_hub=$3 sources=$4
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
@@ -32,6 +32,18 @@ for name in cria cria-convert; do printf '#!/bin/sh\nexec "%s/dev" %s "$@"\n' "$
 chmod +x dev bin/*
 export PATH=$folder/bin:$PATH
 
+run_line() { timeout 100 bash -euo pipefail -c "$1"; }
+
+# Runs a line with a hub on this machine that has the model it names. The hub ends with the subshell.
+run_with_hub() {  # LINE
+  local model
+  model=$(grep -oE 'hf:[^/ ]+/[^/@ ]+' <<<"$1")
+  coproc hub { exec "$fake_hub" "${model#hf:}" models/Llama-3.2-1B-Instruct; }
+  read -r HF_ENDPOINT <&"${hub[0]}"
+  export HF_ENDPOINT
+  run_line "$1"
+}
+
 # The command lines of the blocks of code, without prompts and comments.
 lines_of() {  # FILE
   awk '/^```/ { inside = !inside; next } inside' "$1" | sed -E 's/^\$ //; s/ +# .*//' |
@@ -42,8 +54,12 @@ count=0 failures=0
 for page in "$sources"/README.md "$sources"/platforms/*/README.md "$sources"/demo/README.md "$sources"/examples/README.md; do
   while IFS= read -r line; do
     count=$((count + 1))
-    case $line in *hf:*|*'--for '*) parse_only=1 ;; *) parse_only= ;; esac
-    if ! PARSE_ONLY=$parse_only timeout 100 bash -euo pipefail -c "$line" <question.txt >output.log 2>&1; then
+    run=run_line parse_only=
+    case $line in
+      *hf:*) run=run_with_hub ;;
+      *'--for '*) parse_only=1 ;;
+    esac
+    if ! (export PARSE_ONLY=$parse_only; "$run" "$line") <question.txt >output.log 2>&1; then
       echo "${page#"$sources"/}: this does not work: $line"
       tail -n 5 output.log
       failures=1

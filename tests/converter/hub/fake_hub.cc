@@ -72,7 +72,7 @@ HttpResponse FakeHub::AnswerApi() const {
     }
     siblings.push_back(sibling);
   }
-  return {.body = json({{"id", kRepository},
+  return {.body = json({{"id", repository},
                         {"sha", kCommit},
                         {"gated", gated},
                         {"cardData", card},
@@ -121,8 +121,8 @@ HttpResponse FakeHub::AnswerFile(const HttpRequest& request, const std::string& 
 
 HttpResponse FakeHub::Answer(const HttpRequest& request) {
   const std::lock_guard lock(mutex_);
-  const std::string api = std::format("/api/models/{}/revision/", kRepository);
-  const std::string resolve = std::format("/{}/resolve/{}/", kRepository, kCommit);
+  const std::string api = std::format("/api/models/{}/revision/", repository);
+  const std::string resolve = std::format("/{}/resolve/{}/", repository, kCommit);
   const std::string storage = "/storage/";
   if (request.target.starts_with(api)) {
     HttpResponse response = {.status = 404, .headers = {{"X-Error-Code", "RevisionNotFound"}}};

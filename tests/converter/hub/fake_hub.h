@@ -12,7 +12,7 @@
 
 namespace cria {
 
-// A hub with one model, ORG/NAME, that answers as Hugging Face's does. Its fields may be changed
+// A hub with one model that answers as Hugging Face's does. Its fields may be changed
 // before the first request.
 class FakeHub {
  public:
@@ -32,6 +32,7 @@ class FakeHub {
   // How many requests there were whose target has this text.
   size_t NumRequests(const std::string& text);
 
+  std::string repository = kRepository;
   std::map<std::string, std::string> files;
   // Those that are in the storage of large files: the hub redirects to it, and gives their SHA-256.
   std::vector<std::string> large_files = {"model.safetensors"};
