@@ -187,7 +187,7 @@ TEST_F(SessionOption, AnAnswerThatCtrlCStopsIsKept) {
                    kill(process, SIGINT);
                  }});
   ASSERT_EQ(stopped.exit_code, 130) << stopped.error;
-  EXPECT_THAT(stopped.error, HasSubstr("cria: stopped\n"));
+  EXPECT_THAT(stopped.error, HasSubstr("cria: the answer was stopped\n"));
   EXPECT_THAT(Run("").error, HasSubstr("tok/s"));
 }
 
