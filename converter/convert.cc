@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "converter/equalize/equalize.h"
 #include "converter/hugging_face/hf_checkpoint.h"
 #include "converter/hugging_face/hf_config.h"
 #include "converter/open_checkpoint.h"
@@ -169,9 +170,14 @@ Result<Conversion> ConvertUncommitted(const std::filesystem::path& checkpoint_pa
   CRIA_ASSIGN_OR_RETURN(const Preparation preparation, Prepare(checkpoint_path, options));
   CRIA_RETURN_IF_ERROR(CheckIsNoneOfWeights(output_path, preparation.checkpoint.tensors));
   CRIA_ASSIGN_OR_RETURN(FilePlan plan, MakePlan(preparation, options));
+  EqualizeReport equalized;
+  if (options.weights != Scheme::kF32) {
+    CRIA_ASSIGN_OR_RETURN(equalized, Equalize(plan, preparation.checkpoint.config, threads));
+  }
   CRIA_ASSIGN_OR_RETURN(WrittenModel written,
                         WriteModel(Describe(preparation), plan, output_path, threads, progress));
   ConvertReport report = MakeReport(preparation.checkpoint, plan, written);
+  report.equalized = equalized;
   return Conversion{std::move(written), std::move(report)};
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "converter/equalize/equalize.h"
 #include "converter/progress.h"
 #include "converter/quantize/row_quantizer.h"
 #include "converter/tokenizer/chat_template_source.h"
@@ -53,6 +54,7 @@ struct ConvertReport {
   uint64_t file_bytes = 0;
   double bits_per_weight = 0.0;  // Average over the stored tensors, scales and padding included.
   Digest digest = {};
+  EqualizeReport equalized = {};        // Models in f32 stay as they are.
   std::vector<TensorKindReport> kinds;  // In the order of a forward pass.
 };
 

@@ -105,6 +105,10 @@ void PrintReport(const ConvertReport& report, const std::string& output) {
                 static_cast<double>(kind.stored_bytes) / 1e6, kind.rms_error(),
                 100.0 * kind.relative_rms_error());
   }
+  if (report.equalized.num_equalized > 0) {
+    std::printf("large channels were evened out in %zu of %zu places\n",
+                report.equalized.num_equalized, report.equalized.num_places);
+  }
   std::printf("%s: %s, %llu parameters, %.2f bits per weight, %.1f MB, digest %s\n",
               cria::cli::Printable(output).c_str(), cria::cli::Printable(report.name).c_str(),
               static_cast<unsigned long long>(report.num_parameters), report.bits_per_weight,

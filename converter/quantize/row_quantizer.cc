@@ -5,6 +5,7 @@
 
 #include "converter/quantize/quantize_qb4w.h"
 #include "converter/quantize/quantize_qc8w.h"
+#include "core/numeric.h"
 
 namespace cria {
 namespace {
@@ -50,6 +51,31 @@ QuantizationError RowQuantizer::Quantize(std::span<const float> row, std::span<s
       break;
   }
   return error;
+}
+
+void RowQuantizer::Dequantize(std::span<const std::byte> data, std::span<const std::byte> scales,
+                              std::span<float> row) const {
+  switch (layout_.scheme) {
+    case Scheme::kF32:
+      std::memcpy(row.data(), data.data(), data.size());
+      return;
+    case Scheme::kQc8w: {
+      float scale = 0.0f;
+      std::memcpy(&scale, scales.data(), sizeof scale);
+      for (size_t i = 0; i < row.size(); ++i) {
+        row[i] = static_cast<float>(static_cast<int8_t>(data[i])) * scale;
+      }
+      return;
+    }
+    case Scheme::kQb4w:
+      for (size_t i = 0; i < row.size(); ++i) {
+        uint16_t scale = 0;
+        std::memcpy(&scale, scales.data() + i / layout_.block_size * sizeof scale, sizeof scale);
+        const int code = static_cast<int>(data[i / 2]) >> (i % 2 * 4) & 15;
+        row[i] = static_cast<float>(code - kQb4wZeroPoint) * Bf16ToFloat(scale);
+      }
+      return;
+  }
 }
 
 }  // namespace cria

@@ -32,6 +32,10 @@ class RowQuantizer {
   QuantizationError Quantize(std::span<const float> row, std::span<std::byte> data,
                              std::span<std::byte> scales);
 
+  // What such data and scales stand for; `row` as above.
+  void Dequantize(std::span<const std::byte> data, std::span<const std::byte> scales,
+                  std::span<float> row) const;
+
  private:
   TensorLayout layout_;
   std::vector<float> scratch_;

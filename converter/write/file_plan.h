@@ -31,7 +31,7 @@ struct TensorSchemes {
 struct PlannedTensor {
   StoredTensor stored;
   FileSection section;
-  std::vector<const TensorSource*> parts;
+  std::vector<MappedPart> parts;
 };
 
 struct FilePlan {

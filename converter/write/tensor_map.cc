@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <format>
+#include <limits>
 #include <set>
 #include <string>
 #include <string_view>
@@ -108,6 +109,11 @@ Result<bool> HoldSameValues(const TensorSource& left, const TensorSource& right)
   return true;
 }
 
+float FiniteProduct(float left, float right) {
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  return std::clamp(left * right, -kLargest, kLargest);
+}
+
 class Mapper {
  public:
   explicit Mapper(const Checkpoint& checkpoint)
@@ -135,7 +141,7 @@ class Mapper {
                                    ? std::string(names[i])
                                    : std::format("model.layers.{}.{}", spec.layer, names[i]);
       CRIA_ASSIGN_OR_RETURN(const TensorSource* source, Find(name, PartShape(spec, config_, i)));
-      tensor.parts.push_back(source);
+      tensor.parts.push_back({.source = source});
     }
     return tensor;
   }
@@ -195,6 +201,20 @@ class Mapper {
 };
 
 }  // namespace
+
+void ApplyFactors(const MappedPart& part, uint64_t first_row, size_t columns,
+                  std::span<float> values) {
+  for (size_t i = 0; i * columns < values.size(); ++i) {
+    const std::span<float> row = values.subspan(i * columns, columns);
+    if (!part.row_factors.empty()) {
+      const float factor = part.row_factors[first_row + i];
+      for (float& value : row) value = FiniteProduct(value, factor);
+    }
+    if (!part.column_factors.empty()) {
+      for (size_t j = 0; j < columns; ++j) row[j] = FiniteProduct(row[j], part.column_factors[j]);
+    }
+  }
+}
 
 Result<std::vector<MappedTensor>> MapTensors(const Checkpoint& checkpoint) {
   return Mapper(checkpoint).Map();

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "converter/checkpoint.h"
@@ -8,12 +10,24 @@
 
 namespace cria {
 
-// A tensor of the model and its sources: the rows of `parts`, one part after another. The parts
-// point into the checkpoint.
+// Rows of a tensor of the model, and where they come from.
+struct MappedPart {
+  const TensorSource* source = nullptr;  // In the checkpoint.
+  // What rows and columns are multiplied by; empty: by 1. A vector is one row.
+  std::vector<float> row_factors = {};
+  std::vector<float> column_factors = {};
+};
+
+// A tensor of the model: the rows of `parts`, one part after another.
 struct MappedTensor {
   TensorSpec spec;
-  std::vector<const TensorSource*> parts = {};
+  std::vector<MappedPart> parts = {};
 };
+
+// Multiplies rows of the part, [rows, columns] from `first_row` on, by its factors. What would
+// exceed the largest float becomes it.
+void ApplyFactors(const MappedPart& part, uint64_t first_row, size_t columns,
+                  std::span<float> values);
 
 // Finds every tensor of the checkpoint's configuration, in the order of ExpectedTensors, and checks
 // the shapes. The source of a tied head is the embedding. Fails if the checkpoint has a tensor that

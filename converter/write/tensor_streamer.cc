@@ -22,16 +22,16 @@ TensorStreamer::TensorStreamer(OutputFile& file, const ThreadPool& threads,
 
 std::vector<TensorStreamer::Slice> TensorStreamer::MakeSlices(const PlannedTensor& tensor) {
   std::vector<Slice> slices;
-  for (const TensorSource* source : tensor.parts) {
+  for (const MappedPart& part : tensor.parts) {
     TensorLayout layout = tensor.stored.layout;
     if (tensor.stored.spec.is_vector()) {
-      layout.input_channels = layout.padded_input_channels = source->num_elements();
+      layout.input_channels = layout.padded_input_channels = part.source->num_elements();
     }
     const size_t max_rows = std::max<size_t>(1, kSliceElements / layout.input_channels);
-    const uint64_t num_rows = source->num_elements() / layout.input_channels;
+    const uint64_t num_rows = part.source->num_elements() / layout.input_channels;
     for (uint64_t row = 0; row < num_rows; row += max_rows) {
       const uint64_t rows = std::min<uint64_t>(max_rows, num_rows - row);
-      slices.push_back({source, row, static_cast<size_t>(rows), layout});
+      slices.push_back({&part, row, static_cast<size_t>(rows), layout});
     }
   }
   return slices;
@@ -45,9 +45,10 @@ void TensorStreamer::ConvertSlice(const Slice& slice, Workspace& workspace) {
   workspace.data.resize(slice.num_rows * layout.row_bytes());
   workspace.scales.resize(slice.num_rows * layout.row_scale_bytes());
   workspace.error = {};
-  workspace.status =
-      workspace.reader.Read(*slice.source, slice.first_row * input_channels, workspace.values);
+  workspace.status = workspace.reader.Read(*slice.part->source, slice.first_row * input_channels,
+                                           workspace.values);
   if (!workspace.status) return;
+  ApplyFactors(*slice.part, slice.first_row, input_channels, workspace.values);
 
   RowQuantizer quantizer(layout);
   for (size_t i = 0; i < slice.num_rows; ++i) {

@@ -29,7 +29,7 @@ class TensorStreamer {
  private:
   // Rows of one part; each part of a vector is one row.
   struct Slice {
-    const TensorSource* source;
+    const MappedPart* part;
     uint64_t first_row;  // In the part.
     size_t num_rows;
     TensorLayout layout;  // The layout of the rows.

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "decode/loaded_model.h"
+#include "support/plant_channels.h"
 #include "support/schemes_and_kv_types.h"
 
 namespace cria {
@@ -71,6 +72,21 @@ TEST_P(DecoderOfEveryKind, QuantizedIsNearTheReference) {
       model_, {.weights = Scheme::kQb4w, .embedding = Scheme::kQb4w, .head = Scheme::kQb4w},
       {.context_tokens = 64}, support::UsualThreads());
   EXPECT_LT(LargestDifference(all_int4.Run(ids_, {48}), expected), 0.75f * largest);
+}
+
+// The same function, written with large channels. The converter evens them out; without that, the
+// errors would be many times as large.
+TEST_P(DecoderOfEveryKind, LargeChannelsCostLittle) {
+  const std::vector<float> expected = ReferenceLogits(model_, ids_);
+  reference::ReferenceModel planted = model_;
+  support::PlantChannels(planted, 5);
+  const auto error_of = [&](const reference::ReferenceModel& model, Scheme scheme) {
+    LoadedModel loaded(model, {.weights = scheme}, {.context_tokens = 64}, support::UsualThreads());
+    return RootMeanSquareDifference(loaded.Run(ids_, {48}), expected);
+  };
+  for (const Scheme scheme : {Scheme::kQc8w, Scheme::kQb4w}) {
+    EXPECT_LT(error_of(planted, scheme), 1.5f * error_of(model_, scheme)) << SchemeName(scheme);
+  }
 }
 
 TEST_P(DecoderOfEveryKind, ChunksAgreeWithOnePass) {

@@ -108,6 +108,12 @@ inline float LargestDifference(const std::vector<float>& a, const std::vector<fl
   return largest;
 }
 
+inline float RootMeanSquareDifference(const std::vector<float>& a, const std::vector<float>& b) {
+  double sum = 0.0;
+  for (size_t i = 0; i < a.size(); ++i) sum += (double{a[i]} - b[i]) * (double{a[i]} - b[i]);
+  return static_cast<float>(std::sqrt(sum / static_cast<double>(a.size())));
+}
+
 inline constexpr size_t kContext = 64;
 
 inline std::vector<float> ReferenceLogits(const reference::ReferenceModel& model,

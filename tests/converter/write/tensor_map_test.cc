@@ -36,7 +36,7 @@ class TensorMapTest : public ::testing::Test {
   }
   static std::vector<std::string> Names(const MappedTensor& tensor) {
     std::vector<std::string> names;
-    for (const TensorSource* part : tensor.parts) names.push_back(part->name);
+    for (const MappedPart& part : tensor.parts) names.push_back(part.source->name);
     return names;
   }
 

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+
+#include "reference/reference_model.h"
+
+namespace cria::support {
+
+// Writes the same function so that it is hard to quantize, as trained models of a billion
+// parameters are: some channels of each norm's gain become 40 times as large, some rows of up_proj
+// 50 times, and two rows of each head of v_proj 30 times, biases too; the columns that read them
+// are divided. The gain before a head that is the embedding table stays.
+void PlantChannels(reference::ReferenceModel& model, uint64_t seed);
+
+}  // namespace cria::support
