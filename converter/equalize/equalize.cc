@@ -273,7 +273,7 @@ Result<EqualizeReport> Equalize(FilePlan& plan, const ModelConfig& config,
     report.num_equalized += **result;
   }
   // A head that is the embedding table cannot take the gain.
-  if (head != nullptr) {
+  if (head != nullptr && last_norm != nullptr) {
     ++report.num_places;
     CRIA_ASSIGN_OR_RETURN(std::vector<float> gain, ReadVector(last_norm->parts.front()));
     CRIA_ASSIGN_OR_RETURN(const bool is_better, FoldGain(*last_norm, *head, gain));

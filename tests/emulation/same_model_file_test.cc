@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "support/files.h"
+#include "support/plant_channels.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
+#include "support/tiny_checkpoint.h"
 
 namespace cria {
 namespace {
@@ -102,6 +104,15 @@ TEST_P(SameModelFile, OfRandomWeights) {
           "bf16",
           "--shards",
           "2"});
+  ExpectSame(checkpoint, {"--weights", GetParam()});
+}
+
+// Both decide alike where to even them out.
+TEST_P(SameModelFile, OfLargeChannels) {
+  reference::ReferenceModel model = support::MakeModel(support::SpecGqa());
+  support::PlantChannels(model, 1);
+  const std::string checkpoint = (directory_ / "checkpoint").string();
+  support::WriteHuggingFaceDirectory(model, checkpoint, {});
   ExpectSame(checkpoint, {"--weights", GetParam()});
 }
 
