@@ -140,8 +140,8 @@ TEST(HubClient, RefusesEndpointsAndTokensThatCannotBe) {
                                "https://hub.example?x"}) {
     EXPECT_FALSE(HubClient::Create(endpoint, "", "tests", kFast)) << endpoint;
   }
-  for (const std::string token :
-       {"two\r\nHeaders: x", "a b", "\x80", std::string(5000, 'x').c_str()}) {
+  for (const std::string& token :
+       std::vector<std::string>{"two\r\nHeaders: x", "a b", "\x80", std::string(5000, 'x')}) {
     const auto client = HubClient::Create("https://hub.example", token, "tests", kFast);
     ASSERT_FALSE(client);
     EXPECT_EQ(client.error().message(), "the token in HF_TOKEN has characters that no token has");
