@@ -39,9 +39,9 @@ inline void ReadAllTensors(const Checkpoint& checkpoint) {
   TensorReader reader;
   std::vector<float> values;
   for (const MappedTensor& tensor : *mapped) {
-    for (const TensorSource* source : tensor.parts) {
-      values.resize(source->num_elements());
-      (void)reader.Read(*source, 0, values);
+    for (const MappedPart& part : tensor.parts) {
+      values.resize(part.source->num_elements());
+      (void)reader.Read(*part.source, 0, values);
     }
   }
 }
