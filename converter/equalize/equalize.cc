@@ -18,16 +18,13 @@ constexpr size_t kSampledRows = 32;
 // rather harm, because the gains that were trained fit the weights.
 constexpr double kMaxErrorRatio = 0.5;
 
-struct LayerTensors {
-  PlannedTensor* input_norm = nullptr;
-  PlannedTensor* qkv = nullptr;
-  PlannedTensor* qkv_bias = nullptr;
-  PlannedTensor* o = nullptr;
-  PlannedTensor* post_attention_norm = nullptr;
-  PlannedTensor* gate_up = nullptr;
-  PlannedTensor* gate_up_bias = nullptr;
-  PlannedTensor* down = nullptr;
-};
+// Null if the model has none.
+PlannedTensor* Find(FilePlan& plan, TensorRole role, int layer) {
+  const auto found = std::ranges::find_if(plan.tensors, [&](const PlannedTensor& tensor) {
+    return tensor.stored.spec.role == role && tensor.stored.spec.layer == layer;
+  });
+  return found == plan.tensors.end() ? nullptr : &*found;
+}
 
 Result<std::vector<float>> ReadVector(const MappedPart& part) {
   std::vector<float> values(part.source->num_elements());
@@ -41,14 +38,14 @@ std::vector<float> Magnitudes(std::vector<float> values) {
   return values;
 }
 
-// Multiplies what is there by more factors.
-void Multiply(std::vector<float>& factors, std::span<const float> more) {
-  if (factors.empty()) factors.assign(more.size(), 1.0f);
-  for (size_t i = 0; i < more.size(); ++i) factors[i] *= more[i];
+void MultiplyColumns(SampledRows& rows, std::span<const float> factors) {
+  ApplyFactors({.column_factors = {factors.begin(), factors.end()}}, 0, rows.columns, rows.values);
 }
 
-void MultiplyColumns(SampledRows& rows, std::span<const float> factors) {
-  for (size_t i = 0; i < rows.values.size(); ++i) rows.values[i] *= factors[i % rows.columns];
+std::vector<float> Inverses(std::span<const float> factors) {
+  std::vector<float> inverses(factors.begin(), factors.end());
+  for (float& factor : inverses) factor = 1.0f / factor;
+  return inverses;
 }
 
 // Moves the gain of `norm` into the columns of `reader` if that is better. `gain` is what the norm
@@ -57,13 +54,12 @@ Result<bool> FoldGain(PlannedTensor& norm, PlannedTensor& reader, std::vector<fl
   // A channel that is as good as absent stays as it is, because the gain has no inverse.
   constexpr float kLeastGain = 1e-30f;
   std::vector<float> factors = gain;
-  std::vector<float> inverses(gain.size());
-  std::vector<float> left(gain.size());
-  for (size_t j = 0; j < gain.size(); ++j) {
-    if (std::abs(gain[j]) < kLeastGain) factors[j] = 1.0f;
-    inverses[j] = 1.0f / factors[j];
-    left[j] = gain[j] * inverses[j];
+  for (float& factor : factors) {
+    if (std::abs(factor) < kLeastGain) factor = 1.0f;
   }
+  std::vector<float> inverses = Inverses(factors);
+  std::vector<float> left(gain.size());
+  for (size_t j = 0; j < gain.size(); ++j) left[j] = gain[j] * inverses[j];
   double kept = 0.0;
   double folded = 0.0;
   for (const MappedPart& part : reader.parts) {
@@ -75,9 +71,9 @@ Result<bool> FoldGain(PlannedTensor& norm, PlannedTensor& reader, std::vector<fl
     folded += RelativeProductError(rows, Magnitudes(left));
   }
   if (!(folded < kMaxErrorRatio * kept)) return false;
-  Multiply(norm.parts.front().column_factors, inverses);
-  for (MappedPart& part : reader.parts) Multiply(part.column_factors, factors);
-  gain = left;
+  norm.parts.front().column_factors = std::move(inverses);
+  for (MappedPart& part : reader.parts) part.column_factors = factors;
+  gain = std::move(left);
   return true;
 }
 
@@ -115,24 +111,26 @@ std::vector<float> ColumnSizes(const SampledRows& rows) {
 
 // sqrt(row / column) for each row, divided by about their geometric mean: a power of two, so that
 // no logarithm is needed, whose last bits differ between machines. A row or a column of zeros
-// has 1.
+// has 1. Empty if a factor would not be a normal number.
 std::vector<float> BalancingFactors(std::span<const float> rows, std::span<const float> columns) {
+  const auto is_used = [&](size_t i) {
+    return std::isnormal(rows[i]) && std::isnormal(columns[i]);
+  };
   std::vector<float> factors(rows.size(), 1.0f);
   int64_t exponents = 0;
   int64_t count = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
-    const double ratio = double{rows[i]} / columns[i];
-    if (!std::isnormal(rows[i]) || !std::isnormal(columns[i])) continue;
-    factors[i] = static_cast<float>(std::sqrt(ratio));
+    if (!is_used(i)) continue;
+    factors[i] = static_cast<float>(std::sqrt(double{rows[i]} / columns[i]));
     exponents += std::ilogb(factors[i]);
     ++count;
   }
   if (count == 0) return factors;
   const int mean = static_cast<int>(exponents / count);
   for (size_t i = 0; i < rows.size(); ++i) {
-    if (std::isnormal(rows[i]) && std::isnormal(columns[i])) {
-      factors[i] = std::ldexp(factors[i], -mean);
-    }
+    if (!is_used(i)) continue;
+    factors[i] = std::ldexp(factors[i], -mean);
+    if (!std::isnormal(factors[i])) return {};
   }
   return factors;
 }
@@ -140,7 +138,7 @@ std::vector<float> BalancingFactors(std::span<const float> rows, std::span<const
 // Two matrices of which one reads the other's outputs.
 struct Pair {
   PlannedTensor* writer;
-  size_t part;          // Of the writer: its rows are the channels.
+  size_t part;          // Of the writer, as in MapTensors: its rows are the channels.
   PlannedTensor* bias;  // The writer's, or null.
   PlannedTensor* reader;
   // Which row of the part column j of the reader reads: heads of `head_dim` columns, and
@@ -173,6 +171,7 @@ Result<bool> Balance(const Pair& pair, std::span<const float> gain) {
     input_sizes[j] = row_sizes[pair.RowOf(j)];
   }
   const std::vector<float> factors = BalancingFactors(row_sizes, readers);
+  if (factors.empty()) return false;
   const double kept = RelativeProductError(rows, input_sizes);
   std::vector<float> column_factors(rows.columns);
   for (size_t j = 0; j < rows.columns; ++j) {
@@ -181,103 +180,66 @@ Result<bool> Balance(const Pair& pair, std::span<const float> gain) {
   }
   MultiplyColumns(rows, column_factors);
   if (!(RelativeProductError(rows, input_sizes) < kMaxErrorRatio * kept)) return false;
-  std::vector<float> inverses(factors.size());
-  for (size_t i = 0; i < factors.size(); ++i) inverses[i] = 1.0f / factors[i];
-  Multiply(written.row_factors, inverses);
-  if (bias != nullptr) Multiply(bias->column_factors, inverses);
-  Multiply(read.column_factors, column_factors);
+  written.row_factors = Inverses(factors);
+  if (bias != nullptr) bias->column_factors = written.row_factors;
+  read.column_factors = std::move(column_factors);
   return true;
 }
 
-Result<size_t> EqualizeLayer(const LayerTensors& layer, const ModelConfig& config) {
+// Returns in how many places it did.
+Result<size_t> EqualizeLayer(FilePlan& plan, const ModelConfig& config, int layer) {
+  const auto find = [&](TensorRole role) { return Find(plan, role, layer); };
+  // What is behind a norm: the matrix that reads it, and the pair whose writer is part of that.
+  struct Half {
+    PlannedTensor* norm;
+    Pair pair;
+  };
+  const Half halves[] = {
+      {.norm = find(TensorRole::kInputLayernorm),
+       .pair = {.writer = find(TensorRole::kQkvProj),
+                .part = 2,
+                .bias = find(TensorRole::kQkvBias),
+                .reader = find(TensorRole::kOProj),
+                .head_dim = config.head_dim,
+                .heads_per_row_head = config.num_attention_heads / config.num_key_value_heads}},
+      {.norm = find(TensorRole::kPostAttentionLayernorm),
+       .pair = {.writer = find(TensorRole::kGateUpProj),
+                .part = 1,
+                .bias = find(TensorRole::kGateUpBias),
+                .reader = find(TensorRole::kDownProj),
+                .head_dim = config.intermediate_size,
+                .heads_per_row_head = 1}}};
   size_t equalized = 0;
-  CRIA_ASSIGN_OR_RETURN(std::vector<float> gain, ReadVector(layer.input_norm->parts.front()));
-  CRIA_ASSIGN_OR_RETURN(bool is_better, FoldGain(*layer.input_norm, *layer.qkv, gain));
-  equalized += is_better;
-  const Pair values = {
-      .writer = layer.qkv,
-      .part = 2,
-      .bias = layer.qkv_bias,
-      .reader = layer.o,
-      .head_dim = config.head_dim,
-      .heads_per_row_head = config.num_attention_heads / config.num_key_value_heads};
-  CRIA_ASSIGN_OR_RETURN(is_better, Balance(values, gain));
-  equalized += is_better;
-  CRIA_ASSIGN_OR_RETURN(gain, ReadVector(layer.post_attention_norm->parts.front()));
-  CRIA_ASSIGN_OR_RETURN(is_better, FoldGain(*layer.post_attention_norm, *layer.gate_up, gain));
-  equalized += is_better;
-  const Pair feed_forward = {.writer = layer.gate_up,
-                             .part = 1,
-                             .bias = layer.gate_up_bias,
-                             .reader = layer.down,
-                             .head_dim = config.intermediate_size,
-                             .heads_per_row_head = 1};
-  CRIA_ASSIGN_OR_RETURN(is_better, Balance(feed_forward, gain));
-  return equalized + is_better;
+  for (const auto& [norm, pair] : halves) {
+    CRIA_ASSIGN_OR_RETURN(std::vector<float> gain, ReadVector(norm->parts.front()));
+    CRIA_ASSIGN_OR_RETURN(const bool is_folded, FoldGain(*norm, *pair.writer, gain));
+    CRIA_ASSIGN_OR_RETURN(const bool is_balanced, Balance(pair, gain));
+    equalized += size_t{is_folded} + size_t{is_balanced};
+  }
+  return equalized;
 }
 
 }  // namespace
 
 Result<EqualizeReport> Equalize(FilePlan& plan, const ModelConfig& config,
                                 const ThreadPool& threads) {
-  std::vector<LayerTensors> layers(config.num_hidden_layers);
-  PlannedTensor* last_norm = nullptr;
-  PlannedTensor* head = nullptr;
-  for (PlannedTensor& tensor : plan.tensors) {
-    const TensorSpec& spec = tensor.stored.spec;
-    switch (spec.role) {
-      case TensorRole::kInputLayernorm:
-        layers[spec.layer].input_norm = &tensor;
-        break;
-      case TensorRole::kQkvProj:
-        layers[spec.layer].qkv = &tensor;
-        break;
-      case TensorRole::kQkvBias:
-        layers[spec.layer].qkv_bias = &tensor;
-        break;
-      case TensorRole::kOProj:
-        layers[spec.layer].o = &tensor;
-        break;
-      case TensorRole::kPostAttentionLayernorm:
-        layers[spec.layer].post_attention_norm = &tensor;
-        break;
-      case TensorRole::kGateUpProj:
-        layers[spec.layer].gate_up = &tensor;
-        break;
-      case TensorRole::kGateUpBias:
-        layers[spec.layer].gate_up_bias = &tensor;
-        break;
-      case TensorRole::kDownProj:
-        layers[spec.layer].down = &tensor;
-        break;
-      case TensorRole::kNorm:
-        last_norm = &tensor;
-        break;
-      case TensorRole::kLmHead:
-        head = &tensor;
-        break;
-      case TensorRole::kEmbedTokens:
-      case TensorRole::kQNorm:
-      case TensorRole::kKNorm:
-      case TensorRole::kOBias:
-      case TensorRole::kDownBias:
-        break;
-    }
-  }
-  std::vector<std::optional<Result<size_t>>> results(layers.size());
-  threads.ParallelFor(layers.size(),
-                      [&](size_t i) { results[i] = EqualizeLayer(layers[i], config); });
-  EqualizeReport report = {.num_places = 4 * layers.size()};
+  std::vector<std::optional<Result<size_t>>> results(config.num_hidden_layers);
+  threads.ParallelFor(results.size(), [&](size_t layer) {
+    results[layer] = EqualizeLayer(plan, config, static_cast<int>(layer));
+  });
+  EqualizeReport report = {.num_places = 4 * results.size()};
   for (const auto& result : results) {
     CRIA_RETURN_IF_ERROR(*result);
     report.num_equalized += **result;
   }
   // A head that is the embedding table cannot take the gain.
-  if (head != nullptr && last_norm != nullptr) {
+  PlannedTensor* norm = Find(plan, TensorRole::kNorm, kNoLayer);
+  PlannedTensor* head = Find(plan, TensorRole::kLmHead, kNoLayer);
+  if (norm != nullptr && head != nullptr) {
     ++report.num_places;
-    CRIA_ASSIGN_OR_RETURN(std::vector<float> gain, ReadVector(last_norm->parts.front()));
-    CRIA_ASSIGN_OR_RETURN(const bool is_better, FoldGain(*last_norm, *head, gain));
-    report.num_equalized += is_better;
+    CRIA_ASSIGN_OR_RETURN(std::vector<float> gain, ReadVector(norm->parts.front()));
+    CRIA_ASSIGN_OR_RETURN(const bool is_folded, FoldGain(*norm, *head, gain));
+    report.num_equalized += is_folded;
   }
   return report;
 }

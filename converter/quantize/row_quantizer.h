@@ -32,7 +32,8 @@ class RowQuantizer {
   QuantizationError Quantize(std::span<const float> row, std::span<std::byte> data,
                              std::span<std::byte> scales);
 
-  // What such data and scales stand for; `row` as above.
+  // What such data and scales stand for; `row` as above. The runtime has the same for its
+  // processors in ops, which the converter does not use.
   void Dequantize(std::span<const std::byte> data, std::span<const std::byte> scales,
                   std::span<float> row) const;
 

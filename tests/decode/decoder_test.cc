@@ -85,6 +85,7 @@ TEST_P(DecoderOfEveryKind, LargeChannelsCostLittle) {
     return RootMeanSquareDifference(loaded.Run(ids_, {48}), expected);
   };
   for (const Scheme scheme : {Scheme::kQc8w, Scheme::kQb4w}) {
+    // The converter decides the same on every processor, so one scheme is enough there.
     if (support::IsEmulated() && scheme == Scheme::kQb4w) continue;
     EXPECT_LT(error_of(planted, scheme), 1.5f * error_of(model_, scheme)) << SchemeName(scheme);
   }

@@ -47,7 +47,7 @@ endif()
 # The seconds of the longest programs, which start first, so that no processor waits at the end.
 set(emulated_seconds_cli_tests 180)
 set(emulated_seconds_cli_convert_tests 150)
-set(emulated_seconds_cli_chat_tests 130)
+set(emulated_seconds_cli_chat_tests 85)
 set(emulated_seconds_decode_decoder_test 110)
 set(emulated_seconds_converter_tests 85)
 set(emulated_seconds_converter_gguf_tests 70)

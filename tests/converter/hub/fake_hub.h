@@ -12,8 +12,8 @@
 
 namespace cria {
 
-// A hub with one model that answers as Hugging Face's does. Its fields may be changed
-// before the first request.
+// A hub with one model. It answers as Hugging Face's does. Its fields may be changed before
+// the first request.
 class FakeHub {
  public:
   static constexpr const char* kRepository = "tiny-org/tiny-llama";

@@ -57,6 +57,16 @@ std::vector<float> NormalRow(size_t size) {
   return row;
 }
 
+TEST(RowQuantizerTest, DequantizesWhatIsStored) {
+  for (const Scheme scheme : {Scheme::kF32, Scheme::kQc8w, Scheme::kQb4w}) {
+    const TensorLayout layout = LayoutOf(scheme, 192, 64);
+    const StoredRow stored = Store(layout, NormalRow(192));
+    std::vector<float> row(layout.padded_input_channels);
+    RowQuantizer(layout).Dequantize(stored.data, stored.scales, row);
+    for (size_t i = 0; i < row.size(); ++i) EXPECT_EQ(row[i], Value(layout, stored, i)) << i;
+  }
+}
+
 TEST(RowQuantizerTest, F32IsKeptAsItIs) {
   const auto row = NormalRow(20);
   const TensorLayout layout = LayoutOf(Scheme::kF32, row.size());
