@@ -14,14 +14,8 @@ namespace {
 constexpr std::string_view kWhiteSpace = " \t\r\n";
 constexpr std::array<std::string_view, 2> kThinkingVariables = {"enable_thinking", "thinking"};
 
-}  // namespace
-
-std::string_view ThinkingVariable(const ChatTemplate& chat_template) {
-  const auto found = std::ranges::find_if(
-      kThinkingVariables, [&](std::string_view name) { return chat_template.Reads(name); });
-  return found == kThinkingVariables.end() ? std::string_view() : *found;
-}
-
+// The template's variables with reasoning on or off: a JSON object that also has those of
+// `variables`, which is another one or "".
 Result<std::string> AddThinking(const ChatTemplate& chat_template, bool thinking,
                                 std::string_view variables) {
   CRIA_RETURN_IF_ERROR(CheckTemplateVariables(variables));
@@ -47,6 +41,24 @@ Result<std::string> AddThinking(const ChatTemplate& chat_template, bool thinking
   }
   if (object.dict->entries.empty()) return with + "}";
   return Format("{}, {}", with, variables.substr(variables.find('{') + 1));
+}
+
+}  // namespace
+
+std::string_view ThinkingVariable(const ChatTemplate& chat_template) {
+  const auto found = std::ranges::find_if(
+      kThinkingVariables, [&](std::string_view name) { return chat_template.Reads(name); });
+  return found == kThinkingVariables.end() ? std::string_view() : *found;
+}
+
+Result<std::string> VariablesFor(const ChatTemplate& chat_template,
+                                 const TemplateOptions& options) {
+  // A model that always reasons has no switch, but its reasoning can be hidden.
+  const bool sets_variable = options.thinking == Thinking::kHide
+                                 ? !ThinkingVariable(chat_template).empty()
+                                 : options.thinking != Thinking::kDefault;
+  if (!sets_variable) return options.variables;
+  return AddThinking(chat_template, options.thinking != Thinking::kOff, options.variables);
 }
 
 ReasoningTags FindReasoningTags(const ChatTemplate& chat_template) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "cli/flags/template_options.h"
 #include "cria/error.h"
 #include "text/chat_template.h"
 #include "text/reasoning_tags.h"
@@ -16,11 +17,10 @@ namespace cria::cli {
 // The variable with which the template turns reasoning on and off; "" if there is none.
 std::string_view ThinkingVariable(const ChatTemplate& chat_template);
 
-// The template's variables with reasoning on or off: a JSON object that also has those of
-// `variables`, which is another one or "". Fails with kUsage if the template has no such variable,
-// or if `variables` sets it, too.
-Result<std::string> AddThinking(const ChatTemplate& chat_template, bool thinking,
-                                std::string_view variables);
+// The variables for the template that these options ask for: a JSON object, or "". Fails with
+// kUsage if reasoning shall be on or off and the template has no variable for that, or the options'
+// own variables set it, too.
+Result<std::string> VariablesFor(const ChatTemplate& chat_template, const TemplateOptions& options);
 
 // The tags that the template mentions. If it mentions none, <think> and </think>, because models
 // may write tags that their template does not know.

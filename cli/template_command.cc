@@ -10,6 +10,7 @@
 
 #include "cli/commands.h"
 #include "cli/flags/options.h"
+#include "cli/flags/template_options.h"
 #include "cli/messages_file.h"
 #include "cli/printable.h"
 #include "cli/reasoning.h"
@@ -26,7 +27,7 @@ struct TemplateArguments {
   std::string messages_path;
   std::string system_prompt;
   std::string prompt;
-  std::string variables;
+  TemplateOptions chat_template;
   bool no_generation_prompt = false;
   bool json = false;
 };
@@ -93,8 +94,10 @@ Status RenderTemplate(const TemplateArguments& options) {
   CRIA_ASSIGN_OR_RETURN(const ModelFile file, ModelFile::OpenVocabulary(options.model_path));
   CRIA_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Create(file.vocabulary()));
   const ChatTemplate chat_template(file.chat_template_source(), file.vocabulary(), file.path());
+  CRIA_ASSIGN_OR_RETURN(const std::string variables,
+                        VariablesFor(chat_template, options.chat_template));
   const RenderOptions rendering = {.add_generation_prompt = !options.no_generation_prompt,
-                                   .variables = options.variables,
+                                   .variables = variables,
                                    .time = chat_template.options().clock()};
   RenderedChat chat;
   CRIA_ASSIGN_OR_RETURN(const std::vector<ChatSegment> segments,
@@ -111,7 +114,7 @@ Status RenderTemplate(const TemplateArguments& options) {
   CRIA_ASSIGN_OR_RETURN(chat.tokens, chat_template.Encode(tokenizer, messages, rendering));
   if (options.json) {
     PrintRenderingAsJson(chat, chat_template, tokenizer,
-                         OpensReasoning(chat_template, messages, options.variables));
+                         OpensReasoning(chat_template, messages, variables));
   } else {
     PrintForTerminal(chat, tokenizer);
   }
@@ -131,15 +134,12 @@ void AddTemplateCommand(CommandLine& program) {
       .Metavar("FILE");
   command.AddText("-sys,--system-prompt", options->system_prompt, "A system prompt to begin with");
   command.AddText("-p,--prompt", options->prompt, "A message of the user to end with");
-  command
-      .AddText("--chat-template-kwargs", options->variables,
-               "Variables of the template: a JSON object such as {\"enable_thinking\": false}")
-      .Metavar("JSON");
   command.AddFlag("--no-generation-prompt", options->no_generation_prompt,
                   "Do not begin an answer");
   command.AddFlag("--json", options->json,
                   "Print JSON with the text and its tokens; by default, tokens are shown only at a "
                   "terminal, and a pipe or file gets the text alone");
+  AddTemplateOptions(command, options->chat_template);
   command.SetAction([options] { return RenderTemplate(*options); });
 }
 

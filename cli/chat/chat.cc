@@ -308,17 +308,11 @@ Status Chat::SetSampler(const SamplerOptions& options) {
 }
 
 Status Chat::SetThinking(Thinking thinking) {
-  const ChatTemplate& chat_template = engine_.chat_template();
-  std::string variables = options_.chat_template.variables;
-  // A model that always reasons has no switch, but its reasoning can be hidden.
-  const bool has_switch = !ThinkingVariable(chat_template).empty();
-  if (thinking == Thinking::kOff || thinking == Thinking::kOn ||
-      (thinking == Thinking::kHide && has_switch)) {
-    CRIA_ASSIGN_OR_RETURN(variables,
-                          AddThinking(chat_template, thinking != Thinking::kOff, variables));
-  }
+  TemplateOptions changed = options_.chat_template;
+  changed.thinking = thinking;
+  CRIA_ASSIGN_OR_RETURN(std::string variables, VariablesFor(engine_.chat_template(), changed));
   CRIA_RETURN_IF_ERROR(conversation_.SetVariables(std::move(variables)));
-  options_.chat_template.thinking = thinking;
+  options_.chat_template = std::move(changed);
   return {};
 }
 

@@ -10,6 +10,7 @@
 
 #include "cli/chat/answer_printer.h"
 #include "cli/flags/generation_options.h"
+#include "cli/flags/template_options.h"
 #include "cli/report.h"
 #include "llm/conversation.h"
 #include "llm/engine.h"

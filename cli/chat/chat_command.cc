@@ -11,6 +11,7 @@
 #include "cli/engine_loader.h"
 #include "cli/flags/generation_options.h"
 #include "cli/flags/options.h"
+#include "cli/flags/template_options.h"
 #include "cli/printable.h"
 #include "cli/terminal.h"
 

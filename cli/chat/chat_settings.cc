@@ -5,6 +5,7 @@
 #include "cli/flags/command_line.h"
 #include "cli/flags/generation_options.h"
 #include "cli/flags/options.h"
+#include "cli/flags/template_options.h"
 #include "core/format.h"
 
 namespace cria::cli {

@@ -34,20 +34,4 @@ struct TextOptions {
 // --stop and -e,--escape. `escaped` names the other options in which escapes are read: "-p".
 void AddTextOptions(CommandLine& command, TextOptions& options, const std::string& escaped);
 
-// Whether a reasoning model thinks before it answers.
-enum class Thinking : uint8_t {
-  kDefault,  // As the model's template decides.
-  kOff,
-  kOn,
-  kHide,  // It thinks, but its thoughts are not printed.
-};
-
-struct TemplateOptions {
-  std::string variables;  // A JSON object, or "".
-  Thinking thinking = Thinking::kDefault;
-};
-
-// --chat-template-kwargs and --think.
-void AddTemplateOptions(CommandLine& command, TemplateOptions& options);
-
 }  // namespace cria::cli

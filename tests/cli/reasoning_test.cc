@@ -48,24 +48,33 @@ TEST(ThinkingTest, FindsTheVariableOfATemplate) {
 
 TEST(ThinkingTest, JoinsTheVariables) {
   const ChatTemplate chat_template(kQwen3Like);
-  const auto joined = [&](bool thinking, std::string_view variables) {
-    const std::string text = Unwrap(AddThinking(chat_template, thinking, variables));
+  const auto joined = [&](Thinking thinking, const std::string& variables) {
+    const std::string text = Unwrap(VariablesFor(chat_template, {variables, thinking}));
     EXPECT_TRUE(CheckTemplateVariables(text)) << text;
     return nlohmann::json::parse(text);
   };
-  EXPECT_EQ(joined(true, ""), nlohmann::json({{"enable_thinking", true}}));
-  EXPECT_EQ(joined(false, " { } "), nlohmann::json({{"enable_thinking", false}}));
+  EXPECT_EQ(joined(Thinking::kOn, ""), nlohmann::json({{"enable_thinking", true}}));
+  EXPECT_EQ(joined(Thinking::kOff, " { } "), nlohmann::json({{"enable_thinking", false}}));
   EXPECT_EQ(
-      joined(false, R"( {"a": {"enable_thinking": "}"}, "b": [1]} )"),
+      joined(Thinking::kOff, R"( {"a": {"enable_thinking": "}"}, "b": [1]} )"),
       nlohmann::json({{"enable_thinking", false}, {"a", {{"enable_thinking", "}"}}}, {"b", {1}}}));
   const ChatTemplate other(kDeepSeekLike);
-  EXPECT_EQ(Unwrap(AddThinking(other, true, R"({"enable_thinking": 0})")),
+  EXPECT_EQ(Unwrap(VariablesFor(other, {R"({"enable_thinking": 0})", Thinking::kOn})),
             R"({"thinking": true, "enable_thinking": 0})");
 }
 
+TEST(ThinkingTest, HidingTurnsOnWhatHasASwitch) {
+  const std::string variables = R"({"a": 1})";
+  EXPECT_EQ(Unwrap(VariablesFor(ChatTemplate(kQwen3Like), {variables, Thinking::kHide})),
+            R"({"enable_thinking": true, "a": 1})");
+  EXPECT_EQ(Unwrap(VariablesFor(ChatTemplate(""), {variables, Thinking::kHide})), variables);
+  EXPECT_EQ(Unwrap(VariablesFor(ChatTemplate(kQwen3Like), {variables, Thinking::kDefault})),
+            variables);
+}
+
 TEST(ThinkingTest, RefusesWhatCannotBeSet) {
-  const auto refused = [](std::string_view source, std::string_view variables) {
-    const auto result = AddThinking(ChatTemplate(source), true, variables);
+  const auto refused = [](std::string_view source, const std::string& variables) {
+    const auto result = VariablesFor(ChatTemplate(source), {variables, Thinking::kOn});
     EXPECT_EQ(result.error().code(), ErrorCode::kUsage);
     return result.error().message();
   };

@@ -98,6 +98,17 @@ TEST_F(TemplateCommandTest, VariablesReachTheTemplate) {
   EXPECT_THAT(result.output, EndsWith("\n\n<think>\n"));
 }
 
+TEST_F(TemplateCommandTest, ThinkTurnsReasoningOnAndOff) {
+  EXPECT_THAT(Template({"-p", "Hi", "--think", "on"}).output, EndsWith("\n\n<think>\n"));
+  EXPECT_THAT(Template({"-p", "Hi", "--think", "hide"}).output, EndsWith("\n\n<think>\n"));
+  EXPECT_THAT(Template({"-p", "Hi", "--think", "off"}).output,
+              EndsWith("assistant<|end_header_id|>\n\n"));
+  const RunResult twice = Template(
+      {"-p", "Hi", "--think", "on", "--chat-template-kwargs", R"({"enable_thinking": false})"});
+  EXPECT_EQ(twice.exit_code, 2);
+  EXPECT_THAT(twice.error, HasSubstr("is set twice"));
+}
+
 TEST_F(TemplateCommandTest, JsonHasTheTokens) {
   const RunResult result =
       Template({"-p", "\xC3\xA9<|eot_id|>", "--json", "--chat-template-kwargs", "{}"});

@@ -17,7 +17,6 @@ class GenerationOptionsTest : public testing::Test {
     AddPredictOption(program_, max_tokens_, "Maximum");
     AddSamplerOptions(program_, sampler_);
     AddTextOptions(program_, text_, "-p");
-    AddTemplateOptions(program_, template_);
     program_.SetAction([]() -> Status { return {}; });
   }
 
@@ -33,7 +32,6 @@ class GenerationOptionsTest : public testing::Test {
   size_t max_tokens_ = 7;
   SamplerOptions sampler_;
   TextOptions text_;
-  TemplateOptions template_;
 };
 
 TEST_F(GenerationOptionsTest, PredictsUntilTheModelStops) {
@@ -91,16 +89,6 @@ TEST_F(GenerationOptionsTest, EscapesAreReadIfTheyAreWanted) {
   EXPECT_EQ(text_.MakeStopStrings()->longest_bytes(), 1);
   text_.stop_strings = {""};
   EXPECT_EQ(text_.MakeStopStrings().error().code(), ErrorCode::kUsage);
-}
-
-TEST_F(GenerationOptionsTest, VariablesOfTheTemplateAreAJsonObject) {
-  ASSERT_TRUE(Run({"--chat-template-kwargs", R"({"a": 1})", "--think", "hide"}));
-  EXPECT_EQ(template_.variables, R"({"a": 1})");
-  EXPECT_EQ(template_.thinking, Thinking::kHide);
-  ExpectError({"--chat-template-kwargs", "[]"},
-              "--chat-template-kwargs: the template's variables are not a JSON object");
-  ExpectError({"--think", "maybe"}, "--think: \"maybe\" is not off, on or hide");
-  EXPECT_FALSE(Run({"--chat-template-kwargs", R"({"messages": []})"}));
 }
 
 }  // namespace
