@@ -5,6 +5,7 @@
 # the same on both. Trees and sysroots are kept in the cache; their names contain a hash of the list of packages.
 
 suite=trixie
+exit_mirror_is_updated=75  # A failure that will pass, as in sysexits.h.
 toolchains=$root/toolchains
 
 # Prints the packages in the lists with these names.
@@ -81,14 +82,17 @@ make_in_cache() {  # FOLDER WHAT FUNCTION, which fills the folder that it is giv
     remove_unfinished "$making"
     until "$fill" "$making" </dev/null >"$log" 2>&1; do
       # What apt prints while a mirror has only a part of the files of a new state.
-      if [ $tries -lt 5 ] && grep -q 'Mirror sync in progress' "$log"; then
-        say "Debian's mirror is being updated: trying again in a minute"
-        sleep 60
-      else
+      if ! grep -q 'Mirror sync in progress' "$log"; then
         tail -n 20 "$log" >&2
         remove_unfinished "$making"
         die "making $what failed; the whole log is $log"
+      elif [ $tries -ge 3 ]; then
+        remove_unfinished "$making"
+        say "making $what failed, because Debian's mirror is being updated; try again later ($log)"
+        exit $exit_mirror_is_updated
       fi
+      say "Debian's mirror is being updated: trying again in a minute"
+      sleep 60
       remove_unfinished "$making"
       tries=$((tries + 1))
     done

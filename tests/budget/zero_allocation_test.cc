@@ -267,6 +267,8 @@ TEST_P(ZeroAllocation, AfterLoading) {
   bool mapped = false;
   for (const KvType kv_type : {KvType::kF32, KvType::kF16, KvType::kInt8}) {
     for (const size_t threads : {1, 2, 3}) {
+      // There, each type with one number of threads is enough.
+      if (support::IsEmulated() && static_cast<size_t>(kv_type) + 1 != threads) continue;
       mapped = !mapped;
       SCOPED_TRACE(std::format("{} keys and values, {} threads, weights {}", KvTypeName(kv_type),
                                threads, mapped ? "mapped" : "in memory"));

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -30,13 +31,23 @@ class DecoderOfEveryKind : public testing::TestWithParam<support::NamedSpec> {
     ids_ = SomeIds(48, model_.config.vocab_size);
   }
 
+  // One conversion for all tests: under emulation, it takes longer than most of them.
+  static std::shared_ptr<const ConvertedModel> Converted(Scheme weights) {
+    static std::map<std::pair<std::string, Scheme>, std::shared_ptr<const ConvertedModel>> models;
+    std::shared_ptr<const ConvertedModel>& model = models[{GetParam().name, weights}];
+    if (model == nullptr) {
+      model = std::make_shared<const ConvertedModel>(support::MakeModel(GetParam().make()),
+                                                     ConvertOptions{.weights = weights});
+    }
+    return model;
+  }
+
   reference::ReferenceModel model_;
   std::vector<int32_t> ids_;
 };
 
 TEST_P(DecoderOfEveryKind, F32IsTheReference) {
-  LoadedModel loaded(model_, {.weights = Scheme::kF32}, {.context_tokens = 64},
-                     support::UsualThreads());
+  LoadedModel loaded(Converted(Scheme::kF32), {.context_tokens = 64}, support::UsualThreads());
   const std::vector<float> expected = ReferenceLogits(model_, ids_);
   EXPECT_LT(LargestDifference(loaded.Run(ids_, {48}), expected),
             1e-4f * LargestMagnitude(expected));
@@ -62,11 +73,9 @@ TEST_P(DecoderOfEveryKind, HalfPrecisionIsReadExactly) {
 TEST_P(DecoderOfEveryKind, QuantizedIsNearTheReference) {
   const std::vector<float> expected = ReferenceLogits(model_, ids_);
   const float largest = LargestMagnitude(expected);
-  LoadedModel int8(model_, {.weights = Scheme::kQc8w}, {.context_tokens = 64},
-                   support::UsualThreads());
+  LoadedModel int8(Converted(Scheme::kQc8w), {.context_tokens = 64}, support::UsualThreads());
   EXPECT_LT(LargestDifference(int8.Run(ids_, {48}), expected), 0.10f * largest);
-  LoadedModel int4(model_, {.weights = Scheme::kQb4w}, {.context_tokens = 64},
-                   support::UsualThreads());
+  LoadedModel int4(Converted(Scheme::kQb4w), {.context_tokens = 64}, support::UsualThreads());
   EXPECT_LT(LargestDifference(int4.Run(ids_, {48}), expected), 0.60f * largest);
   LoadedModel all_int4(
       model_, {.weights = Scheme::kQb4w, .embedding = Scheme::kQb4w, .head = Scheme::kQb4w},
@@ -80,20 +89,22 @@ TEST_P(DecoderOfEveryKind, LargeChannelsCostLittle) {
   const std::vector<float> expected = ReferenceLogits(model_, ids_);
   reference::ReferenceModel planted = model_;
   support::PlantChannels(planted, 5);
-  const auto error_of = [&](const reference::ReferenceModel& model, Scheme scheme) {
-    LoadedModel loaded(model, {.weights = scheme}, {.context_tokens = 64}, support::UsualThreads());
+  const auto error_of = [&](std::shared_ptr<const ConvertedModel> model) {
+    LoadedModel loaded(std::move(model), {.context_tokens = 64}, support::UsualThreads());
     return RootMeanSquareDifference(loaded.Run(ids_, {48}), expected);
   };
   for (const Scheme scheme : {Scheme::kQc8w, Scheme::kQb4w}) {
     // The converter decides the same on every processor, so one scheme is enough there.
     if (support::IsEmulated() && scheme == Scheme::kQb4w) continue;
-    EXPECT_LT(error_of(planted, scheme), 1.5f * error_of(model_, scheme)) << SchemeName(scheme);
+    const auto converted =
+        std::make_shared<const ConvertedModel>(planted, ConvertOptions{.weights = scheme});
+    EXPECT_LT(error_of(converted), 1.5f * error_of(Converted(scheme))) << SchemeName(scheme);
   }
 }
 
 TEST_P(DecoderOfEveryKind, ChunksAgreeWithOnePass) {
   for (const auto& [scheme, kv_type] : support::SchemesAndKvTypes()) {
-    LoadedModel loaded(model_, {.weights = scheme}, {.context_tokens = 64, .kv_type = kv_type},
+    LoadedModel loaded(Converted(scheme), {.context_tokens = 64, .kv_type = kv_type},
                        support::UsualThreads());
     const std::vector<float> whole = loaded.Run(ids_, {48});
     const bool exact = scheme == Scheme::kF32 && kv_type == KvType::kF32;
@@ -110,8 +121,7 @@ TEST_P(DecoderOfEveryKind, ChunksAgreeWithOnePass) {
 TEST_P(DecoderOfEveryKind, ThreadsChangeNothing) {
   for (const auto& [scheme, kv_type] : support::SchemesAndKvTypes()) {
     const DecoderOptions options = {.context_tokens = 64, .kv_type = kv_type};
-    const auto model =
-        std::make_shared<const ConvertedModel>(model_, ConvertOptions{.weights = scheme});
+    const auto model = Converted(scheme);
     LoadedModel one(model, options, 1, 1);
     const std::vector<float> expected = one.Run(ids_, {32, 13, 1});
     for (const auto& [threads, batch_threads] :
