@@ -64,10 +64,12 @@ Result<platform::File> OpenSource(const cria_model_options& options) {
 }
 
 Result<EngineOptions> ToEngineOptions(const cria_model_options& options) {
-  EngineOptions engine = {.num_threads = options.num_threads,
-                          .num_batch_threads = options.num_batch_threads,
-                          .context_tokens = options.context_tokens,
-                          .ignore_memory_limits = options.ignore_memory_limits != 0};
+  EngineOptions engine = {
+      .num_threads = options.num_threads,
+      .num_batch_threads = options.num_batch_threads,
+      // On 32 bits, the largest number would mean the model's own context.
+      .context_tokens = std::min<size_t>(options.context_tokens, kModelsOwnContext - 1),
+      .ignore_memory_limits = options.ignore_memory_limits != 0};
   if (options.reserved != 0) {
     return Fail(ErrorCode::kUnsupported,
                 "reserved of cria_model_options is not 0; use CRIA_MODEL_OPTIONS_INIT");
