@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "decode/decoder.h"
-#include "decode/rope_table.h"
+#include "model/rope_table.h"
 
 namespace cria {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/numeric.h"
-#include "decode/rope_table.h"
+#include "model/rope_table.h"
 #include "model/tensor_table.h"
 #include "ops/attention.h"
 #include "xnn/linear.h"

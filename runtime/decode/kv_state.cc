@@ -5,8 +5,8 @@
 
 #include "core/numeric.h"
 #include "core/platform.h"
-#include "decode/rope_table.h"
 #include "model/checksum.h"
+#include "model/rope_table.h"
 
 namespace cria {
 namespace {

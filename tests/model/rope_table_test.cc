@@ -1,4 +1,4 @@
-#include "decode/rope_table.h"
+#include "model/rope_table.h"
 
 #include <gtest/gtest.h>
 
