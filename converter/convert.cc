@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "converter/calibrate/calibrate.h"
 #include "converter/equalize/equalize.h"
 #include "converter/hugging_face/hf_checkpoint.h"
 #include "converter/hugging_face/hf_config.h"
@@ -25,6 +26,9 @@ namespace cria {
 namespace {
 
 Result<TensorSchemes> ChooseSchemes(const ConvertOptions& options) {
+  if (options.calibration && options.weights == Scheme::kF32) {
+    return Fail(ErrorCode::kUsage, "weights in f32 lose nothing, so they cannot be calibrated");
+  }
   if (!std::ranges::contains(kBlockSizes, options.block_size)) {
     return Fail(ErrorCode::kUsage,
                 std::format("block size {} is not one of 32, 64, 128 and 256", options.block_size));
@@ -151,6 +155,25 @@ Status CheckIsNoneOfWeights(const std::filesystem::path& output_path,
   return {};
 }
 
+Result<CalibrationReport> CalibratePlan(const Preparation& preparation,
+                                        const CalibrationOptions& options,
+                                        const std::filesystem::path& output_path,
+                                        const ThreadPool& threads, const ProgressCallback& progress,
+                                        FilePlan& plan) {
+  const ModelConfig& config = preparation.checkpoint.config;
+  const Vocabulary vocabulary = preparation.tokenizer.vocabulary.view();
+  CRIA_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Create(vocabulary));
+  const ChatTemplate chat_template(preparation.tokenizer.chat_template_source, vocabulary);
+  const size_t max_tokens =
+      options.max_tokens != 0 ? options.max_tokens : UsualCalibrationTokens(config);
+  CRIA_ASSIGN_OR_RETURN(
+      const CalibrationTokens tokens,
+      EncodeCalibrationText(options.text, config, tokenizer, chat_template, max_tokens));
+  CRIA_ASSIGN_OR_RETURN(ScratchFile scratch, ScratchFile::Create(output_path));
+  return Calibrate(tokens, config, threads, std::make_shared<ScratchFile>(std::move(scratch)),
+                   progress, plan);
+}
+
 // A model file that is whole, but not committed.
 struct Conversion {
   WrittenModel written;
@@ -174,10 +197,16 @@ Result<Conversion> ConvertUncommitted(const std::filesystem::path& checkpoint_pa
   if (options.weights != Scheme::kF32) {
     CRIA_ASSIGN_OR_RETURN(equalized, Equalize(plan, preparation.checkpoint.config, threads));
   }
+  CalibrationReport calibrated;
+  if (options.calibration) {
+    CRIA_ASSIGN_OR_RETURN(calibrated, CalibratePlan(preparation, *options.calibration, output_path,
+                                                    threads, progress, plan));
+  }
   CRIA_ASSIGN_OR_RETURN(WrittenModel written,
                         WriteModel(Describe(preparation), plan, output_path, threads, progress));
   ConvertReport report = MakeReport(preparation.checkpoint, plan, written);
   report.equalized = equalized;
+  report.calibrated = calibrated;
   return Conversion{std::move(written), std::move(report)};
 }
 

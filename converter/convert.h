@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "converter/calibrate/calibrate.h"
 #include "converter/equalize/equalize.h"
 #include "converter/progress.h"
 #include "converter/quantize/row_quantizer.h"
@@ -23,6 +24,12 @@ namespace cria {
 // "0.1.0"
 std::string_view ConverterVersion();
 
+// Quantizing for the activations that a text causes; see Calibrate.
+struct CalibrationOptions {
+  std::string text;       // As EncodeCalibrationText takes it.
+  size_t max_tokens = 0;  // 0: UsualCalibrationTokens.
+};
+
 struct ConvertOptions {
   Scheme weights = Scheme::kQb4w;
   size_t block_size = 32;  // kQb4w only: 32, 64, 128 or 256; the maximum.
@@ -32,6 +39,7 @@ struct ConvertOptions {
   size_t num_threads = 0;  // 0: one for each processor.
   // Replaces the checkpoint's own template; with an empty text, the model has no template.
   std::optional<ChatTemplateSource> chat_template = {};
+  std::optional<CalibrationOptions> calibration = {};  // Not for weights in f32.
   bool overwrite = false;  // Also replaces an output that Cria did not write.
 };
 
@@ -54,7 +62,8 @@ struct ConvertReport {
   uint64_t file_bytes = 0;
   double bits_per_weight = 0.0;  // Average over the stored tensors, scales and padding included.
   Digest digest = {};
-  EqualizeReport equalized = {};        // Models in f32 stay as they are.
+  EqualizeReport equalized = {};  // Models in f32 stay as they are.
+  CalibrationReport calibrated = {};
   std::vector<TensorKindReport> kinds;  // In the order of a forward pass.
 };
 

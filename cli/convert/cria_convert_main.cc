@@ -14,6 +14,7 @@
 #include "cli/messages.h"
 #include "cli/model_name.h"
 #include "cli/progress_bar.h"
+#include "cli/text_file.h"
 #include "converter/convert.h"
 #include "core/format.h"
 #include "core/platform.h"
@@ -29,6 +30,8 @@ struct Arguments {
   std::string checkpoint;
   std::string output;
   bool vocab_only = false;
+  std::string calibration_path;
+  size_t calibration_tokens = 0;
   ConvertOptions options;
   cria::cli::DownloadArguments download;
   std::optional<bool> verify;  // Absent: small models are verified.
@@ -43,6 +46,17 @@ void AddOptions(cria::cli::CommandLine& command, Arguments& arguments) {
   command.AddFlag("--vocab-only", arguments.vocab_only,
                   "Write only the tokenizer and the chat template, for cria tokenize; needs no "
                   "weights");
+  command
+      .AddText("--calibrate", arguments.calibration_path,
+               "Choose the codes of int4 and int8 weights for this text, which loses less; - is "
+               "standard input. Lines of JSON are read as conversations")
+      .Metavar("FILE");
+  command
+      .AddNumber("--calibration-tokens", arguments.calibration_tokens,
+                 "Tokens of the text to use at most (default: four for each input of the widest "
+                 "matrix, at least 16,384)",
+                 size_t{256}, size_t{1} << 24)
+      .Default("");
   command
       .AddNumber("-t,--threads", arguments.options.num_threads,
                  "Threads (default: one for each processor)", size_t{1}, size_t{1024})
@@ -109,6 +123,16 @@ void PrintReport(const ConvertReport& report, const std::string& output) {
     std::printf("large channels were evened out in %zu of %zu places\n",
                 report.equalized.num_equalized, report.equalized.num_places);
   }
+  if (report.calibrated.num_tokens > 0) {
+    std::printf(
+        "calibrated %zu of %zu matrices with %zu tokens: squared errors of products are "
+        "%.2f of those of rounding, for text that was held back\n",
+        report.calibrated.num_calibrated, report.calibrated.num_matrices,
+        report.calibrated.num_tokens, report.calibrated.held_back_ratio);
+    if (report.calibrated.has_few_tokens) {
+      std::printf("these are few tokens for this model: a longer text may lose less\n");
+    }
+  }
   std::printf("%s: %s, %llu parameters, %.2f bits per weight, %.1f MB, digest %s\n",
               cria::cli::Printable(output).c_str(), cria::cli::Printable(report.name).c_str(),
               static_cast<unsigned long long>(report.num_parameters), report.bits_per_weight,
@@ -123,7 +147,15 @@ cria::ProgressCallback ProgressOn(cria::cli::ProgressBar& bar) {
   };
 }
 
-cria::Result<ConvertReport> RunConvert(const Arguments& arguments) {
+cria::Result<ConvertReport> RunConvert(Arguments& arguments) {
+  if (arguments.calibration_path.empty() && arguments.calibration_tokens != 0) {
+    return cria::Fail(cria::ErrorCode::kUsage, "--calibration-tokens needs --calibrate");
+  }
+  if (!arguments.calibration_path.empty()) {
+    cria::CalibrationOptions& calibration = arguments.options.calibration.emplace();
+    CRIA_ASSIGN_OR_RETURN(calibration.text, cria::cli::ReadTextFile(arguments.calibration_path));
+    calibration.max_tokens = arguments.calibration_tokens;
+  }
   const cria::cli::StopSentence stopped("converting was stopped",
                                         cria::cli::StopSentence::CtrlC::kSignal);
   cria::cli::ProgressBar bar("converting");

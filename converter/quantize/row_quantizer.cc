@@ -27,6 +27,8 @@ double SumOfSquares(std::span<const float> values) {
 
 }  // namespace
 
+ScaleRule ScaleRuleOf(Scheme scheme) { return scheme == Scheme::kQc8w ? kQc8wRule : kQb4wRule; }
+
 RowQuantizer::RowQuantizer(const TensorLayout& layout)
     : layout_(layout), scratch_(ScaleSearchScratch(layout.padded_input_channels)) {}
 
@@ -51,6 +53,31 @@ QuantizationError RowQuantizer::Quantize(std::span<const float> row, std::span<s
       break;
   }
   return error;
+}
+
+void RowQuantizer::Store(std::span<const float> codes, std::span<const float> code_scales,
+                         std::span<std::byte> data, std::span<std::byte> scales) const {
+  switch (layout_.scheme) {
+    case Scheme::kF32:
+      return;  // There are no codes.
+    case Scheme::kQc8w:
+      for (size_t i = 0; i < codes.size(); ++i) {
+        data[i] = static_cast<std::byte>(static_cast<int8_t>(codes[i]));
+      }
+      std::memcpy(scales.data(), code_scales.data(), sizeof(float));
+      return;
+    case Scheme::kQb4w:
+      for (size_t i = 0; i < codes.size(); i += 2) {
+        const int low = static_cast<int>(codes[i]) + kQb4wZeroPoint;
+        const int high = static_cast<int>(codes[i + 1]) + kQb4wZeroPoint;
+        data[i / 2] = static_cast<std::byte>(low | high << 4);
+      }
+      for (size_t i = 0; i < code_scales.size(); ++i) {
+        const uint16_t scale = FloatToBf16(code_scales[i]);
+        std::memcpy(scales.data() + i * sizeof scale, &scale, sizeof scale);
+      }
+      return;
+  }
 }
 
 void RowQuantizer::Dequantize(std::span<const std::byte> data, std::span<const std::byte> scales,

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "converter/quantize/scale_search.h"
 #include "model/tensor_table.h"
 
 namespace cria {
@@ -21,6 +22,9 @@ struct QuantizationError {
   }
 };
 
+// How the scale of each block, or row, is searched in a scheme with scales.
+ScaleRule ScaleRuleOf(Scheme scheme);
+
 // Stores rows in the scheme of a layout. Only this class knows every quantizer.
 class RowQuantizer {
  public:
@@ -31,6 +35,11 @@ class RowQuantizer {
   // elements.
   QuantizationError Quantize(std::span<const float> row, std::span<std::byte> data,
                              std::span<std::byte> scales);
+
+  // Stores codes that were chosen elsewhere, padding included, with scales of the scheme's type:
+  // what stands for code * scale.
+  void Store(std::span<const float> codes, std::span<const float> code_scales,
+             std::span<std::byte> data, std::span<std::byte> scales) const;
 
   // What such data and scales stand for; `row` as above. The runtime has the same for its
   // processors in ops, which the converter does not use.

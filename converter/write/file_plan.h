@@ -2,9 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "converter/quantize/row_quantizer.h"
+#include "converter/write/scratch_file.h"
 #include "converter/write/tensor_map.h"
 #include "model/model_file.h"
 #include "model/tensor_table.h"
@@ -27,11 +31,19 @@ struct TensorSchemes {
   size_t block_size = 32;  // The maximum; see MakeTensorLayout.
 };
 
+// A tensor that is in its scheme already: its data, and then its scales, in a scratch file.
+struct EncodedTensor {
+  std::shared_ptr<const ScratchFile> file;
+  uint64_t offset = 0;
+  QuantizationError error = {};
+};
+
 // A tensor with its source and its place in the file.
 struct PlannedTensor {
   StoredTensor stored;
   FileSection section;
   std::vector<MappedPart> parts;
+  std::optional<EncodedTensor> encoded = {};  // Absent: it is quantized when it is written.
 };
 
 struct FilePlan {

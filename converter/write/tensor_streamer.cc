@@ -64,6 +64,7 @@ void TensorStreamer::ConvertSlice(const Slice& slice, Workspace& workspace) {
 
 Result<QuantizationError> TensorStreamer::Stream(PlannedTensor& tensor) {
   StoredTensor& stored = tensor.stored;
+  if (tensor.encoded) return Copy(*tensor.encoded, stored);
   const std::vector<Slice> slices = MakeSlices(tensor);
   QuantizationError error;
   Checksum64 checksum;
@@ -90,6 +91,27 @@ Result<QuantizationError> TensorStreamer::Stream(PlannedTensor& tensor) {
   checksum.Update(scales);
   stored.checksum = checksum.Finish();
   return error;
+}
+
+Result<QuantizationError> TensorStreamer::Copy(const EncodedTensor& encoded, StoredTensor& stored) {
+  constexpr uint64_t kPieceBytes = uint64_t{4} << 20;
+  Checksum64 checksum;
+  std::vector<std::byte> piece;
+  const auto copy = [&](uint64_t source, const FileRange& target) -> Status {
+    for (uint64_t done = 0; done < target.bytes; done += piece.size()) {
+      piece.resize(std::min(kPieceBytes, target.bytes - done));
+      CRIA_RETURN_IF_ERROR(encoded.file->ReadAt(source + done, piece));
+      CRIA_RETURN_IF_ERROR(file_.WriteAt(target.offset + done, piece));
+      checksum.Update(piece);
+    }
+    return {};
+  };
+  CRIA_RETURN_IF_ERROR(copy(encoded.offset, stored.data));
+  CRIA_RETURN_IF_ERROR(copy(encoded.offset + stored.data.bytes, stored.scales));
+  stored.checksum = checksum.Finish();
+  CRIA_RETURN_IF_ERROR(
+      ReportProgress(stored, uint64_t{stored.spec.output_channels} * stored.spec.input_channels));
+  return encoded.error;
 }
 
 Status TensorStreamer::ReportProgress(const StoredTensor& tensor, uint64_t weights) {

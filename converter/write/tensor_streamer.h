@@ -46,6 +46,7 @@ class TensorStreamer {
     Status status;
   };
 
+  Result<QuantizationError> Copy(const EncodedTensor& encoded, StoredTensor& stored);
   static std::vector<Slice> MakeSlices(const PlannedTensor& tensor);
   static void ConvertSlice(const Slice& slice, Workspace& workspace);
   Status ReportProgress(const StoredTensor& tensor, uint64_t weights);

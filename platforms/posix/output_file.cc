@@ -245,6 +245,19 @@ Status OutputFile::WriteAt(uint64_t offset, std::span<const std::byte> bytes) {
   return {};
 }
 
+Status OutputFile::ReadAt(uint64_t offset, std::span<std::byte> bytes) const {
+  while (!bytes.empty()) {
+    const ssize_t count =
+        pread(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return SystemError(errno, "read");
+    if (count == 0) return SystemError(EIO, "read");
+    bytes = bytes.subspan(static_cast<size_t>(count));
+    offset += static_cast<uint64_t>(count);
+  }
+  return {};
+}
+
 Status OutputFile::Commit() {
   WriteBack(descriptor_, bytes_);
   if (fsync(descriptor_) != 0) return SystemError(errno, "write");

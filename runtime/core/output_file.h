@@ -44,6 +44,8 @@ class OutputFile {
 
   // Bytes that are never written read as zeros.
   Status WriteAt(uint64_t offset, std::span<const std::byte> bytes);
+  // What was written; past the end of the file is an error.
+  Status ReadAt(uint64_t offset, std::span<std::byte> bytes) const;
   // Makes the file durable and gives it its name.
   Status Commit();
   // Removes the temporary name, and returns the file, which exists as long as it is open.

@@ -27,6 +27,8 @@ allow_only '<utf8proc\.h>' 'utf8proc belongs in runtime/text:' runtime/text/ tes
 allow_only '<(flatbuffers/|nlohmann/|google/protobuf/).*' \
   'FlatBuffers belongs where model files are read or written; JSON and protobuf on the host side:' \
   'runtime/model/model_file_reader\.cc' 'runtime/model/packed_file\.cc' converter/ cli/ tests/
+allow_only '<Eigen/.*' 'Only one source is compiled for the processors that linear algebra needs:' \
+  converter/calibrate/linear_algebra.cc
 allow_only '<(curl|openssl)/.*' 'Only converter/hub opens connections and hashes what it downloads:' converter/hub/ \
   tests/support/untrusted_tls_server.cc
 allow_only '"(model|packed)_generated\.h"' \

@@ -1,0 +1,440 @@
+#include "converter/calibrate/calibrate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "converter/calibrate/activation_file.h"
+#include "converter/calibrate/channel_scaling.h"
+#include "converter/calibrate/input_moments.h"
+#include "converter/calibrate/layer_steps.h"
+#include "converter/calibrate/linear_algebra.h"
+#include "converter/calibrate/matrix_calibration.h"
+#include "converter/quantize/row_quantizer.h"
+#include "core/numeric.h"
+#include "model/rope_table.h"
+
+namespace cria {
+namespace {
+
+// Tokens that are computed at once, if windows are not longer.
+constexpr size_t kBatchTokens = 1024;
+
+// Enough to know the sizes of channels.
+constexpr size_t kScalingTokens = 4096;
+
+// Windows that are computed at once.
+struct Batch {
+  size_t first_window;
+  size_t first_row;
+  size_t rows;
+};
+
+// The inputs of a matrix as the runtime will have them, and the outputs that the checkpoint has:
+// [rows, input_channels] and [rows, output_channels].
+struct InputsAndOutputs {
+  Matrix inputs;
+  Matrix outputs;
+};
+
+Result<Matrix> ReadMatrix(const PlannedTensor& tensor) {
+  const TensorSpec& spec = tensor.stored.spec;
+  Matrix matrix(spec.output_channels, spec.input_channels);
+  std::span<float> rest = matrix.values();
+  TensorReader reader;
+  for (const MappedPart& part : tensor.parts) {
+    const auto values = rest.first(part.source->num_elements());
+    CRIA_RETURN_IF_ERROR(reader.Read(*part.source, 0, values));
+    ApplyFactors(part, 0, spec.is_vector() ? values.size() : spec.input_channels, values);
+    rest = rest.subspan(values.size());
+  }
+  return matrix;
+}
+
+// x [rows, inputs] * transposed weights [outputs, inputs].
+Matrix Multiply(const ThreadPool& threads, const Matrix& x, const Matrix& weights) {
+  constexpr size_t kTile = 256;
+  Matrix product(x.rows(), weights.rows());
+  threads.ParallelFor(DivideRoundingUp(weights.rows(), kTile), [&](size_t index) {
+    const size_t first = index * kTile;
+    const size_t count = std::min(kTile, weights.rows() - first);
+    AddProductWithTransposed(x.view(), weights.view().Rows(first, count),
+                             product.view().Columns(first, count));
+  });
+  return product;
+}
+
+// The root mean squares of channels over many rows.
+class ChannelSizes {
+ public:
+  explicit ChannelSizes(size_t channels) : squares_(channels) {}
+  void Add(const Matrix& rows) {
+    for (size_t row = 0; row < rows.rows(); ++row) {
+      for (size_t i = 0; i < squares_.size(); ++i) {
+        squares_[i] += double{rows(row, i)} * rows(row, i);
+      }
+    }
+    num_rows_ += rows.rows();
+  }
+  std::vector<float> Rms() const {
+    std::vector<float> rms;
+    for (const double square : squares_) {
+      rms.push_back(static_cast<float>(std::sqrt(square / static_cast<double>(num_rows_))));
+    }
+    return rms;
+  }
+
+ private:
+  std::vector<double> squares_;
+  size_t num_rows_ = 0;
+};
+
+// Runs a model over the calibration tokens twice at once: as the checkpoint is, in f32 ("exact"),
+// and with everything that is quantized so far ("stored").
+class Calibration {
+ public:
+  Calibration(const CalibrationTokens& tokens, const ModelConfig& config, const ThreadPool& threads,
+              std::shared_ptr<ScratchFile> scratch, const ProgressCallback& progress,
+              FilePlan& plan)
+      : tokens_(tokens),
+        config_(config),
+        threads_(threads),
+        scratch_(std::move(scratch)),
+        progress_(progress),
+        plan_(plan),
+        exact_(*scratch_, tokens.ids.size(), config.hidden_size),
+        stored_(*scratch_, tokens.ids.size(), config.hidden_size),
+        exact_inputs_(*scratch_, tokens.ids.size(), MaxInputs(config)),
+        stored_inputs_(*scratch_, tokens.ids.size(), MaxInputs(config)) {}
+
+  Result<CalibrationReport> Run() {
+    for (const PlannedTensor& tensor : plan_.tensors) {
+      if (IsCalibrated(tensor)) total_weights_ += NumWeights(tensor);
+    }
+    CRIA_RETURN_IF_ERROR(Embed());
+    for (size_t layer = 0; layer < config_.num_hidden_layers; ++layer) {
+      CRIA_RETURN_IF_ERROR(RunAttention(static_cast<int>(layer)));
+      CRIA_RETURN_IF_ERROR(RunFeedForward(static_cast<int>(layer)));
+    }
+    report_.num_tokens = tokens_.ids.size();
+    report_.held_back_ratio =
+        std::exp(log_ratios_ / static_cast<double>(std::max<size_t>(1, report_.num_matrices)));
+    report_.has_few_tokens = tokens_.ids.size() < 2 * MaxInputs(config_);
+    return report_;
+  }
+
+ private:
+  using Step = std::function<Result<InputsAndOutputs>(const Batch&, const Matrix& weights)>;
+
+  static size_t MaxInputs(const ModelConfig& config) {
+    return std::max<size_t>(
+        {config.hidden_size, config.query_channels(), config.intermediate_size});
+  }
+  static bool IsCalibrated(const PlannedTensor& tensor) {
+    return tensor.stored.spec.layer != kNoLayer && !tensor.stored.spec.is_vector();
+  }
+  static uint64_t NumWeights(const PlannedTensor& tensor) {
+    return uint64_t{tensor.stored.spec.output_channels} * tensor.stored.spec.input_channels;
+  }
+
+  // Null if the model has none.
+  PlannedTensor* Find(TensorRole role, int layer) const {
+    const auto found = std::ranges::find_if(plan_.tensors, [&](const PlannedTensor& tensor) {
+      return tensor.stored.spec.role == role && tensor.stored.spec.layer == layer;
+    });
+    return found == plan_.tensors.end() ? nullptr : &*found;
+  }
+  // Empty if the model has none.
+  Result<std::vector<float>> Vector(TensorRole role, int layer) const {
+    const PlannedTensor* const tensor = Find(role, layer);
+    if (tensor == nullptr) return std::vector<float>();
+    CRIA_ASSIGN_OR_RETURN(const Matrix vector, ReadMatrix(*tensor));
+    return std::vector<float>(vector.values().begin(), vector.values().end());
+  }
+
+  std::vector<Batch> Batches() const {
+    const size_t windows = std::max<size_t>(1, kBatchTokens / tokens_.window_tokens);
+    std::vector<Batch> batches;
+    for (size_t i = 0; i < tokens_.num_windows(); i += windows) {
+      const size_t count = std::min(windows, tokens_.num_windows() - i);
+      batches.push_back({i, i * tokens_.window_tokens, count * tokens_.window_tokens});
+    }
+    return batches;
+  }
+
+  // Half a layer: a norm, a matrix that reads it, what the model computes of these products, and a
+  // matrix that reads that and whose products are added to the hidden rows.
+  struct Block {
+    TensorRole norm;
+    TensorRole first;
+    TensorRole first_bias;
+    TensorRole second;
+    TensorRole second_bias;
+    size_t inner_channels;
+    size_t scaled_part;  // Of the first matrix: its channels scale those that the second reads.
+    size_t head_dim;
+    size_t heads_per_channel_head;
+    // From products with their bias, [rows, channels], which it overwrites, to output [rows,
+    // inner_channels].
+    std::function<void(MatrixView products, MatrixView output)> inner;
+  };
+
+  Status Embed();
+  Status RunBlock(int layer, const Block& block);
+  // Scales the channels that the block's matrices read, for the sizes that they have in the exact
+  // model.
+  Status ScaleBlock(int layer, const Block& block);
+  Result<Matrix> Normalized(const ActivationFile& file, const Batch& batch,
+                            std::span<const float> weight) const;
+  // What the second matrix of a block reads, from the products with the first.
+  Matrix Inner(const Block& block, std::span<const float> bias, Matrix products) const;
+  Status RunAttention(int layer);
+  Status RunFeedForward(int layer);
+  // Calibrates a matrix with what `step` says of each batch, and returns what is stored of it.
+  Result<Matrix> CalibrateTensor(TensorRole role, int layer, const Step& step);
+  Status Keep(const CalibratedMatrix& matrix, PlannedTensor& tensor);
+  Status ReportProgress(const PlannedTensor& tensor, double fraction);
+
+  // Adds `summand` and `bias` to the hidden rows of one of the models.
+  Status AddToHidden(ActivationFile& file, const Batch& batch, const Matrix& summand,
+                     std::span<const float> bias) {
+    CRIA_ASSIGN_OR_RETURN(Matrix hidden,
+                          file.Read(batch.first_row, batch.rows, config_.hidden_size));
+    for (size_t i = 0; i < hidden.values().size(); ++i) hidden.values()[i] += summand.values()[i];
+    AddBias(bias, hidden.view());
+    return file.Write(batch.first_row, hidden);
+  }
+
+  const CalibrationTokens& tokens_;
+  const ModelConfig& config_;
+  const ThreadPool& threads_;
+  std::shared_ptr<ScratchFile> scratch_;
+  const ProgressCallback& progress_;
+  FilePlan& plan_;
+  // What the layers so far have added up to: [tokens, hidden_size].
+  ActivationFile exact_;
+  ActivationFile stored_;
+  // The inputs of o_proj, and then those of down_proj, in both models.
+  ActivationFile exact_inputs_;
+  ActivationFile stored_inputs_;
+  uint64_t total_weights_ = 0;
+  uint64_t done_weights_ = 0;
+  double log_ratios_ = 0.0;
+  CalibrationReport report_;
+};
+
+Status Calibration::Embed() {
+  const PlannedTensor& embedding = *Find(TensorRole::kEmbedTokens, kNoLayer);
+  const TensorLayout& layout = embedding.stored.layout;
+  const MappedPart& part = embedding.parts.front();
+  TensorReader reader;
+  RowQuantizer quantizer(layout);
+  std::vector<float> padded(layout.padded_input_channels);
+  std::vector<std::byte> data(layout.row_bytes());
+  std::vector<std::byte> scales(layout.row_scale_bytes());
+  for (const Batch& batch : Batches()) {
+    Matrix exact(batch.rows, config_.hidden_size);
+    Matrix stored(batch.rows, config_.hidden_size);
+    for (size_t row = 0; row < batch.rows; ++row) {
+      const auto id = static_cast<uint64_t>(tokens_.ids[batch.first_row + row]);
+      const std::span<float> values = exact.view().row(row);
+      CRIA_RETURN_IF_ERROR(reader.Read(*part.source, id * values.size(), values));
+      std::ranges::copy(values, padded.begin());
+      quantizer.Quantize(padded, data, scales);
+      quantizer.Dequantize(data, scales, padded);
+      std::ranges::copy_n(padded.begin(), static_cast<ptrdiff_t>(values.size()),
+                          stored.view().row(row).begin());
+      std::ranges::fill(padded, 0.0f);
+    }
+    CRIA_RETURN_IF_ERROR(exact_.Write(batch.first_row, exact));
+    CRIA_RETURN_IF_ERROR(stored_.Write(batch.first_row, stored));
+  }
+  return {};
+}
+
+Status Calibration::RunAttention(int layer) {
+  AttentionWeights attention;
+  CRIA_ASSIGN_OR_RETURN(attention.q_norm, Vector(TensorRole::kQNorm, layer));
+  CRIA_ASSIGN_OR_RETURN(attention.k_norm, Vector(TensorRole::kKNorm, layer));
+  const LayerKind& kind = config_.layer_kind(static_cast<size_t>(layer));
+  const RopeTable rope = MakeRopeTable(config_, kind, tokens_.window_tokens);
+  return RunBlock(
+      layer, {.norm = TensorRole::kInputLayernorm,
+              .first = TensorRole::kQkvProj,
+              .first_bias = TensorRole::kQkvBias,
+              .second = TensorRole::kOProj,
+              .second_bias = TensorRole::kOBias,
+              .inner_channels = config_.query_channels(),
+              .scaled_part = 2,
+              .head_dim = config_.head_dim,
+              .heads_per_channel_head = config_.num_attention_heads / config_.num_key_value_heads,
+              .inner = [&](MatrixView qkv, MatrixView output) {
+                Attend(threads_, config_, kind, attention, rope, tokens_.window_tokens, qkv,
+                       output);
+              }});
+}
+
+Status Calibration::RunFeedForward(int layer) {
+  return RunBlock(layer, {.norm = TensorRole::kPostAttentionLayernorm,
+                          .first = TensorRole::kGateUpProj,
+                          .first_bias = TensorRole::kGateUpBias,
+                          .second = TensorRole::kDownProj,
+                          .second_bias = TensorRole::kDownBias,
+                          .inner_channels = config_.intermediate_size,
+                          .scaled_part = 1,
+                          .head_dim = 1,
+                          .heads_per_channel_head = 1,
+                          .inner = [&](MatrixView gate_up, MatrixView output) {
+                            Activate(threads_, gate_up, output);
+                          }});
+}
+
+Result<Matrix> Calibration::Normalized(const ActivationFile& file, const Batch& batch,
+                                       std::span<const float> weight) const {
+  CRIA_ASSIGN_OR_RETURN(Matrix rows, file.Read(batch.first_row, batch.rows, weight.size()));
+  NormalizeRows(threads_, rows.view(), weight, config_.rms_norm_eps, rows.view());
+  return rows;
+}
+
+Matrix Calibration::Inner(const Block& block, std::span<const float> bias, Matrix products) const {
+  AddBias(bias, products.view());
+  Matrix output(products.rows(), block.inner_channels);
+  block.inner(products.view(), output.view());
+  return output;
+}
+
+Status Calibration::ScaleBlock(int layer, const Block& block) {
+  PlannedTensor* const norm = Find(block.norm, layer);
+  PlannedTensor* const first = Find(block.first, layer);
+  CRIA_ASSIGN_OR_RETURN(const std::vector<float> gain, Vector(block.norm, layer));
+  CRIA_ASSIGN_OR_RETURN(const std::vector<float> bias, Vector(block.first_bias, layer));
+  CRIA_ASSIGN_OR_RETURN(const Matrix weights, ReadMatrix(*first));
+  ChannelSizes sizes(config_.hidden_size);
+  ChannelSizes inner_sizes(block.inner_channels);
+  for (const Batch& batch : Batches()) {
+    if (batch.first_row >= kScalingTokens) break;
+    CRIA_ASSIGN_OR_RETURN(const Matrix normalized, Normalized(exact_, batch, gain));
+    sizes.Add(normalized);
+    inner_sizes.Add(Inner(block, bias, Multiply(threads_, normalized, weights)));
+  }
+  CRIA_ASSIGN_OR_RETURN(const bool scales_first,
+                        ScaleChannels({.tensor = norm}, sizes.Rms(), *first));
+  CRIA_ASSIGN_OR_RETURN(const bool scales_second,
+                        ScaleChannels({.tensor = first,
+                                       .part = block.scaled_part,
+                                       .bias = Find(block.first_bias, layer),
+                                       .head_dim = block.head_dim,
+                                       .heads_per_channel_head = block.heads_per_channel_head},
+                                      inner_sizes.Rms(), *Find(block.second, layer)));
+  report_.num_scaled += size_t{scales_first} + size_t{scales_second};
+  return {};
+}
+
+Status Calibration::RunBlock(int layer, const Block& block) {
+  CRIA_RETURN_IF_ERROR(ScaleBlock(layer, block));
+  CRIA_ASSIGN_OR_RETURN(const std::vector<float> gain, Vector(block.norm, layer));
+  CRIA_ASSIGN_OR_RETURN(const std::vector<float> first_bias, Vector(block.first_bias, layer));
+  CRIA_ASSIGN_OR_RETURN(const std::vector<float> second_bias, Vector(block.second_bias, layer));
+  CRIA_ASSIGN_OR_RETURN(
+      const Matrix first,
+      CalibrateTensor(block.first, layer,
+                      [&](const Batch& batch, const Matrix& weights) -> Result<InputsAndOutputs> {
+                        CRIA_ASSIGN_OR_RETURN(const Matrix exact, Normalized(exact_, batch, gain));
+                        Matrix outputs = Multiply(threads_, exact, weights);
+                        CRIA_RETURN_IF_ERROR(exact_inputs_.Write(
+                            batch.first_row, Inner(block, first_bias, outputs)));
+                        CRIA_ASSIGN_OR_RETURN(Matrix inputs, Normalized(stored_, batch, gain));
+                        RoundInputs(threads_, inputs.view());
+                        return InputsAndOutputs{std::move(inputs), std::move(outputs)};
+                      }));
+  CRIA_ASSIGN_OR_RETURN(
+      const Matrix second,
+      CalibrateTensor(block.second, layer,
+                      [&](const Batch& batch, const Matrix& weights) -> Result<InputsAndOutputs> {
+                        CRIA_ASSIGN_OR_RETURN(Matrix rounded, Normalized(stored_, batch, gain));
+                        RoundInputs(threads_, rounded.view());
+                        Matrix inputs =
+                            Inner(block, first_bias, Multiply(threads_, rounded, first));
+                        RoundInputs(threads_, inputs.view());
+                        CRIA_RETURN_IF_ERROR(stored_inputs_.Write(batch.first_row, inputs));
+                        CRIA_ASSIGN_OR_RETURN(
+                            const Matrix exact,
+                            exact_inputs_.Read(batch.first_row, batch.rows, block.inner_channels));
+                        Matrix outputs = Multiply(threads_, exact, weights);
+                        CRIA_RETURN_IF_ERROR(AddToHidden(exact_, batch, outputs, second_bias));
+                        return InputsAndOutputs{std::move(inputs), std::move(outputs)};
+                      }));
+  for (const Batch& batch : Batches()) {
+    CRIA_ASSIGN_OR_RETURN(const Matrix inputs,
+                          stored_inputs_.Read(batch.first_row, batch.rows, block.inner_channels));
+    CRIA_RETURN_IF_ERROR(
+        AddToHidden(stored_, batch, Multiply(threads_, inputs, second), second_bias));
+  }
+  return {};
+}
+
+Result<Matrix> Calibration::CalibrateTensor(TensorRole role, int layer, const Step& step) {
+  PlannedTensor& tensor = *Find(role, layer);
+  const TensorSpec& spec = tensor.stored.spec;
+  CRIA_ASSIGN_OR_RETURN(const Matrix weights, ReadMatrix(tensor));
+  InputMoments training(spec.input_channels, spec.output_channels);
+  InputMoments held_back(spec.input_channels, spec.output_channels);
+  const std::vector<Batch> batches = Batches();
+  for (size_t i = 0; i < batches.size(); ++i) {
+    const Batch& batch = batches[i];
+    CRIA_RETURN_IF_ERROR(
+        ReportProgress(tensor, 0.5 * static_cast<double>(i) / static_cast<double>(batches.size())));
+    CRIA_ASSIGN_OR_RETURN(const InputsAndOutputs rows, step(batch, weights));
+    const size_t size = tokens_.window_tokens;
+    for (size_t row = 0; row < batch.rows; row += size) {
+      const bool is_held_back = tokens_.IsHeldBack(batch.first_window + row / size);
+      (is_held_back ? held_back : training)
+          .Add(threads_, rows.inputs.view().Rows(row, size), rows.outputs.view().Rows(row, size));
+    }
+  }
+  CRIA_RETURN_IF_ERROR(ReportProgress(tensor, 0.5));
+  training.Finish();
+  held_back.Finish();
+  CRIA_ASSIGN_OR_RETURN(
+      CalibratedMatrix matrix,
+      CalibrateMatrix(threads_, weights, tensor.stored.layout, training, held_back));
+  CRIA_RETURN_IF_ERROR(Keep(matrix, tensor));
+  CRIA_RETURN_IF_ERROR(ReportProgress(tensor, 1.0));
+  done_weights_ += NumWeights(tensor);
+  return std::move(matrix.values);
+}
+
+Status Calibration::Keep(const CalibratedMatrix& matrix, PlannedTensor& tensor) {
+  ++report_.num_matrices;
+  report_.num_calibrated += size_t{matrix.is_calibrated};
+  log_ratios_ += std::log(std::max(matrix.held_back_ratio, 1e-6));
+  const uint64_t offset = scratch_->Reserve(matrix.data.size() + matrix.scales.size());
+  tensor.encoded = {.file = scratch_, .offset = offset, .error = matrix.error};
+  CRIA_RETURN_IF_ERROR(scratch_->WriteAt(offset, matrix.data));
+  return scratch_->WriteAt(offset + matrix.data.size(), matrix.scales);
+}
+
+Status Calibration::ReportProgress(const PlannedTensor& tensor, double fraction) {
+  if (progress_ == nullptr) return {};
+  const std::string name = "calibrating " + tensor.stored.spec.Name();
+  const auto weights = static_cast<uint64_t>(fraction * static_cast<double>(NumWeights(tensor)));
+  if (progress_({name, done_weights_ + weights, total_weights_})) return {};
+  return Fail(ErrorCode::kCancelled, "cancelled; nothing was written");
+}
+
+}  // namespace
+
+Result<CalibrationReport> Calibrate(const CalibrationTokens& tokens, const ModelConfig& config,
+                                    const ThreadPool& threads,
+                                    const std::shared_ptr<ScratchFile>& scratch,
+                                    const ProgressCallback& progress, FilePlan& plan) {
+  if (!LinearAlgebraRuns()) {
+    return Fail(ErrorCode::kUnsupported, "calibrating needs a processor with AVX");
+  }
+  return Calibration(tokens, config, threads, scratch, progress, plan).Run();
+}
+
+}  // namespace cria

@@ -1,0 +1,105 @@
+#include "converter/calibrate/calibration_text.h"
+
+#include <algorithm>
+#include <format>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace cria {
+namespace {
+
+// Attention sees as much of a text as most tokens of a conversation do.
+constexpr size_t kMaxWindowTokens = 512;
+constexpr size_t kMinWindows = 8;
+constexpr size_t kMinTokens = 256;
+
+Result<std::vector<ChatMessage>> ReadConversation(std::string_view line, size_t number) {
+  const auto fail = [&](std::string_view what) {
+    return Fail(
+        ErrorCode::kUsage,
+        std::format("line {} of the calibration text {}; a file that begins with {{ or [ is "
+                    "read as conversations, one in each line",
+                    number, what));
+  };
+  const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) return fail("is not JSON");
+  const auto& messages = json.is_object() && json.contains("messages") ? json["messages"] : json;
+  if (!messages.is_array()) return fail("has no list of messages");
+  std::vector<ChatMessage> conversation;
+  for (const auto& message : messages) {
+    const auto text_of = [&](const char* key) {
+      const bool is_text = message.is_object() && message.contains(key) && message[key].is_string();
+      return is_text ? &message[key].template get_ref<const std::string&>() : nullptr;
+    };
+    const std::string* const role = text_of("role");
+    const std::string* const content = text_of("content");
+    if (role == nullptr || content == nullptr) {
+      return fail("has a message without the texts role and content");
+    }
+    conversation.push_back({*role, *content});
+  }
+  return conversation;
+}
+
+// The tokens of all conversations, one after another.
+Result<std::vector<int32_t>> EncodeConversations(std::string_view lines, const Tokenizer& tokenizer,
+                                                 const ChatTemplate& chat_template) {
+  std::vector<int32_t> ids;
+  for (size_t number = 1; !lines.empty(); ++number) {
+    const std::string_view line = lines.substr(0, lines.find('\n'));
+    lines.remove_prefix(std::min(line.size() + 1, lines.size()));
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    CRIA_ASSIGN_OR_RETURN(const std::vector<ChatMessage> conversation,
+                          ReadConversation(line, number));
+    CRIA_ASSIGN_OR_RETURN(const std::vector<int32_t> encoded,
+                          chat_template.Encode(tokenizer, conversation));
+    ids.insert(ids.end(), encoded.begin(), encoded.end());
+  }
+  return ids;
+}
+
+}  // namespace
+
+size_t UsualCalibrationTokens(const ModelConfig& config) {
+  const size_t widest =
+      std::max<size_t>({config.hidden_size, config.query_channels(), config.intermediate_size});
+  return std::max<size_t>(16384, 4 * widest);
+}
+
+Result<CalibrationTokens> EncodeCalibrationText(std::string_view text, const ModelConfig& config,
+                                                const Tokenizer& tokenizer,
+                                                const ChatTemplate& chat_template,
+                                                size_t max_tokens) {
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  const bool is_chats =
+      first != std::string_view::npos && (text[first] == '{' || text[first] == '[');
+  const Vocabulary& vocabulary = tokenizer.vocabulary();
+  const bool begins_with_bos =
+      !is_chats && vocabulary.add_bos_token && vocabulary.bos_token_id >= 0;
+  CRIA_ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
+                        is_chats ? EncodeConversations(text, tokenizer, chat_template)
+                                 : tokenizer.Encode(text, {.add_bos = false}));
+  if (ids.size() < kMinTokens) {
+    return Fail(ErrorCode::kUsage,
+                std::format("the calibration text has {} tokens; at least {} are needed, and about "
+                            "{} are enough for this model",
+                            ids.size(), kMinTokens, UsualCalibrationTokens(config)));
+  }
+  CalibrationTokens tokens;
+  tokens.window_tokens = std::min(
+      {kMaxWindowTokens, config.longest_context(), std::min(ids.size(), max_tokens) / kMinWindows});
+  const size_t taken = tokens.window_tokens - (begins_with_bos ? 1 : 0);
+  const size_t all_windows = ids.size() / taken;
+  const size_t num_windows =
+      std::min(all_windows, std::max(kMinWindows, max_tokens / tokens.window_tokens));
+  tokens.ids.reserve(num_windows * tokens.window_tokens);
+  for (size_t i = 0; i < num_windows; ++i) {
+    const size_t begin = i * all_windows / num_windows * taken;
+    if (begins_with_bos) tokens.ids.push_back(vocabulary.bos_token_id);
+    tokens.ids.insert(tokens.ids.end(), ids.begin() + static_cast<ptrdiff_t>(begin),
+                      ids.begin() + static_cast<ptrdiff_t>(begin + taken));
+  }
+  return tokens;
+}
+
+}  // namespace cria

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "cria/error.h"
+#include "model/config.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace cria {
+
+// The tokens that a model is calibrated with: windows of equal length, each a text of its own.
+struct CalibrationTokens {
+  std::vector<int32_t> ids;  // [windows * window_tokens]
+  size_t window_tokens = 0;
+
+  size_t num_windows() const { return ids.size() / window_tokens; }
+  std::span<const int32_t> Window(size_t index) const {
+    return std::span(ids).subspan(index * window_tokens, window_tokens);
+  }
+  // Every eighth window, and the last one, is held back: it only judges what the others decide.
+  bool IsHeldBack(size_t window) const { return window % 8 == 7 || window + 1 == num_windows(); }
+};
+
+// How many tokens to calibrate a model of this configuration with: four for each input of its
+// widest matrix, and at least 16,384.
+size_t UsualCalibrationTokens(const ModelConfig& config);
+
+// Encodes `text` and cuts it into windows, of which it takes up to about `max_tokens` tokens,
+// evenly spaced. Each begins with the BOS token if the vocabulary wants it. If the text is JSON
+// lines, each is a conversation: a list of messages with `role` and `content`, or an object with
+// this list as `messages`, which the template renders. Fails with kUsage if the text is too short.
+Result<CalibrationTokens> EncodeCalibrationText(std::string_view text, const ModelConfig& config,
+                                                const Tokenizer& tokenizer,
+                                                const ChatTemplate& chat_template,
+                                                size_t max_tokens);
+
+}  // namespace cria

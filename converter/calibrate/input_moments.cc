@@ -1,0 +1,54 @@
+#include "converter/calibrate/input_moments.h"
+
+#include <algorithm>
+
+#include "converter/calibrate/linear_algebra.h"
+#include "core/numeric.h"
+
+namespace cria {
+namespace {
+
+// A thread adds to so many rows and columns of a sum at once.
+constexpr size_t kTile = 256;
+
+// Adds transposed a * b, in tiles that do not depend on the number of threads. If `is_symmetric`,
+// only those with elements on the diagonal or above it.
+void AddInTiles(const ThreadPool& threads, ConstMatrixView a, ConstMatrixView b, bool is_symmetric,
+                MatrixView sum) {
+  const size_t tiles = DivideRoundingUp(sum.columns, kTile);
+  threads.ParallelFor(DivideRoundingUp(sum.rows, kTile) * tiles, [&](size_t index) {
+    const size_t row = index / tiles * kTile;
+    const size_t column = index % tiles * kTile;
+    if (is_symmetric && column < row) return;
+    const size_t rows = std::min(kTile, sum.rows - row);
+    const size_t columns = std::min(kTile, sum.columns - column);
+    AddTransposedProduct(a.Columns(row, rows), b.Columns(column, columns),
+                         sum.Rows(row, rows).Columns(column, columns));
+  });
+}
+
+}  // namespace
+
+void InputMoments::Add(const ThreadPool& threads, ConstMatrixView inputs, ConstMatrixView outputs) {
+  AddInTiles(threads, inputs, inputs, /*is_symmetric=*/true, inputs_.view());
+  AddInTiles(threads, outputs, inputs, /*is_symmetric=*/false, outputs_.view());
+  for (size_t row = 0; row < outputs.rows; ++row) {
+    for (const float value : outputs.row(row)) output_squares_ += double{value} * value;
+  }
+  num_rows_ += inputs.rows;
+}
+
+void InputMoments::Finish() {
+  if (num_rows_ == 0) return;
+  const float factor = 1.0f / static_cast<float>(num_rows_);
+  for (size_t i = 0; i < inputs_.rows(); ++i) {
+    for (size_t j = i; j < inputs_.columns(); ++j) {
+      inputs_(i, j) *= factor;
+      inputs_(j, i) = inputs_(i, j);
+    }
+  }
+  for (float& value : outputs_.values()) value *= factor;
+  output_squares_ /= static_cast<double>(num_rows_);
+}
+
+}  // namespace cria

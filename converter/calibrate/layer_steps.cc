@@ -1,0 +1,149 @@
+#include "converter/calibrate/layer_steps.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "converter/calibrate/exponential.h"
+#include "converter/calibrate/linear_algebra.h"
+#include "core/numeric.h"
+#include "model/rope_table.h"
+
+namespace cria {
+namespace {
+
+// Rows that a thread takes at once.
+constexpr size_t kTaskRows = 16;
+
+template <typename Task>
+void ForEachRow(const ThreadPool& threads, size_t rows, const Task& task) {
+  threads.ParallelFor(DivideRoundingUp(rows, kTaskRows), [&](size_t index) {
+    const size_t end = std::min(rows, (index + 1) * kTaskRows);
+    for (size_t row = index * kTaskRows; row < end; ++row) task(row);
+  });
+}
+
+void Normalize(std::span<const float> input, std::span<const float> weight, float epsilon,
+               std::span<float> output) {
+  double squares = 0.0;
+  for (const float value : input) squares += double{value} * value;
+  const double mean = squares / static_cast<double>(input.size());
+  const auto factor = static_cast<float>(1.0 / std::sqrt(mean + double{epsilon}));
+  for (size_t i = 0; i < input.size(); ++i) output[i] = input[i] * factor * weight[i];
+}
+
+void Rotate(std::span<float> head, const float* cosines, const float* sines) {
+  const size_t half = head.size() / 2;
+  for (size_t i = 0; i < half; ++i) {
+    const float first = head[i];
+    const float second = head[i + half];
+    head[i] = first * cosines[i] - second * sines[i];
+    head[i + half] = second * cosines[i] + first * sines[i];
+  }
+}
+
+// Turns the scores of row `query` into weights with a sum of 1: zeros for positions after it, and
+// for those that its window has left.
+void SoftMax(size_t query, size_t sliding_window, float factor, std::span<float> scores) {
+  const size_t first =
+      sliding_window == 0 || query < sliding_window ? 0 : query + 1 - sliding_window;
+  const auto seen = scores.subspan(first, query + 1 - first);
+  const float largest = *std::ranges::max_element(seen);
+  double sum = 0.0;
+  for (float& score : seen) {
+    score = Exponential((score - largest) * factor);
+    sum += score;
+  }
+  const auto inverse = static_cast<float>(1.0 / sum);
+  for (float& score : seen) score *= inverse;
+  std::ranges::fill(scores.first(first), 0.0f);
+  std::ranges::fill(scores.subspan(query + 1), 0.0f);
+}
+
+}  // namespace
+
+void NormalizeRows(const ThreadPool& threads, ConstMatrixView input, std::span<const float> weight,
+                   float epsilon, MatrixView output) {
+  ForEachRow(threads, input.rows,
+             [&](size_t row) { Normalize(input.row(row), weight, epsilon, output.row(row)); });
+}
+
+void AddBias(std::span<const float> bias, MatrixView rows) {
+  if (bias.empty()) return;
+  for (size_t row = 0; row < rows.rows; ++row) {
+    for (size_t i = 0; i < bias.size(); ++i) rows(row, i) += bias[i];
+  }
+}
+
+RopeTable MakeRopeTable(const ModelConfig& config, const LayerKind& kind, size_t positions) {
+  const size_t elements = positions * config.head_dim / 2;
+  RopeTable table = {std::vector<float>(elements), std::vector<float>(elements)};
+  FillRopeTable(config, kind, positions, table.cosines.data(), table.sines.data());
+  return table;
+}
+
+void Attend(const ThreadPool& threads, const ModelConfig& config, const LayerKind& kind,
+            const AttentionWeights& weights, const RopeTable& rope, size_t window_tokens,
+            MatrixView qkv, MatrixView output) {
+  const size_t head_dim = config.head_dim;
+  const size_t num_heads = config.num_attention_heads;
+  const size_t num_kv_heads = config.num_key_value_heads;
+  ForEachRow(threads, qkv.rows, [&](size_t row) {
+    const size_t rope_row = row % window_tokens * head_dim / 2;
+    for (size_t i = 0; i < num_heads + num_kv_heads; ++i) {
+      const auto head = qkv.row(row).subspan(i * head_dim, head_dim);
+      const std::vector<float>& norm = i < num_heads ? weights.q_norm : weights.k_norm;
+      if (!norm.empty()) Normalize(head, norm, config.rms_norm_eps, head);
+      Rotate(head, rope.cosines.data() + rope_row, rope.sines.data() + rope_row);
+    }
+  });
+  const float factor = kind.score_factor() / std::sqrt(static_cast<float>(head_dim));
+  const size_t num_windows = DivideRoundingUp(qkv.rows, window_tokens);
+  threads.ParallelFor(num_windows * num_heads, [&](size_t index) {
+    const size_t first_row = index / num_heads * window_tokens;
+    const size_t head = index % num_heads;
+    const size_t kv_head = num_heads + head * num_kv_heads / num_heads;
+    const MatrixView rows = qkv.Rows(first_row, std::min(window_tokens, qkv.rows - first_row));
+    Matrix scores(rows.rows, rows.rows);
+    AddProductWithTransposed(rows.Columns(head * head_dim, head_dim),
+                             rows.Columns(kv_head * head_dim, head_dim), scores.view());
+    for (size_t row = 0; row < rows.rows; ++row) {
+      SoftMax(row, kind.sliding_window, factor, scores.view().row(row));
+    }
+    const MatrixView out = output.Rows(first_row, rows.rows).Columns(head * head_dim, head_dim);
+    for (size_t row = 0; row < out.rows; ++row) std::ranges::fill(out.row(row), 0.0f);
+    AddProduct(scores.view(), rows.Columns((kv_head + num_kv_heads) * head_dim, head_dim), 1.0f,
+               out);
+  });
+}
+
+void Activate(const ThreadPool& threads, ConstMatrixView gate_up, MatrixView output) {
+  const size_t size = output.columns;
+  ForEachRow(threads, output.rows, [&](size_t row) {
+    const std::span<const float> gate = gate_up.row(row).first(size);
+    const std::span<const float> up = gate_up.row(row).subspan(size);
+    for (size_t i = 0; i < size; ++i) {
+      // e^-gate of more than 88 is out of range; the quotient is as good as 0 before.
+      output(row, i) = up[i] * gate[i] / (1.0f + Exponential(std::min(-gate[i], 88.0f)));
+    }
+  });
+}
+
+void RoundInputs(const ThreadPool& threads, MatrixView rows) {
+  // As in runtime/ops/quantize_row: 255 steps, of which one is exactly 0.
+  ForEachRow(threads, rows.rows, [&](size_t row) {
+    const std::span<float> values = rows.row(row);
+    const auto [low, high] = std::ranges::minmax(values);
+    const float lowest = std::min(low, 0.0f);
+    const float highest = std::max(high, 0.0f);
+    if (lowest == highest) return;
+    const float scale = (highest - lowest) / 255.0f;
+    const float inverse = 255.0f / (highest - lowest);
+    const float zero_point = RoundToInteger(-128.0f - lowest * inverse);
+    for (float& value : values) {
+      const float code = std::clamp(RoundToInteger(value * inverse) + zero_point, -128.0f, 127.0f);
+      value = (code - zero_point) * scale;
+    }
+  });
+}
+
+}  // namespace cria

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "converter/calibrate/matrix.h"
+#include "core/thread_pool.h"
+#include "model/config.h"
+
+namespace cria {
+
+// The steps of a decoder's layer between its products with matrices, in f32, for many rows of
+// activations at once. Unlike the runtime's, they give the same on every processor. A row is one
+// token; rows of a window follow each other.
+
+// output[i] = weight[i] * input[i] / sqrt(mean(input^2) + epsilon), for each row.
+void NormalizeRows(const ThreadPool& threads, ConstMatrixView input, std::span<const float> weight,
+                   float epsilon, MatrixView output);
+
+// Adds `bias`, unless it is empty, to each row.
+void AddBias(std::span<const float> bias, MatrixView rows);
+
+// What the attention of one layer takes besides its input.
+struct AttentionWeights {
+  std::vector<float> q_norm;  // [head_dim], or empty.
+  std::vector<float> k_norm;  // The same.
+};
+
+// The cosines and sines of a kind of layers.
+struct RopeTable {
+  std::vector<float> cosines;  // [positions, head_dim / 2]
+  std::vector<float> sines;    // The same.
+};
+RopeTable MakeRopeTable(const ModelConfig& config, const LayerKind& kind, size_t positions);
+
+// What o_proj reads, [rows, query_channels], from the products with qkv_proj and their bias, [rows,
+// qkv_channels], which it overwrites. Every window of `window_tokens` rows is a text of its own.
+void Attend(const ThreadPool& threads, const ModelConfig& config, const LayerKind& kind,
+            const AttentionWeights& weights, const RopeTable& rope, size_t window_tokens,
+            MatrixView qkv, MatrixView output);
+
+// What down_proj reads, [rows, intermediate_size], from the products with gate_up_proj and their
+// bias, [rows, 2 * intermediate_size]: up * gate / (1 + e^-gate).
+void Activate(const ThreadPool& threads, ConstMatrixView gate_up, MatrixView output);
+
+// Rounds each row as the runtime stores the inputs of a product with a quantized matrix: to int8 of
+// its own range.
+void RoundInputs(const ThreadPool& threads, MatrixView rows);
+
+}  // namespace cria

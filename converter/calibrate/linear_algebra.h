@@ -1,0 +1,29 @@
+#pragma once
+
+#include <span>
+
+#include "converter/calibrate/matrix.h"
+
+namespace cria {
+
+// Whether this processor has the instructions that the functions below are compiled for: on x86-64,
+// AVX, which processors have from 2011 on.
+bool LinearAlgebraRuns();
+
+// Products on one thread, added to `out`. They give the same on every processor of an architecture.
+//  - out [m, n] += factor * a [m, k] * b [k, n]
+void AddProduct(ConstMatrixView a, ConstMatrixView b, float factor, MatrixView out);
+//  - out [m, n] += a [m, k] * transposed b [n, k]
+void AddProductWithTransposed(ConstMatrixView a, ConstMatrixView b, MatrixView out);
+//  - out [m, n] += transposed a [k, m] * b [k, n]
+void AddTransposedProduct(ConstMatrixView a, ConstMatrixView b, MatrixView out);
+
+// Finds u and the pivots d with u * diagonal(d) * transposed u = `symmetric` [n, n], where u [n, n]
+// is upper triangular with a diagonal of ones. Only the upper triangle is read. It computes in
+// double. Returns false if the matrix is not positive definite.
+bool FactorizeUpper(ConstMatrixView symmetric, MatrixView u, std::span<float> pivots);
+
+// x [m, n] becomes x * inverse of (u * diagonal(pivots) * transposed u).
+void DivideByFactorized(ConstMatrixView u, std::span<const float> pivots, MatrixView x);
+
+}  // namespace cria

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "converter/calibrate/matrix.h"
+#include "converter/quantize/row_quantizer.h"
+#include "cria/error.h"
+#include "model/tensor_table.h"
+
+namespace cria {
+
+// A row of a matrix as its scheme stores it.
+struct CodedRow {
+  std::vector<float> codes;   // [padded_input_channels], whole numbers.
+  std::vector<float> scales;  // [scales_per_row]
+};
+
+// Chooses the codes of a matrix's rows for the least squared error of its products with inputs of
+// known second moments, where rounding each weight would have the least error of the weights.
+//
+// First, GPTQ (Frantar et al. 2022): weights are rounded in the order of the columns, and what each
+// loses is made up for by those after it, as far as the inputs are correlated. The scale of a block
+// is searched when its first column is reached. Then, coordinate descent, by turns over the scales
+// and the codes of each block, which only takes steps that lower the error.
+class RowSolver {
+ public:
+  // `moments` [n, n] is the mean of x * transposed x over the inputs x. `layout` is that of the
+  // matrix, with n input channels, and kQc8w or kQb4w. Fails with kUnsupported if the moments are
+  // not finite.
+  static Result<RowSolver> Create(Matrix moments, const TensorLayout& layout);
+
+  // Adds to `rows` [count, n] half of what they need so that products with the rounded inputs, of
+  // which the moments are, are nearest to the outputs. `outputs` [count, n] is the mean of y *
+  // transposed x for the outputs y that these rows should have. All of it would fit the
+  // calibration text too closely.
+  void Correct(ConstMatrixView outputs, MatrixView rows) const;
+
+  // The codes for `targets` [count, n]. The result of a row depends on no other row.
+  std::vector<CodedRow> Solve(ConstMatrixView targets) const;
+
+  // How many rows to give at once, at most.
+  static constexpr size_t kMaxRows = 64;
+
+ private:
+  struct Work;
+
+  RowSolver(Matrix moments, const TensorLayout& layout);
+
+  size_t BatchEnd(size_t begin) const;
+  // The end of the block whose scale column `begin` has, without padding.
+  size_t BlockEnd(size_t begin) const;
+  void RoundInOrder(Work& work) const;
+  void RoundBatch(size_t row, size_t begin, size_t end, MatrixView wanted, Work& work) const;
+  void Descend(Work& work) const;
+  void DescendInBatch(size_t row, size_t begin, size_t end, MatrixView steps, Work& work) const;
+
+  TensorLayout layout_;
+  ScaleRule rule_;
+  float damping_ = 0.0f;       // What is added to the diagonal of moments_.
+  Matrix moments_;             // Damped: u_ * diagonal(pivots_) * transposed u_.
+  Matrix u_;                   // Upper triangular.
+  std::vector<float> pivots_;  // [n]
+};
+
+}  // namespace cria

@@ -1,0 +1,92 @@
+// cria-convert --calibrate, as a user runs it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "support/files.h"
+#include "support/run_program.h"
+#include "support/temporary_directory.h"
+#include "support/tiny_checkpoint.h"
+
+namespace cria {
+namespace {
+
+using support::RunProgram;
+using support::RunResult;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class ConvertWithCalibration : public testing::Test {
+ protected:
+  ConvertWithCalibration() {
+    support::WriteRandomCheckpoint(support::SpecGqa(), folder_ / "checkpoint");
+    std::filesystem::create_directory(folder_ / "out");
+    for (int i = 0; i < 400; ++i) {
+      text_ += "The llama number " + std::to_string(i * 37) + " has eaten " + std::to_string(i) +
+               " apples.\n";
+    }
+    support::WriteFile(folder_ / "text.txt", text_);
+  }
+
+  RunResult Convert(std::vector<std::string> arguments, const std::string& input = "") const {
+    arguments.insert(arguments.begin(), {CRIA_CONVERT_PROGRAM, folder_ / "checkpoint", "-o",
+                                         folder_ / "out" / "model.cria", "--no-verify"});
+    return RunProgram(arguments, {.input = input});
+  }
+
+  support::TemporaryDirectory folder_;
+  std::string text_;
+};
+
+TEST_F(ConvertWithCalibration, SaysWhatItDid) {
+  const RunResult result = Convert({"--calibrate", folder_ / "text.txt"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, ContainsRegex("\ncalibrated [1-8] of 8 matrices with [0-9]+ tokens"));
+  EXPECT_THAT(result.output, HasSubstr("of those of rounding, for text that was held back\n"));
+  EXPECT_THAT(support::FileNames(folder_ / "out"), testing::ElementsAre("model.cria"));
+}
+
+TEST_F(ConvertWithCalibration, ReadsStandardInput) {
+  ASSERT_EQ(Convert({"--calibrate", folder_ / "text.txt"}).exit_code, 0);
+  const std::string expected = support::ReadFile(folder_ / "out" / "model.cria");
+  const RunResult result = Convert({"--calibrate", "-"}, text_);
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(support::ReadFile(folder_ / "out" / "model.cria"), expected);
+}
+
+TEST_F(ConvertWithCalibration, TakesAsManyTokensAsItIsAllowed) {
+  const RunResult result =
+      Convert({"--calibrate", folder_ / "text.txt", "--calibration-tokens", "1024"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, HasSubstr("matrices with 1024 tokens"));
+  // The widest matrix has 128 inputs or more.
+  const RunResult few =
+      Convert({"--calibrate", folder_ / "text.txt", "--calibration-tokens", "256"});
+  EXPECT_THAT(few.output, HasSubstr("these are few tokens for this model"));
+}
+
+TEST_F(ConvertWithCalibration, ErrorsSayWhatToDo) {
+  const auto expect_error = [&](const std::vector<std::string>& arguments, int exit_code,
+                                const std::string& words) {
+    const RunResult result = Convert(arguments);
+    EXPECT_EQ(result.exit_code, exit_code);
+    EXPECT_THAT(result.output, IsEmpty());
+    EXPECT_THAT(result.error, HasSubstr(words));
+    EXPECT_THAT(support::FileNames(folder_ / "out"), IsEmpty());
+  };
+  expect_error({"--calibrate", "/nowhere.txt"}, 1, "/nowhere.txt: cannot read");
+  expect_error({"--calibrate", folder_ / "text.txt", "--weights", "f32"}, 2,
+               "weights in f32 lose nothing");
+  expect_error({"--calibration-tokens", "1024"}, 2, "--calibration-tokens needs --calibrate");
+  support::WriteFile(folder_ / "short.txt", "One line.\n");
+  expect_error({"--calibrate", folder_ / "short.txt"}, 2, "the calibration text has");
+}
+
+}  // namespace
+}  // namespace cria

@@ -1,0 +1,185 @@
+// Whole conversions: what a model loses with and without calibration.
+
+#include "converter/calibrate/calibrate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "converter/convert.h"
+#include "decode/loaded_model.h"
+#include "support/emulation.h"
+#include "support/files.h"
+#include "support/plant_channels.h"
+#include "support/temporary_directory.h"
+#include "support/tiny_checkpoint.h"
+#include "support/unwrap.h"
+
+namespace cria {
+namespace {
+
+using reference::ReferenceModel;
+
+// Words of random letters, which are all that a model of random weights knows.
+std::string Words(size_t count, uint32_t seed) {
+  std::string text;
+  const auto random = [&](uint32_t below) {
+    seed = seed * 1664525u + 1013904223u;
+    return (seed >> 16) % below;
+  };
+  for (size_t i = 0; i < count; ++i) {
+    const uint32_t length = 1 + random(9);
+    for (uint32_t letter = 0; letter < length; ++letter) {
+      text += static_cast<char>('a' + random(26));
+    }
+    text += random(8) == 0 ? ". " : " ";
+  }
+  return text;
+}
+
+class CalibrateTest : public testing::Test {
+ protected:
+  void Write(const ReferenceModel& model) {
+    model_ = model;
+    support::WriteHuggingFaceDirectory(model, folder_ / "checkpoint", {});
+  }
+
+  ConvertReport Run(const std::string& name, bool calibrates, ConvertOptions options = {}) {
+    if (calibrates) options.calibration = {.text = Words(3000, 1), .max_tokens = 4096};
+    return Unwrap(Convert(folder_ / "checkpoint", folder_ / name, options));
+  }
+
+  // How far the logits of a converted model are from the checkpoint's, for a text that it was not
+  // calibrated with.
+  double ErrorOf(const std::string& name) const {
+    const ModelFile file = Unwrap(ModelFile::Open((folder_ / name).string()));
+    const ThreadPool threads = Unwrap(ThreadPool::Create(1));
+    const auto weights = Unwrap(xnn::PackedWeights::PackInMemory(file, threads, nullptr));
+    const auto decoder =
+        Unwrap(Decoder::Create(file, weights, {.context_tokens = 64}, threads, threads));
+    const auto sequence = Unwrap(OpenSequence::Create(decoder->pages(), 64));
+    const Tokenizer tokenizer = Unwrap(Tokenizer::Create(file.vocabulary()));
+    std::vector<int32_t> ids = Unwrap(tokenizer.Encode(Words(60, 2)));
+    ids.resize(60);
+    Unwrap(decoder->ForwardSequence(sequence.id(), ids, 0, ids.size()));
+    std::vector<float> logits;
+    for (size_t row = 0; row < ids.size(); ++row) {
+      const auto values = Unwrap(decoder->Logits(row));
+      logits.insert(logits.end(), values.begin(), values.end());
+    }
+    return RootMeanSquareDifference(logits, ReferenceLogits(model_, ids));
+  }
+
+  size_t NumFiles() const {
+    const std::filesystem::directory_iterator files(folder_.path());
+    return static_cast<size_t>(std::distance(begin(files), end(files)));
+  }
+
+  support::TemporaryDirectory folder_;
+  ReferenceModel model_;
+};
+
+TEST_F(CalibrateTest, LosesLessThanRounding) {
+  std::vector<support::CheckpointSpec> specs = {support::SpecQwen2(), support::SpecMinistral()};
+  if (!support::IsEmulated()) {
+    specs.insert(specs.end(), {support::SpecPadded(), support::SpecQwen3Biases(),
+                               support::SpecBiases(), support::SpecYarnRope()});
+  }
+  for (const support::CheckpointSpec& spec : specs) {
+    SCOPED_TRACE(spec.config.architecture);
+    Write(support::MakeModel(spec));
+    const ConvertReport rounded = Run("rounded.cria", false);
+    EXPECT_EQ(rounded.calibrated.num_tokens, 0);
+    const ConvertReport calibrated = Run("calibrated.cria", true);
+    EXPECT_EQ(calibrated.calibrated.num_matrices, 4 * model_.config.num_hidden_layers);
+    EXPECT_GT(calibrated.calibrated.num_calibrated, 2 * model_.config.num_hidden_layers);
+    EXPECT_LT(calibrated.calibrated.held_back_ratio, 0.9);
+    EXPECT_EQ(calibrated.file_bytes, rounded.file_bytes);
+    EXPECT_LT(ErrorOf("calibrated.cria"), ErrorOf("rounded.cria"));
+    EXPECT_EQ(NumFiles(), 3) << "the scratch file is left";
+  }
+}
+
+TEST_F(CalibrateTest, LargeChannelsCostLittle) {
+  Write(support::MakeModel(support::SpecGqa()));
+  Run("clean.cria", true);
+  const double clean = ErrorOf("clean.cria");
+  ReferenceModel planted = model_;
+  support::PlantChannels(planted, 5);
+  Write(planted);
+  const ConvertReport report = Run("planted.cria", true);
+  EXPECT_GT(report.equalized.num_equalized, 0);
+  EXPECT_LT(ErrorOf("planted.cria"), 1.3 * clean);
+}
+
+TEST_F(CalibrateTest, ThreadsDoNotChangeTheFile) {
+  Write(support::MakeModel(support::SpecPadded()));
+  const ConvertReport one = Run("one.cria", true, {.num_threads = 1});
+  for (const size_t threads : {2, 3}) {
+    EXPECT_EQ(Run("other.cria", true, {.num_threads = threads}).digest, one.digest) << threads;
+  }
+  EXPECT_EQ(support::ReadFile(folder_ / "other.cria"), support::ReadFile(folder_ / "one.cria"));
+}
+
+TEST_F(CalibrateTest, EverySchemeOfWeightsCanBeCalibrated) {
+  Write(support::MakeModel(support::SpecGqa()));
+  Run("rounded.cria", false, {.weights = Scheme::kQc8w});
+  Run("calibrated.cria", true, {.weights = Scheme::kQc8w});
+  EXPECT_LT(ErrorOf("calibrated.cria"), 1.05 * ErrorOf("rounded.cria"));
+  Run("blocks.cria", true, {.weights = Scheme::kQb4w, .block_size = 64});
+  Run("rounded-blocks.cria", false, {.weights = Scheme::kQb4w, .block_size = 64});
+  EXPECT_LT(ErrorOf("blocks.cria"), ErrorOf("rounded-blocks.cria"));
+  const auto refused =
+      Convert(folder_ / "checkpoint", folder_ / "f32.cria",
+              {.weights = Scheme::kF32, .calibration = CalibrationOptions{.text = Words(1000, 1)}});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::kUsage);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "f32.cria"));
+}
+
+TEST_F(CalibrateTest, ReportsProgressAndCanBeCancelled) {
+  Write(support::MakeModel(support::SpecGqa()));
+  const ConvertOptions options = {
+      .calibration = CalibrationOptions{.text = Words(3000, 1), .max_tokens = 4096}};
+  std::vector<std::string> steps;
+  uint64_t last = 0;
+  Unwrap(Convert(folder_ / "checkpoint", folder_ / "model.cria", options,
+                 [&](const ConvertProgress& progress) {
+                   if (!progress.tensor.starts_with("calibrating ")) return true;
+                   EXPECT_GE(progress.done_weights, last);
+                   EXPECT_LE(progress.done_weights, progress.total_weights);
+                   last = progress.done_weights;
+                   if (steps.empty() || steps.back() != progress.tensor) {
+                     steps.emplace_back(progress.tensor);
+                   }
+                   return true;
+                 }));
+  ASSERT_EQ(steps.size(), 8);
+  EXPECT_EQ(steps[0], "calibrating layers.0.qkv_proj");
+  EXPECT_EQ(steps[7], "calibrating layers.1.down_proj");
+  const size_t files = NumFiles();
+  const auto cancelled = Convert(folder_ / "checkpoint", folder_ / "other.cria", options,
+                                 [](const ConvertProgress& progress) {
+                                   return progress.tensor != "calibrating layers.1.o_proj";
+                                 });
+  ASSERT_FALSE(cancelled);
+  EXPECT_EQ(cancelled.error().code(), ErrorCode::kCancelled);
+  EXPECT_EQ(NumFiles(), files);
+}
+
+TEST_F(CalibrateTest, RefusesTextThatIsTooShort) {
+  Write(support::MakeModel(support::SpecGqa()));
+  const auto refused = Convert(folder_ / "checkpoint", folder_ / "model.cria",
+                               {.calibration = CalibrationOptions{.text = "Too short."}});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message(), testing::HasSubstr("the calibration text has"));
+  EXPECT_EQ(NumFiles(), 1);
+}
+
+}  // namespace
+}  // namespace cria
