@@ -6,6 +6,7 @@ namespace cria::cli {
 
 // Each function adds one command to cria.
 void AddBenchCommand(CommandLine& program);
+void AddEvalCommand(CommandLine& program);
 void AddRunCommand(CommandLine& program);
 void AddChatCommand(CommandLine& program);
 void AddInfoCommand(CommandLine& program);

@@ -22,6 +22,7 @@ int Run(int argc, char** argv) {
   cli::AddChatCommand(program);
   cli::AddRunCommand(program);
   cli::AddBenchCommand(program);
+  cli::AddEvalCommand(program);
   cli::AddInfoCommand(program);
   cli::AddPackCommand(program);
   cli::AddPerplexityCommand(program);

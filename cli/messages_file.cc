@@ -3,10 +3,9 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/json_document.h"
 #include "cli/text_file.h"
 #include "core/format.h"
-#include "jinja/json_reader.h"
-#include "jinja/text.h"
 
 namespace cria::cli {
 namespace {
@@ -17,8 +16,8 @@ using jinja::Value;
 // Reads the messages from the values of a JSON text.
 class MessagesReader {
  public:
-  MessagesReader(jinja::Context& context, const std::string& where)
-      : context_(context), where_(where) {}
+  MessagesReader(JsonDocument& document, const std::string& where)
+      : document_(document), where_(where) {}
 
   Result<std::vector<ChatMessage>> Read(const Value& document) const {
     const Value* list = &document;
@@ -45,7 +44,7 @@ class MessagesReader {
   Result<std::string> ReadString(const Value* value, const std::string& name) const {
     if (value == nullptr) return Bad(name + " is missing");
     if (!value->is(Kind::kString)) return Bad(name + " is not a string");
-    return std::string(jinja::Flat(context_, *value->text));
+    return document_.String(*value);
   }
 
   Result<ChatMessage> ReadMessage(const Value& value, const std::string& name) const {
@@ -89,7 +88,7 @@ class MessagesReader {
     return ReadString(jinja::Find(fields, "text"), name + ".text");
   }
 
-  jinja::Context& context_;
+  JsonDocument& document_;
   const std::string& where_;
 };
 
@@ -98,19 +97,9 @@ class MessagesReader {
 Result<std::vector<ChatMessage>> ReadMessagesFile(const std::string& path) {
   CRIA_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, kMaxMessagesFileBytes));
   const std::string where = path == "-" ? "standard input" : path;
-  // Enough for every text of this length, except for objects with thousands of fields.
-  jinja::Limits limits;
-  limits.steps += text.size();
-  limits.memory_bytes = 64 * (text.size() + 1024);
-  jinja::Context context(limits, nullptr);
-  const auto document = jinja::ReadJson(context, text);
-  if (!document && document.error().code() == ErrorCode::kOutOfRange) {
-    return Fail(ErrorCode::kInvalidFile, where + ": has too many values to be a list of messages");
-  }
-  if (!document) {
-    return Fail(ErrorCode::kInvalidFile, where + ": is not JSON: " + document.error().message());
-  }
-  return MessagesReader(context, where).Read(*document);
+  JsonDocument document(text);
+  CRIA_ASSIGN_OR_RETURN(const Value value, document.Read(where, "a list of messages"));
+  return MessagesReader(document, where).Read(value);
 }
 
 }  // namespace cria::cli

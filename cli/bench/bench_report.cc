@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "cli/bench/speed_test.h"
-#include "cli/bench/statistics.h"
 #include "cli/printable.h"
+#include "cli/statistics.h"
 #include "core/format.h"
 
 namespace cria::cli {

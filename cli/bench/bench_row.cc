@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/bench/statistics.h"
+#include "cli/statistics.h"
 #include "core/format.h"
 #include "core/platform.h"
 #include "model/tensor_table.h"

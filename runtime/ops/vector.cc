@@ -184,5 +184,17 @@ void DequantizeQb4w(const uint8_t* row, const uint16_t* scales, size_t block_siz
   HWY_DYNAMIC_DISPATCH(DequantizeQb4w)(row, scales, block_size, size, output);
 }
 
+void ToF16(const float* values, size_t size, uint16_t* output) {
+  for (size_t i = 0; i < size; ++i) {
+    output[i] = hwy::BitCastScalar<uint16_t>(hwy::F16FromF32(values[i]));
+  }
+}
+
+void FromF16(const uint16_t* values, size_t size, float* output) {
+  for (size_t i = 0; i < size; ++i) {
+    output[i] = hwy::F32FromF16(hwy::BitCastScalar<hwy::float16_t>(values[i]));
+  }
+}
+
 }  // namespace cria::ops
 #endif  // HWY_ONCE

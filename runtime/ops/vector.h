@@ -24,4 +24,8 @@ void DequantizeQc8w(const int8_t* row, float scale, size_t size, float* output);
 void DequantizeQb4w(const uint8_t* row, const uint16_t* scales, size_t block_size, size_t size,
                     float* output);
 
+// Converts between f32 and f16 (IEEE 754 binary16, as bits); values are rounded to the nearest.
+void ToF16(const float* values, size_t size, uint16_t* output);
+void FromF16(const uint16_t* values, size_t size, float* output);
+
 }  // namespace cria::ops

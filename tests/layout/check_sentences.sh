@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.."
 # a part of the names of split GGUF files.
 allowed='ulimit -v|"cria-convert \{\}"|-of-'
 flag='(^|[ "(])--?[a-z][a-z-]*'
-command='cria(-convert| (bench|chat|info|pack|perplexity|plan|run|template|tokenize))'
+command='cria(-convert| (bench|chat|eval|info|pack|perplexity|plan|run|template|tokenize))'
 found=$(grep -rnE "\"([^\"\\]|\\\\.)*\"" --include='*.h' --include='*.cc' runtime converter platforms |
   grep -vE '^(runtime/c_api/remedy\.cc|[^:]*:[0-9]+: *(//|#))' |
   sed -E "s/ \/\/ .*//; s/\\\\\"//g; s/$allowed//g" |

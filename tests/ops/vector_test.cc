@@ -107,6 +107,20 @@ TEST(SumOfExpsTest, NaNIsNotLost) {
   }
 }
 
+TEST(F16Test, ValuesAreRoundedToTheNearest) {
+  const std::vector<float> values = {
+      0.0f, -0.0f, 1.0f, -1.5f, 1.0f + 0x1p-11f, 1.0f + 0x1.8p-10f, 65504.0f, 0x1p-24f, -13.37f};
+  std::vector<uint16_t> stored(values.size());
+  ToF16(values.data(), values.size(), stored.data());
+  EXPECT_EQ(stored, (std::vector<uint16_t>{0x0000, 0x8000, 0x3c00, 0xbe00, 0x3c00, 0x3c02, 0x7bff,
+                                           0x0001, 0xcaaf}));
+  std::vector<float> read(values.size());
+  FromF16(stored.data(), stored.size(), read.data());
+  for (size_t i = 0; i < values.size(); ++i) {
+    EXPECT_NEAR(read[i], values[i], std::abs(values[i]) * 0x1p-11f) << i;
+  }
+}
+
 TEST(DequantizeTest, Qc8wScalesEveryByte) {
   for (const size_t size : kTrickySizes) {
     std::vector<int8_t> row(size);

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "decode/open_sequence.h"
+#include "llm/measure/forward_rows.h"
 #include "llm/measure/log_sum_exp.h"
 
 namespace cria {
@@ -40,22 +41,16 @@ Status AddComparison(TokenModel& reference, TokenModel& model, std::span<const i
   }
   const size_t length =
       std::min({tokens.size(), reference.context_tokens(), model.context_tokens()});
-  const size_t chunk = std::min(reference.chunk_tokens(), model.chunk_tokens());
   CRIA_ASSIGN_OR_RETURN(const OpenSequence reference_sequence,
                         OpenSequence::Create(reference.pages(), length));
   CRIA_ASSIGN_OR_RETURN(const OpenSequence sequence, OpenSequence::Create(model.pages(), length));
-  for (size_t first = 0; first < length; first += chunk) {
-    const auto part = tokens.subspan(first, std::min(chunk, length - first));
-    CRIA_RETURN_IF_ERROR(
-        reference.ForwardSequence(reference_sequence.id(), part, first, part.size()));
-    CRIA_RETURN_IF_ERROR(model.ForwardSequence(sequence.id(), part, first, part.size()));
-    for (size_t row = 0; row < part.size(); ++row) {
-      CRIA_ASSIGN_OR_RETURN(const std::span<const float> expected, reference.Logits(row));
-      CRIA_ASSIGN_OR_RETURN(const std::span<const float> logits, model.Logits(row));
-      AddPosition(expected, logits, comparison);
-    }
-  }
-  return {};
+  const ModelSequence sequences[] = {{&reference, reference_sequence.id()},
+                                     {&model, sequence.id()}};
+  return ForwardRows(sequences, tokens.first(length), 0, length,
+                     [&](size_t, std::span<const std::span<const float>> logits) -> Status {
+                       AddPosition(logits[0], logits[1], comparison);
+                       return {};
+                     });
 }
 
 }  // namespace cria

@@ -15,10 +15,8 @@ struct Perplexity {
   size_t predicted_tokens = 0;
 };
 
-// How well the model predicts `tokens`, which have no BOS: they are cut into windows of
-// window_tokens - 1, `bos_token_id` is put before each, and every token of a window is predicted
-// from the tokens before it in its window. After each window, `on_progress` is called with the
-// number of predicted tokens and the mean so far.
+// How well the model predicts `tokens` in TextWindows. After each window, `on_progress` is called
+// with the number of predicted tokens and the mean so far.
 Result<Perplexity> MeasurePerplexity(TokenModel& model, std::span<const int32_t> tokens,
                                      int32_t bos_token_id, size_t window_tokens,
                                      const std::function<void(const Perplexity&)>& on_progress);

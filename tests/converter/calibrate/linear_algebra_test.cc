@@ -68,7 +68,7 @@ TEST(LinearAlgebra, ViewsOfPartsTouchNothingElse) {
   const Matrix a = RandomMatrix(9, 20, 1);
   const Matrix b = RandomMatrix(20, 20, 2);
   Matrix product = Ones(9, 20);
-  AddProduct(a.view().Columns(4, 7), b.view().Rows(4, 7).Columns(3, 5), 1.0f,
+  AddProduct(a.view().Rows(0, 6).Columns(4, 7), b.view().Rows(4, 7).Columns(3, 5), 1.0f,
              product.view().Rows(2, 6).Columns(10, 5));
   for (size_t i = 0; i < 9; ++i) {
     for (size_t j = 0; j < 20; ++j) {

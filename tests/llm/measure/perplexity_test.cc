@@ -65,6 +65,18 @@ TEST(PerplexityTest, EveryWindowBeginsWithBosAndIsRunInChunks) {
               kNatsTolerance);
 }
 
+TEST(PerplexityTest, WithoutBosTheFirstTokenIsOnlyRead) {
+  ScriptedModel model = CountingModel();
+  const std::vector<int32_t> tokens = {2, 3, 4, 6, 7};
+  const auto result = MeasurePerplexity(model, tokens, -1, 3, Ignore);
+  ASSERT_TRUE(result);
+  const std::vector<ScriptedModel::ForwardCall> expected = {{0, {2, 3}}, {0, {4, 6}}};
+  EXPECT_EQ(model.calls, expected);
+  EXPECT_EQ(result->predicted_tokens, 4u);
+  EXPECT_NEAR(result->mean_negative_log_likelihood, (3 * NatsWhenRight() + NatsWhenWrong()) / 4,
+              kNatsTolerance);
+}
+
 TEST(PerplexityTest, AWindowOfTwoPredictsEachTokenFromBosAlone) {
   ScriptedModel model = CountingModel();
   const std::vector<int32_t> tokens = {2, 2, 3};
@@ -103,7 +115,6 @@ TEST(PerplexityTest, WrongUseIsAnError) {
     EXPECT_EQ(result.error().code(), code) << result.error().message();
   };
   expect_code({}, kBos, 8, ErrorCode::kUsage);
-  expect_code(tokens, -1, 8, ErrorCode::kUnsupported);
   expect_code(tokens, kBos, 0, ErrorCode::kUsage);
   expect_code(tokens, kBos, 1, ErrorCode::kUsage);
   expect_code(tokens, kBos, 17, ErrorCode::kUsage);

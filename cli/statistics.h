@@ -26,6 +26,20 @@ inline double StandardDeviation(std::span<const double> values) {
   return std::sqrt(squares / static_cast<double>(values.size() - 1));
 }
 
+// Of the mean of a sample.
+inline double StandardError(std::span<const double> values) {
+  if (values.empty()) return 0.0;
+  return StandardDeviation(values) / std::sqrt(static_cast<double>(values.size()));
+}
+
+// The smallest value that at least `fraction`, from 0 to 1, of the values do not exceed. `sorted`
+// has them in ascending order.
+inline double Percentile(std::span<const double> sorted, double fraction) {
+  if (sorted.empty()) return 0.0;
+  const double rank = std::ceil(fraction * static_cast<double>(sorted.size()));
+  return sorted[static_cast<size_t>(std::max(rank, 1.0)) - 1];
+}
+
 inline double Median(std::vector<double> values) {
   if (values.empty()) return 0.0;
   std::ranges::sort(values);

@@ -1,0 +1,322 @@
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/engine_loader.h"
+#include "cli/eval/choice_evaluation.h"
+#include "cli/eval/evaluation_summary.h"
+#include "cli/eval/prediction_table.h"
+#include "cli/eval/text_evaluation.h"
+#include "cli/flags/options.h"
+#include "cli/progress_bar.h"
+#include "cli/report.h"
+#include "cli/text_file.h"
+#include "core/format.h"
+#include "core/format_bytes.h"
+
+namespace cria::cli {
+namespace {
+
+struct EvalOptions {
+  std::string model_path;
+  std::optional<std::string> text_path;
+  std::optional<std::string> choices_path;
+  std::optional<std::string> base_path;
+  std::optional<std::string> logits_path;
+  std::optional<std::string> save_path;
+  size_t save_top = 0;
+  std::optional<std::string> table_path;
+  std::optional<std::string> resume_path;
+  bool json = false;
+  bool is_quiet = false;
+  EngineOptions engine;
+};
+
+// What identifies an evaluation: parts that are added one after another.
+class Identity {
+ public:
+  void Add(std::span<const std::byte> bytes) {
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+  }
+  void Add(const Engine& engine) {
+    Add(std::as_bytes(std::span(engine.file().digest())));
+    const uint64_t numbers[] = {
+        engine.decoder().context_tokens(),
+        static_cast<uint64_t>(engine.memory_plan().options.decoder.kv_type)};
+    Add(std::as_bytes(std::span(numbers)));
+  }
+  Digest Finish() const { return Digest128(bytes_); }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+class Evaluation {
+ public:
+  explicit Evaluation(const EvalOptions& options) : options_(options) {}
+
+  Status Run() {
+    CRIA_RETURN_IF_ERROR(CheckOptions());
+    return options_.choices_path ? RunChoices() : RunText();
+  }
+
+ private:
+  Status CheckOptions() const {
+    if (!options_.text_path && !options_.choices_path && !options_.logits_path) {
+      return Fail(ErrorCode::kUsage, "give a text with --file or questions with --choices");
+    }
+    if (options_.save_top > 0 && !options_.save_path) {
+      return Fail(ErrorCode::kUsage, "--save-top needs --save-logits");
+    }
+    if (options_.table_path) CRIA_RETURN_IF_ERROR(CheckTableName(*options_.table_path));
+    return {};
+  }
+
+  Result<std::optional<ProgressFile>> OpenProgress(const Identity& identity, size_t result_bytes) {
+    if (!options_.resume_path) return std::nullopt;
+    CRIA_ASSIGN_OR_RETURN(ProgressFile file, ProgressFile::Open(*options_.resume_path,
+                                                                identity.Finish(), result_bytes));
+    return std::optional(std::move(file));
+  }
+
+  bool ShowsProgress() const {
+    return !options_.is_quiet && (!options_.json || ProgressBar::CanRedraw());
+  }
+
+  // Prints what it was and how fast.
+  void PrintFigures(size_t count, const char* what) const {
+    if (options_.is_quiet || options_.json) return;
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start_;
+    std::fprintf(stderr, "%zu %s, %.1f s, %zu threads, peak memory %s\n", count, what,
+                 seconds.count(), engine_->batch_pool().num_threads(), PeakMemory().c_str());
+  }
+
+  void Print(nlohmann::ordered_json json, const std::string& text) const {
+    if (!options_.json) {
+      std::fputs(text.c_str(), stdout);
+      return;
+    }
+    json["context_tokens"] = engine_->decoder().context_tokens();
+    json["threads"] = engine_->batch_pool().num_threads();
+    json["peak_resident_bytes"] = platform::ReadMemoryUsage().peak_resident_bytes;
+    PrintJson(json);
+  }
+
+  Status RunChoices() {
+    CRIA_ASSIGN_OR_RETURN(const std::string lines, ReadTextFile(*options_.choices_path));
+    CRIA_ASSIGN_OR_RETURN(const std::vector<ChoiceQuestion> questions,
+                          ReadChoiceQuestions(lines, *options_.choices_path));
+    CRIA_ASSIGN_OR_RETURN(engine_, LoadEngine(options_.model_path, options_.engine));
+    Identity identity;
+    identity.Add(*engine_);
+    identity.Add(std::as_bytes(std::span(lines)));
+    CRIA_ASSIGN_OR_RETURN(std::optional<ProgressFile> progress,
+                          OpenProgress(identity, sizeof(ChoiceResult)));
+    ProgressBar bar("eval", std::chrono::seconds(1));
+    start_ = std::chrono::steady_clock::now();
+    CRIA_ASSIGN_OR_RETURN(
+        const std::vector<ChoiceResult> results,
+        EvaluateChoices(engine_->decoder(), engine_->tokenizer(), questions,
+                        progress ? &*progress : nullptr, [&](std::span<const ChoiceResult> so_far) {
+                          if (!ShowsProgress()) return;
+                          bar.Update(so_far.size(), questions.size(), "questions");
+                        }));
+    bar.Clear();
+    PrintFigures(results.size(), "questions");
+    Print(ChoiceSummaryJson(results), ChoiceSummaryText(results));
+    return {};
+  }
+
+  // The base's engine, if there is one, whose predictions are of the same tokens.
+  Status LoadBase() {
+    if (!options_.base_path) return {};
+    EngineOptions engine = options_.engine;
+    engine.context_tokens = engine_->decoder().context_tokens();
+    engine.packing.packed_path.clear();
+    CRIA_ASSIGN_OR_RETURN(base_, LoadEngine(*options_.base_path, engine));
+    if (base_->decoder().vocab_size() != engine_->decoder().vocab_size()) {
+      return Fail(ErrorCode::kUsage, "the model and its base have vocabularies of different sizes");
+    }
+    return {};
+  }
+
+  Result<std::vector<int32_t>> Tokens(const SavedLogits* saved) const {
+    const EncodeOptions encoding = {.add_bos = false, .parse_special = false};
+    if (!options_.text_path) return saved->of().tokens;
+    CRIA_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(*options_.text_path));
+    CRIA_ASSIGN_OR_RETURN(std::vector<int32_t> tokens, engine_->tokenizer().Encode(text, encoding));
+    if (base_) {
+      CRIA_ASSIGN_OR_RETURN(const std::vector<int32_t> base_tokens,
+                            base_->tokenizer().Encode(text, encoding));
+      if (base_tokens != tokens) {
+        return Fail(ErrorCode::kUsage, "the model and its base have different tokenizers");
+      }
+    }
+    if (saved != nullptr && saved->of().tokens != tokens) {
+      return Fail(ErrorCode::kUsage, *options_.logits_path + ": is of another text or tokenizer");
+    }
+    return tokens;
+  }
+
+  Status CheckSaved(const SavedLogits& saved) const {
+    const SavedLogitsOf& of = saved.of();
+    if (of.vocab_size != engine_->decoder().vocab_size()) {
+      return Fail(ErrorCode::kUsage,
+                  Format("{}: has a vocabulary of {} tokens, the model {}", *options_.logits_path,
+                         of.vocab_size, engine_->decoder().vocab_size()));
+    }
+    if (of.bos_token_id != bos()) {
+      return Fail(ErrorCode::kUsage, *options_.logits_path + ": is of another tokenizer");
+    }
+    return {};
+  }
+
+  int32_t bos() const { return engine_->file().vocabulary().bos_token_id; }
+
+  Result<std::optional<SavedLogits>> OpenSaved() {
+    if (!options_.logits_path) return std::nullopt;
+    CRIA_ASSIGN_OR_RETURN(SavedLogits saved, SavedLogits::Open(*options_.logits_path));
+    size_t& context = engine_options_.context_tokens;
+    if (context != 0 && context != saved.of().window_tokens) {
+      return Fail(ErrorCode::kUsage, Format("{}: is of a context of {} tokens",
+                                            *options_.logits_path, saved.of().window_tokens));
+    }
+    context = saved.of().window_tokens;
+    return std::optional(std::move(saved));
+  }
+
+  Result<std::optional<SavedLogitsWriter>> CreateSave(const std::vector<int32_t>& tokens) const {
+    if (!options_.save_path) return std::nullopt;
+    const size_t vocab_size = engine_->decoder().vocab_size();
+    if (options_.save_top > vocab_size) {
+      return Fail(ErrorCode::kUsage, Format("--save-top must be at most {}, the tokens of the "
+                                            "vocabulary",
+                                            vocab_size));
+    }
+    SavedLogitsOf of = {.tokens = tokens,
+                        .bos_token_id = bos(),
+                        .window_tokens = static_cast<uint32_t>(engine_->decoder().context_tokens()),
+                        .vocab_size = static_cast<uint32_t>(vocab_size),
+                        .kept_tokens = static_cast<uint32_t>(options_.save_top)};
+    if (!options_.is_quiet) {
+      std::fprintf(stderr, "%s will have %s: %zu positions of %zu tokens\n",
+                   options_.save_path->c_str(), FormatBytes(of.file_bytes()).c_str(),
+                   of.num_predictions(), options_.save_top == 0 ? vocab_size : options_.save_top);
+    }
+    CRIA_ASSIGN_OR_RETURN(SavedLogitsWriter writer,
+                          SavedLogitsWriter::Create(*options_.save_path, std::move(of)));
+    return std::optional(std::move(writer));
+  }
+
+  Status RunText() {
+    engine_options_ = options_.engine;
+    CRIA_ASSIGN_OR_RETURN(std::optional<SavedLogits> saved, OpenSaved());
+    CRIA_ASSIGN_OR_RETURN(engine_, LoadEngine(options_.model_path, engine_options_));
+    if (saved) CRIA_RETURN_IF_ERROR(CheckSaved(*saved));
+    CRIA_RETURN_IF_ERROR(LoadBase());
+    CRIA_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, Tokens(saved ? &*saved : nullptr));
+    Decoder& decoder = engine_->decoder();
+    CRIA_ASSIGN_OR_RETURN(const TextWindows windows,
+                          TextWindows::Create(tokens, bos(), decoder.context_tokens(),
+                                              decoder.context_tokens(), decoder.vocab_size()));
+    Identity identity;
+    identity.Add(*engine_);
+    if (base_) identity.Add(*base_);
+    if (saved) identity.Add(std::as_bytes(std::span(saved->digest())));
+    identity.Add(std::as_bytes(std::span(tokens)));
+    CRIA_ASSIGN_OR_RETURN(std::optional<ProgressFile> progress,
+                          OpenProgress(identity, sizeof(TokenPrediction)));
+    CRIA_ASSIGN_OR_RETURN(std::optional<SavedLogitsWriter> save, CreateSave(tokens));
+    ProgressBar bar("eval", std::chrono::seconds(1));
+    const bool has_base = base_ || saved;
+    start_ = std::chrono::steady_clock::now();
+    const TextEvaluation evaluation = {.model = &decoder,
+                                       .base = base_ ? &base_->decoder() : nullptr,
+                                       .saved_base = saved ? &*saved : nullptr,
+                                       .save = save ? &*save : nullptr,
+                                       .progress = progress ? &*progress : nullptr,
+                                       .on_window = [&](std::span<const TokenPrediction> so_far) {
+                                         if (ShowsProgress())
+                                           bar.Update(so_far.size(), windows.num_targets(),
+                                                      "tokens");
+                                       }};
+    CRIA_ASSIGN_OR_RETURN(const std::vector<TokenPrediction> predictions,
+                          EvaluateText(windows, evaluation));
+    bar.Clear();
+    if (save) CRIA_RETURN_IF_ERROR(save->Commit());
+    if (options_.table_path) {
+      CRIA_RETURN_IF_ERROR(
+          WritePredictions(*options_.table_path, predictions, has_base, engine_->tokenizer()));
+    }
+    PrintFigures(predictions.size(), "tokens");
+    const TextSummary summary = SummarizeText(predictions, has_base);
+    Print(SummaryJson(summary), SummaryText(summary));
+    return {};
+  }
+
+  const EvalOptions& options_;
+  EngineOptions engine_options_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Engine> base_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+}  // namespace
+
+void AddEvalCommand(CommandLine& program) {
+  auto options = std::make_shared<EvalOptions>();
+  options->engine.max_logit_bytes = kMeasuringLogitBytes;
+  CommandLine& command = program.AddCommand(
+      "eval", "Compare a model's predictions of a text with a base's, or ask it multiple choice");
+  AddModelOption(command, options->model_path);
+  Option& text = command.AddText("-f,--file", options->text_path, "The text; -: standard input")
+                     .Metavar("FILE");
+  Option& base =
+      command
+          .AddText("--base", options->base_path, "Compare with this model file, such as one in f32")
+          .Metavar("FILE");
+  Option& logits = command
+                       .AddText("--logits", options->logits_path,
+                                "Compare with what --save-logits saved; the text may be left out")
+                       .Metavar("FILE")
+                       .Excludes(base);
+  Option& save = command
+                     .AddText("--save-logits", options->save_path,
+                              "Save the logarithms of all probabilities as f16")
+                     .Metavar("FILE");
+  command
+      .AddNumber("--save-top", options->save_top,
+                 "Save only this many of the most likely tokens; 0: all")
+      .Metavar("N");
+  Option& table = command
+                      .AddText("--per-token", options->table_path,
+                               "Write a row for each token: .csv, .jsonl or .json")
+                      .Metavar("FILE");
+  command
+      .AddText("--choices", options->choices_path,
+               "Questions: in each line a JSON object with context, choices and label")
+      .Metavar("FILE")
+      .Excludes(text)
+      .Excludes(base)
+      .Excludes(logits)
+      .Excludes(save)
+      .Excludes(table);
+  command
+      .AddText("--resume", options->resume_path,
+               "Keep results in this file, and go on with those that it has")
+      .Metavar("FILE")
+      .Excludes(save);
+  command.AddFlag("--json", options->json, "Print a JSON object");
+  command.AddFlag("-q,--quiet", options->is_quiet, "Print no figures besides the result");
+  AddEngineOptions(command, options->engine);
+  command.SetAction([options] { return Evaluation(*options).Run(); });
+}
+
+}  // namespace cria::cli
