@@ -34,6 +34,7 @@ struct EvalOptions {
   size_t save_top = 0;
   std::optional<std::string> table_path;
   std::optional<std::string> resume_path;
+  bool parse_special = false;
   bool json = false;
   bool is_quiet = false;
   EngineOptions engine;
@@ -148,7 +149,7 @@ class Evaluation {
   }
 
   Result<std::vector<int32_t>> Tokens(const SavedLogits* saved) const {
-    const EncodeOptions encoding = {.add_bos = false, .parse_special = false};
+    const EncodeOptions encoding = {.add_bos = false, .parse_special = options_.parse_special};
     if (!options_.text_path) return saved->of().tokens;
     CRIA_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(*options_.text_path));
     CRIA_ASSIGN_OR_RETURN(std::vector<int32_t> tokens, engine_->tokenizer().Encode(text, encoding));
@@ -313,6 +314,9 @@ void AddEvalCommand(CommandLine& program) {
                "Keep results in this file, and go on with those that it has")
       .Metavar("FILE")
       .Excludes(save);
+  command.AddFlag("--parse-special", options->parse_special,
+                  "Names of control tokens in the text become these tokens, as in a conversation "
+                  "that the chat template wrote");
   command.AddFlag("--json", options->json, "Print a JSON object");
   command.AddFlag("-q,--quiet", options->is_quiet, "Print no figures besides the result");
   AddEngineOptions(command, options->engine);
