@@ -155,23 +155,27 @@ Status CheckIsNoneOfWeights(const std::filesystem::path& output_path,
   return {};
 }
 
-Result<CalibrationReport> CalibratePlan(const Preparation& preparation,
-                                        const CalibrationOptions& options,
-                                        const std::filesystem::path& output_path,
-                                        const ThreadPool& threads, const ProgressCallback& progress,
-                                        FilePlan& plan) {
+Result<CalibrationTokens> CalibrationTokensOf(const Preparation& preparation,
+                                              const CalibrationOptions& options) {
+  if (options.tokens) return *options.tokens;
   const ModelConfig& config = preparation.checkpoint.config;
   const Vocabulary vocabulary = preparation.tokenizer.vocabulary.view();
   CRIA_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Create(vocabulary));
   const ChatTemplate chat_template(preparation.tokenizer.chat_template_source, vocabulary);
   const size_t max_tokens =
       options.max_tokens != 0 ? options.max_tokens : UsualCalibrationTokens(config);
-  CRIA_ASSIGN_OR_RETURN(
-      const CalibrationTokens tokens,
-      EncodeCalibrationText(options.text, config, tokenizer, chat_template, max_tokens));
+  return EncodeCalibrationText(options.text, config, tokenizer, chat_template, max_tokens);
+}
+
+Result<CalibrationReport> CalibratePlan(const Preparation& preparation,
+                                        const CalibrationOptions& options,
+                                        const std::filesystem::path& output_path,
+                                        const ThreadPool& threads, const ProgressCallback& progress,
+                                        FilePlan& plan) {
+  CRIA_ASSIGN_OR_RETURN(const CalibrationTokens tokens, CalibrationTokensOf(preparation, options));
   CRIA_ASSIGN_OR_RETURN(ScratchFile scratch, ScratchFile::Create(output_path));
-  return Calibrate(tokens, config, threads, std::make_shared<ScratchFile>(std::move(scratch)),
-                   progress, plan);
+  return Calibrate(tokens, preparation.checkpoint.config, threads,
+                   std::make_shared<ScratchFile>(std::move(scratch)), progress, plan);
 }
 
 // A model file that is whole, but not committed.
@@ -237,6 +241,10 @@ ModelOutline OutlineOf(const ModelConfig& config, FilePlan& plan, size_t metadat
 }  // namespace
 
 std::string_view ConverterVersion() { return CRIA_VERSION; }
+
+Status CheckOptions(const ConvertOptions& options) {
+  return ChooseSchemes(options).transform([](const TensorSchemes&) {});
+}
 
 double TensorKindReport::rms_error() const {
   return num_weights == 0 ? 0.0 : std::sqrt(error.squared_error / static_cast<double>(num_weights));

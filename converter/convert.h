@@ -26,8 +26,9 @@ std::string_view ConverterVersion();
 
 // Quantizing for the activations that a text causes; see Calibrate.
 struct CalibrationOptions {
-  std::string text;       // As EncodeCalibrationText takes it.
-  size_t max_tokens = 0;  // 0: UsualCalibrationTokens.
+  std::string text;                              // As EncodeCalibrationText takes it.
+  size_t max_tokens = 0;                         // Of the text; 0: UsualCalibrationTokens.
+  std::optional<CalibrationTokens> tokens = {};  // Instead of the text.
 };
 
 struct ConvertOptions {
@@ -66,6 +67,10 @@ struct ConvertReport {
   CalibrationReport calibrated = {};
   std::vector<TensorKindReport> kinds;  // In the order of a forward pass.
 };
+
+// Fails with kUsage if the options contradict each other; Convert does, too, before it does
+// anything.
+Status CheckOptions(const ConvertOptions& options);
 
 // Converts a checkpoint into a model file. If it fails or is cancelled, it leaves no file, and an
 // existing file is not changed. Fails at once if the output is an existing file that may not be

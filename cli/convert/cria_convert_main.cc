@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/convert/calibration_sampler.h"
 #include "cli/convert/checkpoint_options.h"
 #include "cli/convert/checkpoint_source.h"
 #include "cli/convert/conversion_check.h"
@@ -31,6 +32,7 @@ struct Arguments {
   std::string output;
   bool vocab_only = false;
   std::string calibration_path;
+  bool calibrates_itself = false;
   size_t calibration_tokens = 0;
   ConvertOptions options;
   cria::cli::DownloadArguments download;
@@ -46,11 +48,17 @@ void AddOptions(cria::cli::CommandLine& command, Arguments& arguments) {
   command.AddFlag("--vocab-only", arguments.vocab_only,
                   "Write only the tokenizer and the chat template, for cria tokenize; needs no "
                   "weights");
+  cria::cli::Option& calibrate =
+      command
+          .AddText(
+              "--calibrate", arguments.calibration_path,
+              "Choose the codes of int4 and int8 weights for this text, which loses less; - is "
+              "standard input. Lines of JSON are read as conversations")
+          .Metavar("FILE");
   command
-      .AddText("--calibrate", arguments.calibration_path,
-               "Choose the codes of int4 and int8 weights for this text, which loses less; - is "
-               "standard input. Lines of JSON are read as conversations")
-      .Metavar("FILE");
+      .AddFlag("--calibrate-self", arguments.calibrates_itself,
+               "The same for a text that the model itself writes")
+      .Excludes(calibrate);
   command
       .AddNumber("--calibration-tokens", arguments.calibration_tokens,
                  "Tokens of the text to use at most (default: four for each input of the widest "
@@ -148,16 +156,27 @@ cria::ProgressCallback ProgressOn(cria::cli::ProgressBar& bar) {
 }
 
 cria::Result<ConvertReport> RunConvert(Arguments& arguments) {
-  if (arguments.calibration_path.empty() && arguments.calibration_tokens != 0) {
-    return cria::Fail(cria::ErrorCode::kUsage, "--calibration-tokens needs --calibrate");
-  }
-  if (!arguments.calibration_path.empty()) {
-    cria::CalibrationOptions& calibration = arguments.options.calibration.emplace();
-    CRIA_ASSIGN_OR_RETURN(calibration.text, cria::cli::ReadTextFile(arguments.calibration_path));
-    calibration.max_tokens = arguments.calibration_tokens;
+  const bool reads_text = !arguments.calibration_path.empty();
+  if (!reads_text && !arguments.calibrates_itself && arguments.calibration_tokens != 0) {
+    return cria::Fail(cria::ErrorCode::kUsage,
+                      "--calibration-tokens needs --calibrate or --calibrate-self");
   }
   const cria::cli::StopSentence stopped("converting was stopped",
                                         cria::cli::StopSentence::CtrlC::kSignal);
+  if (reads_text || arguments.calibrates_itself) {
+    cria::CalibrationOptions& calibration = arguments.options.calibration.emplace();
+    CRIA_RETURN_IF_ERROR(cria::CheckOptions(arguments.options));
+    calibration.max_tokens = arguments.calibration_tokens;
+    if (reads_text) {
+      CRIA_ASSIGN_OR_RETURN(calibration.text, cria::cli::ReadTextFile(arguments.calibration_path));
+    } else {
+      cria::cli::ProgressBar bar("preparing");
+      CRIA_ASSIGN_OR_RETURN(calibration.tokens,
+                            cria::cli::SampleCalibrationTokens(
+                                arguments.checkpoint, arguments.output, arguments.options,
+                                arguments.calibration_tokens, ProgressOn(bar)));
+    }
+  }
   cria::cli::ProgressBar bar("converting");
   return cria::Convert(arguments.checkpoint, arguments.output, arguments.options, ProgressOn(bar));
 }

@@ -8,8 +8,6 @@
 namespace cria {
 namespace {
 
-// Attention sees as much of a text as most tokens of a conversation do.
-constexpr size_t kMaxWindowTokens = 512;
 constexpr size_t kMinWindows = 8;
 constexpr size_t kMinTokens = 256;
 
@@ -60,6 +58,11 @@ Result<std::vector<int32_t>> EncodeConversations(std::string_view lines, const T
 
 }  // namespace
 
+size_t CalibrationWindowTokens(const ModelConfig& config, size_t num_tokens) {
+  return std::min(
+      {kMaxCalibrationWindowTokens, config.longest_context(), num_tokens / kMinWindows});
+}
+
 size_t UsualCalibrationTokens(const ModelConfig& config) {
   const size_t widest =
       std::max<size_t>({config.hidden_size, config.query_channels(), config.intermediate_size});
@@ -86,8 +89,7 @@ Result<CalibrationTokens> EncodeCalibrationText(std::string_view text, const Mod
                             ids.size(), kMinTokens, UsualCalibrationTokens(config)));
   }
   CalibrationTokens tokens;
-  tokens.window_tokens = std::min(
-      {kMaxWindowTokens, config.longest_context(), std::min(ids.size(), max_tokens) / kMinWindows});
+  tokens.window_tokens = CalibrationWindowTokens(config, std::min(ids.size(), max_tokens));
   const size_t taken = tokens.window_tokens - (begins_with_bos ? 1 : 0);
   const size_t all_windows = ids.size() / taken;
   const size_t num_windows =

@@ -26,6 +26,12 @@ struct CalibrationTokens {
   bool IsHeldBack(size_t window) const { return window % 8 == 7 || window + 1 == num_windows(); }
 };
 
+// Attention sees as much of a text as most tokens of a conversation do.
+inline constexpr size_t kMaxCalibrationWindowTokens = 512;
+
+// The length of the windows into which `num_tokens` tokens are cut: at least eight windows.
+size_t CalibrationWindowTokens(const ModelConfig& config, size_t num_tokens);
+
 // How many tokens to calibrate a model of this configuration with: four for each input of its
 // widest matrix, and at least 16,384.
 size_t UsualCalibrationTokens(const ModelConfig& config);

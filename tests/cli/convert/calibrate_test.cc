@@ -71,6 +71,25 @@ TEST_F(ConvertWithCalibration, TakesAsManyTokensAsItIsAllowed) {
   EXPECT_THAT(few.output, HasSubstr("these are few tokens for this model"));
 }
 
+TEST_F(ConvertWithCalibration, AModelCanWriteItsOwnText) {
+  std::vector<std::string> models;
+  for (const char* threads : {"1", "2"}) {
+    const RunResult result =
+        Convert({"--calibrate-self", "--calibration-tokens", "2048", "-t", threads});
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    EXPECT_THAT(result.output, ContainsRegex("\ncalibrated [1-8] of 8 matrices with 2048 tokens"));
+    EXPECT_THAT(support::FileNames(folder_ / "out"), testing::ElementsAre("model.cria"));
+    models.push_back(support::ReadFile(folder_ / "out" / "model.cria"));
+  }
+  EXPECT_EQ(models[0], models[1]);
+  // A conversation needs other codes.
+  EXPECT_EQ(
+      Convert({"--calibrate-self", "--calibration-tokens", "2048", "--chat-template", "chatml"})
+          .exit_code,
+      0);
+  EXPECT_NE(support::ReadFile(folder_ / "out" / "model.cria"), models[0]);
+}
+
 TEST_F(ConvertWithCalibration, ErrorsSayWhatToDo) {
   const auto expect_error = [&](const std::vector<std::string>& arguments, int exit_code,
                                 const std::string& words) {
@@ -83,6 +102,8 @@ TEST_F(ConvertWithCalibration, ErrorsSayWhatToDo) {
   expect_error({"--calibrate", "/nowhere.txt"}, 1, "/nowhere.txt: cannot read");
   expect_error({"--calibrate", folder_ / "text.txt", "--weights", "f32"}, 2,
                "weights in f32 lose nothing");
+  expect_error({"--calibrate-self", "--weights", "f32"}, 2, "weights in f32 lose nothing");
+  expect_error({"--calibrate-self", "--calibrate", folder_ / "text.txt"}, 2, "--calibrate");
   expect_error({"--calibration-tokens", "1024"}, 2, "--calibration-tokens needs --calibrate");
   support::WriteFile(folder_ / "short.txt", "One line.\n");
   expect_error({"--calibrate", folder_ / "short.txt"}, 2, "the calibration text has");
