@@ -11,7 +11,7 @@ export HOME=$folder CRIA_PACK_CACHE=$folder/packed XDG_STATE_HOME=$folder/state
 
 # What the lines name: a longer context than the demo's, because they ask for one.
 mkdir -p bin models demo
-cp -r "$sources/demo/cria-demo" demo/
+cp -r "$sources/demo/cria-demo" "$sources/demo/conversations.jsonl" demo/
 cp -r demo/cria-demo models/Llama-3.2-1B-Instruct
 sed -i 's/"max_position_embeddings": 512/"max_position_embeddings": 4096/' models/Llama-3.2-1B-Instruct/config.json
 "$convert" demo/cria-demo -o demo.cria --no-verify >made.log 2>&1

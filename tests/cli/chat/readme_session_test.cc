@@ -50,9 +50,9 @@ TEST(ReadmeSessions, AreWhatATerminalShows) {
   const std::vector<Session> sessions = SessionsOf(support::ReadFile(source + "/README.md"));
   ASSERT_GE(sessions.size(), 2);
   const support::TemporaryDirectory folder;
-  const auto converted =
-      support::RunProgram({CRIA_CONVERT_PROGRAM, CRIA_DEMO_CHECKPOINT, "-o",
-                           folder.path() / "demo.cria", "--weights", "int4", "--no-verify"});
+  const auto converted = support::RunProgram(
+      {CRIA_CONVERT_PROGRAM, CRIA_DEMO_CHECKPOINT, "-o", folder.path() / "demo.cria", "--weights",
+       "int4", "--no-verify", "--calibrate", source + "/demo/conversations.jsonl"});
   ASSERT_EQ(converted.exit_code, 0) << converted.error;
   for (const Session& session : sessions) {
     support::TerminalProgram chat(
