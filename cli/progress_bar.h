@@ -3,13 +3,18 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace cria::cli {
 
+// ", 40 s left", ", 12 min left" or ", 1 h 10 min left", if `done` of `total` took this time; "" at
+// first, when nobody could know, and near the end.
+std::string TimeLeftText(uint64_t done, uint64_t total, std::chrono::duration<double> elapsed);
+
 // Progress of a long operation, on stderr: on a terminal one line that is redrawn, elsewhere a new
-// line after every tenth.
+// line after every tenth. Of what takes long, it says how much time is left.
 class ProgressBar {
  public:
   // If the bar is not drawn on a terminal, nothing is printed before `quiet_time`, because short
@@ -28,13 +33,20 @@ class ProgressBar {
   void Clear();
 
  private:
-  void Draw(double fraction, std::string_view item);
-  void PrintLine(double fraction, std::string_view item);
+  void Draw(double fraction, std::string_view item, const std::string& time_left);
+  void PrintLine(double fraction, std::string_view item, const std::string& time_left);
 
   std::string title_;
   bool is_terminal_;
   bool is_drawn_ = false;
   int last_tenth_ = -1;
+  // An operation may begin behind what an earlier run has done.
+  struct Beginning {
+    uint64_t done;
+    std::chrono::steady_clock::time_point time;
+  };
+  std::optional<Beginning> beginning_;
+  uint64_t last_done_ = 0;
   std::chrono::steady_clock::time_point first_line_;
   std::chrono::steady_clock::time_point last_drawn_;
 };

@@ -167,21 +167,21 @@ Result<CalibrationTokens> CalibrationTokensOf(const Preparation& preparation,
   return EncodeCalibrationText(options.text, config, tokenizer, chat_template, max_tokens);
 }
 
-Result<CalibrationReport> CalibratePlan(const Preparation& preparation,
-                                        const CalibrationOptions& options,
-                                        const std::filesystem::path& output_path,
-                                        const ThreadPool& threads, const ProgressCallback& progress,
-                                        FilePlan& plan) {
-  CRIA_ASSIGN_OR_RETURN(const CalibrationTokens tokens, CalibrationTokensOf(preparation, options));
-  CRIA_ASSIGN_OR_RETURN(ScratchFile scratch, ScratchFile::Create(output_path));
-  return Calibrate(tokens, preparation.checkpoint.config, threads,
-                   std::make_shared<ScratchFile>(std::move(scratch)), progress, plan);
+Result<std::optional<ResumeFolder>> OpenResumeFolder(const CalibrationOptions& options,
+                                                     const CalibrationTokens& tokens,
+                                                     const FilePlan& plan) {
+  if (!options.resume_folder) return std::nullopt;
+  CRIA_ASSIGN_OR_RETURN(const Digest identity,
+                        CalibrationIdentity(plan, tokens.ids, tokens.window_tokens));
+  CRIA_ASSIGN_OR_RETURN(ResumeFolder folder, ResumeFolder::Open(*options.resume_folder, identity));
+  return std::optional(std::move(folder));
 }
 
 // A model file that is whole, but not committed.
 struct Conversion {
   WrittenModel written;
   ConvertReport report;
+  std::optional<ResumeFolder> resume;  // Not needed any more when the file is committed.
 };
 
 Result<Conversion> ConvertUncommitted(const std::filesystem::path& checkpoint_path,
@@ -202,16 +202,22 @@ Result<Conversion> ConvertUncommitted(const std::filesystem::path& checkpoint_pa
     CRIA_ASSIGN_OR_RETURN(equalized, Equalize(plan, preparation.checkpoint.config, threads));
   }
   CalibrationReport calibrated;
+  std::optional<ResumeFolder> resume;
   if (options.calibration) {
-    CRIA_ASSIGN_OR_RETURN(calibrated, CalibratePlan(preparation, *options.calibration, output_path,
-                                                    threads, progress, plan));
+    CRIA_ASSIGN_OR_RETURN(const CalibrationTokens tokens,
+                          CalibrationTokensOf(preparation, *options.calibration));
+    CRIA_ASSIGN_OR_RETURN(resume, OpenResumeFolder(*options.calibration, tokens, plan));
+    CRIA_ASSIGN_OR_RETURN(ScratchFile scratch, ScratchFile::Create(output_path));
+    CRIA_ASSIGN_OR_RETURN(calibrated, Calibrate(tokens, preparation.checkpoint.config, threads,
+                                                std::make_shared<ScratchFile>(std::move(scratch)),
+                                                progress, resume ? &*resume : nullptr, plan));
   }
   CRIA_ASSIGN_OR_RETURN(WrittenModel written,
                         WriteModel(Describe(preparation), plan, output_path, threads, progress));
   ConvertReport report = MakeReport(preparation.checkpoint, plan, written);
   report.equalized = equalized;
   report.calibrated = calibrated;
-  return Conversion{std::move(written), std::move(report)};
+  return Conversion{std::move(written), std::move(report), std::move(resume)};
 }
 
 // The part of a model file that a tokenizer takes. Files have, for each token of the vocabulary, 46
@@ -261,6 +267,7 @@ Result<ConvertReport> Convert(const std::filesystem::path& checkpoint_path,
   CRIA_ASSIGN_OR_RETURN(Conversion conversion,
                         ConvertUncommitted(checkpoint_path, output_path, options, progress));
   CRIA_RETURN_IF_ERROR(conversion.written.file.Commit());
+  if (conversion.resume) conversion.resume->Remove();
   return std::move(conversion.report);
 }
 

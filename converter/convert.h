@@ -29,6 +29,9 @@ struct CalibrationOptions {
   std::string text;                              // As EncodeCalibrationText takes it.
   size_t max_tokens = 0;                         // Of the text; 0: UsualCalibrationTokens.
   std::optional<CalibrationTokens> tokens = {};  // Instead of the text.
+  // Where a calibration that is stopped leaves what it has done, so that the next one with the same
+  // checkpoint, options and tokens goes on; see ResumeFolder.
+  std::optional<std::filesystem::path> resume_folder = {};
 };
 
 struct ConvertOptions {

@@ -34,6 +34,7 @@ struct Arguments {
   std::string calibration_path;
   bool calibrates_itself = false;
   size_t calibration_tokens = 0;
+  std::optional<std::string> resume_folder;
   ConvertOptions options;
   cria::cli::DownloadArguments download;
   std::optional<bool> verify;  // Absent: small models are verified.
@@ -65,6 +66,10 @@ void AddOptions(cria::cli::CommandLine& command, Arguments& arguments) {
                  "matrix, at least 16,384)",
                  size_t{256}, size_t{1} << 24)
       .Default("");
+  command
+      .AddText("--resume", arguments.resume_folder,
+               "Keep what calibrating has done in this folder, and go on with what is there")
+      .Metavar("FOLDER");
   command
       .AddNumber("-t,--threads", arguments.options.num_threads,
                  "Threads (default: one for each processor)", size_t{1}, size_t{1024})
@@ -137,6 +142,10 @@ void PrintReport(const ConvertReport& report, const std::string& output) {
         "%.2f of those of rounding, for text that was held back\n",
         report.calibrated.num_calibrated, report.calibrated.num_matrices,
         report.calibrated.num_tokens, report.calibrated.held_back_ratio);
+    if (report.calibrated.num_resumed_layers > 0) {
+      std::printf("an earlier run had done the first %zu layers\n",
+                  report.calibrated.num_resumed_layers);
+    }
     if (report.calibrated.has_few_tokens) {
       std::printf("these are few tokens for this model: a longer text may lose less\n");
     }
@@ -157,16 +166,22 @@ cria::ProgressCallback ProgressOn(cria::cli::ProgressBar& bar) {
 
 cria::Result<ConvertReport> RunConvert(Arguments& arguments) {
   const bool reads_text = !arguments.calibration_path.empty();
-  if (!reads_text && !arguments.calibrates_itself && arguments.calibration_tokens != 0) {
+  const bool calibrates = reads_text || arguments.calibrates_itself;
+  if (!calibrates && (arguments.calibration_tokens != 0 || arguments.resume_folder)) {
     return cria::Fail(cria::ErrorCode::kUsage,
-                      "--calibration-tokens needs --calibrate or --calibrate-self");
+                      std::string(arguments.resume_folder ? "--resume" : "--calibration-tokens") +
+                          " needs --calibrate or --calibrate-self");
   }
-  const cria::cli::StopSentence stopped("converting was stopped",
-                                        cria::cli::StopSentence::CtrlC::kSignal);
-  if (reads_text || arguments.calibrates_itself) {
+  const cria::cli::StopSentence stopped(
+      arguments.resume_folder
+          ? "converting was stopped; the same command goes on behind the last finished layer"
+          : "converting was stopped",
+      cria::cli::StopSentence::CtrlC::kSignal);
+  if (calibrates) {
     cria::CalibrationOptions& calibration = arguments.options.calibration.emplace();
     CRIA_RETURN_IF_ERROR(cria::CheckOptions(arguments.options));
     calibration.max_tokens = arguments.calibration_tokens;
+    calibration.resume_folder = arguments.resume_folder;
     if (reads_text) {
       CRIA_ASSIGN_OR_RETURN(calibration.text, cria::cli::ReadTextFile(arguments.calibration_path));
     } else {

@@ -98,12 +98,13 @@ class Calibration {
  public:
   Calibration(const CalibrationTokens& tokens, const ModelConfig& config, const ThreadPool& threads,
               std::shared_ptr<ScratchFile> scratch, const ProgressCallback& progress,
-              FilePlan& plan)
+              ResumeFolder* resume, FilePlan& plan)
       : tokens_(tokens),
         config_(config),
         threads_(threads),
         scratch_(std::move(scratch)),
         progress_(progress),
+        resume_(resume),
         plan_(plan),
         exact_(*scratch_, tokens.ids.size(), config.hidden_size),
         stored_(*scratch_, tokens.ids.size(), config.hidden_size),
@@ -114,16 +115,28 @@ class Calibration {
     for (const PlannedTensor& tensor : plan_.tensors) {
       if (IsCalibrated(tensor)) total_weights_ += NumWeights(tensor);
     }
-    CRIA_RETURN_IF_ERROR(Embed());
-    for (size_t layer = 0; layer < config_.num_hidden_layers; ++layer) {
+    size_t layer = 0;
+    if (resume_ != nullptr && resume_->num_layers() > 0) {
+      CRIA_RETURN_IF_ERROR(Resume());
+      layer = resume_->num_layers();
+    } else {
+      CRIA_RETURN_IF_ERROR(Embed());
+    }
+    CalibrationReport report = {.num_tokens = tokens_.ids.size(), .num_resumed_layers = layer};
+    for (; layer < config_.num_hidden_layers; ++layer) {
       CRIA_RETURN_IF_ERROR(RunAttention(static_cast<int>(layer)));
       CRIA_RETURN_IF_ERROR(RunFeedForward(static_cast<int>(layer)));
+      if (resume_ == nullptr) continue;
+      CRIA_RETURN_IF_ERROR(resume_->Keep(TensorsOf(layer), so_far_, tokens_.ids.size(),
+                                         config_.hidden_size, exact_, stored_));
     }
-    report_.num_tokens = tokens_.ids.size();
-    report_.held_back_ratio =
-        std::exp(log_ratios_ / static_cast<double>(std::max<size_t>(1, report_.num_matrices)));
-    report_.has_few_tokens = tokens_.ids.size() < 2 * MaxInputs(config_);
-    return report_;
+    report.num_matrices = so_far_.num_matrices;
+    report.num_scaled = so_far_.num_scaled;
+    report.num_calibrated = so_far_.num_calibrated;
+    report.held_back_ratio = std::exp(
+        so_far_.log_ratios / static_cast<double>(std::max<size_t>(1, report.num_matrices)));
+    report.has_few_tokens = tokens_.ids.size() < 2 * MaxInputs(config_);
+    return report;
   }
 
  private:
@@ -183,6 +196,15 @@ class Calibration {
   };
 
   Status Embed();
+  // Takes over what an earlier run has done.
+  Status Resume();
+  std::vector<PlannedTensor*> TensorsOf(size_t layer) const {
+    std::vector<PlannedTensor*> tensors;
+    for (PlannedTensor& tensor : plan_.tensors) {
+      if (tensor.stored.spec.layer == static_cast<int>(layer)) tensors.push_back(&tensor);
+    }
+    return tensors;
+  }
   Status RunBlock(int layer, const Block& block);
   // Scales the channels that the block's matrices read, for the sizes that they have in the exact
   // model.
@@ -213,6 +235,7 @@ class Calibration {
   const ThreadPool& threads_;
   std::shared_ptr<ScratchFile> scratch_;
   const ProgressCallback& progress_;
+  ResumeFolder* resume_;
   FilePlan& plan_;
   // What the layers so far have added up to: [tokens, hidden_size].
   ActivationFile exact_;
@@ -222,8 +245,7 @@ class Calibration {
   ActivationFile stored_inputs_;
   uint64_t total_weights_ = 0;
   uint64_t done_weights_ = 0;
-  double log_ratios_ = 0.0;
-  CalibrationReport report_;
+  CalibrationProgress so_far_;
 };
 
 Status Calibration::Embed() {
@@ -253,6 +275,18 @@ Status Calibration::Embed() {
     CRIA_RETURN_IF_ERROR(stored_.Write(batch.first_row, stored));
   }
   return {};
+}
+
+Status Calibration::Resume() {
+  for (size_t layer = 0; layer < resume_->num_layers(); ++layer) {
+    const std::vector<PlannedTensor*> tensors = TensorsOf(layer);
+    CRIA_RETURN_IF_ERROR(resume_->ReadLayer(layer, scratch_, tensors));
+    for (const PlannedTensor* const tensor : tensors) {
+      if (IsCalibrated(*tensor)) done_weights_ += NumWeights(*tensor);
+    }
+  }
+  so_far_ = resume_->progress();
+  return resume_->ReadActivations(tokens_.ids.size(), config_.hidden_size, exact_, stored_);
 }
 
 Status Calibration::RunAttention(int layer) {
@@ -329,7 +363,7 @@ Status Calibration::ScaleBlock(int layer, const Block& block) {
                                        .head_dim = block.head_dim,
                                        .heads_per_channel_head = block.heads_per_channel_head},
                                       inner_sizes.Rms(), *Find(block.second, layer)));
-  report_.num_scaled += size_t{scales_first} + size_t{scales_second};
+  so_far_.num_scaled += size_t{scales_first} + size_t{scales_second};
   return {};
 }
 
@@ -408,9 +442,9 @@ Result<Matrix> Calibration::CalibrateTensor(TensorRole role, int layer, const St
 }
 
 Status Calibration::Keep(const CalibratedMatrix& matrix, PlannedTensor& tensor) {
-  ++report_.num_matrices;
-  report_.num_calibrated += size_t{matrix.is_calibrated};
-  log_ratios_ += std::log(std::max(matrix.held_back_ratio, 1e-6));
+  ++so_far_.num_matrices;
+  so_far_.num_calibrated += size_t{matrix.is_calibrated};
+  so_far_.log_ratios += std::log(std::max(matrix.held_back_ratio, 1e-6));
   const uint64_t offset = scratch_->Reserve(matrix.data.size() + matrix.scales.size());
   tensor.encoded = {.file = scratch_, .offset = offset, .error = matrix.error};
   CRIA_RETURN_IF_ERROR(scratch_->WriteAt(offset, matrix.data));
@@ -430,11 +464,12 @@ Status Calibration::ReportProgress(const PlannedTensor& tensor, double fraction)
 Result<CalibrationReport> Calibrate(const CalibrationTokens& tokens, const ModelConfig& config,
                                     const ThreadPool& threads,
                                     const std::shared_ptr<ScratchFile>& scratch,
-                                    const ProgressCallback& progress, FilePlan& plan) {
+                                    const ProgressCallback& progress, ResumeFolder* resume,
+                                    FilePlan& plan) {
   if (!LinearAlgebraRuns()) {
     return Fail(ErrorCode::kUnsupported, "calibrating needs a processor with AVX");
   }
-  return Calibration(tokens, config, threads, scratch, progress, plan).Run();
+  return Calibration(tokens, config, threads, scratch, progress, resume, plan).Run();
 }
 
 }  // namespace cria

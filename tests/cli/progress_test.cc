@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/progress_bar.h"
 #include "support/files.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
@@ -105,6 +106,17 @@ TEST_F(ProgressTest, ItsOwnNameIsOneLine) {
                                     Path("a\nb\u202E.cria"), "--weights", "f32"});
   EXPECT_EQ(run.exit_code, 0) << run.error;
   EXPECT_THAT(run.output, HasSubstr("a\\x0ab\\u202e.cria: "));
+}
+
+TEST(TimeLeft, IsSaidWhenItIsKnown) {
+  using std::chrono::seconds;
+  EXPECT_EQ(cli::TimeLeftText(0, 100, seconds(60)), "");
+  EXPECT_EQ(cli::TimeLeftText(50, 100, seconds(9)), "");
+  EXPECT_EQ(cli::TimeLeftText(50, 100, seconds(47)), ", 40 s left");
+  EXPECT_EQ(cli::TimeLeftText(90, 100, seconds(60)), "");
+  EXPECT_EQ(cli::TimeLeftText(10, 100, seconds(80)), ", 12 min left");
+  EXPECT_EQ(cli::TimeLeftText(10, 100, seconds(470)), ", 1 h 11 min left");
+  EXPECT_EQ(cli::TimeLeftText(100, 100, seconds(60)), "");
 }
 
 }  // namespace

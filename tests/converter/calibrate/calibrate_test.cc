@@ -172,6 +172,57 @@ TEST_F(CalibrateTest, ReportsProgressAndCanBeCancelled) {
   EXPECT_EQ(NumFiles(), files);
 }
 
+// Stopped at several moments, the calibration goes on with the layer that it did not finish, and
+// gives the same file.
+TEST_F(CalibrateTest, GoesOnAfterAStop) {
+  Write(support::MakeModel(support::SpecGqa()));
+  ConvertOptions options = {.calibration =
+                                CalibrationOptions{.text = Words(3000, 1), .max_tokens = 2048}};
+  Unwrap(Convert(folder_ / "checkpoint", folder_ / "whole.cria", options));
+  const auto resume = folder_ / "resume";
+  options.calibration->resume_folder = resume;
+  const auto stop_at = [&](std::string_view step) {
+    const auto stopped =
+        Convert(folder_ / "checkpoint", folder_ / "model.cria", options,
+                [&](const ConvertProgress& progress) { return progress.tensor != step; });
+    ASSERT_FALSE(stopped);
+    EXPECT_EQ(stopped.error().code(), ErrorCode::kCancelled);
+  };
+  stop_at("calibrating layers.0.o_proj");
+  EXPECT_TRUE(std::filesystem::is_empty(resume));
+  stop_at("calibrating layers.1.qkv_proj");
+  EXPECT_THAT(support::FileNames(resume), testing::UnorderedElementsAre("activations", "layer-0"));
+  stop_at("calibrating layers.1.down_proj");
+  EXPECT_EQ(NumFiles(), 3) << "nothing else is left behind";
+
+  // Neither other options nor another text go on there.
+  for (const bool other_text : {false, true}) {
+    ConvertOptions other = options;
+    if (other_text) {
+      other.calibration->text = Words(3000, 2);
+    } else {
+      other.block_size = 64;
+    }
+    const auto refused = Convert(folder_ / "checkpoint", folder_ / "model.cria", other);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code(), ErrorCode::kUsage);
+  }
+  const std::string layer = support::ReadFile(resume / "layer-0");
+  support::WriteFile(resume / "layer-0",
+                     layer.substr(0, layer.size() / 2) + 'x' + layer.substr(layer.size() / 2 + 1));
+  const auto damaged = Convert(folder_ / "checkpoint", folder_ / "model.cria", options);
+  ASSERT_FALSE(damaged);
+  EXPECT_EQ(damaged.error().code(), ErrorCode::kInvalidFile);
+  support::WriteFile(resume / "layer-0", layer);
+
+  const ConvertReport report =
+      Unwrap(Convert(folder_ / "checkpoint", folder_ / "model.cria", options));
+  EXPECT_EQ(report.calibrated.num_resumed_layers, 1);
+  EXPECT_EQ(report.calibrated.num_matrices, 8);
+  EXPECT_EQ(support::ReadFile(folder_ / "model.cria"), support::ReadFile(folder_ / "whole.cria"));
+  EXPECT_TRUE(std::filesystem::is_empty(resume));
+}
+
 TEST_F(CalibrateTest, RefusesTextThatIsTooShort) {
   Write(support::MakeModel(support::SpecGqa()));
   const auto refused = Convert(folder_ / "checkpoint", folder_ / "model.cria",
