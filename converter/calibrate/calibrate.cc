@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "converter/calibrate/activation_file.h"
+#include "converter/calibrate/block.h"
 #include "converter/calibrate/channel_scaling.h"
 #include "converter/calibrate/input_moments.h"
 #include "converter/calibrate/layer_steps.h"
@@ -39,33 +40,6 @@ struct InputsAndOutputs {
   Matrix inputs;
   Matrix outputs;
 };
-
-Result<Matrix> ReadMatrix(const PlannedTensor& tensor) {
-  const TensorSpec& spec = tensor.stored.spec;
-  Matrix matrix(spec.output_channels, spec.input_channels);
-  std::span<float> rest = matrix.values();
-  TensorReader reader;
-  for (const MappedPart& part : tensor.parts) {
-    const auto values = rest.first(part.source->num_elements());
-    CRIA_RETURN_IF_ERROR(reader.Read(*part.source, 0, values));
-    ApplyFactors(part, 0, spec.is_vector() ? values.size() : spec.input_channels, values);
-    rest = rest.subspan(values.size());
-  }
-  return matrix;
-}
-
-// x [rows, inputs] * transposed weights [outputs, inputs].
-Matrix Multiply(const ThreadPool& threads, const Matrix& x, const Matrix& weights) {
-  constexpr size_t kTile = 256;
-  Matrix product(x.rows(), weights.rows());
-  threads.ParallelFor(DivideRoundingUp(weights.rows(), kTile), [&](size_t index) {
-    const size_t first = index * kTile;
-    const size_t count = std::min(kTile, weights.rows() - first);
-    AddProductWithTransposed(x.view(), weights.view().Rows(first, count),
-                             product.view().Columns(first, count));
-  });
-  return product;
-}
 
 // The root mean squares of channels over many rows.
 class ChannelSizes {
@@ -124,8 +98,9 @@ class Calibration {
     }
     CalibrationReport report = {.num_tokens = tokens_.ids.size(), .num_resumed_layers = layer};
     for (; layer < config_.num_hidden_layers; ++layer) {
-      CRIA_RETURN_IF_ERROR(RunAttention(static_cast<int>(layer)));
-      CRIA_RETURN_IF_ERROR(RunFeedForward(static_cast<int>(layer)));
+      CRIA_ASSIGN_OR_RETURN(const auto blocks,
+                            MakeBlocks(config_, threads_, tokens_.window_tokens, layer, plan_));
+      for (const Block& block : blocks) CRIA_RETURN_IF_ERROR(RunBlock(block));
       if (resume_ == nullptr) continue;
       CRIA_RETURN_IF_ERROR(resume_->Keep(TensorsOf(layer), so_far_, tokens_.ids.size(),
                                          config_.hidden_size, exact_, stored_));
@@ -153,21 +128,6 @@ class Calibration {
     return uint64_t{tensor.stored.spec.output_channels} * tensor.stored.spec.input_channels;
   }
 
-  // Null if the model has none.
-  PlannedTensor* Find(TensorRole role, int layer) const {
-    const auto found = std::ranges::find_if(plan_.tensors, [&](const PlannedTensor& tensor) {
-      return tensor.stored.spec.role == role && tensor.stored.spec.layer == layer;
-    });
-    return found == plan_.tensors.end() ? nullptr : &*found;
-  }
-  // Empty if the model has none.
-  Result<std::vector<float>> Vector(TensorRole role, int layer) const {
-    const PlannedTensor* const tensor = Find(role, layer);
-    if (tensor == nullptr) return std::vector<float>();
-    CRIA_ASSIGN_OR_RETURN(const Matrix vector, ReadMatrix(*tensor));
-    return std::vector<float>(vector.values().begin(), vector.values().end());
-  }
-
   std::vector<Batch> Batches() const {
     const size_t windows = std::max<size_t>(1, kBatchTokens / tokens_.window_tokens);
     std::vector<Batch> batches;
@@ -177,23 +137,6 @@ class Calibration {
     }
     return batches;
   }
-
-  // Half a layer: a norm, a matrix that reads it, what the model computes of these products, and a
-  // matrix that reads that and whose products are added to the hidden rows.
-  struct Block {
-    TensorRole norm;
-    TensorRole first;
-    TensorRole first_bias;
-    TensorRole second;
-    TensorRole second_bias;
-    size_t inner_channels;
-    size_t scaled_part;  // Of the first matrix: its channels scale those that the second reads.
-    size_t head_dim;
-    size_t heads_per_channel_head;
-    // From products with their bias, [rows, channels], which it overwrites, to output [rows,
-    // inner_channels].
-    std::function<void(MatrixView products, MatrixView output)> inner;
-  };
 
   Status Embed();
   // Takes over what an earlier run has done.
@@ -205,18 +148,14 @@ class Calibration {
     }
     return tensors;
   }
-  Status RunBlock(int layer, const Block& block);
+  Status RunBlock(const Block& block);
   // Scales the channels that the block's matrices read, for the sizes that they have in the exact
   // model.
-  Status ScaleBlock(int layer, const Block& block);
+  Status ScaleBlock(const Block& block);
   Result<Matrix> Normalized(const ActivationFile& file, const Batch& batch,
                             std::span<const float> weight) const;
-  // What the second matrix of a block reads, from the products with the first.
-  Matrix Inner(const Block& block, std::span<const float> bias, Matrix products) const;
-  Status RunAttention(int layer);
-  Status RunFeedForward(int layer);
   // Calibrates a matrix with what `step` says of each batch, and returns what is stored of it.
-  Result<Matrix> CalibrateTensor(TensorRole role, int layer, const Step& step);
+  Result<Matrix> CalibrateTensor(PlannedTensor& tensor, const Step& step);
   Status Keep(const CalibratedMatrix& matrix, PlannedTensor& tensor);
   Status ReportProgress(const PlannedTensor& tensor, double fraction);
 
@@ -249,7 +188,7 @@ class Calibration {
 };
 
 Status Calibration::Embed() {
-  const PlannedTensor& embedding = *Find(TensorRole::kEmbedTokens, kNoLayer);
+  const PlannedTensor& embedding = *FindTensor(plan_, TensorRole::kEmbedTokens, kNoLayer);
   const TensorLayout& layout = embedding.stored.layout;
   const MappedPart& part = embedding.parts.front();
   TensorReader reader;
@@ -289,43 +228,6 @@ Status Calibration::Resume() {
   return resume_->ReadActivations(tokens_.ids.size(), config_.hidden_size, exact_, stored_);
 }
 
-Status Calibration::RunAttention(int layer) {
-  AttentionWeights attention;
-  CRIA_ASSIGN_OR_RETURN(attention.q_norm, Vector(TensorRole::kQNorm, layer));
-  CRIA_ASSIGN_OR_RETURN(attention.k_norm, Vector(TensorRole::kKNorm, layer));
-  const LayerKind& kind = config_.layer_kind(static_cast<size_t>(layer));
-  const RopeTable rope = MakeRopeTable(config_, kind, tokens_.window_tokens);
-  return RunBlock(
-      layer, {.norm = TensorRole::kInputLayernorm,
-              .first = TensorRole::kQkvProj,
-              .first_bias = TensorRole::kQkvBias,
-              .second = TensorRole::kOProj,
-              .second_bias = TensorRole::kOBias,
-              .inner_channels = config_.query_channels(),
-              .scaled_part = 2,
-              .head_dim = config_.head_dim,
-              .heads_per_channel_head = config_.num_attention_heads / config_.num_key_value_heads,
-              .inner = [&](MatrixView qkv, MatrixView output) {
-                Attend(threads_, config_, kind, attention, rope, tokens_.window_tokens, qkv,
-                       output);
-              }});
-}
-
-Status Calibration::RunFeedForward(int layer) {
-  return RunBlock(layer, {.norm = TensorRole::kPostAttentionLayernorm,
-                          .first = TensorRole::kGateUpProj,
-                          .first_bias = TensorRole::kGateUpBias,
-                          .second = TensorRole::kDownProj,
-                          .second_bias = TensorRole::kDownBias,
-                          .inner_channels = config_.intermediate_size,
-                          .scaled_part = 1,
-                          .head_dim = 1,
-                          .heads_per_channel_head = 1,
-                          .inner = [&](MatrixView gate_up, MatrixView output) {
-                            Activate(threads_, gate_up, output);
-                          }});
-}
-
 Result<Matrix> Calibration::Normalized(const ActivationFile& file, const Batch& batch,
                                        std::span<const float> weight) const {
   CRIA_ASSIGN_OR_RETURN(Matrix rows, file.Read(batch.first_row, batch.rows, weight.size()));
@@ -333,65 +235,55 @@ Result<Matrix> Calibration::Normalized(const ActivationFile& file, const Batch& 
   return rows;
 }
 
-Matrix Calibration::Inner(const Block& block, std::span<const float> bias, Matrix products) const {
-  AddBias(bias, products.view());
-  Matrix output(products.rows(), block.inner_channels);
-  block.inner(products.view(), output.view());
-  return output;
-}
-
-Status Calibration::ScaleBlock(int layer, const Block& block) {
-  PlannedTensor* const norm = Find(block.norm, layer);
-  PlannedTensor* const first = Find(block.first, layer);
-  CRIA_ASSIGN_OR_RETURN(const std::vector<float> gain, Vector(block.norm, layer));
-  CRIA_ASSIGN_OR_RETURN(const std::vector<float> bias, Vector(block.first_bias, layer));
-  CRIA_ASSIGN_OR_RETURN(const Matrix weights, ReadMatrix(*first));
+Status Calibration::ScaleBlock(const Block& block) {
+  CRIA_ASSIGN_OR_RETURN(const std::vector<float> gain, ReadVector(block.norm));
+  CRIA_ASSIGN_OR_RETURN(const std::vector<float> bias, ReadVector(block.first_bias));
+  CRIA_ASSIGN_OR_RETURN(const Matrix weights, ReadMatrix(*block.first));
   ChannelSizes sizes(config_.hidden_size);
   ChannelSizes inner_sizes(block.inner_channels);
   for (const Batch& batch : Batches()) {
     if (batch.first_row >= kScalingTokens) break;
     CRIA_ASSIGN_OR_RETURN(const Matrix normalized, Normalized(exact_, batch, gain));
     sizes.Add(normalized);
-    inner_sizes.Add(Inner(block, bias, Multiply(threads_, normalized, weights)));
+    inner_sizes.Add(block.Inner(bias, Multiply(threads_, normalized, weights)));
   }
   CRIA_ASSIGN_OR_RETURN(const bool scales_first,
-                        ScaleChannels({.tensor = norm}, sizes.Rms(), *first));
+                        ScaleChannels({.tensor = block.norm}, sizes.Rms(), *block.first));
   CRIA_ASSIGN_OR_RETURN(const bool scales_second,
-                        ScaleChannels({.tensor = first,
+                        ScaleChannels({.tensor = block.first,
                                        .part = block.scaled_part,
-                                       .bias = Find(block.first_bias, layer),
+                                       .bias = block.first_bias,
                                        .head_dim = block.head_dim,
                                        .heads_per_channel_head = block.heads_per_channel_head},
-                                      inner_sizes.Rms(), *Find(block.second, layer)));
+                                      inner_sizes.Rms(), *block.second));
   so_far_.num_scaled += size_t{scales_first} + size_t{scales_second};
   return {};
 }
 
-Status Calibration::RunBlock(int layer, const Block& block) {
-  CRIA_RETURN_IF_ERROR(ScaleBlock(layer, block));
-  CRIA_ASSIGN_OR_RETURN(const std::vector<float> gain, Vector(block.norm, layer));
-  CRIA_ASSIGN_OR_RETURN(const std::vector<float> first_bias, Vector(block.first_bias, layer));
-  CRIA_ASSIGN_OR_RETURN(const std::vector<float> second_bias, Vector(block.second_bias, layer));
+Status Calibration::RunBlock(const Block& block) {
+  CRIA_RETURN_IF_ERROR(ScaleBlock(block));
+  CRIA_ASSIGN_OR_RETURN(const std::vector<float> gain, ReadVector(block.norm));
+  CRIA_ASSIGN_OR_RETURN(const std::vector<float> first_bias, ReadVector(block.first_bias));
+  CRIA_ASSIGN_OR_RETURN(const std::vector<float> second_bias, ReadVector(block.second_bias));
   CRIA_ASSIGN_OR_RETURN(
       const Matrix first,
-      CalibrateTensor(block.first, layer,
+      CalibrateTensor(*block.first,
                       [&](const Batch& batch, const Matrix& weights) -> Result<InputsAndOutputs> {
                         CRIA_ASSIGN_OR_RETURN(const Matrix exact, Normalized(exact_, batch, gain));
                         Matrix outputs = Multiply(threads_, exact, weights);
-                        CRIA_RETURN_IF_ERROR(exact_inputs_.Write(
-                            batch.first_row, Inner(block, first_bias, outputs)));
+                        CRIA_RETURN_IF_ERROR(
+                            exact_inputs_.Write(batch.first_row, block.Inner(first_bias, outputs)));
                         CRIA_ASSIGN_OR_RETURN(Matrix inputs, Normalized(stored_, batch, gain));
                         RoundInputs(threads_, inputs.view());
                         return InputsAndOutputs{std::move(inputs), std::move(outputs)};
                       }));
   CRIA_ASSIGN_OR_RETURN(
       const Matrix second,
-      CalibrateTensor(block.second, layer,
+      CalibrateTensor(*block.second,
                       [&](const Batch& batch, const Matrix& weights) -> Result<InputsAndOutputs> {
                         CRIA_ASSIGN_OR_RETURN(Matrix rounded, Normalized(stored_, batch, gain));
                         RoundInputs(threads_, rounded.view());
-                        Matrix inputs =
-                            Inner(block, first_bias, Multiply(threads_, rounded, first));
+                        Matrix inputs = block.Inner(first_bias, Multiply(threads_, rounded, first));
                         RoundInputs(threads_, inputs.view());
                         CRIA_RETURN_IF_ERROR(stored_inputs_.Write(batch.first_row, inputs));
                         CRIA_ASSIGN_OR_RETURN(
@@ -410,8 +302,7 @@ Status Calibration::RunBlock(int layer, const Block& block) {
   return {};
 }
 
-Result<Matrix> Calibration::CalibrateTensor(TensorRole role, int layer, const Step& step) {
-  PlannedTensor& tensor = *Find(role, layer);
+Result<Matrix> Calibration::CalibrateTensor(PlannedTensor& tensor, const Step& step) {
   const TensorSpec& spec = tensor.stored.spec;
   CRIA_ASSIGN_OR_RETURN(const Matrix weights, ReadMatrix(tensor));
   InputMoments training(spec.input_channels, spec.output_channels);

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "converter/calibrate/matrix.h"
+#include "converter/write/file_plan.h"
+#include "core/thread_pool.h"
+#include "cria/error.h"
+#include "model/config.h"
+
+namespace cria {
+
+// Half a layer: a norm, a matrix that reads it, what the model computes of these products, and a
+// matrix that reads that and whose products are added to the hidden rows.
+struct Block {
+  PlannedTensor* norm;
+  PlannedTensor* first;
+  PlannedTensor* first_bias;  // Null if the model has none, as is second_bias.
+  PlannedTensor* second;
+  PlannedTensor* second_bias;
+  size_t inner_channels;  // That the second matrix reads.
+  size_t scaled_part;     // Of the first matrix: its channels scale those that the second reads.
+  size_t head_dim;
+  size_t heads_per_channel_head;
+  // From products with their bias, [rows, channels], which it overwrites, to output [rows,
+  // inner_channels].
+  std::function<void(MatrixView products, MatrixView output)> inner;
+
+  // What the second matrix reads, from the products with the first.
+  Matrix Inner(std::span<const float> bias, Matrix products) const;
+};
+
+// The two halves of a layer, for windows of this length. The blocks point into the plan; threads
+// and configuration must outlive them.
+Result<std::array<Block, 2>> MakeBlocks(const ModelConfig& config, const ThreadPool& threads,
+                                        size_t window_tokens, size_t layer, FilePlan& plan);
+
+// Null if the plan has none.
+PlannedTensor* FindTensor(FilePlan& plan, TensorRole role, int layer);
+
+// A matrix, or a vector as one column, with its factors, in f32.
+Result<Matrix> ReadMatrix(const PlannedTensor& tensor);
+// Empty for null.
+Result<std::vector<float>> ReadVector(const PlannedTensor* tensor);
+
+// x [rows, inputs] * transposed weights [outputs, inputs].
+Matrix Multiply(const ThreadPool& threads, const Matrix& x, const Matrix& weights);
+
+}  // namespace cria
