@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "converter/calibrate/calibrate.h"
+#include "converter/calibrate/sensitivity.h"
 #include "converter/equalize/equalize.h"
 #include "converter/hugging_face/hf_checkpoint.h"
 #include "converter/hugging_face/hf_config.h"
@@ -20,6 +21,7 @@
 #include "converter/write/tensor_map.h"
 #include "core/platform.h"
 #include "core/thread_pool.h"
+#include "model/file_layout.h"
 #include "model/path_contents.h"
 
 namespace cria {
@@ -28,6 +30,11 @@ namespace {
 Result<TensorSchemes> ChooseSchemes(const ConvertOptions& options) {
   if (options.calibration && options.weights == Scheme::kF32) {
     return Fail(ErrorCode::kUsage, "weights in f32 lose nothing, so they cannot be calibrated");
+  }
+  if (options.target && options.weights != Scheme::kQb4w) {
+    return Fail(ErrorCode::kUsage,
+                "a target chooses between int4 and int8 for each matrix, so weights cannot be "
+                "given a scheme as well");
   }
   if (!std::ranges::contains(kBlockSizes, options.block_size)) {
     return Fail(ErrorCode::kUsage,
@@ -177,6 +184,102 @@ Result<std::optional<ResumeFolder>> OpenResumeFolder(const CalibrationOptions& o
   return std::optional(std::move(folder));
 }
 
+// How many bytes the matrices of the layers may take: the rest of the plan has its bytes.
+Result<uint64_t> RoomForMatrices(const Preparation& preparation, const SizeTarget& target,
+                                 FilePlan plan, std::span<const MatrixOptions> matrices) {
+  uint64_t matrix_bytes = 0;
+  for (const MatrixOptions& matrix : matrices) {
+    const StoredTensor& stored = plan.tensors[matrix.tensor].stored;
+    matrix_bytes += stored.data.bytes + stored.scales.bytes;
+  }
+  uint64_t stored_bytes = 0;
+  uint64_t num_weights = 0;
+  for (const PlannedTensor& tensor : plan.tensors) {
+    const StoredTensor& stored = tensor.stored;
+    stored_bytes += stored.data.bytes + stored.scales.bytes;
+    num_weights += uint64_t{stored.spec.output_channels} * stored.spec.input_channels;
+  }
+  uint64_t rest = stored_bytes - matrix_bytes;
+  auto room =
+      static_cast<uint64_t>(target.bits_per_weight * static_cast<double>(num_weights) / 8.0);
+  if (target.file_bytes != 0) {
+    PlaceTensors(BuildMetadata(Describe(preparation), plan).size(), plan);
+    // Each tensor begins at an aligned offset, so other sizes can leave larger gaps.
+    rest = plan.file_bytes - matrix_bytes + 2 * matrices.size() * kTensorAlignment;
+    room = target.file_bytes;
+  }
+  if (room < rest) {
+    return Fail(ErrorCode::kUsage,
+                std::format("the target of {} bytes is less than the {} bytes that the model needs "
+                            "besides the matrices of its layers",
+                            room, rest));
+  }
+  return room - rest;
+}
+
+// Chooses the layouts of the layers' matrices for the target, and sets them in the plan.
+Result<std::vector<SchemeChoice>> ChooseLayouts(const Preparation& preparation,
+                                                const SizeTarget& target,
+                                                const std::optional<CalibrationTokens>& tokens,
+                                                const ThreadPool& threads,
+                                                const ProgressCallback& progress, FilePlan& plan) {
+  std::vector<MatrixOptions> matrices = AllSchemeOptions(plan);
+  CRIA_ASSIGN_OR_RETURN(const uint64_t room, RoomForMatrices(preparation, target, plan, matrices));
+  // Whether there is any choice is known before anything is measured.
+  CRIA_RETURN_IF_ERROR(ChooseOptions(matrices, room).transform([](const auto&) {}));
+  CRIA_RETURN_IF_ERROR(tokens ? MeasureSensitivity(*tokens, preparation.checkpoint.config, threads,
+                                                   progress, plan, matrices)
+                              : EstimateSensitivity(threads, progress, plan, matrices));
+  CRIA_ASSIGN_OR_RETURN(const std::vector<size_t> chosen, ChooseOptions(matrices, room));
+  std::vector<SchemeChoice> choices;
+  for (size_t i = 0; i < matrices.size(); ++i) {
+    PlannedTensor& tensor = plan.tensors[matrices[i].tensor];
+    Apply(matrices[i].options[chosen[i]].layout, tensor);
+    choices.push_back({.name = tensor.stored.spec.Name(),
+                       .options = std::move(matrices[i].options),
+                       .chosen = chosen[i]});
+  }
+  return choices;
+}
+
+// What is known before the weights are written, or calibrated.
+struct PlannedConversion {
+  Preparation preparation;
+  FilePlan plan;
+  EqualizeReport equalized;
+  std::optional<CalibrationTokens> tokens;
+  std::vector<SchemeChoice> schemes;
+};
+
+Result<PlannedConversion> PlanConversion(Preparation preparation, const ConvertOptions& options,
+                                         const ThreadPool& threads,
+                                         const ProgressCallback& progress) {
+  PlannedConversion planned = {.preparation = std::move(preparation)};
+  CRIA_ASSIGN_OR_RETURN(planned.plan, MakePlan(planned.preparation, options));
+  if (options.weights != Scheme::kF32) {
+    CRIA_ASSIGN_OR_RETURN(planned.equalized,
+                          Equalize(planned.plan, planned.preparation.checkpoint.config, threads));
+  }
+  if (options.calibration) {
+    CRIA_ASSIGN_OR_RETURN(planned.tokens,
+                          CalibrationTokensOf(planned.preparation, *options.calibration));
+  }
+  if (options.target) {
+    CRIA_ASSIGN_OR_RETURN(planned.schemes,
+                          ChooseLayouts(planned.preparation, *options.target, planned.tokens,
+                                        threads, progress, planned.plan));
+  }
+  return planned;
+}
+
+// Slow cores are used, too: unlike a token, a tensor does not wait for them at every layer.
+Result<ThreadPool> CreateThreads(const ConvertOptions& options) {
+  return ThreadPool::Create(
+      options.num_threads != 0
+          ? options.num_threads
+          : std::max<size_t>(1, platform::ReadCpuTopology().processors.size()));
+}
+
 // A model file that is whole, but not committed.
 struct Conversion {
   WrittenModel written;
@@ -188,35 +291,29 @@ Result<Conversion> ConvertUncommitted(const std::filesystem::path& checkpoint_pa
                                       const std::filesystem::path& output_path,
                                       const ConvertOptions& options,
                                       const ProgressCallback& progress) {
-  // Slow cores are used, too: unlike a token, a tensor does not wait for them at every layer.
-  const size_t num_threads =
-      options.num_threads != 0 ? options.num_threads
-                               : std::max<size_t>(1, platform::ReadCpuTopology().processors.size());
   CRIA_RETURN_IF_ERROR(CheckOutput(output_path, checkpoint_path, options.overwrite));
-  CRIA_ASSIGN_OR_RETURN(const ThreadPool threads, ThreadPool::Create(num_threads));
-  CRIA_ASSIGN_OR_RETURN(const Preparation preparation, Prepare(checkpoint_path, options));
+  CRIA_ASSIGN_OR_RETURN(const ThreadPool threads, CreateThreads(options));
+  CRIA_ASSIGN_OR_RETURN(Preparation preparation, Prepare(checkpoint_path, options));
   CRIA_RETURN_IF_ERROR(CheckIsNoneOfWeights(output_path, preparation.checkpoint.tensors));
-  CRIA_ASSIGN_OR_RETURN(FilePlan plan, MakePlan(preparation, options));
-  EqualizeReport equalized;
-  if (options.weights != Scheme::kF32) {
-    CRIA_ASSIGN_OR_RETURN(equalized, Equalize(plan, preparation.checkpoint.config, threads));
-  }
+  CRIA_ASSIGN_OR_RETURN(PlannedConversion planned,
+                        PlanConversion(std::move(preparation), options, threads, progress));
+  const Checkpoint& checkpoint = planned.preparation.checkpoint;
+  FilePlan& plan = planned.plan;
   CalibrationReport calibrated;
   std::optional<ResumeFolder> resume;
-  if (options.calibration) {
-    CRIA_ASSIGN_OR_RETURN(const CalibrationTokens tokens,
-                          CalibrationTokensOf(preparation, *options.calibration));
-    CRIA_ASSIGN_OR_RETURN(resume, OpenResumeFolder(*options.calibration, tokens, plan));
+  if (planned.tokens) {
+    CRIA_ASSIGN_OR_RETURN(resume, OpenResumeFolder(*options.calibration, *planned.tokens, plan));
     CRIA_ASSIGN_OR_RETURN(ScratchFile scratch, ScratchFile::Create(output_path));
-    CRIA_ASSIGN_OR_RETURN(calibrated, Calibrate(tokens, preparation.checkpoint.config, threads,
+    CRIA_ASSIGN_OR_RETURN(calibrated, Calibrate(*planned.tokens, checkpoint.config, threads,
                                                 std::make_shared<ScratchFile>(std::move(scratch)),
                                                 progress, resume ? &*resume : nullptr, plan));
   }
-  CRIA_ASSIGN_OR_RETURN(WrittenModel written,
-                        WriteModel(Describe(preparation), plan, output_path, threads, progress));
-  ConvertReport report = MakeReport(preparation.checkpoint, plan, written);
-  report.equalized = equalized;
+  CRIA_ASSIGN_OR_RETURN(WrittenModel written, WriteModel(Describe(planned.preparation), plan,
+                                                         output_path, threads, progress));
+  ConvertReport report = MakeReport(checkpoint, plan, written);
+  report.equalized = planned.equalized;
   report.calibrated = calibrated;
+  report.schemes = std::move(planned.schemes);
   return Conversion{std::move(written), std::move(report), std::move(resume)};
 }
 
@@ -278,6 +375,16 @@ Result<platform::File> ConvertUnnamed(const std::filesystem::path& checkpoint_pa
   CRIA_ASSIGN_OR_RETURN(Conversion conversion,
                         ConvertUncommitted(checkpoint_path, output_path, options, progress));
   return conversion.written.file.TakeUnnamed();
+}
+
+Result<std::vector<SchemeChoice>> ChooseSchemesFor(const std::filesystem::path& checkpoint_path,
+                                                   const ConvertOptions& options,
+                                                   const ProgressCallback& progress) {
+  CRIA_ASSIGN_OR_RETURN(const ThreadPool threads, CreateThreads(options));
+  CRIA_ASSIGN_OR_RETURN(Preparation preparation, Prepare(checkpoint_path, options));
+  CRIA_ASSIGN_OR_RETURN(PlannedConversion planned,
+                        PlanConversion(std::move(preparation), options, threads, progress));
+  return std::move(planned.schemes);
 }
 
 Result<size_t> ConvertVocabulary(const std::filesystem::path& checkpoint_path,

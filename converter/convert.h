@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "converter/calibrate/calibrate.h"
+#include "converter/calibrate/scheme_options.h"
 #include "converter/equalize/equalize.h"
 #include "converter/progress.h"
 #include "converter/quantize/row_quantizer.h"
@@ -34,8 +35,17 @@ struct CalibrationOptions {
   std::optional<std::filesystem::path> resume_folder = {};
 };
 
+// How large a model may become. One of the fields is not 0.
+struct SizeTarget {
+  uint64_t file_bytes = 0;
+  double bits_per_weight = 0.0;  // As in ConvertReport.
+};
+
 struct ConvertOptions {
   Scheme weights = Scheme::kQb4w;
+  // Instead of `weights` and `block_size`: int8 or int4 for each matrix of the layers, so that the
+  // model loses little at this size; see MeasureSensitivity.
+  std::optional<SizeTarget> target = {};
   size_t block_size = 32;  // kQb4w only: 32, 64, 128 or 256; the maximum.
   // Default: f32 in f32 models, otherwise int8.
   std::optional<Scheme> embedding = {};
@@ -68,7 +78,8 @@ struct ConvertReport {
   Digest digest = {};
   EqualizeReport equalized = {};  // Models in f32 stay as they are.
   CalibrationReport calibrated = {};
-  std::vector<TensorKindReport> kinds;  // In the order of a forward pass.
+  std::vector<SchemeChoice> schemes = {};  // With a target.
+  std::vector<TensorKindReport> kinds;     // In the order of a forward pass.
 };
 
 // Fails with kUsage if the options contradict each other; Convert does, too, before it does
@@ -81,6 +92,12 @@ Status CheckOptions(const ConvertOptions& options);
 Result<ConvertReport> Convert(const std::filesystem::path& checkpoint_path,
                               const std::filesystem::path& output_path,
                               const ConvertOptions& options, const ProgressCallback& progress = {});
+
+// What Convert would choose for the target of the options, which must have one, without writing a
+// file.
+Result<std::vector<SchemeChoice>> ChooseSchemesFor(const std::filesystem::path& checkpoint_path,
+                                                   const ConvertOptions& options,
+                                                   const ProgressCallback& progress = {});
 
 // Converts to a file without a name, which exists as long as it is open. It is written beside
 // `output_path`.

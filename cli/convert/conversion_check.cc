@@ -39,6 +39,7 @@ Result<std::unique_ptr<Engine>> LoadInF32(const std::string& checkpoint_path,
   in_f32.weights = Scheme::kF32;
   in_f32.embedding.reset();
   in_f32.head.reset();
+  in_f32.target.reset();
   in_f32.calibration.reset();
   CRIA_ASSIGN_OR_RETURN(platform::File file,
                         ConvertUnnamed(checkpoint_path, model_path, in_f32, progress));

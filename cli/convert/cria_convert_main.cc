@@ -9,7 +9,9 @@
 #include "cli/convert/checkpoint_options.h"
 #include "cli/convert/checkpoint_source.h"
 #include "cli/convert/conversion_check.h"
+#include "cli/convert/scheme_table.h"
 #include "cli/ends.h"
+#include "cli/flags/byte_count.h"
 #include "cli/flags/options.h"
 #include "cli/memory_report.h"
 #include "cli/messages.h"
@@ -35,6 +37,8 @@ struct Arguments {
   bool calibrates_itself = false;
   size_t calibration_tokens = 0;
   std::optional<std::string> resume_folder;
+  double target_bits = 0.0;
+  bool plan_only = false;
   ConvertOptions options;
   cria::cli::DownloadArguments download;
   std::optional<bool> verify;  // Absent: small models are verified.
@@ -49,6 +53,23 @@ void AddOptions(cria::cli::CommandLine& command, Arguments& arguments) {
   command.AddFlag("--vocab-only", arguments.vocab_only,
                   "Write only the tokenizer and the chat template, for cria tokenize; needs no "
                   "weights");
+  cria::cli::Option& target_size = command.Add(
+      "--target-size", "BYTES",
+      [&arguments](std::string_view text) -> cria::Status {
+        const std::optional<uint64_t> bytes = cria::cli::ParseByteCount(text);
+        if (!bytes || *bytes == 0) return cria::cli::WrongValue(text, "a size, such as 700M");
+        arguments.options.target = {.file_bytes = *bytes};
+        return {};
+      },
+      "Choose int8 or int4 for each matrix so that the file is at most this large, such as "
+      "700M, and loses little");
+  command
+      .AddNumber("--target-bits", arguments.target_bits,
+                 "The same for this number of bits per weight, such as 5.0", 1.0, 32.0)
+      .Default("")
+      .Excludes(target_size);
+  command.AddFlag("--plan-only", arguments.plan_only,
+                  "Only print what would be chosen for the target");
   cria::cli::Option& calibrate =
       command
           .AddText(
@@ -132,6 +153,10 @@ void PrintReport(const ConvertReport& report, const std::string& output) {
                 static_cast<double>(kind.stored_bytes) / 1e6, kind.rms_error(),
                 100.0 * kind.relative_rms_error());
   }
+  if (!report.schemes.empty()) {
+    std::fputs(cria::cli::SchemeTable(report.schemes, report.calibrated.num_tokens > 0).c_str(),
+               stdout);
+  }
   if (report.equalized.num_equalized > 0) {
     std::printf("large channels were evened out in %zu of %zu places\n",
                 report.equalized.num_equalized, report.equalized.num_places);
@@ -164,36 +189,49 @@ cria::ProgressCallback ProgressOn(cria::cli::ProgressBar& bar) {
   };
 }
 
-cria::Result<ConvertReport> RunConvert(Arguments& arguments) {
+// Sets the options for a target and for calibrating.
+cria::Status PrepareOptions(Arguments& arguments) {
+  ConvertOptions& options = arguments.options;
+  if (arguments.target_bits != 0.0) options.target = {.bits_per_weight = arguments.target_bits};
+  if (arguments.plan_only && !options.target) {
+    return cria::Fail(cria::ErrorCode::kUsage, "--plan-only needs --target-size or --target-bits");
+  }
   const bool reads_text = !arguments.calibration_path.empty();
-  const bool calibrates = reads_text || arguments.calibrates_itself;
-  if (!calibrates && (arguments.calibration_tokens != 0 || arguments.resume_folder)) {
+  if (!reads_text && !arguments.calibrates_itself) {
+    if (arguments.calibration_tokens == 0 && !arguments.resume_folder) return {};
     return cria::Fail(cria::ErrorCode::kUsage,
                       std::string(arguments.resume_folder ? "--resume" : "--calibration-tokens") +
                           " needs --calibrate or --calibrate-self");
   }
-  const cria::cli::StopSentence stopped(
-      arguments.resume_folder
-          ? "converting was stopped; the same command goes on behind the last finished layer"
-          : "converting was stopped",
-      cria::cli::StopSentence::CtrlC::kSignal);
-  if (calibrates) {
-    cria::CalibrationOptions& calibration = arguments.options.calibration.emplace();
-    CRIA_RETURN_IF_ERROR(cria::CheckOptions(arguments.options));
-    calibration.max_tokens = arguments.calibration_tokens;
-    calibration.resume_folder = arguments.resume_folder;
-    if (reads_text) {
-      CRIA_ASSIGN_OR_RETURN(calibration.text, cria::cli::ReadTextFile(arguments.calibration_path));
-    } else {
-      cria::cli::ProgressBar bar("preparing");
-      CRIA_ASSIGN_OR_RETURN(calibration.tokens,
-                            cria::cli::SampleCalibrationTokens(
-                                arguments.checkpoint, arguments.output, arguments.options,
-                                arguments.calibration_tokens, ProgressOn(bar)));
-    }
+  cria::CalibrationOptions& calibration = options.calibration.emplace();
+  CRIA_RETURN_IF_ERROR(cria::CheckOptions(options));
+  calibration.max_tokens = arguments.calibration_tokens;
+  calibration.resume_folder = arguments.resume_folder;
+  if (reads_text) {
+    CRIA_ASSIGN_OR_RETURN(calibration.text, cria::cli::ReadTextFile(arguments.calibration_path));
+    return {};
   }
+  cria::cli::ProgressBar bar("preparing");
+  CRIA_ASSIGN_OR_RETURN(calibration.tokens, cria::cli::SampleCalibrationTokens(
+                                                arguments.checkpoint, arguments.output, options,
+                                                arguments.calibration_tokens, ProgressOn(bar)));
+  return {};
+}
+
+cria::Result<ConvertReport> RunConvert(Arguments& arguments) {
   cria::cli::ProgressBar bar("converting");
   return cria::Convert(arguments.checkpoint, arguments.output, arguments.options, ProgressOn(bar));
+}
+
+cria::Status PrintSchemes(const Arguments& arguments) {
+  cria::cli::ProgressBar bar("measuring");
+  CRIA_ASSIGN_OR_RETURN(
+      const auto schemes,
+      cria::ChooseSchemesFor(arguments.checkpoint, arguments.options, ProgressOn(bar)));
+  bar.Clear();
+  std::fputs(cria::cli::SchemeTable(schemes, arguments.options.calibration.has_value()).c_str(),
+             stdout);
+  return {};
 }
 
 // Whether to compare the model with the checkpoint in f32. A model in f32 would be compared with
@@ -235,7 +273,16 @@ cria::Status ConvertLocal(Arguments& arguments) {
   if (arguments.output.empty()) arguments.output = cria::cli::ModelNameFor(arguments.checkpoint);
   cria::cli::RemoveAbandonedChecks(arguments.output);
   if (arguments.vocab_only) return ConvertVocabulary(arguments);
+  std::optional<cria::cli::StopSentence> stopped(
+      std::in_place,
+      arguments.resume_folder
+          ? "converting was stopped; the same command goes on behind the last finished layer"
+          : "converting was stopped",
+      cria::cli::StopSentence::CtrlC::kSignal);
+  CRIA_RETURN_IF_ERROR(PrepareOptions(arguments));
+  if (arguments.plan_only) return PrintSchemes(arguments);
   CRIA_ASSIGN_OR_RETURN(const ConvertReport report, RunConvert(arguments));
+  stopped.reset();
   PrintReport(report, arguments.output);
   std::fflush(stdout);  // The report is printed even if verifying is stopped.
   return IsToBeVerified(arguments, report) ? Verify(arguments) : cria::Status();

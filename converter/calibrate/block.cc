@@ -11,6 +11,11 @@
 
 namespace cria {
 
+Status CheckLinearAlgebra() {
+  if (LinearAlgebraRuns()) return {};
+  return Fail(ErrorCode::kUnsupported, "calibrating needs a processor with AVX");
+}
+
 PlannedTensor* FindTensor(FilePlan& plan, TensorRole role, int layer) {
   const auto found = std::ranges::find_if(plan.tensors, [&](const PlannedTensor& tensor) {
     return tensor.stored.spec.role == role && tensor.stored.spec.layer == layer;

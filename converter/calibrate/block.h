@@ -39,6 +39,10 @@ struct Block {
 Result<std::array<Block, 2>> MakeBlocks(const ModelConfig& config, const ThreadPool& threads,
                                         size_t window_tokens, size_t layer, FilePlan& plan);
 
+// Fails with kUnsupported if this processor lacks the instructions that linear algebra is compiled
+// for.
+Status CheckLinearAlgebra();
+
 // Null if the plan has none.
 PlannedTensor* FindTensor(FilePlan& plan, TensorRole role, int layer);
 

@@ -357,9 +357,7 @@ Result<CalibrationReport> Calibrate(const CalibrationTokens& tokens, const Model
                                     const std::shared_ptr<ScratchFile>& scratch,
                                     const ProgressCallback& progress, ResumeFolder* resume,
                                     FilePlan& plan) {
-  if (!LinearAlgebraRuns()) {
-    return Fail(ErrorCode::kUnsupported, "calibrating needs a processor with AVX");
-  }
+  CRIA_RETURN_IF_ERROR(CheckLinearAlgebra());
   return Calibration(tokens, config, threads, scratch, progress, resume, plan).Run();
 }
 

@@ -1,0 +1,84 @@
+#include "converter/calibrate/scheme_options.h"
+
+#include <algorithm>
+#include <format>
+#include <utility>
+
+namespace cria {
+namespace {
+
+// From the option that a matrix has to a larger one that costs less.
+struct Step {
+  size_t matrix = 0;
+  size_t option = 0;
+  uint64_t bytes = 0;  // That it adds.
+  double saved = 0.0;  // Cost, for each of these bytes.
+};
+
+// The step with up to `room` bytes that saves most for each of them; of no bytes if there is none.
+Step BestStep(const std::vector<MatrixOptions>& matrices, const std::vector<size_t>& chosen,
+              uint64_t room) {
+  Step best;
+  for (size_t i = 0; i < matrices.size(); ++i) {
+    const SchemeOption& now = matrices[i].options[chosen[i]];
+    for (size_t option = 0; option < matrices[i].options.size(); ++option) {
+      const SchemeOption& next = matrices[i].options[option];
+      if (next.bytes() <= now.bytes() || next.cost >= now.cost) continue;
+      const uint64_t bytes = next.bytes() - now.bytes();
+      const double saved = (now.cost - next.cost) / static_cast<double>(bytes);
+      if (bytes <= room && saved > best.saved) best = {i, option, bytes, saved};
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+std::vector<MatrixOptions> AllSchemeOptions(const FilePlan& plan) {
+  std::vector<MatrixOptions> matrices;
+  for (size_t i = 0; i < plan.tensors.size(); ++i) {
+    const TensorSpec& spec = plan.tensors[i].stored.spec;
+    if (spec.layer == kNoLayer || spec.is_vector()) continue;
+    MatrixOptions matrix = {.tensor = i,
+                            .options = {{.layout = MakeTensorLayout(spec, Scheme::kQc8w, 32)}}};
+    for (const size_t block_size : kBlockSizes) {
+      const TensorLayout layout = MakeTensorLayout(spec, Scheme::kQb4w, block_size);
+      if (layout != matrix.options.back().layout) matrix.options.push_back({.layout = layout});
+    }
+    matrices.push_back(std::move(matrix));
+  }
+  return matrices;
+}
+
+Result<std::vector<size_t>> ChooseOptions(const std::vector<MatrixOptions>& matrices,
+                                          uint64_t max_bytes) {
+  std::vector<size_t> chosen;
+  uint64_t bytes = 0;
+  for (const MatrixOptions& matrix : matrices) {
+    const auto smallest = std::ranges::min_element(
+        matrix.options, {},
+        [](const SchemeOption& option) { return std::pair(option.bytes(), option.cost); });
+    chosen.push_back(static_cast<size_t>(smallest - matrix.options.begin()));
+    bytes += smallest->bytes();
+  }
+  if (bytes > max_bytes) {
+    return Fail(ErrorCode::kUsage,
+                std::format("the matrices of the layers take at least {} bytes, and the target "
+                            "leaves {} for them",
+                            bytes, max_bytes));
+  }
+  while (true) {
+    const Step step = BestStep(matrices, chosen, max_bytes - bytes);
+    if (step.bytes == 0) return chosen;
+    bytes += step.bytes;
+    chosen[step.matrix] = step.option;
+  }
+}
+
+void Apply(const TensorLayout& layout, PlannedTensor& tensor) {
+  tensor.stored.layout = layout;
+  tensor.stored.data.bytes = layout.data_bytes();
+  tensor.stored.scales.bytes = layout.scale_bytes();
+}
+
+}  // namespace cria

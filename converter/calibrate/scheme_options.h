@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "converter/write/file_plan.h"
+#include "cria/error.h"
+#include "model/tensor_table.h"
+
+namespace cria {
+
+// A way to store a matrix, and what it costs.
+struct SchemeOption {
+  TensorLayout layout;
+  double cost = 0.0;
+
+  uint64_t bytes() const { return layout.data_bytes() + layout.scale_bytes(); }
+};
+
+// The ways to store one matrix of a layer: int8, and int4 with every block size that differs for
+// its number of inputs.
+struct MatrixOptions {
+  size_t tensor = 0;  // Its index in the plan.
+  std::vector<SchemeOption> options;
+};
+
+// What was chosen for a matrix.
+struct SchemeChoice {
+  std::string name;  // Of the matrix.
+  std::vector<SchemeOption> options;
+  size_t chosen = 0;
+};
+
+// Those of all matrices in layers, without costs.
+std::vector<MatrixOptions> AllSchemeOptions(const FilePlan& plan);
+
+// The options, one for each matrix, whose costs have a small sum among those that take at most
+// `max_bytes` together. It begins with the smallest option of each and takes the steps that save
+// most cost for each byte and have room. Fails with kUsage if there is no room for the smallest
+// ones.
+Result<std::vector<size_t>> ChooseOptions(const std::vector<MatrixOptions>& matrices,
+                                          uint64_t max_bytes);
+
+// Sets a matrix's layout in the plan.
+void Apply(const TensorLayout& layout, PlannedTensor& tensor);
+
+}  // namespace cria

@@ -1,0 +1,298 @@
+#include "converter/calibrate/sensitivity.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "converter/calibrate/block.h"
+#include "converter/calibrate/layer_steps.h"
+#include "converter/calibrate/linear_algebra.h"
+#include "core/numeric.h"
+
+namespace cria {
+namespace {
+
+// The text is as long as this number of multiplications allows, between these numbers of tokens:
+// each matrix needs a run of the layers behind it.
+constexpr double kMultiplications = 3e13;
+constexpr size_t kMinTokens = 1024;
+constexpr size_t kMaxTokens = 4096;
+// Windows are run together as long as the changed activations of all matrices take these bytes.
+constexpr size_t kMaxActivationBytes = size_t{512} << 20;
+// Rows of logits that are computed at once, and inputs with which products are compared.
+constexpr size_t kTileRows = 64;
+constexpr size_t kComparedInputs = 512;
+constexpr size_t kQuantizedRows = 64;
+
+// What is stored of a matrix minus the matrix.
+Matrix RoundingError(const ThreadPool& threads, const Matrix& weights, const TensorLayout& layout) {
+  Matrix error(weights.rows(), weights.columns());
+  threads.ParallelFor(DivideRoundingUp(weights.rows(), kQuantizedRows), [&](size_t group) {
+    RowQuantizer quantizer(layout);
+    std::vector<float> padded(layout.padded_input_channels);
+    std::vector<std::byte> data(layout.row_bytes());
+    std::vector<std::byte> scales(layout.row_scale_bytes());
+    const size_t first = group * kQuantizedRows;
+    for (size_t row = first; row < std::min(first + kQuantizedRows, weights.rows()); ++row) {
+      std::ranges::fill(padded, 0.0f);
+      std::ranges::copy(weights.view().row(row), padded.begin());
+      quantizer.Quantize(padded, data, scales);
+      quantizer.Dequantize(data, scales, padded);
+      for (size_t i = 0; i < weights.columns(); ++i) error(row, i) = padded[i] - weights(row, i);
+    }
+  });
+  return error;
+}
+
+double SumOfSquares(const Matrix& matrix) {
+  double sum = 0.0;
+  for (const float value : matrix.values()) sum += double{value} * value;
+  return sum;
+}
+
+Matrix FirstRows(const Matrix& matrix, size_t count) {
+  Matrix rows(std::min(count, matrix.rows()), matrix.columns());
+  std::ranges::copy(matrix.values().first(rows.values().size()), rows.values().begin());
+  return rows;
+}
+
+double LogSumOfExps(std::span<const float> logits) {
+  const float largest = std::ranges::max(logits);
+  double sum = 0.0;
+  for (const float each : logits) sum += std::exp(double{each} - largest);
+  return std::log(sum) + largest;
+}
+
+double Divergence(std::span<const float> exact, std::span<const float> changed) {
+  const double exact_sum = LogSumOfExps(exact);
+  const double changed_sum = LogSumOfExps(changed);
+  double divergence = 0.0;
+  for (size_t i = 0; i < exact.size(); ++i) {
+    const double expected = double{exact[i]} - exact_sum;
+    divergence += std::exp(expected) * (expected - (double{changed[i]} - changed_sum));
+  }
+  return divergence;
+}
+
+class Measurement {
+ public:
+  Measurement(const CalibrationTokens& tokens, const ModelConfig& config, const ThreadPool& threads,
+              const ProgressCallback& progress, FilePlan& plan,
+              std::vector<MatrixOptions>& matrices)
+      : tokens_(tokens),
+        config_(config),
+        threads_(threads),
+        progress_(progress),
+        plan_(plan),
+        matrices_(matrices),
+        divergences_(matrices.size()) {}
+
+  Status Run() {
+    const std::vector<size_t> windows = Windows();
+    const size_t row_bytes = matrices_.size() * config_.hidden_size * sizeof(float);
+    const size_t together =
+        std::max<size_t>(1, kMaxActivationBytes / (row_bytes * tokens_.window_tokens));
+    num_batches_ = DivideRoundingUp(windows.size(), together);
+    for (; batch_ < num_batches_; ++batch_) {
+      const auto rest = std::span(windows).subspan(batch_ * together);
+      CRIA_RETURN_IF_ERROR(RunWindows(rest.first(std::min(rest.size(), together))));
+    }
+    for (size_t i = 0; i < matrices_.size(); ++i) {
+      std::vector<SchemeOption>& options = matrices_[i].options;
+      const double measured = divergences_[i] / static_cast<double>(num_rows_);
+      const double reference = options[kMeasured].cost;
+      for (SchemeOption& option : options) {
+        option.cost *= reference > 0.0 ? measured / reference : 0.0;
+      }
+    }
+    return {};
+  }
+
+ private:
+  // Of AllSchemeOptions: int4 with the smallest blocks.
+  static constexpr size_t kMeasured = 1;
+
+  // Evenly spaced.
+  std::vector<size_t> Windows() const {
+    double weights = 0.0;
+    for (const MatrixOptions& matrix : matrices_) {
+      const TensorSpec& spec = plan_.tensors[matrix.tensor].stored.spec;
+      weights += static_cast<double>(spec.output_channels * spec.input_channels);
+    }
+    // On average, half of the layers are behind a matrix.
+    const double affordable =
+        kMultiplications / (0.5 * weights * static_cast<double>(matrices_.size()));
+    const auto num_tokens =
+        static_cast<size_t>(std::clamp(affordable, double{kMinTokens}, double{kMaxTokens}));
+    const size_t count =
+        std::clamp<size_t>(num_tokens / tokens_.window_tokens, 1, tokens_.num_windows());
+    std::vector<size_t> windows;
+    for (size_t i = 0; i < count; ++i) windows.push_back(i * tokens_.num_windows() / count);
+    return windows;
+  }
+
+  Result<Matrix> Embed(std::span<const size_t> windows) const {
+    const MappedPart& part = FindTensor(plan_, TensorRole::kEmbedTokens, kNoLayer)->parts.front();
+    TensorReader reader;
+    Matrix rows(windows.size() * tokens_.window_tokens, config_.hidden_size);
+    size_t row = 0;
+    for (const size_t window : windows) {
+      for (const int32_t id : tokens_.Window(window)) {
+        CRIA_RETURN_IF_ERROR(reader.Read(*part.source, static_cast<uint64_t>(id) * rows.columns(),
+                                         rows.view().row(row++)));
+      }
+    }
+    return rows;
+  }
+
+  Status RunWindows(std::span<const size_t> windows) {
+    CRIA_ASSIGN_OR_RETURN(Matrix exact, Embed(windows));
+    std::vector<Matrix> changed;  // The hidden rows, for each matrix that is stored in int4.
+    for (size_t layer = 0; layer < config_.num_hidden_layers; ++layer) {
+      CRIA_ASSIGN_OR_RETURN(const auto blocks,
+                            MakeBlocks(config_, threads_, tokens_.window_tokens, layer, plan_));
+      for (const Block& block : blocks) CRIA_RETURN_IF_ERROR(RunBlock(block, exact, changed));
+    }
+    CRIA_RETURN_IF_ERROR(AddDivergences(exact, changed));
+    num_rows_ += exact.rows();
+    return {};
+  }
+
+  // Runs the block on all hidden rows, and adds those where one of its matrices is changed.
+  Status RunBlock(const Block& block, Matrix& exact, std::vector<Matrix>& changed) {
+    CRIA_ASSIGN_OR_RETURN(const std::vector<float> gain, ReadVector(block.norm));
+    CRIA_ASSIGN_OR_RETURN(const std::vector<float> first_bias, ReadVector(block.first_bias));
+    CRIA_ASSIGN_OR_RETURN(const std::vector<float> second_bias, ReadVector(block.second_bias));
+    CRIA_ASSIGN_OR_RETURN(const Matrix first, ReadMatrix(*block.first));
+    CRIA_ASSIGN_OR_RETURN(const Matrix second, ReadMatrix(*block.second));
+    const auto normalized = [&](const Matrix& hidden) {
+      Matrix rows(hidden.rows(), hidden.columns());
+      NormalizeRows(threads_, hidden.view(), gain, config_.rms_norm_eps, rows.view());
+      return rows;
+    };
+    const auto add = [&](const Matrix& products, Matrix& hidden) {
+      for (size_t i = 0; i < hidden.values().size(); ++i) {
+        hidden.values()[i] += products.values()[i];
+      }
+      AddBias(second_bias, hidden.view());
+    };
+    for (Matrix& hidden : changed) {
+      const Matrix inner = block.Inner(first_bias, Multiply(threads_, normalized(hidden), first));
+      add(Multiply(threads_, inner, second), hidden);
+    }
+    const Matrix inputs = normalized(exact);
+    const Matrix products = Multiply(threads_, inputs, first);
+    CRIA_ASSIGN_OR_RETURN(const Matrix first_error, CompareOptions(changed.size(), first, inputs));
+    Matrix changed_products = products;
+    Accumulate(inputs, first_error, changed_products);
+    const Matrix inner = block.Inner(first_bias, products);
+    CRIA_ASSIGN_OR_RETURN(const Matrix second_error,
+                          CompareOptions(changed.size() + 1, second, inner));
+    Matrix of_first = exact;
+    add(Multiply(threads_, block.Inner(first_bias, std::move(changed_products)), second), of_first);
+    add(Multiply(threads_, inner, second), exact);
+    Matrix of_second = exact;
+    Accumulate(inner, second_error, of_second);
+    changed.push_back(std::move(of_first));
+    changed.push_back(std::move(of_second));
+    return {};
+  }
+
+  // out += x * transposed weights.
+  void Accumulate(const Matrix& x, const Matrix& weights, Matrix& out) const {
+    const Matrix products = Multiply(threads_, x, weights);
+    for (size_t i = 0; i < out.values().size(); ++i) out.values()[i] += products.values()[i];
+  }
+
+  // Sets the costs of the options of a matrix to the squared errors of products with these inputs,
+  // once. Returns the rounding error of the option that is measured.
+  Result<Matrix> CompareOptions(size_t matrix, const Matrix& weights, const Matrix& inputs) {
+    std::vector<SchemeOption>& options = matrices_[matrix].options;
+    const std::string name = plan_.tensors[matrices_[matrix].tensor].stored.spec.Name();
+    const uint64_t done = batch_ * matrices_.size() + matrix;
+    if (progress_ != nullptr &&
+        !progress_({"measuring " + name, done, num_batches_ * matrices_.size()})) {
+      return Fail(ErrorCode::kCancelled, "cancelled; nothing was written");
+    }
+    const Matrix compared = FirstRows(inputs, kComparedInputs);
+    Matrix measured;
+    for (size_t i = 0; i < options.size(); ++i) {
+      if (batch_ > 0 && i != kMeasured) continue;
+      Matrix error = RoundingError(threads_, weights, options[i].layout);
+      if (batch_ == 0) options[i].cost = SumOfSquares(Multiply(threads_, compared, error));
+      if (i == kMeasured) measured = std::move(error);
+    }
+    return measured;
+  }
+
+  Status AddDivergences(const Matrix& exact, const std::vector<Matrix>& changed) {
+    CRIA_ASSIGN_OR_RETURN(const std::vector<float> gain,
+                          ReadVector(FindTensor(plan_, TensorRole::kNorm, kNoLayer)));
+    const PlannedTensor* const own_head = FindTensor(plan_, TensorRole::kLmHead, kNoLayer);
+    CRIA_ASSIGN_OR_RETURN(
+        const Matrix head,
+        ReadMatrix(own_head != nullptr ? *own_head
+                                       : *FindTensor(plan_, TensorRole::kEmbedTokens, kNoLayer)));
+    const auto logits_of = [&](const Matrix& hidden, size_t first, size_t count) {
+      Matrix rows(count, hidden.columns());
+      NormalizeRows(threads_, hidden.view().Rows(first, count), gain, config_.rms_norm_eps,
+                    rows.view());
+      return Multiply(threads_, rows, head);
+    };
+    for (size_t first = 0; first < exact.rows(); first += kTileRows) {
+      const size_t count = std::min(kTileRows, exact.rows() - first);
+      const Matrix expected = logits_of(exact, first, count);
+      for (size_t i = 0; i < changed.size(); ++i) {
+        const Matrix logits = logits_of(changed[i], first, count);
+        std::vector<double> divergences(count);
+        threads_.ParallelFor(count, [&](size_t row) {
+          divergences[row] = Divergence(expected.view().row(row), logits.view().row(row));
+        });
+        for (const double each : divergences) divergences_[i] += each;
+      }
+    }
+    return {};
+  }
+
+  const CalibrationTokens& tokens_;
+  const ModelConfig& config_;
+  const ThreadPool& threads_;
+  const ProgressCallback& progress_;
+  FilePlan& plan_;
+  std::vector<MatrixOptions>& matrices_;
+  std::vector<double> divergences_;  // Of each matrix, summed over the rows.
+  size_t num_rows_ = 0;
+  size_t batch_ = 0;
+  size_t num_batches_ = 0;
+};
+
+}  // namespace
+
+Status MeasureSensitivity(const CalibrationTokens& tokens, const ModelConfig& config,
+                          const ThreadPool& threads, const ProgressCallback& progress,
+                          FilePlan& plan, std::vector<MatrixOptions>& matrices) {
+  CRIA_RETURN_IF_ERROR(CheckLinearAlgebra());
+  return Measurement(tokens, config, threads, progress, plan, matrices).Run();
+}
+
+Status EstimateSensitivity(const ThreadPool& threads, const ProgressCallback& progress,
+                           const FilePlan& plan, std::vector<MatrixOptions>& matrices) {
+  for (size_t i = 0; i < matrices.size(); ++i) {
+    const PlannedTensor& tensor = plan.tensors[matrices[i].tensor];
+    if (progress != nullptr &&
+        !progress({"measuring " + tensor.stored.spec.Name(), i, matrices.size()})) {
+      return Fail(ErrorCode::kCancelled, "cancelled; nothing was written");
+    }
+    CRIA_ASSIGN_OR_RETURN(const Matrix weights, ReadMatrix(tensor));
+    const double squares = SumOfSquares(weights);
+    for (SchemeOption& option : matrices[i].options) {
+      const Matrix error = RoundingError(threads, weights, option.layout);
+      option.cost = squares > 0.0 ? SumOfSquares(error) / squares : 0.0;
+    }
+  }
+  return {};
+}
+
+}  // namespace cria

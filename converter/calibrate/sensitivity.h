@@ -1,0 +1,29 @@
+#pragma once
+
+#include <vector>
+
+#include "converter/calibrate/calibration_text.h"
+#include "converter/calibrate/scheme_options.h"
+#include "converter/progress.h"
+#include "converter/write/file_plan.h"
+#include "core/thread_pool.h"
+#include "cria/error.h"
+#include "model/config.h"
+
+namespace cria {
+
+// Sets the cost of every option to the Kullback-Leibler divergence, in nats per token, by which the
+// model's predictions of the text change if this matrix alone is stored so. It is measured for int4
+// with the smallest blocks, by running the rest of the model on the changed products; the other
+// options' are in relation to this as the squared errors of their products. Takes some windows of
+// the text, fewer for large models. The result is the same for any number of threads.
+Status MeasureSensitivity(const CalibrationTokens& tokens, const ModelConfig& config,
+                          const ThreadPool& threads, const ProgressCallback& progress,
+                          FilePlan& plan, std::vector<MatrixOptions>& matrices);
+
+// The same without a text: the cost is the squared error of the matrix's weights in relation to
+// their squares.
+Status EstimateSensitivity(const ThreadPool& threads, const ProgressCallback& progress,
+                           const FilePlan& plan, std::vector<MatrixOptions>& matrices);
+
+}  // namespace cria

@@ -1,0 +1,104 @@
+// cria-convert --target-bits and --target-size, as a user runs it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "support/files.h"
+#include "support/run_program.h"
+#include "support/temporary_directory.h"
+#include "support/tiny_checkpoint.h"
+
+namespace cria {
+namespace {
+
+using support::RunProgram;
+using support::RunResult;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+class ConvertForATarget : public testing::Test {
+ protected:
+  ConvertForATarget() {
+    support::WriteRandomCheckpoint(support::SpecGqa(), folder_ / "checkpoint");
+    std::string text;
+    for (int i = 0; i < 300; ++i) text += "The llama number " + std::to_string(i * 37) + ".\n";
+    support::WriteFile(folder_ / "text.txt", text);
+  }
+
+  RunResult Convert(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(),
+                     {CRIA_CONVERT_PROGRAM, folder_ / "checkpoint", "-o", Model(), "--no-verify"});
+    return RunProgram(arguments);
+  }
+  std::string Model() const { return folder_ / "model.cria"; }
+  static double BitsOf(const RunResult& result) {
+    std::smatch match;
+    EXPECT_TRUE(std::regex_search(result.output, match, std::regex("([0-9.]+) bits per weight")));
+    return std::stod(match[1]);
+  }
+
+  support::TemporaryDirectory folder_;
+};
+
+TEST_F(ConvertForATarget, TheModelHasTheBitsThatWereAskedFor) {
+  const double least = BitsOf(Convert({"--block-size", "256"}));
+  const double most = BitsOf(Convert({"--weights", "int8"}));
+  for (const double part : {0.1, 0.5, 0.9}) {
+    const double target = least + part * (most - least);
+    const RunResult result = Convert({"--target-bits", std::to_string(target)});
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    EXPECT_LE(BitsOf(result), target + 0.005);
+    EXPECT_GT(BitsOf(result), target - 0.5);
+    EXPECT_THAT(result.output, HasSubstr("It is estimated from the weights"));
+    EXPECT_EQ(RunProgram({CRIA_PROGRAM, "run", "-m", Model(), "-p", "a", "-n", "3"}).exit_code, 0);
+  }
+}
+
+TEST_F(ConvertForATarget, TheFileHasTheSizeThatWasAskedFor) {
+  ASSERT_EQ(Convert({}).exit_code, 0);
+  const uint64_t in_int4 = std::filesystem::file_size(Model());
+  const uint64_t target = in_int4 + in_int4 / 8;
+  const RunResult result = Convert({"--target-size", std::to_string(target), "--calibrate",
+                                    folder_ / "text.txt", "--calibration-tokens", "1024"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_LE(std::filesystem::file_size(Model()), target);
+  EXPECT_GT(std::filesystem::file_size(Model()), in_int4);
+  EXPECT_THAT(result.output, HasSubstr("in nats of KL divergence"));
+  EXPECT_THAT(result.output, ContainsRegex("layers.1.down_proj .* int[48]"));
+  EXPECT_THAT(result.output, HasSubstr("calibrated "));
+}
+
+TEST_F(ConvertForATarget, APlanWritesNothing) {
+  const RunResult result = Convert({"--target-bits", "6", "--plan-only"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, HasSubstr("costs of matrices"));
+  EXPECT_THAT(result.output, Not(HasSubstr("bits per weight")));
+  EXPECT_FALSE(std::filesystem::exists(Model()));
+}
+
+TEST_F(ConvertForATarget, WhatCannotBeReachedIsRefused) {
+  const auto expect_error = [&](const std::vector<std::string>& arguments, const char* words) {
+    const RunResult result = Convert(arguments);
+    EXPECT_EQ(result.exit_code, 2) << result.output;
+    EXPECT_THAT(result.output, IsEmpty());
+    EXPECT_THAT(result.error, HasSubstr(words));
+    EXPECT_FALSE(std::filesystem::exists(Model()));
+  };
+  expect_error({"--target-bits", "4"}, "bytes");
+  expect_error({"--target-size", "1K"}, "the target of 1000 bytes is less than");
+  expect_error({"--target-size", "much"}, "is not a size");
+  expect_error({"--target-size", "1M", "--target-bits", "5"}, "--target");
+  expect_error({"--target-bits", "5", "--weights", "int8"},
+               "a target chooses between int4 and int8");
+  expect_error({"--plan-only"}, "--plan-only needs --target-size or --target-bits");
+}
+
+}  // namespace
+}  // namespace cria
