@@ -42,6 +42,8 @@ std::string Words(size_t count, uint32_t seed) {
   return text;
 }
 
+size_t NumTokens() { return support::IsEmulated() ? 1024 : 4096; }
+
 class CalibrateTest : public testing::Test {
  protected:
   void Write(const ReferenceModel& model) {
@@ -50,7 +52,7 @@ class CalibrateTest : public testing::Test {
   }
 
   ConvertReport Run(const std::string& name, bool calibrates, ConvertOptions options = {}) {
-    if (calibrates) options.calibration = {.text = Words(3000, 1), .max_tokens = 4096};
+    if (calibrates) options.calibration = {.text = Words(3000, 1), .max_tokens = NumTokens()};
     return Unwrap(Convert(folder_ / "checkpoint", folder_ / name, options));
   }
 
@@ -85,10 +87,11 @@ class CalibrateTest : public testing::Test {
 };
 
 TEST_F(CalibrateTest, LosesLessThanRounding) {
-  std::vector<support::CheckpointSpec> specs = {support::SpecQwen2(), support::SpecMinistral()};
+  std::vector<support::CheckpointSpec> specs = {support::SpecQwen2()};
   if (!support::IsEmulated()) {
-    specs.insert(specs.end(), {support::SpecPadded(), support::SpecQwen3Biases(),
-                               support::SpecBiases(), support::SpecYarnRope()});
+    specs.insert(specs.end(),
+                 {support::SpecMinistral(), support::SpecPadded(), support::SpecQwen3Biases(),
+                  support::SpecBiases(), support::SpecYarnRope()});
   }
   for (const support::CheckpointSpec& spec : specs) {
     SCOPED_TRACE(spec.config.architecture);
@@ -145,7 +148,7 @@ TEST_F(CalibrateTest, EverySchemeOfWeightsCanBeCalibrated) {
 TEST_F(CalibrateTest, ReportsProgressAndCanBeCancelled) {
   Write(support::MakeModel(support::SpecGqa()));
   const ConvertOptions options = {
-      .calibration = CalibrationOptions{.text = Words(3000, 1), .max_tokens = 4096}};
+      .calibration = CalibrationOptions{.text = Words(3000, 1), .max_tokens = NumTokens()}};
   std::vector<std::string> steps;
   uint64_t last = 0;
   Unwrap(Convert(folder_ / "checkpoint", folder_ / "model.cria", options,
@@ -176,8 +179,8 @@ TEST_F(CalibrateTest, ReportsProgressAndCanBeCancelled) {
 // gives the same file.
 TEST_F(CalibrateTest, GoesOnAfterAStop) {
   Write(support::MakeModel(support::SpecGqa()));
-  ConvertOptions options = {.calibration =
-                                CalibrationOptions{.text = Words(3000, 1), .max_tokens = 2048}};
+  ConvertOptions options = {
+      .calibration = CalibrationOptions{.text = Words(3000, 1), .max_tokens = NumTokens() / 2}};
   Unwrap(Convert(folder_ / "checkpoint", folder_ / "whole.cria", options));
   const auto resume = folder_ / "resume";
   options.calibration->resume_folder = resume;
