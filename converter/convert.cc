@@ -162,16 +162,18 @@ Status CheckIsNoneOfWeights(const std::filesystem::path& output_path,
   return {};
 }
 
-Result<CalibrationTokens> CalibrationTokensOf(const Preparation& preparation,
-                                              const CalibrationOptions& options) {
-  if (options.tokens) return *options.tokens;
+// Every text that has something to predict.
+constexpr TextNeeds kAnyText = {.num_tokens = 2, .num_windows = 1};
+
+Result<CalibrationTokens> EncodeText(const Preparation& preparation, std::string_view text,
+                                     size_t max_tokens, const TextNeeds& needs = {}) {
   const ModelConfig& config = preparation.checkpoint.config;
   const Vocabulary vocabulary = preparation.tokenizer.vocabulary.view();
   CRIA_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Create(vocabulary));
   const ChatTemplate chat_template(preparation.tokenizer.chat_template_source, vocabulary);
-  const size_t max_tokens =
-      options.max_tokens != 0 ? options.max_tokens : UsualCalibrationTokens(config);
-  return EncodeCalibrationText(options.text, config, tokenizer, chat_template, max_tokens);
+  return EncodeCalibrationText(text, config, tokenizer, chat_template,
+                               max_tokens != 0 ? max_tokens : UsualCalibrationTokens(config),
+                               needs);
 }
 
 Result<std::optional<ResumeFolder>> OpenResumeFolder(const CalibrationOptions& options,
@@ -261,8 +263,12 @@ Result<PlannedConversion> PlanConversion(Preparation preparation, const ConvertO
                           Equalize(planned.plan, planned.preparation.checkpoint.config, threads));
   }
   if (options.calibration) {
-    CRIA_ASSIGN_OR_RETURN(planned.tokens,
-                          CalibrationTokensOf(planned.preparation, *options.calibration));
+    planned.tokens = options.calibration->tokens;
+    if (!planned.tokens) {
+      CRIA_ASSIGN_OR_RETURN(planned.tokens,
+                            EncodeText(planned.preparation, options.calibration->text,
+                                       options.calibration->max_tokens));
+    }
   }
   if (options.target) {
     CRIA_ASSIGN_OR_RETURN(planned.schemes,
@@ -270,6 +276,21 @@ Result<PlannedConversion> PlanConversion(Preparation preparation, const ConvertO
                                         threads, progress, planned.plan));
   }
   return planned;
+}
+
+Result<std::vector<MatrixError>> MeasureErrorsOf(PlannedConversion& planned,
+                                                 const ConvertOptions& options,
+                                                 const ThreadPool& threads,
+                                                 const ProgressCallback& progress) {
+  std::string text;
+  for (const std::string& each : options.error_texts) {
+    if (EncodeText(planned.preparation, each, 0, kAnyText)) text += each;
+  }
+  if (text.empty()) return std::vector<MatrixError>();
+  CRIA_ASSIGN_OR_RETURN(const CalibrationTokens tokens,
+                        EncodeText(planned.preparation, text, 0, kAnyText));
+  return MeasureErrors(tokens, planned.preparation.checkpoint.config, threads, progress,
+                       planned.plan);
 }
 
 // Slow cores are used, too: unlike a token, a tensor does not wait for them at every layer.
@@ -308,12 +329,15 @@ Result<Conversion> ConvertUncommitted(const std::filesystem::path& checkpoint_pa
                                                 std::make_shared<ScratchFile>(std::move(scratch)),
                                                 progress, resume ? &*resume : nullptr, plan));
   }
+  CRIA_ASSIGN_OR_RETURN(std::vector<MatrixError> errors,
+                        MeasureErrorsOf(planned, options, threads, progress));
   CRIA_ASSIGN_OR_RETURN(WrittenModel written, WriteModel(Describe(planned.preparation), plan,
                                                          output_path, threads, progress));
   ConvertReport report = MakeReport(checkpoint, plan, written);
   report.equalized = planned.equalized;
   report.calibrated = calibrated;
   report.schemes = std::move(planned.schemes);
+  report.errors = std::move(errors);
   return Conversion{std::move(written), std::move(report), std::move(resume)};
 }
 

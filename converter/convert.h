@@ -10,6 +10,7 @@
 
 #include "converter/calibrate/calibrate.h"
 #include "converter/calibrate/scheme_options.h"
+#include "converter/calibrate/sensitivity.h"
 #include "converter/equalize/equalize.h"
 #include "converter/progress.h"
 #include "converter/quantize/row_quantizer.h"
@@ -54,6 +55,9 @@ struct ConvertOptions {
   // Replaces the checkpoint's own template; with an empty text, the model has no template.
   std::optional<ChatTemplateSource> chat_template = {};
   std::optional<CalibrationOptions> calibration = {};  // Not for weights in f32.
+  // Texts, as EncodeCalibrationText takes them, for which the errors of all matrices are measured;
+  // those that the vocabulary cannot express are left out.
+  std::vector<std::string> error_texts = {};
   bool overwrite = false;  // Also replaces an output that Cria did not write.
 };
 
@@ -79,6 +83,7 @@ struct ConvertReport {
   EqualizeReport equalized = {};  // Models in f32 stay as they are.
   CalibrationReport calibrated = {};
   std::vector<SchemeChoice> schemes = {};  // With a target.
+  std::vector<MatrixError> errors = {};    // With a text for them.
   std::vector<TensorKindReport> kinds;     // In the order of a forward pass.
 };
 

@@ -78,6 +78,7 @@ Result<std::unique_ptr<Engine>> LoadInInt8(const std::filesystem::path& checkpoi
   in_int8.weights = Scheme::kQc8w;
   in_int8.target.reset();
   in_int8.calibration.reset();
+  in_int8.error_texts.clear();
   CRIA_ASSIGN_OR_RETURN(platform::File file,
                         ConvertUnnamed(checkpoint_path, model_path, in_int8, progress));
   EngineOptions engine;

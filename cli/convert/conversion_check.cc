@@ -1,5 +1,6 @@
 #include "cli/convert/conversion_check.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <memory>
@@ -41,6 +42,7 @@ Result<std::unique_ptr<Engine>> LoadInF32(const std::string& checkpoint_path,
   in_f32.head.reset();
   in_f32.target.reset();
   in_f32.calibration.reset();
+  in_f32.error_texts.clear();
   CRIA_ASSIGN_OR_RETURN(platform::File file,
                         ConvertUnnamed(checkpoint_path, model_path, in_f32, progress));
   return Engine::Load(std::move(file), OptionsForCheck(options.num_threads));
@@ -56,20 +58,27 @@ bool IsVerifyFolder(const std::filesystem::directory_entry& entry, const std::st
 
 }  // namespace
 
+std::span<const char* const> ShortTexts() { return kTexts; }
+
 Result<LogitComparison> CheckConversion(const std::string& checkpoint_path,
                                         const std::string& model_path,
                                         const ConvertOptions& options,
+                                        std::span<const char* const> texts,
                                         const ProgressCallback& progress) {
   CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> reference,
                         LoadInF32(checkpoint_path, model_path, options, progress));
   CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> model,
                         Engine::Load(model_path, OptionsForCheck(options.num_threads)));
   LogitComparison comparison;
-  for (const char* text : kTexts) {
+  const size_t window = model->decoder().context_tokens();
+  for (const char* text : texts) {
     const auto tokens = reference->tokenizer().Encode(text, {.parse_special = false});
     if (!tokens) continue;  // The vocabulary lacks a character.
-    CRIA_RETURN_IF_ERROR(
-        AddComparison(reference->decoder(), model->decoder(), *tokens, comparison));
+    for (std::span<const int32_t> rest = *tokens; !rest.empty();) {
+      const auto part = rest.first(std::min(rest.size(), window));
+      rest = rest.subspan(part.size());
+      CRIA_RETURN_IF_ERROR(AddComparison(reference->decoder(), model->decoder(), part, comparison));
+    }
   }
   if (comparison.num_positions == 0) {
     return Fail(

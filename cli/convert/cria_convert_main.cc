@@ -2,6 +2,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,7 @@ struct Arguments {
   ConvertOptions options;
   cria::cli::DownloadArguments download;
   std::optional<bool> verify;  // Absent: small models are verified.
+  std::optional<std::string> verify_path;
 };
 
 void AddOptions(cria::cli::CommandLine& command, Arguments& arguments) {
@@ -98,12 +100,20 @@ void AddOptions(cria::cli::CommandLine& command, Arguments& arguments) {
   cria::cli::Option& verify = command.AddFlag(
       "--verify", [&arguments] { arguments.verify = true; },
       cria::Format(
-          "Compare the model's predictions with those of the checkpoint in f32, which takes disk "
-          "and memory (default: for up to {} million parameters)",
+          "Compare the model's predictions with those of the checkpoint in f32, and print how far "
+          "each matrix moves them, which takes time, disk and memory (default: only the former, "
+          "for "
+          "up to {} million parameters)",
           cria::cli::kMaxCheckedParameters / 1'000'000));
+  cria::cli::Option& verify_text =
+      command
+          .AddText("--verify-text", arguments.verify_path,
+                   "Compare the predictions of this text; - is standard input")
+          .Metavar("FILE");
   command.AddFlag(
              "--no-verify", [&arguments] { arguments.verify = false; }, "Do not compare")
-      .Excludes(verify);
+      .Excludes(verify)
+      .Excludes(verify_text);
   cria::cli::AddDownloadOptions(command, arguments.download);
   command
       .AddFlag("--no-download-cache", arguments.download.removes_files,
@@ -157,6 +167,7 @@ void PrintReport(const ConvertReport& report, const std::string& output) {
     std::fputs(cria::cli::SchemeTable(report.schemes, report.calibrated.num_tokens > 0).c_str(),
                stdout);
   }
+  if (!report.errors.empty()) std::fputs(cria::cli::ErrorTable(report.errors).c_str(), stdout);
   if (report.equalized.num_equalized > 0) {
     std::printf("large channels were evened out in %zu of %zu places\n",
                 report.equalized.num_equalized, report.equalized.num_places);
@@ -189,9 +200,16 @@ cria::ProgressCallback ProgressOn(cria::cli::ProgressBar& bar) {
   };
 }
 
-// Sets the options for a target and for calibrating.
+// Sets the options for a target, for calibrating and for measuring errors.
 cria::Status PrepareOptions(Arguments& arguments) {
   ConvertOptions& options = arguments.options;
+  if (arguments.verify_path) {
+    CRIA_ASSIGN_OR_RETURN(std::string text, cria::cli::ReadTextFile(*arguments.verify_path));
+    options.error_texts.push_back(std::move(text));
+  } else if (arguments.verify == true) {
+    const std::span<const char* const> texts = cria::cli::ShortTexts();
+    options.error_texts.assign(texts.begin(), texts.end());
+  }
   if (arguments.target_bits != 0.0) options.target = {.bits_per_weight = arguments.target_bits};
   if (arguments.plan_only && !options.target) {
     return cria::Fail(cria::ErrorCode::kUsage, "--plan-only needs --target-size or --target-bits");
@@ -237,6 +255,7 @@ cria::Status PrintSchemes(const Arguments& arguments) {
 // Whether to compare the model with the checkpoint in f32. A model in f32 would be compared with
 // itself.
 bool IsToBeVerified(const Arguments& arguments, const ConvertReport& report) {
+  if (arguments.verify_path) return true;
   return arguments.verify.value_or(arguments.options.weights != cria::Scheme::kF32 &&
                                    report.num_parameters <= cria::cli::kMaxCheckedParameters);
 }
@@ -245,12 +264,16 @@ cria::Status Verify(const Arguments& arguments) {
   const cria::cli::StopSentence stopped("verifying was stopped; the model file is whole",
                                         cria::cli::StopSentence::CtrlC::kSignal);
   cria::cli::ProgressBar bar("verifying");
-  const auto comparison = cria::cli::CheckConversion(arguments.checkpoint, arguments.output,
-                                                     arguments.options, ProgressOn(bar));
+  const char* const text =
+      arguments.verify_path ? arguments.options.error_texts[0].c_str() : nullptr;
+  const auto comparison = cria::cli::CheckConversion(
+      arguments.checkpoint, arguments.output, arguments.options,
+      text != nullptr ? std::span(&text, 1) : cria::cli::ShortTexts(), ProgressOn(bar));
   bar.Clear();
   if (comparison) {
     std::printf("%s\n", cria::cli::ComparisonText(*comparison).c_str());
-  } else if (!arguments.verify && comparison.error().code() == cria::ErrorCode::kUnsupported) {
+  } else if (!arguments.verify && !arguments.verify_path &&
+             comparison.error().code() == cria::ErrorCode::kUnsupported) {
     // The user did not ask for verifying, so this is not an error.
     std::printf("%s\n", cria::cli::Printable(cria::cli::Sentence(comparison.error())).c_str());
   } else {

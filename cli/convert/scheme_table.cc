@@ -39,4 +39,36 @@ std::string SchemeTable(const std::vector<SchemeChoice>& choices, bool is_measur
   return table;
 }
 
+std::string ErrorTable(const std::vector<MatrixError>& errors) {
+  // In their order in a layer, which is the same in all.
+  std::vector<TensorRole> roles;
+  for (const MatrixError& error : errors) {
+    if (error.spec.layer == errors.front().spec.layer) roles.push_back(error.spec.role);
+  }
+  std::string table = "KL divergence, in nats, if only one matrix is stored as in the model\n";
+  table += Format("{:<6}", "layer");
+  for (const TensorRole role : roles) table += Format(" {:>12}", TensorRoleName(role));
+  table += Format(" {:>12}\n", "sum");
+  std::vector<double> sums(roles.size());
+  const auto add_line = [&](const std::string& name, const std::vector<double>& divergences) {
+    table += Format("{:<6}", name);
+    double sum = 0.0;
+    for (const double each : divergences) {
+      sum += each;
+      table += Format(" {:>12.3g}", each);
+    }
+    table += Format(" {:>12.3g}\n", sum);
+  };
+  std::vector<double> line;
+  for (const MatrixError& error : errors) {
+    sums[line.size()] += error.divergence;
+    line.push_back(error.divergence);
+    if (line.size() < roles.size()) continue;
+    add_line(Format("{}", error.spec.layer), line);
+    line.clear();
+  }
+  add_line("sum", sums);
+  return table;
+}
+
 }  // namespace cria::cli

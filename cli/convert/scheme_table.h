@@ -11,4 +11,7 @@ namespace cria::cli {
 // for it. `is_measured` says that costs are divergences, and not estimated from the weights.
 std::string SchemeTable(const std::vector<SchemeChoice>& choices, bool is_measured);
 
+// A line for each layer, with the divergence that each of its matrices causes, and their sums.
+std::string ErrorTable(const std::vector<MatrixError>& errors);
+
 }  // namespace cria::cli

@@ -8,9 +8,6 @@
 namespace cria {
 namespace {
 
-constexpr size_t kMinWindows = 8;
-constexpr size_t kMinTokens = 256;
-
 Result<std::vector<ChatMessage>> ReadConversation(std::string_view line, size_t number) {
   const auto fail = [&](std::string_view what) {
     return Fail(
@@ -58,9 +55,10 @@ Result<std::vector<int32_t>> EncodeConversations(std::string_view lines, const T
 
 }  // namespace
 
-size_t CalibrationWindowTokens(const ModelConfig& config, size_t num_tokens) {
+size_t CalibrationWindowTokens(const ModelConfig& config, size_t num_tokens,
+                               const TextNeeds& needs) {
   return std::min(
-      {kMaxCalibrationWindowTokens, config.longest_context(), num_tokens / kMinWindows});
+      {kMaxCalibrationWindowTokens, config.longest_context(), num_tokens / needs.num_windows});
 }
 
 size_t UsualCalibrationTokens(const ModelConfig& config) {
@@ -72,7 +70,7 @@ size_t UsualCalibrationTokens(const ModelConfig& config) {
 Result<CalibrationTokens> EncodeCalibrationText(std::string_view text, const ModelConfig& config,
                                                 const Tokenizer& tokenizer,
                                                 const ChatTemplate& chat_template,
-                                                size_t max_tokens) {
+                                                size_t max_tokens, const TextNeeds& needs) {
   const size_t first = text.find_first_not_of(" \t\r\n");
   const bool is_chats =
       first != std::string_view::npos && (text[first] == '{' || text[first] == '[');
@@ -82,18 +80,18 @@ Result<CalibrationTokens> EncodeCalibrationText(std::string_view text, const Mod
   CRIA_ASSIGN_OR_RETURN(const std::vector<int32_t> ids,
                         is_chats ? EncodeConversations(text, tokenizer, chat_template)
                                  : tokenizer.Encode(text, {.add_bos = false}));
-  if (ids.size() < kMinTokens) {
+  if (ids.size() < needs.num_tokens) {
     return Fail(ErrorCode::kUsage,
                 std::format("the calibration text has {} tokens; at least {} are needed, and about "
                             "{} are enough for this model",
-                            ids.size(), kMinTokens, UsualCalibrationTokens(config)));
+                            ids.size(), needs.num_tokens, UsualCalibrationTokens(config)));
   }
   CalibrationTokens tokens;
-  tokens.window_tokens = CalibrationWindowTokens(config, std::min(ids.size(), max_tokens));
+  tokens.window_tokens = CalibrationWindowTokens(config, std::min(ids.size(), max_tokens), needs);
   const size_t taken = tokens.window_tokens - (begins_with_bos ? 1 : 0);
   const size_t all_windows = ids.size() / taken;
   const size_t num_windows =
-      std::min(all_windows, std::max(kMinWindows, max_tokens / tokens.window_tokens));
+      std::min(all_windows, std::max(needs.num_windows, max_tokens / tokens.window_tokens));
   tokens.ids.reserve(num_windows * tokens.window_tokens);
   for (size_t i = 0; i < num_windows; ++i) {
     const size_t begin = i * all_windows / num_windows * taken;

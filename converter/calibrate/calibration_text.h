@@ -29,8 +29,15 @@ struct CalibrationTokens {
 // Attention sees as much of a text as most tokens of a conversation do.
 inline constexpr size_t kMaxCalibrationWindowTokens = 512;
 
-// The length of the windows into which `num_tokens` tokens are cut: at least eight windows.
-size_t CalibrationWindowTokens(const ModelConfig& config, size_t num_tokens);
+// What a text must give.
+struct TextNeeds {
+  size_t num_tokens = 256;
+  size_t num_windows = 8;  // Windows become shorter for this.
+};
+
+// The length of the windows into which `num_tokens` tokens are cut.
+size_t CalibrationWindowTokens(const ModelConfig& config, size_t num_tokens,
+                               const TextNeeds& needs = {});
 
 // How many tokens to calibrate a model of this configuration with: four for each input of its
 // widest matrix, and at least 16,384.
@@ -43,6 +50,6 @@ size_t UsualCalibrationTokens(const ModelConfig& config);
 Result<CalibrationTokens> EncodeCalibrationText(std::string_view text, const ModelConfig& config,
                                                 const Tokenizer& tokenizer,
                                                 const ChatTemplate& chat_template,
-                                                size_t max_tokens);
+                                                size_t max_tokens, const TextNeeds& needs = {});
 
 }  // namespace cria

@@ -26,20 +26,32 @@ constexpr size_t kTileRows = 64;
 constexpr size_t kComparedInputs = 512;
 constexpr size_t kQuantizedRows = 64;
 
-// What is stored of a matrix minus the matrix.
-Matrix RoundingError(const ThreadPool& threads, const Matrix& weights, const TensorLayout& layout) {
+// What is stored of a matrix in this layout minus the matrix: the codes that the tensor has, or
+// else its rounded values.
+Result<Matrix> StoredError(const ThreadPool& threads, const Matrix& weights,
+                           const PlannedTensor& tensor, const TensorLayout& layout) {
+  std::vector<std::byte> data(layout.data_bytes());
+  std::vector<std::byte> scales(layout.scale_bytes());
+  if (tensor.encoded) {
+    const EncodedTensor& encoded = *tensor.encoded;
+    CRIA_RETURN_IF_ERROR(encoded.file->ReadAt(encoded.offset, data));
+    CRIA_RETURN_IF_ERROR(encoded.file->ReadAt(encoded.offset + data.size(), scales));
+  }
   Matrix error(weights.rows(), weights.columns());
   threads.ParallelFor(DivideRoundingUp(weights.rows(), kQuantizedRows), [&](size_t group) {
     RowQuantizer quantizer(layout);
     std::vector<float> padded(layout.padded_input_channels);
-    std::vector<std::byte> data(layout.row_bytes());
-    std::vector<std::byte> scales(layout.row_scale_bytes());
     const size_t first = group * kQuantizedRows;
     for (size_t row = first; row < std::min(first + kQuantizedRows, weights.rows()); ++row) {
-      std::ranges::fill(padded, 0.0f);
-      std::ranges::copy(weights.view().row(row), padded.begin());
-      quantizer.Quantize(padded, data, scales);
-      quantizer.Dequantize(data, scales, padded);
+      const auto row_data = std::span(data).subspan(row * layout.row_bytes(), layout.row_bytes());
+      const auto row_scales =
+          std::span(scales).subspan(row * layout.row_scale_bytes(), layout.row_scale_bytes());
+      if (!tensor.encoded) {
+        std::ranges::fill(padded, 0.0f);
+        std::ranges::copy(weights.view().row(row), padded.begin());
+        quantizer.Quantize(padded, row_data, row_scales);
+      }
+      quantizer.Dequantize(row_data, row_scales, padded);
       for (size_t i = 0; i < weights.columns(); ++i) error(row, i) = padded[i] - weights(row, i);
     }
   });
@@ -80,13 +92,14 @@ class Measurement {
  public:
   Measurement(const CalibrationTokens& tokens, const ModelConfig& config, const ThreadPool& threads,
               const ProgressCallback& progress, FilePlan& plan,
-              std::vector<MatrixOptions>& matrices)
+              std::vector<MatrixOptions>& matrices, size_t measured_option)
       : tokens_(tokens),
         config_(config),
         threads_(threads),
         progress_(progress),
         plan_(plan),
         matrices_(matrices),
+        measured_option_(measured_option),
         divergences_(matrices.size()) {}
 
   Status Run() {
@@ -102,7 +115,7 @@ class Measurement {
     for (size_t i = 0; i < matrices_.size(); ++i) {
       std::vector<SchemeOption>& options = matrices_[i].options;
       const double measured = divergences_[i] / static_cast<double>(num_rows_);
-      const double reference = options[kMeasured].cost;
+      const double reference = options[measured_option_].cost;
       for (SchemeOption& option : options) {
         option.cost *= reference > 0.0 ? measured / reference : 0.0;
       }
@@ -111,9 +124,6 @@ class Measurement {
   }
 
  private:
-  // Of AllSchemeOptions: int4 with the smallest blocks.
-  static constexpr size_t kMeasured = 1;
-
   // Evenly spaced.
   std::vector<size_t> Windows() const {
     double weights = 0.0;
@@ -219,10 +229,12 @@ class Measurement {
     const Matrix compared = FirstRows(inputs, kComparedInputs);
     Matrix measured;
     for (size_t i = 0; i < options.size(); ++i) {
-      if (batch_ > 0 && i != kMeasured) continue;
-      Matrix error = RoundingError(threads_, weights, options[i].layout);
+      if (batch_ > 0 && i != measured_option_) continue;
+      CRIA_ASSIGN_OR_RETURN(Matrix error,
+                            StoredError(threads_, weights, plan_.tensors[matrices_[matrix].tensor],
+                                        options[i].layout));
       if (batch_ == 0) options[i].cost = SumOfSquares(Multiply(threads_, compared, error));
-      if (i == kMeasured) measured = std::move(error);
+      if (i == measured_option_) measured = std::move(error);
     }
     return measured;
   }
@@ -262,6 +274,7 @@ class Measurement {
   const ProgressCallback& progress_;
   FilePlan& plan_;
   std::vector<MatrixOptions>& matrices_;
+  size_t measured_option_;
   std::vector<double> divergences_;  // Of each matrix, summed over the rows.
   size_t num_rows_ = 0;
   size_t batch_ = 0;
@@ -274,7 +287,26 @@ Status MeasureSensitivity(const CalibrationTokens& tokens, const ModelConfig& co
                           const ThreadPool& threads, const ProgressCallback& progress,
                           FilePlan& plan, std::vector<MatrixOptions>& matrices) {
   CRIA_RETURN_IF_ERROR(CheckLinearAlgebra());
-  return Measurement(tokens, config, threads, progress, plan, matrices).Run();
+  // Of AllSchemeOptions: int4 with the smallest blocks.
+  constexpr size_t kMeasuredOption = 1;
+  return Measurement(tokens, config, threads, progress, plan, matrices, kMeasuredOption).Run();
+}
+
+Result<std::vector<MatrixError>> MeasureErrors(const CalibrationTokens& tokens,
+                                               const ModelConfig& config, const ThreadPool& threads,
+                                               const ProgressCallback& progress, FilePlan& plan) {
+  CRIA_RETURN_IF_ERROR(CheckLinearAlgebra());
+  std::vector<MatrixOptions> matrices = AllSchemeOptions(plan);
+  for (MatrixOptions& matrix : matrices) {
+    matrix.options = {{.layout = plan.tensors[matrix.tensor].stored.layout}};
+  }
+  CRIA_RETURN_IF_ERROR(Measurement(tokens, config, threads, progress, plan, matrices, 0).Run());
+  std::vector<MatrixError> errors;
+  for (const MatrixOptions& matrix : matrices) {
+    errors.push_back(
+        {.spec = plan.tensors[matrix.tensor].stored.spec, .divergence = matrix.options[0].cost});
+  }
+  return errors;
 }
 
 Status EstimateSensitivity(const ThreadPool& threads, const ProgressCallback& progress,
@@ -288,7 +320,8 @@ Status EstimateSensitivity(const ThreadPool& threads, const ProgressCallback& pr
     CRIA_ASSIGN_OR_RETURN(const Matrix weights, ReadMatrix(tensor));
     const double squares = SumOfSquares(weights);
     for (SchemeOption& option : matrices[i].options) {
-      const Matrix error = RoundingError(threads, weights, option.layout);
+      CRIA_ASSIGN_OR_RETURN(const Matrix error,
+                            StoredError(threads, weights, tensor, option.layout));
       option.cost = squares > 0.0 ? SumOfSquares(error) / squares : 0.0;
     }
   }

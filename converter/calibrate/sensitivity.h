@@ -26,4 +26,15 @@ Status MeasureSensitivity(const CalibrationTokens& tokens, const ModelConfig& co
 Status EstimateSensitivity(const ThreadPool& threads, const ProgressCallback& progress,
                            const FilePlan& plan, std::vector<MatrixOptions>& matrices);
 
+// How far predictions are from the checkpoint's because of one matrix.
+struct MatrixError {
+  TensorSpec spec;
+  double divergence = 0.0;  // Kullback-Leibler, nats per token, if only this matrix is stored.
+};
+
+// The errors of all matrices of the layers as the plan stores them.
+Result<std::vector<MatrixError>> MeasureErrors(const CalibrationTokens& tokens,
+                                               const ModelConfig& config, const ThreadPool& threads,
+                                               const ProgressCallback& progress, FilePlan& plan);
+
 }  // namespace cria
