@@ -178,13 +178,14 @@ Result<SavedLogits> SavedLogits::Open(const std::string& path) {
 Result<SavedLogits::Row> SavedLogits::Read(size_t position) {
   CRIA_RETURN_IF_ERROR(file_.ReadAt(TextEnd(of_) + position * of_.row_bytes(), row_));
   Row row;
-  const std::byte* from = row_.data();
-  std::memcpy(&row.negative_log_likelihood, from, kLossBytes);
-  from += kLossBytes;
-  std::memcpy(tokens_.data(), from, tokens_.size() * kIdBytes);
-  from += tokens_.size() * kIdBytes;
   std::vector<uint16_t> halves(log_probabilities_.size());
-  std::memcpy(halves.data(), from, halves.size() * kLogProbabilityBytes);
+  std::span<const std::byte> rest = row_;
+  for (const std::span<std::byte> part :
+       {std::as_writable_bytes(std::span(&row.negative_log_likelihood, 1)),
+        std::as_writable_bytes(std::span(tokens_)), std::as_writable_bytes(std::span(halves))}) {
+    std::ranges::copy(rest.first(part.size()), part.begin());
+    rest = rest.subspan(part.size());
+  }
   ops::FromF16(halves.data(), halves.size(), log_probabilities_.data());
   const auto is_possible = [](float value) { return value <= 0.0f && value >= kLowestF16; };
   if (!std::ranges::all_of(log_probabilities_, is_possible) ||
