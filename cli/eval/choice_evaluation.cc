@@ -63,7 +63,8 @@ class ChoiceScorer {
     ChoiceTokens both;
     CRIA_ASSIGN_OR_RETURN(both.tokens, tokenizer_.Encode(text));
     const int32_t bos = tokenizer_.vocabulary().bos_token_id;
-    if (words.empty() && bos >= 0 && both.tokens.front() != bos) {
+    const bool begins_with_bos = !both.tokens.empty() && both.tokens.front() == bos;
+    if (words.empty() && bos >= 0 && !begins_with_bos) {
       both.tokens.insert(both.tokens.begin(), bos);
     }
     // At least one token before the choice, and one of it.
@@ -125,6 +126,7 @@ class ChoiceScorer {
 
 ChoiceResult ResultOf(const ChoiceQuestion& question, std::span<const double> scores) {
   std::vector<double> by_length;
+  by_length.reserve(scores.size());
   for (size_t i = 0; i < scores.size(); ++i) {
     by_length.push_back(scores[i] / static_cast<double>(NumCharacters(question.choices[i])));
   }

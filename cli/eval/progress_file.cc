@@ -34,9 +34,11 @@ Result<ProgressFile> ProgressFile::Open(const std::string& path, const Digest& o
   ProgressHeader header;
   const size_t header_bytes = std::fread(&header, 1, sizeof header, file.file_.get());
   if (header_bytes == 0 && std::feof(file.file_.get()) != 0) {
-    std::rewind(file.file_.get());
-    const bool is_written = std::fwrite(&expected, sizeof expected, 1, file.file_.get()) == 1;
-    if (!is_written || std::fflush(file.file_.get()) != 0) return file.SystemError("write");
+    if (std::fseek(file.file_.get(), 0, SEEK_SET) != 0 ||
+        std::fwrite(&expected, sizeof expected, 1, file.file_.get()) != 1 ||
+        std::fflush(file.file_.get()) != 0) {
+      return file.SystemError("write");
+    }
     return file;
   }
   if (std::ferror(file.file_.get()) != 0) return file.SystemError("read");

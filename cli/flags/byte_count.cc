@@ -9,9 +9,9 @@ namespace cria::cli {
 std::optional<uint64_t> ParseByteCount(std::string_view text) {
   constexpr std::string_view kUnits = "kmgt";
   uint64_t bytes = 0;
-  const char* const end = text.data() + text.size();
-  auto [stop, error] = std::from_chars(text.data(), end, bytes);
+  auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
   if (error != std::errc()) return std::nullopt;
+  const char* const end = text.data() + text.size();
   // Decimals, of the unit.
   uint64_t decimals = 0;
   uint64_t decimal_parts = 1;

@@ -55,6 +55,7 @@ class ChannelSizes {
   }
   std::vector<float> Rms() const {
     std::vector<float> rms;
+    rms.reserve(squares_.size());
     for (const double square : squares_) {
       rms.push_back(static_cast<float>(std::sqrt(square / static_cast<double>(num_rows_))));
     }

@@ -139,6 +139,7 @@ class Measurement {
     const size_t count =
         std::clamp<size_t>(num_tokens / tokens_.window_tokens, 1, tokens_.num_windows());
     std::vector<size_t> windows;
+    windows.reserve(count);
     for (size_t i = 0; i < count; ++i) windows.push_back(i * tokens_.num_windows() / count);
     return windows;
   }
@@ -302,6 +303,7 @@ Result<std::vector<MatrixError>> MeasureErrors(const CalibrationTokens& tokens,
   }
   CRIA_RETURN_IF_ERROR(Measurement(tokens, config, threads, progress, plan, matrices, 0).Run());
   std::vector<MatrixError> errors;
+  errors.reserve(matrices.size());
   for (const MatrixOptions& matrix : matrices) {
     errors.push_back(
         {.spec = plan.tensors[matrix.tensor].stored.spec, .divergence = matrix.options[0].cost});

@@ -76,7 +76,7 @@ TEST(BaseDistribution, TheOtherTokensCountAsOne) {
 
 TEST(BaseDistribution, AgreementIsOfTheBasesMostLikelyToken) {
   const std::vector<float> base = {0, 9, 1, 2, 3, 4, 5};
-  const auto agreement = [&](std::vector<float> logits) {
+  const auto agreement = [&](const std::vector<float>& logits) {
     const TokenPrediction prediction = Compare(base, logits);
     return std::pair(prediction.is_same_top1, prediction.is_in_top5);
   };

@@ -16,6 +16,7 @@
 #include "support/emulation.h"
 #include "support/files.h"
 #include "support/plant_channels.h"
+#include "support/sanitizers.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_checkpoint.h"
 #include "support/unwrap.h"
@@ -42,7 +43,9 @@ std::string Words(size_t count, uint32_t seed) {
   return text;
 }
 
-size_t NumTokens() { return support::IsEmulated() ? 1024 : 4096; }
+// Under emulation and with sanitizers, linear algebra is many times slower.
+bool IsSlow() { return support::IsEmulated() || support::kHeapIsSanitized; }
+size_t NumTokens() { return IsSlow() ? 1024 : 4096; }
 
 class CalibrateTest : public testing::Test {
  protected:
@@ -88,7 +91,7 @@ class CalibrateTest : public testing::Test {
 
 TEST_F(CalibrateTest, LosesLessThanRounding) {
   std::vector<support::CheckpointSpec> specs = {support::SpecQwen2()};
-  if (!support::IsEmulated()) {
+  if (!IsSlow()) {
     specs.insert(specs.end(),
                  {support::SpecMinistral(), support::SpecPadded(), support::SpecQwen3Biases(),
                   support::SpecBiases(), support::SpecYarnRope()});

@@ -11,6 +11,7 @@
 #include "converter/calibrate/linear_algebra.h"
 #include "random_matrix.h"
 #include "support/emulation.h"
+#include "support/sanitizers.h"
 #include "support/unwrap.h"
 
 namespace cria {
@@ -134,7 +135,8 @@ constexpr SolverCase kCases[] = {
 
 TEST(RowSolver, LosesLessThanRoundingAndThanGptqAlone) {
   for (const auto& [scheme, columns, block_size] : kCases) {
-    if (support::IsEmulated() && columns > 200) continue;
+    const bool is_slow = support::IsEmulated() || support::kHeapIsSanitized;
+    if (is_slow && columns > 200) continue;
     SCOPED_TRACE(columns);
     const Matrix targets = RandomMatrix(6, columns, 1);
     const Matrix damped = Damped(MomentsOf(CorrelatedInputs(4 * columns, columns, 2)));
