@@ -2,11 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -358,26 +355,16 @@ TEST_F(BenchCommand, AProfileIsATable) {
 }
 
 TEST_F(BenchCommand, StoppedItPrintsWhatIsMeasured) {
-  const support::TemporaryDirectory folder;
-  const std::string output = folder.path() / "output";
-  std::vector<std::string> arguments =
-      model_->Arguments("bench", {"-p", "1", "-n", "200", "-r", "20", "-o", "csv"});
-  arguments.insert(arguments.begin(), {"/bin/sh", "-c", "exec \"$@\" >" + output, "sh"});
   const RunResult result = support::RunProgram(
-      arguments, {.after_start = [&](int program) {
+      model_->Arguments("bench", {"-p", "1", "-n", "200", "-r", "20", "-o", "csv"}),
+      {.interrupt_when = [](const RunResult& so_far) {
         // The output has the header and the line of the first test.
-        const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-        while (std::chrono::steady_clock::now() < deadline &&
-               (!std::filesystem::exists(output) ||
-                std::ranges::count(support::ReadFile(output), '\n') < 2)) {
-          usleep(1000);
-        }
-        kill(program, SIGINT);
+        return std::ranges::count(so_far.output, '\n') == 2;
       }});
   EXPECT_EQ(result.exit_code, 130) << result.error;
   // If this is the first test, the program packs the weights, too.
   EXPECT_THAT(result.error, EndsWith("cria: stopped before all tests were done\n"));
-  EXPECT_THAT(Lines(support::ReadFile(output)), SizeIs(2));
+  EXPECT_THAT(Lines(result.output), SizeIs(2));
 }
 
 TEST_F(BenchCommand, MemoryIsMeasuredAsItWas) {

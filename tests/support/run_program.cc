@@ -118,8 +118,10 @@ int MillisecondsUntil(Clock::time_point deadline) {
 }
 
 // Moves bytes until the program has closed both outputs. Returns false after the deadline.
-bool Converse(Descriptor& input, Descriptor& output, Descriptor& error, std::string_view text,
-              Clock::time_point deadline, RunResult& result) {
+bool Converse(pid_t program, Descriptor& input, Descriptor& output, Descriptor& error,
+              const RunOptions& options, Clock::time_point deadline, RunResult& result) {
+  std::string_view text = options.input;
+  bool may_interrupt = options.interrupt_when != nullptr;
   if (text.empty()) input.Close();
   while (output.open() || error.open()) {
     pollfd descriptors[] = {
@@ -131,6 +133,10 @@ bool Converse(Descriptor& input, Descriptor& output, Descriptor& error, std::str
     if (descriptors[0].revents != 0) Drain(output, result.output);
     if (descriptors[1].revents != 0) Drain(error, result.error);
     if (descriptors[2].revents != 0) Feed(input, text);
+    if (may_interrupt && options.interrupt_when(result)) {
+      kill(program, SIGINT);
+      may_interrupt = false;
+    }
   }
   return true;
 }
@@ -186,7 +192,7 @@ RunResult RunProgram(const std::vector<std::string>& arguments, const RunOptions
   RunResult result;
   int status = 0;
   rusage usage{};
-  if (!Converse(input.write, output.read, error.read, options.input, deadline, result) ||
+  if (!Converse(program, input.write, output.read, error.read, options, deadline, result) ||
       !Reap(program, deadline, status, usage)) {
     result.timed_out = true;
     kill(-program, SIGKILL);

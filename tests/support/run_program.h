@@ -9,6 +9,16 @@
 
 namespace cria::support {
 
+struct RunResult {
+  int exit_code = -1;  // -1: a signal ended it.
+  int signal = 0;      // 0: no signal ended it.
+  bool timed_out = false;
+  std::string output;  // stdout
+  std::string error;   // stderr
+  // At least the memory of the calling process when it forked.
+  size_t peak_resident_bytes = 0;
+};
+
 struct RunOptions {
   std::string input;                     // The program's stdin, a pipe.
   std::vector<std::string> environment;  // NAME=VALUE, added to this process's environment.
@@ -19,18 +29,11 @@ struct RunOptions {
   std::optional<uint64_t> address_space_limit_bytes;
   // Called with the program's process id after it was started, before its output is read.
   std::function<void(int)> after_start;
+  // Called with what the program has written so far, after each part of it. When it first returns
+  // true, the program gets SIGINT.
+  std::function<bool(const RunResult&)> interrupt_when;
   // After this time, the program and all processes that it started are killed.
   double timeout_seconds = 120.0;
-};
-
-struct RunResult {
-  int exit_code = -1;  // -1: a signal ended it.
-  int signal = 0;      // 0: no signal ended it.
-  bool timed_out = false;
-  std::string output;  // stdout
-  std::string error;   // stderr
-  // At least the memory of the calling process when it forked.
-  size_t peak_resident_bytes = 0;
 };
 
 // Runs `arguments` (the first is the program, which is searched for in PATH) to its end. Throws

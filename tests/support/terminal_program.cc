@@ -22,6 +22,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 const auto kPatience = std::chrono::seconds(IsEmulated() ? 300 : 60);
+const int kQuietMilliseconds = IsEmulated() ? 1500 : 300;
 
 void AppendUtf8(std::string& text, uint32_t code) {
   if (code < 0x80) {
@@ -184,7 +185,7 @@ bool TerminalProgram::WaitFor(std::string_view text, int times) {
 }
 
 void TerminalProgram::WaitUntilQuiet() {
-  while (Pump(300)) {
+  while (Pump(kQuietMilliseconds)) {
   }
 }
 

@@ -45,6 +45,16 @@ class InteractiveChat : public testing::Test {
   }
   std::string StateHome() const { return folder_.path() / "state"; }
   std::string HistoryPath() const { return StateHome() + "/cria/history"; }
+  // Types keys that end with Enter, and waits for the prompt after the answer.
+  static void Ask(TerminalProgram& chat, const std::string& keys) {
+    const std::string screen = chat.Screen();
+    int prompts = 0;
+    for (size_t at = screen.find("\n>"); at != screen.npos; at = screen.find("\n>", at + 1)) {
+      ++prompts;
+    }
+    chat.Type(keys);
+    ASSERT_TRUE(chat.WaitFor("\n>", prompts + 1)) << chat.Screen();
+  }
   // Whether a message of the conversation has the text: a file that /save writes has all messages.
   bool IsInMessages(TerminalProgram& chat, const std::string& text) const {
     const std::string path = folder_.path() / "saved";
@@ -73,15 +83,13 @@ TEST_F(InteractiveChat, AnswersAndLeavesByCtrlD) {
 
 TEST_F(InteractiveChat, CtrlCDropsWhatIsTypedAndLeavesWhereNothingIs) {
   TerminalProgram chat(Command(), Options());
-  ASSERT_TRUE(chat.WaitFor(">"));
+  ASSERT_TRUE(chat.WaitFor("\n>"));
   chat.Type("never sent");
   ASSERT_TRUE(chat.WaitFor("> never sent"));
   chat.Type(kCtrlC);
   ASSERT_TRUE(chat.WaitFor("never sent^C\n>")) << chat.Screen();
-  chat.Type("Hello! Who are you?");
-  chat.Type(kEnter);
-  ASSERT_TRUE(chat.WaitFor(kHello)) << chat.Screen();
-  chat.WaitUntilQuiet();
+  Ask(chat, "Hello! Who are you?\r");
+  EXPECT_THAT(chat.Screen(), HasSubstr(kHello));
   EXPECT_FALSE(IsInMessages(chat, "never sent"));
   chat.Type(kCtrlC);
   EXPECT_EQ(chat.WaitForEnd(), 0);
@@ -91,7 +99,7 @@ TEST_F(InteractiveChat, CtrlCDropsWhatIsTypedAndLeavesWhereNothingIs) {
 TEST_F(InteractiveChat, CtrlCStopsAnAnswerAndTheChatGoesOn) {
   const std::vector<std::string> command = Command(tests::EndlessAnswers());
   TerminalProgram chat(command, Options());
-  ASSERT_TRUE(chat.WaitFor(">"));
+  ASSERT_TRUE(chat.WaitFor("\n>"));
   for (int times = 1; times <= 2; ++times) {
     chat.Type("Hello!\r");
     ASSERT_TRUE(chat.WaitFor("\n", 20 * times)) << chat.Screen();
@@ -99,14 +107,14 @@ TEST_F(InteractiveChat, CtrlCStopsAnAnswerAndTheChatGoesOn) {
     ASSERT_TRUE(chat.WaitFor("(stopped)", times)) << chat.Screen();
   }
   EXPECT_TRUE(chat.WaitFor("the oldest turns are forgotten from now on"));
-  chat.WaitUntilQuiet();
+  ASSERT_TRUE(chat.WaitFor("\n>", 3)) << chat.Screen();
   chat.Type(kCtrlC);
   EXPECT_EQ(chat.WaitForEnd(), 0);
 }
 
 TEST_F(InteractiveChat, KeysDuringAnAnswerAreForTheNextLine) {
   TerminalProgram chat(Command(), Options());
-  ASSERT_TRUE(chat.WaitFor(">"));
+  ASSERT_TRUE(chat.WaitFor("\n>"));
   chat.Type("Hello! Who are you?\rWhat is a KV cache?\r\x04");
   EXPECT_EQ(chat.WaitForEnd(), 0);
   EXPECT_THAT(chat.Screen(), HasSubstr(std::string("> Hello! Who are you?\n") + kHello +
@@ -115,7 +123,7 @@ TEST_F(InteractiveChat, KeysDuringAnAnswerAreForTheNextLine) {
 
 TEST_F(InteractiveChat, APastedTextIsOneMessage) {
   TerminalProgram chat(Command(), Options());
-  ASSERT_TRUE(chat.WaitFor(">"));
+  ASSERT_TRUE(chat.WaitFor("\n>"));
   chat.WaitUntilQuiet();
   chat.Paste("Hello!\nWho are you?\n\tI am\x01 Ann.");
   ASSERT_TRUE(chat.WaitFor("> Hello!\nWho are you?\n")) << chat.Screen();
@@ -126,15 +134,11 @@ TEST_F(InteractiveChat, APastedTextIsOneMessage) {
 
 TEST_F(InteractiveChat, AMessageMayHaveSeveralLines) {
   TerminalProgram chat(Command(), Options());
-  ASSERT_TRUE(chat.WaitFor(">"));
-  chat.Type(std::string("first") + kAltEnter + "second" + kEnter);
-  chat.WaitUntilQuiet();
-  chat.Type("third\\\rfourth\r");
-  chat.WaitUntilQuiet();
-  chat.Type("\"\"\"\rfifth\r/help\r\"\"\"\r");
-  chat.WaitUntilQuiet();
-  chat.Type("\"\"\"sixth\rseventh\"\"\"\r");
-  chat.WaitUntilQuiet();
+  ASSERT_TRUE(chat.WaitFor("\n>"));
+  Ask(chat, std::string("first") + kAltEnter + "second" + kEnter);
+  Ask(chat, "third\\\rfourth\r");
+  Ask(chat, "\"\"\"\rfifth\r/help\r\"\"\"\r");
+  Ask(chat, "\"\"\"sixth\rseventh\"\"\"\r");
   EXPECT_TRUE(IsInMessages(chat, "first\nsecond"));
   EXPECT_TRUE(IsInMessages(chat, "third\nfourth"));
   EXPECT_TRUE(IsInMessages(chat, "fifth\n/help"));
@@ -145,17 +149,17 @@ TEST_F(InteractiveChat, AMessageMayHaveSeveralLines) {
 
 TEST_F(InteractiveChat, OnlyKnownWordsAreCommands) {
   TerminalProgram chat(Command(), Options());
-  ASSERT_TRUE(chat.WaitFor(">"));
+  ASSERT_TRUE(chat.WaitFor("\n>"));
   chat.Type("/rest\r");
   ASSERT_TRUE(chat.WaitFor("there is no command /rest; /help lists them")) << chat.Screen();
-  chat.Type(" /etc/hosts is a file\r");
-  chat.WaitUntilQuiet();
+  ASSERT_TRUE(chat.WaitFor("\n>", 2)) << chat.Screen();
+  Ask(chat, " /etc/hosts is a file\r");
   EXPECT_TRUE(IsInMessages(chat, "/etc/hosts is a file"));
 }
 
 TEST_F(InteractiveChat, TabCompletesCommands) {
   TerminalProgram chat(Command(), Options());
-  ASSERT_TRUE(chat.WaitFor(">"));
+  ASSERT_TRUE(chat.WaitFor("\n>"));
   chat.Type("/he\t\r");
   ASSERT_TRUE(chat.WaitFor("new conversation")) << chat.Screen();
   chat.Type("/s\t");
@@ -167,9 +171,8 @@ TEST_F(InteractiveChat, TabCompletesCommands) {
 TEST_F(InteractiveChat, HistoryOutlivesTheChat) {
   {
     TerminalProgram chat(Command(), Options());
-    ASSERT_TRUE(chat.WaitFor(">"));
-    chat.Type(std::string("Gr\u00fc\u00dfe") + kAltEnter + "second line" + kEnter);
-    chat.WaitUntilQuiet();
+    ASSERT_TRUE(chat.WaitFor("\n>"));
+    Ask(chat, std::string("Gr\u00fc\u00dfe") + kAltEnter + "second line" + kEnter);
     chat.Type(kCtrlD);
     EXPECT_EQ(chat.WaitForEnd(), 0);
   }
@@ -178,15 +181,13 @@ TEST_F(InteractiveChat, HistoryOutlivesTheChat) {
             std::filesystem::perms(0700));
   {
     TerminalProgram chat(Command(), Options());
-    ASSERT_TRUE(chat.WaitFor(">"));
+    ASSERT_TRUE(chat.WaitFor("\n>"));
     chat.Type(kUp);
     EXPECT_TRUE(chat.WaitFor("> Gr\u00fc\u00dfe\nsecond line")) << chat.Screen();
   }
   TerminalProgram chat(Command({"--no-history"}), Options());
-  ASSERT_TRUE(chat.WaitFor(">"));
-  chat.Type(kUp);
-  chat.Type("unknown\r");
-  chat.WaitUntilQuiet();
+  ASSERT_TRUE(chat.WaitFor("\n>"));
+  Ask(chat, std::string(kUp) + "unknown\r");
   EXPECT_THAT(chat.Screen(), Not(HasSubstr("second line")));
   EXPECT_THAT(support::ReadFile(HistoryPath()), Not(HasSubstr("unknown")));
 }
@@ -196,9 +197,8 @@ TEST_F(InteractiveChat, NothingTypedIsLostWithoutALocale) {
     TerminalOptions options = Options();
     options.environment.push_back(locale);
     TerminalProgram chat(Command(), options);
-    ASSERT_TRUE(chat.WaitFor(">"));
-    chat.Type("Gr\u00fc\u00dfe, \u4f60\u597d\r");
-    chat.WaitUntilQuiet();
+    ASSERT_TRUE(chat.WaitFor("\n>"));
+    Ask(chat, "Gr\u00fc\u00dfe, \u4f60\u597d\r");
     EXPECT_TRUE(IsInMessages(chat, "Gr\u00fc\u00dfe, \u4f60\u597d")) << locale;
     EXPECT_THAT(chat.Screen(), HasSubstr("> Gr\u00fc\u00dfe, \u4f60\u597d\n")) << locale;
   }
@@ -206,7 +206,7 @@ TEST_F(InteractiveChat, NothingTypedIsLostWithoutALocale) {
 
 TEST_F(InteractiveChat, ResizingDrawsTheLineAgain) {
   TerminalProgram chat(Command(), Options());
-  ASSERT_TRUE(chat.WaitFor(">"));
+  ASSERT_TRUE(chat.WaitFor("\n>"));
   const std::string line = "one two three four five six seven eight nine ten eleven";
   chat.Type(line);
   ASSERT_TRUE(chat.WaitFor("> " + line));
@@ -226,7 +226,7 @@ TEST_F(InteractiveChat, ResizingDrawsTheLineAgain) {
 
 TEST_F(InteractiveChat, CommandsChangeTheConversation) {
   TerminalProgram chat(Command({"-sys", "Be brief."}), Options());
-  ASSERT_TRUE(chat.WaitFor(">"));
+  ASSERT_TRUE(chat.WaitFor("\n>"));
   chat.Type("Hello! Who are you?\r");
   ASSERT_TRUE(chat.WaitFor("\n>", 2)) << chat.Screen();
   chat.Type("/regen\r");
@@ -250,14 +250,13 @@ TEST_F(InteractiveChat, AConversationIsSavedAndGoesOn) {
   const std::string path = folder_.path() / "kept";
   {
     TerminalProgram chat(Command(), Options());
-    ASSERT_TRUE(chat.WaitFor(">"));
-    chat.Type("My name is Ann.\r");
-    chat.WaitUntilQuiet();
+    ASSERT_TRUE(chat.WaitFor("\n>"));
+    Ask(chat, "My name is Ann.\r");
     chat.Type("/save " + path + "\r");
     ASSERT_TRUE(chat.WaitFor("(saved;")) << chat.Screen();
   }
   TerminalProgram chat(Command(), Options());
-  ASSERT_TRUE(chat.WaitFor(">"));
+  ASSERT_TRUE(chat.WaitFor("\n>"));
   chat.Type("/load " + path + "\r");
   ASSERT_TRUE(chat.WaitFor("kept: 2 messages, ")) << chat.Screen();
   chat.Type("What is my name?\r");
@@ -275,9 +274,8 @@ TEST_F(InteractiveChat, AConversationIsSavedAndGoesOn) {
 TEST_F(InteractiveChat, TheSessionFileHasWhatAResetLeaves) {
   const std::string path = folder_.path() / "kept.session";
   TerminalProgram chat(Command({"-sys", "Be brief.", "--session", path}), Options());
-  ASSERT_TRUE(chat.WaitFor(">"));
-  chat.Type("My name is Ann.\r");
-  chat.WaitUntilQuiet();
+  ASSERT_TRUE(chat.WaitFor("\n>"));
+  Ask(chat, "My name is Ann.\r");
   EXPECT_TRUE(support::ReadFile(path).contains("My name is Ann."));
   chat.Type("/reset\r");
   ASSERT_TRUE(chat.WaitFor("(forgotten)")) << chat.Screen();
@@ -310,7 +308,7 @@ TEST_F(InteractiveChat, ReadingALongMessageShowsItsProgress) {
 TEST_F(InteractiveChat, SignalsGiveTheTerminalBack) {
   for (const int number : {SIGTERM, SIGHUP, SIGQUIT}) {
     TerminalProgram chat(Command(), Options());
-    ASSERT_TRUE(chat.WaitFor(">"));
+    ASSERT_TRUE(chat.WaitFor("\n>"));
     chat.Type("typed");
     ASSERT_TRUE(chat.WaitFor("> typed"));
     chat.Signal(number);

@@ -3,9 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <signal.h>
-#include <unistd.h>
-
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -263,9 +260,8 @@ TEST_F(OneShotChat, WhatCannotBeMeantIsRefused) {
 TEST_F(OneShotChat, CtrlCEndsWithItsExitCode) {
   std::vector<std::string> arguments = tests::EndlessAnswers();
   arguments.insert(arguments.end(), {"-p", kQuestion});
-  const RunResult result = Chat(arguments, {.after_start = [](int program) {
-                                  usleep(300'000);
-                                  kill(program, SIGINT);
+  const RunResult result = Chat(arguments, {.interrupt_when = [](const RunResult& so_far) {
+                                  return so_far.output.starts_with("Hello! I am Cria");
                                 }});
   EXPECT_EQ(result.exit_code, 130) << result.error;
   EXPECT_THAT(result.output, StartsWith("Hello! I am Cria"));
