@@ -26,6 +26,7 @@
 #include "llm/conversation.h"
 #include "llm/engine.h"
 #include "support/allocation_watch.h"
+#include "support/convert_model.h"
 #include "support/emulation.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_checkpoint.h"
@@ -78,9 +79,7 @@ std::string ModelPath(const std::string& name, const ConvertOptions& conversion)
     support::WriteHuggingFaceDirectory(support::MakeModel(SharedRowsSpec()), checkpoint, {});
   }
   const auto path = directory.path() / (name + ".cria");
-  if (!std::filesystem::exists(path)) {
-    Unwrap(Convert(checkpoint, path, conversion));
-  }
+  if (!std::filesystem::exists(path)) support::ConvertModel(checkpoint, path, conversion);
   return path.string();
 }
 

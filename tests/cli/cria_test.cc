@@ -36,7 +36,7 @@ class CriaProgram : public testing::Test {
     const auto checkpoint = directory_->path() / "checkpoint";
     support::WriteHuggingFaceDirectory(support::MakeModel(support::SpecGqa()), checkpoint, {});
     const RunResult converted =
-        RunProgram({CRIA_CONVERT_PROGRAM, checkpoint, "-o", ModelPath(), "--weights", "int8"});
+        RunProgram({CRIA_MODEL_CONVERTER, checkpoint, "-o", ModelPath(), "--weights", "int8"});
     ASSERT_EQ(converted.exit_code, 0) << converted.error;
   }
   static void TearDownTestSuite() { delete directory_; }
@@ -264,7 +264,7 @@ TEST_F(CriaProgram, InfoShowsTheKindsOfLayers) {
   const auto checkpoint = directory_->path() / "two-ropes";
   const std::string model = directory_->path() / "two-ropes.cria";
   support::WriteHuggingFaceDirectory(support::MakeModel(support::SpecTwoRopes()), checkpoint, {});
-  const RunResult converted = RunProgram({CRIA_CONVERT_PROGRAM, checkpoint, "-o", model});
+  const RunResult converted = RunProgram({CRIA_MODEL_CONVERTER, checkpoint, "-o", model});
   ASSERT_EQ(converted.exit_code, 0) << converted.error;
   const RunResult text = Cria({"info", model});
   EXPECT_EQ(text.exit_code, 0) << text.error;

@@ -24,7 +24,7 @@ inline support::RunResult Cria(std::vector<std::string> arguments,
 
 inline void ConvertToInt8(const std::string& checkpoint, const std::string& model) {
   const support::RunResult converted =
-      support::RunProgram({CRIA_CONVERT_PROGRAM, checkpoint, "-o", model, "--weights", "int8"});
+      support::RunProgram({CRIA_MODEL_CONVERTER, checkpoint, "-o", model, "--weights", "int8"});
   ASSERT_EQ(converted.exit_code, 0) << converted.error;
 }
 

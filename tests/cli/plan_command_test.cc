@@ -29,7 +29,7 @@ class PlanCommand : public testing::Test {
     spec.config.max_position_embeddings = 4096;
     support::WriteHuggingFaceDirectory(support::MakeModel(spec), Checkpoint(), {});
     const RunResult converted =
-        RunProgram({CRIA_CONVERT_PROGRAM, Checkpoint(), "-o", Model(), "--no-verify"});
+        RunProgram({CRIA_MODEL_CONVERTER, Checkpoint(), "-o", Model(), "--no-verify"});
     EXPECT_EQ(converted.exit_code, 0) << converted.error;
   }
 

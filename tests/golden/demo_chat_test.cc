@@ -6,9 +6,9 @@
 #include <memory>
 #include <string>
 
-#include "converter/convert.h"
 #include "llm/conversation.h"
 #include "llm/engine.h"
+#include "support/convert_model.h"
 #include "support/temporary_directory.h"
 
 namespace cria {
@@ -20,8 +20,7 @@ class DemoChat : public testing::TestWithParam<Scheme> {
  protected:
   void SetUp() override {
     const auto path = directory_.path() / "demo.cria";
-    const auto report = Convert(CRIA_DEMO_CHECKPOINT, path, {.weights = GetParam()});
-    ASSERT_TRUE(report) << report.error().message();
+    support::ConvertModel(CRIA_DEMO_CHECKPOINT, path, {.weights = GetParam()});
     auto engine = Engine::Load(path.string(), {.num_threads = 1});
     ASSERT_TRUE(engine) << engine.error().message();
     engine_ = std::move(*engine);

@@ -20,6 +20,7 @@
 #include "llm/conversation.h"
 #include "llm/engine.h"
 #include "llm/measure/perplexity.h"
+#include "support/convert_model.h"
 #include "support/emulation.h"
 #include "support/files.h"
 #include "support/schemes_and_kv_types.h"
@@ -75,7 +76,7 @@ class Stories260K : public testing::Test {
   std::unique_ptr<Engine> Load(const ConvertOptions& conversion, EngineOptions options,
                                const char* checkpoint = kCheckpoint) {
     const auto path = directory_.path() / "model.cria";
-    Unwrap(Convert(ExternalTestData() / checkpoint, path, conversion));
+    support::ConvertModel(ExternalTestData() / checkpoint, path, conversion);
     if (options.context_tokens == 0) options.context_tokens = 512;
     if (options.num_threads == 0) options.num_threads = support::UsualThreads();
     return Unwrap(Engine::Load(path.string(), options));

@@ -6,6 +6,7 @@
 #include "converter/convert.h"
 #include "model/model_file.h"
 #include "reference/reference_model.h"
+#include "support/convert_model.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_checkpoint.h"
 #include "support/unwrap.h"
@@ -13,7 +14,7 @@
 namespace cria::support {
 
 // A folder of its own with the model file of a checkpoint. Tests share it if they can, because
-// under emulation most of them take less time than a conversion.
+// most of them take less time than a conversion.
 class ConvertedModel {
  public:
   explicit ConvertedModel(const CheckpointSpec& spec = SpecGqa(),
@@ -34,7 +35,7 @@ class ConvertedModel {
  private:
   std::filesystem::path Checkpoint() const { return folder() / "checkpoint"; }
   void ConvertCheckpoint(const ConvertOptions& conversion) const {
-    Unwrap(Convert(Checkpoint(), path(), conversion));
+    ConvertModel(Checkpoint(), path(), conversion);
     std::filesystem::remove_all(Checkpoint());
   }
 

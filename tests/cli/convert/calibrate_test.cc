@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "support/emulation.h"
 #include "support/files.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
@@ -46,9 +45,7 @@ class ConvertWithCalibration : public testing::Test {
 };
 
 TEST_F(ConvertWithCalibration, SaysWhatItDid) {
-  std::vector<std::string> arguments = {"--calibrate", folder_ / "text.txt"};
-  if (support::IsEmulated()) arguments.insert(arguments.end(), {"--calibration-tokens", "512"});
-  const RunResult result = Convert(arguments);
+  const RunResult result = Convert({"--calibrate", folder_ / "text.txt"});
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(result.output, ContainsRegex("\ncalibrated [1-8] of 8 matrices with [0-9]+ tokens"));
   EXPECT_THAT(result.output, HasSubstr("of those of rounding, for text that was held back\n"));
@@ -76,13 +73,11 @@ TEST_F(ConvertWithCalibration, TakesAsManyTokensAsItIsAllowed) {
 }
 
 TEST_F(ConvertWithCalibration, AModelCanWriteItsOwnText) {
-  const std::string num_tokens = support::IsEmulated() ? "512" : "2048";
   const auto model_of = [&](std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"--calibrate-self", "--calibration-tokens", num_tokens});
+    arguments.insert(arguments.begin(), {"--calibrate-self", "--calibration-tokens", "2048"});
     const RunResult result = Convert(arguments);
     EXPECT_EQ(result.exit_code, 0) << result.error;
-    EXPECT_THAT(result.output,
-                ContainsRegex("\ncalibrated [1-8] of 8 matrices with " + num_tokens + " tokens"));
+    EXPECT_THAT(result.output, ContainsRegex("\ncalibrated [1-8] of 8 matrices with 2048 tokens"));
     EXPECT_THAT(support::FileNames(folder_ / "out"), testing::ElementsAre("model.cria"));
     return support::ReadFile(folder_ / "out" / "model.cria");
   };

@@ -82,7 +82,7 @@ class Ends : public testing::Test {
   // Sends each signal at this number of moments of a run. `interrupted` is the exit code after
   // Ctrl-C; -1 means that the program ends by the signal.
   void ExpectCleanEnds(const std::vector<std::string>& arguments, int moments, int interrupted) {
-    if (support::IsEmulated()) moments = 2;
+    if (support::IsEmulated()) moments = 1;
     EmptyFolder();
     const auto start = Clock::now();
     const RunResult whole_run = RunProgram(arguments);

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "converter/convert.h"
+#include "model/tensor_table.h"
+#include "support/emulation.h"
+#include "support/run_program.h"
+#include "support/unwrap.h"
+
+namespace cria::support {
+
+// `options` as flags of cria-convert. Only these options: schemes, block size and overwriting.
+inline std::vector<std::string> ConvertFlags(const ConvertOptions& options) {
+  const auto name = [](Scheme scheme) {
+    switch (scheme) {
+      case Scheme::kF32:
+        return "f32";
+      case Scheme::kQc8w:
+        return "int8";
+      case Scheme::kQb4w:
+        return "int4";
+    }
+    return "";
+  };
+  std::vector<std::string> flags = {"--no-verify", "--weights", name(options.weights),
+                                    "--block-size", std::to_string(options.block_size)};
+  if (options.embedding) flags.insert(flags.end(), {"--embedding", name(*options.embedding)});
+  if (options.head) flags.insert(flags.end(), {"--head", name(*options.head)});
+  if (options.overwrite) flags.push_back("--overwrite");
+  return flags;
+}
+
+// Converts a checkpoint for a test of something else; `options` are those of ConvertFlags. Throws
+// std::runtime_error if it fails. Under emulation, the host's cria-convert writes the file, which is
+// the same (emulation_same_model_file_test), because converting would take longer than the test.
+inline void ConvertModel(const std::filesystem::path& checkpoint,
+                         const std::filesystem::path& output, const ConvertOptions& options) {
+  if (!IsEmulated()) {
+    Unwrap(Convert(checkpoint, output, options));
+    return;
+  }
+  std::vector<std::string> command = {CRIA_MODEL_CONVERTER, checkpoint, "-o", output};
+  for (const std::string& flag : ConvertFlags(options)) command.push_back(flag);
+  const RunResult result = RunProgram(command);
+  if (result.exit_code != 0) throw std::runtime_error(result.error);
+}
+
+}  // namespace cria::support
