@@ -2,8 +2,10 @@
 
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -14,20 +16,28 @@
 #include "cli/chat/message_reader.h"
 #include "cli/printable.h"
 #include "cli/remedy.h"
+#include "core/format.h"
 #include "core/platform.h"
 
 namespace cria::cli {
 namespace {
 
-// The file with what was typed in earlier chats, whose folder is made; "" if it cannot be.
-std::string HistoryPath() {
+// The file with what was typed in earlier chats; makes its folder.
+Result<std::string> HistoryPath() {
   const std::string folder = platform::StateFolder();
-  if (folder.empty()) return "";
+  if (folder.empty()) return Fail(ErrorCode::kIo, "HOME is not set");
   std::error_code error;
-  const std::filesystem::path parent = std::filesystem::path(folder).parent_path();
-  std::filesystem::create_directories(parent, error);
-  mkdir(folder.c_str(), 0700);
-  return std::filesystem::is_directory(folder, error) ? folder + "/history" : "";
+  std::filesystem::create_directories(std::filesystem::path(folder).parent_path(), error);
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    return Fail(ErrorCode::kIo,
+                Format("{}: cannot make this folder: {}", folder, std::strerror(errno)));
+  }
+  return folder + "/history";
+}
+
+Status KeepHistory(LineEditor& editor) {
+  CRIA_ASSIGN_OR_RETURN(const std::string path, HistoryPath());
+  return editor.KeepHistory(path);
 }
 
 void PrintError(const Error& error, const char* advice = "") {
@@ -39,7 +49,7 @@ void PrintError(const Error& error, const char* advice = "") {
 Status GoOnAfter(const Result<StopReason>& reason) {
   if (reason) return {};
   if (!Chat::IsOfOneMessage(reason.error())) return std::unexpected(reason.error());
-  PrintError(reason.error(), "; /reset begins a new conversation");
+  PrintError(reason.error());
   return {};
 }
 
@@ -65,7 +75,10 @@ class InterruptsIgnored {
 Status ChatAtTerminal(Chat& chat, const InteractiveOptions& options) {
   const InterruptsIgnored interrupts_ignored;
   LineEditor editor(ChatCommands::Complete);
-  if (options.keep_history) editor.KeepHistory(HistoryPath());
+  if (options.keep_history) {
+    const Status kept = KeepHistory(editor);
+    if (!kept) PrintError(kept.error(), "; what is typed is not kept, as with --no-history");
+  }
   MessageReader reader(editor);
   ChatCommands commands(chat);
   while (const std::optional<std::string> text = reader.Next()) {

@@ -1,6 +1,5 @@
 #include "cli/chat/line_editor.h"
 
-#include <fcntl.h>
 #include <histedit.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include "cli/chat/signal_watch.h"
+#include "cli/chat/typed_history.h"
 #include "cli/chat/wrapped_rows.h"
 #include "cli/ends.h"
 #include "cli/terminal.h"
@@ -21,7 +21,6 @@
 namespace cria::cli {
 namespace {
 
-constexpr int kMaxHistoryEntries = 1000;
 // A paste that is longer is cut: no model's context holds it.
 constexpr size_t kMaxPastedCharacters = size_t{16} << 20;
 
@@ -70,8 +69,7 @@ struct LineEditor::State {
   Completer complete;
   bool knows_sequences = KnowsSequences();
   EditLine* editor = nullptr;
-  HistoryW* history = nullptr;
-  HistEventW event = {};
+  TypedHistory history;
   std::wstring prompt;
   std::string history_path;
 
@@ -236,9 +234,6 @@ LineEditor::LineEditor(Completer complete) : state_(std::make_unique<State>()) {
   RestoreTerminalAtEnd(state_->knows_sequences ? kDoNotBracketPastes.data() : "");
   EditLine* const editor = el_init("cria", stdin, Screen(), stderr);
   state_->editor = editor;
-  state_->history = history_winit();
-  history_w(state_->history, &state_->event, H_SETSIZE, kMaxHistoryEntries);
-  history_w(state_->history, &state_->event, H_SETUNIQUE, 1);
   el_wset(editor, EL_CLIENTDATA, state_.get());
   el_wset(
       editor, EL_PROMPT, +[](EditLine* line) -> wchar_t* { return State::Of(line).prompt.data(); });
@@ -248,7 +243,7 @@ LineEditor::LineEditor(Completer complete) : state_(std::make_unique<State>()) {
   el_wset(editor, EL_SETTY, L"-d", L"+noflsh", nullptr);
   // While an answer is written, keys are neither shown in it nor lost: the next line has them.
   el_wset(editor, EL_SETTY, L"-x", L"-echo", L"-icanon", L"+noflsh", nullptr);
-  el_wset(editor, EL_HIST, history_w, state_->history);
+  el_wset(editor, EL_HIST, history_w, state_->history.get());
   el_wset(
       editor, EL_GETCFN, +[](EditLine* line, wchar_t* character) -> int {
         return State::Of(line).NextCharacter(*character);
@@ -277,34 +272,12 @@ LineEditor::LineEditor(Completer complete) : state_(std::make_unique<State>()) {
 
 LineEditor::~LineEditor() {
   RestoreTerminalAtEnd(nullptr);
-  history_wend(state_->history);
   el_end(state_->editor);
 }
 
-void LineEditor::KeepHistory(const std::string& path) {
-  state_->history_path = path;
-  const int entries = history_w(state_->history, &state_->event, H_LOAD, path.c_str());
-  if (entries <= 2 * kMaxHistoryEntries) return;
-  // Leaves out the entries that are too old.
-  const std::string shorter = path + ".new";
-  if (history_w(state_->history, &state_->event, H_SAVE, shorter.c_str()) >= 0) {
-    std::rename(shorter.c_str(), path.c_str());
-  }
-}
+Status LineEditor::KeepHistory(const std::string& path) { return state_->history.KeepIn(path); }
 
-void LineEditor::AddToHistory(const std::string& entry) {
-  State& state = *state_;
-  history_w(state.history, &state.event, H_ENTER, Widen(entry).c_str());
-  if (state.history_path.empty()) return;
-  // Entries are appended one by one, so that those of two chats are both kept.
-  const int descriptor =
-      open(state.history_path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-  std::FILE* const file = descriptor < 0 ? nullptr : fdopen(descriptor, "a");
-  if (file == nullptr) return;
-  std::fseek(file, 0, SEEK_END);
-  history_w(state.history, &state.event, H_NSAVE_FP, size_t{1}, file);
-  std::fclose(file);
-}
+void LineEditor::AddToHistory(const std::string& entry) { state_->history.Add(Widen(entry)); }
 
 LineEditor::Line LineEditor::Read(const std::string& prompt) {
   State& state = *state_;

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cria/error.h"
+
 namespace cria::cli {
 
 // Lines that a user types at a terminal, edited with libedit and remembered in a history. A line
@@ -23,8 +25,8 @@ class LineEditor {
   ~LineEditor();
 
   // Remembers entries in this file from now on, which only its owner may read, and takes over what
-  // is there. A file that cannot be read or written only has the effect that nothing is kept.
-  void KeepHistory(const std::string& path);
+  // is there. After an error, entries are remembered only in memory.
+  Status KeepHistory(const std::string& path);
   void AddToHistory(const std::string& entry);
 
   enum class End : uint8_t {

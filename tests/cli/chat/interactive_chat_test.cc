@@ -208,6 +208,41 @@ TEST_F(InteractiveChat, ResizingDrawsTheLineAgain) {
   TerminalProgram chat(Command(), Options());
   ASSERT_TRUE(chat.WaitFor("\n>"));
   const std::string line = "one two three four five six seven eight nine ten eleven";
+TEST_F(InteractiveChat, TwoChatsShareAHistoryOfWhatWasTypedOnce) {
+  TerminalProgram one(Command(), Options());
+  TerminalProgram other(Command(), Options());
+  ASSERT_TRUE(one.WaitFor("\n>"));
+  ASSERT_TRUE(other.WaitFor("\n>"));
+  Ask(one, "first\r");
+  Ask(other, "second\r");
+  Ask(one, "third\r");
+  EXPECT_THAT(support::ReadFile(HistoryPath()), testing::EndsWith("_\nfirst\nsecond\nthird\n"));
+}
+
+TEST_F(InteractiveChat, AHistoryThatCannotBeKeptIsNamed) {
+  const std::string not_kept = "what is typed is not kept, as with --no-history)";
+  std::filesystem::create_directories(StateHome() + "/cria");
+  support::WriteFile(HistoryPath(), "precious\n");
+  TerminalOptions options = Options();
+  options.columns = 250;
+  {
+    TerminalProgram chat(Command(), options);
+    ASSERT_TRUE(chat.WaitFor("history: is not a history of chats; " + not_kept)) << chat.Screen();
+    ASSERT_TRUE(chat.WaitFor("\n>"));
+    Ask(chat, "typed\r");
+    EXPECT_EQ(support::ReadFile(HistoryPath()), "precious\n");
+  }
+  {
+    options.environment = {"XDG_STATE_HOME=" + HistoryPath()};
+    TerminalProgram chat(Command(), options);
+    ASSERT_TRUE(chat.WaitFor("history/cria: cannot make this folder: ")) << chat.Screen();
+    ASSERT_TRUE(chat.WaitFor(not_kept)) << chat.Screen();
+  }
+  options.environment = {"XDG_STATE_HOME=", "HOME="};
+  TerminalProgram chat(Command(), options);
+  ASSERT_TRUE(chat.WaitFor("(HOME is not set; " + not_kept)) << chat.Screen();
+}
+
   chat.Type(line);
   ASSERT_TRUE(chat.WaitFor("> " + line));
   chat.Resize(24, 30);
