@@ -11,6 +11,7 @@
 #include "cli/ends.h"
 #include "cli/flags/command_line.h"
 #include "cli/messages.h"
+#include "cli/standard_streams.h"
 #include "core/platform.h"
 
 namespace {
@@ -45,6 +46,7 @@ void UseUtf8() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  cria::cli::TakeClosedStreams();
   UseUtf8();
   cria::platform::UseOneHeap();
   cria::cli::InstallEndHandlers("cria");

@@ -18,6 +18,7 @@
 #include "cli/messages.h"
 #include "cli/model_name.h"
 #include "cli/progress_bar.h"
+#include "cli/standard_streams.h"
 #include "cli/text_file.h"
 #include "converter/convert.h"
 #include "core/format.h"
@@ -342,6 +343,7 @@ int Run(int argc, char** argv) {
 int main(int argc, char** argv) {
   cria::cli::InstallEndHandlers("cria-convert");
   try {
+  cria::cli::TakeClosedStreams();
     return Run(argc, argv);
   } catch (const std::exception& exception) {
     // Errors of a checkpoint are values; only another library throws here.

@@ -106,6 +106,27 @@ TEST_F(OneShotChat, MessagesArePrintedIfThatIsWanted) {
   const RunResult result =
       Chat({"--lines", "--display-prompt"}, {.input = "Hello! Who are you?\n"});
   EXPECT_EQ(result.output, std::string("> ") + kQuestion + "\n" + kAnswer);
+  const std::string with_nul("Hello!\0 Who are you?", 21);
+  EXPECT_THAT(Chat({"--display-prompt"}, {.input = with_nul}).output,
+              StartsWith("> " + with_nul + "\n"));
+}
+
+// Otherwise, the next file that is opened takes the place of the stream: the model would be the
+// message, and the answer would be written into the session file.
+TEST_F(OneShotChat, StreamsThatAreClosedAreNotFilesThatItOpens) {
+  const auto chat = [&](const std::string& more) {
+    return RunProgram(
+        {"sh", "-c", "\"$0\" chat -m \"$1\" -q " + more, CRIA_PROGRAM, tests::DemoModel()},
+        {.working_directory = folder_.path()});
+  };
+  const RunResult no_input = chat("<&-");
+  EXPECT_EQ(no_input.exit_code, 1);
+  EXPECT_THAT(no_input.error, HasSubstr("standard input: cannot read"));
+  const RunResult no_output = chat("-p 'My name is Ann.' --session kept >&-");
+  EXPECT_EQ(no_output.exit_code, 1);
+  EXPECT_THAT(no_output.error, HasSubstr("standard output cannot be written"));
+  const RunResult kept = chat("-p 'What is my name?' --temp 0 --session kept");
+  EXPECT_EQ(kept.output, "You are Ann.\n") << kept.error;
 }
 
 TEST_F(OneShotChat, JsonHasTheAnswerAndItsFigures) {
