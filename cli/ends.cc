@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -41,6 +42,35 @@ void RestoreTerminal() {
   // A failure cannot be reported anywhere.
   [[maybe_unused]] const ssize_t count = write(STDIN_FILENO, text, std::strlen(text));
   tcsetattr(STDIN_FILENO, TCSANOW, &terminal_settings);
+}
+
+// Stops the program for Ctrl-Z, and goes on with the terminal as it was.
+void Suspend(int number) {
+  const int saved_errno = errno;
+  struct sigaction usual = {};
+  usual.sa_handler = SIG_DFL;
+  struct sigaction own = {};
+  termios settings = {};
+  const bool is_known = tcgetattr(STDIN_FILENO, &settings) == 0;
+  RestoreTerminal();
+  sigaction(number, &usual, &own);
+  raise(number);  // The program stops here.
+  sigaction(number, &own, nullptr);
+  // In the background, it would be stopped again.
+  if (is_known && tcgetpgrp(STDIN_FILENO) == getpgrp()) {
+    tcsetattr(STDIN_FILENO, TCSANOW, &settings);
+  }
+  errno = saved_errno;
+}
+
+// Makes Ctrl-Z call Suspend(), or do what is usual. A caller without job control ignores it.
+void HandleSuspending(bool is_handled) {
+  struct sigaction before = {};
+  if (sigaction(SIGTSTP, nullptr, &before) != 0 || before.sa_handler == SIG_IGN) return;
+  struct sigaction action = {};
+  action.sa_handler = is_handled ? Suspend : SIG_DFL;
+  action.sa_flags = SA_NODEFER | SA_RESTART;  // Suspend() raises the signal itself.
+  sigaction(SIGTSTP, &action, nullptr);
 }
 
 void EndBySignal(int number) {
@@ -90,6 +120,7 @@ void InstallEndHandlers(const char* program) {
 void RestoreTerminalAtEnd(const char* text) {
   terminal_text = nullptr;
   if (text != nullptr && tcgetattr(STDIN_FILENO, &terminal_settings) == 0) terminal_text = text;
+  HandleSuspending(terminal_text.load() != nullptr);
 }
 
 StopSentence::StopSentence(const char* sentence, CtrlC ctrl_c) {

@@ -8,8 +8,10 @@ namespace cria::cli {
 // its size limit becomes an error like a full disk. `program` begins error sentences.
 void InstallEndHandlers(const char* program);
 
-// From now on, before a signal ends the program, `text` is written to the terminal of standard
-// input, which gets the settings that it has now. nullptr: neither happens any more.
+// From now on, before a signal ends the program or Ctrl-Z stops it, `text` is written to the
+// terminal of standard input, which gets the settings that it has now. When the program goes on in
+// the foreground, the terminal gets those back that it had. nullptr: nothing of this happens any
+// more.
 void RestoreTerminalAtEnd(const char* text);
 
 // While an object exists, Ctrl-C, SIGTERM and SIGHUP print its sentence as an error of the program.

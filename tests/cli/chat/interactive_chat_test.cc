@@ -379,3 +379,24 @@ TEST_F(InteractiveChat, TheEndOfASingleTurn) {
 
 }  // namespace
 }  // namespace cria
+TEST_F(InteractiveChat, CtrlZDuringAnAnswerKeepsTheTerminalsModes) {
+  std::string command;
+  for (const std::string& word : Command(tests::EndlessAnswers())) command += word + ' ';
+  TerminalProgram shell({"bash", "--norc", "--noprofile", "-i"}, Options());
+  shell.Type("PS1='$ '\r" + command + kEnter);
+  ASSERT_TRUE(shell.WaitFor("/help lists the commands.\n>")) << shell.Screen();
+  shell.Type("Hello!\r");
+  ASSERT_TRUE(shell.WaitFor("\n", 20)) << shell.Screen();
+  shell.Type("\x1a");
+  ASSERT_TRUE(shell.WaitFor("Stopped")) << shell.Screen();
+  shell.Type("stty -a | grep -c ' icanon .* echo '; fg\r");
+  ASSERT_TRUE(shell.WaitFor("\n1\n")) << shell.Screen();
+  // Neither is shown in the answer.
+  ASSERT_TRUE(shell.WaitFor("\n", 60)) << shell.Screen();
+  shell.Type("for later\x03");
+  ASSERT_TRUE(shell.WaitFor("(stopped)")) << shell.Screen();
+  ASSERT_TRUE(shell.WaitFor("\n> for later")) << shell.Screen();
+  EXPECT_EQ(shell.Screen().find("for later"), shell.Screen().rfind("for later"));
+  EXPECT_THAT(shell.Screen(), Not(HasSubstr("^C")));
+}
+
