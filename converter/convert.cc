@@ -134,7 +134,8 @@ Status FailAsInput(const std::filesystem::path& output_path) {
 
 // Refuses an output that is an input: the finished file would replace it. In the folder of a
 // checkpoint, every file with contents counts as one, unless it is a model that was converted.
-// Other files that Cria did not write are replaced only if `overwrite` allows it.
+// Other files that Cria did not write are replaced only if `overwrite` allows it. A model that is
+// given as the checkpoint is not an error here: OpenCheckpoint says what it is.
 Status CheckOutput(const std::filesystem::path& output_path,
                    const std::filesystem::path& checkpoint_path, bool overwrite) {
   std::error_code ignored;
@@ -143,9 +144,11 @@ Status CheckOutput(const std::filesystem::path& output_path,
   const auto folder = std::filesystem::canonical(output_path, ignored).parent_path();
   const bool is_checkpoint = std::filesystem::equivalent(output_path, checkpoint_path, ignored);
   const bool is_in_folder = std::filesystem::equivalent(folder, checkpoint_path, ignored) &&
-                            std::filesystem::file_size(output_path, ignored) > 0 &&
-                            InspectPath(output_path.string()).kind != ContentKind::kModel;
-  if (is_checkpoint || is_in_folder) return FailAsInput(output_path);
+                            std::filesystem::file_size(output_path, ignored) > 0;
+  if ((is_checkpoint || is_in_folder) &&
+      InspectPath(output_path.string()).kind != ContentKind::kModel) {
+    return FailAsInput(output_path);
+  }
   return overwrite ? Status() : CheckReplaceable(output_path.string());
 }
 

@@ -2,7 +2,9 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "cli/ends.h"
@@ -69,6 +71,15 @@ void PrintDownload(const hub::CheckpointName& name, const hub::DownloadedCheckpo
   std::fflush(stdout);  // Printed even if the conversion is stopped.
 }
 
+// Fails if there is no such path, but it could be a model on the hub whose "hf:" was forgotten.
+Status CheckIsNoHubName(const std::string& checkpoint) {
+  std::error_code ignored;
+  const std::string name = "hf:" + checkpoint;
+  if (std::filesystem::exists(checkpoint, ignored) || !hub::ParseCheckpointName(name)) return {};
+  return Fail(ErrorCode::kNotFound,
+              Format("{}: does not exist; a model on the hub is written {}", checkpoint, name));
+}
+
 }  // namespace
 
 void AddDownloadOptions(CommandLine& command, DownloadArguments& arguments) {
@@ -86,7 +97,10 @@ void AddDownloadOptions(CommandLine& command, DownloadArguments& arguments) {
 
 Result<CheckpointSource> CheckpointSource::Open(const std::string& checkpoint, hub::Purpose purpose,
                                                 const DownloadArguments& arguments) {
-  if (!hub::IsCheckpointName(checkpoint)) return CheckpointSource(checkpoint, std::nullopt, false);
+  if (!hub::IsCheckpointName(checkpoint)) {
+    CRIA_RETURN_IF_ERROR(CheckIsNoHubName(checkpoint));
+    return CheckpointSource(checkpoint, std::nullopt, false);
+  }
   CRIA_ASSIGN_OR_RETURN(const hub::CheckpointName name, hub::ParseCheckpointName(checkpoint));
   if (arguments.cache_folder.empty()) {
     return Fail(ErrorCode::kUsage,

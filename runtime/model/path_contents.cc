@@ -147,9 +147,15 @@ PathContents InspectFolder(const fs::path& folder) {
   return {.kind = ContentKind::kHuggingFaceFolder, .checkpoint = folder.string()};
 }
 
+// Only cria-convert reads such names, but whoever has read of them tries them here, too.
+bool IsHubName(const std::string& path) {
+  return path.starts_with("hf:") && path.contains('/') && !Exists(path);
+}
+
 }  // namespace
 
 PathContents InspectPath(const std::string& path) {
+  if (IsHubName(path)) return {.kind = ContentKind::kHubName, .checkpoint = path};
   std::error_code ignored;
   return fs::is_directory(path, ignored) ? InspectFolder(path) : InspectFile(path);
 }
@@ -193,6 +199,8 @@ std::string ContentsText(const PathContents& contents) {
       return "is an empty folder";
     case ContentKind::kOtherFolder:
       return "is a folder without a model file or checkpoint";
+    case ContentKind::kHubName:
+      return "is the name of a checkpoint on a hub";
   }
   return "";
 }
@@ -211,7 +219,6 @@ std::string_view HowToGetCheckpoint(const PathContents& contents) {
 
 Result<platform::File> OpenModelPath(const std::string& path) {
   Result<platform::File> file = platform::File::Open(path);
-  if (!file && file.error().code() == ErrorCode::kNotFound) return file;
   const PathContents contents = InspectPath(path);
   if (contents.kind == ContentKind::kUnknown || contents.kind == ContentKind::kModel) return file;
   if (contents.kind == ContentKind::kEmptyFolder || contents.kind == ContentKind::kOtherFolder) {

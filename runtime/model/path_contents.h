@@ -26,11 +26,12 @@ enum class ContentKind : uint8_t {
   kGgufFolder,
   kEmptyFolder,
   kOtherFolder,
+  kHubName,  // Not a path, but a checkpoint on a hub: "hf:ORG/NAME".
 };
 
 struct PathContents {
   ContentKind kind = ContentKind::kUnknown;
-  // The file or folder to convert, if this is one or part of one.
+  // The file, folder or name on a hub to convert, if this is one or part of one.
   std::string checkpoint;
   // kModelFolder and kGgufFolder only: the names of these files, sorted. Of a GGUF model in parts,
   // only the first part is here.

@@ -24,6 +24,8 @@ TEST(ShellWordTest, APathIsNeverAnOption) {
 TEST(ModelNameTest, IsTheCheckpointsName) {
   EXPECT_EQ(ModelNameFor("models/x.gguf"), "x.cria");
   EXPECT_EQ(ModelNameFor("/"), ".cria");
+  EXPECT_EQ(ModelNameFor("hf:Qwen/Qwen3-0.6B@main"), "Qwen3-0.6B.cria");
+  EXPECT_EQ(ModelNameFor("hf:a/b/folder/c-0.5.gguf"), "c-0.5.cria");
   // A folder's name may have a dot.
   EXPECT_EQ(ModelNameFor("/proc/self/"), "self.cria");
 }

@@ -78,6 +78,17 @@ TEST_F(PathContentsTest, OtherFilesAreUnknown) {
   EXPECT_EQ(ContentsText(InspectPath(Path("absent"))), "");
 }
 
+TEST_F(PathContentsTest, ANameOnAHubIsNoPath) {
+  const PathContents contents = InspectPath("hf:tiny-org/tiny-llama@main");
+  EXPECT_EQ(contents.kind, ContentKind::kHubName);
+  EXPECT_EQ(contents.checkpoint, "hf:tiny-org/tiny-llama@main");
+  EXPECT_EQ(InspectPath("hf:").kind, ContentKind::kUnknown);
+  const auto opened = OpenModelPath("hf:tiny-org/tiny-llama");
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().remedy().kind, RemedyKind::kConvertCheckpoint);
+  EXPECT_THAT(opened.error().message(), HasSubstr("is the name of a checkpoint on a hub"));
+}
+
 TEST_F(PathContentsTest, FoldersAreRecognizedByTheirFiles) {
   std::filesystem::create_directory(Path("empty"));
   EXPECT_EQ(InspectPath(Path("empty")).kind, ContentKind::kEmptyFolder);

@@ -469,6 +469,9 @@ TEST_F(CriaConvertProgram, WhatIsNoCheckpointIsNamed) {
   std::filesystem::create_directory(folder_ / "models");
   ASSERT_EQ(Convert({checkpoint_, "-o", folder_ / "models" / "a.cria"}).exit_code, 0);
   expect(folder_ / "models" / "a.cria", "is a Cria model file already, which needs no conversion");
+  ExpectError(
+      RunProgram({CRIA_CONVERT_PROGRAM, "a.cria"}, {.working_directory = folder_ / "models"}),
+      {"a.cria: is a Cria model file already, which needs no conversion"});
   expect(folder_ / "models", "is a folder with the model file a.cria; model files need no");
   std::filesystem::create_directory(folder_ / "ggufs");
   support::WriteFile(folder_ / "ggufs" / "a.gguf", "GGUF");

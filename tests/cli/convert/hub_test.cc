@@ -116,6 +116,13 @@ TEST_F(ConvertFromHub, WrongNamesAreErrorsOfTheCommandLine) {
   const RunResult result = Run({"hf:tiny-org"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.error, HasSubstr("hf:ORG/NAME"));
+  for (const RunResult& forgotten :
+       {Run({"tiny-org/tiny-llama"}), Run({"plan", "tiny-org/tiny-llama"})}) {
+    EXPECT_EQ(forgotten.exit_code, 1);
+    EXPECT_THAT(forgotten.error,
+                HasSubstr("tiny-org/tiny-llama: does not exist; a model on the hub "
+                          "is written hf:tiny-org/tiny-llama\n"));
+  }
   EXPECT_THAT(hub_.requests(), IsEmpty());
 }
 
