@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cwchar>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -91,6 +92,7 @@ struct LineEditor::State {
   void Bind(const wchar_t* keys, const wchar_t* function) const {
     el_wset(editor, EL_BIND, keys, function, nullptr);
   }
+  void BindTerminalKeys() const;
   int Columns() const;
   void BeginEditing();
   void EndEditing() const;
@@ -101,6 +103,34 @@ struct LineEditor::State {
   unsigned char InsertPasted();
   unsigned char Complete();
 };
+// Binds the sequences of xterm's keys. Those without a function beep: otherwise, their last
+// characters would be inserted.
+void LineEditor::State::BindTerminalKeys() const {
+  constexpr const wchar_t* kNothing = L"ed-unassigned";
+  wchar_t keys[12];
+  for (int number = 1; number <= 34; ++number) {
+    std::swprintf(keys, std::size(keys), L"\033[%d~", number);
+    const bool is_home = number == 1 || number == 7;
+    const bool is_end = number == 4 || number == 8;
+    Bind(keys, is_home       ? L"ed-move-to-beg"
+               : is_end      ? L"ed-move-to-end"
+               : number == 3 ? L"ed-delete-next-char"
+                             : kNothing);
+  }
+  for (const wchar_t key : {L'P', L'Q', L'R', L'S'}) {
+    std::swprintf(keys, std::size(keys), L"\033O%lc", key);
+    Bind(keys, kNothing);
+  }
+  Bind(L"\033[Z", kNothing);
+  // Arrows, Home and End with Shift (2), Ctrl (5) and others.
+  for (int modifier = 2; modifier <= 8; ++modifier) {
+    for (const wchar_t key : {L'A', L'B', L'C', L'D', L'F', L'H'}) {
+      std::swprintf(keys, std::size(keys), L"\033[1;%d%lc", modifier, key);
+      Bind(keys, key == L'C' ? L"em-next-word" : key == L'D' ? L"ed-prev-word" : kNothing);
+    }
+  }
+}
+
 
 int LineEditor::State::Columns() const {
   int number = 0;
@@ -259,15 +289,13 @@ LineEditor::LineEditor(Completer complete) : state_(std::make_unique<State>()) {
       +[](EditLine* line, wint_t) -> unsigned char {
         el_winsertstr(line, L"\n");
         return CC_REFRESH;
+  state_->BindTerminalKeys();
       });
   state_->Bind(kPasteBegin, L"cria-paste");
   state_->Bind(L"\t", L"cria-complete");
   state_->Bind(L"\033\r", L"cria-new-line");
   state_->Bind(L"\033\n", L"cria-new-line");
   state_->Bind(L"^R", L"em-inc-search-prev");
-  state_->Bind(L"\033[3~", L"ed-delete-next-char");
-  state_->Bind(L"\033[1;5C", L"em-next-word");
-  state_->Bind(L"\033[1;5D", L"ed-prev-word");
 }
 
 LineEditor::~LineEditor() {

@@ -147,6 +147,22 @@ TEST_F(InteractiveChat, AMessageMayHaveSeveralLines) {
   EXPECT_FALSE(IsInMessages(chat, "\"\"\""));
 }
 
+TEST_F(InteractiveChat, KeysWithoutAFunctionInsertNothing) {
+  TerminalProgram chat(Command(), Options());
+  ASSERT_TRUE(chat.WaitFor("\n>"));
+  constexpr const char* kKeys[] = {"\033[2~",  "\033[5~", "\033[6~",   "\033OP",   "\033[15~",
+                                   "\033[24~", "\033[Z",  "\033[1;5A", "\033[1;2H"};
+  constexpr const char* kHome = "\033[1~";
+  constexpr const char* kEnd = "\033[4~";
+  constexpr const char* kDelete = "\033[3~";
+  constexpr const char* kWordLeft = "\033[1;5D";
+  chat.Type("one");
+  for (const char* key : kKeys) chat.Type(key);
+  Ask(chat, std::string(" three four") + kWordLeft + kWordLeft + "two " + kHome + "zzero " + kHome +
+                kDelete + kEnd + "!\r");
+  EXPECT_TRUE(IsInMessages(chat, "zero one two three four!"));
+}
+
 TEST_F(InteractiveChat, OnlyKnownWordsAreCommands) {
   TerminalProgram chat(Command(), Options());
   ASSERT_TRUE(chat.WaitFor("\n>"));
