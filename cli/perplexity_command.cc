@@ -76,7 +76,9 @@ void AddPerplexityCommand(CommandLine& program) {
   CommandLine& command =
       program.AddCommand("perplexity", "Measure how well a model predicts a text");
   AddModelOption(command, options->model_path);
-  command.AddText("-f,--file", options->text_path, "The text").Required().Metavar("FILE");
+  command.AddText("-f,--file", options->text_path, "The text; -: standard input")
+      .Required()
+      .Metavar("FILE");
   command.AddFlag("--json", options->json, "Print a JSON object");
   command.AddFlag("-q,--quiet", options->is_quiet, "Print no figures besides the result");
   AddEngineOptions(command, options->engine);

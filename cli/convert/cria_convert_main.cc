@@ -49,8 +49,10 @@ struct Arguments {
 
 void AddOptions(cria::cli::CommandLine& command, Arguments& arguments) {
   cria::cli::AddCheckpointOptions(command, arguments.checkpoint, arguments.options);
-  command.AddText("-o,--output", arguments.output,
-                  "Model file to write (default: the checkpoint's name with .cria)");
+  command
+      .AddText("-o,--output", arguments.output,
+               "The model file to write (default: the checkpoint's name with .cria)")
+      .Metavar("FILE");
   command.AddFlag("--overwrite", arguments.options.overwrite,
                   "Replace the output even if Cria did not write it");
   command.AddFlag("--vocab-only", arguments.vocab_only,

@@ -244,7 +244,10 @@ std::string CommandLine::HelpText() const {
   std::string text = Format("{}\nUsage: {} [OPTIONS]", description_, name_);
   std::vector<std::string> groups;
   for (const Option& option : options_) {
-    if (option.is_positional()) text += ' ' + option.names_.front();
+    if (option.is_positional()) {
+      const std::string& name = option.names_.front();
+      text += option.is_required_ ? ' ' + name : Format(" [{}]", name);
+    }
     if (!std::ranges::contains(groups, option.group_)) groups.push_back(option.group_);
   }
   // If the program does something without a command, that is a separate line of usage.
@@ -258,7 +261,8 @@ std::string CommandLine::HelpText() const {
   }
   if (!commands_.empty()) text += "\nSubcommands:\n";
   for (const auto& command : commands_) {
-    text += Format("  {:<28}{}\n", command->name_.substr(name_.size() + 1), command->description_);
+    text += Format("  {:<28}{}\n", command->name_.substr(name_.size() + 1),
+                   WrapHelp(command->description_));
   }
   return text;
 }

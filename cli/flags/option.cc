@@ -10,6 +10,7 @@ namespace {
 
 // The column of the help text.
 constexpr size_t kHelpColumn = 30;
+constexpr size_t kHelpWidth = 80;
 
 std::vector<std::string> SplitAtCommas(std::string_view text) {
   std::vector<std::string> parts;
@@ -21,6 +22,26 @@ std::vector<std::string> SplitAtCommas(std::string_view text) {
 }
 
 }  // namespace
+
+std::string WrapHelp(std::string_view text) {
+  std::string wrapped;
+  size_t column = kHelpColumn;  // Where the next word begins.
+  while (!text.empty()) {
+    // A line that begins with a dash would look like that of an option.
+    size_t end = text.find(' ');
+    while (end != text.npos && text.substr(end + 1).starts_with('-')) end = text.find(' ', end + 1);
+    const std::string_view word = text.substr(0, end);
+    if (column + word.size() > kHelpWidth && column > kHelpColumn) {
+      wrapped += '\n' + std::string(kHelpColumn, ' ');
+      column = kHelpColumn;
+    }
+    if (column > kHelpColumn) wrapped += ' ';
+    wrapped += word;
+    column += word.size() + 1;
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+  }
+  return wrapped;
+}
 
 std::unexpected<Error> WrongValue(std::string_view text, std::string_view expected) {
   return Fail(ErrorCode::kUsage, Format("\"{}\" is not {}", text, expected));
@@ -122,7 +143,7 @@ std::string Option::HelpLine() const {
   } else {
     line.resize(kHelpColumn, ' ');
   }
-  return line + help_ + '\n';
+  return line + WrapHelp(help_) + '\n';
 }
 
 }  // namespace cria::cli

@@ -16,6 +16,10 @@ using Setter = std::function<Status(std::string_view text)>;
 // Returns an error of code kUsage: "TEXT" is not EXPECTED.
 std::unexpected<Error> WrongValue(std::string_view text, std::string_view expected);
 
+// Breaks a text of the help into lines, which end at the width of a terminal. All but the first are
+// indented like the texts of options.
+std::string WrapHelp(std::string_view text);
+
 // One option of a command. Functions that return Option& configure it and can be chained.
 class Option {
  public:

@@ -112,9 +112,11 @@ Option& AddPackCacheOption(CommandLine& command, std::string& folder) {
 }
 
 void AddContextFullOption(CommandLine& command, WhenFull& when_full, const std::string& shift) {
-  command.AddChoice("--context-full", when_full,
-                    {{"stop", WhenFull::kStop}, {"shift", WhenFull::kShift}},
-                    "When the context is full: stop, or shift: " + shift + " and go on [stop]");
+  command
+      .AddChoice("--context-full", when_full,
+                 {{"stop", WhenFull::kStop}, {"shift", WhenFull::kShift}},
+                 "When the context is full: stop, or shift: " + shift + " and go on")
+      .Default(when_full == WhenFull::kStop ? "stop" : "shift");
 }
 
 void AddSessionOption(CommandLine& command, std::string& path, const std::string& content) {

@@ -8,7 +8,7 @@ shift 3
 here=$(dirname "$0")
 commands=("$@")
 if [ $# -eq 0 ]; then
-  mapfile -t commands < <("$program" --help | sed -n '/^Subcommands:/,$s/^  \([a-z]*\) .*/\1/p')
+  mapfile -t commands < <("$program" --help | sed -n '/^Subcommands:/,$s/^  \([a-z][a-z]*\) .*/\1/p')
 fi
 failures=0
 fail() { echo "$*"; failures=1; }

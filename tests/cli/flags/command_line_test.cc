@@ -187,6 +187,20 @@ TEST_F(CommandLineTest, HelpNeedsNothingElse) {
   EXPECT_THAT(help, HasSubstr("  -c,--count UINT [2]         How many\n"));
 }
 
+TEST(WrapHelpTest, LinesEndAtTheWidthOfATerminalAndNoneBeginsWithADash) {
+  EXPECT_EQ(WrapHelp("Short"), "Short");
+  EXPECT_EQ(WrapHelp(""), "");
+  const std::string indent = "\n" + std::string(30, ' ');
+  EXPECT_EQ(WrapHelp("A text that has exactly as many as fifty characters"),
+            "A text that has exactly as many as fifty" + indent + "characters");
+  EXPECT_EQ(WrapHelp("A text that has exactly as many as 50 characters.. and"),
+            "A text that has exactly as many as 50 characters.." + indent + "and");
+  EXPECT_EQ(WrapHelp("Maximum number of tokens of an answer that is, or: -1 or 0"),
+            "Maximum number of tokens of an answer that is," + indent + "or: -1 or 0");
+  const std::string long_word(60, 'x');
+  EXPECT_EQ(WrapHelp("a " + long_word + " b"), "a" + indent + long_word + indent + "b");
+}
+
 TEST_F(CommandLineTest, PrintsItsVersion) {
   const std::vector<std::string> arguments = {"--version"};
   testing::internal::CaptureStdout();
