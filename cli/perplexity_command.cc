@@ -60,8 +60,8 @@ Status RunPerplexity(const PerplexityOptions& options) {
     return {};
   }
   if (!options.is_quiet) {
-    std::fprintf(stderr, "%zu tokens, %.1f tok/s, %zu threads, peak memory %s\n",
-                 measured.predicted_tokens, tokens_per_second, num_threads, PeakMemory().c_str());
+    std::fprintf(stderr, "%zu tokens, %.1f tok/s, %s, peak memory %s\n", measured.predicted_tokens,
+                 tokens_per_second, CountText(num_threads, "thread").c_str(), PeakMemory().c_str());
   }
   std::printf("mean negative log-likelihood: %.6f nats per token\nperplexity: %.4f\ntokens: %zu\n",
               measured.mean_negative_log_likelihood, perplexity, measured.predicted_tokens);

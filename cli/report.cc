@@ -19,6 +19,10 @@ double PerSecond(double amount, SessionStats::Duration duration) {
 
 }  // namespace
 
+std::string CountText(size_t count, const char* noun) {
+  return Format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 std::string PeakMemory() { return FormatBytes(platform::ReadMemoryUsage().peak_resident_bytes); }
 
 std::string MemoryUsageLine(const MemoryPlan& plan) {
@@ -42,12 +46,12 @@ std::string StatsLine(const Engine& engine, const Session& session, const RunFig
                             static_cast<double>(engine.decoder().weight_bytes_per_token());
   return Format(
       "prompt {} tokens ({} reused), {:.1f} tok/s | decode {} tokens, {:.1f} tok/s, {:.2f} GB/s | "
-      "load {:.1f} ms, first token {:.1f} ms | {} threads, peak memory {} | seed {}",
+      "load {:.1f} ms, first token {:.1f} ms | {}, peak memory {} | seed {}",
       stats.prompt_tokens, stats.reused_tokens,
       PerSecond(static_cast<double>(stats.prompt_tokens), stats.prompt_time), stats.decoded_tokens,
       PerSecond(static_cast<double>(stats.decoded_tokens), stats.decode_time),
       PerSecond(read_bytes / 1e9, stats.decode_time), figures.load_ms, figures.first_token_ms,
-      engine.pool().num_threads(), PeakMemory(), figures.seed);
+      CountText(engine.pool().num_threads(), "thread"), PeakMemory(), figures.seed);
 }
 
 void AddStats(nlohmann::ordered_json& object, const Engine& engine, const Session& session,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -33,6 +34,9 @@ void PrintJson(const nlohmann::ordered_json& object);
 
 // One line with the memory that the process uses now and the planned memory.
 std::string MemoryUsageLine(const MemoryPlan& plan);
+
+// "1 thread", "2 threads".
+std::string CountText(size_t count, const char* noun);
 
 // The peak of resident memory, formatted by FormatBytes.
 std::string PeakMemory();

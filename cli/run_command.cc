@@ -117,7 +117,7 @@ Result<StopReason> Completion::Generate(const std::string& prompt, std::span<con
       .keep_tokens = KeepTokens(options_)};
   if (!options_.ignore_eos) completion.generation.stop_token_ids = engine_.file().stop_token_ids();
   if (!options_.no_display_prompt && !options_.json) {
-    completion.on_prompt_read = [&] { std::fputs(prompt.c_str(), stdout); };
+    completion.on_prompt_read = [&] { std::fwrite(prompt.data(), 1, prompt.size(), stdout); };
   }
   return kept.empty()
              ? Complete(session_, engine_.tokenizer(), sampler_, prompt, completion, on_text)

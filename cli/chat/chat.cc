@@ -194,15 +194,24 @@ Error Chat::Explained(Error error, std::string_view message) const {
   if (tokens->size() < context) {
     return {ErrorCode::kOutOfRange,
             Format("the conversation with this message takes more than the {} tokens of the "
-                   "context; --context-full shift forgets the oldest turns, a larger -c holds more",
-                   context)};
+                   "context; {}",
+                   context, MakeRoomText())};
   }
   // A quarter of the context is for the answer.
   const size_t wanted = std::min(tokens->size() * 4 / 3 + 1, longest);
   return {ErrorCode::kOutOfRange,
-          Format("the message takes {} tokens with the system prompt, but the context holds {}; "
-                 "shorten it, or ask for a larger context with -c {}",
-                 tokens->size(), context, wanted)};
+          Format("the message takes {} tokens{}, but the context holds {}; shorten it, or ask for "
+                 "a larger context with -c {}",
+                 tokens->size(), system_prompt().empty() ? "" : " with the system prompt", context,
+                 wanted)};
+}
+
+// How to go on when the conversation has filled the context.
+const char* Chat::MakeRoomText() const {
+  return options_.has_prompt
+             ? "/reset begins a new conversation, /set context-full shift forgets the oldest "
+               "turns, and a larger -c holds more"
+             : "--context-full shift forgets the oldest turns, and a larger -c holds more";
 }
 
 void Chat::PrintNotices(StopReason reason) {
@@ -210,8 +219,7 @@ void Chat::PrintNotices(StopReason reason) {
   if (reason == StopReason::kContextFull) {
     std::fprintf(stderr, "(the context of %zu tokens is full: %s)\n", context,
                  options_.when_full == WhenFull::kStop
-                     ? "/reset starts a new conversation, -c makes the context larger, "
-                       "--context-full shift forgets the oldest turns"
+                     ? MakeRoomText()
                      : "the system prompt leaves no room; shorten it or ask for a larger context "
                        "with -c");
   } else if (reason == StopReason::kCancelled) {

@@ -25,7 +25,8 @@ struct ChatOptions {
   std::string session_path;
   size_t max_tokens = 0;  // Of an answer; 0: no limit.
   WhenFull when_full = WhenFull::kShift;
-  bool is_quiet = false;  // Only answers, notices and errors are printed.
+  bool is_quiet = false;    // Only answers, notices and errors are printed.
+  bool has_prompt = false;  // Advice may name commands such as /reset.
   EngineOptions engine;
   SamplerOptions sampler;
   TextOptions text;
@@ -89,6 +90,7 @@ class Chat {
   Result<StopReason> Answer(Question question, std::string_view message, const AnswerStyle& style);
   bool BeginsInReasoning(Question question, std::string_view message) const;
   Error Explained(Error error, std::string_view message) const;
+  const char* MakeRoomText() const;
   void PrintJsonAnswer(const AnswerPrinter& printer, StopReason reason) const;
   void PrintNotices(StopReason reason);
   void SaveSession();

@@ -13,6 +13,7 @@
 #include "cli/flags/options.h"
 #include "cli/flags/template_options.h"
 #include "cli/printable.h"
+#include "cli/report.h"
 #include "cli/terminal.h"
 
 namespace cria::cli {
@@ -33,9 +34,9 @@ bool IsTyped(const ChatArguments& arguments) {
 
 void TellModel(const Engine& engine, bool is_typed) {
   if (is_typed) {
-    std::fprintf(stderr, "%s, %zu tokens of context, %zu threads. /help lists the commands.\n",
+    std::fprintf(stderr, "%s, %zu tokens of context, %s. /help lists the commands.\n",
                  Printable(engine.file().name()).c_str(), engine.decoder().context_tokens(),
-                 engine.pool().num_threads());
+                 CountText(engine.pool().num_threads(), "thread").c_str());
   }
   if (engine.file().chat_template_source().empty()) {
     std::fputs("The model has no chat template: it will continue the text rather than answer.\n",
@@ -63,6 +64,7 @@ Status RunChat(ChatArguments& arguments) {
   const auto start = std::chrono::steady_clock::now();
   const bool is_typed = IsTyped(arguments);
   const bool is_quiet = arguments.chat.is_quiet;
+  arguments.chat.has_prompt = is_typed;
   std::optional<std::string>& message = arguments.one_shot.message.text;
   if (message) message = arguments.chat.text.Read(*message);
   CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,

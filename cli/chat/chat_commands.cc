@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <utility>
 
 #include "cli/chat/chat_settings.h"
@@ -30,6 +31,12 @@ std::pair<std::string_view, std::string_view> SplitWord(std::string_view text) {
   return {text.substr(0, space), rest};
 }
 
+// "~" at the beginning of a path is the home folder, as in a shell.
+std::string WithHome(const std::string& path) {
+  const char* const home = std::getenv("HOME");
+  return path.starts_with("~/") && home != nullptr ? home + path.substr(1) : path;
+}
+
 void Say(const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }
 
 }  // namespace
@@ -48,11 +55,10 @@ const std::vector<ChatCommands::Command>& ChatCommands::All() {
            if (*command.argument != '\0') usage += Format(" {}", command.argument);
            std::fprintf(stderr, "%-21s %s\n", usage.c_str(), command.help);
          }
-         Say("Tab completes a command. \\ at the end of a line and Alt-Enter go on with the "
-             "message "
-             "on the next\nline; \"\"\" begins and ends a message of several lines. A text that "
-             "begins with a slash is sent\nif a space stands before it. Ctrl-C stops an answer, "
-             "drops what is typed, or leaves.");
+         Say("Tab completes a command. Alt-Enter, or \\ at the end of a line, goes on with the\n"
+             "message on the next line; \"\"\" begins and ends a message of several lines. A\n"
+             "space before a slash sends the line as a message. Ctrl-C stops an answer, drops\n"
+             "what is typed, or leaves if nothing is typed.");
          return Next::kGoOn;
        }},
       {{"/regen"},
@@ -129,7 +135,8 @@ const std::vector<ChatCommands::Command>& ChatCommands::All() {
        "FILE",
        true,
        "keep the conversation and its KV cache in a file",
-       [](Self& self, Text& path) -> Result<Next> {
+       [](Self& self, Text& file) -> Result<Next> {
+         const std::string path = WithHome(file);
          CRIA_RETURN_IF_ERROR(self.chat_.SaveTo(path));
          Say(Format("(saved; /load {} or --session {} goes on from it)", Printable(path),
                     Printable(path)));
@@ -140,7 +147,7 @@ const std::vector<ChatCommands::Command>& ChatCommands::All() {
        true,
        "go on with the conversation of such a file",
        [](Self& self, Text& path) -> Result<Next> {
-         CRIA_RETURN_IF_ERROR(self.chat_.LoadFrom(path));
+         CRIA_RETURN_IF_ERROR(self.chat_.LoadFrom(WithHome(path)));
          return Next::kGoOn;
        }},
       {{"/exit", "/quit", "/bye"},

@@ -37,7 +37,7 @@ std::vector<ChatSetting> ChatSettings(const ChatOptions& options) {
           {"repeat-penalty", Format("{}", sampler.repeat_penalty)},
           {"repeat-last-n", Format("{}", sampler.repeat_last_n)},
           {"seed", Format("{}", sampler.seed)},
-          {"predict", Format("{}", options.max_tokens)},
+          {"predict", options.max_tokens == 0 ? "-1" : Format("{}", options.max_tokens)},
           {"context-full", options.when_full == WhenFull::kShift ? "shift" : "stop"},
           {"think", ThinkingName(options.chat_template.thinking)}};
 }
@@ -65,8 +65,11 @@ Status ChangeChatSetting(Chat& chat, std::string_view name, std::string_view val
   AddContextFullOption(flags, when_full, "");
   TemplateOptions chat_template = chat.options().chat_template;
   AddTemplateOptions(flags, chat_template);
-  flags.SetAction([]() -> Status { return {}; });
-  CRIA_RETURN_IF_ERROR(flags.Run(std::vector{Format("--{}", name), std::string(value)}));
+  const std::string dashes = "--";
+  CRIA_RETURN_IF_ERROR(flags.Read(std::vector{dashes + std::string(name), std::string(value)})
+                           .transform_error([&](const Error& error) {
+                             return Error(error.code(), error.message().substr(dashes.size()));
+                           }));
   CRIA_RETURN_IF_ERROR(chat.SetSampler(sampler));
   CRIA_RETURN_IF_ERROR(chat.SetThinking(chat_template.thinking));
   chat.SetMaxTokens(max_tokens);

@@ -72,7 +72,6 @@ struct LineEditor::State {
   EditLine* editor = nullptr;
   TypedHistory history;
   std::wstring prompt;
-  std::string history_path;
 
   // While a line is read.
   int columns = 0;  // Of the terminal when the line was drawn.
@@ -92,8 +91,8 @@ struct LineEditor::State {
   void Bind(const wchar_t* keys, const wchar_t* function) const {
     el_wset(editor, EL_BIND, keys, function, nullptr);
   }
-  void BindTerminalKeys() const;
   int Columns() const;
+  void BindTerminalKeys() const;
   void BeginEditing();
   void EndEditing() const;
   void Redraw();
@@ -103,6 +102,7 @@ struct LineEditor::State {
   unsigned char InsertPasted();
   unsigned char Complete();
 };
+
 // Binds the sequences of xterm's keys. Those without a function beep: otherwise, their last
 // characters would be inserted.
 void LineEditor::State::BindTerminalKeys() const {
@@ -130,7 +130,6 @@ void LineEditor::State::BindTerminalKeys() const {
     }
   }
 }
-
 
 int LineEditor::State::Columns() const {
   int number = 0;
@@ -289,8 +288,8 @@ LineEditor::LineEditor(Completer complete) : state_(std::make_unique<State>()) {
       +[](EditLine* line, wint_t) -> unsigned char {
         el_winsertstr(line, L"\n");
         return CC_REFRESH;
-  state_->BindTerminalKeys();
       });
+  state_->BindTerminalKeys();
   state_->Bind(kPasteBegin, L"cria-paste");
   state_->Bind(L"\t", L"cria-complete");
   state_->Bind(L"\033\r", L"cria-new-line");

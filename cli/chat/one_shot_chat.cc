@@ -29,7 +29,8 @@ Status Finished(const Result<StopReason>& reason) {
 Status AnswerOne(Chat& chat, const std::string& message, const OneShotOptions& options,
                  const AnswerStyle& style) {
   if (options.display_prompt) {
-    std::printf("> %s\n", message.c_str());
+    const std::string line = "> " + message + '\n';
+    std::fwrite(line.data(), 1, line.size(), stdout);
     std::fflush(stdout);
   }
   return Finished(chat.AnswerTo(message, style));
@@ -59,6 +60,9 @@ Status AnswerEachLine(Chat& chat, const OneShotOptions& options, const AnswerSty
 Status AnswerAndEnd(Chat& chat, const OneShotOptions& options, const AnswerStyle& style) {
   if (options.each_line) return AnswerEachLine(chat, options, style);
   if (options.messages_path) {
+    if (options.messages_path == "-" && options.message.file == "-") {
+      return Fail(ErrorCode::kUsage, "--messages and -f cannot both read standard input");
+    }
     CRIA_ASSIGN_OR_RETURN(std::vector<ChatMessage> messages,
                           ReadMessagesFile(*options.messages_path));
     CRIA_RETURN_IF_ERROR(chat.AddMessages(std::move(messages)));

@@ -343,9 +343,9 @@ int Run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  cria::cli::TakeClosedStreams();
   cria::cli::InstallEndHandlers("cria-convert");
   try {
-  cria::cli::TakeClosedStreams();
     return Run(argc, argv);
   } catch (const std::exception& exception) {
     // Errors of a checkpoint are values; only another library throws here.

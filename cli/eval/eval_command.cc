@@ -95,8 +95,9 @@ class Evaluation {
   void PrintFigures(size_t count, const char* what) const {
     if (options_.is_quiet || options_.json) return;
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start_;
-    std::fprintf(stderr, "%zu %s, %.1f s, %zu threads, peak memory %s\n", count, what,
-                 seconds.count(), engine_->batch_pool().num_threads(), PeakMemory().c_str());
+    std::fprintf(stderr, "%zu %s, %.1f s, %s, peak memory %s\n", count, what, seconds.count(),
+                 CountText(engine_->batch_pool().num_threads(), "thread").c_str(),
+                 PeakMemory().c_str());
   }
 
   void Print(nlohmann::ordered_json json, const std::string& text) const {

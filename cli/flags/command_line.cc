@@ -267,6 +267,11 @@ std::string CommandLine::HelpText() const {
   return text;
 }
 
+Status CommandLine::Read(std::span<const std::string> arguments) {
+  CRIA_RETURN_IF_ERROR(TakeAll(arguments));
+  return Store();
+}
+
 Status CommandLine::Run(std::span<const std::string> arguments) {
   for (const auto& command : commands_) {
     if (!arguments.empty() && command->name_ == name_ + ' ' + arguments.front()) {

@@ -53,6 +53,8 @@ class CommandLine {
   void SetAction(std::function<Status()> action) { action_ = std::move(action); }
   void SetVersion(std::string version);
 
+  // Parses and stores the arguments. Wrong arguments are kUsage.
+  Status Read(std::span<const std::string> arguments);
   // Parses and stores the arguments and calls the chosen action, or prints the help or the version
   // if they ask for it. Wrong arguments are kUsage.
   Status Run(std::span<const std::string> arguments);

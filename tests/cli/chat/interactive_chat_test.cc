@@ -177,7 +177,7 @@ TEST_F(InteractiveChat, TabCompletesCommands) {
   TerminalProgram chat(Command(), Options());
   ASSERT_TRUE(chat.WaitFor("\n>"));
   chat.Type("/he\t\r");
-  ASSERT_TRUE(chat.WaitFor("new conversation")) << chat.Screen();
+  ASSERT_TRUE(chat.WaitFor("\nwhat is typed, or leaves if nothing is typed.\n")) << chat.Screen();
   chat.Type("/s\t");
   ASSERT_TRUE(chat.WaitFor("/stats")) << chat.Screen();
   chat.Type("et te\t0.5\r");
@@ -208,22 +208,6 @@ TEST_F(InteractiveChat, HistoryOutlivesTheChat) {
   EXPECT_THAT(support::ReadFile(HistoryPath()), Not(HasSubstr("unknown")));
 }
 
-TEST_F(InteractiveChat, NothingTypedIsLostWithoutALocale) {
-  for (const char* locale : {"LC_ALL=C", "LC_ALL=POSIX", "LC_ALL=xx_YY.UTF-8", "LC_ALL=de_DE"}) {
-    TerminalOptions options = Options();
-    options.environment.push_back(locale);
-    TerminalProgram chat(Command(), options);
-    ASSERT_TRUE(chat.WaitFor("\n>"));
-    Ask(chat, "Gr\u00fc\u00dfe, \u4f60\u597d\r");
-    EXPECT_TRUE(IsInMessages(chat, "Gr\u00fc\u00dfe, \u4f60\u597d")) << locale;
-    EXPECT_THAT(chat.Screen(), HasSubstr("> Gr\u00fc\u00dfe, \u4f60\u597d\n")) << locale;
-  }
-}
-
-TEST_F(InteractiveChat, ResizingDrawsTheLineAgain) {
-  TerminalProgram chat(Command(), Options());
-  ASSERT_TRUE(chat.WaitFor("\n>"));
-  const std::string line = "one two three four five six seven eight nine ten eleven";
 TEST_F(InteractiveChat, TwoChatsShareAHistoryOfWhatWasTypedOnce) {
   TerminalProgram one(Command(), Options());
   TerminalProgram other(Command(), Options());
@@ -259,6 +243,22 @@ TEST_F(InteractiveChat, AHistoryThatCannotBeKeptIsNamed) {
   ASSERT_TRUE(chat.WaitFor("(HOME is not set; " + not_kept)) << chat.Screen();
 }
 
+TEST_F(InteractiveChat, NothingTypedIsLostWithoutALocale) {
+  for (const char* locale : {"LC_ALL=C", "LC_ALL=POSIX", "LC_ALL=xx_YY.UTF-8", "LC_ALL=de_DE"}) {
+    TerminalOptions options = Options();
+    options.environment.push_back(locale);
+    TerminalProgram chat(Command(), options);
+    ASSERT_TRUE(chat.WaitFor("\n>"));
+    Ask(chat, "Gr\u00fc\u00dfe, \u4f60\u597d\r");
+    EXPECT_TRUE(IsInMessages(chat, "Gr\u00fc\u00dfe, \u4f60\u597d")) << locale;
+    EXPECT_THAT(chat.Screen(), HasSubstr("> Gr\u00fc\u00dfe, \u4f60\u597d\n")) << locale;
+  }
+}
+
+TEST_F(InteractiveChat, ResizingDrawsTheLineAgain) {
+  TerminalProgram chat(Command(), Options());
+  ASSERT_TRUE(chat.WaitFor("\n>"));
+  const std::string line = "one two three four five six seven eight nine ten eleven";
   chat.Type(line);
   ASSERT_TRUE(chat.WaitFor("> " + line));
   chat.Resize(24, 30);
@@ -293,7 +293,8 @@ TEST_F(InteractiveChat, CommandsChangeTheConversation) {
   ASSERT_TRUE(chat.WaitFor("\nBe long.\n")) << chat.Screen();
   chat.Type("/set top-k 3\r/set top-k many\r/set size 3\r");
   ASSERT_TRUE(chat.WaitFor("top-k 3\n")) << chat.Screen();
-  ASSERT_TRUE(chat.WaitFor("\"many\" is not a whole number")) << chat.Screen();
+  ASSERT_TRUE(chat.WaitFor("(top-k: \"many\" is not a whole number of 0 or more)"))
+      << chat.Screen();
   ASSERT_TRUE(chat.WaitFor("there is no option size")) << chat.Screen();
 }
 
@@ -306,7 +307,10 @@ TEST_F(InteractiveChat, AConversationIsSavedAndGoesOn) {
     chat.Type("/save " + path + "\r");
     ASSERT_TRUE(chat.WaitFor("(saved;")) << chat.Screen();
   }
-  TerminalProgram chat(Command(), Options());
+  TerminalOptions options = Options();
+  options.columns = 250;
+  options.environment.push_back("HOME=" + folder_.path().string());
+  TerminalProgram chat(Command(), options);
   ASSERT_TRUE(chat.WaitFor("\n>"));
   chat.Type("/load " + path + "\r");
   ASSERT_TRUE(chat.WaitFor("kept: 2 messages, ")) << chat.Screen();
@@ -315,6 +319,9 @@ TEST_F(InteractiveChat, AConversationIsSavedAndGoesOn) {
   // Neither a file that is none of Cria's nor one that does not exist ends the chat.
   const std::string other = folder_.path() / "other";
   support::WriteFile(other, "precious");
+  chat.Type("/save ~/home.session\r");
+  ASSERT_TRUE(chat.WaitFor("(saved; /load " + folder_.path().string() + "/home.session"))
+      << chat.Screen();
   chat.Type("/save " + other + "\r/load " + other + "\r/load /nowhere/x\r/save\r");
   ASSERT_TRUE(chat.WaitFor("/save needs the name of a file")) << chat.Screen();
   EXPECT_EQ(support::ReadFile(other), "precious");
@@ -385,16 +392,6 @@ TEST_F(InteractiveChat, CtrlZStopsItAndFgGoesOn) {
   ASSERT_TRUE(shell.WaitFor(kHello)) << shell.Screen();
 }
 
-TEST_F(InteractiveChat, TheEndOfASingleTurn) {
-  TerminalProgram chat(Command({"-st", "-q"}), Options());
-  ASSERT_TRUE(chat.WaitFor(">"));
-  chat.Type("Hello! Who are you?\r");
-  EXPECT_EQ(chat.WaitForEnd(), 0);
-  EXPECT_EQ(chat.Screen(), std::string("> Hello! Who are you?\n") + kHello + "\n");
-}
-
-}  // namespace
-}  // namespace cria
 TEST_F(InteractiveChat, CtrlZDuringAnAnswerKeepsTheTerminalsModes) {
   std::string command;
   for (const std::string& word : Command(tests::EndlessAnswers())) command += word + ' ';
@@ -416,3 +413,13 @@ TEST_F(InteractiveChat, CtrlZDuringAnAnswerKeepsTheTerminalsModes) {
   EXPECT_THAT(shell.Screen(), Not(HasSubstr("^C")));
 }
 
+TEST_F(InteractiveChat, TheEndOfASingleTurn) {
+  TerminalProgram chat(Command({"-st", "-q"}), Options());
+  ASSERT_TRUE(chat.WaitFor(">"));
+  chat.Type("Hello! Who are you?\r");
+  EXPECT_EQ(chat.WaitForEnd(), 0);
+  EXPECT_EQ(chat.Screen(), std::string("> Hello! Who are you?\n") + kHello + "\n");
+}
+
+}  // namespace
+}  // namespace cria

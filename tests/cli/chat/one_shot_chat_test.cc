@@ -275,6 +275,8 @@ TEST_F(OneShotChat, WhatCannotBeMeantIsRefused) {
   EXPECT_EQ(Chat({"-p", "a", "-n", "-2"}).exit_code, 2);
   EXPECT_EQ(Chat({"-p", "a", "--logit-bias", "999999+1"}).exit_code, 2);
   EXPECT_EQ(Chat({"-f", "/nowhere"}).exit_code, 1);
+  EXPECT_THAT(Chat({"--messages", "-", "-f", "-"}, {.input = "[]"}).error,
+              HasSubstr("--messages and -f cannot both read standard input"));
   EXPECT_EQ(Chat({"-p", "a", "-n", "-1", "-s", "-1"}).exit_code, 0);
 }
 
