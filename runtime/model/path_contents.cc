@@ -7,6 +7,7 @@
 #include <format>
 #include <span>
 #include <system_error>
+#include <utility>
 
 #include "model/config.h"
 #include "model/file_layout.h"
@@ -147,6 +148,17 @@ PathContents InspectFolder(const fs::path& folder) {
   return {.kind = ContentKind::kHuggingFaceFolder, .checkpoint = folder.string()};
 }
 
+// The same as InspectPath, but says that the weights of a folder with config.json are missing, or
+// which GGUF files it has instead.
+PathContents InspectInsteadOfModel(const std::string& path) {
+  PathContents contents = InspectPath(path);
+  if (contents.kind != ContentKind::kHuggingFaceFolder || HasSafetensors(path)) return contents;
+  PathContents files = InspectFiles(path);
+  if (files.kind == ContentKind::kGgufFolder) return files;
+  contents.checkpoint.clear();
+  return contents;
+}
+
 // Only cria-convert reads such names, but whoever has read of them tries them here, too.
 bool IsHubName(const std::string& path) {
   return path.starts_with("hf:") && path.contains('/') && !Exists(path);
@@ -211,6 +223,9 @@ std::string_view HowToGetCheckpoint(const PathContents& contents) {
     return "only safetensors can be converted: load the checkpoint in transformers and save it "
            "with save_pretrained, which writes them";
   }
+  if (contents.kind == ContentKind::kHuggingFaceFolder) {
+    return "its weights are missing: model.safetensors, or several such files with their index";
+  }
   if (contents.kind == ContentKind::kSafetensors) {
     return "a checkpoint also needs config.json in the same folder";
   }
@@ -219,7 +234,7 @@ std::string_view HowToGetCheckpoint(const PathContents& contents) {
 
 Result<platform::File> OpenModelPath(const std::string& path) {
   Result<platform::File> file = platform::File::Open(path);
-  const PathContents contents = InspectPath(path);
+  const PathContents contents = InspectInsteadOfModel(path);
   if (contents.kind == ContentKind::kUnknown || contents.kind == ContentKind::kModel) return file;
   if (contents.kind == ContentKind::kEmptyFolder || contents.kind == ContentKind::kOtherFolder) {
     return Fail(ErrorCode::kIo,

@@ -110,6 +110,20 @@ TEST_F(PathContentsTest, FoldersAreRecognizedByTheirFiles) {
   EXPECT_EQ(InspectPath(Path("hf")).kind, ContentKind::kHuggingFaceFolder);
 }
 
+TEST_F(PathContentsTest, AConfigurationAloneIsNotToBeConverted) {
+  Write("hf/config.json", "{}");
+  const auto sentence = [&] {
+    const auto opened = OpenModelPath(Path("hf"));
+    return opened ? "" : opened.error().message();
+  };
+  EXPECT_THAT(sentence(), HasSubstr("its weights are missing: model.safetensors"));
+  const std::string gguf = Write("hf/a.gguf", "GGUF");
+  EXPECT_THAT(sentence(), HasSubstr("is a folder with the GGUF file a.gguf"));
+  EXPECT_EQ(OpenModelPath(Path("hf")).error().remedy().checkpoint, gguf);
+  Write("hf/model.safetensors", SafetensorsFile());
+  EXPECT_EQ(OpenModelPath(Path("hf")).error().remedy().checkpoint, Path("hf"));
+}
+
 TEST_F(PathContentsTest, WeightsBelongToTheCheckpointInTheirFolder) {
   const std::string weights = Write("hf/model.safetensors", SafetensorsFile());
   EXPECT_EQ(InspectPath(weights).checkpoint, "");
