@@ -112,9 +112,11 @@ void AddChatCommand(CommandLine& program) {
       .Excludes(command.option("--messages"));
   command.AddFlag("--display-prompt", one_shot.display_prompt,
                   "Print each message before its answer, if it is not typed");
-  command.AddFlag(
-      "--json", [arguments] { arguments->format = AnswerFormat::kJson; },
-      "Print the answer and its figures as a JSON object");
+  command
+      .AddFlag(
+          "--json", [arguments] { arguments->format = AnswerFormat::kJson; },
+          "Print the answer and its figures as a JSON object")
+      .Excludes(command.option("--display-prompt"));
   command.AddFlag("-q,--quiet", chat.is_quiet, "Print no figures and no greeting");
   AddTextOptions(command, chat.text, "-p, -sys");
   AddSessionOption(command, chat.session_path, "the conversation");

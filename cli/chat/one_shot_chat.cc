@@ -26,13 +26,16 @@ Status Finished(const Result<StopReason>& reason) {
   return Fail(ErrorCode::kCancelled, "the answer was stopped");
 }
 
+void DisplayPrompt(const std::string& message, const OneShotOptions& options) {
+  if (!options.display_prompt) return;
+  const std::string line = "> " + message + '\n';
+  std::fwrite(line.data(), 1, line.size(), stdout);
+  std::fflush(stdout);
+}
+
 Status AnswerOne(Chat& chat, const std::string& message, const OneShotOptions& options,
                  const AnswerStyle& style) {
-  if (options.display_prompt) {
-    const std::string line = "> " + message + '\n';
-    std::fwrite(line.data(), 1, line.size(), stdout);
-    std::fflush(stdout);
-  }
+  DisplayPrompt(message, options);
   return Finished(chat.AnswerTo(message, style));
 }
 
@@ -66,7 +69,10 @@ Status AnswerAndEnd(Chat& chat, const OneShotOptions& options, const AnswerStyle
     CRIA_ASSIGN_OR_RETURN(std::vector<ChatMessage> messages,
                           ReadMessagesFile(*options.messages_path));
     CRIA_RETURN_IF_ERROR(chat.AddMessages(std::move(messages)));
-    if (!options.message.is_given()) return Finished(chat.AnswerLast(style));
+    if (!options.message.is_given()) {
+      DisplayPrompt(chat.conversation().messages().back().content, options);
+      return Finished(chat.AnswerLast(style));
+    }
   }
   CRIA_ASSIGN_OR_RETURN(std::optional<std::string> message, ReadPrompt(options.message));
   if (!options.message.text) message = WithoutLastLineEnd(std::move(*message));

@@ -106,6 +106,11 @@ TEST_F(OneShotChat, MessagesArePrintedIfThatIsWanted) {
   const RunResult result =
       Chat({"--lines", "--display-prompt"}, {.input = "Hello! Who are you?\n"});
   EXPECT_EQ(result.output, std::string("> ") + kQuestion + "\n" + kAnswer);
+  const std::string messages =
+      Write("messages.json", R"([{"role": "user", "content": "Hello! Who are you?"}])");
+  EXPECT_EQ(Chat({"--messages", messages, "--display-prompt"}).output,
+            std::string("> ") + kQuestion + "\n" + kAnswer);
+  EXPECT_EQ(Chat({"--display-prompt", "--json", "-p", kQuestion}).exit_code, 2);
   const std::string with_nul("Hello!\0 Who are you?", 21);
   EXPECT_THAT(Chat({"--display-prompt"}, {.input = with_nul}).output,
               StartsWith("> " + with_nul + "\n"));
