@@ -32,7 +32,7 @@ for name in cria cria-convert; do printf '#!/bin/sh\nexec "%s/dev" %s "$@"\n' "$
 chmod +x dev bin/*
 export PATH=$folder/bin:$PATH
 
-run_line() { timeout 100 bash -euo pipefail -c "$1"; }
+run_line() { timeout 400 bash -euo pipefail -c "$1"; }
 
 # Runs a line with a hub on this machine that has the model it names. The hub ends with the subshell.
 run_with_hub() {  # LINE

@@ -54,7 +54,8 @@ TEST(ReadmeSessions, AreWhatATerminalShows) {
   const support::TemporaryDirectory folder;
   const auto converted = support::RunProgram(
       {CRIA_CONVERT_PROGRAM, CRIA_DEMO_CHECKPOINT, "-o", folder.path() / "demo.cria", "--weights",
-       "int4", "--no-verify", "--calibrate", source + "/demo/conversations.jsonl"});
+       "int4", "--no-verify", "--calibrate", source + "/demo/conversations.jsonl"},
+      {.timeout_seconds = 400});
   ASSERT_EQ(converted.exit_code, 0) << converted.error;
   for (const Session& session : sessions) {
     support::TerminalProgram chat(
