@@ -255,6 +255,35 @@ TEST_F(InteractiveChat, NothingTypedIsLostWithoutALocale) {
   }
 }
 
+TEST_F(InteractiveChat, ATerminalThatKnowsNoSequencesGetsNone) {
+  TerminalOptions options = Options();
+  options.environment.push_back("TERM=dumb");
+  TerminalProgram chat(Command(), options);
+  ASSERT_TRUE(chat.WaitFor("\n>"));
+  Ask(chat, "Hello! Who are you?\r");
+  EXPECT_THAT(chat.Screen(), HasSubstr(kHello));
+  EXPECT_THAT(chat.output(), Not(HasSubstr("\033")));
+}
+
+TEST_F(InteractiveChat, OnlyAnswersGoWhereStandardOutputDoes) {
+  std::string command;
+  for (const std::string& word : Command()) command += word + ' ';
+  const std::string output = folder_.path() / "output";
+  const std::string error = folder_.path() / "error";
+  for (const bool to_file : {true, false}) {
+    TerminalProgram chat({"sh", "-c", command + (to_file ? ">" + output : "2>" + error)},
+                         Options());
+    ASSERT_TRUE(chat.WaitFor(">"));
+    chat.Type("Hello! Who are you?\r/nothing\r\x04");
+    EXPECT_EQ(chat.WaitForEnd(), 0);
+    EXPECT_THAT(chat.Screen(), HasSubstr("> Hello! Who are you?\n"));
+    EXPECT_EQ(chat.Screen().contains(kHello), !to_file);
+    EXPECT_EQ(chat.Screen().contains("there is no command"), to_file);
+  }
+  EXPECT_EQ(support::ReadFile(output), kHello + std::string("\n"));
+  EXPECT_THAT(support::ReadFile(error), HasSubstr("there is no command"));
+}
+
 TEST_F(InteractiveChat, ResizingDrawsTheLineAgain) {
   TerminalProgram chat(Command(), Options());
   ASSERT_TRUE(chat.WaitFor("\n>"));
@@ -405,7 +434,7 @@ TEST_F(InteractiveChat, CtrlZDuringAnAnswerKeepsTheTerminalsModes) {
   shell.Type("stty -a | grep -c ' icanon .* echo '; fg\r");
   ASSERT_TRUE(shell.WaitFor("\n1\n")) << shell.Screen();
   // Neither is shown in the answer.
-  ASSERT_TRUE(shell.WaitFor("\n", 60)) << shell.Screen();
+  ASSERT_TRUE(shell.WaitFor("\n", 40)) << shell.Screen();
   shell.Type("for later\x03");
   ASSERT_TRUE(shell.WaitFor("(stopped)")) << shell.Screen();
   ASSERT_TRUE(shell.WaitFor("\n> for later")) << shell.Screen();
