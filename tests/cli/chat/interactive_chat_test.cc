@@ -112,6 +112,24 @@ TEST_F(InteractiveChat, CtrlCStopsAnAnswerAndTheChatGoesOn) {
   EXPECT_EQ(chat.WaitForEnd(), 0);
 }
 
+TEST_F(InteractiveChat, AFullContextIsToldWithWhatHelps) {
+  std::vector<std::string> options = tests::EndlessAnswers();
+  options.insert(options.end(), {"--context-full", "stop"});
+  TerminalOptions wide = Options();
+  wide.columns = 250;
+  TerminalProgram chat(Command(options), wide);
+  ASSERT_TRUE(chat.WaitFor("\n>"));
+  chat.Type("Hello!\r");
+  const std::string advice = "/reset begins a new conversation, /set context-full shift";
+  ASSERT_TRUE(chat.WaitFor("(the context of 512 tokens is full: " + advice)) << chat.Screen();
+  chat.Type("More!\r");
+  ASSERT_TRUE(chat.WaitFor("more than the 512 tokens of the context; " + advice)) << chat.Screen();
+  // A message that is too long by itself needs something else.
+  chat.Paste(std::string(3000, 'x') + "\n");
+  chat.Type(kEnter);
+  ASSERT_TRUE(chat.WaitFor("shorten it)")) << chat.Screen();
+}
+
 TEST_F(InteractiveChat, KeysDuringAnAnswerAreForTheNextLine) {
   TerminalProgram chat(Command(), Options());
   ASSERT_TRUE(chat.WaitFor("\n>"));

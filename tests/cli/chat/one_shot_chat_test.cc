@@ -318,6 +318,7 @@ TEST_F(OneShotChat, TheOldestLinesAreForgottenAndThatIsSaidOnce) {
   EXPECT_EQ(stopping.exit_code, 1);
   EXPECT_THAT(stopping.error,
               HasSubstr("more than the 128 tokens of the context; --context-full shift"));
+  EXPECT_THAT(stopping.error, Not(HasSubstr("/reset")));
 }
 
 }  // namespace
