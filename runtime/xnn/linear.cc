@@ -9,9 +9,10 @@
 
 #include "core/numeric.h"
 #include "core/platform.h"
+#include "ops/products/tiled_product.h"
 #include "xnn/linear_operator.h"
 #include "xnn/packing.h"
-#include "xnn/qb4w_tiles.h"
+#include "xnn/tile_probe.h"
 
 namespace cria::xnn {
 
@@ -71,6 +72,20 @@ size_t SliceOutputs(const TensorLayout& layout, size_t num_threads) {
     if (share(size) < share(best)) best = size;
   }
   return best >= units ? outputs : best * kSliceGranularity;
+}
+
+ops::PackedTiles TilesOf(const ops::TileKernel& kernel, const TensorLayout& layout) {
+  return ops::TilesOf(kernel, layout.padded_input_channels, layout.block_size);
+}
+
+// Our kernel for matrices with this layout, or null if XNNPACK multiplies by them: because it is
+// faster, or because it packs them in a way that our kernel does not read.
+Result<const ops::TileKernel*> FindKernel(const TensorLayout& layout) {
+  if (layout.scheme != Scheme::kQb4w) return nullptr;
+  const ops::TileKernel* kernel = ops::FindQb4wKernel();
+  if (kernel == nullptr) return nullptr;
+  CRIA_ASSIGN_OR_RETURN(const bool is_readable, PacksAs(TilesOf(*kernel, layout)));
+  return is_readable ? kernel : nullptr;
 }
 
 // XNNPACK checks the scales of int4 weights even if it uses packed weights, which contain the
@@ -163,14 +178,8 @@ Result<Linear> Linear::Create(const TensorLayout& layout, const LinearBuffers& b
   Linear linear;
   linear.layout_ = layout;
   linear.buffers_ = buffers;
-  if (layout.scheme == Scheme::kQb4w && ops::HasQb4wProduct()) {
-    CRIA_ASSIGN_OR_RETURN(const bool has_tiles, PacksQb4wAsTiles8c8(layout.block_size));
-    if (has_tiles) {
-      linear.tiles_ = {.input_channels = layout.padded_input_channels,
-                       .block_size = layout.block_size};
-      return linear;
-    }
-  }
+  CRIA_ASSIGN_OR_RETURN(linear.kernel_, FindKernel(layout));
+  if (linear.kernel_ != nullptr) return linear;
   CRIA_ASSIGN_OR_RETURN(const platform::PageBlock scales, MakeSoundScales(CreationBytes(layout)));
   const size_t outputs = layout.output_channels;
   const auto create = [&](size_t num_outputs) {
@@ -199,11 +208,11 @@ Result<Linear> Linear::Create(const TensorLayout& layout, const LinearBuffers& b
 
 Status Linear::Run(std::span<const std::byte> packed, size_t rows, const ThreadPool& pool) {
   if (rows == 0) return {};
-  if (!tiles_.has_value()) return RunOperators(packed, rows, pool);
+  if (kernel_ == nullptr) return RunOperators(packed, rows, pool);
   const QuantizedRows& quantized = buffers_.quantized;
-  ops::MultiplyQb4w(*tiles_, packed.data(), layout_.output_channels,
-                    {quantized.values, buffers_.quantized_stride, quantized.quantizations, rows},
-                    buffers_.output, pool);
+  ops::MultiplyTiled(*kernel_, TilesOf(*kernel_, layout_), packed.data(), layout_.output_channels,
+                     {quantized.values, buffers_.quantized_stride, quantized.quantizations, rows},
+                     buffers_.output, pool);
   return {};
 }
 

@@ -3,14 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
 #include "core/row_quantization.h"
 #include "core/thread_pool.h"
 #include "model/tensor_table.h"
-#include "ops/qb4w_product.h"
+#include "ops/products/tile_kernel.h"
 #include "xnn/xnn_operator.h"
 
 namespace cria::xnn {
@@ -84,8 +83,8 @@ class Linear {
   size_t slice_bytes_ = 0;  // Of packed weights, in all slices but the last one.
   std::vector<std::unique_ptr<Operator>> slices_;
   std::unique_ptr<Operator> last_slice_;  // Null if the last slice is as large as the others.
-  // Set if our own product is used; then there are no operators.
-  std::optional<ops::Qb4wTiles8c8> tiles_;
+  // Null if XNNPACK is used; otherwise, there are no operators.
+  const ops::TileKernel* kernel_ = nullptr;
 };
 
 }  // namespace cria::xnn

@@ -17,11 +17,11 @@
 #include "core/numeric.h"
 #include "core/platform.h"
 #include "core/thread_pool.h"
-#include "ops/qb4w_product.h"
+#include "ops/products/tiled_product.h"
 #include "support/emulation.h"
 #include "support/row_bits.h"
-#include "xnn/qb4w_tiles.h"
 #include "xnn/stored_weights.h"
+#include "xnn/tile_probe.h"
 
 namespace cria::xnn {
 namespace {
@@ -369,19 +369,27 @@ TEST(LinearPaddingTest, PaddedShapesAreAmongThem) {
   EXPECT_EQ(weights.layout().padded_input_channels, 192u);
 }
 
-// In xnn_tests@avx2 (tests/CMakeLists.txt), LinearTest multiplies int4 by our own product.
-TEST(LinearTilesTest, WithAvx2AloneInt4IsPackedForOurProduct) {
+// So that LinearTest tests our own product, and no other version of XNNPACK makes it unused without
+// notice. On x86-64, xnn_tests@avx2 (tests/CMakeLists.txt) does so for AVX2.
+TEST(TileProbeTest, Int4IsPackedForTheKernelThatThereIs) {
+  const ops::TileKernel* kernel = ops::FindQb4wKernel();
   const char* loaded_first = std::getenv("LD_PRELOAD");
-  if (loaded_first == nullptr || !std::string_view(loaded_first).contains("avx2_processor")) {
-    GTEST_SKIP() << "the processor is as it is here; xnn_tests@avx2 runs this";
+  if (loaded_first != nullptr && std::string_view(loaded_first).contains("avx2_processor")) {
+    EXPECT_EQ(kernel != nullptr, platform::InstructionSets().contains("avx2"));
   }
-  if (!platform::InstructionSets().contains("avx2")) GTEST_SKIP() << "this processor has no AVX2";
-  EXPECT_TRUE(ops::HasQb4wProduct());
-  for (const size_t block_size : {32, 64, 128, 256}) {
-    const Result<bool> has_tiles = PacksQb4wAsTiles8c8(block_size);
-    ASSERT_TRUE(has_tiles) << has_tiles.error().message();
-    EXPECT_TRUE(*has_tiles) << "blocks of " << block_size;
+  if (kernel == nullptr) GTEST_SKIP() << "XNNPACK multiplies int4 on this processor";
+  for (const size_t block_size : kBlockSizes) {
+    const Result<bool> packs = PacksAs(ops::TilesOf(*kernel, block_size, block_size));
+    ASSERT_TRUE(packs) << packs.error().message();
+    EXPECT_TRUE(*packs) << "blocks of " << block_size;
   }
+}
+
+TEST(TileProbeTest, AnotherLayoutIsNoticed) {
+  const ops::PackedTiles tiles = {.outputs = 24, .group_inputs = 8, .block_size = 32};
+  const Result<bool> packs = PacksAs(tiles);
+  ASSERT_TRUE(packs) << packs.error().message();
+  EXPECT_FALSE(*packs);
 }
 
 TEST(LinearErrorTest, WhatXnnpackRefusesIsAnError) {

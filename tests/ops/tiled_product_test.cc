@@ -1,4 +1,4 @@
-#include "ops/qb4w_product.h"
+#include "ops/products/tiled_product.h"
 
 #include <gtest/gtest.h>
 
@@ -12,9 +12,6 @@
 
 #include "core/numeric.h"
 #include "ops/simd_target_name.h"
-#include "ops/simd_targets.h"
-// After the list of targets that it reads.
-#include "hwy/targets.h"
 
 namespace cria::ops {
 namespace {
@@ -29,8 +26,8 @@ struct Shape {
 // layout is described.
 class TiledWeights {
  public:
-  TiledWeights(const Shape& shape, unsigned seed)
-      : shape_(shape), tiles_{.input_channels = shape.inputs, .block_size = shape.block_size} {
+  TiledWeights(const TileKernel& kernel, const Shape& shape, unsigned seed)
+      : shape_(shape), tiles_(TilesOf(kernel, shape.inputs, shape.block_size)) {
     std::mt19937 random(seed);
     std::uniform_real_distribution<float> uniform(0.01f, 0.2f);
     weights_.resize(shape.outputs * shape.inputs);
@@ -46,7 +43,7 @@ class TiledWeights {
   }
 
   const Shape& shape() const { return shape_; }
-  const Qb4wTiles8c8& tiles() const { return tiles_; }
+  const PackedTiles& tiles() const { return tiles_; }
   const std::byte* packed() const { return packed_.data(); }
   int weight(size_t output, size_t input) const { return weights_[output * shape_.inputs + input]; }
   double scale(size_t output, size_t input) const {
@@ -60,28 +57,30 @@ class TiledWeights {
   }
 
   void Pack() {
-    const size_t num_tiles = (shape_.outputs + 7) / 8;
+    const size_t k = tiles_.group_inputs;
+    const size_t num_tiles = DivideRoundingUp(shape_.outputs, tiles_.outputs);
     packed_.assign(num_tiles * tiles_.tile_bytes(), std::byte{0});
     for (size_t output = 0; output < shape_.outputs; ++output) {
-      const size_t tile = output / 8 * tiles_.tile_bytes();
-      const size_t column = output % 8;
+      const size_t tile = output / tiles_.outputs * tiles_.tile_bytes();
+      const size_t column = output % tiles_.outputs;
       double sum = 0.0;
       for (size_t input = 0; input < shape_.inputs; ++input) {
-        const size_t block = tile + 32 + input / shape_.block_size * tiles_.block_bytes();
-        const size_t group = input % shape_.block_size / 16;
+        const size_t block =
+            tile + tiles_.blocks_offset() + input / shape_.block_size * tiles_.block_bytes();
+        const size_t pair = input % shape_.block_size / (2 * k);
         const auto nibble = static_cast<unsigned>(weight(output, input)) & 15u;
-        packed_[block + group * 64 + column * 8 + input % 8] |=
-            static_cast<std::byte>(nibble << (input % 16 < 8 ? 0 : 4));
-        Write(block + shape_.block_size * 4 + column * 2,
+        packed_[block + (pair * tiles_.outputs + column) * k + input % k] |=
+            static_cast<std::byte>(nibble << (input % (2 * k) < k ? 0 : 4));
+        Write(block + tiles_.scales_offset() + column * sizeof(uint16_t),
               FloatToBf16(static_cast<float>(scale(output, input) / 16)));
         sum += scale(output, input) * weight(output, input);
       }
-      Write(tile + column * 4, static_cast<float>(-sum));
+      Write(tile + column * sizeof(float), static_cast<float>(-sum));
     }
   }
 
   Shape shape_;
-  Qb4wTiles8c8 tiles_;
+  PackedTiles tiles_;
   std::vector<int> weights_;
   std::vector<float> scales_;
   std::vector<std::byte> packed_;
@@ -128,28 +127,21 @@ class Rows {
   std::vector<RowQuantization> quantizations_;
 };
 
-std::vector<float> Multiply(const TiledWeights& weights, const QuantizedMatrix& rows,
-                            size_t num_threads) {
-  std::vector<float> output(rows.num_rows * weights.shape().outputs);
-  MultiplyQb4w(weights.tiles(), weights.packed(), weights.shape().outputs, rows, output.data(),
-               *ThreadPool::Create(num_threads));
-  return output;
-}
-
-// The tests of a target without the product take one that has it: a processor with AVX-512 has
-// AVX2.
 class Qb4wProductTest : public testing::TestWithParam<Shape> {
  protected:
   void SetUp() override {
-    if (HasQb4wProduct()) return;
-    hwy::SetSupportedTargetsForTest(0);
-    for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
-      hwy::SetSupportedTargetsForTest(target);
-      if (HasQb4wProduct()) return;
-    }
-    GTEST_SKIP() << "this processor has no target with a product of int4";
+    if (kernel_ == nullptr) GTEST_SKIP() << "XNNPACK multiplies int4 on " << SimdTargetName();
   }
-  void TearDown() override { hwy::SetSupportedTargetsForTest(target_before_); }
+
+  TiledWeights Weights(unsigned seed) const { return {*kernel_, GetParam(), seed}; }
+
+  std::vector<float> Multiply(const TiledWeights& weights, const QuantizedMatrix& rows,
+                              size_t num_threads) const {
+    std::vector<float> output(rows.num_rows * weights.shape().outputs);
+    MultiplyTiled(*kernel_, weights.tiles(), weights.packed(), weights.shape().outputs, rows,
+                  output.data(), *ThreadPool::Create(num_threads));
+    return output;
+  }
 
   static void ExpectProduct(const TiledWeights& weights, const Rows& rows,
                             std::span<const float> actual, double tolerance = 3e-7) {
@@ -162,15 +154,15 @@ class Qb4wProductTest : public testing::TestWithParam<Shape> {
   }
 
  private:
-  int64_t target_before_ = hwy::SupportedTargets();
+  const TileKernel* kernel_ = FindQb4wKernel();
 };
 
-TEST(HasQb4wProductTest, IsSoWithAvx2Alone) {
-  EXPECT_EQ(HasQb4wProduct(), SimdTargetName() == "AVX2");
+TEST(FindQb4wKernelTest, ThereIsOneForAvx2Alone) {
+  EXPECT_EQ(FindQb4wKernel() != nullptr, SimdTargetName() == "AVX2");
 }
 
 TEST_P(Qb4wProductTest, IsTheSumOfProductsForAnyNumberOfRows) {
-  const TiledWeights weights(GetParam(), 1);
+  const TiledWeights weights = Weights(1);
   Rows rows(131, GetParam().inputs, 2);
   for (const size_t num_rows : {1, 2, 3, 4, 5, 6, 7, 131}) {
     SCOPED_TRACE(num_rows);
@@ -180,7 +172,7 @@ TEST_P(Qb4wProductTest, IsTheSumOfProductsForAnyNumberOfRows) {
 }
 
 TEST_P(Qb4wProductTest, IsBitwiseTheSameBesideOtherRowsAndOnOtherThreads) {
-  const TiledWeights weights(GetParam(), 3);
+  const TiledWeights weights = Weights(3);
   Rows rows(131, GetParam().inputs, 4);
   const std::vector<float> all = Multiply(weights, rows.First(131), 1);
   for (const size_t num_rows : {1, 2, 3, 4, 5, 131}) {
@@ -193,7 +185,7 @@ TEST_P(Qb4wProductTest, IsBitwiseTheSameBesideOtherRowsAndOnOtherThreads) {
 }
 
 TEST_P(Qb4wProductTest, LeavesTheRowsAsTheyWere) {
-  const TiledWeights weights(GetParam(), 5);
+  const TiledWeights weights = Weights(5);
   Rows rows(5, GetParam().inputs, 6);
   const std::vector<int8_t> before = rows.values();
   Multiply(weights, rows.First(5), 1);
@@ -201,7 +193,7 @@ TEST_P(Qb4wProductTest, LeavesTheRowsAsTheyWere) {
 }
 
 TEST_P(Qb4wProductTest, TheLargestNumbersDoNotOverflow) {
-  TiledWeights weights(GetParam(), 7);
+  TiledWeights weights = Weights(7);
   Rows rows(5, GetParam().inputs, 8);
   for (const int weight : {-8, 7}) {
     weights.SetAll(weight);

@@ -1,13 +1,15 @@
-#include "ops/qb4w_product.h"
+// Products of int8 rows and int4 weights for x86-64 processors that have AVX2 but no int8 dot
+// products. XNNPACK's kernel for these widens every number to 16 bits before it multiplies.
 
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
 
+#include "ops/products/tile_kernel.h"
 #include "ops/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "ops/qb4w_product.cc"
+#define HWY_TARGET_INCLUDE "ops/products/qb4w_avx2.cc"
 #include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
@@ -31,7 +33,8 @@ using U64 = hn::FixedTag<uint64_t, 4>;
 
 // Half a tile fills a vector. Each output has two lanes, which are added at the end.
 constexpr size_t kHalves = 2;
-constexpr size_t kHalfOutputs = Qb4wTiles8c8::kOutputs / kHalves;
+constexpr size_t kOutputs = 8;
+constexpr size_t kGroupInputs = 8;
 constexpr size_t kHalfBytes = 32;
 constexpr size_t kGroupBytes = kHalves * kHalfBytes;
 // Inputs that one step multiplies: two groups. Scales are applied after whole steps.
@@ -40,23 +43,6 @@ constexpr size_t kStepBytes = 2 * kGroupBytes;
 
 // The sums of a row for the two halves of a tile, two lanes for each output.
 using TileSums = float[kHalves][8];
-
-// All rows and a part of the tiles; the first output of the part is output[0].
-struct Part {
-  const Qb4wTiles8c8& shape;
-  const std::byte* tiles;
-  const QuantizedMatrix& rows;
-  float* output;
-  size_t output_stride;
-  size_t num_outputs;
-
-  // Row r as int8 + 128.
-  const uint8_t* Row(size_t r) const {
-    return reinterpret_cast<const uint8_t*>(rows.values) + r * rows.stride;
-  }
-  // Offset of a block's scales in the block.
-  size_t scales_offset() const { return shape.block_size / 2 * Qb4wTiles8c8::kOutputs; }
-};
 
 // Unpacks the four signed vectors of half a tile's next 32 inputs.
 HWY_INLINE void Unpack(const std::byte* half, hn::Vec<I8> (&weights)[4]) {
@@ -107,45 +93,44 @@ HWY_INLINE hn::Vec<F32> Scales(const std::byte* scales, size_t half) {
   return hn::BitCast(F32(), hn::TableLookupBytesOr0(bytes, hn::Load(U8(), kPlaces[half])));
 }
 
-// Writes a row's results for a tile whose first output is `output`.
-void StoreRow(const Part& part, const std::byte* tile, size_t output, size_t r,
-              const TileSums& sums) {
+// Writes a row's results.
+void StoreRow(const TileProduct& product, size_t r, const TileSums& sums) {
   const F32 d;
-  const RowQuantization& quantization = part.rows.quantizations[r];
+  const RowQuantization& quantization = product.rows.quantizations[r];
   const auto zero = hn::Set(d, static_cast<float>(quantization.zero_point + 128));
-  const auto minus_weights = hn::LoadU(d, reinterpret_cast<const float*>(tile));
+  const auto minus_weights = hn::LoadU(d, reinterpret_cast<const float*>(product.tile));
   const auto lower = hn::LoadU(d, sums[0]), upper = hn::LoadU(d, sums[1]);
   const auto pairs = hn::Add(hn::ConcatEven(d, upper, lower), hn::ConcatOdd(d, upper, lower));
   // The stored scales are sixteenths.
   const auto sum = hn::MulAdd(pairs, hn::Set(d, 16.0f), hn::Mul(zero, minus_weights));
   const auto result = hn::Mul(hn::Set(d, quantization.scale), sum);
-  float* results = part.output + r * part.output_stride + output;
-  const size_t left = part.num_outputs - output;
-  if (left >= Qb4wTiles8c8::kOutputs) {
+  float* results = product.output + r * product.output_stride;
+  if (product.num_outputs == kOutputs) {
     hn::StoreU(result, d, results);
   } else {
-    hn::StoreN(result, d, results, left);
+    hn::StoreN(result, d, results, product.num_outputs);
   }
 }
 
 // For few rows: all of them, with weights that are unpacked when they are read from memory.
 template <size_t kRows>
-void MultiplyFewRows(const Part& part, const std::byte* tile, size_t output) {
+void MultiplyFewRows(const TileProduct& product) {
   // Prefetches beyond the next page boundary, where the processor's own prefetching ends.
   constexpr size_t kPrefetchBytes = 2048;
-  const uint8_t* values = part.Row(0);
-  const std::byte* block = tile + Qb4wTiles8c8::kOutputs * sizeof(float);
+  const uint8_t* values = product.UnsignedRow(0);
+  const std::byte* block = product.tile + product.tiles.blocks_offset();
   hn::Vec<F32> sums[kRows][kHalves];
   HWY_UNROLL(4)
   for (auto& row : sums) {
     HWY_UNROLL(2)
     for (auto& sum : row) sum = hn::Zero(F32());
   }
-  for (size_t input = 0; input < part.shape.input_channels; block += part.shape.block_bytes()) {
-    const hn::Vec<F32> scales[kHalves] = {Scales(block + part.scales_offset(), 0),
-                                          Scales(block + part.scales_offset(), 1)};
+  for (size_t input = 0; input < product.tiles.input_channels;
+       block += product.tiles.block_bytes()) {
+    const hn::Vec<F32> scales[kHalves] = {Scales(block + product.tiles.scales_offset(), 0),
+                                          Scales(block + product.tiles.scales_offset(), 1)};
     const std::byte* step = block;
-    for (const size_t end = input + part.shape.block_size; input < end;
+    for (const size_t end = input + product.tiles.block_size; input < end;
          input += kStepInputs, step += kStepBytes) {
       hwy::Prefetch(step + kPrefetchBytes);
       hwy::Prefetch(step + kPrefetchBytes + kGroupBytes);
@@ -155,7 +140,7 @@ void MultiplyFewRows(const Part& part, const std::byte* tile, size_t output) {
         Unpack(step + half * kHalfBytes, weights);
         HWY_UNROLL(4)
         for (size_t r = 0; r < kRows; ++r) {
-          const auto dot = Dot(weights, values + r * part.rows.stride + input);
+          const auto dot = Dot(weights, values + r * product.rows.stride + input);
           sums[r][half] = hn::MulAdd(dot, scales[half], sums[r][half]);
         }
       }
@@ -164,28 +149,29 @@ void MultiplyFewRows(const Part& part, const std::byte* tile, size_t output) {
   for (size_t r = 0; r < kRows; ++r) {
     TileSums row_sums;
     for (size_t half = 0; half < kHalves; ++half) hn::StoreU(sums[r][half], F32(), row_sums[half]);
-    StoreRow(part, tile, output, r, row_sums);
+    StoreRow(product, r, row_sums);
   }
 }
 
 // For many rows, a tile's weights are unpacked once: as many at a time as fit into the first-level
 // cache together with the rows.
 constexpr size_t kUnpackedInputs = 1024;
-constexpr size_t kGroupRows = 128;
+constexpr size_t kMaxRows = 128;
 // Rows that are multiplied together: their sums fill the registers.
 constexpr size_t kTileRows = 3;
 
 struct Unpacked {
   // For every step: groups of eight inputs, one after another, each for both halves.
   alignas(64) int8_t weights[kUnpackedInputs / kStepInputs][4][kHalves][32];
-  alignas(64) TileSums sums[kGroupRows];
+  alignas(64) TileSums sums[kMaxRows];
 };
 
-void UnpackBlocks(const Part& part, const std::byte* block, size_t num_blocks, Unpacked& unpacked) {
+void UnpackBlocks(const TileProduct& product, const std::byte* block, size_t num_blocks,
+                  Unpacked& unpacked) {
   auto* to = unpacked.weights;
-  for (size_t i = 0; i < num_blocks; ++i, block += part.shape.block_bytes()) {
+  for (size_t i = 0; i < num_blocks; ++i, block += product.tiles.block_bytes()) {
     const std::byte* step = block;
-    for (size_t input = 0; input < part.shape.block_size; input += kStepInputs, ++to) {
+    for (size_t input = 0; input < product.tiles.block_size; input += kStepInputs, ++to) {
       for (size_t half = 0; half < kHalves; ++half) {
         hn::Vec<I8> weights[4];
         Unpack(step + half * kHalfBytes, weights);
@@ -199,9 +185,10 @@ void UnpackBlocks(const Part& part, const std::byte* block, size_t num_blocks, U
 
 // Adds the products of kRows rows, from `values` on, with the unpacked inputs to their sums.
 template <size_t kRows>
-HWY_INLINE void AddUnpacked(const Part& part, const std::byte* first_block, size_t num_blocks,
-                            const uint8_t* values, const Unpacked& unpacked, TileSums* sums) {
-  const size_t stride = part.rows.stride;
+HWY_INLINE void AddUnpacked(const TileProduct& product, const std::byte* first_block,
+                            size_t num_blocks, const uint8_t* values, const Unpacked& unpacked,
+                            TileSums* sums) {
+  const size_t stride = product.rows.stride;
   hn::Vec<F32> row_sums[kRows][kHalves];
   HWY_UNROLL(3)
   for (size_t r = 0; r < kRows; ++r) {
@@ -210,13 +197,13 @@ HWY_INLINE void AddUnpacked(const Part& part, const std::byte* first_block, size
       row_sums[r][half] = hn::LoadU(F32(), sums[r][half]);
     }
   }
-  const std::byte* block_scales = first_block + part.scales_offset();
+  const std::byte* block_scales = first_block + product.tiles.scales_offset();
   const auto* step = unpacked.weights;
-  for (size_t i = 0; i < num_blocks; ++i, block_scales += part.shape.block_bytes()) {
+  for (size_t i = 0; i < num_blocks; ++i, block_scales += product.tiles.block_bytes()) {
     alignas(32) float scales[kHalves][8];
     hn::Store(Scales(block_scales, 0), F32(), scales[0]);
     hn::Store(Scales(block_scales, 1), F32(), scales[1]);
-    for (const uint8_t* end = values + part.shape.block_size; values != end;
+    for (const uint8_t* end = values + product.tiles.block_size; values != end;
          values += kStepInputs, ++step) {
       hn::Vec<I16> dots[kRows][kHalves];
       HWY_UNROLL(4)
@@ -254,19 +241,18 @@ HWY_INLINE void AddUnpacked(const Part& part, const std::byte* first_block, size
   }
 }
 
-// For at most kGroupRows rows.
-void MultiplyManyRows(const Part& part, size_t first_row, size_t num_rows, const std::byte* tile,
-                      size_t output) {
+void MultiplyManyRows(const TileProduct& product) {
+  const size_t num_rows = product.rows.num_rows;
   Unpacked unpacked;
   std::memset(unpacked.sums, 0, num_rows * sizeof(TileSums));
-  const size_t max_blocks = kUnpackedInputs / part.shape.block_size;
-  const std::byte* block = tile + Qb4wTiles8c8::kOutputs * sizeof(float);
-  for (size_t input = 0; input < part.shape.input_channels;) {
-    const size_t blocks_left = (part.shape.input_channels - input) / part.shape.block_size;
+  const size_t max_blocks = kUnpackedInputs / product.tiles.block_size;
+  const std::byte* block = product.tile + product.tiles.blocks_offset();
+  for (size_t input = 0; input < product.tiles.input_channels;) {
+    const size_t blocks_left = (product.tiles.input_channels - input) / product.tiles.block_size;
     const size_t num_blocks = std::min(max_blocks, blocks_left);
-    UnpackBlocks(part, block, num_blocks, unpacked);
+    UnpackBlocks(product, block, num_blocks, unpacked);
     const auto add = [&]<size_t kRows>(std::integral_constant<size_t, kRows>, size_t r) HWY_ATTR {
-      AddUnpacked<kRows>(part, block, num_blocks, part.Row(first_row + r) + input, unpacked,
+      AddUnpacked<kRows>(product, block, num_blocks, product.UnsignedRow(r) + input, unpacked,
                          unpacked.sums + r);
     };
     size_t r = 0;
@@ -275,59 +261,41 @@ void MultiplyManyRows(const Part& part, size_t first_row, size_t num_rows, const
     }
     if (num_rows - r == 2) add(std::integral_constant<size_t, 2>(), r);
     if (num_rows - r == 1) add(std::integral_constant<size_t, 1>(), r);
-    input += num_blocks * part.shape.block_size;
-    block += num_blocks * part.shape.block_bytes();
+    input += num_blocks * product.tiles.block_size;
+    block += num_blocks * product.tiles.block_bytes();
   }
   for (size_t r = 0; r < num_rows; ++r) {
-    StoreRow(part, tile, output, first_row + r, unpacked.sums[r]);
+    StoreRow(product, r, unpacked.sums[r]);
   }
 }
 
-void MultiplyTiles(const Qb4wTiles8c8& shape, const std::byte* tiles, const QuantizedMatrix& rows,
-                   float* output, size_t output_stride, size_t num_outputs) {
-  const Part part = {shape, tiles, rows, output, output_stride, num_outputs};
-  const std::byte* tile = tiles;
-  for (size_t output_channel = 0; output_channel < num_outputs;
-       output_channel += Qb4wTiles8c8::kOutputs, tile += shape.tile_bytes()) {
-    switch (rows.num_rows) {
-      case 1:
-        MultiplyFewRows<1>(part, tile, output_channel);
-        break;
-      case 2:
-        MultiplyFewRows<2>(part, tile, output_channel);
-        break;
-      case 3:
-        MultiplyFewRows<3>(part, tile, output_channel);
-        break;
-      case 4:
-        MultiplyFewRows<4>(part, tile, output_channel);
-        break;
-      default:
-        for (size_t row = 0; row < rows.num_rows; row += kGroupRows) {
-          MultiplyManyRows(part, row, std::min(kGroupRows, rows.num_rows - row), tile,
-                           output_channel);
-        }
-    }
+void MultiplyByTile(const TileProduct& product) {
+  switch (product.rows.num_rows) {
+    case 1:
+      return MultiplyFewRows<1>(product);
+    case 2:
+      return MultiplyFewRows<2>(product);
+    case 3:
+      return MultiplyFewRows<3>(product);
+    case 4:
+      return MultiplyFewRows<4>(product);
+    default:
+      return MultiplyManyRows(product);
   }
 }
 
-// Adds 128 to int8 values, or subtracts it again; `size` is a multiple of 32.
-void FlipSigns(int8_t* row, size_t size) {
-  for (size_t i = 0; i < size; i += kStepInputs) {
-    const auto flipped = hn::Xor(hn::LoadU(I8(), row + i), hn::Set(I8(), int8_t{-128}));
-    hn::StoreU(flipped, I8(), row + i);
-  }
+const TileKernel* Qb4wAvx2() {
+  static constexpr TileKernel kKernel = {.tile_outputs = kOutputs,
+                                         .group_inputs = kGroupInputs,
+                                         .max_rows = kMaxRows,
+                                         .reads_unsigned_rows = true,
+                                         .multiply = MultiplyByTile};
+  return &kKernel;
 }
-
-bool HasProduct() { return true; }
 
 #else
 
-void MultiplyTiles(const Qb4wTiles8c8& /*shape*/, const std::byte* /*tiles*/,
-                   const QuantizedMatrix& /*rows*/, float* /*output*/, size_t /*output_stride*/,
-                   size_t /*num_outputs*/) {}
-void FlipSigns(int8_t* /*row*/, size_t /*size*/) {}
-bool HasProduct() { return false; }
+const TileKernel* Qb4wAvx2() { return nullptr; }
 
 #endif
 
@@ -337,53 +305,9 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace cria::ops {
 
-HWY_EXPORT(MultiplyTiles);
-HWY_EXPORT(FlipSigns);
-HWY_EXPORT(HasProduct);
+HWY_EXPORT(Qb4wAvx2);
 
-namespace {
-
-// About what fits into a core's second-level cache together with a few rows: many rows are
-// multiplied by this much of the weights before the next part.
-constexpr size_t kTaskBytes = size_t{128} * 1024;
-// Handing tasks to other threads costs about half a microsecond: below this, one thread is faster.
-constexpr size_t kMinSharedMultiplications = size_t{128} * 1024;
-// With several tasks for each thread, all threads finish at about the same time.
-constexpr size_t kTasksPerThread = 8;
-
-}  // namespace
-
-bool HasQb4wProduct() { return HWY_DYNAMIC_DISPATCH(HasProduct)(); }
-
-void MultiplyQb4w(const Qb4wTiles8c8& tiles, const std::byte* packed, size_t output_channels,
-                  const QuantizedMatrix& rows, float* output, const ThreadPool& pool) {
-  const auto flip_signs = [&](size_t r) {
-    HWY_DYNAMIC_DISPATCH(FlipSigns)(rows.values + r * rows.stride, tiles.input_channels);
-  };
-  for (size_t r = 0; r < rows.num_rows; ++r) flip_signs(r);
-  const size_t multiplications = rows.num_rows * output_channels * tiles.input_channels;
-  const size_t num_tiles = (output_channels + tiles.kOutputs - 1) / tiles.kOutputs;
-  const bool is_shared = pool.num_threads() > 1 && multiplications >= kMinSharedMultiplications;
-  const size_t fair_tiles =
-      is_shared ? num_tiles / (pool.num_threads() * kTasksPerThread) : num_tiles;
-  const size_t task_tiles =
-      std::max<size_t>(1, std::min(fair_tiles, kTaskBytes / tiles.tile_bytes()));
-  const size_t num_tasks = (num_tiles + task_tiles - 1) / task_tiles;
-  const auto run_task = [&](size_t task) {
-    const size_t first_tile = task * task_tiles;
-    const size_t first_output = first_tile * tiles.kOutputs;
-    const size_t num_outputs =
-        std::min(task_tiles * tiles.kOutputs, output_channels - first_output);
-    HWY_DYNAMIC_DISPATCH(MultiplyTiles)(tiles, packed + first_tile * tiles.tile_bytes(), rows,
-                                        output + first_output, output_channels, num_outputs);
-  };
-  if (is_shared) {
-    pool.ParallelFor(num_tasks, run_task);
-  } else {
-    for (size_t task = 0; task < num_tasks; ++task) run_task(task);
-  }
-  for (size_t r = 0; r < rows.num_rows; ++r) flip_signs(r);
-}
+const TileKernel* Qb4wKernelForAvx2() { return HWY_DYNAMIC_DISPATCH(Qb4wAvx2)(); }
 
 }  // namespace cria::ops
 #endif  // HWY_ONCE

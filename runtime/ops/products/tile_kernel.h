@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/row_quantization.h"
+#include "ops/products/packed_tiles.h"
+
+namespace cria::ops {
+
+// Row r of `num_rows`: int8[input_channels] at values + r * stride, quantized by quantizations[r].
+struct QuantizedMatrix {
+  int8_t* values = nullptr;
+  size_t stride = 0;
+  const RowQuantization* quantizations = nullptr;
+  size_t num_rows = 0;
+};
+
+// The product of some rows and one tile of weights. Result o of row r is
+// output[r * output_stride + o], for the first `num_outputs` outputs of the tile.
+struct TileProduct {
+  const PackedTiles& tiles;
+  const std::byte* tile;
+  QuantizedMatrix rows;
+  float* output;
+  size_t output_stride;
+  size_t num_outputs;
+
+  // Row r of a kernel that reads unsigned rows.
+  const uint8_t* UnsignedRow(size_t r) const {
+    return reinterpret_cast<const uint8_t*>(rows.values) + r * rows.stride;
+  }
+};
+
+// A kernel for one kind of processor, and the tiles that it reads. A row's results must not depend
+// on the rows beside it.
+struct TileKernel {
+  size_t tile_outputs;
+  size_t group_inputs;
+  size_t max_rows;           // In one call; more rows are split into groups.
+  bool reads_unsigned_rows;  // The rows' values + 128, as uint8.
+  void (*multiply)(const TileProduct& product);
+};
+
+// The kernel that multiplies rows by int4 weights faster than XNNPACK's on this processor; null if
+// there is none.
+const TileKernel* FindQb4wKernel();
+
+// What FindQb4wKernel chooses from, each null unless it is for this processor.
+const TileKernel* Qb4wKernelForAvx2();
+
+}  // namespace cria::ops

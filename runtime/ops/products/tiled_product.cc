@@ -1,0 +1,96 @@
+#include "ops/products/tiled_product.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/numeric.h"
+
+namespace cria::ops {
+namespace {
+
+// About what fits into a core's second-level cache together with a few rows.
+constexpr size_t kTaskBytes = size_t{128} * 1024;
+// Handing tasks to other threads costs about half a microsecond: below this, one thread is faster.
+constexpr size_t kMinSharedMultiplications = size_t{128} * 1024;
+// With several tasks for each thread, all threads finish at about the same time.
+constexpr size_t kTasksPerThread = 8;
+
+// Makes signed values unsigned by adding 128 to each, or the reverse.
+void FlipSigns(int8_t* values, size_t size) {
+  size_t i = 0;
+  for (; i + sizeof(uint64_t) <= size; i += sizeof(uint64_t)) {
+    uint64_t eight;
+    std::memcpy(&eight, values + i, sizeof eight);
+    eight ^= 0x8080808080808080u;
+    std::memcpy(values + i, &eight, sizeof eight);
+  }
+  for (; i < size; ++i) values[i] = static_cast<int8_t>(values[i] ^ -128);
+}
+
+void FlipSigns(const QuantizedMatrix& rows, size_t size, const ThreadPool& pool) {
+  const auto flip_row = [&](size_t r) { FlipSigns(rows.values + r * rows.stride, size); };
+  if (pool.num_threads() > 1 && rows.num_rows * size >= kMinSharedElements) {
+    pool.ParallelFor(rows.num_rows, flip_row);
+  } else {
+    for (size_t r = 0; r < rows.num_rows; ++r) flip_row(r);
+  }
+}
+
+// Multiplies all rows by one tile, in groups of nearly equal size.
+void MultiplyByTile(const TileKernel& kernel, TileProduct product) {
+  const size_t num_rows = product.rows.num_rows;
+  const size_t num_groups = DivideRoundingUp(num_rows, kernel.max_rows);
+  for (size_t group = 0, first = 0; group < num_groups; ++group) {
+    const size_t size = DivideRoundingUp(num_rows - first, num_groups - group);
+    product.rows.num_rows = size;
+    kernel.multiply(product);
+    product.rows.values += size * product.rows.stride;
+    product.rows.quantizations += size;
+    product.output += size * product.output_stride;
+    first += size;
+  }
+}
+
+}  // namespace
+
+PackedTiles TilesOf(const TileKernel& kernel, size_t input_channels, size_t block_size) {
+  return {.outputs = kernel.tile_outputs,
+          .group_inputs = kernel.group_inputs,
+          .input_channels = input_channels,
+          .block_size = block_size};
+}
+
+void MultiplyTiled(const TileKernel& kernel, const PackedTiles& tiles, const std::byte* packed,
+                   size_t output_channels, const QuantizedMatrix& rows, float* output,
+                   const ThreadPool& pool) {
+  if (kernel.reads_unsigned_rows) FlipSigns(rows, tiles.input_channels, pool);
+  const size_t multiplications = rows.num_rows * output_channels * tiles.input_channels;
+  const size_t num_tiles = DivideRoundingUp(output_channels, tiles.outputs);
+  const bool is_shared = pool.num_threads() > 1 && multiplications >= kMinSharedMultiplications;
+  const size_t fair_tiles =
+      is_shared ? num_tiles / (pool.num_threads() * kTasksPerThread) : num_tiles;
+  const size_t task_tiles =
+      std::max<size_t>(1, std::min(fair_tiles, kTaskBytes / tiles.tile_bytes()));
+  const size_t num_tasks = DivideRoundingUp(num_tiles, task_tiles);
+  const auto run_task = [&](size_t task) {
+    const size_t end = std::min(num_tiles, (task + 1) * task_tiles);
+    for (size_t tile = task * task_tiles; tile < end; ++tile) {
+      const size_t first_output = tile * tiles.outputs;
+      MultiplyByTile(kernel,
+                     {.tiles = tiles,
+                      .tile = packed + tile * tiles.tile_bytes(),
+                      .rows = rows,
+                      .output = output + first_output,
+                      .output_stride = output_channels,
+                      .num_outputs = std::min(tiles.outputs, output_channels - first_output)});
+    }
+  };
+  if (is_shared) {
+    pool.ParallelFor(num_tasks, run_task);
+  } else {
+    for (size_t task = 0; task < num_tasks; ++task) run_task(task);
+  }
+  if (kernel.reads_unsigned_rows) FlipSigns(rows, tiles.input_channels, pool);
+}
+
+}  // namespace cria::ops

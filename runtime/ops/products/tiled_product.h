@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstddef>
+
+#include "core/thread_pool.h"
+#include "ops/products/tile_kernel.h"
+
+namespace cria::ops {
+
+// The tiles that `kernel` reads, of weights with so many (padded) inputs in blocks.
+PackedTiles TilesOf(const TileKernel& kernel, size_t input_channels, size_t block_size);
+
+// output[num_rows][output_channels] = rows × weightsᵀ, with rows of output output_channels apart.
+// `packed` are tiles as `kernel` reads them. Each result is the same for any number of other rows
+// and of threads. May change the rows' values during the call; restores them.
+void MultiplyTiled(const TileKernel& kernel, const PackedTiles& tiles, const std::byte* packed,
+                   size_t output_channels, const QuantizedMatrix& rows, float* output,
+                   const ThreadPool& pool);
+
+}  // namespace cria::ops
