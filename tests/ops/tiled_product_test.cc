@@ -157,8 +157,9 @@ class Qb4wProductTest : public testing::TestWithParam<Shape> {
   const TileKernel* kernel_ = FindQb4wKernel();
 };
 
-TEST(FindQb4wKernelTest, ThereIsOneForAvx2Alone) {
-  EXPECT_EQ(FindQb4wKernel() != nullptr, SimdTargetName() == "AVX2");
+TEST(FindQb4wKernelTest, ThereIsOneForEachTargetOfX86ButTheBaseline) {
+  const std::string_view target = SimdTargetName();
+  EXPECT_EQ(FindQb4wKernel() != nullptr, target == "AVX2" || target == "AVX3_DL");
 }
 
 TEST_P(Qb4wProductTest, IsTheSumOfProductsForAnyNumberOfRows) {

@@ -4,7 +4,8 @@ namespace cria::ops {
 
 const TileKernel* FindQb4wKernel() {
 #if defined(__x86_64__)
-  return Qb4wKernelForAvx2();
+  const TileKernel* kernel = Qb4wKernelForAvx512Vnni();
+  return kernel != nullptr ? kernel : Qb4wKernelForAvx2();
 #else
   return nullptr;
 #endif

@@ -48,5 +48,6 @@ const TileKernel* FindQb4wKernel();
 
 // What FindQb4wKernel chooses from, each null unless it is for this processor.
 const TileKernel* Qb4wKernelForAvx2();
+const TileKernel* Qb4wKernelForAvx512Vnni();
 
 }  // namespace cria::ops

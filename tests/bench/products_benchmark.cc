@@ -1,0 +1,61 @@
+// Speed of our own products with quantized weights: few rows are bound by reading the weights
+// (GB/s), many by arithmetic (multiplications/s).
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/numeric.h"
+#include "core/platform.h"
+#include "core/thread_pool.h"
+#include "ops/products/tiled_product.h"
+
+namespace cria::ops {
+namespace {
+
+// gate_up_proj of Llama 3.2 1B, and so many layers of it that the weights come from memory.
+constexpr size_t kInputs = 2048;
+constexpr size_t kOutputs = 16384;
+constexpr size_t kLayers = 16;
+
+void Run(benchmark::State& state, const TileKernel* kernel, size_t block_size) {
+  const auto num_rows = static_cast<size_t>(state.range(0));
+  const auto num_threads = static_cast<size_t>(state.range(1));
+  if (kernel == nullptr) return state.SkipWithError("XNNPACK computes these on this processor");
+  const PackedTiles tiles = TilesOf(*kernel, kInputs, block_size);
+  const size_t bytes = DivideRoundingUp(kOutputs, tiles.outputs) * tiles.tile_bytes();
+  Result<platform::PageBlock> weights = platform::PageBlock::Allocate(kLayers * bytes);
+  if (!weights) return state.SkipWithError("no memory");
+  // Every byte is sound as a code, and as a part of a scale and a sum.
+  std::ranges::fill(weights->bytes(), std::byte{0x3c});
+  std::vector<int8_t> values(num_rows * kInputs, 1);
+  const std::vector<RowQuantization> quantizations(num_rows, {.zero_point = 3, .scale = 0.5f});
+  std::vector<float> output(num_rows * kOutputs);
+  const Result<ThreadPool> pool = ThreadPool::Create(num_threads);
+  size_t layer = 0;
+  for ([[maybe_unused]] auto _ : state) {
+    MultiplyTiled(*kernel, tiles, weights->bytes().data() + layer * bytes, kOutputs,
+                  {values.data(), kInputs, quantizations.data(), num_rows}, output.data(), *pool);
+    layer = (layer + 1) % kLayers;
+    benchmark::ClobberMemory();
+  }
+  const auto per_second = [&](size_t amount) {
+    return benchmark::Counter(static_cast<double>(amount) * static_cast<double>(state.iterations()),
+                              benchmark::Counter::kIsRate);
+  };
+  state.counters["bytes/s"] = per_second(bytes);
+  state.counters["multiplications/s"] = per_second(num_rows * kInputs * kOutputs);
+}
+
+void BM_Int4Product(benchmark::State& state) { Run(state, FindQb4wKernel(), 32); }
+BENCHMARK(BM_Int4Product)
+    ->ArgsProduct({{1, 2, 3, 4, 6, 8, 12, 16, 32, 128}, {1, 2}})
+    ->UseRealTime();
+
+}  // namespace
+}  // namespace cria::ops
+
+BENCHMARK_MAIN();
