@@ -81,8 +81,9 @@ ops::PackedTiles TilesOf(const ops::TileKernel& kernel, const TensorLayout& layo
 // Our kernel for matrices with this layout, or null if XNNPACK multiplies by them: because it is
 // faster, or because it packs them in a way that our kernel does not read.
 Result<const ops::TileKernel*> FindKernel(const TensorLayout& layout) {
-  if (layout.scheme != Scheme::kQb4w) return nullptr;
-  const ops::TileKernel* kernel = ops::FindQb4wKernel();
+  const ops::TileKernel* kernel = nullptr;
+  if (layout.scheme == Scheme::kQb4w) kernel = ops::FindQb4wKernel();
+  if (layout.scheme == Scheme::kQc8w) kernel = ops::FindQc8wKernel();
   if (kernel == nullptr) return nullptr;
   CRIA_ASSIGN_OR_RETURN(const bool is_readable, PacksAs(TilesOf(*kernel, layout)));
   return is_readable ? kernel : nullptr;

@@ -51,9 +51,11 @@ void Run(benchmark::State& state, const TileKernel* kernel, size_t block_size) {
 }
 
 void BM_Int4Product(benchmark::State& state) { Run(state, FindQb4wKernel(), 32); }
-BENCHMARK(BM_Int4Product)
-    ->ArgsProduct({{1, 2, 3, 4, 6, 8, 12, 16, 32, 128}, {1, 2}})
-    ->UseRealTime();
+void BM_Int8Product(benchmark::State& state) { Run(state, FindQc8wKernel(), 0); }
+const std::vector<std::vector<int64_t>> kRowsAndThreads = {{1, 2, 3, 4, 6, 8, 12, 16, 32, 128},
+                                                           {1, 2}};
+BENCHMARK(BM_Int4Product)->ArgsProduct(kRowsAndThreads)->UseRealTime();
+BENCHMARK(BM_Int8Product)->ArgsProduct(kRowsAndThreads)->UseRealTime();
 
 }  // namespace
 }  // namespace cria::ops

@@ -6,8 +6,11 @@
 #include <cmath>
 #include <cstring>
 #include <format>
+#include <limits>
+#include <numeric>
 #include <random>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "core/numeric.h"
@@ -19,11 +22,15 @@ namespace {
 struct Shape {
   size_t outputs;
   size_t inputs;
-  size_t block_size;
+  size_t block_size;  // 0 for int8.
+
+  bool is_int8() const { return block_size == 0; }
+  int min_weight() const { return is_int8() ? -128 : -8; }
+  int max_weight() const { return is_int8() ? 127 : 7; }
 };
 
-// Random weights from -8 to 7 with a scale a block, and the same in tiles, byte by byte as the
-// layout is described.
+// Random weights with a scale a block or output, and the same in tiles, byte by byte as the layout
+// is described.
 class TiledWeights {
  public:
   TiledWeights(const TileKernel& kernel, const Shape& shape, unsigned seed)
@@ -31,8 +38,9 @@ class TiledWeights {
     std::mt19937 random(seed);
     std::uniform_real_distribution<float> uniform(0.01f, 0.2f);
     weights_.resize(shape.outputs * shape.inputs);
-    for (int& weight : weights_) weight = static_cast<int>(random() % 16) - 8;
-    scales_.resize(shape.outputs * shape.inputs / shape.block_size);
+    std::uniform_int_distribution<int> codes(shape.min_weight(), shape.max_weight());
+    for (int& weight : weights_) weight = codes(random);
+    scales_.resize(shape.outputs * shape.inputs / scale_inputs());
     for (float& scale : scales_) scale = Bf16ToFloat(FloatToBf16(uniform(random)));
     Pack();
   }
@@ -47,36 +55,56 @@ class TiledWeights {
   const std::byte* packed() const { return packed_.data(); }
   int weight(size_t output, size_t input) const { return weights_[output * shape_.inputs + input]; }
   double scale(size_t output, size_t input) const {
-    return scales_[(output * shape_.inputs + input) / shape_.block_size];
+    return scales_[(output * shape_.inputs + input) / scale_inputs()];
   }
 
  private:
+  size_t scale_inputs() const { return shape_.is_int8() ? shape_.inputs : shape_.block_size; }
+
   template <typename T>
   void Write(size_t offset, T value) {
     std::memcpy(&packed_[offset], &value, sizeof value);
   }
 
   void Pack() {
-    const size_t k = tiles_.group_inputs;
     const size_t num_tiles = DivideRoundingUp(shape_.outputs, tiles_.outputs);
     packed_.assign(num_tiles * tiles_.tile_bytes(), std::byte{0});
     for (size_t output = 0; output < shape_.outputs; ++output) {
       const size_t tile = output / tiles_.outputs * tiles_.tile_bytes();
       const size_t column = output % tiles_.outputs;
-      double sum = 0.0;
-      for (size_t input = 0; input < shape_.inputs; ++input) {
-        const size_t block =
-            tile + tiles_.blocks_offset() + input / shape_.block_size * tiles_.block_bytes();
-        const size_t pair = input % shape_.block_size / (2 * k);
-        const auto nibble = static_cast<unsigned>(weight(output, input)) & 15u;
-        packed_[block + (pair * tiles_.outputs + column) * k + input % k] |=
-            static_cast<std::byte>(nibble << (input % (2 * k) < k ? 0 : 4));
-        Write(block + tiles_.scales_offset() + column * sizeof(uint16_t),
-              FloatToBf16(static_cast<float>(scale(output, input) / 16)));
-        sum += scale(output, input) * weight(output, input);
-      }
-      Write(tile + column * sizeof(float), static_cast<float>(-sum));
+      shape_.is_int8() ? PackInt8(tile, output, column) : PackInt4(tile, output, column);
     }
+  }
+
+  void PackInt4(size_t tile, size_t output, size_t column) {
+    const size_t k = tiles_.group_inputs;
+    double sum = 0.0;
+    for (size_t input = 0; input < shape_.inputs; ++input) {
+      const size_t block =
+          tile + tiles_.blocks_offset() + input / shape_.block_size * tiles_.block_bytes();
+      const size_t pair = input % shape_.block_size / (2 * k);
+      const auto nibble = static_cast<unsigned>(weight(output, input)) & 15u;
+      packed_[block + (pair * tiles_.outputs + column) * k + input % k] |=
+          static_cast<std::byte>(nibble << (input % (2 * k) < k ? 0 : 4));
+      Write(block + tiles_.scales_offset() + column * sizeof(uint16_t),
+            FloatToBf16(static_cast<float>(scale(output, input) / 16)));
+      sum += scale(output, input) * weight(output, input);
+    }
+    Write(tile + column * sizeof(float), static_cast<float>(-sum));
+  }
+
+  void PackInt8(size_t tile, size_t output, size_t column) {
+    const size_t k = tiles_.group_inputs;
+    const size_t weights = tile + tiles_.blocks_offset();
+    int32_t sum = 0;
+    for (size_t input = 0; input < shape_.inputs; ++input) {
+      packed_[weights + (input / k * tiles_.outputs + column) * k + input % k] =
+          static_cast<std::byte>(weight(output, input));
+      sum += weight(output, input);
+    }
+    Write(tile + column * sizeof(int32_t), -sum);
+    Write(weights + tiles_.int8_bytes() + column * sizeof(float),
+          static_cast<float>(scale(output, 0)));
   }
 
   Shape shape_;
@@ -99,7 +127,11 @@ class Rows {
     }
   }
 
-  void SetAll(int8_t value) { std::ranges::fill(values_, value); }
+  void SetAll(int8_t value, int32_t zero_point) {
+    std::ranges::fill(values_, value);
+    for (RowQuantization& row : quantizations_) row.zero_point = zero_point;
+  }
+  void SetScale(size_t r, float scale) { quantizations_[r].scale = scale; }
   QuantizedMatrix First(size_t num_rows) {
     return {values_.data(), stride_, quantizations_.data(), num_rows};
   }
@@ -127,10 +159,10 @@ class Rows {
   std::vector<RowQuantization> quantizations_;
 };
 
-class Qb4wProductTest : public testing::TestWithParam<Shape> {
+class TiledProductTest : public testing::TestWithParam<Shape> {
  protected:
   void SetUp() override {
-    if (kernel_ == nullptr) GTEST_SKIP() << "XNNPACK multiplies int4 on " << SimdTargetName();
+    if (kernel_ == nullptr) GTEST_SKIP() << "XNNPACK multiplies these on " << SimdTargetName();
   }
 
   TiledWeights Weights(unsigned seed) const { return {*kernel_, GetParam(), seed}; }
@@ -143,18 +175,29 @@ class Qb4wProductTest : public testing::TestWithParam<Shape> {
     return output;
   }
 
-  static void ExpectProduct(const TiledWeights& weights, const Rows& rows,
-                            std::span<const float> actual, double tolerance = 3e-7) {
+  // The products of the first `num_rows` rows with every output, in double.
+  static std::vector<Rows::Exact> Products(const TiledWeights& weights, const Rows& rows,
+                                           size_t num_rows) {
+    std::vector<Rows::Exact> products;
+    for (size_t r = 0; r < num_rows; ++r) {
+      for (size_t output = 0; output < weights.shape().outputs; ++output) {
+        products.push_back(rows.Product(weights, r, output));
+      }
+    }
+    return products;
+  }
+
+  // A result that is not a number is not near.
+  static void ExpectNear(std::span<const float> actual, std::span<const Rows::Exact> products,
+                         double tolerance = 3e-7) {
     for (size_t i = 0; i < actual.size(); ++i) {
-      const size_t outputs = weights.shape().outputs;
-      const Rows::Exact exact = rows.Product(weights, i / outputs, i % outputs);
-      ASSERT_NEAR(actual[i], exact.value, tolerance * exact.magnitude)
-          << "row " << i / outputs << " output " << i % outputs;
+      ASSERT_NEAR(actual[i], products[i].value, tolerance * products[i].magnitude)
+          << "row " << i / GetParam().outputs << " output " << i % GetParam().outputs;
     }
   }
 
  private:
-  const TileKernel* kernel_ = FindQb4wKernel();
+  const TileKernel* kernel_ = GetParam().is_int8() ? FindQc8wKernel() : FindQb4wKernel();
 };
 
 TEST(FindQb4wKernelTest, ThereIsOneForEachTargetOfX86ButTheBaseline) {
@@ -162,21 +205,36 @@ TEST(FindQb4wKernelTest, ThereIsOneForEachTargetOfX86ButTheBaseline) {
   EXPECT_EQ(FindQb4wKernel() != nullptr, target == "AVX2" || target == "AVX3_DL");
 }
 
-TEST_P(Qb4wProductTest, IsTheSumOfProductsForAnyNumberOfRows) {
+TEST(FindQc8wKernelTest, ThereIsOneForAvx512Vnni) {
+  EXPECT_EQ(FindQc8wKernel() != nullptr, SimdTargetName() == "AVX3_DL");
+}
+
+constexpr size_t kManyRows = 131;
+
+// So many that each is alone or beside others in every way.
+std::vector<size_t> RowCounts() {
+  std::vector<size_t> counts(33);
+  std::iota(counts.begin(), counts.end(), size_t{1});
+  counts.push_back(kManyRows);
+  return counts;
+}
+
+TEST_P(TiledProductTest, IsTheSumOfProductsForAnyNumberOfRows) {
   const TiledWeights weights = Weights(1);
-  Rows rows(131, GetParam().inputs, 2);
-  for (const size_t num_rows : {1, 2, 3, 4, 5, 6, 7, 131}) {
+  Rows rows(kManyRows, GetParam().inputs, 2);
+  const std::vector<Rows::Exact> products = Products(weights, rows, kManyRows);
+  for (const size_t num_rows : RowCounts()) {
     SCOPED_TRACE(num_rows);
-    ExpectProduct(weights, rows, Multiply(weights, rows.First(num_rows), 2));
+    ExpectNear(Multiply(weights, rows.First(num_rows), 2), products);
     if (HasFatalFailure()) return;
   }
 }
 
-TEST_P(Qb4wProductTest, IsBitwiseTheSameBesideOtherRowsAndOnOtherThreads) {
+TEST_P(TiledProductTest, IsBitwiseTheSameBesideOtherRowsAndOnOtherThreads) {
   const TiledWeights weights = Weights(3);
-  Rows rows(131, GetParam().inputs, 4);
-  const std::vector<float> all = Multiply(weights, rows.First(131), 1);
-  for (const size_t num_rows : {1, 2, 3, 4, 5, 131}) {
+  Rows rows(kManyRows, GetParam().inputs, 4);
+  const std::vector<float> all = Multiply(weights, rows.First(kManyRows), 1);
+  for (const size_t num_rows : RowCounts()) {
     for (const size_t num_threads : {1, 2, 3}) {
       const std::vector<float> some = Multiply(weights, rows.First(num_rows), num_threads);
       ASSERT_TRUE(std::ranges::equal(some, std::span(all).first(some.size())))
@@ -185,7 +243,23 @@ TEST_P(Qb4wProductTest, IsBitwiseTheSameBesideOtherRowsAndOnOtherThreads) {
   }
 }
 
-TEST_P(Qb4wProductTest, LeavesTheRowsAsTheyWere) {
+TEST_P(TiledProductTest, ARowThatIsNoNumberLeavesTheOthersAlone) {
+  const TiledWeights weights = Weights(9);
+  Rows rows(3, GetParam().inputs, 10);
+  const std::vector<float> before = Multiply(weights, rows.First(3), 1);
+  rows.SetScale(1, std::numeric_limits<float>::quiet_NaN());
+  const std::vector<float> after = Multiply(weights, rows.First(3), 1);
+  const size_t outputs = GetParam().outputs;
+  for (size_t i = 0; i < after.size(); ++i) {
+    if (i / outputs == 1) {
+      ASSERT_TRUE(std::isnan(after[i])) << "output " << i % outputs;
+    } else {
+      ASSERT_EQ(after[i], before[i]) << "row " << i / outputs << " output " << i % outputs;
+    }
+  }
+}
+
+TEST_P(TiledProductTest, LeavesTheRowsAsTheyWere) {
   const TiledWeights weights = Weights(5);
   Rows rows(5, GetParam().inputs, 6);
   const std::vector<int8_t> before = rows.values();
@@ -193,27 +267,33 @@ TEST_P(Qb4wProductTest, LeavesTheRowsAsTheyWere) {
   EXPECT_EQ(rows.values(), before);
 }
 
-TEST_P(Qb4wProductTest, TheLargestNumbersDoNotOverflow) {
+TEST_P(TiledProductTest, TheLargestNumbersDoNotOverflow) {
   TiledWeights weights = Weights(7);
   Rows rows(5, GetParam().inputs, 8);
-  for (const int weight : {-8, 7}) {
+  for (const int weight : {GetParam().min_weight(), GetParam().max_weight()}) {
     weights.SetAll(weight);
     for (const int value : {-128, 127}) {
-      rows.SetAll(static_cast<int8_t>(value));
-      for (const size_t num_rows : {1, 5}) {
-        SCOPED_TRACE(std::format("{} times {}, {} rows", weight, value, num_rows));
-        // Sums of equal numbers round in one direction.
-        ExpectProduct(weights, rows, Multiply(weights, rows.First(num_rows), 1), 1e-5);
-        if (HasFatalFailure()) return;
+      for (const int zero_point : {-128, 127}) {
+        rows.SetAll(static_cast<int8_t>(value), zero_point);
+        const std::vector<Rows::Exact> products = Products(weights, rows, 5);
+        for (const size_t num_rows : {1, 5}) {
+          SCOPED_TRACE(
+              std::format("{} times {} - {}, {} rows", weight, value, zero_point, num_rows));
+          // Sums of equal numbers round in one direction.
+          ExpectNear(Multiply(weights, rows.First(num_rows), 1), products, 1e-5);
+          if (HasFatalFailure()) return;
+        }
       }
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, Qb4wProductTest,
+INSTANTIATE_TEST_SUITE_P(Shapes, TiledProductTest,
                          testing::Values(Shape{1, 32, 32}, Shape{8, 64, 32}, Shape{12, 192, 64},
                                          Shape{17, 512, 256}, Shape{40, 1024, 32},
-                                         Shape{100, 1088, 32}, Shape{30, 2176, 128}),
+                                         Shape{100, 1088, 32}, Shape{30, 2176, 128}, Shape{1, 1, 0},
+                                         Shape{33, 17, 0}, Shape{16, 64, 0}, Shape{100, 1090, 0},
+                                         Shape{30, 2176, 0}),
                          [](const testing::TestParamInfo<Shape>& shape) {
                            return std::format("{}x{}_blocks_{}", shape.param.outputs,
                                               shape.param.inputs, shape.param.block_size);

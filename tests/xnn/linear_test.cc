@@ -369,8 +369,8 @@ TEST(LinearPaddingTest, PaddedShapesAreAmongThem) {
   EXPECT_EQ(weights.layout().padded_input_channels, 192u);
 }
 
-// So that LinearTest tests our own product, and no other version of XNNPACK makes it unused without
-// notice. On x86-64, xnn_tests@avx2 (tests/CMakeLists.txt) does so for AVX2.
+// So that LinearTest tests our own products, and no other version of XNNPACK makes them unused
+// without notice. On x86-64, xnn_tests@avx2 (tests/CMakeLists.txt) does so for AVX2.
 TEST(TileProbeTest, Int4IsPackedForTheKernelThatThereIs) {
   const ops::TileKernel* kernel = ops::FindQb4wKernel();
   const char* loaded_first = std::getenv("LD_PRELOAD");
@@ -385,11 +385,24 @@ TEST(TileProbeTest, Int4IsPackedForTheKernelThatThereIs) {
   }
 }
 
-TEST(TileProbeTest, AnotherLayoutIsNoticed) {
-  const ops::PackedTiles tiles = {.outputs = 24, .group_inputs = 8, .block_size = 32};
-  const Result<bool> packs = PacksAs(tiles);
+TEST(TileProbeTest, Int8IsPackedForTheKernelThatThereIs) {
+  const ops::TileKernel* kernel = ops::FindQc8wKernel();
+  if (kernel == nullptr) GTEST_SKIP() << "XNNPACK multiplies int8 on this processor";
+  if (platform::InstructionSets().contains("amx")) {
+    GTEST_SKIP() << "XNNPACK packs int8 for AMX and multiplies it";
+  }
+  const Result<bool> packs = PacksAs(ops::TilesOf(*kernel, 1, 0));
   ASSERT_TRUE(packs) << packs.error().message();
-  EXPECT_FALSE(*packs);
+  EXPECT_TRUE(*packs);
+}
+
+TEST(TileProbeTest, AnotherLayoutIsNoticed) {
+  for (const size_t block_size : {0, 32}) {
+    const Result<bool> packs =
+        PacksAs({.outputs = 24, .group_inputs = 8, .block_size = block_size});
+    ASSERT_TRUE(packs) << packs.error().message();
+    EXPECT_FALSE(*packs);
+  }
 }
 
 TEST(LinearErrorTest, WhatXnnpackRefusesIsAnError) {

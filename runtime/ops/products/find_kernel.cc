@@ -11,4 +11,12 @@ const TileKernel* FindQb4wKernel() {
 #endif
 }
 
+const TileKernel* FindQc8wKernel() {
+#if defined(__x86_64__)
+  return Qc8wKernelForAvx512Vnni();
+#else
+  return nullptr;
+#endif
+}
+
 }  // namespace cria::ops

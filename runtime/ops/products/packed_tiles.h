@@ -3,16 +3,23 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/numeric.h"
+
 namespace cria::ops {
 
-// int4 weights as XNNPACK packs kQb4w: consecutive tiles of `outputs` outputs, the last one padded.
-// A tile is:
+// Weights as XNNPACK packs them: consecutive tiles of `outputs` outputs, the last one padded. With
+// k as group_inputs, a tile of int4 weights (kQb4w) is:
 //   float[outputs]    minus the sum of each output's weights, times their scales
 //   for each block of inputs:
-//     uint8[block_size / (2 k)][outputs][k], where k is group_inputs: of output o, inputs
-//                     2 k i + 0..k-1 in the low nibbles and 2 k i + k..2k-1 in the high ones, in
-//                     two's complement
+//     uint8[block_size / (2 k)][outputs][k]  of output o, inputs 2 k i + 0..k-1 in the low nibbles
+//                     and 2 k i + k..2k-1 in the high ones, in two's complement
 //     bfloat16[outputs] a sixteenth of the block's scales
+//   float[outputs]    biases, which are 0
+//
+// A tile of int8 weights (kQc8w), which have no blocks, is:
+//   int32[outputs]    minus the sum of each output's weights
+//   int8[input_channels / k, rounded up][outputs][k]  0 behind the last input
+//   float[outputs]    scales
 //   float[outputs]    biases, which are 0
 //
 // XNNPACK's kernels for this processor decide `outputs` and `group_inputs`; it calls a layout of 16
@@ -21,15 +28,21 @@ struct PackedTiles {
   size_t outputs = 0;
   size_t group_inputs = 0;    // Even numbers of groups fill a block.
   size_t input_channels = 0;  // A multiple of block_size.
-  size_t block_size = 0;
+  size_t block_size = 0;      // 0 for int8 weights.
 
-  // Offset of the first block in a tile.
+  bool is_int8() const { return block_size == 0; }
+  // Offset of the first block, or of int8 weights, in a tile.
   size_t blocks_offset() const { return outputs * sizeof(float); }
   // Offset of a block's scales in the block.
   size_t scales_offset() const { return block_size / 2 * outputs; }
   size_t block_bytes() const { return scales_offset() + outputs * sizeof(uint16_t); }
+  // Bytes of a tile's int8 weights.
+  size_t int8_bytes() const {
+    return DivideRoundingUp(input_channels, group_inputs) * group_inputs * outputs;
+  }
   size_t tile_bytes() const {
-    return input_channels / block_size * block_bytes() + 2 * outputs * sizeof(float);
+    return is_int8() ? int8_bytes() + 3 * outputs * sizeof(float)
+                     : input_channels / block_size * block_bytes() + 2 * outputs * sizeof(float);
   }
 };
 

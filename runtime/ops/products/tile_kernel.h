@@ -9,6 +9,7 @@
 namespace cria::ops {
 
 // Row r of `num_rows`: int8[input_channels] at values + r * stride, quantized by quantizations[r].
+// Kernels may read 16 bytes behind a row, and ignore them.
 struct QuantizedMatrix {
   int8_t* values = nullptr;
   size_t stride = 0;
@@ -42,12 +43,14 @@ struct TileKernel {
   void (*multiply)(const TileProduct& product);
 };
 
-// The kernel that multiplies rows by int4 weights faster than XNNPACK's on this processor; null if
-// there is none.
+// The kernel that multiplies rows by int4 (kQb4w) or int8 (kQc8w) weights faster than XNNPACK's on
+// this processor; null if there is none.
 const TileKernel* FindQb4wKernel();
+const TileKernel* FindQc8wKernel();
 
-// What FindQb4wKernel chooses from, each null unless it is for this processor.
+// What these choose from, each null unless it is for this processor.
 const TileKernel* Qb4wKernelForAvx2();
 const TileKernel* Qb4wKernelForAvx512Vnni();
+const TileKernel* Qc8wKernelForAvx512Vnni();
 
 }  // namespace cria::ops

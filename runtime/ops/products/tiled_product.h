@@ -7,7 +7,8 @@
 
 namespace cria::ops {
 
-// The tiles that `kernel` reads, of weights with so many (padded) inputs in blocks.
+// The tiles that `kernel` reads, of weights with so many (padded) inputs in blocks, or of int8
+// weights if block_size is 0.
 PackedTiles TilesOf(const TileKernel& kernel, size_t input_channels, size_t block_size);
 
 // output[num_rows][output_channels] = rows × weightsᵀ, with rows of output output_channels apart.

@@ -1,0 +1,104 @@
+// What the kernels for AVX-512 VNNI share.
+
+#if defined(CRIA_OPS_AVX512_VNNI_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef CRIA_OPS_AVX512_VNNI_INL_H_
+#undef CRIA_OPS_AVX512_VNNI_INL_H_
+#else
+#define CRIA_OPS_AVX512_VNNI_INL_H_
+#endif
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "hwy/cache_control.h"
+#include "hwy/highway.h"
+#include "ops/products/tile_kernel.h"
+
+#if HWY_TARGET == HWY_AVX3_DL
+
+HWY_BEFORE_NAMESPACE();
+namespace cria::ops::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Each lane of a vector is one output of the tile. The instruction adds the products of four
+// unsigned and four signed bytes to a lane, so 128 is added to the activations to make them
+// unsigned; the zero point cancels it.
+using U8 = hn::FixedTag<uint8_t, 64>;
+using I8 = hn::FixedTag<int8_t, 64>;
+using I32 = hn::FixedTag<int32_t, 16>;
+using F32 = hn::FixedTag<float, 16>;
+
+inline constexpr size_t kVnniOutputs = 16;
+inline constexpr size_t kVnniGroupInputs = 8;
+inline constexpr size_t kVnniGroupBytes = kVnniGroupInputs * kVnniOutputs;
+// Two vectors of sums for each row nearly fill the registers.
+inline constexpr size_t kVnniMaxRows = 12;
+
+// A group's bytes. In memory, the four bytes of inputs 0 to 3 and those of 4 to 7 of an output are
+// neighbours.
+struct VnniGroup {
+  hn::Vec<I32> first;   // Inputs 0 to 3 of every output.
+  hn::Vec<I32> second;  // Inputs 4 to 7.
+};
+
+// What is prefetched is so far ahead, because the processor's own prefetching ends at page
+// boundaries.
+inline constexpr size_t kVnniPrefetchBytes = 8192;
+
+HWY_INLINE VnniGroup LoadGroup(const std::byte* group) {
+  alignas(64) static constexpr int32_t kEven[16] = {0,  2,  4,  6,  8,  10, 12, 14,
+                                                    16, 18, 20, 22, 24, 26, 28, 30};
+  alignas(64) static constexpr int32_t kOdd[16] = {1,  3,  5,  7,  9,  11, 13, 15,
+                                                   17, 19, 21, 23, 25, 27, 29, 31};
+  hwy::Prefetch(group + kVnniPrefetchBytes);
+  hwy::Prefetch(group + kVnniPrefetchBytes + kVnniGroupBytes / 2);
+  const auto* bytes = reinterpret_cast<const int32_t*>(group);
+  const auto lower = hn::LoadU(I32(), bytes);
+  const auto upper = hn::LoadU(I32(), bytes + 16);
+  return {hn::TwoTablesLookupLanes(I32(), lower, upper,
+                                   hn::IndicesFromVec(I32(), hn::Load(I32(), kEven))),
+          hn::TwoTablesLookupLanes(I32(), lower, upper,
+                                   hn::IndicesFromVec(I32(), hn::Load(I32(), kOdd)))};
+}
+
+// Adds the products of four inputs of each row, from `values` on, to its sums.
+template <size_t kRows>
+HWY_INLINE void AddDots(hn::Vec<I8> weights, const uint8_t* values, size_t stride,
+                        hn::Vec<I32> (&sums)[kRows]) {
+  HWY_UNROLL(kVnniMaxRows)
+  for (size_t r = 0; r < kRows; ++r) {
+    int32_t four;
+    std::memcpy(&four, values + r * stride, sizeof four);
+    const auto row = hn::BitCast(U8(), hn::Set(I32(), four));
+    sums[r] = hn::SumOfMulQuadAccumulate(I32(), row, weights, sums[r]);
+    // Keeps each sum in one register, which GCC would move to another one and back.
+    asm("" : "+v"(sums[r].raw));
+  }
+}
+
+// Calls Kernel::Multiply<kRows> for the number of rows that the product has.
+template <class Kernel>
+void MultiplyTileWithVnni(const TileProduct& product) {
+  constexpr auto kMultiply = []<size_t... kRows>(std::index_sequence<kRows...>) {
+    return std::array{Kernel::template Multiply<kRows + 1>...};
+  }(std::make_index_sequence<kVnniMaxRows>());
+  kMultiply[product.rows.num_rows - 1](product);
+}
+
+template <class Kernel>
+inline constexpr TileKernel kVnniKernel = {.tile_outputs = kVnniOutputs,
+                                           .group_inputs = kVnniGroupInputs,
+                                           .max_rows = kVnniMaxRows,
+                                           .reads_unsigned_rows = true,
+                                           .multiply = MultiplyTileWithVnni<Kernel>};
+
+}  // namespace cria::ops::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
+
+#endif  // CRIA_OPS_AVX512_VNNI_INL_H_
