@@ -29,7 +29,8 @@ enum LayerStep : int {
 // The largest stored row over all schemes, which is f32 with at least one block; it is at least as
 // large as the scales of any scheme.
 size_t LargestEmbeddingRowBytes(const ModelConfig& config) {
-  return QuantizedRowStride(config.hidden_size) * sizeof(float);
+  const size_t block = kBlockSizes.front();
+  return DivideRoundingUp(config.hidden_size, block) * block * sizeof(float);
 }
 
 // The sum of all layers' pages.
@@ -45,8 +46,9 @@ uint64_t NumLayerPages(const ModelConfig& config, const KvPages::Shape& shape) {
 }  // namespace
 
 size_t QuantizedRowStride(size_t channels) {
-  const size_t block = kBlockSizes.front();
-  return (channels + block - 1) / block * block;
+  constexpr size_t kLineBytes = 64;
+  static_assert(kLineBytes % kBlockSizes.front() == 0);
+  return (DivideRoundingUp(channels, kLineBytes) | 1) * kLineBytes;
 }
 
 DecoderOptions EffectiveOptions(const DecoderOptions& options) {
