@@ -45,9 +45,9 @@ struct VnniGroup {
   hn::Vec<I32> second;  // Inputs 4 to 7.
 };
 
-// What is prefetched is so far ahead, because the processor's own prefetching ends at page
-// boundaries.
-inline constexpr size_t kVnniPrefetchBytes = 8192;
+// What is prefetched is so far ahead. The processor's own prefetching ends at page boundaries; with
+// more, 8 rows and what is prefetched no longer fit into 32 KiB of the first-level cache.
+inline constexpr size_t kVnniPrefetchBytes = 6144;
 
 HWY_INLINE VnniGroup LoadGroup(const std::byte* group) {
   alignas(64) static constexpr int32_t kEven[16] = {0,  2,  4,  6,  8,  10, 12, 14,
