@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "converter/meta/torch_archive.h"
-#include "converter/meta/torch_pickle.h"
+#include "converter/torch/torch_archive.h"
+#include "converter/torch/torch_pickle.h"
 #include "fuzz/file_of_bytes.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,4 +1,4 @@
-#include "converter/meta/torch_archive.h"
+#include "converter/torch/torch_archive.h"
 
 #include <algorithm>
 #include <format>
@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "converter/meta/torch_pickle.h"
-#include "converter/meta/zip_directory.h"
+#include "converter/torch/torch_pickle.h"
+#include "converter/torch/zip_directory.h"
 #include "core/quotable.h"
 
 namespace cria {

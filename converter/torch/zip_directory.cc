@@ -1,4 +1,4 @@
-#include "converter/meta/zip_directory.h"
+#include "converter/torch/zip_directory.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "converter/meta/torch_archive.h"
+#include "converter/torch/torch_archive.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "converter/meta/torch_pickle.h"
-#include "converter/meta/zip_directory.h"
+#include "converter/torch/torch_pickle.h"
+#include "converter/torch/zip_directory.h"
 #include "core/utf8.h"
 #include "support/files.h"
 #include "support/temporary_directory.h"

@@ -1,4 +1,4 @@
-#include "converter/meta/torch_pickle.h"
+#include "converter/torch/torch_pickle.h"
 
 #include <algorithm>
 #include <array>
