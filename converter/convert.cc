@@ -436,9 +436,7 @@ Result<size_t> ConvertVocabulary(const std::filesystem::path& checkpoint_path,
 
 Result<ModelOutline> OutlineConversion(const std::filesystem::path& checkpoint_path,
                                        const ConvertOptions& options) {
-  // Weights that cannot be converted are refused below.
-  if (IsHfConfigWithoutWeights(checkpoint_path) &&
-      InspectPath(checkpoint_path).kind != ContentKind::kTorchFolder) {
+  if (IsHfConfigWithoutWeights(checkpoint_path)) {
     return OutlineConfiguration(checkpoint_path, options);
   }
   CRIA_ASSIGN_OR_RETURN(const Preparation preparation, Prepare(checkpoint_path, options));

@@ -88,7 +88,6 @@ Result<CheckpointVocabulary> OpenVocabulary(const std::filesystem::path& path) {
   CRIA_ASSIGN_OR_RETURN(const PathContents contents, Inspect(path));
   switch (contents.kind) {
     case ContentKind::kHuggingFaceFolder:
-    case ContentKind::kTorchFolder:
     case ContentKind::kOtherFolder:  // A tokenizer needs no config.json.
       return OpenHfVocabulary(path);
     case ContentKind::kMetaFolder:

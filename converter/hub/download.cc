@@ -115,9 +115,9 @@ Result<DownloadedCheckpoint> Download(const CheckpointName& name, Purpose purpos
   DownloadedCheckpoint checkpoint(std::move(folder));
   Session session(client, name, info, checkpoint.folder_, options, events);
   CRIA_RETURN_IF_ERROR(session.FetchAll(files));
-  if (!files.empty() && files.back().path == kIndexFile) {
+  if (!files.empty() && (files.back().path == kIndexFile || files.back().path == kTorchIndexFile)) {
     CRIA_ASSIGN_OR_RETURN(const std::vector<RemoteFile> shards,
-                          ChooseShards(name, info, checkpoint.folder() / kIndexFile));
+                          ChooseShards(name, info, checkpoint.folder() / files.back().path));
     CRIA_RETURN_IF_ERROR(session.FetchAll(shards));
   }
   checkpoint.folder_.Share();

@@ -19,6 +19,7 @@ using nlohmann::json;
 
 constexpr std::string_view kConfigFile = "config.json";
 constexpr std::string_view kWeightsFile = "model.safetensors";
+constexpr std::string_view kTorchFile = "pytorch_model.bin";
 constexpr uint64_t kMaxIndexBytes = 100'000'000;
 
 // What converter/hugging_face and converter/tokenizer read of a folder, besides config.json and the
@@ -64,7 +65,7 @@ std::unexpected<Error> FailWithoutFiles(const CheckpointName& name, const ModelI
                             where, missing, all));
   }
   return Fail(ErrorCode::kUnsupported,
-              std::format("{}: has no {}; models need config.json, safetensors and a tokenizer. "
+              std::format("{}: has no {}; models need config.json, weights and a tokenizer. "
                           "There are {}",
                           where, missing, all.empty() ? "no files" : all));
 }
@@ -143,9 +144,11 @@ Result<std::vector<RemoteFile>> ChooseFiles(const CheckpointName& name, const Mo
     return FailWithoutFiles(name, info, "tokenizer.json or tokenizer.model");
   }
   if (purpose == Purpose::kVocabulary) return files;
-  // A folder with both would be read from the single file.
-  const RemoteFile* weights = info.Find(kWeightsFile);
-  if (weights == nullptr) weights = info.Find(kIndexFile);
+  // In the order in which converter/hugging_face looks for them.
+  const RemoteFile* weights = nullptr;
+  for (const std::string_view path : {kWeightsFile, kIndexFile, kTorchFile, kTorchIndexFile}) {
+    if (weights == nullptr) weights = info.Find(path);
+  }
   if (weights == nullptr) return FailWithoutFiles(name, info, "model.safetensors");
   files.push_back(*weights);
   return files;
@@ -155,8 +158,8 @@ Result<std::vector<RemoteFile>> ChooseShards(const CheckpointName& name, const M
                                              const std::filesystem::path& index_path) {
   CRIA_ASSIGN_OR_RETURN(const json index, ReadJsonFile(index_path, kMaxIndexBytes));
   const auto bad = [&](const std::string& what) {
-    return Fail(ErrorCode::kInvalidFile,
-                std::format("hf:{}: {} {}", name.repository(), kIndexFile, what));
+    return Fail(ErrorCode::kInvalidFile, std::format("hf:{}: {} {}", name.repository(),
+                                                     index_path.filename().string(), what));
   };
   const auto weight_map = index.find("weight_map");
   if (weight_map == index.end() || !weight_map->is_object() || weight_map->empty()) {

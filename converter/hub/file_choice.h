@@ -20,6 +20,7 @@ enum class Purpose : uint8_t {
 
 // Weights in several files have an index, which must be read before they are known.
 inline constexpr std::string_view kIndexFile = "model.safetensors.index.json";
+inline constexpr std::string_view kTorchIndexFile = "pytorch_model.bin.index.json";
 
 // The files that the purpose needs, small ones first; for weights in several files, the index in
 // place of the weights. Fails, with a list of what is there, if the model has them in no format

@@ -1,20 +1,33 @@
 #include "converter/hugging_face/hf_checkpoint.h"
 
+#include <algorithm>
+#include <array>
 #include <format>
+#include <string>
 #include <string_view>
 #include <system_error>
 
 #include "converter/hugging_face/hf_config.h"
 #include "converter/hugging_face/safetensors.h"
 #include "converter/input/json_file.h"
+#include "converter/torch/torch_archive.h"
 #include "core/quotable.h"
 
 namespace cria {
 namespace {
 
-constexpr std::string_view kSingleFile = "model.safetensors";
-constexpr std::string_view kIndexFile = "model.safetensors.index.json";
 constexpr uint64_t kMaxIndexBytes = 100'000'000;
+
+// A format of weights: one file with all tensors, or several with an index.
+struct WeightsFormat {
+  const char* single_file;
+  const char* index_file;
+  Result<TensorSources> (*read)(const std::filesystem::path& path);
+};
+// In the order in which transformers looks for them.
+constexpr std::array kFormats = {
+    WeightsFormat{"model.safetensors", "model.safetensors.index.json", ReadSafetensors},
+    WeightsFormat{"pytorch_model.bin", "pytorch_model.bin.index.json", ReadTorchArchive}};
 
 // A shard must be a file in the folder itself; an index must not refer to other folders.
 bool IsPlainName(std::string_view name) {
@@ -22,8 +35,8 @@ bool IsPlainName(std::string_view name) {
          !name.contains('\\') && !name.contains('\0');
 }
 
-Result<TensorSources> ReadShards(const std::filesystem::path& folder) {
-  const std::filesystem::path index_path = folder / kIndexFile;
+Result<TensorSources> ReadShards(const std::filesystem::path& folder, const WeightsFormat& format) {
+  const std::filesystem::path index_path = folder / format.index_file;
   CRIA_ASSIGN_OR_RETURN(const auto index, ReadJsonFile(index_path, kMaxIndexBytes));
   const auto bad = [&](const std::string& what) {
     return Fail(ErrorCode::kInvalidFile, std::format("{}: {}", index_path.string(), what));
@@ -42,7 +55,7 @@ Result<TensorSources> ReadShards(const std::filesystem::path& folder) {
     const auto& file_name = shard.get_ref<const std::string&>();
     auto found = shards.find(file_name);
     if (found == shards.end()) {
-      CRIA_ASSIGN_OR_RETURN(TensorSources sources, ReadSafetensors(folder / file_name));
+      CRIA_ASSIGN_OR_RETURN(TensorSources sources, format.read(folder / file_name));
       found = shards.emplace(file_name, std::move(sources)).first;
     }
     auto node = found->second.extract(tensor);
@@ -56,11 +69,13 @@ Result<TensorSources> ReadShards(const std::filesystem::path& folder) {
 }
 
 Result<TensorSources> ReadTensors(const std::filesystem::path& folder) {
-  if (FileExists(folder / kSingleFile)) return ReadSafetensors(folder / kSingleFile);
-  if (FileExists(folder / kIndexFile)) return ReadShards(folder);
+  for (const WeightsFormat& format : kFormats) {
+    if (FileExists(folder / format.single_file)) return format.read(folder / format.single_file);
+    if (FileExists(folder / format.index_file)) return ReadShards(folder, format);
+  }
   return Fail(ErrorCode::kNotFound,
               std::format("{}: has neither {} nor {}; for GGUF and llama2.c, give the file itself",
-                          folder.string(), kSingleFile, kIndexFile));
+                          folder.string(), kFormats[0].single_file, kFormats[0].index_file));
 }
 
 }  // namespace
@@ -73,8 +88,10 @@ Result<Checkpoint> OpenHfCheckpoint(const std::filesystem::path& folder) {
 }
 
 bool IsHfConfigWithoutWeights(const std::filesystem::path& folder) {
-  return FileExists(folder / "config.json") && !FileExists(folder / kSingleFile) &&
-         !FileExists(folder / kIndexFile);
+  return FileExists(folder / "config.json") &&
+         std::ranges::none_of(kFormats, [&](const WeightsFormat& format) {
+           return FileExists(folder / format.single_file) || FileExists(folder / format.index_file);
+         });
 }
 
 Result<CheckpointVocabulary> OpenHfVocabulary(const std::filesystem::path& folder) {

@@ -8,7 +8,7 @@
 namespace cria {
 
 // Reads a folder in Hugging Face's layout: config.json and either model.safetensors or several
-// shards with model.safetensors.index.json.
+// shards with model.safetensors.index.json; if there is neither, pytorch_model.bin or its shards.
 Result<Checkpoint> OpenHfCheckpoint(const std::filesystem::path& folder);
 
 // Whether the path is a folder with config.json and without weights.

@@ -76,8 +76,9 @@ fs::path FolderOf(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
 
-bool HasSafetensors(const fs::path& folder) {
-  return Exists(folder / "model.safetensors") || Exists(folder / "model.safetensors.index.json");
+bool HasWeights(const fs::path& folder) {
+  return Exists(folder / "model.safetensors") || Exists(folder / "model.safetensors.index.json") ||
+         Exists(folder / "pytorch_model.bin") || Exists(folder / "pytorch_model.bin.index.json");
 }
 
 PathContents InspectFile(const std::string& path) {
@@ -89,8 +90,8 @@ PathContents InspectFile(const std::string& path) {
   if (beginning.starts_with("GGUF")) return {.kind = ContentKind::kGguf, .checkpoint = path};
   const fs::path folder = FolderOf(path);
   if (IsTorch(beginning)) {
-    const bool is_usable = Exists(folder / "params.json") ||
-                           (Exists(folder / "config.json") && HasSafetensors(folder));
+    const bool is_usable =
+        Exists(folder / "params.json") || (Exists(folder / "config.json") && HasWeights(folder));
     return {.kind = ContentKind::kTorch, .checkpoint = is_usable ? folder.string() : ""};
   }
   if (IsSafetensors(beginning, file->size_bytes())) {
@@ -142,9 +143,6 @@ PathContents InspectFolder(const fs::path& folder) {
     if (!Exists(folder / "params.json")) return InspectFiles(folder);
     return {.kind = ContentKind::kMetaFolder, .checkpoint = folder.string()};
   }
-  const bool has_torch =
-      Exists(folder / "pytorch_model.bin") || Exists(folder / "pytorch_model.bin.index.json");
-  if (has_torch && !HasSafetensors(folder)) return {.kind = ContentKind::kTorchFolder};
   return {.kind = ContentKind::kHuggingFaceFolder, .checkpoint = folder.string()};
 }
 
@@ -152,7 +150,7 @@ PathContents InspectFolder(const fs::path& folder) {
 // which GGUF files it has instead.
 PathContents InspectInsteadOfModel(const std::string& path) {
   PathContents contents = InspectPath(path);
-  if (contents.kind != ContentKind::kHuggingFaceFolder || HasSafetensors(path)) return contents;
+  if (contents.kind != ContentKind::kHuggingFaceFolder || HasWeights(path)) return contents;
   PathContents files = InspectFiles(path);
   if (files.kind == ContentKind::kGgufFolder) return files;
   contents.checkpoint.clear();
@@ -199,8 +197,6 @@ std::string ContentsText(const PathContents& contents) {
       return "has weights in PyTorch's format";
     case ContentKind::kHuggingFaceFolder:
       return "is the folder of a Hugging Face checkpoint";
-    case ContentKind::kTorchFolder:
-      return "is the folder of a Hugging Face checkpoint with weights in PyTorch's format";
     case ContentKind::kMetaFolder:
       return "is the folder of a checkpoint in Meta's format";
     case ContentKind::kModelFolder:
@@ -219,9 +215,9 @@ std::string ContentsText(const PathContents& contents) {
 
 std::string_view HowToGetCheckpoint(const PathContents& contents) {
   if (!contents.checkpoint.empty()) return "";
-  if (contents.kind == ContentKind::kTorch || contents.kind == ContentKind::kTorchFolder) {
-    return "only safetensors can be converted: load the checkpoint in transformers and save it "
-           "with save_pretrained, which writes them";
+  if (contents.kind == ContentKind::kTorch) {
+    return "it can be converted as pytorch_model.bin with config.json in the same folder, or as "
+           "consolidated.00.pth with params.json";
   }
   if (contents.kind == ContentKind::kHuggingFaceFolder) {
     return "its weights are missing: model.safetensors, or several such files with their index";

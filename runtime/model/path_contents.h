@@ -20,7 +20,6 @@ enum class ContentKind : uint8_t {
   kSafetensors,
   kTorch,              // Weights that PyTorch saved.
   kHuggingFaceFolder,  // Has config.json.
-  kTorchFolder,        // The same, but all weights are in PyTorch's format.
   kMetaFolder,         // Has params.json.
   kModelFolder,        // Has model files.
   kGgufFolder,

@@ -103,10 +103,6 @@ TEST_F(PathContentsTest, FoldersAreRecognizedByTheirFiles) {
   EXPECT_EQ(InspectPath(Path("hf")).kind, ContentKind::kHuggingFaceFolder);
   EXPECT_EQ(InspectPath(Path("hf")).checkpoint, Path("hf"));
   Write("hf/pytorch_model.bin", kTorchFile);
-  EXPECT_EQ(InspectPath(Path("hf")).kind, ContentKind::kTorchFolder);
-  EXPECT_THAT(std::string(HowToGetCheckpoint(InspectPath(Path("hf")))),
-              HasSubstr("only safetensors can be converted"));
-  Write("hf/model.safetensors", SafetensorsFile());
   EXPECT_EQ(InspectPath(Path("hf")).kind, ContentKind::kHuggingFaceFolder);
 }
 
@@ -131,8 +127,10 @@ TEST_F(PathContentsTest, WeightsBelongToTheCheckpointInTheirFolder) {
   Write("hf/config.json", "{}");
   EXPECT_EQ(InspectPath(weights).checkpoint, Path("hf"));
   const std::string torch = Write("torch/pytorch_model.bin", kTorchFile);
-  Write("torch/config.json", "{}");
   EXPECT_EQ(InspectPath(torch).checkpoint, "");
+  EXPECT_THAT(std::string(HowToGetCheckpoint(InspectPath(torch))), HasSubstr("config.json"));
+  Write("torch/config.json", "{}");
+  EXPECT_EQ(InspectPath(torch).checkpoint, Path("torch"));
   const std::string part = Write("meta/consolidated.00.pth", kTorchFile);
   Write("meta/params.json", "{}");
   EXPECT_EQ(InspectPath(part).checkpoint, Path("meta"));
@@ -168,9 +166,7 @@ TEST_F(PathContentsTest, AWrongPathIsNamedInOneSentence) {
   EXPECT_EQ(error_of(Path("meta")).remedy().checkpoint, Path("meta"));
   Write("torch/config.json", "{}");
   Write("torch/pytorch_model.bin", kTorchFile);
-  const Error torch = error_of(Path("torch"));
-  EXPECT_EQ(torch.remedy().kind, RemedyKind::kNone);
-  EXPECT_THAT(torch.message(), HasSubstr("save_pretrained"));
+  EXPECT_EQ(error_of(Path("torch/pytorch_model.bin")).remedy().checkpoint, Path("torch"));
   Write("models/a.cria", "CRIAMODL");
   EXPECT_EQ(error_of(Path("models")).message(),
             Path("models") + ": is a folder with the model file a.cria; give that file");

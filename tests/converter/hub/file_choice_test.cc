@@ -48,6 +48,18 @@ TEST(FileChoice, TakesOnlyWhatTheConverterReads) {
   EXPECT_THAT(Paths(ChooseFiles(kName, info, Purpose::kPlan)), ElementsAre("config.json"));
 }
 
+TEST(FileChoice, TakesPyTorchsFilesIfThereAreNoOthers) {
+  const auto last = [](std::vector<std::string> paths) {
+    paths.insert(paths.begin(), {"config.json", "tokenizer.json"});
+    return Paths(ChooseFiles(kName, InfoWith(paths), Purpose::kConversion)).back();
+  };
+  EXPECT_EQ(last({"pytorch_model.bin"}), "pytorch_model.bin");
+  EXPECT_EQ(last({"pytorch_model.bin.index.json", "pytorch_model-00001-of-00001.bin"}),
+            "pytorch_model.bin.index.json");
+  EXPECT_EQ(last({"pytorch_model.bin", "model.safetensors.index.json"}),
+            "model.safetensors.index.json");
+}
+
 TEST(FileChoice, TakesTheIndexLastAndThenItsFiles) {
   const ModelInfo info =
       InfoWith({"model-1.safetensors", "model-2.safetensors", "other.safetensors", "config.json",
@@ -83,7 +95,7 @@ TEST(FileChoice, ListsWhatIsThereInsteadOfAModel) {
   EXPECT_THAT(error_of({"consolidated.00.pth", "params.json", "tokenizer.model"}),
               HasSubstr("Meta's own format; download its folder and convert that. There are "
                         "consolidated.00.pth, params.json, tokenizer.model"));
-  EXPECT_THAT(error_of({"config.json", "tokenizer.json", "pytorch_model.bin"}),
+  EXPECT_THAT(error_of({"config.json", "tokenizer.json", "tf_model.h5"}),
               HasSubstr("has no model.safetensors; models need"));
   EXPECT_THAT(error_of({"config.json", "model.safetensors"}),
               HasSubstr("has no tokenizer.json or tokenizer.model"));

@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "converter/open_checkpoint.h"
 #include "converter/test_checkpoint.h"
 #include "support/files.h"
 #include "support/temporary_directory.h"
+#include "support/torch_writer.h"
 
 namespace cria {
 namespace {
@@ -40,6 +42,26 @@ class HfCheckpointTest : public ::testing::Test {
     support::WriteFile(folder_.path() / "model.safetensors.index.json",
                        json({{"weight_map", weight_map}}).dump());
   }
+  // Writes a part of the tensors as torch.save does.
+  void WriteTorchFile(const std::string& name, const TestTensors& tensors) {
+    std::vector<support::TorchTensor> stored;
+    for (const auto& [tensor_name, tensor] : tensors) {
+      stored.push_back({tensor_name, {tensor.shape.begin(), tensor.shape.end()}, tensor.values});
+    }
+    support::WriteTorchArchive(stored, support::StorageType::kF32, folder_.path() / name);
+  }
+  void ExpectTensors(const TestTensors& expected) {
+    const auto checkpoint = OpenCheckpoint(folder_.path());
+    ASSERT_TRUE(checkpoint) << checkpoint.error().message();
+    ASSERT_EQ(checkpoint->tensors.size(), expected.size());
+    for (const auto& [name, tensor] : expected) {
+      const TensorSource& source = checkpoint->tensors.at(name);
+      EXPECT_EQ(source.shape, tensor.shape) << name;
+      std::vector<float> values(tensor.values.size());
+      ASSERT_TRUE(TensorReader().Read(source, 0, values));
+      EXPECT_EQ(values, tensor.values) << name;
+    }
+  }
   void ExpectRefused(std::string_view reason) {
     const auto opened = OpenCheckpoint(folder_.path());
     ASSERT_FALSE(opened) << reason;
@@ -65,6 +87,32 @@ TEST_F(HfCheckpointTest, Shards) {
   EXPECT_EQ(checkpoint->tensors.size(), support::TinyTensors(true).size());
   EXPECT_THAT(checkpoint->tensors.at("model.layers.1.input_layernorm.weight").file->path(),
               HasSubstr("two.safetensors"));
+}
+
+TEST_F(HfCheckpointTest, PyTorchsFile) {
+  const TestTensors tensors = support::TinyTensors(true);
+  WriteTorchFile("pytorch_model.bin", tensors);
+  ExpectTensors(tensors);
+  // As in transformers, safetensors come first.
+  TestTensors others = tensors;
+  others["model.norm.weight"].values[0] += 1.0f;
+  support::WriteSafetensors(folder_.path() / "model.safetensors", others);
+  ExpectTensors(others);
+}
+
+TEST_F(HfCheckpointTest, PyTorchsShards) {
+  TestTensors shards[2];
+  json weight_map;
+  for (const auto& [name, tensor] : support::TinyTensors(false)) {
+    const int shard = name.contains("layers.1") ? 1 : 0;
+    shards[shard][name] = tensor;
+    weight_map[name] = shard == 0 ? "one.bin" : "two.bin";
+  }
+  WriteTorchFile("one.bin", shards[0]);
+  WriteTorchFile("two.bin", shards[1]);
+  support::WriteFile(folder_.path() / "pytorch_model.bin.index.json",
+                     json({{"weight_map", weight_map}}).dump());
+  ExpectTensors(support::TinyTensors(false));
 }
 
 TEST_F(HfCheckpointTest, RefusesABrokenIndex) {
