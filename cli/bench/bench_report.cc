@@ -96,14 +96,21 @@ void PrintTableRow(const Json& row, bool is_first) {
 void PrintThreads(const std::vector<Json>& rows, const std::string& threads) {
   std::vector<double> read, read_one_thread;
   double load_ms = 0.0;
+  std::string first_tokens;  // Of each prompt.
   for (const Json& row : rows) {
     if (Threads(row) != threads) continue;
     load_ms = Number(row, "load_ms");
     read.push_back(Number(row, "read_gb_per_s"));
     read_one_thread.push_back(Number(row, "read_gb_per_s_one_thread"));
+    if (const Json& first_token_ms = row["first_token_ms"]; !first_token_ms.is_null()) {
+      first_tokens += Format("{} {} after {:.1f} ms", first_tokens.empty() ? "" : ",",
+                             TestOf(row).Name(), first_token_ms.get<double>());
+    }
   }
   std::printf("threads %s: loaded in %.1f ms; weights read at %.2f GB/s, by one thread at %.2f\n",
               threads.c_str(), load_ms, Median(read), Median(read_one_thread));
+  if (first_tokens.empty()) return;
+  std::printf("threads %s: first token of%s\n", threads.c_str(), first_tokens.c_str());
 }
 
 // "temperature: 48.3 °C, at the end 51.0 °C", if the system provides it.

@@ -23,7 +23,7 @@ using Json = nlohmann::ordered_json;
 Json Row(int prompt_tokens, int generated_tokens) {
   return {{"cpu_info", "A \"board\", with dots"},
           {"isa", "neon dotprod"},
-          {"kernels", "NEON_BF16"},
+          {"kernels", "NEON_DOTPROD"},
           {"model_type", "Llama 3.2 1B qb4w"},
           {"model_size", 3'221'225'472},
           {"model_n_params", 1'235'814'400},
@@ -37,6 +37,7 @@ Json Row(int prompt_tokens, int generated_tokens) {
           {"avg_ts", 12.345},
           {"stddev_ts", 0.5},
           {"load_ms", 98.76},
+          {"first_token_ms", generated_tokens == 0 ? Json(81.25) : Json(nullptr)},
           {"gb_per_s", nullptr},
           {"read_gb_per_s", 11.25},
           {"read_gb_per_s_one_thread", 7.5},
@@ -66,11 +67,19 @@ TEST(BenchReport, MarkdownEndsWithTheMachine) {
 | Llama 3.2 1B qb4w              |   3.00 GiB |     1.24 B | int8 |     4/3 |   tg128 @ d2048 |       12.35 ± 0.50 |         |  87.6% |    95.0% |
 
 cpu: A "board", with dots (neon dotprod)
-kernels: NEON_BF16
+kernels: NEON_DOTPROD
 threads 4/3: loaded in 98.8 ms; weights read at 11.25 GB/s, by one thread at 7.50
+threads 4/3: first token of pp512 @ d2048 after 81.2 ms
 temperature: 48.3 °C, at the end 71.0 °C
 frequency: 2400.0 MHz, at the end 1800.0 MHz
 )");
+}
+
+TEST(BenchReport, EveryPromptHasItsFirstToken) {
+  EXPECT_THAT(Printed(BenchFormat::kMarkdown, {Row(20, 0), Row(512, 0), Row(0, 128)}),
+              HasSubstr("\nthreads 4/3: first token of pp20 @ d2048 after 81.2 ms, pp512 @ d2048 "
+                        "after 81.2 ms\n"));
+  EXPECT_THAT(Printed(BenchFormat::kMarkdown, {Row(0, 128)}), Not(HasSubstr("first token")));
 }
 
 TEST(BenchReport, WhatTheSystemDoesNotTellIsNotPrinted) {
