@@ -146,4 +146,6 @@ std::string InstructionSets() {
   return names;
 }
 
+bool HasArmDotProducts() { return cpuinfo_initialize() && cpuinfo_has_arm_neon_dot(); }
+
 }  // namespace cria::platform

@@ -139,6 +139,8 @@ CpuTopology ReadCpuTopology();
 // The instruction sets of this processor that decide which kernels run, with spaces between:
 // "sse4.1 avx avx2 fma". Empty if the system does not provide them.
 std::string InstructionSets();
+// Whether this processor has the dot products of int8 of ARMv8.2 (SDOT).
+bool HasArmDotProducts();
 
 // The current state of the processor; absent if the system does not provide it.
 struct ProcessorState {

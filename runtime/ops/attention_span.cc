@@ -6,24 +6,22 @@
 #include "core/numeric.h"
 #include "ops/attention_kernels.h"
 #include "ops/attention_workspaces.h"
-#include "ops/simd_targets.h"
+#include "ops/dot_product_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/attention_span.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "ops/attention_span_scores-inl.h"
-#include "ops/kv_elements-inl.h"
+#include "ops/attention_span_values-inl.h"
+#include "ops/dot_products-inl.h"
+#include "ops/value_digits-inl.h"
 #include "ops/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace cria::ops::HWY_NAMESPACE {
 
 using attention::kMaskedScore;
-
-// As many as fit into the registers.
-inline constexpr size_t kValueQueries = 4;
-inline constexpr size_t kValueTile = kHas32Registers ? 4 : 2;  // Vectors of one value.
 
 // Masks the scores [padded_begin, padded_end), whole vectors, except those in [begin, end).
 HWY_INLINE void MaskScores(size_t padded_begin, size_t padded_end, size_t begin, size_t end,
@@ -41,15 +39,65 @@ HWY_INLINE void MaskScores(size_t padded_begin, size_t padded_end, size_t begin,
   }
 }
 
-// One step of the online softmax for one query, which attends to the positions [begin, end) of the
-// block. Replaces their scores by exp(score - largest), times the values' scales if there are any,
-// so that values only need to be converted; the block's other scores become 0. Returns the factor
-// of earlier sums.
-HWY_INLINE float SoftmaxStep(const Block& block, size_t begin, size_t end,
-                             const float* value_scales, float* HWY_RESTRICT scores, float& largest,
-                             float& sum) {
+// Replaces the scores in all vectors that contain the block by weights, exp(score - largest_score),
+// and returns their sum. kHasScales: then multiplies the weights by the values' scales, so that
+// values only need to be converted.
+template <bool kHasScales>
+HWY_INLINE float WeighScores(const Block& block, float largest_score,
+                             const float* HWY_RESTRICT value_scales, float* HWY_RESTRICT scores) {
   const hn::ScalableTag<float> d;
   constexpr size_t kLanes = hn::MaxLanes(d);
+  const size_t end = block.end;
+  const auto shift = hn::Set(d, largest_score);
+  auto sums = hn::Zero(d);
+  for (size_t k = block.begin / kLanes * kLanes; k < end; k += kLanes) {
+    auto weight = ExpOfNonPositive(d, hn::Sub(hn::Load(d, scores + k), shift));
+    sums = hn::Add(sums, weight);
+    // The page has memory for all scales.
+    if constexpr (kHasScales) weight = hn::Mul(weight, hn::LoadU(d, value_scales + k));
+    hn::Store(weight, d, scores + k);
+  }
+  return SumByHalves(d, sums);
+}
+
+// Replaces the block's weights by digits; returns the scale of a sum of their products.
+HWY_INLINE float DigitsOfWeights(const Block& block, float* HWY_RESTRICT weights) {
+  const hn::ScalableTag<float> d;
+  constexpr size_t kLanes = hn::MaxLanes(d);
+  const size_t padded_begin = block.begin / kLanes * kLanes;
+  const size_t padded_end = attention::RoundUp(block.end, kLanes);
+  // Scales of values that are not in the block may be anything, NaN included.
+  if (block.begin != padded_begin) {
+    const auto is_before = hn::FirstN(d, block.begin - padded_begin);
+    const auto first = hn::Load(d, weights + padded_begin);
+    hn::Store(hn::IfThenZeroElse(is_before, first), d, weights + padded_begin);
+  }
+  if (block.end != padded_end) {
+    float* const last = weights + padded_end - kLanes;
+    const auto is_in = hn::FirstN(d, block.end - (padded_end - kLanes));
+    hn::Store(hn::IfThenElseZero(is_in, hn::Load(d, last)), d, last);
+  }
+  auto maxima = hn::Zero(d);
+  for (size_t k = padded_begin; k < padded_end; k += kLanes) {
+    maxima = hn::Max(maxima, hn::Load(d, weights + k));
+  }
+  const auto largest = hn::Set(d, hn::ReduceMax(d, maxima));
+  const auto codes_per_unit = CodesPerUnit(d, largest);
+  for (size_t k = padded_begin; k < padded_end; k += kLanes) {
+    hn::Store(DigitsOfQuads(d, hn::Load(d, weights + k), codes_per_unit), d, weights + k);
+  }
+  return hn::GetLane(CodeScale(d, largest));
+}
+
+// One step of the online softmax for query `q`, which attends to the positions [begin, end) of the
+// block. Replaces their scores by weights, exp(score - largest), or by these weights' digits; the
+// block's other scores become 0. Writes the factor of earlier sums.
+HWY_INLINE void SoftmaxStep(const SpanWorkspace& workspace, size_t q, const Block& block,
+                            size_t begin, size_t end, const float* value_scales, float& largest,
+                            float& sum) {
+  const hn::ScalableTag<float> d;
+  constexpr size_t kLanes = hn::MaxLanes(d);
+  float* HWY_RESTRICT scores = workspace.scores + q * kBlockTokens;
   const size_t padded_begin = block.begin / kLanes * kLanes;
   const size_t padded_end = attention::RoundUp(block.end, kLanes);
   if (begin != padded_begin || end != padded_end) {
@@ -60,94 +108,19 @@ HWY_INLINE float SoftmaxStep(const Block& block, size_t begin, size_t end,
     maxima = hn::Max(maxima, hn::Load(d, scores + k));
   }
   const float new_largest = std::max(largest, hn::ReduceMax(d, maxima));
-  const auto shift = hn::Set(d, new_largest);
-  auto sums = hn::Zero(d);
-  for (size_t k = padded_begin; k < padded_end; k += kLanes) {
-    auto weight = Exp(d, hn::Sub(hn::Load(d, scores + k), shift));
-    sums = hn::Add(sums, weight);
-    if (value_scales != nullptr) {
-      weight = hn::Mul(weight, hn::LoadN(d, value_scales + k, block.end - k));
-    }
-    hn::Store(weight, d, scores + k);
+  float added;
+  if (value_scales != nullptr) {
+    added = WeighScores<true>(block, new_largest, value_scales, scores);
+    if constexpr (kHasDotProducts) workspace.code_scales[q] = DigitsOfWeights(block, scores);
+  } else {
+    added = WeighScores<false>(block, new_largest, nullptr, scores);
   }
   // Before the first step, there are no sums.
   const float rescale =
-      largest == kMaskedScore ? 0.0f : hn::GetLane(Exp(d, hn::Set(d, largest - new_largest)));
-  const auto added = hn::Set(d, SumByHalves(d, sums));
-  sum = hn::GetLane(hn::MulAdd(hn::Set(d, sum), hn::Set(d, rescale), added));
+      largest == kMaskedScore ? 0.0f : hn::GetLane(ExpOfNonPositive(d, hn::Set(d, largest - new_largest)));
+  sum = hn::GetLane(hn::MulAdd(hn::Set(d, sum), hn::Set(d, rescale), hn::Set(d, added)));
   largest = new_largest;
-  return rescale;
-}
-
-// For kQueries queries, whose partials begin at `partials`: adds kVectors vectors of every value,
-// from dimension `j` on, to the accumulators. kIsRest: head_dim ends inside these vectors.
-template <size_t kQueries, size_t kVectors, bool kIsRest, typename T>
-HWY_INLINE void AddValueColumns(const SpanWorkspace& workspace, size_t first_query, size_t head_dim,
-                                size_t j, const T* HWY_RESTRICT values, const T* next_keys,
-                                const Block& block, float* HWY_RESTRICT partials) {
-  const hn::ScalableTag<float> d;
-  using V = hn::VFromD<decltype(d)>;
-  constexpr size_t kLanes = hn::MaxLanes(d);
-  const size_t stride = attention::PartialFloats(head_dim);
-  const float* HWY_RESTRICT weights = workspace.scores + first_query * kBlockTokens;
-  V sums[kQueries][kVectors];
-#pragma GCC unroll 4
-  for (size_t q = 0; q < kQueries; ++q) {
-    const V rescale = hn::Set(d, workspace.rescales[first_query + q]);
-#pragma GCC unroll 4
-    for (size_t v = 0; v < kVectors; ++v) {
-      sums[q][v] = hn::Mul(hn::Load(d, partials + q * stride + j + v * kLanes), rescale);
-    }
-  }
-  const bool is_first_pass = first_query == 0 && j == 0;
-  for (size_t k = block.begin; k < block.end; ++k) {
-    if (is_first_pass) PrefetchRows(next_keys, k, 1, head_dim);
-    V value[kVectors];
-#pragma GCC unroll 4
-    for (size_t v = 0; v < kVectors; ++v) {
-      const T* p = values + k * head_dim + j + v * kLanes;
-      if constexpr (kIsRest) {
-        value[v] = LoadFloatsN(d, p, head_dim - j);
-      } else {
-        value[v] = LoadFloats(d, p);
-      }
-    }
-#pragma GCC unroll 4
-    for (size_t q = 0; q < kQueries; ++q) {
-      const V weight = hn::Set(d, weights[q * kBlockTokens + k]);
-#pragma GCC unroll 4
-      for (size_t v = 0; v < kVectors; ++v) {
-        sums[q][v] = hn::MulAdd(weight, value[v], sums[q][v]);
-      }
-    }
-  }
-#pragma GCC unroll 4
-  for (size_t q = 0; q < kQueries; ++q) {
-#pragma GCC unroll 4
-    for (size_t v = 0; v < kVectors; ++v) {
-      hn::Store(sums[q][v], d, partials + q * stride + j + v * kLanes);
-    }
-  }
-}
-
-template <size_t kQueries, typename T>
-void AddValues(const SpanWorkspace& workspace, size_t first_query, size_t head_dim, const T* values,
-               const T* next_keys, const Block& block, float* partials) {
-  constexpr size_t kLanes = hn::MaxLanes(hn::ScalableTag<float>());
-  partials += first_query * attention::PartialFloats(head_dim);
-  size_t j = 0;
-  for (; j + kValueTile * kLanes <= head_dim; j += kValueTile * kLanes) {
-    AddValueColumns<kQueries, kValueTile, false>(workspace, first_query, head_dim, j, values,
-                                                 next_keys, block, partials);
-  }
-  for (; j + kLanes <= head_dim; j += kLanes) {
-    AddValueColumns<kQueries, 1, false>(workspace, first_query, head_dim, j, values, next_keys,
-                                        block, partials);
-  }
-  if (j < head_dim) {
-    AddValueColumns<kQueries, 1, true>(workspace, first_query, head_dim, j, values, next_keys,
-                                       block, partials);
-  }
+  workspace.rescales[q] = rescale;
 }
 
 // output = input * factor.
@@ -187,19 +160,6 @@ void PrepareQueries(const HeadQueries& queries, KvType type, const SpanWorkspace
   }
 }
 
-// Prefetches the keys from `next_row` on.
-void AddValueBlock(const SpanWorkspace& workspace, const HeadQueries& queries,
-                   const HeadCache& cache, const Block& block, size_t next_row, float* partials) {
-  const size_t head_dim = queries.head_dim;
-  WithKvElement(cache.type, [&]<typename T>() HWY_ATTR {
-    const T* values = static_cast<const T*>(cache.values) + block.page_row * head_dim;
-    const T* next_keys = static_cast<const T*>(cache.keys) + next_row * head_dim;
-    ForEachQueryTile<kValueQueries>(queries.num_queries(), [&]<size_t kQueries>(size_t q) HWY_ATTR {
-      AddValues<kQueries>(workspace, q, head_dim, values, next_keys, block, partials);
-    });
-  });
-}
-
 void GatherSpan(const HeadQueries& queries, const HeadCache& cache, size_t begin, size_t end,
                 std::byte* base, float* partials) {
   const size_t num_queries = queries.num_queries();
@@ -226,9 +186,9 @@ void GatherSpan(const HeadQueries& queries, const HeadCache& cache, size_t begin
       const size_t query_begin = std::clamp(queries.BeginPosition(q), position, next);
       const size_t query_end = std::clamp(queries.EndPosition(q), position, next);
       float* partial = partials + q * stride;
-      workspace.rescales[q] = SoftmaxStep(
-          block, query_begin - block.page_position, query_end - block.page_position, value_scales,
-          workspace.scores + q * kBlockTokens, partial[largest_at], partial[largest_at + 1]);
+      SoftmaxStep(workspace, q, block, query_begin - block.page_position,
+                  query_end - block.page_position, value_scales, partial[largest_at],
+                  partial[largest_at + 1]);
     }
     AddValueBlock(workspace, queries, cache, block, next_row, partials);
   }
@@ -241,8 +201,8 @@ HWY_INLINE void MergeSpan(const float* HWY_RESTRICT next, size_t largest_at,
   const auto old_largest = hn::Set(d, merged[largest_at]);
   const auto next_largest = hn::Set(d, next[largest_at]);
   const auto largest = hn::Max(old_largest, next_largest);
-  const auto old_factor = Exp(d, hn::Sub(old_largest, largest));
-  const auto next_factor = Exp(d, hn::Sub(next_largest, largest));
+  const auto old_factor = ExpOfNonPositive(d, hn::Sub(old_largest, largest));
+  const auto next_factor = ExpOfNonPositive(d, hn::Sub(next_largest, largest));
   const auto merge = [&](auto old_sum, auto next_sum) HWY_ATTR {
     return hn::MulAdd(next_sum, next_factor, hn::Mul(old_sum, old_factor));
   };
@@ -276,8 +236,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace cria::ops {
 
-HWY_EXPORT(GatherSpan);
-HWY_EXPORT(CombineSpans);
+CRIA_OPS_EXPORT(GatherSpan);
+CRIA_OPS_EXPORT(CombineSpans);
 
 namespace attention {
 
@@ -287,11 +247,11 @@ size_t SpanWorkspaceBytes(size_t num_queries, size_t head_dim) {
 
 void GatherSpan(const HeadQueries& queries, const HeadCache& cache, size_t begin, size_t end,
                 std::byte* workspace, float* partials) {
-  HWY_DYNAMIC_DISPATCH(GatherSpan)(queries, cache, begin, end, workspace, partials);
+  CRIA_OPS_DISPATCH(GatherSpan)(queries, cache, begin, end, workspace, partials);
 }
 
 void CombineSpans(const HeadQueries& queries, float* partials) {
-  HWY_DYNAMIC_DISPATCH(CombineSpans)(queries, partials);
+  CRIA_OPS_DISPATCH(CombineSpans)(queries, partials);
 }
 
 }  // namespace attention

@@ -5,17 +5,20 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <type_traits>
 #include <utility>
 
 #include "ops/attention_kernels.h"
 #include "ops/attention_workspaces.h"
-#include "ops/simd_targets.h"
+#include "ops/dot_product_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/attention_tile.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "ops/attention_tile_scores-inl.h"
+#include "ops/attention_tile_values-inl.h"
+#include "ops/dot_products-inl.h"
 #include "ops/kv_elements-inl.h"
 #include "ops/vector_math-inl.h"
 
@@ -81,7 +84,7 @@ HWY_INLINE void SoftmaxStep(const TileWorkspace& workspace, size_t lane, const B
 #pragma GCC unroll 4
       for (size_t i = 0; i < 4; ++i) {
         float* HWY_RESTRICT row = scores + (k + i) * num_lanes;
-        const V weight = Exp(d, hn::Sub(hn::Load(d, row), largest));
+        const V weight = ExpOfNonPositive(d, hn::Sub(hn::Load(d, row), largest));
         hn::Store(weight, d, row);
         four_sums[i] = hn::Add(four_sums[i], weight);
       }
@@ -92,58 +95,11 @@ HWY_INLINE void SoftmaxStep(const TileWorkspace& workspace, size_t lane, const B
   for (size_t half = kLanes / 2; half > 0; half /= 2) {
     for (size_t i = 0; i < half; ++i) sums[i] = hn::Add(sums[i], sums[i + half]);
   }
-  const V rescale = Exp(d, hn::Sub(old_largest, largest));
+  const V rescale = ExpOfNonPositive(d, hn::Sub(old_largest, largest));
   const V old_sum = hn::Load(d, workspace.span.weights + lane);
   hn::Store(hn::MulAdd(old_sum, rescale, sums[0]), d, workspace.span.weights + lane);
   hn::Store(largest, d, workspace.span.largest + lane);
   hn::Store(rescale, d, workspace.rescales + lane);
-}
-
-// sums = sums * rescales + weights * values, for kVectors vectors of queries from `lane` on; the
-// page's values begin at `page`. In the span's first block, there are no sums yet.
-template <size_t kVectors>
-HWY_INLINE void AddValuesPanel(const TileWorkspace& workspace, size_t lane, size_t head_dim,
-                               const float* HWY_RESTRICT page, const Block& block, bool is_first) {
-  const hn::ScalableTag<float> d;
-  using V = hn::VFromD<decltype(d)>;
-  constexpr size_t kLanes = hn::MaxLanes(d);
-  const size_t num_lanes = workspace.num_lanes;
-  for (size_t j = 0; j < head_dim; j += kTileRows) {
-    float* HWY_RESTRICT sums = workspace.span.values + j * num_lanes + lane;
-    const float* column[kTileRows];
-    V sum[kTileRows][kVectors];
-#pragma GCC unroll 4
-    for (size_t i = 0; i < kTileRows; ++i) {
-      column[i] = page + std::min(j + i, head_dim - 1);
-#pragma GCC unroll 4
-      for (size_t v = 0; v < kVectors; ++v) {
-        sum[i][v] = is_first ? hn::Zero(d)
-                             : hn::Mul(hn::Load(d, sums + i * num_lanes + v * kLanes),
-                                       hn::Load(d, workspace.rescales + lane + v * kLanes));
-      }
-    }
-    const float* HWY_RESTRICT weights = workspace.scores + block.begin * num_lanes + lane;
-    for (size_t k = block.begin; k < block.end; ++k, weights += num_lanes) {
-      V weight[kVectors];
-#pragma GCC unroll 4
-      for (size_t v = 0; v < kVectors; ++v) weight[v] = hn::Load(d, weights + v * kLanes);
-#pragma GCC unroll 4
-      for (size_t i = 0; i < kTileRows; ++i) {
-        const V element = hn::Set(d, column[i][k * head_dim]);
-#pragma GCC unroll 4
-        for (size_t v = 0; v < kVectors; ++v) {
-          sum[i][v] = hn::MulAdd(element, weight[v], sum[i][v]);
-        }
-      }
-    }
-#pragma GCC unroll 4
-    for (size_t i = 0; i < kTileRows; ++i) {
-#pragma GCC unroll 4
-      for (size_t v = 0; v < kVectors; ++v) {
-        hn::Store(sum[i][v], d, sums + i * num_lanes + v * kLanes);
-      }
-    }
-  }
 }
 
 // Lanes without a query repeat the last query.
@@ -192,7 +148,20 @@ const float* AsFloats(const TileWorkspace& workspace, KvType type, const void* d
   return workspace.floats;
 }
 
-// Computes the weights of one block; for int8, they include the values' scales.
+HWY_INLINE void ScaleWeights(const TileWorkspace& workspace, const float* value_scales,
+                             const Block& block) {
+  const hn::ScalableTag<float> d;
+  for (size_t k = block.begin; k < block.end; ++k) {
+    const auto scale = hn::Set(d, value_scales[k]);
+    float* weights = workspace.scores + k * workspace.num_lanes;
+    for (size_t lane = 0; lane < workspace.num_lanes; lane += hn::MaxLanes(d)) {
+      hn::Store(hn::Mul(hn::Load(d, weights + lane), scale), d, weights + lane);
+    }
+  }
+}
+
+// Computes the weights of one block; for int8, they include the values' scales, and are digits where
+// there are dot products.
 void WeighBlock(const TileWorkspace& workspace, const HeadQueries& queries, const HeadCache& cache,
                 const Block& block) {
   const hn::ScalableTag<float> d;
@@ -221,14 +190,37 @@ void WeighBlock(const TileWorkspace& workspace, const HeadQueries& queries, cons
     SoftmaxStep(workspace, lane, block);
   }
   if (cache.type == KvType::kInt8) {
-    for (size_t k = block.begin; k < block.end; ++k) {
-      const auto scale = hn::Set(d, cache.value_scales[block.page_row + k]);
-      float* weights = workspace.scores + k * num_lanes;
-      for (size_t lane = 0; lane < num_lanes; lane += kLanes) {
-        hn::Store(hn::Mul(hn::Load(d, weights + lane), scale), d, weights + lane);
-      }
+    const float* value_scales = cache.value_scales + block.page_row;
+    if constexpr (kHasDotProducts) {
+      WeightsToDigits(workspace, value_scales, block);
+    } else {
+      ScaleWeights(workspace, value_scales, block);
     }
   }
+}
+
+void AddFloatValues(const TileWorkspace& workspace, const HeadCache& cache, const Block& block,
+                    size_t head_dim, bool is_first) {
+  const float* page = AsFloats(workspace, cache.type, cache.values, block, head_dim);
+  ForEachPanel(workspace.num_lanes, [&]<size_t kVectors>(size_t lane) HWY_ATTR {
+    AddValuesPanel<kVectors>(workspace, lane, head_dim, page, block, is_first);
+  });
+}
+
+// Adds the block's values to the sums.
+void AddValueBlock(const TileWorkspace& workspace, const HeadCache& cache, const Block& block,
+                   size_t head_dim, bool is_first) {
+  WithKvElement(cache.type, [&]<typename T>() HWY_ATTR {
+    if constexpr (kHasDotProducts && std::is_same_v<T, int8_t>) {
+      const T* page = static_cast<const T*>(cache.values) + block.page_row * head_dim;
+      const T* quads = InterleaveValues(workspace, page, block, head_dim);
+      ForEachPanel(workspace.num_lanes, [&]<size_t kVectors>(size_t lane) HWY_ATTR {
+        AddInt8ValuesPanel<kVectors>(workspace, lane, head_dim, quads, block, is_first);
+      });
+    } else {
+      AddFloatValues(workspace, cache, block, head_dim, is_first);
+    }
+  });
 }
 
 // Adds the span's sums to those of all spans before it.
@@ -246,8 +238,8 @@ void MergeSpan(const TileWorkspace& workspace, size_t head_dim) {
     const auto next_largest = hn::Load(d, next.largest + lane);
     const auto largest = hn::Max(old_largest, next_largest);
     hn::Store(largest, d, merged.largest + lane);
-    hn::Store(Exp(d, hn::Sub(old_largest, largest)), d, old_factors + lane);
-    hn::Store(Exp(d, hn::Sub(next_largest, largest)), d, next_factors + lane);
+    hn::Store(ExpOfNonPositive(d, hn::Sub(old_largest, largest)), d, old_factors + lane);
+    hn::Store(ExpOfNonPositive(d, hn::Sub(next_largest, largest)), d, next_factors + lane);
   }
   const auto merge = [&](float* HWY_RESTRICT old_sums,
                          const float* HWY_RESTRICT next_sums) HWY_ATTR {
@@ -279,10 +271,7 @@ void AttendTile(const HeadQueries& queries, const HeadCache& cache, std::byte* b
     }
     const Block block(cache.table, position, next);
     WeighBlock(workspace, queries, cache, block);
-    const float* page = AsFloats(workspace, cache.type, cache.values, block, head_dim);
-    ForEachPanel(workspace.num_lanes, [&]<size_t kVectors>(size_t lane) HWY_ATTR {
-      AddValuesPanel<kVectors>(workspace, lane, head_dim, page, block, is_first);
-    });
+    AddValueBlock(workspace, cache, block, head_dim, is_first);
     if (next != end && next % kSpanTokens != 0) continue;
     const bool is_first_span = position / kSpanTokens == begin / kSpanTokens;
     if (is_first_span) {
@@ -306,7 +295,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace cria::ops {
 
-HWY_EXPORT(AttendTile);
+CRIA_OPS_EXPORT(AttendTile);
 
 namespace attention {
 
@@ -315,7 +304,7 @@ size_t TileWorkspaceBytes(size_t num_queries, size_t head_dim) {
 }
 
 void AttendTile(const HeadQueries& queries, const HeadCache& cache, std::byte* workspace) {
-  HWY_DYNAMIC_DISPATCH(AttendTile)(queries, cache, workspace);
+  CRIA_OPS_DISPATCH(AttendTile)(queries, cache, workspace);
 }
 
 }  // namespace attention

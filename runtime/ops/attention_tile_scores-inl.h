@@ -15,6 +15,7 @@
 #include "hwy/highway.h"
 #include "ops/attention_kernels.h"
 #include "ops/attention_workspaces.h"
+#include "ops/dot_products-inl.h"
 #include "ops/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -41,6 +41,7 @@ struct SpanWorkspace {
     query_biases = carver.Take<int32_t>(num_queries);
     scores = carver.Take<float>(num_queries * kBlockTokens);
     rescales = carver.Take<float>(num_queries);
+    code_scales = carver.Take<float>(num_queries);
     bytes = carver.bytes();
   }
 
@@ -51,8 +52,9 @@ struct SpanWorkspace {
   int8_t* int8_queries;   // kInt8: [num_queries][padded_bytes]
   float* query_scales;    // kInt8: [num_queries], times score_scale.
   int32_t* query_biases;  // kInt8: [num_queries], subtracted from the dot products.
-  float* scores;          // [num_queries][kBlockTokens]; later exp(score - largest).
+  float* scores;          // [num_queries][kBlockTokens]; later the weights exp(score - largest).
   float* rescales;        // [num_queries]: factors of earlier sums.
+  float* code_scales;     // kInt8: [num_queries], if weights are integers.
 };
 
 // Keys, or dimensions of values, that are processed together.
@@ -84,6 +86,7 @@ struct TileWorkspace {
     query_biases = carver.Take<int32_t>(num_lanes);
     end_positions = carver.Take<int32_t>(num_lanes);
     rescales = carver.Take<float>(num_lanes);
+    code_scales = carver.Take<float>(num_lanes);
     bytes = carver.bytes();
   }
 
@@ -91,7 +94,7 @@ struct TileWorkspace {
   size_t bytes;
   float* queries;          // kF32, kF16: [head_dim][num_lanes], times score_scale.
   int8_t* int8_queries;    // kInt8: [head_dim / 4, rounded up][num_lanes][4]
-  float* scores;           // [kBlockTokens][num_lanes]; later exp(score - largest).
+  float* scores;           // [kBlockTokens][num_lanes]; later the weights exp(score - largest).
   TileSums span;           // Of this span's positions.
   TileSums merged;         // Of all spans before it.
   float* floats;           // A block's keys or values, converted: [kBlockTokens][head_dim]
@@ -99,6 +102,7 @@ struct TileWorkspace {
   int32_t* query_biases;   // kInt8: [num_lanes], subtracted from the dot products.
   int32_t* end_positions;  // [num_lanes]: the first position that the query does not attend to.
   float* rescales;         // [num_lanes]: factors of the span's earlier sums.
+  float* code_scales;      // kInt8: [num_lanes], if weights are integers.
 };
 
 }  // namespace cria::ops::attention

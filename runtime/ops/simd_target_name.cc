@@ -1,5 +1,6 @@
 #include "ops/simd_target_name.h"
 
+#include "core/platform.h"
 #include "ops/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -17,10 +18,28 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace cria::ops {
+namespace {
+
+bool arm_dot_products_allowed = true;
+
+}  // namespace
 
 HWY_EXPORT(SimdTargetName);
 
-std::string_view SimdTargetName() { return HWY_DYNAMIC_DISPATCH(SimdTargetName)(); }
+std::string_view SimdTargetName() {
+  return UsesArmDotProducts() ? "NEON_DOTPROD" : HWY_DYNAMIC_DISPATCH(SimdTargetName)();
+}
+
+bool UsesArmDotProducts() {
+#if HWY_ARCH_ARM_A64
+  static const bool has_them = platform::HasArmDotProducts();
+  return has_them && arm_dot_products_allowed;
+#else
+  return false;
+#endif
+}
+
+void AllowArmDotProducts(bool allowed) { arm_dot_products_allowed = allowed; }
 
 }  // namespace cria::ops
 #endif  // HWY_ONCE

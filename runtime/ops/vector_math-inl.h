@@ -26,17 +26,16 @@ inline constexpr bool kHas32Registers =
 inline constexpr float kRounder = 12582912.0f;  // 1.5 * 2^23
 inline constexpr int32_t kRounderBits = 0x4b400000;
 
-// exp(x) within 2 units in the last place. 0 below ln(2^-126), where the result would not be
-// normal; infinity from 88.37 (just below ln(2^128)); NaN for NaN; exactly 1 for 0.
+// ExpOfNonPositive(x) is exp(x) within 2 units in the last place for x <= 0. 0 below ln(2^-126), where
+// the result would not be normal; NaN for NaN; exactly 1 for 0.
 //
 // exp(x) = 2^n * exp(r) with n = round(x / ln 2); ln 2 is split in two so that n * high is exact.
 // The polynomial is the minimax approximation of (exp(r) - 1 - r) / r^2 for |r| <= ln(2) / 2,
 // relative to exp(r), found by Remez exchange: its error is 4.4e-9.
 template <class D, class V = hn::VFromD<D>>
-HWY_INLINE V Exp(D d, V x) {
+HWY_INLINE V ExpOfNonPositive(D d, V x) {
   const hn::RebindToSigned<D> di;
   const V lowest_argument = hn::Set(d, -87.336544f);
-  const V highest_argument = hn::Set(d, 88.37f);
 
   const V rounder = hn::Set(d, kRounder);
   const V rounded = hn::MulAdd(x, hn::Set(d, 1.44269504f), rounder);
@@ -55,8 +54,40 @@ HWY_INLINE V Exp(D d, V x) {
   // The shift removes the bits of the rounder.
   const auto exponent = hn::Add(hn::BitCast(di, rounded), hn::Set(di, 127));
   const V power = hn::BitCast(d, hn::ShiftLeft<23>(exponent));
-  const V result = hn::IfThenElse(hn::Gt(x, highest_argument), hn::Inf(d), hn::Mul(p, power));
-  return hn::IfThenZeroElse(hn::Lt(x, lowest_argument), result);
+  return hn::IfThenZeroElse(hn::Lt(x, lowest_argument), hn::Mul(p, power));
+}
+
+// The same for every x: infinity from 88.37 (just below ln(2^128)).
+template <class D, class V = hn::VFromD<D>>
+HWY_INLINE V Exp(D d, V x) {
+  const V highest_argument = hn::Set(d, 88.37f);
+  return hn::IfThenElse(hn::Gt(x, highest_argument), hn::Inf(d), ExpOfNonPositive(d, x));
+}
+
+// v[b] is the b-th of as many vectors as a vector has blocks of 128 bits; afterwards, it is the b-th
+// blocks of all of them, in order. For floats.
+template <class D, class V>
+HWY_INLINE void TransposeBlocks(D d, V* v) {
+  if constexpr (hn::MaxLanes(d) == 8) {
+    const V lower = hn::ConcatLowerLower(d, v[1], v[0]);
+    v[1] = hn::ConcatUpperUpper(d, v[1], v[0]);
+    v[0] = lower;
+  } else {
+#if HWY_TARGET == HWY_AVX3_DL
+    constexpr int kEven = 0x88;  // Blocks 0 and 2 of both.
+    constexpr int kOdd = 0xdd;   // Blocks 1 and 3.
+    const __m512 even01 = _mm512_shuffle_f32x4(v[0].raw, v[1].raw, kEven);
+    const __m512 even23 = _mm512_shuffle_f32x4(v[2].raw, v[3].raw, kEven);
+    const __m512 odd01 = _mm512_shuffle_f32x4(v[0].raw, v[1].raw, kOdd);
+    const __m512 odd23 = _mm512_shuffle_f32x4(v[2].raw, v[3].raw, kOdd);
+    v[0] = V{_mm512_shuffle_f32x4(even01, even23, kEven)};
+    v[1] = V{_mm512_shuffle_f32x4(odd01, odd23, kEven)};
+    v[2] = V{_mm512_shuffle_f32x4(even01, even23, kOdd)};
+    v[3] = V{_mm512_shuffle_f32x4(odd01, odd23, kOdd)};
+#else
+    static_assert(hn::MaxLanes(d) == 4, "there is one block in a vector, or there are 2 or 4");
+#endif
+  }
 }
 
 // The sum over the 128-bit blocks of a vector: four lanes.
@@ -93,49 +124,6 @@ HWY_INLINE float SumByHalves(D d, V v) {
     const hn::Half<D> half;
     return SumByHalves(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
   }
-}
-
-// Dot products of int8: DotQuads adds to each 32-bit lane the products of its four pairs of bytes.
-// Every byte is in [-127, 127]. The dot products of x86 multiply unsigned by signed bytes, so one
-// side there (`biased`, made by Bias) has 128 added, and kDotBias times the sum of the other side
-// must be subtracted at the end.
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
-inline constexpr int32_t kDotBias = 128;
-#else
-inline constexpr int32_t kDotBias = 0;
-#endif
-
-template <class DI8, class V = hn::VFromD<DI8>>
-HWY_INLINE auto Bias(DI8 di8, V bytes) {
-  if constexpr (kDotBias != 0) {
-    return hn::BitCast(hn::RebindToUnsigned<DI8>(), hn::Xor(bytes, hn::Set(di8, int8_t{-128})));
-  } else {
-    return bytes;
-  }
-}
-
-template <class DI32, class VBiased, class VI8, class VI32 = hn::VFromD<DI32>>
-HWY_INLINE VI32 DotQuads(DI32 di32, VBiased biased, VI8 bytes, VI32 sum) {
-#if HWY_TARGET == HWY_NEON_BF16 || (HWY_TARGET_IS_NEON && defined(__ARM_FEATURE_DOTPROD))
-  (void)di32;
-  return VI32(vdotq_s32(sum.raw, biased.raw, bytes.raw));
-#elif HWY_TARGET_IS_NEON && HWY_ARCH_ARM_A64
-  // Two products fit into 16 bits: 2 * 127^2 < 2^15.
-  (void)di32;
-  const int16x8_t lower = vmull_s8(vget_low_s8(biased.raw), vget_low_s8(bytes.raw));
-  const int16x8_t upper = vmull_high_s8(biased.raw, bytes.raw);
-  return VI32(vpadalq_s16(sum.raw, vpaddq_s16(lower, upper)));
-#elif HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3_DL
-  // Unsigned times signed, also exact in 16 bits: the sign moves from one side to the other.
-  const hn::Repartition<int16_t, DI32> di16;
-  const hn::Repartition<uint8_t, DI32> du8;
-  const auto magnitudes = hn::BitCast(du8, hn::Abs(biased));
-  const auto others = hn::IfNegativeThenNegOrUndefIfZero(biased, bytes);
-  const auto pairs = hn::SatWidenMulPairwiseAdd(di16, magnitudes, others);
-  return hn::Add(sum, hn::WidenMulPairwiseAdd(di32, pairs, hn::Set(di16, int16_t{1})));
-#else
-  return hn::SumOfMulQuadAccumulate(di32, biased, bytes, sum);
-#endif
 }
 
 // Rounds `size` floats to int8 with a scale of absmax / 127, and returns the scale. If the row is

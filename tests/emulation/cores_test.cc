@@ -35,8 +35,8 @@ const Core kCores[] = {
     {"cortex-a7", AllOf(HasSubstr("neon"), Not(HasSubstr("dotprod"))), "NEON_WITHOUT_AES"},
     {"cortex-a53", AllOf(HasSubstr("neon"), Not(HasSubstr("dotprod"))), "NEON_WITHOUT_AES"},
     {"cortex-a72", AllOf(HasSubstr("neon"), Not(HasSubstr("dotprod"))), "NEON_WITHOUT_AES"},
-    {"cortex-a76", AllOf(HasSubstr("dotprod"), Not(HasSubstr("i8mm"))), "NEON_WITHOUT_AES"},
-    {"max", AllOf(HasSubstr("i8mm"), HasSubstr("bf16"), HasSubstr("sve2")), "NEON_BF16"},
+    {"cortex-a76", AllOf(HasSubstr("dotprod"), Not(HasSubstr("i8mm"))), "NEON_DOTPROD"},
+    {"max", AllOf(HasSubstr("i8mm"), HasSubstr("bf16"), HasSubstr("sve2")), "NEON_DOTPROD"},
 };
 
 TEST(EmulatedCore, IsWhatItIsCalled) {

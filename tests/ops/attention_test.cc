@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ops/attention_fixture.h"
+#include "ops/simd_target_name.h"
 #include "support/emulation.h"
 
 namespace cria::ops {
@@ -33,6 +34,10 @@ std::vector<Case> Cases() {
       for (const size_t num_rows : {1, 2, 3, 17, 40}) {
         cases.push_back({{heads, kv_heads, 16}, type, 70, num_rows});
       }
+    }
+    // Groups for which queries are divided into tiles of every size.
+    for (const size_t group : {2, 3, 6, 8, 9, 12, 13, 16}) {
+      cases.push_back({{group, 1, 36}, type, 65, 1});
     }
     // Every head dimension.
     for (const size_t head_dim : {2, 6, 8, 10, 48, 64, 72, 80, 96, 128, 130, 256}) {
@@ -79,20 +84,29 @@ std::vector<Case> Cases() {
   return cases;
 }
 
+// With dot products, the weights of int8 values are integers (ops/value_digits-inl.h). The largest
+// errors of these cases are 2e-4 on Arm and 1.2e-4 on x86-64, where values deviate by 1; without the
+// lower digits, they would be above 1e-2.
+double Tolerance(KvType type) {
+  const bool has_integer_weights =
+      SimdTargetName() == "NEON_DOTPROD" || SimdTargetName() == "AVX3_DL";
+  return type == KvType::kInt8 && has_integer_weights ? 3e-4 : 1e-5;
+}
+
 class AttentionTest : public testing::TestWithParam<Case> {};
 
 TEST_P(AttentionTest, MatchesReference) {
   const Case& c = GetParam();
   const TestKvCache cache = FilledCache(c, c.num_tokens() + 3);
   const std::vector<double> expected = Expected(c, cache, c.type == KvType::kInt8);
-  EXPECT_LT(MaxDifference(RunAll(c, cache), expected), 1e-5);
+  EXPECT_LT(MaxDifference(RunAll(c, cache), expected), Tolerance(c.type));
 }
 
 TEST_P(AttentionTest, MatchesReferenceWhereTheCacheEnds) {
   const Case& c = GetParam();
   const TestKvCache cache = FilledCache(c, c.num_tokens());
   const std::vector<double> expected = Expected(c, cache, c.type == KvType::kInt8);
-  EXPECT_LT(MaxDifference(RunAll(c, cache), expected), 1e-5);
+  EXPECT_LT(MaxDifference(RunAll(c, cache), expected), Tolerance(c.type));
 }
 
 TEST_P(AttentionTest, IsBitwiseTheSameForEveryOrderOfPages) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/platform.h"
 #include "ops/simd_targets.h"
 // After the list of targets that it reads.
 #include "hwy/targets.h"
@@ -25,7 +26,18 @@ TEST(SimdTargetName, IsOneThatTheOperatorsAreCompiledFor) {
 TEST(SimdTargetName, IsTheOneThatTheTestsHaveChosen) {
   const auto targets = hwy::SupportedAndGeneratedTargets();
   ASSERT_EQ(targets.size(), 1u);
-  EXPECT_EQ(SimdTargetName(), hwy::TargetName(targets.front()));
+  EXPECT_EQ(SimdTargetName(),
+            UsesArmDotProducts() ? "NEON_DOTPROD" : hwy::TargetName(targets.front()));
+}
+
+TEST(SimdTargetName, NamesDotProductsOnlyWhereTheyAreAllowed) {
+  const bool was_allowed = UsesArmDotProducts();
+  AllowArmDotProducts(false);
+  EXPECT_FALSE(UsesArmDotProducts());
+  EXPECT_NE(SimdTargetName(), "NEON_DOTPROD");
+  AllowArmDotProducts(true);
+  EXPECT_EQ(UsesArmDotProducts(), platform::HasArmDotProducts());
+  AllowArmDotProducts(was_allowed);
 }
 
 }  // namespace
