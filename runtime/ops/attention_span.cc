@@ -116,8 +116,9 @@ HWY_INLINE void SoftmaxStep(const SpanWorkspace& workspace, size_t q, const Bloc
     added = WeighScores<false>(block, new_largest, nullptr, scores);
   }
   // Before the first step, there are no sums.
-  const float rescale =
-      largest == kMaskedScore ? 0.0f : hn::GetLane(ExpOfNonPositive(d, hn::Set(d, largest - new_largest)));
+  const float rescale = largest == kMaskedScore
+                            ? 0.0f
+                            : hn::GetLane(ExpOfNonPositive(d, hn::Set(d, largest - new_largest)));
   sum = hn::GetLane(hn::MulAdd(hn::Set(d, sum), hn::Set(d, rescale), hn::Set(d, added)));
   largest = new_largest;
   workspace.rescales[q] = rescale;
@@ -141,7 +142,7 @@ void PrepareQueries(const HeadQueries& queries, KvType type, const SpanWorkspace
   const float scale = queries.score_scale;
   for (size_t q = 0; q < queries.num_queries(); ++q) {
     const float* input = queries.Query(q);
-    if (type != KvType::kInt8) {
+    if (!IsInt8(type)) {
       float* output = workspace.queries + q * workspace.padded_floats;
       std::fill_n(output + workspace.padded_floats - attention::kPaddingFloats,
                   attention::kPaddingFloats, 0.0f);
@@ -181,7 +182,7 @@ void GatherSpan(const HeadQueries& queries, const HeadCache& cache, size_t begin
     const size_t next_row = next < last_end ? cache.table.Row(next) : next_head_row;
     ScoreBlock(workspace, queries, cache, block);
     const float* value_scales =
-        cache.type == KvType::kInt8 ? cache.value_scales + block.page_row : nullptr;
+        IsInt8(cache.type) ? cache.value_scales + block.page_row : nullptr;
     for (size_t q = 0; q < num_queries; ++q) {
       const size_t query_begin = std::clamp(queries.BeginPosition(q), position, next);
       const size_t query_end = std::clamp(queries.EndPosition(q), position, next);
@@ -247,11 +248,12 @@ size_t SpanWorkspaceBytes(size_t num_queries, size_t head_dim) {
 
 void GatherSpan(const HeadQueries& queries, const HeadCache& cache, size_t begin, size_t end,
                 std::byte* workspace, float* partials) {
-  CRIA_OPS_DISPATCH(GatherSpan)(queries, cache, begin, end, workspace, partials);
+  CRIA_OPS_DISPATCH(cache.type == KvType::kInt8, GatherSpan)
+  (queries, cache, begin, end, workspace, partials);
 }
 
 void CombineSpans(const HeadQueries& queries, float* partials) {
-  CRIA_OPS_DISPATCH(CombineSpans)(queries, partials);
+  CRIA_OPS_DISPATCH(false, CombineSpans)(queries, partials);
 }
 
 }  // namespace attention

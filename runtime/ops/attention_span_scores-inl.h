@@ -30,7 +30,7 @@ using attention::kBlockTokens;
 using attention::SpanWorkspace;
 
 // As many as fit into the registers.
-inline constexpr size_t kScoreQueries = kHas32Registers ? 6 : 2;
+inline constexpr size_t kScoreQueries = !kHas32Registers ? 2 : HWY_ARCH_X86 ? 4 : 6;
 inline constexpr size_t kKeyVectors = 4;
 inline constexpr size_t kLineBytes = 64;
 
@@ -55,12 +55,14 @@ HWY_INLINE void PrefetchRows(const T* rows, size_t row, size_t count, size_t hea
 // cover all queries, and of nearly equal size.
 template <size_t kMaxQueries, typename Run>
 HWY_INLINE void ForEachQueryTile(size_t num_queries, const Run& run) {
-  static_assert(kMaxQueries == 2 || kMaxQueries == 3 || kMaxQueries == 6);
+  static_assert(kMaxQueries >= 2 && kMaxQueries <= 6 && kMaxQueries != 5);
   for (size_t q = 0, rest = DivideRoundingUp(num_queries, kMaxQueries); rest > 0; --rest) {
     const size_t size = DivideRoundingUp(num_queries - q, rest);
-    if constexpr (kMaxQueries > 3) {
+    if constexpr (kMaxQueries > 4) {
       if (size == 6) run.template operator()<6>(q);
       if (size == 5) run.template operator()<5>(q);
+    }
+    if constexpr (kMaxQueries > 3) {
       if (size == 4) run.template operator()<4>(q);
     }
     if constexpr (kMaxQueries > 2) {
@@ -236,8 +238,8 @@ void Score(const SpanWorkspace& workspace, size_t first_query, size_t head_dim,
     const auto tile_scales = P::LoadKeyScales(key_scales + k);
 #pragma GCC unroll 6
     for (size_t q = 0; q < kQueries; ++q) {
-      const auto score = P::Scores(workspace, first_query + q, P::Sums(d, sums[q]),
-                                   query_scales[q], tile_scales);
+      const auto score =
+          P::Scores(workspace, first_query + q, P::Sums(d, sums[q]), query_scales[q], tile_scales);
       hn::Store(score, d_scores, scores + q * kBlockTokens + k);
     }
   }
@@ -245,7 +247,7 @@ void Score(const SpanWorkspace& workspace, size_t first_query, size_t head_dim,
 
 inline void ScoreBlock(const SpanWorkspace& workspace, const HeadQueries& queries,
                        const HeadCache& cache, const Block& block) {
-  WithKvElement(cache.type, [&]<typename T>() HWY_ATTR {
+  WithAttendedElement(cache.type, [&]<typename T>() HWY_ATTR {
     ForEachQueryTile<kScoreQueries>(queries.num_queries(), [&]<size_t kQueries>(size_t q) HWY_ATTR {
       Score<kQueries, T>(workspace, q, queries.head_dim, cache, block);
     });

@@ -24,8 +24,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace cria::ops::HWY_NAMESPACE {
 
-// As many as fit into the registers.
-inline constexpr size_t kValueQueries = 6;
+// As many as fit into the registers; on x86, fewer, because there each takes code for three
+// instruction sets.
+inline constexpr size_t kValueQueries = HWY_ARCH_X86 ? 4 : 6;
 inline constexpr size_t kValueTile = kHas32Registers ? 4 : 2;  // Vectors of one value.
 
 // One tile of queries, whose weights are in the workspace and whose partials begin at `partials`.
@@ -141,8 +142,9 @@ class QueryDigits {
 #endif
 };
 
-// Adds the dimensions of int8 values that fill kParts vectors of sums, from dimension `j` on, to the
-// accumulators of kQueries queries, whose weights are digits. kIsRest: head_dim ends inside them.
+// Adds the dimensions of int8 values that fill kParts vectors of sums, from dimension `j` on, to
+// the accumulators of kQueries queries, whose weights are digits. kIsRest: head_dim ends inside
+// them.
 template <size_t kQueries, size_t kParts, bool kIsRest>
 HWY_INLINE void AddInt8ValueColumns(const ValueTile<int8_t>& tile, size_t j) {
   const hn::ScalableTag<float> d;
@@ -225,7 +227,7 @@ inline void AddValueBlock(const SpanWorkspace& workspace, const HeadQueries& que
                           const HeadCache& cache, const Block& block, size_t next_row,
                           float* partials) {
   const size_t head_dim = queries.head_dim;
-  WithKvElement(cache.type, [&]<typename T>() HWY_ATTR {
+  WithAttendedElement(cache.type, [&]<typename T>() HWY_ATTR {
     // With several blocks of 128 bits, there are no vectors of half as many dimensions.
     constexpr bool kIsInteger = kHasDotProducts && std::is_same_v<T, int8_t>;
     constexpr size_t kMaxQueries =

@@ -111,7 +111,7 @@ void PrepareQueries(const HeadQueries& queries, KvType type, const TileWorkspace
     const size_t q = std::min(lane, queries.num_queries() - 1);
     const float* input = queries.Query(q);
     workspace.end_positions[lane] = static_cast<int32_t>(queries.EndPosition(q));
-    if (type != KvType::kInt8) {
+    if (!IsInt8(type)) {
       for (size_t j = 0; j < head_dim; ++j) {
         workspace.queries[j * num_lanes + lane] = input[j] * scale;
       }
@@ -135,7 +135,7 @@ const float* AsFloats(const TileWorkspace& workspace, KvType type, const void* d
                       const Block& block, size_t head_dim) {
   const size_t page = block.page_row * head_dim;
   if (type == KvType::kF32) return static_cast<const float*>(data) + page;
-  WithKvElement(type, [&]<typename T>() HWY_ATTR {
+  WithAttendedElement(type, [&]<typename T>() HWY_ATTR {
     const hn::ScalableTag<float> d;
     constexpr size_t kLanes = hn::MaxLanes(d);
     const T* HWY_RESTRICT elements = static_cast<const T*>(data) + page;
@@ -160,15 +160,15 @@ HWY_INLINE void ScaleWeights(const TileWorkspace& workspace, const float* value_
   }
 }
 
-// Computes the weights of one block; for int8, they include the values' scales, and are digits where
-// there are dot products.
+// Computes the weights of one block; for int8, they include the values' scales, and are digits
+// where there are dot products.
 void WeighBlock(const TileWorkspace& workspace, const HeadQueries& queries, const HeadCache& cache,
                 const Block& block) {
   const hn::ScalableTag<float> d;
   constexpr size_t kLanes = hn::MaxLanes(d);
   const size_t head_dim = queries.head_dim;
   const size_t num_lanes = workspace.num_lanes;
-  if (cache.type == KvType::kInt8) {
+  if (IsInt8(cache.type)) {
     const int8_t* page = static_cast<const int8_t*>(cache.keys) + block.page_row * head_dim;
     const float* key_scales = cache.key_scales + block.page_row;
     ForEachPanel(num_lanes, [&]<size_t kVectors>(size_t lane) HWY_ATTR {
@@ -189,7 +189,7 @@ void WeighBlock(const TileWorkspace& workspace, const HeadQueries& queries, cons
     if (has_ends) MaskAfterEnds(workspace, lane, block);
     SoftmaxStep(workspace, lane, block);
   }
-  if (cache.type == KvType::kInt8) {
+  if (IsInt8(cache.type)) {
     const float* value_scales = cache.value_scales + block.page_row;
     if constexpr (kHasDotProducts) {
       WeightsToDigits(workspace, value_scales, block);
@@ -210,7 +210,7 @@ void AddFloatValues(const TileWorkspace& workspace, const HeadCache& cache, cons
 // Adds the block's values to the sums.
 void AddValueBlock(const TileWorkspace& workspace, const HeadCache& cache, const Block& block,
                    size_t head_dim, bool is_first) {
-  WithKvElement(cache.type, [&]<typename T>() HWY_ATTR {
+  WithAttendedElement(cache.type, [&]<typename T>() HWY_ATTR {
     if constexpr (kHasDotProducts && std::is_same_v<T, int8_t>) {
       const T* page = static_cast<const T*>(cache.values) + block.page_row * head_dim;
       const T* quads = InterleaveValues(workspace, page, block, head_dim);
@@ -304,7 +304,8 @@ size_t TileWorkspaceBytes(size_t num_queries, size_t head_dim) {
 }
 
 void AttendTile(const HeadQueries& queries, const HeadCache& cache, std::byte* workspace) {
-  CRIA_OPS_DISPATCH(AttendTile)(queries, cache, workspace);
+  CRIA_OPS_DISPATCH(cache.type == KvType::kInt8, AttendTile)
+  (queries, cache, workspace);
 }
 
 }  // namespace attention

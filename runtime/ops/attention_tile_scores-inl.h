@@ -156,6 +156,25 @@ HWY_INLINE void ScorePanelInt8(const TileWorkspace& workspace, size_t lane, size
       }
     };
     size_t j = 0;
+#if CRIA_OPS_IS_ARM_DOT_TARGET
+    constexpr size_t kBytes = hn::MaxLanes(di8);
+    for (; j + kBytes <= head_dim; j += kBytes) {
+      VBytes bytes[kTileRows];
+#pragma GCC unroll 4
+      for (size_t i = 0; i < kTileRows; ++i) bytes[i] = hn::LoadU(di8, key[i] + j);
+      ForEachConstant<kBytes / 4>([&]<size_t kLane>() HWY_ATTR {
+        const int8_t* HWY_RESTRICT lane_queries = queries + (j + 4 * kLane) * num_lanes;
+#pragma GCC unroll 4
+        for (size_t v = 0; v < kVectors; ++v) {
+          const VBytes query = hn::Load(di8, lane_queries + v * kLanes * 4);
+#pragma GCC unroll 4
+          for (size_t i = 0; i < kTileRows; ++i) {
+            dots[i][v] = DotQuadsByLane<kLane>(query, bytes[i], dots[i][v]);
+          }
+        }
+      });
+    }
+#endif
     for (; j + 4 <= head_dim; j += 4) accumulate(j, 4);
     if (j < head_dim) accumulate(j, head_dim - j);
 

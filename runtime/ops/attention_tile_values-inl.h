@@ -153,13 +153,12 @@ inline const int8_t* InterleaveValues(const TileWorkspace& workspace, const int8
   return quads;
 }
 
-// Adds to sums[v] the products of `digits`, one vector for each v, by the quads of one dimension.
+// Adds to sums[i][v] the products of one digit of the weights of vector v by dimension i of `quads`.
 template <size_t kVectors>
-HWY_INLINE void AddInt8ValuesTile(const TileWorkspace& workspace, size_t lane, size_t digit,
-                                  const int8_t* HWY_RESTRICT quads, size_t stride,
-                                  const Block& block,
-                                  hn::VFromD<hn::ScalableTag<int32_t>> (&sums)[kTileRows]
-                                                                              [kVectors]) {
+HWY_INLINE void AddInt8ValuesTile(
+    const TileWorkspace& workspace, size_t lane, size_t digit, const int8_t* HWY_RESTRICT quads,
+    size_t stride, const Block& block,
+    hn::VFromD<hn::ScalableTag<int32_t>> (&sums)[kTileRows][kVectors]) {
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<decltype(d)> di32;
   constexpr size_t kLanes = hn::MaxLanes(d);
@@ -178,8 +177,7 @@ HWY_INLINE void AddInt8ValuesTile(const TileWorkspace& workspace, size_t lane, s
     ForEachConstant<kTileRows>([&]<size_t kRow>() HWY_ATTR {
 #pragma GCC unroll 4
       for (size_t v = 0; v < kVectors; ++v) {
-        sums[kRow][v].raw =
-            vdotq_laneq_s32(sums[kRow][v].raw, digits[v].raw, value.raw, static_cast<int>(kRow));
+        sums[kRow][v] = DotQuadsByLane<kRow>(digits[v], value, sums[kRow][v]);
       }
     });
     (void)di32;

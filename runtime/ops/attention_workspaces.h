@@ -97,7 +97,8 @@ struct TileWorkspace {
   float* scores;           // [kBlockTokens][num_lanes]; later the weights exp(score - largest).
   TileSums span;           // Of this span's positions.
   TileSums merged;         // Of all spans before it.
-  float* floats;           // A block's keys or values, converted: [kBlockTokens][head_dim]
+  float* floats;           // A block's keys or values: [kBlockTokens][head_dim] as floats, or int8
+                           // values as InterleaveValues orders them.
   float* query_scales;     // kInt8: [num_lanes], times score_scale.
   int32_t* query_biases;   // kInt8: [num_lanes], subtracted from the dot products.
   int32_t* end_positions;  // [num_lanes]: the first position that the query does not attend to.

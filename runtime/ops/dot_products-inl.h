@@ -13,6 +13,7 @@
 
 #include "hwy/highway.h"
 #include "ops/dot_product_targets.h"
+#include "ops/kv_elements-inl.h"
 #include "ops/vector_math-inl.h"
 
 #if CRIA_OPS_IS_ARM_DOT_TARGET
@@ -29,6 +30,23 @@ namespace hn = hwy::HWY_NAMESPACE;
 // Whether one instruction multiplies and adds four bytes in each 32-bit lane.
 inline constexpr bool kHasDotProducts =
     CRIA_OPS_IS_ARM_DOT_TARGET || (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL);
+
+// Whether keys and values are int8. With the dot products of Arm, they always are: the baseline is
+// used for floats.
+HWY_INLINE bool IsInt8(KvType type) {
+  return CRIA_OPS_IS_ARM_DOT_TARGET || type == KvType::kInt8;
+}
+
+// WithKvElement for the types that this target is used for.
+template <typename Run>
+HWY_INLINE void WithAttendedElement(KvType type, const Run& run) {
+#if CRIA_OPS_IS_ARM_DOT_TARGET
+  (void)type;
+  run.template operator()<int8_t>();
+#else
+  WithKvElement(type, run);
+#endif
+}
 
 // DotQuads adds to each 32-bit lane the products of its four pairs of bytes. Every byte is in
 // [-127, 127]. The dot products of x86 multiply unsigned by signed bytes, so one side there
@@ -73,6 +91,14 @@ HWY_INLINE VI32 DotQuads(DI32 di32, VBiased biased, VI8 bytes, VI32 sum) {
 #endif
 }
 
+#if CRIA_OPS_IS_ARM_DOT_TARGET
+// The same with the four bytes in lane kLane of `quads` for every lane.
+template <size_t kLane, class VI8, class VI32>
+HWY_INLINE VI32 DotQuadsByLane(VI8 bytes, VI8 quads, VI32 sum) {
+  return VI32(vdotq_laneq_s32(sum.raw, bytes.raw, quads.raw, static_cast<int>(kLane)));
+}
+#endif
+
 // {sum of a's lanes, sum of b's, of c's, of d's}.
 template <class DI32, class V = hn::VFromD<DI32>>
 HWY_INLINE auto SumsOfLanes(DI32 di32, V a, V b, V c, V d) {
@@ -87,9 +113,8 @@ HWY_INLINE auto SumsOfLanes(DI32 di32, V a, V b, V c, V d) {
 // Calls `run.template operator()<i>()` for i from 0 to before kCount.
 template <size_t kCount, typename Run>
 HWY_INLINE void ForEachConstant(const Run& run) {
-  [&]<size_t... kIndices>(std::index_sequence<kIndices...>) HWY_ATTR {
-    (run.template operator()<kIndices>(), ...);
-  }(std::make_index_sequence<kCount>());
+  [&]<size_t... kIndices>(std::index_sequence<kIndices...>)
+      HWY_ATTR { (run.template operator()<kIndices>(), ...); }(std::make_index_sequence<kCount>());
 }
 
 }  // namespace cria::ops::HWY_NAMESPACE

@@ -60,7 +60,8 @@ HWY_INLINE auto WeightCodes(D d, V weights, V codes_per_unit) {
   return hn::Sub(hn::BitCast(di32, rounded), hn::Set(di32, kRounderBits - kDigitOffset));
 }
 
-// Lanes are positions: in place of four weights, the higher digits of all four, then the lower ones.
+// Lanes are positions: in place of four weights, the higher digits of all four, then the lower
+// ones.
 template <class D, class V = hn::VFromD<D>>
 HWY_INLINE V DigitsOfQuads(D d, V weights, V codes_per_unit) {
   const hn::Repartition<uint8_t, D> du8;

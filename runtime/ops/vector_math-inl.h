@@ -26,8 +26,8 @@ inline constexpr bool kHas32Registers =
 inline constexpr float kRounder = 12582912.0f;  // 1.5 * 2^23
 inline constexpr int32_t kRounderBits = 0x4b400000;
 
-// ExpOfNonPositive(x) is exp(x) within 2 units in the last place for x <= 0. 0 below ln(2^-126), where
-// the result would not be normal; NaN for NaN; exactly 1 for 0.
+// ExpOfNonPositive(x) is exp(x) within 2 units in the last place for x <= 0. 0 below ln(2^-126),
+// where the result would not be normal; NaN for NaN; exactly 1 for 0.
 //
 // exp(x) = 2^n * exp(r) with n = round(x / ln 2); ln 2 is split in two so that n * high is exact.
 // The polynomial is the minimax approximation of (exp(r) - 1 - r) / r^2 for |r| <= ln(2) / 2,
@@ -64,8 +64,8 @@ HWY_INLINE V Exp(D d, V x) {
   return hn::IfThenElse(hn::Gt(x, highest_argument), hn::Inf(d), ExpOfNonPositive(d, x));
 }
 
-// v[b] is the b-th of as many vectors as a vector has blocks of 128 bits; afterwards, it is the b-th
-// blocks of all of them, in order. For floats.
+// v[b] is the b-th of as many vectors as a vector has blocks of 128 bits; afterwards, it is the
+// b-th blocks of all of them, in order. For floats.
 template <class D, class V>
 HWY_INLINE void TransposeBlocks(D d, V* v) {
   if constexpr (hn::MaxLanes(d) == 8) {
