@@ -10,11 +10,14 @@
 #include <numeric>
 #include <random>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/numeric.h"
+#include "core/platform.h"
 #include "ops/simd_target_name.h"
+#include "support/emulation.h"
 
 namespace cria::ops {
 namespace {
@@ -23,6 +26,8 @@ struct Shape {
   size_t outputs;
   size_t inputs;
   size_t block_size;  // 0 for int8.
+  // Chooses the kernel, if it is not to be the one for this processor.
+  const TileKernel* (*find_kernel)() = nullptr;
 
   bool is_int8() const { return block_size == 0; }
   int min_weight() const { return is_int8() ? -128 : -8; }
@@ -197,22 +202,30 @@ class TiledProductTest : public testing::TestWithParam<Shape> {
   }
 
  private:
-  const TileKernel* kernel_ = GetParam().is_int8() ? FindQc8wKernel() : FindQb4wKernel();
+  static const TileKernel* FindKernel() {
+    if (GetParam().find_kernel != nullptr) return GetParam().find_kernel();
+    return GetParam().is_int8() ? FindQc8wKernel() : FindQb4wKernel();
+  }
+
+  const TileKernel* kernel_ = FindKernel();
 };
 
-TEST(FindQb4wKernelTest, ThereIsOneForEachTargetOfX86ButTheBaseline) {
+TEST(FindQb4wKernelTest, ThereIsOneForEachTargetOfX86ButTheBaselineAndForArm) {
   const std::string_view target = SimdTargetName();
-  EXPECT_EQ(FindQb4wKernel() != nullptr, target == "AVX2" || target == "AVX3_DL");
+  EXPECT_EQ(FindQb4wKernel() != nullptr,
+            target == "AVX2" || target == "AVX3_DL" || target.starts_with("NEON"));
 }
 
-TEST(FindQc8wKernelTest, ThereIsOneForAvx512Vnni) {
-  EXPECT_EQ(FindQc8wKernel() != nullptr, SimdTargetName() == "AVX3_DL");
+TEST(FindQc8wKernelTest, ThereIsOneForAvx512VnniAndForDotProductsOfArm) {
+  EXPECT_EQ(FindQc8wKernel() != nullptr,
+            SimdTargetName() == "AVX3_DL" || platform::InstructionSets().contains("dotprod"));
 }
 
 constexpr size_t kManyRows = 131;
 
-// So many that each is alone or beside others in every way.
+// So many that each is alone or beside others in every way: kernels for Arm have at most 8 rows.
 std::vector<size_t> RowCounts() {
+  if (support::IsEmulated()) return {1, 2, 3, 4, 5, 6, 7, 8, 13, 33};
   std::vector<size_t> counts(33);
   std::iota(counts.begin(), counts.end(), size_t{1});
   counts.push_back(kManyRows);
@@ -288,16 +301,29 @@ TEST_P(TiledProductTest, TheLargestNumbersDoNotOverflow) {
   }
 }
 
+std::string ShapeName(const testing::TestParamInfo<Shape>& shape) {
+  return std::format("{}x{}_blocks_{}", shape.param.outputs, shape.param.inputs,
+                     shape.param.block_size);
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, TiledProductTest,
                          testing::Values(Shape{1, 32, 32}, Shape{8, 64, 32}, Shape{12, 192, 64},
                                          Shape{17, 512, 256}, Shape{40, 1024, 32},
                                          Shape{100, 1088, 32}, Shape{30, 2176, 128}, Shape{1, 1, 0},
                                          Shape{33, 17, 0}, Shape{16, 64, 0}, Shape{100, 1090, 0},
                                          Shape{30, 2176, 0}),
-                         [](const testing::TestParamInfo<Shape>& shape) {
-                           return std::format("{}x{}_blocks_{}", shape.param.outputs,
-                                              shape.param.inputs, shape.param.block_size);
-                         });
+                         ShapeName);
+
+#if defined(__aarch64__)
+// Processors with dot products can run this one, too.
+INSTANTIATE_TEST_SUITE_P(WithoutDotProducts, TiledProductTest,
+                         testing::Values(Shape{1, 32, 32, Qb4wKernelForNeon},
+                                         Shape{12, 192, 64, Qb4wKernelForNeon},
+                                         Shape{17, 512, 256, Qb4wKernelForNeon},
+                                         Shape{100, 1088, 32, Qb4wKernelForNeon},
+                                         Shape{30, 2176, 128, Qb4wKernelForNeon}),
+                         ShapeName);
+#endif
 
 }  // namespace
 }  // namespace cria::ops

@@ -6,6 +6,9 @@ const TileKernel* FindQb4wKernel() {
 #if defined(__x86_64__)
   const TileKernel* kernel = Qb4wKernelForAvx512Vnni();
   return kernel != nullptr ? kernel : Qb4wKernelForAvx2();
+#elif defined(__aarch64__)
+  const TileKernel* kernel = Qb4wKernelForNeonDot();
+  return kernel != nullptr ? kernel : Qb4wKernelForNeon();
 #else
   return nullptr;
 #endif
@@ -14,6 +17,8 @@ const TileKernel* FindQb4wKernel() {
 const TileKernel* FindQc8wKernel() {
 #if defined(__x86_64__)
   return Qc8wKernelForAvx512Vnni();
+#elif defined(__aarch64__)
+  return Qc8wKernelForNeonDot();
 #else
   return nullptr;
 #endif

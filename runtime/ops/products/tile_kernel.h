@@ -51,6 +51,9 @@ const TileKernel* FindQc8wKernel();
 // What these choose from, each null unless it is for this processor.
 const TileKernel* Qb4wKernelForAvx2();
 const TileKernel* Qb4wKernelForAvx512Vnni();
+const TileKernel* Qb4wKernelForNeon();
+const TileKernel* Qb4wKernelForNeonDot();
 const TileKernel* Qc8wKernelForAvx512Vnni();
+const TileKernel* Qc8wKernelForNeonDot();
 
 }  // namespace cria::ops

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <arm_neon.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "core/row_quantization.h"
+#include "ops/products/tile_kernel.h"
+
+namespace cria::ops {
+
+// Outputs of a tile, and the vectors of their sums.
+inline constexpr size_t kNeonOutputs = 16;
+inline constexpr size_t kNeonVectors = kNeonOutputs / 4;
+
+// Four bfloat16s, as floats.
+inline float32x4_t WidenBf16(uint16x4_t values) {
+  return vreinterpretq_f32_u32(vshll_n_u16(values, 16));
+}
+
+// Must be called before instructions read activations that are written here in assembly: the
+// compiler does not know that they read memory.
+inline void PublishActivations() { asm volatile("" : : : "memory"); }
+
+// 16 activations of a row. In assembly, because compilers would load those of two steps at once and
+// then not have enough registers.
+[[gnu::always_inline]] inline int8x16_t LoadActivations(const int8_t* row, size_t input) {
+  int8x16_t activations;
+  asm volatile("ldr %q0, [%1, %2]" : "=w"(activations) : "r"(row), "r"(input));
+  return activations;
+}
+
+// Adds to each of 4 outputs' sums the dot product of its 4 weights and activations 4 * kLane to
+// 4 * kLane + 3. An instruction that not every processor has: intrinsics for it would need a file
+// compiled for other processors, whose inline functions might then be used everywhere.
+template <size_t kLane>
+[[gnu::always_inline]] inline void AddDot(int8x16_t weights, int8x16_t activations,
+                                          int32x4_t& sums) {
+  asm volatile(".arch_extension dotprod\n\tsdot %0.4s, %1.16b, %2.4b[%3]"
+               : "+w"(sums)
+               : "w"(weights), "w"(activations), "i"(kLane));
+}
+
+// Writes results of row r for vectors of 4 outputs, from vector `first` of the tile on.
+template <size_t kVectors>
+[[gnu::always_inline]] inline void StoreVectors(const TileProduct& product, size_t r, size_t first,
+                                                const float32x4_t (&results)[kVectors]) {
+  float* output = product.output + r * product.output_stride + 4 * first;
+  if (product.num_outputs == kNeonOutputs) {
+#pragma GCC unroll 4
+    for (size_t v = 0; v < kVectors; ++v) vst1q_f32(output + 4 * v, results[v]);
+    return;
+  }
+  if (product.num_outputs <= 4 * first) return;
+  // A copy, so that the results of other tiles never have an address.
+  float values[4 * kVectors];
+#pragma GCC unroll 4
+  for (size_t v = 0; v < kVectors; ++v) vst1q_f32(values + 4 * v, results[v]);
+  const size_t size = std::min(product.num_outputs - 4 * first, 4 * kVectors);
+  std::memcpy(output, values, size * sizeof(float));
+}
+
+// Writes the results of int4 products: for all rows and vectors of 4 outputs, from vector `first`
+// of the tile on, scale * (kFactor * sum + zero point * minus the sum of the output's weights).
+template <int kFactor, size_t kRows, size_t kVectors>
+[[gnu::always_inline]] inline void StoreResults(const TileProduct& product, size_t first,
+                                                const float32x4_t (&sums)[kRows][kVectors]) {
+  const RowQuantization* rows = product.rows.quantizations;
+  float32x4_t minus_weights[kVectors];
+#pragma GCC unroll 4
+  for (size_t v = 0; v < kVectors; ++v) {
+    minus_weights[v] = vld1q_f32(reinterpret_cast<const float*>(product.tile) + 4 * (first + v));
+  }
+#pragma GCC unroll 8
+  for (size_t r = 0; r < kRows; ++r) {
+    const auto zero_point = static_cast<float>(rows[r].zero_point);
+    float32x4_t results[kVectors];
+#pragma GCC unroll 4
+    for (size_t v = 0; v < kVectors; ++v) {
+      const float32x4_t sum = kFactor == 1 ? sums[r][v] : vmulq_n_f32(sums[r][v], kFactor);
+      results[v] = vmulq_n_f32(vfmaq_n_f32(sum, minus_weights[v], zero_point), rows[r].scale);
+    }
+    StoreVectors(product, r, first, results);
+  }
+}
+
+}  // namespace cria::ops

@@ -1,0 +1,148 @@
+// int4 products for Arm processors with dot products of bytes (SDOT).
+
+#include <arm_neon.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/platform.h"
+#include "ops/products/neon_tile-inl.h"
+#include "ops/products/tile_kernel.h"
+
+namespace cria::ops {
+namespace {
+
+// A vector of weights has those of four outputs for four neighbouring inputs in its low nibbles,
+// and for the next four in its high ones.
+constexpr size_t kGroupInputs = 4;
+constexpr size_t kPairBytes = kGroupInputs * kNeonOutputs;
+// The sums of six rows for half a tile, as integers and as floats, take 24 of 32 registers.
+constexpr size_t kMaxRows = 6;
+constexpr size_t kMaxRowsOfWholeTile = 2;
+// One register of activations.
+constexpr size_t kStepInputs = 16;
+
+// Four times 16 weights, times 16: those of `kVectors` vectors for the next 8 inputs.
+template <size_t kVectors>
+struct Weights {
+  int8x16_t low[kVectors];
+  int8x16_t high[kVectors];
+
+  [[gnu::always_inline]] explicit Weights(const std::byte* packed) {
+#pragma GCC unroll 4
+    for (size_t v = 0; v < kVectors; ++v) {
+      const uint8x16_t pairs = vld1q_u8(reinterpret_cast<const uint8_t*>(packed) + 16 * v);
+      low[v] = vreinterpretq_s8_u8(vshlq_n_u8(pairs, 4));
+      high[v] = vreinterpretq_s8_u8(vandq_u8(pairs, vdupq_n_u8(0xf0)));
+    }
+  }
+};
+
+template <size_t kLane, size_t kVectors>
+[[gnu::always_inline]] inline void AddDots(const int8x16_t (&weights)[kVectors],
+                                           int8x16_t activations, int32x4_t (&sums)[kVectors]) {
+#pragma GCC unroll 4
+  for (size_t v = 0; v < kVectors; ++v) AddDot<kLane>(weights[v], activations, sums[v]);
+}
+
+// Multiplies all rows by `kVectors` vectors of 4 outputs, from vector `first` of the tile on.
+template <size_t kRows, size_t kVectors>
+[[gnu::always_inline]] inline void MultiplyPart(const TileProduct& product, size_t first) {
+  const PackedTiles& tiles = product.tiles;
+  const int8_t* values[kRows];
+  float32x4_t sums[kRows][kVectors];
+#pragma GCC unroll 8
+  for (size_t r = 0; r < kRows; ++r) {
+    values[r] = product.rows.values + r * product.rows.stride;
+#pragma GCC unroll 4
+    for (auto& sum : sums[r]) sum = vdupq_n_f32(0.0f);
+  }
+  const std::byte* packed = product.tile + tiles.blocks_offset() + 16 * first;
+  for (size_t input = 0; input < tiles.input_channels;) {
+    int32x4_t block_sums[kRows][kVectors];
+#pragma GCC unroll 8
+    for (auto& row : block_sums) {
+#pragma GCC unroll 4
+      for (auto& sum : row) sum = vdupq_n_s32(0);
+    }
+    const size_t end = input + tiles.block_size;
+    do {
+#pragma GCC unroll 2
+      for (size_t step = 0; step < 2; ++step, input += kStepInputs) {
+        if constexpr (kVectors == kNeonVectors) {
+          // One after the other, because there are not enough registers for both.
+          int8x16_t activations[kRows];
+#pragma GCC unroll 8
+          for (size_t r = 0; r < kRows; ++r) activations[r] = LoadActivations(values[r], input);
+          {
+            const Weights<kVectors> weights(packed);
+#pragma GCC unroll 8
+            for (size_t r = 0; r < kRows; ++r) {
+              AddDots<0>(weights.low, activations[r], block_sums[r]);
+              AddDots<1>(weights.high, activations[r], block_sums[r]);
+            }
+          }
+          const Weights<kVectors> weights(packed + kPairBytes);
+#pragma GCC unroll 8
+          for (size_t r = 0; r < kRows; ++r) {
+            AddDots<2>(weights.low, activations[r], block_sums[r]);
+            AddDots<3>(weights.high, activations[r], block_sums[r]);
+          }
+        } else {
+          const Weights<kVectors> weights0(packed);
+          const Weights<kVectors> weights1(packed + kPairBytes);
+#pragma GCC unroll 8
+          for (size_t r = 0; r < kRows; ++r) {
+            const int8x16_t activations = LoadActivations(values[r], input);
+            AddDots<0>(weights0.low, activations, block_sums[r]);
+            AddDots<1>(weights0.high, activations, block_sums[r]);
+            AddDots<2>(weights1.low, activations, block_sums[r]);
+            AddDots<3>(weights1.high, activations, block_sums[r]);
+          }
+        }
+        packed += 2 * kPairBytes;
+      }
+    } while (input != end);
+    const auto* scales = reinterpret_cast<const uint16_t*>(packed - 16 * first);
+#pragma GCC unroll 4
+    for (size_t v = 0; v < kVectors; ++v) {
+      const float32x4_t scale = WidenBf16(vld1_u16(scales + 4 * (first + v)));
+#pragma GCC unroll 8
+      for (size_t r = 0; r < kRows; ++r) {
+        sums[r][v] = vfmaq_f32(sums[r][v], vcvtq_f32_s32(block_sums[r][v]), scale);
+      }
+    }
+    packed += kNeonOutputs * sizeof(uint16_t);
+  }
+  StoreResults<1>(product, first, sums);
+}
+
+template <size_t kRows>
+void Multiply(const TileProduct& product) {
+  if constexpr (kRows <= kMaxRowsOfWholeTile) {
+    MultiplyPart<kRows, kNeonVectors>(product, 0);
+  } else {
+    for (size_t first = 0; first < kNeonVectors; first += 2) MultiplyPart<kRows, 2>(product, first);
+  }
+}
+
+void MultiplyByTile(const TileProduct& product) {
+  static constexpr decltype(&Multiply<1>) kMultiply[kMaxRows] = {
+      Multiply<1>, Multiply<2>, Multiply<3>, Multiply<4>, Multiply<5>, Multiply<6>};
+  PublishActivations();
+  kMultiply[product.rows.num_rows - 1](product);
+}
+
+}  // namespace
+
+const TileKernel* Qb4wKernelForNeonDot() {
+  static constexpr TileKernel kKernel = {.tile_outputs = kNeonOutputs,
+                                         .group_inputs = kGroupInputs,
+                                         .max_rows = kMaxRows,
+                                         .reads_unsigned_rows = false,
+                                         .multiply = MultiplyByTile};
+  static const bool is_possible = platform::InstructionSets().contains("dotprod");
+  return is_possible ? &kKernel : nullptr;
+}
+
+}  // namespace cria::ops
