@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Counts the instructions that an aarch64 cria executes for one generated token, by function.
+"""Counts the instructions that an aarch64 cria executes for one token, by function.
 
     ./dev shell tests/bench/instructions_per_token.py -m MODEL.cria [--core cortex-a76]... [--kv int8 ...]
 
-The emulator logs each block of code when it translates it, and each execution of a block. The script counts what
-one thread executes from one call of the decoder to the next: the step itself, and choosing and printing its token.
-Unknown options are passed to `cria run`.
+The emulator logs each block of code when it translates it, and each execution of a block. For a generated token,
+the script counts what one thread of `cria run` executes from one call of the decoder to the next: the step itself,
+and choosing and printing its token. With --prefill 64,128, it counts a token of a prompt instead, and with --depth 512
+a token that is generated behind so many others: the difference between two runs of `cria bench` of different lengths,
+without what bench executes to measure the speed of memory. Unknown options are passed to `cria run` or `cria bench`.
 """
 
 import argparse
@@ -26,7 +28,14 @@ import xnnpack_kernels  # noqa: E402
 STEP = "cria::Decoder::Forward("
 # The first call is that of the prompt.
 FIRST_STEP, TOKENS = 3, 4
-MATRIX_PRODUCTS = "libXNNPACK"
+# XNNPACK's, and those of our own.
+PRODUCT_LIBRARY = "libXNNPACK"
+OWN_PRODUCT = re.compile("TileProduct const&|MultiplyTiled")
+# `cria bench` measures how fast memory is read, which takes time and not a number of instructions.
+OTHER_WORK = re.compile("ReadMemory|MeasureBandwidth")
+GENERATED = (8, 24)
+# `cria bench -r 1` runs each test twice: the first time is not measured.
+RUNS_OF_BENCH = 2
 
 
 class Mapping(typing.NamedTuple):
@@ -38,9 +47,9 @@ class Mapping(typing.NamedTuple):
     offset: int
 
 
-def execute(build, names, command, core):
-    """({address of a block: instructions executed in it}, {address: instruction}, mappings), of the steps that
-    count."""
+def execute(build, names, command, core, first_step, num_steps):
+    """({address of a block: instructions executed in it}, {address: instruction}, mappings) of steps of the decoder,
+    from number `first_step` on; of the whole program if that is 0."""
     # Where the emulator keeps a block's translation: [address, instructions, executions that count].
     blocks = {}
     code, files, mappings = {}, {}, []
@@ -69,7 +78,7 @@ def execute(build, names, command, core):
                         translated = []
                     if block[0] == step:
                         steps += 1
-                    if FIRST_STEP <= steps < FIRST_STEP + TOKENS:
+                    if first_step == 0 or first_step <= steps < first_step + num_steps:
                         block[2] += 1
                 elif line.startswith("IN:"):
                     translated = []
@@ -88,8 +97,8 @@ def execute(build, names, command, core):
         error = process.stderr.read().decode()
         if process.wait() != 0:
             sys.exit(error)
-    if steps < FIRST_STEP + TOKENS:
-        sys.exit(f"{steps} calls of {STEP}...) were seen, not {FIRST_STEP + TOKENS} as expected")
+    if steps < first_step + num_steps:
+        sys.exit(f"{steps} calls of {STEP}...) were seen, not {first_step + num_steps} as expected")
     counts = collections.Counter()
     for address, instructions, executions in blocks.values():
         counts[address] += instructions * executions
@@ -146,31 +155,62 @@ class Names:
                       if len(words) == 3 and words[1] in "tTwWiu")
 
 
-def count(build, names, command, core):
-    """{(file, function): instructions per token}."""
+def count_steps(build, names, command, core):
+    """{(file, function): instructions per generated token}."""
+    command = [*command, "-n"]
+    xnnpack_kernels.run([*build.emulator, *command, "1"], QEMU_CPU=core)
+    counts = names.of(*execute(build, names, [*command, str(FIRST_STEP + TOKENS)], core, FIRST_STEP, TOKENS))
+    return {name: instructions / TOKENS for name, instructions in counts.items() if instructions}
+
+
+def count_difference(build, names, command, option, lengths, core):
+    """{(file, function): instructions per token}, by which the longer of two runs of `cria bench` is longer."""
+    short, long = lengths
+    xnnpack_kernels.run([*build.emulator, *command, option, "1"], QEMU_CPU=core)
+    counts = [names.of(*execute(build, names, [*command, option, str(length)], core, 0, 0))
+              for length in (short, long)]
+    return {name: (counts[1][name] - counts[0][name]) / (RUNS_OF_BENCH * (long - short))
+            for name in counts[1] if counts[1][name] != counts[0][name] and not OTHER_WORK.search(name[1])}
+
+
+def count(build, names, arguments, more, core):
     with tempfile.TemporaryDirectory() as folder:
         # With packed weights, the log is shorter.
-        command = [*command, "--pack-cache", folder, "-n"]
-        xnnpack_kernels.run([*build.emulator, *command, "1"], QEMU_CPU=core)
-        counts = names.of(*execute(build, names, [*command, str(FIRST_STEP + TOKENS)], core))
-    return {name: instructions / TOKENS for name, instructions in counts.items() if instructions}
+        common = ["-m", arguments.model, "-t", "1", "--pack-cache", folder, *more]
+        program = str(build.program)
+        if arguments.prefill is None and arguments.depth is None:
+            return count_steps(build, names, [program, "run", *common, "-p", "", "--temp", "0", "--ignore-eos"], core)
+        bench = [program, "bench", *common, "-r", "1"]
+        if arguments.prefill is not None:
+            return count_difference(build, names, [*bench, "-n", "0"], "-p", arguments.prefill, core)
+        bench += ["-p", "0", "-d", str(arguments.depth), "-c", str(arguments.depth + GENERATED[1])]
+        return count_difference(build, names, bench, "-n", GENERATED, core)
+
+
+def is_product(file, function):
+    return file == PRODUCT_LIBRARY or OWN_PRODUCT.search(function) is not None
+
+
+def two_lengths(text):
+    short, long = (int(length) for length in text.split(","))
+    return short, long
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("-m", "--model", required=True)
     parser.add_argument("--core", action="append", help="as QEMU_CPU takes it; default: cortex-a72 cortex-a76")
+    parser.add_argument("--prefill", type=two_lengths, metavar="SHORT,LONG", help="lengths of two prompts")
+    parser.add_argument("--depth", type=int, help="tokens before those that are generated")
     parser.add_argument("--build", type=pathlib.Path, default=device_build.ROOT / "build/aarch64")
     parser.add_argument("--lines", type=int, default=12, help="how many functions to print")
     arguments, more = parser.parse_known_args()
     build = device_build.DeviceBuild(arguments.build)
     names = Names(build)
-    command = [str(build.program), "run", "-m", arguments.model, "-p", "", "-t", "1", "--temp", "0",
-               "--ignore-eos", *more]
     for core in arguments.core or ["cortex-a72", "cortex-a76"]:
-        counts = count(build, names, command, core)
+        counts = count(build, names, arguments, more, core)
         total = sum(counts.values())
-        products = sum(n for (file, _), n in counts.items() if file == MATRIX_PRODUCTS)
+        products = sum(n for name, n in counts.items() if is_product(*name))
         print(f"{core}: {total:,.0f} instructions a token, {100 * (total - products) / total:.2f}% of them "
               "outside of the matrix products")
         for (file, function), instructions in sorted(counts.items(), key=lambda item: -item[1])[:arguments.lines]:

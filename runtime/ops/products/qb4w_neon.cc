@@ -88,20 +88,18 @@ template <size_t kRows>
   FourInputs<false> even;
   FourInputs<true> odd;
   even.LoadNext(values[0]);
+  if (kRows > 1) odd.LoadNext(values[1]);
   Unpack(packed, weights);
+  // Two rows by turns, so that an addition need not wait for the one before it.
 #pragma GCC unroll 8
   for (size_t r = 0; r < kRows; r += 2) {
-    if (r + 1 < kRows) odd.LoadNext(values[r + 1]);
 #pragma GCC unroll 4
     for (size_t i = 0; i < kInputsAtOnce; ++i) {
       SubtractProducts(weights[i], even.input[i], sums[r]);
+      if (r + 1 < kRows) SubtractProducts(weights[i], odd.input[i], sums[r + 1]);
     }
-    if (r + 1 == kRows) break;
     if (r + 2 < kRows) even.LoadNext(values[r + 2]);
-#pragma GCC unroll 4
-    for (size_t i = 0; i < kInputsAtOnce; ++i) {
-      SubtractProducts(weights[i], odd.input[i], sums[r + 1]);
-    }
+    if (r + 3 < kRows) odd.LoadNext(values[r + 3]);
   }
 }
 
