@@ -110,8 +110,7 @@ class BatchTest : public testing::TestWithParam<BatchCase> {
     return texts[0].logits;
   }
 
-  // Where the products are the same, so are the logits; elsewhere, they round differently. If the
-  // products of layers do, with int8 activations, another rounding may change a step.
+  // Where the products are the same, so are the logits; elsewhere, they round differently.
   void ExpectAgreement(const RowsOfLogits& rows, const RowsOfLogits& expected) const {
     ASSERT_EQ(rows.size(), expected.size());
     const Scheme weights = GetParam().conversion.weights;
@@ -119,14 +118,13 @@ class BatchTest : public testing::TestWithParam<BatchCase> {
     const Scheme head = GetParam().conversion.head.value_or(is_f32 ? weights : Scheme::kQc8w);
     const bool is_bitwise =
         support::RowsAreBitwiseAsAlone(weights) && support::RowsAreBitwiseAsAlone(head);
-    const float tolerance = weights == Scheme::kQc8w ? 2e-2f : 1e-4f;
     float largest = 0.0f;
     for (const auto& row : expected) largest = std::max(largest, LargestMagnitude(row));
     for (size_t i = 0; i < rows.size(); ++i) {
       if (is_bitwise) {
         ASSERT_EQ(rows[i], expected[i]) << "position " << i;
       } else {
-        ASSERT_LE(LargestDifference(rows[i], expected[i]), tolerance * largest) << "position " << i;
+        ASSERT_LE(LargestDifference(rows[i], expected[i]), 1e-4f * largest) << "position " << i;
       }
     }
   }

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Tests that XNNPACK's kernels for a model's products are those of the emulated core, and reports them.
+"""Tests that XNNPACK's kernels for a model's products are those of the emulated core, and that they do not run where
+our own do, and reports them.
 
     xnnpack_kernels_test.py BUILD HOST_BUILD CHECKPOINT CORE
 """
@@ -17,6 +18,9 @@ import xnnpack_kernels
 HAS_DOT_PRODUCTS = {"cortex-a7": False, "cortex-a53": False, "cortex-a72": False, "cortex-a76": True, "max": True}
 # What --weights is called, and what XNNPACK calls the products of these weights.
 PRODUCTS = {"int4": "qd8_f32_qb4w", "int8": "qd8_f32_qc8w", "f32": "f32"}
+# Products that our own kernels compute.
+OWN = {"cortex-a53": {"qd8_f32_qb4w"}, "cortex-a72": {"qd8_f32_qb4w"},
+       "cortex-a76": {"qd8_f32_qb4w", "qd8_f32_qc8w"}}
 # What their names have of the instruction sets that ARMv8 got later.
 DOT_PRODUCTS = re.compile("dot|i8mm|sme")
 # The exit code that tells ctest so.
@@ -40,9 +44,14 @@ def kernels_by_product(build, convert, checkpoint, core):
     return kernels
 
 
-def findings(kernels, has_dot_products):
+def findings(kernels, core):
     """What is wrong with the kernels that a core chose, a sentence each."""
+    has_dot_products = HAS_DOT_PRODUCTS[core]
     for products in PRODUCTS.values():
+        if products in OWN.get(core, ()):
+            if kernels[products]:
+                yield f"{products}: XNNPACK's {', '.join(sorted(kernels[products]))} ran instead of our own kernel"
+            continue
         rows = {int(name.split("x")[0]) for name in kernels[products]}
         if 1 not in rows:
             yield f"no kernel of {products} for one row was seen"
@@ -64,9 +73,11 @@ def main():
         print(f"there is no {convert}: ./dev build makes it")
         return SKIPPED
     kernels = kernels_by_product(device_build.DeviceBuild(pathlib.Path(folder)), convert, checkpoint, core)
-    for products, names in sorted(kernels.items()):
-        print(f"report: {core:10}  runs xnn_{products}_gemm_minmax_ukernel_{{{','.join(sorted(names))}}}")
-    return "\n".join(findings(kernels, HAS_DOT_PRODUCTS[core])) or 0
+    for products in sorted(PRODUCTS.values()):
+        names = kernels[products]
+        print(f"report: {core:10}  runs xnn_{products}_gemm_minmax_ukernel_{{{','.join(sorted(names))}}}" if names
+              else f"report: {core:10}  runs our own kernel instead of xnn_{products}")
+    return "\n".join(findings(kernels, core)) or 0
 
 
 if __name__ == "__main__":
