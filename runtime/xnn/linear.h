@@ -38,8 +38,8 @@ struct LinearBuffers {
 
 // output[rows][output_channels] = input[rows][input_channels] × weightsᵀ, for all matrices with one
 // layout that use the same buffers, one after another: one matrix for each layer of a model. Uses
-// XNNPACK, or our own product for int4 weights if that is faster. One thread at a time may call it;
-// it uses a pool inside.
+// XNNPACK, or a kernel of our own if that is faster. One thread at a time may call it; it uses a
+// pool inside.
 class Linear {
  public:
   // Maximum number of XNNPACK operators that one Linear has: one for all outputs, one for each
