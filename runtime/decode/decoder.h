@@ -42,6 +42,7 @@ class Decoder final : public TokenModel {
   size_t cache_tokens() const override { return options_.context_tokens; }
   size_t chunk_tokens() const override { return options_.chunk_tokens; }
   size_t max_sequences() const override { return options_.num_sequences; }
+  size_t max_logit_rows() const override { return options_.max_logit_rows; }
   Status Forward(const Batch& batch) override;
   Result<std::span<float>> Logits(size_t row) override;
   KvPages& pages() override { return pages_; }

@@ -24,6 +24,8 @@ class TokenModel {
   virtual size_t chunk_tokens() const = 0;
   // How many sequences can be open at once.
   virtual size_t max_sequences() const = 0;
+  // Maximum number of rows of logits that one product computes; at least max_sequences().
+  virtual size_t max_logit_rows() const = 0;
 
   // What the KV cache holds. Moves that a change leaves must be passed to Move before anything
   // else.
@@ -47,7 +49,7 @@ class TokenModel {
   // Row `row`, [vocab_size], of the rows of logits of the last Forward, those of a later run behind
   // those of an earlier one. The caller may change it. It is valid until the next Forward or until
   // a row is asked for that was not computed in the same product: one product computes the row that
-  // is asked for and as many behind it as there is memory for, at least max_sequences() in all.
+  // is asked for and those behind it, up to max_logit_rows() in all.
   virtual Result<std::span<float>> Logits(size_t row) = 0;
 };
 

@@ -5,6 +5,7 @@
 
 #include "core/cpu_threads.h"
 #include "model/path_contents.h"
+#include "xnn/row_bits.h"
 
 namespace cria {
 namespace {
@@ -21,6 +22,12 @@ size_t LogitRows(uint64_t max_bytes, size_t vocab_size, size_t chunk_tokens) {
 
 }  // namespace
 
+bool CanDraft(const ModelOutline& model) {
+  return std::ranges::all_of(model.matrices, [](const TensorLayout& matrix) {
+    return xnn::RowsAreBitwiseAsAlone(matrix.scheme);
+  });
+}
+
 MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions& options) {
   const size_t longest = model.config.longest_context();
   const size_t context = options.context_tokens == kModelsOwnContext ? longest
@@ -29,13 +36,17 @@ MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions&
                              : std::min(Engine::kDefaultContextTokens, longest);
   const size_t chunk = std::min(options.chunk_tokens, context);
   const size_t num_threads = ThreadCountOrDefault(options.num_threads);
+  const DraftOptions drafts = CanDraft(model) ? options.drafts : DraftOptions{};
+  const size_t draft_rows =
+      drafts.has_drafts() ? options.num_sequences + drafts.max_tokens : size_t{1};
+  const size_t logit_rows = LogitRows(options.max_logit_bytes, model.config.vocab_size, chunk);
   return {
       .decoder = {.context_tokens = context,
                   .chunk_tokens = chunk,
                   .kv_type = options.kv_type,
                   .num_sequences = options.num_sequences,
-                  .max_logit_rows =
-                      LogitRows(options.max_logit_bytes, model.config.vocab_size, chunk)},
+                  .max_logit_rows = std::max(logit_rows, draft_rows)},
+      .drafts = drafts,
       .num_threads = num_threads,
       .num_batch_threads = options.num_batch_threads == num_threads ? 0 : options.num_batch_threads,
       .weights_in_memory = !model.is_packed && options.packing.cache_folder.empty() &&
@@ -54,6 +65,7 @@ Result<std::unique_ptr<Engine>> Engine::Load(platform::File opened, const Engine
   const ModelOutline outline = OutlineOf(file);
   MemoryPlanOptions resolved = ResolveOptions(outline, options);
   CRIA_RETURN_IF_ERROR(ValidateDecoderOptions(file.config(), resolved.decoder));
+  CRIA_RETURN_IF_ERROR(ValidateDraftOptions(options.drafts));
   // Plans the memory for the current `resolved`, and fails if the limits do not allow it.
   const auto make_plan = [&]() -> Result<MemoryPlan> {
     CRIA_ASSIGN_OR_RETURN(MemoryPlan plan, PlanMemory(outline, resolved, program));
@@ -85,6 +97,15 @@ Result<std::unique_ptr<Engine>> Engine::Load(platform::File opened, const Engine
                                         engine->pool_, engine->batch_pool()));
   engine->scheduler_ = std::make_unique<Scheduler>(*engine->decoder_);
   return engine;
+}
+
+std::unique_ptr<Session> Engine::NewSession() {
+  const DraftOptions& drafts = plan_.options.drafts;
+  std::unique_ptr<Drafting> drafting;
+  if (drafts.has_drafts()) {
+    drafting = std::make_unique<Drafting>(drafts, decoder_->context_tokens());
+  }
+  return std::make_unique<Session>(*scheduler_, std::move(drafting));
 }
 
 Engine::Engine(MemoryPlan plan, ModelFile file, ThreadPool pool)

@@ -8,6 +8,7 @@
 
 #include "core/thread_pool.h"
 #include "decode/decoder.h"
+#include "llm/drafting.h"
 #include "llm/memory_plan.h"
 #include "llm/session.h"
 #include "model/model_file.h"
@@ -29,6 +30,9 @@ struct EngineOptions {
   size_t num_sequences = DecoderOptions{}.num_sequences;  // How many sessions run at once.
   size_t chunk_tokens = DecoderOptions{}.chunk_tokens;
   KvType kv_type = DecoderOptions{}.kv_type;
+  // Change no text, only the time that generating takes. There are none on processors where a
+  // product of several rows rounds differently from that of one (CanDraft).
+  DraftOptions drafts;
   // One product computes as many rows of logits as fit into these bytes, at least one.
   uint64_t max_logit_bytes = 0;
   xnn::PackingOptions packing;
@@ -42,6 +46,9 @@ struct EngineOptions {
 // once for these rows: 14 of a vocabulary of 128,256. So the private memory is at most 8.4 MB more
 // than a chat's.
 inline constexpr uint64_t kMeasuringLogitBytes = uint64_t{8} << 20;
+
+// Whether this processor runs drafts with the same result as single tokens.
+bool CanDraft(const ModelOutline& model);
 
 // The options with which the model is loaded: defaults that depend on the model or the machine are
 // filled in.
@@ -75,7 +82,7 @@ class Engine {
   const Decoder& decoder() const { return *decoder_; }
   Scheduler& scheduler() { return *scheduler_; }
   // There may be more sessions than sequences. The engine must outlive them.
-  std::unique_ptr<Session> NewSession() { return std::make_unique<Session>(*scheduler_); }
+  std::unique_ptr<Session> NewSession();
 
  private:
   Engine(MemoryPlan plan, ModelFile file, ThreadPool pool);

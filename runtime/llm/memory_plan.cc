@@ -117,9 +117,10 @@ Result<MemoryPlan> PlanMemory(const ModelOutline& model, const MemoryPlanOptions
       kNumLinears * xnn::Linear::MaxOperators(max_threads) * xnn::kOperatorBytes;
   const uint64_t embedding = EmbeddingReader::MappedBytes(model.embedding, model.file_is_mappable);
   // The tokens of a session, and of each sequence in the cache.
-  const uint64_t session = kHeapBytes + (1 + uint64_t{options.decoder.num_sequences}) *
-                                            MaxSequenceTokens(model.config, options.decoder) *
-                                            sizeof(int32_t);
+  const size_t context = MaxSequenceTokens(model.config, options.decoder);
+  const uint64_t session =
+      kHeapBytes + (1 + uint64_t{options.decoder.num_sequences}) * context * sizeof(int32_t) +
+      Drafting::MemoryBytes(options.drafts, context);
 
   MemoryPlan plan = {.options = options};
   const MemoryKind weight_kind =

@@ -9,6 +9,7 @@
 #include "core/platform.h"
 #include "cria/error.h"
 #include "decode/decoder_memory.h"
+#include "llm/drafting.h"
 #include "model/model_outline.h"
 
 namespace cria {
@@ -16,6 +17,7 @@ namespace cria {
 // The options that decide how much memory a model takes.
 struct MemoryPlanOptions {
   DecoderOptions decoder;
+  DraftOptions drafts;
   size_t num_threads = 1;
   // Threads of a separate pool for several tokens at once; 0: there is no such pool.
   size_t num_batch_threads = 0;

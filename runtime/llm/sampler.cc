@@ -57,11 +57,32 @@ Sampler::Sampler(const SamplerOptions& options, size_t vocab_size)
 }
 
 Result<int32_t> Sampler::Sample(std::span<float> logits, std::span<const int32_t> history) {
+  const Result<int32_t> token = Peek(logits, history, 0);
+  if (token) Advance();
+  return token;
+}
+
+Result<int32_t> Sampler::Peek(std::span<float> logits, std::span<const int32_t> history,
+                              size_t ahead) {
   AddBias(logits);
   Penalize(logits, history);
-  const Result<int32_t> token = Choose(logits);
+  const Result<int32_t> token = Choose(logits, ahead);
   Restore(logits);
   return token;
+}
+
+void Sampler::Advance() {
+  if (options_.temperature == 0.0f) return;
+  RandomNumber(0);
+  next_ = (next_ + 1) % upcoming_.size();
+  --num_upcoming_;
+}
+
+uint64_t Sampler::RandomNumber(size_t ahead) {
+  for (; num_upcoming_ <= ahead; ++num_upcoming_) {
+    upcoming_[(next_ + num_upcoming_) % upcoming_.size()] = random_();
+  }
+  return upcoming_[(next_ + ahead) % upcoming_.size()];
 }
 
 float& Sampler::Change(std::span<float> logits, int32_t id) {
@@ -85,7 +106,7 @@ std::unexpected<Error> Sampler::FailWithoutCandidate() const {
   return Fail(ErrorCode::kUsage, "logit_bias forbids every token that could come next");
 }
 
-Result<int32_t> Sampler::Choose(std::span<const float> logits) {
+Result<int32_t> Sampler::Choose(std::span<const float> logits, size_t ahead) {
   if (options_.temperature == 0.0f) {
     const size_t best = ops::ArgMax(logits.data(), logits.size());
     if (!std::isfinite(logits[best])) return FailWithoutCandidate();
@@ -99,7 +120,7 @@ Result<int32_t> Sampler::Choose(std::span<const float> logits) {
   KeepTopP();
   KeepMinP();
   Weigh(options_.temperature);
-  return Draw();
+  return Draw(RandomNumber(ahead));
 }
 
 void Sampler::Penalize(std::span<float> logits, std::span<const int32_t> history) {
@@ -159,11 +180,11 @@ void Sampler::KeepMinP() {
   }
 }
 
-int32_t Sampler::Draw() {
+int32_t Sampler::Draw(uint64_t random) const {
   float total = 0.0f;
   for (const Candidate& candidate : candidates_) total += candidate.weight;
   // std::uniform_real_distribution differs between standard libraries, so this uses 53 random bits.
-  const double uniform = static_cast<double>(random_() >> 11) * 0x1p-53;
+  const double uniform = static_cast<double>(random >> 11) * 0x1p-53;
   const double target = uniform * total;
   double sum = 0.0;
   for (const Candidate& candidate : candidates_) {

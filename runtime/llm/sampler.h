@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <random>
@@ -41,9 +42,17 @@ class Sampler {
 
   const SamplerOptions& options() const { return options_; }
 
+  // Maximum of Peek's `ahead`.
+  static constexpr size_t kMaxAhead = 32;
+
   // Chooses one id. `logits`, [vocab_size], are changed meanwhile and are the same afterwards;
   // `history` is the context so far. Allocates nothing. Fails if no logit is finite.
   Result<int32_t> Sample(std::span<float> logits, std::span<const int32_t> history);
+  // Returns what Sample would choose from these logits after `ahead` more calls of it: each choice
+  // has its own random number. The next call of Sample is not affected.
+  Result<int32_t> Peek(std::span<float> logits, std::span<const int32_t> history, size_t ahead);
+  // Goes on to the next random number, as Sample does.
+  void Advance();
 
  private:
   struct Candidate {
@@ -62,16 +71,22 @@ class Sampler {
   void AddBias(std::span<float> logits);
   void Penalize(std::span<float> logits, std::span<const int32_t> history);
   void Restore(std::span<float> logits);
-  Result<int32_t> Choose(std::span<const float> logits);
+  Result<int32_t> Choose(std::span<const float> logits, size_t ahead);
   std::unexpected<Error> FailWithoutCandidate() const;
   void SelectTopK(std::span<const float> logits);
   void Weigh(float temperature);
   void KeepTopP();
   void KeepMinP();
-  int32_t Draw();
+  int32_t Draw(uint64_t random) const;
+  // The random number of the choice that is `ahead` choices behind the next one.
+  uint64_t RandomNumber(size_t ahead);
 
   SamplerOptions options_;
   std::mt19937_64 random_;
+  // Numbers of random_ for the next choices: a ring that begins at next_.
+  std::array<uint64_t, kMaxAhead + 1> upcoming_ = {};
+  size_t next_ = 0;
+  size_t num_upcoming_ = 0;
   size_t max_candidates_;
   std::vector<Candidate> candidates_;  // Capacity for max_candidates_.
   std::vector<ChangedLogit> changed_;  // Capacity for all that one choice changes.

@@ -38,6 +38,7 @@ Scheduler::Scheduler(TokenModel& model)
   batch_tokens_.reserve(chunk_tokens_);
   batch_runs_.reserve(model.max_sequences());
   batch_works_.reserve(model.max_sequences());
+  batch_logits_.reserve(model.max_logit_rows());
 }
 
 Result<size_t> Scheduler::Begin(Seat& seat, const SequenceSlots::Request& request,
@@ -120,12 +121,13 @@ Status Scheduler::Restore(Seat& seat, std::span<const int32_t> tokens,
   return {};
 }
 
-Result<size_t> Scheduler::Run(Seat& seat, std::span<const int32_t> tokens) {
+Result<Scheduler::Progress> Scheduler::Run(Seat& seat, std::span<const int32_t> tokens,
+                                           std::span<const int32_t> drafts) {
   Lock lock(mutex_);
   ReleaseLogits(seat);
   SetExpected(seat, false);
   seat.forward_ = 0;
-  Work work = {seat, tokens};
+  Work work = {seat, tokens, drafts};
   SetDecoding(seat, work.is_single());
   Append(first_work_, work);
   while (!work.is_done) {
@@ -136,10 +138,15 @@ Result<size_t> Scheduler::Run(Seat& seat, std::span<const int32_t> tokens) {
     }
   }
   CRIA_RETURN_IF_ERROR(work.status);
-  return work.num_taken;
+  return work.taken;
 }
 
-std::optional<std::span<float>> Scheduler::TakeLogits(Seat& seat) {
+void Scheduler::Accept(Seat& seat, std::span<const int32_t> drafts) {
+  const Lock lock(mutex_);
+  SequenceSlots::Append(seat.holder_, drafts);
+}
+
+std::optional<std::span<const std::span<float>>> Scheduler::TakeLogits(Seat& seat) {
   const Lock lock(mutex_);
   if (seat.forward_ == 0 || seat.forward_ != stats_.num_forwards || is_running_) {
     return std::nullopt;
@@ -152,6 +159,13 @@ std::optional<std::span<float>> Scheduler::TakeLogits(Seat& seat) {
 void Scheduler::DoneWithLogits(Seat& seat) {
   const Lock lock(mutex_);
   ReleaseLogits(seat);
+}
+
+size_t Scheduler::EstimateSeconds(const Seat& seat, std::span<double> seconds) const {
+  const Lock lock(mutex_);
+  const size_t others = num_decoding_ - (seat.is_decoding_ ? 1 : 0);
+  for (size_t i = 0; i < seconds.size(); ++i) seconds[i] = costs_.Seconds(others + 1 + i);
+  return others;
 }
 
 Scheduler::Stats Scheduler::stats() const {
@@ -211,42 +225,63 @@ void Scheduler::TakeWorks() {
   batch_tokens_.clear();
   batch_runs_.clear();
   batch_works_.clear();
+  batch_logits_.clear();
   if (num_alone_ > 0) {
     --num_alone_;
-    Take(*first_work_, std::min(first_work_->tokens.size(), chunk_tokens_));
+    Take(*first_work_, {.num_tokens = std::min(first_work_->tokens.size(), chunk_tokens_)});
     return;
   }
-  for (Work* work = first_work_; work != nullptr; work = work->next) {
-    if (work->is_single()) Take(*work, 1);
-  }
+  TakeSingles();
   size_t room = chunk_tokens_ - batch_tokens_.size();
   if (num_decoding_ > 0) room = std::min(room, prompt_tokens_);
   for (Work* work = first_work_; work != nullptr && room > 0; work = work->next) {
     if (work->is_single()) continue;
     const size_t count = std::min(room, work->tokens.size());
-    Take(*work, count);
+    Take(*work, {.num_tokens = count});
     room -= count;
   }
 }
 
-void Scheduler::Take(Work& work, size_t num_tokens) {
+void Scheduler::TakeSingles() {
+  const auto has_drafts = [](const Work& work) { return work.is_single() && !work.drafts.empty(); };
+  size_t num_drafting = 0;
+  for (const Work* work = first_work_; work != nullptr; work = work->next) {
+    num_drafting += has_drafts(*work) ? 1 : 0;
+  }
+  // Each sequence keeps a row of logits, and so the chunk keeps a row for each prompt.
+  size_t room = max_drafts();
+  for (Work* work = first_work_; work != nullptr; work = work->next) {
+    if (!work->is_single()) continue;
+    Progress taken = {.num_tokens = 1};
+    if (has_drafts(*work)) taken.num_drafts = std::min(work->drafts.size(), room / num_drafting--);
+    room -= taken.num_drafts;
+    Take(*work, taken);
+  }
+}
+
+void Scheduler::Take(Work& work, const Progress& taken) {
   const SequenceSlots::Holder& holder = work.seat.holder_;
-  const auto tokens = work.tokens.first(num_tokens);
-  work.num_taken = num_tokens;
+  const auto tokens = work.tokens.first(taken.num_tokens);
+  const auto drafts = work.drafts.first(taken.num_drafts);
+  work.taken = taken;
   batch_tokens_.insert(batch_tokens_.end(), tokens.begin(), tokens.end());
+  batch_tokens_.insert(batch_tokens_.end(), drafts.begin(), drafts.end());
   batch_runs_.push_back({.sequence = SequenceSlots::Sequence(holder),
                          .first_position = SequenceSlots::Tokens(holder).size(),
-                         .num_tokens = num_tokens,
-                         .num_logits = work.gets_logits() ? size_t{1} : 0});
+                         .num_tokens = tokens.size() + drafts.size(),
+                         .num_logits = work.num_logits()});
   batch_works_.push_back(&work);
 }
 
 Status Scheduler::RunBatch() {
   CRIA_RETURN_IF_ERROR(model_.Forward({batch_tokens_, batch_runs_}));
-  size_t row = 0;
   for (const Work* const work : batch_works_) {
-    if (!work->gets_logits()) continue;
-    CRIA_ASSIGN_OR_RETURN(work->seat.logits_, model_.Logits(row++));
+    const size_t first = batch_logits_.size();
+    for (size_t i = 0; i < work->num_logits(); ++i) {
+      CRIA_ASSIGN_OR_RETURN(const std::span<float> row, model_.Logits(batch_logits_.size()));
+      batch_logits_.push_back(row);
+    }
+    work->seat.logits_ = std::span(batch_logits_).subspan(first);
   }
   return {};
 }
@@ -256,7 +291,7 @@ void Scheduler::Finish(Work& work, const Status& status) {
   work.is_done = true;
   work.status = status;
   if (!status) return;
-  SequenceSlots::Append(work.seat.holder_, work.tokens.first(work.num_taken));
+  SequenceSlots::Append(work.seat.holder_, work.tokens.first(work.taken.num_tokens));
   if (!work.gets_logits()) return;
   work.seat.forward_ = stats_.num_forwards;
   work.seat.holds_logits_ = true;
@@ -266,9 +301,11 @@ void Scheduler::Finish(Work& work, const Status& status) {
 
 void Scheduler::Learn(Clock::duration time) {
   stats_.num_tokens += batch_tokens_.size();
-  const bool has_prompt = batch_tokens_.size() > batch_works_.size();
+  const bool has_prompt =
+      std::ranges::any_of(batch_works_, [](const Work* work) { return !work->is_single(); });
   if (!has_prompt) {
     step_time_ += step_time_ == Clock::duration::zero() ? time : (time - step_time_) / 8;
+    costs_.Learn(batch_tokens_.size(), std::chrono::duration<double>(time).count());
   } else if (num_decoding_ > 0 && step_time_ > Clock::duration::zero()) {
     const double wanted = kStretch * static_cast<double>(step_time_.count());
     const double factor = std::clamp(wanted / static_cast<double>(time.count()), 0.5, 1.5);

@@ -13,6 +13,7 @@
 
 #include "cria/error.h"
 #include "decode/token_model.h"
+#include "llm/row_costs.h"
 #include "llm/sequence_slots.h"
 
 namespace cria {
@@ -32,16 +33,23 @@ class Scheduler {
     friend class Scheduler;
 
     SequenceSlots::Holder holder_;
-    bool is_decoding_ = false;  // It is between Begin and End, and its last run was one token.
+    // It is between Begin and End, and its last run was one token, perhaps with drafts.
+    bool is_decoding_ = false;
     bool holds_logits_ = false;
     uint64_t expected_in_round_ = 0;
     uint64_t forward_ = 0;  // The Forward that computed its logits; 0: it has none.
-    std::span<float> logits_;
+    std::span<const std::span<float>> logits_;
+  };
+
+  // What a call of Run has run.
+  struct Progress {
+    size_t num_tokens = 0;
+    size_t num_drafts = 0;
   };
 
   struct Stats {
     uint64_t num_forwards = 0;
-    size_t num_tokens = 0;         // That were run.
+    size_t num_tokens = 0;         // That were run, drafts included.
     size_t num_shared_tokens = 0;  // That were found in another session's sequence.
   };
 
@@ -60,12 +68,27 @@ class Scheduler {
   void Leave(Seat& seat);
 
   // Runs `tokens`, at least one, behind the sequence's tokens: all of them, or as many as should be
-  // run at once. Returns how many were run. If it is all, the seat holds the logits of the last one
-  // until DoneWithLogits or another call for the seat, and until then no other session goes on.
-  Result<size_t> Run(Seat& seat, std::span<const int32_t> tokens);
-  // The logits of the last Run, if no other Forward came between. The seat holds them again.
-  std::optional<std::span<float>> TakeLogits(Seat& seat);
+  // run at once. If it is all, the seat holds the logits of the last one until DoneWithLogits or
+  // another call for the seat, and until then no other session goes on.
+  //
+  // Behind a single token, some of the `drafts` are run with it, as many as there is room for. The
+  // seat holds the logits of each of these, too. Drafts are not tokens of the sequence until they
+  // are accepted.
+  Result<Progress> Run(Seat& seat, std::span<const int32_t> tokens,
+                       std::span<const int32_t> drafts = {});
+  // Makes drafts of the last Run tokens of the sequence: the first ones that were not accepted yet.
+  // No Run, Drop or Restore of the seat may have come between.
+  void Accept(Seat& seat, std::span<const int32_t> drafts);
+  // The rows of logits of the last Run, if no other Forward came between. The seat holds them
+  // again.
+  std::optional<std::span<const std::span<float>>> TakeLogits(Seat& seat);
   void DoneWithLogits(Seat& seat);
+  // Estimates how long a Forward takes that runs a token of this seat and of each other that is
+  // decoding, and 0, 1, … drafts. `seconds` are 0 if nothing was measured yet. Returns the number
+  // of the others.
+  size_t EstimateSeconds(const Seat& seat, std::span<double> seconds) const;
+  // Maximum number of drafts that one Forward takes, of all sessions together.
+  size_t max_drafts() const { return model_.max_logit_rows() - model_.max_sequences(); }
 
   // Removes tokens [first, first + count) of the sequence; later ones move down. If there is no
   // room for this, or if the model fails, all tokens from `first` on are forgotten. `num_left`
@@ -93,13 +116,15 @@ class Scheduler {
   struct Work {
     Seat& seat;
     std::span<const int32_t> tokens;
+    std::span<const int32_t> drafts;
     Work* next = nullptr;
-    size_t num_taken = 0;  // How many of the tokens are in the batch.
+    Progress taken = {};  // What is in the batch.
     bool is_done = false;
     Status status = {};
 
     bool is_single() const { return tokens.size() == 1; }
-    bool gets_logits() const { return num_taken == tokens.size(); }
+    bool gets_logits() const { return taken.num_tokens == tokens.size(); }
+    size_t num_logits() const { return gets_logits() ? 1 + taken.num_drafts : 0; }
   };
   using Lock = std::unique_lock<std::mutex>;
 
@@ -116,7 +141,9 @@ class Scheduler {
   // Waits a little for the sessions that are expected.
   void Gather(Lock& lock);
   void TakeWorks();
-  void Take(Work& work, size_t num_tokens);
+  // Takes single tokens, and shares the room for drafts between those who have some.
+  void TakeSingles();
+  void Take(Work& work, const Progress& taken);
   // The mutex is not locked in this one.
   Status RunBatch();
   void Finish(Work& work, const Status& status);
@@ -150,9 +177,11 @@ class Scheduler {
   std::vector<int32_t> batch_tokens_;
   std::vector<BatchRun> batch_runs_;
   std::vector<Work*> batch_works_;
+  std::vector<std::span<float>> batch_logits_;
 
   Clock::duration step_time_{0};  // The usual time of a Forward of single tokens; 0: not known.
   size_t prompt_tokens_;          // How many tokens of prompts are run while others decode.
+  RowCosts costs_;                // Of Forwards of single tokens and drafts.
 };
 
 }  // namespace cria

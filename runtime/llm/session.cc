@@ -1,7 +1,9 @@
 #include "llm/session.h"
 
 #include <algorithm>
+#include <cmath>
 #include <format>
+#include <utility>
 
 #include "llm/measure/log_sum_exp.h"
 
@@ -40,16 +42,25 @@ void Session::EndRequest() {
   scheduler_.End(seat_);
 }
 
-Session::Session(Scheduler& scheduler)
-    : scheduler_(scheduler), share_tokens_(ShareOf(scheduler.model())) {
+Session::Session(Scheduler& scheduler, std::unique_ptr<Drafting> drafting)
+    : scheduler_(scheduler),
+      share_tokens_(ShareOf(scheduler.model())),
+      drafting_(std::move(drafting)),
+      draft_costs_(1 + (drafting_ == nullptr ? 0 : scheduler.max_drafts())) {
   tokens_.reserve(scheduler.model().context_tokens());
+  chosen_.reserve(1 + scheduler.max_drafts());
 }
 
 Session::~Session() { scheduler_.Leave(seat_); }
 
 void Session::Clear() {
+  ForgetDrafts();
   tokens_.clear();
   cached_ = 0;
+}
+
+void Session::ForgetDrafts() {
+  if (drafting_ != nullptr) drafting_->Forget();
 }
 
 Status Session::Begin(std::span<const int32_t> cacheable, size_t num_tokens) {
@@ -107,6 +118,7 @@ Status Session::Prefill(std::span<const int32_t> tokens, const PromptCallback& o
   // The last token is run even if it is in the cache, because its logits are not kept.
   CRIA_RETURN_IF_ERROR(Begin(tokens.first(tokens.size() - 1), tokens.size()));
   stats_.reused_tokens = cached_;
+  ForgetDrafts();
   tokens_.assign(tokens.begin(), tokens.end());
   const auto begin = Clock::now();
   const size_t first = cached_;
@@ -126,9 +138,9 @@ Status Session::RunTo(size_t end, const PromptCallback& on_prompt) {
     }
     if (cached_ == end) return {};
     has_logits_ = false;
-    CRIA_ASSIGN_OR_RETURN(const size_t num_run, scheduler_.Run(seat_, std::span(tokens_).subspan(
-                                                                          cached_, end - cached_)));
-    cached_ += num_run;
+    const auto pending = std::span(tokens_).subspan(cached_, end - cached_);
+    CRIA_ASSIGN_OR_RETURN(const Scheduler::Progress progress, scheduler_.Run(seat_, pending));
+    cached_ += progress.num_tokens;
     has_logits_ = cached_ == end;
   }
 }
@@ -147,6 +159,7 @@ Status Session::Drop(size_t first, size_t count) {
   const Status dropped = scheduler_.Drop(seat_, first, count, cached_);
   stats_.decode_time += Clock::now() - begin;
   CRIA_RETURN_IF_ERROR(dropped);
+  ForgetDrafts();
   const auto position = tokens_.begin() + static_cast<ptrdiff_t>(first);
   tokens_.erase(position, position + static_cast<ptrdiff_t>(count));
   stats_.dropped_tokens += count;
@@ -165,10 +178,11 @@ Status Session::DropHalfBehind(size_t keep_tokens) {
 
 Result<std::span<float>> Session::Logits() {
   const Request request(*this, {});
-  return TakeLogits();
+  CRIA_ASSIGN_OR_RETURN(const LogitRows rows, TakeLogits({}));
+  return rows.front();
 }
 
-Result<std::span<float>> Session::TakeLogits() {
+Result<Session::LogitRows> Session::TakeLogits(std::span<const int32_t> drafts) {
   if (tokens_.empty()) return Fail(ErrorCode::kUsage, "there is no prompt to go on from");
   const auto begin = Clock::now();
   if (!has_sequence_) CRIA_RETURN_IF_ERROR(Begin(tokens_, tokens_.size()));
@@ -180,49 +194,127 @@ Result<std::span<float>> Session::TakeLogits() {
     CRIA_RETURN_IF_ERROR(Begin(std::span(tokens_).first(cached_ - 1), tokens_.size()));
   }
   const size_t pending = tokens_.size() - cached_;
+  if (pending == 1) return RunLast(drafts);
   CRIA_RETURN_IF_ERROR(RunTo(tokens_.size(), nullptr));
-  if (pending > 1) {
-    stats_.prompt_tokens += pending;
-    stats_.prompt_time += Clock::now() - begin;
-  } else {
-    ++stats_.decoded_tokens;
-    stats_.decode_time += Clock::now() - begin;
-  }
+  stats_.prompt_tokens += pending;
+  stats_.prompt_time += Clock::now() - begin;
   has_logits_ = false;
   return *scheduler_.TakeLogits(seat_);
+}
+
+Result<Session::LogitRows> Session::RunLast(std::span<const int32_t> drafts) {
+  if (IsCancelled(options_.cancel)) {
+    return Fail(ErrorCode::kCancelled, "stopped before the next token");
+  }
+  const auto begin = Clock::now();
+  has_logits_ = false;
+  CRIA_ASSIGN_OR_RETURN(const Scheduler::Progress progress,
+                        scheduler_.Run(seat_, std::span(tokens_).last(1), drafts));
+  ++cached_;
+  ++stats_.decoded_tokens;
+  ++stats_.decoding_forwards;
+  stats_.drafted_tokens += progress.num_drafts;
+  const auto time = Clock::now() - begin;
+  stats_.decode_time += time;
+  stats_.undrafted_time += progress.num_drafts == 0 ? time : OneForward();
+  return *scheduler_.TakeLogits(seat_);
+}
+
+SessionStats::Duration Session::OneForward() const {
+  const double seconds = draft_costs_.front();
+  if (!std::isfinite(seconds)) return {};
+  return std::chrono::duration_cast<SessionStats::Duration>(std::chrono::duration<double>(seconds));
+}
+
+std::span<const int32_t> Session::Draft(const GenerationOptions& options, size_t max_tokens) {
+  const bool runs_one = has_sequence_ && cached_ + 1 == tokens_.size();
+  if (drafting_ == nullptr || !runs_one || max_tokens == 0) return {};
+  const auto begin = Clock::now();
+  const size_t others = scheduler_.EstimateSeconds(seat_, draft_costs_);
+  const std::span<const int32_t> drafts =
+      drafting_->Draft(tokens_, max_tokens, {.seconds = draft_costs_, .other_sequences = others});
+  stats_.decode_time += Clock::now() - begin;
+  // The text would end at a stop token, and what follows it in a draft would be run in vain.
+  const auto stop = std::ranges::find_first_of(drafts, options.stop_token_ids);
+  return drafts.first(static_cast<size_t>(stop - drafts.begin()));
+}
+
+Status Session::Choose(const GenerationOptions& options, Sampler& sampler, size_t max_tokens) {
+  // The context has room for the drafts that are accepted.
+  const size_t max_drafts =
+      std::min(max_tokens - 1, max_length_ - std::min(max_length_, tokens_.size()));
+  const std::span<const int32_t> drafts = Draft(options, max_drafts);
+  CRIA_ASSIGN_OR_RETURN(const LogitRows rows, TakeLogits(drafts));
+  chosen_.clear();
+  const size_t length = tokens_.size();
+  Status status;
+  for (size_t row = 0; row < rows.size(); ++row) {
+    const Result<int32_t> token = sampler.Peek(rows[row], tokens_, row);
+    if (!token) {
+      // A later row is run again, and then its error is that of the next token.
+      if (row == 0) status = std::unexpected(token.error());
+      break;
+    }
+    const double log_probability =
+        options.log_probabilities ? rows[row][static_cast<size_t>(*token)] - LogSumExp(rows[row])
+                                  : 0.0;
+    chosen_.push_back({*token, log_probability});
+    if (row + 1 == rows.size() || *token != drafts[row]) break;
+    tokens_.push_back(*token);
+  }
+  tokens_.resize(length);
+  scheduler_.DoneWithLogits(seat_);
+  return status;
+}
+
+Result<std::optional<StopReason>> Session::Add(const GeneratedToken& token, bool is_cached,
+                                               const GenerationOptions& options,
+                                               const TokenCallback& on_token) {
+  if (std::ranges::contains(options.stop_token_ids, token.id)) return StopReason::kStopToken;
+  if (tokens_.size() == max_length_ && options.make_room) {
+    if (const Status made = options.make_room(); !made) {
+      if (made.error().code() == ErrorCode::kCancelled) return StopReason::kCancelled;
+      return std::unexpected(made.error());
+    }
+  }
+  ++stats_.generated_tokens;
+  const bool goes_on = on_token(token);
+  if (tokens_.size() == max_length_) {
+    return goes_on ? StopReason::kContextFull : StopReason::kCancelled;
+  }
+  tokens_.push_back(token.id);
+  if (is_cached) {
+    scheduler_.Accept(seat_, std::span(tokens_).last(1));
+    ++cached_;
+    ++stats_.decoded_tokens;
+    ++stats_.accepted_tokens;
+    stats_.undrafted_time += OneForward();
+  }
+  if (!goes_on) return StopReason::kCancelled;
+  return std::nullopt;
 }
 
 Result<StopReason> Session::Generate(const GenerationOptions& options, Sampler& sampler,
                                      const TokenCallback& on_token) {
   const Request request(*this, {.max_tokens = options.max_tokens, .cancel = options.cancel});
-  for (size_t generated = 0;; ++generated) {
-    if (options.max_tokens != 0 && generated == options.max_tokens) return StopReason::kMaxTokens;
+  const size_t max_tokens = options.max_tokens == 0 ? SIZE_MAX : options.max_tokens;
+  for (size_t generated = 0; generated < max_tokens;) {
     if (IsCancelled(options.cancel)) return StopReason::kCancelled;
-    const Result<std::span<float>> logits = TakeLogits();
-    if (!logits) {
-      if (logits.error().code() == ErrorCode::kCancelled) return StopReason::kCancelled;
-      return std::unexpected(logits.error());
+    if (const Status status = Choose(options, sampler, max_tokens - generated); !status) {
+      if (status.error().code() == ErrorCode::kCancelled) return StopReason::kCancelled;
+      return std::unexpected(status.error());
     }
-    CRIA_ASSIGN_OR_RETURN(const int32_t token, sampler.Sample(*logits, tokens_));
-    const double log_probability = options.log_probabilities
-                                       ? (*logits)[static_cast<size_t>(token)] - LogSumExp(*logits)
-                                       : 0.0;
-    scheduler_.DoneWithLogits(seat_);
-    if (std::ranges::contains(options.stop_token_ids, token)) return StopReason::kStopToken;
-    if (tokens_.size() == max_length_ && options.make_room) {
-      if (const Status made = options.make_room(); !made) {
-        if (made.error().code() == ErrorCode::kCancelled) return StopReason::kCancelled;
-        return std::unexpected(made.error());
-      }
+    for (size_t i = 0; i < chosen_.size(); ++i, ++generated) {
+      if (i > 0 && IsCancelled(options.cancel)) return StopReason::kCancelled;
+      sampler.Advance();
+      // The first ones are drafts, which the cache has.
+      const bool is_cached = i + 1 < chosen_.size();
+      CRIA_ASSIGN_OR_RETURN(const std::optional<StopReason> reason,
+                            Add(chosen_[i], is_cached, options, on_token));
+      if (reason) return *reason;
     }
-    ++stats_.generated_tokens;
-    const bool goes_on = on_token({token, log_probability});
-    if (tokens_.size() == max_length_) {
-      return goes_on ? StopReason::kContextFull : StopReason::kCancelled;
-    }
-    tokens_.push_back(token);
-    if (!goes_on) return StopReason::kCancelled;
   }
+  return StopReason::kMaxTokens;
 }
 
 }  // namespace cria

@@ -5,11 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "cria/error.h"
+#include "llm/drafting.h"
 #include "llm/sampler.h"
 #include "llm/scheduler.h"
 
@@ -29,10 +32,23 @@ struct SessionStats {
   size_t prompt_tokens = 0;  // Computed in prefill; reused tokens are not counted.
   size_t reused_tokens = 0;  // Found in the cache by the last Prefill.
   Duration prompt_time = {};
-  size_t generated_tokens = 0;  // Passed to on_token.
-  size_t decoded_tokens = 0;    // Computed one at a time.
-  Duration decode_time = {};    // Without sampling and callbacks; with dropping tokens.
-  size_t dropped_tokens = 0;    // By Drop and DropHalfBehind.
+  size_t generated_tokens = 0;   // Passed to on_token.
+  size_t decoded_tokens = 0;     // Computed after the prompt, accepted drafts included.
+  Duration decode_time = {};     // With drafting and dropping, without sampling and callbacks.
+  size_t dropped_tokens = 0;     // By Drop and DropHalfBehind.
+  size_t decoding_forwards = 0;  // Forwards that computed decoded tokens.
+  size_t drafted_tokens = 0;     // Drafts that the model ran.
+  size_t accepted_tokens = 0;    // Those of them that it would have generated.
+  // Estimate of decode_time without drafts, for what was decoded.
+  Duration undrafted_time = {};
+
+  // How many times as fast drafts made decoding; 1 without drafts.
+  double draft_gain() const {
+    return drafted_tokens == 0 || decode_time.count() == 0
+               ? 1.0
+               : static_cast<double>(undrafted_time.count()) /
+                     static_cast<double>(decode_time.count());
+  }
 };
 
 struct GeneratedToken {
@@ -101,8 +117,9 @@ class Session {
   // through this library, which is compiled without exceptions and so did not destroy the Request.
   void EndRequest();
 
-  // `scheduler` must outlive the session.
-  explicit Session(Scheduler& scheduler);
+  // `scheduler` must outlive the session. With `drafting`, generating runs drafts, which change no
+  // token of the text, only the time that it takes.
+  explicit Session(Scheduler& scheduler, std::unique_ptr<Drafting> drafting = nullptr);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
   ~Session();
@@ -164,8 +181,24 @@ class Session {
   // the cache has of `cacheable`.
   Status Begin(std::span<const int32_t> cacheable, size_t num_tokens);
   Status RunTo(size_t end, const PromptCallback& on_prompt);
-  // Runs the end of the context if there are no logits behind it.
-  Result<std::span<float>> TakeLogits();
+  // The rows of logits behind the context and behind the first drafts.
+  using LogitRows = std::span<const std::span<float>>;
+  // Runs the end of the context if there are no logits behind it. Drafts follow the context.
+  Result<LogitRows> TakeLogits(std::span<const int32_t> drafts);
+  // Runs the last token of the context, and as many drafts as there is room for.
+  Result<LogitRows> RunLast(std::span<const int32_t> drafts);
+  // At most `max_tokens` that could follow the context, without a stop token; nothing if the end of
+  // the context is not one token that is to be run.
+  std::span<const int32_t> Draft(const GenerationOptions& options, size_t max_tokens);
+  // Sets chosen_.
+  Status Choose(const GenerationOptions& options, Sampler& sampler, size_t max_tokens);
+  // Hands out a token and appends it. Returns why the text ends, if it does.
+  Result<std::optional<StopReason>> Add(const GeneratedToken& token, bool is_cached,
+                                        const GenerationOptions& options,
+                                        const TokenCallback& on_token);
+  void ForgetDrafts();
+  // How long a Forward without drafts takes, as estimated for the last draft.
+  SessionStats::Duration OneForward() const;
 
   Scheduler& scheduler_;
   Scheduler::Seat seat_;
@@ -173,6 +206,10 @@ class Session {
   std::vector<int32_t> tokens_;  // Capacity for the whole context.
   size_t cached_ = 0;            // How many of tokens_ are in the KV cache, while has_sequence_.
   bool has_logits_ = false;      // The logits after the last token were computed and not taken yet.
+  std::unique_ptr<Drafting> drafting_;  // Null: there are no drafts.
+  std::vector<double> draft_costs_;     // DraftCosts::seconds.
+  // What was chosen of the last logits: drafts that were right, and the token behind them.
+  std::vector<GeneratedToken> chosen_;
   // Of the request.
   bool is_in_request_ = false;
   Request::Options options_;

@@ -14,8 +14,8 @@
 
 #include "decode/loaded_model.h"
 #include "support/emulation.h"
-#include "support/row_bits.h"
 #include "support/schemes_and_kv_types.h"
+#include "xnn/row_bits.h"
 
 namespace cria {
 namespace {
@@ -117,7 +117,7 @@ class BatchTest : public testing::TestWithParam<BatchCase> {
     const bool is_f32 = weights == Scheme::kF32;
     const Scheme head = GetParam().conversion.head.value_or(is_f32 ? weights : Scheme::kQc8w);
     const bool is_bitwise =
-        support::RowsAreBitwiseAsAlone(weights) && support::RowsAreBitwiseAsAlone(head);
+        xnn::RowsAreBitwiseAsAlone(weights) && xnn::RowsAreBitwiseAsAlone(head);
     float largest = 0.0f;
     for (const auto& row : expected) largest = std::max(largest, LargestMagnitude(row));
     for (size_t i = 0; i < rows.size(); ++i) {

@@ -21,6 +21,7 @@ class CachelessModel : public TokenModel {
   size_t cache_tokens() const override { return context_tokens_; }
   size_t chunk_tokens() const override { return 8; }
   size_t max_sequences() const override { return 1; }
+  size_t max_logit_rows() const override { return chunk_tokens(); }
   KvPages& pages() override { return *pages_; }
   Status Move(std::span<const PageMove>) override { return {}; }
   Status Forward(const Batch& batch) override {

@@ -58,6 +58,7 @@ class ScriptedModel final : public TokenModel {
   size_t cache_tokens() const override { return context_tokens_; }
   size_t chunk_tokens() const override { return chunk_tokens_; }
   size_t max_sequences() const override { return num_sequences_; }
+  size_t max_logit_rows() const override { return chunk_tokens_; }
 
   Status Forward(const Batch& batch) override {
     EXPECT_FALSE(is_running_) << "two threads use the model";

@@ -19,7 +19,7 @@
 #include "core/thread_pool.h"
 #include "ops/products/tiled_product.h"
 #include "support/emulation.h"
-#include "support/row_bits.h"
+#include "xnn/row_bits.h"
 #include "xnn/stored_weights.h"
 #include "xnn/tile_probe.h"
 
@@ -347,7 +347,7 @@ TEST_P(LinearRowBitsTest, ARowIsBitwiseAsAloneWhereItIsSaidToBe) {
                                                rows * size_t(outputs) * sizeof(float)) == 0;
     }
   }
-  EXPECT_EQ(is_as_alone, support::RowsAreBitwiseAsAlone(scheme));
+  EXPECT_EQ(is_as_alone, xnn::RowsAreBitwiseAsAlone(scheme));
 }
 
 INSTANTIATE_TEST_SUITE_P(Schemes, LinearRowBitsTest,

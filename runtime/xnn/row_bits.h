@@ -2,7 +2,7 @@
 
 #include "model/tensor_table.h"
 
-namespace cria::support {
+namespace cria::xnn {
 
 // Whether a product of this scheme gives each row the same bits alone and beside other rows, on
 // this processor. Our own products always do. XNNPACK has other kernels for one row than for
@@ -17,4 +17,4 @@ inline bool RowsAreBitwiseAsAlone(Scheme scheme) {
 #endif
 }
 
-}  // namespace cria::support
+}  // namespace cria::xnn

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "cria/error.h"
+#include "llm/draft_length.h"
+#include "llm/ngram_drafter.h"
+#include "llm/sampler.h"
+
+namespace cria {
+
+struct DraftOptions {
+  static constexpr size_t kMaxTokens = Sampler::kMaxAhead;
+
+  size_t ngram_tokens = 0;  // Drafts come from n-grams of so many tokens; 0: none do.
+  size_t max_tokens = 8;    // Maximum length of a draft.
+  // A draft has at least this many tokens, whether it is expected to pay or not; 0: drafts that are
+  // not expected to pay are not made. Shorter ones are not used.
+  size_t min_tokens = 0;
+
+  bool has_drafts() const { return ngram_tokens != 0; }
+};
+
+// Fails with kUsage if an option is outside its range; the error names the option.
+Status ValidateDraftOptions(const DraftOptions& options);
+
+// Guesses the next tokens of one session's context, as many as are expected to pay (speculative
+// decoding, Leviathan et al. 2023). A model that runs these tokens at once then tells for each
+// whether it is what it would have generated.
+class Drafting {
+ public:
+  // Bytes of memory that the constructor allocates.
+  static uint64_t MemoryBytes(const DraftOptions& options, size_t context_tokens);
+  // The options must be valid.
+  Drafting(const DraftOptions& options, size_t context_tokens);
+
+  // Returns what could follow `context`, at most `max_tokens`. It is valid until the next call.
+  // What followed earlier drafts is taken from the context.
+  std::span<const int32_t> Draft(std::span<const int32_t> context, size_t max_tokens,
+                                 const DraftCosts& costs);
+  // Something other than the end of the context has changed.
+  void Forget();
+
+ private:
+  // Learns from what the context has in the place of the last draft.
+  void Judge(std::span<const int32_t> context);
+  Acceptance& AcceptanceOf(size_t match_tokens);
+
+  const DraftOptions options_;
+  std::optional<NgramDrafter> ngrams_;
+  // Of drafts from n-grams, by the number of tokens that were the same before.
+  std::array<Acceptance, 4> ngram_acceptance_;
+  std::vector<int32_t> tokens_;  // The last draft, with room for the longest.
+
+  // What is to be judged: drafts that were not run, too.
+  size_t judged_position_ = 0;  // Of the first token in its context.
+  size_t num_judged_ = 0;
+  Acceptance* judged_acceptance_ = nullptr;
+};
+
+}  // namespace cria
