@@ -18,6 +18,9 @@ Result<std::unique_ptr<Engine>> LoadEngine(const std::string& model_path, Engine
     bar.reset();
     std::fprintf(stderr, "cria: %s\n", Printable(sentence).c_str());
   };
+  options.on_notice = [](std::string_view sentence) {
+    std::fprintf(stderr, "cria: %s\n", Printable(sentence).c_str());
+  };
   options.packing.on_progress = [&](uint64_t done, uint64_t total, std::string_view matrix) {
     if (!stopped) pack();
     if (!bar) bar.emplace("packing", std::chrono::seconds(1));

@@ -30,6 +30,7 @@ void AddPlanCommand(CommandLine& program) {
   AddModelOption(command, options->model_path);
   AddPlanOptions(command, options->plan);
   AddContextOptions(command, options->engine);
+  AddDraftOptions(command, options->engine);
   command.SetAction([options] { return Plan(*options); });
 }
 

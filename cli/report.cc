@@ -42,16 +42,22 @@ double MillisecondsSince(std::chrono::steady_clock::time_point begin) {
 
 std::string StatsLine(const Engine& engine, const Session& session, const RunFigures& figures) {
   const SessionStats& stats = session.stats();
-  const double read_bytes = static_cast<double>(stats.decoded_tokens) *
+  const double read_bytes = static_cast<double>(stats.decoding_forwards) *
                             static_cast<double>(engine.decoder().weight_bytes_per_token());
+  const std::string drafts =
+      stats.drafted_tokens == 0
+          ? ""
+          : Format("drafts {} of {} accepted, {:.2f} times as fast | ", stats.accepted_tokens,
+                   stats.drafted_tokens, stats.draft_gain());
   return Format(
       "prompt {} tokens ({} reused), {:.1f} tok/s | decode {} tokens, {:.1f} tok/s, {:.2f} GB/s | "
-      "load {:.1f} ms, first token {:.1f} ms | {}, peak memory {} | seed {}",
+      "{}load {:.1f} ms, first token {:.1f} ms | {}, peak memory {} | seed {}",
       stats.prompt_tokens, stats.reused_tokens,
       PerSecond(static_cast<double>(stats.prompt_tokens), stats.prompt_time), stats.decoded_tokens,
       PerSecond(static_cast<double>(stats.decoded_tokens), stats.decode_time),
-      PerSecond(read_bytes / 1e9, stats.decode_time), figures.load_ms, figures.first_token_ms,
-      CountText(engine.pool().num_threads(), "thread"), PeakMemory(), figures.seed);
+      PerSecond(read_bytes / 1e9, stats.decode_time), drafts, figures.load_ms,
+      figures.first_token_ms, CountText(engine.pool().num_threads(), "thread"), PeakMemory(),
+      figures.seed);
 }
 
 void AddStats(nlohmann::ordered_json& object, const Engine& engine, const Session& session,
@@ -64,6 +70,9 @@ void AddStats(nlohmann::ordered_json& object, const Engine& engine, const Sessio
       PerSecond(static_cast<double>(stats.prompt_tokens), stats.prompt_time);
   object["generated_tokens_per_second"] =
       PerSecond(static_cast<double>(stats.decoded_tokens), stats.decode_time);
+  object["drafted_tokens"] = stats.drafted_tokens;
+  object["accepted_tokens"] = stats.accepted_tokens;
+  object["draft_gain"] = stats.draft_gain();
   object["load_ms"] = figures.load_ms;
   object["first_token_ms"] = figures.first_token_ms;
   object["seed"] = figures.seed;

@@ -88,7 +88,7 @@ class Completion {
         engine_(engine),
         sampler_(std::move(sampler)),
         stop_strings_(std::move(stop_strings)),
-        session_(engine.scheduler()) {}
+        session_(engine.NewSession()) {}
 
   Status Run(std::optional<std::string> prompt, std::chrono::steady_clock::time_point start);
 
@@ -101,7 +101,7 @@ class Completion {
   Engine& engine_;
   Sampler sampler_;
   StopStrings stop_strings_;
-  Session session_;
+  std::unique_ptr<Session> session_;
   RunFigures figures_ = {.seed = options_.sampler.seed};
 };
 
@@ -120,15 +120,15 @@ Result<StopReason> Completion::Generate(const std::string& prompt, std::span<con
     completion.on_prompt_read = [&] { std::fwrite(prompt.data(), 1, prompt.size(), stdout); };
   }
   return kept.empty()
-             ? Complete(session_, engine_.tokenizer(), sampler_, prompt, completion, on_text)
-             : CompleteTokens(session_, engine_.tokenizer(), sampler_, kept,
+             ? Complete(*session_, engine_.tokenizer(), sampler_, prompt, completion, on_text)
+             : CompleteTokens(*session_, engine_.tokenizer(), sampler_, kept,
                               /*at_text_start=*/false, completion, on_text);
 }
 
 Status Completion::Run(std::optional<std::string> prompt,
                        std::chrono::steady_clock::time_point start) {
   CRIA_ASSIGN_OR_RETURN(std::vector<int32_t> kept,
-                        LoadText(options_.session_path, engine_, session_));
+                        LoadText(options_.session_path, engine_, *session_));
   if (!prompt) {
     prompt = TextOf(engine_.tokenizer(), kept);
   } else {
@@ -150,8 +150,8 @@ Status Completion::Run(std::optional<std::string> prompt,
   // Of a prompt that was stopped, the part that was read is kept.
   const bool is_stopped = !reason && reason.error().code() == ErrorCode::kCancelled;
   if (!options_.session_path.empty() && (reason || is_stopped)) {
-    CRIA_RETURN_IF_ERROR(SaveSession(options_.session_path, SessionContent::kText, {}, session_,
-                                     session_.tokens().size(), engine_));
+    CRIA_RETURN_IF_ERROR(SaveSession(options_.session_path, SessionContent::kText, {}, *session_,
+                                     session_->tokens().size(), engine_));
   }
   CRIA_RETURN_IF_ERROR(reason);
   Report(*reason, *prompt, text);
@@ -164,7 +164,7 @@ void Completion::Report(StopReason reason, const std::string& prompt, const std:
   if (options_.json) {
     nlohmann::ordered_json object = {
         {"prompt", prompt}, {"text", text}, {"stop_reason", StopReasonName(reason)}};
-    AddStats(object, engine_, session_, figures_);
+    AddStats(object, engine_, *session_, figures_);
     PrintJson(object);
     return;
   }
@@ -174,10 +174,10 @@ void Completion::Report(StopReason reason, const std::string& prompt, const std:
     std::fprintf(stderr,
                  "cria: the context of %zu tokens is full; ask for a larger one with -c, or drop "
                  "its oldest part with --context-full shift\n",
-                 session_.context_tokens());
+                 session_->context_tokens());
   }
   if (options_.is_quiet) return;
-  std::fprintf(stderr, "%s\n", StatsLine(engine_, session_, figures_).c_str());
+  std::fprintf(stderr, "%s\n", StatsLine(engine_, *session_, figures_).c_str());
 }
 
 Status Run(const RunOptions& options) {
@@ -219,6 +219,7 @@ void AddRunCommand(CommandLine& program) {
                   "Print the continuation and its figures as a JSON object");
   command.AddFlag("-q,--quiet", options->is_quiet, "Print no figures and no advice");
   AddEngineOptions(command, options->engine);
+  AddDraftOptions(command, options->engine);
   AddSamplerOptions(command, options->sampler);
   command.SetAction([options] { return Run(*options); });
 }

@@ -67,8 +67,8 @@ Chat::Chat(Engine& engine, Sampler sampler, StopStrings stop_strings, ChatOption
       stop_strings_(std::move(stop_strings)),
       options_(std::move(options)),
       figures_({.seed = options_.sampler.seed}),
-      session_(engine.scheduler()),
-      conversation_(session_, engine.tokenizer(), engine.chat_template(),
+      session_(engine.NewSession()),
+      conversation_(*session_, engine.tokenizer(), engine.chat_template(),
                     options_.text.Read(options_.system_prompt), options_.when_full) {}
 
 Status Chat::OpenSession() {
@@ -99,7 +99,7 @@ void Chat::TellLoaded(const std::string& path, const std::string& why_read_again
   std::fprintf(stderr, "%s: %zu messages", Printable(path).c_str(),
                conversation_.messages().size());
   if (why_read_again.empty()) {
-    std::fprintf(stderr, ", %zu tokens\n", session_.tokens().size());
+    std::fprintf(stderr, ", %zu tokens\n", session_->tokens().size());
   } else {
     std::fprintf(stderr, ", which are read again with the next one, because %s\n",
                  why_read_again.c_str());
@@ -127,7 +127,7 @@ Result<StopReason> Chat::Answer(Question question, std::string_view message,
                                 const AnswerStyle& style) {
   const auto start = std::chrono::steady_clock::now();
   figures_.first_token_ms = 0.0;
-  session_.ResetStats();
+  session_->ResetStats();
   const InterruptGuard interrupt;
   ReadingProgress progress;
   AnswerStyle shown = style;
@@ -169,7 +169,7 @@ void Chat::PrintJsonAnswer(const AnswerPrinter& printer, StopReason reason) cons
   nlohmann::ordered_json object = {{"role", "assistant"}, {"content", printer.answer()}};
   if (!printer.reasoning().empty()) object["reasoning_content"] = printer.reasoning();
   object["stop_reason"] = StopReasonName(reason);
-  AddStats(object, engine_, session_, figures_);
+  AddStats(object, engine_, *session_, figures_);
   PrintJson(object);
 }
 
@@ -181,7 +181,7 @@ Error Chat::Explained(Error error, std::string_view message) const {
     alone.push_back({kSystemRole, system});
   }
   alone.push_back({"user", std::string(message)});
-  const size_t context = session_.context_tokens();
+  const size_t context = session_->context_tokens();
   const size_t longest = engine_.file().config().longest_context();
   const std::string variables = conversation_.State().variables;
   const auto tokens = engine_.chat_template().Encode(
@@ -215,7 +215,7 @@ const char* Chat::MakeRoomText() const {
 }
 
 void Chat::PrintNotices(StopReason reason) {
-  const size_t context = session_.context_tokens();
+  const size_t context = session_->context_tokens();
   if (reason == StopReason::kContextFull) {
     std::fprintf(stderr, "(the context of %zu tokens is full: %s)\n", context,
                  options_.when_full == WhenFull::kStop
@@ -244,7 +244,7 @@ void Chat::SaveSession() {
 
 void Chat::Reset() {
   conversation_.Reset();
-  session_.Clear();
+  session_->Clear();
   said_forgotten_ = false;
   SaveSession();
 }
@@ -330,8 +330,8 @@ void Chat::SetWhenFull(WhenFull when_full) {
 }
 
 std::string Chat::StatsText() const {
-  return Format("{} | context {} of {} tokens", StatsLine(engine_, session_, figures_),
-                session_.tokens().size(), session_.context_tokens());
+  return Format("{} | context {} of {} tokens", StatsLine(engine_, *session_, figures_),
+                session_->tokens().size(), session_->context_tokens());
 }
 
 }  // namespace cria::cli

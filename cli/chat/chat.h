@@ -78,7 +78,7 @@ class Chat {
 
   const ChatOptions& options() const { return options_; }
   const Engine& engine() const { return engine_; }
-  const Session& session() const { return session_; }
+  const Session& session() const { return *session_; }
   const Conversation& conversation() const { return conversation_; }
   // Speed of the last answer, and how full the context is.
   std::string StatsText() const;
@@ -103,7 +103,7 @@ class Chat {
   RunFigures figures_;
   bool said_forgotten_ = false;
   Status saved_;
-  Session session_;
+  std::unique_ptr<Session> session_;
   Conversation conversation_;
 };
 

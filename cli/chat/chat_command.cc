@@ -131,6 +131,7 @@ void AddChatCommand(CommandLine& program) {
       .Default(arguments->color);
   AddTemplateOptions(command, chat.chat_template);
   AddEngineOptions(command, chat.engine);
+  AddDraftOptions(command, chat.engine);
   AddSamplerOptions(command, chat.sampler);
   command.SetAction([arguments] { return RunChat(*arguments); });
 }

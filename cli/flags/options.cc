@@ -111,6 +111,25 @@ Option& AddPackCacheOption(CommandLine& command, std::string& folder) {
       .Metavar("FOLDER");
 }
 
+void AddDraftOptions(CommandLine& command, EngineOptions& options) {
+  const char* group = "Drafts";
+  DraftOptions& drafts = options.drafts;
+  command
+      .AddNumber("--draft-ngram", drafts.ngram_tokens,
+                 "Guess that the last so many tokens are followed by what followed them earlier in "
+                 "the text; 0: off")
+      .Group(group);
+  command
+      .AddNumber("--draft-max", drafts.max_tokens,
+                 "Maximum number of tokens that are guessed at once")
+      .Group(group);
+  command
+      .AddNumber("--draft-min", drafts.min_tokens,
+                 "Guess at least so many tokens, whether that is expected to pay or not; 0: only "
+                 "as many as pay")
+      .Group(group);
+}
+
 void AddContextFullOption(CommandLine& command, WhenFull& when_full, const std::string& shift) {
   command
       .AddChoice("--context-full", when_full,

@@ -19,6 +19,8 @@ void AddEngineOptions(CommandLine& command, EngineOptions& options);
 void AddPlanOptions(CommandLine& command, PlanArguments& arguments);
 // The folder of packed weights; its default is a folder of the system for caches.
 Option& AddPackCacheOption(CommandLine& command, std::string& folder);
+// Guesses that make generating faster and change no text.
+void AddDraftOptions(CommandLine& command, EngineOptions& options);
 // `shift` says what a shift does; the help shows it after "shift: ".
 void AddContextFullOption(CommandLine& command, WhenFull& when_full, const std::string& shift);
 // Where `content` is kept.

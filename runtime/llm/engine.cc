@@ -78,6 +78,11 @@ Result<std::unique_ptr<Engine>> Engine::Load(platform::File opened, const Engine
   };
   CRIA_ASSIGN_OR_RETURN(MemoryPlan plan, make_plan());
 
+  if (options.drafts.has_drafts() && !resolved.drafts.has_drafts() && options.on_notice) {
+    options.on_notice(
+        "there are no drafts, because this processor's products of several rows round differently "
+        "from those of one, and so could change the text");
+  }
   CRIA_ASSIGN_OR_RETURN(ThreadPool pool, ThreadPool::Create(resolved.num_threads));
   std::unique_ptr<Engine> engine(new Engine(std::move(plan), std::move(file), std::move(pool)));
   if (resolved.num_batch_threads != 0) {

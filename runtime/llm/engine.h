@@ -2,9 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "core/thread_pool.h"
 #include "decode/decoder.h"
@@ -40,6 +42,8 @@ struct EngineOptions {
   // control group and of address space are checked as well.
   std::optional<uint64_t> memory_limit_bytes;
   bool ignore_memory_limits = false;
+  // Told what a user may want to know, such as that there are no drafts here; may be null.
+  std::function<void(std::string_view sentence)> on_notice;
 };
 
 // The max_logit_bytes of programs that read the logits after every token. The output head is read

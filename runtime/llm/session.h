@@ -153,6 +153,7 @@ class Session {
 
   // The context so far. The last generated token may not be in the cache yet.
   std::span<const int32_t> tokens() const { return tokens_; }
+  size_t vocab_size() const { return scheduler_.model().vocab_size(); }
   // Maximum number of tokens of a context.
   size_t context_tokens() const { return scheduler_.model().context_tokens(); }
   // The session's share of the KV cache, which a request without limit may fill: the whole context

@@ -202,7 +202,9 @@ void ExpectQuietEngine(const std::string& path, const EngineOptions& options, bo
     if (line.name != "packed weights") continue;
     EXPECT_EQ(line.kind, mapped ? MemoryKind::kMapped : MemoryKind::kPrivate);
   }
-  Session session((*engine)->scheduler());
+  // Without drafts where the processor allows none.
+  const std::unique_ptr<Session> own_session = (*engine)->NewSession();
+  Session& session = *own_session;
   Detokenizer detokenizer((*engine)->tokenizer());
   ExpectQuietPrefills(session);
   size_t total_tokens = 0;
@@ -275,6 +277,7 @@ TEST_P(ZeroAllocation, AfterLoading) {
                                .context_tokens = kContext,
                                .chunk_tokens = kChunk,
                                .kv_type = kv_type};
+      if (threads == 2) options.drafts = {.ngram_tokens = 1, .max_tokens = 6, .min_tokens = 2};
       // A product of one row of logits, of some rows, and of a whole chunk.
       options.max_logit_bytes = (threads - 1) * kChunk / 2 * sizeof(float) * kVocabulary;
       // One with a pool of its own for prompts.

@@ -1,0 +1,115 @@
+// Drafts on tiny models: the same text as without, whatever their length.
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "llm/tiny_engine.h"
+#include "support/emulation.h"
+#include "xnn/row_bits.h"
+
+namespace cria {
+namespace {
+
+using Tokens = std::vector<int32_t>;
+
+constexpr size_t kContextTokens = 512;
+constexpr size_t kVocabulary = 250;
+
+struct EngineDraftsCase {
+  const char* name;
+  Scheme scheme;
+  KvType kv_type;
+};
+
+class EngineDrafts : public testing::TestWithParam<EngineDraftsCase> {};
+
+// A prompt that has each of its parts several times, so that n-grams are found.
+Tokens RepetitivePrompt(size_t seed) {
+  Tokens tokens;
+  for (size_t i = 0; i < 60 + seed; ++i) {
+    tokens.push_back(static_cast<int32_t>((seed * 31 + i % (7 + seed) * 5) % kVocabulary));
+  }
+  return tokens;
+}
+
+Tokens Answer(Session& session, const Tokens& prompt, const SamplerOptions& options) {
+  Sampler sampler = Unwrap(Sampler::Create(options, session.vocab_size()));
+  Unwrap(session.Prefill(prompt));
+  Tokens generated;
+  Unwrap(session.Generate({.max_tokens = 40}, sampler, [&](const GeneratedToken& token) {
+    generated.push_back(token.id);
+    return true;
+  }));
+  return generated;
+}
+
+TEST_P(EngineDrafts, TheTextIsTheSame) {
+  const auto& [name, scheme, kv_type] = GetParam();
+  if (!xnn::RowsAreBitwiseAsAlone(scheme)) {
+    GTEST_SKIP() << "on this processor, a product rounds rows differently beside other rows";
+  }
+  const TinyModelFile model(support::SpecGqa(), kContextTokens,
+                            {.weights = scheme, .embedding = scheme, .head = scheme});
+  const auto engine = Unwrap(Engine::Load(
+      model.path(), {.num_threads = 2, .context_tokens = kContextTokens, .kv_type = kv_type,
+                     .drafts = {.ngram_tokens = 1, .max_tokens = 16}}));
+  size_t num_accepted = 0;
+  size_t num_refused = 0;
+  for (const float temperature : {0.0f, 0.7f}) {
+    for (size_t seed = 0; seed < (support::IsEmulated() ? 1u : 4u); ++seed) {
+      const Tokens prompt = RepetitivePrompt(seed);
+      // Sharp enough that the model repeats itself.
+      const SamplerOptions sampling = {.top_k = 3, .temperature = temperature, .seed = seed};
+      Session without(engine->scheduler());
+      const Tokens expected = Answer(without, prompt, sampling);
+      for (size_t length = 1; length <= 16; length += support::IsEmulated() ? 5 : 1) {
+        Session session(engine->scheduler(),
+                        std::make_unique<Drafting>(
+                            DraftOptions{
+                                .ngram_tokens = 1, .max_tokens = length, .min_tokens = length},
+                            kContextTokens));
+        EXPECT_EQ(Answer(session, prompt, sampling), expected) << seed << ", " << length;
+        num_accepted += session.stats().accepted_tokens;
+        num_refused += session.stats().drafted_tokens - session.stats().accepted_tokens;
+      }
+      const auto adapting = engine->NewSession();
+      EXPECT_EQ(Answer(*adapting, prompt, sampling), expected) << seed;
+    }
+  }
+  EXPECT_GT(num_accepted, 0u);
+  EXPECT_GT(num_refused, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Schemes, EngineDrafts,
+                         testing::Values(EngineDraftsCase{"F32", Scheme::kF32, KvType::kF32},
+                                         EngineDraftsCase{"Int8", Scheme::kQc8w, KvType::kInt8},
+                                         EngineDraftsCase{"Int4", Scheme::kQb4w, KvType::kInt8},
+                                         EngineDraftsCase{"Int4F16", Scheme::kQb4w, KvType::kF16}),
+                         [](const auto& tested) { return std::string(tested.param.name); });
+
+TEST(EngineDraftOptions, AreCheckedAndOffWhereRowsRoundDifferently) {
+  const TinyModelFile model(support::SpecGqa(), 0, {.weights = Scheme::kF32});
+  const auto refused = Engine::Load(model.path(), {.num_threads = 1,
+                                                   .context_tokens = 64,
+                                                   .drafts = {.ngram_tokens = 100}});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::kUsage);
+  std::string notice;
+  const auto engine = Unwrap(Engine::Load(
+      model.path(),
+      {.num_threads = 1,
+       .context_tokens = 64,
+       .drafts = {.ngram_tokens = 2},
+       .on_notice = [&](std::string_view sentence) { notice = sentence; }}));
+  const bool has_drafts = engine->memory_plan().options.drafts.has_drafts();
+  EXPECT_EQ(has_drafts, xnn::RowsAreBitwiseAsAlone(Scheme::kF32));
+  EXPECT_EQ(has_drafts, notice.empty()) << notice;
+  EXPECT_EQ(engine->decoder().max_logit_rows(), has_drafts ? 9u : 1u);
+}
+
+}  // namespace
+}  // namespace cria
