@@ -1,7 +1,9 @@
 #include "cli/memory_report.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <utility>
 #include <vector>
 
 #include "cli/program_memory.h"
@@ -33,11 +35,16 @@ nlohmann::ordered_json OptionsJson(const MemoryPlanOptions& options) {
           {"weights_in_memory", options.weights_in_memory}};
 }
 
+// Lines of a draft model have longer names.
+constexpr size_t kMinNameColumns = 26;
+
 std::string PlanTable(const ModelOutline& model, const MemoryPlan& plan) {
+  size_t columns = kMinNameColumns;
+  for (const MemoryLine& line : plan.lines) columns = std::max(columns, line.name.size());
   std::string table =
-      Format("{:<26} {:>14} {:>10}  {}\n", FlagsOf(plan.options), "bytes", "", "kind");
+      Format("{:<{}} {:>14} {:>10}  {}\n", FlagsOf(plan.options), columns, "bytes", "", "kind");
   const auto add = [&](std::string_view name, uint64_t bytes, std::string_view remark) {
-    table += Format("{:<26} {:>14} {:>10}  {}\n", name, bytes, FormatBytes(bytes), remark);
+    table += Format("{:<{}} {:>14} {:>10}  {}\n", name, columns, bytes, FormatBytes(bytes), remark);
   };
   for (const MemoryLine& line : plan.lines) {
     if (line.bytes != 0) add(line.name, line.bytes, KindName(line.kind));
@@ -136,7 +143,8 @@ nlohmann::ordered_json PlanJson(const ModelOutline& model, const MemoryPlan& pla
   return json;
 }
 
-Status PrintPlan(const ModelOutline& model, EngineOptions options, const PlanArguments& arguments) {
+Status PrintPlan(const ModelOutline& model, EngineOptions options, const PlanArguments& arguments,
+                 std::shared_ptr<const ModelOutline> draft_model) {
   const raspberry_pi::Board* board = nullptr;
   if (!arguments.board.empty()) {
     CRIA_ASSIGN_OR_RETURN(board, BoardNamed(arguments.board));
@@ -145,7 +153,8 @@ Status PrintPlan(const ModelOutline& model, EngineOptions options, const PlanArg
   // Boards run the 64-bit system.
   const platform::MemoryUsage program =
       ProgramMemory(board == nullptr ? ThisProgramKind() : ProgramKind::kArm64);
-  const MemoryPlanOptions resolved = ResolveOptions(model, options);
+  CRIA_RETURN_IF_ERROR(ValidateDraftOptions(options.drafts));
+  const MemoryPlanOptions resolved = ResolveOptions(model, options, std::move(draft_model));
   CRIA_RETURN_IF_ERROR(ValidateDecoderOptions(model.config, resolved.decoder));
   CRIA_ASSIGN_OR_RETURN(const MemoryPlan plan, PlanMemory(model, resolved, program));
   std::optional<BoardVerdict> verdict;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -19,7 +20,8 @@ struct PlanArguments {
 
 // Prints the memory that the model will take with these options, part by part. Fails after that if
 // it does not fit the board or the limit.
-Status PrintPlan(const ModelOutline& model, EngineOptions options, const PlanArguments& arguments);
+Status PrintPlan(const ModelOutline& model, EngineOptions options, const PlanArguments& arguments,
+                 std::shared_ptr<const ModelOutline> draft_model = nullptr);
 
 nlohmann::ordered_json PlanJson(const ModelOutline& model, const MemoryPlan& plan);
 

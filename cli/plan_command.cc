@@ -1,6 +1,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "cli/commands.h"
 #include "cli/flags/options.h"
@@ -18,7 +19,9 @@ struct PlanOptions {
 
 Status Plan(const PlanOptions& options) {
   CRIA_ASSIGN_OR_RETURN(const ModelFile file, ModelFile::Open(options.model_path));
-  return PrintPlan(OutlineOf(file), options.engine, options.plan);
+  CRIA_ASSIGN_OR_RETURN(std::shared_ptr<const ModelOutline> draft_model,
+                        OutlineOfDraftModel(options.engine, file));
+  return PrintPlan(OutlineOf(file), options.engine, options.plan, std::move(draft_model));
 }
 
 }  // namespace

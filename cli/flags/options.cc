@@ -120,6 +120,12 @@ void AddDraftOptions(CommandLine& command, EngineOptions& options) {
                  "the text; 0: off")
       .Group(group);
   command
+      .AddText("-md,--model-draft", options.draft_model_path,
+               "A much smaller model with the same vocabulary (.cria), which guesses where "
+               "--draft-ngram finds nothing")
+      .Metavar("FILE")
+      .Group(group);
+  command
       .AddNumber("--draft-max", drafts.max_tokens,
                  "Maximum number of tokens that are guessed at once")
       .Group(group);
@@ -127,6 +133,11 @@ void AddDraftOptions(CommandLine& command, EngineOptions& options) {
       .AddNumber("--draft-min", drafts.min_tokens,
                  "Guess at least so many tokens, whether that is expected to pay or not; 0: only "
                  "as many as pay")
+      .Group(group);
+  command
+      .AddNumber("--draft-p-min", drafts.min_probability,
+                 "End a guess of --model-draft before a token that it gives a smaller probability; "
+                 "0: never")
       .Group(group);
 }
 

@@ -7,11 +7,18 @@
 #include "c_api/versioned_struct.h"
 
 namespace cria::c_api {
+
+// The first version had no drafts.
+template <>
+inline constexpr size_t kFirstVersionBytes<cria_result> = offsetof(cria_result, draft_gain);
+
 namespace {
 
 static_assert(sizeof(cria_callbacks) == offsetof(cria_callbacks, data) + sizeof(void*));
 static_assert(sizeof(cria_token) == offsetof(cria_token, index) + sizeof(uint32_t));
-static_assert(sizeof(cria_result) == offsetof(cria_result, stop_reason) + sizeof(int32_t));
+static_assert(sizeof(cria_result) == offsetof(cria_result, accepted_tokens) + sizeof(uint32_t));
+static_assert(kFirstVersionBytes<cria_result> ==
+              offsetof(cria_result, stop_reason) + sizeof(int32_t));
 
 int32_t ToStopReason(StopReason reason) {
   switch (reason) {
@@ -138,7 +145,10 @@ Status Answer::Finish(StopReason reason, cria_result* result) {
        .generated_tokens = count(stats.generated_tokens),
        .dropped_tokens = count(stats.dropped_tokens),
        .context_used_tokens = used_tokens,
-       .stop_reason = is_stopped_ ? CRIA_STOP_CANCELLED : ToStopReason(reason)},
+       .stop_reason = is_stopped_ ? CRIA_STOP_CANCELLED : ToStopReason(reason),
+       .draft_gain = stats.draft_gain(),
+       .drafted_tokens = count(stats.drafted_tokens),
+       .accepted_tokens = count(stats.accepted_tokens)},
       result, "cria_result");
 }
 

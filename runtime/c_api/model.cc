@@ -56,9 +56,10 @@ Status Load(const cria_model_options* given, cria_model** model) {
     };
   }
   if (options.on_notice != nullptr) {
-    engine_options.packing.on_notice = [&](std::string_view sentence) {
+    engine_options.on_notice = [&](std::string_view sentence) {
       options.on_notice(std::string(sentence).c_str(), options.callback_data);
     };
+    engine_options.packing.on_notice = engine_options.on_notice;
   }
   CRIA_ASSIGN_OR_RETURN(platform::File file, OpenSource(options));
   auto loaded = std::make_shared<LoadedModel>();

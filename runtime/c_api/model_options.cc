@@ -9,9 +9,17 @@
 #include "model/path_contents.h"
 
 namespace cria::c_api {
+
+// The first version had no drafts.
+template <>
+inline constexpr size_t kFirstVersionBytes<cria_model_options> =
+    offsetof(cria_model_options, draft_model_path);
+
 namespace {
 
 static_assert(sizeof(cria_model_options) ==
+              offsetof(cria_model_options, min_draft_probability) + sizeof(float));
+static_assert(kFirstVersionBytes<cria_model_options> ==
               offsetof(cria_model_options, reserved) + sizeof(uint32_t));
 static_assert(sizeof(cria_model_info) ==
               offsetof(cria_model_info, has_chat_template) + sizeof(int32_t));
@@ -74,6 +82,11 @@ Result<EngineOptions> ToEngineOptions(const cria_model_options& options) {
     return Fail(ErrorCode::kUnsupported,
                 "reserved of cria_model_options is not 0; use CRIA_MODEL_OPTIONS_INIT");
   }
+  engine.drafts.ngram_tokens = options.draft_ngram_tokens;
+  engine.drafts.min_tokens = options.min_draft_tokens;
+  engine.drafts.min_probability = options.min_draft_probability;
+  if (options.max_draft_tokens != 0) engine.drafts.max_tokens = options.max_draft_tokens;
+  if (options.draft_model_path != nullptr) engine.draft_model_path = options.draft_model_path;
   if (options.num_sequences != 0) engine.num_sequences = options.num_sequences;
   if (options.chunk_tokens != 0) engine.chunk_tokens = options.chunk_tokens;
   CRIA_ASSIGN_OR_RETURN(engine.kv_type, ToKvType(options.kv_type));

@@ -34,7 +34,11 @@ Status CreatePlan(const cria_model_options* given, cria_plan** plan) {
   CRIA_ASSIGN_OR_RETURN(platform::File source, OpenSource(options));
   CRIA_ASSIGN_OR_RETURN(const ModelFile file, ModelFile::Open(std::move(source)));
   ModelOutline outline = OutlineOf(file);
-  const MemoryPlanOptions resolved = ResolveOptions(outline, engine_options);
+  CRIA_ASSIGN_OR_RETURN(std::shared_ptr<const ModelOutline> draft_outline,
+                        OutlineOfDraftModel(engine_options, file));
+  CRIA_RETURN_IF_ERROR(ValidateDraftOptions(engine_options.drafts));
+  const MemoryPlanOptions resolved =
+      ResolveOptions(outline, engine_options, std::move(draft_outline));
   CRIA_RETURN_IF_ERROR(ValidateDecoderOptions(outline.config, resolved.decoder));
   CRIA_ASSIGN_OR_RETURN(MemoryPlan memory, PlanMemory(outline, resolved, program));
   auto* made = new cria_plan{.name = std::string(file.name()),

@@ -39,6 +39,7 @@ void Decoder::ForEachRow(size_t rows, size_t elements, const Task& task) const {
 Status Decoder::Forward(const Batch& batch) {
   num_logits_ = 0;
   CRIA_RETURN_IF_ERROR(CheckBatch(batch));
+  const auto lock = LockPools();
   CRIA_RETURN_IF_ERROR(PlaceRuns(batch));
   const size_t rows = batch.tokens.size();
   if (profile_ != nullptr) profile_->Resume();
@@ -102,7 +103,7 @@ Status Decoder::PlaceRuns(const Batch& batch) {
   for (const BatchRun& run : batch.runs) {
     CRIA_RETURN_IF_ERROR(pages_.Truncate(run.sequence, run.first_position));
     CRIA_RETURN_IF_ERROR(pages_.Extend(run.sequence, run.first_position + run.num_tokens));
-    CRIA_RETURN_IF_ERROR(Move(pages_.moves()));
+    MoveRows(pages_.moves());
     for (size_t group = 0; group < pages_.num_groups(); ++group) PlaceRun(run, row, group);
     row += run.num_tokens;
     ++num_runs_;
@@ -144,6 +145,7 @@ Result<std::span<float>> Decoder::Logits(size_t row) {
 Status Decoder::ComputeLogits(size_t first) {
   const size_t rows = std::min(options_.max_logit_rows, num_logits_ - first);
   logits_begin_ = logits_end_ = first;
+  const auto lock = LockPools();
   if (profile_ != nullptr) profile_->Resume();
   ForEachRow(rows, config_.hidden_size, [&](size_t row) {
     Normalize(HiddenRow(logit_rows_[first + row]), row, norm_, lm_head_);
@@ -155,7 +157,13 @@ Status Decoder::ComputeLogits(size_t first) {
 }
 
 Status Decoder::Move(std::span<const PageMove> moves) {
-  if (moves.empty()) return {};
+  const auto lock = LockPools();
+  MoveRows(moves);
+  return {};
+}
+
+void Decoder::MoveRows(std::span<const PageMove> moves) {
+  if (moves.empty()) return;
   const size_t rope_width = config_.head_dim / 2;
   pool_.ParallelFor(layers_.size(), [&](size_t index) {
     const Layer& layer = layers_[index];
@@ -170,7 +178,6 @@ Status Decoder::Move(std::span<const PageMove> moves) {
                     layer.rope_sines + rope_row);
     }
   });
-  return {};
 }
 
 Status Decoder::Embed(std::span<const int32_t> tokens) {

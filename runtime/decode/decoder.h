@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
@@ -30,12 +31,11 @@ class Decoder final : public TokenModel {
  public:
   // Allocates all the memory that it will ever need. `weights` are those of `file`. `pool` runs up
   // to one token of each sequence, which is bound by memory, and `batch_pool` more tokens at once,
-  // which is bound by computation; they may be the same pool. All of them must outlive the decoder.
-  static Result<std::unique_ptr<Decoder>> Create(const ModelFile& file,
-                                                 const xnn::PackedWeights& weights,
-                                                 const DecoderOptions& options,
-                                                 const ThreadPool& pool,
-                                                 const ThreadPool& batch_pool);
+  // which is bound by computation; they may be the same pool. If decoders in several threads share
+  // them, `pool_mutex` is locked while they are used. All of them must outlive the decoder.
+  static Result<std::unique_ptr<Decoder>> Create(
+      const ModelFile& file, const xnn::PackedWeights& weights, const DecoderOptions& options,
+      const ThreadPool& pool, const ThreadPool& batch_pool, std::mutex* pool_mutex = nullptr);
 
   size_t vocab_size() const override { return config_.vocab_size; }
   size_t context_tokens() const override { return MaxSequenceTokens(config_, options_); }
@@ -110,7 +110,7 @@ class Decoder final : public TokenModel {
   };
 
   Decoder(const ModelFile& file, const DecoderOptions& options, const ThreadPool& pool,
-          const ThreadPool& batch_pool, DecoderMemory memory, Arena arena);
+          const ThreadPool& batch_pool, std::mutex* pool_mutex, DecoderMemory memory, Arena arena);
 
   Status LoadVectors();
   Place PlaceOf(const TensorSpec& spec);
@@ -121,6 +121,9 @@ class Decoder final : public TokenModel {
   // Fills the rope tables and sets what depends on the kind of each layer.
   void PrepareLayerKinds();
 
+  std::unique_lock<std::mutex> LockPools() const {
+    return pool_mutex_ == nullptr ? std::unique_lock<std::mutex>() : std::unique_lock(*pool_mutex_);
+  }
   Status CheckBatch(const Batch& batch) const;
   // Makes each sequence end after its run, so that there are rows for its tokens, and writes down
   // where the rows of the batch stand. Fails if a sequence has fewer tokens than the run's first
@@ -129,6 +132,7 @@ class Decoder final : public TokenModel {
   // The same for the run whose first row is `first_row`, in the layers of a group.
   void PlaceRun(const BatchRun& run, size_t first_row, size_t group);
   Status Embed(std::span<const int32_t> tokens);
+  void MoveRows(std::span<const PageMove> moves);
   // Begins with normalized rows, and ends with those of FeedForwardBlock.
   Status AttentionBlock(Layer& layer, size_t rows);
   // Ends with the normalized rows of the layer `next`; it is null after the last layer.
@@ -164,6 +168,7 @@ class Decoder final : public TokenModel {
   const DecoderOptions options_;
   const ThreadPool& pool_;
   const ThreadPool& batch_pool_;
+  std::mutex* const pool_mutex_;
   const DecoderMemory memory_;
   const Arena arena_;
   std::optional<EmbeddingReader> embedding_;

@@ -9,18 +9,16 @@
 
 namespace cria {
 
-Result<std::unique_ptr<Decoder>> Decoder::Create(const ModelFile& file,
-                                                 const xnn::PackedWeights& weights,
-                                                 const DecoderOptions& options,
-                                                 const ThreadPool& pool,
-                                                 const ThreadPool& batch_pool) {
+Result<std::unique_ptr<Decoder>> Decoder::Create(
+    const ModelFile& file, const xnn::PackedWeights& weights, const DecoderOptions& options,
+    const ThreadPool& pool, const ThreadPool& batch_pool, std::mutex* pool_mutex) {
   CRIA_RETURN_IF_ERROR(ValidateDecoderOptions(file.config(), options));
   const DecoderOptions effective = EffectiveOptions(options);
   DecoderMemory memory = PlanDecoderMemory(file.config(), effective,
                                            std::max(pool.num_threads(), batch_pool.num_threads()));
   CRIA_ASSIGN_OR_RETURN(Arena arena, Arena::Create(memory.layout));
-  std::unique_ptr<Decoder> decoder(
-      new Decoder(file, effective, pool, batch_pool, std::move(memory), std::move(arena)));
+  std::unique_ptr<Decoder> decoder(new Decoder(file, effective, pool, batch_pool, pool_mutex,
+                                               std::move(memory), std::move(arena)));
   CRIA_ASSIGN_OR_RETURN(
       decoder->embedding_,
       EmbeddingReader::Create(
@@ -33,12 +31,14 @@ Result<std::unique_ptr<Decoder>> Decoder::Create(const ModelFile& file,
 }
 
 Decoder::Decoder(const ModelFile& file, const DecoderOptions& options, const ThreadPool& pool,
-                 const ThreadPool& batch_pool, DecoderMemory memory, Arena arena)
+                 const ThreadPool& batch_pool, std::mutex* pool_mutex, DecoderMemory memory,
+                 Arena arena)
     : file_(file),
       config_(file.config()),
       options_(options),
       pool_(pool),
       batch_pool_(batch_pool),
+      pool_mutex_(pool_mutex),
       memory_(std::move(memory)),
       arena_(std::move(arena)),
       pages_(ShapeOfKvPages(config_, options), arena_.Region(memory_.layout, memory_.pages)),

@@ -9,6 +9,7 @@
 
 #include "cria/error.h"
 #include "llm/draft_length.h"
+#include "llm/model_drafter.h"
 #include "llm/ngram_drafter.h"
 #include "llm/sampler.h"
 
@@ -22,8 +23,11 @@ struct DraftOptions {
   // A draft has at least this many tokens, whether it is expected to pay or not; 0: drafts that are
   // not expected to pay are not made. Shorter ones are not used.
   size_t min_tokens = 0;
+  // A draft of a model ends before a token that the model gives a smaller probability.
+  float min_probability = 0.0f;
+  bool has_model = false;  // Drafts come from a model, where n-grams find none (ResolveOptions).
 
-  bool has_drafts() const { return ngram_tokens != 0; }
+  bool has_drafts() const { return ngram_tokens != 0 || has_model; }
 };
 
 // Fails with kUsage if an option is outside its range; the error names the option.
@@ -36,30 +40,44 @@ class Drafting {
  public:
   // Bytes of memory that the constructor allocates.
   static uint64_t MemoryBytes(const DraftOptions& options, size_t context_tokens);
-  // The options must be valid.
-  Drafting(const DraftOptions& options, size_t context_tokens);
+  // The options must be valid. `draft_model`, which must outlive the object, is null if they have
+  // no model.
+  Drafting(const DraftOptions& options, size_t context_tokens, Scheduler* draft_model = nullptr);
 
   // Returns what could follow `context`, at most `max_tokens`. It is valid until the next call.
-  // What followed earlier drafts is taken from the context.
+  // What followed earlier drafts is taken from the context. `sampler` is going to choose; its state
+  // does not change.
   std::span<const int32_t> Draft(std::span<const int32_t> context, size_t max_tokens,
-                                 const DraftCosts& costs);
+                                 const DraftCosts& costs, Sampler& sampler);
   // Something other than the end of the context has changed.
   void Forget();
 
  private:
+  std::span<const int32_t> DraftFromNgrams(std::span<const int32_t> context, size_t limit,
+                                           const DraftCosts& costs);
+  std::span<const int32_t> DraftFromModel(std::span<const int32_t> context, size_t limit,
+                                          const DraftCosts& costs, Sampler& sampler);
   // Learns from what the context has in the place of the last draft.
   void Judge(std::span<const int32_t> context);
+  // The first tokens of tokens_ are what Judge is going to compare.
+  void JudgeLater(size_t position, size_t num_tokens, Acceptance& acceptance);
   Acceptance& AcceptanceOf(size_t match_tokens);
 
   const DraftOptions options_;
   std::optional<NgramDrafter> ngrams_;
   // Of drafts from n-grams, by the number of tokens that were the same before.
   std::array<Acceptance, 4> ngram_acceptance_;
+  std::optional<ModelDrafter> model_;
+  Acceptance model_acceptance_;
+  // While drafts of the model do not pay, it makes some that are only compared: so many tokens are
+  // generated before the next one, and so many before the one after that.
+  size_t num_quiet_ = 0;
+  size_t next_quiet_ = 0;
   std::vector<int32_t> tokens_;  // The last draft, with room for the longest.
 
   // What is to be judged: drafts that were not run, too.
-  size_t judged_position_ = 0;  // Of the first token in its context.
-  size_t num_judged_ = 0;
+  size_t judged_position_ = 0;  // Of the next token in its context.
+  std::span<const int32_t> judged_;
   Acceptance* judged_acceptance_ = nullptr;
 };
 

@@ -1,6 +1,7 @@
 #include "llm/engine.h"
 
 #include <algorithm>
+#include <format>
 #include <utility>
 
 #include "core/cpu_threads.h"
@@ -28,7 +29,8 @@ bool CanDraft(const ModelOutline& model) {
   });
 }
 
-MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions& options) {
+MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions& options,
+                                 std::shared_ptr<const ModelOutline> draft_model) {
   const size_t longest = model.config.longest_context();
   const size_t context = options.context_tokens == kModelsOwnContext ? longest
                          : options.context_tokens != 0
@@ -36,7 +38,11 @@ MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions&
                              : std::min(Engine::kDefaultContextTokens, longest);
   const size_t chunk = std::min(options.chunk_tokens, context);
   const size_t num_threads = ThreadCountOrDefault(options.num_threads);
-  const DraftOptions drafts = CanDraft(model) ? options.drafts : DraftOptions{};
+  DraftOptions drafts = CanDraft(model) ? options.drafts : DraftOptions{};
+  drafts.has_model = CanDraft(model) && draft_model != nullptr;
+  if (!drafts.has_model) draft_model = nullptr;
+  const bool maps_weights = !options.packing.cache_folder.empty();
+  const bool maps_draft_weights = draft_model == nullptr || draft_model->is_packed || maps_weights;
   const size_t draft_rows =
       drafts.has_drafts() ? options.num_sequences + drafts.max_tokens : size_t{1};
   const size_t logit_rows = LogitRows(options.max_logit_bytes, model.config.vocab_size, chunk);
@@ -49,8 +55,28 @@ MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions&
       .drafts = drafts,
       .num_threads = num_threads,
       .num_batch_threads = options.num_batch_threads == num_threads ? 0 : options.num_batch_threads,
-      .weights_in_memory = !model.is_packed && options.packing.cache_folder.empty() &&
-                           options.packing.packed_path.empty()};
+      .weights_in_memory = !model.is_packed && !maps_weights && options.packing.packed_path.empty(),
+      .draft_model = std::move(draft_model),
+      .draft_weights_in_memory = !maps_draft_weights};
+}
+
+Result<std::shared_ptr<const ModelOutline>> OutlineOfDraftModel(const EngineOptions& options,
+                                                                const ModelFile& model) {
+  if (options.draft_model_path.empty()) return nullptr;
+  CRIA_ASSIGN_OR_RETURN(const ModelFile file, OpenDraftModel(options.draft_model_path, model));
+  return std::make_shared<const ModelOutline>(OutlineOf(file));
+}
+
+Result<ModelFile> OpenDraftModel(const std::string& path, const ModelFile& model) {
+  CRIA_ASSIGN_OR_RETURN(platform::File opened, OpenModelPath(path));
+  CRIA_ASSIGN_OR_RETURN(ModelFile file, ModelFile::Open(std::move(opened)));
+  const bool is_alike = file.config().vocab_size == model.config().vocab_size &&
+                        DigestOfPieces(file.vocabulary()) == DigestOfPieces(model.vocabulary());
+  if (is_alike) return file;
+  return Fail(ErrorCode::kUsage,
+              std::format("{}: has another vocabulary than {}, so that it cannot make drafts for "
+                          "it; choose a smaller model of the same family",
+                          file.path(), model.path()));
 }
 
 Result<std::unique_ptr<Engine>> Engine::Load(const std::string& path,
@@ -63,7 +89,13 @@ Result<std::unique_ptr<Engine>> Engine::Load(platform::File opened, const Engine
   const platform::MemoryUsage program = platform::ReadMemoryUsage();
   CRIA_ASSIGN_OR_RETURN(ModelFile file, ModelFile::Open(std::move(opened)));
   const ModelOutline outline = OutlineOf(file);
-  MemoryPlanOptions resolved = ResolveOptions(outline, options);
+  std::optional<ModelFile> draft_file;
+  std::shared_ptr<const ModelOutline> draft_outline;
+  if (!options.draft_model_path.empty()) {
+    CRIA_ASSIGN_OR_RETURN(draft_file, OpenDraftModel(options.draft_model_path, file));
+    draft_outline = std::make_shared<const ModelOutline>(OutlineOf(*draft_file));
+  }
+  MemoryPlanOptions resolved = ResolveOptions(outline, options, draft_outline);
   CRIA_RETURN_IF_ERROR(ValidateDecoderOptions(file.config(), resolved.decoder));
   CRIA_RETURN_IF_ERROR(ValidateDraftOptions(options.drafts));
   // Plans the memory for the current `resolved`, and fails if the limits do not allow it.
@@ -77,47 +109,75 @@ Result<std::unique_ptr<Engine>> Engine::Load(platform::File opened, const Engine
     return plan;
   };
   CRIA_ASSIGN_OR_RETURN(MemoryPlan plan, make_plan());
-
-  if (options.drafts.has_drafts() && !resolved.drafts.has_drafts() && options.on_notice) {
+  const bool wants_drafts = options.drafts.has_drafts() || draft_file.has_value();
+  if (wants_drafts && !resolved.drafts.has_drafts() && options.on_notice) {
     options.on_notice(
         "there are no drafts, because this processor's products of several rows round differently "
         "from those of one, and so could change the text");
   }
-  CRIA_ASSIGN_OR_RETURN(ThreadPool pool, ThreadPool::Create(resolved.num_threads));
-  std::unique_ptr<Engine> engine(new Engine(std::move(plan), std::move(file), std::move(pool)));
+
+  CRIA_ASSIGN_OR_RETURN(ThreadPool own_pool, ThreadPool::Create(resolved.num_threads));
+  const Pool pool = std::make_shared<const ThreadPool>(std::move(own_pool));
+  Pool batch_pool = pool;
   if (resolved.num_batch_threads != 0) {
-    CRIA_ASSIGN_OR_RETURN(engine->own_batch_pool_, ThreadPool::Create(resolved.num_batch_threads));
+    CRIA_ASSIGN_OR_RETURN(ThreadPool own_batch_pool,
+                          ThreadPool::Create(resolved.num_batch_threads));
+    batch_pool = std::make_shared<const ThreadPool>(std::move(own_batch_pool));
+  }
+  std::unique_ptr<Engine> engine(new Engine(std::move(plan), std::move(file), pool, batch_pool));
+  const auto check_memory = [&](bool& weights_in_memory) {
+    return [&]() -> Status {
+      weights_in_memory = true;
+      CRIA_ASSIGN_OR_RETURN(engine->plan_, make_plan());
+      return {};
+    };
+  };
+  if (resolved.draft_model != nullptr) {
+    engine->pool_mutex_ = std::make_unique<std::mutex>();
+    engine->draft_engine_.reset(new Engine({}, std::move(*draft_file), pool, batch_pool));
+    xnn::PackingOptions packing = options.packing;
+    packing.packed_path.clear();
+    const MemoryPlanOptions draft_options = DraftModelOptions(resolved);
+    CRIA_RETURN_IF_ERROR(
+        ValidateDecoderOptions(resolved.draft_model->config, draft_options.decoder));
+    CRIA_RETURN_IF_ERROR(engine->draft_engine_->Start(
+        draft_options, std::move(packing), check_memory(resolved.draft_weights_in_memory),
+        engine->pool_mutex_.get()));
   }
   CRIA_ASSIGN_OR_RETURN(engine->tokenizer_, Tokenizer::Create(engine->file_.vocabulary()));
-  xnn::PackingOptions packing = options.packing;
-  packing.check_memory = [&]() -> Status {
-    resolved.weights_in_memory = true;
-    CRIA_ASSIGN_OR_RETURN(engine->plan_, make_plan());
-    return {};
-  };
-  CRIA_ASSIGN_OR_RETURN(engine->weights_,
-                        xnn::LoadPackedWeights(engine->file_, packing, engine->batch_pool()));
-  CRIA_ASSIGN_OR_RETURN(engine->decoder_,
-                        Decoder::Create(engine->file_, *engine->weights_, resolved.decoder,
-                                        engine->pool_, engine->batch_pool()));
-  engine->scheduler_ = std::make_unique<Scheduler>(*engine->decoder_);
+  CRIA_RETURN_IF_ERROR(engine->Start(resolved, options.packing,
+                                     check_memory(resolved.weights_in_memory),
+                                     engine->pool_mutex_.get()));
   return engine;
+}
+
+Status Engine::Start(const MemoryPlanOptions& options, xnn::PackingOptions packing,
+                     std::function<Status()> check_memory, std::mutex* pool_mutex) {
+  packing.check_memory = std::move(check_memory);
+  CRIA_ASSIGN_OR_RETURN(weights_, xnn::LoadPackedWeights(file_, packing, *batch_pool_));
+  CRIA_ASSIGN_OR_RETURN(decoder_, Decoder::Create(file_, *weights_, options.decoder, *pool_,
+                                                  *batch_pool_, pool_mutex));
+  scheduler_ = std::make_unique<Scheduler>(*decoder_);
+  return {};
 }
 
 std::unique_ptr<Session> Engine::NewSession() {
   const DraftOptions& drafts = plan_.options.drafts;
   std::unique_ptr<Drafting> drafting;
   if (drafts.has_drafts()) {
-    drafting = std::make_unique<Drafting>(drafts, decoder_->context_tokens());
+    drafting = std::make_unique<Drafting>(
+        drafts, decoder_->context_tokens(),
+        draft_engine_ == nullptr ? nullptr : &draft_engine_->scheduler());
   }
   return std::make_unique<Session>(*scheduler_, std::move(drafting));
 }
 
-Engine::Engine(MemoryPlan plan, ModelFile file, ThreadPool pool)
+Engine::Engine(MemoryPlan plan, ModelFile file, Pool pool, Pool batch_pool)
     : plan_(std::move(plan)),
       file_(std::move(file)),
       chat_template_(file_.chat_template_source(), file_.vocabulary(), file_.path()),
-      pool_(std::move(pool)) {}
+      pool_(std::move(pool)),
+      batch_pool_(std::move(batch_pool)) {}
 
 // Defined here and not in the header, because freeing its parts takes much code.
 Engine::~Engine() = default;

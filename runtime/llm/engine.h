@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,6 +36,8 @@ struct EngineOptions {
   // Change no text, only the time that generating takes. There are none on processors where a
   // product of several rows rounds differently from that of one (CanDraft).
   DraftOptions drafts;
+  // A model with the same vocabulary, much smaller, that makes drafts; empty: none.
+  std::string draft_model_path;
   // One product computes as many rows of logits as fit into these bytes, at least one.
   uint64_t max_logit_bytes = 0;
   xnn::PackingOptions packing;
@@ -56,7 +59,15 @@ bool CanDraft(const ModelOutline& model);
 
 // The options with which the model is loaded: defaults that depend on the model or the machine are
 // filled in.
-MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions& options);
+MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions& options,
+                                 std::shared_ptr<const ModelOutline> draft_model = nullptr);
+
+// The outline of EngineOptions::draft_model_path; null if that is empty.
+Result<std::shared_ptr<const ModelOutline>> OutlineOfDraftModel(const EngineOptions& options,
+                                                                const ModelFile& model);
+
+// Opens a file for EngineOptions::draft_model_path. Fails if its vocabulary is not that of `model`.
+Result<ModelFile> OpenDraftModel(const std::string& path, const ModelFile& model);
 
 // A loaded model with everything that is needed to generate. It cannot be moved, because its parts
 // point at each other.
@@ -75,9 +86,9 @@ class Engine {
   // The memory that was planned; platform::ReadMemoryUsage returns what the process uses.
   const MemoryPlan& memory_plan() const { return plan_; }
   const ModelFile& file() const { return file_; }
-  const ThreadPool& pool() const { return pool_; }
+  const ThreadPool& pool() const { return *pool_; }
   // The same as pool(), unless another number of threads was requested.
-  const ThreadPool& batch_pool() const { return own_batch_pool_ ? *own_batch_pool_ : pool_; }
+  const ThreadPool& batch_pool() const { return *batch_pool_; }
   const xnn::PackedWeights& weights() const { return *weights_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   // If it could not be parsed, rendering fails, but the model completes texts all the same.
@@ -85,17 +96,27 @@ class Engine {
   Decoder& decoder() { return *decoder_; }
   const Decoder& decoder() const { return *decoder_; }
   Scheduler& scheduler() { return *scheduler_; }
+  // Null if there is no draft model.
+  Engine* draft_engine() { return draft_engine_.get(); }
   // There may be more sessions than sequences. The engine must outlive them.
   std::unique_ptr<Session> NewSession();
 
  private:
-  Engine(MemoryPlan plan, ModelFile file, ThreadPool pool);
+  using Pool = std::shared_ptr<const ThreadPool>;
+
+  Engine(MemoryPlan plan, ModelFile file, Pool pool, Pool batch_pool);
+  // Loads the weights and makes what runs them. `check_memory` is that of the packing options.
+  Status Start(const MemoryPlanOptions& options, xnn::PackingOptions packing,
+               std::function<Status()> check_memory, std::mutex* pool_mutex);
 
   MemoryPlan plan_;
   ModelFile file_;
   ChatTemplate chat_template_;  // Points into file_.
-  ThreadPool pool_;
-  std::optional<ThreadPool> own_batch_pool_;
+  Pool pool_;
+  Pool batch_pool_;
+  // Two models share the pools. Null: there is no draft model.
+  std::unique_ptr<std::mutex> pool_mutex_;
+  std::unique_ptr<Engine> draft_engine_;
   std::optional<Tokenizer> tokenizer_;  // Points into file_.
   std::optional<xnn::PackedWeights> weights_;
   std::unique_ptr<Decoder> decoder_;

@@ -47,20 +47,76 @@ Result<WeightBytes> BytesOfWeights(const ModelOutline& model) {
   return bytes;
 }
 
-void AddArenaLines(const DecoderMemory& memory, MemoryPlan& plan) {
+void AddArenaLines(const DecoderMemory& memory, std::vector<MemoryLine>& lines) {
   uint64_t rest = memory.layout.total_bytes();
   const auto add = [&](std::string name, std::initializer_list<ArenaLayout::RegionId> regions) {
     uint64_t bytes = 0;
     for (const ArenaLayout::RegionId region : regions) bytes += memory.layout.bytes(region);
     rest -= bytes;
-    plan.lines.push_back({std::move(name), MemoryKind::kPrivate, bytes});
+    lines.push_back({std::move(name), MemoryKind::kPrivate, bytes});
   };
   add("KV cache", {memory.keys, memory.values, memory.key_scales, memory.value_scales});
   add("KV page tables", {memory.pages});
   add("rope tables", {memory.rope_cosines, memory.rope_sines});
   add("norm weights", {memory.norm_weights});
   add("logits", {memory.logits});
-  plan.lines.push_back({"activations", MemoryKind::kPrivate, rest});
+  lines.push_back({"activations", MemoryKind::kPrivate, rest});
+}
+
+// What a model takes in addition to the program that runs it.
+struct MemoryDemand {
+  std::vector<MemoryLine> lines;
+  uint64_t loading_bytes = 0;
+  uint64_t address_space_bytes = 0;
+
+  uint64_t bytes() const {
+    uint64_t sum = 0;
+    for (const MemoryLine& line : lines) sum += line.bytes;
+    return sum;
+  }
+};
+
+Result<MemoryDemand> DemandOf(const ModelOutline& model, const MemoryPlanOptions& options) {
+  const size_t batch_threads =
+      options.num_batch_threads != 0 ? options.num_batch_threads : options.num_threads;
+  const size_t max_threads = std::max(options.num_threads, batch_threads);
+  CRIA_ASSIGN_OR_RETURN(const WeightBytes weights, BytesOfWeights(model));
+  const DecoderMemory memory = PlanDecoderMemory(model.config, options.decoder, max_threads);
+  const uint64_t operators =
+      kNumLinears * xnn::Linear::MaxOperators(max_threads) * xnn::kOperatorBytes;
+  const uint64_t embedding = EmbeddingReader::MappedBytes(model.embedding, model.file_is_mappable);
+  // The tokens of a session, and of each sequence in the cache.
+  const size_t context = MaxSequenceTokens(model.config, options.decoder);
+  const uint64_t session =
+      kHeapBytes + (1 + uint64_t{options.decoder.num_sequences}) * context * sizeof(int32_t) +
+      Drafting::MemoryBytes(options.drafts, context);
+
+  MemoryDemand demand;
+  const MemoryKind weight_kind =
+      options.weights_in_memory ? MemoryKind::kPrivate : MemoryKind::kMapped;
+  demand.lines.push_back({"packed weights", weight_kind, weights.packed});
+  demand.lines.push_back({"tokenizer and metadata",
+                          model.file_is_mappable ? MemoryKind::kMapped : MemoryKind::kPrivate,
+                          model.metadata_bytes});
+  demand.lines.push_back({"embedding table", MemoryKind::kMapped, embedding});
+  AddArenaLines(memory, demand.lines);
+  demand.lines.push_back({"XNNPACK's operators", MemoryKind::kPrivate, operators});
+  demand.lines.push_back({"session", MemoryKind::kPrivate, session});
+
+  // Packing ends before the decoder allocates its memory; its source and its result are not mapped
+  // at the same time. Operators are created after the decoder's tables.
+  const uint64_t packing = 2 * xnn::PackingPeakBytes(model.matrices, batch_threads);
+  uint64_t tables = 0;
+  for (const auto region : {memory.rope_cosines, memory.rope_sines, memory.norm_weights}) {
+    tables += memory.layout.bytes(region);
+  }
+  demand.loading_bytes = model.metadata_bytes + operators + session +
+                         std::max(packing, weights.creation + tables) +
+                         (options.weights_in_memory ? weights.packed : 0);
+  demand.address_space_bytes = model.metadata_bytes + embedding + weights.packed +
+                               memory.layout.total_bytes() + operators + session +
+                               std::max(packing, weights.creation);
+  return demand;
 }
 
 std::string ContextText(const MemoryPlanOptions& options) {
@@ -103,55 +159,44 @@ uint64_t MemoryPlan::BytesOf(MemoryKind kind) const {
 
 uint64_t MemoryPlan::peak_bytes() const { return std::max(steady_bytes(), loading_bytes); }
 
+MemoryPlanOptions DraftModelOptions(const MemoryPlanOptions& options) {
+  const ModelConfig& config = options.draft_model->config;
+  MemoryPlanOptions result = options;
+  DecoderOptions& decoder = result.decoder;
+  decoder.context_tokens =
+      std::min<size_t>(decoder.context_tokens, config.longest_context() * decoder.num_sequences);
+  decoder.chunk_tokens = std::min(decoder.chunk_tokens, decoder.context_tokens);
+  decoder.max_logit_rows = 1;
+  result.drafts = {};
+  result.weights_in_memory = options.draft_weights_in_memory;
+  result.draft_model = nullptr;
+  return result;
+}
+
 Result<MemoryPlan> PlanMemory(const ModelOutline& model, const MemoryPlanOptions& options,
                               const platform::MemoryUsage& program) {
-  const size_t batch_threads =
-      options.num_batch_threads != 0 ? options.num_batch_threads : options.num_threads;
+  CRIA_ASSIGN_OR_RETURN(MemoryDemand demand, DemandOf(model, options));
+  if (options.draft_model != nullptr) {
+    CRIA_ASSIGN_OR_RETURN(MemoryDemand draft,
+                          DemandOf(*options.draft_model, DraftModelOptions(options)));
+    // It is loaded before the other model.
+    demand.loading_bytes = std::max(draft.loading_bytes, draft.bytes() + demand.loading_bytes);
+    demand.address_space_bytes += draft.address_space_bytes;
+    for (MemoryLine& line : draft.lines) {
+      demand.lines.push_back({"draft model: " + line.name, line.kind, line.bytes});
+    }
+  }
   // All threads except the caller's, which is in both pools.
-  const size_t own_threads =
-      options.num_threads - 1 + (options.num_batch_threads != 0 ? batch_threads - 1 : 0);
-  const size_t max_threads = std::max(options.num_threads, batch_threads);
-  CRIA_ASSIGN_OR_RETURN(const WeightBytes weights, BytesOfWeights(model));
-  const DecoderMemory memory = PlanDecoderMemory(model.config, options.decoder, max_threads);
-  const uint64_t operators =
-      kNumLinears * xnn::Linear::MaxOperators(max_threads) * xnn::kOperatorBytes;
-  const uint64_t embedding = EmbeddingReader::MappedBytes(model.embedding, model.file_is_mappable);
-  // The tokens of a session, and of each sequence in the cache.
-  const size_t context = MaxSequenceTokens(model.config, options.decoder);
-  const uint64_t session =
-      kHeapBytes + (1 + uint64_t{options.decoder.num_sequences}) * context * sizeof(int32_t) +
-      Drafting::MemoryBytes(options.drafts, context);
-
-  MemoryPlan plan = {.options = options};
-  const MemoryKind weight_kind =
-      options.weights_in_memory ? MemoryKind::kPrivate : MemoryKind::kMapped;
-  plan.lines.push_back({"packed weights", weight_kind, weights.packed});
-  plan.lines.push_back({"tokenizer and metadata",
-                        model.file_is_mappable ? MemoryKind::kMapped : MemoryKind::kPrivate,
-                        model.metadata_bytes});
-  plan.lines.push_back({"embedding table", MemoryKind::kMapped, embedding});
-  AddArenaLines(memory, plan);
-  plan.lines.push_back({"XNNPACK's operators", MemoryKind::kPrivate, operators});
-  plan.lines.push_back({"session", MemoryKind::kPrivate, session});
+  const size_t own_threads = options.num_threads - 1 +
+                             (options.num_batch_threads != 0 ? options.num_batch_threads - 1 : 0);
+  MemoryPlan plan = {.options = options, .lines = std::move(demand.lines)};
   plan.lines.push_back(
       {"thread stacks", MemoryKind::kPrivate, (own_threads + 1) * kTouchedStackBytes});
   plan.lines.push_back({"program", MemoryKind::kPrivate, program.private_bytes});
   plan.lines.push_back({"program, from its files", MemoryKind::kMapped,
                         program.file_mapped_bytes + kLaterCodeBytes});
-
-  // Packing ends before the decoder allocates its memory; its source and its result are not mapped
-  // at the same time. Operators are created after the decoder's tables.
-  const uint64_t packing = 2 * xnn::PackingPeakBytes(model.matrices, batch_threads);
-  uint64_t tables = 0;
-  for (const auto region : {memory.rope_cosines, memory.rope_sines, memory.norm_weights}) {
-    tables += memory.layout.bytes(region);
-  }
-  plan.loading_bytes = program.private_bytes + program.file_mapped_bytes + model.metadata_bytes +
-                       operators + session + std::max(packing, weights.creation + tables) +
-                       (options.weights_in_memory ? weights.packed : 0);
-  plan.address_space_bytes = program.virtual_bytes + model.metadata_bytes + embedding +
-                             weights.packed + memory.layout.total_bytes() + operators + session +
-                             std::max(packing, weights.creation) +
+  plan.loading_bytes = program.private_bytes + program.file_mapped_bytes + demand.loading_bytes;
+  plan.address_space_bytes = program.virtual_bytes + demand.address_space_bytes +
                              own_threads * platform::ThreadStackBytes() + kAddressSpaceSlackBytes;
   return plan;
 }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,7 +24,13 @@ struct MemoryPlanOptions {
   size_t num_batch_threads = 0;
   // Packed weights are held in private memory instead of being mapped.
   bool weights_in_memory = false;
+  // The model that makes drafts; null: there is none.
+  std::shared_ptr<const ModelOutline> draft_model;
+  bool draft_weights_in_memory = false;
 };
+
+// The options of the draft model: it has a context and sequences like the other model.
+MemoryPlanOptions DraftModelOptions(const MemoryPlanOptions& options);
 
 // Whether the kernel can take a page back.
 enum class MemoryKind : uint8_t {

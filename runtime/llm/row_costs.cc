@@ -43,9 +43,14 @@ double RowCosts::Seconds(size_t rows) const {
   if (below == 0) return 0.0;
   size_t above = rows;
   while (above <= kMaxRows && relative_[above] == 0.0) ++above;
-  if (below == rows || above > kMaxRows) return unit_ * relative_[below];
-  const double share = static_cast<double>(rows - below) / static_cast<double>(above - below);
-  return unit_ * (relative_[below] + share * (relative_[above] - relative_[below]));
+  double relative = relative_[below];
+  if (below < rows && above <= kMaxRows) {
+    const double share = static_cast<double>(rows - below) / static_cast<double>(above - below);
+    relative += share * (relative_[above] - relative_[below]);
+  }
+  // More rows take no less time; if they did, others used the processor meanwhile.
+  for (size_t fewer = 1; fewer <= below; ++fewer) relative = std::max(relative, relative_[fewer]);
+  return unit_ * relative;
 }
 
 }  // namespace cria

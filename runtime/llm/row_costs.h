@@ -14,7 +14,8 @@ class RowCosts {
 
   void Learn(size_t rows, double seconds);
   // Seconds; between two numbers of rows that are known, those on the line between them, and
-  // behind the last one as many as there. 0: nothing is known of so few rows.
+  // behind the last one as many as there; no less than for fewer rows. 0: nothing is known of so
+  // few rows.
   double Seconds(size_t rows) const;
 
  private:

@@ -216,6 +216,10 @@ Result<Session::LogitRows> Session::RunLast(std::span<const int32_t> drafts) {
   stats_.drafted_tokens += progress.num_drafts;
   const auto time = Clock::now() - begin;
   stats_.decode_time += time;
+  // If no Forward ran without drafts so far, this one took longer.
+  if (progress.num_drafts > 0 && draft_costs_.front() == 0.0) {
+    draft_costs_.front() = std::chrono::duration<double>(time).count();
+  }
   stats_.undrafted_time += progress.num_drafts == 0 ? time : OneForward();
   return *scheduler_.TakeLogits(seat_);
 }
@@ -226,13 +230,14 @@ SessionStats::Duration Session::OneForward() const {
   return std::chrono::duration_cast<SessionStats::Duration>(std::chrono::duration<double>(seconds));
 }
 
-std::span<const int32_t> Session::Draft(const GenerationOptions& options, size_t max_tokens) {
+std::span<const int32_t> Session::Draft(const GenerationOptions& options, size_t max_tokens,
+                                        Sampler& sampler) {
   const bool runs_one = has_sequence_ && cached_ + 1 == tokens_.size();
   if (drafting_ == nullptr || !runs_one || max_tokens == 0) return {};
   const auto begin = Clock::now();
   const size_t others = scheduler_.EstimateSeconds(seat_, draft_costs_);
-  const std::span<const int32_t> drafts =
-      drafting_->Draft(tokens_, max_tokens, {.seconds = draft_costs_, .other_sequences = others});
+  const std::span<const int32_t> drafts = drafting_->Draft(
+      tokens_, max_tokens, {.seconds = draft_costs_, .other_sequences = others}, sampler);
   stats_.decode_time += Clock::now() - begin;
   // The text would end at a stop token, and what follows it in a draft would be run in vain.
   const auto stop = std::ranges::find_first_of(drafts, options.stop_token_ids);
@@ -243,7 +248,7 @@ Status Session::Choose(const GenerationOptions& options, Sampler& sampler, size_
   // The context has room for the drafts that are accepted.
   const size_t max_drafts =
       std::min(max_tokens - 1, max_length_ - std::min(max_length_, tokens_.size()));
-  const std::span<const int32_t> drafts = Draft(options, max_drafts);
+  const std::span<const int32_t> drafts = Draft(options, max_drafts, sampler);
   CRIA_ASSIGN_OR_RETURN(const LogitRows rows, TakeLogits(drafts));
   chosen_.clear();
   const size_t length = tokens_.size();

@@ -190,7 +190,8 @@ class Session {
   Result<LogitRows> RunLast(std::span<const int32_t> drafts);
   // At most `max_tokens` that could follow the context, without a stop token; nothing if the end of
   // the context is not one token that is to be run.
-  std::span<const int32_t> Draft(const GenerationOptions& options, size_t max_tokens);
+  std::span<const int32_t> Draft(const GenerationOptions& options, size_t max_tokens,
+                                 Sampler& sampler);
   // Sets chosen_.
   Status Choose(const GenerationOptions& options, Sampler& sampler, size_t max_tokens);
   // Hands out a token and appends it. Returns why the text ends, if it does.

@@ -125,4 +125,11 @@ Status ValidateVocabulary(const Vocabulary& vocabulary) {
   return {};
 }
 
+Digest DigestOfPieces(const Vocabulary& vocabulary) {
+  const std::array<Digest, 3> digests = {Digest128(std::as_bytes(vocabulary.piece_bytes)),
+                                         Digest128(std::as_bytes(vocabulary.piece_offsets)),
+                                         Digest128(std::as_bytes(vocabulary.piece_types))};
+  return Digest128(std::as_bytes(std::span(digests)));
+}
+
 }  // namespace cria

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cria/error.h"
+#include "model/checksum.h"
 
 namespace cria {
 
@@ -74,5 +75,8 @@ struct Vocabulary : TokenizerRules {
 // Checks every offset, id and order that the tokenizer relies on, so that it need not check again.
 // An error names the table and the index. Takes time linear in the size of the tables.
 Status ValidateVocabulary(const Vocabulary& vocabulary);
+
+// Identifies what the ids mean: the pieces and their types.
+Digest DigestOfPieces(const Vocabulary& vocabulary);
 
 }  // namespace cria

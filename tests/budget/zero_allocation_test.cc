@@ -364,6 +364,30 @@ TEST_P(ZeroAllocation, WithSeveralSequences) {
   EXPECT_TRUE(waited);
 }
 
+// A model that drafts for itself, and n-grams before it.
+TEST_P(ZeroAllocation, WithADraftModel) {
+  CRIA_NEEDS_ALLOCATIONS_TO_BE_SEEN();
+  const std::string path = ModelPath(GetParam().name, GetParam().conversion);
+  const auto engine = Engine::Load(
+      path,
+      {.num_threads = 2,
+       .context_tokens = 512,
+       .chunk_tokens = kChunk,
+       .drafts = {.ngram_tokens = 2, .max_tokens = 4, .min_tokens = 2, .min_probability = 0.001f},
+       .draft_model_path = path});
+  ASSERT_TRUE(engine) << engine.error().message();
+  const std::unique_ptr<Session> session = (*engine)->NewSession();
+  for (const float temperature : {0.0f, 0.8f}) {
+    auto sampler = Sampler::Create({.temperature = temperature}, kVocabulary);
+    ASSERT_TRUE(sampler);
+    const std::vector<int32_t> prompt = SomeTokens(100);
+    ExpectQuiet("drafts of a model", [&] { return Answer(*session, *sampler, prompt, 60); });
+  }
+  if (CanDraft(OutlineOf((*engine)->file()))) {
+    EXPECT_GT(session->stats().drafted_tokens, 0u);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Schemes, ZeroAllocation, testing::ValuesIn(kSchemeCases),
                          [](const auto& param) { return std::string(param.param.name); });
 

@@ -73,6 +73,14 @@ TEST(RowCostsTest, WhatIsUnknownIsExpectedToBeFast) {
   EXPECT_EQ(costs.Seconds(0), 0.0);
 }
 
+TEST(RowCostsTest, MoreRowsTakeNoLessTime) {
+  RowCosts costs;
+  costs.Learn(1, 0.06);
+  costs.Learn(2, 0.04);
+  costs.Learn(4, 0.05);
+  for (size_t rows = 1; rows < 10; ++rows) EXPECT_DOUBLE_EQ(costs.Seconds(rows), 0.06) << rows;
+}
+
 TEST(RowCostsTest, ManyRowsAreNotLearntAndNeverPay) {
   RowCosts costs;
   costs.Learn(1, 1.0);

@@ -54,9 +54,11 @@ TEST_P(EngineDrafts, TheTextIsTheSame) {
   }
   const TinyModelFile model(support::SpecGqa(), kContextTokens,
                             {.weights = scheme, .embedding = scheme, .head = scheme});
-  const auto engine = Unwrap(Engine::Load(
-      model.path(), {.num_threads = 2, .context_tokens = kContextTokens, .kv_type = kv_type,
-                     .drafts = {.ngram_tokens = 1, .max_tokens = 16}}));
+  const auto engine =
+      Unwrap(Engine::Load(model.path(), {.num_threads = 2,
+                                         .context_tokens = kContextTokens,
+                                         .kv_type = kv_type,
+                                         .drafts = {.ngram_tokens = 1, .max_tokens = 16}}));
   size_t num_accepted = 0;
   size_t num_refused = 0;
   for (const float temperature : {0.0f, 0.7f}) {
@@ -67,11 +69,11 @@ TEST_P(EngineDrafts, TheTextIsTheSame) {
       Session without(engine->scheduler());
       const Tokens expected = Answer(without, prompt, sampling);
       for (size_t length = 1; length <= 16; length += support::IsEmulated() ? 5 : 1) {
-        Session session(engine->scheduler(),
-                        std::make_unique<Drafting>(
-                            DraftOptions{
-                                .ngram_tokens = 1, .max_tokens = length, .min_tokens = length},
-                            kContextTokens));
+        Session session(
+            engine->scheduler(),
+            std::make_unique<Drafting>(
+                DraftOptions{.ngram_tokens = 1, .max_tokens = length, .min_tokens = length},
+                kContextTokens));
         EXPECT_EQ(Answer(session, prompt, sampling), expected) << seed << ", " << length;
         num_accepted += session.stats().accepted_tokens;
         num_refused += session.stats().drafted_tokens - session.stats().accepted_tokens;
@@ -93,22 +95,84 @@ INSTANTIATE_TEST_SUITE_P(Schemes, EngineDrafts,
 
 TEST(EngineDraftOptions, AreCheckedAndOffWhereRowsRoundDifferently) {
   const TinyModelFile model(support::SpecGqa(), 0, {.weights = Scheme::kF32});
-  const auto refused = Engine::Load(model.path(), {.num_threads = 1,
-                                                   .context_tokens = 64,
-                                                   .drafts = {.ngram_tokens = 100}});
+  const auto refused = Engine::Load(
+      model.path(), {.num_threads = 1, .context_tokens = 64, .drafts = {.ngram_tokens = 100}});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code(), ErrorCode::kUsage);
   std::string notice;
   const auto engine = Unwrap(Engine::Load(
-      model.path(),
-      {.num_threads = 1,
-       .context_tokens = 64,
-       .drafts = {.ngram_tokens = 2},
-       .on_notice = [&](std::string_view sentence) { notice = sentence; }}));
+      model.path(), {.num_threads = 1,
+                     .context_tokens = 64,
+                     .drafts = {.ngram_tokens = 2},
+                     .on_notice = [&](std::string_view sentence) { notice = sentence; }}));
   const bool has_drafts = engine->memory_plan().options.drafts.has_drafts();
   EXPECT_EQ(has_drafts, xnn::RowsAreBitwiseAsAlone(Scheme::kF32));
   EXPECT_EQ(has_drafts, notice.empty()) << notice;
   EXPECT_EQ(engine->decoder().max_logit_rows(), has_drafts ? 9u : 1u);
+}
+
+// A model that drafts for itself chooses the same tokens with the same random numbers.
+TEST(EngineDraftModel, ChangesNoTextAndIsPlanned) {
+  if (!xnn::RowsAreBitwiseAsAlone(Scheme::kQb4w)) GTEST_SKIP() << "there are no drafts";
+  const ConvertOptions conversion = {
+      .weights = Scheme::kQb4w, .embedding = Scheme::kQb4w, .head = Scheme::kQb4w};
+  const TinyModelFile model(support::SpecGqa(), kContextTokens, conversion);
+  const TinyModelFile other(support::SpecQwen3Biases(), kContextTokens, conversion);
+  const EngineOptions options = {.num_threads = 2, .context_tokens = kContextTokens};
+  const auto alone = Unwrap(Engine::Load(model.path(), options));
+  for (const bool drafts_for_itself : {true, false}) {
+    EngineOptions with_drafts = options;
+    with_drafts.drafts = {.max_tokens = 5, .min_tokens = 5};
+    with_drafts.draft_model_path = drafts_for_itself ? model.path() : other.path();
+    const auto engine = Unwrap(Engine::Load(model.path(), with_drafts));
+    for (const float temperature : {0.0f, 0.9f}) {
+      const SamplerOptions sampling = {.top_k = 0, .temperature = temperature, .seed = 5};
+      const Tokens expected = Answer(*alone->NewSession(), RepetitivePrompt(1), sampling);
+      const auto session = engine->NewSession();
+      EXPECT_EQ(Answer(*session, RepetitivePrompt(1), sampling), expected);
+      const SessionStats& stats = session->stats();
+      EXPECT_GT(stats.drafted_tokens, 20u);
+      if (drafts_for_itself) {
+        EXPECT_EQ(stats.accepted_tokens, stats.drafted_tokens);
+      } else {
+        EXPECT_LT(stats.accepted_tokens, stats.drafted_tokens);
+      }
+    }
+    // Both models' lines, and the rows of logits.
+    const auto bytes_of = [&](const std::string& name) {
+      uint64_t bytes = 0;
+      for (const MemoryLine& line : engine->memory_plan().lines) {
+        if (line.name == name) bytes += line.bytes;
+      }
+      return bytes;
+    };
+    EXPECT_GT(bytes_of("draft model: packed weights"), 0u);
+    if (drafts_for_itself) {
+      EXPECT_EQ(bytes_of("draft model: KV cache"), bytes_of("KV cache"));
+    }
+    EXPECT_GE(bytes_of("logits"), 6 * bytes_of("draft model: logits"));
+    EXPECT_GT(engine->memory_plan().peak_bytes(), alone->memory_plan().peak_bytes());
+    // The limit holds for both together.
+    with_drafts.memory_limit_bytes = engine->memory_plan().peak_bytes() - 1;
+    const auto refused = Engine::Load(model.path(), with_drafts);
+    // The program has grown since.
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code(), ErrorCode::kOutOfMemory);
+  }
+}
+
+TEST(EngineDraftModel, AnotherVocabularyIsRefused) {
+  const TinyModelFile model(support::SpecGqa());
+  support::CheckpointSpec spec = support::SpecGqa();
+  spec.config.vocab_size += 10;
+  support::SetTokenIds(spec);
+  const TinyModelFile other(spec);
+  const auto refused =
+      Engine::Load(model.path(), {.num_threads = 1, .draft_model_path = other.path()});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::kUsage);
+  EXPECT_NE(refused.error().message().find("vocabulary"), std::string::npos);
+  EXPECT_FALSE(Engine::Load(model.path(), {.num_threads = 1, .draft_model_path = "no such file"}));
 }
 
 }  // namespace

@@ -68,6 +68,18 @@ ReferenceConfig Llama32Config() {
   return config;
 }
 
+// A tenth of the 1B model, with its vocabulary: the size of a model that makes drafts for it.
+ReferenceConfig LlamaDraftConfig() {
+  ReferenceConfig config = Llama32Config();
+  config.hidden_size = 512;
+  config.intermediate_size = 2048;
+  config.num_hidden_layers = 8;
+  config.num_attention_heads = 8;
+  config.num_key_value_heads = 2;
+  config.head_dim = 64;
+  return config;
+}
+
 ReferenceConfig Qwen25Config() {
   ReferenceConfig config;
   config.architecture = "Qwen2ForCausalLM";
@@ -136,11 +148,10 @@ struct MeasuredShape {
   const char* name;
   ReferenceConfig (*make)();
 };
-constexpr MeasuredShape kMeasuredShapes[] = {{"llama-3.2-1b", Llama32Config},
-                                             {"qwen2.5-0.5b", Qwen25Config},
-                                             {"qwen3-0.6b", Qwen3Config},
-                                             {"stories15m", Stories15MConfig},
-                                             {"stories1m", Stories1MConfig}};
+constexpr MeasuredShape kMeasuredShapes[] = {
+    {"llama-3.2-1b", Llama32Config},  {"llama-draft", LlamaDraftConfig},
+    {"qwen2.5-0.5b", Qwen25Config},   {"qwen3-0.6b", Qwen3Config},
+    {"stories15m", Stories15MConfig}, {"stories1m", Stories1MConfig}};
 
 }  // namespace
 
@@ -346,7 +357,7 @@ std::span<const NamedSpec> TinySpecs() {
 
 CheckpointSpec SpecNamed(std::string_view name) {
   CheckpointFormat format{.storage = StorageType::kBf16};
-  if (name == "llama-3.2-1b") {
+  if (name == "llama-3.2-1b" || name == "llama-draft") {
     format.num_special_tokens = 256;
     format.chat_template = ChatTemplateText::kLlama3;
   }

@@ -13,6 +13,10 @@ constexpr Field kModelOptionFields[] = {
     {"contextTokens", FieldKind::kCount, offsetof(cria_model_options, context_tokens)},
     {"chunkTokens", FieldKind::kCount, offsetof(cria_model_options, chunk_tokens)},
     {"numSequences", FieldKind::kCount, offsetof(cria_model_options, num_sequences)},
+    {"draftNgramTokens", FieldKind::kCount, offsetof(cria_model_options, draft_ngram_tokens)},
+    {"maxDraftTokens", FieldKind::kCount, offsetof(cria_model_options, max_draft_tokens)},
+    {"minDraftTokens", FieldKind::kCount, offsetof(cria_model_options, min_draft_tokens)},
+    {"minDraftProbability", FieldKind::kFloat, offsetof(cria_model_options, min_draft_probability)},
     {"kvType", FieldKind::kChoice, offsetof(cria_model_options, kv_type),
      "Lorg/cria/ModelOptions$KvType;"},
     {"packing", FieldKind::kChoice, offsetof(cria_model_options, packing),
@@ -47,6 +51,9 @@ constexpr Field kReplyFields[] = {
     {"generatedTokens", FieldKind::kCount, offsetof(cria_result, generated_tokens)},
     {"droppedTokens", FieldKind::kCount, offsetof(cria_result, dropped_tokens)},
     {"contextUsedTokens", FieldKind::kCount, offsetof(cria_result, context_used_tokens)},
+    {"draftGain", FieldKind::kDouble, offsetof(cria_result, draft_gain)},
+    {"draftedTokens", FieldKind::kCount, offsetof(cria_result, drafted_tokens)},
+    {"acceptedTokens", FieldKind::kCount, offsetof(cria_result, accepted_tokens)},
     {"stopCode", FieldKind::kCode, offsetof(cria_result, stop_reason)},
 };
 
@@ -103,12 +110,21 @@ bool ModelOptions::Read(JNIEnv* env, jbyteArray path, jint descriptor, jlong off
       !ReadFields(env, options, kModelOptionFields, &values_)) {
     return false;
   }
+  const jclass type = env->GetObjectClass(options);
+  const auto draft_model =
+      static_cast<jbyteArray>(CallForArray(env, options, type, "draftModelUtf8", "()[B"));
+  env->DeleteLocalRef(type);
+  if (env->ExceptionCheck() ||
+      !draft_model_path_.ReadZeroTerminated(env, draft_model, "draftModelPath")) {
+    return false;
+  }
   if (offset_bytes < 0 || length_bytes < 0) {
     ThrowFailure(env, CRIA_ERROR_USAGE, "offsetBytes or lengthBytes is less than 0");
     return false;
   }
   values_.path = path_.c_str();
   values_.pack_folder = pack_folder_.c_str();
+  values_.draft_model_path = draft_model_path_.c_str();
   values_.descriptor = descriptor;
   values_.offset_bytes = static_cast<uint64_t>(offset_bytes);
   values_.length_bytes = static_cast<uint64_t>(length_bytes);

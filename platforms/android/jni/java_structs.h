@@ -23,6 +23,7 @@ class ModelOptions {
  private:
   Utf8 path_;
   Utf8 pack_folder_;
+  Utf8 draft_model_path_;
   cria_model_options values_ = CRIA_MODEL_OPTIONS_INIT;
 };
 

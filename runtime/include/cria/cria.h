@@ -84,7 +84,8 @@ typedef struct cria_message {
 
 // Called while weights are packed. Returns 0 to go on; any other value stops the loading.
 typedef int (*cria_progress_callback)(uint64_t done_bytes, uint64_t total_bytes, void* data);
-// Called with a sentence when weights are packed, and if they cannot be written to pack_folder.
+// Called with a sentence when weights are packed, if they cannot be written to pack_folder, and if
+// this processor allows no drafts.
 typedef void (*cria_notice_callback)(const char* sentence, void* data);
 
 // The type of keys and values in the KV cache; a value takes 4, 2 or about 1 bytes.
@@ -127,10 +128,23 @@ typedef struct cria_model_options {
   // 0. More calls wait for their turn.
   uint32_t num_sequences;
   uint32_t reserved;  // Must be 0.
+  // Drafts are guesses of the next tokens, which the model then checks together. They change no
+  // text, only the time that it takes. On processors where they could change a text, there are
+  // none, and on_notice is told.
+  //
+  // A much smaller model with the same vocabulary, which makes drafts; NULL: none.
+  const char* draft_model_path;
+  // Drafts are what followed the last so many tokens earlier in the text; 0: none of these.
+  uint32_t draft_ngram_tokens;
+  uint32_t max_draft_tokens;  // The longest draft; 0: 8.
+  // Drafts are no shorter, even if that is not expected to pay; 0: they are as long as pays.
+  uint32_t min_draft_tokens;
+  // A draft of a model ends before a token that the model gives a smaller probability; 0: none.
+  float min_draft_probability;
 } cria_model_options;
 #define CRIA_MODEL_OPTIONS_INIT                                                                    \
   {sizeof(cria_model_options), NULL, NULL, NULL, NULL, NULL, 0, 0, 0, -1, 0, 0, 0, 0, CRIA_KV_F32, \
-   CRIA_PACK_ON_FIRST_USE,     0,    0,    0}
+   CRIA_PACK_ON_FIRST_USE,     0,    0,    0,    NULL, 0,    0, 0, 0}
 
 typedef struct cria_model_info {
   size_t struct_size;
@@ -311,8 +325,12 @@ typedef struct cria_result {
   uint32_t dropped_tokens;       // Dropped to make room (CRIA_WHEN_FULL_SHIFT).
   uint32_t context_used_tokens;  // In the KV cache after the call.
   int32_t stop_reason;           // CRIA_STOP_...
+  // About how many times as fast drafts made generating; 1 without drafts.
+  double draft_gain;
+  uint32_t drafted_tokens;   // Drafts that the model checked,
+  uint32_t accepted_tokens;  // and those of them that were right.
 } cria_result;
-#define CRIA_RESULT_INIT {sizeof(cria_result), 0, 0, 0, 0, 0, 0, 0, 0, 0, CRIA_STOP_END}
+#define CRIA_RESULT_INIT {sizeof(cria_result), 0, 0, 0, 0, 0, 0, 0, 0, 0, CRIA_STOP_END, 0, 0, 0}
 
 // Continues a text. `options` may be NULL for the defaults; `on_text` and `result` may be NULL. If
 // it is stopped while the prompt is read, it fails with CRIA_ERROR_CANCELLED.

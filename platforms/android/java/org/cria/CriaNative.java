@@ -19,7 +19,7 @@ final class CriaNative {
   private CriaNative() {}
 
   // Strings are passed as UTF-8 bytes, because JNI's own encoding differs above U+FFFF.
-  private static byte[] utf8(String text) {
+  static byte[] utf8(String text) {
     return text == null ? null : text.getBytes(StandardCharsets.UTF_8);
   }
 

@@ -43,6 +43,24 @@ public final class ModelOptions {
    */
   public int numSequences;
 
+  /**
+   * A much smaller model file with the same vocabulary, which guesses the next tokens for the model
+   * to check. Guesses change no text, only the time that it takes. Null: none.
+   */
+  public String draftModelPath;
+
+  /** Guesses are what followed the last so many tokens earlier in the text; 0: none of these. */
+  public int draftNgramTokens;
+
+  /** How many tokens are guessed at most; 0: 8. */
+  public int maxDraftTokens;
+
+  /** How many tokens are guessed even if that is not expected to pay. */
+  public int minDraftTokens;
+
+  /** A guess of a model ends before a token that the model gives a smaller probability. */
+  public float minDraftProbability;
+
   /** Loading fails above it; 0: only the system's limits hold. */
   public long memoryLimitBytes;
 
@@ -50,4 +68,9 @@ public final class ModelOptions {
   public boolean ignoreMemoryLimits;
 
   public Packing packing = Packing.ON_FIRST_USE;
+
+  // Called by the native library.
+  byte[] draftModelUtf8() {
+    return CriaNative.utf8(draftModelPath);
+  }
 }

@@ -43,6 +43,15 @@ public final class Reply {
   /** In the KV cache after the call. */
   public int contextUsedTokens;
 
+  /** About how many times as fast guesses made generating; 1 without them. */
+  public double draftGain;
+
+  /** Guessed tokens that the model checked. */
+  public int draftedTokens;
+
+  /** Guessed tokens that were right. */
+  public int acceptedTokens;
+
   private int stopCode;
 
   Reply() {}

@@ -1,0 +1,199 @@
+// Drafts of a second model. Both models are scripted.
+
+#include "llm/model_drafter.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "llm/session_fixture.h"
+
+namespace cria {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr size_t kTextTokens = 256;
+
+// Is right where the model is, except at every fourth position.
+int32_t OftenRight(std::span<const int32_t> context) {
+  const int32_t right = NextOf(context);
+  return context.size() % 4 == 3 ? (right + 1) % static_cast<int32_t>(kVocabSize) : right;
+}
+
+// A model with a draft model, and what both ran.
+class TwoModels {
+ public:
+  explicit TwoModels(ScriptedModel::Script draft_script, size_t num_sequences = 1,
+                     size_t draft_context = kTextTokens)
+      : model_(kVocabSize, kTextTokens, 20, NextOf, num_sequences),
+        draft_(kVocabSize, draft_context, 16, std::move(draft_script), num_sequences),
+        scheduler_(model_),
+        draft_scheduler_(draft_) {}
+
+  std::unique_ptr<Session> NewSession(DraftOptions options) {
+    options.has_model = true;
+    return std::make_unique<Session>(
+        scheduler_, std::make_unique<Drafting>(options, kTextTokens, &draft_scheduler_));
+  }
+  std::unique_ptr<Session> NewSessionWithoutDrafts() {
+    return std::make_unique<Session>(scheduler_);
+  }
+
+  ScriptedModel model_;
+  ScriptedModel draft_;
+  Scheduler scheduler_;
+  Scheduler draft_scheduler_;
+};
+
+Tokens AnswerOf(Session& session, const Tokens& prompt, const SamplerOptions& options,
+                size_t max_tokens = 100) {
+  Sampler sampler = *Sampler::Create(options, kVocabSize);
+  const Session::Request request(session, {.max_tokens = max_tokens});
+  EXPECT_TRUE(session.Prefill(prompt));
+  Tokens generated;
+  EXPECT_TRUE(session.Generate({.max_tokens = max_tokens}, sampler, [&](auto& token) {
+    generated.push_back(token.id);
+    return true;
+  }));
+  return generated;
+}
+
+TEST(ModelDrafterTest, DraftsWhatItsModelGenerates) {
+  ScriptedModel model(kVocabSize, 64, 8, NextOf);
+  Scheduler scheduler(model);
+  ModelDrafter drafter(scheduler, 64);
+  Sampler sampler = *Sampler::Create({.temperature = 0.0f}, kVocabSize);
+  Tokens draft(5);
+  EXPECT_EQ(drafter.Draft(Counting(20), sampler, 0.0f, draft), 5u);
+  EXPECT_EQ(draft, Expected(Counting(20), 5));
+  EXPECT_EQ(model.tokens_run(), 20u + 4u);
+  // Of the next context, three tokens of the draft were right and one was wrong.
+  Tokens context = Counting(20);
+  context.insert(context.end(), draft.begin(), draft.begin() + 3);
+  context.push_back(0);
+  model.calls.clear();
+  EXPECT_EQ(drafter.Draft(context, sampler, 0.0f, draft), 5u);
+  EXPECT_EQ(draft, Expected(context, 5));
+  EXPECT_EQ(model.calls.front(), (ScriptedModel::ForwardCall{23, {0}}));
+  EXPECT_GT(drafter.seconds_per_token(), 0.0);
+}
+
+TEST(ModelDrafterTest, StaysWithinItsContextAndReportsNoErrors) {
+  ScriptedModel model(kVocabSize, 32, 8, NextOf);
+  Scheduler scheduler(model);
+  ModelDrafter drafter(scheduler, 64);
+  Sampler sampler = *Sampler::Create({.temperature = 0.0f}, kVocabSize);
+  Tokens draft(5);
+  EXPECT_EQ(drafter.Draft(Counting(30), sampler, 0.0f, draft), 2u);
+  EXPECT_EQ(drafter.Draft(Counting(32), sampler, 0.0f, draft), 0u);
+  EXPECT_EQ(drafter.Draft(Counting(40), sampler, 0.0f, draft), 0u);
+  model.fail_at_call = model.calls.size();
+  EXPECT_EQ(drafter.Draft(Counting(10), sampler, 0.0f, draft), 0u);
+  model.fail_at_call = SIZE_MAX;
+  EXPECT_EQ(drafter.Draft(Counting(10), sampler, 0.0f, draft), 5u);
+}
+
+TEST(ModelDrafterTest, AnUnlikelyTokenEndsTheDraft) {
+  ScriptedModel model(kVocabSize, 64, 8, NextOf);
+  Scheduler scheduler(model);
+  ModelDrafter drafter(scheduler, 64);
+  Sampler sampler = *Sampler::Create({.temperature = 0.0f}, kVocabSize);
+  Tokens draft(5);
+  // The script gives its token e^8 of e^8 + 99.
+  const auto probability = static_cast<float>(std::exp(8.0) / (std::exp(8.0) + 99.0));
+  EXPECT_EQ(drafter.Draft(Counting(20), sampler, probability - 0.01f, draft), 5u);
+  EXPECT_EQ(drafter.Draft(Counting(20), sampler, probability + 0.01f, draft), 0u);
+}
+
+// Where both models have the same distribution, the same random numbers choose the same tokens.
+TEST(ModelDrafterTest, IsCoupledByTheRandomNumbers) {
+  const auto flat = [](std::span<const int32_t>) { return 0; };
+  ScriptedModel model(kVocabSize, 64, 8, flat);
+  Scheduler scheduler(model);
+  ModelDrafter drafter(scheduler, 64);
+  // So hot that nearly all tokens have the same probability.
+  Sampler sampler = *Sampler::Create(
+      {.top_k = 0, .top_p = 1.0f, .min_p = 0.0f, .temperature = 100.0f, .seed = 3}, kVocabSize);
+  Tokens draft(6);
+  ASSERT_EQ(drafter.Draft(Counting(20), sampler, 0.0f, draft), 6u);
+  std::vector<float> logits(kVocabSize, 0.0f);
+  logits[0] = 8.0f;
+  Tokens chosen;
+  for (size_t i = 0; i < draft.size(); ++i) chosen.push_back(*sampler.Sample(logits, {}));
+  EXPECT_EQ(draft, chosen);
+}
+
+TEST(ModelDraftsTest, TheTextIsTheSame) {
+  for (const float temperature : {0.0f, 2.0f}) {
+    const SamplerOptions options = {.repeat_penalty = 1.1f,
+                                    .top_k = 0,
+                                    .top_p = 1.0f,
+                                    .min_p = 0.0f,
+                                    .temperature = temperature,
+                                    .seed = 11};
+    TwoModels models(OftenRight);
+    const Tokens expected = AnswerOf(*models.NewSessionWithoutDrafts(), Counting(30), options);
+    for (size_t length = 1; length <= 16; length += 3) {
+      for (const size_t ngram_tokens : {0u, 1u}) {
+        const auto session = models.NewSession(
+            {.ngram_tokens = ngram_tokens, .max_tokens = length, .min_tokens = length});
+        EXPECT_EQ(AnswerOf(*session, Counting(30), options), expected) << length;
+        EXPECT_GT(session->stats().accepted_tokens, 10u) << length;
+        EXPECT_GT(session->stats().drafted_tokens, session->stats().accepted_tokens) << length;
+      }
+    }
+    const auto adapting = models.NewSession({.ngram_tokens = 2});
+    EXPECT_EQ(AnswerOf(*adapting, Counting(30), options), expected);
+  }
+}
+
+TEST(ModelDraftsTest, EndWhereTheDraftModelsContextEnds) {
+  TwoModels models(OftenRight, 1, /*draft_context=*/64);
+  const auto session = models.NewSession({.max_tokens = 4, .min_tokens = 4});
+  EXPECT_EQ(AnswerOf(*session, Counting(30), {.temperature = 0.0f}, 150),
+            Expected(Counting(30), 150));
+  EXPECT_LE(models.draft_.cache().size(), 64u);
+  EXPECT_GT(session->stats().accepted_tokens, 5u);
+}
+
+TEST(ModelDraftsTest, SessionsDraftAtTheSameTime) {
+  constexpr size_t kSessions = 3;
+  TwoModels models(OftenRight, kSessions);
+  std::vector<Tokens> answers(kSessions);
+  {
+    std::vector<std::jthread> threads;
+    threads.reserve(kSessions);
+    for (size_t i = 0; i < kSessions; ++i) {
+      threads.emplace_back([&, i] {
+        const auto session = models.NewSession({.max_tokens = 5, .min_tokens = 5});
+        answers[i] = AnswerOf(*session, Counting(10, static_cast<int32_t>(20 * i)),
+                              {.temperature = 0.0f}, 60);
+      });
+    }
+  }
+  for (size_t i = 0; i < kSessions; ++i) {
+    EXPECT_EQ(answers[i], Expected(Counting(10, static_cast<int32_t>(20 * i)), 60)) << i;
+  }
+}
+
+TEST(ModelDraftsTest, AModelThatIsAlwaysWrongIsSeldomAsked) {
+  TwoModels models([](std::span<const int32_t> context) {
+    return (NextOf(context) + 1) % static_cast<int32_t>(kVocabSize);
+  });
+  // A token of the draft model takes a tenth of the time.
+  models.model_.after_forward = [] { std::this_thread::sleep_for(std::chrono::milliseconds(1)); };
+  models.draft_.after_forward = [] { std::this_thread::sleep_for(std::chrono::microseconds(100)); };
+  const auto session = models.NewSession({});
+  EXPECT_EQ(AnswerOf(*session, Counting(10), {.temperature = 0.0f}, 200),
+            Expected(Counting(10), 200));
+  EXPECT_LT(session->stats().drafted_tokens, 40u);
+  EXPECT_LT(models.draft_.calls.size(), 60u);
+}
+
+}  // namespace
+}  // namespace cria
