@@ -60,7 +60,7 @@ std::span<const int32_t> Drafting::Draft(std::span<const int32_t> context, size_
 std::span<const int32_t> Drafting::DraftFromNgrams(std::span<const int32_t> context, size_t limit,
                                                    const DraftCosts& costs) {
   const std::span<int32_t> tokens = std::span(tokens_).first(limit);
-  // What is judged later lies in the same memory, and is only replaced by a draft.
+  // If nothing is found, what is judged later stays as it is.
   const NgramDrafter::Draft found = ngrams_->Find(context, tokens);
   if (found.num_tokens == 0) return {};
   Acceptance& acceptance = AcceptanceOf(found.match_tokens);

@@ -6,6 +6,7 @@
 // drafts, by turns. With --costs, prints what rows cost and the table of gain that follows from it.
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -21,15 +22,19 @@ namespace {
 
 using namespace cria;
 
-template <typename T>
-T Take(Result<T> result) {
-  if (result) return std::move(*result);
-  std::fprintf(stderr, "%s\n", result.error().message().c_str());
+void Exit(const Error& error) {
+  std::fprintf(stderr, "%s\n", error.message().c_str());
   std::exit(1);
 }
 
+template <typename T>
+T Take(Result<T> result) {
+  if (!result) Exit(result.error());
+  return std::move(*result);
+}
+
 void Check(const Status& status) {
-  Take(status.transform([] { return 0; }));
+  if (!status) Exit(status.error());
 }
 
 double Median(std::vector<double> values) {

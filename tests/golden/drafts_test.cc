@@ -20,11 +20,16 @@ namespace {
 
 // 50 prompts of different kinds.
 std::vector<std::string> DraftPrompts() {
-  const std::vector<std::string> beginnings = {
-      "Once upon a time", "Hello! Who are you?",     "one two three one two three one",
-      "The little cat",   "user\nWhere do you run?", "A list: a, b, c, a, b, c, a, b,",
-      "Lily and Tom",     "12 + 12 = 24, 13 + 13 =", "What is a KV cache? It is",
-      "My name is Ann. My name is"};
+  const std::vector<std::string> beginnings = {"Once upon a time",
+                                               "Hello! Who are you?",
+                                               "one two three one two three one",
+                                               "The little cat",
+                                               "user\nWhere do you run?",
+                                               "A list: a, b, c, a, b, c, a, b,",
+                                               "Lily and Tom",
+                                               "12 + 12 = 24, 13 + 13 =",
+                                               "What is a KV cache? It is",
+                                               "My name is Ann. My name is"};
   const std::vector<std::string> ends = {"", " there was", " and then", "\n\n", " the the the"};
   std::vector<std::string> prompts;
   for (const std::string& beginning : beginnings) {

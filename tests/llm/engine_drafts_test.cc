@@ -55,20 +55,20 @@ TEST_P(EngineDrafts, TheTextIsTheSame) {
   const TinyModelFile model(support::SpecGqa(), kContextTokens,
                             {.weights = scheme, .embedding = scheme, .head = scheme});
   const auto engine =
-      Unwrap(Engine::Load(model.path(), {.num_threads = 2,
+      Unwrap(Engine::Load(model.path(), {.num_threads = 1,
                                          .context_tokens = kContextTokens,
                                          .kv_type = kv_type,
                                          .drafts = {.ngram_tokens = 1, .max_tokens = 16}}));
   size_t num_accepted = 0;
   size_t num_refused = 0;
   for (const float temperature : {0.0f, 0.7f}) {
-    for (size_t seed = 0; seed < (support::IsEmulated() ? 1u : 4u); ++seed) {
+    for (size_t seed = 0; seed < (support::IsEmulated() ? 1u : 2u); ++seed) {
       const Tokens prompt = RepetitivePrompt(seed);
       // Sharp enough that the model repeats itself.
       const SamplerOptions sampling = {.top_k = 3, .temperature = temperature, .seed = seed};
       Session without(engine->scheduler());
       const Tokens expected = Answer(without, prompt, sampling);
-      for (size_t length = 1; length <= 16; length += support::IsEmulated() ? 5 : 1) {
+      for (size_t length = 1; length <= 16; length += support::IsEmulated() ? 5 : 3) {
         Session session(
             engine->scheduler(),
             std::make_unique<Drafting>(
@@ -118,7 +118,7 @@ TEST(EngineDraftModel, ChangesNoTextAndIsPlanned) {
       .weights = Scheme::kQb4w, .embedding = Scheme::kQb4w, .head = Scheme::kQb4w};
   const TinyModelFile model(support::SpecGqa(), kContextTokens, conversion);
   const TinyModelFile other(support::SpecQwen3Biases(), kContextTokens, conversion);
-  const EngineOptions options = {.num_threads = 2, .context_tokens = kContextTokens};
+  const EngineOptions options = {.num_threads = 1, .context_tokens = kContextTokens};
   const auto alone = Unwrap(Engine::Load(model.path(), options));
   for (const bool drafts_for_itself : {true, false}) {
     EngineOptions with_drafts = options;
@@ -150,7 +150,7 @@ TEST(EngineDraftModel, ChangesNoTextAndIsPlanned) {
     if (drafts_for_itself) {
       EXPECT_EQ(bytes_of("draft model: KV cache"), bytes_of("KV cache"));
     }
-    EXPECT_GE(bytes_of("logits"), 6 * bytes_of("draft model: logits"));
+    EXPECT_GE(bytes_of("logits"), 5 * bytes_of("draft model: logits"));
     EXPECT_GT(engine->memory_plan().peak_bytes(), alone->memory_plan().peak_bytes());
     // The limit holds for both together.
     with_drafts.memory_limit_bytes = engine->memory_plan().peak_bytes() - 1;
