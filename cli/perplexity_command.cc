@@ -81,7 +81,7 @@ void AddPerplexityCommand(CommandLine& program) {
       .Metavar("FILE");
   command.AddFlag("--json", options->json, "Print a JSON object");
   command.AddFlag("-q,--quiet", options->is_quiet, "Print no figures besides the result");
-  AddEngineOptions(command, options->engine);
+  AddEngineOptions(command, options->engine, KvType::kF32);
   command.SetAction([options] { return RunPerplexity(*options); });
 }
 

@@ -320,7 +320,7 @@ void AddEvalCommand(CommandLine& program) {
                   "that the chat template wrote");
   command.AddFlag("--json", options->json, "Print a JSON object");
   command.AddFlag("-q,--quiet", options->is_quiet, "Print no figures besides the result");
-  AddEngineOptions(command, options->engine);
+  AddEngineOptions(command, options->engine, KvType::kF32);
   command.SetAction([options] { return Evaluation(*options).Run(); });
 }
 

@@ -32,7 +32,8 @@ void AddModelOption(CommandLine& command, std::string& model_path) {
   command.AddText("-m,--model", model_path, "The model file (.cria)").Required().Metavar("FILE");
 }
 
-void AddContextOptions(CommandLine& command, EngineOptions& options) {
+void AddContextOptions(CommandLine& command, EngineOptions& options, KvType kv_type) {
+  options.kv_type = kv_type;
   const char* group = kMemoryGroup;
   command
       .Add(
@@ -50,7 +51,8 @@ void AddContextOptions(CommandLine& command, EngineOptions& options) {
   command
       .AddChoice("--kv", options.kv_type,
                  {{"f32", KvType::kF32}, {"f16", KvType::kF16}, {"int8", KvType::kInt8}},
-                 "How keys and values are stored: f32, f16 or int8 [f32]")
+                 "How keys and values are stored: f32, f16 or int8 [" +
+                     std::string(KvTypeName(kv_type)) + "]")
       .Group(group);
   command
       .AddNumber("-b,--batch-size", options.chunk_tokens,
@@ -72,8 +74,8 @@ void AddContextOptions(CommandLine& command, EngineOptions& options) {
       .Group(group);
 }
 
-void AddEngineOptions(CommandLine& command, EngineOptions& options) {
-  AddContextOptions(command, options);
+void AddEngineOptions(CommandLine& command, EngineOptions& options, KvType kv_type) {
+  AddContextOptions(command, options, kv_type);
   const char* group = kMemoryGroup;
   command
       .AddText("--packed", options.packing.packed_path,

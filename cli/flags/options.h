@@ -12,10 +12,11 @@ namespace cria::cli {
 // Options that several commands have with the same meaning, with llama.cpp's names.
 void AddModelOption(CommandLine& command, std::string& model_path);
 // Options that decide a model's memory: context, KV type, chunk, threads, and the folder of packed
-// weights.
-void AddContextOptions(CommandLine& command, EngineOptions& options);
+// weights. `kv_type` becomes the default; commands that measure what a model loses take kF32.
+void AddContextOptions(CommandLine& command, EngineOptions& options,
+                       KvType kv_type = KvType::kInt8);
 // These options, a file of packed weights, and the memory limits.
-void AddEngineOptions(CommandLine& command, EngineOptions& options);
+void AddEngineOptions(CommandLine& command, EngineOptions& options, KvType kv_type = KvType::kInt8);
 void AddPlanOptions(CommandLine& command, PlanArguments& arguments);
 // The folder of packed weights; its default is a folder of the system for caches.
 Option& AddPackCacheOption(CommandLine& command, std::string& folder);

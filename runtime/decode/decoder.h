@@ -120,6 +120,8 @@ class Decoder final : public TokenModel {
   void LayOutCache();
   // Fills the rope tables and sets what depends on the kind of each layer.
   void PrepareLayerKinds();
+  // After LoadVectors and PrepareLayerKinds.
+  void SubtractKeyOffsets();
 
   std::unique_lock<std::mutex> LockPools() const {
     return pool_mutex_ == nullptr ? std::unique_lock<std::mutex>() : std::unique_lock(*pool_mutex_);

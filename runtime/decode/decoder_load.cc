@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "decode/decoder.h"
+#include "decode/key_offsets.h"
 #include "model/rope_table.h"
 
 namespace cria {
@@ -26,6 +27,7 @@ Result<std::unique_ptr<Decoder>> Decoder::Create(
   decoder->LayOutCache();
   decoder->PrepareLayerKinds();
   CRIA_RETURN_IF_ERROR(decoder->LoadVectors());
+  decoder->SubtractKeyOffsets();
   CRIA_RETURN_IF_ERROR(decoder->CreateProjections(weights));
   return decoder;
 }
@@ -192,6 +194,27 @@ Status Decoder::LoadVectors() {
     *place.vector = vector.data();
   }
   return {};
+}
+
+void Decoder::SubtractKeyOffsets() {
+  if (!HasKeyOffsets(config_, options_.kv_type)) return;
+  float* next = arena_.Pointer<float>(memory_.layout, memory_.key_offsets);
+  const size_t half = config_.head_dim / 2;
+  // Layers that share a rope table have the same mean rotation.
+  const float* table = nullptr;
+  MeanRotation rotation;
+  for (Layer& layer : layers_) {
+    if (layer.rope_cosines != table) {
+      table = layer.rope_cosines;
+      rotation = MeanRotationOf({table, context_tokens() * half},
+                                {layer.rope_sines, context_tokens() * half}, half);
+    }
+    const std::span<float> offsets(std::exchange(next, next + config_.key_value_channels()),
+                                   config_.key_value_channels());
+    const std::span bias(layer.qkv_bias + config_.query_channels(), offsets.size());
+    FillKeyOffsets(rotation, bias, offsets);
+    layer.cache.key_offsets = offsets.data();
+  }
 }
 
 Status Decoder::CreateProjections(const xnn::PackedWeights& weights) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/numeric.h"
+#include "decode/key_offsets.h"
 #include "model/rope_table.h"
 #include "model/tensor_table.h"
 #include "ops/attention.h"
@@ -137,6 +138,12 @@ DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions&
   DecoderMemory memory;
   ArenaLayout& layout = memory.layout;
   memory.norm_weights = layout.Add("norm weights", VectorElements(config) * kFloat, kWholeLife);
+  memory.key_offsets =
+      layout.Add("KV cache: key offsets",
+                 HasKeyOffsets(config, options.kv_type)
+                     ? uint64_t{config.num_hidden_layers} * config.key_value_channels() * kFloat
+                     : 0,
+                 kWholeLife);
   memory.keys = layout.Add("KV cache: keys", kv_bytes, kWholeLife);
   memory.values = layout.Add("KV cache: values", kv_bytes, kWholeLife);
   memory.key_scales = layout.Add("KV cache: key scales", kv_scale_bytes, kWholeLife);

@@ -146,6 +146,10 @@ uint64_t AttentionFingerprint(const ModelConfig& config, const Decoder& decoder)
   std::vector<uint64_t> numbers = {AttentionFingerprint(config, decoder.context_tokens())};
   for (size_t i = 0; i < decoder.num_layers(); ++i) {
     numbers.push_back(decoder.page_group(i).window_tokens());
+    const ops::KvCacheView& cache = decoder.cache(i);
+    if (cache.key_offsets == nullptr) continue;
+    numbers.push_back(ChecksumOf(
+        std::as_bytes(std::span(cache.key_offsets, cache.num_key_value_heads * cache.head_dim))));
   }
   return ChecksumOf(std::as_bytes(std::span(numbers)));
 }

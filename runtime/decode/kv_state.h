@@ -67,8 +67,8 @@ bool AreFinite(const std::array<std::span<std::byte>, 4>& rows, KvType type);
 // A hash of the windows and rotary frequencies in use. With dynamic rope, frequencies depend on the
 // length of the context.
 uint64_t AttentionFingerprint(const ModelConfig& config, size_t context_tokens);
-// The same for a decoder, with the windows whose rows its layers keep, which depend on its options,
-// too.
+// The same for a decoder, with the windows whose rows its layers keep and what is subtracted from
+// keys, which depend on its options, too.
 uint64_t AttentionFingerprint(const ModelConfig& config, const Decoder& decoder);
 
 }  // namespace cria

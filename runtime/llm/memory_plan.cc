@@ -55,7 +55,8 @@ void AddArenaLines(const DecoderMemory& memory, std::vector<MemoryLine>& lines) 
     rest -= bytes;
     lines.push_back({std::move(name), MemoryKind::kPrivate, bytes});
   };
-  add("KV cache", {memory.keys, memory.values, memory.key_scales, memory.value_scales});
+  add("KV cache",
+      {memory.keys, memory.values, memory.key_scales, memory.value_scales, memory.key_offsets});
   add("KV page tables", {memory.pages});
   add("rope tables", {memory.rope_cosines, memory.rope_sines});
   add("norm weights", {memory.norm_weights});
@@ -107,7 +108,8 @@ Result<MemoryDemand> DemandOf(const ModelOutline& model, const MemoryPlanOptions
   // at the same time. Operators are created after the decoder's tables.
   const uint64_t packing = 2 * xnn::PackingPeakBytes(model.matrices, batch_threads);
   uint64_t tables = 0;
-  for (const auto region : {memory.rope_cosines, memory.rope_sines, memory.norm_weights}) {
+  for (const auto region :
+       {memory.rope_cosines, memory.rope_sines, memory.norm_weights, memory.key_offsets}) {
     tables += memory.layout.bytes(region);
   }
   demand.loading_bytes = model.metadata_bytes + operators + session +

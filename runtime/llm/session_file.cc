@@ -151,7 +151,7 @@ std::string WhyReadAgain(const SessionHead& head, Engine& engine) {
                   decoder.context_tokens());
   }
   if (head.attention_fingerprint != AttentionFingerprint(engine.file().config(), decoder)) {
-    return "its rotary frequencies or windows are those of other options";
+    return "its rotary frequencies, windows or offsets of keys are those of other options";
   }
   return "";
 }

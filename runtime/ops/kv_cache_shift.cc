@@ -45,17 +45,30 @@ void TurnKeys(const KvCacheView& cache, const KvRowMove& move, const float* cosi
   const size_t head_dim = cache.head_dim;
   WithKvElement(cache.type, [&]<typename T>() HWY_ATTR {
     float turned[kMaxHeadDim];
+    float offset_change[kMaxHeadDim];
     for (size_t head = 0; head < cache.num_key_value_heads; ++head) {
       const size_t source = head * cache.num_rows() + move.source_row;
       const size_t target = head * cache.num_rows() + move.target_row;
       T* keys = static_cast<T*>(cache.keys);
+      // A key without its offset, turned, lacks the turned offset.
+      const float* offsets = cache.key_offsets;
+      if (offsets != nullptr) {
+        offsets += head * head_dim;
+        TurnBack(offsets, head_dim, cosines, sines, offset_change);
+        for (size_t j = 0; j < head_dim; ++j) offset_change[j] -= offsets[j];
+      }
       for (size_t i = 0; i < move.num_rows; ++i) {
+        // Rotation is linear, so the old scale is only a factor.
+        float old_scale = sizeof(T) == 1 ? cache.key_scales[source + i] : 1.0f;
         TurnBack(keys + (source + i) * head_dim, head_dim, cosines, sines, turned);
-        const float scale = StoreRow(turned, head_dim, keys + (target + i) * head_dim);
-        // Rotation is linear, so the old scale is only a factor of the new one.
-        if constexpr (sizeof(T) == 1) {
-          cache.key_scales[target + i] = cache.key_scales[source + i] * scale;
+        if (offsets != nullptr) {
+          for (size_t j = 0; j < head_dim; ++j) {
+            turned[j] = turned[j] * old_scale + offset_change[j];
+          }
+          old_scale = 1.0f;
         }
+        const float scale = StoreRow(turned, head_dim, keys + (target + i) * head_dim);
+        if constexpr (sizeof(T) == 1) cache.key_scales[target + i] = old_scale * scale;
       }
     }
   });

@@ -14,12 +14,19 @@ namespace cria::ops::HWY_NAMESPACE {
 void StoreKeyValue(const KvCacheView& cache, size_t first_row, const float* keys,
                    const float* values) {
   WithKvElement(cache.type, [&]<typename T>() HWY_ATTR {
+    float difference[kMaxHeadDim];
     for (size_t head = 0; head < cache.num_key_value_heads; ++head) {
       const size_t row = head * cache.num_rows() + first_row;
       const size_t input = head * cache.head_dim;
       const size_t output = row * cache.head_dim;
-      const float key_scale =
-          StoreRow(keys + input, cache.head_dim, static_cast<T*>(cache.keys) + output);
+      const float* key = keys + input;
+      if (cache.key_offsets != nullptr) {
+        for (size_t j = 0; j < cache.head_dim; ++j) {
+          difference[j] = key[j] - cache.key_offsets[input + j];
+        }
+        key = difference;
+      }
+      const float key_scale = StoreRow(key, cache.head_dim, static_cast<T*>(cache.keys) + output);
       const float value_scale =
           StoreRow(values + input, cache.head_dim, static_cast<T*>(cache.values) + output);
       if (cache.type == KvType::kInt8) {

@@ -46,6 +46,10 @@ struct KvCacheView {
   void* values = nullptr;         // The same shape.
   float* key_scales = nullptr;    // kInt8: [num_key_value_heads][num_pages][kKvPageTokens]
   float* value_scales = nullptr;  // The same shape.
+  // What is subtracted from every key before it is stored, [num_key_value_heads][head_dim]; null:
+  // nothing. All scores of a query become smaller by the same number, so attention does not change,
+  // but where keys differ little from each other, int8 has more steps for how they differ.
+  const float* key_offsets = nullptr;
 
   // The rows of each head.
   size_t num_rows() const { return num_pages * kKvPageTokens; }

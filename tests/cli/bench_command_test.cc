@@ -164,7 +164,7 @@ TEST_F(BenchCommand, JsonHasTheFieldsOfLlamaBenchWithItsMeanings) {
     }
     EXPECT_EQ(row["model_filename"], model_->path());
     EXPECT_THAT(row["model_type"].get<std::string>(), HasSubstr("qc8w"));
-    EXPECT_EQ(row["type_k"], "f32");
+    EXPECT_EQ(row["type_k"], "int8");
     EXPECT_THAT(row["test_time"].get<std::string>(),
                 MatchesRegex("[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z"));
     // The embedding, which is also the output head; in each layer, four matrices of attention,
@@ -227,10 +227,10 @@ TEST_F(BenchCommand, ATokenReadsTheWeightsAndItsContext) {
   // Keys and values of six layers with six heads of 48. Four tokens attend to one to four
   // positions, or 64 more: the means are 2.5 and 66.5.
   constexpr double kHeads = 6 * 6 * 2;
-  const double f32 = bytes({});
-  EXPECT_EQ(bytes({"-d", "64"}) - f32, kHeads * 48 * 4 * 64);
+  const double f32 = bytes({"--kv", "f32"});
+  EXPECT_EQ(bytes({"--kv", "f32", "-d", "64"}) - f32, kHeads * 48 * 4 * 64);
   EXPECT_EQ(f32 - bytes({"--kv", "f16"}), kHeads * 48 * 2 * 2.5);
-  EXPECT_EQ(f32 - bytes({"--kv", "int8"}), kHeads * (48 * 4 - (48 + 4)) * 2.5);
+  EXPECT_EQ(f32 - bytes({}), kHeads * (48 * 4 - (48 + 4)) * 2.5);
   // int8 weights with a float for each row, and a few percent that packing adds.
   constexpr double kWeights =
       32000 * (288 + 4) + 6 * ((4 * 288 + 2 * 768) * (288 + 4) + 288 * (768 + 4));

@@ -94,11 +94,11 @@ std::vector<std::vector<std::string>> OptionsOffered(const std::string& sentence
 
 TEST_F(MemoryLimitFlag, WhatARefusalOffersFits) {
   // Running takes more memory than loading here, so a shorter context helps.
-  const nlohmann::json plan = model_->Json("plan", {"-c", "8192", "-t", "1"});
+  const nlohmann::json plan = model_->Json("plan", {"-c", "8192", "-t", "1", "--kv", "f32"});
   const uint64_t steady = plan["steady_bytes"];
   ASSERT_EQ(plan["peak_bytes"], steady);
   const std::string limit = std::to_string(steady - steady / 4);
-  const RunResult refused = Run({"-c", "8192", "-t", "1", "--memory-limit", limit});
+  const RunResult refused = Run({"-c", "8192", "-t", "1", "--kv", "f32", "--memory-limit", limit});
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_THAT(refused.output, IsEmpty());
   EXPECT_THAT(refused.error, StartsWith("cria: error: the model needs "));

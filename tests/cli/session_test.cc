@@ -96,11 +96,11 @@ TEST_F(SessionOption, ChatGoesOnWhereItEnded) {
 
 TEST_F(SessionOption, ChatReadsAgainWhatCannotBeUsedAndSaysSo) {
   ASSERT_EQ(Chat("first\n", {"--kv", "f16"}).exit_code, 0);
-  const RunResult again = Chat("second\n", {"--kv", "int8"});
+  const RunResult again = Chat("second\n", {"--kv", "f32"});
   EXPECT_EQ(again.exit_code, 0) << again.error;
   EXPECT_THAT(again.error, HasSubstr("2 messages, which are read again with the next one, because "
                                      "its KV cache has the type f16"));
-  EXPECT_THAT(Chat("").error, HasSubstr("its KV cache has the type int8"));
+  EXPECT_THAT(Chat("").error, HasSubstr("its KV cache has the type f32"));
 }
 
 TEST_F(SessionOption, ADamagedFileIsRefusedAndStays) {
@@ -162,7 +162,7 @@ TEST_F(SessionOption, RunContinuesTheKeptText) {
   const RunResult read_again = Run("", {"-n", "8", "--kv", "f16"});
   EXPECT_EQ(read_again.output, whole.output);
   EXPECT_THAT(read_again.error, HasSubstr("kept.session: its text is read again, because its KV "
-                                          "cache has the type f32"));
+                                          "cache has the type int8"));
 }
 
 TEST_F(SessionOption, ATextIsNoConversation) {

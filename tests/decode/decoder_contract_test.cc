@@ -144,6 +144,20 @@ TEST(Decoder, DynamicRopeDependsOnTheContext) {
   EXPECT_THROW(difference(129), std::runtime_error);
 }
 
+// Qwen2 has biases of keys that are far larger than what differs between keys.
+TEST(Decoder, LargeBiasesOfKeysCostNothingInInt8) {
+  const auto error_of = [](float bias) {
+    reference::ReferenceModel model = support::MakeModel(support::SpecQwen2());
+    support::PlantKeyBiases(model, bias);
+    const std::vector<int32_t> ids = SomeIds(60, model.config.vocab_size);
+    LoadedModel loaded(model, {.weights = Scheme::kF32},
+                       {.context_tokens = 64, .kv_type = KvType::kInt8}, 1);
+    const std::vector<float> logits = loaded.Run(ids, {40, 20});
+    return RootMeanSquareDifference(logits, ReferenceLogits(model, ids));
+  };
+  EXPECT_LT(error_of(100.0f), 1.3f * error_of(0.0f));
+}
+
 TEST(Decoder, ProductsAloneLeaveTheCacheAsItIs) {
   const auto model = support::MakeModel(support::SpecGqa());
   LoadedModel loaded(model, {.weights = Scheme::kQb4w}, {.context_tokens = 64}, 2, 2);

@@ -135,9 +135,9 @@ TEST(DecoderMemoryTest, WhatAStepReadsAndWritesLiesApart) {
     }
     // What lives on is apart from everything.
     for (const size_t kept :
-         {memory.norm_weights, memory.keys, memory.values, memory.pages, memory.rope_cosines,
-          memory.rope_sines, memory.logits, memory.embedding_row, memory.hidden, memory.quantized,
-          memory.quantizations, memory.normed}) {
+         {memory.norm_weights, memory.key_offsets, memory.keys, memory.values, memory.pages,
+          memory.rope_cosines, memory.rope_sines, memory.logits, memory.embedding_row,
+          memory.hidden, memory.quantized, memory.quantizations, memory.normed}) {
       for (size_t other = 0; other < layout.num_regions(); ++other) {
         if (other != kept) {
           EXPECT_TRUE(Apart(layout, kept, other))

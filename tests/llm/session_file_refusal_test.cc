@@ -271,8 +271,9 @@ TEST_F(OtherKvState, LongerThanTheContextMeansThatMessagesAreReadAgain) {
 TEST_F(OtherKvState, RopeOfAnotherContextMeansThatMessagesAreReadAgain) {
   const TinyModelFile model(support::SpecDynamicRope());  // Trained for 32 tokens.
   SavedBytes(*model.Load(KvType::kF32, 128), 20);
-  ExpectMessagesAlone(*model.Load(KvType::kF32, 64),
-                      "its rotary frequencies or windows are those of other options");
+  ExpectMessagesAlone(
+      *model.Load(KvType::kF32, 64),
+      "its rotary frequencies, windows or offsets of keys are those of other options");
   SavedBytes(*model.Load(KvType::kF32, 32), 20);
   EXPECT_EQ(Load(*model.Load(KvType::kF32, 24))->why_read_again, "");
 }

@@ -61,6 +61,7 @@ class TestKvCache {
 
   const KvCacheView& view() const { return view_; }
   const KvPageTable& table() const { return table_; }
+  void set_key_offsets(const float* offsets) { view_.key_offsets = offsets; }
 
   void Store(size_t token, const float* keys, const float* values) const {
     StoreKeyValue(view_, table_.Row(token), keys, values);

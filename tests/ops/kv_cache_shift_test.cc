@@ -227,6 +227,30 @@ TEST_P(KvCacheShiftTest, MovesWhatLiesBehindAndTouchesNothingElse) {
   }
 }
 
+// What is subtracted from keys stays where it is when they turn.
+TEST(KvCacheShiftTest, OffsetsOfKeysDoNotTurn) {
+  for (const KvType type : kKvTypes) {
+    for (const size_t head_dim : {2, 10, 64, 130}) {
+      const Shift c = {.type = type, .head_dim = head_dim};
+      const std::vector<float> offsets = RandomFloats(c.num_heads * head_dim, 9);
+      TestKvCache after = NewCache(c), fresh = NewCache(c);
+      for (TestKvCache* cache : {&after, &fresh}) cache->set_key_offsets(offsets.data());
+      for (size_t t = 0; t < c.end; ++t) Store(c, after, t, t);
+      Drop(c, after, c.first, c.count, c.end);
+      for (size_t t = c.first; t < c.end - c.count; ++t) {
+        Store(c, fresh, t + c.count, t);
+        // A key without its offset may be larger by it, and so may a step; the longest is below 8.
+        for (size_t head = 0; head < c.num_heads; ++head) {
+          EXPECT_LE(
+              KeyDifference(c, after, fresh, t + c.count, t) * LongestPair(c, t + c.count, head),
+              OneDropTolerance(type) * (LongestPair(c, t + c.count, head) + 8.0))
+              << c << ": " << t;
+        }
+      }
+    }
+  }
+}
+
 // Rows that are copied keep every bit; rows that are turned where they are have the keys, and every
 // bit of the values, that they would have elsewhere.
 TEST_P(KvCacheShiftTest, RowsAreCopiedOrTurnedInPlace) {

@@ -161,6 +161,26 @@ TEST(KvCacheViewTest, Int8IsWithinHalfAStepOfEveryHeadsOwnScale) {
   }
 }
 
+TEST(KvCacheViewTest, OffsetsAreSubtractedFromKeysBeforeTheyAreRounded) {
+  for (const KvType type : kKvTypes) {
+    for (const size_t head_dim : {2, 20, 64, 130}) {
+      TestKvCache cache(type, 2, head_dim, 1);
+      const std::vector<float> offsets = RandomFloats(2 * head_dim, 5, 100.0f);
+      const std::vector<float> values = RandomFloats(2 * head_dim, 6);
+      std::vector<float> keys = RandomFloats(2 * head_dim, 7);
+      for (size_t j = 0; j < keys.size(); ++j) keys[j] += offsets[j];
+      cache.set_key_offsets(offsets.data());
+      cache.Store(0, keys.data(), values.data());
+      for (size_t at = 0; at < keys.size(); ++at) {
+        // Half a step of int8 if the largest is 5.
+        ASSERT_NEAR(cache.Key(at / head_dim, 0, at % head_dim), keys[at] - offsets[at],
+                    type == KvType::kF32 ? 0.0f : 0.02f);
+        ASSERT_NEAR(cache.Value(at / head_dim, 0, at % head_dim), values[at], 0.02f);
+      }
+    }
+  }
+}
+
 TEST(KvCacheViewTest, Int8ExtremesAndZerosAreExact) {
   TestKvCache cache(KvType::kInt8, 1, 4, 3);
   const std::vector<float> extremes = {-12.7f, 12.7f, 0.1f, 0.0f};

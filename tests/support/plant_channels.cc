@@ -82,4 +82,20 @@ void PlantChannels(ReferenceModel& model, uint64_t seed) {
   }
 }
 
+void PlantKeyBiases(ReferenceModel& model, float bias) {
+  const reference::ReferenceConfig& config = model.config;
+  const size_t half = config.head_dim / 2;
+  for (size_t layer = 0; layer < config.num_hidden_layers; ++layer) {
+    const std::string attention = std::format("model.layers.{}.self_attn.", layer);
+    ReferenceTensor& key_bias = model.tensors.at(attention + "k_proj.bias");
+    for (size_t row = half - 1; row < config.num_attention_heads * config.head_dim; row += half) {
+      MultiplyRow(model.tensors.at(attention + "q_proj.weight"), row, 0.0f);
+      MultiplyRow(model.tensors.at(attention + "q_proj.bias"), row, 0.0f);
+    }
+    for (size_t row = half - 1; row < key_bias.values.size(); row += half) {
+      key_bias.values[row] = bias;
+    }
+  }
+}
+
 }  // namespace cria::support

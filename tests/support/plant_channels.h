@@ -12,4 +12,8 @@ namespace cria::support {
 // are divided. The gain before a head that is the embedding table stays.
 void PlantChannels(reference::ReferenceModel& model, uint64_t seed);
 
+// Makes the slowest pair of every head, in rope's half-split order, have no queries, and a bias of
+// this size in the keys, of models with qkv_bias. Every bias computes the same.
+void PlantKeyBiases(reference::ReferenceModel& model, float bias);
+
 }  // namespace cria::support

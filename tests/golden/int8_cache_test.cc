@@ -1,0 +1,110 @@
+// What keys and values in int8 cost trained models, also after many shifts of a full context.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "converter/convert.h"
+#include "decode/open_sequence.h"
+#include "golden/test_data.h"
+#include "llm/engine.h"
+#include "llm/measure/log_sum_exp.h"
+#include "support/emulation.h"
+#include "support/files.h"
+#include "support/temporary_directory.h"
+#include "support/unwrap.h"
+
+namespace cria {
+namespace {
+
+constexpr size_t kContext = 256;
+constexpr size_t kShifts = 20;
+// The most that int8 may cost to be the default of the programs.
+constexpr double kMaxNats = 0.005;
+
+struct Text {
+  std::string text;
+  size_t num_measured;  // Tokens whose likelihood is measured.
+};
+
+// Reads the text, which forgets `dropped` tokens behind the first whenever the context is full, and
+// returns the mean negative log-likelihood, in nats, of the tokens behind the last of kShifts
+// shifts.
+double NatsAfterShifts(const std::filesystem::path& model, KvType type, const Text& text,
+                       size_t dropped) {
+  constexpr size_t kChunk = 16;
+  const auto engine = Unwrap(Engine::Load(
+      model.string(), {.num_threads = 1, .context_tokens = kContext, .kv_type = type}));
+  Decoder& decoder = engine->decoder();
+  const std::vector<int32_t> ids =
+      Unwrap(engine->tokenizer().Encode(text.text, {.parse_special = true}));
+  const auto sequence = Unwrap(OpenSequence::Create(decoder.pages(), kContext));
+  double sum = 0.0;
+  size_t count = 0;
+  size_t shifts = 0;
+  size_t position = 0;
+  for (size_t first = 0; first + kChunk < ids.size() && count < text.num_measured;
+       first += kChunk) {
+    while (position + kChunk > kContext) {
+      Unwrap(decoder.pages().Drop(sequence.id(), 1, dropped));
+      Unwrap(decoder.Move(decoder.pages().moves()));
+      position -= dropped;
+      ++shifts;
+    }
+    Unwrap(decoder.ForwardSequence(sequence.id(), std::span(ids).subspan(first, kChunk), position,
+                                   kChunk));
+    position += kChunk;
+    if (shifts < kShifts) continue;
+    for (size_t row = 0; row < kChunk; ++row) {
+      const auto logits = Unwrap(decoder.Logits(row));
+      sum += LogSumExp(logits) - logits[static_cast<size_t>(ids[first + row + 1])];
+      ++count;
+    }
+  }
+  EXPECT_GE(count, text.num_measured) << "the text is too short";
+  return sum / static_cast<double>(count);
+}
+
+void ExpectCheap(const std::filesystem::path& checkpoint, const Text& text) {
+  if (support::IsEmulated()) GTEST_SKIP() << "the kernels of the KV cache have tests of their own";
+  const support::TemporaryDirectory directory;
+  const auto model = directory.path() / "model.cria";
+  Unwrap(Convert(checkpoint, model, {.weights = Scheme::kQc8w}));
+  // Half of the context, as a text does, and a few tokens, as a conversation may.
+  for (const size_t dropped : {kContext / 2, size_t{16}}) {
+    const double exact = NatsAfterShifts(model, KvType::kF32, text, dropped);
+    const double cost = NatsAfterShifts(model, KvType::kInt8, text, dropped) - exact;
+    EXPECT_LT(cost, kMaxNats) << dropped << " tokens are dropped, of " << exact << " nats";
+    testing::Test::RecordProperty("nats_of_dropping_" + std::to_string(dropped),
+                                  std::to_string(cost));
+  }
+}
+
+TEST(Int8CacheTest, CostsTheDemoModelLittle) {
+  std::string text;
+  const std::string lines =
+      support::ReadFile(std::filesystem::path(CRIA_DEMO_CHECKPOINT) / ".." / "conversations.jsonl");
+  for (size_t begin = 0; begin < lines.size(); begin = lines.find('\n', begin) + 1) {
+    const auto messages = nlohmann::json::parse(
+        std::string_view(lines).substr(begin, lines.find('\n', begin) - begin));
+    for (const auto& message : messages) {
+      text += "<|im_start|>" + message["role"].get<std::string>() + "\n" +
+              message["content"].get<std::string>() + "<|im_end|>\n";
+    }
+  }
+  ExpectCheap(CRIA_DEMO_CHECKPOINT, {text, 1000});
+}
+
+TEST(Int8CacheTest, CostsStories260KLittle) {
+  CRIA_NEEDS_TEST_DATA("stories260K");
+  ExpectCheap(ExternalTestData() / "stories260K",
+              {support::ReadFile(ExternalTestData() / "text" / "tinystories_30KB.txt"), 4000});
+}
+
+}  // namespace
+}  // namespace cria
