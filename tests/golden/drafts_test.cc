@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "converter/convert.h"
 #include "golden/test_data.h"
 #include "llm/engine.h"
+#include "support/convert_model.h"
 #include "support/emulation.h"
 #include "support/temporary_directory.h"
 #include "support/unwrap.h"
@@ -54,7 +54,8 @@ void ExpectSameTexts(const std::filesystem::path& checkpoint) {
   const support::TemporaryDirectory directory;
   const auto convert = [&](const char* name, Scheme scheme) {
     const std::filesystem::path path = directory.path() / name;
-    Unwrap(Convert(checkpoint, path, {.weights = scheme, .embedding = scheme, .head = scheme}));
+    support::ConvertModel(checkpoint, path,
+                          {.weights = scheme, .embedding = scheme, .head = scheme});
     return path.string();
   };
   const std::string model = convert("model.cria", Scheme::kQb4w);
