@@ -1,5 +1,5 @@
 // Attention for few queries, where the time goes into reading the cache: each key and each value is
-// loaded once for up to four queries, and the lanes of vectors are a head's dimensions.
+// loaded once for up to six queries, and the lanes of vectors are a head's dimensions.
 
 #include <algorithm>
 
