@@ -255,7 +255,6 @@ int main(int argc, char** argv) {
     return 2;
   }
   EngineOptions options = {.num_threads = arguments.threads,
-                           .context_tokens = 2048,
                            .drafts = {.ngram_tokens = 3, .max_tokens = 15},
                            .draft_model_path = arguments.draft_model};
   options.packing.cache_folder = arguments.model + "-packed";

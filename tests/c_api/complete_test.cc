@@ -79,6 +79,37 @@ TEST_F(CompleteTest, AFullContextEndsItOrShifts) {
   ExpectFailure(Complete(model, "llama", options).status, CRIA_ERROR_USAGE, "keep_tokens");
 }
 
+TEST_F(CompleteTest, DraftsChangeNoText) {
+  cria_generation_options generation = Greedy();
+  generation.max_tokens = 40;
+  const Answer without = Complete(LoadModel(), "llama llama llama", generation);
+  EXPECT_EQ(without.result.drafted_tokens, 0u);
+  EXPECT_EQ(without.result.draft_gain, 1.0);
+  std::string notice;
+  cria_model_options options = DemoOptions();
+  options.draft_ngram_tokens = 2;
+  options.draft_model_path = options.path;
+  options.max_draft_tokens = 4;
+  options.min_draft_tokens = 1;
+  options.callback_data = &notice;
+  options.on_notice = [](const char* sentence, void* data) {
+    *static_cast<std::string*>(data) += sentence;
+  };
+  const Answer with = Complete(LoadModel(options), "llama llama llama", generation);
+  EXPECT_EQ(with.text, without.text);
+  EXPECT_EQ(with.result.generated_tokens, without.result.generated_tokens);
+  EXPECT_LE(with.result.accepted_tokens, with.result.drafted_tokens);
+  if (notice.find("no drafts") == std::string::npos) {
+    EXPECT_GT(with.result.accepted_tokens, 0u);
+  }
+  options.max_draft_tokens = 100;
+  cria_model* refused = nullptr;
+  ExpectFailure(cria_model_load(&options, &refused), CRIA_ERROR_USAGE, "the longest draft is 100");
+  // A program that was compiled before there were drafts.
+  options.struct_size = offsetof(cria_model_options, draft_model_path);
+  EXPECT_EQ(Complete(LoadModel(options), "llama llama llama", generation).text, without.text);
+}
+
 TEST_F(CompleteTest, APromptThatDoesNotFitIsRefused) {
   std::string much;
   for (int i = 0; i < 600; ++i) much += "llama ";

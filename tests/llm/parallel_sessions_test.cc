@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <memory>
 #include <random>
 #include <string>
 #include <thread>
@@ -14,6 +15,7 @@
 #include "llm/tiny_engine.h"
 #include "support/emulation.h"
 #include "support/temporary_directory.h"
+#include "xnn/row_bits.h"
 
 namespace cria {
 namespace {
@@ -67,7 +69,8 @@ Tokens Generate(Session& session, size_t max_tokens) {
 
 // Does the step with a session of its own or, if it is cancelled, begins it.
 Tokens Answer(Engine& engine, const Step& step, const std::string& path) {
-  Session session(engine.scheduler());
+  const std::unique_ptr<Session> own_session = engine.NewSession();
+  Session& session = *own_session;
   std::atomic<bool> cancel = step.is_cancelled;
   // After the request, others may take what a drop has left, which cannot be computed again.
   const Session::Request request(
@@ -85,7 +88,8 @@ Tokens Answer(Engine& engine, const Step& step, const std::string& path) {
 
 // Goes on from the file of another session.
 Tokens Continue(Engine& engine, const std::string& path) {
-  Session session(engine.scheduler());
+  const std::unique_ptr<Session> own_session = engine.NewSession();
+  Session& session = *own_session;
   const Session::Request request(session, {.max_tokens = 5});
   EXPECT_EQ(Unwrap(LoadSession(path, SessionContent::kText, engine, session)).why_read_again, "");
   return Generate(session, 5);
@@ -121,14 +125,16 @@ TEST_P(ParallelSessions, AnswerAsOneAfterAnother) {
   // token.
   const TinyModelFile model(support::SpecGqa(), kContextTokens, {.weights = weights});
   const support::TemporaryDirectory folder;
-  const auto load = [&](size_t num_sequences) {
+  const auto load = [&](size_t num_sequences, const DraftOptions& drafts) {
     return Unwrap(Engine::Load(model.path(), {.num_threads = 2,
                                               .context_tokens = kContextTokens,
                                               .num_sequences = num_sequences,
-                                              .kv_type = kv_type}));
+                                              .kv_type = kv_type,
+                                              .drafts = drafts}));
   };
-  const auto engine = load(max_sequences);
-  const auto alone = load(1);
+  // Drafts change nothing, and share a small room.
+  const auto engine = load(max_sequences, {.ngram_tokens = 1, .max_tokens = 5, .min_tokens = 1});
+  const auto alone = load(1, {});
   const size_t num_steps = NumSteps() / kThreads;
   std::vector<std::vector<Step>> steps(kThreads);
   std::vector<std::vector<Tokens>> answers(kThreads);
