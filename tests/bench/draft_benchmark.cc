@@ -151,6 +151,11 @@ class Benchmark {
     std::vector<int32_t> whole = prompt_;
     const std::vector<int32_t> answer = TokensOf(text.answer, vocab_size);
     whole.insert(whole.end(), answer.begin(), answer.end());
+    if (whole.size() > model_.context_tokens()) {
+      std::printf("%-8s does not fit a context of %zu tokens\n", text_name,
+                  model_.context_tokens());
+      return;
+    }
     model_.Force(whole, 1.0);
     if (draft_model_ != nullptr) draft_model_->Force(whole, probability);
     num_tokens_ = answer.size() - 1;
