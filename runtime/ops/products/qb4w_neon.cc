@@ -21,6 +21,7 @@ constexpr size_t kMaxRows = 8;
 // which fits; the sum itself would not. So products are subtracted.
 constexpr size_t kStepInputs = 32;
 constexpr size_t kInputsAtOnce = 4;
+// The compiler keeps the sums of up to so many rows in registers, or most of them.
 constexpr size_t kMaxRowsInRegisters = 6;
 
 // A row's sums for outputs 0 to 7 and 8 to 15 of a tile.
@@ -28,8 +29,8 @@ using Sums16 = int16x8_t[2];
 using Sums = float32x4_t[kNeonVectors];
 
 // Four activations, each repeated 16 times. LD4R needs consecutive registers, which the compilers
-// have no common notation for, so they are named here; with two sets of them, the activations of
-// the next row are loaded while those of one row are multiplied.
+// have no common notation for, so they are named here: two sets, because two rows are multiplied by
+// turns.
 template <bool kIsOdd>
 struct FourInputs;
 
@@ -88,7 +89,7 @@ template <size_t kRows>
   FourInputs<false> even;
   FourInputs<true> odd;
   even.LoadNext(values[0]);
-  if (kRows > 1) odd.LoadNext(values[1]);
+  if constexpr (kRows > 1) odd.LoadNext(values[1]);
   Unpack(packed, weights);
   // Two rows by turns, so that an addition need not wait for the one before it.
 #pragma GCC unroll 8
