@@ -37,7 +37,7 @@ Json Row(int prompt_tokens, int generated_tokens) {
           {"avg_ts", 12.345},
           {"stddev_ts", 0.5},
           {"load_ms", 98.76},
-          {"first_token_ms", generated_tokens == 0 ? Json(81.25) : Json(nullptr)},
+          {"first_token_ms", generated_tokens == 0 ? Json(81.23) : Json(nullptr)},
           {"gb_per_s", nullptr},
           {"read_gb_per_s", 11.25},
           {"read_gb_per_s_one_thread", 7.5},
