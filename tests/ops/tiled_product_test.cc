@@ -166,9 +166,9 @@ class Rows {
 
 class TiledProductTest : public testing::TestWithParam<Shape> {
  protected:
-  void SetUp() override {
-    if (kernel_ == nullptr) GTEST_SKIP() << "XNNPACK multiplies these on " << SimdTargetName();
-  }
+  // Whether there is something to test. A test that skips itself with one instruction set would
+  // count as skipped with all of them, even if it fails with another.
+  bool HasKernel() const { return kernel_ != nullptr; }
 
   TiledWeights Weights(unsigned seed) const { return {*kernel_, GetParam(), seed}; }
 
@@ -233,6 +233,7 @@ std::vector<size_t> RowCounts() {
 }
 
 TEST_P(TiledProductTest, IsTheSumOfProductsForAnyNumberOfRows) {
+  if (!HasKernel()) return;
   const TiledWeights weights = Weights(1);
   Rows rows(kManyRows, GetParam().inputs, 2);
   const std::vector<Rows::Exact> products = Products(weights, rows, kManyRows);
@@ -244,6 +245,7 @@ TEST_P(TiledProductTest, IsTheSumOfProductsForAnyNumberOfRows) {
 }
 
 TEST_P(TiledProductTest, IsBitwiseTheSameBesideOtherRowsAndOnOtherThreads) {
+  if (!HasKernel()) return;
   const TiledWeights weights = Weights(3);
   Rows rows(kManyRows, GetParam().inputs, 4);
   const std::vector<float> all = Multiply(weights, rows.First(kManyRows), 1);
@@ -257,6 +259,7 @@ TEST_P(TiledProductTest, IsBitwiseTheSameBesideOtherRowsAndOnOtherThreads) {
 }
 
 TEST_P(TiledProductTest, ARowThatIsNoNumberLeavesTheOthersAlone) {
+  if (!HasKernel()) return;
   const TiledWeights weights = Weights(9);
   Rows rows(3, GetParam().inputs, 10);
   const std::vector<float> before = Multiply(weights, rows.First(3), 1);
@@ -273,6 +276,7 @@ TEST_P(TiledProductTest, ARowThatIsNoNumberLeavesTheOthersAlone) {
 }
 
 TEST_P(TiledProductTest, LeavesTheRowsAsTheyWere) {
+  if (!HasKernel()) return;
   const TiledWeights weights = Weights(5);
   Rows rows(5, GetParam().inputs, 6);
   const std::vector<int8_t> before = rows.values();
@@ -281,6 +285,7 @@ TEST_P(TiledProductTest, LeavesTheRowsAsTheyWere) {
 }
 
 TEST_P(TiledProductTest, TheLargestNumbersDoNotOverflow) {
+  if (!HasKernel()) return;
   TiledWeights weights = Weights(7);
   Rows rows(5, GetParam().inputs, 8);
   for (const int weight : {GetParam().min_weight(), GetParam().max_weight()}) {
