@@ -12,10 +12,10 @@
 
 #include "converter/input/json_fields.h"
 #include "converter/input/json_file.h"
-#include "converter/torch/torch_archive.h"
 #include "converter/tokenizer/sentencepiece_model.h"
 #include "converter/tokenizer/tiktoken_ranks.h"
 #include "converter/tokenizer/tokenizer_file.h"
+#include "converter/torch/torch_archive.h"
 #include "core/quotable.h"
 
 namespace cria {

@@ -12,7 +12,8 @@
 // - The weights of a block have as many sums as a vector has lanes, one for each position modulo
 //   that number, of which the upper half is added to the lower one until one is left.
 // - Where there are dot products of int8, a block's int8 values are added up as integers
-//   (value_digits-inl.h), which is exact, and their sum is added to that of the span's earlier blocks.
+//   (value_digits-inl.h), which is exact, and their sum is added to that of the span's earlier
+//   blocks.
 // A position that a query must not attend to has the weight 0, which changes no sum.
 
 #include <algorithm>

@@ -181,8 +181,7 @@ void GatherSpan(const HeadQueries& queries, const HeadCache& cache, size_t begin
     const Block block(cache.table, position, next);
     const size_t next_row = next < last_end ? cache.table.Row(next) : next_head_row;
     ScoreBlock(workspace, queries, cache, block);
-    const float* value_scales =
-        IsInt8(cache.type) ? cache.value_scales + block.page_row : nullptr;
+    const float* value_scales = IsInt8(cache.type) ? cache.value_scales + block.page_row : nullptr;
     for (size_t q = 0; q < num_queries; ++q) {
       const size_t query_begin = std::clamp(queries.BeginPosition(q), position, next);
       const size_t query_end = std::clamp(queries.EndPosition(q), position, next);

@@ -153,7 +153,8 @@ inline const int8_t* InterleaveValues(const TileWorkspace& workspace, const int8
   return quads;
 }
 
-// Adds to sums[i][v] the products of one digit of the weights of vector v by dimension i of `quads`.
+// Adds to sums[i][v] the products of one digit of the weights of vector v by dimension i of
+// `quads`.
 template <size_t kVectors>
 HWY_INLINE void AddInt8ValuesTile(
     const TileWorkspace& workspace, size_t lane, size_t digit, const int8_t* HWY_RESTRICT quads,

@@ -33,9 +33,7 @@ inline constexpr bool kHasDotProducts =
 
 // Whether keys and values are int8. With the dot products of Arm, they always are: the baseline is
 // used for floats.
-HWY_INLINE bool IsInt8(KvType type) {
-  return CRIA_OPS_IS_ARM_DOT_TARGET || type == KvType::kInt8;
-}
+HWY_INLINE bool IsInt8(KvType type) { return CRIA_OPS_IS_ARM_DOT_TARGET || type == KvType::kInt8; }
 
 // WithKvElement for the types that this target is used for.
 template <typename Run>

@@ -116,8 +116,7 @@ class BatchTest : public testing::TestWithParam<BatchCase> {
     const Scheme weights = GetParam().conversion.weights;
     const bool is_f32 = weights == Scheme::kF32;
     const Scheme head = GetParam().conversion.head.value_or(is_f32 ? weights : Scheme::kQc8w);
-    const bool is_bitwise =
-        xnn::RowsAreBitwiseAsAlone(weights) && xnn::RowsAreBitwiseAsAlone(head);
+    const bool is_bitwise = xnn::RowsAreBitwiseAsAlone(weights) && xnn::RowsAreBitwiseAsAlone(head);
     float largest = 0.0f;
     for (const auto& row : expected) largest = std::max(largest, LargestMagnitude(row));
     for (size_t i = 0; i < rows.size(); ++i) {

@@ -35,8 +35,8 @@ inline std::vector<std::string> ConvertFlags(const ConvertOptions& options) {
 }
 
 // Converts a checkpoint for a test of something else; `options` are those of ConvertFlags. Throws
-// std::runtime_error if it fails. Under emulation, the host's cria-convert writes the file, which is
-// the same (emulation_same_model_file_test), because converting would take longer than the test.
+// std::runtime_error if it fails. Under emulation, the host's cria-convert writes the file, which
+// is the same (emulation_same_model_file_test), because converting would take longer than the test.
 inline void ConvertModel(const std::filesystem::path& checkpoint,
                          const std::filesystem::path& output, const ConvertOptions& options) {
   if (!IsEmulated()) {

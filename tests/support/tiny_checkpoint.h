@@ -65,8 +65,8 @@ struct NamedSpec {
 };
 std::span<const NamedSpec> TinySpecs();
 
-// Shapes for measurements, in bf16: "llama-3.2-1b", "llama-draft", "qwen2.5-0.5b", "qwen3-0.6b", "stories15m",
-// "stories1m"; or one of TinySpecs. Throws std::runtime_error for another name.
+// Shapes for measurements, in bf16: "llama-3.2-1b", "llama-draft", "qwen2.5-0.5b", "qwen3-0.6b",
+// "stories15m", "stories1m"; or one of TinySpecs. Throws std::runtime_error for another name.
 CheckpointSpec SpecNamed(std::string_view name);
 std::vector<std::string> SpecNames();
 
