@@ -6,26 +6,23 @@ if(NOT CMAKE_CROSSCOMPILING_EMULATOR)
                       "`./dev test ${cria_preset}`, or install qemu-user, or give -DCRIA_BUILD_TESTS=OFF.")
 endif()
 
-# Every program runs on the first core. On the other cores, the programs run whose results depend on XNNPACK's
-# kernels; on the cores of boards, also the programs that pack for them; and on cores for which Highway or our own code
-# chooses other instructions than on the first, also the programs that depend on these.
+# Every program runs on the first core, ops_tests with all instructions that our own code is compiled for. On the other
+# cores, the programs run whose results depend on XNNPACK's kernels; on the cores of boards, also the programs that pack
+# for them.
 if(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
   # Raspberry Pi 5; Pi 3 and Pi 4, which have no dot products; and a core with all instruction sets.
   set(emulated_cores cortex-a76 cortex-a53 cortex-a72 max)
-  set(emulated_cores_of_other_highway max)
   set(emulated_cores_of_boards cortex-a53 cortex-a72)
   set(emulated_on_first ".")
 else()
   # Raspberry Pi 2. Tests that depend neither on the width of pointers nor on kernels run on aarch64 only.
   set(emulated_cores cortex-a7)
-  set(emulated_cores_of_other_highway)
   set(emulated_cores_of_boards)
   set(emulated_on_first
       "^(ops_|xnn_|golden_|emulation_|cli_cria_test|core_|model_|c_api_|decode_tests|platforms_posix_)")
 endif()
 set(emulated_by_xnnpack "^(xnn_tests|decode_decoder_test|golden_stories260k_test|golden_kept_files_test|emulation_cores_test)")
 set(emulated_by_layout "^emulation_pack_for_test")
-set(emulated_by_highway "^(ops_tests|converter_quantize_tests|emulation_same_model_file_test)")
 
 # Tests that cannot pass under an emulator, or take it long for nothing that depends on the processor, and the reason;
 # ctest reports them as skipped.
@@ -80,8 +77,6 @@ function(cria_add_tests program)
     list(APPEND cores ${others})
   elseif(program MATCHES "${emulated_by_layout}")
     list(APPEND cores ${emulated_cores_of_boards})
-  elseif(program MATCHES "${emulated_by_highway}")
-    list(APPEND cores ${emulated_cores_of_other_highway})
   endif()
   if(NOT cores)
     set_target_properties(${program} PROPERTIES EXCLUDE_FROM_ALL ON)
