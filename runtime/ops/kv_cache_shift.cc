@@ -44,8 +44,8 @@ void TurnKeys(const KvCacheView& cache, const KvRowMove& move, const float* cosi
               const float* sines) {
   const size_t head_dim = cache.head_dim;
   WithKvElement(cache.type, [&]<typename T>() HWY_ATTR {
-    float turned[kMaxHeadDim];
-    float offset_change[kMaxHeadDim];
+    float turned[kMaxHeadDim] = {};
+    float offset_change[kMaxHeadDim] = {};
     for (size_t head = 0; head < cache.num_key_value_heads; ++head) {
       const size_t source = head * cache.num_rows() + move.source_row;
       const size_t target = head * cache.num_rows() + move.target_row;
