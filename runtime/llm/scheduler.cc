@@ -253,7 +253,10 @@ void Scheduler::TakeSingles() {
   for (Work* work = first_work_; work != nullptr; work = work->next) {
     if (!work->is_single()) continue;
     Progress taken = {.num_tokens = 1};
-    if (has_drafts(*work)) taken.num_drafts = std::min(work->drafts.size(), room / num_drafting--);
+    if (num_drafting > 0 && has_drafts(*work)) {
+      taken.num_drafts = std::min(work->drafts.size(), room / num_drafting);
+      --num_drafting;
+    }
     room -= taken.num_drafts;
     Take(*work, taken);
   }
