@@ -9,7 +9,7 @@ namespace cria {
 namespace {
 
 using testing::HasSubstr;
-using Tokens = std::vector<int32_t>;
+using TokenIds = std::vector<int32_t>;
 
 // A batch of any size takes a second.
 const std::vector<double> kFlat(17, 1.0);
@@ -30,23 +30,23 @@ TEST(DraftingTest, OptionsOutsideTheirRangesAreRefusedByName) {
 }
 
 TEST(DraftingTest, DraftsAsManyAsPayAndAsManyAsAreAllowed) {
-  Tokens context = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2};
+  TokenIds context = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2};
   Sampler sampler = *Sampler::Create({}, 100);
   const auto draft = [&](const DraftOptions& options, size_t max_tokens,
                          std::span<const double> seconds) {
     Drafting drafting(options, 64);
     const auto tokens = drafting.Draft(context, max_tokens, {.seconds = seconds}, sampler);
-    return Tokens(tokens.begin(), tokens.end());
+    return TokenIds(tokens.begin(), tokens.end());
   };
-  EXPECT_EQ(draft({.ngram_tokens = 2}, 16, kFlat), (Tokens{3, 4, 5, 6, 7, 8, 9, 1}));
-  EXPECT_EQ(draft({.ngram_tokens = 2}, 3, kFlat), (Tokens{3, 4, 5}));
-  EXPECT_EQ(draft({.ngram_tokens = 2, .max_tokens = 2}, 16, kFlat), (Tokens{3, 4}));
-  EXPECT_EQ(draft({.ngram_tokens = 2}, 0, kFlat), Tokens{});
-  EXPECT_EQ(draft({.ngram_tokens = 2}, 8, kSteep), Tokens{});
-  EXPECT_EQ(draft({.ngram_tokens = 2, .min_tokens = 4}, 8, kSteep), (Tokens{3, 4, 5, 6}));
-  EXPECT_EQ(draft({.ngram_tokens = 2, .min_tokens = 4}, 3, kFlat), Tokens{});
-  EXPECT_EQ(draft({.ngram_tokens = 3}, 8, kFlat), Tokens{});
-  EXPECT_EQ(draft({}, 8, kFlat), Tokens{});
+  EXPECT_EQ(draft({.ngram_tokens = 2}, 16, kFlat), (TokenIds{3, 4, 5, 6, 7, 8, 9, 1}));
+  EXPECT_EQ(draft({.ngram_tokens = 2}, 3, kFlat), (TokenIds{3, 4, 5}));
+  EXPECT_EQ(draft({.ngram_tokens = 2, .max_tokens = 2}, 16, kFlat), (TokenIds{3, 4}));
+  EXPECT_EQ(draft({.ngram_tokens = 2}, 0, kFlat), TokenIds{});
+  EXPECT_EQ(draft({.ngram_tokens = 2}, 8, kSteep), TokenIds{});
+  EXPECT_EQ(draft({.ngram_tokens = 2, .min_tokens = 4}, 8, kSteep), (TokenIds{3, 4, 5, 6}));
+  EXPECT_EQ(draft({.ngram_tokens = 2, .min_tokens = 4}, 3, kFlat), TokenIds{});
+  EXPECT_EQ(draft({.ngram_tokens = 3}, 8, kFlat), TokenIds{});
+  EXPECT_EQ(draft({}, 8, kFlat), TokenIds{});
 }
 
 TEST(DraftingTest, LearnsFromDraftsThatWereNotRun) {
@@ -54,7 +54,7 @@ TEST(DraftingTest, LearnsFromDraftsThatWereNotRun) {
   const std::vector<double> seconds = {1.0, 1.6};
   Drafting drafting({.ngram_tokens = 2, .max_tokens = 1}, 512);
   Sampler sampler = *Sampler::Create({}, 100);
-  Tokens context;
+  TokenIds context;
   size_t first_draft = 0;
   for (int32_t i = 0; i < 300; ++i) {
     context.push_back(i % 3 == 2 ? 7 : i % 3);

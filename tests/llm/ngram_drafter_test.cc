@@ -13,17 +13,17 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
-using Tokens = std::vector<int32_t>;
+using TokenIds = std::vector<int32_t>;
 
-Tokens Guess(NgramDrafter& drafter, const Tokens& context, size_t count) {
-  Tokens tokens(count, -1);
+TokenIds Guess(NgramDrafter& drafter, const TokenIds& context, size_t count) {
+  TokenIds tokens(count, -1);
   const NgramDrafter::Draft draft = drafter.Find(context, tokens);
   EXPECT_TRUE(draft.num_tokens == 0 || draft.num_tokens == count);
   tokens.resize(draft.num_tokens);
   return tokens;
 }
 
-Tokens GuessAnew(size_t ngram_tokens, const Tokens& context, size_t count) {
+TokenIds GuessAnew(size_t ngram_tokens, const TokenIds& context, size_t count) {
   NgramDrafter drafter(ngram_tokens, context.size());
   return Guess(drafter, context, count);
 }
@@ -50,7 +50,7 @@ TEST(NgramDrafterTest, ShortContextsAndEmptyDraftsGiveNothing) {
 
 TEST(NgramDrafterTest, ARepeatedTextGoesOnWhereItWasRepeated) {
   // "1 2" occurs elsewhere since, but the text that is repeated has it with 8 and 9 before it.
-  Tokens context = {8, 9, 1, 2, 3, 4, 1, 2, 5, 6, 8, 9};
+  TokenIds context = {8, 9, 1, 2, 3, 4, 1, 2, 5, 6, 8, 9};
   NgramDrafter drafter(2, 64);
   EXPECT_THAT(Guess(drafter, context, 2), ElementsAre(1, 2));
   context.insert(context.end(), {1, 2});
@@ -60,12 +60,12 @@ TEST(NgramDrafterTest, ARepeatedTextGoesOnWhereItWasRepeated) {
 }
 
 TEST(NgramDrafterTest, CountsWhatWasTheSameBefore) {
-  Tokens context;
+  TokenIds context;
   for (int32_t i = 0; i < 50; ++i) context.push_back(i);
-  Tokens draft(1);
+  TokenIds draft(1);
   for (size_t count = 1; count <= 40; ++count) {
     NgramDrafter drafter(1, 128);
-    Tokens repeated = context;
+    TokenIds repeated = context;
     repeated.insert(repeated.end(), context.begin() + 5,
                     context.begin() + 5 + static_cast<int>(count));
     EXPECT_EQ(drafter.Find(repeated, draft).match_tokens, std::min<size_t>(count, 32)) << count;
@@ -108,7 +108,7 @@ TEST(NgramDrafterTest, FindsWhatASearchFindsExceptForCollisions) {
   size_t num_found = 0;
   for (size_t ngram_tokens = 1; ngram_tokens <= 4; ++ngram_tokens) {
     NgramDrafter drafter(ngram_tokens, 600);
-    Tokens context;
+    TokenIds context;
     while (context.size() < 600) {
       if (context.size() > 20 && random() % 12 == 0) {
         const size_t begin = random() % (context.size() - 10);
@@ -116,7 +116,7 @@ TEST(NgramDrafterTest, FindsWhatASearchFindsExceptForCollisions) {
       } else {
         context.push_back(static_cast<int32_t>(random() % 50));
       }
-      Tokens draft(3);
+      TokenIds draft(3);
       const NgramDrafter::Draft found = drafter.Find(context, draft);
       const size_t longest = LongestMatch(context, ngram_tokens);
       num_possible += longest > 0 ? 1 : 0;
@@ -125,7 +125,7 @@ TEST(NgramDrafterTest, FindsWhatASearchFindsExceptForCollisions) {
       if (found.num_tokens == 0) continue;
       ASSERT_GE(found.match_tokens, ngram_tokens);
       // The draft is what follows some occurrence of the n-gram.
-      Tokens quoted(context.end() - static_cast<int>(ngram_tokens), context.end());
+      TokenIds quoted(context.end() - static_cast<int>(ngram_tokens), context.end());
       quoted.push_back(draft[0]);
       EXPECT_NE(std::ranges::search(context, quoted).begin(), context.end());
     }
