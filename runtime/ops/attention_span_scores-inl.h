@@ -110,7 +110,7 @@ struct Product {
   }
   // The scales of a query, and of a tile's keys.
   static HWY_INLINE int LoadQueryScale(const SpanWorkspace&, size_t) { return 0; }
-  static HWY_INLINE int LoadKeyScales(const float*) { return 0; }
+  static HWY_INLINE int LoadKeyScales(const float*, size_t) { return 0; }
   // A tile's scores of query `q`, scaled.
   template <class V>
   static HWY_INLINE V Scores(const SpanWorkspace&, size_t, V sums, int, int) {
@@ -150,7 +150,9 @@ struct Product<int8_t> {
   static HWY_INLINE auto LoadQueryScale(const SpanWorkspace& workspace, size_t q) {
     return hn::Set(DScores(), workspace.query_scales[q]);
   }
-  static HWY_INLINE auto LoadKeyScales(const float* p) { return hn::LoadU(DScores(), p); }
+  static HWY_INLINE auto LoadKeyScales(const float* scales, size_t k) {
+    return hn::LoadU(DScores(), scales + k);
+  }
   template <class V, class VF>
   static HWY_INLINE VF Scores(const SpanWorkspace& workspace, size_t q, V sums, VF query_scale,
                               VF key_scales) {
@@ -235,7 +237,7 @@ void Score(const SpanWorkspace& workspace, size_t first_query, size_t head_dim,
       const size_t rest = head_dim - j;
       accumulate(j, [dq, rest](const T* p) HWY_ATTR { return P::LoadKeyN(dq, p, rest); });
     }
-    const auto tile_scales = P::LoadKeyScales(key_scales + k);
+    const auto tile_scales = P::LoadKeyScales(key_scales, k);
 #pragma GCC unroll 6
     for (size_t q = 0; q < kQueries; ++q) {
       const auto score =
