@@ -218,7 +218,7 @@ TEST(FindQb4wKernelTest, ThereIsOneForEachTargetOfX86ButTheBaselineAndForArm) {
 
 TEST(FindQc8wKernelTest, ThereIsOneForAvx512VnniAndForDotProductsOfArm) {
   EXPECT_EQ(FindQc8wKernel() != nullptr,
-            SimdTargetName() == "AVX3_DL" || platform::InstructionSets().contains("dotprod"));
+            SimdTargetName() == "AVX3_DL" || platform::HasArmDotProducts());
 }
 
 constexpr size_t kManyRows = 131;

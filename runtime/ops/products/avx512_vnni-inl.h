@@ -7,14 +7,13 @@
 #define CRIA_OPS_AVX512_VNNI_INL_H_
 #endif
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <utility>
 
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
+#include "ops/products/multiply_rows.h"
 #include "ops/products/tile_kernel.h"
 
 #if HWY_TARGET == HWY_AVX3_DL
@@ -80,21 +79,12 @@ HWY_INLINE void AddDots(hn::Vec<I8> weights, const uint8_t* values, size_t strid
   }
 }
 
-// Calls Kernel::Multiply<kRows> for the number of rows that the product has.
-template <class Kernel>
-void MultiplyTileWithVnni(const TileProduct& product) {
-  constexpr auto kMultiply = []<size_t... kRows>(std::index_sequence<kRows...>) {
-    return std::array{Kernel::template Multiply<kRows + 1>...};
-  }(std::make_index_sequence<kVnniMaxRows>());
-  kMultiply[product.rows.num_rows - 1](product);
-}
-
-template <class Kernel>
+template <class Rows>
 inline constexpr TileKernel kVnniKernel = {.tile_outputs = kVnniOutputs,
                                            .group_inputs = kVnniGroupInputs,
                                            .max_rows = kVnniMaxRows,
                                            .reads_unsigned_rows = true,
-                                           .multiply = MultiplyTileWithVnni<Kernel>};
+                                           .multiply = MultiplyRows<Rows, kVnniMaxRows>};
 
 }  // namespace cria::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/platform.h"
 #include "core/row_quantization.h"
+#include "ops/products/multiply_rows.h"
 #include "ops/products/tile_kernel.h"
 
 namespace cria::ops {
@@ -85,6 +87,24 @@ template <int kFactor, size_t kRows, size_t kVectors>
     }
     StoreVectors(product, r, first, results);
   }
+}
+
+// The kernel that multiplies n rows, up to kMaxRows, by Rows::Multiply<n>.
+template <class Rows, size_t kGroupInputs, size_t kMaxRows>
+inline constexpr TileKernel kNeonKernel = {.tile_outputs = kNeonOutputs,
+                                           .group_inputs = kGroupInputs,
+                                           .max_rows = kMaxRows,
+                                           .reads_unsigned_rows = false,
+                                           .multiply = [](const TileProduct& product) {
+                                             PublishActivations();
+                                             MultiplyRows<Rows, kMaxRows>(product);
+                                           }};
+
+// The same for Rows that use AddDot; null if this processor has no such instruction.
+template <class Rows, size_t kGroupInputs, size_t kMaxRows>
+const TileKernel* NeonDotKernel() {
+  static const bool is_possible = platform::HasArmDotProducts();
+  return is_possible ? &kNeonKernel<Rows, kGroupInputs, kMaxRows> : nullptr;
 }
 
 }  // namespace cria::ops

@@ -130,7 +130,7 @@ template <size_t kRows>
 }
 
 template <size_t kRows>
-void Multiply(const TileProduct& product) {
+void MultiplyInt4Rows(const TileProduct& product) {
   const PackedTiles& tiles = product.tiles;
   const int8_t* values[kRows];
   Sums minus_sums[kRows];
@@ -160,23 +160,15 @@ void Multiply(const TileProduct& product) {
   StoreResults<-16>(product, 0, minus_sums);
 }
 
-void MultiplyByTile(const TileProduct& product) {
-  static constexpr decltype(&Multiply<1>) kMultiply[kMaxRows] = {
-      Multiply<1>, Multiply<2>, Multiply<3>, Multiply<4>,
-      Multiply<5>, Multiply<6>, Multiply<7>, Multiply<8>};
-  PublishActivations();
-  kMultiply[product.rows.num_rows - 1](product);
-}
+struct Int4Rows {
+  template <size_t kRows>
+  static void Multiply(const TileProduct& product) {
+    MultiplyInt4Rows<kRows>(product);
+  }
+};
 
 }  // namespace
 
-const TileKernel* Qb4wKernelForNeon() {
-  static constexpr TileKernel kKernel = {.tile_outputs = kNeonOutputs,
-                                         .group_inputs = kGroupInputs,
-                                         .max_rows = kMaxRows,
-                                         .reads_unsigned_rows = false,
-                                         .multiply = MultiplyByTile};
-  return &kKernel;
-}
+const TileKernel* Qb4wKernelForNeon() { return &kNeonKernel<Int4Rows, kGroupInputs, kMaxRows>; }
 
 }  // namespace cria::ops

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/platform.h"
 #include "ops/products/neon_tile-inl.h"
 #include "ops/products/tile_kernel.h"
 
@@ -118,7 +117,7 @@ template <size_t kRows, size_t kVectors>
 }
 
 template <size_t kRows>
-void Multiply(const TileProduct& product) {
+void MultiplyInt4Rows(const TileProduct& product) {
   if constexpr (kRows <= kMaxRowsOfWholeTile) {
     MultiplyPart<kRows, kNeonVectors>(product, 0);
   } else {
@@ -126,23 +125,17 @@ void Multiply(const TileProduct& product) {
   }
 }
 
-void MultiplyByTile(const TileProduct& product) {
-  static constexpr decltype(&Multiply<1>) kMultiply[kMaxRows] = {
-      Multiply<1>, Multiply<2>, Multiply<3>, Multiply<4>, Multiply<5>, Multiply<6>};
-  PublishActivations();
-  kMultiply[product.rows.num_rows - 1](product);
-}
+struct Int4Rows {
+  template <size_t kRows>
+  static void Multiply(const TileProduct& product) {
+    MultiplyInt4Rows<kRows>(product);
+  }
+};
 
 }  // namespace
 
 const TileKernel* Qb4wKernelForNeonDot() {
-  static constexpr TileKernel kKernel = {.tile_outputs = kNeonOutputs,
-                                         .group_inputs = kGroupInputs,
-                                         .max_rows = kMaxRows,
-                                         .reads_unsigned_rows = false,
-                                         .multiply = MultiplyByTile};
-  static const bool is_possible = platform::InstructionSets().contains("dotprod");
-  return is_possible ? &kKernel : nullptr;
+  return NeonDotKernel<Int4Rows, kGroupInputs, kMaxRows>();
 }
 
 }  // namespace cria::ops

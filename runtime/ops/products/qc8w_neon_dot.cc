@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/platform.h"
 #include "ops/products/neon_tile-inl.h"
 #include "ops/products/tile_kernel.h"
 
@@ -56,7 +55,7 @@ template <size_t kRows>
 }
 
 template <size_t kRows>
-void Multiply(const TileProduct& product) {
+void MultiplyInt8Rows(const TileProduct& product) {
   const auto* minus_weights = reinterpret_cast<const int32_t*>(product.tile);
   const int8_t* values[kRows];
   Sums32 sums[kRows];
@@ -91,23 +90,17 @@ void Multiply(const TileProduct& product) {
   StoreScaled(product, reinterpret_cast<const float*>(packed), sums);
 }
 
-void MultiplyByTile(const TileProduct& product) {
-  static constexpr decltype(&Multiply<1>) kMultiply[kMaxRows] = {
-      Multiply<1>, Multiply<2>, Multiply<3>, Multiply<4>, Multiply<5>, Multiply<6>};
-  PublishActivations();
-  kMultiply[product.rows.num_rows - 1](product);
-}
+struct Int8Rows {
+  template <size_t kRows>
+  static void Multiply(const TileProduct& product) {
+    MultiplyInt8Rows<kRows>(product);
+  }
+};
 
 }  // namespace
 
 const TileKernel* Qc8wKernelForNeonDot() {
-  static constexpr TileKernel kKernel = {.tile_outputs = kNeonOutputs,
-                                         .group_inputs = kGroupInputs,
-                                         .max_rows = kMaxRows,
-                                         .reads_unsigned_rows = false,
-                                         .multiply = MultiplyByTile};
-  static const bool is_possible = platform::InstructionSets().contains("dotprod");
-  return is_possible ? &kKernel : nullptr;
+  return NeonDotKernel<Int8Rows, kGroupInputs, kMaxRows>();
 }
 
 }  // namespace cria::ops
