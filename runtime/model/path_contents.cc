@@ -157,7 +157,7 @@ PathContents InspectInsteadOfModel(const std::string& path) {
   return contents;
 }
 
-// Only cria-convert reads such names, but whoever has read of them tries them here, too.
+// Only cria-convert accepts such names, but users may give them to cria, too.
 bool IsHubName(const std::string& path) {
   return path.starts_with("hf:") && path.contains('/') && !Exists(path);
 }
