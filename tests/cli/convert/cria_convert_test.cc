@@ -2,25 +2,18 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
-#include <format>
 #include <fstream>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "converter/test_checkpoint.h"
-#include "support/emulation.h"
+#include "cli/convert/cria_convert_program.h"
 #include "support/files.h"
 #include "support/gguf_writer.h"
 #include "support/run_program.h"
-#include "support/temporary_directory.h"
 #include "support/tiny_checkpoint.h"
 
 namespace cria {
@@ -38,51 +31,6 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
 using Path = std::filesystem::path;
-
-void EditJson(const Path& path, const std::function<void(json&)>& edit) {
-  json content = json::parse(support::ReadFile(path));
-  edit(content);
-  support::WriteFile(path, content.dump());
-}
-
-// Changes the header and the data of the weights.
-void EditWeights(const Path& folder, const std::function<void(json&, std::string&)>& edit) {
-  const Path path = folder / "model.safetensors";
-  const std::string file = support::ReadFile(path);
-  uint64_t header_bytes = 0;
-  std::memcpy(&header_bytes, file.data(), sizeof header_bytes);
-  json header = json::parse(file.substr(sizeof header_bytes, header_bytes));
-  std::string data = file.substr(sizeof header_bytes + header_bytes);
-  edit(header, data);
-  support::WriteSafetensors(path, header.dump(), data);
-}
-
-class CriaConvertProgram : public testing::Test {
- protected:
-  void SetUp() override {
-    support::WriteRandomCheckpoint(support::SpecGqa(), checkpoint_);
-    std::filesystem::create_directory(folder_ / "out");
-  }
-
-  static RunResult Convert(std::vector<std::string> arguments, const RunOptions& options = {}) {
-    arguments.insert(arguments.begin(), CRIA_CONVERT_PROGRAM);
-    return RunProgram(arguments, options);
-  }
-
-  // Expects a failure: one sentence, nothing on standard output, and no file.
-  void ExpectError(const RunResult& result, const std::vector<std::string>& words) {
-    EXPECT_EQ(result.exit_code, 1);
-    EXPECT_THAT(result.output, IsEmpty());
-    EXPECT_THAT(result.error, StartsWith("cria-convert: error: "));
-    for (const std::string& word : words) EXPECT_THAT(result.error, HasSubstr(word));
-    EXPECT_EQ(std::ranges::count(result.error, '\n'), 1) << result.error;
-    EXPECT_THAT(support::FileNames(output_.parent_path()), IsEmpty());
-  }
-
-  support::TemporaryDirectory folder_;
-  Path checkpoint_ = folder_ / "checkpoint";
-  Path output_ = folder_ / "out" / "model.cria";
-};
 
 TEST_F(CriaConvertProgram, PrintsTheTableAndPlainLinesOfProgress) {
   const RunResult result = Convert({checkpoint_, "-o", output_});
@@ -202,149 +150,6 @@ TEST_F(CriaConvertProgram, WrongUsageHasItsOwnExitCode) {
   }
 }
 
-struct BadInput {
-  std::string name;
-  std::function<void(const Path& checkpoint)> spoil;
-  std::vector<std::string> words;  // What the sentence must name.
-};
-
-constexpr const char* kUpProjection = "model.layers.1.mlp.up_proj.weight";
-
-BadInput BadConfig(std::string name, const std::function<void(json&)>& edit,
-                   std::vector<std::string> words) {
-  words.push_back("config.json");
-  return {std::move(name), [edit](const Path& folder) { EditJson(folder / "config.json", edit); },
-          std::move(words)};
-}
-
-BadInput BadWeights(std::string name, const std::function<void(json&, std::string&)>& edit,
-                    std::vector<std::string> words) {
-  return {std::move(name), [edit](const Path& folder) { EditWeights(folder, edit); },
-          std::move(words)};
-}
-
-std::vector<BadInput> BadConfigs() {
-  return {
-      {"no config.json",
-       [](const Path& folder) { std::filesystem::remove(folder / "config.json"); },
-       {"config.json"}},
-      {"malformed config.json",
-       [](const Path& folder) { support::WriteFile(folder / "config.json", "{\"a\": \n1,,}"); },
-       {"config.json", "is not JSON"}},
-      {"deep config.json",
-       [](const Path& folder) {
-         support::WriteFile(folder / "config.json", std::string(100'000, '['));
-       },
-       {"config.json", "is nested too deeply"}},
-      BadConfig("no hidden_size", [](json& config) { config.erase("hidden_size"); },
-                {"hidden_size is missing"}),
-      BadConfig("hidden_size of 0", [](json& config) { config["hidden_size"] = 0; },
-                {"hidden_size"}),
-      BadConfig("other architecture",
-                [](json& config) { config["architectures"] = {"MambaForCausalLM"}; },
-                {"architectures", "MambaForCausalLM", "LlamaForCausalLM"}),
-      BadConfig("other rope type",
-                [](json& config) {
-                  config["rope_scaling"] = {{"rope_type", "longrope"}, {"factor", 4.0}};
-                },
-                {"rope_scaling.rope_type", "longrope"}),
-  };
-}
-
-std::vector<BadInput> BadWeightFiles() {
-  return {
-      {"no weights",
-       [](const Path& folder) { std::filesystem::remove(folder / "model.safetensors"); },
-       {"checkpoint", "model.safetensors"}},
-      {"cut short",
-       [](const Path& folder) {
-         const Path path = folder / "model.safetensors";
-         std::filesystem::resize_file(path, std::filesystem::file_size(path) - 100);
-       },
-       {"model.safetensors", "cut short"}},
-      {"header length",
-       [](const Path& folder) {
-         const uint64_t length = uint64_t{1} << 63;
-         support::WriteFile(folder / "model.safetensors",
-                            std::string(reinterpret_cast<const char*>(&length), 8) + "{}");
-       },
-       {"model.safetensors", "a header of 9223372036854775808 bytes"}},
-      BadWeights("overlap",
-                 [](json& header, std::string& data) {
-                   // The added tensor overlaps the last one.
-                   header["extra"] = {{"dtype", "F32"},
-                                      {"shape", {1}},
-                                      {"data_offsets", {data.size() - 4, data.size()}}};
-                 },
-                 {"model.safetensors", "overlaps"}),
-      BadWeights("out of range",
-                 [](json& header, std::string& data) {
-                   header["extra"] = {{"dtype", "F32"},
-                                      {"shape", {1}},
-                                      {"data_offsets", {data.size(), data.size() + 4}}};
-                 },
-                 {"model.safetensors", "\"extra\"", "data_offsets"}),
-      BadWeights("dtype",
-                 [](json& header, std::string&) { header[kUpProjection]["dtype"] = "I32"; },
-                 {"model.safetensors", kUpProjection, "dtype I32"}),
-  };
-}
-
-std::vector<BadInput> BadTensors() {
-  return {
-      BadWeights("shape",
-                 [](json& header, std::string&) {
-                   json& shape = header[kUpProjection]["shape"];
-                   std::swap(shape[0], shape[1]);
-                 },
-                 {"model.safetensors", kUpProjection, "has shape ["}),
-      BadWeights("not a number",
-                 [](json& header, std::string& data) {
-                   const size_t begin = header[kUpProjection]["data_offsets"][0];
-                   const uint32_t nan = 0x7fc00000;
-                   std::memcpy(data.data() + begin + 12, &nan, sizeof nan);
-                 },
-                 {"model.safetensors", kUpProjection, "at [0, 3]"}),
-      BadWeights("missing tensor",
-                 [](json& header, std::string&) {
-                   header["other"] = header[kUpProjection];
-                   header.erase(kUpProjection);
-                 },
-                 {"checkpoint", kUpProjection, "is missing"}),
-      BadWeights("bias",
-                 [](json& header, std::string& data) {
-                   header["model.layers.0.self_attn.q_proj.bias"] = {
-                       {"dtype", "F32"},
-                       {"shape", {64}},
-                       {"data_offsets", {data.size(), data.size() + 256}}};
-                   data.append(256, '\0');
-                 },
-                 {"model.safetensors", "model.layers.0.self_attn.q_proj.bias"}),
-  };
-}
-
-std::vector<BadInput> BadTokenizers() {
-  return {
-      {"no tokenizer",
-       [](const Path& folder) { std::filesystem::remove(folder / "tokenizer.json"); },
-       {"checkpoint", "tokenizer.model", "tokenizer.json"}},
-      {"WordPiece",
-       [](const Path& folder) {
-         EditJson(folder / "tokenizer.json",
-                  [](json& tokenizer) { tokenizer["model"]["type"] = "WordPiece"; });
-       },
-       {"tokenizer.json", "model.type", "WordPiece"}},
-      {"malformed tokenizer",
-       [](const Path& folder) { support::WriteFile(folder / "tokenizer.json", "{"); },
-       {"tokenizer.json", "is not JSON"}},
-      {"malformed chat template",
-       [](const Path& folder) {
-         support::WriteFile(folder / "chat_template.jinja", "\n{{ messages[0 }}");
-       },
-       {"chat template, line 2", "']'", "--chat-template"}},
-  };
-}
-
 TEST_F(CriaConvertProgram, AnotherChatTemplate) {
   support::WriteRandomCheckpoint(support::SpecGqa(), checkpoint_);
   support::WriteFile(checkpoint_ / "chat_template.jinja", "{{ own }}");
@@ -368,29 +173,6 @@ TEST_F(CriaConvertProgram, AnotherChatTemplate) {
   const RunResult wrong = Convert({checkpoint_, "--chat-template", "nothing-of-the-kind"});
   EXPECT_EQ(wrong.exit_code, 2);
   EXPECT_THAT(wrong.error, HasSubstr("chatml, llama2, llama3 or none"));
-}
-
-TEST_F(CriaConvertProgram, EveryBadInputIsOneSentenceAndLeavesNoFile) {
-  for (const auto& cases : {BadConfigs(), BadWeightFiles(), BadTensors(), BadTokenizers()}) {
-    for (const BadInput& bad : cases) {
-      SCOPED_TRACE(bad.name);
-      std::filesystem::remove_all(checkpoint_);
-      support::WriteRandomCheckpoint(support::SpecGqa(), checkpoint_);
-      bad.spoil(checkpoint_);
-      const RunResult result = Convert({checkpoint_, "-o", output_, "-t", "2"});
-      if (bad.name == "not a number") {
-        // This error is found only after the conversion has begun.
-        EXPECT_THAT(result.error, HasSubstr("cria-convert: error: "));
-        const size_t begin = result.error.find("cria-convert: error: ");
-        EXPECT_THAT(result.error.substr(0, begin), Not(HasSubstr("error")));
-        RunResult sentence = result;
-        sentence.error = result.error.substr(begin);
-        ExpectError(sentence, bad.words);
-      } else {
-        ExpectError(result, bad.words);
-      }
-    }
-  }
 }
 
 TEST_F(CriaConvertProgram, ACheckpointThatIsNotThereIsNamed) {
@@ -495,56 +277,6 @@ TEST_F(CriaConvertProgram, AFullDiskIsOneSentence) {
   options.file_size_limit_bytes = 20000;
   ExpectError(Convert({checkpoint_, "-o", output_}, options),
               {output_, "there is no room for its", "free some or write elsewhere"});
-}
-
-// Interrupts conversions after they have begun to write.
-class InterruptedConversion : public CriaConvertProgram {
- protected:
-  void SetUp() override {
-    CriaConvertProgram::SetUp();
-    support::WriteRandomCheckpoint(support::SpecNamed("stories15m"), larger_);
-  }
-
-  // If the program ended before this process could send the signal, the test tries again.
-  RunResult ConvertAndSend(int signal) {
-    constexpr int kMaxAttempts = 20;
-    RunOptions options;
-    options.after_start = [&](int program) {
-      const auto is_begun = [&] { return !support::FileNames(output_.parent_path()).empty(); };
-      for (int waited_ms = 0; waited_ms < 60'000 && !is_begun(); ++waited_ms) usleep(1000);
-      kill(program, signal);
-    };
-    RunResult result;
-    for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
-      result = Convert({larger_, "-o", output_, "-t", "1"}, options);
-      if (result.exit_code != 0) break;
-      std::filesystem::remove(output_);
-    }
-    return result;
-  }
-
-  Path larger_ = folder_ / "larger";
-};
-
-TEST_F(InterruptedConversion, ASignalEndsItWithoutAFile) {
-  // Libraries end a program by SIGABRT.
-  std::vector<int> signals = {SIGINT, SIGABRT};
-  if (!support::IsEmulated()) {
-    signals.insert(signals.end(), {SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU});
-  }
-  for (const int signal : signals) {
-    const RunResult result = ConvertAndSend(signal);
-    EXPECT_EQ(result.signal, signal) << result.error;
-    EXPECT_THAT(result.output, IsEmpty());
-    EXPECT_THAT(support::FileNames(output_.parent_path()), IsEmpty());
-  }
-}
-
-TEST_F(InterruptedConversion, WhatAKilledOneLeavesIsInNobodysWay) {
-  EXPECT_EQ(ConvertAndSend(SIGKILL).signal, SIGKILL);
-  EXPECT_FALSE(std::filesystem::exists(output_));
-  EXPECT_EQ(Convert({checkpoint_, "-o", output_}).exit_code, 0);
-  EXPECT_THAT(support::FileNames(output_.parent_path()), ElementsAre("model.cria"));
 }
 
 }  // namespace
