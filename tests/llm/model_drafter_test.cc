@@ -8,6 +8,7 @@
 #include <cmath>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "llm/session_fixture.h"
@@ -63,13 +64,30 @@ Tokens AnswerOf(Session& session, const Tokens& prompt, const SamplerOptions& op
   return generated;
 }
 
+// A drafter with a scripted model, for contexts of 64 tokens.
+struct ScriptedDrafter {
+  explicit ScriptedDrafter(const SamplerOptions& options = {.temperature = 0.0f},
+                           size_t model_context = 64, ScriptedModel::Script script = NextOf)
+      : model(kVocabSize, model_context, 8, std::move(script)),
+        scheduler(model),
+        drafter(scheduler, 64),
+        sampler(*Sampler::Create(options, kVocabSize)) {}
+
+  size_t Draft(const Tokens& context, Tokens& draft, float min_probability = 0.0f) {
+    return drafter.Draft(context, sampler, min_probability, draft);
+  }
+
+  ScriptedModel model;
+  Scheduler scheduler;
+  ModelDrafter drafter;
+  Sampler sampler;
+};
+
 TEST(ModelDrafterTest, DraftsWhatItsModelGenerates) {
-  ScriptedModel model(kVocabSize, 64, 8, NextOf);
-  Scheduler scheduler(model);
-  ModelDrafter drafter(scheduler, 64);
-  Sampler sampler = *Sampler::Create({.temperature = 0.0f}, kVocabSize);
+  ScriptedDrafter scripted;
+  ScriptedModel& model = scripted.model;
   Tokens draft(5);
-  EXPECT_EQ(drafter.Draft(Counting(20), sampler, 0.0f, draft), 5u);
+  EXPECT_EQ(scripted.Draft(Counting(20), draft), 5u);
   EXPECT_EQ(draft, Expected(Counting(20), 5));
   EXPECT_EQ(model.tokens_run(), 20u + 4u);
   // Of the next context, three tokens of the draft were right and one was wrong.
@@ -77,54 +95,46 @@ TEST(ModelDrafterTest, DraftsWhatItsModelGenerates) {
   context.insert(context.end(), draft.begin(), draft.begin() + 3);
   context.push_back(0);
   model.calls.clear();
-  EXPECT_EQ(drafter.Draft(context, sampler, 0.0f, draft), 5u);
+  EXPECT_EQ(scripted.Draft(context, draft), 5u);
   EXPECT_EQ(draft, Expected(context, 5));
   EXPECT_EQ(model.calls.front(), (ScriptedModel::ForwardCall{23, {0}}));
-  EXPECT_GT(drafter.seconds_per_token(), 0.0);
+  EXPECT_GT(scripted.drafter.seconds_per_token(), 0.0);
 }
 
 TEST(ModelDrafterTest, StaysWithinItsContextAndReportsNoErrors) {
-  ScriptedModel model(kVocabSize, 32, 8, NextOf);
-  Scheduler scheduler(model);
-  ModelDrafter drafter(scheduler, 64);
-  Sampler sampler = *Sampler::Create({.temperature = 0.0f}, kVocabSize);
+  ScriptedDrafter scripted({.temperature = 0.0f}, /*model_context=*/32);
+  ScriptedModel& model = scripted.model;
   Tokens draft(5);
-  EXPECT_EQ(drafter.Draft(Counting(30), sampler, 0.0f, draft), 2u);
-  EXPECT_EQ(drafter.Draft(Counting(32), sampler, 0.0f, draft), 0u);
-  EXPECT_EQ(drafter.Draft(Counting(40), sampler, 0.0f, draft), 0u);
+  EXPECT_EQ(scripted.Draft(Counting(30), draft), 2u);
+  EXPECT_EQ(scripted.Draft(Counting(32), draft), 0u);
+  EXPECT_EQ(scripted.Draft(Counting(40), draft), 0u);
   model.fail_at_call = model.calls.size();
-  EXPECT_EQ(drafter.Draft(Counting(10), sampler, 0.0f, draft), 0u);
+  EXPECT_EQ(scripted.Draft(Counting(10), draft), 0u);
   model.fail_at_call = SIZE_MAX;
-  EXPECT_EQ(drafter.Draft(Counting(10), sampler, 0.0f, draft), 5u);
+  EXPECT_EQ(scripted.Draft(Counting(10), draft), 5u);
 }
 
 TEST(ModelDrafterTest, AnUnlikelyTokenEndsTheDraft) {
-  ScriptedModel model(kVocabSize, 64, 8, NextOf);
-  Scheduler scheduler(model);
-  ModelDrafter drafter(scheduler, 64);
-  Sampler sampler = *Sampler::Create({.temperature = 0.0f}, kVocabSize);
+  ScriptedDrafter scripted;
   Tokens draft(5);
   // The script gives its token e^8 of e^8 + 99.
   const auto probability = static_cast<float>(std::exp(8.0) / (std::exp(8.0) + 99.0));
-  EXPECT_EQ(drafter.Draft(Counting(20), sampler, probability - 0.01f, draft), 5u);
-  EXPECT_EQ(drafter.Draft(Counting(20), sampler, probability + 0.01f, draft), 0u);
+  EXPECT_EQ(scripted.Draft(Counting(20), draft, probability - 0.01f), 5u);
+  EXPECT_EQ(scripted.Draft(Counting(20), draft, probability + 0.01f), 0u);
 }
 
 // Where both models have the same distribution, the same random numbers choose the same tokens.
 TEST(ModelDrafterTest, IsCoupledByTheRandomNumbers) {
   const auto flat = [](std::span<const int32_t>) { return 0; };
-  ScriptedModel model(kVocabSize, 64, 8, flat);
-  Scheduler scheduler(model);
-  ModelDrafter drafter(scheduler, 64);
   // So hot that nearly all tokens have the same probability.
-  Sampler sampler = *Sampler::Create(
-      {.top_k = 0, .top_p = 1.0f, .min_p = 0.0f, .temperature = 100.0f, .seed = 3}, kVocabSize);
+  ScriptedDrafter scripted(
+      {.top_k = 0, .top_p = 1.0f, .min_p = 0.0f, .temperature = 100.0f, .seed = 3}, 64, flat);
   Tokens draft(6);
-  ASSERT_EQ(drafter.Draft(Counting(20), sampler, 0.0f, draft), 6u);
+  ASSERT_EQ(scripted.Draft(Counting(20), draft), 6u);
   std::vector<float> logits(kVocabSize, 0.0f);
   logits[0] = 8.0f;
   Tokens chosen;
-  for (size_t i = 0; i < draft.size(); ++i) chosen.push_back(*sampler.Sample(logits, {}));
+  for (size_t i = 0; i < draft.size(); ++i) chosen.push_back(*scripted.sampler.Sample(logits, {}));
   EXPECT_EQ(draft, chosen);
 }
 
