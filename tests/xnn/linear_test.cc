@@ -82,37 +82,50 @@ class Activations {
   // Compares the first `rows` rows of output with the definition in double arithmetic, and wants
   // the others untouched.
   void ExpectProduct(const StoredWeights& weights, size_t rows) const {
-    for (size_t r = 0; r < kMaxRows; ++r) {
-      for (size_t o = 0; o < outputs_; ++o) {
-        const float actual = output_[r * outputs_ + o];
-        if (r >= rows) {
-          ASSERT_EQ(actual, kUntouched) << "row " << r << " output " << o;
-          continue;
-        }
+    for (size_t i = rows * outputs_; i < output_.size(); ++i) {
+      ASSERT_EQ(output_[i], kUntouched) << "row " << i / outputs_ << " output " << i % outputs_;
+    }
+    std::vector<Terms> terms;
+    for (size_t r = 0; r < rows; ++r) terms.push_back(TermsOf(weights.layout().scheme, r));
+    std::vector<double> column(inputs_);
+    for (size_t o = 0; o < outputs_; ++o) {
+      for (size_t i = 0; i < inputs_; ++i) column[i] = weights.value(o, i);
+      for (size_t r = 0; r < rows; ++r) {
         double sum = 0.0;
         double magnitude = 0.0;
         for (size_t i = 0; i < inputs_; ++i) {
-          sum += weights.value(o, i) * activation(weights.layout().scheme, r, i);
-          magnitude += std::abs(weights.value(o, i)) * largest_term(weights.layout().scheme, r, i);
+          sum += column[i] * terms[r].values[i];
+          magnitude += std::abs(column[i]) * terms[r].largest[i];
         }
-        ASSERT_NEAR(actual, sum, 1e-6 * magnitude) << "row " << r << " output " << o;
+        ASSERT_NEAR(output_[r * outputs_ + o], sum, 1e-6 * magnitude)
+            << "row " << r << " output " << o;
       }
     }
   }
 
  private:
-  // What the layer multiplies: for quantized schemes, the quantized value read back.
-  double activation(Scheme scheme, size_t r, size_t i) const {
-    if (scheme == Scheme::kF32) return input_[r * input_stride_ + i];
-    const RowQuantization& row = quantizations_[r];
-    return double{row.scale} * (quantized_[r * quantized_stride_ + i] - row.zero_point);
-  }
-  // The kernels subtract the zero point's share at the end, so that errors grow with both parts.
-  double largest_term(Scheme scheme, size_t r, size_t i) const {
-    if (scheme == Scheme::kF32) return std::abs(input_[r * input_stride_ + i]);
-    const RowQuantization& row = quantizations_[r];
-    return double{row.scale} *
-           (std::abs(quantized_[r * quantized_stride_ + i]) + std::abs(row.zero_point));
+  // What the layer multiplies of a row: for quantized schemes, the quantized values read back. The
+  // kernels subtract the zero point's share at the end, so that errors grow with both parts.
+  struct Terms {
+    std::vector<double> values;
+    std::vector<double> largest;
+  };
+
+  Terms TermsOf(Scheme scheme, size_t r) const {
+    Terms terms;
+    for (size_t i = 0; i < inputs_; ++i) {
+      if (scheme == Scheme::kF32) {
+        const double value = input_[r * input_stride_ + i];
+        terms.values.push_back(value);
+        terms.largest.push_back(std::abs(value));
+        continue;
+      }
+      const RowQuantization& row = quantizations_[r];
+      const int code = quantized_[r * quantized_stride_ + i];
+      terms.values.push_back(double{row.scale} * (code - row.zero_point));
+      terms.largest.push_back(double{row.scale} * (std::abs(code) + std::abs(row.zero_point)));
+    }
+    return terms;
   }
 
   size_t inputs_;
@@ -299,7 +312,9 @@ TEST_P(LinearSlicesTest, FewRowsAndManyGiveTheSame) {
   Activations activations(weights.layout(), 2);
   auto linear = MakeLinear(weights.view(), activations.buffers());
   ASSERT_TRUE(linear) << linear.error().message();
-  for (const size_t rows : {15, 16, 37, 57}) {
+  std::vector<size_t> counts = {15, 57};
+  if (!support::IsEmulated()) counts.insert(counts.end(), {16, 37});
+  for (const size_t rows : counts) {
     activations.ForgetOutput();
     activations.Quantize(rows);
     ASSERT_TRUE(linear->Run(rows, pool));

@@ -4,8 +4,8 @@
     compare.py --cria build/release/cli/cria --model MODEL.cria \\
                --llama-bench FOLDER/build/bin/llama-bench --gguf MODEL.gguf [--threads 2] [--pairs 5]
 
-Each pair is one repetition of one test by Cria, then by llama.cpp with each setting of -fa. They run
-directly after one another, because the machine's speed changes from minute to minute. Run it in the tree
+Each pair is one run of one test, or of all short prompts, by Cria, then by llama.cpp with each setting of -fa.
+They run directly after one another, because the machine's speed changes from minute to minute. Run it in the tree
 that Cria was built in: ./dev shell tests/bench/llama_cpp/compare.py …
 """
 
@@ -14,16 +14,30 @@ import json
 import statistics
 import subprocess
 
-# Prompt, generated, depth.
-TESTS = [(512, 0, 0), (0, 128, 0), (0, 128, 2048)]
+SHORT_PROMPTS = [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64]
+# Prompts, generated tokens, depths, repetitions within a run.
+TESTS = [(SHORT_PROMPTS, 0, 0, 3), ([512], 0, 0, 1), ([512], 0, 2048, 1), ([0], 128, 0, 1),
+         ([0], 128, 2048, 1)]
 
 
 def run(command):
-    """The tokens per second that a bench program prints as JSON for its only test."""
+    """The tokens per second of each test of a bench program, in the order that it prints."""
     result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
-    rows = json.loads(result.stdout)
-    assert len(rows) == 1, rows
-    return rows[0]["avg_ts"]
+    return [row["avg_ts"] for row in json.loads(result.stdout)]
+
+
+def print_comparison(title, speeds):
+    """Prints the medians of all contenders; returns the ratio of Cria's to the best of the others."""
+    medians = {name: statistics.median(values) for name, values in speeds.items()}
+    print(f"## {title}")
+    for name, values in speeds.items():
+        print(f"{name:<16} median {medians[name]:8.2f} tok/s of",
+              " ".join(f"{value:.2f}" for value in values))
+    best = max(list(medians)[1:], key=medians.get)
+    pairs = [ours / theirs for ours, theirs in zip(speeds["cria"], speeds[best])]
+    ratio = medians["cria"] / medians[best]
+    print(f"ratio to {best}: {ratio:.2f}, by pairs {min(pairs):.2f} to {max(pairs):.2f}", flush=True)
+    return ratio
 
 
 def main():
@@ -39,29 +53,28 @@ def main():
     parser.add_argument("--chunk", type=int, default=128, help="Cria's prefill chunk")
     arguments = parser.parse_args()
 
-    for prompt, generated, depth in TESTS:
-        test = ["-p", str(prompt), "-n", str(generated), "-d", str(depth), "-r", "1",
-                "-t", str(arguments.threads), "-o", "json"]
+    for prompts, generated, depth, repetitions in TESTS:
+        test = ["-p", ",".join(map(str, prompts)), "-n", str(generated), "-d", str(depth),
+                "-r", str(repetitions), "-t", str(arguments.threads), "-o", "json"]
         cria = [arguments.cria, "bench", "-m", arguments.model, "--kv", arguments.kv,
                 "-b", str(arguments.chunk)] + test
         contenders = {"cria": cria}
         for flash in (0, 1):
             contenders[f"llama.cpp -fa {flash}"] = [
                 arguments.llama_bench, "-m", arguments.gguf, "-fa", str(flash)] + test
-        speeds = {name: [] for name in contenders}
+        rounds = {name: [] for name in contenders}
         for _ in range(arguments.pairs):
             for name, command in contenders.items():
-                speeds[name].append(run(command))
-        title = f"pp{prompt}" if prompt else f"tg{generated}"
-        print(f"## {title} @ d{depth}, {arguments.threads} threads", flush=True)
-        medians = {name: statistics.median(values) for name, values in speeds.items()}
-        for name, values in speeds.items():
-            print(f"{name:<16} median {medians[name]:8.2f} tok/s of",
-                  " ".join(f"{value:.2f}" for value in values))
-        best = max(list(medians)[1:], key=medians.get)
-        pairs = [ours / theirs for ours, theirs in zip(speeds["cria"], speeds[best])]
-        print(f"ratio to {best}: {medians['cria'] / medians[best]:.2f}, "
-              f"by pairs {min(pairs):.2f} to {max(pairs):.2f}", flush=True)
+                rounds[name].append(run(command))
+        ratios = []
+        for index, prompt in enumerate(prompts):
+            title = f"pp{prompt}" if prompt else f"tg{generated}"
+            speeds = {name: [row[index] for row in rows] for name, rows in rounds.items()}
+            ratios.append(
+                print_comparison(f"{title} @ d{depth}, {arguments.threads} threads", speeds))
+        if len(ratios) > 1:
+            print(f"geometric mean of these ratios: {statistics.geometric_mean(ratios):.2f}, "
+                  f"the least {min(ratios):.2f}", flush=True)
 
 
 if __name__ == "__main__":
