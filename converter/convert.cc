@@ -252,6 +252,7 @@ struct PlannedConversion {
   Preparation preparation;
   FilePlan plan;
   EqualizeReport equalized;
+  RotationReport rotation;
   std::optional<CalibrationTokens> tokens;
   std::vector<SchemeChoice> schemes;
 };
@@ -272,6 +273,10 @@ Result<PlannedConversion> PlanConversion(Preparation preparation, const ConvertO
                             EncodeText(planned.preparation, options.calibration->text,
                                        options.calibration->max_tokens));
     }
+    CRIA_ASSIGN_OR_RETURN(
+        planned.rotation,
+        RotateResidual(*planned.tokens, options.calibration->rotation, threads, progress,
+                       planned.preparation.checkpoint.config, planned.plan));
   }
   if (options.target) {
     CRIA_ASSIGN_OR_RETURN(planned.schemes,
@@ -338,6 +343,7 @@ Result<Conversion> ConvertUncommitted(const std::filesystem::path& checkpoint_pa
                                                          output_path, threads, progress));
   ConvertReport report = MakeReport(checkpoint, plan, written);
   report.equalized = planned.equalized;
+  report.rotation = planned.rotation;
   report.calibrated = calibrated;
   report.schemes = std::move(planned.schemes);
   report.errors = std::move(errors);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "converter/calibrate/calibrate.h"
+#include "converter/calibrate/rotation.h"
 #include "converter/calibrate/scheme_options.h"
 #include "converter/calibrate/sensitivity.h"
 #include "converter/equalize/equalize.h"
@@ -34,6 +35,7 @@ struct CalibrationOptions {
   // Where a calibration that is stopped leaves what it has done, so that the next one with the same
   // checkpoint, options and tokens goes on; see ResumeFolder.
   std::optional<std::filesystem::path> resume_folder = {};
+  std::optional<bool> rotation = {};  // Of the hidden state; absent: if it is better.
 };
 
 // How large a model may become. One of the fields is not 0.
@@ -81,6 +83,7 @@ struct ConvertReport {
   double bits_per_weight = 0.0;  // Average over the stored tensors, scales and padding included.
   Digest digest = {};
   EqualizeReport equalized = {};  // Models in f32 stay as they are.
+  RotationReport rotation = {};   // With calibration.
   CalibrationReport calibrated = {};
   std::vector<SchemeChoice> schemes = {};  // With a target.
   std::vector<MatrixError> errors = {};    // With a text for them.

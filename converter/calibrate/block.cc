@@ -6,6 +6,7 @@
 
 #include "converter/calibrate/layer_steps.h"
 #include "converter/calibrate/linear_algebra.h"
+#include "converter/write/hadamard.h"
 #include "core/numeric.h"
 #include "model/rope_table.h"
 
@@ -34,6 +35,7 @@ Result<Matrix> ReadMatrix(const PlannedTensor& tensor) {
     ApplyFactors(part, 0, spec.is_vector() ? values.size() : spec.input_channels, values);
     rest = rest.subspan(values.size());
   }
+  if (tensor.rotates_outputs) RotateColumns(spec.input_channels, matrix.values());
   return matrix;
 }
 

@@ -15,6 +15,7 @@
 #include "converter/calibrate/linear_algebra.h"
 #include "converter/calibrate/matrix_calibration.h"
 #include "converter/quantize/row_quantizer.h"
+#include "converter/write/hadamard.h"
 #include "core/numeric.h"
 #include "model/rope_table.h"
 
@@ -210,6 +211,9 @@ Status Calibration::Embed() {
       std::ranges::copy_n(padded.begin(), static_cast<ptrdiff_t>(values.size()),
                           stored.view().row(row).begin());
       std::ranges::fill(padded, 0.0f);
+    }
+    if (config_.rotated_residual) {
+      for (Matrix* const rows : {&exact, &stored}) RotateRows(rows->columns(), rows->values());
     }
     CRIA_RETURN_IF_ERROR(exact_.Write(batch.first_row, exact));
     CRIA_RETURN_IF_ERROR(stored_.Write(batch.first_row, stored));

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "converter/calibrate/block.h"
 #include "converter/equalize/product_error.h"
 
 namespace cria {
@@ -38,9 +39,20 @@ float Fourths(float value, int exponent) {
   }
 }
 
-void MultiplyBy(std::span<const float> scales, std::vector<float>& factors) {
-  if (factors.empty()) factors.assign(scales.size(), 1.0f);
-  for (size_t i = 0; i < scales.size(); ++i) factors[i] *= scales[i];
+// Some rows of a part, as they are stored.
+Result<SampledRows> Sample(const PlannedTensor& tensor, const MappedPart& part) {
+  const size_t columns = tensor.stored.spec.input_channels;
+  const std::vector<uint64_t> rows =
+      SampleRows(part.source->num_elements() / columns, kSampledRows);
+  if (!tensor.rotates_outputs) return ReadRows(tensor, part, rows);
+  // Each output is a sum over many rows of the checkpoint.
+  CRIA_ASSIGN_OR_RETURN(const Matrix matrix, ReadMatrix(tensor));
+  SampledRows sampled = {.columns = columns, .layout = tensor.stored.layout};
+  for (const uint64_t row : rows) {
+    const std::span<const float> values = matrix.view().row(row);
+    sampled.values.insert(sampled.values.end(), values.begin(), values.end());
+  }
+  return sampled;
 }
 
 }  // namespace
@@ -53,8 +65,7 @@ Result<bool> ScaleChannels(const InputWriter& writer, std::span<const float> inp
   std::vector<double> input_squares(num_channels);
   std::vector<double> column_squares(num_channels);
   for (const MappedPart& part : reader.parts) {
-    const auto rows = SampleRows(part.source->num_elements() / columns, kSampledRows);
-    CRIA_ASSIGN_OR_RETURN(samples.emplace_back(), ReadRows(reader, part, rows));
+    CRIA_ASSIGN_OR_RETURN(samples.emplace_back(), Sample(reader, part));
     const std::vector<float>& values = samples.back().values;
     for (size_t i = 0; i < values.size(); ++i) {
       column_squares[writer.ChannelOf(i % columns)] += double{values[i]} * values[i];
@@ -102,12 +113,15 @@ Result<bool> ScaleChannels(const InputWriter& writer, std::span<const float> inp
 
   std::vector<float> column_scales(columns);
   for (size_t j = 0; j < columns; ++j) column_scales[j] = best[writer.ChannelOf(j)];
-  for (MappedPart& part : reader.parts) MultiplyBy(column_scales, part.column_factors);
+  for (MappedPart& part : reader.parts) MultiplyColumns(column_scales, part);
   for (float& scale : best) scale = 1.0f / scale;
   MappedPart& written = writer.tensor->parts[writer.part];
-  MultiplyBy(best,
-             writer.tensor->stored.spec.is_vector() ? written.column_factors : written.row_factors);
-  if (writer.bias != nullptr) MultiplyBy(best, writer.bias->parts[writer.part].column_factors);
+  if (writer.tensor->stored.spec.is_vector()) {
+    MultiplyColumns(best, written);
+  } else {
+    MultiplyRows(best, written);
+  }
+  if (writer.bias != nullptr) MultiplyColumns(best, writer.bias->parts[writer.part]);
   return true;
 }
 

@@ -247,6 +247,7 @@ Result<Digest> CalibrationIdentity(const FilePlan& plan, std::span<const int32_t
       identity.AddFloats(values);
       identity.AddFloats(part.row_factors);
       identity.AddFloats(part.column_factors);
+      identity.AddNumber(uint8_t{part.is_rotated});
     }
   }
   return Digest128(identity.bytes());

@@ -1,14 +1,15 @@
 #include "converter/calibrate/sensitivity.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
+#include <numeric>
 #include <string>
 #include <utility>
 
 #include "converter/calibrate/block.h"
 #include "converter/calibrate/layer_steps.h"
-#include "converter/calibrate/linear_algebra.h"
+#include "converter/calibrate/predictions.h"
+#include "converter/calibrate/stored_error.h"
+#include "converter/write/hadamard.h"
 #include "core/numeric.h"
 
 namespace cria {
@@ -21,42 +22,8 @@ constexpr size_t kMinTokens = 1024;
 constexpr size_t kMaxTokens = 4096;
 // Windows are run together as long as the changed activations of all matrices take these bytes.
 constexpr size_t kMaxActivationBytes = size_t{512} << 20;
-// Rows of logits that are computed at once, and inputs with which products are compared.
-constexpr size_t kTileRows = 64;
+// Inputs with which products are compared.
 constexpr size_t kComparedInputs = 512;
-constexpr size_t kQuantizedRows = 64;
-
-// What is stored of a matrix in this layout minus the matrix: the codes that the tensor has, or
-// else its rounded values.
-Result<Matrix> StoredError(const ThreadPool& threads, const Matrix& weights,
-                           const PlannedTensor& tensor, const TensorLayout& layout) {
-  std::vector<std::byte> data(layout.data_bytes());
-  std::vector<std::byte> scales(layout.scale_bytes());
-  if (tensor.encoded) {
-    const EncodedTensor& encoded = *tensor.encoded;
-    CRIA_RETURN_IF_ERROR(encoded.file->ReadAt(encoded.offset, data));
-    CRIA_RETURN_IF_ERROR(encoded.file->ReadAt(encoded.offset + data.size(), scales));
-  }
-  Matrix error(weights.rows(), weights.columns());
-  threads.ParallelFor(DivideRoundingUp(weights.rows(), kQuantizedRows), [&](size_t group) {
-    RowQuantizer quantizer(layout);
-    std::vector<float> padded(layout.padded_input_channels);
-    const size_t first = group * kQuantizedRows;
-    for (size_t row = first; row < std::min(first + kQuantizedRows, weights.rows()); ++row) {
-      const auto row_data = std::span(data).subspan(row * layout.row_bytes(), layout.row_bytes());
-      const auto row_scales =
-          std::span(scales).subspan(row * layout.row_scale_bytes(), layout.row_scale_bytes());
-      if (!tensor.encoded) {
-        std::ranges::fill(padded, 0.0f);
-        std::ranges::copy(weights.view().row(row), padded.begin());
-        quantizer.Quantize(padded, row_data, row_scales);
-      }
-      quantizer.Dequantize(row_data, row_scales, padded);
-      for (size_t i = 0; i < weights.columns(); ++i) error(row, i) = padded[i] - weights(row, i);
-    }
-  });
-  return error;
-}
 
 double SumOfSquares(const Matrix& matrix) {
   double sum = 0.0;
@@ -68,24 +35,6 @@ Matrix FirstRows(const Matrix& matrix, size_t count) {
   Matrix rows(std::min(count, matrix.rows()), matrix.columns());
   std::ranges::copy(matrix.values().first(rows.values().size()), rows.values().begin());
   return rows;
-}
-
-double LogSumOfExps(std::span<const float> logits) {
-  const float largest = std::ranges::max(logits);
-  double sum = 0.0;
-  for (const float each : logits) sum += std::exp(double{each} - largest);
-  return std::log(sum) + largest;
-}
-
-double Divergence(std::span<const float> exact, std::span<const float> changed) {
-  const double exact_sum = LogSumOfExps(exact);
-  const double changed_sum = LogSumOfExps(changed);
-  double divergence = 0.0;
-  for (size_t i = 0; i < exact.size(); ++i) {
-    const double expected = double{exact[i]} - exact_sum;
-    divergence += std::exp(expected) * (expected - (double{changed[i]} - changed_sum));
-  }
-  return divergence;
 }
 
 class Measurement {
@@ -136,37 +85,26 @@ class Measurement {
         kMultiplications / (0.5 * weights * static_cast<double>(matrices_.size()));
     const auto num_tokens =
         static_cast<size_t>(std::clamp(affordable, double{kMinTokens}, double{kMaxTokens}));
-    const size_t count =
-        std::clamp<size_t>(num_tokens / tokens_.window_tokens, 1, tokens_.num_windows());
-    std::vector<size_t> windows;
-    windows.reserve(count);
-    for (size_t i = 0; i < count; ++i) windows.push_back(i * tokens_.num_windows() / count);
-    return windows;
-  }
-
-  Result<Matrix> Embed(std::span<const size_t> windows) const {
-    const MappedPart& part = FindTensor(plan_, TensorRole::kEmbedTokens, kNoLayer)->parts.front();
-    TensorReader reader;
-    Matrix rows(windows.size() * tokens_.window_tokens, config_.hidden_size);
-    size_t row = 0;
-    for (const size_t window : windows) {
-      for (const int32_t id : tokens_.Window(window)) {
-        CRIA_RETURN_IF_ERROR(reader.Read(*part.source, static_cast<uint64_t>(id) * rows.columns(),
-                                         rows.view().row(row++)));
-      }
-    }
-    return rows;
+    std::vector<size_t> all(tokens_.num_windows());
+    std::ranges::iota(all, size_t{0});
+    return SpacedWindows(all, num_tokens / tokens_.window_tokens);
   }
 
   Status RunWindows(std::span<const size_t> windows) {
-    CRIA_ASSIGN_OR_RETURN(Matrix exact, Embed(windows));
+    CRIA_ASSIGN_OR_RETURN(Matrix exact, EmbedWindows(tokens_, windows, config_, plan_));
     std::vector<Matrix> changed;  // The hidden rows, for each matrix that is stored in int4.
     for (size_t layer = 0; layer < config_.num_hidden_layers; ++layer) {
       CRIA_ASSIGN_OR_RETURN(const auto blocks,
                             MakeBlocks(config_, threads_, tokens_.window_tokens, layer, plan_));
       for (const Block& block : blocks) CRIA_RETURN_IF_ERROR(RunBlock(block, exact, changed));
     }
-    CRIA_RETURN_IF_ERROR(AddDivergences(exact, changed));
+    if (config_.rotated_residual) {
+      RotateRows(exact.columns(), exact.values());
+      for (Matrix& hidden : changed) RotateRows(hidden.columns(), hidden.values());
+    }
+    CRIA_ASSIGN_OR_RETURN(const std::vector<double> divergences,
+                          Divergences(threads_, config_, plan_, exact, changed));
+    for (size_t i = 0; i < changed.size(); ++i) divergences_[i] += divergences[i];
     num_rows_ += exact.rows();
     return {};
   }
@@ -238,35 +176,6 @@ class Measurement {
       if (i == measured_option_) measured = std::move(error);
     }
     return measured;
-  }
-
-  Status AddDivergences(const Matrix& exact, const std::vector<Matrix>& changed) {
-    CRIA_ASSIGN_OR_RETURN(const std::vector<float> gain,
-                          ReadVector(FindTensor(plan_, TensorRole::kNorm, kNoLayer)));
-    const PlannedTensor* const own_head = FindTensor(plan_, TensorRole::kLmHead, kNoLayer);
-    CRIA_ASSIGN_OR_RETURN(
-        const Matrix head,
-        ReadMatrix(own_head != nullptr ? *own_head
-                                       : *FindTensor(plan_, TensorRole::kEmbedTokens, kNoLayer)));
-    const auto logits_of = [&](const Matrix& hidden, size_t first, size_t count) {
-      Matrix rows(count, hidden.columns());
-      NormalizeRows(threads_, hidden.view().Rows(first, count), gain, config_.rms_norm_eps,
-                    rows.view());
-      return Multiply(threads_, rows, head);
-    };
-    for (size_t first = 0; first < exact.rows(); first += kTileRows) {
-      const size_t count = std::min(kTileRows, exact.rows() - first);
-      const Matrix expected = logits_of(exact, first, count);
-      for (size_t i = 0; i < changed.size(); ++i) {
-        const Matrix logits = logits_of(changed[i], first, count);
-        std::vector<double> divergences(count);
-        threads_.ParallelFor(count, [&](size_t row) {
-          divergences[row] = Divergence(expected.view().row(row), logits.view().row(row));
-        });
-        for (const double each : divergences) divergences_[i] += each;
-      }
-    }
-    return {};
   }
 
   const CalibrationTokens& tokens_;

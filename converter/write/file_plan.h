@@ -43,6 +43,9 @@ struct PlannedTensor {
   StoredTensor stored;
   FileSection section;
   std::vector<MappedPart> parts;
+  // Whether the outputs are rotated (RotateColumns), after the factors of the only part. Such a
+  // matrix must be encoded before it is written.
+  bool rotates_outputs = false;
   std::optional<EncodedTensor> encoded = {};  // Absent: it is quantized when it is written.
 };
 

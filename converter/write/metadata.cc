@@ -199,7 +199,7 @@ Offset<schema::Config> BuildConfig(FlatBufferBuilder& builder, const ModelConfig
                    AddField(builder, number, layer_kinds);
                  } else if constexpr (std::same_as<T, std::vector<uint8_t>>) {
                    AddField(builder, number, kind_of_layer);
-                 } else {
+                 } else if (!field.is_omitted_if_zero || ValueOf(field, config) != T{}) {
                    AddField(builder, number, ValueOf(field, config));
                  }
                  ++number;

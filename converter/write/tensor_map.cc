@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "converter/write/hadamard.h"
 #include "core/quotable.h"
 
 namespace cria {
@@ -200,7 +201,25 @@ class Mapper {
   std::set<std::string_view> used_;
 };
 
+void MultiplyBy(std::span<const float> factors, std::vector<float>& target) {
+  if (target.empty()) target.assign(factors.size(), 1.0f);
+  for (size_t i = 0; i < factors.size(); ++i) target[i] *= factors[i];
+}
+
+void MultiplyRow(std::span<const float> factors, std::span<float> row) {
+  if (factors.empty()) return;
+  for (size_t j = 0; j < row.size(); ++j) row[j] = FiniteProduct(row[j], factors[j]);
+}
+
 }  // namespace
+
+void MultiplyColumns(std::span<const float> factors, MappedPart& part) {
+  MultiplyBy(factors, part.is_rotated ? part.rotated_column_factors : part.column_factors);
+}
+
+void MultiplyRows(std::span<const float> factors, MappedPart& part) {
+  MultiplyBy(factors, part.row_factors);
+}
 
 void ApplyFactors(const MappedPart& part, uint64_t first_row, size_t columns,
                   std::span<float> values) {
@@ -210,8 +229,10 @@ void ApplyFactors(const MappedPart& part, uint64_t first_row, size_t columns,
       const float factor = part.row_factors[first_row + i];
       for (float& value : row) value = FiniteProduct(value, factor);
     }
-    if (!part.column_factors.empty()) {
-      for (size_t j = 0; j < columns; ++j) row[j] = FiniteProduct(row[j], part.column_factors[j]);
+    MultiplyRow(part.column_factors, row);
+    if (part.is_rotated) {
+      RotateRows(columns, row);
+      MultiplyRow(part.rotated_column_factors, row);
     }
   }
 }

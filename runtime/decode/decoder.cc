@@ -4,6 +4,7 @@
 #include <format>
 
 #include "core/numeric.h"
+#include "ops/hadamard.h"
 #include "ops/kv_cache_shift.h"
 #include "ops/quantize_row.h"
 #include "ops/rms_norm.h"
@@ -148,7 +149,9 @@ Status Decoder::ComputeLogits(size_t first) {
   const auto lock = LockPools();
   if (profile_ != nullptr) profile_->Resume();
   ForEachRow(rows, config_.hidden_size, [&](size_t row) {
-    Normalize(HiddenRow(logit_rows_[first + row]), row, norm_, lm_head_);
+    const float* hidden = HiddenRow(logit_rows_[first + row]);
+    if (config_.rotated_residual) hidden = TurnBack(hidden, row);
+    Normalize(hidden, row, norm_, lm_head_);
   });
   Count(OperatorKind::kNorm);
   CRIA_RETURN_IF_ERROR(Multiply(lm_head_, rows, OperatorKind::kLmHead));
@@ -185,6 +188,11 @@ Status Decoder::Embed(std::span<const int32_t> tokens) {
     CRIA_RETURN_IF_ERROR(embedding_->Read(tokens[row], HiddenRow(row)));
   }
   Count(OperatorKind::kEmbedding);
+  if (config_.rotated_residual) {
+    ForEachRow(tokens.size(), config_.hidden_size,
+               [&](size_t row) { ops::HadamardTransform(HiddenRow(row), config_.hidden_size); });
+    Count(OperatorKind::kRotation);
+  }
   return {};
 }
 
@@ -225,6 +233,13 @@ void Decoder::Normalize(const float* input, size_t row, const float* weight,
   float* const normed = normed_ + row * config_.hidden_size;
   ops::RmsNorm(input, weight, config_.hidden_size, config_.rms_norm_eps, normed);
   MakeReady(next, normed, row);
+}
+
+const float* Decoder::TurnBack(const float* hidden, size_t row) const {
+  float* const turned = normed_ + row * config_.hidden_size;
+  std::copy_n(hidden, config_.hidden_size, turned);
+  ops::HadamardTransform(turned, config_.hidden_size);
+  return turned;
 }
 
 const float* Decoder::AddProjected(size_t row, const float* bias) const {

@@ -151,6 +151,9 @@ class Decoder final : public TokenModel {
   void MakeReady(const Projection& next, const float* input, size_t row) const;
   // Normalizes `input`, a row of the hidden state, as row `row` of the input of `next`.
   void Normalize(const float* input, size_t row, const float* weight, const Projection& next) const;
+  // A row of a rotated hidden state as it would be without the rotation, in row `row` of the
+  // buffer where Normalize writes, which may read it from there.
+  const float* TurnBack(const float* hidden, size_t row) const;
   void NormalizeHeads(float* heads, size_t num_heads, const float* weight) const;
   void RotateAndStore(const Layer& layer, size_t rows);
   void Attend(const Layer& layer, size_t rows);

@@ -11,6 +11,7 @@ namespace cria {
 // The kinds of operators between one token and the next.
 enum class OperatorKind : uint8_t {
   kEmbedding,
+  kRotation,  // Of models with rotated_residual, after the embedding. kNorm has the other one.
   // Includes adding the projected rows before it, and quantizing the result, as kAttention and
   // kSwiGlu do.
   kNorm,
@@ -24,7 +25,7 @@ enum class OperatorKind : uint8_t {
   kLmHead,
   kSampling,
 };
-inline constexpr size_t kNumOperatorKinds = 11;
+inline constexpr size_t kNumOperatorKinds = 12;
 std::string_view OperatorKindName(OperatorKind kind);
 
 // Time spent on each kind of operator. Reading the clock takes 20 to 40 ns each time.

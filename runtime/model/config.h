@@ -72,6 +72,10 @@ struct ModelConfig {
   std::vector<LayerKind> layer_kinds = std::vector<LayerKind>(1);
   // [num_hidden_layers] indices into layer_kinds; empty if there is one kind.
   std::vector<uint8_t> kind_of_layer;
+  // Between the embedding and the last norm, the hidden state is multiplied by the Hadamard matrix
+  // of ops/hadamard.h, and the matrices of the layers are made for that. Only the converter sets
+  // it.
+  bool rotated_residual = false;
 
   const LayerKind& layer_kind(size_t layer) const {
     return layer_kinds[kind_of_layer.empty() ? 0 : kind_of_layer[layer]];

@@ -31,6 +31,9 @@ struct ConfigField {
   unsigned rope_types = 0;
   // The value of the field in a file that does not have it.
   float absent = 0.0f;
+  // Whether files do not have the field if it is 0 or false. It is younger than others, and models
+  // that do not need it keep the digest that they had before.
+  bool is_omitted_if_zero = false;
 };
 
 template <std::same_as<RopeScaling::Type>... Types>
@@ -138,6 +141,10 @@ inline constexpr std::tuple kModelConfigFields = {
     ConfigField{.name = "qk_norm", .member = &ModelConfig::qk_norm, .is_feature = true},
     ConfigField{.name = "layer_kinds", .member = &ModelConfig::layer_kinds, .is_feature = true},
     ConfigField{.name = "kind_of_layer", .member = &ModelConfig::kind_of_layer},
+    ConfigField{.name = "rotated_residual",
+                .member = &ModelConfig::rotated_residual,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
 };
 
 // The field's value in `owner`, which has the table that the field is from.

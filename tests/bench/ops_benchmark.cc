@@ -12,6 +12,7 @@
 #include "core/numeric.h"
 #include "core/thread_pool.h"
 #include "ops/attention.h"
+#include "ops/hadamard.h"
 #include "ops/kv_cache_shift.h"
 #include "ops/kv_cache_view.h"
 #include "ops/quantize_row.h"
@@ -185,6 +186,16 @@ void BM_RmsNorm(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(kHiddenSize));
 }
 BENCHMARK(BM_RmsNorm);
+
+void BM_HadamardTransform(benchmark::State& state) {
+  std::vector<float> row(static_cast<size_t>(state.range(0)), 0.5f);
+  for ([[maybe_unused]] auto _ : state) {
+    HadamardTransform(row.data(), row.size());
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(BM_HadamardTransform)->Arg(256)->Arg(2048);
 
 void BM_SwiGlu(benchmark::State& state) {
   const auto size = static_cast<size_t>(state.range(0));

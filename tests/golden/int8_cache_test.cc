@@ -100,11 +100,22 @@ TEST(Int8CacheTest, CostsTheDemoModelLittle) {
   ExpectCheap(CRIA_DEMO_CHECKPOINT, {text, 1000});
 }
 
-TEST(Int8CacheTest, CostsStories260KLittle) {
-  CRIA_NEEDS_TEST_DATA("stories260K");
-  ExpectCheap(ExternalTestData() / "stories260K",
+// Also as the same function with large channels.
+class Int8CacheOfStories260K : public testing::TestWithParam<const char*> {};
+
+TEST_P(Int8CacheOfStories260K, CostsLittle) {
+  CRIA_NEEDS_TEST_DATA(GetParam());
+  ExpectCheap(ExternalTestData() / GetParam(),
               {support::ReadFile(ExternalTestData() / "text" / "tinystories_30KB.txt"), 4000});
 }
+
+INSTANTIATE_TEST_SUITE_P(Channels, Int8CacheOfStories260K,
+                         testing::Values("stories260K", "stories260K-planted"),
+                         [](const auto& tested) {
+                           const bool is_planted =
+                               std::string_view(tested.param).ends_with("planted");
+                           return is_planted ? "Large" : "Small";
+                         });
 
 }  // namespace
 }  // namespace cria

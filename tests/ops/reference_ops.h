@@ -3,6 +3,7 @@
 // The operators as simple loops in double precision, with which the real ones are compared.
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <vector>
@@ -17,6 +18,21 @@ inline std::vector<double> RmsNorm(const std::vector<float>& input,
   std::vector<double> output(input.size());
   for (size_t i = 0; i < input.size(); ++i) output[i] = weight[i] * (input[i] / rms);
   return output;
+}
+
+// Element j of the normalized Hadamard matrix's row i is 1 or -1, by the parity of the bits that i
+// and j share, divided by the root of its size: the largest power of two that divides the row's.
+inline std::vector<double> HadamardTransform(const std::vector<float>& row) {
+  size_t part = 1;
+  while (row.size() % (2 * part) == 0) part *= 2;
+  std::vector<double> result(row.size(), 0.0);
+  for (size_t i = 0; i < row.size(); ++i) {
+    for (size_t j = i / part * part; j < i / part * part + part; ++j) {
+      result[i] += std::popcount(i % part & j % part) % 2 == 0 ? row[j] : -row[j];
+    }
+    result[i] /= std::sqrt(static_cast<double>(part));
+  }
+  return result;
 }
 
 inline double Silu(double x) { return x / (1 + std::exp(-x)); }

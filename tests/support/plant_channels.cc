@@ -82,6 +82,20 @@ void PlantChannels(ReferenceModel& model, uint64_t seed) {
   }
 }
 
+void PlantSparseEmbeddings(ReferenceModel& model, uint64_t seed) {
+  std::mt19937_64 generator(seed);
+  const size_t size = model.config.hidden_size;
+  for (auto& [name, tensor] : model.tensors) {
+    if (name.contains("embed_tokens")) {
+      for (size_t first = 0; first < tensor.values.size(); first += size) {
+        for (const size_t channel : SomeOf(size, 2, generator)) {
+          tensor.values[first + channel] *= 100.0f;
+        }
+      }
+    }
+  }
+}
+
 void PlantKeyBiases(ReferenceModel& model, float bias) {
   const reference::ReferenceConfig& config = model.config;
   const size_t half = config.head_dim / 2;

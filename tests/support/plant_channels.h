@@ -12,6 +12,10 @@ namespace cria::support {
 // are divided. The gain before a head that is the embedding table stays.
 void PlantChannels(reference::ReferenceModel& model, uint64_t seed);
 
+// Makes two channels of each token's embedding 100 times as large, which are others for each token,
+// of models with a head of their own. No factors of channels even them out. It is another function.
+void PlantSparseEmbeddings(reference::ReferenceModel& model, uint64_t seed);
+
 // Makes the slowest pair of every head, in rope's half-split order, have no queries, and a bias of
 // this size in the keys, of models with qkv_bias. Every bias computes the same.
 void PlantKeyBiases(reference::ReferenceModel& model, float bias);

@@ -103,6 +103,7 @@ TEST_F(ConvertWithCalibration, ErrorsSayWhatToDo) {
   expect_error({"--calibrate-self", "--calibrate", folder_ / "text.txt"}, 2, "--calibrate");
   expect_error({"--calibration-tokens", "1024"}, 2, "--calibration-tokens needs --calibrate");
   expect_error({"--resume", folder_ / "resume"}, 2, "--resume needs --calibrate");
+  expect_error({"--rotate", "never"}, 2, "--rotate needs --calibrate");
   expect_error({"--calibrate", folder_ / "text.txt", "--resume", folder_ / "text.txt"}, 1,
                "is not a folder and cannot be made one");
   support::WriteFile(folder_ / "short.txt", "One line.\n");

@@ -111,6 +111,44 @@ TEST_F(CalibrateTest, LosesLessThanRounding) {
   }
 }
 
+TEST_F(CalibrateTest, ARotatedHiddenStateComputesTheSame) {
+  std::vector<support::CheckpointSpec> specs = {support::SpecBiases()};
+  if (!IsSlow()) specs.insert(specs.end(), {support::SpecQwen2(), support::SpecPadded()});
+  for (const support::CheckpointSpec& spec : specs) {
+    SCOPED_TRACE(spec.config.architecture);
+    Write(support::MakeModel(spec));
+    ConvertOptions options = {.weights = Scheme::kQc8w};
+    options.calibration = {.text = Words(3000, 1), .max_tokens = 1024, .rotation = false};
+    Unwrap(Convert(folder_ / "checkpoint", folder_ / "plain.cria", options));
+    options.calibration->rotation = true;
+    options.num_threads = 1;
+    const ConvertReport report =
+        Unwrap(Convert(folder_ / "checkpoint", folder_ / "rotated.cria", options));
+    EXPECT_TRUE(report.rotation.is_rotated);
+    EXPECT_LT(ErrorOf("rotated.cria"), 1.5 * ErrorOf("plain.cria"));
+    options.num_threads = 3;
+    EXPECT_EQ(Unwrap(Convert(folder_ / "checkpoint", folder_ / "again.cria", options)).digest,
+              report.digest);
+  }
+}
+
+TEST_F(CalibrateTest, TheHiddenStateIsRotatedWhereThatLosesLess) {
+  const ConvertOptions options = {.weights = Scheme::kQc8w};
+  Write(support::MakeModel(support::SpecGqa()));
+  const ConvertReport clean = Run("clean.cria", true, options);
+  EXPECT_FALSE(clean.rotation.is_rotated);
+  EXPECT_GT(clean.rotation.divergence_ratio, 0.8);
+  ReferenceModel planted = model_;
+  support::PlantSparseEmbeddings(planted, 5);
+  Write(planted);
+  const ConvertReport rotated = Run("rotated.cria", true, options);
+  EXPECT_TRUE(rotated.rotation.is_rotated);
+  EXPECT_GT(rotated.rotation.divergence_ratio, 0.0);
+  EXPECT_LT(rotated.rotation.divergence_ratio, 0.8);
+  Run("rounded.cria", false, options);
+  EXPECT_LT(ErrorOf("rotated.cria"), ErrorOf("rounded.cria"));
+}
+
 TEST_F(CalibrateTest, LargeChannelsCostLittle) {
   Write(support::MakeModel(support::SpecGqa()));
   Run("clean.cria", true);

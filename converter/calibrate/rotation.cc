@@ -1,0 +1,184 @@
+#include "converter/calibrate/rotation.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "converter/calibrate/block.h"
+#include "converter/calibrate/layer_steps.h"
+#include "converter/calibrate/predictions.h"
+#include "converter/calibrate/stored_error.h"
+#include "converter/write/hadamard.h"
+
+namespace cria {
+namespace {
+
+// The divergence must become less than this part of what it was. Calibrating gains less in rotated
+// axes than in those that were trained, by a few percent.
+constexpr double kMaxDivergenceRatio = 0.8;
+// The text is as long as this number of multiplications allows, between these numbers of tokens.
+constexpr double kTrialMultiplications = 1e12;
+constexpr double kMinTrialTokens = 512;
+constexpr double kMaxTrialTokens = 4096;
+
+// Moves the gain into the matrix that reads it. Returns false if it has no inverse.
+bool FoldGain(std::span<const float> gain, PlannedTensor& norm, PlannedTensor& reader) {
+  std::vector<float> inverses(gain.begin(), gain.end());
+  for (float& factor : inverses) factor = 1.0f / factor;
+  const auto is_normal = [](float value) { return std::isnormal(value); };
+  if (!std::ranges::all_of(gain, is_normal) || !std::ranges::all_of(inverses, is_normal)) {
+    return false;
+  }
+  MultiplyColumns(inverses, norm.parts.front());
+  for (MappedPart& part : reader.parts) MultiplyColumns(gain, part);
+  return true;
+}
+
+// Returns false, and leaves a plan that is of no use, if a gain has no inverse.
+Result<bool> RotatePlan(const ModelConfig& config, FilePlan& plan) {
+  struct Half {
+    TensorRole norm;
+    TensorRole reader;
+    TensorRole writer;
+    TensorRole writer_bias;
+  };
+  constexpr std::array<Half, 2> kHalves = {
+      {{TensorRole::kInputLayernorm, TensorRole::kQkvProj, TensorRole::kOProj, TensorRole::kOBias},
+       {TensorRole::kPostAttentionLayernorm, TensorRole::kGateUpProj, TensorRole::kDownProj,
+        TensorRole::kDownBias}}};
+  for (size_t layer = 0; layer < config.num_hidden_layers; ++layer) {
+    for (const Half& half : kHalves) {
+      const auto find = [&](TensorRole role) {
+        return FindTensor(plan, role, static_cast<int>(layer));
+      };
+      PlannedTensor& norm = *find(half.norm);
+      PlannedTensor& reader = *find(half.reader);
+      CRIA_ASSIGN_OR_RETURN(const std::vector<float> gain, ReadVector(&norm));
+      if (!FoldGain(gain, norm, reader)) return false;
+      for (MappedPart& part : reader.parts) part.is_rotated = true;
+      find(half.writer)->rotates_outputs = true;
+      PlannedTensor* const bias = find(half.writer_bias);
+      if (bias != nullptr) bias->parts.front().is_rotated = true;
+    }
+  }
+  return true;
+}
+
+// Runs the model over some windows of the text.
+class Trial {
+ public:
+  Trial(const CalibrationTokens& tokens, const ThreadPool& threads,
+        const ProgressCallback& progress, const ModelConfig& config, const FilePlan& plan)
+      : tokens_(tokens), threads_(threads), progress_(progress), config_(config) {
+    double weights = 0.0;
+    for (const PlannedTensor& tensor : plan.tensors) {
+      const TensorSpec& spec = tensor.stored.spec;
+      if (spec.layer == kNoLayer || spec.is_vector()) continue;
+      weights += static_cast<double>(spec.output_channels) * spec.input_channels;
+    }
+    const double num_tokens =
+        std::clamp(kTrialMultiplications / weights, kMinTrialTokens, kMaxTrialTokens);
+    std::vector<size_t> held_back;
+    for (size_t i = 0; i < tokens.num_windows(); ++i) {
+      if (tokens.IsHeldBack(i)) held_back.push_back(i);
+    }
+    windows_ = SpacedWindows(held_back, static_cast<size_t>(num_tokens) / tokens.window_tokens);
+  }
+
+  // What rounding all matrices changes with the rotated plan, in relation to without.
+  Result<double> DivergenceRatio(FilePlan& plan, FilePlan& rotated) {
+    ModelConfig rotated_config = config_;
+    rotated_config.rotated_residual = true;
+    CRIA_ASSIGN_OR_RETURN(const Matrix exact, Run(config_, plan, /*rounds=*/false));
+    std::vector<Matrix> rounded(2);
+    CRIA_ASSIGN_OR_RETURN(rounded[0], Run(config_, plan, /*rounds=*/true));
+    CRIA_ASSIGN_OR_RETURN(rounded[1], Run(rotated_config, rotated, /*rounds=*/true));
+    CRIA_ASSIGN_OR_RETURN(const std::vector<double> divergences,
+                          Divergences(threads_, config_, plan, exact, rounded));
+    return divergences[0] > 0.0 ? divergences[1] / divergences[0] : 1.0;
+  }
+
+ private:
+  // The hidden rows behind the last layer, as the checkpoint has them; with `rounds`, if every
+  // matrix of the layers is rounded, and its inputs, as the runtime does.
+  Result<Matrix> Run(const ModelConfig& config, FilePlan& plan, bool rounds) {
+    CRIA_ASSIGN_OR_RETURN(Matrix hidden, EmbedWindows(tokens_, windows_, config, plan));
+    for (size_t layer = 0; layer < config.num_hidden_layers; ++layer) {
+      if (progress_ != nullptr &&
+          !progress_({"measuring a rotation", num_layers_++, 3 * config.num_hidden_layers})) {
+        return Fail(ErrorCode::kCancelled, "cancelled; nothing was written");
+      }
+      CRIA_ASSIGN_OR_RETURN(const auto blocks,
+                            MakeBlocks(config, threads_, tokens_.window_tokens, layer, plan));
+      for (const Block& block : blocks) CRIA_RETURN_IF_ERROR(RunBlock(block, rounds, hidden));
+    }
+    if (config.rotated_residual) RotateRows(hidden.columns(), hidden.values());
+    return hidden;
+  }
+
+  Status RunBlock(const Block& block, bool rounds, Matrix& hidden) const {
+    const auto read = [&](const PlannedTensor& tensor) -> Result<Matrix> {
+      CRIA_ASSIGN_OR_RETURN(Matrix weights, ReadMatrix(tensor));
+      if (!rounds) return weights;
+      CRIA_ASSIGN_OR_RETURN(const Matrix error,
+                            StoredError(threads_, weights, tensor, tensor.stored.layout));
+      for (size_t i = 0; i < error.values().size(); ++i) weights.values()[i] += error.values()[i];
+      return weights;
+    };
+    CRIA_ASSIGN_OR_RETURN(const std::vector<float> gain, ReadVector(block.norm));
+    CRIA_ASSIGN_OR_RETURN(const std::vector<float> first_bias, ReadVector(block.first_bias));
+    CRIA_ASSIGN_OR_RETURN(const std::vector<float> second_bias, ReadVector(block.second_bias));
+    Matrix inputs(hidden.rows(), hidden.columns());
+    NormalizeRows(threads_, hidden.view(), gain, config_.rms_norm_eps, inputs.view());
+    if (rounds) RoundInputs(threads_, inputs.view());
+    CRIA_ASSIGN_OR_RETURN(const Matrix first, read(*block.first));
+    Matrix inner = block.Inner(first_bias, Multiply(threads_, inputs, first));
+    if (rounds) RoundInputs(threads_, inner.view());
+    CRIA_ASSIGN_OR_RETURN(const Matrix second, read(*block.second));
+    const Matrix products = Multiply(threads_, inner, second);
+    for (size_t i = 0; i < products.values().size(); ++i) {
+      hidden.values()[i] += products.values()[i];
+    }
+    AddBias(second_bias, hidden.view());
+    return {};
+  }
+
+  const CalibrationTokens& tokens_;
+  const ThreadPool& threads_;
+  const ProgressCallback& progress_;
+  const ModelConfig& config_;
+  std::vector<size_t> windows_;
+  uint64_t num_layers_ = 0;  // That ran, in all runs.
+};
+
+}  // namespace
+
+Result<RotationReport> RotateResidual(const CalibrationTokens& tokens,
+                                      const std::optional<bool>& choice, const ThreadPool& threads,
+                                      const ProgressCallback& progress, ModelConfig& config,
+                                      FilePlan& plan) {
+  CRIA_RETURN_IF_ERROR(CheckLinearAlgebra());
+  RotationReport report;
+  if (choice == false) return report;
+  FilePlan rotated = plan;
+  CRIA_ASSIGN_OR_RETURN(const bool can_rotate, RotatePlan(config, rotated));
+  if (!can_rotate) {
+    if (!choice) return report;
+    return Fail(ErrorCode::kUsage,
+                "a gain of a norm is zero, so the hidden state cannot be rotated");
+  }
+  if (!choice) {
+    CRIA_ASSIGN_OR_RETURN(
+        report.divergence_ratio,
+        Trial(tokens, threads, progress, config, plan).DivergenceRatio(plan, rotated));
+    if (!(report.divergence_ratio < kMaxDivergenceRatio)) return report;
+  }
+  report.is_rotated = true;
+  config.rotated_residual = true;
+  plan = std::move(rotated);
+  return report;
+}
+
+}  // namespace cria

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "converter/calibrate/matrix.h"
+#include "converter/write/file_plan.h"
+#include "core/thread_pool.h"
+#include "cria/error.h"
+#include "model/tensor_table.h"
+
+namespace cria {
+
+// What is stored of a tensor's weights in this layout minus the weights: the codes that the tensor
+// has, or else its rounded values.
+Result<Matrix> StoredError(const ThreadPool& threads, const Matrix& weights,
+                           const PlannedTensor& tensor, const TensorLayout& layout);
+
+}  // namespace cria
