@@ -148,4 +148,6 @@ std::string InstructionSets() {
 
 bool HasArmDotProducts() { return cpuinfo_initialize() && cpuinfo_has_arm_neon_dot(); }
 
+bool HasArmInt8Matrices() { return cpuinfo_initialize() && cpuinfo_has_arm_i8mm(); }
+
 }  // namespace cria::platform

@@ -141,6 +141,8 @@ CpuTopology ReadCpuTopology();
 std::string InstructionSets();
 // Whether this processor has the dot products of int8 of ARMv8.2 (SDOT).
 bool HasArmDotProducts();
+// Whether it has the products of matrices of int8 of ARMv8.6 (SMMLA).
+bool HasArmInt8Matrices();
 
 // The current state of the processor; absent if the system does not provide it.
 struct ProcessorState {

@@ -23,6 +23,9 @@ else()
 endif()
 set(emulated_by_xnnpack "^(xnn_tests|decode_decoder_test|golden_stories260k_test|golden_kept_files_test|emulation_cores_test)")
 set(emulated_by_layout "^emulation_pack_for_test")
+# Tests of code that only another core than the first runs, in a program that runs on the first alone.
+#   PROGRAM|CORE|FILTER
+set(emulated_on_another "ops_tests|max|Shapes/TiledProductTest.*:Find*KernelTest.*")
 
 # Tests that cannot pass under an emulator, or take it long for nothing that depends on the processor, and the reason;
 # ctest reports them as skipped.
@@ -65,6 +68,15 @@ function(cria_runnable variable target)
   set(${variable} ${script} PARENT_SCOPE)
 endfunction()
 
+# Adds the tests of a program that match FILTER, on a core.
+function(cria_add_emulated_test program core filter)
+  add_test(NAME ${program}@${core} COMMAND ${program} --gtest_filter=${filter} --gtest_brief=1)
+  set_tests_properties(${program}@${core} PROPERTIES
+    TIMEOUT 1500 LABELS ${core} SKIP_REGULAR_EXPRESSION "\\[  PASSED  \\] 0 tests"
+    ENVIRONMENT "QEMU_CPU=${core};CRIA_PACK_CACHE=${pack_cache}-${core}"
+    ${ARGN})
+endfunction()
+
 # cria_add_tests(PROGRAM [PROPERTY VALUE]...): adds the tests of a program for each core on which it runs.
 function(cria_add_tests program)
   set(cores)
@@ -98,13 +110,16 @@ function(cria_add_tests program)
   endforeach()
   list(JOIN filter ":" filter)
   foreach(core IN LISTS cores)
-    add_test(NAME ${program}@${core} COMMAND ${program} --gtest_filter=-${filter} --gtest_brief=1)
-    set_tests_properties(${program}@${core} PROPERTIES
-      TIMEOUT 1500 LABELS ${core} SKIP_REGULAR_EXPRESSION "\\[  PASSED  \\] 0 tests"
-      ENVIRONMENT "QEMU_CPU=${core};CRIA_PACK_CACHE=${pack_cache}-${core}"
-      ${ARGN})
+    cria_add_emulated_test(${program} ${core} "-${filter}" ${ARGN})
     if(DEFINED emulated_seconds_${program})
       set_tests_properties(${program}@${core} PROPERTIES COST ${emulated_seconds_${program}})
+    endif()
+  endforeach()
+  foreach(entry IN LISTS emulated_on_another)
+    string(REPLACE "|" ";" entry "${entry}")
+    list(POP_FRONT entry entry_program core tests)
+    if(entry_program STREQUAL program AND core IN_LIST emulated_cores)
+      cria_add_emulated_test(${program} ${core} "${tests}" ${ARGN})
     endif()
   endforeach()
 endfunction()

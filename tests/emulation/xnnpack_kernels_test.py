@@ -20,7 +20,7 @@ HAS_DOT_PRODUCTS = {"cortex-a7": False, "cortex-a53": False, "cortex-a72": False
 PRODUCTS = {"int4": "qd8_f32_qb4w", "int8": "qd8_f32_qc8w", "f32": "f32"}
 # Products that our own kernels compute.
 OWN = {"cortex-a53": {"qd8_f32_qb4w"}, "cortex-a72": {"qd8_f32_qb4w"},
-       "cortex-a76": {"qd8_f32_qb4w", "qd8_f32_qc8w"}}
+       "cortex-a76": {"qd8_f32_qb4w", "qd8_f32_qc8w"}, "max": {"qd8_f32_qb4w", "qd8_f32_qc8w"}}
 # What their names have of the instruction sets that ARMv8 got later.
 DOT_PRODUCTS = re.compile("dot|i8mm|sme")
 # The exit code that tells ctest so.

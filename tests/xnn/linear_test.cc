@@ -393,9 +393,6 @@ TEST(TileProbeTest, Int4IsPackedForTheKernelThatThereIs) {
     EXPECT_EQ(kernel != nullptr, platform::InstructionSets().contains("avx2"));
   }
   if (kernel == nullptr) GTEST_SKIP() << "XNNPACK multiplies int4 on this processor";
-  if (platform::InstructionSets().contains("i8mm")) {
-    GTEST_SKIP() << "XNNPACK packs int4 for matrices of bytes and multiplies it";
-  }
   for (const size_t block_size : kBlockSizes) {
     const Result<bool> packs = PacksAs(ops::TilesOf(*kernel, block_size, block_size));
     ASSERT_TRUE(packs) << packs.error().message();
@@ -406,10 +403,8 @@ TEST(TileProbeTest, Int4IsPackedForTheKernelThatThereIs) {
 TEST(TileProbeTest, Int8IsPackedForTheKernelThatThereIs) {
   const ops::TileKernel* kernel = ops::FindQc8wKernel();
   if (kernel == nullptr) GTEST_SKIP() << "XNNPACK multiplies int8 on this processor";
-  for (const char* matrices : {"amx", "i8mm"}) {
-    if (platform::InstructionSets().contains(matrices)) {
-      GTEST_SKIP() << "XNNPACK packs int8 for " << matrices << " and multiplies it";
-    }
+  if (platform::InstructionSets().contains("amx")) {
+    GTEST_SKIP() << "XNNPACK packs int8 for AMX and multiplies it";
   }
   const Result<bool> packs = PacksAs(ops::TilesOf(*kernel, 1, 0));
   ASSERT_TRUE(packs) << packs.error().message();

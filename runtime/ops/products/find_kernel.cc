@@ -7,8 +7,9 @@ const TileKernel* FindQb4wKernel() {
   const TileKernel* kernel = Qb4wKernelForAvx512Vnni();
   return kernel != nullptr ? kernel : Qb4wKernelForAvx2();
 #elif defined(__aarch64__)
-  const TileKernel* kernel = Qb4wKernelForNeonDot();
-  return kernel != nullptr ? kernel : Qb4wKernelForNeon();
+  if (const TileKernel* kernel = Qb4wKernelForNeonI8mm(); kernel != nullptr) return kernel;
+  if (const TileKernel* kernel = Qb4wKernelForNeonDot(); kernel != nullptr) return kernel;
+  return Qb4wKernelForNeon();
 #else
   return nullptr;
 #endif
@@ -18,7 +19,8 @@ const TileKernel* FindQc8wKernel() {
 #if defined(__x86_64__)
   return Qc8wKernelForAvx512Vnni();
 #elif defined(__aarch64__)
-  return Qc8wKernelForNeonDot();
+  const TileKernel* kernel = Qc8wKernelForNeonI8mm();
+  return kernel != nullptr ? kernel : Qc8wKernelForNeonDot();
 #else
   return nullptr;
 #endif

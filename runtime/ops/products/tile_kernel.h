@@ -25,7 +25,7 @@ struct TileProduct {
   QuantizedMatrix rows;
   float* output;
   size_t output_stride;
-  size_t num_outputs;
+  size_t num_outputs = 0;
 
   // Row r of a kernel that reads unsigned rows.
   const uint8_t* UnsignedRow(size_t r) const {
@@ -53,7 +53,9 @@ const TileKernel* Qb4wKernelForAvx2();
 const TileKernel* Qb4wKernelForAvx512Vnni();
 const TileKernel* Qb4wKernelForNeon();
 const TileKernel* Qb4wKernelForNeonDot();
+const TileKernel* Qb4wKernelForNeonI8mm();
 const TileKernel* Qc8wKernelForAvx512Vnni();
 const TileKernel* Qc8wKernelForNeonDot();
+const TileKernel* Qc8wKernelForNeonI8mm();
 
 }  // namespace cria::ops

@@ -37,7 +37,7 @@ void FlipSigns(const QuantizedMatrix& rows, size_t size, const ThreadPool& pool)
 }
 
 // Multiplies all rows by one tile, in groups of nearly equal size.
-void MultiplyByTile(const TileKernel& kernel, TileProduct product) {
+void MultiplyGroups(const TileKernel& kernel, TileProduct product) {
   const size_t num_rows = product.rows.num_rows;
   const size_t num_groups = DivideRoundingUp(num_rows, kernel.max_rows);
   for (size_t group = 0, first = 0; group < num_groups; ++group) {
@@ -48,6 +48,22 @@ void MultiplyByTile(const TileKernel& kernel, TileProduct product) {
     product.rows.quantizations += size;
     product.output += size * product.output_stride;
     first += size;
+  }
+}
+
+// Multiplies all rows by consecutive tiles, from product.tile on, that have `num_outputs` outputs.
+void MultiplyByTiles(const TileKernel& kernel, size_t num_outputs, TileProduct product) {
+  const size_t tile_bytes = product.tiles.tile_bytes();
+  const bool is_one_group = product.rows.num_rows <= kernel.max_rows;
+  for (; num_outputs > 0; num_outputs -= product.num_outputs) {
+    product.num_outputs = std::min(kernel.tile_outputs, num_outputs);
+    if (is_one_group) {
+      kernel.multiply(product);
+    } else {
+      MultiplyGroups(kernel, product);
+    }
+    product.tile += tile_bytes;
+    product.output += product.num_outputs;
   }
 }
 
@@ -73,17 +89,15 @@ void MultiplyTiled(const TileKernel& kernel, const PackedTiles& tiles, const std
       std::max<size_t>(1, std::min(fair_tiles, kTaskBytes / tiles.tile_bytes()));
   const size_t num_tasks = DivideRoundingUp(num_tiles, task_tiles);
   const auto run_task = [&](size_t task) {
-    const size_t end = std::min(num_tiles, (task + 1) * task_tiles);
-    for (size_t tile = task * task_tiles; tile < end; ++tile) {
-      const size_t first_output = tile * tiles.outputs;
-      MultiplyByTile(kernel,
-                     {.tiles = tiles,
-                      .tile = packed + tile * tiles.tile_bytes(),
-                      .rows = rows,
-                      .output = output + first_output,
-                      .output_stride = output_channels,
-                      .num_outputs = std::min(tiles.outputs, output_channels - first_output)});
-    }
+    const size_t first_tile = task * task_tiles;
+    const size_t first_output = first_tile * tiles.outputs;
+    const size_t num_outputs = std::min(task_tiles * tiles.outputs, output_channels - first_output);
+    MultiplyByTiles(kernel, num_outputs,
+                    {.tiles = tiles,
+                     .tile = packed + first_tile * tiles.tile_bytes(),
+                     .rows = rows,
+                     .output = output + first_output,
+                     .output_stride = output_channels});
   };
   if (is_shared) {
     pool.ParallelFor(num_tasks, run_task);

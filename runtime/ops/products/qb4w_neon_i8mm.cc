@@ -1,0 +1,130 @@
+// int4 products for Arm processors with products of matrices of bytes (SMMLA).
+
+#include <arm_neon.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ops/products/neon_matrices-inl.h"
+#include "ops/products/tile_kernel.h"
+
+namespace cria::ops {
+namespace {
+
+// A vector of weights has those of two outputs for 8 neighbouring inputs in its low nibbles, and
+// for the next 8 in its high ones.
+constexpr size_t kPairBytes = kMatrixInputs * kNeonOutputs;
+// One register of activations.
+constexpr size_t kStepInputs = 2 * kMatrixInputs;
+// The sums of two pairs for half a tile, or of one pair for a whole one, as integers and as floats,
+// take 16 of 32 registers each.
+constexpr size_t kMaxRows = 4;
+
+// Adds to a block's sums the products of the activations of 16 inputs.
+template <size_t kPairs, size_t kVectors>
+[[gnu::always_inline]] inline void AddProducts(const std::byte* packed,
+                                               const PairOfRows (&activations)[kPairs],
+                                               int32x4_t (&block_sums)[kPairs][kVectors]) {
+#pragma GCC unroll 8
+  for (size_t v = 0; v < kVectors; ++v) {
+    const uint8x16_t pairs = vld1q_u8(reinterpret_cast<const uint8_t*>(packed) + 16 * v);
+    const int8x16_t low = vreinterpretq_s8_u8(vshlq_n_u8(pairs, 4));
+    const int8x16_t high = vreinterpretq_s8_u8(vandq_u8(pairs, vdupq_n_u8(0xf0)));
+#pragma GCC unroll 2
+    for (size_t p = 0; p < kPairs; ++p) {
+      AddMatrixProduct(activations[p].low, low, block_sums[p][v]);
+      AddMatrixProduct(activations[p].high, high, block_sums[p][v]);
+    }
+  }
+}
+
+// The sums of all rows for `kVectors` vectors of 2 outputs: as AddMatrixProduct has them, except
+// for one row alone, whose vectors have 4 outputs.
+template <size_t kRows, size_t kVectors>
+using Sums = float32x4_t[PairedRows<kRows>::kPairs][kRows == 1 ? kVectors / 2 : kVectors];
+
+// Adds the sums of a block times its scales.
+template <size_t kRows, size_t kVectors, size_t kPairs>
+[[gnu::always_inline]] inline void AddBlock(const int32x4_t (&block_sums)[kPairs][kVectors],
+                                            const uint16_t* scales, Sums<kRows, kVectors>& sums) {
+#pragma GCC unroll 4
+  for (size_t v = 0; v < kVectors; v += 2) {
+    const float32x4_t scale = WidenBf16(vld1_u16(scales + 2 * v));
+    if constexpr (kRows == 1) {
+      const int32x4_t block_sum = SumsOfRow(block_sums[0][v], block_sums[0][v + 1], false);
+      sums[0][v / 2] = vfmaq_f32(sums[0][v / 2], vcvtq_f32_s32(block_sum), scale);
+    } else {
+      const float32x4_t scale01 = SumsOfRow(scale, scale, false);
+      const float32x4_t scale23 = SumsOfRow(scale, scale, true);
+#pragma GCC unroll 2
+      for (size_t p = 0; p < kPairs; ++p) {
+        sums[p][v] = vfmaq_f32(sums[p][v], vcvtq_f32_s32(block_sums[p][v]), scale01);
+        sums[p][v + 1] = vfmaq_f32(sums[p][v + 1], vcvtq_f32_s32(block_sums[p][v + 1]), scale23);
+      }
+    }
+  }
+}
+
+// Multiplies all rows by `kVectors` vectors of 2 outputs, from vector `first` of the tile on.
+template <size_t kRows, size_t kVectors>
+[[gnu::always_inline]] inline void MultiplyPart(const TileProduct& product, size_t first) {
+  constexpr size_t kPairs = PairedRows<kRows>::kPairs;
+  const PackedTiles& tiles = product.tiles;
+  const PairedRows<kRows> rows(product.rows);
+  Sums<kRows, kVectors> sums;
+#pragma GCC unroll 2
+  for (auto& pair : sums) {
+#pragma GCC unroll 8
+    for (auto& sum : pair) sum = vdupq_n_f32(0.0f);
+  }
+  const std::byte* packed = product.tile + tiles.blocks_offset() + 16 * first;
+  for (size_t input = 0; input < tiles.input_channels;) {
+    int32x4_t block_sums[kPairs][kVectors];
+#pragma GCC unroll 2
+    for (auto& pair : block_sums) {
+#pragma GCC unroll 8
+      for (auto& sum : pair) sum = vdupq_n_s32(0);
+    }
+    const size_t end = input + tiles.block_size;
+    do {
+#pragma GCC unroll 2
+      for (size_t step = 0; step < 2; ++step, input += kStepInputs, packed += kPairBytes) {
+        PairOfRows activations[kPairs];
+        rows.Load(input, activations);
+        AddProducts(packed, activations, block_sums);
+      }
+    } while (input != end);
+    const auto* scales = reinterpret_cast<const uint16_t*>(packed - 16 * first) + 2 * first;
+    AddBlock<kRows>(block_sums, scales, sums);
+    packed += kNeonOutputs * sizeof(uint16_t);
+  }
+  if constexpr (kRows == 1) {
+    StoreResults<1>(product, first / 2, sums);
+  } else {
+    float32x4_t results[kRows][kVectors / 2];
+#pragma GCC unroll 4
+    for (size_t r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+      for (size_t v = 0; v < kVectors; v += 2) {
+        results[r][v / 2] = SumsOfRow(sums[r / 2][v], sums[r / 2][v + 1], r % 2 == 1);
+      }
+    }
+    StoreResults<1>(product, first / 2, results);
+  }
+}
+
+struct Int4Rows {
+  template <size_t kRows>
+  static void Multiply(const TileProduct& product) {
+    constexpr size_t kVectors = kMatrixVectors / PairedRows<kRows>::kPairs;
+    for (size_t first = 0; first < kMatrixVectors; first += kVectors) {
+      MultiplyPart<kRows, kVectors>(product, first);
+    }
+  }
+};
+
+}  // namespace
+
+const TileKernel* Qb4wKernelForNeonI8mm() { return NeonMatrixKernel<Int4Rows, kMaxRows>(); }
+
+}  // namespace cria::ops
