@@ -36,7 +36,7 @@ Result<size_t> ModelDrafter::Run(std::span<const int32_t> context, Sampler& samp
   // Of an accepted draft, the last token is run again with the next one.
   constexpr size_t kUsualPending = 2;
   const bool is_usual = context.size() - num_cached <= kUsualPending;
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = scheduler_.Now();
   size_t count = 0;
   bool is_likely = true;
   while (is_likely && count < draft.size()) {
@@ -49,7 +49,7 @@ Result<size_t> ModelDrafter::Run(std::span<const int32_t> context, Sampler& samp
     if (count < draft.size()) tokens_.push_back(token);
   }
   if (is_usual) {
-    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
+    const std::chrono::duration<double> time = scheduler_.Now() - begin;
     const double seconds = time.count() / static_cast<double>(count);
     seconds_per_token_ +=
         seconds_per_token_ == 0.0 ? seconds : (seconds - seconds_per_token_) / 8.0;

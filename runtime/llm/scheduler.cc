@@ -30,8 +30,9 @@ void Remove(T*& first, T& removed) {
 
 }  // namespace
 
-Scheduler::Scheduler(TokenModel& model)
+Scheduler::Scheduler(TokenModel& model, NowFunction now)
     : model_(model),
+      now_(now),
       chunk_tokens_(model.chunk_tokens()),
       slots_(model),
       prompt_tokens_(std::min(kFirstPromptTokens, chunk_tokens_)) {
@@ -189,9 +190,9 @@ void Scheduler::Lead(Lock& lock) {
     TakeWorks();
     is_running_ = true;
     lock.unlock();
-    const Clock::time_point begin = Clock::now();
+    const Clock::time_point begin = Now();
     const Status status = RunBatch();
-    const Clock::duration time = Clock::now() - begin;
+    const Clock::duration time = Now() - begin;
     lock.lock();
     is_running_ = false;
     ++stats_.num_forwards;

@@ -53,10 +53,14 @@ class Scheduler {
     size_t num_shared_tokens = 0;  // That were found in another session's sequence.
   };
 
-  // Allocates all memory that it needs. `model` must outlive it.
-  explicit Scheduler(TokenModel& model);
+  using NowFunction = Clock::time_point (*)();
+
+  // Allocates all memory that it needs. `model` must outlive it. `now` tells the time by which the
+  // scheduler and its sessions measure how long the model takes.
+  explicit Scheduler(TokenModel& model, NowFunction now = Clock::now);
 
   TokenModel& model() const { return model_; }
+  Clock::time_point Now() const { return now_(); }
 
   // Gives the seat a sequence with as many of the tokens' beginning as the cache has, and returns
   // their number. If the seat has one already, only what differs is forgotten. `cancel` may be
@@ -154,6 +158,7 @@ class Scheduler {
   void ReleaseLogits(Seat& seat);
 
   TokenModel& model_;
+  const NowFunction now_;
   const size_t chunk_tokens_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;

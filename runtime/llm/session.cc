@@ -10,8 +10,6 @@
 namespace cria {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 bool IsCancelled(const std::atomic<bool>* cancel) {
   return cancel != nullptr && cancel->load(std::memory_order_relaxed);
 }
@@ -120,11 +118,11 @@ Status Session::Prefill(std::span<const int32_t> tokens, const PromptCallback& o
   stats_.reused_tokens = cached_;
   ForgetDrafts();
   tokens_.assign(tokens.begin(), tokens.end());
-  const auto begin = Clock::now();
+  const auto begin = scheduler_.Now();
   const size_t first = cached_;
   const Status run = RunTo(tokens_.size(), on_prompt);
   stats_.prompt_tokens += cached_ - first;
-  stats_.prompt_time += Clock::now() - begin;
+  stats_.prompt_time += scheduler_.Now() - begin;
   if (!run) tokens_.resize(cached_);
   return run;
 }
@@ -153,11 +151,11 @@ Status Session::Drop(size_t first, size_t count) {
   }
   if (count == 0) return {};
   const Request request(*this, {});
-  const auto begin = Clock::now();
+  const auto begin = scheduler_.Now();
   has_logits_ = false;
   if (!has_sequence_) CRIA_RETURN_IF_ERROR(Begin(tokens_, tokens_.size()));
   const Status dropped = scheduler_.Drop(seat_, first, count, cached_);
-  stats_.decode_time += Clock::now() - begin;
+  stats_.decode_time += scheduler_.Now() - begin;
   CRIA_RETURN_IF_ERROR(dropped);
   ForgetDrafts();
   const auto position = tokens_.begin() + static_cast<ptrdiff_t>(first);
@@ -184,7 +182,7 @@ Result<std::span<float>> Session::Logits() {
 
 Result<Session::LogitRows> Session::TakeLogits(std::span<const int32_t> drafts) {
   if (tokens_.empty()) return Fail(ErrorCode::kUsage, "there is no prompt to go on from");
-  const auto begin = Clock::now();
+  const auto begin = scheduler_.Now();
   if (!has_sequence_) CRIA_RETURN_IF_ERROR(Begin(tokens_, tokens_.size()));
   if (cached_ == tokens_.size()) {
     if (has_logits_) {
@@ -197,7 +195,7 @@ Result<Session::LogitRows> Session::TakeLogits(std::span<const int32_t> drafts) 
   if (pending == 1) return RunLast(drafts);
   CRIA_RETURN_IF_ERROR(RunTo(tokens_.size(), nullptr));
   stats_.prompt_tokens += pending;
-  stats_.prompt_time += Clock::now() - begin;
+  stats_.prompt_time += scheduler_.Now() - begin;
   has_logits_ = false;
   return *scheduler_.TakeLogits(seat_);
 }
@@ -206,7 +204,7 @@ Result<Session::LogitRows> Session::RunLast(std::span<const int32_t> drafts) {
   if (IsCancelled(options_.cancel)) {
     return Fail(ErrorCode::kCancelled, "stopped before the next token");
   }
-  const auto begin = Clock::now();
+  const auto begin = scheduler_.Now();
   has_logits_ = false;
   CRIA_ASSIGN_OR_RETURN(const Scheduler::Progress progress,
                         scheduler_.Run(seat_, std::span(tokens_).last(1), drafts));
@@ -214,7 +212,7 @@ Result<Session::LogitRows> Session::RunLast(std::span<const int32_t> drafts) {
   ++stats_.decoded_tokens;
   ++stats_.decoding_forwards;
   stats_.drafted_tokens += progress.num_drafts;
-  const auto time = Clock::now() - begin;
+  const auto time = scheduler_.Now() - begin;
   stats_.decode_time += time;
   // If no Forward ran without drafts so far, this one took longer.
   if (progress.num_drafts > 0 && draft_costs_.front() == 0.0) {
@@ -234,11 +232,11 @@ std::span<const int32_t> Session::Draft(const GenerationOptions& options, size_t
                                         Sampler& sampler) {
   const bool runs_one = has_sequence_ && cached_ + 1 == tokens_.size();
   if (drafting_ == nullptr || !runs_one || max_tokens == 0) return {};
-  const auto begin = Clock::now();
+  const auto begin = scheduler_.Now();
   const size_t others = scheduler_.EstimateSeconds(seat_, draft_costs_);
   const std::span<const int32_t> drafts = drafting_->Draft(
       tokens_, max_tokens, {.seconds = draft_costs_, .other_sequences = others}, sampler);
-  stats_.decode_time += Clock::now() - begin;
+  stats_.decode_time += scheduler_.Now() - begin;
   // The text would end at a stop token, and what follows it in a draft would be run in vain.
   const auto stop = std::ranges::find_first_of(drafts, options.stop_token_ids);
   return drafts.first(static_cast<size_t>(stop - drafts.begin()));

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "llm/scripted_clock.h"
 #include "llm/session_fixture.h"
 
 namespace cria {
@@ -30,11 +31,12 @@ int32_t OftenRight(std::span<const int32_t> context) {
 class TwoModels {
  public:
   explicit TwoModels(ScriptedModel::Script draft_script, size_t num_sequences = 1,
-                     size_t draft_context = kTextTokens)
+                     size_t draft_context = kTextTokens,
+                     Scheduler::NowFunction now = Scheduler::Clock::now)
       : model_(kVocabSize, kTextTokens, 20, NextOf, num_sequences),
         draft_(kVocabSize, draft_context, 16, std::move(draft_script), num_sequences),
-        scheduler_(model_),
-        draft_scheduler_(draft_) {}
+        scheduler_(model_, now),
+        draft_scheduler_(draft_, now) {}
 
   std::unique_ptr<Session> NewSession(DraftOptions options) {
     options.has_model = true;
@@ -192,12 +194,13 @@ TEST(ModelDraftsTest, SessionsDraftAtTheSameTime) {
 }
 
 TEST(ModelDraftsTest, AModelThatIsAlwaysWrongIsSeldomAsked) {
-  TwoModels models([](std::span<const int32_t> context) {
+  const auto wrong = [](std::span<const int32_t> context) {
     return (NextOf(context) + 1) % static_cast<int32_t>(kVocabSize);
-  });
+  };
+  TwoModels models(wrong, 1, kTextTokens, ScriptedClock::Now);
   // A token of the draft model takes a tenth of the time.
-  models.model_.after_forward = [] { std::this_thread::sleep_for(std::chrono::milliseconds(1)); };
-  models.draft_.after_forward = [] { std::this_thread::sleep_for(std::chrono::microseconds(100)); };
+  models.model_.after_forward = [] { ScriptedClock::Advance(std::chrono::milliseconds(1)); };
+  models.draft_.after_forward = [] { ScriptedClock::Advance(std::chrono::microseconds(100)); };
   const auto session = models.NewSession({});
   EXPECT_EQ(AnswerOf(*session, Counting(10), {.temperature = 0.0f}, 200),
             Expected(Counting(10), 200));

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "llm/scripted_clock.h"
 #include "llm/session_fixture.h"
 #include "support/emulation.h"
 
@@ -223,9 +224,9 @@ TEST_F(SessionDraftTest, ADraftThatIsAlwaysWrongIsRarelyMade) {
   };
   ScriptedModel model(kVocabSize, 1024, kDraftChunk, script);
   model.after_forward = [&] {
-    std::this_thread::sleep_for(std::chrono::microseconds(50 * model.calls.back().tokens.size()));
+    ScriptedClock::Advance(std::chrono::microseconds(50 * model.calls.back().tokens.size()));
   };
-  Scheduler scheduler(model);
+  Scheduler scheduler(model, ScriptedClock::Now);
   const DraftOptions options = {.ngram_tokens = 3, .max_tokens = 8};
   Session session(scheduler, std::make_unique<Drafting>(options, 1024));
   ASSERT_TRUE(session.Prefill(std::vector<int32_t>{1, 2, 3, 4}));
