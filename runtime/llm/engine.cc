@@ -161,10 +161,10 @@ Status Engine::Start(const MemoryPlanOptions& options, xnn::PackingOptions packi
   return {};
 }
 
-std::unique_ptr<Session> Engine::NewSession() {
+std::unique_ptr<Session> Engine::NewSession(bool with_drafts) {
   const DraftOptions& drafts = plan_.options.drafts;
   std::unique_ptr<Drafting> drafting;
-  if (drafts.has_drafts()) {
+  if (with_drafts && drafts.has_drafts()) {
     drafting = std::make_unique<Drafting>(
         drafts, decoder_->context_tokens(),
         draft_engine_ == nullptr ? nullptr : &draft_engine_->scheduler());

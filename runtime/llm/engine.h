@@ -97,9 +97,10 @@ class Engine {
   const Decoder& decoder() const { return *decoder_; }
   Scheduler& scheduler() { return *scheduler_; }
   // Null if there is no draft model.
-  Engine* draft_engine() { return draft_engine_.get(); }
-  // There may be more sessions than sequences. The engine must outlive them.
-  std::unique_ptr<Session> NewSession();
+  Engine* draft_engine() const { return draft_engine_.get(); }
+  // There may be more sessions than sequences. The engine must outlive them. `with_drafts` has no
+  // effect if the engine has no drafts.
+  std::unique_ptr<Session> NewSession(bool with_drafts = true);
 
  private:
   using Pool = std::shared_ptr<const ThreadPool>;
