@@ -63,6 +63,10 @@ void AddBenchCommand(CommandLine& program) {
       &command.AddList("-n,--n-gen", speed.generated_tokens, "Tokens to generate; 0: no such test"),
       &command.AddList("-d,--n-depth", speed.depths,
                        "Tokens that are in the context before a test"),
+      &command
+           .AddText("-f,--file", speed.text_path,
+                    "A text that the tests begin with, instead of made-up tokens")
+           .Metavar("FILE"),
       &command.AddNumber("-r,--repetitions", speed.repetitions, "How often each test is run"),
       &command.AddFlag("--products", speed.with_products,
                        "Compare each test with the speed of its matrix products alone"),
@@ -79,6 +83,7 @@ void AddBenchCommand(CommandLine& program) {
       "Measure memory instead, from loading to a full context, and compare it with the plan");
   for (const Option* const option : speed_only) memory.Excludes(*option);
   AddEngineOptions(command, speed.engine);
+  AddDraftOptions(command, speed.engine);
   // In the other commands, 0 is the model's own length.
   command.RemoveOption("--ctx-size");
   command.AddNumber("-c,--ctx-size", speed.engine.context_tokens,

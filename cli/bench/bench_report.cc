@@ -88,6 +88,13 @@ void PrintTableRow(const Json& row, bool is_first) {
     columns.push_back({"products", 8});
     cells.push_back(Percent(row["products_fraction"]));
   }
+  if (!row["draft_gain"].is_null()) {
+    columns.push_back({"drafts accepted", 17});
+    cells.push_back(Format("{} of {}", row["accepted_tokens"].get<size_t>(),
+                           row["drafted_tokens"].get<size_t>()));
+    columns.push_back({"gain", 5});
+    cells.push_back(Format("{:.2f}", row["draft_gain"].get<double>()));
+  }
   if (is_first) PrintHeader(columns);
   PrintLine(columns, cells);
 }
@@ -113,6 +120,20 @@ void PrintThreads(const std::vector<Json>& rows, const std::string& threads) {
   std::printf("threads %s: first token of%s\n", threads.c_str(), first_tokens.c_str());
 }
 
+// Where drafts come from, and what the gain compares.
+void PrintDrafts(const Json& row) {
+  if (row["draft_gain"].is_null()) return;
+  std::string sources;
+  if (const size_t ngram = row["draft_ngram"].get<size_t>(); ngram != 0) {
+    sources = Format("n-grams of {}", ngram);
+  }
+  if (const Json& model = row["draft_model_filename"]; !model.is_null()) {
+    sources += (sources.empty() ? "" : " and ") + Printable(model.get<std::string>());
+  }
+  std::printf("drafts: from %s, of up to %zu tokens; the gain is over the same text without them\n",
+              sources.c_str(), row["draft_max"].get<size_t>());
+}
+
 // "temperature: 48.3 °C, at the end 51.0 °C", if the system provides it.
 void PrintState(const std::vector<Json>& rows, const char* field, const char* unit) {
   const std::string name = field;
@@ -133,6 +154,7 @@ void PrintNotes(const std::vector<Json>& rows) {
     seen.push_back(Threads(row));
     PrintThreads(rows, Threads(row));
   }
+  PrintDrafts(rows[0]);
   PrintState(rows, "temperature_celsius", "°C");
   PrintState(rows, "frequency_mhz", "MHz");
 }

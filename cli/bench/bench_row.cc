@@ -128,6 +128,20 @@ void SetSpeed(const SpeedResult& result, RowMaker& row) {
   row.SetMedian("products_fraction", Ratios(result.products_ns, result.run_ns));
 }
 
+void SetDrafts(const Engine& engine, const SpeedResult& result, RowMaker& row) {
+  const DraftOptions& options = engine.memory_plan().options.drafts;
+  row.Set("draft_ngram", options.ngram_tokens);
+  row.Set("draft_model_filename",
+          options.has_model ? Json(engine.draft_engine()->file().path()) : Json());
+  row.Set("draft_max", options.max_tokens);
+  row.Set("draft_min", options.min_tokens);
+  const auto& drafts = result.drafts;
+  row.Set("drafted_tokens", drafts ? Json(drafts->drafted_tokens) : Json());
+  row.Set("accepted_tokens", drafts ? Json(drafts->accepted_tokens) : Json());
+  row.SetMedian("draft_gain",
+                drafts ? Ratios(drafts->undrafted_ns, result.run_ns) : std::vector<double>());
+}
+
 void SetState(const char* temperature, const char* frequency, const platform::ProcessorState& state,
               RowMaker& row) {
   row.Set(temperature, state.temperature_celsius);
@@ -138,6 +152,8 @@ void SetState(const char* temperature, const char* frequency, const platform::Pr
 void SetSamples(const SpeedResult& result, RowMaker& row) {
   row.SetNanoseconds("samples_ns", result.run_ns);
   row.Set("samples_ts", TokensPerSecond(result, result.run_ns));
+  row.SetNanoseconds("samples_undrafted_ns",
+                     result.drafts ? result.drafts->undrafted_ns : std::vector<double>());
   row.SetNanoseconds("samples_products_ns", result.products_ns);
   row.Set("samples_read_gb_per_s", result.read_gb_per_s);
   row.Set("samples_read_gb_per_s_one_thread", result.read_gb_per_s_one_thread);
@@ -167,6 +183,7 @@ nlohmann::ordered_json BenchRow(const Engine& engine, const SpeedResult& result)
   SetModel(engine.file(), row);
   SetTest(engine, result, row);
   SetSpeed(result, row);
+  SetDrafts(engine, result, row);
   SetState("temperature_celsius_first", "frequency_mhz_first", result.first_state, row);
   SetState("temperature_celsius_last", "frequency_mhz_last", result.last_state, row);
   SetSamples(result, row);

@@ -5,13 +5,14 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "cli/bench/made_up_prompt.h"
+#include "cli/bench/parallel_sequences.h"
 #include "cli/engine_loader.h"
 #include "cli/memory_report.h"
 #include "core/format_bytes.h"
+#include "decode/open_sequence.h"
 #include "model/model_outline.h"
 
 namespace cria::cli {
@@ -23,6 +24,15 @@ struct Measurement {
   platform::MemoryUsage usage;
 };
 
+// Computes as many rows of logits as drafts take at most: a few short answers do not have to.
+Status RunAllLogitRows(Decoder& decoder) {
+  const size_t rows = std::min(decoder.max_logit_rows(), decoder.chunk_tokens());
+  CRIA_ASSIGN_OR_RETURN(const OpenSequence sequence, OpenSequence::Create(decoder.pages(), rows));
+  const std::vector<int32_t> tokens = MakeUpPrompt(rows, decoder.vocab_size());
+  CRIA_RETURN_IF_ERROR(decoder.ForwardSequence(sequence.id(), tokens, 0, rows));
+  return decoder.Logits(0).transform([](std::span<float>) {});
+}
+
 // Loads the model and fills its context: most of it with a prompt, the last part token by token.
 Result<std::vector<Measurement>> MeasureMemory(Engine& engine,
                                                const platform::MemoryUsage& program) {
@@ -31,6 +41,7 @@ Result<std::vector<Measurement>> MeasureMemory(Engine& engine,
     measurements.push_back({after, platform::ReadMemoryUsage()});
   };
   measure("loading");
+  CRIA_RETURN_IF_ERROR(RunAllLogitRows(engine.decoder()));
   std::vector<std::unique_ptr<Session>> sessions(engine.decoder().max_sequences());
   for (std::unique_ptr<Session>& session : sessions) session = engine.NewSession();
   const size_t vocab_size = engine.decoder().vocab_size();
@@ -54,15 +65,8 @@ Result<std::vector<Measurement>> MeasureMemory(Engine& engine,
     CRIA_RETURN_IF_ERROR(sessions[i]->Prefill(text));
   }
   measure(sessions.size() == 1 ? "prompt" : "prompts");
-  std::vector<Status> statuses(sessions.size());
-  {
-    std::vector<std::jthread> threads;
-    for (size_t i = 1; i < sessions.size(); ++i) {
-      threads.emplace_back([&, i] { statuses[i] = generate(*sessions[i], generated); });
-    }
-    statuses[0] = generate(*sessions[0], generated);
-  }
-  for (const Status& status : statuses) CRIA_RETURN_IF_ERROR(status);
+  CRIA_RETURN_IF_ERROR(
+      RunSequences(sessions.size(), [&](size_t i) { return generate(*sessions[i], generated); }));
   measure("full context");
   return measurements;
 }

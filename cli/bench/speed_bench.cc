@@ -2,19 +2,16 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <limits>
 #include <memory>
 #include <span>
 #include <utility>
 
-#include "cli/bench/made_up_prompt.h"
 #include "cli/bench/read_bandwidth.h"
 #include "cli/engine_loader.h"
 #include "cli/progress_bar.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
 #include "core/format.h"
-#include "core/numeric.h"
 #include "decode/open_sequence.h"
 #include "llm/sampler.h"
 
@@ -28,69 +25,6 @@ constexpr size_t kStretchTokens = 8;
 
 double Nanoseconds(Clock::duration time) {
   return std::chrono::duration<double, std::nano>(time).count();
-}
-
-// For each depth, prompts come first.
-std::vector<SpeedTest> Tests(const SpeedOptions& options) {
-  std::vector<SpeedTest> tests;
-  for (const size_t depth : options.depths) {
-    for (const size_t count : options.prompt_tokens) {
-      if (count > 0 && std::ranges::contains(options.sequences, size_t{1})) {
-        tests.push_back({.prompt_tokens = count, .depth_tokens = depth});
-      }
-    }
-    for (const size_t count : options.generated_tokens) {
-      if (count == 0) continue;
-      for (const size_t sequences : options.sequences) {
-        tests.push_back(
-            {.generated_tokens = count, .depth_tokens = depth, .num_sequences = sequences});
-      }
-    }
-  }
-  return tests;
-}
-
-// The context that the tests with several sequences need: each has pages of its own behind the
-// depth.
-size_t SharedContextTokens(const SpeedOptions& options, size_t longest_test) {
-  const size_t sequences = std::ranges::max(options.sequences);
-  if (sequences == 1) return longest_test;
-  const size_t generated = std::ranges::max(options.generated_tokens);
-  size_t pages = 0;
-  for (const size_t depth : options.depths) {
-    const size_t shared = depth / kKvPageTokens;
-    const size_t own = DivideRoundingUp(depth + generated, kKvPageTokens) - shared;
-    pages = std::max(pages, shared + sequences * own);
-  }
-  return std::max(longest_test, pages * kKvPageTokens);
-}
-
-// The context that the largest test needs; `longest` is the model's maximum.
-Result<size_t> ContextTokens(const SpeedOptions& options, size_t longest) {
-  const size_t depth = std::ranges::max(options.depths);
-  const size_t tokens =
-      std::max(std::ranges::max(options.prompt_tokens), std::ranges::max(options.generated_tokens));
-  if (tokens == 0 || options.repetitions == 0) {
-    return Fail(ErrorCode::kUsage, tokens == 0
-                                       ? "-p and -n are both 0, which leaves nothing to measure"
-                                       : "-r 0 leaves nothing to measure; ask for 1 or more");
-  }
-  constexpr size_t kMax = std::numeric_limits<size_t>::max();
-  const size_t needed = tokens > kMax - depth ? kMax : depth + tokens;
-  const size_t given = options.engine.context_tokens;
-  if (given != 0 && given < needed) {
-    return Fail(ErrorCode::kUsage,
-                Format("{} tokens at depth {} need a context of {}, but -c asks for {}; leave "
-                       "it out to get what the tests need",
-                       tokens, depth, needed, given));
-  }
-  if (needed > longest) {
-    return Fail(ErrorCode::kUsage,
-                Format("{} tokens at depth {} need a context of {}, but the model was made for "
-                       "{}; ask for less with -p, -n or -d",
-                       tokens, depth, needed, longest));
-  }
-  return std::max(given, SharedContextTokens(options, needed));
 }
 
 // Bytes of keys and values that generating one of `tokens` after `depth` reads on average. A token
@@ -112,9 +46,10 @@ double MeanKeyValueBytes(const ModelConfig& config, KvType type, size_t depth, s
 // The tests of one engine.
 class SpeedBench {
  public:
-  // There is at least one sequence.
+  // There is at least one sequence, or the engine has drafts, whose tests open their own.
   SpeedBench(Engine& engine, std::vector<OpenSequence> sequences, const SpeedOptions& options,
-             const InterruptGuard& interrupt, Sampler& sampler, const ThreadPool& one_thread)
+             std::vector<int32_t> tokens, const InterruptGuard& interrupt, Sampler& sampler,
+             const ThreadPool& one_thread)
       : engine_(engine),
         decoder_(engine.decoder()),
         sequences_(std::move(sequences)),
@@ -123,7 +58,8 @@ class SpeedBench {
         sampler_(sampler),
         one_thread_(one_thread),
         bandwidth_(engine.weights().matrices()),
-        tokens_(MakeUpPrompt(decoder_.context_tokens(), decoder_.vocab_size())) {
+        tokens_(std::move(tokens)) {
+    if (sequences_.empty()) drafts_.emplace(engine, tokens_, interrupt.flag());
     for (const auto matrix : engine.weights().matrices()) {
       packed_bytes_ += static_cast<double>(matrix.size());
     }
@@ -135,8 +71,15 @@ class SpeedBench {
  private:
   // Runs the test once and adds its times as another repetition.
   Status RunOnce(SpeedResult& result) {
+    if (drafts_) return CompareDrafts(result);
     CRIA_RETURN_IF_ERROR(Rewind(result.test));
     return result.test.is_prompt() ? RunPrompt(result) : Generate(result);
+  }
+  Status CompareDrafts(SpeedResult& result) {
+    if (!result.drafts) result.drafts.emplace();
+    Status status = drafts_->Run(result.test, result.run_ns, *result.drafts);
+    CRIA_RETURN_IF_ERROR(CheckInterrupt());
+    return status;
   }
   // Makes the sequences of the test end at its depth.
   Status Rewind(const SpeedTest& test);
@@ -165,6 +108,7 @@ class SpeedBench {
   ReadBandwidth bandwidth_;
   double packed_bytes_ = 0.0;          // Bytes of all weights that each generated token reads.
   const std::vector<int32_t> tokens_;  // The tokens before they are replaced by generated ones.
+  std::optional<DraftComparison> drafts_;
   Profile profile_;
 };
 
@@ -173,7 +117,7 @@ Status SpeedBench::Run(SpeedResult& result) {
   const ThreadPool& pool = test.is_batch() ? engine_.batch_pool() : engine_.pool();
   result.begin = std::chrono::system_clock::now();
   result.first_state = platform::ReadProcessorState();
-  if (!test.is_prompt()) {
+  if (!test.is_prompt() && !drafts_) {
     result.bytes_per_token = packed_bytes_ / static_cast<double>(test.num_sequences) +
                              MeanKeyValueBytes(engine_.file().config(), options_.engine.kv_type,
                                                test.depth_tokens, test.generated_tokens);
@@ -198,7 +142,7 @@ Status SpeedBench::Run(SpeedResult& result) {
     CRIA_RETURN_IF_ERROR(RunOnce(result));
   }
   decoder_.set_profile(nullptr);
-  result.kv_pages = NumUsedPages();
+  if (!drafts_) result.kv_pages = NumUsedPages();
   if (options_.with_profile) result.profile = profile_;
   result.last_state = platform::ReadProcessorState();
   return {};
@@ -316,13 +260,11 @@ void SpeedBench::MeasureBandwidth(const ThreadPool& pool, SpeedResult& result) {
 
 Status RunSpeedBench(const SpeedOptions& options,
                      const std::function<void(const Engine&, const SpeedResult&)>& on_result) {
+  CRIA_RETURN_IF_ERROR(CheckTests(options));
   EngineOptions engine_options = options.engine;
   CRIA_ASSIGN_OR_RETURN(const ModelFile file, ModelFile::Open(options.model_path));
   CRIA_ASSIGN_OR_RETURN(engine_options.context_tokens,
                         ContextTokens(options, file.config().longest_context()));
-  if (std::ranges::contains(options.sequences, size_t{0})) {
-    return Fail(ErrorCode::kUsage, "-np 0 leaves nothing to measure; ask for 1 or more");
-  }
   engine_options.num_sequences = std::ranges::max(options.sequences);
   const std::vector<SpeedTest> tests = Tests(options);
   CRIA_ASSIGN_OR_RETURN(const ThreadPool one_thread, ThreadPool::Create(1));
@@ -335,13 +277,16 @@ Status RunSpeedBench(const SpeedOptions& options,
     const InterruptGuard interrupt;
     CRIA_ASSIGN_OR_RETURN(Sampler sampler,
                           Sampler::Create({.temperature = 0.0f}, engine->decoder().vocab_size()));
+    CRIA_ASSIGN_OR_RETURN(std::vector<int32_t> tokens, TestTokens(options, *engine));
+    const bool has_drafts = engine->memory_plan().options.drafts.has_drafts();
     std::vector<OpenSequence> sequences;
-    for (size_t i = 0; i < engine_options.num_sequences; ++i) {
+    for (size_t i = 0; !has_drafts && i < engine_options.num_sequences; ++i) {
       CRIA_ASSIGN_OR_RETURN(OpenSequence sequence,
                             OpenSequence::Create(engine->decoder().pages(), 0));
       sequences.push_back(std::move(sequence));
     }
-    SpeedBench bench(*engine, std::move(sequences), options, interrupt, sampler, one_thread);
+    SpeedBench bench(*engine, std::move(sequences), options, std::move(tokens), interrupt, sampler,
+                     one_thread);
     for (const SpeedTest& test : tests) {
       SpeedResult result = {.test = test, .load_ms = load_ms};
       CRIA_RETURN_IF_ERROR(bench.Run(result));

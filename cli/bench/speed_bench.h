@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/bench/draft_comparison.h"
+#include "cli/bench/speed_options.h"
 #include "cli/bench/speed_test.h"
 #include "core/platform.h"
 #include "cria/error.h"
@@ -14,21 +16,6 @@
 #include "llm/engine.h"
 
 namespace cria::cli {
-
-struct SpeedOptions {
-  std::string model_path;
-  EngineOptions engine;  // Its numbers of threads are replaced for each test.
-  // Every test is run with each of these numbers, as in llama-bench.
-  std::vector<size_t> threads = {0};
-  std::vector<size_t> depths = {0};
-  std::vector<size_t> prompt_tokens = {512};     // 0: no such test.
-  std::vector<size_t> generated_tokens = {128};  // 0: no such test.
-  // With several, only tests that generate are run: one token of each sequence in every Forward.
-  std::vector<size_t> sequences = {1};
-  size_t repetitions = 5;
-  bool with_products = false;
-  bool with_profile = false;
-};
 
 // The result of one test. Vectors have an entry for every repetition.
 struct SpeedResult {
@@ -47,14 +34,18 @@ struct SpeedResult {
   std::vector<double> read_gb_per_s, read_gb_per_s_one_thread;
 
   // Bytes of weights, which the tokens of several sequences share, and of keys and values at the
-  // mean position. Absent for a prompt, whose tokens share them.
+  // mean position. Absent for a prompt and with drafts, where a number of tokens that varies shares
+  // them.
   std::optional<double> bytes_per_token;
-  size_t kv_pages = 0;  // That the sequences hold at the end; a shared page is counted once.
-  std::optional<Profile> profile;  // Over all of run_ns.
+  // That the sequences hold at the end; a shared page is counted once. Absent with drafts.
+  std::optional<size_t> kv_pages;
+  std::optional<Profile> profile;      // Over all of run_ns.
+  std::optional<DraftFigures> drafts;  // run_ns are the times with drafts.
 };
 
 // Runs every test: fills the cache to its depth, runs the test once without counting, and then the
-// repetitions, each from the same depth. Ctrl-C stops it with kCancelled.
+// repetitions, each from the same depth. If the engine has drafts, only tests that generate are
+// run, each repetition also without drafts. Ctrl-C stops it with kCancelled.
 Status RunSpeedBench(const SpeedOptions& options,
                      const std::function<void(const Engine&, const SpeedResult&)>& on_result);
 

@@ -86,6 +86,17 @@ TEST(MemoryPlanMeasured, TheFifteenMillionShape) {
   ExpectMeasuredAsPlanned(model, "15M", {"-c", "1024", "--kv", "f16", "--no-pack-cache"});
 }
 
+// Drafts have rows of logits and a table, and the draft model has what every model has.
+TEST(MemoryPlanMeasured, Drafts) {
+  if (support::kHeapIsSanitized) GTEST_SKIP() << "the plan does not contain a sanitizer's memory";
+  const GeneratedModel model({"--shape", "stories15m"}, {"--weights", "int8"});
+  const std::vector<std::string> ngrams = {"-c", "256", "--kv", "int8", "--draft-ngram", "3"};
+  ExpectMeasuredAsPlanned(model, "15M", ngrams);
+  std::vector<std::string> both = ngrams;
+  both.insert(both.end(), {"-md", model.path(), "--draft-max", "16"});
+  ExpectMeasuredAsPlanned(model, "15M", both);
+}
+
 // Portable weights in f32 are the largest that packing reads; the plan's peak is that of loading.
 TEST(MemoryPlanMeasured, LoadingIsThePeak) {
   if (support::kHeapIsSanitized) GTEST_SKIP() << "the plan does not contain a sanitizer's memory";

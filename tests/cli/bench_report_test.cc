@@ -43,6 +43,12 @@ Json Row(int prompt_tokens, int generated_tokens) {
           {"read_gb_per_s_one_thread", 7.5},
           {"bus_fraction", 0.8765},
           {"products_fraction", 0.95},
+          {"draft_ngram", 3},
+          {"draft_model_filename", nullptr},
+          {"draft_max", 8},
+          {"drafted_tokens", nullptr},
+          {"accepted_tokens", nullptr},
+          {"draft_gain", nullptr},
           {"temperature_celsius_first", 48.3},
           {"frequency_mhz_first", 2400.0},
           {"temperature_celsius_last", 71.0},
@@ -80,6 +86,19 @@ TEST(BenchReport, EveryPromptHasItsFirstToken) {
               HasSubstr("\nthreads 4/3: first token of pp20 @ d2048 after 81.2 ms, pp512 @ d2048 "
                         "after 81.2 ms\n"));
   EXPECT_THAT(Printed(BenchFormat::kMarkdown, {Row(0, 128)}), Not(HasSubstr("first token")));
+}
+
+TEST(BenchReport, DraftsHaveColumnsAndASource) {
+  Json row = Row(0, 128);
+  row["drafted_tokens"] = 640;
+  row["accepted_tokens"] = 410;
+  row["draft_gain"] = 1.7349;
+  EXPECT_THAT(Printed(BenchFormat::kMarkdown, {row}),
+              AllOf(HasSubstr("|    95.0% |        410 of 640 |  1.73 |\n"),
+                    HasSubstr("\ndrafts: from n-grams of 3, of up to 8 tokens; the gain is ")));
+  row["draft_model_filename"] = "small.cria";
+  EXPECT_THAT(Printed(BenchFormat::kMarkdown, {row}),
+              HasSubstr("\ndrafts: from n-grams of 3 and small.cria, of up to 8 tokens; "));
 }
 
 TEST(BenchReport, WhatTheSystemDoesNotTellIsNotPrinted) {
