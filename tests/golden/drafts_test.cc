@@ -1,12 +1,15 @@
 // Trained models write the same with drafts as without: with n-grams, with a draft model and with
 // both, with lengths from 1 to 16, greedily and with seeds. With CRIA_RANDOM_STEPS, every prompt is
-// used.
+// used greedily and with a seed, with every length, for int4 and int8.
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -52,50 +55,91 @@ std::vector<int32_t> Write(Session& session, const std::vector<int32_t>& prompt,
   return text;
 }
 
-void ExpectSameTexts(const std::filesystem::path& checkpoint) {
-  const support::TemporaryDirectory directory;
-  const auto convert = [&](const char* name, Scheme scheme) {
-    const std::filesystem::path path = directory.path() / name;
+// A trained model in int4 or int8, with itself in f32 as its draft model.
+class TrainedModel {
+ public:
+  TrainedModel(const std::filesystem::path& checkpoint, Scheme scheme) {
+    const std::string model = Convert(checkpoint, "model.cria", scheme);
+    engine_ = Unwrap(
+        Engine::Load(model, {.num_threads = 1,
+                             .context_tokens = 256,
+                             .drafts = {.ngram_tokens = 2, .max_tokens = 16},
+                             .draft_model_path = Convert(checkpoint, "draft.cria", Scheme::kF32)}));
+  }
+
+  // Compares what is written without drafts with what is written with drafts of every kind, whose
+  // forced lengths are `lengths`.
+  void ExpectSameText(const std::string& text, const SamplerOptions& sampling,
+                      std::span<const size_t> lengths) {
+    const std::vector<int32_t> prompt = Unwrap(engine_->tokenizer().Encode(text));
+    const std::vector<int32_t> expected =
+        Write(*engine_->NewSession(/*with_drafts=*/false), prompt, sampling);
+    const auto expect_same = [&](const DraftOptions& drafts) {
+      Session session(engine_->scheduler(),
+                      std::make_unique<Drafting>(
+                          drafts, engine_->decoder().context_tokens(),
+                          drafts.has_model ? &engine_->draft_engine()->scheduler() : nullptr));
+      EXPECT_EQ(Write(session, prompt, sampling), expected) << text << ", " << drafts.max_tokens;
+      num_accepted_ += session.stats().accepted_tokens;
+      num_drafted_ += session.stats().drafted_tokens;
+      ++num_compared_;
+    };
+    for (const size_t length : lengths) {
+      expect_same({.ngram_tokens = 1, .max_tokens = length, .min_tokens = length});
+      expect_same({.max_tokens = length, .min_tokens = length, .has_model = true});
+      expect_same({.ngram_tokens = 2, .max_tokens = length, .min_tokens = 1, .has_model = true});
+    }
+    expect_same({.ngram_tokens = 2});
+    expect_same({.has_model = true});
+    expect_same({.ngram_tokens = 2, .has_model = true});
+  }
+
+  void ExpectThatDraftsWereRightAndWrong() const {
+    std::printf("%zu texts with drafts compared, %zu of %zu drafts accepted\n", num_compared_,
+                num_accepted_, num_drafted_);
+    EXPECT_GT(num_accepted_, num_drafted_ / 10);
+    EXPECT_LT(num_accepted_, num_drafted_);
+  }
+
+ private:
+  std::string Convert(const std::filesystem::path& checkpoint, const char* name, Scheme scheme) {
+    const std::filesystem::path path = directory_.path() / name;
     support::ConvertModel(checkpoint, path,
                           {.weights = scheme, .embedding = scheme, .head = scheme});
     return path.string();
-  };
-  const std::string model = convert("model.cria", Scheme::kQb4w);
-  const EngineOptions options = {.num_threads = 1,
-                                 .context_tokens = 256,
-                                 .drafts = {.ngram_tokens = 2, .max_tokens = 16},
-                                 .draft_model_path = convert("draft.cria", Scheme::kF32)};
-  const auto engine = Unwrap(Engine::Load(model, options));
-  ASSERT_TRUE(engine->memory_plan().options.drafts.has_model);
-  SessionStats sum;
-  const std::vector<std::string> prompts = DraftPrompts();
-  // By default, some beginnings with one end each.
-  const bool uses_all = std::getenv("CRIA_RANDOM_STEPS") != nullptr;
-  const size_t step = uses_all ? 1 : support::IsEmulated() ? 24 : 6;
-  for (size_t index = 0; index < prompts.size(); index += step) {
-    const std::string& text = prompts[index];
-    const std::vector<int32_t> prompt = Unwrap(engine->tokenizer().Encode(text));
-    const float temperature = index % 4 < 2 ? 0.0f : 0.8f;
-    const SamplerOptions sampling = {.temperature = temperature, .seed = index};
-    Session without(engine->scheduler());
-    const std::vector<int32_t> expected = Write(without, prompt, sampling);
-    const size_t length = 1 + index % 16;
-    for (const DraftOptions& drafts :
-         {DraftOptions{.ngram_tokens = 1, .max_tokens = length, .min_tokens = length},
-          DraftOptions{.max_tokens = length, .min_tokens = length, .has_model = true},
-          DraftOptions{.ngram_tokens = 2, .max_tokens = length, .min_tokens = 1, .has_model = true},
-          DraftOptions{.ngram_tokens = 2, .has_model = true}}) {
-      Session session(engine->scheduler(),
-                      std::make_unique<Drafting>(
-                          drafts, engine->decoder().context_tokens(),
-                          drafts.has_model ? &engine->draft_engine()->scheduler() : nullptr));
-      EXPECT_EQ(Write(session, prompt, sampling), expected) << text << ", " << length;
-      sum.accepted_tokens += session.stats().accepted_tokens;
-      sum.drafted_tokens += session.stats().drafted_tokens;
-    }
   }
-  EXPECT_GT(sum.accepted_tokens, sum.drafted_tokens / 10);
-  EXPECT_LT(sum.accepted_tokens, sum.drafted_tokens);
+
+  support::TemporaryDirectory directory_;
+  std::unique_ptr<Engine> engine_;
+  size_t num_accepted_ = 0;
+  size_t num_drafted_ = 0;
+  size_t num_compared_ = 0;
+};
+
+void ExpectSameTexts(const std::filesystem::path& checkpoint) {
+  const std::vector<std::string> prompts = DraftPrompts();
+  if (std::getenv("CRIA_RANDOM_STEPS") == nullptr) {
+    TrainedModel model(checkpoint, Scheme::kQb4w);
+    // Some beginnings with one end and one length each.
+    for (size_t i = 0; i < prompts.size(); i += support::IsEmulated() ? 24 : 6) {
+      const std::vector<size_t> lengths = {1 + i % 16};
+      model.ExpectSameText(prompts[i], {.temperature = i % 4 < 2 ? 0.0f : 0.8f, .seed = i},
+                           lengths);
+    }
+    model.ExpectThatDraftsWereRightAndWrong();
+    return;
+  }
+  std::vector<size_t> lengths(16);
+  std::iota(lengths.begin(), lengths.end(), 1);
+  for (const Scheme scheme : {Scheme::kQb4w, Scheme::kQc8w}) {
+    TrainedModel model(checkpoint, scheme);
+    for (size_t i = 0; i < prompts.size(); ++i) {
+      for (const float temperature : {0.0f, 0.8f}) {
+        model.ExpectSameText(prompts[i], {.temperature = temperature, .seed = i}, lengths);
+      }
+    }
+    model.ExpectThatDraftsWereRightAndWrong();
+  }
 }
 
 TEST(Drafts, TheDemoWritesTheSame) { ExpectSameTexts(CRIA_DEMO_CHECKPOINT); }
