@@ -1,9 +1,9 @@
-// How much faster drafts make a model: draft_benchmark MODEL [-t THREADS] [-r PAIRS] [-md
-// DRAFT_MODEL]
-// [--costs]. Recorded texts are forced as the choices of the model, whose weights may be random:
-// proposals, verification, truncation and time are real. A draft model's choices are forced, too,
-// to be right with a given probability. Prints the median over pairs of runs without and with
-// drafts, by turns. With --costs, prints what rows cost and the table of gain that follows from it.
+// How much faster drafts make a model: draft_benchmark MODEL [-t THREADS] [-r PAIRS] [-n TOKENS]
+// [-md DRAFT_MODEL] [--costs]. Recorded texts, or their first TOKENS, are forced as the choices of
+// the model, whose weights may be random: proposals, verification, truncation and time are real. A
+// draft model's choices are forced, too, to be right with a given probability. Prints the median
+// over pairs of runs without and with drafts, by turns. With --costs, prints what rows cost and the
+// table of gain that follows from it.
 
 #include <algorithm>
 #include <cctype>
@@ -111,6 +111,7 @@ struct Arguments {
   std::string draft_model;
   size_t threads = 0;
   size_t pairs = 3;
+  size_t max_tokens = SIZE_MAX;  // Of an answer.
   bool costs = false;
 };
 
@@ -123,6 +124,8 @@ Arguments Read(int argc, char** argv) {
       arguments.threads = std::strtoull(next(), nullptr, 10);
     } else if (argument == "-r") {
       arguments.pairs = std::max(1ULL, std::strtoull(next(), nullptr, 10));
+    } else if (argument == "-n") {
+      arguments.max_tokens = std::max(2ULL, std::strtoull(next(), nullptr, 10));
     } else if (argument == "-md") {
       arguments.draft_model = next();
     } else if (argument == "--costs") {
@@ -136,8 +139,12 @@ Arguments Read(int argc, char** argv) {
 
 class Benchmark {
  public:
-  Benchmark(Engine& engine, size_t pairs)
-      : engine_(engine), pairs_(pairs), model_(engine.decoder()), scheduler_(model_) {
+  Benchmark(Engine& engine, size_t pairs, size_t max_tokens)
+      : engine_(engine),
+        pairs_(pairs),
+        max_tokens_(max_tokens),
+        model_(engine.decoder()),
+        scheduler_(model_) {
     if (engine.draft_engine() == nullptr) return;
     draft_model_ = std::make_unique<ForcedModel>(engine.draft_engine()->decoder());
     draft_scheduler_ = std::make_unique<Scheduler>(*draft_model_);
@@ -149,7 +156,8 @@ class Benchmark {
     const size_t vocab_size = engine_.decoder().vocab_size();
     prompt_ = TokensOf(text.question, vocab_size);
     std::vector<int32_t> whole = prompt_;
-    const std::vector<int32_t> answer = TokensOf(text.answer, vocab_size);
+    std::vector<int32_t> answer = TokensOf(text.answer, vocab_size);
+    answer.resize(std::min(answer.size(), max_tokens_));
     whole.insert(whole.end(), answer.begin(), answer.end());
     if (whole.size() > model_.context_tokens()) {
       std::printf("%-8s does not fit a context of %zu tokens\n", text_name,
@@ -197,6 +205,7 @@ class Benchmark {
 
   Engine& engine_;
   const size_t pairs_;
+  const size_t max_tokens_;
   ForcedModel model_;
   Scheduler scheduler_;
   std::unique_ptr<ForcedModel> draft_model_;
@@ -255,8 +264,9 @@ void PrintCosts(Engine& engine, size_t repetitions) {
 int main(int argc, char** argv) {
   const Arguments arguments = Read(argc, argv);
   if (arguments.model.empty()) {
-    std::fputs("usage: draft_benchmark MODEL [-t N] [-r PAIRS] [-md DRAFT_MODEL] [--costs]\n",
-               stderr);
+    std::fputs(
+        "usage: draft_benchmark MODEL [-t N] [-r PAIRS] [-n TOKENS] [-md DRAFT_MODEL] [--costs]\n",
+        stderr);
     return 2;
   }
   EngineOptions options = {.num_threads = arguments.threads,
@@ -265,7 +275,7 @@ int main(int argc, char** argv) {
   options.packing.cache_folder = arguments.model + "-packed";
   const auto engine = Take(Engine::Load(arguments.model, options));
   if (arguments.costs) PrintCosts(*engine, arguments.pairs);
-  Benchmark benchmark(*engine, arguments.pairs);
+  Benchmark benchmark(*engine, arguments.pairs, arguments.max_tokens);
   for (const char* text : {"edit", "extract", "json", "prose"}) {
     benchmark.Compare(text, "n-grams of 3", {.ngram_tokens = 3}, 0.0);
   }
