@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -92,8 +93,9 @@ class ForcedModel final : public TokenModel {
   Result<std::span<float>> Logits(size_t row) override {
     CRIA_ASSIGN_OR_RETURN(const std::span<float> logits, decoder_.Logits(row));
     const size_t position = std::min(first_choice_ + row, text_.size() - 1);
-    const uint64_t hash = (position + 1) * 0x9E3779B97F4A7C15u;
-    const bool is_right = static_cast<double>(hash >> 11) * 0x1p-53 < probability_;
+    // Independent of its neighbours, as consecutive multiples of a constant would not be.
+    std::mt19937_64 random(position);
+    const bool is_right = std::generate_canonical<double, 53>(random) < probability_;
     const auto right = static_cast<size_t>(text_[position]);
     logits[is_right ? right : (right + 1) % logits.size()] = 1e5f;
     return logits;
