@@ -8,6 +8,9 @@ the script counts what one thread of `cria run` executes from one call of the de
 and choosing and printing its token. With --prefill 64,128, it counts a token of a prompt instead, and with --depth 512
 a token that is generated behind so many others: the difference between two runs of `cria bench` of different lengths,
 without what bench executes to measure the speed of memory. Unknown options are passed to `cria run` or `cria bench`.
+
+With --llama-cpp TREE --gguf FILE, the same is counted of Debian's arm64 package of llama.cpp in the folder TREE, by the
+difference of two runs of its `llama-bench`. BENCHMARKS.md says how to make TREE and FILE.
 """
 
 import argparse
@@ -36,6 +39,8 @@ OTHER_WORK = re.compile("ReadMemory|MeasureBandwidth")
 GENERATED = (8, 24)
 # `cria bench -r 1` runs each test twice: the first time is not measured.
 RUNS_OF_BENCH = 2
+# `llama-bench -r 1 --no-warmup` runs each test once.
+RUNS_OF_LLAMA_BENCH = 1
 
 
 class Mapping(typing.NamedTuple):
@@ -163,13 +168,13 @@ def count_steps(build, names, command, core):
     return {name: instructions / TOKENS for name, instructions in counts.items() if instructions}
 
 
-def count_difference(build, names, command, option, lengths, core):
-    """{(file, function): instructions per token}, by which the longer of two runs of `cria bench` is longer."""
+def count_difference(build, names, command, option, lengths, core, runs):
+    """{(file, function): instructions per token}, by which the longer of two runs of a bench is longer that runs each
+    test so many times."""
     short, long = lengths
-    xnnpack_kernels.run([*build.emulator, *command, option, "1"], QEMU_CPU=core)
     counts = [names.of(*execute(build, names, [*command, option, str(length)], core, 0, 0))
               for length in (short, long)]
-    return {name: (counts[1][name] - counts[0][name]) / (RUNS_OF_BENCH * (long - short))
+    return {name: (counts[1][name] - counts[0][name]) / (runs * (long - short))
             for name in counts[1] if counts[1][name] != counts[0][name] and not OTHER_WORK.search(name[1])}
 
 
@@ -181,10 +186,31 @@ def count(build, names, arguments, more, core):
         if arguments.prefill is None and arguments.depth is None:
             return count_steps(build, names, [program, "run", *common, "-p", "", "--temp", "0", "--ignore-eos"], core)
         bench = [program, "bench", *common, "-r", "1"]
-        if arguments.prefill is not None:
-            return count_difference(build, names, [*bench, "-n", "0"], "-p", arguments.prefill, core)
-        bench += ["-p", "0", "-d", str(arguments.depth), "-c", str(arguments.depth + GENERATED[1])]
-        return count_difference(build, names, bench, "-n", GENERATED, core)
+        if arguments.depth is not None:
+            bench += ["-c", str(arguments.depth + GENERATED[1])]
+        xnnpack_kernels.run([*build.emulator, *bench, "-p", "0", "-n", "1"], QEMU_CPU=core)
+        return count_difference(build, names, *bench_command(bench, arguments), core, RUNS_OF_BENCH)
+
+
+def bench_command(bench, arguments):
+    """(command, the option that takes the length, two lengths) of `bench`, be it cria's or llama.cpp's."""
+    if arguments.prefill is not None:
+        return [*bench, "-n", "0"], "-p", arguments.prefill
+    return [*bench, "-p", "0", "-d", str(arguments.depth or 0)], "-n", GENERATED
+
+
+class LlamaCpp(device_build.DeviceBuild):
+    """Debian's arm64 package of llama.cpp, with all that it depends on, in a folder."""
+
+    def __init__(self, tree, emulator):
+        self.program = tree / "usr/bin/llama-bench"
+        self.sysroot = tree
+        self.emulator = [emulator, "-L", str(tree)]
+
+    def count(self, names, arguments, core, flash_attention):
+        """Instructions per token; Debian's libraries keep no names of the functions that they do not export."""
+        bench = [str(self.program), "-m", arguments.gguf, "-t", "1", "-r", "1", "--no-warmup", "-fa", flash_attention]
+        return sum(count_difference(self, names, *bench_command(bench, arguments), core, RUNS_OF_LLAMA_BENCH).values())
 
 
 def is_product(file, function):
@@ -204,6 +230,10 @@ def main():
     parser.add_argument("--depth", type=int, help="tokens before those that are generated")
     parser.add_argument("--build", type=pathlib.Path, default=device_build.ROOT / "build/aarch64")
     parser.add_argument("--lines", type=int, default=12, help="how many functions to print")
+    parser.add_argument("--llama-cpp", type=pathlib.Path, metavar="TREE", help="Debian's arm64 package llama.cpp")
+    parser.add_argument("--gguf", metavar="FILE", help="a model of the same shape")
+    parser.add_argument("--flash-attention", choices=["on", "off"], action="append",
+                        help="of llama.cpp; default: on and off")
     arguments, more = parser.parse_known_args()
     build = device_build.DeviceBuild(arguments.build)
     names = Names(build)
@@ -212,9 +242,16 @@ def main():
         total = sum(counts.values())
         products = sum(n for name, n in counts.items() if is_product(*name))
         print(f"{core}: {total:,.0f} instructions a token, {100 * (total - products) / total:.2f}% of them "
-              "outside of the matrix products")
+              "outside of the matrix products", flush=True)
         for (file, function), instructions in sorted(counts.items(), key=lambda item: -item[1])[:arguments.lines]:
             print(f"  {instructions:14,.0f}  {100 * instructions / total:6.2f}%  {file}: {function[:100]}")
+        if arguments.llama_cpp is None:
+            continue
+        llama_cpp = LlamaCpp(arguments.llama_cpp, build.emulator[0])
+        for flash_attention in arguments.flash_attention or ["on", "off"]:
+            theirs = llama_cpp.count(names, arguments, core, flash_attention)
+            print(f"{core}: llama.cpp, -fa {flash_attention}: {theirs:,.0f} instructions a token; "
+                  f"Cria executes {total / theirs:.3f} of them", flush=True)
 
 
 if __name__ == "__main__":
