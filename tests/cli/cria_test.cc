@@ -38,6 +38,9 @@ class CriaProgram : public testing::Test {
     const RunResult converted =
         RunProgram({CRIA_MODEL_CONVERTER, checkpoint, "-o", ModelPath(), "--weights", "int8"});
     ASSERT_EQ(converted.exit_code, 0) << converted.error;
+    // So that no other command says that it packs.
+    const RunResult packed = RunProgram({CRIA_PROGRAM, "pack", "-m", ModelPath()});
+    ASSERT_EQ(packed.exit_code, 0) << packed.error;
   }
   static void TearDownTestSuite() { delete directory_; }
 

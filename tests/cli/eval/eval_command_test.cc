@@ -35,6 +35,10 @@ class EvalCommandTest : public testing::Test {
           RunProgram({CRIA_MODEL_CONVERTER, *directory_ / "checkpoint", "-o",
                       PathOf(weights + std::string(".cria")), "--weights", weights, "--no-verify"});
       ASSERT_EQ(converted.exit_code, 0) << converted.error;
+      // So that no evaluation says that it packs.
+      const RunResult packed =
+          RunProgram({CRIA_PROGRAM, "pack", "-m", PathOf(weights + std::string(".cria"))});
+      ASSERT_EQ(packed.exit_code, 0) << packed.error;
     }
     std::string text;
     for (int i = 0; i < 60; ++i) text += "word " + std::to_string(i * i) + " of a text. ";
