@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "cli/packing_fixture.h"
-#include "support/emulation.h"
 #include "support/files.h"
 #include "support/run_program.h"
 
@@ -112,8 +111,7 @@ TEST_F(PackCrash, KilledAtAnyMomentItLeavesNothingThatHarms) {
     if (HasFailure()) FAIL() << "round " << round << "\n" << run.error;
   }
   RecordProperty("killed_while_writing", killed_while_writing);
-  // An emulated program starts slowly, so that most are killed before they write.
-  EXPECT_GE(killed_while_writing, support::IsEmulated() ? 1 : 5);
+  EXPECT_GE(killed_while_writing, 5);
   ASSERT_EQ(Cria(PackArguments()).exit_code, 0);
   EXPECT_THAT(support::FileNames(Folder()), SizeIs(1));
 }

@@ -13,7 +13,6 @@
 #include "converter/test_checkpoint.h"
 #include "model/file_layout.h"
 #include "model/model_file.h"
-#include "support/emulation.h"
 #include "support/files.h"
 #include "support/tiny_checkpoint.h"
 
@@ -209,12 +208,9 @@ TEST_F(ConvertTest, BytesDoNotDependOnTheNumberOfThreads) {
   spec.config.intermediate_size = 20000;
   Make(spec);
   for (const Scheme weights : {Scheme::kQb4w, Scheme::kQc8w}) {
-    // int4 takes an emulator two minutes, and its slices are the same.
-    if (support::IsEmulated() && weights == Scheme::kQb4w) continue;
     ConvertOptions options = {.weights = weights, .num_threads = 1};
     const std::string one = RunToBytes(options);
     for (const size_t num_threads : {2, 3, 8}) {
-      if (support::IsEmulated() && num_threads != 3) continue;
       options.num_threads = num_threads;
       EXPECT_TRUE(RunToBytes(options) == one) << num_threads;
     }

@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "support/emulation.h"
 #include "support/files.h"
 #include "support/run_program.h"
 #include "support/sanitizers.h"
@@ -40,11 +39,8 @@ class Ends : public testing::Test {
   }
 
   std::vector<std::string> ConvertArguments(const std::string& threads = "1") const {
-    std::vector<std::string> arguments = {CRIA_CONVERT_PROGRAM, checkpoint_, "-o",
-                                          out_ / "model.cria",  "-t",        threads};
-    // The comparison of each matrix takes an emulator half a minute.
-    if (!support::IsEmulated()) arguments.push_back("--verify");
-    return arguments;
+    return {
+        CRIA_CONVERT_PROGRAM, checkpoint_, "-o", out_ / "model.cria", "-t", threads, "--verify"};
   }
 
   // The names of unfinished files.
@@ -74,15 +70,13 @@ class Ends : public testing::Test {
     };
     RunResult result = RunProgram(arguments, options);
     // On an idle machine, this takes a few milliseconds.
-    const Seconds bound(support::IsEmulated() ? 20 : 2);
-    EXPECT_LT(Seconds(Clock::now() - sent), bound);
+    EXPECT_LT(Seconds(Clock::now() - sent), Seconds(2));
     return result;
   }
 
   // Sends each signal at this number of moments of a run. `interrupted` is the exit code after
   // Ctrl-C; -1 means that the program ends by the signal.
   void ExpectCleanEnds(const std::vector<std::string>& arguments, int moments, int interrupted) {
-    if (support::IsEmulated()) moments = 1;
     EmptyFolder();
     const auto start = Clock::now();
     const RunResult whole_run = RunProgram(arguments);
@@ -131,7 +125,6 @@ TEST_F(Ends, SignalsEndAFirstStartAtAnyMoment) {
 
 TEST_F(Ends, RunningOutOfMemoryLeavesNothing) {
   if (support::kHeapIsSanitized) GTEST_SKIP() << "a sanitizer reserves terabytes of address space";
-  if (support::IsEmulated()) GTEST_SKIP() << "the limit would be the emulator's";
   int failed = 0;
   for (const char* threads : {"1", "2"}) {
     for (uint64_t megabytes = 15; megabytes <= 40; ++megabytes) {
@@ -177,9 +170,9 @@ TEST_F(Ends, KilledAtAnyMomentItLeavesOneFileAtMostThatTheNextRemoves) {
   const auto start = Clock::now();
   ASSERT_EQ(RunProgram(ConvertArguments()).exit_code, 0);
   const Seconds whole = Clock::now() - start;
-  const int moments = support::IsEmulated() ? 1 : 12;
-  for (int moment = 0; moment < moments; ++moment) {
-    RunAndSend(ConvertArguments(), SIGKILL, whole * (moment + 0.5) / moments);
+  constexpr int kMoments = 12;
+  for (int moment = 0; moment < kMoments; ++moment) {
+    RunAndSend(ConvertArguments(), SIGKILL, whole * (moment + 0.5) / kMoments);
     EXPECT_LE(Leftovers().size(), 1u);
   }
   ASSERT_EQ(RunProgram(ConvertArguments()).exit_code, 0);
