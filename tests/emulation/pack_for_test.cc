@@ -53,10 +53,11 @@ TEST(PackForTest, RunsThereAndIsRefusedElsewhere) {
        {RunProgram(RunArguments(kHostProgram, packed)),
         RunProgram(RunArguments(CRIA_PROGRAM, packed), {.environment = {"QEMU_CPU=" + other}})}) {
     EXPECT_EQ(elsewhere.exit_code, 1);
-    EXPECT_EQ(elsewhere.error,
-              "cria: error: " + packed + ": was packed for another processor (" + core +
-                  ") or another XNNPACK; run the model file from which it was made, or pack that "
-                  "file here with cria pack --standalone\n");
+    EXPECT_EQ(
+        elsewhere.error,
+        "cria: error: " + packed + ": was packed for another processor (" + core +
+            ") or another XNNPACK; run the model file that it was made from, or pack that file "
+            "here with cria pack --standalone\n");
   }
 }
 
