@@ -5,11 +5,11 @@
 
 namespace cria {
 
-// Multiplies each row of `values`, [rows, columns], by the normalized Hadamard matrix of the
-// largest power of two that divides the columns, as the runtime's ops/hadamard.h says.
+// Multiplies each row of `values`, [rows, columns], by the Hadamard matrix of ops/hadamard.h, as
+// the decoder does with the hidden state.
 void RotateRows(size_t columns, std::span<float> values);
 
-// The same for each column: [rows, columns] with the largest power of two that divides the rows.
+// The same for each column.
 void RotateColumns(size_t columns, std::span<float> values);
 
 }  // namespace cria

@@ -11,7 +11,7 @@ namespace cria {
 // The kinds of operators between one token and the next.
 enum class OperatorKind : uint8_t {
   kEmbedding,
-  kRotation,  // Of models with rotated_residual, after the embedding. kNorm has the other one.
+  kRotation,  // Of models with rotated_residual, after the embedding. kNorm includes the other one.
   // Includes adding the projected rows before it, and quantizing the result, as kAttention and
   // kSwiGlu do.
   kNorm,

@@ -34,13 +34,14 @@ HWY_INLINE void AddAndSubtract(float* HWY_RESTRICT first, size_t half) {
   }
 }
 
-void HadamardTransform(float* row, size_t size) {
+void HadamardTransform(float* values, size_t size, size_t columns) {
   const size_t part = size & (~size + 1);
   for (size_t half = 1; half < part; half *= 2) {
-    for (size_t i = 0; i < size; i += 2 * half) AddAndSubtract(row + i, half);
+    for (size_t i = 0; i < size; i += 2 * half)
+      AddAndSubtract(values + i * columns, half * columns);
   }
   const auto factor = static_cast<float>(1.0 / std::sqrt(static_cast<double>(part)));
-  for (size_t i = 0; i < size; ++i) row[i] *= factor;
+  for (size_t i = 0; i < size * columns; ++i) values[i] *= factor;
 }
 
 }  // namespace cria::ops::HWY_NAMESPACE
@@ -51,8 +52,8 @@ namespace cria::ops {
 
 HWY_EXPORT(HadamardTransform);
 
-void HadamardTransform(float* row, size_t size) {
-  HWY_DYNAMIC_DISPATCH(HadamardTransform)(row, size);
+void HadamardTransform(float* values, size_t size, size_t columns) {
+  HWY_DYNAMIC_DISPATCH(HadamardTransform)(values, size, columns);
 }
 
 }  // namespace cria::ops

@@ -32,6 +32,23 @@ TEST(HadamardTest, IsItsOwnInverse) {
   }
 }
 
+TEST(HadamardTest, EveryColumnIsTransformed) {
+  for (const size_t columns : {2, 3, 8, 33}) {
+    constexpr size_t kSize = 24;
+    const std::vector<float> values = RandomFloats(kSize * columns, 3);
+    std::vector<float> transformed = values;
+    HadamardTransform(transformed.data(), kSize, columns);
+    for (size_t column = 0; column < columns; ++column) {
+      std::vector<float> alone(kSize);
+      for (size_t i = 0; i < kSize; ++i) alone[i] = values[i * columns + column];
+      HadamardTransform(alone.data(), kSize);
+      for (size_t i = 0; i < kSize; ++i) {
+        ASSERT_EQ(transformed[i * columns + column], alone[i]) << i << " of column " << column;
+      }
+    }
+  }
+}
+
 // Sums are in the same order, whatever the size of a vector is.
 TEST(HadamardTest, EveryInstructionSetGivesTheSameBits) {
   std::vector<float> row(64);
