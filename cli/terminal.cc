@@ -26,6 +26,7 @@ InterruptGuard::InterruptGuard() {
   interrupt_flag = false;
   struct sigaction action = {};
   action.sa_handler = OnInterrupt;
+  action.sa_flags = SA_RESTART;  // A write that waits for the reader must not fail.
   sigaction(SIGINT, &action, &previous_action);
 }
 

@@ -30,6 +30,7 @@ SignalWatch::SignalWatch() {
     Take(kSignals[i]);
     struct sigaction action = {};
     action.sa_handler = NoteSignal;
+    action.sa_flags = SA_RESTART;  // A write to the terminal must not fail; poll() ends all the same.
     sigaction(kSignals[i], &action, &before_[i]);
   }
 }

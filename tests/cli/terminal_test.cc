@@ -2,7 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
 #include <csignal>
+#include <thread>
 
 namespace cria::cli {
 namespace {
@@ -22,6 +29,30 @@ TEST(InterruptGuard, ForgetsAnEarlierCtrlC) {
   }
   const InterruptGuard next;
   EXPECT_FALSE(next.interrupted());
+}
+
+// A terminal or a pipe that is full makes a write wait.
+TEST(InterruptGuard, AWriteThatWaitsGoesOnAfterCtrlC) {
+  std::array<int, 2> ends = {};
+  ASSERT_EQ(pipe2(ends.data(), O_NONBLOCK), 0);
+  std::array<char, 4096> bytes = {};
+  while (write(ends[1], bytes.data(), bytes.size()) > 0) {
+  }
+  ASSERT_EQ(fcntl(ends[1], F_SETFL, 0), 0);
+
+  const InterruptGuard guard;
+  const pthread_t writer = pthread_self();
+  std::thread reader([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    pthread_kill(writer, SIGINT);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    while (read(ends[0], bytes.data(), bytes.size()) > 0) {
+    }
+  });
+  EXPECT_EQ(write(ends[1], "x", 1), 1);
+  reader.join();
+  EXPECT_TRUE(guard.interrupted());
+  for (const int end : ends) close(end);
 }
 
 TEST(InterruptGuardDeathTest, GivesCtrlCBack) {

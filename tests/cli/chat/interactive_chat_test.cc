@@ -109,7 +109,7 @@ TEST_F(InteractiveChat, CtrlCStopsAnAnswerAndTheChatGoesOn) {
   EXPECT_TRUE(chat.WaitFor("the oldest turns are forgotten from now on"));
   ASSERT_TRUE(chat.WaitFor("\n>", 3)) << chat.Screen();
   chat.Type(kCtrlC);
-  EXPECT_EQ(chat.WaitForEnd(), 0);
+  EXPECT_EQ(chat.WaitForEnd(), 0) << chat.Screen();
 }
 
 TEST_F(InteractiveChat, AFullContextIsToldWithWhatHelps) {
