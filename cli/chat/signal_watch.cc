@@ -30,7 +30,8 @@ SignalWatch::SignalWatch() {
     Take(kSignals[i]);
     struct sigaction action = {};
     action.sa_handler = NoteSignal;
-    action.sa_flags = SA_RESTART;  // A write to the terminal must not fail; poll() ends all the same.
+    // A write to the terminal must not fail; poll() ends all the same.
+    action.sa_flags = SA_RESTART;
     sigaction(kSignals[i], &action, &before_[i]);
   }
 }
