@@ -17,8 +17,10 @@ inline constexpr size_t kFirstVersionBytes<cria_model_options> =
 
 namespace {
 
-static_assert(sizeof(cria_model_options) ==
-              offsetof(cria_model_options, min_draft_probability) + sizeof(float));
+// Where pointers have 32 bits, padding follows the last field.
+static_assert(sizeof(cria_model_options) - offsetof(cria_model_options, min_draft_probability) -
+                  sizeof(float) <
+              alignof(cria_model_options));
 static_assert(kFirstVersionBytes<cria_model_options> ==
               offsetof(cria_model_options, reserved) + sizeof(uint32_t));
 static_assert(sizeof(cria_model_info) ==
