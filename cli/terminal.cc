@@ -26,7 +26,8 @@ InterruptGuard::InterruptGuard() {
   interrupt_flag = false;
   struct sigaction action = {};
   action.sa_handler = OnInterrupt;
-  action.sa_flags = SA_RESTART;  // A write that waits for the reader must not fail.
+  // A write that waits for the terminal, or for the reader of a pipe, must not fail.
+  action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, &previous_action);
 }
 

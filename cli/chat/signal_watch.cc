@@ -30,7 +30,7 @@ SignalWatch::SignalWatch() {
     Take(kSignals[i]);
     struct sigaction action = {};
     action.sa_handler = NoteSignal;
-    // A write to the terminal must not fail; poll() ends all the same.
+    // A write that waits for the terminal must not fail; poll() returns all the same.
     action.sa_flags = SA_RESTART;
     sigaction(kSignals[i], &action, &before_[i]);
   }

@@ -17,7 +17,8 @@ inline constexpr size_t kFirstVersionBytes<cria_model_options> =
 
 namespace {
 
-// Where pointers have 32 bits, padding follows the last field.
+// Where pointers have 32 bits, four bytes of padding follow. The next field must come behind them,
+// because struct_size counts them already.
 static_assert(sizeof(cria_model_options) - offsetof(cria_model_options, min_draft_probability) -
                   sizeof(float) <
               alignof(cria_model_options));

@@ -37,8 +37,9 @@ HWY_INLINE void AddAndSubtract(float* HWY_RESTRICT first, size_t half) {
 void HadamardTransform(float* values, size_t size, size_t columns) {
   const size_t part = size & (~size + 1);
   for (size_t half = 1; half < part; half *= 2) {
-    for (size_t i = 0; i < size; i += 2 * half)
+    for (size_t i = 0; i < size; i += 2 * half) {
       AddAndSubtract(values + i * columns, half * columns);
+    }
   }
   const auto factor = static_cast<float>(1.0 / std::sqrt(static_cast<double>(part)));
   for (size_t i = 0; i < size * columns; ++i) values[i] *= factor;

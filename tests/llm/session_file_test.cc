@@ -161,7 +161,8 @@ TEST_F(SessionFileTest, KillingTheWriterLeavesAWholeFile) {
   for (int round = 0; round < rounds; ++round) {
     const pid_t writer = fork();
     if (writer == 0) {
-      // Begins with each by turns, because a slow machine may save only one before it is killed.
+      // On a slow machine, a writer may be killed before it saves the second one, so rounds begin
+      // with either by turns.
       for (auto i = static_cast<size_t>(round) + 1;; ++i) {
         if (!SaveSession(path_, SessionContent::kConversation, conversations[i % 2],
                          engine->session(), 390, *engine)) {
