@@ -52,14 +52,6 @@ std::string LineOf(const VTermScreenCell* cells, int columns) {
   return line.substr(0, line.find_last_not_of(' ') + 1);
 }
 
-size_t Count(std::string_view text, std::string_view part) {
-  size_t count = 0;
-  for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + part.size())) {
-    ++count;
-  }
-  return count;
-}
-
 winsize SizeOf(int rows, int columns) {
   return {.ws_row = static_cast<unsigned short>(rows),
           .ws_col = static_cast<unsigned short>(columns),
@@ -178,10 +170,19 @@ bool TerminalProgram::WaitFor(std::string_view text, int times) {
   const auto deadline = Clock::now() + kPatience;
   for (;;) {
     Pump(0);
-    if (Count(Screen(), text) >= static_cast<size_t>(times)) return true;
+    if (Count(text) >= times) return true;
     if (!is_open_ || Clock::now() >= deadline) return false;
     Pump(20);
   }
+}
+
+int TerminalProgram::Count(std::string_view text) const {
+  const std::string screen = Screen();
+  int count = 0;
+  for (size_t at = screen.find(text); at != screen.npos; at = screen.find(text, at + text.size())) {
+    ++count;
+  }
+  return count;
 }
 
 void TerminalProgram::WaitUntilQuiet() {

@@ -40,6 +40,8 @@ class TerminalProgram {
   bool WaitFor(std::string_view text);
   // Waits until the text is there `times` times.
   bool WaitFor(std::string_view text, int times);
+  // How many times the text was there when the functions above returned.
+  int Count(std::string_view text) const;
   // Waits until the program writes nothing for some time.
   void WaitUntilQuiet();
   // What the screen shows, and what has scrolled off it: lines without spaces at their ends.

@@ -45,21 +45,18 @@ class InteractiveChat : public testing::Test {
   }
   std::string StateHome() const { return folder_.path() / "state"; }
   std::string HistoryPath() const { return StateHome() + "/cria/history"; }
-  // Types keys that end with Enter, and waits for the prompt after the answer.
+  // At a prompt: types keys that end with Enter, and waits for the prompt after the answer.
   static void Ask(TerminalProgram& chat, const std::string& keys) {
-    const std::string screen = chat.Screen();
-    int prompts = 0;
-    for (size_t at = screen.find("\n>"); at != screen.npos; at = screen.find("\n>", at + 1)) {
-      ++prompts;
-    }
+    const int prompts = chat.Count("\n>");
     chat.Type(keys);
     ASSERT_TRUE(chat.WaitFor("\n>", prompts + 1)) << chat.Screen();
   }
   // Whether a message of the conversation has the text: a file that /save writes has all messages.
   bool IsInMessages(TerminalProgram& chat, const std::string& text) const {
     const std::string path = folder_.path() / "saved";
-    chat.Type("/save " + path + kEnter);
-    EXPECT_TRUE(chat.WaitFor("(saved;")) << chat.Screen();
+    const int saved = chat.Count("(saved;");
+    Ask(chat, "/save " + path + kEnter);
+    EXPECT_EQ(chat.Count("(saved;"), saved + 1) << chat.Screen();
     return support::ReadFile(path).contains(text);
   }
 
@@ -101,8 +98,9 @@ TEST_F(InteractiveChat, CtrlCStopsAnAnswerAndTheChatGoesOn) {
   TerminalProgram chat(command, Options());
   ASSERT_TRUE(chat.WaitFor("\n>"));
   for (int times = 1; times <= 2; ++times) {
+    const int lines = chat.Count("\n");
     chat.Type("Hello!\r");
-    ASSERT_TRUE(chat.WaitFor("\n", 20 * times)) << chat.Screen();
+    ASSERT_TRUE(chat.WaitFor("\n", lines + 20)) << chat.Screen();
     chat.Type(kCtrlC);
     ASSERT_TRUE(chat.WaitFor("(stopped)", times)) << chat.Screen();
   }
@@ -452,7 +450,7 @@ TEST_F(InteractiveChat, CtrlZDuringAnAnswerKeepsTheTerminalsModes) {
   shell.Type("stty -a | grep -c ' icanon .* echo '; fg\r");
   ASSERT_TRUE(shell.WaitFor("\n1\n")) << shell.Screen();
   // Neither is shown in the answer.
-  ASSERT_TRUE(shell.WaitFor("\n", 40)) << shell.Screen();
+  ASSERT_TRUE(shell.WaitFor("\n", shell.Count("\n") + 20)) << shell.Screen();
   shell.Type("for later\x03");
   ASSERT_TRUE(shell.WaitFor("(stopped)")) << shell.Screen();
   ASSERT_TRUE(shell.WaitFor("\n> for later")) << shell.Screen();
