@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Runs clang-tidy on the sources whose paths, relative to the working folder and each ended by a zero byte, are
+# on standard input. BUILD is the path of a build folder that compiles each source by itself; sources that it does
+# not compile are for another processor and left out.
+#
+# Parsing headers takes most of clang-tidy's time. So sources that are compiled by the same command are joined into
+# one file and checked together. They are not included by that file, because clang's analyzer would not look at their
+# functions.
+set -euo pipefail
+
+build=$1  # BUILD [JOBS]
+jobs=${2:-$(nproc)}
+max_joined=8
+
+joined=$build/joined-sources
+rm -rf "$joined"
+mkdir "$joined"
+
+# CMake writes one line for the command of a source and then one for its path. The file "origins" says where each
+# source begins in a joined file.
+awk -v root="$PWD" -v build="$build" -v folder="$joined" -v max_joined="$max_joined" '
+  FNR == NR { checked[root "/" $0] = 1; next }
+  /^  "command": / { command = $0; sub(/^  "command": "/, "", command); sub(/ -o [^ ]* -c .*/, "", command) }
+  /^  "file": / {
+    path = $2
+    gsub(/[",]/, "", path)
+    if (!(path in checked)) next
+    delete checked[path]  # Other targets may compile it, too.
+    if (!(command in file) || count[command] == max_joined) {
+      file[command] = folder "/" ++num_files ".cc"
+      count[command] = num_lines[command] = 0
+      commands[num_files] = command
+    }
+    ++count[command]
+    print file[command], num_lines[command], substr(path, length(root) + 2) > folder "/origins"
+    while ((getline line < path) > 0) {
+      print line > file[command]
+      ++num_lines[command]
+    }
+    close(path)
+  }
+  END {
+    database = folder "/compile_commands.json"
+    print "[" > database
+    for (i = 1; i <= num_files; ++i) {
+      path = folder "/" i ".cc"
+      printf "{\"directory\": \"%s\", \"command\": \"%s -c %s\", \"file\": \"%s\"}%s\n", build, commands[i], path,
+             path, i < num_files ? "," : "" > database
+    }
+    print "]" > database
+  }' <(tr '\0' '\n') "$build/compile_commands.json"
+[ -e "$joined/origins" ] || exit 0
+
+# Findings name the sources instead of the joined files.
+find "$joined" -name '*.cc' -print0 | xargs -0 -P "$jobs" -n 1 clang-tidy -p "$joined" --quiet |
+  awk -v origins="$joined/origins" '
+    BEGIN {
+      while ((getline line < origins) > 0) {
+        split(line, part, " ")
+        first[part[1], ++num[part[1]]] = part[2]
+        name[part[1], num[part[1]]] = part[3]
+      }
+    }
+    {
+      split($0, part, ":")
+      for (i = num[part[1]]; i > 0; --i) {
+        if (part[2] > first[part[1], i] + 0) {
+          $0 = name[part[1], i] ":" part[2] - first[part[1], i] substr($0, length(part[1] ":" part[2]) + 1)
+          break
+        }
+      }
+      print
+    }'
