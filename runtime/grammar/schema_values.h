@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "grammar/number_ranges.h"
+#include "grammar/schema_cases.h"
+#include "grammar/schema_keywords.h"
+#include "grammar/schema_report.h"
+#include "jinja/value.h"
+
+namespace cria::grammar {
+
+// The bit of the value's type.
+Types TypeOfValue(const jinja::Value& value);
+
+// The exact decimal of a number; nothing for other values.
+std::optional<Decimal> DecimalOfValue(const jinja::Value& value);
+
+// The value of a keyword such as minLength; fails if it is no count. Counts from 2^32 - 1 on are
+// kUnbounded.
+uint32_t CountOf(const Item& item, SchemaReport& report);
+
+}  // namespace cria::grammar

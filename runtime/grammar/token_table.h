@@ -1,0 +1,97 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace cria::grammar {
+
+// The bytes of a vocabulary's tokens. Of those that are no text (control tokens, unused ids and the
+// like), no bytes: these are never allowed.
+struct TokenPieces {
+  // The bytes must stay where they are.
+  std::string_view (*function)(const void* context, int32_t id);
+  const void* context;
+
+  std::string_view operator()(int32_t id) const { return function(context, id); }
+};
+
+// The tokens of a vocabulary in the order of their bytes, as masks need them: one after the other,
+// each with what it shares with the one before. One for a model; all matchers share it.
+//
+// Most tokens of most vocabularies have only characters that can stand in a JSON string as they are
+// and mean nothing in most grammars. These, the plain ones, are apart from the others, because many
+// constraints allow all of them where they allow one.
+class TokenTable {
+ public:
+  static constexpr size_t kMaxTokens = size_t{1} << 24;
+  // Longer tokens are never allowed.
+  static constexpr size_t kMaxPieceBytes = 255;
+  static constexpr size_t kInlineBytes = 3;
+
+  // 9 bytes and a bit for each token.
+  static size_t MemoryBytes(size_t vocab_size);
+
+  // `memory` must be aligned to 8 bytes and have MemoryBytes(vocab_size); the vocabulary has at
+  // most kMaxTokens. What `pieces` needs must outlive the table.
+  TokenTable(std::span<std::byte> memory, size_t vocab_size, const TokenPieces& pieces);
+
+  // A token, from the lowest bits on: the id (24 bits), how many bytes it shares with the token
+  // before (8), how many of its own follow these (8), and these, or where LongOwn finds them if
+  // they are more than kInlineBytes (24).
+  struct Entry {
+    uint64_t bits;
+
+    uint32_t id() const { return static_cast<uint32_t>(bits & 0xFFFFFF); }
+    size_t shared() const { return (bits >> 24) & 0xFF; }
+    size_t own() const { return (bits >> 32) & 0xFF; }
+    uint8_t byte(size_t index) const { return static_cast<uint8_t>(bits >> (40 + 8 * index)); }
+  };
+
+  // The own bytes, if they are more than kInlineBytes.
+  std::string_view LongOwn(Entry entry) const {
+    const size_t offset = entry.bits >> 40;
+    if (offset == kNowhere) return Piece(static_cast<int32_t>(entry.id())).substr(entry.shared());
+    return {long_own_.data() + offset, entry.own()};
+  }
+
+  // The bytes of ASCII that can be printed, but for `"` and `\`.
+  static bool IsPlain(uint8_t byte) {
+    return byte >= kFirstPlain && byte <= kLastPlain && byte != '"' && byte != '\\';
+  }
+  static constexpr uint8_t kFirstPlain = ' ';
+  static constexpr uint8_t kLastPlain = '~';
+
+  // Those that begin with this byte: the plain ones, or the others.
+  std::span<const Entry> Beginning(uint8_t byte, bool plain) const {
+    const Order& order = orders_[plain ? 1 : 0];
+    return order.entries.subspan(order.begins[byte], order.begins[byte + 1] - order.begins[byte]);
+  }
+  // The plain ones: bit id % 64 of word id / 64.
+  std::span<const uint64_t> plain_words() const { return plain_words_; }
+  std::span<const Entry> plain() const { return orders_[1].entries; }
+  std::string_view Piece(int32_t id) const;
+  size_t vocab_size() const { return vocab_size_; }
+
+ private:
+  struct Order {
+    std::span<Entry> entries;
+    std::array<uint32_t, 257> begins = {};  // By the first byte.
+  };
+
+  // Where there is no room for more own bytes; the vocabulary has them, too.
+  static constexpr size_t kNowhere = 0xFFFFFF;
+
+  void Sort(Order& order);
+
+  size_t vocab_size_;
+  TokenPieces pieces_;
+  std::span<uint64_t> plain_words_;
+  std::span<char> long_own_;
+  size_t num_long_own_ = 0;
+  std::array<Order, 2> orders_;  // The plain ones are the second.
+};
+
+}  // namespace cria::grammar
