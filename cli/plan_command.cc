@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cli/commands.h"
+#include "cli/flags/constraint_options.h"
 #include "cli/flags/options.h"
 #include "cli/memory_report.h"
 #include "llm/engine.h"
@@ -15,6 +16,7 @@ struct PlanOptions {
   std::string model_path;
   PlanArguments plan;
   EngineOptions engine;
+  ConstraintOptions constraint;  // Only whether there is one.
 };
 
 Status Plan(const PlanOptions& options) {
@@ -34,7 +36,11 @@ void AddPlanCommand(CommandLine& program) {
   AddPlanOptions(command, options->plan);
   AddContextOptions(command, options->engine);
   AddDraftOptions(command, options->engine);
-  command.SetAction([options] { return Plan(*options); });
+  AddConstraintOptions(command, options->constraint);
+  command.SetAction([options] {
+    options->engine.max_constraints = options->constraint.is_given() ? 1 : 0;
+    return Plan(*options);
+  });
 }
 
 }  // namespace cria::cli

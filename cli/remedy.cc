@@ -49,6 +49,8 @@ const char* RemedyText(RemedyKind kind) {
       return "see cria info --check";
     case RemedyKind::kOverwrite:
       return "choose another name, or replace it with --overwrite";
+    case RemedyKind::kMoreConstraints:  // A command loads the model for as many as it makes.
+      return "";
     case RemedyKind::kDownloadFolder:
       return "make room, or choose a folder on another disk with --download-cache";
   }

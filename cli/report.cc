@@ -49,13 +49,15 @@ std::string StatsLine(const Engine& engine, const Session& session, const RunFig
           ? ""
           : Format("drafts {} of {} accepted, {:.2f} times as fast | ", stats.accepted_tokens,
                    stats.drafted_tokens, stats.draft_gain());
+  const std::string forced =
+      stats.forced_tokens == 0 ? "" : Format("{} without a choice | ", stats.forced_tokens);
   return Format(
       "prompt {} tokens ({} reused), {:.1f} tok/s | decode {} tokens, {:.1f} tok/s, {:.2f} GB/s | "
-      "{}load {:.1f} ms, first token {:.1f} ms | {}, peak memory {} | seed {}",
+      "{}{}load {:.1f} ms, first token {:.1f} ms | {}, peak memory {} | seed {}",
       stats.prompt_tokens, stats.reused_tokens,
       PerSecond(static_cast<double>(stats.prompt_tokens), stats.prompt_time), stats.decoded_tokens,
       PerSecond(static_cast<double>(stats.decoded_tokens), stats.decode_time),
-      PerSecond(read_bytes / 1e9, stats.decode_time), drafts, figures.load_ms,
+      PerSecond(read_bytes / 1e9, stats.decode_time), drafts, forced, figures.load_ms,
       figures.first_token_ms, CountText(engine.pool().num_threads(), "thread"), PeakMemory(),
       figures.seed);
 }
@@ -73,6 +75,7 @@ void AddStats(nlohmann::ordered_json& object, const Engine& engine, const Sessio
   object["drafted_tokens"] = stats.drafted_tokens;
   object["accepted_tokens"] = stats.accepted_tokens;
   object["draft_gain"] = stats.draft_gain();
+  object["forced_tokens"] = stats.forced_tokens;
   object["load_ms"] = figures.load_ms;
   object["first_token_ms"] = figures.first_token_ms;
   object["seed"] = figures.seed;

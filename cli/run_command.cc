@@ -12,6 +12,7 @@
 
 #include "cli/commands.h"
 #include "cli/engine_loader.h"
+#include "cli/flags/constraint_options.h"
 #include "cli/flags/generation_options.h"
 #include "cli/flags/options.h"
 #include "cli/printable.h"
@@ -39,6 +40,7 @@ struct RunOptions {
   bool is_quiet = false;
   EngineOptions engine;
   SamplerOptions sampler;
+  ConstraintOptions constraint;
   TextOptions text;
 };
 
@@ -83,10 +85,12 @@ Result<std::optional<std::string>> PromptOf(const RunOptions& options) {
 // A model that is loaded, the context to go on from, and what a user sees of it.
 class Completion {
  public:
-  Completion(const RunOptions& options, Engine& engine, Sampler sampler, StopStrings stop_strings)
+  Completion(const RunOptions& options, Engine& engine, Sampler sampler,
+             std::unique_ptr<Constraint> constraint, StopStrings stop_strings)
       : options_(options),
         engine_(engine),
         sampler_(std::move(sampler)),
+        constraint_(std::move(constraint)),
         stop_strings_(std::move(stop_strings)),
         session_(engine.NewSession()) {}
 
@@ -100,6 +104,7 @@ class Completion {
   const RunOptions& options_;
   Engine& engine_;
   Sampler sampler_;
+  std::unique_ptr<Constraint> constraint_;  // Null: there is none.
   StopStrings stop_strings_;
   std::unique_ptr<Session> session_;
   RunFigures figures_ = {.seed = options_.sampler.seed};
@@ -111,6 +116,7 @@ Result<StopReason> Completion::Generate(const std::string& prompt, std::span<con
                                         const TextCallback& on_text) {
   CompletionOptions completion = {
       .generation = {.max_tokens = options_.max_tokens,
+                     .constraint = constraint_.get(),
                      .cancel = cancel,
                      .stop_strings = options_.text.stop_strings.empty() ? nullptr : &stop_strings_},
       .when_full = options_.when_full,
@@ -188,13 +194,15 @@ Status Run(const RunOptions& options) {
                         LoadEngine(options.model_path, options.engine));
   CRIA_ASSIGN_OR_RETURN(Sampler sampler,
                         Sampler::Create(options.sampler, engine->decoder().vocab_size()));
+  CRIA_ASSIGN_OR_RETURN(std::unique_ptr<Constraint> constraint, options.constraint.Make(*engine));
   if (prompt && !options.is_quiet && !engine->file().chat_template_source().empty()) {
     std::fputs(
         "cria: the model has a chat template, which run does not use: it continues the "
         "prompt as it is; cria chat -p answers it\n",
         stderr);
   }
-  return Completion(options, *engine, std::move(sampler), std::move(stop_strings))
+  return Completion(options, *engine, std::move(sampler), std::move(constraint),
+                    std::move(stop_strings))
       .Run(std::move(prompt), start);
 }
 
@@ -221,7 +229,11 @@ void AddRunCommand(CommandLine& program) {
   AddEngineOptions(command, options->engine);
   AddDraftOptions(command, options->engine);
   AddSamplerOptions(command, options->sampler);
-  command.SetAction([options] { return Run(*options); });
+  AddConstraintOptions(command, options->constraint);
+  command.SetAction([options] {
+    options->engine.max_constraints = options->constraint.is_given() ? 1 : 0;
+    return Run(*options);
+  });
 }
 
 }  // namespace cria::cli

@@ -54,17 +54,20 @@ Result<std::unique_ptr<Chat>> Chat::Create(Engine& engine, ChatOptions options,
   CRIA_ASSIGN_OR_RETURN(Sampler sampler,
                         Sampler::Create(options.sampler, engine.decoder().vocab_size()));
   CRIA_ASSIGN_OR_RETURN(StopStrings stop_strings, options.text.MakeStopStrings());
-  std::unique_ptr<Chat> chat(
-      new Chat(engine, std::move(sampler), std::move(stop_strings), std::move(options)));
+  CRIA_ASSIGN_OR_RETURN(std::unique_ptr<Constraint> constraint, options.constraint.Make(engine));
+  std::unique_ptr<Chat> chat(new Chat(engine, std::move(sampler), std::move(stop_strings),
+                                      std::move(constraint), std::move(options)));
   CRIA_RETURN_IF_ERROR(chat->SetThinking(chat->options_.chat_template.thinking));
   chat->figures_.load_ms = MillisecondsSince(start);
   return chat;
 }
 
-Chat::Chat(Engine& engine, Sampler sampler, StopStrings stop_strings, ChatOptions options)
+Chat::Chat(Engine& engine, Sampler sampler, StopStrings stop_strings,
+           std::unique_ptr<Constraint> constraint, ChatOptions options)
     : engine_(engine),
       sampler_(std::move(sampler)),
       stop_strings_(std::move(stop_strings)),
+      constraint_(std::move(constraint)),
       options_(std::move(options)),
       figures_({.seed = options_.sampler.seed}),
       session_(engine.NewSession()),
@@ -141,6 +144,7 @@ Result<StopReason> Chat::Answer(Question question, std::string_view message,
   const GenerationOptions generation = {
       .max_tokens = options_.max_tokens,
       .stop_token_ids = engine_.file().stop_token_ids(),
+      .constraint = constraint_.get(),
       .cancel = interrupt.flag(),
       .on_prompt = [&](size_t done, size_t total) { return progress.Update(done, total); },
       .stop_strings = options_.text.stop_strings.empty() ? nullptr : &stop_strings_};
@@ -158,6 +162,8 @@ Result<StopReason> Chat::Answer(Question question, std::string_view message,
 }
 
 bool Chat::BeginsInReasoning(Question question, std::string_view message) const {
+  // What the model is made to write is the answer, even if the template has opened its reasoning.
+  if (constraint_ != nullptr) return false;
   const auto now = conversation_.messages();
   std::vector<ChatMessage> messages(now.begin(), now.end());
   if (question == Question::kNew) messages.push_back({"user", std::string(message)});
@@ -318,10 +324,24 @@ Status Chat::SetSampler(const SamplerOptions& options) {
 Status Chat::SetThinking(Thinking thinking) {
   TemplateOptions changed = options_.chat_template;
   changed.thinking = thinking;
-  CRIA_ASSIGN_OR_RETURN(std::string variables, VariablesFor(engine_.chat_template(), changed));
+  CRIA_ASSIGN_OR_RETURN(std::string variables, TemplateVariables(changed));
   CRIA_RETURN_IF_ERROR(conversation_.SetVariables(std::move(variables)));
   options_.chat_template = std::move(changed);
   return {};
+}
+
+Result<std::string> Chat::TemplateVariables(TemplateOptions options) const {
+  const ChatTemplate& chat_template = engine_.chat_template();
+  if (constraint_ == nullptr) return VariablesFor(chat_template, options);
+  if (options.thinking == Thinking::kOn || options.thinking == Thinking::kHide) {
+    return Fail(ErrorCode::kUsage,
+                "the answers match what was asked for from their beginning, so that the model "
+                "cannot think before them: turn thinking off, or ask for free text");
+  }
+  CRIA_ASSIGN_OR_RETURN(const std::string variables, VariablesFor(chat_template, options));
+  options.thinking = Thinking::kOff;
+  // Some templates have no switch, and in others the user's own variables have set it.
+  return VariablesFor(chat_template, options).value_or(variables);
 }
 
 void Chat::SetWhenFull(WhenFull when_full) {

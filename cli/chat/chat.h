@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/chat/answer_printer.h"
+#include "cli/flags/constraint_options.h"
 #include "cli/flags/generation_options.h"
 #include "cli/flags/template_options.h"
 #include "cli/report.h"
@@ -29,6 +30,7 @@ struct ChatOptions {
   bool has_prompt = false;  // Advice may name commands such as /reset.
   EngineOptions engine;
   SamplerOptions sampler;
+  ConstraintOptions constraint;  // Of each answer.
   TextOptions text;
   TemplateOptions chat_template;
 };
@@ -71,7 +73,8 @@ class Chat {
   Status LoadFrom(const std::string& path);
   // Changes a sampler's option; keeps the old ones if one is wrong.
   Status SetSampler(const SamplerOptions& options);
-  // Fails if the model's template cannot turn reasoning on or off as wanted.
+  // Fails if the model's template cannot turn reasoning on or off as wanted, or if reasoning would
+  // have to match the constraint of the answers.
   Status SetThinking(Thinking thinking);
   void SetMaxTokens(size_t max_tokens) { options_.max_tokens = max_tokens; }
   void SetWhenFull(WhenFull when_full);
@@ -84,7 +87,10 @@ class Chat {
   std::string StatsText() const;
 
  private:
-  Chat(Engine& engine, Sampler sampler, StopStrings stop_strings, ChatOptions options);
+  Chat(Engine& engine, Sampler sampler, StopStrings stop_strings,
+       std::unique_ptr<Constraint> constraint, ChatOptions options);
+
+  Result<std::string> TemplateVariables(TemplateOptions options) const;
 
   enum class Question : uint8_t { kNew, kLast, kAgain };
   Result<StopReason> Answer(Question question, std::string_view message, const AnswerStyle& style);
@@ -99,6 +105,7 @@ class Chat {
   Engine& engine_;
   Sampler sampler_;
   StopStrings stop_strings_;
+  std::unique_ptr<Constraint> constraint_;  // Null: there is none.
   ChatOptions options_;
   RunFigures figures_;
   bool said_forgotten_ = false;

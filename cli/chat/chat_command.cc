@@ -9,6 +9,7 @@
 #include "cli/chat/one_shot_chat.h"
 #include "cli/commands.h"
 #include "cli/engine_loader.h"
+#include "cli/flags/constraint_options.h"
 #include "cli/flags/generation_options.h"
 #include "cli/flags/options.h"
 #include "cli/flags/template_options.h"
@@ -133,7 +134,12 @@ void AddChatCommand(CommandLine& program) {
   AddEngineOptions(command, chat.engine);
   AddDraftOptions(command, chat.engine);
   AddSamplerOptions(command, chat.sampler);
-  command.SetAction([arguments] { return RunChat(*arguments); });
+  AddConstraintOptions(command, chat.constraint);
+  command.SetAction([arguments] {
+    ChatOptions& options = arguments->chat;
+    options.engine.max_constraints = options.constraint.is_given() ? 1 : 0;
+    return RunChat(*arguments);
+  });
 }
 
 }  // namespace cria::cli

@@ -62,9 +62,10 @@ Answer::Answer(LoadedModel& model, Session& session, const cria_callbacks& callb
   session_.ResetStats();
 }
 
-GenerationOptions Answer::Options(Generation* generation) {
+GenerationOptions Answer::Options(Generation* generation, Constraint* constraint) {
   GenerationOptions options = {
       .stop_token_ids = model_.engine->file().stop_token_ids(),
+      .constraint = constraint,
       .cancel = &cancel_,
       .log_probabilities = callbacks_.on_token != nullptr,
       .on_prompt = [this](size_t done, size_t total) { return TakeProgress(done, total); },

@@ -34,8 +34,9 @@ class Answer {
   Answer(const Answer&) = delete;
   Answer& operator=(const Answer&) = delete;
 
-  // Options that are valid as long as this object. Null: for a prompt that is only read.
-  GenerationOptions Options(Generation* generation);
+  // Options that are valid as long as this object. Null: for a prompt that is only read. The
+  // constraint may be null.
+  GenerationOptions Options(Generation* generation, Constraint* constraint = nullptr);
   TextCallback Receiver() {
     return [this](std::string_view text) { TakeText(text); };
   }

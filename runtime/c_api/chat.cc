@@ -79,9 +79,11 @@ Status Generate(cria_chat* chat, Task task, ChatMessage message, const cria_call
   CRIA_ASSIGN_OR_RETURN(const ChatUse use, ChatUse::Begin(chat));
   ModelUse model_use;
   CRIA_RETURN_IF_ERROR(model_use.Begin(*chat->model));
+  CRIA_ASSIGN_OR_RETURN(const ConstraintUse constraint,
+                        ConstraintUse::Begin(*chat->model, chat->generation));
   const Answer::OfChat of_chat = {chat->cancel, chat->context_used};
   Answer answer(*chat->model, *chat->session, callbacks, &of_chat);
-  const GenerationOptions options = answer.Options(&chat->generation);
+  const GenerationOptions options = answer.Options(&chat->generation, constraint.get());
   Sampler& sampler = chat->generation.sampler;
   Conversation& conversation = chat->conversation;
   const RequestEnd request_end(*chat->session);

@@ -21,12 +21,13 @@ Status Complete(cria_model* handle, const char* given_prompt, size_t prompt_byte
   CRIA_ASSIGN_OR_RETURN(Generation generation, MakeGeneration(model, given));
   ModelUse use;
   CRIA_RETURN_IF_ERROR(use.Begin(model));
+  CRIA_ASSIGN_OR_RETURN(const ConstraintUse constraint, ConstraintUse::Begin(model, generation));
   const std::unique_ptr<Session> session = model.engine->NewSession();
   Answer answer(model, *session, known, /*chat=*/nullptr);
   CRIA_ASSIGN_OR_RETURN(
       const StopReason reason,
       cria::Complete(*session, model.engine->tokenizer(), generation.sampler, prompt,
-                     {.generation = answer.Options(&generation),
+                     {.generation = answer.Options(&generation, constraint.get()),
                       .parse_special = generation.parse_special,
                       .when_full = generation.when_full,
                       .keep_tokens = generation.keep_tokens},

@@ -18,10 +18,13 @@ inline constexpr size_t kFirstVersionBytes<cria_generation_options> =
 namespace {
 
 static_assert(sizeof(cria_generation_options) ==
-              offsetof(cria_generation_options, num_logit_bias) + sizeof(size_t));
+              offsetof(cria_generation_options, constraint_bytes) + sizeof(size_t));
 // The second version's fields directly follow those of the first.
 static_assert(kFirstVersionBytes<cria_generation_options> ==
               offsetof(cria_generation_options, stop_strings));
+// And so do those of the third.
+static_assert(offsetof(cria_generation_options, constraint_kind) ==
+              offsetof(cria_generation_options, num_logit_bias) + sizeof(size_t));
 
 Result<WhenFull> ToWhenFull(int32_t when_full) {
   if (when_full == CRIA_WHEN_FULL_STOP) return WhenFull::kStop;
@@ -40,6 +43,48 @@ Result<StopStrings> ReadStopStrings(const cria_generation_options& options) {
     strings.emplace_back(read);
   }
   return StopStrings::Create(std::move(strings));
+}
+
+Status ReadConstraint(const cria_generation_options& options, Generation& generation) {
+  if (options.reserved != 0) {
+    return Fail(ErrorCode::kUnsupported,
+                "reserved of cria_generation_options is not 0; use CRIA_GENERATION_OPTIONS_INIT");
+  }
+  CRIA_ASSIGN_OR_RETURN(const std::string_view text,
+                        ReadText(options.constraint, options.constraint_bytes, "constraint"));
+  generation.constraint_text = text;
+  generation.is_constrained = true;
+  bool has_text = true;
+  switch (options.constraint_kind) {
+    case CRIA_CONSTRAINT_NONE:
+      generation.is_constrained = has_text = false;
+      break;
+    case CRIA_CONSTRAINT_JSON_SCHEMA:
+      generation.constraint_kind = grammar::ConstraintKind::kJsonSchema;
+      break;
+    case CRIA_CONSTRAINT_JSON:
+      generation.constraint_kind = grammar::ConstraintKind::kJson;
+      has_text = false;
+      break;
+    case CRIA_CONSTRAINT_JSON_OBJECT:
+      generation.constraint_kind = grammar::ConstraintKind::kJsonObject;
+      has_text = false;
+      break;
+    case CRIA_CONSTRAINT_GRAMMAR:
+      generation.constraint_kind = grammar::ConstraintKind::kGbnf;
+      break;
+    case CRIA_CONSTRAINT_REGEX:
+      generation.constraint_kind = grammar::ConstraintKind::kRegex;
+      break;
+    default:
+      return Fail(ErrorCode::kUsage,
+                  std::format("constraint_kind is {}, which is not one of CRIA_CONSTRAINT_...",
+                              options.constraint_kind));
+  }
+  if (has_text || text.empty()) return {};
+  return Fail(ErrorCode::kUsage,
+              std::format("constraint has a text, but constraint_kind {} takes none",
+                          options.constraint_kind));
 }
 
 Result<Sampler> MakeSampler(const LoadedModel& model, const cria_generation_options& options) {
@@ -68,12 +113,50 @@ Result<Generation> MakeGeneration(const LoadedModel& model, const cria_generatio
   CRIA_ASSIGN_OR_RETURN(const WhenFull when_full, ToWhenFull(options.when_full));
   CRIA_ASSIGN_OR_RETURN(StopStrings stop_strings, ReadStopStrings(options));
   CRIA_ASSIGN_OR_RETURN(Sampler sampler, MakeSampler(model, options));
-  return Generation{.sampler = std::move(sampler),
-                    .stop_strings = std::move(stop_strings),
-                    .max_tokens = options.max_tokens,
-                    .keep_tokens = options.keep_tokens,
-                    .when_full = when_full,
-                    .parse_special = options.parse_special != 0};
+  Generation generation = {.sampler = std::move(sampler),
+                           .stop_strings = std::move(stop_strings),
+                           .max_tokens = options.max_tokens,
+                           .keep_tokens = options.keep_tokens,
+                           .when_full = when_full,
+                           .parse_special = options.parse_special != 0};
+  CRIA_RETURN_IF_ERROR(ReadConstraint(options, generation));
+  return generation;
+}
+
+Result<ConstraintUse> ConstraintUse::Begin(LoadedModel& model, const Generation& generation) {
+  ConstraintUse use;
+  if (!generation.is_constrained) return use;
+  CRIA_ASSIGN_OR_RETURN(std::unique_ptr<Constraint> constraint, model.TakeConstraint());
+  use.constraint_ = {constraint.release(), Returning{&model}};
+  CRIA_RETURN_IF_ERROR(
+      use.constraint_->Set({generation.constraint_kind, generation.constraint_text}));
+  return use;
+}
+
+void ConstraintUse::Returning::operator()(Constraint* constraint) const {
+  model->ReturnConstraint(std::unique_ptr<Constraint>(constraint));
+}
+
+Result<std::unique_ptr<Constraint>> LoadedModel::TakeConstraint() {
+  {
+    const std::lock_guard lock(constraint_mutex_);
+    if (!free_constraints_.empty()) {
+      // The last one that was used may have the same text, about which it knows much.
+      std::unique_ptr<Constraint> constraint = std::move(free_constraints_.back());
+      free_constraints_.pop_back();
+      return constraint;
+    }
+  }
+  CRIA_ASSIGN_OR_RETURN(std::unique_ptr<Constraint> constraint, engine->NewConstraint());
+  const std::lock_guard lock(constraint_mutex_);
+  // So that giving one back allocates nothing.
+  free_constraints_.reserve(++num_constraints_);
+  return constraint;
+}
+
+void LoadedModel::ReturnConstraint(std::unique_ptr<Constraint> constraint) {
+  const std::lock_guard lock(constraint_mutex_);
+  free_constraints_.push_back(std::move(constraint));
 }
 
 }  // namespace cria::c_api

@@ -1,9 +1,12 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "cria/cria.h"
 #include "cria/error.h"
@@ -13,10 +16,19 @@ namespace cria::c_api {
 
 // Shared by a model's handle and those of its chats.
 struct LoadedModel {
+  // A constraint for one call. Fails if all are in use. An exception may pass through.
+  Result<std::unique_ptr<Constraint>> TakeConstraint();
+  void ReturnConstraint(std::unique_ptr<Constraint> constraint);
+
   std::unique_ptr<Engine> engine;
   std::string name;
   // How often cria_model_cancel was called: a call ends when this differs from its beginning.
   std::atomic<uint32_t> cancels = 0;
+
+ private:
+  std::mutex constraint_mutex_;
+  size_t num_constraints_ = 0;
+  std::vector<std::unique_ptr<Constraint>> free_constraints_;
 };
 
 // A call that runs a model. One from a callback of another call for the same model is refused: it

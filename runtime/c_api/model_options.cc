@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <format>
+#include <limits>
 #include <optional>
 
 #include "c_api/failure.h"
@@ -17,11 +18,11 @@ inline constexpr size_t kFirstVersionBytes<cria_model_options> =
 
 namespace {
 
-// Where pointers have 32 bits, four bytes of padding follow. The next field must come behind them,
-// because struct_size counts them already.
-static_assert(sizeof(cria_model_options) - offsetof(cria_model_options, min_draft_probability) -
-                  sizeof(float) <
-              alignof(cria_model_options));
+// Where pointers have 32 bits, four bytes of padding are before max_constraints, because the
+// struct_size of the version before it counted them. For this, it has 64 bits.
+static_assert(offsetof(cria_model_options, max_constraints) % alignof(cria_model_options) == 0);
+static_assert(sizeof(cria_model_options) ==
+              offsetof(cria_model_options, max_constraints) + sizeof(uint64_t));
 static_assert(kFirstVersionBytes<cria_model_options> ==
               offsetof(cria_model_options, reserved) + sizeof(uint32_t));
 static_assert(sizeof(cria_model_info) ==
@@ -89,6 +90,8 @@ Result<EngineOptions> ToEngineOptions(const cria_model_options& options) {
   engine.drafts.min_tokens = options.min_draft_tokens;
   engine.drafts.min_probability = options.min_draft_probability;
   if (options.max_draft_tokens != 0) engine.drafts.max_tokens = options.max_draft_tokens;
+  engine.max_constraints = static_cast<size_t>(
+      std::min<uint64_t>(options.max_constraints, std::numeric_limits<uint32_t>::max()));
   if (options.draft_model_path != nullptr) engine.draft_model_path = options.draft_model_path;
   if (options.num_sequences != 0) engine.num_sequences = options.num_sequences;
   if (options.chunk_tokens != 0) engine.chunk_tokens = options.chunk_tokens;

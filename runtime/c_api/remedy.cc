@@ -48,6 +48,8 @@ const char* RemedyText(RemedyKind kind) {
     case RemedyKind::kPackStandalone:
       return "load the model file that it was made of, or have cria pack --standalone make another "
              "for this processor";
+    case RemedyKind::kMoreConstraints:
+      return "load it with a larger max_constraints";
     case RemedyKind::kCheckFile:
       return "cria info --check compares it with its checksums";
   }

@@ -3,6 +3,8 @@
 #include <format>
 #include <vector>
 
+#include "llm/constraint.h"
+
 namespace cria {
 namespace {
 
@@ -97,7 +99,10 @@ Result<StopReason> CompleteTokens(Session& session, const Tokenizer& tokenizer, 
   const Session::Request request(session, request_options);
   CRIA_RETURN_IF_ERROR(session.Prefill(prompt, generation.on_prompt));
   if (options.on_prompt_read) options.on_prompt_read();
-  Detokenizer detokenizer(tokenizer, {.at_text_start = at_text_start});
+  if (generation.constraint != nullptr) generation.constraint->Restart();
+  // A constraint is about all bytes of the tokens, the first space included.
+  Detokenizer detokenizer(tokenizer,
+                          {.at_text_start = at_text_start && generation.constraint == nullptr});
   return GenerateText(session, detokenizer, sampler, generation, on_text);
 }
 

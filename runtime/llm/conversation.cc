@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "llm/constraint.h"
+
 namespace cria {
 namespace {
 
@@ -19,8 +21,9 @@ bool IsSystem(const ChatMessage& message) {
   return message.role == "system" || message.role == "developer";
 }
 
-std::string TextOf(const Tokenizer& tokenizer, std::span<const int32_t> tokens) {
-  Detokenizer detokenizer(tokenizer);
+std::string TextOf(const Tokenizer& tokenizer, std::span<const int32_t> tokens,
+                   bool at_text_start) {
+  Detokenizer detokenizer(tokenizer, {.at_text_start = at_text_start});
   std::string text;
   for (const int32_t token : tokens) text += detokenizer.Append(token);
   text += detokenizer.Flush();
@@ -98,7 +101,9 @@ Result<StopReason> Conversation::Answer(const GenerationOptions& options, Sample
   const Session::Request request(session_, RequestOptions(options, rendering.tokens));
   CRIA_RETURN_IF_ERROR(ReadQuestion(options, std::move(rendering)));
   std::string answer;
-  Detokenizer detokenizer(tokenizer_);
+  if (generation.constraint != nullptr) generation.constraint->Restart();
+  // A constraint is about all bytes of the tokens, the first space included.
+  Detokenizer detokenizer(tokenizer_, {.at_text_start = generation.constraint == nullptr});
   CRIA_ASSIGN_OR_RETURN(
       const StopReason reason,
       GenerateText(session_, detokenizer, sampler, generation, [&](std::string_view text) {
@@ -106,7 +111,8 @@ Result<StopReason> Conversation::Answer(const GenerationOptions& options, Sample
         on_text(text);
       }));
   if (cut_ == Cut::kAnswer) {
-    answer = TextOf(tokenizer_, session_.tokens().subspan(prompt_.size()));
+    answer = TextOf(tokenizer_, session_.tokens().subspan(prompt_.size()),
+                    /*at_text_start=*/generation.constraint == nullptr);
     if (reason == StopReason::kStopString) {
       // The text of the tokens has the stop string again.
       options.stop_strings->Restart();

@@ -53,6 +53,7 @@ MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions&
                   .num_sequences = options.num_sequences,
                   .max_logit_rows = std::max(logit_rows, draft_rows)},
       .drafts = drafts,
+      .max_constraints = options.max_constraints,
       .num_threads = num_threads,
       .num_batch_threads = options.num_batch_threads == num_threads ? 0 : options.num_batch_threads,
       .weights_in_memory = !model.is_packed && !maps_weights && options.packing.packed_path.empty(),
@@ -145,6 +146,12 @@ Result<std::unique_ptr<Engine>> Engine::Load(platform::File opened, const Engine
         engine->pool_mutex_.get()));
   }
   CRIA_ASSIGN_OR_RETURN(engine->tokenizer_, Tokenizer::Create(engine->file_.vocabulary()));
+  if (resolved.max_constraints != 0) {
+    CRIA_ASSIGN_OR_RETURN(
+        engine->constraint_tokens_,
+        ConstraintTokens::Create(engine->tokenizer_->vocabulary(),
+                                 engine->file_.config().vocab_size, resolved.max_constraints));
+  }
   CRIA_RETURN_IF_ERROR(engine->Start(resolved, options.packing,
                                      check_memory(resolved.weights_in_memory),
                                      engine->pool_mutex_.get()));
@@ -170,6 +177,14 @@ std::unique_ptr<Session> Engine::NewSession(bool with_drafts) {
         draft_engine_ == nullptr ? nullptr : &draft_engine_->scheduler());
   }
   return std::make_unique<Session>(*scheduler_, std::move(drafting));
+}
+
+Result<std::unique_ptr<Constraint>> Engine::NewConstraint() {
+  if (constraint_tokens_ == nullptr) {
+    return Fail(ErrorCode::kUsage, "the model was loaded without memory for constraints",
+                RemedyKind::kMoreConstraints);
+  }
+  return Constraint::Create(*constraint_tokens_);
 }
 
 Engine::Engine(MemoryPlan plan, ModelFile file, Pool pool, Pool batch_pool)

@@ -11,6 +11,7 @@
 
 #include "core/thread_pool.h"
 #include "decode/decoder.h"
+#include "llm/constraint.h"
 #include "llm/drafting.h"
 #include "llm/memory_plan.h"
 #include "llm/session.h"
@@ -36,6 +37,8 @@ struct EngineOptions {
   // Change no text, only the time that generating takes. There are none on processors where a
   // product of several rows rounds differently from that of one (CanDraft).
   DraftOptions drafts;
+  // How many constraints (NewConstraint) there may be at once; their memory is planned.
+  size_t max_constraints = 0;
   // A model with the same vocabulary, much smaller, that makes drafts; empty: none.
   std::string draft_model_path;
   // One product computes as many rows of logits as fit into these bytes, at least one.
@@ -101,6 +104,9 @@ class Engine {
   // There may be more sessions than sequences. The engine must outlive them. `with_drafts` has no
   // effect if the engine has no drafts.
   std::unique_ptr<Session> NewSession(bool with_drafts = true);
+  // Any thread may call this. Fails with kOutOfMemory if there are max_constraints already. The
+  // engine must outlive it.
+  Result<std::unique_ptr<Constraint>> NewConstraint();
 
  private:
   using Pool = std::shared_ptr<const ThreadPool>;
@@ -119,6 +125,8 @@ class Engine {
   std::unique_ptr<std::mutex> pool_mutex_;
   std::unique_ptr<Engine> draft_engine_;
   std::optional<Tokenizer> tokenizer_;  // Points into file_.
+  // Null: there are no constraints.
+  std::unique_ptr<ConstraintTokens> constraint_tokens_;
   std::optional<xnn::PackedWeights> weights_;
   std::unique_ptr<Decoder> decoder_;
   std::unique_ptr<Scheduler> scheduler_;

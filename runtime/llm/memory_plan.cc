@@ -7,6 +7,7 @@
 
 #include "core/format_bytes.h"
 #include "decode/embedding.h"
+#include "llm/constraint.h"
 #include "xnn/linear.h"
 #include "xnn/packed_file_writer.h"
 #include "xnn/packing.h"
@@ -45,6 +46,12 @@ Result<WeightBytes> BytesOfWeights(const ModelOutline& model) {
     bytes.creation = std::max(bytes.creation, xnn::Linear::CreationBytes(matrix));
   }
   return bytes;
+}
+
+uint64_t BytesOfConstraints(size_t max_constraints, size_t vocab_size) {
+  if (max_constraints == 0) return 0;
+  return ConstraintTokens::MemoryBytes(vocab_size) +
+         max_constraints * Constraint::MemoryBytes(vocab_size);
 }
 
 void AddArenaLines(const DecoderMemory& memory, std::vector<MemoryLine>& lines) {
@@ -91,6 +98,7 @@ Result<MemoryDemand> DemandOf(const ModelOutline& model, const MemoryPlanOptions
   const uint64_t session =
       kHeapBytes + (1 + uint64_t{options.decoder.num_sequences}) * context * sizeof(int32_t) +
       Drafting::MemoryBytes(options.drafts, context);
+  const uint64_t constraints = BytesOfConstraints(options.max_constraints, model.config.vocab_size);
 
   MemoryDemand demand;
   const MemoryKind weight_kind =
@@ -103,6 +111,9 @@ Result<MemoryDemand> DemandOf(const ModelOutline& model, const MemoryPlanOptions
   AddArenaLines(memory, demand.lines);
   demand.lines.push_back({"XNNPACK's operators", MemoryKind::kPrivate, operators});
   demand.lines.push_back({"session", MemoryKind::kPrivate, session});
+  if (constraints != 0) {
+    demand.lines.push_back({"constraints", MemoryKind::kPrivate, constraints});
+  }
 
   // Packing ends before the decoder allocates its memory; its source and its result are not mapped
   // at the same time. Operators are created after the decoder's tables.
@@ -116,7 +127,7 @@ Result<MemoryDemand> DemandOf(const ModelOutline& model, const MemoryPlanOptions
                          std::max(packing, weights.creation + tables) +
                          (options.weights_in_memory ? weights.packed : 0);
   demand.address_space_bytes = model.metadata_bytes + embedding + weights.packed +
-                               memory.layout.total_bytes() + operators + session +
+                               memory.layout.total_bytes() + operators + session + constraints +
                                std::max(packing, weights.creation);
   return demand;
 }
@@ -170,6 +181,7 @@ MemoryPlanOptions DraftModelOptions(const MemoryPlanOptions& options) {
   decoder.chunk_tokens = std::min(decoder.chunk_tokens, decoder.context_tokens);
   decoder.max_logit_rows = 1;
   result.drafts = {};
+  result.max_constraints = 0;
   result.weights_in_memory = options.draft_weights_in_memory;
   result.draft_model = nullptr;
   return result;

@@ -19,6 +19,7 @@ namespace cria {
 struct MemoryPlanOptions {
   DecoderOptions decoder;
   DraftOptions drafts;
+  size_t max_constraints = 0;  // How many constraints there may be at once.
   size_t num_threads = 1;
   // Threads of a separate pool for several tokens at once; 0: there is no such pool.
   size_t num_batch_threads = 0;

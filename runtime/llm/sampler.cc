@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <format>
+#include <limits>
+#include <optional>
 
 #include "ops/vector.h"
 
@@ -17,12 +19,36 @@ constexpr auto kMoreLikely = [](const auto& a, const auto& b) {
   return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
 };
 
+// The most likely token that may be chosen, the lowest id of equals. Without a mask, its logit may
+// be no number.
+std::optional<size_t> MostLikely(std::span<const float> logits, const TokenMask* mask) {
+  if (mask == nullptr) return ops::ArgMax(logits.data(), logits.size());
+  std::optional<size_t> best;
+  float largest = -std::numeric_limits<float>::infinity();
+  mask->ForEach(logits.size(), [&](size_t id) {
+    if (!(logits[id] > largest)) return;
+    largest = logits[id];
+    best = id;
+  });
+  return best;
+}
+
 Status CheckOption(bool holds, const char* option, double value, const char* range) {
   if (holds) return {};
   return Fail(ErrorCode::kUsage, std::format("{} is {}, but must be {}", option, value, range));
 }
 
 }  // namespace
+
+uint64_t TokenMask::Word(size_t index) const {
+  uint64_t word = words[index];
+  for (const int32_t id : ends) {
+    if (static_cast<size_t>(id) / 64 != index) continue;
+    const uint64_t bit = uint64_t{1} << (static_cast<size_t>(id) % 64);
+    word = may_end ? word | bit : word & ~bit;
+  }
+  return word;
+}
 
 Result<Sampler> Sampler::Create(const SamplerOptions& options, size_t vocab_size) {
   const auto in_unit = [](float value) { return value >= 0.0f && value <= 1.0f; };
@@ -56,17 +82,18 @@ Sampler::Sampler(const SamplerOptions& options, size_t vocab_size)
                    (penalizes ? std::min(options.repeat_last_n, vocab_size) : 0));
 }
 
-Result<int32_t> Sampler::Sample(std::span<float> logits, std::span<const int32_t> history) {
-  const Result<int32_t> token = Peek(logits, history, 0);
+Result<int32_t> Sampler::Sample(std::span<float> logits, std::span<const int32_t> history,
+                                const TokenMask* mask) {
+  const Result<int32_t> token = Peek(logits, history, 0, mask);
   if (token) Advance();
   return token;
 }
 
 Result<int32_t> Sampler::Peek(std::span<float> logits, std::span<const int32_t> history,
-                              size_t ahead) {
+                              size_t ahead, const TokenMask* mask) {
   AddBias(logits);
   Penalize(logits, history);
-  const Result<int32_t> token = Choose(logits, ahead);
+  const Result<int32_t> token = Choose(logits, ahead, mask);
   Restore(logits);
   return token;
 }
@@ -101,20 +128,27 @@ void Sampler::Restore(std::span<float> logits) {
     logits[changed_.back().id] = changed_.back().before;
 }
 
-std::unexpected<Error> Sampler::FailWithoutCandidate() const {
+std::unexpected<Error> Sampler::FailWithoutCandidate(const TokenMask* mask) const {
+  if (mask != nullptr) {
+    return Fail(ErrorCode::kUsage,
+                options_.logit_bias.empty()
+                    ? "the model gives no probability to any token that the constraint allows"
+                    : "logit_bias forbids every token that the constraint allows");
+  }
   if (options_.logit_bias.empty()) return Fail(ErrorCode::kInternal, "no logit is a number");
   return Fail(ErrorCode::kUsage, "logit_bias forbids every token that could come next");
 }
 
-Result<int32_t> Sampler::Choose(std::span<const float> logits, size_t ahead) {
+Result<int32_t> Sampler::Choose(std::span<const float> logits, size_t ahead,
+                                const TokenMask* mask) {
   if (options_.temperature == 0.0f) {
-    const size_t best = ops::ArgMax(logits.data(), logits.size());
-    if (!std::isfinite(logits[best])) return FailWithoutCandidate();
-    return static_cast<int32_t>(best);
+    const std::optional<size_t> best = MostLikely(logits, mask);
+    if (!best || !std::isfinite(logits[*best])) return FailWithoutCandidate(mask);
+    return static_cast<int32_t>(*best);
   }
-  SelectTopK(logits);
+  SelectTopK(logits, mask);
   if (candidates_.empty() || !std::isfinite(candidates_.front().logit)) {
-    return FailWithoutCandidate();
+    return FailWithoutCandidate(mask);
   }
   Weigh(/*temperature=*/1.0f);
   KeepTopP();
@@ -134,24 +168,35 @@ void Sampler::Penalize(std::span<float> logits, std::span<const int32_t> history
   }
 }
 
-void Sampler::SelectTopK(std::span<const float> logits) {
+void Sampler::SelectTopK(std::span<const float> logits, const TokenMask* mask) {
   candidates_.clear();
-  for (size_t id = 0; id < logits.size(); ++id) {
+  // Most of the vocabulary gets no further than here.
+  const auto consider = [&](size_t id) {
     const Candidate candidate = {logits[id], 0.0f, static_cast<int32_t>(id)};
-    if (std::isnan(candidate.logit)) continue;
-    if (candidates_.size() < max_candidates_) {
-      candidates_.push_back(candidate);
-      // A heap with the least likely candidate on top: never more than k candidates are sorted.
-      if (candidates_.size() == max_candidates_) {
-        std::ranges::make_heap(candidates_, kMoreLikely);
-      }
-    } else if (kMoreLikely(candidate, candidates_.front())) {
-      std::ranges::pop_heap(candidates_, kMoreLikely);
-      candidates_.back() = candidate;
-      std::ranges::push_heap(candidates_, kMoreLikely);
-    }
+    if (std::isnan(candidate.logit)) return;
+    const bool is_full = candidates_.size() == max_candidates_;
+    if (!is_full || kMoreLikely(candidate, candidates_.front())) Keep(candidate);
+  };
+  if (mask == nullptr) {
+    for (size_t id = 0; id < logits.size(); ++id) consider(id);
+  } else {
+    mask->ForEach(logits.size(), consider);
   }
   std::ranges::sort(candidates_, kMoreLikely);
+}
+
+void Sampler::Keep(const Candidate& candidate) {
+  if (candidates_.size() < max_candidates_) {
+    candidates_.push_back(candidate);
+    // A heap with the least likely candidate on top: never more than k candidates are sorted.
+    if (candidates_.size() == max_candidates_) {
+      std::ranges::make_heap(candidates_, kMoreLikely);
+    }
+    return;
+  }
+  std::ranges::pop_heap(candidates_, kMoreLikely);
+  candidates_.back() = candidate;
+  std::ranges::push_heap(candidates_, kMoreLikely);
 }
 
 void Sampler::Weigh(float temperature) {

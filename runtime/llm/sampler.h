@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <random>
@@ -33,6 +34,19 @@ struct SamplerOptions {
   uint64_t seed = 0;
 };
 
+// The tokens that may be chosen. Others have no probability, as if they were not in the vocabulary.
+struct TokenMask {
+  std::span<const uint64_t> words;  // [ceil(vocab_size / 64)]: id is bit id % 64 of word id / 64.
+  // The tokens that end the text; they may be chosen exactly if it may end, whatever their bits.
+  std::span<const int32_t> ends;
+  bool may_end = false;
+
+  uint64_t Word(size_t index) const;  // With the bits of `ends` as they hold.
+  // Calls `use` with each id that may be chosen, from the lowest on.
+  template <typename Use>
+  void ForEach(size_t vocab_size, const Use& use) const;
+};
+
 // Chooses tokens from logits. The same seed and logits give the same tokens on every machine: of
 // equal logits, the lower id comes first, and the random numbers are those of std::mt19937_64.
 class Sampler {
@@ -46,11 +60,14 @@ class Sampler {
   static constexpr size_t kMaxAhead = 32;
 
   // Chooses one id. `logits`, [vocab_size], are changed meanwhile and are the same afterwards;
-  // `history` is the context so far. Allocates nothing. Fails if no logit is finite.
-  Result<int32_t> Sample(std::span<float> logits, std::span<const int32_t> history);
+  // `history` is the context so far. Without a mask, every token may be chosen. Allocates nothing.
+  // Fails if no logit of a token that may be chosen is finite.
+  Result<int32_t> Sample(std::span<float> logits, std::span<const int32_t> history,
+                         const TokenMask* mask = nullptr);
   // Returns what Sample would choose from these logits after `ahead` more calls of it: each choice
   // has its own random number. The next call of Sample is not affected.
-  Result<int32_t> Peek(std::span<float> logits, std::span<const int32_t> history, size_t ahead);
+  Result<int32_t> Peek(std::span<float> logits, std::span<const int32_t> history, size_t ahead,
+                       const TokenMask* mask = nullptr);
   // Goes on to the next random number, as Sample does.
   void Advance();
 
@@ -71,9 +88,11 @@ class Sampler {
   void AddBias(std::span<float> logits);
   void Penalize(std::span<float> logits, std::span<const int32_t> history);
   void Restore(std::span<float> logits);
-  Result<int32_t> Choose(std::span<const float> logits, size_t ahead);
-  std::unexpected<Error> FailWithoutCandidate() const;
-  void SelectTopK(std::span<const float> logits);
+  Result<int32_t> Choose(std::span<const float> logits, size_t ahead, const TokenMask* mask);
+  std::unexpected<Error> FailWithoutCandidate(const TokenMask* mask) const;
+  void SelectTopK(std::span<const float> logits, const TokenMask* mask);
+  // Adds a candidate in place of the least likely one if there are max_candidates_.
+  void Keep(const Candidate& candidate);
   void Weigh(float temperature);
   void KeepTopP();
   void KeepMinP();
@@ -91,5 +110,15 @@ class Sampler {
   std::vector<Candidate> candidates_;  // Capacity for max_candidates_.
   std::vector<ChangedLogit> changed_;  // Capacity for all that one choice changes.
 };
+
+template <typename Use>
+void TokenMask::ForEach(size_t vocab_size, const Use& use) const {
+  for (size_t i = 0; i < words.size(); ++i) {
+    for (uint64_t rest = Word(i); rest != 0; rest &= rest - 1) {
+      const size_t id = 64 * i + static_cast<size_t>(std::countr_zero(rest));
+      if (id < vocab_size) use(id);
+    }
+  }
+}
 
 }  // namespace cria

@@ -5,6 +5,7 @@
 #include <format>
 #include <utility>
 
+#include "llm/constraint.h"
 #include "llm/measure/log_sum_exp.h"
 
 namespace cria {
@@ -55,6 +56,7 @@ void Session::Clear() {
   ForgetDrafts();
   tokens_.clear();
   cached_ = 0;
+  num_forced_ = 0;
 }
 
 void Session::ForgetDrafts() {
@@ -116,6 +118,7 @@ Status Session::Prefill(std::span<const int32_t> tokens, const PromptCallback& o
   // The last token is run even if it is in the cache, because its logits are not kept.
   CRIA_RETURN_IF_ERROR(Begin(tokens.first(tokens.size() - 1), tokens.size()));
   stats_.reused_tokens = cached_;
+  num_forced_ = 0;
   ForgetDrafts();
   tokens_.assign(tokens.begin(), tokens.end());
   const auto begin = scheduler_.Now();
@@ -139,6 +142,7 @@ Status Session::RunTo(size_t end, const PromptCallback& on_prompt) {
     const auto pending = std::span(tokens_).subspan(cached_, end - cached_);
     CRIA_ASSIGN_OR_RETURN(const Scheduler::Progress progress, scheduler_.Run(seat_, pending));
     cached_ += progress.num_tokens;
+    ++num_runs_;
     has_logits_ = cached_ == end;
   }
 }
@@ -193,9 +197,13 @@ Result<Session::LogitRows> Session::TakeLogits(std::span<const int32_t> drafts) 
   }
   const size_t pending = tokens_.size() - cached_;
   if (pending == 1) return RunLast(drafts);
-  CRIA_RETURN_IF_ERROR(RunTo(tokens_.size(), nullptr));
-  stats_.prompt_tokens += pending;
-  stats_.prompt_time += scheduler_.Now() - begin;
+  if (num_forced_ > 0) {
+    CRIA_RETURN_IF_ERROR(RunForced());
+  } else {
+    CRIA_RETURN_IF_ERROR(RunTo(tokens_.size(), nullptr));
+    stats_.prompt_tokens += pending;
+    stats_.prompt_time += scheduler_.Now() - begin;
+  }
   has_logits_ = false;
   return *scheduler_.TakeLogits(seat_);
 }
@@ -206,6 +214,7 @@ Result<Session::LogitRows> Session::RunLast(std::span<const int32_t> drafts) {
   }
   const auto begin = scheduler_.Now();
   has_logits_ = false;
+  num_forced_ = 0;
   CRIA_ASSIGN_OR_RETURN(const Scheduler::Progress progress,
                         scheduler_.Run(seat_, std::span(tokens_).last(1), drafts));
   ++cached_;
@@ -220,6 +229,20 @@ Result<Session::LogitRows> Session::RunLast(std::span<const int32_t> drafts) {
   }
   stats_.undrafted_time += progress.num_drafts == 0 ? time : OneForward();
   return *scheduler_.TakeLogits(seat_);
+}
+
+Status Session::RunForced() {
+  const auto begin = scheduler_.Now();
+  const size_t first = cached_;
+  const size_t runs = num_runs_;
+  const Status run = RunTo(tokens_.size(), nullptr);
+  num_forced_ = 0;
+  stats_.decoded_tokens += cached_ - first;
+  stats_.decoding_forwards += num_runs_ - runs;
+  const auto time = scheduler_.Now() - begin;
+  stats_.decode_time += time;
+  stats_.undrafted_time += time;
+  return run;
 }
 
 SessionStats::Duration Session::OneForward() const {
@@ -246,28 +269,83 @@ Status Session::Choose(const GenerationOptions& options, Sampler& sampler, size_
   // The context has room for the drafts that are accepted.
   const size_t max_drafts =
       std::min(max_tokens - 1, max_length_ - std::min(max_length_, tokens_.size()));
-  const std::span<const int32_t> drafts = Draft(options, max_drafts, sampler);
+  std::span<const int32_t> drafts = Draft(options, max_drafts, sampler);
+  const size_t tokens_left = TokensLeft(options, max_tokens);
+  if (options.constraint != nullptr && !drafts.empty()) {
+    drafts = drafts.first(options.constraint->CountAllowed(drafts, tokens_left));
+  }
   CRIA_ASSIGN_OR_RETURN(const LogitRows rows, TakeLogits(drafts));
   chosen_.clear();
   const size_t length = tokens_.size();
+  size_t num_drawn = 0;
   Status status;
   for (size_t row = 0; row < rows.size(); ++row) {
-    const Result<int32_t> token = sampler.Peek(rows[row], tokens_, row);
-    if (!token) {
-      // A later row is run again, and then its error is that of the next token.
-      if (row == 0) status = std::unexpected(token.error());
-      break;
-    }
-    const double log_probability =
-        options.log_probabilities ? rows[row][static_cast<size_t>(*token)] - LogSumExp(rows[row])
-                                  : 0.0;
-    chosen_.push_back({*token, log_probability});
-    if (row + 1 == rows.size() || *token != drafts[row]) break;
-    tokens_.push_back(*token);
+    const Result<Choice> choice =
+        ChooseFrom(rows[row], options, sampler, num_drawn, tokens_left - row);
+    // A later row is run again, and then its error is that of the next token.
+    if (!choice && row == 0) status = std::unexpected(choice.error());
+    if (!choice || choice->token.id < 0) break;
+    chosen_.push_back(*choice);
+    num_drawn += choice->is_forced ? 0 : 1;
+    const int32_t token = choice->token.id;
+    if (row + 1 == rows.size() || token != drafts[row]) break;
+    if (options.constraint != nullptr && !options.constraint->Try(token)) break;
+    tokens_.push_back(token);
   }
+  if (options.constraint != nullptr) options.constraint->Rewind(tokens_.size() - length);
   tokens_.resize(length);
   scheduler_.DoneWithLogits(seat_);
   return status;
+}
+
+Result<Session::Choice> Session::ChooseFrom(std::span<float> logits,
+                                            const GenerationOptions& options, Sampler& sampler,
+                                            size_t num_drawn, size_t max_tokens) {
+  Constraint::Next next;
+  const TokenMask* mask = nullptr;
+  if (options.constraint != nullptr) {
+    CRIA_ASSIGN_OR_RETURN(next, options.constraint->FindNext(options.stop_token_ids, max_tokens));
+    if (next.is_over) return Choice();
+    if (next.forced >= 0) return Choice{{next.forced, 0.0}, /*is_forced=*/true};
+    mask = &next.mask;
+  }
+  CRIA_ASSIGN_OR_RETURN(const int32_t id, sampler.Peek(logits, tokens_, num_drawn, mask));
+  const double log_probability =
+      options.log_probabilities ? logits[static_cast<size_t>(id)] - LogSumExp(logits) : 0.0;
+  return Choice{{id, log_probability}, /*is_forced=*/false};
+}
+
+size_t Session::TokensLeft(const GenerationOptions& options, size_t max_tokens) const {
+  // A token that finds the context full is handed out all the same, unless there is made room.
+  return options.make_room ? max_tokens : std::min(max_tokens, max_length_ + 1 - tokens_.size());
+}
+
+Result<std::optional<StopReason>> Session::AddForced(const GenerationOptions& options,
+                                                     const TokenCallback& on_token,
+                                                     size_t max_tokens, size_t& generated) {
+  if (tokens_.empty()) return std::nullopt;
+  if (!has_sequence_) CRIA_RETURN_IF_ERROR(Begin(tokens_, tokens_.size()));
+  while (true) {
+    const size_t tokens_left = TokensLeft(options, max_tokens - generated);
+    CRIA_ASSIGN_OR_RETURN(const Constraint::Next next,
+                          options.constraint->FindNext(options.stop_token_ids, tokens_left));
+    if (next.is_over) return StopReason::kStopToken;
+    if (next.forced < 0) return std::nullopt;
+    // Other sessions may go on meanwhile.
+    scheduler_.DoneWithLogits(seat_);
+    const bool is_full = tokens_.size() == max_length_;
+    if (is_full && options.make_room && cached_ < tokens_.size()) {
+      CRIA_RETURN_IF_ERROR(RunForced());
+    }
+    ++generated;
+    ++num_forced_;
+    ++stats_.forced_tokens;
+    CRIA_ASSIGN_OR_RETURN(const std::optional<StopReason> reason,
+                          Add({next.forced, 0.0}, /*is_cached=*/false, options, on_token));
+    if (reason) return reason;
+    if (generated == max_tokens) return StopReason::kMaxTokens;
+    if (IsCancelled(options.cancel)) return StopReason::kCancelled;
+  }
 }
 
 Result<std::optional<StopReason>> Session::Add(const GeneratedToken& token, bool is_cached,
@@ -279,6 +357,9 @@ Result<std::optional<StopReason>> Session::Add(const GeneratedToken& token, bool
       if (made.error().code() == ErrorCode::kCancelled) return StopReason::kCancelled;
       return std::unexpected(made.error());
     }
+  }
+  if (options.constraint != nullptr) {
+    CRIA_RETURN_IF_ERROR(options.constraint->Accept(token.id));
   }
   ++stats_.generated_tokens;
   const bool goes_on = on_token(token);
@@ -303,21 +384,39 @@ Result<StopReason> Session::Generate(const GenerationOptions& options, Sampler& 
   const size_t max_tokens = options.max_tokens == 0 ? SIZE_MAX : options.max_tokens;
   for (size_t generated = 0; generated < max_tokens;) {
     if (IsCancelled(options.cancel)) return StopReason::kCancelled;
-    if (const Status status = Choose(options, sampler, max_tokens - generated); !status) {
-      if (status.error().code() == ErrorCode::kCancelled) return StopReason::kCancelled;
-      return std::unexpected(status.error());
-    }
-    for (size_t i = 0; i < chosen_.size(); ++i, ++generated) {
-      if (i > 0 && IsCancelled(options.cancel)) return StopReason::kCancelled;
-      sampler.Advance();
-      // The first ones are drafts, which the cache has.
-      const bool is_cached = i + 1 < chosen_.size();
-      CRIA_ASSIGN_OR_RETURN(const std::optional<StopReason> reason,
-                            Add(chosen_[i], is_cached, options, on_token));
-      if (reason) return *reason;
-    }
+    const Result<std::optional<StopReason>> reason =
+        AddNext(options, sampler, on_token, max_tokens, generated);
+    if (!reason && reason.error().code() == ErrorCode::kCancelled) return StopReason::kCancelled;
+    CRIA_RETURN_IF_ERROR(reason);
+    if (*reason) return **reason;
   }
   return StopReason::kMaxTokens;
+}
+
+Result<std::optional<StopReason>> Session::AddNext(const GenerationOptions& options,
+                                                   Sampler& sampler, const TokenCallback& on_token,
+                                                   size_t max_tokens, size_t& generated) {
+  if (options.constraint != nullptr) {
+    CRIA_ASSIGN_OR_RETURN(const std::optional<StopReason> reason,
+                          AddForced(options, on_token, max_tokens, generated));
+    if (reason) return reason;
+  }
+  CRIA_RETURN_IF_ERROR(Choose(options, sampler, max_tokens - generated));
+  for (size_t i = 0; i < chosen_.size(); ++i, ++generated) {
+    if (i > 0 && IsCancelled(options.cancel)) return StopReason::kCancelled;
+    const Choice& choice = chosen_[i];
+    if (choice.is_forced) {
+      ++stats_.forced_tokens;
+    } else {
+      sampler.Advance();
+    }
+    // The first ones are drafts, which the cache has.
+    const bool is_cached = i + 1 < chosen_.size();
+    CRIA_ASSIGN_OR_RETURN(const std::optional<StopReason> reason,
+                          Add(choice.token, is_cached, options, on_token));
+    if (reason) return reason;
+  }
+  return std::nullopt;
 }
 
 }  // namespace cria

@@ -19,7 +19,8 @@
 namespace cria {
 
 enum class StopReason : uint8_t {
-  kStopToken,    // The model ended its turn.
+  kStopToken,    // The model ended its turn, or its text matches the constraint and nothing that
+                 // does so within the limits can follow.
   kMaxTokens,    // max_tokens were generated.
   kContextFull,  // The KV cache is full, and make_room made no room.
   kCancelled,
@@ -39,6 +40,8 @@ struct SessionStats {
   size_t decoding_forwards = 0;  // Forwards that computed decoded tokens.
   size_t drafted_tokens = 0;     // Drafts that the model ran.
   size_t accepted_tokens = 0;    // Those of them that it would have generated.
+  // Generated tokens that the constraint gave no choice of.
+  size_t forced_tokens = 0;
   // Estimate of decode_time without drafts, for what was decoded.
   Duration undrafted_time = {};
 
@@ -54,7 +57,7 @@ struct SessionStats {
 struct GeneratedToken {
   int32_t id;
   // The natural logarithm of the probability that the model gives the token, before all steps of
-  // the sampler; 0 if GenerationOptions does not ask for it.
+  // the sampler; 0 if GenerationOptions does not ask for it, or if the constraint gave no choice.
   double log_probability;
 };
 
@@ -64,11 +67,16 @@ using TokenCallback = std::function<bool(const GeneratedToken&)>;
 // after every chunk. Returns whether to go on.
 using PromptCallback = std::function<bool(size_t done_tokens, size_t total_tokens)>;
 
+class Constraint;
 class StopStrings;
 
 struct GenerationOptions {
   size_t max_tokens = 0;  // 0: no limit.
   std::span<const int32_t> stop_token_ids;
+  // What the text must match, from where the constraint is; null: there is no constraint. Stop
+  // tokens are then chosen only where the text may end. If the end of a text must come within
+  // max_tokens or the context, the constraint leads there.
+  Constraint* constraint = nullptr;
   const std::atomic<bool>* cancel = nullptr;  // Checked before every token.
   // Log-probabilities take one exponential for each token of the vocabulary.
   bool log_probabilities = false;
@@ -132,6 +140,10 @@ class Session {
   // Generates tokens, appends each to the context, and passes each except the stop token to
   // `on_token`, which may end it with kCancelled. The context must not be empty. Allocates nothing
   // except in callbacks.
+  //
+  // With a constraint, a token that is the only one possible is not asked of the model: it is
+  // appended at once, and the model runs several such tokens together. No random number is drawn
+  // for it.
   Result<StopReason> Generate(const GenerationOptions& options, Sampler& sampler,
                               const TokenCallback& on_token);
 
@@ -192,8 +204,31 @@ class Session {
   // the context is not one token that is to be run.
   std::span<const int32_t> Draft(const GenerationOptions& options, size_t max_tokens,
                                  Sampler& sampler);
+  // A token that was chosen from logits, or that the constraint gave no choice of.
+  struct Choice {
+    GeneratedToken token = {.id = -1};  // -1: nothing may follow.
+    bool is_forced = false;
+  };
   // Sets chosen_.
   Status Choose(const GenerationOptions& options, Sampler& sampler, size_t max_tokens);
+  // The token after the context, of which `max_tokens` may still come, if `num_drawn` random
+  // numbers are taken before.
+  Result<Choice> ChooseFrom(std::span<float> logits, const GenerationOptions& options,
+                            Sampler& sampler, size_t num_drawn, size_t max_tokens);
+  // Adds what one run of the model tells, and what the constraint gives no choice of before it.
+  // Returns why the text ends, if it does.
+  Result<std::optional<StopReason>> AddNext(const GenerationOptions& options, Sampler& sampler,
+                                            const TokenCallback& on_token, size_t max_tokens,
+                                            size_t& generated);
+  // Adds the tokens that the constraint gives no choice of, up to `max_tokens`. Returns why the
+  // text ends, if it does.
+  Result<std::optional<StopReason>> AddForced(const GenerationOptions& options,
+                                              const TokenCallback& on_token, size_t max_tokens,
+                                              size_t& generated);
+  // How many of `max_tokens` there is room for.
+  size_t TokensLeft(const GenerationOptions& options, size_t max_tokens) const;
+  // Runs the end of the context, which the constraint has added.
+  Status RunForced();
   // Hands out a token and appends it. Returns why the text ends, if it does.
   Result<std::optional<StopReason>> Add(const GeneratedToken& token, bool is_cached,
                                         const GenerationOptions& options,
@@ -208,10 +243,13 @@ class Session {
   std::vector<int32_t> tokens_;  // Capacity for the whole context.
   size_t cached_ = 0;            // How many of tokens_ are in the KV cache, while has_sequence_.
   bool has_logits_ = false;      // The logits after the last token were computed and not taken yet.
+  // At the end of tokens_: what the constraint has added and the model has not run.
+  size_t num_forced_ = 0;
+  size_t num_runs_ = 0;                 // Forwards of RunTo.
   std::unique_ptr<Drafting> drafting_;  // Null: there are no drafts.
   std::vector<double> draft_costs_;     // DraftCosts::seconds.
   // What was chosen of the last logits: drafts that were right, and the token behind them.
-  std::vector<GeneratedToken> chosen_;
+  std::vector<Choice> chosen_;
   // Of the request.
   bool is_in_request_ = false;
   Request::Options options_;

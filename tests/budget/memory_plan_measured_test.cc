@@ -22,6 +22,19 @@ namespace {
 using budget::GeneratedModel;
 using support::kMebibyte;
 
+// Meets so many states that old ones must give up their memory.
+void Exhaust(Constraint& constraint) {
+  Unwrap(constraint.Set({grammar::ConstraintKind::kRegex, "[a-p]{0,3000}([a-f]{7}|[c-k]{9}x)*"}));
+  for (size_t i = 0; i < 2500; ++i) {
+    const Constraint::Next next = Unwrap(constraint.FindNext({}, SIZE_MAX));
+    int32_t first = -1;
+    next.mask.ForEach(32'000, [&](size_t id) {
+      if (first < 0) first = static_cast<int32_t>(id);
+    });
+    Unwrap(constraint.Accept(first));
+  }
+}
+
 void ExpectMeasuredAsPlanned(const GeneratedModel& model, const char* name,
                              const std::vector<std::string>& options) {
   std::vector<std::string> arguments = {"--memory", "-t", "2"};
@@ -95,6 +108,36 @@ TEST(MemoryPlanMeasured, Drafts) {
   std::vector<std::string> both = ngrams;
   both.insert(both.end(), {"-md", model.path(), "--draft-max", "16"});
   ExpectMeasuredAsPlanned(model, "15M", both);
+}
+
+// The table of tokens and the memory of two constraints, all of which is used before it is full.
+TEST(MemoryPlanMeasured, Constraints) {
+  if (support::kHeapIsSanitized) GTEST_SKIP() << "the plan does not contain a sanitizer's memory";
+  const GeneratedModel model({"--shape", "stories15m"}, {"--weights", "int8"});
+  const auto measure = [&](size_t max_constraints, MemoryPlan& plan) {
+    EngineOptions options = {
+        .num_threads = 2, .context_tokens = 256, .max_constraints = max_constraints};
+    options.packing.cache_folder = model.path() + "-packed";
+    const auto engine = Unwrap(Engine::Load(model.path(), options));
+    plan = engine->memory_plan();
+    std::vector<std::unique_ptr<Constraint>> constraints;
+    for (size_t i = 0; i < max_constraints; ++i) {
+      constraints.push_back(Unwrap(engine->NewConstraint()));
+      Exhaust(*constraints.back());
+    }
+    return platform::ReadMemoryUsage().private_bytes;
+  };
+  MemoryPlan without, with;
+  measure(0, without);  // Packs the weights.
+  const uint64_t measured_without = measure(0, without);
+  const uint64_t measured_with = measure(2, with);
+  const uint64_t planned = with.private_bytes() - without.private_bytes();
+  const uint64_t measured = measured_with - measured_without;
+  std::printf("two constraints: private %llu, planned %llu\n",
+              static_cast<unsigned long long>(measured), static_cast<unsigned long long>(planned));
+  EXPECT_GT(planned, kMebibyte);
+  EXPECT_LE(measured, planned + kMebibyte);
+  EXPECT_GE(measured, planned / 2);
 }
 
 // Portable weights in f32 are the largest that packing reads; the plan's peak is that of loading.

@@ -388,6 +388,49 @@ TEST_P(ZeroAllocation, WithADraftModel) {
   }
 }
 
+// Masks that are kept and others, tokens without a choice, drafts, and the end before a limit.
+TEST_P(ZeroAllocation, WithAConstraint) {
+  CRIA_NEEDS_ALLOCATIONS_TO_BE_SEEN();
+  const auto engine = Engine::Load(ModelPath(GetParam().name, GetParam().conversion),
+                                   {.num_threads = 2,
+                                    .context_tokens = 512,
+                                    .chunk_tokens = kChunk,
+                                    .drafts = {.ngram_tokens = 1, .max_tokens = 4, .min_tokens = 2},
+                                    .max_constraints = 1});
+  ASSERT_TRUE(engine) << engine.error().message();
+  const std::unique_ptr<Session> session = (*engine)->NewSession();
+  const std::unique_ptr<Constraint> constraint = Unwrap((*engine)->NewConstraint());
+  const grammar::ConstraintSource sources[] = {
+      {grammar::ConstraintKind::kJson, ""},
+      {grammar::ConstraintKind::kRegex, "([ab]{3}; zzzzzz; [0-9]{1,30}; )*"},
+      {grammar::ConstraintKind::kJsonSchema,
+       R"({"type": "array", "items": {"type": "object", "properties": {
+           "name": {"type": "string", "maxLength": 20}, "n": {"type": "integer"}},
+           "required": ["name", "n"], "additionalProperties": false}})"}};
+  const std::vector<int32_t> prompt = SomeTokens(100);
+  for (const grammar::ConstraintSource& source : sources) {
+    ASSERT_TRUE(constraint->Set(source));
+    auto sampler = Sampler::Create({.top_k = 0, .temperature = 1.5f}, kVocabulary);
+    ASSERT_TRUE(sampler);
+    for (const size_t count : {60u, 7u}) {
+      ExpectQuiet("generating with a constraint", [&]() -> Status {
+        const Session::Request request(*session, {.max_tokens = count});
+        constraint->Restart();
+        CRIA_RETURN_IF_ERROR(session->Prefill(prompt));
+        return session
+            ->Generate(
+                {.max_tokens = count, .constraint = constraint.get(), .log_probabilities = true},
+                *sampler, [](const GeneratedToken&) { return true; })
+            .transform([](StopReason) {});
+      });
+    }
+  }
+  EXPECT_GT(session->stats().forced_tokens, 0u);
+  if (CanDraft(OutlineOf((*engine)->file()))) {
+    EXPECT_GT(session->stats().drafted_tokens, 0u);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Schemes, ZeroAllocation, testing::ValuesIn(kSchemeCases),
                          [](const auto& param) { return std::string(param.param.name); });
 

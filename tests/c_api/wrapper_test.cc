@@ -56,6 +56,21 @@ TEST(WrapperTest, ACallbackStops) {
   EXPECT_EQ(reply->stop_reason, CRIA_STOP_CANCELLED);
 }
 
+TEST(WrapperTest, AnAnswerMatchesItsConstraint) {
+  cria::ModelOptions model_options;
+  model_options.path = CRIA_DEMO_MODEL;
+  model_options.num_threads = 1;
+  model_options.max_constraints = 1;
+  cria::Result<cria::Model> model = cria::Model::Load(model_options);
+  ASSERT_TRUE(model) << model.error().message;
+  cria::GenerationOptions options = Greedy();
+  options.constraint_kind = CRIA_CONSTRAINT_REGEX;
+  options.constraint_text = "b{3}";
+  const cria::Result<cria::Reply> reply = model->Complete("llama", options);
+  ASSERT_TRUE(reply) << reply.error().message;
+  EXPECT_EQ(reply->text, "bbb");
+}
+
 using Messages = std::vector<cria::Message>;
 
 std::string Written(const Messages& messages) {

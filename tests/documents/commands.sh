@@ -22,6 +22,9 @@ printf '%s\n' 'Hello! Who are you?' 'Thank you. Goodbye!' >questions.txt
 seq 40 >letter.txt
 seq 2000 >text.txt
 echo '[{"role": "user", "content": "Hello!"}]' >conversation.json
+# The README shows it.
+awk '/^```json/ { inside = 1; next } /^```/ { inside = 0 } inside' "$sources/README.md" >llama.json
+[ -s llama.json ]
 
 # `./dev cria`, `cria` and the same of cria-convert. With PARSE_ONLY, --help makes the program only read its arguments.
 cat >dev <<SCRIPT

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,25 @@ TEST(MemoryPlan, TheArenaIsDividedWithoutRest) {
   }
   EXPECT_EQ(sum, memory.layout.total_bytes());
   EXPECT_LT(LineBytes(plan, "activations"), memory.layout.total_bytes());
+}
+
+TEST(MemoryPlan, ConstraintsAreExact) {
+  const size_t vocab_size = Outline().config.vocab_size;
+  const MemoryPlan without = Plan(Outline(), Options(256, KvType::kF32));
+  EXPECT_FALSE(std::ranges::contains(without.lines, "constraints", &MemoryLine::name));
+  for (const size_t count : {1u, 3u}) {
+    MemoryPlanOptions options = Options(256, KvType::kF32);
+    options.max_constraints = count;
+    const MemoryPlan plan = Plan(Outline(), options);
+    const uint64_t bytes =
+        ConstraintTokens::MemoryBytes(vocab_size) + count * Constraint::MemoryBytes(vocab_size);
+    EXPECT_EQ(LineBytes(plan, "constraints"), bytes);
+    EXPECT_EQ(plan.private_bytes(), without.private_bytes() + bytes);
+    EXPECT_EQ(plan.address_space_bytes, without.address_space_bytes + bytes);
+    // Drafts are chosen without them.
+    options.draft_model = std::make_shared<const ModelOutline>(Outline());
+    EXPECT_EQ(DraftModelOptions(options).max_constraints, 0u);
+  }
 }
 
 TEST(MemoryPlan, KeysAndValuesAreExact) {

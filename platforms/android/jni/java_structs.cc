@@ -17,6 +17,7 @@ constexpr Field kModelOptionFields[] = {
     {"maxDraftTokens", FieldKind::kCount, offsetof(cria_model_options, max_draft_tokens)},
     {"minDraftTokens", FieldKind::kCount, offsetof(cria_model_options, min_draft_tokens)},
     {"minDraftProbability", FieldKind::kFloat, offsetof(cria_model_options, min_draft_probability)},
+    {"maxConstraints", FieldKind::kBytes, offsetof(cria_model_options, max_constraints)},
     {"kvType", FieldKind::kChoice, offsetof(cria_model_options, kv_type),
      "Lorg/cria/ModelOptions$KvType;"},
     {"packing", FieldKind::kChoice, offsetof(cria_model_options, packing),
@@ -36,9 +37,12 @@ constexpr Field kGenerationOptionFields[] = {
     {"keepTokens", FieldKind::kCount, offsetof(cria_generation_options, keep_tokens)},
     {"parseSpecial", FieldKind::kFlag, offsetof(cria_generation_options, parse_special)},
 };
-constexpr Field kWhenFullField = {"whenFull", FieldKind::kChoice,
-                                  offsetof(cria_generation_options, when_full),
-                                  "Lorg/cria/GenerationOptions$WhenFull;"};
+constexpr Field kGenerationChoiceFields[] = {
+    {"whenFull", FieldKind::kChoice, offsetof(cria_generation_options, when_full),
+     "Lorg/cria/GenerationOptions$WhenFull;"},
+    {"constraintKind", FieldKind::kChoice, offsetof(cria_generation_options, constraint_kind),
+     "Lorg/cria/GenerationOptions$ConstraintKind;"},
+};
 
 constexpr Field kReplyFields[] = {
     {"firstTextSeconds", FieldKind::kDouble, offsetof(cria_result, first_text_seconds)},
@@ -133,11 +137,12 @@ bool ModelOptions::Read(JNIEnv* env, jbyteArray path, jint descriptor, jlong off
 
 bool GenerationOptions::Read(JNIEnv* env, jobject object) {
   if (!ReadFields(env, object, kGenerationOptionFields, &values_) ||
-      !ReadFields(env, object, {&kWhenFullField, 1}, &values_)) {
+      !ReadFields(env, object, kGenerationChoiceFields, &values_)) {
     return false;
   }
   const jclass type = env->GetObjectClass(object);
-  const bool is_read = ReadStopStrings(env, object, type) && ReadLogitBias(env, object, type);
+  const bool is_read = ReadStopStrings(env, object, type) && ReadLogitBias(env, object, type) &&
+                       ReadConstraint(env, object, type);
   env->DeleteLocalRef(type);
   return is_read;
 }
@@ -170,6 +175,18 @@ bool GenerationOptions::ReadLogitBias(JNIEnv* env, jobject object, jclass type) 
   for (size_t i = 0; i < ids.size(); ++i) logit_bias_.push_back({ids[i], values[i]});
   values_.logit_bias = logit_bias_.data();
   values_.num_logit_bias = logit_bias_.size();
+  return true;
+}
+
+bool GenerationOptions::ReadConstraint(JNIEnv* env, jobject object, jclass type) {
+  const auto given =
+      static_cast<jbyteArray>(CallForArray(env, object, type, "constraintUtf8", "()[B"));
+  if (given == nullptr) return false;
+  constraint_.Read(env, given);
+  env->DeleteLocalRef(given);
+  if (env->ExceptionCheck()) return false;
+  values_.constraint = constraint_.c_str();
+  values_.constraint_bytes = constraint_.size();
   return true;
 }
 

@@ -37,10 +37,12 @@ class GenerationOptions {
  private:
   bool ReadStopStrings(JNIEnv* env, jobject object, jclass type);
   bool ReadLogitBias(JNIEnv* env, jobject object, jclass type);
+  bool ReadConstraint(JNIEnv* env, jobject object, jclass type);
 
   std::vector<Utf8> stop_texts_;
   std::vector<cria_text> stop_strings_;
   std::vector<cria_logit_bias> logit_bias_;
+  Utf8 constraint_;
   cria_generation_options values_ = CRIA_GENERATION_OPTIONS_INIT;
 };
 
@@ -57,7 +59,7 @@ class Messages {
   std::vector<cria_message> messages_;
 };
 
-// Sets all fields except when_full, which Java sets itself.
+// Sets all fields except when_full and constraint_kind, which Java sets itself.
 bool WriteGenerationOptions(JNIEnv* env, jobject object, const cria_generation_options& options);
 
 bool WriteModelInfo(JNIEnv* env, jobject object, const cria_model_info& info);

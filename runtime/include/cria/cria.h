@@ -141,10 +141,13 @@ typedef struct cria_model_options {
   uint32_t min_draft_tokens;
   // A draft of a model ends before a token that the model gives a smaller probability; 0: none.
   float min_draft_probability;
+  // How many calls with a `constraint` may run at the same time; 0: none. Each takes memory, which
+  // is part of the plan.
+  uint64_t max_constraints;
 } cria_model_options;
 #define CRIA_MODEL_OPTIONS_INIT                                                                    \
   {sizeof(cria_model_options), NULL, NULL, NULL, NULL, NULL, 0, 0, 0, -1, 0, 0, 0, 0, CRIA_KV_F32, \
-   CRIA_PACK_ON_FIRST_USE,     0,    0,    0,    NULL, 0,    0, 0, 0}
+   CRIA_PACK_ON_FIRST_USE,     0,    0,    0,    NULL, 0,    0, 0, 0, 0}
 
 typedef struct cria_model_info {
   size_t struct_size;
@@ -222,6 +225,16 @@ typedef struct cria_logit_bias {
   float addend;
 } cria_logit_bias;
 
+// What a generated text must match.
+enum {
+  CRIA_CONSTRAINT_NONE = 0,
+  CRIA_CONSTRAINT_JSON_SCHEMA = 1,  // JSON that is valid by this JSON Schema (draft 2020-12).
+  CRIA_CONSTRAINT_JSON = 2,         // Any JSON value; `constraint` is empty.
+  CRIA_CONSTRAINT_JSON_OBJECT = 3,  // Any JSON object; `constraint` is empty.
+  CRIA_CONSTRAINT_GRAMMAR = 4,  // The rule "root" of this grammar in llama.cpp's notation, GBNF.
+  CRIA_CONSTRAINT_REGEX = 5     // This regular expression of JavaScript, from begin to end.
+};
+
 // How tokens are chosen, and where the text ends. The steps are applied in llama.cpp's order, with
 // its defaults: bias, penalty, top_k, top_p, min_p, temperature. The arrays and texts are copied.
 typedef struct cria_generation_options {
@@ -246,6 +259,15 @@ typedef struct cria_generation_options {
   size_t num_stop_strings;
   const cria_logit_bias* logit_bias;  // The addends of one token add up.
   size_t num_logit_bias;
+  // CRIA_CONSTRAINT_...: what each answer must match. It holds from the first token, so that a
+  // model that reasons before its answers does not. If the text must end within `max_tokens` or the
+  // context, it is led to an end that matches. The model must have been loaded with
+  // max_constraints. A constraint that is wrong or not supported is an error of the call that
+  // generates.
+  int32_t constraint_kind;
+  int32_t reserved;  // Must be 0.
+  const char* constraint;
+  size_t constraint_bytes;
 } cria_generation_options;
 #define CRIA_GENERATION_OPTIONS_INIT \
   {sizeof(cria_generation_options),  \
@@ -261,6 +283,10 @@ typedef struct cria_generation_options {
    4,                                \
    0,                                \
    NULL,                             \
+   0,                                \
+   NULL,                             \
+   0,                                \
+   CRIA_CONSTRAINT_NONE,             \
    0,                                \
    NULL,                             \
    0}
@@ -306,7 +332,7 @@ typedef struct cria_callbacks {
 
 // Why an answer ended.
 enum {
-  CRIA_STOP_END = 0,           // The model ended it.
+  CRIA_STOP_END = 0,           // The model ended it, or its constraint lets nothing follow.
   CRIA_STOP_MAX_TOKENS = 1,    // `max_tokens` were generated.
   CRIA_STOP_CONTEXT_FULL = 2,  // The context is full.
   CRIA_STOP_CANCELLED = 3,     // A function ..._cancel or a callback; the text so far is kept.

@@ -47,12 +47,14 @@ struct ModelOptions : cria_model_options {
   ModelOptions() : cria_model_options CRIA_MODEL_OPTIONS_INIT {}
 };
 
-// The members of this class replace stop_strings and logit_bias of cria_generation_options.
+// The members of this class replace stop_strings, logit_bias and constraint of
+// cria_generation_options.
 struct GenerationOptions : cria_generation_options {
   GenerationOptions() : cria_generation_options CRIA_GENERATION_OPTIONS_INIT {}
 
   std::vector<std::string> stop;
   std::vector<cria_logit_bias> bias;
+  std::string constraint_text;  // Of constraint_kind.
 };
 
 struct Message {
@@ -101,6 +103,8 @@ class COptions {
     options_.num_stop_strings = stop_.size();
     options_.logit_bias = options.bias.data();
     options_.num_logit_bias = options.bias.size();
+    options_.constraint = options.constraint_text.data();
+    options_.constraint_bytes = options.constraint_text.size();
   }
   COptions(const COptions&) = delete;
   COptions& operator=(const COptions&) = delete;
@@ -113,8 +117,7 @@ class COptions {
 };
 
 inline cria_message ToC(const Message& message) {
-  return {message.role.data(), message.content.data(), message.role.size(),
-          message.content.size()};
+  return {message.role.data(), message.content.data(), message.role.size(), message.content.size()};
 }
 
 inline std::vector<cria_message> ToC(const std::vector<Message>& messages) {

@@ -44,6 +44,7 @@ enum class RemedyKind : uint8_t {
   kCheckFile,          // Compare the file with its checksums.
   kOverwrite,          // Allow to replace a file that Cria did not write.
   kDownloadFolder,     // Keep downloads in a folder on another disk.
+  kMoreConstraints,    // Memory for more constraints.
 };
 
 struct Remedy {

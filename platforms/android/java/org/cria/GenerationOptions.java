@@ -21,6 +21,21 @@ public final class GenerationOptions {
     SHIFT
   }
 
+  /** What an answer must match. */
+  public enum ConstraintKind {
+    NONE,
+    /** JSON that is valid by a JSON Schema (draft 2020-12). */
+    JSON_SCHEMA,
+    /** Any JSON value; the constraint is empty. */
+    JSON,
+    /** Any JSON object; the constraint is empty. */
+    JSON_OBJECT,
+    /** The rule "root" of a grammar in llama.cpp's notation, GBNF. */
+    GRAMMAR,
+    /** A regular expression of JavaScript, from begin to end. */
+    REGEX
+  }
+
   /** The same seed, model and texts give the same answers. */
   public long seed;
 
@@ -67,6 +82,17 @@ public final class GenerationOptions {
    */
   public Map<Integer, Float> logitBias = new LinkedHashMap<>();
 
+  /**
+   * What each answer must match. It holds from the first token, so that a model that reasons before
+   * its answers does not. If the text must end within maxTokens or the context, it is led to an end
+   * that matches. The model must have been opened with {@link ModelOptions#maxConstraints}. A
+   * constraint that is wrong or not supported is an error of the call that generates.
+   */
+  public ConstraintKind constraintKind = ConstraintKind.NONE;
+
+  /** The schema, grammar or regular expression of constraintKind. */
+  public String constraint = "";
+
   public GenerationOptions() {
     CriaNative.readDefaults(this);
   }
@@ -74,6 +100,10 @@ public final class GenerationOptions {
   // The rest is called by the native library.
   byte[][] stopUtf8() {
     return CriaNative.utf8(CriaNative.notNull(stop, "stop"));
+  }
+
+  byte[] constraintUtf8() {
+    return CriaNative.utf8(CriaNative.notNull(constraint, "constraint"));
   }
 
   int[] biasTokens() {

@@ -61,6 +61,12 @@ public final class ModelOptions {
   /** A guess of a model ends before a token that the model gives a smaller probability. */
   public float minDraftProbability;
 
+  /**
+   * How many calls with a {@link GenerationOptions#constraint} may run at the same time; 0: none.
+   * Each takes memory, which is part of the plan.
+   */
+  public long maxConstraints;
+
   /** Loading fails above it; 0: only the system's limits hold. */
   public long memoryLimitBytes;
 

@@ -540,6 +540,48 @@ public class CriaNativeTest {
   }
 
   @Test
+  public void answersMatchTheirConstraint() {
+    ModelOptions modelOptions = options();
+    modelOptions.maxConstraints = 1;
+    long constrained = load(modelOptions);
+    GenerationOptions options = greedy();
+    options.constraintKind = GenerationOptions.ConstraintKind.REGEX;
+    options.constraint = "[0-9]{3} \u00e4\u20ac";
+    String text = CriaNative.complete(constrained, "llama", options, null).text;
+    assertTrue(text, text.matches("[0-9]{3} \u00e4\u20ac"));
+    options.constraintKind = GenerationOptions.ConstraintKind.GRAMMAR;
+    options.constraint = "root ::= \"yes\" | \"no\"";
+    long chat = CriaNative.createChat(constrained, null, options);
+    assertTrue(CriaNative.send(chat, QUESTION, null).text.matches("yes|no"));
+    options.constraintKind = GenerationOptions.ConstraintKind.JSON_SCHEMA;
+    options.constraint = "{\"enum\": [1, true]}";
+    CriaNative.setChatOptions(chat, options);
+    assertTrue(CriaNative.send(chat, QUESTION, null).text.matches("1|true"));
+    options.constraintKind = GenerationOptions.ConstraintKind.JSON;
+    expectFailure(
+        Status.USAGE, "takes none", () -> CriaNative.complete(constrained, "a", options, null));
+    options.constraint = "";
+    CriaNative.complete(constrained, "a", options, null);
+    options.constraintKind = GenerationOptions.ConstraintKind.JSON_OBJECT;
+    assertTrue(CriaNative.complete(constrained, "a", options, null).text.startsWith("{"));
+    options.constraint = null;
+    expectFailure(
+        Status.USAGE,
+        "constraint is null",
+        () -> CriaNative.complete(constrained, "a", options, null));
+    options.constraint = "";
+    options.constraintKind = null;
+    expectFailure(
+        Status.USAGE,
+        "constraintKind is null",
+        () -> CriaNative.complete(constrained, "a", options, null));
+    options.constraintKind = GenerationOptions.ConstraintKind.JSON;
+    expectFailure(
+        Status.USAGE, "max_constraints", () -> CriaNative.complete(model, "a", options, null));
+    CriaNative.closeModel(constrained);
+  }
+
+  @Test
   public void anAnswerListenerHearsOfTokensAndThePrompt() {
     Thread caller = Thread.currentThread();
     List<Token> tokens = new ArrayList<>();
