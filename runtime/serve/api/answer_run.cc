@@ -1,0 +1,336 @@
+#include "serve/api/answer_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "serve/api/request_error.h"
+
+namespace cria::serve {
+namespace {
+
+// More calls than this in one answer are a model that does not end.
+constexpr size_t kMaxCalls = 64;
+
+constexpr std::string_view kAnswerSpace = " \t\r\n";
+
+// Whether the last token that was allowed has completed the text: then nothing is cut off.
+bool IsCompleted(StopReason reason, const AnswerShape& shape, std::string_view text) {
+  const bool is_json = shape.kind != AnswerShape::Kind::kGrammar;
+  return reason == StopReason::kMaxTokens && is_json && TryReadJson(text).has_value();
+}
+
+bool IsCutOff(StopReason reason) {
+  return reason == StopReason::kMaxTokens || reason == StopReason::kContextFull;
+}
+
+bool IsPromptCancelled(const Status& status) {
+  return !status && status.error().code() == ErrorCode::kCancelled;
+}
+
+}  // namespace
+
+std::optional<StopReason> AnswerRun::ReadPrompt() {
+  const Status read =
+      session_.Prefill(setup_.prompt, [this](size_t, size_t) { return listener_.goes_on(); });
+  if (IsPromptCancelled(read)) return StopReason::kCancelled;
+  ThrowIfError(read);
+  return std::nullopt;
+}
+
+AnswerEnd AnswerRun::Run() {
+  using Clock = std::chrono::steady_clock;
+  const AnswerOptions& options = setup_.options;
+  // What is generated beyond a session's share would have to be set aside for it alone.
+  constexpr size_t kForcedTokens = 64;
+  const size_t wanted = options.max_tokens + kForcedTokens;
+  const bool fits =
+      options.max_tokens != 0 && setup_.prompt.size() + wanted <= session_.share_tokens();
+  const Session::Request request(session_,
+                                 {.max_tokens = fits ? wanted : 0, .cancel = setup_.cancel});
+  AnswerEnd end = {.prompt_tokens = setup_.prompt.size()};
+  const Clock::time_point begin = Clock::now();
+  std::optional<StopReason> reason = ReadPrompt();
+  const Clock::time_point read = Clock::now();
+  end.cached_tokens = session_.stats().reused_tokens;
+  if (!reason) reason = RunSections();
+  end.prompt_time = read - begin;
+  end.completion_time = Clock::now() - read;
+  end.completion_tokens = num_tokens_;
+  end.drafted_tokens = session_.stats().drafted_tokens;
+  end.accepted_tokens = session_.stats().accepted_tokens;
+  // Nothing is cut off if the answer went on behind its calls and had no more text yet.
+  const bool has_only_calls = num_calls_ > 0 && section_ == Section::kFree && skips_space_;
+  if (*reason == StopReason::kCancelled) {
+    end.reason = FinishReason::kCancelled;
+  } else if (!has_only_calls && IsCutOff(*reason)) {
+    end.reason = FinishReason::kLength;
+  } else {
+    end.reason = num_calls_ > 0 ? FinishReason::kToolCalls : FinishReason::kStop;
+  }
+  return end;
+}
+
+StopReason AnswerRun::RunSections() {
+  begin_tokens_ = session_.tokens().size();
+  Section section = Section::kFree;
+  if (!setup_.may_reason && need_ == Need::kCall) section = Section::kCall;
+  if (!setup_.may_reason && need_ == Need::kShape && !tools_) section = Section::kShaped;
+  while (true) {
+    const std::optional<StopReason> reason = section == Section::kFree     ? RunFree()
+                                             : section == Section::kShaped ? RunShaped()
+                                                                           : RunCall();
+    if (reason) return *reason;
+    section = *next_;
+  }
+}
+
+void AnswerRun::Next(Section section, size_t at, std::string_view forced) {
+  next_ = section;
+  next_at_ = at;
+  next_forced_ = forced;
+}
+
+std::optional<StopReason> AnswerRun::MoveToNext(std::string_view forced) {
+  const std::string following = std::exchange(next_forced_, {}) + std::string(forced);
+  const size_t at = std::exchange(next_at_, 0);
+  const auto kept_end = std::ranges::upper_bound(token_ends_, at);
+  const auto context = session_.tokens();
+  // The last token of a full context is not part of it.
+  const size_t kept =
+      std::min(static_cast<size_t>(kept_end - token_ends_.begin()), context.size() - begin_tokens_);
+  const size_t text_end = kept == 0 ? 0 : token_ends_[kept - 1];
+  const std::string rest = text_.substr(text_end, at - text_end) + following;
+  if (rest.empty() && begin_tokens_ + kept == context.size()) return std::nullopt;
+  const auto beginning = context.first(begin_tokens_ + kept);
+  std::vector<int32_t> tokens(beginning.begin(), beginning.end());
+  const auto added = ValueOf(tokenizer_.Encode(rest, {.add_bos = false, .parse_special = true}));
+  tokens.insert(tokens.end(), added.begin(), added.end());
+  num_tokens_ = num_tokens_ - (token_ends_.size() - kept) + added.size();
+  if (tokens.size() >= session_.max_length()) return StopReason::kContextFull;
+  const Status read =
+      session_.Prefill(tokens, [this](size_t, size_t) { return listener_.goes_on(); });
+  if (IsPromptCancelled(read)) return StopReason::kCancelled;
+  ThrowIfError(read);
+  return std::nullopt;
+}
+
+std::optional<StopReason> AnswerRun::RunFree() {
+  if (const auto ended = MoveToNext()) return ended;
+  fresh_answer_.clear();
+  answer_bytes_ = 0;
+  filter_.reset();
+  if (!setup_.tags.open.empty()) BeginFilter();
+  finder_.reset();
+  if (tools_) finder_ = std::make_unique<CallFinder>(*setup_.format);
+  const StopReason reason = Generate(Section::kFree, /*is_constrained=*/false);
+  if (!next_) EndFree();
+  if (next_) return std::nullopt;
+  const bool is_over = reason != StopReason::kStopToken || section_ == Section::kUnparsedCall;
+  if (is_over || need_ == Need::kNothing) return reason;
+  // The model has ended its turn without what it must have.
+  std::string close;
+  if (is_in_reasoning()) close = std::string(setup_.tags.close) + "\n\n";
+  Next(need_ == Need::kCall ? Section::kCall : Section::kShaped, text_.size(), close);
+  return std::nullopt;
+}
+
+void AnswerRun::BeginFilter() {
+  filter_.emplace(setup_.tags, setup_.begins_in_reasoning && num_calls_ == 0,
+                  [this](AnswerPart part, std::string_view text) {
+                    if (part == AnswerPart::kReasoning) return listener_.OnText(part, text);
+                    fresh_answer_ += text;
+                    answer_bytes_ += text.size();
+                  });
+}
+
+std::optional<StopReason> AnswerRun::RunShaped() {
+  if (const auto ended = MoveToNext()) return ended;
+  ThrowIfError(Constrain(setup_.options.shape), setup_.options.shape.field);
+  const StopReason reason = Generate(Section::kShaped, /*is_constrained=*/true);
+  if (IsCompleted(reason, setup_.options.shape, text_)) return StopReason::kStopToken;
+  return reason;
+}
+
+std::optional<StopReason> AnswerRun::RunCall() {
+  std::vector<std::string> texts;
+  while (const auto part = setup_.format->NextPart(*tools_, texts)) {
+    if (const auto ended = MoveToNext(part->forced)) return ended;
+    ThrowIfError(Constrain(part->shape), part->shape.field);
+    reader_.Begin(part->content);
+    const StopReason reason = Generate(Section::kCall, /*is_constrained=*/true);
+    if (reason != StopReason::kStopToken && !IsCompleted(reason, part->shape, text_)) {
+      return reason;
+    }
+    reader_.End();
+    texts.push_back(text_);
+    next_at_ = text_.size();
+  }
+  if (need_ == Need::kCall) need_ = Need::kNothing;
+  const size_t max_tokens = setup_.options.max_tokens;
+  const bool is_full = max_tokens != 0 && num_tokens_ >= max_tokens;
+  const bool goes_on =
+      setup_.format->goes_on() && tools_->is_parallel && num_calls_ < kMaxCalls && !is_full;
+  if (!goes_on) return StopReason::kStopToken;
+  need_ = Need::kNothing;
+  skips_space_ = true;
+  Next(Section::kFree, text_.size(), setup_.format->closing());
+  return std::nullopt;
+}
+
+StopReason AnswerRun::Generate(Section section, bool is_constrained) {
+  const AnswerOptions& answer = setup_.options;
+  const bool is_first = num_tokens_ == 0;
+  section_ = section;
+  next_.reset();
+  text_.clear();
+  token_ends_.clear();
+  taken_bytes_ = 0;
+  begin_tokens_ = session_.tokens().size();
+  if (answer.max_tokens != 0 && num_tokens_ >= answer.max_tokens) return StopReason::kMaxTokens;
+  detokenizer_.emplace(tokenizer_,
+                       DetokenizerOptions{.at_text_start = is_first && setup_.at_text_start});
+  if (stop_strings_) stop_strings_->Restart();
+  GenerationOptions options = {
+      .max_tokens = answer.max_tokens == 0 ? 0 : answer.max_tokens - num_tokens_,
+      .cancel = setup_.cancel,
+      .log_probabilities = answer.log_probabilities};
+  if (!answer.ignore_eos || is_constrained) {
+    options.stop_token_ids = setup_.stop_token_ids;
+  }
+  if (is_constrained) options.constraint = setup_.constraint;
+  if (log_probabilities_.count() > 0) {
+    options.on_logits = [this](size_t position, std::span<const float> logits) {
+      log_probabilities_.Add(position, logits);
+    };
+  }
+  const Result<StopReason> reason = session_.Generate(
+      options, *sampler_, [this](const GeneratedToken& token) { return OnToken(token); });
+  if (exception_) std::rethrow_exception(std::exchange(exception_, nullptr));
+  if (!reason) throw ErrorOf(reason.error());
+  if (!next_) {
+    const std::string_view rest = detokenizer_->Flush();
+    text_ += rest;
+    if (!rest.empty()) TakeText(rest);
+    if (stop_strings_ && stop_strings_->is_found()) return StopReason::kStopString;
+    if (stop_strings_) {
+      // What was held back is a part of a stop string's own memory, which does not change.
+      const std::string_view held = stop_strings_->Flush();
+      if (!held.empty()) TakeUnstopped(held);
+    }
+  }
+  return *reason;
+}
+
+bool AnswerRun::OnToken(const GeneratedToken& token) {
+  // Exceptions must not pass through the session, which is compiled without them.
+  try {
+    ++num_tokens_;
+    std::string_view text = detokenizer_->Append(token.id);
+    if (text.empty()) {
+      const auto marker = std::ranges::find(markers_, token.id, &Marker::first);
+      if (marker != markers_.end()) text = marker->second;
+    }
+    text_ += text;
+    token_ends_.push_back(text_.size());
+    if (setup_.options.log_probabilities) TellLogProbability(token);
+    if (!text.empty()) TakeText(text);
+    const bool is_stopped = stop_strings_ && stop_strings_->is_found();
+    return !next_ && !is_stopped && listener_.goes_on();
+  } catch (...) {
+    exception_ = std::current_exception();
+    return false;
+  }
+}
+
+// Only the answer's own text has log-probabilities, neither reasoning nor calls.
+void AnswerRun::TellLogProbability(const GeneratedToken& token) {
+  const auto most_likely = log_probabilities_.Take(session_.tokens().size());
+  if (is_in_reasoning() || section_ == Section::kCall || section_ == Section::kUnparsedCall) return;
+  TokenLogProbability told = {.text = std::string(tokenizer_.Piece(token.id)),
+                              .log_probability = token.log_probability};
+  for (const auto& [id, log_probability] : most_likely) {
+    told.most_likely.emplace_back(std::string(tokenizer_.Piece(id)), log_probability);
+  }
+  listener_.OnToken(std::move(told));
+}
+
+void AnswerRun::TakeText(std::string_view text) {
+  const bool is_call = section_ == Section::kCall;
+  if (!stop_strings_ || is_call) return TakeUnstopped(text);
+  for (const std::string_view part : stop_strings_->Append(text)) {
+    if (!part.empty() && !next_) TakeUnstopped(part);
+  }
+}
+
+void AnswerRun::TakeUnstopped(std::string_view text) {
+  taken_bytes_ += text.size();
+  switch (section_) {
+    case Section::kFree:
+      if (filter_) {
+        filter_->Append(text);
+      } else {
+        fresh_answer_ += text;
+        answer_bytes_ += text.size();
+      }
+      if (!fresh_answer_.empty()) TakeAnswer();
+      break;
+    case Section::kShaped:
+      listener_.OnText(AnswerPart::kAnswer, text);
+      break;
+    case Section::kCall:
+      reader_.Append(text);
+      break;
+    case Section::kUnparsedCall:
+      break;
+  }
+}
+
+void AnswerRun::TakeAnswer() {
+  const std::string text = std::exchange(fresh_answer_, {});
+  if (need_ == Need::kCall) return Next(Section::kCall, answer_begin());
+  if (!finder_) {
+    if (need_ == Need::kShape) return Next(Section::kShaped, answer_begin());
+    return PassText(text);
+  }
+  const std::string passed = finder_->Append(text);
+  if (need_ == Need::kShape && !passed.empty()) return Next(Section::kShaped, answer_begin());
+  PassText(passed);
+  if (!finder_->is_found()) return;
+  call_begin_ = answer_begin() + finder_->begin();
+  call_content_ = answer_begin() + finder_->content_begin();
+  if (setup_.constraint != nullptr) return Next(Section::kCall, call_begin_);
+  section_ = Section::kUnparsedCall;
+}
+
+void AnswerRun::PassText(std::string_view text) {
+  if (skips_space_) text.remove_prefix(std::min(text.find_first_not_of(kAnswerSpace), text.size()));
+  if (text.empty()) return;
+  skips_space_ = false;
+  listener_.OnText(AnswerPart::kAnswer, text);
+}
+
+void AnswerRun::EndFree() {
+  if (section_ == Section::kUnparsedCall) return PassUnparsedCall();
+  if (filter_) filter_->Flush();
+  if (!fresh_answer_.empty()) TakeAnswer();
+  if (next_ || !finder_) return;
+  const std::string rest = finder_->Flush();
+  if (need_ == Need::kNothing) PassText(rest);
+}
+
+// Without a constraint, what looks like a call may be something else: then it is text.
+void AnswerRun::PassUnparsedCall() {
+  const std::string_view text = std::string_view(text_).substr(0, taken_bytes_);
+  const auto calls = setup_.format->Parse(*tools_, text.substr(call_content_));
+  if (!calls) return PassText(text.substr(call_begin_));
+  for (const ToolCall& call : *calls) {
+    BeginCall(call.name);
+    listener_.OnArguments(num_calls_ - 1, call.arguments);
+  }
+}
+
+void AnswerRun::BeginCall(std::string_view name) {
+  listener_.OnCall(num_calls_++, NewCallId(), std::string(name));
+}
+
+}  // namespace cria::serve

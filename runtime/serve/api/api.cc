@@ -1,0 +1,113 @@
+#include "serve/api/api.h"
+
+#include <array>
+#include <new>
+#include <string_view>
+#include <utility>
+
+#include "core/format.h"
+#include "serve/api/api_state.h"
+#include "serve/api/paths.h"
+#include "serve/api/request_error.h"
+
+namespace cria::serve {
+namespace {
+
+constexpr Response::Style kOllamaStyle = Response::Style::kOllama;
+
+constexpr std::array<PathRoute, 25> kRoutes = {{
+    {"POST", "/v1/chat/completions", HandleOpenAiChat},
+    {"POST", "/v1/completions", HandleOpenAiCompletions},
+    {"GET", "/v1/models", HandleOpenAiModels},
+    {"GET", "/v1/models/*", HandleOpenAiModel},
+    // llama-server's names of the same.
+    {"POST", "/chat/completions", HandleOpenAiChat},
+    {"POST", "/completions", HandleOpenAiCompletions},
+    {"GET", "/models", HandleOpenAiModels},
+    {"POST", "/tokenize", HandleTokenize},
+    {"POST", "/detokenize", HandleDetokenize},
+    {"POST", "/apply-template", HandleApplyTemplate},
+    {"GET", "/health", HandleHealth},
+    {"GET", "/v1/health", HandleHealth},
+    {"GET", "/props", HandleProps},
+    {"GET", "/metrics", HandleMetrics},
+    {"GET", "/slots", HandleSlots},
+    {"POST", "/slots/*", HandleSlotAction},
+    {"POST", "/api/chat", HandleOllamaChat, kOllamaStyle},
+    {"POST", "/api/generate", HandleOllamaGenerate, kOllamaStyle},
+    {"GET", "/api/tags", HandleOllamaTags, kOllamaStyle},
+    {"POST", "/api/show", HandleOllamaShow, kOllamaStyle},
+    {"GET", "/api/ps", HandleOllamaPs, kOllamaStyle},
+    {"GET", "/api/version", HandleOllamaVersion, kOllamaStyle},
+    // Features that do not exist say so, instead of "not found".
+    {"POST", "/v1/embeddings",
+     [](Exchange&) { throw RequestError(501, "this server computes no embeddings"); }},
+    {"POST", "/v1/responses",
+     [](Exchange&) {
+       throw RequestError(501, "this server has /v1/chat/completions, but not /v1/responses");
+     }},
+    {"POST", "/api/embed",
+     [](Exchange&) { throw RequestError(501, "this server computes no embeddings"); },
+     kOllamaStyle},
+}};
+
+bool Matches(std::string_view pattern, std::string_view path, std::string& name) {
+  if (!pattern.ends_with('*')) return pattern == path;
+  pattern.remove_suffix(1);
+  if (!path.starts_with(pattern) || path.size() == pattern.size()) return false;
+  name = path.substr(pattern.size());
+  return true;
+}
+
+// The route of a request, and the methods that its path allows if there is none.
+const PathRoute* FindRoute(const HttpRequest& request, std::string& name, std::string& allowed) {
+  for (const PathRoute& route : kRoutes) {
+    if (!Matches(route.path, request.path, name)) continue;
+    if (request.method == route.method) return &route;
+    if (!allowed.empty()) allowed += ", ";
+    allowed += route.method;
+  }
+  return nullptr;
+}
+
+void Route(Exchange& exchange) {
+  std::string allowed;
+  const PathRoute* const route = FindRoute(exchange.request, exchange.name, allowed);
+  if (route != nullptr) {
+    exchange.style = route->style;
+    return route->handle(exchange);
+  }
+  if (allowed.empty()) {
+    throw RequestError(404, Format("there is no {}", exchange.request.path), "", "not_found");
+  }
+  const RequestError error(405, Format("{} answers {} alone", exchange.request.path, allowed), "",
+                           "method_not_allowed");
+  const std::array<HttpAnswer::Header, 1> headers = {{{"Allow", allowed}}};
+  exchange.http->Send(error.status(), "application/json; charset=utf-8", ErrorBody(error), headers);
+}
+
+}  // namespace
+
+Api::Api(Engine& engine, WorkQueue& work, ApiOptions options)
+    : state_(std::make_unique<ApiState>(engine, work, std::move(options))) {}
+
+Api::~Api() = default;
+
+void Api::Handle(HttpRequest request, std::shared_ptr<HttpAnswer> answer) {
+  Exchange exchange = {*state_, std::move(request), answer};
+  // Fails with what was thrown; nothing was sent before.
+  const auto fail = [&](const RequestError& error) {
+    Response(answer, exchange.style).Fail(error);
+  };
+  try {
+    Route(exchange);
+  } catch (const RequestError& error) {
+    fail(error);
+  } catch (const std::bad_alloc&) {
+    fail({503, "there is too little memory for this request", "", "out_of_memory"});
+  } catch (const std::exception& error) {
+    fail({500, error.what()});
+  }
+}
+
+}  // namespace cria::serve

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "llm/engine.h"
+#include "serve/http/http_exchange.h"
+#include "serve/work/work_queue.h"
+
+namespace cria::serve {
+
+struct ApiOptions {
+  std::string model_name;      // What /v1/models and answers call the model; "": the file's name.
+  std::string slot_save_path;  // The folder of POST /slots/{id}; "": there is none.
+  std::string version;         // Of the program.
+};
+
+struct ApiState;
+
+// All paths that clients of OpenAI, llama-server and ollama call. Requests that the model answers
+// become jobs of the queue. Thread-safe.
+class Api {
+ public:
+  // The references must outlive the object, and the queue must be closed before it is destroyed.
+  Api(Engine& engine, WorkQueue& work, ApiOptions options);
+  ~Api();
+
+  // Called by the HTTP server. Never throws.
+  void Handle(HttpRequest request, std::shared_ptr<HttpAnswer> answer);
+
+ private:
+  std::unique_ptr<ApiState> state_;
+};
+
+}  // namespace cria::serve

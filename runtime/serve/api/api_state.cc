@@ -1,0 +1,62 @@
+#include "serve/api/api_state.h"
+
+#include <new>
+#include <utility>
+
+namespace cria::serve {
+namespace {
+
+std::string NameOf(const Engine& engine, const ApiOptions& options) {
+  if (!options.model_name.empty()) return options.model_name;
+  std::string name = engine.file().path();
+  if (const size_t slash = name.rfind('/'); slash != name.npos) name.erase(0, slash + 1);
+  if (name.ends_with(".cria")) name.resize(name.size() - 5);
+  return name;
+}
+
+void RunAnswer(ApiState& state, Response& response, const std::function<void(Response&)>& answer) {
+  try {
+    answer(response);
+  } catch (const RequestError& error) {
+    if (!response.is_gone()) response.Fail(error);
+    if (error.status() >= 500) ++state.metrics.failed_answers;
+  } catch (const std::bad_alloc&) {
+    ++state.metrics.failed_answers;
+    response.Fail({503, "there is too little memory to answer", "", "out_of_memory"});
+  } catch (const std::exception& error) {
+    ++state.metrics.failed_answers;
+    response.Fail({500, error.what()});
+  }
+}
+
+}  // namespace
+
+ApiState::ApiState(Engine& model_engine, WorkQueue& queue, ApiOptions api_options)
+    : engine(model_engine),
+      work(queue),
+      options(std::move(api_options)),
+      model_name(NameOf(engine, options)),
+      start_time(std::time(nullptr)),
+      sessions(engine) {}
+
+void Submit(Exchange& exchange, std::function<void(Response&)> answer) {
+  ApiState& state = exchange.state;
+  const auto response = std::make_shared<Response>(exchange.http, exchange.style);
+  const bool is_taken = state.work.Submit(
+      {.run = [&state, response,
+               answer = std::move(answer)] { RunAnswer(state, *response, answer); },
+       .refuse =
+           [response] {
+             response->Fail({503, "the server is shutting down", "", "shutting_down"});
+           },
+       .gone = &exchange.http->gone()});
+  if (is_taken) return;
+  throw RequestError(429, "the server is busy and its queue is full; try again later", "",
+                     "queue_full");
+}
+
+void SendNow(Exchange& exchange, const Json& value) {
+  Response(exchange.http, exchange.style).Send(value);
+}
+
+}  // namespace cria::serve

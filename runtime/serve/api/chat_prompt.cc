@@ -1,0 +1,99 @@
+#include "serve/api/chat_prompt.h"
+
+#include <utility>
+
+#include "serve/api/request_error.h"
+
+namespace cria::serve {
+namespace {
+
+// What is rendered: messages, and the template's variables.
+struct Rendered {
+  std::vector<ChatMessage> messages;
+  std::string variables;
+  std::unique_ptr<ToolFormat> format;
+
+  RenderOptions options() const { return {.add_generation_prompt = true, .variables = variables}; }
+};
+
+bool HasToolMessages(const std::vector<ChatMessage>& messages) {
+  for (const ChatMessage& message : messages) {
+    if (message.role == "tool" || message.fields.contains("\"tool_calls\"")) return true;
+  }
+  return false;
+}
+
+// Some templates know no system messages: there, what it says begins the first other message.
+void JoinSystemMessage(const ChatTemplate& chat_template, Rendered& rendered) {
+  std::vector<ChatMessage>& messages = rendered.messages;
+  if (messages.size() < 2 || messages[0].role != "system") return;
+  if (chat_template.Render(messages, rendered.options())) return;
+  messages[1].content = messages[0].content + "\n\n" + messages[1].content;
+  messages.erase(messages.begin());
+}
+
+Rendered Prepare(const ChatTemplate& chat_template, ChatRequest request) {
+  Rendered rendered = {.messages = std::move(request.messages)};
+  Json variables = std::move(request.template_variables);
+  if (!request.tools.definitions.is_null() || HasToolMessages(rendered.messages)) {
+    rendered.format = FindToolFormat(chat_template.source(), KnowsTools(chat_template));
+    if (!rendered.format->template_knows_tools) {
+      DescribeTools(request.tools, rendered.messages);
+    } else if (!request.tools.definitions.is_null()) {
+      variables["tools"] = request.tools.definitions;
+    }
+  }
+  if (!variables.empty()) rendered.variables = Written(variables);
+  if (rendered.format != nullptr && !rendered.format->template_knows_tools) {
+    JoinSystemMessage(chat_template, rendered);
+  }
+  return rendered;
+}
+
+}  // namespace
+
+ChatPrompt MakeChatPrompt(const Engine& engine, ChatRequest request) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const ChatTemplate& chat_template = engine.chat_template();
+  Rendered rendered = Prepare(chat_template, std::move(request));
+  const size_t context = engine.decoder().context_tokens();
+  ChatPrompt prompt = {.tokens = ValueOf(chat_template.Encode(engine.tokenizer(), rendered.messages,
+                                                              rendered.options(), context),
+                                         "messages"),
+                       .format = std::move(rendered.format),
+                       .tags = FindReasoningTags(chat_template)};
+  prompt.begins_in_reasoning = OpensReasoning(chat_template, rendered.messages, rendered.variables);
+  const std::string_view source = chat_template.source();
+  const bool knows_reasoning =
+      source.contains(prompt.tags.open) || source.contains(prompt.tags.close);
+  if (!knows_reasoning) return prompt;
+  // Some templates end with an empty reasoning if there shall be none.
+  const auto segments = ValueOf(chat_template.Render(rendered.messages, rendered.options()));
+  std::string_view end = segments.empty() ? std::string_view() : segments.back().text;
+  end = end.substr(0, end.find_last_not_of(kSpace) + 1);
+  prompt.may_reason = !end.ends_with(prompt.tags.close);
+  return prompt;
+}
+
+std::string ChatText(const ChatTemplate& chat_template, ChatRequest request) {
+  const Rendered rendered = Prepare(chat_template, std::move(request));
+  std::string text;
+  for (const ChatSegment& segment :
+       ValueOf(chat_template.Render(rendered.messages, rendered.options()))) {
+    text += segment.text;
+  }
+  return text;
+}
+
+void SetThinking(const Engine& engine, bool is_on, ChatRequest& request) {
+  const std::string_view variable = ThinkingVariable(engine.chat_template());
+  if (!variable.empty()) {
+    request.template_variables[variable] = is_on;
+  } else if (is_on) {
+    RefuseField("think",
+                "is not supported: this model's chat template has no reasoning that "
+                "could be turned on");
+  }
+}
+
+}  // namespace cria::serve

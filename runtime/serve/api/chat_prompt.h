@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "llm/engine.h"
+#include "serve/api/answer_request.h"
+#include "serve/api/tool_format.h"
+#include "text/reasoning.h"
+
+namespace cria::serve {
+
+// A conversation as the model reads it.
+struct ChatPrompt {
+  std::vector<int32_t> tokens;
+  std::unique_ptr<ToolFormat> format;  // Null: no tools are in use.
+  ReasoningTags tags;
+  bool begins_in_reasoning = false;
+  bool may_reason = false;
+};
+
+// Renders the conversation. Fails if it does not fit the context.
+ChatPrompt MakeChatPrompt(const Engine& engine, ChatRequest request);
+// The text of the same.
+std::string ChatText(const ChatTemplate& chat_template, ChatRequest request);
+
+// Sets the template's variable that turns reasoning on or off. Turning it on is refused if there is
+// no such variable.
+void SetThinking(const Engine& engine, bool is_on, ChatRequest& request);
+
+}  // namespace cria::serve

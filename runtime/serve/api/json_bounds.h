@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace cria::serve {
+
+// Bounds of a request's JSON. Deeper values would take more stack in functions that call
+// themselves; objects look for a key one by one, so that their size bounds the time. A list of
+// tokens may be as long as a long context.
+inline constexpr size_t kMaxJsonDepth = 64;
+inline constexpr size_t kMaxJsonValues = 150'000;
+inline constexpr size_t kMaxJsonKeys = 1024;  // Of one object.
+
+// The most memory of values without their strings: of each its own bytes and those of a list or
+// object, and the places that a growing list reserves.
+inline constexpr uint64_t kMaxJsonBytes = uint64_t{80} * kMaxJsonValues;
+
+}  // namespace cria::serve

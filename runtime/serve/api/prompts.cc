@@ -1,0 +1,74 @@
+#include "serve/api/prompts.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "core/format.h"
+#include "serve/api/request_error.h"
+
+namespace cria::serve {
+namespace {
+
+bool IsListOfNumbers(const Json& list) {
+  return !list.empty() &&
+         std::ranges::all_of(list, [](const Json& item) { return item.is_number_integer(); });
+}
+
+PromptText ReadPromptText(const Json& prompt, const std::string& path) {
+  if (prompt.is_string()) return {.text = prompt.get<std::string>()};
+  if (!prompt.is_array() || !IsListOfNumbers(prompt)) {
+    RefuseField(path, "is neither a text nor a list of token ids");
+  }
+  PromptText read;
+  read.tokens.reserve(prompt.size());
+  for (const Json& id : prompt) {
+    const auto number =
+        id.is_number_unsigned() && id.get<uint64_t>() > INT32_MAX ? int64_t{-1} : id.get<int64_t>();
+    if (number < 0 || number > std::numeric_limits<int32_t>::max()) {
+      RefuseField(path, "has a token id that does not exist");
+    }
+    read.tokens.push_back(static_cast<int32_t>(number));
+  }
+  return read;
+}
+
+}  // namespace
+
+std::vector<PromptText> ReadPrompts(const Fields& request) {
+  constexpr size_t kMaxPrompts = 64;
+  const Json* const prompt = request.Find("prompt");
+  if (prompt == nullptr) RefuseField("prompt", "is missing");
+  if (!prompt->is_array() || IsListOfNumbers(*prompt)) return {ReadPromptText(*prompt, "prompt")};
+  if (prompt->empty()) RefuseField("prompt", "is an empty list");
+  if (prompt->size() > kMaxPrompts) {
+    RefuseField("prompt", Format("has more than {} prompts", kMaxPrompts));
+  }
+  std::vector<PromptText> prompts;
+  for (const Json& item : *prompt) {
+    prompts.push_back(ReadPromptText(item, Format("prompt[{}]", prompts.size())));
+  }
+  return prompts;
+}
+
+std::vector<TextPrompt> EncodePrompts(const Engine& engine,
+                                      const std::vector<PromptText>& prompts) {
+  std::vector<TextPrompt> encoded;
+  encoded.reserve(prompts.size());
+  for (const PromptText& prompt : prompts) {
+    TextPrompt text = {.tokens = prompt.tokens, .at_text_start = prompt.text.empty()};
+    if (prompt.tokens.empty()) {
+      text.tokens = ValueOf(
+          engine.tokenizer().Encode(prompt.text, {.parse_special = true,
+                                                  .max_tokens = engine.decoder().context_tokens()}),
+          "prompt");
+    } else {
+      text.at_text_start = false;
+    }
+    if (text.tokens.empty()) RefuseField("prompt", "is empty: there is nothing to go on from");
+    encoded.push_back(std::move(text));
+  }
+  return encoded;
+}
+
+}  // namespace cria::serve

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "llm/engine.h"
+#include "serve/api/answer_job.h"
+#include "serve/api/fields.h"
+
+namespace cria::serve {
+
+// A prompt as a request has it: a text, or tokens.
+struct PromptText {
+  std::string text;
+  std::vector<int32_t> tokens;  // Empty: the text counts.
+};
+
+// The field `prompt`: a text, a list of token ids, or a list of either.
+std::vector<PromptText> ReadPrompts(const Fields& request);
+
+// In texts, the names of control tokens become these tokens: programs write whole templates here.
+std::vector<TextPrompt> EncodePrompts(const Engine& engine, const std::vector<PromptText>& prompts);
+
+}  // namespace cria::serve

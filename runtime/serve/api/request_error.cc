@@ -1,0 +1,59 @@
+#include "serve/api/request_error.h"
+
+#include "serve/api/json_body.h"
+
+namespace cria::serve {
+namespace {
+
+std::string_view TypeOf(int status) {
+  switch (status) {
+    case 401:
+      return "authentication_error";
+    case 404:
+      return "not_found_error";
+    case 429:
+      return "rate_limit_error";
+    default:
+      return status >= 500 ? "server_error" : "invalid_request_error";
+  }
+}
+
+Json OrNull(const std::string& text) { return text.empty() ? Json() : Json(text); }
+
+}  // namespace
+
+RequestError ErrorOf(const Error& error, std::string param) {
+  switch (error.code()) {
+    case ErrorCode::kUsage:
+    case ErrorCode::kUnsupported:
+      return {400, error.message(), std::move(param)};
+    case ErrorCode::kOutOfRange:
+      // Prompts are what is too long for something.
+      return {400, error.message(), std::move(param), "context_length_exceeded"};
+    case ErrorCode::kNotFound:
+      return {404, error.message(), std::move(param)};
+    case ErrorCode::kOutOfMemory:
+      return {503, error.message(), std::move(param), "out_of_memory"};
+    case ErrorCode::kCancelled:
+      return {503, error.message(), std::move(param), "cancelled"};
+    case ErrorCode::kInvalidFile:
+    case ErrorCode::kIo:
+    case ErrorCode::kInternal:
+      break;
+  }
+  return {500, error.message(), std::move(param)};
+}
+
+std::string ErrorBody(const RequestError& error) {
+  return Written({{"error",
+                   {{"message", error.message()},
+                    {"type", TypeOf(error.status())},
+                    {"param", OrNull(error.param())},
+                    {"code", OrNull(error.code())}}}});
+}
+
+std::string OllamaErrorBody(const RequestError& error) {
+  return Written({{"error", error.message()}});
+}
+
+}  // namespace cria::serve

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "serve/api/json_body.h"
+#include "serve/api/request_error.h"
+#include "serve/http/http_exchange.h"
+
+namespace cria::serve {
+
+// Writes the answer to one request, as one JSON value or as a stream of them. The stream begins
+// with its first value, so that a failure before it has a status of its own.
+class Response {
+ public:
+  enum class Style : uint8_t {
+    kOpenAi,  // Streams are server-sent events that end with "data: [DONE]".
+    kOllama,  // Streams have a JSON value on each line.
+  };
+
+  Response(std::shared_ptr<HttpAnswer> http, Style style) : http_(std::move(http)), style_(style) {}
+
+  void Send(const Json& value, int status = 200);
+  void SendText(std::string_view content_type, std::string text);
+  // A value of a stream.
+  void Stream(const Json& value);
+  void EndStream();
+  // Sends the error, if the answer is not over.
+  void Fail(const RequestError& error);
+
+  // Whether the client has gone away or takes nothing.
+  bool is_gone() const;
+  const std::atomic<bool>& gone() const { return http_->gone(); }
+  bool has_begun() const { return state_ != State::kNew; }
+
+ private:
+  enum class State : uint8_t { kNew, kStreaming, kOver };
+
+  void WriteValue(const std::string& value);
+
+  std::shared_ptr<HttpAnswer> http_;
+  Style style_;
+  State state_ = State::kNew;
+  bool is_stuck_ = false;  // Write has failed.
+};
+
+}  // namespace cria::serve

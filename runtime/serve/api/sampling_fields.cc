@@ -1,0 +1,154 @@
+#include "serve/api/sampling_fields.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <utility>
+
+#include "core/format.h"
+#include "serve/api/request_error.h"
+#include "serve/api/unique_id.h"
+
+namespace cria::serve {
+namespace {
+
+constexpr int64_t kMaxCount = std::numeric_limits<int32_t>::max();
+
+void AddBias(SamplerOptions& options, int64_t id, double addend) {
+  if (id < 0 || id > std::numeric_limits<int32_t>::max()) {
+    RefuseField("logit_bias", Format("has token {}, which does not exist", id));
+  }
+  options.logit_bias.push_back({static_cast<int32_t>(id), static_cast<float>(addend)});
+}
+
+// {"15043": -100}
+void ReadBiasObject(SamplerOptions& options, const Json& object) {
+  constexpr double kMaxBias = 100;  // OpenAI's.
+  for (const auto& [name, value] : object.items()) {
+    int64_t id = -1;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
+    if (error != std::errc() || end != name.data() + name.size()) {
+      RefuseField("logit_bias", "has a name that is not a token id");
+    }
+    AddBias(options, id, *Fields(object, "logit_bias").Number(name, -kMaxBias, kMaxBias));
+  }
+}
+
+// [[15043, 1.5], [2, false]], where false forbids the token.
+void ReadBiasList(SamplerOptions& options, const Json& list) {
+  for (const Json& item : list) {
+    const bool is_pair = item.is_array() && item.size() == 2 && item[0].is_number_integer() &&
+                         (item[1].is_number() || item[1] == Json(false));
+    if (!is_pair)
+      RefuseField("logit_bias", "has an item that is not a pair of a token id and a number");
+    const double addend =
+        item[1].is_number() ? item[1].get<double>() : -std::numeric_limits<double>::infinity();
+    AddBias(options, item[0].get<int64_t>(), addend);
+  }
+}
+
+void ReadLogitBias(SamplerOptions& options, const Fields& fields) {
+  constexpr size_t kMaxBiases = 1024;
+  const Json* const bias = fields.Find("logit_bias");
+  if (bias == nullptr) return;
+  if (bias->size() > kMaxBiases) {
+    RefuseField("logit_bias", Format("has more than {} tokens", kMaxBiases));
+  }
+  if (bias->is_object()) return ReadBiasObject(options, *bias);
+  if (bias->is_array()) return ReadBiasList(options, *bias);
+  RefuseField("logit_bias", "is not an object of token ids");
+}
+
+}  // namespace
+
+SamplerOptions ReadSampler(const Fields& fields) {
+  constexpr double kMaxFactor = 1000;
+  SamplerOptions options;
+  const auto read = [&](std::string_view name, float& value, double min, double max) {
+    if (const auto number = fields.Number(name, min, max)) value = static_cast<float>(*number);
+  };
+  const auto read_count = [&](std::string_view name, size_t& value, int64_t min) {
+    // -1 means "all", as 0 does for top_k.
+    if (const auto count = fields.Integer(name, min, kMaxCount)) {
+      value = *count < 0 ? 0 : static_cast<size_t>(*count);
+    }
+  };
+  read("temperature", options.temperature, 0, kMaxFactor);
+  read("top_p", options.top_p, 0, 1);
+  read("min_p", options.min_p, 0, 1);
+  read("repeat_penalty", options.repeat_penalty, 1e-3, kMaxFactor);
+  read("repetition_penalty", options.repeat_penalty, 1e-3, kMaxFactor);
+  read_count("top_k", options.top_k, -1);
+  read_count("repeat_last_n", options.repeat_last_n, 0);
+  const auto seed = fields.Integer("seed", std::numeric_limits<int64_t>::min());
+  options.seed = seed && *seed != -1 ? static_cast<uint64_t>(*seed) : RandomSeed();
+  ReadLogitBias(options, fields);
+  constexpr std::string_view kUseRepeat =
+      "is not supported unless it is 0; repeat_penalty makes recent tokens less likely";
+  fields.Unsupported("frequency_penalty", {0, 0.0}, kUseRepeat);
+  fields.Unsupported("presence_penalty", {0, 0.0}, kUseRepeat);
+  fields.Unsupported("typical_p", {1, 1.0}, "is not supported unless it is 1");
+  fields.Unsupported("tfs_z", {1, 1.0}, "is not supported unless it is 1");
+  fields.Unsupported("mirostat", {0}, "is not supported unless it is 0");
+  fields.Unsupported("dynatemp_range", {0, 0.0}, "is not supported unless it is 0");
+  fields.Unsupported("xtc_probability", {0, 0.0}, "is not supported unless it is 0");
+  fields.Unsupported("dry_multiplier", {0, 0.0}, "is not supported unless it is 0");
+  return options;
+}
+
+size_t ReadMaxTokens(const Fields& fields, std::string_view name) {
+  const auto count = fields.Integer(name, -1);
+  if (!count || *count < 0) return 0;
+  if (*count == 0) RefuseField(fields.PathOf(name), "is 0: there would be no answer");
+  return static_cast<size_t>(std::min(*count, kMaxCount));
+}
+
+AnswerOptions ReadAnswerOptions(const Fields& request) {
+  AnswerOptions options;
+  options.sampler = ReadSampler(request);
+  options.stop = request.Strings("stop", AnswerOptions::kMaxStopStrings);
+  options.num_choices =
+      static_cast<size_t>(request.Integer("n", 1, AnswerOptions::kMaxChoices).value_or(1));
+  options.max_tokens = ReadMaxTokens(
+      request, request.Has("max_completion_tokens") ? "max_completion_tokens" : "max_tokens");
+  options.ignore_eos = request.Bool("ignore_eos").value_or(false);
+  return options;
+}
+
+AnswerShape ReadResponseFormat(const Fields& request) {
+  AnswerShape shape = {.field = "response_format"};
+  const std::optional<Fields> format = request.Object("response_format");
+  if (!format) {
+    // llama-server's own fields.
+    if (const auto schema = request.Object("json_schema")) {
+      return {AnswerShape::Kind::kJsonSchema, Written(schema->json()), "json_schema"};
+    }
+    if (auto grammar = request.String("grammar"); grammar && !grammar->empty()) {
+      return {AnswerShape::Kind::kGrammar, std::move(*grammar), "grammar"};
+    }
+    return shape;
+  }
+  const std::string type = format->RequiredString("type");
+  if (type == "text") return shape;
+  if (type == "json_object") {
+    shape.kind = AnswerShape::Kind::kJsonObject;
+    // llama-server's variant.
+    if (const auto schema = format->Object("schema")) {
+      shape = {AnswerShape::Kind::kJsonSchema, Written(schema->json()), schema->path()};
+    }
+    return shape;
+  }
+  if (type != "json_schema") {
+    RefuseField(format->PathOf("type"), R"(is not "text", "json_object" or "json_schema")");
+  }
+  const std::optional<Fields> named = format->Object("json_schema");
+  if (!named) RefuseField(format->PathOf("json_schema"), "is missing");
+  const Json* const schema = named->Find("schema");
+  if (schema == nullptr) RefuseField(named->PathOf("schema"), "is missing");
+  if (!schema->is_object() && !schema->is_boolean()) {
+    RefuseField(named->PathOf("schema"), "is not a JSON Schema");
+  }
+  return {AnswerShape::Kind::kJsonSchema, Written(*schema), named->PathOf("schema")};
+}
+
+}  // namespace cria::serve

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "serve/api/answer_request.h"
+#include "serve/api/fields.h"
+
+namespace cria::serve {
+
+// How tokens are chosen: temperature, top_p, top_k, min_p, repeat_penalty, repeat_last_n, seed,
+// and logit_bias as OpenAI's clients or llama-server's write it. A field that is missing has the
+// default of SamplerOptions, which is that of the program cria, and the seed is a random number.
+// Penalties that the sampler does not have are refused, unless they are neutral.
+SamplerOptions ReadSampler(const Fields& fields);
+
+// Those of all of OpenAI's requests: the sampler, stop, n and max_tokens.
+AnswerOptions ReadAnswerOptions(const Fields& request);
+
+// `max_tokens` under this name: -1 and a missing field are no limit.
+size_t ReadMaxTokens(const Fields& fields, std::string_view name);
+
+// OpenAI's response_format.
+AnswerShape ReadResponseFormat(const Fields& request);
+
+}  // namespace cria::serve

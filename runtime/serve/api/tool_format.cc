@@ -1,0 +1,153 @@
+#include "serve/api/tool_format.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/format.h"
+#include "serve/api/request_error.h"
+
+namespace cria::serve {
+namespace {
+
+// A schema inside of a larger document refers to its own parts from the document's root.
+void MoveReferences(Json& schema, const std::string& place) {
+  if (schema.is_array()) {
+    for (Json& item : schema) MoveReferences(item, place);
+  }
+  if (!schema.is_object()) return;
+  for (auto& [key, value] : schema.items()) {
+    if (key == "$ref" && value.is_string()) {
+      const auto target = value.get<std::string>();
+      if (target == "#" || target.starts_with("#/")) value = place + target.substr(1);
+    } else {
+      MoveReferences(value, place);
+    }
+  }
+}
+
+Json OneCallSchema(const Tool& tool, std::string_view arguments_key, const std::string& place) {
+  Json parameters = tool.parameters;
+  MoveReferences(parameters, Format("{}/properties/{}", place, arguments_key));
+  return {
+      {"type", "object"},
+      {"properties", {{"name", {{"const", tool.name}}}, {arguments_key, std::move(parameters)}}},
+      {"required", {"name", arguments_key}},
+      {"additionalProperties", false}};
+}
+
+Json AnyCallSchema(const ToolUse& use, std::string_view arguments_key, const std::string& place) {
+  if (use.tools.size() == 1) return OneCallSchema(use.tools.front(), arguments_key, place);
+  Json options = Json::array();
+  for (const Tool& tool : use.tools) {
+    options.push_back(
+        OneCallSchema(tool, arguments_key, Format("{}/anyOf/{}", place, options.size())));
+  }
+  return {{"anyOf", std::move(options)}};
+}
+
+void AddCallsToContent(ChatMessage& message) {
+  if (message.fields.empty()) return;
+  const Json fields = ReadJsonText(message.fields, "a message");
+  message.fields.clear();
+  const auto calls = fields.find("tool_calls");
+  if (calls == fields.end()) return;
+  for (const Json& call : *calls) {
+    if (!message.content.empty()) message.content += '\n';
+    message.content += "<tool_call>\n" + Written(call["function"]) + "\n</tool_call>";
+  }
+}
+
+}  // namespace
+
+bool KnowsTools(const ChatTemplate& chat_template) {
+  // Llama's first sets `tools` to custom_tools, if there are any.
+  return chat_template.Reads("tools") || chat_template.Reads("custom_tools");
+}
+
+std::unique_ptr<ToolFormat> FindToolFormat(std::string_view template_source,
+                                           bool template_reads_tools) {
+  if (!template_reads_tools) {
+    auto format = MakeHermesFormat();
+    format->template_knows_tools = false;
+    return format;
+  }
+  if (template_source.contains("[TOOL_CALLS]")) {
+    return template_source.contains("[ARGS]") ? MakeMistralArgumentsFormat() : MakeMistralFormat();
+  }
+  if (template_source.contains("<tool_call>")) return MakeHermesFormat();
+  return MakeLlamaFormat();
+}
+
+void DescribeTools(const ToolUse& use, std::vector<ChatMessage>& messages) {
+  std::vector<ChatMessage> described;
+  bool follows_result = false;
+  for (ChatMessage& message : messages) {
+    AddCallsToContent(message);
+    const bool is_result = message.role == "tool";
+    if (is_result) {
+      message.role = "user";
+      message.content = "<tool_response>\n" + message.content + "\n</tool_response>";
+    }
+    // Many templates want users and assistants to take turns.
+    if (is_result && follows_result) {
+      described.back().content += "\n" + message.content;
+    } else {
+      described.push_back(std::move(message));
+    }
+    follows_result = is_result;
+  }
+  messages = std::move(described);
+  if (use.definitions.is_null()) return;
+  std::string text = "You can call these functions. Each is described by a JSON object:\n<tools>\n";
+  for (const Json& definition : use.definitions) text += Written(definition) + "\n";
+  text +=
+      "</tools>\nTo call one, write its name and arguments like this, and nothing else:\n"
+      "<tool_call>\n{\"name\": \"...\", \"arguments\": {...}}\n</tool_call>";
+  if (!messages.empty() && messages.front().role == "system") {
+    messages.front().content += "\n\n" + text;
+  } else {
+    messages.insert(messages.begin(), {"system", text});
+  }
+}
+
+Json CallSchema(const ToolUse& use, std::string_view arguments_key) {
+  return AnyCallSchema(use, arguments_key, "#");
+}
+
+Json CallListSchema(const ToolUse& use, std::string_view arguments_key) {
+  Json schema = {
+      {"type", "array"}, {"items", AnyCallSchema(use, arguments_key, "#/items")}, {"minItems", 1}};
+  if (!use.is_parallel) schema["maxItems"] = 1;
+  return schema;
+}
+
+std::optional<Json> TryReadJson(std::string_view text) {
+  try {
+    return ReadJsonText(text, "a call");
+  } catch (const RequestError&) {
+    return std::nullopt;
+  }
+}
+
+std::optional<ToolCall> CallOf(const ToolUse& use, const Json& object,
+                               std::string_view arguments_key, std::string_view alternative) {
+  if (!object.is_object()) return std::nullopt;
+  const auto name = object.find("name");
+  auto arguments = object.find(arguments_key);
+  if (arguments == object.end()) arguments = object.find(alternative);
+  if (name == object.end() || !name->is_string()) return std::nullopt;
+  if (!std::ranges::contains(use.tools, name->get_ref<const std::string&>(), &Tool::name)) {
+    return std::nullopt;
+  }
+  if (arguments == object.end()) return ToolCall{name->get<std::string>(), "{}"};
+  // Some models write the arguments as a string of JSON.
+  if (arguments->is_string()) {
+    const auto read = TryReadJson(arguments->get_ref<const std::string&>());
+    if (!read || !read->is_object()) return std::nullopt;
+    return ToolCall{name->get<std::string>(), Written(*read)};
+  }
+  if (!arguments->is_object()) return std::nullopt;
+  return ToolCall{name->get<std::string>(), Written(*arguments)};
+}
+
+}  // namespace cria::serve

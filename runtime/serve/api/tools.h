@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "serve/api/fields.h"
+#include "serve/api/json_body.h"
+
+namespace cria::serve {
+
+// A function that the model may ask for.
+struct Tool {
+  std::string name;
+  Json parameters;         // A JSON Schema of an object.
+  bool is_strict = false;  // If the schema cannot be enforced, the request fails.
+};
+
+struct ToolUse {
+  enum class Choice : uint8_t { kNone, kAuto, kRequired };
+  static constexpr size_t kMaxTools = 128;
+
+  Choice choice = Choice::kNone;
+  bool is_parallel = true;  // Several calls in one answer.
+  std::vector<Tool> tools;  // Those that may be called.
+  Json definitions;         // As they were sent, for the template; null: none.
+
+  bool may_call() const { return choice != Choice::kNone && !tools.empty(); }
+};
+
+// Reads OpenAI's `tools`, `tool_choice` and `parallel_tool_calls`; ollama has only the first.
+ToolUse ReadTools(const Fields& request);
+
+// A call that the model has made.
+struct ToolCall {
+  std::string name;
+  std::string arguments;  // JSON.
+};
+
+// An id of nine letters and digits, the only form that every template accepts.
+std::string NewCallId();
+
+}  // namespace cria::serve

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace cria::serve {
+
+// So many random letters and digits.
+std::string UniqueId(size_t length);
+// Of 32 bits, so that it can be typed.
+uint32_t RandomSeed();
+
+}  // namespace cria::serve

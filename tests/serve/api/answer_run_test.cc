@@ -1,0 +1,306 @@
+#include "serve/api/answer_run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "serve/api/request_error.h"
+#include "serve/api/scripted_answer.h"
+
+namespace cria::serve {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr std::string_view kAdd = R"({"name": "add", "arguments": {"a": 1, "b": 22}})";
+
+AnswerShape SchemaShape(std::string schema) {
+  return {AnswerShape::Kind::kJsonSchema, std::move(schema), "response_format"};
+}
+
+TEST(AnswerRunTest, PassesOnText) {
+  ScriptedAnswer answer("Hello there, how are you?");
+  const AnswerEnd end = answer.Run();
+  EXPECT_EQ(answer.listener().answer, "Hello there, how are you?");
+  EXPECT_EQ(end.reason, FinishReason::kStop);
+  EXPECT_EQ(end.prompt_tokens, 2u);
+  EXPECT_GT(end.completion_tokens, 5u);
+}
+
+TEST(AnswerRunTest, EndsAtTheMaximum) {
+  ScriptedAnswer answer(std::string(100, 'x'));
+  answer.options().max_tokens = 7;
+  const AnswerEnd end = answer.Run();
+  EXPECT_EQ(end.reason, FinishReason::kLength);
+  EXPECT_EQ(end.completion_tokens, 7u);
+}
+
+TEST(AnswerRunTest, EndsBeforeAStopString) {
+  ScriptedAnswer answer("one two STOP three");
+  answer.options().stop = {"STOP", "never"};
+  EXPECT_EQ(answer.Run().reason, FinishReason::kStop);
+  EXPECT_EQ(answer.listener().answer, "one two ");
+}
+
+TEST(AnswerRunTest, EndsWhenNobodyListens) {
+  ScriptedAnswer answer(std::string(100, 'x'));
+  answer.listener().left = 10;
+  EXPECT_EQ(answer.Run().reason, FinishReason::kCancelled);
+  EXPECT_LT(answer.listener().answer.size(), 40u);
+}
+
+TEST(AnswerRunTest, DividesReasoning) {
+  ScriptedAnswer answer("<think>\nwhy\n</think>\n\nso");
+  answer.Run(nullptr, nullptr, false, true);
+  EXPECT_EQ(answer.listener().reasoning, "why");
+  EXPECT_EQ(answer.listener().answer, "so");
+}
+
+TEST(AnswerRunTest, TellsLogProbabilitiesOfTheText) {
+  ScriptedAnswer answer("<think>why</think>ab cd");
+  answer.options().log_probabilities = true;
+  answer.options().top_log_probabilities = 3;
+  answer.Run(nullptr, nullptr, false, true);
+  std::string text;
+  for (const TokenLogProbability& token : answer.listener().tokens) {
+    text += token.text;
+    ASSERT_EQ(token.most_likely.size(), 3u);
+    EXPECT_EQ(token.most_likely[0].first, token.text);
+    EXPECT_NEAR(token.most_likely[0].second, token.log_probability, 1e-6);
+    EXPECT_NEAR(token.log_probability - token.most_likely[1].second, 8.0, 1e-5);
+  }
+  EXPECT_THAT(text, testing::EndsWith("ab cd"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("why")));
+}
+
+TEST(AnswerRunTest, MatchesASchema) {
+  ScriptedAnswer answer(R"({"n": 12})");
+  answer.options().shape =
+      SchemaShape(R"({"type": "object", "properties": {"n": {"type": "integer"}},
+                      "required": ["n"], "additionalProperties": false})");
+  EXPECT_EQ(answer.Run().reason, FinishReason::kStop);
+  EXPECT_EQ(answer.listener().answer, R"({"n": 12})");
+}
+
+TEST(AnswerRunTest, AModelThatWouldWriteSomethingElseMatchesTheSchemaAllTheSame) {
+  ScriptedAnswer answer("No, I write prose.");
+  answer.options().shape = SchemaShape(R"({"enum": ["yes", "yes please"]})");
+  answer.Run();
+  EXPECT_THAT(answer.listener().answer, testing::AnyOf("\"yes\"", "\"yes please\""));
+}
+
+TEST(AnswerRunTest, TheSchemaHoldsBehindTheReasoning) {
+  ScriptedAnswer answer("<think>\nfree text\n</think>\n\n{\"n\": 3}");
+  answer.options().shape = SchemaShape(R"({"type": "object"})");
+  answer.Run(nullptr, nullptr, false, true);
+  EXPECT_EQ(answer.listener().reasoning, "free text");
+  EXPECT_EQ(answer.listener().answer, "{\"n\": 3}");
+}
+
+TEST(AnswerRunTest, WithoutReasoningTheSchemaHoldsFromTheBeginning) {
+  ScriptedAnswer answer("{\"n\": 3} and more");
+  answer.options().shape = SchemaShape(R"({"type": "object"})");
+  EXPECT_EQ(answer.Run(nullptr, nullptr, false, true).reason, FinishReason::kStop);
+  EXPECT_EQ(answer.listener().reasoning, "");
+  EXPECT_EQ(answer.listener().answer, "{\"n\": 3}");
+}
+
+TEST(AnswerRunTest, ATurnThatEndsInsideOfItsReasoningGoesOnWithTheSchema) {
+  ScriptedAnswer answer("I do not know");
+  answer.options().shape = SchemaShape(R"({"const": 7})");
+  answer.Run(nullptr, nullptr, /*begins_in_reasoning=*/true);
+  EXPECT_EQ(answer.listener().reasoning, "I do not know");
+  EXPECT_EQ(answer.listener().answer, "7");
+  EXPECT_THAT(answer.ContextText(), HasSubstr("know</think>\n\n7"));
+}
+
+TEST(AnswerRunTest, RefusesASchemaThatCannotBeEnforced) {
+  ScriptedAnswer answer("x");
+  answer.options().shape = SchemaShape(R"({"type": "no such type"})");
+  try {
+    answer.Run();
+    ADD_FAILURE() << "it was taken";
+  } catch (const RequestError& error) {
+    EXPECT_EQ(error.status(), 400);
+    EXPECT_EQ(error.param(), "response_format");
+  }
+}
+
+TEST(AnswerRunTest, ReadsACallOfHermes) {
+  const ToolUse tools = TestTools();
+  for (const bool has_constraint : {true, false}) {
+    ScriptedAnswer answer("I add.\n<tool_call>\n" + std::string(kAdd) + "\n</tool_call>");
+    const AnswerEnd end =
+        answer.Run(&tools, MakeHermesFormat().get(), false, false, has_constraint);
+    EXPECT_EQ(end.reason, FinishReason::kToolCalls);
+    EXPECT_EQ(answer.listener().answer, "I add.\n");
+    ASSERT_EQ(answer.listener().calls.size(), 1u);
+    EXPECT_EQ(answer.listener().calls[0].name, "add");
+    EXPECT_EQ(Json::parse(answer.listener().calls[0].arguments), Json({{"a", 1}, {"b", 22}}));
+  }
+}
+
+TEST(AnswerRunTest, WhatTheLastTokenCompletesIsComplete) {
+  const ToolUse tools = TestTools("required");
+  for (size_t max_tokens = 40; max_tokens < 60; ++max_tokens) {
+    ScriptedAnswer answer(R"({"name": "add", "arguments": {"a": 11111, "b": 222222222222222222)");
+    answer.options().max_tokens = max_tokens;
+    const AnswerEnd end = answer.Run(&tools, MakeHermesFormat().get());
+    ASSERT_EQ(answer.listener().calls.size(), 1u);
+    EXPECT_EQ(end.reason, FinishReason::kToolCalls) << answer.ContextText();
+    EXPECT_TRUE(Json::accept(answer.listener().calls[0].arguments));
+  }
+  ScriptedAnswer shaped(R"({"n": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18)");
+  shaped.options().shape = SchemaShape(R"({"type": "object"})");
+  shaped.options().max_tokens = 30;
+  EXPECT_EQ(shaped.Run().reason, FinishReason::kStop);
+  EXPECT_TRUE(Json::accept(shaped.listener().answer)) << shaped.listener().answer;
+}
+
+TEST(AnswerRunTest, ReadsSeveralCalls) {
+  const ToolUse tools = TestTools();
+  const std::string text = "<tool_call>\n" + std::string(kAdd) +
+                           "\n</tool_call>\n<tool_call>\n{\"name\": \"time\", \"arguments\": {}}"
+                           "\n</tool_call>";
+  for (const bool has_constraint : {true, false}) {
+    ScriptedAnswer answer(text);
+    answer.Run(&tools, MakeHermesFormat().get(), false, false, has_constraint);
+    ASSERT_EQ(answer.listener().calls.size(), 2u) << has_constraint;
+    EXPECT_EQ(answer.listener().calls[1].name, "time");
+    EXPECT_EQ(answer.listener().calls[1].arguments, "{}");
+    EXPECT_EQ(answer.listener().answer, "");
+  }
+}
+
+TEST(AnswerRunTest, OneCallEndsTheAnswerUnlessTheyAreParallel) {
+  ToolUse tools = TestTools();
+  tools.is_parallel = false;
+  ScriptedAnswer answer("<tool_call>\n" + std::string(kAdd) + "\n</tool_call>\n<tool_call>\n" +
+                        std::string(kAdd) + "\n</tool_call>");
+  answer.Run(&tools, MakeHermesFormat().get());
+  EXPECT_EQ(answer.listener().calls.size(), 1u);
+}
+
+TEST(AnswerRunTest, AConstrainedCallMatchesTheToolsSchema) {
+  const ToolUse tools = TestTools();
+  // The model would call something that does not exist, with wrong arguments.
+  ScriptedAnswer answer(R"(<tool_call>{"name": "remove", "arguments": {"a": "x"}})");
+  answer.Run(&tools, MakeHermesFormat().get());
+  ASSERT_EQ(answer.listener().calls.size(), 1u);
+  EXPECT_THAT(answer.listener().calls[0].name, testing::AnyOf("add", "time"));
+  EXPECT_TRUE(Json::parse(answer.listener().calls[0].arguments).is_object());
+}
+
+TEST(AnswerRunTest, ARequiredCallComesWhateverTheModelWouldWrite) {
+  const ToolUse tools = TestTools("required");
+  for (const auto& format :
+       {MakeHermesFormat(), MakeLlamaFormat(), MakeMistralFormat(), MakeMistralArgumentsFormat()}) {
+    ScriptedAnswer answer("No, I write prose.");
+    answer.options().max_tokens = 300;
+    EXPECT_EQ(answer.Run(&tools, format.get()).reason, FinishReason::kToolCalls);
+    ASSERT_GE(answer.listener().calls.size(), 1u);
+    EXPECT_THAT(answer.listener().calls[0].name, testing::AnyOf("add", "time"));
+    EXPECT_TRUE(Json::parse(answer.listener().calls[0].arguments).is_object())
+        << answer.listener().calls[0].arguments;
+    EXPECT_EQ(answer.listener().answer, "");
+  }
+}
+
+TEST(AnswerRunTest, ARequiredCallNeedsAConstraint) {
+  const ToolUse tools = TestTools("required");
+  ScriptedAnswer answer("x");
+  EXPECT_THROW(answer.Run(&tools, MakeHermesFormat().get(), false, false, false), RequestError);
+}
+
+TEST(AnswerRunTest, ARequiredCallFollowsTheReasoning) {
+  const ToolUse tools = TestTools("required");
+  ScriptedAnswer answer("I think</think>\n\n<tool_call>\n" + std::string(kAdd));
+  answer.Run(&tools, MakeHermesFormat().get(), /*begins_in_reasoning=*/true);
+  EXPECT_EQ(answer.listener().reasoning, "I think");
+  EXPECT_EQ(answer.listener().answer, "");
+  ASSERT_EQ(answer.listener().calls.size(), 1u);
+  EXPECT_EQ(answer.listener().calls[0].name, "add");
+}
+
+TEST(AnswerRunTest, ReadsABareCallOfLlama) {
+  const ToolUse tools = TestTools();
+  for (const bool has_constraint : {true, false}) {
+    ScriptedAnswer answer(R"({"name": "add", "parameters": {"a": 5, "b": -1}})");
+    const AnswerEnd end = answer.Run(&tools, MakeLlamaFormat().get(), false, false, has_constraint);
+    EXPECT_EQ(end.reason, FinishReason::kToolCalls);
+    ASSERT_EQ(answer.listener().calls.size(), 1u);
+    EXPECT_EQ(answer.listener().calls[0].name, "add");
+    EXPECT_EQ(Json::parse(answer.listener().calls[0].arguments), Json({{"a", 5}, {"b", -1}}));
+    EXPECT_EQ(answer.listener().answer, "");
+  }
+}
+
+TEST(AnswerRunTest, AnObjectThatIsNoCallIsText) {
+  const ToolUse tools = TestTools();
+  ScriptedAnswer other(R"({"answer": 5})");
+  EXPECT_EQ(other.Run(&tools, MakeLlamaFormat().get()).reason, FinishReason::kStop);
+  EXPECT_EQ(other.listener().answer, R"({"answer": 5})");
+  // Without a constraint, what turns out to be none is text, too.
+  const std::string unknown = R"({"name": "Ada", "parameters": 1})";
+  ScriptedAnswer unparsed(unknown);
+  EXPECT_EQ(unparsed.Run(&tools, MakeLlamaFormat().get(), false, false, false).reason,
+            FinishReason::kStop);
+  EXPECT_EQ(unparsed.listener().answer, unknown);
+}
+
+TEST(AnswerRunTest, ReadsCallsOfMistral) {
+  const ToolUse tools = TestTools();
+  for (const bool has_constraint : {true, false}) {
+    ScriptedAnswer answer("[TOOL_CALLS][" + std::string(kAdd) +
+                          R"(, {"name": "time", "arguments": {}}])");
+    answer.Run(&tools, MakeMistralFormat().get(), false, false, has_constraint);
+    ASSERT_EQ(answer.listener().calls.size(), 2u) << has_constraint;
+    EXPECT_EQ(answer.listener().calls[0].name, "add");
+    EXPECT_EQ(answer.listener().calls[1].name, "time");
+    EXPECT_EQ(Json::parse(answer.listener().calls[0].arguments), Json({{"a", 1}, {"b", 22}}));
+  }
+}
+
+TEST(AnswerRunTest, ReadsCallsOfMistralsNewerForm) {
+  const ToolUse tools = TestTools();
+  for (const bool has_constraint : {true, false}) {
+    ScriptedAnswer answer(R"([TOOL_CALLS]add[ARGS]{"a": 1, "b": 2}[TOOL_CALLS]time[ARGS]{})");
+    answer.Run(&tools, MakeMistralArgumentsFormat().get(), false, false, has_constraint);
+    ASSERT_EQ(answer.listener().calls.size(), 2u) << has_constraint;
+    EXPECT_EQ(answer.listener().calls[0].name, "add");
+    EXPECT_EQ(Json::parse(answer.listener().calls[0].arguments), Json({{"a", 1}, {"b", 2}}));
+    EXPECT_EQ(answer.listener().calls[1].name, "time");
+    EXPECT_EQ(answer.listener().calls[1].arguments, "{}");
+  }
+}
+
+TEST(AnswerRunTest, ASchemaThatCannotBeEnforcedIsOnlyShownUnlessItIsStrict) {
+  Json request = {{"tools", Json::parse(R"([{"type": "function", "function": {"name": "f",
+      "parameters": {"type": "object", "properties": {"l": {"type": "array",
+        "uniqueItems": true}}}}}])")},
+                  {"tool_choice", "required"}};
+  const ToolUse loose = ReadTools(Fields(request));
+  ScriptedAnswer answer("<tool_call>\n{\"name\": \"f\", \"arguments\": {\"l\": [1]}}");
+  EXPECT_EQ(answer.Run(&loose, MakeHermesFormat().get()).reason, FinishReason::kToolCalls);
+  EXPECT_EQ(answer.listener().calls[0].arguments, "{\"l\": [1]}");
+  request["tools"][0]["function"]["strict"] = true;
+  const ToolUse strict = ReadTools(Fields(request));
+  ScriptedAnswer refused("x");
+  EXPECT_THROW(refused.Run(&strict, MakeHermesFormat().get()), RequestError);
+}
+
+TEST(AnswerRunTest, TextOrACallOrTheSchema) {
+  const ToolUse tools = TestTools();
+  ScriptedAnswer called("<tool_call>\n" + std::string(kAdd) + "\n</tool_call>");
+  called.options().shape = SchemaShape(R"({"type": "object"})");
+  EXPECT_EQ(called.Run(&tools, MakeHermesFormat().get()).reason, FinishReason::kToolCalls);
+  ScriptedAnswer shaped("{\"n\": 3}");
+  shaped.options().shape = SchemaShape(R"({"type": "object"})");
+  EXPECT_EQ(shaped.Run(&tools, MakeHermesFormat().get()).reason, FinishReason::kStop);
+  EXPECT_EQ(shaped.listener().answer, "{\"n\": 3}");
+}
+
+}  // namespace
+}  // namespace cria::serve

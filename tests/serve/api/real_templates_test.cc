@@ -1,0 +1,66 @@
+// Tools in the chat templates of real models.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "golden/test_data.h"
+#include "serve/api/chat_prompt.h"
+#include "serve/api/chat_request.h"
+#include "serve/api/tool_format.h"
+#include "support/files.h"
+
+namespace cria::serve {
+namespace {
+
+using testing::HasSubstr;
+
+// A conversation with a call and its result.
+ChatRequest ToolConversation() {
+  const Json body = Json::parse(R"({
+    "messages": [
+      {"role": "user", "content": "What is 19 + 23?"},
+      {"role": "assistant", "content": null, "tool_calls": [{"id": "abcdefghi", "type": "function",
+        "function": {"name": "add", "arguments": "{\"a\": 19, \"b\": 23}"}}]},
+      {"role": "tool", "tool_call_id": "abcdefghi", "content": "forty-two"}],
+    "tools": [{"type": "function", "function": {"name": "add", "description": "Add two numbers",
+      "parameters": {"type": "object", "properties": {"a": {"type": "integer"},
+                                                      "b": {"type": "integer"}}}}}]})");
+  return ReadOpenAiChat(Fields(body));
+}
+
+TEST(RealTemplatesTest, ShowToolsCallsAndResults) {
+  CRIA_NEEDS_TEST_DATA("chat/Qwen2.5-7B-Instruct.jinja");
+  size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(ExternalTestData() / "chat")) {
+    if (entry.path().extension() != ".jinja") continue;
+    SCOPED_TRACE(entry.path());
+    const std::string source = support::ReadFile(entry.path());
+    const ChatTemplate chat_template(source, {.bos_token = "<s>", .eos_token = "</s>"});
+    const std::string text = ChatText(chat_template, ToolConversation());
+    EXPECT_THAT(text, HasSubstr("Add two numbers"));
+    EXPECT_THAT(text, HasSubstr("forty-two"));
+    EXPECT_THAT(text, testing::ContainsRegex("\"a\": ?19"));
+    ++count;
+  }
+  EXPECT_GT(count, 3u);
+}
+
+TEST(RealTemplatesTest, TheirFormatsAreFound) {
+  CRIA_NEEDS_TEST_DATA("chat/Qwen2.5-7B-Instruct.jinja");
+  const auto opening = [](const std::string& name) {
+    const std::string source = support::ReadFile(ExternalTestData() / "chat" / (name + ".jinja"));
+    const ChatTemplate chat_template(source);
+    return std::string(FindToolFormat(source, KnowsTools(chat_template))->opening());
+  };
+  EXPECT_EQ(opening("Llama-3.1-8B-Instruct"), "<|python_tag|>");
+  EXPECT_EQ(opening("Llama-3.2-3B-Instruct"), "<|python_tag|>");
+  EXPECT_EQ(opening("Qwen2.5-7B-Instruct"), "<tool_call>");
+  EXPECT_EQ(opening("Mistral-Nemo-Instruct-2407"), "[TOOL_CALLS]");
+  EXPECT_EQ(opening("gemma-2-2b-it"), "<tool_call>");
+}
+
+}  // namespace
+}  // namespace cria::serve

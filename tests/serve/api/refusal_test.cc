@@ -1,0 +1,210 @@
+// What requests are refused with: a table of errors, wrong types for every field, and hostile JSON.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "serve/api/api_fixture.h"
+
+namespace cria::serve {
+namespace {
+
+using RefusalTest = ApiTest;
+
+struct RefusedField {
+  const char* field;
+  const char* value;
+  const char* param;  // Null: the field itself.
+};
+
+TEST_F(RefusalTest, ChatFieldsByName) {
+  const std::vector<RefusedField> cases = {
+      {"model", "5", nullptr},
+      {"temperature", "-1", nullptr},
+      {"temperature", "\"hot\"", nullptr},
+      {"temperature", "1e300", nullptr},
+      {"top_p", "1.5", nullptr},
+      {"top_k", "0.5", nullptr},
+      {"top_k", "-2", nullptr},
+      {"min_p", "[]", nullptr},
+      {"repeat_penalty", "0", nullptr},
+      {"frequency_penalty", "0.5", nullptr},
+      {"presence_penalty", "-0.1", nullptr},
+      {"logit_bias", "5", nullptr},
+      {"logit_bias", R"({"x": 1})", nullptr},
+      {"logit_bias", R"({"1": 101})", "logit_bias.1"},
+      {"logit_bias", R"({"1": "a"})", "logit_bias.1"},
+      {"logit_bias", R"({"-1": 1})", nullptr},
+      {"logit_bias", R"([[1]])", nullptr},
+      {"max_tokens", "0", nullptr},
+      {"max_tokens", "-2", nullptr},
+      {"max_tokens", "1.5", nullptr},
+      {"max_completion_tokens", "\"5\"", nullptr},
+      {"n", "0", nullptr},
+      {"n", "1000", nullptr},
+      {"seed", "\"x\"", nullptr},
+      {"seed", "1.5", nullptr},
+      {"seed", "1e30", nullptr},
+      {"stop", "5", nullptr},
+      {"stop", "[5]", "stop[0]"},
+      {"stop", "\"\"", nullptr},
+      {"stop", R"(["a","b","c","d","e","f","g","h","i","j","k","l","m","n","o","p","q"])", nullptr},
+      {"stream", "1", nullptr},
+      {"stream_options", "{}", nullptr},
+      {"logprobs", "1", nullptr},
+      {"top_logprobs", "3", nullptr},
+      {"top_logprobs", "21", nullptr},
+      {"response_format", "\"json\"", nullptr},
+      {"response_format", "{}", "response_format.type"},
+      {"response_format", R"({"type": "xml"})", "response_format.type"},
+      {"response_format", R"({"type": "json_schema"})", "response_format.json_schema"},
+      {"response_format", R"({"type": "json_schema", "json_schema": {}})",
+       "response_format.json_schema.schema"},
+      {"response_format", R"({"type": "json_schema", "json_schema": {"schema": 5}})",
+       "response_format.json_schema.schema"},
+      {"response_format",
+       R"({"type": "json_schema", "json_schema": {"schema": {"uniqueItems": true}}})",
+       "response_format.json_schema.schema"},
+      {"tools", "5", nullptr},
+      {"tools", "[5]", "tools[0]"},
+      {"tools", R"([{"type": "code"}])", "tools[0].type"},
+      {"tools", R"([{"type": "function"}])", "tools[0].function"},
+      {"tools", R"([{"function": {"name": "a b"}}])", "tools[0].function.name"},
+      {"tools", R"([{"function": {"name": "a", "parameters": 5}}])",
+       "tools[0].function.parameters"},
+      {"tools", R"([{"function": {"name": "a", "parameters": {"type": "array"}}}])",
+       "tools[0].function.parameters.type"},
+      {"tools", R"([{"function": {"name": "a"}}, {"function": {"name": "a"}}])",
+       "tools[1].function.name"},
+      {"tool_choice", "\"required\"", nullptr},
+      {"tool_choice", "\"maybe\"", nullptr},
+      {"tool_choice", R"({"type": "function", "function": {"name": "x"}})",
+       "tool_choice.function.name"},
+      {"parallel_tool_calls", "\"x\"", nullptr},
+      {"functions", "[{}]", nullptr},
+      {"function_call", "\"f\"", nullptr},
+      {"modalities", R"(["audio"])", nullptr},
+      {"audio", "{}", nullptr},
+      {"chat_template_kwargs", "5", nullptr},
+      {"messages", "\"x\"", nullptr},
+      {"messages", "[]", nullptr},
+  };
+  for (const RefusedField& tested : cases) {
+    SCOPED_TRACE(std::string(tested.field) + ": " + tested.value);
+    Json request = Chat("Who?", 2);
+    request[tested.field] = Json::parse(tested.value);
+    const auto answer = Post("/v1/chat/completions", request);
+    EXPECT_EQ(answer->status, 400);
+    const Json error = answer->json()["error"];
+    EXPECT_EQ(error["type"], "invalid_request_error");
+    EXPECT_EQ(error["param"], tested.param == nullptr ? tested.field : tested.param);
+    EXPECT_TRUE(error.contains("code"));
+    EXPECT_NE(error["message"], "");
+  }
+}
+
+// Every value of a wrong type ends with a status, never with the process.
+TEST_F(RefusalTest, WrongTypesEverywhere) {
+  Json request = Chat("Who?", 1);
+  request["tools"] = Json::parse(R"([{"type": "function", "function": {"name": "f", "description":
+      "d", "parameters": {"type": "object", "properties": {}}, "strict": false}}])");
+  request["messages"].push_back(Json::parse(R"({"role": "assistant", "content": [{"type": "text",
+      "text": "a"}], "tool_calls": [{"id": "a", "type": "function", "function": {"name": "f",
+      "arguments": "{}"}}], "reasoning_content": "r"})"));
+  request["messages"].push_back(Json::parse(R"({"role": "tool", "content": "b", "tool_call_id": "a",
+      "name": "f"})"));
+  request["stream"] = false;
+  request["stop"] = {"a", "b"};
+  request["logit_bias"] = {{"1", 1}};
+  request["response_format"] = {{"type", "text"}};
+  request["chat_template_kwargs"] = {{"enable_thinking", true}};
+  ASSERT_EQ(Post("/v1/chat/completions", request)->status, 200);
+  const std::vector<std::string> wrong = {
+      "null", "true", "-1",           "1e308",  "18446744073709551615", "\"\"", "\"x\"", "[]",
+      "[[]]", "{}",   R"({"a": {}})", "[null]", "\"\\u0000\"",          "-0.0"};
+  const Json flat = request.flatten();
+  for (const auto& [pointer, unused] : flat.items()) {
+    // Each value, and each that contains it.
+    for (Json::json_pointer place(pointer); !place.empty(); place = place.parent_pointer()) {
+      for (const std::string& value : wrong) {
+        Json changed = request;
+        changed[place] = Json::parse(value);
+        changed["max_tokens"] = 1;
+        const auto answer = Post("/v1/chat/completions", changed);
+        EXPECT_THAT(answer->status, testing::AnyOf(200, 400)) << place << " " << value;
+      }
+    }
+  }
+}
+
+TEST_F(RefusalTest, PromptsThatAreTooLong) {
+  const auto answer = Post("/v1/chat/completions", Chat(std::string(20'000, '~')));
+  EXPECT_EQ(answer->status, 400);
+  EXPECT_EQ(answer->json()["error"]["code"], "context_length_exceeded");
+  Json streamed = Chat(std::string(20'000, '~'));
+  streamed["stream"] = true;
+  // It is known before the stream begins.
+  EXPECT_EQ(Post("/v1/chat/completions", streamed)->status, 400);
+}
+
+TEST_F(RefusalTest, TemplateVariables) {
+  Json request = Chat();
+  request["chat_template_kwargs"] = {{"messages", 1}};
+  EXPECT_EQ(Post("/v1/chat/completions", request)->status, 400);
+}
+
+TEST_F(RefusalTest, BodiesThatAreNotJson) {
+  for (const char* body :
+       {"", "{", "[]", "\xFF", "{\"messages\": \"\\ud800\"}", "nul", "{\"a\":1}}"}) {
+    for (const char* path : {"/v1/chat/completions", "/v1/completions", "/tokenize", "/detokenize",
+                             "/apply-template", "/api/chat", "/api/generate", "/api/show"}) {
+      const auto answer = Begin("POST", path, body);
+      answer->AwaitEnd();
+      EXPECT_EQ(answer->status, 400) << path << " " << body;
+      EXPECT_TRUE(answer->json().contains("error"));
+    }
+  }
+}
+
+TEST_F(RefusalTest, PathsAndMethods) {
+  EXPECT_EQ(Get("/v1/nothing")->status, 404);
+  EXPECT_EQ(Get("/")->status, 404);
+  EXPECT_EQ(Get("/v1/models/other")->status, 404);
+  EXPECT_EQ(Get("/v1/models/other")->json()["error"]["code"], "model_not_found");
+  const auto wrong = Get("/v1/chat/completions");
+  EXPECT_EQ(wrong->status, 405);
+  ASSERT_EQ(wrong->headers.size(), 1u);
+  EXPECT_EQ(wrong->headers[0].name, "Allow");
+  EXPECT_EQ(wrong->headers[0].value, "POST");
+  EXPECT_EQ(Post("/v1/embeddings", Json::object())->status, 501);
+}
+
+TEST_F(RefusalTest, CompletionFieldsByName) {
+  const std::vector<RefusedField> cases = {{"prompt", "null", nullptr},
+                                           {"prompt", "[]", nullptr},
+                                           {"prompt", "[5, \"a\"]", "prompt[0]"},
+                                           {"prompt", "[99999]", ""},
+                                           {"prompt", "[-1]", nullptr},
+                                           {"prompt", "[18446744073709551615]", nullptr},
+                                           {"prompt", "{}", nullptr},
+                                           {"suffix", "\"x\"", nullptr},
+                                           {"best_of", "2", nullptr},
+                                           {"logprobs", "6", nullptr},
+                                           {"logprobs", "true", nullptr},
+                                           {"echo", "1", nullptr}};
+  for (const RefusedField& tested : cases) {
+    SCOPED_TRACE(std::string(tested.field) + ": " + tested.value);
+    Json request = {{"prompt", "a"}, {"max_tokens", 1}};
+    request[tested.field] = Json::parse(tested.value);
+    const auto answer = Post("/v1/completions", request);
+    EXPECT_EQ(answer->status, 400);
+    const Json param = answer->json()["error"]["param"];
+    const std::string expected = tested.param == nullptr ? tested.field : tested.param;
+    EXPECT_EQ(param, expected.empty() ? Json() : Json(expected));
+  }
+}
+
+}  // namespace
+}  // namespace cria::serve
