@@ -3,6 +3,7 @@
 #include <clocale>
 #include <cstdio>
 #include <exception>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "cli/ends.h"
 #include "cli/flags/command_line.h"
 #include "cli/messages.h"
+#include "cli/serve_launcher.h"
 #include "cli/standard_streams.h"
 #include "core/platform.h"
 
@@ -28,9 +30,13 @@ int Run(int argc, char** argv) {
   cli::AddPackCommand(program);
   cli::AddPerplexityCommand(program);
   cli::AddPlanCommand(program);
+  cli::AddServeCommand(program);
   cli::AddTemplateCommand(program);
   cli::AddTokenizeCommand(program);
-  const Status result = program.Run(std::vector<std::string>(argv + 1, argv + argc));
+  const bool is_server = argc > 1 && std::string_view(argv[1]) == "serve";
+  const Status result =
+      is_server ? cli::BecomeServer(std::span(argv, static_cast<size_t>(argc)).subspan(2))
+                : program.Run(std::vector<std::string>(argv + 1, argv + argc));
   return result ? cli::FinishOutput("cria") : cli::ReportError("cria", result.error());
 }
 

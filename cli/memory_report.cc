@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "cli/program_memory.h"
 #include "core/format.h"
 #include "core/format_bytes.h"
 #include "raspberry-pi/boards.h"
@@ -152,7 +151,7 @@ Status PrintPlan(const ModelOutline& model, EngineOptions options, const PlanArg
   }
   // Boards run the 64-bit system.
   const platform::MemoryUsage program =
-      ProgramMemory(board == nullptr ? ThisProgramKind() : ProgramKind::kArm64);
+      ProgramMemory(board == nullptr ? ThisProgramKind() : ProgramKind::kArm64, arguments.program);
   CRIA_RETURN_IF_ERROR(ValidateDraftOptions(options.drafts));
   const MemoryPlanOptions resolved = ResolveOptions(model, options, std::move(draft_model));
   CRIA_RETURN_IF_ERROR(ValidateDecoderOptions(model.config, resolved.decoder));

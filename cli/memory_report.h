@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "cli/program_memory.h"
 #include "cria/error.h"
 #include "llm/engine.h"
 #include "model/model_outline.h"
@@ -16,6 +17,7 @@ struct PlanArguments {
   std::string board;  // Name of a board of raspberry_pi::Boards that is checked; may be empty.
   std::optional<uint64_t> memory_limit_bytes;
   bool json = false;
+  ProgramName program = ProgramName::kCria;
 };
 
 // Prints the memory that the model will take with these options, part by part. Fails after that if

@@ -6,7 +6,9 @@
 #include "cli/commands.h"
 #include "cli/flags/constraint_options.h"
 #include "cli/flags/options.h"
+#include "cli/flags/server_options.h"
 #include "cli/memory_report.h"
+#include "cli/server_memory.h"
 #include "llm/engine.h"
 
 namespace cria::cli {
@@ -17,9 +19,22 @@ struct PlanOptions {
   PlanArguments plan;
   EngineOptions engine;
   ConstraintOptions constraint;  // Only whether there is one.
+  bool serves = false;
+  serve::HttpBounds bounds;
+  size_t max_waiting = kServerQueue;
 };
 
-Status Plan(const PlanOptions& options) {
+Status Plan(PlanOptions options) {
+  if (options.serves) {
+    options.plan.program = ProgramName::kServe;
+    options.engine.max_constraints = options.engine.num_sequences;
+    // Of every sequence, as the server has them.
+    options.engine.max_constraints = options.engine.num_sequences;
+    options.engine.other_memory =
+        ServerMemory(options.bounds, options.engine.num_sequences, options.max_waiting);
+    // The HTTP thread is one more.
+    options.engine.other_threads = options.engine.num_sequences + 1;
+  }
   CRIA_ASSIGN_OR_RETURN(const ModelFile file, ModelFile::Open(options.model_path));
   CRIA_ASSIGN_OR_RETURN(std::shared_ptr<const ModelOutline> draft_model,
                         OutlineOfDraftModel(options.engine, file));
@@ -34,9 +49,21 @@ void AddPlanCommand(CommandLine& program) {
       program.AddCommand("plan", "Print how much memory a model will take, without loading it");
   AddModelOption(command, options->model_path);
   AddPlanOptions(command, options->plan);
+  // Added before -np: the later setter wins.
+  command
+      .AddFlag(
+          "--serve",
+          [&values = *options] {
+            values.serves = true;
+            values.engine.num_sequences = kServerSequences;
+          },
+          "Plan for cria-serve: with connections, requests and answers, and with -np 4 unless it "
+          "is given")
+      .Group(kServerGroup);
   AddContextOptions(command, options->engine);
   AddDraftOptions(command, options->engine);
   AddConstraintOptions(command, options->constraint);
+  AddServerBounds(command, options->bounds, options->max_waiting);
   command.SetAction([options] {
     options->engine.max_constraints = options->constraint.is_given() ? 1 : 0;
     return Plan(*options);

@@ -144,6 +144,19 @@ ensure_tree() {
 # architectures late.
 without_updates="--setup-hook=sed -i '/ $suite-/d' \"\$1\"/etc/apt/sources.list"
 
+fill_browser() {  # FOLDER
+  run_mmdebstrap --variant=apt --include="$(packages debian-browser-packages.txt | paste -sd,)" \
+    --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/man/*' \
+    --customize-hook='rm -rf "$1"/var/cache/apt/archives/*.deb "$1"/usr/share/doc' "$suite" "$1"
+}
+
+# Makes a tree with a browser, apart from that of the compilers, unless it exists; sets $browser.
+ensure_browser() {
+  need_mmdebstrap mmdebstrap bwrap
+  browser=$cache/browser-$suite-$(packages debian-browser-packages.txt | sort | sha256sum | cut -c1-12)
+  make_in_cache "$browser" "a tree with a browser (some minutes)" fill_browser
+}
+
 fill_sysroot() {  # FOLDER
   run_mmdebstrap --variant=extract --architectures="$sysroot_architecture" "$without_updates" \
     --include="$(packages debian-device-packages.txt | paste -sd,)" "$suite" "$1" || return

@@ -58,7 +58,9 @@ MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions&
       .num_batch_threads = options.num_batch_threads == num_threads ? 0 : options.num_batch_threads,
       .weights_in_memory = !model.is_packed && !maps_weights && options.packing.packed_path.empty(),
       .draft_model = std::move(draft_model),
-      .draft_weights_in_memory = !maps_draft_weights};
+      .draft_weights_in_memory = !maps_draft_weights,
+      .other_memory = options.other_memory,
+      .other_threads = options.other_threads};
 }
 
 Result<std::shared_ptr<const ModelOutline>> OutlineOfDraftModel(const EngineOptions& options,

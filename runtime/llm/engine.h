@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/thread_pool.h"
 #include "decode/decoder.h"
@@ -48,6 +49,10 @@ struct EngineOptions {
   // control group and of address space are checked as well.
   std::optional<uint64_t> memory_limit_bytes;
   bool ignore_memory_limits = false;
+  // What the program will take besides, such as the connections of a server, and how many threads
+  // it will start: parts of the plan.
+  std::vector<MemoryLine> other_memory;
+  size_t other_threads = 0;
   // Told what a user may want to know, such as that there are no drafts here; may be null.
   std::function<void(std::string_view sentence)> on_notice;
 };

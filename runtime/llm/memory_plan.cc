@@ -184,6 +184,8 @@ MemoryPlanOptions DraftModelOptions(const MemoryPlanOptions& options) {
   result.max_constraints = 0;
   result.weights_in_memory = options.draft_weights_in_memory;
   result.draft_model = nullptr;
+  result.other_memory.clear();
+  result.other_threads = 0;
   return result;
 }
 
@@ -209,9 +211,15 @@ Result<MemoryPlan> PlanMemory(const ModelOutline& model, const MemoryPlanOptions
   plan.lines.push_back({"program", MemoryKind::kPrivate, program.private_bytes});
   plan.lines.push_back({"program, from its files", MemoryKind::kMapped,
                         program.file_mapped_bytes + kLaterCodeBytes});
+  uint64_t other_bytes = 0;
+  for (const MemoryLine& line : options.other_memory) {
+    plan.lines.push_back(line);
+    other_bytes += line.bytes;
+  }
   plan.loading_bytes = program.private_bytes + program.file_mapped_bytes + demand.loading_bytes;
   plan.address_space_bytes = program.virtual_bytes + demand.address_space_bytes +
-                             own_threads * platform::ThreadStackBytes() + kAddressSpaceSlackBytes;
+                             (own_threads + options.other_threads) * platform::ThreadStackBytes() +
+                             kAddressSpaceSlackBytes + other_bytes;
   return plan;
 }
 

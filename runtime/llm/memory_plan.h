@@ -15,6 +15,18 @@
 
 namespace cria {
 
+// Whether the kernel can take a page back.
+enum class MemoryKind : uint8_t {
+  kPrivate,  // Only by swapping.
+  kMapped,   // The kernel may drop the page and read it from its file again.
+};
+
+struct MemoryLine {
+  std::string name;
+  MemoryKind kind = MemoryKind::kPrivate;
+  uint64_t bytes = 0;
+};
+
 // The options that decide how much memory a model takes.
 struct MemoryPlanOptions {
   DecoderOptions decoder;
@@ -28,22 +40,13 @@ struct MemoryPlanOptions {
   // The model that makes drafts; null: there is none.
   std::shared_ptr<const ModelOutline> draft_model;
   bool draft_weights_in_memory = false;
+  // What the program will take besides, after the model is loaded, and the threads that it starts.
+  std::vector<MemoryLine> other_memory;
+  size_t other_threads = 0;
 };
 
 // The options of the draft model: it has a context and sequences like the other model.
 MemoryPlanOptions DraftModelOptions(const MemoryPlanOptions& options);
-
-// Whether the kernel can take a page back.
-enum class MemoryKind : uint8_t {
-  kPrivate,  // Only by swapping.
-  kMapped,   // The kernel may drop the page and read it from its file again.
-};
-
-struct MemoryLine {
-  std::string name;
-  MemoryKind kind = MemoryKind::kPrivate;
-  uint64_t bytes = 0;
-};
 
 // The memory that a model will take, part by part, computed from its metadata. The figures are
 // bytes of resident pages after a conversation has filled the context.

@@ -173,6 +173,7 @@ Scheduler::Stats Scheduler::stats() const {
   const Lock lock(mutex_);
   Stats stats = stats_;
   stats.num_shared_tokens = slots_.shared_tokens();
+  stats.num_kept_tokens = slots_.kept_tokens();
   return stats;
 }
 

@@ -51,6 +51,8 @@ class Scheduler {
     uint64_t num_forwards = 0;
     size_t num_tokens = 0;         // That were run, drafts included.
     size_t num_shared_tokens = 0;  // That were found in another session's sequence.
+    // That sequences have now; a token that two of them share counts twice.
+    size_t num_kept_tokens = 0;
   };
 
   using NowFunction = Clock::time_point (*)();

@@ -83,6 +83,12 @@ void SequenceSlots::AppendRestored(Holder& holder, std::span<const int32_t> toke
   all.insert(all.end(), tokens.begin(), tokens.end());
 }
 
+size_t SequenceSlots::kept_tokens() const {
+  size_t count = 0;
+  for (const Slot& slot : slots_) count += slot.tokens.size();
+  return count;
+}
+
 SequenceId SequenceSlots::Sequence(const Holder& holder) { return *holder.slot->sequence; }
 
 Status SequenceSlots::Restore(Holder& holder, size_t tokens) {

@@ -68,6 +68,8 @@ class SequenceSlots {
 
   // How many tokens were found in other sequences.
   size_t shared_tokens() const { return shared_tokens_; }
+  // How many tokens the sequences have together.
+  size_t kept_tokens() const;
 
  private:
   Slot* ChooseSlot(Slot* source);

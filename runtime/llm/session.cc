@@ -285,6 +285,7 @@ Status Session::Choose(const GenerationOptions& options, Sampler& sampler, size_
     // A later row is run again, and then its error is that of the next token.
     if (!choice && row == 0) status = std::unexpected(choice.error());
     if (!choice || choice->token.id < 0) break;
+    if (options.on_logits) options.on_logits(tokens_.size(), rows[row]);
     chosen_.push_back(*choice);
     num_drawn += choice->is_forced ? 0 : 1;
     const int32_t token = choice->token.id;

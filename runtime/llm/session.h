@@ -80,6 +80,10 @@ struct GenerationOptions {
   const std::atomic<bool>* cancel = nullptr;  // Checked before every token.
   // Log-probabilities take one exponential for each token of the vocabulary.
   bool log_probabilities = false;
+  // Called for each token that is chosen, before on_token, with its place in the context and the
+  // logits, [vocab_size], that it was chosen from. No session goes on until it returns. A token
+  // that is chosen ahead may not come, if the text ends before.
+  std::function<void(size_t position, std::span<const float> logits)> on_logits;
   // Called when a token is to be added and the context is full; all of it is in the cache. It makes
   // room with Drop, DropHalfBehind or Prefill; if it fails, the generation ends with its error. If
   // it is not set or makes no room, the token is the last one and the reason is kContextFull.

@@ -31,7 +31,8 @@ constexpr std::array<std::string_view, 4> kOwnVariables = {"messages", "add_gene
 jinja::Limits LimitsFor(std::span<const ChatMessage> messages, std::string_view variables) {
   size_t message_bytes = variables.size();
   for (const ChatMessage& message : messages) {
-    message_bytes += sizeof(ChatMessage) + message.role.size() + message.content.size();
+    message_bytes +=
+        sizeof(ChatMessage) + message.role.size() + message.content.size() + message.fields.size();
   }
   jinja::Limits limits;
   limits.steps += message_bytes;
@@ -40,7 +41,28 @@ jinja::Limits LimitsFor(std::span<const ChatMessage> messages, std::string_view 
   return limits;
 }
 
-Value MakeMessages(Context& context, std::span<const ChatMessage> messages) {
+// Adds the fields of a message besides its role and content.
+Status AddFields(Context& context, std::string_view json, Growing<Entry>& fields) {
+  if (json.empty()) return {};
+  const auto object = jinja::ReadJson(context, json);
+  if (!object) {
+    return Fail(object.error().code(),
+                "the fields of a message are not JSON: " + object.error().message());
+  }
+  if (!object->is(jinja::Kind::kDict)) {
+    return Fail(ErrorCode::kUsage, "the fields of a message are not a JSON object");
+  }
+  for (const Entry& entry : object->dict->entries) {
+    const std::string_view name = jinja::Flat(context, *entry.key.text);
+    if (name == "role" || name == "content") {
+      return Fail(ErrorCode::kUsage, "the fields of a message repeat its " + std::string(name));
+    }
+    fields.Add({Trusted(context, name), entry.value});
+  }
+  return {};
+}
+
+Result<Value> MakeMessages(Context& context, std::span<const ChatMessage> messages) {
   Growing<Value> list(context);
   for (const ChatMessage& message : messages) {
     const bool is_known = std::ranges::contains(kKnownRoles, message.role);
@@ -48,6 +70,7 @@ Value MakeMessages(Context& context, std::span<const ChatMessage> messages) {
     fields.Add({Trusted(context, "role"),
                 is_known ? Trusted(context, message.role) : Untrusted(context, message.role)});
     fields.Add({Trusted(context, "content"), Untrusted(context, message.content)});
+    CRIA_RETURN_IF_ERROR(AddFields(context, message.fields, fields));
     list.Add(jinja::MakeDict(context, fields.items()));
   }
   return jinja::MakeList(context, list.items());
@@ -143,7 +166,8 @@ Result<std::vector<ChatSegment>> ChatTemplate::Render(std::span<const ChatMessag
   Context context(LimitsFor(messages, options.variables), options_.clock);
   if (options.time) context.SetTime(*options.time);
   Growing<jinja::Variable> globals(context);
-  globals.Add({"messages", MakeMessages(context, messages)});
+  CRIA_ASSIGN_OR_RETURN(const Value list, MakeMessages(context, messages));
+  globals.Add({"messages", list});
   globals.Add({"add_generation_prompt", jinja::Bool(options.add_generation_prompt)});
   globals.Add({"tools", jinja::None()});
   globals.Add({"documents", jinja::None()});

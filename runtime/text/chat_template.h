@@ -18,6 +18,9 @@ namespace cria {
 struct ChatMessage {
   std::string role;  // "system", "user", "assistant", or another that the template knows.
   std::string content;
+  // More fields of the message, such as tool_calls: a JSON object without `role` and `content`, or
+  // "". The text of their strings counts as text from a message. Session files do not keep them.
+  std::string fields = {};
 };
 
 struct ChatSegment {

@@ -69,6 +69,30 @@ TEST_F(PlanCommand, ThePlannedProgramIsTheRealOne) {
   EXPECT_GE(plan["address_space_bytes"], last["peak_virtual_bytes"]);
 }
 
+TEST_F(PlanCommand, AServerHasLinesOfItsOwn) {
+  const auto bytes = [&](const std::vector<std::string>& options, const std::string& name) {
+    std::vector<std::string> all = {"--json", "-t", "2"};
+    all.insert(all.end(), options.begin(), options.end());
+    const auto plan = nlohmann::json::parse(Plan(all).output);
+    for (const auto& line : plan["lines"]) {
+      if (line["name"] == name) return line["bytes"].get<uint64_t>();
+    }
+    return uint64_t{0};
+  };
+  EXPECT_EQ(bytes({}, "server: connections"), 0u);
+  const uint64_t connections = bytes({"--serve"}, "server: connections");
+  EXPECT_GT(connections, 0u);
+  EXPECT_EQ(bytes({"--serve", "--max-connections", "128"}, "server: connections"), 2 * connections);
+  EXPECT_GT(bytes({"--serve", "--max-queue", "1000"}, "server: requests"),
+            bytes({"--serve"}, "server: requests"));
+  // It answers four requests at once, unless something else is said, before or after.
+  const uint64_t four = bytes({"--serve"}, "server: answers");
+  EXPECT_EQ(bytes({"--serve", "-np", "4"}, "server: answers"), four);
+  EXPECT_GT(bytes({"--serve", "-np", "8"}, "server: answers"), four);
+  EXPECT_EQ(bytes({"-np", "8", "--serve"}, "server: answers"),
+            bytes({"--serve", "-np", "8"}, "server: answers"));
+}
+
 TEST_F(PlanCommand, ABoardHasItsOwnProgramAndItsVerdictIsTheExitCode) {
   const RunResult fits = Plan({"--board", "pi-zero-2w"});
   EXPECT_EQ(fits.exit_code, 0) << fits.error;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# commands.sh CRIA CRIA_CONVERT FAKE_HUB SOURCES: runs every command line of cria and cria-convert in README and the
+# commands.sh CRIA CRIA_CONVERT FAKE_HUB SOURCES: runs every command line of cria, cria-serve and cria-convert in README and the
 # pages, in an empty folder, with the demo checkpoint in place of the models that are named, also of those on the hub. A
 # line that needs a board or an emulator is only read by the program's own command line.
 set -euo pipefail
@@ -29,10 +29,10 @@ awk '/^```json/ { inside = 1; next } /^```/ { inside = 0 } inside' "$sources/REA
 # `./dev cria`, `cria` and the same of cria-convert. With PARSE_ONLY, --help makes the program only read its arguments.
 cat >dev <<SCRIPT
 #!/usr/bin/env bash
-case \$1 in cria) program=$cria ;; cria-convert) program=$convert ;; *) exit 0 ;; esac
+case \$1 in cria) program=$cria ;; cria-serve) program=$(dirname "$cria")/cria-serve ;; cria-convert) program=$convert ;; *) exit 0 ;; esac
 exec "\$program" "\${@:2}" \${PARSE_ONLY:+--help}
 SCRIPT
-for name in cria cria-convert; do printf '#!/bin/sh\nexec "%s/dev" %s "$@"\n' "$folder" "$name" >bin/$name; done
+for name in cria cria-serve cria-convert; do printf '#!/bin/sh\nexec "%s/dev" %s "$@"\n' "$folder" "$name" >bin/$name; done
 chmod +x dev bin/*
 export PATH=$folder/bin:$PATH
 
@@ -51,7 +51,7 @@ run_with_hub() {  # LINE
 # The command lines of the blocks of code, without prompts and comments.
 lines_of() {  # FILE
   awk '/^```/ { inside = !inside; next } inside' "$1" | sed -E 's/^\$ //; s/ +# .*//' |
-    grep -E '(^|[ |;])(\./dev )?cria(-convert)? ' | grep -vE '^(scp|\./dev shell|#|.*\(cria_)' || true
+    grep -E '(^|[ |;])(\./dev )?cria(-convert|-serve)? ' | grep -vE '^(scp|\./dev shell|#|.*\(cria_)' || true
 }
 
 count=0 failures=0
@@ -61,7 +61,8 @@ for page in "$sources"/README.md "$sources"/platforms/*/README.md "$sources"/dem
     run=run_line parse_only=
     case $line in
       *hf:*) run=run_with_hub ;;
-      *'--for '*) parse_only=1 ;;
+      # A server would not end.
+      *'--for '*|*cria-serve*|*'cria serve'*) parse_only=1 ;;
     esac
     if ! (export PARSE_ONLY=$parse_only; "$run" "$line") <question.txt >output.log 2>&1; then
       echo "${page#"$sources"/}: this does not work: $line"

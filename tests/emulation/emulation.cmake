@@ -8,7 +8,8 @@ endif()
 
 # Every program runs on the first core, ops_tests with all instructions that our own code is compiled for. On the other
 # cores, the programs run whose results depend on XNNPACK's kernels; on the cores of boards, also the programs that pack
-# for them.
+# for them. Programs that test sockets, time-outs and the bytes of a page run on no core.
+set(emulated_nowhere "^serve_(http|page)_tests$")
 if(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
   # Raspberry Pi 5; Pi 3 and Pi 4, which have no dot products; and a core with all instruction sets.
   set(emulated_cores cortex-a76 cortex-a53 cortex-a72 max)
@@ -85,7 +86,7 @@ function(cria_add_tests program)
   set(cores)
   set(others ${emulated_cores})
   list(POP_FRONT others first)
-  if(program MATCHES "${emulated_on_first}")
+  if(program MATCHES "${emulated_on_first}" AND NOT program MATCHES "${emulated_nowhere}")
     list(APPEND cores ${first})
   endif()
   if(program MATCHES "${emulated_by_xnnpack}")

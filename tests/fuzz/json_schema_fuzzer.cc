@@ -1,5 +1,6 @@
 // Any bytes as a JSON Schema: reading must end in an expression or an error, in bounded memory, the
-// same every time. Then some text of it is written, which must be JSON as far as its first bytes say.
+// same every time. Then some text of it is written, which must be JSON as far as its first bytes
+// say.
 
 #include <cstddef>
 #include <cstdint>

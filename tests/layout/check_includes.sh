@@ -27,7 +27,7 @@ allow_only '<utf8proc\.h>' 'utf8proc belongs in runtime/text and runtime/grammar
   tests/text/ tests/grammar/
 allow_only '<(flatbuffers/|nlohmann/|google/protobuf/).*' \
   'FlatBuffers belongs where model files are read or written; JSON and protobuf on the host side:' \
-  'runtime/model/model_file_reader\.cc' 'runtime/model/packed_file\.cc' converter/ cli/ tests/
+  'runtime/model/model_file_reader\.cc' 'runtime/model/packed_file\.cc' converter/ cli/ runtime/serve/api/ tests/
 allow_only '<Eigen/.*' 'Only one source is compiled for the processors that linear algebra needs:' \
   converter/calibrate/linear_algebra.cc
 allow_only '<(curl|openssl)/.*' 'Only converter/hub opens connections and hashes what it downloads:' converter/hub/ \
@@ -37,6 +37,7 @@ allow_only '"(model|packed)_generated\.h"' \
   'runtime/model/(model_file_reader|packed_file)\.cc' 'converter/[a-z_]+/[a-z_]+\.cc' 'tests/.*\.cc'
 allow_only '"\.\./' 'Includes go through include roots, never through "../":' none
 allow_only '<(unistd|fcntl|sys/.*|signal)\.h>' 'The operating system belongs in platforms:' \
-  platforms/ cli/ converter/ tests/
+  platforms/ cli/ converter/ runtime/serve/ tests/
+allow_only '<microhttpd\.h>' 'libmicrohttpd belongs in runtime/serve/http:' runtime/serve/http/ tests/serve/http/ tests/fuzz/
 
 exit $failures

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -314,6 +316,27 @@ TEST_F(SessionDraftTest, AModelThatFailsEndsTheTextAsWithoutDrafts) {
           Generate(other, s, o, {.max_tokens = 40});
         });
     EXPECT_EQ(outcome.generated, expected.generated);
+  }
+}
+
+// The last logits that were told for the place of a token are those it was chosen from.
+TEST_F(SessionDraftTest, LogitsAreToldForEveryToken) {
+  for (const DraftOptions& drafts : {DraftOptions(), Forced(5)}) {
+    size_t count = 0;
+    Run({}, drafts, [&](Session& session, Sampler& sampler, DraftOutcome&) {
+      ASSERT_TRUE(session.Prefill(Counting(20)));
+      std::map<size_t, int32_t> likely;
+      GenerationOptions options = {.max_tokens = 60};
+      options.on_logits = [&](size_t position, std::span<const float> logits) {
+        likely[position] = static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin());
+      };
+      ASSERT_TRUE(session.Generate(options, sampler, [&](const GeneratedToken& token) {
+        EXPECT_EQ(likely.at(session.tokens().size()), token.id);
+        ++count;
+        return true;
+      }));
+    });
+    EXPECT_EQ(count, 60u);
   }
 }
 

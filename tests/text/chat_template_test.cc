@@ -146,6 +146,35 @@ TEST(ChatTemplateTest, Llama2NeedsTurns) {
   }
 }
 
+TEST(ChatTemplateTest, MessagesCanHaveMoreFields) {
+  const ChatTemplate chat_template(
+      "{% for m in messages %}{% if m.tool_calls %}{% for c in m.tool_calls %}{{ c.name }}="
+      "{{ c.arguments.a }};{% endfor %}{% else %}{{ m.content }}{% endif %}{% endfor %}");
+  const Messages messages = {
+      {"user", "x"},
+      {"assistant", "y", R"({"tool_calls": [{"name": "f", "arguments": {"a": 1}}]})"}};
+  EXPECT_EQ(Render(chat_template, messages, false), "xf=1;");
+  // Their strings are text of messages.
+  const auto segments = chat_template.Render(std::span(messages).subspan(1)).value();
+  ASSERT_EQ(segments.size(), 2u);
+  EXPECT_EQ(segments[0].text, "f");
+  EXPECT_FALSE(segments[0].is_template);
+  EXPECT_TRUE(segments[1].is_template);
+  for (const auto& [fields, sentence] : std::vector<std::pair<std::string, std::string>>{
+           {"[]", "the fields of a message are not a JSON object"},
+           {R"({"role": "user"})", "the fields of a message repeat its role"},
+           {R"({"content": "z"})", "the fields of a message repeat its content"}}) {
+    const Messages wrong = {{"user", "x", fields}};
+    const auto refused = chat_template.Render(wrong);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code(), ErrorCode::kUsage);
+    EXPECT_EQ(refused.error().message(), sentence);
+  }
+  const Messages wrong = {{"user", "x", "{"}};
+  EXPECT_THAT(chat_template.Render(wrong).error().message(),
+              StartsWith("the fields of a message are not JSON: "));
+}
+
 TEST(ChatTemplateTest, WithoutATemplateContentsStandAlone) {
   EXPECT_EQ(Render(Named("none"), {{"user", "Once "}, {"assistant", "upon"}}, true), "Once upon");
 }

@@ -8,7 +8,7 @@ trap 'rm -rf "$scratch"' EXIT
 failures=0
 fail() { echo "failed: $*"; failures=1; }
 
-for package in cria cria-convert libcria0 libcria-dev; do
+for package in cria cria-serve cria-convert libcria0 libcria-dev; do
   files=("$folder/${package}"_*_"$architecture".deb)
   [ -f "${files[0]}" ] || { fail "there is no package $package"; continue; }
   dpkg-deb --raw-extract "${files[0]}" "$scratch/$package"
@@ -25,7 +25,7 @@ field() { dpkg-deb -f "$folder/$1"_*_"$architecture".deb "$2"; }
 if [ "$architecture" = "$(dpkg --print-architecture)" ]; then
   mkdir "$scratch/debian"
   printf 'Source: cria\n\nPackage: cria\nArchitecture: any\n' >"$scratch/debian/control"
-  for package in cria cria-convert libcria0; do
+  for package in cria cria-serve cria-convert libcria0; do
     mapfile -t binaries < <(find "$scratch/$package/usr" -type f -perm -u+x -o -type f -name '*.so.*')
     (cd "$scratch" && dpkg-shlibdeps --admindir="$CRIA_DPKG_DATABASE" -S"$scratch/libcria0" -O "${binaries[@]}") \
       >"$scratch/found" 2>"$scratch/warnings" ||

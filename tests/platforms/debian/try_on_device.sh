@@ -7,7 +7,7 @@
 # to a user namespace of its own, so that it has no effect outside.
 set -euo pipefail
 architecture=$1 packages=$2 checkpoint=$3 device=$4 emulator=$5
-names=(cria cria-convert libcria0 libcria-dev)
+names=(cria cria-serve cria-convert libcria0 libcria-dev)
 
 # The maximum sizes of what a device needs in addition to the base of Debian; change them only on purpose. More than
 # half of what is installed is libhwy_contrib.so, which is in one package with libhwy.so and is never loaded.
@@ -84,7 +84,7 @@ use() {
   in_device ldconfig -p | grep 'libcria\.so\.0 ' || fail "ldconfig does not know libcria.so.0"
 
   local file
-  for file in /usr/bin/cria /usr/bin/cria-convert "$(in_device sh -c 'echo /usr/lib/*/libcria.so.0')"; do
+  for file in /usr/bin/cria /usr/bin/cria-serve /usr/bin/cria-convert "$(in_device sh -c 'echo /usr/lib/*/libcria.so.0')"; do
     in_device ldd "$file" >"$root/log" || { cat "$root/log"; fail "ldd $file"; }
     ! grep 'not found' "$root/log" || fail "$file lacks libraries"
     step "$file finds its $(grep -c '=>' "$root/log") libraries"
@@ -95,6 +95,23 @@ use() {
   tail -n 1 "$root/log"
   in_device cria chat -m /demo.cria --temp 0 <<<'Hello! Who are you?' 2>/dev/null | tee "$root/log"
   grep -q '^Hello! I am Cria' "$root/log" || fail "cria chat does not answer as it should"
+  serve
+}
+
+# Starts the server at a Unix socket, which needs no network, asks whether it is well, and ends it.
+serve() {
+  in_device cria-serve -m /demo.cria --unix-socket /served >"$root/log" 2>&1 &
+  local server=$! tries=0
+  until grep -q 'at unix:/served' "$root/log"; do
+    kill -0 $server 2>/dev/null && [ $((tries += 1)) -le 600 ] || { cat "$root/log"; fail "cria-serve does not start"; }
+    sleep 0.1
+  done
+  local answer
+  answer=$(curl -sS --max-time 60 --unix-socket "$root/served" http://localhost/health)
+  step "cria-serve answers $answer"
+  [[ $answer == *ok* ]] || fail "cria-serve does not answer as it should"
+  kill -TERM $server
+  wait $server || { cat "$root/log"; fail "cria-serve does not end as it should"; }
 }
 
 # The bytes of the files that standard input names, without those of the base of Debian.

@@ -1,0 +1,127 @@
+#include "cli/serve/serve.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/engine_loader.h"
+#include "cli/printable.h"
+#include "cli/report.h"
+#include "cli/serve/served_paths.h"
+#include "cli/serve/shutdown_signals.h"
+#include "cli/server_memory.h"
+#include "core/format.h"
+#include "serve/http/http_server.h"
+#include "serve/http/service_manager.h"
+
+namespace cria::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::string_view kUnixPrefix = "unix:";
+
+Result<std::vector<serve::Listener>> Listen(const ServeOptions& options) {
+  CRIA_ASSIGN_OR_RETURN(std::vector<serve::Listener> listeners, serve::TakePassedListeners());
+  if (!listeners.empty()) return listeners;
+  std::string path = options.unix_socket;
+  if (path.empty() && options.host.starts_with(kUnixPrefix)) {
+    path = options.host.substr(kUnixPrefix.size());
+  }
+  if (path.empty()) {
+    return serve::ListenAtHost(options.host, static_cast<uint16_t>(options.port));
+  }
+  CRIA_ASSIGN_OR_RETURN(serve::Listener listener, serve::ListenAtPath(path));
+  listeners.push_back(std::move(listener));
+  return listeners;
+}
+
+Status CheckHasKey(const std::vector<serve::Listener>& listeners, const serve::ApiKeys& keys) {
+  for (const serve::Listener& listener : listeners) {
+    if (listener.is_local || !keys.empty()) continue;
+    return Fail(ErrorCode::kUsage,
+                Format("other machines can reach {}: give the server a key with --api-key-file, or "
+                       "let everybody send requests with --insecure",
+                       listener.place));
+  }
+  return {};
+}
+
+// Every connection has a descriptor, and there are some others.
+Status RaiseDescriptorLimit(size_t max_connections) {
+  constexpr rlim_t kOthers = 64;
+  const rlim_t needed = max_connections + kOthers;
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return {};
+  limit.rlim_cur = std::min(needed, limit.rlim_max);
+  if (setrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur >= needed) return {};
+  return Fail(ErrorCode::kUsage,
+              Format("{} connections need {} open files, and the limit is {}: raise it with ulimit "
+                     "-n, or choose fewer with --max-connections",
+                     max_connections, needed, limit.rlim_max));
+}
+
+void TellPlaces(const Engine& engine, const std::vector<serve::Listener>& listeners) {
+  std::string places;
+  for (const serve::Listener& listener : listeners) {
+    places += (places.empty() ? "" : " and ") + listener.place;
+  }
+  std::fprintf(stderr, "cria-serve: %s, %zu tokens of context, %s, at %s\n",
+               Printable(engine.file().name()).c_str(), engine.decoder().context_tokens(),
+               CountText(engine.memory_plan().options.decoder.num_sequences, "sequence").c_str(),
+               Printable(places).c_str());
+}
+
+}  // namespace
+
+Status Serve(ServeOptions options) {
+  options.bounds.request_timeout = std::chrono::seconds(options.timeout_seconds);
+  options.bounds.answer_timeout = options.bounds.request_timeout;
+  CRIA_RETURN_IF_ERROR(RaiseDescriptorLimit(options.bounds.max_connections));
+  serve::HttpOptions http = {.bounds = options.bounds,
+                             .access = {.allowed_hosts = options.allowed_hosts,
+                                        .allowed_origins = options.allowed_origins}};
+  if (!options.api_key_path.empty()) {
+    CRIA_ASSIGN_OR_RETURN(http.access.keys, serve::ApiKeys::Read(options.api_key_path));
+  }
+  // Before the model is loaded, so that a port that is taken does not cost that time.
+  CRIA_ASSIGN_OR_RETURN(std::vector<serve::Listener> listeners, Listen(options));
+  if (!options.is_insecure) CRIA_RETURN_IF_ERROR(CheckHasKey(listeners, http.access.keys));
+
+  options.engine.other_memory =
+      ServerMemory(options.bounds, options.engine.num_sequences, options.max_waiting);
+  // The HTTP thread is one more.
+  options.engine.other_threads = options.engine.num_sequences + 1;
+  // Every sequence may write something that must match a schema.
+  options.engine.max_constraints = options.engine.num_sequences;
+  CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
+                        LoadEngine(options.model_path, options.engine));
+  ServedPaths paths(*engine, options);
+  http.access.open_paths = paths.open_paths();
+  CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<serve::HttpServer> server,
+                        serve::HttpServer::Create(std::move(http), std::move(listeners),
+                                                  paths.handler(), options.is_insecure));
+  server->Start();
+  const ShutdownSignals signals;
+  TellPlaces(*engine, server->listeners());
+  serve::TellServiceManager("READY=1");
+
+  signals.Wait();
+  serve::TellServiceManager("STOPPING=1");
+  const auto deadline = Clock::now() + std::chrono::seconds(options.shutdown_seconds);
+  server->StopAccepting();
+  paths.Close(std::chrono::seconds(options.shutdown_seconds));
+  // What was generated in time is still sent.
+  const auto rest = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+  server->WaitUntilIdle(std::max(rest, std::chrono::milliseconds(500)));
+  return {};
+}
+
+}  // namespace cria::cli

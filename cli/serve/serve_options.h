@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/flags/command_line.h"
+#include "cli/flags/server_options.h"
+#include "llm/engine.h"
+#include "serve/http/http_bounds.h"
+
+namespace cria::cli {
+
+struct ServeOptions {
+  std::string model_path;
+  std::string alias;  // The model's name for clients; empty: that of the model.
+  EngineOptions engine;
+
+  std::string host = "127.0.0.1";
+  uint32_t port = 8080;
+  std::string unix_socket;  // Not empty: instead of host and port.
+  std::string api_key_path;
+  bool is_insecure = false;
+  std::vector<std::string> allowed_hosts;
+  std::vector<std::string> allowed_origins;
+
+  std::string slot_save_path;
+  serve::HttpBounds bounds;
+  size_t max_waiting = kServerQueue;
+  uint32_t timeout_seconds = 30;
+  uint32_t shutdown_seconds = 10;
+};
+
+void AddServeOptions(CommandLine& program, ServeOptions& options);
+
+}  // namespace cria::cli

@@ -1,0 +1,68 @@
+#include "cli/serve/served_paths.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "serve/api/api.h"
+#include "serve/page/page.h"
+#include "serve/work/work_queue.h"
+
+namespace cria::cli {
+namespace {
+
+// The page's file at this path; null if there is none.
+const serve::PageFile* FindPageFile(std::string_view path) {
+  const auto files = serve::PageFiles();
+  const auto found = std::ranges::find(files, path, &serve::PageFile::path);
+  return found == files.end() ? nullptr : &*found;
+}
+
+void SendPageFile(const serve::PageFile& file, serve::HttpAnswer& answer) {
+  // A browser asks again each time, so that it never mixes the files of two versions.
+  const std::array<serve::HttpAnswer::Header, 3> headers = {
+      {{"Content-Security-Policy", std::string(serve::PageContentSecurityPolicy())},
+       {"Referrer-Policy", "no-referrer"},
+       {"Cache-Control", "no-cache"}}};
+  answer.Send(200, file.content_type, std::string(file.bytes), headers);
+}
+
+}  // namespace
+
+struct ServedPaths::Parts {
+  Parts(Engine& engine, const ServeOptions& options)
+      : work(engine.decoder().max_sequences(), options.max_waiting),
+        api(engine, work,
+            {.model_name = options.alias,
+             .slot_save_path = options.slot_save_path,
+             .version = CRIA_VERSION}) {}
+
+  serve::WorkQueue work;
+  serve::Api api;
+};
+
+ServedPaths::ServedPaths(Engine& engine, const ServeOptions& options)
+    : parts_(std::make_unique<Parts>(engine, options)) {}
+
+// Jobs use the API.
+ServedPaths::~ServedPaths() { parts_->work.Close(std::chrono::milliseconds(0)); }
+
+std::vector<std::string> ServedPaths::open_paths() const {
+  std::vector<std::string> paths = {"/health"};
+  for (const serve::PageFile& file : serve::PageFiles()) paths.emplace_back(file.path);
+  return paths;
+}
+
+serve::HttpHandler ServedPaths::handler() {
+  return [this](serve::HttpRequest request, std::shared_ptr<serve::HttpAnswer> answer) {
+    if (const auto* const file = FindPageFile(request.path); file && request.method == "GET") {
+      return SendPageFile(*file, *answer);
+    }
+    parts_->api.Handle(std::move(request), std::move(answer));
+  };
+}
+
+void ServedPaths::Close(std::chrono::milliseconds grace) { parts_->work.Close(grace); }
+
+}  // namespace cria::cli

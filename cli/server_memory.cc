@@ -1,0 +1,30 @@
+#include "cli/server_memory.h"
+
+#include <cstdint>
+
+#include "serve/api/json_bounds.h"
+
+namespace cria::cli {
+namespace {
+
+// What the threads that answer touch of their stacks, and the objects of an answer: a sampler, its
+// text, its tokens.
+constexpr uint64_t kAnswerBytes = 192 << 10;
+// Of a request that waits, without its text.
+constexpr uint64_t kWaitingBytes = 8 << 10;
+
+}  // namespace
+
+std::vector<MemoryLine> ServerMemory(const serve::HttpBounds& bounds, size_t num_sequences,
+                                     size_t max_waiting) {
+  return {
+      {"server: connections", MemoryKind::kPrivate, serve::HttpConnectionBytes(bounds)},
+      {"server: requests", MemoryKind::kPrivate,
+       serve::HttpBodyBytes(bounds) + max_waiting * kWaitingBytes},
+      {"server: JSON of a request", MemoryKind::kPrivate, serve::kMaxJsonBytes},
+      // The HTTP thread is one more.
+      {"server: answers", MemoryKind::kPrivate, (num_sequences + 1) * kAnswerBytes},
+  };
+}
+
+}  // namespace cria::cli

@@ -1,0 +1,105 @@
+#include "cli/serve/server_program.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <stdexcept>
+
+#include "support/run_program.h"
+#include "support/temporary_directory.h"
+
+namespace cria::tests {
+namespace {
+
+// A test that waits so long has failed.
+constexpr int kPatienceMilliseconds = 120'000;
+
+}  // namespace
+
+const std::string& ServedModel() {
+  static const support::TemporaryDirectory folder;
+  static const std::string path = [] {
+    const std::string model = folder.path() / "demo.cria";
+    const support::RunResult converted =
+        support::RunProgram({CRIA_MODEL_CONVERTER, CRIA_DEMO_CHECKPOINT, "-o", model, "--weights",
+                             "int8", "--no-verify"});
+    if (converted.exit_code != 0) throw std::runtime_error(converted.error);
+    return model;
+  }();
+  return path;
+}
+
+ServerProgram::ServerProgram(std::vector<std::string> options,
+                             const std::function<void()>& in_child) {
+  std::vector<std::string> words = {CRIA_SERVE_PROGRAM, "-m", ServedModel(), "-t", "2"};
+  words.insert(words.end(), options.begin(), options.end());
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("cannot make a pipe");
+  process_ = fork();
+  if (process_ == 0) {
+    dup2(ends[1], STDERR_FILENO);
+    if (in_child) in_child();
+    execv(arguments[0], arguments.data());
+    _exit(127);
+  }
+  close(ends[1]);
+  stderr_ = ends[0];
+  while (!output_.contains("\ncria-serve: ") && !output_.starts_with("cria-serve: ")) {
+    if (!ReadOutput()) throw std::runtime_error("the server has not started: " + output_);
+  }
+  while (!output_.ends_with('\n')) {
+    if (!ReadOutput()) break;
+  }
+  if (output_.contains("error: ")) throw std::runtime_error(output_);
+  if (const size_t colon = output_.rfind("http://"); colon != output_.npos) {
+    port_ = std::stoi(output_.substr(output_.rfind(':') + 1));
+  }
+}
+
+ServerProgram::~ServerProgram() {
+  if (process_ > 0) {
+    kill(process_, SIGKILL);
+    waitpid(process_, nullptr, 0);
+  }
+  close(stderr_);
+}
+
+void ServerProgram::Signal(int number) const { kill(process_, number); }
+
+bool ServerProgram::ReadOutput() {
+  pollfd waiting = {.fd = stderr_, .events = POLLIN, .revents = 0};
+  if (poll(&waiting, 1, kPatienceMilliseconds) <= 0) return false;
+  char bytes[4096];
+  const ssize_t count = read(stderr_, bytes, sizeof bytes);
+  if (count <= 0) return false;
+  output_.append(bytes, static_cast<size_t>(count));
+  return true;
+}
+
+int ServerProgram::WaitForEnd() {
+  // The pipe ends when the process does.
+  while (ReadOutput()) {
+  }
+  int status = 0;
+  waitpid(process_, &status, 0);
+  process_ = -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+size_t ServerProgram::MemoryBytes(const std::string& line) const {
+  std::ifstream status("/proc/" + std::to_string(process_) + "/status");
+  for (std::string word; status >> word;) {
+    size_t kilobytes = 0;
+    if (word == line + ':' && status >> kilobytes) return kilobytes * 1024;
+  }
+  throw std::runtime_error("no line " + line);
+}
+
+}  // namespace cria::tests

@@ -1,0 +1,115 @@
+// Any bytes as the body of a request: reading it must end in a request or in a refusal with a
+// status of 400, whatever API it is for. Also any text as what a model writes with tools.
+// corpus/api/ has bodies to begin with; their first byte chooses what reads them.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "serve/api/call_finder.h"
+#include "serve/api/call_reader.h"
+#include "serve/api/chat_request.h"
+#include "serve/api/messages.h"
+#include "serve/api/prompts.h"
+#include "serve/api/request_error.h"
+#include "serve/api/sampling_fields.h"
+#include "serve/api/tool_format.h"
+
+namespace cria::serve {
+namespace {
+
+ToolUse FuzzTools() {
+  ToolUse use;
+  use.choice = ToolUse::Choice::kAuto;
+  use.tools = {{.name = "add", .parameters = {{"type", "object"}}},
+               {.name = "time", .parameters = {{"type", "object"}}}};
+  return use;
+}
+
+void ReadChat(std::string_view body) {
+  const Json json = ReadBody(body);
+  const Fields fields(json);
+  ChatRequest request = ReadOpenAiChat(fields);
+  ReadStreamFields(fields);
+  // What is handed on can be written and read again.
+  for (const ChatMessage& message : request.messages) {
+    if (!message.fields.empty()) ReadJsonText(message.fields, "a message");
+  }
+  if (request.tools.may_call()) {
+    static_cast<void>(Written(CallSchema(request.tools, "arguments")));
+    static_cast<void>(Written(CallListSchema(request.tools, "arguments")));
+  }
+  DescribeTools(request.tools, request.messages);
+}
+
+void ReadCompletion(std::string_view body) {
+  const Json json = ReadBody(body);
+  const Fields fields(json);
+  ReadPrompts(fields);
+  ReadAnswerOptions(fields);
+  ReadResponseFormat(fields);
+}
+
+// What is passed on, held back and found is the whole text.
+void FindCalls(const ToolFormat& format, std::string_view text) {
+  CallFinder finder(format);
+  std::string passed;
+  size_t taken = 0;
+  while (taken < text.size() && !finder.is_found()) {
+    const size_t piece = 1 + static_cast<unsigned char>(text[taken]) % 5;
+    passed += finder.Append(text.substr(taken, piece));
+    taken += std::min(piece, text.size() - taken);
+  }
+  if (finder.is_found()) {
+    if (passed != text.substr(0, finder.begin()) && !format.may_be_bare()) std::abort();
+    if (finder.content_begin() > taken) std::abort();
+  } else {
+    passed += finder.Flush();
+    if (passed != text) std::abort();
+  }
+  static_cast<void>(format.Parse(FuzzTools(), text));
+}
+
+void ReadModelText(std::string_view text) {
+  for (const auto& format :
+       {MakeHermesFormat(), MakeLlamaFormat(), MakeMistralFormat(), MakeMistralArgumentsFormat()}) {
+    FindCalls(*format, text);
+  }
+  size_t bytes = 0;
+  CallReader reader({.on_name = [&](std::string_view name) { bytes += name.size(); },
+                     .on_arguments = [&](std::string_view piece) { bytes += piece.size(); }});
+  reader.Begin(CallPart::Content::kCalls);
+  for (size_t i = 0; i < text.size(); i += 3) reader.Append(text.substr(i, 3));
+  reader.End();
+  if (bytes > text.size()) std::abort();
+}
+
+}  // namespace
+}  // namespace cria::serve
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace cria::serve;
+  if (size == 0) return 0;
+  const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
+  try {
+    switch (data[0]) {
+      case 'c':
+        ReadChat(text);
+        break;
+      case 'p':
+        ReadCompletion(text);
+        break;
+      default:
+        ReadModelText(text);
+        break;
+    }
+  } catch (const RequestError& error) {
+    if (error.status() != 400 || error.message().empty()) std::abort();
+    // The error itself is valid JSON.
+    if (!nlohmann::json::accept(ErrorBody(error))) std::abort();
+  }
+  return 0;
+}
