@@ -172,8 +172,9 @@ std::optional<Refusal> HttpConnection::CheckHead(std::string_view method, Head& 
   }
   if (!head.content_length) return std::nullopt;
   uint64_t bytes = 0;
-  const char* const end = head.content_length->data() + head.content_length->size();
-  const auto [stop, error] = std::from_chars(head.content_length->data(), end, bytes);
+  const char* const begin = head.content_length->data();
+  const char* const end = begin + head.content_length->size();
+  const auto [stop, error] = std::from_chars(begin, end, bytes);
   return ReserveBody(error == std::errc() && stop == end ? bytes : UINT64_MAX);
 }
 

@@ -15,8 +15,9 @@ std::string_view ReasonPhrase(int status) {
       return "Content Too Large";
     case 503:
       return "Service Unavailable";
+    default:
+      return "Refused";
   }
-  return "Refused";
 }
 
 std::string_view TypeOf(int status) {

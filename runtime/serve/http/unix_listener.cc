@@ -34,6 +34,7 @@ Result<bool> IsStale(const std::string& path, const sockaddr_un& address) {
     return CannotUsePath(path, "there is a file that is no socket; choose another path");
   }
   const Descriptor probe = NewUnixSocket();
+  if (!probe.is_open()) return CannotUsePath(path, std::strerror(errno));
   if (connect(probe.value(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
       errno == ECONNREFUSED) {
     return true;
