@@ -9,7 +9,7 @@ endif()
 # Every program runs on the first core, ops_tests with all instructions that our own code is compiled for. On the other
 # cores, the programs run whose results depend on XNNPACK's kernels; on the cores of boards, also the programs that pack
 # for them. Programs that test sockets, time-outs and the bytes of a page run on no core.
-set(emulated_nowhere "^serve_(http|page|api)_tests$")
+set(emulated_nowhere "^serve_(http|page)_tests$")
 if(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
   # Raspberry Pi 5; Pi 3 and Pi 4, which have no dot products; and a core with all instruction sets.
   set(emulated_cores cortex-a76 cortex-a53 cortex-a72 max)

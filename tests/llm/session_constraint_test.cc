@@ -182,7 +182,8 @@ TEST_F(SessionConstraintTest, TheTextIsThatOfTheReference) {
 TEST_F(SessionConstraintTest, ManySeedsChooseTheSameTexts) {
   ConstrainedSetup setup = {.sampler = kManyChoices, .max_tokens = 60};
   std::set<std::string> texts;
-  for (uint64_t seed = 0; seed < (support::IsEmulated() ? 10u : 100u); ++seed) {
+  const uint64_t num_seeds = support::IsEmulated() ? 10 : 100;
+  for (uint64_t seed = 0; seed < num_seeds; ++seed) {
     setup.sampler.seed = seed;
     const ConstrainedText expected = Naive(setup);
     texts.insert(TextOf(expected));
@@ -190,7 +191,7 @@ TEST_F(SessionConstraintTest, ManySeedsChooseTheSameTexts) {
     EXPECT_EQ(Generated(setup, {.ngram_tokens = 1, .max_tokens = 5, .min_tokens = 5}), expected)
         << seed;
   }
-  EXPECT_GT(texts.size(), 5u);
+  EXPECT_GT(texts.size(), num_seeds * 15 / 100);
 }
 
 TEST_F(SessionConstraintTest, TheModelIsAskedOnlyWhereThereIsAChoice) {

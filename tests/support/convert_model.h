@@ -8,6 +8,7 @@
 #include "converter/convert.h"
 #include "model/tensor_table.h"
 #include "support/emulation.h"
+#include "support/files.h"
 #include "support/run_program.h"
 #include "support/unwrap.h"
 
@@ -34,8 +35,8 @@ inline std::vector<std::string> ConvertFlags(const ConvertOptions& options) {
   return flags;
 }
 
-// Converts a checkpoint for a test of something else; `options` are those of ConvertFlags. Throws
-// std::runtime_error if it fails. Under emulation, the host's cria-convert writes the file, which
+// Converts a checkpoint for a test of something else; `options` are those of ConvertFlags, and a chat
+// template. Throws std::runtime_error if it fails. Under emulation, the host's cria-convert writes the file, which
 // is the same (emulation_same_model_file_test), because converting would take longer than the test.
 inline void ConvertModel(const std::filesystem::path& checkpoint,
                          const std::filesystem::path& output, const ConvertOptions& options) {
@@ -45,6 +46,11 @@ inline void ConvertModel(const std::filesystem::path& checkpoint,
   }
   std::vector<std::string> command = {CRIA_MODEL_CONVERTER, checkpoint, "-o", output};
   for (const std::string& flag : ConvertFlags(options)) command.push_back(flag);
+  if (options.chat_template) {
+    const std::filesystem::path chat_template = output.string() + ".jinja";
+    WriteFile(chat_template, options.chat_template->text);
+    command.insert(command.end(), {"--chat-template", chat_template});
+  }
   const RunResult result = RunProgram(command);
   if (result.exit_code != 0) throw std::runtime_error(result.error);
 }
