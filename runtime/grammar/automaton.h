@@ -11,7 +11,8 @@
 namespace cria::grammar {
 
 // The states that texts come to, made when they are needed: each is an expression that the rest of
-// the text must match. In fixed memory: when it is used up, those that nobody uses are forgotten.
+// the text must match. They are in fixed memory: when it is used up, the states that no text is in
+// are forgotten.
 class Automaton {
  public:
   using State = uint16_t;

@@ -27,7 +27,7 @@ enum class NodeKind : uint8_t {
 // Bits of a node besides its kind.
 inline constexpr uint32_t kHasRule = 1 << 4;       // A rule is in it.
 inline constexpr uint32_t kMatchesEmpty = 1 << 5;  // The empty text matches.
-inline constexpr uint32_t kMarked = 1 << 6;        // For whoever goes through nodes.
+inline constexpr uint32_t kMarked = 1 << 6;        // For functions that visit each node once.
 inline constexpr uint32_t kUnderWay = 1 << 7;      // Also.
 inline constexpr uint32_t kUsed = 1 << 9;          // Also.
 inline constexpr uint32_t kHasNoBody = 1 << 8;     // A rule without a body so far.
@@ -65,7 +65,7 @@ class NodeStore {
   void SetB(Node node, uint32_t value) { records_[node].b = value; }
   // The fewest bytes that end it, for all kinds that do not use `c` otherwise.
   void SetC(Node node, uint32_t value) { records_[node].c = value; }
-  // A number of 16 bits for whoever uses the expressions; 0 at first.
+  // A number of 16 bits that the automaton sets; 0 at first.
   uint16_t tag(Node node) const { return static_cast<uint16_t>(records_[node].header >> 16); }
   void SetTag(Node node, uint16_t tag) {
     records_[node].header = (records_[node].header & 0xFFFF) | (uint32_t{tag} << 16);

@@ -6,24 +6,15 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "support/thinking_templates.h"
 #include "support/unwrap.h"
 
 namespace cria::cli {
 namespace {
 
+using support::kDeepSeekLike;
+using support::kQwen3Like;
 using testing::HasSubstr;
-
-constexpr std::string_view kQwen3Like =
-    "{% for m in messages %}<|im_start|>{{ m.role }}\n{% set content = m.content %}"
-    "{% if m.role == 'assistant' %}{% set content = content.split('</think>')[-1] %}{% endif %}"
-    "{{ content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n"
-    "{% if enable_thinking is defined and enable_thinking is false %}<think>\n\n</think>\n\n"
-    "{% endif %}{% endif %}";
-constexpr std::string_view kDeepSeekLike =
-    "{% if not thinking is defined %}{% set thinking = false %}{% endif %}"
-    "{% for m in messages %}{{ m.content }}{% endfor %}"
-    "{% if add_generation_prompt %}<|Assistant|>{% if thinking %}<think>\n{% else %}</think>"
-    "{% endif %}{% endif %}";
 
 TEST(ThinkingTest, JoinsTheVariables) {
   const ChatTemplate chat_template(kQwen3Like);

@@ -35,9 +35,10 @@ inline std::vector<std::string> ConvertFlags(const ConvertOptions& options) {
   return flags;
 }
 
-// Converts a checkpoint for a test of something else; `options` are those of ConvertFlags, and a chat
-// template. Throws std::runtime_error if it fails. Under emulation, the host's cria-convert writes the file, which
-// is the same (emulation_same_model_file_test), because converting would take longer than the test.
+// Converts a checkpoint for a test of something else; `options` are those of ConvertFlags, and a
+// chat template. Throws std::runtime_error if it fails. Under emulation, the host's cria-convert
+// writes the file, which is the same (emulation_same_model_file_test), because converting would
+// take longer than the test.
 inline void ConvertModel(const std::filesystem::path& checkpoint,
                          const std::filesystem::path& output, const ConvertOptions& options) {
   if (!IsEmulated()) {

@@ -12,24 +12,43 @@ namespace {
 
 using Milliseconds = std::chrono::duration<double, std::milli>;
 
-// Generates one choice. If it is the last one, the session is free before the client learns the
-// end: what it asks next finds its conversation there. Returns false if nobody listens any more.
-bool RunChoice(ApiState& state, const AnswerSetup& setup, size_t index, bool is_last,
-               std::optional<SessionPool::Lease>& lease, AnswerWriter& writer) {
-  AnswerRun run(setup, writer);
-  writer.BeginChoice(index);
-  const AnswerEnd end = run.Run();
-  state.metrics.Add(end);
-  if (end.reason == FinishReason::kCancelled) return false;
-  if (is_last) lease.reset();
-  writer.EndChoice(end);
+// Generates the choices of one prompt; the first one has the number `first_index`. The session is
+// free before the client learns the end of the last one: what it asks next finds its conversation
+// there. Returns false if the client has gone away or the server ends.
+bool RunChoices(ApiState& state, AnswerSetup setup, size_t first_index,
+                std::optional<SessionPool::Lease>& lease, Response& response,
+                AnswerWriter& writer) {
+  const size_t num_choices = setup.options.num_choices;
+  for (size_t i = 0; i < num_choices; ++i) {
+    setup.seed = setup.options.sampler.seed + i;
+    AnswerRun run(setup, writer);
+    writer.BeginChoice(first_index + i);
+    const AnswerEnd end = run.Run();
+    state.metrics.Add(end);
+    if (end.reason == FinishReason::kCancelled) {
+      // A client that is still there learns why.
+      if (!response.is_gone() && state.work.ends()) {
+        response.Fail({503, "the server is shutting down", "", "shutting_down"});
+      }
+      return false;
+    }
+    if (i + 1 == num_choices) lease.reset();
+    writer.EndChoice(end);
+  }
   return true;
 }
 
-// Whoever listens learns why, if it is the server that ends.
-void EndCancelled(ApiState& state, Response& response) {
-  if (response.is_gone() || !state.work.ends()) return;
-  response.Fail({503, "the server is shutting down", "", "shutting_down"});
+// What all answers begin with. `prompt` and `options` must outlive it.
+AnswerSetup SetupOf(const ApiState& state, const SessionPool::Lease& lease,
+                    std::span<const int32_t> prompt, const AnswerOptions& options,
+                    bool may_be_constrained, const Response& response) {
+  return {.tokenizer = state.engine.tokenizer(),
+          .stop_token_ids = state.engine.file().stop_token_ids(),
+          .session = lease.session(),
+          .constraint = may_be_constrained ? lease.constraint() : nullptr,
+          .cancel = &response.gone(),
+          .prompt = prompt,
+          .options = options};
 }
 
 double PerSecond(size_t count, double milliseconds) {
@@ -43,51 +62,27 @@ void AnswerChat(ApiState& state, ChatRequest request, Response& response, Answer
   const ToolUse tools = request.tools;
   const ChatPrompt prompt = MakeChatPrompt(state.engine, std::move(request));
   std::optional<SessionPool::Lease> lease(state.sessions.Take(prompt.tokens));
-  Constraint* const constraint = options.shape.kind != AnswerShape::Kind::kAny || tools.may_call()
-                                     ? lease->constraint()
-                                     : nullptr;
-  for (size_t i = 0; i < options.num_choices; ++i) {
-    const AnswerSetup setup = {.tokenizer = state.engine.tokenizer(),
-                               .stop_token_ids = state.engine.file().stop_token_ids(),
-                               .session = lease->session(),
-                               .constraint = constraint,
-                               .cancel = &response.gone(),
-                               .prompt = prompt.tokens,
-                               .options = options,
-                               .seed = options.sampler.seed + i,
-                               .tools = tools.may_call() ? &tools : nullptr,
-                               .format = prompt.format.get(),
-                               .tags = prompt.tags,
-                               .begins_in_reasoning = prompt.begins_in_reasoning,
-                               .may_reason = prompt.may_reason};
-    const bool is_last = i + 1 == options.num_choices;
-    if (!RunChoice(state, setup, i, is_last, lease, writer)) return EndCancelled(state, response);
-  }
-  writer.Finish();
+  const bool has_shape = options.shape.kind != AnswerShape::Kind::kAny;
+  AnswerSetup setup =
+      SetupOf(state, *lease, prompt.tokens, options, has_shape || tools.may_call(), response);
+  setup.tools = tools.may_call() ? &tools : nullptr;
+  setup.format = prompt.format.get();
+  setup.tags = prompt.tags;
+  setup.begins_in_reasoning = prompt.begins_in_reasoning;
+  setup.may_reason = prompt.may_reason;
+  if (RunChoices(state, setup, 0, lease, response, writer)) writer.Finish();
 }
 
 void AnswerTexts(ApiState& state, const std::vector<TextPrompt>& prompts,
                  const AnswerOptions& options, Response& response, AnswerWriter& writer) {
+  const bool has_shape = options.shape.kind != AnswerShape::Kind::kAny;
   size_t index = 0;
   for (const TextPrompt& prompt : prompts) {
     std::optional<SessionPool::Lease> lease(state.sessions.Take(prompt.tokens));
-    Constraint* const constraint =
-        options.shape.kind != AnswerShape::Kind::kAny ? lease->constraint() : nullptr;
-    for (size_t i = 0; i < options.num_choices; ++i) {
-      const AnswerSetup setup = {.tokenizer = state.engine.tokenizer(),
-                                 .stop_token_ids = state.engine.file().stop_token_ids(),
-                                 .session = lease->session(),
-                                 .constraint = constraint,
-                                 .cancel = &response.gone(),
-                                 .prompt = prompt.tokens,
-                                 .at_text_start = prompt.at_text_start,
-                                 .options = options,
-                                 .seed = options.sampler.seed + i};
-      const bool is_last = i + 1 == options.num_choices;
-      if (!RunChoice(state, setup, index++, is_last, lease, writer)) {
-        return EndCancelled(state, response);
-      }
-    }
+    AnswerSetup setup = SetupOf(state, *lease, prompt.tokens, options, has_shape, response);
+    setup.at_text_start = prompt.at_text_start;
+    if (!RunChoices(state, setup, index, lease, response, writer)) return;
+    index += options.num_choices;
   }
   writer.Finish();
 }

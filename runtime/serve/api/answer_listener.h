@@ -31,7 +31,7 @@ class AnswerListener {
   virtual void OnArguments(size_t index, std::string_view piece) = 0;
   // For each token of the text, before its text, if log-probabilities are asked for.
   virtual void OnToken(TokenLogProbability token) = 0;
-  // False: nobody listens any more. Asked before every token.
+  // Returns false if the client has gone away. It is called before every token.
   virtual bool goes_on() const = 0;
 };
 
@@ -39,7 +39,7 @@ enum class FinishReason : uint8_t {
   kStop,       // The model ended its turn, or there was a stop string.
   kLength,     // max_tokens, or the context is full.
   kToolCalls,  // The answer has calls of tools.
-  kCancelled,  // Nobody listens any more, or the server ends.
+  kCancelled,  // The client has gone away, or the server ends.
 };
 
 struct AnswerEnd {

@@ -332,7 +332,7 @@ void HttpServer::Accept(const Listener& listener) {
 }
 
 void HttpServer::AddConnection(Descriptor socket) {
-  // The library keeps the client's address, which nobody asks for.
+  // libmicrohttpd demands the address of the client, which is not used.
   sockaddr_in nowhere = {};
   nowhere.sin_family = AF_INET;
   // It closes the socket if it fails.

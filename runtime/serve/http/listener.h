@@ -48,7 +48,7 @@ struct Listener {
 // free one.
 Result<std::vector<Listener>> ListenAtHost(const std::string& host, uint16_t port);
 
-// Listens at a path. A socket that a process left there and that nobody listens at is replaced.
+// Listens at a path. If a process that has ended left a socket there, it is replaced.
 Result<Listener> ListenAtPath(const std::string& path);
 // Removes the file of a Unix socket, unless another process has replaced it.
 void RemoveSocketFile(const Listener& listener);

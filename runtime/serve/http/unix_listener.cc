@@ -22,8 +22,7 @@ std::unexpected<Error> CannotUsePath(const std::string& path, std::string_view w
   return Fail(ErrorCode::kIo, Format("{}: cannot listen there: {}", path, why));
 }
 
-// Whether a socket that nobody listens at is in the way: a process that was killed left it. Fails
-// if something else is there.
+// Whether there is a socket that a killed process has left. Fails if something else is there.
 Result<bool> IsStale(const std::string& path, const sockaddr_un& address) {
   struct stat entry = {};
   if (lstat(path.c_str(), &entry) != 0) {

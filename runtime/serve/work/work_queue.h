@@ -21,8 +21,8 @@ class WorkQueue {
     std::function<void()> run;
     // Called instead of `run` if the queue is closed before the job's turn; must return soon.
     std::function<void()> refuse;
-    // Whoever waits for the job has gone away: then it is dropped before its turn. May be null;
-    // valid as long as the functions.
+    // If it becomes true before the job's turn, the job is dropped: its client has gone away. It
+    // may be null, and must be valid as long as the functions.
     const std::atomic<bool>* gone = nullptr;
   };
 
@@ -31,7 +31,7 @@ class WorkQueue {
     size_t waiting = 0;
     uint64_t accepted = 0;   // So many jobs were since the beginning.
     uint64_t refused = 0;    // Because the queue was full or closed.
-    uint64_t abandoned = 0;  // Dropped while they waited, because nobody waited for them.
+    uint64_t abandoned = 0;  // Dropped before their turn, because their clients had gone away.
   };
 
   // At most `max_waiting` jobs wait while all threads are busy.
@@ -57,7 +57,7 @@ class WorkQueue {
   using Lock = std::unique_lock<std::mutex>;
 
   void Work();
-  // Drops the jobs that nobody waits for, into `dropped`, because destroying one may take time.
+  // Moves the jobs whose clients have gone away into `dropped`: destroying one may take time.
   void DropAbandoned(std::deque<Job>& dropped);
   void RefuseWaiting(Lock& lock);
 

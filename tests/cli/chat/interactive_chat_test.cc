@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/chat/demo_model.h"
+#include "cli/demo_model.h"
 #include "support/emulation.h"
 #include "support/files.h"
 #include "support/run_program.h"

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/demo_model.h"
 #include "cli/serve/server_program.h"
 #include "serve/http/raw_client.h"
 #include "support/run_program.h"
@@ -30,7 +31,7 @@ class ServeMemory : public testing::Test {
   }
 
   static nlohmann::json Plan(const std::vector<std::string>& options) {
-    std::vector<std::string> words = {CRIA_PROGRAM, "plan", "-m",      ServedModel(),
+    std::vector<std::string> words = {CRIA_PROGRAM, "plan", "-m",      DemoModel(),
                                       "-t",         "2",    "--serve", "--json"};
     words.insert(words.end(), options.begin(), options.end());
     const auto result = support::RunProgram(words);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/demo_model.h"
 #include "cli/serve/server_program.h"
 #include "support/http_server.h"
 #include "support/run_program.h"
@@ -19,7 +20,7 @@ using support::RunResult;
 using testing::HasSubstr;
 
 RunResult Start(std::vector<std::string> options) {
-  options.insert(options.begin(), {CRIA_SERVE_PROGRAM, "-m", ServedModel(), "-t", "2"});
+  options.insert(options.begin(), {CRIA_SERVE_PROGRAM, "-m", DemoModel(), "-t", "2"});
   return support::RunProgram(options);
 }
 
@@ -72,7 +73,7 @@ TEST(ServeRefuses, ToTakeMoreMemoryThanAllowed) {
 TEST(ServeRefuses, MoreConnectionsThanOpenFiles) {
   const RunResult result =
       support::RunProgram({"/bin/sh", "-c",
-                           "ulimit -n 128; exec " CRIA_SERVE_PROGRAM " -m " + ServedModel() +
+                           "ulimit -n 128; exec " CRIA_SERVE_PROGRAM " -m " + DemoModel() +
                                " --port 0 --max-connections 100"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.error, HasSubstr("ulimit -n"));

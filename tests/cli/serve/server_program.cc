@@ -9,8 +9,7 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "support/run_program.h"
-#include "support/temporary_directory.h"
+#include "cli/demo_model.h"
 
 namespace cria::tests {
 namespace {
@@ -20,22 +19,9 @@ constexpr int kPatienceMilliseconds = 120'000;
 
 }  // namespace
 
-const std::string& ServedModel() {
-  static const support::TemporaryDirectory folder;
-  static const std::string path = [] {
-    const std::string model = folder.path() / "demo.cria";
-    const support::RunResult converted =
-        support::RunProgram({CRIA_MODEL_CONVERTER, CRIA_DEMO_CHECKPOINT, "-o", model, "--weights",
-                             "int8", "--no-verify"});
-    if (converted.exit_code != 0) throw std::runtime_error(converted.error);
-    return model;
-  }();
-  return path;
-}
-
 ServerProgram::ServerProgram(std::vector<std::string> options,
                              const std::function<void()>& in_child) {
-  std::vector<std::string> words = {CRIA_SERVE_PROGRAM, "-m", ServedModel(), "-t", "2"};
+  std::vector<std::string> words = {CRIA_SERVE_PROGRAM, "-m", DemoModel(), "-t", "2"};
   words.insert(words.end(), options.begin(), options.end());
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());

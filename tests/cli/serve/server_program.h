@@ -8,9 +8,6 @@
 
 namespace cria::tests {
 
-// The demo model in int8, converted once for each process.
-const std::string& ServedModel();
-
 // cria-serve, started by a test.
 class ServerProgram {
  public:

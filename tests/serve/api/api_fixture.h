@@ -163,6 +163,23 @@ class ApiTest : public testing::Test {
     return answer;
   }
 
+  // A streamed answer that takes long; its first part has come.
+  std::shared_ptr<RecordedAnswer> BeginLongAnswer() {
+    auto answer = std::make_shared<RecordedAnswer>();
+    const auto has_begun = std::make_shared<std::atomic<bool>>(false);
+    answer->on_write = [has_begun](RecordedAnswer&) {
+      *has_begun = true;
+      has_begun->notify_all();
+    };
+    Json request = Chat("Who?", 1900);
+    request["stream"] = true;
+    request["ignore_eos"] = true;
+    api_.Handle({.method = "POST", .path = "/v1/chat/completions", .body = Written(request)},
+                answer);
+    has_begun->wait(false);
+    return answer;
+  }
+
   // A greedy answer of so many tokens.
   static Json Chat(const std::string& question = "Who?", size_t max_tokens = 12) {
     return {{"model", "tiny"},

@@ -281,17 +281,7 @@ TEST_F(ChatPathTest, AClientThatLeavesStopsItsAnswer) {
 }
 
 TEST_F(ChatPathTest, ClosingEndsAnswersAndRefusesOthers) {
-  auto answer = std::make_shared<RecordedAnswer>();
-  std::atomic<bool> has_begun = false;
-  answer->on_write = [&](RecordedAnswer&) {
-    has_begun = true;
-    has_begun.notify_all();
-  };
-  Json request = Chat("Who?", 1900);
-  request["stream"] = true;
-  request["ignore_eos"] = true;
-  api_.Handle({.method = "POST", .path = "/v1/chat/completions", .body = Written(request)}, answer);
-  has_begun.wait(false);
+  const auto answer = BeginLongAnswer();
   work_.Close(std::chrono::milliseconds(0));
   EXPECT_TRUE(answer->is_over());
   EXPECT_THAT(answer->body, HasSubstr("shutting down"));
@@ -304,17 +294,7 @@ class BusyApiTest : public ApiTest {
 };
 
 TEST_F(BusyApiTest, AFullQueueIsTold) {
-  auto answer = std::make_shared<RecordedAnswer>();
-  std::atomic<bool> has_begun = false;
-  answer->on_write = [&](RecordedAnswer&) {
-    has_begun = true;
-    has_begun.notify_all();
-  };
-  Json request = Chat("Who?", 1900);
-  request["stream"] = true;
-  request["ignore_eos"] = true;
-  api_.Handle({.method = "POST", .path = "/v1/chat/completions", .body = Written(request)}, answer);
-  has_begun.wait(false);
+  const auto answer = BeginLongAnswer();
   const auto waiting = Begin("POST", "/v1/chat/completions", Written(Chat()));
   const auto refused = Post("/v1/chat/completions", Chat());
   EXPECT_EQ(refused->status, 429);
