@@ -2,6 +2,7 @@
 
 #include <microhttpd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -16,14 +17,16 @@
 
 namespace cria::serve {
 
-// What all connections of a server share. All of it belongs to the HTTP thread.
+// What all connections of a server share. Only the HTTP thread changes it.
 struct HttpContext {
   HttpBounds bounds;
   Access access;
   HttpHandler handler;
   std::shared_ptr<WakeList> wake_list;
   uint64_t body_bytes = 0;  // Of requests that are not yet answered.
-  size_t num_requests = 0;  // That are not yet answered.
+  // That are not yet answered. A request is counted before its handler is called, so that other
+  // threads that know of the request find it counted.
+  std::atomic<size_t> num_requests = 0;
   bool is_closing = false;  // New requests are refused.
 };
 

@@ -154,6 +154,8 @@ HttpServer::~HttpServer() {
   for (const auto& [tag, connection] : connections_) connection->Abandon();
   MHD_run(daemon_);
   MHD_stop_daemon(daemon_);
+  // Answers keep the list, and so would keep themselves.
+  context_->wake_list->Take(woken_);
 }
 
 void HttpServer::Start() {
@@ -176,7 +178,7 @@ void HttpServer::AbandonAnswers() {
 
 bool HttpServer::WaitUntilIdle(std::chrono::milliseconds patience) {
   std::unique_lock lock(figures_mutex_);
-  return figures_changed_.wait_for(lock, patience, [&] { return figures_.num_requests == 0; });
+  return figures_changed_.wait_for(lock, patience, [&] { return context_->num_requests == 0; });
 }
 
 HttpServer::Figures HttpServer::figures() const {

@@ -18,6 +18,12 @@ using Stage = PendingAnswer::Stage;
 
 class PendingAnswerTest : public testing::Test {
  protected:
+  // An answer in the list would keep itself.
+  ~PendingAnswerTest() override {
+    handle_.reset();
+    NumWoken();
+  }
+
   size_t NumWoken() {
     std::vector<std::shared_ptr<PendingAnswer>> woken;
     wake_list_->Take(woken);
