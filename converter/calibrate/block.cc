@@ -17,13 +17,6 @@ Status CheckLinearAlgebra() {
   return Fail(ErrorCode::kUnsupported, "calibrating needs a processor with AVX");
 }
 
-PlannedTensor* FindTensor(FilePlan& plan, TensorRole role, int layer) {
-  const auto found = std::ranges::find_if(plan.tensors, [&](const PlannedTensor& tensor) {
-    return tensor.stored.spec.role == role && tensor.stored.spec.layer == layer;
-  });
-  return found == plan.tensors.end() ? nullptr : &*found;
-}
-
 Result<Matrix> ReadMatrix(const PlannedTensor& tensor) {
   const TensorSpec& spec = tensor.stored.spec;
   Matrix matrix(spec.output_channels, spec.input_channels);

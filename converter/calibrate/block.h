@@ -43,9 +43,6 @@ Result<std::array<Block, 2>> MakeBlocks(const ModelConfig& config, const ThreadP
 // for.
 Status CheckLinearAlgebra();
 
-// Null if the plan has none.
-PlannedTensor* FindTensor(FilePlan& plan, TensorRole role, int layer);
-
 // A matrix, or a vector as one column, with its factors, in f32.
 Result<Matrix> ReadMatrix(const PlannedTensor& tensor);
 // Empty for null.

@@ -18,14 +18,6 @@ constexpr size_t kSampledRows = 32;
 // rather harm, because the gains that were trained fit the weights.
 constexpr double kMaxErrorRatio = 0.5;
 
-// Null if the model has none.
-PlannedTensor* Find(FilePlan& plan, TensorRole role, int layer) {
-  const auto found = std::ranges::find_if(plan.tensors, [&](const PlannedTensor& tensor) {
-    return tensor.stored.spec.role == role && tensor.stored.spec.layer == layer;
-  });
-  return found == plan.tensors.end() ? nullptr : &*found;
-}
-
 Result<std::vector<float>> ReadVector(const MappedPart& part) {
   std::vector<float> values(part.source->num_elements());
   TensorReader reader;
@@ -188,7 +180,7 @@ Result<bool> Balance(const Pair& pair, std::span<const float> gain) {
 
 // Returns in how many places it did.
 Result<size_t> EqualizeLayer(FilePlan& plan, const ModelConfig& config, int layer) {
-  const auto find = [&](TensorRole role) { return Find(plan, role, layer); };
+  const auto find = [&](TensorRole role) { return FindTensor(plan, role, layer); };
   // What is behind a norm: the matrix that reads it, and the pair whose writer is part of that.
   struct Half {
     PlannedTensor* norm;
@@ -233,8 +225,8 @@ Result<EqualizeReport> Equalize(FilePlan& plan, const ModelConfig& config,
     report.num_equalized += **result;
   }
   // A head that is the embedding table cannot take the gain.
-  PlannedTensor* norm = Find(plan, TensorRole::kNorm, kNoLayer);
-  PlannedTensor* head = Find(plan, TensorRole::kLmHead, kNoLayer);
+  PlannedTensor* norm = FindTensor(plan, TensorRole::kNorm, kNoLayer);
+  PlannedTensor* head = FindTensor(plan, TensorRole::kLmHead, kNoLayer);
   if (norm != nullptr && head != nullptr) {
     ++report.num_places;
     CRIA_ASSIGN_OR_RETURN(std::vector<float> gain, ReadVector(norm->parts.front()));

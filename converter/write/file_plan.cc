@@ -66,4 +66,11 @@ void PlaceTensors(uint64_t metadata_bytes, FilePlan& plan) {
   plan.file_bytes = AlignUp(end + kTrailingSlackBytes, kTensorAlignment);
 }
 
+PlannedTensor* FindTensor(FilePlan& plan, TensorRole role, int layer) {
+  const auto found = std::ranges::find_if(plan.tensors, [&](const PlannedTensor& tensor) {
+    return tensor.stored.spec.role == role && tensor.stored.spec.layer == layer;
+  });
+  return found == plan.tensors.end() ? nullptr : &*found;
+}
+
 }  // namespace cria

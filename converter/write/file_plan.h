@@ -63,4 +63,7 @@ FilePlan PlanTensors(std::vector<MappedTensor> tensors, const ModelConfig& confi
 // Gives every tensor its place after metadata of this size.
 void PlaceTensors(uint64_t metadata_bytes, FilePlan& plan);
 
+// Null if the plan has none. The layer is kNoLayer for a tensor outside the layers.
+PlannedTensor* FindTensor(FilePlan& plan, TensorRole role, int layer);
+
 }  // namespace cria
