@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -30,7 +31,7 @@ class HttpTest : public testing::Test {
   };
 
   // Answers "METHOD PATH QUERY TYPE: BODY" at once, but for paths that begin with /wait, which
-  // Next returns.
+  // Next returns. A request to /block sets blocks_ and lets the server wait for blocker_.
   void StartServer(HttpOptions options = {}) {
     std::vector<Listener> listeners = Unwrap(ListenAtHost("127.0.0.1", 0));
     const std::string& place = listeners.front().place;
@@ -82,6 +83,8 @@ class HttpTest : public testing::Test {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Exchange> exchanges_;
+  std::mutex blocker_;
+  std::atomic<bool> blocks_ = false;
   std::unique_ptr<HttpServer> server_;
   int port_ = 0;
 
@@ -91,6 +94,10 @@ class HttpTest : public testing::Test {
       const std::lock_guard lock(mutex_);
       exchanges_.push_back({std::move(request), std::move(answer)});
       changed_.notify_all();
+    } else if (request.path == "/block") {
+      blocks_ = true;
+      blocks_.notify_all();
+      const std::lock_guard lock(blocker_);
     } else if (request.path == "/drop") {
       answer.reset();
     } else if (request.path == "/no-delete" && request.method != "GET") {
