@@ -1,23 +1,27 @@
 #!/usr/bin/env python3
 """Many clients at once against a server of OpenAI's chat API, some of which behave badly.
 
-    tests/serve/load/load.py --port 8080 --clients 50 --minutes 5 --pid $(pidof cria-serve)
+    tests/serve/load/load.py --cria-serve build/release/cli/cria-serve -m demo.cria --clients 50 --minutes 5
+    tests/serve/load/load.py --port 8080 --pid $(pidof llama-server) --kinds whole,leaves,slow,half --no-compare
 
-First, each question is asked alone, greedily. Then clients ask them at random: most read the whole answer, which must
+Starts cria-serve with the model, or asks a server that runs already. First, each question is asked alone, greedily. Then clients ask them at random: most read the whole answer, which must
 be the same as alone; others leave in the middle, read slowly, send half a request, or send a body that is too large.
 Watches the server's memory and descriptors through /proc. Prints percentiles of the time to the first token, counts,
 and memory; exits with 1 if an answer differs, a request fails in an unexpected way, or the server grows or leaks.
 
-Needs Python's standard library alone. Works with llama-server, too: --no-compare, if its answers depend on what is
-answered beside them.
+Needs Python's standard library alone. Works with llama-server, too: with --no-compare, if its answers depend on what is
+answered beside them, and without bodies that are too large, for which it waits.
 """
 
 import argparse
 import asyncio
 import collections
+import contextlib
 import json
 import os
 import random
+import re
+import subprocess
 import sys
 import time
 
@@ -31,6 +35,8 @@ QUESTIONS = [
     "Count to ten.",
     "What can you do for me?",
 ]
+# What clients do, and how often in comparison.
+KINDS = {"whole": 60, "leaves": 20, "slow": 8, "half": 6, "large": 6}
 
 
 class Refused(Exception):
@@ -172,7 +178,8 @@ class Load:
     async def behave(self):
         question = random.choice(QUESTIONS)
         client = Client(self.options)
-        kind = random.choices(["whole", "leaves", "slow", "half", "large"], [60, 20, 8, 6, 6])[0]
+        kinds = self.options.kinds
+        kind = random.choices(kinds, [KINDS[each] for each in kinds])[0]
         try:
             if kind == "half":
                 await client.send_half()
@@ -249,8 +256,42 @@ class Load:
         return 1 if self.failures else 0
 
 
+@contextlib.contextmanager
+def running_server(options):
+    """Starts cria-serve at a free port, if it is to be started."""
+    if not options.cria_serve:
+        yield
+        return
+    command = [options.cria_serve, "-m", options.model_file, "--port", "0", "-np", str(options.parallel)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            lines = []
+            for line in server.stderr:
+                lines.append(line)
+                if found := re.search(r"at http://127\.0\.0\.1:(\d+)", line):
+                    options.port, options.pid = int(found[1]), server.pid
+                    break
+            else:
+                sys.exit("load: the server ends at once: " + "".join(lines))
+            yield
+        finally:
+            server.terminate()
+            # What it says at the end must not block it.
+            server.communicate()
+
+
+def list_of_kinds(text):
+    kinds = text.split(",")
+    if unknown := [kind for kind in kinds if kind not in KINDS]:
+        raise argparse.ArgumentTypeError(f"'{unknown[0]}' is none of {', '.join(KINDS)}")
+    return kinds
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--cria-serve", metavar="PROGRAM", help="start this server")
+    parser.add_argument("-m", "--model-file", help="the model file of the server that is started")
+    parser.add_argument("-np", "--parallel", type=int, default=4, help="its sequences")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8080)
     parser.add_argument("--key", default="", help="the server's API key")
@@ -259,12 +300,16 @@ def main():
     parser.add_argument("--minutes", type=float, default=1)
     parser.add_argument("--max-tokens", type=int, default=64)
     parser.add_argument("--pid", type=int, help="the server's process, whose memory is watched")
+    parser.add_argument("--kinds", type=list_of_kinds, default=list(KINDS), help=f"of {','.join(KINDS)}")
     parser.add_argument("--settle", type=float, default=5, help="seconds before descriptors are counted at the end")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--no-compare", dest="compare", action="store_false")
     options = parser.parse_args()
+    if options.cria_serve and not options.model_file:
+        parser.error("--cria-serve needs --model-file")
     random.seed(options.seed)
-    sys.exit(asyncio.run(Load(options).run()))
+    with running_server(options):
+        sys.exit(asyncio.run(Load(options).run()))
 
 
 if __name__ == "__main__":

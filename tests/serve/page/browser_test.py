@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of the server's page in headless Chromium, which `./dev serve-browser` runs.
+"""Tests of the server's page in headless Chromium, which `./dev serve-check browser` runs.
 
   browser_test.py [--screenshots FOLDER] [--url URL] [--no-sandbox] [CLASS or CLASS.TEST …]
 
