@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "converter/calibrate/layer_steps.h"
@@ -48,13 +49,6 @@ Matrix Multiply(const ThreadPool& threads, const Matrix& x, const Matrix& weight
                              product.view().Columns(first, count));
   });
   return product;
-}
-
-Matrix Block::Inner(std::span<const float> bias, Matrix products) const {
-  AddBias(bias, products.view());
-  Matrix output(products.rows(), inner_channels);
-  inner(products.view(), output.view());
-  return output;
 }
 
 Result<std::array<Block, 2>> MakeBlocks(const ModelConfig& config, const ThreadPool& threads,

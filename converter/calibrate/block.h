@@ -3,7 +3,6 @@
 #include <array>
 #include <cstddef>
 #include <functional>
-#include <span>
 #include <vector>
 
 #include "converter/calibrate/matrix.h"
@@ -29,9 +28,6 @@ struct Block {
   // From products with their bias, [rows, channels], which it overwrites, to output [rows,
   // inner_channels].
   std::function<void(MatrixView products, MatrixView output)> inner;
-
-  // What the second matrix reads, from the products with the first.
-  Matrix Inner(std::span<const float> bias, Matrix products) const;
 };
 
 // The two halves of a layer, for windows of this length. The blocks point into the plan; threads

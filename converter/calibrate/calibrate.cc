@@ -9,6 +9,7 @@
 
 #include "converter/calibrate/activation_file.h"
 #include "converter/calibrate/block.h"
+#include "converter/calibrate/block_steps.h"
 #include "converter/calibrate/channel_scaling.h"
 #include "converter/calibrate/input_moments.h"
 #include "converter/calibrate/layer_steps.h"
@@ -154,20 +155,20 @@ class Calibration {
   // Scales the channels that the block's matrices read, for the sizes that they have in the exact
   // model.
   Status ScaleBlock(const Block& block);
-  Result<Matrix> Normalized(const ActivationFile& file, const Batch& batch,
-                            std::span<const float> weight) const;
+  // Some of the hidden rows of one of the models.
+  Result<Matrix> Hidden(const ActivationFile& file, const Batch& batch) const {
+    return file.Read(batch.first_row, batch.rows, config_.hidden_size);
+  }
   // Calibrates a matrix with what `step` says of each batch, and returns what is stored of it.
   Result<Matrix> CalibrateTensor(PlannedTensor& tensor, const Step& step);
   Status Keep(const CalibratedMatrix& matrix, PlannedTensor& tensor);
   Status ReportProgress(const PlannedTensor& tensor, double fraction);
 
-  // Adds `summand` and `bias` to the hidden rows of one of the models.
-  Status AddToHidden(ActivationFile& file, const Batch& batch, const Matrix& summand,
-                     std::span<const float> bias) {
-    CRIA_ASSIGN_OR_RETURN(Matrix hidden,
-                          file.Read(batch.first_row, batch.rows, config_.hidden_size));
-    for (size_t i = 0; i < hidden.values().size(); ++i) hidden.values()[i] += summand.values()[i];
-    AddBias(bias, hidden.view());
+  // Adds a block's outputs, from these products with its second matrix.
+  Status AddToHidden(ActivationFile& file, const Batch& batch, const BlockSteps& steps,
+                     Matrix products) {
+    CRIA_ASSIGN_OR_RETURN(Matrix hidden, Hidden(file, batch));
+    steps.AddOutputs(std::move(products), hidden);
     return file.Write(batch.first_row, hidden);
   }
 
@@ -233,24 +234,17 @@ Status Calibration::Resume() {
   return resume_->ReadActivations(tokens_.ids.size(), config_.hidden_size, exact_, stored_);
 }
 
-Result<Matrix> Calibration::Normalized(const ActivationFile& file, const Batch& batch,
-                                       std::span<const float> weight) const {
-  CRIA_ASSIGN_OR_RETURN(Matrix rows, file.Read(batch.first_row, batch.rows, weight.size()));
-  NormalizeRows(threads_, rows.view(), weight, config_.rms_norm_eps, rows.view());
-  return rows;
-}
-
 Status Calibration::ScaleBlock(const Block& block) {
-  CRIA_ASSIGN_OR_RETURN(const std::vector<float> gain, ReadVector(block.norm));
-  CRIA_ASSIGN_OR_RETURN(const std::vector<float> bias, ReadVector(block.first_bias));
+  CRIA_ASSIGN_OR_RETURN(const BlockSteps steps, BlockSteps::Read(block, config_, threads_));
   CRIA_ASSIGN_OR_RETURN(const Matrix weights, ReadMatrix(*block.first));
   ChannelSizes sizes(config_.hidden_size);
   ChannelSizes inner_sizes(block.inner_channels);
   for (const Batch& batch : Batches()) {
     if (batch.first_row >= kScalingTokens) break;
-    CRIA_ASSIGN_OR_RETURN(const Matrix normalized, Normalized(exact_, batch, gain));
-    sizes.Add(normalized);
-    inner_sizes.Add(block.Inner(bias, Multiply(threads_, normalized, weights)));
+    CRIA_ASSIGN_OR_RETURN(Matrix hidden, Hidden(exact_, batch));
+    const Matrix inputs = steps.Inputs(std::move(hidden));
+    sizes.Add(inputs);
+    inner_sizes.Add(steps.Inner(Multiply(threads_, inputs, weights)));
   }
   CRIA_ASSIGN_OR_RETURN(const bool scales_first,
                         ScaleChannels({.tensor = block.norm}, sizes.Rms(), *block.first));
@@ -267,42 +261,42 @@ Status Calibration::ScaleBlock(const Block& block) {
 
 Status Calibration::RunBlock(const Block& block) {
   CRIA_RETURN_IF_ERROR(ScaleBlock(block));
-  CRIA_ASSIGN_OR_RETURN(const std::vector<float> gain, ReadVector(block.norm));
-  CRIA_ASSIGN_OR_RETURN(const std::vector<float> first_bias, ReadVector(block.first_bias));
-  CRIA_ASSIGN_OR_RETURN(const std::vector<float> second_bias, ReadVector(block.second_bias));
+  CRIA_ASSIGN_OR_RETURN(const BlockSteps steps, BlockSteps::Read(block, config_, threads_));
+  const auto rounded_inputs = [&](const Batch& batch) -> Result<Matrix> {
+    CRIA_ASSIGN_OR_RETURN(Matrix hidden, Hidden(stored_, batch));
+    Matrix inputs = steps.Inputs(std::move(hidden));
+    RoundInputs(threads_, inputs.view());
+    return inputs;
+  };
   CRIA_ASSIGN_OR_RETURN(
       const Matrix first,
-      CalibrateTensor(*block.first,
-                      [&](const Batch& batch, const Matrix& weights) -> Result<InputsAndOutputs> {
-                        CRIA_ASSIGN_OR_RETURN(const Matrix exact, Normalized(exact_, batch, gain));
-                        Matrix outputs = Multiply(threads_, exact, weights);
-                        CRIA_RETURN_IF_ERROR(
-                            exact_inputs_.Write(batch.first_row, block.Inner(first_bias, outputs)));
-                        CRIA_ASSIGN_OR_RETURN(Matrix inputs, Normalized(stored_, batch, gain));
-                        RoundInputs(threads_, inputs.view());
-                        return InputsAndOutputs{std::move(inputs), std::move(outputs)};
-                      }));
+      CalibrateTensor(
+          *block.first, [&](const Batch& batch, const Matrix& weights) -> Result<InputsAndOutputs> {
+            CRIA_ASSIGN_OR_RETURN(Matrix exact, Hidden(exact_, batch));
+            Matrix outputs = Multiply(threads_, steps.Inputs(std::move(exact)), weights);
+            CRIA_RETURN_IF_ERROR(exact_inputs_.Write(batch.first_row, steps.Inner(outputs)));
+            CRIA_ASSIGN_OR_RETURN(Matrix inputs, rounded_inputs(batch));
+            return InputsAndOutputs{std::move(inputs), std::move(outputs)};
+          }));
   CRIA_ASSIGN_OR_RETURN(
       const Matrix second,
       CalibrateTensor(*block.second,
                       [&](const Batch& batch, const Matrix& weights) -> Result<InputsAndOutputs> {
-                        CRIA_ASSIGN_OR_RETURN(Matrix rounded, Normalized(stored_, batch, gain));
-                        RoundInputs(threads_, rounded.view());
-                        Matrix inputs = block.Inner(first_bias, Multiply(threads_, rounded, first));
+                        CRIA_ASSIGN_OR_RETURN(const Matrix rounded, rounded_inputs(batch));
+                        Matrix inputs = steps.Inner(Multiply(threads_, rounded, first));
                         RoundInputs(threads_, inputs.view());
                         CRIA_RETURN_IF_ERROR(stored_inputs_.Write(batch.first_row, inputs));
                         CRIA_ASSIGN_OR_RETURN(
                             const Matrix exact,
                             exact_inputs_.Read(batch.first_row, batch.rows, block.inner_channels));
                         Matrix outputs = Multiply(threads_, exact, weights);
-                        CRIA_RETURN_IF_ERROR(AddToHidden(exact_, batch, outputs, second_bias));
+                        CRIA_RETURN_IF_ERROR(AddToHidden(exact_, batch, steps, outputs));
                         return InputsAndOutputs{std::move(inputs), std::move(outputs)};
                       }));
   for (const Batch& batch : Batches()) {
     CRIA_ASSIGN_OR_RETURN(const Matrix inputs,
                           stored_inputs_.Read(batch.first_row, batch.rows, block.inner_channels));
-    CRIA_RETURN_IF_ERROR(
-        AddToHidden(stored_, batch, Multiply(threads_, inputs, second), second_bias));
+    CRIA_RETURN_IF_ERROR(AddToHidden(stored_, batch, steps, Multiply(threads_, inputs, second)));
   }
   return {};
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "converter/calibrate/block.h"
-#include "converter/calibrate/layer_steps.h"
+#include "converter/calibrate/block_steps.h"
 #include "converter/calibrate/predictions.h"
 #include "converter/calibrate/stored_error.h"
 #include "converter/write/hadamard.h"
@@ -127,21 +127,10 @@ class Trial {
       for (size_t i = 0; i < error.values().size(); ++i) weights.values()[i] += error.values()[i];
       return weights;
     };
-    CRIA_ASSIGN_OR_RETURN(const std::vector<float> gain, ReadVector(block.norm));
-    CRIA_ASSIGN_OR_RETURN(const std::vector<float> first_bias, ReadVector(block.first_bias));
-    CRIA_ASSIGN_OR_RETURN(const std::vector<float> second_bias, ReadVector(block.second_bias));
-    Matrix inputs(hidden.rows(), hidden.columns());
-    NormalizeRows(threads_, hidden.view(), gain, config_.rms_norm_eps, inputs.view());
-    if (rounds) RoundInputs(threads_, inputs.view());
     CRIA_ASSIGN_OR_RETURN(const Matrix first, read(*block.first));
-    Matrix inner = block.Inner(first_bias, Multiply(threads_, inputs, first));
-    if (rounds) RoundInputs(threads_, inner.view());
     CRIA_ASSIGN_OR_RETURN(const Matrix second, read(*block.second));
-    const Matrix products = Multiply(threads_, inner, second);
-    for (size_t i = 0; i < products.values().size(); ++i) {
-      hidden.values()[i] += products.values()[i];
-    }
-    AddBias(second_bias, hidden.view());
+    CRIA_ASSIGN_OR_RETURN(const BlockSteps steps, BlockSteps::Read(block, config_, threads_));
+    steps.Run(first, second, rounds, hidden);
     return {};
   }
 

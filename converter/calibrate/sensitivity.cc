@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "converter/calibrate/block.h"
-#include "converter/calibrate/layer_steps.h"
+#include "converter/calibrate/block_steps.h"
 #include "converter/calibrate/predictions.h"
 #include "converter/calibrate/stored_error.h"
 #include "converter/write/hadamard.h"
@@ -111,39 +111,27 @@ class Measurement {
 
   // Runs the block on all hidden rows, and adds those where one of its matrices is changed.
   Status RunBlock(const Block& block, Matrix& exact, std::vector<Matrix>& changed) {
-    CRIA_ASSIGN_OR_RETURN(const std::vector<float> gain, ReadVector(block.norm));
-    CRIA_ASSIGN_OR_RETURN(const std::vector<float> first_bias, ReadVector(block.first_bias));
-    CRIA_ASSIGN_OR_RETURN(const std::vector<float> second_bias, ReadVector(block.second_bias));
+    CRIA_ASSIGN_OR_RETURN(const BlockSteps steps, BlockSteps::Read(block, config_, threads_));
     CRIA_ASSIGN_OR_RETURN(const Matrix first, ReadMatrix(*block.first));
     CRIA_ASSIGN_OR_RETURN(const Matrix second, ReadMatrix(*block.second));
-    const auto normalized = [&](const Matrix& hidden) {
-      Matrix rows(hidden.rows(), hidden.columns());
-      NormalizeRows(threads_, hidden.view(), gain, config_.rms_norm_eps, rows.view());
-      return rows;
-    };
-    const auto add = [&](const Matrix& products, Matrix& hidden) {
-      for (size_t i = 0; i < hidden.values().size(); ++i) {
-        hidden.values()[i] += products.values()[i];
-      }
-      AddBias(second_bias, hidden.view());
-    };
-    for (Matrix& hidden : changed) {
-      const Matrix inner = block.Inner(first_bias, Multiply(threads_, normalized(hidden), first));
-      add(Multiply(threads_, inner, second), hidden);
-    }
-    const Matrix inputs = normalized(exact);
-    const Matrix products = Multiply(threads_, inputs, first);
+    for (Matrix& hidden : changed) steps.Run(first, second, /*rounds=*/false, hidden);
+    const Matrix inputs = steps.Inputs(exact);
+    Matrix products = Multiply(threads_, inputs, first);
     CRIA_ASSIGN_OR_RETURN(const Matrix first_error, CompareOptions(changed.size(), first, inputs));
     Matrix changed_products = products;
     Accumulate(inputs, first_error, changed_products);
-    const Matrix inner = block.Inner(first_bias, products);
+    const Matrix inner = steps.Inner(std::move(products));
     CRIA_ASSIGN_OR_RETURN(const Matrix second_error,
                           CompareOptions(changed.size() + 1, second, inner));
     Matrix of_first = exact;
-    add(Multiply(threads_, block.Inner(first_bias, std::move(changed_products)), second), of_first);
-    add(Multiply(threads_, inner, second), exact);
+    const Matrix changed_inner = steps.Inner(std::move(changed_products));
+    steps.AddOutputs(Multiply(threads_, changed_inner, second), of_first);
+    Matrix outputs = Multiply(threads_, inner, second);
+    Matrix changed_outputs = outputs;
+    Accumulate(inner, second_error, changed_outputs);
     Matrix of_second = exact;
-    Accumulate(inner, second_error, of_second);
+    steps.AddOutputs(std::move(changed_outputs), of_second);
+    steps.AddOutputs(std::move(outputs), exact);
     changed.push_back(std::move(of_first));
     changed.push_back(std::move(of_second));
     return {};

@@ -1,0 +1,43 @@
+#include "converter/calibrate/block_steps.h"
+
+#include <utility>
+
+#include "converter/calibrate/layer_steps.h"
+
+namespace cria {
+
+Result<BlockSteps> BlockSteps::Read(const Block& block, const ModelConfig& config,
+                                    const ThreadPool& threads) {
+  BlockSteps steps(block, config, threads);
+  CRIA_ASSIGN_OR_RETURN(steps.gain_, ReadVector(block.norm));
+  CRIA_ASSIGN_OR_RETURN(steps.first_bias_, ReadVector(block.first_bias));
+  CRIA_ASSIGN_OR_RETURN(steps.second_bias_, ReadVector(block.second_bias));
+  return steps;
+}
+
+Matrix BlockSteps::Inputs(Matrix hidden) const {
+  NormalizeRows(*threads_, hidden.view(), gain_, config_->rms_norm_eps, hidden.view());
+  return hidden;
+}
+
+Matrix BlockSteps::Inner(Matrix products) const {
+  AddBias(first_bias_, products.view());
+  Matrix output(products.rows(), block_->inner_channels);
+  block_->inner(products.view(), output.view());
+  return output;
+}
+
+void BlockSteps::AddOutputs(Matrix products, Matrix& hidden) const {
+  for (size_t i = 0; i < hidden.values().size(); ++i) hidden.values()[i] += products.values()[i];
+  AddBias(second_bias_, hidden.view());
+}
+
+void BlockSteps::Run(const Matrix& first, const Matrix& second, bool rounds, Matrix& hidden) const {
+  Matrix inputs = Inputs(hidden);
+  if (rounds) RoundInputs(*threads_, inputs.view());
+  Matrix inner = Inner(Multiply(*threads_, inputs, first));
+  if (rounds) RoundInputs(*threads_, inner.view());
+  AddOutputs(Multiply(*threads_, inner, second), hidden);
+}
+
+}  // namespace cria

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <vector>
+
+#include "converter/calibrate/block.h"
+#include "converter/calibrate/matrix.h"
+#include "core/thread_pool.h"
+#include "cria/error.h"
+#include "model/config.h"
+
+namespace cria {
+
+// What a block computes besides the products with its two matrices, for rows of hidden activations,
+// [tokens, hidden_size].
+class BlockSteps {
+ public:
+  // Reads the block's vectors as the plan has them. The block, what it points to, the configuration
+  // and the threads must outlive the result.
+  static Result<BlockSteps> Read(const Block& block, const ModelConfig& config,
+                                 const ThreadPool& threads);
+
+  // What the first matrix reads.
+  Matrix Inputs(Matrix hidden) const;
+  // What the second matrix reads, from the products with the first.
+  Matrix Inner(Matrix products) const;
+  // Adds what the block makes of the products with the second matrix.
+  void AddOutputs(Matrix products, Matrix& hidden) const;
+
+  // All of the block with these matrices; with `rounds`, their inputs are rounded as the runtime
+  // does.
+  void Run(const Matrix& first, const Matrix& second, bool rounds, Matrix& hidden) const;
+
+ private:
+  BlockSteps(const Block& block, const ModelConfig& config, const ThreadPool& threads)
+      : block_(&block), config_(&config), threads_(&threads) {}
+
+  const Block* block_;
+  const ModelConfig* config_;
+  const ThreadPool* threads_;
+  std::vector<float> gain_;
+  std::vector<float> first_bias_;  // Empty if the model has none, as is second_bias_.
+  std::vector<float> second_bias_;
+};
+
+}  // namespace cria
