@@ -38,6 +38,32 @@ const char* RopeScalingName(RopeScaling::Type type) {
       return "dynamic";
     case RopeScaling::Type::kYarn:
       return "yarn";
+    case RopeScaling::Type::kLongrope:
+      return "longrope";
+  }
+  return "unknown";
+}
+
+const char* HiddenActName(HiddenAct act) {
+  switch (act) {
+    case HiddenAct::kSilu:
+      return "silu";
+    case HiddenAct::kGeluTanh:
+      return "gelu_tanh";
+    case HiddenAct::kGelu:
+      return "gelu";
+  }
+  return "unknown";
+}
+
+const char* NormPlacementName(NormPlacement placement) {
+  switch (placement) {
+    case NormPlacement::kBefore:
+      return "before";
+    case NormPlacement::kAfter:
+      return "after";
+    case NormPlacement::kBeforeAndAfter:
+      return "before_and_after";
   }
   return "unknown";
 }
@@ -52,6 +78,13 @@ Json Decimal(float value) {
 
 Json FieldJson(float value) { return Decimal(value); }
 Json FieldJson(const RopeScaling& scaling) { return RopeScalingName(scaling.type); }
+Json FieldJson(HiddenAct act) { return HiddenActName(act); }
+Json FieldJson(NormPlacement placement) { return NormPlacementName(placement); }
+Json FieldJson(const std::vector<float>& values) {
+  Json list = Json::array();
+  for (const float value : values) list.push_back(Decimal(value));
+  return list;
+}
 template <typename T>
 Json FieldJson(const T& value) {
   return value;

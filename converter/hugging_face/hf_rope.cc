@@ -126,6 +126,7 @@ Result<RopeScaling> ReadScaling(const JsonFields& fields, const JsonFields& rope
   CRIA_ASSIGN_OR_RETURN(scaling.type, ReadType(rope));
   switch (scaling.type) {
     case RopeScaling::Type::kNone:
+    case RopeScaling::Type::kLongrope:  // ReadType does not know it.
       break;
     case RopeScaling::Type::kLinear:
     case RopeScaling::Type::kDynamic: {

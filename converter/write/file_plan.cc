@@ -9,7 +9,7 @@ namespace cria {
 namespace {
 
 Scheme SchemeOf(const TensorSpec& spec, const TensorSchemes& schemes) {
-  if (spec.is_vector()) return Scheme::kF32;
+  if (spec.is_always_f32()) return Scheme::kF32;
   if (spec.role == TensorRole::kEmbedTokens) return schemes.embedding;
   if (spec.role == TensorRole::kLmHead) return schemes.head;
   return schemes.weights;

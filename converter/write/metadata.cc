@@ -1,5 +1,6 @@
 #include "converter/write/metadata.h"
 
+#include <array>
 #include <concepts>
 #include <type_traits>
 #include <utility>
@@ -57,6 +58,22 @@ constexpr schema::TensorRole ToSchema(TensorRole role) {
       return schema::TensorRole::GateUpBias;
     case TensorRole::kDownBias:
       return schema::TensorRole::DownBias;
+    case TensorRole::kAttentionOutputNorm:
+      return schema::TensorRole::AttentionOutputNorm;
+    case TensorRole::kMlpOutputNorm:
+      return schema::TensorRole::MlpOutputNorm;
+    case TensorRole::kRouter:
+      return schema::TensorRole::Router;
+    case TensorRole::kExpertsGateUpProj:
+      return schema::TensorRole::ExpertsGateUpProj;
+    case TensorRole::kExpertsDownProj:
+      return schema::TensorRole::ExpertsDownProj;
+    case TensorRole::kSharedExpertGateUpProj:
+      return schema::TensorRole::SharedExpertGateUpProj;
+    case TensorRole::kSharedExpertDownProj:
+      return schema::TensorRole::SharedExpertDownProj;
+    case TensorRole::kSharedExpertGate:
+      return schema::TensorRole::SharedExpertGate;
   }
   return {};
 }
@@ -83,6 +100,32 @@ constexpr schema::RopeScalingType ToSchema(RopeScaling::Type type) {
       return schema::RopeScalingType::Dynamic;
     case RopeScaling::Type::kYarn:
       return schema::RopeScalingType::Yarn;
+    case RopeScaling::Type::kLongrope:
+      return schema::RopeScalingType::Longrope;
+  }
+  return {};
+}
+
+constexpr schema::HiddenAct ToSchema(HiddenAct act) {
+  switch (act) {
+    case HiddenAct::kSilu:
+      return schema::HiddenAct::Silu;
+    case HiddenAct::kGeluTanh:
+      return schema::HiddenAct::GeluTanh;
+    case HiddenAct::kGelu:
+      return schema::HiddenAct::Gelu;
+  }
+  return {};
+}
+
+constexpr schema::NormPlacement ToSchema(NormPlacement placement) {
+  switch (placement) {
+    case NormPlacement::kBefore:
+      return schema::NormPlacement::Before;
+    case NormPlacement::kAfter:
+      return schema::NormPlacement::After;
+    case NormPlacement::kBeforeAndAfter:
+      return schema::NormPlacement::BeforeAndAfter;
   }
   return {};
 }
@@ -116,6 +159,8 @@ static_assert(HaveTheSameNumbers<Scheme>(schema::Scheme::MAX));
 static_assert(HaveTheSameNumbers<TensorRole>(schema::TensorRole::MAX));
 static_assert(HaveTheSameNumbers<TokenizerFamily>(schema::TokenizerFamily::MAX));
 static_assert(HaveTheSameNumbers<RopeScaling::Type>(schema::RopeScalingType::MAX));
+static_assert(HaveTheSameNumbers<HiddenAct>(schema::HiddenAct::MAX));
+static_assert(HaveTheSameNumbers<NormPlacement>(schema::NormPlacement::MAX));
 static_assert(HaveTheSameNumbers<FileSection>(schema::SectionKind::MAX));
 static_assert(sizeof(schema::Merge) == sizeof(Merge) && alignof(schema::Merge) == alignof(Merge));
 
@@ -146,10 +191,27 @@ void AddField(FlatBufferBuilder& builder, size_t number, Offset<T> value) {
 Offset<schema::RopeScaling> BuildRopeScaling(FlatBufferBuilder& builder,
                                              const RopeScaling& scaling) {
   constexpr size_t kNumFields = std::tuple_size_v<decltype(kRopeScalingFields)>;
+  // Written only if they are there, so that other models keep the digest that they had before.
+  const bool has_lists = !scaling.short_factor.empty() || !scaling.long_factor.empty();
+  std::array<Offset<flatbuffers::Vector<float>>, kNumFields> lists;
+  [&]<size_t... kNumber>(std::index_sequence<kNumber...>) {
+    const auto build = [&](const auto& value, auto& list) {
+      if constexpr (std::same_as<decltype(value), const std::vector<float>&>) {
+        list = builder.CreateVector(value);
+      }
+    };
+    if (has_lists) {
+      (build(scaling.*std::get<kNumber>(kRopeScalingFields).member, lists[kNumber]), ...);
+    }
+  }(std::make_index_sequence<kNumFields>());
   const auto start = builder.StartTable();
   const auto add = [&]<size_t kNumber>(size_t size) {
     const auto& value = scaling.*std::get<kNumber>(kRopeScalingFields).member;
-    if (sizeof(value) == size) AddField(builder, kNumber, value);
+    if constexpr (std::same_as<decltype(value), const std::vector<float>&>) {
+      if (has_lists && size == sizeof(uint32_t)) AddField(builder, kNumber, lists[kNumber]);
+    } else if (sizeof(value) == size) {
+      AddField(builder, kNumber, value);
+    }
   };
   [&]<size_t... kBack>(std::index_sequence<kBack...>) {
     for (const size_t size : {sizeof(uint32_t), sizeof(uint8_t)}) {
@@ -166,7 +228,7 @@ Offset<schema::LayerKind> BuildLayerKind(FlatBufferBuilder& builder, const Layer
   ForEachField(kLayerKindFields, [&]<typename T>(const ConfigField<LayerKind, T>& field) {
     if constexpr (std::same_as<T, RopeScaling>) {
       AddField(builder, number, rope_scaling);
-    } else {
+    } else if (!field.is_omitted_if_zero || kind.*field.member != T{}) {
       AddField(builder, number, kind.*field.member);
     }
     ++number;

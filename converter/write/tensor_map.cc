@@ -21,7 +21,7 @@ constexpr std::string_view kHead = "lm_head.weight";
 // "model.layers.N." comes before them.
 using PartNames = std::array<std::string_view, 3>;
 
-PartNames PartNamesOf(TensorRole role) {
+PartNames PartNamesOf(TensorRole role, const ModelConfig& config) {
   switch (role) {
     case TensorRole::kEmbedTokens:
       return {kEmbedding};
@@ -32,7 +32,8 @@ PartNames PartNamesOf(TensorRole role) {
     case TensorRole::kOProj:
       return {"self_attn.o_proj.weight"};
     case TensorRole::kPostAttentionLayernorm:
-      return {"post_attention_layernorm.weight"};
+      return {config.has_norms_after() ? "pre_feedforward_layernorm.weight"
+                                       : "post_attention_layernorm.weight"};
     case TensorRole::kGateUpProj:
       return {"mlp.gate_proj.weight", "mlp.up_proj.weight"};
     case TensorRole::kDownProj:
@@ -53,6 +54,21 @@ PartNames PartNamesOf(TensorRole role) {
       return {"mlp.gate_proj.bias", "mlp.up_proj.bias"};
     case TensorRole::kDownBias:
       return {"mlp.down_proj.bias"};
+    case TensorRole::kAttentionOutputNorm:
+      return {"post_attention_layernorm.weight"};
+    case TensorRole::kMlpOutputNorm:
+      return {"post_feedforward_layernorm.weight"};
+    case TensorRole::kRouter:
+      return {"mlp.gate.weight"};
+    case TensorRole::kSharedExpertGateUpProj:
+      return {"mlp.shared_expert.gate_proj.weight", "mlp.shared_expert.up_proj.weight"};
+    case TensorRole::kSharedExpertDownProj:
+      return {"mlp.shared_expert.down_proj.weight"};
+    case TensorRole::kSharedExpertGate:
+      return {"mlp.shared_expert_gate.weight"};
+    case TensorRole::kExpertsGateUpProj:
+    case TensorRole::kExpertsDownProj:
+      break;
   }
   return {};
 }
@@ -66,6 +82,8 @@ uint64_t PartChannels(const TensorSpec& spec, const ModelConfig& config, size_t 
     case TensorRole::kGateUpProj:
     case TensorRole::kGateUpBias:
       return config.intermediate_size;
+    case TensorRole::kSharedExpertGateUpProj:
+      return config.shared_expert_intermediate_size;
     case TensorRole::kEmbedTokens:
     case TensorRole::kInputLayernorm:
     case TensorRole::kOProj:
@@ -77,6 +95,13 @@ uint64_t PartChannels(const TensorSpec& spec, const ModelConfig& config, size_t 
     case TensorRole::kKNorm:
     case TensorRole::kOBias:
     case TensorRole::kDownBias:
+    case TensorRole::kAttentionOutputNorm:
+    case TensorRole::kMlpOutputNorm:
+    case TensorRole::kRouter:
+    case TensorRole::kExpertsGateUpProj:
+    case TensorRole::kExpertsDownProj:
+    case TensorRole::kSharedExpertDownProj:
+    case TensorRole::kSharedExpertGate:
       return spec.is_vector() ? spec.input_channels : spec.output_channels;
   }
   return 0;
@@ -135,7 +160,7 @@ class Mapper {
   Result<MappedTensor> MapOne(const TensorSpec& spec) {
     const bool is_tied_head = spec.role == TensorRole::kLmHead && config_.tie_word_embeddings;
     const TensorRole role = is_tied_head ? TensorRole::kEmbedTokens : spec.role;
-    const PartNames names = PartNamesOf(role);
+    const PartNames names = PartNamesOf(role, config_);
     MappedTensor tensor = {.spec = spec};
     for (size_t i = 0; i < names.size() && !names[i].empty(); ++i) {
       const std::string name = spec.layer == kNoLayer

@@ -2,17 +2,42 @@
 
 #include <algorithm>
 #include <format>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "decode/decoder.h"
 #include "decode/key_offsets.h"
 #include "model/rope_table.h"
 
 namespace cria {
+namespace {
+
+// Fails for fields that the decoder does not compute.
+Status CheckKnownMathematics(const ModelFile& file) {
+  const ModelConfig& config = file.config();
+  const auto refuse = [&](std::string_view field) {
+    return Fail(ErrorCode::kUnsupported,
+                std::format("{}: {} is not supported by this version", file.path(), field));
+  };
+  const std::vector<LayerKind>& kinds = config.layer_kinds;
+  if (config.hidden_act != HiddenAct::kSilu) return refuse("hidden_act");
+  if (config.norm_placement != NormPlacement::kBefore) return refuse("norm_placement");
+  if (config.attn_logit_softcapping != 0.0f) return refuse("attn_logit_softcapping");
+  if (config.final_logit_softcapping != 0.0f) return refuse("final_logit_softcapping");
+  if (config.rotary_channels() != config.head_dim) return refuse("rotary_dim");
+  if (config.joint_qk_norm) return refuse("joint_qk_norm");
+  if (config.num_experts != 0) return refuse("num_experts");
+  if (std::ranges::contains(kinds, true, &LayerKind::no_rope)) return refuse("no_rope");
+  return {};
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Decoder>> Decoder::Create(
     const ModelFile& file, const xnn::PackedWeights& weights, const DecoderOptions& options,
     const ThreadPool& pool, const ThreadPool& batch_pool, std::mutex* pool_mutex) {
+  CRIA_RETURN_IF_ERROR(CheckKnownMathematics(file));
   CRIA_RETURN_IF_ERROR(ValidateDecoderOptions(file.config(), options));
   const DecoderOptions effective = EffectiveOptions(options);
   DecoderMemory memory = PlanDecoderMemory(file.config(), effective,
@@ -160,6 +185,15 @@ Decoder::Place Decoder::PlaceOf(const TensorSpec& spec) {
               .output = projected_};
     case TensorRole::kDownBias:
       return {.vector = &layer.down_bias, .outputs = 1, .inputs = hidden};
+    case TensorRole::kAttentionOutputNorm:
+    case TensorRole::kMlpOutputNorm:
+    case TensorRole::kRouter:
+    case TensorRole::kExpertsGateUpProj:
+    case TensorRole::kExpertsDownProj:
+    case TensorRole::kSharedExpertGateUpProj:
+    case TensorRole::kSharedExpertDownProj:
+    case TensorRole::kSharedExpertGate:
+      return {};  // CheckKnownMathematics refuses models with these.
     case TensorRole::kNorm:
       return {.vector = &norm_, .outputs = 1, .inputs = hidden};
     case TensorRole::kLmHead:

@@ -6,7 +6,9 @@
 #include <format>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "model/config_fields.h"
 
@@ -18,6 +20,12 @@ Status CheckRange(std::string_view prefix, std::string_view field, uint32_t valu
   if (value >= min && value <= max) return {};
   return Fail(ErrorCode::kInvalidFile,
               std::format("{}{} is {}, outside {} to {}", prefix, field, value, min, max));
+}
+
+Status CheckNotNegative(std::string_view field, float value) {
+  if (std::isfinite(value) && value >= 0.0f) return {};
+  return Fail(ErrorCode::kInvalidFile,
+              std::format("{} is {}, but must be 0 or a positive number", field, value));
 }
 
 Status CheckPositive(std::string_view prefix, std::string_view field, float value) {
@@ -35,7 +43,14 @@ Status CheckField(const ConfigField<Owner, Value>& field, const Owner& owner,
     return CheckRange(prefix, field.name, value, field.min, field.max);
   }
   if constexpr (std::same_as<Value, float>) {
-    if (field.must_be_positive) return CheckPositive(prefix, field.name, value);
+    return field.must_be_positive ? CheckPositive(prefix, field.name, value)
+                                  : CheckNotNegative(field.name, value);
+  }
+  if constexpr (std::is_enum_v<Value>) {
+    if (static_cast<uint32_t>(value) <= field.max) return {};
+    return Fail(ErrorCode::kUnsupported,
+                std::format("{} is {}, which this version does not know; use a newer cria",
+                            field.name, static_cast<uint32_t>(value)));
   }
   return {};
 }
@@ -76,12 +91,18 @@ class LayerKindChecker {
         return Bad(scaling_prefix_,
                    "high_freq_factor must be larger than rope_scaling.low_freq_factor");
       case RopeScaling::Type::kDynamic:
-        // The exponent of the base is head_dim / (head_dim - 2).
-        CRIA_RETURN_IF_ERROR(CheckRange("", "head_dim", config_.head_dim, 4, kMaxHeadDim));
+        // The exponent of the base is head_dim / (head_dim - 2), of the channels that are rotated.
+        CRIA_RETURN_IF_ERROR(CheckRange("", config_.rotary_dim == 0 ? "head_dim" : "rotary_dim",
+                                        config_.rotary_channels(), 4, kMaxHeadDim));
         return CheckStretch();
       case RopeScaling::Type::kYarn:
         CRIA_RETURN_IF_ERROR(CheckStretch());
-        return CheckYarn();
+        CRIA_RETURN_IF_ERROR(CheckYarn());
+        return CheckAttentionFactor();
+      case RopeScaling::Type::kLongrope:
+        CRIA_RETURN_IF_ERROR(CheckFactors("short_factor", scaling_.short_factor));
+        CRIA_RETURN_IF_ERROR(CheckFactors("long_factor", scaling_.long_factor));
+        return CheckAttentionFactor();
     }
     return {};
   }
@@ -96,6 +117,32 @@ class LayerKindChecker {
     if (scaling_.factor >= 1.0f) return {};
     return Fail(ErrorCode::kInvalidFile, std::format("{}factor is {}, but must be at least 1",
                                                      scaling_prefix_, scaling_.factor));
+  }
+
+  // The factor of cosines and sines is computed as one of scores, which have a part that is not
+  // rotated otherwise.
+  Status CheckAttentionFactor() const {
+    if (config_.rotary_channels() == config_.head_dim || scaling_.attention_factor == 1.0f) {
+      return {};
+    }
+    return Fail(ErrorCode::kInvalidFile,
+                std::format("{}attention_factor is {}, but must be 1 if rotary_dim is less than "
+                            "head_dim",
+                            scaling_prefix_, scaling_.attention_factor));
+  }
+
+  Status CheckFactors(std::string_view name, const std::vector<float>& factors) const {
+    const size_t pairs = config_.rotary_channels() / 2;
+    if (factors.size() != pairs) {
+      return Fail(ErrorCode::kInvalidFile,
+                  std::format("{}{} has {} entries, but {} pairs of each head are rotated",
+                              scaling_prefix_, name, factors.size(), pairs));
+    }
+    for (size_t i = 0; i < pairs; ++i) {
+      CRIA_RETURN_IF_ERROR(
+          CheckPositive(scaling_prefix_, std::format("{}[{}]", name, i), factors[i]));
+    }
+    return {};
   }
 
   Status CheckYarn() const {
@@ -147,6 +194,43 @@ Status ValidateLayerKinds(const ModelConfig& config) {
   return {};
 }
 
+Status ValidateRotaryDim(const ModelConfig& config) {
+  if (config.rotary_dim % 2 == 0 && config.rotary_dim <= config.head_dim) return {};
+  return Fail(ErrorCode::kInvalidFile,
+              std::format("rotary_dim is {}, but must be even and at most head_dim ({})",
+                          config.rotary_dim, config.head_dim));
+}
+
+Status ValidateExperts(const ModelConfig& config) {
+  const bool has_dense = std::ranges::contains(config.layer_kinds, true, &LayerKind::dense_mlp);
+  const bool has_mixture = std::ranges::contains(config.layer_kinds, false, &LayerKind::dense_mlp);
+  if (config.num_experts == 0) {
+    const bool is_dense = config.num_experts_per_tok == 0 && config.moe_intermediate_size == 0 &&
+                          !config.norm_topk_prob && config.shared_expert_intermediate_size == 0 &&
+                          !config.shared_expert_gate && !has_dense;
+    if (is_dense) return {};
+    return Fail(ErrorCode::kInvalidFile,
+                "num_experts is 0, but there are other fields of a mixture of experts");
+  }
+  CRIA_RETURN_IF_ERROR(
+      CheckRange("", "num_experts_per_tok", config.num_experts_per_tok, 1, config.num_experts));
+  CRIA_RETURN_IF_ERROR(
+      CheckRange("", "moe_intermediate_size", config.moe_intermediate_size, 1, UINT32_MAX));
+  if (config.shared_expert_gate && config.shared_expert_intermediate_size == 0) {
+    return Fail(ErrorCode::kInvalidFile, "shared_expert_gate is true, but there is no such expert");
+  }
+  if (config.mlp_bias) {
+    return Fail(ErrorCode::kUnsupported,
+                "mlp_bias is true, but this version knows no biases of experts");
+  }
+  if (!has_mixture) {
+    return Fail(ErrorCode::kInvalidFile,
+                std::format("num_experts is {}, but dense_mlp is true for every layer",
+                            config.num_experts));
+  }
+  return {};
+}
+
 size_t LongestContext(const LayerKind& kind, uint32_t max_position_embeddings) {
   const RopeScaling& scaling = kind.rope_scaling;
   const auto stretched = [&](uint32_t trained) -> size_t {
@@ -162,6 +246,7 @@ size_t LongestContext(const LayerKind& kind, uint32_t max_position_embeddings) {
     case RopeScaling::Type::kNone:
     case RopeScaling::Type::kLinear:
     case RopeScaling::Type::kLlama3:
+    case RopeScaling::Type::kLongrope:
       break;
   }
   return max_position_embeddings;
@@ -170,7 +255,9 @@ size_t LongestContext(const LayerKind& kind, uint32_t max_position_embeddings) {
 }  // namespace
 
 float LayerKind::score_factor() const {
-  if (rope_scaling.type != RopeScaling::Type::kYarn) return 1.0f;
+  const bool has_factor = rope_scaling.type == RopeScaling::Type::kYarn ||
+                          rope_scaling.type == RopeScaling::Type::kLongrope;
+  if (no_rope || !has_factor) return 1.0f;
   return rope_scaling.attention_factor * rope_scaling.attention_factor;
 }
 
@@ -209,6 +296,11 @@ Status ValidateConfig(const ModelConfig& config) {
         ErrorCode::kInvalidFile,
         std::format("head_dim is {}, but rotary embeddings need an even one", config.head_dim));
   }
+  CRIA_RETURN_IF_ERROR(ValidateRotaryDim(config));
+  if (config.qk_norm && config.joint_qk_norm) {
+    return Fail(ErrorCode::kInvalidFile, "qk_norm and joint_qk_norm are both true");
+  }
+  CRIA_RETURN_IF_ERROR(ValidateExperts(config));
   return ValidateLayerKinds(config);
 }
 

@@ -17,30 +17,50 @@ inline constexpr size_t kMaxLayerKinds = 8;
 // How rotary frequencies are stretched beyond the trained context; fields as in Hugging Face's
 // `rope_scaling`.
 struct RopeScaling {
-  enum class Type : uint8_t { kNone, kLinear, kLlama3, kDynamic, kYarn };
+  enum class Type : uint8_t { kNone, kLinear, kLlama3, kDynamic, kYarn, kLongrope };
 
   Type type = Type::kNone;
   float factor = 1.0f;
   float low_freq_factor = 1.0f;  // kLlama3 only, like the next field.
   float high_freq_factor = 4.0f;
-  uint32_t original_max_position_embeddings = 0;  // kLlama3 and kYarn only.
-  // kYarn only: the factor of queries and of keys, which transformers applies through the cosines
-  // and sines. It includes a checkpoint's mscale and mscale_all_dim.
+  uint32_t original_max_position_embeddings = 0;  // kLlama3, kYarn and kLongrope only.
+  // kYarn and kLongrope only: the factor of queries and of keys, which transformers applies through
+  // the cosines and sines. It includes a checkpoint's mscale and mscale_all_dim.
   float attention_factor = 1.0f;
-  float beta_fast = 32.0f;
+  float beta_fast = 32.0f;  // kYarn only, like the next two.
   float beta_slow = 1.0f;
   bool truncate = true;
+  // kLongrope only: [rotary_channels / 2], what each frequency is divided by. The second list is for
+  // contexts that are longer than original_max_position_embeddings.
+  std::vector<float> short_factor;
+  std::vector<float> long_factor;
 
   bool operator==(const RopeScaling&) const = default;
 };
 
+// What the gate's rows go through in a feed-forward: act(gate) * up.
+enum class HiddenAct : uint8_t {
+  kSilu,
+  kGeluTanh,  // Hendrycks and Gimpel 2016, the approximation by tanh.
+  kGelu,      // The same with the error function.
+};
+
+// Where the norms of a block (attention, feed-forward) are.
+enum class NormPlacement : uint8_t {
+  kBefore,          // Of its input.
+  kAfter,           // Of its output, before it is added to the hidden state.
+  kBeforeAndAfter,  // Both.
+};
+
 // What differs between the layers of one model. All layers of most models are alike; other models
-// have windows in some layers only, and frequencies of their own there.
+// have windows in some layers only, and frequencies of their own there, or none.
 struct LayerKind {
   // How many positions a token attends to, its own included; 0: all so far.
   uint32_t sliding_window = 0;
   float rope_theta = 0.0f;
   RopeScaling rope_scaling;
+  bool no_rope = false;    // Queries and keys are not rotated.
+  bool dense_mlp = false;  // The feed-forward is dense in a model with experts.
 
   // The factor of attention scores in addition to 1 / sqrt(head_dim).
   float score_factor() const;
@@ -76,10 +96,31 @@ struct ModelConfig {
   // of ops/hadamard.h, and the matrices of the layers are made for that. Only the converter sets
   // it.
   bool rotated_residual = false;
+  HiddenAct hidden_act = HiddenAct::kSilu;
+  NormPlacement norm_placement = NormPlacement::kBefore;
+  // If it is not 0, a score s becomes cap * tanh(s / cap) before the softmax.
+  float attn_logit_softcapping = 0.0f;
+  float final_logit_softcapping = 0.0f;  // The same for logits.
+  uint32_t rotary_dim = 0;               // rotary_channels(), or 0 for all of a head.
+  // All heads of queries are normalized together before rope, and all heads of keys.
+  bool joint_qk_norm = false;
+  // 0: every feed-forward is dense, and the next five are 0, too.
+  uint32_t num_experts = 0;
+  uint32_t num_experts_per_tok = 0;
+  uint32_t moe_intermediate_size = 0;
+  bool norm_topk_prob = false;  // The weights of the chosen experts have the sum 1.
+  uint32_t shared_expert_intermediate_size = 0;
+  bool shared_expert_gate = false;
 
   const LayerKind& layer_kind(size_t layer) const {
     return layer_kinds[kind_of_layer.empty() ? 0 : kind_of_layer[layer]];
   }
+  // Whether the layer's feed-forward is a mixture of experts.
+  bool is_mixture(size_t layer) const { return num_experts != 0 && !layer_kind(layer).dense_mlp; }
+  bool has_norms_before() const { return norm_placement != NormPlacement::kAfter; }
+  bool has_norms_after() const { return norm_placement != NormPlacement::kBefore; }
+  // The channels of each head that are rotated, at its start.
+  uint32_t rotary_channels() const { return rotary_dim == 0 ? head_dim : rotary_dim; }
   size_t query_channels() const { return size_t{num_attention_heads} * head_dim; }
   size_t key_value_channels() const { return size_t{num_key_value_heads} * head_dim; }
   // The rows of the fused projection: queries, then keys, then values.

@@ -20,10 +20,10 @@ struct ConfigField {
 
   std::string_view name;  // As in the schema and, where it is there, in config.json.
   Type OwnerType::* member;
-  // Bounds of an integer. Other conditions are checked in ValidateConfig.
+  // Bounds of an integer or enumeration. Other conditions are checked in ValidateConfig.
   uint32_t min = 0;
   uint32_t max = UINT32_MAX;
-  bool must_be_positive = false;  // For a real number, which must also be finite.
+  bool must_be_positive = false;  // For a real number; any must be finite, and not negative.
   // Whether the field changes the mathematics: if it is not 0, false or a list of one kind,
   // required_features names it.
   bool is_feature = false;
@@ -45,6 +45,7 @@ constexpr bool IsOfType(unsigned rope_types, RopeScaling::Type type) {
 }
 
 inline constexpr uint32_t kMaxPositions = 1u << 24;
+inline constexpr uint32_t kMaxExperts = 1024;
 
 inline constexpr std::tuple kRopeScalingFields = [] {
   using enum RopeScaling::Type;
@@ -66,11 +67,11 @@ inline constexpr std::tuple kRopeScalingFields = [] {
                   .member = &RopeScaling::original_max_position_embeddings,
                   .min = 1,
                   .max = kMaxPositions,
-                  .rope_types = RopeTypes(kLlama3, kYarn)},
+                  .rope_types = RopeTypes(kLlama3, kYarn, kLongrope)},
       ConfigField{.name = "attention_factor",
                   .member = &RopeScaling::attention_factor,
                   .must_be_positive = true,
-                  .rope_types = RopeTypes(kYarn),
+                  .rope_types = RopeTypes(kYarn, kLongrope),
                   .absent = 1.0f},
       ConfigField{.name = "beta_fast",
                   .member = &RopeScaling::beta_fast,
@@ -86,6 +87,12 @@ inline constexpr std::tuple kRopeScalingFields = [] {
                   .member = &RopeScaling::truncate,
                   .rope_types = RopeTypes(kYarn),
                   .absent = 1.0f},
+      ConfigField{.name = "short_factor",
+                  .member = &RopeScaling::short_factor,
+                  .rope_types = RopeTypes(kLongrope)},
+      ConfigField{.name = "long_factor",
+                  .member = &RopeScaling::long_factor,
+                  .rope_types = RopeTypes(kLongrope)},
   };
 }();
 
@@ -98,8 +105,17 @@ inline constexpr ConfigField kRopeThetaField = {
 inline constexpr ConfigField kRopeScalingField = {.name = "rope_scaling",
                                                   .member = &LayerKind::rope_scaling};
 
+inline constexpr ConfigField kNoRopeField = {.name = "no_rope",
+                                             .member = &LayerKind::no_rope,
+                                             .is_feature = true,
+                                             .is_omitted_if_zero = true};
+inline constexpr ConfigField kDenseMlpField = {.name = "dense_mlp",
+                                               .member = &LayerKind::dense_mlp,
+                                               .is_feature = true,
+                                               .is_omitted_if_zero = true};
+
 inline constexpr std::tuple kLayerKindFields = {kSlidingWindowField, kRopeThetaField,
-                                                kRopeScalingField};
+                                                kRopeScalingField, kNoRopeField, kDenseMlpField};
 
 // Fields of LayerKind here are those of the first kind.
 inline constexpr std::tuple kModelConfigFields = {
@@ -145,6 +161,63 @@ inline constexpr std::tuple kModelConfigFields = {
                 .member = &ModelConfig::rotated_residual,
                 .is_feature = true,
                 .is_omitted_if_zero = true},
+    ConfigField{.name = "hidden_act",
+                .member = &ModelConfig::hidden_act,
+                .max = uint32_t{static_cast<uint8_t>(HiddenAct::kGelu)},
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    ConfigField{.name = "norm_placement",
+                .member = &ModelConfig::norm_placement,
+                .max = uint32_t{static_cast<uint8_t>(NormPlacement::kBeforeAndAfter)},
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    ConfigField{.name = "attn_logit_softcapping",
+                .member = &ModelConfig::attn_logit_softcapping,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    ConfigField{.name = "final_logit_softcapping",
+                .member = &ModelConfig::final_logit_softcapping,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    ConfigField{.name = "rotary_dim",
+                .member = &ModelConfig::rotary_dim,
+                .max = kMaxHeadDim,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    ConfigField{.name = "joint_qk_norm",
+                .member = &ModelConfig::joint_qk_norm,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    ConfigField{.name = "num_experts",
+                .member = &ModelConfig::num_experts,
+                .max = kMaxExperts,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    ConfigField{.name = "num_experts_per_tok",
+                .member = &ModelConfig::num_experts_per_tok,
+                .max = kMaxExperts,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    ConfigField{.name = "moe_intermediate_size",
+                .member = &ModelConfig::moe_intermediate_size,
+                .max = 1u << 19,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    ConfigField{.name = "norm_topk_prob",
+                .member = &ModelConfig::norm_topk_prob,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    ConfigField{.name = "shared_expert_intermediate_size",
+                .member = &ModelConfig::shared_expert_intermediate_size,
+                .max = 1u << 19,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    ConfigField{.name = "shared_expert_gate",
+                .member = &ModelConfig::shared_expert_gate,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    kNoRopeField,
+    kDenseMlpField,
 };
 
 // The field's value in `owner`, which has the table that the field is from.

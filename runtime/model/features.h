@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string_view>
+#include <type_traits>
 
 #include "model/config_fields.h"
 
@@ -31,8 +32,20 @@ constexpr bool IsKnownFeature(std::string_view name) {
 // Whether a configuration needs `field` among its required features.
 template <typename Owner, typename Value>
 constexpr bool NeedsFeature(const ConfigField<Owner, Value>& field, const ModelConfig& config) {
+  // Files that are older than the other fields of layers name sliding_window only if the first kind
+  // has one; layer_kinds keeps them from readers that know no others.
+  if constexpr (std::same_as<Owner, LayerKind>) {
+    if (field.is_omitted_if_zero) {
+      for (const LayerKind& kind : config.layer_kinds) {
+        if (field.is_feature && kind.*field.member != Value{}) return true;
+      }
+      return false;
+    }
+  }
   const Value& value = ValueOf(field, config);
-  if constexpr (std::integral<Value>) return field.is_feature && value != 0;
+  if constexpr (std::is_arithmetic_v<Value> || std::is_enum_v<Value>) {
+    return field.is_feature && value != Value{};
+  }
   if constexpr (std::same_as<Value, std::vector<LayerKind>>) return value.size() > 1;
   return false;
 }

@@ -20,7 +20,7 @@ namespace {
 
 // The schema's enumerations have the same numbers as the runtime's.
 static_assert(static_cast<int>(schema::RopeScalingType::MAX) ==
-              static_cast<int>(RopeScaling::Type::kYarn));
+              static_cast<int>(RopeScaling::Type::kLongrope));
 static_assert(static_cast<int>(schema::RopeScalingType::Llama3) ==
               static_cast<int>(RopeScaling::Type::kLlama3));
 
@@ -92,6 +92,10 @@ class FieldReader {
   void Read(float /*absent*/, std::vector<uint8_t>& value) const {
     const auto* bytes = table_.GetPointer<const flatbuffers::Vector<uint8_t>*>(offset_);
     if (bytes != nullptr) value.assign(bytes->begin(), bytes->end());
+  }
+  void Read(float /*absent*/, std::vector<float>& value) const {
+    const auto* numbers = table_.GetPointer<const flatbuffers::Vector<float>*>(offset_);
+    if (numbers != nullptr) value.assign(numbers->begin(), numbers->end());
   }
 
   const flatbuffers::Table& table_;
@@ -307,9 +311,10 @@ Status ModelFileReader::CheckLayout(const StoredTensor& tensor) const {
                     "cria",
                     name, static_cast<int>(layout.scheme)));
   }
-  if (tensor.spec.is_vector() && layout.scheme != Scheme::kF32) {
-    return Malformed(std::format("tensors: {}.scheme is {}, but a norm or bias must be f32", name,
-                                 SchemeName(layout.scheme)));
+  if (tensor.spec.is_always_f32() && layout.scheme != Scheme::kF32) {
+    return Malformed(std::format("tensors: {}.scheme is {}, but a {} must be f32", name,
+                                 SchemeName(layout.scheme),
+                                 tensor.spec.is_vector() ? "norm or bias" : "router"));
   }
   if (layout.output_channels != tensor.spec.output_channels ||
       layout.input_channels != tensor.spec.input_channels) {

@@ -23,28 +23,28 @@ double DynamicBase(const ModelConfig& config, const LayerKind& kind, size_t cont
   const double factor = kind.rope_scaling.factor;
   const double stretch = static_cast<double>(context_tokens) / config.max_position_embeddings;
   if (stretch <= 1.0) return base;
-  const double exponent = config.head_dim / (config.head_dim - 2.0);
+  const double exponent = config.rotary_channels() / (config.rotary_channels() - 2.0);
   return base * std::pow(factor * stretch - (factor - 1.0), exponent);
 }
 
 // The index of the pair, as a real number, that rotates `rotations` times in the trained context.
-double YarnPair(uint32_t head_dim, const LayerKind& kind, double rotations) {
+double YarnPair(uint32_t channels, const LayerKind& kind, double rotations) {
   const double trained_context = kind.rope_scaling.original_max_position_embeddings;
-  return head_dim * std::log(trained_context / (rotations * 2.0 * std::numbers::pi)) /
+  return channels * std::log(trained_context / (rotations * 2.0 * std::numbers::pi)) /
          (2.0 * std::log(double{kind.rope_theta}));
 }
 
 // The part of each frequency that is divided: from 0 at `first` to 1 at `last`.
 struct YarnRamp {
-  YarnRamp(uint32_t head_dim, const LayerKind& kind)
-      : first(YarnPair(head_dim, kind, kind.rope_scaling.beta_fast)),
-        last(YarnPair(head_dim, kind, kind.rope_scaling.beta_slow)) {
+  YarnRamp(uint32_t channels, const LayerKind& kind)
+      : first(YarnPair(channels, kind, kind.rope_scaling.beta_fast)),
+        last(YarnPair(channels, kind, kind.rope_scaling.beta_slow)) {
     if (kind.rope_scaling.truncate) {
       first = std::floor(first);
       last = std::ceil(last);
     }
     first = std::max(first, 0.0);
-    last = std::min(last, head_dim - 1.0);
+    last = std::min(last, channels - 1.0);
     // transformers does the same with a ramp of zero width.
     if (first == last) last += 0.001;
   }
@@ -64,9 +64,10 @@ std::vector<double> RopeInverseFrequencies(const ModelConfig& config, const Laye
   const RopeScaling& scaling = kind.rope_scaling;
   const bool is_dynamic = scaling.type == RopeScaling::Type::kDynamic;
   const double base = is_dynamic ? DynamicBase(config, kind, context_tokens) : kind.rope_theta;
-  std::vector<double> frequencies(config.head_dim / 2);
+  const uint32_t channels = config.rotary_channels();
+  std::vector<double> frequencies(channels / 2);
   for (size_t i = 0; i < frequencies.size(); ++i) {
-    const double exponent = 2.0 * static_cast<double>(i) / config.head_dim;
+    const double exponent = 2.0 * static_cast<double>(i) / channels;
     frequencies[i] = std::pow(base, -exponent);
   }
   switch (scaling.type) {
@@ -80,11 +81,17 @@ std::vector<double> RopeInverseFrequencies(const ModelConfig& config, const Laye
       for (double& frequency : frequencies) frequency = ScaleLlama3(frequency, scaling);
       break;
     case RopeScaling::Type::kYarn: {
-      const YarnRamp ramp(config.head_dim, kind);
+      const YarnRamp ramp(channels, kind);
       for (size_t i = 0; i < frequencies.size(); ++i) {
         const double divided = ramp.At(i);
         frequencies[i] *= divided / scaling.factor + (1.0 - divided);
       }
+      break;
+    }
+    case RopeScaling::Type::kLongrope: {
+      const bool is_long = context_tokens > scaling.original_max_position_embeddings;
+      const std::vector<float>& factors = is_long ? scaling.long_factor : scaling.short_factor;
+      for (size_t i = 0; i < frequencies.size(); ++i) frequencies[i] /= factors[i];
       break;
     }
   }
@@ -106,7 +113,7 @@ void FillRopeTable(const ModelConfig& config, const LayerKind& kind, size_t posi
 std::vector<LayerKind> RopeTables(const ModelConfig& config) {
   std::vector<LayerKind> tables;
   for (const LayerKind& kind : config.layer_kinds) {
-    if (RopeTableOf(tables, kind) == tables.size()) tables.push_back(kind);
+    if (!kind.no_rope && RopeTableOf(tables, kind) == tables.size()) tables.push_back(kind);
   }
   return tables;
 }

@@ -42,8 +42,49 @@ RoleTraits TraitsOf(TensorRole role) {
       return {"gate_up_bias", true};
     case TensorRole::kDownBias:
       return {"down_bias", true};
+    case TensorRole::kAttentionOutputNorm:
+      return {"attention_output_norm", true};
+    case TensorRole::kMlpOutputNorm:
+      return {"mlp_output_norm", true};
+    case TensorRole::kRouter:
+      return {"router", false};
+    case TensorRole::kExpertsGateUpProj:
+      return {"experts_gate_up_proj", false};
+    case TensorRole::kExpertsDownProj:
+      return {"experts_down_proj", false};
+    case TensorRole::kSharedExpertGateUpProj:
+      return {"shared_expert_gate_up_proj", false};
+    case TensorRole::kSharedExpertDownProj:
+      return {"shared_expert_down_proj", false};
+    case TensorRole::kSharedExpertGate:
+      return {"shared_expert_gate", true};
   }
   return {"unknown", false};
+}
+
+template <typename Add>
+void AddDenseFeedForward(const ModelConfig& config, const Add& add) {
+  const size_t hidden = config.hidden_size;
+  const size_t gate_up = 2 * size_t{config.intermediate_size};
+  add(TensorRole::kGateUpProj, gate_up, hidden);
+  if (config.mlp_bias) add(TensorRole::kGateUpBias, 1, gate_up);
+  add(TensorRole::kDownProj, hidden, config.intermediate_size);
+  if (config.mlp_bias) add(TensorRole::kDownBias, 1, hidden);
+}
+
+template <typename Add>
+void AddMixture(const ModelConfig& config, const Add& add) {
+  const size_t hidden = config.hidden_size;
+  const size_t experts = config.num_experts;
+  const size_t intermediate = config.moe_intermediate_size;
+  const size_t shared = config.shared_expert_intermediate_size;
+  add(TensorRole::kRouter, experts, hidden);
+  add(TensorRole::kExpertsGateUpProj, experts * 2 * intermediate, hidden);
+  add(TensorRole::kExpertsDownProj, experts * hidden, intermediate);
+  if (shared == 0) return;
+  add(TensorRole::kSharedExpertGateUpProj, 2 * shared, hidden);
+  add(TensorRole::kSharedExpertDownProj, hidden, shared);
+  if (config.shared_expert_gate) add(TensorRole::kSharedExpertGate, 1, hidden);
 }
 
 }  // namespace
@@ -71,25 +112,30 @@ bool TensorSpec::is_vector() const { return TraitsOf(role).is_vector; }
 
 std::vector<TensorSpec> ExpectedTensors(const ModelConfig& config) {
   const size_t hidden = config.hidden_size;
-  const size_t gate_up = 2 * size_t{config.intermediate_size};
+  const size_t q_norm = config.joint_qk_norm ? config.query_channels() : config.head_dim;
+  const size_t k_norm = config.joint_qk_norm ? config.key_value_channels() : config.head_dim;
+  const bool has_qk_norms = config.qk_norm || config.joint_qk_norm;
   std::vector<TensorSpec> specs;
   specs.push_back({TensorRole::kEmbedTokens, kNoLayer, config.vocab_size, hidden});
   for (int layer = 0; layer < static_cast<int>(config.num_hidden_layers); ++layer) {
     const auto add = [&](TensorRole role, size_t output_channels, size_t input_channels) {
       specs.push_back({role, layer, output_channels, input_channels});
     };
-    add(TensorRole::kInputLayernorm, 1, hidden);
+    if (config.has_norms_before()) add(TensorRole::kInputLayernorm, 1, hidden);
     add(TensorRole::kQkvProj, config.qkv_channels(), hidden);
     if (config.qkv_bias) add(TensorRole::kQkvBias, 1, config.qkv_channels());
-    if (config.qk_norm) add(TensorRole::kQNorm, 1, config.head_dim);
-    if (config.qk_norm) add(TensorRole::kKNorm, 1, config.head_dim);
+    if (has_qk_norms) add(TensorRole::kQNorm, 1, q_norm);
+    if (has_qk_norms) add(TensorRole::kKNorm, 1, k_norm);
     add(TensorRole::kOProj, hidden, config.query_channels());
     if (config.o_bias) add(TensorRole::kOBias, 1, hidden);
-    add(TensorRole::kPostAttentionLayernorm, 1, hidden);
-    add(TensorRole::kGateUpProj, gate_up, hidden);
-    if (config.mlp_bias) add(TensorRole::kGateUpBias, 1, gate_up);
-    add(TensorRole::kDownProj, hidden, config.intermediate_size);
-    if (config.mlp_bias) add(TensorRole::kDownBias, 1, hidden);
+    if (config.has_norms_after()) add(TensorRole::kAttentionOutputNorm, 1, hidden);
+    if (config.has_norms_before()) add(TensorRole::kPostAttentionLayernorm, 1, hidden);
+    if (config.is_mixture(static_cast<size_t>(layer))) {
+      AddMixture(config, add);
+    } else {
+      AddDenseFeedForward(config, add);
+    }
+    if (config.has_norms_after()) add(TensorRole::kMlpOutputNorm, 1, hidden);
   }
   specs.push_back({TensorRole::kNorm, kNoLayer, 1, hidden});
   specs.push_back({TensorRole::kLmHead, kNoLayer, config.vocab_size, hidden});

@@ -38,8 +38,16 @@ enum class TensorRole : uint8_t {
   kOBias,
   kGateUpBias,
   kDownBias,
+  kAttentionOutputNorm,  // Of attention's output, before it is added to the hidden state.
+  kMlpOutputNorm,        // The same of the feed-forward's.
+  kRouter,
+  kExpertsGateUpProj,  // Expert after expert, of each the gate's rows and then those of up.
+  kExpertsDownProj,    // Expert after expert.
+  kSharedExpertGateUpProj,
+  kSharedExpertDownProj,
+  kSharedExpertGate,
 };
-inline constexpr int kNumTensorRoles = 15;
+inline constexpr int kNumTensorRoles = 23;
 std::string_view TensorRoleName(TensorRole role);
 
 inline constexpr int kNoLayer = -1;
@@ -53,8 +61,10 @@ struct TensorSpec {
 
   // "layers.3.qkv_proj", for messages and tables.
   std::string Name() const;
-  // A norm's weights or a bias.
+  // A norm's weights, a bias, or the row of shared_expert_gate.
   bool is_vector() const;
+  // Whether no scheme but f32 is possible.
+  bool is_always_f32() const { return is_vector() || role == TensorRole::kRouter; }
   // Whether products use the matrix: all but the embedding table, whose rows are read one by one.
   // False for the embedding table, even if it is the tied output head.
   bool is_multiplied() const { return !is_vector() && role != TensorRole::kEmbedTokens; }

@@ -125,6 +125,138 @@ TEST(ModelConfigTest, Llama3ScalingNeedsItsOtherFieldsAndLinearDoesNot) {
   }
 }
 
+TEST(ModelConfigTest, SoftCapsArePositiveOrAbsent) {
+  for (float ModelConfig::* cap :
+       {&ModelConfig::attn_logit_softcapping, &ModelConfig::final_logit_softcapping}) {
+    const bool is_final = cap == &ModelConfig::final_logit_softcapping;
+    const std::string name = is_final ? "final_logit_softcapping" : "attn_logit_softcapping";
+    ModelConfig config = Llama32Of1B();
+    config.*cap = 50.0f;
+    EXPECT_TRUE(ValidateConfig(config));
+    for (const float value : {-1.0f, std::numeric_limits<float>::infinity(),
+                              std::numeric_limits<float>::quiet_NaN()}) {
+      config.*cap = value;
+      ExpectRefused(config, name);
+    }
+  }
+}
+
+TEST(ModelConfigTest, UnknownEnumeratorsNeedANewerVersion) {
+  ModelConfig config = Llama32Of1B();
+  config.hidden_act = static_cast<HiddenAct>(3);
+  ExpectRefused(config, "hidden_act is 3", ErrorCode::kUnsupported);
+  config = Llama32Of1B();
+  config.norm_placement = static_cast<NormPlacement>(3);
+  ExpectRefused(config, "norm_placement is 3", ErrorCode::kUnsupported);
+}
+
+TEST(ModelConfigTest, APartOfEachHeadMayBeRotated) {
+  ModelConfig config = Llama32Of1B();
+  EXPECT_EQ(config.rotary_channels(), config.head_dim);
+  for (const uint32_t channels : {2u, 16u, config.head_dim}) {
+    config.rotary_dim = channels;
+    EXPECT_TRUE(ValidateConfig(config)) << channels;
+    EXPECT_EQ(config.rotary_channels(), channels);
+  }
+  for (const uint32_t channels : {1u, 15u, config.head_dim + 2}) {
+    config.rotary_dim = channels;
+    ExpectRefused(config, "rotary_dim");
+  }
+  config.rotary_dim = 2;
+  config.layer_kinds[0].rope_scaling = {.type = RopeScaling::Type::kDynamic, .factor = 2.0f};
+  ExpectRefused(config, "rotary_dim");
+}
+
+TEST(ModelConfigTest, NormsOfHeadsAreSeparateOrJoint) {
+  ModelConfig config = Llama32Of1B();
+  config.joint_qk_norm = true;
+  EXPECT_TRUE(ValidateConfig(config));
+  config.qk_norm = true;
+  ExpectRefused(config, "joint_qk_norm");
+}
+
+ModelConfig WithLongrope() {
+  ModelConfig config = Llama32Of1B();
+  config.layer_kinds[0].rope_scaling = {
+      .type = RopeScaling::Type::kLongrope,
+      .original_max_position_embeddings = 4096,
+      .attention_factor = 1.19f,
+      .short_factor = std::vector<float>(config.head_dim / 2, 1.0f),
+      .long_factor = std::vector<float>(config.head_dim / 2, 8.0f)};
+  return config;
+}
+
+TEST(ModelConfigTest, LongropeHasAFactorForEachPair) {
+  ModelConfig config = WithLongrope();
+  EXPECT_TRUE(ValidateConfig(config));
+  EXPECT_EQ(config.longest_context(), config.max_position_embeddings);
+  EXPECT_EQ(config.layer_kinds[0].score_factor(), 1.19f * 1.19f);
+  RopeScaling& scaling = config.layer_kinds[0].rope_scaling;
+  scaling.short_factor[3] = 0.0f;
+  ExpectRefused(config, "rope_scaling.short_factor[3]");
+  scaling.short_factor[3] = 1.0f;
+  scaling.long_factor.pop_back();
+  ExpectRefused(config, "rope_scaling.long_factor has 31 entries");
+  scaling.long_factor = scaling.short_factor;
+  scaling.original_max_position_embeddings = 0;
+  ExpectRefused(config, "rope_scaling.original_max_position_embeddings");
+  config = WithLongrope();
+  config.layer_kinds[0].rope_scaling.attention_factor = 0.0f;
+  ExpectRefused(config, "rope_scaling.attention_factor");
+}
+
+TEST(ModelConfigTest, AFactorOfScoresNeedsWholeHeadsThatAreRotated) {
+  ModelConfig config = WithLongrope();
+  config.rotary_dim = 48;
+  RopeScaling& scaling = config.layer_kinds[0].rope_scaling;
+  scaling.short_factor.resize(24);
+  scaling.long_factor.resize(24);
+  ExpectRefused(config, "attention_factor");
+  scaling.attention_factor = 1.0f;
+  EXPECT_TRUE(ValidateConfig(config));
+}
+
+TEST(ModelConfigTest, LayersWithoutRopeHaveNoFactorOfIt) {
+  LayerKind kind = WithLongrope().layer_kinds[0];
+  kind.no_rope = true;
+  EXPECT_EQ(kind.score_factor(), 1.0f);
+}
+
+ModelConfig WithExperts() {
+  ModelConfig config = Llama32Of1B();
+  config.num_experts = 8;
+  config.num_experts_per_tok = 2;
+  config.moe_intermediate_size = 64;
+  return config;
+}
+
+TEST(ModelConfigTest, FieldsOfExpertsBelongTogether) {
+  EXPECT_TRUE(ValidateConfig(WithExperts()));
+  struct Case {
+    const char* words;
+    void (*change)(ModelConfig& config);
+  };
+  const std::vector<Case> cases = {
+      {"num_experts is 1025", [](ModelConfig& config) { config.num_experts = 1025; }},
+      {"num_experts is 0", [](ModelConfig& config) { config.num_experts = 0; }},
+      {"num_experts_per_tok is 0", [](ModelConfig& config) { config.num_experts_per_tok = 0; }},
+      {"num_experts_per_tok is 9", [](ModelConfig& config) { config.num_experts_per_tok = 9; }},
+      {"moe_intermediate_size", [](ModelConfig& config) { config.moe_intermediate_size = 0; }},
+      {"shared_expert_gate", [](ModelConfig& config) { config.shared_expert_gate = true; }},
+      {"dense_mlp", [](ModelConfig& config) { config.layer_kinds[0].dense_mlp = true; }}};
+  for (const Case& bad : cases) {
+    ModelConfig config = WithExperts();
+    bad.change(config);
+    ExpectRefused(config, bad.words);
+  }
+  ModelConfig biased = WithExperts();
+  biased.mlp_bias = true;
+  ExpectRefused(biased, "mlp_bias", ErrorCode::kUnsupported);
+  ModelConfig dense = Llama32Of1B();
+  dense.layer_kinds[0].dense_mlp = true;
+  ExpectRefused(dense, "num_experts is 0");
+}
+
 ModelConfig WithYarn() {
   ModelConfig config = Llama32Of1B();
   config.layer_kinds[0].rope_scaling = {

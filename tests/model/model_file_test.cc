@@ -213,6 +213,41 @@ TEST(ModelFileTest, ReadsKindsOfLayers) {
   ExpectTensorsAsWritten(*file, written);
 }
 
+TEST(ModelFileTest, ReadsTheFieldsOfFamilies) {
+  TestModelFile written = MakeTestModelFile();
+  ModelConfig& config = written.config;
+  config.hidden_act = HiddenAct::kGeluTanh;
+  config.attn_logit_softcapping = 50.0f;
+  config.final_logit_softcapping = 30.0f;
+  config.rotary_dim = 2;
+  config.layer_kinds[0].no_rope = true;
+  config.layer_kinds[0].rope_scaling = {.type = RopeScaling::Type::kLongrope,
+                                        .original_max_position_embeddings = 16,
+                                        .short_factor = {1.5f},
+                                        .long_factor = {2.5f}};
+  written.rope_scaling_type = static_cast<uint8_t>(RopeScaling::Type::kLongrope);
+  written.required_features = {"hidden_act",     "norm_placement",      "attn_logit_softcapping",
+                               "rotary_dim",     "joint_qk_norm",       "final_logit_softcapping",
+                               "num_experts",    "num_experts_per_tok", "moe_intermediate_size",
+                               "norm_topk_prob", "shared_expert_gate",  "no_rope",
+                               "dense_mlp",      "shared_expert_intermediate_size"};
+  const auto file = OpenBytes(Serialize(written));
+  ASSERT_TRUE(file) << file.error().message();
+  const ModelConfig& read = file->config();
+  EXPECT_EQ(read.hidden_act, config.hidden_act);
+  EXPECT_EQ(read.attn_logit_softcapping, 50.0f);
+  EXPECT_EQ(read.final_logit_softcapping, 30.0f);
+  EXPECT_EQ(read.rotary_dim, 2u);
+  EXPECT_TRUE(read.layer_kinds[0].no_rope);
+  EXPECT_EQ(read.layer_kinds[0].rope_scaling.short_factor, std::vector<float>{1.5f});
+  EXPECT_EQ(read.layer_kinds[0].rope_scaling.long_factor, std::vector<float>{2.5f});
+
+  config.hidden_act = static_cast<HiddenAct>(9);
+  const auto unknown = OpenBytes(Serialize(written));
+  ASSERT_FALSE(unknown);
+  EXPECT_TRUE(unknown.error().message().contains("hidden_act is 9, which this version"));
+}
+
 TEST(ModelFileTest, OneKindOfLayersNeedsNoList) {
   TestModelFile written = MakeTestModelFile();
   written.layer_kinds = {{.sliding_window = 24, .rope_theta = 1e6f}};

@@ -90,6 +90,75 @@ TEST(ExpectedTensorsTest, BiasesFollowTheirMatricesAndHeadNormsThoseOfTheirHeads
   }
 }
 
+TEST(ExpectedTensorsTest, NormsAreWhereTheConfigurationPutsThem) {
+  ModelConfig config = TwoLayers();
+  config.num_hidden_layers = 1;
+  const auto names = [&] {
+    std::string list;
+    for (const TensorSpec& spec : ExpectedTensors(config)) {
+      if (spec.layer != kNoLayer) list += std::string(TensorRoleName(spec.role)) + ' ';
+    }
+    return list;
+  };
+  config.norm_placement = NormPlacement::kAfter;
+  EXPECT_EQ(names(),
+            "qkv_proj o_proj attention_output_norm gate_up_proj down_proj mlp_output_norm ");
+  config.norm_placement = NormPlacement::kBeforeAndAfter;
+  config.mlp_bias = config.o_bias = true;
+  EXPECT_EQ(names(),
+            "input_layernorm qkv_proj o_proj o_bias attention_output_norm "
+            "post_attention_layernorm gate_up_proj gate_up_bias down_proj down_bias "
+            "mlp_output_norm ");
+  config = TwoLayers();
+  config.joint_qk_norm = true;
+  for (const TensorSpec& spec : ExpectedTensors(config)) {
+    if (spec.role == TensorRole::kQNorm) EXPECT_EQ(spec.input_channels, 48u);
+    if (spec.role == TensorRole::kKNorm) EXPECT_EQ(spec.input_channels, 24u);
+  }
+  EXPECT_EQ(VectorElements(config), 2 * (size_t{2} * 64 + 48 + 24) + 64);
+}
+
+TEST(ExpectedTensorsTest, ExpertsAreInTheLayersThatAreNotDense) {
+  ModelConfig config = TwoLayers();
+  config.num_experts = 5;
+  config.num_experts_per_tok = 2;
+  config.moe_intermediate_size = 12;
+  config.shared_expert_intermediate_size = 20;
+  config.shared_expert_gate = true;
+  config.layer_kinds = {{}, {.dense_mlp = true}};
+  config.kind_of_layer = {1, 0};
+  struct Row {
+    const char* name;
+    size_t outputs;
+    size_t inputs;
+    bool is_always_f32;
+  };
+  const std::vector<Row> rows = {{"layers.0.gate_up_proj", 344, 64, false},
+                                 {"layers.0.down_proj", 64, 172, false},
+                                 {"layers.1.router", 5, 64, true},
+                                 {"layers.1.experts_gate_up_proj", 5 * 2 * 12, 64, false},
+                                 {"layers.1.experts_down_proj", 5 * 64, 12, false},
+                                 {"layers.1.shared_expert_gate_up_proj", 40, 64, false},
+                                 {"layers.1.shared_expert_down_proj", 64, 20, false},
+                                 {"layers.1.shared_expert_gate", 1, 64, true}};
+  size_t next = 0;
+  for (const TensorSpec& spec : ExpectedTensors(config)) {
+    const bool is_in_feed_forward = spec.layer != kNoLayer &&
+                                    (spec.role >= TensorRole::kRouter ||
+                                     spec.role == TensorRole::kGateUpProj ||
+                                     spec.role == TensorRole::kDownProj);
+    if (!is_in_feed_forward) continue;
+    ASSERT_LT(next, rows.size());
+    EXPECT_EQ(spec.Name(), rows[next].name);
+    EXPECT_EQ(spec.output_channels, rows[next].outputs) << spec.Name();
+    EXPECT_EQ(spec.input_channels, rows[next].inputs) << spec.Name();
+    EXPECT_EQ(spec.is_always_f32(), rows[next].is_always_f32) << spec.Name();
+    EXPECT_EQ(spec.is_vector(), spec.output_channels == 1) << spec.Name();
+    ++next;
+  }
+  EXPECT_EQ(next, rows.size());
+}
+
 TEST(ExpectedTensorsTest, NamesAreDifferent) {
   std::set<std::string_view> names;
   for (int role = 0; role < kNumTensorRoles; ++role) {

@@ -87,10 +87,15 @@ schema::ByteRange ToSchema(FileRange range) { return {range.offset, range.bytes}
 
 Offset<schema::RopeScaling> BuildRopeScaling(FlatBufferBuilder& builder, uint8_t type,
                                              const RopeScaling& scaling) {
+  const auto list = [&](const std::vector<float>& factors) {
+    return factors.empty() ? 0 : builder.CreateVector(factors);
+  };
+  const auto short_factor = list(scaling.short_factor);
+  const auto long_factor = list(scaling.long_factor);
   return schema::CreateRopeScaling(
       builder, static_cast<schema::RopeScalingType>(type), scaling.factor, scaling.low_freq_factor,
       scaling.high_freq_factor, scaling.original_max_position_embeddings, scaling.attention_factor,
-      scaling.beta_fast, scaling.beta_slow, scaling.truncate);
+      scaling.beta_fast, scaling.beta_slow, scaling.truncate, short_factor, long_factor);
 }
 
 Offset<schema::Config> BuildConfig(FlatBufferBuilder& builder, const TestModelFile& file) {
@@ -104,7 +109,8 @@ Offset<schema::Config> BuildConfig(FlatBufferBuilder& builder, const TestModelFi
   for (const LayerKind& kind : file.layer_kinds) {
     const auto type = static_cast<uint8_t>(kind.rope_scaling.type);
     kinds.push_back(schema::CreateLayerKind(builder, kind.sliding_window, kind.rope_theta,
-                                            BuildRopeScaling(builder, type, kind.rope_scaling)));
+                                            BuildRopeScaling(builder, type, kind.rope_scaling),
+                                            kind.no_rope, kind.dense_mlp));
   }
   const auto layer_kinds = kinds.empty() ? 0 : builder.CreateVector(kinds);
   const auto kind_of_layer =
@@ -115,7 +121,13 @@ Offset<schema::Config> BuildConfig(FlatBufferBuilder& builder, const TestModelFi
       config.num_key_value_heads, config.head_dim, config.vocab_size,
       config.max_position_embeddings, config.rms_norm_eps, first.rope_theta, rope_scaling,
       config.tie_word_embeddings, first.sliding_window, config.qkv_bias, config.o_bias,
-      config.mlp_bias, config.qk_norm, layer_kinds, kind_of_layer);
+      config.mlp_bias, config.qk_norm, layer_kinds, kind_of_layer, config.rotated_residual,
+      static_cast<schema::HiddenAct>(config.hidden_act),
+      static_cast<schema::NormPlacement>(config.norm_placement), config.attn_logit_softcapping,
+      config.final_logit_softcapping, config.rotary_dim, config.joint_qk_norm, config.num_experts,
+      config.num_experts_per_tok, config.moe_intermediate_size, config.norm_topk_prob,
+      config.shared_expert_intermediate_size, config.shared_expert_gate, first.no_rope,
+      first.dense_mlp);
 }
 
 Offset<schema::Tokenizer> BuildTokenizer(FlatBufferBuilder& builder, const TestModelFile& file) {
