@@ -3,39 +3,15 @@
 #include <algorithm>
 #include <format>
 
-#include "core/numeric.h"
 #include "ops/hadamard.h"
 #include "ops/kv_cache_shift.h"
 #include "ops/quantize_row.h"
 #include "ops/rms_norm.h"
-#include "ops/rope.h"
-#include "ops/swiglu.h"
 #include "ops/vector.h"
 
 namespace cria {
 
 static_assert(kMaxHeadDim <= ops::kMaxHeadDim);
-
-namespace {
-
-// Threads take at least this many elements at once: taking a task costs as much as computing some
-// hundred elements.
-constexpr size_t kMinTaskElements = 4096;
-
-}  // namespace
-
-template <typename Task>
-void Decoder::ForEachRow(size_t rows, size_t elements, const Task& task) const {
-  if (rows * elements < kMinSharedElements) {
-    for (size_t row = 0; row < rows; ++row) task(row);
-  } else {
-    const size_t task_rows = DivideRoundingUp(kMinTaskElements, elements);
-    PoolFor(rows).ParallelFor(DivideRoundingUp(rows, task_rows), [&](size_t index) {
-      const size_t end = std::min(rows, (index + 1) * task_rows);
-      for (size_t row = index * task_rows; row < end; ++row) task(row);
-    });
-  }
-}
 
 Status Decoder::Forward(const Batch& batch) {
   num_logits_ = 0;
@@ -196,31 +172,6 @@ Status Decoder::Embed(std::span<const int32_t> tokens) {
   return {};
 }
 
-Status Decoder::AttentionBlock(Layer& layer, size_t rows) {
-  CRIA_RETURN_IF_ERROR(Multiply(layer.qkv_proj, rows, OperatorKind::kQkvProj));
-  RotateAndStore(layer, rows);
-  Attend(layer, rows);
-  CRIA_RETURN_IF_ERROR(Multiply(layer.o_proj, rows, OperatorKind::kOProj));
-  ForEachRow(rows, config_.hidden_size, [&](size_t row) {
-    const float* const hidden = AddProjected(row, layer.o_bias);
-    Normalize(hidden, row, layer.post_attention_layernorm, layer.gate_up_proj);
-  });
-  Count(OperatorKind::kNorm);
-  return {};
-}
-
-Status Decoder::FeedForwardBlock(Layer& layer, size_t rows, const Layer* next) {
-  CRIA_RETURN_IF_ERROR(Multiply(layer.gate_up_proj, rows, OperatorKind::kGateUpProj));
-  ActivateRows(layer, rows);
-  CRIA_RETURN_IF_ERROR(Multiply(layer.down_proj, rows, OperatorKind::kDownProj));
-  ForEachRow(rows, config_.hidden_size, [&](size_t row) {
-    const float* const hidden = AddProjected(row, layer.down_bias);
-    if (next != nullptr) Normalize(hidden, row, next->input_layernorm, next->qkv_proj);
-  });
-  Count(OperatorKind::kNorm);
-  return {};
-}
-
 void Decoder::MakeReady(const Projection& next, const float* input, size_t row) const {
   const TensorLayout& layout = next.linear->layout();
   if (layout.scheme == Scheme::kF32) return;
@@ -248,61 +199,6 @@ const float* Decoder::AddProjected(size_t row, const float* bias) const {
   ops::Add(projected_ + row * size, size, hidden);
   if (bias != nullptr) ops::Add(bias, size, hidden);
   return hidden;
-}
-
-void Decoder::NormalizeHeads(float* heads, size_t num_heads, const float* weight) const {
-  const size_t head_dim = config_.head_dim;
-  for (size_t i = 0; i < num_heads; ++i) {
-    float* const head = heads + i * head_dim;
-    ops::RmsNorm(head, weight, head_dim, config_.rms_norm_eps, head);
-  }
-}
-
-void Decoder::RotateAndStore(const Layer& layer, size_t rows) {
-  const size_t rope_width = config_.head_dim / 2;
-  const size_t heads_to_rotate = config_.num_attention_heads + config_.num_key_value_heads;
-  const BatchRow* const places = rows_ + layer.kv_group * options_.chunk_tokens;
-  ForEachRow(rows, config_.qkv_channels(), [&](size_t row) {
-    float* queries = qkv_ + row * config_.qkv_channels();
-    float* keys = queries + config_.query_channels();
-    float* values = keys + config_.key_value_channels();
-    const size_t position = places[row].position;
-    if (layer.qkv_bias != nullptr) ops::Add(layer.qkv_bias, config_.qkv_channels(), queries);
-    if (config_.qk_norm) {
-      NormalizeHeads(queries, config_.num_attention_heads, layer.q_norm);
-      NormalizeHeads(keys, config_.num_key_value_heads, layer.k_norm);
-    }
-    ops::ApplyRope(queries, heads_to_rotate, config_.head_dim,
-                   layer.rope_cosines + position * rope_width,
-                   layer.rope_sines + position * rope_width);
-    ops::StoreKeyValue(layer.cache, places[row].cache_row, keys, values);
-  });
-  Count(OperatorKind::kRope);
-}
-
-void Decoder::Attend(const Layer& layer, size_t rows) {
-  const size_t channels = config_.query_channels();
-  ops::Attention(layer.attention, layer.cache,
-                 std::span(runs_ + layer.kv_group * options_.num_sequences, num_runs_),
-                 arena_.Region(memory_.layout, memory_.attention_scratch), PoolFor(rows));
-  if (layer.o_proj.linear->layout().scheme != Scheme::kF32) {
-    ForEachRow(rows, channels, [&](size_t row) {
-      MakeReady(layer.o_proj, attention_output_ + row * channels, row);
-    });
-  }
-  Count(OperatorKind::kAttention);
-}
-
-void Decoder::ActivateRows(const Layer& layer, size_t rows) {
-  const size_t intermediate = config_.intermediate_size;
-  ForEachRow(rows, 2 * intermediate, [&](size_t row) {
-    // The result overwrites the gate, from where the down projection reads it.
-    float* const gate = gate_up_ + row * 2 * intermediate;
-    if (layer.gate_up_bias != nullptr) ops::Add(layer.gate_up_bias, 2 * intermediate, gate);
-    ops::SwiGlu(gate, gate + intermediate, intermediate, gate);
-    MakeReady(layer.down_proj, gate, row);
-  });
-  Count(OperatorKind::kSwiGlu);
 }
 
 Status Decoder::Multiply(const Projection& projection, size_t rows, OperatorKind kind) {

@@ -13,6 +13,7 @@
 #include "core/thread_pool.h"
 #include "decode/decoder_memory.h"
 #include "decode/embedding.h"
+#include "decode/for_each_row.h"
 #include "decode/profile.h"
 #include "decode/token_model.h"
 #include "model/model_file.h"
@@ -145,7 +146,9 @@ class Decoder final : public TokenModel {
   float* HiddenRow(size_t row) const { return hidden_ + row * config_.hidden_size; }
   // Calls `task(row)` for every row; each call processes `elements` numbers.
   template <typename Task>
-  void ForEachRow(size_t rows, size_t elements, const Task& task) const;
+  void ForEachRow(size_t rows, size_t elements, const Task& task) const {
+    cria::ForEachRow(PoolFor(rows), rows, elements, task);
+  }
   // Prepares a row as input of the product `next`: quantizes it if the weights need that. Called by
   // the function that writes the row, while the row is in a cache.
   void MakeReady(const Projection& next, const float* input, size_t row) const;

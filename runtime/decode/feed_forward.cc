@@ -1,0 +1,33 @@
+// A layer's feed-forward. decoder.cc has what is around the layers.
+
+#include "decode/decoder.h"
+#include "ops/swiglu.h"
+#include "ops/vector.h"
+
+namespace cria {
+
+Status Decoder::FeedForwardBlock(Layer& layer, size_t rows, const Layer* next) {
+  CRIA_RETURN_IF_ERROR(Multiply(layer.gate_up_proj, rows, OperatorKind::kGateUpProj));
+  ActivateRows(layer, rows);
+  CRIA_RETURN_IF_ERROR(Multiply(layer.down_proj, rows, OperatorKind::kDownProj));
+  ForEachRow(rows, config_.hidden_size, [&](size_t row) {
+    const float* const hidden = AddProjected(row, layer.down_bias);
+    if (next != nullptr) Normalize(hidden, row, next->input_layernorm, next->qkv_proj);
+  });
+  Count(OperatorKind::kNorm);
+  return {};
+}
+
+void Decoder::ActivateRows(const Layer& layer, size_t rows) {
+  const size_t intermediate = config_.intermediate_size;
+  ForEachRow(rows, 2 * intermediate, [&](size_t row) {
+    // The result overwrites the gate, from where the down projection reads it.
+    float* const gate = gate_up_ + row * 2 * intermediate;
+    if (layer.gate_up_bias != nullptr) ops::Add(layer.gate_up_bias, 2 * intermediate, gate);
+    ops::SwiGlu(gate, gate + intermediate, intermediate, gate);
+    MakeReady(layer.down_proj, gate, row);
+  });
+  Count(OperatorKind::kSwiGlu);
+}
+
+}  // namespace cria
