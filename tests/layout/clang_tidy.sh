@@ -5,7 +5,7 @@
 #
 # Parsing headers takes most of clang-tidy's time. So sources that are compiled by the same command are joined into
 # one file and checked together. They are not included by that file, because clang's analyzer would not look at their
-# functions.
+# functions. A source that includes itself for every instruction set, as Highway's macros do, is checked alone.
 set -euo pipefail
 
 build=$1  # BUILD [JOBS]
@@ -26,18 +26,21 @@ awk -v root="$PWD" -v build="$build" -v folder="$joined" -v max_joined="$max_joi
     gsub(/[",]/, "", path)
     if (!(path in checked)) next
     delete checked[path]  # Other targets may compile it, too.
-    if (!(command in file) || count[command] == max_joined) {
+    num_own_lines = includes_itself = 0
+    while ((getline line < path) > 0) {
+      own_lines[++num_own_lines] = line
+      if (line ~ /^#define HWY_TARGET_INCLUDE/) includes_itself = 1
+    }
+    close(path)
+    if (!(command in file) || count[command] == max_joined || includes_itself) {
       file[command] = folder "/" ++num_files ".cc"
       count[command] = num_lines[command] = 0
       commands[num_files] = command
     }
-    ++count[command]
+    count[command] = includes_itself ? max_joined : count[command] + 1
     print file[command], num_lines[command], substr(path, length(root) + 2) > folder "/origins"
-    while ((getline line < path) > 0) {
-      print line > file[command]
-      ++num_lines[command]
-    }
-    close(path)
+    for (i = 1; i <= num_own_lines; ++i) print own_lines[i] > file[command]
+    num_lines[command] += num_own_lines
   }
   END {
     database = folder "/compile_commands.json"
