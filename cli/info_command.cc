@@ -145,24 +145,31 @@ Json TokenizerJson(const ModelFile& file) {
   const Vocabulary& vocabulary = file.vocabulary();
   Json stops = Json::array();
   for (const int32_t id : file.stop_token_ids()) stops.push_back(PieceText(vocabulary, id));
-  return {{"family", vocabulary.family == TokenizerFamily::kByteLevelBpe ? "byte-level BPE"
-                                                                         : "SentencePiece BPE"},
-          {"pieces", vocabulary.size()},
-          {"merges", vocabulary.merges.size()},
-          {"split_patterns", vocabulary.split_patterns},
-          {"normalize_nfc", vocabulary.normalize_nfc},
-          {"ignore_merges", vocabulary.ignore_merges},
-          {"add_dummy_prefix", vocabulary.add_dummy_prefix},
-          {"dummy_prefix_after_special", vocabulary.dummy_prefix_after_special},
-          {"dummy_prefix_unless_space", vocabulary.dummy_prefix_unless_space},
-          {"remove_extra_whitespaces", vocabulary.remove_extra_whitespaces},
-          {"byte_fallback", vocabulary.byte_fallback},
-          {"add_bos_token", vocabulary.add_bos_token},
-          {"bos_token", PieceText(vocabulary, vocabulary.bos_token_id)},
-          {"unk_token", PieceText(vocabulary, vocabulary.unk_token_id)},
-          {"eos_token", PieceText(vocabulary, vocabulary.eos_token_id)},
-          {"stop_tokens", stops},
-          {"chat_template", file.chat_template_source()}};
+  Json rstrips = Json::array();
+  for (const uint32_t id : vocabulary.rstrip_ids) {
+    rstrips.push_back(PieceText(vocabulary, static_cast<int32_t>(id)));
+  }
+  Json json = {
+      {"family", vocabulary.family == TokenizerFamily::kByteLevelBpe ? "byte-level BPE"
+                                                                     : "SentencePiece BPE"},
+      {"pieces", vocabulary.size()},
+      {"merges", vocabulary.merges.size()},
+      {"split_patterns", vocabulary.split_patterns},
+      {"normalize_nfc", vocabulary.normalize_nfc},
+      {"ignore_merges", vocabulary.ignore_merges},
+      {"add_dummy_prefix", vocabulary.add_dummy_prefix},
+      {"dummy_prefix_after_special", vocabulary.dummy_prefix_after_special},
+      {"dummy_prefix_unless_space", vocabulary.dummy_prefix_unless_space},
+      {"remove_extra_whitespaces", vocabulary.remove_extra_whitespaces},
+      {"byte_fallback", vocabulary.byte_fallback},
+      {"add_bos_token", vocabulary.add_bos_token},
+      {"bos_token", PieceText(vocabulary, vocabulary.bos_token_id)},
+      {"unk_token", PieceText(vocabulary, vocabulary.unk_token_id)},
+      {"eos_token", PieceText(vocabulary, vocabulary.eos_token_id)},
+      {"stop_tokens", stops},
+      {"chat_template", file.chat_template_source()}};
+  if (!rstrips.empty()) json["rstrip_tokens"] = rstrips;
+  return json;
 }
 
 Json TensorJson(const StoredTensor& tensor) {

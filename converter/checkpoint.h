@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "converter/input/tensor_source.h"
 #include "converter/tokenizer/tokenizer_import.h"
@@ -10,6 +11,17 @@
 #include "model/config.h"
 
 namespace cria {
+
+// Numbers of a family's mathematics that FoldIntoWeights puts into tensors.
+struct WeightFolding {
+  bool adds_one_to_norms = false;     // Norms multiply by one plus their weight.
+  double embedding_multiplier = 1.0;  // Of the embedding's rows, but not of a tied head's.
+  double logits_divisor = 1.0;
+  double residual_multiplier = 1.0;  // Of what attention and the feed-forward add.
+  double score_factor = 1.0;         // Of attention scores, in addition to 1 / sqrt(head_dim).
+  // Of the products of rotated channels in addition; only if a part of each head is rotated.
+  double rotated_score_factor = 1.0;
+};
 
 // A checkpoint in the form that all readers give it: a reader of another format fills in the same
 // fields, with the same tensor names, and gets a branch in OpenCheckpoint.
@@ -19,6 +31,9 @@ struct Checkpoint {
   ModelConfig config = {};       // Valid.
   TensorSources tensors = {};    // Under Hugging Face's names; rotary rows are read in half-split
                                  // order.
+  WeightFolding folding = {};    // OpenCheckpoint has applied it already.
+  // What of the checkpoint is not in the model: sentences for users, without a full stop.
+  std::vector<std::string> notes = {};
   std::string described_by = "config.json";  // The source of `config`, for error sentences.
   // Absent: the tokenizer is in Hugging Face's files in `folder`.
   std::optional<TokenizerMaterial> tokenizer = {};

@@ -108,6 +108,7 @@ Result<FilePlan> MakePlan(const Preparation& preparation, const ConvertOptions& 
 ConvertReport MakeReport(const Checkpoint& checkpoint, const FilePlan& plan,
                          const WrittenModel& written) {
   ConvertReport report = {.name = checkpoint.name,
+                          .notes = checkpoint.notes,
                           .file_bytes = plan.file_bytes,
                           .digest = written.digest,
                           .kinds = SummarizeKinds(plan, written.errors)};
@@ -290,6 +291,8 @@ Result<std::vector<MatrixError>> MeasureErrorsOf(PlannedConversion& planned,
                                                  const ConvertOptions& options,
                                                  const ThreadPool& threads,
                                                  const ProgressCallback& progress) {
+  // Measuring runs the steps of calibration, which has none for mixtures of experts.
+  if (planned.preparation.checkpoint.config.num_experts != 0) return std::vector<MatrixError>();
   std::string text;
   for (const std::string& each : options.error_texts) {
     if (EncodeText(planned.preparation, each, 0, kAnyText)) text += each;

@@ -4,6 +4,7 @@
 #include <string>
 #include <system_error>
 
+#include "converter/fold_weights.h"
 #include "converter/gguf/gguf_checkpoint.h"
 #include "converter/hugging_face/hf_checkpoint.h"
 #include "converter/llama2c/llama2c_checkpoint.h"
@@ -66,9 +67,7 @@ std::unexpected<Error> Refuse(const std::filesystem::path& path, const PathConte
                           what.starts_with(';') ? "" : " ", what));
 }
 
-}  // namespace
-
-Result<Checkpoint> OpenCheckpoint(const std::filesystem::path& path) {
+Result<Checkpoint> OpenUnfolded(const std::filesystem::path& path) {
   CRIA_ASSIGN_OR_RETURN(const PathContents contents, Inspect(path));
   switch (contents.kind) {
     case ContentKind::kHuggingFaceFolder:
@@ -82,6 +81,14 @@ Result<Checkpoint> OpenCheckpoint(const std::filesystem::path& path) {
     default:
       return Refuse(path, contents);
   }
+}
+
+}  // namespace
+
+Result<Checkpoint> OpenCheckpoint(const std::filesystem::path& path) {
+  CRIA_ASSIGN_OR_RETURN(Checkpoint checkpoint, OpenUnfolded(path));
+  FoldIntoWeights(checkpoint);
+  return checkpoint;
 }
 
 Result<CheckpointVocabulary> OpenVocabulary(const std::filesystem::path& path) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/convert/sampled_window.h"
+#include "converter/calibrate/block.h"
 #include "decode/open_sequence.h"
 #include "llm/engine.h"
 #include "llm/sampler.h"
@@ -96,6 +97,8 @@ Result<CalibrationTokens> SampleCalibrationTokens(const std::filesystem::path& c
                                                   const ProgressCallback& progress) {
   CRIA_ASSIGN_OR_RETURN(const ModelOutline outline, OutlineConversion(checkpoint_path, options));
   const ModelConfig& config = outline.config;
+  // Before a model is made that takes long to sample from.
+  CRIA_RETURN_IF_ERROR(CheckCalibrates(config));
   CalibrationTokens tokens;
   const size_t total = max_tokens != 0 ? max_tokens : UsualCalibrationTokens(config);
   tokens.window_tokens = CalibrationWindowTokens(config, total);

@@ -184,6 +184,9 @@ void PrintReport(const ConvertReport& report, const std::string& output) {
                stdout);
   }
   if (!report.errors.empty()) std::fputs(cria::cli::ErrorTable(report.errors).c_str(), stdout);
+  for (const std::string& note : report.notes) {
+    std::printf("%s\n", cria::cli::Printable(note).c_str());
+  }
   if (report.equalized.num_equalized > 0) {
     std::printf("large channels were evened out in %zu of %zu places\n",
                 report.equalized.num_equalized, report.equalized.num_places);

@@ -12,16 +12,17 @@
 #include <utility>
 #include <vector>
 
+#include "converter/fold_weights.h"
+#include "converter/fused_tensors.h"
 #include "converter/gguf/gguf_config.h"
 #include "converter/gguf/gguf_file.h"
+#include "converter/gguf/gguf_rope_factors.h"
 #include "converter/gguf/gguf_tokenizer.h"
-#include "converter/gguf/llama3_rope.h"
 #include "core/quotable.h"
 
 namespace cria {
 namespace {
 
-constexpr std::string_view kRopeFactors = "rope_freqs.weight";
 constexpr std::string_view kSplitCount = "split.count";
 constexpr char kDescribedBy[] = "its metadata or another tensor";
 
@@ -48,15 +49,40 @@ constexpr std::array kLayerNames = {
     TensorName{"ffn_up", "mlp.up_proj"},
     TensorName{"ffn_down", "mlp.down_proj"},
 };
+// The same, for architectures that normalize what attention and the feed-forward add.
+constexpr std::array kOutputNormNames = {
+    TensorName{"post_attention_norm", "post_attention_layernorm"},
+    TensorName{"ffn_norm", "pre_feedforward_layernorm"},
+    TensorName{"post_ffw_norm", "post_feedforward_layernorm"},
+};
+// The same, for architectures with fused projections.
+constexpr std::array kFusedNames = {
+    TensorName{"attn_qkv", "self_attn.qkv_proj"},
+    TensorName{"ffn_up", "mlp.gate_up_proj"},
+};
 
 bool IsInterleaved(std::string_view module) { return module == "attn_q" || module == "attn_k"; }
+
+// Empty if the name is not known.
+std::string_view RenameModule(std::string_view module, bool is_of_layer,
+                              const GgufArchitecture& architecture) {
+  const auto find = [&](std::span<const TensorName> names) -> std::string_view {
+    const auto found = std::ranges::find(names, module, &TensorName::ggml);
+    return found == names.end() ? std::string_view() : found->hugging_face;
+  };
+  if (!is_of_layer) return find(kModelNames);
+  std::string_view renamed;
+  if (architecture.norm_placement != NormPlacement::kBefore) renamed = find(kOutputNormNames);
+  if (renamed.empty() && architecture.has_fused_projections) renamed = find(kFusedNames);
+  return renamed.empty() ? find(kLayerNames) : renamed;
+}
 
 // Hugging Face's name of a tensor, and ggml's name of its module; unknown names do not change.
 struct RenamedTensor {
   std::string name;
   std::string_view module;
 };
-RenamedTensor Rename(std::string_view name) {
+RenamedTensor Rename(std::string_view name, const GgufArchitecture& architecture) {
   const size_t suffix = name.rfind('.');  // ".weight" or ".bias"
   if (suffix == std::string_view::npos) return {std::string(name), ""};
   std::string_view module = name.substr(0, suffix);
@@ -68,10 +94,9 @@ RenamedTensor Rename(std::string_view name) {
     prefix = std::format("model.layers.{}.", module.substr(4, end - 4));
     module.remove_prefix(end + 1);
   }
-  const auto names = is_of_layer ? std::span<const TensorName>(kLayerNames) : kModelNames;
-  const auto found = std::ranges::find(names, module, &TensorName::ggml);
-  if (found == names.end()) return {std::string(name), ""};
-  return {prefix + std::string(found->hugging_face) + std::string(name.substr(suffix)), module};
+  const std::string_view renamed = RenameModule(module, is_of_layer, architecture);
+  if (renamed.empty()) return {std::string(name), ""};
+  return {prefix + std::string(renamed) + std::string(name.substr(suffix)), module};
 }
 
 // The path of part `number`, which counts from 1, in the same folder as a part that is named as
@@ -158,37 +183,6 @@ void ReadWhatTensorsTell(Checkpoint& checkpoint) {
   config.mlp_bias = has("model.layers.0.mlp.up_proj.bias");
 }
 
-// Removes the factors of rotary frequencies from the tensors and sets rope scaling accordingly.
-Status ApplyRopeFactors(TensorSources& tensors, ModelConfig& config) {
-  const auto found = tensors.find(kRopeFactors);
-  if (found == tensors.end()) return {};
-  const TensorSource source = std::move(found->second);
-  tensors.erase(found);
-  const auto bad = [&](std::string_view what) {
-    return Fail(ErrorCode::kUnsupported,
-                std::format("{}: tensor \"{}\" {}", source.file->path(), kRopeFactors, what));
-  };
-  if (source.shape != std::vector<uint64_t>{config.head_dim / 2} || config.head_dim > kMaxHeadDim) {
-    return bad(std::format("has shape {}, but heads have {}", source.ShapeText(), config.head_dim));
-  }
-  std::vector<float> factors(source.shape.front());
-  CRIA_RETURN_IF_ERROR(TensorReader().Read(source, 0, factors));
-  for (LayerKind& kind : config.layer_kinds) {
-    const auto scaling = FindLlama3Scaling(factors, kind.rope_theta);
-    if (!scaling) {
-      return bad(
-          "scales rotary frequencies in another way than Llama 3 does, which this version does "
-          "not support");
-    }
-    if (scaling->type == RopeScaling::Type::kNone) continue;
-    if (kind.rope_scaling.type != RopeScaling::Type::kNone) {
-      return bad("scales rotary frequencies that rope.scaling.type scales, too");
-    }
-    kind.rope_scaling = *scaling;
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<Checkpoint> OpenGgufCheckpoint(const std::filesystem::path& path) {
@@ -208,7 +202,7 @@ Result<Checkpoint> OpenGgufCheckpoint(const std::filesystem::path& path) {
   CRIA_ASSIGN_OR_RETURN(checkpoint.config, ReadGgufConfig(file.metadata, architecture,
                                                           static_cast<uint32_t>(vocab_size)));
   for (TensorSource& tensor : file.tensors) {
-    const RenamedTensor renamed = Rename(tensor.name);
+    const RenamedTensor renamed = Rename(tensor.name, architecture);
     if (architecture.is_interleaved && IsInterleaved(renamed.module)) {
       tensor.interleaved_head_dim = checkpoint.config.head_dim;
     }
@@ -217,8 +211,13 @@ Result<Checkpoint> OpenGgufCheckpoint(const std::filesystem::path& path) {
                                                        path.string(), Quotable(renamed.name)));
     }
   }
+  if (architecture.has_fused_projections) CRIA_RETURN_IF_ERROR(SplitFusedTensors(checkpoint));
   ReadWhatTensorsTell(checkpoint);
-  CRIA_RETURN_IF_ERROR(ApplyRopeFactors(checkpoint.tensors, checkpoint.config));
+  CRIA_RETURN_IF_ERROR(
+      ApplyGgufRopeFactors(file.metadata, architecture, checkpoint.tensors, checkpoint.config));
+  CRIA_ASSIGN_OR_RETURN(checkpoint.folding,
+                        ReadGgufFolding(file.metadata, architecture, checkpoint.config));
+  MoveAttentionFactor(checkpoint.config, checkpoint.folding);
   if (const Status valid = ValidateConfig(checkpoint.config); !valid) {
     return Fail(valid.error().code(),
                 std::format("{}: {}", path.string(), valid.error().message()));

@@ -2,24 +2,17 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <format>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "converter/gguf/gguf_rope.h"
-#include "converter/input/list_names.h"
 #include "converter/layer_kinds.h"
-#include "core/quotable.h"
 
 namespace cria {
 namespace {
-
-constexpr std::array kGgufArchitectures = {
-    // Mistral's files have this architecture, too.
-    GgufArchitecture{.name = "llama", .hugging_face = "LlamaForCausalLM", .is_interleaved = true},
-    GgufArchitecture{.name = "qwen2", .hugging_face = "Qwen2ForCausalLM", .qkv_bias = true},
-    GgufArchitecture{.name = "qwen3", .hugging_face = "Qwen3ForCausalLM", .qk_norm = true},
-};
 
 // Keys of related models that change the computation. If they are absent, 0, false or have this
 // value, the computation is Llama's.
@@ -47,17 +40,28 @@ class ConfigReader {
       : metadata_(metadata), architecture_(architecture) {}
 
   Result<ModelConfig> Read(uint32_t vocab_size) {
-    for (const NeutralKey& key : kNeutralKeys) CRIA_RETURN_IF_ERROR(RefuseUnlessNeutral(key));
+    for (const NeutralKey& key : kNeutralKeys) {
+      if (!architecture_.Uses(key.name)) CRIA_RETURN_IF_ERROR(RefuseUnlessNeutral(key));
+    }
     CRIA_ASSIGN_OR_RETURN(const bool is_causal, metadata_.Bool(Key("attention.causal"), true));
     if (!is_causal) return Unsupported("attention.causal", "is false");
     config_.architecture = architecture_.hugging_face;
     config_.vocab_size = vocab_size;
     config_.qkv_bias = architecture_.qkv_bias;
     config_.qk_norm = architecture_.qk_norm;
+    config_.joint_qk_norm = architecture_.joint_qk_norm;
+    config_.norm_placement = architecture_.norm_placement;
+    config_.hidden_act = architecture_.hidden_act;
     CRIA_RETURN_IF_ERROR(ReadSizes());
     CRIA_RETURN_IF_ERROR(ReadHeadDim());
     CRIA_ASSIGN_OR_RETURN(config_.rms_norm_eps,
                           metadata_.Number(Key("attention.layer_norm_rms_epsilon")));
+    CRIA_ASSIGN_OR_RETURN(
+        config_.attn_logit_softcapping,
+        ReadSoftCap("attn_logit_softcapping", architecture_.attn_logit_softcapping));
+    CRIA_ASSIGN_OR_RETURN(
+        config_.final_logit_softcapping,
+        ReadSoftCap("final_logit_softcapping", architecture_.final_logit_softcapping));
     CRIA_RETURN_IF_ERROR(ReadLayerKinds());
     return config_;
   }
@@ -81,6 +85,11 @@ class ConfigReader {
       return {};
     }
     return Unsupported(neutral.name, "changes the computation");
+  }
+
+  Result<float> ReadSoftCap(std::string_view name, std::optional<float> otherwise) const {
+    if (!architecture_.Uses(name)) return 0.0f;
+    return metadata_.Number(Key(name), otherwise.value_or(0.0f));
   }
 
   Status ReadSizes() {
@@ -114,9 +123,15 @@ class ConfigReader {
                                        "attention.key_length is missing",
                                        heads, hidden_size));
     }
+    if (architecture_.has_partial_rotary) {
+      CRIA_ASSIGN_OR_RETURN(const uint32_t rotary_dim,
+                            metadata_.Integer(Key("rope.dimension_count"), config_.head_dim));
+      if (rotary_dim != config_.head_dim) config_.rotary_dim = rotary_dim;
+    }
     for (const std::string_view name :
          {"attention.value_length", "rope.dimension_count", "attention.key_length_swa",
           "attention.value_length_swa", "rope.dimension_count_swa"}) {
+      if (name == "rope.dimension_count" && architecture_.has_partial_rotary) continue;
       CRIA_ASSIGN_OR_RETURN(const uint32_t size, metadata_.Integer(Key(name), config_.head_dim));
       if (size != config_.head_dim) {
         return Unsupported(name, std::format("is {}, but heads have {}", size, config_.head_dim));
@@ -126,28 +141,49 @@ class ConfigReader {
   }
 
   Status ReadLayerKinds() {
-    AttentionKinds kinds;
+    CRIA_ASSIGN_OR_RETURN(const LayerKind full, ReadGgufRope(metadata_, architecture_.name,
+                                                             config_.max_position_embeddings,
+                                                             architecture_.has_longrope));
+    LayerKind sliding = full;
+    if (architecture_.sliding_rope_theta) sliding.rope_scaling = {};
+    CRIA_ASSIGN_OR_RETURN(sliding.sliding_window, metadata_.Integer(Key("attention.sliding_window"),
+                                                                    architecture_.sliding_window));
     CRIA_ASSIGN_OR_RETURN(
-        kinds.full, ReadGgufRope(metadata_, architecture_.name, config_.max_position_embeddings));
-    kinds.sliding = kinds.full;
-    CRIA_ASSIGN_OR_RETURN(kinds.sliding.sliding_window,
-                          metadata_.Integer(Key("attention.sliding_window"), 0));
-    CRIA_ASSIGN_OR_RETURN(kinds.sliding.rope_theta,
-                          metadata_.Number(Key("rope.freq_base_swa"), kinds.full.rope_theta));
+        sliding.rope_theta,
+        metadata_.Number(Key("rope.freq_base_swa"),
+                         architecture_.sliding_rope_theta.value_or(full.rope_theta)));
     CRIA_ASSIGN_OR_RETURN(const std::vector<bool> is_sliding,
-                          ReadSlidingLayers(kinds.sliding.sliding_window != 0));
-    SetLayerKinds(kinds, is_sliding, config_);
+                          ReadSlidingLayers(sliding.sliding_window != 0));
+    std::vector<LayerKind> layers;
+    for (uint32_t i = 0; i < is_sliding.size(); ++i) {
+      const uint32_t interval = architecture_.no_rope_layer_interval;
+      layers.push_back(is_sliding[i] ? sliding : full);
+      layers.back().no_rope = interval != 0 && (i + 1) % interval == 0;
+    }
+    SetLayerKinds(std::move(layers), config_);
     return {};
   }
 
-  // Which layers have the window: all if the file does not say; as in llama.cpp, a number n means
-  // all except every n-th layer.
+  // All except every `period`-th layer; all if it is 0.
+  static std::vector<bool> AllButEvery(uint32_t period, uint32_t num_layers) {
+    std::vector<bool> is_sliding(num_layers, true);
+    for (uint32_t i = 0; i < num_layers; ++i) {
+      is_sliding[i] = period == 0 || i % period != period - 1;
+    }
+    return is_sliding;
+  }
+
+  // Which layers have the window: as is usual for the architecture if the file does not say; as in
+  // llama.cpp, a number n means all except every n-th layer.
   Result<std::vector<bool>> ReadSlidingLayers(bool has_window) const {
     const std::string key = Key("attention.sliding_window_pattern");
     // ValidateConfig refuses more layers.
     const uint32_t num_layers = std::min(config_.num_hidden_layers, kMaxHiddenLayers);
-    std::vector<bool> is_sliding(num_layers, has_window);
-    if (!metadata_.Has(key)) return is_sliding;
+    std::vector<bool> is_sliding(num_layers, false);
+    if (!metadata_.Has(key)) {
+      return has_window ? AllButEvery(architecture_.sliding_window_pattern, num_layers)
+                        : is_sliding;
+    }
     if (const auto* flags = metadata_.Find<std::vector<bool>>(key)) {
       is_sliding = *flags;
     } else if (const auto* numbers = metadata_.Find<std::vector<int64_t>>(key)) {
@@ -160,9 +196,7 @@ class ConfigReader {
       }
     } else {
       CRIA_ASSIGN_OR_RETURN(const uint32_t period, metadata_.Integer(key));
-      for (uint32_t i = 0; i < num_layers; ++i) {
-        is_sliding[i] = period == 0 || i % period != period - 1;
-      }
+      is_sliding = AllButEvery(period, num_layers);
     }
     if (is_sliding.size() != num_layers) {
       return metadata_.Bad(key, std::format("has {} entries, but block_count is {}",
@@ -180,20 +214,39 @@ class ConfigReader {
 
 }  // namespace
 
-Result<GgufArchitecture> ReadGgufArchitecture(const GgufMetadata& metadata) {
-  constexpr std::string_view kKey = "general.architecture";
-  CRIA_ASSIGN_OR_RETURN(const std::string name, metadata.String(kKey));
-  const auto* found = std::ranges::find(kGgufArchitectures, name, &GgufArchitecture::name);
-  if (found != kGgufArchitectures.end()) return *found;
-  return metadata.Bad(kKey,
-                      std::format("is \"{}\"; this version converts {}", Quotable(name),
-                                  ListNames(kGgufArchitectures, &GgufArchitecture::name)),
-                      ErrorCode::kUnsupported);
-}
-
 Result<ModelConfig> ReadGgufConfig(const GgufMetadata& metadata,
                                    const GgufArchitecture& architecture, uint32_t vocab_size) {
   return ConfigReader(metadata, architecture).Read(vocab_size);
+}
+
+Result<WeightFolding> ReadGgufFolding(const GgufMetadata& metadata,
+                                      const GgufArchitecture& architecture,
+                                      const ModelConfig& config) {
+  WeightFolding folding;
+  if (architecture.scales_embedding) folding.embedding_multiplier = std::sqrt(config.hidden_size);
+  if (config.num_hidden_layers == architecture.layers_with_other_scores) {
+    folding.score_factor = std::sqrt(
+        config.head_dim / (static_cast<double>(config.hidden_size) / config.num_attention_heads));
+  }
+  struct Scale {
+    std::string_view name;
+    double* target;
+  };
+  double score_scale = 0.0;
+  for (const Scale& scale : {Scale{"attention.scale", &score_scale},
+                             Scale{"embedding_scale", &folding.embedding_multiplier},
+                             Scale{"residual_scale", &folding.residual_multiplier},
+                             Scale{"logit_scale", &folding.logits_divisor}}) {
+    const std::string key = std::format("{}.{}", architecture.name, scale.name);
+    if (!architecture.Uses(scale.name) || !metadata.Has(key)) continue;
+    CRIA_ASSIGN_OR_RETURN(const float value, metadata.Number(key));
+    if (!(value >= 0.0f && std::isfinite(value))) {
+      return metadata.Bad(key, std::format("is {}, but must be more than 0", value));
+    }
+    if (value > 0.0f) *scale.target = value;  // As in llama.cpp, 0 means that there is none.
+  }
+  if (score_scale > 0.0) folding.score_factor = score_scale * std::sqrt(config.head_dim);
+  return folding;
 }
 
 }  // namespace cria

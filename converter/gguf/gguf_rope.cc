@@ -11,8 +11,8 @@ namespace {
 
 class RopeReader {
  public:
-  RopeReader(const GgufMetadata& metadata, std::string_view architecture)
-      : metadata_(metadata), architecture_(architecture) {}
+  RopeReader(const GgufMetadata& metadata, std::string_view architecture, bool has_longrope)
+      : metadata_(metadata), architecture_(architecture), has_longrope_(has_longrope) {}
 
   Result<LayerKind> Read(uint32_t context_length) const {
     constexpr float kDefaultBase = 10000.0f;
@@ -28,7 +28,7 @@ class RopeReader {
     if (type != "none" && type != "linear") {
       return Unsupported("scaling.type", std::format("is \"{}\"", Quotable(type)));
     }
-    CRIA_RETURN_IF_ERROR(RefuseUnless("scaling.attn_factor", 1.0f));
+    if (!has_longrope_) CRIA_RETURN_IF_ERROR(RefuseUnless("scaling.attn_factor", 1.0f));
     CRIA_RETURN_IF_ERROR(RefuseUnless("scaling.yarn_ext_factor", 0.0f));
     CRIA_ASSIGN_OR_RETURN(const float factor, metadata_.Number(Key("scaling.factor"), old_factor));
     if (type == "linear" && factor != 1.0f && factor != 0.0f) {
@@ -83,13 +83,14 @@ class RopeReader {
 
   const GgufMetadata& metadata_;
   std::string_view architecture_;
+  bool has_longrope_;
 };
 
 }  // namespace
 
 Result<LayerKind> ReadGgufRope(const GgufMetadata& metadata, std::string_view architecture,
-                               uint32_t context_length) {
-  return RopeReader(metadata, architecture).Read(context_length);
+                               uint32_t context_length, bool has_longrope) {
+  return RopeReader(metadata, architecture, has_longrope).Read(context_length);
 }
 
 }  // namespace cria

@@ -104,6 +104,21 @@ class TokenizerReader {
     CRIA_ASSIGN_OR_RETURN(rules.remove_extra_whitespaces,
                           metadata_.Bool("tokenizer.ggml.remove_extra_whitespaces", false));
     CRIA_ASSIGN_OR_RETURN(rules.add_bos_token, metadata_.Bool(kAddBos, true));
+    return MarkPhi3Tokens();
+  }
+
+  // Phi 3's special tokens take the white space after them, but for these. Files do not say so;
+  // llama.cpp knows it by the model's name.
+  Status MarkPhi3Tokens() {
+    constexpr std::array<std::string_view, 3> kOthers = {"<unk>", "<s>", "<|endoftext|>"};
+    CRIA_ASSIGN_OR_RETURN(const std::string architecture,
+                          metadata_.String("general.architecture", ""));
+    if (architecture != "phi3") return {};
+    for (DraftPiece& piece : draft().pieces) {
+      const bool is_special =
+          piece.type == PieceType::kControl || piece.type == PieceType::kUserDefined;
+      piece.rstrip = is_special && !std::ranges::contains(kOthers, piece.bytes);
+    }
     return {};
   }
 

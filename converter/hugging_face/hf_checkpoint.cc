@@ -7,6 +7,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "converter/fused_tensors.h"
 #include "converter/hugging_face/hf_config.h"
 #include "converter/hugging_face/safetensors.h"
 #include "converter/input/json_file.h"
@@ -78,12 +79,62 @@ Result<TensorSources> ReadTensors(const std::filesystem::path& folder) {
                           folder.string(), kFormats[0].single_file, kFormats[0].index_file));
 }
 
+// Where the parts of a model that sees pictures begin, in the names of newer and older files.
+struct PartPrefix {
+  std::string_view prefix;
+  std::string_view replacement;
+};
+constexpr std::array kTextPrefixes = {PartPrefix{"model.language_model.", "model."},
+                                      PartPrefix{"language_model.model.", "model."},
+                                      PartPrefix{"language_model.lm_head.", "lm_head."}};
+constexpr std::array<std::string_view, 4> kVisionPrefixes = {
+    "model.vision_tower.", "model.multi_modal_projector.", "vision_tower.",
+    "multi_modal_projector."};
+
+bool IsOfVision(std::string_view name) {
+  return std::ranges::any_of(kVisionPrefixes,
+                             [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+// Keeps the text model's tensors, under the names of a model that is only that.
+Status LeaveOutVision(Checkpoint& checkpoint) {
+  TensorSources text;
+  size_t num_left_out = 0;
+  for (auto& [name, source] : checkpoint.tensors) {
+    if (IsOfVision(name)) {
+      ++num_left_out;
+      continue;
+    }
+    std::string renamed = name;
+    for (const auto& [prefix, replacement] : kTextPrefixes) {
+      if (!name.starts_with(prefix)) continue;
+      renamed = std::string(replacement) + name.substr(prefix.size());
+      break;
+    }
+    if (!text.emplace(renamed, std::move(source)).second) {
+      return Fail(ErrorCode::kInvalidFile,
+                  std::format("{}: two tensors have the meaning of \"{}\"",
+                              checkpoint.folder.string(), Quotable(renamed)));
+    }
+  }
+  checkpoint.tensors = std::move(text);
+  checkpoint.notes.push_back(std::format(
+      "the vision part of the checkpoint ({} tensors) is left out: the model reads and writes "
+      "text only",
+      num_left_out));
+  return {};
+}
+
 }  // namespace
 
 Result<Checkpoint> OpenHfCheckpoint(const std::filesystem::path& folder) {
   Checkpoint checkpoint = {.name = FolderName(folder), .folder = folder};
-  CRIA_ASSIGN_OR_RETURN(checkpoint.config, ReadHfConfig(folder / "config.json"));
+  CRIA_ASSIGN_OR_RETURN(const HfModel model, ReadHfModel(folder / "config.json"));
+  checkpoint.config = model.config;
+  checkpoint.folding = model.folding;
   CRIA_ASSIGN_OR_RETURN(checkpoint.tensors, ReadTensors(folder));
+  if (model.has_vision) CRIA_RETURN_IF_ERROR(LeaveOutVision(checkpoint));
+  if (model.has_fused_projections) CRIA_RETURN_IF_ERROR(SplitFusedTensors(checkpoint));
   return checkpoint;
 }
 

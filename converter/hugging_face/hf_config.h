@@ -2,13 +2,26 @@
 
 #include <filesystem>
 
+#include "converter/checkpoint.h"
 #include "cria/error.h"
 #include "model/config.h"
 
 namespace cria {
 
+// What a config.json says about the tensors beside it.
+struct HfModel {
+  ModelConfig config = {};
+  WeightFolding folding = {};
+  bool has_fused_projections = false;
+  // The tensors are those of a text model within a model that sees pictures, too.
+  bool has_vision = false;
+};
+
 // Reads Hugging Face's config.json. If a field that changes the computation is not supported, fails
 // and names the field; fields that only concern training or generation are ignored.
+Result<HfModel> ReadHfModel(const std::filesystem::path& path);
+
+// The same, without what concerns tensors.
 Result<ModelConfig> ReadHfConfig(const std::filesystem::path& path);
 
 }  // namespace cria

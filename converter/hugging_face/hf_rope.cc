@@ -6,43 +6,41 @@
 #include <string>
 #include <string_view>
 
-#include "converter/yarn_magnitude.h"
-#include "core/quotable.h"
+#include "converter/hugging_face/hf_rope_scaling.h"
 
 namespace cria {
 namespace {
 
 using nlohmann::json;
 
-struct TypeName {
-  std::string_view name;
-  RopeScaling::Type type;
+constexpr std::string_view kPartialRotaryFactor = "partial_rotary_factor";
+
+// The objects with the parameters of rotary scaling: transformers 5 calls it rope_parameters and
+// puts rope_theta into it. At most one is not null.
+struct RopeObjects {
+  const json* parameters;
+  const json* scaling;
+
+  const json* any() const { return parameters != nullptr ? parameters : scaling; }
+  std::string_view name() const {
+    return parameters != nullptr ? "rope_parameters" : "rope_scaling";
+  }
 };
-constexpr std::array kTypeNames = {
-    TypeName{"default", RopeScaling::Type::kNone}, TypeName{"linear", RopeScaling::Type::kLinear},
-    TypeName{"dynamic", RopeScaling::Type::kDynamic},
-    TypeName{"llama3", RopeScaling::Type::kLlama3}, TypeName{"yarn", RopeScaling::Type::kYarn}};
 
-// Fields of related models, and fields that change the frequencies: none is supported.
-constexpr std::array<std::string_view, 4> kForeignFields = {"alpha", "mrope_section", "long_factor",
-                                                            "short_factor"};
-
-// The object with the parameters of rotary scaling, or null. transformers 5 calls it
-// rope_parameters and puts rope_theta into it.
-Result<const json*> FindRope(const JsonFields& fields) {
-  const json* parameters = fields.Find("rope_parameters");
-  const json* scaling = fields.Find("rope_scaling");
-  if (parameters != nullptr && scaling != nullptr && *parameters != *scaling) {
-    return fields.Bad(ErrorCode::kInvalidFile, "rope_parameters",
-                      "and rope_scaling are both given and differ; remove the wrong one");
+Result<RopeObjects> FindRope(const JsonFields& fields) {
+  RopeObjects found = {fields.Find("rope_parameters"), fields.Find("rope_scaling")};
+  if (found.parameters != nullptr && found.scaling != nullptr) {
+    if (*found.parameters != *found.scaling) {
+      return fields.Bad(ErrorCode::kInvalidFile, "rope_parameters",
+                        "and rope_scaling are both given and differ; remove the wrong one");
+    }
+    found.scaling = nullptr;
   }
-  const json* rope = parameters != nullptr ? parameters : scaling;
-  if (rope != nullptr && !rope->is_object()) {
-    return fields.Bad(ErrorCode::kInvalidFile,
-                      parameters != nullptr ? "rope_parameters" : "rope_scaling",
-                      std::format("is {}, but must be an object", JsonFields::Text(*rope)));
+  if (found.any() != nullptr && !found.any()->is_object()) {
+    return fields.Bad(ErrorCode::kInvalidFile, found.name(),
+                      std::format("is {}, but must be an object", JsonFields::Text(*found.any())));
   }
-  return rope;
+  return found;
 }
 
 // Whether each type of layers has an object with parameters of its own.
@@ -54,119 +52,97 @@ Result<bool> IsNestedByLayerType(const JsonFields& fields, const JsonFields& rop
                     "has parameters beside the objects of types of layers; give each type its own");
 }
 
-Status RefuseForeignFields(const JsonFields& rope) {
-  for (const std::string_view name : kForeignFields) {
-    if (rope.Find(name) == nullptr) continue;
-    return rope.Bad(ErrorCode::kUnsupported, name, "is given, which this version does not support");
-  }
-  CRIA_ASSIGN_OR_RETURN(const float rotated, rope.Number("partial_rotary_factor", 1.0f));
+Status RefusePartialRotary(const JsonFields& rope) {
+  CRIA_ASSIGN_OR_RETURN(const float rotated, rope.Number(kPartialRotaryFactor, 1.0f));
   if (rotated == 1.0f) return {};
-  return rope.Bad(ErrorCode::kUnsupported, "partial_rotary_factor",
+  return rope.Bad(ErrorCode::kUnsupported, kPartialRotaryFactor,
                   std::format("is {}, which this version does not support", rotated));
 }
 
-Result<RopeScaling::Type> ReadType(const JsonFields& rope) {
-  // Older checkpoints have "type"; if both exist, transformers uses "rope_type".
-  const std::string_view key = rope.Find("rope_type") != nullptr ? "rope_type" : "type";
-  CRIA_ASSIGN_OR_RETURN(const std::string type, rope.String(key, ""));
-  for (const TypeName& known : kTypeNames) {
-    if (known.name == type) return known.type;
+// Reads how many channels of a head are rotated. A factor in the object has precedence over one
+// outside it.
+Status ReadRotaryDim(const JsonFields& fields, const RopeObjects& found, ModelConfig& config) {
+  const bool is_inside = found.any() != nullptr && found.any()->contains(kPartialRotaryFactor);
+  const JsonFields owner =
+      is_inside ? JsonFields(*found.any(), fields.where(), found.name()) : fields;
+  const json* value = owner.Find(kPartialRotaryFactor);
+  if (value == nullptr && !is_inside) return {};
+  const double factor = value != nullptr && value->is_number() ? value->get<double>() : 0.0;
+  const double rotated = config.head_dim * factor;
+  if (!(rotated >= 2.0 && factor <= 1.0) || static_cast<uint32_t>(rotated) % 2 != 0) {
+    return owner.Bad(
+        ErrorCode::kUnsupported, kPartialRotaryFactor,
+        std::format("is {}, but must make an even part of a head of {} channels",
+                    value == nullptr ? "null" : JsonFields::Text(*value), config.head_dim));
   }
-  return rope.Bad(ErrorCode::kUnsupported, key,
-                  std::format("is \"{}\"; this version supports default, linear, dynamic, llama3 "
-                              "and yarn",
-                              Quotable(type)));
-}
-
-Status ReadLlama3(const JsonFields& rope, RopeScaling& scaling) {
-  CRIA_ASSIGN_OR_RETURN(scaling.factor, rope.Number("factor"));
-  CRIA_ASSIGN_OR_RETURN(scaling.low_freq_factor, rope.Number("low_freq_factor"));
-  CRIA_ASSIGN_OR_RETURN(scaling.high_freq_factor, rope.Number("high_freq_factor"));
+  const auto rotary_dim = static_cast<uint32_t>(rotated);
+  config.rotary_dim = rotary_dim == config.head_dim ? 0 : rotary_dim;
   return {};
 }
 
-Status ReadYarn(const JsonFields& rope, uint32_t max_position_embeddings, RopeScaling& scaling) {
-  // As in transformers, the field must exist, and null means the ratio of the contexts.
-  std::optional<float> otherwise_factor;
-  if (rope.object().contains("factor")) {
-    otherwise_factor = static_cast<float>(max_position_embeddings) /
-                       static_cast<float>(scaling.original_max_position_embeddings);
+// For layers with and without a window, the older form has different fields.
+Status ReadGemma3Rope(const JsonFields& fields, const Family& family, std::string_view layer_type,
+                      const ModelConfig& config, LayerKind& kind) {
+  constexpr float kDefaultLocalTheta = 10000.0f;
+  const bool is_full = layer_type == kFullAttention;
+  CRIA_ASSIGN_OR_RETURN(kind.rope_theta,
+                        is_full ? fields.Number("rope_theta", family.rope_theta)
+                                : fields.Number("rope_local_base_freq", kDefaultLocalTheta));
+  CRIA_ASSIGN_OR_RETURN(const RopeObjects found, FindRope(fields));
+  if (found.any() == nullptr) return {};
+  const JsonFields all(*found.any(), fields.where(), found.name());
+  CRIA_ASSIGN_OR_RETURN(const bool is_nested, IsNestedByLayerType(fields, all));
+  if (is_nested == (found.parameters == nullptr) && !all.object().empty()) {
+    return fields.Bad(ErrorCode::kInvalidFile, found.name(),
+                      is_nested ? "has objects for types of layers, which only rope_parameters has"
+                                : "must have an object for each type of layers");
   }
-  CRIA_ASSIGN_OR_RETURN(scaling.factor, rope.Number("factor", otherwise_factor));
-  CRIA_ASSIGN_OR_RETURN(scaling.beta_fast, rope.Number("beta_fast", scaling.beta_fast));
-  CRIA_ASSIGN_OR_RETURN(scaling.beta_slow, rope.Number("beta_slow", scaling.beta_slow));
-  CRIA_ASSIGN_OR_RETURN(scaling.truncate, rope.Bool("truncate", scaling.truncate));
-  CRIA_ASSIGN_OR_RETURN(const float mscale, rope.Number("mscale", 0.0f));
-  CRIA_ASSIGN_OR_RETURN(const float mscale_all_dim, rope.Number("mscale_all_dim", 0.0f));
-  // As in transformers, zero counts as absent.
-  const bool is_weighted = mscale != 0.0f && mscale_all_dim != 0.0f;
-  const float otherwise = is_weighted ? YarnMagnitude(scaling.factor, mscale) /
-                                            YarnMagnitude(scaling.factor, mscale_all_dim)
-                                      : YarnMagnitude(scaling.factor, 1.0f);
-  CRIA_ASSIGN_OR_RETURN(scaling.attention_factor, rope.Number("attention_factor", otherwise));
+  if (!is_nested && !is_full) return {};
+  // Transformers ignores the older name of the type here.
+  if (!is_nested && all.Find("rope_type") == nullptr && all.Find("type") != nullptr) {
+    return all.Bad(ErrorCode::kUnsupported, "type",
+                   "is given without rope_type; call it rope_type if it is meant");
+  }
+  if (is_nested && all.Find(layer_type) == nullptr) return {};
+  if (is_nested && !all.Find(layer_type)->is_object()) {
+    return all.Bad(ErrorCode::kInvalidFile, layer_type,
+                   "must be an object with the parameters of these layers");
+  }
+  const JsonFields rope = is_nested ? all.Object(layer_type) : all;
+  CRIA_RETURN_IF_ERROR(RefusePartialRotary(rope));
+  CRIA_ASSIGN_OR_RETURN(kind.rope_theta, rope.Number("rope_theta", kind.rope_theta));
+  CRIA_ASSIGN_OR_RETURN(kind.rope_scaling, ReadHfRopeScaling(rope, rope, family, config));
   return {};
-}
-
-// The context that the model was trained with before its frequencies were scaled. A field outside
-// the object has precedence, as in Phi 3, unless types of layers have objects of their own; if
-// there is none, it is max_position_embeddings.
-Result<uint32_t> ReadOriginalPositions(const JsonFields& fields, const JsonFields& rope,
-                                       uint32_t max_position_embeddings) {
-  constexpr std::string_view kName = "original_max_position_embeddings";
-  CRIA_ASSIGN_OR_RETURN(
-      const uint32_t positions,
-      (fields.Find(kName) != nullptr ? fields : rope).Integer(kName, max_position_embeddings));
-  if (positions != 0) return positions;
-  return rope.Bad(ErrorCode::kInvalidFile, kName, "is 0");
-}
-
-Result<RopeScaling> ReadScaling(const JsonFields& fields, const JsonFields& rope,
-                                uint32_t max_position_embeddings) {
-  RopeScaling scaling;
-  CRIA_ASSIGN_OR_RETURN(scaling.type, ReadType(rope));
-  switch (scaling.type) {
-    case RopeScaling::Type::kNone:
-    case RopeScaling::Type::kLongrope:  // ReadType does not know it.
-      break;
-    case RopeScaling::Type::kLinear:
-    case RopeScaling::Type::kDynamic: {
-      CRIA_ASSIGN_OR_RETURN(scaling.factor, rope.Number("factor"));
-      break;
-    }
-    case RopeScaling::Type::kLlama3:
-    case RopeScaling::Type::kYarn: {
-      CRIA_ASSIGN_OR_RETURN(scaling.original_max_position_embeddings,
-                            ReadOriginalPositions(fields, rope, max_position_embeddings));
-      CRIA_RETURN_IF_ERROR(scaling.type == RopeScaling::Type::kLlama3
-                               ? ReadLlama3(rope, scaling)
-                               : ReadYarn(rope, max_position_embeddings, scaling));
-      break;
-    }
-  }
-  return scaling;
 }
 
 }  // namespace
 
-Status ReadHfRope(const JsonFields& fields, std::string_view layer_type, const ModelConfig& config,
-                  LayerKind& kind) {
-  constexpr float kDefaultTheta = 10000.0f;
-  CRIA_ASSIGN_OR_RETURN(kind.rope_theta, fields.Number("rope_theta", kDefaultTheta));
-  CRIA_ASSIGN_OR_RETURN(const json* object, FindRope(fields));
-  if (object == nullptr) return {};
-  const JsonFields all(
-      *object, fields.where(),
-      fields.Find("rope_parameters") != nullptr ? "rope_parameters" : "rope_scaling");
+Status ReadHfRope(const JsonFields& fields, const Family& family, std::string_view layer_type,
+                  ModelConfig& config, LayerKind& kind) {
+  if (family.rope_fields == RopeFields::kGemma3) {
+    return ReadGemma3Rope(fields, family, layer_type, config, kind);
+  }
+  CRIA_ASSIGN_OR_RETURN(kind.rope_theta, fields.Number("rope_theta", family.rope_theta));
+  CRIA_ASSIGN_OR_RETURN(const RopeObjects found, FindRope(fields));
+  if (family.rope_fields == RopeFields::kPhi3) {
+    CRIA_RETURN_IF_ERROR(ReadRotaryDim(fields, found, config));
+  }
+  if (found.any() == nullptr) return {};
+  const JsonFields all(*found.any(), fields.where(), found.name());
   CRIA_ASSIGN_OR_RETURN(const bool is_nested, IsNestedByLayerType(fields, all));
+  if (is_nested && family.rope_fields != RopeFields::kSharedOrByLayerType) {
+    return fields.Bad(ErrorCode::kUnsupported, found.name(),
+                      "has objects for types of layers, which this architecture does not use");
+  }
   if (is_nested && (all.Find(layer_type) == nullptr || !all.Find(layer_type)->is_object())) {
     return all.Bad(ErrorCode::kInvalidFile, layer_type,
                    "must be an object with the parameters of these layers");
   }
   const JsonFields rope = is_nested ? all.Object(layer_type) : all;
-  CRIA_RETURN_IF_ERROR(RefuseForeignFields(rope));
+  if (family.rope_fields != RopeFields::kPhi3) CRIA_RETURN_IF_ERROR(RefusePartialRotary(rope));
   CRIA_ASSIGN_OR_RETURN(kind.rope_theta, rope.Number("rope_theta", kind.rope_theta));
-  CRIA_ASSIGN_OR_RETURN(kind.rope_scaling, ReadScaling(is_nested ? rope : fields, rope,
-                                                       config.max_position_embeddings));
+  CRIA_ASSIGN_OR_RETURN(kind.rope_scaling,
+                        ReadHfRopeScaling(is_nested ? rope : fields, rope, family, config));
   return {};
 }
 

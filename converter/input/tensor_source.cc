@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <format>
+#include <limits>
 
 #include "core/quotable.h"
 
@@ -66,6 +67,20 @@ Status ReadRaw(const TensorSource& source, uint64_t first, uint64_t elements,
   return {};
 }
 
+void ChangeElements(const TensorSource& source, uint64_t first, std::span<float> elements) {
+  const TensorSource::RowFactor& rows = source.row_factor;
+  if (source.addend == 0.0f && source.factor == 1.0f && rows.period == 0) return;
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  const uint64_t row_elements = source.num_elements() / source.shape.front();
+  for (uint64_t i = 0; i < elements.size(); ++i) {
+    float factor = source.factor;
+    if (rows.period != 0 && (first + i) / row_elements % rows.period < rows.count) {
+      factor *= rows.factor;
+    }
+    elements[i] = std::clamp((source.addend + elements[i]) * factor, -kLargest, kLargest);
+  }
+}
+
 }  // namespace
 
 uint64_t TensorSource::num_elements() const {
@@ -84,13 +99,23 @@ std::string TensorSource::ShapeText() const {
   return "[" + text + "]";
 }
 
+TensorSource RowsOf(const TensorSource& source, uint64_t first_row, uint64_t num_rows) {
+  TensorSource rows = source;
+  rows.offset += BytesOf(source.type, source.num_elements() / source.shape.front() * first_row);
+  rows.shape.front() = num_rows;
+  return rows;
+}
+
 Status TensorReader::Read(const TensorSource& source, uint64_t first,
                           std::span<float> destination) {
   raw_.resize(BytesOf(source.type, destination.size()));
   CRIA_RETURN_IF_ERROR(ReadRaw(source, first, destination.size(), raw_));
   Dequantize(source.type, raw_.data(), destination);
   const auto bad = std::ranges::find_if_not(destination, [](float x) { return std::isfinite(x); });
-  if (bad == destination.end()) return {};
+  if (bad == destination.end()) {
+    ChangeElements(source, first, destination);
+    return {};
+  }
   return Fail(
       ErrorCode::kInvalidFile,
       std::format("{}: tensor \"{}\" holds infinity or NaN at [{}]; the checkpoint is "

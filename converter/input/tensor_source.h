@@ -40,10 +40,25 @@ struct TensorSource {
   // other, 2 * i and 2 * i + 1. They are read in half-split order, i and i + head_dim / 2.
   uint32_t interleaved_head_dim = 0;
 
+  // The model's element is (addend + stored element) * factor. What would exceed the largest float
+  // becomes it.
+  float addend = 0.0f;
+  float factor = 1.0f;
+  // The first `count` of every `period` rows have another factor besides; a period of 0 means none.
+  struct RowFactor {
+    uint32_t period = 0;
+    uint32_t count = 0;
+    float factor = 1.0f;
+  };
+  RowFactor row_factor = {};
+
   uint64_t num_elements() const;
   uint64_t num_bytes() const;     // As stored, in all shards.
   std::string ShapeText() const;  // "[512, 64]"
 };
+
+// Rows [first_row, first_row + num_rows) of a tensor that is neither split nor interleaved.
+TensorSource RowsOf(const TensorSource& source, uint64_t first_row, uint64_t num_rows);
 
 // Keyed by name.
 using TensorSources = std::map<std::string, TensorSource, std::less<>>;

@@ -117,13 +117,16 @@ Status Reader::ReadPreTokenizer(const json& pre_tokenizer, const std::string& pa
 Status Reader::ReadSplit(const JsonFields& fields) {
   CRIA_ASSIGN_OR_RETURN(const std::string behavior, fields.String("behavior"));
   CRIA_ASSIGN_OR_RETURN(const bool invert, fields.Bool("invert", false));
+  const JsonFields pattern = fields.Object("pattern");
+  // Gemma's splits text at spaces when the normalizer has already replaced all of them.
+  const json* at = pattern.Find("String");
+  if (makes_spaces_visible_ && at != nullptr && *at == " " && !invert) return {};
   // "Removed" with "invert" keeps the matches and drops the gaps. The known patterns with it match
   // all text; if one did not, the gaps would be kept here and not lost.
   if (behavior != "Isolated" && !(behavior == "Removed" && invert)) {
     return fields.Bad(ErrorCode::kUnsupported, "behavior",
                       std::format("is \"{}\"; only \"Isolated\" is supported", Quotable(behavior)));
   }
-  const JsonFields pattern = fields.Object("pattern");
   CRIA_ASSIGN_OR_RETURN(const std::string regex, pattern.String("Regex"));
   CRIA_ASSIGN_OR_RETURN(const std::string literal, pattern.String("String"));
   if (regex.empty() == literal.empty()) {

@@ -22,6 +22,14 @@ constexpr std::array<std::string_view, 1> kTekken = {
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|)"
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}|)"
     R"( ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
+// GPT-4o's, which Phi-4-mini has: like Tekken's, but a contraction belongs to the word before it,
+// and up to three digits are a word.
+constexpr std::array<std::string_view, 1> kGpt4o = {
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)"
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|)"
+    R"(\s+(?!\S)|\s+)"};
 // Line ends, cased letters (as of an older Unicode version), punctuation, white space at the end,
 // letters of East Asia, digits.
 constexpr std::array<std::string_view, 6> kDeepSeekLlm = {
@@ -65,6 +73,10 @@ constexpr std::array kPreTokenizers = {
                  .add_bos_token = true},
     PreTokenizer{
         .name = "tekken", .split_patterns = kTekken, .ignore_merges = true, .add_bos_token = true},
+    PreTokenizer{.name = "gpt-4o", .split_patterns = kGpt4o},
+    // OLMo 2's and SmolLM3's: Llama 3's patterns without its other rules.
+    PreTokenizer{.name = "dbrx", .split_patterns = kLlama3Patterns},
+    PreTokenizer{.name = "smaug-bpe", .split_patterns = kLlama3Patterns},
     // llama.cpp does not normalize text for these. But the models were trained on normalized text,
     // as their tokenizer.json says.
     PreTokenizer{.name = "qwen2", .split_patterns = kQwen2, .normalize_nfc = true},
@@ -76,6 +88,7 @@ constexpr std::array kPreTokenizers = {
     PreTokenizer{.name = "refact", .split_patterns = kDigitsThenGpt2},
     // The tokenizer of GPT-NeoX.
     PreTokenizer{.name = "mpt", .split_patterns = kGpt2, .normalize_nfc = true},
+    PreTokenizer{.name = "olmo", .split_patterns = kGpt2, .normalize_nfc = true},
     PreTokenizer{.name = "gpt-2", .split_patterns = kGpt2},
     PreTokenizer{.name = "default", .split_patterns = kDefault},
 };

@@ -255,7 +255,8 @@ Result<AddedToken> ReadAddedToken(const json& token, uint32_t id, std::string_vi
   if (added.content.empty()) return fields.Bad(ErrorCode::kInvalidFile, "content", "is missing");
   CRIA_ASSIGN_OR_RETURN(added.special, fields.Bool("special", false));
   CRIA_ASSIGN_OR_RETURN(added.normalized, fields.Bool("normalized", false));
-  for (const std::string_view flag : {"lstrip", "rstrip", "single_word"}) {
+  CRIA_ASSIGN_OR_RETURN(added.rstrip, fields.Bool("rstrip", false));
+  for (const std::string_view flag : {"lstrip", "single_word"}) {
     CRIA_ASSIGN_OR_RETURN(const bool is_set, fields.Bool(flag, false));
     if (is_set) {
       return fields.Bad(ErrorCode::kUnsupported, flag,

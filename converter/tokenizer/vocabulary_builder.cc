@@ -94,13 +94,14 @@ Vocabulary OwnedVocabulary::view() const {
   vocabulary.sorted_ids = sorted_ids;
   vocabulary.merge_offsets = merge_offsets;
   vocabulary.merges = merges;
+  vocabulary.rstrip_ids = rstrip_ids;
   vocabulary.split_patterns.assign(split_patterns.begin(), split_patterns.end());
   return vocabulary;
 }
 
 void VocabularyDraft::SetPiece(uint32_t id, std::string bytes, PieceType type) {
   if (pieces.size() <= id) pieces.resize(size_t{id} + 1);
-  pieces[id] = {std::move(bytes), type};
+  pieces[id] = {.bytes = std::move(bytes), .type = type};
 }
 
 Status VocabularyDraft::AddToken(const AddedToken& token, std::string_view where) {
@@ -114,6 +115,7 @@ Status VocabularyDraft::AddToken(const AddedToken& token, std::string_view where
                                                      pieces[token.id].bytes.empty());
   if (is_free) {
     SetPiece(token.id, token.content, type);
+    pieces[token.id].rstrip = token.rstrip;
     return {};
   }
   DraftPiece& piece = pieces[token.id];
@@ -125,6 +127,7 @@ Status VocabularyDraft::AddToken(const AddedToken& token, std::string_view where
   }
   if (piece.type == PieceType::kByte) return {};
   piece.type = type;
+  piece.rstrip = token.rstrip;
   return {};
 }
 
@@ -180,6 +183,9 @@ Result<OwnedVocabulary> BuildVocabulary(const VocabularyDraft& draft, size_t voc
   vocabulary.rules = draft.rules;
   vocabulary.split_patterns = draft.split_patterns;
   CRIA_RETURN_IF_ERROR(AddPieces(draft, vocab_size, &vocabulary));
+  for (uint32_t id = 0; id < draft.pieces.size(); ++id) {
+    if (draft.pieces[id].rstrip) vocabulary.rstrip_ids.push_back(id);
+  }
   SortTextPieces(&vocabulary);
   AddMerges(draft, &vocabulary);
   CRIA_RETURN_IF_ERROR(ValidateVocabulary(vocabulary.view()));

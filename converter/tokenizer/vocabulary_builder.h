@@ -23,6 +23,7 @@ struct OwnedVocabulary {
   std::vector<uint32_t> sorted_ids;
   std::vector<uint32_t> merge_offsets;
   std::vector<Merge> merges;
+  std::vector<uint32_t> rstrip_ids;
 
   // Valid as long as this object exists and is not changed.
   Vocabulary view() const;
@@ -32,6 +33,7 @@ struct OwnedVocabulary {
 struct DraftPiece {
   std::string bytes;
   PieceType type = PieceType::kUnused;
+  bool rstrip = false;
 };
 
 struct DraftMerge {
@@ -47,6 +49,7 @@ struct AddedToken {
   std::string content;
   bool special = false;
   bool normalized = false;  // It is searched for in normalized text.
+  bool rstrip = false;      // It takes the white space after it.
 };
 
 // The result of reading a tokenizer file; BuildVocabulary turns it into tables.

@@ -289,6 +289,10 @@ Offset<schema::Tokenizer> BuildTokenizer(FlatBufferBuilder& builder, const Vocab
     patterns.push_back(builder.CreateString(pattern.data(), pattern.size()));
   }
   const auto split_patterns = builder.CreateVector(patterns);
+  Offset<flatbuffers::Vector<uint32_t>> rstrip_ids;
+  if (!vocabulary.rstrip_ids.empty()) {
+    rstrip_ids = BuildVector<uint32_t>(builder, vocabulary.rstrip_ids);
+  }
   schema::TokenizerBuilder fields(builder);
   fields.add_family(ToSchema(vocabulary.family));
   fields.add_piece_bytes(piece_bytes);
@@ -307,9 +311,11 @@ Offset<schema::Tokenizer> BuildTokenizer(FlatBufferBuilder& builder, const Vocab
   fields.add_bos_token_id(vocabulary.bos_token_id);
   fields.add_unk_token_id(vocabulary.unk_token_id);
   fields.add_eos_token_id(vocabulary.eos_token_id);
-  // Written only if true, so that models without it keep the digest that they had before the field.
+  // Written only if needed, so that models without it keep the digest that they had before the
+  // field.
   if (vocabulary.normalize_nfc) fields.add_normalize_nfc(true);
   if (vocabulary.dummy_prefix_unless_space) fields.add_dummy_prefix_unless_space(true);
+  if (!vocabulary.rstrip_ids.empty()) fields.add_rstrip_ids(rstrip_ids);
   return fields.Finish();
 }
 
@@ -369,6 +375,7 @@ std::vector<std::byte> BuildMetadata(const ModelDescription& description, const 
   if (description.vocabulary.dummy_prefix_unless_space) {
     add_feature(kDummyPrefixUnlessSpaceFeature);
   }
+  if (!description.vocabulary.rstrip_ids.empty()) add_feature(kRstripIdsFeature);
   if (plan.tensors.empty()) add_feature(kVocabularyOnlyFeature);
   const auto required_features = builder.CreateVector(features);
   const auto section_table = builder.CreateVector(sections);

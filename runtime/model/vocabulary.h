@@ -63,6 +63,9 @@ struct Vocabulary : TokenizerRules {
   std::span<const uint32_t> merge_offsets;  // [vocab_size + 1]
   std::span<const Merge> merges;
   std::vector<std::string_view> split_patterns;
+  // Sorted ids of kControl and kUserDefined tokens that take the white space after them, which
+  // becomes no token of its own.
+  std::span<const uint32_t> rstrip_ids;
 
   size_t size() const { return piece_types.size(); }
   // The bytes of a piece. `id` must be below size().

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/utf8.h"
+#include "jinja/text.h"
 #include "text/byte_pair_merger.h"
 #include "text/nfc.h"
 
@@ -74,6 +75,17 @@ std::string NormalizeSpaces(std::string_view text, const SpaceRules& rules) {
   return normalized;
 }
 
+// The bytes of white space at the beginning, as the regular expression \s means it: unlike Python,
+// without U+001C to U+001F.
+size_t WhiteSpaceBytes(std::string_view text) {
+  size_t size = 0;
+  while (size < text.size() && jinja::IsWhiteSpace(text.substr(size)) &&
+         !(text[size] >= '\x1C' && text[size] <= '\x1F')) {
+    size += jinja::CharacterBytes(text.substr(size));
+  }
+  return size;
+}
+
 std::unexpected<Error> TooManyTokens(size_t max_tokens) {
   return Fail(ErrorCode::kOutOfRange,
               std::format("the prompt has more than {} tokens, which do not fit into the context",
@@ -94,6 +106,7 @@ class Tokenizer::Encoding {
   std::string text;                 // Text after the last special token, not encoded yet.
   size_t text_begin = 0;            // Index in `ids` of the first token of the current text.
   bool after_user_defined = false;  // The token before the current text is user-defined.
+  bool drops_space = false;         // White space here belongs to the token before.
   BytePairMerger merger;
 };
 
@@ -140,8 +153,8 @@ size_t Tokenizer::MinTokens(std::string_view text) const {
   const bool joins_unknown =
       vocabulary_.unk_token_id >= 0 &&
       (std::ranges::contains(byte_ids, -1) || (is_sentence_piece && !vocabulary_.byte_fallback));
-  // One token may stand for any number of characters that have no piece.
-  if (joins_unknown) return 0;
+  // One token may stand for any number of characters that have no piece, or take white space.
+  if (joins_unknown || !vocabulary_.rstrip_ids.empty()) return 0;
   size_t kept_bytes = text.size();
   if (is_sentence_piece && vocabulary_.remove_extra_whitespaces) {
     kept_bytes -= static_cast<size_t>(std::ranges::count(text, ' '));
@@ -209,6 +222,12 @@ Result<std::vector<int32_t>> Tokenizer::EncodeSegments(std::span<const TextSegme
     const SpecialTokenFinder& finder =
         segment.parse_special ? special_tokens_ : user_defined_tokens_;
     size_t position = 0;
+    const auto drop_space = [&] {
+      if (!encoding.drops_space) return;
+      position += WhiteSpaceBytes(segment.text.substr(position));
+      encoding.drops_space = position == segment.text.size();
+    };
+    drop_space();
     while (const auto match = finder.Find(segment.text, position)) {
       encoding.text += segment.text.substr(position, match->offset - position);
       const bool is_user_defined =
@@ -217,6 +236,9 @@ Result<std::vector<int32_t>> Tokenizer::EncodeSegments(std::span<const TextSegme
       encoding.after_user_defined = is_user_defined;
       encoding.ids.push_back(match->id);
       position = match->offset + match->size_bytes;
+      encoding.drops_space =
+          std::ranges::binary_search(vocabulary_.rstrip_ids, static_cast<uint32_t>(match->id));
+      drop_space();
     }
     encoding.text += segment.text.substr(position);
   }

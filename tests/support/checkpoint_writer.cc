@@ -40,6 +40,8 @@ json RopeScalingFields(const ReferenceRopeScaling& scaling) {
               {"beta_fast", scaling.beta_fast},
               {"beta_slow", scaling.beta_slow},
               {"truncate", scaling.truncate}};
+    case ReferenceRopeScaling::Type::kLongrope:
+      break;  // Phi 3's, which is not written from a ReferenceConfig.
   }
   throw std::runtime_error("unknown rope scaling");
 }

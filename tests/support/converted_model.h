@@ -7,6 +7,7 @@
 #include "model/model_file.h"
 #include "reference/reference_model.h"
 #include "support/convert_model.h"
+#include "support/family_checkpoint.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_checkpoint.h"
 #include "support/unwrap.h"
@@ -25,6 +26,11 @@ class ConvertedModel {
   ConvertedModel(const reference::ReferenceModel& model, const ConvertOptions& conversion,
                  StorageType storage = StorageType::kF32) {
     WriteHuggingFaceDirectory(model, Checkpoint(), {.storage = storage});
+    ConvertCheckpoint(conversion);
+  }
+
+  ConvertedModel(const FamilyCheckpoint& family, const ConvertOptions& conversion) {
+    WriteFamilyDirectory(family, Checkpoint());
     ConvertCheckpoint(conversion);
   }
 

@@ -209,6 +209,36 @@ TEST(SentencePieceTokenizerTest, NoPrefixWhereThereIsASpace) {
   EXPECT_EQ(first.Pieces(first.Encode("a</s>a</s> a", kSpecial)), " a|</s>|a|</s>| a");
 }
 
+TEST(TokenizerTest, TokensMayTakeTheWhiteSpaceAfterThem) {
+  VocabularyDraft draft = ByteLevelDraft({"\n\n"});
+  const auto tool = static_cast<uint32_t>(draft.pieces.size());
+  ASSERT_TRUE(draft.AddToken({.id = tool, .content = "<tool>", .rstrip = true}, ""));
+  ASSERT_TRUE(
+      draft.AddToken({.id = tool + 1, .content = "<end>", .special = true, .rstrip = true}, ""));
+  const TestTokenizer tokenizer(draft);
+  const auto pieces = [&](std::string_view text) {
+    return tokenizer.Pieces(tokenizer.Encode(text, kSpecial));
+  };
+  EXPECT_EQ(pieces("a<end>\n\n \u00A0\u3000b"), "a|<end>|b");
+  EXPECT_EQ(pieces("<end> \n<tool>\t</s>\n\n"), "<end>|<tool>|</s>|\n\n");
+  EXPECT_EQ(pieces("<end>\x1C"), "<end>|\x1C");
+  EXPECT_EQ(pieces("\n\n<end>"), "\n\n|<end>");
+  // Text of users is searched for user-defined tokens only.
+  EXPECT_EQ(tokenizer.Pieces(tokenizer.Encode("<tool>\n\na", kPlain)), "<tool>|a");
+  // White space may begin in another segment, and go on in a third.
+  const TextSegment segments[] = {{"<end>", true}, {"\n", true}, {" \nb\n\n", false}};
+  const auto ids = tokenizer->EncodeSegments(segments, false);
+  ASSERT_TRUE(ids);
+  EXPECT_EQ(tokenizer.Pieces(*ids), "<end>|b|\n\n");
+  // Such text is not too long because of its white space.
+  EXPECT_EQ(tokenizer
+                ->Encode("<end>" + std::string(1000, ' '),
+                         {.add_bos = false, .parse_special = true, .max_tokens = 1})
+                .value()
+                .size(),
+            1u);
+}
+
 TEST(TokenizerTest, MarksDoNotComposeWithSpecialTokens) {
   // ">" and U+0338 would be U+226F.
   VocabularyDraft draft = ByteLevelDraft({"\u0338", "\u00E9", "\u226F"});

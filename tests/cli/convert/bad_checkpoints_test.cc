@@ -84,11 +84,10 @@ std::vector<BadInput> BadConfigs() {
       BadConfig("other architecture",
                 [](json& config) { config["architectures"] = {"MambaForCausalLM"}; },
                 {"architectures", "MambaForCausalLM", "LlamaForCausalLM"}),
-      BadConfig("other rope type",
-                [](json& config) {
-                  config["rope_scaling"] = {{"rope_type", "longrope"}, {"factor", 4.0}};
-                },
-                {"rope_scaling.rope_type", "longrope"}),
+      BadConfig(
+          "other rope type",
+          [](json& config) { config["rope_scaling"] = {{"rope_type", "mrope"}, {"factor", 4.0}}; },
+          {"rope_scaling.rope_type", "mrope"}),
   };
 }
 

@@ -346,8 +346,9 @@ TEST_F(GgufCheckpointTest, RefusesArchitecturesByName) {
     support::WriteFile(path, writer.File());
     return path;
   };
-  ExpectRefused(of("gemma2"),
-                "general.architecture is \"gemma2\"; this version converts llama, qwen2 and qwen3");
+  ExpectRefused(of("gemma3n"),
+                "general.architecture is \"gemma3n\"; this version converts llama, qwen2, qwen3, "
+                "gemma, gemma2, gemma3, phi3, ");
   ExpectRefused(of("qwen2moe"), "general.architecture is \"qwen2moe\"");
 }
 

@@ -81,6 +81,14 @@ TEST(GgufTokenizerTest, ReadsScoredPieces) {
   EXPECT_EQ(imported->vocabulary.piece_types[9], PieceType::kUserDefined);
 }
 
+// The metadata does not say so.
+TEST(GgufTokenizerTest, Phi3sTokensTakeTheWhiteSpaceAfterThem) {
+  GgufMetadata metadata = ScoredMetadata();
+  EXPECT_TRUE(Import(metadata).value().vocabulary.rstrip_ids.empty());
+  metadata.Add("general.architecture", std::string("phi3"));
+  EXPECT_THAT(Import(metadata).value().vocabulary.rstrip_ids, ElementsAre(2u, 9u));
+}
+
 TEST(GgufTokenizerTest, ReadsRulesOfScoredPieces) {
   GgufMetadata metadata = ScoredMetadata();
   metadata.Add("tokenizer.ggml.add_bos_token", false);
@@ -109,9 +117,9 @@ TEST(GgufTokenizerTest, ReadsByteLevelPieces) {
 }
 
 TEST(GgufTokenizerTest, PreTokenizersAreKnownByName) {
-  for (const char* name :
-       {"llama-bpe", "llama3", "llama-v3", "tekken", "qwen2", "deepseek-r1-qwen", "deepseek-llm",
-        "deepseek-coder", "smollm", "starcoder", "refact", "mpt", "gpt-2", "default"}) {
+  for (const char* name : {"llama-bpe", "llama3", "llama-v3", "tekken", "qwen2", "deepseek-r1-qwen",
+                           "deepseek-llm", "deepseek-coder", "smollm", "starcoder", "refact", "mpt",
+                           "gpt-2", "default", "gpt-4o", "dbrx", "smaug-bpe", "olmo"}) {
     const auto imported = Import(ByteLevelMetadata(name));
     EXPECT_TRUE(imported) << name;
   }
@@ -120,7 +128,7 @@ TEST(GgufTokenizerTest, PreTokenizersAreKnownByName) {
 }
 
 TEST(GgufTokenizerTest, QwensTextIsNormalized) {
-  for (const char* name : {"qwen2", "deepseek-r1-qwen", "mpt"}) {
+  for (const char* name : {"qwen2", "deepseek-r1-qwen", "mpt", "olmo"}) {
     EXPECT_TRUE(Import(ByteLevelMetadata(name)).value().vocabulary.rules.normalize_nfc) << name;
   }
   for (const char* name : {"llama-bpe", "tekken", "deepseek-llm", "deepseek-coder", "starcoder",
@@ -150,6 +158,11 @@ TEST(GgufTokenizerTest, PreTokenizersSplitAsTheirModelsDo) {
                 ElementsAre("it", "'s", "  ", "1", "2", " a", "+", "b", ",", "\n", "\t", "c"))
         << name;
   }
+  EXPECT_THAT(words_of("gpt-4o"), ElementsAre("it's", " ", " ", "12", " a", "+b", ",\n", "\tc"));
+  for (const char* name : {"dbrx", "smaug-bpe"}) {
+    EXPECT_EQ(words_of(name), words_of("llama-bpe"));
+  }
+  EXPECT_EQ(words_of("olmo"), words_of("mpt"));
   EXPECT_THAT(words_of("mpt"),
               ElementsAre("it", "'s", " ", " 12", " a", "+", "b", ",", "\n", "\t", "c"));
 }

@@ -194,9 +194,9 @@ TEST_F(HfConfigTest, RefusesMalformedFields) {
 TEST_F(HfConfigTest, RefusesWhatChangesTheMathematics) {
   ExpectRefused("architectures", {"Qwen3MoeForCausalLM"},
                 "[\"Qwen3MoeForCausalLM\"]; this version converts LlamaForCausalLM, "
-                "MistralForCausalLM, MinistralForCausalLM, Qwen2ForCausalLM and Qwen3ForCausalLM");
+                "MistralForCausalLM, MinistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, ");
   ExpectRefused("num_local_experts", 8, "num_local_experts is 8");
-  ExpectRefused("hidden_act", "gelu", "hidden_act is \"gelu\"");
+  ExpectRefused("hidden_act", "relu", "hidden_act is \"relu\"; this version supports silu, gelu");
   ExpectRefused("hidden_act", "a\nb", "hidden_act is \"a\\x0Ab\"");
   ExpectRefused("rope_scaling", {{"type", "a\nb"}}, "is \"a\\x0Ab\"");
   ExpectRefused("partial_rotary_factor", 0.5, "partial_rotary_factor");
@@ -207,6 +207,7 @@ TEST_F(HfConfigTest, RefusesWhatChangesTheMathematics) {
 TEST_F(HfConfigTest, AcceptsWhatLeavesTheMathematicsAlone) {
   for (const auto& [field, value] :
        std::vector<std::pair<std::string, json>>{{"hidden_act", "silu"},
+                                                 {"hidden_act", "gelu"},
                                                  {"attention_bias", false},
                                                  {"sliding_window", nullptr},
                                                  {"partial_rotary_factor", 1.0},

@@ -118,8 +118,8 @@ TEST_F(HfRopeTest, RefusesYarnWithoutSense) {
 }
 
 TEST_F(HfRopeTest, RefusesRopeScalingItDoesNotKnow) {
-  ExpectRefused("rope_scaling", {{"type", "longrope"}, {"factor", 4.0}},
-                "rope_scaling.type is \"longrope\"");
+  ExpectRefused("rope_scaling", {{"type", "proportional"}, {"factor", 4.0}},
+                "rope_scaling.type is \"proportional\"");
   for (const char* field : {"alpha", "mrope_section", "long_factor", "short_factor"}) {
     ExpectRefused("rope_scaling", {{"type", "dynamic"}, {"factor", 4.0}, {field, {1.0}}},
                   std::string("rope_scaling.") + field + " is given");
@@ -196,8 +196,8 @@ TEST_F(HfRopeTest, RefusesRopeOfTypesThatIsIncomplete) {
                  "rope_parameters.full_attention must be an object");
   expect_refused({{"sliding_attention", none}, {"full_attention", none}, {"rope_theta", 1e6}},
                  "rope_parameters has parameters beside the objects of types of layers");
-  expect_refused({{"sliding_attention", none}, {"full_attention", {{"rope_type", "longrope"}}}},
-                 "rope_parameters.full_attention.rope_type is \"longrope\"");
+  expect_refused({{"sliding_attention", none}, {"full_attention", {{"rope_type", "su"}}}},
+                 "rope_parameters.full_attention.rope_type is \"su\"");
   expect_refused({{"sliding_attention", none},
                   {"full_attention", {{"rope_type", "default"}, {"partial_rotary_factor", 0.5}}}},
                  "rope_parameters.full_attention.partial_rotary_factor is 0.5");

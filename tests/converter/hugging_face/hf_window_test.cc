@@ -96,8 +96,8 @@ TEST_F(HfWindowTest, QwensHaveAWindowWhereItIsSwitchedOn) {
 }
 
 TEST_F(HfWindowTest, SomeLayersMayHaveAWindow) {
-  constexpr LayerKind kFull = {.rope_theta = 10000.0f};
-  constexpr LayerKind kWindowed = {.sliding_window = 12, .rope_theta = 10000.0f};
+  const LayerKind kFull = {.rope_theta = 10000.0f};
+  const LayerKind kWindowed = {.sliding_window = 12, .rope_theta = 10000.0f};
   const auto expect = [&](const char* architecture, json fields,
                           const std::vector<LayerKind>& kinds,
                           const std::vector<uint8_t>& kind_of_layer) {

@@ -97,6 +97,33 @@ TEST(TokenizerJsonTest, SentencePiece) {
   EXPECT_THAT(tokenizer.Encode("ab<s>ab", {.parse_special = true}), ElementsAre(1, 8, 1, 8));
 }
 
+// Gemma's text gets no space before it, and is split at spaces when there are none any more.
+TEST(TokenizerJsonTest, Gemma) {
+  json tokenizer = SentencePieceJson();
+  tokenizer["normalizer"] =
+      json::parse(R"({"type": "Replace", "pattern": {"String": " "}, "content": "▁"})");
+  tokenizer["pre_tokenizer"] = json::parse(
+      R"({"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious",
+          "invert": false})");
+  const VocabularyDraft draft = Read(tokenizer);
+  EXPECT_EQ(draft.rules.family, TokenizerFamily::kSentencePieceBpe);
+  EXPECT_FALSE(draft.rules.add_dummy_prefix);
+  EXPECT_TRUE(draft.split_patterns.empty());
+  EXPECT_THAT(TestTokenizer(draft).Encode("ab ab"), ElementsAre(1, 7, 8));
+  tokenizer["pre_tokenizer"]["pattern"]["String"] = "a";
+  EXPECT_FALSE(ReadTokenizerJson(tokenizer, "x"));
+}
+
+// As Phi 3's do.
+TEST(TokenizerJsonTest, AddedTokensMayTakeTheWhiteSpaceAfterThem) {
+  json tokenizer = SentencePieceJson();
+  tokenizer["added_tokens"].push_back(
+      {{"id", 9u}, {"content", "<|user|>"}, {"special", true}, {"rstrip", true}});
+  const TestTokenizer with(Read(tokenizer));
+  EXPECT_THAT(with.Encode("<|user|>\n ab<s> ab", {.add_bos = false, .parse_special = true}),
+              ElementsAre(9, 8, 1, 4, 8));
+}
+
 // The ids are those of Hugging Face's library `tokenizers`.
 TEST(TokenizerJsonTest, TheUnknownTokenIsSpecialWhereItIsAdded) {
   json tokenizer = SentencePieceJson();
@@ -278,7 +305,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"/added_tokens/0/id", "\"x\"", "added_tokens[0].id"},
         Refusal{"/added_tokens/0/id", "4", "has the id 4, which is \"ab\""},
         Refusal{"/added_tokens/0/content", "null", "added_tokens[0].content is missing"},
-        Refusal{"/added_tokens/0/rstrip", "true", "added_tokens[0].rstrip is true"},
+        Refusal{"/added_tokens/0/lstrip", "true", "added_tokens[0].lstrip is true"},
         Refusal{"/added_tokens/0/single_word", "true", "added_tokens[0].single_word"}));
 
 TEST(TokenizerJsonTest, RefusesSplitMetaspaceWithPiecesAcrossWords) {

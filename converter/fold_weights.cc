@@ -1,0 +1,62 @@
+#include "converter/fold_weights.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string_view>
+
+namespace cria {
+namespace {
+
+// The ends of names of tensors whose products are added to the hidden state.
+constexpr std::array<std::string_view, 4> kWritersOfHiddenState = {
+    ".o_proj.weight", ".o_proj.bias", ".down_proj.weight", ".down_proj.bias"};
+
+bool EndsWithOneOf(std::string_view name, std::span<const std::string_view> ends) {
+  return std::ranges::any_of(ends, [&](std::string_view end) { return name.ends_with(end); });
+}
+
+// A norm of queries would undo a factor of the projection before it.
+bool ScalesScores(std::string_view name, const ModelConfig& config) {
+  if (config.qk_norm || config.joint_qk_norm) return name.ends_with(".q_norm.weight");
+  return name.ends_with(".q_proj.weight") || name.ends_with(".q_proj.bias");
+}
+
+double FactorOf(std::string_view name, const Checkpoint& checkpoint) {
+  const WeightFolding& folding = checkpoint.folding;
+  const bool is_tied = checkpoint.config.tie_word_embeddings;
+  if (name == "model.embed_tokens.weight") return folding.embedding_multiplier;
+  // A tied head that is stored, too, must stay the same as the embedding.
+  if (name == "lm_head.weight") return is_tied ? folding.embedding_multiplier : 1.0;
+  if (name == "model.norm.weight") {
+    return 1.0 / (folding.logits_divisor * (is_tied ? folding.embedding_multiplier : 1.0));
+  }
+  if (EndsWithOneOf(name, kWritersOfHiddenState)) return folding.residual_multiplier;
+  return ScalesScores(name, checkpoint.config) ? folding.score_factor : 1.0;
+}
+
+}  // namespace
+
+void MoveAttentionFactor(ModelConfig& config, WeightFolding& folding) {
+  if (config.rotary_dim == 0 || config.layer_kinds.size() != 1) return;
+  // The factor is one of queries and of keys.
+  float& factor = config.layer_kinds.front().rope_scaling.attention_factor;
+  folding.rotated_score_factor = double{factor} * factor;
+  factor = 1.0f;
+}
+
+void FoldIntoWeights(Checkpoint& checkpoint) {
+  const ModelConfig& config = checkpoint.config;
+  for (auto& [name, source] : checkpoint.tensors) {
+    if (checkpoint.folding.adds_one_to_norms && name.ends_with("norm.weight")) source.addend = 1.0f;
+    source.factor = static_cast<float>(FactorOf(name, checkpoint));
+    if (checkpoint.folding.rotated_score_factor != 1.0 && ScalesScores(name, config)) {
+      source.row_factor = {.period = config.head_dim,
+                           .count = config.rotary_dim,
+                           .factor = static_cast<float>(checkpoint.folding.rotated_score_factor)};
+    }
+  }
+  checkpoint.folding = {};
+}
+
+}  // namespace cria

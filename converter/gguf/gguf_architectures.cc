@@ -1,0 +1,88 @@
+#include "converter/gguf/gguf_architectures.h"
+
+#include <algorithm>
+#include <array>
+#include <format>
+#include <string>
+
+#include "converter/input/list_names.h"
+#include "core/quotable.h"
+
+namespace cria {
+namespace {
+
+using KeyName = std::string_view;
+
+constexpr std::array<KeyName, 3> kGemma2Keys = {"attention.scale", "attn_logit_softcapping",
+                                                "final_logit_softcapping"};
+constexpr std::array<KeyName, 2> kGemma3Keys = {"attention.scale", "final_logit_softcapping"};
+constexpr std::array<KeyName, 4> kGraniteKeys = {"attention.scale", "embedding_scale",
+                                                 "residual_scale", "logit_scale"};
+
+constexpr std::array kGgufArchitectures = {
+    // Mistral's files have this architecture, too.
+    GgufArchitecture{.name = "llama", .hugging_face = "LlamaForCausalLM", .is_interleaved = true},
+    GgufArchitecture{.name = "qwen2", .hugging_face = "Qwen2ForCausalLM", .qkv_bias = true},
+    GgufArchitecture{.name = "qwen3", .hugging_face = "Qwen3ForCausalLM", .qk_norm = true},
+    GgufArchitecture{.name = "gemma",
+                     .hugging_face = "GemmaForCausalLM",
+                     .hidden_act = HiddenAct::kGeluTanh,
+                     .scales_embedding = true},
+    GgufArchitecture{.name = "gemma2",
+                     .hugging_face = "Gemma2ForCausalLM",
+                     .norm_placement = NormPlacement::kBeforeAndAfter,
+                     .hidden_act = HiddenAct::kGeluTanh,
+                     .scales_embedding = true,
+                     .layers_with_other_scores = 46,  // 27B
+                     .sliding_window = 4096,
+                     .sliding_window_pattern = 2,
+                     .attn_logit_softcapping = 50.0f,
+                     .final_logit_softcapping = 30.0f,
+                     .own_keys = kGemma2Keys},
+    GgufArchitecture{.name = "gemma3",
+                     .hugging_face = "Gemma3ForCausalLM",
+                     .qk_norm = true,
+                     .norm_placement = NormPlacement::kBeforeAndAfter,
+                     .hidden_act = HiddenAct::kGeluTanh,
+                     .scales_embedding = true,
+                     .layers_with_other_scores = 62,  // 27B
+                     .sliding_window_pattern = 6,
+                     .sliding_rope_theta = 10000.0f,
+                     .own_keys = kGemma3Keys},
+    GgufArchitecture{.name = "phi3",
+                     .hugging_face = "Phi3ForCausalLM",
+                     .has_fused_projections = true,
+                     .has_partial_rotary = true,
+                     .has_longrope = true},
+    GgufArchitecture{.name = "smollm3",
+                     .hugging_face = "SmolLM3ForCausalLM",
+                     .is_interleaved = true,
+                     .no_rope_layer_interval = 4},
+    GgufArchitecture{.name = "granite",
+                     .hugging_face = "GraniteForCausalLM",
+                     .is_interleaved = true,
+                     .own_keys = kGraniteKeys},
+    GgufArchitecture{.name = "olmo2",
+                     .hugging_face = "Olmo2ForCausalLM",
+                     .joint_qk_norm = true,
+                     .norm_placement = NormPlacement::kAfter},
+};
+
+}  // namespace
+
+bool GgufArchitecture::Uses(std::string_view key) const {
+  return std::ranges::contains(own_keys, key);
+}
+
+Result<GgufArchitecture> ReadGgufArchitecture(const GgufMetadata& metadata) {
+  constexpr std::string_view kKey = "general.architecture";
+  CRIA_ASSIGN_OR_RETURN(const std::string name, metadata.String(kKey));
+  const auto* found = std::ranges::find(kGgufArchitectures, name, &GgufArchitecture::name);
+  if (found != kGgufArchitectures.end()) return *found;
+  return metadata.Bad(kKey,
+                      std::format("is \"{}\"; this version converts {}", Quotable(name),
+                                  ListNames(kGgufArchitectures, &GgufArchitecture::name)),
+                      ErrorCode::kUnsupported);
+}
+
+}  // namespace cria

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "converter/gguf/gguf_metadata.h"
+#include "cria/error.h"
+#include "model/config.h"
+
+namespace cria {
+
+// An architecture of GGUF files: its Hugging Face name, how its files differ, and what llama.cpp
+// knows of it without a key.
+struct GgufArchitecture {
+  std::string_view name;  // `general.architecture`
+  std::string_view hugging_face;
+  // Rows of queries and keys that rope rotates together are stored next to each other.
+  bool is_interleaved = false;
+  // Always has biases; other architectures have them if the file has their tensors.
+  bool qkv_bias = false;
+  bool qk_norm = false;
+  bool joint_qk_norm = false;
+  NormPlacement norm_placement = NormPlacement::kBefore;
+  HiddenAct hidden_act = HiddenAct::kSilu;
+  bool scales_embedding = false;  // By sqrt(embedding_length).
+  // The number of layers of the model whose scores are divided by sqrt(embedding_length / heads)
+  // instead of sqrt(key_length); 0: none.
+  uint32_t layers_with_other_scores = 0;
+  uint32_t sliding_window = 0;  // Default.
+  // Without a pattern in the file, all layers but every n-th have the window; 0: all layers.
+  uint32_t sliding_window_pattern = 0;
+  // Layers with the window have this base, unless the file has another, and no rope scaling.
+  std::optional<float> sliding_rope_theta = {};
+  uint32_t no_rope_layer_interval = 0;               // Every n-th layer has no rope.
+  std::optional<float> attn_logit_softcapping = {};  // Default.
+  std::optional<float> final_logit_softcapping = {};
+  bool has_fused_projections = false;  // attn_qkv, and gate and up in ffn_up.
+  bool has_partial_rotary = false;
+  bool has_longrope = false;
+  // Keys that are used, although they are refused for other architectures.
+  std::span<const std::string_view> own_keys = {};
+
+  bool Uses(std::string_view key) const;
+};
+
+// The architecture of a file; fails if it is not known, and names it.
+Result<GgufArchitecture> ReadGgufArchitecture(const GgufMetadata& metadata);
+
+}  // namespace cria

@@ -1,0 +1,228 @@
+#include "converter/hugging_face/hf_families.h"
+
+#include <algorithm>
+#include <array>
+#include <format>
+#include <string>
+
+#include "converter/input/list_names.h"
+#include "core/quotable.h"
+
+namespace cria {
+namespace {
+
+using nlohmann::json;
+using Name = std::string_view;
+
+constexpr std::array<Name, 8> kSizes = {
+    "hidden_size", "intermediate_size",       "num_hidden_layers",   "num_attention_heads",
+    "vocab_size",  "max_position_embeddings", "num_key_value_heads", "head_dim"};
+constexpr std::array<Name, 3> kGemma2Fields = {"query_pre_attn_scalar", "attn_logit_softcapping",
+                                               "final_logit_softcapping"};
+constexpr std::array<Name, 4> kGemma3Fields = {"query_pre_attn_scalar", "final_logit_softcapping",
+                                               "rope_local_base_freq", "sliding_window_pattern"};
+constexpr std::array<Name, 10> kGemma2NeverNull = {
+    "hidden_size",         "intermediate_size", "num_hidden_layers",
+    "num_attention_heads", "vocab_size",        "max_position_embeddings",
+    "num_key_value_heads", "head_dim",          "query_pre_attn_scalar",
+    "hidden_activation"};
+constexpr std::array<Name, 3> kGemma3WithVisionFields = {
+    "query_pre_attn_scalar", "rope_local_base_freq", "sliding_window_pattern"};
+constexpr std::array<Name, 11> kGemma3NeverNull = {"hidden_size",
+                                                   "intermediate_size",
+                                                   "num_hidden_layers",
+                                                   "num_attention_heads",
+                                                   "vocab_size",
+                                                   "max_position_embeddings",
+                                                   "num_key_value_heads",
+                                                   "head_dim",
+                                                   "query_pre_attn_scalar",
+                                                   "hidden_activation",
+                                                   "sliding_window_pattern"};
+constexpr std::array<Name, 1> kPhi3Fields = {"partial_rotary_factor"};
+constexpr std::array<Name, 2> kPhi3NeverNull = {"partial_rotary_factor",
+                                                "original_max_position_embeddings"};
+constexpr std::array<Name, 2> kSmolLm3Fields = {"no_rope_layers", "no_rope_layer_interval"};
+constexpr std::array<Name, 1> kSmolLm3NeverNull = {"no_rope_layer_interval"};
+constexpr std::array<Name, 4> kGraniteFields = {"embedding_multiplier", "attention_multiplier",
+                                                "residual_multiplier", "logits_scaling"};
+
+constexpr DefaultSizes kGemma3Sizes = {.hidden_size = 2304,
+                                       .intermediate_size = 9216,
+                                       .num_hidden_layers = 26,
+                                       .num_attention_heads = 8,
+                                       .vocab_size = 262208,
+                                       .max_position_embeddings = 131072};
+
+constexpr Family kGemma3 = {.architecture = "Gemma3ForCausalLM",
+                            .model_type = "gemma3_text",
+                            .default_sizes = &kGemma3Sizes,
+                            .num_key_value_heads = 4,
+                            .head_dim = 256,
+                            .tie_word_embeddings = true,
+                            .attention_bias = AttentionBias::kByField,
+                            .qk_norm = true,
+                            .norm_placement = NormPlacement::kBeforeAndAfter,
+                            .activation_field = "hidden_activation",
+                            .activation = "gelu_pytorch_tanh",
+                            .window = Window::kPattern,
+                            .sliding_window = 4096,
+                            .sliding_window_pattern = 6,
+                            .rope_fields = RopeFields::kGemma3,
+                            .rope_theta = 1000000.0f,
+                            .multipliers = Multipliers::kGemmaWithScoreField,
+                            .own_fields = kGemma3Fields,
+                            .never_null = kGemma3NeverNull};
+
+// Its text model has the fields of Gemma3ForCausalLM, but does not cap logits.
+constexpr Family Gemma3WithVision() {
+  Family family = kGemma3;
+  family.architecture = "Gemma3ForConditionalGeneration";
+  family.model_type = "gemma3";
+  family.shown_architecture = kGemma3.architecture;
+  family.nested_in = "text_config";
+  family.nested_model_type = kGemma3.model_type;
+  family.own_fields = kGemma3WithVisionFields;
+  return family;
+}
+
+constexpr std::array kFamilies = {
+    Family{.architecture = "LlamaForCausalLM",
+           .model_type = "llama",
+           .attention_bias = AttentionBias::kByField,
+           .uses_mlp_bias = true,
+           .rope_fields = RopeFields::kSharedOrByLayerType},
+    Family{.architecture = "MistralForCausalLM",
+           .model_type = "mistral",
+           .num_key_value_heads = 8,
+           .window = Window::kSlidingWindow,
+           .sliding_window = 4096,
+           .rope_fields = RopeFields::kSharedOrByLayerType},
+    // transformers reads a configuration of model_type mistral with layer_types as Ministral's.
+    Family{.architecture = "MinistralForCausalLM",
+           .model_type = "ministral",
+           .num_key_value_heads = 8,
+           .window = Window::kSlidingWindow,
+           .sliding_window = 4096,
+           .rope_fields = RopeFields::kSharedOrByLayerType},
+    Family{.architecture = "Qwen2ForCausalLM",
+           .model_type = "qwen2",
+           .num_key_value_heads = 32,
+           .attention_bias = AttentionBias::kQkv,
+           .window = Window::kUseSlidingWindow,
+           .sliding_window = 4096,
+           .rope_fields = RopeFields::kSharedOrByLayerType},
+    Family{.architecture = "Qwen3ForCausalLM",
+           .model_type = "qwen3",
+           .num_key_value_heads = 32,
+           .head_dim = 128,
+           .attention_bias = AttentionBias::kByField,
+           .qk_norm = true,
+           .window = Window::kUseSlidingWindow,
+           .sliding_window = 4096,
+           .rope_fields = RopeFields::kSharedOrByLayerType},
+    Family{.architecture = "GemmaForCausalLM",
+           .model_type = "gemma",
+           .num_key_value_heads = 16,
+           .head_dim = 256,
+           .tie_word_embeddings = true,
+           .attention_bias = AttentionBias::kByField,
+           .activation = "gelu_pytorch_tanh",
+           .window = Window::kRefused,
+           .multipliers = Multipliers::kGemma,
+           .never_null = kSizes},
+    Family{.architecture = "Gemma2ForCausalLM",
+           .model_type = "gemma2",
+           .num_key_value_heads = 4,
+           .head_dim = 256,
+           .tie_word_embeddings = true,
+           .attention_bias = AttentionBias::kByField,
+           .norm_placement = NormPlacement::kBeforeAndAfter,
+           .activation_field = "hidden_activation",
+           .activation = "gelu_pytorch_tanh",
+           .window = Window::kPattern,
+           .sliding_window = 4096,
+           .sliding_window_pattern = 2,
+           .multipliers = Multipliers::kGemmaWithScoreField,
+           .attn_logit_softcapping = 50.0f,
+           .final_logit_softcapping = 30.0f,
+           .own_fields = kGemma2Fields,
+           .never_null = kGemma2NeverNull},
+    kGemma3,
+    Gemma3WithVision(),
+    Family{.architecture = "Phi3ForCausalLM",
+           .model_type = "phi3",
+           .rms_norm_eps = 1e-5f,
+           .window = Window::kAll,
+           .rope_fields = RopeFields::kPhi3,
+           .has_fused_projections = true,
+           .own_fields = kPhi3Fields,
+           .never_null = kPhi3NeverNull},
+    Family{.architecture = "SmolLM3ForCausalLM",
+           .model_type = "smollm3",
+           .num_key_value_heads = 4,
+           .tie_word_embeddings = true,
+           .attention_bias = AttentionBias::kByField,
+           .uses_mlp_bias = true,
+           .window = Window::kLayersWithoutRope,
+           .rope_theta = 2000000.0f,
+           .own_fields = kSmolLm3Fields,
+           .never_null = kSmolLm3NeverNull},
+    Family{.architecture = "GraniteForCausalLM",
+           .model_type = "granite",
+           .attention_bias = AttentionBias::kByField,
+           .uses_mlp_bias = true,
+           .window = Window::kRefused,
+           .multipliers = Multipliers::kGranite,
+           .own_fields = kGraniteFields,
+           .never_null = kGraniteFields},
+    Family{.architecture = "Olmo2ForCausalLM",
+           .model_type = "olmo2",
+           .rms_norm_eps = 1e-5f,
+           .attention_bias = AttentionBias::kByField,
+           .joint_qk_norm = true,
+           .norm_placement = NormPlacement::kAfter,
+           .window = Window::kRefused},
+};
+
+// The one name in "architectures"; nothing if that is absent or empty, as in a configuration that
+// was saved without a model.
+Result<std::optional<std::string>> ReadArchitecture(const JsonFields& fields) {
+  const json* architectures = fields.Find("architectures");
+  if (architectures == nullptr || *architectures == json::array()) return std::nullopt;
+  if (!architectures->is_array() || architectures->size() != 1 ||
+      !architectures->front().is_string()) {
+    return fields.Bad(
+        ErrorCode::kInvalidFile, "architectures",
+        std::format("is {}, but must be a list of one name", JsonFields::Text(*architectures)));
+  }
+  return architectures->front().get<std::string>();
+}
+
+}  // namespace
+
+bool Family::Uses(std::string_view field) const { return std::ranges::contains(own_fields, field); }
+
+Result<const Family*> ReadHfFamily(const JsonFields& fields) {
+  CRIA_ASSIGN_OR_RETURN(const auto architecture, ReadArchitecture(fields));
+  CRIA_ASSIGN_OR_RETURN(const std::string model_type, fields.String("model_type"));
+  if (!architecture) {
+    const auto* by_type = std::ranges::find(kFamilies, model_type, &Family::model_type);
+    if (by_type != kFamilies.end()) return by_type;
+    return fields.Bad(ErrorCode::kNotFound, "architectures",
+                      "is missing; it must name the kind of model, such as LlamaForCausalLM");
+  }
+  const auto* family = std::ranges::find(kFamilies, *architecture, &Family::architecture);
+  if (family == kFamilies.end()) {
+    return fields.Bad(ErrorCode::kUnsupported, "architectures",
+                      std::format("is [\"{}\"]; this version converts {}", Quotable(*architecture),
+                                  ListNames(kFamilies, &Family::architecture)));
+  }
+  if (model_type.empty() || model_type == family->model_type) return family;
+  return fields.Bad(ErrorCode::kInvalidFile, "model_type",
+                    std::format("is \"{}\", but architectures names {}, whose model_type is "
+                                "\"{}\"; correct the one that is wrong",
+                                Quotable(model_type), family->architecture, family->model_type));
+}
+
+}  // namespace cria

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "converter/input/json_fields.h"
+#include "cria/error.h"
+#include "model/config.h"
+
+namespace cria {
+
+// Which projections of attention have biases.
+enum class AttentionBias : uint8_t {
+  kNone,
+  kQkv,      // Queries, keys and values, whatever attention_bias says.
+  kByField,  // All or none, as attention_bias says.
+};
+
+// Which fields give the window of attention, and to which layers. Except for kIgnored and kAll,
+// layer_types says which layers have it, if it is given.
+enum class Window : uint8_t {
+  kIgnored,            // There is no window, whatever sliding_window and layer_types say.
+  kRefused,            // There is no window, and fields that ask for one are refused.
+  kSlidingWindow,      // sliding_window; in all layers.
+  kAll,                // The same, but layer_types is refused.
+  kUseSlidingWindow,   // use_sliding_window switches it on, in layers from max_window_layers on.
+  kLayersWithoutRope,  // use_sliding_window switches it on, in layers without rope.
+  kPattern,            // All layers but every n-th.
+};
+
+// Where a configuration has the parameters of rope.
+enum class RopeFields : uint8_t {
+  kSharedOrByLayerType,  // For all layers, or an object for each type of layers.
+  kShared,               // For all layers.
+  kGemma3,               // An object for each type of layers. The older form has rope_scaling for
+                         // layers without a window and rope_local_base_freq for the others.
+  kPhi3,                 // For all layers, with a partial_rotary_factor.
+};
+
+// Multipliers that have fields, or that the family always has; see WeightFolding.
+enum class Multipliers : uint8_t {
+  kNone,
+  kGemma,  // The embedding by sqrt(hidden_size), norms by one more than their weights.
+  kGemmaWithScoreField,  // The same, and query_pre_attn_scalar for scores.
+  kGranite,              // embedding_, attention_ and residual_multiplier, and logits_scaling.
+};
+
+// Values of absent fields of sizes.
+struct DefaultSizes {
+  uint32_t hidden_size;
+  uint32_t intermediate_size;
+  uint32_t num_hidden_layers;
+  uint32_t num_attention_heads;
+  uint32_t vocab_size;
+  uint32_t max_position_embeddings;
+};
+
+// How transformers' class for an architecture interprets the fields: which of them it uses, and the
+// defaults of absent ones.
+struct Family {
+  std::string_view architecture;
+  std::string_view model_type;
+  // The name in the model file, if it is another; GGUF files do not tell these architectures apart.
+  std::string_view shown_architecture = {};
+  // The object with the fields, if they are not at the top level.
+  std::string_view nested_in = {};
+  std::string_view nested_model_type = {};           // Of this object.
+  const DefaultSizes* default_sizes = nullptr;       // Absent sizes are refused if there are none.
+  std::optional<uint32_t> num_key_value_heads = {};  // Default; absent: num_attention_heads.
+  std::optional<uint32_t> head_dim = {};  // Default; absent: hidden_size / num_attention_heads.
+  float rms_norm_eps = 1e-6f;
+  bool tie_word_embeddings = false;
+  AttentionBias attention_bias = AttentionBias::kNone;
+  bool uses_mlp_bias = false;
+  bool qk_norm = false;
+  bool joint_qk_norm = false;
+  NormPlacement norm_placement = NormPlacement::kBefore;
+  std::string_view activation_field = "hidden_act";
+  std::string_view activation = "silu";
+  Window window = Window::kIgnored;
+  uint32_t sliding_window = 0;          // Default.
+  uint32_t sliding_window_pattern = 0;  // Default of n, for kPattern.
+  RopeFields rope_fields = RopeFields::kShared;
+  float rope_theta = 10000.0f;
+  Multipliers multipliers = Multipliers::kNone;
+  std::optional<float> attn_logit_softcapping = {};  // Default, if it is an own field.
+  std::optional<float> final_logit_softcapping = {};
+  bool has_fused_projections = false;  // qkv_proj and gate_up_proj.
+  // Fields that are used, although they are refused for other families.
+  std::span<const std::string_view> own_fields = {};
+  // Fields for which transformers knows no meaning of null, in addition to those of all families.
+  std::span<const std::string_view> never_null = {};
+
+  bool Uses(std::string_view field) const;
+};
+
+// The family that architectures or model_type names. If both are given, they must agree:
+// transformers uses model_type, other programs use architectures, and the families interpret fields
+// differently.
+Result<const Family*> ReadHfFamily(const JsonFields& fields);
+
+}  // namespace cria

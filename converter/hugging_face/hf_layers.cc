@@ -1,0 +1,185 @@
+#include "converter/hugging_face/hf_layers.h"
+
+#include <algorithm>
+#include <format>
+#include <utility>
+#include <vector>
+
+#include "converter/hugging_face/hf_rope.h"
+#include "converter/layer_kinds.h"
+
+namespace cria {
+namespace {
+
+using nlohmann::json;
+
+constexpr uint32_t kDefaultMaxWindowLayers = 28;
+constexpr uint32_t kDefaultNoRopeLayerInterval = 4;
+
+// Which layers have a window, by layer_types, which must exist.
+Result<std::vector<bool>> ReadLayerTypes(const JsonFields& fields, uint32_t num_hidden_layers) {
+  CRIA_ASSIGN_OR_RETURN(const json* types, fields.Array("layer_types"));
+  if (types->size() != num_hidden_layers) {
+    return fields.Bad(ErrorCode::kInvalidFile, "layer_types",
+                      std::format("has {} entries, but num_hidden_layers is {}", types->size(),
+                                  num_hidden_layers));
+  }
+  std::vector<bool> is_sliding;
+  for (const json& type : *types) {
+    if (type != kSlidingAttention && type != kFullAttention) {
+      return fields.Bad(
+          ErrorCode::kUnsupported, "layer_types",
+          std::format("has {}; this version supports full_attention and sliding_attention",
+                      JsonFields::Text(type)));
+    }
+    is_sliding.push_back(type == kSlidingAttention);
+  }
+  return is_sliding;
+}
+
+// Fails if a field asks for something that the family does not have.
+Status RefuseGiven(const JsonFields& fields, std::string_view name) {
+  const json* value = fields.Find(name);
+  if (value == nullptr) return {};
+  return fields.Bad(ErrorCode::kUnsupported, name,
+                    std::format("is {}, which this version does not support for this architecture",
+                                JsonFields::Text(*value)));
+}
+
+Status RefuseForeignWindow(const JsonFields& fields, Window window) {
+  if (window == Window::kRefused) CRIA_RETURN_IF_ERROR(RefuseGiven(fields, "sliding_window"));
+  if (window != Window::kRefused && window != Window::kAll) return {};
+  return RefuseGiven(fields, "layer_types");
+}
+
+// The window of layers that have one, 0 for none.
+Result<uint32_t> ReadWindow(const JsonFields& fields, const Family& family) {
+  constexpr std::string_view kName = "sliding_window";
+  if (family.window == Window::kIgnored || family.window == Window::kRefused) return 0;
+  if (family.window == Window::kUseSlidingWindow || family.window == Window::kLayersWithoutRope) {
+    CRIA_ASSIGN_OR_RETURN(const bool is_used, fields.Bool("use_sliding_window", false));
+    if (!is_used) return 0;
+  }
+  // Null switches the default off, too.
+  const bool is_null = fields.Find(kName) == nullptr && fields.object().contains(kName);
+  return fields.Integer(kName, is_null ? 0 : family.sliding_window);
+}
+
+// Which layers have rope: all, or as no_rope_layers says, which has 1 for layers with rope, or all
+// but every n-th. There may be more entries than layers.
+Result<std::vector<bool>> ReadLayersWithRope(const JsonFields& fields, const Family& family,
+                                             size_t num_layers) {
+  std::vector<bool> has_rope(num_layers, true);
+  if (!family.Uses("no_rope_layers")) return has_rope;
+  if (fields.Find("no_rope_layers") == nullptr) {
+    CRIA_ASSIGN_OR_RETURN(const uint32_t interval,
+                          fields.Integer("no_rope_layer_interval", kDefaultNoRopeLayerInterval));
+    if (interval == 0) {
+      return fields.Bad(ErrorCode::kInvalidFile, "no_rope_layer_interval", "is 0");
+    }
+    for (size_t i = 0; i < num_layers; ++i) has_rope[i] = (i + 1) % interval != 0;
+    return has_rope;
+  }
+  CRIA_ASSIGN_OR_RETURN(const json* flags, fields.Array("no_rope_layers"));
+  if (flags->size() < num_layers) {
+    return fields.Bad(
+        ErrorCode::kInvalidFile, "no_rope_layers",
+        std::format("has {} entries, but num_hidden_layers is {}", flags->size(), num_layers));
+  }
+  for (size_t i = 0; i < num_layers; ++i) {
+    const json& flag = (*flags)[i];
+    if (flag != 0 && flag != 1) {
+      return fields.Bad(ErrorCode::kInvalidFile, "no_rope_layers",
+                        std::format("has {}, but must have 0 or 1", JsonFields::Text(flag)));
+    }
+    has_rope[i] = flag == 1;
+  }
+  return has_rope;
+}
+
+// Which layers have the window by the rules of a family whose configuration has no layer_types.
+Result<std::vector<bool>> SlidingLayersByRule(const JsonFields& fields, const Family& family,
+                                              const std::vector<bool>& has_rope, uint32_t window) {
+  std::vector<bool> is_sliding(has_rope.size(), window != 0);
+  switch (family.window) {
+    case Window::kIgnored:
+    case Window::kRefused:
+    case Window::kSlidingWindow:
+    case Window::kAll:
+      break;
+    case Window::kUseSlidingWindow: {
+      if (window == 0) break;
+      // The number of layers without a window; they come first.
+      CRIA_ASSIGN_OR_RETURN(const uint32_t full_layers,
+                            fields.Integer("max_window_layers", kDefaultMaxWindowLayers));
+      std::fill_n(is_sliding.begin(), std::min<size_t>(full_layers, is_sliding.size()), false);
+      break;
+    }
+    case Window::kLayersWithoutRope:
+      for (size_t i = 0; i < has_rope.size(); ++i) is_sliding[i] = window != 0 && !has_rope[i];
+      break;
+    case Window::kPattern: {
+      uint32_t period = family.sliding_window_pattern;
+      if (family.Uses("sliding_window_pattern")) {
+        CRIA_ASSIGN_OR_RETURN(period, fields.Integer("sliding_window_pattern", period));
+      }
+      if (period == 0) {
+        return fields.Bad(ErrorCode::kInvalidFile, "sliding_window_pattern", "is 0");
+      }
+      for (size_t i = 0; i < is_sliding.size(); ++i) is_sliding[i] = (i + 1) % period != 0;
+      break;
+    }
+  }
+  return is_sliding;
+}
+
+Result<std::vector<bool>> ReadSlidingLayers(const JsonFields& fields, const Family& family,
+                                            const std::vector<bool>& has_rope, uint32_t window,
+                                            uint32_t num_hidden_layers) {
+  std::vector<bool> is_sliding;
+  const bool has_types = family.window != Window::kIgnored && fields.Find("layer_types") != nullptr;
+  if (has_types) {
+    CRIA_ASSIGN_OR_RETURN(is_sliding, ReadLayerTypes(fields, num_hidden_layers));
+  } else {
+    CRIA_ASSIGN_OR_RETURN(is_sliding, SlidingLayersByRule(fields, family, has_rope, window));
+  }
+  if (window != 0 || !std::ranges::contains(is_sliding, true)) return is_sliding;
+  if (has_types) {
+    return fields.Bad(ErrorCode::kInvalidFile, "layer_types",
+                      "has sliding_attention, but sliding_window gives no window");
+  }
+  return fields.Bad(ErrorCode::kInvalidFile, "sliding_window",
+                    "gives no window, but layers of this architecture have one");
+}
+
+}  // namespace
+
+Status ReadHfLayers(const JsonFields& fields, const Family& family, ModelConfig& config) {
+  CRIA_RETURN_IF_ERROR(RefuseForeignWindow(fields, family.window));
+  CRIA_ASSIGN_OR_RETURN(const uint32_t window, ReadWindow(fields, family));
+  // ValidateConfig refuses more layers.
+  const size_t num_layers = std::min(config.num_hidden_layers, kMaxHiddenLayers);
+  CRIA_ASSIGN_OR_RETURN(const std::vector<bool> has_rope,
+                        ReadLayersWithRope(fields, family, num_layers));
+  CRIA_ASSIGN_OR_RETURN(
+      const std::vector<bool> is_sliding,
+      ReadSlidingLayers(fields, family, has_rope, window, config.num_hidden_layers));
+  LayerKind full;
+  LayerKind sliding = {.sliding_window = window};
+  // Parameters of a type that no layer has may be absent.
+  if (std::ranges::contains(is_sliding, false)) {
+    CRIA_RETURN_IF_ERROR(ReadHfRope(fields, family, kFullAttention, config, full));
+  }
+  if (std::ranges::contains(is_sliding, true)) {
+    CRIA_RETURN_IF_ERROR(ReadHfRope(fields, family, kSlidingAttention, config, sliding));
+  }
+  std::vector<LayerKind> layers;
+  for (size_t i = 0; i < num_layers; ++i) {
+    layers.push_back(is_sliding[i] ? sliding : full);
+    layers.back().no_rope = !has_rope[i];
+  }
+  SetLayerKinds(std::move(layers), config);
+  return {};
+}
+
+}  // namespace cria

@@ -1,0 +1,183 @@
+// What becomes of the weights of families whose mathematics is partly folded into them.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <format>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "converter/convert.h"
+#include "converter/hugging_face/safetensors.h"
+#include "converter/open_checkpoint.h"
+#include "support/family_checkpoint.h"
+#include "support/files.h"
+#include "support/temporary_directory.h"
+
+namespace cria {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::vector<float> ValuesOf(const TensorSource& source) {
+  std::vector<float> values(source.num_elements());
+  EXPECT_TRUE(TensorReader().Read(source, 0, values));
+  return values;
+}
+
+class FamiliesTest : public ::testing::Test {
+ protected:
+  void Open(const char* name) {
+    support::WriteFamilyDirectory(support::FamilyNamed(name), folder_);
+    auto stored = ReadSafetensors(folder_ / "model.safetensors");
+    auto opened = OpenCheckpoint(folder_);
+    ASSERT_TRUE(stored && opened);
+    stored_ = std::move(*stored);
+    checkpoint_ = std::move(*opened);
+  }
+
+  // Expects that each element of the tensor is what `change` makes of the stored one, in this row.
+  void ExpectChanged(const std::string& name,
+                     const std::function<double(double stored, size_t row)>& change) {
+    const TensorSource& source = checkpoint_.tensors.at(name);
+    const std::vector<float> stored = ValuesOf(stored_.at(name));
+    const std::vector<float> read = ValuesOf(source);
+    ASSERT_EQ(read.size(), stored.size()) << name;
+    const size_t columns = read.size() / source.shape.front();
+    for (size_t i = 0; i < read.size(); ++i) {
+      ASSERT_NEAR(read[i], change(stored[i], i / columns), 1e-6) << name << " " << i;
+    }
+  }
+  void ExpectFactor(const std::string& name, double factor) {
+    ExpectChanged(name, [=](double stored, size_t) { return stored * factor; });
+  }
+  // Of a norm that multiplies by one more than its weight.
+  void ExpectNorm(const std::string& name, double factor) {
+    ExpectChanged(name, [=](double stored, size_t) { return (1.0 + stored) * factor; });
+  }
+
+  support::TemporaryDirectory directory_;
+  std::filesystem::path folder_ = directory_.path() / "model";
+  TensorSources stored_;
+  Checkpoint checkpoint_;
+};
+
+TEST_F(FamiliesTest, GemmasEmbeddingIsScaledAndItsNormsAreOneMore) {
+  Open("Gemma");  // Tied.
+  ExpectFactor("model.embed_tokens.weight", 8.0);
+  ExpectNorm("model.norm.weight", 1.0 / 8.0);
+  ExpectNorm("model.layers.1.input_layernorm.weight", 1.0);
+  ExpectNorm("model.layers.1.post_attention_layernorm.weight", 1.0);
+  ExpectFactor("model.layers.1.self_attn.q_proj.weight", 1.0);
+  ExpectFactor("model.layers.1.mlp.down_proj.weight", 1.0);
+  Open("GemmaBiases");  // Untied.
+  ExpectFactor("model.embed_tokens.weight", 8.0);
+  ExpectFactor("lm_head.weight", 1.0);
+  ExpectNorm("model.norm.weight", 1.0);
+}
+
+TEST_F(FamiliesTest, ScoresAreScaledByQueriesOrTheirNorm) {
+  const double factor = std::sqrt(16.0 / 24.0);
+  Open("Gemma2NoCaps");
+  ExpectFactor("model.layers.0.self_attn.q_proj.weight", factor);
+  ExpectFactor("model.layers.0.self_attn.k_proj.weight", 1.0);
+  ExpectNorm("model.layers.0.pre_feedforward_layernorm.weight", 1.0);
+  ExpectNorm("model.layers.0.post_feedforward_layernorm.weight", 1.0);
+  Open("Gemma3NewForm");
+  ExpectNorm("model.layers.0.self_attn.q_norm.weight", factor);
+  ExpectNorm("model.layers.0.self_attn.k_norm.weight", 1.0);
+  ExpectFactor("model.layers.0.self_attn.q_proj.weight", 1.0);
+  ExpectFactor("model.layers.0.self_attn.q_proj.bias", 1.0);
+}
+
+TEST_F(FamiliesTest, GranitesMultipliersAreInItsWeights) {
+  Open("Granite");  // Tied; 6 for embeddings, 0.5 for logits, 0.125 for scores.
+  ExpectFactor("model.embed_tokens.weight", 6.0);
+  ExpectFactor("model.norm.weight", 1.0 / (0.5 * 6.0));
+  ExpectFactor("model.layers.0.self_attn.q_proj.weight", 0.125 * 4.0);
+  ExpectFactor("model.layers.0.self_attn.o_proj.weight", 0.22);
+  ExpectFactor("model.layers.0.mlp.down_proj.weight", 0.22);
+  ExpectFactor("model.layers.0.mlp.up_proj.weight", 1.0);
+  Open("GraniteBiases");  // Untied; 2 for logits, 0.35 for scores.
+  ExpectFactor("model.norm.weight", 0.5);
+  ExpectFactor("lm_head.weight", 1.0);
+  ExpectFactor("model.layers.0.self_attn.q_proj.bias", 0.35 * 4.0);
+  ExpectFactor("model.layers.0.self_attn.k_proj.bias", 1.0);
+  ExpectFactor("model.layers.0.self_attn.o_proj.bias", 0.22);
+  ExpectFactor("model.layers.0.mlp.down_proj.bias", 0.22);
+}
+
+TEST_F(FamiliesTest, FusedProjectionsAreSplitByRows) {
+  Open("Phi3");
+  EXPECT_EQ(checkpoint_.tensors.size(), 2u * 9 + 3);
+  const std::vector<float> fused = ValuesOf(stored_.at("model.layers.1.self_attn.qkv_proj.weight"));
+  std::vector<float> joined;
+  for (const char* part : {"q_proj", "k_proj", "v_proj"}) {
+    const std::vector<float> values =
+        ValuesOf(checkpoint_.tensors.at(std::format("model.layers.1.self_attn.{}.weight", part)));
+    joined.insert(joined.end(), values.begin(), values.end());
+  }
+  EXPECT_EQ(joined, fused);
+  const std::vector<float> gate_up = ValuesOf(stored_.at("model.layers.0.mlp.gate_up_proj.weight"));
+  EXPECT_EQ(ValuesOf(checkpoint_.tensors.at("model.layers.0.mlp.up_proj.weight")),
+            std::vector<float>(gate_up.begin() + 160 * 64, gate_up.end()));
+}
+
+// The factor of longrope is one of cosines and sines: if they do not rotate all channels, it is
+// only one of those that they do.
+TEST_F(FamiliesTest, AFactorOfRotatedChannelsIsInTheirQueries) {
+  Open("Phi4Mini");
+  const std::string name = "model.layers.0.self_attn.qkv_proj.weight";
+  const std::vector<float> fused = ValuesOf(stored_.at(name));
+  const std::vector<float> queries =
+      ValuesOf(checkpoint_.tensors.at("model.layers.0.self_attn.q_proj.weight"));
+  const double factor = 1.0 + std::log(4.0) / std::log(32.0);
+  ASSERT_EQ(queries.size(), 64u * 64);
+  for (size_t i = 0; i < queries.size(); ++i) {
+    const bool is_rotated = i / 64 % 16 < 12;
+    ASSERT_NEAR(queries[i], fused[i] * (is_rotated ? factor : 1.0), 1e-6) << i;
+  }
+}
+
+TEST_F(FamiliesTest, RefusesFusedProjectionsThatDoNotFit) {
+  support::WriteFamilyDirectory(support::FamilyNamed("Phi3"), folder_);
+  auto config = nlohmann::json::parse(support::ReadFile(folder_ / "config.json"));
+  config["num_key_value_heads"] = 4;
+  support::WriteFile(folder_ / "config.json", config.dump());
+  const auto opened = OpenCheckpoint(folder_);
+  ASSERT_FALSE(opened);
+  EXPECT_THAT(opened.error().message(), HasSubstr("qkv_proj.weight\" has shape [128, 64], but "
+                                                  "config.json calls for 192 rows"));
+}
+
+TEST_F(FamiliesTest, OfAModelThatSeesTheTextModelIsConverted) {
+  const auto output = directory_.path() / "out.cria";
+  const auto convert = [&] {
+    const auto report = Convert(folder_, output, {.weights = Scheme::kF32});
+    EXPECT_TRUE(report) << report.error().message();
+    return report.value_or(ConvertReport{});
+  };
+  support::WriteFamilyDirectory(support::FamilyNamed("Gemma3"), folder_);
+  EXPECT_TRUE(convert().notes.empty());
+  const std::string expected = support::ReadFile(output);
+  support::WriteFamilyDirectory(support::FamilyNamed("Gemma3Vision"), folder_);
+  const ConvertReport report = convert();
+  ASSERT_EQ(report.notes.size(), 1u);
+  EXPECT_THAT(report.notes[0], HasSubstr("vision part of the checkpoint (2 tensors) is left out"));
+  EXPECT_EQ(support::ReadFile(output) == expected, true);
+  // Older files have other names of the same length.
+  std::string weights = support::ReadFile(folder_ / "model.safetensors");
+  const std::string newer = "\"model.language_model.";
+  for (size_t at = weights.find(newer); at != std::string::npos; at = weights.find(newer, at)) {
+    weights.replace(at, newer.size(), "\"language_model.model.");
+  }
+  support::WriteFile(folder_ / "model.safetensors", weights);
+  convert();
+  EXPECT_EQ(support::ReadFile(output) == expected, true);
+}
+
+}  // namespace
+}  // namespace cria

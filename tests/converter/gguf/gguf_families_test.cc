@@ -1,0 +1,145 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "converter/convert.h"
+#include "converter/gguf/gguf_config.h"
+#include "converter/open_checkpoint.h"
+#include "support/family_checkpoint.h"
+#include "support/family_gguf.h"
+#include "support/files.h"
+#include "support/temporary_directory.h"
+
+namespace cria {
+namespace {
+
+using support::FamilyCheckpoint;
+
+class GgufFamiliesTest : public ::testing::TestWithParam<FamilyCheckpoint> {
+ protected:
+  std::string ConvertToBytes(const std::filesystem::path& checkpoint,
+                             const ConvertOptions& options) {
+    const auto report = Convert(checkpoint, output_, options);
+    if (!report) {
+      ADD_FAILURE() << report.error().message();
+      return "";
+    }
+    return support::ReadFile(output_);
+  }
+
+  support::TemporaryDirectory directory_;
+  std::filesystem::path output_ = directory_.path() / "out.cria";
+};
+
+// A Hugging Face folder and a GGUF file of the model, both named "model", give the same file.
+TEST_P(GgufFamiliesTest, IsTheModelThatHuggingFacesFilesAre) {
+  if (GetParam().gguf_architecture.empty()) GTEST_SKIP() << "GGUF files cannot say the same";
+  const auto folder = directory_.path() / "hf" / "model";
+  const auto gguf = directory_.path() / "model.gguf";
+  support::WriteFamilyDirectory(GetParam(), folder);
+  support::WriteFamilyGguf(GetParam(), gguf);
+  for (const Scheme scheme : {Scheme::kF32, Scheme::kQb4w}) {
+    const std::string expected = ConvertToBytes(folder, {.weights = scheme});
+    ASSERT_FALSE(expected.empty());
+    EXPECT_EQ(ConvertToBytes(gguf, {.weights = scheme}) == expected, true);
+  }
+}
+
+class GgufFamiliesDamageTest : public ::testing::Test {
+ protected:
+  // Opens the family's file after `change`.
+  Result<Checkpoint> Open(const char* name,
+                          const std::function<void(support::GgufWriter&)>& change) {
+    const FamilyCheckpoint family = support::FamilyNamed(name);
+    support::FamilyGgufWriter writer(family.gguf_architecture, family.config_json);
+    change(writer.writer());
+    for (const support::TensorShape& tensor : support::FamilyTensors(family)) {
+      writer.Add({tensor.shape, support::FamilyValues(family, tensor)}, tensor.name);
+    }
+    writer.Write(directory_.path() / "changed.gguf");
+    return OpenCheckpoint(directory_.path() / "changed.gguf");
+  }
+  void ExpectRefused(const char* name, const std::function<void(support::GgufWriter&)>& change,
+                     std::string_view reason) {
+    const auto opened = Open(name, change);
+    ASSERT_FALSE(opened) << reason;
+    EXPECT_THAT(opened.error().message(), ::testing::HasSubstr(reason));
+  }
+  // Adds factors of rotary frequencies.
+  static void AddFactors(support::GgufWriter& writer, const std::string& name, size_t count) {
+    writer.AddTensor(name, {count}, support::StorageType::kF32, std::vector<float>(count, 1.0f));
+  }
+
+  support::TemporaryDirectory directory_;
+};
+
+TEST_F(GgufFamiliesDamageTest, RefusesLongropeThatIsIncomplete) {
+  ExpectRefused(
+      "Phi3",
+      [](support::GgufWriter& writer) { AddFactors(writer, "rope_factors_long.weight", 8); },
+      "has only one of the tensors");
+  ExpectRefused(
+      "Phi3",
+      [](support::GgufWriter& writer) {
+        AddFactors(writer, "rope_factors_long.weight", 8);
+        AddFactors(writer, "rope_factors_short.weight", 7);
+      },
+      "rope_factors_short.weight\" has shape [7], but heads have 16");
+  ExpectRefused(
+      "Phi3",
+      [](support::GgufWriter& writer) {
+        AddFactors(writer, "rope_factors_long.weight", 8);
+        AddFactors(writer, "rope_factors_short.weight", 8);
+      },
+      "phi3.rope.scaling.attn_factor is missing");
+  ExpectRefused(
+      "Phi3",
+      [](support::GgufWriter& writer) { writer.Add("phi3.rope.scaling.attn_factor", 1.5f); },
+      "phi3.rope.scaling.attn_factor is 1.5, which this version does not support");
+  ExpectRefused(
+      "SmolLm3", [](support::GgufWriter& writer) { AddFactors(writer, "rope_freqs.weight", 7); },
+      "rope_freqs.weight\" has shape [7]");
+}
+
+TEST_F(GgufFamiliesDamageTest, RefusesKeysOfOtherFamilies) {
+  for (const char* key : {"embedding_scale", "residual_scale", "logit_scale", "attention.scale",
+                          "attn_logit_softcapping", "final_logit_softcapping"}) {
+    const std::string name = std::string("olmo2.") + key;
+    ExpectRefused(
+        "Olmo2", [&](support::GgufWriter& writer) { writer.Add(name, 3.0f); },
+        name + " changes the computation");
+  }
+  ExpectRefused(
+      "Gemma3",
+      [](support::GgufWriter& writer) { writer.Add("gemma3.attn_logit_softcapping", 50.0f); },
+      "gemma3.attn_logit_softcapping changes the computation");
+}
+
+// llama.cpp knows the largest Gemmas by their numbers of layers.
+TEST(GgufFoldingTest, TheLargestGemmasDivideScoresOtherwise) {
+  for (const auto& [name, layers] : {std::pair("gemma2", 46u), std::pair("gemma3", 62u)}) {
+    GgufMetadata metadata("x.gguf");
+    metadata.Add("general.architecture", std::string(name));
+    const GgufArchitecture architecture = ReadGgufArchitecture(metadata).value();
+    ModelConfig config = {.hidden_size = 4608,
+                          .num_hidden_layers = layers,
+                          .num_attention_heads = 32,
+                          .head_dim = 128};
+    EXPECT_DOUBLE_EQ(ReadGgufFolding(metadata, architecture, config).value().score_factor,
+                     std::sqrt(128.0 / 144.0));
+    config.num_hidden_layers = 26;
+    EXPECT_EQ(ReadGgufFolding(metadata, architecture, config).value().score_factor, 1.0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, GgufFamiliesTest,
+                         ::testing::ValuesIn(support::FamilyCheckpoints()),
+                         [](const auto& family) { return family.param.name; });
+
+}  // namespace
+}  // namespace cria

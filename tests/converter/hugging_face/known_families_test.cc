@@ -1,0 +1,267 @@
+// Reads the config.json of widely used checkpoints of the families that differ from Llama in their
+// mathematics.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "converter/hugging_face/hf_config_fixture.h"
+
+namespace cria {
+namespace {
+
+using nlohmann::json;
+
+class KnownFamiliesTest : public HfConfigFixture {
+ protected:
+  HfModel ReadModel(const json& config) {
+    support::WriteFile(path_, config.dump());
+    auto read = ReadHfModel(path_);
+    EXPECT_TRUE(read) << read.error().message();
+    return read.value_or(HfModel{});
+  }
+};
+
+json SizesOf(const char* architecture, const char* model_type, int hidden, int intermediate,
+             int layers, int heads, int key_value_heads, int vocabulary, int positions) {
+  return {{"architectures", {architecture}},   {"model_type", model_type},
+          {"attention_bias", false},           {"attention_dropout", 0.0},
+          {"initializer_range", 0.02},         {"use_cache", true},
+          {"torch_dtype", "bfloat16"},         {"hidden_size", hidden},
+          {"intermediate_size", intermediate}, {"num_hidden_layers", layers},
+          {"num_attention_heads", heads},      {"num_key_value_heads", key_value_heads},
+          {"vocab_size", vocabulary},          {"max_position_embeddings", positions}};
+}
+
+json Plus(json fields, const json& more) {
+  fields.update(more);
+  return fields;
+}
+
+size_t LayersWithWindow(const ModelConfig& config) {
+  size_t count = 0;
+  for (size_t i = 0; i < config.num_hidden_layers; ++i) {
+    count += config.layer_kind(i).sliding_window != 0 ? 1 : 0;
+  }
+  return count;
+}
+
+TEST_F(KnownFamiliesTest, Gemma2) {
+  const json common = {{"attn_logit_softcapping", 50.0},
+                       {"final_logit_softcapping", 30.0},
+                       {"cache_implementation", "hybrid"},
+                       {"head_dim", 256},
+                       {"hidden_act", "gelu_pytorch_tanh"},
+                       {"hidden_activation", "gelu_pytorch_tanh"},
+                       {"query_pre_attn_scalar", 256},
+                       {"rms_norm_eps", 1e-6},
+                       {"rope_theta", 10000.0},
+                       {"sliding_window", 4096}};
+  const char* const name = "Gemma2ForCausalLM";
+  for (const json& sizes : {SizesOf(name, "gemma2", 2304, 9216, 26, 8, 4, 256000, 8192),
+                            SizesOf(name, "gemma2", 3584, 14336, 42, 16, 8, 256000, 8192)}) {
+    const HfModel model = ReadModel(Plus(sizes, common));
+    const ModelConfig& config = model.config;
+    EXPECT_EQ(config.head_dim, 256u);
+    EXPECT_EQ(config.hidden_act, HiddenAct::kGeluTanh);
+    EXPECT_EQ(config.norm_placement, NormPlacement::kBeforeAndAfter);
+    EXPECT_EQ(config.attn_logit_softcapping, 50.0f);
+    EXPECT_EQ(config.final_logit_softcapping, 30.0f);
+    EXPECT_TRUE(config.tie_word_embeddings);
+    EXPECT_EQ(config.layer_kind(0).sliding_window, 4096u);
+    EXPECT_EQ(config.layer_kind(1).sliding_window, 0u);
+    EXPECT_EQ(LayersWithWindow(config), config.num_hidden_layers / 2);
+    EXPECT_TRUE(model.folding.adds_one_to_norms);
+    EXPECT_EQ(model.folding.score_factor, 1.0);
+    EXPECT_DOUBLE_EQ(model.folding.embedding_multiplier, std::sqrt(config.hidden_size));
+  }
+}
+
+TEST_F(KnownFamiliesTest, Gemma3) {
+  const json common = {{"attn_logit_softcapping", nullptr},
+                       {"final_logit_softcapping", nullptr},
+                       {"head_dim", 256},
+                       {"hidden_activation", "gelu_pytorch_tanh"},
+                       {"query_pre_attn_scalar", 256},
+                       {"rms_norm_eps", 1e-6},
+                       {"rope_local_base_freq", 10000},
+                       {"rope_scaling", nullptr},
+                       {"rope_theta", 1000000},
+                       {"sliding_window", 512}};
+  const char* const name = "Gemma3ForCausalLM";
+  json types = json::array();
+  for (int i = 0; i < 18; ++i) {
+    types.push_back(i % 6 == 5 ? "full_attention" : "sliding_attention");
+  }
+  const json newest = {{"layer_types", types},
+                       {"_sliding_window_pattern", 6},
+                       {"use_bidirectional_attention", false}};
+  const std::vector<json> configs = {
+      Plus(Plus(SizesOf(name, "gemma3_text", 640, 2048, 18, 4, 1, 262144, 32768), common), newest),
+      Plus(Plus(SizesOf(name, "gemma3_text", 1152, 6912, 26, 4, 1, 262144, 32768), common),
+           {{"sliding_window_pattern", 6}, {"cache_implementation", "hybrid"}})};
+  for (const json& fields : configs) {
+    const ModelConfig config = ReadModel(fields).config;
+    EXPECT_TRUE(config.qk_norm);
+    EXPECT_TRUE(config.tie_word_embeddings);
+    EXPECT_EQ(LayersWithWindow(config), config.num_hidden_layers - config.num_hidden_layers / 6);
+    EXPECT_EQ(config.layer_kind(0).rope_theta, 1e4f);
+    EXPECT_EQ(config.layer_kind(0).sliding_window, 512u);
+    EXPECT_EQ(config.layer_kind(5).rope_theta, 1e6f);
+    EXPECT_EQ(config.layer_kind(5).sliding_window, 0u);
+  }
+}
+
+// Most of its fields are absent.
+TEST_F(KnownFamiliesTest, Gemma3WithVision) {
+  const HfModel model = ReadModel(
+      {{"architectures", {"Gemma3ForConditionalGeneration"}},
+       {"model_type", "gemma3"},
+       {"boi_token_index", 255999},
+       {"eoi_token_index", 256000},
+       {"eos_token_id", {1, 106}},
+       {"image_token_index", 262144},
+       {"mm_tokens_per_image", 256},
+       {"text_config",
+        {{"hidden_size", 2560},
+         {"intermediate_size", 10240},
+         {"model_type", "gemma3_text"},
+         {"num_hidden_layers", 34},
+         {"rope_scaling", {{"factor", 8.0}, {"rope_type", "linear"}}},
+         {"sliding_window", 1024}}},
+       {"vision_config", {{"hidden_size", 1152}, {"model_type", "siglip_vision_model"}}}});
+  const ModelConfig& config = model.config;
+  EXPECT_TRUE(model.has_vision);
+  EXPECT_EQ(config.architecture, "Gemma3ForCausalLM");
+  EXPECT_EQ(config.num_attention_heads, 8u);
+  EXPECT_EQ(config.num_key_value_heads, 4u);
+  EXPECT_EQ(config.head_dim, 256u);
+  EXPECT_EQ(config.vocab_size, 262208u);
+  EXPECT_EQ(config.max_position_embeddings, 131072u);
+  EXPECT_EQ(LayersWithWindow(config), 29u);
+  EXPECT_EQ(config.layer_kind(0).rope_scaling.type, RopeScaling::Type::kNone);
+  EXPECT_EQ(config.layer_kind(5).rope_scaling.type, RopeScaling::Type::kLinear);
+  EXPECT_EQ(config.layer_kind(5).rope_scaling.factor, 8.0f);
+}
+
+TEST_F(KnownFamiliesTest, Phi3Mini) {
+  const char* const name = "Phi3ForCausalLM";
+  const json common = {{"hidden_act", "silu"},        {"original_max_position_embeddings", 4096},
+                       {"resid_pdrop", 0.0},          {"embd_pdrop", 0.0},
+                       {"rms_norm_eps", 1e-5},        {"rope_theta", 10000.0},
+                       {"tie_word_embeddings", false}};
+  const HfModel short_text =
+      ReadModel(Plus(Plus(SizesOf(name, "phi3", 3072, 8192, 32, 32, 32, 32064, 4096), common),
+                     {{"rope_scaling", nullptr}, {"sliding_window", 2047}}));
+  EXPECT_TRUE(short_text.has_fused_projections);
+  EXPECT_EQ(short_text.config.head_dim, 96u);
+  EXPECT_EQ(short_text.config.layer_kinds.size(), 1u);
+  EXPECT_EQ(short_text.config.layer_kinds[0].sliding_window, 2047u);
+  const std::vector<float> ones(48, 1.0f);
+  const ModelConfig long_text =
+      ReadModel(Plus(Plus(SizesOf(name, "phi3", 3072, 8192, 32, 32, 32, 32064, 131072), common),
+                     {{"rope_scaling",
+                       {{"long_factor", ones}, {"short_factor", ones}, {"type", "longrope"}}},
+                      {"sliding_window", 262144}}))
+          .config;
+  EXPECT_EQ(long_text.layer_kinds[0].sliding_window, 0u);
+  EXPECT_EQ(long_text.layer_kinds[0].rope_scaling.type, RopeScaling::Type::kLongrope);
+  EXPECT_EQ(long_text.layer_kinds[0].rope_scaling.original_max_position_embeddings, 4096u);
+  // sqrt(1 + ln 32 / ln 4096)
+  EXPECT_FLOAT_EQ(long_text.layer_kinds[0].rope_scaling.attention_factor, 1.1902381f);
+}
+
+TEST_F(KnownFamiliesTest, Phi4Mini) {
+  const std::vector<float> ones(48, 1.0f);
+  const HfModel model = ReadModel(
+      Plus(SizesOf("Phi3ForCausalLM", "phi3", 3072, 8192, 32, 24, 8, 200064, 131072),
+           {{"full_attn_mod", 1},
+            {"hidden_act", "silu"},
+            {"interpolate_factor", 1},
+            {"lm_head_bias", false},
+            {"mlp_bias", false},
+            {"original_max_position_embeddings", 4096},
+            {"partial_rotary_factor", 0.75},
+            {"rms_norm_eps", 1e-5},
+            {"rope_scaling", {{"long_factor", ones}, {"short_factor", ones}, {"type", "longrope"}}},
+            {"rope_theta", 10000.0},
+            {"sliding_window", 262144},
+            {"tie_word_embeddings", true}}));
+  EXPECT_EQ(model.config.head_dim, 128u);
+  EXPECT_EQ(model.config.rotary_dim, 96u);
+  EXPECT_EQ(model.config.layer_kinds[0].rope_scaling.short_factor, ones);
+  EXPECT_EQ(model.config.layer_kinds[0].rope_scaling.attention_factor, 1.0f);
+  EXPECT_NEAR(model.folding.rotated_score_factor, 1.0 + 5.0 / 12.0, 1e-6);
+}
+
+TEST_F(KnownFamiliesTest, SmolLm3) {
+  json no_rope_layers = json::array();
+  for (int i = 0; i < 36; ++i) no_rope_layers.push_back(i % 4 == 3 ? 0 : 1);
+  const ModelConfig config =
+      ReadModel(
+          Plus(SizesOf("SmolLM3ForCausalLM", "smollm3", 2048, 11008, 36, 16, 4, 128256, 65536),
+               {{"hidden_act", "silu"},
+                {"layer_types", std::vector<std::string>(36, "full_attention")},
+                {"max_window_layers", 28},
+                {"mlp_bias", false},
+                {"no_rope_layer_interval", 4},
+                {"no_rope_layers", no_rope_layers},
+                {"pretraining_tp", 2},
+                {"rms_norm_eps", 1e-6},
+                {"rope_scaling", nullptr},
+                {"rope_theta", 5000000.0},
+                {"sliding_window", nullptr},
+                {"use_sliding_window", false}}))
+          .config;
+  EXPECT_EQ(config.head_dim, 128u);
+  EXPECT_TRUE(config.tie_word_embeddings);
+  ASSERT_EQ(config.layer_kinds.size(), 2u);
+  EXPECT_EQ(config.layer_kinds[0].rope_theta, 5e6f);
+  EXPECT_FALSE(config.layer_kind(2).no_rope);
+  EXPECT_TRUE(config.layer_kind(3).no_rope);
+  EXPECT_EQ(std::ranges::count(config.kind_of_layer, 1), 9);
+}
+
+TEST_F(KnownFamiliesTest, Granite3) {
+  const json common = {
+      {"embedding_multiplier", 12.0}, {"hidden_act", "silu"}, {"mlp_bias", false},
+      {"residual_multiplier", 0.22},  {"rms_norm_eps", 1e-5}, {"rope_scaling", nullptr},
+      {"tie_word_embeddings", true}};
+  const char* const name = "GraniteForCausalLM";
+  const HfModel two = ReadModel(Plus(
+      Plus(SizesOf(name, "granite", 2048, 8192, 40, 32, 8, 49155, 131072), common),
+      {{"attention_multiplier", 0.015625}, {"logits_scaling", 8.0}, {"rope_theta", 5000000.0}}));
+  EXPECT_EQ(two.config.head_dim, 64u);
+  EXPECT_EQ(two.folding.score_factor, 0.125);
+  EXPECT_EQ(two.folding.logits_divisor, 8.0);
+  EXPECT_EQ(two.folding.embedding_multiplier, 12.0);
+  EXPECT_FLOAT_EQ(static_cast<float>(two.folding.residual_multiplier), 0.22f);
+  const HfModel eight = ReadModel(Plus(
+      Plus(SizesOf(name, "granite", 4096, 12800, 40, 32, 8, 49155, 131072), common),
+      {{"attention_multiplier", 0.0078125}, {"logits_scaling", 16.0}, {"rope_theta", 10000000.0}}));
+  EXPECT_EQ(eight.config.head_dim, 128u);
+  EXPECT_NEAR(eight.folding.score_factor, 1.0 / std::sqrt(128.0), 1e-12);
+  EXPECT_EQ(eight.config.layer_kinds[0].rope_theta, 1e7f);
+}
+
+TEST_F(KnownFamiliesTest, Olmo2) {
+  const json common = {{"hidden_act", "silu"},
+                       {"rms_norm_eps", 1e-6},
+                       {"rope_scaling", nullptr},
+                       {"rope_theta", 500000},
+                       {"tie_word_embeddings", false}};
+  const char* const name = "Olmo2ForCausalLM";
+  for (const json& sizes : {SizesOf(name, "olmo2", 2048, 8192, 16, 16, 16, 100352, 4096),
+                            SizesOf(name, "olmo2", 4096, 11008, 32, 32, 32, 100352, 4096)}) {
+    const ModelConfig config = ReadModel(Plus(sizes, common)).config;
+    EXPECT_EQ(config.head_dim, 128u);
+    EXPECT_EQ(config.norm_placement, NormPlacement::kAfter);
+    EXPECT_TRUE(config.joint_qk_norm);
+    EXPECT_EQ(config.layer_kinds[0].rope_theta, 5e5f);
+  }
+}
+
+}  // namespace
+}  // namespace cria

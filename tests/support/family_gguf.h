@@ -1,0 +1,28 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "reference/reference_model.h"
+#include "support/gguf_writer.h"
+
+namespace cria::support {
+
+// Writes a GGUF file of one of the families in family_checkpoint.h from Hugging Face's fields and
+// tensors, with the keys, names and changes to weights of llama.cpp's converter.
+class FamilyGgufWriter {
+ public:
+  FamilyGgufWriter(const std::string& architecture, const std::string& config_json);
+
+  // For keys and tensors that the model does not have.
+  GgufWriter& writer() { return writer_; }
+  void Add(reference::ReferenceTensor tensor, const std::string& name);
+  void Write(const std::filesystem::path& path);
+
+ private:
+  std::string architecture_;
+  size_t head_dim_ = 0;
+  GgufWriter writer_;
+};
+
+}  // namespace cria::support
