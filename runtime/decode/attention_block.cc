@@ -15,23 +15,22 @@ Status Decoder::AttentionBlock(Layer& layer, size_t rows) {
   Attend(layer, rows);
   CRIA_RETURN_IF_ERROR(Multiply(layer.o_proj, rows, OperatorKind::kOProj));
   ForEachRow(rows, config_.hidden_size, [&](size_t row) {
-    const float* const hidden = AddProjected(row, layer.o_bias);
+    const float* const hidden = AddProjected(row, layer.o_bias, layer.attention_output_norm);
     Normalize(hidden, row, layer.post_attention_layernorm, layer.gate_up_proj);
   });
   Count(OperatorKind::kNorm);
   return {};
 }
 
-void Decoder::NormalizeHeads(float* heads, size_t num_heads, const float* weight) const {
-  const size_t head_dim = config_.head_dim;
-  for (size_t i = 0; i < num_heads; ++i) {
-    float* const head = heads + i * head_dim;
-    ops::RmsNorm(head, weight, head_dim, config_.rms_norm_eps, head);
+void Decoder::NormalizeHeads(float* heads, size_t channels, const float* weight) const {
+  const size_t norm_channels = config_.joint_qk_norm ? channels : config_.head_dim;
+  for (float* head = heads; head != heads + channels; head += norm_channels) {
+    ops::RmsNorm(head, weight, norm_channels, config_.rms_norm_eps, head);
   }
 }
 
 void Decoder::RotateAndStore(const Layer& layer, size_t rows) {
-  const size_t rope_width = config_.head_dim / 2;
+  const size_t rope_width = config_.rotary_channels() / 2;
   const size_t heads_to_rotate = config_.num_attention_heads + config_.num_key_value_heads;
   const BatchRow* const places = rows_ + layer.kv_group * options_.chunk_tokens;
   ForEachRow(rows, config_.qkv_channels(), [&](size_t row) {
@@ -40,13 +39,15 @@ void Decoder::RotateAndStore(const Layer& layer, size_t rows) {
     float* values = keys + config_.key_value_channels();
     const size_t position = places[row].position;
     if (layer.qkv_bias != nullptr) ops::Add(layer.qkv_bias, config_.qkv_channels(), queries);
-    if (config_.qk_norm) {
-      NormalizeHeads(queries, config_.num_attention_heads, layer.q_norm);
-      NormalizeHeads(keys, config_.num_key_value_heads, layer.k_norm);
+    if (layer.q_norm != nullptr) {
+      NormalizeHeads(queries, config_.query_channels(), layer.q_norm);
+      NormalizeHeads(keys, config_.key_value_channels(), layer.k_norm);
     }
-    ops::ApplyRope(queries, heads_to_rotate, config_.head_dim,
-                   layer.rope_cosines + position * rope_width,
-                   layer.rope_sines + position * rope_width);
+    if (layer.rope_cosines != nullptr) {
+      ops::ApplyRope(queries, heads_to_rotate, config_.head_dim, config_.rotary_channels(),
+                     layer.rope_cosines + position * rope_width,
+                     layer.rope_sines + position * rope_width);
+    }
     ops::StoreKeyValue(layer.cache, places[row].cache_row, keys, values);
   });
   Count(OperatorKind::kRope);

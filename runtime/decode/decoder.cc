@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <format>
 
+#include "core/numeric.h"
 #include "ops/hadamard.h"
 #include "ops/kv_cache_shift.h"
 #include "ops/quantize_row.h"
 #include "ops/rms_norm.h"
+#include "ops/soft_cap.h"
 #include "ops/vector.h"
 
 namespace cria {
@@ -131,8 +133,21 @@ Status Decoder::ComputeLogits(size_t first) {
   });
   Count(OperatorKind::kNorm);
   CRIA_RETURN_IF_ERROR(Multiply(lm_head_, rows, OperatorKind::kLmHead));
+  CapLogits(rows);
   logits_end_ = first + rows;
   return {};
+}
+
+void Decoder::CapLogits(size_t rows) {
+  if (config_.final_logit_softcapping == 0.0f) return;
+  const size_t size = rows * config_.vocab_size;
+  const size_t num_tasks = DivideRoundingUp(size, kMinTaskElements);
+  cria::ForEachRow(PoolFor(rows), num_tasks, kMinTaskElements, [&](size_t index) {
+    const size_t first = index * kMinTaskElements;
+    ops::SoftCap(config_.final_logit_softcapping, std::min(kMinTaskElements, size - first),
+                 logits_ + first);
+  });
+  Count(OperatorKind::kLmHead);
 }
 
 Status Decoder::Move(std::span<const PageMove> moves) {
@@ -143,18 +158,19 @@ Status Decoder::Move(std::span<const PageMove> moves) {
 
 void Decoder::MoveRows(std::span<const PageMove> moves) {
   if (moves.empty()) return;
-  const size_t rope_width = config_.head_dim / 2;
+  const size_t rope_width = config_.rotary_channels() / 2;
   pool_.ParallelFor(layers_.size(), [&](size_t index) {
     const Layer& layer = layers_[index];
     for (const PageMove& move : moves) {
       if (move.group != layer.kv_group) continue;
+      const bool is_turned = move.distance != 0 && layer.rope_cosines != nullptr;
       const size_t rope_row = move.distance * rope_width;
       ops::MoveRows(layer.cache,
                     {.source_row = move.source_page * kKvPageTokens + move.source_row,
                      .target_row = move.target_page * kKvPageTokens + move.target_row,
                      .num_rows = move.num_rows},
-                    move.distance == 0 ? nullptr : layer.rope_cosines + rope_row,
-                    layer.rope_sines + rope_row);
+                    is_turned ? layer.rope_cosines + rope_row : nullptr,
+                    is_turned ? layer.rope_sines + rope_row : nullptr);
     }
   });
 }
@@ -181,6 +197,7 @@ void Decoder::MakeReady(const Projection& next, const float* input, size_t row) 
 
 void Decoder::Normalize(const float* input, size_t row, const float* weight,
                         const Projection& next) const {
+  if (weight == nullptr) return MakeReady(next, input, row);
   float* const normed = normed_ + row * config_.hidden_size;
   ops::RmsNorm(input, weight, config_.hidden_size, config_.rms_norm_eps, normed);
   MakeReady(next, normed, row);
@@ -193,10 +210,16 @@ const float* Decoder::TurnBack(const float* hidden, size_t row) const {
   return turned;
 }
 
-const float* Decoder::AddProjected(size_t row, const float* bias) const {
+const float* Decoder::AddProjected(size_t row, const float* bias, const float* norm) const {
   const size_t size = config_.hidden_size;
+  float* const projected = projected_ + row * size;
   float* const hidden = HiddenRow(row);
-  ops::Add(projected_ + row * size, size, hidden);
+  if (norm != nullptr) {
+    if (bias != nullptr) ops::Add(bias, size, projected);
+    ops::RmsNorm(projected, norm, size, config_.rms_norm_eps, projected);
+    bias = nullptr;
+  }
+  ops::Add(projected, size, hidden);
   if (bias != nullptr) ops::Add(bias, size, hidden);
   return hidden;
 }

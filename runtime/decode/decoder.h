@@ -25,9 +25,10 @@
 namespace cria {
 
 // The decoder of Llama (Touvron et al. 2023) and of related models, as the configuration says
-// (window: Mistral, Jiang et al. 2023; biases: Qwen2; norms of queries and keys: Qwen3): computes
-// logits from token ids with the weights of one model file, for the sequences that share its KV
-// cache. One thread at a time may call it; it uses pools inside.
+// (window: Mistral, Jiang et al. 2023; biases: Qwen2; norms of queries and keys: Qwen3; norms of
+// outputs and soft caps: Gemma 2): computes logits from token ids with the weights of one model
+// file, for the sequences that share its KV cache. One thread at a time may call it; it uses pools
+// inside.
 class Decoder final : public TokenModel {
  public:
   // Allocates all the memory that it will ever need. `weights` are those of `file`. `pool` runs up
@@ -90,12 +91,15 @@ class Decoder final : public TokenModel {
   };
 
   struct Layer {
-    const float* input_layernorm;           // [hidden_size]
-    const float* post_attention_layernorm;  // [hidden_size]
     // These are null if the model does not have them.
-    const float* qkv_bias = nullptr;      // [qkv_channels]
-    const float* q_norm = nullptr;        // [head_dim]
-    const float* k_norm = nullptr;        // [head_dim]
+    const float* input_layernorm = nullptr;           // [hidden_size]
+    const float* attention_output_norm = nullptr;     // [hidden_size]
+    const float* post_attention_layernorm = nullptr;  // [hidden_size]
+    const float* mlp_output_norm = nullptr;           // [hidden_size]
+    const float* qkv_bias = nullptr;                  // [qkv_channels]
+    // [head_dim]; with joint_qk_norm [query_channels] and [key_value_channels].
+    const float* q_norm = nullptr;
+    const float* k_norm = nullptr;
     const float* o_bias = nullptr;        // [hidden_size]
     const float* gate_up_bias = nullptr;  // [2 * intermediate_size]
     const float* down_bias = nullptr;     // [hidden_size]
@@ -106,13 +110,18 @@ class Decoder final : public TokenModel {
     ops::KvCacheView cache;
     size_t kv_group = 0;  // Of pages_.
     ops::AttentionShape attention;
-    const float* rope_cosines = nullptr;  // [context][head_dim / 2], shared with other layers.
-    const float* rope_sines = nullptr;    // The same shape.
+    // [context][rotary_channels / 2], shared with other layers; null without rope.
+    const float* rope_cosines = nullptr;
+    const float* rope_sines = nullptr;  // The same shape.
   };
+
+  // output[i] = act(gate[i]) * up[i]; `output` may be `gate`.
+  using GatedAct = void (*)(const float* gate, const float* up, size_t size, float* output);
 
   Decoder(const ModelFile& file, const DecoderOptions& options, const ThreadPool& pool,
           const ThreadPool& batch_pool, std::mutex* pool_mutex, DecoderMemory memory, Arena arena);
 
+  static GatedAct GatedActOf(HiddenAct act);
   Status LoadVectors();
   Place PlaceOf(const TensorSpec& spec);
   // Fails if the tensor does not have the shape that the decoder computes with.
@@ -152,18 +161,21 @@ class Decoder final : public TokenModel {
   // Prepares a row as input of the product `next`: quantizes it if the weights need that. Called by
   // the function that writes the row, while the row is in a cache.
   void MakeReady(const Projection& next, const float* input, size_t row) const;
-  // Normalizes `input`, a row of the hidden state, as row `row` of the input of `next`.
+  // Normalizes `input`, a row of the hidden state, as row `row` of the input of `next`. If `weight`
+  // is null, there is no norm, and `next` reads the hidden state.
   void Normalize(const float* input, size_t row, const float* weight, const Projection& next) const;
   // A row of a rotated hidden state as it would be without the rotation, in row `row` of the
   // buffer where Normalize writes, which may read it from there.
   const float* TurnBack(const float* hidden, size_t row) const;
-  void NormalizeHeads(float* heads, size_t num_heads, const float* weight) const;
+  void NormalizeHeads(float* heads, size_t channels, const float* weight) const;
   void RotateAndStore(const Layer& layer, size_t rows);
   void Attend(const Layer& layer, size_t rows);
   void ActivateRows(const Layer& layer, size_t rows);
-  // Adds the projected row, and `bias` unless it is null, to that row of the hidden state, and
-  // returns it.
-  const float* AddProjected(size_t row, const float* bias) const;
+  // Adds the projected row, with `bias` and then normalized unless these are null, to that row of
+  // the hidden state, and returns it.
+  const float* AddProjected(size_t row, const float* bias, const float* norm) const;
+  // Caps rows of logits, if the model does that.
+  void CapLogits(size_t rows);
   // Computes rows of logits from row `first` on: all that are left, or max_logit_rows.
   Status ComputeLogits(size_t first);
   Status Multiply(const Projection& projection, size_t rows, OperatorKind kind);
@@ -177,6 +189,7 @@ class Decoder final : public TokenModel {
   const ThreadPool& pool_;
   const ThreadPool& batch_pool_;
   std::mutex* const pool_mutex_;
+  const GatedAct gated_act_;
   const DecoderMemory memory_;
   const Arena arena_;
   std::optional<EmbeddingReader> embedding_;

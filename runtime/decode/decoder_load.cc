@@ -20,15 +20,7 @@ Status CheckKnownMathematics(const ModelFile& file) {
     return Fail(ErrorCode::kUnsupported,
                 std::format("{}: {} is not supported by this version", file.path(), field));
   };
-  const std::vector<LayerKind>& kinds = config.layer_kinds;
-  if (config.hidden_act != HiddenAct::kSilu) return refuse("hidden_act");
-  if (config.norm_placement != NormPlacement::kBefore) return refuse("norm_placement");
-  if (config.attn_logit_softcapping != 0.0f) return refuse("attn_logit_softcapping");
-  if (config.final_logit_softcapping != 0.0f) return refuse("final_logit_softcapping");
-  if (config.rotary_channels() != config.head_dim) return refuse("rotary_dim");
-  if (config.joint_qk_norm) return refuse("joint_qk_norm");
   if (config.num_experts != 0) return refuse("num_experts");
-  if (std::ranges::contains(kinds, true, &LayerKind::no_rope)) return refuse("no_rope");
   return {};
 }
 
@@ -66,6 +58,7 @@ Decoder::Decoder(const ModelFile& file, const DecoderOptions& options, const Thr
       pool_(pool),
       batch_pool_(batch_pool),
       pool_mutex_(pool_mutex),
+      gated_act_(GatedActOf(config_.hidden_act)),
       memory_(std::move(memory)),
       arena_(std::move(arena)),
       pages_(ShapeOfKvPages(config_, options), arena_.Region(memory_.layout, memory_.pages)),
@@ -98,7 +91,8 @@ void Decoder::LayOutCache() {
                         .head_dim = config_.head_dim,
                         .num_pages = num_pages,
                         .keys = keys,
-                        .values = values};
+                        .values = values,
+                        .rotary_dim = config_.rotary_dim};
     const size_t rows = config_.num_key_value_heads * num_pages * kKvPageTokens;
     keys += rows * config_.head_dim * element_bytes;
     values += rows * config_.head_dim * element_bytes;
@@ -110,7 +104,7 @@ void Decoder::LayOutCache() {
 }
 
 void Decoder::PrepareLayerKinds() {
-  const size_t table_elements = context_tokens() * (config_.head_dim / 2);
+  const size_t table_elements = context_tokens() * (config_.rotary_channels() / 2);
   auto* const cosines = arena_.Pointer<float>(memory_.layout, memory_.rope_cosines);
   auto* const sines = arena_.Pointer<float>(memory_.layout, memory_.rope_sines);
   const std::vector<LayerKind> tables = RopeTables(config_);
@@ -120,14 +114,17 @@ void Decoder::PrepareLayerKinds() {
   }
   for (size_t i = 0; i < layers_.size(); ++i) {
     const LayerKind& kind = config_.layer_kind(i);
-    const size_t table = RopeTableOf(tables, kind);
-    layers_[i].rope_cosines = cosines + table * table_elements;
-    layers_[i].rope_sines = sines + table * table_elements;
+    if (!kind.no_rope) {
+      const size_t table = RopeTableOf(tables, kind);
+      layers_[i].rope_cosines = cosines + table * table_elements;
+      layers_[i].rope_sines = sines + table * table_elements;
+    }
     layers_[i].attention = {.num_attention_heads = config_.num_attention_heads,
                             .num_key_value_heads = config_.num_key_value_heads,
                             .head_dim = config_.head_dim,
                             .window_tokens = kind.sliding_window,
-                            .score_factor = kind.score_factor()};
+                            .score_factor = kind.score_factor(),
+                            .score_cap = config_.attn_logit_softcapping};
   }
 }
 
@@ -136,6 +133,9 @@ Decoder::Place Decoder::PlaceOf(const TensorSpec& spec) {
   const size_t query = config_.query_channels();
   const size_t qkv = config_.qkv_channels();
   const size_t gate_up = 2 * size_t{config_.intermediate_size};
+  const size_t q_norm = config_.joint_qk_norm ? query : config_.head_dim;
+  const size_t k_norm = config_.joint_qk_norm ? config_.key_value_channels() : config_.head_dim;
+  const float* const block_input = config_.has_norms_before() ? normed_ : hidden_;
   // Tensors outside the layers do not use it.
   Layer& layer = layers_[static_cast<size_t>(std::max(spec.layer, 0))];
   switch (spec.role) {
@@ -147,15 +147,15 @@ Decoder::Place Decoder::PlaceOf(const TensorSpec& spec) {
       return {.product = &layer.qkv_proj,
               .outputs = qkv,
               .inputs = hidden,
-              .input = normed_,
+              .input = block_input,
               .input_stride = hidden,
               .output = qkv_};
     case TensorRole::kQkvBias:
       return {.vector = &layer.qkv_bias, .outputs = 1, .inputs = qkv};
     case TensorRole::kQNorm:
-      return {.vector = &layer.q_norm, .outputs = 1, .inputs = config_.head_dim};
+      return {.vector = &layer.q_norm, .outputs = 1, .inputs = q_norm};
     case TensorRole::kKNorm:
-      return {.vector = &layer.k_norm, .outputs = 1, .inputs = config_.head_dim};
+      return {.vector = &layer.k_norm, .outputs = 1, .inputs = k_norm};
     case TensorRole::kOProj:
       return {.product = &layer.o_proj,
               .outputs = hidden,
@@ -171,7 +171,7 @@ Decoder::Place Decoder::PlaceOf(const TensorSpec& spec) {
       return {.product = &layer.gate_up_proj,
               .outputs = gate_up,
               .inputs = hidden,
-              .input = normed_,
+              .input = block_input,
               .input_stride = hidden,
               .output = gate_up_};
     case TensorRole::kGateUpBias:
@@ -186,7 +186,9 @@ Decoder::Place Decoder::PlaceOf(const TensorSpec& spec) {
     case TensorRole::kDownBias:
       return {.vector = &layer.down_bias, .outputs = 1, .inputs = hidden};
     case TensorRole::kAttentionOutputNorm:
+      return {.vector = &layer.attention_output_norm, .outputs = 1, .inputs = hidden};
     case TensorRole::kMlpOutputNorm:
+      return {.vector = &layer.mlp_output_norm, .outputs = 1, .inputs = hidden};
     case TensorRole::kRouter:
     case TensorRole::kExpertsGateUpProj:
     case TensorRole::kExpertsDownProj:
@@ -233,20 +235,22 @@ Status Decoder::LoadVectors() {
 void Decoder::SubtractKeyOffsets() {
   if (!HasKeyOffsets(config_, options_.kv_type)) return;
   float* next = arena_.Pointer<float>(memory_.layout, memory_.key_offsets);
-  const size_t half = config_.head_dim / 2;
+  const size_t half = config_.rotary_channels() / 2;
   // Layers that share a rope table have the same mean rotation.
   const float* table = nullptr;
   MeanRotation rotation;
   for (Layer& layer : layers_) {
     if (layer.rope_cosines != table) {
       table = layer.rope_cosines;
-      rotation = MeanRotationOf({table, context_tokens() * half},
-                                {layer.rope_sines, context_tokens() * half}, half);
+      rotation = table == nullptr
+                     ? MeanRotation()
+                     : MeanRotationOf({table, context_tokens() * half},
+                                      {layer.rope_sines, context_tokens() * half}, half);
     }
     const std::span<float> offsets(std::exchange(next, next + config_.key_value_channels()),
                                    config_.key_value_channels());
     const std::span bias(layer.qkv_bias + config_.query_channels(), offsets.size());
-    FillKeyOffsets(rotation, bias, offsets);
+    FillKeyOffsets(rotation, config_.head_dim, bias, offsets);
     layer.cache.key_offsets = offsets.data();
   }
 }

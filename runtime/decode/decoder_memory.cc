@@ -122,7 +122,7 @@ DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions&
   const uint64_t logit_rows = options.max_logit_rows;
   const size_t hidden = config.hidden_size;
   const uint64_t rope_entries =
-      RopeTables(config).size() * uint64_t{context} * (config.head_dim / 2);
+      RopeTables(config).size() * uint64_t{context} * (config.rotary_channels() / 2);
   const KvPages::Shape pages = ShapeOfKvPages(config, options);
   const uint64_t num_groups = KvPages::Groups(pages).size();
   const uint64_t kv_rows =
@@ -154,7 +154,10 @@ DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions&
   memory.logits = layout.Add("logits", logit_rows * config.vocab_size * kFloat, kWholeLife);
   memory.embedding_row =
       layout.Add("embedding row", 2 * LargestEmbeddingRowBytes(config), kWholeLife);
-  memory.hidden = layout.Add("hidden state", chunk * hidden * kFloat, kWholeLife);
+  // Without norms before them, products read the hidden state.
+  memory.hidden =
+      layout.Add("hidden state", chunk * hidden * kFloat + (config.has_norms_before() ? 0 : slack),
+                 kWholeLife);
   memory.quantized = layout.Add("quantized activations",
                                 chunk * QuantizedRowStride(widest_input) + slack, kWholeLife);
   memory.quantizations =

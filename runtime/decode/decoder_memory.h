@@ -46,7 +46,7 @@ struct DecoderMemory {
   ArenaLayout::RegionId key_scales;     // f32 [num_hidden_layers][key_value_heads][rows]
   ArenaLayout::RegionId value_scales;   // The same shape; both empty unless kInt8.
   ArenaLayout::RegionId pages;          // The arrays of KvPages.
-  ArenaLayout::RegionId rope_cosines;   // f32 [rope tables][longest sequence][head_dim / 2]
+  ArenaLayout::RegionId rope_cosines;   // f32 [rope tables][longest sequence][rotary_channels / 2]
   ArenaLayout::RegionId rope_sines;     // The same shape.
   ArenaLayout::RegionId logits;         // f32 [max_logit_rows][vocab_size]
   ArenaLayout::RegionId embedding_row;  // One stored row of the embedding table and its scales.

@@ -1,5 +1,6 @@
 #include "decode/key_offsets.h"
 
+#include <algorithm>
 #include <cstddef>
 
 namespace cria {
@@ -17,8 +18,10 @@ std::vector<float> MeanRow(std::span<const float> table, size_t columns) {
 }  // namespace
 
 bool HasKeyOffsets(const ModelConfig& config, KvType type) {
-  // A norm behind the bias makes another key of it for each token.
-  return type == KvType::kInt8 && config.qkv_bias && !config.qk_norm;
+  // A norm behind the bias makes another key of it for each token. A soft cap changes scores that
+  // became smaller by the same number by different ones.
+  return type == KvType::kInt8 && config.qkv_bias && !config.qk_norm && !config.joint_qk_norm &&
+         config.attn_logit_softcapping == 0.0f;
 }
 
 MeanRotation MeanRotationOf(std::span<const float> cosines, std::span<const float> sines,
@@ -26,10 +29,11 @@ MeanRotation MeanRotationOf(std::span<const float> cosines, std::span<const floa
   return {.cosines = MeanRow(cosines, pairs), .sines = MeanRow(sines, pairs)};
 }
 
-void FillKeyOffsets(const MeanRotation& rotation, std::span<const float> bias,
+void FillKeyOffsets(const MeanRotation& rotation, size_t head_dim, std::span<const float> bias,
                     std::span<float> offsets) {
   const size_t pairs = rotation.cosines.size();
-  for (size_t head = 0; head < bias.size(); head += 2 * pairs) {
+  std::ranges::copy(bias, offsets.begin());
+  for (size_t head = 0; head < bias.size(); head += head_dim) {
     for (size_t i = 0; i < pairs; ++i) {
       const double a = bias[head + i];
       const double b = bias[head + pairs + i];

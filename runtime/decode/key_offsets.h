@@ -9,9 +9,10 @@
 namespace cria {
 
 // Whether the KV cache subtracts a constant from keys (KvCacheView::key_offsets): int8 keys with
-// biases. Some models (Qwen2) have biases of keys that are many times as large as what differs
-// between keys, mostly in pairs that rope hardly turns within the context. With one scale for all
-// channels of a key, such a bias would leave few steps for the others.
+// biases, unless something behind the bias depends on more than the differences of scores. Some
+// models (Qwen2) have biases of keys that are many times as large as what differs between keys,
+// mostly in pairs that rope hardly turns within the context. With one scale for all channels of a
+// key, such a bias would leave few steps for the others.
 bool HasKeyOffsets(const ModelConfig& config, KvType type);
 
 // The mean over all positions of a rope table: a pair (a, b) becomes (a * cosine - b * sine,
@@ -24,9 +25,10 @@ struct MeanRotation {
 MeanRotation MeanRotationOf(std::span<const float> cosines, std::span<const float> sines,
                             size_t pairs);
 
-// Fills `offsets`, [heads][2 * pairs], with the mean over all positions of the rotated bias, which
-// has the same shape. This is the constant with the least mean squared difference from it.
-void FillKeyOffsets(const MeanRotation& rotation, std::span<const float> bias,
+// Fills `offsets`, [heads][head_dim], with the mean over all positions of the rotated bias, which
+// has the same shape. This is the constant with the least mean squared difference from it. The
+// channels behind the pairs are not rotated.
+void FillKeyOffsets(const MeanRotation& rotation, size_t head_dim, std::span<const float> bias,
                     std::span<float> offsets);
 
 }  // namespace cria

@@ -13,14 +13,14 @@ enum class OperatorKind : uint8_t {
   kEmbedding,
   kRotation,  // Of models with rotated_residual, after the embedding. kNorm includes the other one.
   // Includes adding the projected rows before it, and quantizing the result, as kAttention and
-  // kSwiGlu do.
+  // kActivation do.
   kNorm,
   kQkvProj,
   kRope,  // Includes biases and norms before it, and storing keys and values.
   kAttention,
   kOProj,
   kGateUpProj,
-  kSwiGlu,
+  kActivation,  // Of the gate, and its product with the rows of up.
   kDownProj,
   kLmHead,
   kSampling,

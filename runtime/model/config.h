@@ -30,8 +30,8 @@ struct RopeScaling {
   float beta_fast = 32.0f;  // kYarn only, like the next two.
   float beta_slow = 1.0f;
   bool truncate = true;
-  // kLongrope only: [rotary_channels / 2], what each frequency is divided by. The second list is for
-  // contexts that are longer than original_max_position_embeddings.
+  // kLongrope only: [rotary_channels / 2], what each frequency is divided by. The second list is
+  // for contexts that are longer than original_max_position_embeddings.
   std::vector<float> short_factor;
   std::vector<float> long_factor;
 

@@ -17,12 +17,15 @@ inline constexpr std::string_view kJinjaFeature = "jinja";
 inline constexpr std::string_view kNormalizeNfcFeature = "normalize_nfc";
 // The tokenizer puts no space before text that begins with one.
 inline constexpr std::string_view kDummyPrefixUnlessSpaceFeature = "dummy_prefix_unless_space";
+// The tokenizer drops white space after some special tokens.
+inline constexpr std::string_view kRstripIdsFeature = "rstrip_ids";
 // There are no weights, and the configuration has only vocab_size.
 inline constexpr std::string_view kVocabularyOnlyFeature = "vocabulary_only";
 
 constexpr bool IsKnownFeature(std::string_view name) {
   bool is_known = name == kJinjaFeature || name == kNormalizeNfcFeature ||
-                  name == kDummyPrefixUnlessSpaceFeature || name == kVocabularyOnlyFeature;
+                  name == kDummyPrefixUnlessSpaceFeature || name == kRstripIdsFeature ||
+                  name == kVocabularyOnlyFeature;
   ForEachField(kModelConfigFields, [&](const auto& field) {
     is_known = is_known || (field.is_feature && name == field.name);
   });

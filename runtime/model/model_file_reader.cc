@@ -181,6 +181,9 @@ Status ModelFileReader::ReadVocabulary(const schema::Model& metadata) {
       vocabulary.split_patterns.push_back(View(pattern));
     }
   }
+  if (stored.rstrip_ids() != nullptr) {
+    vocabulary.rstrip_ids = View<uint32_t>(stored.rstrip_ids());
+  }
   vocabulary.normalize_nfc = stored.normalize_nfc();
   vocabulary.ignore_merges = stored.ignore_merges();
   vocabulary.add_dummy_prefix = stored.add_dummy_prefix();

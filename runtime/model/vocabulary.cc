@@ -97,6 +97,20 @@ Status CheckSpecialId(std::string_view name, int32_t id, size_t vocab_size) {
   return {};
 }
 
+Status CheckRstripIds(const Vocabulary& vocabulary) {
+  for (size_t i = 0; i < vocabulary.rstrip_ids.size(); ++i) {
+    const uint32_t id = vocabulary.rstrip_ids[i];
+    if (id >= vocabulary.size() || (i > 0 && id <= vocabulary.rstrip_ids[i - 1])) {
+      return Invalid(std::format("rstrip_ids[{}] is {}, which is out of order or of range", i, id));
+    }
+    const PieceType type = vocabulary.piece_types[id];
+    if (type != PieceType::kControl && type != PieceType::kUserDefined) {
+      return Invalid(std::format("rstrip_ids[{}] is {}, which is no special token", i, id));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Status ValidateVocabulary(const Vocabulary& vocabulary) {
@@ -116,6 +130,7 @@ Status ValidateVocabulary(const Vocabulary& vocabulary) {
   CRIA_RETURN_IF_ERROR(CheckPieces(vocabulary));
   CRIA_RETURN_IF_ERROR(CheckSortedIds(vocabulary));
   CRIA_RETURN_IF_ERROR(CheckMerges(vocabulary));
+  CRIA_RETURN_IF_ERROR(CheckRstripIds(vocabulary));
   CRIA_RETURN_IF_ERROR(CheckSpecialId("bos_token_id", vocabulary.bos_token_id, vocab_size));
   CRIA_RETURN_IF_ERROR(CheckSpecialId("unk_token_id", vocabulary.unk_token_id, vocab_size));
   CRIA_RETURN_IF_ERROR(CheckSpecialId("eos_token_id", vocabulary.eos_token_id, vocab_size));

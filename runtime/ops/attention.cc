@@ -63,7 +63,8 @@ HeadQueries QueriesOfHead(const AttentionShape& shape, const AttentionRows& rows
           .heads_per_row = heads_per_row,
           .head_dim = shape.head_dim,
           .window_tokens = shape.window_tokens,
-          .score_scale = shape.score_factor / std::sqrt(static_cast<float>(shape.head_dim))};
+          .score_scale = shape.score_factor / std::sqrt(static_cast<float>(shape.head_dim)),
+          .score_cap = shape.score_cap};
 }
 
 HeadCache CacheOfHead(const KvCacheView& cache, const KvPageTable& table, size_t head) {

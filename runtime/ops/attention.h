@@ -16,6 +16,8 @@ struct AttentionShape {
   // How many positions a query attends to, its own included; 0: all so far.
   size_t window_tokens = 0;
   float score_factor = 1.0f;
+  // If it is not 0, each score s, with its factors, becomes score_cap * tanh(s / score_cap).
+  float score_cap = 0.0f;
 };
 
 // Rows at consecutive positions of one sequence, and their results.

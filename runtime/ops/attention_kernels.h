@@ -66,6 +66,7 @@ struct HeadQueries {
   size_t head_dim = 0;
   size_t window_tokens = 0;  // 0: there is none.
   float score_scale = 0.0f;  // Factor of a query's product with a key.
+  float score_cap = 0.0f;    // 0: there is none.
 
   size_t num_queries() const { return num_rows * heads_per_row; }
   const float* Query(size_t i) const {

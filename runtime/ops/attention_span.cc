@@ -23,6 +23,20 @@ namespace cria::ops::HWY_NAMESPACE {
 
 using attention::kMaskedScore;
 
+// Caps the scores of all queries and the block's positions, whole vectors.
+void CapScores(const SpanWorkspace& workspace, const HeadQueries& queries, const Block& block) {
+  const hn::ScalableTag<float> d;
+  constexpr size_t kLanes = hn::MaxLanes(d);
+  const auto cap = hn::Set(d, queries.score_cap);
+  const auto inverse = hn::Set(d, 1.0f / queries.score_cap);
+  for (size_t q = 0; q < queries.num_queries(); ++q) {
+    float* HWY_RESTRICT scores = workspace.scores + q * kBlockTokens;
+    for (size_t k = block.begin / kLanes * kLanes; k < block.end; k += kLanes) {
+      hn::Store(SoftCapped(d, hn::Load(d, scores + k), cap, inverse), d, scores + k);
+    }
+  }
+}
+
 // Masks the scores [padded_begin, padded_end), whole vectors, except those in [begin, end).
 HWY_INLINE void MaskScores(size_t padded_begin, size_t padded_end, size_t begin, size_t end,
                            float* HWY_RESTRICT scores) {
@@ -181,6 +195,7 @@ void GatherSpan(const HeadQueries& queries, const HeadCache& cache, size_t begin
     const Block block(cache.table, position, next);
     const size_t next_row = next < last_end ? cache.table.Row(next) : next_head_row;
     ScoreBlock(workspace, queries, cache, block);
+    if (queries.score_cap != 0.0f) CapScores(workspace, queries, block);
     const float* value_scales = IsInt8(cache.type) ? cache.value_scales + block.page_row : nullptr;
     for (size_t q = 0; q < num_queries; ++q) {
       const size_t query_begin = std::clamp(queries.BeginPosition(q), position, next);

@@ -31,6 +31,18 @@ using attention::kMaskedScore;
 using attention::kSpanTokens;
 using attention::TileSums;
 
+// Caps the scores of the block's positions.
+void CapScores(const TileWorkspace& workspace, float score_cap, const Block& block) {
+  const hn::ScalableTag<float> d;
+  const auto cap = hn::Set(d, score_cap);
+  const auto inverse = hn::Set(d, 1.0f / score_cap);
+  float* HWY_RESTRICT scores = workspace.scores;
+  const size_t end = block.end * workspace.num_lanes;
+  for (size_t i = block.begin * workspace.num_lanes; i < end; i += hn::MaxLanes(d)) {
+    hn::Store(SoftCapped(d, hn::Load(d, scores + i), cap, inverse), d, scores + i);
+  }
+}
+
 // Masks the scores of the block's positions that are before each query's window.
 void MaskBeforeWindows(const TileWorkspace& workspace, const HeadQueries& queries,
                        const Block& block) {
@@ -180,6 +192,7 @@ void WeighBlock(const TileWorkspace& workspace, const HeadQueries& queries, cons
       ScorePanelF32<kVectors>(workspace, lane, head_dim, page, block);
     });
   }
+  if (queries.score_cap != 0.0f) CapScores(workspace, queries.score_cap, block);
   const size_t last_query = queries.num_queries() - 1;
   if (queries.BeginPosition(last_query) > block.page_position + block.begin) {
     MaskBeforeWindows(workspace, queries, block);

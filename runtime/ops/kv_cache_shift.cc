@@ -1,5 +1,6 @@
 #include "ops/kv_cache_shift.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "ops/simd_targets.h"
@@ -15,11 +16,12 @@ namespace cria::ops::HWY_NAMESPACE {
 
 // ApplyRope with the negative angle, from elements to floats.
 template <typename T>
-HWY_INLINE void TurnBack(const T* key, size_t head_dim, const float* HWY_RESTRICT cosines,
-                         const float* HWY_RESTRICT sines, float* HWY_RESTRICT output) {
+HWY_INLINE void TurnBack(const T* key, size_t head_dim, size_t rotary_dim,
+                         const float* HWY_RESTRICT cosines, const float* HWY_RESTRICT sines,
+                         float* HWY_RESTRICT output) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
-  const size_t half = head_dim / 2;
+  const size_t half = rotary_dim / 2;
   size_t i = 0;
   for (; i + lanes <= half; i += lanes) {
     const auto a = LoadFloats(d, key + i);
@@ -38,11 +40,16 @@ HWY_INLINE void TurnBack(const T* key, size_t head_dim, const float* HWY_RESTRIC
     hn::StoreN(hn::MulAdd(b, sine, hn::Mul(a, cosine)), d, output + i, rest);
     hn::StoreN(hn::NegMulAdd(a, sine, hn::Mul(b, cosine)), d, output + half + i, rest);
   }
+  for (i = rotary_dim; i < head_dim; i += lanes) {
+    const size_t rest = std::min(lanes, head_dim - i);
+    hn::StoreN(LoadFloatsN(d, key + i, rest), d, output + i, rest);
+  }
 }
 
 void TurnKeys(const KvCacheView& cache, const KvRowMove& move, const float* cosines,
               const float* sines) {
   const size_t head_dim = cache.head_dim;
+  const size_t rotary_dim = cache.rotary_dim == 0 ? head_dim : cache.rotary_dim;
   WithKvElement(cache.type, [&]<typename T>() HWY_ATTR {
     float turned[kMaxHeadDim] = {};
     float offset_change[kMaxHeadDim] = {};
@@ -54,13 +61,13 @@ void TurnKeys(const KvCacheView& cache, const KvRowMove& move, const float* cosi
       const float* offsets = cache.key_offsets;
       if (offsets != nullptr) {
         offsets += head * head_dim;
-        TurnBack(offsets, head_dim, cosines, sines, offset_change);
+        TurnBack(offsets, head_dim, rotary_dim, cosines, sines, offset_change);
         for (size_t j = 0; j < head_dim; ++j) offset_change[j] -= offsets[j];
       }
       for (size_t i = 0; i < move.num_rows; ++i) {
         // Rotation is linear, so the old scale is only a factor.
         float old_scale = sizeof(T) == 1 ? cache.key_scales[source + i] : 1.0f;
-        TurnBack(keys + (source + i) * head_dim, head_dim, cosines, sines, turned);
+        TurnBack(keys + (source + i) * head_dim, head_dim, rotary_dim, cosines, sines, turned);
         if (offsets != nullptr) {
           for (size_t j = 0; j < head_dim; ++j) {
             turned[j] = turned[j] * old_scale + offset_change[j];

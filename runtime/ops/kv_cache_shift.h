@@ -15,8 +15,8 @@ struct KvRowMove {
 
 // Copies the keys and values of one layer's rows to other rows, or to themselves. If the rows' new
 // positions are fewer, `cosines` and `sines` are the rope table's row of the difference,
-// [head_dim / 2]: keys, which rope rotated by their position, are rotated back by it. Null: the
-// positions do not change. head_dim is at most kMaxHeadDim.
+// [half of the channels that are rotated]: keys, which rope rotated by their position, are rotated
+// back by it. Null: the positions do not change. head_dim is at most kMaxHeadDim.
 //
 // Values do not change. A key that is rotated is rounded again to the cache's type; for int8, each
 // rounding adds an error of up to half a step of its new scale.

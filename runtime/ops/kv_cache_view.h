@@ -50,6 +50,7 @@ struct KvCacheView {
   // nothing. All scores of a query become smaller by the same number, so attention does not change,
   // but where keys differ little from each other, int8 has more steps for how they differ.
   const float* key_offsets = nullptr;
+  size_t rotary_dim = 0;  // The channels at the start of each head that rope rotates; 0: all.
 
   // The rows of each head.
   size_t num_rows() const { return num_pages * kKvPageTokens; }

@@ -12,11 +12,11 @@ namespace cria::ops::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-void ApplyRope(float* heads, size_t num_heads, size_t head_dim, const float* cosines,
-               const float* sines) {
+void ApplyRope(float* heads, size_t num_heads, size_t head_dim, size_t rotary_dim,
+               const float* cosines, const float* sines) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
-  const size_t half = head_dim / 2;
+  const size_t half = rotary_dim / 2;
   for (size_t head = 0; head < num_heads; ++head) {
     float* first = heads + head * head_dim;
     float* second = first + half;
@@ -49,9 +49,9 @@ namespace cria::ops {
 
 HWY_EXPORT(ApplyRope);
 
-void ApplyRope(float* heads, size_t num_heads, size_t head_dim, const float* cosines,
-               const float* sines) {
-  HWY_DYNAMIC_DISPATCH(ApplyRope)(heads, num_heads, head_dim, cosines, sines);
+void ApplyRope(float* heads, size_t num_heads, size_t head_dim, size_t rotary_dim,
+               const float* cosines, const float* sines) {
+  HWY_DYNAMIC_DISPATCH(ApplyRope)(heads, num_heads, head_dim, rotary_dim, cosines, sines);
 }
 
 }  // namespace cria::ops

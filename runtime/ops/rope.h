@@ -4,11 +4,12 @@
 
 namespace cria::ops {
 
-// Rotates each of `num_heads` consecutive heads of `head_dim` floats in place: element i of the
-// first half and element i of the second half are a pair, rotated by the angle whose cosine and
-// sine are `cosines[i]` and `sines[i]` (Su et al. 2021, in the half-split order of Hugging Face).
-// `cosines` and `sines` are [head_dim / 2], those of the row's position.
-void ApplyRope(float* heads, size_t num_heads, size_t head_dim, const float* cosines,
-               const float* sines);
+// Rotates the first `rotary_dim` floats of each of `num_heads` consecutive heads of `head_dim`
+// floats in place: element i of the first half of these and element i of the second half are a
+// pair, rotated by the angle whose cosine and sine are `cosines[i]` and `sines[i]` (Su et al. 2021,
+// in the half-split order of Hugging Face). `cosines` and `sines` are [rotary_dim / 2], those of
+// the row's position.
+void ApplyRope(float* heads, size_t num_heads, size_t head_dim, size_t rotary_dim,
+               const float* cosines, const float* sines);
 
 }  // namespace cria::ops

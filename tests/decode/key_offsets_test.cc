@@ -14,6 +14,8 @@ TEST(KeyOffsetsTest, OnlyInt8KeysWithABiasThatNoNormFollowsHaveThem) {
   EXPECT_FALSE(HasKeyOffsets({.qkv_bias = true}, KvType::kF16));
   EXPECT_FALSE(HasKeyOffsets({}, KvType::kInt8));
   EXPECT_FALSE(HasKeyOffsets({.qkv_bias = true, .qk_norm = true}, KvType::kInt8));
+  EXPECT_FALSE(HasKeyOffsets({.qkv_bias = true, .joint_qk_norm = true}, KvType::kInt8));
+  EXPECT_FALSE(HasKeyOffsets({.qkv_bias = true, .attn_logit_softcapping = 50}, KvType::kInt8));
 }
 
 TEST(KeyOffsetsTest, AreTheMeanOfTheRotatedBias) {
@@ -31,7 +33,7 @@ TEST(KeyOffsetsTest, AreTheMeanOfTheRotatedBias) {
   // Two heads, [heads][2 * pairs].
   const std::vector<float> bias = {1, 20, 100, -2, 10, 50, -100, 0, 1, 0, 3, 4};
   std::vector<float> offsets(bias.size());
-  FillKeyOffsets(MeanRotationOf(cosines, sines, pairs), bias, offsets);
+  FillKeyOffsets(MeanRotationOf(cosines, sines, pairs), 2 * pairs, bias, offsets);
   for (size_t head = 0; head < bias.size(); head += 2 * pairs) {
     for (size_t i = 0; i < pairs; ++i) {
       const double a = bias[head + i], b = bias[head + pairs + i];
@@ -55,6 +57,17 @@ TEST(KeyOffsetsTest, AreTheMeanOfTheRotatedBias) {
       }
     }
   }
+}
+
+TEST(KeyOffsetsTest, ChannelsThatAreNotRotatedAreThoseOfTheBias) {
+  const std::vector<float> cosines = {1, 0};
+  const std::vector<float> sines = {0, 1};
+  const std::vector<float> bias = {2, 4, 5, 6, 20, 40, 50, 60};  // Two heads of 4.
+  std::vector<float> offsets(bias.size());
+  FillKeyOffsets(MeanRotationOf(cosines, sines, 1), 4, bias, offsets);
+  EXPECT_EQ(offsets, (std::vector<float>{-1, 3, 5, 6, -10, 30, 50, 60}));
+  FillKeyOffsets({}, 4, bias, offsets);
+  EXPECT_EQ(offsets, bias);
 }
 
 }  // namespace

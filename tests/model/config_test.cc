@@ -133,8 +133,8 @@ TEST(ModelConfigTest, SoftCapsArePositiveOrAbsent) {
     ModelConfig config = Llama32Of1B();
     config.*cap = 50.0f;
     EXPECT_TRUE(ValidateConfig(config));
-    for (const float value : {-1.0f, std::numeric_limits<float>::infinity(),
-                              std::numeric_limits<float>::quiet_NaN()}) {
+    for (const float value :
+         {-1.0f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
       config.*cap = value;
       ExpectRefused(config, name);
     }

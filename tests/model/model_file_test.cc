@@ -67,7 +67,8 @@ TEST(ModelFileTest, ReadsEveryField) {
   written.chat_template_source = "{{ messages }}";
   written.normalize_nfc = true;
   written.dummy_prefix_unless_space = true;
-  written.required_features = {"jinja", "normalize_nfc", "dummy_prefix_unless_space"};
+  written.rstrip_ids = {1, 2};
+  written.required_features = {"jinja", "normalize_nfc", "dummy_prefix_unless_space", "rstrip_ids"};
   written.stop_token_ids = {2, 7};
   const std::vector<std::byte> bytes = Serialize(written);
   const TemporaryFile temporary(bytes);
@@ -116,6 +117,7 @@ TEST(ModelFileTest, ReadsEveryField) {
   EXPECT_EQ(vocabulary.merges[0].rank, 0u);
   EXPECT_EQ(vocabulary.merges[0].merged, 6u);
   EXPECT_TRUE(std::ranges::equal(vocabulary.split_patterns, written.split_patterns));
+  EXPECT_TRUE(std::ranges::equal(vocabulary.rstrip_ids, written.rstrip_ids));
   EXPECT_TRUE(vocabulary.normalize_nfc);
   EXPECT_TRUE(vocabulary.ignore_merges);
   EXPECT_TRUE(vocabulary.add_dummy_prefix);
@@ -226,11 +228,20 @@ TEST(ModelFileTest, ReadsTheFieldsOfFamilies) {
                                         .short_factor = {1.5f},
                                         .long_factor = {2.5f}};
   written.rope_scaling_type = static_cast<uint8_t>(RopeScaling::Type::kLongrope);
-  written.required_features = {"hidden_act",     "norm_placement",      "attn_logit_softcapping",
-                               "rotary_dim",     "joint_qk_norm",       "final_logit_softcapping",
-                               "num_experts",    "num_experts_per_tok", "moe_intermediate_size",
-                               "norm_topk_prob", "shared_expert_gate",  "no_rope",
-                               "dense_mlp",      "shared_expert_intermediate_size"};
+  written.required_features = {"hidden_act",
+                               "norm_placement",
+                               "attn_logit_softcapping",
+                               "rotary_dim",
+                               "joint_qk_norm",
+                               "final_logit_softcapping",
+                               "num_experts",
+                               "num_experts_per_tok",
+                               "moe_intermediate_size",
+                               "norm_topk_prob",
+                               "shared_expert_gate",
+                               "no_rope",
+                               "dense_mlp",
+                               "shared_expert_intermediate_size"};
   const auto file = OpenBytes(Serialize(written));
   ASSERT_TRUE(file) << file.error().message();
   const ModelConfig& read = file->config();

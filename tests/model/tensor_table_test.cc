@@ -112,8 +112,8 @@ TEST(ExpectedTensorsTest, NormsAreWhereTheConfigurationPutsThem) {
   config = TwoLayers();
   config.joint_qk_norm = true;
   for (const TensorSpec& spec : ExpectedTensors(config)) {
-    if (spec.role == TensorRole::kQNorm) EXPECT_EQ(spec.input_channels, 48u);
-    if (spec.role == TensorRole::kKNorm) EXPECT_EQ(spec.input_channels, 24u);
+    if (spec.role != TensorRole::kQNorm && spec.role != TensorRole::kKNorm) continue;
+    EXPECT_EQ(spec.input_channels, spec.role == TensorRole::kQNorm ? 48u : 24u);
   }
   EXPECT_EQ(VectorElements(config), 2 * (size_t{2} * 64 + 48 + 24) + 64);
 }
@@ -143,10 +143,10 @@ TEST(ExpectedTensorsTest, ExpertsAreInTheLayersThatAreNotDense) {
                                  {"layers.1.shared_expert_gate", 1, 64, true}};
   size_t next = 0;
   for (const TensorSpec& spec : ExpectedTensors(config)) {
-    const bool is_in_feed_forward = spec.layer != kNoLayer &&
-                                    (spec.role >= TensorRole::kRouter ||
-                                     spec.role == TensorRole::kGateUpProj ||
-                                     spec.role == TensorRole::kDownProj);
+    const bool is_in_feed_forward =
+        spec.layer != kNoLayer &&
+        (spec.role >= TensorRole::kRouter || spec.role == TensorRole::kGateUpProj ||
+         spec.role == TensorRole::kDownProj);
     if (!is_in_feed_forward) continue;
     ASSERT_LT(next, rows.size());
     EXPECT_EQ(spec.Name(), rows[next].name);

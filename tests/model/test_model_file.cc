@@ -141,13 +141,14 @@ Offset<schema::Tokenizer> BuildTokenizer(FlatBufferBuilder& builder, const TestM
   const auto merge_offsets = builder.CreateVector(file.merge_offsets);
   const auto merge_table = builder.CreateVectorOfStructs(merges);
   const auto patterns = builder.CreateVectorOfStrings(file.split_patterns);
+  const auto rstrip_ids = builder.CreateVector(file.rstrip_ids);
   return schema::CreateTokenizer(
       builder, static_cast<schema::TokenizerFamily>(file.tokenizer_family), piece_bytes,
       piece_offsets, piece_types, sorted_ids, merge_offsets, merge_table, patterns,
       /*ignore_merges=*/true, /*add_dummy_prefix=*/true, /*dummy_prefix_after_special=*/true,
       /*remove_extra_whitespaces=*/true, /*byte_fallback=*/true, file.add_bos_token,
       file.bos_token_id, file.unk_token_id, file.eos_token_id, file.normalize_nfc,
-      file.dummy_prefix_unless_space);
+      file.dummy_prefix_unless_space, rstrip_ids);
 }
 
 Offset<schema::Tensor> BuildTensor(FlatBufferBuilder& builder, const StoredTensor& tensor) {

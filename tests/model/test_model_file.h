@@ -37,6 +37,7 @@ struct TestModelFile {
   int32_t eos_token_id = 2;
   bool normalize_nfc = false;
   bool dummy_prefix_unless_space = false;
+  std::vector<uint32_t> rstrip_ids;
 
   std::string chat_template_source;
   std::vector<int32_t> stop_token_ids = {2};

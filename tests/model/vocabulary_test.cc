@@ -19,6 +19,7 @@ struct Tables {
   std::vector<uint32_t> sorted_ids = {0, 2, 1};
   std::vector<uint32_t> merge_offsets = {0, 2, 2, 2, 2, 2};
   std::vector<Merge> merges = {{1, 0, 2}, {2, 1, 2}};
+  std::vector<uint32_t> rstrip_ids = {3};
   Vocabulary rules;
 
   Vocabulary view() const {
@@ -29,6 +30,7 @@ struct Tables {
     vocabulary.sorted_ids = sorted_ids;
     vocabulary.merge_offsets = merge_offsets;
     vocabulary.merges = merges;
+    vocabulary.rstrip_ids = rstrip_ids;
     return vocabulary;
   }
 };
@@ -99,6 +101,10 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"merges[1] is out of order", [](Tables& broken) { broken.merges[1].right = 1; }},
         Damage{"bos_token_id is 5", [](Tables& broken) { broken.rules.bos_token_id = 5; }},
         Damage{"bos_token_id is -2", [](Tables& broken) { broken.rules.bos_token_id = -2; }},
+        Damage{"rstrip_ids[0] is 2, which is no special token",
+               [](Tables& broken) { broken.rstrip_ids = {2}; }},
+        Damage{"rstrip_ids[0] is 5", [](Tables& broken) { broken.rstrip_ids = {5}; }},
+        Damage{"rstrip_ids[1] is 3", [](Tables& broken) { broken.rstrip_ids = {3, 3}; }},
         Damage{"unk_token_id is 99", [](Tables& broken) { broken.rules.unk_token_id = 99; }},
         Damage{"eos_token_id is 99", [](Tables& broken) { broken.rules.eos_token_id = 99; }},
         Damage{"add_bos_token", [](Tables& broken) { broken.rules.add_bos_token = true; }},

@@ -29,6 +29,20 @@ std::vector<Case> Cases() {
                        .first_position = 30,
                        .num_rows = num_rows});
     }
+    // Caps that change scores much, with windows that end within blocks, in spans and in tiles.
+    for (const size_t num_rows : {1, 3, 40}) {
+      for (const size_t window_tokens : {0, 37}) {
+        cases.push_back({.shape = {.num_attention_heads = 4,
+                                   .num_key_value_heads = 2,
+                                   .head_dim = 20,
+                                   .window_tokens = window_tokens,
+                                   .score_factor = 1.5f,
+                                   .score_cap = 0.75f},
+                         .type = type,
+                         .first_position = 290,
+                         .num_rows = num_rows});
+      }
+    }
     // Every grouping, with few and many rows.
     for (const auto& [heads, kv_heads] : head_counts) {
       for (const size_t num_rows : {1, 2, 3, 17, 40}) {

@@ -25,11 +25,15 @@ struct Shift {
   size_t count = 5;
   size_t end = 20;
   size_t capacity_tokens = 23;
+  size_t rotary_dim = 0;  // 0: all of a head.
+
+  size_t rotated() const { return rotary_dim == 0 ? head_dim : rotary_dim; }
 };
 
 std::ostream& operator<<(std::ostream& out, const Shift& c) {
   return out << c.num_heads << " heads of " << c.head_dim << ", " << KvTypeName(c.type) << ", ["
-             << c.first << ", " << c.first + c.count << ") of " << c.end;
+             << c.first << ", " << c.first + c.count << ") of " << c.end << ", " << c.rotated()
+             << " channels turn";
 }
 
 // The angle of pair i at a position, as of a rope with the base 10000.
@@ -60,11 +64,11 @@ std::vector<float> Values(const Shift& c, size_t token) {
 // Stores `token` as if it had been computed at `position`, in double precision.
 void Store(const Shift& c, const TestKvCache& cache, size_t token, size_t position) {
   std::vector<float> keys = RawKeys(c, token);
-  const size_t half = c.head_dim / 2;
+  const size_t half = c.rotated() / 2;
   for (size_t head = 0; head < c.num_heads; ++head) {
     float* key = keys.data() + head * c.head_dim;
     for (size_t i = 0; i < half; ++i) {
-      const double angle = Angle(position, i, c.head_dim);
+      const double angle = Angle(position, i, c.rotated());
       const double a = key[i], b = key[half + i];
       key[i] = static_cast<float>(a * std::cos(angle) - b * std::sin(angle));
       key[half + i] = static_cast<float>(a * std::sin(angle) + b * std::cos(angle));
@@ -81,28 +85,34 @@ TestKvCache NewCache(const Shift& c) {
 void Drop(const Shift& c, const TestKvCache& cache, size_t first, size_t count, size_t end) {
   if (count == 0) return;
   const KvPageTable& table = cache.table();
-  const RopeRow row(count, c.head_dim);
+  const RopeRow row(count, c.rotated());
+  KvCacheView view = cache.view();
+  view.rotary_dim = c.rotary_dim;
   for (size_t t = first; t < end - count;) {
     size_t num_rows = 1;
     while (t + num_rows < end - count && table.Row(t + num_rows) == table.Row(t) + num_rows &&
            table.Row(t + count + num_rows) == table.Row(t + count) + num_rows) {
       ++num_rows;
     }
-    MoveRows(cache.view(),
+    MoveRows(view,
              {.source_row = table.Row(t + count), .target_row = table.Row(t), .num_rows = num_rows},
              row.cosines.data(), row.sines.data());
     t += num_rows;
   }
 }
 
-// The length of a head's longest pair, which rope does not change: a bound of every element.
+// The length of a head's longest pair, which rope does not change, or of its largest channel that
+// is not turned: a bound of every element.
 double LongestPair(const Shift& c, size_t token, size_t head) {
   const std::vector<float> keys = RawKeys(c, token);
   const float* key = keys.data() + head * c.head_dim;
   double longest = 0;
-  for (size_t i = 0; i < c.head_dim / 2; ++i) {
-    longest = std::max(longest, std::hypot(double{key[i]}, double{key[c.head_dim / 2 + i]}));
+  const size_t half = c.rotated() / 2;
+  for (size_t i = 0; i < half; ++i) {
+    longest = std::max(longest, std::hypot(double{key[i]}, double{key[half + i]}));
   }
+  for (size_t i = 2 * half; i < c.head_dim; ++i)
+    longest = std::max(longest, std::abs(double{key[i]}));
   return longest;
 }
 
@@ -185,6 +195,10 @@ std::vector<Shift> Shifts() {
                                                                               {0, 22, 23},
                                                                               {1, 4, 23}}) {
       cases.push_back({.type = type, .first = first, .count = count, .end = end});
+    }
+    // Only the first channels of a head are turned.
+    for (const size_t rotary_dim : {2, 6, 40, 72}) {
+      cases.push_back({.type = type, .head_dim = 80, .rotary_dim = rotary_dim});
     }
     // Over several pages: whole pages, parts of them, and less than one.
     for (const auto& [first, count] : std::vector<std::array<size_t, 2>>{

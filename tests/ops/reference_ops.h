@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <cstddef>
+#include <numbers>
 #include <vector>
 
 namespace cria::ops::reference {
@@ -37,6 +38,17 @@ inline std::vector<double> HadamardTransform(const std::vector<float>& row) {
 
 inline double Silu(double x) { return x / (1 + std::exp(-x)); }
 
+inline double Gelu(double x) { return x * std::erfc(-x / std::sqrt(2.0)) / 2; }
+
+// (1 + tanh(u)) / 2, written so that nothing cancels out.
+inline double GeluTanh(double x) {
+  const double u = std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
+  return x / (1 + std::exp(-2 * u));
+}
+
+// cap * tanh(x / cap); 0 is no cap.
+inline double SoftCapped(double x, double cap) { return cap == 0 ? x : cap * std::tanh(x / cap); }
+
 // The nearest value of IEEE 754 binary16, ties to even; larger magnitudes become the largest one.
 inline double RoundToF16(double x) {
   if (x == 0) return x;
@@ -51,15 +63,15 @@ struct Head {
   std::vector<std::vector<double>> values;
 };
 
-// softmax(factor * query . keys / sqrt(head_dim)) . values over the positions [begin, end).
+// softmax(cap of factor * query . keys / sqrt(head_dim)) . values over the positions [begin, end).
 inline std::vector<double> Attend(const std::vector<double>& query, const Head& head, size_t begin,
-                                  size_t end, double factor = 1.0) {
+                                  size_t end, double factor = 1.0, double cap = 0.0) {
   const size_t head_dim = query.size();
   std::vector<double> scores;
   for (size_t t = begin; t < end; ++t) {
     double dot = 0;
     for (size_t j = 0; j < head_dim; ++j) dot += query[j] * head.keys[t][j];
-    scores.push_back(factor * dot / std::sqrt(static_cast<double>(head_dim)));
+    scores.push_back(SoftCapped(factor * dot / std::sqrt(static_cast<double>(head_dim)), cap));
   }
   const double largest = *std::max_element(scores.begin(), scores.end());
   double sum = 0;

@@ -35,7 +35,7 @@ TEST(RopeTest, IsAComplexRotationOfHalfSplitPairs) {
       const Angles at = AnglesAt(1234, head_dim);
       const std::vector<float> input = RandomFloats(num_heads * head_dim, 1);
       std::vector<float> heads = input;
-      ApplyRope(heads.data(), num_heads, head_dim, at.cosines.data(), at.sines.data());
+      ApplyRope(heads.data(), num_heads, head_dim, head_dim, at.cosines.data(), at.sines.data());
       for (size_t h = 0; h < num_heads; ++h) {
         for (size_t i = 0; i < head_dim / 2; ++i) {
           const size_t real = h * head_dim + i;
@@ -50,11 +50,27 @@ TEST(RopeTest, IsAComplexRotationOfHalfSplitPairs) {
   }
 }
 
+TEST(RopeTest, APartOfEachHeadIsRotatedAsAHeadOfItsSize) {
+  for (const size_t rotary_dim : {2, 6, 24, 64, 94}) {
+    constexpr size_t kHeadDim = 96;
+    const Angles at = AnglesAt(77, rotary_dim);
+    const std::vector<float> input = RandomFloats(2 * kHeadDim, 3);
+    std::vector<float> heads = input;
+    ApplyRope(heads.data(), 2, kHeadDim, rotary_dim, at.cosines.data(), at.sines.data());
+    for (size_t h = 0; h < 2 * kHeadDim; h += kHeadDim) {
+      std::vector<float> part(&input[h], &input[h] + rotary_dim);
+      ApplyRope(part.data(), 1, rotary_dim, rotary_dim, at.cosines.data(), at.sines.data());
+      part.insert(part.end(), &input[h] + rotary_dim, &input[h] + kHeadDim);
+      EXPECT_EQ(std::vector<float>(&heads[h], &heads[h] + kHeadDim), part) << rotary_dim;
+    }
+  }
+}
+
 TEST(RopeTest, PositionZeroChangesNothing) {
   const Angles at = AnglesAt(0, 20);
   const std::vector<float> input = RandomFloats(40, 2);
   std::vector<float> heads = input;
-  ApplyRope(heads.data(), 2, 20, at.cosines.data(), at.sines.data());
+  ApplyRope(heads.data(), 2, 20, 20, at.cosines.data(), at.sines.data());
   EXPECT_EQ(heads, input);
 }
 

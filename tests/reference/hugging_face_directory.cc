@@ -11,6 +11,9 @@
 #include <string>
 #include <utility>
 
+#include "reference/hugging_face_families.h"
+#include "reference/rope_fields.h"
+
 namespace cria::reference {
 namespace {
 
@@ -20,45 +23,6 @@ std::string ReadWhole(const std::filesystem::path& path) {
   std::ifstream stream(path, std::ios::binary);
   if (!stream) throw std::runtime_error("cannot open " + path.string());
   return {std::istreambuf_iterator<char>(stream), {}};
-}
-
-// An absent field and one that is null mean the same in config.json.
-template <typename T>
-T FieldOr(const json& object, const char* name, T fallback) {
-  const auto found = object.find(name);
-  return found == object.end() || found->is_null() ? fallback : found->get<T>();
-}
-
-ReferenceRopeScaling ReadRopeScaling(const json& fields) {
-  ReferenceRopeScaling scaling;
-  if (fields.is_null()) return scaling;
-  const auto type =
-      FieldOr<std::string>(fields, "rope_type", FieldOr<std::string>(fields, "type", "default"));
-  if (type == "default") return scaling;
-  scaling.factor = fields.at("factor").get<double>();
-  if (type == "linear") {
-    scaling.type = ReferenceRopeScaling::Type::kLinear;
-  } else if (type == "llama3") {
-    scaling.type = ReferenceRopeScaling::Type::kLlama3;
-    scaling.low_freq_factor = fields.at("low_freq_factor").get<double>();
-    scaling.high_freq_factor = fields.at("high_freq_factor").get<double>();
-    scaling.original_max_position_embeddings =
-        fields.at("original_max_position_embeddings").get<size_t>();
-  } else if (type == "dynamic") {
-    scaling.type = ReferenceRopeScaling::Type::kDynamic;
-  } else if (type == "yarn") {
-    scaling.type = ReferenceRopeScaling::Type::kYarn;
-    scaling.original_max_position_embeddings =
-        fields.at("original_max_position_embeddings").get<size_t>();
-    scaling.attention_factor =
-        FieldOr(fields, "attention_factor", 0.1 * std::log(scaling.factor) + 1.0);
-    scaling.beta_fast = FieldOr(fields, "beta_fast", 32.0);
-    scaling.beta_slow = FieldOr(fields, "beta_slow", 1.0);
-    scaling.truncate = FieldOr(fields, "truncate", true);
-  } else {
-    throw std::runtime_error("unknown rope_scaling type " + type);
-  }
-  return scaling;
 }
 
 // Which biases, norms and windows there are differs from class to class.
@@ -118,9 +82,9 @@ void ReadLayers(const json& fields, ReferenceConfig& config) {
 }
 
 // Defaults are those of Hugging Face's LlamaConfig.
-ReferenceConfig ReadConfig(const json& fields) {
+ReferenceConfig ReadFields(const json& fields, const std::string& architecture) {
   ReferenceConfig config;
-  config.architecture = fields.at("architectures").at(0).get<std::string>();
+  config.architecture = architecture;
   config.hidden_size = fields.at("hidden_size").get<size_t>();
   config.intermediate_size = fields.at("intermediate_size").get<size_t>();
   config.num_hidden_layers = fields.at("num_hidden_layers").get<size_t>();
@@ -133,11 +97,23 @@ ReferenceConfig ReadConfig(const json& fields) {
   config.rope_theta = FieldOr(fields, "rope_theta", 10000.0);
   config.rope_scaling = ReadRopeScaling(FieldOr(fields, "rope_scaling", json()));
   config.tie_word_embeddings = FieldOr(fields, "tie_word_embeddings", false);
-  ReadWhatArchitecturesDifferIn(fields, config);
-  ReadLayers(fields, config);
+  if (!ReadFamily(fields, config)) {
+    ReadWhatArchitecturesDifferIn(fields, config);
+    ReadLayers(fields, config);
+  }
   config.bos_token_id = FieldOr(fields, "bos_token_id", -1);
   const json eos = FieldOr(fields, "eos_token_id", json::array());
   config.eos_token_ids = eos.is_array() ? eos.get<std::vector<int>>() : std::vector{eos.get<int>()};
+  return config;
+}
+
+// A model of text and images has the fields and tensors of its text model in it.
+ReferenceConfig ReadConfig(const json& fields) {
+  const auto architecture = fields.at("architectures").at(0).get<std::string>();
+  if (architecture != "Gemma3ForConditionalGeneration") return ReadFields(fields, architecture);
+  ReferenceConfig config = ReadFields(fields.at("text_config"), architecture);
+  config.prefix = "model.language_model.";
+  config.bos_token_id = FieldOr(fields, "bos_token_id", config.bos_token_id);
   return config;
 }
 

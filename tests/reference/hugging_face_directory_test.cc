@@ -126,7 +126,7 @@ TEST_F(HuggingFaceDirectory, RefusesAnUnknownArchitecture) {
 
 TEST_F(HuggingFaceDirectory, RefusesAnUnknownRopeType) {
   json config = Config();
-  config["rope_scaling"] = {{"type", "longrope"}, {"factor", 2.0}};
+  config["rope_scaling"] = {{"type", "stretched"}, {"factor", 2.0}};
   SetConfig(config);
   EXPECT_THROW(ReadHuggingFaceDirectory(directory_.path()), std::runtime_error);
 }

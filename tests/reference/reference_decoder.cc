@@ -24,45 +24,36 @@ std::vector<double> MatrixTimesVector(const float* weights, size_t outputs,
   return y;
 }
 
-// Zhang and Sennrich 2019: x / sqrt(mean(x^2) + eps) * weight.
-std::vector<double> RmsNorm(const std::vector<double>& x, const float* weight, double eps) {
-  double mean_square = 0.0;
-  for (double value : x) mean_square += value * value;
-  mean_square /= static_cast<double>(x.size());
-  std::vector<double> y(x.size());
-  for (size_t i = 0; i < x.size(); ++i) y[i] = x[i] / std::sqrt(mean_square + eps) * weight[i];
-  return y;
-}
-
-// Qwen3: each head is normalized by itself, all with one weight; null is no norm.
-void NormalizeHeads(std::vector<double>& heads, size_t head_dim, const float* weight, double eps) {
-  if (weight == nullptr) return;
-  for (size_t start = 0; start < heads.size(); start += head_dim) {
-    const auto head = heads.begin() + static_cast<std::ptrdiff_t>(start);
-    const std::vector<double> normed =
-        RmsNorm({head, head + static_cast<std::ptrdiff_t>(head_dim)}, weight, eps);
-    std::copy(normed.begin(), normed.end(), head);
-  }
-}
-
 double Silu(double x) { return x / (1.0 + std::exp(-x)); }
 
-// Shazeer 2020: silu(gate) * up.
-std::vector<double> SwiGlu(const std::vector<double>& gate, const std::vector<double>& up) {
-  std::vector<double> y(gate.size());
-  for (size_t i = 0; i < y.size(); ++i) y[i] = Silu(gate[i]) * up[i];
-  return y;
+// Hendrycks and Gimpel 2016: x times the probability that a normal variable is below x, and their
+// approximation of that.
+double Gelu(double x) { return 0.5 * x * (1.0 + std::erf(x / std::numbers::sqrt2)); }
+double GeluTanh(double x) {
+  return 0.5 * x *
+         (1.0 + std::tanh(std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
 }
+
+double Activate(ReferenceActivation activation, double x) {
+  switch (activation) {
+    case ReferenceActivation::kSilu:
+      return Silu(x);
+    case ReferenceActivation::kGelu:
+      return Gelu(x);
+    case ReferenceActivation::kGeluTanh:
+      return GeluTanh(x);
+  }
+  throw std::runtime_error("unknown activation");
+}
+
+// Gemma 2: cap * tanh(x / cap), unless there is no cap.
+double SoftCap(double x, double cap) { return cap == 0.0 ? x : cap * std::tanh(x / cap); }
 
 void Softmax(std::vector<double>& scores) {
   const double maximum = *std::max_element(scores.begin(), scores.end());
   double sum = 0.0;
   for (double& score : scores) sum += score = std::exp(score - maximum);
   for (double& score : scores) score /= sum;
-}
-
-void AddTo(std::vector<double>& x, const std::vector<double>& y) {
-  for (size_t i = 0; i < x.size(); ++i) x[i] += y[i];
 }
 
 void Append(std::vector<double>& list, const std::vector<double>& tail) {
@@ -90,7 +81,7 @@ double DynamicTheta(const ReferenceConfig& config, const ReferenceAttention& att
   const double s =
       static_cast<double>(context) / static_cast<double>(config.max_position_embeddings);
   const double factor = attention.rope_scaling.factor;
-  const auto d = static_cast<double>(config.head_dim);
+  const auto d = static_cast<double>(config.turned_channels());
   return attention.rope_theta * std::pow(factor * s - factor + 1.0, d / (d - 2.0));
 }
 
@@ -98,10 +89,10 @@ double DynamicTheta(const ReferenceConfig& config, const ReferenceAttention& att
 // with the pair's index, from the pair that turns beta_fast times in the trained context to that
 // which turns beta_slow times. A pair i turns L theta^(-2i/d) / 2 pi times, so that
 // i = d ln(L / (2 pi turns)) / (2 ln theta).
-double ScaleYarn(double frequency, size_t pair, size_t head_dim,
+double ScaleYarn(double frequency, size_t pair, size_t channels,
                  const ReferenceAttention& attention) {
   const ReferenceRopeScaling& scaling = attention.rope_scaling;
-  const auto d = static_cast<double>(head_dim);
+  const auto d = static_cast<double>(channels);
   const auto trained = static_cast<double>(scaling.original_max_position_embeddings);
   const auto pair_of = [&](double turns) {
     return d * std::log(trained / (2.0 * std::numbers::pi * turns)) /
@@ -127,14 +118,15 @@ double ScaleYarn(double frequency, size_t pair, size_t head_dim,
 std::vector<double> RopeFrequencies(const ReferenceConfig& config, size_t context, size_t layer) {
   const ReferenceAttention attention = config.AttentionOf(layer);
   const ReferenceRopeScaling& scaling = attention.rope_scaling;
-  std::vector<double> frequencies(config.head_dim / 2);
+  const size_t channels = config.turned_channels();
+  std::vector<double> frequencies(channels / 2);
   const double theta = scaling.type == ReferenceRopeScaling::Type::kDynamic
                            ? DynamicTheta(config, attention, context)
                            : attention.rope_theta;
   for (size_t i = 0; i < frequencies.size(); ++i) {
-    // Su et al. 2021: theta^(-2i / head_dim).
+    // Su et al. 2021: theta^(-2i / channels).
     double frequency =
-        std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(config.head_dim));
+        std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(channels));
     switch (scaling.type) {
       case ReferenceRopeScaling::Type::kNone:
       case ReferenceRopeScaling::Type::kDynamic:
@@ -146,7 +138,12 @@ std::vector<double> RopeFrequencies(const ReferenceConfig& config, size_t contex
         frequency = ScaleLlama3(frequency, scaling);
         break;
       case ReferenceRopeScaling::Type::kYarn:
-        frequency = ScaleYarn(frequency, i, config.head_dim, attention);
+        frequency = ScaleYarn(frequency, i, channels, attention);
+        break;
+      case ReferenceRopeScaling::Type::kLongrope:  // Ding et al. 2024.
+        frequency /= (context > scaling.original_max_position_embeddings ? scaling.long_factor
+                                                                         : scaling.short_factor)
+                         .at(i);
         break;
     }
     frequencies[i] = frequency;
@@ -160,43 +157,71 @@ ReferenceDecoder::ReferenceDecoder(const ReferenceModel& model, size_t context) 
   if (c.num_key_value_heads == 0 || c.num_attention_heads % c.num_key_value_heads != 0) {
     throw std::runtime_error("num_key_value_heads must divide num_attention_heads");
   }
-  const size_t query_channels = c.num_attention_heads * c.head_dim;
-  const size_t key_value_channels = c.num_key_value_heads * c.head_dim;
-  embed_tokens_ = Weights("model.embed_tokens.weight", {c.vocab_size, c.hidden_size});
-  norm_ = Weights("model.norm.weight", {c.hidden_size});
+  embed_tokens_ = Weights(c.prefix + "embed_tokens.weight", {c.vocab_size, c.hidden_size});
+  norm_ = Weights(c.prefix + "norm.weight", {c.hidden_size});
   lm_head_ = c.tie_word_embeddings ? embed_tokens_
                                    : Weights("lm_head.weight", {c.vocab_size, c.hidden_size});
-  for (size_t l = 0; l < c.num_hidden_layers; ++l) {
-    const std::string prefix = std::format("model.layers.{}.", l);
-    const auto if_any = [&](bool is_there, const char* name, size_t size) {
-      return is_there ? Weights(prefix + name, {size}) : nullptr;
-    };
-    layers_.push_back({
-        .input_layernorm = Weights(prefix + "input_layernorm.weight", {c.hidden_size}),
-        .q_proj = Weights(prefix + "self_attn.q_proj.weight", {query_channels, c.hidden_size}),
-        .k_proj = Weights(prefix + "self_attn.k_proj.weight", {key_value_channels, c.hidden_size}),
-        .v_proj = Weights(prefix + "self_attn.v_proj.weight", {key_value_channels, c.hidden_size}),
-        .o_proj = Weights(prefix + "self_attn.o_proj.weight", {c.hidden_size, query_channels}),
-        .post_attention_layernorm =
-            Weights(prefix + "post_attention_layernorm.weight", {c.hidden_size}),
-        .gate_proj = Weights(prefix + "mlp.gate_proj.weight", {c.intermediate_size, c.hidden_size}),
-        .up_proj = Weights(prefix + "mlp.up_proj.weight", {c.intermediate_size, c.hidden_size}),
-        .down_proj = Weights(prefix + "mlp.down_proj.weight", {c.hidden_size, c.intermediate_size}),
-        .q_bias = if_any(c.qkv_bias, "self_attn.q_proj.bias", query_channels),
-        .k_bias = if_any(c.qkv_bias, "self_attn.k_proj.bias", key_value_channels),
-        .v_bias = if_any(c.qkv_bias, "self_attn.v_proj.bias", key_value_channels),
-        .o_bias = if_any(c.o_bias, "self_attn.o_proj.bias", c.hidden_size),
-        .gate_bias = if_any(c.mlp_bias, "mlp.gate_proj.bias", c.intermediate_size),
-        .up_bias = if_any(c.mlp_bias, "mlp.up_proj.bias", c.intermediate_size),
-        .down_bias = if_any(c.mlp_bias, "mlp.down_proj.bias", c.hidden_size),
-        .q_norm = if_any(c.qk_norm, "self_attn.q_norm.weight", c.head_dim),
-        .k_norm = if_any(c.qk_norm, "self_attn.k_norm.weight", c.head_dim),
-        .attention = c.AttentionOf(l),
-        .rope_frequencies = RopeFrequencies(c, context, l),
-        .keys = {},
-        .values = {},
-    });
+  for (size_t l = 0; l < c.num_hidden_layers; ++l) layers_.push_back(MakeLayer(l, context));
+}
+
+ReferenceDecoder::Layer ReferenceDecoder::MakeLayer(size_t index, size_t context) const {
+  const ReferenceConfig& c = model_.config;
+  const size_t queries = c.num_attention_heads * c.head_dim;
+  const size_t keys = c.num_key_value_heads * c.head_dim;
+  const std::string prefix = std::format("{}layers.{}.", c.prefix, index);
+  const auto matrix = [&](const char* name, size_t outputs, size_t inputs) {
+    return Weights(prefix + name, {outputs, inputs});
+  };
+  const auto if_any = [&](bool is_there, const char* name, size_t size) {
+    return is_there ? Weights(prefix + name, {size}) : nullptr;
+  };
+  Layer layer = {};
+  NameNorms(prefix, layer);
+  if (c.fused_projections) {  // Phi 3: the rows of one matrix behind those of the other.
+    layer.q_proj = matrix("self_attn.qkv_proj.weight", queries + 2 * keys, c.hidden_size);
+    layer.k_proj = layer.q_proj + queries * c.hidden_size;
+    layer.v_proj = layer.k_proj + keys * c.hidden_size;
+    layer.gate_proj = matrix("mlp.gate_up_proj.weight", 2 * c.intermediate_size, c.hidden_size);
+    layer.up_proj = layer.gate_proj + c.intermediate_size * c.hidden_size;
+  } else {
+    layer.q_proj = matrix("self_attn.q_proj.weight", queries, c.hidden_size);
+    layer.k_proj = matrix("self_attn.k_proj.weight", keys, c.hidden_size);
+    layer.v_proj = matrix("self_attn.v_proj.weight", keys, c.hidden_size);
+    layer.gate_proj = matrix("mlp.gate_proj.weight", c.intermediate_size, c.hidden_size);
+    layer.up_proj = matrix("mlp.up_proj.weight", c.intermediate_size, c.hidden_size);
   }
+  layer.o_proj = matrix("self_attn.o_proj.weight", c.hidden_size, queries);
+  layer.down_proj = matrix("mlp.down_proj.weight", c.hidden_size, c.intermediate_size);
+  layer.q_bias = if_any(c.qkv_bias, "self_attn.q_proj.bias", queries);
+  layer.k_bias = if_any(c.qkv_bias, "self_attn.k_proj.bias", keys);
+  layer.v_bias = if_any(c.qkv_bias, "self_attn.v_proj.bias", keys);
+  layer.o_bias = if_any(c.o_bias, "self_attn.o_proj.bias", c.hidden_size);
+  layer.gate_bias = if_any(c.mlp_bias, "mlp.gate_proj.bias", c.intermediate_size);
+  layer.up_bias = if_any(c.mlp_bias, "mlp.up_proj.bias", c.intermediate_size);
+  layer.down_bias = if_any(c.mlp_bias, "mlp.down_proj.bias", c.hidden_size);
+  const bool has_qk_norm = c.qk_norm || c.joint_qk_norm;
+  layer.q_norm = if_any(has_qk_norm, "self_attn.q_norm.weight", c.qk_norm ? c.head_dim : queries);
+  layer.k_norm = if_any(has_qk_norm, "self_attn.k_norm.weight", c.qk_norm ? c.head_dim : keys);
+  layer.attention = c.AttentionOf(index);
+  layer.rope_frequencies = RopeFrequencies(c, context, index);
+  return layer;
+}
+
+// post_attention_layernorm is the norm of what the feed-forward reads, but of what attention writes
+// where both are normalized (Gemma 2) or only what is written (OLMo 2).
+void ReferenceDecoder::NameNorms(const std::string& prefix, Layer& layer) const {
+  const auto norm = [&](const char* name) {
+    return Weights(prefix + name + ".weight", {model_.config.hidden_size});
+  };
+  const ReferenceNorms norms = model_.config.norms;
+  if (norms != ReferenceNorms::kAfter) layer.attention_input_norm = norm("input_layernorm");
+  if (norms == ReferenceNorms::kBefore) {
+    layer.mlp_input_norm = norm("post_attention_layernorm");
+    return;
+  }
+  layer.attention_output_norm = norm("post_attention_layernorm");
+  layer.mlp_output_norm = norm("post_feedforward_layernorm");
+  if (norms == ReferenceNorms::kBoth) layer.mlp_input_norm = norm("pre_feedforward_layernorm");
 }
 
 const float* ReferenceDecoder::Weights(const std::string& name,
@@ -211,14 +236,41 @@ const float* ReferenceDecoder::Weights(const std::string& name,
   return found->second.values.data();
 }
 
-// Half-split order: element i of a head's first half and of its second half are a pair. YaRN's
-// attention factor multiplies what it turns.
+// Zhang and Sennrich 2019: x / sqrt(mean(x^2) + eps) * weight; null is no norm. Gemma's weights are
+// stored without the 1 that is added to them.
+std::vector<double> ReferenceDecoder::Norm(const std::vector<double>& x,
+                                           const float* weight) const {
+  if (weight == nullptr) return x;
+  double mean_square = 0.0;
+  for (double value : x) mean_square += value * value;
+  mean_square /= static_cast<double>(x.size());
+  const double root = std::sqrt(mean_square + model_.config.rms_norm_eps);
+  std::vector<double> y(x.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    y[i] = x[i] / root * (model_.config.norm_weight_offset + weight[i]);
+  }
+  return y;
+}
+
+// Qwen3: each head is normalized by itself, all with one weight. OLMo 2: all together.
+void ReferenceDecoder::NormalizeHeads(std::vector<double>& heads, const float* weight) const {
+  const size_t size = model_.config.joint_qk_norm ? heads.size() : model_.config.head_dim;
+  for (size_t start = 0; start < heads.size(); start += size) {
+    const auto head = heads.begin() + static_cast<std::ptrdiff_t>(start);
+    const std::vector<double> normed =
+        Norm({head, head + static_cast<std::ptrdiff_t>(size)}, weight);
+    std::copy(normed.begin(), normed.end(), head);
+  }
+}
+
+// Half-split order: element i of the first half and of the second half of a head, or of the part of
+// it that is turned, are a pair. The attention factor of YaRN and LongRoPE multiplies what is
+// turned.
 void ReferenceDecoder::RotateHeads(const Layer& layer, std::vector<double>& heads) const {
+  if (layer.attention.no_rope) return;
   const size_t head_dim = model_.config.head_dim;
-  const size_t half = head_dim / 2;
-  const ReferenceRopeScaling& scaling = layer.attention.rope_scaling;
-  const double scale =
-      scaling.type == ReferenceRopeScaling::Type::kYarn ? scaling.attention_factor : 1.0;
+  const size_t half = model_.config.turned_channels() / 2;
+  const double scale = layer.attention.rope_scaling.attention_factor;
   for (size_t start = 0; start < heads.size(); start += head_dim) {
     for (size_t i = 0; i < half; ++i) {
       const double angle = static_cast<double>(position_) * layer.rope_frequencies[i];
@@ -234,7 +286,7 @@ void ReferenceDecoder::RotateHeads(const Layer& layer, std::vector<double>& head
 
 // Vaswani et al. 2017: softmax(q k / sqrt(head_dim)) v over this position and all before it;
 // Ainslie et al. 2023: consecutive query heads share a key-value head. Jiang et al. 2023 (Mistral
-// 7B): with a window W, position i attends to those from i - W + 1 on.
+// 7B): with a window W, position i attends to those from i - W + 1 on. Gemma 2 caps scores.
 std::vector<double> ReferenceDecoder::Attend(const Layer& layer,
                                              const std::vector<double>& queries) const {
   const ReferenceConfig& c = model_.config;
@@ -249,7 +301,9 @@ std::vector<double> ReferenceDecoder::Attend(const Layer& layer,
       const double* key = layer.keys.data() + t * key_value_channels + offset;
       double dot = 0.0;
       for (size_t i = 0; i < c.head_dim; ++i) dot += query[i] * key[i];
-      scores[t] = dot / std::sqrt(static_cast<double>(c.head_dim));
+      const double scale =
+          c.score_scale == 0.0 ? 1.0 / std::sqrt(static_cast<double>(c.head_dim)) : c.score_scale;
+      scores[t] = SoftCap(dot * scale, c.attn_logit_softcapping);
       const size_t window = layer.attention.sliding_window;
       const bool has_left_window = window != 0 && t + window <= position_;
       if (has_left_window) scores[t] = -std::numeric_limits<double>::infinity();
@@ -263,38 +317,61 @@ std::vector<double> ReferenceDecoder::Attend(const Layer& layer,
   return output;
 }
 
+// What attention adds to x, before any norm of it.
+std::vector<double> ReferenceDecoder::AttentionOf(Layer& layer, const std::vector<double>& x) {
+  const ReferenceConfig& c = model_.config;
+  const size_t query_channels = c.num_attention_heads * c.head_dim;
+  const size_t key_value_channels = c.num_key_value_heads * c.head_dim;
+  const std::vector<double> normed = Norm(x, layer.attention_input_norm);
+  std::vector<double> queries =
+      MatrixTimesVector(layer.q_proj, query_channels, normed, layer.q_bias);
+  std::vector<double> keys =
+      MatrixTimesVector(layer.k_proj, key_value_channels, normed, layer.k_bias);
+  NormalizeHeads(queries, layer.q_norm);
+  NormalizeHeads(keys, layer.k_norm);
+  RotateHeads(layer, queries);
+  RotateHeads(layer, keys);
+  Append(layer.keys, keys);
+  Append(layer.values, MatrixTimesVector(layer.v_proj, key_value_channels, normed, layer.v_bias));
+  return MatrixTimesVector(layer.o_proj, c.hidden_size, Attend(layer, queries), layer.o_bias);
+}
+
+// Shazeer 2020: down(act(gate) * up), what is added to x, before any norm of it.
+std::vector<double> ReferenceDecoder::FeedForwardOf(const Layer& layer,
+                                                    const std::vector<double>& x) const {
+  const ReferenceConfig& c = model_.config;
+  const std::vector<double> normed = Norm(x, layer.mlp_input_norm);
+  const std::vector<double> gate =
+      MatrixTimesVector(layer.gate_proj, c.intermediate_size, normed, layer.gate_bias);
+  std::vector<double> inner =
+      MatrixTimesVector(layer.up_proj, c.intermediate_size, normed, layer.up_bias);
+  for (size_t i = 0; i < inner.size(); ++i) inner[i] *= Activate(c.activation, gate[i]);
+  return MatrixTimesVector(layer.down_proj, c.hidden_size, inner, layer.down_bias);
+}
+
+// Granite multiplies what it adds.
+void ReferenceDecoder::AddBlock(std::vector<double>& x, const std::vector<double>& output,
+                                const float* norm) const {
+  const std::vector<double> normed = Norm(output, norm);
+  for (size_t i = 0; i < x.size(); ++i) x[i] += model_.config.residual_multiplier * normed[i];
+}
+
 const std::vector<double>& ReferenceDecoder::Step(int id) {
   const ReferenceConfig& c = model_.config;
   if (id < 0 || static_cast<size_t>(id) >= c.vocab_size) {
     throw std::runtime_error(std::format("token id {} is not in the vocabulary", id));
   }
-  const size_t query_channels = c.num_attention_heads * c.head_dim;
-  const size_t key_value_channels = c.num_key_value_heads * c.head_dim;
   const float* embedding = embed_tokens_ + static_cast<size_t>(id) * c.hidden_size;
   std::vector<double> x(embedding, embedding + c.hidden_size);
-
+  for (double& value : x) value *= c.embedding_multiplier;
   for (Layer& layer : layers_) {
-    std::vector<double> normed = RmsNorm(x, layer.input_layernorm, c.rms_norm_eps);
-    std::vector<double> queries =
-        MatrixTimesVector(layer.q_proj, query_channels, normed, layer.q_bias);
-    std::vector<double> keys =
-        MatrixTimesVector(layer.k_proj, key_value_channels, normed, layer.k_bias);
-    NormalizeHeads(queries, c.head_dim, layer.q_norm, c.rms_norm_eps);
-    NormalizeHeads(keys, c.head_dim, layer.k_norm, c.rms_norm_eps);
-    RotateHeads(layer, queries);
-    RotateHeads(layer, keys);
-    Append(layer.keys, keys);
-    Append(layer.values, MatrixTimesVector(layer.v_proj, key_value_channels, normed, layer.v_bias));
-    AddTo(x, MatrixTimesVector(layer.o_proj, c.hidden_size, Attend(layer, queries), layer.o_bias));
-
-    normed = RmsNorm(x, layer.post_attention_layernorm, c.rms_norm_eps);
-    const std::vector<double> gate =
-        MatrixTimesVector(layer.gate_proj, c.intermediate_size, normed, layer.gate_bias);
-    const std::vector<double> up =
-        MatrixTimesVector(layer.up_proj, c.intermediate_size, normed, layer.up_bias);
-    AddTo(x, MatrixTimesVector(layer.down_proj, c.hidden_size, SwiGlu(gate, up), layer.down_bias));
+    AddBlock(x, AttentionOf(layer, x), layer.attention_output_norm);
+    AddBlock(x, FeedForwardOf(layer, x), layer.mlp_output_norm);
   }
-  logits_ = MatrixTimesVector(lm_head_, c.vocab_size, RmsNorm(x, norm_, c.rms_norm_eps));
+  logits_ = MatrixTimesVector(lm_head_, c.vocab_size, Norm(x, norm_));
+  for (double& logit : logits_) {
+    logit = SoftCap(logit / c.logits_scaling, c.final_logit_softcapping);
+  }
   ++position_;
   return logits_;
 }

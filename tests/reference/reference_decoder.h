@@ -32,31 +32,41 @@ class ReferenceDecoder {
 
  private:
   struct Layer {
-    const float* input_layernorm;           // [hidden_size]
-    const float* q_proj;                    // [num_attention_heads * head_dim, hidden_size]
-    const float* k_proj;                    // [num_key_value_heads * head_dim, hidden_size]
-    const float* v_proj;                    // The same.
-    const float* o_proj;                    // [hidden_size, num_attention_heads * head_dim]
-    const float* post_attention_layernorm;  // [hidden_size]
-    const float* gate_proj;                 // [intermediate_size, hidden_size]
-    const float* up_proj;                   // The same.
-    const float* down_proj;                 // [hidden_size, intermediate_size]
-    const float* q_bias;                    // Null where the model has none, as all that follow.
+    // The norms are [hidden_size], and null where the model has none.
+    const float* attention_input_norm;
+    const float* attention_output_norm;
+    const float* mlp_input_norm;
+    const float* mlp_output_norm;
+    const float* q_proj;     // [num_attention_heads * head_dim, hidden_size]
+    const float* k_proj;     // [num_key_value_heads * head_dim, hidden_size]
+    const float* v_proj;     // The same.
+    const float* o_proj;     // [hidden_size, num_attention_heads * head_dim]
+    const float* gate_proj;  // [intermediate_size, hidden_size]
+    const float* up_proj;    // The same.
+    const float* down_proj;  // [hidden_size, intermediate_size]
+    const float* q_bias;     // Null where the model has none, as all that follow.
     const float* k_bias;
     const float* v_bias;
     const float* o_bias;
     const float* gate_bias;
     const float* up_bias;
     const float* down_bias;
-    const float* q_norm;  // [head_dim]
+    const float* q_norm;  // [head_dim], or of all heads
     const float* k_norm;  // The same.
     ReferenceAttention attention;
-    std::vector<double> rope_frequencies;  // [head_dim / 2]
+    std::vector<double> rope_frequencies;  // [turned_channels / 2]
     std::vector<double> keys;              // [position][num_key_value_heads][head_dim], rotated.
     std::vector<double> values;            // [position][num_key_value_heads][head_dim]
   };
 
   const float* Weights(const std::string& name, const std::vector<size_t>& shape) const;
+  Layer MakeLayer(size_t index, size_t context) const;
+  void NameNorms(const std::string& prefix, Layer& layer) const;
+  std::vector<double> Norm(const std::vector<double>& x, const float* weight) const;
+  void NormalizeHeads(std::vector<double>& heads, const float* weight) const;
+  void AddBlock(std::vector<double>& x, const std::vector<double>& output, const float* norm) const;
+  std::vector<double> AttentionOf(Layer& layer, const std::vector<double>& x);
+  std::vector<double> FeedForwardOf(const Layer& layer, const std::vector<double>& x) const;
   void RotateHeads(const Layer& layer, std::vector<double>& heads) const;
   std::vector<double> Attend(const Layer& layer, const std::vector<double>& queries) const;
 
@@ -70,7 +80,7 @@ class ReferenceDecoder {
 };
 
 // The angles, in radians per position, by which the pairs of a head of a layer are turned:
-// [head_dim / 2]. kDynamic takes those of a text of `context` tokens.
+// [turned_channels / 2]. kDynamic and kLongrope take those of a text of `context` tokens.
 std::vector<double> RopeFrequencies(const ReferenceConfig& config, size_t context = 0,
                                     size_t layer = 0);
 

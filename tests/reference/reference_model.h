@@ -11,24 +11,35 @@
 namespace cria::reference {
 
 struct ReferenceRopeScaling {
-  enum class Type { kNone, kLinear, kLlama3, kDynamic, kYarn };
+  enum class Type { kNone, kLinear, kLlama3, kDynamic, kYarn, kLongrope };
 
   Type type = Type::kNone;
   double factor = 1.0;
   double low_freq_factor = 1.0;  // kLlama3 only, as is the next.
   double high_freq_factor = 4.0;
-  size_t original_max_position_embeddings = 8192;  // kLlama3 and kYarn only.
-  double attention_factor = 1.0;                   // kYarn only, as are the next.
-  double beta_fast = 32.0;
+  size_t original_max_position_embeddings = 8192;  // kLlama3, kYarn and kLongrope only.
+  double attention_factor = 1.0;                   // kYarn and kLongrope only.
+  double beta_fast = 32.0;                         // kYarn only, as are the next.
   double beta_slow = 1.0;
   bool truncate = true;
+  // kLongrope only: what each frequency is divided by, [pairs that are turned]. The second list is
+  // for contexts that are longer than original_max_position_embeddings.
+  std::vector<double> short_factor;
+  std::vector<double> long_factor;
 };
+
+enum class ReferenceActivation { kSilu, kGelu, kGeluTanh };
+
+// Which norms a layer has: of what attention and the feed-forward read, of what they write, or of
+// both.
+enum class ReferenceNorms { kBefore, kAfter, kBoth };
 
 // The fields of ReferenceConfig that may be different from layer to layer.
 struct ReferenceAttention {
   double rope_theta = 10000.0;
   ReferenceRopeScaling rope_scaling;
   size_t sliding_window = 0;
+  bool no_rope = false;  // Queries and keys are not turned.
 };
 
 struct ReferenceConfig {
@@ -52,13 +63,28 @@ struct ReferenceConfig {
   bool qk_norm = false;
   // [num_hidden_layers], in place of the three fields above; empty if all layers are alike.
   std::vector<ReferenceAttention> layers;
-  int bos_token_id = -1;  // -1: there is none.
+  // The fields of families that compute more than Llama, as their own classes have them.
+  ReferenceActivation activation = ReferenceActivation::kSilu;
+  ReferenceNorms norms = ReferenceNorms::kBefore;
+  double norm_weight_offset = 0.0;  // A norm multiplies by this plus its weight.
+  bool joint_qk_norm = false;       // One norm of all heads of queries, one of all heads of keys.
+  size_t rotary_dim = 0;            // How much of each head is turned; 0: all.
+  double score_scale = 0.0;         // The factor of query times key; 0: 1 / sqrt(head_dim).
+  double attn_logit_softcapping = 0.0;  // 0: none.
+  double final_logit_softcapping = 0.0;
+  double embedding_multiplier = 1.0;
+  double residual_multiplier = 1.0;
+  double logits_scaling = 1.0;     // Logits are divided by it.
+  bool fused_projections = false;  // qkv_proj and gate_up_proj are one matrix each.
+  std::string prefix = "model.";   // Of all tensors but the head.
+  int bos_token_id = -1;           // -1: there is none.
   std::vector<int> eos_token_ids;
 
   ReferenceAttention AttentionOf(size_t layer) const {
     if (layers.empty()) return {rope_theta, rope_scaling, sliding_window};
     return layers.at(layer);
   }
+  size_t turned_channels() const { return rotary_dim == 0 ? head_dim : rotary_dim; }
 };
 
 struct ReferenceTensor {

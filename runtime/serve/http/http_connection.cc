@@ -275,8 +275,8 @@ ssize_t HttpConnection::ReadBody(uint64_t offset, char* destination, size_t max_
 ssize_t HttpConnection::ReadAnswer(char* destination, size_t max_bytes) {
   const PendingAnswer::Part part = answer_->Read({destination, max_bytes});
   if (part.is_lost) {
-    // The library closes a connection at once if it cannot send, but if it is told of an error here,
-    // only when the socket reports something, which one of a client that is gone never does.
+    // The library closes a connection at once if it cannot send, but if it is told of an error
+    // here, only when the socket reports something, which one of a client that is gone never does.
     ShutDown();
     *destination = '\n';
     return 1;

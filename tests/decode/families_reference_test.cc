@@ -1,0 +1,116 @@
+// The families that compute more than Llama does: the decoder, which has much of it folded into
+// weights, against the reference, which computes it as their own classes do, in every scheme.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "decode/loaded_model.h"
+#include "reference/hugging_face_directory.h"
+#include "support/family_checkpoint.h"
+#include "support/schemes_and_kv_types.h"
+#include "support/temporary_directory.h"
+
+namespace cria {
+namespace {
+
+using support::FamilyCheckpoint;
+
+// Longer than windows, and for longrope than what the model was trained for.
+constexpr size_t kFamilyTokens = 48;
+
+class FamiliesBesideTheReference : public testing::TestWithParam<FamilyCheckpoint> {
+ protected:
+  struct Made {
+    reference::ReferenceModel model;
+    std::map<Scheme, std::shared_ptr<const ConvertedModel>> converted;
+  };
+
+  // One for all tests: making and converting takes longer than most of them.
+  static Made& MadeOnce() {
+    static std::map<std::string, Made> all;
+    const auto [entry, is_new] = all.try_emplace(GetParam().name);
+    if (is_new) {
+      const support::TemporaryDirectory directory;
+      support::WriteFamilyDirectory(GetParam(), directory.path() / "model");
+      entry->second.model = reference::ReadHuggingFaceDirectory(directory.path() / "model");
+      for (const Scheme scheme : {Scheme::kF32, Scheme::kQc8w, Scheme::kQb4w}) {
+        entry->second.converted[scheme] =
+            std::make_shared<const ConvertedModel>(GetParam(), ConvertOptions{.weights = scheme});
+      }
+    }
+    return entry->second;
+  }
+
+  void SetUp() override {
+    made_ = &MadeOnce();
+    ids_ = SomeIds(kFamilyTokens, made_->model.config.vocab_size);
+  }
+  std::shared_ptr<const ConvertedModel> Converted(Scheme scheme) const {
+    return made_->converted.at(scheme);
+  }
+  std::vector<float> Expected(size_t context) const {
+    const std::vector<double> logits =
+        reference::Logits(made_->model, {ids_.begin(), ids_.end()}, context);
+    return {logits.begin(), logits.end()};
+  }
+
+  Made* made_ = nullptr;
+  std::vector<int32_t> ids_;
+};
+
+TEST_P(FamiliesBesideTheReference, F32IsTheReference) {
+  // The shorter context is not longer than what the models with longrope were trained for.
+  for (const size_t context : {64, 32}) {
+    ids_.resize(std::min(ids_.size(), context));
+    const std::vector<float> expected = Expected(context);
+    LoadedModel loaded(Converted(Scheme::kF32), {.context_tokens = context},
+                       support::UsualThreads());
+    for (const std::vector<size_t>& chunks : {std::vector<size_t>{48}, {1}, {29, 2, 1}}) {
+      EXPECT_LT(LargestDifference(loaded.Run(ids_, chunks), expected),
+                1e-4f * LargestMagnitude(expected))
+          << "context of " << context << ", chunks of " << chunks.front();
+    }
+  }
+}
+
+// The bounds are about those of DecoderOfEveryKind; longrope's factor of scores makes attention
+// sharper, and so the errors of int4 larger.
+TEST_P(FamiliesBesideTheReference, QuantizedIsNearTheReference) {
+  const std::vector<float> expected = Expected(kContext);
+  const float largest = LargestMagnitude(expected);
+  for (const auto& [scheme, kv_type] : support::SchemesAndKvTypes()) {
+    LoadedModel loaded(Converted(scheme), {.context_tokens = kContext, .kv_type = kv_type},
+                       support::UsualThreads());
+    const float tolerance = scheme == Scheme::kQb4w   ? 0.75f
+                            : scheme == Scheme::kQc8w ? 0.15f
+                            : kv_type == KvType::kF32 ? 1e-4f
+                                                      : 5e-2f;
+    EXPECT_LT(LargestDifference(loaded.Run(ids_, {48}), expected), tolerance * largest)
+        << SchemeName(scheme) << " weights, " << KvTypeName(kv_type) << " KV";
+  }
+}
+
+TEST_P(FamiliesBesideTheReference, ThreadsChangeNoBit) {
+  for (const KvType kv_type : {KvType::kF32, KvType::kInt8}) {
+    const DecoderOptions options = {
+        .context_tokens = kContext, .kv_type = kv_type, .max_logit_rows = 7};
+    LoadedModel one(Converted(Scheme::kQc8w), options, 1, 1);
+    LoadedModel three(Converted(Scheme::kQc8w), options, 3, 2);
+    EXPECT_EQ(one.Run(ids_, {48}), three.Run(ids_, {48}));
+    EXPECT_EQ(one.Run(ids_, {1}), three.Run(ids_, {1}));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, FamiliesBesideTheReference,
+                         testing::ValuesIn(support::FamilyCheckpoints()),
+                         [](const auto& param) { return param.param.name; });
+
+}  // namespace
+}  // namespace cria
