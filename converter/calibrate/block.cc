@@ -13,7 +13,12 @@
 
 namespace cria {
 
-Status CheckLinearAlgebra() {
+Status CheckCalibrates(const ModelConfig& config) {
+  if (config.num_experts != 0) {
+    return Fail(ErrorCode::kUnsupported,
+                "mixtures of experts cannot be calibrated; convert the model without a calibration "
+                "text");
+  }
   if (LinearAlgebraRuns()) return {};
   return Fail(ErrorCode::kUnsupported, "calibrating needs a processor with AVX");
 }
@@ -64,6 +69,7 @@ Result<std::array<Block, 2>> MakeBlocks(const ModelConfig& config, const ThreadP
   const auto rope = std::make_shared<const RopeTable>(MakeRopeTable(config, kind, window_tokens));
   return std::array<Block, 2>{
       {{.norm = find(TensorRole::kInputLayernorm),
+        .output_norm = find(TensorRole::kAttentionOutputNorm),
         .first = find(TensorRole::kQkvProj),
         .first_bias = find(TensorRole::kQkvBias),
         .second = find(TensorRole::kOProj),
@@ -78,6 +84,7 @@ Result<std::array<Block, 2>> MakeBlocks(const ModelConfig& config, const ThreadP
               Attend(threads, config, kind, *attention, *rope, window_tokens, qkv, output);
             }},
        {.norm = find(TensorRole::kPostAttentionLayernorm),
+        .output_norm = find(TensorRole::kMlpOutputNorm),
         .first = find(TensorRole::kGateUpProj),
         .first_bias = find(TensorRole::kGateUpBias),
         .second = find(TensorRole::kDownProj),
@@ -86,8 +93,8 @@ Result<std::array<Block, 2>> MakeBlocks(const ModelConfig& config, const ThreadP
         .scaled_part = 1,
         .head_dim = 1,
         .heads_per_channel_head = 1,
-        .inner = [&threads](MatrixView gate_up, MatrixView output) {
-          Activate(threads, gate_up, output);
+        .inner = [&config, &threads](MatrixView gate_up, MatrixView output) {
+          Activate(threads, config.hidden_act, gate_up, output);
         }}}};
 }
 

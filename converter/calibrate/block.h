@@ -13,10 +13,12 @@
 
 namespace cria {
 
-// Half a layer: a norm, a matrix that reads it, what the model computes of these products, and a
-// matrix that reads that and whose products are added to the hidden rows.
+// Half a layer: a norm, if there is one, a matrix that reads it, what the model computes of these
+// products, and a matrix that reads that and whose products, or their norm, are added to the hidden
+// rows.
 struct Block {
-  PlannedTensor* norm;
+  PlannedTensor* norm;         // Of the inputs, or null.
+  PlannedTensor* output_norm;  // Or null.
   PlannedTensor* first;
   PlannedTensor* first_bias;  // Null if the model has none, as is second_bias.
   PlannedTensor* second;
@@ -35,9 +37,9 @@ struct Block {
 Result<std::array<Block, 2>> MakeBlocks(const ModelConfig& config, const ThreadPool& threads,
                                         size_t window_tokens, size_t layer, FilePlan& plan);
 
-// Fails with kUnsupported if this processor lacks the instructions that linear algebra is compiled
-// for.
-Status CheckLinearAlgebra();
+// Fails with kUnsupported for mixtures of experts, and if this processor lacks the instructions
+// that linear algebra is compiled for.
+Status CheckCalibrates(const ModelConfig& config);
 
 // A matrix, or a vector as one column, with its factors, in f32.
 Result<Matrix> ReadMatrix(const PlannedTensor& tensor);

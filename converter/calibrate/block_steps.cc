@@ -10,12 +10,14 @@ Result<BlockSteps> BlockSteps::Read(const Block& block, const ModelConfig& confi
                                     const ThreadPool& threads) {
   BlockSteps steps(block, config, threads);
   CRIA_ASSIGN_OR_RETURN(steps.gain_, ReadVector(block.norm));
+  CRIA_ASSIGN_OR_RETURN(steps.output_gain_, ReadVector(block.output_norm));
   CRIA_ASSIGN_OR_RETURN(steps.first_bias_, ReadVector(block.first_bias));
   CRIA_ASSIGN_OR_RETURN(steps.second_bias_, ReadVector(block.second_bias));
   return steps;
 }
 
 Matrix BlockSteps::Inputs(Matrix hidden) const {
+  if (gain_.empty()) return hidden;
   NormalizeRows(*threads_, hidden.view(), gain_, config_->rms_norm_eps, hidden.view());
   return hidden;
 }
@@ -28,8 +30,12 @@ Matrix BlockSteps::Inner(Matrix products) const {
 }
 
 void BlockSteps::AddOutputs(Matrix products, Matrix& hidden) const {
+  if (!output_gain_.empty()) {
+    AddBias(second_bias_, products.view());
+    NormalizeRows(*threads_, products.view(), output_gain_, config_->rms_norm_eps, products.view());
+  }
   for (size_t i = 0; i < hidden.values().size(); ++i) hidden.values()[i] += products.values()[i];
-  AddBias(second_bias_, hidden.view());
+  if (output_gain_.empty()) AddBias(second_bias_, hidden.view());
 }
 
 void BlockSteps::Run(const Matrix& first, const Matrix& second, bool rounds, Matrix& hidden) const {

@@ -37,8 +37,9 @@ class BlockSteps {
   const Block* block_;
   const ModelConfig* config_;
   const ThreadPool* threads_;
-  std::vector<float> gain_;
-  std::vector<float> first_bias_;  // Empty if the model has none, as is second_bias_.
+  std::vector<float> gain_;         // Empty if the inputs are not normalized.
+  std::vector<float> output_gain_;  // Empty if the outputs are not.
+  std::vector<float> first_bias_;   // Empty if the model has none, as is second_bias_.
   std::vector<float> second_bias_;
 };
 

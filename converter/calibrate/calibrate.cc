@@ -246,8 +246,11 @@ Status Calibration::ScaleBlock(const Block& block) {
     sizes.Add(inputs);
     inner_sizes.Add(steps.Inner(Multiply(threads_, inputs, weights)));
   }
-  CRIA_ASSIGN_OR_RETURN(const bool scales_first,
-                        ScaleChannels({.tensor = block.norm}, sizes.Rms(), *block.first));
+  bool scales_first = false;
+  if (block.norm != nullptr) {
+    CRIA_ASSIGN_OR_RETURN(scales_first,
+                          ScaleChannels({.tensor = block.norm}, sizes.Rms(), *block.first));
+  }
   CRIA_ASSIGN_OR_RETURN(const bool scales_second,
                         ScaleChannels({.tensor = block.first,
                                        .part = block.scaled_part,
@@ -356,7 +359,7 @@ Result<CalibrationReport> Calibrate(const CalibrationTokens& tokens, const Model
                                     const std::shared_ptr<ScratchFile>& scratch,
                                     const ProgressCallback& progress, ResumeFolder* resume,
                                     FilePlan& plan) {
-  CRIA_RETURN_IF_ERROR(CheckLinearAlgebra());
+  CRIA_RETURN_IF_ERROR(CheckCalibrates(config));
   return Calibration(tokens, config, threads, scratch, progress, resume, plan).Run();
 }
 

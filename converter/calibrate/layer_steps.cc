@@ -31,6 +31,15 @@ void Normalize(std::span<const float> input, std::span<const float> weight, floa
   for (size_t i = 0; i < input.size(); ++i) output[i] = input[i] * factor * weight[i];
 }
 
+// Of both kinds.
+float Gelu(HiddenAct act, float x) {
+  if (act == HiddenAct::kGelu) return x * NormalDistribution(x);
+  // (1 + tanh(z)) / 2 = 1 / (1 + e^-2z), with z = sqrt(2 / pi) * (x + 0.044715 * x^3).
+  constexpr float kTwiceRoot = 1.59576912f;
+  const float twice_z = kTwiceRoot * (x + 0.044715f * x * x * x);
+  return x / (1.0f + Exponential(std::min(-twice_z, 88.0f)));
+}
+
 void Rotate(std::span<float> head, const float* cosines, const float* sines) {
   const size_t half = head.size() / 2;
   for (size_t i = 0; i < half; ++i) {
@@ -75,7 +84,8 @@ void AddBias(std::span<const float> bias, MatrixView rows) {
 }
 
 RopeTable MakeRopeTable(const ModelConfig& config, const LayerKind& kind, size_t positions) {
-  const size_t elements = positions * config.head_dim / 2;
+  if (kind.no_rope) return {};
+  const size_t elements = positions * config.rotary_channels() / 2;
   RopeTable table = {std::vector<float>(elements), std::vector<float>(elements)};
   FillRopeTable(config, kind, positions, table.cosines.data(), table.sines.data());
   return table;
@@ -88,12 +98,21 @@ void Attend(const ThreadPool& threads, const ModelConfig& config, const LayerKin
   const size_t num_heads = config.num_attention_heads;
   const size_t num_kv_heads = config.num_key_value_heads;
   ForEachRow(threads, qkv.rows, [&](size_t row) {
-    const size_t rope_row = row % window_tokens * head_dim / 2;
+    const size_t rotary_channels = config.rotary_channels();
+    const size_t rope_row = row % window_tokens * rotary_channels / 2;
+    if (config.joint_qk_norm) {
+      const auto queries = qkv.row(row).first(config.query_channels());
+      const auto keys = qkv.row(row).subspan(queries.size(), config.key_value_channels());
+      Normalize(queries, weights.q_norm, config.rms_norm_eps, queries);
+      Normalize(keys, weights.k_norm, config.rms_norm_eps, keys);
+    }
     for (size_t i = 0; i < num_heads + num_kv_heads; ++i) {
       const auto head = qkv.row(row).subspan(i * head_dim, head_dim);
       const std::vector<float>& norm = i < num_heads ? weights.q_norm : weights.k_norm;
-      if (!norm.empty()) Normalize(head, norm, config.rms_norm_eps, head);
-      Rotate(head, rope.cosines.data() + rope_row, rope.sines.data() + rope_row);
+      if (config.qk_norm) Normalize(head, norm, config.rms_norm_eps, head);
+      if (kind.no_rope) continue;
+      Rotate(head.first(rotary_channels), rope.cosines.data() + rope_row,
+             rope.sines.data() + rope_row);
     }
   });
   const float factor = kind.score_factor() / std::sqrt(static_cast<float>(head_dim));
@@ -106,8 +125,12 @@ void Attend(const ThreadPool& threads, const ModelConfig& config, const LayerKin
     Matrix scores(rows.rows, rows.rows);
     AddProductWithTransposed(rows.Columns(head * head_dim, head_dim),
                              rows.Columns(kv_head * head_dim, head_dim), scores.view());
+    const float cap = config.attn_logit_softcapping;
+    if (cap != 0.0f) {
+      for (float& score : scores.values()) score = cap * HyperbolicTangent(score * factor / cap);
+    }
     for (size_t row = 0; row < rows.rows; ++row) {
-      SoftMax(row, kind.sliding_window, factor, scores.view().row(row));
+      SoftMax(row, kind.sliding_window, cap != 0.0f ? 1.0f : factor, scores.view().row(row));
     }
     const MatrixView out = output.Rows(first_row, rows.rows).Columns(head * head_dim, head_dim);
     for (size_t row = 0; row < out.rows; ++row) std::ranges::fill(out.row(row), 0.0f);
@@ -116,14 +139,19 @@ void Attend(const ThreadPool& threads, const ModelConfig& config, const LayerKin
   });
 }
 
-void Activate(const ThreadPool& threads, ConstMatrixView gate_up, MatrixView output) {
+void Activate(const ThreadPool& threads, HiddenAct act, ConstMatrixView gate_up,
+              MatrixView output) {
   const size_t size = output.columns;
   ForEachRow(threads, output.rows, [&](size_t row) {
     const std::span<const float> gate = gate_up.row(row).first(size);
     const std::span<const float> up = gate_up.row(row).subspan(size);
     for (size_t i = 0; i < size; ++i) {
-      // e^-gate of more than 88 is out of range; the quotient is as good as 0 before.
-      output(row, i) = up[i] * gate[i] / (1.0f + Exponential(std::min(-gate[i], 88.0f)));
+      if (act == HiddenAct::kSilu) {
+        // e^-gate of more than 88 is out of range; the quotient is as good as 0 before.
+        output(row, i) = up[i] * gate[i] / (1.0f + Exponential(std::min(-gate[i], 88.0f)));
+      } else {
+        output(row, i) = up[i] * Gelu(act, gate[i]);
+      }
     }
   });
 }

@@ -24,13 +24,13 @@ void AddBias(std::span<const float> bias, MatrixView rows);
 
 // What the attention of one layer takes besides its input.
 struct AttentionWeights {
-  std::vector<float> q_norm;  // [head_dim], or empty.
-  std::vector<float> k_norm;  // The same.
+  std::vector<float> q_norm;  // [head_dim], or [query_channels] if it is joint, or empty.
+  std::vector<float> k_norm;  // The same of keys.
 };
 
-// The cosines and sines of a kind of layers.
+// The cosines and sines of a kind of layers; empty for layers without rope.
 struct RopeTable {
-  std::vector<float> cosines;  // [positions, head_dim / 2]
+  std::vector<float> cosines;  // [positions, rotary_channels / 2]
   std::vector<float> sines;    // The same.
 };
 RopeTable MakeRopeTable(const ModelConfig& config, const LayerKind& kind, size_t positions);
@@ -42,8 +42,8 @@ void Attend(const ThreadPool& threads, const ModelConfig& config, const LayerKin
             MatrixView qkv, MatrixView output);
 
 // What down_proj reads, [rows, intermediate_size], from the products with gate_up_proj and their
-// bias, [rows, 2 * intermediate_size]: up * gate / (1 + e^-gate).
-void Activate(const ThreadPool& threads, ConstMatrixView gate_up, MatrixView output);
+// bias, [rows, 2 * intermediate_size]: up * act(gate).
+void Activate(const ThreadPool& threads, HiddenAct act, ConstMatrixView gate_up, MatrixView output);
 
 // Rounds each row as the runtime stores the inputs of a product with a quantized matrix: to int8 of
 // its own range.

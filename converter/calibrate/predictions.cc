@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "converter/calibrate/block.h"
+#include "converter/calibrate/exponential.h"
 #include "converter/calibrate/layer_steps.h"
 #include "converter/write/hadamard.h"
 
@@ -71,7 +72,12 @@ Result<std::vector<double>> Divergences(const ThreadPool& threads, const ModelCo
     Matrix rows(count, hidden.columns());
     NormalizeRows(threads, hidden.view().Rows(first, count), gain, config.rms_norm_eps,
                   rows.view());
-    return Multiply(threads, rows, head);
+    Matrix logits = Multiply(threads, rows, head);
+    const float cap = config.final_logit_softcapping;
+    if (cap != 0.0f) {
+      for (float& logit : logits.values()) logit = cap * HyperbolicTangent(logit / cap);
+    }
+    return logits;
   };
   std::vector<double> sums(changed.size());
   for (size_t first = 0; first < exact.rows(); first += kTileRows) {

@@ -148,9 +148,16 @@ Result<RotationReport> RotateResidual(const CalibrationTokens& tokens,
                                       const std::optional<bool>& choice, const ThreadPool& threads,
                                       const ProgressCallback& progress, ModelConfig& config,
                                       FilePlan& plan) {
-  CRIA_RETURN_IF_ERROR(CheckLinearAlgebra());
+  CRIA_RETURN_IF_ERROR(CheckCalibrates(config));
   RotationReport report;
   if (choice == false) return report;
+  // The gain of such a norm is applied to the checkpoint's channels, and no matrix follows that
+  // could rotate them.
+  if (config.has_norms_after()) {
+    if (!choice) return report;
+    return Fail(ErrorCode::kUsage,
+                "outputs of the layers are normalized, so the hidden state cannot be rotated");
+  }
   FilePlan rotated = plan;
   CRIA_ASSIGN_OR_RETURN(const bool can_rotate, RotatePlan(config, rotated));
   if (!can_rotate) {

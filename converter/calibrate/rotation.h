@@ -24,7 +24,8 @@ struct RotationReport {
 // hidden state. The tables stay as they are. Few large channels are spread over all, so that int8
 // inputs and blocks of int4 weights lose less; where there are none, the trained axes lose less. So
 // it is done only if that lowers the divergence of rounding clearly, for windows that are held
-// back, or if `choice` says so. Fails with kUsage if it must be done and a gain is zero.
+// back, or if `choice` says so. It cannot be done if outputs of the layers are normalized, or if a
+// gain is zero: it fails with kUsage then if it must be done.
 Result<RotationReport> RotateResidual(const CalibrationTokens& tokens,
                                       const std::optional<bool>& choice, const ThreadPool& threads,
                                       const ProgressCallback& progress, ModelConfig& config,

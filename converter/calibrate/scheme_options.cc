@@ -38,7 +38,7 @@ std::vector<MatrixOptions> AllSchemeOptions(const FilePlan& plan) {
   std::vector<MatrixOptions> matrices;
   for (size_t i = 0; i < plan.tensors.size(); ++i) {
     const TensorSpec& spec = plan.tensors[i].stored.spec;
-    if (spec.layer == kNoLayer || spec.is_vector()) continue;
+    if (spec.layer == kNoLayer || spec.is_always_f32()) continue;
     MatrixOptions matrix = {.tensor = i,
                             .options = {{.layout = MakeTensorLayout(spec, Scheme::kQc8w, 32)}}};
     for (const size_t block_size : kBlockSizes) {

@@ -184,7 +184,7 @@ class Measurement {
 Status MeasureSensitivity(const CalibrationTokens& tokens, const ModelConfig& config,
                           const ThreadPool& threads, const ProgressCallback& progress,
                           FilePlan& plan, std::vector<MatrixOptions>& matrices) {
-  CRIA_RETURN_IF_ERROR(CheckLinearAlgebra());
+  CRIA_RETURN_IF_ERROR(CheckCalibrates(config));
   // Of AllSchemeOptions: int4 with the smallest blocks.
   constexpr size_t kMeasuredOption = 1;
   return Measurement(tokens, config, threads, progress, plan, matrices, kMeasuredOption).Run();
@@ -193,7 +193,7 @@ Status MeasureSensitivity(const CalibrationTokens& tokens, const ModelConfig& co
 Result<std::vector<MatrixError>> MeasureErrors(const CalibrationTokens& tokens,
                                                const ModelConfig& config, const ThreadPool& threads,
                                                const ProgressCallback& progress, FilePlan& plan) {
-  CRIA_RETURN_IF_ERROR(CheckLinearAlgebra());
+  CRIA_RETURN_IF_ERROR(CheckCalibrates(config));
   std::vector<MatrixOptions> matrices = AllSchemeOptions(plan);
   for (MatrixOptions& matrix : matrices) {
     matrix.options = {{.layout = plan.tensors[matrix.tensor].stored.layout}};

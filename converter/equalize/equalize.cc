@@ -178,8 +178,7 @@ Result<bool> Balance(const Pair& pair, std::span<const float> gain) {
   return true;
 }
 
-// Returns in how many places it did.
-Result<size_t> EqualizeLayer(FilePlan& plan, const ModelConfig& config, int layer) {
+Result<EqualizeReport> EqualizeLayer(FilePlan& plan, const ModelConfig& config, int layer) {
   const auto find = [&](TensorRole role) { return FindTensor(plan, role, layer); };
   // What is behind a norm: the matrix that reads it, and the pair whose writer is part of that.
   struct Half {
@@ -201,28 +200,38 @@ Result<size_t> EqualizeLayer(FilePlan& plan, const ModelConfig& config, int laye
                 .reader = find(TensorRole::kDownProj),
                 .head_dim = config.intermediate_size,
                 .heads_per_row_head = 1}}};
-  size_t equalized = 0;
+  EqualizeReport report;
   for (const auto& [norm, pair] : halves) {
-    CRIA_ASSIGN_OR_RETURN(std::vector<float> gain, ReadVector(norm->parts.front()));
-    CRIA_ASSIGN_OR_RETURN(const bool is_folded, FoldGain(*norm, *pair.writer, gain));
+    // A mixture of experts, whose router reads the same inputs.
+    if (pair.writer == nullptr) continue;
+    // Without a norm, the inputs are the hidden state, whose sizes are not known.
+    std::vector<float> gain(config.hidden_size, 1.0f);
+    if (norm != nullptr) {
+      CRIA_ASSIGN_OR_RETURN(gain, ReadVector(norm->parts.front()));
+      CRIA_ASSIGN_OR_RETURN(const bool is_folded, FoldGain(*norm, *pair.writer, gain));
+      report.num_equalized += is_folded;
+      ++report.num_places;
+    }
     CRIA_ASSIGN_OR_RETURN(const bool is_balanced, Balance(pair, gain));
-    equalized += size_t{is_folded} + size_t{is_balanced};
+    report.num_equalized += is_balanced;
+    ++report.num_places;
   }
-  return equalized;
+  return report;
 }
 
 }  // namespace
 
 Result<EqualizeReport> Equalize(FilePlan& plan, const ModelConfig& config,
                                 const ThreadPool& threads) {
-  std::vector<std::optional<Result<size_t>>> results(config.num_hidden_layers);
+  std::vector<std::optional<Result<EqualizeReport>>> results(config.num_hidden_layers);
   threads.ParallelFor(results.size(), [&](size_t layer) {
     results[layer] = EqualizeLayer(plan, config, static_cast<int>(layer));
   });
-  EqualizeReport report = {.num_places = 4 * results.size()};
+  EqualizeReport report;
   for (const auto& result : results) {
     CRIA_RETURN_IF_ERROR(*result);
-    report.num_equalized += **result;
+    report.num_places += (*result)->num_places;
+    report.num_equalized += (*result)->num_equalized;
   }
   // A head that is the embedding table cannot take the gain.
   PlannedTensor* norm = FindTensor(plan, TensorRole::kNorm, kNoLayer);

@@ -12,14 +12,14 @@ namespace cria {
 
 // What was evened out.
 struct EqualizeReport {
-  size_t num_places = 0;     // Four in each layer, and the norm before a head of its own.
+  size_t num_places = 0;     // In each layer, and the norm before a head of its own.
   size_t num_equalized = 0;  // Where this lowers the estimated error.
 };
 
 // Evens out the sizes of the channels between tensors, which computes the same in f32 but loses
 // less when it is quantized: activations have one scale for all channels of a token, so that a few
-// large channels leave no bits for the others. Three kinds of places, each only if the estimated
-// error of what reads the channels becomes less:
+// large channels leave no bits for the others. Three kinds of places, of those that the model has,
+// each only if the estimated error of what reads the channels becomes less:
 //  - the gain of a norm is moved into the columns of the matrices that read it;
 //  - rows of up_proj are divided, and the columns of down_proj multiplied, by
 //    s = sqrt(rms of the row / rms of the column);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <string>
 #include <vector>
 
@@ -111,7 +112,7 @@ TEST_P(LayerStepsOfEveryKind, GiveTheLogitsOfTheReference) {
         products(normalized(Vector(model, {prefix + "post_attention_layernorm.weight"})),
                  join("mlp", gate_up_parts), bias("mlp", gate_up_parts));
     Matrix activated(ids.size(), config.intermediate_size);
-    Activate(threads, gate_up.view(), activated.view());
+    Activate(threads, config.hidden_act, gate_up.view(), activated.view());
     add(products(activated, join("mlp", {"down_proj"}), bias("mlp", {"down_proj"})));
   }
   const Matrix logits =
@@ -141,6 +142,52 @@ TEST(LayerSteps, ExponentialIsThatOfTheLibrary) {
   EXPECT_LT(Exponential(-1e30f), 2e-38f);
 }
 
+TEST(LayerSteps, HyperbolicTangentIsThatOfTheLibrary) {
+  for (float x = -20.0f; x <= 20.0f; x += 0.00137f) {
+    const double expected = std::tanh(double{x});
+    ASSERT_NEAR(HyperbolicTangent(x), expected, 1e-6 * std::abs(expected)) << x;
+  }
+  for (const float x : {1e-30f, 1e-6f, 0.2499999f, 0.25f}) {
+    ASSERT_NEAR(HyperbolicTangent(x), std::tanh(double{x}), 1e-6 * x) << x;
+  }
+  EXPECT_EQ(HyperbolicTangent(0.0f), 0.0f);
+  EXPECT_EQ(HyperbolicTangent(1e30f), 1.0f);
+  EXPECT_EQ(HyperbolicTangent(-1e30f), -1.0f);
+}
+
+TEST(LayerSteps, NormalDistributionIsThatOfTheLibrary) {
+  for (float x = -20.0f; x <= 20.0f; x += 0.00137f) {
+    ASSERT_NEAR(NormalDistribution(x), 0.5 * std::erfc(-double{x} / std::sqrt(2.0)), 3e-7) << x;
+  }
+  EXPECT_EQ(NormalDistribution(1e30f), 1.0f);
+  EXPECT_NEAR(NormalDistribution(-1e30f), 0.0f, 1e-37f);
+}
+
+TEST(LayerSteps, ActivatesWithEveryGate) {
+  const ThreadPool threads = Unwrap(ThreadPool::Create(1));
+  const auto activated = [&](HiddenAct act, float gate) {
+    Matrix gate_up(1, 2);
+    gate_up(0, 0) = gate;
+    gate_up(0, 1) = 3.0f;
+    Matrix output(1, 1);
+    Activate(threads, act, gate_up.view(), output.view());
+    return output(0, 0);
+  };
+  for (float x = -12.0f; x <= 12.0f; x += 0.0137f) {
+    const double gate = x;
+    const double z = std::sqrt(2.0 / std::numbers::pi) * (gate + 0.044715 * gate * gate * gate);
+    EXPECT_NEAR(activated(HiddenAct::kSilu, x), 3.0 * gate / (1.0 + std::exp(-gate)), 1e-5);
+    EXPECT_NEAR(activated(HiddenAct::kGeluTanh, x), 1.5 * gate * (1.0 + std::tanh(z)), 1e-5) << x;
+    EXPECT_NEAR(activated(HiddenAct::kGelu, x), 1.5 * gate * std::erfc(-gate / std::numbers::sqrt2),
+                1e-5)
+        << x;
+  }
+  for (const HiddenAct act : {HiddenAct::kGeluTanh, HiddenAct::kGelu}) {
+    EXPECT_EQ(activated(act, 200.0f), 600.0f);
+    EXPECT_NEAR(activated(act, -200.0f), 0.0f, 1e-30f);
+  }
+}
+
 TEST(LayerSteps, ActivatesGatesOfAnySize) {
   const ThreadPool threads = Unwrap(ThreadPool::Create(1));
   Matrix gate_up(1, 8);
@@ -150,7 +197,7 @@ TEST(LayerSteps, ActivatesGatesOfAnySize) {
     gate_up(0, 4 + i) = 2.0f;
   }
   Matrix output(1, 4);
-  Activate(threads, gate_up.view(), output.view());
+  Activate(threads, HiddenAct::kSilu, gate_up.view(), output.view());
   EXPECT_EQ(output(0, 0), 0.0f);
   EXPECT_NEAR(output(0, 1), 0.0f, 1e-30f);
   EXPECT_EQ(output(0, 2), 400.0f);

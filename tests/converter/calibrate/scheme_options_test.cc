@@ -9,7 +9,7 @@ namespace cria {
 namespace {
 
 // A matrix with options of these bytes, in int8 with one column, and costs.
-MatrixOptions Matrix(std::vector<std::pair<size_t, double>> options) {
+MatrixOptions MatrixWith(std::vector<std::pair<size_t, double>> options) {
   MatrixOptions matrix;
   for (const auto& [bytes, cost] : options) {
     const TensorLayout layout = {.scheme = Scheme::kF32,
@@ -35,9 +35,9 @@ double CostOf(const std::vector<MatrixOptions>& matrices, const std::vector<size
 }
 
 TEST(SchemeOptions, BytesGoWhereTheySaveMost) {
-  const std::vector<MatrixOptions> matrices = {Matrix({{80, 0.0}, {40, 1.0}, {36, 1.1}}),
-                                               Matrix({{80, 0.0}, {40, 5.0}, {36, 6.0}}),
-                                               Matrix({{800, 0.0}, {400, 9.0}, {360, 9.5}})};
+  const std::vector<MatrixOptions> matrices = {MatrixWith({{80, 0.0}, {40, 1.0}, {36, 1.1}}),
+                                               MatrixWith({{80, 0.0}, {40, 5.0}, {36, 6.0}}),
+                                               MatrixWith({{800, 0.0}, {400, 9.0}, {360, 9.5}})};
   const auto choose = [&](uint64_t bytes) {
     const auto chosen = ChooseOptions(matrices, bytes);
     EXPECT_TRUE(chosen);
@@ -55,8 +55,19 @@ TEST(SchemeOptions, BytesGoWhereTheySaveMost) {
   EXPECT_EQ(refused.error().code(), ErrorCode::kUsage);
 }
 
+TEST(SchemeOptions, WhatIsAlwaysInF32HasNone) {
+  FilePlan plan;
+  for (const TensorRole role :
+       {TensorRole::kRouter, TensorRole::kExpertsDownProj, TensorRole::kInputLayernorm}) {
+    plan.tensors.emplace_back().stored.spec = {role, 0, 64, 64};
+  }
+  const std::vector<MatrixOptions> matrices = AllSchemeOptions(plan);
+  ASSERT_EQ(matrices.size(), 1);
+  EXPECT_EQ(matrices[0].tensor, 1);
+}
+
 TEST(SchemeOptions, ALargerOptionThatCostsMoreIsNeverChosen) {
-  const std::vector<MatrixOptions> matrices = {Matrix({{80, 2.0}, {40, 1.0}, {44, 1.5}})};
+  const std::vector<MatrixOptions> matrices = {MatrixWith({{80, 2.0}, {40, 1.0}, {44, 1.5}})};
   EXPECT_EQ(*ChooseOptions(matrices, 1000), (std::vector<size_t>{1}));
 }
 
@@ -69,7 +80,7 @@ TEST(SchemeOptions, ComeCloseToTheBestCombination) {
     for (int i = 0; i < 5; ++i) {
       const size_t size = 4 * (10 + random() % 20);
       const double cost = 1.0 + random() % 100;
-      matrices.push_back(Matrix(
+      matrices.push_back(MatrixWith(
           {{2 * size, 0.01 * cost}, {size, cost}, {size - 4, 1.2 * cost}, {size - 8, 1.5 * cost}}));
     }
     const uint64_t room = 4 * (180 + random() % 150);
