@@ -75,7 +75,8 @@ TEST_F(AnswerInParts, HeadGetsNoneOfThem) {
   EXPECT_EQ(client.Ask(Get("/next")).body, "GET /next  : ");
 }
 
-// The server learns at the same time that there is another part and that the client has reset the connection.
+// The server learns at the same time that there is another part and that the client has reset the
+// connection.
 TEST_F(AnswerInParts, TheConnectionOfAClientThatLeavesIsClosedWithoutAnotherRequest) {
   RawClient client = Connect();
   client.Send(Get("/wait"));
@@ -83,7 +84,8 @@ TEST_F(AnswerInParts, TheConnectionOfAClientThatLeavesIsClosedWithoutAnotherRequ
   exchange.answer->Begin(200, "text/event-stream");
   exchange.answer->Write("data: one\n\n");
   client.ReadUntil("\r\n\r\n");
-  ASSERT_TRUE(WaitFor([](const HttpServer::Figures& figures) { return figures.num_requests == 1; }));
+  ASSERT_TRUE(
+      WaitFor([](const HttpServer::Figures& figures) { return figures.num_requests == 1; }));
   {
     RawClient other = Connect();
     const std::lock_guard lock(blocker_);
@@ -93,8 +95,8 @@ TEST_F(AnswerInParts, TheConnectionOfAClientThatLeavesIsClosedWithoutAnotherRequ
     // What came and was not read makes this a reset.
     client.Close();
   }
-  EXPECT_TRUE(WaitFor(
-      [](const HttpServer::Figures& figures) { return figures.num_connections == 0; }));
+  EXPECT_TRUE(
+      WaitFor([](const HttpServer::Figures& figures) { return figures.num_connections == 0; }));
 }
 
 TEST_F(AnswerInParts, AnEmptyOneIsWhole) {
