@@ -100,7 +100,7 @@ def check_errors(client, model):
     except openai.NotFoundError as error:
         check("openai unknown model", error.code == "model_not_found", error)
     try:
-        client.with_options(timeout=0.1, max_retries=0).chat.completions.create(model=model, messages=HELLO, **LONG)
+        client.with_options(timeout=0.01, max_retries=0).chat.completions.create(model=model, messages=HELLO, **LONG)
         check("openai time-out", False)
     except openai.APITimeoutError:
         check("openai time-out", True)
