@@ -23,12 +23,13 @@ using nlohmann::json;
 
 constexpr uint64_t kMaxConfigBytes = 16 << 20;
 
-// Fields of related models that change the computation. If they are absent, null, false or have
-// this number, the computation is that of families that do not use them; any other value is
-// refused.
+// Fields of related models that change the computation. If they are absent or null, or have this
+// truth value or number, the computation is that of families that do not use them; any other value
+// is refused.
 struct NeutralField {
   std::string_view name;
   std::optional<double> neutral_number;
+  bool neutral_bool = false;
 };
 constexpr std::array kNeutralFields = {
     NeutralField{"qkv_bias", {}},
@@ -55,11 +56,12 @@ constexpr std::array kNeutralFields = {
     NeutralField{"attn_logit_softcapping", {}},
     NeutralField{"use_bidirectional_attention", {}},
     NeutralField{"clip_qkv", {}},
+    NeutralField{"is_causal", {}, true},
 };
 
 Status RefuseUnlessNeutral(const JsonFields& fields, const NeutralField& field) {
   const json* value = fields.Find(field.name);
-  if (value == nullptr || *value == false) return {};
+  if (value == nullptr || *value == field.neutral_bool) return {};
   if (field.neutral_number.has_value() && value->is_number() &&
       value->get<double>() == *field.neutral_number) {
     return {};
@@ -191,11 +193,6 @@ Result<HfModel> ReadFields(const JsonFields& fields, const Family& family) {
   CRIA_RETURN_IF_ERROR(RefuseNull(fields, family.never_null));
   for (const NeutralField& field : kNeutralFields) {
     if (!family.Uses(field.name)) CRIA_RETURN_IF_ERROR(RefuseUnlessNeutral(fields, field));
-  }
-  CRIA_ASSIGN_OR_RETURN(const bool is_causal, fields.Bool("is_causal", true));
-  if (!is_causal) {
-    return fields.Bad(ErrorCode::kUnsupported, "is_causal",
-                      "is false, but this version computes causal attention alone");
   }
   HfModel model = {.has_fused_projections = family.has_fused_projections};
   ModelConfig& config = model.config;

@@ -52,6 +52,14 @@ Result<bool> IsNestedByLayerType(const JsonFields& fields, const JsonFields& rop
                     "has parameters beside the objects of types of layers; give each type its own");
 }
 
+// The object of one type of layers, which must exist.
+Result<JsonFields> ObjectOf(const JsonFields& all, std::string_view layer_type) {
+  const json* object = all.Find(layer_type);
+  if (object != nullptr && object->is_object()) return all.Object(layer_type);
+  return all.Bad(ErrorCode::kInvalidFile, layer_type,
+                 "must be an object with the parameters of these layers");
+}
+
 Status RefusePartialRotary(const JsonFields& rope) {
   CRIA_ASSIGN_OR_RETURN(const float rotated, rope.Number(kPartialRotaryFactor, 1.0f));
   if (rotated == 1.0f) return {};
@@ -104,11 +112,7 @@ Status ReadGemma3Rope(const JsonFields& fields, const Family& family, std::strin
                    "is given without rope_type; call it rope_type if it is meant");
   }
   if (is_nested && all.Find(layer_type) == nullptr) return {};
-  if (is_nested && !all.Find(layer_type)->is_object()) {
-    return all.Bad(ErrorCode::kInvalidFile, layer_type,
-                   "must be an object with the parameters of these layers");
-  }
-  const JsonFields rope = is_nested ? all.Object(layer_type) : all;
+  CRIA_ASSIGN_OR_RETURN(const JsonFields rope, is_nested ? ObjectOf(all, layer_type) : all);
   CRIA_RETURN_IF_ERROR(RefusePartialRotary(rope));
   CRIA_ASSIGN_OR_RETURN(kind.rope_theta, rope.Number("rope_theta", kind.rope_theta));
   CRIA_ASSIGN_OR_RETURN(kind.rope_scaling, ReadHfRopeScaling(rope, rope, family, config));
@@ -134,11 +138,7 @@ Status ReadHfRope(const JsonFields& fields, const Family& family, std::string_vi
     return fields.Bad(ErrorCode::kUnsupported, found.name(),
                       "has objects for types of layers, which this architecture does not use");
   }
-  if (is_nested && (all.Find(layer_type) == nullptr || !all.Find(layer_type)->is_object())) {
-    return all.Bad(ErrorCode::kInvalidFile, layer_type,
-                   "must be an object with the parameters of these layers");
-  }
-  const JsonFields rope = is_nested ? all.Object(layer_type) : all;
+  CRIA_ASSIGN_OR_RETURN(const JsonFields rope, is_nested ? ObjectOf(all, layer_type) : all);
   if (family.rope_fields != RopeFields::kPhi3) CRIA_RETURN_IF_ERROR(RefusePartialRotary(rope));
   CRIA_ASSIGN_OR_RETURN(kind.rope_theta, rope.Number("rope_theta", kind.rope_theta));
   CRIA_ASSIGN_OR_RETURN(kind.rope_scaling,

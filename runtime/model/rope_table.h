@@ -15,16 +15,15 @@ namespace cria {
 // - kLlama3: divided only for wavelengths beyond the trained context, with a smooth transition
 //   (Llama 3.1);
 // - kDynamic: with rope_theta multiplied by (factor * c / m - (factor - 1))^(d / (d - 2)), where c
-// is `context_tokens` and m max_position_embeddings, if c is more than m (Peng et
-//   al. 2023, "dynamic NTK"). transformers recomputes this as a text grows, so that keys of earlier
-//   tokens were rotated with other frequencies than later ones. Here, the context has a fixed
-//   length and one set of frequencies: those of transformers for a text that fills the context;
+//   is `context_tokens` and m max_position_embeddings, if c is more than m (Peng et al. 2023,
+//   "dynamic NTK"). transformers recomputes this as a text grows, so that keys of earlier tokens
+//   were rotated with other frequencies than later ones. Here, the context has a fixed length and
+//   one set of frequencies: those of transformers for a text that fills the context;
 // - kYarn: divided for pairs that rotate less than beta_slow times in the trained context,
 //   unchanged for pairs that rotate more than beta_fast times, and blended in between (Peng et al.
 //   2023);
-// - kLongrope: each divided by its own factor, of one of two lists (Ding et al. 2024): the
-// context's
-//   length decides between them, as it decides the frequencies of kDynamic.
+// - kLongrope: each divided by its own factor, from one of two lists (Ding et al. 2024). The length
+//   of the context decides between them, as it decides the frequencies of kDynamic.
 std::vector<double> RopeInverseFrequencies(const ModelConfig& config, const LayerKind& kind,
                                            size_t context_tokens);
 

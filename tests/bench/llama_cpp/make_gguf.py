@@ -12,6 +12,7 @@ import pathlib
 
 import gguf
 import numpy as np
+from llama_gguf import finish, open_writer
 
 BLOCK = 32
 
@@ -42,19 +43,7 @@ def main():
     vocabulary = config["vocab_size"]
 
     random = np.random.default_rng(1)
-    writer = gguf.GGUFWriter(arguments.output, "llama")
-    writer.add_context_length(config["max_position_embeddings"])
-    writer.add_embedding_length(hidden)
-    writer.add_block_count(layers)
-    writer.add_feed_forward_length(intermediate)
-    writer.add_head_count(heads)
-    writer.add_head_count_kv(key_value_heads)
-    writer.add_key_length(head_dim)
-    writer.add_value_length(head_dim)
-    writer.add_rope_dimension_count(head_dim)
-    writer.add_rope_freq_base(config.get("rope_theta", 10000.0))
-    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
-    writer.add_vocab_size(vocabulary)
+    writer = open_writer(arguments.output, config)
     writer.add_tokenizer_model("none")
 
     def add_norm(name):
@@ -78,10 +67,7 @@ def main():
         add_matrix(prefix + "ffn_gate.weight", intermediate, hidden)
         add_matrix(prefix + "ffn_up.weight", intermediate, hidden)
         add_matrix(prefix + "ffn_down.weight", hidden, intermediate)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    finish(writer)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ import tempfile
 import gguf
 import gguf.quants
 import numpy as np
+from llama_gguf import finish, open_writer
 
 NAMES = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
 LAYER_NAMES = {"input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm",
@@ -70,23 +71,11 @@ def gguf_name(name):
 
 def write_gguf(path, config, tensors):
     # Rows of queries and keys keep Hugging Face's order: this changes nothing of how they are quantized.
-    writer = gguf.GGUFWriter(path, "llama")
-    heads = config["num_attention_heads"]
-    writer.add_context_length(config["max_position_embeddings"])
-    writer.add_embedding_length(config["hidden_size"])
-    writer.add_block_count(config["num_hidden_layers"])
-    writer.add_feed_forward_length(config["intermediate_size"])
-    writer.add_head_count(heads)
-    writer.add_head_count_kv(config.get("num_key_value_heads", heads))
-    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
-    writer.add_vocab_size(config["vocab_size"])
+    writer = open_writer(path, config)
     writer.add_tokenizer_model("none")
     for name, values in tensors.items():
         writer.add_tensor(gguf_name(name), values)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    finish(writer)
 
 
 def main():

@@ -12,6 +12,7 @@ import json
 import pathlib
 
 import gguf
+from llama_gguf import finish, open_writer
 from requantize import gguf_name, read_tensors
 from sentencepiece import SentencePieceProcessor
 
@@ -79,30 +80,14 @@ def main():
     parser.add_argument("output")
     arguments = parser.parse_args()
     config = json.loads((arguments.checkpoint / "config.json").read_text())
-    heads = config["num_attention_heads"]
-    head_dim = config.get("head_dim") or config["hidden_size"] // heads
-    writer = gguf.GGUFWriter(arguments.output, "llama")
-    writer.add_context_length(config["max_position_embeddings"])
-    writer.add_embedding_length(config["hidden_size"])
-    writer.add_block_count(config["num_hidden_layers"])
-    writer.add_feed_forward_length(config["intermediate_size"])
-    writer.add_head_count(heads)
-    writer.add_head_count_kv(config.get("num_key_value_heads", heads))
-    writer.add_key_length(head_dim)
-    writer.add_value_length(head_dim)
-    writer.add_rope_dimension_count(head_dim)
-    writer.add_rope_freq_base(config.get("rope_theta", 10000.0))
-    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
-    writer.add_vocab_size(config["vocab_size"])
+    head_dim = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
+    writer = open_writer(arguments.output, config)
     add_tokenizer(writer, arguments.checkpoint, config)
     for name, values in read_tensors(arguments.checkpoint / "model.safetensors").items():
         if name.endswith(("q_proj.weight", "k_proj.weight")):
             values = in_adjacent_pairs(values, head_dim)
         writer.add_tensor(gguf_name(name), values)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    finish(writer)
 
 
 if __name__ == "__main__":

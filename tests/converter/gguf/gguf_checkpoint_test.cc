@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "converter/convert.h"
+#include "converter/gguf/convert_to_bytes.h"
 #include "converter/input/ggml_reference.h"
 #include "model/model_file.h"
 #include "support/emulation.h"
@@ -28,16 +29,6 @@ using ::testing::HasSubstr;
 
 class GgufCheckpointTest : public ::testing::Test {
  protected:
-  std::string ConvertToBytes(const std::filesystem::path& checkpoint,
-                             const ConvertOptions& options) {
-    const auto report = Convert(checkpoint, output_, options);
-    if (!report) {
-      ADD_FAILURE() << report.error().message();
-      return "";
-    }
-    return support::ReadFile(output_);
-  }
-
   // A Hugging Face folder and a GGUF file of the model, both named "model", give the same file.
   void ExpectSameModelFile(CheckpointSpec spec, StorageType type,
                            const ConvertOptions& options = {}, size_t parts = 1) {
@@ -47,8 +38,8 @@ class GgufCheckpointTest : public ::testing::Test {
     support::WriteHuggingFaceDirectory(model, folder, spec.format);
     const auto gguf = support::WriteGguf(model, type, directory_.path() / "model.gguf", parts,
                                          spec.format.chat_template);
-    const std::string expected = ConvertToBytes(folder, options);
-    EXPECT_EQ(ConvertToBytes(gguf, options) == expected, true);
+    const std::string expected = ConvertToBytes(folder, output_, options);
+    EXPECT_EQ(ConvertToBytes(gguf, output_, options) == expected, true);
   }
 
   // Writes a valid file of a model that `change` has modified.
@@ -109,8 +100,8 @@ TEST_F(GgufCheckpointTest, YarnIsTheModelThatHuggingFacesFilesAre) {
       support::AddModelTensor(model, name, StorageType::kF32, writer);
     }
     support::WriteFile(directory_.path() / "model.gguf", writer.File());
-    const std::string expected = ConvertToBytes(folder, {});
-    EXPECT_EQ(ConvertToBytes(directory_.path() / "model.gguf", {}) == expected, true);
+    const std::string expected = ConvertToBytes(folder, output_, {});
+    EXPECT_EQ(ConvertToBytes(directory_.path() / "model.gguf", output_, {}) == expected, true);
   }
 }
 
@@ -317,8 +308,8 @@ TEST_F(GgufCheckpointTest, QuantizedTensorsAreTheirReferenceBitForBit) {
     for (const Scheme scheme : {Scheme::kF32, Scheme::kQb4w}) {
       // Quantizing what was read takes an emulator two minutes.
       if (support::IsEmulated() && scheme == Scheme::kQb4w) continue;
-      const std::string expected = ConvertToBytes(folder, {.weights = scheme});
-      EXPECT_EQ(ConvertToBytes(directory_.path() / "model.gguf", {.weights = scheme}) == expected,
+      const std::string expected = ConvertToBytes(folder, output_, {.weights = scheme});
+      EXPECT_EQ(ConvertToBytes(directory_.path() / "model.gguf", output_, {.weights = scheme}) == expected,
                 true);
     }
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "converter/convert.h"
+#include "converter/gguf/convert_to_bytes.h"
 #include "converter/gguf/gguf_config.h"
 #include "converter/open_checkpoint.h"
 #include "support/family_checkpoint.h"
@@ -22,16 +23,6 @@ using support::FamilyCheckpoint;
 
 class GgufFamiliesTest : public ::testing::TestWithParam<FamilyCheckpoint> {
  protected:
-  std::string ConvertToBytes(const std::filesystem::path& checkpoint,
-                             const ConvertOptions& options) {
-    const auto report = Convert(checkpoint, output_, options);
-    if (!report) {
-      ADD_FAILURE() << report.error().message();
-      return "";
-    }
-    return support::ReadFile(output_);
-  }
-
   support::TemporaryDirectory directory_;
   std::filesystem::path output_ = directory_.path() / "out.cria";
 };
@@ -44,9 +35,9 @@ TEST_P(GgufFamiliesTest, IsTheModelThatHuggingFacesFilesAre) {
   support::WriteFamilyDirectory(GetParam(), folder);
   support::WriteFamilyGguf(GetParam(), gguf);
   for (const Scheme scheme : {Scheme::kF32, Scheme::kQb4w}) {
-    const std::string expected = ConvertToBytes(folder, {.weights = scheme});
+    const std::string expected = ConvertToBytes(folder, output_, {.weights = scheme});
     ASSERT_FALSE(expected.empty());
-    EXPECT_EQ(ConvertToBytes(gguf, {.weights = scheme}) == expected, true);
+    EXPECT_EQ(ConvertToBytes(gguf, output_, {.weights = scheme}) == expected, true);
   }
 }
 
