@@ -309,7 +309,8 @@ TEST_F(GgufCheckpointTest, QuantizedTensorsAreTheirReferenceBitForBit) {
       // Quantizing what was read takes an emulator two minutes.
       if (support::IsEmulated() && scheme == Scheme::kQb4w) continue;
       const std::string expected = ConvertToBytes(folder, output_, {.weights = scheme});
-      EXPECT_EQ(ConvertToBytes(directory_.path() / "model.gguf", output_, {.weights = scheme}) == expected,
+      EXPECT_EQ(ConvertToBytes(directory_.path() / "model.gguf", output_, {.weights = scheme}) ==
+                    expected,
                 true);
     }
   }
