@@ -49,12 +49,14 @@ TEST(GeGluTest, WorksInPlaceOfTheGate) {
   }
 }
 
-// The exponential's argument is rounded, which far from 0 is a relative error of the result.
+// The exponential's argument is rounded, which far from 0 is a relative error of the result. Vectors
+// of armv7 have 0 in place of subnormal numbers, and the factor of x can be one.
 TEST(GeGluTest, IsAccurateOverTheWholeRange) {
   std::vector<float> gate;
   for (float x = -12.5f; x < 20.0f; x += 0.00137f) gate.push_back(x);
   const std::vector<float> up(gate.size(), 1.0f);
   std::vector<float> output(gate.size());
+  const double smallest = 13 * double{std::numeric_limits<float>::min()};
   for (const Function& function : kFunctions) {
     function.run(gate.data(), up.data(), gate.size(), output.data());
     for (size_t i = 0; i < gate.size(); ++i) {
@@ -63,7 +65,7 @@ TEST(GeGluTest, IsAccurateOverTheWholeRange) {
       // Units of 2^-24: those of the product of s and its polynomial, and of the argument's error.
       const double argument = x > 0 ? 0 : x * x / 2 + 0.08 * std::abs(x * x * x);
       const double tolerance = (6 + 2 * argument) * 0x1p-24;
-      ASSERT_NEAR(output[i], expected, tolerance * std::abs(expected) + 1e-37)
+      ASSERT_NEAR(output[i], expected, tolerance * std::abs(expected) + smallest)
           << function.name << " at " << x;
     }
   }
