@@ -49,8 +49,8 @@ TEST(GeGluTest, WorksInPlaceOfTheGate) {
   }
 }
 
-// The exponential's argument is rounded, which far from 0 is a relative error of the result. Vectors
-// of armv7 have 0 in place of subnormal numbers, and the factor of x can be one.
+// The exponential's argument is rounded, which far from 0 is a relative error of the result.
+// Vectors of armv7 have 0 in place of subnormal numbers, and the factor of x can be one.
 TEST(GeGluTest, IsAccurateOverTheWholeRange) {
   std::vector<float> gate;
   for (float x = -12.5f; x < 20.0f; x += 0.00137f) gate.push_back(x);
