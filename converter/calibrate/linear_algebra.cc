@@ -5,6 +5,9 @@
 
 #define EIGEN_MPL2_ONLY
 #define EIGEN_DONT_PARALLELIZE
+// Blocks on the heap: if memory runs out, an exception is thrown, but a stack that cannot grow ends
+// the process.
+#define EIGEN_STACK_ALLOCATION_LIMIT 0
 #include <Eigen/Cholesky>
 #include <Eigen/Core>
 

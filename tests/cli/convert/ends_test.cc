@@ -132,7 +132,7 @@ TEST_F(Ends, RunningOutOfMemoryLeavesNothing) {
       const RunResult result =
           RunProgram(ConvertArguments(threads), {.address_space_limit_bytes = megabytes << 20});
       failed += result.exit_code != 0;
-      EXPECT_EQ(result.signal, 0) << result.error;
+      EXPECT_EQ(result.signal, 0) << megabytes << " MiB: " << result.error;
       EXPECT_THAT(Leftovers(), IsEmpty()) << megabytes << " MiB: " << result.error;
     }
   }
