@@ -49,6 +49,26 @@ uint64_t StatusBytes(std::string_view status, std::string_view name) {
   return kilobytes * 1024;
 }
 
+size_t PageBytes() {
+  static const auto bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+// The whole pages that memory lies in.
+struct PageRange {
+  std::byte* begin = nullptr;
+  size_t bytes = 0;
+};
+
+PageRange PagesOf(std::span<const std::byte> memory) {
+  if (memory.empty()) return {};
+  const size_t page_bytes = PageBytes();
+  const size_t lead = reinterpret_cast<uintptr_t>(memory.data()) % page_bytes;
+  const size_t bytes = (lead + memory.size() + page_bytes - 1) / page_bytes * page_bytes;
+  // The system's functions take no pointer to const, but change nothing here.
+  return {const_cast<std::byte*>(memory.data()) - lead, bytes};
+}
+
 }  // namespace
 
 Result<PageBlock> PageBlock::Allocate(uint64_t bytes) {
@@ -87,6 +107,23 @@ void MakeResident(std::span<std::byte> memory) {
 #else
   (void)memory;
 #endif
+}
+
+void ExpectUseInNoOrder(std::span<const std::byte> mapped) {
+  const PageRange pages = PagesOf(mapped);
+  if (pages.bytes != 0) madvise(pages.begin, pages.bytes, MADV_RANDOM);
+}
+
+void BeginToRead(std::span<const std::byte> mapped) {
+  const PageRange pages = PagesOf(mapped);
+  if (pages.bytes == 0) return;
+  const size_t page_bytes = PageBytes();
+  const auto is_in_memory = [&](size_t offset) {
+    unsigned char state = 0;
+    return mincore(pages.begin + offset, page_bytes, &state) == 0 && (state & 1) != 0;
+  };
+  if (is_in_memory(0) && is_in_memory(pages.bytes - page_bytes)) return;
+  madvise(pages.begin, pages.bytes, MADV_WILLNEED);
 }
 
 MemoryUsage ReadMemoryUsage() {

@@ -71,6 +71,13 @@ class File {
   std::string path_;
 };
 
+// Says that the pages of a part of a FileMapping are used in no order: a page that is used is read
+// without those around it.
+void ExpectUseInNoOrder(std::span<const std::byte> mapped);
+// Begins to read a part of a FileMapping that is about to be used, and does not wait. Looks only at
+// the first and the last page: if both are in memory, it does nothing.
+void BeginToRead(std::span<const std::byte> mapped);
+
 // Zeroed, private, page-aligned memory; its pages become resident when first touched.
 class PageBlock {
  public:

@@ -271,6 +271,7 @@ Status ModelFileReader::ReadTensors(const schema::Model& metadata) {
                            .scales = ToRange(entry->scales()),
                            .checksum = entry->checksum()};
     CRIA_RETURN_IF_ERROR(CheckLayout(tensor));
+    tensor.layout = MakeTensorLayout(spec, tensor.layout.scheme, tensor.layout.block_size);
     CRIA_RETURN_IF_ERROR(CheckRange(tensor.data, tensor));
     CRIA_RETURN_IF_ERROR(CheckRange(tensor.scales, tensor));
     model_.tensors_.push_back(tensor);

@@ -63,9 +63,12 @@ Status PackedFile::ReadMetadata(std::span<const std::byte> metadata, uint64_t of
 
   uint64_t expected = offset + sizeof(FilePreamble) + metadata.size();
   for (const schema::PackedMatrix* matrix : *stored.matrices()) {
-    // The first matrix begins a section; the others follow at the next aligned offset.
-    expected = AlignUp(expected, matrices_.empty() ? kSectionAlignment : kTensorAlignment);
+    // The first matrix begins a section; the others follow at the next aligned offset, or begin
+    // one.
     const FileRange range = {offset + matrix->offset(), matrix->bytes()};
+    const uint64_t section = AlignUp(expected, kSectionAlignment);
+    expected = AlignUp(expected, kTensorAlignment);
+    if (range.offset == section || matrices_.empty()) expected = section;
     if (range.offset != expected || range.offset > end || range.bytes > end - range.offset ||
         end - range.offset - range.bytes < kTrailingSlackBytes) {
       return Fail(
@@ -102,12 +105,14 @@ Status PackedFile::VerifyPayload() const {
 }
 
 PackedFilePlan::PackedFilePlan(PackedIdentity identity, std::span<const uint64_t> matrix_bytes,
-                               uint64_t offset)
+                               uint64_t offset, const std::vector<bool>& begins_section)
     : identity_(std::move(identity)), offset_(offset), matrices_(matrix_bytes.size()) {
   // All fields have a fixed size and are always stored, so the size does not depend on the values.
   uint64_t end = AlignUp(offset + Head().size(), kSectionAlignment);
   for (size_t i = 0; i < matrices_.size(); ++i) {
-    matrices_[i].range = {AlignUp(end, kTensorAlignment), matrix_bytes[i]};
+    const bool is_aligned = i < begins_section.size() && begins_section[i];
+    matrices_[i].range = {AlignUp(end, is_aligned ? kSectionAlignment : kTensorAlignment),
+                          matrix_bytes[i]};
     end = matrices_[i].range.offset + matrix_bytes[i];
   }
   file_bytes_ = AlignUp(end + kTrailingSlackBytes, kTensorAlignment);

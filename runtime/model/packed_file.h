@@ -27,8 +27,9 @@ struct PackedMatrix {
   uint64_t checksum = 0;
 };
 
-// An open, checked file of packed weights: they are inside the file, in order and aligned to 64
-// bytes. The weights themselves are not read.
+// An open, checked file of packed weights: they are inside the file, in order, and each matrix
+// begins at the next multiple of 64 bytes or of kSectionAlignment. The weights themselves are not
+// read.
 class PackedFile {
  public:
   // `offset` is the beginning of the packed weights: 0, or a model file's packed_offset.
@@ -61,8 +62,10 @@ class PackedFile {
 // The layout of packed weights, which is known before they are packed.
 class PackedFilePlan {
  public:
-  // For matrices of these sizes, packed weights that begin at `offset` of a file.
-  PackedFilePlan(PackedIdentity identity, std::span<const uint64_t> matrix_bytes, uint64_t offset);
+  // For matrices of these sizes, packed weights that begin at `offset` of a file. Matrix i begins
+  // at a multiple of kSectionAlignment if begins_section[i]; the first one always does.
+  PackedFilePlan(PackedIdentity identity, std::span<const uint64_t> matrix_bytes, uint64_t offset,
+                 const std::vector<bool>& begins_section = {});
 
   std::span<PackedMatrix> matrices() { return matrices_; }
   // Size of the whole file; packed weights are its last part.

@@ -79,8 +79,8 @@ void AddMixture(const ModelConfig& config, const Add& add) {
   const size_t intermediate = config.moe_intermediate_size;
   const size_t shared = config.shared_expert_intermediate_size;
   add(TensorRole::kRouter, experts, hidden);
-  add(TensorRole::kExpertsGateUpProj, experts * 2 * intermediate, hidden);
-  add(TensorRole::kExpertsDownProj, experts * hidden, intermediate);
+  add(TensorRole::kExpertsGateUpProj, experts * 2 * intermediate, hidden, experts);
+  add(TensorRole::kExpertsDownProj, experts * hidden, intermediate, experts);
   if (shared == 0) return;
   add(TensorRole::kSharedExpertGateUpProj, 2 * shared, hidden);
   add(TensorRole::kSharedExpertDownProj, hidden, shared);
@@ -118,8 +118,9 @@ std::vector<TensorSpec> ExpectedTensors(const ModelConfig& config) {
   std::vector<TensorSpec> specs;
   specs.push_back({TensorRole::kEmbedTokens, kNoLayer, config.vocab_size, hidden});
   for (int layer = 0; layer < static_cast<int>(config.num_hidden_layers); ++layer) {
-    const auto add = [&](TensorRole role, size_t output_channels, size_t input_channels) {
-      specs.push_back({role, layer, output_channels, input_channels});
+    const auto add = [&](TensorRole role, size_t output_channels, size_t input_channels,
+                         size_t num_parts = 1) {
+      specs.push_back({role, layer, output_channels, input_channels, num_parts});
     };
     if (config.has_norms_before()) add(TensorRole::kInputLayernorm, 1, hidden);
     add(TensorRole::kQkvProj, config.qkv_channels(), hidden);
@@ -183,7 +184,9 @@ TensorLayout MakeTensorLayout(const TensorSpec& spec, Scheme scheme, size_t bloc
                          .output_channels = spec.output_channels,
                          .input_channels = spec.input_channels,
                          .padded_input_channels = spec.input_channels,
-                         .block_size = 0};
+                         .block_size = 0,
+                         .num_parts = spec.num_parts,
+                         .is_plain = spec.role == TensorRole::kRouter};
   if (scheme != Scheme::kQb4w) return layout;
   while (block_size > kBlockSizes.front() && spec.input_channels % block_size != 0) block_size /= 2;
   layout.block_size = block_size;

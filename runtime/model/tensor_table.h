@@ -58,6 +58,8 @@ struct TensorSpec {
   int layer;               // kNoLayer outside the layers.
   size_t output_channels;  // Rows; 1 for a vector.
   size_t input_channels;   // Columns.
+  // The experts of a mixture, whose rows follow one another; 1 for other tensors.
+  size_t num_parts = 1;
 
   // "layers.3.qkv_proj", for messages and tables.
   std::string Name() const;
@@ -85,7 +87,18 @@ struct TensorLayout {
   size_t input_channels = 0;
   size_t padded_input_channels = 0;  // A multiple of block_size for kQb4w.
   size_t block_size = 0;             // kQb4w only.
+  // Each of so many equal parts is packed by itself, because products use one of them at a time.
+  size_t num_parts = 1;
+  // The rows are used as they are: packing does not rearrange them.
+  bool is_plain = false;
 
+  // The layout of one part.
+  TensorLayout Part() const {
+    TensorLayout part = *this;
+    part.output_channels /= num_parts;
+    part.num_parts = 1;
+    return part;
+  }
   uint64_t row_bytes() const;
   uint64_t data_bytes() const { return output_channels * row_bytes(); }
   size_t scales_per_row() const;

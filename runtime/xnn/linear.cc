@@ -195,6 +195,7 @@ Result<Linear> Linear::Create(const TensorLayout& layout, const LinearBuffers& b
   if (slice_outputs == outputs) return linear;
   // The outputs that are left over after equal slices are one more slice, or part of the last slice
   // if they are too few.
+  CRIA_ASSIGN_OR_RETURN(linear.packed_bytes_, PackedBytes(layout));
   linear.num_slices_ = (outputs + slice_outputs - kSliceGranularity) / slice_outputs;
   const size_t last_outputs = outputs - (linear.num_slices_ - 1) * slice_outputs;
   for (size_t thread = 0; thread < num_threads; ++thread) {
@@ -208,19 +209,34 @@ Result<Linear> Linear::Create(const TensorLayout& layout, const LinearBuffers& b
 }
 
 Status Linear::Run(std::span<const std::byte> packed, size_t rows, const ThreadPool& pool) {
-  if (rows == 0) return {};
-  if (kernel_ == nullptr) return RunOperators(packed, rows, pool);
+  const ops::RowGroup all = {.packed = packed.data(), .first_row = 0, .num_rows = rows};
+  return rows == 0 ? Status() : RunGroups(std::span(&all, 1), pool);
+}
+
+Status Linear::RunGroups(std::span<const ops::RowGroup> groups, const ThreadPool& pool) {
+  if (groups.empty()) return {};
+  if (kernel_ == nullptr) {
+    // From the last to the first, because the quantizations behind a group's are overwritten.
+    for (size_t i = groups.size(); i-- > 0;) {
+      const ops::RowGroup& group = groups[i];
+      CRIA_RETURN_IF_ERROR(
+          RunOperators(group.packed, group.num_rows, BuffersFrom(group.first_row, buffers_), pool));
+    }
+    return {};
+  }
   const QuantizedRows& quantized = buffers_.quantized;
-  ops::MultiplyTiled(*kernel_, TilesOf(*kernel_, layout_), packed.data(), layout_.output_channels,
-                     {quantized.values, buffers_.quantized_stride, quantized.quantizations, rows},
-                     buffers_.output, pool);
+  const size_t rows = groups.back().first_row + groups.back().num_rows;
+  ops::MultiplyTiledGroups(
+      *kernel_, TilesOf(*kernel_, layout_), groups, layout_.output_channels,
+      {quantized.values, buffers_.quantized_stride, quantized.quantizations, rows}, buffers_.output,
+      pool);
   return {};
 }
 
-Status Linear::RunOperators(std::span<const std::byte> packed, size_t rows,
+Status Linear::RunOperators(const std::byte* packed, size_t rows, const LinearBuffers& buffers,
                             const ThreadPool& pool) {
   if (layout_.scheme != Scheme::kF32) {
-    RepeatLast(buffers_.quantized.quantizations, rows);
+    RepeatLast(buffers.quantized.quantizations, rows);
   }
   const size_t multiplications = rows * layout_.output_channels * layout_.padded_input_channels;
   if (pool.num_threads() > slices_.size() && num_slices_ > 1) {
@@ -228,11 +244,11 @@ Status Linear::RunOperators(std::span<const std::byte> packed, size_t rows,
   }
   const bool is_shared = pool.num_threads() > 1 && multiplications >= kMinSharedMultiplications;
   if (num_slices_ == 1 || (!is_shared && rows < kMinSlicedRows)) {
-    return whole_->Run(packed.data(), rows, buffers_, buffers_.output);
+    return whole_->Run(packed, rows, buffers, buffers.output);
   }
   if (!is_shared) {
     for (size_t slice = 0; slice < num_slices_; ++slice) {
-      CRIA_RETURN_IF_ERROR(RunSlice(packed.data(), rows, buffers_, slice, 0));
+      CRIA_RETURN_IF_ERROR(RunSlice(packed, rows, buffers, slice, 0));
     }
     return {};
   }
@@ -243,19 +259,19 @@ Status Linear::RunOperators(std::span<const std::byte> packed, size_t rows,
   const size_t num_part_tasks = num_parts * num_equal_slices;
   // If all weights stay in a core's cache, a thread multiplies its rows by one slice after another;
   // otherwise, it multiplies a slice by one part of the rows after another.
-  const bool slices_first = packed.size() <= kMaxSliceBytes;
+  const bool slices_first = packed_bytes_ <= kMaxSliceBytes;
   const auto run_task = [&](size_t task, size_t thread) {
     // A last slice of another size has one operator for all threads: one task multiplies all rows.
     if (task == num_part_tasks) {
-      return RunSlice(packed.data(), rows, buffers_, num_equal_slices, thread);
+      return RunSlice(packed, rows, buffers, num_equal_slices, thread);
     }
     // Few rows, such as one token's, are one part, whose quantizations need not be copied.
-    if (num_parts == 1) return RunSlice(packed.data(), rows, buffers_, task, thread);
+    if (num_parts == 1) return RunSlice(packed, rows, buffers, task, thread);
     const size_t part = slices_first ? task / num_equal_slices : task % num_parts;
     const size_t slice = slices_first ? task % num_equal_slices : task / num_parts;
     const size_t first = part * kPartRows;
     const size_t end = part == num_parts - 1 ? rows : first + kPartRows;
-    return RunPart(packed.data(), first, end - first, slice, thread);
+    return RunPart(packed, first, end - first, buffers, slice, thread);
   };
   const size_t num_tasks = num_part_tasks + num_slices_ - num_equal_slices;
   pool.ParallelFor(num_tasks, [&](size_t task, size_t thread) {
@@ -265,20 +281,27 @@ Status Linear::RunOperators(std::span<const std::byte> packed, size_t rows,
   return failure;
 }
 
-Status Linear::RunPart(const std::byte* packed, size_t first, size_t rows, size_t slice,
-                       size_t thread) const {
-  LinearBuffers part = buffers_;
-  part.output += first * layout_.output_channels;
+LinearBuffers Linear::BuffersFrom(size_t first, const LinearBuffers& buffers) const {
+  LinearBuffers from = buffers;
+  from.output += first * layout_.output_channels;
   if (layout_.scheme == Scheme::kF32) {
-    part.input += first * part.input_stride;
-    return RunSlice(packed, rows, part, slice, thread);
+    from.input += first * from.input_stride;
+  } else {
+    from.quantized.values += first * from.quantized_stride;
+    from.quantized.quantizations += first;
   }
+  return from;
+}
+
+Status Linear::RunPart(const std::byte* packed, size_t first, size_t rows,
+                       const LinearBuffers& buffers, size_t slice, size_t thread) const {
+  LinearBuffers part = BuffersFrom(first, buffers);
+  if (layout_.scheme == Scheme::kF32) return RunSlice(packed, rows, part, slice, thread);
   // A copy, because the rows behind this part have quantizations of their own.
   std::array<RowQuantization, 2 * kPartRows + kExtraRowQuantizations> quantizations;
-  std::copy_n(part.quantized.quantizations + first, rows, quantizations.data());
+  std::copy_n(part.quantized.quantizations, rows, quantizations.data());
   RepeatLast(quantizations.data(), rows);
-  part.quantized = {.values = part.quantized.values + first * part.quantized_stride,
-                    .quantizations = quantizations.data()};
+  part.quantized.quantizations = quantizations.data();
   return RunSlice(packed, rows, part, slice, thread);
 }
 

@@ -10,6 +10,7 @@
 #include "core/thread_pool.h"
 #include "model/tensor_table.h"
 #include "ops/products/tile_kernel.h"
+#include "ops/products/tiled_product.h"
 #include "xnn/xnn_operator.h"
 
 namespace cria::xnn {
@@ -61,15 +62,22 @@ class Linear {
   // Multiplies the first `rows` rows by `packed`: the PackedBytes that Pack packed on a processor
   // with this layout. Allocates nothing.
   Status Run(std::span<const std::byte> packed, size_t rows, const ThreadPool& pool);
+  // The same for groups of rows with a matrix of their own each. The groups follow one another
+  // from the first row on.
+  Status RunGroups(std::span<const ops::RowGroup> groups, const ThreadPool& pool);
 
  private:
   struct Operator;
 
   Linear();
-  Status RunOperators(std::span<const std::byte> packed, size_t rows, const ThreadPool& pool);
-  // Multiplies `rows` rows from row `first` on by a slice of outputs.
-  Status RunPart(const std::byte* packed, size_t first, size_t rows, size_t slice,
-                 size_t thread) const;
+  // Multiplies the first `rows` rows of `buffers`.
+  Status RunOperators(const std::byte* packed, size_t rows, const LinearBuffers& buffers,
+                      const ThreadPool& pool);
+  // `buffers` from row `first` on.
+  LinearBuffers BuffersFrom(size_t first, const LinearBuffers& buffers) const;
+  // Multiplies `rows` rows of `buffers` from row `first` on by a slice of outputs.
+  Status RunPart(const std::byte* packed, size_t first, size_t rows, const LinearBuffers& buffers,
+                 size_t slice, size_t thread) const;
   // Multiplies the first `rows` rows of `buffers` by a slice of outputs.
   Status RunSlice(const std::byte* packed, size_t rows, const LinearBuffers& buffers, size_t slice,
                   size_t thread) const;
@@ -80,6 +88,7 @@ class Linear {
   // Threads multiply by slices of outputs, each by an operator of its own; there are none if all
   // outputs are one slice.
   size_t num_slices_ = 1;
+  uint64_t packed_bytes_ = 0;
   size_t slice_bytes_ = 0;  // Of packed weights, in all slices but the last one.
   std::vector<std::unique_ptr<Operator>> slices_;
   std::unique_ptr<Operator> last_slice_;  // Null if the last slice is as large as the others.

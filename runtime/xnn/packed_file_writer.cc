@@ -96,13 +96,15 @@ Result<WrittenPack> Write(const ModelFile& model, uint64_t offset, const std::st
         std::format("{}: is the model itself, which would be overwritten; choose another output",
                     path));
   }
-  CRIA_ASSIGN_OR_RETURN(const std::vector<uint64_t> matrix_bytes,
-                        PackedBytes(OutlineOf(model).matrices));
+  const std::vector<TensorLayout> matrices = OutlineOf(model).matrices;
+  CRIA_ASSIGN_OR_RETURN(const std::vector<uint64_t> matrix_bytes, PackedBytes(matrices));
+  std::vector<bool> begins_section;
+  for (const TensorLayout& matrix : matrices) begins_section.push_back(matrix.num_parts > 1);
   PackedFilePlan plan({.model_name = std::string(model.name()),
                        .processor = target.processor,
                        .model_digest = model.digest(),
                        .layout_fingerprint = target.layout_fingerprint},
-                      matrix_bytes, offset);
+                      matrix_bytes, offset, begins_section);
   CRIA_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path, plan.file_bytes(), links));
   CRIA_RETURN_IF_ERROR(write_rest(file));
   Packer packer(model, pool, progress);
@@ -137,6 +139,7 @@ Result<std::optional<PackTarget>> TargetInPlaceOf(const KnownLayout& known,
                                                   const ModelFile& model) {
   CRIA_ASSIGN_OR_RETURN(const SchemeFingerprints own, FingerprintSchemes());
   for (const TensorLayout& matrix : OutlineOf(model).matrices) {
+    if (matrix.is_plain) continue;
     const auto scheme = static_cast<size_t>(matrix.scheme);
     if (own[scheme] != known.fingerprints[scheme]) return std::nullopt;
   }

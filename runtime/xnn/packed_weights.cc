@@ -55,8 +55,8 @@ Result<PackedWeights> PackedWeights::Map(const ModelFile& model, const PackedFil
                             file.path(), identity.processor),
                 model.packed_offset() == 0 ? RemedyKind::kPack : RemedyKind::kPackStandalone);
   }
-  CRIA_ASSIGN_OR_RETURN(const std::vector<uint64_t> matrix_bytes,
-                        PackedBytes(OutlineOf(model).matrices));
+  const std::vector<TensorLayout> layouts = OutlineOf(model).matrices;
+  CRIA_ASSIGN_OR_RETURN(const std::vector<uint64_t> matrix_bytes, PackedBytes(layouts));
   PackedWeights weights;
   const FileRange range = file.weights();
   CRIA_ASSIGN_OR_RETURN(weights.mapping_, file.Map(range));
@@ -69,6 +69,11 @@ Result<PackedWeights> PackedWeights::Map(const ModelFile& model, const PackedFil
     return Fail(ErrorCode::kInvalidFile,
                 std::format("{}: its matrices do not have the sizes of the model's", file.path()),
                 RemedyKind::kPack);
+  }
+  if (!model.is_mappable()) return weights;
+  for (size_t i = 0; i < layouts.size(); ++i) {
+    // Of the experts, only those that a token chooses are read.
+    if (layouts[i].num_parts > 1) platform::ExpectUseInNoOrder(weights.matrices_[i]);
   }
   return weights;
 }

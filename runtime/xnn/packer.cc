@@ -47,10 +47,18 @@ Status Packer::PackMatrix(size_t index, PackingSink& sink) {
   const StoredTensor& tensor = *matrices_[index];
   CRIA_ASSIGN_OR_RETURN(const platform::FileMapping scales, model_.Map(tensor.scales));
   Checksum64 checksum;
-  const size_t outputs = tensor.layout.output_channels;
-  for (size_t row = 0, rows = 0; row < outputs; row += rows) {
-    rows = NextSliceRows(tensor.layout, outputs - row, kMaxSliceBytes);
-    CRIA_RETURN_IF_ERROR(PackSlice(tensor, scales, row, rows, checksum, sink));
+  const TensorLayout part = tensor.layout.Part();
+  uint64_t part_padding = 0;
+  if (tensor.layout.num_parts > 1) {
+    CRIA_ASSIGN_OR_RETURN(const uint64_t part_bytes, PackedBytes(part));
+    part_padding = AlignUp(part_bytes, kPackedPartAlignment) - part_bytes;
+  }
+  const size_t part_rows = part.output_channels;
+  for (size_t row = 0, rows = 0; row < tensor.layout.output_channels; row += rows) {
+    const size_t rows_left = part_rows - row % part_rows;
+    rows = NextSliceRows(part, rows_left, kMaxSliceBytes);
+    const uint64_t padding = rows == rows_left ? part_padding : 0;
+    CRIA_RETURN_IF_ERROR(PackSlice(tensor, scales, row, rows, padding, checksum, sink));
   }
   checksum.Update(scales.bytes());
   if (checksum.Finish() == tensor.checksum) return {};
@@ -61,8 +69,9 @@ Status Packer::PackMatrix(size_t index, PackingSink& sink) {
 }
 
 Status Packer::PackSlice(const StoredTensor& tensor, const platform::FileMapping& scales,
-                         size_t first_row, size_t rows, Checksum64& checksum, PackingSink& sink) {
-  LinearWeights slice = {.layout = tensor.layout};
+                         size_t first_row, size_t rows, uint64_t padding, Checksum64& checksum,
+                         PackingSink& sink) {
+  LinearWeights slice = {.layout = tensor.layout.Part()};
   slice.layout.output_channels = rows;
   const uint64_t data_bytes = slice.layout.data_bytes();
   // Mapped with the slack that kernels may read, which is at the end of every file, too.
@@ -74,8 +83,8 @@ Status Packer::PackSlice(const StoredTensor& tensor, const platform::FileMapping
                                         slice.layout.scale_bytes());
   checksum.Update(slice.data);
   CRIA_ASSIGN_OR_RETURN(const uint64_t packed_bytes, PackedBytes(slice.layout));
-  CRIA_ASSIGN_OR_RETURN(const std::span<std::byte> packed, sink.Reserve(packed_bytes));
-  if (Status status = Pack(slice, packed); !status) {
+  CRIA_ASSIGN_OR_RETURN(const std::span<std::byte> packed, sink.Reserve(packed_bytes + padding));
+  if (Status status = Pack(slice, packed.first(packed_bytes)); !status) {
     return Fail(status.error().code(),
                 std::format("{}: {}: {}; its weights may be damaged", model_.path(),
                             tensor.spec.Name(), status.error().message()),

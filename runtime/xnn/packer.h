@@ -42,8 +42,10 @@ class Packer {
   Status PackMatrix(size_t index, PackingSink& sink);
 
  private:
+  // The packed slice is followed by `padding` zeros.
   Status PackSlice(const StoredTensor& tensor, const platform::FileMapping& scales,
-                   size_t first_row, size_t rows, Checksum64& checksum, PackingSink& sink);
+                   size_t first_row, size_t rows, uint64_t padding, Checksum64& checksum,
+                   PackingSink& sink);
   Status Report(const StoredTensor& tensor, uint64_t bytes);
 
   const ModelFile& model_;

@@ -130,7 +130,12 @@ size_t SliceRows(const TensorLayout& layout, uint64_t max_bytes) {
 }  // namespace
 
 Result<uint64_t> PackedBytes(const TensorLayout& layout) {
+  if (layout.is_plain) return layout.data_bytes();
   CRIA_RETURN_IF_ERROR(Initialize());
+  if (layout.num_parts > 1) {
+    CRIA_ASSIGN_OR_RETURN(const uint64_t part_bytes, PackedBytes(layout.Part()));
+    return layout.num_parts * AlignUp(part_bytes, kPackedPartAlignment);
+  }
   const size_t rows = layout.output_channels;
   if (rows < 2 * kRowGranularity) return PackedBytesOfRows(layout, rows);
   // Two small slices instead of a large one, whose scales alone may be large.
@@ -156,6 +161,10 @@ Result<std::vector<uint64_t>> PackedBytes(std::span<const TensorLayout> layouts)
 }
 
 Status Pack(const LinearWeights& weights, std::span<std::byte> packed) {
+  if (weights.layout.is_plain) {
+    std::ranges::copy(weights.data, packed.begin());
+    return {};
+  }
   CRIA_RETURN_IF_ERROR(Initialize());
   PackingCache cache(packed);
   xnn_operator_t op = nullptr;
@@ -178,7 +187,7 @@ size_t NextSliceRows(const TensorLayout& layout, size_t rows_left, uint64_t max_
 
 uint64_t LargestSliceBytes(const TensorLayout& layout, uint64_t max_bytes) {
   const size_t max_rows = SliceRows(layout, max_bytes) + kRowGranularity - 1;
-  return std::min(layout.output_channels, max_rows) * BytesPerRow(layout);
+  return std::min(layout.Part().output_channels, max_rows) * BytesPerRow(layout);
 }
 
 Result<SchemeFingerprints> FingerprintSchemes() {

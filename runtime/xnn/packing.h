@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cria/error.h"
+#include "model/file_layout.h"
 #include "model/tensor_table.h"
 
 namespace cria::xnn {
@@ -25,18 +26,21 @@ struct LinearWeights {
 // Alignment of packed weights.
 inline constexpr size_t kPackedAlignment = 64;
 
-// Bytes of a matrix with this layout after packing on this processor. Reads no weights.
+// Alignment of the parts of a packed matrix that has several, so that no two parts share a page.
+inline constexpr size_t kPackedPartAlignment = kSectionAlignment;
+// Bytes of a matrix with this layout after packing on this processor. Reads no weights. Parts are
+// equally many bytes apart.
 Result<uint64_t> PackedBytes(const TensorLayout& layout);
 
 // The same for every matrix of a model.
 Result<std::vector<uint64_t>> PackedBytes(std::span<const TensorLayout> layouts);
 
-// Packs all of `weights` into `packed`, which must be exactly PackedBytes of zeros. May be called
-// for several matrices at once. Fails if XNNPACK cannot use a scale.
+// Packs all of `weights`, which have one part, into `packed`, which must be exactly PackedBytes of
+// zeros. May be called for several matrices at once. Fails if XNNPACK cannot use a scale.
 Status Pack(const LinearWeights& weights, std::span<std::byte> packed);
 
-// The number of rows to pack next if `rows_left` rows at the end of a matrix are left. The slices
-// have `max_bytes` or less if possible; concatenated, they are the packed matrix.
+// The number of rows to pack next if `rows_left` rows at the end of a part are left. The slices
+// have `max_bytes` or less if possible; concatenated, they are the packed part.
 size_t NextSliceRows(const TensorLayout& layout, size_t rows_left, uint64_t max_bytes);
 // Bytes of the largest of these slices. It may be more than `max_bytes`, because the last slice
 // may be larger than the others, and because a slice has a minimum number of rows.

@@ -99,6 +99,19 @@ TEST(PackedFileTest, TellsWhatThePlanSaid) {
   }
 }
 
+TEST(PackedFileTest, MatricesMayBeginSections) {
+  const std::vector<uint64_t> sizes = {100, 40000, 7, 20000};
+  PackedFilePlan plan(kIdentity, sizes, 0, {false, true, false, true});
+  std::vector<std::byte> bytes(plan.file_bytes());
+  std::ranges::copy(plan.Head(), bytes.begin());
+  const TemporaryFile temporary(bytes);
+  const auto file = PackedFile::Open(temporary.path());
+  ASSERT_TRUE(file) << file.error().message();
+  EXPECT_EQ(file->matrices()[1].range.offset % kSectionAlignment, 0u);
+  EXPECT_NE(file->matrices()[2].range.offset % kSectionAlignment, 0u);
+  EXPECT_EQ(file->matrices()[3].range.offset % kSectionAlignment, 0u);
+}
+
 TEST(PackedFileTest, HeadsOfOnePlanAreAlikeAndDoNotGrow) {
   const std::vector<uint64_t> sizes = {100, 200};
   PackedFilePlan plan(kIdentity, sizes, 0);

@@ -254,6 +254,38 @@ TEST_P(LinearTest, LayersMayShareBuffers) {
   }
 }
 
+// Every row must have the bits that it has in a product of its group alone.
+TEST_P(LinearTest, GroupsOfRowsAreMultipliedByTheirOwnMatrices) {
+  const ThreadPool pool = Threads(2);
+  const StoredWeights first_weights(GetParam(), 21);
+  const StoredWeights second_weights(GetParam(), 22);
+  Activations activations(first_weights.layout(), 23);
+  auto first = MakeLinear(first_weights.view(), activations.buffers());
+  auto second = MakeLinear(second_weights.view(), activations.buffers());
+  ASSERT_TRUE(first && second);
+  const size_t outputs = first_weights.layout().output_channels;
+  for (const auto& [num_first, num_second] : {std::pair<size_t, size_t>(1, 1), {3, 2}, {40, 9}}) {
+    const size_t rows = num_first + num_second;
+    activations.ForgetOutput();
+    activations.Quantize(rows);
+    const ops::RowGroup groups[] = {{first->packed.bytes().data(), 0, num_first},
+                                    {second->packed.bytes().data(), num_first, num_second}};
+    ASSERT_TRUE(first->linear.RunGroups(groups, pool));
+    const std::vector<float> grouped = activations.output();
+    activations.Quantize(rows);
+    ASSERT_TRUE(second->Run(rows, pool));
+    const std::vector<float> by_second = activations.output();
+    activations.Quantize(rows);
+    ASSERT_TRUE(first->Run(rows, pool));
+    if (!RowsAreBitwiseAsAlone(GetParam().scheme)) continue;
+    for (size_t i = 0; i < rows * outputs; ++i) {
+      const float expected = i < num_first * outputs ? activations.output()[i] : by_second[i];
+      ASSERT_EQ(grouped[i], expected) << "row " << i / outputs << " of " << rows;
+    }
+    for (size_t i = rows * outputs; i < grouped.size(); ++i) ASSERT_EQ(grouped[i], kUntouched);
+  }
+}
+
 TEST_P(LinearTest, OneMultipliesByMatricesInTurn) {
   const ThreadPool pool = Threads(2);
   const StoredWeights first_weights(GetParam(), 14);

@@ -79,26 +79,38 @@ PackedTiles TilesOf(const TileKernel& kernel, size_t input_channels, size_t bloc
 void MultiplyTiled(const TileKernel& kernel, const PackedTiles& tiles, const std::byte* packed,
                    size_t output_channels, const QuantizedMatrix& rows, float* output,
                    const ThreadPool& pool) {
+  const RowGroup all = {.packed = packed, .first_row = 0, .num_rows = rows.num_rows};
+  MultiplyTiledGroups(kernel, tiles, std::span(&all, 1), output_channels, rows, output, pool);
+}
+
+void MultiplyTiledGroups(const TileKernel& kernel, const PackedTiles& tiles,
+                         std::span<const RowGroup> groups, size_t output_channels,
+                         const QuantizedMatrix& rows, float* output, const ThreadPool& pool) {
   if (kernel.reads_unsigned_rows) FlipSigns(rows, tiles.input_channels, pool);
   const size_t multiplications = rows.num_rows * output_channels * tiles.input_channels;
   const size_t num_tiles = DivideRoundingUp(output_channels, tiles.outputs);
   const bool is_shared = pool.num_threads() > 1 && multiplications >= kMinSharedMultiplications;
   const size_t fair_tiles =
-      is_shared ? num_tiles / (pool.num_threads() * kTasksPerThread) : num_tiles;
+      is_shared ? groups.size() * num_tiles / (pool.num_threads() * kTasksPerThread) : num_tiles;
   const size_t task_tiles =
-      std::max<size_t>(1, std::min(fair_tiles, kTaskBytes / tiles.tile_bytes()));
-  const size_t num_tasks = DivideRoundingUp(num_tiles, task_tiles);
+      std::max<size_t>(1, std::min({num_tiles, fair_tiles, kTaskBytes / tiles.tile_bytes()}));
+  const size_t group_tasks = DivideRoundingUp(num_tiles, task_tiles);
   const auto run_task = [&](size_t task) {
-    const size_t first_tile = task * task_tiles;
+    const RowGroup& group = groups[task / group_tasks];
+    const size_t first_tile = task % group_tasks * task_tiles;
     const size_t first_output = first_tile * tiles.outputs;
     const size_t num_outputs = std::min(task_tiles * tiles.outputs, output_channels - first_output);
     MultiplyByTiles(kernel, num_outputs,
                     {.tiles = tiles,
-                     .tile = packed + first_tile * tiles.tile_bytes(),
-                     .rows = rows,
-                     .output = output + first_output,
+                     .tile = group.packed + first_tile * tiles.tile_bytes(),
+                     .rows = {.values = rows.values + group.first_row * rows.stride,
+                              .stride = rows.stride,
+                              .quantizations = rows.quantizations + group.first_row,
+                              .num_rows = group.num_rows},
+                     .output = output + group.first_row * output_channels + first_output,
                      .output_stride = output_channels});
   };
+  const size_t num_tasks = groups.size() * group_tasks;
   if (is_shared) {
     pool.ParallelFor(num_tasks, run_task);
   } else {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "core/thread_pool.h"
 #include "ops/products/tile_kernel.h"
@@ -17,5 +18,18 @@ PackedTiles TilesOf(const TileKernel& kernel, size_t input_channels, size_t bloc
 void MultiplyTiled(const TileKernel& kernel, const PackedTiles& tiles, const std::byte* packed,
                    size_t output_channels, const QuantizedMatrix& rows, float* output,
                    const ThreadPool& pool);
+
+// Consecutive rows that are multiplied by a matrix of their own.
+struct RowGroup {
+  const std::byte* packed = nullptr;
+  size_t first_row = 0;
+  size_t num_rows = 0;
+};
+
+// The same for groups of the rows, whose matrices have one layout: threads share all of them at
+// once, because the product of one group is often too small for all threads.
+void MultiplyTiledGroups(const TileKernel& kernel, const PackedTiles& tiles,
+                         std::span<const RowGroup> groups, size_t output_channels,
+                         const QuantizedMatrix& rows, float* output, const ThreadPool& pool);
 
 }  // namespace cria::ops
