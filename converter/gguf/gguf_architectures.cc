@@ -21,7 +21,10 @@ constexpr std::array<KeyName, 4> kGraniteKeys = {"attention.scale", "embedding_s
 
 constexpr std::array kGgufArchitectures = {
     // Mistral's files have this architecture, too.
-    GgufArchitecture{.name = "llama", .hugging_face = "LlamaForCausalLM", .is_interleaved = true},
+    GgufArchitecture{.name = "llama",
+                     .hugging_face = "LlamaForCausalLM",
+                     .is_interleaved = true,
+                     .mixture = "MixtralForCausalLM"},
     GgufArchitecture{.name = "qwen2", .hugging_face = "Qwen2ForCausalLM", .qkv_bias = true},
     GgufArchitecture{.name = "qwen3", .hugging_face = "Qwen3ForCausalLM", .qk_norm = true},
     GgufArchitecture{.name = "gemma",
@@ -66,6 +69,26 @@ constexpr std::array kGgufArchitectures = {
                      .hugging_face = "Olmo2ForCausalLM",
                      .joint_qk_norm = true,
                      .norm_placement = NormPlacement::kAfter},
+    GgufArchitecture{.name = "qwen2moe",
+                     .hugging_face = "Qwen2MoeForCausalLM",
+                     .mixture = "Qwen2MoeForCausalLM",
+                     .normalizes_expert_weights = false,
+                     .has_shared_expert_gate = true},
+    GgufArchitecture{.name = "qwen3moe",
+                     .hugging_face = "Qwen3MoeForCausalLM",
+                     .qk_norm = true,
+                     .mixture = "Qwen3MoeForCausalLM"},
+    GgufArchitecture{.name = "olmoe",
+                     .hugging_face = "OlmoeForCausalLM",
+                     .joint_qk_norm = true,
+                     .mixture = "OlmoeForCausalLM",
+                     .normalizes_expert_weights = false},
+    GgufArchitecture{.name = "granitemoe",
+                     .hugging_face = "GraniteMoeForCausalLM",
+                     .is_interleaved = true,
+                     .mixture = "GraniteMoeForCausalLM",
+                     .shared_mixture = "GraniteMoeSharedForCausalLM",
+                     .own_keys = kGraniteKeys},
 };
 
 }  // namespace

@@ -37,6 +37,11 @@ struct GgufArchitecture {
   std::optional<float> final_logit_softcapping = {};
   bool has_fused_projections = false;  // attn_qkv, and gate and up in ffn_up.
   bool has_partial_rotary = false;
+  // The name of the mixture with the architecture's other properties; empty: there is none.
+  std::string_view mixture = {};
+  std::string_view shared_mixture = {};  // The same, if there is a shared expert without a gate.
+  bool normalizes_expert_weights = true;
+  bool has_shared_expert_gate = false;
   bool has_longrope = false;
   // Keys that are used, although they are refused for other architectures.
   std::span<const std::string_view> own_keys = {};

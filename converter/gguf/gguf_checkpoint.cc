@@ -12,12 +12,14 @@
 #include <utility>
 #include <vector>
 
+#include "converter/expert_tensors.h"
 #include "converter/fold_weights.h"
 #include "converter/fused_tensors.h"
 #include "converter/gguf/gguf_config.h"
 #include "converter/gguf/gguf_file.h"
 #include "converter/gguf/gguf_rope_factors.h"
 #include "converter/gguf/gguf_tokenizer.h"
+#include "converter/layer_kinds.h"
 #include "core/quotable.h"
 
 namespace cria {
@@ -48,6 +50,14 @@ constexpr std::array kLayerNames = {
     TensorName{"ffn_gate", "mlp.gate_proj"},
     TensorName{"ffn_up", "mlp.up_proj"},
     TensorName{"ffn_down", "mlp.down_proj"},
+    TensorName{"ffn_gate_inp", "mlp.gate"},
+    TensorName{"ffn_gate_exps", "mlp.experts.gate_proj"},
+    TensorName{"ffn_up_exps", "mlp.experts.up_proj"},
+    TensorName{"ffn_down_exps", "mlp.experts.down_proj"},
+    TensorName{"ffn_gate_inp_shexp", "mlp.shared_expert_gate"},
+    TensorName{"ffn_gate_shexp", "mlp.shared_expert.gate_proj"},
+    TensorName{"ffn_up_shexp", "mlp.shared_expert.up_proj"},
+    TensorName{"ffn_down_shexp", "mlp.shared_expert.down_proj"},
 };
 // The same, for architectures that normalize what attention and the feed-forward add.
 constexpr std::array kOutputNormNames = {
@@ -181,6 +191,13 @@ void ReadWhatTensorsTell(Checkpoint& checkpoint) {
   if (has("model.layers.0.self_attn.q_proj.bias")) config.qkv_bias = true;
   config.o_bias = has("model.layers.0.self_attn.o_proj.bias");
   config.mlp_bias = has("model.layers.0.mlp.up_proj.bias");
+  if (config.num_experts == 0) return;
+  std::vector<LayerKind> layers;
+  for (size_t i = 0; i < std::min(config.num_hidden_layers, kMaxHiddenLayers); ++i) {
+    layers.push_back(config.layer_kind(i));
+    layers.back().dense_mlp = !has(std::format("model.layers.{}.mlp.gate.weight", i));
+  }
+  SetLayerKinds(std::move(layers), config);
 }
 
 }  // namespace
@@ -206,12 +223,17 @@ Result<Checkpoint> OpenGgufCheckpoint(const std::filesystem::path& path) {
     if (architecture.is_interleaved && IsInterleaved(renamed.module)) {
       tensor.interleaved_head_dim = checkpoint.config.head_dim;
     }
+    // It is one row of a matrix elsewhere.
+    if (renamed.module == "ffn_gate_inp_shexp" && tensor.shape.size() == 1) {
+      tensor.shape.insert(tensor.shape.begin(), 1);
+    }
     if (!checkpoint.tensors.emplace(renamed.name, std::move(tensor)).second) {
       return Fail(ErrorCode::kInvalidFile, std::format("{}: tensor \"{}\" appears twice",
                                                        path.string(), Quotable(renamed.name)));
     }
   }
   if (architecture.has_fused_projections) CRIA_RETURN_IF_ERROR(SplitFusedTensors(checkpoint));
+  CRIA_RETURN_IF_ERROR(NormalizeExpertTensors(checkpoint));
   ReadWhatTensorsTell(checkpoint);
   CRIA_RETURN_IF_ERROR(
       ApplyGgufRopeFactors(file.metadata, architecture, checkpoint.tensors, checkpoint.config));

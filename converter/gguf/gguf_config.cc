@@ -21,17 +21,13 @@ struct NeutralKey {
   double neutral = 0.0;
 };
 constexpr std::array kNeutralKeys = {
-    NeutralKey{"expert_count"},
-    NeutralKey{"use_parallel_residual"},
-    NeutralKey{"logit_scale", 1.0},
-    NeutralKey{"residual_scale", 1.0},
-    NeutralKey{"embedding_scale", 1.0},
-    NeutralKey{"attention.scale"},
-    NeutralKey{"attention.clamp_kqv"},
-    NeutralKey{"attention.max_alibi_bias"},
-    NeutralKey{"attention.temperature_length"},
-    NeutralKey{"attn_logit_softcapping"},
-    NeutralKey{"final_logit_softcapping"},
+    NeutralKey{"expert_weights_scale", 1.0}, NeutralKey{"expert_gating_func", 1.0},  // Softmax.
+    NeutralKey{"expert_group_count", 1.0},   NeutralKey{"leading_dense_block_count"},
+    NeutralKey{"use_parallel_residual"},     NeutralKey{"logit_scale", 1.0},
+    NeutralKey{"residual_scale", 1.0},       NeutralKey{"embedding_scale", 1.0},
+    NeutralKey{"attention.scale"},           NeutralKey{"attention.clamp_kqv"},
+    NeutralKey{"attention.max_alibi_bias"},  NeutralKey{"attention.temperature_length"},
+    NeutralKey{"attn_logit_softcapping"},    NeutralKey{"final_logit_softcapping"},
 };
 
 class ConfigReader {
@@ -62,6 +58,7 @@ class ConfigReader {
     CRIA_ASSIGN_OR_RETURN(
         config_.final_logit_softcapping,
         ReadSoftCap("final_logit_softcapping", architecture_.final_logit_softcapping));
+    CRIA_RETURN_IF_ERROR(ReadExperts());
     CRIA_RETURN_IF_ERROR(ReadLayerKinds());
     return config_;
   }
@@ -108,6 +105,31 @@ class ConfigReader {
         config_.num_key_value_heads,
         metadata_.Integer(Key("attention.head_count_kv"), config_.num_attention_heads));
     return {};
+  }
+
+  Status ReadExperts() {
+    CRIA_ASSIGN_OR_RETURN(const uint32_t num_experts, metadata_.Integer(Key("expert_count"), 0));
+    const bool is_always_mixture = architecture_.mixture == architecture_.hugging_face;
+    if (num_experts == 0 && !is_always_mixture) return {};
+    if (num_experts == 0 || architecture_.mixture.empty()) {
+      return Unsupported("expert_count", std::format("is {}", num_experts));
+    }
+    config_.architecture = architecture_.mixture;
+    config_.num_experts = num_experts;
+    CRIA_ASSIGN_OR_RETURN(config_.num_experts_per_tok, metadata_.Integer(Key("expert_used_count")));
+    CRIA_ASSIGN_OR_RETURN(
+        config_.moe_intermediate_size,
+        metadata_.Integer(Key("expert_feed_forward_length"), config_.intermediate_size));
+    CRIA_ASSIGN_OR_RETURN(
+        config_.norm_topk_prob,
+        metadata_.Bool(Key("expert_weights_norm"), architecture_.normalizes_expert_weights));
+    CRIA_ASSIGN_OR_RETURN(config_.shared_expert_intermediate_size,
+                          metadata_.Integer(Key("expert_shared_feed_forward_length"), 0));
+    if (config_.shared_expert_intermediate_size == 0) return {};
+    config_.shared_expert_gate = architecture_.has_shared_expert_gate;
+    if (!architecture_.shared_mixture.empty()) config_.architecture = architecture_.shared_mixture;
+    if (config_.shared_expert_gate || !architecture_.shared_mixture.empty()) return {};
+    return Unsupported("expert_shared_feed_forward_length", "gives a shared expert");
   }
 
   Status ReadHeadDim() {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "converter/expert_tensors.h"
 #include "converter/fused_tensors.h"
 #include "converter/hugging_face/hf_config.h"
 #include "converter/hugging_face/safetensors.h"
@@ -135,6 +136,7 @@ Result<Checkpoint> OpenHfCheckpoint(const std::filesystem::path& folder) {
   CRIA_ASSIGN_OR_RETURN(checkpoint.tensors, ReadTensors(folder));
   if (model.has_vision) CRIA_RETURN_IF_ERROR(LeaveOutVision(checkpoint));
   if (model.has_fused_projections) CRIA_RETURN_IF_ERROR(SplitFusedTensors(checkpoint));
+  CRIA_RETURN_IF_ERROR(NormalizeExpertTensors(checkpoint));
   return checkpoint;
 }
 

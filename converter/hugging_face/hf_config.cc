@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "converter/fold_weights.h"
+#include "converter/hugging_face/hf_experts.h"
 #include "converter/hugging_face/hf_families.h"
 #include "converter/hugging_face/hf_layers.h"
 #include "converter/hugging_face/hf_multipliers.h"
@@ -177,6 +178,11 @@ Status ReadBiases(const JsonFields& fields, const Family& family, ModelConfig& c
     case AttentionBias::kQkv:
       config.qkv_bias = true;
       break;
+    case AttentionBias::kByQkvField: {
+      CRIA_RETURN_IF_ERROR(RefuseUnlessNeutral(fields, {"attention_bias", {}}));
+      CRIA_ASSIGN_OR_RETURN(config.qkv_bias, fields.Bool("qkv_bias", true));
+      break;
+    }
     case AttentionBias::kByField: {
       CRIA_ASSIGN_OR_RETURN(const bool has_bias, fields.Bool("attention_bias", false));
       config.qkv_bias = config.o_bias = has_bias;
@@ -208,6 +214,7 @@ Result<HfModel> ReadFields(const JsonFields& fields, const Family& family) {
                         fields.Bool("tie_word_embeddings", family.tie_word_embeddings));
   CRIA_RETURN_IF_ERROR(ReadBiases(fields, family, config));
   CRIA_RETURN_IF_ERROR(ReadHfSoftCaps(fields, family, config));
+  CRIA_RETURN_IF_ERROR(ReadHfExperts(fields, family, config));
   CRIA_RETURN_IF_ERROR(ReadHfLayers(fields, family, config));
   CRIA_ASSIGN_OR_RETURN(model.folding, ReadHfMultipliers(fields, family, config));
   MoveAttentionFactor(config, model.folding);

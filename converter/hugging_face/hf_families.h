@@ -14,8 +14,9 @@ namespace cria {
 // Which projections of attention have biases.
 enum class AttentionBias : uint8_t {
   kNone,
-  kQkv,      // Queries, keys and values, whatever attention_bias says.
-  kByField,  // All or none, as attention_bias says.
+  kQkv,         // Queries, keys and values, whatever attention_bias says.
+  kByField,     // All or none, as attention_bias says.
+  kByQkvField,  // Queries, keys and values, as qkv_bias says; if it is absent, they have them.
 };
 
 // Which fields give the window of attention, and to which layers. Except for kIgnored and kAll,
@@ -57,6 +58,22 @@ struct DefaultSizes {
   uint32_t max_position_embeddings;
 };
 
+// The fields of a mixture of experts, and the values of absent ones.
+struct ExpertFields {
+  std::string_view num_experts;  // The field; the other name of it means the same.
+  std::string_view num_experts_alias;
+  uint32_t default_num_experts;
+  uint32_t default_num_experts_per_tok;
+  // 0: the experts are as wide as intermediate_size says.
+  uint32_t default_moe_intermediate_size = 0;
+  // Whether the field norm_topk_prob counts; otherwise, the weights always have the sum 1.
+  bool has_norm_field = false;
+  std::string_view shared_size = {};  // The field with the width of the shared expert.
+  uint32_t default_shared_size = 0;
+  bool has_shared_gate = false;
+  bool has_dense_layers = false;  // As mlp_only_layers and decoder_sparse_step say.
+};
+
 // How transformers' class for an architecture interprets the fields: which of them it uses, and the
 // defaults of absent ones.
 struct Family {
@@ -87,7 +104,8 @@ struct Family {
   Multipliers multipliers = Multipliers::kNone;
   std::optional<float> attn_logit_softcapping = {};  // Default, if it is an own field.
   std::optional<float> final_logit_softcapping = {};
-  bool has_fused_projections = false;  // qkv_proj and gate_up_proj.
+  bool has_fused_projections = false;     // qkv_proj and gate_up_proj.
+  const ExpertFields* experts = nullptr;  // Null: there are none.
   // Fields that are used, although they are refused for other families.
   std::span<const std::string_view> own_fields = {};
   // Fields for which transformers knows no meaning of null, in addition to those of all families.

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "converter/hugging_face/hf_experts.h"
 #include "converter/hugging_face/hf_rope.h"
 #include "converter/layer_kinds.h"
 
@@ -173,10 +174,13 @@ Status ReadHfLayers(const JsonFields& fields, const Family& family, ModelConfig&
   if (std::ranges::contains(is_sliding, true)) {
     CRIA_RETURN_IF_ERROR(ReadHfRope(fields, family, kSlidingAttention, config, sliding));
   }
+  CRIA_ASSIGN_OR_RETURN(const std::vector<bool> is_dense,
+                        ReadHfDenseLayers(fields, family, num_layers));
   std::vector<LayerKind> layers;
   for (size_t i = 0; i < num_layers; ++i) {
     layers.push_back(is_sliding[i] ? sliding : full);
     layers.back().no_rope = !has_rope[i];
+    layers.back().dense_mlp = is_dense[i];
   }
   SetLayerKinds(std::move(layers), config);
   return {};

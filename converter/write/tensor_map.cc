@@ -18,7 +18,7 @@ constexpr std::string_view kEmbedding = "model.embed_tokens.weight";
 constexpr std::string_view kHead = "lm_head.weight";
 
 // Hugging Face's names of the tensors with the rows of a role; unused parts are empty. In a layer,
-// "model.layers.N." comes before them.
+// "model.layers.N." comes before them, and before those of an expert "mlp.experts.E.", too.
 using PartNames = std::array<std::string_view, 3>;
 
 PartNames PartNamesOf(TensorRole role, const ModelConfig& config) {
@@ -67,10 +67,15 @@ PartNames PartNamesOf(TensorRole role, const ModelConfig& config) {
     case TensorRole::kSharedExpertGate:
       return {"mlp.shared_expert_gate.weight"};
     case TensorRole::kExpertsGateUpProj:
+      return {"gate_proj.weight", "up_proj.weight"};
     case TensorRole::kExpertsDownProj:
-      break;
+      return {"down_proj.weight"};
   }
   return {};
+}
+
+bool IsOfExperts(TensorRole role) {
+  return role == TensorRole::kExpertsGateUpProj || role == TensorRole::kExpertsDownProj;
 }
 
 // The number of rows of part `index` of a matrix, or of its elements for a vector.
@@ -84,6 +89,10 @@ uint64_t PartChannels(const TensorSpec& spec, const ModelConfig& config, size_t 
       return config.intermediate_size;
     case TensorRole::kSharedExpertGateUpProj:
       return config.shared_expert_intermediate_size;
+    case TensorRole::kExpertsGateUpProj:
+      return config.moe_intermediate_size;
+    case TensorRole::kExpertsDownProj:
+      return config.hidden_size;
     case TensorRole::kEmbedTokens:
     case TensorRole::kInputLayernorm:
     case TensorRole::kOProj:
@@ -98,8 +107,6 @@ uint64_t PartChannels(const TensorSpec& spec, const ModelConfig& config, size_t 
     case TensorRole::kAttentionOutputNorm:
     case TensorRole::kMlpOutputNorm:
     case TensorRole::kRouter:
-    case TensorRole::kExpertsGateUpProj:
-    case TensorRole::kExpertsDownProj:
     case TensorRole::kSharedExpertDownProj:
     case TensorRole::kSharedExpertGate:
       return spec.is_vector() ? spec.input_channels : spec.output_channels;
@@ -109,6 +116,7 @@ uint64_t PartChannels(const TensorSpec& spec, const ModelConfig& config, size_t 
 
 std::vector<uint64_t> PartShape(const TensorSpec& spec, const ModelConfig& config, size_t index) {
   const uint64_t channels = PartChannels(spec, config, index);
+  if (spec.role == TensorRole::kSharedExpertGate) return {1, channels};
   if (spec.is_vector()) return {channels};
   return {channels, spec.input_channels};
 }
@@ -162,12 +170,15 @@ class Mapper {
     const TensorRole role = is_tied_head ? TensorRole::kEmbedTokens : spec.role;
     const PartNames names = PartNamesOf(role, config_);
     MappedTensor tensor = {.spec = spec};
-    for (size_t i = 0; i < names.size() && !names[i].empty(); ++i) {
-      const std::string name = spec.layer == kNoLayer
-                                   ? std::string(names[i])
-                                   : std::format("model.layers.{}.{}", spec.layer, names[i]);
-      CRIA_ASSIGN_OR_RETURN(const TensorSource* source, Find(name, PartShape(spec, config_, i)));
-      tensor.parts.push_back({.source = source});
+    for (size_t expert = 0; expert < spec.num_parts; ++expert) {
+      std::string prefix =
+          spec.layer == kNoLayer ? std::string() : std::format("model.layers.{}.", spec.layer);
+      if (IsOfExperts(spec.role)) prefix += std::format("mlp.experts.{}.", expert);
+      for (size_t i = 0; i < names.size() && !names[i].empty(); ++i) {
+        CRIA_ASSIGN_OR_RETURN(const TensorSource* source,
+                              Find(prefix + std::string(names[i]), PartShape(spec, config_, i)));
+        tensor.parts.push_back({.source = source});
+      }
     }
     return tensor;
   }

@@ -13,6 +13,7 @@
 #include "converter/convert.h"
 #include "converter/hugging_face/safetensors.h"
 #include "converter/open_checkpoint.h"
+#include "model/model_file.h"
 #include "support/family_checkpoint.h"
 #include "support/files.h"
 #include "support/temporary_directory.h"
@@ -177,6 +178,22 @@ TEST_F(FamiliesTest, OfAModelThatSeesTheTextModelIsConverted) {
   support::WriteFile(folder_ / "model.safetensors", weights);
   convert();
   EXPECT_EQ(support::ReadFile(output) == expected, true);
+}
+
+// Where a size decides the schemes, the router keeps its own; and the errors of matrices, which a
+// text measures, are left out.
+TEST_F(FamiliesTest, OfAMixtureTheSizeCanBeChosen) {
+  const auto output = (directory_.path() / "out.cria").string();
+  support::WriteFamilyDirectory(support::FamilyNamed("Qwen2Moe"), folder_);
+  ConvertOptions options;
+  options.target = {.bits_per_weight = 6.0};
+  options.error_texts = {"a text of some words"};
+  const auto report = Convert(folder_, output, options);
+  ASSERT_TRUE(report) << report.error().message();
+  EXPECT_TRUE(report->errors.empty());
+  const auto file = ModelFile::Open(output);
+  ASSERT_TRUE(file) << file.error().message();
+  EXPECT_EQ(file->tensor(TensorRole::kRouter, 0).layout.scheme, Scheme::kF32);
 }
 
 }  // namespace

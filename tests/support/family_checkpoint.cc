@@ -4,7 +4,6 @@
 #include <cmath>
 #include <format>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 #include <utility>
 
 #include "support/byte_level_tokenizer.h"
@@ -19,148 +18,6 @@ using nlohmann::json;
 
 constexpr uint64_t kSeed = 7;
 
-json Merged(json fields, const json& more) {
-  fields.update(more);
-  return fields;
-}
-
-json Sizes(const char* architecture, const char* model_type, int layers) {
-  return {{"architectures", {architecture}},
-          {"model_type", model_type},
-          {"hidden_size", 64},
-          {"intermediate_size", 160},
-          {"num_hidden_layers", layers},
-          {"num_attention_heads", 4},
-          {"num_key_value_heads", 2},
-          {"vocab_size", 300},
-          {"max_position_embeddings", 128}};
-}
-
-json Gemma() {
-  return Merged(Sizes("GemmaForCausalLM", "gemma", 2),
-                {{"head_dim", 16}, {"hidden_act", "gelu_pytorch_tanh"}, {"rms_norm_eps", 1e-6}});
-}
-
-// Scores and logits are of order 1 and 8, so that these caps change them.
-json Gemma2() {
-  return Merged(Sizes("Gemma2ForCausalLM", "gemma2", 3),
-                {{"head_dim", 16},
-                 {"hidden_act", "gelu_pytorch_tanh"},
-                 {"hidden_activation", "gelu_pytorch_tanh"},
-                 {"query_pre_attn_scalar", 16},
-                 {"sliding_window", 12},
-                 {"attn_logit_softcapping", 1.5},
-                 {"final_logit_softcapping", 3.0}});
-}
-
-json Gemma3() {
-  return Merged(Sizes("Gemma3ForCausalLM", "gemma3_text", 4),
-                {{"head_dim", 16},
-                 {"hidden_activation", "gelu_pytorch_tanh"},
-                 {"query_pre_attn_scalar", 16},
-                 {"sliding_window", 12},
-                 {"sliding_window_pattern", 3},
-                 {"rope_theta", 1000000.0},
-                 {"rope_local_base_freq", 10000.0},
-                 {"rope_scaling", {{"rope_type", "linear"}, {"factor", 8.0}}}});
-}
-
-json Gemma3NewForm() {
-  json fields = Gemma3();
-  for (const char* name :
-       {"sliding_window_pattern", "rope_theta", "rope_local_base_freq", "rope_scaling"}) {
-    fields.erase(name);
-  }
-  return Merged(
-      fields,
-      {{"layer_types",
-        {"full_attention", "sliding_attention", "sliding_attention", "full_attention"}},
-       {"rope_parameters",
-        {{"full_attention", {{"rope_type", "linear"}, {"factor", 4.0}, {"rope_theta", 500000.0}}},
-         {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", 5000.0}}}}},
-       {"query_pre_attn_scalar", 24},
-       {"final_logit_softcapping", 3.0},
-       {"attention_bias", true}});
-}
-
-json Gemma3Vision() {
-  json text = Gemma3();
-  text.erase("architectures");
-  return {{"architectures", {"Gemma3ForConditionalGeneration"}},
-          {"model_type", "gemma3"},
-          {"text_config", text},
-          {"vision_config",
-           {{"model_type", "siglip_vision_model"},
-            {"hidden_size", 32},
-            {"num_attention_heads", 4},
-            {"num_hidden_layers", 1},
-            {"intermediate_size", 32},
-            {"image_size", 28},
-            {"patch_size", 14}}},
-          {"mm_tokens_per_image", 4}};
-}
-
-json Phi3() {
-  return Merged(Sizes("Phi3ForCausalLM", "phi3", 2), {{"hidden_act", "silu"},
-                                                      {"sliding_window", 12},
-                                                      {"original_max_position_embeddings", 128},
-                                                      {"rms_norm_eps", 1e-5},
-                                                      {"rope_scaling", nullptr}});
-}
-
-json Longrope(size_t num_frequencies) {
-  json short_factor = json::array();
-  json long_factor = json::array();
-  for (size_t i = 0; i < num_frequencies; ++i) {
-    short_factor.push_back(1.0 + 0.05 * static_cast<double>(i));
-    long_factor.push_back(1.0 + 0.75 * static_cast<double>(i));
-  }
-  return {{"type", "longrope"}, {"short_factor", short_factor}, {"long_factor", long_factor}};
-}
-
-json Phi3Longrope() {
-  return Merged(Phi3(), {{"sliding_window", nullptr},
-                         {"original_max_position_embeddings", 32},
-                         {"rope_scaling", Longrope(8)}});
-}
-
-json Phi4Mini() {
-  return Merged(Phi3Longrope(), {{"partial_rotary_factor", 0.75},
-                                 {"tie_word_embeddings", true},
-                                 {"rope_scaling", Longrope(6)}});
-}
-
-json SmolLm3() {
-  return Merged(Sizes("SmolLM3ForCausalLM", "smollm3", 5), {{"rope_theta", 5000000.0},
-                                                            {"rms_norm_eps", 1e-6},
-                                                            {"no_rope_layer_interval", 4},
-                                                            {"use_sliding_window", false}});
-}
-
-json SmolLm3Window() {
-  return Merged(Sizes("SmolLM3ForCausalLM", "smollm3", 3), {{"no_rope_layers", {0, 1, 0}},
-                                                            {"use_sliding_window", true},
-                                                            {"sliding_window", 12},
-                                                            {"attention_bias", true},
-                                                            {"mlp_bias", true},
-                                                            {"tie_word_embeddings", false}});
-}
-
-json Granite() {
-  return Merged(Sizes("GraniteForCausalLM", "granite", 2), {{"embedding_multiplier", 6.0},
-                                                            {"attention_multiplier", 0.125},
-                                                            {"residual_multiplier", 0.22},
-                                                            {"logits_scaling", 0.5},
-                                                            {"rms_norm_eps", 1e-5},
-                                                            {"rope_theta", 10000.0},
-                                                            {"tie_word_embeddings", true}});
-}
-
-json Olmo2() {
-  return Merged(Sizes("Olmo2ForCausalLM", "olmo2", 2),
-                {{"rope_theta", 500000.0}, {"rms_norm_eps", 1e-6}});
-}
-
 // The object with the text model's fields.
 json TextConfig(const FamilyCheckpoint& checkpoint) {
   const json config = json::parse(checkpoint.config_json);
@@ -171,6 +28,11 @@ bool IsTied(const FamilyCheckpoint& checkpoint) {
   const bool is_tied_by_default =
       checkpoint.name.starts_with("Gemma") || checkpoint.name.starts_with("SmolLm3");
   return TextConfig(checkpoint).value("tie_word_embeddings", is_tied_by_default);
+}
+
+bool IsRouter(std::string_view name) {
+  return name.ends_with(".mlp.gate.weight") || name.ends_with(".block_sparse_moe.gate.weight") ||
+         name.ends_with(".router.layer.weight");
 }
 
 class TensorLister {
@@ -199,40 +61,110 @@ class TensorLister {
     if (has_bias) tensors_.push_back({module + ".bias", {outputs}});
   }
 
+  void AddNorm(const std::string& module, size_t size) {
+    tensors_.push_back({module + ".weight", {size}});
+  }
+
   void AddLayer(size_t index) {
     const std::string layer = std::format("{}layers.{}.", prefix_, index);
+    const size_t hidden = Size("hidden_size");
+    const bool is_olmo2 = name_.starts_with("Olmo2");
+    const bool is_gemma3 = name_.starts_with("Gemma3");
+    AddAttention(layer);
+    if (name_.starts_with("Mixtral") || name_.starts_with("GraniteMoe")) {
+      AddExpertsOfABlock(layer + "block_sparse_moe.");
+    } else if (HasExperts(index)) {
+      AddExperts(layer + "mlp.");
+    } else {
+      AddFeedForward(layer + "mlp.", Size("intermediate_size"));
+    }
+    if (name_.starts_with("GraniteMoeShared")) {
+      const size_t shared = Size("shared_intermediate_size");
+      AddLinear(layer + "shared_mlp.input_linear", 2 * shared, hidden, false);
+      AddLinear(layer + "shared_mlp.output_linear", hidden, shared, false);
+    }
+    AddNorm(layer + "post_attention_layernorm", hidden);
+    if (!is_olmo2) AddNorm(layer + "input_layernorm", hidden);
+    if (is_olmo2 || is_gemma3 || name_.starts_with("Gemma2")) {
+      AddNorm(layer + "post_feedforward_layernorm", hidden);
+    }
+    if (is_gemma3 || name_.starts_with("Gemma2")) {
+      AddNorm(layer + "pre_feedforward_layernorm", hidden);
+    }
+  }
+
+  void AddAttention(const std::string& layer) {
+    const std::string module = layer + "self_attn.";
     const size_t hidden = Size("hidden_size");
     const size_t head_dim = config_.value("head_dim", hidden / Size("num_attention_heads"));
     const size_t queries = Size("num_attention_heads") * head_dim;
     const size_t keys = Size("num_key_value_heads") * head_dim;
-    const size_t intermediate = Size("intermediate_size");
-    const bool attention_bias = config_.value("attention_bias", false);
-    const bool mlp_bias = config_.value("mlp_bias", false);
-    const bool is_olmo2 = name_.starts_with("Olmo2");
-    const bool is_gemma3 = name_.starts_with("Gemma3");
+    const bool has_bias = config_.value("attention_bias", false);
+    const bool has_qkv_bias =
+        name_.starts_with("Qwen2Moe") ? config_.value("qkv_bias", true) : has_bias;
     if (name_.starts_with("Phi")) {
-      AddLinear(layer + "self_attn.qkv_proj", queries + 2 * keys, hidden, false);
-      AddLinear(layer + "mlp.gate_up_proj", 2 * intermediate, hidden, false);
+      AddLinear(module + "qkv_proj", queries + 2 * keys, hidden, false);
     } else {
-      AddLinear(layer + "self_attn.q_proj", queries, hidden, attention_bias);
-      AddLinear(layer + "self_attn.k_proj", keys, hidden, attention_bias);
-      AddLinear(layer + "self_attn.v_proj", keys, hidden, attention_bias);
-      AddLinear(layer + "mlp.gate_proj", intermediate, hidden, mlp_bias);
-      AddLinear(layer + "mlp.up_proj", intermediate, hidden, mlp_bias);
+      AddLinear(module + "q_proj", queries, hidden, has_qkv_bias);
+      AddLinear(module + "k_proj", keys, hidden, has_qkv_bias);
+      AddLinear(module + "v_proj", keys, hidden, has_qkv_bias);
     }
-    AddLinear(layer + "self_attn.o_proj", hidden, queries, attention_bias);
-    AddLinear(layer + "mlp.down_proj", hidden, intermediate, mlp_bias);
-    if (is_olmo2 || is_gemma3) {
-      tensors_.push_back({layer + "self_attn.q_norm.weight", {is_olmo2 ? queries : head_dim}});
-      tensors_.push_back({layer + "self_attn.k_norm.weight", {is_olmo2 ? keys : head_dim}});
+    AddLinear(module + "o_proj", hidden, queries, has_bias);
+    const bool has_joint_norm = name_.starts_with("Olmo");
+    if (has_joint_norm || name_.starts_with("Gemma3") || name_.starts_with("Qwen3Moe")) {
+      AddNorm(module + "q_norm", has_joint_norm ? queries : head_dim);
+      AddNorm(module + "k_norm", has_joint_norm ? keys : head_dim);
     }
-    tensors_.push_back({layer + "post_attention_layernorm.weight", {hidden}});
-    if (!is_olmo2) tensors_.push_back({layer + "input_layernorm.weight", {hidden}});
-    if (is_olmo2 || is_gemma3 || name_.starts_with("Gemma2")) {
-      tensors_.push_back({layer + "post_feedforward_layernorm.weight", {hidden}});
+  }
+
+  void AddFeedForward(const std::string& module, size_t width) {
+    const size_t hidden = Size("hidden_size");
+    const bool has_bias = config_.value("mlp_bias", false);
+    if (name_.starts_with("Phi")) {
+      AddLinear(module + "gate_up_proj", 2 * width, hidden, false);
+    } else {
+      AddLinear(module + "gate_proj", width, hidden, has_bias);
+      AddLinear(module + "up_proj", width, hidden, has_bias);
     }
-    if (is_gemma3 || name_.starts_with("Gemma2")) {
-      tensors_.push_back({layer + "pre_feedforward_layernorm.weight", {hidden}});
+    AddLinear(module + "down_proj", hidden, width, has_bias);
+  }
+
+  bool HasExperts(size_t index) const {
+    const auto dense = config_.value("mlp_only_layers", std::vector<size_t>());
+    return config_.contains("num_experts") && !std::ranges::contains(dense, index) &&
+           (index + 1) % config_.value("decoder_sparse_step", size_t{1}) == 0;
+  }
+
+  void AddExperts(const std::string& module) {
+    const size_t hidden = Size("hidden_size");
+    const size_t width =
+        Size(name_.starts_with("Olmoe") ? "intermediate_size" : "moe_intermediate_size");
+    AddLinear(module + "gate", Size("num_experts"), hidden, false);
+    for (size_t expert = 0; expert < Size("num_experts"); ++expert) {
+      AddFeedForward(std::format("{}experts.{}.", module, expert), width);
+    }
+    if (!name_.starts_with("Qwen2Moe")) return;
+    AddFeedForward(module + "shared_expert.", Size("shared_expert_intermediate_size"));
+    AddLinear(module + "shared_expert_gate", 1, hidden, false);
+  }
+
+  // Of Mixtral, and of Granite, which has one tensor for all experts.
+  void AddExpertsOfABlock(const std::string& module) {
+    const size_t hidden = Size("hidden_size");
+    const size_t width = Size("intermediate_size");
+    const size_t experts = Size("num_local_experts");
+    if (name_.starts_with("Granite")) {
+      AddLinear(module + "router.layer", experts, hidden, false);
+      tensors_.push_back({module + "input_linear.weight", {experts, 2 * width, hidden}});
+      tensors_.push_back({module + "output_linear.weight", {experts, hidden, width}});
+      return;
+    }
+    AddLinear(module + "gate", experts, hidden, false);
+    for (size_t expert = 0; expert < experts; ++expert) {
+      const std::string matrices = std::format("{}experts.{}.", module, expert);
+      AddLinear(matrices + "w1", width, hidden, false);
+      AddLinear(matrices + "w2", hidden, width, false);
+      AddLinear(matrices + "w3", width, hidden, false);
     }
   }
 
@@ -243,49 +175,6 @@ class TensorLister {
 };
 
 }  // namespace
-
-std::vector<FamilyCheckpoint> FamilyCheckpoints() {
-  const json gemma_biases = {
-      {"hidden_act", "gelu"}, {"attention_bias", true}, {"tie_word_embeddings", false}};
-  const json no_caps = {{"attn_logit_softcapping", nullptr},
-                        {"final_logit_softcapping", nullptr},
-                        {"query_pre_attn_scalar", 24},
-                        {"hidden_activation", "gelu"},
-                        {"hidden_act", "gelu"},
-                        {"layer_types", {"full_attention", "sliding_attention", "full_attention"}}};
-  const json granite_biases = {{"attention_bias", true},
-                               {"mlp_bias", true},
-                               {"attention_multiplier", 0.35},
-                               {"logits_scaling", 2.0},
-                               {"tie_word_embeddings", false}};
-  const json olmo2_biases = {{"attention_bias", true},
-                             {"num_key_value_heads", 4},
-                             {"tie_word_embeddings", true},
-                             {"rope_scaling", {{"rope_type", "linear"}, {"factor", 2.0}}}};
-  return {{"Gemma", Gemma().dump(), "gemma"},
-          {"GemmaBiases", Merged(Gemma(), gemma_biases).dump(), "gemma"},
-          {"Gemma2", Gemma2().dump(), "gemma2"},
-          {"Gemma2NoCaps", Merged(Gemma2(), no_caps).dump(), ""},
-          {"Gemma3", Gemma3().dump(), "gemma3"},
-          {"Gemma3NewForm", Gemma3NewForm().dump(), ""},
-          {"Gemma3Vision", Gemma3Vision().dump(), ""},
-          {"Phi3", Phi3().dump(), "phi3"},
-          {"Phi3Longrope", Phi3Longrope().dump(), "phi3"},
-          {"Phi4Mini", Phi4Mini().dump(), "phi3"},
-          {"SmolLm3", SmolLm3().dump(), "smollm3"},
-          {"SmolLm3Window", SmolLm3Window().dump(), ""},
-          {"Granite", Granite().dump(), "granite"},
-          {"GraniteBiases", Merged(Granite(), granite_biases).dump(), "granite"},
-          {"Olmo2", Olmo2().dump(), "olmo2"},
-          {"Olmo2Biases", Merged(Olmo2(), olmo2_biases).dump(), "olmo2"}};
-}
-
-FamilyCheckpoint FamilyNamed(std::string_view name) {
-  for (FamilyCheckpoint& checkpoint : FamilyCheckpoints()) {
-    if (checkpoint.name == name) return checkpoint;
-  }
-  throw std::runtime_error("no family is named " + std::string(name));
-}
 
 std::vector<TensorShape> FamilyTensors(const FamilyCheckpoint& checkpoint) {
   return TensorLister(checkpoint).Take();
@@ -299,12 +188,19 @@ std::vector<float> FamilyValues(const FamilyCheckpoint& checkpoint, const Tensor
   FillNormal(SeedFor(kSeed, name), 0, values);
   float center = 0.0f;
   float deviation = 0.3f;
-  if (tensor.shape.size() == 2) {
-    deviation = 1.0f / std::sqrt(static_cast<float>(tensor.shape[1]));
+  if (tensor.shape.size() > 1) {
+    deviation = 1.0f / std::sqrt(static_cast<float>(tensor.shape.back()));
   } else if (name.ends_with("norm.weight") && !checkpoint.name.starts_with("Gemma")) {
     center = 1.0f;
   }
+  if (name.ends_with("embed_tokens.weight")) deviation *= checkpoint.embedding_scale;
   for (float& value : values) value = center + deviation * value;
+  if (checkpoint.router_skew != 0.0 && IsRouter(name)) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      const auto expert = static_cast<double>(i / tensor.shape.back());
+      values[i] *= static_cast<float>(std::pow(expert + 1.0, -checkpoint.router_skew));
+    }
+  }
   return values;
 }
 
@@ -315,11 +211,12 @@ void WriteFamilyDirectory(const FamilyCheckpoint& checkpoint,
   const ByteLevelTokenizer tokenizer = MakeByteLevelTokenizer(text.at("vocab_size").get<size_t>());
   const json ids = {{"bos_token_id", tokenizer.SpecialTokenId("<|begin_of_text|>")},
                     {"eos_token_id", tokenizer.SpecialTokenId("<|end_of_text|>")}};
-  const json config = Merged(json::parse(checkpoint.config_json), ids);
+  json config = json::parse(checkpoint.config_json);
+  config.update(ids);
   WriteFile(directory / "config.json", config.dump(1));
   WriteFile(directory / "generation_config.json", ids.dump(1));
   const std::vector<TensorShape> tensors = FamilyTensors(checkpoint);
-  SafetensorsWriter writer(directory / "model.safetensors", StorageType::kF32, tensors);
+  SafetensorsWriter writer(directory / "model.safetensors", checkpoint.storage, tensors);
   for (const TensorShape& tensor : tensors) writer.Write(FamilyValues(checkpoint, tensor));
   writer.Finish();
   WriteFile(directory / "tokenizer.json", TokenizerJson(tokenizer, false));

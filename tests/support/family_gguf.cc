@@ -24,6 +24,22 @@ constexpr std::array<ModuleName, 3> kOutputNorms = {
      {"post_feedforward_layernorm", "post_ffw_norm"}}};
 constexpr std::array<ModuleName, 2> kFused = {
     {{"self_attn.qkv_proj", "attn_qkv"}, {"mlp.gate_up_proj", "ffn_up"}}};
+// The longer of two names that begin alike comes first.
+constexpr std::array<ModuleName, 7> kMixtures = {
+    {{"mlp.shared_expert_gate", "ffn_gate_inp_shexp"},
+     {"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
+     {"mlp.shared_expert.up_proj", "ffn_up_shexp"},
+     {"mlp.shared_expert.down_proj", "ffn_down_shexp"},
+     {"mlp.gate.", "ffn_gate_inp."},
+     {"block_sparse_moe.gate.", "ffn_gate_inp."},
+     {"block_sparse_moe.router.layer.", "ffn_gate_inp."}}};
+// The matrices of an expert, which are parts of one tensor for all experts.
+constexpr std::array<ModuleName, 6> kExperts = {{{"gate_proj", "ffn_gate_exps"},
+                                                 {"up_proj", "ffn_up_exps"},
+                                                 {"down_proj", "ffn_down_exps"},
+                                                 {"w1", "ffn_gate_exps"},
+                                                 {"w3", "ffn_up_exps"},
+                                                 {"w2", "ffn_down_exps"}}};
 
 std::string NameIn(const std::string& architecture, const std::string& name) {
   const bool has_output_norms =
@@ -41,6 +57,9 @@ std::string NameIn(const std::string& architecture, const std::string& name) {
     }
   }
   for (const ModuleName& module : kFused) {
+    if (const std::string replaced = replace(module); !replaced.empty()) return replaced;
+  }
+  for (const ModuleName& module : kMixtures) {
     if (const std::string replaced = replace(module); !replaced.empty()) return replaced;
   }
   return GgmlName(name);
@@ -69,6 +88,43 @@ void AddPhi3(const json& config, size_t head_dim, GgufWriter& writer) {
     const auto values = config["rope_scaling"].at(field).get<std::vector<float>>();
     writer.AddTensor(tensor, {values.size()}, StorageType::kF32, values);
   }
+}
+
+// The keys of mixtures, whichever of the fields there are.
+void AddMixture(const std::string& architecture, const json& config, GgufWriter& writer) {
+  const auto size = [&](std::string_view name, const char* field) {
+    AddField<uint32_t>(std::format("{}.{}", architecture, name), config, field, writer);
+  };
+  size("expert_count", "num_experts");
+  size("expert_count", "num_local_experts");
+  size("expert_used_count", "num_experts_per_tok");
+  size("expert_feed_forward_length", "moe_intermediate_size");
+  size("expert_shared_feed_forward_length", "shared_expert_intermediate_size");
+  size("expert_shared_feed_forward_length", "shared_intermediate_size");
+}
+
+// "blk.N." of a name in layer N, or "".
+std::string BlockOf(const std::string& name) {
+  constexpr std::string_view kLayers = "model.layers.";
+  if (!name.starts_with(kLayers)) return "";
+  return std::format("blk.{}.",
+                     name.substr(kLayers.size(), name.find('.', kLayers.size()) - kLayers.size()));
+}
+
+// One of `num_parts` equal parts of the rows of a matrix, or of each expert of [experts, rows,
+// columns].
+reference::ReferenceTensor RowsOfEach(const reference::ReferenceTensor& tensor, size_t part,
+                                      size_t num_parts) {
+  reference::ReferenceTensor result = {.shape = tensor.shape, .values = {}};
+  size_t& rows = result.shape[tensor.shape.size() - 2];
+  rows /= num_parts;
+  const size_t part_elements = rows * tensor.shape.back();
+  for (size_t i = part * part_elements; i < tensor.values.size(); i += num_parts * part_elements) {
+    const auto begin = tensor.values.begin() + static_cast<std::ptrdiff_t>(i);
+    result.values.insert(result.values.end(), begin,
+                         begin + static_cast<std::ptrdiff_t>(part_elements));
+  }
+  return result;
 }
 
 }  // namespace
@@ -109,22 +165,61 @@ FamilyGgufWriter::FamilyGgufWriter(const std::string& architecture, const std::s
   }
   head_dim_ = config.value("head_dim", config.at("hidden_size").get<size_t>() /
                                            config.at("num_attention_heads").get<size_t>());
+  AddMixture(architecture, config, writer_);
   if (architecture == "phi3") AddPhi3(config, head_dim_, writer_);
   AddTokenizer(MakeByteLevelTokenizer(config.at("vocab_size").get<size_t>()),
                ChatTemplateText::kNone, writer_);
 }
 
 void FamilyGgufWriter::Add(reference::ReferenceTensor tensor, const std::string& name) {
+  const std::string block = BlockOf(name);
+  if (const size_t experts = name.find(".experts."); experts != std::string::npos) {
+    AddExpert(tensor, block, name.substr(experts));
+    return;
+  }
+  const auto add_part = [&](const char* module, size_t part, size_t num_parts) {
+    const reference::ReferenceTensor rows = RowsOfEach(tensor, part, num_parts);
+    writer_.AddTensor(std::format("{}{}.weight", block, module), rows.shape, StorageType::kF32,
+                      rows.values);
+  };
+  if (name.contains("_linear.weight")) {
+    const bool is_shared = name.contains(".shared_mlp.");
+    if (name.contains(".output_linear.")) {
+      add_part(is_shared ? "ffn_down_shexp" : "ffn_down_exps", 0, 1);
+    } else {
+      add_part(is_shared ? "ffn_gate_shexp" : "ffn_gate_exps", 0, 2);
+      add_part(is_shared ? "ffn_up_shexp" : "ffn_up_exps", 1, 2);
+    }
+    return;
+  }
   if (architecture_.starts_with("gemma") && name.ends_with("norm.weight")) {
     for (float& value : tensor.values) value += 1.0f;
   }
-  const bool is_interleaved = architecture_ == "granite" || architecture_ == "smollm3";
+  if (name.contains(".shared_expert_gate.")) tensor.shape = {tensor.shape.back()};
+  const bool is_interleaved = architecture_ == "granite" || architecture_ == "smollm3" ||
+                              architecture_ == "granitemoe" || architecture_ == "llama";
   if (is_interleaved && (name.contains(".q_proj.") || name.contains(".k_proj."))) {
     tensor.values = InterleaveRows(tensor, head_dim_);
   }
   writer_.AddTensor(NameIn(architecture_, name), tensor.shape, StorageType::kF32, tensor.values);
 }
 
-void FamilyGgufWriter::Write(const std::filesystem::path& path) { WriteFile(path, writer_.File()); }
+void FamilyGgufWriter::AddExpert(const reference::ReferenceTensor& tensor, const std::string& block,
+                                 std::string_view name) {
+  for (const ModuleName& module : kExperts) {
+    if (!name.ends_with(std::format(".{}.weight", module.first))) continue;
+    reference::ReferenceTensor& all = experts_[std::format("{}{}.weight", block, module.second)];
+    if (all.shape.empty()) all.shape = {0, tensor.shape.at(0), tensor.shape.at(1)};
+    ++all.shape[0];
+    all.values.insert(all.values.end(), tensor.values.begin(), tensor.values.end());
+  }
+}
+
+void FamilyGgufWriter::Write(const std::filesystem::path& path) {
+  for (const auto& [name, tensor] : experts_) {
+    writer_.AddTensor(name, tensor.shape, StorageType::kF32, tensor.values);
+  }
+  WriteFile(path, writer_.File());
+}
 
 }  // namespace cria::support

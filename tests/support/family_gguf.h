@@ -1,7 +1,9 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
+#include <string_view>
 
 #include "reference/reference_model.h"
 #include "support/gguf_writer.h"
@@ -16,13 +18,18 @@ class FamilyGgufWriter {
 
   // For keys and tensors that the model does not have.
   GgufWriter& writer() { return writer_; }
+  // Experts come in their order.
   void Add(reference::ReferenceTensor tensor, const std::string& name);
   void Write(const std::filesystem::path& path);
 
  private:
+  void AddExpert(const reference::ReferenceTensor& tensor, const std::string& block,
+                 std::string_view name);
+
   std::string architecture_;
   size_t head_dim_ = 0;
   GgufWriter writer_;
+  std::map<std::string, reference::ReferenceTensor> experts_;  // Of all experts together.
 };
 
 }  // namespace cria::support

@@ -10,6 +10,7 @@
 #include "cli/flags/command_line.h"
 #include "cli/messages.h"
 #include "reference/reference_decoder.h"
+#include "support/family_checkpoint.h"
 #include "support/files.h"
 #include "support/tiny_checkpoint.h"
 
@@ -37,6 +38,9 @@ int Main(int argc, char** argv) {
   CheckpointSpec spec = SpecNamed("stories1m");
   auto& config = spec.config;
   size_t logits_tokens = 0;
+  std::string config_path;
+  double router_skew = 0.0;
+  double embedding_scale = 1.0;
   command.AddText("-o,--output", directory, "The directory to write").Required();
   // Added before the options that change the shape: options are stored in this order.
   command.Add(
@@ -75,7 +79,21 @@ int Main(int argc, char** argv) {
   command.AddNumber(
       "--logits", logits_tokens,
       "Also write logits.txt, what the reference decoder computes for so many tokens");
+  command.AddText("--config", config_path, "The config.json of another family, instead of a shape");
+  command.AddNumber("--router-skew", router_skew,
+                    "How unevenly tokens choose experts; 0: evenly [0]");
+  command.AddNumber("--embedding-scale", embedding_scale,
+                    "With --config: multiplies the embedding; with a larger one, tokens differ more, "
+                    "and choose more different experts [1]");
   command.SetAction([&]() -> Status {
+    if (!config_path.empty()) {
+      FamilyCheckpoint family = FamilyOf(ReadFile(config_path));
+      family.storage = spec.format.storage;
+      family.router_skew = router_skew;
+      family.embedding_scale = static_cast<float>(embedding_scale);
+      WriteFamilyDirectory(family, directory);
+      return {};
+    }
     SetTokenIds(spec);
     WriteRandomCheckpoint(spec, directory);
     if (logits_tokens > 0) WriteLogits(spec, logits_tokens, directory + "/logits.txt");

@@ -1,6 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <string>
+
 #include "reference/hugging_face_directory.h"
+#include "support/family_checkpoint.h"
+#include "support/files.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_checkpoint.h"
@@ -71,6 +76,42 @@ TEST(MakeCheckpoint, NamedShapesHaveTheirSizes) {
   EXPECT_EQ(parameters("qwen3-0.6b"), 596'049'920u);
   EXPECT_EQ(parameters("stories15m"), 15'191'712u);
   EXPECT_NEAR(static_cast<double>(parameters("stories1m")), 1e6, 1e5);
+}
+
+TEST(MakeCheckpoint, WritesTheModelOfAConfiguration) {
+  const TemporaryDirectory directory;
+  const FamilyCheckpoint family = FamilyNamed("Qwen3Moe");
+  WriteFile(directory / "config.json", family.config_json);
+  const auto made = [&](const std::string& skew, const std::string& embedding_scale = "1") {
+    const std::string output = directory / (skew + " " + embedding_scale);
+    const RunResult result = RunProgram(
+        {CRIA_MAKE_CHECKPOINT, "-o", output, "--config", directory / "config.json", "--router-skew",
+         skew, "--embedding-scale", embedding_scale, "--dtype", "f32"});
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    return reference::ReadHuggingFaceDirectory(output).tensors;
+  };
+  const auto even = made("0");
+  const auto uneven = made("1.5");
+  const std::string embedding = "model.embed_tokens.weight";
+  EXPECT_EQ(made("0", "4").at(embedding).values[5], 4 * even.at(embedding).values[5]);
+  const std::string router = "model.layers.1.mlp.gate.weight";
+  ASSERT_EQ(even.size(), FamilyTensors(family).size());
+  for (const auto& [name, tensor] : even) {
+    const reference::ReferenceTensor& other = uneven.at(name);
+    ASSERT_EQ(tensor.shape, other.shape);
+    if (!name.ends_with(".mlp.gate.weight")) {
+      EXPECT_EQ(tensor.values, other.values) << name;
+    }
+  }
+  const size_t last = 7 * 64;  // The eighth expert's row.
+  EXPECT_EQ(even.at(router).values[0], uneven.at(router).values[0]);
+  EXPECT_FLOAT_EQ(even.at(router).values[last],
+                  uneven.at(router).values[last] * std::pow(8.0f, 1.5f));
+  WriteFile(directory / "other.json", R"({"architectures": ["GPT2LMHeadModel"]})");
+  const RunResult other = RunProgram({CRIA_MAKE_CHECKPOINT, "-o", (directory / "other").string(),
+                                      "--config", (directory / "other.json").string()});
+  EXPECT_NE(other.exit_code, 0);
+  EXPECT_NE(other.error.find("GPT2LMHeadModel"), std::string::npos) << other.error;
 }
 
 }  // namespace

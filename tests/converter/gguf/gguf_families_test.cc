@@ -111,6 +111,34 @@ TEST_F(GgufFamiliesDamageTest, RefusesKeysOfOtherFamilies) {
       "gemma3.attn_logit_softcapping changes the computation");
 }
 
+TEST_F(GgufFamiliesDamageTest, RefusesMixturesThatComputeOtherwise) {
+  for (const char* name : {"Mixtral", "Qwen2Moe", "Qwen3Moe", "Olmoe", "GraniteMoe"}) {
+    const std::string prefix = support::FamilyNamed(name).gguf_architecture + ".";
+    const auto with = [&](const std::string& key, auto value) {
+      return [=](support::GgufWriter& writer) { writer.Add(prefix + key, value); };
+    };
+    EXPECT_TRUE(Open(name, with("expert_gating_func", 1u))) << name;
+    EXPECT_TRUE(Open(name, with("expert_weights_scale", 1.0f))) << name;
+    ExpectRefused(name, with("expert_gating_func", 2u), "expert_gating_func changes");
+    ExpectRefused(name, with("expert_weights_scale", 2.5f), "expert_weights_scale changes");
+    ExpectRefused(name, with("leading_dense_block_count", 1u), "leading_dense_block_count changes");
+  }
+  for (const char* name : {"Mixtral", "Qwen3Moe", "Olmoe"}) {
+    ExpectRefused(
+        name,
+        [&](support::GgufWriter& writer) {
+          writer.Add(
+              support::FamilyNamed(name).gguf_architecture + ".expert_shared_feed_forward_length",
+              32u);
+        },
+        "gives a shared expert");
+  }
+  // A dense family.
+  ExpectRefused(
+      "Olmo2", [](support::GgufWriter& writer) { writer.Add("olmo2.expert_count", 8u); },
+      "olmo2.expert_count is 8");
+}
+
 // llama.cpp knows the largest Gemmas by their numbers of layers.
 TEST(GgufFoldingTest, TheLargestGemmasDivideScoresOtherwise) {
   for (const auto& [name, layers] : {std::pair("gemma2", 46u), std::pair("gemma3", 62u)}) {

@@ -192,8 +192,8 @@ TEST_F(HfConfigTest, RefusesMalformedFields) {
 }
 
 TEST_F(HfConfigTest, RefusesWhatChangesTheMathematics) {
-  ExpectRefused("architectures", {"Qwen3MoeForCausalLM"},
-                "[\"Qwen3MoeForCausalLM\"]; this version converts LlamaForCausalLM, "
+  ExpectRefused("architectures", {"GptOssForCausalLM"},
+                "[\"GptOssForCausalLM\"]; this version converts LlamaForCausalLM, "
                 "MistralForCausalLM, MinistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, ");
   ExpectRefused("num_local_experts", 8, "num_local_experts is 8");
   ExpectRefused("hidden_act", "relu", "hidden_act is \"relu\"; this version supports silu, gelu");

@@ -263,5 +263,116 @@ TEST_F(KnownFamiliesTest, Olmo2) {
   }
 }
 
+void ExpectExperts(const ModelConfig& config, uint32_t experts, uint32_t per_token, uint32_t width,
+                   bool is_normalized, uint32_t shared_width = 0) {
+  EXPECT_EQ(config.num_experts, experts);
+  EXPECT_EQ(config.num_experts_per_tok, per_token);
+  EXPECT_EQ(config.moe_intermediate_size, width);
+  EXPECT_EQ(config.norm_topk_prob, is_normalized);
+  EXPECT_EQ(config.shared_expert_intermediate_size, shared_width);
+  for (size_t i = 0; i < config.num_hidden_layers; ++i) EXPECT_TRUE(config.is_mixture(i)) << i;
+}
+
+TEST_F(KnownFamiliesTest, Mixtral) {
+  const ModelConfig config =
+      ReadModel(Plus(SizesOf("MixtralForCausalLM", "mixtral", 4096, 14336, 32, 32, 8, 32000, 32768),
+                     {{"hidden_act", "silu"},
+                      {"num_experts_per_tok", 2},
+                      {"num_local_experts", 8},
+                      {"output_router_logits", false},
+                      {"rms_norm_eps", 1e-5},
+                      {"rope_theta", 1000000.0},
+                      {"router_aux_loss_coef", 0.02},
+                      {"sliding_window", nullptr},
+                      {"tie_word_embeddings", false}}))
+          .config;
+  ExpectExperts(config, 8, 2, 14336, true);
+  EXPECT_EQ(LayersWithWindow(config), 0u);
+}
+
+TEST_F(KnownFamiliesTest, QwensMixtures) {
+  const json common = {{"decoder_sparse_step", 1},
+                       {"hidden_act", "silu"},
+                       {"mlp_only_layers", json::array()},
+                       {"output_router_logits", false},
+                       {"rms_norm_eps", 1e-6},
+                       {"rope_theta", 1000000.0},
+                       {"router_aux_loss_coef", 0.001},
+                       {"tie_word_embeddings", false},
+                       {"use_sliding_window", false}};
+  // Qwen1.5-MoE-A2.7B.
+  json second =
+      Plus(Plus(SizesOf("Qwen2MoeForCausalLM", "qwen2_moe", 2048, 5632, 24, 16, 16, 151936, 8192),
+                common),
+           {{"max_window_layers", 21},
+            {"moe_intermediate_size", 1408},
+            {"norm_topk_prob", false},
+            {"num_experts", 60},
+            {"num_experts_per_tok", 4},
+            {"shared_expert_intermediate_size", 5632},
+            {"sliding_window", 32768}});
+  second.erase("attention_bias");
+  const ModelConfig qwen2 = ReadModel(second).config;
+  ExpectExperts(qwen2, 60, 4, 1408, false, 5632);
+  EXPECT_TRUE(qwen2.shared_expert_gate && qwen2.qkv_bias);
+  // Qwen3-30B-A3B.
+  const ModelConfig qwen3 = ReadModel(Plus(Plus(SizesOf("Qwen3MoeForCausalLM", "qwen3_moe", 2048,
+                                                        6144, 48, 32, 4, 151936, 40960),
+                                                common),
+                                           {{"head_dim", 128},
+                                            {"max_window_layers", 48},
+                                            {"moe_intermediate_size", 768},
+                                            {"norm_topk_prob", true},
+                                            {"num_experts", 128},
+                                            {"num_experts_per_tok", 8},
+                                            {"rope_scaling", nullptr},
+                                            {"sliding_window", nullptr}}))
+                                .config;
+  ExpectExperts(qwen3, 128, 8, 768, true);
+  EXPECT_TRUE(qwen3.qk_norm);
+  EXPECT_EQ(LayersWithWindow(qwen3), 0u);
+}
+
+TEST_F(KnownFamiliesTest, Olmoe) {
+  const ModelConfig config =
+      ReadModel(Plus(SizesOf("OlmoeForCausalLM", "olmoe", 2048, 1024, 16, 16, 16, 50304, 4096),
+                     {{"clip_qkv", nullptr},
+                      {"hidden_act", "silu"},
+                      {"norm_topk_prob", false},
+                      {"num_experts", 64},
+                      {"num_experts_per_tok", 8},
+                      {"output_router_logits", false},
+                      {"rms_norm_eps", 1e-5},
+                      {"rope_scaling", nullptr},
+                      {"rope_theta", 10000.0},
+                      {"router_aux_loss_coef", 0.01},
+                      {"tie_word_embeddings", false}}))
+          .config;
+  ExpectExperts(config, 64, 8, 1024, false);
+  EXPECT_TRUE(config.joint_qk_norm);
+}
+
+TEST_F(KnownFamiliesTest, GranitesMixture) {
+  const HfModel model = ReadModel(
+      Plus(SizesOf("GraniteMoeForCausalLM", "granitemoe", 1024, 512, 24, 16, 8, 49155, 4096),
+           {{"attention_multiplier", 0.015625},
+            {"embedding_multiplier", 12.0},
+            {"hidden_act", "silu"},
+            {"logits_scaling", 6.0},
+            {"num_experts_per_tok", 8},
+            {"num_local_experts", 32},
+            {"output_router_logits", false},
+            {"residual_multiplier", 0.22},
+            {"rms_norm_eps", 1e-6},
+            {"rope_scaling", nullptr},
+            {"rope_theta", 10000},
+            {"router_aux_loss_coef", 0.0},
+            {"tie_word_embeddings", true}}));
+  ExpectExperts(model.config, 32, 8, 512, true);
+  EXPECT_EQ(model.folding.embedding_multiplier, 12.0);
+  EXPECT_EQ(model.folding.score_factor, 0.125);
+  EXPECT_EQ(model.folding.logits_divisor, 6.0);
+}
+
 }  // namespace
 }  // namespace cria
