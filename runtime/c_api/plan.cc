@@ -105,7 +105,7 @@ const char* cria_plan_get_part(const cria_plan* plan, size_t index, uint64_t* by
   if (index >= cria_plan_num_parts(plan)) return nullptr;
   const cria::MemoryLine& line = plan->plan.lines[index];
   if (bytes != nullptr) *bytes = line.bytes;
-  if (is_mapped != nullptr) *is_mapped = line.kind == cria::MemoryKind::kMapped;
+  if (is_mapped != nullptr) *is_mapped = line.kind != cria::MemoryKind::kPrivate;
   return line.name.c_str();
 }
 

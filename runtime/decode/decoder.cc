@@ -239,6 +239,17 @@ Status Decoder::RunLayerProducts(size_t rows) {
   for (const Layer& layer : layers_) {
     CRIA_RETURN_IF_ERROR(Multiply(layer.qkv_proj, rows, OperatorKind::kQkvProj));
     CRIA_RETURN_IF_ERROR(Multiply(layer.o_proj, rows, OperatorKind::kOProj));
+    if (layer.is_mixture) {
+      // Consecutive choices, so that rows have as many experts as there are.
+      for (size_t i = 0; i < rows * config_.num_experts_per_tok; ++i) {
+        experts_.choices[i] = static_cast<uint32_t>(i % config_.num_experts);
+      }
+      GroupChoices(rows);
+      CRIA_RETURN_IF_ERROR(
+          MultiplyExperts(layer.experts_gate_up_proj, rows, OperatorKind::kGateUpProj));
+      CRIA_RETURN_IF_ERROR(MultiplyExperts(layer.experts_down_proj, rows, OperatorKind::kDownProj));
+    }
+    if (layer.intermediate_size == 0) continue;
     CRIA_RETURN_IF_ERROR(Multiply(layer.gate_up_proj, rows, OperatorKind::kGateUpProj));
     CRIA_RETURN_IF_ERROR(Multiply(layer.down_proj, rows, OperatorKind::kDownProj));
   }

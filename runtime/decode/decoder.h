@@ -19,6 +19,7 @@
 #include "model/model_file.h"
 #include "ops/attention.h"
 #include "ops/kv_cache_view.h"
+#include "ops/products/tiled_product.h"
 #include "xnn/linear.h"
 #include "xnn/packed_weights.h"
 
@@ -81,12 +82,13 @@ class Decoder final : public TokenModel {
   // Where a tensor is loaded, the shape that it must have, and for a matrix the buffers of its
   // product.
   struct Place {
-    const float** vector = nullptr;  // For a norm or bias; otherwise null.
+    const float** vector = nullptr;  // For a norm or bias, and a matrix used as it is.
     Projection* product = nullptr;   // For a matrix that products use; otherwise null.
     size_t outputs = 0;
     size_t inputs = 0;
     const float* input = nullptr;
     size_t input_stride = 0;
+    xnn::QuantizedRows quantized = {};  // Null: quantized_.
     float* output = nullptr;
   };
 
@@ -105,8 +107,15 @@ class Decoder final : public TokenModel {
     const float* down_bias = nullptr;     // [hidden_size]
     Projection qkv_proj;
     Projection o_proj;
-    Projection gate_up_proj;
+    Projection gate_up_proj;  // Of the shared expert in a mixture, like the next one.
     Projection down_proj;
+    size_t intermediate_size = 0;  // Of these two; 0: there are none.
+    // In a mixture, these have the matrices of all experts, one behind another.
+    bool is_mixture = false;
+    Projection experts_gate_up_proj;
+    Projection experts_down_proj;
+    const float* router = nullptr;              // [num_experts, hidden_size]
+    const float* shared_expert_gate = nullptr;  // [hidden_size], or null if there is none.
     ops::KvCacheView cache;
     size_t kv_group = 0;  // Of pages_.
     ops::AttentionShape attention;
@@ -121,6 +130,21 @@ class Decoder final : public TokenModel {
   Decoder(const ModelFile& file, const DecoderOptions& options, const ThreadPool& pool,
           const ThreadPool& batch_pool, std::mutex* pool_mutex, DecoderMemory memory, Arena arena);
 
+  // The buffers of a mixture; the shapes are in DecoderMemory.
+  struct Experts {
+    float* scores;
+    uint32_t* choices;
+    float* weights;
+    uint32_t* slots;
+    uint32_t* slot_rows;
+    ExpertGroup* groups;
+    ops::RowGroup* row_groups;
+    xnn::QuantizedRows quantized;
+    float* gate_up;
+    float* output;
+  };
+
+  static Experts ExpertsIn(const Arena& arena, const DecoderMemory& memory);
   static GatedAct GatedActOf(HiddenAct act);
   Status LoadVectors();
   Place PlaceOf(const TensorSpec& spec);
@@ -149,6 +173,26 @@ class Decoder final : public TokenModel {
   Status AttentionBlock(Layer& layer, size_t rows);
   // Ends with the normalized rows of the layer `next`; it is null after the last layer.
   Status FeedForwardBlock(Layer& layer, size_t rows, const Layer* next);
+  // Both leave the block's output in projected_. A dense feed-forward may be the shared expert.
+  Status DenseFeedForward(const Layer& layer, size_t rows);
+  Status Mixture(const Layer& layer, size_t rows);
+  // Lets each row choose its experts.
+  void Route(const Layer& layer, size_t rows);
+  // Gives each choice of the rows a slot, those of one expert behind one another.
+  void GroupChoices(size_t rows);
+  // Copies the normalized rows into their slots, and begins to read the chosen experts.
+  void FillSlots(const Layer& layer, size_t rows);
+  Status MultiplyExperts(const Projection& experts, size_t rows, OperatorKind kind);
+  void ActivateSlots(const Layer& layer, size_t rows);
+  void AddExperts(const Layer& layer, size_t rows);
+  const float* FeedForwardRows() const { return config_.has_norms_before() ? normed_ : hidden_; }
+  const Projection& FeedForwardInput(const Layer& layer) const {
+    return layer.is_mixture ? layer.experts_gate_up_proj : layer.gate_up_proj;
+  }
+  std::span<const std::byte> PartOf(const Projection& experts, size_t expert) const {
+    const size_t bytes = experts.packed.size() / config_.num_experts;
+    return experts.packed.subspan(expert * bytes, bytes);
+  }
   const ThreadPool& PoolFor(size_t rows) const {
     return rows <= options_.num_sequences ? pool_ : batch_pool_;
   }
@@ -220,6 +264,8 @@ class Decoder final : public TokenModel {
   uint32_t* const logit_rows_;
   ops::AttentionRows* const runs_;
   float* const logits_;
+  const Experts experts_;
+  size_t num_groups_ = 0;  // Experts that rows chose.
 };
 
 }  // namespace cria

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <format>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,25 +10,9 @@
 #include "model/rope_table.h"
 
 namespace cria {
-namespace {
-
-// Fails for fields that the decoder does not compute.
-Status CheckKnownMathematics(const ModelFile& file) {
-  const ModelConfig& config = file.config();
-  const auto refuse = [&](std::string_view field) {
-    return Fail(ErrorCode::kUnsupported,
-                std::format("{}: {} is not supported by this version", file.path(), field));
-  };
-  if (config.num_experts != 0) return refuse("num_experts");
-  return {};
-}
-
-}  // namespace
-
 Result<std::unique_ptr<Decoder>> Decoder::Create(
     const ModelFile& file, const xnn::PackedWeights& weights, const DecoderOptions& options,
     const ThreadPool& pool, const ThreadPool& batch_pool, std::mutex* pool_mutex) {
-  CRIA_RETURN_IF_ERROR(CheckKnownMathematics(file));
   CRIA_RETURN_IF_ERROR(ValidateDecoderOptions(file.config(), options));
   const DecoderOptions effective = EffectiveOptions(options);
   DecoderMemory memory = PlanDecoderMemory(file.config(), effective,
@@ -74,7 +57,23 @@ Decoder::Decoder(const ModelFile& file, const DecoderOptions& options, const Thr
       rows_(arena_.Pointer<BatchRow>(memory_.layout, memory_.rows)),
       logit_rows_(arena_.Pointer<uint32_t>(memory_.layout, memory_.logit_rows)),
       runs_(arena_.Pointer<ops::AttentionRows>(memory_.layout, memory_.runs)),
-      logits_(arena_.Pointer<float>(memory_.layout, memory_.logits)) {}
+      logits_(arena_.Pointer<float>(memory_.layout, memory_.logits)),
+      experts_(ExpertsIn(arena_, memory_)) {}
+
+Decoder::Experts Decoder::ExpertsIn(const Arena& arena, const DecoderMemory& memory) {
+  const ArenaLayout& layout = memory.layout;
+  return {.scores = arena.Pointer<float>(layout, memory.expert_scores),
+          .choices = arena.Pointer<uint32_t>(layout, memory.expert_choices),
+          .weights = arena.Pointer<float>(layout, memory.expert_weights),
+          .slots = arena.Pointer<uint32_t>(layout, memory.choice_slots),
+          .slot_rows = arena.Pointer<uint32_t>(layout, memory.slot_rows),
+          .groups = arena.Pointer<ExpertGroup>(layout, memory.expert_groups),
+          .row_groups = arena.Pointer<ops::RowGroup>(layout, memory.row_groups),
+          .quantized = {arena.Pointer<int8_t>(layout, memory.expert_quantized),
+                        arena.Pointer<RowQuantization>(layout, memory.expert_quantizations)},
+          .gate_up = arena.Pointer<float>(layout, memory.expert_gate_up),
+          .output = arena.Pointer<float>(layout, memory.expert_output)};
+}
 
 void Decoder::LayOutCache() {
   const size_t element_bytes = KvElementBytes(options_.kv_type);
@@ -114,6 +113,9 @@ void Decoder::PrepareLayerKinds() {
   }
   for (size_t i = 0; i < layers_.size(); ++i) {
     const LayerKind& kind = config_.layer_kind(i);
+    layers_[i].is_mixture = config_.is_mixture(i);
+    layers_[i].intermediate_size =
+        layers_[i].is_mixture ? config_.shared_expert_intermediate_size : config_.intermediate_size;
     if (!kind.no_rope) {
       const size_t table = RopeTableOf(tables, kind);
       layers_[i].rope_cosines = cosines + table * table_elements;
@@ -132,12 +134,15 @@ Decoder::Place Decoder::PlaceOf(const TensorSpec& spec) {
   const size_t hidden = config_.hidden_size;
   const size_t query = config_.query_channels();
   const size_t qkv = config_.qkv_channels();
-  const size_t gate_up = 2 * size_t{config_.intermediate_size};
   const size_t q_norm = config_.joint_qk_norm ? query : config_.head_dim;
   const size_t k_norm = config_.joint_qk_norm ? config_.key_value_channels() : config_.head_dim;
   const float* const block_input = config_.has_norms_before() ? normed_ : hidden_;
   // Tensors outside the layers do not use it.
   Layer& layer = layers_[static_cast<size_t>(std::max(spec.layer, 0))];
+  const size_t intermediate = layer.intermediate_size;
+  const size_t gate_up = 2 * intermediate;
+  const size_t experts = config_.num_experts;
+  const size_t expert_width = config_.moe_intermediate_size;
   switch (spec.role) {
     case TensorRole::kEmbedTokens:
       return {};  // EmbeddingReader reads it.
@@ -168,6 +173,7 @@ Decoder::Place Decoder::PlaceOf(const TensorSpec& spec) {
     case TensorRole::kPostAttentionLayernorm:
       return {.vector = &layer.post_attention_layernorm, .outputs = 1, .inputs = hidden};
     case TensorRole::kGateUpProj:
+    case TensorRole::kSharedExpertGateUpProj:
       return {.product = &layer.gate_up_proj,
               .outputs = gate_up,
               .inputs = hidden,
@@ -177,9 +183,10 @@ Decoder::Place Decoder::PlaceOf(const TensorSpec& spec) {
     case TensorRole::kGateUpBias:
       return {.vector = &layer.gate_up_bias, .outputs = 1, .inputs = gate_up};
     case TensorRole::kDownProj:
+    case TensorRole::kSharedExpertDownProj:
       return {.product = &layer.down_proj,
               .outputs = hidden,
-              .inputs = config_.intermediate_size,
+              .inputs = intermediate,
               .input = gate_up_,
               .input_stride = gate_up,
               .output = projected_};
@@ -190,12 +197,26 @@ Decoder::Place Decoder::PlaceOf(const TensorSpec& spec) {
     case TensorRole::kMlpOutputNorm:
       return {.vector = &layer.mlp_output_norm, .outputs = 1, .inputs = hidden};
     case TensorRole::kRouter:
+      return {.vector = &layer.router, .outputs = experts, .inputs = hidden};
     case TensorRole::kExpertsGateUpProj:
+      // The rows are collected where the output will be, which is written later.
+      return {.product = &layer.experts_gate_up_proj,
+              .outputs = experts * 2 * expert_width,
+              .inputs = hidden,
+              .input = experts_.output,
+              .input_stride = hidden,
+              .quantized = experts_.quantized,
+              .output = experts_.gate_up};
     case TensorRole::kExpertsDownProj:
-    case TensorRole::kSharedExpertGateUpProj:
-    case TensorRole::kSharedExpertDownProj:
+      return {.product = &layer.experts_down_proj,
+              .outputs = experts * hidden,
+              .inputs = expert_width,
+              .input = experts_.gate_up,
+              .input_stride = 2 * expert_width,
+              .quantized = experts_.quantized,
+              .output = experts_.output};
     case TensorRole::kSharedExpertGate:
-      return {};  // CheckKnownMathematics refuses models with these.
+      return {.vector = &layer.shared_expert_gate, .outputs = 1, .inputs = hidden};
     case TensorRole::kNorm:
       return {.vector = &norm_, .outputs = 1, .inputs = hidden};
     case TensorRole::kLmHead:
@@ -212,7 +233,7 @@ Decoder::Place Decoder::PlaceOf(const TensorSpec& spec) {
 Result<Decoder::Place> Decoder::CheckedPlaceOf(const TensorSpec& spec, const TensorLayout& layout) {
   const Place place = PlaceOf(spec);
   if (layout.output_channels == place.outputs && layout.input_channels == place.inputs &&
-      (spec.is_vector() ? place.vector != nullptr : place.product != nullptr)) {
+      (spec.is_vector() || layout.is_plain ? place.vector != nullptr : place.product != nullptr)) {
     return place;
   }
   return Fail(ErrorCode::kInternal,
@@ -269,9 +290,16 @@ Status Decoder::CreateProjections(const xnn::PackedWeights& weights) {
     // For a tied head, this is the layout of the embedding table.
     const TensorLayout& layout = file_.tensor(spec.role, spec.layer).layout;
     CRIA_ASSIGN_OR_RETURN(const Place place, CheckedPlaceOf(spec, layout));
-    weight_bytes_per_token_ += layout.data_bytes() + layout.scale_bytes();
+    const uint64_t used_parts = layout.num_parts == 1 ? 1 : config_.num_experts_per_tok;
+    weight_bytes_per_token_ +=
+        (layout.data_bytes() + layout.scale_bytes()) / layout.num_parts * used_parts;
     // Packed weights are in the order of a forward pass, like ExpectedTensors.
-    place.product->packed = weights.matrices()[num_matrices++];
+    const std::span<const std::byte> packed = weights.matrices()[num_matrices++];
+    if (layout.is_plain) {
+      *place.vector = reinterpret_cast<const float*>(packed.data());
+      continue;
+    }
+    place.product->packed = packed;
     const auto alike = std::ranges::find_if(known, [&](const Known& other) {
       return other.role == spec.role && other.layout == layout;
     });
@@ -279,14 +307,14 @@ Status Decoder::CreateProjections(const xnn::PackedWeights& weights) {
       place.product->linear = alike->linear;
       continue;
     }
-    Result<xnn::Linear> linear =
-        xnn::Linear::Create(layout,
-                            {.input = place.input,
-                             .input_stride = place.input_stride,
-                             .quantized = quantized_,
-                             .quantized_stride = QuantizedRowStride(layout.input_channels),
-                             .output = place.output},
-                            std::max(pool_.num_threads(), batch_pool_.num_threads()));
+    Result<xnn::Linear> linear = xnn::Linear::Create(
+        layout.Part(),
+        {.input = place.input,
+         .input_stride = place.input_stride,
+         .quantized = place.quantized.values == nullptr ? quantized_ : place.quantized,
+         .quantized_stride = QuantizedRowStride(layout.input_channels),
+         .output = place.output},
+        std::max(pool_.num_threads(), batch_pool_.num_threads()));
     if (!linear) {
       return Fail(linear.error().code(),
                   std::format("{}: {}: {}", file_.path(), spec.Name(), linear.error().message()));

@@ -9,6 +9,7 @@
 #include "model/rope_table.h"
 #include "model/tensor_table.h"
 #include "ops/attention.h"
+#include "ops/products/tiled_product.h"
 #include "xnn/linear.h"
 
 namespace cria {
@@ -44,7 +45,41 @@ uint64_t NumLayerPages(const ModelConfig& config, const KvPages::Shape& shape) {
   return num_pages;
 }
 
+void AddExpertRegions(const ModelConfig& config, uint64_t chunk, DecoderMemory& memory) {
+  constexpr Lifetime kMixture = {kGateUpStep, kNextNormStep};
+  ArenaLayout& layout = memory.layout;
+  const uint64_t experts = config.num_experts;
+  const uint64_t slots = chunk * config.num_experts_per_tok;
+  const uint64_t slack = experts == 0 ? 0 : xnn::kReadableSlackBytes;
+  const uint64_t extra = experts == 0 ? 0 : xnn::kExtraRowQuantizations;
+  const size_t width = config.moe_intermediate_size;
+  const size_t stride = QuantizedRowStride(std::max<size_t>(config.hidden_size, width));
+  memory.expert_scores = layout.Add("scores of experts", chunk * experts * sizeof(float), kMixture);
+  memory.expert_choices = layout.Add("chosen experts", slots * sizeof(uint32_t), kMixture);
+  memory.expert_weights = layout.Add("weights of experts", slots * sizeof(float), kMixture);
+  memory.choice_slots = layout.Add("places of experts", slots * sizeof(uint32_t), kMixture);
+  memory.slot_rows = layout.Add("rows of experts", slots * sizeof(uint32_t), kMixture);
+  memory.expert_groups = layout.Add("groups of experts", experts * sizeof(ExpertGroup), kMixture);
+  memory.row_groups = layout.Add("products of experts", experts * sizeof(ops::RowGroup), kMixture);
+  memory.expert_quantized =
+      layout.Add("experts' quantized activations", slots * stride + slack, kMixture);
+  memory.expert_quantizations = layout.Add("experts' quantization parameters",
+                                           (slots + extra) * sizeof(RowQuantization), kMixture);
+  memory.expert_gate_up =
+      layout.Add("experts' gate and up rows", slots * 2 * width * sizeof(float) + slack, kMixture);
+  memory.expert_output = layout.Add("experts' output rows",
+                                    slots * config.hidden_size * sizeof(float) + slack, kMixture);
+}
+
 }  // namespace
+
+size_t WidestDenseFeedForward(const ModelConfig& config) {
+  if (config.num_experts == 0) return config.intermediate_size;
+  const bool has_dense_layers =
+      std::ranges::contains(config.layer_kinds, true, &LayerKind::dense_mlp);
+  return std::max(has_dense_layers ? config.intermediate_size : 0,
+                  config.shared_expert_intermediate_size);
+}
 
 size_t QuantizedRowStride(size_t channels) {
   constexpr size_t kLineBytes = 64;
@@ -130,8 +165,8 @@ DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions&
   const bool kv_is_int8 = options.kv_type == KvType::kInt8;
   const uint64_t kv_bytes = kv_rows * config.head_dim * KvElementBytes(options.kv_type);
   const uint64_t kv_scale_bytes = kv_is_int8 ? kv_rows * kFloat : 0;
-  const size_t widest_input =
-      std::max({hidden, config.query_channels(), size_t{config.intermediate_size}});
+  const size_t dense_width = WidestDenseFeedForward(config);
+  const size_t widest_input = std::max({hidden, config.query_channels(), dense_width});
   // XNNPACK may read a few bytes after the end of every input.
   const size_t slack = xnn::kReadableSlackBytes;
 
@@ -184,11 +219,11 @@ DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions&
   memory.attention_output =
       layout.Add("attention output", chunk * config.query_channels() * kFloat + slack,
                  {kAttentionStep, kOutputStep});
-  memory.gate_up =
-      layout.Add("gate and up rows", chunk * 2 * config.intermediate_size * kFloat + slack,
-                 {kGateUpStep, kDownStep});
+  memory.gate_up = layout.Add("gate and up rows", chunk * 2 * dense_width * kFloat + slack,
+                              {kGateUpStep, kDownStep});
   memory.projected =
       layout.Add("projected rows", chunk * hidden * kFloat, {kOutputStep, kNextNormStep});
+  AddExpertRegions(config, chunk, memory);
   layout.Solve();
   return memory;
 }

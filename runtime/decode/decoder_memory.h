@@ -64,7 +64,31 @@ struct DecoderMemory {
   ArenaLayout::RegionId attention_output;  // f32 [chunk][query_channels]
   ArenaLayout::RegionId gate_up;           // f32 [chunk][2 * intermediate_size]
   ArenaLayout::RegionId projected;         // f32 [chunk][hidden_size]
+
+  // These are empty unless the model has experts. A slot is a row of an expert that the row chose:
+  // there are chunk * num_experts_per_tok.
+  ArenaLayout::RegionId expert_scores;         // f32 [chunk][num_experts]
+  ArenaLayout::RegionId expert_choices;        // uint32_t [chunk][num_experts_per_tok]
+  ArenaLayout::RegionId expert_weights;        // f32, the same shape.
+  ArenaLayout::RegionId choice_slots;          // uint32_t, the same shape: the slot of each choice.
+  ArenaLayout::RegionId slot_rows;             // uint32_t [slots]: the row of each.
+  ArenaLayout::RegionId expert_groups;         // ExpertGroup [num_experts]
+  ArenaLayout::RegionId row_groups;            // ops::RowGroup [num_experts]
+  ArenaLayout::RegionId expert_quantized;      // int8 [slots][widest input of an expert]
+  ArenaLayout::RegionId expert_quantizations;  // RowQuantization [slots + extra]
+  ArenaLayout::RegionId expert_gate_up;        // f32 [slots][2 * moe_intermediate_size]
+  ArenaLayout::RegionId expert_output;         // f32 [slots][hidden_size]
 };
+
+// The slots of one expert, which follow one another.
+struct ExpertGroup {
+  uint32_t expert;
+  uint32_t first_slot;
+  uint32_t num_slots;
+};
+
+// The width of the feed-forwards that are no experts: 0 if there are none.
+size_t WidestDenseFeedForward(const ModelConfig& config);
 
 // The options as a decoder uses them: what is more than it can be is reduced, and what is less than
 // it must be is raised.

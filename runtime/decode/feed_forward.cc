@@ -20,9 +20,7 @@ Decoder::GatedAct Decoder::GatedActOf(HiddenAct act) {
 }
 
 Status Decoder::FeedForwardBlock(Layer& layer, size_t rows, const Layer* next) {
-  CRIA_RETURN_IF_ERROR(Multiply(layer.gate_up_proj, rows, OperatorKind::kGateUpProj));
-  ActivateRows(layer, rows);
-  CRIA_RETURN_IF_ERROR(Multiply(layer.down_proj, rows, OperatorKind::kDownProj));
+  CRIA_RETURN_IF_ERROR(layer.is_mixture ? Mixture(layer, rows) : DenseFeedForward(layer, rows));
   ForEachRow(rows, config_.hidden_size, [&](size_t row) {
     const float* const hidden = AddProjected(row, layer.down_bias, layer.mlp_output_norm);
     if (next != nullptr) Normalize(hidden, row, next->input_layernorm, next->qkv_proj);
@@ -31,8 +29,14 @@ Status Decoder::FeedForwardBlock(Layer& layer, size_t rows, const Layer* next) {
   return {};
 }
 
+Status Decoder::DenseFeedForward(const Layer& layer, size_t rows) {
+  CRIA_RETURN_IF_ERROR(Multiply(layer.gate_up_proj, rows, OperatorKind::kGateUpProj));
+  ActivateRows(layer, rows);
+  return Multiply(layer.down_proj, rows, OperatorKind::kDownProj);
+}
+
 void Decoder::ActivateRows(const Layer& layer, size_t rows) {
-  const size_t intermediate = config_.intermediate_size;
+  const size_t intermediate = layer.intermediate_size;
   ForEachRow(rows, 2 * intermediate, [&](size_t row) {
     // The result overwrites the gate, from where the down projection reads it.
     float* const gate = gate_up_ + row * 2 * intermediate;

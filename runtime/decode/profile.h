@@ -19,13 +19,14 @@ enum class OperatorKind : uint8_t {
   kRope,  // Includes biases and norms before it, and storing keys and values.
   kAttention,
   kOProj,
+  kRouting,  // Choosing experts, and collecting their rows.
   kGateUpProj,
   kActivation,  // Of the gate, and its product with the rows of up.
   kDownProj,
   kLmHead,
   kSampling,
 };
-inline constexpr size_t kNumOperatorKinds = 12;
+inline constexpr size_t kNumOperatorKinds = 13;
 std::string_view OperatorKindName(OperatorKind kind);
 
 // Time spent on each kind of operator. Reading the clock takes 20 to 40 ns each time.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/cpu_threads.h"
+#include "core/format_bytes.h"
 #include "model/path_contents.h"
 #include "xnn/row_bits.h"
 
@@ -25,7 +26,7 @@ size_t LogitRows(uint64_t max_bytes, size_t vocab_size, size_t chunk_tokens) {
 
 bool CanDraft(const ModelOutline& model) {
   return std::ranges::all_of(model.matrices, [](const TensorLayout& matrix) {
-    return xnn::RowsAreBitwiseAsAlone(matrix.scheme);
+    return matrix.is_plain || xnn::RowsAreBitwiseAsAlone(matrix.scheme);
   });
 }
 
@@ -112,6 +113,16 @@ Result<std::unique_ptr<Engine>> Engine::Load(platform::File opened, const Engine
     return plan;
   };
   CRIA_ASSIGN_OR_RETURN(MemoryPlan plan, make_plan());
+  const MemoryBounds bounds =
+      MemoryBounds::Of(platform::ReadMemoryLimits(), options.memory_limit_bytes);
+  if (bounds.resident_bytes && options.on_notice) {
+    const uint64_t disk_bytes = plan.DiskBytesPerToken(*bounds.resident_bytes);
+    if (disk_bytes != 0) {
+      options.on_notice(std::format(
+          "not all experts fit into memory: a token is expected to read {} from the disk",
+          FormatBytes(disk_bytes)));
+    }
+  }
   const bool wants_drafts = options.drafts.has_drafts() || draft_file.has_value();
   if (wants_drafts && !resolved.drafts.has_drafts() && options.on_notice) {
     options.on_notice(

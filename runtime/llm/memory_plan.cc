@@ -35,15 +35,21 @@ constexpr size_t kMinContextTokens = 64;
 
 struct WeightBytes {
   uint64_t packed = 0;
-  uint64_t creation = 0;  // Temporary memory while their operators are created.
+  uint64_t experts = 0;        // A part of these: all experts.
+  uint64_t token_experts = 0;  // A part of these: those that one token chooses.
+  uint64_t creation = 0;       // Temporary memory while their operators are created.
 };
 
 Result<WeightBytes> BytesOfWeights(const ModelOutline& model) {
   WeightBytes bytes;
   CRIA_ASSIGN_OR_RETURN(const std::vector<uint64_t> packed, xnn::PackedBytes(model.matrices));
   bytes.packed = std::accumulate(packed.begin(), packed.end(), uint64_t{0});
-  for (const TensorLayout& matrix : model.matrices) {
-    bytes.creation = std::max(bytes.creation, xnn::Linear::CreationBytes(matrix));
+  for (size_t i = 0; i < model.matrices.size(); ++i) {
+    const TensorLayout& matrix = model.matrices[i];
+    bytes.creation = std::max(bytes.creation, xnn::Linear::CreationBytes(matrix.Part()));
+    if (matrix.num_parts == 1) continue;
+    bytes.experts += packed[i];
+    bytes.token_experts += packed[i] / matrix.num_parts * model.config.num_experts_per_tok;
   }
   return bytes;
 }
@@ -76,10 +82,13 @@ struct MemoryDemand {
   std::vector<MemoryLine> lines;
   uint64_t loading_bytes = 0;
   uint64_t address_space_bytes = 0;
+  uint64_t token_expert_bytes = 0;
 
   uint64_t bytes() const {
     uint64_t sum = 0;
-    for (const MemoryLine& line : lines) sum += line.bytes;
+    for (const MemoryLine& line : lines) {
+      if (line.kind != MemoryKind::kOnDemand) sum += line.bytes;
+    }
     return sum;
   }
 };
@@ -103,7 +112,14 @@ Result<MemoryDemand> DemandOf(const ModelOutline& model, const MemoryPlanOptions
   MemoryDemand demand;
   const MemoryKind weight_kind =
       options.weights_in_memory ? MemoryKind::kPrivate : MemoryKind::kMapped;
-  demand.lines.push_back({"packed weights", weight_kind, weights.packed});
+  demand.lines.push_back({"packed weights", weight_kind, weights.packed - weights.experts});
+  if (weights.experts != 0) {
+    demand.token_expert_bytes = options.weights_in_memory ? 0 : weights.token_experts;
+    demand.lines.push_back({"experts of one token", weight_kind, weights.token_experts});
+    demand.lines.push_back(
+        {"other experts", options.weights_in_memory ? MemoryKind::kPrivate : MemoryKind::kOnDemand,
+         weights.experts - weights.token_experts});
+  }
   demand.lines.push_back({"tokenizer and metadata",
                           model.file_is_mappable ? MemoryKind::kMapped : MemoryKind::kPrivate,
                           model.metadata_bytes});
@@ -170,6 +186,15 @@ uint64_t MemoryPlan::BytesOf(MemoryKind kind) const {
   return bytes;
 }
 
+uint64_t MemoryPlan::DiskBytesPerToken(uint64_t resident_bytes) const {
+  const uint64_t experts = token_expert_bytes + on_demand_bytes();
+  if (token_expert_bytes == 0 || resident_bytes >= steady_bytes() + on_demand_bytes()) return 0;
+  const uint64_t rest = steady_bytes() - token_expert_bytes;
+  const double kept = static_cast<double>(resident_bytes - std::min(resident_bytes, rest));
+  const double missing = 1.0 - kept / static_cast<double>(experts);
+  return static_cast<uint64_t>(missing * static_cast<double>(token_expert_bytes));
+}
+
 uint64_t MemoryPlan::peak_bytes() const { return std::max(steady_bytes(), loading_bytes); }
 
 MemoryPlanOptions DraftModelOptions(const MemoryPlanOptions& options) {
@@ -206,6 +231,7 @@ Result<MemoryPlan> PlanMemory(const ModelOutline& model, const MemoryPlanOptions
   const size_t own_threads = options.num_threads - 1 +
                              (options.num_batch_threads != 0 ? options.num_batch_threads - 1 : 0);
   MemoryPlan plan = {.options = options, .lines = std::move(demand.lines)};
+  plan.token_expert_bytes = demand.token_expert_bytes;
   plan.lines.push_back(
       {"thread stacks", MemoryKind::kPrivate, (own_threads + 1) * kTouchedStackBytes});
   plan.lines.push_back({"program", MemoryKind::kPrivate, program.private_bytes});

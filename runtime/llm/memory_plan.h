@@ -19,6 +19,9 @@ namespace cria {
 enum class MemoryKind : uint8_t {
   kPrivate,  // Only by swapping.
   kMapped,   // The kernel may drop the page and read it from its file again.
+  // The same, but one token does without: experts that it does not choose. They need no memory, but
+  // those that are not in memory are read from the disk when they are chosen.
+  kOnDemand,
 };
 
 struct MemoryLine {
@@ -62,6 +65,13 @@ struct MemoryPlan {
   uint64_t private_bytes() const { return BytesOf(MemoryKind::kPrivate); }
   // What the kernel may drop when memory is short; it has to be read again when it is used.
   uint64_t mapped_bytes() const { return BytesOf(MemoryKind::kMapped); }
+  // What tokens choose from in addition: it takes the memory that is left.
+  uint64_t on_demand_bytes() const { return BytesOf(MemoryKind::kOnDemand); }
+  // Bytes of experts that one token chooses; 0 for a model without.
+  uint64_t token_expert_bytes = 0;
+  // How many of these a token is expected to read from the disk with so much memory, if tokens
+  // choose all experts equally often.
+  uint64_t DiskBytesPerToken(uint64_t resident_bytes) const;
   uint64_t steady_bytes() const { return private_bytes() + mapped_bytes(); }
   uint64_t peak_bytes() const;
 

@@ -21,6 +21,7 @@
 #include "llm/engine.h"
 #include "support/allocation_watch.h"
 #include "support/convert_model.h"
+#include "support/converted_model.h"
 #include "support/emulation.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_checkpoint.h"
@@ -271,6 +272,26 @@ TEST_P(ZeroAllocation, AfterLoading) {
       if (mapped) options.packing.cache_folder = path + "-packed";
       ExpectQuietEngine(path, options, mapped);
     }
+  }
+}
+
+// Experts, a shared one and a dense layer.
+TEST_P(ZeroAllocation, WithAMixture) {
+  CRIA_NEEDS_ALLOCATIONS_TO_BE_SEEN();
+  const support::ConvertedModel model(support::WideMixture(), GetParam().conversion);
+  for (const size_t threads : {1, 3}) {
+    SCOPED_TRACE(std::format("{} threads", threads));
+    EngineOptions options = {
+        .num_threads = threads, .context_tokens = kContext, .chunk_tokens = kChunk};
+    if (threads == 3) options.packing.cache_folder = model.folder() / "packed";
+    const auto engine = Engine::Load(model.path(), options);
+    ASSERT_TRUE(engine) << engine.error().message();
+    const std::unique_ptr<Session> session = (*engine)->NewSession();
+    Detokenizer detokenizer((*engine)->tokenizer());
+    ExpectQuietPrefills(*session);
+    auto sampler = Sampler::Create(kSamplingCases[0].options, kVocabulary);
+    ASSERT_TRUE(sampler);
+    ExpectQuietGeneration(*session, detokenizer, *sampler, kSamplingCases[0], 20);
   }
 }
 

@@ -62,7 +62,7 @@ void RunInOneBatch(Decoder& decoder, std::vector<Text>& texts, const std::vector
 
 struct BatchCase {
   const char* name;
-  CheckpointSpec (*spec)();
+  CheckpointSpec (*spec)();  // Null: the mixture of support::WideMixture.
   ConvertOptions conversion;
   KvType kv_type;
 };
@@ -74,9 +74,16 @@ CheckpointSpec LongSpec(CheckpointSpec spec) {
 
 class BatchTest : public testing::TestWithParam<BatchCase> {
  protected:
-  BatchTest()
-      : model_(support::MakeModel(LongSpec(GetParam().spec()))),
-        converted_(std::make_shared<const ConvertedModel>(model_, GetParam().conversion)) {}
+  BatchTest() : converted_(Convert()), vocab_size_(converted_->Open().config().vocab_size) {}
+
+  static std::shared_ptr<const ConvertedModel> Convert() {
+    const BatchCase& param = GetParam();
+    if (param.spec == nullptr) {
+      return std::make_shared<const ConvertedModel>(support::WideMixture(), param.conversion);
+    }
+    return std::make_shared<const ConvertedModel>(support::MakeModel(LongSpec(param.spec())),
+                                                  param.conversion);
+  }
 
   // All of the context is free.
   LoadedModel Load(size_t num_sequences, size_t threads = support::UsualThreads()) const {
@@ -95,7 +102,7 @@ class BatchTest : public testing::TestWithParam<BatchCase> {
     texts.reserve(count);
     for (size_t i = 0; i < count; ++i) {
       Text text = {.sequence = Unwrap(decoder.pages().Open())};
-      text.ids = SomeIds(70 + 13 * i, model_.config.vocab_size);
+      text.ids = SomeIds(70 + 13 * i, vocab_size_);
       std::ranges::rotate(text.ids, text.ids.begin() + static_cast<ptrdiff_t>(5 * i));
       texts.push_back(std::move(text));
     }
@@ -128,8 +135,8 @@ class BatchTest : public testing::TestWithParam<BatchCase> {
     }
   }
 
-  reference::ReferenceModel model_;
   std::shared_ptr<const ConvertedModel> converted_;
+  size_t vocab_size_;
 };
 
 TEST_P(BatchTest, EachSequenceIsAsAlone) {
@@ -168,7 +175,7 @@ TEST_P(BatchTest, SharedPagesAreReadByBothAndWrittenByNone) {
   std::vector<Text> texts = MakeTexts(decoder, 1);
   texts.reserve(2);
   Text& first = texts[0];
-  first.ids = SomeIds(150, model_.config.vocab_size);
+  first.ids = SomeIds(150, vocab_size_);
   RunInOneBatch(decoder, texts, {64});
   RunInOneBatch(decoder, texts, {64});
   Text second = {.sequence = Unwrap(decoder.pages().Open()), .ids = first.ids, .done = 100};
@@ -188,16 +195,19 @@ TEST_P(BatchTest, SharedPagesAreReadByBothAndWrittenByNone) {
 
 INSTANTIATE_TEST_SUITE_P(
     Kinds, BatchTest,
-    testing::Values(
-        BatchCase{"F32", support::SpecGqa, {.weights = Scheme::kF32}, KvType::kF32},
-        BatchCase{"F16", support::SpecGqa, {.weights = Scheme::kF32}, KvType::kF16},
-        BatchCase{"Int8", support::SpecGqa, {.weights = Scheme::kQc8w}, KvType::kInt8},
-        BatchCase{"Int4", support::SpecGqa, {.weights = Scheme::kQb4w}, KvType::kInt8},
-        BatchCase{"Int4Head",
-                  support::SpecGqa,
-                  {.weights = Scheme::kQb4w, .head = Scheme::kQb4w},
-                  KvType::kF32},
-        BatchCase{"Windows", support::SpecMinistral, {.weights = Scheme::kF32}, KvType::kF32}),
+    testing::Values(BatchCase{"F32", support::SpecGqa, {.weights = Scheme::kF32}, KvType::kF32},
+                    BatchCase{"F16", support::SpecGqa, {.weights = Scheme::kF32}, KvType::kF16},
+                    BatchCase{"Int8", support::SpecGqa, {.weights = Scheme::kQc8w}, KvType::kInt8},
+                    BatchCase{"Int4", support::SpecGqa, {.weights = Scheme::kQb4w}, KvType::kInt8},
+                    BatchCase{"Int4Head",
+                              support::SpecGqa,
+                              {.weights = Scheme::kQb4w, .head = Scheme::kQb4w},
+                              KvType::kF32},
+                    BatchCase{
+                        "Windows", support::SpecMinistral, {.weights = Scheme::kF32}, KvType::kF32},
+                    BatchCase{"MixtureF32", nullptr, {.weights = Scheme::kF32}, KvType::kF32},
+                    BatchCase{"MixtureInt8", nullptr, {.weights = Scheme::kQc8w}, KvType::kInt8},
+                    BatchCase{"MixtureInt4", nullptr, {.weights = Scheme::kQb4w}, KvType::kInt8}),
     [](const auto& param) { return std::string(param.param.name); });
 
 TEST(Batch, RefusesWhatIsNoBatch) {

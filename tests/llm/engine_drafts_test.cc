@@ -23,6 +23,7 @@ struct EngineDraftsCase {
   const char* name;
   Scheme scheme;
   KvType kv_type;
+  bool is_mixture = false;
 };
 
 class EngineDrafts : public testing::TestWithParam<EngineDraftsCase> {};
@@ -48,17 +49,19 @@ Tokens Answer(Session& session, const Tokens& prompt, const SamplerOptions& opti
 }
 
 TEST_P(EngineDrafts, TheTextIsTheSame) {
-  const auto& [name, scheme, kv_type] = GetParam();
+  const auto& [name, scheme, kv_type, is_mixture] = GetParam();
   if (!xnn::RowsAreBitwiseAsAlone(scheme)) {
     GTEST_SKIP() << "on this processor, a product rounds rows differently beside other rows";
   }
-  const TinyModelFile model(support::SpecGqa(), kContextTokens,
-                            {.weights = scheme, .embedding = scheme, .head = scheme});
+  const ConvertOptions conversion = {.weights = scheme, .embedding = scheme, .head = scheme};
+  const auto model =
+      is_mixture ? std::make_unique<TinyModelFile>(support::WideMixture(), conversion)
+                 : std::make_unique<TinyModelFile>(support::SpecGqa(), kContextTokens, conversion);
   const auto engine =
-      Unwrap(Engine::Load(model.path(), {.num_threads = 1,
-                                         .context_tokens = kContextTokens,
-                                         .kv_type = kv_type,
-                                         .drafts = {.ngram_tokens = 1, .max_tokens = 16}}));
+      Unwrap(Engine::Load(model->path(), {.num_threads = 1,
+                                          .context_tokens = kContextTokens,
+                                          .kv_type = kv_type,
+                                          .drafts = {.ngram_tokens = 1, .max_tokens = 16}}));
   size_t num_accepted = 0;
   size_t num_refused = 0;
   for (const float temperature : {0.0f, 0.7f}) {
@@ -86,12 +89,15 @@ TEST_P(EngineDrafts, TheTextIsTheSame) {
   EXPECT_GT(num_refused, 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Schemes, EngineDrafts,
-                         testing::Values(EngineDraftsCase{"F32", Scheme::kF32, KvType::kF32},
-                                         EngineDraftsCase{"Int8", Scheme::kQc8w, KvType::kInt8},
-                                         EngineDraftsCase{"Int4", Scheme::kQb4w, KvType::kInt8},
-                                         EngineDraftsCase{"Int4F16", Scheme::kQb4w, KvType::kF16}),
-                         [](const auto& tested) { return std::string(tested.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Schemes, EngineDrafts,
+    testing::Values(EngineDraftsCase{"F32", Scheme::kF32, KvType::kF32},
+                    EngineDraftsCase{"Int8", Scheme::kQc8w, KvType::kInt8},
+                    EngineDraftsCase{"Int4", Scheme::kQb4w, KvType::kInt8},
+                    EngineDraftsCase{"Int4F16", Scheme::kQb4w, KvType::kF16},
+                    EngineDraftsCase{"MixtureInt8", Scheme::kQc8w, KvType::kF32, true},
+                    EngineDraftsCase{"MixtureInt4", Scheme::kQb4w, KvType::kInt8, true}),
+    [](const auto& tested) { return std::string(tested.param.name); });
 
 TEST(EngineDraftOptions, AreCheckedAndOffWhereRowsRoundDifferently) {
   const TinyModelFile model(support::SpecGqa(), 0, {.weights = Scheme::kF32});

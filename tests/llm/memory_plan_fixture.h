@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "llm/memory_plan.h"
 
@@ -18,19 +19,10 @@ inline constexpr platform::MemoryUsage kProgram = {.private_bytes = 700'000,
                                                    .peak_resident_bytes = 6'000'000,
                                                    .virtual_bytes = 30'000'000};
 
-inline ModelOutline Outline(Scheme scheme = Scheme::kQb4w) {
+// The model with this configuration.
+inline ModelOutline OutlineOfConfig(ModelConfig config, Scheme scheme) {
   ModelOutline model;
-  model.config = {.architecture = "LlamaForCausalLM",
-                  .hidden_size = 256,
-                  .intermediate_size = 704,
-                  .num_hidden_layers = 4,
-                  .num_attention_heads = 8,
-                  .num_key_value_heads = 4,
-                  .head_dim = 32,
-                  .vocab_size = 4096,
-                  .max_position_embeddings = 4096,
-                  .rms_norm_eps = 1e-5f,
-                  .layer_kinds = {{.rope_theta = 10000.0f}}};
+  model.config = std::move(config);
   for (const TensorSpec& tensor : ExpectedTensors(model.config)) {
     if (tensor.is_vector()) continue;
     if (tensor.role == TensorRole::kEmbedTokens) {
@@ -38,11 +30,27 @@ inline ModelOutline Outline(Scheme scheme = Scheme::kQb4w) {
       continue;
     }
     const bool is_head = tensor.role == TensorRole::kLmHead;
-    model.matrices.push_back(MakeTensorLayout(tensor, is_head ? Scheme::kQc8w : scheme, 32));
+    const Scheme stored = tensor.is_always_f32() ? Scheme::kF32 : is_head ? Scheme::kQc8w : scheme;
+    model.matrices.push_back(MakeTensorLayout(tensor, stored, 32));
   }
   model.metadata_bytes = 60'000;
   model.file_bytes = 3'000'000;
   return model;
+}
+
+inline ModelOutline Outline(Scheme scheme = Scheme::kQb4w) {
+  return OutlineOfConfig({.architecture = "LlamaForCausalLM",
+                          .hidden_size = 256,
+                          .intermediate_size = 704,
+                          .num_hidden_layers = 4,
+                          .num_attention_heads = 8,
+                          .num_key_value_heads = 4,
+                          .head_dim = 32,
+                          .vocab_size = 4096,
+                          .max_position_embeddings = 4096,
+                          .rms_norm_eps = 1e-5f,
+                          .layer_kinds = {{.rope_theta = 10000.0f}}},
+                         scheme);
 }
 
 // Keys and values of 4 layers, 4 heads and 32 channels.

@@ -295,5 +295,65 @@ TEST(ResolveOptions, MeasuringTakesAtMostTenMegabytesMoreThanAChat) {
   }
 }
 
+ModelOutline MixtureOutline(uint32_t num_experts) {
+  ModelConfig config = Outline().config;
+  config.num_experts = num_experts;
+  config.num_experts_per_tok = 4;
+  config.moe_intermediate_size = 256;
+  return OutlineOfConfig(config, Scheme::kQb4w);
+}
+
+// A token needs what all tokens need and the experts that it chooses; the other experts may stay on
+// the disk.
+TEST(MemoryPlan, OtherExpertsNeedNoMemory) {
+  const MemoryPlanOptions options = Options(1024, KvType::kInt8);
+  const MemoryPlan few = Plan(MixtureOutline(16), options);
+  const uint64_t chosen = LineBytes(few, "experts of one token");
+  EXPECT_EQ(few.token_expert_bytes, chosen);
+  EXPECT_EQ(LineBytes(few, "other experts"), 3 * chosen);
+  EXPECT_EQ(few.on_demand_bytes(), 3 * chosen);
+  // 4 layers of 4 experts with 3 matrices of 4 bits.
+  EXPECT_GT(chosen, 4 * 4 * 3 * 256 * 256 / 2);
+  EXPECT_LT(chosen, 4 * 4 * 3 * 256 * 256);
+  // More experts only take more of the address space, and rows of the router.
+  const MemoryPlan many = Plan(MixtureOutline(64), options);
+  EXPECT_EQ(many.token_expert_bytes, chosen);
+  EXPECT_EQ(many.on_demand_bytes(), 15 * chosen);
+  EXPECT_LT(many.steady_bytes() - few.steady_bytes(), 1 << 20);
+  EXPECT_GE(many.address_space_bytes, few.address_space_bytes + 12 * chosen);
+  EXPECT_EQ(many.steady_bytes(), many.private_bytes() + many.mapped_bytes());
+  const MemoryBounds bounds = {.resident_bytes = many.peak_bytes()};
+  EXPECT_TRUE(Fits(many, bounds));
+  EXPECT_FALSE(Fits(many, {.resident_bytes = many.peak_bytes() - 1}));
+  // Dense models have neither line.
+  const MemoryPlan dense = Plan(Outline(), options);
+  EXPECT_EQ(dense.on_demand_bytes() + dense.token_expert_bytes, 0u);
+  EXPECT_FALSE(std::ranges::contains(dense.lines, "other experts", &MemoryLine::name));
+}
+
+TEST(MemoryPlan, ExpertsInPrivateMemoryAllCount) {
+  MemoryPlanOptions options = Options(1024, KvType::kInt8);
+  const MemoryPlan mapped = Plan(MixtureOutline(16), options);
+  options.weights_in_memory = true;
+  const MemoryPlan held = Plan(MixtureOutline(16), options);
+  EXPECT_EQ(held.on_demand_bytes(), 0u);
+  EXPECT_EQ(held.DiskBytesPerToken(0), 0u);
+  EXPECT_EQ(held.steady_bytes(), mapped.steady_bytes() + mapped.on_demand_bytes());
+}
+
+// What does not fit is read again: evenly chosen experts are in memory as often as there is room.
+TEST(MemoryPlan, ForetellsWhatATokenReadsFromTheDisk) {
+  const MemoryPlan plan = Plan(MixtureOutline(16), Options(1024, KvType::kInt8));
+  const uint64_t chosen = plan.token_expert_bytes;
+  const uint64_t rest = plan.steady_bytes() - chosen;
+  EXPECT_EQ(plan.DiskBytesPerToken(rest + 4 * chosen), 0u);
+  EXPECT_EQ(plan.DiskBytesPerToken(UINT64_MAX), 0u);
+  EXPECT_NEAR(plan.DiskBytesPerToken(rest + 3 * chosen), chosen / 4.0, 2.0);
+  EXPECT_NEAR(plan.DiskBytesPerToken(rest + chosen), 3.0 * chosen / 4.0, 2.0);
+  EXPECT_EQ(plan.DiskBytesPerToken(rest), chosen);
+  EXPECT_EQ(plan.DiskBytesPerToken(0), chosen);
+  EXPECT_EQ(Plan(Outline(), Options(1024, KvType::kInt8)).DiskBytesPerToken(0), 0u);
+}
+
 }  // namespace
 }  // namespace cria

@@ -23,7 +23,7 @@ using testing::Not;
 
 struct RoundTripCase {
   const char* name;
-  support::CheckpointSpec (*spec)();
+  support::CheckpointSpec (*spec)();  // Null: a mixture of experts.
   KvType kv_type;
 };
 
@@ -31,8 +31,10 @@ class SessionRoundTrip : public SessionFileTest,
                          public testing::WithParamInterface<RoundTripCase> {};
 
 TEST_P(SessionRoundTrip, ContinuesWithTheSameLogits) {
-  const TinyModelFile model(GetParam().spec(), 512);
-  const auto saved = model.Load(GetParam().kv_type, 300);
+  const auto spec = GetParam().spec;
+  const auto model = spec == nullptr ? std::make_unique<TinyModelFile>(support::WideMixture())
+                                     : std::make_unique<TinyModelFile>(spec(), 512);
+  const auto saved = model->Load(GetParam().kv_type, 300);
   ExpectPrefill(saved->session(), SomeTokens(260));
   // Keys are turned, whole pages are unlinked, and the rest is given new pages.
   ASSERT_TRUE(saved->session().Drop(3, 128));
@@ -41,7 +43,7 @@ TEST_P(SessionRoundTrip, ContinuesWithTheSameLogits) {
   const Tokens tokens(saved->session().tokens().begin(), saved->session().tokens().end());
   ASSERT_EQ(saved->num_cached_tokens() + 1, tokens.size());
 
-  const auto loaded = model.Load(GetParam().kv_type, 300);
+  const auto loaded = model->Load(GetParam().kv_type, 300);
   Session& session = loaded->session();
   // The pages have had other tokens, in another order.
   ExpectPrefill(session, SomeTokens(290, 77));
@@ -68,7 +70,8 @@ INSTANTIATE_TEST_SUITE_P(
                     RoundTripCase{"F16", support::SpecOddHeadDim, KvType::kF16},
                     RoundTripCase{"Int8", support::SpecGqa, KvType::kInt8},
                     RoundTripCase{"Windows", support::SpecMinistral, KvType::kInt8},
-                    RoundTripCase{"DynamicRope", support::SpecDynamicRope, KvType::kF32}),
+                    RoundTripCase{"DynamicRope", support::SpecDynamicRope, KvType::kF32},
+                    RoundTripCase{"Mixture", nullptr, KvType::kInt8}),
     [](const auto& param) { return param.param.name; });
 
 TEST_F(SessionFileTest, IsTheSameWhicheverPagesHeldTheTokens) {

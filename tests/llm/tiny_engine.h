@@ -37,6 +37,10 @@ class TinyModelFile : public support::ConvertedModel {
                          const ConvertOptions& conversion = {})
       : ConvertedModel(WithLength(spec, max_position_embeddings), conversion) {}
 
+  explicit TinyModelFile(const support::FamilyCheckpoint& family,
+                         const ConvertOptions& conversion = {})
+      : ConvertedModel(family, conversion) {}
+
   // An engine on one thread, so that the process can fork.
   std::unique_ptr<TinyEngine> Load(KvType kv_type, size_t context_tokens) const {
     return std::make_unique<TinyEngine>(Unwrap(Engine::Load(

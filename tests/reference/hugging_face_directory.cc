@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "reference/hugging_face_families.h"
+#include "reference/hugging_face_mixtures.h"
 #include "reference/rope_fields.h"
 
 namespace cria::reference {
@@ -97,7 +98,7 @@ ReferenceConfig ReadFields(const json& fields, const std::string& architecture) 
   config.rope_theta = FieldOr(fields, "rope_theta", 10000.0);
   config.rope_scaling = ReadRopeScaling(FieldOr(fields, "rope_scaling", json()));
   config.tie_word_embeddings = FieldOr(fields, "tie_word_embeddings", false);
-  if (!ReadFamily(fields, config)) {
+  if (!ReadFamily(fields, config) && !ReadMixture(fields, config)) {
     ReadWhatArchitecturesDifferIn(fields, config);
     ReadLayers(fields, config);
   }

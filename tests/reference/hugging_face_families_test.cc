@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "reference/hugging_face_directory.h"
 #include "reference/reference_decoder.h"
+#include "reference/reference_mixture.h"
 #include "support/family_checkpoint.h"
 #include "support/temporary_directory.h"
 
@@ -111,6 +113,59 @@ TEST(HuggingFaceFamilies, EveryFieldChangesTheLogits) {
   const ReferenceModel phi = ModelOf("Phi3Longrope");
   EXPECT_NE(Logits(phi, ids, 32), Logits(phi, ids, 33));
   EXPECT_EQ(Logits(phi, ids, 33), Logits(phi, ids, 128));
+}
+
+TEST(HuggingFaceFamilies, MixturesHaveExpertsInSomeLayers) {
+  const ReferenceConfig mixtral = ModelOf("Mixtral").config;
+  EXPECT_EQ(mixtral.experts.names, ReferenceExpertNames::kMixtral);
+  EXPECT_EQ(mixtral.experts.num_experts, 4u);
+  EXPECT_EQ(mixtral.experts.num_experts_per_tok, 2u);
+  EXPECT_EQ(mixtral.experts.intermediate_size, 96u);
+  EXPECT_TRUE(mixtral.experts.norm_topk_prob);
+  EXPECT_EQ(ModelOf("MixtralWindow").config.AttentionOf(0).sliding_window, 12u);
+  const ReferenceConfig qwen2 = ModelOf("Qwen2MoeDenseLayers").config;
+  EXPECT_EQ(qwen2.experts.shared_intermediate_size, 160u);
+  EXPECT_FALSE(qwen2.qkv_bias);
+  EXPECT_TRUE(qwen2.experts.norm_topk_prob);
+  // The second layer is listed as dense, and every other one is.
+  EXPECT_EQ(qwen2.experts.is_dense, (std::vector<bool>{true, true, true, false}));
+  EXPECT_FALSE(ModelOf("Qwen2Moe").config.experts.norm_topk_prob);
+  const ReferenceConfig qwen3 = ModelOf("Qwen3MoeBiases").config;
+  EXPECT_TRUE(qwen3.qk_norm && qwen3.o_bias && qwen3.tie_word_embeddings);
+  EXPECT_FALSE(qwen3.HasExperts(0));
+  EXPECT_TRUE(qwen3.HasExperts(2));
+  EXPECT_TRUE(ModelOf("Olmoe").config.joint_qk_norm);
+  const ReferenceConfig granite = ModelOf("GraniteMoeShared").config;
+  EXPECT_EQ(granite.experts.names, ReferenceExpertNames::kGranite);
+  EXPECT_EQ(granite.experts.shared_intermediate_size, 96u);
+  EXPECT_EQ(granite.residual_multiplier, 0.22);
+}
+
+// Two experts of one channel and no shared one, with numbers that can be checked by hand.
+TEST(ReferenceMixture, AddsWhatTheChosenExpertsWrite) {
+  ReferenceConfig config;
+  config.hidden_size = 1;
+  config.experts = {.num_experts = 3, .num_experts_per_tok = 2, .intermediate_size = 1};
+  std::map<std::string, std::vector<float>> tensors = {{"mlp.gate.weight", {0.0f, 1.0f, 1.0f}}};
+  for (const char* expert : {"0", "1", "2"}) {
+    const std::string module = std::string("mlp.experts.") + expert + ".";
+    const auto number = static_cast<float>(expert[0] - '0');
+    tensors[module + "gate_proj.weight"] = {1.0f};
+    tensors[module + "up_proj.weight"] = {1.0f};
+    tensors[module + "down_proj.weight"] = {number};
+  }
+  const ReferenceMixture::FindTensor find = [&](const std::string& name, const auto& /*shape*/) {
+    return tensors.at(name).data();
+  };
+  const double inner = 2.0 * (2.0 / (1.0 + std::exp(-2.0)));  // Of the input 2, for every expert.
+  const double e = std::exp(2.0);
+  const ReferenceMixture whole(config, "", find);
+  EXPECT_EQ(whole.ChosenBy({2.0}), (std::vector<size_t>{1, 2}));
+  EXPECT_NEAR(whole.Of({2.0}).at(0), inner * (1.0 + 2.0) * e / (1.0 + 2.0 * e), 1e-12);
+  config.experts.norm_topk_prob = true;
+  EXPECT_NEAR(ReferenceMixture(config, "", find).Of({2.0}).at(0), inner * 1.5, 1e-12);
+  // Of equal ones, the first; a negative input prefers the other one.
+  EXPECT_EQ(whole.ChosenBy({-2.0}), (std::vector<size_t>{0, 1}));
 }
 
 }  // namespace

@@ -7,54 +7,13 @@
 #include <numbers>
 #include <stdexcept>
 
+#include "reference/reference_math.h"
+
 namespace cria::reference {
 namespace {
 
-// y[o] = sum over i of weights[o][i] * x[i], plus bias[o] where there is one; weights are [outputs,
-// x.size()].
-std::vector<double> MatrixTimesVector(const float* weights, size_t outputs,
-                                      const std::vector<double>& x, const float* bias = nullptr) {
-  std::vector<double> y(outputs);
-  for (size_t o = 0; o < outputs; ++o) {
-    const float* row = weights + o * x.size();
-    double sum = bias == nullptr ? 0.0 : bias[o];
-    for (size_t i = 0; i < x.size(); ++i) sum += static_cast<double>(row[i]) * x[i];
-    y[o] = sum;
-  }
-  return y;
-}
-
-double Silu(double x) { return x / (1.0 + std::exp(-x)); }
-
-// Hendrycks and Gimpel 2016: x times the probability that a normal variable is below x, and their
-// approximation of that.
-double Gelu(double x) { return 0.5 * x * (1.0 + std::erf(x / std::numbers::sqrt2)); }
-double GeluTanh(double x) {
-  return 0.5 * x *
-         (1.0 + std::tanh(std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
-}
-
-double Activate(ReferenceActivation activation, double x) {
-  switch (activation) {
-    case ReferenceActivation::kSilu:
-      return Silu(x);
-    case ReferenceActivation::kGelu:
-      return Gelu(x);
-    case ReferenceActivation::kGeluTanh:
-      return GeluTanh(x);
-  }
-  throw std::runtime_error("unknown activation");
-}
-
 // Gemma 2: cap * tanh(x / cap), unless there is no cap.
 double SoftCap(double x, double cap) { return cap == 0.0 ? x : cap * std::tanh(x / cap); }
-
-void Softmax(std::vector<double>& scores) {
-  const double maximum = *std::max_element(scores.begin(), scores.end());
-  double sum = 0.0;
-  for (double& score : scores) sum += score = std::exp(score - maximum);
-  for (double& score : scores) score /= sum;
-}
 
 void Append(std::vector<double>& list, const std::vector<double>& tail) {
   list.insert(list.end(), tail.begin(), tail.end());
@@ -177,34 +136,52 @@ ReferenceDecoder::Layer ReferenceDecoder::MakeLayer(size_t index, size_t context
   };
   Layer layer = {};
   NameNorms(prefix, layer);
+  NameFeedForward(prefix, index, layer);
   if (c.fused_projections) {  // Phi 3: the rows of one matrix behind those of the other.
     layer.q_proj = matrix("self_attn.qkv_proj.weight", queries + 2 * keys, c.hidden_size);
     layer.k_proj = layer.q_proj + queries * c.hidden_size;
     layer.v_proj = layer.k_proj + keys * c.hidden_size;
-    layer.gate_proj = matrix("mlp.gate_up_proj.weight", 2 * c.intermediate_size, c.hidden_size);
-    layer.up_proj = layer.gate_proj + c.intermediate_size * c.hidden_size;
   } else {
     layer.q_proj = matrix("self_attn.q_proj.weight", queries, c.hidden_size);
     layer.k_proj = matrix("self_attn.k_proj.weight", keys, c.hidden_size);
     layer.v_proj = matrix("self_attn.v_proj.weight", keys, c.hidden_size);
-    layer.gate_proj = matrix("mlp.gate_proj.weight", c.intermediate_size, c.hidden_size);
-    layer.up_proj = matrix("mlp.up_proj.weight", c.intermediate_size, c.hidden_size);
   }
   layer.o_proj = matrix("self_attn.o_proj.weight", c.hidden_size, queries);
-  layer.down_proj = matrix("mlp.down_proj.weight", c.hidden_size, c.intermediate_size);
   layer.q_bias = if_any(c.qkv_bias, "self_attn.q_proj.bias", queries);
   layer.k_bias = if_any(c.qkv_bias, "self_attn.k_proj.bias", keys);
   layer.v_bias = if_any(c.qkv_bias, "self_attn.v_proj.bias", keys);
   layer.o_bias = if_any(c.o_bias, "self_attn.o_proj.bias", c.hidden_size);
-  layer.gate_bias = if_any(c.mlp_bias, "mlp.gate_proj.bias", c.intermediate_size);
-  layer.up_bias = if_any(c.mlp_bias, "mlp.up_proj.bias", c.intermediate_size);
-  layer.down_bias = if_any(c.mlp_bias, "mlp.down_proj.bias", c.hidden_size);
   const bool has_qk_norm = c.qk_norm || c.joint_qk_norm;
   layer.q_norm = if_any(has_qk_norm, "self_attn.q_norm.weight", c.qk_norm ? c.head_dim : queries);
   layer.k_norm = if_any(has_qk_norm, "self_attn.k_norm.weight", c.qk_norm ? c.head_dim : keys);
   layer.attention = c.AttentionOf(index);
   layer.rope_frequencies = RopeFrequencies(c, context, index);
   return layer;
+}
+
+void ReferenceDecoder::NameFeedForward(const std::string& prefix, size_t index,
+                                       Layer& layer) const {
+  const ReferenceConfig& c = model_.config;
+  if (c.HasExperts(index)) {
+    layer.mixture.emplace(c, prefix, [this](const std::string& name, const auto& shape) {
+      return Weights(name, shape);
+    });
+    return;
+  }
+  const size_t width = c.intermediate_size;
+  const std::string module = prefix + "mlp.";
+  if (c.fused_projections) {
+    layer.gate_proj = Weights(module + "gate_up_proj.weight", {2 * width, c.hidden_size});
+    layer.up_proj = layer.gate_proj + width * c.hidden_size;
+  } else {
+    layer.gate_proj = Weights(module + "gate_proj.weight", {width, c.hidden_size});
+    layer.up_proj = Weights(module + "up_proj.weight", {width, c.hidden_size});
+  }
+  layer.down_proj = Weights(module + "down_proj.weight", {c.hidden_size, width});
+  if (!c.mlp_bias) return;
+  layer.gate_bias = Weights(module + "gate_proj.bias", {width});
+  layer.up_bias = Weights(module + "up_proj.bias", {width});
+  layer.down_bias = Weights(module + "down_proj.bias", {c.hidden_size});
 }
 
 // post_attention_layernorm is the norm of what the feed-forward reads, but of what attention writes
@@ -341,6 +318,7 @@ std::vector<double> ReferenceDecoder::FeedForwardOf(const Layer& layer,
                                                     const std::vector<double>& x) const {
   const ReferenceConfig& c = model_.config;
   const std::vector<double> normed = Norm(x, layer.mlp_input_norm);
+  if (layer.mixture) return layer.mixture->Of(normed);
   const std::vector<double> gate =
       MatrixTimesVector(layer.gate_proj, c.intermediate_size, normed, layer.gate_bias);
   std::vector<double> inner =

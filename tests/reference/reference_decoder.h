@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "reference/reference_mixture.h"
 #include "reference/reference_model.h"
 
 namespace cria::reference {
@@ -37,11 +39,12 @@ class ReferenceDecoder {
     const float* attention_output_norm;
     const float* mlp_input_norm;
     const float* mlp_output_norm;
-    const float* q_proj;     // [num_attention_heads * head_dim, hidden_size]
-    const float* k_proj;     // [num_key_value_heads * head_dim, hidden_size]
-    const float* v_proj;     // The same.
-    const float* o_proj;     // [hidden_size, num_attention_heads * head_dim]
-    const float* gate_proj;  // [intermediate_size, hidden_size]
+    const float* q_proj;  // [num_attention_heads * head_dim, hidden_size]
+    const float* k_proj;  // [num_key_value_heads * head_dim, hidden_size]
+    const float* v_proj;  // The same.
+    const float* o_proj;  // [hidden_size, num_attention_heads * head_dim]
+    std::optional<ReferenceMixture> mixture;
+    const float* gate_proj;  // [intermediate_size, hidden_size]; null in a mixture.
     const float* up_proj;    // The same.
     const float* down_proj;  // [hidden_size, intermediate_size]
     const float* q_bias;     // Null where the model has none, as all that follow.
@@ -61,6 +64,7 @@ class ReferenceDecoder {
 
   const float* Weights(const std::string& name, const std::vector<size_t>& shape) const;
   Layer MakeLayer(size_t index, size_t context) const;
+  void NameFeedForward(const std::string& prefix, size_t index, Layer& layer) const;
   void NameNorms(const std::string& prefix, Layer& layer) const;
   std::vector<double> Norm(const std::vector<double>& x, const float* weight) const;
   void NormalizeHeads(std::vector<double>& heads, const float* weight) const;

@@ -34,6 +34,21 @@ enum class ReferenceActivation { kSilu, kGelu, kGeluTanh };
 // both.
 enum class ReferenceNorms { kBefore, kAfter, kBoth };
 
+// How checkpoints name experts: a tensor for each matrix of each, as Qwen's or as Mixtral's files,
+// or one for all experts.
+enum class ReferenceExpertNames { kQwen, kMixtral, kGranite };
+
+// The experts of a mixture.
+struct ReferenceExperts {
+  ReferenceExpertNames names = ReferenceExpertNames::kQwen;
+  size_t num_experts = 0;  // 0: there are none.
+  size_t num_experts_per_tok = 0;
+  size_t intermediate_size = 0;         // Of each.
+  bool norm_topk_prob = false;          // The weights of those that are chosen have the sum 1.
+  size_t shared_intermediate_size = 0;  // Of the expert that all tokens use; 0: there is none.
+  std::vector<bool> is_dense = {};      // [num_hidden_layers]: the layers without experts.
+};
+
 // The fields of ReferenceConfig that may be different from layer to layer.
 struct ReferenceAttention {
   double rope_theta = 10000.0;
@@ -76,13 +91,17 @@ struct ReferenceConfig {
   double residual_multiplier = 1.0;
   double logits_scaling = 1.0;     // Logits are divided by it.
   bool fused_projections = false;  // qkv_proj and gate_up_proj are one matrix each.
-  std::string prefix = "model.";   // Of all tensors but the head.
-  int bos_token_id = -1;           // -1: there is none.
+  ReferenceExperts experts;
+  std::string prefix = "model.";  // Of all tensors but the head.
+  int bos_token_id = -1;          // -1: there is none.
   std::vector<int> eos_token_ids;
 
   ReferenceAttention AttentionOf(size_t layer) const {
     if (layers.empty()) return {rope_theta, rope_scaling, sliding_window};
     return layers.at(layer);
+  }
+  bool HasExperts(size_t layer) const {
+    return experts.num_experts != 0 && !experts.is_dense.at(layer);
   }
   size_t turned_channels() const { return rotary_dim == 0 ? head_dim : rotary_dim; }
 };

@@ -202,7 +202,9 @@ CRIA_API void cria_plan_free(cria_plan* plan);
 CRIA_API cria_status cria_plan_get_totals(const cria_plan* plan, cria_plan_totals* totals);
 CRIA_API cria_status cria_plan_get_info(const cria_plan* plan, cria_model_info* info);
 // The parts: "KV cache", "packed weights" and so on. Returns the name of part `index`, valid as
-// long as the plan, or NULL if there is no such part. `bytes` and `is_mapped` may be NULL.
+// long as the plan, or NULL if there is no such part. `bytes` and `is_mapped` may be NULL. "other
+// experts" of a mixture are mapped, too, but are not in the totals: they are read when they are
+// chosen, and take only the memory that is left.
 CRIA_API size_t cria_plan_num_parts(const cria_plan* plan);
 CRIA_API const char* cria_plan_get_part(const cria_plan* plan, size_t index, uint64_t* bytes,
                                         int* is_mapped);
