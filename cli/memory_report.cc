@@ -14,7 +14,15 @@ namespace cria::cli {
 namespace {
 
 std::string_view KindName(MemoryKind kind) {
-  return kind == MemoryKind::kPrivate ? "private" : "mapped";
+  switch (kind) {
+    case MemoryKind::kPrivate:
+      return "private";
+    case MemoryKind::kMapped:
+      return "mapped";
+    case MemoryKind::kOnDemand:
+      return "on demand";
+  }
+  return "unknown";
 }
 
 std::string FlagsOf(const MemoryPlanOptions& options) {
@@ -50,6 +58,9 @@ std::string PlanTable(const ModelOutline& model, const MemoryPlan& plan) {
   }
   add("= private", plan.private_bytes(), "the kernel cannot drop these pages");
   add("= mapped", plan.mapped_bytes(), "the kernel may drop these pages and read them again");
+  if (plan.on_demand_bytes() != 0) {
+    add("= on demand", plan.on_demand_bytes(), "read when a token chooses them; needs no memory");
+  }
   add("= resident, steady", plan.steady_bytes(), "once the context is full");
   add("= resident, peak", plan.peak_bytes(), "what --memory-limit is compared with");
   add("address space", plan.address_space_bytes, "what ulimit -v bounds");
@@ -80,10 +91,31 @@ Result<BoardVerdict> JudgeBoard(const raspberry_pi::Board& board, const ModelOut
   }
   double weight_bytes = 0.0;
   for (const TensorLayout& matrix : model.matrices) {
-    weight_bytes += static_cast<double>(matrix.data_bytes() + matrix.scale_bytes());
+    const double used_parts = matrix.num_parts == 1 ? 1 : model.config.num_experts_per_tok;
+    weight_bytes += static_cast<double>(matrix.data_bytes() + matrix.scale_bytes()) /
+                    static_cast<double>(matrix.num_parts) * used_parts;
   }
   verdict.max_tokens_per_second = board.read_bandwidth_gb_s * 1e9 / weight_bytes;
   return verdict;
+}
+
+// By continuous reading on a Raspberry Pi.
+constexpr double kCardBytesPerSecond = 90e6;
+constexpr double kSsdBytesPerSecond = 450e6;  // On its PCIe.
+
+// What a disk makes of the experts that a token has to read with so much memory, if a token whose
+// weights are all in memory takes `seconds`; empty if it reads none.
+std::string DiskText(const MemoryPlan& plan, uint64_t resident_bytes, double seconds) {
+  const uint64_t bytes = plan.DiskBytesPerToken(resident_bytes);
+  if (bytes == 0) return "";
+  const auto tokens_per_second = [&](double bytes_per_second) {
+    return 1.0 / (seconds + static_cast<double>(bytes) / bytes_per_second);
+  };
+  return Format(
+      "A token reads about {} of experts from the disk if tokens choose evenly: that allows at "
+      "most {:.2f} tokens/s with a fast microSD card, and {:.2f} with an SSD.\n",
+      FormatBytes(bytes), tokens_per_second(kCardBytesPerSecond),
+      tokens_per_second(kSsdBytesPerSecond));
 }
 
 std::string VerdictText(const BoardVerdict& verdict, const MemoryPlan& plan) {
@@ -98,18 +130,23 @@ std::string VerdictText(const BoardVerdict& verdict, const MemoryPlan& plan) {
     }
     if (verdict.fitting.empty()) text += ", with any context";
   }
-  return text +
-         Format("\nIts memory allows at most {:.1f} tokens/s.\n", verdict.max_tokens_per_second);
+  text += Format("\nIts memory allows at most {:.1f} tokens/s.\n", verdict.max_tokens_per_second);
+  if (!verdict.fits) return text;
+  return text + DiskText(plan, board.usable_bytes, 1.0 / verdict.max_tokens_per_second);
 }
 
-nlohmann::ordered_json VerdictJson(const BoardVerdict& verdict) {
+nlohmann::ordered_json VerdictJson(const BoardVerdict& verdict, const MemoryPlan& plan) {
   nlohmann::ordered_json fitting = nlohmann::ordered_json::array();
   for (const MemoryPlanOptions& options : verdict.fitting) fitting.push_back(OptionsJson(options));
-  return {{"name", verdict.board->name},
-          {"usable_bytes", verdict.board->usable_bytes},
-          {"fits", verdict.fits},
-          {"fitting", fitting},
-          {"max_tokens_per_second", verdict.max_tokens_per_second}};
+  nlohmann::ordered_json json = {{"name", verdict.board->name},
+                                 {"usable_bytes", verdict.board->usable_bytes},
+                                 {"fits", verdict.fits},
+                                 {"fitting", fitting},
+                                 {"max_tokens_per_second", verdict.max_tokens_per_second}};
+  if (plan.token_expert_bytes != 0) {
+    json["disk_bytes_per_token"] = plan.DiskBytesPerToken(verdict.board->usable_bytes);
+  }
+  return json;
 }
 
 // The board with this name. The error lists all boards.
@@ -138,6 +175,10 @@ nlohmann::ordered_json PlanJson(const ModelOutline& model, const MemoryPlan& pla
                                  {"peak_bytes", plan.peak_bytes()},
                                  {"address_space_bytes", plan.address_space_bytes},
                                  {"model_file_bytes", model.file_bytes}};
+  if (plan.token_expert_bytes != 0) {
+    json["on_demand_bytes"] = plan.on_demand_bytes();
+    json["token_expert_bytes"] = plan.token_expert_bytes;
+  }
   if (model.tokenizer_is_estimated) json["tokenizer_is_estimated"] = true;
   return json;
 }
@@ -162,11 +203,17 @@ Status PrintPlan(const ModelOutline& model, EngineOptions options, const PlanArg
   }
   if (arguments.json) {
     nlohmann::ordered_json json = PlanJson(model, plan);
-    if (verdict) json["board"] = VerdictJson(*verdict);
+    if (verdict) json["board"] = VerdictJson(*verdict, plan);
+    if (arguments.memory_limit_bytes && plan.token_expert_bytes != 0) {
+      json["disk_bytes_per_token"] = plan.DiskBytesPerToken(*arguments.memory_limit_bytes);
+    }
     std::printf("%s\n", json.dump(2).c_str());
   } else {
     std::fputs(PlanTable(model, plan).c_str(), stdout);
     if (verdict) std::fputs(VerdictText(*verdict, plan).c_str(), stdout);
+    if (arguments.memory_limit_bytes) {
+      std::fputs(DiskText(plan, *arguments.memory_limit_bytes, 0.0).c_str(), stdout);
+    }
   }
   std::fflush(stdout);
   if (verdict && !verdict->fits) {

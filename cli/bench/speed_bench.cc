@@ -1,6 +1,7 @@
 #include "cli/bench/speed_bench.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <span>
@@ -14,6 +15,7 @@
 #include "core/format.h"
 #include "decode/open_sequence.h"
 #include "llm/sampler.h"
+#include "model/model_outline.h"
 
 namespace cria::cli {
 namespace {
@@ -43,6 +45,40 @@ double MeanKeyValueBytes(const ModelConfig& config, KvType type, size_t depth, s
          static_cast<double>(config.num_key_value_heads * head_bytes);
 }
 
+// What one token reads of the packed weights: of a mixture's experts, as many as it chooses.
+std::vector<std::span<const std::byte>> WeightsOfAToken(const Engine& engine) {
+  const std::vector<TensorLayout> layouts = OutlineOf(engine.file()).matrices;
+  std::vector<std::span<const std::byte>> weights;
+  for (size_t i = 0; i < layouts.size(); ++i) {
+    std::span<const std::byte> matrix = engine.weights().matrices()[i];
+    if (layouts[i].num_parts > 1) {
+      matrix = matrix.first(matrix.size() / layouts[i].num_parts *
+                            engine.file().config().num_experts_per_tok);
+    }
+    weights.push_back(matrix);
+  }
+  return weights;
+}
+
+// Bytes of packed weights that one step of so many sequences reads, if tokens choose all experts
+// equally often.
+double StepBytes(const Engine& engine, size_t num_sequences) {
+  const ModelConfig& config = engine.file().config();
+  // The share of experts that at least one of the tokens chooses.
+  double chosen = 1.0;
+  if (config.num_experts != 0) {
+    const double one = static_cast<double>(config.num_experts_per_tok) / config.num_experts;
+    chosen = 1.0 - std::pow(1.0 - one, static_cast<double>(num_sequences));
+  }
+  const std::vector<TensorLayout> layouts = OutlineOf(engine.file()).matrices;
+  double bytes = 0.0;
+  for (size_t i = 0; i < layouts.size(); ++i) {
+    bytes += static_cast<double>(engine.weights().matrices()[i].size()) *
+             (layouts[i].num_parts > 1 ? chosen : 1.0);
+  }
+  return bytes;
+}
+
 // The tests of one engine.
 class SpeedBench {
  public:
@@ -57,12 +93,9 @@ class SpeedBench {
         interrupt_(interrupt),
         sampler_(sampler),
         one_thread_(one_thread),
-        bandwidth_(engine.weights().matrices()),
+        bandwidth_(WeightsOfAToken(engine)),
         tokens_(std::move(tokens)) {
     if (sequences_.empty()) drafts_.emplace(engine, tokens_, interrupt.flag());
-    for (const auto matrix : engine.weights().matrices()) {
-      packed_bytes_ += static_cast<double>(matrix.size());
-    }
   }
 
   // `result` has the test.
@@ -106,7 +139,6 @@ class SpeedBench {
   Sampler& sampler_;
   const ThreadPool& one_thread_;
   ReadBandwidth bandwidth_;
-  double packed_bytes_ = 0.0;          // Bytes of all weights that each generated token reads.
   const std::vector<int32_t> tokens_;  // The tokens before they are replaced by generated ones.
   std::optional<DraftComparison> drafts_;
   Profile profile_;
@@ -118,9 +150,10 @@ Status SpeedBench::Run(SpeedResult& result) {
   result.begin = std::chrono::system_clock::now();
   result.first_state = platform::ReadProcessorState();
   if (!test.is_prompt() && !drafts_) {
-    result.bytes_per_token = packed_bytes_ / static_cast<double>(test.num_sequences) +
-                             MeanKeyValueBytes(engine_.file().config(), options_.engine.kv_type,
-                                               test.depth_tokens, test.generated_tokens);
+    result.bytes_per_token =
+        StepBytes(engine_, test.num_sequences) / static_cast<double>(test.num_sequences) +
+        MeanKeyValueBytes(engine_.file().config(), options_.engine.kv_type, test.depth_tokens,
+                          test.generated_tokens);
   }
   std::optional<ProgressBar> bar;
   if (IsTerminal(stderr)) {

@@ -13,7 +13,10 @@
 #include <vector>
 
 #include "budget/generated_model.h"
+#include "support/family_checkpoint.h"
 #include "support/files.h"
+#include "support/run_program.h"
+#include "support/temporary_directory.h"
 
 namespace cria {
 namespace {
@@ -239,6 +242,32 @@ TEST_F(BenchCommand, ATokenReadsTheWeightsAndItsContext) {
   EXPECT_LE(weights, 1.05 * kWeights);
 }
 
+// Of a mixture, a token reads the experts that it chooses, and several tokens some of them
+// together.
+TEST(BenchCommandOfMixtures, ATokenReadsTheExpertsItChooses) {
+  const support::TemporaryDirectory folder;
+  const std::string checkpoint = folder.path() / "checkpoint";
+  const std::string model = folder.path() / "model.cria";
+  support::WriteFamilyDirectory(support::WideMixture(), checkpoint);
+  const support::RunResult converted = support::RunProgram(
+      {CRIA_MODEL_CONVERTER, checkpoint, "-o", model, "--weights", "f32", "--no-verify"});
+  ASSERT_EQ(converted.exit_code, 0) << converted.error;
+  const support::RunResult ran =
+      support::RunProgram({CRIA_PROGRAM, "bench", "-m", model, "--json", "--no-pack-cache", "-t",
+                           "1", "-p", "0", "-n", "2", "-r", "1", "-np", "1,4"});
+  ASSERT_EQ(ran.exit_code, 0) << ran.error;
+  const json rows = json::parse(ran.output);
+  const json plan =
+      json::parse(support::RunProgram({CRIA_PROGRAM, "plan", "-m", model, "--json"}).output);
+  // 2 of 8 are chosen by a token, and 8 (1 - (3/4)^4) by four.
+  const double expert = plan["token_expert_bytes"].get<double>() / 2;
+  const double others = rows[0]["bytes_per_token"].get<double>() - 2 * expert;
+  EXPECT_GT(others, 256 * 1024 * 4);  // The head.
+  EXPECT_LT(others, 8 * expert);
+  const double together = 8 * (1 - 0.31640625) * expert;
+  EXPECT_NEAR(rows[1]["bytes_per_token"].get<double>(), (others + together) / 4, 0.01 * expert);
+}
+
 TEST_F(BenchCommand, ListsMultiply) {
   const json rows = Rows({"-p", "8,16", "-n", "2,0", "-d", "4,0", "-t", "2,1", "-r", "1"});
   std::vector<std::string> tests;
@@ -329,7 +358,7 @@ TEST_F(BenchCommand, AProfileSumsUpToTheWhole) {
     ASSERT_THAT(rows, SizeIs(2));
     for (const json& row : rows) {
       EXPECT_NEAR(row["profile_sum"].get<double>(), 1.0, 0.03) << row["n_prompt"];
-      EXPECT_THAT(row["profile"], SizeIs(12));
+      EXPECT_THAT(row["profile"], SizeIs(13));
       double sum = 0.0;
       for (const double fraction : row["profile"]) sum += fraction;
       EXPECT_NEAR(sum, row["profile_sum"].get<double>(), 1e-9);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "support/emulation.h"
+#include "support/family_checkpoint.h"
 #include "support/run_program.h"
 #include "support/sanitizers.h"
 #include "support/temporary_directory.h"
@@ -21,6 +22,7 @@ using support::RunProgram;
 using support::RunResult;
 using testing::ContainsRegex;
 using testing::HasSubstr;
+using testing::Not;
 
 class PlanCommand : public testing::Test {
  protected:
@@ -127,6 +129,49 @@ TEST_F(PlanCommand, AContextOfZeroIsTheModelsOwn) {
                                         "-c", "0", "--memory-limit", "8M"});
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_THAT(refused.error, HasSubstr("with a context of 4096 tokens"));
+}
+
+// What a mixture needs is what one token reads; what else it has is said, and what a disk would
+// make of it.
+TEST(PlanCommandOfMixtures, SaysWhatATokenReadsFromTheDisk) {
+  const support::TemporaryDirectory folder;
+  const std::string checkpoint = folder.path() / "checkpoint";
+  const std::string model = folder.path() / "model.cria";
+  support::WriteFamilyDirectory(support::WideMixture(), checkpoint);
+  const RunResult converted = RunProgram(
+      {CRIA_MODEL_CONVERTER, checkpoint, "-o", model, "--weights", "f32", "--no-verify"});
+  ASSERT_EQ(converted.exit_code, 0) << converted.error;
+  const auto plan = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {CRIA_PROGRAM, "plan", "-m", model, "-t", "2"});
+    return RunProgram(more);
+  };
+  const RunResult all = plan({});
+  ASSERT_EQ(all.exit_code, 0) << all.error;
+  EXPECT_THAT(all.output, ContainsRegex("experts of one token +[0-9]+ .* mapped"));
+  EXPECT_THAT(all.output, ContainsRegex("other experts +[0-9]+ .* on demand"));
+  EXPECT_THAT(all.output, HasSubstr("read when a token chooses them; needs no memory"));
+  EXPECT_EQ(
+      RunProgram({CRIA_CONVERT_PROGRAM, "plan", checkpoint, "--weights", "f32", "-t", "2"}).output,
+      all.output);
+  const auto parts = nlohmann::json::parse(plan({"--json"}).output);
+  const auto chosen = parts["token_expert_bytes"].get<uint64_t>();
+  // 2 layers of 2 experts with 3 matrices of 256 x 256 floats, and what packing adds.
+  EXPECT_GE(chosen, uint64_t{2} * 2 * 3 * 256 * 256 * 4);
+  EXPECT_EQ(parts["on_demand_bytes"], 3 * chosen);
+  const auto peak = parts["peak_bytes"].get<uint64_t>();
+  const RunResult less = plan({"--memory-limit", std::to_string(peak)});
+  EXPECT_EQ(less.exit_code, 0) << less.error;
+  EXPECT_THAT(less.output, HasSubstr("of experts from the disk if tokens choose evenly: that "
+                                     "allows at most "));
+  const auto limited =
+      nlohmann::json::parse(plan({"--memory-limit", std::to_string(peak), "--json"}).output);
+  // The experts of one token are a quarter of all, and there is no room for others.
+  EXPECT_NEAR(limited["disk_bytes_per_token"].get<double>(), 0.75 * static_cast<double>(chosen), 1);
+  const RunResult enough = plan({"--memory-limit", std::to_string(peak + 3 * chosen)});
+  EXPECT_THAT(enough.output, Not(HasSubstr("from the disk")));
+  EXPECT_EQ(plan({"--memory-limit", std::to_string(peak - 1)}).exit_code, 1);
+  const auto board = nlohmann::json::parse(plan({"--board", "pi-5-16gb", "--json"}).output);
+  EXPECT_EQ(board["board"]["disk_bytes_per_token"], 0);
 }
 
 }  // namespace
