@@ -73,9 +73,8 @@ inline TestKvCache FilledCache(const Case& c, size_t capacity_tokens,
   TestKvCache cache(c.type, c.shape.num_key_value_heads, c.shape.head_dim, capacity_tokens, order);
   const size_t floats = c.shape.num_key_value_heads * c.shape.head_dim;
   for (size_t token = c.BeginOf(0); token < c.num_tokens(); ++token) {
-    const auto seed = static_cast<unsigned>(token);
-    cache.Store(token, RandomFloats(floats, 2 * seed + 1).data(),
-                RandomFloats(floats, 2 * seed + 2).data());
+    cache.Store(token, RandomRow(floats, 2 * token + 1).data(),
+                RandomRow(floats, 2 * token + 2).data());
   }
   return cache;
 }

@@ -54,11 +54,11 @@ struct RopeRow {
 
 // Keys before rope: the same for the same `token`, wherever it is stored.
 std::vector<float> RawKeys(const Shift& c, size_t token) {
-  return RandomFloats(c.num_heads * c.head_dim, static_cast<unsigned>(2 * token + 1));
+  return RandomRow(c.num_heads * c.head_dim, 2 * token + 1);
 }
 
 std::vector<float> Values(const Shift& c, size_t token) {
-  return RandomFloats(c.num_heads * c.head_dim, static_cast<unsigned>(2 * token + 2));
+  return RandomRow(c.num_heads * c.head_dim, 2 * token + 2);
 }
 
 // Stores `token` as if it had been computed at `position`, in double precision.
