@@ -50,18 +50,28 @@ endfunction()
 
 # cria_folder(NAME SOURCES... [COLD sources...] [EXCEPTIONS] [LINKS targets...] [PRIVATE_LINKS targets...])
 # Makes the library cria_NAME from the sources in this folder, whose headers are included as "NAME/header.h". If NAME
-# is outer/inner, the library is cria_outer_inner. COLD sources run at most once in a start and are compiled for
-# size. The library's headers may include headers of LINKS, its sources also those of PRIVATE_LINKS. Without
-# EXCEPTIONS, the library has neither exceptions nor RTTI.
+# is outer/inner, the library is cria_outer_inner. COLD sources run at most once in a start, are compiled for size, and
+# belong to a target of their own, so that they can be compiled together. The library's headers may include headers of
+# LINKS, its sources also those of PRIVATE_LINKS. Without EXCEPTIONS, the library has neither exceptions nor RTTI.
 function(cria_folder name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "EXCEPTIONS" "" "COLD;LINKS;PRIVATE_LINKS")
   string(REPLACE "/" "_" target cria_${name})
   cria_include_root(include_root ${CMAKE_CURRENT_SOURCE_DIR} ${name})
-  add_library(${target} STATIC ${arg_UNPARSED_ARGUMENTS} ${arg_COLD})
-  set_source_files_properties(${arg_COLD} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
-  target_include_directories(${target} PUBLIC ${include_root})
-  target_link_libraries(${target} PUBLIC ${arg_LINKS} PRIVATE cria_options ${arg_PRIVATE_LINKS})
-  if(NOT arg_EXCEPTIONS)
-    target_compile_options(${target} PRIVATE ${cria_no_exceptions})
+  add_library(${target} STATIC ${arg_UNPARSED_ARGUMENTS})
+  set(parts ${target})
+  if(arg_COLD)
+    set(cold ${target}_cold)
+    add_library(${cold} OBJECT ${arg_COLD})
+    set_target_properties(${cold} PROPERTIES UNITY_BUILD "${unity_build}")
+    target_compile_options(${cold} PRIVATE $<$<CONFIG:Release>:-Os>)
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:${cold}>)
+    list(APPEND parts ${cold})
   endif()
+  foreach(part IN LISTS parts)
+    target_include_directories(${part} PUBLIC ${include_root})
+    target_link_libraries(${part} PUBLIC ${arg_LINKS} PRIVATE cria_options ${arg_PRIVATE_LINKS})
+    if(NOT arg_EXCEPTIONS)
+      target_compile_options(${part} PRIVATE ${cria_no_exceptions})
+    endif()
+  endforeach()
 endfunction()

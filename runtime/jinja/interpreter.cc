@@ -3,19 +3,16 @@
 #include <utility>
 
 namespace cria::jinja {
-namespace {
-
-struct Binding {
-  std::string_view name;
-  Value value;
-  Binding* next;
-};
-
-}  // namespace
 
 // The variables of the template, a macro or an iteration of a loop; variables of the surrounding
 // scope can be read, but not changed.
 struct Interpreter::Scope {
+  struct Binding {
+    std::string_view name;
+    Value value;
+    Binding* next;
+  };
+
   Scope* parent = nullptr;
   Binding* first = nullptr;
 };
@@ -41,7 +38,8 @@ std::span<const Piece> Interpreter::Run(const Node& body) {
 Value Interpreter::Lookup(std::string_view name) {
   size_t seen = 0;
   for (const Scope* scope = scope_; scope != nullptr; scope = scope->parent) {
-    for (const Binding* binding = scope->first; binding != nullptr; binding = binding->next) {
+    for (const Scope::Binding* binding = scope->first; binding != nullptr;
+         binding = binding->next) {
       if (binding->name == name) return binding->value;
       ++seen;
     }
@@ -58,7 +56,7 @@ Value Interpreter::Lookup(std::string_view name) {
 
 void Interpreter::Define(std::string_view name, const Value& value) {
   size_t seen = 0;
-  for (Binding* binding = scope_->first; binding != nullptr; binding = binding->next) {
+  for (Scope::Binding* binding = scope_->first; binding != nullptr; binding = binding->next) {
     if (binding->name == name) {
       binding->value = value;
       return;
@@ -66,7 +64,7 @@ void Interpreter::Define(std::string_view name, const Value& value) {
     ++seen;
   }
   context_.Charge(seen / 8);
-  scope_->first = context_.New<Binding>({name, value, scope_->first});
+  scope_->first = context_.New<Scope::Binding>({name, value, scope_->first});
 }
 
 void Interpreter::Assign(const Node& target, const Value& value) {

@@ -71,14 +71,14 @@ Value RemoveSuffix(Call& call) {
   return Slice(call.context, Self(call), 0, Self(call).size_bytes - size);
 }
 
-Value Upper(Call& call) { return ChangeCase(call.context, Self(call), LetterCase::kUpper); }
-Value Lower(Call& call) { return ChangeCase(call.context, Self(call), LetterCase::kLower); }
-Value Title(Call& call) { return ChangeCase(call.context, Self(call), LetterCase::kTitle); }
-Value Capitalize(Call& call) {
+Value UpperMethod(Call& call) { return ChangeCase(call.context, Self(call), LetterCase::kUpper); }
+Value LowerMethod(Call& call) { return ChangeCase(call.context, Self(call), LetterCase::kLower); }
+Value TitleMethod(Call& call) { return ChangeCase(call.context, Self(call), LetterCase::kTitle); }
+Value CapitalizeMethod(Call& call) {
   return ChangeCase(call.context, Self(call), LetterCase::kCapitalized);
 }
 
-Value ReplaceText(Call& call) {
+Value ReplaceMethod(Call& call) {
   ArgumentBytes(call, 0);
   ArgumentBytes(call, 1);
   if (call.context.failed()) return {};
@@ -164,11 +164,11 @@ Value AreAll(Call& call, bool (*matches)(char byte)) {
   const std::string_view bytes = Flat(call.context, Self(call));
   return Bool(!bytes.empty() && std::ranges::all_of(bytes, matches));
 }
-bool IsDigit(char byte) { return byte >= '0' && byte <= '9'; }
-Value AreDigits(Call& call) { return AreAll(call, IsDigit); }
+bool IsDecimalDigit(char byte) { return byte >= '0' && byte <= '9'; }
+Value AreDigits(Call& call) { return AreAll(call, IsDecimalDigit); }
 Value AreLetters(Call& call) { return AreAll(call, IsLetter); }
 Value AreDigitsOrLetters(Call& call) {
-  return AreAll(call, [](char byte) { return IsDigit(byte) || IsLetter(byte); });
+  return AreAll(call, [](char byte) { return IsDecimalDigit(byte) || IsLetter(byte); });
 }
 Value AreSpaces(Call& call) {
   const std::string_view bytes = Flat(call.context, Self(call));
@@ -189,11 +189,11 @@ constexpr Native kStringMethods[] = {
     {"endswith", EndsWith, "suffix"},
     {"removeprefix", RemovePrefix, "prefix"},
     {"removesuffix", RemoveSuffix, "suffix"},
-    {"upper", Upper},
-    {"lower", Lower},
-    {"title", Title},
-    {"capitalize", Capitalize},
-    {"replace", ReplaceText, "old,new,count"},
+    {"upper", UpperMethod},
+    {"lower", LowerMethod},
+    {"title", TitleMethod},
+    {"capitalize", CapitalizeMethod},
+    {"replace", ReplaceMethod, "old,new,count"},
     {"join", JoinItems, "iterable"},
     {"find", FindText, "sub"},
     {"rfind", FindLastText, "sub"},
@@ -205,7 +205,7 @@ constexpr Native kStringMethods[] = {
     {"ljust", AlignLeft, "width,fillchar"},
     {"rjust", AlignRight, "width,fillchar"},
     {"center", Center, "width,fillchar"},
-    {"casefold", Lower},
+    {"casefold", LowerMethod},
     {"isdigit", AreDigits},
     {"isdecimal", AreDigits},
     {"isnumeric", AreDigits},

@@ -10,7 +10,7 @@
 namespace cria::jinja {
 namespace {
 
-constexpr std::array<std::string_view, 16> kSymbols = {
+constexpr std::array<std::string_view, 16> kOperatorSymbols = {
     "+", "-", "*", "/", "//", "%", "**", "~", "==", "!=", "<", "<=", ">", ">=", "in", "not in"};
 
 bool IsUndefined(Context& context, const Value& value) {
@@ -21,8 +21,9 @@ bool IsUndefined(Context& context, const Value& value) {
 
 Value Misfit(Context& context, Operator op, const Value& a, const Value& b) {
   if (!IsUndefined(context, a) && !IsUndefined(context, b)) {
-    context.Fail({"'", kSymbols[static_cast<size_t>(op)], "' is not possible with values of type ",
-                  KindName(a.kind), " and ", KindName(b.kind)});
+    context.Fail({"'", kOperatorSymbols[static_cast<size_t>(op)],
+                  "' is not possible with values of type ", KindName(a.kind), " and ",
+                  KindName(b.kind)});
   }
   return {};
 }
