@@ -72,6 +72,8 @@ Node JsonText::AnyValue() {
   if (value_ != Expressions::kNothing) return value_;
   Expressions& e = expressions_;
   value_ = e.NewRule();
+  // Without memory for the rule, the values in values would never end.
+  if (value_ == Expressions::kNothing) return value_;
   e.Define(value_, e.Choice(std::array{e.Text("null"), e.Text("true"), e.Text("false"), AnyNumber(),
                                        AnyString(), AnyArray(), AnyObject()}));
   return value_;

@@ -330,5 +330,24 @@ TEST(JsonSchemaTest, HostileSchemasEndSoon) {
   }
 }
 
+TEST(JsonSchemaTest, EndsWhereverTheMemoryEnds) {
+  std::string patterns = R"({"allOf":[)";
+  for (int i = 0; i < 3; ++i) patterns += R"({"pattern":"a)" + std::to_string(i) + R"(.*b"},)";
+  patterns += "true]}";
+  for (const std::string_view schema :
+       {std::string_view("{}"), std::string_view(patterns),
+        std::string_view(R"({"type":"object","properties":{"a":{"$ref":"#"},"b":{}}})")}) {
+    bool was_read = false;
+    for (size_t words = 8; words < size_t{1} << 17; words += words / 8) {
+      ExpressionTexts texts(words * sizeof(uint64_t));
+      const Result<Node> node = ReadJsonSchema(texts.expressions(), schema);
+      was_read |= node.has_value();
+      if (node) continue;
+      EXPECT_EQ(node.error().code(), ErrorCode::kOutOfMemory) << node.error().message();
+    }
+    EXPECT_TRUE(was_read) << schema;
+  }
+}
+
 }  // namespace
 }  // namespace cria::grammar
