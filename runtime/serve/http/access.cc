@@ -63,9 +63,12 @@ std::optional<Refusal> Access::CheckHost(const RequestHead& head) const {
 }
 
 std::optional<Refusal> Access::CheckOrigin(const RequestHead& head) const {
-  if (!head.origin || AllowsOrigin(*head.origin)) return std::nullopt;
-  const std::optional<std::string_view> authority = AuthorityOfOrigin(*head.origin);
-  if (authority && EqualsIgnoringCase(*authority, head.host)) return std::nullopt;
+  if (!head.origin) return std::nullopt;
+  if (head.num_origins <= 1) {
+    if (AllowsOrigin(*head.origin)) return std::nullopt;
+    const std::optional<std::string_view> authority = AuthorityOfOrigin(*head.origin);
+    if (authority && EqualsIgnoringCase(*authority, head.host)) return std::nullopt;
+  }
   return Refusal{.status = 403,
                  .code = "origin_not_allowed",
                  .sentence =

@@ -29,6 +29,7 @@ struct RequestHead {
   std::string_view path;
   size_t num_hosts = 0;  // How many headers named Host there are.
   std::string_view host;
+  size_t num_origins = 0;
   std::optional<std::string_view> origin;
   std::optional<std::string_view> authorization;
   std::optional<std::string_view> api_key;

@@ -14,6 +14,10 @@ struct HttpBounds {
   size_t head_bytes = 16 << 10;
   // What of an answer in parts waits for its reader.
   size_t answer_buffer_bytes = 16 << 10;
+  // What the kernel keeps of an answer until its client takes it. Otherwise this could become
+  // megabytes of memory for each connection, and the model would write answers for clients that
+  // read nothing.
+  int socket_buffer_bytes = 64 << 10;
   // Of one request, and of all requests that are not yet answered.
   size_t max_body_bytes = 1 << 20;
   size_t total_body_bytes = 4 << 20;

@@ -90,6 +90,7 @@ MHD_Result HttpConnection::CollectHeader(void* result, MHD_ValueKind, const char
     ++head.access.num_hosts;
   } else if (is("Origin")) {
     head.access.origin = text;
+    ++head.access.num_origins;
   } else if (is("Authorization")) {
     head.access.authorization = text;
   } else if (is("X-API-Key")) {

@@ -334,6 +334,9 @@ void HttpServer::Accept(const Listener& listener) {
 }
 
 void HttpServer::AddConnection(Descriptor socket) {
+  // If this fails, the connection works all the same.
+  const int buffer_bytes = context_->bounds.socket_buffer_bytes;
+  setsockopt(socket.value(), SOL_SOCKET, SO_SNDBUF, &buffer_bytes, sizeof buffer_bytes);
   // libmicrohttpd demands the address of the client, which is not used.
   sockaddr_in nowhere = {};
   nowhere.sin_family = AF_INET;

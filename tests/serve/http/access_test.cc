@@ -69,6 +69,9 @@ TEST(Access, PagesOfOtherSitesAreRefused) {
         "https://chat.example.evil", "null", "", "http://localhost:8080/", "file://"}) {
     EXPECT_EQ(status(origin), 403) << origin;
   }
+  // No browser sends two.
+  head.num_origins = 2;
+  EXPECT_EQ(status("https://chat.example"), 403);
   EXPECT_TRUE(access.AllowsOrigin("https://chat.example"));
   // Its own pages need no header that allows them.
   EXPECT_FALSE(access.AllowsOrigin("http://localhost:8080"));
