@@ -63,6 +63,10 @@ void AnswerRun::CheckShape() {
     RefuseField(shape.field, "is not supported: this server was started without constraints");
   }
   if (const Status status = Constrain(shape); !status) {
+    // Waiting would not help: a constraint has always the same memory.
+    if (status.error().code() == ErrorCode::kOutOfMemory) {
+      throw RequestError(400, status.error().message(), shape.field);
+    }
     throw ErrorOf(status.error(), shape.field);
   }
   need_ = Need::kShape;

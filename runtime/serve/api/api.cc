@@ -78,6 +78,7 @@ void Route(Exchange& exchange) {
     return route->handle(exchange);
   }
   if (allowed.empty()) {
+    if (exchange.request.path.starts_with("/api/")) exchange.style = kOllamaStyle;
     throw RequestError(404, Format("there is no {}", exchange.request.path), "", "not_found");
   }
   const RequestError error(405, Format("{} answers {} alone", exchange.request.path, allowed), "",

@@ -118,17 +118,19 @@ AnswerOptions ReadAnswerOptions(const Fields& request) {
 AnswerShape ReadResponseFormat(const Fields& request) {
   AnswerShape shape = {.field = "response_format"};
   const std::optional<Fields> format = request.Object("response_format");
-  if (!format) {
-    // llama-server's own fields.
-    if (const auto schema = request.Object("json_schema")) {
-      return {AnswerShape::Kind::kJsonSchema, Written(schema->json()), "json_schema"};
-    }
-    if (auto grammar = request.String("grammar"); grammar && !grammar->empty()) {
-      return {AnswerShape::Kind::kGrammar, std::move(*grammar), "grammar"};
-    }
-    return shape;
+  const std::string type = format ? format->RequiredString("type") : "text";
+  // llama-server's own fields.
+  const std::optional<Fields> own_schema = request.Object("json_schema");
+  std::optional<std::string> grammar = request.String("grammar");
+  if (grammar && grammar->empty()) grammar.reset();
+  if ((type != "text") + own_schema.has_value() + grammar.has_value() > 1) {
+    RefuseField(grammar ? "grammar" : "json_schema",
+                "cannot be combined with another form of the answer");
   }
-  const std::string type = format->RequiredString("type");
+  if (own_schema) {
+    return {AnswerShape::Kind::kJsonSchema, Written(own_schema->json()), "json_schema"};
+  }
+  if (grammar) return {AnswerShape::Kind::kGrammar, std::move(*grammar), "grammar"};
   if (type == "text") return shape;
   if (type == "json_object") {
     shape.kind = AnswerShape::Kind::kJsonObject;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "core/format.h"
@@ -57,7 +59,27 @@ std::string PathOfSlotFile(const ApiState& state, const Fields& fields) {
                 "must be a plain name of at most 200 bytes, without '/', '..', spaces or a dot at "
                 "its beginning");
   }
-  return state.options.slot_save_path + "/" + name;
+  const std::string path = state.options.slot_save_path + "/" + name;
+  // A link leads to whatever it names, and a session file would replace that.
+  std::error_code unknown;
+  const auto type = std::filesystem::symlink_status(path, unknown).type();
+  if (type != std::filesystem::file_type::regular &&
+      type != std::filesystem::file_type::not_found) {
+    RefuseField("filename", "is the name of something else than a file of a slot");
+  }
+  return path;
+}
+
+// What a client is told of a failure with the file: its name, but not the folder, which is the
+// server's.
+RequestError ErrorOfFile(const Error& error, const ApiState& state) {
+  const std::string folder = state.options.slot_save_path + "/";
+  const RequestError known = ErrorOf(error, "filename");
+  std::string message = known.message();
+  for (size_t at = 0; (at = message.find(folder, at)) != message.npos;) {
+    message.erase(at, folder.size());
+  }
+  return {known.status(), std::move(message), known.param(), known.code()};
 }
 
 // Each of these returns its figure when the slot is free again, so that the client's next request
@@ -67,8 +89,8 @@ size_t SaveSlot(ApiState& state, size_t index, const std::string& path) {
   const SessionPool::Lease lease = state.sessions.TakeSlot(index);
   Session& session = lease.session();
   const size_t count = session.tokens().size();
-  ThrowIfError(SaveSession(path, SessionContent::kText, {}, session, count, state.engine),
-               "filename");
+  const Status saved = SaveSession(path, SessionContent::kText, {}, session, count, state.engine);
+  if (!saved) throw ErrorOfFile(saved.error(), state);
   return count;
 }
 
@@ -79,8 +101,8 @@ size_t RestoreSlot(ApiState& state, size_t index, const std::string& path) {
   if (!loaded && loaded.error().code() == ErrorCode::kNotFound) {
     throw RequestError(404, "there is no such file in the folder of slots", "filename");
   }
-  const LoadedSession file = ValueOf(std::move(loaded), "filename");
-  return file.why_read_again.empty() ? file.tokens.size() : 0;
+  if (!loaded) throw ErrorOfFile(loaded.error(), state);
+  return loaded->why_read_again.empty() ? loaded->tokens.size() : 0;
 }
 
 size_t EraseSlot(ApiState& state, size_t index) {

@@ -179,6 +179,35 @@ TEST_F(RefusalTest, PathsAndMethods) {
   EXPECT_EQ(wrong->headers[0].name, "Allow");
   EXPECT_EQ(wrong->headers[0].value, "POST");
   EXPECT_EQ(Post("/v1/embeddings", Json::object())->status, 501);
+  // Ollama's clients read its own form.
+  EXPECT_TRUE(Post("/api/pull", Json::object())->json()["error"].is_string());
+}
+
+TEST_F(RefusalTest, SeveralFormsOfOneAnswer) {
+  Json request = Chat("Who?", 4);
+  request["grammar"] = "root ::= \"ab\"";
+  request["response_format"] = {{"type", "text"}};
+  const Json answer = Post("/v1/chat/completions", request)->json();
+  EXPECT_EQ(answer["choices"][0]["message"]["content"], "ab");
+  request["response_format"] = {{"type", "json_object"}};
+  EXPECT_EQ(Post("/v1/chat/completions", request)->json()["error"]["param"], "grammar");
+  request.erase("response_format");
+  request["json_schema"] = Json::object();
+  EXPECT_EQ(Post("/v1/chat/completions", request)->json()["error"]["param"], "grammar");
+  request.erase("grammar");
+  request["response_format"] = {{"type", "json_object"}};
+  EXPECT_EQ(Post("/v1/chat/completions", request)->json()["error"]["param"], "json_schema");
+}
+
+TEST_F(RefusalTest, ASchemaThatIsTooLargeForItsMemory) {
+  Json patterns = Json::array();
+  for (int i = 0; i < 100; ++i) patterns.push_back({{"pattern", "a" + std::to_string(i) + ".*b"}});
+  Json request = Chat("Who?", 4);
+  request["json_schema"] = {{"allOf", patterns}};
+  const auto answer = Post("/v1/chat/completions", request);
+  // With a status at which clients do not try again.
+  EXPECT_EQ(answer->status, 400);
+  EXPECT_EQ(answer->json()["error"]["param"], "json_schema");
 }
 
 TEST_F(RefusalTest, CompletionFieldsByName) {

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "serve/api/api_fixture.h"
+#include "support/files.h"
 
 namespace cria::serve {
 namespace {
@@ -53,6 +55,31 @@ TEST_F(SlotsPathTest, NamesCannotLeaveTheFolder) {
   EXPECT_EQ(Post("/slots/0", {{"filename", std::string(201, 'a')}}, "action=save")->status, 400);
   EXPECT_EQ(Post("/slots/0", {{"filename", 5}}, "action=save")->status, 400);
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
+}
+
+TEST_F(SlotsPathTest, RefusesLinksAndWhatIsNoFile) {
+  const std::filesystem::path target = folder_.path() / "target";
+  std::ofstream(target) << "something else";
+  std::filesystem::create_symlink(target, folder_.path() / "link");
+  std::filesystem::create_symlink("nowhere", folder_.path() / "dangling");
+  std::filesystem::create_directory(folder_.path() / "folder");
+  for (const char* const name : {"link", "dangling", "folder"}) {
+    for (const char* const action : {"action=save", "action=restore"}) {
+      const auto answer = Post("/slots/0", {{"filename", name}}, action);
+      EXPECT_EQ(answer->status, 400) << name << " " << action;
+      EXPECT_EQ(answer->json()["error"]["param"], "filename");
+    }
+  }
+  EXPECT_EQ(support::ReadFile(target), "something else");
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "nowhere"));
+}
+
+TEST_F(SlotsPathTest, ErrorsDoNotTellWhereTheFolderIs) {
+  std::ofstream(folder_.path() / "damaged") << "no session";
+  const Json answer = Post("/slots/0", {{"filename", "damaged"}}, "action=restore")->json();
+  const auto message = answer["error"]["message"].get<std::string>();
+  EXPECT_THAT(message, testing::HasSubstr("damaged: "));
+  EXPECT_THAT(message, testing::Not(testing::HasSubstr(folder_.path())));
 }
 
 TEST_F(SlotsPathTest, RefusesWhatDoesNotExist) {
