@@ -291,8 +291,6 @@ Result<std::vector<MatrixError>> MeasureErrorsOf(PlannedConversion& planned,
                                                  const ConvertOptions& options,
                                                  const ThreadPool& threads,
                                                  const ProgressCallback& progress) {
-  // Measuring runs the steps of calibration, which has none for mixtures of experts.
-  if (planned.preparation.checkpoint.config.num_experts != 0) return std::vector<MatrixError>();
   std::string text;
   for (const std::string& each : options.error_texts) {
     if (EncodeText(planned.preparation, each, 0, kAnyText)) text += each;

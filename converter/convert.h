@@ -57,8 +57,8 @@ struct ConvertOptions {
   // Replaces the checkpoint's own template; with an empty text, the model has no template.
   std::optional<ChatTemplateSource> chat_template = {};
   std::optional<CalibrationOptions> calibration = {};  // Not for weights in f32.
-  // Texts, as EncodeCalibrationText takes them, for which the errors of all matrices are measured,
-  // but not for mixtures of experts; those that the vocabulary cannot express are left out.
+  // Texts, as EncodeCalibrationText takes them, for which the errors of all matrices are measured;
+  // those that the vocabulary cannot express are left out.
   std::vector<std::string> error_texts = {};
   bool overwrite = false;  // Also replaces an output that Cria did not write.
 };

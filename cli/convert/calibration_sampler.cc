@@ -98,7 +98,7 @@ Result<CalibrationTokens> SampleCalibrationTokens(const std::filesystem::path& c
   CRIA_ASSIGN_OR_RETURN(const ModelOutline outline, OutlineConversion(checkpoint_path, options));
   const ModelConfig& config = outline.config;
   // Before a model is made that takes long to sample from.
-  CRIA_RETURN_IF_ERROR(CheckCalibrates(config));
+  CRIA_RETURN_IF_ERROR(CheckCalibrates());
   CalibrationTokens tokens;
   const size_t total = max_tokens != 0 ? max_tokens : UsualCalibrationTokens(config);
   tokens.window_tokens = CalibrationWindowTokens(config, total);

@@ -200,6 +200,12 @@ void PrintReport(const ConvertReport& report, const std::string& output) {
         "%.2f of those of rounding, for text that was held back\n",
         report.calibrated.num_calibrated, report.calibrated.num_matrices,
         report.calibrated.num_tokens, report.calibrated.held_back_ratio);
+    if (report.calibrated.num_rounded_experts > 0) {
+      std::printf(
+          "%zu of %zu experts are rounded, because too few tokens reach them: a longer text may "
+          "lose less\n",
+          report.calibrated.num_rounded_experts, report.calibrated.num_experts);
+    }
     if (report.calibrated.num_resumed_layers > 0) {
       std::printf("an earlier run had done the first %zu layers\n",
                   report.calibrated.num_resumed_layers);

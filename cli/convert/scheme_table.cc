@@ -1,5 +1,7 @@
 #include "cli/convert/scheme_table.h"
 
+#include <algorithm>
+
 #include "core/format.h"
 
 namespace cria::cli {
@@ -18,13 +20,15 @@ double BitsOf(const TensorLayout& layout) {
 }  // namespace
 
 std::string SchemeTable(const std::vector<SchemeChoice>& choices, bool is_measured) {
-  std::string table = Format("{:<26} {:>10} {:>10} {:>10}  {:<20} {:>5}\n", "costs of matrices",
-                             "in int8", "in int4", "as chosen", "scheme", "bits");
+  size_t width = 26;
+  for (const SchemeChoice& choice : choices) width = std::max(width, choice.name.size());
+  std::string table = Format("{:<{}} {:>10} {:>10} {:>10}  {:<20} {:>5}\n", "costs of matrices",
+                             width, "in int8", "in int4", "as chosen", "scheme", "bits");
   double sum = 0.0;
   for (const SchemeChoice& choice : choices) {
     const SchemeOption& chosen = choice.options[choice.chosen];
     sum += chosen.cost;
-    table += Format("{:<26} {:>10.3g} {:>10.3g} {:>10.3g}  {:<20} {:>5.2f}\n", choice.name,
+    table += Format("{:<{}} {:>10.3g} {:>10.3g} {:>10.3g}  {:<20} {:>5.2f}\n", choice.name, width,
                     choice.options[0].cost, choice.options[1].cost, chosen.cost,
                     NameOf(chosen.layout), BitsOf(chosen.layout));
   }
@@ -40,34 +44,44 @@ std::string SchemeTable(const std::vector<SchemeChoice>& choices, bool is_measur
 }
 
 std::string ErrorTable(const std::vector<MatrixError>& errors) {
-  // In their order in a layer, which is the same in all.
+  // In their order in a layer. Layers with experts have other ones than dense layers.
   std::vector<TensorRole> roles;
+  size_t width = 12;
   for (const MatrixError& error : errors) {
-    if (error.spec.layer == errors.front().spec.layer) roles.push_back(error.spec.role);
+    if (std::ranges::contains(roles, error.spec.role)) continue;
+    roles.push_back(error.spec.role);
+    width = std::max(width, TensorRoleName(error.spec.role).size());
   }
   std::string table = "KL divergence, in nats, if only one matrix is stored as in the model\n";
-  table += Format("{:<6}", "layer");
-  for (const TensorRole role : roles) table += Format(" {:>12}", TensorRoleName(role));
-  table += Format(" {:>12}\n", "sum");
-  std::vector<double> sums(roles.size());
-  const auto add_line = [&](const std::string& name, const std::vector<double>& divergences) {
+  const auto add_line = [&](const std::string& name, const std::vector<std::string>& cells) {
     table += Format("{:<6}", name);
-    double sum = 0.0;
-    for (const double each : divergences) {
-      sum += each;
-      table += Format(" {:>12.3g}", each);
-    }
-    table += Format(" {:>12.3g}\n", sum);
+    for (const std::string& cell : cells) table += Format(" {:>{}}", cell, width);
+    table += '\n';
   };
-  std::vector<double> line;
-  for (const MatrixError& error : errors) {
-    sums[line.size()] += error.divergence;
-    line.push_back(error.divergence);
-    if (line.size() < roles.size()) continue;
-    add_line(Format("{}", error.spec.layer), line);
-    line.clear();
+  std::vector<std::string> names;
+  for (const TensorRole role : roles) names.emplace_back(TensorRoleName(role));
+  names.emplace_back("sum");
+  add_line("layer", names);
+  // With the sum of all as the last one.
+  std::vector<double> sums(roles.size() + 1);
+  for (auto error = errors.begin(); error != errors.end();) {
+    const int layer = error->spec.layer;
+    std::vector<std::string> cells(roles.size() + 1);
+    double sum = 0.0;
+    for (; error != errors.end() && error->spec.layer == layer; ++error) {
+      const auto column =
+          static_cast<size_t>(std::ranges::find(roles, error->spec.role) - roles.begin());
+      cells[column] = Format("{:.3g}", error->divergence);
+      sums[column] += error->divergence;
+      sum += error->divergence;
+    }
+    cells.back() = Format("{:.3g}", sum);
+    sums.back() += sum;
+    add_line(Format("{}", layer), cells);
   }
-  add_line("sum", sums);
+  std::vector<std::string> cells;
+  for (const double sum : sums) cells.push_back(Format("{:.3g}", sum));
+  add_line("sum", cells);
   return table;
 }
 

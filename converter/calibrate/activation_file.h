@@ -28,8 +28,37 @@ class ActivationFile {
         file_.ReadAt(OffsetOf(first_row, rows), std::as_writable_bytes(rows.values())));
     return rows;
   }
+  // The same for rows that need not follow each other: those that do are written, or read, at once.
+  Status WriteRows(std::span<const uint32_t> numbers, const Matrix& rows) {
+    for (size_t i = 0, end = 0; i < numbers.size(); i = end) {
+      end = EndOfRun(numbers, i);
+      CRIA_RETURN_IF_ERROR(file_.WriteAt(OffsetOf(numbers[i], rows),
+                                         std::as_bytes(ValuesOf(rows.values(), i, end, rows))));
+    }
+    return {};
+  }
+  Result<Matrix> ReadRows(std::span<const uint32_t> numbers, size_t width) const {
+    Matrix rows(numbers.size(), width);
+    for (size_t i = 0, end = 0; i < numbers.size(); i = end) {
+      end = EndOfRun(numbers, i);
+      CRIA_RETURN_IF_ERROR(
+          file_.ReadAt(OffsetOf(numbers[i], rows),
+                       std::as_writable_bytes(ValuesOf(rows.values(), i, end, rows))));
+    }
+    return rows;
+  }
 
  private:
+  static size_t EndOfRun(std::span<const uint32_t> numbers, size_t begin) {
+    size_t end = begin + 1;
+    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
+    return end;
+  }
+  template <typename Float>
+  static std::span<Float> ValuesOf(std::span<Float> values, size_t begin, size_t end,
+                                   const Matrix& rows) {
+    return values.subspan(begin * rows.columns(), (end - begin) * rows.columns());
+  }
   uint64_t OffsetOf(size_t first_row, const Matrix& rows) const {
     return offset_ + first_row * rows.columns() * sizeof(float);
   }

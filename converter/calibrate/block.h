@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <functional>
 #include <vector>
@@ -9,15 +8,15 @@
 #include "converter/write/file_plan.h"
 #include "core/thread_pool.h"
 #include "cria/error.h"
-#include "model/config.h"
 
 namespace cria {
 
-// Half a layer: a norm, if there is one, a matrix that reads it, what the model computes of these
-// products, and a matrix that reads that and whose products, or their norm, are added to the hidden
-// rows.
+// Half a layer, or one expert: a norm, if there is one, a matrix that reads it, what the model
+// computes of these products, and a matrix that reads that and whose products, or their norm, are
+// added to the hidden rows; those of an expert with a weight for each row.
 struct Block {
   PlannedTensor* norm;         // Of the inputs, or null.
+  bool shares_norm;            // With the other experts.
   PlannedTensor* output_norm;  // Or null.
   PlannedTensor* first;
   PlannedTensor* first_bias;  // Null if the model has none, as is second_bias.
@@ -32,14 +31,9 @@ struct Block {
   std::function<void(MatrixView products, MatrixView output)> inner;
 };
 
-// The two halves of a layer, for windows of this length. The blocks point into the plan; threads
-// and configuration must outlive them.
-Result<std::array<Block, 2>> MakeBlocks(const ModelConfig& config, const ThreadPool& threads,
-                                        size_t window_tokens, size_t layer, FilePlan& plan);
-
-// Fails with kUnsupported for mixtures of experts, and if this processor lacks the instructions
-// that linear algebra is compiled for.
-Status CheckCalibrates(const ModelConfig& config);
+// Fails with kUnsupported if this processor lacks the instructions that linear algebra is compiled
+// for.
+Status CheckCalibrates();
 
 // A matrix, or a vector as one column, with its factors, in f32.
 Result<Matrix> ReadMatrix(const PlannedTensor& tensor);

@@ -38,12 +38,16 @@ void BlockSteps::AddOutputs(Matrix products, Matrix& hidden) const {
   if (output_gain_.empty()) AddBias(second_bias_, hidden.view());
 }
 
-void BlockSteps::Run(const Matrix& first, const Matrix& second, bool rounds, Matrix& hidden) const {
-  Matrix inputs = Inputs(hidden);
+Matrix BlockSteps::Products(const Matrix& first, const Matrix& second, bool rounds,
+                            Matrix inputs) const {
   if (rounds) RoundInputs(*threads_, inputs.view());
   Matrix inner = Inner(Multiply(*threads_, inputs, first));
   if (rounds) RoundInputs(*threads_, inner.view());
-  AddOutputs(Multiply(*threads_, inner, second), hidden);
+  return Multiply(*threads_, inner, second);
+}
+
+void BlockSteps::Run(const Matrix& first, const Matrix& second, bool rounds, Matrix& hidden) const {
+  AddOutputs(Products(first, second, rounds, Inputs(hidden)), hidden);
 }
 
 }  // namespace cria

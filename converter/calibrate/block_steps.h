@@ -14,8 +14,8 @@ namespace cria {
 // [tokens, hidden_size].
 class BlockSteps {
  public:
-  // Reads the block's vectors as the plan has them. The block, what it points to, the configuration
-  // and the threads must outlive the result.
+  // Reads the block's vectors as the plan has them. The configuration and the threads must outlive
+  // the result, and for Inner and what calls it, the block, too.
   static Result<BlockSteps> Read(const Block& block, const ModelConfig& config,
                                  const ThreadPool& threads);
 
@@ -26,8 +26,10 @@ class BlockSteps {
   // Adds what the block makes of the products with the second matrix.
   void AddOutputs(Matrix products, Matrix& hidden) const;
 
-  // All of the block with these matrices; with `rounds`, their inputs are rounded as the runtime
-  // does.
+  // The products with the second matrix for these inputs of the first; with `rounds`, the inputs of
+  // both are rounded as the runtime does.
+  Matrix Products(const Matrix& first, const Matrix& second, bool rounds, Matrix inputs) const;
+  // All of the block with these matrices.
   void Run(const Matrix& first, const Matrix& second, bool rounds, Matrix& hidden) const;
 
  private:

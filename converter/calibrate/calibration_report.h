@@ -17,6 +17,9 @@ struct CalibrationReport {
   // Whether there are fewer tokens than twice the inputs of the widest matrix.
   bool has_few_tokens = false;
   size_t num_resumed_layers = 0;  // Which an earlier run had done.
+  size_t num_experts = 0;         // Of all layers together.
+  // Of these, whose matrices are rounded because too few tokens reach them.
+  size_t num_rounded_experts = 0;
 };
 
 // What the layers so far gave to the report.
@@ -24,6 +27,8 @@ struct CalibrationProgress {
   uint64_t num_matrices = 0;
   uint64_t num_scaled = 0;
   uint64_t num_calibrated = 0;
+  uint64_t num_experts = 0;
+  uint64_t num_rounded_experts = 0;
   double log_ratios = 0.0;  // The sum of the logarithms of the ratios of held_back_ratio.
 };
 

@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "core/numeric.h"
+
 namespace cria {
 namespace {
 
@@ -61,10 +63,24 @@ size_t CalibrationWindowTokens(const ModelConfig& config, size_t num_tokens,
       {kMaxCalibrationWindowTokens, config.longest_context(), num_tokens / needs.num_windows});
 }
 
+size_t CalibrationTokensFor(const ModelConfig& config, size_t rows_per_input) {
+  size_t inputs = std::max<size_t>(config.hidden_size, config.query_channels());
+  const bool has_dense_layers =
+      config.num_experts == 0 || std::ranges::any_of(config.layer_kinds, &LayerKind::dense_mlp);
+  if (has_dense_layers) inputs = std::max<size_t>(inputs, config.intermediate_size);
+  inputs = std::max<size_t>(inputs, config.shared_expert_intermediate_size);
+  size_t tokens = rows_per_input * inputs;
+  if (config.num_experts != 0) {
+    const size_t of_expert = std::max(config.hidden_size, config.moe_intermediate_size);
+    const size_t rows = rows_per_input * of_expert;
+    tokens = std::max(
+        tokens, DivideRoundingUp(rows * config.num_experts, size_t{config.num_experts_per_tok}));
+  }
+  return tokens;
+}
+
 size_t UsualCalibrationTokens(const ModelConfig& config) {
-  const size_t widest =
-      std::max<size_t>({config.hidden_size, config.query_channels(), config.intermediate_size});
-  return std::max<size_t>(16384, 4 * widest);
+  return std::max<size_t>(16384, CalibrationTokensFor(config, 4));
 }
 
 Result<CalibrationTokens> EncodeCalibrationText(std::string_view text, const ModelConfig& config,

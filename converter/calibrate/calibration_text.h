@@ -39,8 +39,12 @@ struct TextNeeds {
 size_t CalibrationWindowTokens(const ModelConfig& config, size_t num_tokens,
                                const TextNeeds& needs = {});
 
-// How many tokens to calibrate a model of this configuration with: four for each input of its
-// widest matrix, and at least 16,384.
+// How many tokens give every matrix so many rows for each of its inputs, those of experts on
+// average if tokens choose them evenly.
+size_t CalibrationTokensFor(const ModelConfig& config, size_t rows_per_input);
+
+// How many tokens to calibrate a model of this configuration with: four rows for each input, and at
+// least 16,384 tokens.
 size_t UsualCalibrationTokens(const ModelConfig& config);
 
 // Encodes `text` and cuts it into windows, of which it takes up to about `max_tokens` tokens,

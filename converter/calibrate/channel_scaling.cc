@@ -58,17 +58,19 @@ Result<SampledRows> Sample(const PlannedTensor& tensor, const MappedPart& part) 
 }  // namespace
 
 Result<bool> ScaleChannels(const InputWriter& writer, std::span<const float> input_rms,
-                           PlannedTensor& reader) {
+                           const InputReaders& readers) {
   const size_t columns = input_rms.size();
   std::vector<SampledRows> samples;
   const size_t num_channels = writer.ChannelOf(columns - 1) + 1;
   std::vector<double> input_squares(num_channels);
   std::vector<double> column_squares(num_channels);
-  for (const MappedPart& part : reader.parts) {
-    CRIA_ASSIGN_OR_RETURN(samples.emplace_back(), Sample(reader, part));
-    const std::vector<float>& values = samples.back().values;
-    for (size_t i = 0; i < values.size(); ++i) {
-      column_squares[writer.ChannelOf(i % columns)] += double{values[i]} * values[i];
+  for (const PlannedTensor* const reader : readers.quantized) {
+    for (const MappedPart& part : reader->parts) {
+      CRIA_ASSIGN_OR_RETURN(samples.emplace_back(), Sample(*reader, part));
+      const std::vector<float>& values = samples.back().values;
+      for (size_t i = 0; i < values.size(); ++i) {
+        column_squares[writer.ChannelOf(i % columns)] += double{values[i]} * values[i];
+      }
     }
   }
   for (size_t j = 0; j < columns; ++j) {
@@ -113,7 +115,11 @@ Result<bool> ScaleChannels(const InputWriter& writer, std::span<const float> inp
 
   std::vector<float> column_scales(columns);
   for (size_t j = 0; j < columns; ++j) column_scales[j] = best[writer.ChannelOf(j)];
-  for (MappedPart& part : reader.parts) MultiplyColumns(column_scales, part);
+  for (const std::vector<PlannedTensor*>* const tensors : {&readers.quantized, &readers.in_f32}) {
+    for (PlannedTensor* const tensor : *tensors) {
+      for (MappedPart& part : tensor->parts) MultiplyColumns(column_scales, part);
+    }
+  }
   for (float& scale : best) scale = 1.0f / scale;
   MappedPart& written = writer.tensor->parts[writer.part];
   if (writer.tensor->stored.spec.is_vector()) {

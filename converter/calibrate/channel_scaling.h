@@ -25,12 +25,19 @@ struct InputWriter {
   }
 };
 
-// Scales the channels between `writer` and `reader` so that products of `reader` lose less when its
+// What reads those inputs: the matrices that are quantized, and what stays in f32, whose columns
+// only follow.
+struct InputReaders {
+  std::vector<PlannedTensor*> quantized;
+  std::vector<PlannedTensor*> in_f32 = {};
+};
+
+// Scales the channels between `writer` and its readers so that products of these lose less when
 // weights and inputs are quantized, if any of some exponents does: s = rms of the input ^ a / rms
 // of the column ^ b (a = b = 1/2: Xiao et al. 2022, "SmoothQuant"; b = 0: Lin et al. 2023, "AWQ").
-// `input_rms` [input channels of the reader] are the sizes of its inputs. Changes the factors of
+// `input_rms` [input channels of the readers] are the sizes of their inputs. Changes the factors of
 // the tensors' parts, and returns whether it did.
 Result<bool> ScaleChannels(const InputWriter& writer, std::span<const float> input_rms,
-                           PlannedTensor& reader);
+                           const InputReaders& readers);
 
 }  // namespace cria

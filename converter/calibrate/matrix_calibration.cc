@@ -10,28 +10,33 @@
 namespace cria {
 namespace {
 
-// One of the two ways to store a matrix.
-struct Candidate {
-  explicit Candidate(const TensorLayout& layout)
-      : values(layout.output_channels, layout.input_channels),
-        data(layout.data_bytes()),
-        scales(layout.scale_bytes()) {}
-
-  Matrix values;
-  std::vector<std::byte> data;
-  std::vector<std::byte> scales;
-};
-
-// Where a candidate has a row.
+// Where a matrix has a row.
 struct RowPlace {
   std::span<std::byte> data;
   std::span<std::byte> scales;
 };
 
-RowPlace PlaceOf(Candidate& candidate, const TensorLayout& layout, size_t row) {
-  return {std::span(candidate.data).subspan(row * layout.row_bytes(), layout.row_bytes()),
-          std::span(candidate.scales)
-              .subspan(row * layout.row_scale_bytes(), layout.row_scale_bytes())};
+RowPlace PlaceOf(CalibratedMatrix& matrix, const TensorLayout& layout, size_t row) {
+  return {
+      std::span(matrix.data).subspan(row * layout.row_bytes(), layout.row_bytes()),
+      std::span(matrix.scales).subspan(row * layout.row_scale_bytes(), layout.row_scale_bytes())};
+}
+
+// Without any codes yet.
+CalibratedMatrix EmptyMatrix(const TensorLayout& layout) {
+  CalibratedMatrix matrix;
+  matrix.values = Matrix(layout.output_channels, layout.input_channels);
+  matrix.data.resize(layout.data_bytes());
+  matrix.scales.resize(layout.scale_bytes());
+  return matrix;
+}
+
+// Fills in what the row's codes stand for. `padded` has layout.padded_input_channels floats.
+void FillValues(const RowQuantizer& quantizer, const TensorLayout& layout, size_t row,
+                std::span<float> padded, CalibratedMatrix& matrix) {
+  const RowPlace place = PlaceOf(matrix, layout, row);
+  quantizer.Dequantize(place.data, place.scales, padded);
+  std::ranges::copy(padded.first(layout.input_channels), matrix.values.view().row(row).begin());
 }
 
 // sum of a * b
@@ -83,18 +88,40 @@ double SquaredDifference(const Matrix& a, const Matrix& b) {
 
 }  // namespace
 
+CalibratedMatrix RoundMatrix(const ThreadPool& threads, const Matrix& weights,
+                             const TensorLayout& layout) {
+  CalibratedMatrix rounded = EmptyMatrix(layout);
+  // By groups of rows, so that sums do not depend on the threads.
+  std::vector<double> squared_weights(DivideRoundingUp(weights.rows(), RowSolver::kMaxRows));
+  threads.ParallelFor(squared_weights.size(), [&](size_t group) {
+    const size_t first = group * RowSolver::kMaxRows;
+    RowQuantizer quantizer(layout);
+    std::vector<float> padded(layout.padded_input_channels);
+    for (size_t row = first; row < std::min(first + RowSolver::kMaxRows, weights.rows()); ++row) {
+      std::ranges::fill(padded, 0.0f);
+      std::ranges::copy(weights.view().row(row), padded.begin());
+      const RowPlace place = PlaceOf(rounded, layout, row);
+      squared_weights[group] +=
+          quantizer.Quantize(padded, place.data, place.scales).squared_weights;
+      FillValues(quantizer, layout, row, padded, rounded);
+    }
+  });
+  rounded.error.squared_error = SquaredDifference(rounded.values, weights);
+  for (const double each : squared_weights) rounded.error.squared_weights += each;
+  return rounded;
+}
+
 Result<CalibratedMatrix> CalibrateMatrix(const ThreadPool& threads, const Matrix& weights,
                                          const TensorLayout& layout, const InputMoments& training,
                                          const InputMoments& held_back) {
   CRIA_ASSIGN_OR_RETURN(const RowSolver solver, RowSolver::Create(training.inputs(), layout));
-  Candidate rounded(layout);
-  Candidate solved(layout);
-  // Of rounding and of solving, by groups of rows, so that sums do not depend on the threads.
+  CalibratedMatrix rounded = RoundMatrix(threads, weights, layout);
+  CalibratedMatrix solved = EmptyMatrix(layout);
+  // Of rounding and of solving, by groups of rows as well.
   struct Errors {
     double exact = 0.0;
     double rounded = 0.0;
     double solved = 0.0;
-    double squared_weights = 0.0;
   };
   std::vector<Errors> errors(DivideRoundingUp(weights.rows(), RowSolver::kMaxRows));
   threads.ParallelFor(errors.size(), [&](size_t group) {
@@ -107,52 +134,33 @@ Result<CalibratedMatrix> CalibrateMatrix(const ThreadPool& threads, const Matrix
     }
     solver.Correct(training.outputs().view().Rows(first, count), targets.view());
     const std::vector<CodedRow> coded = solver.Solve(targets.view());
-    RowQuantizer quantizer(layout);
+    const RowQuantizer quantizer(layout);
     std::vector<float> padded(layout.padded_input_channels);
-    const auto keep = [&](Candidate& candidate, size_t row) {
-      const RowPlace place = PlaceOf(candidate, layout, row);
-      quantizer.Dequantize(place.data, place.scales, padded);
-      std::ranges::copy_n(padded.begin(), static_cast<ptrdiff_t>(weights.columns()),
-                          candidate.values.view().row(row).begin());
-    };
     for (size_t i = 0; i < count; ++i) {
-      const RowPlace solved_row = PlaceOf(solved, layout, first + i);
-      quantizer.Store(coded[i].codes, coded[i].scales, solved_row.data, solved_row.scales);
-      keep(solved, first + i);
-      std::ranges::fill(padded, 0.0f);
-      std::ranges::copy(rows.row(i), padded.begin());
-      const RowPlace rounded_row = PlaceOf(rounded, layout, first + i);
-      errors[group].squared_weights +=
-          quantizer.Quantize(padded, rounded_row.data, rounded_row.scales).squared_weights;
-      keep(rounded, first + i);
+      const RowPlace place = PlaceOf(solved, layout, first + i);
+      quantizer.Store(coded[i].codes, coded[i].scales, place.data, place.scales);
+      FillValues(quantizer, layout, first + i, padded, solved);
     }
-    const auto errors_of = [&](const Candidate& candidate) {
-      return ErrorsOf(held_back, first, rows, candidate.values.view().Rows(first, count));
+    const auto errors_of = [&](const CalibratedMatrix& matrix) {
+      return ErrorsOf(held_back, first, rows, matrix.values.view().Rows(first, count));
     };
     const OutputErrors of_rounded = errors_of(rounded);
-    errors[group].exact = of_rounded.exact;
-    errors[group].rounded = of_rounded.added;
-    errors[group].solved = errors_of(solved).added;
+    errors[group] = {
+        .exact = of_rounded.exact, .rounded = of_rounded.added, .solved = errors_of(solved).added};
   });
   Errors sum;
   for (const Errors& error : errors) {
     sum.exact += error.exact;
     sum.rounded += error.rounded;
     sum.solved += error.solved;
-    sum.squared_weights += error.squared_weights;
   }
-  const bool is_better = sum.solved < sum.rounded;
+  if (!(sum.solved < sum.rounded)) return rounded;
   sum.exact += held_back.output_squares();
-  Candidate& chosen = is_better ? solved : rounded;
-  CalibratedMatrix result = {
-      .values = std::move(chosen.values),
-      .data = std::move(chosen.data),
-      .scales = std::move(chosen.scales),
-      .held_back_ratio = is_better ? (sum.exact + sum.solved) / (sum.exact + sum.rounded) : 1.0,
-      .is_calibrated = is_better};
-  result.error = {.squared_error = SquaredDifference(result.values, weights),
-                  .squared_weights = sum.squared_weights};
-  return result;
+  solved.held_back_ratio = (sum.exact + sum.solved) / (sum.exact + sum.rounded);
+  solved.is_calibrated = true;
+  solved.error = {.squared_error = SquaredDifference(solved.values, weights),
+                  .squared_weights = rounded.error.squared_weights};
+  return solved;
 }
 
 }  // namespace cria

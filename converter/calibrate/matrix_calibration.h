@@ -24,6 +24,10 @@ struct CalibratedMatrix {
   bool is_calibrated = false;
 };
 
+// Rounds each weight.
+CalibratedMatrix RoundMatrix(const ThreadPool& threads, const Matrix& weights,
+                             const TensorLayout& layout);
+
 // Quantizes a matrix for inputs with the moments of `training`. Where the result is worse than
 // rounding for those of `held_back`, it is rounded instead.
 Result<CalibratedMatrix> CalibrateMatrix(const ThreadPool& threads, const Matrix& weights,

@@ -14,6 +14,8 @@
 namespace cria {
 namespace {
 
+// Raised when the files of a layer become different.
+constexpr uint64_t kLayerFormat = 2;
 // Activations that are copied at once.
 constexpr size_t kRowsPerCopy = 1024;
 // Of a tensor's part; enough to know it again.
@@ -98,7 +100,8 @@ uint64_t CodeBytes(const PlannedTensor& tensor) {
 
 bool ReadTensor(ByteReader& reader, PlannedTensor& tensor, std::vector<std::byte>& codes) {
   for (MappedPart& part : tensor.parts) {
-    if (!reader.ReadFloats(part.row_factors) || !reader.ReadFloats(part.column_factors)) {
+    if (!reader.ReadFloats(part.row_factors) || !reader.ReadFloats(part.column_factors) ||
+        !reader.ReadFloats(part.rotated_column_factors)) {
       return false;
     }
   }
@@ -155,9 +158,11 @@ Status ResumeFolder::ReadLayer(size_t layer, const std::shared_ptr<ScratchFile>&
   for (PlannedTensor* const tensor : tensors) {
     if (!ReadTensor(reader, *tensor, codes)) return Damaged(LayerPath(layer));
     if (codes.empty()) continue;
-    tensor->encoded->file = scratch;
-    tensor->encoded->offset = scratch->Reserve(codes.size());
-    CRIA_RETURN_IF_ERROR(scratch->WriteAt(tensor->encoded->offset, codes));
+    const QuantizationError error = tensor->encoded->error;
+    tensor->encoded = ReserveCodes(scratch, tensor->stored.layout);
+    tensor->encoded->error = error;
+    // The scales are behind the data.
+    CRIA_RETURN_IF_ERROR(scratch->WriteAt(tensor->encoded->data_offset, codes));
   }
   return reader.is_at_end() ? Status() : Damaged(LayerPath(layer));
 }
@@ -188,11 +193,12 @@ Status ResumeFolder::Keep(std::span<PlannedTensor* const> tensors,
     for (const MappedPart& part : tensor->parts) {
       writer.AddFloats(part.row_factors);
       writer.AddFloats(part.column_factors);
+      writer.AddFloats(part.rotated_column_factors);
     }
     std::vector<std::byte> codes(tensor->encoded ? CodeBytes(*tensor) : 0);
     writer.AddNumber<uint64_t>(codes.size());
     if (!tensor->encoded) continue;
-    CRIA_RETURN_IF_ERROR(tensor->encoded->file->ReadAt(tensor->encoded->offset, codes));
+    CRIA_RETURN_IF_ERROR(tensor->encoded->file->ReadAt(tensor->encoded->data_offset, codes));
     writer.AddNumber(tensor->encoded->error);
     writer.Add(codes);
   }
@@ -230,6 +236,7 @@ void ResumeFolder::Remove() {
 Result<Digest> CalibrationIdentity(const FilePlan& plan, std::span<const int32_t> tokens,
                                    size_t window_tokens) {
   ByteWriter identity;
+  identity.AddNumber(kLayerFormat);
   identity.AddNumber<uint64_t>(window_tokens);
   identity.Add(std::as_bytes(tokens));
   TensorReader reader;

@@ -7,9 +7,10 @@
 #include <vector>
 
 #include "converter/calibrate/block.h"
-#include "converter/calibrate/block_steps.h"
+#include "converter/calibrate/layer_blocks.h"
+#include "converter/calibrate/matrix_calibration.h"
+#include "converter/calibrate/mixture_steps.h"
 #include "converter/calibrate/predictions.h"
-#include "converter/calibrate/stored_error.h"
 #include "converter/write/hadamard.h"
 
 namespace cria {
@@ -23,8 +24,9 @@ constexpr double kTrialMultiplications = 1e12;
 constexpr double kMinTrialTokens = 512;
 constexpr double kMaxTrialTokens = 4096;
 
-// Moves the gain into the matrix that reads it. Returns false if it has no inverse.
-bool FoldGain(std::span<const float> gain, PlannedTensor& norm, PlannedTensor& reader) {
+// Moves the gain into what reads it. Returns false if it has no inverse.
+bool FoldGain(std::span<const float> gain, PlannedTensor& norm,
+              std::span<PlannedTensor* const> readers) {
   std::vector<float> inverses(gain.begin(), gain.end());
   for (float& factor : inverses) factor = 1.0f / factor;
   const auto is_normal = [](float value) { return std::isnormal(value); };
@@ -32,35 +34,52 @@ bool FoldGain(std::span<const float> gain, PlannedTensor& norm, PlannedTensor& r
     return false;
   }
   MultiplyColumns(inverses, norm.parts.front());
-  for (MappedPart& part : reader.parts) MultiplyColumns(gain, part);
+  for (PlannedTensor* const reader : readers) {
+    for (MappedPart& part : reader->parts) MultiplyColumns(gain, part);
+  }
   return true;
 }
 
 // Returns false, and leaves a plan that is of no use, if a gain has no inverse.
 Result<bool> RotatePlan(const ModelConfig& config, FilePlan& plan) {
+  // Of these, a layer has those of its kind.
   struct Half {
     TensorRole norm;
-    TensorRole reader;
-    TensorRole writer;
+    std::vector<TensorRole> readers;
+    std::vector<TensorRole> writers;
     TensorRole writer_bias;
   };
-  constexpr std::array<Half, 2> kHalves = {
-      {{TensorRole::kInputLayernorm, TensorRole::kQkvProj, TensorRole::kOProj, TensorRole::kOBias},
-       {TensorRole::kPostAttentionLayernorm, TensorRole::kGateUpProj, TensorRole::kDownProj,
+  const std::array<Half, 2> halves = {
+      {{TensorRole::kInputLayernorm,
+        {TensorRole::kQkvProj},
+        {TensorRole::kOProj},
+        TensorRole::kOBias},
+       {TensorRole::kPostAttentionLayernorm,
+        {TensorRole::kGateUpProj, TensorRole::kRouter, TensorRole::kExpertsGateUpProj,
+         TensorRole::kSharedExpertGateUpProj, TensorRole::kSharedExpertGate},
+        {TensorRole::kDownProj, TensorRole::kExpertsDownProj, TensorRole::kSharedExpertDownProj},
         TensorRole::kDownBias}}};
   for (size_t layer = 0; layer < config.num_hidden_layers; ++layer) {
-    for (const Half& half : kHalves) {
-      const auto find = [&](TensorRole role) {
-        return FindTensor(plan, role, static_cast<int>(layer));
-      };
-      PlannedTensor& norm = *find(half.norm);
-      PlannedTensor& reader = *find(half.reader);
+    const auto find = [&](const std::vector<TensorRole>& roles) {
+      std::vector<PlannedTensor*> found;
+      for (const TensorRole role : roles) {
+        PlannedTensor* const tensor = FindTensor(plan, role, static_cast<int>(layer));
+        if (tensor != nullptr) found.push_back(tensor);
+      }
+      return found;
+    };
+    for (const Half& half : halves) {
+      PlannedTensor& norm = *find({half.norm}).front();
+      const std::vector<PlannedTensor*> readers = find(half.readers);
       CRIA_ASSIGN_OR_RETURN(const std::vector<float> gain, ReadVector(&norm));
-      if (!FoldGain(gain, norm, reader)) return false;
-      for (MappedPart& part : reader.parts) part.is_rotated = true;
-      find(half.writer)->rotates_outputs = true;
-      PlannedTensor* const bias = find(half.writer_bias);
-      if (bias != nullptr) bias->parts.front().is_rotated = true;
+      if (!FoldGain(gain, norm, readers)) return false;
+      for (PlannedTensor* const reader : readers) {
+        for (MappedPart& part : reader->parts) part.is_rotated = true;
+      }
+      for (PlannedTensor* const writer : find(half.writers)) writer->rotates_outputs = true;
+      for (PlannedTensor* const bias : find({half.writer_bias})) {
+        bias->parts.front().is_rotated = true;
+      }
     }
   }
   return true;
@@ -76,7 +95,7 @@ class Trial {
     for (const PlannedTensor& tensor : plan.tensors) {
       const TensorSpec& spec = tensor.stored.spec;
       if (spec.layer == kNoLayer || spec.is_vector()) continue;
-      weights += static_cast<double>(spec.output_channels) * spec.input_channels;
+      weights += WeightsPerToken(config, spec);
     }
     const double num_tokens =
         std::clamp(kTrialMultiplications / weights, kMinTrialTokens, kMaxTrialTokens);
@@ -104,34 +123,23 @@ class Trial {
   // The hidden rows behind the last layer, as the checkpoint has them; with `rounds`, if every
   // matrix of the layers is rounded, and its inputs, as the runtime does.
   Result<Matrix> Run(const ModelConfig& config, FilePlan& plan, bool rounds) {
+    const WeightReader read = [&](const PlannedTensor& tensor) -> Result<Matrix> {
+      CRIA_ASSIGN_OR_RETURN(Matrix weights, ReadMatrix(tensor));
+      if (!rounds) return weights;
+      return std::move(RoundMatrix(threads_, weights, tensor.stored.layout).values);
+    };
     CRIA_ASSIGN_OR_RETURN(Matrix hidden, EmbedWindows(tokens_, windows_, config, plan));
     for (size_t layer = 0; layer < config.num_hidden_layers; ++layer) {
       if (progress_ != nullptr &&
           !progress_({"measuring a rotation", num_layers_++, 3 * config.num_hidden_layers})) {
         return Fail(ErrorCode::kCancelled, "cancelled; nothing was written");
       }
-      CRIA_ASSIGN_OR_RETURN(const auto blocks,
-                            MakeBlocks(config, threads_, tokens_.window_tokens, layer, plan));
-      for (const Block& block : blocks) CRIA_RETURN_IF_ERROR(RunBlock(block, rounds, hidden));
+      CRIA_ASSIGN_OR_RETURN(const LayerBlocks blocks,
+                            MakeLayerBlocks(config, threads_, tokens_.window_tokens, layer, plan));
+      CRIA_RETURN_IF_ERROR(RunLayer(blocks, config_, threads_, read, rounds, hidden));
     }
     if (config.rotated_residual) RotateRows(hidden.columns(), hidden.values());
     return hidden;
-  }
-
-  Status RunBlock(const Block& block, bool rounds, Matrix& hidden) const {
-    const auto read = [&](const PlannedTensor& tensor) -> Result<Matrix> {
-      CRIA_ASSIGN_OR_RETURN(Matrix weights, ReadMatrix(tensor));
-      if (!rounds) return weights;
-      CRIA_ASSIGN_OR_RETURN(const Matrix error,
-                            StoredError(threads_, weights, tensor, tensor.stored.layout));
-      for (size_t i = 0; i < error.values().size(); ++i) weights.values()[i] += error.values()[i];
-      return weights;
-    };
-    CRIA_ASSIGN_OR_RETURN(const Matrix first, read(*block.first));
-    CRIA_ASSIGN_OR_RETURN(const Matrix second, read(*block.second));
-    CRIA_ASSIGN_OR_RETURN(const BlockSteps steps, BlockSteps::Read(block, config_, threads_));
-    steps.Run(first, second, rounds, hidden);
-    return {};
   }
 
   const CalibrationTokens& tokens_;
@@ -148,7 +156,7 @@ Result<RotationReport> RotateResidual(const CalibrationTokens& tokens,
                                       const std::optional<bool>& choice, const ThreadPool& threads,
                                       const ProgressCallback& progress, ModelConfig& config,
                                       FilePlan& plan) {
-  CRIA_RETURN_IF_ERROR(CheckCalibrates(config));
+  CRIA_RETURN_IF_ERROR(CheckCalibrates());
   RotationReport report;
   if (choice == false) return report;
   // The gain of such a norm is applied to the checkpoint's channels, and no matrix follows that

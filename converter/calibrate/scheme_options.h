@@ -19,8 +19,8 @@ struct SchemeOption {
   uint64_t bytes() const { return layout.data_bytes() + layout.scale_bytes(); }
 };
 
-// The ways to store one matrix of a layer: int8, and int4 with every block size that differs for
-// its number of inputs.
+// The ways to store one matrix of a layer, or of one kind those of all experts: int8, and int4 with
+// every block size that differs for its number of inputs.
 struct MatrixOptions {
   size_t tensor = 0;  // Its index in the plan.
   std::vector<SchemeOption> options;

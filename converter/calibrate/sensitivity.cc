@@ -7,6 +7,9 @@
 
 #include "converter/calibrate/block.h"
 #include "converter/calibrate/block_steps.h"
+#include "converter/calibrate/expert_parts.h"
+#include "converter/calibrate/layer_blocks.h"
+#include "converter/calibrate/mixture_steps.h"
 #include "converter/calibrate/predictions.h"
 #include "converter/calibrate/stored_error.h"
 #include "converter/write/hadamard.h"
@@ -53,7 +56,9 @@ class Measurement {
 
   Status Run() {
     const std::vector<size_t> windows = Windows();
-    const size_t row_bytes = matrices_.size() * config_.hidden_size * sizeof(float);
+    // A mixture sums up what its experts give in as much memory again.
+    const size_t copies = config_.num_experts == 0 ? 1 : 2;
+    const size_t row_bytes = copies * matrices_.size() * config_.hidden_size * sizeof(float);
     const size_t together =
         std::max<size_t>(1, kMaxActivationBytes / (row_bytes * tokens_.window_tokens));
     num_batches_ = DivideRoundingUp(windows.size(), together);
@@ -78,7 +83,7 @@ class Measurement {
     double weights = 0.0;
     for (const MatrixOptions& matrix : matrices_) {
       const TensorSpec& spec = plan_.tensors[matrix.tensor].stored.spec;
-      weights += static_cast<double>(spec.output_channels * spec.input_channels);
+      weights += WeightsPerToken(config_, spec);
     }
     // On average, half of the layers are behind a matrix.
     const double affordable =
@@ -94,9 +99,14 @@ class Measurement {
     CRIA_ASSIGN_OR_RETURN(Matrix exact, EmbedWindows(tokens_, windows, config_, plan_));
     std::vector<Matrix> changed;  // The hidden rows, for each matrix that is stored in int4.
     for (size_t layer = 0; layer < config_.num_hidden_layers; ++layer) {
-      CRIA_ASSIGN_OR_RETURN(const auto blocks,
-                            MakeBlocks(config_, threads_, tokens_.window_tokens, layer, plan_));
-      for (const Block& block : blocks) CRIA_RETURN_IF_ERROR(RunBlock(block, exact, changed));
+      CRIA_ASSIGN_OR_RETURN(
+          const LayerBlocks blocks,
+          MakeLayerBlocks(config_, threads_, tokens_.window_tokens, layer, plan_));
+      for (const Block& block : blocks.blocks) {
+        CRIA_RETURN_IF_ERROR(RunBlock(block, exact, changed));
+      }
+      if (!blocks.mixture) continue;
+      CRIA_RETURN_IF_ERROR(RunMixture(*blocks.mixture, exact, changed));
     }
     if (config_.rotated_residual) {
       RotateRows(exact.columns(), exact.values());
@@ -109,31 +119,88 @@ class Measurement {
     return {};
   }
 
+  // The products of a block's second matrix: with the weights as they are, and if one of the two
+  // is changed.
+  struct BlockProducts {
+    Matrix exact;
+    Matrix of_first;
+    Matrix of_second;
+  };
+
+  // Those for these inputs of the first matrix, which is number `matrix` of all.
+  Result<BlockProducts> ProductsOf(const Block& block, const BlockSteps& steps, size_t matrix,
+                                   const Matrix& first, const Matrix& second,
+                                   const Matrix& inputs) {
+    Matrix products = Multiply(threads_, inputs, first);
+    CRIA_ASSIGN_OR_RETURN(const Matrix first_error,
+                          CompareOptions(matrix, *block.first, first, inputs));
+    Matrix changed_products = products;
+    Accumulate(inputs, first_error, changed_products);
+    const Matrix inner = steps.Inner(std::move(products));
+    CRIA_ASSIGN_OR_RETURN(const Matrix second_error,
+                          CompareOptions(matrix + 1, *block.second, second, inner));
+    BlockProducts result;
+    const Matrix changed_inner = steps.Inner(std::move(changed_products));
+    result.of_first = Multiply(threads_, changed_inner, second);
+    result.exact = Multiply(threads_, inner, second);
+    result.of_second = result.exact;
+    Accumulate(inner, second_error, result.of_second);
+    return result;
+  }
+
   // Runs the block on all hidden rows, and adds those where one of its matrices is changed.
   Status RunBlock(const Block& block, Matrix& exact, std::vector<Matrix>& changed) {
     CRIA_ASSIGN_OR_RETURN(const BlockSteps steps, BlockSteps::Read(block, config_, threads_));
     CRIA_ASSIGN_OR_RETURN(const Matrix first, ReadMatrix(*block.first));
     CRIA_ASSIGN_OR_RETURN(const Matrix second, ReadMatrix(*block.second));
     for (Matrix& hidden : changed) steps.Run(first, second, /*rounds=*/false, hidden);
-    const Matrix inputs = steps.Inputs(exact);
-    Matrix products = Multiply(threads_, inputs, first);
-    CRIA_ASSIGN_OR_RETURN(const Matrix first_error, CompareOptions(changed.size(), first, inputs));
-    Matrix changed_products = products;
-    Accumulate(inputs, first_error, changed_products);
-    const Matrix inner = steps.Inner(std::move(products));
-    CRIA_ASSIGN_OR_RETURN(const Matrix second_error,
-                          CompareOptions(changed.size() + 1, second, inner));
-    Matrix of_first = exact;
-    const Matrix changed_inner = steps.Inner(std::move(changed_products));
-    steps.AddOutputs(Multiply(threads_, changed_inner, second), of_first);
-    Matrix outputs = Multiply(threads_, inner, second);
-    Matrix changed_outputs = outputs;
-    Accumulate(inner, second_error, changed_outputs);
-    Matrix of_second = exact;
-    steps.AddOutputs(std::move(changed_outputs), of_second);
-    steps.AddOutputs(std::move(outputs), exact);
-    changed.push_back(std::move(of_first));
-    changed.push_back(std::move(of_second));
+    CRIA_ASSIGN_OR_RETURN(BlockProducts products, ProductsOf(block, steps, changed.size(), first,
+                                                             second, steps.Inputs(exact)));
+    for (Matrix* const each : {&products.of_first, &products.of_second}) {
+      Matrix hidden = exact;
+      steps.AddOutputs(std::move(*each), hidden);
+      changed.push_back(std::move(hidden));
+    }
+    steps.AddOutputs(std::move(products.exact), exact);
+    return {};
+  }
+
+  // The same for a mixture, whose matrices are those of all experts together, and those of the
+  // shared one.
+  Status RunMixture(const Mixture& mixture, Matrix& exact, std::vector<Matrix>& changed) {
+    CRIA_ASSIGN_OR_RETURN(const MixtureSteps steps, MixtureSteps::Read(mixture, config_, threads_));
+    std::vector<MixturePass> passes;  // Of `changed`, which must not move meanwhile.
+    for (const Matrix& hidden : changed) passes.emplace_back(steps, hidden);
+    // Of the exact rows: as they are, and with each of the mixture's matrices changed.
+    const size_t num_matrices = mixture.shared ? 4 : 2;
+    MixturePass exact_pass(steps, exact);
+    std::vector<MixturePass> new_passes(num_matrices, exact_pass);
+    for (size_t i = 0; i < mixture.num_blocks(); ++i) {
+      const Block& block = mixture.block(i);
+      CRIA_ASSIGN_OR_RETURN(const BlockSteps expert, BlockSteps::Read(block, config_, threads_));
+      CRIA_ASSIGN_OR_RETURN(const Matrix first, ReadMatrix(*block.first));
+      CRIA_ASSIGN_OR_RETURN(const Matrix second, ReadMatrix(*block.second));
+      for (MixturePass& pass : passes) {
+        pass.Add(i, expert.Products(first, second, /*rounds=*/false, pass.InputsOf(i)));
+      }
+      const size_t matrix = i < mixture.experts.size() ? 0 : 2;
+      CRIA_ASSIGN_OR_RETURN(const BlockProducts products,
+                            ProductsOf(block, expert, changed.size() + matrix, first, second,
+                                       exact_pass.InputsOf(i)));
+      exact_pass.Add(i, products.exact);
+      for (size_t j = 0; j < num_matrices; ++j) {
+        new_passes[j].Add(i, j == matrix       ? products.of_first
+                             : j == matrix + 1 ? products.of_second
+                                               : products.exact);
+      }
+    }
+    for (size_t i = 0; i < passes.size(); ++i) steps.AddOutputs(passes[i].TakeSum(), changed[i]);
+    for (MixturePass& pass : new_passes) {
+      Matrix hidden = exact;
+      steps.AddOutputs(pass.TakeSum(), hidden);
+      changed.push_back(std::move(hidden));
+    }
+    steps.AddOutputs(exact_pass.TakeSum(), exact);
     return {};
   }
 
@@ -143,11 +210,13 @@ class Measurement {
     for (size_t i = 0; i < out.values().size(); ++i) out.values()[i] += products.values()[i];
   }
 
-  // Sets the costs of the options of a matrix to the squared errors of products with these inputs,
-  // once. Returns the rounding error of the option that is measured.
-  Result<Matrix> CompareOptions(size_t matrix, const Matrix& weights, const Matrix& inputs) {
+  // Adds the squared errors of products with these inputs to the costs of the options of a matrix,
+  // once. Returns the rounding error of the option that is measured. `tensor` is the matrix's, or
+  // one expert's.
+  Result<Matrix> CompareOptions(size_t matrix, const PlannedTensor& tensor, const Matrix& weights,
+                                const Matrix& inputs) {
     std::vector<SchemeOption>& options = matrices_[matrix].options;
-    const std::string name = plan_.tensors[matrices_[matrix].tensor].stored.spec.Name();
+    const std::string name = tensor.stored.spec.Name();
     const uint64_t done = batch_ * matrices_.size() + matrix;
     if (progress_ != nullptr &&
         !progress_({"measuring " + name, done, num_batches_ * matrices_.size()})) {
@@ -158,9 +227,8 @@ class Measurement {
     for (size_t i = 0; i < options.size(); ++i) {
       if (batch_ > 0 && i != measured_option_) continue;
       CRIA_ASSIGN_OR_RETURN(Matrix error,
-                            StoredError(threads_, weights, plan_.tensors[matrices_[matrix].tensor],
-                                        options[i].layout));
-      if (batch_ == 0) options[i].cost = SumOfSquares(Multiply(threads_, compared, error));
+                            StoredError(threads_, weights, tensor, options[i].layout.Part()));
+      if (batch_ == 0) options[i].cost += SumOfSquares(Multiply(threads_, compared, error));
       if (i == measured_option_) measured = std::move(error);
     }
     return measured;
@@ -184,7 +252,7 @@ class Measurement {
 Status MeasureSensitivity(const CalibrationTokens& tokens, const ModelConfig& config,
                           const ThreadPool& threads, const ProgressCallback& progress,
                           FilePlan& plan, std::vector<MatrixOptions>& matrices) {
-  CRIA_RETURN_IF_ERROR(CheckCalibrates(config));
+  CRIA_RETURN_IF_ERROR(CheckCalibrates());
   // Of AllSchemeOptions: int4 with the smallest blocks.
   constexpr size_t kMeasuredOption = 1;
   return Measurement(tokens, config, threads, progress, plan, matrices, kMeasuredOption).Run();
@@ -193,7 +261,7 @@ Status MeasureSensitivity(const CalibrationTokens& tokens, const ModelConfig& co
 Result<std::vector<MatrixError>> MeasureErrors(const CalibrationTokens& tokens,
                                                const ModelConfig& config, const ThreadPool& threads,
                                                const ProgressCallback& progress, FilePlan& plan) {
-  CRIA_RETURN_IF_ERROR(CheckCalibrates(config));
+  CRIA_RETURN_IF_ERROR(CheckCalibrates());
   std::vector<MatrixOptions> matrices = AllSchemeOptions(plan);
   for (MatrixOptions& matrix : matrices) {
     matrix.options = {{.layout = plan.tensors[matrix.tensor].stored.layout}};
@@ -216,12 +284,18 @@ Status EstimateSensitivity(const ThreadPool& threads, const ProgressCallback& pr
         !progress({"measuring " + tensor.stored.spec.Name(), i, matrices.size()})) {
       return Fail(ErrorCode::kCancelled, "cancelled; nothing was written");
     }
-    CRIA_ASSIGN_OR_RETURN(const Matrix weights, ReadMatrix(tensor));
-    const double squares = SumOfSquares(weights);
+    double squares = 0.0;
+    for (const PlannedTensor& part : SplitExperts(tensor)) {
+      CRIA_ASSIGN_OR_RETURN(const Matrix weights, ReadMatrix(part));
+      squares += SumOfSquares(weights);
+      for (SchemeOption& option : matrices[i].options) {
+        CRIA_ASSIGN_OR_RETURN(const Matrix error,
+                              StoredError(threads, weights, part, option.layout.Part()));
+        option.cost += SumOfSquares(error);
+      }
+    }
     for (SchemeOption& option : matrices[i].options) {
-      CRIA_ASSIGN_OR_RETURN(const Matrix error,
-                            StoredError(threads, weights, tensor, option.layout));
-      option.cost = squares > 0.0 ? SumOfSquares(error) / squares : 0.0;
+      option.cost = squares > 0.0 ? option.cost / squares : 0.0;
     }
   }
   return {};

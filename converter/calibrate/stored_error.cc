@@ -16,8 +16,8 @@ Result<Matrix> StoredError(const ThreadPool& threads, const Matrix& weights,
   std::vector<std::byte> scales(layout.scale_bytes());
   if (tensor.encoded) {
     const EncodedTensor& encoded = *tensor.encoded;
-    CRIA_RETURN_IF_ERROR(encoded.file->ReadAt(encoded.offset, data));
-    CRIA_RETURN_IF_ERROR(encoded.file->ReadAt(encoded.offset + data.size(), scales));
+    CRIA_RETURN_IF_ERROR(encoded.file->ReadAt(encoded.data_offset, data));
+    CRIA_RETURN_IF_ERROR(encoded.file->ReadAt(encoded.scale_offset, scales));
   }
   constexpr size_t kQuantizedRows = 64;
   Matrix error(weights.rows(), weights.columns());

@@ -40,9 +40,15 @@ std::vector<float> Inverses(std::span<const float> factors) {
   return inverses;
 }
 
-// Moves the gain of `norm` into the columns of `reader` if that is better. `gain` is what the norm
-// multiplies by, and becomes what it then multiplies by.
-Result<bool> FoldGain(PlannedTensor& norm, PlannedTensor& reader, std::vector<float>& gain) {
+// What reads the outputs of a norm: matrices that are quantized, and what stays in f32.
+struct NormReaders {
+  std::vector<PlannedTensor*> quantized;
+  std::vector<PlannedTensor*> in_f32 = {};
+};
+
+// Moves the gain of `norm` into the columns of its readers if that is better. `gain` is what the
+// norm multiplies by, and becomes what it then multiplies by.
+Result<bool> FoldGain(PlannedTensor& norm, const NormReaders& readers, std::vector<float>& gain) {
   // A channel that is as good as absent stays as it is, because the gain has no inverse.
   constexpr float kLeastGain = 1e-30f;
   std::vector<float> factors = gain;
@@ -54,17 +60,23 @@ Result<bool> FoldGain(PlannedTensor& norm, PlannedTensor& reader, std::vector<fl
   for (size_t j = 0; j < gain.size(); ++j) left[j] = gain[j] * inverses[j];
   double kept = 0.0;
   double folded = 0.0;
-  for (const MappedPart& part : reader.parts) {
-    CRIA_ASSIGN_OR_RETURN(
-        SampledRows rows,
-        ReadRows(reader, part, SampleRows(part.source->shape.front(), kSampledRows)));
-    kept += RelativeProductError(rows, Magnitudes(gain));
-    MultiplyColumns(rows, factors);
-    folded += RelativeProductError(rows, Magnitudes(left));
+  for (const PlannedTensor* const reader : readers.quantized) {
+    for (const MappedPart& part : reader->parts) {
+      CRIA_ASSIGN_OR_RETURN(
+          SampledRows rows,
+          ReadRows(*reader, part, SampleRows(part.source->shape.front(), kSampledRows)));
+      kept += RelativeProductError(rows, Magnitudes(gain));
+      MultiplyColumns(rows, factors);
+      folded += RelativeProductError(rows, Magnitudes(left));
+    }
   }
   if (!(folded < kMaxErrorRatio * kept)) return false;
   norm.parts.front().column_factors = std::move(inverses);
-  for (MappedPart& part : reader.parts) part.column_factors = factors;
+  for (const std::vector<PlannedTensor*>* const tensors : {&readers.quantized, &readers.in_f32}) {
+    for (PlannedTensor* const tensor : *tensors) {
+      for (MappedPart& part : tensor->parts) part.column_factors = factors;
+    }
+  }
   gain = std::move(left);
   return true;
 }
@@ -133,6 +145,7 @@ struct Pair {
   size_t part;          // Of the writer, as in MapTensors: its rows are the channels.
   PlannedTensor* bias;  // The writer's, or null.
   PlannedTensor* reader;
+  size_t reader_part;
   // Which row of the part column j of the reader reads: heads of `head_dim` columns, and
   // `heads_per_row_head` of them read the same rows.
   size_t head_dim;
@@ -149,7 +162,7 @@ Result<bool> Balance(const Pair& pair, std::span<const float> gain) {
   MappedPart* bias = pair.bias == nullptr ? nullptr : &pair.bias->parts[pair.part];
   CRIA_ASSIGN_OR_RETURN(const std::vector<float> row_sizes,
                         OutputSizes(*pair.writer, written, gain, bias));
-  MappedPart& read = pair.reader->parts.front();
+  MappedPart& read = pair.reader->parts[pair.reader_part];
   CRIA_ASSIGN_OR_RETURN(
       SampledRows rows,
       ReadRows(*pair.reader, read, SampleRows(read.source->shape.front(), kSampledRows)));
@@ -178,43 +191,79 @@ Result<bool> Balance(const Pair& pair, std::span<const float> gain) {
   return true;
 }
 
-Result<EqualizeReport> EqualizeLayer(FilePlan& plan, const ModelConfig& config, int layer) {
+// A layer's attention or its feed-forward: a norm, what reads it, and the pairs of which the writer
+// is among these.
+struct Half {
+  PlannedTensor* norm;
+  NormReaders readers;
+  std::vector<Pair> pairs;
+};
+
+Half AttentionOf(FilePlan& plan, const ModelConfig& config, int layer) {
   const auto find = [&](TensorRole role) { return FindTensor(plan, role, layer); };
-  // What is behind a norm: the matrix that reads it, and the pair whose writer is part of that.
-  struct Half {
-    PlannedTensor* norm;
-    Pair pair;
+  PlannedTensor* const qkv = find(TensorRole::kQkvProj);
+  return {
+      .norm = find(TensorRole::kInputLayernorm),
+      .readers = {{qkv}},
+      .pairs = {{.writer = qkv,
+                 .part = 2,
+                 .bias = find(TensorRole::kQkvBias),
+                 .reader = find(TensorRole::kOProj),
+                 .reader_part = 0,
+                 .head_dim = config.head_dim,
+                 .heads_per_row_head = config.num_attention_heads / config.num_key_value_heads}}};
+}
+
+// A dense one, or a mixture of experts, each with a pair.
+Half FeedForwardOf(FilePlan& plan, int layer) {
+  const auto find = [&](TensorRole role) { return FindTensor(plan, role, layer); };
+  struct Roles {
+    TensorRole writer;
+    TensorRole reader;
   };
-  const Half halves[] = {
-      {.norm = find(TensorRole::kInputLayernorm),
-       .pair = {.writer = find(TensorRole::kQkvProj),
-                .part = 2,
-                .bias = find(TensorRole::kQkvBias),
-                .reader = find(TensorRole::kOProj),
-                .head_dim = config.head_dim,
-                .heads_per_row_head = config.num_attention_heads / config.num_key_value_heads}},
-      {.norm = find(TensorRole::kPostAttentionLayernorm),
-       .pair = {.writer = find(TensorRole::kGateUpProj),
-                .part = 1,
-                .bias = find(TensorRole::kGateUpBias),
-                .reader = find(TensorRole::kDownProj),
-                .head_dim = config.intermediate_size,
-                .heads_per_row_head = 1}}};
+  constexpr Roles kRoles[] = {
+      {TensorRole::kGateUpProj, TensorRole::kDownProj},
+      {TensorRole::kExpertsGateUpProj, TensorRole::kExpertsDownProj},
+      {TensorRole::kSharedExpertGateUpProj, TensorRole::kSharedExpertDownProj}};
+  Half half = {.norm = find(TensorRole::kPostAttentionLayernorm)};
+  for (const Roles& roles : kRoles) {
+    PlannedTensor* const writer = find(roles.writer);
+    if (writer == nullptr) continue;
+    half.readers.quantized.push_back(writer);
+    PlannedTensor* const reader = find(roles.reader);
+    for (size_t i = 0; i < reader->parts.size(); ++i) {
+      half.pairs.push_back({.writer = writer,
+                            .part = 2 * i + 1,  // Behind each gate.
+                            .bias = find(TensorRole::kGateUpBias),
+                            .reader = reader,
+                            .reader_part = i,
+                            .head_dim = reader->stored.spec.input_channels,
+                            .heads_per_row_head = 1});
+    }
+  }
+  for (const TensorRole role : {TensorRole::kRouter, TensorRole::kSharedExpertGate}) {
+    PlannedTensor* const tensor = find(role);
+    if (tensor != nullptr) half.readers.in_f32.push_back(tensor);
+  }
+  return half;
+}
+
+Result<EqualizeReport> EqualizeLayer(FilePlan& plan, const ModelConfig& config, int layer) {
   EqualizeReport report;
-  for (const auto& [norm, pair] : halves) {
-    // A mixture of experts, whose router reads the same inputs.
-    if (pair.writer == nullptr) continue;
+  for (const Half& half : {AttentionOf(plan, config, layer), FeedForwardOf(plan, layer)}) {
     // Without a norm, the inputs are the hidden state, whose sizes are not known.
     std::vector<float> gain(config.hidden_size, 1.0f);
-    if (norm != nullptr) {
-      CRIA_ASSIGN_OR_RETURN(gain, ReadVector(norm->parts.front()));
-      CRIA_ASSIGN_OR_RETURN(const bool is_folded, FoldGain(*norm, *pair.writer, gain));
+    if (half.norm != nullptr) {
+      CRIA_ASSIGN_OR_RETURN(gain, ReadVector(half.norm->parts.front()));
+      CRIA_ASSIGN_OR_RETURN(const bool is_folded, FoldGain(*half.norm, half.readers, gain));
       report.num_equalized += is_folded;
       ++report.num_places;
     }
-    CRIA_ASSIGN_OR_RETURN(const bool is_balanced, Balance(pair, gain));
-    report.num_equalized += is_balanced;
-    ++report.num_places;
+    for (const Pair& pair : half.pairs) {
+      CRIA_ASSIGN_OR_RETURN(const bool is_balanced, Balance(pair, gain));
+      report.num_equalized += is_balanced;
+      ++report.num_places;
+    }
   }
   return report;
 }
@@ -239,7 +288,7 @@ Result<EqualizeReport> Equalize(FilePlan& plan, const ModelConfig& config,
   if (norm != nullptr && head != nullptr) {
     ++report.num_places;
     CRIA_ASSIGN_OR_RETURN(std::vector<float> gain, ReadVector(norm->parts.front()));
-    CRIA_ASSIGN_OR_RETURN(const bool is_folded, FoldGain(*norm, *head, gain));
+    CRIA_ASSIGN_OR_RETURN(const bool is_folded, FoldGain(*norm, {{head}}, gain));
     report.num_equalized += is_folded;
   }
   return report;

@@ -20,9 +20,10 @@ struct EqualizeReport {
 // less when it is quantized: activations have one scale for all channels of a token, so that a few
 // large channels leave no bits for the others. Three kinds of places, of those that the model has,
 // each only if the estimated error of what reads the channels becomes less:
-//  - the gain of a norm is moved into the columns of the matrices that read it;
+//  - the gain of a norm is moved into the columns of what reads it: matrices, a router, the gate of
+//    a shared expert;
 //  - rows of up_proj are divided, and the columns of down_proj multiplied, by
-//    s = sqrt(rms of the row / rms of the column);
+//    s = sqrt(rms of the row / rms of the column), in each expert by itself;
 //  - the same for v_proj and o_proj, with one s for all query heads of a key-value head.
 // It needs no data. The result is the same for any number of threads and on every machine.
 Result<EqualizeReport> Equalize(FilePlan& plan, const ModelConfig& config,

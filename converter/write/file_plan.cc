@@ -66,6 +66,11 @@ void PlaceTensors(uint64_t metadata_bytes, FilePlan& plan) {
   plan.file_bytes = AlignUp(end + kTrailingSlackBytes, kTensorAlignment);
 }
 
+EncodedTensor ReserveCodes(const std::shared_ptr<ScratchFile>& file, const TensorLayout& layout) {
+  const uint64_t offset = file->Reserve(layout.data_bytes() + layout.scale_bytes());
+  return {.file = file, .data_offset = offset, .scale_offset = offset + layout.data_bytes()};
+}
+
 PlannedTensor* FindTensor(FilePlan& plan, TensorRole role, int layer) {
   const auto found = std::ranges::find_if(plan.tensors, [&](const PlannedTensor& tensor) {
     return tensor.stored.spec.role == role && tensor.stored.spec.layer == layer;

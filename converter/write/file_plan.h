@@ -31,10 +31,11 @@ struct TensorSchemes {
   size_t block_size = 32;  // The maximum; see MakeTensorLayout.
 };
 
-// A tensor that is in its scheme already: its data, and then its scales, in a scratch file.
+// A tensor that is in its scheme already: its data and its scales in a scratch file.
 struct EncodedTensor {
-  std::shared_ptr<const ScratchFile> file;
-  uint64_t offset = 0;
+  std::shared_ptr<ScratchFile> file;
+  uint64_t data_offset = 0;
+  uint64_t scale_offset = 0;
   QuantizationError error = {};
 };
 
@@ -43,8 +44,8 @@ struct PlannedTensor {
   StoredTensor stored;
   FileSection section;
   std::vector<MappedPart> parts;
-  // Whether the outputs are rotated (RotateColumns), after the factors of the only part. Such a
-  // matrix must be encoded before it is written.
+  // Whether the outputs are rotated (RotateColumns), after the factors of the only part, or of
+  // each expert's. Such a matrix must be encoded before it is written.
   bool rotates_outputs = false;
   std::optional<EncodedTensor> encoded = {};  // Absent: it is quantized when it is written.
 };
@@ -62,6 +63,9 @@ FilePlan PlanTensors(std::vector<MappedTensor> tensors, const ModelConfig& confi
 
 // Gives every tensor its place after metadata of this size.
 void PlaceTensors(uint64_t metadata_bytes, FilePlan& plan);
+
+// A place in a scratch file for a tensor's codes, the scales behind the data.
+EncodedTensor ReserveCodes(const std::shared_ptr<ScratchFile>& file, const TensorLayout& layout);
 
 // Null if the plan has none. The layer is kNoLayer for a tensor outside the layers.
 PlannedTensor* FindTensor(FilePlan& plan, TensorRole role, int layer);

@@ -106,8 +106,8 @@ Result<QuantizationError> TensorStreamer::Copy(const EncodedTensor& encoded, Sto
     }
     return {};
   };
-  CRIA_RETURN_IF_ERROR(copy(encoded.offset, stored.data));
-  CRIA_RETURN_IF_ERROR(copy(encoded.offset + stored.data.bytes, stored.scales));
+  CRIA_RETURN_IF_ERROR(copy(encoded.data_offset, stored.data));
+  CRIA_RETURN_IF_ERROR(copy(encoded.scale_offset, stored.scales));
   stored.checksum = checksum.Finish();
   CRIA_RETURN_IF_ERROR(
       ReportProgress(stored, uint64_t{stored.spec.output_channels} * stored.spec.input_channels));

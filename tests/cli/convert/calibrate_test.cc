@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "support/family_checkpoint.h"
 #include "support/files.h"
 #include "support/run_program.h"
 #include "support/temporary_directory.h"
@@ -50,6 +51,23 @@ TEST_F(ConvertWithCalibration, SaysWhatItDid) {
   EXPECT_THAT(result.output, ContainsRegex("\ncalibrated [1-8] of 8 matrices with [0-9]+ tokens"));
   EXPECT_THAT(result.output, HasSubstr("of those of rounding, for text that was held back\n"));
   EXPECT_THAT(support::FileNames(folder_ / "out"), testing::ElementsAre("model.cria"));
+}
+
+TEST_F(ConvertWithCalibration, SaysHowManyExpertsAreRounded) {
+  std::filesystem::remove_all(folder_ / "checkpoint");
+  support::WriteFamilyDirectory(support::FamilyNamed("Qwen3MoeBiases"), folder_ / "checkpoint");
+  const std::string text = folder_ / "text.txt";
+  const RunResult result = RunProgram({CRIA_CONVERT_PROGRAM, folder_ / "checkpoint", "-o",
+                                       folder_ / "out" / "model.cria", "--calibrate", text,
+                                       "--calibration-tokens", "256", "--verify"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, ContainsRegex("\n[0-9]+ of 16 experts are rounded, because too few "
+                                           "tokens reach them: a longer text may lose less\n"));
+  // Of the first layer, which is dense, there are no such matrices.
+  EXPECT_THAT(result.output,
+              ContainsRegex("\nlayer +qkv_proj +o_proj +gate_up_proj +down_proj "
+                            "+experts_gate_up_proj +experts_down_proj +sum\n"));
+  EXPECT_THAT(result.output, HasSubstr("\nverified against f32"));
 }
 
 TEST_F(ConvertWithCalibration, ReadsStandardInput) {

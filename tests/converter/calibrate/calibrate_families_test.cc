@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "converter/calibrate/block.h"
-#include "converter/calibrate/block_steps.h"
-#include "converter/calibrate/calibrate.h"
+#include "converter/calibrate/layer_blocks.h"
 #include "converter/calibrate/layer_steps.h"
+#include "converter/calibrate/mixture_steps.h"
 #include "converter/calibrate/predictions.h"
 #include "converter/calibrate/rotation.h"
 #include "converter/calibrate/sensitivity.h"
@@ -59,30 +59,36 @@ void PlantLargeChannels(const FamilyCheckpoint& checkpoint, const std::filesyste
     const auto is_of = [&](const char* module) {
       return tensor.name.find(module) != std::string::npos;
     };
-    const size_t rows = tensor.shape.front();
-    const size_t columns = values.size() / rows;
+    // Of each expert, if all are in one tensor.
+    const size_t rows = tensor.shape[tensor.shape.size() == 3 ? 1 : 0];
+    const size_t columns = tensor.shape.size() == 1 ? 1 : tensor.shape.back();
     const auto multiply = [&](size_t first_row, size_t row_step, size_t first_column,
                               size_t column_step, float factor) {
-      for (size_t row = first_row; row < rows; row += row_step) {
-        for (size_t i = first_column; i < columns; i += column_step) {
-          values[row * columns + i] *= factor;
+      for (size_t first = 0; first < values.size(); first += rows * columns) {
+        for (size_t row = first_row; row < rows; row += row_step) {
+          for (size_t i = first_column; i < columns; i += column_step) {
+            values[first + row * columns + i] *= factor;
+          }
         }
       }
     };
     const bool is_norm = is_of(".input_layernorm.") || is_of(".pre_feedforward_layernorm.") ||
                          (is_of(".post_attention_layernorm.") && !is_olmo2 && !has_both);
-    const bool is_writer = is_of(".o_proj.weight") || is_of(".down_proj.weight");
+    const bool is_writer = is_of(".o_proj.weight") || is_of(".down_proj.weight") ||
+                           is_of(".w2.weight") || is_of(".output_linear.");
     if (is_norm) {
       const float offset = is_gemma ? 1.0f : 0.0f;
       values[kNormChannel] = kFactor * (offset + values[kNormChannel]) - offset;
     } else if (is_writer) {
       multiply(0, 1, kHeadChannel, kHeadDim, 1.0f / kFactor);
-    } else if (is_of("_proj.")) {
+    } else if (is_of(".gate.") || is_of(".router.") || is_of(".shared_expert_gate.")) {
+      multiply(0, 1, kNormChannel, columns, 1.0f / kFactor);
+    } else if (is_of("_proj.") || is_of(".w1.") || is_of(".w3.") || is_of("_linear.")) {
       // Of values behind two heads of queries for each head, and of up_proj behind gate_proj.
-      const size_t first_row = is_of(".v_proj.") || is_of(".up_proj.") ? 0
-                               : is_of(".qkv_proj.")                   ? rows * 3 / 4
-                               : is_of(".gate_up_proj.")               ? rows / 2
-                                                                       : rows;
+      const size_t first_row = is_of(".v_proj.") || is_of(".up_proj.") || is_of(".w3.") ? 0
+                               : is_of(".qkv_proj.")                                ? rows * 3 / 4
+                               : is_of(".gate_up_proj.") || is_of(".input_linear.") ? rows / 2
+                                                                                    : rows;
       multiply(first_row + kHeadChannel, kHeadDim, 0, 1, kFactor);
       if (!is_olmo2) multiply(0, 1, kNormChannel, columns, 1.0f / kFactor);
     }
@@ -108,13 +114,15 @@ class FamilySteps : public testing::TestWithParam<FamilyCheckpoint> {
   }
 
   // What the steps make of the plan's matrices before they are rounded, but for one in int4 if it
-  // is not null: the hidden rows behind the last layer, as the checkpoint has them.
+  // is not null, with all experts: the hidden rows behind the last layer, as the checkpoint has
+  // them.
   Matrix Hidden(const ModelConfig& config, const CalibrationTokens& tokens, FilePlan& plan,
-                const PlannedTensor* in_int4 = nullptr) const {
-    const auto read = [&](const PlannedTensor& tensor) {
+                const TensorSpec* in_int4 = nullptr) const {
+    const auto read = [&](const PlannedTensor& tensor) -> Result<Matrix> {
+      const TensorSpec& spec = tensor.stored.spec;
       Matrix weights = Unwrap(ReadMatrix(tensor));
-      if (&tensor != in_int4) return weights;
-      const TensorLayout layout = MakeTensorLayout(tensor.stored.spec, Scheme::kQb4w, 32);
+      if (in_int4 == nullptr || spec.Name() != in_int4->Name()) return weights;
+      const TensorLayout layout = MakeTensorLayout(spec, Scheme::kQb4w, 32);
       const Matrix error = Unwrap(StoredError(threads_, weights, tensor, layout));
       for (size_t i = 0; i < error.values().size(); ++i) weights.values()[i] += error.values()[i];
       return weights;
@@ -122,11 +130,9 @@ class FamilySteps : public testing::TestWithParam<FamilyCheckpoint> {
     const std::vector<size_t> windows = {0, 1};
     Matrix hidden = Unwrap(EmbedWindows(tokens, windows, config, plan));
     for (size_t layer = 0; layer < config.num_hidden_layers; ++layer) {
-      const auto blocks = Unwrap(MakeBlocks(config, threads_, tokens.window_tokens, layer, plan));
-      for (const Block& block : blocks) {
-        const BlockSteps steps = Unwrap(BlockSteps::Read(block, config, threads_));
-        steps.Run(read(*block.first), read(*block.second), /*rounds=*/false, hidden);
-      }
+      const LayerBlocks blocks =
+          Unwrap(MakeLayerBlocks(config, threads_, tokens.window_tokens, layer, plan));
+      Unwrap(RunLayer(blocks, config, threads_, read, /*rounds=*/false, hidden));
     }
     if (config.rotated_residual) RotateRows(hidden.columns(), hidden.values());
     return hidden;
@@ -182,10 +188,14 @@ TEST_P(FamilySteps, AnEqualizedModelComputesTheSame) {
     FilePlan plan = Plan(scheme);
     const std::vector<float> before = Logits(Hidden(config, tokens, plan), plan);
     const EqualizeReport report = Unwrap(Equalize(plan, config, threads_));
-    const size_t places_of_layer = config.has_norms_before() ? 4 : 2;
-    EXPECT_EQ(report.num_places,
-              places_of_layer * config.num_hidden_layers + (config.tie_word_embeddings ? 0 : 1));
-    EXPECT_GE(report.num_equalized, places_of_layer * config.num_hidden_layers);
+    size_t places = 0;  // In the layers: norms and pairs.
+    for (size_t layer = 0; layer < config.num_hidden_layers; ++layer) {
+      const bool has_shared = config.shared_expert_intermediate_size != 0;
+      places += config.has_norms_before() ? 3 : 1;
+      places += config.is_mixture(layer) ? config.num_experts + size_t{has_shared} : 1;
+    }
+    EXPECT_EQ(report.num_places, places + (config.tie_word_embeddings ? 0 : 1));
+    EXPECT_GE(report.num_equalized, places);
     const std::vector<float> after = Logits(Hidden(config, tokens, plan), plan);
     EXPECT_LT(LargestDifference(after, before), 1e-4f * LargestMagnitude(before));
   }
@@ -246,14 +256,14 @@ TEST_P(FamilySteps, SensitivityIsTheDivergenceOfOneRoundedMatrix) {
   FilePlan plan = Plan(Scheme::kQb4w);
   std::vector<MatrixOptions> matrices = AllSchemeOptions(plan);
   Unwrap(MeasureSensitivity(tokens, config, threads_, nullptr, plan, matrices));
-  ASSERT_EQ(matrices.size(), 4 * config.num_hidden_layers);
+  ASSERT_GE(matrices.size(), 4 * config.num_hidden_layers);
   const std::vector<float> exact = Logits(Hidden(config, tokens, plan), plan);
   for (const MatrixOptions& matrix : matrices) {
-    const PlannedTensor& tensor = plan.tensors[matrix.tensor];
-    const std::vector<float> changed = Logits(Hidden(config, tokens, plan, &tensor), plan);
+    const TensorSpec spec = plan.tensors[matrix.tensor].stored.spec;
+    const std::vector<float> changed = Logits(Hidden(config, tokens, plan, &spec), plan);
     const double expected = SumOfDivergences(exact, changed, config.vocab_size) /
                             static_cast<double>(tokens.ids.size());
-    EXPECT_NEAR(matrix.options[1].cost, expected, 0.02 * expected) << tensor.stored.spec.Name();
+    EXPECT_NEAR(matrix.options[1].cost, expected, 0.02 * expected) << spec.Name();
   }
 }
 
@@ -293,28 +303,9 @@ TEST_P(FamilyCalibration, LowersTheDivergence) {
 
 INSTANTIATE_TEST_SUITE_P(Families, FamilyCalibration,
                          testing::Values("GemmaBiases", "Gemma2", "Gemma3", "Phi4Mini",
-                                         "SmolLm3Window", "Olmo2"),
+                                         "SmolLm3Window", "Olmo2", "MixtralWindow",
+                                         "Qwen2MoeDenseLayers", "Olmoe", "GraniteMoeShared"),
                          [](const auto& param) { return std::string(param.param); });
-
-TEST(CalibratingMixtures, IsRefusedByName) {
-  ModelConfig config;
-  config.num_experts = 4;
-  const CalibrationTokens tokens = {.ids = {1, 2}, .window_tokens = 2};
-  const ThreadPool threads = Unwrap(ThreadPool::Create(1));
-  FilePlan plan;
-  std::vector<MatrixOptions> matrices;
-  const auto expect_refused = [](const auto& result) {
-    ASSERT_FALSE(result);
-    EXPECT_EQ(result.error().code(), ErrorCode::kUnsupported);
-    EXPECT_EQ(result.error().message(),
-              "mixtures of experts cannot be calibrated; convert the model without a calibration "
-              "text");
-  };
-  expect_refused(Calibrate(tokens, config, threads, nullptr, nullptr, nullptr, plan));
-  expect_refused(RotateResidual(tokens, {}, threads, nullptr, config, plan));
-  expect_refused(RotateResidual(tokens, false, threads, nullptr, config, plan));
-  expect_refused(MeasureSensitivity(tokens, config, threads, nullptr, plan, matrices));
-}
 
 }  // namespace
 }  // namespace cria

@@ -14,7 +14,6 @@
 #include "converter/convert.h"
 #include "decode/loaded_model.h"
 #include "support/emulation.h"
-#include "support/family_checkpoint.h"
 #include "support/files.h"
 #include "support/plant_channels.h"
 #include "support/sanitizers.h"
@@ -275,18 +274,6 @@ TEST_F(CalibrateTest, RefusesTextThatIsTooShort) {
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message(), testing::HasSubstr("the calibration text has"));
   EXPECT_EQ(NumFiles(), 1);
-}
-
-TEST_F(CalibrateTest, MixturesAreRefusedByName) {
-  support::WriteFamilyDirectory(support::FamilyNamed("Qwen3Moe"), folder_ / "checkpoint");
-  ConvertOptions options;
-  options.calibration = {.text = Words(3000, 1), .max_tokens = NumTokens()};
-  const auto report = Convert(folder_ / "checkpoint", folder_ / "model.cria", options);
-  ASSERT_FALSE(report);
-  EXPECT_EQ(report.error().code(), ErrorCode::kUnsupported);
-  EXPECT_THAT(report.error().message(),
-              testing::HasSubstr("mixtures of experts cannot be calibrated"));
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "model.cria"));
 }
 
 }  // namespace

@@ -133,5 +133,23 @@ TEST(UsualCalibrationTokens, FollowTheWidth) {
   EXPECT_EQ(UsualCalibrationTokens(config), 32768);
 }
 
+TEST(UsualCalibrationTokens, GiveEveryExpertItsRows) {
+  ModelConfig config;
+  config.hidden_size = 2048;
+  config.intermediate_size = 6144;
+  config.num_experts = 128;
+  config.num_experts_per_tok = 8;
+  config.moe_intermediate_size = 768;
+  // No layer is dense, so that intermediate_size counts for nothing.
+  EXPECT_EQ(CalibrationTokensFor(config, 2), 2u * 2048u * 16u);
+  EXPECT_EQ(UsualCalibrationTokens(config), 131072);
+  config.num_experts_per_tok = 128;
+  EXPECT_EQ(UsualCalibrationTokens(config), 16384);
+  config.layer_kinds[0].dense_mlp = true;
+  EXPECT_EQ(UsualCalibrationTokens(config), 24576);
+  config.shared_expert_intermediate_size = 8192;
+  EXPECT_EQ(UsualCalibrationTokens(config), 32768);
+}
+
 }  // namespace
 }  // namespace cria

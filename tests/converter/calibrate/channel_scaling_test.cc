@@ -38,7 +38,8 @@ TEST_F(ChannelScalingTest, InputsOfOneSizeStayAsTheyAre) {
   PlannedTensor& reader = Find(TensorRole::kDownProj);
   const std::vector<float> rms(reader.stored.spec.input_channels, 0.7f);
   PlannedTensor& writer = Find(TensorRole::kGateUpProj);
-  EXPECT_FALSE(Unwrap(ScaleChannels({.tensor = &writer, .part = 1}, rms, reader)));
+  EXPECT_FALSE(
+      Unwrap(ScaleChannels({.tensor = &writer, .part = 1}, rms, {.quantized = {&reader}})));
   EXPECT_TRUE(writer.parts[1].row_factors.empty());
   EXPECT_TRUE(reader.parts[0].column_factors.empty());
 }
@@ -51,7 +52,7 @@ TEST_F(ChannelScalingTest, LargeChannelsAreDividedWhereTheyAreWritten) {
   rms[5] = rms[40] = 100.0f;
   writer.parts[1].row_factors.assign(rms.size(), 2.0f);
   const InputWriter input = {.tensor = &writer, .part = 1, .bias = &bias};
-  EXPECT_TRUE(Unwrap(ScaleChannels(input, rms, reader)));
+  EXPECT_TRUE(Unwrap(ScaleChannels(input, rms, {.quantized = {&reader}})));
   const std::vector<float>& columns = reader.parts[0].column_factors;
   ASSERT_EQ(columns.size(), rms.size());
   EXPECT_GT(columns[5], 5.0f * columns[6]);
@@ -73,7 +74,7 @@ TEST_F(ChannelScalingTest, HeadsThatReadTheSameChannelsHaveOneScale) {
   rms[config.head_dim + 3] = 200.0f;  // The second query head, which reads the first value head.
   const InputWriter input = {
       .tensor = &writer, .part = 2, .head_dim = config.head_dim, .heads_per_channel_head = heads};
-  EXPECT_TRUE(Unwrap(ScaleChannels(input, rms, reader)));
+  EXPECT_TRUE(Unwrap(ScaleChannels(input, rms, {.quantized = {&reader}})));
   const std::vector<float>& columns = reader.parts[0].column_factors;
   const std::vector<float>& rows = writer.parts[2].row_factors;
   ASSERT_EQ(rows.size(), config.key_value_channels());
@@ -89,7 +90,7 @@ TEST_F(ChannelScalingTest, ANormTakesTheScalesOfEveryMatrixThatReadsIt) {
   PlannedTensor& reader = Find(TensorRole::kQkvProj);
   std::vector<float> rms(reader.stored.spec.input_channels, 1.0f);
   rms[7] = 300.0f;
-  EXPECT_TRUE(Unwrap(ScaleChannels({.tensor = &norm}, rms, reader)));
+  EXPECT_TRUE(Unwrap(ScaleChannels({.tensor = &norm}, rms, {.quantized = {&reader}})));
   for (const MappedPart& part : reader.parts) {
     EXPECT_EQ(part.column_factors, reader.parts[0].column_factors);
   }
@@ -102,14 +103,16 @@ TEST_F(ChannelScalingTest, ChannelsWithoutInputStayAsTheyAre) {
   std::vector<float> rms(reader.stored.spec.input_channels, 1.0f);
   rms[5] = 100.0f;
   rms[6] = 0.0f;
-  EXPECT_TRUE(Unwrap(ScaleChannels({.tensor = &writer, .part = 1}, rms, reader)));
+  EXPECT_TRUE(Unwrap(ScaleChannels({.tensor = &writer, .part = 1}, rms, {.quantized = {&reader}})));
   EXPECT_EQ(reader.parts[0].column_factors[6], 1.0f);
   // Nothing is scaled if there are no inputs at all, or if they are out of range.
   const std::vector<float> before = reader.parts[0].column_factors;
   std::ranges::fill(rms, 0.0f);
-  EXPECT_FALSE(Unwrap(ScaleChannels({.tensor = &writer, .part = 1}, rms, reader)));
+  EXPECT_FALSE(
+      Unwrap(ScaleChannels({.tensor = &writer, .part = 1}, rms, {.quantized = {&reader}})));
   std::ranges::fill(rms, INFINITY);
-  EXPECT_FALSE(Unwrap(ScaleChannels({.tensor = &writer, .part = 1}, rms, reader)));
+  EXPECT_FALSE(
+      Unwrap(ScaleChannels({.tensor = &writer, .part = 1}, rms, {.quantized = {&reader}})));
   EXPECT_EQ(reader.parts[0].column_factors, before);
 }
 

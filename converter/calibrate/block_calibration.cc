@@ -1,0 +1,175 @@
+#include "converter/calibrate/block_calibration.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "converter/calibrate/channel_scaling.h"
+#include "converter/calibrate/channel_sizes.h"
+#include "converter/calibrate/input_moments.h"
+#include "converter/calibrate/layer_steps.h"
+#include "converter/calibrate/matrix_calibration.h"
+
+namespace cria {
+namespace {
+
+// The inputs of a matrix as the runtime will have them, and the outputs that the checkpoint has:
+// [rows, input_channels] and [rows, output_channels].
+struct InputsAndOutputs {
+  Matrix inputs;
+  Matrix outputs;
+};
+using BatchStep = std::function<Result<InputsAndOutputs>(const RowBatch&, const Matrix& weights)>;
+
+// Of the rows that decide, and of those that only judge.
+struct MomentPair {
+  MomentPair(size_t inputs, size_t outputs)
+      : training(inputs, outputs), held_back(inputs, outputs) {}
+
+  InputMoments training;
+  InputMoments held_back;
+};
+
+// Some of the hidden rows of one of the models.
+Result<Matrix> HiddenRows(const CalibrationRun& run, const ActivationFile& file,
+                          const RowBatch& batch) {
+  return file.ReadRows(batch.rows, run.config.hidden_size);
+}
+
+// A matrix's codes go to their place in the scratch file.
+Status KeepCodes(const CalibratedMatrix& matrix, CalibrationRun& run, PlannedTensor& tensor) {
+  ++run.so_far.num_matrices;
+  run.so_far.num_calibrated += size_t{matrix.is_calibrated};
+  run.so_far.log_ratios += std::log(std::max(matrix.held_back_ratio, 1e-6));
+  EncodedTensor& encoded = *tensor.encoded;
+  encoded.error = matrix.error;
+  CRIA_RETURN_IF_ERROR(encoded.file->WriteAt(encoded.data_offset, matrix.data));
+  return encoded.file->WriteAt(encoded.scale_offset, matrix.scales);
+}
+
+// Chooses a matrix's codes with what `step` says of each batch, and returns what they stand for.
+Result<Matrix> CalibrateTensor(CalibrationRun& run, std::span<const RowBatch> batches,
+                               CodeChoice choice, PlannedTensor& tensor, const BatchStep& step) {
+  const TensorSpec& spec = tensor.stored.spec;
+  CRIA_ASSIGN_OR_RETURN(const Matrix weights, ReadMatrix(tensor));
+  std::optional<MomentPair> moments;
+  if (choice == CodeChoice::kCalibrated) moments.emplace(spec.input_channels, spec.output_channels);
+  for (size_t i = 0; i < batches.size(); ++i) {
+    CRIA_RETURN_IF_ERROR(run.ReportProgress(
+        tensor, 0.5 * static_cast<double>(i) / static_cast<double>(batches.size())));
+    CRIA_ASSIGN_OR_RETURN(const InputsAndOutputs rows, step(batches[i], weights));
+    if (!moments) continue;
+    for (const RowBatch::Segment& segment : batches[i].segments) {
+      (segment.is_held_back ? moments->held_back : moments->training)
+          .Add(run.threads, rows.inputs.view().Rows(segment.first, segment.rows),
+               rows.outputs.view().Rows(segment.first, segment.rows));
+    }
+  }
+  CRIA_RETURN_IF_ERROR(run.ReportProgress(tensor, 0.5));
+  CalibratedMatrix matrix;
+  if (moments) {
+    moments->training.Finish();
+    moments->held_back.Finish();
+    CRIA_ASSIGN_OR_RETURN(matrix, CalibrateMatrix(run.threads, weights, tensor.stored.layout,
+                                                  moments->training, moments->held_back));
+  } else {
+    matrix = RoundMatrix(run.threads, weights, tensor.stored.layout);
+  }
+  CRIA_RETURN_IF_ERROR(KeepCodes(matrix, run, tensor));
+  CRIA_RETURN_IF_ERROR(run.ReportProgress(tensor, 1.0));
+  run.done_weights += NumWeights(tensor);
+  return std::move(matrix.values);
+}
+
+}  // namespace
+
+Status ScaleBlock(CalibrationRun& run, const Block& block, std::span<const RowBatch> batches) {
+  CRIA_ASSIGN_OR_RETURN(const BlockSteps steps, BlockSteps::Read(block, run.config, run.threads));
+  CRIA_ASSIGN_OR_RETURN(const Matrix weights, ReadMatrix(*block.first));
+  ChannelSizes sizes(run.config.hidden_size);
+  ChannelSizes inner_sizes(block.inner_channels);
+  for (const RowBatch& batch : batches) {
+    if (batch.first >= kScalingTokens) break;
+    CRIA_ASSIGN_OR_RETURN(Matrix hidden, HiddenRows(run, run.exact, batch));
+    const Matrix inputs = steps.Inputs(std::move(hidden));
+    sizes.Add(inputs);
+    inner_sizes.Add(steps.Inner(Multiply(run.threads, inputs, weights)));
+  }
+  bool scales_first = false;
+  if (block.norm != nullptr && !block.shares_norm) {
+    CRIA_ASSIGN_OR_RETURN(scales_first, ScaleChannels({.tensor = block.norm}, sizes.Rms(),
+                                                      {.quantized = {block.first}}));
+  }
+  CRIA_ASSIGN_OR_RETURN(const bool scales_second,
+                        ScaleChannels({.tensor = block.first,
+                                       .part = block.scaled_part,
+                                       .bias = block.first_bias,
+                                       .head_dim = block.head_dim,
+                                       .heads_per_channel_head = block.heads_per_channel_head},
+                                      inner_sizes.Rms(), {.quantized = {block.second}}));
+  run.so_far.num_scaled += size_t{scales_first} + size_t{scales_second};
+  return {};
+}
+
+Status CalibrateBlock(CalibrationRun& run, const Block& block, const BlockSteps& steps,
+                      std::span<const RowBatch> batches, CodeChoice choice,
+                      const BlockOutputs& outputs) {
+  const auto rounded_inputs = [&](const RowBatch& batch) -> Result<Matrix> {
+    CRIA_ASSIGN_OR_RETURN(Matrix hidden, HiddenRows(run, run.stored, batch));
+    Matrix inputs = steps.Inputs(std::move(hidden));
+    RoundInputs(run.threads, inputs.view());
+    return inputs;
+  };
+  const auto first_step = [&](const RowBatch& batch,
+                              const Matrix& weights) -> Result<InputsAndOutputs> {
+    CRIA_ASSIGN_OR_RETURN(Matrix exact, HiddenRows(run, run.exact, batch));
+    Matrix products = Multiply(run.threads, steps.Inputs(std::move(exact)), weights);
+    CRIA_RETURN_IF_ERROR(run.exact_inner.Write(batch.first, steps.Inner(products)));
+    CRIA_ASSIGN_OR_RETURN(Matrix inputs, rounded_inputs(batch));
+    return InputsAndOutputs{std::move(inputs), std::move(products)};
+  };
+  CRIA_ASSIGN_OR_RETURN(const Matrix first,
+                        CalibrateTensor(run, batches, choice, *block.first, first_step));
+  const auto second_step = [&](const RowBatch& batch,
+                               const Matrix& weights) -> Result<InputsAndOutputs> {
+    CRIA_ASSIGN_OR_RETURN(const Matrix rounded, rounded_inputs(batch));
+    Matrix inputs = steps.Inner(Multiply(run.threads, rounded, first));
+    RoundInputs(run.threads, inputs.view());
+    CRIA_RETURN_IF_ERROR(run.stored_inner.Write(batch.first, inputs));
+    CRIA_ASSIGN_OR_RETURN(const Matrix exact, run.exact_inner.Read(batch.first, batch.rows.size(),
+                                                                   block.inner_channels));
+    Matrix products = Multiply(run.threads, exact, weights);
+    CRIA_RETURN_IF_ERROR(outputs.exact(batch, products));
+    return InputsAndOutputs{std::move(inputs), std::move(products)};
+  };
+  CRIA_ASSIGN_OR_RETURN(const Matrix second,
+                        CalibrateTensor(run, batches, choice, *block.second, second_step));
+  for (const RowBatch& batch : batches) {
+    CRIA_ASSIGN_OR_RETURN(const Matrix inputs, run.stored_inner.Read(batch.first, batch.rows.size(),
+                                                                     block.inner_channels));
+    CRIA_RETURN_IF_ERROR(outputs.stored(batch, Multiply(run.threads, inputs, second)));
+  }
+  return {};
+}
+
+Status CalibrateHalf(CalibrationRun& run, const Block& block) {
+  CRIA_RETURN_IF_ERROR(ScaleBlock(run, block, run.all_rows));
+  CRIA_ASSIGN_OR_RETURN(const BlockSteps steps, BlockSteps::Read(block, run.config, run.threads));
+  const auto add_to = [&](ActivationFile& hidden) -> TakeProducts {
+    return [&steps, &hidden](const RowBatch& batch, Matrix products) {
+      return AddToHidden(batch, steps, std::move(products), hidden);
+    };
+  };
+  return CalibrateBlock(run, block, steps, run.all_rows, CodeChoice::kCalibrated,
+                        {.exact = add_to(run.exact), .stored = add_to(run.stored)});
+}
+
+Status AddToHidden(const RowBatch& batch, const BlockSteps& steps, Matrix products,
+                   ActivationFile& hidden) {
+  CRIA_ASSIGN_OR_RETURN(Matrix rows, hidden.ReadRows(batch.rows, products.columns()));
+  steps.AddOutputs(std::move(products), rows);
+  return hidden.WriteRows(batch.rows, rows);
+}
+
+}  // namespace cria

@@ -1,0 +1,135 @@
+#include "converter/calibrate/layer_blocks.h"
+
+#include <memory>
+#include <utility>
+
+#include "converter/calibrate/expert_parts.h"
+#include "converter/calibrate/layer_steps.h"
+#include "model/rope_table.h"
+
+namespace cria {
+namespace {
+
+class BlockMaker {
+ public:
+  BlockMaker(const ModelConfig& config, const ThreadPool& threads, size_t window_tokens,
+             size_t layer, FilePlan& plan)
+      : config_(config),
+        threads_(threads),
+        window_tokens_(window_tokens),
+        layer_(layer),
+        plan_(plan) {}
+
+  Result<Block> Attention() const {
+    AttentionWeights norms;
+    CRIA_ASSIGN_OR_RETURN(norms.q_norm, ReadVector(Find(TensorRole::kQNorm)));
+    CRIA_ASSIGN_OR_RETURN(norms.k_norm, ReadVector(Find(TensorRole::kKNorm)));
+    const auto attention = std::make_shared<const AttentionWeights>(std::move(norms));
+    const LayerKind& kind = config_.layer_kind(layer_);
+    const auto rope =
+        std::make_shared<const RopeTable>(MakeRopeTable(config_, kind, window_tokens_));
+    return Block{
+        .norm = Find(TensorRole::kInputLayernorm),
+        .shares_norm = false,
+        .output_norm = Find(TensorRole::kAttentionOutputNorm),
+        .first = Find(TensorRole::kQkvProj),
+        .first_bias = Find(TensorRole::kQkvBias),
+        .second = Find(TensorRole::kOProj),
+        .second_bias = Find(TensorRole::kOBias),
+        .inner_channels = config_.query_channels(),
+        .scaled_part = 2,
+        .head_dim = config_.head_dim,
+        .heads_per_channel_head = config_.num_attention_heads / config_.num_key_value_heads,
+        .inner = [&config = config_, &threads = threads_, &kind, attention, rope,
+                  window_tokens = window_tokens_](MatrixView qkv, MatrixView output) {
+          Attend(threads, config, kind, *attention, *rope, window_tokens, qkv, output);
+        }};
+  }
+
+  Block DenseFeedForward() const {
+    Block block = GatedBlock(Find(TensorRole::kGateUpProj), Find(TensorRole::kDownProj));
+    block.shares_norm = false;
+    block.output_norm = Find(TensorRole::kMlpOutputNorm);
+    block.first_bias = Find(TensorRole::kGateUpBias);
+    block.second_bias = Find(TensorRole::kDownBias);
+    return block;
+  }
+
+  Mixture Experts() const {
+    Mixture mixture;
+    mixture.norm = Find(TensorRole::kPostAttentionLayernorm);
+    mixture.output_norm = Find(TensorRole::kMlpOutputNorm);
+    mixture.router = Find(TensorRole::kRouter);
+    mixture.shared_gate = Find(TensorRole::kSharedExpertGate);
+    mixture.all_first = Find(TensorRole::kExpertsGateUpProj);
+    mixture.all_second = Find(TensorRole::kExpertsDownProj);
+    mixture.first = SplitExperts(*mixture.all_first);
+    mixture.second = SplitExperts(*mixture.all_second);
+    for (size_t i = 0; i < config_.num_experts; ++i) {
+      mixture.experts.push_back(GatedBlock(&mixture.first[i], &mixture.second[i]));
+    }
+    if (config_.shared_expert_intermediate_size != 0) {
+      mixture.shared = GatedBlock(Find(TensorRole::kSharedExpertGateUpProj),
+                                  Find(TensorRole::kSharedExpertDownProj));
+    }
+    return mixture;
+  }
+
+ private:
+  PlannedTensor* Find(TensorRole role) const {
+    return FindTensor(plan_, role, static_cast<int>(layer_));
+  }
+
+  // As an expert has it: neither biases nor a norm of the outputs.
+  Block GatedBlock(PlannedTensor* first, PlannedTensor* second) const {
+    return {.norm = Find(TensorRole::kPostAttentionLayernorm),
+            .shares_norm = true,
+            .output_norm = nullptr,
+            .first = first,
+            .first_bias = nullptr,
+            .second = second,
+            .second_bias = nullptr,
+            .inner_channels = second->stored.spec.input_channels,
+            .scaled_part = 1,
+            .head_dim = 1,
+            .heads_per_channel_head = 1,
+            .inner = [act = config_.hidden_act, &threads = threads_](MatrixView gate_up,
+                                                                     MatrixView output) {
+              Activate(threads, act, gate_up, output);
+            }};
+  }
+
+  const ModelConfig& config_;
+  const ThreadPool& threads_;
+  size_t window_tokens_;
+  size_t layer_;
+  FilePlan& plan_;
+};
+
+}  // namespace
+
+void Mixture::Join() {
+  JoinExperts(first, *all_first);
+  JoinExperts(second, *all_second);
+}
+
+Result<LayerBlocks> MakeLayerBlocks(const ModelConfig& config, const ThreadPool& threads,
+                                    size_t window_tokens, size_t layer, FilePlan& plan) {
+  const BlockMaker maker(config, threads, window_tokens, layer, plan);
+  LayerBlocks made;
+  CRIA_ASSIGN_OR_RETURN(Block attention, maker.Attention());
+  made.blocks.push_back(std::move(attention));
+  if (config.is_mixture(layer)) {
+    made.mixture = maker.Experts();
+  } else {
+    made.blocks.push_back(maker.DenseFeedForward());
+  }
+  return made;
+}
+
+double WeightsPerToken(const ModelConfig& config, const TensorSpec& spec) {
+  const double weights = static_cast<double>(spec.output_channels) * spec.input_channels;
+  return spec.num_parts == 1 ? weights : weights * config.num_experts_per_tok / config.num_experts;
+}
+
+}  // namespace cria

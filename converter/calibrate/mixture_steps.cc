@@ -1,0 +1,125 @@
+#include "converter/calibrate/mixture_steps.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "converter/calibrate/exponential.h"
+
+namespace cria {
+namespace {
+
+float DotProduct(std::span<const float> a, std::span<const float> b) {
+  double sum = 0.0;
+  for (size_t i = 0; i < a.size(); ++i) sum += double{a[i]} * b[i];
+  return static_cast<float>(sum);
+}
+
+// e^-x of more than 88 is out of range; the quotient is as good as 0 before.
+float Sigmoid(float x) { return 1.0f / (1.0f + Exponential(std::min(-x, 88.0f))); }
+
+Status RunMixture(const Mixture& mixture, const ModelConfig& config, const ThreadPool& threads,
+                  const WeightReader& read, bool rounds, Matrix& hidden) {
+  CRIA_ASSIGN_OR_RETURN(const MixtureSteps steps, MixtureSteps::Read(mixture, config, threads));
+  MixturePass pass(steps, hidden);
+  for (size_t i = 0; i < mixture.num_blocks(); ++i) {
+    const Block& block = mixture.block(i);
+    Matrix inputs = pass.InputsOf(i);
+    if (inputs.rows() == 0) continue;
+    CRIA_ASSIGN_OR_RETURN(const BlockSteps expert, BlockSteps::Read(block, config, threads));
+    CRIA_ASSIGN_OR_RETURN(const Matrix first, read(*block.first));
+    CRIA_ASSIGN_OR_RETURN(const Matrix second, read(*block.second));
+    pass.Add(i, expert.Products(first, second, rounds, std::move(inputs)));
+  }
+  steps.AddOutputs(pass.TakeSum(), hidden);
+  return {};
+}
+
+}  // namespace
+
+void ChooseLargest(std::span<const float> scores, bool normalize, std::span<uint32_t> experts,
+                   std::span<float> weights) {
+  std::vector<uint32_t> order(scores.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<uint32_t>(i);
+  std::ranges::partial_sort(order, order.begin() + static_cast<ptrdiff_t>(experts.size()),
+                            [&](uint32_t a, uint32_t b) {
+                              return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
+                            });
+  std::ranges::copy_n(order.begin(), static_cast<ptrdiff_t>(experts.size()), experts.begin());
+  const float largest = scores[order.front()];
+  double sum = 0.0;
+  for (size_t i = 0; i < (normalize ? experts.size() : order.size()); ++i) {
+    sum += Exponential(scores[order[i]] - largest);
+  }
+  for (size_t i = 0; i < experts.size(); ++i) {
+    weights[i] = static_cast<float>(Exponential(scores[experts[i]] - largest) / sum);
+  }
+}
+
+Result<MixtureSteps> MixtureSteps::Read(const Mixture& mixture, const ModelConfig& config,
+                                        const ThreadPool& threads) {
+  const Block norms = {.norm = mixture.norm, .output_norm = mixture.output_norm};
+  CRIA_ASSIGN_OR_RETURN(BlockSteps frame, BlockSteps::Read(norms, config, threads));
+  MixtureSteps steps(mixture, config, threads, std::move(frame));
+  CRIA_ASSIGN_OR_RETURN(steps.router_, ReadMatrix(*mixture.router));
+  CRIA_ASSIGN_OR_RETURN(steps.shared_gate_, ReadVector(mixture.shared_gate));
+  return steps;
+}
+
+void MixtureSteps::Route(const Matrix& inputs, size_t first_row,
+                         std::span<WeightedRows> blocks) const {
+  const Matrix scores = Multiply(*threads_, inputs, router_);
+  const size_t chosen = config_->num_experts_per_tok;
+  std::vector<uint32_t> experts(chosen);
+  std::vector<float> weights(chosen);
+  for (size_t row = 0; row < inputs.rows(); ++row) {
+    const auto add = [&](size_t block, float weight) {
+      blocks[block].rows.push_back(static_cast<uint32_t>(first_row + row));
+      blocks[block].weights.push_back(weight);
+    };
+    ChooseLargest(scores.view().row(row), config_->norm_topk_prob, experts, weights);
+    for (size_t i = 0; i < chosen; ++i) add(experts[i], weights[i]);
+    if (!mixture_->shared) continue;
+    add(mixture_->experts.size(),
+        shared_gate_.empty() ? 1.0f : Sigmoid(DotProduct(inputs.view().row(row), shared_gate_)));
+  }
+}
+
+MixturePass::MixturePass(const MixtureSteps& steps, const Matrix& hidden)
+    : steps_(&steps),
+      hidden_(&hidden),
+      blocks_(steps.mixture().num_blocks()),
+      sum_(hidden.rows(), hidden.columns()) {
+  steps.Route(steps.Inputs(hidden), 0, blocks_);
+}
+
+Matrix MixturePass::InputsOf(size_t block) const {
+  const std::vector<uint32_t>& rows = blocks_[block].rows;
+  Matrix inputs(rows.size(), hidden_->columns());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    std::ranges::copy(hidden_->view().row(rows[i]), inputs.view().row(i).begin());
+  }
+  return steps_->Inputs(std::move(inputs));
+}
+
+void MixturePass::Add(size_t block, const Matrix& products) {
+  const WeightedRows& weighted = blocks_[block];
+  for (size_t i = 0; i < weighted.rows.size(); ++i) {
+    const std::span<float> sum = sum_.view().row(weighted.rows[i]);
+    const std::span<const float> addend = products.view().row(i);
+    for (size_t j = 0; j < sum.size(); ++j) sum[j] += weighted.weights[i] * addend[j];
+  }
+}
+
+Status RunLayer(const LayerBlocks& layer, const ModelConfig& config, const ThreadPool& threads,
+                const WeightReader& read, bool rounds, Matrix& hidden) {
+  for (const Block& block : layer.blocks) {
+    CRIA_ASSIGN_OR_RETURN(const Matrix first, read(*block.first));
+    CRIA_ASSIGN_OR_RETURN(const Matrix second, read(*block.second));
+    CRIA_ASSIGN_OR_RETURN(const BlockSteps steps, BlockSteps::Read(block, config, threads));
+    steps.Run(first, second, rounds, hidden);
+  }
+  if (!layer.mixture) return {};
+  return RunMixture(*layer.mixture, config, threads, read, rounds, hidden);
+}
+
+}  // namespace cria

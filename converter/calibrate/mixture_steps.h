@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "converter/calibrate/block_steps.h"
+#include "converter/calibrate/layer_blocks.h"
+#include "converter/calibrate/matrix.h"
+#include "core/thread_pool.h"
+#include "cria/error.h"
+#include "model/config.h"
+
+namespace cria {
+
+// The rows that a block of a mixture reads, in ascending order, and what its outputs are multiplied
+// by.
+struct WeightedRows {
+  std::vector<uint32_t> rows;
+  std::vector<float> weights;
+};
+
+// Chooses the experts with the largest scores, as many as `experts` has, the largest first; of
+// equal scores, that of the lower index. `weights` become the softmax of the scores over all
+// experts, or with `normalize` over the chosen ones. Unlike the runtime's, the last bits are the
+// same on every processor.
+void ChooseLargest(std::span<const float> scores, bool normalize, std::span<uint32_t> experts,
+                   std::span<float> weights);
+
+// What a mixture computes besides the products with its experts' matrices, for rows of hidden
+// activations, [tokens, hidden_size].
+class MixtureSteps {
+ public:
+  // Reads the router and the vectors as the plan has them. The arguments must outlive the result.
+  static Result<MixtureSteps> Read(const Mixture& mixture, const ModelConfig& config,
+                                   const ThreadPool& threads);
+
+  // What the router and the experts read.
+  Matrix Inputs(Matrix hidden) const { return frame_.Inputs(std::move(hidden)); }
+  // Adds to each of the mixture's blocks the rows that read it, for inputs that are not rounded;
+  // the first of them has the number `first_row`.
+  void Route(const Matrix& inputs, size_t first_row, std::span<WeightedRows> blocks) const;
+  // Adds the weighted sum of what the blocks make of them.
+  void AddOutputs(Matrix sum, Matrix& hidden) const { frame_.AddOutputs(std::move(sum), hidden); }
+
+  const Mixture& mixture() const { return *mixture_; }
+
+ private:
+  MixtureSteps(const Mixture& mixture, const ModelConfig& config, const ThreadPool& threads,
+               BlockSteps frame)
+      : mixture_(&mixture), config_(&config), threads_(&threads), frame_(std::move(frame)) {}
+
+  const Mixture* mixture_;
+  const ModelConfig* config_;
+  const ThreadPool* threads_;
+  BlockSteps frame_;                // The norms.
+  Matrix router_;                   // [experts, hidden_size]
+  std::vector<float> shared_gate_;  // Empty if there is none.
+};
+
+// Rows on their way through a mixture, block after block.
+class MixturePass {
+ public:
+  // `steps` and `hidden` must outlive it.
+  MixturePass(const MixtureSteps& steps, const Matrix& hidden);
+
+  // What a block reads.
+  Matrix InputsOf(size_t block) const;
+  // Adds the products of a block's second matrix for these inputs, with their weights.
+  void Add(size_t block, const Matrix& products);
+  // The sum so far, [rows, hidden_size].
+  Matrix TakeSum() { return std::move(sum_); }
+
+ private:
+  const MixtureSteps* steps_;
+  const Matrix* hidden_;
+  std::vector<WeightedRows> blocks_;
+  Matrix sum_;
+};
+
+// Reads the weights of a matrix.
+using WeightReader = std::function<Result<Matrix>(const PlannedTensor&)>;
+
+// All of a layer; with `rounds`, the inputs of the matrices are rounded as the runtime does, but
+// not those of a router.
+Status RunLayer(const LayerBlocks& layer, const ModelConfig& config, const ThreadPool& threads,
+                const WeightReader& read, bool rounds, Matrix& hidden);
+
+}  // namespace cria
