@@ -262,7 +262,8 @@ def running_server(options):
     if not options.cria_serve:
         yield
         return
-    command = [options.cria_serve, "-m", options.model_file, "--port", "0", "-np", str(options.parallel)]
+    command = [options.cria_serve, "-m", options.model_file, "--port", "0", "-np", str(options.parallel),
+               *getattr(options, "server_flags", [])]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         try:
             lines = []
