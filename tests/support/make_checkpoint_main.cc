@@ -82,9 +82,10 @@ int Main(int argc, char** argv) {
   command.AddText("--config", config_path, "The config.json of another family, instead of a shape");
   command.AddNumber("--router-skew", router_skew,
                     "How unevenly tokens choose experts; 0: evenly [0]");
-  command.AddNumber("--embedding-scale", embedding_scale,
-                    "With --config: multiplies the embedding; with a larger one, tokens differ more, "
-                    "and choose more different experts [1]");
+  command.AddNumber(
+      "--embedding-scale", embedding_scale,
+      "With --config: multiplies the embedding; with a larger one, tokens differ more, "
+      "and choose more different experts [1]");
   command.SetAction([&]() -> Status {
     if (!config_path.empty()) {
       FamilyCheckpoint family = FamilyOf(ReadFile(config_path));

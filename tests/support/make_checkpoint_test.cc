@@ -84,9 +84,9 @@ TEST(MakeCheckpoint, WritesTheModelOfAConfiguration) {
   WriteFile(directory / "config.json", family.config_json);
   const auto made = [&](const std::string& skew, const std::string& embedding_scale = "1") {
     const std::string output = directory / (skew + " " + embedding_scale);
-    const RunResult result = RunProgram(
-        {CRIA_MAKE_CHECKPOINT, "-o", output, "--config", directory / "config.json", "--router-skew",
-         skew, "--embedding-scale", embedding_scale, "--dtype", "f32"});
+    const RunResult result =
+        RunProgram({CRIA_MAKE_CHECKPOINT, "-o", output, "--config", directory / "config.json",
+                    "--router-skew", skew, "--embedding-scale", embedding_scale, "--dtype", "f32"});
     EXPECT_EQ(result.exit_code, 0) << result.error;
     return reference::ReadHuggingFaceDirectory(output).tensors;
   };

@@ -170,8 +170,7 @@ TEST_F(MixtureCalibrationTest, TheModelsAreThoseOfTheLayers) {
       const auto read = [&](const PlannedTensor& tensor) -> Result<Matrix> {
         Matrix weights = Unwrap(ReadMatrix(tensor));
         if (!is_stored) return weights;
-        const Matrix error =
-            Unwrap(StoredError(threads_, weights, tensor, tensor.stored.layout));
+        const Matrix error = Unwrap(StoredError(threads_, weights, tensor, tensor.stored.layout));
         for (size_t i = 0; i < error.values().size(); ++i) {
           weights.values()[i] += error.values()[i];
         }
@@ -184,8 +183,8 @@ TEST_F(MixtureCalibrationTest, TheModelsAreThoseOfTheLayers) {
             Unwrap(MakeLayerBlocks(config, threads_, tokens.window_tokens, layer, plan_));
         Unwrap(RunLayer(blocks, config, threads_, read, is_stored, hidden));
       }
-      const Matrix rows = Unwrap((is_stored ? stored : exact)
-                                     .Read(0, tokens.ids.size(), config.hidden_size));
+      const Matrix rows =
+          Unwrap((is_stored ? stored : exact).Read(0, tokens.ids.size(), config.hidden_size));
       double difference = 0.0, squares = 0.0;
       for (size_t i = 0; i < rows.values().size(); ++i) {
         difference += std::pow(double{rows.values()[i]} - hidden.values()[i], 2);
@@ -206,8 +205,7 @@ TEST_F(MixtureCalibrationTest, ThreadsDoNotChangeTheFile) {
   ConvertReport first;
   for (const size_t threads : {1, 2, 3}) {
     options.num_threads = threads;
-    ConvertReport report =
-        Unwrap(Convert(folder_ / "checkpoint", folder_ / "model.cria", options));
+    ConvertReport report = Unwrap(Convert(folder_ / "checkpoint", folder_ / "model.cria", options));
     if (threads == 1) {
       first = std::move(report);
       continue;
