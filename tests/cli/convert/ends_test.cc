@@ -129,8 +129,10 @@ TEST_F(Ends, RunningOutOfMemoryLeavesNothing) {
   for (const char* threads : {"1", "2"}) {
     for (uint64_t megabytes = 15; megabytes <= 40; ++megabytes) {
       EmptyFolder();
-      const RunResult result =
-          RunProgram(ConvertArguments(threads), {.address_space_limit_bytes = megabytes << 20});
+      const RunOptions limit = {.address_space_limit_bytes = megabytes << 20};
+      // With less, a library's own start ends the process, by a signal or not.
+      if (RunProgram({CRIA_CONVERT_PROGRAM, "--version"}, limit).exit_code != 0) continue;
+      const RunResult result = RunProgram(ConvertArguments(threads), limit);
       failed += result.exit_code != 0;
       EXPECT_EQ(result.signal, 0) << megabytes << " MiB: " << result.error;
       EXPECT_THAT(Leftovers(), IsEmpty()) << megabytes << " MiB: " << result.error;
