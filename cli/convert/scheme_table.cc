@@ -59,6 +59,7 @@ std::string ErrorTable(const std::vector<MatrixError>& errors) {
     table += '\n';
   };
   std::vector<std::string> names;
+  names.reserve(roles.size() + 1);
   for (const TensorRole role : roles) names.emplace_back(TensorRoleName(role));
   names.emplace_back("sum");
   add_line("layer", names);
@@ -80,6 +81,7 @@ std::string ErrorTable(const std::vector<MatrixError>& errors) {
     add_line(Format("{}", layer), cells);
   }
   std::vector<std::string> cells;
+  cells.reserve(sums.size());
   for (const double sum : sums) cells.push_back(Format("{:.3g}", sum));
   add_line("sum", cells);
   return table;

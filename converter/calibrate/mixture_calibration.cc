@@ -106,18 +106,23 @@ class MixtureCalibration {
     if (choice == CodeChoice::kCalibrated) CRIA_RETURN_IF_ERROR(ScaleBlock(run_, block, batches));
     CRIA_ASSIGN_OR_RETURN(const BlockSteps steps,
                           BlockSteps::Read(block, run_.config, run_.threads));
-    const auto add_to = [&](Pass& pass) -> TakeProducts {
-      // Of all tokens; 0 where the block is not chosen.
-      std::vector<float> weights(run_.tokens.ids.size());
-      const WeightedRows& route = pass.routes[index];
-      for (size_t i = 0; i < route.rows.size(); ++i) weights[route.rows[i]] = route.weights[i];
-      return
-          [&sum = pass.sum, weights = std::move(weights)](const RowBatch& batch, Matrix products) {
-            return AddWeighted(batch, weights, products, sum);
-          };
+    const std::vector<float> exact_weights = WeightsOfTokens(exact_.routes[index]);
+    const std::vector<float> stored_weights = WeightsOfTokens(stored_.routes[index]);
+    const auto add_to = [](ActivationFile& sum, const std::vector<float>& weights) -> TakeProducts {
+      return [&sum, &weights](const RowBatch& batch, const Matrix& products) {
+        return AddWeighted(batch, weights, products, sum);
+      };
     };
     return CalibrateBlock(run_, block, steps, batches, choice,
-                          {.exact = add_to(exact_), .stored = add_to(stored_)});
+                          {.exact = add_to(exact_.sum, exact_weights),
+                           .stored = add_to(stored_.sum, stored_weights)});
+  }
+
+  // Of all tokens; 0 where the block is not chosen.
+  std::vector<float> WeightsOfTokens(const WeightedRows& route) const {
+    std::vector<float> weights(run_.tokens.ids.size());
+    for (size_t i = 0; i < route.rows.size(); ++i) weights[route.rows[i]] = route.weights[i];
+    return weights;
   }
 
   static Status AddWeighted(const RowBatch& batch, std::span<const float> weights,

@@ -170,6 +170,7 @@ class Measurement {
   Status RunMixture(const Mixture& mixture, Matrix& exact, std::vector<Matrix>& changed) {
     CRIA_ASSIGN_OR_RETURN(const MixtureSteps steps, MixtureSteps::Read(mixture, config_, threads_));
     std::vector<MixturePass> passes;  // Of `changed`, which must not move meanwhile.
+    passes.reserve(changed.size());
     for (const Matrix& hidden : changed) passes.emplace_back(steps, hidden);
     // Of the exact rows: as they are, and with each of the mixture's matrices changed.
     const size_t num_matrices = mixture.shared ? 4 : 2;

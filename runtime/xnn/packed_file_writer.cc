@@ -99,6 +99,7 @@ Result<WrittenPack> Write(const ModelFile& model, uint64_t offset, const std::st
   const std::vector<TensorLayout> matrices = OutlineOf(model).matrices;
   CRIA_ASSIGN_OR_RETURN(const std::vector<uint64_t> matrix_bytes, PackedBytes(matrices));
   std::vector<bool> begins_section;
+  begins_section.reserve(matrices.size());
   for (const TensorLayout& matrix : matrices) begins_section.push_back(matrix.num_parts > 1);
   PackedFilePlan plan({.model_name = std::string(model.name()),
                        .processor = target.processor,
