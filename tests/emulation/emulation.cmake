@@ -56,7 +56,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^armv7")
 endif()
 
 # The seconds of the longest programs, which start first, so that no processor waits at the end.
-set(emulated_seconds_converter_calibrate_tests 200)
+set(emulated_seconds_converter_calibrate_tests 290)
 set(emulated_seconds_cli_convert_tests 120)
 set(emulated_seconds_cli_tests 120)
 set(emulated_seconds_cli_chat_tests 85)
