@@ -14,25 +14,8 @@ float DotProduct(std::span<const float> a, std::span<const float> b) {
   return static_cast<float>(sum);
 }
 
-// e^-x of more than 88 is out of range; the quotient is as good as 0 before.
+// Exponential takes at most 88; for a smaller x, the result is as good as 0 anyway.
 float Sigmoid(float x) { return 1.0f / (1.0f + Exponential(std::min(-x, 88.0f))); }
-
-Status RunMixture(const Mixture& mixture, const ModelConfig& config, const ThreadPool& threads,
-                  const WeightReader& read, bool rounds, Matrix& hidden) {
-  CRIA_ASSIGN_OR_RETURN(const MixtureSteps steps, MixtureSteps::Read(mixture, config, threads));
-  MixturePass pass(steps, hidden);
-  for (size_t i = 0; i < mixture.num_blocks(); ++i) {
-    const Block& block = mixture.block(i);
-    Matrix inputs = pass.InputsOf(i);
-    if (inputs.rows() == 0) continue;
-    CRIA_ASSIGN_OR_RETURN(const BlockSteps expert, BlockSteps::Read(block, config, threads));
-    CRIA_ASSIGN_OR_RETURN(const Matrix first, read(*block.first));
-    CRIA_ASSIGN_OR_RETURN(const Matrix second, read(*block.second));
-    pass.Add(i, expert.Products(first, second, rounds, std::move(inputs)));
-  }
-  steps.AddOutputs(pass.TakeSum(), hidden);
-  return {};
-}
 
 }  // namespace
 
@@ -108,18 +91,6 @@ void MixturePass::Add(size_t block, const Matrix& products) {
     const std::span<const float> addend = products.view().row(i);
     for (size_t j = 0; j < sum.size(); ++j) sum[j] += weighted.weights[i] * addend[j];
   }
-}
-
-Status RunLayer(const LayerBlocks& layer, const ModelConfig& config, const ThreadPool& threads,
-                const WeightReader& read, bool rounds, Matrix& hidden) {
-  for (const Block& block : layer.blocks) {
-    CRIA_ASSIGN_OR_RETURN(const Matrix first, read(*block.first));
-    CRIA_ASSIGN_OR_RETURN(const Matrix second, read(*block.second));
-    CRIA_ASSIGN_OR_RETURN(const BlockSteps steps, BlockSteps::Read(block, config, threads));
-    steps.Run(first, second, rounds, hidden);
-  }
-  if (!layer.mixture) return {};
-  return RunMixture(*layer.mixture, config, threads, read, rounds, hidden);
 }
 
 }  // namespace cria

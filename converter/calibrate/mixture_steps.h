@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <vector>
 
@@ -79,13 +78,5 @@ class MixturePass {
   std::vector<WeightedRows> blocks_;
   Matrix sum_;
 };
-
-// Reads the weights of a matrix.
-using WeightReader = std::function<Result<Matrix>(const PlannedTensor&)>;
-
-// All of a layer; with `rounds`, the inputs of the matrices are rounded as the runtime does, but
-// not those of a router.
-Status RunLayer(const LayerBlocks& layer, const ModelConfig& config, const ThreadPool& threads,
-                const WeightReader& read, bool rounds, Matrix& hidden);
 
 }  // namespace cria

@@ -9,8 +9,8 @@
 #include "converter/calibrate/block.h"
 #include "converter/calibrate/layer_blocks.h"
 #include "converter/calibrate/matrix_calibration.h"
-#include "converter/calibrate/mixture_steps.h"
 #include "converter/calibrate/predictions.h"
+#include "converter/calibrate/run_layer.h"
 #include "converter/write/hadamard.h"
 
 namespace cria {

@@ -100,10 +100,8 @@ PageBlock::~PageBlock() {
 
 void MakeResident(std::span<std::byte> memory) {
 #ifdef MADV_POPULATE_WRITE  // Of Linux 5.14.
-  if (memory.empty()) return;
-  const auto page_bytes = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  const auto lead = reinterpret_cast<uintptr_t>(memory.data()) % page_bytes;
-  madvise(memory.data() - lead, memory.size() + lead, MADV_POPULATE_WRITE);
+  const PageRange pages = PagesOf(memory);
+  if (pages.bytes != 0) madvise(pages.begin, pages.bytes, MADV_POPULATE_WRITE);
 #else
   (void)memory;
 #endif

@@ -22,11 +22,12 @@ import argparse
 import contextlib
 import json
 import os
-import pathlib
 import statistics
 import subprocess
 import sys
 import time
+
+from control_group import control_group
 
 
 @contextlib.contextmanager
@@ -43,36 +44,11 @@ def spinners(processors):
             process.wait()
 
 
-class Quota:
+def quota_of_one_processor():
     """A control group whose processes together have one processor's time."""
-
-    def __init__(self):
-        self.folder = None
-        for mount, settings in (
-                ("/sys/fs/cgroup/cpu", {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "100000"}),
-                ("/sys/fs/cgroup", {"cpu.max": "100000 100000"})):
-            folder = pathlib.Path(mount, f"cria-busy-core-{os.getpid()}")
-            try:
-                folder.mkdir()
-            except OSError:
-                continue
-            try:
-                for name, value in settings.items():
-                    if not (folder / name).exists():
-                        raise OSError(f"no {name}")
-                    (folder / name).write_text(value)
-                self.folder = folder
-                return
-            except OSError:
-                folder.rmdir()
-
-    def join(self):
-        if self.folder is not None:
-            (self.folder / "cgroup.procs").write_text(str(os.getpid()))
-
-    def remove(self):
-        if self.folder is not None:
-            self.folder.rmdir()
+    return control_group(
+        version_1={"cpu": {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "100000"}},
+        version_2={"cpu.max": "100000 100000"})
 
 
 def bench(arguments, program, threads, wrapper=(), join=None):
@@ -106,7 +82,8 @@ def print_rows(case, rounds, base):
 
 def run_case(arguments, case):
     processors = sorted(os.sched_getaffinity(0))
-    wrapper, join, pinned, quota = (), None, [], None
+    wrapper, join, pinned = (), None, []
+    limits = contextlib.ExitStack()
     if case == "spinner":
         pinned = processors[-1:]
     elif case == "spinners":
@@ -114,13 +91,13 @@ def run_case(arguments, case):
     elif case == "one":
         wrapper = ("taskset", "-c", str(processors[0]))
     elif case == "quota":
-        quota = Quota()
-        if quota.folder is None:
+        try:
+            join = limits.enter_context(quota_of_one_processor())
+        except OSError:
             print("quota: skipped, since no control group with a quota can be made here")
             return
-        join = quota.join
     rounds = []
-    with spinners(pinned):
+    with limits, spinners(pinned):
         for index in range(arguments.rounds):
             speeds = {}
             # Every second round has the opposite order, so that no number of threads is always first.
@@ -129,8 +106,6 @@ def run_case(arguments, case):
                 if arguments.other and case == "idle":
                     speeds["other", threads] = bench(arguments, arguments.other, threads, wrapper, join)
             rounds.append(speeds)
-    if quota is not None:
-        quota.remove()
     print_rows(case, rounds, lambda key: ("this", arguments.threads[0]))
     if arguments.other and case == "idle":
         print_rows("vs other", rounds, lambda key: ("other", key[1]))

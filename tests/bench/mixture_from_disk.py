@@ -15,13 +15,14 @@ machine.
 """
 
 import argparse
-import contextlib
 import json
 import os
 import pathlib
 import resource
 import statistics
 import subprocess
+
+from control_group import control_group
 
 
 def disk_of(path):
@@ -32,34 +33,6 @@ def disk_of(path):
     if (folder / "partition").exists():
         number = (folder.parent / "dev").read_text().strip()
     return number
-
-
-@contextlib.contextmanager
-def control_group(memory, disk, bytes_per_second):
-    """Yields a function that moves the calling process into a group with these limits."""
-    name = f"cria-mixture-{os.getpid()}"
-    root = pathlib.Path("/sys/fs/cgroup")
-    if (root / "cgroup.controllers").exists():
-        settings = {root / name: {"memory.max": str(memory),
-                                  "io.max": f"{disk} rbps={int(bytes_per_second)}"}}
-    else:
-        settings = {root / "memory" / name: {"memory.limit_in_bytes": str(memory)},
-                    root / "blkio" / name: {
-                        "blkio.throttle.read_bps_device": f"{disk} {int(bytes_per_second)}"}}
-    for folder, files in settings.items():
-        folder.mkdir()
-        for file, text in files.items():
-            (folder / file).write_text(text)
-
-    def join():
-        for folder in settings:
-            (folder / "cgroup.procs").write_text(str(os.getpid()))
-
-    try:
-        yield join
-    finally:
-        for folder in settings:
-            folder.rmdir()
 
 
 def drop_cached_pages(path):
@@ -110,7 +83,12 @@ def main():
     print(f"plan with {memory / 1e6:.0f} MB: {planned / 1e6:.1f} MB a token from the disk, "
           f"{foretold:.2f} tokens/s")
     drop_cached_pages(arguments.model)
-    with control_group(memory, disk_of(arguments.model), arguments.disk) as join:
+    bound = f"{disk_of(arguments.model)} {{}}{int(arguments.disk)}"
+    limits = control_group(
+        version_1={"memory": {"memory.limit_in_bytes": str(memory)},
+                   "blkio": {"blkio.throttle.read_bps_device": bound.format("")}},
+        version_2={"memory.max": str(memory), "io.max": bound.format("rbps=")})
+    with limits as join:
         run(0, join)
         for seed in seeds:
             seconds, read = run(seed, join)

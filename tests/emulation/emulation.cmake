@@ -41,7 +41,7 @@ set(not_emulated
   "cli_tests|PackCrash.KilledAtAnyMomentItLeavesNothingThatHarms|the same for packing"
   "cli_tests|MemoryLimitFlag.WhatARefusalOffersFits|the emulator's memory would count as the program's"
   "converter_calibrate_tests|Families/FamilyCalibration.*|they calibrate for minutes there, and CalibrateTest does so, too"
-  "converter_calibrate_tests|MixtureCalibrationTest.ThreadsDoNotChangeTheFile:MixtureCalibrationTest.GoesOnAfterAStop|the same, also for mixtures"
+  "converter_calibrate_tests|MixtureCalibrationTest.ThreadsDoNotChangeTheFile:MixtureCalibrationTest.GoesOnAfterAStop|they calibrate for minutes there, and the other tests of mixtures calibrate one, too"
   "converter_gguf_tests|Families/*|files are the same on every processor"
   "converter_tests|ConvertTest.BytesDoNotDependOnTheNumberOfThreads|it takes a minute there, and slices are the same on every processor"
   "decode_families_test|*.ThreadsChangeNoBit/*:*.ChunksAgreeWithOnePass/*:*.F32IsTheReference/*:*.TheReferenceComputesItToo/*|they take minutes there, and comparing with transformers and quantized models sees the same kernels"

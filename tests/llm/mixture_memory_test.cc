@@ -175,7 +175,7 @@ TEST_P(MixtureMemory, ATokenTouchesTheExpertsItChooses) {
   }
 }
 
-// How many of these pages the system has in memory, whoever read them.
+// The number of these pages that are in memory, no matter which process has read them.
 size_t PagesInMemory(const ExpertPages& pages) {
   std::vector<unsigned char> states(pages.bytes / static_cast<size_t>(sysconf(_SC_PAGESIZE)));
   EXPECT_EQ(mincore(pages.begin, pages.bytes, states.data()), 0);

@@ -18,6 +18,7 @@
 #include "converter/calibrate/matrix_calibration.h"
 #include "converter/calibrate/mixture_steps.h"
 #include "converter/calibrate/predictions.h"
+#include "converter/calibrate/run_layer.h"
 #include "converter/calibrate/stored_error.h"
 #include "converter/convert.h"
 #include "converter/open_checkpoint.h"

@@ -257,13 +257,13 @@ class Load:
 
 
 @contextlib.contextmanager
-def running_server(options):
-    """Starts cria-serve at a free port, if it is to be started."""
+def running_server(options, *flags):
+    """Starts cria-serve with these flags at a free port, if it is to be started."""
     if not options.cria_serve:
         yield
         return
     command = [options.cria_serve, "-m", options.model_file, "--port", "0", "-np", str(options.parallel),
-               *getattr(options, "server_flags", [])]
+               *flags]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         try:
             lines = []

@@ -194,9 +194,11 @@ def main():
     options.parallel = options.good + options.bad
     alone = argparse.Namespace(**vars(options))
     alone.parallel = options.good
-    for each in (alone, options):
-        each.server_flags = ["-c", str(512 * each.parallel)]
-    with running_server(alone), running_server(options):
+
+    def server(each):
+        return running_server(each, "-c", str(512 * each.parallel))
+
+    with server(alone), server(options):
         failures = measure(alone, options)
     for failure in failures:
         print(f"slow_readers: {failure}", file=sys.stderr)
