@@ -14,6 +14,7 @@ Status Decoder::AttentionBlock(Layer& layer, size_t rows) {
   RotateAndStore(layer, rows);
   Attend(layer, rows);
   CRIA_RETURN_IF_ERROR(Multiply(layer.o_proj, rows, OperatorKind::kOProj));
+  CRIA_RETURN_IF_ERROR(SumOverRanks(rows));
   ForEachRow(rows, config_.hidden_size, [&](size_t row) {
     const float* const hidden = AddProjected(row, layer.o_bias, layer.attention_output_norm);
     Normalize(hidden, row, layer.post_attention_layernorm, FeedForwardInput(layer));

@@ -14,6 +14,9 @@ struct BatchRun {
   size_t first_position = 0;
   size_t num_tokens = 0;
   size_t num_logits = 0;  // How many of the last tokens are followed by logits.
+  // How many of the largest logits are needed of each of these rows; 0: all. Of a model that
+  // several ranks compute, the other logits may be minus infinity.
+  size_t num_candidates = 0;
 };
 
 // What one Forward computes: rows of several sequences, each with at most one run. The weights are

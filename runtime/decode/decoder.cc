@@ -20,6 +20,11 @@ Status Decoder::Forward(const Batch& batch) {
   CRIA_RETURN_IF_ERROR(CheckBatch(batch));
   const auto lock = LockPools();
   CRIA_RETURN_IF_ERROR(PlaceRuns(batch));
+  if (link_ != nullptr) CRIA_RETURN_IF_ERROR(link_->BeginForward(batch, pages_));
+  return RunPlaced(batch);
+}
+
+Status Decoder::RunPlaced(const Batch& batch) {
   const size_t rows = batch.tokens.size();
   if (profile_ != nullptr) profile_->Resume();
   CRIA_RETURN_IF_ERROR(Embed(batch.tokens));
@@ -33,7 +38,7 @@ Status Decoder::Forward(const Batch& batch) {
     const Layer* const next = i + 1 < layers_.size() ? &layers_[i + 1] : nullptr;
     CRIA_RETURN_IF_ERROR(FeedForwardBlock(layers_[i], rows, next));
   }
-  for (const BatchRun& run : batch.runs) num_logits_ += run.num_logits;
+  num_logits_ = num_placed_logits_;
   logits_begin_ = logits_end_ = 0;
   return {};
 }
@@ -66,10 +71,12 @@ Status Decoder::CheckBatch(const Batch& batch) const {
     return Fail(ErrorCode::kOutOfRange,
                 std::format("a batch of {} tokens has runs of {}", num_tokens, run_tokens));
   }
+  // If several ranks compute the model, each has only a part of the output head.
+  const size_t vocab_size = embedding_->num_rows();
   for (const int32_t id : batch.tokens) {
-    if (id < 0 || static_cast<uint32_t>(id) >= config_.vocab_size) {
-      return Fail(ErrorCode::kOutOfRange, std::format("token id {} is outside the vocabulary of {}",
-                                                      id, config_.vocab_size));
+    if (id < 0 || static_cast<uint32_t>(id) >= vocab_size) {
+      return Fail(ErrorCode::kOutOfRange,
+                  std::format("token id {} is outside the vocabulary of {}", id, vocab_size));
     }
   }
   return {};
@@ -77,24 +84,46 @@ Status Decoder::CheckBatch(const Batch& batch) const {
 
 Status Decoder::PlaceRuns(const Batch& batch) {
   size_t row = 0;
-  size_t num_logits = 0;
-  num_runs_ = 0;
+  num_runs_ = num_placed_logits_ = 0;
   for (const BatchRun& run : batch.runs) {
     CRIA_RETURN_IF_ERROR(pages_.Truncate(run.sequence, run.first_position));
     CRIA_RETURN_IF_ERROR(pages_.Extend(run.sequence, run.first_position + run.num_tokens));
-    MoveRows(pages_.moves());
-    for (size_t group = 0; group < pages_.num_groups(); ++group) PlaceRun(run, row, group);
-    row += run.num_tokens;
-    ++num_runs_;
-    for (size_t i = run.num_logits; i > 0; --i) {
-      logit_rows_[num_logits++] = static_cast<uint32_t>(row - i);
+    CRIA_RETURN_IF_ERROR(MoveRows(pages_.moves()));
+    for (size_t group = 0; group < pages_.num_groups(); ++group) {
+      PlaceRun(run, row, group, pages_.Table(run.sequence, group));
     }
+    PlaceLogits(run, row);
+    row += run.num_tokens;
   }
   return {};
 }
 
-void Decoder::PlaceRun(const BatchRun& run, size_t first_row, size_t group) {
-  const ops::KvPageTable table = pages_.Table(run.sequence, group);
+Status Decoder::ComputePlaced(const Batch& batch, std::span<const ops::KvPageTable> tables) {
+  num_logits_ = 0;
+  CRIA_RETURN_IF_ERROR(CheckBatch(batch));
+  const auto lock = LockPools();
+  size_t row = 0;
+  num_runs_ = num_placed_logits_ = 0;
+  for (const BatchRun& run : batch.runs) {
+    for (size_t group = 0; group < pages_.num_groups(); ++group) {
+      PlaceRun(run, row, group, tables[num_runs_ * pages_.num_groups() + group]);
+    }
+    PlaceLogits(run, row);
+    row += run.num_tokens;
+  }
+  return RunPlaced(batch);
+}
+
+void Decoder::PlaceLogits(const BatchRun& run, size_t first_row) {
+  ++num_runs_;
+  const size_t end = first_row + run.num_tokens;
+  for (size_t i = run.num_logits; i > 0; --i) {
+    logit_rows_[num_placed_logits_++] = static_cast<uint32_t>(end - i);
+  }
+}
+
+void Decoder::PlaceRun(const BatchRun& run, size_t first_row, size_t group,
+                       const ops::KvPageTable& table) {
   runs_[group * options_.num_sequences + num_runs_] = {
       .table = table,
       .first_position = run.first_position,
@@ -116,13 +145,16 @@ Result<std::span<float>> Decoder::Logits(size_t row) {
     return Fail(ErrorCode::kOutOfRange,
                 std::format("there are logits for {} rows, not for row {}", num_logits_, row));
   }
-  if (row < logits_begin_ || row >= logits_end_) CRIA_RETURN_IF_ERROR(ComputeLogits(row));
+  if (row < logits_begin_ || row >= logits_end_) {
+    const size_t rows = std::min(options_.max_logit_rows, num_logits_ - row);
+    if (link_ != nullptr) CRIA_RETURN_IF_ERROR(link_->BeginLogits(row, rows));
+    CRIA_RETURN_IF_ERROR(ComputeLogits(row, rows));
+  }
   const size_t vocab_size = config_.vocab_size;
   return std::span(logits_ + (row - logits_begin_) * vocab_size, vocab_size);
 }
 
-Status Decoder::ComputeLogits(size_t first) {
-  const size_t rows = std::min(options_.max_logit_rows, num_logits_ - first);
+Status Decoder::ComputeLogits(size_t first, size_t rows) {
   logits_begin_ = logits_end_ = first;
   const auto lock = LockPools();
   if (profile_ != nullptr) profile_->Resume();
@@ -134,13 +166,17 @@ Status Decoder::ComputeLogits(size_t first) {
   Count(OperatorKind::kNorm);
   CRIA_RETURN_IF_ERROR(Multiply(lm_head_, rows, OperatorKind::kLmHead));
   CapLogits(rows);
+  if (link_ != nullptr) {
+    const std::span logits(logits_, options_.max_logit_rows * config_.vocab_size);
+    CRIA_RETURN_IF_ERROR(link_->GatherLogits(logits, rows));
+  }
   logits_end_ = first + rows;
   return {};
 }
 
 void Decoder::CapLogits(size_t rows) {
   if (config_.final_logit_softcapping == 0.0f) return;
-  const size_t size = rows * config_.vocab_size;
+  const size_t size = rows * lm_head_.linear->layout().output_channels;
   const size_t num_tasks = DivideRoundingUp(size, kMinTaskElements);
   cria::ForEachRow(PoolFor(rows), num_tasks, kMinTaskElements, [&](size_t index) {
     const size_t first = index * kMinTaskElements;
@@ -152,12 +188,12 @@ void Decoder::CapLogits(size_t rows) {
 
 Status Decoder::Move(std::span<const PageMove> moves) {
   const auto lock = LockPools();
-  MoveRows(moves);
-  return {};
+  return MoveRows(moves);
 }
 
-void Decoder::MoveRows(std::span<const PageMove> moves) {
-  if (moves.empty()) return;
+Status Decoder::MoveRows(std::span<const PageMove> moves) {
+  if (moves.empty()) return {};
+  if (link_ != nullptr) CRIA_RETURN_IF_ERROR(link_->BeginMove(moves));
   const size_t rope_width = config_.rotary_channels() / 2;
   pool_.ParallelFor(layers_.size(), [&](size_t index) {
     const Layer& layer = layers_[index];
@@ -173,6 +209,7 @@ void Decoder::MoveRows(std::span<const PageMove> moves) {
                     is_turned ? layer.rope_sines + rope_row : nullptr);
     }
   });
+  return {};
 }
 
 Status Decoder::Embed(std::span<const int32_t> tokens) {

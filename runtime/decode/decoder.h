@@ -15,6 +15,7 @@
 #include "decode/embedding.h"
 #include "decode/for_each_row.h"
 #include "decode/profile.h"
+#include "decode/rank_link.h"
 #include "decode/token_model.h"
 #include "model/model_file.h"
 #include "ops/attention.h"
@@ -35,10 +36,12 @@ class Decoder final : public TokenModel {
   // Allocates all the memory that it will ever need. `weights` are those of `file`. `pool` runs up
   // to one token of each sequence, which is bound by memory, and `batch_pool` more tokens at once,
   // which is bound by computation; they may be the same pool. If decoders in several threads share
-  // them, `pool_mutex` is locked while they are used. All of them must outlive the decoder.
+  // them, `pool_mutex` is locked while they are used. `link` leads to the ranks that compute the
+  // rest of the model, if `file` has only a part of it. All of them must outlive the decoder.
   static Result<std::unique_ptr<Decoder>> Create(
       const ModelFile& file, const xnn::PackedWeights& weights, const DecoderOptions& options,
-      const ThreadPool& pool, const ThreadPool& batch_pool, std::mutex* pool_mutex = nullptr);
+      const ThreadPool& pool, const ThreadPool& batch_pool, std::mutex* pool_mutex = nullptr,
+      RankLink* link = nullptr);
 
   size_t vocab_size() const override { return config_.vocab_size; }
   size_t context_tokens() const override { return MaxSequenceTokens(config_, options_); }
@@ -51,7 +54,15 @@ class Decoder final : public TokenModel {
   KvPages& pages() override { return pages_; }
   Status Move(std::span<const PageMove> moves) override;
 
+  // For ranks that follow another one, whose KvPages decide: like Forward, with the pages that each
+  // run has there, [runs][groups].
+  Status ComputePlaced(const Batch& batch, std::span<const ops::KvPageTable> tables);
+  // Computes `rows` rows of logits from row `first` on, of those of the last batch.
+  Status ComputeLogits(size_t first, size_t rows);
+
   const DecoderMemory& memory() const { return memory_; }
+  // Whether other ranks compute the rest of the model, and have the rest of the keys and values.
+  bool has_ranks() const { return link_ != nullptr; }
   size_t num_layers() const { return layers_.size(); }
   // The keys and values of a layer. Those that a sequence holds may be replaced by keys and values
   // that were computed for the same tokens earlier (KvState).
@@ -165,10 +176,19 @@ class Decoder final : public TokenModel {
   // where the rows of the batch stand. Fails if a sequence has fewer tokens than the run's first
   // position.
   Status PlaceRuns(const Batch& batch);
-  // The same for the run whose first row is `first_row`, in the layers of a group.
-  void PlaceRun(const BatchRun& run, size_t first_row, size_t group);
+  // Writes down where the rows of the next run stand in the layers of a group. `first_row` is its
+  // first row.
+  void PlaceRun(const BatchRun& run, size_t first_row, size_t group, const ops::KvPageTable& table);
+  // The same for rows of logits.
+  void PlaceLogits(const BatchRun& run, size_t first_row);
+  // Runs a batch whose rows are placed.
+  Status RunPlaced(const Batch& batch);
   Status Embed(std::span<const int32_t> tokens);
-  void MoveRows(std::span<const PageMove> moves);
+  Status MoveRows(std::span<const PageMove> moves);
+  // Adds the other ranks' parts to the projected rows.
+  Status SumOverRanks(size_t rows) {
+    return link_ == nullptr ? Status() : link_->Sum({projected_, rows * config_.hidden_size});
+  }
   // Begins with normalized rows, and ends with those of FeedForwardBlock.
   Status AttentionBlock(Layer& layer, size_t rows);
   // Ends with the normalized rows of the layer `next`; it is null after the last layer.
@@ -220,8 +240,6 @@ class Decoder final : public TokenModel {
   const float* AddProjected(size_t row, const float* bias, const float* norm) const;
   // Caps rows of logits, if the model does that.
   void CapLogits(size_t rows);
-  // Computes rows of logits from row `first` on: all that are left, or max_logit_rows.
-  Status ComputeLogits(size_t first);
   Status Multiply(const Projection& projection, size_t rows, OperatorKind kind);
   void Count(OperatorKind kind) {
     if (profile_ != nullptr) profile_->Count(kind);
@@ -233,6 +251,7 @@ class Decoder final : public TokenModel {
   const ThreadPool& pool_;
   const ThreadPool& batch_pool_;
   std::mutex* const pool_mutex_;
+  RankLink* link_ = nullptr;
   const GatedAct gated_act_;
   const DecoderMemory memory_;
   const Arena arena_;
@@ -246,8 +265,9 @@ class Decoder final : public TokenModel {
   uint64_t weight_bytes_per_token_ = 0;
   Profile* profile_ = nullptr;
 
-  size_t num_runs_ = 0;    // Of the batch that is run.
-  size_t num_logits_ = 0;  // Rows of logits of the last Forward; 0 if it failed.
+  size_t num_runs_ = 0;           // Of the batch that is run.
+  size_t num_placed_logits_ = 0;  // Rows of logits of this batch.
+  size_t num_logits_ = 0;         // The same after the Forward; 0 if it failed.
   // Rows [logits_begin_, logits_end_) of the logits are computed, one behind another in `logits_`.
   size_t logits_begin_ = 0;
   size_t logits_end_ = 0;

@@ -12,7 +12,7 @@
 namespace cria {
 Result<std::unique_ptr<Decoder>> Decoder::Create(
     const ModelFile& file, const xnn::PackedWeights& weights, const DecoderOptions& options,
-    const ThreadPool& pool, const ThreadPool& batch_pool, std::mutex* pool_mutex) {
+    const ThreadPool& pool, const ThreadPool& batch_pool, std::mutex* pool_mutex, RankLink* link) {
   CRIA_RETURN_IF_ERROR(ValidateDecoderOptions(file.config(), options));
   const DecoderOptions effective = EffectiveOptions(options);
   DecoderMemory memory = PlanDecoderMemory(file.config(), effective,
@@ -24,6 +24,7 @@ Result<std::unique_ptr<Decoder>> Decoder::Create(
       decoder->embedding_,
       EmbeddingReader::Create(
           file, decoder->arena_.Region(decoder->memory_.layout, decoder->memory_.embedding_row)));
+  decoder->link_ = link;
   decoder->LayOutCache();
   decoder->PrepareLayerKinds();
   CRIA_RETURN_IF_ERROR(decoder->LoadVectors());
@@ -221,7 +222,8 @@ Decoder::Place Decoder::PlaceOf(const TensorSpec& spec) {
       return {.vector = &norm_, .outputs = 1, .inputs = hidden};
     case TensorRole::kLmHead:
       return {.product = &lm_head_,
-              .outputs = config_.vocab_size,
+              // A rank may have only a part of them.
+              .outputs = file_.tensor(TensorRole::kLmHead).layout.output_channels,
               .inputs = hidden,
               .input = normed_,
               .input_stride = hidden,
@@ -247,7 +249,9 @@ Status Decoder::LoadVectors() {
     if (!tensor.spec.is_vector()) continue;
     CRIA_ASSIGN_OR_RETURN(const Place place, CheckedPlaceOf(tensor.spec, tensor.layout));
     const std::span<float> vector(std::exchange(next, next + place.inputs), place.inputs);
-    CRIA_RETURN_IF_ERROR(file_.Read(tensor.data, std::as_writable_bytes(vector)));
+    const std::span<std::byte> bytes = std::as_writable_bytes(vector);
+    CRIA_RETURN_IF_ERROR(tensor.part == nullptr ? file_.Read(tensor.data, bytes)
+                                                : tensor.part->Read(file_, 0, 1, bytes, {}));
     *place.vector = vector.data();
   }
   return {};

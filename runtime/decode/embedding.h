@@ -21,6 +21,7 @@ class EmbeddingReader {
   // 8 bytes for each input channel, with the number of channels rounded up to a multiple of 32.
   static Result<EmbeddingReader> Create(const ModelFile& file, std::span<std::byte> row_buffer);
 
+  size_t num_rows() const { return table_->layout.output_channels; }
   // Writes row `id`, [hidden_size], to `output`. `id` must be in the vocabulary.
   Status Read(int32_t id, float* output) const;
 

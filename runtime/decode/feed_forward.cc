@@ -21,6 +21,7 @@ Decoder::GatedAct Decoder::GatedActOf(HiddenAct act) {
 
 Status Decoder::FeedForwardBlock(Layer& layer, size_t rows, const Layer* next) {
   CRIA_RETURN_IF_ERROR(layer.is_mixture ? Mixture(layer, rows) : DenseFeedForward(layer, rows));
+  CRIA_RETURN_IF_ERROR(SumOverRanks(rows));
   ForEachRow(rows, config_.hidden_size, [&](size_t row) {
     const float* const hidden = AddProjected(row, layer.down_bias, layer.mlp_output_norm);
     if (next != nullptr) Normalize(hidden, row, next->input_layernorm, next->qkv_proj);

@@ -13,7 +13,7 @@ enum class OperatorKind : uint8_t {
   kEmbedding,
   kRotation,  // Of models with rotated_residual, after the embedding. kNorm includes the other one.
   // Includes adding the projected rows before it, and quantizing the result, as kAttention and
-  // kActivation do.
+  // kActivation do. Of a model that several ranks compute, it includes the sums over these.
   kNorm,
   kQkvProj,
   kRope,  // Includes biases and norms before it, and storing keys and values.

@@ -92,6 +92,7 @@ Result<std::unique_ptr<Engine>> Engine::Load(const std::string& path,
 Result<std::unique_ptr<Engine>> Engine::Load(platform::File opened, const EngineOptions& options) {
   const platform::MemoryUsage program = platform::ReadMemoryUsage();
   CRIA_ASSIGN_OR_RETURN(ModelFile file, ModelFile::Open(std::move(opened)));
+  if (options.link != nullptr) CRIA_RETURN_IF_ERROR(options.link->TakePart(file));
   const ModelOutline outline = OutlineOf(file);
   std::optional<ModelFile> draft_file;
   std::shared_ptr<const ModelOutline> draft_outline;
@@ -102,6 +103,10 @@ Result<std::unique_ptr<Engine>> Engine::Load(platform::File opened, const Engine
   MemoryPlanOptions resolved = ResolveOptions(outline, options, draft_outline);
   CRIA_RETURN_IF_ERROR(ValidateDecoderOptions(file.config(), resolved.decoder));
   CRIA_RETURN_IF_ERROR(ValidateDraftOptions(options.drafts));
+  if (options.link != nullptr) {
+    resolved.other_memory.push_back({"exchange between ranks", MemoryKind::kPrivate,
+                                     options.link->MemoryBytes(outline.config, resolved.decoder)});
+  }
   // Plans the memory for the current `resolved`, and fails if the limits do not allow it.
   const auto make_plan = [&]() -> Result<MemoryPlan> {
     CRIA_ASSIGN_OR_RETURN(MemoryPlan plan, PlanMemory(outline, resolved, program));
@@ -156,7 +161,7 @@ Result<std::unique_ptr<Engine>> Engine::Load(platform::File opened, const Engine
         ValidateDecoderOptions(resolved.draft_model->config, draft_options.decoder));
     CRIA_RETURN_IF_ERROR(engine->draft_engine_->Start(
         draft_options, std::move(packing), check_memory(resolved.draft_weights_in_memory),
-        engine->pool_mutex_.get()));
+        engine->pool_mutex_.get(), /*link=*/nullptr));
   }
   CRIA_ASSIGN_OR_RETURN(engine->tokenizer_, Tokenizer::Create(engine->file_.vocabulary()));
   if (resolved.max_constraints != 0) {
@@ -167,16 +172,17 @@ Result<std::unique_ptr<Engine>> Engine::Load(platform::File opened, const Engine
   }
   CRIA_RETURN_IF_ERROR(engine->Start(resolved, options.packing,
                                      check_memory(resolved.weights_in_memory),
-                                     engine->pool_mutex_.get()));
+                                     engine->pool_mutex_.get(), options.link));
   return engine;
 }
 
 Status Engine::Start(const MemoryPlanOptions& options, xnn::PackingOptions packing,
-                     std::function<Status()> check_memory, std::mutex* pool_mutex) {
+                     std::function<Status()> check_memory, std::mutex* pool_mutex, RankLink* link) {
   packing.check_memory = std::move(check_memory);
   CRIA_ASSIGN_OR_RETURN(weights_, xnn::LoadPackedWeights(file_, packing, *batch_pool_));
+  if (link != nullptr) CRIA_RETURN_IF_ERROR(link->Prepare(file_.config(), options.decoder));
   CRIA_ASSIGN_OR_RETURN(decoder_, Decoder::Create(file_, *weights_, options.decoder, *pool_,
-                                                  *batch_pool_, pool_mutex));
+                                                  *batch_pool_, pool_mutex, link));
   scheduler_ = std::make_unique<Scheduler>(*decoder_);
   return {};
 }

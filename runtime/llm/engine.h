@@ -53,6 +53,9 @@ struct EngineOptions {
   // it will start: parts of the plan.
   std::vector<MemoryLine> other_memory;
   size_t other_threads = 0;
+  // Leads to the other ranks that compute the model together; null: this process computes it alone.
+  // It must outlive the engine.
+  RankLink* link = nullptr;
   // Told what a user may want to know, such as that there are no drafts here; may be null.
   std::function<void(std::string_view sentence)> on_notice;
 };
@@ -119,7 +122,7 @@ class Engine {
   Engine(MemoryPlan plan, ModelFile file, Pool pool, Pool batch_pool);
   // Loads the weights and makes what runs them. `check_memory` is that of the packing options.
   Status Start(const MemoryPlanOptions& options, xnn::PackingOptions packing,
-               std::function<Status()> check_memory, std::mutex* pool_mutex);
+               std::function<Status()> check_memory, std::mutex* pool_mutex, RankLink* link);
 
   MemoryPlan plan_;
   ModelFile file_;

@@ -82,6 +82,17 @@ Sampler::Sampler(const SamplerOptions& options, size_t vocab_size)
                    (penalizes ? std::min(options.repeat_last_n, vocab_size) : 0));
 }
 
+size_t Sampler::NumCandidates() const {
+  const bool raises =
+      options_.repeat_penalty < 1.0f ||
+      std::ranges::any_of(
+          options_.logit_bias, [](const LogitBias& bias) { return bias.addend > 0.0f; });
+  const size_t chosen = options_.temperature == 0.0f ? 1 : options_.top_k;
+  if (raises || chosen == 0) return 0;
+  // So many of the largest may become smaller than all others.
+  return chosen + changed_.capacity();
+}
+
 Result<int32_t> Sampler::Sample(std::span<float> logits, std::span<const int32_t> history,
                                 const TokenMask* mask) {
   const Result<int32_t> token = Peek(logits, history, 0, mask);

@@ -55,6 +55,9 @@ class Sampler {
   static Result<Sampler> Create(const SamplerOptions& options, size_t vocab_size);
 
   const SamplerOptions& options() const { return options_; }
+  // The token that is chosen is among so many largest logits, if there is no mask; 0: it may be
+  // among the others, because an option can raise these.
+  size_t NumCandidates() const;
 
   // Maximum of Peek's `ahead`.
   static constexpr size_t kMaxAhead = 32;

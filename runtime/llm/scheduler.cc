@@ -274,7 +274,8 @@ void Scheduler::Take(Work& work, const Progress& taken) {
   batch_runs_.push_back({.sequence = SequenceSlots::Sequence(holder),
                          .first_position = SequenceSlots::Tokens(holder).size(),
                          .num_tokens = tokens.size() + drafts.size(),
-                         .num_logits = work.num_logits()});
+                         .num_logits = work.num_logits(),
+                         .num_candidates = work.seat.num_candidates_});
   batch_works_.push_back(&work);
 }
 

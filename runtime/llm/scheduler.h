@@ -29,9 +29,14 @@ class Scheduler {
 
   // A session's place. It must not be moved, and not be destroyed before Leave.
   class Seat {
+   public:
+    // BatchRun::num_candidates of the next calls of Run.
+    void set_num_candidates(size_t count) { num_candidates_ = count; }
+
    private:
     friend class Scheduler;
 
+    size_t num_candidates_ = 0;
     SequenceSlots::Holder holder_;
     // It is between Begin and End, and its last run was one token, perhaps with drafts.
     bool is_decoding_ = false;

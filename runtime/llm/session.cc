@@ -274,7 +274,12 @@ Status Session::Choose(const GenerationOptions& options, Sampler& sampler, size_
   if (options.constraint != nullptr && !drafts.empty()) {
     drafts = drafts.first(options.constraint->CountAllowed(drafts, tokens_left));
   }
-  CRIA_ASSIGN_OR_RETURN(const LogitRows rows, TakeLogits(drafts));
+  const bool needs_all =
+      options.constraint != nullptr || options.log_probabilities || options.on_logits != nullptr;
+  seat_.set_num_candidates(needs_all ? 0 : sampler.NumCandidates());
+  const Result<LogitRows> logits = TakeLogits(drafts);
+  seat_.set_num_candidates(0);
+  CRIA_ASSIGN_OR_RETURN(const LogitRows rows, logits);
   chosen_.clear();
   const size_t length = tokens_.size();
   size_t num_drawn = 0;

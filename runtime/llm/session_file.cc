@@ -256,7 +256,8 @@ Status SaveSession(const std::string& path, SessionContent content,
   const Session::Request request(session, {.max_tokens = 1});
   size_t num_cached = 0;
   SequenceId sequence = 0;
-  if (num_tokens > 0) {
+  // Other ranks have a part of the keys and values: these are computed again.
+  if (num_tokens > 0 && !decoder.has_ranks()) {
     CRIA_ASSIGN_OR_RETURN(const size_t held, session.HoldCache());
     sequence = session.sequence();
     num_cached = engine.decoder().pages().LongestPrefix(sequence, std::min(held, num_tokens));

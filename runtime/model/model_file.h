@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,6 +18,18 @@
 
 namespace cria {
 
+class ModelFile;
+
+// Where the numbers of a tensor are of which a ModelFile has only some rows and columns, because
+// other ranks have the others (runtime/ranks).
+class TensorPart {
+ public:
+  virtual ~TensorPart() = default;
+  // Reads `rows` rows from row `first` on, in the layout of the part.
+  virtual Status Read(const ModelFile& model, size_t first, size_t rows, std::span<std::byte> data,
+                      std::span<std::byte> scales) const = 0;
+};
+
 // A tensor as it is stored in the file.
 struct StoredTensor {
   TensorSpec spec;
@@ -24,6 +37,9 @@ struct StoredTensor {
   FileRange data;
   FileRange scales;  // Empty for kF32.
   uint64_t checksum = 0;
+  // If it is not null, the rows are read by it; `data` and `scales` tell only how many bytes they
+  // have, and there is no checksum.
+  const TensorPart* part = nullptr;
 };
 
 // An open, checked model file: its metadata agrees with the file's size and with its own
@@ -72,7 +88,6 @@ class ModelFile {
   Result<platform::FileMapping> Map(FileRange range) const {
     return file_.Map(range.offset, range.bytes);
   }
-
   // Another handle of the file, for reading what is at and after packed_offset.
   Result<platform::File> DuplicateFile() const { return file_.Duplicate(); }
 
@@ -83,6 +98,7 @@ class ModelFile {
   explicit ModelFile(platform::File file) : file_(std::move(file)) {}
   static Result<ModelFile> OpenEither(platform::File file);
   friend class ModelFileReader;
+  friend class ModelPart;
 
   platform::File file_;
   platform::FileMapping metadata_;
@@ -97,6 +113,7 @@ class ModelFile {
   std::string_view chat_template_source_;
   std::span<const int32_t> stop_token_ids_;
   std::vector<StoredTensor> tensors_;
+  std::shared_ptr<const void> parts_;  // What the tensors' parts point to.
   // Index into tensors_ by layer (0 for kNoLayer) and role.
   std::vector<uint32_t> tensor_index_;
 };

@@ -45,7 +45,10 @@ Status Packer::ForEachMatrix(const std::function<Status(size_t index)>& pack_mat
 
 Status Packer::PackMatrix(size_t index, PackingSink& sink) {
   const StoredTensor& tensor = *matrices_[index];
-  CRIA_ASSIGN_OR_RETURN(const platform::FileMapping scales, model_.Map(tensor.scales));
+  platform::FileMapping scales;
+  if (tensor.part == nullptr) {
+    CRIA_ASSIGN_OR_RETURN(scales, model_.Map(tensor.scales));
+  }
   Checksum64 checksum;
   const TensorLayout part = tensor.layout.Part();
   uint64_t part_padding = 0;
@@ -60,6 +63,8 @@ Status Packer::PackMatrix(size_t index, PackingSink& sink) {
     const uint64_t padding = rows == rows_left ? part_padding : 0;
     CRIA_RETURN_IF_ERROR(PackSlice(tensor, scales, row, rows, padding, checksum, sink));
   }
+  // The checksum is of the whole tensor, of which other ranks read the rest.
+  if (tensor.part != nullptr) return {};
   checksum.Update(scales.bytes());
   if (checksum.Finish() == tensor.checksum) return {};
   return Fail(ErrorCode::kInvalidFile,
@@ -74,13 +79,27 @@ Status Packer::PackSlice(const StoredTensor& tensor, const platform::FileMapping
   LinearWeights slice = {.layout = tensor.layout.Part()};
   slice.layout.output_channels = rows;
   const uint64_t data_bytes = slice.layout.data_bytes();
-  // Mapped with the slack that kernels may read, which is at the end of every file, too.
-  CRIA_ASSIGN_OR_RETURN(const platform::FileMapping data,
-                        model_.Map({tensor.data.offset + first_row * tensor.layout.row_bytes(),
-                                    data_bytes + kTrailingSlackBytes}));
-  slice.data = data.bytes().first(data_bytes);
-  slice.scales = scales.bytes().subspan(first_row * tensor.layout.row_scale_bytes(),
-                                        slice.layout.scale_bytes());
+  platform::FileMapping data;
+  platform::PageBlock copy;
+  if (tensor.part == nullptr) {
+    // Mapped with the slack that kernels may read, which is at the end of every file, too.
+    CRIA_ASSIGN_OR_RETURN(data,
+                          model_.Map({tensor.data.offset + first_row * tensor.layout.row_bytes(),
+                                      data_bytes + kTrailingSlackBytes}));
+    slice.data = data.bytes().first(data_bytes);
+    slice.scales = scales.bytes().subspan(first_row * tensor.layout.row_scale_bytes(),
+                                          slice.layout.scale_bytes());
+  } else {
+    const uint64_t scale_bytes = slice.layout.scale_bytes();
+    const uint64_t data_offset = AlignUp(scale_bytes, kTensorAlignment);
+    CRIA_ASSIGN_OR_RETURN(
+        copy, platform::PageBlock::Allocate(data_offset + data_bytes + kTrailingSlackBytes));
+    const std::span<std::byte> data_copy = copy.bytes().subspan(data_offset, data_bytes);
+    const std::span<std::byte> scales_copy = copy.bytes().first(scale_bytes);
+    CRIA_RETURN_IF_ERROR(tensor.part->Read(model_, first_row, rows, data_copy, scales_copy));
+    slice.data = data_copy;
+    slice.scales = scales_copy;
+  }
   checksum.Update(slice.data);
   CRIA_ASSIGN_OR_RETURN(const uint64_t packed_bytes, PackedBytes(slice.layout));
   CRIA_ASSIGN_OR_RETURN(const std::span<std::byte> packed, sink.Reserve(packed_bytes + padding));

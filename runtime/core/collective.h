@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "cria/error.h"
+
+namespace cria {
+
+// What the ranks of one program do together. A rank is a process, usually on a board of its own;
+// they are counted from 0. Every rank calls the same functions in the same order, one thread at a
+// time. If a function fails, the ranks no longer agree, and the program has to end.
+class Collective {
+ public:
+  virtual ~Collective() = default;
+
+  // Private memory that sums of up to `max_values` take, and allocating it.
+  virtual uint64_t MemoryBytes(size_t max_values) const = 0;
+  virtual Status Reserve(size_t max_values) = 0;
+
+  virtual size_t rank() const = 0;
+  virtual size_t num_ranks() const = 0;
+
+  // `values`, which are equally many on every rank and no more than were reserved, become their
+  // sums over all ranks. They are added in the order of the ranks, so that the sums are the same
+  // bits on every rank and in every run, no matter which rank was late.
+  virtual Status Sum(std::span<float> values) = 0;
+  // Rank 0 receives what each rank sends: `received` has one element for each rank, of which the
+  // first is not used. On other ranks, `received` is empty.
+  virtual Status Gather(std::span<const std::byte> sent,
+                        std::span<const std::span<std::byte>> received) = 0;
+  // `bytes`, which are equally many on every rank, become those of rank 0.
+  virtual Status Broadcast(std::span<std::byte> bytes) = 0;
+};
+
+}  // namespace cria

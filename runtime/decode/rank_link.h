@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "cria/error.h"
+#include "decode/batch.h"
+#include "decode/decoder_memory.h"
+#include "decode/kv_pages.h"
+#include "model/model_file.h"
+
+namespace cria {
+
+// Connects a model with those of other ranks, each of which computes a part of every layer. A model
+// that runs alone has none. Rank 0 decides what is computed, and the others follow it.
+// runtime/ranks implements this, which the library does not link.
+class RankLink {
+ public:
+  virtual ~RankLink() = default;
+
+  // Leaves only the part of this rank in `model`.
+  virtual Status TakePart(ModelFile& model) = 0;
+  // Private memory for what is sent and received.
+  virtual uint64_t MemoryBytes(const ModelConfig& config, const DecoderOptions& options) const = 0;
+  // Allocates that memory.
+  virtual Status Prepare(const ModelConfig& config, const DecoderOptions& options) = 0;
+
+  // Rank 0 tells the others what it is going to compute. On other ranks, these do nothing.
+  // The sequences of the batch have their pages already.
+  virtual Status BeginForward(const Batch& batch, const KvPages& pages) = 0;
+  virtual Status BeginMove(std::span<const PageMove> moves) = 0;
+  virtual Status BeginLogits(size_t first, size_t rows) = 0;
+
+  // `values` become their sums over all ranks, which are the same bits on every rank.
+  virtual Status Sum(std::span<float> values) = 0;
+  // `logits` begin with this rank's part of `rows` rows, one behind another. On rank 0, they become
+  // whole rows. If the batch says how many candidates are needed, logits of other ranks that cannot
+  // be among them become minus infinity.
+  virtual Status GatherLogits(std::span<float> logits, size_t rows) = 0;
+};
+
+}  // namespace cria

@@ -1,0 +1,274 @@
+#include "ranks/collective_link.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "ranks/model_part.h"
+
+namespace cria::ranks {
+namespace {
+
+constexpr float kImpossible = -std::numeric_limits<float>::infinity();
+constexpr size_t kForwardWords = 3;  // Before the tokens.
+constexpr size_t kRunWords = 4;
+constexpr size_t kMoveWords = sizeof(PageMove) / sizeof(uint32_t);
+static_assert(sizeof(PageMove) == 7 * sizeof(uint32_t));
+
+// As the sampler orders them.
+bool IsMoreLikely(const LogitCandidate& a, const LogitCandidate& b) {
+  return a.logit > b.logit || (a.logit == b.logit && a.token_id < b.token_id);
+}
+
+// The largest logits, in no order. Those that are no numbers are left out; if there are too few,
+// the rest is impossible.
+void FindCandidates(std::span<const float> logits, size_t first_id,
+                    std::span<LogitCandidate> found) {
+  size_t size = 0;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const LogitCandidate candidate = {logits[i], static_cast<int32_t>(first_id + i)};
+    if (std::isnan(candidate.logit)) continue;
+    if (size < found.size()) {
+      found[size++] = candidate;
+      if (size == found.size()) std::ranges::make_heap(found, IsMoreLikely);
+    } else if (IsMoreLikely(candidate, found.front())) {
+      std::ranges::pop_heap(found, IsMoreLikely);
+      found.back() = candidate;
+      std::ranges::push_heap(found, IsMoreLikely);
+    }
+  }
+  for (; size < found.size(); ++size) found[size] = {kImpossible, static_cast<int32_t>(first_id)};
+}
+
+}  // namespace
+
+CollectiveLink::CollectiveLink(Collective& collective, std::vector<double> weights)
+    : collective_(collective), weights_(std::move(weights)) {}
+
+Status CollectiveLink::TakePart(ModelFile& model) {
+  CRIA_ASSIGN_OR_RETURN(shares_, Divide(model.config(), ColumnBlocks::Of(model), weights_));
+  return ModelPart::Take(shares_[collective_.rank()], collective_.rank(), model);
+}
+
+size_t CollectiveLink::MaxWords(const ModelConfig& config, const DecoderOptions& options) {
+  const DecoderOptions effective = EffectiveOptions(options);
+  const KvPages::Shape shape = ShapeOfKvPages(config, effective);
+  const std::vector<KvPageGroup::Shape> groups = KvPages::Groups(shape);
+  const size_t table_words = 1 + NumKvPages(shape.sequence_tokens);
+  const size_t forward_words = kForwardWords + effective.chunk_tokens +
+                               effective.num_sequences * (kRunWords + groups.size() * table_words);
+  size_t num_moves = 0;
+  for (const KvPageGroup::Shape& group : groups) num_moves += KvPageGroup::MaxMoves(group);
+  return std::max(forward_words, num_moves * kMoveWords);
+}
+
+uint64_t CollectiveLink::MemoryBytes(const ModelConfig& config,
+                                     const DecoderOptions& options) const {
+  const size_t senders = IsFirst() ? collective_.num_ranks() : 1;
+  return MaxWords(config, options) * sizeof(uint32_t) +
+         senders * kMaxCandidates * sizeof(LogitCandidate) +
+         collective_.MemoryBytes(EffectiveOptions(options).chunk_tokens * config.hidden_size);
+}
+
+Status CollectiveLink::Prepare(const ModelConfig& config, const DecoderOptions& options) {
+  const DecoderOptions effective = EffectiveOptions(options);
+  CRIA_RETURN_IF_ERROR(collective_.Reserve(effective.chunk_tokens * config.hidden_size));
+  const size_t num_words = MaxWords(config, options);
+  const size_t num_candidates = (IsFirst() ? collective_.num_ranks() : 1) * kMaxCandidates;
+  CRIA_ASSIGN_OR_RETURN(memory_,
+                        platform::PageBlock::Allocate(num_words * sizeof(uint32_t) +
+                                                      num_candidates * sizeof(LogitCandidate)));
+  auto* const candidates = reinterpret_cast<LogitCandidate*>(memory_.bytes().data());
+  candidates_ = {candidates, num_candidates};
+  words_ = {reinterpret_cast<uint32_t*>(candidates + num_candidates), num_words};
+  runs_.reserve(effective.num_sequences);
+  tables_.reserve(effective.num_sequences *
+                  KvPages::Groups(ShapeOfKvPages(config, effective)).size());
+  received_.resize(IsFirst() ? collective_.num_ranks() : 0);
+  return {};
+}
+
+void CollectiveLink::Put(std::span<const uint32_t> values) {
+  std::ranges::copy(values, words_.subspan(num_words_).begin());
+  num_words_ += values.size();
+}
+
+Status CollectiveLink::Send(Command command) {
+  first_[0] = static_cast<uint32_t>(command);
+  first_[1] = static_cast<uint32_t>(num_words_);
+  const size_t count = std::min(num_words_, kFirstWords - kHeadWords);
+  std::copy_n(words_.begin(), count, first_.begin() + kHeadWords);
+  CRIA_RETURN_IF_ERROR(collective_.Broadcast(std::as_writable_bytes(std::span(first_))));
+  if (count == num_words_) return {};
+  const std::span<uint32_t> rest = words_.first(num_words_).subspan(count);
+  return collective_.Broadcast(std::as_writable_bytes(rest));
+}
+
+Result<CollectiveLink::Command> CollectiveLink::Receive() {
+  CRIA_RETURN_IF_ERROR(collective_.Broadcast(std::as_writable_bytes(std::span(first_))));
+  num_words_ = first_[1];
+  if (num_words_ > words_.size()) {
+    return Fail(ErrorCode::kInternal, "rank 0 sent a larger command than was reserved");
+  }
+  const size_t count = std::min(num_words_, kFirstWords - kHeadWords);
+  std::copy_n(first_.begin() + kHeadWords, count, words_.begin());
+  if (count < num_words_) {
+    const std::span<uint32_t> rest = words_.first(num_words_).subspan(count);
+    CRIA_RETURN_IF_ERROR(collective_.Broadcast(std::as_writable_bytes(rest)));
+  }
+  return static_cast<Command>(first_[0]);
+}
+
+Status CollectiveLink::BeginForward(const Batch& batch, const KvPages& pages) {
+  if (!IsFirst()) return {};
+  num_candidates_ = 0;
+  bool needs_all = false;
+  for (const BatchRun& run : batch.runs) {
+    needs_all = needs_all || (run.num_logits > 0 && run.num_candidates == 0);
+    num_candidates_ = std::max(num_candidates_, run.num_candidates);
+  }
+  if (needs_all || num_candidates_ > kMaxCandidates) num_candidates_ = 0;
+  Start();
+  Put(num_candidates_);
+  Put(batch.tokens.size());
+  Put(batch.runs.size());
+  Put({reinterpret_cast<const uint32_t*>(batch.tokens.data()), batch.tokens.size()});
+  for (const BatchRun& run : batch.runs) {
+    Put(run.sequence);
+    Put(run.first_position);
+    Put(run.num_tokens);
+    Put(run.num_logits);
+    for (size_t group = 0; group < pages.num_groups(); ++group) {
+      const std::span<const uint32_t> table = pages.Table(run.sequence, group).pages;
+      Put(table.size());
+      Put(table);
+    }
+  }
+  return Send(Command::kForward);
+}
+
+Status CollectiveLink::FollowForward(Decoder& decoder) {
+  std::span<uint32_t> rest = words_.first(num_words_);
+  const auto take = [&rest](size_t count) {
+    const std::span<uint32_t> taken = rest.first(count);
+    rest = rest.subspan(count);
+    return taken;
+  };
+  num_candidates_ = take(1).front();
+  const size_t num_tokens = take(1).front();
+  const size_t num_runs = take(1).front();
+  const std::span<uint32_t> tokens = take(num_tokens);
+  runs_.clear();
+  tables_.clear();
+  for (size_t i = 0; i < num_runs; ++i) {
+    const std::span<uint32_t> run = take(kRunWords);
+    runs_.push_back(
+        {.sequence = run[0], .first_position = run[1], .num_tokens = run[2], .num_logits = run[3]});
+    for (size_t group = 0; group < decoder.pages().num_groups(); ++group) {
+      tables_.push_back({take(take(1).front())});
+    }
+  }
+  return decoder.ComputePlaced(
+      {{reinterpret_cast<const int32_t*>(tokens.data()), num_tokens}, runs_}, tables_);
+}
+
+Status CollectiveLink::BeginMove(std::span<const PageMove> moves) {
+  if (!IsFirst()) return {};
+  Start();
+  Put({reinterpret_cast<const uint32_t*>(moves.data()), moves.size() * kMoveWords});
+  return Send(Command::kMove);
+}
+
+Status CollectiveLink::FollowMove(Decoder& decoder) {
+  return decoder.Move({reinterpret_cast<const PageMove*>(words_.data()), num_words_ / kMoveWords});
+}
+
+Status CollectiveLink::BeginLogits(size_t first, size_t rows) {
+  if (!IsFirst()) return {};
+  Start();
+  Put(first);
+  Put(rows);
+  return Send(Command::kLogits);
+}
+
+Status CollectiveLink::Follow(Decoder& decoder) {
+  while (true) {
+    CRIA_ASSIGN_OR_RETURN(const Command command, Receive());
+    switch (command) {
+      case Command::kForward:
+        CRIA_RETURN_IF_ERROR(FollowForward(decoder));
+        break;
+      case Command::kMove:
+        CRIA_RETURN_IF_ERROR(FollowMove(decoder));
+        break;
+      case Command::kLogits:
+        CRIA_RETURN_IF_ERROR(decoder.ComputeLogits(words_[0], words_[1]));
+        break;
+      case Command::kStop:
+        return {};
+    }
+  }
+}
+
+Status CollectiveLink::Stop() {
+  Start();
+  return Send(Command::kStop);
+}
+
+Status CollectiveLink::Sum(std::span<float> values) { return collective_.Sum(values); }
+
+size_t CollectiveLink::NumSent(size_t rank) const {
+  return std::min(num_candidates_, shares_[rank].vocabulary.size());
+}
+
+Status CollectiveLink::GatherLogits(std::span<float> logits, size_t rows) {
+  const size_t own = shares_[collective_.rank()].vocabulary.size();
+  if (!IsFirst()) {
+    for (size_t row = 0; row < rows; ++row) {
+      CRIA_RETURN_IF_ERROR(SendRow(logits.subspan(row * own, own)));
+    }
+    return {};
+  }
+  const size_t vocab_size = shares_.back().vocabulary.end;
+  // From the last one on, because whole rows are longer.
+  for (size_t row = rows; row-- > 1;) {
+    std::memmove(&logits[row * vocab_size], &logits[row * own], own * sizeof(float));
+  }
+  for (size_t row = 0; row < rows; ++row) {
+    CRIA_RETURN_IF_ERROR(GatherRow(logits.subspan(row * vocab_size, vocab_size)));
+  }
+  return {};
+}
+
+Status CollectiveLink::SendRow(std::span<const float> row) {
+  if (num_candidates_ == 0) return collective_.Gather(std::as_bytes(row), {});
+  const size_t rank = collective_.rank();
+  const std::span<LogitCandidate> found = candidates_.first(NumSent(rank));
+  FindCandidates(row, shares_[rank].vocabulary.begin, found);
+  return collective_.Gather(std::as_bytes(found), {});
+}
+
+Status CollectiveLink::GatherRow(std::span<float> row) {
+  const auto candidates_of = [this](size_t rank) {
+    return candidates_.subspan(rank * kMaxCandidates, NumSent(rank));
+  };
+  for (size_t rank = 1; rank < shares_.size(); ++rank) {
+    const Range& part = shares_[rank].vocabulary;
+    received_[rank] = num_candidates_ == 0
+                          ? std::as_writable_bytes(row.subspan(part.begin, part.size()))
+                          : std::as_writable_bytes(candidates_of(rank));
+  }
+  CRIA_RETURN_IF_ERROR(collective_.Gather({}, received_));
+  if (num_candidates_ == 0) return {};
+  std::ranges::fill(row.subspan(shares_.front().vocabulary.end), kImpossible);
+  for (size_t rank = 1; rank < shares_.size(); ++rank) {
+    for (const LogitCandidate& candidate : candidates_of(rank)) {
+      row[static_cast<size_t>(candidate.token_id)] = candidate.logit;
+    }
+  }
+  return {};
+}
+
+}  // namespace cria::ranks

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/collective.h"
+#include "core/platform.h"
+#include "decode/decoder.h"
+#include "decode/rank_link.h"
+#include "ranks/divide.h"
+
+namespace cria::ranks {
+
+// A logit that may be among the largest of all ranks.
+struct LogitCandidate {
+  float logit;
+  int32_t token_id;
+};
+
+// Joins the decoders of all ranks of a Collective.
+class CollectiveLink final : public RankLink {
+ public:
+  // `weights` say how much of the model each rank computes, in proportion to the others; they are
+  // the same on all ranks. `collective` must outlive the link.
+  CollectiveLink(Collective& collective, std::vector<double> weights);
+
+  // If fewer candidates are needed of a row of logits, the other ranks send so many instead of
+  // their whole part.
+  static constexpr size_t kMaxCandidates = 512;
+  // Bytes of a command, unless a long context or chunk takes more.
+  static constexpr size_t kCommandBytes = 1024;
+
+  Status TakePart(ModelFile& model) override;
+  uint64_t MemoryBytes(const ModelConfig& config, const DecoderOptions& options) const override;
+  Status Prepare(const ModelConfig& config, const DecoderOptions& options) override;
+  Status BeginForward(const Batch& batch, const KvPages& pages) override;
+  Status BeginMove(std::span<const PageMove> moves) override;
+  Status BeginLogits(size_t first, size_t rows) override;
+  Status Sum(std::span<float> values) override;
+  Status GatherLogits(std::span<float> logits, size_t rows) override;
+
+  // On other ranks than rank 0: computes what that begins, until it stops.
+  Status Follow(Decoder& decoder);
+  // On rank 0: Follow returns on the others.
+  Status Stop();
+
+  // After TakePart: those of all ranks.
+  std::span<const RankShare> shares() const { return shares_; }
+
+ private:
+  enum class Command : uint32_t { kForward, kMove, kLogits, kStop };
+  // A command is a message of this size, and a second one with the words that do not fit in.
+  static constexpr size_t kFirstWords = kCommandBytes / sizeof(uint32_t);
+  static constexpr size_t kHeadWords = 2;
+
+  bool IsFirst() const { return collective_.rank() == 0; }
+  // The largest command, in words.
+  static size_t MaxWords(const ModelConfig& config, const DecoderOptions& options);
+  // Starts a command, of which Put adds the words and Send sends all.
+  void Start() { num_words_ = 0; }
+  void Put(size_t value) { words_[num_words_++] = static_cast<uint32_t>(value); }
+  void Put(std::span<const uint32_t> values);
+  Status Send(Command command);
+  Result<Command> Receive();
+  Status FollowForward(Decoder& decoder);
+  Status FollowMove(Decoder& decoder);
+
+  // How many candidates of a row a rank sends; 0: all its logits.
+  size_t NumSent(size_t rank) const;
+  Status GatherRow(std::span<float> row);
+  Status SendRow(std::span<const float> row);
+
+  Collective& collective_;
+  const std::vector<double> weights_;
+  std::vector<RankShare> shares_;
+  platform::PageBlock memory_;
+  // Views of the memory.
+  std::span<uint32_t> words_;  // [MaxWords]
+  // What this rank sends, or on rank 0 what each other rank sends, kMaxCandidates each.
+  std::span<LogitCandidate> candidates_;
+  std::array<uint32_t, kFirstWords> first_ = {};
+  size_t num_words_ = 0;
+  size_t num_candidates_ = 0;  // Of the batch; 0: all.
+  // With capacity for the largest batch, and one for each rank.
+  std::vector<BatchRun> runs_;
+  std::vector<ops::KvPageTable> tables_;
+  std::vector<std::span<std::byte>> received_;
+};
+
+}  // namespace cria::ranks

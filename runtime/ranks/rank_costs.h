@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "model/config.h"
+#include "model/model_outline.h"
+#include "ranks/divide.h"
+
+namespace cria::ranks {
+
+// How ranks are connected: all to one switch, by links that send and receive at the same time.
+struct Network {
+  double bytes_per_second = 0.0;
+  // Between a rank's call and another rank's return, for a message without bytes.
+  double latency_seconds = 0.0;
+};
+
+// Messages of one token whose logits are sampled among `num_candidates`.
+struct TokenTraffic {
+  uint64_t sent_bytes = 0;      // By this rank.
+  uint64_t received_bytes = 0;  // The same.
+};
+TokenTraffic TrafficOf(const ModelConfig& whole, std::span<const RankShare> shares, size_t rank,
+                       size_t num_candidates);
+
+// How long the ranks exchange messages for one token, if none of them is late.
+double ExchangeSeconds(const ModelConfig& whole, std::span<const RankShare> shares,
+                       size_t num_candidates, const Network& network);
+
+// Bytes of weights that one token reads from a rank's memory.
+uint64_t WeightBytesPerToken(const ModelOutline& part);
+
+}  // namespace cria::ranks

@@ -1,0 +1,179 @@
+#include "ranks/ranked_loader.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "core/platform.h"
+#include "model/checksum.h"
+#include "model/path_contents.h"
+#include "ranks/agreement.h"
+
+namespace cria::ranks {
+namespace {
+
+// The folder for packed weights, if none is chosen: a rank's own.
+std::string OwnCacheFolder() {
+  const std::string folder = platform::CacheFolder();
+  return folder.empty() ? folder : folder + "/packed";
+}
+
+template <typename T>
+std::span<std::byte> BytesOf(T& value) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  return std::as_writable_bytes(std::span(&value, 1));
+}
+
+}  // namespace
+
+// What rank 0 sends before the texts and weights.
+struct RankedLoader::Order {
+  uint32_t ends;  // There is nothing else.
+  uint32_t path_bytes;
+  uint32_t cache_bytes;
+  uint32_t packed_bytes;
+  uint32_t num_weights;
+  uint32_t never_packs;
+  uint32_t has_own_cache;
+  uint32_t has_limit;
+  uint32_t ignores_limits;
+  KvType kv_type;
+  uint64_t limit_bytes;
+  uint64_t max_logit_bytes;
+  uint64_t num_threads;
+  uint64_t num_batch_threads;
+  uint64_t context_tokens;
+  uint64_t num_sequences;
+  uint64_t chunk_tokens;
+  DraftOptions drafts;
+};
+
+Status RankedLoader::Meet(std::string_view version) {
+  const uint64_t hash = ChecksumOf(std::as_bytes(std::span(version)));
+  return Agree(collective_, {}, std::as_bytes(std::span(&hash, 1)), "another version of cria");
+}
+
+Result<std::unique_ptr<Engine>> RankedLoader::Load(const std::string& path, EngineOptions options,
+                                                   std::vector<double> weights) {
+  if (is_loaded_) {
+    return Fail(ErrorCode::kUsage, "several ranks can load one model only: run this on one board");
+  }
+  if (!options.draft_model_path.empty()) {
+    return Fail(ErrorCode::kUsage,
+                "a draft model does not help several ranks: draft by n-grams instead");
+  }
+  if (weights.empty()) weights.assign(collective_.num_ranks(), 1.0);
+  if (weights.size() != collective_.num_ranks()) {
+    return Fail(ErrorCode::kUsage, "there must be a weight for each rank, or none: " +
+                                       std::to_string(collective_.num_ranks()) + ", not " +
+                                       std::to_string(weights.size()));
+  }
+  weights_ = std::move(weights);
+  CRIA_RETURN_IF_ERROR(SendOrder(path, options));
+  Result<std::unique_ptr<Engine>> engine = LoadTogether(path, std::move(options));
+  is_loaded_ = engine.has_value();
+  return engine;
+}
+
+Status RankedLoader::SendOrder(const std::string& path, const EngineOptions& options) {
+  const xnn::PackingOptions& packing = options.packing;
+  const bool has_own_cache = packing.cache_folder == OwnCacheFolder();
+  const std::string cache = has_own_cache ? "" : packing.cache_folder;
+  Order order = {.ends = 0,
+                 .path_bytes = static_cast<uint32_t>(path.size()),
+                 .cache_bytes = static_cast<uint32_t>(cache.size()),
+                 .packed_bytes = static_cast<uint32_t>(packing.packed_path.size()),
+                 .num_weights = static_cast<uint32_t>(weights_.size()),
+                 .never_packs = packing.never_pack ? 1u : 0u,
+                 .has_own_cache = has_own_cache ? 1u : 0u,
+                 .has_limit = options.memory_limit_bytes ? 1u : 0u,
+                 .ignores_limits = options.ignore_memory_limits ? 1u : 0u,
+                 .kv_type = options.kv_type,
+                 .limit_bytes = options.memory_limit_bytes.value_or(0),
+                 .max_logit_bytes = options.max_logit_bytes,
+                 .num_threads = options.num_threads,
+                 .num_batch_threads = options.num_batch_threads,
+                 .context_tokens = options.context_tokens,
+                 .num_sequences = options.num_sequences,
+                 .chunk_tokens = options.chunk_tokens,
+                 .drafts = options.drafts};
+  CRIA_RETURN_IF_ERROR(collective_.Broadcast(BytesOf(order)));
+  std::string text = path + cache + packing.packed_path;
+  CRIA_RETURN_IF_ERROR(collective_.Broadcast(std::as_writable_bytes(std::span(text))));
+  return collective_.Broadcast(std::as_writable_bytes(std::span(weights_)));
+}
+
+Result<std::optional<EngineOptions>> RankedLoader::ReceiveOrder(std::string& path) {
+  Order order;
+  CRIA_RETURN_IF_ERROR(collective_.Broadcast(BytesOf(order)));
+  if (order.ends != 0) return std::nullopt;
+  std::string text(size_t{order.path_bytes} + order.cache_bytes + order.packed_bytes, '\0');
+  CRIA_RETURN_IF_ERROR(collective_.Broadcast(std::as_writable_bytes(std::span(text))));
+  weights_.resize(order.num_weights);
+  CRIA_RETURN_IF_ERROR(collective_.Broadcast(std::as_writable_bytes(std::span(weights_))));
+  path = text.substr(0, order.path_bytes);
+  EngineOptions options;
+  options.packing.cache_folder = order.has_own_cache != 0
+                                     ? OwnCacheFolder()
+                                     : text.substr(order.path_bytes, order.cache_bytes);
+  options.packing.packed_path = text.substr(size_t{order.path_bytes} + order.cache_bytes);
+  options.packing.never_pack = order.never_packs != 0;
+  if (order.has_limit != 0) options.memory_limit_bytes = order.limit_bytes;
+  options.ignore_memory_limits = order.ignores_limits != 0;
+  options.kv_type = order.kv_type;
+  options.max_logit_bytes = order.max_logit_bytes;
+  options.num_threads = order.num_threads;
+  options.num_batch_threads = order.num_batch_threads;
+  options.context_tokens = order.context_tokens;
+  options.num_sequences = order.num_sequences;
+  options.chunk_tokens = order.chunk_tokens;
+  options.drafts = order.drafts;
+  return options;
+}
+
+Result<std::unique_ptr<Engine>> RankedLoader::LoadTogether(const std::string& path,
+                                                           EngineOptions options) {
+  Digest digest = {};
+  const Status opened = [&]() -> Status {
+    CRIA_ASSIGN_OR_RETURN(platform::File file, OpenModelPath(path));
+    CRIA_ASSIGN_OR_RETURN(const ModelFile model, ModelFile::Open(std::move(file)));
+    digest = model.digest();
+    return {};
+  }();
+  CRIA_RETURN_IF_ERROR(
+      Agree(collective_, opened, std::as_bytes(std::span(digest)), "another model file"));
+  link_ = std::make_unique<CollectiveLink>(collective_, weights_);
+  options.link = link_.get();
+  Result<std::unique_ptr<Engine>> engine = Engine::Load(path, options);
+  const Status loaded = engine ? Status() : Status(std::unexpected(engine.error()));
+  // Rank 0 would not know that there is less room on another rank.
+  uint64_t rows = engine ? (*engine)->memory_plan().options.decoder.chunk_tokens : 0;
+  CRIA_RETURN_IF_ERROR(Agree(collective_, loaded, BytesOf(rows), "other options"));
+  return engine;
+}
+
+Status RankedLoader::End() {
+  if (is_loaded_) CRIA_RETURN_IF_ERROR(link_->Stop());
+  is_loaded_ = false;
+  Order order = {};
+  order.ends = 1;
+  return collective_.Broadcast(BytesOf(order));
+}
+
+Status RankedLoader::Follow(const std::function<void(std::string_view)>& on_notice) {
+  while (true) {
+    std::string path;
+    CRIA_ASSIGN_OR_RETURN(std::optional<EngineOptions> options, ReceiveOrder(path));
+    if (!options) return {};
+    options->packing.on_notice = on_notice;
+    const Result<std::unique_ptr<Engine>> engine = LoadTogether(path, std::move(*options));
+    // Rank 0 has the error, too.
+    if (!engine) continue;
+    CRIA_RETURN_IF_ERROR(link_->Follow((*engine)->decoder()));
+  }
+}
+
+}  // namespace cria::ranks

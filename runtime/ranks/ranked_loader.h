@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/collective.h"
+#include "llm/engine.h"
+#include "ranks/collective_link.h"
+
+namespace cria::ranks {
+
+// Loads a model on all ranks when rank 0 does.
+class RankedLoader {
+ public:
+  // `collective` must outlive the loader and the engines.
+  explicit RankedLoader(Collective& collective) : collective_(collective) {}
+
+  // Called by all ranks before anything else. Fails if they are not of the same version.
+  Status Meet(std::string_view version);
+
+  // On rank 0: loads the model there and on the other ranks. `weights` are those of Divide; without
+  // any, all ranks get as much. One model can be loaded, until End.
+  Result<std::unique_ptr<Engine>> Load(const std::string& path, EngineOptions options,
+                                       std::vector<double> weights);
+  // On rank 0: lets the other ranks end.
+  Status End();
+
+  // On other ranks: loads what rank 0 loads and computes with it, until its End. `on_notice` is
+  // told what a user may want to know. If loading fails somewhere, rank 0 says so.
+  Status Follow(const std::function<void(std::string_view)>& on_notice);
+
+ private:
+  struct Order;
+
+  Status SendOrder(const std::string& path, const EngineOptions& options);
+  // Nothing: rank 0 has ended.
+  Result<std::optional<EngineOptions>> ReceiveOrder(std::string& path);
+  // On every rank.
+  Result<std::unique_ptr<Engine>> LoadTogether(const std::string& path, EngineOptions options);
+
+  Collective& collective_;
+  std::vector<double> weights_;
+  std::unique_ptr<CollectiveLink> link_;  // Null: nothing was loaded.
+  bool is_loaded_ = false;
+};
+
+}  // namespace cria::ranks

@@ -1,0 +1,190 @@
+#include "ranks/tensor_slice.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace cria::ranks {
+namespace {
+
+// Columns are copied from so many bytes of mapped rows at once.
+constexpr uint64_t kMaxMappedBytes = uint64_t{4} << 20;
+
+size_t SumOf(std::span<const Range> ranges) {
+  size_t sum = 0;
+  for (const Range& range : ranges) sum += range.size();
+  return sum;
+}
+
+// Of the rows of queries, keys and values, which follow one another.
+std::vector<Range> QkvChannels(const ModelConfig& config, const RankShare& share) {
+  const auto channels = [&](const Range& heads, size_t offset) {
+    return Range{offset + heads.begin * config.head_dim, offset + heads.end * config.head_dim};
+  };
+  const size_t keys = config.query_channels();
+  const size_t values = keys + config.key_value_channels();
+  return {channels(share.query_heads, 0), channels(share.key_value_heads, keys),
+          channels(share.key_value_heads, values)};
+}
+
+std::vector<Range> GateUpChannels(const ModelConfig& config, const RankShare& share) {
+  const size_t up = config.intermediate_size;
+  return {share.channels, {up + share.channels.begin, up + share.channels.end}};
+}
+
+TensorLayout LayoutOf(const TensorLayout& stored, const TensorSlice& slice) {
+  TensorLayout layout = stored;
+  layout.output_channels = SumOf(slice.rows);
+  layout.input_channels = SumOf(slice.columns);
+  layout.padded_input_channels = layout.input_channels;
+  if (stored.scheme != Scheme::kQb4w) return layout;
+  const size_t begin = slice.columns.front().begin;
+  const size_t end = slice.columns.front().end;
+  const size_t padded_end = end == stored.input_channels ? stored.padded_input_channels : end;
+  while (begin % layout.block_size != 0 || padded_end % layout.block_size != 0) {
+    layout.block_size /= 2;
+  }
+  layout.padded_input_channels = padded_end - begin;
+  return layout;
+}
+
+}  // namespace
+
+TensorSlice TensorSlice::Of(const TensorSpec& spec, const ModelConfig& config,
+                            const RankShare& share) {
+  TensorSlice slice = {.rows = {{0, spec.output_channels}}, .columns = {{0, spec.input_channels}}};
+  switch (spec.role) {
+    case TensorRole::kQkvProj:
+      slice.rows = QkvChannels(config, share);
+      break;
+    case TensorRole::kQkvBias:
+      slice.columns = QkvChannels(config, share);
+      break;
+    case TensorRole::kOProj:
+      slice.columns = {
+          {share.query_heads.begin * config.head_dim, share.query_heads.end * config.head_dim}};
+      break;
+    case TensorRole::kGateUpProj:
+      slice.rows = GateUpChannels(config, share);
+      break;
+    case TensorRole::kGateUpBias:
+      slice.columns = GateUpChannels(config, share);
+      break;
+    case TensorRole::kDownProj:
+      slice.columns = {share.channels};
+      break;
+    case TensorRole::kLmHead:
+      slice.rows = {share.vocabulary};
+      break;
+    case TensorRole::kEmbedTokens:
+    case TensorRole::kInputLayernorm:
+    case TensorRole::kPostAttentionLayernorm:
+    case TensorRole::kNorm:
+    case TensorRole::kQNorm:
+    case TensorRole::kKNorm:
+    // Biases of outputs are added after the sum over the ranks.
+    case TensorRole::kOBias:
+    case TensorRole::kDownBias:
+    case TensorRole::kAttentionOutputNorm:
+    case TensorRole::kMlpOutputNorm:
+    // Mixtures are not divided.
+    case TensorRole::kRouter:
+    case TensorRole::kExpertsGateUpProj:
+    case TensorRole::kExpertsDownProj:
+    case TensorRole::kSharedExpertGateUpProj:
+    case TensorRole::kSharedExpertDownProj:
+    case TensorRole::kSharedExpertGate:
+      break;
+  }
+  return slice;
+}
+
+bool TensorSlice::IsAllOf(const TensorLayout& layout) const {
+  return SumOf(rows) == layout.output_channels && SumOf(columns) == layout.input_channels;
+}
+
+SlicedTensor::SlicedTensor(const StoredTensor& stored, TensorSlice slice)
+    : stored_(stored.layout),
+      data_(stored.data),
+      scales_(stored.scales),
+      slice_(std::move(slice)),
+      layout_(LayoutOf(stored_, slice_)) {}
+
+SlicedTensor::Rows SlicedTensor::StoredRows(size_t row) const {
+  size_t first = 0;
+  for (const Range& range : slice_.rows) {
+    if (row < first + range.size()) {
+      return {range.begin + row - first, first + range.size() - row};
+    }
+    first += range.size();
+  }
+  return {};
+}
+
+Status SlicedTensor::Read(const ModelFile& model, size_t first, size_t rows,
+                          std::span<std::byte> data, std::span<std::byte> scales) const {
+  if (slice_.columns.size() > 1) return ReadVector(model, data);
+  for (size_t row = first, end = first + rows; row < end;) {
+    Rows part = StoredRows(row);
+    const uint64_t max_rows = std::max<uint64_t>(kMaxMappedBytes / stored_.row_bytes(), 1);
+    part.count = static_cast<size_t>(std::min<uint64_t>({part.count, end - row, max_rows}));
+    const auto take = [&](std::span<std::byte> bytes, uint64_t row_bytes) {
+      return bytes.subspan((row - first) * row_bytes, part.count * row_bytes);
+    };
+    CRIA_RETURN_IF_ERROR(ReadColumns(model, part, take(data, layout_.row_bytes())));
+    CRIA_RETURN_IF_ERROR(ReadScales(model, part, take(scales, layout_.row_scale_bytes())));
+    row += part.count;
+  }
+  return {};
+}
+
+Status SlicedTensor::ReadVector(const ModelFile& model, std::span<std::byte> data) const {
+  for (const Range& range : slice_.columns) {
+    const uint64_t bytes = range.size() * sizeof(float);
+    CRIA_RETURN_IF_ERROR(
+        model.Read({data_.offset + range.begin * sizeof(float), bytes}, data.first(bytes)));
+    data = data.subspan(bytes);
+  }
+  return {};
+}
+
+Status SlicedTensor::ReadColumns(const ModelFile& model, const Rows& rows,
+                                 std::span<std::byte> data) const {
+  const uint64_t stored_bytes = stored_.row_bytes();
+  const uint64_t own_bytes = layout_.row_bytes();
+  const FileRange range = {data_.offset + rows.stored * stored_bytes, rows.count * stored_bytes};
+  if (own_bytes == stored_bytes) return model.Read(range, data);
+  CRIA_ASSIGN_OR_RETURN(const platform::FileMapping mapping, model.Map(range));
+  // Two weights of int4 share a byte; shares begin at a multiple of a block.
+  const uint64_t begin =
+      slice_.columns.front().begin * stored_bytes / stored_.padded_input_channels;
+  for (size_t row = 0; row < rows.count; ++row) {
+    std::memcpy(data.data() + row * own_bytes, mapping.bytes().data() + row * stored_bytes + begin,
+                own_bytes);
+  }
+  return {};
+}
+
+Status SlicedTensor::ReadScales(const ModelFile& model, const Rows& rows,
+                                std::span<std::byte> scales) const {
+  const uint64_t stored_bytes = stored_.row_scale_bytes();
+  if (stored_bytes == 0) return {};
+  const FileRange range = {scales_.offset + rows.stored * stored_bytes, rows.count * stored_bytes};
+  if (layout_.block_size == stored_.block_size && layout_.row_scale_bytes() == stored_bytes) {
+    return model.Read(range, scales);
+  }
+  CRIA_ASSIGN_OR_RETURN(const platform::FileMapping mapping, model.Map(range));
+  constexpr size_t kScale = sizeof(uint16_t);
+  const size_t own_blocks = layout_.scales_per_row();
+  for (size_t row = 0; row < rows.count; ++row) {
+    const std::byte* const stored = mapping.bytes().data() + row * stored_bytes;
+    for (size_t block = 0; block < own_blocks; ++block) {
+      const size_t column = slice_.columns.front().begin + block * layout_.block_size;
+      std::memcpy(scales.data() + (row * own_blocks + block) * kScale,
+                  stored + column / stored_.block_size * kScale, kScale);
+    }
+  }
+  return {};
+}
+
+}  // namespace cria::ranks

@@ -1,0 +1,160 @@
+#include "ranks/divide.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "support/unwrap.h"
+
+namespace cria::ranks {
+namespace {
+
+ModelConfig ConfigOf(uint32_t heads, uint32_t key_value_heads, uint32_t head_dim,
+                     uint32_t intermediate_size, uint32_t vocab_size) {
+  ModelConfig config;
+  config.hidden_size = heads * head_dim;
+  config.intermediate_size = intermediate_size;
+  config.num_attention_heads = heads;
+  config.num_key_value_heads = key_value_heads;
+  config.head_dim = head_dim;
+  config.vocab_size = vocab_size;
+  return config;
+}
+
+std::vector<size_t> Sizes(const std::vector<RankShare>& shares, Range RankShare::* part) {
+  std::vector<size_t> sizes;
+  for (const RankShare& share : shares) sizes.push_back((share.*part).size());
+  return sizes;
+}
+
+std::string ErrorOf(const Result<std::vector<RankShare>>& shares) {
+  return shares ? "" : shares.error().message();
+}
+
+using Counts = std::vector<size_t>;
+
+TEST(Divide, GivesEachRankAsMuch) {
+  const auto shares = Unwrap(Divide(ConfigOf(32, 8, 64, 8192, 128256), {32, 32}, {{1, 1, 1, 1}}));
+  EXPECT_EQ(Sizes(shares, &RankShare::query_heads), (Counts{8, 8, 8, 8}));
+  EXPECT_EQ(Sizes(shares, &RankShare::key_value_heads), (Counts{2, 2, 2, 2}));
+  EXPECT_EQ(Sizes(shares, &RankShare::channels), (Counts{2048, 2048, 2048, 2048}));
+  EXPECT_EQ(Sizes(shares, &RankShare::vocabulary), (Counts{32064, 32064, 32064, 32064}));
+}
+
+TEST(Divide, ThreeRanksShareEightGroupsOfHeads) {
+  const auto shares = Unwrap(Divide(ConfigOf(32, 8, 64, 8192, 128256), {32, 32}, {{1, 1, 1}}));
+  EXPECT_EQ(Sizes(shares, &RankShare::key_value_heads), (Counts{3, 2, 3}));
+  EXPECT_EQ(Sizes(shares, &RankShare::query_heads), (Counts{12, 8, 12}));
+  EXPECT_EQ(Sizes(shares, &RankShare::channels), (Counts{2720, 2752, 2720}));
+}
+
+TEST(Divide, FollowsTheWeights) {
+  const auto shares = Unwrap(Divide(ConfigOf(32, 8, 64, 8192, 128256), {32, 32}, {{3, 1}}));
+  EXPECT_EQ(Sizes(shares, &RankShare::key_value_heads), (Counts{6, 2}));
+  EXPECT_EQ(Sizes(shares, &RankShare::channels), (Counts{6144, 2048}));
+  EXPECT_EQ(Sizes(shares, &RankShare::vocabulary), (Counts{96192, 32064}));
+}
+
+TEST(Divide, EvenASmallWeightGetsSomething) {
+  const auto shares = Unwrap(Divide(ConfigOf(32, 8, 64, 8192, 128256), {32, 32}, {{1e6, 1}}));
+  EXPECT_EQ(Sizes(shares, &RankShare::key_value_heads), (Counts{7, 1}));
+}
+
+TEST(Divide, MoreRanksThanHeadsOfKeysHaveThemTwice) {
+  const auto shares = Unwrap(Divide(ConfigOf(12, 2, 64, 1536, 1000), {32, 32}, {{1, 1, 1, 1}}));
+  EXPECT_EQ(Sizes(shares, &RankShare::query_heads), (Counts{3, 3, 3, 3}));
+  EXPECT_EQ(shares[0].key_value_heads, (Range{0, 1}));
+  EXPECT_EQ(shares[1].key_value_heads, (Range{0, 1}));
+  EXPECT_EQ(shares[2].key_value_heads, (Range{1, 2}));
+  EXPECT_EQ(shares[3].key_value_heads, (Range{1, 2}));
+}
+
+// Heads of 16 channels: two of them fill a block.
+TEST(Divide, SharesOfInt4BeginAtBlocks) {
+  const ModelConfig config = ConfigOf(8, 1, 16, 320, 1000);
+  const auto shares = Unwrap(Divide(config, {32, 32}, {{1, 1, 1}}));
+  for (const RankShare& share : shares) {
+    EXPECT_EQ(share.query_heads.begin * config.head_dim % 32, 0u);
+    EXPECT_EQ(share.channels.begin % 32, 0u);
+  }
+  EXPECT_TRUE(Divide(config, {32, 32}, {{1, 1, 1, 1}}));
+  EXPECT_FALSE(Divide(config, {32, 32}, {{1, 1, 1, 1, 1}}));
+  EXPECT_TRUE(Divide(config, {1, 1}, {{1, 1, 1, 1, 1}}));
+}
+
+// 320 channels are 2.5 blocks of 128, which are too few.
+TEST(Divide, SmallerBlocksAreTheSecondChoice) {
+  const auto shares = Unwrap(Divide(ConfigOf(8, 8, 64, 320, 1000), {128, 128}, {{1, 1, 1, 1}}));
+  EXPECT_EQ(Sizes(shares, &RankShare::query_heads), (Counts{2, 2, 2, 2}));
+  EXPECT_EQ(shares[1].channels.begin % 32, 0u);
+  EXPECT_NE(shares[1].channels.begin % 128, 0u);
+}
+
+TEST(Divide, RefusesWhatItCannotDivide) {
+  const ModelConfig config = ConfigOf(4, 2, 16, 160, 300);
+  EXPECT_NE(ErrorOf(Divide(config, {}, std::vector<double>(5, 1.0)))
+                .find("5 ranks are too many for this model: 4 heads"),
+            std::string::npos);
+  // Three blocks for four ranks.
+  EXPECT_NE(ErrorOf(Divide(ConfigOf(8, 2, 16, 96, 300), {1, 64}, std::vector<double>(4, 1.0)))
+                .find("96 channels"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf(Divide(config, {}, {{1.0}})).find("2 to 64 ranks, not 1"), std::string::npos);
+  for (const double weight : {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
+    EXPECT_NE(ErrorOf(Divide(config, {}, {{1.0, weight}})).find("weight"), std::string::npos);
+  }
+  ModelConfig mixture = config;
+  mixture.num_experts = 8;
+  EXPECT_NE(ErrorOf(Divide(mixture, {}, {{1, 1}})).find("experts"), std::string::npos);
+  ModelConfig joint = config;
+  joint.joint_qk_norm = true;
+  EXPECT_NE(ErrorOf(Divide(joint, {}, {{1, 1}})).find("OLMo 2"), std::string::npos);
+}
+
+// Whatever is divided: everything has an owner, nobody gets nothing, query heads have their keys,
+// and all ranks have as many query heads for each head of keys.
+TEST(Divide, IsCompleteForRandomModels) {
+  std::mt19937 random(1);
+  const auto pick = [&](uint32_t low, uint32_t high) { return low + random() % (high - low + 1); };
+  size_t num_divided = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const uint32_t group = pick(1, 8);
+    const uint32_t heads = pick(1, 16);
+    const ModelConfig config =
+        ConfigOf(group * heads, heads, 8 * pick(1, 16), 16 * pick(8, 300), pick(200, 3000));
+    const size_t block = pick(0, 1) == 0 ? 1 : size_t{32} << pick(0, 2);
+    std::vector<double> weights(pick(2, 8));
+    for (double& weight : weights) weight = pick(1, 4);
+    const auto shares = Divide(config, {block, block}, weights);
+    if (!shares) continue;
+    ++num_divided;
+    RankShare last;
+    for (const RankShare& share : *shares) {
+      EXPECT_EQ(share.query_heads.begin, last.query_heads.end);
+      EXPECT_EQ(share.channels.begin, last.channels.end);
+      EXPECT_EQ(share.vocabulary.begin, last.vocabulary.end);
+      EXPECT_GT(share.query_heads.size(), 0u);
+      EXPECT_GT(share.channels.size(), 0u);
+      EXPECT_GT(share.vocabulary.size(), 0u);
+      EXPECT_EQ(share.query_heads.begin / group, share.key_value_heads.begin);
+      EXPECT_EQ((share.query_heads.end - 1) / group + 1, share.key_value_heads.end);
+      EXPECT_EQ(share.query_heads.size() % share.key_value_heads.size(), 0u);
+      if (block > 1) {
+        EXPECT_EQ(share.query_heads.begin * config.head_dim % 32, 0u);
+        EXPECT_EQ(share.channels.begin % 32, 0u);
+      }
+      last = share;
+    }
+    EXPECT_EQ(last.query_heads.end, config.num_attention_heads);
+    EXPECT_EQ(last.channels.end, config.intermediate_size);
+    EXPECT_EQ(last.vocabulary.end, config.vocab_size);
+  }
+  EXPECT_GT(num_divided, 1000u);
+}
+
+}  // namespace
+}  // namespace cria::ranks

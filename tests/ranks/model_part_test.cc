@@ -1,0 +1,223 @@
+#include "ranks/model_part.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "core/numeric.h"
+#include "model/model_outline.h"
+#include "ranks/tensor_slice.h"
+#include "support/converted_model.h"
+#include "support/unwrap.h"
+#include "xnn/packing.h"
+
+namespace cria::ranks {
+namespace {
+
+using support::ConvertedModel;
+
+// A tensor's rows with their scales, read by any means.
+struct Numbers {
+  TensorLayout layout;
+  std::vector<std::byte> data;
+  std::vector<std::byte> scales;
+
+  template <typename T>
+  static T Take(const std::vector<std::byte>& bytes, size_t index) {
+    T value;
+    std::memcpy(&value, &bytes[index * sizeof(T)], sizeof(T));
+    return value;
+  }
+  float At(size_t row, size_t column) const {
+    const size_t index = row * layout.padded_input_channels + column;
+    switch (layout.scheme) {
+      case Scheme::kF32:
+        return Take<float>(data, index);
+      case Scheme::kQc8w:
+        return Take<int8_t>(data, index) * Take<float>(scales, row);
+      case Scheme::kQb4w: {
+        const auto pair = static_cast<uint8_t>(data[index / 2]);
+        const int value = index % 2 == 0 ? pair & 15 : pair >> 4;
+        const size_t scale = row * layout.scales_per_row() + column / layout.block_size;
+        return static_cast<float>(value - 8) * Bf16ToFloat(Take<uint16_t>(scales, scale));
+      }
+    }
+    return 0.0f;
+  }
+};
+
+Numbers ReadAll(const ModelFile& model, const StoredTensor& tensor) {
+  Numbers numbers = {tensor.layout, std::vector<std::byte>(tensor.layout.data_bytes()),
+                     std::vector<std::byte>(tensor.layout.scale_bytes())};
+  if (tensor.part == nullptr) {
+    Unwrap(model.Read(tensor.data, numbers.data));
+    Unwrap(model.Read(tensor.scales, numbers.scales));
+    return numbers;
+  }
+  // As packing does, which reads some rows at a time.
+  constexpr size_t kRows = 7;
+  const TensorLayout& layout = tensor.layout;
+  for (size_t row = 0; row < layout.output_channels; row += kRows) {
+    const size_t rows = std::min(kRows, layout.output_channels - row);
+    Unwrap(tensor.part->Read(
+        model, row, rows,
+        std::span(numbers.data).subspan(row * layout.row_bytes(), rows * layout.row_bytes()),
+        std::span(numbers.scales)
+            .subspan(row * layout.row_scale_bytes(), rows * layout.row_scale_bytes())));
+  }
+  return numbers;
+}
+
+std::vector<size_t> Indices(const std::vector<Range>& ranges) {
+  std::vector<size_t> indices;
+  for (const Range& range : ranges) {
+    for (size_t i = range.begin; i < range.end; ++i) indices.push_back(i);
+  }
+  return indices;
+}
+
+std::vector<size_t> AllIndices(size_t count) { return Indices({{0, count}}); }
+
+// The rows and columns of a tensor that a share has, worked out once more.
+std::pair<std::vector<size_t>, std::vector<size_t>> OwnedBy(const RankShare& share,
+                                                            const ModelConfig& config,
+                                                            const StoredTensor& whole) {
+  const size_t dim = config.head_dim;
+  const auto heads = [dim](const Range& range, size_t first_head) {
+    return Range{(first_head + range.begin) * dim, (first_head + range.end) * dim};
+  };
+  const std::vector<size_t> qkv = Indices(
+      {heads(share.query_heads, 0), heads(share.key_value_heads, config.num_attention_heads),
+       heads(share.key_value_heads, config.num_attention_heads + config.num_key_value_heads)});
+  std::vector<size_t> gate_up = Indices({share.channels});
+  for (const size_t channel : Indices({share.channels})) {
+    gate_up.push_back(channel + config.intermediate_size);
+  }
+  const std::vector<size_t> rows = AllIndices(whole.layout.output_channels);
+  const std::vector<size_t> columns = AllIndices(whole.layout.input_channels);
+  switch (whole.spec.role) {
+    case TensorRole::kQkvProj:
+      return {qkv, columns};
+    case TensorRole::kQkvBias:
+      return {rows, qkv};
+    case TensorRole::kOProj:
+      return {rows, Indices({heads(share.query_heads, 0)})};
+    case TensorRole::kGateUpProj:
+      return {gate_up, columns};
+    case TensorRole::kGateUpBias:
+      return {rows, gate_up};
+    case TensorRole::kDownProj:
+      return {rows, Indices({share.channels})};
+    case TensorRole::kLmHead:
+      return {Indices({share.vocabulary}), columns};
+    default:
+      return {rows, columns};
+  }
+}
+
+class PartsOfModels : public testing::TestWithParam<Scheme> {};
+
+TEST_P(PartsOfModels, HaveTheirRowsAndColumns) {
+  // Of the second one, heads have 10 channels; the third one's channels are no multiples of 32.
+  for (const auto& make : {support::SpecBiases, support::SpecOddHeadDim, support::SpecPadded}) {
+    const ConvertedModel converted(make(), {.weights = GetParam(), .block_size = 64});
+    const ModelFile whole = converted.Open();
+    for (const std::vector<double>& weights :
+         {std::vector<double>{1, 1}, {3, 1}, std::vector<double>(4, 1.0)}) {
+      const auto shares = Divide(whole.config(), ColumnBlocks::Of(whole), weights);
+      if (!shares) continue;  // Blocks of int4 divide less often.
+      for (size_t rank = 0; rank < weights.size(); ++rank) {
+        const RankShare& share = (*shares)[rank];
+        ModelFile part = converted.Open();
+        Unwrap(ModelPart::Take(share, rank, part));
+        for (const StoredTensor& tensor : whole.tensors()) {
+          const auto [rows, columns] = OwnedBy(share, whole.config(), tensor);
+          const Numbers expected = ReadAll(whole, tensor);
+          const Numbers found = ReadAll(part, part.tensor(tensor.spec.role, tensor.spec.layer));
+          ASSERT_EQ(found.layout.output_channels, rows.size()) << tensor.spec.Name();
+          ASSERT_EQ(found.layout.input_channels, columns.size()) << tensor.spec.Name();
+          for (size_t row = 0; row < rows.size(); ++row) {
+            for (size_t column = 0; column < columns.size(); ++column) {
+              ASSERT_EQ(found.At(row, column), expected.At(rows[row], columns[column]))
+                  << tensor.spec.Name() << ", rank " << rank << " of " << weights.size();
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Schemes, PartsOfModels,
+                         testing::Values(Scheme::kF32, Scheme::kQc8w, Scheme::kQb4w),
+                         [](const auto& test) { return std::string(SchemeName(test.param)); });
+
+// Every rank has rows of a tied head, and the whole embedding table.
+TEST(ModelPart, ATiedHeadIsDivided) {
+  const ConvertedModel converted(support::SpecTied(), {.weights = Scheme::kQc8w});
+  const ModelFile whole = converted.Open();
+  const auto shares = Unwrap(Divide(whole.config(), ColumnBlocks::Of(whole), {{1, 1}}));
+  ModelFile part = converted.Open();
+  Unwrap(ModelPart::Take(shares[1], 1, part));
+  EXPECT_EQ(part.tensor(TensorRole::kEmbedTokens).layout,
+            whole.tensor(TensorRole::kEmbedTokens).layout);
+  const Numbers table = ReadAll(whole, whole.tensor(TensorRole::kEmbedTokens));
+  const Numbers head = ReadAll(part, part.tensor(TensorRole::kLmHead));
+  ASSERT_EQ(head.layout.output_channels, shares[1].vocabulary.size());
+  for (size_t row = 0; row < shares[1].vocabulary.size(); ++row) {
+    EXPECT_EQ(head.At(row, 5), table.At(shares[1].vocabulary.begin + row, 5));
+  }
+}
+
+TEST(ModelPart, EachShareHasADigestOfItsOwn) {
+  const ConvertedModel converted;
+  const ModelFile whole = converted.Open();
+  std::vector<Digest> digests = {whole.digest()};
+  for (const std::vector<double>& weights : {std::vector<double>{1, 1}, {3, 1}}) {
+    const auto shares = Unwrap(Divide(whole.config(), ColumnBlocks::Of(whole), weights));
+    for (size_t rank = 0; rank < 2; ++rank) {
+      ModelFile part = converted.Open();
+      Unwrap(ModelPart::Take(shares[rank], rank, part));
+      EXPECT_FALSE(std::ranges::contains(digests, part.digest())) << rank;
+      digests.push_back(part.digest());
+    }
+  }
+}
+
+uint64_t PackedBytesOf(const ModelFile& model) {
+  const std::vector<uint64_t> bytes = Unwrap(xnn::PackedBytes(OutlineOf(model).matrices));
+  return std::accumulate(bytes.begin(), bytes.end(), uint64_t{0});
+}
+
+TEST(ModelPart, PartsTogetherAreHardlyLargerThanTheWhole) {
+  support::CheckpointSpec spec = support::SpecGqa();
+  spec.config.hidden_size = 256;
+  spec.config.num_attention_heads = 24;
+  spec.config.num_key_value_heads = 12;
+  spec.config.head_dim = 64;
+  spec.config.intermediate_size = 1536;
+  for (const Scheme scheme : {Scheme::kF32, Scheme::kQc8w, Scheme::kQb4w}) {
+    const ConvertedModel converted(spec, {.weights = scheme});
+    const ModelFile whole = converted.Open();
+    for (const size_t num_ranks : {2, 3, 4, 6}) {
+      const auto shares = Unwrap(
+          Divide(whole.config(), ColumnBlocks::Of(whole), std::vector<double>(num_ranks, 1.0)));
+      uint64_t bytes = 0;
+      for (size_t rank = 0; rank < num_ranks; ++rank) {
+        ModelFile part = converted.Open();
+        Unwrap(ModelPart::Take(shares[rank], rank, part));
+        bytes += PackedBytesOf(part);
+      }
+      EXPECT_LT(static_cast<double>(bytes), 1.03 * static_cast<double>(PackedBytesOf(whole)))
+          << SchemeName(scheme) << ", " << num_ranks << " ranks";
+      EXPECT_GE(bytes, PackedBytesOf(whole));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cria::ranks

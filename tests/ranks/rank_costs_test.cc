@@ -1,0 +1,83 @@
+#include "ranks/rank_costs.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "ranks/ranked_engines.h"
+#include "support/converted_model.h"
+#include "support/unwrap.h"
+
+namespace cria::ranks {
+namespace {
+
+// The bytes that threads send are those that are planned.
+TEST(RankCosts, TrafficIsAsPlanned) {
+  support::CheckpointSpec spec = support::SpecGqa();
+  spec.config.num_attention_heads = 12;
+  spec.config.num_key_value_heads = 6;
+  const support::ConvertedModel model(spec, {.weights = Scheme::kF32});
+  const ModelConfig whole = model.Open().config();
+  for (const size_t num_ranks : {2, 3, 4, 6}) {
+    RankedEngines ranked(model.path(), std::vector<double>(num_ranks, 1.0),
+                         {.num_threads = 1, .context_tokens = 64, .chunk_tokens = 16});
+    const std::unique_ptr<Session> session = ranked.engine().NewSession();
+    Sampler sampler = Unwrap(Sampler::Create({.top_k = 7, .seed = 1}, whole.vocab_size));
+    Unwrap(session->Prefill(std::vector<int32_t>{5, 6, 7}));
+    // The logits behind the prompt are there; each further token is a whole one.
+    const auto generate = [&](size_t count) {
+      Unwrap(session->Generate({.max_tokens = count}, sampler, [](const auto&) { return true; }));
+    };
+    generate(2);
+    std::vector<size_t> before;
+    for (size_t rank = 0; rank < num_ranks; ++rank) {
+      before.push_back(ranked.boxes().sent_bytes(rank));
+    }
+    generate(5);
+    for (size_t rank = 0; rank < num_ranks; ++rank) {
+      EXPECT_EQ(ranked.boxes().sent_bytes(rank) - before[rank],
+                5 * TrafficOf(whole, ranked.link().shares(), rank, 7).sent_bytes)
+          << "rank " << rank << " of " << num_ranks;
+    }
+    Unwrap(ranked.Stop());
+  }
+}
+
+TEST(RankCosts, WhatIsSentIsReceived) {
+  ModelConfig config;
+  config.hidden_size = 4096;
+  config.num_hidden_layers = 32;
+  config.num_attention_heads = 32;
+  config.num_key_value_heads = 8;
+  config.head_dim = 128;
+  config.intermediate_size = 14336;
+  config.vocab_size = 128256;
+  for (const size_t num_ranks : {2, 3, 4, 6, 8}) {
+    const auto shares = Unwrap(Divide(config, {32, 32}, std::vector<double>(num_ranks, 1.0)));
+    uint64_t sent = 0;
+    uint64_t received = 0;
+    for (size_t rank = 0; rank < num_ranks; ++rank) {
+      const TokenTraffic traffic = TrafficOf(config, shares, rank, 40);
+      sent += traffic.sent_bytes;
+      received += traffic.received_bytes;
+    }
+    EXPECT_NEAR(static_cast<double>(sent), static_cast<double>(received), 0.001 * sent);
+  }
+}
+
+// Two ranks and no other cost than latency: a message for each of 64 sums, three for the rest.
+TEST(RankCosts, TimeIsThatOfMessages) {
+  ModelConfig config;
+  config.hidden_size = 4096;
+  config.num_hidden_layers = 32;
+  const std::vector<RankShare> two(2, RankShare{.vocabulary = {0, 100}});
+  const std::vector<RankShare> three(3, RankShare{.vocabulary = {0, 100}});
+  EXPECT_NEAR(ExchangeSeconds(config, two, 1, {1e15, 1e-3}), 0.067, 1e-6);
+  EXPECT_NEAR(ExchangeSeconds(config, three, 1, {1e15, 1e-3}), 0.131, 1e-6);
+  // 64 sums of 16 KiB, and 2 KiB of commands with one candidate.
+  EXPECT_NEAR(ExchangeSeconds(config, two, 1, {1e6, 0.0}), 64 * 0.016384 + 0.002056, 1e-9);
+}
+
+}  // namespace
+}  // namespace cria::ranks
