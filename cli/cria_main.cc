@@ -1,6 +1,4 @@
-#include <langinfo.h>
-
-#include <clocale>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <span>
@@ -8,59 +6,43 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/commands.h"
-#include "cli/ends.h"
-#include "cli/flags/command_line.h"
+#include "cli/cria_commands.h"
 #include "cli/messages.h"
-#include "cli/serve_launcher.h"
+#include "cli/program_launcher.h"
 #include "cli/standard_streams.h"
-#include "core/platform.h"
 
 namespace {
 
-int Run(int argc, char** argv) {
-  using namespace cria;
-  cli::CommandLine program("cria", "Runs Llama-family language models on small boards.");
-  program.SetVersion("cria " CRIA_VERSION);
-  cli::AddChatCommand(program);
-  cli::AddRunCommand(program);
-  cli::AddBenchCommand(program);
-  cli::AddEvalCommand(program);
-  cli::AddInfoCommand(program);
-  cli::AddPackCommand(program);
-  cli::AddPerplexityCommand(program);
-  cli::AddPlanCommand(program);
-  cli::AddServeCommand(program);
-  cli::AddTemplateCommand(program);
-  cli::AddTokenizeCommand(program);
-  const bool is_server = argc > 1 && std::string_view(argv[1]) == "serve";
-  const Status result =
-      is_server ? cli::BecomeServer(std::span(argv, static_cast<size_t>(argc)).subspan(2))
-                : program.Run(std::vector<std::string>(argv + 1, argv + argc));
-  return result ? cli::FinishOutput("cria") : cli::ReportError("cria", result.error());
-}
+using namespace cria;
 
-// What is typed is UTF-8, as nearly every terminal sends, even if the locale is another one or does
-// not exist. The format of numbers does not depend on the locale.
-void UseUtf8() {
-  if (std::setlocale(LC_CTYPE, "") == nullptr ||
-      std::string_view(nl_langinfo(CODESET)) != "UTF-8") {
-    std::setlocale(LC_CTYPE, "C.UTF-8");
+Status RunProgram(std::span<char* const> arguments) {
+  if (cli::IsStartedByMpi() || std::ranges::contains(arguments, std::string_view("--ranks"))) {
+    return cli::BecomeProgram("cria-mpi",
+                              "one model on several ranks is the program cria-mpi, which is not "
+                              "installed: build it where MPI is installed, such as Debian's "
+                              "mpi-default-dev",
+                              arguments);
   }
+  if (!arguments.empty() && std::string_view(arguments.front()) == "serve") {
+    return cli::BecomeProgram(
+        "cria-serve",
+        "cria serve is the program cria-serve, which is not installed; it has "
+        "a package of its own: apt install ./cria-serve_*.deb",
+        arguments.subspan(1));
+  }
+  return cli::RunCommand({arguments.begin(), arguments.end()});
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  cria::cli::TakeClosedStreams();
-  UseUtf8();
-  cria::platform::UseOneHeap();
-  cria::cli::InstallEndHandlers("cria");
+  cli::PrepareProgram();
   try {
-    return Run(argc, argv);
+    const Status result = RunProgram(std::span(argv, static_cast<size_t>(argc)).subspan(1));
+    return result ? cli::FinishOutput("cria") : cli::ReportError("cria", result.error());
   } catch (const std::exception& exception) {
     // Errors of Cria are values; only another library throws here.
-    std::fprintf(stderr, "cria: error: %s\n", cria::cli::Printable(exception.what()).c_str());
-    return cria::cli::kExitError;
+    std::fprintf(stderr, "cria: error: %s\n", cli::Printable(exception.what()).c_str());
+    return cli::kExitError;
   }
 }

@@ -6,6 +6,7 @@
 #include "cli/ends.h"
 #include "cli/messages.h"
 #include "cli/progress_bar.h"
+#include "cli/start_engine.h"
 
 namespace cria::cli {
 
@@ -27,7 +28,7 @@ Result<std::unique_ptr<Engine>> LoadEngine(const std::string& model_path, Engine
     bar->Update(done, total, matrix);
     return true;
   };
-  return Engine::Load(model_path, options);
+  return StartEngine(model_path, options);
 }
 
 }  // namespace cria::cli

@@ -10,6 +10,7 @@
 #include "cli/flags/options.h"
 #include "cli/messages.h"
 #include "cli/progress_bar.h"
+#include "cli/start_engine.h"
 #include "core/cpu_threads.h"
 #include "core/format.h"
 #include "core/format_bytes.h"
@@ -151,7 +152,8 @@ Status Pack(const PackOptions& options, const xnn::PackCache& cache) {
   if (options.model_path.empty()) {
     return Fail(ErrorCode::kUsage, "say which model to pack with -m, or use --list or --clear");
   }
-  CRIA_ASSIGN_OR_RETURN(const ModelFile model, ModelFile::Open(options.model_path));
+  CRIA_ASSIGN_OR_RETURN(ModelFile model, ModelFile::Open(options.model_path));
+  CRIA_RETURN_IF_ERROR(TakeNamedPart(model));
   if (!options.check && !options.overwrite && !options.output_path.empty()) {
     CRIA_RETURN_IF_ERROR(CheckReplaceable(options.output_path));
   }

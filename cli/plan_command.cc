@@ -9,6 +9,7 @@
 #include "cli/flags/server_options.h"
 #include "cli/memory_report.h"
 #include "cli/server_memory.h"
+#include "cli/start_engine.h"
 #include "llm/engine.h"
 
 namespace cria::cli {
@@ -36,6 +37,8 @@ Status Plan(PlanOptions options) {
     options.engine.other_threads = options.engine.num_sequences + 1;
   }
   CRIA_ASSIGN_OR_RETURN(const ModelFile file, ModelFile::Open(options.model_path));
+  CRIA_ASSIGN_OR_RETURN(const bool has_ranks, PrintPlanOfRanks(file, options.engine, options.plan));
+  if (has_ranks) return {};
   CRIA_ASSIGN_OR_RETURN(std::shared_ptr<const ModelOutline> draft_model,
                         OutlineOfDraftModel(options.engine, file));
   return PrintPlan(OutlineOf(file), options.engine, options.plan, std::move(draft_model));

@@ -15,6 +15,7 @@
 #include "cli/flags/template_options.h"
 #include "cli/printable.h"
 #include "cli/report.h"
+#include "cli/start_engine.h"
 #include "cli/terminal.h"
 
 namespace cria::cli {
@@ -63,6 +64,10 @@ AnswerStyle StyleOf(const ChatArguments& arguments, bool is_typed) {
 
 Status RunChat(ChatArguments& arguments) {
   const auto start = std::chrono::steady_clock::now();
+  if (HasRanks() && !arguments.one_shot.is_given()) {
+    // Somebody may type at mpirun, which hands every line on.
+    arguments.one_shot.each_line = arguments.one_shot.shows_prompts = true;
+  }
   const bool is_typed = IsTyped(arguments);
   const bool is_quiet = arguments.chat.is_quiet;
   arguments.chat.has_prompt = is_typed;

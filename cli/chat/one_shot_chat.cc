@@ -42,7 +42,14 @@ Status AnswerOne(Chat& chat, const std::string& message, const OneShotOptions& o
 Status AnswerEachLine(Chat& chat, const OneShotOptions& options, const AnswerStyle& style) {
   size_t num_messages = 0;
   size_t num_refused = 0;
-  for (std::string line; std::getline(std::cin, line);) {
+  const auto read = [&](std::string& line) {
+    if (options.shows_prompts) {
+      std::fputs("> ", stdout);
+      std::fflush(stdout);
+    }
+    return static_cast<bool>(std::getline(std::cin, line));
+  };
+  for (std::string line; read(line);) {
     if (line.ends_with('\r')) line.pop_back();
     if (line.empty()) continue;
     ++num_messages;

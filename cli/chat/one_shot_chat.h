@@ -15,6 +15,7 @@ struct OneShotOptions {
   std::optional<std::string> messages_path;  // Of a file with the messages of a conversation.
   bool each_line = false;                    // Each line of standard input is a message.
   bool display_prompt = false;               // Prints each message before its answer.
+  bool shows_prompts = false;                // Prints "> " where a line is expected.
 
   // Whether standard input is not needed, or asked for.
   bool is_given() const { return message.is_given() || messages_path || each_line; }

@@ -1,0 +1,17 @@
+#include "cli/start_engine.h"
+
+namespace cria::cli {
+
+Result<std::unique_ptr<Engine>> StartEngine(const std::string& path, const EngineOptions& options) {
+  return Engine::Load(path, options);
+}
+
+bool HasRanks() { return false; }
+
+Status TakeNamedPart(ModelFile&) { return {}; }
+
+Result<bool> PrintPlanOfRanks(const ModelFile&, const EngineOptions&, const PlanArguments&) {
+  return false;
+}
+
+}  // namespace cria::cli

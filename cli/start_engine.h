@@ -1,0 +1,25 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cli/memory_report.h"
+#include "llm/engine.h"
+
+namespace cria::cli {
+
+// What differs between the programs of one board and cria-mpi: each has its own of these functions.
+
+// Loads the model in this process, or, in cria-mpi, on all ranks.
+Result<std::unique_ptr<Engine>> StartEngine(const std::string& path, const EngineOptions& options);
+// Whether several ranks run. Then standard input is never a terminal, even if a user types.
+bool HasRanks();
+
+// If the command line of cria-mpi names a rank, leaves only its part in `model`.
+Status TakeNamedPart(ModelFile& model);
+// If the command line of cria-mpi says how many ranks there are, prints their plan and returns
+// true.
+Result<bool> PrintPlanOfRanks(const ModelFile& model, const EngineOptions& options,
+                              const PlanArguments& arguments);
+
+}  // namespace cria::cli
