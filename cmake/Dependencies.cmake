@@ -53,6 +53,11 @@ if(CRIA_BUILD_PROGRAMS)
   cria_find_library(microhttpd microhttpd.h microhttpd)
   find_package(nlohmann_json REQUIRED)
   find_program(CRIA_GZIP gzip REQUIRED)
+  # Without MPI, there is no cria-mpi. CMake would ask the host's compiler wrapper also when it compiles for another
+  # processor.
+  if(NOT CMAKE_CROSSCOMPILING)
+    find_package(MPI QUIET COMPONENTS CXX)
+  endif()
 endif()
 if(CRIA_BUILD_CONVERTER)
   find_package(Protobuf REQUIRED)

@@ -1,0 +1,112 @@
+// The commands of cria, run by several ranks: rank 0 runs the command, and the others compute their
+// part of the model for it.
+
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/cria_commands.h"
+#include "cli/messages.h"
+#include "cli/mpi/rank_options.h"
+#include "cli/mpi/rank_plan.h"
+#include "cli/standard_streams.h"
+#include "cli/start_engine.h"
+#include "core/format.h"
+#include "mpi/mpi_transport.h"
+#include "ranks/ordered_collective.h"
+#include "ranks/ranked_loader.h"
+
+namespace cria::cli {
+namespace {
+
+// Of the command that runs.
+struct Ranks {
+  ranks::RankedLoader* loader = nullptr;  // Null: no ranks run.
+  RankOptions options;
+};
+Ranks& RunningRanks() {
+  static Ranks ranks;
+  return ranks;
+}
+
+void Tell(std::string_view sentence) {
+  std::fprintf(stderr, "cria: %s\n", Printable(sentence).c_str());
+}
+
+Status RunAsRank(const std::vector<std::string>& arguments) {
+  const RankOptions& options = RunningRanks().options;
+  CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<mpi::MpiTransport> transport,
+                        mpi::MpiTransport::Start(options.limits, [](std::string_view sentence) {
+                          std::fprintf(stderr, "cria: error: %s\n", Printable(sentence).c_str());
+                        }));
+  ranks::OrderedCollective collective(*transport);
+  ranks::RankedLoader loader(collective);
+  const size_t rank = transport->rank();
+  if (Status met = loader.Meet(CRIA_VERSION); !met) {
+    // Rank 0 tells it.
+    if (rank == 0) return met;
+    return {};
+  }
+  if (rank != 0) {
+    return loader.Follow([&](std::string_view sentence) {
+      Tell(Format("rank {} ({}): {}", rank, transport->host(rank), sentence));
+    });
+  }
+  RunningRanks().loader = &loader;
+  Status result = RunCommand(arguments);
+  RunningRanks().loader = nullptr;
+  // mpirun may lose what is written after the ranks have left MPI. FinishOutput reports errors.
+  std::fflush(stdout);
+  const Status ended = loader.End();
+  return result ? ended : result;
+}
+
+Status RunProgram(std::vector<std::string> arguments) {
+  CRIA_ASSIGN_OR_RETURN(RunningRanks().options, TakeRankOptions(arguments));
+  return mpi::MpiTransport::IsStarted() ? RunAsRank(arguments) : RunCommand(arguments);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> StartEngine(const std::string& path, const EngineOptions& options) {
+  const Ranks& ranks = RunningRanks();
+  if (ranks.loader == nullptr) return Engine::Load(path, options);
+  return ranks.loader->Load(path, options, ranks.options.weights);
+}
+
+bool HasRanks() { return RunningRanks().loader != nullptr; }
+
+Status TakeNamedPart(ModelFile& model) {
+  const RankOptions& options = RunningRanks().options;
+  if (!options.rank) return {};
+  return TakePartOf(*options.rank, options.WeightsOf(options.num_ranks), model);
+}
+
+Result<bool> PrintPlanOfRanks(const ModelFile& model, const EngineOptions& options,
+                              const PlanArguments& arguments) {
+  const RankOptions& ranks = RunningRanks().options;
+  if (ranks.num_ranks == 0) return false;
+  CRIA_RETURN_IF_ERROR(
+      PrintRankPlan(model, options, ranks.WeightsOf(ranks.num_ranks), ranks.network, arguments));
+  return true;
+}
+
+}  // namespace cria::cli
+
+int main(int argc, char** argv) {
+  using namespace cria;
+  cli::PrepareProgram();
+  try {
+    const Status result = cli::RunProgram({argv + 1, argv + argc});
+    return result ? cli::FinishOutput("cria") : cli::ReportError("cria", result.error());
+  } catch (const std::exception& exception) {
+    // Errors of Cria are values; only another library throws here.
+    std::fprintf(stderr, "cria: error: %s\n", cli::Printable(exception.what()).c_str());
+    return cli::kExitError;
+  }
+}

@@ -1,0 +1,98 @@
+#include "cli/mpi/rank_options.h"
+
+#include <charconv>
+#include <chrono>
+#include <string_view>
+#include <utility>
+
+#include "core/format.h"
+
+namespace cria::cli {
+namespace {
+
+// All numbers of a list with commas; nothing may be between or behind them.
+Result<std::vector<double>> ReadNumbers(std::string_view option, std::string_view text) {
+  std::vector<double> numbers;
+  const char* next = text.data();
+  const char* const end = text.data() + text.size();
+  while (true) {
+    double number = 0.0;
+    const auto [rest, error] = std::from_chars(next, end, number);
+    // NaN is not above 0.
+    if (error != std::errc() || !(number > 0.0 && number < 1e6)) break;
+    numbers.push_back(number);
+    if (rest == end) return numbers;
+    if (*rest != ',') break;
+    next = rest + 1;
+  }
+  return Fail(ErrorCode::kUsage, Format("{} takes numbers above 0, not \"{}\"", option, text));
+}
+
+Result<double> ReadNumber(std::string_view option, std::string_view text) {
+  CRIA_ASSIGN_OR_RETURN(const std::vector<double> numbers, ReadNumbers(option, text));
+  if (numbers.size() == 1) return numbers.front();
+  return Fail(ErrorCode::kUsage, Format("{} takes one number", option));
+}
+
+Result<size_t> ReadCount(std::string_view option, std::string_view text) {
+  size_t count = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error == std::errc() && rest == text.data() + text.size()) return count;
+  return Fail(ErrorCode::kUsage, Format("{} takes a whole number, not \"{}\"", option, text));
+}
+
+Result<std::chrono::seconds> ReadSeconds(std::string_view option, std::string_view text) {
+  CRIA_ASSIGN_OR_RETURN(const double seconds, ReadNumber(option, text));
+  if (seconds >= 1.0) return std::chrono::seconds(static_cast<long long>(seconds));
+  return Fail(ErrorCode::kUsage, Format("{} takes a number of seconds, at least 1", option));
+}
+
+// Returns whether it is an option of ranks.
+Result<bool> Store(const std::string& option, const std::string& value, RankOptions& options) {
+  if (option == "--rank-weights") {
+    CRIA_ASSIGN_OR_RETURN(options.weights, ReadNumbers(option, value));
+  } else if (option == "--rank-timeout") {
+    CRIA_ASSIGN_OR_RETURN(options.limits.silence, ReadSeconds(option, value));
+  } else if (option == "--rank-start") {
+    CRIA_ASSIGN_OR_RETURN(options.limits.start, ReadSeconds(option, value));
+  } else if (option == "--ranks") {
+    CRIA_ASSIGN_OR_RETURN(options.num_ranks, ReadCount(option, value));
+  } else if (option == "--rank") {
+    CRIA_ASSIGN_OR_RETURN(options.rank, ReadCount(option, value));
+  } else if (option == "--network-mbit") {
+    CRIA_ASSIGN_OR_RETURN(const double megabits, ReadNumber(option, value));
+    options.network.bytes_per_second = megabits * 1e6 / 8;
+  } else if (option == "--network-ms") {
+    CRIA_ASSIGN_OR_RETURN(const double milliseconds, ReadNumber(option, value));
+    options.network.latency_seconds = milliseconds * 1e-3;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<RankOptions> TakeRankOptions(std::vector<std::string>& arguments) {
+  RankOptions options;
+  std::vector<std::string> others;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const bool has_value = i + 1 < arguments.size();
+    CRIA_ASSIGN_OR_RETURN(const bool is_taken,
+                          Store(arguments[i], has_value ? arguments[i + 1] : "", options));
+    if (is_taken) {
+      ++i;
+    } else {
+      others.push_back(arguments[i]);
+    }
+  }
+  if (options.rank && *options.rank >= options.num_ranks) {
+    return Fail(ErrorCode::kUsage,
+                Format("--rank {} is not one of --ranks {}, which are counted from 0",
+                       *options.rank, options.num_ranks));
+  }
+  arguments = std::move(others);
+  return options;
+}
+
+}  // namespace cria::cli

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cria/error.h"
+#include "mpi/mpi_transport.h"
+#include "ranks/rank_costs.h"
+
+namespace cria::cli {
+
+// What is told about ranks, in any command.
+struct RankOptions {
+  std::vector<double> weights;  // Empty: all ranks get as much.
+  mpi::MpiLimits limits;
+  // For plan and pack, which run no ranks.
+  size_t num_ranks = 0;
+  std::optional<size_t> rank;
+  ranks::Network network = {.bytes_per_second = 1e9 / 8, .latency_seconds = 0.2e-3};
+
+  // Of `count` ranks.
+  std::vector<double> WeightsOf(size_t count) const {
+    return weights.empty() ? std::vector<double>(count, 1.0) : weights;
+  }
+};
+
+// Takes these options out of the arguments:
+//   --rank-weights 2,1,1   how much of the model each rank gets, in proportion to the others
+//   --rank-timeout 10      after so many seconds without a sign of life, a rank counts as dead
+//   --rank-start 60        how many seconds the ranks may take to find each other
+//   --ranks 4              plan, pack: how many ranks there will be
+//   --rank 2               pack: whose part to pack, counted from 0
+//   --network-mbit 1000    plan: bandwidth of each board's link
+//   --network-ms 0.2       plan: latency from one board to another
+Result<RankOptions> TakeRankOptions(std::vector<std::string>& arguments);
+
+}  // namespace cria::cli

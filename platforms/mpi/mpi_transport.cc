@@ -1,0 +1,167 @@
+#include "mpi/mpi_transport.h"
+
+#include <mpi.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <cstdlib>
+#include <format>
+#include <thread>
+#include <utility>
+
+#include "mpi/end_all.h"
+#include "mpi/start_watch.h"
+#include "mpi/watch.h"
+
+namespace cria::mpi {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kDataTag = 1;
+// A wait begins with polling, because most messages come within microseconds while a model
+// computes. Then it sleeps between polls, longer and longer, because a user may think for hours.
+constexpr auto kSpinTime = std::chrono::milliseconds(3);
+constexpr auto kFirstSleep = std::chrono::microseconds(50);
+constexpr auto kLongestSleep = std::chrono::milliseconds(5);
+
+Status CheckMpi(int result, std::string_view what) {
+  if (result == MPI_SUCCESS) return {};
+  std::array<char, MPI_MAX_ERROR_STRING> text = {};
+  int size = 0;
+  MPI_Error_string(result, text.data(), &size);
+  return Fail(ErrorCode::kIo, std::format("{}: {}", what, text.data()));
+}
+
+}  // namespace
+
+// With capacity for a message from and to each rank.
+struct MpiTransport::Requests {
+  std::vector<MPI_Request> all;
+};
+
+bool MpiTransport::IsStarted() {
+  // Of OpenMPI, of MPICH and of Slurm, which all tell how many processes there are.
+  for (const char* const name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS"}) {
+    const char* const value = std::getenv(name);
+    if (value != nullptr && std::atoi(value) > 1) return true;
+  }
+  return false;
+}
+
+MpiTransport::MpiTransport(const MpiLimits& limits, OnFault on_fault)
+    : limits_(limits), on_fault_(std::move(on_fault)), requests_(std::make_unique<Requests>()) {}
+
+Result<std::unique_ptr<MpiTransport>> MpiTransport::Start(const MpiLimits& limits,
+                                                          OnFault on_fault) {
+  std::unique_ptr<MpiTransport> transport(new MpiTransport(limits, std::move(on_fault)));
+  // MPI itself would wait for a rank that is stopped for ever.
+  const StartWatch watch(limits.start, transport->on_fault_);
+  int provided = 0;
+  CRIA_RETURN_IF_ERROR(
+      CheckMpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "MPI"));
+  if (provided < MPI_THREAD_SERIALIZED) {
+    return Fail(ErrorCode::kUnsupported,
+                "this MPI does not let several threads call it, which signs of life need");
+  }
+  CRIA_RETURN_IF_ERROR(CheckMpi(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI"));
+  CRIA_RETURN_IF_ERROR(transport->LearnHosts());
+  transport->requests_->all.reserve(2 * transport->num_ranks());
+  transport->watch_ = std::make_unique<Watch>(*transport);
+  return transport;
+}
+
+Status MpiTransport::LearnHosts() {
+  int rank = 0;
+  int num_ranks = 0;
+  CRIA_RETURN_IF_ERROR(CheckMpi(MPI_Comm_rank(MPI_COMM_WORLD, &rank), "MPI"));
+  CRIA_RETURN_IF_ERROR(CheckMpi(MPI_Comm_size(MPI_COMM_WORLD, &num_ranks), "MPI"));
+  rank_ = static_cast<size_t>(rank);
+  std::array<char, MPI_MAX_PROCESSOR_NAME> own = {};
+  int size = 0;
+  CRIA_RETURN_IF_ERROR(CheckMpi(MPI_Get_processor_name(own.data(), &size), "MPI"));
+  own.back() = '\0';
+  std::vector<char> all(own.size() * static_cast<size_t>(num_ranks));
+  CRIA_RETURN_IF_ERROR(
+      CheckMpi(MPI_Allgather(own.data(), MPI_MAX_PROCESSOR_NAME, MPI_CHAR, all.data(),
+                             MPI_MAX_PROCESSOR_NAME, MPI_CHAR, MPI_COMM_WORLD),
+               "the ranks do not find each other"));
+  for (size_t i = 0; i < static_cast<size_t>(num_ranks); ++i) {
+    hosts_.emplace_back(&all[i * own.size()]);
+  }
+  return {};
+}
+
+MpiTransport::~MpiTransport() {
+  watch_.reset();
+  int is_started = 0;
+  MPI_Initialized(&is_started);
+  if (is_started == 0) return;
+  EndWithin(limits_.silence);
+  MPI_Finalize();
+  EndWithin(std::chrono::seconds(0));
+}
+
+Status MpiTransport::Exchange(std::span<const ranks::Outgoing> sent,
+                              std::span<const ranks::Incoming> received) {
+  if (is_broken_) return Fail(ErrorCode::kIo, "the ranks do not agree any more");
+  // Until all of it has succeeded.
+  is_broken_ = true;
+  CRIA_RETURN_IF_ERROR(Post(sent, received));
+  CRIA_RETURN_IF_ERROR(AwaitRequests());
+  is_broken_ = false;
+  return {};
+}
+
+Status MpiTransport::Post(std::span<const ranks::Outgoing> sent,
+                          std::span<const ranks::Incoming> received) {
+  std::vector<MPI_Request>& requests = requests_->all;
+  requests.clear();
+  const std::lock_guard lock(mutex_);
+  for (const ranks::Incoming& message : received) {
+    if (message.bytes.size() > INT_MAX) return Fail(ErrorCode::kInternal, "a message is too large");
+    CRIA_RETURN_IF_ERROR(
+        CheckMpi(MPI_Irecv(message.bytes.data(), static_cast<int>(message.bytes.size()), MPI_BYTE,
+                           static_cast<int>(message.rank), kDataTag, MPI_COMM_WORLD,
+                           &requests.emplace_back()),
+                 "receiving from another rank"));
+  }
+  for (const ranks::Outgoing& message : sent) {
+    if (message.bytes.size() > INT_MAX) return Fail(ErrorCode::kInternal, "a message is too large");
+    CRIA_RETURN_IF_ERROR(
+        CheckMpi(MPI_Isend(message.bytes.data(), static_cast<int>(message.bytes.size()), MPI_BYTE,
+                           static_cast<int>(message.rank), kDataTag, MPI_COMM_WORLD,
+                           &requests.emplace_back()),
+                 "sending to another rank"));
+  }
+  return {};
+}
+
+Status MpiTransport::AwaitRequests() {
+  std::vector<MPI_Request>& requests = requests_->all;
+  const Clock::time_point begin = Clock::now();
+  std::chrono::nanoseconds sleep = kFirstSleep;
+  while (true) {
+    int is_done = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      CRIA_RETURN_IF_ERROR(CheckMpi(MPI_Testall(static_cast<int>(requests.size()), requests.data(),
+                                                &is_done, MPI_STATUSES_IGNORE),
+                                    "exchanging with other ranks"));
+    }
+    if (is_done != 0) return {};
+    watch_->LetThrough();
+    if (Clock::now() - begin < kSpinTime) {
+      // Other ranks may share the processor.
+      sched_yield();
+    } else {
+      std::this_thread::sleep_for(sleep);
+      sleep = std::min<std::chrono::nanoseconds>(sleep + sleep / 2, kLongestSleep);
+    }
+  }
+}
+
+}  // namespace cria::mpi

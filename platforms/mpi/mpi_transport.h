@@ -1,0 +1,73 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ranks/transport.h"
+
+namespace cria::mpi {
+
+struct MpiLimits {
+  // How long the ranks may take to find each other.
+  std::chrono::seconds start = std::chrono::seconds(60);
+  // A rank that gives no sign of life for so long counts as dead.
+  std::chrono::seconds silence = std::chrono::seconds(10);
+};
+
+// Told with a sentence why all ranks end, before they do.
+using OnFault = std::function<void(std::string_view sentence)>;
+
+// The processes that mpirun started, which exchange messages by MPI. There may be one object in the
+// life of a process.
+//
+// Every rank gives rank 0 a sign of life each second, and rank 0 gives one to all, from a thread of
+// its own, so also while a rank computes or waits for a user. If one is missing, the ranks that
+// notice it end the whole run. So Exchange itself may wait as long as another rank computes.
+class MpiTransport final : public ranks::Transport {
+ public:
+  // Waits for the other ranks.
+  static Result<std::unique_ptr<MpiTransport>> Start(const MpiLimits& limits, OnFault on_fault);
+  MpiTransport(const MpiTransport&) = delete;
+  MpiTransport& operator=(const MpiTransport&) = delete;
+  // Waits until the other ranks end, too, but no longer than limits.silence.
+  ~MpiTransport() override;
+
+  // Whether mpirun, or a program like it, started this process beside others.
+  static bool IsStarted();
+
+  size_t rank() const override { return rank_; }
+  size_t num_ranks() const override { return hosts_.size(); }
+  // The name of the board on which a rank runs.
+  const std::string& host(size_t rank) const { return hosts_[rank]; }
+
+  Status Exchange(std::span<const ranks::Outgoing> sent,
+                  std::span<const ranks::Incoming> received) override;
+
+ private:
+  class Watch;
+  struct Requests;
+
+  MpiTransport(const MpiLimits& limits, OnFault on_fault);
+  Status LearnHosts();
+  Status Post(std::span<const ranks::Outgoing> sent, std::span<const ranks::Incoming> received);
+  Status AwaitRequests();
+
+  const MpiLimits limits_;
+  const OnFault on_fault_;
+  // Locked during each call of MPI; none of them waits.
+  std::timed_mutex mutex_;
+  size_t rank_ = 0;
+  std::vector<std::string> hosts_;
+  std::unique_ptr<Requests> requests_;
+  bool is_broken_ = false;
+  std::unique_ptr<Watch> watch_;
+};
+
+}  // namespace cria::mpi

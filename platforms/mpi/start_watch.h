@@ -1,0 +1,31 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "mpi/mpi_transport.h"
+
+namespace cria::mpi {
+
+// Ends the process if the object still exists after this time: the ranks have not found each other.
+class StartWatch {
+ public:
+  StartWatch(std::chrono::seconds limit, const OnFault& on_fault);
+  StartWatch(const StartWatch&) = delete;
+  StartWatch& operator=(const StartWatch&) = delete;
+  ~StartWatch();
+
+ private:
+  void Run();
+
+  const std::chrono::seconds limit_;
+  const OnFault& on_fault_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_over_ = false;
+  std::thread thread_;
+};
+
+}  // namespace cria::mpi

@@ -1,0 +1,121 @@
+#include "mpi/watch.h"
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <format>
+
+#include "mpi/end_all.h"
+
+namespace cria::mpi {
+namespace {
+
+constexpr int kBeatTag = 2;
+constexpr auto kPeriod = std::chrono::milliseconds(250);
+constexpr auto kBeatPeriod = std::chrono::seconds(1);
+// If this thread itself did not run for so long, the whole board was asleep or stopped, and it
+// cannot tell how the others fared.
+constexpr auto kOwnPause = std::chrono::seconds(3);
+
+}  // namespace
+
+struct MpiTransport::Watch::Other {
+  size_t rank = 0;
+  Clock::time_point last_seen;
+  char sent = 0;
+  MPI_Request request = MPI_REQUEST_NULL;
+};
+
+MpiTransport::Watch::Watch(MpiTransport& transport) : transport_(transport) {
+  for (size_t rank = 0; rank < transport_.num_ranks(); ++rank) {
+    const bool is_watched = rank != transport_.rank() && (rank == 0 || transport_.rank() == 0);
+    if (!is_watched) continue;
+    others_.push_back(std::make_unique<Other>());
+    others_.back()->rank = rank;
+    others_.back()->last_seen = Clock::now();
+  }
+  thread_ = std::thread([this] { Run(); });
+}
+
+MpiTransport::Watch::~Watch() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_over_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+  // The messages are a byte long, and have left already.
+  for (const std::unique_ptr<Other>& other : others_) {
+    if (other->request != MPI_REQUEST_NULL) MPI_Request_free(&other->request);
+  }
+}
+
+void MpiTransport::Watch::Run() {
+  Clock::time_point last_round = Clock::now();
+  Clock::time_point next_beat = last_round;
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, kPeriod, [this] { return is_over_; })) {
+    const Clock::time_point now = Clock::now();
+    wants_mpi_.store(true, std::memory_order_relaxed);
+    {
+      const std::lock_guard mpi_lock(transport_.mutex_);
+      if (now >= next_beat) {
+        Beat();
+        next_beat = now + kBeatPeriod;
+      }
+      Receive();
+    }
+    wants_mpi_.store(false, std::memory_order_relaxed);
+    if (now - last_round > kOwnPause) {
+      for (const std::unique_ptr<Other>& other : others_) other->last_seen = Clock::now();
+    }
+    last_round = now;
+    CheckAll(Clock::now());
+  }
+}
+
+void MpiTransport::Watch::Beat() {
+  for (const std::unique_ptr<Other>& other : others_) {
+    int is_done = 1;
+    if (other->request != MPI_REQUEST_NULL) {
+      MPI_Test(&other->request, &is_done, MPI_STATUS_IGNORE);
+    }
+    // If the last one did not leave yet, another one does not help.
+    if (is_done == 0) continue;
+    MPI_Isend(&other->sent, 1, MPI_BYTE, static_cast<int>(other->rank), kBeatTag, MPI_COMM_WORLD,
+              &other->request);
+  }
+}
+
+void MpiTransport::Watch::Receive() {
+  for (const std::unique_ptr<Other>& other : others_) {
+    while (true) {
+      int has_come = 0;
+      const int rank = static_cast<int>(other->rank);
+      if (MPI_Iprobe(rank, kBeatTag, MPI_COMM_WORLD, &has_come, MPI_STATUS_IGNORE) != MPI_SUCCESS ||
+          has_come == 0) {
+        break;
+      }
+      char received = 0;
+      MPI_Recv(&received, 1, MPI_BYTE, rank, kBeatTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      other->last_seen = Clock::now();
+    }
+  }
+}
+
+void MpiTransport::Watch::CheckAll(Clock::time_point now) {
+  for (const std::unique_ptr<Other>& other : others_) {
+    if (now - other->last_seen > transport_.limits_.silence) EndBecauseOf(other->rank);
+  }
+}
+
+void MpiTransport::Watch::EndBecauseOf(size_t rank) {
+  transport_.on_fault_(std::format("rank {} ({}) has given no sign of life for {} s: all ranks end",
+                                   rank, transport_.host(rank),
+                                   transport_.limits_.silence.count()));
+  // Another thread may be inside MPI for ever.
+  static_cast<void>(transport_.mutex_.try_lock_for(std::chrono::milliseconds(500)));
+  EndAll();
+}
+
+}  // namespace cria::mpi
