@@ -44,8 +44,8 @@ struct MpiTransport::Requests {
 };
 
 bool MpiTransport::IsStarted() {
-  // Of OpenMPI, of MPICH and of Slurm, which all tell how many processes there are.
-  for (const char* const name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS"}) {
+  // OpenMPI, and MPICH and Slurm, tell how many processes there are.
+  for (const char* const name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
     const char* const value = std::getenv(name);
     if (value != nullptr && std::atoi(value) > 1) return true;
   }

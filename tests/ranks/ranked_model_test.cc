@@ -105,6 +105,8 @@ TEST_P(RankedModels, F32IsAsAlone) {
   for (const std::vector<double>& weights :
        {std::vector<double>{1, 1}, {1, 1, 1}, {1, 1, 1, 1}, {3, 1}, {1, 1, 1, 1, 1, 1}}) {
     if (weights.size() > alone->file().config().num_attention_heads) continue;
+    // What is divided, and how often, does not depend on the processor.
+    if (support::IsEmulated() && weights.size() != 3) continue;
     SCOPED_TRACE(std::to_string(weights.size()) + " ranks");
     RankedEngines ranked(model->path(), weights, SmallOptions());
     EXPECT_LT(Difference(LogitsOf(ranked.engine(), ids, {16, 1, 3}), expected), 1e-5f);
@@ -128,6 +130,7 @@ TEST_P(RankedModels, QuantizedIsNearlyAsAlone) {
     for (const std::vector<double>& weights : {std::vector<double>{1, 1}, {1, 1, 1}}) {
       const ModelFile file = model->Open();
       if (!Divide(config, ColumnBlocks::Of(file), weights)) continue;
+      if (support::IsEmulated() && weights.size() != 2) continue;
       RankedEngines ranked(model->path(), weights, SmallOptions(kv_type));
       EXPECT_LT(RootMeanSquare(LogitsOf(ranked.engine(), ids, {16}), expected), 0.03f)
           << weights.size() << " ranks, " << SchemeName(scheme);
