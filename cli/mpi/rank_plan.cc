@@ -114,6 +114,17 @@ bool HasKeysTwice(const std::vector<RankPlan>& plans) {
   return false;
 }
 
+Status CheckBoard(const std::vector<RankPlan>& plans, const raspberry_pi::Board& board) {
+  for (size_t rank = 0; rank < plans.size(); ++rank) {
+    if (plans[rank].memory.peak_bytes() <= board.usable_bytes) continue;
+    return Fail(ErrorCode::kOutOfMemory,
+                Format("rank {} needs {}, but a {} has {} for programs: start more ranks", rank,
+                       FormatBytes(plans[rank].memory.peak_bytes()), board.title,
+                       FormatBytes(board.usable_bytes)));
+  }
+  return {};
+}
+
 void PrintJson(const std::vector<RankPlan>& plans, const Prediction* prediction) {
   nlohmann::ordered_json ranks = nlohmann::ordered_json::array();
   for (const RankPlan& plan : plans) {
@@ -168,7 +179,7 @@ Status PrintRankPlan(const ModelFile& model, const EngineOptions& options,
   }
   if (arguments.json) {
     PrintJson(plans, board == nullptr ? nullptr : &prediction);
-    return {};
+    return board == nullptr ? Status() : CheckBoard(plans, *board);
   }
   PrintTable(plans);
   if (HasKeysTwice(plans)) {
@@ -181,14 +192,7 @@ Status PrintRankPlan(const ModelFile& model, const EngineOptions& options,
       "%.1f ms to exchange sums. One board alone, if it had the memory: %.1f tokens/s.\n",
       plans.size(), std::string(board->title).c_str(), 1.0 / seconds, 1e3 * prediction.reading,
       1e3 * prediction.exchanging, 1.0 / prediction.alone);
-  for (size_t rank = 0; rank < plans.size(); ++rank) {
-    if (plans[rank].memory.peak_bytes() <= board->usable_bytes) continue;
-    return Fail(ErrorCode::kOutOfMemory,
-                Format("rank {} needs {}, but a {} has {} for programs: start more ranks", rank,
-                       FormatBytes(plans[rank].memory.peak_bytes()), board->title,
-                       FormatBytes(board->usable_bytes)));
-  }
-  return {};
+  return CheckBoard(plans, *board);
 }
 
 }  // namespace cria::cli
