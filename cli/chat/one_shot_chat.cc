@@ -47,7 +47,9 @@ Status AnswerEachLine(Chat& chat, const OneShotOptions& options, const AnswerSty
       std::fputs("> ", stdout);
       std::fflush(stdout);
     }
-    return static_cast<bool>(std::getline(std::cin, line));
+    const bool has_line = static_cast<bool>(std::getline(std::cin, line));
+    if (!has_line && options.shows_prompts) std::fputc('\n', stdout);
+    return has_line;
   };
   for (std::string line; read(line);) {
     if (line.ends_with('\r')) line.pop_back();

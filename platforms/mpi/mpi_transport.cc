@@ -23,9 +23,11 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kDataTag = 1;
 // A wait begins with polling, because most messages come within microseconds while a model
-// computes. Then it sleeps between polls, longer and longer, because a user may think for hours.
+// computes. Then it sleeps between polls: briefly while another rank may still compute, and longer
+// and longer after that, because a user may think for hours.
 constexpr auto kSpinTime = std::chrono::milliseconds(3);
-constexpr auto kFirstSleep = std::chrono::microseconds(50);
+constexpr auto kFirstSleep = std::chrono::microseconds(100);
+constexpr auto kBriefTime = std::chrono::milliseconds(500);
 constexpr auto kLongestSleep = std::chrono::milliseconds(5);
 
 Status CheckMpi(int result, std::string_view what) {
@@ -154,13 +156,15 @@ Status MpiTransport::AwaitRequests() {
     }
     if (is_done != 0) return {};
     watch_->LetThrough();
-    if (Clock::now() - begin < kSpinTime) {
+    const Clock::duration waited = Clock::now() - begin;
+    if (waited < kSpinTime) {
       // Other ranks may share the processor.
       sched_yield();
-    } else {
-      std::this_thread::sleep_for(sleep);
-      sleep = std::min<std::chrono::nanoseconds>(sleep + sleep / 2, kLongestSleep);
+      continue;
     }
+    std::this_thread::sleep_for(sleep);
+    if (waited < kBriefTime) continue;
+    sleep = std::min<std::chrono::nanoseconds>(sleep + sleep / 2, kLongestSleep);
   }
 }
 
