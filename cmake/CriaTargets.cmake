@@ -24,6 +24,10 @@ if(CRIA_SANITIZE)
     -fsanitize=${CRIA_SANITIZE} -fno-sanitize=vptr -fno-sanitize-recover=all
     -fno-omit-frame-pointer)
   target_link_options(cria_options INTERFACE -fsanitize=${CRIA_SANITIZE})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # GCC warns falsely more often then, and its documentation advises against making errors of these warnings.
+    target_compile_options(cria_options INTERFACE -Wno-error)
+  endif()
 endif()
 
 # Options for code that neither throws nor catches exceptions. Exceptions of others, such as operator new's, must
