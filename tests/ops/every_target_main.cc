@@ -1,6 +1,7 @@
 // The main function of the operators' tests. It repeats all tests, once for each instruction set
 // that the operators are compiled for and that this processor has, so that no test needs to know
-// of instruction sets.
+// of instruction sets. An emulated core runs the best of its own alone, because other cores run the
+// others (tests/emulation/emulation.cmake).
 
 #include <gtest/gtest.h>
 
@@ -13,6 +14,7 @@
 
 #include "ops/simd_target_name.h"
 #include "ops/simd_targets.h"
+#include "support/emulation.h"
 // After the list of targets that it reads.
 #include "hwy/targets.h"
 
@@ -28,6 +30,7 @@ std::vector<Target> Targets() {
   std::vector<Target> targets;
   if (UsesArmDotProducts()) targets.push_back({hwy::SupportedTargets(), true});
   for (const int64_t highway : hwy::SupportedAndGeneratedTargets()) targets.push_back({highway});
+  if (support::IsEmulated()) targets.resize(1);
   return targets;
 }
 

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "support/emulation.h"
+#include "support/sanitizers.h"
 #include "xnn/packed_file_writer.h"
 #include "xnn/packed_model.h"
 
@@ -196,7 +198,8 @@ TEST_F(PackCacheTest, EveryDamagedByteOfTheHeadIsNoticedAndMended) {
   const std::string path = cache_.PathFor(model_);
   const std::string sound = support::ReadFile(path);
   const size_t head = sizeof(FilePreamble) + PreambleAt(sound, 0).metadata_bytes;
-  for (size_t at = 0; at < head; ++at) {
+  const bool is_slow = support::IsEmulated() || support::kHeapIsSanitized;
+  for (size_t at = 0; at < head; at += is_slow ? 9 : 1) {
     std::string bytes = sound;
     bytes[at] = static_cast<char>(bytes[at] ^ (1 << at % 8));
     support::WriteFile(path, bytes);
