@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <chrono>
+#include <cstddef>
 #include <string_view>
 #include <utility>
 
@@ -77,13 +78,22 @@ Result<RankOptions> TakeRankOptions(std::vector<std::string>& arguments) {
   RankOptions options;
   std::vector<std::string> others;
   for (size_t i = 0; i < arguments.size(); ++i) {
-    const bool has_value = i + 1 < arguments.size();
-    CRIA_ASSIGN_OR_RETURN(const bool is_taken,
-                          Store(arguments[i], has_value ? arguments[i + 1] : "", options));
-    if (is_taken) {
+    const std::string& argument = arguments[i];
+    // What stands behind it are no options.
+    if (argument == "--") {
+      others.insert(others.end(), arguments.begin() + static_cast<ptrdiff_t>(i), arguments.end());
+      break;
+    }
+    const size_t equals = argument.starts_with("--") ? argument.find('=') : std::string::npos;
+    const bool is_joined = equals != std::string::npos;
+    const std::string next = i + 1 < arguments.size() ? arguments[i + 1] : "";
+    CRIA_ASSIGN_OR_RETURN(
+        const bool is_taken,
+        Store(argument.substr(0, equals), is_joined ? argument.substr(equals + 1) : next, options));
+    if (!is_taken) {
+      others.push_back(argument);
+    } else if (!is_joined) {
       ++i;
-    } else {
-      others.push_back(arguments[i]);
     }
   }
   if (options.rank && *options.rank >= options.num_ranks) {

@@ -1,0 +1,76 @@
+#include "cli/mpi/rank_options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "support/unwrap.h"
+
+namespace cria::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+struct Taken {
+  RankOptions options;
+  std::vector<std::string> others;
+};
+
+Taken Take(std::vector<std::string> arguments) {
+  Taken taken;
+  taken.options = Unwrap(TakeRankOptions(arguments));
+  taken.others = std::move(arguments);
+  return taken;
+}
+
+std::string Refusal(std::vector<std::string> arguments) {
+  const Result<RankOptions> options = TakeRankOptions(arguments);
+  if (options) return "taken";
+  EXPECT_EQ(options.error().code(), ErrorCode::kUsage);
+  return std::string(options.error().message());
+}
+
+TEST(RankOptionsTest, StandBetweenThoseOfTheCommand) {
+  const Taken taken = Take({"chat", "--rank-weights", "2,1,0.5", "-m", "a.cria", "--rank-timeout",
+                            "3", "--rank-start=7", "-t", "2"});
+  EXPECT_THAT(taken.others, ElementsAre("chat", "-m", "a.cria", "-t", "2"));
+  EXPECT_THAT(taken.options.weights, ElementsAre(2.0, 1.0, 0.5));
+  EXPECT_EQ(taken.options.limits.silence, std::chrono::seconds(3));
+  EXPECT_EQ(taken.options.limits.start, std::chrono::seconds(7));
+}
+
+TEST(RankOptionsTest, OfAPlanAreRanksAndTheNetwork) {
+  const Taken taken =
+      Take({"plan", "--ranks=4", "--network-mbit", "100", "--network-ms=0.5", "--json"});
+  EXPECT_THAT(taken.others, ElementsAre("plan", "--json"));
+  EXPECT_EQ(taken.options.num_ranks, 4u);
+  EXPECT_THAT(taken.options.WeightsOf(2), ElementsAre(1.0, 1.0));
+  EXPECT_DOUBLE_EQ(taken.options.network.bytes_per_second, 12.5e6);
+  EXPECT_DOUBLE_EQ(taken.options.network.latency_seconds, 0.5e-3);
+}
+
+TEST(RankOptionsTest, WhatStandsBehindTwoDashesIsLeft) {
+  const Taken taken = Take({"run", "--", "--ranks", "4"});
+  EXPECT_THAT(taken.others, ElementsAre("run", "--", "--ranks", "4"));
+  EXPECT_EQ(taken.options.num_ranks, 0u);
+}
+
+TEST(RankOptionsTest, BadValuesAreRefused) {
+  EXPECT_THAT(Refusal({"--ranks"}), HasSubstr("--ranks takes a whole number"));
+  EXPECT_THAT(Refusal({"--ranks", "-1"}), HasSubstr("not \"-1\""));
+  EXPECT_THAT(Refusal({"--ranks", "4x"}), HasSubstr("not \"4x\""));
+  EXPECT_THAT(Refusal({"--rank", "4", "--ranks", "4"}), HasSubstr("--rank 4 is not one of"));
+  EXPECT_THAT(Refusal({"--rank-timeout", "0.5"}), HasSubstr("at least 1"));
+  EXPECT_THAT(Refusal({"--network-ms", "1,2"}), HasSubstr("takes one number"));
+  for (const char* const weights : {"", "0", "1,", ",1", "1,,1", "-1", "nan", "inf", "1 2"}) {
+    EXPECT_THAT(Refusal({"--rank-weights", weights}), HasSubstr("takes numbers above 0"))
+        << weights;
+  }
+}
+
+}  // namespace
+}  // namespace cria::cli
