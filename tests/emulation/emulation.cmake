@@ -64,14 +64,15 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^armv7")
 endif()
 
 # The seconds of the longest programs, which start first, so that no processor waits at the end.
-set(emulated_seconds_converter_calibrate_tests 290)
-set(emulated_seconds_cli_convert_tests 120)
-set(emulated_seconds_cli_tests 120)
-set(emulated_seconds_cli_chat_tests 85)
-set(emulated_seconds_converter_tests 85)
-set(emulated_seconds_converter_gguf_tests 70)
-set(emulated_seconds_decode_decoder_test 45)
-set(emulated_seconds_budget_zero_allocation_test 40)
+set(emulated_seconds_converter_calibrate_tests 160)
+set(emulated_seconds_cli_convert_tests 95)
+set(emulated_seconds_cli_tests 70)
+set(emulated_seconds_emulation_same_model_file_test 52)
+set(emulated_seconds_decode_decoder_test 50)
+set(emulated_seconds_cli_chat_tests 47)
+set(emulated_seconds_ops_tests 42)
+set(emulated_seconds_decode_contract_test 40)
+set(emulated_seconds_converter_gguf_tests 37)
 
 # cria_runnable(VARIABLE TARGET): sets VARIABLE to the file that a test starts to run TARGET. The kernel cannot start
 # programs of another processor, so it is a script that starts the emulator.
