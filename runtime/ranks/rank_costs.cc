@@ -43,6 +43,7 @@ TokenTraffic TrafficOf(const ModelConfig& whole, std::span<const RankShare> shar
 double ExchangeSeconds(const ModelConfig& whole, std::span<const RankShare> shares,
                        size_t num_candidates, const Network& network) {
   const size_t num_ranks = shares.size();
+  if (num_ranks < 2) return 0.0;
   // A sum of two ranks is one exchange, of more it is two.
   const double exchanges = num_ranks == 2 ? 1.0 : 2.0;
   const double sums = static_cast<double>(kSumsOfLayer * whole.num_hidden_layers);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "ranks/ranked_engines.h"
@@ -75,6 +76,7 @@ TEST(RankCosts, TimeIsThatOfMessages) {
   const std::vector<RankShare> three(3, RankShare{.vocabulary = {0, 100}});
   EXPECT_NEAR(ExchangeSeconds(config, two, 1, {1e15, 1e-3}), 0.067, 1e-6);
   EXPECT_NEAR(ExchangeSeconds(config, three, 1, {1e15, 1e-3}), 0.131, 1e-6);
+  EXPECT_EQ(ExchangeSeconds(config, std::span(two).first(1), 1, {1e6, 1e-3}), 0.0);
   // 64 sums of 16 KiB, and 2 KiB of commands with one candidate.
   EXPECT_NEAR(ExchangeSeconds(config, two, 1, {1e6, 0.0}), 64 * 0.016384 + 0.002056, 1e-9);
 }
