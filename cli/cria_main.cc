@@ -10,13 +10,17 @@
 #include "cli/messages.h"
 #include "cli/program_launcher.h"
 #include "cli/standard_streams.h"
+#include "cli/started_by_mpi.h"
 
 namespace {
 
 using namespace cria;
 
 Status RunProgram(std::span<char* const> arguments) {
-  if (cli::IsStartedByMpi() || std::ranges::contains(arguments, std::string_view("--ranks"))) {
+  const auto names_ranks = [](std::string_view argument) {
+    return argument == "--ranks" || argument.starts_with("--ranks=");
+  };
+  if (cli::IsStartedByMpi() || std::ranges::any_of(arguments, names_ranks)) {
     return cli::BecomeProgram("cria-mpi",
                               "one model on several ranks is the program cria-mpi, which is not "
                               "installed: build it where MPI is installed, such as Debian's "

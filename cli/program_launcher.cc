@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -37,15 +36,6 @@ Status BecomeProgram(const char* name, std::string_view absent, std::span<char* 
   if (errno == ENOENT) return Fail(ErrorCode::kNotFound, std::string(absent));
   return Fail(ErrorCode::kIo,
               Format("cannot start {}: {}", name, static_cast<const char*>(std::strerror(errno))));
-}
-
-bool IsStartedByMpi() {
-  // OpenMPI, and MPICH and Slurm, tell how many processes there are.
-  for (const char* const name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
-    const char* const value = std::getenv(name);
-    if (value != nullptr && std::atoi(value) > 1) return true;
-  }
-  return false;
 }
 
 }  // namespace cria::cli

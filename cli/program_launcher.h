@@ -11,7 +11,4 @@ namespace cria::cli {
 // arguments. Returns only if that fails; `absent` is the sentence if there is no such program.
 Status BecomeProgram(const char* name, std::string_view absent, std::span<char* const> arguments);
 
-// Whether mpirun, or a program like it, started this process beside others.
-bool IsStartedByMpi();
-
 }  // namespace cria::cli

@@ -16,6 +16,7 @@
 #include "cli/mpi/rank_plan.h"
 #include "cli/standard_streams.h"
 #include "cli/start_engine.h"
+#include "cli/started_by_mpi.h"
 #include "core/format.h"
 #include "mpi/mpi_transport.h"
 #include "ranks/ordered_collective.h"
@@ -68,7 +69,7 @@ Status RunAsRank(const std::vector<std::string>& arguments) {
 
 Status RunProgram(std::vector<std::string> arguments) {
   CRIA_ASSIGN_OR_RETURN(RunningRanks().options, TakeRankOptions(arguments));
-  return mpi::MpiTransport::IsStarted() ? RunAsRank(arguments) : RunCommand(arguments);
+  return IsStartedByMpi() ? RunAsRank(arguments) : RunCommand(arguments);
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <climits>
-#include <cstdlib>
 #include <format>
 #include <thread>
 #include <utility>
@@ -44,15 +43,6 @@ Status CheckMpi(int result, std::string_view what) {
 struct MpiTransport::Requests {
   std::vector<MPI_Request> all;
 };
-
-bool MpiTransport::IsStarted() {
-  // OpenMPI, and MPICH and Slurm, tell how many processes there are.
-  for (const char* const name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
-    const char* const value = std::getenv(name);
-    if (value != nullptr && std::atoi(value) > 1) return true;
-  }
-  return false;
-}
 
 MpiTransport::MpiTransport(const MpiLimits& limits, OnFault on_fault)
     : limits_(limits), on_fault_(std::move(on_fault)), requests_(std::make_unique<Requests>()) {}

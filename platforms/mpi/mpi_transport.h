@@ -39,9 +39,6 @@ class MpiTransport final : public ranks::Transport {
   // Waits until the other ranks end, too, but no longer than limits.silence.
   ~MpiTransport() override;
 
-  // Whether mpirun, or a program like it, started this process beside others.
-  static bool IsStarted();
-
   size_t rank() const override { return rank_; }
   size_t num_ranks() const override { return hosts_.size(); }
   // The name of the board on which a rank runs.

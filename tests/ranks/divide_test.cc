@@ -115,8 +115,8 @@ TEST(Divide, RefusesWhatItCannotDivide) {
   EXPECT_NE(ErrorOf(Divide(joint, {}, {{1, 1}})).find("OLMo 2"), std::string::npos);
 }
 
-// Whatever is divided: everything has an owner, nobody gets nothing, query heads have their keys,
-// and all ranks have as many query heads for each head of keys.
+// Of every model that can be divided, each part belongs to a rank, each rank gets a part, query
+// heads are where their keys are, and all ranks have as many query heads for each head of keys.
 TEST(Divide, IsCompleteForRandomModels) {
   std::mt19937 random(1);
   const auto pick = [&](uint32_t low, uint32_t high) { return low + random() % (high - low + 1); };

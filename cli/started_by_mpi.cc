@@ -1,0 +1,16 @@
+#include "cli/started_by_mpi.h"
+
+#include <cstdlib>
+
+namespace cria::cli {
+
+bool IsStartedByMpi() {
+  // OpenMPI, and MPICH and Slurm, tell how many processes there are.
+  for (const char* const name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+    const char* const value = std::getenv(name);
+    if (value != nullptr && std::atoi(value) > 1) return true;
+  }
+  return false;
+}
+
+}  // namespace cria::cli
