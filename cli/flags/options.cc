@@ -106,7 +106,7 @@ void AddPlanOptions(CommandLine& command, PlanArguments& arguments) {
 }
 
 Option& AddPackCacheOption(CommandLine& command, std::string& folder) {
-  if (const std::string cache = platform::CacheFolder(); !cache.empty()) folder = cache + "/packed";
+  folder = xnn::PackCache::UserFolder();
   return command.AddText("--pack-cache", folder, "Folder for packed weights; also CRIA_PACK_CACHE")
       .Environment("CRIA_PACK_CACHE")
       .Default(folder)

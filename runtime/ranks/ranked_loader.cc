@@ -15,12 +15,6 @@
 namespace cria::ranks {
 namespace {
 
-// The folder for packed weights, if none is chosen: a rank's own.
-std::string OwnCacheFolder() {
-  const std::string folder = platform::CacheFolder();
-  return folder.empty() ? folder : folder + "/packed";
-}
-
 template <typename T>
 std::span<std::byte> BytesOf(T& value) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -80,7 +74,7 @@ Result<std::unique_ptr<Engine>> RankedLoader::Load(const std::string& path, Engi
 
 Status RankedLoader::SendOrder(const std::string& path, const EngineOptions& options) {
   const xnn::PackingOptions& packing = options.packing;
-  const bool has_own_cache = packing.cache_folder == OwnCacheFolder();
+  const bool has_own_cache = packing.cache_folder == xnn::PackCache::UserFolder();
   const std::string cache = has_own_cache ? "" : packing.cache_folder;
   Order order = {.ends = 0,
                  .path_bytes = static_cast<uint32_t>(path.size()),
@@ -117,7 +111,7 @@ Result<std::optional<EngineOptions>> RankedLoader::ReceiveOrder(std::string& pat
   path = text.substr(0, order.path_bytes);
   EngineOptions options;
   options.packing.cache_folder = order.has_own_cache != 0
-                                     ? OwnCacheFolder()
+                                     ? xnn::PackCache::UserFolder()
                                      : text.substr(order.path_bytes, order.cache_bytes);
   options.packing.packed_path = text.substr(size_t{order.path_bytes} + order.cache_bytes);
   options.packing.never_pack = order.never_packs != 0;

@@ -5,8 +5,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "core/platform.h"
 #include "core/thread_pool.h"
 #include "cria/error.h"
 #include "model/model_file.h"
@@ -19,6 +21,12 @@ class PackCache {
  public:
   // With an empty `folder`, nothing is kept.
   explicit PackCache(std::string folder) : folder_(std::move(folder)) {}
+  // The user's own folder, if no other is chosen; empty if the user has none. It is inline because
+  // the library does not use it.
+  static std::string UserFolder() {
+    const std::string folder = platform::CacheFolder();
+    return folder.empty() ? folder : folder + "/packed";
+  }
 
   const std::string& folder() const { return folder_; }
   // The file for this model: one for each digest, whatever the model's file is called; it is

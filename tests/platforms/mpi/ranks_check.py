@@ -156,7 +156,7 @@ def mapped_bytes(pid, ending):
 def check_mappings(models, pids):
     """Each rank maps packed weights of its own, as many as planned, and of the model file little more than what is not
     divided: the metadata and the embedding table."""
-    plan = run([CRIA, 'plan', '-m', models['f32'], '--ranks', str(len(pids)), '-t', '1', '--json'])
+    plan = run([CRIA, 'plan', '-m', models['f32'], f'--ranks={len(pids)}', '-t', '1', '--json'])
     expect(plan.returncode == 0, 'there is no plan', plan.stderr)
     planned = [rank['packed_weights_bytes'] for rank in json.loads(plan.stdout)['ranks']]
     files = set()
