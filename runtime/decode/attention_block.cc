@@ -49,7 +49,7 @@ void Decoder::RotateAndStore(const Layer& layer, size_t rows) {
                      layer.rope_cosines + position * rope_width,
                      layer.rope_sines + position * rope_width);
     }
-    ops::StoreKeyValue(layer.cache, places[row].cache_row, keys, values);
+    ops::StoreKeyValue(layer.cache, places[row].cache_row, position, keys, values);
   });
   Count(OperatorKind::kRope);
 }

@@ -202,9 +202,11 @@ Status Decoder::MoveRows(std::span<const PageMove> moves) {
       const bool is_turned = move.distance != 0 && layer.rope_cosines != nullptr;
       const size_t rope_row = move.distance * rope_width;
       ops::MoveRows(layer.cache,
-                    {.source_row = move.source_page * kKvPageTokens + move.source_row,
-                     .target_row = move.target_page * kKvPageTokens + move.target_row,
-                     .num_rows = move.num_rows},
+                    {.source_row = move.source_page * kKvPageTokens + move.source_row(),
+                     .target_row = move.target_page * kKvPageTokens + move.target_row(),
+                     .num_rows = move.num_rows,
+                     .position = move.position,
+                     .distance = move.distance},
                     is_turned ? layer.rope_cosines + rope_row : nullptr,
                     is_turned ? layer.rope_sines + rope_row : nullptr);
     }

@@ -259,24 +259,22 @@ Status Decoder::LoadVectors() {
 
 void Decoder::SubtractKeyOffsets() {
   if (!HasKeyOffsets(config_, options_.kv_type)) return;
+  const size_t channels = config_.key_value_channels();
   float* next = arena_.Pointer<float>(memory_.layout, memory_.key_offsets);
-  const size_t half = config_.rotary_channels() / 2;
-  // Layers that share a rope table have the same mean rotation.
-  const float* table = nullptr;
-  MeanRotation rotation;
-  for (Layer& layer : layers_) {
-    if (layer.rope_cosines != table) {
-      table = layer.rope_cosines;
-      rotation = table == nullptr
-                     ? MeanRotation()
-                     : MeanRotationOf({table, context_tokens() * half},
-                                      {layer.rope_sines, context_tokens() * half}, half);
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    Layer& layer = layers_[i];
+    std::vector<double> frequencies;
+    if (layer.rope_cosines != nullptr) {
+      frequencies = RopeInverseFrequencies(config_, config_.layer_kind(i), context_tokens());
     }
-    const std::span<float> offsets(std::exchange(next, next + config_.key_value_channels()),
-                                   config_.key_value_channels());
-    const std::span bias(layer.qkv_bias + config_.query_channels(), offsets.size());
-    FillKeyOffsets(rotation, config_.head_dim, bias, offsets);
-    layer.cache.key_offsets = offsets.data();
+    const std::span middles(std::exchange(next, next + channels), channels);
+    const std::span slopes(std::exchange(next, next + channels), channels);
+    FillKeyOffsets(frequencies, config_.head_dim,
+                   {layer.qkv_bias + config_.query_channels(), channels}, middles, slopes);
+    layer.cache.key_offsets = {.middles = middles.data(),
+                               .slopes = slopes.data(),
+                               .cosines = layer.rope_cosines,
+                               .sines = layer.rope_sines};
   }
 }
 

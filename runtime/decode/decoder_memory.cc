@@ -176,7 +176,7 @@ DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions&
   memory.key_offsets =
       layout.Add("KV cache: key offsets",
                  HasKeyOffsets(config, options.kv_type)
-                     ? uint64_t{config.num_hidden_layers} * config.key_value_channels() * kFloat
+                     ? uint64_t{config.num_hidden_layers} * 2 * config.key_value_channels() * kFloat
                      : 0,
                  kWholeLife);
   memory.keys = layout.Add("KV cache: keys", kv_bytes, kWholeLife);

@@ -38,7 +38,8 @@ struct DecoderMemory {
 
   // These are used during the whole life of the decoder.
   ArenaLayout::RegionId norm_weights;  // f32 [VectorElements]: norms and biases.
-  // f32 [num_hidden_layers][key_value_heads][head_dim]; empty unless HasKeyOffsets.
+  // f32 [num_hidden_layers][2][key_value_heads][head_dim], middles and slopes; empty unless
+  // HasKeyOffsets.
   ArenaLayout::RegionId key_offsets;
   // The rows of a layer are those of all pages of its group.
   ArenaLayout::RegionId keys;           // [num_hidden_layers][key_value_heads][rows][head_dim]

@@ -181,12 +181,10 @@ void KvPageGroup::FillBlock(const Shift& shift, size_t block, size_t page_block,
   }
   for (size_t token = begin; token < end;) {
     const size_t source = token + shift.count;
-    const size_t source_row = source % kKvPageTokens;
-    const size_t num_rows = std::min(end - token, kKvPageTokens - source_row);
+    const size_t num_rows = std::min(end - token, kKvPageTokens - source % kKvPageTokens);
     moves.Add({.source_page = shift.pages[source / kKvPageTokens],
-               .source_row = static_cast<uint32_t>(source_row),
                .target_page = page,
-               .target_row = static_cast<uint32_t>(token - page_begin),
+               .position = static_cast<uint32_t>(token),
                .num_rows = static_cast<uint32_t>(num_rows),
                .distance = static_cast<uint32_t>(shift.count),
                .group = index_});
@@ -200,11 +198,9 @@ void KvPageGroup::FillBlock(const Shift& shift, size_t block, size_t page_block,
 void KvPageGroup::CopyRows(uint32_t source_page, uint32_t target_page, size_t first_row,
                            size_t end_row, PageMoves& moves) const {
   if (first_row >= end_row) return;
-  const auto row = static_cast<uint32_t>(first_row % kKvPageTokens);
   moves.Add({.source_page = source_page,
-             .source_row = row,
              .target_page = target_page,
-             .target_row = row,
+             .position = static_cast<uint32_t>(first_row),
              .num_rows = static_cast<uint32_t>(end_row - first_row),
              .group = index_});
 }

@@ -15,15 +15,17 @@ using SequenceId = uint32_t;
 // where they are.
 struct PageMove {
   uint32_t source_page = 0;
-  uint32_t source_row = 0;  // On the page.
   uint32_t target_page = 0;
-  uint32_t target_row = 0;
+  uint32_t position = 0;  // Of the first row, after the move.
   uint32_t num_rows = 0;
   // The rows' new positions are less by this; rope must rotate their keys back by it.
   uint32_t distance = 0;
   // Of KvPages: the rows are those of this group's layers.
   uint32_t group = 0;
 
+  // On the pages.
+  uint32_t source_row() const { return (position + distance) % kKvPageTokens; }
+  uint32_t target_row() const { return position % kKvPageTokens; }
   bool operator==(const PageMove&) const = default;
 };
 

@@ -147,9 +147,11 @@ uint64_t AttentionFingerprint(const ModelConfig& config, const Decoder& decoder)
   for (size_t i = 0; i < decoder.num_layers(); ++i) {
     numbers.push_back(decoder.page_group(i).window_tokens());
     const ops::KvCacheView& cache = decoder.cache(i);
-    if (cache.key_offsets == nullptr) continue;
-    numbers.push_back(ChecksumOf(
-        std::as_bytes(std::span(cache.key_offsets, cache.num_key_value_heads * cache.head_dim))));
+    if (cache.key_offsets.middles == nullptr) continue;
+    for (const float* offsets : {cache.key_offsets.middles, cache.key_offsets.slopes}) {
+      numbers.push_back(ChecksumOf(
+          std::as_bytes(std::span(offsets, cache.num_key_value_heads * cache.head_dim))));
+    }
   }
   return ChecksumOf(std::as_bytes(std::span(numbers)));
 }

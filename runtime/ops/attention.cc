@@ -78,6 +78,12 @@ HeadCache CacheOfHead(const KvCacheView& cache, const KvPageTable& table, size_t
   if (cache.type == KvType::kInt8) {
     result.key_scales = cache.key_scales + row;
     result.value_scales = cache.value_scales + row;
+    if (cache.key_offsets.middles != nullptr && cache.key_offsets.cosines != nullptr) {
+      result.key_offsets = cache.key_offsets;
+      result.key_offsets.middles += head * cache.head_dim;
+      result.key_offsets.slopes += head * cache.head_dim;
+      result.rotary_dim = cache.rotary_channels();
+    }
   }
   return result;
 }

@@ -94,6 +94,9 @@ struct HeadCache {
   const void* values = nullptr;         // The same shape.
   const float* key_scales = nullptr;    // [num_rows]
   const float* value_scales = nullptr;  // [num_rows]
+  // Of this head; null if no score lacks anything, or all scores of a query lack the same.
+  KeyOffsets key_offsets;
+  size_t rotary_dim = 0;
   KvPageTable table;
 };
 

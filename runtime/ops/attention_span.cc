@@ -15,6 +15,7 @@
 #include "ops/attention_span_scores-inl.h"
 #include "ops/attention_span_values-inl.h"
 #include "ops/dot_products-inl.h"
+#include "ops/key_offsets-inl.h"
 #include "ops/value_digits-inl.h"
 #include "ops/vector_math-inl.h"
 
@@ -22,6 +23,26 @@ HWY_BEFORE_NAMESPACE();
 namespace cria::ops::HWY_NAMESPACE {
 
 using attention::kMaskedScore;
+
+// Adds what the scores of all queries and the block's positions lack, whole vectors.
+void AddOffsetScores(const SpanWorkspace& workspace, const HeadQueries& queries,
+                     const HeadCache& cache, const Block& block) {
+  const hn::ScalableTag<float> d;
+  constexpr size_t kLanes = hn::MaxLanes(d);
+  const size_t head_dim = queries.head_dim;
+  const PageOffsets page(cache.key_offsets, 0, head_dim, cache.rotary_dim, block.page_position);
+  for (size_t q = 0; q < queries.num_queries(); ++q) {
+    const OffsetScore score(page, queries.Query(q), head_dim, queries.score_scale);
+    const auto middle = hn::Set(d, score.middle);
+    const auto slope = hn::Set(d, score.slope);
+    float* HWY_RESTRICT scores = workspace.scores + q * kBlockTokens;
+    for (size_t k = block.begin / kLanes * kLanes; k < block.end; k += kLanes) {
+      const auto row = hn::Iota(d, static_cast<float>(k) - PageOffsets::kMiddleRow);
+      const auto added = hn::MulAdd(row, slope, middle);
+      hn::Store(hn::Add(hn::Load(d, scores + k), added), d, scores + k);
+    }
+  }
+}
 
 // Caps the scores of all queries and the block's positions, whole vectors.
 void CapScores(const SpanWorkspace& workspace, const HeadQueries& queries, const Block& block) {
@@ -195,6 +216,7 @@ void GatherSpan(const HeadQueries& queries, const HeadCache& cache, size_t begin
     const Block block(cache.table, position, next);
     const size_t next_row = next < last_end ? cache.table.Row(next) : next_head_row;
     ScoreBlock(workspace, queries, cache, block);
+    if (cache.key_offsets.middles != nullptr) AddOffsetScores(workspace, queries, cache, block);
     if (queries.score_cap != 0.0f) CapScores(workspace, queries, block);
     const float* value_scales = IsInt8(cache.type) ? cache.value_scales + block.page_row : nullptr;
     for (size_t q = 0; q < num_queries; ++q) {

@@ -19,6 +19,7 @@
 #include "ops/attention_tile_scores-inl.h"
 #include "ops/attention_tile_values-inl.h"
 #include "ops/dot_products-inl.h"
+#include "ops/key_offsets-inl.h"
 #include "ops/kv_elements-inl.h"
 #include "ops/vector_math-inl.h"
 
@@ -30,6 +31,30 @@ using attention::HeadQueries;
 using attention::kMaskedScore;
 using attention::kSpanTokens;
 using attention::TileSums;
+
+// Adds what the scores of the block's positions lack.
+void AddOffsetScores(const TileWorkspace& workspace, const HeadQueries& queries,
+                     const HeadCache& cache, const Block& block) {
+  const hn::ScalableTag<float> d;
+  const size_t num_lanes = workspace.num_lanes;
+  const size_t head_dim = queries.head_dim;
+  const PageOffsets page(cache.key_offsets, 0, head_dim, cache.rotary_dim, block.page_position);
+  for (size_t lane = 0; lane < num_lanes; ++lane) {
+    const float* query = queries.Query(std::min(lane, queries.num_queries() - 1));
+    const OffsetScore score(page, query, head_dim, queries.score_scale);
+    workspace.offset_middles[lane] = score.middle;
+    workspace.offset_slopes[lane] = score.slope;
+  }
+  for (size_t k = block.begin; k < block.end; ++k) {
+    float* HWY_RESTRICT scores = workspace.scores + k * num_lanes;
+    const auto row = hn::Set(d, static_cast<float>(k) - PageOffsets::kMiddleRow);
+    for (size_t lane = 0; lane < num_lanes; lane += hn::MaxLanes(d)) {
+      const auto slope = hn::Load(d, workspace.offset_slopes + lane);
+      const auto added = hn::MulAdd(row, slope, hn::Load(d, workspace.offset_middles + lane));
+      hn::Store(hn::Add(hn::Load(d, scores + lane), added), d, scores + lane);
+    }
+  }
+}
 
 // Caps the scores of the block's positions.
 void CapScores(const TileWorkspace& workspace, float score_cap, const Block& block) {
@@ -192,6 +217,7 @@ void WeighBlock(const TileWorkspace& workspace, const HeadQueries& queries, cons
       ScorePanelF32<kVectors>(workspace, lane, head_dim, page, block);
     });
   }
+  if (cache.key_offsets.middles != nullptr) AddOffsetScores(workspace, queries, cache, block);
   if (queries.score_cap != 0.0f) CapScores(workspace, queries.score_cap, block);
   const size_t last_query = queries.num_queries() - 1;
   if (queries.BeginPosition(last_query) > block.page_position + block.begin) {

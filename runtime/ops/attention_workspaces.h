@@ -87,6 +87,8 @@ struct TileWorkspace {
     end_positions = carver.Take<int32_t>(num_lanes);
     rescales = carver.Take<float>(num_lanes);
     code_scales = carver.Take<float>(num_lanes);
+    offset_middles = carver.Take<float>(num_lanes);
+    offset_slopes = carver.Take<float>(num_lanes);
     bytes = carver.bytes();
   }
 
@@ -104,6 +106,8 @@ struct TileWorkspace {
   int32_t* end_positions;  // [num_lanes]: the first position that the query does not attend to.
   float* rescales;         // [num_lanes]: factors of the span's earlier sums.
   float* code_scales;      // kInt8: [num_lanes], if weights are integers.
+  float* offset_middles;   // kInt8: [num_lanes], OffsetScore of a page, if keys have offsets.
+  float* offset_slopes;    // The same.
 };
 
 }  // namespace cria::ops::attention

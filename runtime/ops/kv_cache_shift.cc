@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "ops/simd_targets.h"
 
@@ -9,6 +10,7 @@
 #define HWY_TARGET_INCLUDE "ops/kv_cache_shift.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "ops/key_offsets-inl.h"
 #include "ops/kv_elements-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -49,28 +51,37 @@ HWY_INLINE void TurnBack(const T* key, size_t head_dim, size_t rotary_dim,
 void TurnKeys(const KvCacheView& cache, const KvRowMove& move, const float* cosines,
               const float* sines) {
   const size_t head_dim = cache.head_dim;
-  const size_t rotary_dim = cache.rotary_dim == 0 ? head_dim : cache.rotary_dim;
+  const size_t rotary_dim = cache.rotary_channels();
+  const bool has_offsets = cache.key_offsets.middles != nullptr;
   WithKvElement(cache.type, [&]<typename T>() HWY_ATTR {
     float turned[kMaxHeadDim] = {};
-    float offset_change[kMaxHeadDim] = {};
+    float offset[kMaxHeadDim] = {};
+    float turned_offset[kMaxHeadDim] = {};
     for (size_t head = 0; head < cache.num_key_value_heads; ++head) {
       const size_t source = head * cache.num_rows() + move.source_row;
       const size_t target = head * cache.num_rows() + move.target_row;
       T* keys = static_cast<T*>(cache.keys);
-      // A key without its offset, turned, lacks the turned offset.
-      const float* offsets = cache.key_offsets;
-      if (offsets != nullptr) {
-        offsets += head * head_dim;
-        TurnBack(offsets, head_dim, rotary_dim, cosines, sines, offset_change);
-        for (size_t j = 0; j < head_dim; ++j) offset_change[j] -= offsets[j];
+      const auto offsets_at = [&](size_t position) {
+        return PageOffsets(cache.key_offsets, head, head_dim, rotary_dim, position);
+      };
+      std::optional<PageOffsets> old_offsets, new_offsets;
+      if (has_offsets) {
+        old_offsets = offsets_at(move.position + move.distance);
+        new_offsets = offsets_at(move.position);
       }
       for (size_t i = 0; i < move.num_rows; ++i) {
         // Rotation is linear, so the old scale is only a factor.
         float old_scale = sizeof(T) == 1 ? cache.key_scales[source + i] : 1.0f;
         TurnBack(keys + (source + i) * head_dim, head_dim, rotary_dim, cosines, sines, turned);
-        if (offsets != nullptr) {
+        if (has_offsets) {
+          // A key without its offset, turned, lacks the turned offset.
+          const size_t position = move.position + i;
           for (size_t j = 0; j < head_dim; ++j) {
-            turned[j] = turned[j] * old_scale + offset_change[j];
+            offset[j] = old_offsets->At(position + move.distance, j);
+          }
+          TurnBack(offset, head_dim, rotary_dim, cosines, sines, turned_offset);
+          for (size_t j = 0; j < head_dim; ++j) {
+            turned[j] = turned[j] * old_scale + turned_offset[j] - new_offsets->At(position, j);
           }
           old_scale = 1.0f;
         }

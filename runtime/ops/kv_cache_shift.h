@@ -11,12 +11,15 @@ struct KvRowMove {
   size_t source_row = 0;
   size_t target_row = 0;  // At most source_row, unless the rows do not overlap.
   size_t num_rows = 0;
+  // Of the first row after the move. The rows are those of one page before and after it.
+  size_t position = 0;
+  size_t distance = 0;  // The rows' new positions are less by this.
 };
 
-// Copies the keys and values of one layer's rows to other rows, or to themselves. If the rows' new
-// positions are fewer, `cosines` and `sines` are the rope table's row of the difference,
-// [half of the channels that are rotated]: keys, which rope rotated by their position, are rotated
-// back by it. Null: the positions do not change. head_dim is at most kMaxHeadDim.
+// Copies the keys and values of one layer's rows to other rows, or to themselves. `cosines` and
+// `sines` are the rope table's row of the distance, [half of the channels that are rotated]: keys,
+// which rope rotated by their position, are rotated back by it. Null: they are not rotated, because
+// the distance is 0 or the layer has no rope. head_dim is at most kMaxHeadDim.
 //
 // Values do not change. A key that is rotated is rounded again to the cache's type; for int8, each
 // rounding adds an error of up to half a step of its new scale.

@@ -6,24 +6,25 @@
 #define HWY_TARGET_INCLUDE "ops/kv_cache_view.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "ops/key_offsets-inl.h"
 #include "ops/kv_elements-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace cria::ops::HWY_NAMESPACE {
 
-void StoreKeyValue(const KvCacheView& cache, size_t first_row, const float* keys,
+void StoreKeyValue(const KvCacheView& cache, size_t first_row, size_t position, const float* keys,
                    const float* values) {
   WithKvElement(cache.type, [&]<typename T>() HWY_ATTR {
     float difference[kMaxHeadDim];
+    const KeyOffsets& offsets = cache.key_offsets;
     for (size_t head = 0; head < cache.num_key_value_heads; ++head) {
       const size_t row = head * cache.num_rows() + first_row;
       const size_t input = head * cache.head_dim;
       const size_t output = row * cache.head_dim;
       const float* key = keys + input;
-      if (cache.key_offsets != nullptr) {
-        for (size_t j = 0; j < cache.head_dim; ++j) {
-          difference[j] = key[j] - cache.key_offsets[input + j];
-        }
+      if (offsets.middles != nullptr) {
+        const PageOffsets page(offsets, head, cache.head_dim, cache.rotary_channels(), position);
+        for (size_t j = 0; j < cache.head_dim; ++j) difference[j] = key[j] - page.At(position, j);
         key = difference;
       }
       const float key_scale = StoreRow(key, cache.head_dim, static_cast<T*>(cache.keys) + output);
@@ -71,8 +72,9 @@ namespace ops {
 
 HWY_EXPORT(StoreKeyValue);
 
-void StoreKeyValue(const KvCacheView& cache, size_t row, const float* keys, const float* values) {
-  HWY_DYNAMIC_DISPATCH(StoreKeyValue)(cache, row, keys, values);
+void StoreKeyValue(const KvCacheView& cache, size_t row, size_t position, const float* keys,
+                   const float* values) {
+  HWY_DYNAMIC_DISPATCH(StoreKeyValue)(cache, row, position, keys, values);
 }
 
 }  // namespace ops

@@ -35,6 +35,22 @@ struct KvPageTable {
   }
 };
 
+// What is subtracted from every key before it is stored, so that int8 has more steps for how keys
+// differ from each other. Offsets change linearly over the rows of a page. Those of a page are
+// those of the first page, turned as rope turns a key by the position of the page's first row.
+// Attention adds their part to the scores.
+struct KeyOffsets {
+  // Of the first page, [num_key_value_heads][head_dim]: between its two middle rows, and the change
+  // from row to row. Null: nothing is subtracted.
+  const float* middles = nullptr;
+  const float* slopes = nullptr;
+  // The layer's rope table, [positions][half of the channels that are rotated]; null: there is no
+  // rope, all keys have the same offset, and slopes are 0. Then all scores of a query lack the
+  // same, which changes no result.
+  const float* cosines = nullptr;
+  const float* sines = nullptr;
+};
+
 // The keys and values of one layer, on the pages of all sequences. A page's rows of a head are
 // adjacent, so that reading a head's context is a sequential pass over each page.
 struct KvCacheView {
@@ -46,19 +62,18 @@ struct KvCacheView {
   void* values = nullptr;         // The same shape.
   float* key_scales = nullptr;    // kInt8: [num_key_value_heads][num_pages][kKvPageTokens]
   float* value_scales = nullptr;  // The same shape.
-  // What is subtracted from every key before it is stored, [num_key_value_heads][head_dim]; null:
-  // nothing. All scores of a query become smaller by the same number, so attention does not change,
-  // but where keys differ little from each other, int8 has more steps for how they differ.
-  const float* key_offsets = nullptr;
+  KeyOffsets key_offsets;         // Only of kInt8.
   size_t rotary_dim = 0;  // The channels at the start of each head that rope rotates; 0: all.
 
   // The rows of each head.
   size_t num_rows() const { return num_pages * kKvPageTokens; }
+  size_t rotary_channels() const { return rotary_dim == 0 ? head_dim : rotary_dim; }
 };
 
 // Stores the keys and values of one position, each [num_key_value_heads][head_dim], in `row` of
 // each head.
-void StoreKeyValue(const KvCacheView& cache, size_t row, const float* keys, const float* values);
+void StoreKeyValue(const KvCacheView& cache, size_t row, size_t position, const float* keys,
+                   const float* values);
 
 }  // namespace ops
 }  // namespace cria

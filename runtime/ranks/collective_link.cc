@@ -15,7 +15,7 @@ constexpr float kImpossible = -std::numeric_limits<float>::infinity();
 constexpr size_t kForwardWords = 3;  // Before the tokens.
 constexpr size_t kRunWords = 4;
 constexpr size_t kMoveWords = sizeof(PageMove) / sizeof(uint32_t);
-static_assert(sizeof(PageMove) == 7 * sizeof(uint32_t));
+static_assert(sizeof(PageMove) == 6 * sizeof(uint32_t));
 
 // As the sampler orders them.
 bool IsMoreLikely(const LogitCandidate& a, const LogitCandidate& b) {

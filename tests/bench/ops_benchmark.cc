@@ -67,7 +67,7 @@ class Caches {
         for (size_t i = 0; i < row.size(); ++i) {
           row[i] = static_cast<float>((i * 31 + token * 17) % 64) / 32.0f - 1.0f;
         }
-        StoreKeyValue(view, token, row.data(), row.data());
+        StoreKeyValue(view, token, token, row.data(), row.data());
       }
     }
   }
@@ -167,7 +167,7 @@ void BM_StoreKeyValue(benchmark::State& state, KvType type) {
   const std::vector<float> row(kShape.num_key_value_heads * kShape.head_dim, 0.5f);
   size_t position = 0;
   for ([[maybe_unused]] auto _ : state) {
-    StoreKeyValue(caches.layer(0), position, row.data(), row.data());
+    StoreKeyValue(caches.layer(0), position, position, row.data(), row.data());
     position = (position + 1) % kContextTokens;
     benchmark::ClobberMemory();
   }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -18,56 +19,70 @@ TEST(KeyOffsetsTest, OnlyInt8KeysWithABiasThatNoNormFollowsHaveThem) {
   EXPECT_FALSE(HasKeyOffsets({.qkv_bias = true, .attn_logit_softcapping = 50}, KvType::kInt8));
 }
 
-TEST(KeyOffsetsTest, AreTheMeanOfTheRotatedBias) {
-  constexpr size_t kPositions = 100;
-  const std::vector<double> frequencies = {1.0, 0.05, 0.001};
-  const size_t pairs = frequencies.size();
-  std::vector<float> cosines, sines;
-  for (size_t position = 0; position < kPositions; ++position) {
-    for (const double frequency : frequencies) {
-      const double angle = static_cast<double>(position) * frequency;
-      cosines.push_back(static_cast<float>(std::cos(angle)));
-      sines.push_back(static_cast<float>(std::sin(angle)));
-    }
+// How far the bias of one pair, turned by rope, is from its offset at most, of its length.
+double FarthestFromLine(double inverse_frequency) {
+  const std::vector<float> bias = {3.0f, 4.0f};
+  std::vector<float> middles(2), slopes(2);
+  FillKeyOffsets(std::vector{inverse_frequency}, 2, bias, middles, slopes);
+  double farthest = 0.0;
+  for (size_t position = 0; position < kKvPageTokens; ++position) {
+    const double angle = static_cast<double>(position) * inverse_frequency;
+    const double row = static_cast<double>(position) - 31.5;
+    const double a = bias[0] * std::cos(angle) - bias[1] * std::sin(angle);
+    const double b = bias[0] * std::sin(angle) + bias[1] * std::cos(angle);
+    farthest = std::max(
+        farthest, std::hypot(a - middles[0] - row * slopes[0], b - middles[1] - row * slopes[1]));
   }
-  // Two heads, [heads][2 * pairs].
-  const std::vector<float> bias = {1, 20, 100, -2, 10, 50, -100, 0, 1, 0, 3, 4};
-  std::vector<float> offsets(bias.size());
-  FillKeyOffsets(MeanRotationOf(cosines, sines, pairs), 2 * pairs, bias, offsets);
-  for (size_t head = 0; head < bias.size(); head += 2 * pairs) {
-    for (size_t i = 0; i < pairs; ++i) {
-      const double a = bias[head + i], b = bias[head + pairs + i];
-      double first = 0, second = 0, farthest = 0;
-      for (size_t position = 0; position < kPositions; ++position) {
-        const double cosine = cosines[position * pairs + i], sine = sines[position * pairs + i];
-        first += (a * cosine - b * sine) / kPositions;
-        second += (a * sine + b * cosine) / kPositions;
-        farthest =
-            std::max(farthest, std::hypot(a * cosine - b * sine - offsets[head + i],
-                                          a * sine + b * cosine - offsets[head + pairs + i]));
-      }
-      EXPECT_NEAR(offsets[head + i], first, 1e-4);
-      EXPECT_NEAR(offsets[head + pairs + i], second, 1e-4);
-      // Of a pair that turns by 0.1, next to nothing is left; of one that turns often, all.
-      if (i == 2) {
-        EXPECT_LT(farthest, 0.051 * std::hypot(a, b));
-      }
-      if (i == 0) {
-        EXPECT_LT(std::hypot(first, second), 0.03 * std::hypot(a, b));
-      }
+  return farthest / 5.0;
+}
+
+TEST(KeyOffsetsTest, AreNearTheTurnedBias) {
+  // A line is as far from an arc of the angle x as x^2 / 12 at its ends.
+  EXPECT_LT(FarthestFromLine(0.0), 1e-6);
+  EXPECT_LT(FarthestFromLine(1e-3), 4e-4);
+  EXPECT_LT(FarthestFromLine(1e-2), 4e-2);
+  EXPECT_GT(FarthestFromLine(1e-2), 1e-2);
+  // A pair that turns often has next to no offset.
+  EXPECT_NEAR(FarthestFromLine(1.0), 1.0, 0.1);
+}
+
+TEST(KeyOffsetsTest, HaveTheLeastSquaredDistance) {
+  const std::vector<double> frequencies = {0.05, 0.002};
+  const std::vector<float> bias = {1, 20, -2, 10, 50, -100, 0, 1};  // Two heads of 4.
+  std::vector<float> middles(8), slopes(8);
+  FillKeyOffsets(frequencies, 4, bias, middles, slopes);
+  for (size_t at : {0, 1, 4, 5}) {
+    // What is left is orthogonal to a constant and to a line.
+    double sums[4] = {};
+    for (size_t position = 0; position < kKvPageTokens; ++position) {
+      const double angle = static_cast<double>(position) * frequencies[at % 4];
+      const double row = static_cast<double>(position) - 31.5;
+      const double a = bias[at] * std::cos(angle) - bias[at + 2] * std::sin(angle);
+      const double b = bias[at] * std::sin(angle) + bias[at + 2] * std::cos(angle);
+      const double left_a = a - middles[at] - row * slopes[at];
+      const double left_b = b - middles[at + 2] - row * slopes[at + 2];
+      sums[0] += left_a;
+      sums[1] += left_b;
+      sums[2] += row * left_a;
+      sums[3] += row * left_b;
     }
+    for (const double sum : sums) EXPECT_NEAR(sum, 0.0, 0.02) << at;
   }
 }
 
-TEST(KeyOffsetsTest, ChannelsThatAreNotRotatedAreThoseOfTheBias) {
-  const std::vector<float> cosines = {1, 0};
-  const std::vector<float> sines = {0, 1};
+TEST(KeyOffsetsTest, ChannelsThatAreNotTurnedAreThoseOfTheBias) {
   const std::vector<float> bias = {2, 4, 5, 6, 20, 40, 50, 60};  // Two heads of 4.
-  std::vector<float> offsets(bias.size());
-  FillKeyOffsets(MeanRotationOf(cosines, sines, 1), 4, bias, offsets);
-  EXPECT_EQ(offsets, (std::vector<float>{-1, 3, 5, 6, -10, 30, 50, 60}));
-  FillKeyOffsets({}, 4, bias, offsets);
-  EXPECT_EQ(offsets, bias);
+  std::vector<float> middles(8), slopes(8, 1.0f);
+  FillKeyOffsets(std::vector{0.0}, 4, bias, middles, slopes);
+  EXPECT_EQ(middles, bias);
+  EXPECT_EQ(slopes, std::vector<float>(8));
+  FillKeyOffsets(std::vector{1.0}, 4, bias, middles, slopes);
+  for (const size_t at : {2, 3, 6, 7}) {
+    EXPECT_EQ(middles[at], bias[at]);
+    EXPECT_EQ(slopes[at], 0.0f);
+  }
+  FillKeyOffsets({}, 4, bias, middles, slopes);
+  EXPECT_EQ(middles, bias);
 }
 
 }  // namespace

@@ -283,16 +283,16 @@ class RandomRequests {
       std::vector<Row>& cache = caches_[move.group];
       EXPECT_EQ(group.num_holders(move.target_page), 1u) << "a shared page is written";
       EXPECT_GT(move.num_rows, 0u);
-      EXPECT_LE(move.source_row + move.num_rows, kPage);
-      EXPECT_LE(move.target_row + move.num_rows, kPage);
+      EXPECT_LE(move.source_row() + move.num_rows, kPage);
+      EXPECT_LE(move.target_row() + move.num_rows, kPage);
       const auto own = pages_->Table(id, move.group).pages;
       const bool is_own = std::ranges::find(own, move.source_page) != own.end();
       if (!is_own && group.num_holders(move.source_page) > 0) ++counts_.copies_of_shared;
       for (uint32_t i = 0; i < move.num_rows; ++i) {
-        Row row = cache[move.source_page * kPage + move.source_row + i];
+        Row row = cache[move.source_page * kPage + move.source_row() + i];
         EXPECT_NE(row.token, 0u);
         row.turned_back += move.distance;
-        cache[move.target_page * kPage + move.target_row + i] = row;
+        cache[move.target_page * kPage + move.target_row() + i] = row;
       }
     }
   }

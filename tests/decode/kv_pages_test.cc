@@ -93,8 +93,9 @@ TEST(KvPagesTest, ReservedPagesAreNotFreeForOthers) {
 TEST(KvPagesTest, WholePagesAreSharedAndTheRestIsCopied) {
   TestKvPages pages({.num_pages = 6, .num_sequences = 3, .sequence_tokens = 6 * kPage});
   const SequenceId a = OpenWith(pages, 2 * kPage + 30), b = Open(pages), c = Open(pages);
-  EXPECT_THAT(MovesOf(pages, pages->Share(a, b, 2 * kPage + 10)),
-              ElementsAre(PageMove{.source_page = 2, .target_page = 3, .num_rows = 10}));
+  EXPECT_THAT(
+      MovesOf(pages, pages->Share(a, b, 2 * kPage + 10)),
+      ElementsAre(PageMove{.source_page = 2, .target_page = 3, .position = 128, .num_rows = 10}));
   EXPECT_THAT(TableOf(pages, b), ElementsAre(0, 1, 3));
   EXPECT_THAT(MovesOf(pages, pages->Share(b, c, kPage)), IsEmpty());
   EXPECT_THAT(TableOf(pages, c), ElementsAre(0));
@@ -119,8 +120,9 @@ TEST(KvPagesTest, ASharedPageIsCopiedBeforeItIsExtended) {
   EXPECT_THAT(MovesOf(pages, pages->Extend(b, kPage + 7)), IsEmpty());
   ASSERT_TRUE(pages->Reserve(b, kPage + 8));
   EXPECT_EQ(pages->num_free(), 1u);
-  EXPECT_THAT(MovesOf(pages, pages->Extend(b, kPage + 8)),
-              ElementsAre(PageMove{.source_page = 1, .target_page = 2, .num_rows = 7}));
+  EXPECT_THAT(
+      MovesOf(pages, pages->Extend(b, kPage + 8)),
+      ElementsAre(PageMove{.source_page = 1, .target_page = 2, .position = 64, .num_rows = 7}));
   EXPECT_THAT(TableOf(pages, a), ElementsAre(0, 1));
   EXPECT_THAT(TableOf(pages, b), ElementsAre(0, 2));
   EXPECT_EQ(pages->num_free(), 1u);
@@ -160,9 +162,9 @@ TEST(KvPagesTest, SharedPagesThatMayBeDroppedHaveCopiesSetAside) {
   EXPECT_EQ(pages->num_free(), 0u);
   // None of these needs a free page.
   EXPECT_THAT(MovesOf(pages, pages->Drop(a, 2 * kPage + 5, 20)),
-              ElementsAre(PageMove{2, 0, 3, 0, 5, 0}, PageMove{2, 25, 3, 5, 39, 20}));
+              ElementsAre(PageMove{2, 3, 128, 5, 0}, PageMove{2, 3, 133, 39, 20}));
   EXPECT_THAT(MovesOf(pages, pages->Drop(b, kPage, kPage)),
-              ElementsAre(PageMove{2, 0, 2, 0, 64, 64}));
+              ElementsAre(PageMove{2, 2, 64, 64, 64}));
   EXPECT_THAT(MovesOf(pages, pages->Extend(a, 4 * kPage)), IsEmpty());
   EXPECT_THAT(MovesOf(pages, pages->Extend(b, 4 * kPage)), IsEmpty());
   EXPECT_THAT(MovesOf(pages, pages->Extend(c, 4 * kPage)), IsEmpty());
@@ -180,7 +182,7 @@ TEST(KvPagesTest, KeptPagesThatAreDroppedNeedFreePages) {
   EXPECT_EQ(pages->num_free(), 1u);
   // Of the shared pages, only the last one is still needed: a copy of it.
   EXPECT_THAT(MovesOf(pages, pages->Drop(b, 0, 3 * kPage)),
-              ElementsAre(PageMove{3, 0, 4, 0, 64, 192}));
+              ElementsAre(PageMove{3, 4, 0, 64, 192}));
   EXPECT_THAT(TableOf(pages, b), ElementsAre(4));
   EXPECT_THAT(TableOf(pages, a), ElementsAre(0, 1, 2, 3));
   EXPECT_EQ(pages->num_free(), 0u);
@@ -191,12 +193,12 @@ TEST(KvPagesTest, WholePagesThatAreDroppedAreUnlinked) {
   const SequenceId sequence = OpenWith(pages, 5 * kPage + 9);
   // The rest of the first page comes from the third, and later pages only turn their keys.
   EXPECT_THAT(MovesOf(pages, pages->Drop(sequence, 4, 2 * kPage)),
-              ElementsAre(PageMove{2, 4, 0, 4, 60, 128}, PageMove{3, 0, 3, 0, 64, 128},
-                          PageMove{4, 0, 4, 0, 64, 128}, PageMove{5, 0, 5, 0, 9, 128}));
+              ElementsAre(PageMove{2, 0, 4, 60, 128}, PageMove{3, 3, 64, 64, 128},
+                          PageMove{4, 4, 128, 64, 128}, PageMove{5, 5, 192, 9, 128}));
   EXPECT_THAT(TableOf(pages, sequence), ElementsAre(0, 3, 4, 5));
   EXPECT_THAT(MovesOf(pages, pages->Drop(sequence, 0, kPage)),
-              ElementsAre(PageMove{3, 0, 3, 0, 64, 64}, PageMove{4, 0, 4, 0, 64, 64},
-                          PageMove{5, 0, 5, 0, 9, 64}));
+              ElementsAre(PageMove{3, 3, 0, 64, 64}, PageMove{4, 4, 64, 64, 64},
+                          PageMove{5, 5, 128, 9, 64}));
   EXPECT_THAT(TableOf(pages, sequence), ElementsAre(3, 4, 5));
   EXPECT_EQ(pages->num_tokens(sequence), 2 * kPage + 9);
 }
@@ -206,8 +208,8 @@ TEST(KvPagesTest, OtherDropsMoveRows) {
   const SequenceId sequence = OpenWith(pages, 3 * kPage);
   // Page 1 is given back, and the rows of page 2 move on their page.
   EXPECT_THAT(MovesOf(pages, pages->Drop(sequence, 4, 70)),
-              ElementsAre(PageMove{1, 10, 0, 4, 54, 70}, PageMove{2, 0, 0, 58, 6, 70},
-                          PageMove{2, 6, 2, 0, 58, 70}));
+              ElementsAre(PageMove{1, 0, 4, 54, 70}, PageMove{2, 0, 58, 6, 70},
+                          PageMove{2, 2, 64, 58, 70}));
   EXPECT_THAT(TableOf(pages, sequence), ElementsAre(0, 2));
   EXPECT_EQ(pages->num_tokens(sequence), 3 * kPage - 70);
   EXPECT_THAT(MovesOf(pages, pages->Drop(sequence, 100, 22)), IsEmpty());

@@ -149,7 +149,7 @@ TEST(KvPagesWindowsTest, APrefixNeedsTheRowsOfItsWindow) {
   EXPECT_EQ(pages->num_tokens(b), 0u);
   EXPECT_EQ(pages->num_free(), 18u);
   EXPECT_THAT(MovesOf(pages, pages->Share(a, b, 255)),
-              ElementsAre(PageMove{3, 0, 6, 0, 63, 0, 0}, PageMove{3, 0, 4, 0, 63, 0, 1}));
+              ElementsAre(PageMove{3, 6, 192, 63, 0, 0}, PageMove{3, 4, 192, 63, 0, 1}));
   EXPECT_EQ(pages->group(1).first_row(b), 2 * kPage);
   ASSERT_TRUE(pages->Truncate(a, 255));
   EXPECT_THAT(TableOf(pages, a, 1), ElementsAre(2, 3));
@@ -186,8 +186,8 @@ TEST(KvPagesWindowsTest, ADropBeforeTheWindowMovesItsRows) {
   // One page is left for copies; the others turn their keys.
   const std::vector<PageMove> moves = MovesOf(pages, pages->Drop(sequence, 4, 2 * kPage));
   EXPECT_THAT(std::vector(moves.end() - 3, moves.end()),
-              ElementsAre(PageMove{1, 0, 1, 0, 64, 128, 1}, PageMove{2, 0, 2, 0, 64, 128, 1},
-                          PageMove{3, 0, 3, 0, 64, 128, 1}));
+              ElementsAre(PageMove{1, 1, 192, 64, 128, 1}, PageMove{2, 2, 256, 64, 128, 1},
+                          PageMove{3, 3, 320, 64, 128, 1}));
   EXPECT_THAT(TableOf(pages, sequence, 1), ElementsAre(1, 2, 3));
   EXPECT_EQ(pages->group(1).first_row(sequence), 3 * kPage);
   EXPECT_EQ(TableOf(pages, sequence, 0).size(), 6u);

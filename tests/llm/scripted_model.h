@@ -81,10 +81,10 @@ class ScriptedModel final : public TokenModel {
     for (const PageMove& move : moves) {
       std::vector<Row>& rows = rows_[move.group];
       for (uint32_t i = 0; i < move.num_rows; ++i) {
-        Row row = rows[move.source_page * kKvPageTokens + move.source_row + i];
+        Row row = rows[move.source_page * kKvPageTokens + move.source_row() + i];
         row.position -= move.distance;
         if (fail_moves) row = {};
-        rows[move.target_page * kKvPageTokens + move.target_row + i] = row;
+        rows[move.target_page * kKvPageTokens + move.target_row() + i] = row;
       }
     }
     if (fail_moves) return Fail(ErrorCode::kInternal, "the script says so");
@@ -179,8 +179,8 @@ class ScriptedModel final : public TokenModel {
     for (const PageMove& move : moves) {
       std::vector<Row>& rows = rows_[move.group];
       for (uint32_t i = 0; i < move.num_rows; ++i) {
-        rows[move.target_page * kKvPageTokens + move.target_row + i] =
-            rows[move.source_page * kKvPageTokens + move.source_row + i];
+        rows[move.target_page * kKvPageTokens + move.target_row() + i] =
+            rows[move.source_page * kKvPageTokens + move.source_row() + i];
       }
     }
   }
@@ -213,10 +213,7 @@ class ScriptedModel final : public TokenModel {
   void RecordDrop(std::span<const PageMove> moves) {
     const auto first = std::ranges::find_if(moves, [](auto& move) { return move.distance != 0; });
     ASSERT_NE(first, moves.end());
-    const auto table = pages_->Table(0).pages;
-    const auto block = std::ranges::find(table, first->target_page) - table.begin();
-    drops.push_back({static_cast<size_t>(block) * kKvPageTokens + first->target_row,
-                     first->distance, pages_->num_tokens(0) + first->distance});
+    drops.push_back({first->position, first->distance, pages_->num_tokens(0) + first->distance});
   }
 
   size_t vocab_size_;

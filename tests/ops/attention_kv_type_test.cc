@@ -139,7 +139,7 @@ TEST_P(AttentionOfTypeTest, NothingOutsideTheWindowsIsRead) {
   for (size_t t = part_tokens; t < 2 * part_tokens; ++t) {
     const auto seed = static_cast<unsigned>(t);
     const std::vector<float> row = RandomFloats(kHeadDim, seed);
-    StoreKeyValue(cache, table.Row(t), row.data(), row.data());
+    StoreKeyValue(cache, table.Row(t), t, row.data(), row.data());
   }
   for (const size_t num_rows : {1, 3, 30, 100}) {
     // The first row's window begins where the middle part begins, and the last row is its last

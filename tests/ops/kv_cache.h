@@ -61,10 +61,13 @@ class TestKvCache {
 
   const KvCacheView& view() const { return view_; }
   const KvPageTable& table() const { return table_; }
-  void set_key_offsets(const float* offsets) { view_.key_offsets = offsets; }
+  void set_key_offsets(const KeyOffsets& offsets, size_t rotary_dim = 0) {
+    view_.key_offsets = offsets;
+    view_.rotary_dim = rotary_dim;
+  }
 
   void Store(size_t token, const float* keys, const float* values) const {
-    StoreKeyValue(view_, table_.Row(token), keys, values);
+    StoreKeyValue(view_, table_.Row(token), token, keys, values);
   }
   // The row of a position among the rows of all heads.
   size_t Row(size_t head, size_t token) const {

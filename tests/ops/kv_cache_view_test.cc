@@ -10,6 +10,7 @@
 #include "ops/kv_cache.h"
 #include "ops/random_floats.h"
 #include "ops/reference_ops.h"
+#include "ops/rope_rows.h"
 
 namespace cria::ops {
 namespace {
@@ -162,20 +163,33 @@ TEST(KvCacheViewTest, Int8IsWithinHalfAStepOfEveryHeadsOwnScale) {
 }
 
 TEST(KvCacheViewTest, OffsetsAreSubtractedFromKeysBeforeTheyAreRounded) {
-  for (const KvType type : kKvTypes) {
-    for (const size_t head_dim : {2, 20, 64, 130}) {
-      TestKvCache cache(type, 2, head_dim, 1);
-      const std::vector<float> offsets = RandomFloats(2 * head_dim, 5, 100.0f);
+  constexpr size_t kTokens = 200;
+  for (const size_t head_dim : {2, 20, 64, 130}) {
+    for (const size_t rotary_dim : {size_t{0}, head_dim / 4 * 2}) {
+      TestKvCache cache(KvType::kInt8, 2, head_dim, kTokens);
+      const std::vector<float> middles = RandomFloats(2 * head_dim, 5, 100.0f);
+      const std::vector<float> slopes = RandomFloats(2 * head_dim, 8, 3.0f);
+      const RopeRows rope(0, kTokens, rotary_dim == 0 ? head_dim : rotary_dim);
+      cache.set_key_offsets({.middles = middles.data(),
+                             .slopes = slopes.data(),
+                             .cosines = rope.cosines.data(),
+                             .sines = rope.sines.data()},
+                            rotary_dim);
       const std::vector<float> values = RandomFloats(2 * head_dim, 6);
-      std::vector<float> keys = RandomFloats(2 * head_dim, 7);
-      for (size_t j = 0; j < keys.size(); ++j) keys[j] += offsets[j];
-      cache.set_key_offsets(offsets.data());
-      cache.Store(0, keys.data(), values.data());
-      for (size_t at = 0; at < keys.size(); ++at) {
-        // Half a step of int8 if the largest is 5.
-        ASSERT_NEAR(cache.Key(at / head_dim, 0, at % head_dim), keys[at] - offsets[at],
-                    type == KvType::kF32 ? 0.0f : 0.02f);
-        ASSERT_NEAR(cache.Value(at / head_dim, 0, at % head_dim), values[at], 0.02f);
+      const std::vector<float> differences = RandomFloats(2 * head_dim, 7);
+      // On three pages, the last one of which is the fourth.
+      for (const size_t token : {0, 100, 199}) {
+        std::vector<float> keys = differences;
+        for (size_t at = 0; at < keys.size(); ++at) {
+          const std::vector<double> offset = OffsetOf(cache.view(), at / head_dim, token);
+          keys[at] += static_cast<float>(offset[at % head_dim]);
+        }
+        cache.Store(token, keys.data(), values.data());
+        for (size_t at = 0; at < keys.size(); ++at) {
+          // Half a step of int8 if the largest is 5.
+          ASSERT_NEAR(cache.Key(at / head_dim, token, at % head_dim), differences[at], 0.02f);
+          ASSERT_NEAR(cache.Value(at / head_dim, token, at % head_dim), values[at], 0.02f);
+        }
       }
     }
   }
