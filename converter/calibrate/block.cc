@@ -11,7 +11,7 @@ namespace cria {
 
 Status CheckCalibrates() {
   if (LinearAlgebraRuns()) return {};
-  return Fail(ErrorCode::kUnsupported, "calibrating needs a processor with AVX");
+  return Fail(ErrorCode::kUnsupported, "calibrating needs a processor with AVX2 and FMA");
 }
 
 Result<Matrix> ReadMatrix(const PlannedTensor& tensor) {

@@ -10,6 +10,9 @@
 #define EIGEN_STACK_ALLOCATION_LIMIT 0
 #include <Eigen/Cholesky>
 #include <Eigen/Core>
+#include <algorithm>
+
+#include "core/numeric.h"
 
 namespace cria {
 namespace {
@@ -39,11 +42,48 @@ ConstMap MapOf(ConstMatrixView view) {
           static_cast<Eigen::Index>(view.columns), Stride(static_cast<Eigen::Index>(view.stride))};
 }
 
+using Block = Eigen::Ref<Eigen::MatrixXd, 0, Eigen::OuterStride<>>;
+
+// Replaces the lower triangle of `matrix` by L, with L * transposed L = matrix. Returns false if
+// the matrix is not positive definite.
+bool FactorizeLower(const ThreadPool& threads, Eigen::MatrixXd& matrix) {
+  constexpr Eigen::Index kPanel = 256;
+  const Eigen::Index size = matrix.rows();
+  for (Eigen::Index begin = 0; begin < size; begin += kPanel) {
+    const Eigen::Index width = std::min(kPanel, size - begin);
+    const Eigen::Index end = begin + width;
+    Block diagonal = matrix.block(begin, begin, width, width);
+    const Eigen::LLT<Block, Eigen::Lower> factorized(diagonal);
+    if (factorized.info() != Eigen::Success) return false;
+    const auto num_tiles = static_cast<size_t>((size - end + kPanel - 1) / kPanel);
+    const auto panel = [&](size_t tile) {
+      const Eigen::Index row = end + static_cast<Eigen::Index>(tile) * kPanel;
+      return matrix.block(row, begin, std::min(kPanel, size - row), width);
+    };
+    threads.ParallelFor(num_tiles, [&](size_t tile) {
+      auto rows = panel(tile);
+      diagonal.triangularView<Eigen::Lower>().transpose().solveInPlace<Eigen::OnTheRight>(rows);
+    });
+    threads.ParallelFor(num_tiles * num_tiles, [&](size_t index) {
+      const size_t row = index / num_tiles;
+      const size_t column = index % num_tiles;
+      if (column > row) return;
+      const auto left = panel(row);
+      const auto right = panel(column);
+      matrix
+          .block(end + static_cast<Eigen::Index>(row) * kPanel,
+                 end + static_cast<Eigen::Index>(column) * kPanel, left.rows(), right.rows())
+          .noalias() -= left * right.transpose();
+    });
+  }
+  return true;
+}
+
 }  // namespace
 
 bool LinearAlgebraRuns() {
 #if defined(__x86_64__)
-  return __builtin_cpu_supports("avx") != 0;
+  return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
 #else
   return true;
 #endif
@@ -61,11 +101,11 @@ void AddTransposedProduct(ConstMatrixView a, ConstMatrixView b, MatrixView out) 
   MapOf(out).noalias() += MapOf(a).transpose() * MapOf(b);
 }
 
-bool FactorizeUpper(ConstMatrixView symmetric, MatrixView u, std::span<float> pivots) {
+bool FactorizeUpper(const ThreadPool& threads, ConstMatrixView symmetric, MatrixView u,
+                    std::span<float> pivots) {
   // With rows and columns in reverse order, an upper factor is the lower one of Cholesky.
   Eigen::MatrixXd factor = MapOf(symmetric).reverse().cast<double>();
-  const Eigen::LLT<Eigen::Ref<Eigen::MatrixXd>, Eigen::Lower> factorized(factor);
-  if (factorized.info() != Eigen::Success) return false;
+  if (!FactorizeLower(threads, factor)) return false;
   const auto last = static_cast<Eigen::Index>(pivots.size()) - 1;
   for (Eigen::Index i = 0; i <= last; ++i) {
     const double diagonal = factor(last - i, last - i);

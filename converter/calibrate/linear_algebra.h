@@ -3,11 +3,12 @@
 #include <span>
 
 #include "converter/calibrate/matrix.h"
+#include "core/thread_pool.h"
 
 namespace cria {
 
 // Whether this processor has the instructions that the functions below are compiled for: on x86-64,
-// AVX, which processors have from 2011 on.
+// AVX2 and FMA, which processors have from 2013 on.
 bool LinearAlgebraRuns();
 
 // Products on one thread, added to `out`. They give the same on every processor of an architecture.
@@ -20,8 +21,10 @@ void AddTransposedProduct(ConstMatrixView a, ConstMatrixView b, MatrixView out);
 
 // Finds u and the pivots d with u * diagonal(d) * transposed u = `symmetric` [n, n], where u [n, n]
 // is upper triangular with a diagonal of ones. Only the upper triangle is read. It computes in
-// double. Returns false if the matrix is not positive definite.
-bool FactorizeUpper(ConstMatrixView symmetric, MatrixView u, std::span<float> pivots);
+// double, and gives the same for every number of threads. Returns false if the matrix is not
+// positive definite.
+bool FactorizeUpper(const ThreadPool& threads, ConstMatrixView symmetric, MatrixView u,
+                    std::span<float> pivots);
 
 // x [m, n] becomes x * inverse of (u * diagonal(pivots) * transposed u).
 void DivideByFactorized(ConstMatrixView u, std::span<const float> pivots, MatrixView x);

@@ -39,43 +39,51 @@ void FillValues(const RowQuantizer& quantizer, const TensorLayout& layout, size_
   std::ranges::copy(padded.first(layout.input_channels), matrix.values.view().row(row).begin());
 }
 
-// sum of a * b
-double SumOfProducts(const Matrix& a, const Matrix& b) {
-  double sum = 0.0;
-  for (size_t i = 0; i < a.values().size(); ++i) sum += double{a.values()[i]} * b.values()[i];
-  return sum;
-}
-
-// Mean squared errors of outputs.
-struct OutputErrors {
-  double exact = 0.0;  // Of the weights themselves, less the squares of the outputs.
-  double added = 0.0;  // What the values add to it.
-};
-
-// For these rows, with d = values - weights:
-// exact: weights * (moments * transposed weights - 2 * transposed outputs),
-// added: d * (moments * transposed (d + 2 * weights) - 2 * transposed outputs).
-OutputErrors ErrorsOf(const InputMoments& moments, size_t first_row, ConstMatrixView weights,
-                      ConstMatrixView values) {
-  const size_t columns = weights.columns;
-  Matrix exact(weights.rows, columns);
-  Matrix difference(weights.rows, columns);
-  Matrix products(weights.rows, columns);
-  for (size_t row = 0; row < weights.rows; ++row) {
-    for (size_t i = 0; i < columns; ++i) {
-      exact(row, i) = weights(row, i);
-      difference(row, i) = values(row, i) - weights(row, i);
-      products(row, i) = -2.0f * moments.outputs()(first_row + row, i);
+// The mean squared errors of the outputs of a matrix's rows.
+class OutputErrors {
+ public:
+  // `weights` are the rows from `first_row` on.
+  OutputErrors(const InputMoments& moments, size_t first_row, ConstMatrixView weights)
+      : moments_(moments), weights_(weights), slopes_(weights.rows, weights.columns) {
+    AddProduct(weights, moments.inputs().view(), 1.0f, slopes_.view());
+    for (size_t row = 0; row < weights.rows; ++row) {
+      for (size_t i = 0; i < weights.columns; ++i) {
+        const double product = slopes_(row, i);
+        const double output = moments.outputs()(first_row + row, i);
+        exact_ += (product - 2.0 * output) * weights(row, i);
+        slopes_(row, i) = static_cast<float>(2.0 * (product - output));
+      }
     }
   }
-  const ConstMatrixView inputs = moments.inputs().view();
-  AddProduct(weights, inputs, 1.0f, products.view());
-  OutputErrors errors = {.exact = SumOfProducts(exact, products)};
-  AddProduct(weights, inputs, 1.0f, products.view());
-  AddProduct(difference.view(), inputs, 1.0f, products.view());
-  errors.added = SumOfProducts(difference, products);
-  return errors;
-}
+
+  // Of the weights themselves, less the squares of the outputs:
+  // weights * (moments * transposed weights - 2 * transposed outputs).
+  double exact() const { return exact_; }
+
+  // What it is to have these values, [weights.rows, weights.columns], adds to it. With
+  // d = values - weights: d * (moments * transposed (d + 2 * weights) - 2 * transposed outputs).
+  double AddedBy(ConstMatrixView values) const {
+    Matrix difference(weights_.rows, weights_.columns);
+    for (size_t row = 0; row < weights_.rows; ++row) {
+      for (size_t i = 0; i < weights_.columns; ++i) {
+        difference(row, i) = values(row, i) - weights_(row, i);
+      }
+    }
+    Matrix products = slopes_;
+    AddProduct(difference.view(), moments_.inputs().view(), 1.0f, products.view());
+    double sum = 0.0;
+    for (size_t i = 0; i < products.values().size(); ++i) {
+      sum += double{difference.values()[i]} * products.values()[i];
+    }
+    return sum;
+  }
+
+ private:
+  const InputMoments& moments_;
+  ConstMatrixView weights_;
+  Matrix slopes_;  // 2 * (weights * moments - outputs)
+  double exact_ = 0.0;
+};
 
 double SquaredDifference(const Matrix& a, const Matrix& b) {
   double sum = 0.0;
@@ -114,7 +122,8 @@ CalibratedMatrix RoundMatrix(const ThreadPool& threads, const Matrix& weights,
 Result<CalibratedMatrix> CalibrateMatrix(const ThreadPool& threads, const Matrix& weights,
                                          const TensorLayout& layout, const InputMoments& training,
                                          const InputMoments& held_back) {
-  CRIA_ASSIGN_OR_RETURN(const RowSolver solver, RowSolver::Create(training.inputs(), layout));
+  CRIA_ASSIGN_OR_RETURN(const RowSolver solver,
+                        RowSolver::Create(threads, training.inputs(), layout));
   CalibratedMatrix rounded = RoundMatrix(threads, weights, layout);
   CalibratedMatrix solved = EmptyMatrix(layout);
   // Of rounding and of solving, by groups of rows as well.
@@ -141,12 +150,12 @@ Result<CalibratedMatrix> CalibrateMatrix(const ThreadPool& threads, const Matrix
       quantizer.Store(coded[i].codes, coded[i].scales, place.data, place.scales);
       FillValues(quantizer, layout, first + i, padded, solved);
     }
-    const auto errors_of = [&](const CalibratedMatrix& matrix) {
-      return ErrorsOf(held_back, first, rows, matrix.values.view().Rows(first, count));
+    const OutputErrors of_outputs(held_back, first, rows);
+    const auto added_by = [&](const CalibratedMatrix& matrix) {
+      return of_outputs.AddedBy(matrix.values.view().Rows(first, count));
     };
-    const OutputErrors of_rounded = errors_of(rounded);
     errors[group] = {
-        .exact = of_rounded.exact, .rounded = of_rounded.added, .solved = errors_of(solved).added};
+        .exact = of_outputs.exact(), .rounded = added_by(rounded), .solved = added_by(solved)};
   });
   Errors sum;
   for (const Errors& error : errors) {

@@ -35,7 +35,8 @@ RowSolver::RowSolver(Matrix moments, const TensorLayout& layout)
       u_(moments_.rows(), moments_.rows()),
       pivots_(moments_.rows()) {}
 
-Result<RowSolver> RowSolver::Create(Matrix moments, const TensorLayout& layout) {
+Result<RowSolver> RowSolver::Create(const ThreadPool& threads, Matrix moments,
+                                    const TensorLayout& layout) {
   RowSolver solver(std::move(moments), layout);
   Matrix& damped = solver.moments_;
   double trace = 0.0;
@@ -44,7 +45,8 @@ Result<RowSolver> RowSolver::Create(Matrix moments, const TensorLayout& layout) 
   // Without inputs, every weight counts the same.
   solver.damping_ = static_cast<float>(mean > 0.0 ? kDamping * mean : 1.0);
   for (size_t i = 0; i < damped.rows(); ++i) damped(i, i) += solver.damping_;
-  if (!std::isfinite(trace) || !FactorizeUpper(damped.view(), solver.u_.view(), solver.pivots_)) {
+  if (!std::isfinite(trace) ||
+      !FactorizeUpper(threads, damped.view(), solver.u_.view(), solver.pivots_)) {
     return Fail(ErrorCode::kUnsupported,
                 "the activations of the calibration text are out of the range of f32");
   }

@@ -6,6 +6,7 @@
 
 #include "converter/calibrate/matrix.h"
 #include "converter/quantize/row_quantizer.h"
+#include "core/thread_pool.h"
 #include "cria/error.h"
 #include "model/tensor_table.h"
 
@@ -29,7 +30,8 @@ class RowSolver {
   // `moments` [n, n] is the mean of x * transposed x over the inputs x. `layout` is that of the
   // matrix, with n input channels, and kQc8w or kQb4w. Fails with kUnsupported if the moments are
   // not finite.
-  static Result<RowSolver> Create(Matrix moments, const TensorLayout& layout);
+  static Result<RowSolver> Create(const ThreadPool& threads, Matrix moments,
+                                  const TensorLayout& layout);
 
   // Adds to `rows` [count, n] half of what they need so that products with the rounded inputs, of
   // which the moments are, are nearest to the outputs. `outputs` [count, n] is the mean of y *

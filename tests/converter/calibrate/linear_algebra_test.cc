@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "random_matrix.h"
+#include "support/unwrap.h"
 
 namespace cria {
 namespace {
@@ -85,7 +87,8 @@ TEST(LinearAlgebra, ViewsOfPartsTouchNothingElse) {
 }
 
 TEST(LinearAlgebra, FactorsGiveTheMatrixBack) {
-  for (const size_t size : {1, 5, 64, 150}) {
+  const ThreadPool threads = Unwrap(ThreadPool::Create(2));
+  for (const size_t size : {1, 5, 64, 150, 270}) {
     const Matrix inputs = CorrelatedInputs(2 * size, size, 5);
     Matrix moments(size, size);
     AddTransposedProduct(inputs.view(), inputs.view(), moments.view());
@@ -96,7 +99,7 @@ TEST(LinearAlgebra, FactorsGiveTheMatrixBack) {
     }
     Matrix u(size, size);
     std::vector<float> pivots(size);
-    ASSERT_TRUE(FactorizeUpper(upper.view(), u.view(), pivots));
+    ASSERT_TRUE(FactorizeUpper(threads, upper.view(), u.view(), pivots));
     const double tolerance = 1e-5 * Largest(moments);
     for (size_t i = 0; i < size; ++i) {
       EXPECT_EQ(u(i, i), 1.0f);
@@ -119,16 +122,33 @@ TEST(LinearAlgebra, FactorsGiveTheMatrixBack) {
   }
 }
 
+TEST(LinearAlgebra, FactorsAreTheSameForEveryNumberOfThreads) {
+  constexpr size_t kSize = 600;
+  const Matrix inputs = CorrelatedInputs(2 * kSize, kSize, 5);
+  Matrix moments(kSize, kSize);
+  AddTransposedProduct(inputs.view(), inputs.view(), moments.view());
+  std::vector<Matrix> factors;
+  for (const size_t num_threads : {1, 2, 3}) {
+    std::vector<float> pivots(kSize);
+    Matrix& u = factors.emplace_back(kSize, kSize);
+    ASSERT_TRUE(
+        FactorizeUpper(Unwrap(ThreadPool::Create(num_threads)), moments.view(), u.view(), pivots));
+    const std::span<const float> one = factors.front().values();
+    EXPECT_EQ(std::memcmp(u.values().data(), one.data(), one.size_bytes()), 0) << num_threads;
+  }
+}
+
 TEST(LinearAlgebra, OnlyPositiveDefiniteMatricesHaveFactors) {
   Matrix matrix(2, 2);
   Matrix u(2, 2);
   std::vector<float> pivots(2);
-  EXPECT_FALSE(FactorizeUpper(matrix.view(), u.view(), pivots));
+  const ThreadPool threads = Unwrap(ThreadPool::Create(1));
+  EXPECT_FALSE(FactorizeUpper(threads, matrix.view(), u.view(), pivots));
   matrix(0, 0) = matrix(1, 1) = 1.0f;
   matrix(0, 1) = matrix(1, 0) = 2.0f;
-  EXPECT_FALSE(FactorizeUpper(matrix.view(), u.view(), pivots));
+  EXPECT_FALSE(FactorizeUpper(threads, matrix.view(), u.view(), pivots));
   matrix(0, 1) = NAN;
-  EXPECT_FALSE(FactorizeUpper(matrix.view(), u.view(), pivots));
+  EXPECT_FALSE(FactorizeUpper(threads, matrix.view(), u.view(), pivots));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "converter/calibrate/linear_algebra.h"
@@ -133,6 +134,10 @@ struct SolverCase {
 constexpr SolverCase kCases[] = {
     {Scheme::kQb4w, 64}, {Scheme::kQb4w, 172}, {Scheme::kQb4w, 512, 256}, {Scheme::kQc8w, 150}};
 
+Result<RowSolver> CreateSolver(Matrix moments, const TensorLayout& layout) {
+  return RowSolver::Create(Unwrap(ThreadPool::Create(2)), std::move(moments), layout);
+}
+
 TEST(RowSolver, LosesLessThanRoundingAndThanGptqAlone) {
   for (const auto& [scheme, columns, block_size] : kCases) {
     const bool is_slow = support::IsEmulated() || support::kHeapIsSanitized;
@@ -142,7 +147,7 @@ TEST(RowSolver, LosesLessThanRoundingAndThanGptqAlone) {
     const Matrix damped = Damped(MomentsOf(CorrelatedInputs(4 * columns, columns, 2)));
     const TensorLayout layout = LayoutOf(scheme, targets.rows(), columns, block_size);
     const RowSolver solver =
-        Unwrap(RowSolver::Create(MomentsOf(CorrelatedInputs(4 * columns, columns, 2)), layout));
+        Unwrap(CreateSolver(MomentsOf(CorrelatedInputs(4 * columns, columns, 2)), layout));
     const std::vector<CodedRow> rows = solver.Solve(targets.view());
     double solved = 0.0;
     double gptq = 0.0;
@@ -164,7 +169,7 @@ TEST(RowSolver, CodesAndScalesAreThoseOfTheScheme) {
   for (const auto& [scheme, columns, block_size] : kCases) {
     const TensorLayout layout = LayoutOf(scheme, 4, columns, block_size);
     const RowSolver solver =
-        Unwrap(RowSolver::Create(MomentsOf(CorrelatedInputs(2 * columns, columns, 2)), layout));
+        Unwrap(CreateSolver(MomentsOf(CorrelatedInputs(2 * columns, columns, 2)), layout));
     const CodeRange range = ScaleRuleOf(scheme).range;
     for (const CodedRow& row : solver.Solve(RandomMatrix(4, columns, 3).view())) {
       ASSERT_EQ(row.codes.size(), layout.padded_input_channels);
@@ -193,8 +198,7 @@ TEST(RowSolver, CodesAndScalesAreThoseOfTheScheme) {
 TEST(RowSolver, ARowDependsOnNoOther) {
   const TensorLayout layout = LayoutOf(Scheme::kQb4w, 40, 172);
   const Matrix targets = RandomMatrix(40, 172, 1);
-  const RowSolver solver =
-      Unwrap(RowSolver::Create(MomentsOf(CorrelatedInputs(300, 172, 2)), layout));
+  const RowSolver solver = Unwrap(CreateSolver(MomentsOf(CorrelatedInputs(300, 172, 2)), layout));
   const std::vector<CodedRow> together = solver.Solve(targets.view());
   for (const size_t i : {0, 17, 39}) {
     const std::vector<CodedRow> alone = solver.Solve(targets.view().Rows(i, 1));
@@ -206,7 +210,7 @@ TEST(RowSolver, ARowDependsOnNoOther) {
 TEST(RowSolver, WithoutInputsItRounds) {
   const TensorLayout layout = LayoutOf(Scheme::kQb4w, 2, 64);
   const Matrix targets = RandomMatrix(2, 64, 1);
-  const RowSolver solver = Unwrap(RowSolver::Create(Matrix(64, 64), layout));
+  const RowSolver solver = Unwrap(CreateSolver(Matrix(64, 64), layout));
   const std::vector<CodedRow> rows = solver.Solve(targets.view());
   for (size_t i = 0; i < rows.size(); ++i) {
     EXPECT_EQ(ValuesOf(rows[i], layout), Rounded(targets.view().row(i), layout));
@@ -217,7 +221,7 @@ TEST(RowSolver, ZerosStayZeros) {
   for (const auto& [scheme, columns, block_size] : kCases) {
     const TensorLayout layout = LayoutOf(scheme, 1, columns, block_size);
     const RowSolver solver =
-        Unwrap(RowSolver::Create(MomentsOf(CorrelatedInputs(200, columns, 2)), layout));
+        Unwrap(CreateSolver(MomentsOf(CorrelatedInputs(200, columns, 2)), layout));
     const CodedRow row = solver.Solve(Matrix(1, columns).view()).front();
     for (const float code : row.codes) EXPECT_EQ(code, 0.0f);
     for (const float scale : row.scales) EXPECT_TRUE(std::isnormal(scale) && scale > 0.0f);
@@ -239,7 +243,7 @@ TEST(RowSolver, CorrectsHalfOfWhatRoundedInputsLose) {
   AddTransposedProduct(outputs.view(), larger.view(), products.view());
   for (float& value : products.values()) value /= kRows;
   const TensorLayout layout = LayoutOf(Scheme::kQb4w, 3, kColumns);
-  const RowSolver solver = Unwrap(RowSolver::Create(MomentsOf(larger), layout));
+  const RowSolver solver = Unwrap(CreateSolver(MomentsOf(larger), layout));
   Matrix corrected = weights;
   solver.Correct(products.view(), corrected.view());
   double inner = 0.0;
@@ -265,7 +269,7 @@ TEST(RowSolver, RefusesMomentsThatAreNotFinite) {
   for (const float wrong : {std::numeric_limits<float>::infinity(), NAN}) {
     Matrix moments = MomentsOf(CorrelatedInputs(100, 32, 1));
     moments(3, 3) = wrong;
-    const auto solver = RowSolver::Create(std::move(moments), LayoutOf(Scheme::kQb4w, 1, 32));
+    const auto solver = CreateSolver(std::move(moments), LayoutOf(Scheme::kQb4w, 1, 32));
     ASSERT_FALSE(solver);
     EXPECT_EQ(solver.error().code(), ErrorCode::kUnsupported);
   }
