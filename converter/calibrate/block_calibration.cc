@@ -14,11 +14,12 @@
 namespace cria {
 namespace {
 
-// The inputs of a matrix as the runtime will have them, and the outputs that the checkpoint has:
-// [rows, input_channels] and [rows, output_channels].
+// The inputs of a matrix as the runtime will have them, and the inputs and outputs that the
+// checkpoint's matrix has: [rows, input_channels] and [rows, output_channels].
 struct InputsAndOutputs {
   Matrix inputs;
-  Matrix outputs;
+  Matrix exact_inputs;
+  Matrix exact_outputs;
 };
 using BatchStep = std::function<Result<InputsAndOutputs>(const RowBatch&, const Matrix& weights)>;
 
@@ -63,14 +64,15 @@ Result<Matrix> CalibrateTensor(CalibrationRun& run, std::span<const RowBatch> ba
     for (const RowBatch::Segment& segment : batches[i].segments) {
       (segment.is_held_back ? moments->held_back : moments->training)
           .Add(run.threads, rows.inputs.view().Rows(segment.first, segment.rows),
-               rows.outputs.view().Rows(segment.first, segment.rows));
+               rows.exact_inputs.view().Rows(segment.first, segment.rows),
+               rows.exact_outputs.view().Rows(segment.first, segment.rows));
     }
   }
   CRIA_RETURN_IF_ERROR(run.ReportProgress(tensor, 0.5));
   CalibratedMatrix matrix;
   if (moments) {
-    moments->training.Finish();
-    moments->held_back.Finish();
+    moments->training.Finish(run.threads, weights);
+    moments->held_back.Finish(run.threads, weights);
     CRIA_ASSIGN_OR_RETURN(matrix, CalibrateMatrix(run.threads, weights, tensor.stored.layout,
                                                   moments->training, moments->held_back));
   } else {
@@ -123,11 +125,12 @@ Status CalibrateBlock(CalibrationRun& run, const Block& block, const BlockSteps&
   };
   const auto first_step = [&](const RowBatch& batch,
                               const Matrix& weights) -> Result<InputsAndOutputs> {
-    CRIA_ASSIGN_OR_RETURN(Matrix exact, HiddenRows(run, run.exact, batch));
-    Matrix products = Multiply(run.threads, steps.Inputs(std::move(exact)), weights);
+    CRIA_ASSIGN_OR_RETURN(Matrix hidden, HiddenRows(run, run.exact, batch));
+    Matrix exact = steps.Inputs(std::move(hidden));
+    Matrix products = Multiply(run.threads, exact, weights);
     CRIA_RETURN_IF_ERROR(run.exact_inner.Write(batch.first, steps.Inner(products)));
     CRIA_ASSIGN_OR_RETURN(Matrix inputs, rounded_inputs(batch));
-    return InputsAndOutputs{std::move(inputs), std::move(products)};
+    return InputsAndOutputs{std::move(inputs), std::move(exact), std::move(products)};
   };
   CRIA_ASSIGN_OR_RETURN(const Matrix first,
                         CalibrateTensor(run, batches, choice, *block.first, first_step));
@@ -137,11 +140,11 @@ Status CalibrateBlock(CalibrationRun& run, const Block& block, const BlockSteps&
     Matrix inputs = steps.Inner(Multiply(run.threads, rounded, first));
     RoundInputs(run.threads, inputs.view());
     CRIA_RETURN_IF_ERROR(run.stored_inner.Write(batch.first, inputs));
-    CRIA_ASSIGN_OR_RETURN(const Matrix exact, run.exact_inner.Read(batch.first, batch.rows.size(),
-                                                                   block.inner_channels));
+    CRIA_ASSIGN_OR_RETURN(
+        Matrix exact, run.exact_inner.Read(batch.first, batch.rows.size(), block.inner_channels));
     Matrix products = Multiply(run.threads, exact, weights);
     CRIA_RETURN_IF_ERROR(outputs.exact(batch, products));
-    return InputsAndOutputs{std::move(inputs), std::move(products)};
+    return InputsAndOutputs{std::move(inputs), std::move(exact), std::move(products)};
   };
   CRIA_ASSIGN_OR_RETURN(const Matrix second,
                         CalibrateTensor(run, batches, choice, *block.second, second_step));

@@ -1,6 +1,7 @@
 #include "converter/calibrate/input_moments.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "converter/calibrate/linear_algebra.h"
 #include "core/numeric.h"
@@ -29,16 +30,28 @@ void AddInTiles(const ThreadPool& threads, ConstMatrixView a, ConstMatrixView b,
 
 }  // namespace
 
-void InputMoments::Add(const ThreadPool& threads, ConstMatrixView inputs, ConstMatrixView outputs) {
+void InputMoments::Add(const ThreadPool& threads, ConstMatrixView inputs,
+                       ConstMatrixView exact_inputs, ConstMatrixView exact_outputs) {
   AddInTiles(threads, inputs, inputs, /*is_symmetric=*/true, inputs_.view());
-  AddInTiles(threads, outputs, inputs, /*is_symmetric=*/false, outputs_.view());
-  for (size_t row = 0; row < outputs.rows; ++row) {
-    for (const float value : outputs.row(row)) output_squares_ += double{value} * value;
+  AddInTiles(threads, is_wide_ ? exact_inputs : exact_outputs, inputs, /*is_symmetric=*/false,
+             exact_.view());
+  for (size_t row = 0; row < exact_outputs.rows; ++row) {
+    for (const float value : exact_outputs.row(row)) output_squares_ += double{value} * value;
   }
   num_rows_ += inputs.rows;
 }
 
-void InputMoments::Finish() {
+void InputMoments::Finish(const ThreadPool& threads, const Matrix& weights) {
+  if (is_wide_) {
+    Matrix outputs(weights.rows(), weights.columns());
+    threads.ParallelFor(DivideRoundingUp(weights.rows(), kTile), [&](size_t index) {
+      const size_t row = index * kTile;
+      const size_t rows = std::min(kTile, weights.rows() - row);
+      AddProduct(weights.view().Rows(row, rows), exact_.view(), 1.0f,
+                 outputs.view().Rows(row, rows));
+    });
+    exact_ = std::move(outputs);
+  }
   if (num_rows_ == 0) return;
   const float factor = 1.0f / static_cast<float>(num_rows_);
   for (size_t i = 0; i < inputs_.rows(); ++i) {
@@ -47,7 +60,7 @@ void InputMoments::Finish() {
       inputs_(j, i) = inputs_(i, j);
     }
   }
-  for (float& value : outputs_.values()) value *= factor;
+  for (float& value : exact_.values()) value *= factor;
   output_squares_ /= static_cast<double>(num_rows_);
 }
 

@@ -43,7 +43,7 @@ class RowSolver {
   std::vector<CodedRow> Solve(ConstMatrixView targets) const;
 
   // How many rows to give at once, at most.
-  static constexpr size_t kMaxRows = 64;
+  static constexpr size_t kMaxRows = 128;
 
  private:
   struct Work;

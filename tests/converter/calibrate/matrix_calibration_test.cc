@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "converter/calibrate/linear_algebra.h"
+#include "converter/calibrate/row_solver.h"
 #include "random_matrix.h"
 #include "support/unwrap.h"
 
@@ -12,7 +13,8 @@ namespace cria {
 namespace {
 
 constexpr size_t kInputs = 96;
-constexpr size_t kOutputs = 70;  // More than one group of rows.
+// More than one group of rows.
+constexpr size_t kOutputs = RowSolver::kMaxRows + 6;
 
 class MatrixCalibrationTest : public testing::Test {
  protected:
@@ -23,10 +25,13 @@ class MatrixCalibrationTest : public testing::Test {
     InputMoments moments(kInputs, kOutputs);
     // In two steps, as batches come.
     const size_t half = inputs.rows() / 2;
-    moments.Add(threads_, inputs.view().Rows(0, half), outputs.view().Rows(0, half));
-    moments.Add(threads_, inputs.view().Rows(half, inputs.rows() - half),
-                outputs.view().Rows(half, inputs.rows() - half));
-    moments.Finish();
+    const auto add = [&](size_t first, size_t count) {
+      const ConstMatrixView rows = inputs.view().Rows(first, count);
+      moments.Add(threads_, rows, rows, outputs.view().Rows(first, count));
+    };
+    add(0, half);
+    add(half, inputs.rows() - half);
+    moments.Finish(threads_, weights_);
     return moments;
   }
 
@@ -61,21 +66,36 @@ class MatrixCalibrationTest : public testing::Test {
       MakeTensorLayout({TensorRole::kOProj, 0, kOutputs, kInputs}, Scheme::kQb4w, 32);
 };
 
-TEST_F(MatrixCalibrationTest, MomentsAreMeans) {
-  const Matrix inputs = CorrelatedInputs(31, kInputs, 2);
-  const InputMoments moments = MomentsOf(inputs);
-  EXPECT_EQ(moments.num_rows(), 31);
-  for (const auto& [i, j] : std::vector<std::pair<size_t, size_t>>{{0, 0}, {3, 95}, {95, 3}}) {
-    double of_inputs = 0.0;
-    double of_outputs = 0.0;
-    for (size_t row = 0; row < 31; ++row) {
-      double output = 0.0;
-      for (size_t k = 0; k < kInputs; ++k) output += double{weights_(i % 70, k)} * inputs(row, k);
-      of_inputs += double{inputs(row, i)} * inputs(row, j) / 31;
-      of_outputs += output * inputs(row, j) / 31;
+// With fewer outputs than inputs, and with more.
+TEST(InputMomentsTest, AreMeans) {
+  constexpr size_t kRows = 31;
+  const ThreadPool threads = Unwrap(ThreadPool::Create(2));
+  const Matrix inputs = CorrelatedInputs(kRows, kInputs, 2);
+  const Matrix exact_inputs = CorrelatedInputs(kRows, kInputs, 3);
+  for (const size_t num_outputs : {size_t{40}, kOutputs}) {
+    const Matrix weights = RandomMatrix(num_outputs, kInputs, 1);
+    Matrix outputs(kRows, num_outputs);
+    AddProductWithTransposed(exact_inputs.view(), weights.view(), outputs.view());
+    InputMoments moments(kInputs, num_outputs);
+    moments.Add(threads, inputs.view(), exact_inputs.view(), outputs.view());
+    moments.Finish(threads, weights);
+    EXPECT_EQ(moments.num_rows(), kRows);
+    ASSERT_EQ(moments.outputs().rows(), num_outputs);
+    for (const auto& [i, j] : std::vector<std::pair<size_t, size_t>>{{0, 0}, {3, 95}, {39, 3}}) {
+      double of_inputs = 0.0;
+      double of_outputs = 0.0;
+      double of_squares = 0.0;
+      for (size_t row = 0; row < kRows; ++row) {
+        of_inputs += double{inputs(row, i)} * inputs(row, j) / kRows;
+        of_outputs += double{outputs(row, i)} * inputs(row, j) / kRows;
+        for (const float output : outputs.view().row(row)) {
+          of_squares += double{output} * output / kRows;
+        }
+      }
+      EXPECT_NEAR(moments.inputs()(i, j), of_inputs, 1e-3);
+      EXPECT_NEAR(moments.outputs()(i, j), of_outputs, 1e-2);
+      EXPECT_NEAR(moments.output_squares(), of_squares, 1e-6 * of_squares);
     }
-    EXPECT_NEAR(moments.inputs()(i, j), of_inputs, 1e-3);
-    EXPECT_NEAR(moments.outputs()(i % 70, j), of_outputs, 1e-2);
   }
 }
 
