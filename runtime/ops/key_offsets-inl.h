@@ -39,8 +39,9 @@ struct PageOffsets {
 
  private:
   // Turns a row of the first page as rope turns keys by the position of the page's first row.
-  static void Turn(const KeyOffsets& offsets, const float* HWY_RESTRICT row, size_t head_dim,
-                   size_t rotary_dim, size_t position, float* HWY_RESTRICT turned) {
+  static HWY_NOINLINE void Turn(const KeyOffsets& offsets, const float* HWY_RESTRICT row,
+                                size_t head_dim, size_t rotary_dim, size_t position,
+                                float* HWY_RESTRICT turned) {
     const size_t half = offsets.cosines == nullptr ? 0 : rotary_dim / 2;
     const size_t first_entry = position / kKvPageTokens * kKvPageTokens * half;
     const float* HWY_RESTRICT cosines = offsets.cosines + first_entry;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
 
 #include "ops/simd_targets.h"
 
@@ -48,45 +47,52 @@ HWY_INLINE void TurnBack(const T* key, size_t head_dim, size_t rotary_dim,
   }
 }
 
-void TurnKeys(const KvCacheView& cache, const KvRowMove& move, const float* cosines,
-              const float* sines) {
+// Keys in int8 that are stored without their offsets.
+void TurnKeysWithOffsets(const KvCacheView& cache, const KvRowMove& move, const float* cosines,
+                         const float* sines) {
   const size_t head_dim = cache.head_dim;
   const size_t rotary_dim = cache.rotary_channels();
-  const bool has_offsets = cache.key_offsets.middles != nullptr;
+  float key[kMaxHeadDim], turned[kMaxHeadDim];
+  for (size_t head = 0; head < cache.num_key_value_heads; ++head) {
+    const size_t source = head * cache.num_rows() + move.source_row;
+    const size_t target = head * cache.num_rows() + move.target_row;
+    auto* const keys = static_cast<int8_t*>(cache.keys);
+    const size_t old_position = move.position + move.distance;
+    const PageOffsets old_offsets(cache.key_offsets, head, head_dim, rotary_dim, old_position);
+    const PageOffsets new_offsets(cache.key_offsets, head, head_dim, rotary_dim, move.position);
+    for (size_t i = 0; i < move.num_rows; ++i) {
+      const int8_t* const stored = keys + (source + i) * head_dim;
+      const float scale = cache.key_scales[source + i];
+      for (size_t j = 0; j < head_dim; ++j) {
+        key[j] = scale * static_cast<float>(stored[j]) + old_offsets.At(old_position + i, j);
+      }
+      TurnBack(key, head_dim, rotary_dim, cosines, sines, turned);
+      for (size_t j = 0; j < head_dim; ++j) turned[j] -= new_offsets.At(move.position + i, j);
+      cache.key_scales[target + i] = StoreRow(turned, head_dim, keys + (target + i) * head_dim);
+    }
+  }
+}
+
+void TurnKeys(const KvCacheView& cache, const KvRowMove& move, const float* cosines,
+              const float* sines) {
+  if (cache.key_offsets.middles != nullptr) {
+    return TurnKeysWithOffsets(cache, move, cosines, sines);
+  }
+  const size_t head_dim = cache.head_dim;
   WithKvElement(cache.type, [&]<typename T>() HWY_ATTR {
     float turned[kMaxHeadDim] = {};
-    float offset[kMaxHeadDim] = {};
-    float turned_offset[kMaxHeadDim] = {};
     for (size_t head = 0; head < cache.num_key_value_heads; ++head) {
       const size_t source = head * cache.num_rows() + move.source_row;
       const size_t target = head * cache.num_rows() + move.target_row;
       T* keys = static_cast<T*>(cache.keys);
-      const auto offsets_at = [&](size_t position) {
-        return PageOffsets(cache.key_offsets, head, head_dim, rotary_dim, position);
-      };
-      std::optional<PageOffsets> old_offsets, new_offsets;
-      if (has_offsets) {
-        old_offsets = offsets_at(move.position + move.distance);
-        new_offsets = offsets_at(move.position);
-      }
       for (size_t i = 0; i < move.num_rows; ++i) {
-        // Rotation is linear, so the old scale is only a factor.
-        float old_scale = sizeof(T) == 1 ? cache.key_scales[source + i] : 1.0f;
-        TurnBack(keys + (source + i) * head_dim, head_dim, rotary_dim, cosines, sines, turned);
-        if (has_offsets) {
-          // A key without its offset, turned, lacks the turned offset.
-          const size_t position = move.position + i;
-          for (size_t j = 0; j < head_dim; ++j) {
-            offset[j] = old_offsets->At(position + move.distance, j);
-          }
-          TurnBack(offset, head_dim, rotary_dim, cosines, sines, turned_offset);
-          for (size_t j = 0; j < head_dim; ++j) {
-            turned[j] = turned[j] * old_scale + turned_offset[j] - new_offsets->At(position, j);
-          }
-          old_scale = 1.0f;
-        }
+        TurnBack(keys + (source + i) * head_dim, head_dim, cache.rotary_channels(), cosines, sines,
+                 turned);
         const float scale = StoreRow(turned, head_dim, keys + (target + i) * head_dim);
-        if constexpr (sizeof(T) == 1) cache.key_scales[target + i] = old_scale * scale;
+        // Rotation is linear, so the old scale is only a factor.
+        if constexpr (sizeof(T) == 1) {
+          cache.key_scales[target + i] = cache.key_scales[source + i] * scale;
+        }
       }
     }
   });

@@ -1,5 +1,7 @@
 #include "ops/kv_cache_view.h"
 
+#include <type_traits>
+
 #include "ops/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -15,17 +17,19 @@ namespace cria::ops::HWY_NAMESPACE {
 void StoreKeyValue(const KvCacheView& cache, size_t first_row, size_t position, const float* keys,
                    const float* values) {
   WithKvElement(cache.type, [&]<typename T>() HWY_ATTR {
-    float difference[kMaxHeadDim];
-    const KeyOffsets& offsets = cache.key_offsets;
+    [[maybe_unused]] float difference[kMaxHeadDim];
+    [[maybe_unused]] const KeyOffsets& offsets = cache.key_offsets;
     for (size_t head = 0; head < cache.num_key_value_heads; ++head) {
       const size_t row = head * cache.num_rows() + first_row;
       const size_t input = head * cache.head_dim;
       const size_t output = row * cache.head_dim;
       const float* key = keys + input;
-      if (offsets.middles != nullptr) {
-        const PageOffsets page(offsets, head, cache.head_dim, cache.rotary_channels(), position);
-        for (size_t j = 0; j < cache.head_dim; ++j) difference[j] = key[j] - page.At(position, j);
-        key = difference;
+      if constexpr (std::is_same_v<T, int8_t>) {
+        if (offsets.middles != nullptr) {
+          const PageOffsets page(offsets, head, cache.head_dim, cache.rotary_channels(), position);
+          for (size_t j = 0; j < cache.head_dim; ++j) difference[j] = key[j] - page.At(position, j);
+          key = difference;
+        }
       }
       const float key_scale = StoreRow(key, cache.head_dim, static_cast<T*>(cache.keys) + output);
       const float value_scale =
