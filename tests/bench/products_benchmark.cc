@@ -11,6 +11,7 @@
 #include "core/numeric.h"
 #include "core/platform.h"
 #include "core/thread_pool.h"
+#include "ops/evex_dot_products.h"
 #include "ops/products/tiled_product.h"
 
 namespace cria::ops {
@@ -56,6 +57,15 @@ const std::vector<std::vector<int64_t>> kRowsAndThreads = {{1, 2, 3, 4, 6, 8, 12
                                                            {1, 2}};
 BENCHMARK(BM_Int4Product)->ArgsProduct(kRowsAndThreads)->UseRealTime();
 BENCHMARK(BM_Int8Product)->ArgsProduct(kRowsAndThreads)->UseRealTime();
+
+#if defined(__x86_64__)
+// Where the processor has AVX-512 instead, with libavx2_processor.so before it.
+void BM_Int4ProductAvxVnni(benchmark::State& state) {
+  const TileKernel* const kernel = Qb4wKernelForAvxVnni();
+  Run(state, kernel != nullptr ? kernel : Qb4wKernelWithEvexDotProducts(), 32);
+}
+BENCHMARK(BM_Int4ProductAvxVnni)->ArgsProduct(kRowsAndThreads)->UseRealTime();
+#endif
 
 }  // namespace
 }  // namespace cria::ops

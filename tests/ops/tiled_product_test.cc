@@ -16,6 +16,7 @@
 
 #include "core/numeric.h"
 #include "core/platform.h"
+#include "ops/evex_dot_products.h"
 #include "ops/simd_target_name.h"
 #include "support/emulation.h"
 
@@ -323,7 +324,35 @@ INSTANTIATE_TEST_SUITE_P(Shapes, TiledProductTest,
                                          Shape{30, 2176, 0}),
                          ShapeName);
 
-#if defined(__aarch64__)
+#if defined(__x86_64__)
+INSTANTIATE_TEST_SUITE_P(AvxVnni, TiledProductTest,
+                         testing::Values(Shape{12, 192, 64, Qb4wKernelForAvxVnni},
+                                         Shape{100, 1088, 32, Qb4wKernelForAvxVnni},
+                                         Shape{30, 2176, 128, Qb4wKernelForAvxVnni}),
+                         ShapeName);
+INSTANTIATE_TEST_SUITE_P(AvxVnniByEvex, TiledProductTest,
+                         testing::Values(Shape{1, 32, 32, Qb4wKernelWithEvexDotProducts},
+                                         Shape{12, 192, 64, Qb4wKernelWithEvexDotProducts},
+                                         Shape{17, 512, 256, Qb4wKernelWithEvexDotProducts},
+                                         Shape{100, 1088, 32, Qb4wKernelWithEvexDotProducts},
+                                         Shape{30, 2176, 128, Qb4wKernelWithEvexDotProducts}),
+                         ShapeName);
+
+TEST(AvxVnniTest, GivesWhatAvx2Gives) {
+  const TileKernel* const avx2 = Qb4wKernelForAvx2();
+  const TileKernel* const vnni = Qb4wKernelWithEvexDotProducts();
+  if (avx2 == nullptr || vnni == nullptr) return;
+  const TiledWeights weights(*avx2, {40, 1024, 64}, 1);
+  Rows rows(kManyRows, 1024, 2);
+  const Result<ThreadPool> pool = ThreadPool::Create(1);
+  std::vector<float> of_avx2(kManyRows * 40), of_vnni(kManyRows * 40);
+  MultiplyTiled(*avx2, weights.tiles(), weights.packed(), 40, rows.First(kManyRows), of_avx2.data(),
+                *pool);
+  MultiplyTiled(*vnni, weights.tiles(), weights.packed(), 40, rows.First(kManyRows), of_vnni.data(),
+                *pool);
+  EXPECT_EQ(of_vnni, of_avx2);
+}
+#elif defined(__aarch64__)
 // Processors with dot products can run this one, too.
 INSTANTIATE_TEST_SUITE_P(WithoutDotProducts, TiledProductTest,
                          testing::Values(Shape{1, 32, 32, Qb4wKernelForNeon},

@@ -4,8 +4,9 @@ namespace cria::ops {
 
 const TileKernel* FindQb4wKernel() {
 #if defined(__x86_64__)
-  const TileKernel* kernel = Qb4wKernelForAvx512Vnni();
-  return kernel != nullptr ? kernel : Qb4wKernelForAvx2();
+  if (const TileKernel* kernel = Qb4wKernelForAvx512Vnni(); kernel != nullptr) return kernel;
+  if (const TileKernel* kernel = Qb4wKernelForAvxVnni(); kernel != nullptr) return kernel;
+  return Qb4wKernelForAvx2();
 #elif defined(__aarch64__)
   if (const TileKernel* kernel = Qb4wKernelForNeonI8mm(); kernel != nullptr) return kernel;
   if (const TileKernel* kernel = Qb4wKernelForNeonDot(); kernel != nullptr) return kernel;

@@ -50,6 +50,7 @@ const TileKernel* FindQc8wKernel();
 
 // What these choose from, each null unless it is for this processor.
 const TileKernel* Qb4wKernelForAvx2();
+const TileKernel* Qb4wKernelForAvxVnni();
 const TileKernel* Qb4wKernelForAvx512Vnni();
 const TileKernel* Qb4wKernelForNeon();
 const TileKernel* Qb4wKernelForNeonDot();
