@@ -45,18 +45,17 @@ uint64_t BytesOf(const MemoryPlan& plan, std::string_view name) {
   return line == plan.lines.end() ? 0 : line->bytes;
 }
 
-Result<RankPlan> PlanRank(const ModelFile& whole, const EngineOptions& options,
+Result<RankPlan> PlanRank(const ModelFile& whole, EngineOptions options,
                           const std::vector<double>& weights, size_t rank, size_t num_candidates) {
   CRIA_ASSIGN_OR_RETURN(ModelFile part, ModelFile::Open(whole.path()));
   PlannedRank transport(rank, weights.size());
   ranks::OrderedCollective collective(transport);
   ranks::CollectiveLink link(collective, weights);
   CRIA_RETURN_IF_ERROR(link.TakePart(part));
+  options.link = &link;
   const ModelOutline outline = OutlineOf(part);
-  MemoryPlanOptions resolved = ResolveOptions(outline, options);
+  const MemoryPlanOptions resolved = ResolveOptions(outline, options);
   CRIA_RETURN_IF_ERROR(ValidateDecoderOptions(part.config(), resolved.decoder));
-  resolved.other_memory.push_back({"exchange between ranks", MemoryKind::kPrivate,
-                                   link.MemoryBytes(outline.config, resolved.decoder)});
   RankPlan plan;
   CRIA_ASSIGN_OR_RETURN(plan.memory,
                         PlanMemory(outline, resolved, ProgramMemory(ThisProgramKind())));

@@ -69,7 +69,8 @@ inline constexpr uint64_t kMeasuringLogitBytes = uint64_t{8} << 20;
 bool CanDraft(const ModelOutline& model);
 
 // The options with which the model is loaded: defaults that depend on the model or the machine are
-// filled in.
+// filled in, and what the link to other ranks takes is a line of other_memory. With a link, `model`
+// is what its TakePart left.
 MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions& options,
                                  std::shared_ptr<const ModelOutline> draft_model = nullptr);
 
