@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "model/model_outline.h"
 #include "ranks/collective_link.h"
 #include "ranks/ordered_collective.h"
+#include "ranks/ranked_loader.h"
 #include "raspberry-pi/boards.h"
 
 namespace cria::cli {
@@ -45,8 +47,10 @@ uint64_t BytesOf(const MemoryPlan& plan, std::string_view name) {
   return line == plan.lines.end() ? 0 : line->bytes;
 }
 
+// `options` are those of rank 0.
 Result<RankPlan> PlanRank(const ModelFile& whole, EngineOptions options,
                           const std::vector<double>& weights, size_t rank, size_t num_candidates) {
+  if (rank != 0) options = ranks::FollowerOptions(std::move(options));
   CRIA_ASSIGN_OR_RETURN(ModelFile part, ModelFile::Open(whole.path()));
   PlannedRank transport(rank, weights.size());
   ranks::OrderedCollective collective(transport);
@@ -54,7 +58,9 @@ Result<RankPlan> PlanRank(const ModelFile& whole, EngineOptions options,
   CRIA_RETURN_IF_ERROR(link.TakePart(part));
   options.link = &link;
   const ModelOutline outline = OutlineOf(part);
-  const MemoryPlanOptions resolved = ResolveOptions(outline, options);
+  CRIA_ASSIGN_OR_RETURN(std::shared_ptr<const ModelOutline> draft_model,
+                        OutlineOfDraftModel(options, part));
+  const MemoryPlanOptions resolved = ResolveOptions(outline, options, std::move(draft_model));
   CRIA_RETURN_IF_ERROR(ValidateDecoderOptions(part.config(), resolved.decoder));
   RankPlan plan;
   CRIA_ASSIGN_OR_RETURN(plan.memory,

@@ -44,14 +44,14 @@ MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions&
   if (!drafts.has_model) draft_model = nullptr;
   const bool maps_weights = !options.packing.cache_folder.empty();
   const bool maps_draft_weights = draft_model == nullptr || draft_model->is_packed || maps_weights;
-  const size_t draft_rows =
-      drafts.has_drafts() ? options.num_sequences + drafts.max_tokens : size_t{1};
+  const size_t draft_rows = drafts.has_drafts() ? options.draft_rows() : size_t{1};
   const size_t logit_rows = LogitRows(options.max_logit_bytes, model.config.vocab_size, chunk);
   const DecoderOptions decoder = {.context_tokens = context,
                                   .chunk_tokens = chunk,
                                   .kv_type = options.kv_type,
                                   .num_sequences = options.num_sequences,
-                                  .max_logit_rows = std::max(logit_rows, draft_rows)};
+                                  .max_logit_rows =
+                                      std::max({logit_rows, draft_rows, options.min_logit_rows})};
   std::vector<MemoryLine> other_memory = options.other_memory;
   if (options.link != nullptr) {
     other_memory.push_back({"exchange between ranks", MemoryKind::kPrivate,
@@ -130,8 +130,7 @@ Result<std::unique_ptr<Engine>> Engine::Load(platform::File opened, const Engine
           FormatBytes(disk_bytes)));
     }
   }
-  const bool wants_drafts = options.drafts.has_drafts() || draft_file.has_value();
-  if (wants_drafts && !resolved.drafts.has_drafts() && options.on_notice) {
+  if (options.wants_drafts() && !resolved.drafts.has_drafts() && options.on_notice) {
     options.on_notice(
         "there are no drafts, because this processor's products of several rows round differently "
         "from those of one, and so could change the text");

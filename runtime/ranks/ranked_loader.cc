@@ -2,14 +2,16 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
+#include <format>
 #include <span>
 #include <type_traits>
 #include <utility>
 
 #include "core/platform.h"
 #include "model/checksum.h"
+#include "model/model_outline.h"
 #include "model/path_contents.h"
+#include "ops/simd_target_name.h"
 #include "ranks/agreement.h"
 
 namespace cria::ranks {
@@ -42,8 +44,19 @@ struct RankedLoader::Order {
   uint64_t context_tokens;
   uint64_t num_sequences;
   uint64_t chunk_tokens;
-  DraftOptions drafts;
+  uint64_t min_logit_rows;
+  uint32_t wants_drafts;  // Of rank 0.
 };
+
+EngineOptions FollowerOptions(EngineOptions options) {
+  if (options.wants_drafts()) options.min_logit_rows = options.draft_rows();
+  options.drafts = {};
+  options.draft_model_path.clear();
+  options.max_constraints = 0;
+  options.other_memory.clear();
+  options.other_threads = 0;
+  return options;
+}
 
 Status RankedLoader::Meet(std::string_view version) {
   const uint64_t hash = ChecksumOf(std::as_bytes(std::span(version)));
@@ -55,10 +68,6 @@ Result<std::unique_ptr<Engine>> RankedLoader::Load(const std::string& path, Engi
   if (is_loaded_) {
     return Fail(ErrorCode::kUsage, "several ranks can load one model only: run this on one board");
   }
-  if (!options.draft_model_path.empty()) {
-    return Fail(ErrorCode::kUsage,
-                "a draft model does not help several ranks: draft by n-grams instead");
-  }
   if (weights.empty()) weights.assign(collective_.num_ranks(), 1.0);
   if (weights.size() != collective_.num_ranks()) {
     return Fail(ErrorCode::kUsage, "there must be a weight for each rank, or none: " +
@@ -66,7 +75,8 @@ Result<std::unique_ptr<Engine>> RankedLoader::Load(const std::string& path, Engi
                                        std::to_string(weights.size()));
   }
   weights_ = std::move(weights);
-  CRIA_RETURN_IF_ERROR(SendOrder(path, options));
+  wants_drafts_ = options.wants_drafts();
+  CRIA_RETURN_IF_ERROR(SendOrder(path, FollowerOptions(options)));
   Result<std::unique_ptr<Engine>> engine = LoadTogether(path, std::move(options));
   is_loaded_ = engine.has_value();
   return engine;
@@ -93,7 +103,8 @@ Status RankedLoader::SendOrder(const std::string& path, const EngineOptions& opt
                  .context_tokens = options.context_tokens,
                  .num_sequences = options.num_sequences,
                  .chunk_tokens = options.chunk_tokens,
-                 .drafts = options.drafts};
+                 .min_logit_rows = options.min_logit_rows,
+                 .wants_drafts = wants_drafts_ ? 1u : 0u};
   CRIA_RETURN_IF_ERROR(collective_.Broadcast(BytesOf(order)));
   std::string text = path + cache + packing.packed_path;
   CRIA_RETURN_IF_ERROR(collective_.Broadcast(std::as_writable_bytes(std::span(text))));
@@ -124,7 +135,8 @@ Result<std::optional<EngineOptions>> RankedLoader::ReceiveOrder(std::string& pat
   options.context_tokens = order.context_tokens;
   options.num_sequences = order.num_sequences;
   options.chunk_tokens = order.chunk_tokens;
-  options.drafts = order.drafts;
+  options.min_logit_rows = order.min_logit_rows;
+  wants_drafts_ = order.wants_drafts != 0;
   return options;
 }
 
@@ -146,7 +158,19 @@ Result<std::unique_ptr<Engine>> RankedLoader::LoadTogether(const std::string& pa
   // Rank 0 would not know that there is less room on another rank.
   uint64_t rows = engine ? (*engine)->memory_plan().options.decoder.chunk_tokens : 0;
   CRIA_RETURN_IF_ERROR(Agree(collective_, loaded, BytesOf(rows), "other options"));
+  CRIA_RETURN_IF_ERROR(AgreeOnProcessor((*engine)->file()));
   return engine;
+}
+
+Status RankedLoader::AgreeOnProcessor(const ModelFile& model) {
+  // If a rank rounded the rows of a draft differently from single ones, drafts would change the
+  // text.
+  if (!wants_drafts_) return {};
+  const std::string own =
+      std::format("{} {:d}", ops::SimdTargetName(), CanDraft(OutlineOf(model)));
+  const uint64_t hash = ChecksumOf(std::as_bytes(std::span(own)));
+  return Agree(collective_, {}, std::as_bytes(std::span(&hash, 1)),
+               "another instruction set (drafts need the same)");
 }
 
 Status RankedLoader::End() {

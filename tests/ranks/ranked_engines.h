@@ -16,6 +16,7 @@
 #include "llm/engine.h"
 #include "ranks/collective_link.h"
 #include "ranks/ordered_collective.h"
+#include "ranks/ranked_loader.h"
 #include "ranks/thread_transport.h"
 #include "support/unwrap.h"
 
@@ -29,8 +30,9 @@ class RankedEngines {
     options.num_threads = 1;
     for (size_t rank = 0; rank < weights.size(); ++rank) {
       Rank& added = *ranks_.emplace_back(std::make_unique<Rank>(boxes_, rank, weights));
-      options.link = &added.link;
-      added.engine = Unwrap(Engine::Load(path, options));
+      EngineOptions own = rank == 0 ? options : FollowerOptions(options);
+      own.link = &added.link;
+      added.engine = Unwrap(Engine::Load(path, own));
     }
     for (size_t rank = 1; rank < weights.size(); ++rank) {
       Rank& follower = *ranks_[rank];

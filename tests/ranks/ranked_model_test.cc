@@ -264,6 +264,25 @@ TEST(RankedModel, ThePlanIsThatOfThePart) {
   EXPECT_EQ(line(*alone, "exchange between ranks"), 0u);
 }
 
+TEST(RankedModel, OnlyRank0PlansTheDraftModel) {
+  const ConvertedModel model(support::SpecGqa(), {.weights = Scheme::kQc8w});
+  EngineOptions options = SmallOptions();
+  options.draft_model_path = model.path();
+  options.max_constraints = 1;
+  RankedEngines ranked(model.path(), {1, 1}, options);
+  const auto has_line = [&](size_t rank, std::string_view name) {
+    return std::ranges::any_of(ranked.engine(rank).memory_plan().lines, [&](const auto& line) {
+      return line.name.starts_with(name) && line.bytes > 0;
+    });
+  };
+  for (const std::string_view name : {"draft model: packed weights", "constraints"}) {
+    EXPECT_TRUE(has_line(0, name)) << name;
+    EXPECT_FALSE(has_line(1, name)) << name;
+  }
+  EXPECT_GE(ranked.engine(1).decoder().max_logit_rows(),
+            ranked.engine(0).decoder().max_logit_rows());
+}
+
 TEST(RankedModel, RefusesWhatCannotBeDivided) {
   for (const char* name : {"Olmo2", "Qwen3Moe"}) {
     const ConvertedModel model(support::FamilyNamed(name), {.weights = Scheme::kQc8w});
