@@ -49,12 +49,13 @@ uint64_t BytesOf(const MemoryPlan& plan, std::string_view name) {
 
 // `options` are those of rank 0.
 Result<RankPlan> PlanRank(const ModelFile& whole, EngineOptions options,
-                          const std::vector<double>& weights, size_t rank, size_t num_candidates) {
+                          const ranks::LinkOptions& link_options, size_t rank,
+                          size_t num_candidates) {
   if (rank != 0) options = ranks::FollowerOptions(std::move(options));
   CRIA_ASSIGN_OR_RETURN(ModelFile part, ModelFile::Open(whole.path()));
-  PlannedRank transport(rank, weights.size());
+  PlannedRank transport(rank, link_options.weights.size());
   ranks::OrderedCollective collective(transport);
-  ranks::CollectiveLink link(collective, weights);
+  ranks::CollectiveLink link(collective, link_options);
   CRIA_RETURN_IF_ERROR(link.TakePart(part));
   options.link = &link;
   const ModelOutline outline = OutlineOf(part);
@@ -67,7 +68,8 @@ Result<RankPlan> PlanRank(const ModelFile& whole, EngineOptions options,
                         PlanMemory(outline, resolved, ProgramMemory(ThisProgramKind())));
   plan.share = link.shares()[rank];
   plan.weight_bytes = ranks::WeightBytesPerToken(outline);
-  plan.traffic = ranks::TrafficOf(whole.config(), link.shares(), rank, num_candidates);
+  plan.traffic =
+      ranks::TrafficOf(whole.config(), link.shares(), link_options.wire, rank, num_candidates);
   return plan;
 }
 
@@ -79,7 +81,7 @@ struct Prediction {
   double alone = 0.0;  // Of one such board, if it had the memory.
 };
 
-Prediction Predict(const ModelFile& whole, const std::vector<RankPlan>& plans,
+Prediction Predict(const ModelFile& whole, const std::vector<RankPlan>& plans, WireType wire,
                    size_t num_candidates, const ranks::Network& network, double read_bandwidth) {
   std::vector<ranks::RankShare> shares;
   uint64_t most = 0;
@@ -88,9 +90,10 @@ Prediction Predict(const ModelFile& whole, const std::vector<RankPlan>& plans,
     most = std::max(most, plan.weight_bytes);
   }
   const uint64_t all = ranks::WeightBytesPerToken(OutlineOf(whole));
-  return {.reading = static_cast<double>(most) / read_bandwidth,
-          .exchanging = ranks::ExchangeSeconds(whole.config(), shares, num_candidates, network),
-          .alone = static_cast<double>(all) / read_bandwidth};
+  return {
+      .reading = static_cast<double>(most) / read_bandwidth,
+      .exchanging = ranks::ExchangeSeconds(whole.config(), shares, wire, num_candidates, network),
+      .alone = static_cast<double>(all) / read_bandwidth};
 }
 
 void PrintTable(const std::vector<RankPlan>& plans) {
@@ -158,20 +161,21 @@ void PrintJson(const std::vector<RankPlan>& plans, const Prediction* prediction)
 
 }  // namespace
 
-Status TakePartOf(size_t rank, const std::vector<double>& weights, ModelFile& model) {
-  PlannedRank transport(rank, weights.size());
+Status TakePartOf(size_t rank, const ranks::LinkOptions& link_options, ModelFile& model) {
+  PlannedRank transport(rank, link_options.weights.size());
   ranks::OrderedCollective collective(transport);
-  ranks::CollectiveLink link(collective, weights);
+  ranks::CollectiveLink link(collective, link_options);
   return link.TakePart(model);
 }
 
 Status PrintRankPlan(const ModelFile& model, const EngineOptions& options,
-                     const std::vector<double>& weights, const ranks::Network& network,
+                     const ranks::LinkOptions& link_options, const ranks::Network& network,
                      const PlanArguments& arguments) {
   const size_t num_candidates = SamplerOptions().top_k;
   std::vector<RankPlan> plans;
-  for (size_t rank = 0; rank < weights.size(); ++rank) {
-    CRIA_ASSIGN_OR_RETURN(RankPlan plan, PlanRank(model, options, weights, rank, num_candidates));
+  for (size_t rank = 0; rank < link_options.weights.size(); ++rank) {
+    CRIA_ASSIGN_OR_RETURN(RankPlan plan,
+                          PlanRank(model, options, link_options, rank, num_candidates));
     plans.push_back(std::move(plan));
   }
   const raspberry_pi::Board* const board = raspberry_pi::FindBoard(arguments.board);
@@ -180,7 +184,8 @@ Status PrintRankPlan(const ModelFile& model, const EngineOptions& options,
   }
   Prediction prediction;
   if (board != nullptr) {
-    prediction = Predict(model, plans, num_candidates, network, board->read_bandwidth_gb_s * 1e9);
+    prediction = Predict(model, plans, link_options.wire, num_candidates, network,
+                         board->read_bandwidth_gb_s * 1e9);
   }
   if (arguments.json) {
     PrintJson(plans, board == nullptr ? nullptr : &prediction);

@@ -46,12 +46,12 @@ MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions&
   const bool maps_draft_weights = draft_model == nullptr || draft_model->is_packed || maps_weights;
   const size_t draft_rows = drafts.has_drafts() ? options.draft_rows() : size_t{1};
   const size_t logit_rows = LogitRows(options.max_logit_bytes, model.config.vocab_size, chunk);
-  const DecoderOptions decoder = {.context_tokens = context,
-                                  .chunk_tokens = chunk,
-                                  .kv_type = options.kv_type,
-                                  .num_sequences = options.num_sequences,
-                                  .max_logit_rows =
-                                      std::max({logit_rows, draft_rows, options.min_logit_rows})};
+  const DecoderOptions decoder = {
+      .context_tokens = context,
+      .chunk_tokens = chunk,
+      .kv_type = options.kv_type,
+      .num_sequences = options.num_sequences,
+      .max_logit_rows = std::max({logit_rows, draft_rows, options.min_logit_rows})};
   std::vector<MemoryLine> other_memory = options.other_memory;
   if (options.link != nullptr) {
     other_memory.push_back({"exchange between ranks", MemoryKind::kPrivate,

@@ -120,11 +120,6 @@ Status CheckDivisible(const ModelConfig& config, std::span<const double> weights
     return Fail(ErrorCode::kUnsupported,
                 "mixtures of experts are not divided among ranks yet: run this model on one board");
   }
-  if (config.joint_qk_norm) {
-    return Fail(ErrorCode::kUnsupported,
-                "models that normalize the queries of all heads together, such as OLMo 2, are not "
-                "divided among ranks yet: run this model on one board");
-  }
   return {};
 }
 

@@ -37,6 +37,7 @@ struct RankedLoader::Order {
   uint32_t has_limit;
   uint32_t ignores_limits;
   KvType kv_type;
+  WireType wire;
   uint64_t limit_bytes;
   uint64_t max_logit_bytes;
   uint64_t num_threads;
@@ -64,17 +65,18 @@ Status RankedLoader::Meet(std::string_view version) {
 }
 
 Result<std::unique_ptr<Engine>> RankedLoader::Load(const std::string& path, EngineOptions options,
-                                                   std::vector<double> weights) {
+                                                   LinkOptions link) {
   if (is_loaded_) {
     return Fail(ErrorCode::kUsage, "several ranks can load one model only: run this on one board");
   }
-  if (weights.empty()) weights.assign(collective_.num_ranks(), 1.0);
-  if (weights.size() != collective_.num_ranks()) {
-    return Fail(ErrorCode::kUsage, "there must be a weight for each rank, or none: " +
-                                       std::to_string(collective_.num_ranks()) + ", not " +
-                                       std::to_string(weights.size()));
+  const size_t num_ranks = collective_.num_ranks();
+  if (link.weights.empty()) link.weights.assign(num_ranks, 1.0);
+  if (link.weights.size() != num_ranks) {
+    return Fail(ErrorCode::kUsage,
+                std::format("there must be a weight for each rank, or none: {}, not {}", num_ranks,
+                            link.weights.size()));
   }
-  weights_ = std::move(weights);
+  link_options_ = std::move(link);
   wants_drafts_ = options.wants_drafts();
   CRIA_RETURN_IF_ERROR(SendOrder(path, FollowerOptions(options)));
   Result<std::unique_ptr<Engine>> engine = LoadTogether(path, std::move(options));
@@ -90,12 +92,13 @@ Status RankedLoader::SendOrder(const std::string& path, const EngineOptions& opt
                  .path_bytes = static_cast<uint32_t>(path.size()),
                  .cache_bytes = static_cast<uint32_t>(cache.size()),
                  .packed_bytes = static_cast<uint32_t>(packing.packed_path.size()),
-                 .num_weights = static_cast<uint32_t>(weights_.size()),
+                 .num_weights = static_cast<uint32_t>(link_options_.weights.size()),
                  .never_packs = packing.never_pack ? 1u : 0u,
                  .has_own_cache = has_own_cache ? 1u : 0u,
                  .has_limit = options.memory_limit_bytes ? 1u : 0u,
                  .ignores_limits = options.ignore_memory_limits ? 1u : 0u,
                  .kv_type = options.kv_type,
+                 .wire = link_options_.wire,
                  .limit_bytes = options.memory_limit_bytes.value_or(0),
                  .max_logit_bytes = options.max_logit_bytes,
                  .num_threads = options.num_threads,
@@ -108,7 +111,7 @@ Status RankedLoader::SendOrder(const std::string& path, const EngineOptions& opt
   CRIA_RETURN_IF_ERROR(collective_.Broadcast(BytesOf(order)));
   std::string text = path + cache + packing.packed_path;
   CRIA_RETURN_IF_ERROR(collective_.Broadcast(std::as_writable_bytes(std::span(text))));
-  return collective_.Broadcast(std::as_writable_bytes(std::span(weights_)));
+  return collective_.Broadcast(std::as_writable_bytes(std::span(link_options_.weights)));
 }
 
 Result<std::optional<EngineOptions>> RankedLoader::ReceiveOrder(std::string& path) {
@@ -117,8 +120,10 @@ Result<std::optional<EngineOptions>> RankedLoader::ReceiveOrder(std::string& pat
   if (order.ends != 0) return std::nullopt;
   std::string text(size_t{order.path_bytes} + order.cache_bytes + order.packed_bytes, '\0');
   CRIA_RETURN_IF_ERROR(collective_.Broadcast(std::as_writable_bytes(std::span(text))));
-  weights_.resize(order.num_weights);
-  CRIA_RETURN_IF_ERROR(collective_.Broadcast(std::as_writable_bytes(std::span(weights_))));
+  link_options_.wire = order.wire;
+  link_options_.weights.resize(order.num_weights);
+  CRIA_RETURN_IF_ERROR(
+      collective_.Broadcast(std::as_writable_bytes(std::span(link_options_.weights))));
   path = text.substr(0, order.path_bytes);
   EngineOptions options;
   options.packing.cache_folder = order.has_own_cache != 0
@@ -151,7 +156,7 @@ Result<std::unique_ptr<Engine>> RankedLoader::LoadTogether(const std::string& pa
   }();
   CRIA_RETURN_IF_ERROR(
       Agree(collective_, opened, std::as_bytes(std::span(digest)), "another model file"));
-  link_ = std::make_unique<CollectiveLink>(collective_, weights_);
+  link_ = std::make_unique<CollectiveLink>(collective_, link_options_);
   options.link = link_.get();
   Result<std::unique_ptr<Engine>> engine = Engine::Load(path, options);
   const Status loaded = engine ? Status() : Status(std::unexpected(engine.error()));
@@ -166,8 +171,7 @@ Status RankedLoader::AgreeOnProcessor(const ModelFile& model) {
   // If a rank rounded the rows of a draft differently from single ones, drafts would change the
   // text.
   if (!wants_drafts_) return {};
-  const std::string own =
-      std::format("{} {:d}", ops::SimdTargetName(), CanDraft(OutlineOf(model)));
+  const std::string own = std::format("{} {:d}", ops::SimdTargetName(), CanDraft(OutlineOf(model)));
   const uint64_t hash = ChecksumOf(std::as_bytes(std::span(own)));
   return Agree(collective_, {}, std::as_bytes(std::span(&hash, 1)),
                "another instruction set (drafts need the same)");

@@ -16,15 +16,17 @@ size_t SumOf(std::span<const Range> ranges) {
   return sum;
 }
 
+// The channels of heads, of which the first one has the channel `offset`.
+Range ChannelsOf(const Range& heads, const ModelConfig& config, size_t offset = 0) {
+  return {offset + heads.begin * config.head_dim, offset + heads.end * config.head_dim};
+}
+
 // Of the rows of queries, keys and values, which follow one another.
 std::vector<Range> QkvChannels(const ModelConfig& config, const RankShare& share) {
-  const auto channels = [&](const Range& heads, size_t offset) {
-    return Range{offset + heads.begin * config.head_dim, offset + heads.end * config.head_dim};
-  };
   const size_t keys = config.query_channels();
   const size_t values = keys + config.key_value_channels();
-  return {channels(share.query_heads, 0), channels(share.key_value_heads, keys),
-          channels(share.key_value_heads, values)};
+  return {ChannelsOf(share.query_heads, config), ChannelsOf(share.key_value_heads, config, keys),
+          ChannelsOf(share.key_value_heads, config, values)};
 }
 
 std::vector<Range> GateUpChannels(const ModelConfig& config, const RankShare& share) {
@@ -60,9 +62,14 @@ TensorSlice TensorSlice::Of(const TensorSpec& spec, const ModelConfig& config,
     case TensorRole::kQkvBias:
       slice.columns = QkvChannels(config, share);
       break;
+    case TensorRole::kQNorm:
+      if (config.joint_qk_norm) slice.columns = {ChannelsOf(share.query_heads, config)};
+      break;
+    case TensorRole::kKNorm:
+      if (config.joint_qk_norm) slice.columns = {ChannelsOf(share.key_value_heads, config)};
+      break;
     case TensorRole::kOProj:
-      slice.columns = {
-          {share.query_heads.begin * config.head_dim, share.query_heads.end * config.head_dim}};
+      slice.columns = {ChannelsOf(share.query_heads, config)};
       break;
     case TensorRole::kGateUpProj:
       slice.rows = GateUpChannels(config, share);
@@ -80,8 +87,6 @@ TensorSlice TensorSlice::Of(const TensorSpec& spec, const ModelConfig& config,
     case TensorRole::kInputLayernorm:
     case TensorRole::kPostAttentionLayernorm:
     case TensorRole::kNorm:
-    case TensorRole::kQNorm:
-    case TensorRole::kKNorm:
     // Biases of outputs are added after the sum over the ranks.
     case TensorRole::kOBias:
     case TensorRole::kDownBias:

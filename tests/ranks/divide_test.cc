@@ -110,9 +110,6 @@ TEST(Divide, RefusesWhatItCannotDivide) {
   ModelConfig mixture = config;
   mixture.num_experts = 8;
   EXPECT_NE(ErrorOf(Divide(mixture, {}, {{1, 1}})).find("experts"), std::string::npos);
-  ModelConfig joint = config;
-  joint.joint_qk_norm = true;
-  EXPECT_NE(ErrorOf(Divide(joint, {}, {{1, 1}})).find("OLMo 2"), std::string::npos);
 }
 
 // Of every model that can be divided, each part belongs to a rank, each rank gets a part, query

@@ -25,11 +25,13 @@ namespace cria::ranks {
 class RankedEngines {
  public:
   // Every rank has one thread. `weights` are those of Divide.
-  RankedEngines(const std::string& path, const std::vector<double>& weights, EngineOptions options)
+  RankedEngines(const std::string& path, const std::vector<double>& weights, EngineOptions options,
+                WireType wire = WireType::kF32)
       : boxes_(weights.size()) {
     options.num_threads = 1;
     for (size_t rank = 0; rank < weights.size(); ++rank) {
-      Rank& added = *ranks_.emplace_back(std::make_unique<Rank>(boxes_, rank, weights));
+      Rank& added =
+          *ranks_.emplace_back(std::make_unique<Rank>(boxes_, rank, LinkOptions{weights, wire}));
       EngineOptions own = rank == 0 ? options : FollowerOptions(options);
       own.link = &added.link;
       added.engine = Unwrap(Engine::Load(path, own));
@@ -62,8 +64,8 @@ class RankedEngines {
 
  private:
   struct Rank {
-    Rank(ThreadMailboxes& boxes, size_t rank, const std::vector<double>& weights)
-        : transport(boxes, rank), collective(transport), link(collective, weights) {}
+    Rank(ThreadMailboxes& boxes, size_t rank, const LinkOptions& options)
+        : transport(boxes, rank), collective(transport), link(collective, options) {}
 
     ThreadTransport transport;
     OrderedCollective collective;

@@ -106,11 +106,11 @@ TEST(RankedLoader, GoesOnAfterAnError) {
     const auto refused = loader.Load(model.path(), small, {});
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code(), ErrorCode::kOutOfMemory);
-    EXPECT_FALSE(loader.Load(model.path(), SomeOptions(), {1.0, 2.0, 3.0}));
+    EXPECT_FALSE(loader.Load(model.path(), SomeOptions(), {.weights = {1.0, 2.0, 3.0}}));
     EngineOptions drafts = SomeOptions();
     drafts.draft_model_path = model.path() + ".missing";
     EXPECT_FALSE(loader.Load(model.path(), drafts, {}));
-    const auto loaded = loader.Load(model.path(), SomeOptions(), {3.0, 1.0});
+    const auto loaded = loader.Load(model.path(), SomeOptions(), {.weights = {3.0, 1.0}});
     ASSERT_TRUE(loaded) << loaded.error().message();
     const auto second = loader.Load(model.path(), SomeOptions(), {});
     ASSERT_FALSE(second);
