@@ -35,6 +35,17 @@ class PlannedRank final : public ranks::Transport {
   const size_t num_ranks_;
 };
 
+// All of them, of which tokens of a mixture choose some.
+uint64_t PackedBytesOf(const MemoryPlan& plan) {
+  return BytesOf(plan, "packed weights") + BytesOf(plan, "experts of one token") +
+         BytesOf(plan, "other experts");
+}
+
+// Of the feed-forward of most layers.
+size_t ChannelsOf(const ranks::RankShare& share) {
+  return share.expert_channels.size() != 0 ? share.expert_channels.size() : share.channels.size();
+}
+
 struct RankPlan {
   ranks::RankShare share;
   MemoryPlan memory;
@@ -103,8 +114,8 @@ void PrintTable(const std::vector<RankPlan>& plans) {
     const RankPlan& plan = plans[rank];
     std::printf("%4zu %6zu %5zu %9zu %11zu %11s %11s %11s %11s %11s\n", rank,
                 plan.share.query_heads.size(), plan.share.key_value_heads.size(),
-                plan.share.channels.size(), plan.share.vocabulary.size(),
-                FormatBytes(BytesOf(plan.memory, "packed weights")).c_str(),
+                ChannelsOf(plan.share), plan.share.vocabulary.size(),
+                FormatBytes(PackedBytesOf(plan.memory)).c_str(),
                 FormatBytes(BytesOf(plan.memory, "KV cache")).c_str(),
                 FormatBytes(plan.memory.private_bytes()).c_str(),
                 FormatBytes(plan.memory.mapped_bytes()).c_str(),
@@ -138,9 +149,9 @@ void PrintJson(const std::vector<RankPlan>& plans, const Prediction* prediction)
   for (const RankPlan& plan : plans) {
     ranks.push_back({{"query_heads", plan.share.query_heads.size()},
                      {"key_value_heads", plan.share.key_value_heads.size()},
-                     {"channels", plan.share.channels.size()},
+                     {"channels", ChannelsOf(plan.share)},
                      {"vocabulary", plan.share.vocabulary.size()},
-                     {"packed_weights_bytes", BytesOf(plan.memory, "packed weights")},
+                     {"packed_weights_bytes", PackedBytesOf(plan.memory)},
                      {"private_bytes", plan.memory.private_bytes()},
                      {"mapped_bytes", plan.memory.mapped_bytes()},
                      {"peak_bytes", plan.memory.peak_bytes()},

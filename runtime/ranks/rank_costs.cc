@@ -88,7 +88,8 @@ double ExchangeSeconds(const ModelConfig& whole, std::span<const RankShare> shar
 uint64_t WeightBytesPerToken(const ModelOutline& part) {
   uint64_t bytes = 0;
   for (const TensorLayout& matrix : part.matrices) {
-    bytes += matrix.data_bytes() + matrix.scale_bytes();
+    const uint64_t used_parts = matrix.num_parts == 1 ? 1 : part.config.num_experts_per_tok;
+    bytes += used_parts * (matrix.Part().data_bytes() + matrix.Part().scale_bytes());
   }
   return bytes;
 }

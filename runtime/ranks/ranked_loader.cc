@@ -169,12 +169,12 @@ Result<std::unique_ptr<Engine>> RankedLoader::LoadTogether(const std::string& pa
 
 Status RankedLoader::AgreeOnProcessor(const ModelFile& model) {
   // If a rank rounded the rows of a draft differently from single ones, drafts would change the
-  // text.
-  if (!wants_drafts_) return {};
+  // text. If the scores of a router had other bits on a rank, it could choose another expert.
+  if (!wants_drafts_ && model.config().num_experts == 0) return {};
   const std::string own = std::format("{} {:d}", ops::SimdTargetName(), CanDraft(OutlineOf(model)));
   const uint64_t hash = ChecksumOf(std::as_bytes(std::span(own)));
   return Agree(collective_, {}, std::as_bytes(std::span(&hash, 1)),
-               "another instruction set (drafts need the same)");
+               "another instruction set (drafts and mixtures of experts need the same)");
 }
 
 Status RankedLoader::End() {

@@ -16,9 +16,13 @@ size_t SumOf(std::span<const Range> ranges) {
   return sum;
 }
 
+Range MovedBy(size_t distance, const Range& range) {
+  return {distance + range.begin, distance + range.end};
+}
+
 // The channels of heads, of which the first one has the channel `offset`.
 Range ChannelsOf(const Range& heads, const ModelConfig& config, size_t offset = 0) {
-  return {offset + heads.begin * config.head_dim, offset + heads.end * config.head_dim};
+  return MovedBy(offset, {heads.begin * config.head_dim, heads.end * config.head_dim});
 }
 
 // Of the rows of queries, keys and values, which follow one another.
@@ -29,9 +33,12 @@ std::vector<Range> QkvChannels(const ModelConfig& config, const RankShare& share
           ChannelsOf(share.key_value_heads, config, values)};
 }
 
-std::vector<Range> GateUpChannels(const ModelConfig& config, const RankShare& share) {
-  const size_t up = config.intermediate_size;
-  return {share.channels, {up + share.channels.begin, up + share.channels.end}};
+// Of the rows of gate and up, which follow one another: each has `width`. There may be several
+// such pairs, one for each expert.
+std::vector<Range> GateUpChannels(const Range& channels, size_t width, size_t num_experts = 1) {
+  std::vector<Range> ranges;
+  for (size_t i = 0; i < 2 * num_experts; ++i) ranges.push_back(MovedBy(i * width, channels));
+  return ranges;
 }
 
 TensorLayout LayoutOf(const TensorLayout& stored, const TensorSlice& slice) {
@@ -72,13 +79,27 @@ TensorSlice TensorSlice::Of(const TensorSpec& spec, const ModelConfig& config,
       slice.columns = {ChannelsOf(share.query_heads, config)};
       break;
     case TensorRole::kGateUpProj:
-      slice.rows = GateUpChannels(config, share);
+      slice.rows = GateUpChannels(share.channels, config.intermediate_size);
       break;
     case TensorRole::kGateUpBias:
-      slice.columns = GateUpChannels(config, share);
+      slice.columns = GateUpChannels(share.channels, config.intermediate_size);
       break;
     case TensorRole::kDownProj:
       slice.columns = {share.channels};
+      break;
+    case TensorRole::kExpertsGateUpProj:
+      slice.rows =
+          GateUpChannels(share.expert_channels, config.moe_intermediate_size, config.num_experts);
+      break;
+    case TensorRole::kExpertsDownProj:
+      slice.columns = {share.expert_channels};
+      break;
+    case TensorRole::kSharedExpertGateUpProj:
+      slice.rows =
+          GateUpChannels(share.shared_expert_channels, config.shared_expert_intermediate_size);
+      break;
+    case TensorRole::kSharedExpertDownProj:
+      slice.columns = {share.shared_expert_channels};
       break;
     case TensorRole::kLmHead:
       slice.rows = {share.vocabulary};
@@ -92,12 +113,8 @@ TensorSlice TensorSlice::Of(const TensorSpec& spec, const ModelConfig& config,
     case TensorRole::kDownBias:
     case TensorRole::kAttentionOutputNorm:
     case TensorRole::kMlpOutputNorm:
-    // Mixtures are not divided.
+    // Each rank chooses the same experts.
     case TensorRole::kRouter:
-    case TensorRole::kExpertsGateUpProj:
-    case TensorRole::kExpertsDownProj:
-    case TensorRole::kSharedExpertGateUpProj:
-    case TensorRole::kSharedExpertDownProj:
     case TensorRole::kSharedExpertGate:
       break;
   }
