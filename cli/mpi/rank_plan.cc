@@ -35,6 +35,11 @@ class PlannedRank final : public ranks::Transport {
   const size_t num_ranks_;
 };
 
+uint64_t BytesOf(const MemoryPlan& plan, std::string_view name) {
+  const auto line = std::ranges::find(plan.lines, name, &MemoryLine::name);
+  return line == plan.lines.end() ? 0 : line->bytes;
+}
+
 // All of them, of which tokens of a mixture choose some.
 uint64_t PackedBytesOf(const MemoryPlan& plan) {
   return BytesOf(plan, "packed weights") + BytesOf(plan, "experts of one token") +
@@ -52,11 +57,6 @@ struct RankPlan {
   uint64_t weight_bytes = 0;
   ranks::TokenTraffic traffic;
 };
-
-uint64_t BytesOf(const MemoryPlan& plan, std::string_view name) {
-  const auto line = std::ranges::find(plan.lines, name, &MemoryLine::name);
-  return line == plan.lines.end() ? 0 : line->bytes;
-}
 
 // `options` are those of rank 0.
 Result<RankPlan> PlanRank(const ModelFile& whole, EngineOptions options,
