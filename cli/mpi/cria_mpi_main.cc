@@ -77,7 +77,7 @@ Status RunProgram(std::vector<std::string> arguments) {
 Result<std::unique_ptr<Engine>> StartEngine(const std::string& path, const EngineOptions& options) {
   const Ranks& ranks = RunningRanks();
   if (ranks.loader == nullptr) return Engine::Load(path, options);
-  return ranks.loader->Load(path, options, ranks.options.weights);
+  return ranks.loader->Load(path, options, ranks.options.link);
 }
 
 bool HasRanks() { return RunningRanks().loader != nullptr; }
@@ -85,7 +85,7 @@ bool HasRanks() { return RunningRanks().loader != nullptr; }
 Status TakeNamedPart(ModelFile& model) {
   const RankOptions& options = RunningRanks().options;
   if (!options.rank) return {};
-  return TakePartOf(*options.rank, options.WeightsOf(options.num_ranks), model);
+  return TakePartOf(*options.rank, options.LinkOf(options.num_ranks), model);
 }
 
 Result<bool> PrintPlanOfRanks(const ModelFile& model, const EngineOptions& options,
@@ -93,7 +93,7 @@ Result<bool> PrintPlanOfRanks(const ModelFile& model, const EngineOptions& optio
   const RankOptions& ranks = RunningRanks().options;
   if (ranks.num_ranks == 0) return false;
   CRIA_RETURN_IF_ERROR(
-      PrintRankPlan(model, options, ranks.WeightsOf(ranks.num_ranks), ranks.network, arguments));
+      PrintRankPlan(model, options, ranks.LinkOf(ranks.num_ranks), ranks.network, arguments));
   return true;
 }
 

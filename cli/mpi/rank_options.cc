@@ -48,10 +48,19 @@ Result<std::chrono::seconds> ReadSeconds(std::string_view option, std::string_vi
   return Fail(ErrorCode::kUsage, Format("{} takes a number of seconds, at least 1", option));
 }
 
+Result<WireType> ReadWireType(std::string_view option, std::string_view text) {
+  if (text == "f32") return WireType::kF32;
+  if (text == "f16") return WireType::kF16;
+  if (text == "int8") return WireType::kInt8;
+  return Fail(ErrorCode::kUsage, Format("{} takes f32, f16 or int8, not \"{}\"", option, text));
+}
+
 // Returns whether it is an option of ranks.
 Result<bool> Store(const std::string& option, const std::string& value, RankOptions& options) {
   if (option == "--rank-weights") {
-    CRIA_ASSIGN_OR_RETURN(options.weights, ReadNumbers(option, value));
+    CRIA_ASSIGN_OR_RETURN(options.link.weights, ReadNumbers(option, value));
+  } else if (option == "--rank-wire") {
+    CRIA_ASSIGN_OR_RETURN(options.link.wire, ReadWireType(option, value));
   } else if (option == "--rank-timeout") {
     CRIA_ASSIGN_OR_RETURN(options.limits.silence, ReadSeconds(option, value));
   } else if (option == "--rank-start") {

@@ -7,27 +7,32 @@
 
 #include "cria/error.h"
 #include "mpi/mpi_transport.h"
+#include "ranks/collective_link.h"
 #include "ranks/rank_costs.h"
 
 namespace cria::cli {
 
 // What is told about ranks, in any command.
 struct RankOptions {
-  std::vector<double> weights;  // Empty: all ranks get as much.
+  // Without weights, all ranks get as much.
+  ranks::LinkOptions link;
   mpi::MpiLimits limits;
   // For plan and pack, which run no ranks.
   size_t num_ranks = 0;
   std::optional<size_t> rank;
   ranks::Network network = {.bytes_per_second = 1e9 / 8, .latency_seconds = 0.2e-3};
 
-  // Of `count` ranks.
-  std::vector<double> WeightsOf(size_t count) const {
-    return weights.empty() ? std::vector<double>(count, 1.0) : weights;
+  // The same with weights for `count` ranks.
+  ranks::LinkOptions LinkOf(size_t count) const {
+    ranks::LinkOptions all = link;
+    if (all.weights.empty()) all.weights.assign(count, 1.0);
+    return all;
   }
 };
 
 // Takes these options out of the arguments. A value is the next argument, or stands behind a "=".
 //   --rank-weights 2,1,1   how much of the model each rank gets, in proportion to the others
+//   --rank-wire f16        in which type the sums cross the network: f32, f16 or int8
 //   --rank-timeout 10      after so many seconds without a sign of life, a rank counts as dead
 //   --rank-start 60        how many seconds the ranks may take to find each other
 //   --ranks 4              plan, pack: how many ranks there will be

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "model/model_outline.h"
 #include "ranks/collective_link.h"
 #include "ranks/ordered_collective.h"
+#include "ranks/ranked_loader.h"
 #include "raspberry-pi/boards.h"
 
 namespace cria::cli {
@@ -33,6 +35,22 @@ class PlannedRank final : public ranks::Transport {
   const size_t num_ranks_;
 };
 
+uint64_t BytesOf(const MemoryPlan& plan, std::string_view name) {
+  const auto line = std::ranges::find(plan.lines, name, &MemoryLine::name);
+  return line == plan.lines.end() ? 0 : line->bytes;
+}
+
+// All of them, of which tokens of a mixture choose some.
+uint64_t PackedBytesOf(const MemoryPlan& plan) {
+  return BytesOf(plan, "packed weights") + BytesOf(plan, "experts of one token") +
+         BytesOf(plan, "other experts");
+}
+
+// Of the feed-forward of most layers.
+size_t ChannelsOf(const ranks::RankShare& share) {
+  return share.expert_channels.size() != 0 ? share.expert_channels.size() : share.channels.size();
+}
+
 struct RankPlan {
   ranks::RankShare share;
   MemoryPlan memory;
@@ -40,29 +58,29 @@ struct RankPlan {
   ranks::TokenTraffic traffic;
 };
 
-uint64_t BytesOf(const MemoryPlan& plan, std::string_view name) {
-  const auto line = std::ranges::find(plan.lines, name, &MemoryLine::name);
-  return line == plan.lines.end() ? 0 : line->bytes;
-}
-
-Result<RankPlan> PlanRank(const ModelFile& whole, const EngineOptions& options,
-                          const std::vector<double>& weights, size_t rank, size_t num_candidates) {
+// `options` are those of rank 0.
+Result<RankPlan> PlanRank(const ModelFile& whole, EngineOptions options,
+                          const ranks::LinkOptions& link_options, size_t rank,
+                          size_t num_candidates) {
+  if (rank != 0) options = ranks::FollowerOptions(std::move(options));
   CRIA_ASSIGN_OR_RETURN(ModelFile part, ModelFile::Open(whole.path()));
-  PlannedRank transport(rank, weights.size());
+  PlannedRank transport(rank, link_options.weights.size());
   ranks::OrderedCollective collective(transport);
-  ranks::CollectiveLink link(collective, weights);
+  ranks::CollectiveLink link(collective, link_options);
   CRIA_RETURN_IF_ERROR(link.TakePart(part));
+  options.link = &link;
   const ModelOutline outline = OutlineOf(part);
-  MemoryPlanOptions resolved = ResolveOptions(outline, options);
+  CRIA_ASSIGN_OR_RETURN(std::shared_ptr<const ModelOutline> draft_model,
+                        OutlineOfDraftModel(options, part));
+  const MemoryPlanOptions resolved = ResolveOptions(outline, options, std::move(draft_model));
   CRIA_RETURN_IF_ERROR(ValidateDecoderOptions(part.config(), resolved.decoder));
-  resolved.other_memory.push_back({"exchange between ranks", MemoryKind::kPrivate,
-                                   link.MemoryBytes(outline.config, resolved.decoder)});
   RankPlan plan;
   CRIA_ASSIGN_OR_RETURN(plan.memory,
                         PlanMemory(outline, resolved, ProgramMemory(ThisProgramKind())));
   plan.share = link.shares()[rank];
   plan.weight_bytes = ranks::WeightBytesPerToken(outline);
-  plan.traffic = ranks::TrafficOf(whole.config(), link.shares(), rank, num_candidates);
+  plan.traffic =
+      ranks::TrafficOf(whole.config(), link.shares(), link_options.wire, rank, num_candidates);
   return plan;
 }
 
@@ -74,7 +92,7 @@ struct Prediction {
   double alone = 0.0;  // Of one such board, if it had the memory.
 };
 
-Prediction Predict(const ModelFile& whole, const std::vector<RankPlan>& plans,
+Prediction Predict(const ModelFile& whole, const std::vector<RankPlan>& plans, WireType wire,
                    size_t num_candidates, const ranks::Network& network, double read_bandwidth) {
   std::vector<ranks::RankShare> shares;
   uint64_t most = 0;
@@ -83,9 +101,10 @@ Prediction Predict(const ModelFile& whole, const std::vector<RankPlan>& plans,
     most = std::max(most, plan.weight_bytes);
   }
   const uint64_t all = ranks::WeightBytesPerToken(OutlineOf(whole));
-  return {.reading = static_cast<double>(most) / read_bandwidth,
-          .exchanging = ranks::ExchangeSeconds(whole.config(), shares, num_candidates, network),
-          .alone = static_cast<double>(all) / read_bandwidth};
+  return {
+      .reading = static_cast<double>(most) / read_bandwidth,
+      .exchanging = ranks::ExchangeSeconds(whole.config(), shares, wire, num_candidates, network),
+      .alone = static_cast<double>(all) / read_bandwidth};
 }
 
 void PrintTable(const std::vector<RankPlan>& plans) {
@@ -95,8 +114,8 @@ void PrintTable(const std::vector<RankPlan>& plans) {
     const RankPlan& plan = plans[rank];
     std::printf("%4zu %6zu %5zu %9zu %11zu %11s %11s %11s %11s %11s\n", rank,
                 plan.share.query_heads.size(), plan.share.key_value_heads.size(),
-                plan.share.channels.size(), plan.share.vocabulary.size(),
-                FormatBytes(BytesOf(plan.memory, "packed weights")).c_str(),
+                ChannelsOf(plan.share), plan.share.vocabulary.size(),
+                FormatBytes(PackedBytesOf(plan.memory)).c_str(),
                 FormatBytes(BytesOf(plan.memory, "KV cache")).c_str(),
                 FormatBytes(plan.memory.private_bytes()).c_str(),
                 FormatBytes(plan.memory.mapped_bytes()).c_str(),
@@ -130,9 +149,9 @@ void PrintJson(const std::vector<RankPlan>& plans, const Prediction* prediction)
   for (const RankPlan& plan : plans) {
     ranks.push_back({{"query_heads", plan.share.query_heads.size()},
                      {"key_value_heads", plan.share.key_value_heads.size()},
-                     {"channels", plan.share.channels.size()},
+                     {"channels", ChannelsOf(plan.share)},
                      {"vocabulary", plan.share.vocabulary.size()},
-                     {"packed_weights_bytes", BytesOf(plan.memory, "packed weights")},
+                     {"packed_weights_bytes", PackedBytesOf(plan.memory)},
                      {"private_bytes", plan.memory.private_bytes()},
                      {"mapped_bytes", plan.memory.mapped_bytes()},
                      {"peak_bytes", plan.memory.peak_bytes()},
@@ -153,20 +172,21 @@ void PrintJson(const std::vector<RankPlan>& plans, const Prediction* prediction)
 
 }  // namespace
 
-Status TakePartOf(size_t rank, const std::vector<double>& weights, ModelFile& model) {
-  PlannedRank transport(rank, weights.size());
+Status TakePartOf(size_t rank, const ranks::LinkOptions& link_options, ModelFile& model) {
+  PlannedRank transport(rank, link_options.weights.size());
   ranks::OrderedCollective collective(transport);
-  ranks::CollectiveLink link(collective, weights);
+  ranks::CollectiveLink link(collective, link_options);
   return link.TakePart(model);
 }
 
 Status PrintRankPlan(const ModelFile& model, const EngineOptions& options,
-                     const std::vector<double>& weights, const ranks::Network& network,
+                     const ranks::LinkOptions& link_options, const ranks::Network& network,
                      const PlanArguments& arguments) {
   const size_t num_candidates = SamplerOptions().top_k;
   std::vector<RankPlan> plans;
-  for (size_t rank = 0; rank < weights.size(); ++rank) {
-    CRIA_ASSIGN_OR_RETURN(RankPlan plan, PlanRank(model, options, weights, rank, num_candidates));
+  for (size_t rank = 0; rank < link_options.weights.size(); ++rank) {
+    CRIA_ASSIGN_OR_RETURN(RankPlan plan,
+                          PlanRank(model, options, link_options, rank, num_candidates));
     plans.push_back(std::move(plan));
   }
   const raspberry_pi::Board* const board = raspberry_pi::FindBoard(arguments.board);
@@ -175,7 +195,8 @@ Status PrintRankPlan(const ModelFile& model, const EngineOptions& options,
   }
   Prediction prediction;
   if (board != nullptr) {
-    prediction = Predict(model, plans, num_candidates, network, board->read_bandwidth_gb_s * 1e9);
+    prediction = Predict(model, plans, link_options.wire, num_candidates, network,
+                         board->read_bandwidth_gb_s * 1e9);
   }
   if (arguments.json) {
     PrintJson(plans, board == nullptr ? nullptr : &prediction);

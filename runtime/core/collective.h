@@ -8,6 +8,9 @@
 
 namespace cria {
 
+// In which type the numbers of a sum are sent from rank to rank.
+enum class WireType : uint8_t { kF32, kF16, kInt8 };
+
 // What the ranks of one program do together. A rank is a process, usually on a board of its own;
 // they are counted from 0. Every rank calls the same functions in the same order, one thread at a
 // time. If a function fails, the ranks no longer agree, and the program has to end.
@@ -15,17 +18,18 @@ class Collective {
  public:
   virtual ~Collective() = default;
 
-  // Private memory that sums of up to `max_values` take, and allocating it.
-  virtual uint64_t MemoryBytes(size_t max_values) const = 0;
-  virtual Status Reserve(size_t max_values) = 0;
+  // Private memory that sums of up to `max_values` take, and allocating so much.
+  virtual uint64_t MemoryBytes(size_t max_values, WireType type) const = 0;
+  virtual Status Reserve(uint64_t bytes) = 0;
 
   virtual size_t rank() const = 0;
   virtual size_t num_ranks() const = 0;
 
-  // `values`, which are equally many on every rank and no more than were reserved, become their
-  // sums over all ranks. They are added in the order of the ranks, so that the sums are the same
-  // bits on every rank and in every run, no matter which rank was late.
-  virtual Status Sum(std::span<float> values) = 0;
+  // `values`, which are equally many on every rank and no more than there is memory for, become
+  // their sums over all ranks. They are added in the order of the ranks, so that the sums are the
+  // same bits on every rank and in every run, no matter which rank was late. Each rank's values are
+  // first rounded to `type`, its own, too; the sums may be rounded to it once more.
+  virtual Status Sum(std::span<float> values, WireType type) = 0;
   // Rank 0 receives what each rank sends: `received` has one element for each rank, of which the
   // first is not used. On other ranks, `received` is empty.
   virtual Status Gather(std::span<const std::byte> sent,

@@ -11,6 +11,7 @@ namespace cria {
 
 Status Decoder::AttentionBlock(Layer& layer, size_t rows) {
   CRIA_RETURN_IF_ERROR(Multiply(layer.qkv_proj, rows, OperatorKind::kQkvProj));
+  if (IsNormalizedOverRanks()) CRIA_RETURN_IF_ERROR(NormalizeOverRanks(layer, rows));
   RotateAndStore(layer, rows);
   Attend(layer, rows);
   CRIA_RETURN_IF_ERROR(Multiply(layer.o_proj, rows, OperatorKind::kOProj));
@@ -30,19 +31,30 @@ void Decoder::NormalizeHeads(float* heads, size_t channels, const float* weight)
   }
 }
 
+Status Decoder::NormalizeOverRanks(const Layer& layer, size_t rows) {
+  const size_t channels = config_.qkv_channels();
+  for (size_t row = 0; layer.qkv_bias != nullptr && row < rows; ++row) {
+    ops::Add(layer.qkv_bias, channels, qkv_ + row * channels);
+  }
+  return link_->NormalizeJointly({qkv_, rows * channels}, layer.q_norm, layer.k_norm);
+}
+
 void Decoder::RotateAndStore(const Layer& layer, size_t rows) {
   const size_t rope_width = config_.rotary_channels() / 2;
   const size_t heads_to_rotate = config_.num_attention_heads + config_.num_key_value_heads;
   const BatchRow* const places = rows_ + layer.kv_group * options_.chunk_tokens;
+  const bool is_normalized = IsNormalizedOverRanks();
   ForEachRow(rows, config_.qkv_channels(), [&](size_t row) {
     float* queries = qkv_ + row * config_.qkv_channels();
     float* keys = queries + config_.query_channels();
     float* values = keys + config_.key_value_channels();
     const size_t position = places[row].position;
-    if (layer.qkv_bias != nullptr) ops::Add(layer.qkv_bias, config_.qkv_channels(), queries);
-    if (layer.q_norm != nullptr) {
-      NormalizeHeads(queries, config_.query_channels(), layer.q_norm);
-      NormalizeHeads(keys, config_.key_value_channels(), layer.k_norm);
+    if (!is_normalized) {
+      if (layer.qkv_bias != nullptr) ops::Add(layer.qkv_bias, config_.qkv_channels(), queries);
+      if (layer.q_norm != nullptr) {
+        NormalizeHeads(queries, config_.query_channels(), layer.q_norm);
+        NormalizeHeads(keys, config_.key_value_channels(), layer.k_norm);
+      }
     }
     if (layer.rope_cosines != nullptr) {
       ops::ApplyRope(queries, heads_to_rotate, config_.head_dim, config_.rotary_channels(),

@@ -232,6 +232,9 @@ class Decoder final : public TokenModel {
   // buffer where Normalize writes, which may read it from there.
   const float* TurnBack(const float* hidden, size_t row) const;
   void NormalizeHeads(float* heads, size_t channels, const float* weight) const;
+  // With joint_qk_norm and other ranks: adds biases and normalizes. Otherwise, RotateAndStore does.
+  Status NormalizeOverRanks(const Layer& layer, size_t rows);
+  bool IsNormalizedOverRanks() const { return link_ != nullptr && config_.joint_qk_norm; }
   void RotateAndStore(const Layer& layer, size_t rows);
   void Attend(const Layer& layer, size_t rows);
   void ActivateRows(const Layer& layer, size_t rows);

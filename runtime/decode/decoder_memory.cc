@@ -74,10 +74,7 @@ void AddExpertRegions(const ModelConfig& config, uint64_t chunk, DecoderMemory& 
 }  // namespace
 
 size_t WidestDenseFeedForward(const ModelConfig& config) {
-  if (config.num_experts == 0) return config.intermediate_size;
-  const bool has_dense_layers =
-      std::ranges::contains(config.layer_kinds, true, &LayerKind::dense_mlp);
-  return std::max(has_dense_layers ? config.intermediate_size : 0,
+  return std::max(config.has_dense_layers() ? config.intermediate_size : 0,
                   config.shared_expert_intermediate_size);
 }
 

@@ -32,8 +32,14 @@ class RankLink {
   virtual Status BeginMove(std::span<const PageMove> moves) = 0;
   virtual Status BeginLogits(size_t first, size_t rows) = 0;
 
-  // `values` become their sums over all ranks, which are the same bits on every rank.
+  // `values`, rows of the hidden size, become their sums over all ranks, which are the same bits on
+  // every rank.
   virtual Status Sum(std::span<float> values) = 0;
+  // Normalizes queries and keys as ModelConfig::joint_qk_norm says, over the heads of all ranks.
+  // `qkv` are rows of this rank's queries, keys and values, [rows][qkv_channels], and the weights
+  // are [query_channels] and [key_value_channels].
+  virtual Status NormalizeJointly(std::span<float> qkv, const float* q_norm,
+                                  const float* k_norm) = 0;
   // `logits` begin with this rank's part of `rows` rows, one behind another. On rank 0, they become
   // whole rows. If the batch says how many candidates are needed, logits of other ranks that cannot
   // be among them become minus infinity.

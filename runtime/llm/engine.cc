@@ -44,15 +44,21 @@ MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions&
   if (!drafts.has_model) draft_model = nullptr;
   const bool maps_weights = !options.packing.cache_folder.empty();
   const bool maps_draft_weights = draft_model == nullptr || draft_model->is_packed || maps_weights;
-  const size_t draft_rows =
-      drafts.has_drafts() ? options.num_sequences + drafts.max_tokens : size_t{1};
+  const size_t draft_rows = drafts.has_drafts() ? options.draft_rows() : size_t{1};
   const size_t logit_rows = LogitRows(options.max_logit_bytes, model.config.vocab_size, chunk);
+  const DecoderOptions decoder = {
+      .context_tokens = context,
+      .chunk_tokens = chunk,
+      .kv_type = options.kv_type,
+      .num_sequences = options.num_sequences,
+      .max_logit_rows = std::max({logit_rows, draft_rows, options.min_logit_rows})};
+  std::vector<MemoryLine> other_memory = options.other_memory;
+  if (options.link != nullptr) {
+    other_memory.push_back({"exchange between ranks", MemoryKind::kPrivate,
+                            options.link->MemoryBytes(model.config, decoder)});
+  }
   return {
-      .decoder = {.context_tokens = context,
-                  .chunk_tokens = chunk,
-                  .kv_type = options.kv_type,
-                  .num_sequences = options.num_sequences,
-                  .max_logit_rows = std::max(logit_rows, draft_rows)},
+      .decoder = decoder,
       .drafts = drafts,
       .max_constraints = options.max_constraints,
       .num_threads = num_threads,
@@ -60,7 +66,7 @@ MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions&
       .weights_in_memory = !model.is_packed && !maps_weights && options.packing.packed_path.empty(),
       .draft_model = std::move(draft_model),
       .draft_weights_in_memory = !maps_draft_weights,
-      .other_memory = options.other_memory,
+      .other_memory = std::move(other_memory),
       .other_threads = options.other_threads};
 }
 
@@ -103,10 +109,6 @@ Result<std::unique_ptr<Engine>> Engine::Load(platform::File opened, const Engine
   MemoryPlanOptions resolved = ResolveOptions(outline, options, draft_outline);
   CRIA_RETURN_IF_ERROR(ValidateDecoderOptions(file.config(), resolved.decoder));
   CRIA_RETURN_IF_ERROR(ValidateDraftOptions(options.drafts));
-  if (options.link != nullptr) {
-    resolved.other_memory.push_back({"exchange between ranks", MemoryKind::kPrivate,
-                                     options.link->MemoryBytes(outline.config, resolved.decoder)});
-  }
   // Plans the memory for the current `resolved`, and fails if the limits do not allow it.
   const auto make_plan = [&]() -> Result<MemoryPlan> {
     CRIA_ASSIGN_OR_RETURN(MemoryPlan plan, PlanMemory(outline, resolved, program));
@@ -128,8 +130,7 @@ Result<std::unique_ptr<Engine>> Engine::Load(platform::File opened, const Engine
           FormatBytes(disk_bytes)));
     }
   }
-  const bool wants_drafts = options.drafts.has_drafts() || draft_file.has_value();
-  if (wants_drafts && !resolved.drafts.has_drafts() && options.on_notice) {
+  if (options.wants_drafts() && !resolved.drafts.has_drafts() && options.on_notice) {
     options.on_notice(
         "there are no drafts, because this processor's products of several rows round differently "
         "from those of one, and so could change the text");

@@ -42,8 +42,10 @@ struct EngineOptions {
   size_t max_constraints = 0;
   // A model with the same vocabulary, much smaller, that makes drafts; empty: none.
   std::string draft_model_path;
-  // One product computes as many rows of logits as fit into these bytes, at least one.
+  // One product computes as many rows of logits as fit into these bytes, at least one, or more if
+  // drafts or min_logit_rows need them.
   uint64_t max_logit_bytes = 0;
+  size_t min_logit_rows = 1;
   xnn::PackingOptions packing;
   // Limits resident memory: private memory and the pages of mapped weights. The limits of the
   // control group and of address space are checked as well.
@@ -58,6 +60,10 @@ struct EngineOptions {
   RankLink* link = nullptr;
   // Told what a user may want to know, such as that there are no drafts here; may be null.
   std::function<void(std::string_view sentence)> on_notice;
+
+  bool wants_drafts() const { return drafts.has_drafts() || !draft_model_path.empty(); }
+  // With drafts: rows of logits of a token of each sequence and the longest draft behind them.
+  size_t draft_rows() const { return num_sequences + drafts.max_tokens; }
 };
 
 // The max_logit_bytes of programs that read the logits after every token. The output head is read
@@ -69,7 +75,8 @@ inline constexpr uint64_t kMeasuringLogitBytes = uint64_t{8} << 20;
 bool CanDraft(const ModelOutline& model);
 
 // The options with which the model is loaded: defaults that depend on the model or the machine are
-// filled in.
+// filled in, and what the link to other ranks takes is a line of other_memory. With a link, `model`
+// is what its TakePart left.
 MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions& options,
                                  std::shared_ptr<const ModelOutline> draft_model = nullptr);
 

@@ -261,6 +261,10 @@ float LayerKind::score_factor() const {
   return rope_scaling.attention_factor * rope_scaling.attention_factor;
 }
 
+bool ModelConfig::has_dense_layers() const {
+  return num_experts == 0 || std::ranges::contains(layer_kinds, true, &LayerKind::dense_mlp);
+}
+
 size_t ModelConfig::longest_context() const {
   // Distances in a layer with a window are shorter than the window.
   const bool all_have_windows = !std::ranges::contains(layer_kinds, 0u, &LayerKind::sliding_window);

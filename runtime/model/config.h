@@ -117,6 +117,8 @@ struct ModelConfig {
   }
   // Whether the layer's feed-forward is a mixture of experts.
   bool is_mixture(size_t layer) const { return num_experts != 0 && !layer_kind(layer).dense_mlp; }
+  // Whether a layer's feed-forward is dense.
+  bool has_dense_layers() const;
   bool has_norms_before() const { return norm_placement != NormPlacement::kAfter; }
   bool has_norms_after() const { return norm_placement != NormPlacement::kBefore; }
   // The channels of each head that are rotated, at its start.

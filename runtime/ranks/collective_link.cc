@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/arena.h"
 #include "ranks/model_part.h"
 
 namespace cria::ranks {
@@ -44,11 +45,11 @@ void FindCandidates(std::span<const float> logits, size_t first_id,
 
 }  // namespace
 
-CollectiveLink::CollectiveLink(Collective& collective, std::vector<double> weights)
-    : collective_(collective), weights_(std::move(weights)) {}
+CollectiveLink::CollectiveLink(Collective& collective, LinkOptions options)
+    : collective_(collective), options_(std::move(options)) {}
 
 Status CollectiveLink::TakePart(ModelFile& model) {
-  CRIA_ASSIGN_OR_RETURN(shares_, Divide(model.config(), ColumnBlocks::Of(model), weights_));
+  CRIA_ASSIGN_OR_RETURN(shares_, Divide(model.config(), ColumnBlocks::Of(model), options_.weights));
   return ModelPart::Take(shares_[collective_.rank()], collective_.rank(), model);
 }
 
@@ -66,23 +67,33 @@ size_t CollectiveLink::MaxWords(const ModelConfig& config, const DecoderOptions&
 
 uint64_t CollectiveLink::MemoryBytes(const ModelConfig& config,
                                      const DecoderOptions& options) const {
-  const size_t senders = IsFirst() ? collective_.num_ranks() : 1;
-  return MaxWords(config, options) * sizeof(uint32_t) +
-         senders * kMaxCandidates * sizeof(LogitCandidate) +
-         collective_.MemoryBytes(EffectiveOptions(options).chunk_tokens * config.hidden_size);
+  return SumBytes(config, options) + OwnBytes(config, options);
+}
+
+uint64_t CollectiveLink::OwnBytes(const ModelConfig& config, const DecoderOptions& options) const {
+  return NumCandidates() * sizeof(LogitCandidate) + MaxWords(config, options) * sizeof(uint32_t) +
+         NumJointSums(config, options) * sizeof(float);
+}
+
+size_t CollectiveLink::NumJointSums(const ModelConfig& config, const DecoderOptions& options) {
+  return config.joint_qk_norm ? JointNorm::NumSums(EffectiveOptions(options).chunk_tokens) : 0;
+}
+
+uint64_t CollectiveLink::SumBytes(const ModelConfig& config, const DecoderOptions& options) const {
+  const size_t rows = EffectiveOptions(options).chunk_tokens;
+  return std::max(collective_.MemoryBytes(rows * config.hidden_size, options_.wire),
+                  collective_.MemoryBytes(NumJointSums(config, options), WireType::kF32));
 }
 
 Status CollectiveLink::Prepare(const ModelConfig& config, const DecoderOptions& options) {
   const DecoderOptions effective = EffectiveOptions(options);
-  CRIA_RETURN_IF_ERROR(collective_.Reserve(effective.chunk_tokens * config.hidden_size));
-  const size_t num_words = MaxWords(config, options);
-  const size_t num_candidates = (IsFirst() ? collective_.num_ranks() : 1) * kMaxCandidates;
-  CRIA_ASSIGN_OR_RETURN(memory_,
-                        platform::PageBlock::Allocate(num_words * sizeof(uint32_t) +
-                                                      num_candidates * sizeof(LogitCandidate)));
-  auto* const candidates = reinterpret_cast<LogitCandidate*>(memory_.bytes().data());
-  candidates_ = {candidates, num_candidates};
-  words_ = {reinterpret_cast<uint32_t*>(candidates + num_candidates), num_words};
+  CRIA_RETURN_IF_ERROR(collective_.Reserve(SumBytes(config, options)));
+  CRIA_ASSIGN_OR_RETURN(memory_, platform::PageBlock::Allocate(OwnBytes(config, options)));
+  std::span<std::byte> rest = memory_.bytes();
+  candidates_ = TakeArray<LogitCandidate>(rest, NumCandidates());
+  words_ = TakeArray<uint32_t>(rest, MaxWords(config, options));
+  joint_norm_ = JointNorm(config, shares_, collective_.rank(),
+                          TakeArray<float>(rest, NumJointSums(config, options)));
   runs_.reserve(effective.num_sequences);
   tables_.reserve(effective.num_sequences *
                   KvPages::Groups(ShapeOfKvPages(config, effective)).size());
@@ -217,7 +228,14 @@ Status CollectiveLink::Stop() {
   return Send(Command::kStop);
 }
 
-Status CollectiveLink::Sum(std::span<float> values) { return collective_.Sum(values); }
+Status CollectiveLink::Sum(std::span<float> values) {
+  return collective_.Sum(values, options_.wire);
+}
+
+Status CollectiveLink::NormalizeJointly(std::span<float> qkv, const float* q_norm,
+                                        const float* k_norm) {
+  return joint_norm_.Normalize(qkv, q_norm, k_norm, collective_);
+}
 
 size_t CollectiveLink::NumSent(size_t rank) const {
   return std::min(num_candidates_, shares_[rank].vocabulary.size());

@@ -11,6 +11,7 @@
 #include "decode/decoder.h"
 #include "decode/rank_link.h"
 #include "ranks/divide.h"
+#include "ranks/joint_norm.h"
 
 namespace cria::ranks {
 
@@ -20,12 +21,18 @@ struct LogitCandidate {
   int32_t token_id;
 };
 
+// What all ranks must agree on.
+struct LinkOptions {
+  std::vector<double> weights;  // Those of Divide.
+  // Of the sums after o_proj and down_proj.
+  WireType wire = WireType::kF32;
+};
+
 // Joins the decoders of all ranks of a Collective.
 class CollectiveLink final : public RankLink {
  public:
-  // `weights` say how much of the model each rank computes, in proportion to the others; they are
-  // the same on all ranks. `collective` must outlive the link.
-  CollectiveLink(Collective& collective, std::vector<double> weights);
+  // `collective` must outlive the link.
+  CollectiveLink(Collective& collective, LinkOptions options);
 
   // If fewer candidates are needed of a row of logits, the other ranks send so many instead of
   // their whole part.
@@ -40,6 +47,7 @@ class CollectiveLink final : public RankLink {
   Status BeginMove(std::span<const PageMove> moves) override;
   Status BeginLogits(size_t first, size_t rows) override;
   Status Sum(std::span<float> values) override;
+  Status NormalizeJointly(std::span<float> qkv, const float* q_norm, const float* k_norm) override;
   Status GatherLogits(std::span<float> logits, size_t rows) override;
 
   // On other ranks than rank 0: computes what that begins, until it stops.
@@ -59,6 +67,15 @@ class CollectiveLink final : public RankLink {
   bool IsFirst() const { return collective_.rank() == 0; }
   // The largest command, in words.
   static size_t MaxWords(const ModelConfig& config, const DecoderOptions& options);
+  // Those of a row that may be here: of all ranks on rank 0, otherwise its own.
+  size_t NumCandidates() const {
+    return (IsFirst() ? collective_.num_ranks() : 1) * kMaxCandidates;
+  }
+  static size_t NumJointSums(const ModelConfig& config, const DecoderOptions& options);
+  // What Prepare allocates here.
+  uint64_t OwnBytes(const ModelConfig& config, const DecoderOptions& options) const;
+  // The memory that the collective needs.
+  uint64_t SumBytes(const ModelConfig& config, const DecoderOptions& options) const;
   // Starts a command, of which Put adds the words and Send sends all.
   void Start() { num_words_ = 0; }
   void Put(size_t value) { words_[num_words_++] = static_cast<uint32_t>(value); }
@@ -74,13 +91,14 @@ class CollectiveLink final : public RankLink {
   Status SendRow(std::span<const float> row);
 
   Collective& collective_;
-  const std::vector<double> weights_;
+  const LinkOptions options_;
   std::vector<RankShare> shares_;
   platform::PageBlock memory_;
-  // Views of the memory.
+  // Views of the memory, like the sums of joint_norm_.
   std::span<uint32_t> words_;  // [MaxWords]
   // What this rank sends, or on rank 0 what each other rank sends, kMaxCandidates each.
   std::span<LogitCandidate> candidates_;
+  JointNorm joint_norm_;
   std::array<uint32_t, kFirstWords> first_ = {};
   size_t num_words_ = 0;
   size_t num_candidates_ = 0;  // Of the batch; 0: all.

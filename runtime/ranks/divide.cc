@@ -57,6 +57,16 @@ size_t UnitOf(size_t count, size_t min, size_t max, size_t num_ranks) {
   return unit;
 }
 
+// The same for columns or rows, which begin at multiples of `block`, if possible, or otherwise of
+// the smallest block. 1: there are no blocks.
+std::optional<std::vector<Range>> InBlocks(size_t count, size_t block,
+                                           std::span<const double> weights) {
+  const size_t unit = block > 1
+                          ? UnitOf(count, kMinBlock, std::max(block, kMinBlock), weights.size())
+                          : UnitOf(count, 1, kMaxUnit, weights.size());
+  return InUnits(count, unit, weights);
+}
+
 // The smallest number of heads whose channels are a multiple of `block`.
 size_t HeadsOfBlock(size_t head_channels, size_t block) {
   return block / std::gcd(head_channels, block);
@@ -105,7 +115,7 @@ std::unexpected<Error> FailToDivide(size_t num_ranks, std::string_view what) {
       std::format("{} ranks are too many for this model: {}; start fewer ranks", num_ranks, what));
 }
 
-Status CheckDivisible(const ModelConfig& config, std::span<const double> weights) {
+Status CheckWeights(std::span<const double> weights) {
   if (weights.size() < 2 || weights.size() > kMaxRanks) {
     return Fail(ErrorCode::kUsage, std::format("a model is divided among 2 to {} ranks, not {}",
                                                kMaxRanks, weights.size()));
@@ -116,27 +126,31 @@ Status CheckDivisible(const ModelConfig& config, std::span<const double> weights
                   std::format("a rank's weight is {}, but must be above 0", weight));
     }
   }
-  if (config.num_experts != 0) {
-    return Fail(ErrorCode::kUnsupported,
-                "mixtures of experts are not divided among ranks yet: run this model on one board");
-  }
-  if (config.joint_qk_norm) {
-    return Fail(ErrorCode::kUnsupported,
-                "models that normalize the queries of all heads together, such as OLMo 2, are not "
-                "divided among ranks yet: run this model on one board");
-  }
   return {};
 }
 
 }  // namespace
 
+size_t* ColumnBlocks::Find(TensorRole role) {
+  switch (role) {
+    case TensorRole::kOProj:
+      return &o_proj;
+    case TensorRole::kDownProj:
+      return &down_proj;
+    case TensorRole::kExpertsDownProj:
+      return &experts_down_proj;
+    case TensorRole::kSharedExpertDownProj:
+      return &shared_expert_down_proj;
+    default:  // Their columns are not divided.
+      return nullptr;
+  }
+}
+
 ColumnBlocks ColumnBlocks::Of(const ModelFile& model) {
   ColumnBlocks blocks;
   for (const StoredTensor& tensor : model.tensors()) {
     if (tensor.layout.scheme != Scheme::kQb4w) continue;
-    size_t* const block = tensor.spec.role == TensorRole::kOProj      ? &blocks.o_proj
-                          : tensor.spec.role == TensorRole::kDownProj ? &blocks.down_proj
-                                                                      : nullptr;
+    size_t* const block = blocks.Find(tensor.spec.role);
     if (block != nullptr) *block = std::max(*block, tensor.layout.block_size);
   }
   return blocks;
@@ -144,7 +158,7 @@ ColumnBlocks ColumnBlocks::Of(const ModelFile& model) {
 
 Result<std::vector<RankShare>> Divide(const ModelConfig& config, const ColumnBlocks& blocks,
                                       std::span<const double> weights) {
-  CRIA_RETURN_IF_ERROR(CheckDivisible(config, weights));
+  CRIA_RETURN_IF_ERROR(CheckWeights(weights));
   std::vector<RankShare> shares(weights.size());
   // Smaller blocks with the same scale are the same weights, but more bytes: these are the second
   // choice.
@@ -160,21 +174,25 @@ Result<std::vector<RankShare>> Divide(const ModelConfig& config, const ColumnBlo
                                     "divided so often",
                                     config.num_attention_heads, config.num_key_value_heads));
   }
-  const size_t inputs = config.intermediate_size;
-  const bool has_blocks = blocks.down_proj > 1;
-  const size_t unit =
-      UnitOf(inputs, has_blocks ? kMinBlock : 1,
-             has_blocks ? std::max(blocks.down_proj, kMinBlock) : kMaxUnit, weights.size());
-  const auto channels = InUnits(inputs, unit, weights);
-  const auto vocabulary =
-      InUnits(config.vocab_size, UnitOf(config.vocab_size, 1, kMaxUnit, weights.size()), weights);
-  if (!channels || !vocabulary) {
-    return FailToDivide(weights.size(),
-                        std::format("the feed-forward's {} channels have too few blocks", inputs));
-  }
-  for (size_t i = 0; i < shares.size(); ++i) {
-    shares[i].channels = (*channels)[i];
-    shares[i].vocabulary = (*vocabulary)[i];
+  const struct {
+    Range RankShare::* part;
+    size_t count;
+    size_t block;
+    std::string_view what;
+  } divided[] = {{&RankShare::channels, config.has_dense_layers() ? config.intermediate_size : 0,
+                  blocks.down_proj, "channels of the feed-forward"},
+                 {&RankShare::expert_channels, config.moe_intermediate_size,
+                  blocks.experts_down_proj, "channels of an expert"},
+                 {&RankShare::shared_expert_channels, config.shared_expert_intermediate_size,
+                  blocks.shared_expert_down_proj, "channels of the shared expert"},
+                 {&RankShare::vocabulary, config.vocab_size, 1, "rows of the vocabulary"}};
+  for (const auto& [part, count, block, what] : divided) {
+    if (count == 0) continue;
+    const auto ranges = InBlocks(count, block, weights);
+    if (!ranges) {
+      return FailToDivide(weights.size(), std::format("{} {} have too few blocks", count, what));
+    }
+    for (size_t i = 0; i < shares.size(); ++i) shares[i].*part = (*ranges)[i];
   }
   return shares;
 }

@@ -28,7 +28,10 @@ struct Range {
 struct RankShare {
   Range query_heads;
   Range key_value_heads;
-  Range channels;    // Of the feed-forward.
+  // Of dense feed-forwards, of each expert, and of the shared expert; empty if there are none.
+  Range channels;
+  Range expert_channels;
+  Range shared_expert_channels;
   Range vocabulary;  // Rows of the output head.
 
   bool operator==(const RankShare&) const = default;
@@ -39,8 +42,14 @@ struct RankShare {
 struct ColumnBlocks {
   size_t o_proj = 1;
   size_t down_proj = 1;
+  size_t experts_down_proj = 1;
+  size_t shared_expert_down_proj = 1;
 
   static ColumnBlocks Of(const ModelFile& model);
+
+ private:
+  // Null for tensors whose columns are not divided.
+  size_t* Find(TensorRole role);
 };
 
 // One share for each of `weights`, which say how much of the model each rank gets in proportion to

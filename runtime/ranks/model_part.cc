@@ -23,7 +23,8 @@ constexpr uint64_t kPartVersion = 1;
 Digest DigestOfPart(const Digest& model, const RankShare& share) {
   std::vector<uint64_t> numbers = {kPartVersion};
   for (const Range& range :
-       {share.query_heads, share.key_value_heads, share.channels, share.vocabulary}) {
+       {share.query_heads, share.key_value_heads, share.channels, share.expert_channels,
+        share.shared_expert_channels, share.vocabulary}) {
     numbers.push_back(range.begin);
     numbers.push_back(range.end);
   }
@@ -69,6 +70,9 @@ Status ModelPart::Take(const RankShare& share, size_t rank, ModelFile& model) {
   config.num_attention_heads = static_cast<uint32_t>(share.query_heads.size());
   config.num_key_value_heads = static_cast<uint32_t>(share.key_value_heads.size());
   config.intermediate_size = static_cast<uint32_t>(share.channels.size());
+  config.moe_intermediate_size = static_cast<uint32_t>(share.expert_channels.size());
+  config.shared_expert_intermediate_size =
+      static_cast<uint32_t>(share.shared_expert_channels.size());
   if (rank != 0) config.vocab_size = static_cast<uint32_t>(share.vocabulary.size());
   model.digest_ = DigestOfPart(model.digest_, share);
   return {};

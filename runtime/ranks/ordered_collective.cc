@@ -1,15 +1,38 @@
 #include "ranks/ordered_collective.h"
 
 #include <algorithm>
+#include <array>
 #include <format>
 
 #include "core/numeric.h"
+#include "ranks/wire_format.h"
 
 namespace cria::ranks {
 namespace {
 
-void AddTo(float* sums, const float* values, size_t size) {
-  for (size_t i = 0; i < size; ++i) sums[i] += values[i];
+// A message of this size takes hardly longer than an empty one: it fits a packet of most networks.
+constexpr uint64_t kSmallMessageBytes = 1024;
+// Messages in memory begin at multiples of this.
+constexpr uint64_t kAlignment = 64;
+// So many sums are added up before the next ones: a number of whole blocks.
+constexpr size_t kAddedValues = 8 * kWireBlockValues;
+
+uint64_t MessageMemory(size_t num_values, WireType type) {
+  return DivideRoundingUp(WireBytes(num_values, type), kAlignment) * kAlignment;
+}
+
+bool IsSummedAtOnce(size_t num_values, WireType type, size_t num_ranks) {
+  return num_ranks == 2 || WireBytes(num_values, type) <= kSmallMessageBytes;
+}
+
+size_t PartSize(size_t num_values, size_t num_ranks) {
+  return DivideRoundingUp(num_values, num_ranks);
+}
+
+// The values that a rank adds up for all.
+Range PartOf(size_t num_values, size_t num_ranks, size_t rank) {
+  const size_t size = PartSize(num_values, num_ranks);
+  return {std::min(rank * size, num_values), std::min((rank + 1) * size, num_values)};
 }
 
 }  // namespace
@@ -19,91 +42,135 @@ OrderedCollective::OrderedCollective(Transport& transport) : transport_(transpor
   incoming_.reserve(num_ranks());
 }
 
-uint64_t OrderedCollective::MemoryBytes(size_t max_values) const {
-  // The largest part of the values, of every other rank; of two ranks, all values.
-  const uint64_t others = num_ranks() - 1;
-  return others == 1 ? max_values * sizeof(float)
-                     : others * DivideRoundingUp(max_values, num_ranks()) * sizeof(float);
+uint64_t OrderedCollective::MemoryBytes(size_t max_values, WireType type) const {
+  // Messages of the other ranks, and this rank's own unless they are the values themselves.
+  const auto bytes = [&](size_t values, size_t num_own) {
+    const size_t num_messages = num_ranks() - 1 + (type == WireType::kF32 ? 0 : num_own);
+    return num_messages * MessageMemory(values, type);
+  };
+  if (IsSummedAtOnce(max_values, type, num_ranks())) return bytes(max_values, 1);
+  // Fewer values, which are summed at once, may take more.
+  return std::max(bytes(PartSize(max_values, num_ranks()), num_ranks()),
+                  num_ranks() * kSmallMessageBytes);
 }
 
-Status OrderedCollective::Reserve(size_t max_values) {
-  const uint64_t bytes = MemoryBytes(max_values);
-  received_ = {};
+Status OrderedCollective::Reserve(uint64_t bytes) {
   CRIA_ASSIGN_OR_RETURN(memory_, platform::PageBlock::Allocate(bytes));
-  received_ = {reinterpret_cast<float*>(memory_.bytes().data()),
-               static_cast<size_t>(bytes / sizeof(float))};
   return {};
 }
 
-Range OrderedCollective::PartOf(size_t num_values, size_t num_ranks, size_t rank) {
-  const size_t size = DivideRoundingUp(num_values, num_ranks);
-  return {std::min(rank * size, num_values), std::min((rank + 1) * size, num_values)};
+size_t OrderedCollective::NumExchanges(size_t num_values, WireType type, size_t num_ranks) {
+  return IsSummedAtOnce(num_values, type, num_ranks) ? 1 : 2;
 }
 
-uint64_t OrderedCollective::SentBytes(size_t num_values, size_t num_ranks, size_t rank) {
-  if (num_ranks == 2) return num_values * sizeof(float);
-  const size_t own = PartOf(num_values, num_ranks, rank).size();
-  return (num_values - own + own * (num_ranks - 1)) * sizeof(float);
+uint64_t OrderedCollective::SentBytes(size_t num_values, WireType type, size_t num_ranks,
+                                      size_t rank) {
+  if (IsSummedAtOnce(num_values, type, num_ranks)) {
+    return (num_ranks - 1) * WireBytes(num_values, type);
+  }
+  uint64_t bytes = 0;
+  for (size_t other = 0; other < num_ranks; ++other) {
+    const uint64_t part = WireBytes(PartOf(num_values, num_ranks, other).size(), type);
+    bytes += other == rank ? (num_ranks - 1) * part : part;
+  }
+  return bytes;
 }
 
-Status OrderedCollective::Sum(std::span<float> values) {
-  if (MemoryBytes(values.size()) > received_.size_bytes()) {
+std::span<std::byte> OrderedCollective::Take(uint64_t bytes) {
+  const std::span<std::byte> taken = free_.first(bytes);
+  free_ = free_.subspan(DivideRoundingUp(bytes, kAlignment) * kAlignment);
+  return taken;
+}
+
+std::span<const std::byte> OrderedCollective::Encode(std::span<const float> values, WireType type) {
+  if (type == WireType::kF32) return std::as_bytes(values);
+  const std::span<std::byte> bytes = Take(WireBytes(values.size(), type));
+  ToWire(values, type, bytes);
+  return bytes;
+}
+
+std::span<std::byte> OrderedCollective::ReceiveFrom(size_t other, uint64_t bytes) {
+  const std::span<std::byte> place = Take(bytes);
+  incoming_.push_back({other, place});
+  return place;
+}
+
+Status OrderedCollective::Sum(std::span<float> values, WireType type) {
+  if (MemoryBytes(values.size(), type) > memory_.bytes().size()) {
     return Fail(ErrorCode::kInternal,
                 std::format("a sum of {} values is larger than was reserved", values.size()));
   }
-  if (num_ranks() == 2) return SumOfTwo(values);
+  free_ = memory_.bytes();
+  outgoing_.clear();
+  incoming_.clear();
+  return IsSummedAtOnce(values.size(), type, num_ranks()) ? SumAtOnce(values, type)
+                                                          : SumInParts(values, type);
+}
+
+Status OrderedCollective::SumAtOnce(std::span<float> values, WireType type) {
+  const std::span<const std::byte> own = Encode(values, type);
+  for (size_t other = 0; other < num_ranks(); ++other) {
+    if (other == rank()) continue;
+    outgoing_.push_back({other, own});
+    ReceiveFrom(other, own.size());
+  }
+  CRIA_RETURN_IF_ERROR(transport_.Exchange(outgoing_, incoming_));
+  AddInOrder(own, type, values);
+  return {};
+}
+
+Status OrderedCollective::SumInParts(std::span<float> values, WireType type) {
   const auto part = [&](size_t other) {
     const Range range = PartOf(values.size(), num_ranks(), other);
     return values.subspan(range.begin, range.size());
   };
-  const std::span<float> own = part(rank());
-  outgoing_.clear();
-  incoming_.clear();
-  std::span<float> rest = received_;
+  const std::span<float> sums = part(rank());
+  const std::span<const std::byte> own = Encode(sums, type);
   for (size_t other = 0; other < num_ranks(); ++other) {
     if (other == rank()) continue;
-    outgoing_.push_back({other, std::as_bytes(part(other))});
-    incoming_.push_back({other, std::as_writable_bytes(rest.first(own.size()))});
-    rest = rest.subspan(own.size());
+    outgoing_.push_back({other, Encode(part(other), type)});
+    ReceiveFrom(other, own.size());
   }
   CRIA_RETURN_IF_ERROR(transport_.Exchange(outgoing_, incoming_));
-  AddInOrder(own);
+  AddInOrder(own, type, sums);
+
+  // What was sent and received before is not needed any more.
+  free_ = memory_.bytes();
   outgoing_.clear();
   incoming_.clear();
+  const std::span<const std::byte> sent = Encode(sums, type);
   for (size_t other = 0; other < num_ranks(); ++other) {
     if (other == rank()) continue;
-    outgoing_.push_back({other, std::as_bytes(own)});
-    incoming_.push_back({other, std::as_writable_bytes(part(other))});
-  }
-  return transport_.Exchange(outgoing_, incoming_);
-}
-
-void OrderedCollective::AddInOrder(std::span<float> own) {
-  const size_t size = own.size();
-  if (size == 0) return;
-  const size_t own_rank = rank();
-  // The sums begin with the values of rank 0, which are this rank's own or the first received ones.
-  float* const sums = own_rank == 0 ? own.data() : received_.data();
-  const float* received = own_rank == 0 ? received_.data() : received_.data() + size;
-  for (size_t other = 1; other < num_ranks(); ++other) {
-    if (other == own_rank) {
-      AddTo(sums, own.data(), size);
+    outgoing_.push_back({other, sent});
+    if (type == WireType::kF32) {
+      incoming_.push_back({other, std::as_writable_bytes(part(other))});
     } else {
-      AddTo(sums, received, size);
-      received += size;
+      ReceiveFrom(other, WireBytes(part(other).size(), type));
     }
   }
-  if (own_rank != 0) std::copy_n(sums, size, own.data());
+  CRIA_RETURN_IF_ERROR(transport_.Exchange(outgoing_, incoming_));
+  if (type == WireType::kF32) return {};
+  FromWire(sent, type, sums);
+  for (const Incoming& message : incoming_) FromWire(message.bytes, type, part(message.rank));
+  return {};
 }
 
-Status OrderedCollective::SumOfTwo(std::span<float> values) {
-  const size_t other = 1 - rank();
-  const Outgoing sent = {other, std::as_bytes(values)};
-  const Incoming received = {other, std::as_writable_bytes(received_.first(values.size()))};
-  CRIA_RETURN_IF_ERROR(transport_.Exchange(std::span(&sent, 1), std::span(&received, 1)));
-  // The sum of two numbers does not depend on their order.
-  AddTo(values.data(), received_.data(), values.size());
-  return {};
+void OrderedCollective::AddInOrder(std::span<const std::byte> own, WireType type,
+                                   std::span<float> sums) {
+  std::array<float, kAddedValues> added;
+  for (size_t first = 0; first < sums.size(); first += kAddedValues) {
+    const size_t size = std::min(kAddedValues, sums.size() - first);
+    const std::span some = std::span(added).first(size);
+    const auto bytes_of = [&](std::span<const std::byte> message) {
+      return message.subspan(WireBytes(first, type), WireBytes(size, type));
+    };
+    auto next = incoming_.begin();
+    for (size_t other = 0; other < num_ranks(); ++other) {
+      const auto bytes = bytes_of(other == rank() ? own : (next++)->bytes);
+      other == 0 ? FromWire(bytes, type, some) : AddFromWire(bytes, type, some);
+    }
+    std::ranges::copy(some, sums.subspan(first).begin());
+  }
 }
 
 Status OrderedCollective::Gather(std::span<const std::byte> sent,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "core/collective.h"
 #include "model/config.h"
 #include "model/model_outline.h"
 #include "ranks/divide.h"
@@ -22,11 +23,11 @@ struct TokenTraffic {
   uint64_t sent_bytes = 0;      // By this rank.
   uint64_t received_bytes = 0;  // The same.
 };
-TokenTraffic TrafficOf(const ModelConfig& whole, std::span<const RankShare> shares, size_t rank,
-                       size_t num_candidates);
+TokenTraffic TrafficOf(const ModelConfig& whole, std::span<const RankShare> shares, WireType wire,
+                       size_t rank, size_t num_candidates);
 
 // How long the ranks exchange messages for one token, if none of them is late.
-double ExchangeSeconds(const ModelConfig& whole, std::span<const RankShare> shares,
+double ExchangeSeconds(const ModelConfig& whole, std::span<const RankShare> shares, WireType wire,
                        size_t num_candidates, const Network& network);
 
 // Bytes of weights that one token reads from a rank's memory.

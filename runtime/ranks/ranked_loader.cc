@@ -2,14 +2,16 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
+#include <format>
 #include <span>
 #include <type_traits>
 #include <utility>
 
 #include "core/platform.h"
 #include "model/checksum.h"
+#include "model/model_outline.h"
 #include "model/path_contents.h"
+#include "ops/simd_target_name.h"
 #include "ranks/agreement.h"
 
 namespace cria::ranks {
@@ -35,6 +37,7 @@ struct RankedLoader::Order {
   uint32_t has_limit;
   uint32_t ignores_limits;
   KvType kv_type;
+  WireType wire;
   uint64_t limit_bytes;
   uint64_t max_logit_bytes;
   uint64_t num_threads;
@@ -42,8 +45,19 @@ struct RankedLoader::Order {
   uint64_t context_tokens;
   uint64_t num_sequences;
   uint64_t chunk_tokens;
-  DraftOptions drafts;
+  uint64_t min_logit_rows;
+  uint32_t wants_drafts;  // Of rank 0.
 };
+
+EngineOptions FollowerOptions(EngineOptions options) {
+  if (options.wants_drafts()) options.min_logit_rows = options.draft_rows();
+  options.drafts = {};
+  options.draft_model_path.clear();
+  options.max_constraints = 0;
+  options.other_memory.clear();
+  options.other_threads = 0;
+  return options;
+}
 
 Status RankedLoader::Meet(std::string_view version) {
   const uint64_t hash = ChecksumOf(std::as_bytes(std::span(version)));
@@ -51,22 +65,20 @@ Status RankedLoader::Meet(std::string_view version) {
 }
 
 Result<std::unique_ptr<Engine>> RankedLoader::Load(const std::string& path, EngineOptions options,
-                                                   std::vector<double> weights) {
+                                                   LinkOptions link) {
   if (is_loaded_) {
     return Fail(ErrorCode::kUsage, "several ranks can load one model only: run this on one board");
   }
-  if (!options.draft_model_path.empty()) {
+  const size_t num_ranks = collective_.num_ranks();
+  if (link.weights.empty()) link.weights.assign(num_ranks, 1.0);
+  if (link.weights.size() != num_ranks) {
     return Fail(ErrorCode::kUsage,
-                "a draft model does not help several ranks: draft by n-grams instead");
+                std::format("there must be a weight for each rank, or none: {}, not {}", num_ranks,
+                            link.weights.size()));
   }
-  if (weights.empty()) weights.assign(collective_.num_ranks(), 1.0);
-  if (weights.size() != collective_.num_ranks()) {
-    return Fail(ErrorCode::kUsage, "there must be a weight for each rank, or none: " +
-                                       std::to_string(collective_.num_ranks()) + ", not " +
-                                       std::to_string(weights.size()));
-  }
-  weights_ = std::move(weights);
-  CRIA_RETURN_IF_ERROR(SendOrder(path, options));
+  link_options_ = std::move(link);
+  wants_drafts_ = options.wants_drafts();
+  CRIA_RETURN_IF_ERROR(SendOrder(path, FollowerOptions(options)));
   Result<std::unique_ptr<Engine>> engine = LoadTogether(path, std::move(options));
   is_loaded_ = engine.has_value();
   return engine;
@@ -80,12 +92,13 @@ Status RankedLoader::SendOrder(const std::string& path, const EngineOptions& opt
                  .path_bytes = static_cast<uint32_t>(path.size()),
                  .cache_bytes = static_cast<uint32_t>(cache.size()),
                  .packed_bytes = static_cast<uint32_t>(packing.packed_path.size()),
-                 .num_weights = static_cast<uint32_t>(weights_.size()),
+                 .num_weights = static_cast<uint32_t>(link_options_.weights.size()),
                  .never_packs = packing.never_pack ? 1u : 0u,
                  .has_own_cache = has_own_cache ? 1u : 0u,
                  .has_limit = options.memory_limit_bytes ? 1u : 0u,
                  .ignores_limits = options.ignore_memory_limits ? 1u : 0u,
                  .kv_type = options.kv_type,
+                 .wire = link_options_.wire,
                  .limit_bytes = options.memory_limit_bytes.value_or(0),
                  .max_logit_bytes = options.max_logit_bytes,
                  .num_threads = options.num_threads,
@@ -93,11 +106,12 @@ Status RankedLoader::SendOrder(const std::string& path, const EngineOptions& opt
                  .context_tokens = options.context_tokens,
                  .num_sequences = options.num_sequences,
                  .chunk_tokens = options.chunk_tokens,
-                 .drafts = options.drafts};
+                 .min_logit_rows = options.min_logit_rows,
+                 .wants_drafts = wants_drafts_ ? 1u : 0u};
   CRIA_RETURN_IF_ERROR(collective_.Broadcast(BytesOf(order)));
   std::string text = path + cache + packing.packed_path;
   CRIA_RETURN_IF_ERROR(collective_.Broadcast(std::as_writable_bytes(std::span(text))));
-  return collective_.Broadcast(std::as_writable_bytes(std::span(weights_)));
+  return collective_.Broadcast(std::as_writable_bytes(std::span(link_options_.weights)));
 }
 
 Result<std::optional<EngineOptions>> RankedLoader::ReceiveOrder(std::string& path) {
@@ -106,8 +120,10 @@ Result<std::optional<EngineOptions>> RankedLoader::ReceiveOrder(std::string& pat
   if (order.ends != 0) return std::nullopt;
   std::string text(size_t{order.path_bytes} + order.cache_bytes + order.packed_bytes, '\0');
   CRIA_RETURN_IF_ERROR(collective_.Broadcast(std::as_writable_bytes(std::span(text))));
-  weights_.resize(order.num_weights);
-  CRIA_RETURN_IF_ERROR(collective_.Broadcast(std::as_writable_bytes(std::span(weights_))));
+  link_options_.wire = order.wire;
+  link_options_.weights.resize(order.num_weights);
+  CRIA_RETURN_IF_ERROR(
+      collective_.Broadcast(std::as_writable_bytes(std::span(link_options_.weights))));
   path = text.substr(0, order.path_bytes);
   EngineOptions options;
   options.packing.cache_folder = order.has_own_cache != 0
@@ -124,7 +140,8 @@ Result<std::optional<EngineOptions>> RankedLoader::ReceiveOrder(std::string& pat
   options.context_tokens = order.context_tokens;
   options.num_sequences = order.num_sequences;
   options.chunk_tokens = order.chunk_tokens;
-  options.drafts = order.drafts;
+  options.min_logit_rows = order.min_logit_rows;
+  wants_drafts_ = order.wants_drafts != 0;
   return options;
 }
 
@@ -139,14 +156,25 @@ Result<std::unique_ptr<Engine>> RankedLoader::LoadTogether(const std::string& pa
   }();
   CRIA_RETURN_IF_ERROR(
       Agree(collective_, opened, std::as_bytes(std::span(digest)), "another model file"));
-  link_ = std::make_unique<CollectiveLink>(collective_, weights_);
+  link_ = std::make_unique<CollectiveLink>(collective_, link_options_);
   options.link = link_.get();
   Result<std::unique_ptr<Engine>> engine = Engine::Load(path, options);
   const Status loaded = engine ? Status() : Status(std::unexpected(engine.error()));
   // Rank 0 would not know that there is less room on another rank.
   uint64_t rows = engine ? (*engine)->memory_plan().options.decoder.chunk_tokens : 0;
   CRIA_RETURN_IF_ERROR(Agree(collective_, loaded, BytesOf(rows), "other options"));
+  CRIA_RETURN_IF_ERROR(AgreeOnProcessor((*engine)->file()));
   return engine;
+}
+
+Status RankedLoader::AgreeOnProcessor(const ModelFile& model) {
+  // If a rank rounded the rows of a draft differently from single ones, drafts would change the
+  // text. If the scores of a router had other bits on a rank, it could choose another expert.
+  if (!wants_drafts_ && model.config().num_experts == 0) return {};
+  const std::string own = std::format("{} {:d}", ops::SimdTargetName(), CanDraft(OutlineOf(model)));
+  const uint64_t hash = ChecksumOf(std::as_bytes(std::span(own)));
+  return Agree(collective_, {}, std::as_bytes(std::span(&hash, 1)),
+               "another instruction set (drafts and mixtures of experts need the same)");
 }
 
 Status RankedLoader::End() {

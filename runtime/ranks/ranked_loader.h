@@ -14,6 +14,11 @@
 
 namespace cria::ranks {
 
+// The options with which the other ranks load the model if rank 0 loads it with `options`.
+// Sessions, with their drafts and constraints, are rank 0's alone, and so is a draft model, which
+// runs there as a whole; the other ranks have room for as many rows of logits.
+EngineOptions FollowerOptions(EngineOptions options);
+
 // Loads a model on all ranks when rank 0 does.
 class RankedLoader {
  public:
@@ -23,10 +28,10 @@ class RankedLoader {
   // Called by all ranks before anything else. Fails if they are not of the same version.
   Status Meet(std::string_view version);
 
-  // On rank 0: loads the model there and on the other ranks. `weights` are those of Divide; without
-  // any, all ranks get as much. One model can be loaded, until End.
+  // On rank 0: loads the model there and on the other ranks, which get `link` from here. Without
+  // weights, all ranks get as much of the model. One model can be loaded, until End.
   Result<std::unique_ptr<Engine>> Load(const std::string& path, EngineOptions options,
-                                       std::vector<double> weights);
+                                       LinkOptions link);
   // On rank 0: lets the other ranks end.
   Status End();
 
@@ -42,9 +47,12 @@ class RankedLoader {
   Result<std::optional<EngineOptions>> ReceiveOrder(std::string& path);
   // On every rank.
   Result<std::unique_ptr<Engine>> LoadTogether(const std::string& path, EngineOptions options);
+  // Fails unless all ranks compute the same bits, where anything else would give wrong results.
+  Status AgreeOnProcessor(const ModelFile& model);
 
   Collective& collective_;
-  std::vector<double> weights_;
+  LinkOptions link_options_;
+  bool wants_drafts_ = false;
   std::unique_ptr<CollectiveLink> link_;  // Null: nothing was loaded.
   bool is_loaded_ = false;
 };

@@ -16,20 +16,29 @@ size_t SumOf(std::span<const Range> ranges) {
   return sum;
 }
 
-// Of the rows of queries, keys and values, which follow one another.
-std::vector<Range> QkvChannels(const ModelConfig& config, const RankShare& share) {
-  const auto channels = [&](const Range& heads, size_t offset) {
-    return Range{offset + heads.begin * config.head_dim, offset + heads.end * config.head_dim};
-  };
-  const size_t keys = config.query_channels();
-  const size_t values = keys + config.key_value_channels();
-  return {channels(share.query_heads, 0), channels(share.key_value_heads, keys),
-          channels(share.key_value_heads, values)};
+Range MovedBy(size_t distance, const Range& range) {
+  return {distance + range.begin, distance + range.end};
 }
 
-std::vector<Range> GateUpChannels(const ModelConfig& config, const RankShare& share) {
-  const size_t up = config.intermediate_size;
-  return {share.channels, {up + share.channels.begin, up + share.channels.end}};
+// The channels of heads, of which the first one has the channel `offset`.
+Range ChannelsOf(const Range& heads, const ModelConfig& config, size_t offset = 0) {
+  return MovedBy(offset, {heads.begin * config.head_dim, heads.end * config.head_dim});
+}
+
+// Of the rows of queries, keys and values, which follow one another.
+std::vector<Range> QkvChannels(const ModelConfig& config, const RankShare& share) {
+  const size_t keys = config.query_channels();
+  const size_t values = keys + config.key_value_channels();
+  return {ChannelsOf(share.query_heads, config), ChannelsOf(share.key_value_heads, config, keys),
+          ChannelsOf(share.key_value_heads, config, values)};
+}
+
+// Of the rows of gate and up, which follow one another: each has `width`. There may be several
+// such pairs, one for each expert.
+std::vector<Range> GateUpChannels(const Range& channels, size_t width, size_t num_experts = 1) {
+  std::vector<Range> ranges;
+  for (size_t i = 0; i < 2 * num_experts; ++i) ranges.push_back(MovedBy(i * width, channels));
+  return ranges;
 }
 
 TensorLayout LayoutOf(const TensorLayout& stored, const TensorSlice& slice) {
@@ -60,18 +69,37 @@ TensorSlice TensorSlice::Of(const TensorSpec& spec, const ModelConfig& config,
     case TensorRole::kQkvBias:
       slice.columns = QkvChannels(config, share);
       break;
+    case TensorRole::kQNorm:
+      if (config.joint_qk_norm) slice.columns = {ChannelsOf(share.query_heads, config)};
+      break;
+    case TensorRole::kKNorm:
+      if (config.joint_qk_norm) slice.columns = {ChannelsOf(share.key_value_heads, config)};
+      break;
     case TensorRole::kOProj:
-      slice.columns = {
-          {share.query_heads.begin * config.head_dim, share.query_heads.end * config.head_dim}};
+      slice.columns = {ChannelsOf(share.query_heads, config)};
       break;
     case TensorRole::kGateUpProj:
-      slice.rows = GateUpChannels(config, share);
+      slice.rows = GateUpChannels(share.channels, config.intermediate_size);
       break;
     case TensorRole::kGateUpBias:
-      slice.columns = GateUpChannels(config, share);
+      slice.columns = GateUpChannels(share.channels, config.intermediate_size);
       break;
     case TensorRole::kDownProj:
       slice.columns = {share.channels};
+      break;
+    case TensorRole::kExpertsGateUpProj:
+      slice.rows =
+          GateUpChannels(share.expert_channels, config.moe_intermediate_size, config.num_experts);
+      break;
+    case TensorRole::kExpertsDownProj:
+      slice.columns = {share.expert_channels};
+      break;
+    case TensorRole::kSharedExpertGateUpProj:
+      slice.rows =
+          GateUpChannels(share.shared_expert_channels, config.shared_expert_intermediate_size);
+      break;
+    case TensorRole::kSharedExpertDownProj:
+      slice.columns = {share.shared_expert_channels};
       break;
     case TensorRole::kLmHead:
       slice.rows = {share.vocabulary};
@@ -80,19 +108,13 @@ TensorSlice TensorSlice::Of(const TensorSpec& spec, const ModelConfig& config,
     case TensorRole::kInputLayernorm:
     case TensorRole::kPostAttentionLayernorm:
     case TensorRole::kNorm:
-    case TensorRole::kQNorm:
-    case TensorRole::kKNorm:
     // Biases of outputs are added after the sum over the ranks.
     case TensorRole::kOBias:
     case TensorRole::kDownBias:
     case TensorRole::kAttentionOutputNorm:
     case TensorRole::kMlpOutputNorm:
-    // Mixtures are not divided.
+    // Each rank chooses the same experts.
     case TensorRole::kRouter:
-    case TensorRole::kExpertsGateUpProj:
-    case TensorRole::kExpertsDownProj:
-    case TensorRole::kSharedExpertGateUpProj:
-    case TensorRole::kSharedExpertDownProj:
     case TensorRole::kSharedExpertGate:
       break;
   }

@@ -101,7 +101,7 @@ TEST(Divide, RefusesWhatItCannotDivide) {
             std::string::npos);
   // Three blocks for four ranks.
   EXPECT_NE(ErrorOf(Divide(ConfigOf(8, 2, 16, 96, 300), {1, 64}, std::vector<double>(4, 1.0)))
-                .find("96 channels"),
+                .find("96 channels of the feed-forward"),
             std::string::npos);
   EXPECT_NE(ErrorOf(Divide(config, {}, {{1.0}})).find("2 to 64 ranks, not 1"), std::string::npos);
   for (const double weight : {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
@@ -109,10 +109,26 @@ TEST(Divide, RefusesWhatItCannotDivide) {
   }
   ModelConfig mixture = config;
   mixture.num_experts = 8;
-  EXPECT_NE(ErrorOf(Divide(mixture, {}, {{1, 1}})).find("experts"), std::string::npos);
-  ModelConfig joint = config;
-  joint.joint_qk_norm = true;
-  EXPECT_NE(ErrorOf(Divide(joint, {}, {{1, 1}})).find("OLMo 2"), std::string::npos);
+  mixture.moe_intermediate_size = 64;
+  EXPECT_NE(ErrorOf(Divide(mixture, {.experts_down_proj = 64}, {{1, 1, 1}}))
+                .find("64 channels of an expert"),
+            std::string::npos);
+}
+
+// Every expert is divided like a dense feed-forward; dense channels that no layer has are not.
+TEST(Divide, ExpertsAreDivided) {
+  ModelConfig config = ConfigOf(32, 4, 64, 6144, 1000);
+  config.num_experts = 128;
+  config.moe_intermediate_size = 768;
+  config.shared_expert_intermediate_size = 1024;
+  const ColumnBlocks blocks = {.experts_down_proj = 32};
+  auto shares = Unwrap(Divide(config, blocks, {{1, 1, 1, 1}}));
+  EXPECT_EQ(Sizes(shares, &RankShare::expert_channels), (Counts{192, 192, 192, 192}));
+  EXPECT_EQ(Sizes(shares, &RankShare::shared_expert_channels), (Counts{256, 256, 256, 256}));
+  EXPECT_EQ(Sizes(shares, &RankShare::channels), (Counts{0, 0, 0, 0}));
+  config.layer_kinds.push_back({.dense_mlp = true});
+  shares = Unwrap(Divide(config, blocks, {{1, 1, 1, 1}}));
+  EXPECT_EQ(Sizes(shares, &RankShare::channels), (Counts{1536, 1536, 1536, 1536}));
 }
 
 // Of every model that can be divided, each part belongs to a rank, each rank gets a part, query

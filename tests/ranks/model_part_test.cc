@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -93,10 +94,15 @@ std::pair<std::vector<size_t>, std::vector<size_t>> OwnedBy(const RankShare& sha
   const std::vector<size_t> qkv = Indices(
       {heads(share.query_heads, 0), heads(share.key_value_heads, config.num_attention_heads),
        heads(share.key_value_heads, config.num_attention_heads + config.num_key_value_heads)});
-  std::vector<size_t> gate_up = Indices({share.channels});
-  for (const size_t channel : Indices({share.channels})) {
-    gate_up.push_back(channel + config.intermediate_size);
-  }
+  // Rows of gate and up for one expert after another.
+  const auto gate_up_of = [](const Range& channels, size_t width, size_t num_experts) {
+    std::vector<size_t> indices;
+    for (size_t first = 0; first < 2 * num_experts * width; first += width) {
+      for (const size_t channel : Indices({channels})) indices.push_back(first + channel);
+    }
+    return indices;
+  };
+  const std::vector<size_t> gate_up = gate_up_of(share.channels, config.intermediate_size, 1);
   const std::vector<size_t> rows = AllIndices(whole.layout.output_channels);
   const std::vector<size_t> columns = AllIndices(whole.layout.input_channels);
   switch (whole.spec.role) {
@@ -112,6 +118,22 @@ std::pair<std::vector<size_t>, std::vector<size_t>> OwnedBy(const RankShare& sha
       return {rows, gate_up};
     case TensorRole::kDownProj:
       return {rows, Indices({share.channels})};
+    case TensorRole::kExpertsGateUpProj:
+      return {gate_up_of(share.expert_channels, config.moe_intermediate_size, config.num_experts),
+              columns};
+    case TensorRole::kExpertsDownProj:
+      return {rows, Indices({share.expert_channels})};
+    case TensorRole::kSharedExpertGateUpProj:
+      return {gate_up_of(share.shared_expert_channels, config.shared_expert_intermediate_size, 1),
+              columns};
+    case TensorRole::kSharedExpertDownProj:
+      return {rows, Indices({share.shared_expert_channels})};
+    case TensorRole::kQNorm:
+      if (!config.joint_qk_norm) return {rows, columns};
+      return {rows, Indices({heads(share.query_heads, 0)})};
+    case TensorRole::kKNorm:
+      if (!config.joint_qk_norm) return {rows, columns};
+      return {rows, Indices({heads(share.key_value_heads, 0)})};
     case TensorRole::kLmHead:
       return {Indices({share.vocabulary}), columns};
     default:
@@ -122,9 +144,16 @@ std::pair<std::vector<size_t>, std::vector<size_t>> OwnedBy(const RankShare& sha
 class PartsOfModels : public testing::TestWithParam<Scheme> {};
 
 TEST_P(PartsOfModels, HaveTheirRowsAndColumns) {
-  // Of the second one, heads have 10 channels; the third one's channels are no multiples of 32.
-  for (const auto& make : {support::SpecBiases, support::SpecOddHeadDim, support::SpecPadded}) {
-    const ConvertedModel converted(make(), {.weights = GetParam(), .block_size = 64});
+  const ConvertOptions conversion = {.weights = GetParam(), .block_size = 64};
+  // Of the second one, heads have 10 channels; the third one's channels are no multiples of 32. The
+  // others are mixtures, one with dense layers and a shared expert, one with joint norms.
+  const ConvertedModel models[] = {
+      ConvertedModel(support::SpecBiases(), conversion),
+      ConvertedModel(support::SpecOddHeadDim(), conversion),
+      ConvertedModel(support::SpecPadded(), conversion),
+      ConvertedModel(support::FamilyNamed("Qwen2MoeDenseLayers"), conversion),
+      ConvertedModel(support::FamilyNamed("Olmoe"), conversion)};
+  for (const ConvertedModel& converted : models) {
     const ModelFile whole = converted.Open();
     for (const std::vector<double>& weights :
          {std::vector<double>{1, 1}, {3, 1}, std::vector<double>(4, 1.0)}) {
@@ -193,6 +222,22 @@ uint64_t PackedBytesOf(const ModelFile& model) {
   return std::accumulate(bytes.begin(), bytes.end(), uint64_t{0});
 }
 
+void ExpectHardlyLarger(const ConvertedModel& converted, size_t num_ranks) {
+  const ModelFile whole = converted.Open();
+  const auto shares =
+      Unwrap(Divide(whole.config(), ColumnBlocks::Of(whole), std::vector<double>(num_ranks, 1.0)));
+  uint64_t bytes = 0;
+  for (size_t rank = 0; rank < num_ranks; ++rank) {
+    ModelFile part = converted.Open();
+    Unwrap(ModelPart::Take(shares[rank], rank, part));
+    bytes += PackedBytesOf(part);
+  }
+  EXPECT_LT(static_cast<double>(bytes), 1.03 * static_cast<double>(PackedBytesOf(whole)))
+      << SchemeName(whole.tensor(TensorRole::kQkvProj, 0).layout.scheme) << ", " << num_ranks
+      << " ranks";
+  EXPECT_GE(bytes, PackedBytesOf(whole));
+}
+
 TEST(ModelPart, PartsTogetherAreHardlyLargerThanTheWhole) {
   support::CheckpointSpec spec = support::SpecGqa();
   spec.config.hidden_size = 256;
@@ -202,20 +247,26 @@ TEST(ModelPart, PartsTogetherAreHardlyLargerThanTheWhole) {
   spec.config.intermediate_size = 1536;
   for (const Scheme scheme : {Scheme::kF32, Scheme::kQc8w, Scheme::kQb4w}) {
     const ConvertedModel converted(spec, {.weights = scheme});
-    const ModelFile whole = converted.Open();
-    for (const size_t num_ranks : {2, 3, 4, 6}) {
-      const auto shares = Unwrap(
-          Divide(whole.config(), ColumnBlocks::Of(whole), std::vector<double>(num_ranks, 1.0)));
-      uint64_t bytes = 0;
-      for (size_t rank = 0; rank < num_ranks; ++rank) {
-        ModelFile part = converted.Open();
-        Unwrap(ModelPart::Take(shares[rank], rank, part));
-        bytes += PackedBytesOf(part);
-      }
-      EXPECT_LT(static_cast<double>(bytes), 1.03 * static_cast<double>(PackedBytesOf(whole)))
-          << SchemeName(scheme) << ", " << num_ranks << " ranks";
-      EXPECT_GE(bytes, PackedBytesOf(whole));
-    }
+    for (const size_t num_ranks : {2, 3, 4, 6}) ExpectHardlyLarger(converted, num_ranks);
+  }
+}
+
+// The router is a small part of the weights, because experts have many channels.
+TEST(ModelPart, PartsOfMixturesTogetherAreHardlyLargerThanTheWhole) {
+  support::FamilyCheckpoint family = support::WideMixture();
+  nlohmann::json config = nlohmann::json::parse(family.config_json);
+  config.update({{"hidden_size", 512},
+                 {"num_attention_heads", 24},
+                 {"num_key_value_heads", 12},
+                 {"head_dim", 64},
+                 {"intermediate_size", 1536},
+                 {"moe_intermediate_size", 1536},
+                 {"num_experts", 4},
+                 {"shared_expert_intermediate_size", 1536}});
+  family.config_json = config.dump();
+  for (const Scheme scheme : {Scheme::kQc8w, Scheme::kQb4w}) {
+    const ConvertedModel converted(family, {.weights = scheme});
+    for (const size_t num_ranks : {2, 3, 4}) ExpectHardlyLarger(converted, num_ranks);
   }
 }
 

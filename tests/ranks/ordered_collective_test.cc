@@ -2,21 +2,28 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
 #include <random>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "core/numeric.h"
 #include "ranks/agreement.h"
 #include "ranks/thread_transport.h"
+#include "ranks/wire_format.h"
 #include "support/unwrap.h"
 
 namespace cria::ranks {
 namespace {
+
+constexpr WireType kWireTypes[] = {WireType::kF32, WireType::kF16, WireType::kInt8};
+constexpr size_t kMaxValues = 4000;
 
 // Calls `task` with the collective of each rank, in a thread of its own, and returns what each
 // sent.
@@ -27,7 +34,11 @@ std::vector<size_t> OnEachRank(size_t num_ranks, const std::function<void(Collec
     threads.emplace_back([&, rank] {
       ThreadTransport transport(boxes, rank);
       OrderedCollective collective(transport);
-      Unwrap(collective.Reserve(1000));
+      uint64_t bytes = 0;
+      for (const WireType type : kWireTypes) {
+        bytes = std::max(bytes, collective.MemoryBytes(kMaxValues, type));
+      }
+      Unwrap(collective.Reserve(bytes));
       task(collective);
     });
   }
@@ -46,25 +57,80 @@ std::vector<float> SomeValues(size_t rank, size_t count) {
   return values;
 }
 
+// As they arrive if each part is a message.
+std::vector<float> Rounded(const std::vector<float>& values, WireType type, size_t part) {
+  std::vector<float> rounded(values.size());
+  for (size_t first = 0; first < values.size(); first += part) {
+    const size_t count = std::min(part, values.size() - first);
+    std::vector<std::byte> bytes(WireBytes(count, type));
+    ToWire(std::span(values).subspan(first, count), type, bytes);
+    FromWire(bytes, type, std::span(rounded).subspan(first, count));
+  }
+  return rounded;
+}
+
+// What `num_ranks` ranks add up, by the definition.
+std::vector<float> NaiveSums(size_t num_ranks, size_t count, WireType type) {
+  const bool has_parts = OrderedCollective::NumExchanges(count, type, num_ranks) == 2;
+  const size_t part = has_parts ? DivideRoundingUp(count, num_ranks) : count;
+  std::vector<float> sums = Rounded(SomeValues(0, count), type, part);
+  for (size_t rank = 1; rank < num_ranks; ++rank) {
+    const std::vector<float> values = Rounded(SomeValues(rank, count), type, part);
+    for (size_t i = 0; i < count; ++i) sums[i] += values[i];
+  }
+  return has_parts ? Rounded(sums, type, part) : sums;
+}
+
 TEST(OrderedCollective, AddsInTheOrderOfTheRanks) {
-  for (const size_t num_ranks : {2, 3, 4, 6}) {
-    for (const size_t count : {1, 2, 5, 999, 1000}) {
-      std::vector<float> expected = SomeValues(0, count);
-      for (size_t rank = 1; rank < num_ranks; ++rank) {
-        const std::vector<float> values = SomeValues(rank, count);
-        for (size_t i = 0; i < count; ++i) expected[i] += values[i];
+  for (const WireType type : kWireTypes) {
+    for (const size_t num_ranks : {2, 3, 4, 6}) {
+      for (const size_t count :
+           {size_t{1}, size_t{2}, size_t{5}, size_t{33}, size_t{999}, size_t{1000}, kMaxValues}) {
+        SCOPED_TRACE(std::to_string(num_ranks) + " ranks, " + std::to_string(count) + " values");
+        const std::vector<float> expected = NaiveSums(num_ranks, count, type);
+        std::vector<std::vector<float>> sums(num_ranks);
+        const std::vector<size_t> sent = OnEachRank(num_ranks, [&](Collective& collective) {
+          std::vector<float>& values = sums[collective.rank()];
+          values = SomeValues(collective.rank(), count);
+          Unwrap(collective.Sum(values, type));
+        });
+        for (size_t rank = 0; rank < num_ranks; ++rank) {
+          EXPECT_EQ(std::memcmp(sums[rank].data(), expected.data(), count * sizeof(float)), 0)
+              << "rank " << rank;
+          EXPECT_EQ(sent[rank], OrderedCollective::SentBytes(count, type, num_ranks, rank));
+          if (OrderedCollective::NumExchanges(count, type, num_ranks) == 2) {
+            EXPECT_LT(sent[rank], 2 * (WireBytes(count, type) + 64 * num_ranks));
+          }
+        }
       }
-      std::vector<std::vector<float>> sums(num_ranks);
-      const std::vector<size_t> sent = OnEachRank(num_ranks, [&](Collective& collective) {
-        std::vector<float>& values = sums[collective.rank()];
-        values = SomeValues(collective.rank(), count);
-        Unwrap(collective.Sum(values));
-      });
-      for (size_t rank = 0; rank < num_ranks; ++rank) {
-        EXPECT_EQ(std::memcmp(sums[rank].data(), expected.data(), count * sizeof(float)), 0)
-            << num_ranks << " ranks, " << count << " values, rank " << rank;
-        EXPECT_EQ(sent[rank], OrderedCollective::SentBytes(count, num_ranks, rank));
-        EXPECT_LT(sent[rank], 2 * (count + num_ranks) * sizeof(float));
+    }
+  }
+}
+
+// Whatever their number: all ranks get the same bits, not far from the sums of what was not
+// rounded.
+TEST(OrderedCollective, AllRanksGetTheSameRoundedSums) {
+  for (const WireType type : {WireType::kF16, WireType::kInt8}) {
+    for (const size_t num_ranks : {2, 3, 5}) {
+      for (const size_t count : {1, 31, 100, 1234, 3999}) {
+        std::vector<std::vector<float>> sums(num_ranks);
+        OnEachRank(num_ranks, [&](Collective& collective) {
+          std::vector<float>& values = sums[collective.rank()];
+          values.resize(count);
+          for (size_t i = 0; i < count; ++i) {
+            values[i] = std::sin(static_cast<float>(i + 7 * collective.rank()));
+          }
+          Unwrap(collective.Sum(values, type));
+        });
+        const float step = type == WireType::kF16 ? 0.001f : 1.0f / 127.0f;
+        for (size_t i = 0; i < count; ++i) {
+          float exact = 0.0f;
+          for (size_t rank = 0; rank < num_ranks; ++rank) {
+            EXPECT_EQ(sums[rank][i], sums[0][i]);
+            exact += std::sin(static_cast<float>(i + 7 * rank));
+          }
+          EXPECT_NEAR(sums[0][i], exact, step * static_cast<float>(num_ranks));
+        }
       }
     }
   }
@@ -72,8 +138,8 @@ TEST(OrderedCollective, AddsInTheOrderOfTheRanks) {
 
 TEST(OrderedCollective, RefusesMoreValuesThanWereReserved) {
   OnEachRank(3, [&](Collective& collective) {
-    std::vector<float> values(1003);
-    EXPECT_FALSE(collective.Sum(values));
+    std::vector<float> values(3 * kMaxValues);
+    for (const WireType type : kWireTypes) EXPECT_FALSE(collective.Sum(values, type));
   });
 }
 

@@ -4,6 +4,8 @@
 
 #include <memory>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "ranks/ranked_engines.h"
@@ -14,34 +16,49 @@ namespace cria::ranks {
 namespace {
 
 // The bytes that threads send are those that are planned.
+void ExpectTrafficAsPlanned(const std::string& path, size_t num_ranks, WireType wire) {
+  SCOPED_TRACE(std::to_string(num_ranks) + " ranks");
+  const ModelConfig whole = Unwrap(ModelFile::Open(path)).config();
+  RankedEngines ranked(path, std::vector<double>(num_ranks, 1.0),
+                       {.num_threads = 1, .context_tokens = 64, .chunk_tokens = 16}, wire);
+  const std::unique_ptr<Session> session = ranked.engine().NewSession();
+  Sampler sampler = Unwrap(Sampler::Create({.top_k = 7, .seed = 1}, whole.vocab_size));
+  Unwrap(session->Prefill(std::vector<int32_t>{5, 6, 7}));
+  // The logits behind the prompt are there; each further token is a whole one.
+  const auto generate = [&](size_t count) {
+    Unwrap(session->Generate({.max_tokens = count}, sampler, [](const auto&) { return true; }));
+  };
+  generate(2);
+  std::vector<size_t> before;
+  for (size_t rank = 0; rank < num_ranks; ++rank) {
+    before.push_back(ranked.boxes().sent_bytes(rank));
+  }
+  generate(5);
+  for (size_t rank = 0; rank < num_ranks; ++rank) {
+    EXPECT_EQ(ranked.boxes().sent_bytes(rank) - before[rank],
+              5 * TrafficOf(whole, ranked.link().shares(), wire, rank, 7).sent_bytes)
+        << "rank " << rank;
+  }
+  Unwrap(ranked.Stop());
+}
+
 TEST(RankCosts, TrafficIsAsPlanned) {
   support::CheckpointSpec spec = support::SpecGqa();
   spec.config.num_attention_heads = 12;
   spec.config.num_key_value_heads = 6;
+  // In f32, a row is more than one small message.
+  spec.config.hidden_size = 480;
   const support::ConvertedModel model(spec, {.weights = Scheme::kF32});
-  const ModelConfig whole = model.Open().config();
-  for (const size_t num_ranks : {2, 3, 4, 6}) {
-    RankedEngines ranked(model.path(), std::vector<double>(num_ranks, 1.0),
-                         {.num_threads = 1, .context_tokens = 64, .chunk_tokens = 16});
-    const std::unique_ptr<Session> session = ranked.engine().NewSession();
-    Sampler sampler = Unwrap(Sampler::Create({.top_k = 7, .seed = 1}, whole.vocab_size));
-    Unwrap(session->Prefill(std::vector<int32_t>{5, 6, 7}));
-    // The logits behind the prompt are there; each further token is a whole one.
-    const auto generate = [&](size_t count) {
-      Unwrap(session->Generate({.max_tokens = count}, sampler, [](const auto&) { return true; }));
-    };
-    generate(2);
-    std::vector<size_t> before;
-    for (size_t rank = 0; rank < num_ranks; ++rank) {
-      before.push_back(ranked.boxes().sent_bytes(rank));
-    }
-    generate(5);
-    for (size_t rank = 0; rank < num_ranks; ++rank) {
-      EXPECT_EQ(ranked.boxes().sent_bytes(rank) - before[rank],
-                5 * TrafficOf(whole, ranked.link().shares(), rank, 7).sent_bytes)
-          << "rank " << rank << " of " << num_ranks;
-    }
-    Unwrap(ranked.Stop());
+  for (const WireType wire : {WireType::kF32, WireType::kF16, WireType::kInt8}) {
+    for (const size_t num_ranks : {2, 3, 4, 6})
+      ExpectTrafficAsPlanned(model.path(), num_ranks, wire);
+  }
+}
+
+TEST(RankCosts, TrafficOfJointNormsIsAsPlanned) {
+  const support::ConvertedModel model(support::FamilyNamed("Olmo2"), {.weights = Scheme::kF32});
+  for (const size_t num_ranks : {2, 3, 4}) {
+    ExpectTrafficAsPlanned(model.path(), num_ranks, WireType::kF32);
   }
 }
 
@@ -54,12 +71,16 @@ TEST(RankCosts, WhatIsSentIsReceived) {
   config.head_dim = 128;
   config.intermediate_size = 14336;
   config.vocab_size = 128256;
-  for (const size_t num_ranks : {2, 3, 4, 6, 8}) {
+  for (const auto& [num_ranks, wire] : {std::pair(size_t{2}, WireType::kF32),
+                                        {3, WireType::kF16},
+                                        {4, WireType::kInt8},
+                                        {6, WireType::kF32},
+                                        {8, WireType::kInt8}}) {
     const auto shares = Unwrap(Divide(config, {32, 32}, std::vector<double>(num_ranks, 1.0)));
     uint64_t sent = 0;
     uint64_t received = 0;
     for (size_t rank = 0; rank < num_ranks; ++rank) {
-      const TokenTraffic traffic = TrafficOf(config, shares, rank, 40);
+      const TokenTraffic traffic = TrafficOf(config, shares, wire, rank, 40);
       sent += traffic.sent_bytes;
       received += traffic.received_bytes;
     }
@@ -74,11 +95,18 @@ TEST(RankCosts, TimeIsThatOfMessages) {
   config.num_hidden_layers = 32;
   const std::vector<RankShare> two(2, RankShare{.vocabulary = {0, 100}});
   const std::vector<RankShare> three(3, RankShare{.vocabulary = {0, 100}});
-  EXPECT_NEAR(ExchangeSeconds(config, two, 1, {1e15, 1e-3}), 0.067, 1e-6);
-  EXPECT_NEAR(ExchangeSeconds(config, three, 1, {1e15, 1e-3}), 0.131, 1e-6);
-  EXPECT_EQ(ExchangeSeconds(config, std::span(two).first(1), 1, {1e6, 1e-3}), 0.0);
+  EXPECT_NEAR(ExchangeSeconds(config, two, WireType::kF32, 1, {1e15, 1e-3}), 0.067, 1e-6);
+  EXPECT_NEAR(ExchangeSeconds(config, three, WireType::kF32, 1, {1e15, 1e-3}), 0.131, 1e-6);
+  EXPECT_EQ(ExchangeSeconds(config, std::span(two).first(1), WireType::kF32, 1, {1e6, 1e-3}), 0.0);
   // 64 sums of 16 KiB, and 2 KiB of commands with one candidate.
-  EXPECT_NEAR(ExchangeSeconds(config, two, 1, {1e6, 0.0}), 64 * 0.016384 + 0.002056, 1e-9);
+  EXPECT_NEAR(ExchangeSeconds(config, two, WireType::kF32, 1, {1e6, 0.0}), 64 * 0.016384 + 0.002056,
+              1e-9);
+  // With a byte and a sixteenth for each value.
+  EXPECT_NEAR(ExchangeSeconds(config, two, WireType::kInt8, 1, {1e6, 0.0}),
+              64 * 0.004352 + 0.002056, 1e-9);
+  // A small exchange for each of 32 layers.
+  config.joint_qk_norm = true;
+  EXPECT_NEAR(ExchangeSeconds(config, three, WireType::kF32, 1, {1e15, 1e-3}), 0.163, 1e-6);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "llm/engine.h"
 #include "ranks/collective_link.h"
 #include "ranks/ordered_collective.h"
+#include "ranks/ranked_loader.h"
 #include "ranks/thread_transport.h"
 #include "support/unwrap.h"
 
@@ -24,13 +25,16 @@ namespace cria::ranks {
 class RankedEngines {
  public:
   // Every rank has one thread. `weights` are those of Divide.
-  RankedEngines(const std::string& path, const std::vector<double>& weights, EngineOptions options)
+  RankedEngines(const std::string& path, const std::vector<double>& weights, EngineOptions options,
+                WireType wire = WireType::kF32)
       : boxes_(weights.size()) {
     options.num_threads = 1;
     for (size_t rank = 0; rank < weights.size(); ++rank) {
-      Rank& added = *ranks_.emplace_back(std::make_unique<Rank>(boxes_, rank, weights));
-      options.link = &added.link;
-      added.engine = Unwrap(Engine::Load(path, options));
+      Rank& added =
+          *ranks_.emplace_back(std::make_unique<Rank>(boxes_, rank, LinkOptions{weights, wire}));
+      EngineOptions own = rank == 0 ? options : FollowerOptions(options);
+      own.link = &added.link;
+      added.engine = Unwrap(Engine::Load(path, own));
     }
     for (size_t rank = 1; rank < weights.size(); ++rank) {
       Rank& follower = *ranks_[rank];
@@ -60,8 +64,8 @@ class RankedEngines {
 
  private:
   struct Rank {
-    Rank(ThreadMailboxes& boxes, size_t rank, const std::vector<double>& weights)
-        : transport(boxes, rank), collective(transport), link(collective, weights) {}
+    Rank(ThreadMailboxes& boxes, size_t rank, const LinkOptions& options)
+        : transport(boxes, rank), collective(transport), link(collective, options) {}
 
     ThreadTransport transport;
     OrderedCollective collective;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/model_outline.h"
 #include "ranks/ordered_collective.h"
 #include "ranks/ranked_engines.h"
 #include "ranks/thread_transport.h"
@@ -66,6 +67,30 @@ TEST(RankedLoader, LoadsOnAllRanksWithTheSameOptions) {
   }));
 }
 
+// The draft model is the same one in int8, so that most drafts are right.
+TEST(RankedLoader, ADraftModelRunsOnRank0Alone) {
+  const ConvertedModel model(support::SpecGqa(), {.weights = Scheme::kF32});
+  const ConvertedModel draft(support::SpecGqa(), {.weights = Scheme::kQc8w});
+  const std::vector<int32_t> prompt = {5, 6, 7, 8};
+  const SamplerOptions sampled = {.top_k = 5, .temperature = 1.0f, .seed = 3};
+  const std::unique_ptr<Engine> alone = Unwrap(Engine::Load(model.path(), SomeOptions()));
+  const std::vector<int32_t> greedy_text = TextOf(*alone, prompt, {.temperature = 0.0f}, 30);
+  const std::vector<int32_t> sampled_text = TextOf(*alone, prompt, sampled, 30);
+  EngineOptions options = SomeOptions();
+  options.draft_model_path = draft.path();
+  options.drafts = {.max_tokens = 4, .min_tokens = 4};
+  for (const size_t num_ranks : {2, 4}) {
+    ExpectAllEnded(WithFollowers(num_ranks, [&](RankedLoader& loader) {
+      const std::unique_ptr<Engine> engine = Unwrap(loader.Load(model.path(), options, {}));
+      EXPECT_EQ(TextOf(*engine, prompt, {.temperature = 0.0f}, 30), greedy_text);
+      if (CanDraft(OutlineOf(engine->file()))) {
+        EXPECT_LT(engine->scheduler().stats().num_forwards, 20u);
+      }
+      EXPECT_EQ(TextOf(*engine, prompt, sampled, 30), sampled_text);
+    }));
+  }
+}
+
 TEST(RankedLoader, EndsWithoutAModel) {
   ExpectAllEnded(WithFollowers(3, [](RankedLoader&) {}));
 }
@@ -81,11 +106,11 @@ TEST(RankedLoader, GoesOnAfterAnError) {
     const auto refused = loader.Load(model.path(), small, {});
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code(), ErrorCode::kOutOfMemory);
-    EXPECT_FALSE(loader.Load(model.path(), SomeOptions(), {1.0, 2.0, 3.0}));
+    EXPECT_FALSE(loader.Load(model.path(), SomeOptions(), {.weights = {1.0, 2.0, 3.0}}));
     EngineOptions drafts = SomeOptions();
-    drafts.draft_model_path = model.path();
+    drafts.draft_model_path = model.path() + ".missing";
     EXPECT_FALSE(loader.Load(model.path(), drafts, {}));
-    const auto loaded = loader.Load(model.path(), SomeOptions(), {3.0, 1.0});
+    const auto loaded = loader.Load(model.path(), SomeOptions(), {.weights = {3.0, 1.0}});
     ASSERT_TRUE(loaded) << loaded.error().message();
     const auto second = loader.Load(model.path(), SomeOptions(), {});
     ASSERT_FALSE(second);

@@ -36,9 +36,10 @@ std::string Refusal(std::vector<std::string> arguments) {
 
 TEST(RankOptionsTest, StandBetweenThoseOfTheCommand) {
   const Taken taken = Take({"chat", "--rank-weights", "2,1,0.5", "-m", "a.cria", "--rank-timeout",
-                            "3", "--rank-start=7", "-t", "2"});
+                            "3", "--rank-start=7", "--rank-wire", "int8", "-t", "2"});
   EXPECT_THAT(taken.others, ElementsAre("chat", "-m", "a.cria", "-t", "2"));
-  EXPECT_THAT(taken.options.weights, ElementsAre(2.0, 1.0, 0.5));
+  EXPECT_THAT(taken.options.link.weights, ElementsAre(2.0, 1.0, 0.5));
+  EXPECT_EQ(taken.options.link.wire, WireType::kInt8);
   EXPECT_EQ(taken.options.limits.silence, std::chrono::seconds(3));
   EXPECT_EQ(taken.options.limits.start, std::chrono::seconds(7));
 }
@@ -48,7 +49,8 @@ TEST(RankOptionsTest, OfAPlanAreRanksAndTheNetwork) {
       Take({"plan", "--ranks=4", "--network-mbit", "100", "--network-ms=0.5", "--json"});
   EXPECT_THAT(taken.others, ElementsAre("plan", "--json"));
   EXPECT_EQ(taken.options.num_ranks, 4u);
-  EXPECT_THAT(taken.options.WeightsOf(2), ElementsAre(1.0, 1.0));
+  EXPECT_EQ(taken.options.LinkOf(2).wire, WireType::kF32);
+  EXPECT_THAT(taken.options.LinkOf(2).weights, ElementsAre(1.0, 1.0));
   EXPECT_DOUBLE_EQ(taken.options.network.bytes_per_second, 12.5e6);
   EXPECT_DOUBLE_EQ(taken.options.network.latency_seconds, 0.5e-3);
 }
@@ -64,6 +66,7 @@ TEST(RankOptionsTest, BadValuesAreRefused) {
   EXPECT_THAT(Refusal({"--ranks", "-1"}), HasSubstr("not \"-1\""));
   EXPECT_THAT(Refusal({"--ranks", "4x"}), HasSubstr("not \"4x\""));
   EXPECT_THAT(Refusal({"--rank", "4", "--ranks", "4"}), HasSubstr("--rank 4 is not one of"));
+  EXPECT_THAT(Refusal({"--rank-wire", "f64"}), HasSubstr("takes f32, f16 or int8, not \"f64\""));
   EXPECT_THAT(Refusal({"--rank-timeout", "0.5"}), HasSubstr("at least 1"));
   EXPECT_THAT(Refusal({"--network-ms", "1,2"}), HasSubstr("takes one number"));
   for (const char* const weights : {"", "0", "1,", ",1", "1,,1", "-1", "nan", "inf", "1 2"}) {
