@@ -45,8 +45,14 @@ uint64_t BytesOf(const MemoryPlan& plan, std::string_view name) {
   return line == plan.lines.end() ? 0 : line->bytes;
 }
 
-Result<RankPlan> PlanRank(const ModelFile& whole, const EngineOptions& options,
+Result<RankPlan> PlanRank(const ModelFile& whole, EngineOptions options,
                           const std::vector<double>& weights, size_t rank, size_t num_candidates) {
+  if (rank != 0) {
+    // Clients and texts are rank 0's alone.
+    options.other_memory.clear();
+    options.other_threads = 0;
+    options.max_constraints = 0;
+  }
   CRIA_ASSIGN_OR_RETURN(ModelFile part, ModelFile::Open(whole.path()));
   PlannedRank transport(rank, weights.size());
   ranks::OrderedCollective collective(transport);
