@@ -29,6 +29,7 @@ struct RankOptions {
 // Takes these options out of the arguments. A value is the next argument, or stands behind a "=".
 //   --rank-weights 2,1,1   how much of the model each rank gets, in proportion to the others
 //   --rank-timeout 10      after so many seconds without a sign of life, a rank counts as dead
+//   --rank-stall 120       after so many seconds in which others wait for one step, a rank hangs
 //   --rank-start 60        how many seconds the ranks may take to find each other
 //   --ranks 4              plan, pack: how many ranks there will be
 //   --rank 2               pack: whose part to pack, counted from 0
