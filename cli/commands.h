@@ -13,6 +13,8 @@ void AddInfoCommand(CommandLine& program);
 void AddPackCommand(CommandLine& program);
 void AddPerplexityCommand(CommandLine& program);
 void AddPlanCommand(CommandLine& program);
+// The programs cria and cria-mpi each have their own: cria becomes cria-serve.
+void AddServeCommand(CommandLine& program);
 void AddTemplateCommand(CommandLine& program);
 void AddTokenizeCommand(CommandLine& program);
 

@@ -43,10 +43,7 @@ Status RunCommand(const std::vector<std::string>& arguments) {
   AddPackCommand(program);
   AddPerplexityCommand(program);
   AddPlanCommand(program);
-  // The program cria becomes cria-serve instead.
-  program.AddCommand("serve", "Serve a model over HTTP: the program cria-serve").SetAction([] {
-    return Status(Fail(ErrorCode::kUsage, "cria serve does not run on several ranks yet"));
-  });
+  AddServeCommand(program);
   AddTemplateCommand(program);
   AddTokenizeCommand(program);
   return program.Run(arguments);

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/commands.h"
 #include "cli/cria_commands.h"
 #include "cli/messages.h"
 #include "cli/program_launcher.h"
@@ -38,6 +39,17 @@ Status RunProgram(std::span<char* const> arguments) {
 }
 
 }  // namespace
+
+namespace cria::cli {
+
+// For the help: RunProgram takes the command before it is parsed.
+void AddServeCommand(CommandLine& program) {
+  program.AddCommand("serve", "Serve a model over HTTP: the program cria-serve").SetAction([] {
+    return Status(Fail(ErrorCode::kUsage, "serve must be the first argument"));
+  });
+}
+
+}  // namespace cria::cli
 
 int main(int argc, char** argv) {
   cli::PrepareProgram();

@@ -28,7 +28,6 @@ struct PlanOptions {
 Status Plan(PlanOptions options) {
   if (options.serves) {
     options.plan.program = ProgramName::kServe;
-    options.engine.max_constraints = options.engine.num_sequences;
     // Of every sequence, as the server has them.
     options.engine.max_constraints = options.engine.num_sequences;
     options.engine.other_memory =

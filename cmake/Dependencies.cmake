@@ -57,6 +57,11 @@ if(CRIA_BUILD_PROGRAMS)
   # processor.
   if(NOT CMAKE_CROSSCOMPILING)
     find_package(MPI QUIET COMPONENTS CXX)
+    # Before OpenMPI has connected the ranks, only its PMIx can tell which of them is missing.
+    find_package(PkgConfig QUIET)
+    if(MPI_CXX_FOUND AND PkgConfig_FOUND)
+      pkg_check_modules(CRIA_PMIX QUIET IMPORTED_TARGET GLOBAL pmix)
+    endif()
   endif()
 endif()
 if(CRIA_BUILD_CONVERTER)

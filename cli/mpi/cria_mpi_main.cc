@@ -14,6 +14,7 @@
 #include "cli/messages.h"
 #include "cli/mpi/rank_options.h"
 #include "cli/mpi/rank_plan.h"
+#include "cli/serve/shutdown_signals.h"
 #include "cli/standard_streams.h"
 #include "cli/start_engine.h"
 #include "cli/started_by_mpi.h"
@@ -39,6 +40,18 @@ void Tell(std::string_view sentence) {
   std::fprintf(stderr, "cria: %s\n", Printable(sentence).c_str());
 }
 
+// Computes for rank 0 until that ends.
+Status FollowRank0(ranks::RankedLoader& loader, const mpi::MpiTransport& transport,
+                   bool rank_0_serves) {
+  // mpirun passes a signal on to all ranks. Rank 0 finishes the answers under way, which needs the
+  // others; so these end when it tells them to, or after a second signal.
+  std::optional<ShutdownSignals> held_back;
+  if (rank_0_serves) held_back.emplace();
+  return loader.Follow([&](std::string_view sentence) {
+    Tell(Format("rank {} ({}): {}", transport.rank(), transport.host(transport.rank()), sentence));
+  });
+}
+
 Status RunAsRank(const std::vector<std::string>& arguments) {
   const RankOptions& options = RunningRanks().options;
   CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<mpi::MpiTransport> transport,
@@ -47,16 +60,14 @@ Status RunAsRank(const std::vector<std::string>& arguments) {
                         }));
   ranks::OrderedCollective collective(*transport);
   ranks::RankedLoader loader(collective);
-  const size_t rank = transport->rank();
+  const bool is_first = transport->rank() == 0;
   if (Status met = loader.Meet(CRIA_VERSION); !met) {
     // Rank 0 tells it.
-    if (rank == 0) return met;
+    if (is_first) return met;
     return {};
   }
-  if (rank != 0) {
-    return loader.Follow([&](std::string_view sentence) {
-      Tell(Format("rank {} ({}): {}", rank, transport->host(rank), sentence));
-    });
+  if (!is_first) {
+    return FollowRank0(loader, *transport, !arguments.empty() && arguments.front() == "serve");
   }
   RunningRanks().loader = &loader;
   Status result = RunCommand(arguments);

@@ -63,6 +63,8 @@ Result<bool> Store(const std::string& option, const std::string& value, RankOpti
     CRIA_ASSIGN_OR_RETURN(options.link.wire, ReadWireType(option, value));
   } else if (option == "--rank-timeout") {
     CRIA_ASSIGN_OR_RETURN(options.limits.silence, ReadSeconds(option, value));
+  } else if (option == "--rank-stall") {
+    CRIA_ASSIGN_OR_RETURN(options.limits.stall, ReadSeconds(option, value));
   } else if (option == "--rank-start") {
     CRIA_ASSIGN_OR_RETURN(options.limits.start, ReadSeconds(option, value));
   } else if (option == "--ranks") {

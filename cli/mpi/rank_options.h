@@ -34,6 +34,7 @@ struct RankOptions {
 //   --rank-weights 2,1,1   how much of the model each rank gets, in proportion to the others
 //   --rank-wire f16        in which type the sums cross the network: f32, f16 or int8
 //   --rank-timeout 10      after so many seconds without a sign of life, a rank counts as dead
+//   --rank-stall 120       after so many seconds in which others wait for one step, a rank hangs
 //   --rank-start 60        how many seconds the ranks may take to find each other
 //   --ranks 4              plan, pack: how many ranks there will be
 //   --rank 2               pack: whose part to pack, counted from 0

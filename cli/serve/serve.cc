@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -82,6 +83,8 @@ void TellPlaces(const Engine& engine, const std::vector<serve::Listener>& listen
 }  // namespace
 
 Status Serve(ServeOptions options) {
+  // A client that goes away is no reason to end.
+  std::signal(SIGPIPE, SIG_IGN);
   options.bounds.request_timeout = std::chrono::seconds(options.timeout_seconds);
   options.bounds.answer_timeout = options.bounds.request_timeout;
   CRIA_RETURN_IF_ERROR(RaiseDescriptorLimit(options.bounds.max_connections));

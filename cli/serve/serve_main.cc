@@ -1,4 +1,3 @@
-#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -33,8 +32,6 @@ int Run(int argc, char** argv) {
 int main(int argc, char** argv) {
   cria::cli::TakeClosedStreams();
   cria::platform::UseOneHeap();
-  // A client that goes away is no reason to end; the error handlers leave it ignored.
-  std::signal(SIGPIPE, SIG_IGN);
   cria::cli::InstallEndHandlers("cria-serve");
   try {
     return Run(argc, argv);

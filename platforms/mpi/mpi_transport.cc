@@ -102,10 +102,27 @@ Status MpiTransport::Exchange(std::span<const ranks::Outgoing> sent,
   if (is_broken_) return Fail(ErrorCode::kIo, "the ranks do not agree any more");
   // Until all of it has succeeded.
   is_broken_ = true;
+  num_exchanges_.fetch_add(1, std::memory_order_relaxed);
+  waits_.store(true, std::memory_order_relaxed);
   CRIA_RETURN_IF_ERROR(Post(sent, received));
   CRIA_RETURN_IF_ERROR(AwaitRequests());
+  waits_.store(false, std::memory_order_relaxed);
   is_broken_ = false;
   return {};
+}
+
+void MpiTransport::Enter(RankPhase phase) {
+  phase_.store(phase, std::memory_order_relaxed);
+  num_phases_.fetch_add(1, std::memory_order_relaxed);
+}
+
+// If the other thread goes on meanwhile, the parts do not fit each other, which one beat later
+// corrects.
+RankProgress MpiTransport::progress() const {
+  return {.num_exchanges = num_exchanges_.load(std::memory_order_relaxed),
+          .num_phases = num_phases_.load(std::memory_order_relaxed),
+          .phase = phase_.load(std::memory_order_relaxed),
+          .waits = waits_.load(std::memory_order_relaxed)};
 }
 
 Status MpiTransport::Post(std::span<const ranks::Outgoing> sent,

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -10,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "mpi/late_rank.h"
 #include "ranks/transport.h"
 
 namespace cria::mpi {
@@ -19,6 +22,10 @@ struct MpiLimits {
   std::chrono::seconds start = std::chrono::seconds(60);
   // A rank that gives no sign of life for so long counts as dead.
   std::chrono::seconds silence = std::chrono::seconds(10);
+  // A rank that lives, but for which others wait so long in one step of the model, counts as
+  // hanging. A slow board may need many seconds for a step of a long prompt. Loading may take
+  // LateRank::kLoadingFactor times as long between two matrices.
+  std::chrono::seconds stall = std::chrono::seconds(120);
 };
 
 // Told with a sentence why all ranks end, before they do.
@@ -28,8 +35,9 @@ using OnFault = std::function<void(std::string_view sentence)>;
 // life of a process.
 //
 // Every rank gives rank 0 a sign of life each second, and rank 0 gives one to all, from a thread of
-// its own, so also while a rank computes or waits for a user. If one is missing, the ranks that
-// notice it end the whole run. So Exchange itself may wait as long as another rank computes.
+// its own, so also while a rank computes or waits for a user. It says how far the rank has come. If
+// a sign is missing, or a rank for which others wait does not get on, the ranks that notice it end
+// the whole run. So Exchange itself may wait as long as another rank computes.
 class MpiTransport final : public ranks::Transport {
  public:
   // Waits for the other ranks.
@@ -44,6 +52,7 @@ class MpiTransport final : public ranks::Transport {
   // The name of the board on which a rank runs.
   const std::string& host(size_t rank) const { return hosts_[rank]; }
 
+  void Enter(RankPhase phase) override;
   Status Exchange(std::span<const ranks::Outgoing> sent,
                   std::span<const ranks::Incoming> received) override;
 
@@ -55,6 +64,7 @@ class MpiTransport final : public ranks::Transport {
   Status LearnHosts();
   Status Post(std::span<const ranks::Outgoing> sent, std::span<const ranks::Incoming> received);
   Status AwaitRequests();
+  RankProgress progress() const;
 
   const MpiLimits limits_;
   const OnFault on_fault_;
@@ -64,6 +74,11 @@ class MpiTransport final : public ranks::Transport {
   std::vector<std::string> hosts_;
   std::unique_ptr<Requests> requests_;
   bool is_broken_ = false;
+  // What the watch tells others of the thread that calls Exchange.
+  std::atomic<uint64_t> num_exchanges_ = 0;
+  std::atomic<uint32_t> num_phases_ = 0;
+  std::atomic<RankPhase> phase_ = RankPhase::kComputing;
+  std::atomic<bool> waits_ = false;
   std::unique_ptr<Watch> watch_;
 };
 

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <format>
+#include <string>
+#include <vector>
 
 namespace cria::mpi {
 
@@ -18,13 +20,29 @@ StartWatch::~StartWatch() {
   thread_.join();
 }
 
+std::string StartWatch::Missing() {
+  const std::vector<size_t> ranks = roll_call_.FindMissing();
+  if (ranks.empty()) return "not all ranks have";
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
+    text += std::to_string(ranks[i]);
+  }
+  return text + (ranks.size() == 1 ? " has" : " have");
+}
+
 void StartWatch::Run() {
-  std::unique_lock lock(mutex_);
-  if (changed_.wait_for(lock, limit_, [this] { return is_over_; })) return;
+  {
+    std::unique_lock lock(mutex_);
+    if (changed_.wait_for(lock, limit_, [this] { return is_over_; })) return;
+  }
+  const std::string missing = Missing();
+  const std::lock_guard lock(mutex_);
+  // The last one may have come meanwhile.
+  if (is_over_) return;
   on_fault_(
-      std::format("not all ranks have started within {} s: one of them hangs, or its board "
-                  "cannot be reached",
-                  limit_.count()));
+      std::format("{} not started within {} s: a process hangs, or its board cannot be reached",
+                  missing, limit_.count()));
   // MPI is not ready to end the others; mpirun does that when a process ends like this.
   _exit(1);
 }

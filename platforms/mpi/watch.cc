@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <format>
+#include <optional>
+#include <type_traits>
 
 #include "mpi/end_all.h"
 
@@ -19,14 +21,19 @@ constexpr auto kOwnPause = std::chrono::seconds(3);
 
 }  // namespace
 
+// A sign of life is the progress of a rank.
+static_assert(std::is_trivially_copyable_v<RankProgress>);
+
 struct MpiTransport::Watch::Other {
   size_t rank = 0;
   Clock::time_point last_seen;
-  char sent = 0;
+  RankProgress sent;
   MPI_Request request = MPI_REQUEST_NULL;
 };
 
-MpiTransport::Watch::Watch(MpiTransport& transport) : transport_(transport) {
+MpiTransport::Watch::Watch(MpiTransport& transport)
+    : transport_(transport),
+      late_rank_(transport.num_ranks(), transport.limits_.stall, Clock::now()) {
   for (size_t rank = 0; rank < transport_.num_ranks(); ++rank) {
     const bool is_watched = rank != transport_.rank() && (rank == 0 || transport_.rank() == 0);
     if (!is_watched) continue;
@@ -44,7 +51,7 @@ MpiTransport::Watch::~Watch() {
   }
   changed_.notify_all();
   thread_.join();
-  // The messages are a byte long, and have left already.
+  // The messages are short, and have left already.
   for (const std::unique_ptr<Other>& other : others_) {
     if (other->request != MPI_REQUEST_NULL) MPI_Request_free(&other->request);
   }
@@ -68,6 +75,7 @@ void MpiTransport::Watch::Run() {
     wants_mpi_.store(false, std::memory_order_relaxed);
     if (now - last_round > kOwnPause) {
       for (const std::unique_ptr<Other>& other : others_) other->last_seen = Clock::now();
+      late_rank_.Restart(Clock::now());
     }
     last_round = now;
     CheckAll(Clock::now());
@@ -82,8 +90,9 @@ void MpiTransport::Watch::Beat() {
     }
     // If the last one did not leave yet, another one does not help.
     if (is_done == 0) continue;
-    MPI_Isend(&other->sent, 1, MPI_BYTE, static_cast<int>(other->rank), kBeatTag, MPI_COMM_WORLD,
-              &other->request);
+    other->sent = transport_.progress();
+    MPI_Isend(&other->sent, sizeof other->sent, MPI_BYTE, static_cast<int>(other->rank), kBeatTag,
+              MPI_COMM_WORLD, &other->request);
   }
 }
 
@@ -96,23 +105,32 @@ void MpiTransport::Watch::Receive() {
           has_come == 0) {
         break;
       }
-      char received = 0;
-      MPI_Recv(&received, 1, MPI_BYTE, rank, kBeatTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      RankProgress received;
+      MPI_Recv(&received, sizeof received, MPI_BYTE, rank, kBeatTag, MPI_COMM_WORLD,
+               MPI_STATUS_IGNORE);
       other->last_seen = Clock::now();
+      late_rank_.Update(other->rank, received, other->last_seen);
     }
   }
 }
 
 void MpiTransport::Watch::CheckAll(Clock::time_point now) {
+  const MpiLimits& limits = transport_.limits_;
   for (const std::unique_ptr<Other>& other : others_) {
-    if (now - other->last_seen > transport_.limits_.silence) EndBecauseOf(other->rank);
+    if (now - other->last_seen <= limits.silence) continue;
+    EndBecauseOf(other->rank,
+                 std::format("has given no sign of life for {} s", limits.silence.count()));
+  }
+  late_rank_.Update(transport_.rank(), transport_.progress(), now);
+  if (const std::optional<size_t> late = late_rank_.Find(now)) {
+    EndBecauseOf(*late, std::format("hangs: the others have waited for it for more than {} s",
+                                    limits.stall.count()));
   }
 }
 
-void MpiTransport::Watch::EndBecauseOf(size_t rank) {
-  transport_.on_fault_(std::format("rank {} ({}) has given no sign of life for {} s: all ranks end",
-                                   rank, transport_.host(rank),
-                                   transport_.limits_.silence.count()));
+void MpiTransport::Watch::EndBecauseOf(size_t rank, std::string_view what) {
+  transport_.on_fault_(
+      std::format("rank {} ({}) {}: all ranks end", rank, transport_.host(rank), what));
   // Another thread may be inside MPI for ever.
   static_cast<void>(transport_.mutex_.try_lock_for(std::chrono::milliseconds(500)));
   EndAll();

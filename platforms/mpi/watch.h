@@ -6,9 +6,11 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <thread>
 #include <vector>
 
+#include "mpi/late_rank.h"
 #include "mpi/mpi_transport.h"
 
 namespace cria::mpi {
@@ -36,10 +38,12 @@ class MpiTransport::Watch {
   void Beat();
   void Receive();
   void CheckAll(Clock::time_point now);
-  [[noreturn]] void EndBecauseOf(size_t rank);
+  // `what` is the rest of the sentence about the rank.
+  [[noreturn]] void EndBecauseOf(size_t rank, std::string_view what);
 
   MpiTransport& transport_;
   std::vector<std::unique_ptr<Other>> others_;
+  LateRank late_rank_;
   std::atomic<bool> wants_mpi_ = false;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -11,6 +11,13 @@ namespace cria {
 // In which type the numbers of a sum are sent from rank to rank.
 enum class WireType : uint8_t { kF32, kF16, kInt8 };
 
+// What a rank does between exchanges, which says how long the others may have to wait for it.
+enum class RankPhase : uint8_t {
+  kComputing,  // One step of a model.
+  kLoading,    // Minutes, if weights must be packed.
+  kIdle,       // It waits for rank 0, which may have nothing to do for days.
+};
+
 // What the ranks of one program do together. A rank is a process, usually on a board of its own;
 // they are counted from 0. Every rank calls the same functions in the same order, one thread at a
 // time. If a function fails, the ranks no longer agree, and the program has to end.
@@ -24,6 +31,11 @@ class Collective {
 
   virtual size_t rank() const = 0;
   virtual size_t num_ranks() const = 0;
+
+  // From now on, this rank is in this phase; it begins with computing. Every call is a sign that
+  // the rank gets on, so that a long phase is entered again and again. Ranks that hang are found
+  // by this, where they can be.
+  virtual void Enter(RankPhase) {}
 
   // `values`, which are equally many on every rank and no more than there is memory for, become
   // their sums over all ranks. They are added in the order of the ranks, so that the sums are the

@@ -118,7 +118,9 @@ Status CollectiveLink::Send(Command command) {
 }
 
 Result<CollectiveLink::Command> CollectiveLink::Receive() {
+  collective_.Enter(RankPhase::kIdle);
   CRIA_RETURN_IF_ERROR(collective_.Broadcast(std::as_writable_bytes(std::span(first_))));
+  collective_.Enter(RankPhase::kComputing);
   num_words_ = first_[1];
   if (num_words_ > words_.size()) {
     return Fail(ErrorCode::kInternal, "rank 0 sent a larger command than was reserved");

@@ -25,6 +25,7 @@ class OrderedCollective final : public Collective {
 
   size_t rank() const override { return transport_.rank(); }
   size_t num_ranks() const override { return transport_.num_ranks(); }
+  void Enter(RankPhase phase) override { transport_.Enter(phase); }
   Status Sum(std::span<float> values, WireType type) override;
   Status Gather(std::span<const std::byte> sent,
                 std::span<const std::span<std::byte>> received) override;

@@ -116,7 +116,9 @@ Status RankedLoader::SendOrder(const std::string& path, const EngineOptions& opt
 
 Result<std::optional<EngineOptions>> RankedLoader::ReceiveOrder(std::string& path) {
   Order order;
+  collective_.Enter(RankPhase::kIdle);
   CRIA_RETURN_IF_ERROR(collective_.Broadcast(BytesOf(order)));
+  collective_.Enter(RankPhase::kComputing);
   if (order.ends != 0) return std::nullopt;
   std::string text(size_t{order.path_bytes} + order.cache_bytes + order.packed_bytes, '\0');
   CRIA_RETURN_IF_ERROR(collective_.Broadcast(std::as_writable_bytes(std::span(text))));
@@ -147,6 +149,12 @@ Result<std::optional<EngineOptions>> RankedLoader::ReceiveOrder(std::string& pat
 
 Result<std::unique_ptr<Engine>> RankedLoader::LoadTogether(const std::string& path,
                                                            EngineOptions options) {
+  collective_.Enter(RankPhase::kLoading);
+  options.packing.on_progress = [this, told = std::move(options.packing.on_progress)](
+                                    uint64_t done, uint64_t total, std::string_view matrix) {
+    collective_.Enter(RankPhase::kLoading);
+    return !told || told(done, total, matrix);
+  };
   Digest digest = {};
   const Status opened = [&]() -> Status {
     CRIA_ASSIGN_OR_RETURN(platform::File file, OpenModelPath(path));
@@ -164,6 +172,7 @@ Result<std::unique_ptr<Engine>> RankedLoader::LoadTogether(const std::string& pa
   uint64_t rows = engine ? (*engine)->memory_plan().options.decoder.chunk_tokens : 0;
   CRIA_RETURN_IF_ERROR(Agree(collective_, loaded, BytesOf(rows), "other options"));
   CRIA_RETURN_IF_ERROR(AgreeOnProcessor((*engine)->file()));
+  collective_.Enter(RankPhase::kComputing);
   return engine;
 }
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <span>
 
+#include "core/collective.h"
 #include "cria/error.h"
 
 namespace cria::ranks {
@@ -24,6 +25,9 @@ class Transport {
 
   virtual size_t rank() const = 0;
   virtual size_t num_ranks() const = 0;
+
+  // As Collective::Enter.
+  virtual void Enter(RankPhase) {}
 
   // Sends and receives all of these at the same time, and returns after that. What one rank sends
   // to another arrives in its order, and the receiver knows how many bytes there are. Fails if

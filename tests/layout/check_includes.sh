@@ -38,7 +38,7 @@ allow_only '"(model|packed)_generated\.h"' \
 allow_only '"\.\./' 'Includes go through include roots, never through "../":' none
 allow_only '<(unistd|fcntl|sys/.*|signal)\.h>' 'The operating system belongs in platforms:' \
   platforms/ cli/ converter/ runtime/serve/ tests/
-allow_only '<mpi\.h>' 'MPI belongs in platforms/mpi:' platforms/mpi/
+allow_only '<(mpi|pmix)\.h>' 'MPI belongs in platforms/mpi:' platforms/mpi/
 allow_only '<microhttpd\.h>' 'libmicrohttpd belongs in runtime/serve/http:' runtime/serve/http/ tests/serve/http/ tests/fuzz/
 
 exit $failures

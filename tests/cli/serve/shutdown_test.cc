@@ -35,7 +35,7 @@ std::string EndlessRequest() {
 }
 
 TEST(ServeEnds, WithSuccessAfterASignal) {
-  for (const int number : {SIGTERM, SIGINT}) {
+  for (const int number : {SIGTERM, SIGINT, SIGUSR1}) {
     ServerProgram server({"--port", "0"});
     server.Signal(number);
     EXPECT_EQ(server.WaitForEnd(), 0) << server.output();

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/collective.h"
+
+namespace cria::mpi {
+
+// How far the main thread of a rank has come. Ranks send it to each other.
+struct RankProgress {
+  uint64_t num_exchanges = 0;  // That have begun. All ranks take part in the same ones.
+  uint32_t num_phases = 0;     // That were entered.
+  RankPhase phase = RankPhase::kComputing;
+  bool waits = false;  // In an exchange.
+
+  bool operator==(const RankProgress&) const = default;
+};
+
+// Finds a rank whose main thread hangs although its process lives.
+class LateRank {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // While a rank loads, it may take this many times as long as in a step of the model: between two
+  // signs that it gets on, a file of gigabytes may have to be written to a memory card.
+  static constexpr int kLoadingFactor = 10;
+
+  // `limit` is for a step of the model.
+  LateRank(size_t num_ranks, Clock::duration limit, Clock::time_point now);
+
+  // What is known of a rank. Those of which nothing is known are never late.
+  void Update(size_t rank, const RankProgress& progress, Clock::time_point now);
+  // Everything counts from now on.
+  void Restart(Clock::time_point now);
+  // The rank that has come least far, if it has not moved for the limit while another one, which
+  // has come farther, has waited for so long.
+  std::optional<size_t> Find(Clock::time_point now) const;
+
+ private:
+  struct Known {
+    bool is_known = false;
+    RankProgress progress;
+    Clock::time_point since;  // It is like this.
+  };
+
+  Clock::duration limit_;
+  std::vector<Known> ranks_;
+};
+
+}  // namespace cria::mpi

@@ -1,0 +1,141 @@
+"""Kills, stops and hangs random ranks at random moments: all ranks must end in time, with a sentence that names the
+rank."""
+
+import contextlib
+import ctypes
+import os
+import re
+import signal
+import subprocess
+import time
+
+from cluster import START, Failure, all_end, expect, ranks_of
+
+STALL = 3  # Seconds, for --rank-stall.
+# A fault must have ended the run so many seconds after it: the longest of the limits, and what mpirun itself takes.
+END_WITHIN = START + 15
+
+PTRACE_SEIZE = 0x4206
+PTRACE_INTERRUPT = 0x4207
+PTRACE_CONT = 7
+WAIT_FOR_ALL = 0x40000000  # __WALL
+
+
+class Hang:
+    """Lets the main thread of a process hang, while its other threads go on, which no signal can."""
+
+    def __init__(self, pid):
+        self.pid = pid
+        self.libc = ctypes.CDLL(None, use_errno=True)
+        self.libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
+        self.libc.ptrace.restype = ctypes.c_long
+        self.call(PTRACE_SEIZE)
+        self.interrupt()
+
+    def call(self, request):
+        if self.libc.ptrace(request, self.pid, None, None) != 0:
+            raise OSError(ctypes.get_errno(), 'ptrace')
+
+    def interrupt(self):
+        self.call(PTRACE_INTERRUPT)
+        os.waitpid(self.pid, WAIT_FOR_ALL)
+
+    def reap(self):
+        """Takes notice of the end of the process, which its parent learns after its tracer only."""
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.pid, os.WNOHANG | WAIT_FOR_ALL)
+
+    def step_on(self):
+        """Lets the thread go on for a moment, and hang elsewhere."""
+        self.call(PTRACE_CONT)
+        time.sleep(0.01)
+        self.interrupt()
+
+
+def can_hang():
+    """Whether this machine lets a process trace others."""
+    with subprocess.Popen(['sleep', '60']) as process:
+        try:
+            Hang(process.pid)
+            return True
+        except OSError:
+            return False
+        finally:
+            process.kill()
+
+
+class Trial:
+    """One fault of one rank."""
+
+    def __init__(self, rng, kinds):
+        self.ranks = rng.choice((2, 3, 4))
+        self.victim = rng.randrange(self.ranks)
+        self.kind = rng.choice(kinds)
+        # Before the ranks have met, or later. Where they hang while MPI starts, MPI alone could tell.
+        is_early = self.kind != 'hang' and rng.random() < 0.3
+        self.moment = rng.uniform(0.0, 0.3) if is_early else rng.uniform(1.0, 2.5)
+
+    def __str__(self):
+        return f'{self.kind} of rank {self.victim} of {self.ranks} after {self.moment:.2f} s'
+
+    def run(self, cluster):
+        """Returns how long the run took to end after the fault."""
+        # A text might end by itself.
+        command = cluster.mpirun(self.ranks, '--rank-stall', str(STALL), 'bench', '-m', cluster.models['f32'], '-p', '32',
+                                 '-n', '32', '-r', '1000000', '-t', '1')
+        with cluster.started(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                             stderr=subprocess.PIPE) as process:
+            deadline = time.monotonic() + 60
+            while self.victim not in ranks_of(process):
+                expect(time.monotonic() < deadline and process.poll() is None, f'{self}: the ranks do not start')
+                time.sleep(0.01)
+            time.sleep(self.moment)
+            pids = ranks_of(process)
+            if self.victim not in pids:
+                process.kill()
+                raise Failure(f'{self}: it has ended before\n{process.communicate()[1]}')
+            begin = time.monotonic()
+            self.strike(process, pids[self.victim], begin)
+            seconds = time.monotonic() - begin
+            errors = process.stderr.read()
+        expect(process.returncode != 0, f'{self}: the run succeeds', errors)
+        expect(re.search(rf'rank {self.victim}\b', errors), f'{self}: no sentence names the rank', errors)
+        expect(all_end(pids.values()), f'{self}: processes are left', errors)
+        return seconds
+
+    def strike(self, process, pid, begin):
+        """Does it, and waits for the end of the run."""
+        hang = None
+        if self.kind == 'hang':
+            hang = Hang(pid)
+        else:
+            os.kill(pid, signal.SIGKILL if self.kind == 'kill' else signal.SIGSTOP)
+        next_step = begin + STALL + 5
+        while process.poll() is None:
+            now = time.monotonic()
+            expect(now < begin + (3 if hang else 1) * END_WITHIN, f'{self}: the run goes on')
+            if hang:
+                hang.reap()
+                # Rank 0 between two steps of the model is like one that waits for its user: let it hang elsewhere.
+                if self.victim == 0 and now > next_step:
+                    hang.step_on()
+                    next_step = now + STALL + 5
+            time.sleep(0.02)
+
+
+def check_faults(cluster, count, rng):
+    """Returns sentences about what was tried."""
+    kinds = ('kill', 'stop', 'hang') if can_hang() else ('kill', 'stop')
+    done = dict.fromkeys(kinds, 0)
+    longest = (0.0, '')
+    for _ in range(count):
+        trial = Trial(rng, kinds)
+        longest = max(longest, (trial.run(cluster), str(trial)))
+        done[trial.kind] += 1
+        total = sum(done.values())
+        if total % 10 == 0 and total < count:
+            print(f'{total} faults; the slowest end took {longest[0]:.1f} s ({longest[1]})', flush=True)
+    if 'hang' not in kinds:
+        print('not tried: hanging, because this system lets no process trace another')
+    about = ', '.join(f'{number} {kind}' for kind, number in done.items())
+    return f'{count} faults ({about}); the slowest end took {longest[0]:.1f} s ({longest[1]})'

@@ -1,0 +1,74 @@
+"""Checks that several ranks say what one says, what they refuse, and how a chat waits."""
+
+import os
+import re
+import shutil
+import subprocess
+
+from cluster import PROMPT, expect, measure_waiting, ranks_of
+from memory import check_mappings
+
+
+def check_text(cluster):
+    arguments = ('run', '-m', cluster.models['f32'], '-p', PROMPT, '-n', '24', '--temp', '0', '-t', '1', '--kv', 'f32')
+    alone = cluster.run([cluster.cria, *arguments])
+    expect(alone.returncode == 0, 'one rank fails', alone.stderr)
+    for ranks in (2, 4):
+        result = cluster.run(cluster.mpirun(ranks, *arguments))
+        expect(result.returncode == 0, f'{ranks} ranks fail', result.stdout, result.stderr)
+        expect(result.stdout == alone.stdout, f'{ranks} ranks say something else', result.stdout, alone.stdout)
+
+
+def check_perplexity(cluster):
+    path = os.path.join(cluster.folder, 'text.txt')
+    with open(path, 'w', encoding='ascii') as file:
+        file.write('The sea is blue, and the ship is small. ' * 20)
+    values = []
+    for command in ([cluster.cria], cluster.mpirun(3)):
+        result = cluster.run([*command, 'perplexity', '-m', cluster.models['f32'], '-f', path, '-c', '64', '-t', '1',
+                              '--json'])
+        expect(result.returncode == 0, 'perplexity fails', result.stderr)
+        values.append(float(re.search(r'"perplexity": ?([0-9.e+]+)', result.stdout).group(1)))
+    expect(abs(values[0] - values[1]) < 1e-4 * values[0], f'perplexities are {values}')
+
+
+def check_refusals(cluster):
+    here, there = (os.path.join(cluster.folder, name) for name in ('here', 'there'))
+    for place, model in ((here, 'f32'), (there, 'int8')):
+        os.makedirs(place)
+        shutil.copy(cluster.models[model], os.path.join(place, 'model.cria'))
+    arguments = ['run', '-m', 'model.cria', '-p', PROMPT, '-n', '2']
+    # Ranks in folders of their own, as if each were on a board.
+    in_folder = ['sh', '-c', f'cd {cluster.folder}; '
+                 '[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 0 ] && cd here || cd there; exec "$@"', 'sh']
+    command = cluster.mpirun(2, *arguments, options=in_folder)
+    result = cluster.run(command)
+    expect(result.returncode != 0 and 'rank 1 has another model file than rank 0' in result.stderr,
+           'ranks with different models run', result.stdout, result.stderr)
+    os.remove(os.path.join(there, 'model.cria'))
+    result = cluster.run(command)
+    expect(result.returncode != 0 and re.search(r'rank 1: .*model\.cria', result.stderr),
+           'a rank without a model is not named', result.stdout, result.stderr)
+    result = cluster.run(cluster.mpirun(5, *['run', '-m', cluster.models['f32'], '-p', PROMPT]))
+    expect(result.returncode != 0 and '5 ranks are too many' in result.stderr, 'too many ranks run', result.stderr)
+    result = cluster.run(cluster.mpirun(2, '--rank-weights', '1,2,3', 'run', '-m', cluster.models['f32'], '-p', PROMPT))
+    expect(result.returncode != 0 and 'a weight for each rank' in result.stderr, 'weights are not checked',
+           result.stderr)
+
+
+def check_chat(cluster):
+    """One line is one message, answered at once; meanwhile, no rank computes."""
+    command = cluster.mpirun(3, 'chat', '-m', cluster.models['f32'], '-t', '1', '-n', '8', '--temp', '0', '-q')
+    with cluster.started(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as chat:
+        for _ in range(2):
+            expect(chat.stdout.read(2) == '> ', 'there is no prompt')
+            chat.stdin.write('Hello!\n')
+            chat.stdin.flush()
+            expect(chat.stdout.readline() != '', 'a line is not answered')
+        pids = ranks_of(chat)
+        expect(sorted(pids) == [0, 1, 2], f'there are other ranks: {pids}')
+        check_mappings(cluster, pids)
+        shares = measure_waiting(pids)
+        chat.stdin.close()
+        expect(chat.wait(30) == 0, 'the chat fails')
+    return shares
