@@ -102,6 +102,27 @@ def check_text(models):
         result = run(mpirun(ranks, *arguments))
         expect(result.returncode == 0, f'{ranks} ranks fail', result.stdout, result.stderr)
         expect(result.stdout == alone.stdout, f'{ranks} ranks say something else', result.stdout, alone.stdout)
+    drafted = run(mpirun(2, *arguments, '--model-draft', models['int8']))
+    expect(drafted.stdout == alone.stdout, 'a draft model changes the text', drafted.stdout, drafted.stderr)
+    for wire in ('f16', 'int8'):
+        result = run(mpirun(3, '--rank-wire', wire, *arguments))
+        expect(result.returncode == 0 and result.stdout, f'sums in {wire} fail', result.stderr)
+
+
+def check_sessions(models, folder):
+    """A session file that three ranks have written is read by one, and the other way round."""
+    arguments = ('run', '-m', models['f32'], '-n', '8', '--temp', '0', '-t', '1', '--kv', 'f32')
+    texts = []
+    for first, second in ((mpirun(3), [CRIA]), ([CRIA], mpirun(3)), ([CRIA], [CRIA])):
+        path = os.path.join(folder, f'session-{len(texts)}')
+        outputs = []
+        for command, prompt in ((first, PROMPT), (second, ' and then')):
+            result = run([*command, *arguments, '-p', prompt, '--session', path])
+            expect(result.returncode == 0, 'a session fails', result.stderr)
+            expect('again' not in result.stderr, 'a session is read again', result.stderr)
+            outputs.append(result.stdout)
+        texts.append(outputs)
+    expect(texts[0] == texts[1] == texts[2], 'sessions go on differently', str(texts))
 
 
 def check_perplexity(models, folder):
@@ -265,6 +286,7 @@ def main():
         try:
             if not arguments.only_faults:
                 check_text(models)
+                check_sessions(models, folder)
                 check_perplexity(models, folder)
                 check_refusals(models, folder)
                 print('waiting ranks take', check_chat(models))
