@@ -207,7 +207,13 @@ Status SpeedBench::Generate(SpeedResult& result) {
   size_t position = result.test.depth_tokens;
   std::vector<int32_t> tokens(rows, tokens_[position]);
   std::vector<BatchRun> runs(rows);
-  for (size_t i = 0; i < rows; ++i) runs[i] = {sequences_[i].id(), position, 1, 1};
+  for (size_t i = 0; i < rows; ++i) {
+    runs[i] = {.sequence = sequences_[i].id(),
+               .first_position = position,
+               .num_tokens = 1,
+               .num_logits = 1,
+               .num_candidates = sampler_.NumCandidates()};
+  }
   Clock::duration run = {}, products = {};
   while (position < end) {
     const size_t count = std::min(end - position, kStretchTokens);
@@ -263,9 +269,13 @@ Status SpeedBench::Prefill(size_t begin, size_t end) {
   for (size_t position = begin; position < end;) {
     CRIA_RETURN_IF_ERROR(CheckInterrupt());
     const size_t count = std::min(end - position, decoder_.chunk_tokens());
-    const size_t num_logits = position + count == end ? 1 : 0;
-    CRIA_RETURN_IF_ERROR(decoder_.ForwardSequence(
-        sequences_[0].id(), std::span(tokens_).subspan(position, count), position, num_logits));
+    const BatchRun run = {.sequence = sequences_[0].id(),
+                          .first_position = position,
+                          .num_tokens = count,
+                          .num_logits = position + count == end ? size_t{1} : 0,
+                          .num_candidates = sampler_.NumCandidates()};
+    CRIA_RETURN_IF_ERROR(
+        decoder_.Forward({std::span(tokens_).subspan(position, count), std::span(&run, 1)}));
     position += count;
   }
   return {};

@@ -46,6 +46,10 @@ class Collective {
   // first is not used. On other ranks, `received` is empty.
   virtual Status Gather(std::span<const std::byte> sent,
                         std::span<const std::span<std::byte>> received) = 0;
+  // Rank 0 sends something else to each rank: `sent` has one element for each rank, of which the
+  // first is not used. On other ranks, `sent` is empty, and `received` has the size of what comes.
+  virtual Status Scatter(std::span<const std::span<const std::byte>> sent,
+                         std::span<std::byte> received) = 0;
   // `bytes`, which are equally many on every rank, become those of rank 0.
   virtual Status Broadcast(std::span<std::byte> bytes) = 0;
 };

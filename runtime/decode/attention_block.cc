@@ -11,7 +11,10 @@ namespace cria {
 
 Status Decoder::AttentionBlock(Layer& layer, size_t rows) {
   CRIA_RETURN_IF_ERROR(Multiply(layer.qkv_proj, rows, OperatorKind::kQkvProj));
-  if (IsNormalizedOverRanks()) CRIA_RETURN_IF_ERROR(NormalizeOverRanks(layer, rows));
+  if (IsNormalizedOverRanks()) {
+    CRIA_RETURN_IF_ERROR(link_->NormalizeJointly({qkv_, rows * config_.qkv_channels()},
+                                                 layer.qkv_bias, layer.q_norm, layer.k_norm));
+  }
   RotateAndStore(layer, rows);
   Attend(layer, rows);
   CRIA_RETURN_IF_ERROR(Multiply(layer.o_proj, rows, OperatorKind::kOProj));
@@ -29,14 +32,6 @@ void Decoder::NormalizeHeads(float* heads, size_t channels, const float* weight)
   for (float* head = heads; head != heads + channels; head += norm_channels) {
     ops::RmsNorm(head, weight, norm_channels, config_.rms_norm_eps, head);
   }
-}
-
-Status Decoder::NormalizeOverRanks(const Layer& layer, size_t rows) {
-  const size_t channels = config_.qkv_channels();
-  for (size_t row = 0; layer.qkv_bias != nullptr && row < rows; ++row) {
-    ops::Add(layer.qkv_bias, channels, qkv_ + row * channels);
-  }
-  return link_->NormalizeJointly({qkv_, rows * channels}, layer.q_norm, layer.k_norm);
 }
 
 void Decoder::RotateAndStore(const Layer& layer, size_t rows) {

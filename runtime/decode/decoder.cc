@@ -147,7 +147,6 @@ Result<std::span<float>> Decoder::Logits(size_t row) {
   }
   if (row < logits_begin_ || row >= logits_end_) {
     const size_t rows = std::min(options_.max_logit_rows, num_logits_ - row);
-    if (link_ != nullptr) CRIA_RETURN_IF_ERROR(link_->BeginLogits(row, rows));
     CRIA_RETURN_IF_ERROR(ComputeLogits(row, rows));
   }
   const size_t vocab_size = config_.vocab_size;
@@ -157,6 +156,7 @@ Result<std::span<float>> Decoder::Logits(size_t row) {
 Status Decoder::ComputeLogits(size_t first, size_t rows) {
   logits_begin_ = logits_end_ = first;
   const auto lock = LockPools();
+  if (link_ != nullptr) CRIA_RETURN_IF_ERROR(link_->BeginLogits(first, rows));
   if (profile_ != nullptr) profile_->Resume();
   ForEachRow(rows, config_.hidden_size, [&](size_t row) {
     const float* hidden = HiddenRow(logit_rows_[first + row]);

@@ -36,7 +36,8 @@ class Decoder final : public TokenModel {
   // Allocates all the memory that it will ever need. `weights` are those of `file`. `pool` runs up
   // to one token of each sequence, which is bound by memory, and `batch_pool` more tokens at once,
   // which is bound by computation; they may be the same pool. If decoders in several threads share
-  // them, `pool_mutex` is locked while they are used. `link` leads to the ranks that compute the
+  // them, `pool_mutex` is locked while they are used; and so it is while messages are exchanged by
+  // `link`. `link` leads to the ranks that compute the
   // rest of the model, if `file` has only a part of it. All of them must outlive the decoder.
   static Result<std::unique_ptr<Decoder>> Create(
       const ModelFile& file, const xnn::PackedWeights& weights, const DecoderOptions& options,
@@ -61,8 +62,14 @@ class Decoder final : public TokenModel {
   Status ComputeLogits(size_t first, size_t rows);
 
   const DecoderMemory& memory() const { return memory_; }
-  // Whether other ranks compute the rest of the model, and have the rest of the keys and values.
-  bool has_ranks() const { return link_ != nullptr; }
+  // Leads to the ranks that compute the rest of the model, and have the rest of the keys and
+  // values; null: there are none.
+  RankLink* link() const { return link_; }
+  // On rank 0, while others call Forward: RankLink::ExchangeKvRows.
+  Status ExchangeKvRows(const KvRows& rows, KvDirection direction) {
+    const auto lock = LockPools();
+    return link_->ExchangeKvRows(rows, cache(rows.layer), direction);
+  }
   size_t num_layers() const { return layers_.size(); }
   // The keys and values of a layer. Those that a sequence holds may be replaced by keys and values
   // that were computed for the same tokens earlier (KvState).
@@ -232,8 +239,7 @@ class Decoder final : public TokenModel {
   // buffer where Normalize writes, which may read it from there.
   const float* TurnBack(const float* hidden, size_t row) const;
   void NormalizeHeads(float* heads, size_t channels, const float* weight) const;
-  // With joint_qk_norm and other ranks: adds biases and normalizes. Otherwise, RotateAndStore does.
-  Status NormalizeOverRanks(const Layer& layer, size_t rows);
+  // Whether queries and keys are normalized before RotateAndStore, because other ranks have a part.
   bool IsNormalizedOverRanks() const { return link_ != nullptr && config_.joint_qk_norm; }
   void RotateAndStore(const Layer& layer, size_t rows);
   void Attend(const Layer& layer, size_t rows);

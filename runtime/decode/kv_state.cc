@@ -58,12 +58,16 @@ KvState::KvState(Decoder& decoder, SequenceId sequence, size_t num_tokens)
   layers_.push_back(next);
 }
 
+size_t KvState::num_heads() const {
+  return has_ranks() ? decoder_.link()->num_key_value_heads()
+                     : decoder_.cache(0).num_key_value_heads;
+}
+
 // Of one token, in all heads of a layer.
 uint64_t KvState::RowBytes() const {
   const ops::KvCacheView& cache = decoder_.cache(0);
   const uint64_t scale_bytes = cache.type == KvType::kInt8 ? sizeof(float) : 0;
-  return 2 * cache.num_key_value_heads *
-         (cache.head_dim * KvElementBytes(cache.type) + scale_bytes);
+  return 2 * num_heads() * (cache.head_dim * KvElementBytes(cache.type) + scale_bytes);
 }
 
 size_t KvState::LayerOf(size_t block) const {
@@ -85,15 +89,21 @@ uint64_t KvState::BlockOffset(size_t block) const {
          (Tokens(block, layer).first - layers_[layer].first_token) * RowBytes();
 }
 
-std::array<std::span<std::byte>, 4> KvState::Rows(size_t block, size_t head) const {
+KvRows KvState::RowsOf(size_t block) const {
   const size_t layer = LayerOf(block);
-  const ops::KvCacheView& cache = decoder_.cache(layer);
   const auto [begin_token, end_token] = Tokens(block, layer);
   const ops::KvPageTable table = {decoder_.page_group(layer).Table(sequence_)};
-  const size_t num_rows = end_token - begin_token;
-  const size_t first_row = head * cache.num_rows() + table.Row(begin_token);
+  return {.layer = layer, .first_row = table.Row(begin_token), .num_rows = end_token - begin_token};
+}
+
+std::array<std::span<std::byte>, 4> KvState::Rows(size_t block, size_t head) const {
+  const KvRows place = RowsOf(block);
+  const ops::KvCacheView& cache = decoder_.cache(place.layer);
+  if (has_ranks()) return decoder_.link()->KvRowsOf(place, cache, head);
+  const size_t first_row = head * cache.num_rows() + place.first_row;
   const auto rows = [&](void* begin, size_t row_bytes) {
-    return std::span(static_cast<std::byte*>(begin) + first_row * row_bytes, num_rows * row_bytes);
+    return std::span(static_cast<std::byte*>(begin) + first_row * row_bytes,
+                     place.num_rows * row_bytes);
   };
   const size_t row_bytes = cache.head_dim * KvElementBytes(cache.type);
   std::array<std::span<std::byte>, 4> all = {rows(cache.keys, row_bytes),
@@ -103,6 +113,10 @@ std::array<std::span<std::byte>, 4> KvState::Rows(size_t block, size_t head) con
     all[3] = rows(cache.value_scales, sizeof(float));
   }
   return all;
+}
+
+Status KvState::Exchange(size_t block, KvDirection direction) const {
+  return has_ranks() ? decoder_.ExchangeKvRows(RowsOf(block), direction) : Status();
 }
 
 void KvState::MakeResident(size_t layer) const {
@@ -146,12 +160,8 @@ uint64_t AttentionFingerprint(const ModelConfig& config, const Decoder& decoder)
   std::vector<uint64_t> numbers = {AttentionFingerprint(config, decoder.context_tokens())};
   for (size_t i = 0; i < decoder.num_layers(); ++i) {
     numbers.push_back(decoder.page_group(i).window_tokens());
-    const ops::KvCacheView& cache = decoder.cache(i);
-    if (cache.key_offsets.middles == nullptr) continue;
-    for (const float* offsets : {cache.key_offsets.middles, cache.key_offsets.slopes}) {
-      numbers.push_back(ChecksumOf(
-          std::as_bytes(std::span(offsets, cache.num_key_value_heads * cache.head_dim))));
-    }
+    // Offsets of keys are lines over a page. They follow from the model and the rotary frequencies.
+    if (decoder.cache(i).key_offsets.middles != nullptr) numbers.push_back(kKvPageTokens);
   }
   return ChecksumOf(std::as_bytes(std::span(numbers)));
 }

@@ -31,14 +31,20 @@ class KvState {
   void set_sequence(SequenceId sequence) { sequence_ = sequence; }
 
   size_t num_blocks() const { return layers_.back().first_block; }
-  size_t num_heads() const { return decoder_.cache(0).num_key_value_heads; }
+  // Of all ranks together, if there are several.
+  size_t num_heads() const;
   uint64_t bytes() const { return BlockOffset(num_blocks()); }
   // From the beginning of the state.
   uint64_t BlockOffset(size_t block) const;
 
   // The rows of a head in a block, where they are in the KV cache: keys, values, key scales, value
-  // scales, one behind another. The last two are empty unless the type is kInt8.
+  // scales, one behind another. The last two are empty unless the type is kInt8. If other ranks
+  // have some of the heads, these are copies, which Exchange brings here, or from here to their
+  // places. There is room for one block.
   std::array<std::span<std::byte>, 4> Rows(size_t block, size_t head) const;
+  bool has_ranks() const { return decoder_.link() != nullptr; }
+  // Does nothing if there are no other ranks.
+  Status Exchange(size_t block, KvDirection direction) const;
 
   // Makes the memory of a layer's rows resident. Without this, each of its pages is made when it is
   // first written, which takes longer.
@@ -55,6 +61,8 @@ class KvState {
   size_t LayerOf(size_t block) const;
   // The first token of the block, which is in this layer, and the one behind its last.
   std::pair<size_t, size_t> Tokens(size_t block, size_t layer) const;
+  // Where the rows of the block are in each head of the cache.
+  KvRows RowsOf(size_t block) const;
   Decoder& decoder_;
   SequenceId sequence_;
   const size_t num_tokens_;
@@ -67,8 +75,8 @@ bool AreFinite(const std::array<std::span<std::byte>, 4>& rows, KvType type);
 // A hash of the windows and rotary frequencies in use. With dynamic rope, frequencies depend on the
 // length of the context.
 uint64_t AttentionFingerprint(const ModelConfig& config, size_t context_tokens);
-// The same for a decoder, with the windows whose rows its layers keep and what is subtracted from
-// keys, which depend on its options, too.
+// The same for a decoder, with what depends on its options, too: the windows whose rows its layers
+// keep, and the length of the context if this decides what is subtracted from keys.
 uint64_t AttentionFingerprint(const ModelConfig& config, const Decoder& decoder);
 
 }  // namespace cria

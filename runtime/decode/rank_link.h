@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -9,8 +10,18 @@
 #include "decode/decoder_memory.h"
 #include "decode/kv_pages.h"
 #include "model/model_file.h"
+#include "ops/kv_cache_view.h"
 
 namespace cria {
+
+// Rows of keys and values of one layer, which stand in the caches of all ranks at the same place.
+struct KvRows {
+  size_t layer;
+  size_t first_row;  // Of each head.
+  size_t num_rows;
+};
+
+enum class KvDirection : uint8_t { kToRank0, kFromRank0 };
 
 // Connects a model with those of other ranks, each of which computes a part of every layer. A model
 // that runs alone has none. Rank 0 decides what is computed, and the others follow it.
@@ -36,14 +47,25 @@ class RankLink {
   // every rank.
   virtual Status Sum(std::span<float> values) = 0;
   // Normalizes queries and keys as ModelConfig::joint_qk_norm says, over the heads of all ranks.
-  // `qkv` are rows of this rank's queries, keys and values, [rows][qkv_channels], and the weights
-  // are [query_channels] and [key_value_channels].
-  virtual Status NormalizeJointly(std::span<float> qkv, const float* q_norm,
+  // `qkv` are rows of this rank's queries, keys and values, [rows][qkv_channels], to which `bias`
+  // is added first unless it is null; the weights are [query_channels] and [key_value_channels].
+  virtual Status NormalizeJointly(std::span<float> qkv, const float* bias, const float* q_norm,
                                   const float* k_norm) = 0;
   // `logits` begin with this rank's part of `rows` rows, one behind another. On rank 0, they become
   // whole rows. If the batch says how many candidates are needed, logits of other ranks that cannot
   // be among them become minus infinity.
   virtual Status GatherLogits(std::span<float> logits, size_t rows) = 0;
+
+  // The heads of keys and values of the whole model.
+  virtual size_t num_key_value_heads() const = 0;
+  // On rank 0, for session files: brings rows of all heads, of one page at most, to KvRowsOf, or
+  // from there to the ranks that have them. `cache` is that of the layer here.
+  virtual Status ExchangeKvRows(const KvRows& rows, const ops::KvCacheView& cache,
+                                KvDirection direction) = 0;
+  // The keys, values, key scales and value scales of a head of the whole model.
+  virtual std::array<std::span<std::byte>, 4> KvRowsOf(const KvRows& rows,
+                                                       const ops::KvCacheView& cache,
+                                                       size_t head) = 0;
 };
 
 }  // namespace cria

@@ -52,12 +52,7 @@ MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions&
       .kv_type = options.kv_type,
       .num_sequences = options.num_sequences,
       .max_logit_rows = std::max({logit_rows, draft_rows, options.min_logit_rows})};
-  std::vector<MemoryLine> other_memory = options.other_memory;
-  if (options.link != nullptr) {
-    other_memory.push_back({"exchange between ranks", MemoryKind::kPrivate,
-                            options.link->MemoryBytes(model.config, decoder)});
-  }
-  return {
+  MemoryPlanOptions resolved = {
       .decoder = decoder,
       .drafts = drafts,
       .max_constraints = options.max_constraints,
@@ -66,8 +61,13 @@ MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions&
       .weights_in_memory = !model.is_packed && !maps_weights && options.packing.packed_path.empty(),
       .draft_model = std::move(draft_model),
       .draft_weights_in_memory = !maps_draft_weights,
-      .other_memory = std::move(other_memory),
+      .other_memory = options.other_memory,
       .other_threads = options.other_threads};
+  if (options.link != nullptr) {
+    resolved.other_memory.push_back({"exchange between ranks", MemoryKind::kPrivate,
+                                     options.link->MemoryBytes(model.config, decoder)});
+  }
+  return resolved;
 }
 
 Result<std::shared_ptr<const ModelOutline>> OutlineOfDraftModel(const EngineOptions& options,
@@ -152,8 +152,11 @@ Result<std::unique_ptr<Engine>> Engine::Load(platform::File opened, const Engine
       return {};
     };
   };
-  if (resolved.draft_model != nullptr) {
+  // Keys and values of a session file are exchanged while other sessions run.
+  if (resolved.draft_model != nullptr || options.link != nullptr) {
     engine->pool_mutex_ = std::make_unique<std::mutex>();
+  }
+  if (resolved.draft_model != nullptr) {
     engine->draft_engine_.reset(new Engine({}, std::move(*draft_file), pool, batch_pool));
     xnn::PackingOptions packing = options.packing;
     packing.packed_path.clear();

@@ -136,7 +136,7 @@ class Engine {
   ChatTemplate chat_template_;  // Points into file_.
   Pool pool_;
   Pool batch_pool_;
-  // Two models share the pools. Null: there is no draft model.
+  // Two models share the pools, or other ranks compute the model, too; otherwise null.
   std::unique_ptr<std::mutex> pool_mutex_;
   std::unique_ptr<Engine> draft_engine_;
   std::optional<Tokenizer> tokenizer_;  // Points into file_.

@@ -174,17 +174,17 @@ Status ReadBlock(const platform::File& file, uint64_t offset, const KvState& sta
     return FailInvalid(file, "its KV cache is damaged (a checksum does not match)");
   }
   if (!are_finite) return FailInvalid(file, "its KV cache has a value that is not a number");
-  return {};
+  return state.Exchange(block, KvDirection::kFromRank0);
 }
 
 // Reads the keys and values from `offset` on, on all threads: copying them from the system's memory
-// takes most of the time.
+// takes most of the time. If other ranks have some of them, reads one block after another.
 Status ReadKvState(const platform::File& file, uint64_t offset, const KvState& state,
                    std::span<const uint64_t> checksums, Engine& engine) {
   std::mutex mutex;
   Status result;
   const size_t num_layers = engine.decoder().num_layers();
-  engine.batch_pool().ParallelFor(num_layers + checksums.size(), [&](size_t index) {
+  const auto task = [&](size_t index) {
     if (index < num_layers) return state.MakeResident(index);
     const size_t block = index - num_layers;
     Status read =
@@ -192,7 +192,13 @@ Status ReadKvState(const platform::File& file, uint64_t offset, const KvState& s
     if (read) return;
     const std::lock_guard lock(mutex);
     result = std::move(read);
-  });
+  };
+  const size_t num_tasks = num_layers + checksums.size();
+  if (state.has_ranks()) {
+    for (size_t i = num_layers; i < num_tasks && result; ++i) task(i);
+  } else {
+    engine.batch_pool().ParallelFor(num_tasks, task);
+  }
   return result;
 }
 
@@ -231,6 +237,7 @@ Result<std::vector<std::byte>> Metadata(const SessionHead& head,
 Status WriteKvState(OutputFile& file, uint64_t offset, const KvState& state,
                     std::span<std::byte> checksums) {
   for (size_t block = 0; block < state.num_blocks(); ++block) {
+    CRIA_RETURN_IF_ERROR(state.Exchange(block, KvDirection::kToRank0));
     Checksum64 checksum;
     for (size_t head = 0; head < state.num_heads(); ++head) {
       for (const std::span<const std::byte> part : state.Rows(block, head)) {
@@ -256,8 +263,7 @@ Status SaveSession(const std::string& path, SessionContent content,
   const Session::Request request(session, {.max_tokens = 1});
   size_t num_cached = 0;
   SequenceId sequence = 0;
-  // Other ranks have a part of the keys and values: these are computed again.
-  if (num_tokens > 0 && !decoder.has_ranks()) {
+  if (num_tokens > 0) {
     CRIA_ASSIGN_OR_RETURN(const size_t held, session.HoldCache());
     sequence = session.sequence();
     num_cached = engine.decoder().pages().LongestPrefix(sequence, std::min(held, num_tokens));

@@ -48,7 +48,7 @@ Result<ModelFile> ModelFile::OpenEither(platform::File file) {
   model.metadata_ = std::move(head.metadata);
   model.packed_offset_ = head.preamble.packed_offset;
   model.portable_bytes_ = head.preamble.file_bytes;
-  model.digest_ = head.preamble.metadata_digest;
+  model.digest_ = model.packing_digest_ = head.preamble.metadata_digest;
   if (Status read = ModelFileReader(model).Read(); !read) {
     return Fail(read.error().code(), std::format("{}: {}", model.path(), read.error().message()));
   }

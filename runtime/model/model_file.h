@@ -62,6 +62,8 @@ class ModelFile {
   bool is_mappable() const { return file_.is_mappable(); }
   // Identifies the model: the hash of all metadata, including the tensors' checksums.
   const Digest& digest() const { return digest_; }
+  // Identifies what is packed: for each part of a model (runtime/ranks), something else.
+  const Digest& packing_digest() const { return packing_digest_; }
   bool is_vocabulary_only() const { return is_vocabulary_only_; }
 
   std::string_view producer() const { return producer_; }
@@ -103,6 +105,7 @@ class ModelFile {
   platform::File file_;
   platform::FileMapping metadata_;
   Digest digest_ = {};
+  Digest packing_digest_ = {};
   bool is_vocabulary_only_ = false;
   uint64_t packed_offset_ = 0;
   uint64_t portable_bytes_ = 0;  // Size of the file with all tensors in portable form.

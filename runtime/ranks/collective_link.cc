@@ -72,7 +72,12 @@ uint64_t CollectiveLink::MemoryBytes(const ModelConfig& config,
 
 uint64_t CollectiveLink::OwnBytes(const ModelConfig& config, const DecoderOptions& options) const {
   return NumCandidates() * sizeof(LogitCandidate) + MaxWords(config, options) * sizeof(uint32_t) +
-         NumJointSums(config, options) * sizeof(float);
+         NumJointSums(config, options) * sizeof(float) + KvBytes(config, options);
+}
+
+uint64_t CollectiveLink::KvBytes(const ModelConfig& config, const DecoderOptions& options) const {
+  const size_t heads = IsFirst() ? num_key_value_heads() : config.num_key_value_heads;
+  return KvRowExchange::MemoryBytes(heads, config.head_dim, options.kv_type);
 }
 
 size_t CollectiveLink::NumJointSums(const ModelConfig& config, const DecoderOptions& options) {
@@ -94,6 +99,8 @@ Status CollectiveLink::Prepare(const ModelConfig& config, const DecoderOptions& 
   words_ = TakeArray<uint32_t>(rest, MaxWords(config, options));
   joint_norm_ = JointNorm(config, shares_, collective_.rank(),
                           TakeArray<float>(rest, NumJointSums(config, options)));
+  kv_exchange_ =
+      KvRowExchange(collective_, shares_, TakeArray<std::byte>(rest, KvBytes(config, options)));
   runs_.reserve(effective.num_sequences);
   tables_.reserve(effective.num_sequences *
                   KvPages::Groups(ShapeOfKvPages(config, effective)).size());
@@ -206,6 +213,17 @@ Status CollectiveLink::BeginLogits(size_t first, size_t rows) {
   return Send(Command::kLogits);
 }
 
+Status CollectiveLink::ExchangeKvRows(const KvRows& rows, const ops::KvCacheView& cache,
+                                      KvDirection direction) {
+  Start();
+  Put(rows.layer);
+  Put(rows.first_row);
+  Put(rows.num_rows);
+  Put(static_cast<size_t>(direction));
+  CRIA_RETURN_IF_ERROR(Send(Command::kExchangeKv));
+  return kv_exchange_.Exchange(rows, cache, direction);
+}
+
 Status CollectiveLink::Follow(Decoder& decoder) {
   while (true) {
     CRIA_ASSIGN_OR_RETURN(const Command command, Receive());
@@ -218,6 +236,11 @@ Status CollectiveLink::Follow(Decoder& decoder) {
         break;
       case Command::kLogits:
         CRIA_RETURN_IF_ERROR(decoder.ComputeLogits(words_[0], words_[1]));
+        break;
+      case Command::kExchangeKv:
+        CRIA_RETURN_IF_ERROR(kv_exchange_.Exchange({words_[0], words_[1], words_[2]},
+                                                   decoder.cache(words_[0]),
+                                                   static_cast<KvDirection>(words_[3])));
         break;
       case Command::kStop:
         return {};
@@ -234,9 +257,9 @@ Status CollectiveLink::Sum(std::span<float> values) {
   return collective_.Sum(values, options_.wire);
 }
 
-Status CollectiveLink::NormalizeJointly(std::span<float> qkv, const float* q_norm,
-                                        const float* k_norm) {
-  return joint_norm_.Normalize(qkv, q_norm, k_norm, collective_);
+Status CollectiveLink::NormalizeJointly(std::span<float> qkv, const float* bias,
+                                        const float* q_norm, const float* k_norm) {
+  return joint_norm_.Normalize(qkv, bias, q_norm, k_norm, collective_);
 }
 
 size_t CollectiveLink::NumSent(size_t rank) const {

@@ -12,6 +12,7 @@
 #include "decode/rank_link.h"
 #include "ranks/divide.h"
 #include "ranks/joint_norm.h"
+#include "ranks/kv_row_exchange.h"
 
 namespace cria::ranks {
 
@@ -47,8 +48,16 @@ class CollectiveLink final : public RankLink {
   Status BeginMove(std::span<const PageMove> moves) override;
   Status BeginLogits(size_t first, size_t rows) override;
   Status Sum(std::span<float> values) override;
-  Status NormalizeJointly(std::span<float> qkv, const float* q_norm, const float* k_norm) override;
+  Status NormalizeJointly(std::span<float> qkv, const float* bias, const float* q_norm,
+                          const float* k_norm) override;
   Status GatherLogits(std::span<float> logits, size_t rows) override;
+  size_t num_key_value_heads() const override { return shares_.back().key_value_heads.end; }
+  Status ExchangeKvRows(const KvRows& rows, const ops::KvCacheView& cache,
+                        KvDirection direction) override;
+  std::array<std::span<std::byte>, 4> KvRowsOf(const KvRows& rows, const ops::KvCacheView& cache,
+                                               size_t head) override {
+    return kv_exchange_.RowsOf(rows, cache, head);
+  }
 
   // On other ranks than rank 0: computes what that begins, until it stops.
   Status Follow(Decoder& decoder);
@@ -59,7 +68,7 @@ class CollectiveLink final : public RankLink {
   std::span<const RankShare> shares() const { return shares_; }
 
  private:
-  enum class Command : uint32_t { kForward, kMove, kLogits, kStop };
+  enum class Command : uint32_t { kForward, kMove, kLogits, kExchangeKv, kStop };
   // A command is a message of this size, and a second one with the words that do not fit in.
   static constexpr size_t kFirstWords = kCommandBytes / sizeof(uint32_t);
   static constexpr size_t kHeadWords = 2;
@@ -72,6 +81,8 @@ class CollectiveLink final : public RankLink {
     return (IsFirst() ? collective_.num_ranks() : 1) * kMaxCandidates;
   }
   static size_t NumJointSums(const ModelConfig& config, const DecoderOptions& options);
+  // Rows of one page, of all heads on rank 0, otherwise of its own.
+  uint64_t KvBytes(const ModelConfig& config, const DecoderOptions& options) const;
   // What Prepare allocates here.
   uint64_t OwnBytes(const ModelConfig& config, const DecoderOptions& options) const;
   // The memory that the collective needs.
@@ -94,11 +105,12 @@ class CollectiveLink final : public RankLink {
   const LinkOptions options_;
   std::vector<RankShare> shares_;
   platform::PageBlock memory_;
-  // Views of the memory, like the sums of joint_norm_.
+  // Views of the memory, of which joint_norm_ and kv_exchange_ have other parts.
   std::span<uint32_t> words_;  // [MaxWords]
   // What this rank sends, or on rank 0 what each other rank sends, kMaxCandidates each.
   std::span<LogitCandidate> candidates_;
   JointNorm joint_norm_;
+  KvRowExchange kv_exchange_;
   std::array<uint32_t, kFirstWords> first_ = {};
   size_t num_words_ = 0;
   size_t num_candidates_ = 0;  // Of the batch; 0: all.

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "ops/vector.h"
+
 namespace cria::ranks {
 namespace {
 
@@ -28,12 +30,13 @@ JointNorm::JointNorm(const ModelConfig& part, std::span<const RankShare> shares,
       epsilon_(part.rms_norm_eps),
       sums_(sums) {}
 
-Status JointNorm::Normalize(std::span<float> qkv, const float* q_norm, const float* k_norm,
-                            Collective& collective) const {
+Status JointNorm::Normalize(std::span<float> qkv, const float* bias, const float* q_norm,
+                            const float* k_norm, Collective& collective) const {
   const size_t rows = qkv.size() / own_.row;
   const std::span<float> sums = sums_.first(NumSums(rows));
   for (size_t row = 0; row < rows; ++row) {
-    const std::span<const float> channels = qkv.subspan(row * own_.row, own_.row);
+    const std::span<float> channels = qkv.subspan(row * own_.row, own_.row);
+    if (bias != nullptr) ops::Add(bias, own_.row, channels.data());
     sums[2 * row] = SumOfSquares(channels.first(own_.queries));
     sums[2 * row + 1] =
         counts_keys_ ? SumOfSquares(channels.subspan(own_.queries, own_.keys)) : 0.0f;

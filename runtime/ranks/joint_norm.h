@@ -23,10 +23,9 @@ class JointNorm {
   JointNorm(const ModelConfig& part, std::span<const RankShare> shares, size_t rank,
             std::span<float> sums);
 
-  // Normalizes this rank's channels of rows of queries, keys and values: [rows][qkv_channels]. The
-  // weights are [query_channels] and [key_value_channels].
-  Status Normalize(std::span<float> qkv, const float* q_norm, const float* k_norm,
-                   Collective& collective) const;
+  // As RankLink::NormalizeJointly.
+  Status Normalize(std::span<float> qkv, const float* bias, const float* q_norm,
+                   const float* k_norm, Collective& collective) const;
 
  private:
   // Of one row.

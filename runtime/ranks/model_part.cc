@@ -74,7 +74,7 @@ Status ModelPart::Take(const RankShare& share, size_t rank, ModelFile& model) {
   config.shared_expert_intermediate_size =
       static_cast<uint32_t>(share.shared_expert_channels.size());
   if (rank != 0) config.vocab_size = static_cast<uint32_t>(share.vocabulary.size());
-  model.digest_ = DigestOfPart(model.digest_, share);
+  model.packing_digest_ = DigestOfPart(model.digest_, share);
   return {};
 }
 

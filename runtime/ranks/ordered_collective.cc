@@ -180,9 +180,21 @@ Status OrderedCollective::Gather(std::span<const std::byte> sent,
     return transport_.Exchange(std::span(&message, 1), {});
   }
   incoming_.clear();
-  for (size_t other = 1; other < num_ranks(); ++other)
+  for (size_t other = 1; other < num_ranks(); ++other) {
     incoming_.push_back({other, received[other]});
+  }
   return transport_.Exchange({}, incoming_);
+}
+
+Status OrderedCollective::Scatter(std::span<const std::span<const std::byte>> sent,
+                                  std::span<std::byte> received) {
+  if (rank() != 0) {
+    const Incoming message = {0, received};
+    return transport_.Exchange({}, std::span(&message, 1));
+  }
+  outgoing_.clear();
+  for (size_t other = 1; other < num_ranks(); ++other) outgoing_.push_back({other, sent[other]});
+  return transport_.Exchange(outgoing_, {});
 }
 
 Status OrderedCollective::Broadcast(std::span<std::byte> bytes) {

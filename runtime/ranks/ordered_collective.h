@@ -29,6 +29,8 @@ class OrderedCollective final : public Collective {
   Status Sum(std::span<float> values, WireType type) override;
   Status Gather(std::span<const std::byte> sent,
                 std::span<const std::span<std::byte>> received) override;
+  Status Scatter(std::span<const std::span<const std::byte>> sent,
+                 std::span<std::byte> received) override;
   Status Broadcast(std::span<std::byte> bytes) override;
 
   // How many messages a rank sends to each other in a Sum, one after the other.

@@ -80,7 +80,8 @@ Result<PackedWeights> MapOwn(const ModelFile& model) {
 }  // namespace
 
 std::string PackCache::PathFor(const ModelFile& model) const {
-  return (fs::path(folder_) / std::format("{}{}", DigestText(model.digest()), kExtension)).string();
+  return (fs::path(folder_) / std::format("{}{}", DigestText(model.packing_digest()), kExtension))
+      .string();
 }
 
 void PackCache::RenameOlderFile(const ModelFile& model) const {
@@ -89,7 +90,7 @@ void PackCache::RenameOlderFile(const ModelFile& model) const {
   if (fs::exists(fs::symlink_status(path, ignored))) return;
   // Older names have half of the digest.
   const std::string ending =
-      std::format("-{}{}", DigestText(model.digest()).substr(0, 16), kExtension);
+      std::format("-{}{}", DigestText(model.packing_digest()).substr(0, 16), kExtension);
   // If there are several, because copies of the model had different names, the last one remains.
   (void)ForEachFile(folder_, [&](const fs::directory_entry& file) -> Status {
     if (file.path().filename().string().ends_with(ending)) fs::rename(file.path(), path, ignored);

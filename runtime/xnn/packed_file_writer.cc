@@ -103,7 +103,7 @@ Result<WrittenPack> Write(const ModelFile& model, uint64_t offset, const std::st
   for (const TensorLayout& matrix : matrices) begins_section.push_back(matrix.num_parts > 1);
   PackedFilePlan plan({.model_name = std::string(model.name()),
                        .processor = target.processor,
-                       .model_digest = model.digest(),
+                       .model_digest = model.packing_digest(),
                        .layout_fingerprint = target.layout_fingerprint},
                       matrix_bytes, offset, begins_section);
   CRIA_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path, plan.file_bytes(), links));

@@ -42,7 +42,7 @@ Status CheckIsPortable(const ModelFile& model) {
 
 Result<PackedWeights> PackedWeights::Map(const ModelFile& model, const PackedFile& file) {
   const PackedIdentity& identity = file.identity();
-  if (identity.model_digest != model.digest()) {
+  if (identity.model_digest != model.packing_digest()) {
     return Fail(ErrorCode::kUnsupported,
                 std::format("{}: was packed from another model ({}) than {}", file.path(),
                             identity.model_name, model.path()),

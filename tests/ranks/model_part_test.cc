@@ -13,6 +13,7 @@
 #include "model/model_outline.h"
 #include "ranks/tensor_slice.h"
 #include "support/converted_model.h"
+#include "support/emulation.h"
 #include "support/unwrap.h"
 #include "xnn/packing.h"
 
@@ -154,6 +155,8 @@ TEST_P(PartsOfModels, HaveTheirRowsAndColumns) {
       ConvertedModel(support::FamilyNamed("Qwen2MoeDenseLayers"), conversion),
       ConvertedModel(support::FamilyNamed("Olmoe"), conversion)};
   for (const ConvertedModel& converted : models) {
+    // What is divided does not depend on the processor.
+    if (support::IsEmulated() && &converted != &models[3]) continue;
     const ModelFile whole = converted.Open();
     for (const std::vector<double>& weights :
          {std::vector<double>{1, 1}, {3, 1}, std::vector<double>(4, 1.0)}) {
@@ -202,7 +205,7 @@ TEST(ModelPart, ATiedHeadIsDivided) {
   }
 }
 
-TEST(ModelPart, EachShareHasADigestOfItsOwn) {
+TEST(ModelPart, EachShareIsPackedByItself) {
   const ConvertedModel converted;
   const ModelFile whole = converted.Open();
   std::vector<Digest> digests = {whole.digest()};
@@ -211,8 +214,9 @@ TEST(ModelPart, EachShareHasADigestOfItsOwn) {
     for (size_t rank = 0; rank < 2; ++rank) {
       ModelFile part = converted.Open();
       Unwrap(ModelPart::Take(shares[rank], rank, part));
-      EXPECT_FALSE(std::ranges::contains(digests, part.digest())) << rank;
-      digests.push_back(part.digest());
+      EXPECT_FALSE(std::ranges::contains(digests, part.packing_digest())) << rank;
+      digests.push_back(part.packing_digest());
+      EXPECT_EQ(part.digest(), whole.digest());
     }
   }
 }
@@ -256,18 +260,18 @@ TEST(ModelPart, PartsOfMixturesTogetherAreHardlyLargerThanTheWhole) {
   support::FamilyCheckpoint family = support::WideMixture();
   nlohmann::json config = nlohmann::json::parse(family.config_json);
   config.update({{"hidden_size", 512},
+                 {"num_hidden_layers", 1},
                  {"num_attention_heads", 24},
                  {"num_key_value_heads", 12},
                  {"head_dim", 64},
                  {"intermediate_size", 1536},
                  {"moe_intermediate_size", 1536},
-                 {"num_experts", 4},
+                 {"num_experts", 2},
+                 {"num_experts_per_tok", 1},
                  {"shared_expert_intermediate_size", 1536}});
   family.config_json = config.dump();
-  for (const Scheme scheme : {Scheme::kQc8w, Scheme::kQb4w}) {
-    const ConvertedModel converted(family, {.weights = scheme});
-    for (const size_t num_ranks : {2, 3, 4}) ExpectHardlyLarger(converted, num_ranks);
-  }
+  const ConvertedModel converted(family, {.weights = Scheme::kQb4w});
+  for (const size_t num_ranks : {2, 3, 4}) ExpectHardlyLarger(converted, num_ranks);
 }
 
 }  // namespace

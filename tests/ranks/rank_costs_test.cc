@@ -10,6 +10,7 @@
 
 #include "ranks/ranked_engines.h"
 #include "support/converted_model.h"
+#include "support/emulation.h"
 #include "support/unwrap.h"
 
 namespace cria::ranks {
@@ -47,9 +48,11 @@ TEST(RankCosts, TrafficIsAsPlanned) {
   spec.config.num_attention_heads = 12;
   spec.config.num_key_value_heads = 6;
   // In f32, a row is more than one small message.
-  spec.config.hidden_size = 480;
+  spec.config.hidden_size = 288;
   const support::ConvertedModel model(spec, {.weights = Scheme::kF32});
   for (const WireType wire : {WireType::kF32, WireType::kF16, WireType::kInt8}) {
+    // No processor decides this.
+    if (support::IsEmulated() && wire != WireType::kInt8) continue;
     for (const size_t num_ranks : {2, 3, 4, 6})
       ExpectTrafficAsPlanned(model.path(), num_ranks, wire);
   }

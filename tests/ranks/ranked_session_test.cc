@@ -1,0 +1,151 @@
+// Session files that several ranks write and one reads, and the other way round.
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "llm/session_file.h"
+#include "ranks/ranked_engines.h"
+#include "support/converted_model.h"
+#include "support/emulation.h"
+#include "support/temporary_directory.h"
+#include "support/unwrap.h"
+
+namespace cria::ranks {
+namespace {
+
+using support::ConvertedModel;
+
+constexpr size_t kPromptTokens = 77;  // More than a page.
+constexpr size_t kGenerated = 12;
+
+EngineOptions Options(KvType kv_type) {
+  return {.num_threads = 1, .context_tokens = 128, .chunk_tokens = 16, .kv_type = kv_type};
+}
+
+std::vector<int32_t> Prompt() {
+  std::vector<int32_t> ids(kPromptTokens);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    ids[i] = static_cast<int32_t>((i * i * 7 + i * 13 + 5) % 300);
+  }
+  return ids;
+}
+
+std::vector<int32_t> Continue(Session& session, size_t vocab_size) {
+  Sampler sampler = Unwrap(Sampler::Create({.temperature = 0.0f}, vocab_size));
+  std::vector<int32_t> text;
+  Unwrap(
+      session.Generate({.max_tokens = kGenerated}, sampler, [&text](const GeneratedToken& token) {
+        text.push_back(token.id);
+        return true;
+      }));
+  return text;
+}
+
+// Saves the session of the prompt and returns what the model says after it.
+std::vector<int32_t> Save(Engine& engine, const std::string& path) {
+  const std::unique_ptr<Session> session = engine.NewSession();
+  Unwrap(session->Prefill(Prompt()));
+  Unwrap(SaveSession(path, SessionContent::kText, {}, *session, kPromptTokens, engine));
+  return Continue(*session, engine.file().config().vocab_size);
+}
+
+// What the model says after a session that was saved. None of its tokens but the last is run again.
+std::vector<int32_t> Load(Engine& engine, const std::string& path) {
+  const std::unique_ptr<Session> session = engine.NewSession();
+  const LoadedSession loaded = Unwrap(LoadSession(path, SessionContent::kText, engine, *session));
+  EXPECT_EQ(loaded.why_read_again, "");
+  const size_t before = engine.scheduler().stats().num_tokens;
+  const std::vector<int32_t> text = Continue(*session, engine.file().config().vocab_size);
+  EXPECT_EQ(engine.scheduler().stats().num_tokens - before, kGenerated);
+  return text;
+}
+
+void ExpectFilesAreExchangeable(const ConvertedModel& model, KvType kv_type,
+                                const std::vector<size_t>& numbers_of_ranks) {
+  const support::TemporaryDirectory folder;
+  const std::unique_ptr<Engine> alone = Unwrap(Engine::Load(model.path(), Options(kv_type)));
+  const std::string of_one = folder.path() / "one";
+  const std::vector<int32_t> text = Save(*alone, of_one);
+  for (const size_t num_ranks : numbers_of_ranks) {
+    SCOPED_TRACE(std::to_string(num_ranks) + " ranks, " + std::string(KvTypeName(kv_type)));
+    const std::string of_ranks = folder.path() / ("ranks" + std::to_string(num_ranks));
+    RankedEngines ranked(model.path(), std::vector<double>(num_ranks, 1.0), Options(kv_type));
+    EXPECT_EQ(Load(ranked.engine(), of_one), text);
+    EXPECT_EQ(Save(ranked.engine(), of_ranks), text);
+    Unwrap(ranked.Stop());
+    EXPECT_EQ(Load(*alone, of_ranks), text);
+    RankedEngines others(model.path(), {1, 1}, Options(kv_type));
+    EXPECT_EQ(Load(others.engine(), of_ranks), text);
+    Unwrap(others.Stop());
+  }
+}
+
+TEST(RankedSession, FilesAreExchangeable) {
+  const ConvertedModel model(support::SpecGqa(), {.weights = Scheme::kF32});
+  for (const KvType type : {KvType::kF32, KvType::kF16, KvType::kInt8}) {
+    if (support::IsEmulated()) {
+      ExpectFilesAreExchangeable(model, type, {3});
+    } else {
+      ExpectFilesAreExchangeable(model, type, {2, 3, 4});
+    }
+  }
+}
+
+// Some layers keep the last tokens only.
+TEST(RankedSession, FilesOfWindowsAreExchangeable) {
+  const ConvertedModel model(support::SpecMinistral(), {.weights = Scheme::kF32});
+  ExpectFilesAreExchangeable(model, KvType::kF16, {3});
+}
+
+// In int8, offsets are subtracted from keys.
+TEST(RankedSession, FilesOfBiasesAreExchangeable) {
+  const ConvertedModel model(support::SpecQwen2(), {.weights = Scheme::kF32});
+  ExpectFilesAreExchangeable(model, KvType::kInt8, {2});
+}
+
+// What the keys and values of all ranks are together, bit by bit.
+TEST(RankedSession, AFileThatIsSavedAgainIsTheSame) {
+  const ConvertedModel model(support::SpecGqa(), {.weights = Scheme::kF32});
+  const support::TemporaryDirectory folder;
+  const std::string first = folder.path() / "first";
+  const std::string second = folder.path() / "second";
+  const std::unique_ptr<Engine> alone = Unwrap(Engine::Load(model.path(), Options(KvType::kInt8)));
+  Save(*alone, first);
+  RankedEngines ranked(model.path(), std::vector<double>(4, 1.0), Options(KvType::kInt8));
+  const std::unique_ptr<Session> session = ranked.engine().NewSession();
+  Unwrap(LoadSession(first, SessionContent::kText, ranked.engine(), *session));
+  Unwrap(SaveSession(second, SessionContent::kText, {}, *session, kPromptTokens, ranked.engine()));
+  Unwrap(ranked.Stop());
+  const auto bytes_of = [](const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  EXPECT_EQ(bytes_of(second), bytes_of(first));
+}
+
+TEST(RankedSession, RanksGoOnAfterADamagedFile) {
+  const ConvertedModel model(support::SpecGqa(), {.weights = Scheme::kF32});
+  const support::TemporaryDirectory folder;
+  const std::string path = folder.path() / "session";
+  RankedEngines ranked(model.path(), {1, 1}, Options(KvType::kF16));
+  const std::vector<int32_t> text = Save(ranked.engine(), path);
+  {
+    std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(-5, std::ios::end);
+    file.put('x');
+  }
+  const std::unique_ptr<Session> session = ranked.engine().NewSession();
+  const auto loaded = LoadSession(path, SessionContent::kText, ranked.engine(), *session);
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().code(), ErrorCode::kInvalidFile);
+  EXPECT_EQ(Save(ranked.engine(), path), text);
+  Unwrap(ranked.Stop());
+}
+
+}  // namespace
+}  // namespace cria::ranks
