@@ -144,7 +144,8 @@ void PrintJson(const std::vector<RankPlan>& plans, const Prediction* prediction)
                      {"peak_bytes", plan.memory.peak_bytes()},
                      {"weight_bytes_per_token", plan.weight_bytes},
                      {"sent_bytes_per_token", plan.traffic.sent_bytes},
-                     {"received_bytes_per_token", plan.traffic.received_bytes}});
+                     {"received_bytes_per_token", plan.traffic.received_bytes},
+                     {"sent_wire_bytes_per_token", plan.traffic.sent_wire_bytes}});
   }
   nlohmann::ordered_json json = {{"ranks", ranks}};
   if (prediction != nullptr) {

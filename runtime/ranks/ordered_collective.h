@@ -31,7 +31,10 @@ class OrderedCollective final : public Collective {
                 std::span<const std::span<std::byte>> received) override;
   Status Broadcast(std::span<std::byte> bytes) override;
 
-  // Bytes that one rank sends in a Sum.
+  // Messages and bytes that one rank sends in a Sum. It receives as many messages.
+  static uint64_t SentMessages(size_t num_ranks) {
+    return num_ranks == 2 ? 1 : 2 * (num_ranks - 1);
+  }
   static uint64_t SentBytes(size_t num_values, size_t num_ranks, size_t rank);
 
  private:

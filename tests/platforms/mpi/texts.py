@@ -65,10 +65,11 @@ def check_chat(cluster):
             chat.stdin.write('Hello!\n')
             chat.stdin.flush()
             expect(chat.stdout.readline() != '', 'a line is not answered')
-        pids = ranks_of(chat)
+        pids = ranks_of(chat.pid)
         expect(sorted(pids) == [0, 1, 2], f'there are other ranks: {pids}')
         check_mappings(cluster, pids)
         shares = measure_waiting(pids)
+        expect(max(shares.values()) < 0.02, f'waiting ranks take {shares} of a processor')
         chat.stdin.close()
         expect(chat.wait(30) == 0, 'the chat fails')
     return shares
