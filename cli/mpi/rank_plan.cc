@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/mpi/mpi_memory.h"
 #include "cli/program_memory.h"
 #include "core/format.h"
 #include "core/format_bytes.h"
@@ -46,7 +47,8 @@ uint64_t BytesOf(const MemoryPlan& plan, std::string_view name) {
 }
 
 Result<RankPlan> PlanRank(const ModelFile& whole, EngineOptions options,
-                          const std::vector<double>& weights, size_t rank, size_t num_candidates) {
+                          const std::vector<double>& weights, size_t rank, size_t num_candidates,
+                          ProgramKind kind) {
   if (rank != 0) {
     // Clients and texts are rank 0's alone.
     options.other_memory.clear();
@@ -63,9 +65,10 @@ Result<RankPlan> PlanRank(const ModelFile& whole, EngineOptions options,
   CRIA_RETURN_IF_ERROR(ValidateDecoderOptions(part.config(), resolved.decoder));
   resolved.other_memory.push_back({"exchange between ranks", MemoryKind::kPrivate,
                                    link.MemoryBytes(outline.config, resolved.decoder)});
+  for (MemoryLine& line : MpiMemory(kind)) resolved.other_memory.push_back(std::move(line));
   RankPlan plan;
   CRIA_ASSIGN_OR_RETURN(plan.memory,
-                        PlanMemory(outline, resolved, ProgramMemory(ThisProgramKind())));
+                        PlanMemory(outline, resolved, ProgramMemory(kind, ProgramName::kMpi)));
   plan.share = link.shares()[rank];
   plan.weight_bytes = ranks::WeightBytesPerToken(outline);
   plan.traffic = ranks::TrafficOf(whole.config(), link.shares(), rank, num_candidates);
@@ -139,6 +142,7 @@ void PrintJson(const std::vector<RankPlan>& plans, const Prediction* prediction)
                      {"channels", plan.share.channels.size()},
                      {"vocabulary", plan.share.vocabulary.size()},
                      {"packed_weights_bytes", BytesOf(plan.memory, "packed weights")},
+                     {"lines", LinesJson(plan.memory)},
                      {"private_bytes", plan.memory.private_bytes()},
                      {"mapped_bytes", plan.memory.mapped_bytes()},
                      {"peak_bytes", plan.memory.peak_bytes()},
@@ -170,15 +174,18 @@ Status TakePartOf(size_t rank, const std::vector<double>& weights, ModelFile& mo
 Status PrintRankPlan(const ModelFile& model, const EngineOptions& options,
                      const std::vector<double>& weights, const ranks::Network& network,
                      const PlanArguments& arguments) {
-  const size_t num_candidates = SamplerOptions().top_k;
-  std::vector<RankPlan> plans;
-  for (size_t rank = 0; rank < weights.size(); ++rank) {
-    CRIA_ASSIGN_OR_RETURN(RankPlan plan, PlanRank(model, options, weights, rank, num_candidates));
-    plans.push_back(std::move(plan));
-  }
   const raspberry_pi::Board* const board = raspberry_pi::FindBoard(arguments.board);
   if (board == nullptr && !arguments.board.empty()) {
     return Fail(ErrorCode::kUsage, Format("there is no board {}", arguments.board));
+  }
+  // Boards run the 64-bit system.
+  const ProgramKind kind = board == nullptr ? ThisProgramKind() : ProgramKind::kArm64;
+  const size_t num_candidates = SamplerOptions().top_k;
+  std::vector<RankPlan> plans;
+  for (size_t rank = 0; rank < weights.size(); ++rank) {
+    CRIA_ASSIGN_OR_RETURN(RankPlan plan,
+                          PlanRank(model, options, weights, rank, num_candidates, kind));
+    plans.push_back(std::move(plan));
   }
   Prediction prediction;
   if (board != nullptr) {

@@ -39,8 +39,6 @@ bool IsLauncher(pid_t process) {
 
 // Of a process of its own, which has only calls that are safe after a fork.
 [[noreturn]] void EndLauncher(int launcher) {
-  // mpirun signals the group of processes of each rank.
-  setsid();
   for (const Step& step : kSteps) {
     pollfd waiting = {.fd = launcher, .events = POLLIN, .revents = 0};
     if (poll(&waiting, 1, step.milliseconds) != 0) _exit(0);
@@ -60,7 +58,11 @@ void EndLauncherSoon() {
   const pid_t launcher = getppid();
   if (!IsLauncher(launcher)) return;
   const auto descriptor = static_cast<int>(syscall(SYS_pidfd_open, launcher, 0));
-  if (descriptor >= 0 && fork() == 0) EndLauncher(descriptor);
+  if (descriptor < 0) return;
+  const pid_t child = fork();
+  if (child == 0) EndLauncher(descriptor);
+  // mpirun signals the whole group of processes of this rank.
+  if (child > 0) setpgid(child, child);
 }
 
 void EndAll() {

@@ -47,10 +47,11 @@ class Hang:
             os.waitpid(self.pid, os.WNOHANG | WAIT_FOR_ALL)
 
     def step_on(self):
-        """Lets the thread go on for a moment, and hang elsewhere."""
-        self.call(PTRACE_CONT)
-        time.sleep(0.01)
-        self.interrupt()
+        """Lets the thread go on for a moment, and hang elsewhere, unless it ends just now."""
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            self.call(PTRACE_CONT)
+            time.sleep(0.01)
+            self.interrupt()
 
 
 def can_hang():
@@ -108,7 +109,10 @@ class Trial:
 
     def has_begun(self, pids):
         pid = pids.get(self.victim)
-        return pid is not None and (self.is_early or bool(mapped_bytes(pid, '.packed')))
+        # A process that has just ended maps nothing.
+        with contextlib.suppress(OSError):
+            return pid is not None and (self.is_early or bool(mapped_bytes(pid, '.packed')))
+        return False
 
     def strike(self, process, pid, begin):
         """Does it, and waits for the end of the run."""

@@ -91,7 +91,9 @@ def add_address(name, address, bits=24):
 
 def limit(name, bytes_per_second):
     """What leaves the interface has this rate (tbf); the kernel counts headers of Ethernet, too."""
-    burst = 3 * 1514
+    # A packet, or what passes in the 40 µs by which the kernel's timers may be late. With more, what a link has saved up
+    # while it was idle would hide the latency of the next message.
+    burst = max(1600, bytes_per_second * 4 // 100_000)
     queue = 8_000_000
     rate = struct.pack('=BBHhHI', 0, 1, 0, 0, 0, bytes_per_second)  # 1: Ethernet.
     parameters = rate + bytes(12) + struct.pack('=III', queue, 0, 0)

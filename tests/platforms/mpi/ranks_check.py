@@ -14,6 +14,7 @@ sys.dont_write_bytecode = True
 # pylint: disable=wrong-import-position
 from cluster import Cluster, Failure
 from faults import check_faults
+from memory import check_memory
 from serving import check_serving
 from texts import check_chat, check_perplexity, check_refusals, check_text
 
@@ -45,7 +46,7 @@ def main():
     parser.add_argument('--convert', required=True, help='the program cria-convert')
     parser.add_argument('--make-checkpoint', required=True, help='the program cria-make-checkpoint')
     parser.add_argument('--relay', help='the program cria-delay-relay, for the network')
-    parser.add_argument('--only', action='append', choices=('commands', 'serving', 'faults', 'network'),
+    parser.add_argument('--only', action='append', choices=('commands', 'memory', 'serving', 'faults', 'network'),
                         help='check this alone; may be repeated, but not beside the network [all but the network]')
     parser.add_argument('--ranks', type=int, action='append',
                         help='of the network: count the bytes of so many ranks; may be repeated [2, 3, 4, 6]')
@@ -60,6 +61,7 @@ def main():
         return 77
     checks = {
         'commands': check_commands,
+        'memory': check_memory,
         'serving': lambda cluster: print('ranks that wait in a server take', check_serving(cluster), flush=True),
         'faults': lambda cluster: print(check_faults(cluster, arguments.trials, random.Random(arguments.seed))),
     }
