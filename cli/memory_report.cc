@@ -162,13 +162,17 @@ Result<const raspberry_pi::Board*> BoardNamed(const std::string& name) {
 
 }  // namespace
 
-nlohmann::ordered_json PlanJson(const ModelOutline& model, const MemoryPlan& plan) {
+nlohmann::ordered_json LinesJson(const MemoryPlan& plan) {
   nlohmann::ordered_json lines = nlohmann::ordered_json::array();
   for (const MemoryLine& line : plan.lines) {
     lines.push_back({{"name", line.name}, {"kind", KindName(line.kind)}, {"bytes", line.bytes}});
   }
+  return lines;
+}
+
+nlohmann::ordered_json PlanJson(const ModelOutline& model, const MemoryPlan& plan) {
   nlohmann::ordered_json json = {{"options", OptionsJson(plan.options)},
-                                 {"lines", lines},
+                                 {"lines", LinesJson(plan)},
                                  {"private_bytes", plan.private_bytes()},
                                  {"mapped_bytes", plan.mapped_bytes()},
                                  {"steady_bytes", plan.steady_bytes()},

@@ -25,6 +25,8 @@ struct PlanArguments {
 Status PrintPlan(const ModelOutline& model, EngineOptions options, const PlanArguments& arguments,
                  std::shared_ptr<const ModelOutline> draft_model = nullptr);
 
+// The parts of a plan, each with its name, kind and bytes.
+nlohmann::ordered_json LinesJson(const MemoryPlan& plan);
 nlohmann::ordered_json PlanJson(const ModelOutline& model, const MemoryPlan& plan);
 
 }  // namespace cria::cli

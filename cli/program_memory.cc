@@ -21,16 +21,39 @@ platform::MemoryUsage ProgramMemory(ProgramKind kind, ProgramName name) {
     memory.virtual_bytes = virtual_steps * kStep;
     return memory;
   };
-  const bool serves = name == ProgramName::kServe;
+  // The server has libmicrohttpd and the libraries that it is linked with, of which GnuTLS is the
+  // largest; cria-mpi has these, too, and those of MPI, before it starts.
   switch (kind) {
     case ProgramKind::kX86:
-      // The server has libmicrohttpd and the libraries that it is linked with, of which GnuTLS is
-      // the largest.
-      return serves ? usage(12, 112, 308) : usage(7, 83, 192);
+      switch (name) {
+        case ProgramName::kCria:
+          return usage(7, 83, 192);
+        case ProgramName::kServe:
+          return usage(12, 112, 308);
+        case ProgramName::kMpi:
+          return usage(27, 176, 810);
+      }
+      break;
     case ProgramKind::kArm64:
-      return serves ? usage(13, 93, 360) : usage(8, 69, 224);
+      switch (name) {
+        case ProgramName::kCria:
+          return usage(8, 69, 224);
+        case ProgramName::kServe:
+          return usage(13, 93, 360);
+        case ProgramName::kMpi:
+          return usage(31, 146, 945);
+      }
+      break;
     case ProgramKind::kArm:
-      return serves ? usage(10, 78, 308) : usage(6, 58, 192);
+      switch (name) {
+        case ProgramName::kCria:
+          return usage(6, 58, 192);
+        case ProgramName::kServe:
+          return usage(10, 78, 308);
+        case ProgramName::kMpi:
+          return usage(23, 123, 810);
+      }
+      break;
   }
   return {};
 }

@@ -11,7 +11,7 @@ enum class ProgramKind : uint8_t { kX86, kArm64, kArm };
 // The kind of `cria` that is installed beside this program.
 ProgramKind ThisProgramKind();
 
-enum class ProgramName : uint8_t { kCria, kServe };
+enum class ProgramName : uint8_t { kCria, kServe, kMpi };
 
 // What the program of this kind uses before it loads a model, as a plan needs it. These figures are
 // fixed, so that a plan is the same each time: what a process measures differs by some pages, and

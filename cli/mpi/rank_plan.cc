@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/mpi/mpi_memory.h"
 #include "cli/program_memory.h"
 #include "core/format.h"
 #include "core/format_bytes.h"
@@ -61,8 +62,9 @@ struct RankPlan {
 // `options` are those of rank 0.
 Result<RankPlan> PlanRank(const ModelFile& whole, EngineOptions options,
                           const ranks::LinkOptions& link_options, size_t rank,
-                          size_t num_candidates) {
+                          size_t num_candidates, ProgramKind kind) {
   if (rank != 0) options = ranks::FollowerOptions(std::move(options));
+  for (MemoryLine& line : MpiMemory(kind)) options.other_memory.push_back(std::move(line));
   CRIA_ASSIGN_OR_RETURN(ModelFile part, ModelFile::Open(whole.path()));
   PlannedRank transport(rank, link_options.weights.size());
   ranks::OrderedCollective collective(transport);
@@ -76,7 +78,7 @@ Result<RankPlan> PlanRank(const ModelFile& whole, EngineOptions options,
   CRIA_RETURN_IF_ERROR(ValidateDecoderOptions(part.config(), resolved.decoder));
   RankPlan plan;
   CRIA_ASSIGN_OR_RETURN(plan.memory,
-                        PlanMemory(outline, resolved, ProgramMemory(ThisProgramKind())));
+                        PlanMemory(outline, resolved, ProgramMemory(kind, ProgramName::kMpi)));
   plan.share = link.shares()[rank];
   plan.weight_bytes = ranks::WeightBytesPerToken(outline);
   plan.traffic =
@@ -152,12 +154,14 @@ void PrintJson(const std::vector<RankPlan>& plans, const Prediction* prediction)
                      {"channels", ChannelsOf(plan.share)},
                      {"vocabulary", plan.share.vocabulary.size()},
                      {"packed_weights_bytes", PackedBytesOf(plan.memory)},
+                     {"lines", LinesJson(plan.memory)},
                      {"private_bytes", plan.memory.private_bytes()},
                      {"mapped_bytes", plan.memory.mapped_bytes()},
                      {"peak_bytes", plan.memory.peak_bytes()},
                      {"weight_bytes_per_token", plan.weight_bytes},
                      {"sent_bytes_per_token", plan.traffic.sent_bytes},
-                     {"received_bytes_per_token", plan.traffic.received_bytes}});
+                     {"received_bytes_per_token", plan.traffic.received_bytes},
+                     {"sent_wire_bytes_per_token", plan.traffic.sent_wire_bytes}});
   }
   nlohmann::ordered_json json = {{"ranks", ranks}};
   if (prediction != nullptr) {
@@ -182,16 +186,18 @@ Status TakePartOf(size_t rank, const ranks::LinkOptions& link_options, ModelFile
 Status PrintRankPlan(const ModelFile& model, const EngineOptions& options,
                      const ranks::LinkOptions& link_options, const ranks::Network& network,
                      const PlanArguments& arguments) {
+  const raspberry_pi::Board* const board = raspberry_pi::FindBoard(arguments.board);
+  if (board == nullptr && !arguments.board.empty()) {
+    return Fail(ErrorCode::kUsage, Format("there is no board {}", arguments.board));
+  }
+  // Boards run the 64-bit system.
+  const ProgramKind kind = board == nullptr ? ThisProgramKind() : ProgramKind::kArm64;
   const size_t num_candidates = SamplerOptions().top_k;
   std::vector<RankPlan> plans;
   for (size_t rank = 0; rank < link_options.weights.size(); ++rank) {
     CRIA_ASSIGN_OR_RETURN(RankPlan plan,
-                          PlanRank(model, options, link_options, rank, num_candidates));
+                          PlanRank(model, options, link_options, rank, num_candidates, kind));
     plans.push_back(std::move(plan));
-  }
-  const raspberry_pi::Board* const board = raspberry_pi::FindBoard(arguments.board);
-  if (board == nullptr && !arguments.board.empty()) {
-    return Fail(ErrorCode::kUsage, Format("there is no board {}", arguments.board));
   }
   Prediction prediction;
   if (board != nullptr) {

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "mpi/end_all.h"
+
 namespace cria::mpi {
 
 StartWatch::StartWatch(std::chrono::seconds limit, const OnFault& on_fault)
@@ -22,7 +24,7 @@ StartWatch::~StartWatch() {
 
 std::string StartWatch::Missing() {
   const std::vector<size_t> ranks = roll_call_.FindMissing();
-  if (ranks.empty()) return "not all ranks have";
+  if (ranks.empty()) return "some ranks have";
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
   for (size_t i = 0; i < ranks.size(); ++i) {
     if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
@@ -44,6 +46,7 @@ void StartWatch::Run() {
       std::format("{} not started within {} s: a process hangs, or its board cannot be reached",
                   missing, limit_.count()));
   // MPI is not ready to end the others; mpirun does that when a process ends like this.
+  EndLauncherSoon();
   _exit(1);
 }
 

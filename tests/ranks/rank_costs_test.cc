@@ -101,15 +101,40 @@ TEST(RankCosts, TimeIsThatOfMessages) {
   EXPECT_NEAR(ExchangeSeconds(config, two, WireType::kF32, 1, {1e15, 1e-3}), 0.067, 1e-6);
   EXPECT_NEAR(ExchangeSeconds(config, three, WireType::kF32, 1, {1e15, 1e-3}), 0.131, 1e-6);
   EXPECT_EQ(ExchangeSeconds(config, std::span(two).first(1), WireType::kF32, 1, {1e6, 1e-3}), 0.0);
-  // 64 sums of 16 KiB, and 2 KiB of commands with one candidate.
-  EXPECT_NEAR(ExchangeSeconds(config, two, WireType::kF32, 1, {1e6, 0.0}), 64 * 0.016384 + 0.002056,
-              1e-9);
-  // With a byte and a sixteenth for each value.
+  // 64 sums of 16 KiB in 12 frames, and 2 KiB of commands with one candidate. A message has 24
+  // bytes more, a frame 90; two thirds of the sums are acknowledged by a frame of their own.
+  constexpr double kRest = 1e-6 * (2048 + 8 + 3 * (24 + 90));
+  EXPECT_NEAR(ExchangeSeconds(config, two, WireType::kF32, 1, {1e6, 0.0}),
+              64e-6 * (16384 + 24 + 12.67 * 90) + kRest, 1e-9);
+  // With a byte and a sixteenth for each value, in 4 frames.
   EXPECT_NEAR(ExchangeSeconds(config, two, WireType::kInt8, 1, {1e6, 0.0}),
-              64 * 0.004352 + 0.002056, 1e-9);
+              64e-6 * (4352 + 24 + 4.67 * 90) + kRest, 1e-9);
   // A small exchange for each of 32 layers.
   config.joint_qk_norm = true;
   EXPECT_NEAR(ExchangeSeconds(config, three, WireType::kF32, 1, {1e15, 1e-3}), 0.163, 1e-6);
+}
+
+// What the interfaces of boards counted for each token (tests/platforms/mpi/network_check.py).
+TEST(RankCosts, BytesOnTheWireAreAsMeasured) {
+  ModelConfig config;
+  config.hidden_size = 2048;
+  config.num_hidden_layers = 12;
+  config.num_attention_heads = config.num_key_value_heads = 12;
+  config.head_dim = 32;
+  config.intermediate_size = 384;
+  config.vocab_size = 512;
+  for (const std::vector<double>& measured :
+       {std::vector<double>{209946, 208887}, std::vector<double>{286328, 284417, 282726},
+        std::vector<double>{330442, 326763, 324076, 323979},
+        std::vector<double>{363705, 353451, 353615, 353621, 353322, 352015}}) {
+    const size_t num_ranks = measured.size();
+    const auto shares = Unwrap(Divide(config, {32, 32}, std::vector<double>(num_ranks, 1.0)));
+    for (size_t rank = 0; rank < num_ranks; ++rank) {
+      EXPECT_NEAR(static_cast<double>(TrafficOf(config, shares, WireType::kF32, rank, 40).sent_wire_bytes),
+                  measured[rank], 0.025 * measured[rank])
+          << "rank " << rank << " of " << num_ranks;
+    }
+  }
 }
 
 }  // namespace

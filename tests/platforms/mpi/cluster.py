@@ -95,10 +95,10 @@ def descendants(pid):
     return found
 
 
-def ranks_of(process):
-    """The process of each rank that mpirun has started so far."""
+def ranks_of(starter):
+    """The process of each rank that this process, such as mpirun, has started so far."""
     found = {}
-    for pid in descendants(process.pid):
+    for pid in descendants(starter):
         with contextlib.suppress(OSError):
             with open(f'/proc/{pid}/comm', encoding='ascii') as file:
                 if file.read().strip() != 'cria-mpi':

@@ -10,6 +10,7 @@ import subprocess
 import time
 
 from cluster import START, Failure, all_end, expect, ranks_of
+from memory import mapped_bytes
 
 STALL = 3  # Seconds, for --rank-stall.
 # A fault must have ended the run so many seconds after it: the longest of the limits, and what mpirun itself takes.
@@ -46,10 +47,11 @@ class Hang:
             os.waitpid(self.pid, os.WNOHANG | WAIT_FOR_ALL)
 
     def step_on(self):
-        """Lets the thread go on for a moment, and hang elsewhere."""
-        self.call(PTRACE_CONT)
-        time.sleep(0.01)
-        self.interrupt()
+        """Lets the thread go on for a moment, and hang elsewhere, unless it ends just now."""
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            self.call(PTRACE_CONT)
+            time.sleep(0.01)
+            self.interrupt()
 
 
 def can_hang():
@@ -71,12 +73,14 @@ class Trial:
         self.ranks = rng.choice((2, 3, 4))
         self.victim = rng.randrange(self.ranks)
         self.kind = rng.choice(kinds)
-        # Before the ranks have met, or later. Where they hang while MPI starts, MPI alone could tell.
-        is_early = self.kind != 'hang' and rng.random() < 0.3
-        self.moment = rng.uniform(0.0, 0.3) if is_early else rng.uniform(1.0, 2.5)
+        # After the process has begun, often before the ranks have met, or after it has loaded the model. Of threads
+        # that hang while MPI starts, MPI alone could tell.
+        self.is_early = self.kind != 'hang' and rng.random() < 0.5
+        self.moment = rng.uniform(0.0, 1.0)
 
     def __str__(self):
-        return f'{self.kind} of rank {self.victim} of {self.ranks} after {self.moment:.2f} s'
+        begin = 'starting' if self.is_early else 'loading'
+        return f'{self.kind} of rank {self.victim} of {self.ranks}, {self.moment:.2f} s after {begin}'
 
     def run(self, cluster):
         """Returns how long the run took to end after the fault."""
@@ -86,11 +90,11 @@ class Trial:
         with cluster.started(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                              stderr=subprocess.PIPE) as process:
             deadline = time.monotonic() + 60
-            while self.victim not in ranks_of(process):
+            while not self.has_begun(ranks_of(process.pid)):
                 expect(time.monotonic() < deadline and process.poll() is None, f'{self}: the ranks do not start')
                 time.sleep(0.01)
             time.sleep(self.moment)
-            pids = ranks_of(process)
+            pids = ranks_of(process.pid)
             if self.victim not in pids:
                 process.kill()
                 raise Failure(f'{self}: it has ended before\n{process.communicate()[1]}')
@@ -102,6 +106,13 @@ class Trial:
         expect(re.search(rf'rank {self.victim}\b', errors), f'{self}: no sentence names the rank', errors)
         expect(all_end(pids.values()), f'{self}: processes are left', errors)
         return seconds
+
+    def has_begun(self, pids):
+        pid = pids.get(self.victim)
+        # A process that has just ended maps nothing.
+        with contextlib.suppress(OSError):
+            return pid is not None and (self.is_early or bool(mapped_bytes(pid, '.packed')))
+        return False
 
     def strike(self, process, pid, begin):
         """Does it, and waits for the end of the run."""

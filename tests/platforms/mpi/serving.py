@@ -57,11 +57,12 @@ def check_serving(cluster):
             url = url_of(server)
             said = answers(url)
             expect(said == alone, f'{ranks} ranks answer something else', repr(said), repr(alone))
-            pids = ranks_of(server)
+            pids = ranks_of(server.pid)
             expect(sorted(pids) == list(range(ranks)), f'there are other ranks: {pids}')
-            shares = measure_waiting(pids)
-            expect(max(shares.values()) < 0.02, f'waiting ranks take {shares} of a processor')
-            expect(answers(url) == alone, f'{ranks} ranks that have waited answer something else')
+            if ranks == 3:
+                shares = measure_waiting(pids)
+                expect(max(shares.values()) < 0.02, f'waiting ranks take {shares} of a processor')
+                expect(answers(url) == alone, f'{ranks} ranks that have waited answer something else')
             signal_rank_0(server, pids)
     end_by_mpirun(cluster)
     end_at_once(cluster)
@@ -87,7 +88,7 @@ def end_by_mpirun(cluster):
     command = cluster.mpirun(3, *serve_arguments(cluster))
     with cluster.started(command, stderr=subprocess.PIPE) as server, concurrent.futures.ThreadPoolExecutor(1) as pool:
         url = url_of(server)
-        pids = ranks_of(server)
+        pids = ranks_of(server.pid)
         # The answer waits for this rank.
         os.kill(pids[1], signal.SIGSTOP)
         answer = pool.submit(read_stream, url)
@@ -105,7 +106,7 @@ def end_at_once(cluster):
     """SIGTERM to mpirun ends all ranks, without much time for answers."""
     with cluster.started(cluster.mpirun(2, *serve_arguments(cluster)), stderr=subprocess.PIPE) as server:
         url_of(server)
-        pids = ranks_of(server)
+        pids = ranks_of(server.pid)
         server.terminate()
         server.wait(10)
         expect(all_end(pids.values()), 'ranks go on after mpirun was terminated', server.stderr.read())

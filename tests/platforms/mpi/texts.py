@@ -17,6 +17,28 @@ def check_text(cluster):
         result = cluster.run(cluster.mpirun(ranks, *arguments))
         expect(result.returncode == 0, f'{ranks} ranks fail', result.stdout, result.stderr)
         expect(result.stdout == alone.stdout, f'{ranks} ranks say something else', result.stdout, alone.stdout)
+    drafted = cluster.run(cluster.mpirun(2, *arguments, '--model-draft', cluster.models['int8']))
+    expect(drafted.stdout == alone.stdout, 'a draft model changes the text', drafted.stdout, drafted.stderr)
+    for wire in ('f16', 'int8'):
+        result = cluster.run(cluster.mpirun(3, '--rank-wire', wire, *arguments))
+        expect(result.returncode == 0 and result.stdout, f'sums in {wire} fail', result.stderr)
+
+
+def check_sessions(cluster):
+    """A session file that three ranks have written is read by one, and the other way round."""
+    arguments = ('run', '-m', cluster.models['f32'], '-n', '8', '--temp', '0', '-t', '1', '--kv', 'f32')
+    one, three = [cluster.cria], cluster.mpirun(3)
+    texts = []
+    for first, second in ((three, one), (one, three), (one, one)):
+        path = os.path.join(cluster.folder, f'session-{len(texts)}')
+        outputs = []
+        for command, prompt in ((first, PROMPT), (second, ' and then')):
+            result = cluster.run([*command, *arguments, '-p', prompt, '--session', path])
+            expect(result.returncode == 0, 'a session fails', result.stderr)
+            expect('again' not in result.stderr, 'a session is read again', result.stderr)
+            outputs.append(result.stdout)
+        texts.append(outputs)
+    expect(texts[0] == texts[1] == texts[2], 'sessions go on differently', str(texts))
 
 
 def check_perplexity(cluster):
@@ -65,10 +87,11 @@ def check_chat(cluster):
             chat.stdin.write('Hello!\n')
             chat.stdin.flush()
             expect(chat.stdout.readline() != '', 'a line is not answered')
-        pids = ranks_of(chat)
+        pids = ranks_of(chat.pid)
         expect(sorted(pids) == [0, 1, 2], f'there are other ranks: {pids}')
         check_mappings(cluster, pids)
         shares = measure_waiting(pids)
+        expect(max(shares.values()) < 0.02, f'waiting ranks take {shares} of a processor')
         chat.stdin.close()
         expect(chat.wait(30) == 0, 'the chat fails')
     return shares
