@@ -130,8 +130,9 @@ TEST(RankCosts, BytesOnTheWireAreAsMeasured) {
     const size_t num_ranks = measured.size();
     const auto shares = Unwrap(Divide(config, {32, 32}, std::vector<double>(num_ranks, 1.0)));
     for (size_t rank = 0; rank < num_ranks; ++rank) {
-      EXPECT_NEAR(static_cast<double>(TrafficOf(config, shares, WireType::kF32, rank, 40).sent_wire_bytes),
-                  measured[rank], 0.025 * measured[rank])
+      EXPECT_NEAR(
+          static_cast<double>(TrafficOf(config, shares, WireType::kF32, rank, 40).sent_wire_bytes),
+          measured[rank], 0.025 * measured[rank])
           << "rank " << rank << " of " << num_ranks;
     }
   }
