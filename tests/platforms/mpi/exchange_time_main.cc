@@ -33,14 +33,16 @@ cria::Status Measure(size_t count, size_t num_values) {
                           std::fprintf(stderr, "%s\n", std::string(sentence).c_str());
                         }));
   cria::ranks::OrderedCollective collective(*transport);
-  CRIA_RETURN_IF_ERROR(collective.Reserve(num_values));
+  CRIA_RETURN_IF_ERROR(
+      collective.Reserve(collective.MemoryBytes(num_values, cria::WireType::kF32)));
   std::vector<float> values(num_values, 0.0f);
   // Connects the ranks.
-  CRIA_RETURN_IF_ERROR(collective.Sum(values));
+  CRIA_RETURN_IF_ERROR(collective.Sum(values, cria::WireType::kF32));
   std::vector<double> means(count);
   for (double& mean : means) {
     const Clock::time_point begin = Clock::now();
-    for (size_t i = 0; i < kGroup; ++i) CRIA_RETURN_IF_ERROR(collective.Sum(values));
+    for (size_t i = 0; i < kGroup; ++i)
+      CRIA_RETURN_IF_ERROR(collective.Sum(values, cria::WireType::kF32));
     mean = std::chrono::duration<double>(Clock::now() - begin).count() / kGroup;
   }
   std::ranges::nth_element(means, means.begin() + static_cast<ptrdiff_t>(count / 2));
