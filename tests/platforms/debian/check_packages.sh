@@ -8,7 +8,14 @@ trap 'rm -rf "$scratch"' EXIT
 failures=0
 fail() { echo "failed: $*"; failures=1; }
 
-for package in cria cria-serve cria-convert libcria0 libcria-dev; do
+packages=(cria cria-serve cria-convert libcria0 libcria-dev)
+programs=(cria cria-serve cria-convert libcria0)
+# The sysroots of other processors have no MPI.
+if [ "$architecture" = amd64 ]; then
+  packages+=(cria-mpi)
+  programs+=(cria-mpi)
+fi
+for package in "${packages[@]}"; do
   files=("$folder/${package}"_*_"$architecture".deb)
   [ -f "${files[0]}" ] || { fail "there is no package $package"; continue; }
   dpkg-deb --raw-extract "${files[0]}" "$scratch/$package"
@@ -25,12 +32,14 @@ field() { dpkg-deb -f "$folder/$1"_*_"$architecture".deb "$2"; }
 if [ "$architecture" = "$(dpkg --print-architecture)" ]; then
   mkdir "$scratch/debian"
   printf 'Source: cria\n\nPackage: cria\nArchitecture: any\n' >"$scratch/debian/control"
-  for package in cria cria-serve cria-convert libcria0; do
+  for package in "${programs[@]}"; do
     mapfile -t binaries < <(find "$scratch/$package/usr" -type f -perm -u+x -o -type f -name '*.so.*')
     (cd "$scratch" && dpkg-shlibdeps --admindir="$CRIA_DPKG_DATABASE" -S"$scratch/libcria0" -O "${binaries[@]}") \
       >"$scratch/found" 2>"$scratch/warnings" ||
       { cat "$scratch/warnings"; fail "dpkg-shlibdeps"; continue; }
     tr ',' '\n' <"$scratch/found" | sed 's/^shlibs:Depends=//; s/^ *//; s/[()]//g' >"$scratch/wanted"
+    # Programs that it needs, beside libraries.
+    [ "$package" != cria-mpi ] || printf '%s\n' cria openmpi-bin >>"$scratch/wanted"
     field "$package" Depends | tr ',' '\n' | sed 's/^ *//; s/[()]//g' >"$scratch/given"
     diff <(cut -d' ' -f1 "$scratch/wanted" | sort) <(cut -d' ' -f1 "$scratch/given" | sort) ||
       fail "$package: other dependencies (>) than dpkg-shlibdeps finds (<)"
