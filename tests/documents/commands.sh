@@ -49,7 +49,7 @@ run_with_hub() {  # LINE
 }
 
 # Several boards are tried by ranks_check; without MPI, there is no program for them.
-unavailable='|mpirun '
+unavailable='|(ExecStart=)?mpirun '
 [ -x "$(dirname "$cria")/cria-mpi" ] || unavailable+='|.* --ranks '
 
 # The command lines of the blocks of code, without prompts and comments.
