@@ -35,9 +35,9 @@ std::string Refusal(std::vector<std::string> arguments) {
 }
 
 TEST(RankOptionsTest, StandBetweenThoseOfTheCommand) {
-  const Taken taken = Take({"chat", "--rank-weights", "2,1,0.5", "-m", "a.cria", "--rank-timeout",
-                            "3", "--rank-start=7", "--rank-stall", "20", "--rank-wire", "int8", "-t",
-                            "2"});
+  const Taken taken =
+      Take({"chat", "--rank-weights", "2,1,0.5", "-m", "a.cria", "--rank-timeout", "3",
+            "--rank-start=7", "--rank-stall", "20", "--rank-wire", "int8", "-t", "2"});
   EXPECT_THAT(taken.others, ElementsAre("chat", "-m", "a.cria", "-t", "2"));
   EXPECT_THAT(taken.options.link.weights, ElementsAre(2.0, 1.0, 0.5));
   EXPECT_EQ(taken.options.link.wire, WireType::kInt8);
