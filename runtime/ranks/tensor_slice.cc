@@ -37,6 +37,7 @@ std::vector<Range> QkvChannels(const ModelConfig& config, const RankShare& share
 // such pairs, one for each expert.
 std::vector<Range> GateUpChannels(const Range& channels, size_t width, size_t num_experts = 1) {
   std::vector<Range> ranges;
+  ranges.reserve(2 * num_experts);
   for (size_t i = 0; i < 2 * num_experts; ++i) ranges.push_back(MovedBy(i * width, channels));
   return ranges;
 }
