@@ -1,6 +1,5 @@
 #include "mpi/end_all.h"
 
-#include <fcntl.h>
 #include <mpi.h>
 #include <poll.h>
 #include <signal.h>
@@ -10,6 +9,8 @@
 #include <algorithm>
 #include <array>
 #include <format>
+#include <fstream>
+#include <string>
 #include <string_view>
 
 namespace cria::mpi {
@@ -27,14 +28,9 @@ struct Step {
 constexpr std::array<Step, 2> kSteps = {{{5000, SIGTERM}, {2000, SIGKILL}}};
 
 bool IsLauncher(pid_t process) {
-  const int descriptor = open(std::format("/proc/{}/comm", process).c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return false;
-  std::array<char, 32> text = {};
-  const ssize_t size = read(descriptor, text.data(), text.size());
-  close(descriptor);
-  if (size <= 0) return false;
-  const std::string_view line(text.data(), static_cast<size_t>(size));
-  return std::ranges::contains(kLaunchers, line.substr(0, line.find('\n')));
+  std::ifstream file(std::format("/proc/{}/comm", process));
+  std::string name;
+  return std::getline(file, name) && std::ranges::contains(kLaunchers, name);
 }
 
 // Of a process of its own, which has only calls that are safe after a fork.
