@@ -61,7 +61,13 @@ struct OffsetScore {
     const hn::ScalableTag<float> d;
     auto middles = hn::Zero(d);
     auto slopes = hn::Zero(d);
-    for (size_t j = 0; j < head_dim; j += hn::MaxLanes(d)) {
+    size_t j = 0;
+    for (; j + hn::MaxLanes(d) <= head_dim; j += hn::MaxLanes(d)) {
+      const auto channels = hn::LoadU(d, query + j);
+      middles = hn::MulAdd(channels, hn::LoadU(d, offsets.middle + j), middles);
+      slopes = hn::MulAdd(channels, hn::LoadU(d, offsets.slope + j), slopes);
+    }
+    if (j < head_dim) {
       const size_t count = head_dim - j;
       const auto channels = hn::LoadN(d, query + j, count);
       middles = hn::MulAdd(channels, hn::LoadN(d, offsets.middle + j, count), middles);
