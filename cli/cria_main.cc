@@ -24,8 +24,8 @@ Status RunProgram(std::span<char* const> arguments) {
   if (cli::IsStartedByMpi() || std::ranges::any_of(arguments, names_ranks)) {
     return cli::BecomeProgram("cria-mpi",
                               "one model on several ranks is the program cria-mpi, which is not "
-                              "installed; it has a package of its own: apt install "
-                              "./cria-mpi_*.deb",
+                              "installed: install the package cria-mpi, or build it where MPI is "
+                              "installed, such as Debian's mpi-default-dev",
                               arguments);
   }
   if (!arguments.empty() && std::string_view(arguments.front()) == "serve") {

@@ -12,8 +12,6 @@
 #include <Eigen/Core>
 #include <algorithm>
 
-#include "core/numeric.h"
-
 namespace cria {
 namespace {
 
@@ -42,7 +40,7 @@ ConstMap MapOf(ConstMatrixView view) {
           static_cast<Eigen::Index>(view.columns), Stride(static_cast<Eigen::Index>(view.stride))};
 }
 
-using Block = Eigen::Ref<Eigen::MatrixXd, 0, Eigen::OuterStride<>>;
+using Square = Eigen::Ref<Eigen::MatrixXd, 0, Eigen::OuterStride<>>;
 
 // Replaces the lower triangle of `matrix` by L, with L * transposed L = matrix. Returns false if
 // the matrix is not positive definite.
@@ -52,8 +50,8 @@ bool FactorizeLower(const ThreadPool& threads, Eigen::MatrixXd& matrix) {
   for (Eigen::Index begin = 0; begin < size; begin += kPanel) {
     const Eigen::Index width = std::min(kPanel, size - begin);
     const Eigen::Index end = begin + width;
-    Block diagonal = matrix.block(begin, begin, width, width);
-    const Eigen::LLT<Block, Eigen::Lower> factorized(diagonal);
+    Square diagonal = matrix.block(begin, begin, width, width);
+    const Eigen::LLT<Square, Eigen::Lower> factorized(diagonal);
     if (factorized.info() != Eigen::Success) return false;
     const auto num_tiles = static_cast<size_t>((size - end + kPanel - 1) / kPanel);
     const auto panel = [&](size_t tile) {

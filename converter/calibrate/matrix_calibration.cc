@@ -60,8 +60,9 @@ class OutputErrors {
   // weights * (moments * transposed weights - 2 * transposed outputs).
   double exact() const { return exact_; }
 
-  // What it is to have these values, [weights.rows, weights.columns], adds to it. With
-  // d = values - weights: d * (moments * transposed (d + 2 * weights) - 2 * transposed outputs).
+  // How much larger the error is with `values` in place of the weights; both have the same shape.
+  // With d = values - weights: d * (moments * transposed (d + 2 * weights) - 2 * transposed
+  // outputs).
   double AddedBy(ConstMatrixView values) const {
     Matrix difference(weights_.rows, weights_.columns);
     for (size_t row = 0; row < weights_.rows; ++row) {

@@ -36,9 +36,9 @@ class Decoder final : public TokenModel {
   // Allocates all the memory that it will ever need. `weights` are those of `file`. `pool` runs up
   // to one token of each sequence, which is bound by memory, and `batch_pool` more tokens at once,
   // which is bound by computation; they may be the same pool. If decoders in several threads share
-  // them, `pool_mutex` is locked while they are used; and so it is while messages are exchanged by
-  // `link`. `link` leads to the ranks that compute the
-  // rest of the model, if `file` has only a part of it. All of them must outlive the decoder.
+  // them, `pool_mutex` is locked while they are used. `link` leads to the ranks that compute the
+  // rest of the model, if `file` has only a part of it; `pool_mutex` is also locked while it
+  // exchanges messages. All of them must outlive the decoder.
   static Result<std::unique_ptr<Decoder>> Create(
       const ModelFile& file, const xnn::PackedWeights& weights, const DecoderOptions& options,
       const ThreadPool& pool, const ThreadPool& batch_pool, std::mutex* pool_mutex = nullptr,

@@ -261,16 +261,23 @@ void Decoder::SubtractKeyOffsets() {
   if (!HasKeyOffsets(config_, options_.kv_type)) return;
   const size_t channels = config_.key_value_channels();
   float* next = arena_.Pointer<float>(memory_.layout, memory_.key_offsets);
+  // Layers that share a rope table have the same lines.
+  const float* table = nullptr;
+  std::vector<TurnLine> lines;
   for (size_t i = 0; i < layers_.size(); ++i) {
     Layer& layer = layers_[i];
-    std::vector<double> frequencies;
-    if (layer.rope_cosines != nullptr) {
-      frequencies = RopeInverseFrequencies(config_, config_.layer_kind(i), context_tokens());
+    if (layer.rope_cosines != table) {
+      table = layer.rope_cosines;
+      std::vector<double> frequencies;
+      if (table != nullptr) {
+        frequencies = RopeInverseFrequencies(config_, config_.layer_kind(i), context_tokens());
+      }
+      lines = std::vector<TurnLine>(frequencies.begin(), frequencies.end());
     }
     const std::span middles(std::exchange(next, next + channels), channels);
     const std::span slopes(std::exchange(next, next + channels), channels);
-    FillKeyOffsets(frequencies, config_.head_dim,
-                   {layer.qkv_bias + config_.query_channels(), channels}, middles, slopes);
+    FillKeyOffsets(lines, config_.head_dim, {layer.qkv_bias + config_.query_channels(), channels},
+                   middles, slopes);
     layer.cache.key_offsets = {.middles = middles.data(),
                                .slopes = slopes.data(),
                                .cosines = layer.rope_cosines,

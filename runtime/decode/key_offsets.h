@@ -1,5 +1,7 @@
 #pragma once
 
+#include <complex>
+#include <cstddef>
 #include <span>
 
 #include "model/config.h"
@@ -14,12 +16,19 @@ namespace cria {
 // steps for the others.
 bool HasKeyOffsets(const ModelConfig& config, KvType type);
 
-// Fills ops::KeyOffsets::middles and slopes, [heads][head_dim], with the line that has the least
-// squared distance, over the positions of the first page, from the bias as rope turns it. `bias`
-// has the same shape. A pair of channels, which rope turns by its inverse frequency from position
-// to position, has one of `inverse_frequencies`, [pairs]. The channels behind the pairs are not
-// turned.
-void FillKeyOffsets(std::span<const double> inverse_frequencies, size_t head_dim,
-                    std::span<const float> bias, std::span<float> middles, std::span<float> slopes);
+// The line with the least squared distance from rope's turns of a pair of channels, as complex
+// numbers, over the positions of the first page.
+struct TurnLine {
+  // Rope turns the pair by `inverse_frequency` from position to position.
+  explicit TurnLine(double inverse_frequency);
+
+  std::complex<double> middle;  // Between the page's two middle rows.
+  std::complex<double> slope;   // The change from row to row.
+};
+
+// Fills ops::KeyOffsets::middles and slopes, [heads][head_dim], for a bias of the same shape.
+// `lines` are those of the pairs; the channels behind the pairs are not turned.
+void FillKeyOffsets(std::span<const TurnLine> lines, size_t head_dim, std::span<const float> bias,
+                    std::span<float> middles, std::span<float> slopes);
 
 }  // namespace cria

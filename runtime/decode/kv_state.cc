@@ -66,8 +66,7 @@ size_t KvState::num_heads() const {
 // Of one token, in all heads of a layer.
 uint64_t KvState::RowBytes() const {
   const ops::KvCacheView& cache = decoder_.cache(0);
-  const uint64_t scale_bytes = cache.type == KvType::kInt8 ? sizeof(float) : 0;
-  return 2 * num_heads() * (cache.head_dim * KvElementBytes(cache.type) + scale_bytes);
+  return num_heads() * KvRowBytes(cache.head_dim, cache.type);
 }
 
 size_t KvState::LayerOf(size_t block) const {
@@ -96,23 +95,11 @@ KvRows KvState::RowsOf(size_t block) const {
   return {.layer = layer, .first_row = table.Row(begin_token), .num_rows = end_token - begin_token};
 }
 
-std::array<std::span<std::byte>, 4> KvState::Rows(size_t block, size_t head) const {
-  const KvRows place = RowsOf(block);
-  const ops::KvCacheView& cache = decoder_.cache(place.layer);
-  if (has_ranks()) return decoder_.link()->KvRowsOf(place, cache, head);
-  const size_t first_row = head * cache.num_rows() + place.first_row;
-  const auto rows = [&](void* begin, size_t row_bytes) {
-    return std::span(static_cast<std::byte*>(begin) + first_row * row_bytes,
-                     place.num_rows * row_bytes);
-  };
-  const size_t row_bytes = cache.head_dim * KvElementBytes(cache.type);
-  std::array<std::span<std::byte>, 4> all = {rows(cache.keys, row_bytes),
-                                             rows(cache.values, row_bytes)};
-  if (cache.type == KvType::kInt8) {
-    all[2] = rows(cache.key_scales, sizeof(float));
-    all[3] = rows(cache.value_scales, sizeof(float));
-  }
-  return all;
+KvParts KvState::Rows(size_t block, size_t head) const {
+  const KvRows rows = RowsOf(block);
+  const ops::KvCacheView& cache = decoder_.cache(rows.layer);
+  return has_ranks() ? decoder_.link()->KvRowsOf(rows, cache, head)
+                     : RowsInCache(rows, cache, head);
 }
 
 Status KvState::Exchange(size_t block, KvDirection direction) const {
@@ -122,7 +109,7 @@ Status KvState::Exchange(size_t block, KvDirection direction) const {
 void KvState::MakeResident(size_t layer) const {
   for (size_t head = 0; head < num_heads(); ++head) {
     // The rows so far that are adjacent, of each kind.
-    std::array<std::span<std::byte>, 4> adjacent = {};
+    KvParts adjacent = {};
     for (size_t block = layers_[layer].first_block; block < layers_[layer + 1].first_block;
          ++block) {
       const auto rows = Rows(block, head);
@@ -138,7 +125,7 @@ void KvState::MakeResident(size_t layer) const {
   }
 }
 
-bool AreFinite(const std::array<std::span<std::byte>, 4>& rows, KvType type) {
+bool AreFinite(const KvParts& rows, KvType type) {
   const bool is_int8 = type == KvType::kInt8;  // Every int8 is finite.
   const ExponentBits exponents = type == KvType::kF16 ? kExponentsOfF16 : kExponentsOfF32;
   const size_t first = is_int8 ? 2 : 0;

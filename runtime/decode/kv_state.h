@@ -37,11 +37,10 @@ class KvState {
   // From the beginning of the state.
   uint64_t BlockOffset(size_t block) const;
 
-  // The rows of a head in a block, where they are in the KV cache: keys, values, key scales, value
-  // scales, one behind another. The last two are empty unless the type is kInt8. If other ranks
-  // have some of the heads, these are copies, which Exchange brings here, or from here to their
-  // places. There is room for one block.
-  std::array<std::span<std::byte>, 4> Rows(size_t block, size_t head) const;
+  // The rows of a head in a block, where they are in the KV cache. If other ranks have some of the
+  // heads, these are copies, which Exchange brings here, or from here to their places. There is
+  // room for one block.
+  KvParts Rows(size_t block, size_t head) const;
   bool has_ranks() const { return decoder_.link() != nullptr; }
   // Does nothing if there are no other ranks.
   Status Exchange(size_t block, KvDirection direction) const;
@@ -70,13 +69,13 @@ class KvState {
 };
 
 // Whether all keys, values and scales are finite numbers. `rows` are those of KvState::Rows.
-bool AreFinite(const std::array<std::span<std::byte>, 4>& rows, KvType type);
+bool AreFinite(const KvParts& rows, KvType type);
 
 // A hash of the windows and rotary frequencies in use. With dynamic rope, frequencies depend on the
 // length of the context.
 uint64_t AttentionFingerprint(const ModelConfig& config, size_t context_tokens);
 // The same for a decoder, with what depends on its options, too: the windows whose rows its layers
-// keep, and the length of the context if this decides what is subtracted from keys.
+// keep, and whether offsets are subtracted from keys.
 uint64_t AttentionFingerprint(const ModelConfig& config, const Decoder& decoder);
 
 }  // namespace cria

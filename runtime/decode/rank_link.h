@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -9,17 +8,11 @@
 #include "decode/batch.h"
 #include "decode/decoder_memory.h"
 #include "decode/kv_pages.h"
+#include "decode/kv_rows.h"
 #include "model/model_file.h"
 #include "ops/kv_cache_view.h"
 
 namespace cria {
-
-// Rows of keys and values of one layer, which stand in the caches of all ranks at the same place.
-struct KvRows {
-  size_t layer;
-  size_t first_row;  // Of each head.
-  size_t num_rows;
-};
 
 enum class KvDirection : uint8_t { kToRank0, kFromRank0 };
 
@@ -62,10 +55,8 @@ class RankLink {
   // from there to the ranks that have them. `cache` is that of the layer here.
   virtual Status ExchangeKvRows(const KvRows& rows, const ops::KvCacheView& cache,
                                 KvDirection direction) = 0;
-  // The keys, values, key scales and value scales of a head of the whole model.
-  virtual std::array<std::span<std::byte>, 4> KvRowsOf(const KvRows& rows,
-                                                       const ops::KvCacheView& cache,
-                                                       size_t head) = 0;
+  // The rows of a head of the whole model.
+  virtual KvParts KvRowsOf(const KvRows& rows, const ops::KvCacheView& cache, size_t head) = 0;
 };
 
 }  // namespace cria

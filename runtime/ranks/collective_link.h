@@ -54,8 +54,7 @@ class CollectiveLink final : public RankLink {
   size_t num_key_value_heads() const override { return shares_.back().key_value_heads.end; }
   Status ExchangeKvRows(const KvRows& rows, const ops::KvCacheView& cache,
                         KvDirection direction) override;
-  std::array<std::span<std::byte>, 4> KvRowsOf(const KvRows& rows, const ops::KvCacheView& cache,
-                                               size_t head) override {
+  KvParts KvRowsOf(const KvRows& rows, const ops::KvCacheView& cache, size_t head) override {
     return kv_exchange_.RowsOf(rows, cache, head);
   }
 

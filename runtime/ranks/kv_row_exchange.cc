@@ -5,43 +5,14 @@
 namespace cria::ranks {
 namespace {
 
-// Of one token, in one head.
-uint64_t RowBytes(size_t head_dim, KvType type) {
-  const uint64_t scale_bytes = type == KvType::kInt8 ? sizeof(float) : 0;
-  return 2 * (head_dim * KvElementBytes(type) + scale_bytes);
-}
-
 uint64_t HeadBytes(const KvRows& rows, const ops::KvCacheView& cache) {
-  return rows.num_rows * RowBytes(cache.head_dim, cache.type);
-}
-
-// The bytes of a row of keys, values, key scales and value scales.
-std::array<size_t, 4> PartBytes(const ops::KvCacheView& cache) {
-  const size_t row = cache.head_dim * KvElementBytes(cache.type);
-  const size_t scale = cache.type == KvType::kInt8 ? sizeof(float) : 0;
-  return {row, row, scale, scale};
-}
-
-// The rows of a head where they are in the cache; heads are counted from this rank's first one.
-std::array<std::span<std::byte>, 4> RowsInCache(const KvRows& rows, const ops::KvCacheView& cache,
-                                                size_t head) {
-  const std::array<void*, 4> begins = {cache.keys, cache.values, cache.key_scales,
-                                       cache.value_scales};
-  const std::array<size_t, 4> bytes = PartBytes(cache);
-  const size_t first_row = head * cache.num_rows() + rows.first_row;
-  std::array<std::span<std::byte>, 4> parts;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    if (bytes[i] == 0) continue;
-    parts[i] = {static_cast<std::byte*>(begins[i]) + first_row * bytes[i],
-                rows.num_rows * bytes[i]};
-  }
-  return parts;
+  return rows.num_rows * KvRowBytes(cache.head_dim, cache.type);
 }
 
 }  // namespace
 
 uint64_t KvRowExchange::MemoryBytes(size_t num_heads, size_t head_dim, KvType type) {
-  return num_heads * kKvPageTokens * RowBytes(head_dim, type);
+  return num_heads * kKvPageTokens * KvRowBytes(head_dim, type);
 }
 
 KvRowExchange::KvRowExchange(Collective& collective, std::span<const RankShare> shares,
@@ -52,12 +23,11 @@ KvRowExchange::KvRowExchange(Collective& collective, std::span<const RankShare> 
   sent_.resize(collective.num_ranks());
 }
 
-std::array<std::span<std::byte>, 4> KvRowExchange::RowsOf(const KvRows& rows,
-                                                          const ops::KvCacheView& cache,
-                                                          size_t head) const {
+KvParts KvRowExchange::RowsOf(const KvRows& rows, const ops::KvCacheView& cache,
+                              size_t head) const {
   std::span<std::byte> rest = memory_.subspan(head * HeadBytes(rows, cache));
-  const std::array<size_t, 4> bytes = PartBytes(cache);
-  std::array<std::span<std::byte>, 4> parts;
+  const std::array<size_t, 4> bytes = KvPartRowBytes(cache.head_dim, cache.type);
+  KvParts parts;
   for (size_t i = 0; i < parts.size(); ++i) {
     parts[i] = rest.first(rows.num_rows * bytes[i]);
     rest = rest.subspan(parts[i].size());

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -8,6 +7,7 @@
 
 #include "core/collective.h"
 #include "cria/error.h"
+#include "decode/kv_rows.h"
 #include "decode/rank_link.h"
 #include "ops/kv_cache_view.h"
 #include "ranks/divide.h"
@@ -30,10 +30,8 @@ class KvRowExchange {
   Status Exchange(const KvRows& rows, const ops::KvCacheView& cache, KvDirection direction) {
     return direction == KvDirection::kToRank0 ? Gather(rows, cache) : Scatter(rows, cache);
   }
-  // On rank 0, where the rows of a head come to or are taken from: keys, values, key scales and
-  // value scales. The last two are empty unless the type is kInt8.
-  std::array<std::span<std::byte>, 4> RowsOf(const KvRows& rows, const ops::KvCacheView& cache,
-                                             size_t head) const;
+  // On rank 0, where the rows of a head come to or are taken from.
+  KvParts RowsOf(const KvRows& rows, const ops::KvCacheView& cache, size_t head) const;
 
  private:
   Status Gather(const KvRows& rows, const ops::KvCacheView& cache);

@@ -23,7 +23,7 @@ TEST(KeyOffsetsTest, OnlyInt8KeysWithABiasThatNoNormFollowsHaveThem) {
 double FarthestFromLine(double inverse_frequency) {
   const std::vector<float> bias = {3.0f, 4.0f};
   std::vector<float> middles(2), slopes(2);
-  FillKeyOffsets(std::vector{inverse_frequency}, 2, bias, middles, slopes);
+  FillKeyOffsets(std::vector{TurnLine(inverse_frequency)}, 2, bias, middles, slopes);
   double farthest = 0.0;
   for (size_t position = 0; position < kKvPageTokens; ++position) {
     const double angle = static_cast<double>(position) * inverse_frequency;
@@ -50,7 +50,7 @@ TEST(KeyOffsetsTest, HaveTheLeastSquaredDistance) {
   const std::vector<double> frequencies = {0.05, 0.002};
   const std::vector<float> bias = {1, 20, -2, 10, 50, -100, 0, 1};  // Two heads of 4.
   std::vector<float> middles(8), slopes(8);
-  FillKeyOffsets(frequencies, 4, bias, middles, slopes);
+  FillKeyOffsets(std::vector{TurnLine(0.05), TurnLine(0.002)}, 4, bias, middles, slopes);
   for (size_t at : {0, 1, 4, 5}) {
     // What is left is orthogonal to a constant and to a line.
     double sums[4] = {};
@@ -73,10 +73,10 @@ TEST(KeyOffsetsTest, HaveTheLeastSquaredDistance) {
 TEST(KeyOffsetsTest, ChannelsThatAreNotTurnedAreThoseOfTheBias) {
   const std::vector<float> bias = {2, 4, 5, 6, 20, 40, 50, 60};  // Two heads of 4.
   std::vector<float> middles(8), slopes(8, 1.0f);
-  FillKeyOffsets(std::vector{0.0}, 4, bias, middles, slopes);
+  FillKeyOffsets(std::vector{TurnLine(0.0)}, 4, bias, middles, slopes);
   EXPECT_EQ(middles, bias);
   EXPECT_EQ(slopes, std::vector<float>(8));
-  FillKeyOffsets(std::vector{1.0}, 4, bias, middles, slopes);
+  FillKeyOffsets(std::vector{TurnLine(1.0)}, 4, bias, middles, slopes);
   for (const size_t at : {2, 3, 6, 7}) {
     EXPECT_EQ(middles[at], bias[at]);
     EXPECT_EQ(slopes[at], 0.0f);

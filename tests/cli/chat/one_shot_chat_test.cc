@@ -256,8 +256,12 @@ TEST_F(OneShotChat, ReasoningIsNoPartOfTheAnswer) {
                                           "-n",         "8",    "-q", "-p",  "Hello!"};
   support::TerminalProgram terminal(typed);
   EXPECT_EQ(terminal.WaitForEnd(), 0);
-  // Where reading the message takes long, its progress stands before.
-  EXPECT_THAT(terminal.output(), HasSubstr("\033[2m"));
+  // Where reading the message takes long, its progress stands before, and is then cleared.
+  const std::string cleared = "\r\033[K";
+  const size_t progress_end = terminal.output().rfind(cleared);
+  EXPECT_THAT(terminal.output().substr(
+                  progress_end == std::string::npos ? 0 : progress_end + cleared.size()),
+              StartsWith("\033[2m"));
   std::vector<std::string> hidden = typed;
   hidden.insert(hidden.end(), {"--think", "hide"});
   support::TerminalProgram hiding(hidden);

@@ -183,7 +183,8 @@ def main():
     parser.add_argument('--make-checkpoint', required=True, help='the program cria-make-checkpoint')
     parser.add_argument('--relay', required=True, help='the program cria-delay-relay, beside cria-exchange-time')
     parser.add_argument('--ranks', type=int, action='append', help='count the bytes of so many ranks [2, 3, 4 and 6]')
-    parser.add_argument('--time', action='store_true', help='also compare the time of a token with the prediction; on a busy machine, only with a '
+    parser.add_argument('--time', action='store_true',
+                        help='also compare the time of a token with the prediction; on a busy machine, only with a '
                         'real-time priority (chrt -r 1)')
     arguments = parser.parse_args()
     if lack := missing():
