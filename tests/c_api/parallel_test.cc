@@ -82,9 +82,6 @@ TEST(Parallel, AModelsCancelStopsAllChatsAndThoseThatWait) {
   const ModelPtr model = LoadModel(ParallelOptions(1));
   cria_generation_options endless = Greedy();
   endless.max_tokens = 0;
-  const cria_logit_bias no_end = {0, 0.0f};
-  endless.logit_bias = &no_end;
-  endless.num_logit_bias = 1;
   std::atomic<int> num_begun = 0;
   std::vector<std::thread> threads;
   threads.reserve(3);

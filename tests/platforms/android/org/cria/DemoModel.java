@@ -12,6 +12,9 @@ final class DemoModel {
   static final String QUESTION = "Hello! Who are you?";
   static final String ANSWER = "Hello! I am Cria, a baby llama. What would you like to talk about?";
 
+  /** eos_token_id of the checkpoint's generation_config.json. */
+  private static final int[] END_TOKENS = {2, 4};
+
   private DemoModel() {}
 
   /** One thread, packed into memory. */
@@ -29,7 +32,7 @@ final class DemoModel {
     return options;
   }
 
-  /** Goes on until it is stopped: any token may come, and ends of turns seldom do. */
+  /** Goes on until it is stopped: any token may come, but no end of a turn or of a text. */
   static GenerationOptions endless() {
     return endless(0);
   }
@@ -42,6 +45,7 @@ final class DemoModel {
     options.topK = 0;
     options.topP = 1;
     options.minP = 0;
+    for (int token : END_TOKENS) options.logitBias.put(token, Float.NEGATIVE_INFINITY);
     options.whenFull = GenerationOptions.WhenFull.SHIFT;
     return options;
   }
