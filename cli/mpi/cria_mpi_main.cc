@@ -40,6 +40,11 @@ void Tell(std::string_view sentence) {
   std::fprintf(stderr, "cria: %s\n", Printable(sentence).c_str());
 }
 
+// Empty without one.
+std::string CommandOf(const std::vector<std::string>& arguments) {
+  return arguments.empty() ? "" : arguments.front();
+}
+
 // Computes for rank 0 until that ends.
 Status FollowRank0(ranks::RankedLoader& loader, const mpi::MpiTransport& transport,
                    bool rank_0_serves) {
@@ -58,16 +63,21 @@ Status RunAsRank(const std::vector<std::string>& arguments) {
                         mpi::MpiTransport::Start(options.limits, [](std::string_view sentence) {
                           std::fprintf(stderr, "cria: error: %s\n", Printable(sentence).c_str());
                         }));
+  const std::string command = CommandOf(arguments);
+  const bool is_first = transport->rank() == 0;
+  // Rank 0 tells what is wrong on all of them.
+  if (Status checked = CheckNumRanks(options, command, transport->num_ranks()); !checked) {
+    if (is_first) return checked;
+    return {};
+  }
   ranks::OrderedCollective collective(*transport);
   ranks::RankedLoader loader(collective);
-  const bool is_first = transport->rank() == 0;
   if (Status met = loader.Meet(CRIA_VERSION); !met) {
-    // Rank 0 tells it.
     if (is_first) return met;
     return {};
   }
   if (!is_first) {
-    return FollowRank0(loader, *transport, !arguments.empty() && arguments.front() == "serve");
+    return FollowRank0(loader, *transport, command == "serve");
   }
   RunningRanks().loader = &loader;
   Status result = RunCommand(arguments);
@@ -80,7 +90,9 @@ Status RunAsRank(const std::vector<std::string>& arguments) {
 
 Status RunProgram(std::vector<std::string> arguments) {
   CRIA_ASSIGN_OR_RETURN(RunningRanks().options, TakeRankOptions(arguments));
-  return IsStartedByMpi() ? RunAsRank(arguments) : RunCommand(arguments);
+  if (IsStartedByMpi()) return RunAsRank(arguments);
+  CRIA_RETURN_IF_ERROR(CheckNumRanks(RunningRanks().options, CommandOf(arguments), 0));
+  return RunCommand(arguments);
 }
 
 }  // namespace

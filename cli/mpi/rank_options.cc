@@ -116,4 +116,12 @@ Result<RankOptions> TakeRankOptions(std::vector<std::string>& arguments) {
   return options;
 }
 
+Status CheckNumRanks(const RankOptions& options, std::string_view command, size_t num_running) {
+  if (options.num_ranks == 0 || command == "plan" || command == "pack") return {};
+  if (options.num_ranks == num_running) return {};
+  return Fail(ErrorCode::kUsage,
+              Format("--ranks is for plan and pack; \"mpirun -np {} cria {}\" starts {} ranks",
+                     options.num_ranks, command, options.num_ranks));
+}
+
 }  // namespace cria::cli

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cria/error.h"
@@ -41,5 +42,9 @@ struct RankOptions {
 //   --network-mbit 1000    plan: bandwidth of each board's link
 //   --network-ms 0.2       plan: latency from one board to another
 Result<RankOptions> TakeRankOptions(std::vector<std::string>& arguments);
+
+// Refuses a number of ranks that a command would ignore: only plan and pack are told it; the others
+// run on the `num_running` ranks that mpirun started, 0 without it.
+Status CheckNumRanks(const RankOptions& options, std::string_view command, size_t num_running);
 
 }  // namespace cria::cli

@@ -77,5 +77,21 @@ TEST(RankOptionsTest, BadValuesAreRefused) {
   }
 }
 
+TEST(RankOptionsTest, ANumberOfRanksThatDoNotRunIsRefused) {
+  const RankOptions two = Take({"--ranks", "2"}).options;
+  for (const char* const command : {"plan", "pack"}) {
+    EXPECT_TRUE(CheckNumRanks(two, command, 0)) << command;
+    EXPECT_TRUE(CheckNumRanks(two, command, 3)) << command;
+  }
+  EXPECT_TRUE(CheckNumRanks(two, "run", 2));
+  EXPECT_TRUE(CheckNumRanks({}, "run", 0));
+  for (const size_t num_running : {0, 3}) {
+    const Status refused = CheckNumRanks(two, "run", num_running);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code(), ErrorCode::kUsage);
+    EXPECT_THAT(std::string(refused.error().message()), HasSubstr("mpirun -np 2 cria run"));
+  }
+}
+
 }  // namespace
 }  // namespace cria::cli
