@@ -88,11 +88,11 @@ Status MpiTransport::LearnHosts() {
 }
 
 MpiTransport::~MpiTransport() {
-  watch_.reset();
   int is_started = 0;
   MPI_Initialized(&is_started);
   if (is_started == 0) return;
   EndWithin(limits_.silence);
+  watch_.reset();
   MPI_Finalize();
   EndWithin(std::chrono::seconds(0));
 }

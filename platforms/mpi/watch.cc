@@ -18,16 +18,21 @@ constexpr auto kBeatPeriod = std::chrono::seconds(1);
 // If this thread itself did not run for so long, the whole board was asleep or stopped, and it
 // cannot tell how the others fared.
 constexpr auto kOwnPause = std::chrono::seconds(3);
+// In which mpirun passes on what a rank has written.
+constexpr auto kTellingTime = std::chrono::milliseconds(200);
 
 }  // namespace
 
-// A sign of life is the progress of a rank.
-static_assert(std::is_trivially_copyable_v<RankProgress>);
+struct MpiTransport::Watch::Sign {
+  RankProgress progress;
+  bool is_last = false;
+};
 
 struct MpiTransport::Watch::Other {
   size_t rank = 0;
   Clock::time_point last_seen;
-  RankProgress sent;
+  bool has_left = false;
+  Sign sent;
   MPI_Request request = MPI_REQUEST_NULL;
 };
 
@@ -51,10 +56,7 @@ MpiTransport::Watch::~Watch() {
   }
   changed_.notify_all();
   thread_.join();
-  // The messages are short, and have left already.
-  for (const std::unique_ptr<Other>& other : others_) {
-    if (other->request != MPI_REQUEST_NULL) MPI_Request_free(&other->request);
-  }
+  TakeLeave();
 }
 
 void MpiTransport::Watch::Run() {
@@ -90,9 +92,35 @@ void MpiTransport::Watch::Beat() {
     }
     // If the last one did not leave yet, another one does not help.
     if (is_done == 0) continue;
-    other->sent = transport_.progress();
-    MPI_Isend(&other->sent, sizeof other->sent, MPI_BYTE, static_cast<int>(other->rank), kBeatTag,
-              MPI_COMM_WORLD, &other->request);
+    Send(*other, false);
+  }
+}
+
+void MpiTransport::Watch::Send(Other& other, bool is_last) {
+  static_assert(std::is_trivially_copyable_v<Sign>);
+  other.sent = {.progress = transport_.progress(), .is_last = is_last};
+  MPI_Isend(&other.sent, sizeof other.sent, MPI_BYTE, static_cast<int>(other.rank), kBeatTag,
+            MPI_COMM_WORLD, &other.request);
+}
+
+void MpiTransport::Watch::ReceiveSign(Other& other) {
+  Sign received;
+  const int result = MPI_Recv(&received, sizeof received, MPI_BYTE, static_cast<int>(other.rank),
+                              kBeatTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  other.has_left = result != MPI_SUCCESS || received.is_last;
+  other.last_seen = Clock::now();
+  late_rank_.Update(other.rank, received.progress, other.last_seen);
+}
+
+// MPICH fails to end while messages are left that nobody has received.
+void MpiTransport::Watch::TakeLeave() {
+  for (const std::unique_ptr<Other>& other : others_) {
+    MPI_Wait(&other->request, MPI_STATUS_IGNORE);
+    Send(*other, true);
+  }
+  for (const std::unique_ptr<Other>& other : others_) {
+    while (!other->has_left) ReceiveSign(*other);
+    MPI_Wait(&other->request, MPI_STATUS_IGNORE);
   }
 }
 
@@ -105,11 +133,7 @@ void MpiTransport::Watch::Receive() {
           has_come == 0) {
         break;
       }
-      RankProgress received;
-      MPI_Recv(&received, sizeof received, MPI_BYTE, rank, kBeatTag, MPI_COMM_WORLD,
-               MPI_STATUS_IGNORE);
-      other->last_seen = Clock::now();
-      late_rank_.Update(other->rank, received, other->last_seen);
+      ReceiveSign(*other);
     }
   }
 }
@@ -131,6 +155,8 @@ void MpiTransport::Watch::CheckAll(Clock::time_point now) {
 void MpiTransport::Watch::EndBecauseOf(size_t rank, std::string_view what) {
   transport_.on_fault_(
       std::format("rank {} ({}) {}: all ranks end", rank, transport_.host(rank), what));
+  // MPICH's mpirun loses what has not reached it when it kills the ranks.
+  std::this_thread::sleep_for(kTellingTime);
   // Another thread may be inside MPI for ever.
   static_cast<void>(transport_.mutex_.try_lock_for(std::chrono::milliseconds(500)));
   EndAll();

@@ -32,11 +32,15 @@ class MpiTransport::Watch {
 
  private:
   using Clock = std::chrono::steady_clock;
+  struct Sign;
   struct Other;
 
   void Run();
   void Beat();
   void Receive();
+  void Send(Other& other, bool is_last);
+  void ReceiveSign(Other& other);
+  void TakeLeave();
   void CheckAll(Clock::time_point now);
   // `what` is the rest of the sentence about the rank.
   [[noreturn]] void EndBecauseOf(size_t rank, std::string_view what);
