@@ -53,18 +53,17 @@ if(CRIA_BUILD_PROGRAMS)
   cria_find_library(microhttpd microhttpd.h microhttpd)
   find_package(nlohmann_json REQUIRED)
   find_program(CRIA_GZIP gzip REQUIRED)
-  # Without MPI, there is no cria-mpi. CMake would ask the host's compiler wrapper also when it compiles for another
+  # Without MPI, there is no cria-mpi. pkg-config is asked, because MPI's compiler wrappers know only the machine's own
   # processor.
-  if(NOT CMAKE_CROSSCOMPILING)
-    find_package(MPI QUIET COMPONENTS CXX)
+  find_package(PkgConfig QUIET)
+  if(PkgConfig_FOUND)
+    pkg_check_modules(CRIA_OPENMPI QUIET IMPORTED_TARGET GLOBAL ompi-c)
+    pkg_check_modules(CRIA_MPICH QUIET IMPORTED_TARGET GLOBAL mpich)
     # Before OpenMPI has connected the ranks, only its PMIx can tell which of them is missing.
-    find_package(PkgConfig QUIET)
-    if(MPI_CXX_FOUND AND PkgConfig_FOUND)
-      pkg_check_modules(CRIA_PMIX QUIET IMPORTED_TARGET GLOBAL pmix)
-      if(TARGET PkgConfig::CRIA_PMIX)
-        # Debian's wants a search path in the program, although the library is where the loader looks.
-        set_property(TARGET PkgConfig::CRIA_PMIX PROPERTY INTERFACE_LINK_OPTIONS)
-      endif()
+    pkg_check_modules(CRIA_PMIX QUIET IMPORTED_TARGET GLOBAL pmix)
+    if(TARGET PkgConfig::CRIA_PMIX)
+      # Debian's wants a search path in the program, although the library is where the loader looks.
+      set_property(TARGET PkgConfig::CRIA_PMIX PROPERTY INTERFACE_LINK_OPTIONS)
     endif()
   endif()
 endif()

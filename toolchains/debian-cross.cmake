@@ -28,6 +28,9 @@ set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 
+set(ENV{PKG_CONFIG_LIBDIR} "${CRIA_SYSROOT}/usr/lib/${cria_target}/pkgconfig:${CRIA_SYSROOT}/usr/share/pkgconfig")
+set(ENV{PKG_CONFIG_SYSROOT_DIR} "${CRIA_SYSROOT}")
+
 # If the emulator is missing, the tests report it.
 find_program(CRIA_EMULATOR ${cria_emulator})
 if(CRIA_EMULATOR)

@@ -176,7 +176,7 @@ ensure_sysroot() {  # ARCHITECTURE
   need_mmdebstrap mmdebstrap
   export CRIA_SYSROOT
   CRIA_SYSROOT=$cache/sysroot-$suite-$1-$(packages debian-device-packages.txt | sort | sha256sum | cut -c1-12)
-  make_in_cache "$CRIA_SYSROOT" "a sysroot of $1 (a quarter of a minute)" fill_sysroot
+  make_in_cache "$CRIA_SYSROOT" "a sysroot of $1 (a minute)" fill_sysroot
 }
 
 # True if a user namespace may register its own emulators for programs of other processors, so

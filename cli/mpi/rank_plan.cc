@@ -64,7 +64,8 @@ Result<RankPlan> PlanRank(const ModelFile& whole, EngineOptions options,
                           const ranks::LinkOptions& link_options, size_t rank,
                           size_t num_candidates, ProgramKind kind) {
   if (rank != 0) options = ranks::FollowerOptions(std::move(options));
-  for (MemoryLine& line : MpiMemory(kind)) options.other_memory.push_back(std::move(line));
+  for (MemoryLine& line : MpiMemory(kind, link_options.weights.size()))
+    options.other_memory.push_back(std::move(line));
   CRIA_ASSIGN_OR_RETURN(ModelFile part, ModelFile::Open(whole.path()));
   PlannedRank transport(rank, link_options.weights.size());
   ranks::OrderedCollective collective(transport);

@@ -8,13 +8,8 @@ trap 'rm -rf "$scratch"' EXIT
 failures=0
 fail() { echo "failed: $*"; failures=1; }
 
-packages=(cria cria-serve cria-convert libcria0 libcria-dev)
-programs=(cria cria-serve cria-convert libcria0)
-# The sysroots of other processors have no MPI.
-if [ "$architecture" = amd64 ]; then
-  packages+=(cria-mpi)
-  programs+=(cria-mpi)
-fi
+packages=(cria cria-serve cria-convert cria-mpi libcria0 libcria-dev)
+programs=(cria cria-serve cria-convert cria-mpi libcria0)
 for package in "${packages[@]}"; do
   files=("$folder/${package}"_*_"$architecture".deb)
   [ -f "${files[0]}" ] || { fail "there is no package $package"; continue; }

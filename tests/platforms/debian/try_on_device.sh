@@ -7,7 +7,7 @@
 # to a user namespace of its own, so that it has no effect outside.
 set -euo pipefail
 architecture=$1 packages=$2 checkpoint=$3 device=$4 emulator=$5
-names=(cria cria-serve cria-convert libcria0 libcria-dev)
+names=(cria cria-serve cria-convert cria-mpi libcria0 libcria-dev)
 
 # The maximum sizes of what a device needs in addition to the base of Debian; change them only on purpose. More than
 # half of what is installed is libhwy_contrib.so, which is in one package with libhwy.so and is never loaded.
@@ -42,10 +42,12 @@ register_emulator() {
   printf '%s' ":cria:M::$magic:$mask:$emulator:F" >/proc/sys/fs/binfmt_misc/register
 }
 
-in_device() {
-  chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
+# In place of this process.
+become_in_device() {
+  exec chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
     DEBIAN_FRONTEND=noninteractive "$@"
 }
+in_device() { (become_in_device "$@"); }
 step() { echo "$architecture: $*"; }
 fail() { step "failed: $*"; exit 1; }
 installed() { in_device dpkg-query --show --showformat '${Package}\n' | sort; }
@@ -84,7 +86,8 @@ use() {
   in_device ldconfig -p | grep 'libcria\.so\.0 ' || fail "ldconfig does not know libcria.so.0"
 
   local file
-  for file in /usr/bin/cria /usr/bin/cria-serve /usr/bin/cria-convert "$(in_device sh -c 'echo /usr/lib/*/libcria.so.0')"; do
+  for file in /usr/bin/cria /usr/bin/cria-serve /usr/bin/cria-convert /usr/bin/cria-mpi \
+      "$(in_device sh -c 'echo /usr/lib/*/libcria.so.0')"; do
     in_device ldd "$file" >"$root/log" || { cat "$root/log"; fail "ldd $file"; }
     ! grep 'not found' "$root/log" || fail "$file lacks libraries"
     step "$file finds its $(grep -c '=>' "$root/log") libraries"
@@ -95,12 +98,29 @@ use() {
   tail -n 1 "$root/log"
   in_device cria chat -m /demo.cria --temp 0 <<<'Hello! Who are you?' 2>/dev/null | tee "$root/log"
   grep -q '^Hello! I am Cria' "$root/log" || fail "cria chat does not answer as it should"
+  start_ranks
   serve
+}
+
+# Starts two ranks. mpirun is OpenMPI's or MPICH's, and does not need a network.
+start_ranks() {
+  local options=()
+  if in_device mpirun --version | grep -q 'Open MPI'; then
+    options=(--allow-run-as-root --oversubscribe --output :raw)
+  fi
+  # MPICH asks for the address of the machine's name.
+  echo "127.0.0.1 $(in_device uname -n)" >>"$root/etc/hosts"
+  # PMIx would share memory with pointers in it, which mean something else to each emulated process.
+  in_device env OMPI_MCA_btl=self,sm PMIX_MCA_gds=hash timeout 300 mpirun "${options[@]}" -np 2 \
+    cria chat -m /demo.cria --temp 0 <<<'Hello! Who are you?' >"$root/said" 2>"$root/log" ||
+    { cat "$root/log"; fail "mpirun cria chat"; }
+  step "two ranks answer: $(cat "$root/said")"
+  grep -q 'Hello! I am Cria' "$root/said" || { cat "$root/log"; fail "two ranks do not answer as they should"; }
 }
 
 # Starts the server at a Unix socket, which needs no network, asks whether it is well, and ends it.
 serve() {
-  in_device cria-serve -m /demo.cria --unix-socket /served >"$root/log" 2>&1 &
+  become_in_device cria-serve -m /demo.cria --unix-socket /served >"$root/log" 2>&1 &
   local server=$! tries=0
   until grep -q 'at unix:/served' "$root/log"; do
     kill -0 $server 2>/dev/null && [ $((tries += 1)) -le 600 ] || { cat "$root/log"; fail "cria-serve does not start"; }
@@ -143,6 +163,22 @@ measure_device() {
   at_most "of it, cria and the libraries that it loads" "$bytes" "$max_needed_bytes"
 }
 
+# Runs this script again, for CRIA_DEVICE_COPY. Packages give files to other users than root, so that the user namespace
+# has all users; unshare itself needs another package to map them.
+run_in_namespaces() {  # ARGUMENTS of this script
+  local own first file
+  own=$(readlink /proc/self/ns/user)
+  mkfifo "$scratch/mapped"
+  # shellcheck disable=SC2016
+  CRIA_DEVICE_COPY=$root unshare --user bash -c \
+    'read -r <"$1"; shift; exec unshare --mount --pid --fork --kill-child "$@"' - "$scratch/mapped" "$0" "$@" &
+  first=$!
+  while [ "$(readlink /proc/$first/ns/user)" = "$own" ]; do sleep 0.1; done
+  for file in uid_map gid_map; do echo '0 0 65536' >/proc/$first/$file; done
+  echo >"$scratch/mapped"
+  wait $first
+}
+
 if [ -n "${CRIA_DEVICE_COPY:-}" ]; then
   root=$CRIA_DEVICE_COPY
   use
@@ -151,5 +187,5 @@ else
   trap 'rm -rf --one-file-system "$scratch"' EXIT
   root=$scratch/root
   prepare
-  CRIA_DEVICE_COPY=$root unshare --user --map-root-user --mount --pid --fork --kill-child "$0" "$@"
+  run_in_namespaces "$@"
 fi
