@@ -16,7 +16,7 @@ constexpr auto kConnectPoll = std::chrono::milliseconds(50);
 constexpr auto kPublishPeriod = std::chrono::seconds(1);
 // Two beats that are late by half a period are still seen.
 constexpr auto kMissingTime = std::chrono::milliseconds(2500);
-// mpirun itself answers at once.
+// mpirun itself answers at once. A server that cannot reach mpirun may ignore this.
 constexpr int kServerSeconds = 2;
 
 using Key = std::array<char, PMIX_MAX_KEYLEN + 1>;

@@ -9,6 +9,11 @@
 #include "mpi/end_all.h"
 
 namespace cria::mpi {
+namespace {
+
+constexpr auto kRollCallLimit = std::chrono::seconds(8);
+
+}  // namespace
 
 StartWatch::StartWatch(std::chrono::seconds limit, const OnFault& on_fault)
     : limit_(limit), on_fault_(on_fault), thread_([this] { Run(); }) {}
@@ -38,7 +43,10 @@ void StartWatch::Run() {
     std::unique_lock lock(mutex_);
     if (changed_.wait_for(lock, limit_, [this] { return is_over_; })) return;
   }
+  // If this board has lost its network, mpirun never answers, and would not hear of a fault either.
+  EndWithin(kRollCallLimit);
   const std::string missing = Missing();
+  EndWithin(std::chrono::seconds(0));
   const std::lock_guard lock(mutex_);
   // The last one may have come meanwhile.
   if (is_over_) return;

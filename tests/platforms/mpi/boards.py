@@ -1,9 +1,42 @@
 """Boards with a network of their own each, all on one switch: namespaces of the kernel."""
 
+import contextlib
+import ctypes
 import os
+import signal
 import subprocess
+import sys
 
 import netlink
+from cluster import descendants
+
+OWN_NETWORK = 'CRIA_OWN_NETWORK'  # A variable of the environment.
+
+
+def enter_own_network():
+    """Starts this program again in a network of its own, in which it may make boards. Returns what the system lacks for
+    that, or nothing in the program that was started again."""
+    if not os.environ.get(OWN_NETWORK):
+        words = ['unshare', '--user', '--map-root-user', '--net']
+        tried = subprocess.run([*words, 'true'], check=False, capture_output=True, text=True)
+        if tried.returncode != 0:
+            return tried.stderr.strip()
+        os.environ[OWN_NETWORK] = '1'
+        os.execvp(words[0], words + sys.argv)
+    try:
+        with open('/dev/net/tun', 'rb'):
+            pass
+        netlink.set_up('lo')
+        netlink.add_link('bridge', 'tried')
+        netlink.limit('tried', 1_000_000)
+        netlink.remove_link('tried')
+        netlink.add_link('veth', 'tried')
+        netlink.remove_link('tried')
+    except OSError as error:
+        return f'bridges, veth, tbf or TUN devices: {error}'
+    # Daemons of mpirun on other boards become children of this process, which can then end them.
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+    return ''
 
 
 class Board:
@@ -28,6 +61,15 @@ class Board:
 
     def counters(self):
         return netlink.sent_and_received(self.pid, 'eth0')
+
+    def close(self):
+        """With all processes on it."""
+        network = os.stat(f'/proc/{self.pid}/ns/net').st_ino
+        for pid in descendants(os.getpid()):
+            with contextlib.suppress(OSError):
+                if os.stat(f'/proc/{pid}/ns/net').st_ino == network:
+                    os.kill(pid, signal.SIGKILL)
+        self.process.wait()
 
     def cut(self):
         with netlink.network_of(self.pid):
@@ -90,6 +132,17 @@ class Boards:
         os.chmod(path, 0o755)
         return path
 
+    def command(self, mpirun):
+        """A command of Cluster.mpirun, which starts on the first board, with a rank on each."""
+        places = ','.join(f'{board.address}:1' for board in self.boards)
+        return [*self.boards[0].inside(), *mpirun[:1], '--host', places, '--bind-to', 'none', *mpirun[1:]]
+
+    def environment(self):
+        # Names of OpenMPI 5, and of 4.
+        return {'PRTE_MCA_plm_ssh_agent': self.agent, 'OMPI_MCA_plm_rsh_agent': self.agent,
+                'PRTE_MCA_prte_if_include': 'eth0', 'OMPI_MCA_pml': 'ob1', 'OMPI_MCA_btl': 'self,tcp',
+                'OMPI_MCA_btl_tcp_if_include': 'eth0'}
+
     def close(self):
         if self.relay:
             self.relay.kill()
@@ -98,6 +151,5 @@ class Boards:
             for number in range(len(self.boards)):
                 netlink.remove_link(f'port{number}')
         for board in self.boards:
-            board.process.kill()
-            board.process.wait()
+            board.close()
         netlink.remove_link('switch')

@@ -24,14 +24,25 @@ def expect(condition, text, *outputs):
 class Cluster:
     """The programs, and the test models of random weights in two schemes, with four query heads."""
 
-    def __init__(self, cria, convert, make_checkpoint, folder):
-        self.cria = os.path.abspath(cria)
+    def __init__(self, cria, convert, make_checkpoint, folder, mpirun='mpirun', emulator=''):
+        self.cria = self.emulated(cria, emulator, folder) if emulator else os.path.abspath(cria)
         self.convert = convert
         self.make_checkpoint = make_checkpoint
         self.folder = folder
-        self.raw = raw_output()
+        version = subprocess.run([mpirun, '--version'], capture_output=True, text=True, check=False).stdout
+        self.is_mpich = 'Open MPI' not in version
+        self.starter = [mpirun, *starting_options(version)]
         checkpoint = self.checkpoint('--shape', 'Gqa')
         self.models = {scheme: self.model(checkpoint, scheme) for scheme in ('f32', 'int8')}
+
+    @staticmethod
+    def emulated(cria, emulator, folder):
+        """A program for another processor as one for this processor."""
+        path = os.path.join(folder, 'cria')
+        with open(path, 'w', encoding='utf-8') as file:
+            file.write(f'#!/bin/sh\nexec {emulator} {os.path.abspath(cria)} "$@"\n')
+        os.chmod(path, 0o755)
+        return path
 
     def checkpoint(self, *arguments):
         path = os.path.join(self.folder, 'checkpoint' + '-'.join(arguments).replace('/', '_'))
@@ -50,11 +61,13 @@ class Cluster:
                    CRIA_PACK_CACHE=os.path.join(self.folder, 'packed'))
         # One machine needs no network.
         env.setdefault('OMPI_MCA_btl', 'self,sm')
+        # PMIx would share memory with pointers in it, which mean something else to an emulated process.
+        env.setdefault('PMIX_MCA_gds', 'hash')
         return env
 
     def mpirun(self, ranks, *arguments, options=(), program=None):
-        return ['mpirun', *self.raw, '--oversubscribe', '-np', str(ranks), *options, *(program or [self.cria]),
-                '--rank-timeout', str(SILENCE), '--rank-start', str(START), *arguments]
+        return [*self.starter, '-np', str(ranks), *options, *(program or [self.cria]), '--rank-timeout', str(SILENCE),
+                '--rank-start', str(START), *arguments]
 
     def run(self, command, timeout=120, **options):
         return subprocess.run(command, env=self.environment(), timeout=timeout, capture_output=True, text=True,
@@ -74,11 +87,13 @@ class Cluster:
                 process.kill()
 
 
-def raw_output():
-    """OpenMPI 5 writes the beginning of a line on standard output to standard error if something comes there before
-    the line ends, unless it is told to leave output as it is."""
-    version = subprocess.run(['mpirun', '--version'], capture_output=True, text=True, check=False).stdout
-    return ['--output', ':raw'] if re.search(r'Open MPI\) [5-9]', version) else []
+def starting_options(version):
+    """OpenMPI starts more ranks than there are processors only if it is told to. OpenMPI 5 writes the beginning of a line
+    on standard output to standard error if something comes there before the line ends, unless it is told to leave output
+    as it is."""
+    if 'Open MPI' not in version:
+        return []
+    return ['--oversubscribe', *(['--output', ':raw'] if re.search(r'Open MPI\) [5-9]', version) else [])]
 
 
 def descendants(pid):
@@ -101,7 +116,7 @@ def ranks_of(starter):
     for pid in descendants(starter):
         with contextlib.suppress(OSError):
             with open(f'/proc/{pid}/comm', encoding='ascii') as file:
-                if file.read().strip() != 'cria-mpi':
+                if not file.read().startswith('cria-mpi'):
                     continue
             with open(f'/proc/{pid}/environ', 'rb') as file:
                 rank = re.search(rb'(?:OMPI_COMM_WORLD_RANK|PMI_RANK)=(\d+)', file.read())
