@@ -23,10 +23,10 @@ def enter_own_network():
             return tried.stderr.strip()
         os.environ[OWN_NETWORK] = '1'
         os.execvp(words[0], words + sys.argv)
+    netlink.set_up('lo')
     try:
         with open('/dev/net/tun', 'rb'):
             pass
-        netlink.set_up('lo')
         netlink.add_link('bridge', 'tried')
         netlink.limit('tried', 1_000_000)
         netlink.remove_link('tried')

@@ -19,7 +19,6 @@ from network import check_network
 from serving import check_serving
 from texts import check_chat, check_perplexity, check_refusals, check_sessions, check_text
 
-
 SKIPPED = 77  # What ctest takes for it.
 
 
