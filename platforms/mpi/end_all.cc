@@ -16,9 +16,10 @@
 namespace cria::mpi {
 namespace {
 
-// What mpirun is as a process, for OpenMPI 5, OpenMPI 4 and MPICH.
-constexpr std::array<std::string_view, 5> kLaunchers = {"prterun", "mpirun", "mpiexec", "orterun",
-                                                        "mpiexec.hydra"};
+// What mpirun is as a process, for OpenMPI 5, OpenMPI 4 and MPICH. OpenMPI starts the last two of
+// these on the other boards.
+constexpr std::array<std::string_view, 7> kLaunchers = {
+    "prterun", "mpirun", "mpiexec", "orterun", "mpiexec.hydra", "prted", "orted"};
 
 // What is sent to mpirun, if it has not ended so long after the last one.
 struct Step {

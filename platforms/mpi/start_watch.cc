@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <format>
+#include <future>
 #include <string>
 #include <vector>
 
@@ -43,13 +44,13 @@ void StartWatch::Run() {
     std::unique_lock lock(mutex_);
     if (changed_.wait_for(lock, limit_, [this] { return is_over_; })) return;
   }
+  std::future<std::string> answer = std::async(std::launch::async, [this] { return Missing(); });
   // If this board has lost its network, mpirun never answers, and would not hear of a fault either.
-  EndWithin(kRollCallLimit);
-  const std::string missing = Missing();
-  EndWithin(std::chrono::seconds(0));
+  const bool is_answered = answer.wait_for(kRollCallLimit) == std::future_status::ready;
+  const std::string missing = is_answered ? answer.get() : "some ranks have";
   const std::lock_guard lock(mutex_);
   // The last one may have come meanwhile.
-  if (is_over_) return;
+  if (is_over_ && is_answered) return;
   on_fault_(
       std::format("{} not started within {} s: a process hangs, or its board cannot be reached",
                   missing, limit_.count()));

@@ -125,9 +125,18 @@ def ranks_of(starter):
     return found
 
 
-def cpu_seconds(pid):
+def status(pid):
+    """What the kernel says about a process, from its state on."""
     with open(f'/proc/{pid}/stat', encoding='ascii') as file:
-        fields = file.read().rsplit(')', 1)[1].split()
+        return file.read().rsplit(')', 1)[1].split()
+
+
+def parent(pid):
+    return int(status(pid)[1])
+
+
+def cpu_seconds(pid):
+    fields = status(pid)
     return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
 
 
@@ -144,12 +153,8 @@ def all_end(pids):
     for _ in range(100):
         left = []
         for pid in pids:
-            try:
-                with open(f'/proc/{pid}/stat', encoding='ascii') as file:
-                    state = file.read().rsplit(')', 1)[1].split()[0]
-                left += [pid] if state != 'Z' else []
-            except OSError:
-                pass
+            with contextlib.suppress(OSError):
+                left += [pid] if status(pid)[0] != 'Z' else []
         if not left:
             return True
         time.sleep(0.1)
