@@ -8,6 +8,7 @@
 #include "core/format_bytes.h"
 #include "decode/embedding.h"
 #include "llm/constraint.h"
+#include "model/file_layout.h"
 #include "xnn/linear.h"
 #include "xnn/packed_file_writer.h"
 #include "xnn/packing.h"
@@ -49,7 +50,10 @@ Result<WeightBytes> BytesOfWeights(const ModelOutline& model) {
     bytes.creation = std::max(bytes.creation, xnn::Linear::CreationBytes(matrix.Part()));
     if (matrix.num_parts == 1) continue;
     bytes.experts += packed[i];
-    bytes.token_experts += packed[i] / matrix.num_parts * model.config.num_experts_per_tok;
+    // Reading a part that shares pages reads one more, on average.
+    const uint64_t shared_bytes = matrix.parts_share_pages ? kSectionAlignment : 0;
+    bytes.token_experts += std::min(packed[i], (packed[i] / matrix.num_parts + shared_bytes) *
+                                                   model.config.num_experts_per_tok);
   }
   return bytes;
 }

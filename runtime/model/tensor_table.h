@@ -89,6 +89,9 @@ struct TensorLayout {
   size_t block_size = 0;             // kQb4w only.
   // Each of so many equal parts is packed by itself, because products use one of them at a time.
   size_t num_parts = 1;
+  // Packed parts follow one another without unused bytes up to the next page: a page may have bytes
+  // of two parts, so that reading one part from the disk also reads some of another.
+  bool parts_share_pages = false;
   // The rows are used as they are: packing does not rearrange them.
   bool is_plain = false;
 

@@ -18,7 +18,7 @@ using ranks::SlicedTensor;
 using ranks::TensorSlice;
 
 // It is raised if the same share would get other bytes, so that they are packed again.
-constexpr uint64_t kPartVersion = 1;
+constexpr uint64_t kPartVersion = 2;
 
 Digest DigestOfPart(const Digest& model, const RankShare& share) {
   std::vector<uint64_t> numbers = {kPartVersion};

@@ -54,7 +54,7 @@ Status Packer::PackMatrix(size_t index, PackingSink& sink) {
   uint64_t part_padding = 0;
   if (tensor.layout.num_parts > 1) {
     CRIA_ASSIGN_OR_RETURN(const uint64_t part_bytes, PackedBytes(part));
-    part_padding = AlignUp(part_bytes, kPackedPartAlignment) - part_bytes;
+    part_padding = PackedPartStride(tensor.layout, part_bytes) - part_bytes;
   }
   const size_t part_rows = part.output_channels;
   for (size_t row = 0, rows = 0; row < tensor.layout.output_channels; row += rows) {

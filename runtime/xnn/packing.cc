@@ -129,12 +129,16 @@ size_t SliceRows(const TensorLayout& layout, uint64_t max_bytes) {
 
 }  // namespace
 
+uint64_t PackedPartStride(const TensorLayout& layout, uint64_t part_bytes) {
+  return AlignUp(part_bytes, layout.parts_share_pages ? kPackedAlignment : kSectionAlignment);
+}
+
 Result<uint64_t> PackedBytes(const TensorLayout& layout) {
   if (layout.is_plain) return layout.data_bytes();
   CRIA_RETURN_IF_ERROR(Initialize());
   if (layout.num_parts > 1) {
     CRIA_ASSIGN_OR_RETURN(const uint64_t part_bytes, PackedBytes(layout.Part()));
-    return layout.num_parts * AlignUp(part_bytes, kPackedPartAlignment);
+    return layout.num_parts * PackedPartStride(layout, part_bytes);
   }
   const size_t rows = layout.output_channels;
   if (rows < 2 * kRowGranularity) return PackedBytesOfRows(layout, rows);

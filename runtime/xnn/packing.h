@@ -26,8 +26,10 @@ struct LinearWeights {
 // Alignment of packed weights.
 inline constexpr size_t kPackedAlignment = 64;
 
-// Alignment of the parts of a packed matrix that has several, so that no two parts share a page.
-inline constexpr size_t kPackedPartAlignment = kSectionAlignment;
+// Bytes from one packed part of a matrix with this layout to the next, if a part itself takes
+// `part_bytes`.
+uint64_t PackedPartStride(const TensorLayout& layout, uint64_t part_bytes);
+
 // Bytes of a matrix with this layout after packing on this processor. Reads no weights. Parts are
 // equally many bytes apart.
 Result<uint64_t> PackedBytes(const TensorLayout& layout);
