@@ -102,6 +102,10 @@ KvParts KvState::Rows(size_t block, size_t head) const {
                      : RowsInCache(rows, cache, head);
 }
 
+std::unique_lock<std::mutex> KvState::HoldBlock() const {
+  return has_ranks() ? decoder_.link()->HoldKvRows() : std::unique_lock<std::mutex>();
+}
+
 Status KvState::Exchange(size_t block, KvDirection direction) const {
   return has_ranks() ? decoder_.ExchangeKvRows(RowsOf(block), direction) : Status();
 }

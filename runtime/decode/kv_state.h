@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <span>
 #include <utility>
 #include <vector>
@@ -39,9 +40,11 @@ class KvState {
 
   // The rows of a head in a block, where they are in the KV cache. If other ranks have some of the
   // heads, these are copies, which Exchange brings here, or from here to their places. There is
-  // room for one block.
+  // room for one block of all states: who uses it holds HoldBlock.
   KvParts Rows(size_t block, size_t head) const;
   bool has_ranks() const { return decoder_.link() != nullptr; }
+  // Holds nothing if there are no other ranks.
+  std::unique_lock<std::mutex> HoldBlock() const;
   // Does nothing if there are no other ranks.
   Status Exchange(size_t block, KvDirection direction) const;
 

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <span>
 
 #include "cria/error.h"
@@ -51,6 +52,9 @@ class RankLink {
 
   // The heads of keys and values of the whole model.
   virtual size_t num_key_value_heads() const = 0;
+  // Held from before rows are brought to KvRowsOf, or written there, until they have been used:
+  // there is one place for all threads.
+  virtual std::unique_lock<std::mutex> HoldKvRows() = 0;
   // On rank 0, for session files: brings rows of all heads, of one page at most, to KvRowsOf, or
   // from there to the ranks that have them. `cache` is that of the layer here.
   virtual Status ExchangeKvRows(const KvRows& rows, const ops::KvCacheView& cache,

@@ -159,6 +159,7 @@ std::string WhyReadAgain(const SessionHead& head, Engine& engine) {
 Status ReadBlock(const platform::File& file, uint64_t offset, const KvState& state, size_t block,
                  uint64_t expected_checksum, KvType type) {
   offset += state.BlockOffset(block);
+  const auto held = state.HoldBlock();
   Checksum64 checksum;
   bool are_finite = true;
   for (size_t head = 0; head < state.num_heads(); ++head) {
@@ -237,6 +238,7 @@ Result<std::vector<std::byte>> Metadata(const SessionHead& head,
 Status WriteKvState(OutputFile& file, uint64_t offset, const KvState& state,
                     std::span<std::byte> checksums) {
   for (size_t block = 0; block < state.num_blocks(); ++block) {
+    const auto held = state.HoldBlock();
     CRIA_RETURN_IF_ERROR(state.Exchange(block, KvDirection::kToRank0));
     Checksum64 checksum;
     for (size_t head = 0; head < state.num_heads(); ++head) {

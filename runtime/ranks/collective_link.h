@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -52,6 +53,7 @@ class CollectiveLink final : public RankLink {
                           const float* k_norm) override;
   Status GatherLogits(std::span<float> logits, size_t rows) override;
   size_t num_key_value_heads() const override { return shares_.back().key_value_heads.end; }
+  std::unique_lock<std::mutex> HoldKvRows() override { return std::unique_lock(kv_rows_mutex_); }
   Status ExchangeKvRows(const KvRows& rows, const ops::KvCacheView& cache,
                         KvDirection direction) override;
   KvParts KvRowsOf(const KvRows& rows, const ops::KvCacheView& cache, size_t head) override {
@@ -110,6 +112,7 @@ class CollectiveLink final : public RankLink {
   std::span<LogitCandidate> candidates_;
   JointNorm joint_norm_;
   KvRowExchange kv_exchange_;
+  std::mutex kv_rows_mutex_;
   std::array<uint32_t, kFirstWords> first_ = {};
   size_t num_words_ = 0;
   size_t num_candidates_ = 0;  // Of the batch; 0: all.

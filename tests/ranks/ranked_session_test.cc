@@ -5,6 +5,7 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -108,6 +109,11 @@ TEST(RankedSession, FilesOfBiasesAreExchangeable) {
   ExpectFilesAreExchangeable(model, KvType::kInt8, {2});
 }
 
+std::string BytesOf(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
 // What the keys and values of all ranks are together, bit by bit.
 TEST(RankedSession, AFileThatIsSavedAgainIsTheSame) {
   const ConvertedModel model(support::SpecGqa(), {.weights = Scheme::kF32});
@@ -121,11 +127,51 @@ TEST(RankedSession, AFileThatIsSavedAgainIsTheSame) {
   Unwrap(LoadSession(first, SessionContent::kText, ranked.engine(), *session));
   Unwrap(SaveSession(second, SessionContent::kText, {}, *session, kPromptTokens, ranked.engine()));
   Unwrap(ranked.Stop());
-  const auto bytes_of = [](const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return std::string(std::istreambuf_iterator<char>(file), {});
+  EXPECT_EQ(BytesOf(second), BytesOf(first));
+}
+
+// On rank 0, all sessions exchange their rows by the same memory.
+TEST(RankedSession, SeveralAreSavedAndLoadedAtOnce) {
+  const ConvertedModel model(support::SpecGqa(), {.weights = Scheme::kF32});
+  const support::TemporaryDirectory folder;
+  EngineOptions options = Options(KvType::kF16);
+  options.num_sequences = 3;
+  options.context_tokens *= options.num_sequences;
+  RankedEngines ranked(model.path(), {1, 1}, options);
+  Engine& engine = ranked.engine();
+  const auto path_of = [&](size_t thread, const char* name) {
+    return folder.path() / (name + std::to_string(thread));
   };
-  EXPECT_EQ(bytes_of(second), bytes_of(first));
+  std::vector<std::unique_ptr<Session>> sessions;
+  for (size_t i = 0; i < 2; ++i) {
+    std::vector<int32_t> prompt = Prompt();
+    prompt.front() += static_cast<int32_t>(i);
+    sessions.push_back(engine.NewSession());
+    Unwrap(sessions.back()->Prefill(prompt));
+    Unwrap(SaveSession(path_of(i, "alone"), SessionContent::kText, {}, *sessions[i], kPromptTokens,
+                       engine));
+  }
+  ASSERT_NE(BytesOf(path_of(0, "alone")), BytesOf(path_of(1, "alone")));
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < 2; ++i) {
+    threads.emplace_back([&, i] {
+      for (int round = 0; round < 20; ++round) {
+        Unwrap(SaveSession(path_of(i, "together"), SessionContent::kText, {}, *sessions[i],
+                           kPromptTokens, engine));
+        EXPECT_EQ(BytesOf(path_of(i, "together")), BytesOf(path_of(i, "alone")));
+      }
+    });
+  }
+  // One that reads meanwhile, and what it has read is right.
+  const std::unique_ptr<Session> reader = engine.NewSession();
+  for (int round = 0; round < 20; ++round) {
+    Unwrap(LoadSession(path_of(0, "alone"), SessionContent::kText, engine, *reader));
+  }
+  for (std::thread& thread : threads) thread.join();
+  const std::string again = folder.path() / "again";
+  Unwrap(SaveSession(again, SessionContent::kText, {}, *reader, kPromptTokens, engine));
+  EXPECT_EQ(BytesOf(again), BytesOf(path_of(0, "alone")));
+  Unwrap(ranked.Stop());
 }
 
 TEST(RankedSession, RanksGoOnAfterADamagedFile) {
