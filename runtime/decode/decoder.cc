@@ -20,14 +20,13 @@ Status Decoder::Forward(const Batch& batch) {
   CRIA_RETURN_IF_ERROR(CheckBatch(batch));
   const auto lock = LockPools();
   CRIA_RETURN_IF_ERROR(PlaceRuns(batch));
+  CRIA_RETURN_IF_ERROR(Embed(batch.tokens));
+  // Nothing behind this fails here alone, so that all ranks take part in the same exchanges.
   if (link_ != nullptr) CRIA_RETURN_IF_ERROR(link_->BeginForward(batch, pages_));
-  return RunPlaced(batch);
+  return RunPlaced(batch.tokens.size());
 }
 
-Status Decoder::RunPlaced(const Batch& batch) {
-  const size_t rows = batch.tokens.size();
-  if (profile_ != nullptr) profile_->Resume();
-  CRIA_RETURN_IF_ERROR(Embed(batch.tokens));
+Status Decoder::RunPlaced(size_t rows) {
   ForEachRow(rows, config_.hidden_size, [&](size_t row) {
     const Layer& first = layers_.front();
     Normalize(HiddenRow(row), row, first.input_layernorm, first.qkv_proj);
@@ -111,7 +110,8 @@ Status Decoder::ComputePlaced(const Batch& batch, std::span<const ops::KvPageTab
     PlaceLogits(run, row);
     row += run.num_tokens;
   }
-  return RunPlaced(batch);
+  CRIA_RETURN_IF_ERROR(Embed(batch.tokens));
+  return RunPlaced(batch.tokens.size());
 }
 
 void Decoder::PlaceLogits(const BatchRun& run, size_t first_row) {
@@ -215,6 +215,7 @@ Status Decoder::MoveRows(std::span<const PageMove> moves) {
 }
 
 Status Decoder::Embed(std::span<const int32_t> tokens) {
+  if (profile_ != nullptr) profile_->Resume();
   for (size_t row = 0; row < tokens.size(); ++row) {
     CRIA_RETURN_IF_ERROR(embedding_->Read(tokens[row], HiddenRow(row)));
   }

@@ -188,9 +188,10 @@ class Decoder final : public TokenModel {
   void PlaceRun(const BatchRun& run, size_t first_row, size_t group, const ops::KvPageTable& table);
   // The same for rows of logits.
   void PlaceLogits(const BatchRun& run, size_t first_row);
-  // Runs a batch whose rows are placed.
-  Status RunPlaced(const Batch& batch);
+  // Fills the first rows of the hidden state.
   Status Embed(std::span<const int32_t> tokens);
+  // Runs a batch whose rows are placed and embedded.
+  Status RunPlaced(size_t rows);
   Status MoveRows(std::span<const PageMove> moves);
   // Adds the other ranks' parts to the projected rows.
   Status SumOverRanks(size_t rows) {
