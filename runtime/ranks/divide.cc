@@ -87,13 +87,34 @@ bool DivideWholeGroups(const ModelConfig& config, size_t block, std::span<const 
   return true;
 }
 
+// Ranks that follow one another for each head, at least one, so that the ranks of each head
+// together have about the same weight; nothing if there are too few.
+std::optional<std::vector<Range>> RanksOfHeads(size_t num_heads, std::span<const double> weights) {
+  if (weights.size() < num_heads) return std::nullopt;
+  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+  std::vector<Range> ranks;
+  double sum = 0.0;
+  size_t end = 0;
+  for (size_t head = 0; head < num_heads; ++head) {
+    const size_t begin = end;
+    const size_t heads_left = num_heads - 1 - head;
+    const double wanted = total * static_cast<double>(head + 1) / static_cast<double>(num_heads);
+    sum += weights[end++];
+    while (end < weights.size() - heads_left &&
+           (heads_left == 0 || std::abs(sum + weights[end] - wanted) <= std::abs(sum - wanted))) {
+      sum += weights[end++];
+    }
+    ranks.push_back({begin, end});
+  }
+  return ranks;
+}
+
 // Gives each rank one head of keys and values with some of the query heads that read it.
 bool DivideInsideGroups(const ModelConfig& config, size_t block, std::span<const double> weights,
                         std::vector<RankShare>& shares) {
   const size_t group = config.num_attention_heads / config.num_key_value_heads;
   if (group * config.head_dim % block != 0) return false;
-  const std::vector<double> alike(config.num_key_value_heads, 1.0);
-  const auto ranks = InProportion(shares.size(), alike);
+  const auto ranks = RanksOfHeads(config.num_key_value_heads, weights);
   if (!ranks) return false;
   const size_t unit = HeadsOfBlock(config.head_dim, block);
   for (size_t head = 0; head < ranks->size(); ++head) {

@@ -73,6 +73,20 @@ TEST(Divide, MoreRanksThanHeadsOfKeysHaveThemTwice) {
   EXPECT_EQ(shares[3].key_value_heads, (Range{1, 2}));
 }
 
+// The ranks that share a head of keys have about as much weight together as those of another one.
+TEST(Divide, UnequalRanksShareHeadsOfKeysByWeight) {
+  const auto shares = Unwrap(Divide(ConfigOf(8, 2, 64, 1536, 1000), {32, 32}, {{2, 1, 1}}));
+  EXPECT_EQ(Sizes(shares, &RankShare::query_heads), (Counts{4, 2, 2}));
+  EXPECT_EQ(shares[1].key_value_heads, (Range{1, 2}));
+  const auto others = Unwrap(Divide(ConfigOf(8, 2, 64, 1536, 1000), {32, 32}, {{1, 1, 2}}));
+  EXPECT_EQ(Sizes(others, &RankShare::query_heads), (Counts{2, 2, 4}));
+  // Each head needs a rank.
+  const auto large = Unwrap(Divide(ConfigOf(8, 2, 64, 1536, 1000), {32, 32}, {{9, 1, 1}}));
+  EXPECT_EQ(Sizes(large, &RankShare::query_heads), (Counts{4, 2, 2}));
+  const auto last = Unwrap(Divide(ConfigOf(8, 2, 64, 1536, 1000), {32, 32}, {{1, 1, 9}}));
+  EXPECT_EQ(Sizes(last, &RankShare::query_heads), (Counts{2, 2, 4}));
+}
+
 // Heads of 16 channels: two of them fill a block.
 TEST(Divide, SharesOfInt4BeginAtBlocks) {
   const ModelConfig config = ConfigOf(8, 1, 16, 320, 1000);
