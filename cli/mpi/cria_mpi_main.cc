@@ -66,7 +66,7 @@ Status RunAsRank(const std::vector<std::string>& arguments) {
   const std::string command = CommandOf(arguments);
   const bool is_first = transport->rank() == 0;
   // Rank 0 tells what is wrong on all of them.
-  if (Status checked = CheckNumRanks(options, command, transport->num_ranks()); !checked) {
+  if (Status checked = CheckRankOptions(options, command, transport->num_ranks()); !checked) {
     if (is_first) return checked;
     return {};
   }
@@ -77,10 +77,18 @@ Status RunAsRank(const std::vector<std::string>& arguments) {
     return {};
   }
   if (!is_first) {
-    return FollowRank0(loader, *transport, command == "serve");
+    const Status followed = FollowRank0(loader, *transport, command == "serve");
+    // Rank 0 waits for this one, and does not know why.
+    if (!followed) {
+      transport->EndAllBecause(Format("rank {} ({}): {}: all ranks end", transport->rank(),
+                                      transport->host(transport->rank()),
+                                      followed.error().message()));
+    }
+    return {};
   }
   RunningRanks().loader = &loader;
   Status result = RunCommand(arguments);
+  if (!result && transport->is_broken()) transport->EndAllBecause(result.error().message());
   RunningRanks().loader = nullptr;
   // mpirun may lose what is written after the ranks have left MPI. FinishOutput reports errors.
   std::fflush(stdout);
@@ -91,7 +99,7 @@ Status RunAsRank(const std::vector<std::string>& arguments) {
 Status RunProgram(std::vector<std::string> arguments) {
   CRIA_ASSIGN_OR_RETURN(RunningRanks().options, TakeRankOptions(arguments));
   if (IsStartedByMpi()) return RunAsRank(arguments);
-  CRIA_RETURN_IF_ERROR(CheckNumRanks(RunningRanks().options, CommandOf(arguments), 0));
+  CRIA_RETURN_IF_ERROR(CheckRankOptions(RunningRanks().options, CommandOf(arguments), 0));
   return RunCommand(arguments);
 }
 

@@ -12,6 +12,7 @@ LateRank::LateRank(size_t num_ranks, Clock::duration limit, Clock::time_point no
 void LateRank::Update(size_t rank, const RankProgress& progress, Clock::time_point now) {
   Known& known = ranks_[rank];
   if (known.is_known && known.progress == progress) return;
+  ++num_changes_;
   known = {.is_known = true, .progress = progress, .since = now};
 }
 

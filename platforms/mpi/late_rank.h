@@ -16,6 +16,9 @@ struct RankProgress {
   uint32_t num_phases = 0;     // That were entered.
   RankPhase phase = RankPhase::kComputing;
   bool waits = false;  // In an exchange.
+  // Of rank 0, which watches all: the changes that it has seen. The others watch only rank 0, which
+  // may itself wait for a rank that gets on.
+  uint32_t num_seen = 0;
 
   bool operator==(const RankProgress&) const = default;
 };
@@ -34,6 +37,8 @@ class LateRank {
 
   // What is known of a rank. Those of which nothing is known are never late.
   void Update(size_t rank, const RankProgress& progress, Clock::time_point now);
+  // How often Update told something new.
+  uint32_t num_changes() const { return num_changes_; }
   // Everything counts from now on.
   void Restart(Clock::time_point now);
   // The rank that has come least far, if it has not moved for the limit while another one, which
@@ -48,6 +53,7 @@ class LateRank {
   };
 
   Clock::duration limit_;
+  uint32_t num_changes_ = 0;
   std::vector<Known> ranks_;
 };
 

@@ -21,6 +21,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kDataTag = 1;
+constexpr int kNameTag = 3;
 // A wait begins with polling, because most messages come within microseconds while a model
 // computes. Then it sleeps between polls: briefly while another rank may still compute, and longer
 // and longer after that, because a user may think for hours.
@@ -28,6 +29,9 @@ constexpr auto kSpinTime = std::chrono::milliseconds(3);
 constexpr auto kFirstSleep = std::chrono::microseconds(100);
 constexpr auto kBriefTime = std::chrono::milliseconds(500);
 constexpr auto kLongestSleep = std::chrono::milliseconds(5);
+// In which mpirun passes on what a rank has written: that of MPICH loses the rest when it kills the
+// ranks.
+constexpr auto kTellingTime = std::chrono::milliseconds(200);
 
 Status CheckMpi(int result, std::string_view what) {
   if (result == MPI_SUCCESS) return {};
@@ -35,6 +39,38 @@ Status CheckMpi(int result, std::string_view what) {
   int size = 0;
   MPI_Error_string(result, text.data(), &size);
   return Fail(ErrorCode::kIo, std::format("{}: {}", what, text.data()));
+}
+
+constexpr size_t kNameBytes = MPI_MAX_PROCESSOR_NAME;
+
+// Fills `names`, in which a rank has written its own, with those of all ranks. MPI_Allgather does
+// the same, but there a rank may still wait for one that is gone when rank 0 already knows all
+// names: rank 0 would hear neither of them and might blame the wrong one. Here they wait only for
+// rank 0.
+Status ExchangeNames(int rank, int num_ranks, std::span<char> names) {
+  constexpr std::string_view kWhat = "the ranks do not find each other";
+  const auto name_of = [&](int other) {
+    return names.subspan(static_cast<size_t>(other) * kNameBytes, kNameBytes);
+  };
+  const auto send = [&](std::span<const char> text, int to) {
+    return CheckMpi(MPI_Send(text.data(), static_cast<int>(text.size()), MPI_CHAR, to, kNameTag,
+                             MPI_COMM_WORLD),
+                    kWhat);
+  };
+  const auto receive = [&](std::span<char> text, int from) {
+    return CheckMpi(MPI_Recv(text.data(), static_cast<int>(text.size()), MPI_CHAR, from, kNameTag,
+                             MPI_COMM_WORLD, MPI_STATUS_IGNORE),
+                    kWhat);
+  };
+  if (rank != 0) {
+    CRIA_RETURN_IF_ERROR(send(name_of(rank), 0));
+    return receive(names, 0);
+  }
+  for (int other = 1; other < num_ranks; ++other) {
+    CRIA_RETURN_IF_ERROR(receive(name_of(other), other));
+  }
+  for (int other = 1; other < num_ranks; ++other) CRIA_RETURN_IF_ERROR(send(names, other));
+  return {};
 }
 
 }  // namespace
@@ -72,18 +108,11 @@ Status MpiTransport::LearnHosts() {
   CRIA_RETURN_IF_ERROR(CheckMpi(MPI_Comm_rank(MPI_COMM_WORLD, &rank), "MPI"));
   CRIA_RETURN_IF_ERROR(CheckMpi(MPI_Comm_size(MPI_COMM_WORLD, &num_ranks), "MPI"));
   rank_ = static_cast<size_t>(rank);
-  std::array<char, MPI_MAX_PROCESSOR_NAME> own = {};
+  std::vector<char> names(static_cast<size_t>(num_ranks) * kNameBytes);
   int size = 0;
-  CRIA_RETURN_IF_ERROR(CheckMpi(MPI_Get_processor_name(own.data(), &size), "MPI"));
-  own.back() = '\0';
-  std::vector<char> all(own.size() * static_cast<size_t>(num_ranks));
-  CRIA_RETURN_IF_ERROR(
-      CheckMpi(MPI_Allgather(own.data(), MPI_MAX_PROCESSOR_NAME, MPI_CHAR, all.data(),
-                             MPI_MAX_PROCESSOR_NAME, MPI_CHAR, MPI_COMM_WORLD),
-               "the ranks do not find each other"));
-  for (size_t i = 0; i < static_cast<size_t>(num_ranks); ++i) {
-    hosts_.emplace_back(&all[i * own.size()]);
-  }
+  CRIA_RETURN_IF_ERROR(CheckMpi(MPI_Get_processor_name(&names[rank_ * kNameBytes], &size), "MPI"));
+  CRIA_RETURN_IF_ERROR(ExchangeNames(rank, num_ranks, names));
+  for (size_t i = 0; i < names.size(); i += kNameBytes) hosts_.emplace_back(&names[i]);
   return {};
 }
 
@@ -109,6 +138,19 @@ Status MpiTransport::Exchange(std::span<const ranks::Outgoing> sent,
   waits_.store(false, std::memory_order_relaxed);
   is_broken_ = false;
   return {};
+}
+
+void MpiTransport::EndAllBecause(std::string_view sentence) {
+  if (is_broken_) std::this_thread::sleep_for(limits_.silence + std::chrono::seconds(3));
+  TellAndEndAll(sentence);
+}
+
+void MpiTransport::TellAndEndAll(std::string_view sentence) {
+  on_fault_(sentence);
+  std::this_thread::sleep_for(kTellingTime);
+  // Another thread may be inside MPI for ever.
+  static_cast<void>(mutex_.try_lock_for(std::chrono::milliseconds(500)));
+  EndAll();
 }
 
 void MpiTransport::Enter(RankPhase phase) {

@@ -55,6 +55,12 @@ class MpiTransport final : public ranks::Transport {
   void Enter(RankPhase phase) override;
   Status Exchange(std::span<const ranks::Outgoing> sent,
                   std::span<const ranks::Incoming> received) override;
+  // Whether an exchange has failed, or is under way.
+  bool is_broken() const { return is_broken_; }
+
+  // Tells this sentence, and ends the processes of all ranks. If an exchange has failed, another
+  // rank may be the cause, so that the watch gets the time to find that out and to end all first.
+  [[noreturn]] void EndAllBecause(std::string_view sentence);
 
  private:
   class Watch;
@@ -64,6 +70,7 @@ class MpiTransport final : public ranks::Transport {
   Status LearnHosts();
   Status Post(std::span<const ranks::Outgoing> sent, std::span<const ranks::Incoming> received);
   Status AwaitRequests();
+  [[noreturn]] void TellAndEndAll(std::string_view sentence);
   RankProgress progress() const;
 
   const MpiLimits limits_;

@@ -7,8 +7,6 @@
 #include <optional>
 #include <type_traits>
 
-#include "mpi/end_all.h"
-
 namespace cria::mpi {
 namespace {
 
@@ -18,8 +16,8 @@ constexpr auto kBeatPeriod = std::chrono::seconds(1);
 // If this thread itself did not run for so long, the whole board was asleep or stopped, and it
 // cannot tell how the others fared.
 constexpr auto kOwnPause = std::chrono::seconds(3);
-// In which mpirun passes on what a rank has written.
-constexpr auto kTellingTime = std::chrono::milliseconds(200);
+// The others hear later than rank 0 that a rank gets on, so that rank 0 is first to name one.
+constexpr auto kRank0IsFirst = std::chrono::seconds(2);
 
 }  // namespace
 
@@ -38,7 +36,10 @@ struct MpiTransport::Watch::Other {
 
 MpiTransport::Watch::Watch(MpiTransport& transport)
     : transport_(transport),
-      late_rank_(transport.num_ranks(), transport.limits_.stall, Clock::now()) {
+      late_rank_(
+          transport.num_ranks(),
+          transport.limits_.stall + (transport.rank() == 0 ? Clock::duration() : kRank0IsFirst),
+          Clock::now()) {
   for (size_t rank = 0; rank < transport_.num_ranks(); ++rank) {
     const bool is_watched = rank != transport_.rank() && (rank == 0 || transport_.rank() == 0);
     if (!is_watched) continue;
@@ -99,6 +100,7 @@ void MpiTransport::Watch::Beat() {
 void MpiTransport::Watch::Send(Other& other, bool is_last) {
   static_assert(std::is_trivially_copyable_v<Sign>);
   other.sent = {.progress = transport_.progress(), .is_last = is_last};
+  if (transport_.rank() == 0) other.sent.progress.num_seen = late_rank_.num_changes();
   MPI_Isend(&other.sent, sizeof other.sent, MPI_BYTE, static_cast<int>(other.rank), kBeatTag,
             MPI_COMM_WORLD, &other.request);
 }
@@ -153,13 +155,8 @@ void MpiTransport::Watch::CheckAll(Clock::time_point now) {
 }
 
 void MpiTransport::Watch::EndBecauseOf(size_t rank, std::string_view what) {
-  transport_.on_fault_(
+  transport_.TellAndEndAll(
       std::format("rank {} ({}) {}: all ranks end", rank, transport_.host(rank), what));
-  // MPICH's mpirun loses what has not reached it when it kills the ranks.
-  std::this_thread::sleep_for(kTellingTime);
-  // Another thread may be inside MPI for ever.
-  static_cast<void>(transport_.mutex_.try_lock_for(std::chrono::milliseconds(500)));
-  EndAll();
 }
 
 }  // namespace cria::mpi

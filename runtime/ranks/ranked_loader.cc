@@ -199,7 +199,7 @@ Status RankedLoader::Follow(const std::function<void(std::string_view)>& on_noti
     std::string path;
     CRIA_ASSIGN_OR_RETURN(std::optional<EngineOptions> options, ReceiveOrder(path));
     if (!options) return {};
-    options->packing.on_notice = on_notice;
+    options->on_notice = options->packing.on_notice = on_notice;
     const Result<std::unique_ptr<Engine>> engine = LoadTogether(path, std::move(*options));
     // Rank 0 has the error, too.
     if (!engine) continue;

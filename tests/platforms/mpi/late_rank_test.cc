@@ -90,6 +90,29 @@ TEST_F(LateRankTest, IsNoneOfWhichNothingIsKnown) {
   EXPECT_EQ(Find(kLimit + seconds(1)), std::nullopt);
 }
 
+// Rank 1 knows of rank 0 and itself. Rank 0 waits for rank 2, and tells that this one gets on.
+TEST_F(LateRankTest, IsNotRank0ThatWaitsForOneThatGetsOn) {
+  RankProgress rank_0 = Waits(6);
+  Update(0, rank_0);
+  Update(1, Waits(7));
+  EXPECT_EQ(Find(kLimit + seconds(1)), 0u);
+  rank_0.num_seen = 1;
+  Update(0, rank_0, kLimit);
+  EXPECT_EQ(Find(kLimit + seconds(1)), std::nullopt);
+  EXPECT_EQ(Find(2 * kLimit + seconds(1)), 0u);
+}
+
+TEST_F(LateRankTest, CountsWhatIsNew) {
+  EXPECT_EQ(late_.num_changes(), 0u);
+  Update(0, Works(6));
+  Update(1, Works(6));
+  EXPECT_EQ(late_.num_changes(), 2u);
+  Update(1, Works(6));
+  EXPECT_EQ(late_.num_changes(), 2u);
+  Update(1, Waits(7));
+  EXPECT_EQ(late_.num_changes(), 3u);
+}
+
 TEST_F(LateRankTest, TimeThatThisProcessSleptDoesNotCount) {
   Update(0, Waits(7));
   Update(1, Works(6));

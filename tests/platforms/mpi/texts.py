@@ -54,16 +54,19 @@ def check_perplexity(cluster):
     expect(abs(values[0] - values[1]) < 1e-4 * values[0], f'perplexities are {values}')
 
 
+def in_own_folders(cluster):
+    """Lets rank 0 run in the folder `here`, and the others in `there`, as if they were on other boards."""
+    return ['sh', '-c', f'cd {cluster.folder}; '
+            '[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 0 ] && cd here || cd there; exec "$@"', 'sh']
+
+
 def check_refusals(cluster):
     here, there = (os.path.join(cluster.folder, name) for name in ('here', 'there'))
     for place, model in ((here, 'f32'), (there, 'int8')):
-        os.makedirs(place)
+        os.makedirs(place, exist_ok=True)
         shutil.copy(cluster.models[model], os.path.join(place, 'model.cria'))
     arguments = ['run', '-m', 'model.cria', '-p', PROMPT, '-n', '2']
-    # Ranks in folders of their own, as if each were on a board.
-    in_folder = ['sh', '-c', f'cd {cluster.folder}; '
-                 '[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 0 ] && cd here || cd there; exec "$@"', 'sh']
-    command = cluster.mpirun(2, *arguments, options=in_folder)
+    command = cluster.mpirun(2, *arguments, options=in_own_folders(cluster))
     result = cluster.run(command)
     expect(result.returncode != 0 and 'rank 1 has another model file than rank 0' in result.stderr,
            'ranks with different models run', result.stdout, result.stderr)
@@ -76,6 +79,28 @@ def check_refusals(cluster):
     result = cluster.run(cluster.mpirun(2, '--rank-weights', '1,2,3', 'run', '-m', cluster.models['f32'], '-p', PROMPT))
     expect(result.returncode != 0 and 'a weight for each rank' in result.stderr, 'weights are not checked',
            result.stderr)
+
+
+def check_failure(cluster):
+    """If one rank alone cannot go on, all end, and its error is told."""
+    # The embedding table is so large that its rows are read when they are needed.
+    large = cluster.model(cluster.checkpoint('--vocab-size', '20000', '--hidden-size', '256', '--intermediate-size', '64',
+                                             '--num-hidden-layers', '1'), 'f32')
+    models = [os.path.join(cluster.folder, name, 'large.cria') for name in ('here', 'there')]
+    for model in models:
+        os.makedirs(os.path.dirname(model), exist_ok=True)
+        shutil.copy(large, model)
+    command = cluster.mpirun(2, 'chat', '-m', 'large.cria', '-t', '1', '-n', '4', options=in_own_folders(cluster))
+    with cluster.started(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as chat:
+        chat.stdin.write('Hello!\n')
+        chat.stdin.flush()
+        expect(chat.stdout.readline() != '', 'a line is not answered')
+        os.truncate(models[1], 4096)
+        chat.stdin.write('Hello again!\n')
+        chat.stdin.flush()
+        # mpirun itself takes some seconds.
+        errors = chat.communicate(timeout=20)[1]
+        expect(re.search(r'rank 1 \(.*\): large\.cria: .*: all ranks end', errors), 'its error is not told', errors)
 
 
 def check_chat(cluster):
