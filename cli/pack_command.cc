@@ -71,6 +71,9 @@ std::vector<xnn::PackCache::Entry> Select(std::vector<xnn::PackCache::Entry> ent
   return entries;
 }
 
+// Whether it is what a rank has of a model.
+bool IsPart(const ModelFile& model) { return model.packing_digest() != model.digest(); }
+
 // Removes the weights of one model.
 Status Remove(const PackOptions& options, const xnn::PackCache& cache) {
   if (options.model_path.empty() == options.entry.empty()) {
@@ -81,8 +84,9 @@ Status Remove(const PackOptions& options, const xnn::PackCache& cache) {
   }
   std::string wanted = options.entry;
   if (wanted.empty()) {
-    CRIA_ASSIGN_OR_RETURN(const ModelFile model, ModelFile::Open(options.model_path));
-    wanted = DigestText(model.digest());
+    CRIA_ASSIGN_OR_RETURN(ModelFile model, ModelFile::Open(options.model_path));
+    CRIA_RETURN_IF_ERROR(TakeNamedPart(model));
+    wanted = DigestText(model.packing_digest());
   }
   CRIA_ASSIGN_OR_RETURN(std::vector<xnn::PackCache::Entry> entries, cache.List());
   entries = Select(std::move(entries), wanted);
@@ -133,7 +137,14 @@ Result<std::optional<xnn::PackTarget>> TargetOf(const PackOptions& options,
 }
 
 // Runs the same command with the program for that processor. Returns only if that fails.
-Status PackEmulated(const PackOptions& options) {
+Status PackEmulated(const PackOptions& options, const ModelFile& model) {
+  if (IsPart(model)) {
+    return Fail(ErrorCode::kUnsupported,
+                Format("this processor packs otherwise than {}, for which only whole models can be "
+                       "packed here; the part of a rank is packed when its board starts, or pack "
+                       "it on the board itself",
+                       options.processor));
+  }
   std::vector<std::string> arguments = {"pack",
                                         "-m",
                                         options.model_path,
@@ -154,11 +165,15 @@ Status Pack(const PackOptions& options, const xnn::PackCache& cache) {
   }
   CRIA_ASSIGN_OR_RETURN(ModelFile model, ModelFile::Open(options.model_path));
   CRIA_RETURN_IF_ERROR(TakeNamedPart(model));
+  if (IsPart(model) && options.standalone) {
+    return Fail(ErrorCode::kUsage,
+                "a standalone file has a whole model, and not the part of a rank");
+  }
   if (!options.check && !options.overwrite && !options.output_path.empty()) {
     CRIA_RETURN_IF_ERROR(CheckReplaceable(options.output_path));
   }
   CRIA_ASSIGN_OR_RETURN(const std::optional<xnn::PackTarget> target, TargetOf(options, model));
-  if (!target.has_value()) return PackEmulated(options);
+  if (!target.has_value()) return PackEmulated(options, model);
   std::string path = options.output_path;
   if (path.empty() && options.standalone) {
     return Fail(ErrorCode::kUsage, "--standalone makes a new model file: name it with -o");

@@ -11,6 +11,9 @@
 namespace cria::cli {
 namespace {
 
+// Signs of life come each second, and later if a board is busy.
+constexpr double kMinSeconds = 3;
+
 // All numbers of a list with commas; nothing may be between or behind them.
 Result<std::vector<double>> ReadNumbers(std::string_view option, std::string_view text) {
   std::vector<double> numbers;
@@ -44,8 +47,9 @@ Result<size_t> ReadCount(std::string_view option, std::string_view text) {
 
 Result<std::chrono::seconds> ReadSeconds(std::string_view option, std::string_view text) {
   CRIA_ASSIGN_OR_RETURN(const double seconds, ReadNumber(option, text));
-  if (seconds >= 1.0) return std::chrono::seconds(static_cast<long long>(seconds));
-  return Fail(ErrorCode::kUsage, Format("{} takes a number of seconds, at least 1", option));
+  if (seconds >= kMinSeconds) return std::chrono::seconds(static_cast<long long>(seconds));
+  return Fail(ErrorCode::kUsage,
+              Format("{} takes a number of seconds, at least {}", option, kMinSeconds));
 }
 
 Result<WireType> ReadWireType(std::string_view option, std::string_view text) {
@@ -112,11 +116,24 @@ Result<RankOptions> TakeRankOptions(std::vector<std::string>& arguments) {
                 Format("--rank {} is not one of --ranks {}, which are counted from 0",
                        *options.rank, options.num_ranks));
   }
+  const size_t num_weights = options.link.weights.size();
+  if (options.num_ranks != 0 && num_weights != 0 && num_weights != options.num_ranks) {
+    return Fail(ErrorCode::kUsage,
+                Format("--rank-weights has {} numbers for --ranks {}: give one for each rank",
+                       num_weights, options.num_ranks));
+  }
   arguments = std::move(others);
   return options;
 }
 
-Status CheckNumRanks(const RankOptions& options, std::string_view command, size_t num_running) {
+Status CheckRankOptions(const RankOptions& options, std::string_view command, size_t num_running) {
+  if (command == "pack" && options.num_ranks != 0 && !options.rank) {
+    return Fail(ErrorCode::kUsage,
+                "pack --ranks packs the part of one rank: say which with --rank");
+  }
+  if (command != "pack" && options.rank) {
+    return Fail(ErrorCode::kUsage, "--rank is for pack, which packs the part of that rank");
+  }
   if (options.num_ranks == 0 || command == "plan" || command == "pack") return {};
   if (options.num_ranks == num_running) return {};
   return Fail(ErrorCode::kUsage,

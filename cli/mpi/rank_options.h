@@ -43,8 +43,8 @@ struct RankOptions {
 //   --network-ms 0.2       plan: latency from one board to another
 Result<RankOptions> TakeRankOptions(std::vector<std::string>& arguments);
 
-// Refuses a number of ranks that a command would ignore: only plan and pack are told it; the others
-// run on the `num_running` ranks that mpirun started, 0 without it.
-Status CheckNumRanks(const RankOptions& options, std::string_view command, size_t num_running);
+// Refuses options that a command would ignore. Only plan and pack are told a number of ranks: the
+// others run on the `num_running` ranks that mpirun started, 0 without it. Only pack has a rank.
+Status CheckRankOptions(const RankOptions& options, std::string_view command, size_t num_running);
 
 }  // namespace cria::cli

@@ -69,7 +69,9 @@ TEST(RankOptionsTest, BadValuesAreRefused) {
   EXPECT_THAT(Refusal({"--ranks", "4x"}), HasSubstr("not \"4x\""));
   EXPECT_THAT(Refusal({"--rank", "4", "--ranks", "4"}), HasSubstr("--rank 4 is not one of"));
   EXPECT_THAT(Refusal({"--rank-wire", "f64"}), HasSubstr("takes f32, f16 or int8, not \"f64\""));
-  EXPECT_THAT(Refusal({"--rank-timeout", "0.5"}), HasSubstr("at least 1"));
+  EXPECT_THAT(Refusal({"--rank-timeout", "0.5"}), HasSubstr("at least 3"));
+  EXPECT_THAT(Refusal({"--ranks", "4", "--rank-weights", "2,1"}),
+              HasSubstr("--rank-weights has 2 numbers for --ranks 4"));
   EXPECT_THAT(Refusal({"--network-ms", "1,2"}), HasSubstr("takes one number"));
   for (const char* const weights : {"", "0", "1,", ",1", "1,,1", "-1", "nan", "inf", "1 2"}) {
     EXPECT_THAT(Refusal({"--rank-weights", weights}), HasSubstr("takes numbers above 0"))
@@ -79,17 +81,29 @@ TEST(RankOptionsTest, BadValuesAreRefused) {
 
 TEST(RankOptionsTest, ANumberOfRanksThatDoNotRunIsRefused) {
   const RankOptions two = Take({"--ranks", "2"}).options;
-  for (const char* const command : {"plan", "pack"}) {
-    EXPECT_TRUE(CheckNumRanks(two, command, 0)) << command;
-    EXPECT_TRUE(CheckNumRanks(two, command, 3)) << command;
-  }
-  EXPECT_TRUE(CheckNumRanks(two, "run", 2));
-  EXPECT_TRUE(CheckNumRanks({}, "run", 0));
+  for (const size_t num_running : {0, 3}) EXPECT_TRUE(CheckRankOptions(two, "plan", num_running));
+  EXPECT_TRUE(CheckRankOptions(two, "run", 2));
+  EXPECT_TRUE(CheckRankOptions({}, "run", 0));
   for (const size_t num_running : {0, 3}) {
-    const Status refused = CheckNumRanks(two, "run", num_running);
+    const Status refused = CheckRankOptions(two, "run", num_running);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code(), ErrorCode::kUsage);
     EXPECT_THAT(std::string(refused.error().message()), HasSubstr("mpirun -np 2 cria run"));
+  }
+}
+
+TEST(RankOptionsTest, PackingNeedsARankAndNothingElseTakesOne) {
+  const RankOptions one_of_two = Take({"--ranks", "2", "--rank", "1"}).options;
+  EXPECT_TRUE(CheckRankOptions(one_of_two, "pack", 0));
+  EXPECT_TRUE(CheckRankOptions({}, "pack", 0));
+  const Status whole = CheckRankOptions(Take({"--ranks", "2"}).options, "pack", 0);
+  ASSERT_FALSE(whole);
+  EXPECT_THAT(std::string(whole.error().message()), HasSubstr("say which with --rank"));
+  for (const char* const command : {"plan", "run"}) {
+    const Status refused = CheckRankOptions(one_of_two, command, 2);
+    ASSERT_FALSE(refused) << command;
+    EXPECT_EQ(refused.error().code(), ErrorCode::kUsage);
+    EXPECT_THAT(std::string(refused.error().message()), HasSubstr("--rank is for pack"));
   }
 }
 
