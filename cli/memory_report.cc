@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "cli/board_name.h"
 #include "core/format.h"
 #include "core/format_bytes.h"
-#include "raspberry-pi/boards.h"
 
 namespace cria::cli {
 namespace {
@@ -147,17 +147,6 @@ nlohmann::ordered_json VerdictJson(const BoardVerdict& verdict, const MemoryPlan
     json["disk_bytes_per_token"] = plan.DiskBytesPerToken(verdict.board->usable_bytes);
   }
   return json;
-}
-
-// The board with this name. The error lists all boards.
-Result<const raspberry_pi::Board*> BoardNamed(const std::string& name) {
-  if (const raspberry_pi::Board* board = raspberry_pi::FindBoard(name)) return board;
-  std::string names;
-  for (const raspberry_pi::Board& board : raspberry_pi::Boards()) {
-    names += (names.empty() ? "" : ", ") + std::string(board.name);
-  }
-  return Fail(ErrorCode::kUsage,
-              Format("there is no board \"{}\"; the boards are {}", name, names));
 }
 
 }  // namespace

@@ -14,7 +14,9 @@
 namespace cria::cli {
 
 struct PlanArguments {
-  std::string board;  // Name of a board of raspberry_pi::Boards that is checked; may be empty.
+  // Name of a board of raspberry_pi::Boards that is checked; may be empty. Of several ranks, there
+  // may be one name for each, with commas between them.
+  std::string board;
   std::optional<uint64_t> memory_limit_bytes;
   bool json = false;
   ProgramName program = ProgramName::kCria;

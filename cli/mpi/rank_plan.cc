@@ -4,9 +4,13 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "cli/board_name.h"
 #include "cli/mpi/mpi_memory.h"
 #include "cli/program_memory.h"
 #include "core/format.h"
@@ -15,7 +19,6 @@
 #include "ranks/collective_link.h"
 #include "ranks/ordered_collective.h"
 #include "ranks/ranked_loader.h"
-#include "raspberry-pi/boards.h"
 
 namespace cria::cli {
 namespace {
@@ -87,27 +90,57 @@ Result<RankPlan> PlanRank(const ModelFile& whole, EngineOptions options,
   return plan;
 }
 
+// The board of each rank.
+using RankBoards = std::vector<const raspberry_pi::Board*>;
+
+// One name for all ranks, or one for each with commas between them. Empty: no boards.
+Result<RankBoards> BoardsNamed(std::string_view names, size_t num_ranks) {
+  RankBoards boards;
+  if (names.empty()) return boards;
+  while (true) {
+    const size_t comma = names.find(',');
+    CRIA_ASSIGN_OR_RETURN(boards.emplace_back(), BoardNamed(names.substr(0, comma)));
+    if (comma == std::string_view::npos) break;
+    names.remove_prefix(comma + 1);
+  }
+  if (boards.size() == 1) boards.resize(num_ranks, boards.front());
+  if (boards.size() == num_ranks) return boards;
+  return Fail(ErrorCode::kUsage,
+              Format("--board names {} boards for {} ranks: give one, or one for each rank",
+                     boards.size(), num_ranks));
+}
+
+double ReadBandwidth(const raspberry_pi::Board* board) { return board->read_bandwidth_gb_s * 1e9; }
+
 // Seconds that one token takes, according to a simple model: a board reads its part of the weights,
 // and nothing is sent meanwhile. Attention is not counted.
 struct Prediction {
-  double reading = 0.0;
+  std::vector<double> reading;  // Of each rank.
   double exchanging = 0.0;
-  double alone = 0.0;  // Of one such board, if it had the memory.
+  double alone = 0.0;  // Of the fastest of the boards, if it had the memory.
+
+  // All wait for it.
+  size_t SlowestRank() const {
+    return static_cast<size_t>(std::ranges::max_element(reading) - reading.begin());
+  }
+  double Seconds() const { return reading[SlowestRank()] + exchanging; }
 };
 
-Prediction Predict(const ModelFile& whole, const std::vector<RankPlan>& plans, WireType wire,
-                   size_t num_candidates, const ranks::Network& network, double read_bandwidth) {
+Prediction Predict(const ModelFile& whole, const std::vector<RankPlan>& plans,
+                   const RankBoards& boards, WireType wire, size_t num_candidates,
+                   const ranks::Network& network) {
+  Prediction prediction;
   std::vector<ranks::RankShare> shares;
-  uint64_t most = 0;
-  for (const RankPlan& plan : plans) {
-    shares.push_back(plan.share);
-    most = std::max(most, plan.weight_bytes);
+  for (size_t rank = 0; rank < plans.size(); ++rank) {
+    shares.push_back(plans[rank].share);
+    prediction.reading.push_back(static_cast<double>(plans[rank].weight_bytes) /
+                                 ReadBandwidth(boards[rank]));
   }
-  const uint64_t all = ranks::WeightBytesPerToken(OutlineOf(whole));
-  return {
-      .reading = static_cast<double>(most) / read_bandwidth,
-      .exchanging = ranks::ExchangeSeconds(whole.config(), shares, wire, num_candidates, network),
-      .alone = static_cast<double>(all) / read_bandwidth};
+  prediction.exchanging =
+      ranks::ExchangeSeconds(whole.config(), shares, wire, num_candidates, network);
+  prediction.alone = static_cast<double>(ranks::WeightBytesPerToken(OutlineOf(whole))) /
+                     ReadBandwidth(*std::ranges::max_element(boards, {}, ReadBandwidth));
+  return prediction;
 }
 
 void PrintTable(const std::vector<RankPlan>& plans) {
@@ -136,18 +169,61 @@ bool HasKeysTwice(const std::vector<RankPlan>& plans) {
   return false;
 }
 
-Status CheckBoard(const std::vector<RankPlan>& plans, const raspberry_pi::Board& board) {
+Status CheckMemory(const std::vector<RankPlan>& plans, const RankBoards& boards,
+                   std::optional<uint64_t> limit_bytes) {
   for (size_t rank = 0; rank < plans.size(); ++rank) {
-    if (plans[rank].memory.peak_bytes() <= board.usable_bytes) continue;
-    return Fail(ErrorCode::kOutOfMemory,
-                Format("rank {} needs {}, but a {} has {} for programs: start more ranks", rank,
-                       FormatBytes(plans[rank].memory.peak_bytes()), board.title,
-                       FormatBytes(board.usable_bytes)));
+    const uint64_t needed_bytes = plans[rank].memory.peak_bytes();
+    if (!boards.empty() && needed_bytes > boards[rank]->usable_bytes) {
+      return Fail(ErrorCode::kOutOfMemory,
+                  Format("rank {} needs {}, but a {} has {} for programs: start more ranks", rank,
+                         FormatBytes(needed_bytes), boards[rank]->title,
+                         FormatBytes(boards[rank]->usable_bytes)));
+    }
+    if (limit_bytes && needed_bytes > *limit_bytes) {
+      return Fail(ErrorCode::kOutOfMemory,
+                  Format("rank {} needs {}, which is more than --memory-limit {}: start more ranks",
+                         rank, FormatBytes(needed_bytes), FormatBytes(*limit_bytes)));
+    }
   }
   return {};
 }
 
-void PrintJson(const std::vector<RankPlan>& plans, const Prediction* prediction) {
+// "1 of Raspberry Pi 5, 8 GB and 3 of Raspberry Pi 4 Model B, 8 GB"
+std::string TitlesOf(const RankBoards& boards) {
+  std::string titles;
+  for (auto board = boards.begin(); board != boards.end();) {
+    const auto next =
+        std::find_if(board, boards.end(), [&](auto* other) { return other != *board; });
+    titles += Format("{}{} of {}", titles.empty() ? "" : " and ", next - board, (*board)->title);
+    board = next;
+  }
+  return titles;
+}
+
+void PrintPrediction(const Prediction& prediction, const RankBoards& boards) {
+  const bool are_alike = std::ranges::count(boards, boards.front()) == std::ssize(boards);
+  const size_t slowest = prediction.SlowestRank();
+  std::printf(
+      "Prediction for %s: %.1f tokens/s, of which a token takes %.1f ms to read weights and %.1f "
+      "ms "
+      "to exchange sums. %s alone, if it had the memory: %.1f tokens/s.\n",
+      TitlesOf(boards).c_str(), 1.0 / prediction.Seconds(), 1e3 * prediction.reading[slowest],
+      1e3 * prediction.exchanging, are_alike ? "One board" : "The fastest board",
+      1.0 / prediction.alone);
+  // A rank has whole heads and blocks of channels, so that even parts differ by some percent.
+  if (are_alike || prediction.reading[slowest] < 1.2 * std::ranges::min(prediction.reading)) return;
+  std::string weights;
+  for (const raspberry_pi::Board* board : boards) {
+    weights += Format("{}{:.1f}", weights.empty() ? "" : ",", board->read_bandwidth_gb_s);
+  }
+  std::printf(
+      "The others wait for rank %zu, which reads for the longest time. --rank-weights %s gives "
+      "each "
+      "board as much as it reads in the same time.\n",
+      slowest, weights.c_str());
+}
+
+void PrintJson(const std::vector<RankPlan>& plans, const std::optional<Prediction>& prediction) {
   nlohmann::ordered_json ranks = nlohmann::ordered_json::array();
   for (const RankPlan& plan : plans) {
     ranks.push_back({{"query_heads", plan.share.query_heads.size()},
@@ -165,12 +241,11 @@ void PrintJson(const std::vector<RankPlan>& plans, const Prediction* prediction)
                      {"sent_wire_bytes_per_token", plan.traffic.sent_wire_bytes}});
   }
   nlohmann::ordered_json json = {{"ranks", ranks}};
-  if (prediction != nullptr) {
-    json["predicted"] = {
-        {"reading_seconds", prediction->reading},
-        {"exchange_seconds", prediction->exchanging},
-        {"tokens_per_second", 1.0 / (prediction->reading + prediction->exchanging)},
-        {"alone_tokens_per_second", 1.0 / prediction->alone}};
+  if (prediction) {
+    json["predicted"] = {{"reading_seconds", prediction->reading[prediction->SlowestRank()]},
+                         {"exchange_seconds", prediction->exchanging},
+                         {"tokens_per_second", 1.0 / prediction->Seconds()},
+                         {"alone_tokens_per_second", 1.0 / prediction->alone}};
   }
   std::printf("%s\n", json.dump(2).c_str());
 }
@@ -187,40 +262,36 @@ Status TakePartOf(size_t rank, const ranks::LinkOptions& link_options, ModelFile
 Status PrintRankPlan(const ModelFile& model, const EngineOptions& options,
                      const ranks::LinkOptions& link_options, const ranks::Network& network,
                      const PlanArguments& arguments) {
-  const raspberry_pi::Board* const board = raspberry_pi::FindBoard(arguments.board);
-  if (board == nullptr && !arguments.board.empty()) {
-    return Fail(ErrorCode::kUsage, Format("there is no board {}", arguments.board));
-  }
+  const size_t num_ranks = link_options.weights.size();
+  CRIA_ASSIGN_OR_RETURN(const RankBoards boards, BoardsNamed(arguments.board, num_ranks));
   // Boards run the 64-bit system.
-  const ProgramKind kind = board == nullptr ? ThisProgramKind() : ProgramKind::kArm64;
+  const ProgramKind kind = boards.empty() ? ThisProgramKind() : ProgramKind::kArm64;
   const size_t num_candidates = SamplerOptions().top_k;
   std::vector<RankPlan> plans;
-  for (size_t rank = 0; rank < link_options.weights.size(); ++rank) {
-    CRIA_ASSIGN_OR_RETURN(RankPlan plan,
-                          PlanRank(model, options, link_options, rank, num_candidates, kind));
+  for (size_t rank = 0; rank < num_ranks; ++rank) {
+    EngineOptions rank_options = options;
+    if (!boards.empty() && options.num_threads == 0) {
+      rank_options.num_threads = boards[rank]->num_cores;
+    }
+    CRIA_ASSIGN_OR_RETURN(RankPlan plan, PlanRank(model, std::move(rank_options), link_options,
+                                                  rank, num_candidates, kind));
     plans.push_back(std::move(plan));
   }
-  Prediction prediction;
-  if (board != nullptr) {
-    prediction = Predict(model, plans, link_options.wire, num_candidates, network,
-                         board->read_bandwidth_gb_s * 1e9);
+  std::optional<Prediction> prediction;
+  if (!boards.empty()) {
+    prediction = Predict(model, plans, boards, link_options.wire, num_candidates, network);
   }
   if (arguments.json) {
-    PrintJson(plans, board == nullptr ? nullptr : &prediction);
-    return board == nullptr ? Status() : CheckBoard(plans, *board);
+    PrintJson(plans, prediction);
+  } else {
+    PrintTable(plans);
+    if (HasKeysTwice(plans)) {
+      std::puts(
+          "There are more ranks than heads of keys and values: some ranks have the same ones.");
+    }
+    if (prediction) PrintPrediction(*prediction, boards);
   }
-  PrintTable(plans);
-  if (HasKeysTwice(plans)) {
-    std::puts("There are more ranks than heads of keys and values: some ranks have the same ones.");
-  }
-  if (board == nullptr) return {};
-  const double seconds = prediction.reading + prediction.exchanging;
-  std::printf(
-      "Prediction for %zu of %s: %.1f tokens/s, of which a token takes %.1f ms to read weights and "
-      "%.1f ms to exchange sums. One board alone, if it had the memory: %.1f tokens/s.\n",
-      plans.size(), std::string(board->title).c_str(), 1.0 / seconds, 1e3 * prediction.reading,
-      1e3 * prediction.exchanging, 1.0 / prediction.alone);
-  return CheckBoard(plans, *board);
+  return CheckMemory(plans, boards, arguments.memory_limit_bytes);
 }
 
 }  // namespace cria::cli
