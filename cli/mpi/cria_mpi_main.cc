@@ -1,6 +1,9 @@
 // The commands of cria, run by several ranks: rank 0 runs the command, and the others compute their
 // part of the model for it.
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -19,6 +22,7 @@
 #include "cli/start_engine.h"
 #include "cli/started_by_mpi.h"
 #include "core/format.h"
+#include "core/platform_threads.h"
 #include "mpi/mpi_transport.h"
 #include "ranks/ordered_collective.h"
 #include "ranks/ranked_loader.h"
@@ -43,6 +47,22 @@ void Tell(std::string_view sentence) {
 // Empty without one.
 std::string CommandOf(const std::vector<std::string>& arguments) {
   return arguments.empty() ? "" : arguments.front();
+}
+
+// OpenMPI lets each of two ranks run on a single core, also if each has a board of its own.
+void TellOfBinding(const mpi::MpiTransport& transport) {
+  const std::string& host = transport.host(transport.rank());
+  size_t ranks_on_board = 0;
+  for (size_t rank = 0; rank < transport.num_ranks(); ++rank) {
+    if (transport.host(rank) == host) ++ranks_on_board;
+  }
+  const auto online = static_cast<size_t>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 1L));
+  const size_t allowed = platform::MaxRunningThreads();
+  if (ranks_on_board > 1 || allowed >= online) return;
+  Tell(
+      Format("rank {} ({}) may use {} of the {} cores of its board; if mpirun bound it, `mpirun "
+             "--bind-to none` lets it use all",
+             transport.rank(), host, allowed, online));
 }
 
 // Computes for rank 0 until that ends.
@@ -76,6 +96,7 @@ Status RunAsRank(const std::vector<std::string>& arguments) {
     if (is_first) return met;
     return {};
   }
+  TellOfBinding(*transport);
   if (!is_first) {
     const Status followed = FollowRank0(loader, *transport, command == "serve");
     // Rank 0 waits for this one, and does not know why.

@@ -93,6 +93,9 @@ class Boards:
         for number, board in enumerate(self.boards):
             self.connect(number, board, megabits)
         self.agent = self.write_agent(folder)
+        self.hostfile = os.path.join(folder, 'boards')
+        with open(self.hostfile, 'w', encoding='ascii') as file:
+            file.writelines(f'{board.address} slots=1\n' for board in self.boards)
 
     def start_relay(self, program, delay):
         """It makes the interfaces, and passes on what comes from one of a link to the other."""
@@ -134,8 +137,7 @@ class Boards:
 
     def command(self, mpirun):
         """A command of Cluster.mpirun, which starts on the first board, with a rank on each."""
-        places = ','.join(f'{board.address}:1' for board in self.boards)
-        return [*self.boards[0].inside(), *mpirun[:1], '--host', places, '--bind-to', 'none', *mpirun[1:]]
+        return [*self.boards[0].inside(), *mpirun[:1], '--hostfile', self.hostfile, '--bind-to', 'none', *mpirun[1:]]
 
     def environment(self):
         # Names of OpenMPI 5, and of 4.

@@ -102,9 +102,32 @@ def check_time(cluster, megabits, delay):
     return measured / predicted
 
 
+def check_binding(cluster):
+    """A rank that mpirun lets use a single core of its board says what to do about it."""
+    if (os.cpu_count() or 1) < 2:
+        print('skipped: this machine has only one core')
+        return
+    boards = Boards(2, cluster.folder)
+    try:
+        for policy in ('none', 'core'):
+            # If it may oversubscribe a board, mpirun starts both ranks on one.
+            command = [word for word in boards.command(cluster.bench(2, 1)) if word != '--oversubscribe']
+            command[command.index('--bind-to') + 1] = policy
+            with cluster.started(command, environment=boards.environment(), stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+                errors = process.communicate(timeout=120)[1]
+            for rank in range(2):
+                sentence = f'rank {rank} (board{rank}) may use 1 of the '
+                expect((sentence in errors) == (policy == 'core'), f'--bind-to {policy}: rank {rank} says', errors)
+    finally:
+        boards.close()
+    print('ranks that are bound to one core say so', flush=True)
+
+
 def check_network(arguments, folder):
     """With the arguments of ranks_check.py."""
     cluster = NetworkCluster(arguments, folder)
+    check_binding(cluster)
     for ranks in arguments.ranks or (2, 3, 4, 6):
         check_bytes(cluster, ranks)
     if arguments.time:
