@@ -8,6 +8,7 @@
 
 #include "core/arena.h"
 #include "ranks/model_part.h"
+#include "ranks/wire_format.h"
 
 namespace cria::ranks {
 namespace {
@@ -92,6 +93,7 @@ uint64_t CollectiveLink::SumBytes(const ModelConfig& config, const DecoderOption
 
 Status CollectiveLink::Prepare(const ModelConfig& config, const DecoderOptions& options) {
   const DecoderOptions effective = EffectiveOptions(options);
+  hidden_size_ = config.hidden_size;
   CRIA_RETURN_IF_ERROR(collective_.Reserve(SumBytes(config, options)));
   CRIA_ASSIGN_OR_RETURN(memory_, platform::PageBlock::Allocate(OwnBytes(config, options)));
   std::span<std::byte> rest = memory_.bytes();
@@ -254,7 +256,14 @@ Status CollectiveLink::Stop() {
 }
 
 Status CollectiveLink::Sum(std::span<float> values) {
-  return collective_.Sum(values, options_.wire);
+  if (options_.wire == WireType::kF32 || hidden_size_ % kWireBlockValues == 0) {
+    return collective_.Sum(values, options_.wire);
+  }
+  // A block with numbers of two rows would be rounded differently from those of one.
+  for (; !values.empty(); values = values.subspan(hidden_size_)) {
+    CRIA_RETURN_IF_ERROR(collective_.Sum(values.first(hidden_size_), options_.wire));
+  }
+  return {};
 }
 
 Status CollectiveLink::NormalizeJointly(std::span<float> qkv, const float* bias,

@@ -105,6 +105,7 @@ class CollectiveLink final : public RankLink {
   Collective& collective_;
   const LinkOptions options_;
   std::vector<RankShare> shares_;
+  size_t hidden_size_ = 0;
   platform::PageBlock memory_;
   // Views of the memory, of which joint_norm_ and kv_exchange_ have other parts.
   std::span<uint32_t> words_;  // [MaxWords]

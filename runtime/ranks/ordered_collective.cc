@@ -25,14 +25,25 @@ bool IsSummedAtOnce(size_t num_values, WireType type, size_t num_ranks) {
   return num_ranks == 2 || WireBytes(num_values, type) <= kSmallMessageBytes;
 }
 
-size_t PartSize(size_t num_values, size_t num_ranks) {
-  return DivideRoundingUp(num_values, num_ranks);
-}
+// Where values are rounded, parts are whole blocks, so that the scales of these do not depend on
+// how many values there are.
+size_t UnitOfParts(WireType type) { return type == WireType::kF32 ? 1 : kWireBlockValues; }
 
 // The values that a rank adds up for all.
-Range PartOf(size_t num_values, size_t num_ranks, size_t rank) {
-  const size_t size = PartSize(num_values, num_ranks);
-  return {std::min(rank * size, num_values), std::min((rank + 1) * size, num_values)};
+Range PartOf(size_t num_values, WireType type, size_t num_ranks, size_t rank) {
+  const size_t unit = UnitOfParts(type);
+  const size_t num_units = DivideRoundingUp(num_values, unit);
+  const auto begin = [&](size_t part) {
+    return std::min(num_units * part / num_ranks * unit, num_values);
+  };
+  return {begin(rank), begin(rank + 1)};
+}
+
+// The size of the largest of these.
+size_t MaxPartSize(size_t num_values, WireType type, size_t num_ranks) {
+  const size_t unit = UnitOfParts(type);
+  return std::min(DivideRoundingUp(DivideRoundingUp(num_values, unit), num_ranks) * unit,
+                  num_values);
 }
 
 }  // namespace
@@ -50,7 +61,7 @@ uint64_t OrderedCollective::MemoryBytes(size_t max_values, WireType type) const 
   };
   if (IsSummedAtOnce(max_values, type, num_ranks())) return bytes(max_values, 1);
   // Fewer values, which are summed at once, may take more.
-  return std::max(bytes(PartSize(max_values, num_ranks()), num_ranks()),
+  return std::max(bytes(MaxPartSize(max_values, type, num_ranks()), num_ranks()),
                   num_ranks() * kSmallMessageBytes);
 }
 
@@ -70,7 +81,7 @@ uint64_t OrderedCollective::SentBytes(size_t num_values, WireType type, size_t n
   }
   uint64_t bytes = 0;
   for (size_t other = 0; other < num_ranks; ++other) {
-    const uint64_t part = WireBytes(PartOf(num_values, num_ranks, other).size(), type);
+    const uint64_t part = WireBytes(PartOf(num_values, type, num_ranks, other).size(), type);
     bytes += other == rank ? (num_ranks - 1) * part : part;
   }
   return bytes;
@@ -116,12 +127,16 @@ Status OrderedCollective::SumAtOnce(std::span<float> values, WireType type) {
   }
   CRIA_RETURN_IF_ERROR(transport_.Exchange(outgoing_, incoming_));
   AddInOrder(own, type, values);
+  if (num_ranks() == 2 || type == WireType::kF32) return {};
+  // As the sums of more values are, which are sent once more.
+  free_ = memory_.bytes();
+  FromWire(Encode(values, type), type, values);
   return {};
 }
 
 Status OrderedCollective::SumInParts(std::span<float> values, WireType type) {
   const auto part = [&](size_t other) {
-    const Range range = PartOf(values.size(), num_ranks(), other);
+    const Range range = PartOf(values.size(), type, num_ranks(), other);
     return values.subspan(range.begin, range.size());
   };
   const std::span<float> sums = part(rank());

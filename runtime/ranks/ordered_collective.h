@@ -39,7 +39,6 @@ class OrderedCollective final : public Collective {
   static uint64_t SentBytes(size_t num_values, WireType type, size_t num_ranks, size_t rank);
 
  private:
-  // Sums are not rounded once more.
   Status SumAtOnce(std::span<float> values, WireType type);
   Status SumInParts(std::span<float> values, WireType type);
   // Takes bytes from the beginning of what is left of the memory.

@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/numeric.h"
 #include "ranks/agreement.h"
 #include "ranks/thread_transport.h"
 #include "ranks/wire_format.h"
@@ -57,28 +56,23 @@ std::vector<float> SomeValues(size_t rank, size_t count) {
   return values;
 }
 
-// As they arrive if each part is a message.
-std::vector<float> Rounded(const std::vector<float>& values, WireType type, size_t part) {
+// As they arrive.
+std::vector<float> Rounded(const std::vector<float>& values, WireType type) {
+  std::vector<std::byte> bytes(WireBytes(values.size(), type));
+  ToWire(values, type, bytes);
   std::vector<float> rounded(values.size());
-  for (size_t first = 0; first < values.size(); first += part) {
-    const size_t count = std::min(part, values.size() - first);
-    std::vector<std::byte> bytes(WireBytes(count, type));
-    ToWire(std::span(values).subspan(first, count), type, bytes);
-    FromWire(bytes, type, std::span(rounded).subspan(first, count));
-  }
+  FromWire(bytes, type, rounded);
   return rounded;
 }
 
 // What `num_ranks` ranks add up, by the definition.
 std::vector<float> NaiveSums(size_t num_ranks, size_t count, WireType type) {
-  const bool has_parts = OrderedCollective::NumExchanges(count, type, num_ranks) == 2;
-  const size_t part = has_parts ? DivideRoundingUp(count, num_ranks) : count;
-  std::vector<float> sums = Rounded(SomeValues(0, count), type, part);
+  std::vector<float> sums = Rounded(SomeValues(0, count), type);
   for (size_t rank = 1; rank < num_ranks; ++rank) {
-    const std::vector<float> values = Rounded(SomeValues(rank, count), type, part);
+    const std::vector<float> values = Rounded(SomeValues(rank, count), type);
     for (size_t i = 0; i < count; ++i) sums[i] += values[i];
   }
-  return has_parts ? Rounded(sums, type, part) : sums;
+  return num_ranks == 2 ? sums : Rounded(sums, type);
 }
 
 TEST(OrderedCollective, AddsInTheOrderOfTheRanks) {
@@ -131,6 +125,27 @@ TEST(OrderedCollective, AllRanksGetTheSameRoundedSums) {
           }
           EXPECT_NEAR(sums[0][i], exact, step * static_cast<float>(num_ranks));
         }
+      }
+    }
+  }
+}
+
+// So a token has the same bits alone and beside others, in a draft or of another conversation.
+TEST(OrderedCollective, SumsOfARowDoNotDependOnOthers) {
+  constexpr size_t kRows = 5;
+  for (const WireType type : kWireTypes) {
+    for (const size_t num_ranks : {2, 3, 4, 5, 6, 7, 8}) {
+      for (const size_t width : {32, 64, 96, 576, 736}) {
+        SCOPED_TRACE(std::to_string(num_ranks) + " ranks, " + std::to_string(width) + " values");
+        OnEachRank(num_ranks, [&](Collective& collective) {
+          std::vector<float> together = SomeValues(collective.rank(), kRows * width);
+          std::vector<float> alone = together;
+          Unwrap(collective.Sum(together, type));
+          for (size_t row = 0; row < kRows; ++row) {
+            Unwrap(collective.Sum(std::span(alone).subspan(row * width, width), type));
+          }
+          EXPECT_EQ(alone, together);
+        });
       }
     }
   }
