@@ -87,10 +87,11 @@ bool DivideWholeGroups(const ModelConfig& config, size_t block, std::span<const 
   return true;
 }
 
-// Ranks that follow one another for each head, at least one, so that the ranks of each head
-// together have about the same weight; nothing if there are too few.
-std::optional<std::vector<Range>> RanksOfHeads(size_t num_heads, std::span<const double> weights) {
-  if (weights.size() < num_heads) return std::nullopt;
+// Ranks that follow one another for each head, at least one and `max_ranks` at most, so that the
+// ranks of each head together have about the same weight; nothing if there are too few or too many.
+std::optional<std::vector<Range>> RanksOfHeads(size_t num_heads, size_t max_ranks,
+                                               std::span<const double> weights) {
+  if (weights.size() < num_heads || weights.size() > num_heads * max_ranks) return std::nullopt;
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   std::vector<Range> ranks;
   double sum = 0.0;
@@ -98,10 +99,11 @@ std::optional<std::vector<Range>> RanksOfHeads(size_t num_heads, std::span<const
   for (size_t head = 0; head < num_heads; ++head) {
     const size_t begin = end;
     const size_t heads_left = num_heads - 1 - head;
+    const size_t max_end = std::min(begin + max_ranks, weights.size() - heads_left);
     const double wanted = total * static_cast<double>(head + 1) / static_cast<double>(num_heads);
     sum += weights[end++];
-    while (end < weights.size() - heads_left &&
-           (heads_left == 0 || std::abs(sum + weights[end] - wanted) <= std::abs(sum - wanted))) {
+    while (end < max_end && (weights.size() - end > heads_left * max_ranks ||
+                             std::abs(sum + weights[end] - wanted) <= std::abs(sum - wanted))) {
       sum += weights[end++];
     }
     ranks.push_back({begin, end});
@@ -114,9 +116,10 @@ bool DivideInsideGroups(const ModelConfig& config, size_t block, std::span<const
                         std::vector<RankShare>& shares) {
   const size_t group = config.num_attention_heads / config.num_key_value_heads;
   if (group * config.head_dim % block != 0) return false;
-  const auto ranks = RanksOfHeads(config.num_key_value_heads, weights);
-  if (!ranks) return false;
   const size_t unit = HeadsOfBlock(config.head_dim, block);
+  const auto ranks =
+      RanksOfHeads(config.num_key_value_heads, DivideRoundingUp(group, unit), weights);
+  if (!ranks) return false;
   for (size_t head = 0; head < ranks->size(); ++head) {
     const Range own = (*ranks)[head];
     const auto queries = InUnits(group, unit, weights.subspan(own.begin, own.size()));

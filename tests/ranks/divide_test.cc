@@ -85,6 +85,13 @@ TEST(Divide, UnequalRanksShareHeadsOfKeysByWeight) {
   EXPECT_EQ(Sizes(large, &RankShare::query_heads), (Counts{4, 2, 2}));
   const auto last = Unwrap(Divide(ConfigOf(8, 2, 64, 1536, 1000), {32, 32}, {{1, 1, 9}}));
   EXPECT_EQ(Sizes(last, &RankShare::query_heads), (Counts{2, 2, 4}));
+  // No head has more ranks than query heads.
+  const auto many = Unwrap(
+      Divide(ConfigOf(8, 4, 64, 1536, 1000), {32, 32}, {{11.4, 11.4, 11.4, 5.3, 5.3, 5.3, 5.3}}));
+  EXPECT_EQ(Sizes(many, &RankShare::query_heads), (Counts{2, 1, 1, 1, 1, 1, 1}));
+  EXPECT_EQ(many[2].key_value_heads, (Range{1, 2}));
+  const auto steep = Unwrap(Divide(ConfigOf(4, 2, 64, 1536, 1000), {32, 32}, {{9, 1, 1, 1}}));
+  EXPECT_EQ(Sizes(steep, &RankShare::query_heads), (Counts{1, 1, 1, 1}));
 }
 
 // Heads of 16 channels: two of them fill a block.
