@@ -103,21 +103,6 @@ Result<BoardVerdict> JudgeBoard(const raspberry_pi::Board& board, const ModelOut
 constexpr double kCardBytesPerSecond = 90e6;
 constexpr double kSsdBytesPerSecond = 450e6;  // On its PCIe.
 
-// What a disk makes of the experts that a token has to read with so much memory, if a token whose
-// weights are all in memory takes `seconds`; empty if it reads none.
-std::string DiskText(const MemoryPlan& plan, uint64_t resident_bytes, double seconds) {
-  const uint64_t bytes = plan.DiskBytesPerToken(resident_bytes);
-  if (bytes == 0) return "";
-  const auto tokens_per_second = [&](double bytes_per_second) {
-    return 1.0 / (seconds + static_cast<double>(bytes) / bytes_per_second);
-  };
-  return Format(
-      "A token reads about {} of experts from the disk if tokens choose evenly: that allows at "
-      "most {:.2f} tokens/s with a fast microSD card, and {:.2f} with an SSD.\n",
-      FormatBytes(bytes), tokens_per_second(kCardBytesPerSecond),
-      tokens_per_second(kSsdBytesPerSecond));
-}
-
 std::string VerdictText(const BoardVerdict& verdict, const MemoryPlan& plan) {
   const raspberry_pi::Board& board = *verdict.board;
   std::string text = Format("{}: {} for a program, ", board.title, FormatBytes(board.usable_bytes));
@@ -150,6 +135,19 @@ nlohmann::ordered_json VerdictJson(const BoardVerdict& verdict, const MemoryPlan
 }
 
 }  // namespace
+
+std::string DiskText(const MemoryPlan& plan, uint64_t resident_bytes, double seconds) {
+  const uint64_t bytes = plan.DiskBytesPerToken(resident_bytes);
+  if (bytes == 0) return "";
+  const auto tokens_per_second = [&](double bytes_per_second) {
+    return 1.0 / (seconds + static_cast<double>(bytes) / bytes_per_second);
+  };
+  return Format(
+      "A token reads about {} of experts from the disk if tokens choose evenly: that allows at "
+      "most {:.2f} tokens/s with a fast microSD card, and {:.2f} with an SSD.\n",
+      FormatBytes(bytes), tokens_per_second(kCardBytesPerSecond),
+      tokens_per_second(kSsdBytesPerSecond));
+}
 
 nlohmann::ordered_json LinesJson(const MemoryPlan& plan) {
   nlohmann::ordered_json lines = nlohmann::ordered_json::array();

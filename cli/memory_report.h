@@ -27,6 +27,10 @@ struct PlanArguments {
 Status PrintPlan(const ModelOutline& model, EngineOptions options, const PlanArguments& arguments,
                  std::shared_ptr<const ModelOutline> draft_model = nullptr);
 
+// What a disk makes of the experts that a token has to read with so much memory, if a token whose
+// weights are all in memory takes `seconds`; empty if it reads none.
+std::string DiskText(const MemoryPlan& plan, uint64_t resident_bytes, double seconds);
+
 // The parts of a plan, each with its name, kind and bytes.
 nlohmann::ordered_json LinesJson(const MemoryPlan& plan);
 nlohmann::ordered_json PlanJson(const ModelOutline& model, const MemoryPlan& plan);

@@ -1,10 +1,12 @@
 #include "cli/mpi/rank_plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -188,6 +190,29 @@ Status CheckMemory(const std::vector<RankPlan>& plans, const RankBoards& boards,
   return {};
 }
 
+// As RankedLoader does when the ranks start.
+Status CheckInstructions(const RankBoards& boards, const ModelFile& model,
+                         const EngineOptions& options) {
+  if (!options.wants_drafts() && model.config().num_experts == 0) return {};
+  for (const raspberry_pi::Board* board : boards) {
+    if (board->has_dot_products == boards.front()->has_dot_products) continue;
+    return Fail(ErrorCode::kUnsupported,
+                Format("a {} has another instruction set than a {}, and drafts and mixtures of "
+                       "experts need the same on all ranks",
+                       board->title, boards.front()->title));
+  }
+  return {};
+}
+
+// Whether the weights are in proportion to what the boards read in the same time.
+bool FollowBandwidths(std::span<const double> weights, const RankBoards& boards) {
+  for (size_t rank = 0; rank < weights.size(); ++rank) {
+    const double ratio = weights[rank] / weights[0] * ReadBandwidth(boards[0]);
+    if (std::abs(ratio / ReadBandwidth(boards[rank]) - 1.0) > 0.1) return false;
+  }
+  return true;
+}
+
 // "1 of Raspberry Pi 5, 8 GB and 3 of Raspberry Pi 4 Model B, 8 GB"
 std::string TitlesOf(const RankBoards& boards) {
   std::string titles;
@@ -200,30 +225,38 @@ std::string TitlesOf(const RankBoards& boards) {
   return titles;
 }
 
-void PrintPrediction(const Prediction& prediction, const RankBoards& boards) {
+void PrintPrediction(const Prediction& prediction, const RankBoards& boards,
+                     std::span<const double> rank_weights) {
   const bool are_alike = std::ranges::count(boards, boards.front()) == std::ssize(boards);
   const size_t slowest = prediction.SlowestRank();
   std::printf(
-      "Prediction for %s: %.1f tokens/s, of which a token takes %.1f ms to read weights and %.1f "
-      "ms "
-      "to exchange sums. %s alone, if it had the memory: %.1f tokens/s.\n",
+      "Prediction for %s: %.1f tokens/s, of which a token takes %.1f ms to read weights and "
+      "%.1f ms to exchange sums. %s alone, if it had the memory: %.1f tokens/s.\n",
       TitlesOf(boards).c_str(), 1.0 / prediction.Seconds(), 1e3 * prediction.reading[slowest],
       1e3 * prediction.exchanging, are_alike ? "One board" : "The fastest board",
       1.0 / prediction.alone);
-  // A rank has whole heads and blocks of channels, so that even parts differ by some percent.
-  if (are_alike || prediction.reading[slowest] < 1.2 * std::ranges::min(prediction.reading)) return;
+  // A rank has whole heads and blocks of channels, so that its part is only about what it should
+  // be.
+  if (FollowBandwidths(rank_weights, boards)) return;
   std::string weights;
   for (const raspberry_pi::Board* board : boards) {
     weights += Format("{}{:.1f}", weights.empty() ? "" : ",", board->read_bandwidth_gb_s);
   }
   std::printf(
       "The others wait for rank %zu, which reads for the longest time. --rank-weights %s gives "
-      "each "
-      "board as much as it reads in the same time.\n",
+      "each board as much as it reads in the same time.\n",
       slowest, weights.c_str());
 }
 
-void PrintJson(const std::vector<RankPlan>& plans, const std::optional<Prediction>& prediction) {
+void PrintDisks(const std::vector<RankPlan>& plans, const RankBoards& boards, double seconds) {
+  for (size_t rank = 0; rank < plans.size(); ++rank) {
+    const std::string text = DiskText(plans[rank].memory, boards[rank]->usable_bytes, seconds);
+    if (!text.empty()) std::printf("Rank %zu: %s", rank, text.c_str());
+  }
+}
+
+void PrintJson(const std::vector<RankPlan>& plans, const RankBoards& boards,
+               const std::optional<Prediction>& prediction) {
   nlohmann::ordered_json ranks = nlohmann::ordered_json::array();
   for (const RankPlan& plan : plans) {
     ranks.push_back({{"query_heads", plan.share.query_heads.size()},
@@ -239,6 +272,9 @@ void PrintJson(const std::vector<RankPlan>& plans, const std::optional<Predictio
                      {"sent_bytes_per_token", plan.traffic.sent_bytes},
                      {"received_bytes_per_token", plan.traffic.received_bytes},
                      {"sent_wire_bytes_per_token", plan.traffic.sent_wire_bytes}});
+    if (boards.empty() || plan.memory.token_expert_bytes == 0) continue;
+    ranks.back()["disk_bytes_per_token"] =
+        plan.memory.DiskBytesPerToken(boards[ranks.size() - 1]->usable_bytes);
   }
   nlohmann::ordered_json json = {{"ranks", ranks}};
   if (prediction) {
@@ -265,6 +301,7 @@ Status PrintRankPlan(const ModelFile& model, const EngineOptions& options,
   const size_t num_ranks = link_options.weights.size();
   CRIA_ASSIGN_OR_RETURN(const RankBoards boards, BoardsNamed(arguments.board, num_ranks));
   // Boards run the 64-bit system.
+  CRIA_RETURN_IF_ERROR(CheckInstructions(boards, model, options));
   const ProgramKind kind = boards.empty() ? ThisProgramKind() : ProgramKind::kArm64;
   const size_t num_candidates = SamplerOptions().top_k;
   std::vector<RankPlan> plans;
@@ -282,14 +319,17 @@ Status PrintRankPlan(const ModelFile& model, const EngineOptions& options,
     prediction = Predict(model, plans, boards, link_options.wire, num_candidates, network);
   }
   if (arguments.json) {
-    PrintJson(plans, prediction);
+    PrintJson(plans, boards, prediction);
   } else {
     PrintTable(plans);
     if (HasKeysTwice(plans)) {
       std::puts(
           "There are more ranks than heads of keys and values: some ranks have the same ones.");
     }
-    if (prediction) PrintPrediction(*prediction, boards);
+    if (prediction) {
+      PrintPrediction(*prediction, boards, link_options.weights);
+      PrintDisks(plans, boards, prediction->Seconds());
+    }
   }
   return CheckMemory(plans, boards, arguments.memory_limit_bytes);
 }

@@ -33,6 +33,7 @@ constexpr Board FourCores(std::string_view name, std::string_view title, uint64_
           .usable_bytes = UsableBytes(memory_bytes),
           .num_cores = 4,
           .core = core,
+          .has_dot_products = core == "Cortex-A76",
           .read_bandwidth_gb_s = read_bandwidth_gb_s};
 }
 

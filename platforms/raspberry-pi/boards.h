@@ -15,6 +15,8 @@ struct Board {
   uint64_t usable_bytes = 0;
   uint32_t num_cores = 0;
   std::string_view core;  // The name in CpuTopology: "Cortex-A72".
+  // Whether the core has dot products of int8, which decide how rows are rounded.
+  bool has_dot_products = false;
   // About what all cores together can read from memory continuously; 1 GB is 10^9 bytes.
   double read_bandwidth_gb_s = 0;
 };
