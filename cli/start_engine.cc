@@ -6,7 +6,7 @@ Result<std::unique_ptr<Engine>> StartEngine(const std::string& path, const Engin
   return Engine::Load(path, options);
 }
 
-bool HasRanks() { return false; }
+size_t NumRanks() { return 1; }
 
 Status TakeNamedPart(ModelFile&) { return {}; }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 
@@ -10,10 +11,11 @@ namespace cria::cli {
 
 // What differs between the programs of one board and cria-mpi: each has its own of these functions.
 
-// Loads the model in this process, or, in cria-mpi, on all ranks.
+// Loads the model in this process, or, in cria-mpi, on all ranks. There, it ends the engine that
+// was loaded before.
 Result<std::unique_ptr<Engine>> StartEngine(const std::string& path, const EngineOptions& options);
-// Whether several ranks run. Then standard input is never a terminal, even if a user types.
-bool HasRanks();
+// How many ranks run; 1: this process alone.
+size_t NumRanks();
 
 // If the command line of cria-mpi names a rank, leaves only its part in `model`.
 Status TakeNamedPart(ModelFile& model);

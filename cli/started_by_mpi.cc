@@ -13,4 +13,12 @@ bool IsStartedByMpi() {
   return false;
 }
 
+bool IsFirstOfMpi() {
+  for (const char* const name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK"}) {
+    const char* const value = std::getenv(name);
+    if (value != nullptr && std::atoi(value) > 0) return false;
+  }
+  return true;
+}
+
 }  // namespace cria::cli

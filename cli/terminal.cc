@@ -8,6 +8,9 @@
 namespace cria::cli {
 namespace {
 
+bool IsOwnTerminal(int stream) { return isatty(stream) == 1; }
+
+bool (*is_terminal)(int stream) = IsOwnTerminal;
 std::atomic<bool> interrupt_flag = false;
 struct sigaction previous_action;
 
@@ -15,7 +18,9 @@ void OnInterrupt(int) { interrupt_flag.store(true, std::memory_order_relaxed); }
 
 }  // namespace
 
-bool IsTerminal(std::FILE* stream) { return isatty(fileno(stream)) == 1; }
+bool IsTerminal(std::FILE* stream) { return is_terminal(fileno(stream)); }
+
+void SetTerminalTest(bool (*test)(int stream)) { is_terminal = test; }
 
 bool UseColor(std::FILE* stream) {
   const char* no_color = std::getenv("NO_COLOR");

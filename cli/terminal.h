@@ -5,7 +5,12 @@
 
 namespace cria::cli {
 
+// Whether the user sees or types at this standard stream in a terminal.
 bool IsTerminal(std::FILE* stream);
+
+// For a program whose standard streams another one passes on: from now on, `test` says whether a
+// stream, as a descriptor, is a terminal of the user.
+void SetTerminalTest(bool (*test)(int stream));
 
 // Whether to color the output on `stream`: on a terminal, unless NO_COLOR is set.
 bool UseColor(std::FILE* stream);

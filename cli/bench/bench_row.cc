@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/start_engine.h"
 #include "cli/statistics.h"
 #include "core/format.h"
 #include "core/platform.h"
@@ -74,7 +75,11 @@ void SetMachine(RowMaker& row) {
                             xnn::LayoutFingerprint().value_or(0)));
 }
 
-void SetModel(const ModelFile& file, RowMaker& row) {
+// Of several ranks, this one has a part of the model; the figures are those of the whole.
+void SetModel(const ModelFile& part, RowMaker& row) {
+  Result<ModelFile> whole = Fail(ErrorCode::kNotFound, "");
+  if (NumRanks() > 1) whole = ModelFile::Open(part.path());
+  const ModelFile& file = whole ? *whole : part;
   uint64_t parameters = 0, bytes = 0;
   for (const TensorSpec& spec : ExpectedTensors(file.config())) {
     // A tied output head has no parameters of its own.
@@ -94,6 +99,7 @@ void SetModel(const ModelFile& file, RowMaker& row) {
 void SetTest(const Engine& engine, const SpeedResult& result, RowMaker& row) {
   const DecoderOptions& options = engine.memory_plan().options.decoder;
   row.Set("n_batch", options.chunk_tokens);
+  row.Set("n_ranks", NumRanks());
   row.Set("n_threads", engine.pool().num_threads());
   row.Set("n_threads_batch", engine.batch_pool().num_threads());
   row.Set("type_k", KvTypeName(options.kv_type));

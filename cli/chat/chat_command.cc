@@ -64,9 +64,12 @@ AnswerStyle StyleOf(const ChatArguments& arguments, bool is_typed) {
 
 Status RunChat(ChatArguments& arguments) {
   const auto start = std::chrono::steady_clock::now();
-  if (HasRanks() && !arguments.one_shot.is_given()) {
+  if (NumRanks() > 1 && !arguments.one_shot.is_given()) {
     // Somebody may type at mpirun, which hands every line on.
-    arguments.one_shot.each_line = arguments.one_shot.shows_prompts = true;
+    OneShotOptions& one_shot = arguments.one_shot;
+    one_shot.each_line = true;
+    one_shot.shows_prompts = arguments.format == AnswerFormat::kText && !one_shot.display_prompt;
+    one_shot.is_single_turn = arguments.is_single_turn;
   }
   const bool is_typed = IsTyped(arguments);
   const bool is_quiet = arguments.chat.is_quiet;

@@ -56,7 +56,10 @@ Status AnswerEachLine(Chat& chat, const OneShotOptions& options, const AnswerSty
     if (line.empty()) continue;
     ++num_messages;
     const Status answered = AnswerOne(chat, line, options, style);
-    if (answered) continue;
+    if (answered) {
+      if (options.is_single_turn) break;
+      continue;
+    }
     const Error& error = answered.error();
     if (error.code() == ErrorCode::kCancelled || !Chat::IsOfOneMessage(error)) return answered;
     ReportError("cria", error);

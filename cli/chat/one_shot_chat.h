@@ -16,6 +16,7 @@ struct OneShotOptions {
   bool each_line = false;                    // Each line of standard input is a message.
   bool display_prompt = false;               // Prints each message before its answer.
   bool shows_prompts = false;                // Prints "> " where a line is expected.
+  bool is_single_turn = false;               // Ends after the first answer.
 
   // Whether standard input is not needed, or asked for.
   bool is_given() const { return message.is_given() || messages_path || each_line; }

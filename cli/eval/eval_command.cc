@@ -17,6 +17,7 @@
 #include "cli/flags/options.h"
 #include "cli/progress_bar.h"
 #include "cli/report.h"
+#include "cli/start_engine.h"
 #include "cli/text_file.h"
 #include "core/format.h"
 #include "core/format_bytes.h"
@@ -139,6 +140,11 @@ class Evaluation {
   // The base's engine, if there is one, whose predictions are of the same tokens.
   Status LoadBase() {
     if (!options_.base_path) return {};
+    if (NumRanks() > 1) {
+      return Fail(ErrorCode::kUsage,
+                  "several ranks load one model: write the base's predictions with --save-logits, "
+                  "and compare with them by --logits");
+    }
     EngineOptions engine = options_.engine;
     engine.context_tokens = engine_->decoder().context_tokens();
     engine.packing.packed_path.clear();

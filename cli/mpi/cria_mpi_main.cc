@@ -4,12 +4,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -21,8 +24,10 @@
 #include "cli/standard_streams.h"
 #include "cli/start_engine.h"
 #include "cli/started_by_mpi.h"
+#include "cli/terminal.h"
 #include "core/format.h"
 #include "core/platform_threads.h"
+#include "mpi/launcher.h"
 #include "mpi/mpi_transport.h"
 #include "ranks/ordered_collective.h"
 #include "ranks/ranked_loader.h"
@@ -33,6 +38,7 @@ namespace {
 // Of the command that runs.
 struct Ranks {
   ranks::RankedLoader* loader = nullptr;  // Null: no ranks run.
+  size_t num_running = 0;
   RankOptions options;
 };
 Ranks& RunningRanks() {
@@ -107,7 +113,9 @@ Status RunAsRank(const std::vector<std::string>& arguments) {
     }
     return {};
   }
+  SetTerminalTest(mpi::LauncherHasTerminal);
   RunningRanks().loader = &loader;
+  RunningRanks().num_running = transport->num_ranks();
   Status result = RunCommand(arguments);
   if (!result && transport->is_broken()) transport->EndAllBecause(result.error().message());
   RunningRanks().loader = nullptr;
@@ -118,7 +126,15 @@ Status RunAsRank(const std::vector<std::string>& arguments) {
 }
 
 Status RunProgram(std::vector<std::string> arguments) {
-  CRIA_ASSIGN_OR_RETURN(RunningRanks().options, TakeRankOptions(arguments));
+  Result<RankOptions> options = TakeRankOptions(arguments);
+  // All have the same options, and rank 0 tells what is wrong with them. mpirun ends it if another
+  // rank fails first.
+  if (!options && !IsFirstOfMpi()) {
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+    std::exit(kExitUsage);
+  }
+  CRIA_RETURN_IF_ERROR(options);
+  RunningRanks().options = std::move(*options);
   if (IsStartedByMpi()) return RunAsRank(arguments);
   CRIA_RETURN_IF_ERROR(CheckRankOptions(RunningRanks().options, CommandOf(arguments), 0));
   return RunCommand(arguments);
@@ -132,7 +148,7 @@ Result<std::unique_ptr<Engine>> StartEngine(const std::string& path, const Engin
   return ranks.loader->Load(path, options, ranks.options.link);
 }
 
-bool HasRanks() { return RunningRanks().loader != nullptr; }
+size_t NumRanks() { return RunningRanks().loader == nullptr ? 1 : RunningRanks().num_running; }
 
 Status TakeNamedPart(ModelFile& model) {
   const RankOptions& options = RunningRanks().options;
@@ -143,9 +159,10 @@ Status TakeNamedPart(ModelFile& model) {
 Result<bool> PrintPlanOfRanks(const ModelFile& model, const EngineOptions& options,
                               const PlanArguments& arguments) {
   const RankOptions& ranks = RunningRanks().options;
-  if (ranks.num_ranks == 0) return false;
+  const size_t num_ranks = ranks.num_ranks != 0 ? ranks.num_ranks : RunningRanks().num_running;
+  if (num_ranks == 0) return false;
   CRIA_RETURN_IF_ERROR(
-      PrintRankPlan(model, options, ranks.LinkOf(ranks.num_ranks), ranks.network, arguments));
+      PrintRankPlan(model, options, ranks.LinkOf(num_ranks), ranks.network, arguments));
   return true;
 }
 

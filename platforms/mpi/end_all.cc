@@ -6,20 +6,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
-#include <format>
-#include <fstream>
-#include <string>
-#include <string_view>
+
+#include "mpi/launcher.h"
 
 namespace cria::mpi {
 namespace {
-
-// What mpirun is as a process, for OpenMPI 5, OpenMPI 4 and MPICH. OpenMPI starts the last two of
-// these on the other boards.
-constexpr std::array<std::string_view, 7> kLaunchers = {
-    "prterun", "mpirun", "mpiexec", "orterun", "mpiexec.hydra", "prted", "orted"};
 
 // What is sent to mpirun, if it has not ended so long after the last one.
 struct Step {
@@ -27,12 +19,6 @@ struct Step {
   int signal;
 };
 constexpr std::array<Step, 2> kSteps = {{{5000, SIGTERM}, {2000, SIGKILL}}};
-
-bool IsLauncher(pid_t process) {
-  std::ifstream file(std::format("/proc/{}/comm", process));
-  std::string name;
-  return std::getline(file, name) && std::ranges::contains(kLaunchers, name);
-}
 
 // Of a process of its own, which has only calls that are safe after a fork.
 [[noreturn]] void EndLauncher(int launcher) {

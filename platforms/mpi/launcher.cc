@@ -1,0 +1,60 @@
+#include "mpi/launcher.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <format>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+namespace cria::mpi {
+namespace {
+
+// How the names of mpirun as a process begin, for OpenMPI 5, OpenMPI 4 and MPICH: systems that have
+// several add that of one. OpenMPI starts the last two of these on the other boards.
+constexpr std::array<std::string_view, 6> kLaunchers = {"prterun", "orterun", "mpirun",
+                                                        "mpiexec", "prted",   "orted"};
+// On each board, MPICH's mpirun starts this, which starts the ranks.
+constexpr std::string_view kMpichProxy = "hydra_pmi_proxy";
+
+std::string NameOf(pid_t process) {
+  std::ifstream file(std::format("/proc/{}/comm", process));
+  std::string name;
+  std::getline(file, name);
+  return name;
+}
+
+// 0: nobody can tell.
+pid_t ParentOf(pid_t process) {
+  std::ifstream file(std::format("/proc/{}/status", process));
+  for (std::string word; file >> word;) {
+    pid_t parent = 0;
+    if (word == "PPid:" && file >> parent) return parent;
+  }
+  return 0;
+}
+
+}  // namespace
+
+bool IsLauncher(pid_t process) {
+  const std::string name = NameOf(process);
+  return std::ranges::any_of(kLaunchers,
+                             [&](std::string_view begin) { return name.starts_with(begin); });
+}
+
+bool LauncherHasTerminal(int stream) {
+  pid_t process = getppid();
+  if (NameOf(process) == kMpichProxy) process = ParentOf(process);
+  if (!IsLauncher(process)) return false;
+  const int opened = open(std::format("/proc/{}/fd/{}", process, stream).c_str(),
+                          O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+  if (opened < 0) return false;
+  const bool is_terminal = isatty(opened) == 1;
+  close(opened);
+  return is_terminal;
+}
+
+}  // namespace cria::mpi
