@@ -18,9 +18,8 @@ namespace {
 using namespace cria;
 
 Status RunProgram(std::span<char* const> arguments) {
-  const auto names_ranks = [](std::string_view argument) {
-    return argument == "--ranks" || argument.starts_with("--ranks=");
-  };
+  // --ranks, --rank, --rank-wire and others.
+  const auto names_ranks = [](std::string_view argument) { return argument.starts_with("--rank"); };
   if (cli::IsStartedByMpi() || std::ranges::any_of(arguments, names_ranks)) {
     return cli::BecomeProgram("cria-mpi",
                               "one model on several ranks is the program cria-mpi, which is not "

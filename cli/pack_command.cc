@@ -140,9 +140,8 @@ Result<std::optional<xnn::PackTarget>> TargetOf(const PackOptions& options,
 Status PackEmulated(const PackOptions& options, const ModelFile& model) {
   if (IsPart(model)) {
     return Fail(ErrorCode::kUnsupported,
-                Format("this processor packs otherwise than {}, for which only whole models can be "
-                       "packed here; the part of a rank is packed when its board starts, or pack "
-                       "it on the board itself",
+                Format("the part of a rank cannot be packed here for {}, which has another "
+                       "layout: pack it on the board, or let it be packed at the first start",
                        options.processor));
   }
   std::vector<std::string> arguments = {"pack",

@@ -11,7 +11,7 @@
 namespace cria::cli {
 namespace {
 
-// Signs of life come each second, and later if a board is busy.
+// Ranks hear of each other each second, and later if a board is busy.
 constexpr double kMinSeconds = 3;
 
 // All numbers of a list with commas; nothing may be between or behind them.
@@ -77,9 +77,11 @@ Result<bool> Store(const std::string& option, const std::string& value, RankOpti
     CRIA_ASSIGN_OR_RETURN(options.rank, ReadCount(option, value));
   } else if (option == "--network-mbit") {
     CRIA_ASSIGN_OR_RETURN(const double megabits, ReadNumber(option, value));
+    options.has_network = true;
     options.network.bytes_per_second = megabits * 1e6 / 8;
   } else if (option == "--network-ms") {
     CRIA_ASSIGN_OR_RETURN(const double milliseconds, ReadNumber(option, value));
+    options.has_network = true;
     options.network.latency_seconds = milliseconds * 1e-3;
   } else {
     return false;
@@ -127,15 +129,30 @@ Result<RankOptions> TakeRankOptions(std::vector<std::string>& arguments) {
 }
 
 Status CheckRankOptions(const RankOptions& options, std::string_view command, size_t num_running) {
-  if (command == "pack" && options.num_ranks != 0 && !options.rank) {
-    return Fail(ErrorCode::kUsage,
-                "pack --ranks packs the part of one rank: say which with --rank");
+  if (options.has_network && command != "plan") {
+    return Fail(ErrorCode::kUsage, "--network-mbit and --network-ms are for plan");
   }
-  if (command != "pack" && options.rank) {
+  if (options.rank && command != "pack") {
     return Fail(ErrorCode::kUsage, "--rank is for pack, which packs the part of that rank");
   }
-  if (options.num_ranks == 0 || command == "plan" || command == "pack") return {};
-  if (options.num_ranks == num_running) return {};
+  if (command == "pack") {
+    if (num_running > 0) {
+      return Fail(
+          ErrorCode::kUsage,
+          Format("mpirun does not pack: \"cria pack --ranks {} --rank R\" on each board packs "
+                 "the part of its rank, or the first start does",
+                 num_running));
+    }
+    if (options.num_ranks != 0 && !options.rank) {
+      return Fail(ErrorCode::kUsage,
+                  "pack --ranks packs the part of one rank: say which with --rank");
+    }
+  }
+  if (command == "plan" || command == "pack") {
+    if (options.num_ranks != 0 || num_running > 0 || options.link.weights.empty()) return {};
+    return Fail(ErrorCode::kUsage, Format("{} needs --ranks for --rank-weights", command));
+  }
+  if (options.num_ranks == 0 || options.num_ranks == num_running) return {};
   return Fail(ErrorCode::kUsage,
               Format("--ranks is for plan and pack; \"mpirun -np {} cria {}\" starts {} ranks",
                      options.num_ranks, command, options.num_ranks));

@@ -21,6 +21,7 @@ struct RankOptions {
   // For plan and pack, which run no ranks.
   size_t num_ranks = 0;
   std::optional<size_t> rank;
+  bool has_network = false;  // It was given.
   ranks::Network network = {.bytes_per_second = 1e9 / 8, .latency_seconds = 0.2e-3};
 
   // The same with weights for `count` ranks.
@@ -43,8 +44,9 @@ struct RankOptions {
 //   --network-ms 0.2       plan: latency from one board to another
 Result<RankOptions> TakeRankOptions(std::vector<std::string>& arguments);
 
-// Refuses options that a command would ignore. Only plan and pack are told a number of ranks: the
-// others run on the `num_running` ranks that mpirun started, 0 without it. Only pack has a rank.
+// Refuses options where a command would ignore them. Only plan and pack are told a number of ranks:
+// the others run on the `num_running` ranks that mpirun started, 0 without it. Only pack has a
+// rank, and packs on one board without mpirun.
 Status CheckRankOptions(const RankOptions& options, std::string_view command, size_t num_running);
 
 }  // namespace cria::cli

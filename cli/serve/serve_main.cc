@@ -10,6 +10,7 @@
 #include "cli/serve/serve.h"
 #include "cli/serve/serve_options.h"
 #include "cli/standard_streams.h"
+#include "cli/started_by_mpi.h"
 #include "core/platform.h"
 
 namespace {
@@ -22,7 +23,10 @@ int Run(int argc, char** argv) {
   program.SetVersion("cria-serve " CRIA_VERSION);
   cli::ServeOptions options;
   cli::AddServeOptions(program, options);
-  program.SetAction([&options] { return cli::Serve(std::move(options)); });
+  program.SetAction([&options]() -> Status {
+    if (!cli::IsStartedByMpi()) return cli::Serve(std::move(options));
+    return Fail(ErrorCode::kUsage, "cria-serve serves on one board: start `mpirun … cria serve`");
+  });
   const Status result = program.Run(std::vector<std::string>(argv + 1, argv + argc));
   return result ? cli::FinishOutput("cria-serve") : cli::ReportError("cria-serve", result.error());
 }

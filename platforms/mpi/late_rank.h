@@ -37,7 +37,7 @@ class LateRank {
 
   // What is known of a rank. Those of which nothing is known are never late.
   void Update(size_t rank, const RankProgress& progress, Clock::time_point now);
-  // How often Update told something new.
+  // How often something counted from a new time on.
   uint32_t num_changes() const { return num_changes_; }
   // Everything counts from now on.
   void Restart(Clock::time_point now);

@@ -27,6 +27,8 @@ Status Decoder::Forward(const Batch& batch) {
 }
 
 Status Decoder::RunPlaced(size_t rows) {
+  // Telling other ranks what to compute is no operator.
+  if (profile_ != nullptr) profile_->Resume();
   ForEachRow(rows, config_.hidden_size, [&](size_t row) {
     const Layer& first = layers_.front();
     Normalize(HiddenRow(row), row, first.input_layernorm, first.qkv_proj);

@@ -67,7 +67,8 @@ Status RankedLoader::Meet(std::string_view version) {
 Result<std::unique_ptr<Engine>> RankedLoader::Load(const std::string& path, EngineOptions options,
                                                    LinkOptions link) {
   if (is_loaded_) {
-    return Fail(ErrorCode::kUsage, "several ranks can load one model only: run this on one board");
+    is_loaded_ = false;
+    CRIA_RETURN_IF_ERROR(link_->Stop());
   }
   const size_t num_ranks = collective_.num_ranks();
   if (link.weights.empty()) link.weights.assign(num_ranks, 1.0);
@@ -195,14 +196,19 @@ Status RankedLoader::End() {
 }
 
 Status RankedLoader::Follow(const std::function<void(std::string_view)>& on_notice) {
+  Status loaded;
   while (true) {
     std::string path;
-    CRIA_ASSIGN_OR_RETURN(std::optional<EngineOptions> options, ReceiveOrder(path));
+    Result<std::optional<EngineOptions>> order = ReceiveOrder(path);
+    // The first error is the reason of the others.
+    if (!order) return loaded ? Status(std::unexpected(order.error())) : loaded;
+    std::optional<EngineOptions>& options = *order;
     if (!options) return {};
     options->on_notice = options->packing.on_notice = on_notice;
     const Result<std::unique_ptr<Engine>> engine = LoadTogether(path, std::move(*options));
-    // Rank 0 has the error, too.
-    if (!engine) continue;
+    loaded = engine ? Status() : Status(std::unexpected(engine.error()));
+    // Rank 0 has the error, too, unless it could not be told.
+    if (!loaded) continue;
     CRIA_RETURN_IF_ERROR(link_->Follow((*engine)->decoder()));
   }
 }

@@ -29,7 +29,8 @@ class RankedLoader {
   Status Meet(std::string_view version);
 
   // On rank 0: loads the model there and on the other ranks, which get `link` from here. Without
-  // weights, all ranks get as much of the model. One model can be loaded, until End.
+  // weights, all ranks get as much of the model. One model is loaded at a time: the engine of an
+  // earlier call must be gone, and is then ended on the other ranks.
   Result<std::unique_ptr<Engine>> Load(const std::string& path, EngineOptions options,
                                        LinkOptions link);
   // On rank 0: lets the other ranks end.

@@ -66,7 +66,12 @@ void HandleOllamaShow(Exchange& exchange) {
         404, Format("there is no model \"{}\"; this server has \"{}\"", name, state.model_name),
         "model", "model_not_found");
   }
-  const ModelConfig& config = state.engine.file().config();
+  // Of several ranks, this one has some of the heads.
+  Result<ModelFile> whole = Fail(ErrorCode::kNotFound, "");
+  if (state.engine.decoder().link() != nullptr) {
+    whole = ModelFile::Open(state.engine.file().path());
+  }
+  const ModelConfig& config = whole ? whole->config() : state.engine.file().config();
   const ChatTemplate& chat_template = state.engine.chat_template();
   Json capabilities = {"completion", "tools"};
   if (!ThinkingVariable(chat_template).empty()) capabilities.push_back("thinking");

@@ -99,6 +99,12 @@ TEST(RankOptionsTest, PackingNeedsARankAndNothingElseTakesOne) {
   const Status whole = CheckRankOptions(Take({"--ranks", "2"}).options, "pack", 0);
   ASSERT_FALSE(whole);
   EXPECT_THAT(std::string(whole.error().message()), HasSubstr("say which with --rank"));
+  const Status running = CheckRankOptions({}, "pack", 2);
+  ASSERT_FALSE(running);
+  EXPECT_THAT(std::string(running.error().message()), HasSubstr("cria pack --ranks 2 --rank R"));
+  EXPECT_FALSE(CheckRankOptions(Take({"--network-ms", "1"}).options, "run", 2));
+  EXPECT_FALSE(CheckRankOptions(Take({"--rank-weights", "2,1"}).options, "pack", 0));
+  EXPECT_TRUE(CheckRankOptions(Take({"--rank-weights", "2,1"}).options, "run", 2));
   for (const char* const command : {"plan", "run"}) {
     const Status refused = CheckRankOptions(one_of_two, command, 2);
     ASSERT_FALSE(refused) << command;

@@ -127,8 +127,8 @@ class Trial:
         return seconds
 
     def is_named(self, cluster, errors):
-        # That a rank packs its weights is no error.
-        sentences = [line for line in errors.splitlines() if 'packing' not in line]
+        # That a rank packs its weights, or is bound to some processors, is no error.
+        sentences = [line for line in errors.splitlines() if 'packing' not in line and 'may use' not in line]
         # MPICH does not tell which rank is missing.
         nobody = '|some ranks have not started' if self.is_early and cluster.is_mpich else ''
         # Without its link, the first board, on which mpirun runs, misses the others.

@@ -103,13 +103,14 @@ def check_time(cluster, megabits, delay):
 
 
 def check_binding(cluster):
-    """A rank that mpirun lets use a single core of its board says what to do about it."""
-    if (os.cpu_count() or 1) < 2:
-        print('skipped: this machine has only one core')
+    """A rank that mpirun lets use a single processor of its board says what to do about it."""
+    processors = len(os.sched_getaffinity(0))
+    if processors < 2 or processors != os.cpu_count():
+        print('skipped: this machine lets the test use one processor, or not all of them')
         return
     boards = Boards(2, cluster.folder)
     try:
-        for policy in ('none', 'core'):
+        for policy in ('none', 'hwthread'):
             # If it may oversubscribe a board, mpirun starts both ranks on one.
             command = [word for word in boards.command(cluster.bench(2, 1)) if word != '--oversubscribe']
             command[command.index('--bind-to') + 1] = policy
@@ -118,10 +119,10 @@ def check_binding(cluster):
                 errors = process.communicate(timeout=120)[1]
             for rank in range(2):
                 sentence = f'rank {rank} (board{rank}) may use 1 of the '
-                expect((sentence in errors) == (policy == 'core'), f'--bind-to {policy}: rank {rank} says', errors)
+                expect((sentence in errors) == (policy == 'hwthread'), f'--bind-to {policy}: rank {rank} says', errors)
     finally:
         boards.close()
-    print('ranks that are bound to one core say so', flush=True)
+    print('ranks that are bound to one processor say so', flush=True)
 
 
 def check_network(arguments, folder):

@@ -17,7 +17,8 @@ from faults import check_faults
 from memory import check_memory
 from network import check_network
 from serving import check_serving
-from texts import check_chat, check_failure, check_perplexity, check_refusals, check_sessions, check_text
+from texts import (check_chat, check_command_lines, check_failure, check_perplexity, check_refusals, check_sessions,
+                   check_text)
 
 SKIPPED = 77  # What ctest takes for it.
 
@@ -25,6 +26,7 @@ SKIPPED = 77  # What ctest takes for it.
 def check_commands(cluster):
     check_sessions(cluster)
     check_perplexity(cluster)
+    check_command_lines(cluster)
     check_refusals(cluster)
     check_failure(cluster)
     print('ranks that wait in a chat take', check_chat(cluster), flush=True)

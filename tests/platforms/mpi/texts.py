@@ -1,6 +1,8 @@
 """Checks that several ranks say what one says, what they refuse, and how a chat waits."""
 
+import json
 import os
+import pty
 import re
 import shutil
 import subprocess
@@ -20,8 +22,12 @@ def check_text(cluster):
     drafted = cluster.run(cluster.mpirun(2, *arguments, '--model-draft', cluster.models['int8']))
     expect(drafted.stdout == alone.stdout, 'a draft model changes the text', drafted.stdout, drafted.stderr)
     for wire in ('f16', 'int8'):
-        result = cluster.run(cluster.mpirun(3, '--rank-wire', wire, *arguments))
+        command = cluster.mpirun(3, '--rank-wire', wire, *arguments)
+        result = cluster.run(command)
         expect(result.returncode == 0 and result.stdout, f'sums in {wire} fail', result.stderr)
+        drafted = cluster.run([*command, '--model-draft', cluster.models['int8']])
+        expect(drafted.stdout == result.stdout, f'a draft model changes the text with sums in {wire}', drafted.stdout,
+               result.stdout, drafted.stderr)
 
 
 def check_sessions(cluster):
@@ -52,6 +58,40 @@ def check_perplexity(cluster):
         expect(result.returncode == 0, 'perplexity fails', result.stderr)
         values.append(float(re.search(r'"perplexity": ?([0-9.e+]+)', result.stdout).group(1)))
     expect(abs(values[0] - values[1]) < 1e-4 * values[0], f'perplexities are {values}')
+
+
+def check_command_lines(cluster):
+    """What commands do with options that mean something else on several ranks, or nothing."""
+    model = ('-m', cluster.models['f32'])
+    chat = ('chat', *model, '-t', '1', '-n', '4')
+    result = cluster.run(cluster.mpirun(2, *chat, '--json'), input='Hello!\n')
+    expect(json.loads(result.stdout)['role'] == 'assistant', 'there is something beside JSON', result.stdout)
+    result = cluster.run(cluster.mpirun(2, *chat, '-st'), input='Hello!\nHello again!\n')
+    expect(result.stdout.count('> ') == 1, 'a chat of one answer goes on', result.stdout)
+    bench = ('bench', *model, '-p', '8', '-n', '4', '-r', '1', '-o', 'json')
+    alone = json.loads(cluster.run([cluster.cria, *bench, '-t', '1']).stdout)
+    rows = json.loads(cluster.run(cluster.mpirun(2, *bench, '-t', '1,2')).stdout)
+    numbers = [(row['n_ranks'], row['n_threads']) for row in rows]
+    expect(numbers == [(2, 1), (2, 1), (2, 2), (2, 2)], 'rows are missing', str(rows))
+    for name in ('model_n_params', 'model_size'):
+        expect({row[name] for row in rows} == {alone[0][name]}, f'{name} is that of a part', str(rows))
+    result = cluster.run(cluster.mpirun(3, 'plan', *model, '--json'))
+    expect(len(json.loads(result.stdout)['ranks']) == 3, 'the plan is of other ranks', result.stdout)
+    for arguments, sentence in ((('pack', *model), '"cria pack --ranks 3 --rank R"'),
+                                (('eval', *model, '--base', *model[1:], '-f', __file__), '--save-logits'),
+                                (('--rank-wire', 'bf16', 'run', *model), 'takes f32, f16 or int8')):
+        result = cluster.run(cluster.mpirun(3, *arguments))
+        expect(result.returncode != 0 and result.stderr.count(sentence) == 1, f'{arguments} is not refused once',
+               result.stdout, result.stderr)
+    # A prompt may come from a pipe, but nobody waits for what is typed without being asked.
+    command = cluster.mpirun(2, 'run', *model, '-t', '1', '-n', '2')
+    result = cluster.run(command, input=PROMPT)
+    expect(result.returncode == 0 and result.stdout.startswith(PROMPT), 'a pipe is not read', result.stdout, result.stderr)
+    controller, terminal = pty.openpty()
+    result = cluster.run(command, stdin=terminal)
+    expect(result.returncode != 0 and 'there is no prompt' in result.stderr, 'a terminal is read', result.stderr)
+    os.close(controller)
+    os.close(terminal)
 
 
 def in_own_folders(cluster):
