@@ -14,9 +14,10 @@ namespace cria::mpi {
 namespace {
 
 // How the names of mpirun as a process begin, for OpenMPI 5, OpenMPI 4 and MPICH: systems that have
-// several add that of one. OpenMPI starts the last two of these on the other boards.
-constexpr std::array<std::string_view, 6> kLaunchers = {"prterun", "orterun", "mpirun",
-                                                        "mpiexec", "prted",   "orted"};
+// several add that of one.
+constexpr std::array<std::string_view, 4> kMpirun = {"prterun", "orterun", "mpirun", "mpiexec"};
+// What OpenMPI starts on the other boards.
+constexpr std::array<std::string_view, 2> kDaemons = {"prted", "orted"};
 // On each board, MPICH's mpirun starts this, which starts the ranks.
 constexpr std::string_view kMpichProxy = "hydra_pmi_proxy";
 
@@ -25,6 +26,12 @@ std::string NameOf(pid_t process) {
   std::string name;
   std::getline(file, name);
   return name;
+}
+
+bool IsMpirun(pid_t process) {
+  const std::string name = NameOf(process);
+  return std::ranges::any_of(kMpirun,
+                             [&](std::string_view begin) { return name.starts_with(begin); });
 }
 
 // 0: nobody can tell.
@@ -40,15 +47,18 @@ pid_t ParentOf(pid_t process) {
 }  // namespace
 
 bool IsLauncher(pid_t process) {
-  const std::string name = NameOf(process);
-  return std::ranges::any_of(kLaunchers,
-                             [&](std::string_view begin) { return name.starts_with(begin); });
+  return IsMpirun(process) || std::ranges::contains(kDaemons, NameOf(process));
+}
+
+pid_t MpirunOfThisBoard() {
+  pid_t process = getppid();
+  if (NameOf(process) == kMpichProxy) process = ParentOf(process);
+  return IsMpirun(process) ? process : 0;
 }
 
 bool LauncherHasTerminal(int stream) {
-  pid_t process = getppid();
-  if (NameOf(process) == kMpichProxy) process = ParentOf(process);
-  if (!IsLauncher(process)) return false;
+  const pid_t process = MpirunOfThisBoard();
+  if (process == 0) return false;
   const int opened = open(std::format("/proc/{}/fd/{}", process, stream).c_str(),
                           O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
   if (opened < 0) return false;

@@ -8,11 +8,15 @@
 #include <vector>
 
 #include "mpi/end_all.h"
+#include "mpi/launcher.h"
 
 namespace cria::mpi {
 namespace {
 
 constexpr auto kRollCallLimit = std::chrono::seconds(8);
+// Where mpirun runs, the rank is first to end: mpirun, which ends the others after the first one,
+// may itself wait for a board that is gone, and only a rank beside it can end it.
+constexpr auto kOtherBoardsWait = std::chrono::seconds(2);
 
 }  // namespace
 
@@ -48,7 +52,9 @@ void StartWatch::Run() {
   // If this board has lost its network, mpirun never answers, and would not hear of a fault either.
   const bool is_answered = answer.wait_for(kRollCallLimit) == std::future_status::ready;
   const std::string missing = is_answered ? answer.get() : "some ranks have";
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  if (MpirunOfThisBoard() == 0)
+    changed_.wait_for(lock, kOtherBoardsWait, [this] { return is_over_; });
   // The last one may have come meanwhile.
   if (is_over_ && is_answered) return;
   on_fault_(
