@@ -34,7 +34,7 @@ bool IsMpirun(pid_t process) {
                              [&](std::string_view begin) { return name.starts_with(begin); });
 }
 
-// 0: nobody can tell.
+// Returns 0 if the process has ended.
 pid_t ParentOf(pid_t process) {
   std::ifstream file(std::format("/proc/{}/status", process));
   for (std::string word; file >> word;) {

@@ -53,8 +53,9 @@ void StartWatch::Run() {
   const bool is_answered = answer.wait_for(kRollCallLimit) == std::future_status::ready;
   const std::string missing = is_answered ? answer.get() : "some ranks have";
   std::unique_lock lock(mutex_);
-  if (MpirunOfThisBoard() == 0)
+  if (MpirunOfThisBoard() == 0) {
     changed_.wait_for(lock, kOtherBoardsWait, [this] { return is_over_; });
+  }
   // The last one may have come meanwhile.
   if (is_over_ && is_answered) return;
   on_fault_(
