@@ -14,8 +14,9 @@ namespace cria::mpi {
 namespace {
 
 constexpr auto kRollCallLimit = std::chrono::seconds(8);
-// Where mpirun runs, the rank is first to end: mpirun, which ends the others after the first one,
-// may itself wait for a board that is gone, and only a rank beside it can end it.
+// Ranks on other boards wait so long before they end. After the first one has ended, mpirun ends
+// all others, and may then wait for a board that is gone. Only a rank on mpirun's own board can end
+// mpirun, so that this one ends first.
 constexpr auto kOtherBoardsWait = std::chrono::seconds(2);
 
 }  // namespace

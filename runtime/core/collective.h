@@ -40,8 +40,9 @@ class Collective {
   // `values`, which are equally many on every rank and no more than there is memory for, become
   // their sums over all ranks. They are added in the order of the ranks, so that the sums are the
   // same bits on every rank and in every run, no matter which rank was late. Each rank's values are
-  // first rounded to `type`, its own, too, and so are the sums if there are more than two ranks. Of
-  // values that are a whole number of blocks of `type`, sums are the same bits beside others.
+  // first rounded to `type`, its own, too, and so are the sums if there are more than two ranks. If
+  // a row is a whole number of blocks of `type`, its sums are the same bits alone and beside
+  // others.
   virtual Status Sum(std::span<float> values, WireType type) = 0;
   // Rank 0 receives what each rank sends: `received` has one element for each rank, of which the
   // first is not used. On other ranks, `received` is empty.

@@ -21,13 +21,13 @@ Status Decoder::Forward(const Batch& batch) {
   const auto lock = LockPools();
   CRIA_RETURN_IF_ERROR(PlaceRuns(batch));
   CRIA_RETURN_IF_ERROR(Embed(batch.tokens));
-  // Nothing behind this fails here alone, so that all ranks take part in the same exchanges.
+  // After this, nothing fails on one rank alone, so that all take part in the same exchanges.
   if (link_ != nullptr) CRIA_RETURN_IF_ERROR(link_->BeginForward(batch, pages_));
   return RunPlaced(batch.tokens.size());
 }
 
 Status Decoder::RunPlaced(size_t rows) {
-  // Telling other ranks what to compute is no operator.
+  // The time in which rank 0 tells the others what to compute is not counted.
   if (profile_ != nullptr) profile_->Resume();
   ForEachRow(rows, config_.hidden_size, [&](size_t row) {
     const Layer& first = layers_.front();
