@@ -2,6 +2,20 @@
 # that a folder can include only the headers of folders that it links: any other dependency between
 # folders fails to compile.
 
+# Keeps what was compiled, so that another checkout, or this one after a change was taken back, need not compile it again.
+# ./dev says where, and that paths below the checkout are compared relative to it; for this, __FILE__ is relative, too.
+find_program(CRIA_CCACHE ccache)
+if(CRIA_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CRIA_CCACHE})
+endif()
+add_compile_options(-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
+# What ccache needs to know that a precompiled header is the same.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options(-fpch-preprocess)
+else()
+  add_compile_options("SHELL:-Xclang -fno-pch-timestamp")
+endif()
+
 add_library(cria_options INTERFACE)
 # Designated initializers may leave fields at their defaults.
 target_compile_options(cria_options INTERFACE
