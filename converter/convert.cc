@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <format>
 #include <set>
 #include <string_view>
 #include <system_error>
@@ -19,6 +18,7 @@
 #include "converter/write/metadata.h"
 #include "converter/write/model_writer.h"
 #include "converter/write/tensor_map.h"
+#include "core/format.h"
 #include "core/platform.h"
 #include "core/thread_pool.h"
 #include "model/file_layout.h"
@@ -38,7 +38,7 @@ Result<TensorSchemes> ChooseSchemes(const ConvertOptions& options) {
   }
   if (!std::ranges::contains(kBlockSizes, options.block_size)) {
     return Fail(ErrorCode::kUsage,
-                std::format("block size {} is not one of 32, 64, 128 and 256", options.block_size));
+                Format("block size {} is not one of 32, 64, 128 and 256", options.block_size));
   }
   const Scheme table_scheme = options.weights == Scheme::kF32 ? Scheme::kF32 : Scheme::kQc8w;
   return TensorSchemes{.weights = options.weights,
@@ -86,7 +86,7 @@ Result<Preparation> Prepare(const std::filesystem::path& checkpoint_path,
 // The result has views of the arguments, as does the plan.
 ModelDescription Describe(const std::string& name, const ModelConfig& config,
                           const ImportedTokenizer& tokenizer) {
-  return {.producer = std::format("cria-convert {}", ConverterVersion()),
+  return {.producer = Format("cria-convert {}", ConverterVersion()),
           .name = name,
           .config = config,
           .vocabulary = tokenizer.vocabulary.view(),
@@ -128,9 +128,9 @@ ConvertReport MakeReport(const Checkpoint& checkpoint, const FilePlan& plan,
 
 Status FailAsInput(const std::filesystem::path& output_path) {
   return Fail(ErrorCode::kUsage,
-              std::format("{}: is a file of the checkpoint, which would be overwritten; choose "
-                          "another output",
-                          output_path.string()));
+              Format("{}: is a file of the checkpoint, which would be overwritten; choose "
+                     "another output",
+                     output_path.string()));
 }
 
 // Refuses an output that is an input: the finished file would replace it. In the folder of a
@@ -216,9 +216,9 @@ Result<uint64_t> RoomForMatrices(const Preparation& preparation, const SizeTarge
   }
   if (room < rest) {
     return Fail(ErrorCode::kUsage,
-                std::format("the target of {} bytes is less than the {} bytes that the model needs "
-                            "besides the matrices of its layers",
-                            room, rest));
+                Format("the target of {} bytes is less than the {} bytes that the model needs "
+                       "besides the matrices of its layers",
+                       room, rest));
   }
   return room - rest;
 }

@@ -1,12 +1,12 @@
 #include "converter/expert_tensors.h"
 
 #include <array>
-#include <format>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "core/format.h"
 #include "core/quotable.h"
 
 namespace cria {
@@ -81,17 +81,16 @@ class Normalizer {
     if (dot == std::string_view::npos) return std::string(rest);
     for (const Renaming& renaming : kMixtralMatrices) {
       if (rest.substr(dot + 1) != renaming.from) continue;
-      return std::format("mlp.experts.{}.{}",
-                         rest.substr(kMixtralExperts.size(), dot - kMixtralExperts.size()),
-                         renaming.to);
+      return Format("mlp.experts.{}.{}",
+                    rest.substr(kMixtralExperts.size(), dot - kMixtralExperts.size()), renaming.to);
     }
     return std::string(rest);
   }
 
   Status Add(const std::string& name, TensorSource source) {
     if (checkpoint_.tensors.emplace(name, source).second) return {};
-    return Fail(ErrorCode::kInvalidFile, std::format("{}: two tensors have the meaning of \"{}\"",
-                                                     source.file->path(), Quotable(name)));
+    return Fail(ErrorCode::kInvalidFile, Format("{}: two tensors have the meaning of \"{}\"",
+                                                source.file->path(), Quotable(name)));
   }
 
   Status Split(const std::string& layer, const Stack& stack, TensorSource source) {
@@ -107,18 +106,18 @@ class Normalizer {
     if (source.shape != wanted) {
       const TensorSource like = {.shape = wanted};
       return Fail(ErrorCode::kInvalidFile,
-                  std::format("{}: tensor \"{}\" has shape {}, but {} calls for {}",
-                              source.file->path(), Quotable(source.name), source.ShapeText(),
-                              checkpoint_.described_by, like.ShapeText()));
+                  Format("{}: tensor \"{}\" has shape {}, but {} calls for {}", source.file->path(),
+                         Quotable(source.name), source.ShapeText(), checkpoint_.described_by,
+                         like.ShapeText()));
     }
     source.shape = {experts * stack.matrices.size() * rows, columns};
     uint64_t first_row = 0;
     for (uint64_t expert = 0; expert < experts; ++expert) {
       const std::string module =
-          stack.is_shared ? "mlp.shared_expert" : std::format("mlp.experts.{}", expert);
+          stack.is_shared ? "mlp.shared_expert" : Format("mlp.experts.{}", expert);
       for (const std::string_view matrix : stack.matrices) {
-        CRIA_RETURN_IF_ERROR(Add(std::format("{}{}.{}.weight", layer, module, matrix),
-                                 RowsOf(source, first_row, rows)));
+        CRIA_RETURN_IF_ERROR(
+            Add(Format("{}{}.{}.weight", layer, module, matrix), RowsOf(source, first_row, rows)));
         first_row += rows;
       }
     }

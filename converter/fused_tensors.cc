@@ -1,12 +1,12 @@
 #include "converter/fused_tensors.h"
 
-#include <format>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "core/format.h"
 #include "core/quotable.h"
 
 namespace cria {
@@ -27,16 +27,16 @@ Status Split(const std::string& name, std::string_view fused, std::span<const Fu
   if (source.shape.size() != 2 || source.shape.front() != num_rows || num_rows == 0) {
     return Fail(
         ErrorCode::kInvalidFile,
-        std::format("{}: tensor \"{}\" has shape {}, but {} calls for {} rows", source.file->path(),
-                    Quotable(source.name), source.ShapeText(), checkpoint.described_by, num_rows));
+        Format("{}: tensor \"{}\" has shape {}, but {} calls for {} rows", source.file->path(),
+               Quotable(source.name), source.ShapeText(), checkpoint.described_by, num_rows));
   }
   uint64_t first_row = 0;
   for (const FusedPart& part : parts) {
     const std::string part_name = layer + std::string(part.name);
     if (!checkpoint.tensors.emplace(part_name, RowsOf(source, first_row, part.num_rows)).second) {
       return Fail(ErrorCode::kInvalidFile,
-                  std::format("{}: tensors \"{}\" and \"{}\" are both there; one of them is wrong",
-                              source.file->path(), Quotable(name), Quotable(part_name)));
+                  Format("{}: tensors \"{}\" and \"{}\" are both there; one of them is wrong",
+                         source.file->path(), Quotable(name), Quotable(part_name)));
     }
     first_row += part.num_rows;
   }

@@ -1,6 +1,5 @@
 #include "converter/open_checkpoint.h"
 
-#include <format>
 #include <string>
 #include <system_error>
 
@@ -9,6 +8,7 @@
 #include "converter/hugging_face/hf_checkpoint.h"
 #include "converter/llama2c/llama2c_checkpoint.h"
 #include "converter/meta/meta_checkpoint.h"
+#include "core/format.h"
 #include "model/path_contents.h"
 
 namespace cria {
@@ -19,9 +19,9 @@ Result<PathContents> Inspect(const std::filesystem::path& path) {
   const auto status = std::filesystem::status(path, error);
   if (std::filesystem::exists(status)) return InspectPath(path.string());
   if (status.type() == std::filesystem::file_type::not_found) {
-    return Fail(ErrorCode::kNotFound, std::format("{}: does not exist", path.string()));
+    return Fail(ErrorCode::kNotFound, Format("{}: does not exist", path.string()));
   }
-  return Fail(ErrorCode::kIo, std::format("{}: cannot open: {}", path.string(), error.message()));
+  return Fail(ErrorCode::kIo, Format("{}: cannot open: {}", path.string(), error.message()));
 }
 
 // What to give instead of these contents, as the end of a sentence.
@@ -35,8 +35,8 @@ std::string WhatToGive(const PathContents& contents) {
       return "; give the checkpoint";
     case ContentKind::kGgufFolder:
       return contents.names.size() == 1
-                 ? std::format("; give that file, {}", contents.checkpoint)
-                 : std::format(
+                 ? Format("; give that file, {}", contents.checkpoint)
+                 : Format(
                        "; give one of them, such as {}, which is the largest and so was "
                        "changed least when it was quantized",
                        contents.checkpoint);
@@ -47,24 +47,22 @@ std::string WhatToGive(const PathContents& contents) {
       break;
   }
   if (!contents.checkpoint.empty()) {
-    return std::format("; give the checkpoint's folder, {}", contents.checkpoint);
+    return Format("; give the checkpoint's folder, {}", contents.checkpoint);
   }
-  return std::format("; {}", HowToGetCheckpoint(contents));
+  return Format("; {}", HowToGetCheckpoint(contents));
 }
 
 std::unexpected<Error> Refuse(const std::filesystem::path& path, const PathContents& contents) {
   if (contents.kind == ContentKind::kUnknown) {
     return Fail(
         ErrorCode::kUnsupported,
-        std::format(
-            "{}: is neither a GGUF file nor a llama2.c model; for other checkpoints, give the "
-            "folder with config.json or params.json and the weights",
-            path.string()));
+        Format("{}: is neither a GGUF file nor a llama2.c model; for other checkpoints, give the "
+               "folder with config.json or params.json and the weights",
+               path.string()));
   }
   const std::string what = WhatToGive(contents);
-  return Fail(ErrorCode::kUnsupported,
-              std::format("{}: {}{}{}", path.string(), ContentsText(contents),
-                          what.starts_with(';') ? "" : " ", what));
+  return Fail(ErrorCode::kUnsupported, Format("{}: {}{}{}", path.string(), ContentsText(contents),
+                                              what.starts_with(';') ? "" : " ", what));
 }
 
 Result<Checkpoint> OpenUnfolded(const std::filesystem::path& path) {

@@ -1,10 +1,10 @@
 #include "converter/calibrate/calibration_text.h"
 
 #include <algorithm>
-#include <format>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "core/format.h"
 #include "core/numeric.h"
 
 namespace cria {
@@ -12,11 +12,10 @@ namespace {
 
 Result<std::vector<ChatMessage>> ReadConversation(std::string_view line, size_t number) {
   const auto fail = [&](std::string_view what) {
-    return Fail(
-        ErrorCode::kUsage,
-        std::format("line {} of the calibration text {}; a file that begins with {{ or [ is "
-                    "read as conversations, one in each line",
-                    number, what));
+    return Fail(ErrorCode::kUsage,
+                Format("line {} of the calibration text {}; a file that begins with {{ or [ is "
+                       "read as conversations, one in each line",
+                       number, what));
   };
   const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) return fail("is not JSON");
@@ -98,9 +97,9 @@ Result<CalibrationTokens> EncodeCalibrationText(std::string_view text, const Mod
                                  : tokenizer.Encode(text, {.add_bos = false}));
   if (ids.size() < needs.num_tokens) {
     return Fail(ErrorCode::kUsage,
-                std::format("the calibration text has {} tokens; at least {} are needed, and about "
-                            "{} are enough for this model",
-                            ids.size(), needs.num_tokens, UsualCalibrationTokens(config)));
+                Format("the calibration text has {} tokens; at least {} are needed, and about "
+                       "{} are enough for this model",
+                       ids.size(), needs.num_tokens, UsualCalibrationTokens(config)));
   }
   CalibrationTokens tokens;
   tokens.window_tokens = CalibrationWindowTokens(config, std::min(ids.size(), max_tokens), needs);

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <format>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "converter/input/tensor_source.h"
+#include "core/format.h"
 #include "core/output_file.h"
 #include "core/platform.h"
 
@@ -78,7 +78,7 @@ Status WriteWhole(const std::filesystem::path& path, std::span<const std::byte> 
 
 std::unexpected<Error> Damaged(const std::filesystem::path& path) {
   return Fail(ErrorCode::kInvalidFile,
-              std::format("{}: is damaged; remove its folder to begin again", path.string()));
+              Format("{}: is damaged; remove its folder to begin again", path.string()));
 }
 
 Result<std::vector<std::byte>> ReadWhole(const std::filesystem::path& path) {
@@ -118,7 +118,7 @@ bool ReadTensor(ByteReader& reader, PlannedTensor& tensor, std::vector<std::byte
 }  // namespace
 
 std::filesystem::path ResumeFolder::LayerPath(size_t layer) const {
-  return folder_ / std::format("layer-{}", layer);
+  return folder_ / Format("layer-{}", layer);
 }
 
 std::filesystem::path ResumeFolder::ActivationPath() const { return folder_ / "activations"; }
@@ -128,7 +128,7 @@ Result<ResumeFolder> ResumeFolder::Open(const std::filesystem::path& folder, con
   std::filesystem::create_directory(folder, error);
   if (!std::filesystem::is_directory(folder, error)) {
     return Fail(ErrorCode::kIo,
-                std::format("{}: is not a folder and cannot be made one", folder.string()));
+                Format("{}: is not a folder and cannot be made one", folder.string()));
   }
   ResumeFolder opened(folder);
   opened.state_.of = of;
@@ -142,9 +142,9 @@ Result<ResumeFolder> ResumeFolder::Open(const std::filesystem::path& folder, con
     return Damaged(opened.ActivationPath());
   }
   if (state.of != of) {
-    return Fail(ErrorCode::kUsage,
-                std::format("{}: is of another checkpoint, other options or another text",
-                            folder.string()));
+    return Fail(
+        ErrorCode::kUsage,
+        Format("{}: is of another checkpoint, other options or another text", folder.string()));
   }
   opened.state_ = state;
   return opened;

@@ -1,8 +1,9 @@
 #include "converter/calibrate/scheme_options.h"
 
 #include <algorithm>
-#include <format>
 #include <utility>
+
+#include "core/format.h"
 
 namespace cria {
 namespace {
@@ -63,9 +64,9 @@ Result<std::vector<size_t>> ChooseOptions(const std::vector<MatrixOptions>& matr
   }
   if (bytes > max_bytes) {
     return Fail(ErrorCode::kUsage,
-                std::format("the matrices of the layers take at least {} bytes, and the target "
-                            "leaves {} for them",
-                            bytes, max_bytes));
+                Format("the matrices of the layers take at least {} bytes, and the target "
+                       "leaves {} for them",
+                       bytes, max_bytes));
   }
   while (true) {
     const Step step = BestStep(matrices, chosen, max_bytes - bytes);

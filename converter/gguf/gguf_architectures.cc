@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <format>
 #include <string>
 
 #include "converter/input/list_names.h"
+#include "core/format.h"
 #include "core/quotable.h"
 
 namespace cria {
@@ -103,8 +103,8 @@ Result<GgufArchitecture> ReadGgufArchitecture(const GgufMetadata& metadata) {
   const auto* found = std::ranges::find(kGgufArchitectures, name, &GgufArchitecture::name);
   if (found != kGgufArchitectures.end()) return *found;
   return metadata.Bad(kKey,
-                      std::format("is \"{}\"; this version converts {}", Quotable(name),
-                                  ListNames(kGgufArchitectures, &GgufArchitecture::name)),
+                      Format("is \"{}\"; this version converts {}", Quotable(name),
+                             ListNames(kGgufArchitectures, &GgufArchitecture::name)),
                       ErrorCode::kUnsupported);
 }
 

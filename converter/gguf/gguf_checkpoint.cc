@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <format>
 #include <iterator>
 #include <limits>
 #include <optional>
@@ -20,6 +19,7 @@
 #include "converter/gguf/gguf_rope_factors.h"
 #include "converter/gguf/gguf_tokenizer.h"
 #include "converter/layer_kinds.h"
+#include "core/format.h"
 #include "core/quotable.h"
 
 namespace cria {
@@ -101,7 +101,7 @@ RenamedTensor Rename(std::string_view name, const GgufArchitecture& architecture
   if (is_of_layer) {
     const size_t end = module.find('.', 4);
     if (end == std::string_view::npos) return {std::string(name), ""};
-    prefix = std::format("model.layers.{}.", module.substr(4, end - 4));
+    prefix = Format("model.layers.{}.", module.substr(4, end - 4));
     module.remove_prefix(end + 1);
   }
   const std::string_view renamed = RenameModule(module, is_of_layer, architecture);
@@ -115,20 +115,19 @@ std::optional<std::filesystem::path> PathOfPart(const std::filesystem::path& pat
                                                 uint32_t count) {
   constexpr size_t kSuffixBytes = std::string_view("-00001-of-00003.gguf").size();
   const std::string name = path.filename().string();
-  if (name.size() < kSuffixBytes || !name.ends_with(std::format("-of-{:05}.gguf", count))) {
+  if (name.size() < kSuffixBytes || !name.ends_with(Format("-of-{:05}.gguf", count))) {
     return std::nullopt;
   }
-  return path.parent_path() / std::format("{}-{:05}-of-{:05}.gguf",
-                                          name.substr(0, name.size() - kSuffixBytes), number,
-                                          count);
+  return path.parent_path() / Format("{}-{:05}-of-{:05}.gguf",
+                                     name.substr(0, name.size() - kSuffixBytes), number, count);
 }
 
 Result<uint32_t> ReadPartNumber(const GgufMetadata& metadata, uint32_t count) {
   CRIA_ASSIGN_OR_RETURN(const uint32_t number, metadata.Integer("split.no"));
   CRIA_ASSIGN_OR_RETURN(const uint32_t stated, metadata.Integer(kSplitCount));
   if (number < count && stated == count) return number;
-  return metadata.Bad("split.no", std::format("is {} of {}, but part {} belongs to {} parts",
-                                              number, stated, number, count));
+  return metadata.Bad("split.no", Format("is {} of {}, but part {} belongs to {} parts", number,
+                                         stated, number, count));
 }
 
 // The metadata of the first file, and the tensors of all files.
@@ -140,9 +139,9 @@ Result<GgufFile> ReadAllParts(const std::filesystem::path& path) {
   CRIA_ASSIGN_OR_RETURN(const uint32_t given_number, ReadPartNumber(given.metadata, count));
   if (count > kMaxParts || !PathOfPart(path, 1, count)) {
     return given.metadata.Bad(
-        kSplitCount, std::format("is {}, but the name of the file does not end in "
-                                 "-{:05}-of-{:05}.gguf, which is needed to find the other parts",
-                                 count, given_number + 1, count));
+        kSplitCount, Format("is {}, but the name of the file does not end in "
+                            "-{:05}-of-{:05}.gguf, which is needed to find the other parts",
+                            count, given_number + 1, count));
   }
   std::optional<GgufFile> whole;
   for (uint32_t i = 0; i < count; ++i) {
@@ -152,7 +151,7 @@ Result<GgufFile> ReadAllParts(const std::filesystem::path& path) {
     if (!part) return part;
     CRIA_ASSIGN_OR_RETURN(const uint32_t number, ReadPartNumber(part->metadata, count));
     if (number != i) {
-      return part->metadata.Bad("split.no", std::format("is {} instead of {}", number, i));
+      return part->metadata.Bad("split.no", Format("is {} instead of {}", number, i));
     }
     if (!whole) {
       whole = std::move(*part);
@@ -164,9 +163,8 @@ Result<GgufFile> ReadAllParts(const std::filesystem::path& path) {
       const uint32_t num_tensors,
       whole->metadata.Integer("split.tensors.count", static_cast<uint32_t>(whole->tensors.size())));
   if (num_tensors != whole->tensors.size()) {
-    return whole->metadata.Bad(
-        "split.tensors.count",
-        std::format("is {}, but the parts have {}", num_tensors, whole->tensors.size()));
+    return whole->metadata.Bad("split.tensors.count", Format("is {}, but the parts have {}",
+                                                             num_tensors, whole->tensors.size()));
   }
   return std::move(*whole);
 }
@@ -195,7 +193,7 @@ void ReadWhatTensorsTell(Checkpoint& checkpoint) {
   std::vector<LayerKind> layers;
   for (size_t i = 0; i < std::min(config.num_hidden_layers, kMaxHiddenLayers); ++i) {
     layers.push_back(config.layer_kind(i));
-    layers.back().dense_mlp = !has(std::format("model.layers.{}.mlp.gate.weight", i));
+    layers.back().dense_mlp = !has(Format("model.layers.{}.mlp.gate.weight", i));
   }
   SetLayerKinds(std::move(layers), config);
 }
@@ -211,7 +209,7 @@ Result<Checkpoint> OpenGgufCheckpoint(const std::filesystem::path& path) {
   const auto embedding = std::ranges::find(file.tensors, "token_embd.weight", &TensorSource::name);
   if (embedding == file.tensors.end()) {
     return Fail(ErrorCode::kNotFound,
-                std::format("{}: tensor \"token_embd.weight\" is missing", path.string()),
+                Format("{}: tensor \"token_embd.weight\" is missing", path.string()),
                 RemedyKind::kConvertVocabulary);
   }
   const auto vocab_size =
@@ -228,8 +226,8 @@ Result<Checkpoint> OpenGgufCheckpoint(const std::filesystem::path& path) {
       tensor.shape.insert(tensor.shape.begin(), 1);
     }
     if (!checkpoint.tensors.emplace(renamed.name, std::move(tensor)).second) {
-      return Fail(ErrorCode::kInvalidFile, std::format("{}: tensor \"{}\" appears twice",
-                                                       path.string(), Quotable(renamed.name)));
+      return Fail(ErrorCode::kInvalidFile,
+                  Format("{}: tensor \"{}\" appears twice", path.string(), Quotable(renamed.name)));
     }
   }
   if (architecture.has_fused_projections) CRIA_RETURN_IF_ERROR(SplitFusedTensors(checkpoint));
@@ -241,8 +239,7 @@ Result<Checkpoint> OpenGgufCheckpoint(const std::filesystem::path& path) {
                         ReadGgufFolding(file.metadata, architecture, checkpoint.config));
   MoveAttentionFactor(checkpoint.config, checkpoint.folding);
   if (const Status valid = ValidateConfig(checkpoint.config); !valid) {
-    return Fail(valid.error().code(),
-                std::format("{}: {}", path.string(), valid.error().message()));
+    return Fail(valid.error().code(), Format("{}: {}", path.string(), valid.error().message()));
   }
   return checkpoint;
 }

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <format>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "converter/gguf/gguf_rope.h"
 #include "converter/layer_kinds.h"
+#include "core/format.h"
 
 namespace cria {
 namespace {
@@ -64,12 +64,10 @@ class ConfigReader {
   }
 
  private:
-  std::string Key(std::string_view name) const {
-    return std::format("{}.{}", architecture_.name, name);
-  }
+  std::string Key(std::string_view name) const { return Format("{}.{}", architecture_.name, name); }
 
   std::unexpected<Error> Unsupported(std::string_view name, std::string_view what) const {
-    return metadata_.Bad(Key(name), std::format("{}, which this version does not support", what),
+    return metadata_.Bad(Key(name), Format("{}, which this version does not support", what),
                          ErrorCode::kUnsupported);
   }
 
@@ -112,7 +110,7 @@ class ConfigReader {
     const bool is_always_mixture = architecture_.mixture == architecture_.hugging_face;
     if (num_experts == 0 && !is_always_mixture) return {};
     if (num_experts == 0 || architecture_.mixture.empty()) {
-      return Unsupported("expert_count", std::format("is {}", num_experts));
+      return Unsupported("expert_count", Format("is {}", num_experts));
     }
     config_.architecture = architecture_.mixture;
     config_.num_experts = num_experts;
@@ -141,9 +139,9 @@ class ConfigReader {
       config_.head_dim = hidden_size / heads;
     } else {
       return metadata_.Bad(Key("attention.head_count"),
-                           std::format("is {}, which does not divide embedding_length {}, and "
-                                       "attention.key_length is missing",
-                                       heads, hidden_size));
+                           Format("is {}, which does not divide embedding_length {}, and "
+                                  "attention.key_length is missing",
+                                  heads, hidden_size));
     }
     if (architecture_.has_partial_rotary) {
       CRIA_ASSIGN_OR_RETURN(const uint32_t rotary_dim,
@@ -156,7 +154,7 @@ class ConfigReader {
       if (name == "rope.dimension_count" && architecture_.has_partial_rotary) continue;
       CRIA_ASSIGN_OR_RETURN(const uint32_t size, metadata_.Integer(Key(name), config_.head_dim));
       if (size != config_.head_dim) {
-        return Unsupported(name, std::format("is {}, but heads have {}", size, config_.head_dim));
+        return Unsupported(name, Format("is {}, but heads have {}", size, config_.head_dim));
       }
     }
     return {};
@@ -212,7 +210,7 @@ class ConfigReader {
       is_sliding.clear();
       for (const int64_t number : *numbers) {
         if (number != 0 && number != 1) {
-          return metadata_.Bad(key, std::format("has {}, but must have 0 or 1", number));
+          return metadata_.Bad(key, Format("has {}, but must have 0 or 1", number));
         }
         is_sliding.push_back(number == 1);
       }
@@ -221,12 +219,12 @@ class ConfigReader {
       is_sliding = AllButEvery(period, num_layers);
     }
     if (is_sliding.size() != num_layers) {
-      return metadata_.Bad(key, std::format("has {} entries, but block_count is {}",
-                                            is_sliding.size(), config_.num_hidden_layers));
+      return metadata_.Bad(key, Format("has {} entries, but block_count is {}", is_sliding.size(),
+                                       config_.num_hidden_layers));
     }
     if (has_window || !std::ranges::contains(is_sliding, true)) return is_sliding;
-    return metadata_.Bad(key, std::format("gives layers a window, but {} gives no window",
-                                          Key("attention.sliding_window")));
+    return metadata_.Bad(key, Format("gives layers a window, but {} gives no window",
+                                     Key("attention.sliding_window")));
   }
 
   const GgufMetadata& metadata_;
@@ -259,11 +257,11 @@ Result<WeightFolding> ReadGgufFolding(const GgufMetadata& metadata,
                              Scale{"embedding_scale", &folding.embedding_multiplier},
                              Scale{"residual_scale", &folding.residual_multiplier},
                              Scale{"logit_scale", &folding.logits_divisor}}) {
-    const std::string key = std::format("{}.{}", architecture.name, scale.name);
+    const std::string key = Format("{}.{}", architecture.name, scale.name);
     if (!architecture.Uses(scale.name) || !metadata.Has(key)) continue;
     CRIA_ASSIGN_OR_RETURN(const float value, metadata.Number(key));
     if (!(value >= 0.0f && std::isfinite(value))) {
-      return metadata.Bad(key, std::format("is {}, but must be more than 0", value));
+      return metadata.Bad(key, Format("is {}, but must be more than 0", value));
     }
     if (value > 0.0f) *scale.target = value;  // As in llama.cpp, 0 means that there is none.
   }

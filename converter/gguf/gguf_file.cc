@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <format>
 #include <limits>
 #include <set>
 #include <string>
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "converter/input/byte_reader.h"
+#include "core/format.h"
 #include "core/quotable.h"
 
 namespace cria {
@@ -77,7 +77,7 @@ constexpr std::array kOtherTypes = {
 
 std::string NameOfUnknown(uint32_t number) {
   const auto* found = std::ranges::find(kOtherTypes, number, &OtherType::number);
-  return found == kOtherTypes.end() ? std::format("number {}", number) : std::string(found->name);
+  return found == kOtherTypes.end() ? Format("number {}", number) : std::string(found->name);
 }
 
 // Arrays of these keys may be as long as a vocabulary.
@@ -102,7 +102,7 @@ class FileReader {
                           metadata_.Integer("general.alignment", kDefaultAlignment));
     if (alignment == 0 || alignment % 8 != 0) {
       return metadata_.Bad("general.alignment",
-                           std::format("is {}, which is not a multiple of 8", alignment));
+                           Format("is {}, which is not a multiple of 8", alignment));
     }
     alignment_ = alignment;
     std::vector<TensorSource> tensors;
@@ -123,23 +123,22 @@ class FileReader {
       const bool is_big_endian = version != 0 && (version & 0xffff) == 0;
       return reader_.Bad(is_big_endian ? "is a big-endian file; only little-endian GGUF "
                                          "files can be converted"
-                                       : std::format("is of GGUF version {}; versions 2 and 3 can "
-                                                     "be converted",
-                                                     version),
+                                       : Format("is of GGUF version {}; versions 2 and 3 can "
+                                                "be converted",
+                                                version),
                          ErrorCode::kUnsupported);
     }
     CRIA_ASSIGN_OR_RETURN(num_tensors_, reader_.Read<uint64_t>("the number of tensors"));
     CRIA_ASSIGN_OR_RETURN(num_keys_, reader_.Read<uint64_t>("the number of keys"));
     if (num_tensors_ <= kMaxTensors && num_keys_ <= kMaxKeys) return {};
-    return reader_.Bad(std::format("claims {} tensors and {} keys; at most {} and {} are supported",
-                                   num_tensors_, num_keys_, kMaxTensors, kMaxKeys));
+    return reader_.Bad(Format("claims {} tensors and {} keys; at most {} and {} are supported",
+                              num_tensors_, num_keys_, kMaxTensors, kMaxKeys));
   }
 
   Result<std::string> ReadText(uint64_t max_bytes, std::string_view what) {
     CRIA_ASSIGN_OR_RETURN(const auto bytes, reader_.Read<uint64_t>(what));
     if (bytes > max_bytes) {
-      return reader_.Bad(
-          std::format("{} has {} bytes, more than {}", Quotable(what), bytes, max_bytes));
+      return reader_.Bad(Format("{} has {} bytes, more than {}", Quotable(what), bytes, max_bytes));
     }
     return reader_.ReadString(bytes, what);
   }
@@ -189,7 +188,7 @@ class FileReader {
           return GgufValue(std::move(text));
         });
       default:
-        return metadata_.Bad(key, std::format("has a value of type {}, which is not known", type),
+        return metadata_.Bad(key, Format("has a value of type {}, which is not known", type),
                              ErrorCode::kUnsupported);
     }
   }
@@ -202,13 +201,13 @@ class FileReader {
       return metadata_.Bad(key,
                            type == kArray
                                ? "is an array of arrays, which is not supported"
-                               : std::format("is an array of type {}, which is not known", type),
+                               : Format("is an array of type {}, which is not known", type),
                            ErrorCode::kUnsupported);
     }
     if (size > reader_.bytes_left() / kMinBytes[type]) {
-      return metadata_.Bad(key, std::format("claims {} elements, more than the file has bytes for; "
-                                            "it may have been cut short: copy it again",
-                                            size));
+      return metadata_.Bad(key, Format("claims {} elements, more than the file has bytes for; "
+                                       "it may have been cut short: copy it again",
+                                       size));
     }
     const uint64_t max_kept = IsVocabularyKey(key) ? kMaxVocabularyElements : kMaxKeptElements;
     if (size > max_kept) {
@@ -262,7 +261,7 @@ class FileReader {
     TensorSource tensor = {.name = std::move(name), .file = file_};
     CRIA_ASSIGN_OR_RETURN(const auto dimensions, reader_.Read<uint32_t>("a tensor"));
     if (dimensions == 0 || dimensions > kMaxDimensions) {
-      return BadTensor(tensor, std::format("has {} dimensions", dimensions));
+      return BadTensor(tensor, Format("has {} dimensions", dimensions));
     }
     uint64_t elements = 1;
     for (uint32_t i = 0; i < dimensions; ++i) {
@@ -279,20 +278,20 @@ class FileReader {
     const auto* type = std::ranges::find(kGgmlTypes, number, &GgmlType::number);
     if (type == kGgmlTypes.end()) {
       return BadTensor(tensor,
-                       std::format("has the type {}, which this version does not convert; take a "
-                                   "file of another quantization",
-                                   NameOfUnknown(number)),
+                       Format("has the type {}, which this version does not convert; take a "
+                              "file of another quantization",
+                              NameOfUnknown(number)),
                        ErrorCode::kUnsupported);
     }
     tensor.type = type->type;
     if (tensor.shape.back() % BlockOf(tensor.type).elements != 0) {
-      return BadTensor(
-          tensor, std::format("has rows of {}, which is not a multiple of the block size of {}",
+      return BadTensor(tensor,
+                       Format("has rows of {}, which is not a multiple of the block size of {}",
                               tensor.shape.back(), ElementTypeName(tensor.type)));
     }
     CRIA_ASSIGN_OR_RETURN(tensor.offset, reader_.Read<uint64_t>("a tensor"));
     if (tensor.offset % alignment_ != 0) {
-      return BadTensor(tensor, std::format("is not aligned to {} bytes", alignment_));
+      return BadTensor(tensor, Format("is not aligned to {} bytes", alignment_));
     }
     if (!names_.insert(tensor.name).second) return BadTensor(tensor, "appears twice");
     return tensor;
@@ -306,9 +305,9 @@ class FileReader {
     std::vector<const TensorSource*> by_offset;
     for (TensorSource& tensor : tensors) {
       if (tensor.offset > data_bytes || tensor.num_bytes() > data_bytes - tensor.offset) {
-        return BadTensor(tensor, std::format("is not inside the file, which has {} bytes of "
-                                             "tensors; it may have been cut short: copy it again",
-                                             data_bytes));
+        return BadTensor(tensor, Format("is not inside the file, which has {} bytes of "
+                                        "tensors; it may have been cut short: copy it again",
+                                        data_bytes));
       }
       tensor.offset += begin;
       by_offset.push_back(&tensor);
@@ -324,7 +323,7 @@ class FileReader {
 
   std::unexpected<Error> BadTensor(const TensorSource& tensor, std::string_view what,
                                    ErrorCode code = ErrorCode::kInvalidFile) const {
-    return reader_.Bad(std::format("tensor \"{}\" {}", Quotable(tensor.name), what), code);
+    return reader_.Bad(Format("tensor \"{}\" {}", Quotable(tensor.name), what), code);
   }
 
   std::shared_ptr<const platform::File> file_;

@@ -1,10 +1,10 @@
 #include "converter/gguf/gguf_metadata.h"
 
 #include <cmath>
-#include <format>
 #include <limits>
 #include <utility>
 
+#include "core/format.h"
 #include "core/quotable.h"
 
 namespace cria {
@@ -15,13 +15,13 @@ bool GgufMetadata::Add(std::string key, GgufValue value) {
 
 std::unexpected<Error> GgufMetadata::Bad(std::string_view key, std::string_view what,
                                          ErrorCode code) const {
-  return Fail(code, std::format("{}: {} {}", where_, Quotable(key), what));
+  return Fail(code, Format("{}: {} {}", where_, Quotable(key), what));
 }
 
 std::unexpected<Error> GgufMetadata::WrongKind(std::string_view key,
                                                std::string_view wanted) const {
   if (!Has(key)) return Bad(key, "is missing", ErrorCode::kNotFound);
-  return Bad(key, std::format("is not {}", wanted));
+  return Bad(key, Format("is not {}", wanted));
 }
 
 Result<uint32_t> GgufMetadata::Integer(std::string_view key,
@@ -32,7 +32,7 @@ Result<uint32_t> GgufMetadata::Integer(std::string_view key,
   if (*value >= 0 && *value <= std::numeric_limits<uint32_t>::max()) {
     return static_cast<uint32_t>(*value);
   }
-  return Bad(key, std::format("is {}, outside 0 to 2^32 - 1", *value));
+  return Bad(key, Format("is {}, outside 0 to 2^32 - 1", *value));
 }
 
 Result<float> GgufMetadata::Number(std::string_view key, std::optional<float> otherwise) const {

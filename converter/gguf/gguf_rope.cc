@@ -1,9 +1,9 @@
 #include "converter/gguf/gguf_rope.h"
 
-#include <format>
 #include <string>
 
 #include "converter/yarn_magnitude.h"
+#include "core/format.h"
 #include "core/quotable.h"
 
 namespace cria {
@@ -26,7 +26,7 @@ class RopeReader {
       return kind;
     }
     if (type != "none" && type != "linear") {
-      return Unsupported("scaling.type", std::format("is \"{}\"", Quotable(type)));
+      return Unsupported("scaling.type", Format("is \"{}\"", Quotable(type)));
     }
     if (!has_longrope_) CRIA_RETURN_IF_ERROR(RefuseUnless("scaling.attn_factor", 1.0f));
     CRIA_RETURN_IF_ERROR(RefuseUnless("scaling.yarn_ext_factor", 0.0f));
@@ -38,12 +38,10 @@ class RopeReader {
   }
 
  private:
-  std::string Key(std::string_view name) const {
-    return std::format("{}.rope.{}", architecture_, name);
-  }
+  std::string Key(std::string_view name) const { return Format("{}.rope.{}", architecture_, name); }
 
   std::unexpected<Error> Unsupported(std::string_view name, std::string_view what) const {
-    return metadata_.Bad(Key(name), std::format("{}, which this version does not support", what),
+    return metadata_.Bad(Key(name), Format("{}, which this version does not support", what),
                          ErrorCode::kUnsupported);
   }
 
@@ -51,7 +49,7 @@ class RopeReader {
   Status RefuseUnless(std::string_view name, float supported) const {
     CRIA_ASSIGN_OR_RETURN(const float value, metadata_.Number(Key(name), supported));
     if (value == supported || value < 0.0f) return {};
-    return Unsupported(name, std::format("is {}", value));
+    return Unsupported(name, Format("is {}", value));
   }
 
   Result<RopeScaling> ReadYarn(uint32_t context_length) const {

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <format>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "converter/gguf/llama3_rope.h"
+#include "core/format.h"
 
 namespace cria {
 namespace {
@@ -26,8 +26,8 @@ Result<std::vector<float>> TakeFactors(std::string_view name, const ModelConfig&
   const uint32_t channels = config.rotary_channels();
   if (source.shape != std::vector<uint64_t>{channels / 2} || channels > kMaxHeadDim) {
     return Fail(ErrorCode::kUnsupported,
-                std::format("{}: tensor \"{}\" has shape {}, but heads have {}",
-                            source.file->path(), name, source.ShapeText(), channels));
+                Format("{}: tensor \"{}\" has shape {}, but heads have {}", source.file->path(),
+                       name, source.ShapeText(), channels));
   }
   std::vector<float> factors(source.shape.front());
   CRIA_RETURN_IF_ERROR(TensorReader().Read(source, 0, factors));
@@ -39,7 +39,7 @@ Status ApplyLlama3Factors(const GgufMetadata& metadata, TensorSources& tensors,
   if (!tensors.contains(kRopeFactors)) return {};
   const auto bad = [&](std::string_view what) {
     return Fail(ErrorCode::kUnsupported,
-                std::format("{}: tensor \"{}\" {}", metadata.where(), kRopeFactors, what));
+                Format("{}: tensor \"{}\" {}", metadata.where(), kRopeFactors, what));
   };
   CRIA_ASSIGN_OR_RETURN(const std::vector<float> factors,
                         TakeFactors(kRopeFactors, config, tensors));
@@ -63,19 +63,18 @@ Status ApplyLlama3Factors(const GgufMetadata& metadata, TensorSources& tensors,
 Status ApplyLongrope(const GgufMetadata& metadata, const GgufArchitecture& architecture,
                      TensorSources& tensors, ModelConfig& config) {
   const auto key = [&](std::string_view name) {
-    return std::format("{}.rope.scaling.{}", architecture.name, name);
+    return Format("{}.rope.scaling.{}", architecture.name, name);
   };
   const bool has_short = tensors.contains(kShortFactors);
   if (has_short != tensors.contains(kLongFactors)) {
-    return Fail(ErrorCode::kInvalidFile,
-                std::format("{}: has only one of the tensors \"{}\" and \"{}\"", metadata.where(),
-                            kShortFactors, kLongFactors));
+    return Fail(ErrorCode::kInvalidFile, Format("{}: has only one of the tensors \"{}\" and \"{}\"",
+                                                metadata.where(), kShortFactors, kLongFactors));
   }
   if (!has_short) {
     CRIA_ASSIGN_OR_RETURN(const float factor, metadata.Number(key("attn_factor"), 1.0f));
     if (factor == 1.0f) return {};
     return metadata.Bad(key("attn_factor"),
-                        std::format("is {}, which this version does not support", factor),
+                        Format("is {}, which this version does not support", factor),
                         ErrorCode::kUnsupported);
   }
   RopeScaling scaling = {.type = RopeScaling::Type::kLongrope};

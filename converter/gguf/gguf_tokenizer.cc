@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <format>
 #include <limits>
 #include <optional>
 #include <string>
@@ -13,6 +12,7 @@
 #include "converter/tokenizer/byte_level_pieces.h"
 #include "converter/tokenizer/scored_pieces.h"
 #include "converter/tokenizer/split_patterns_by_name.h"
+#include "core/format.h"
 #include "core/quotable.h"
 #include "core/utf8.h"
 
@@ -26,9 +26,7 @@ constexpr std::string_view kMerges = "tokenizer.ggml.merges";
 constexpr std::string_view kAddBos = "tokenizer.ggml.add_bos_token";
 constexpr std::string_view kChatTemplate = "tokenizer.chat_template";
 
-std::string ElementName(std::string_view key, size_t index) {
-  return std::format("{}[{}]", key, index);
-}
+std::string ElementName(std::string_view key, size_t index) { return Format("{}[{}]", key, index); }
 
 bool IsUtf8(std::string_view text) { return ValidUtf8Prefix(text) == text.size(); }
 
@@ -47,7 +45,7 @@ class TokenizerReader {
     } else {
       return metadata_.Bad(
           "tokenizer.ggml.model",
-          std::format("is \"{}\"; this version converts llama and gpt2", Quotable(model)),
+          Format("is \"{}\"; this version converts llama and gpt2", Quotable(model)),
           ErrorCode::kUnsupported);
     }
     CRIA_RETURN_IF_ERROR(ReadSpecialTokens());
@@ -73,7 +71,7 @@ class TokenizerReader {
       const int64_t number = (*types)[i];
       if (number < 0 || static_cast<size_t>(number) >= kTypes.size()) {
         return metadata_.Bad(ElementName(kTokenTypes, i),
-                             std::format("is {}, which is not a type", number));
+                             Format("is {}, which is not a type", number));
       }
       types_[i] = kTypes[static_cast<size_t>(number)];
     }
@@ -82,8 +80,8 @@ class TokenizerReader {
 
   Status CheckSize(std::string_view key, size_t size) const {
     if (size == tokens_->size()) return {};
-    return metadata_.Bad(
-        key, std::format("has {} elements, but there are {} tokens", size, tokens_->size()));
+    return metadata_.Bad(key,
+                         Format("has {} elements, but there are {} tokens", size, tokens_->size()));
   }
 
   Status ReadScoredPieces() {
@@ -126,8 +124,8 @@ class TokenizerReader {
   Status CheckTextPieces() {
     for (uint32_t id = 0; id < tokens_->size(); ++id) {
       if (names_.Add((*tokens_)[id], id) || types_[id] != PieceType::kNormal) continue;
-      return metadata_.Bad(ElementName(kTokens, id), std::format("is \"{}\", which already exists",
-                                                                 Quotable((*tokens_)[id])));
+      return metadata_.Bad(ElementName(kTokens, id),
+                           Format("is \"{}\", which already exists", Quotable((*tokens_)[id])));
     }
     return {};
   }
@@ -158,7 +156,7 @@ class TokenizerReader {
     CRIA_ASSIGN_OR_RETURN(const std::string name, metadata_.String(kKey));
     if (const PreTokenizer* found = FindPreTokenizer(name)) return found;
     return metadata_.Bad(kKey,
-                         std::format("is \"{}\", which this version does not know", Quotable(name)),
+                         Format("is \"{}\", which this version does not know", Quotable(name)),
                          ErrorCode::kUnsupported);
   }
 
@@ -170,9 +168,9 @@ class TokenizerReader {
         const auto bytes = alphabet_.Decode(text);
         if (!bytes) {
           return metadata_.Bad(ElementName(kTokens, id),
-                               std::format("is \"{}\", which has characters outside the byte-level "
-                                           "alphabet",
-                                           Quotable(text)));
+                               Format("is \"{}\", which has characters outside the byte-level "
+                                      "alphabet",
+                                      Quotable(text)));
         }
         draft().SetPiece(id, *bytes, PieceType::kNormal);
         return {};
@@ -198,17 +196,16 @@ class TokenizerReader {
       const std::string_view text = (*merges)[i];
       const size_t space = text.find(' ', 1);
       if (space == std::string_view::npos) {
-        return metadata_.Bad(ElementName(kMerges, i), std::format("is \"{}\", not two tokens with "
-                                                                  "one space between",
-                                                                  Quotable(text)));
+        return metadata_.Bad(ElementName(kMerges, i), Format("is \"{}\", not two tokens with "
+                                                             "one space between",
+                                                             Quotable(text)));
       }
       const auto merge =
           names_.FindMerge(text.substr(0, space), text.substr(space + 1), static_cast<uint32_t>(i));
       if (!merge) {
         return metadata_.Bad(
             ElementName(kMerges, i),
-            std::format("is \"{}\": these two and what they make are not all tokens",
-                        Quotable(text)));
+            Format("is \"{}\": these two and what they make are not all tokens", Quotable(text)));
       }
       draft().merges.push_back(*merge);
     }
@@ -217,7 +214,7 @@ class TokenizerReader {
 
   // Some writers write -1, or a number with all bits set, for a token that does not exist.
   Result<std::optional<uint32_t>> ReadTokenId(std::string_view name) const {
-    const std::string key = std::format("tokenizer.ggml.{}_token_id", name);
+    const std::string key = Format("tokenizer.ggml.{}_token_id", name);
     if (!metadata_.Has(key)) return std::nullopt;
     const auto* id = metadata_.Find<int64_t>(key);
     if (id == nullptr) return metadata_.Bad(key, "is not one whole number");
@@ -225,7 +222,7 @@ class TokenizerReader {
     if (*id >= 0 && static_cast<uint64_t>(*id) < tokens_->size()) {
       return static_cast<uint32_t>(*id);
     }
-    return metadata_.Bad(key, std::format("is {}, but there are {} tokens", *id, tokens_->size()));
+    return metadata_.Bad(key, Format("is {}, but there are {} tokens", *id, tokens_->size()));
   }
 
   Status ReadSpecialTokens() {

@@ -8,10 +8,11 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <format>
 #include <system_error>
 #include <thread>
 #include <vector>
+
+#include "core/format.h"
 
 namespace cria::hub {
 namespace {
@@ -25,12 +26,12 @@ constexpr const char* kDownloadLockName = ".downloading";
 std::unexpected<Error> FailToUse(const std::filesystem::path& path, std::string_view what) {
   const int error = errno;
   if (error == ELOOP || error == ENOTDIR) {
-    return Fail(ErrorCode::kIo, std::format("{}: is a symbolic link or of a wrong kind, and a "
-                                            "download uses neither; remove it",
-                                            path.string()));
+    return Fail(ErrorCode::kIo, Format("{}: is a symbolic link or of a wrong kind, and a "
+                                       "download uses neither; remove it",
+                                       path.string()));
   }
   return Fail(error == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo,
-              std::format("{}: cannot {}: {}", path.string(), what, std::strerror(error)));
+              Format("{}: cannot {}: {}", path.string(), what, std::strerror(error)));
 }
 
 // A folder in a folder, which is created if it does not exist. `number` may be AT_FDCWD.
@@ -98,7 +99,7 @@ Status PartialFile::ReadAll(const std::function<void(std::span<const std::byte>)
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return FailToUse(path_, "read the file");
     if (count == 0) {
-      return Fail(ErrorCode::kIo, std::format("{}: another program shortened the file", path_));
+      return Fail(ErrorCode::kIo, Format("{}: another program shortened the file", path_));
     }
     take(std::span(buffer).first(static_cast<size_t>(count)));
     offset += static_cast<uint64_t>(count);
@@ -118,8 +119,8 @@ Result<CheckpointFolder> CheckpointFolder::Open(const std::filesystem::path& cac
                           TryOpen(cache, host, name, commit, waiting));
     if (folder) return *std::move(folder);
   }
-  return Fail(ErrorCode::kIo, std::format("{}: other processes keep removing what is created there",
-                                          cache.string()));
+  return Fail(ErrorCode::kIo,
+              Format("{}: other processes keep removing what is created there", cache.string()));
 }
 
 Result<std::optional<CheckpointFolder>> CheckpointFolder::TryOpen(

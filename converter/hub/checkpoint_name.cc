@@ -1,8 +1,8 @@
 #include "converter/hub/checkpoint_name.h"
 
 #include <algorithm>
-#include <format>
 
+#include "core/format.h"
 #include "core/quotable.h"
 
 namespace cria::hub {
@@ -40,9 +40,9 @@ bool IsCheckpointName(std::string_view text) { return text.starts_with(kPrefix);
 Result<CheckpointName> ParseCheckpointName(std::string_view text) {
   const auto bad = [&](std::string_view what) {
     return Fail(ErrorCode::kUsage,
-                std::format("\"{}\" {}; a checkpoint on the hub is written hf:ORG/NAME, "
-                            "hf:ORG/NAME@REVISION or hf:ORG/NAME/FILE.gguf",
-                            Quotable(text), what));
+                Format("\"{}\" {}; a checkpoint on the hub is written hf:ORG/NAME, "
+                       "hf:ORG/NAME@REVISION or hf:ORG/NAME/FILE.gguf",
+                       Quotable(text), what));
   };
   if (!IsCheckpointName(text)) return bad("does not begin with hf:");
   std::string_view rest = text.substr(kPrefix.size());

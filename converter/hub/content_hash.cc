@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <format>
+
+#include "core/format.h"
 
 namespace cria::hub {
 
@@ -27,7 +28,7 @@ ContentHash::ContentHash(ExpectedHash::Kind kind, uint64_t size_bytes)
   const bool is_git = kind == ExpectedHash::Kind::kGitBlob;
   EVP_DigestInit_ex(context_, is_git ? EVP_sha1() : EVP_sha256(), nullptr);
   if (!is_git) return;
-  const std::string head = std::format("blob {}", size_bytes);
+  const std::string head = Format("blob {}", size_bytes);
   EVP_DigestUpdate(context_, head.c_str(), head.size() + 1);
 }
 
@@ -44,7 +45,7 @@ std::string ContentHash::Finish() {
   // If OpenSSL refuses the hash, no digits are returned, which match no file.
   if (EVP_DigestFinal_ex(context_, digest.data(), &num_digest_bytes) != 1) return "";
   std::string digits;
-  for (unsigned int i = 0; i < num_digest_bytes; ++i) digits += std::format("{:02x}", digest[i]);
+  for (unsigned int i = 0; i < num_digest_bytes; ++i) digits += Format("{:02x}", digest[i]);
   return digits;
 }
 

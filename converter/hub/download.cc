@@ -1,7 +1,6 @@
 #include "converter/hub/download.h"
 
 #include <algorithm>
-#include <format>
 #include <limits>
 #include <system_error>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "converter/hub/file_download.h"
 #include "converter/hub/hub_errors.h"
 #include "converter/hub/model_info.h"
+#include "core/format.h"
 #include "core/format_bytes.h"
 
 namespace cria::hub {
@@ -85,11 +85,11 @@ class Session {
     std::error_code error;
     const auto space = std::filesystem::space(folder_.path(), error);
     if (error || missing_bytes <= space.available) return {};
-    return Fail(ErrorCode::kIo,
-                std::format("{}: {} are still to be downloaded, but only {} are free on this disk",
-                            options_.cache.string(), FormatBytes(missing_bytes),
-                            FormatBytes(space.available)),
-                RemedyKind::kDownloadFolder);
+    return Fail(
+        ErrorCode::kIo,
+        Format("{}: {} are still to be downloaded, but only {} are free on this disk",
+               options_.cache.string(), FormatBytes(missing_bytes), FormatBytes(space.available)),
+        RemedyKind::kDownloadFolder);
   }
 
   HubClient& client_;

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <format>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "converter/input/json_file.h"
+#include "core/format.h"
 #include "core/quotable.h"
 
 namespace cria::hub {
@@ -35,7 +35,7 @@ std::string ListOf(const std::vector<std::string_view>& names) {
   std::string text;
   const size_t shown = std::min(names.size(), kMaxNames);
   for (size_t i = 0; i < shown; ++i) text += (i == 0 ? "" : ", ") + Quotable(names[i]);
-  if (shown < names.size()) text += std::format(" and {} more", names.size() - shown);
+  if (shown < names.size()) text += Format(" and {} more", names.size() - shown);
   return text;
 }
 
@@ -53,21 +53,21 @@ std::unexpected<Error> FailWithoutFiles(const CheckpointName& name, const ModelI
   const std::string where = "hf:" + name.repository();
   if (const auto gguf = PathsEndingWith(info, ".gguf"); !gguf.empty()) {
     return Fail(ErrorCode::kUnsupported,
-                std::format("{}: has no {}, but GGUF files; name one of them, as in {}/{}. There "
-                            "are {}",
-                            where, missing, where, Quotable(gguf.front()), ListOf(gguf)));
+                Format("{}: has no {}, but GGUF files; name one of them, as in {}/{}. There "
+                       "are {}",
+                       where, missing, where, Quotable(gguf.front()), ListOf(gguf)));
   }
   const auto all = ListOf(PathsEndingWith(info, ""));
   if (info.Find("params.json") != nullptr) {
     return Fail(ErrorCode::kUnsupported,
-                std::format("{}: has no {}, but a checkpoint in Meta's own format; download its "
-                            "folder and convert that. There are {}",
-                            where, missing, all));
+                Format("{}: has no {}, but a checkpoint in Meta's own format; download its "
+                       "folder and convert that. There are {}",
+                       where, missing, all));
   }
   return Fail(ErrorCode::kUnsupported,
-              std::format("{}: has no {}; models need config.json, weights and a tokenizer. "
-                          "There are {}",
-                          where, missing, all.empty() ? "no files" : all));
+              Format("{}: has no {}; models need config.json, weights and a tokenizer. "
+                     "There are {}",
+                     where, missing, all.empty() ? "no files" : all));
 }
 
 // llama.cpp names the parts of a split model "...-00002-of-00003.gguf".
@@ -98,26 +98,26 @@ Result<std::vector<RemoteFile>> ChooseGguf(const CheckpointName& name, const Mod
   const std::string where = "hf:" + name.repository();
   if (purpose == Purpose::kPlan) {
     return Fail(ErrorCode::kUnsupported,
-                std::format("{}/{}: the plan of a GGUF file needs the whole file; download it and "
-                            "give the file itself",
-                            where, Quotable(name.file)));
+                Format("{}/{}: the plan of a GGUF file needs the whole file; download it and "
+                       "give the file itself",
+                       where, Quotable(name.file)));
   }
   if (info.Find(name.file) == nullptr) {
     const auto gguf = PathsEndingWith(info, ".gguf");
     return Fail(
         ErrorCode::kNotFound,
-        std::format("{}: has no file {}; {}{}", where, Quotable(name.file),
-                    gguf.empty() ? "it has no GGUF files" : "its GGUF files are ", ListOf(gguf)));
+        Format("{}: has no file {}; {}{}", where, Quotable(name.file),
+               gguf.empty() ? "it has no GGUF files" : "its GGUF files are ", ListOf(gguf)));
   }
   std::vector<RemoteFile> files;
   const SplitName split = ReadSplitName(name.file);
   if (split.count <= 1) return std::vector<RemoteFile>{*info.Find(name.file)};
   for (unsigned part = 1; part <= split.count; ++part) {
-    const std::string path = std::format("{}-{:05}-of-{:05}.gguf", split.stem, part, split.count);
+    const std::string path = Format("{}-{:05}-of-{:05}.gguf", split.stem, part, split.count);
     const RemoteFile* file = info.Find(path);
     if (file == nullptr) {
-      return Fail(ErrorCode::kNotFound, std::format("{}: has no file {}, which is a part of {}",
-                                                    where, Quotable(path), Quotable(name.file)));
+      return Fail(ErrorCode::kNotFound, Format("{}: has no file {}, which is a part of {}", where,
+                                               Quotable(path), Quotable(name.file)));
     }
     files.push_back(*file);
   }
@@ -158,8 +158,8 @@ Result<std::vector<RemoteFile>> ChooseShards(const CheckpointName& name, const M
                                              const std::filesystem::path& index_path) {
   CRIA_ASSIGN_OR_RETURN(const json index, ReadJsonFile(index_path, kMaxIndexBytes));
   const auto bad = [&](const std::string& what) {
-    return Fail(ErrorCode::kInvalidFile, std::format("hf:{}: {} {}", name.repository(),
-                                                     index_path.filename().string(), what));
+    return Fail(ErrorCode::kInvalidFile,
+                Format("hf:{}: {} {}", name.repository(), index_path.filename().string(), what));
   };
   const auto weight_map = index.find("weight_map");
   if (weight_map == index.end() || !weight_map->is_object() || weight_map->empty()) {
@@ -174,8 +174,8 @@ Result<std::vector<RemoteFile>> ChooseShards(const CheckpointName& name, const M
   for (const std::string& shard : names) {
     const RemoteFile* file = info.Find(shard);
     if (file == nullptr || shard.contains('/')) {
-      return bad(std::format("names the file \"{}\", which the model does not have beside it",
-                             Quotable(shard)));
+      return bad(Format("names the file \"{}\", which the model does not have beside it",
+                        Quotable(shard)));
     }
     files.push_back(*file);
   }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <format>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +9,7 @@
 
 #include "converter/hub/content_hash.h"
 #include "converter/hub/hub_errors.h"
+#include "core/format.h"
 #include "core/format_bytes.h"
 #include "core/quotable.h"
 
@@ -69,9 +69,7 @@ class Downloader {
     return file_.size_bytes ? partial_.size_bytes() == *file_.size_bytes : came_to_end_;
   }
 
-  std::string Where() const {
-    return std::format("hf:{}/{}", name_.repository(), Quotable(file_.path));
-  }
+  std::string Where() const { return Format("hf:{}/{}", name_.repository(), Quotable(file_.path)); }
 
   // Hashes what was downloaded earlier. Without a known size, the hash is computed at the end.
   Status StartHash() {
@@ -107,9 +105,9 @@ class Downloader {
       if (FirstByteOf(answer) == first_byte) return {};
       folder_.RemovePartial(file_.path);
       return Fail(ErrorCode::kIo,
-                  std::format("{}: the hub sent another part of the file than the one that was "
-                              "asked for; what was downloaded of it was deleted",
-                              Where()));
+                  Format("{}: the hub sent another part of the file than the one that was "
+                         "asked for; what was downloaded of it was deleted",
+                         Where()));
     }
     // The whole file comes, because the server does not know ranges.
     if (first_byte == 0) return {};
@@ -121,9 +119,9 @@ class Downloader {
     if (file_.size_bytes && bytes.size() > *file_.size_bytes - partial_.size_bytes()) {
       folder_.RemovePartial(file_.path);
       return Fail(ErrorCode::kInvalidFile,
-                  std::format("{}: has more than the {} bytes that the hub gives as its size; what "
-                              "was downloaded of it was deleted",
-                              Where(), *file_.size_bytes));
+                  Format("{}: has more than the {} bytes that the hub gives as its size; what "
+                         "was downloaded of it was deleted",
+                         Where(), *file_.size_bytes));
     }
     CRIA_RETURN_IF_ERROR(partial_.Append(bytes));
     if (hash_) hash_->Add(bytes);
@@ -139,9 +137,9 @@ class Downloader {
   Status FailAsShort() const {
     folder_.RemovePartial(file_.path);
     return Fail(ErrorCode::kInvalidFile,
-                std::format("{}: has only {} bytes, but the hub gives {} as its size; it was "
-                            "deleted, so run the same command again",
-                            Where(), partial_.size_bytes(), file_.size_bytes.value_or(0)));
+                Format("{}: has only {} bytes, but the hub gives {} as its size; it was "
+                       "deleted, so run the same command again",
+                       Where(), partial_.size_bytes(), file_.size_bytes.value_or(0)));
   }
 
   // An answer that does not say how long it is may have ended because the connection broke.
@@ -156,11 +154,10 @@ class Downloader {
     const std::string why =
         answer.breakdown ? answer.breakdown->sentence : "the server ended the file too early";
     const std::string all =
-        file_.size_bytes ? std::format(" of {}", FormatBytes(*file_.size_bytes)) : "";
-    return Fail(ErrorCode::kIo,
-                std::format("{}: {}{} were downloaded, and then {} again and again; "
-                            "run the same command later to continue",
-                            Where(), FormatBytes(partial_.size_bytes()), all, why));
+        file_.size_bytes ? Format(" of {}", FormatBytes(*file_.size_bytes)) : "";
+    return Fail(ErrorCode::kIo, Format("{}: {}{} were downloaded, and then {} again and again; "
+                                       "run the same command later to continue",
+                                       Where(), FormatBytes(partial_.size_bytes()), all, why));
   }
 
   Status CheckHash() {
@@ -174,10 +171,10 @@ class Downloader {
     folder_.RemovePartial(file_.path);
     return Fail(
         ErrorCode::kInvalidFile,
-        std::format("{}: the downloaded file has the {} {}, but the hub gives {}; it was "
-                    "deleted, so run the same command again",
-                    Where(), file_.hash->kind == ExpectedHash::Kind::kSha256 ? "SHA-256" : "git id",
-                    digits, file_.hash->digits));
+        Format("{}: the downloaded file has the {} {}, but the hub gives {}; it was "
+               "deleted, so run the same command again",
+               Where(), file_.hash->kind == ExpectedHash::Kind::kSha256 ? "SHA-256" : "git id",
+               digits, file_.hash->digits));
   }
 
   HubClient& client_;

@@ -3,8 +3,8 @@
 #include <curl/curl.h>
 
 #include <charconv>
-#include <format>
 
+#include "core/format.h"
 #include "core/quotable.h"
 
 namespace cria::hub {
@@ -74,43 +74,41 @@ std::optional<Breakdown> BreakdownOf(CURLcode code, const HttpRequest& request,
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_RESOLVE_PROXY:
       return Breakdown{Kind::kNoConnection,
-                       std::format("the host {} was not found; is this machine connected to a "
-                                   "network?",
-                                   host)};
+                       Format("the host {} was not found; is this machine connected to a "
+                              "network?",
+                              host)};
     case CURLE_COULDNT_CONNECT:
       return Breakdown{Kind::kNoConnection,
-                       std::format("{} port {} does not accept connections; is this machine "
-                                   "connected to a network?",
-                                   host, request.url.port)};
+                       Format("{} port {} does not accept connections; is this machine "
+                              "connected to a network?",
+                              host, request.url.port)};
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_ISSUER_ERROR:
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_CERTPROBLEM:
       return Breakdown{Kind::kNoTrust,
-                       std::format("the certificate of {} is not trusted ({}); check this "
-                                   "machine's clock and its certificates of authorities",
-                                   host, curl_easy_strerror(code))};
+                       Format("the certificate of {} is not trusted ({}); check this "
+                              "machine's clock and its certificates of authorities",
+                              host, curl_easy_strerror(code))};
     case CURLE_SSL_CONNECT_ERROR:
-      return Breakdown{
-          Kind::kNoTrust,
-          std::format("{} port {} does not speak TLS as https needs it", host, request.url.port)};
+      return Breakdown{Kind::kNoTrust, Format("{} port {} does not speak TLS as https needs it",
+                                              host, request.url.port)};
     case CURLE_OPERATION_TIMEDOUT:
-      return Breakdown{Kind::kBroken,
-                       std::format("{} did not send anything for a long time", host)};
+      return Breakdown{Kind::kBroken, Format("{} did not send anything for a long time", host)};
     case CURLE_WRITE_ERROR:
       // Our own callback ended the exchange, after the headers of an answer without success or
       // because these were too long.
       if (transfer.num_header_bytes <= kMaxHeaderBytes) return std::nullopt;
       return Breakdown{Kind::kMalformed,
-                       std::format("{} sent more than {} bytes of headers", host, kMaxHeaderBytes)};
+                       Format("{} sent more than {} bytes of headers", host, kMaxHeaderBytes)};
     case CURLE_WEIRD_SERVER_REPLY:
     case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_TOO_LARGE:
-      return Breakdown{Kind::kMalformed, std::format("{} did not answer with HTTP ({})", host,
-                                                     curl_easy_strerror(code))};
+      return Breakdown{Kind::kMalformed,
+                       Format("{} did not answer with HTTP ({})", host, curl_easy_strerror(code))};
     default:
-      return Breakdown{Kind::kBroken, std::format("the connection to {} broke ({})", host,
-                                                  curl_easy_strerror(code))};
+      return Breakdown{Kind::kBroken,
+                       Format("the connection to {} broke ({})", host, curl_easy_strerror(code))};
   }
 }
 
@@ -161,7 +159,7 @@ Result<HttpAnswer> HttpClient::Exchange(const HttpRequest& request, const Conten
   curl_easy_setopt(handle, CURLOPT_WRITEDATA, &transfer);
   // A proxy, which the environment may name, could not reach this machine's own ports.
   if (request.url.is_loopback()) curl_easy_setopt(handle, CURLOPT_PROXY, "");
-  const std::string range = std::format("{}-", request.first_byte);
+  const std::string range = Format("{}-", request.first_byte);
   if (request.first_byte != 0) curl_easy_setopt(handle, CURLOPT_RANGE, range.c_str());
   if (!request.bearer_token.empty()) {
     curl_easy_setopt(handle, CURLOPT_HTTPAUTH, CURLAUTH_BEARER);

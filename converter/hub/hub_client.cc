@@ -1,9 +1,9 @@
 #include "converter/hub/hub_client.h"
 
 #include <algorithm>
-#include <format>
 #include <thread>
 
+#include "core/format.h"
 #include "core/quotable.h"
 
 namespace cria::hub {
@@ -45,9 +45,9 @@ Result<HubClient> HubClient::Create(std::string_view endpoint, std::string_view 
   while (endpoint.ends_with('/')) endpoint.remove_suffix(1);
   CRIA_ASSIGN_OR_RETURN(Url url, ParseUrl(endpoint, "the address of the hub, HF_ENDPOINT,"));
   if (url.text.find_first_of("?#") != std::string::npos) {
-    return Fail(ErrorCode::kUsage, std::format("the address of the hub is \"{}\"; it must not have "
-                                               "a query or a fragment",
-                                               Quotable(endpoint)));
+    return Fail(ErrorCode::kUsage, Format("the address of the hub is \"{}\"; it must not have "
+                                          "a query or a fragment",
+                                          Quotable(endpoint)));
   }
   if (token.size() > kMaxTokenBytes ||
       std::ranges::any_of(token, [](char c) { return c <= ' ' || c > '~'; })) {
@@ -72,8 +72,8 @@ Result<HubAnswer> HubClient::Follow(HttpRequest request, const ContentSink& sink
     if (!result.answer.is_redirect() || is_enough) return result;
     CRIA_ASSIGN_OR_RETURN(request.url, AllowedRedirect(endpoint_, result.answer.location));
   }
-  return Fail(ErrorCode::kIo, std::format("{} redirects more than {} times; it may be in a circle",
-                                          endpoint_.text, kMaxRedirects));
+  return Fail(ErrorCode::kIo, Format("{} redirects more than {} times; it may be in a circle",
+                                     endpoint_.text, kMaxRedirects));
 }
 
 Result<HubAnswer> HubClient::Get(std::string_view path, uint64_t first_byte,
@@ -94,7 +94,7 @@ Result<std::string> HubClient::GetText(std::string_view path, uint64_t max_bytes
     const auto append = [&](const HttpAnswer&, std::span<const std::byte> bytes) -> Status {
       if (bytes.size() > max_bytes - text.size()) {
         return Fail(ErrorCode::kInvalidFile,
-                    std::format("{} answered with more than {} bytes", endpoint_.text, max_bytes));
+                    Format("{} answered with more than {} bytes", endpoint_.text, max_bytes));
       }
       text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
       return {};
@@ -111,8 +111,8 @@ Result<std::string> HubClient::GetText(std::string_view path, uint64_t max_bytes
 
 Result<Url> AllowedRedirect(const Url& endpoint, std::string_view location) {
   const auto refuse = [&](std::string_view what) {
-    return Fail(ErrorCode::kIo, std::format("{} redirects to \"{}\", which {}", endpoint.text,
-                                            Quotable(location), what));
+    return Fail(ErrorCode::kIo, Format("{} redirects to \"{}\", which {}", endpoint.text,
+                                       Quotable(location), what));
   };
   auto url = ParseUrl(location, "a redirect");
   if (!url) return refuse("is neither https nor a connection inside this machine");

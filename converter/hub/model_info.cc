@@ -1,7 +1,6 @@
 #include "converter/hub/model_info.h"
 
 #include <algorithm>
-#include <format>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -9,6 +8,7 @@
 #include "converter/hub/hub_errors.h"
 #include "converter/input/json_fields.h"
 #include "converter/input/json_file.h"
+#include "core/format.h"
 #include "core/quotable.h"
 
 namespace cria::hub {
@@ -38,16 +38,14 @@ std::optional<ExpectedHash> HashIn(const json& object, std::initializer_list<con
 Result<RemoteFile> ReadFile(const json& sibling, std::string_view where) {
   const auto path = sibling.is_object() ? sibling.find("rfilename") : sibling.end();
   if (!sibling.is_object() || path == sibling.end() || !path->is_string()) {
-    return Fail(ErrorCode::kInvalidFile,
-                std::format("{}: the hub lists a file without a name", where));
+    return Fail(ErrorCode::kInvalidFile, Format("{}: the hub lists a file without a name", where));
   }
   RemoteFile file = {.path = path->get<std::string>()};
   if (!IsSafePath(file.path)) {
-    return Fail(
-        ErrorCode::kInvalidFile,
-        std::format("{}: the hub lists a file with the name \"{}\", which could lead out of "
-                    "the model's folder",
-                    where, Quotable(file.path)));
+    return Fail(ErrorCode::kInvalidFile,
+                Format("{}: the hub lists a file with the name \"{}\", which could lead out of "
+                       "the model's folder",
+                       where, Quotable(file.path)));
   }
   file.size_bytes = SizeIn(sibling);
   // For a large file, the other id is that of a pointer to it, not of its content.
@@ -103,9 +101,9 @@ const RemoteFile* ModelInfo::Find(std::string_view path) const {
 
 Result<ModelInfo> ParseModelInfo(std::string_view text, std::string_view where) {
   CRIA_ASSIGN_OR_RETURN(const json info,
-                        ParseJsonObject(text, std::format("{}: the hub's answer", where)));
+                        ParseJsonObject(text, Format("{}: the hub's answer", where)));
   const auto bad = [&](std::string_view what) {
-    return Fail(ErrorCode::kInvalidFile, std::format("{}: the hub's answer {}", where, what));
+    return Fail(ErrorCode::kInvalidFile, Format("{}: the hub's answer {}", where, what));
   };
   const auto commit = info.find("sha");
   if (commit == info.end() || !commit->is_string() ||
@@ -117,8 +115,7 @@ Result<ModelInfo> ParseModelInfo(std::string_view text, std::string_view where) 
   const auto siblings = info.find("siblings");
   if (siblings == info.end() || !siblings->is_array()) return bad("has no list of files");
   if (siblings->size() > kMaxFiles) {
-    return bad(
-        std::format("lists {} files; at most {} are supported", siblings->size(), kMaxFiles));
+    return bad(Format("lists {} files; at most {} are supported", siblings->size(), kMaxFiles));
   }
   std::set<std::string_view> paths;
   result.files.reserve(siblings->size());  // `paths` has views of the names.
@@ -126,7 +123,7 @@ Result<ModelInfo> ParseModelInfo(std::string_view text, std::string_view where) 
     CRIA_ASSIGN_OR_RETURN(RemoteFile file, ReadFile(sibling, where));
     result.files.push_back(std::move(file));
     if (!paths.insert(result.files.back().path).second) {
-      return bad(std::format("lists the file \"{}\" twice", Quotable(result.files.back().path)));
+      return bad(Format("lists the file \"{}\" twice", Quotable(result.files.back().path)));
     }
   }
   return result;
@@ -134,8 +131,8 @@ Result<ModelInfo> ParseModelInfo(std::string_view text, std::string_view where) 
 
 Result<ModelInfo> FetchModelInfo(HubClient& client, const CheckpointName& name) {
   const std::string where = "hf:" + name.repository();
-  const std::string path = std::format("/api/models/{}/revision/{}?blobs=true", name.repository(),
-                                       PercentEncode(name.revision, /*keep_slashes=*/false));
+  const std::string path = Format("/api/models/{}/revision/{}?blobs=true", name.repository(),
+                                  PercentEncode(name.revision, /*keep_slashes=*/false));
   HubAnswer answer;
   CRIA_ASSIGN_OR_RETURN(const std::string text, client.GetText(path, kMaxInfoBytes, &answer));
   if (!answer.answer.is_success() || answer.answer.breakdown) {
@@ -143,17 +140,16 @@ Result<ModelInfo> FetchModelInfo(HubClient& client, const CheckpointName& name) 
   }
   CRIA_ASSIGN_OR_RETURN(ModelInfo info, ParseModelInfo(text, where));
   if (IsCommit(name.revision) && info.commit != name.revision) {
-    return Fail(ErrorCode::kInvalidFile,
-                std::format("{}: the hub answered with commit {} instead of {}", where, info.commit,
-                            name.revision));
+    return Fail(ErrorCode::kInvalidFile, Format("{}: the hub answered with commit {} instead of {}",
+                                                where, info.commit, name.revision));
   }
   return info;
 }
 
 std::string FilePathOnHub(const CheckpointName& name, const std::string& commit,
                           std::string_view file) {
-  return std::format("/{}/resolve/{}/{}", name.repository(), commit,
-                     PercentEncode(file, /*keep_slashes=*/true));
+  return Format("/{}/resolve/{}/{}", name.repository(), commit,
+                PercentEncode(file, /*keep_slashes=*/true));
 }
 
 }  // namespace cria::hub

@@ -3,9 +3,9 @@
 #include <curl/curl.h>
 
 #include <algorithm>
-#include <format>
 #include <memory>
 
+#include "core/format.h"
 #include "core/quotable.h"
 
 namespace cria::hub {
@@ -33,8 +33,8 @@ Result<Url> ParseUrl(std::string_view text, std::string_view what) {
   if (parsed == nullptr ||
       curl_url_set(parsed.get(), CURLUPART_URL, copy.c_str(),
                    CURLU_DISALLOW_USER | CURLU_NON_SUPPORT_SCHEME) != CURLUE_OK) {
-    return Fail(ErrorCode::kUsage, std::format("{} is \"{}\", which is not a URL that can be used",
-                                               what, Quotable(text)));
+    return Fail(ErrorCode::kUsage,
+                Format("{} is \"{}\", which is not a URL that can be used", what, Quotable(text)));
   }
   Url url = {.text = copy,
              .scheme = PartOf(parsed, CURLUPART_SCHEME),
@@ -45,9 +45,9 @@ Result<Url> ParseUrl(std::string_view text, std::string_view what) {
   });
   if (url.scheme != "https" && !(url.scheme == "http" && url.is_loopback())) {
     return Fail(ErrorCode::kUsage,
-                std::format("{} is \"{}\"; it must begin with https://, because only connections "
-                            "inside this machine may be without TLS",
-                            what, Quotable(text)));
+                Format("{} is \"{}\"; it must begin with https://, because only connections "
+                       "inside this machine may be without TLS",
+                       what, Quotable(text)));
   }
   return url;
 }
@@ -61,7 +61,7 @@ std::string PercentEncode(std::string_view text, bool keep_slashes) {
     if (is_unreserved) {
       encoded += c;
     } else {
-      encoded += std::format("%{:02X}", static_cast<unsigned char>(c));
+      encoded += Format("%{:02X}", static_cast<unsigned char>(c));
     }
   }
   return encoded;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <format>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -13,6 +12,7 @@
 #include "converter/hugging_face/safetensors.h"
 #include "converter/input/json_file.h"
 #include "converter/torch/torch_archive.h"
+#include "core/format.h"
 #include "core/quotable.h"
 
 namespace cria {
@@ -41,7 +41,7 @@ Result<TensorSources> ReadShards(const std::filesystem::path& folder, const Weig
   const std::filesystem::path index_path = folder / format.index_file;
   CRIA_ASSIGN_OR_RETURN(const auto index, ReadJsonFile(index_path, kMaxIndexBytes));
   const auto bad = [&](const std::string& what) {
-    return Fail(ErrorCode::kInvalidFile, std::format("{}: {}", index_path.string(), what));
+    return Fail(ErrorCode::kInvalidFile, Format("{}: {}", index_path.string(), what));
   };
   const auto weight_map = index.find("weight_map");
   if (weight_map == index.end() || !weight_map->is_object()) {
@@ -51,8 +51,8 @@ Result<TensorSources> ReadShards(const std::filesystem::path& folder, const Weig
   TensorSources tensors;
   for (const auto& [tensor, shard] : weight_map->items()) {
     if (!shard.is_string() || !IsPlainName(shard.get_ref<const std::string&>())) {
-      return bad(std::format("weight_map.{} is not the name of a file in the same folder",
-                             Quotable(tensor)));
+      return bad(
+          Format("weight_map.{} is not the name of a file in the same folder", Quotable(tensor)));
     }
     const auto& file_name = shard.get_ref<const std::string&>();
     auto found = shards.find(file_name);
@@ -62,8 +62,8 @@ Result<TensorSources> ReadShards(const std::filesystem::path& folder, const Weig
     }
     auto node = found->second.extract(tensor);
     if (node.empty()) {
-      return bad(std::format("says that {} has tensor \"{}\", but it does not", Quotable(file_name),
-                             Quotable(tensor)));
+      return bad(Format("says that {} has tensor \"{}\", but it does not", Quotable(file_name),
+                        Quotable(tensor)));
     }
     tensors.insert(std::move(node));
   }
@@ -76,8 +76,8 @@ Result<TensorSources> ReadTensors(const std::filesystem::path& folder) {
     if (FileExists(folder / format.index_file)) return ReadShards(folder, format);
   }
   return Fail(ErrorCode::kNotFound,
-              std::format("{}: has neither {} nor {}; for GGUF and llama2.c, give the file itself",
-                          folder.string(), kFormats[0].single_file, kFormats[0].index_file));
+              Format("{}: has neither {} nor {}; for GGUF and llama2.c, give the file itself",
+                     folder.string(), kFormats[0].single_file, kFormats[0].index_file));
 }
 
 // Where the parts of a model that sees pictures begin, in the names of newer and older files.
@@ -113,13 +113,12 @@ Status LeaveOutVision(Checkpoint& checkpoint) {
       break;
     }
     if (!text.emplace(renamed, std::move(source)).second) {
-      return Fail(ErrorCode::kInvalidFile,
-                  std::format("{}: two tensors have the meaning of \"{}\"",
-                              checkpoint.folder.string(), Quotable(renamed)));
+      return Fail(ErrorCode::kInvalidFile, Format("{}: two tensors have the meaning of \"{}\"",
+                                                  checkpoint.folder.string(), Quotable(renamed)));
     }
   }
   checkpoint.tensors = std::move(text);
-  checkpoint.notes.push_back(std::format(
+  checkpoint.notes.push_back(Format(
       "the vision part of the checkpoint ({} tensors) is left out: the model reads and writes "
       "text only",
       num_left_out));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <format>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +14,7 @@
 #include "converter/input/json_fields.h"
 #include "converter/input/json_file.h"
 #include "converter/input/list_names.h"
+#include "core/format.h"
 #include "core/quotable.h"
 
 namespace cria {
@@ -67,9 +67,8 @@ Status RefuseUnlessNeutral(const JsonFields& fields, const NeutralField& field) 
       value->get<double>() == *field.neutral_number) {
     return {};
   }
-  return fields.Bad(
-      ErrorCode::kUnsupported, field.name,
-      std::format("is {}, which this version does not support", JsonFields::Text(*value)));
+  return fields.Bad(ErrorCode::kUnsupported, field.name,
+                    Format("is {}, which this version does not support", JsonFields::Text(*value)));
 }
 
 // Fields that may be absent, but for which transformers knows no meaning of null.
@@ -106,8 +105,8 @@ Result<HiddenAct> ReadActivation(const JsonFields& fields, std::string_view name
   const auto* found = std::ranges::find(kActivations, activation, &Activation::name);
   if (found != kActivations.end()) return found->kind;
   return fields.Bad(ErrorCode::kUnsupported, name,
-                    std::format("is \"{}\"; this version supports {}", Quotable(activation),
-                                ListNames(kActivations, &Activation::name)));
+                    Format("is \"{}\"; this version supports {}", Quotable(activation),
+                           ListNames(kActivations, &Activation::name)));
 }
 
 // There are two names of the field. Versions of transformers differ in which of them they use for
@@ -120,7 +119,7 @@ Status ReadActivations(const JsonFields& fields, const Family& family, ModelConf
   CRIA_ASSIGN_OR_RETURN(const HiddenAct other_act, ReadActivation(fields, other, family));
   if (other_act == config.hidden_act) return {};
   return fields.Bad(ErrorCode::kInvalidFile, other,
-                    std::format("contradicts {}; remove the wrong one", family.activation_field));
+                    Format("contradicts {}; remove the wrong one", family.activation_field));
 }
 
 // Returns `otherwise`, or nothing if the field is null: null switches the default off, too.
@@ -159,11 +158,10 @@ Status ReadSizes(const JsonFields& fields, const Family& family, ModelConfig& co
     return {};
   }
   if (config.num_attention_heads == 0 || config.hidden_size % config.num_attention_heads != 0) {
-    return fields.Bad(
-        ErrorCode::kInvalidFile, "hidden_size",
-        std::format("({}) is not a multiple of num_attention_heads ({}), and head_dim "
-                    "is not given",
-                    config.hidden_size, config.num_attention_heads));
+    return fields.Bad(ErrorCode::kInvalidFile, "hidden_size",
+                      Format("({}) is not a multiple of num_attention_heads ({}), and head_dim "
+                             "is not given",
+                             config.hidden_size, config.num_attention_heads));
   }
   config.head_dim = config.hidden_size / config.num_attention_heads;
   return {};
@@ -232,8 +230,8 @@ Result<HfModel> ReadNested(const JsonFields& fields, const Family& family) {
   CRIA_ASSIGN_OR_RETURN(const std::string model_type, text.String("model_type"));
   if (!model_type.empty() && model_type != family.nested_model_type) {
     return text.Bad(ErrorCode::kUnsupported, "model_type",
-                    std::format("is \"{}\", but {} has \"{}\" there", Quotable(model_type),
-                                family.architecture, family.nested_model_type));
+                    Format("is \"{}\", but {} has \"{}\" there", Quotable(model_type),
+                           family.architecture, family.nested_model_type));
   }
   constexpr std::string_view kTied = "tie_word_embeddings";
   CRIA_RETURN_IF_ERROR(RefuseNull(fields, {&kTied, 1}));
@@ -241,8 +239,8 @@ Result<HfModel> ReadNested(const JsonFields& fields, const Family& family) {
   CRIA_ASSIGN_OR_RETURN(const bool text_is_tied, text.Bool(kTied, is_tied));
   if (is_tied != text_is_tied) {
     return text.Bad(ErrorCode::kInvalidFile, kTied,
-                    std::format("contradicts the {} outside {}; correct the one that is wrong",
-                                kTied, family.nested_in));
+                    Format("contradicts the {} outside {}; correct the one that is wrong", kTied,
+                           family.nested_in));
   }
   CRIA_RETURN_IF_ERROR(RefuseUnlessNeutral(fields, {"quantization_config", {}}));
   CRIA_ASSIGN_OR_RETURN(HfModel model, ReadFields(text, family));
@@ -260,8 +258,7 @@ Result<HfModel> ReadHfModel(const std::filesystem::path& path) {
   CRIA_ASSIGN_OR_RETURN(HfModel model, family->nested_in.empty() ? ReadFields(fields, *family)
                                                                  : ReadNested(fields, *family));
   if (const Status valid = ValidateConfig(model.config); !valid) {
-    return Fail(valid.error().code(),
-                std::format("{}: {}", path.string(), valid.error().message()));
+    return Fail(valid.error().code(), Format("{}: {}", path.string(), valid.error().message()));
   }
   return model;
 }

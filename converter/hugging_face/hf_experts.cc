@@ -1,8 +1,9 @@
 #include "converter/hugging_face/hf_experts.h"
 
 #include <algorithm>
-#include <format>
 #include <string_view>
+
+#include "core/format.h"
 
 namespace cria {
 namespace {
@@ -35,7 +36,7 @@ Result<uint32_t> ReadNumExperts(const JsonFields& fields, const ExpertFields& ex
     if (name != experts.num_experts_alias) {
       return fields.Bad(
           ErrorCode::kUnsupported, name,
-          std::format("is not used by this architecture, but {}; remove it", experts.num_experts));
+          Format("is not used by this architecture, but {}; remove it", experts.num_experts));
     }
     const bool has_both = fields.Find(experts.num_experts) != nullptr;
     CRIA_ASSIGN_OR_RETURN(const uint32_t other, fields.Integer(name));
@@ -43,7 +44,7 @@ Result<uint32_t> ReadNumExperts(const JsonFields& fields, const ExpertFields& ex
     if (other != count) {
       return fields.Bad(
           ErrorCode::kInvalidFile, name,
-          std::format("contradicts {}; correct the one that is wrong", experts.num_experts));
+          Format("contradicts {}; correct the one that is wrong", experts.num_experts));
     }
   }
   return count;
@@ -108,7 +109,7 @@ Result<std::vector<bool>> ReadHfDenseLayers(const JsonFields& fields, const Fami
     return is_dense;
   }
   return fields.Bad(ErrorCode::kInvalidFile, kOnly,
-                    std::format("is {}, but must be a list of layers", JsonFields::Text(*only)));
+                    Format("is {}, but must be a list of layers", JsonFields::Text(*only)));
 }
 
 }  // namespace cria

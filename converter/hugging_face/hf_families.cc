@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <format>
 #include <string>
 
 #include "converter/input/list_names.h"
+#include "core/format.h"
 #include "core/quotable.h"
 
 namespace cria {
@@ -281,7 +281,7 @@ Result<std::optional<std::string>> ReadArchitecture(const JsonFields& fields) {
       !architectures->front().is_string()) {
     return fields.Bad(
         ErrorCode::kInvalidFile, "architectures",
-        std::format("is {}, but must be a list of one name", JsonFields::Text(*architectures)));
+        Format("is {}, but must be a list of one name", JsonFields::Text(*architectures)));
   }
   return architectures->front().get<std::string>();
 }
@@ -302,14 +302,14 @@ Result<const Family*> ReadHfFamily(const JsonFields& fields) {
   const auto* family = std::ranges::find(kFamilies, *architecture, &Family::architecture);
   if (family == kFamilies.end()) {
     return fields.Bad(ErrorCode::kUnsupported, "architectures",
-                      std::format("is [\"{}\"]; this version converts {}", Quotable(*architecture),
-                                  ListNames(kFamilies, &Family::architecture)));
+                      Format("is [\"{}\"]; this version converts {}", Quotable(*architecture),
+                             ListNames(kFamilies, &Family::architecture)));
   }
   if (model_type.empty() || model_type == family->model_type) return family;
   return fields.Bad(ErrorCode::kInvalidFile, "model_type",
-                    std::format("is \"{}\", but architectures names {}, whose model_type is "
-                                "\"{}\"; correct the one that is wrong",
-                                Quotable(model_type), family->architecture, family->model_type));
+                    Format("is \"{}\", but architectures names {}, whose model_type is "
+                           "\"{}\"; correct the one that is wrong",
+                           Quotable(model_type), family->architecture, family->model_type));
 }
 
 }  // namespace cria

@@ -1,13 +1,13 @@
 #include "converter/hugging_face/hf_layers.h"
 
 #include <algorithm>
-#include <format>
 #include <utility>
 #include <vector>
 
 #include "converter/hugging_face/hf_experts.h"
 #include "converter/hugging_face/hf_rope.h"
 #include "converter/layer_kinds.h"
+#include "core/format.h"
 
 namespace cria {
 namespace {
@@ -21,17 +21,16 @@ constexpr uint32_t kDefaultNoRopeLayerInterval = 4;
 Result<std::vector<bool>> ReadLayerTypes(const JsonFields& fields, uint32_t num_hidden_layers) {
   CRIA_ASSIGN_OR_RETURN(const json* types, fields.Array("layer_types"));
   if (types->size() != num_hidden_layers) {
-    return fields.Bad(ErrorCode::kInvalidFile, "layer_types",
-                      std::format("has {} entries, but num_hidden_layers is {}", types->size(),
-                                  num_hidden_layers));
+    return fields.Bad(
+        ErrorCode::kInvalidFile, "layer_types",
+        Format("has {} entries, but num_hidden_layers is {}", types->size(), num_hidden_layers));
   }
   std::vector<bool> is_sliding;
   for (const json& type : *types) {
     if (type != kSlidingAttention && type != kFullAttention) {
-      return fields.Bad(
-          ErrorCode::kUnsupported, "layer_types",
-          std::format("has {}; this version supports full_attention and sliding_attention",
-                      JsonFields::Text(type)));
+      return fields.Bad(ErrorCode::kUnsupported, "layer_types",
+                        Format("has {}; this version supports full_attention and sliding_attention",
+                               JsonFields::Text(type)));
     }
     is_sliding.push_back(type == kSlidingAttention);
   }
@@ -43,8 +42,8 @@ Status RefuseGiven(const JsonFields& fields, std::string_view name) {
   const json* value = fields.Find(name);
   if (value == nullptr) return {};
   return fields.Bad(ErrorCode::kUnsupported, name,
-                    std::format("is {}, which this version does not support for this architecture",
-                                JsonFields::Text(*value)));
+                    Format("is {}, which this version does not support for this architecture",
+                           JsonFields::Text(*value)));
 }
 
 Status RefuseForeignWindow(const JsonFields& fields, Window window) {
@@ -85,13 +84,13 @@ Result<std::vector<bool>> ReadLayersWithRope(const JsonFields& fields, const Fam
   if (flags->size() < num_layers) {
     return fields.Bad(
         ErrorCode::kInvalidFile, "no_rope_layers",
-        std::format("has {} entries, but num_hidden_layers is {}", flags->size(), num_layers));
+        Format("has {} entries, but num_hidden_layers is {}", flags->size(), num_layers));
   }
   for (size_t i = 0; i < num_layers; ++i) {
     const json& flag = (*flags)[i];
     if (flag != 0 && flag != 1) {
       return fields.Bad(ErrorCode::kInvalidFile, "no_rope_layers",
-                        std::format("has {}, but must have 0 or 1", JsonFields::Text(flag)));
+                        Format("has {}, but must have 0 or 1", JsonFields::Text(flag)));
     }
     has_rope[i] = flag == 1;
   }

@@ -1,7 +1,8 @@
 #include "converter/hugging_face/hf_multipliers.h"
 
 #include <cmath>
-#include <format>
+
+#include "core/format.h"
 
 namespace cria {
 namespace {
@@ -10,8 +11,7 @@ namespace {
 Result<double> ReadPositive(const JsonFields& fields, std::string_view name, float otherwise) {
   CRIA_ASSIGN_OR_RETURN(const float value, fields.Number(name, otherwise));
   if (value > 0.0f && std::isfinite(value)) return value;
-  return fields.Bad(ErrorCode::kUnsupported, name,
-                    std::format("is {}, but must be more than 0", value));
+  return fields.Bad(ErrorCode::kUnsupported, name, Format("is {}, but must be more than 0", value));
 }
 
 Result<float> ReadSoftCap(const JsonFields& fields, const Family& family, std::string_view name,

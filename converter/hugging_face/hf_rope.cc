@@ -1,12 +1,12 @@
 #include "converter/hugging_face/hf_rope.h"
 
 #include <array>
-#include <format>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "converter/hugging_face/hf_rope_scaling.h"
+#include "core/format.h"
 
 namespace cria {
 namespace {
@@ -38,7 +38,7 @@ Result<RopeObjects> FindRope(const JsonFields& fields) {
   }
   if (found.any() != nullptr && !found.any()->is_object()) {
     return fields.Bad(ErrorCode::kInvalidFile, found.name(),
-                      std::format("is {}, but must be an object", JsonFields::Text(*found.any())));
+                      Format("is {}, but must be an object", JsonFields::Text(*found.any())));
   }
   return found;
 }
@@ -64,7 +64,7 @@ Status RefusePartialRotary(const JsonFields& rope) {
   CRIA_ASSIGN_OR_RETURN(const float rotated, rope.Number(kPartialRotaryFactor, 1.0f));
   if (rotated == 1.0f) return {};
   return rope.Bad(ErrorCode::kUnsupported, kPartialRotaryFactor,
-                  std::format("is {}, which this version does not support", rotated));
+                  Format("is {}, which this version does not support", rotated));
 }
 
 // Reads how many channels of a head are rotated. A factor in the object has precedence over one
@@ -78,10 +78,9 @@ Status ReadRotaryDim(const JsonFields& fields, const RopeObjects& found, ModelCo
   const double factor = value != nullptr && value->is_number() ? value->get<double>() : 0.0;
   const double rotated = config.head_dim * factor;
   if (!(rotated >= 2.0 && factor <= 1.0) || static_cast<uint32_t>(rotated) % 2 != 0) {
-    return owner.Bad(
-        ErrorCode::kUnsupported, kPartialRotaryFactor,
-        std::format("is {}, but must make an even part of a head of {} channels",
-                    value == nullptr ? "null" : JsonFields::Text(*value), config.head_dim));
+    return owner.Bad(ErrorCode::kUnsupported, kPartialRotaryFactor,
+                     Format("is {}, but must make an even part of a head of {} channels",
+                            value == nullptr ? "null" : JsonFields::Text(*value), config.head_dim));
   }
   const auto rotary_dim = static_cast<uint32_t>(rotated);
   config.rotary_dim = rotary_dim == config.head_dim ? 0 : rotary_dim;

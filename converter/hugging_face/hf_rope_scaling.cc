@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <format>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +10,7 @@
 
 #include "converter/longrope_magnitude.h"
 #include "converter/yarn_magnitude.h"
+#include "core/format.h"
 #include "core/quotable.h"
 
 namespace cria {
@@ -65,9 +65,9 @@ Result<RopeScaling::Type> ReadType(const JsonFields& rope, const Family& family)
   const auto found = std::ranges::find(names, type, &TypeName::name);
   if (found != names.end()) return found->type;
   return rope.Bad(ErrorCode::kUnsupported, key,
-                  std::format("is \"{}\"; this version supports {}", Quotable(type),
-                              is_phi3 ? "default and longrope for this architecture"
-                                      : "default, linear, dynamic, llama3, yarn and longrope"));
+                  Format("is \"{}\"; this version supports {}", Quotable(type),
+                         is_phi3 ? "default and longrope for this architecture"
+                                 : "default, linear, dynamic, llama3, yarn and longrope"));
 }
 
 Status ReadLlama3(const JsonFields& rope, RopeScaling& scaling) {
@@ -104,15 +104,15 @@ Result<std::vector<float>> ReadFactors(const JsonFields& rope, std::string_view 
   CRIA_ASSIGN_OR_RETURN(const json* values, rope.Array(name));
   const size_t num_frequencies = config.rotary_channels() / 2;
   if (values->size() != num_frequencies) {
-    return rope.Bad(ErrorCode::kInvalidFile, name,
-                    std::format("has {} numbers, but heads have {} frequencies", values->size(),
-                                num_frequencies));
+    return rope.Bad(
+        ErrorCode::kInvalidFile, name,
+        Format("has {} numbers, but heads have {} frequencies", values->size(), num_frequencies));
   }
   std::vector<float> factors;
   for (const json& value : *values) {
     if (!value.is_number() || !(value.get<float>() > 0.0f)) {
       return rope.Bad(ErrorCode::kInvalidFile, name,
-                      std::format("has {} instead of a number above 0", JsonFields::Text(value)));
+                      Format("has {} instead of a number above 0", JsonFields::Text(value)));
     }
     factors.push_back(value.get<float>());
   }

@@ -1,11 +1,11 @@
 #include "converter/hugging_face/safetensors.h"
 
 #include <algorithm>
-#include <format>
 #include <optional>
 #include <utility>
 
 #include "converter/input/json_file.h"
+#include "core/format.h"
 #include "core/quotable.h"
 
 namespace cria {
@@ -53,7 +53,7 @@ class HeaderReader {
 
   std::unexpected<Error> Bad(std::string_view tensor, std::string_view what) const {
     return Fail(ErrorCode::kInvalidFile,
-                std::format("{}: tensor \"{}\" {}", file_->path(), Quotable(tensor), what));
+                Format("{}: tensor \"{}\" {}", file_->path(), Quotable(tensor), what));
   }
 
   Result<TensorSource> ReadEntry(const std::string& name, const json& entry) {
@@ -67,8 +67,8 @@ class HeaderReader {
     CRIA_ASSIGN_OR_RETURN(const Range range, ReadRange(name, entry["data_offsets"]));
     const uint64_t bytes = source.num_bytes();
     if (range.end - range.begin != bytes) {
-      return Bad(name, std::format("has {} bytes, but its shape {} and dtype need {}",
-                                   range.end - range.begin, source.ShapeText(), bytes));
+      return Bad(name, Format("has {} bytes, but its shape {} and dtype need {}",
+                              range.end - range.begin, source.ShapeText(), bytes));
     }
     source.offset = data_begin_ + range.begin;
     ranges_.push_back(range);
@@ -81,9 +81,9 @@ class HeaderReader {
     const auto type = ParseElementType(text);
     if (type.has_value()) return *type;
     return Fail(ErrorCode::kUnsupported,
-                std::format("{}: tensor \"{}\" has dtype {}; only F32, F16 and BF16 can be "
-                            "converted (quantized checkpoints cannot)",
-                            file_->path(), Quotable(name), Quotable(text)));
+                Format("{}: tensor \"{}\" has dtype {}; only F32, F16 and BF16 can be "
+                       "converted (quantized checkpoints cannot)",
+                       file_->path(), Quotable(name), Quotable(text)));
   }
 
   // Also checks that the number of bytes does not overflow.
@@ -113,9 +113,9 @@ class HeaderReader {
     }
     Range range = {offsets[0].get<uint64_t>(), offsets[1].get<uint64_t>(), name};
     if (range.begin > range.end || range.end > data_bytes_) {
-      return Bad(name, std::format("has data_offsets {} to {}, but the file holds {} bytes of "
-                                   "tensors; it may have been cut short: download it again",
-                                   range.begin, range.end, data_bytes_));
+      return Bad(name, Format("has data_offsets {} to {}, but the file holds {} bytes of "
+                              "tensors; it may have been cut short: download it again",
+                              range.begin, range.end, data_bytes_));
     }
     return range;
   }
@@ -130,8 +130,8 @@ class HeaderReader {
       end = range.end;
     }
     if (end == data_bytes_) return {};
-    return Fail(ErrorCode::kInvalidFile, std::format("{}: has {} bytes after its last tensor",
-                                                     file_->path(), data_bytes_ - end));
+    return Fail(ErrorCode::kInvalidFile,
+                Format("{}: has {} bytes after its last tensor", file_->path(), data_bytes_ - end));
   }
 
   std::shared_ptr<const platform::File> file_;
@@ -147,15 +147,15 @@ Result<TensorSources> ReadSafetensors(const std::filesystem::path& path) {
   const auto file = std::make_shared<const platform::File>(std::move(opened));
   if (file->size_bytes() < kLengthBytes) {
     return Fail(ErrorCode::kInvalidFile,
-                std::format("{}: is too short for a safetensors file", file->path()));
+                Format("{}: is too short for a safetensors file", file->path()));
   }
   uint64_t header_bytes = 0;
   CRIA_RETURN_IF_ERROR(file->ReadAt(0, std::as_writable_bytes(std::span(&header_bytes, 1))));
   if (header_bytes > kMaxHeaderBytes || header_bytes > file->size_bytes() - kLengthBytes) {
     return Fail(ErrorCode::kInvalidFile,
-                std::format("{}: claims a header of {} bytes in a file of {}; it was cut short or "
-                            "is not a safetensors file",
-                            file->path(), header_bytes, file->size_bytes()));
+                Format("{}: claims a header of {} bytes in a file of {}; it was cut short or "
+                       "is not a safetensors file",
+                       file->path(), header_bytes, file->size_bytes()));
   }
   std::string text(header_bytes, '\0');
   CRIA_RETURN_IF_ERROR(file->ReadAt(kLengthBytes, std::as_writable_bytes(std::span(text))));

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <format>
 
+#include "core/format.h"
 #include "core/quotable.h"
 
 namespace cria {
@@ -14,15 +14,15 @@ constexpr uint64_t kBufferBytes = 64 << 10;
 }  // namespace
 
 std::unexpected<Error> ByteReader::Bad(std::string_view what, ErrorCode code) const {
-  return Fail(code, std::format("{}: {}", file_.path(), what));
+  return Fail(code, Format("{}: {}", file_.path(), what));
 }
 
 Status ByteReader::CheckLeft(uint64_t bytes, std::string_view what) const {
   if (bytes <= bytes_left()) return {};
   return Bad(
-      std::format("{} at byte {} takes {} bytes, but only {} are left; the file may have "
-                  "been cut short: copy it again",
-                  Quotable(what), position_, bytes, bytes_left()));
+      Format("{} at byte {} takes {} bytes, but only {} are left; the file may have "
+             "been cut short: copy it again",
+             Quotable(what), position_, bytes, bytes_left()));
 }
 
 Status ByteReader::ReadBytes(std::span<std::byte> destination, std::string_view what) {

@@ -1,8 +1,8 @@
 #include "converter/input/json_fields.h"
 
-#include <format>
 #include <limits>
 
+#include "core/format.h"
 #include "core/quotable.h"
 
 namespace cria {
@@ -22,18 +22,17 @@ JsonFields JsonFields::Object(std::string_view name) const {
 }
 
 std::string JsonFields::PathOf(std::string_view name) const {
-  return path_.empty() ? std::string(name) : std::format("{}.{}", path_, name);
+  return path_.empty() ? std::string(name) : Format("{}.{}", path_, name);
 }
 
 std::unexpected<Error> JsonFields::Bad(ErrorCode code, std::string_view name,
                                        std::string_view what) const {
-  return Fail(code, std::format("{}: {} {}", where_, Quotable(PathOf(name)), what));
+  return Fail(code, Format("{}: {} {}", where_, Quotable(PathOf(name)), what));
 }
 
 std::unexpected<Error> JsonFields::WrongType(std::string_view name, const json& value,
                                              std::string_view wanted) const {
-  return Bad(ErrorCode::kInvalidFile, name,
-             std::format("is {}, but must be {}", Text(value), wanted));
+  return Bad(ErrorCode::kInvalidFile, name, Format("is {}, but must be {}", Text(value), wanted));
 }
 
 std::unexpected<Error> JsonFields::Missing(std::string_view name) const {

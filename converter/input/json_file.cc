@@ -1,11 +1,11 @@
 #include "converter/input/json_file.h"
 
-#include <format>
 #include <span>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "core/format.h"
 #include "core/platform.h"
 #include "core/quotable.h"
 
@@ -38,14 +38,14 @@ class DocumentBuilder : public nlohmann::json_sax<json> {
   bool key(string_t& name) override {
     const auto [member, is_new] =
         open_.back()->get_ref<json::object_t&>().try_emplace(std::move(name));
-    if (!is_new) return Stop(std::format("\"{}\" appears twice", Quotable(member->first)));
+    if (!is_new) return Stop(Format("\"{}\" appears twice", Quotable(member->first)));
     member_ = &member->second;
     return true;
   }
   bool parse_error(size_t /*position*/, const std::string& /*last_token*/,
                    const json::exception& exception) override {
     // The parser's sentence quotes the last token, which may be long.
-    return Stop(std::format("is not JSON ({})", Quotable(exception.what())));
+    return Stop(Format("is not JSON ({})", Quotable(exception.what())));
   }
 
   json& document() { return document_; }
@@ -58,7 +58,7 @@ class DocumentBuilder : public nlohmann::json_sax<json> {
   // value is open, or null if there are too many values.
   json* Place(json value) {
     if (++num_values_ > kMaxValues) {
-      Stop(std::format("has more than {} values; it is not a file of a checkpoint", kMaxValues));
+      Stop(Format("has more than {} values; it is not a file of a checkpoint", kMaxValues));
       return nullptr;
     }
     if (open_.empty()) return &(document_ = std::move(value));
@@ -71,9 +71,9 @@ class DocumentBuilder : public nlohmann::json_sax<json> {
   bool Open(json container) {
     if (open_.size() == kMaxNesting) {
       return Stop(
-          std::format("is nested too deeply, with more than {} objects and arrays inside each "
-                      "other; it is not a file of a checkpoint",
-                      kMaxNesting));
+          Format("is nested too deeply, with more than {} objects and arrays inside each "
+                 "other; it is not a file of a checkpoint",
+                 kMaxNesting));
     }
     open_.push_back(Place(std::move(container)));
     return open_.back() != nullptr;
@@ -107,10 +107,10 @@ Result<json> ParseJsonObject(std::string_view text, std::string_view where) {
   DocumentBuilder builder;
   json::sax_parse(text, &builder);
   if (!builder.problem().empty()) {
-    return Fail(ErrorCode::kInvalidFile, std::format("{}: {}", where, builder.problem()));
+    return Fail(ErrorCode::kInvalidFile, Format("{}: {}", where, builder.problem()));
   }
   if (!builder.document().is_object()) {
-    return Fail(ErrorCode::kInvalidFile, std::format("{}: is not a JSON object", where));
+    return Fail(ErrorCode::kInvalidFile, Format("{}: is not a JSON object", where));
   }
   return std::move(builder.document());
 }
@@ -119,8 +119,8 @@ Result<json> ReadJsonFile(const std::filesystem::path& path, uint64_t max_bytes)
   CRIA_ASSIGN_OR_RETURN(const auto file, platform::File::Open(path.string()));
   if (file.size_bytes() > max_bytes) {
     return Fail(ErrorCode::kInvalidFile,
-                std::format("{}: is {} bytes, more than the {} that such a file may have",
-                            file.path(), file.size_bytes(), max_bytes));
+                Format("{}: is {} bytes, more than the {} that such a file may have", file.path(),
+                       file.size_bytes(), max_bytes));
   }
   std::string text(file.size_bytes(), '\0');
   CRIA_RETURN_IF_ERROR(file.ReadAt(0, std::as_writable_bytes(std::span(text))));

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <format>
 #include <limits>
 
+#include "core/format.h"
 #include "core/quotable.h"
 
 namespace cria {
@@ -18,7 +18,7 @@ uint64_t BytesOf(ElementType type, uint64_t elements) {
 std::string IndexText(const TensorSource& source, uint64_t element) {
   std::string text;
   for (size_t i = source.shape.size(); i-- > 0;) {
-    text = std::format("{}{}{}", element % source.shape[i], text.empty() ? "" : ", ", text);
+    text = Format("{}{}{}", element % source.shape[i], text.empty() ? "" : ", ", text);
     element /= source.shape[i];
   }
   return text;
@@ -94,7 +94,7 @@ uint64_t TensorSource::num_bytes() const { return BytesOf(type, num_elements());
 std::string TensorSource::ShapeText() const {
   std::string text;
   for (const uint64_t extent : shape) {
-    text += std::format("{}{}", text.empty() ? "" : ", ", extent);
+    text += Format("{}{}", text.empty() ? "" : ", ", extent);
   }
   return "[" + text + "]";
 }
@@ -116,12 +116,11 @@ Status TensorReader::Read(const TensorSource& source, uint64_t first,
     ChangeElements(source, first, destination);
     return {};
   }
-  return Fail(
-      ErrorCode::kInvalidFile,
-      std::format("{}: tensor \"{}\" holds infinity or NaN at [{}]; the checkpoint is "
-                  "broken or was trained to divergence",
-                  source.file->path(), Quotable(source.name),
-                  IndexText(source, first + static_cast<uint64_t>(bad - destination.begin()))));
+  return Fail(ErrorCode::kInvalidFile,
+              Format("{}: tensor \"{}\" holds infinity or NaN at [{}]; the checkpoint is "
+                     "broken or was trained to divergence",
+                     source.file->path(), Quotable(source.name),
+                     IndexText(source, first + static_cast<uint64_t>(bad - destination.begin()))));
 }
 
 }  // namespace cria

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <format>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,6 +12,7 @@
 #include "converter/input/json_file.h"
 #include "converter/tokenizer/piece_text.h"
 #include "converter/tokenizer/scored_pieces.h"
+#include "core/format.h"
 
 namespace cria {
 namespace {
@@ -47,8 +47,8 @@ Result<ModelConfig> ReadSizes(ByteReader& reader) {
                         .layer_kinds = {{.rope_theta = 10000.0f}}};
   config.vocab_size = config.tie_word_embeddings ? at(5) : 0u - at(5);
   if (config.num_attention_heads == 0 || config.hidden_size % config.num_attention_heads != 0) {
-    return reader.Bad(std::format("its header says {} heads in {} channels",
-                                  config.num_attention_heads, config.hidden_size));
+    return reader.Bad(Format("its header says {} heads in {} channels", config.num_attention_heads,
+                             config.hidden_size));
   }
   config.head_dim = config.hidden_size / config.num_attention_heads;
   if (const Status valid = ValidateConfig(config); !valid) {
@@ -68,9 +68,9 @@ Result<Header> ReadHeader(const platform::File& file) {
       CRIA_ASSIGN_OR_RETURN(header.version, numbered.Read<uint32_t>("the version"));
       if (header.version != 1) {
         return numbered.Bad(
-            std::format("is version {} of llama2.c's format; versions 0 and 1 can "
-                        "be converted{}",
-                        header.version, header.version == 2 ? ", which are not quantized" : ""),
+            Format("is version {} of llama2.c's format; versions 0 and 1 can "
+                   "be converted{}",
+                   header.version, header.version == 2 ? ", which are not quantized" : ""),
             ErrorCode::kUnsupported);
       }
       header.data_begin = kNumberedHeaderBytes;
@@ -106,7 +106,7 @@ class Placer {
   }
   void AddToLayers(std::string_view module, const std::vector<uint64_t>& shape) {
     for (uint32_t layer = 0; layer < config_.num_hidden_layers; ++layer) {
-      Add(std::format("model.layers.{}.{}.weight", layer, module), shape);
+      Add(Format("model.layers.{}.{}.weight", layer, module), shape);
     }
   }
   void Skip(uint64_t bytes) { offset_ += bytes; }
@@ -161,9 +161,9 @@ Result<TokenizerMaterial> ReadTokenizerBeside(const std::filesystem::path& path)
   }
   if (FileExists(folder / "tokenizer.bin")) return ReadLlama2cTokenizer(folder / "tokenizer.bin");
   return Fail(ErrorCode::kNotFound,
-              std::format("{}: there is no tokenizer in its folder: neither tokenizer.model, "
-                          "tokenizer.json nor tokenizer.bin; copy one of them there",
-                          path.string()));
+              Format("{}: there is no tokenizer in its folder: neither tokenizer.model, "
+                     "tokenizer.json nor tokenizer.bin; copy one of them there",
+                     path.string()));
 }
 
 }  // namespace
@@ -180,9 +180,9 @@ Result<Checkpoint> OpenLlama2cCheckpoint(const std::filesystem::path& path) {
   PlaceTensors(header, placer);
   if (placer.offset() != file->size_bytes()) {
     return Fail(ErrorCode::kInvalidFile,
-                std::format("{}: has {} bytes, but its header calls for {}; it may have been cut "
-                            "short, or is not llama2.c's: copy it again",
-                            path.string(), file->size_bytes(), placer.offset()));
+                Format("{}: has {} bytes, but its header calls for {}; it may have been cut "
+                       "short, or is not llama2.c's: copy it again",
+                       path.string(), file->size_bytes(), placer.offset()));
   }
   checkpoint.tensors = placer.Take();
   CRIA_ASSIGN_OR_RETURN(checkpoint.tokenizer, ReadTokenizerBeside(path));

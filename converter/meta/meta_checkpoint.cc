@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <format>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,6 +15,7 @@
 #include "converter/tokenizer/tiktoken_ranks.h"
 #include "converter/tokenizer/tokenizer_file.h"
 #include "converter/torch/torch_archive.h"
+#include "core/format.h"
 #include "core/quotable.h"
 
 namespace cria {
@@ -64,7 +64,7 @@ std::optional<RenamedTensor> Rename(std::string_view name) {
   if (name.starts_with(kLayers)) {
     const size_t end = name.find('.', kLayers.size());
     if (end == std::string_view::npos) return std::nullopt;
-    prefix = std::format("model.{}", name.substr(0, end + 1));
+    prefix = Format("model.{}", name.substr(0, end + 1));
     name.remove_prefix(end + 1);
     names = kLayerNames;
   }
@@ -76,18 +76,18 @@ std::optional<RenamedTensor> Rename(std::string_view name) {
 Result<std::vector<TensorSources>> ReadShards(const std::filesystem::path& folder) {
   std::vector<TensorSources> shards;
   for (size_t i = 0;; ++i) {
-    const auto path = folder / std::format("consolidated.{:02}.pth", i);
+    const auto path = folder / Format("consolidated.{:02}.pth", i);
     if (!FileExists(path)) break;
     if (i == kMaxShards) {
       return Fail(ErrorCode::kUnsupported,
-                  std::format("{}: is one shard more than the {} that are supported", path.string(),
-                              kMaxShards));
+                  Format("{}: is one shard more than the {} that are supported", path.string(),
+                         kMaxShards));
     }
     CRIA_ASSIGN_OR_RETURN(TensorSources tensors, ReadTorchArchive(path));
     shards.push_back(std::move(tensors));
   }
   if (!shards.empty()) return shards;
-  return Fail(ErrorCode::kNotFound, std::format("{}: has no consolidated.00.pth", folder.string()));
+  return Fail(ErrorCode::kNotFound, Format("{}: has no consolidated.00.pth", folder.string()));
 }
 
 class Joiner {
@@ -113,8 +113,8 @@ class Joiner {
     for (const TensorSources& shard : shards_) {
       if (shard.size() == shards_[0].size()) continue;
       const TensorSource& any = shard.empty() ? shards_[0].begin()->second : shard.begin()->second;
-      return Bad(any, std::format("is one of {}, but other shards have {}", shard.size(),
-                                  shards_[0].size()));
+      return Bad(any,
+                 Format("is one of {}, but other shards have {}", shard.size(), shards_[0].size()));
     }
     return joined;
   }
@@ -122,15 +122,15 @@ class Joiner {
  private:
   static std::unexpected<Error> Bad(const TensorSource& tensor, std::string_view what,
                                     ErrorCode code = ErrorCode::kInvalidFile) {
-    return Fail(code, std::format("{}: tensor \"{}\" {}", tensor.file->path(),
-                                  Quotable(tensor.name), what));
+    return Fail(code,
+                Format("{}: tensor \"{}\" {}", tensor.file->path(), Quotable(tensor.name), what));
   }
 
   Result<TensorSource> JoinOne(const TensorSource& first, Split split) const {
     TensorSource joined = first;
     if (split == Split::kNone || shards_.size() == 1) return joined;
     if (first.shape.size() != 2) {
-      return Bad(first, std::format("has shape {}, which is not a matrix", first.ShapeText()));
+      return Bad(first, Format("has shape {}, which is not a matrix", first.ShapeText()));
     }
     if (split == Split::kByShape) {
       split = first.shape[1] == config_.hidden_size ? Split::kRows : Split::kColumns;
@@ -140,12 +140,12 @@ class Joiner {
     for (size_t i = 1; i < shards_.size(); ++i) {
       const auto found = shards_[i].find(first.name);
       if (found == shards_[i].end()) {
-        return Bad(first, std::format("is not in shard {} as well", i), ErrorCode::kNotFound);
+        return Bad(first, Format("is not in shard {} as well", i), ErrorCode::kNotFound);
       }
       const TensorSource& part = found->second;
       if (part.shape != first.shape || part.type != first.type) {
         return Bad(part,
-                   std::format("has another shape or type than in shard 0, {}", first.ShapeText()));
+                   Format("has another shape or type than in shard 0, {}", first.ShapeText()));
       }
       joined.other_shards.push_back({part.file, part.offset});
     }
@@ -215,8 +215,8 @@ Result<ModelConfig> ReadParams(const JsonFields& fields, bool has_ranks) {
   CRIA_ASSIGN_OR_RETURN(config.rms_norm_eps, fields.Number("norm_eps"));
   if (config.num_attention_heads == 0 || config.hidden_size % config.num_attention_heads != 0) {
     return fields.Bad(ErrorCode::kInvalidFile, "n_heads",
-                      std::format("is {}, which does not divide dim {}", config.num_attention_heads,
-                                  config.hidden_size));
+                      Format("is {}, which does not divide dim {}", config.num_attention_heads,
+                             config.hidden_size));
   }
   config.head_dim = config.hidden_size / config.num_attention_heads;
   CRIA_ASSIGN_OR_RETURN(config.intermediate_size, ReadIntermediateSize(fields, config.hidden_size));
@@ -245,9 +245,8 @@ std::vector<AddedToken> Llama3SpecialTokens(uint32_t first_id) {
   for (uint32_t place = 0; place < kNumTokens; ++place) {
     const auto* named = std::ranges::find(kNamed, place, &Named::place);
     tokens.push_back({first_id + place,
-                      named != kNamed.end()
-                          ? std::string(named->text)
-                          : std::format("<|reserved_special_token_{}|>", reserved++),
+                      named != kNamed.end() ? std::string(named->text)
+                                            : Format("<|reserved_special_token_{}|>", reserved++),
                       true});
   }
   return tokens;
@@ -290,11 +289,11 @@ Result<Checkpoint> OpenMetaCheckpoint(const std::filesystem::path& folder) {
   const auto embedding = checkpoint.tensors.find("model.embed_tokens.weight");
   if (embedding == checkpoint.tensors.end()) {
     return Fail(ErrorCode::kNotFound,
-                std::format("{}: tensor \"tok_embeddings.weight\" is missing", folder.string()));
+                Format("{}: tensor \"tok_embeddings.weight\" is missing", folder.string()));
   }
   if (embedding->second.shape.empty()) {
     return Fail(ErrorCode::kInvalidFile,
-                std::format("{}: tensor \"tok_embeddings.weight\" has no rows", folder.string()));
+                Format("{}: tensor \"tok_embeddings.weight\" has no rows", folder.string()));
   }
   // params.json may have -1.
   checkpoint.config.vocab_size =
@@ -305,7 +304,7 @@ Result<Checkpoint> OpenMetaCheckpoint(const std::filesystem::path& folder) {
                                            head->second.offset == embedding->second.offset);
   if (const Status valid = ValidateConfig(checkpoint.config); !valid) {
     return Fail(valid.error().code(),
-                std::format("{}: {}", params_path.string(), valid.error().message()));
+                Format("{}: {}", params_path.string(), valid.error().message()));
   }
   return checkpoint;
 }

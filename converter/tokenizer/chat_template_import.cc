@@ -1,12 +1,12 @@
 #include "converter/tokenizer/chat_template_import.h"
 
 #include <algorithm>
-#include <format>
 #include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "core/format.h"
 #include "text/chat_template.h"
 #include "text/reasoning_tags.h"
 #include "text/special_token_finder.h"
@@ -93,9 +93,9 @@ Status CheckSize(const std::vector<ChatSegment>& rendered) {
   for (const ChatSegment& segment : rendered) bytes += segment.text.size();
   if (bytes <= kMaxTemplateTextBytes) return {};
   return Fail(ErrorCode::kUnsupported,
-              std::format("The chat template writes {} bytes for short messages; at most {} are "
-                          "supported",
-                          bytes, kMaxTemplateTextBytes),
+              Format("The chat template writes {} bytes for short messages; at most {} are "
+                     "supported",
+                     bytes, kMaxTemplateTextBytes),
               RemedyKind::kChatTemplate);
 }
 

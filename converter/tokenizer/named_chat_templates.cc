@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <format>
 #include <utility>
 
 #include "converter/input/json_file.h"
 #include "converter/tokenizer/tokenizer_file.h"
+#include "core/format.h"
 
 namespace cria {
 namespace {
@@ -61,9 +61,9 @@ Result<ChatTemplateSource> ReadChatTemplate(const std::string& name_or_path) {
   }
   if (!FileExists(name_or_path)) {
     return Fail(ErrorCode::kUsage,
-                std::format("chat template \"{}\" is neither chatml, llama2, llama3 or none nor a "
-                            "file",
-                            name_or_path));
+                Format("chat template \"{}\" is neither chatml, llama2, llama3 or none nor a "
+                       "file",
+                       name_or_path));
   }
   CRIA_ASSIGN_OR_RETURN(std::string text, ReadTemplateFile(name_or_path));
   return ChatTemplateSource{std::move(text), name_or_path};

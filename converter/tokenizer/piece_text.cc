@@ -1,6 +1,6 @@
 #include "converter/tokenizer/piece_text.h"
 
-#include <format>
+#include "core/format.h"
 
 namespace cria {
 
@@ -17,7 +17,7 @@ std::string WithPlainSpaces(std::string_view text) {
   return plain;
 }
 
-std::string BytePieceName(uint8_t byte) { return std::format("<0x{:02X}>", byte); }
+std::string BytePieceName(uint8_t byte) { return Format("<0x{:02X}>", byte); }
 
 std::optional<uint8_t> ByteOfPieceName(std::string_view piece) {
   constexpr std::string_view kDigits = "0123456789ABCDEF";

@@ -1,11 +1,11 @@
 #include "converter/tokenizer/pre_tokenizer_json.h"
 
-#include <format>
 #include <nlohmann/json.hpp>
 
 #include "converter/input/json_fields.h"
 #include "converter/tokenizer/piece_text.h"
 #include "converter/tokenizer/split_patterns_by_name.h"
+#include "core/format.h"
 #include "core/quotable.h"
 
 namespace cria {
@@ -27,7 +27,7 @@ class Reader {
   Status ReadSequence(const JsonFields& fields, std::string_view name, Read read) {
     CRIA_ASSIGN_OR_RETURN(const json* const parts, fields.Array(name));
     for (size_t i = 0; i < parts->size(); ++i) {
-      CRIA_RETURN_IF_ERROR(read((*parts)[i], std::format("{}[{}]", fields.PathOf(name), i)));
+      CRIA_RETURN_IF_ERROR(read((*parts)[i], Format("{}[{}]", fields.PathOf(name), i)));
     }
     return {};
   }
@@ -62,7 +62,7 @@ Status Reader::ReadNormalizer(const json& normalizer, const std::string& path) {
   if (type == "Prepend") return ReadPrepend(fields);
   if (type == "Replace") return ReadReplace(fields);
   return fields.Bad(ErrorCode::kUnsupported, "type",
-                    std::format("is \"{}\", which is not a supported normalizer", Quotable(type)));
+                    Format("is \"{}\", which is not a supported normalizer", Quotable(type)));
 }
 
 Status Reader::ReadPrepend(const JsonFields& fields) {
@@ -70,7 +70,7 @@ Status Reader::ReadPrepend(const JsonFields& fields) {
   if (prefix != kVisibleSpace && prefix != " ") {
     return fields.Bad(
         ErrorCode::kUnsupported, "prepend",
-        std::format("is \"{}\"; only \"{}\" is supported", Quotable(prefix), kVisibleSpace));
+        Format("is \"{}\"; only \"{}\" is supported", Quotable(prefix), kVisibleSpace));
   }
   // Normalizers are applied to each text between special tokens separately.
   found_.add_dummy_prefix = found_.dummy_prefix_after_special = true;
@@ -83,9 +83,9 @@ Status Reader::ReadReplace(const JsonFields& fields) {
   CRIA_ASSIGN_OR_RETURN(const std::string content, fields.String("content"));
   if (literal == nullptr || *literal != " " || content != kVisibleSpace) {
     return fields.Bad(ErrorCode::kUnsupported, "pattern",
-                      std::format("and content must replace \" \" by \"{}\"; no other replacement "
-                                  "is supported",
-                                  kVisibleSpace));
+                      Format("and content must replace \" \" by \"{}\"; no other replacement "
+                             "is supported",
+                             kVisibleSpace));
   }
   makes_spaces_visible_ = true;
   return {};
@@ -101,17 +101,15 @@ Status Reader::ReadPreTokenizer(const json& pre_tokenizer, const std::string& pa
     });
   }
   if (is_byte_level_) {
-    return fields.Bad(
-        ErrorCode::kUnsupported, "type",
-        std::format("is \"{}\" after ByteLevel, which must be the last", Quotable(type)));
+    return fields.Bad(ErrorCode::kUnsupported, "type",
+                      Format("is \"{}\" after ByteLevel, which must be the last", Quotable(type)));
   }
   if (type == "Split") return ReadSplit(fields);
   if (type == "Digits") return ReadDigits(fields);
   if (type == "ByteLevel") return ReadByteLevel(fields);
   if (type == "Metaspace") return ReadMetaspace(fields);
-  return fields.Bad(
-      ErrorCode::kUnsupported, "type",
-      std::format("is \"{}\", which is not a supported pre-tokenizer", Quotable(type)));
+  return fields.Bad(ErrorCode::kUnsupported, "type",
+                    Format("is \"{}\", which is not a supported pre-tokenizer", Quotable(type)));
 }
 
 Status Reader::ReadSplit(const JsonFields& fields) {
@@ -125,7 +123,7 @@ Status Reader::ReadSplit(const JsonFields& fields) {
   // all text; if one did not, the gaps would be kept here and not lost.
   if (behavior != "Isolated" && !(behavior == "Removed" && invert)) {
     return fields.Bad(ErrorCode::kUnsupported, "behavior",
-                      std::format("is \"{}\"; only \"Isolated\" is supported", Quotable(behavior)));
+                      Format("is \"{}\"; only \"Isolated\" is supported", Quotable(behavior)));
   }
   CRIA_ASSIGN_OR_RETURN(const std::string regex, pattern.String("Regex"));
   CRIA_ASSIGN_OR_RETURN(const std::string literal, pattern.String("String"));
@@ -139,7 +137,7 @@ Status Reader::ReadSplit(const JsonFields& fields) {
   if (literal.contains("\\E")) {
     return fields.Bad(ErrorCode::kUnsupported, "pattern.String", "must not contain \\E");
   }
-  found_.split_patterns.push_back(regex.empty() ? std::format("\\Q{}\\E", literal) : regex);
+  found_.split_patterns.push_back(regex.empty() ? Format("\\Q{}\\E", literal) : regex);
   return {};
 }
 
@@ -166,7 +164,7 @@ Status Reader::ReadMetaspace(const JsonFields& fields) {
   if (replacement != kVisibleSpace) {
     return fields.Bad(
         ErrorCode::kUnsupported, "replacement",
-        std::format("is \"{}\"; only \"{}\" is supported", Quotable(replacement), kVisibleSpace));
+        Format("is \"{}\"; only \"{}\" is supported", Quotable(replacement), kVisibleSpace));
   }
   // Before "prepend_scheme" there was "add_prefix_space".
   CRIA_ASSIGN_OR_RETURN(const bool add_prefix_space, fields.Bool("add_prefix_space", true));
@@ -174,7 +172,7 @@ Status Reader::ReadMetaspace(const JsonFields& fields) {
                         fields.String("prepend_scheme", add_prefix_space ? "always" : "never"));
   if (scheme != "always" && scheme != "first" && scheme != "never") {
     return fields.Bad(ErrorCode::kInvalidFile, "prepend_scheme",
-                      std::format("is \"{}\" instead of always, first or never", Quotable(scheme)));
+                      Format("is \"{}\" instead of always, first or never", Quotable(scheme)));
   }
   if (scheme != "never") found_.add_dummy_prefix = true;
   found_.dummy_prefix_unless_space = scheme != "never" && !prepends_always_;
@@ -187,26 +185,25 @@ Status Reader::ReadMetaspace(const JsonFields& fields) {
 Result<PreTokenization> Reader::Finish() {
   if (is_byte_level_ && (makes_spaces_visible_ || found_.add_dummy_prefix)) {
     return Fail(ErrorCode::kUnsupported,
-                std::format("{}: pre_tokenizer is ByteLevel, but normalizer or pre_tokenizer also "
-                            "changes spaces; that is not supported",
-                            where_));
+                Format("{}: pre_tokenizer is ByteLevel, but normalizer or pre_tokenizer also "
+                       "changes spaces; that is not supported",
+                       where_));
   }
   if (is_byte_level_) {
     found_.family = TokenizerFamily::kByteLevelBpe;
     return found_;
   }
   if (!makes_spaces_visible_) {
-    return Fail(
-        ErrorCode::kUnsupported,
-        std::format("{}: neither has the pre_tokenizer ByteLevel nor are spaces replaced by "
-                    "\"{}\"; only these two kinds of Llama tokenizers are supported",
-                    where_, kVisibleSpace));
+    return Fail(ErrorCode::kUnsupported,
+                Format("{}: neither has the pre_tokenizer ByteLevel nor are spaces replaced by "
+                       "\"{}\"; only these two kinds of Llama tokenizers are supported",
+                       where_, kVisibleSpace));
   }
   if (!found_.split_patterns.empty()) {
     return Fail(ErrorCode::kUnsupported,
-                std::format("{}: pre_tokenizer has Split or Digits without ByteLevel, which is not "
-                            "supported",
-                            where_));
+                Format("{}: pre_tokenizer has Split or Digits without ByteLevel, which is not "
+                       "supported",
+                       where_));
   }
   return found_;
 }

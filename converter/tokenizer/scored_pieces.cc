@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <format>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "converter/tokenizer/piece_text.h"
+#include "core/format.h"
 #include "core/quotable.h"
 
 namespace cria {
@@ -31,11 +31,10 @@ Status AddPiece(const ScoredPiece& piece, uint32_t id, std::string_view where,
         draft->SetPiece(id, std::string(1, static_cast<char>(*byte)), piece.type);
         return {};
       }
-      return Fail(
-          ErrorCode::kInvalidFile,
-          std::format("{}: the byte piece \"{}\" is not written as <0xNN>; the file may be a "
-                      "damaged copy",
-                      where, Quotable(piece.text)));
+      return Fail(ErrorCode::kInvalidFile,
+                  Format("{}: the byte piece \"{}\" is not written as <0xNN>; the file may be a "
+                         "damaged copy",
+                         where, Quotable(piece.text)));
     }
     case PieceType::kControl:
     case PieceType::kUnused:
@@ -68,18 +67,18 @@ std::vector<uint32_t> RanksOfScores(std::span<const ScoredPiece> pieces) {
 Result<VocabularyDraft> DraftOfScoredPieces(std::span<const ScoredPiece> pieces,
                                             std::string_view where) {
   if (pieces.empty()) {
-    return Fail(ErrorCode::kUnsupported, std::format("{}: has no pieces", where));
+    return Fail(ErrorCode::kUnsupported, Format("{}: has no pieces", where));
   }
   if (pieces.size() > kMaxDraftPieces) {
-    return Fail(ErrorCode::kUnsupported, std::format("{}: has {} pieces; at most {} are supported",
-                                                     where, pieces.size(), kMaxDraftPieces));
+    return Fail(ErrorCode::kUnsupported, Format("{}: has {} pieces; at most {} are supported",
+                                                where, pieces.size(), kMaxDraftPieces));
   }
   VocabularyDraft draft;
   draft.rules.family = TokenizerFamily::kSentencePieceBpe;
   for (uint32_t id = 0; id < pieces.size(); ++id) {
     if (pieces[id].type == PieceType::kNormal && !std::isfinite(pieces[id].score)) {
       return Fail(ErrorCode::kInvalidFile,
-                  std::format("{}: the score of piece {} is not a number", where, id));
+                  Format("{}: the score of piece {} is not a number", where, id));
     }
     CRIA_RETURN_IF_ERROR(AddPiece(pieces[id], id, where, &draft));
   }

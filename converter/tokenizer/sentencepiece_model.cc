@@ -2,11 +2,11 @@
 
 #include <sentencepiece_model.pb.h>
 
-#include <format>
 #include <string>
 #include <vector>
 
 #include "converter/tokenizer/scored_pieces.h"
+#include "core/format.h"
 #include "core/quotable.h"
 
 namespace cria {
@@ -32,21 +32,21 @@ std::string_view NameOf(Trainer::ModelType type) {
 
 Status CheckSupported(const Model& model, std::string_view where) {
   const auto unsupported = [&](const std::string& what) {
-    return Fail(ErrorCode::kUnsupported, std::format("{}: {}", where, what));
+    return Fail(ErrorCode::kUnsupported, Format("{}: {}", where, what));
   };
   const Trainer& trainer = model.trainer();
   if (trainer.model_type() != Trainer::BPE) {
-    return unsupported(std::format("is a SentencePiece model of type {}; only BPE is supported",
-                                   NameOf(trainer.model_type())));
+    return unsupported(Format("is a SentencePiece model of type {}; only BPE is supported",
+                              NameOf(trainer.model_type())));
   }
   if (trainer.treat_whitespace_as_suffix()) {
     return unsupported("treat_whitespace_as_suffix is set, which is not supported");
   }
   if (!model.normalizer().precompiled_charsmap().empty()) {
-    return unsupported(std::format(
-        "normalizes text by the rules \"{}\"; only \"identity\", which Llama models use, is "
-        "supported",
-        Quotable(model.normalizer().name())));
+    return unsupported(
+        Format("normalizes text by the rules \"{}\"; only \"identity\", which Llama models use, is "
+               "supported",
+               Quotable(model.normalizer().name())));
   }
   if (!model.normalizer().escape_whitespaces()) {
     return unsupported("escape_whitespaces is off, which is not supported");
@@ -78,9 +78,9 @@ Result<ScoredPiece> ReadPiece(const Piece& piece, int id, std::string_view where
       break;
   }
   return Fail(ErrorCode::kUnsupported,
-              std::format("{}: piece {}, \"{}\", is marked as unused: restricted vocabularies are "
-                          "not supported",
-                          where, id, Quotable(piece.piece())));
+              Format("{}: piece {}, \"{}\", is marked as unused: restricted vocabularies are "
+                     "not supported",
+                     where, id, Quotable(piece.piece())));
 }
 
 // The trainer's id if it is that of a control piece, otherwise -1.
@@ -101,7 +101,7 @@ Result<VocabularyDraft> ReadSentencePieceModel(std::string_view file, std::strin
   Model model;
   if (!model.ParseFromArray(file.data(), static_cast<int>(file.size()))) {
     return Fail(ErrorCode::kInvalidFile,
-                std::format("{}: is damaged or not a SentencePiece model", where));
+                Format("{}: is damaged or not a SentencePiece model", where));
   }
   CRIA_RETURN_IF_ERROR(CheckSupported(model, where));
 

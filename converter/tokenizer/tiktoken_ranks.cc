@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <format>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "converter/tokenizer/split_patterns_by_name.h"
+#include "core/format.h"
 
 namespace cria {
 namespace {
@@ -45,7 +45,7 @@ std::optional<std::string> DecodeBase64(std::string_view text) {
 Status ReadLine(std::string_view line, size_t line_number, std::string_view where,
                 VocabularyDraft* draft) {
   const auto bad = [&](std::string_view what) {
-    return Fail(ErrorCode::kInvalidFile, std::format("{}: line {} {}", where, line_number, what));
+    return Fail(ErrorCode::kInvalidFile, Format("{}: line {} {}", where, line_number, what));
   };
   const size_t space = line.find(' ');
   if (space == std::string_view::npos) {
@@ -58,7 +58,7 @@ Status ReadLine(std::string_view line, size_t line_number, std::string_view wher
       std::from_chars(line.data() + space + 1, line.data() + line.size(), rank);
   if (error != std::errc() || end != line.data() + line.size()) return bad("has no rank");
   if (rank != draft->pieces.size() || rank >= kMaxDraftPieces) {
-    return bad(std::format("has the rank {} instead of {}", rank, draft->pieces.size()));
+    return bad(Format("has the rank {} instead of {}", rank, draft->pieces.size()));
   }
   draft->SetPiece(rank, *bytes, PieceType::kNormal);
   return {};
@@ -80,12 +80,11 @@ Result<VocabularyDraft> ReadTiktokenRanks(std::string_view file,
     if (!line.empty()) CRIA_RETURN_IF_ERROR(ReadLine(line, line_number, where, &draft));
   }
   if (!std::ranges::contains(added_tokens, kLlama3Bos, &AddedToken::content)) {
-    return Fail(
-        ErrorCode::kUnsupported,
-        std::format("{}: has tiktoken's ranks, of which only Llama 3's are supported, but "
-                    "tokenizer_config.json in the same folder has no special token {}. Put the "
-                    "checkpoint's tokenizer.json there",
-                    where, kLlama3Bos));
+    return Fail(ErrorCode::kUnsupported,
+                Format("{}: has tiktoken's ranks, of which only Llama 3's are supported, but "
+                       "tokenizer_config.json in the same folder has no special token {}. Put the "
+                       "checkpoint's tokenizer.json there",
+                       where, kLlama3Bos));
   }
   draft.rules.family = TokenizerFamily::kByteLevelBpe;
   draft.split_patterns.emplace_back(kLlama3Pattern);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <format>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -15,6 +14,7 @@
 #include "converter/tokenizer/tokenizer_file.h"
 #include "converter/tokenizer/tokenizer_json.h"
 #include "converter/tokenizer/tokenizer_settings.h"
+#include "core/format.h"
 #include "core/quotable.h"
 #include "text/tokenizer.h"
 
@@ -44,16 +44,16 @@ Result<TokenizerFiles> ReadFiles(const std::filesystem::path& folder) {
   const bool has_json = FileExists(json_path);
   if (!has_model && !has_json) {
     return Fail(ErrorCode::kNotFound,
-                std::format("{}: has no tokenizer: neither tokenizer.model nor tokenizer.json is "
-                            "there. Copy it from where the checkpoint came from",
-                            folder.string()));
+                Format("{}: has no tokenizer: neither tokenizer.model nor tokenizer.json is "
+                       "there. Copy it from where the checkpoint came from",
+                       folder.string()));
   }
   if (has_model) {
     CRIA_ASSIGN_OR_RETURN(files.model, ReadTokenizerFile(model_path));
     if (files.model.empty() || files.model.starts_with("version https://git-lfs")) {
       return Fail(ErrorCode::kInvalidFile,
-                  std::format("{}: is {}; download the file itself", files.model_path,
-                              files.model.empty() ? "empty" : "only a pointer of Git LFS"));
+                  Format("{}: is {}; download the file itself", files.model_path,
+                         files.model.empty() ? "empty" : "only a pointer of Git LFS"));
     }
   }
   if (has_json) {
@@ -100,9 +100,9 @@ Result<int32_t> IdOf(const VocabularyDraft& draft, std::string_view token, std::
   const int32_t id = draft.FindSpecial(token);
   if (id >= 0) return id;
   return Fail(ErrorCode::kInvalidFile,
-              std::format("tokenizer_config.json: {} is \"{}\", which the tokenizer does not have "
-                          "as a special token",
-                          field, Quotable(token)));
+              Format("tokenizer_config.json: {} is \"{}\", which the tokenizer does not have "
+                     "as a special token",
+                     field, Quotable(token)));
 }
 
 Status ApplyBos(const TokenizerSettings& settings, size_t vocab_size, VocabularyDraft* draft) {
@@ -119,9 +119,9 @@ Status ApplyBos(const TokenizerSettings& settings, size_t vocab_size, Vocabulary
   }
   if (rules.bos_token_id >= 0 && static_cast<size_t>(rules.bos_token_id) >= vocab_size) {
     return Fail(ErrorCode::kInvalidFile,
-                std::format("config.json or the tokenizer: bos_token_id is {}, but the vocabulary "
-                            "ends at {}",
-                            rules.bos_token_id, vocab_size));
+                Format("config.json or the tokenizer: bos_token_id is {}, but the vocabulary "
+                       "ends at {}",
+                       rules.bos_token_id, vocab_size));
   }
   return {};
 }
@@ -147,9 +147,9 @@ Result<std::vector<int32_t>> StopTokenIds(const TokenizerSettings& settings,
   for (const uint32_t id : settings.eos_token_ids) {
     if (id >= vocab_size) {
       return Fail(ErrorCode::kInvalidFile,
-                  std::format("generation_config.json or config.json: eos_token_id is {}, but the "
-                              "vocabulary ends at {}",
-                              id, vocab_size));
+                  Format("generation_config.json or config.json: eos_token_id is {}, but the "
+                         "vocabulary ends at {}",
+                         id, vocab_size));
     }
     ids.push_back(static_cast<int32_t>(id));
   }
@@ -190,8 +190,7 @@ Result<ImportedTokenizer> ImportTokenizer(TokenizerMaterial material,
   const ChatTemplateSource& source = chat_template ? *chat_template : settings.chat_template;
   auto end_ids = ImportChatTemplate(source.text, &draft);
   if (!end_ids) {
-    return Fail(end_ids.error().code(),
-                std::format("{}: {}", source.where, end_ids.error().message()),
+    return Fail(end_ids.error().code(), Format("{}: {}", source.where, end_ids.error().message()),
                 end_ids.error().remedy());
   }
   imported.chat_template_source = source.text;

@@ -1,7 +1,6 @@
 #include "converter/tokenizer/tokenizer_json.h"
 
 #include <algorithm>
-#include <format>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -11,6 +10,7 @@
 #include "converter/tokenizer/byte_level_pieces.h"
 #include "converter/tokenizer/piece_text.h"
 #include "converter/tokenizer/pre_tokenizer_json.h"
+#include "core/format.h"
 #include "core/quotable.h"
 #include "core/utf8.h"
 
@@ -22,8 +22,8 @@ using nlohmann::json;
 Result<uint32_t> ReadId(const json* value, std::string_view where, std::string_view path) {
   if (value == nullptr || !value->is_number_unsigned() ||
       value->get<uint64_t>() >= kMaxDraftPieces) {
-    return Fail(ErrorCode::kInvalidFile, std::format("{}: {} must be a whole number below {}",
-                                                     where, path, kMaxDraftPieces));
+    return Fail(ErrorCode::kInvalidFile,
+                Format("{}: {} must be a whole number below {}", where, path, kMaxDraftPieces));
   }
   return value->get<uint32_t>();
 }
@@ -57,7 +57,7 @@ Status ModelReader::CheckSupported() const {
   CRIA_ASSIGN_OR_RETURN(const std::string type, fields_.String("type", "BPE"));
   if (type != "BPE") {
     return fields_.Bad(ErrorCode::kUnsupported, "type",
-                       std::format("is \"{}\"; only \"BPE\" is supported", Quotable(type)));
+                       Format("is \"{}\"; only \"BPE\" is supported", Quotable(type)));
   }
   const json* dropout = fields_.Find("dropout");
   if (dropout != nullptr && *dropout != 0) {
@@ -86,10 +86,9 @@ Status ModelReader::ReadVocab() {
     return fields_.Bad(ErrorCode::kInvalidFile, "vocab", "must be an object of tokens and ids");
   }
   for (const auto& [name, value] : vocab->items()) {
-    CRIA_ASSIGN_OR_RETURN(
-        const uint32_t id,
-        ReadId(&value, fields_.where(),
-               std::format("{}[\"{}\"]", fields_.PathOf("vocab"), Quotable(name))));
+    CRIA_ASSIGN_OR_RETURN(const uint32_t id,
+                          ReadId(&value, fields_.where(),
+                                 Format("{}[\"{}\"]", fields_.PathOf("vocab"), Quotable(name))));
     names_.Add(name, id);
     CRIA_RETURN_IF_ERROR(AddPiece(name, id));
   }
@@ -98,7 +97,7 @@ Status ModelReader::ReadVocab() {
 
 Status ModelReader::AddPiece(const std::string& name, uint32_t id) {
   if (id < draft_->pieces.size() && draft_->pieces[id].type != PieceType::kUnused) {
-    return fields_.Bad(ErrorCode::kInvalidFile, "vocab", std::format("gives the id {} twice", id));
+    return fields_.Bad(ErrorCode::kInvalidFile, "vocab", Format("gives the id {} twice", id));
   }
   if (name == unk_token_) draft_->rules.unk_token_id = static_cast<int32_t>(id);
   if (draft_->rules.family == TokenizerFamily::kByteLevelBpe) {
@@ -126,10 +125,10 @@ Result<std::pair<std::string, std::string>> ModelReader::ReadPair(const json& me
       return std::pair(text.substr(0, space), text.substr(space + 1));
     }
   }
-  return fields_.Bad(ErrorCode::kInvalidFile, std::format("merges[{}]", index),
-                     std::format("is {}, not two tokens with one space between or as an array; the "
-                                 "file may be a damaged copy",
-                                 JsonFields::Text(merge)));
+  return fields_.Bad(ErrorCode::kInvalidFile, Format("merges[{}]", index),
+                     Format("is {}, not two tokens with one space between or as an array; the "
+                            "file may be a damaged copy",
+                            JsonFields::Text(merge)));
 }
 
 Status ModelReader::ReadMerges() {
@@ -138,11 +137,11 @@ Status ModelReader::ReadMerges() {
     CRIA_ASSIGN_OR_RETURN(const auto pair, ReadPair((*merges)[i], i));
     const auto merge = names_.FindMerge(pair.first, pair.second, static_cast<uint32_t>(i));
     if (!merge) {
-      return fields_.Bad(ErrorCode::kInvalidFile, std::format("merges[{}]", i),
-                         std::format("makes \"{}\" from \"{}\" and \"{}\", which are not all in "
-                                     "model.vocab",
-                                     Quotable(pair.first + pair.second), Quotable(pair.first),
-                                     Quotable(pair.second)));
+      return fields_.Bad(
+          ErrorCode::kInvalidFile, Format("merges[{}]", i),
+          Format("makes \"{}\" from \"{}\" and \"{}\", which are not all in "
+                 "model.vocab",
+                 Quotable(pair.first + pair.second), Quotable(pair.first), Quotable(pair.second)));
     }
     draft_->merges.push_back(*merge);
   }
@@ -176,14 +175,13 @@ Status ReadPostProcessor(const json& processor, const std::string& path, std::st
   if (type == "TemplateProcessing") return ReadTemplateProcessing(fields, draft);
   if (type == "ByteLevel") return {};  // It only changes the offsets of tokens in the text.
   if (type != "Sequence") {
-    return fields.Bad(
-        ErrorCode::kUnsupported, "type",
-        std::format("is \"{}\", which is not a supported post-processor", Quotable(type)));
+    return fields.Bad(ErrorCode::kUnsupported, "type",
+                      Format("is \"{}\", which is not a supported post-processor", Quotable(type)));
   }
   CRIA_ASSIGN_OR_RETURN(const json* const processors, fields.Array("processors"));
   for (size_t i = 0; i < processors->size(); ++i) {
     CRIA_RETURN_IF_ERROR(ReadPostProcessor(
-        (*processors)[i], std::format("{}[{}]", fields.PathOf("processors"), i), where, draft));
+        (*processors)[i], Format("{}[{}]", fields.PathOf("processors"), i), where, draft));
   }
   return {};
 }
@@ -194,9 +192,9 @@ Status CheckSplitAtSpaces(const VocabularyDraft& draft, std::string_view where) 
     const DraftPiece& piece = draft.pieces[id];
     if (piece.type == PieceType::kNormal && piece.bytes.find(' ', 1) != std::string::npos) {
       return Fail(ErrorCode::kUnsupported,
-                  std::format("{}: pre_tokenizer.split is true, but token {} has a space inside; "
-                              "that is not supported",
-                              where, id));
+                  Format("{}: pre_tokenizer.split is true, but token {} has a space inside; "
+                         "that is not supported",
+                         where, id));
     }
   }
   return {};
@@ -211,11 +209,10 @@ Status CheckNormalized(const AddedToken& token, const VocabularyDraft& draft,
       std::ranges::all_of(token.content, is_ascii)) {
     return {};
   }
-  return Fail(
-      ErrorCode::kUnsupported,
-      std::format("{}: the added token \"{}\" must be searched for in normalized text, "
-                  "which is supported only for ASCII tokens; set its \"normalized\" to false",
-                  where, Quotable(token.content)));
+  return Fail(ErrorCode::kUnsupported,
+              Format("{}: the added token \"{}\" must be searched for in normalized text, "
+                     "which is supported only for ASCII tokens; set its \"normalized\" to false",
+                     where, Quotable(token.content)));
 }
 
 Result<VocabularyDraft> Read(const json& tokenizer, std::string_view where) {
@@ -260,8 +257,8 @@ Result<AddedToken> ReadAddedToken(const json& token, uint32_t id, std::string_vi
     CRIA_ASSIGN_OR_RETURN(const bool is_set, fields.Bool(flag, false));
     if (is_set) {
       return fields.Bad(ErrorCode::kUnsupported, flag,
-                        std::format("is true for the added token \"{}\", which is not supported",
-                                    Quotable(added.content)));
+                        Format("is true for the added token \"{}\", which is not supported",
+                               Quotable(added.content)));
     }
   }
   return added;
@@ -274,7 +271,7 @@ Result<std::vector<AddedToken>> ReadAddedTokens(const json& tokenizer, std::stri
   CRIA_ASSIGN_OR_RETURN(const json* const tokens, fields.Array("added_tokens"));
   for (size_t i = 0; i < tokens->size(); ++i) {
     const json& token = (*tokens)[i];
-    const std::string path = std::format("added_tokens[{}]", i);
+    const std::string path = Format("added_tokens[{}]", i);
     const json* id_field = JsonFields(token, where, path).Find("id");
     CRIA_ASSIGN_OR_RETURN(const uint32_t id, ReadId(id_field, where, path + ".id"));
     CRIA_ASSIGN_OR_RETURN(AddedToken read, ReadAddedToken(token, id, where, path));
@@ -287,7 +284,7 @@ Result<VocabularyDraft> ReadTokenizerJson(const json& tokenizer, std::string_vie
   try {
     return Read(tokenizer, where);
   } catch (const json::exception& exception) {
-    return Fail(ErrorCode::kInvalidFile, std::format("{}: {}", where, Quotable(exception.what())));
+    return Fail(ErrorCode::kInvalidFile, Format("{}: {}", where, Quotable(exception.what())));
   }
 }
 

@@ -1,7 +1,6 @@
 #include "converter/tokenizer/tokenizer_settings.h"
 
 #include <charconv>
-#include <format>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <unordered_set>
@@ -11,6 +10,7 @@
 #include "converter/input/json_file.h"
 #include "converter/tokenizer/tokenizer_file.h"
 #include "converter/tokenizer/tokenizer_json.h"
+#include "core/format.h"
 #include "core/quotable.h"
 
 namespace cria {
@@ -51,7 +51,7 @@ Status ReadChatTemplate(const JsonFields& fields, TokenizerSettings* settings) {
                       "must be a string or a list of templates");
   }
   for (size_t i = 0; i < value->size(); ++i) {
-    const JsonFields named((*value)[i], fields.where(), std::format("chat_template[{}]", i));
+    const JsonFields named((*value)[i], fields.where(), Format("chat_template[{}]", i));
     CRIA_ASSIGN_OR_RETURN(const std::string name, named.String("name"));
     if (name != "default") continue;
     CRIA_ASSIGN_OR_RETURN(source.text, named.String("template"));
@@ -70,12 +70,11 @@ Status ReadAddedTokensDecoder(const JsonFields& fields, TokenizerSettings* setti
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
     if (error != std::errc() || end != key.data() + key.size()) {
       return fields.Bad(ErrorCode::kInvalidFile, "added_tokens_decoder",
-                        std::format("has the key \"{}\" instead of an id", Quotable(key)));
+                        Format("has the key \"{}\" instead of an id", Quotable(key)));
     }
-    CRIA_ASSIGN_OR_RETURN(
-        AddedToken read,
-        ReadAddedToken(token, id, fields.where(),
-                       std::format("added_tokens_decoder[\"{}\"]", Quotable(key))));
+    CRIA_ASSIGN_OR_RETURN(AddedToken read,
+                          ReadAddedToken(token, id, fields.where(),
+                                         Format("added_tokens_decoder[\"{}\"]", Quotable(key))));
     settings->added_tokens.push_back(std::move(read));
   }
   return {};
@@ -118,8 +117,8 @@ Status ReadAddedTokensMap(const json& tokens, std::string_view where, TokenizerS
   TokenCollector collector(&settings->added_tokens);
   for (const auto& [content, id] : tokens.items()) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() >= kMaxDraftPieces) {
-      return Fail(ErrorCode::kInvalidFile, std::format("{}: \"{}\" must be a whole number below {}",
-                                                       where, Quotable(content), kMaxDraftPieces));
+      return Fail(ErrorCode::kInvalidFile, Format("{}: \"{}\" must be a whole number below {}",
+                                                  where, Quotable(content), kMaxDraftPieces));
     }
     collector.Add({id.get<uint32_t>(), content, true});
   }
@@ -198,9 +197,8 @@ Result<TokenizerSettings> ReadTokenizerSettings(const std::filesystem::path& fol
   try {
     return ReadAll(folder, tokenizer_json);
   } catch (const json::exception& exception) {
-    return Fail(ErrorCode::kInvalidFile,
-                std::format("{}: a JSON file of the tokenizer is malformed: {}", folder.string(),
-                            Quotable(exception.what())));
+    return Fail(ErrorCode::kInvalidFile, Format("{}: a JSON file of the tokenizer is malformed: {}",
+                                                folder.string(), Quotable(exception.what())));
   }
 }
 

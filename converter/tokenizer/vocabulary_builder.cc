@@ -1,12 +1,12 @@
 #include "converter/tokenizer/vocabulary_builder.h"
 
 #include <algorithm>
-#include <format>
 #include <limits>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
 
+#include "core/format.h"
 #include "core/quotable.h"
 
 namespace cria {
@@ -32,8 +32,8 @@ Status AddPieces(const VocabularyDraft& draft, size_t vocab_size, OwnedVocabular
     const size_t end = vocabulary->piece_bytes.size() + piece.bytes.size();
     if (piece.bytes.size() > kMaxPieceBytes || end > std::numeric_limits<uint32_t>::max()) {
       return Fail(ErrorCode::kUnsupported,
-                  std::format("The tokenizer's token {} has {} bytes; at most {} are supported",
-                              vocabulary->piece_types.size(), piece.bytes.size(), kMaxPieceBytes));
+                  Format("The tokenizer's token {} has {} bytes; at most {} are supported",
+                         vocabulary->piece_types.size(), piece.bytes.size(), kMaxPieceBytes));
     }
     vocabulary->piece_bytes.insert(vocabulary->piece_bytes.end(), piece.bytes.begin(),
                                    piece.bytes.end());
@@ -107,8 +107,8 @@ void VocabularyDraft::SetPiece(uint32_t id, std::string bytes, PieceType type) {
 Status VocabularyDraft::AddToken(const AddedToken& token, std::string_view where) {
   if (token.id >= kMaxDraftPieces) {
     return Fail(ErrorCode::kInvalidFile,
-                std::format("{}: the added token \"{}\" has the id {}; ids end at {}", where,
-                            Quotable(token.content), token.id, kMaxDraftPieces));
+                Format("{}: the added token \"{}\" has the id {}; ids end at {}", where,
+                       Quotable(token.content), token.id, kMaxDraftPieces));
   }
   const PieceType type = token.special ? PieceType::kControl : PieceType::kUserDefined;
   const bool is_free = token.id >= pieces.size() || (pieces[token.id].type == PieceType::kUnused &&
@@ -121,9 +121,9 @@ Status VocabularyDraft::AddToken(const AddedToken& token, std::string_view where
   DraftPiece& piece = pieces[token.id];
   if (!IsWritten(piece, rules.family, token.content)) {
     return Fail(ErrorCode::kInvalidFile,
-                std::format("{}: the added token \"{}\" has the id {}, which is \"{}\" in the "
-                            "tokenizer's model; the files do not belong together",
-                            where, Quotable(token.content), token.id, Quotable(piece.bytes)));
+                Format("{}: the added token \"{}\" has the id {}, which is \"{}\" in the "
+                       "tokenizer's model; the files do not belong together",
+                       where, Quotable(token.content), token.id, Quotable(piece.bytes)));
   }
   if (piece.type == PieceType::kByte) return {};
   piece.type = type;
@@ -149,11 +149,11 @@ Status VocabularyDraft::AddMergesOfAllSplits(std::span<const uint32_t> rank_by_i
     if (piece.type != PieceType::kNormal) continue;
     text_bytes += piece.bytes.size();
     if (piece.bytes.size() > kMaxTextPieceBytes || text_bytes > kMaxTextBytes) {
-      return Fail(ErrorCode::kUnsupported,
-                  std::format("{}: piece {} has {} bytes, {} with those before it; at most {} and "
-                              "{} are supported",
-                              where, id, piece.bytes.size(), text_bytes, kMaxTextPieceBytes,
-                              kMaxTextBytes));
+      return Fail(
+          ErrorCode::kUnsupported,
+          Format("{}: piece {} has {} bytes, {} with those before it; at most {} and "
+                 "{} are supported",
+                 where, id, piece.bytes.size(), text_bytes, kMaxTextPieceBytes, kMaxTextBytes));
     }
     id_by_piece.emplace(piece.bytes, id);
   }
@@ -174,10 +174,10 @@ Status VocabularyDraft::AddMergesOfAllSplits(std::span<const uint32_t> rank_by_i
 Result<OwnedVocabulary> BuildVocabulary(const VocabularyDraft& draft, size_t vocab_size) {
   if (draft.pieces.size() > vocab_size) {
     return Fail(ErrorCode::kInvalidFile,
-                std::format("The tokenizer has {} tokens, but the checkpoint's vocab_size is {}; "
-                            "the tokenizer's files belong to another checkpoint, or tokens were "
-                            "added to them that the weights do not have",
-                            draft.pieces.size(), vocab_size));
+                Format("The tokenizer has {} tokens, but the checkpoint's vocab_size is {}; "
+                       "the tokenizer's files belong to another checkpoint, or tokens were "
+                       "added to them that the weights do not have",
+                       draft.pieces.size(), vocab_size));
   }
   OwnedVocabulary vocabulary;
   vocabulary.rules = draft.rules;

@@ -1,7 +1,6 @@
 #include "converter/torch/torch_archive.h"
 
 #include <algorithm>
-#include <format>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,6 +10,7 @@
 
 #include "converter/torch/torch_pickle.h"
 #include "converter/torch/zip_directory.h"
+#include "core/format.h"
 #include "core/quotable.h"
 
 namespace cria {
@@ -32,7 +32,7 @@ Result<TensorSources> ReadTorchArchive(const std::filesystem::path& path) {
   CRIA_ASSIGN_OR_RETURN(auto opened, platform::File::Open(path.string()));
   const auto file = std::make_shared<const platform::File>(std::move(opened));
   const auto bad = [&](std::string_view what) {
-    return Fail(ErrorCode::kInvalidFile, std::format("{}: {}", file->path(), what));
+    return Fail(ErrorCode::kInvalidFile, Format("{}: {}", file->path(), what));
   };
   CRIA_ASSIGN_OR_RETURN(const ZipDirectory directory, ReadZipDirectory(*file));
   // All entries are in one folder with any name.
@@ -50,17 +50,17 @@ Result<TensorSources> ReadTorchArchive(const std::filesystem::path& path) {
   CRIA_ASSIGN_OR_RETURN(std::vector<PickledTensor> pickled, ReadTorchPickle(bytes, file->path()));
   TensorSources tensors;
   for (PickledTensor& tensor : pickled) {
-    const std::string entry_name = std::format("{}/data/{}", folder, tensor.storage);
+    const std::string entry_name = Format("{}/data/{}", folder, tensor.storage);
     const auto entry = directory.find(entry_name);
     if (entry == directory.end()) {
-      return bad(std::format("tensor \"{}\" is in {}, which is missing", Quotable(tensor.name),
-                             Quotable(entry_name)));
+      return bad(Format("tensor \"{}\" is in {}, which is missing", Quotable(tensor.name),
+                        Quotable(entry_name)));
     }
     const uint64_t element_bytes = BlockOf(tensor.type).bytes;
     if (entry->second.bytes / element_bytes < tensor.storage_elements) {
-      return bad(std::format("tensor \"{}\" is in {}, which has {} bytes for {} elements",
-                             Quotable(tensor.name), Quotable(entry_name), entry->second.bytes,
-                             tensor.storage_elements));
+      return bad(Format("tensor \"{}\" is in {}, which has {} bytes for {} elements",
+                        Quotable(tensor.name), Quotable(entry_name), entry->second.bytes,
+                        tensor.storage_elements));
     }
     TensorSource source = {.name = tensor.name,
                            .type = tensor.type,

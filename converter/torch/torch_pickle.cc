@@ -4,7 +4,6 @@
 #include <array>
 #include <cstring>
 #include <deque>
-#include <format>
 #include <optional>
 #include <set>
 #include <span>
@@ -12,6 +11,7 @@
 #include <utility>
 #include <variant>
 
+#include "core/format.h"
 #include "core/quotable.h"
 
 namespace cria {
@@ -95,7 +95,7 @@ class Machine {
  private:
   std::unexpected<Error> Bad(std::string_view what,
                              ErrorCode code = ErrorCode::kInvalidFile) const {
-    return Fail(code, std::format("{}: its table of tensors {}", where_, what));
+    return Fail(code, Format("{}: its table of tensors {}", where_, what));
   }
   std::unexpected<Error> Damaged() const { return Bad("is damaged or not torch.save's"); }
 
@@ -123,7 +123,7 @@ class Machine {
 
   Status Push(Value value) {
     if (values_.size() == kMaxValues) {
-      return Bad(std::format("creates more than {} values", kMaxValues), ErrorCode::kUnsupported);
+      return Bad(Format("creates more than {} values", kMaxValues), ErrorCode::kUnsupported);
     }
     stack_.push_back(static_cast<Index>(values_.size()));
     values_.push_back(std::move(value));
@@ -245,9 +245,9 @@ class Machine {
       case 'b':
         return Build();
       default:
-        return Bad(std::format("uses the pickle opcode 0x{:02x}, which tensors do not need; it was "
-                               "not run",
-                               opcode),
+        return Bad(Format("uses the pickle opcode 0x{:02x}, which tensors do not need; it was "
+                          "not run",
+                          opcode),
                    ErrorCode::kUnsupported);
     }
   }
@@ -255,7 +255,7 @@ class Machine {
   Status CheckProtocol() {
     CRIA_ASSIGN_OR_RETURN(const auto protocol, Take<uint8_t>());
     if (protocol == 2) return {};
-    return Bad(std::format("is a pickle of protocol {}; torch.save writes 2", protocol),
+    return Bad(Format("is a pickle of protocol {}; torch.save writes 2", protocol),
                ErrorCode::kUnsupported);
   }
 
@@ -295,12 +295,12 @@ class Machine {
   Status PushGlobal() {
     CRIA_ASSIGN_OR_RETURN(const std::string_view module, TakeLine());
     CRIA_ASSIGN_OR_RETURN(const std::string_view member, TakeLine());
-    const std::string name = std::format("{}.{}", module, member);
+    const std::string name = Format("{}.{}", module, member);
     const auto* found = std::ranges::find(kGlobals, name, &GlobalName::name);
     if (found != kGlobals.end()) return Push(found->global);
-    return Bad(std::format("names {}, which tensors of f32, f16 and bf16 do not need; it was not "
-                           "run",
-                           Quotable(name)),
+    return Bad(Format("names {}, which tensors of f32, f16 and bf16 do not need; it was not "
+                      "run",
+                      Quotable(name)),
                ErrorCode::kUnsupported);
   }
 
@@ -383,11 +383,11 @@ class Machine {
     for (const auto& [key, value] : table->items) {
       CRIA_ASSIGN_OR_RETURN(const std::string* name, Get<std::string>(key));
       if (!names.insert(*name).second) {
-        return Bad(std::format("has \"{}\" twice", Quotable(*name)));
+        return Bad(Format("has \"{}\" twice", Quotable(*name)));
       }
       const auto* tensor = std::get_if<PickledTensor>(&values_[value]);
       if (tensor == nullptr) {
-        return Bad(std::format("has \"{}\", which is not a tensor", Quotable(*name)),
+        return Bad(Format("has \"{}\", which is not a tensor", Quotable(*name)),
                    ErrorCode::kUnsupported);
       }
       tensors.push_back(*tensor);
@@ -409,8 +409,8 @@ Result<std::vector<PickledTensor>> ReadTorchPickle(std::string_view pickle,
                                                    std::string_view where) {
   if (pickle.size() > kMaxPickleBytes) {
     return Fail(ErrorCode::kUnsupported,
-                std::format("{}: its table of tensors has {} bytes, more than {}", where,
-                            pickle.size(), kMaxPickleBytes));
+                Format("{}: its table of tensors has {} bytes, more than {}", where, pickle.size(),
+                       kMaxPickleBytes));
   }
   return Machine(pickle, where).Run();
 }

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
-#include <format>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "core/format.h"
 #include "core/quotable.h"
 
 namespace cria {
@@ -48,8 +48,8 @@ class Reader {
   Result<ZipDirectory> Read() {
     CRIA_ASSIGN_OR_RETURN(const Directory directory, FindDirectory());
     if (directory.num_entries > kMaxEntries || directory.bytes > kMaxDirectoryBytes) {
-      return Bad(std::format("its directory has {} entries in {} bytes, too many",
-                             directory.num_entries, directory.bytes));
+      return Bad(Format("its directory has {} entries in {} bytes, too many", directory.num_entries,
+                        directory.bytes));
     }
     CRIA_ASSIGN_OR_RETURN(const std::string bytes, ReadAt(directory.offset, directory.bytes));
     size_t at = 0;
@@ -63,7 +63,7 @@ class Reader {
  private:
   std::unexpected<Error> Bad(std::string_view what,
                              ErrorCode code = ErrorCode::kInvalidFile) const {
-    return Fail(code, std::format("{}: {}", file_.path(), what));
+    return Fail(code, Format("{}: {}", file_.path(), what));
   }
   std::unexpected<Error> Damaged() const {
     return Bad("its directory of entries is damaged or cut short: copy the file again");
@@ -123,9 +123,9 @@ class Reader {
                                           &bytes, &stored, &local));
     const bool is_encrypted = (Load<uint16_t>(header, 8) & 1) != 0;
     if (is_encrypted || Load<uint16_t>(header, 10) != 0 || stored != bytes) {
-      return Bad(std::format("its entry \"{}\" is {}; only archives whose entries are stored as "
-                             "they are can be read",
-                             Quotable(name), is_encrypted ? "encrypted" : "compressed"),
+      return Bad(Format("its entry \"{}\" is {}; only archives whose entries are stored as "
+                        "they are can be read",
+                        Quotable(name), is_encrypted ? "encrypted" : "compressed"),
                  ErrorCode::kUnsupported);
     }
     CRIA_ASSIGN_OR_RETURN(const std::string local_header, ReadAt(local, kLocalHeaderBytes));
@@ -134,7 +134,7 @@ class Reader {
                             Load<uint16_t>(local_header, 28);
     if (offset > file_.size_bytes() || bytes > file_.size_bytes() - offset) return Damaged();
     if (entries_.emplace(name, ZipEntry{offset, bytes}).second) return {};
-    return Bad(std::format("its entry \"{}\" appears twice", Quotable(name)));
+    return Bad(Format("its entry \"{}\" appears twice", Quotable(name)));
   }
 
   // Numbers whose bits are all ones are stored in an extra field, in this order.
@@ -165,7 +165,7 @@ class Reader {
     std::ranges::sort(by_offset, {}, &ZipEntry::offset);
     for (size_t i = 1; i < by_offset.size(); ++i) {
       if (by_offset[i].offset < by_offset[i - 1].offset + by_offset[i - 1].bytes) {
-        return Bad(std::format("two of its entries share byte {}", by_offset[i].offset));
+        return Bad(Format("two of its entries share byte {}", by_offset[i].offset));
       }
     }
     return {};

@@ -1,10 +1,10 @@
 #include "converter/write/model_writer.h"
 
-#include <format>
 #include <span>
 #include <utility>
 
 #include "converter/write/tensor_streamer.h"
+#include "core/format.h"
 #include "model/file_layout.h"
 
 namespace cria {
@@ -26,9 +26,9 @@ Result<WrittenModel> WriteModel(const ModelDescription& description, FilePlan& p
   const size_t metadata_bytes = BuildMetadata(description, plan).size();
   if (metadata_bytes > kMaxMetadataBytes) {
     return Fail(ErrorCode::kUnsupported,
-                std::format("the vocabulary takes {} bytes of metadata, more than the {} that a "
-                            "model file may have",
-                            metadata_bytes, kMaxMetadataBytes));
+                Format("the vocabulary takes {} bytes of metadata, more than the {} that a "
+                       "model file may have",
+                       metadata_bytes, kMaxMetadataBytes));
   }
   PlaceTensors(metadata_bytes, plan);
 

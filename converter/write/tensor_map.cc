@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <format>
 #include <limits>
 #include <set>
 #include <string>
 #include <string_view>
 
 #include "converter/write/hadamard.h"
+#include "core/format.h"
 #include "core/quotable.h"
 
 namespace cria {
@@ -172,8 +172,8 @@ class Mapper {
     MappedTensor tensor = {.spec = spec};
     for (size_t expert = 0; expert < spec.num_parts; ++expert) {
       std::string prefix =
-          spec.layer == kNoLayer ? std::string() : std::format("model.layers.{}.", spec.layer);
-      if (IsOfExperts(spec.role)) prefix += std::format("mlp.experts.{}.", expert);
+          spec.layer == kNoLayer ? std::string() : Format("model.layers.{}.", spec.layer);
+      if (IsOfExperts(spec.role)) prefix += Format("mlp.experts.{}.", expert);
       for (size_t i = 0; i < names.size() && !names[i].empty(); ++i) {
         CRIA_ASSIGN_OR_RETURN(const TensorSource* source,
                               Find(prefix + std::string(names[i]), PartShape(spec, config_, i)));
@@ -187,16 +187,16 @@ class Mapper {
     const auto found = checkpoint_.tensors.find(name);
     if (found == checkpoint_.tensors.end()) {
       return Fail(ErrorCode::kNotFound,
-                  std::format("{}: tensor \"{}\" is missing, but {} calls for it",
-                              checkpoint_.folder.string(), name, checkpoint_.described_by));
+                  Format("{}: tensor \"{}\" is missing, but {} calls for it",
+                         checkpoint_.folder.string(), name, checkpoint_.described_by));
     }
     const TensorSource& source = found->second;
     if (source.shape != shape) {
       const TensorSource wanted = {.shape = shape};
       return Fail(ErrorCode::kInvalidFile,
-                  std::format("{}: tensor \"{}\" has shape {}, but {} calls for {}",
-                              source.file->path(), Quotable(source.name), source.ShapeText(),
-                              checkpoint_.described_by, wanted.ShapeText()));
+                  Format("{}: tensor \"{}\" has shape {}, but {} calls for {}", source.file->path(),
+                         Quotable(source.name), source.ShapeText(), checkpoint_.described_by,
+                         wanted.ShapeText()));
     }
     used_.insert(found->first);
     return &source;
@@ -210,11 +210,10 @@ class Mapper {
         const bool same,
         HoldSameValues(checkpoint_.tensors.find(kEmbedding)->second, head->second));
     if (!same) {
-      return Fail(
-          ErrorCode::kInvalidFile,
-          std::format("{}: tensor \"{}\" differs from \"{}\", but config.json says that "
-                      "tie_word_embeddings is true; set it to false if the head is to be used",
-                      head->second.file->path(), kHead, kEmbedding));
+      return Fail(ErrorCode::kInvalidFile,
+                  Format("{}: tensor \"{}\" differs from \"{}\", but config.json says that "
+                         "tie_word_embeddings is true; set it to false if the head is to be used",
+                         head->second.file->path(), kHead, kEmbedding));
     }
     used_.insert(kHead);
     return {};
@@ -224,10 +223,10 @@ class Mapper {
     for (const auto& [name, source] : checkpoint_.tensors) {
       if (used_.contains(name) || IsRedundant(name)) continue;
       return Fail(ErrorCode::kUnsupported,
-                  std::format("{}: tensor \"{}\" is not part of a {} with {} layers; the model "
-                              "would compute something else without it",
-                              source.file->path(), Quotable(source.name), config_.architecture,
-                              config_.num_hidden_layers));
+                  Format("{}: tensor \"{}\" is not part of a {} with {} layers; the model "
+                         "would compute something else without it",
+                         source.file->path(), Quotable(source.name), config_.architecture,
+                         config_.num_hidden_layers));
     }
     return {};
   }

@@ -5,10 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <format>
 #include <fstream>
 #include <string>
 #include <string_view>
+
+#include "core/format.h"
 
 namespace cria::mpi {
 namespace {
@@ -22,7 +23,7 @@ constexpr std::array<std::string_view, 2> kDaemons = {"prted", "orted"};
 constexpr std::string_view kMpichProxy = "hydra_pmi_proxy";
 
 std::string NameOf(pid_t process) {
-  std::ifstream file(std::format("/proc/{}/comm", process));
+  std::ifstream file(Format("/proc/{}/comm", process));
   std::string name;
   std::getline(file, name);
   return name;
@@ -36,7 +37,7 @@ bool IsMpirun(pid_t process) {
 
 // Returns 0 if the process has ended.
 pid_t ParentOf(pid_t process) {
-  std::ifstream file(std::format("/proc/{}/status", process));
+  std::ifstream file(Format("/proc/{}/status", process));
   for (std::string word; file >> word;) {
     pid_t parent = 0;
     if (word == "PPid:" && file >> parent) return parent;
@@ -59,7 +60,7 @@ pid_t MpirunOfThisBoard() {
 bool LauncherHasTerminal(int stream) {
   const pid_t process = MpirunOfThisBoard();
   if (process == 0) return false;
-  const int opened = open(std::format("/proc/{}/fd/{}", process, stream).c_str(),
+  const int opened = open(Format("/proc/{}/fd/{}", process, stream).c_str(),
                           O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
   if (opened < 0) return false;
   const bool is_terminal = isatty(opened) == 1;

@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <climits>
-#include <format>
 #include <thread>
 #include <utility>
 
+#include "core/format.h"
 #include "mpi/end_all.h"
 #include "mpi/start_watch.h"
 #include "mpi/watch.h"
@@ -38,7 +38,7 @@ Status CheckMpi(int result, std::string_view what) {
   std::array<char, MPI_MAX_ERROR_STRING> text = {};
   int size = 0;
   MPI_Error_string(result, text.data(), &size);
-  return Fail(ErrorCode::kIo, std::format("{}: {}", what, text.data()));
+  return Fail(ErrorCode::kIo, Format("{}: {}", what, text.data()));
 }
 
 constexpr size_t kNameBytes = MPI_MAX_PROCESSOR_NAME;

@@ -2,11 +2,11 @@
 
 #include <unistd.h>
 
-#include <format>
 #include <future>
 #include <string>
 #include <vector>
 
+#include "core/format.h"
 #include "mpi/end_all.h"
 #include "mpi/launcher.h"
 
@@ -59,9 +59,8 @@ void StartWatch::Run() {
   }
   // The last one may have come meanwhile.
   if (is_over_ && is_answered) return;
-  on_fault_(
-      std::format("{} not started within {} s: a process hangs, or its board cannot be reached",
-                  missing, limit_.count()));
+  on_fault_(Format("{} not started within {} s: a process hangs, or its board cannot be reached",
+                   missing, limit_.count()));
   // MPI is not ready to end the others; mpirun does that when a process ends like this.
   EndLauncherSoon();
   _exit(1);

@@ -3,9 +3,10 @@
 #include <mpi.h>
 
 #include <algorithm>
-#include <format>
 #include <optional>
 #include <type_traits>
+
+#include "core/format.h"
 
 namespace cria::mpi {
 namespace {
@@ -144,19 +145,18 @@ void MpiTransport::Watch::CheckAll(Clock::time_point now) {
   const MpiLimits& limits = transport_.limits_;
   for (const std::unique_ptr<Other>& other : others_) {
     if (now - other->last_seen <= limits.silence) continue;
-    EndBecauseOf(other->rank,
-                 std::format("has given no sign of life for {} s", limits.silence.count()));
+    EndBecauseOf(other->rank, Format("has given no sign of life for {} s", limits.silence.count()));
   }
   late_rank_.Update(transport_.rank(), transport_.progress(), now);
   if (const std::optional<size_t> late = late_rank_.Find(now)) {
-    EndBecauseOf(*late, std::format("hangs: the others have waited for it for more than {} s",
-                                    limits.stall.count()));
+    EndBecauseOf(*late, Format("hangs: the others have waited for it for more than {} s",
+                               limits.stall.count()));
   }
 }
 
 void MpiTransport::Watch::EndBecauseOf(size_t rank, std::string_view what) {
   transport_.TellAndEndAll(
-      std::format("rank {} ({}) {}: all ranks end", rank, transport_.host(rank), what));
+      Format("rank {} ({}) {}: all ranks end", rank, transport_.host(rank), what));
 }
 
 }  // namespace cria::mpi

@@ -7,9 +7,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <format>
 #include <utility>
 
+#include "core/format.h"
 #include "core/platform.h"
 
 namespace cria::platform {
@@ -20,14 +20,14 @@ std::unexpected<Error> SystemError(const std::string& path, const char* action) 
   const ErrorCode code = reason == ENOENT   ? ErrorCode::kNotFound
                          : reason == ENOMEM ? ErrorCode::kOutOfMemory
                                             : ErrorCode::kIo;
-  return Fail(code, std::format("{}: cannot {}: {}", path, action, std::strerror(reason)));
+  return Fail(code, Format("{}: cannot {}: {}", path, action, std::strerror(reason)));
 }
 
 Result<uint64_t> SizeOfRegularFile(int descriptor, const std::string& path) {
   struct stat status = {};
   if (fstat(descriptor, &status) != 0) return SystemError(path, "examine");
   if (!S_ISREG(status.st_mode)) {
-    return Fail(ErrorCode::kIo, std::format("{}: is not a regular file", path));
+    return Fail(ErrorCode::kIo, Format("{}: is not a regular file", path));
   }
   return static_cast<uint64_t>(status.st_size);
 }
@@ -82,9 +82,8 @@ Result<File> File::OfDescriptor(int descriptor, uint64_t offset, std::optional<u
   if (file.descriptor_ < 0) return SystemError(file.path_, "duplicate");
   CRIA_ASSIGN_OR_RETURN(const uint64_t size_bytes, SizeOfRegularFile(file.descriptor_, file.path_));
   if (offset > size_bytes || bytes.value_or(0) > size_bytes - offset) {
-    return Fail(ErrorCode::kInvalidFile,
-                std::format("{}: {} bytes from {} lie outside the file's {}", file.path_,
-                            bytes.value_or(0), offset, size_bytes));
+    return Fail(ErrorCode::kInvalidFile, Format("{}: {} bytes from {} lie outside the file's {}",
+                                                file.path_, bytes.value_or(0), offset, size_bytes));
   }
   file.begin_ = offset;
   file.size_bytes_ = bytes.value_or(size_bytes - offset);
@@ -128,9 +127,9 @@ Status File::ReadAt(uint64_t offset, std::span<std::byte> destination) const {
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return SystemError(path_, "read");
     if (count == 0) {
-      return Fail(ErrorCode::kIo,
-                  std::format("{}: ends at byte {}; it was cut short, copy or convert it again",
-                              path_, offset));
+      return Fail(
+          ErrorCode::kIo,
+          Format("{}: ends at byte {}; it was cut short, copy or convert it again", path_, offset));
     }
     destination = destination.subspan(static_cast<size_t>(count));
     offset += static_cast<uint64_t>(count);
@@ -140,8 +139,8 @@ Status File::ReadAt(uint64_t offset, std::span<std::byte> destination) const {
 
 Result<FileMapping> File::Map(uint64_t offset, uint64_t bytes) const {
   if (offset > size_bytes_ || bytes > size_bytes_ - offset) {
-    return Fail(ErrorCode::kInvalidFile, std::format("{}: bytes {} to {} lie outside the file's {}",
-                                                     path_, offset, offset + bytes, size_bytes_));
+    return Fail(ErrorCode::kInvalidFile, Format("{}: bytes {} to {} lie outside the file's {}",
+                                                path_, offset, offset + bytes, size_bytes_));
   }
   FileMapping mapping;
   if (bytes == 0) return mapping;
@@ -149,9 +148,9 @@ Result<FileMapping> File::Map(uint64_t offset, uint64_t bytes) const {
   const uint64_t lead = (is_mappable() ? begin_ + offset : offset) % page_bytes;
   if (!std::in_range<size_t>(bytes + lead)) {
     return Fail(ErrorCode::kOutOfMemory,
-                std::format("{}: {} bytes are more than a program of 32 bits can map; a system of "
-                            "64 bits can",
-                            path_, bytes));
+                Format("{}: {} bytes are more than a program of 32 bits can map; a system of "
+                       "64 bits can",
+                       path_, bytes));
   }
   void* base = is_mappable() ? mmap(nullptr, bytes + lead, PROT_READ, MAP_SHARED, descriptor_,
                                     static_cast<off_t>(begin_ + offset - lead))

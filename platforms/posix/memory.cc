@@ -7,11 +7,11 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <format>
 #include <span>
 #include <string_view>
 #include <utility>
 
+#include "core/format.h"
 #include "core/platform.h"
 
 #ifdef __GLIBC__
@@ -81,8 +81,8 @@ Result<PageBlock> PageBlock::Allocate(uint64_t bytes) {
                          : MAP_FAILED;
   if (base == MAP_FAILED) {
     return Fail(ErrorCode::kOutOfMemory,
-                std::format("cannot allocate {} bytes of memory ({})", bytes,
-                            std::strerror(is_addressable ? errno : ENOMEM)),
+                Format("cannot allocate {} bytes of memory ({})", bytes,
+                       std::strerror(is_addressable ? errno : ENOMEM)),
                 RemedyKind::kLessContext);
   }
   block.bytes_ = {static_cast<std::byte*>(base), static_cast<size_t>(bytes)};

@@ -10,12 +10,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <format>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
+#include "core/format.h"
 #include "posix/unfinished_file.h"
 
 namespace cria {
@@ -46,8 +46,8 @@ const char* RemedyFor(int reason) {
 }
 
 std::string SystemSentence(const std::filesystem::path& path, const char* action, int reason) {
-  return std::format("{}: cannot {}: {}; {}", path.string(), action, std::strerror(reason),
-                     RemedyFor(reason));
+  return Format("{}: cannot {}: {}; {}", path.string(), action, std::strerror(reason),
+                RemedyFor(reason));
 }
 
 // The name that the file gets: the target of a symbolic link, unless the link is replaced.
@@ -60,13 +60,13 @@ Result<std::filesystem::path> ResolveTarget(const std::filesystem::path& path, L
     return Fail(ErrorCode::kIo, SystemSentence(path, "write", error.value()));
   }
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-    return Fail(ErrorCode::kIo,
-                std::format("{}: exists and is not a regular file; give another output name",
-                            path.string()));
+    return Fail(
+        ErrorCode::kIo,
+        Format("{}: exists and is not a regular file; give another output name", path.string()));
   }
   if (!path.has_filename()) {
     return Fail(ErrorCode::kUsage,
-                std::format("\"{}\": is not the name of a file; give one", path.string()));
+                Format("\"{}\": is not the name of a file; give one", path.string()));
   }
   if (!std::filesystem::exists(status)) return path;
   auto target = std::filesystem::canonical(path, error);
@@ -81,7 +81,7 @@ std::filesystem::path FolderOf(const std::filesystem::path& path) {
 std::string TemporaryPrefix(const std::filesystem::path& path) {
   // The longest name that file systems take is 255 bytes.
   constexpr size_t kMaxNameBytes = 200;
-  return std::format(".{}.tmp-", path.filename().string().substr(0, kMaxNameBytes));
+  return Format(".{}.tmp-", path.filename().string().substr(0, kMaxNameBytes));
 }
 
 bool IsTemporaryName(std::string_view name, std::string_view prefix) {
@@ -143,9 +143,9 @@ std::unique_ptr<UnfinishedFile> CreateBeside(const std::filesystem::path& path, 
   constexpr int kMaxAttempts = 1000;
   const std::string prefix = TemporaryPrefix(path);
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
-    auto file = UnfinishedFile::Create(
-        path.parent_path() / std::format("{}{}-{}", prefix, getpid(), attempt),
-        readers == Readers::kNone ? S_IRUSR | S_IWUSR : 0666, descriptor);
+    auto file =
+        UnfinishedFile::Create(path.parent_path() / Format("{}{}-{}", prefix, getpid(), attempt),
+                               readers == Readers::kNone ? S_IRUSR | S_IWUSR : 0666, descriptor);
     if (file == nullptr && errno != EEXIST) return nullptr;
     if (file == nullptr) continue;
     if (LockNew(descriptor, file->path())) return file;
@@ -223,8 +223,8 @@ void OutputFile::RemoveUnfinished() { UnfinishedFile::RemoveAll(); }
 std::unexpected<Error> OutputFile::SystemError(int reason, const char* action) const {
   if (MeansDiskFull(reason)) {
     return Fail(ErrorCode::kIo,
-                std::format("{}: there is no room for its {} bytes; free some or write elsewhere",
-                            path_.string(), bytes_));
+                Format("{}: there is no room for its {} bytes; free some or write elsewhere",
+                       path_.string(), bytes_));
   }
   return Fail(ErrorCode::kIo, SystemSentence(path_, action, reason));
 }

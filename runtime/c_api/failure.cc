@@ -4,11 +4,11 @@
 
 #include <cstdio>
 #include <exception>
-#include <format>
 #include <new>
 #include <string>
 
 #include "c_api/remedy.h"
+#include "core/format.h"
 
 namespace cria::c_api {
 namespace {
@@ -81,7 +81,7 @@ cria_status GuardedCall(Status (*function)(const void* call), const void* call) 
 }
 
 Status FailNull(std::string_view name) {
-  return Fail(ErrorCode::kUsage, std::format("{} is NULL", name));
+  return Fail(ErrorCode::kUsage, Format("{} is NULL", name));
 }
 
 }  // namespace cria::c_api

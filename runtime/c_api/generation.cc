@@ -1,13 +1,13 @@
 #include "c_api/generation.h"
 
 #include <cstddef>
-#include <format>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "c_api/texts.h"
 #include "c_api/versioned_struct.h"
+#include "core/format.h"
 
 namespace cria::c_api {
 
@@ -30,7 +30,7 @@ Result<WhenFull> ToWhenFull(int32_t when_full) {
   if (when_full == CRIA_WHEN_FULL_STOP) return WhenFull::kStop;
   if (when_full == CRIA_WHEN_FULL_SHIFT) return WhenFull::kShift;
   return Fail(ErrorCode::kUsage,
-              std::format("when_full is {}, which is not one of CRIA_WHEN_FULL_...", when_full));
+              Format("when_full is {}, which is not one of CRIA_WHEN_FULL_...", when_full));
 }
 
 Result<StopStrings> ReadStopStrings(const cria_generation_options& options) {
@@ -78,13 +78,12 @@ Status ReadConstraint(const cria_generation_options& options, Generation& genera
       break;
     default:
       return Fail(ErrorCode::kUsage,
-                  std::format("constraint_kind is {}, which is not one of CRIA_CONSTRAINT_...",
-                              options.constraint_kind));
+                  Format("constraint_kind is {}, which is not one of CRIA_CONSTRAINT_...",
+                         options.constraint_kind));
   }
   if (has_text || text.empty()) return {};
-  return Fail(ErrorCode::kUsage,
-              std::format("constraint has a text, but constraint_kind {} takes none",
-                          options.constraint_kind));
+  return Fail(ErrorCode::kUsage, Format("constraint has a text, but constraint_kind {} takes none",
+                                        options.constraint_kind));
 }
 
 Result<Sampler> MakeSampler(const LoadedModel& model, const cria_generation_options& options) {

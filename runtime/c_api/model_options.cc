@@ -1,12 +1,12 @@
 #include "c_api/model_options.h"
 
 #include <algorithm>
-#include <format>
 #include <limits>
 #include <optional>
 
 #include "c_api/failure.h"
 #include "c_api/versioned_struct.h"
+#include "core/format.h"
 #include "model/path_contents.h"
 
 namespace cria::c_api {
@@ -38,7 +38,7 @@ Result<KvType> ToKvType(int32_t kv_type) {
       return KvType::kInt8;
     default:
       return Fail(ErrorCode::kUsage,
-                  std::format("kv_type is {}, which is not one of CRIA_KV_...", kv_type));
+                  Format("kv_type is {}, which is not one of CRIA_KV_...", kv_type));
   }
 }
 
@@ -98,7 +98,7 @@ Result<EngineOptions> ToEngineOptions(const cria_model_options& options) {
   CRIA_ASSIGN_OR_RETURN(engine.kv_type, ToKvType(options.kv_type));
   if (options.packing != CRIA_PACK_ON_FIRST_USE && options.packing != CRIA_PACK_NEVER) {
     return Fail(ErrorCode::kUsage,
-                std::format("packing is {}, which is not one of CRIA_PACK_...", options.packing));
+                Format("packing is {}, which is not one of CRIA_PACK_...", options.packing));
   }
   engine.packing.never_pack = options.packing == CRIA_PACK_NEVER;
   if (options.pack_folder != nullptr) engine.packing.cache_folder = options.pack_folder;

@@ -1,7 +1,6 @@
 #include "c_api/remedy.h"
 
-#include <format>
-
+#include "core/format.h"
 #include "core/remedy.h"
 #include "ops/kv_cache_view.h"
 
@@ -9,8 +8,8 @@ namespace cria::c_api {
 namespace {
 
 std::string FittingText(uint32_t tokens, size_t kv_type) {
-  return std::format("context_tokens {} with kv_type {}", tokens,
-                     KvTypeName(static_cast<KvType>(kv_type)));
+  return Format("context_tokens {} with kv_type {}", tokens,
+                KvTypeName(static_cast<KvType>(kv_type)));
 }
 
 const char* RemedyText(RemedyKind kind) {
@@ -57,7 +56,7 @@ const char* RemedyText(RemedyKind kind) {
 }
 
 std::string ConvertText(const std::string& checkpoint) {
-  return std::format("convert {} with cria-convert", checkpoint);
+  return Format("convert {} with cria-convert", checkpoint);
 }
 
 }  // namespace

@@ -2,16 +2,17 @@
 
 #include <algorithm>
 #include <cstring>
-#include <format>
 #include <string>
 #include <utility>
+
+#include "core/format.h"
 
 namespace cria::c_api {
 
 Status CheckArray(const void* elements, size_t count, std::string_view name) {
   if (count > kMaxArrayElements) {
-    return Fail(ErrorCode::kUsage, std::format("{} has {} elements, but at most {} are allowed",
-                                               name, count, kMaxArrayElements));
+    return Fail(ErrorCode::kUsage, Format("{} has {} elements, but at most {} are allowed", name,
+                                          count, kMaxArrayElements));
   }
   return count == 0 ? Status() : CheckNotNull(elements, name);
 }
@@ -21,8 +22,7 @@ Result<std::string_view> ReadText(const char* text, size_t bytes, std::string_vi
   CRIA_RETURN_IF_ERROR(CheckNotNull(text, name));
   if (bytes == CRIA_ZERO_TERMINATED) return std::string_view(text);
   if (bytes > PTRDIFF_MAX) {
-    return Fail(ErrorCode::kUsage,
-                std::format("{} has {} bytes, which no text can have", name, bytes));
+    return Fail(ErrorCode::kUsage, Format("{} has {} bytes, which no text can have", name, bytes));
   }
   return std::string_view(text, bytes);
 }
@@ -50,7 +50,7 @@ Result<std::vector<ChatMessage>> ReadMessages(const cria_message* messages, size
 Status CheckCapacity(size_t needed, size_t capacity, std::string_view unit) {
   if (needed <= capacity) return {};
   return Fail(ErrorCode::kOutOfRange,
-              std::format("the buffer holds {} {}, but {} are needed", capacity, unit, needed));
+              Format("the buffer holds {} {}, but {} are needed", capacity, unit, needed));
 }
 
 Status WriteText(std::string_view whole, char* text, size_t capacity, size_t* text_bytes) {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <format>
 #include <string_view>
 
+#include "core/format.h"
 #include "cria/error.h"
 
 namespace cria::c_api {
@@ -24,9 +24,9 @@ inline constexpr size_t kMaxStructBytes = 4096;
 
 inline Status CheckStructSize(size_t struct_size, size_t min_bytes, std::string_view name) {
   if (struct_size >= min_bytes && struct_size <= kMaxStructBytes) return {};
-  return Fail(ErrorCode::kUsage,
-              std::format("struct_size of {} is {}; declare the struct with its ..._INIT", name,
-                          struct_size));
+  return Fail(
+      ErrorCode::kUsage,
+      Format("struct_size of {} is {}; declare the struct with its ..._INIT", name, struct_size));
 }
 
 // A copy of a caller's struct in this version's layout: fields that the caller's struct does not
@@ -41,7 +41,7 @@ Result<T> ReadStruct(const T* given, const T& defaults, std::string_view name) {
     if (bytes[i] == std::byte{0}) continue;
     return Fail(
         ErrorCode::kUnsupported,
-        std::format("{} has options that this version does not know; use a newer libcria", name));
+        Format("{} has options that this version does not know; use a newer libcria", name));
   }
   T known = defaults;
   std::memcpy(&known, bytes, std::min(given_bytes, sizeof(T)));

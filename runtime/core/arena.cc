@@ -1,8 +1,9 @@
 #include "core/arena.h"
 
 #include <algorithm>
-#include <format>
 #include <numeric>
+
+#include "core/format.h"
 
 namespace cria {
 namespace {
@@ -49,8 +50,8 @@ void ArenaLayout::Solve() {
 Result<Arena> Arena::Create(const ArenaLayout& layout, uint64_t limit_bytes) {
   if (layout.total_bytes() > limit_bytes) {
     return Fail(ErrorCode::kOutOfMemory,
-                std::format("the session needs {} bytes of working memory but may take {}",
-                            layout.total_bytes(), limit_bytes),
+                Format("the session needs {} bytes of working memory but may take {}",
+                       layout.total_bytes(), limit_bytes),
                 RemedyKind::kLessContext);
   }
   CRIA_ASSIGN_OR_RETURN(platform::PageBlock block,

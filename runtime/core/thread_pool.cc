@@ -6,12 +6,12 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
-#include <format>
 #include <utility>
 #include <vector>
 
 #include "core/denormals.h"
 #include "core/exclusion.h"
+#include "core/format.h"
 #include "core/worker_gate.h"
 
 namespace cria {
@@ -286,12 +286,12 @@ Result<ThreadPool> ThreadPool::Create(size_t num_threads, size_t max_running) {
   constexpr size_t kMaxThreads = 1024;
   if (num_threads == 0 || num_threads > kMaxThreads) {
     return Fail(ErrorCode::kUsage,
-                std::format("{} threads are outside 1 to {}", num_threads, kMaxThreads),
+                Format("{} threads are outside 1 to {}", num_threads, kMaxThreads),
                 RemedyKind::kChooseThreads);
   }
   auto crew = std::make_unique<Crew>(std::clamp<size_t>(max_running, 1, num_threads) - 1);
   if (!crew->Start()) {
-    return Fail(ErrorCode::kOutOfMemory, std::format("cannot start {} threads", num_threads),
+    return Fail(ErrorCode::kOutOfMemory, Format("cannot start {} threads", num_threads),
                 RemedyKind::kFewerThreads);
   }
   return ThreadPool(std::move(crew), num_threads);

@@ -1,8 +1,8 @@
 #include "decode/decoder.h"
 
 #include <algorithm>
-#include <format>
 
+#include "core/format.h"
 #include "core/numeric.h"
 #include "ops/hadamard.h"
 #include "ops/kv_cache_shift.h"
@@ -50,34 +50,33 @@ Status Decoder::CheckBatch(const Batch& batch) const {
   if (num_tokens > options_.chunk_tokens || batch.runs.size() > options_.num_sequences) {
     return Fail(
         ErrorCode::kOutOfRange,
-        std::format("{} tokens of {} sequences do not fit a chunk of {} tokens of {}", num_tokens,
-                    batch.runs.size(), options_.chunk_tokens, options_.num_sequences));
+        Format("{} tokens of {} sequences do not fit a chunk of {} tokens of {}", num_tokens,
+               batch.runs.size(), options_.chunk_tokens, options_.num_sequences));
   }
   size_t run_tokens = 0;
   for (const BatchRun& run : batch.runs) {
     if (run.num_tokens == 0 || run.num_tokens > num_tokens || run.first_position > context ||
         run.num_tokens > context - run.first_position) {
       return Fail(ErrorCode::kOutOfRange,
-                  std::format("{} tokens at position {} do not fit a context of {}", run.num_tokens,
-                              run.first_position, context));
+                  Format("{} tokens at position {} do not fit a context of {}", run.num_tokens,
+                         run.first_position, context));
     }
     if (run.num_logits > run.num_tokens) {
-      return Fail(ErrorCode::kOutOfRange,
-                  std::format("{} rows of logits are more than the {} tokens", run.num_logits,
-                              run.num_tokens));
+      return Fail(ErrorCode::kOutOfRange, Format("{} rows of logits are more than the {} tokens",
+                                                 run.num_logits, run.num_tokens));
     }
     run_tokens += run.num_tokens;
   }
   if (num_tokens == 0 || run_tokens != num_tokens) {
     return Fail(ErrorCode::kOutOfRange,
-                std::format("a batch of {} tokens has runs of {}", num_tokens, run_tokens));
+                Format("a batch of {} tokens has runs of {}", num_tokens, run_tokens));
   }
   // If several ranks compute the model, each has only a part of the output head.
   const size_t vocab_size = embedding_->num_rows();
   for (const int32_t id : batch.tokens) {
     if (id < 0 || static_cast<uint32_t>(id) >= vocab_size) {
       return Fail(ErrorCode::kOutOfRange,
-                  std::format("token id {} is outside the vocabulary of {}", id, vocab_size));
+                  Format("token id {} is outside the vocabulary of {}", id, vocab_size));
     }
   }
   return {};
@@ -145,7 +144,7 @@ void Decoder::PlaceRun(const BatchRun& run, size_t first_row, size_t group,
 Result<std::span<float>> Decoder::Logits(size_t row) {
   if (row >= num_logits_) {
     return Fail(ErrorCode::kOutOfRange,
-                std::format("there are logits for {} rows, not for row {}", num_logits_, row));
+                Format("there are logits for {} rows, not for row {}", num_logits_, row));
   }
   if (row < logits_begin_ || row >= logits_end_) {
     const size_t rows = std::min(options_.max_logit_rows, num_logits_ - row);
@@ -275,7 +274,7 @@ Status Decoder::Multiply(const Projection& projection, size_t rows, OperatorKind
 Status Decoder::RunLayerProducts(size_t rows) {
   if (rows > options_.chunk_tokens) {
     return Fail(ErrorCode::kOutOfRange,
-                std::format("{} rows do not fit a chunk of {}", rows, options_.chunk_tokens));
+                Format("{} rows do not fit a chunk of {}", rows, options_.chunk_tokens));
   }
   num_logits_ = 0;
   for (const Layer& layer : layers_) {
@@ -301,8 +300,8 @@ Status Decoder::RunLayerProducts(size_t rows) {
 Status Decoder::RunHeadProduct(size_t rows) {
   if (rows > options_.max_logit_rows) {
     return Fail(ErrorCode::kOutOfRange,
-                std::format("there is no room for {} rows of logits, only for {}", rows,
-                            options_.max_logit_rows));
+                Format("there is no room for {} rows of logits, only for {}", rows,
+                       options_.max_logit_rows));
   }
   num_logits_ = 0;
   return Multiply(lm_head_, rows, OperatorKind::kLmHead);

@@ -1,10 +1,10 @@
 // How a Decoder is created. decoder.cc has how it runs.
 
 #include <algorithm>
-#include <format>
 #include <utility>
 #include <vector>
 
+#include "core/format.h"
 #include "decode/decoder.h"
 #include "decode/key_offsets.h"
 #include "model/rope_table.h"
@@ -239,8 +239,8 @@ Result<Decoder::Place> Decoder::CheckedPlaceOf(const TensorSpec& spec, const Ten
     return place;
   }
   return Fail(ErrorCode::kInternal,
-              std::format("{}: the decoder has no place for {} of [{}, {}]", file_.path(),
-                          spec.Name(), layout.output_channels, layout.input_channels));
+              Format("{}: the decoder has no place for {} of [{}, {}]", file_.path(), spec.Name(),
+                     layout.output_channels, layout.input_channels));
 }
 
 Status Decoder::LoadVectors() {
@@ -326,7 +326,7 @@ Status Decoder::CreateProjections(const xnn::PackedWeights& weights) {
         std::max(pool_.num_threads(), batch_pool_.num_threads()));
     if (!linear) {
       return Fail(linear.error().code(),
-                  std::format("{}: {}: {}", file_.path(), spec.Name(), linear.error().message()));
+                  Format("{}: {}: {}", file_.path(), spec.Name(), linear.error().message()));
     }
     place.product->linear = &linears_.emplace_back(std::move(*linear));
     known.push_back({spec.role, layout, place.product->linear});

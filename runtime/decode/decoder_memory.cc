@@ -1,9 +1,9 @@
 #include "decode/decoder_memory.h"
 
 #include <algorithm>
-#include <format>
 #include <vector>
 
+#include "core/format.h"
 #include "core/numeric.h"
 #include "decode/key_offsets.h"
 #include "model/rope_table.h"
@@ -108,36 +108,33 @@ KvPages::Shape ShapeOfKvPages(const ModelConfig& config, const DecoderOptions& o
 
 Status ValidateDecoderOptions(const ModelConfig& config, const DecoderOptions& options) {
   if (options.num_sequences == 0 || options.num_sequences > kMaxSequences) {
-    return Fail(ErrorCode::kUsage, std::format("{} sequences are outside 1 to {}",
-                                               options.num_sequences, kMaxSequences));
+    return Fail(ErrorCode::kUsage,
+                Format("{} sequences are outside 1 to {}", options.num_sequences, kMaxSequences));
   }
   const uint64_t longest = uint64_t{config.longest_context()} * options.num_sequences;
   if (options.context_tokens == 0 || options.context_tokens > longest) {
-    return Fail(
-        ErrorCode::kUsage,
-        std::format("a context of {} tokens is outside 1 to {}, which the model was made for{}",
-                    options.context_tokens, longest,
-                    options.num_sequences == 1 ? "" : " times the number of sequences"),
-        RemedyKind::kChooseContext);
+    return Fail(ErrorCode::kUsage,
+                Format("a context of {} tokens is outside 1 to {}, which the model was made for{}",
+                       options.context_tokens, longest,
+                       options.num_sequences == 1 ? "" : " times the number of sequences"),
+                RemedyKind::kChooseContext);
   }
   constexpr size_t kMaxChunkTokens = 4096;
   if (options.chunk_tokens == 0 || options.chunk_tokens > kMaxChunkTokens) {
-    return Fail(ErrorCode::kUsage, std::format("a prefill chunk of {} tokens is outside 1 to {}",
-                                               options.chunk_tokens, kMaxChunkTokens));
+    return Fail(ErrorCode::kUsage, Format("a prefill chunk of {} tokens is outside 1 to {}",
+                                          options.chunk_tokens, kMaxChunkTokens));
   }
   const size_t num_pages = NumKvPages(options.context_tokens);
   if (options.num_sequences > num_pages) {
-    return Fail(
-        ErrorCode::kUsage,
-        std::format("{} sequences need a page of {} tokens each, and a context of {} has "
-                    "{} pages",
-                    options.num_sequences, kKvPageTokens, options.context_tokens, num_pages),
-        RemedyKind::kLargerContext);
+    return Fail(ErrorCode::kUsage,
+                Format("{} sequences need a page of {} tokens each, and a context of {} has "
+                       "{} pages",
+                       options.num_sequences, kKvPageTokens, options.context_tokens, num_pages),
+                RemedyKind::kLargerContext);
   }
   if (options.num_sequences > EffectiveOptions(options).chunk_tokens) {
-    return Fail(ErrorCode::kUsage,
-                std::format("{} sequences do not fit a prefill chunk of {} tokens",
-                            options.num_sequences, options.chunk_tokens));
+    return Fail(ErrorCode::kUsage, Format("{} sequences do not fit a prefill chunk of {} tokens",
+                                          options.num_sequences, options.chunk_tokens));
   }
   if (options.max_logit_rows == 0) {
     return Fail(ErrorCode::kUsage, "a product of 0 rows of logits computes nothing");

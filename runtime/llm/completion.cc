@@ -1,8 +1,8 @@
 #include "llm/completion.h"
 
-#include <format>
 #include <vector>
 
+#include "core/format.h"
 #include "llm/constraint.h"
 
 namespace cria {
@@ -16,8 +16,8 @@ Result<size_t> KeepTokens(const CompletionOptions& options, size_t prompt_tokens
   // Session::Prefill refuses a prompt that does not fit, with a better sentence.
   if (keep < context_tokens || prompt_tokens > context_tokens) return keep;
   return Fail(ErrorCode::kUsage,
-              std::format("a shift that keeps {} tokens leaves none to drop in a context of {}",
-                          keep, context_tokens),
+              Format("a shift that keeps {} tokens leaves none to drop in a context of {}", keep,
+                     context_tokens),
               RemedyKind::kKeepLess);
 }
 

@@ -1,7 +1,8 @@
 #include "llm/drafting.h"
 
 #include <algorithm>
-#include <format>
+
+#include "core/format.h"
 
 namespace cria {
 namespace {
@@ -17,16 +18,16 @@ Status ValidateDraftOptions(const DraftOptions& options) {
   const auto check = [](const char* option, size_t value, size_t least, size_t most) -> Status {
     if (value >= least && value <= most) return {};
     return Fail(ErrorCode::kUsage,
-                std::format("{} is {}, but must be {} to {}", option, value, least, most));
+                Format("{} is {}, but must be {} to {}", option, value, least, most));
   };
   CRIA_RETURN_IF_ERROR(
       check("ngram_tokens", options.ngram_tokens, 0, NgramDrafter::kMaxNgramTokens));
   CRIA_RETURN_IF_ERROR(check("the longest draft", options.max_tokens, 1, DraftOptions::kMaxTokens));
   CRIA_RETURN_IF_ERROR(check("the shortest draft", options.min_tokens, 0, options.max_tokens));
   if (options.min_probability >= 0.0f && options.min_probability <= 1.0f) return {};
-  return Fail(ErrorCode::kUsage, std::format("the smallest probability of a draft is {}, but must "
-                                             "be 0 to 1",
-                                             options.min_probability));
+  return Fail(ErrorCode::kUsage, Format("the smallest probability of a draft is {}, but must "
+                                        "be 0 to 1",
+                                        options.min_probability));
 }
 
 uint64_t Drafting::MemoryBytes(const DraftOptions& options, size_t context_tokens) {

@@ -1,10 +1,10 @@
 #include "llm/engine.h"
 
 #include <algorithm>
-#include <format>
 #include <utility>
 
 #include "core/cpu_threads.h"
+#include "core/format.h"
 #include "core/format_bytes.h"
 #include "model/path_contents.h"
 #include "xnn/row_bits.h"
@@ -84,9 +84,9 @@ Result<ModelFile> OpenDraftModel(const std::string& path, const ModelFile& model
                         DigestOfPieces(file.vocabulary()) == DigestOfPieces(model.vocabulary());
   if (is_alike) return file;
   return Fail(ErrorCode::kUsage,
-              std::format("{}: has another vocabulary than {}, so that it cannot make drafts for "
-                          "it; choose a smaller model of the same family",
-                          file.path(), model.path()));
+              Format("{}: has another vocabulary than {}, so that it cannot make drafts for "
+                     "it; choose a smaller model of the same family",
+                     file.path(), model.path()));
 }
 
 Result<std::unique_ptr<Engine>> Engine::Load(const std::string& path,
@@ -125,9 +125,9 @@ Result<std::unique_ptr<Engine>> Engine::Load(platform::File opened, const Engine
   if (bounds.resident_bytes && options.on_notice) {
     const uint64_t disk_bytes = plan.DiskBytesPerToken(*bounds.resident_bytes);
     if (disk_bytes != 0) {
-      options.on_notice(std::format(
-          "not all experts fit into memory: a token is expected to read {} from the disk",
-          FormatBytes(disk_bytes)));
+      options.on_notice(
+          Format("not all experts fit into memory: a token is expected to read {} from the disk",
+                 FormatBytes(disk_bytes)));
     }
   }
   if (options.wants_drafts() && !resolved.drafts.has_drafts() && options.on_notice) {

@@ -1,10 +1,10 @@
 #include "llm/memory_plan.h"
 
 #include <algorithm>
-#include <format>
 #include <numeric>
 #include <utility>
 
+#include "core/format.h"
 #include "core/format_bytes.h"
 #include "decode/embedding.h"
 #include "llm/constraint.h"
@@ -153,8 +153,8 @@ Result<MemoryDemand> DemandOf(const ModelOutline& model, const MemoryPlanOptions
 }
 
 std::string ContextText(const MemoryPlanOptions& options) {
-  return std::format("a context of {} tokens in {}", options.decoder.context_tokens,
-                     KvTypeName(options.decoder.kv_type));
+  return Format("a context of {} tokens in {}", options.decoder.context_tokens,
+                KvTypeName(options.decoder.kv_type));
 }
 
 // The longest context that fits, up to that of the options; nothing if none fits.
@@ -294,19 +294,19 @@ Status CheckFits(const ModelOutline& model, const MemoryPlan& plan, const Memory
   if (Fits(plan, bounds)) return {};
   std::string sentence;
   if (plan.peak_bytes() > bounds.resident_bytes.value_or(UINT64_MAX)) {
-    sentence = std::format("the model needs {} of memory with {}, more than the {} of {} (",
-                           FormatBytes(plan.peak_bytes()), ContextText(plan.options),
-                           FormatBytes(*bounds.resident_bytes), bounds.resident_source);
+    sentence = Format("the model needs {} of memory with {}, more than the {} of {} (",
+                      FormatBytes(plan.peak_bytes()), ContextText(plan.options),
+                      FormatBytes(*bounds.resident_bytes), bounds.resident_source);
   } else {
-    sentence = std::format(
+    sentence = Format(
         "the model needs {} of address space with {}, more than the {} that ulimit -v allows (",
         FormatBytes(plan.address_space_bytes), ContextText(plan.options),
         FormatBytes(*bounds.address_space_bytes));
   }
   for (const MemoryLine& line : plan.lines) {
-    if (line.bytes != 0) sentence += std::format("{} {}, ", line.name, FormatBytes(line.bytes));
+    if (line.bytes != 0) sentence += Format("{} {}, ", line.name, FormatBytes(line.bytes));
   }
-  sentence += std::format("of which the kernel may reclaim {})", FormatBytes(plan.mapped_bytes()));
+  sentence += Format("of which the kernel may reclaim {})", FormatBytes(plan.mapped_bytes()));
   platform::MemoryUsage larger = program;
   larger.private_bytes += kProgramVariationBytes;
   larger.virtual_bytes += kProgramVariationBytes;

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <format>
 #include <limits>
 #include <optional>
 
+#include "core/format.h"
 #include "ops/vector.h"
 
 namespace cria {
@@ -35,7 +35,7 @@ std::optional<size_t> MostLikely(std::span<const float> logits, const TokenMask*
 
 Status CheckOption(bool holds, const char* option, double value, const char* range) {
   if (holds) return {};
-  return Fail(ErrorCode::kUsage, std::format("{} is {}, but must be {}", option, value, range));
+  return Fail(ErrorCode::kUsage, Format("{} is {}, but must be {}", option, value, range));
 }
 
 }  // namespace
@@ -63,8 +63,8 @@ Result<Sampler> Sampler::Create(const SamplerOptions& options, size_t vocab_size
   for (const LogitBias& bias : options.logit_bias) {
     if (bias.token_id < 0 || static_cast<size_t>(bias.token_id) >= vocab_size) {
       return Fail(ErrorCode::kUsage,
-                  std::format("logit_bias has token {}, which is outside the vocabulary of {}",
-                              bias.token_id, vocab_size));
+                  Format("logit_bias has token {}, which is outside the vocabulary of {}",
+                         bias.token_id, vocab_size));
     }
     CRIA_RETURN_IF_ERROR(
         CheckOption(bias.addend <= kMaxLogitBias, "logit_bias", bias.addend, "at most 1e6"));

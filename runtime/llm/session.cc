@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <format>
 #include <utility>
 
+#include "core/format.h"
 #include "llm/constraint.h"
 #include "llm/measure/log_sum_exp.h"
 
@@ -103,14 +103,14 @@ Status Session::Prefill(std::span<const int32_t> tokens, const PromptCallback& o
     return Fail(ErrorCode::kUsage, "the prompt is empty: there is nothing to run");
   if (tokens.size() > model.context_tokens()) {
     return Fail(ErrorCode::kOutOfRange,
-                std::format("the prompt has {} tokens, but the context holds {}", tokens.size(),
-                            model.context_tokens()),
+                Format("the prompt has {} tokens, but the context holds {}", tokens.size(),
+                       model.context_tokens()),
                 RemedyKind::kLargerContext);
   }
   for (const int32_t id : tokens) {
     if (id < 0 || static_cast<size_t>(id) >= model.vocab_size()) {
-      return Fail(ErrorCode::kOutOfRange, std::format("token id {} is outside the vocabulary of {}",
-                                                      id, model.vocab_size()));
+      return Fail(ErrorCode::kOutOfRange,
+                  Format("token id {} is outside the vocabulary of {}", id, model.vocab_size()));
     }
   }
   const Request request(*this, {});
@@ -150,8 +150,8 @@ Status Session::RunTo(size_t end, const PromptCallback& on_prompt) {
 Status Session::Drop(size_t first, size_t count) {
   if (first > tokens_.size() || count > tokens_.size() - first) {
     return Fail(ErrorCode::kOutOfRange,
-                std::format("{} tokens after the first {} cannot be dropped: the context has {}",
-                            count, first, tokens_.size()));
+                Format("{} tokens after the first {} cannot be dropped: the context has {}", count,
+                       first, tokens_.size()));
   }
   if (count == 0) return {};
   const Request request(*this, {});
@@ -171,9 +171,9 @@ Status Session::Drop(size_t first, size_t count) {
 Status Session::DropHalfBehind(size_t keep_tokens) {
   if (keep_tokens >= tokens_.size()) {
     return Fail(ErrorCode::kUsage,
-                std::format("nothing can be dropped: the first {} tokens are kept, and the context "
-                            "has {}",
-                            keep_tokens, tokens_.size()));
+                Format("nothing can be dropped: the first {} tokens are kept, and the context "
+                       "has {}",
+                       keep_tokens, tokens_.size()));
   }
   return Drop(keep_tokens, std::max<size_t>((tokens_.size() - keep_tokens) / 2, 1));
 }

@@ -1,9 +1,9 @@
 #include "llm/stop_strings.h"
 
 #include <algorithm>
-#include <format>
 #include <utility>
 
+#include "core/format.h"
 #include "core/utf8.h"
 
 namespace cria {
@@ -16,7 +16,7 @@ Result<StopStrings> StopStrings::Create(std::vector<std::string> strings) {
                                                                        : nullptr;
     if (problem != nullptr) {
       return Fail(ErrorCode::kUsage,
-                  std::format("stop string {} {}", made.patterns_.size() + 1, problem));
+                  Format("stop string {} {}", made.patterns_.size() + 1, problem));
     }
     made.longest_bytes_ = std::max(made.longest_bytes_, text.size());
     std::vector<size_t> borders(text.size());

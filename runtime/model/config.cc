@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <concepts>
-#include <format>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "core/format.h"
 #include "model/config_fields.h"
 
 namespace cria {
@@ -19,19 +19,19 @@ Status CheckRange(std::string_view prefix, std::string_view field, uint32_t valu
                   uint32_t max) {
   if (value >= min && value <= max) return {};
   return Fail(ErrorCode::kInvalidFile,
-              std::format("{}{} is {}, outside {} to {}", prefix, field, value, min, max));
+              Format("{}{} is {}, outside {} to {}", prefix, field, value, min, max));
 }
 
 Status CheckNotNegative(std::string_view field, float value) {
   if (std::isfinite(value) && value >= 0.0f) return {};
   return Fail(ErrorCode::kInvalidFile,
-              std::format("{} is {}, but must be 0 or a positive number", field, value));
+              Format("{} is {}, but must be 0 or a positive number", field, value));
 }
 
 Status CheckPositive(std::string_view prefix, std::string_view field, float value) {
   if (std::isfinite(value) && value > 0.0f) return {};
   return Fail(ErrorCode::kInvalidFile,
-              std::format("{}{} is {}, but must be a positive number", prefix, field, value));
+              Format("{}{} is {}, but must be a positive number", prefix, field, value));
 }
 
 // Checks the bounds that a field has in its table in config_fields.h.
@@ -49,8 +49,8 @@ Status CheckField(const ConfigField<Owner, Value>& field, const Owner& owner,
   if constexpr (std::is_enum_v<Value>) {
     if (static_cast<uint32_t>(value) <= field.max) return {};
     return Fail(ErrorCode::kUnsupported,
-                std::format("{} is {}, which this version does not know; use a newer cria",
-                            field.name, static_cast<uint32_t>(value)));
+                Format("{} is {}, which this version does not know; use a newer cria", field.name,
+                       static_cast<uint32_t>(value)));
   }
   return {};
 }
@@ -109,14 +109,14 @@ class LayerKindChecker {
 
  private:
   static std::unexpected<Error> Bad(std::string_view prefix, std::string_view what) {
-    return Fail(ErrorCode::kInvalidFile, std::format("{}{}", prefix, what));
+    return Fail(ErrorCode::kInvalidFile, Format("{}{}", prefix, what));
   }
 
   // For types that make the context longer.
   Status CheckStretch() const {
     if (scaling_.factor >= 1.0f) return {};
-    return Fail(ErrorCode::kInvalidFile, std::format("{}factor is {}, but must be at least 1",
-                                                     scaling_prefix_, scaling_.factor));
+    return Fail(ErrorCode::kInvalidFile,
+                Format("{}factor is {}, but must be at least 1", scaling_prefix_, scaling_.factor));
   }
 
   // The factor of cosines and sines is computed as one of scores, which have a part that is not
@@ -126,21 +126,20 @@ class LayerKindChecker {
       return {};
     }
     return Fail(ErrorCode::kInvalidFile,
-                std::format("{}attention_factor is {}, but must be 1 if rotary_dim is less than "
-                            "head_dim",
-                            scaling_prefix_, scaling_.attention_factor));
+                Format("{}attention_factor is {}, but must be 1 if rotary_dim is less than "
+                       "head_dim",
+                       scaling_prefix_, scaling_.attention_factor));
   }
 
   Status CheckFactors(std::string_view name, const std::vector<float>& factors) const {
     const size_t pairs = config_.rotary_channels() / 2;
     if (factors.size() != pairs) {
       return Fail(ErrorCode::kInvalidFile,
-                  std::format("{}{} has {} entries, but {} pairs of each head are rotated",
-                              scaling_prefix_, name, factors.size(), pairs));
+                  Format("{}{} has {} entries, but {} pairs of each head are rotated",
+                         scaling_prefix_, name, factors.size(), pairs));
     }
     for (size_t i = 0; i < pairs; ++i) {
-      CRIA_RETURN_IF_ERROR(
-          CheckPositive(scaling_prefix_, std::format("{}[{}]", name, i), factors[i]));
+      CRIA_RETURN_IF_ERROR(CheckPositive(scaling_prefix_, Format("{}[{}]", name, i), factors[i]));
     }
     return {};
   }
@@ -151,8 +150,8 @@ class LayerKindChecker {
     }
     if (kind_.rope_theta <= 1.0f) {
       return Fail(ErrorCode::kInvalidFile,
-                  std::format("{}rope_theta is {}, but must be above 1 if rope_scaling is yarn",
-                              prefix_, kind_.rope_theta));
+                  Format("{}rope_theta is {}, but must be above 1 if rope_scaling is yarn", prefix_,
+                         kind_.rope_theta));
     }
     return {};
   }
@@ -172,23 +171,23 @@ Status ValidateLayerKinds(const ModelConfig& config) {
     return Fail(ErrorCode::kInvalidFile, std::move(message));
   };
   if (num_kinds == 0 || num_kinds > kMaxLayerKinds) {
-    return bad(std::format("layer_kinds must have 1 to {} entries", kMaxLayerKinds));
+    return bad(Format("layer_kinds must have 1 to {} entries", kMaxLayerKinds));
   }
   if (num_layers != (num_kinds == 1 ? 0 : config.num_hidden_layers)) {
-    return bad(std::format("kind_of_layer has {} entries, but there are {} layers of {} kinds",
-                           num_layers, config.num_hidden_layers, num_kinds));
+    return bad(Format("kind_of_layer has {} entries, but there are {} layers of {} kinds",
+                      num_layers, config.num_hidden_layers, num_kinds));
   }
   for (size_t kind = 0; kind < num_kinds && num_kinds > 1; ++kind) {
     if (std::ranges::contains(config.kind_of_layer, kind)) continue;
-    return bad(std::format("kind_of_layer has no layer of layer_kinds[{}]", kind));
+    return bad(Format("kind_of_layer has no layer of layer_kinds[{}]", kind));
   }
   for (const uint8_t kind : config.kind_of_layer) {
     if (kind < num_kinds) continue;
-    return bad(std::format("kind_of_layer names layer_kinds[{}], but there are {}",
-                           static_cast<size_t>(kind), num_kinds));
+    return bad(Format("kind_of_layer names layer_kinds[{}], but there are {}",
+                      static_cast<size_t>(kind), num_kinds));
   }
   for (size_t kind = 0; kind < num_kinds; ++kind) {
-    const std::string prefix = num_kinds == 1 ? "" : std::format("layer_kinds[{}].", kind);
+    const std::string prefix = num_kinds == 1 ? "" : Format("layer_kinds[{}].", kind);
     CRIA_RETURN_IF_ERROR(LayerKindChecker(config, config.layer_kinds[kind], prefix).Check());
   }
   return {};
@@ -197,8 +196,8 @@ Status ValidateLayerKinds(const ModelConfig& config) {
 Status ValidateRotaryDim(const ModelConfig& config) {
   if (config.rotary_dim % 2 == 0 && config.rotary_dim <= config.head_dim) return {};
   return Fail(ErrorCode::kInvalidFile,
-              std::format("rotary_dim is {}, but must be even and at most head_dim ({})",
-                          config.rotary_dim, config.head_dim));
+              Format("rotary_dim is {}, but must be even and at most head_dim ({})",
+                     config.rotary_dim, config.head_dim));
 }
 
 Status ValidateExperts(const ModelConfig& config) {
@@ -224,9 +223,9 @@ Status ValidateExperts(const ModelConfig& config) {
                 "mlp_bias is true, but this version knows no biases of experts");
   }
   if (!has_mixture) {
-    return Fail(ErrorCode::kInvalidFile,
-                std::format("num_experts is {}, but dense_mlp is true for every layer",
-                            config.num_experts));
+    return Fail(
+        ErrorCode::kInvalidFile,
+        Format("num_experts is {}, but dense_mlp is true for every layer", config.num_experts));
   }
   return {};
 }
@@ -285,20 +284,18 @@ Status ValidateConfig(const ModelConfig& config) {
   CRIA_RETURN_IF_ERROR(CheckRange("", "num_key_value_heads", config.num_key_value_heads, 1,
                                   config.num_attention_heads));
   if (config.num_attention_heads % config.num_key_value_heads != 0) {
-    return Fail(
-        ErrorCode::kInvalidFile,
-        std::format("num_attention_heads ({}) is not a multiple of num_key_value_heads ({})",
-                    config.num_attention_heads, config.num_key_value_heads));
+    return Fail(ErrorCode::kInvalidFile,
+                Format("num_attention_heads ({}) is not a multiple of num_key_value_heads ({})",
+                       config.num_attention_heads, config.num_key_value_heads));
   }
   if (config.hidden_size % 2 != 0) {
     return Fail(
         ErrorCode::kUnsupported,
-        std::format("hidden_size is {}, but this version needs an even one", config.hidden_size));
+        Format("hidden_size is {}, but this version needs an even one", config.hidden_size));
   }
   if (config.head_dim % 2 != 0) {
-    return Fail(
-        ErrorCode::kInvalidFile,
-        std::format("head_dim is {}, but rotary embeddings need an even one", config.head_dim));
+    return Fail(ErrorCode::kInvalidFile,
+                Format("head_dim is {}, but rotary embeddings need an even one", config.head_dim));
   }
   CRIA_RETURN_IF_ERROR(ValidateRotaryDim(config));
   if (config.qk_norm && config.joint_qk_norm) {

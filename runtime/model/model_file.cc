@@ -1,9 +1,9 @@
 #include "model/model_file.h"
 
 #include <algorithm>
-#include <format>
 #include <vector>
 
+#include "core/format.h"
 #include "model/file_head.h"
 #include "model/model_file_reader.h"
 #include "model/path_contents.h"
@@ -32,9 +32,9 @@ Result<ModelFile> ModelFile::Open(platform::File file) {
   CRIA_ASSIGN_OR_RETURN(ModelFile model, OpenEither(std::move(file)));
   if (!model.is_vocabulary_only()) return model;
   return Fail(ErrorCode::kUnsupported,
-              std::format("{}: has only a tokenizer, which can only turn text into tokens; convert "
-                          "the checkpoint with its weights",
-                          model.path()));
+              Format("{}: has only a tokenizer, which can only turn text into tokens; convert "
+                     "the checkpoint with its weights",
+                     model.path()));
 }
 
 Result<ModelFile> ModelFile::OpenVocabulary(const std::string& path) {
@@ -50,14 +50,14 @@ Result<ModelFile> ModelFile::OpenEither(platform::File file) {
   model.portable_bytes_ = head.preamble.file_bytes;
   model.digest_ = model.packing_digest_ = head.preamble.metadata_digest;
   if (Status read = ModelFileReader(model).Read(); !read) {
-    return Fail(read.error().code(), std::format("{}: {}", model.path(), read.error().message()));
+    return Fail(read.error().code(), Format("{}: {}", model.path(), read.error().message()));
   }
   if (model.packed_offset_ != 0 && !model.file_.is_mappable()) {
     return Fail(ErrorCode::kUnsupported,
-                std::format("{}: contains packed weights, which are mapped, but its offset in the "
-                            "file around it is not a multiple of 64; align it, or use the model "
-                            "file that it was made from",
-                            model.path()));
+                Format("{}: contains packed weights, which are mapped, but its offset in the "
+                       "file around it is not a multiple of 64; align it, or use the model "
+                       "file that it was made from",
+                       model.path()));
   }
 
   model.tensor_index_.assign(size_t{model.config_.num_hidden_layers} * kNumTensorRoles, 0);
@@ -80,11 +80,10 @@ Status ModelFile::VerifyPayload() const {
     CRIA_RETURN_IF_ERROR(AddToChecksum(file_, tensor.data, checksum));
     CRIA_RETURN_IF_ERROR(AddToChecksum(file_, tensor.scales, checksum));
     if (checksum.Finish() != tensor.checksum) {
-      return Fail(
-          ErrorCode::kInvalidFile,
-          std::format("{}: the weights of {} are damaged (checksum does not match); copy or "
-                      "convert the file again",
-                      path(), tensor.spec.Name()));
+      return Fail(ErrorCode::kInvalidFile,
+                  Format("{}: the weights of {} are damaged (checksum does not match); copy or "
+                         "convert the file again",
+                         path(), tensor.spec.Name()));
     }
   }
   return {};

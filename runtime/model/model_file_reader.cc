@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <concepts>
-#include <format>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
 
+#include "core/format.h"
 #include "core/quotable.h"
 #include "model/features.h"
 #include "model/file_layout.h"
@@ -116,9 +116,9 @@ Status ModelFileReader::CheckFeatures(const schema::Model& metadata) {
     if (feature == kVocabularyOnlyFeature) model_.is_vocabulary_only_ = true;
     if (IsKnownFeature(feature)) continue;
     return Fail(ErrorCode::kUnsupported,
-                std::format("required_features names \"{}\", which this version does not know; use "
-                            "a newer cria",
-                            Quotable(feature)));
+                Format("required_features names \"{}\", which this version does not know; use "
+                       "a newer cria",
+                       Quotable(feature)));
   }
   return {};
 }
@@ -148,7 +148,7 @@ Status ModelFileReader::ReadConfig(const schema::Model& metadata) {
   for (const LayerKind& kind : config.layer_kinds) {
     const auto type = static_cast<int>(kind.rope_scaling.type);
     if (type > static_cast<int>(schema::RopeScalingType::MAX)) {
-      return Malformed(std::format("config.rope_scaling.type is {}, which is not known", type));
+      return Malformed(Format("config.rope_scaling.type is {}, which is not known", type));
     }
   }
   // ValidateVocabulary checks vocab_size, the only field of this configuration.
@@ -167,8 +167,8 @@ Status ModelFileReader::ReadVocabulary(const schema::Model& metadata) {
       vocabulary.family = TokenizerFamily::kByteLevelBpe;
       break;
     default:
-      return Malformed(std::format("tokenizer.family is {}, which is not known",
-                                   static_cast<int>(stored.family())));
+      return Malformed(
+          Format("tokenizer.family is {}, which is not known", static_cast<int>(stored.family())));
   }
   vocabulary.piece_bytes = View<uint8_t>(stored.piece_bytes());
   vocabulary.piece_offsets = View<uint32_t>(stored.piece_offsets());
@@ -196,9 +196,8 @@ Status ModelFileReader::ReadVocabulary(const schema::Model& metadata) {
   vocabulary.unk_token_id = stored.unk_token_id();
   vocabulary.eos_token_id = stored.eos_token_id();
   if (vocabulary.size() != model_.config_.vocab_size) {
-    return Malformed(
-        std::format("tokenizer.piece_types has {} entries, but config.vocab_size is {}",
-                    vocabulary.size(), model_.config_.vocab_size));
+    return Malformed(Format("tokenizer.piece_types has {} entries, but config.vocab_size is {}",
+                            vocabulary.size(), model_.config_.vocab_size));
   }
   return ValidateVocabulary(vocabulary);
 }
@@ -208,8 +207,8 @@ Status ModelFileReader::ReadChatTemplate(const schema::Model& metadata) {
   model_.stop_token_ids_ = View<int32_t>(metadata.stop_token_ids());
   for (const int32_t id : model_.stop_token_ids_) {
     if (id < 0 || static_cast<uint32_t>(id) >= model_.config_.vocab_size) {
-      return Malformed(std::format("stop_token_ids names {}, outside the vocabulary of {}", id,
-                                   model_.config_.vocab_size));
+      return Malformed(Format("stop_token_ids names {}, outside the vocabulary of {}", id,
+                              model_.config_.vocab_size));
     }
   }
   return {};
@@ -224,8 +223,8 @@ Status ModelFileReader::ReadSections(const schema::Model& metadata) {
   // There are three kinds; the limit keeps the search for every tensor's section short.
   constexpr size_t kMaxSections = 16;
   if (metadata.sections()->size() > kMaxSections) {
-    return Malformed(std::format("sections has {} entries, more than {}",
-                                 metadata.sections()->size(), kMaxSections));
+    return Malformed(
+        Format("sections has {} entries, more than {}", metadata.sections()->size(), kMaxSections));
   }
   uint64_t end = sizeof(FilePreamble) + model_.metadata_.bytes().size();
   for (const schema::Section* section : *metadata.sections()) {
@@ -234,9 +233,9 @@ Status ModelFileReader::ReadSections(const schema::Model& metadata) {
     if (range.offset % kSectionAlignment != 0 || range.offset < end || range.offset > file_bytes ||
         range.bytes > file_bytes - range.offset) {
       return Malformed(
-          std::format("sections: bytes {} + {} overlap, are not aligned, or lie outside "
-                      "the file",
-                      range.offset, range.bytes));
+          Format("sections: bytes {} + {} overlap, are not aligned, or lie outside "
+                 "the file",
+                 range.offset, range.bytes));
     }
     end = range.offset + range.bytes;
     sections_.push_back(range);
@@ -258,7 +257,7 @@ Status ModelFileReader::ReadTensors(const schema::Model& metadata) {
           next == stored.size()) {
         continue;
       }
-      return Malformed(std::format("tensors: {} is missing or out of order", spec.Name()));
+      return Malformed(Format("tensors: {} is missing or out of order", spec.Name()));
     }
     ++next;
     StoredTensor tensor = {.spec = spec,
@@ -277,8 +276,8 @@ Status ModelFileReader::ReadTensors(const schema::Model& metadata) {
     model_.tensors_.push_back(tensor);
   }
   if (next != stored.size()) {
-    return Malformed(std::format("tensors: {} entries are more than the configuration calls for",
-                                 stored.size() - next));
+    return Malformed(Format("tensors: {} entries are more than the configuration calls for",
+                            stored.size() - next));
   }
   CRIA_RETURN_IF_ERROR(CheckPackedOffset());
   return CheckNoOverlap();
@@ -294,13 +293,13 @@ Status ModelFileReader::CheckPackedOffset() const {
   for (const StoredTensor& tensor : model_.tensors_) {
     if (!tensor.spec.is_multiplied() && (ends_behind(tensor.data) || ends_behind(tensor.scales))) {
       return Malformed(
-          std::format("packed_offset is {}, but {} is after it", offset, tensor.spec.Name()));
+          Format("packed_offset is {}, but {} is after it", offset, tensor.spec.Name()));
     }
   }
   if (offset % kSectionAlignment != 0 || offset >= model_.file_.size_bytes()) {
     return Malformed(
-        std::format("packed_offset is {}, which is not a multiple of {} or is outside the file",
-                    offset, kSectionAlignment));
+        Format("packed_offset is {}, which is not a multiple of {} or is outside the file", offset,
+               kSectionAlignment));
   }
   return {};
 }
@@ -309,30 +308,28 @@ Status ModelFileReader::CheckLayout(const StoredTensor& tensor) const {
   const TensorLayout& layout = tensor.layout;
   const std::string name = tensor.spec.Name();
   if (static_cast<int>(layout.scheme) >= kNumSchemes) {
-    return Fail(
-        ErrorCode::kUnsupported,
-        std::format("tensors: {}.scheme is {}, which this version does not know; use a newer "
-                    "cria",
-                    name, static_cast<int>(layout.scheme)));
+    return Fail(ErrorCode::kUnsupported,
+                Format("tensors: {}.scheme is {}, which this version does not know; use a newer "
+                       "cria",
+                       name, static_cast<int>(layout.scheme)));
   }
   if (tensor.spec.is_always_f32() && layout.scheme != Scheme::kF32) {
-    return Malformed(std::format("tensors: {}.scheme is {}, but a {} must be f32", name,
-                                 SchemeName(layout.scheme),
-                                 tensor.spec.is_vector() ? "norm or bias" : "router"));
+    return Malformed(Format("tensors: {}.scheme is {}, but a {} must be f32", name,
+                            SchemeName(layout.scheme),
+                            tensor.spec.is_vector() ? "norm or bias" : "router"));
   }
   if (layout.output_channels != tensor.spec.output_channels ||
       layout.input_channels != tensor.spec.input_channels) {
-    return Malformed(
-        std::format("tensors: {} is [{}, {}], but the configuration calls for [{}, {}]", name,
-                    layout.output_channels, layout.input_channels, tensor.spec.output_channels,
-                    tensor.spec.input_channels));
+    return Malformed(Format("tensors: {} is [{}, {}], but the configuration calls for [{}, {}]",
+                            name, layout.output_channels, layout.input_channels,
+                            tensor.spec.output_channels, tensor.spec.input_channels));
   }
   const auto misfit = [&] {
     return Malformed(
-        std::format("tensors: {} has block_size {} and padded_input_channels {}, which "
-                    "do not fit its scheme {} and its {} input channels",
-                    name, layout.block_size, layout.padded_input_channels,
-                    SchemeName(layout.scheme), layout.input_channels));
+        Format("tensors: {} has block_size {} and padded_input_channels {}, which "
+               "do not fit its scheme {} and its {} input channels",
+               name, layout.block_size, layout.padded_input_channels, SchemeName(layout.scheme),
+               layout.input_channels));
   };
   const bool is_blockwise = layout.scheme == Scheme::kQb4w;
   if (is_blockwise && !std::ranges::contains(kBlockSizes, layout.block_size)) return misfit();
@@ -344,7 +341,7 @@ Status ModelFileReader::CheckLayout(const StoredTensor& tensor) const {
     return misfit();
   }
   if (tensor.data.bytes != layout.data_bytes() || tensor.scales.bytes != layout.scale_bytes()) {
-    return Malformed(std::format(
+    return Malformed(Format(
         "tensors: {} has {} bytes of data and {} of scales, but its shape "
         "takes {} and {}",
         name, tensor.data.bytes, tensor.scales.bytes, layout.data_bytes(), layout.scale_bytes()));
@@ -362,9 +359,9 @@ Status ModelFileReader::CheckRange(FileRange range, const StoredTensor& tensor) 
   if (!inside || range.offset % kTensorAlignment != 0 ||
       file_bytes - range.offset - range.bytes < kTrailingSlackBytes) {
     return Malformed(
-        std::format("tensors: {} lies at bytes {} + {}, outside every section, not aligned "
-                    "to {} bytes, or without the slack behind it",
-                    tensor.spec.Name(), range.offset, range.bytes, kTensorAlignment));
+        Format("tensors: {} lies at bytes {} + {}, outside every section, not aligned "
+               "to {} bytes, or without the slack behind it",
+               tensor.spec.Name(), range.offset, range.bytes, kTensorAlignment));
   }
   return {};
 }
@@ -378,8 +375,7 @@ Status ModelFileReader::CheckNoOverlap() const {
   std::ranges::sort(ranges, {}, &FileRange::offset);
   for (size_t i = 1; i < ranges.size(); ++i) {
     if (ranges[i].offset < ranges[i - 1].offset + ranges[i - 1].bytes) {
-      return Malformed(
-          std::format("tensors: two of them share byte {} of the file", ranges[i].offset));
+      return Malformed(Format("tensors: two of them share byte {} of the file", ranges[i].offset));
     }
   }
   return {};

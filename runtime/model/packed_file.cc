@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <format>
 
+#include "core/format.h"
 #include "model/file_head.h"
 #include "packed_generated.h"
 
@@ -31,14 +31,14 @@ Result<PackedFile> PackedFile::Open(platform::File file, uint64_t offset) {
   // Otherwise file_bytes would not be the size of the packed weights.
   if (head.preamble.packed_offset != 0) {
     return Fail(ErrorCode::kInvalidFile,
-                std::format("{}: packed_offset is {}, which only a model file has", packed.path(),
-                            head.preamble.packed_offset),
+                Format("{}: packed_offset is {}, which only a model file has", packed.path(),
+                       head.preamble.packed_offset),
                 kPackedWeights.if_damaged);
   }
   if (Status read =
           packed.ReadMetadata(head.metadata.bytes(), offset, offset + head.preamble.file_bytes);
       !read) {
-    return Fail(read.error().code(), std::format("{}: {}", packed.path(), read.error().message()),
+    return Fail(read.error().code(), Format("{}: {}", packed.path(), read.error().message()),
                 kPackedWeights.if_damaged);
   }
   return packed;
@@ -71,11 +71,10 @@ Status PackedFile::ReadMetadata(std::span<const std::byte> metadata, uint64_t of
     if (range.offset == section || matrices_.empty()) expected = section;
     if (range.offset != expected || range.offset > end || range.bytes > end - range.offset ||
         end - range.offset - range.bytes < kTrailingSlackBytes) {
-      return Fail(
-          ErrorCode::kInvalidFile,
-          std::format("matrices: number {} lies at bytes {} + {}, not from byte {} on or not "
-                      "inside the packed weights",
-                      matrices_.size(), range.offset, range.bytes, expected));
+      return Fail(ErrorCode::kInvalidFile,
+                  Format("matrices: number {} lies at bytes {} + {}, not from byte {} on or not "
+                         "inside the packed weights",
+                         matrices_.size(), range.offset, range.bytes, expected));
     }
     matrices_.push_back({.range = range, .checksum = matrix->checksum()});
     expected = range.offset + range.bytes;
@@ -95,10 +94,9 @@ Status PackedFile::VerifyPayload() const {
     Checksum64 checksum;
     CRIA_RETURN_IF_ERROR(AddToChecksum(file_, matrices_[i].range, checksum));
     if (checksum.Finish() != matrices_[i].checksum) {
-      return Fail(
-          ErrorCode::kInvalidFile,
-          std::format("{}: packed matrix {} is damaged (checksum does not match)", path(), i),
-          kPackedWeights.if_damaged);
+      return Fail(ErrorCode::kInvalidFile,
+                  Format("{}: packed matrix {} is damaged (checksum does not match)", path(), i),
+                  kPackedWeights.if_damaged);
     }
   }
   return {};

@@ -4,11 +4,11 @@
 #include <array>
 #include <cstring>
 #include <filesystem>
-#include <format>
 #include <span>
 #include <system_error>
 #include <utility>
 
+#include "core/format.h"
 #include "model/config.h"
 #include "model/file_layout.h"
 
@@ -200,9 +200,9 @@ std::string ContentsText(const PathContents& contents) {
     case ContentKind::kMetaFolder:
       return "is the folder of a checkpoint in Meta's format";
     case ContentKind::kModelFolder:
-      return std::format("is a folder with the model file{} {}", plural, JoinNames(contents.names));
+      return Format("is a folder with the model file{} {}", plural, JoinNames(contents.names));
     case ContentKind::kGgufFolder:
-      return std::format("is a folder with the GGUF file{} {}", plural, JoinNames(contents.names));
+      return Format("is a folder with the GGUF file{} {}", plural, JoinNames(contents.names));
     case ContentKind::kEmptyFolder:
       return "is an empty folder";
     case ContentKind::kOtherFolder:
@@ -233,13 +233,12 @@ Result<platform::File> OpenModelPath(const std::string& path) {
   const PathContents contents = InspectInsteadOfModel(path);
   if (contents.kind == ContentKind::kUnknown || contents.kind == ContentKind::kModel) return file;
   if (contents.kind == ContentKind::kEmptyFolder || contents.kind == ContentKind::kOtherFolder) {
-    return Fail(ErrorCode::kIo,
-                std::format("{}: {}, not a regular file", path, ContentsText(contents)));
+    return Fail(ErrorCode::kIo, Format("{}: {}, not a regular file", path, ContentsText(contents)));
   }
-  std::string sentence = std::format("{}: {}", path, ContentsText(contents));
+  std::string sentence = Format("{}: {}", path, ContentsText(contents));
   Remedy remedy;
   if (contents.kind == ContentKind::kModelFolder) {
-    sentence += std::format("; give {}", contents.names.size() == 1 ? "that file" : "one of them");
+    sentence += Format("; give {}", contents.names.size() == 1 ? "that file" : "one of them");
   } else if (!contents.checkpoint.empty()) {
     sentence += " and not a Cria model file";
     remedy = RemedyKind::kConvertCheckpoint;
@@ -260,8 +259,8 @@ Status CheckReplaceable(const std::string& path) {
   }
   const std::string what = ContentsText(contents);
   return Fail(ErrorCode::kUsage,
-              std::format("{}: {}, which would be replaced", path,
-                          what.empty() ? "is a file that Cria did not write" : what),
+              Format("{}: {}, which would be replaced", path,
+                     what.empty() ? "is a file that Cria did not write" : what),
               RemedyKind::kOverwrite);
 }
 

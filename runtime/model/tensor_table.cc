@@ -1,6 +1,6 @@
 #include "model/tensor_table.h"
 
-#include <format>
+#include "core/format.h"
 
 namespace cria {
 namespace {
@@ -105,7 +105,7 @@ std::string_view TensorRoleName(TensorRole role) { return TraitsOf(role).name; }
 
 std::string TensorSpec::Name() const {
   if (layer == kNoLayer) return std::string(TensorRoleName(role));
-  return std::format("layers.{}.{}", layer, TensorRoleName(role));
+  return Format("layers.{}.{}", layer, TensorRoleName(role));
 }
 
 bool TensorSpec::is_vector() const { return TraitsOf(role).is_vector; }

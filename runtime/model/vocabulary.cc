@@ -1,15 +1,16 @@
 #include "model/vocabulary.h"
 
-#include <format>
 #include <limits>
 #include <string>
+
+#include "core/format.h"
 
 namespace cria {
 namespace {
 
 std::unexpected<Error> Invalid(const std::string& what) {
   return Fail(ErrorCode::kInvalidFile,
-              std::format("The tokenizer is invalid: {}. Convert the model again", what));
+              Format("The tokenizer is invalid: {}. Convert the model again", what));
 }
 
 // An offset table must have one entry more than there are ids, begin at 0, never decrease, and end
@@ -17,17 +18,16 @@ std::unexpected<Error> Invalid(const std::string& what) {
 Status CheckOffsets(std::string_view name, std::span<const uint32_t> offsets, size_t num_ids,
                     size_t end) {
   if (offsets.size() != num_ids + 1) {
-    return Invalid(
-        std::format("{} has {} entries instead of {}", name, offsets.size(), num_ids + 1));
+    return Invalid(Format("{} has {} entries instead of {}", name, offsets.size(), num_ids + 1));
   }
-  if (offsets.front() != 0) return Invalid(std::format("{}[0] is {}", name, offsets.front()));
+  if (offsets.front() != 0) return Invalid(Format("{}[0] is {}", name, offsets.front()));
   for (size_t i = 0; i < num_ids; ++i) {
     if (offsets[i + 1] < offsets[i]) {
-      return Invalid(std::format("{}[{}] is below the entry before it", name, i + 1));
+      return Invalid(Format("{}[{}] is below the entry before it", name, i + 1));
     }
   }
   if (offsets.back() != end) {
-    return Invalid(std::format("{} ends at {} instead of {}", name, offsets.back(), end));
+    return Invalid(Format("{} ends at {} instead of {}", name, offsets.back(), end));
   }
   return {};
 }
@@ -37,15 +37,15 @@ Status CheckPieces(const Vocabulary& vocabulary) {
     const PieceType type = vocabulary.piece_types[id];
     if (static_cast<int>(type) >= kNumPieceTypes) {
       return Invalid(
-          std::format("piece_types[{}] is {}, which is not a type", id, static_cast<int>(type)));
+          Format("piece_types[{}] is {}, which is not a type", id, static_cast<int>(type)));
     }
     const size_t piece_bytes = vocabulary.piece(id).size();
     if (piece_bytes > kMaxPieceBytes) {
       return Invalid(
-          std::format("piece {} has {} bytes, more than {}", id, piece_bytes, kMaxPieceBytes));
+          Format("piece {} has {} bytes, more than {}", id, piece_bytes, kMaxPieceBytes));
     }
     if (type == PieceType::kByte && piece_bytes != 1) {
-      return Invalid(std::format("piece {} stands for a byte but has {}", id, piece_bytes));
+      return Invalid(Format("piece {} stands for a byte but has {}", id, piece_bytes));
     }
   }
   return {};
@@ -56,14 +56,14 @@ Status CheckSortedIds(const Vocabulary& vocabulary) {
   for (size_t i = 0; i < vocabulary.sorted_ids.size(); ++i) {
     const uint32_t id = vocabulary.sorted_ids[i];
     if (id >= vocabulary.size()) {
-      return Invalid(std::format("sorted_ids[{}] is {}, outside the vocabulary", i, id));
+      return Invalid(Format("sorted_ids[{}] is {}, outside the vocabulary", i, id));
     }
     if (vocabulary.piece_types[id] != PieceType::kNormal) {
-      return Invalid(std::format("sorted_ids[{}] is {}, which is not a piece of text", i, id));
+      return Invalid(Format("sorted_ids[{}] is {}, which is not a piece of text", i, id));
     }
     const std::string_view piece = vocabulary.piece(id);
     // No piece of text is empty: the first one must be greater than the empty string.
-    if (piece <= previous) return Invalid(std::format("sorted_ids[{}] is out of order", i));
+    if (piece <= previous) return Invalid(Format("sorted_ids[{}] is out of order", i));
     previous = piece;
   }
   return {};
@@ -75,15 +75,13 @@ Status CheckMerges(const Vocabulary& vocabulary) {
     for (size_t i = begin; i < vocabulary.merge_offsets[left + 1]; ++i) {
       const Merge& merge = vocabulary.merges[i];
       if (merge.right >= vocabulary.size()) {
-        return Invalid(
-            std::format("merges[{}].right is {}, outside the vocabulary", i, merge.right));
+        return Invalid(Format("merges[{}].right is {}, outside the vocabulary", i, merge.right));
       }
       if (merge.merged >= vocabulary.size()) {
-        return Invalid(
-            std::format("merges[{}].merged is {}, outside the vocabulary", i, merge.merged));
+        return Invalid(Format("merges[{}].merged is {}, outside the vocabulary", i, merge.merged));
       }
       if (i > begin && merge.right <= vocabulary.merges[i - 1].right) {
-        return Invalid(std::format("merges[{}] is out of order", i));
+        return Invalid(Format("merges[{}] is out of order", i));
       }
     }
   }
@@ -92,7 +90,7 @@ Status CheckMerges(const Vocabulary& vocabulary) {
 
 Status CheckSpecialId(std::string_view name, int32_t id, size_t vocab_size) {
   if (id < -1 || (id >= 0 && static_cast<size_t>(id) >= vocab_size)) {
-    return Invalid(std::format("{} is {} in a vocabulary of {}", name, id, vocab_size));
+    return Invalid(Format("{} is {} in a vocabulary of {}", name, id, vocab_size));
   }
   return {};
 }
@@ -101,11 +99,11 @@ Status CheckRstripIds(const Vocabulary& vocabulary) {
   for (size_t i = 0; i < vocabulary.rstrip_ids.size(); ++i) {
     const uint32_t id = vocabulary.rstrip_ids[i];
     if (id >= vocabulary.size() || (i > 0 && id <= vocabulary.rstrip_ids[i - 1])) {
-      return Invalid(std::format("rstrip_ids[{}] is {}, which is out of order or of range", i, id));
+      return Invalid(Format("rstrip_ids[{}] is {}, which is out of order or of range", i, id));
     }
     const PieceType type = vocabulary.piece_types[id];
     if (type != PieceType::kControl && type != PieceType::kUserDefined) {
-      return Invalid(std::format("rstrip_ids[{}] is {}, which is no special token", i, id));
+      return Invalid(Format("rstrip_ids[{}] is {}, which is no special token", i, id));
     }
   }
   return {};
@@ -117,11 +115,11 @@ Status ValidateVocabulary(const Vocabulary& vocabulary) {
   const size_t vocab_size = vocabulary.size();
   if (vocab_size == 0) return Invalid("piece_types is empty");
   if (vocab_size >= static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
-    return Invalid(std::format("piece_types has {} entries", vocab_size));
+    return Invalid(Format("piece_types has {} entries", vocab_size));
   }
   if (vocabulary.family != TokenizerFamily::kSentencePieceBpe &&
       vocabulary.family != TokenizerFamily::kByteLevelBpe) {
-    return Invalid(std::format("family is {}", static_cast<int>(vocabulary.family)));
+    return Invalid(Format("family is {}", static_cast<int>(vocabulary.family)));
   }
   CRIA_RETURN_IF_ERROR(CheckOffsets("piece_offsets", vocabulary.piece_offsets, vocab_size,
                                     vocabulary.piece_bytes.size()));

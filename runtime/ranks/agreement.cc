@@ -4,10 +4,11 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
-#include <format>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "core/format.h"
 
 namespace cria::ranks {
 namespace {
@@ -47,11 +48,11 @@ Status Judge(const Status& own, std::span<const std::byte> same,
     std::memcpy(&report, received[other].data(), sizeof report);
     report.sentence.back() = '\0';
     if (report.has_failed != 0) {
-      return Fail(report.code, std::format("rank {}: {}", other, report.text()));
+      return Fail(report.code, Format("rank {}: {}", other, report.text()));
     }
     if (!std::ranges::equal(std::span(received[other]).subspan(sizeof report), same)) {
       return Fail(ErrorCode::kUsage,
-                  std::format("rank {} has {} than rank 0: give all ranks the same", other, what));
+                  Format("rank {} has {} than rank 0: give all ranks the same", other, what));
     }
   }
   return {};

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <format>
 #include <numeric>
 #include <optional>
 
+#include "core/format.h"
 #include "core/numeric.h"
 
 namespace cria::ranks {
@@ -136,18 +136,17 @@ bool DivideInsideGroups(const ModelConfig& config, size_t block, std::span<const
 std::unexpected<Error> FailToDivide(size_t num_ranks, std::string_view what) {
   return Fail(
       ErrorCode::kUsage,
-      std::format("{} ranks are too many for this model: {}; start fewer ranks", num_ranks, what));
+      Format("{} ranks are too many for this model: {}; start fewer ranks", num_ranks, what));
 }
 
 Status CheckWeights(std::span<const double> weights) {
   if (weights.size() < 2 || weights.size() > kMaxRanks) {
-    return Fail(ErrorCode::kUsage, std::format("a model is divided among 2 to {} ranks, not {}",
-                                               kMaxRanks, weights.size()));
+    return Fail(ErrorCode::kUsage, Format("a model is divided among 2 to {} ranks, not {}",
+                                          kMaxRanks, weights.size()));
   }
   for (const double weight : weights) {
     if (!(std::isfinite(weight) && weight > 0.0)) {
-      return Fail(ErrorCode::kUsage,
-                  std::format("a rank's weight is {}, but must be above 0", weight));
+      return Fail(ErrorCode::kUsage, Format("a rank's weight is {}, but must be above 0", weight));
     }
   }
   return {};
@@ -194,9 +193,9 @@ Result<std::vector<RankShare>> Divide(const ModelConfig& config, const ColumnBlo
   }
   if (!has_heads) {
     return FailToDivide(weights.size(),
-                        std::format("{} heads of attention with {} of keys and values cannot be "
-                                    "divided so often",
-                                    config.num_attention_heads, config.num_key_value_heads));
+                        Format("{} heads of attention with {} of keys and values cannot be "
+                               "divided so often",
+                               config.num_attention_heads, config.num_key_value_heads));
   }
   const struct {
     Range RankShare::* part;
@@ -214,7 +213,7 @@ Result<std::vector<RankShare>> Divide(const ModelConfig& config, const ColumnBlo
     if (count == 0) continue;
     const auto ranges = InBlocks(count, block, weights);
     if (!ranges) {
-      return FailToDivide(weights.size(), std::format("{} {} have too few blocks", count, what));
+      return FailToDivide(weights.size(), Format("{} {} have too few blocks", count, what));
     }
     for (size_t i = 0; i < shares.size(); ++i) shares[i].*part = (*ranges)[i];
   }

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
-#include <format>
 #include <memory>
 #include <vector>
 
+#include "core/format.h"
 #include "ranks/tensor_slice.h"
 
 namespace cria {
@@ -39,9 +39,9 @@ Digest DigestOfPart(const Digest& model, const RankShare& share) {
 Status ModelPart::Take(const RankShare& share, size_t rank, ModelFile& model) {
   if (model.packed_offset_ != 0) {
     return Fail(ErrorCode::kUnsupported,
-                std::format("{}: is a standalone file, whose packed weights cannot be divided; use "
-                            "the model file that it was made from",
-                            model.path()));
+                Format("{}: is a standalone file, whose packed weights cannot be divided; use "
+                       "the model file that it was made from",
+                       model.path()));
   }
   const ModelConfig whole = model.config_;
   // A tied head is the embedding table: every rank reads rows of that, but multiplies by its own

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <format>
 
+#include "core/format.h"
 #include "core/numeric.h"
 #include "ranks/wire_format.h"
 
@@ -109,7 +109,7 @@ std::span<std::byte> OrderedCollective::ReceiveFrom(size_t other, uint64_t bytes
 Status OrderedCollective::Sum(std::span<float> values, WireType type) {
   if (MemoryBytes(values.size(), type) > memory_.bytes().size()) {
     return Fail(ErrorCode::kInternal,
-                std::format("a sum of {} values is larger than was reserved", values.size()));
+                Format("a sum of {} values is larger than was reserved", values.size()));
   }
   free_ = memory_.bytes();
   outgoing_.clear();

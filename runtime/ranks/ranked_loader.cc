@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <format>
 #include <span>
 #include <type_traits>
 #include <utility>
 
+#include "core/format.h"
 #include "core/platform.h"
 #include "model/checksum.h"
 #include "model/model_outline.h"
@@ -74,8 +74,8 @@ Result<std::unique_ptr<Engine>> RankedLoader::Load(const std::string& path, Engi
   if (link.weights.empty()) link.weights.assign(num_ranks, 1.0);
   if (link.weights.size() != num_ranks) {
     return Fail(ErrorCode::kUsage,
-                std::format("there must be a weight for each rank, or none: {}, not {}", num_ranks,
-                            link.weights.size()));
+                Format("there must be a weight for each rank, or none: {}, not {}", num_ranks,
+                       link.weights.size()));
   }
   link_options_ = std::move(link);
   wants_drafts_ = options.wants_drafts();
@@ -181,7 +181,7 @@ Status RankedLoader::AgreeOnProcessor(const ModelFile& model) {
   // If a rank rounded the rows of a draft differently from single ones, drafts would change the
   // text. If the scores of a router had other bits on a rank, it could choose another expert.
   if (!wants_drafts_ && model.config().num_experts == 0) return {};
-  const std::string own = std::format("{} {:d}", ops::SimdTargetName(), CanDraft(OutlineOf(model)));
+  const std::string own = Format("{} {:d}", ops::SimdTargetName(), CanDraft(OutlineOf(model)));
   const uint64_t hash = ChecksumOf(std::as_bytes(std::span(own)));
   return Agree(collective_, {}, std::as_bytes(std::span(&hash, 1)),
                "another instruction set (drafts and mixtures of experts need the same)");

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <format>
 #include <string>
 #include <utility>
 
+#include "core/format.h"
 #include "core/quotable.h"
 #include "core/utf8.h"
 
@@ -29,7 +29,7 @@ constexpr size_t kMaxJitStackBytes = 4 * 1024 * 1024;
 std::string MessageOf(int pcre2_error) {
   PCRE2_UCHAR message[256];
   if (pcre2_get_error_message(pcre2_error, message, sizeof(message)) < 0) {
-    return std::format("error {}", pcre2_error);
+    return Format("error {}", pcre2_error);
   }
   return reinterpret_cast<const char*>(message);
 }
@@ -95,16 +95,16 @@ void SplitPatterns::FreeCode::operator()(pcre2_real_code_8* code) const { pcre2_
 Result<SplitPatterns> SplitPatterns::Compile(std::span<const std::string_view> patterns) {
   if (patterns.size() > kMaxPatterns) {
     return Fail(ErrorCode::kInvalidFile,
-                std::format("The tokenizer has {} split patterns; at most {} are allowed",
-                            patterns.size(), kMaxPatterns));
+                Format("The tokenizer has {} split patterns; at most {} are allowed",
+                       patterns.size(), kMaxPatterns));
   }
   SplitPatterns compiled;
   for (const std::string_view pattern : patterns) {
     if (pattern.size() > kMaxPatternBytes) {
       return Fail(ErrorCode::kInvalidFile,
-                  std::format("A split pattern of the tokenizer has {} bytes; at most {} are "
-                              "allowed",
-                              pattern.size(), kMaxPatternBytes));
+                  Format("A split pattern of the tokenizer has {} bytes; at most {} are "
+                         "allowed",
+                         pattern.size(), kMaxPatternBytes));
     }
     int error = 0;
     size_t error_offset = 0;
@@ -113,8 +113,8 @@ Result<SplitPatterns> SplitPatterns::Compile(std::span<const std::string_view> p
                             nullptr));
     if (code == nullptr) {
       return Fail(ErrorCode::kInvalidFile,
-                  std::format("The tokenizer's split pattern \"{}\" is wrong at byte {}: {}",
-                              Quotable(pattern), error_offset, MessageOf(error)));
+                  Format("The tokenizer's split pattern \"{}\" is wrong at byte {}: {}",
+                         Quotable(pattern), error_offset, MessageOf(error)));
     }
     // If machine code is not allowed, the pattern is interpreted: slower, with the same results.
     (void)pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
@@ -137,9 +137,9 @@ Status SplitPatterns::SplitFrom(size_t pattern, std::string_view text, MatchStat
     if (answer == PCRE2_ERROR_NOMATCH) break;
     if (answer < 0) {
       return Fail(ErrorCode::kOutOfRange,
-                  std::format("The tokenizer's split pattern failed on this text: {}. Give it in "
-                              "smaller parts",
-                              MessageOf(answer)));
+                  Format("The tokenizer's split pattern failed on this text: {}. Give it in "
+                         "smaller parts",
+                         MessageOf(answer)));
     }
     const size_t begin = state.match_begin();
     const size_t end = state.match_end();

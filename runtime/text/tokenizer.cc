@@ -1,9 +1,9 @@
 #include "text/tokenizer.h"
 
 #include <algorithm>
-#include <format>
 #include <utility>
 
+#include "core/format.h"
 #include "core/utf8.h"
 #include "jinja/text.h"
 #include "text/byte_pair_merger.h"
@@ -87,10 +87,10 @@ size_t WhiteSpaceBytes(std::string_view text) {
 }
 
 std::unexpected<Error> TooManyTokens(size_t max_tokens) {
-  return Fail(ErrorCode::kOutOfRange,
-              std::format("the prompt has more than {} tokens, which do not fit into the context",
-                          max_tokens),
-              RemedyKind::kLargerContext);
+  return Fail(
+      ErrorCode::kOutOfRange,
+      Format("the prompt has more than {} tokens, which do not fit into the context", max_tokens),
+      RemedyKind::kLargerContext);
 }
 
 }  // namespace
@@ -210,7 +210,7 @@ Result<std::vector<int32_t>> Tokenizer::EncodeSegments(std::span<const TextSegme
     if (segment.text.size() > kMaxTextBytes - text_bytes) {
       return Fail(
           ErrorCode::kOutOfRange,
-          std::format("The text is longer than {} bytes; give it in smaller parts", kMaxTextBytes));
+          Format("The text is longer than {} bytes; give it in smaller parts", kMaxTextBytes));
     }
     text_bytes += segment.text.size();
     min_tokens += MinTokens(segment.text);
@@ -334,9 +334,9 @@ Status Tokenizer::PushUnknown(std::string_view character, Encoding* encoding) co
   }
   if (vocabulary_.unk_token_id < 0) {
     return Fail(ErrorCode::kOutOfRange,
-                std::format("The text has a character (its first byte is 0x{:02X}) that this "
-                            "model's vocabulary cannot express; leave it out",
-                            static_cast<uint8_t>(character[0])));
+                Format("The text has a character (its first byte is 0x{:02X}) that this "
+                       "model's vocabulary cannot express; leave it out",
+                       static_cast<uint8_t>(character[0])));
   }
   const bool after_unknown =
       ids.size() > encoding->text_begin && ids.back() == vocabulary_.unk_token_id;

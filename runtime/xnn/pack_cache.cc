@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <format>
 #include <numeric>
 #include <system_error>
 
+#include "core/format.h"
 #include "core/format_bytes.h"
 #include "model/model_outline.h"
 #include "xnn/packed_file_writer.h"
@@ -35,7 +35,7 @@ Result<uint64_t> RemoveFile(const fs::path& path) {
   const uint64_t bytes = error ? 0 : size;  // Another program may have removed it.
   const bool is_removed = fs::remove(path, error);
   if (!error) return is_removed ? bytes : 0;
-  return Fail(ErrorCode::kIo, std::format("{}: cannot remove: {}", path.string(), error.message()));
+  return Fail(ErrorCode::kIo, Format("{}: cannot remove: {}", path.string(), error.message()));
 }
 
 // Calls `visit` for every file of the cache; for none if the folder does not exist.
@@ -48,7 +48,7 @@ Status ForEachFile(const std::string& folder, const Visit& visit) {
     if (BelongsToCache(*file)) CRIA_RETURN_IF_ERROR(visit(*file));
   }
   if (!error) return {};
-  return Fail(ErrorCode::kIo, std::format("{}: cannot list: {}", folder, error.message()));
+  return Fail(ErrorCode::kIo, Format("{}: cannot list: {}", folder, error.message()));
 }
 
 void Notify(const PackingOptions& options, std::string_view sentence) {
@@ -80,7 +80,7 @@ Result<PackedWeights> MapOwn(const ModelFile& model) {
 }  // namespace
 
 std::string PackCache::PathFor(const ModelFile& model) const {
-  return (fs::path(folder_) / std::format("{}{}", DigestText(model.packing_digest()), kExtension))
+  return (fs::path(folder_) / Format("{}{}", DigestText(model.packing_digest()), kExtension))
       .string();
 }
 
@@ -90,7 +90,7 @@ void PackCache::RenameOlderFile(const ModelFile& model) const {
   if (fs::exists(fs::symlink_status(path, ignored))) return;
   // Older names have half of the digest.
   const std::string ending =
-      std::format("-{}{}", DigestText(model.packing_digest()).substr(0, 16), kExtension);
+      Format("-{}{}", DigestText(model.packing_digest()).substr(0, 16), kExtension);
   // If there are several, because copies of the model had different names, the last one remains.
   (void)ForEachFile(folder_, [&](const fs::directory_entry& file) -> Status {
     if (file.path().filename().string().ends_with(ending)) fs::rename(file.path(), path, ignored);
@@ -111,8 +111,7 @@ Result<std::vector<PackCache::Entry>> PackCache::List() const {
       entry.model_name = packed->identity().model_name;
       entry.digest = DigestText(packed->identity().model_digest);
       if (packed->identity().layout_fingerprint != fingerprint) {
-        entry.defect =
-            std::format("packed for another processor ({})", packed->identity().processor);
+        entry.defect = Format("packed for another processor ({})", packed->identity().processor);
       }
     }
     entries.push_back(std::move(entry));
@@ -138,8 +137,7 @@ Status PackCache::MakeFolder() const {
   std::error_code error;
   fs::create_directories(folder_, error);
   if (!error) return {};
-  return Fail(ErrorCode::kIo,
-              std::format("{}: cannot make this folder: {}", folder_, error.message()));
+  return Fail(ErrorCode::kIo, Format("{}: cannot make this folder: {}", folder_, error.message()));
 }
 
 Result<PackedWeights> LoadPackedWeights(const ModelFile& model, const PackingOptions& options,
@@ -165,9 +163,9 @@ Result<PackedWeights> LoadPackedWeights(const ModelFile& model, const PackingOpt
   CRIA_ASSIGN_OR_RETURN(const std::vector<uint64_t> matrix_bytes,
                         PackedBytes(OutlineOf(model).matrices));
   const uint64_t bytes = std::accumulate(matrix_bytes.begin(), matrix_bytes.end(), uint64_t{0});
-  Notify(options, std::format("packing the weights for this processor into {} ({}); later starts "
-                              "map this file",
-                              path, FormatBytes(bytes)));
+  Notify(options, Format("packing the weights for this processor into {} ({}); later starts "
+                         "map this file",
+                         path, FormatBytes(bytes)));
   Result<PackedWeights> packed = PackIntoCache(model, cache, options, pool);
   // These errors come from the cache's folder, where another program may also have removed or
   // replaced the file; other errors come from the model or the caller.
@@ -176,13 +174,13 @@ Result<PackedWeights> LoadPackedWeights(const ModelFile& model, const PackingOpt
   if (options.check_memory != nullptr) {
     if (const Status fits = options.check_memory(); !fits) {
       return Fail(fits.error().code(),
-                  std::format("{}; with the weights packed into memory instead, {}",
-                              packed.error().message(), fits.error().message()),
+                  Format("{}; with the weights packed into memory instead, {}",
+                         packed.error().message(), fits.error().message()),
                   fits.error().remedy());
     }
   }
-  Notify(options, std::format("{}; packing into memory instead, for this run only",
-                              packed.error().message()));
+  Notify(options,
+         Format("{}; packing into memory instead, for this run only", packed.error().message()));
   return PackedWeights::PackInMemory(model, pool, options.on_progress);
 }
 

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <format>
 #include <span>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "core/format.h"
 #include "core/output_file.h"
 #include "model/file_layout.h"
 #include "model/model_outline.h"
@@ -56,9 +56,9 @@ Result<uint64_t> PortableWeightsOffset(const ModelFile& model) {
   }
   if (end_of_rest <= first_weight && first_weight % kSectionAlignment == 0) return first_weight;
   return Fail(ErrorCode::kUnsupported,
-              std::format("{}: the weights are not the last section; convert the "
-                          "checkpoint again",
-                          model.path()));
+              Format("{}: the weights are not the last section; convert the "
+                     "checkpoint again",
+                     model.path()));
 }
 
 // Copies everything before `packed_offset`, with a preamble that points to the packed weights
@@ -93,8 +93,7 @@ Result<WrittenPack> Write(const ModelFile& model, uint64_t offset, const std::st
   if (!replaces_link && std::filesystem::equivalent(path, model.path(), error)) {
     return Fail(
         ErrorCode::kUsage,
-        std::format("{}: is the model itself, which would be overwritten; choose another output",
-                    path));
+        Format("{}: is the model itself, which would be overwritten; choose another output", path));
   }
   const std::vector<TensorLayout> matrices = OutlineOf(model).matrices;
   CRIA_ASSIGN_OR_RETURN(const std::vector<uint64_t> matrix_bytes, PackedBytes(matrices));

@@ -1,9 +1,9 @@
 #include "xnn/packed_weights.h"
 
 #include <algorithm>
-#include <format>
 #include <utility>
 
+#include "core/format.h"
 #include "model/file_layout.h"
 #include "model/model_outline.h"
 #include "xnn/packer.h"
@@ -34,25 +34,24 @@ class MemorySink final : public PackingSink {
 
 Status CheckIsPortable(const ModelFile& model) {
   if (model.packed_offset() == 0) return {};
-  return Fail(
-      ErrorCode::kUsage,
-      std::format("{}: already has packed weights; pack the model file from which it was made",
-                  model.path()));
+  return Fail(ErrorCode::kUsage,
+              Format("{}: already has packed weights; pack the model file from which it was made",
+                     model.path()));
 }
 
 Result<PackedWeights> PackedWeights::Map(const ModelFile& model, const PackedFile& file) {
   const PackedIdentity& identity = file.identity();
   if (identity.model_digest != model.packing_digest()) {
     return Fail(ErrorCode::kUnsupported,
-                std::format("{}: was packed from another model ({}) than {}", file.path(),
-                            identity.model_name, model.path()),
+                Format("{}: was packed from another model ({}) than {}", file.path(),
+                       identity.model_name, model.path()),
                 RemedyKind::kPack);
   }
   CRIA_ASSIGN_OR_RETURN(const uint64_t fingerprint, LayoutFingerprint());
   if (identity.layout_fingerprint != fingerprint) {
     return Fail(ErrorCode::kUnsupported,
-                std::format("{}: was packed for another processor ({}) or another XNNPACK",
-                            file.path(), identity.processor),
+                Format("{}: was packed for another processor ({}) or another XNNPACK", file.path(),
+                       identity.processor),
                 model.packed_offset() == 0 ? RemedyKind::kPack : RemedyKind::kPackStandalone);
   }
   const std::vector<TensorLayout> layouts = OutlineOf(model).matrices;
@@ -67,7 +66,7 @@ Result<PackedWeights> PackedWeights::Map(const ModelFile& model, const PackedFil
   if (!std::ranges::equal(weights.matrices_, matrix_bytes, {},
                           [](std::span<const std::byte> matrix) { return matrix.size(); })) {
     return Fail(ErrorCode::kInvalidFile,
-                std::format("{}: its matrices do not have the sizes of the model's", file.path()),
+                Format("{}: its matrices do not have the sizes of the model's", file.path()),
                 RemedyKind::kPack);
   }
   if (!model.is_mappable()) return weights;

@@ -1,10 +1,10 @@
 #include "xnn/packer.h"
 
 #include <algorithm>
-#include <format>
 #include <numeric>
 #include <utility>
 
+#include "core/format.h"
 #include "model/file_layout.h"
 #include "xnn/packing.h"
 
@@ -68,9 +68,9 @@ Status Packer::PackMatrix(size_t index, PackingSink& sink) {
   checksum.Update(scales.bytes());
   if (checksum.Finish() == tensor.checksum) return {};
   return Fail(ErrorCode::kInvalidFile,
-              std::format("{}: the weights of {} are damaged (checksum does not match); copy or "
-                          "convert the file again",
-                          model_.path(), tensor.spec.Name()));
+              Format("{}: the weights of {} are damaged (checksum does not match); copy or "
+                     "convert the file again",
+                     model_.path(), tensor.spec.Name()));
 }
 
 Status Packer::PackSlice(const StoredTensor& tensor, const platform::FileMapping& scales,
@@ -105,8 +105,8 @@ Status Packer::PackSlice(const StoredTensor& tensor, const platform::FileMapping
   CRIA_ASSIGN_OR_RETURN(const std::span<std::byte> packed, sink.Reserve(packed_bytes + padding));
   if (Status status = Pack(slice, packed.first(packed_bytes)); !status) {
     return Fail(status.error().code(),
-                std::format("{}: {}: {}; its weights may be damaged", model_.path(),
-                            tensor.spec.Name(), status.error().message()),
+                Format("{}: {}: {}; its weights may be damaged", model_.path(), tensor.spec.Name(),
+                       status.error().message()),
                 RemedyKind::kCheckFile);
   }
   CRIA_RETURN_IF_ERROR(sink.Take(packed));

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <format>
 #include <optional>
 #include <vector>
 
+#include "core/format.h"
 #include "core/platform.h"
 #include "model/checksum.h"
 #include "xnn/linear.h"
@@ -178,8 +178,8 @@ Status Pack(const LinearWeights& weights, std::span<std::byte> packed) {
   const OperatorHandle handle(op);
   if (cache.reserved_bytes().has_value() && *cache.reserved_bytes() != packed.size()) {
     return Fail(ErrorCode::kInternal,
-                std::format("XNNPACK packs a linear layer into {} bytes, but {} were set aside",
-                            *cache.reserved_bytes(), packed.size()));
+                Format("XNNPACK packs a linear layer into {} bytes, but {} were set aside",
+                       *cache.reserved_bytes(), packed.size()));
   }
   return CheckStatus(status, "packing a linear layer");
 }
@@ -220,7 +220,7 @@ Result<SchemeFingerprints> FingerprintSchemes() {
     if (!rest.empty() || !std::ranges::equal(whole.bytes(), sliced.bytes())) {
       return Fail(
           ErrorCode::kInternal,
-          std::format("on this processor, XNNPACK does not pack {} by rows", SchemeName(scheme)));
+          Format("on this processor, XNNPACK does not pack {} by rows", SchemeName(scheme)));
     }
   }
   return fingerprints;

@@ -2,8 +2,7 @@
 
 #include <xnnpack.h>
 
-#include <format>
-
+#include "core/format.h"
 #include "core/platform.h"
 
 namespace cria::xnn {
@@ -40,11 +39,11 @@ Status CheckStatus(int status, std::string_view action) {
   if (status == xnn_status_success) return {};
   if (status == xnn_status_unsupported_hardware) {
     return Fail(ErrorCode::kUnsupported,
-                std::format("XNNPACK does not run on this processor ({} failed)", action));
+                Format("XNNPACK does not run on this processor ({} failed)", action));
   }
   const ErrorCode code =
       status == xnn_status_out_of_memory ? ErrorCode::kOutOfMemory : ErrorCode::kInternal;
-  return Fail(code, std::format("XNNPACK: {} failed: {}", action, StatusName(status)));
+  return Fail(code, Format("XNNPACK: {} failed: {}", action, StatusName(status)));
 }
 
 Status Initialize() {

@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <format>
 #include <fstream>
 #include <functional>
 #include <memory>
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "budget/generated_model.h"
+#include "core/format.h"
 #include "support/mebibyte.h"
 #include "support/sanitizers.h"
 
@@ -141,9 +141,9 @@ class ControlGroup {
                  {"/sys/fs/cgroup", "memory.max"},
                  {"/sys/fs/cgroup/unified", "memory.max"}};
     for (const auto& kind : kinds) {
-      path_ = std::format("{}/cria-test-{}", kind.parent, getpid());
+      path_ = Format("{}/cria-test-{}", kind.parent, getpid());
       if (mkdir(path_.c_str(), 0755) != 0) {
-        why_not_ = std::format("{}: {}", path_, std::strerror(errno));
+        why_not_ = Format("{}: {}", path_, std::strerror(errno));
         continue;
       }
       limit_file_ = path_ + "/" + kind.limit_file;

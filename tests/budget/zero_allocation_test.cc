@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <format>
 #include <limits>
 #include <memory>
 #include <span>
@@ -16,6 +15,7 @@
 
 #include "budget/visible_allocations.h"
 #include "converter/convert.h"
+#include "core/format.h"
 #include "decode/open_sequence.h"
 #include "llm/conversation.h"
 #include "llm/engine.h"
@@ -258,8 +258,8 @@ TEST_P(ZeroAllocation, AfterLoading) {
       // There, each type with one number of threads is enough.
       if (support::IsEmulated() && static_cast<size_t>(kv_type) + 1 != threads) continue;
       mapped = !mapped;
-      SCOPED_TRACE(std::format("{} keys and values, {} threads, weights {}", KvTypeName(kv_type),
-                               threads, mapped ? "mapped" : "in memory"));
+      SCOPED_TRACE(Format("{} keys and values, {} threads, weights {}", KvTypeName(kv_type),
+                          threads, mapped ? "mapped" : "in memory"));
       EngineOptions options = {.num_threads = threads,
                                .context_tokens = kContext,
                                .chunk_tokens = kChunk,
@@ -280,7 +280,7 @@ TEST_P(ZeroAllocation, WithAMixture) {
   CRIA_NEEDS_ALLOCATIONS_TO_BE_SEEN();
   const support::ConvertedModel model(support::WideMixture(), GetParam().conversion);
   for (const size_t threads : {1, 3}) {
-    SCOPED_TRACE(std::format("{} threads", threads));
+    SCOPED_TRACE(Format("{} threads", threads));
     EngineOptions options = {
         .num_threads = threads, .context_tokens = kContext, .chunk_tokens = kChunk};
     if (threads == 3) options.packing.cache_folder = model.folder() / "packed";

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <format>
 #include <string>
 #include <vector>
 
 #include "cli/packing_fixture.h"
+#include "core/format.h"
 #include "support/files.h"
 #include "support/run_program.h"
 
@@ -217,10 +217,9 @@ TEST_F(PackCommandForAarch64, GoesOnAsItsProgram) {
   fs::permissions(Path("qemu-aarch64"), fs::perms::owner_all);
   const RunResult run = PackFor(Path("device-cria"), own_.path(), own_.path().string() + ":/bin");
   EXPECT_EQ(run.exit_code, 0) << run.error;
-  EXPECT_EQ(run.output,
-            std::format("cortex-a76 cortex-a76 {} pack -m {} -o {} -t 3 --for cortex-a76 "
-                        "--standalone\n",
-                        Path("device-cria"), ModelPath(), Path("out")));
+  EXPECT_EQ(run.output, Format("cortex-a76 cortex-a76 {} pack -m {} -o {} -t 3 --for cortex-a76 "
+                               "--standalone\n",
+                               Path("device-cria"), ModelPath(), Path("out")));
 }
 
 TEST_F(PackCommandForAarch64, WithoutWhatItTakesSaysWhatToDo) {

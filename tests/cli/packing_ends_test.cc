@@ -9,13 +9,13 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <format>
 #include <functional>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "cli/packing_fixture.h"
+#include "core/format.h"
 #include "support/files.h"
 #include "support/run_program.h"
 
@@ -148,11 +148,11 @@ TEST_F(PackCrash, RunsGoOnWhileTheFileIsReplaced) {
   ASSERT_EQ(RunProgram(pack).exit_code, 0);
   const std::string run = Quote(RunArguments({"--packed", file, "-t", "1"}));
   std::string runs = "{ ";
-  for (int i = 0; i < 5; ++i) runs += run + ">" + Path(std::format("text{}", i)) + " && ";
+  for (int i = 0; i < 5; ++i) runs += run + ">" + Path(Format("text{}", i)) + " && ";
   const std::string replace = "{ for i in 1 2 3 4 5; do " + Quote(pack) + " || exit 1; done; }";
   ExpectAllSucceed({runs + "true; }", replace + " >/dev/null"});
   for (int i = 0; i < 5; ++i) {
-    EXPECT_EQ(support::ReadFile(Path(std::format("text{}", i))), expected_);
+    EXPECT_EQ(support::ReadFile(Path(Format("text{}", i))), expected_);
   }
   EXPECT_THAT(support::FileNames(Folder()), ElementsAre("file"));
 }

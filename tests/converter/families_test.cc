@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <format>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -13,6 +12,7 @@
 #include "converter/convert.h"
 #include "converter/hugging_face/safetensors.h"
 #include "converter/open_checkpoint.h"
+#include "core/format.h"
 #include "model/model_file.h"
 #include "support/family_checkpoint.h"
 #include "support/files.h"
@@ -118,7 +118,7 @@ TEST_F(FamiliesTest, FusedProjectionsAreSplitByRows) {
   std::vector<float> joined;
   for (const char* part : {"q_proj", "k_proj", "v_proj"}) {
     const std::vector<float> values =
-        ValuesOf(checkpoint_.tensors.at(std::format("model.layers.1.self_attn.{}.weight", part)));
+        ValuesOf(checkpoint_.tensors.at(Format("model.layers.1.self_attn.{}.weight", part)));
     joined.insert(joined.end(), values.begin(), values.end());
   }
   EXPECT_EQ(joined, fused);

@@ -3,12 +3,13 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <format>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include <gtest/gtest.h>
+
+#include "core/format.h"
 
 namespace cria {
 
@@ -17,7 +18,7 @@ class TemporaryFile {
  public:
   explicit TemporaryFile(std::span<const std::byte> contents = {}) {
     static int count = 0;
-    path_ = std::format("{}cria_{}_{}", testing::TempDir(), getpid(), count++);
+    path_ = Format("{}cria_{}_{}", testing::TempDir(), getpid(), count++);
     Write(contents);
   }
   explicit TemporaryFile(std::string_view contents)

@@ -8,6 +8,8 @@
 #include <limits>
 #include <vector>
 
+#include "core/format.h"
+
 namespace cria {
 namespace {
 
@@ -28,7 +30,7 @@ void ExpectFoundAnywhere(T one, const std::vector<T>& finite, const std::vector<
                          KvType type) {
   for (const size_t count : {1, 2, 3, 15, 16, 17, 31, 32, 33, 100}) {
     for (size_t at = 0; at < count; ++at) {
-      SCOPED_TRACE(std::format("{} of {}", at, count));
+      SCOPED_TRACE(Format("{} of {}", at, count));
       for (const T number : finite) {
         ASSERT_TRUE(AreFiniteWith(one, number, count, at, type, false));
         ASSERT_TRUE(AreFiniteWith(one, number, count, at, type, true));

@@ -8,13 +8,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
-#include <format>
 #include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/format.h"
 #include "decode/open_sequence.h"
 #include "llm/engine.h"
 #include "support/emulation.h"
@@ -88,7 +88,7 @@ constexpr Layout kLayouts[] = {{"avx512vnni", 0x02726cf66d4a5898},
                                {"cortex-a53", 0xc7354c0c617894ad},
                                {"cortex-a76", 0x79eb2585abcd226f}};
 
-std::string PathOf(std::string_view file) { return std::format("{}/{}", CRIA_KEPT_FILES, file); }
+std::string PathOf(std::string_view file) { return Format("{}/{}", CRIA_KEPT_FILES, file); }
 
 void ExpectItsTokens(const Kept& kept, std::string_view file,
                      const xnn::PackingOptions& packing = {}) {
@@ -140,7 +140,7 @@ class KeptPackedFiles : public testing::Test {
       layout_ = layout->name;
       return;
     }
-    const std::string sentence = std::format(
+    const std::string sentence = Format(
         "no packed files are kept of this processor's layout, which is {:016x}", *fingerprint);
     ASSERT_FALSE(IsProcessorOfKeptFiles()) << sentence;
     GTEST_SKIP() << sentence;
@@ -151,18 +151,18 @@ class KeptPackedFiles : public testing::Test {
 
 TEST(KeptModelFiles, GiveTheTokensThatTheyGave) {
   for (const Kept& kept : {Llama(), Mistral(), Qwen3()}) {
-    ExpectItsTokens(kept, std::format("{}.cria", kept.name));
+    ExpectItsTokens(kept, Format("{}.cria", kept.name));
   }
 }
 
 TEST_F(KeptPackedFiles, GiveTheTokensThatTheyGave) {
-  const std::string packed = std::format("{}.{}.packed", Mistral().name, layout_);
-  ExpectItsTokens(Mistral(), std::format("{}.cria", Mistral().name),
+  const std::string packed = Format("{}.{}.packed", Mistral().name, layout_);
+  ExpectItsTokens(Mistral(), Format("{}.cria", Mistral().name),
                   {.packed_path = PathOf(packed), .never_pack = true});
 }
 
 TEST_F(KeptPackedFiles, StandaloneModelsGiveTheTokensThatTheyGave) {
-  ExpectItsTokens(Qwen3(), std::format("{}.{}.cria", Qwen3().name, layout_), {.never_pack = true});
+  ExpectItsTokens(Qwen3(), Format("{}.{}.cria", Qwen3().name, layout_), {.never_pack = true});
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <format>
+#include "core/format.h"
 
 namespace cria::grammar {
 
@@ -70,7 +70,7 @@ std::string JsonOf(std::string_view utf8) {
         break;
       default:
         if (static_cast<uint8_t>(c) < 0x20) {
-          json += std::format("\\u{:04x}", static_cast<unsigned>(c));
+          json += Format("\\u{:04x}", static_cast<unsigned>(c));
         } else {
           json += c;
         }

@@ -5,10 +5,10 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <format>
 #include <string>
 #include <vector>
 
+#include "core/format.h"
 #include "grammar/expression_texts.h"
 #include "support/files.h"
 
@@ -47,7 +47,7 @@ void ExpectGrammarError(std::string_view grammar, size_t line, size_t column,
                         std::string_view part) {
   const Error error = GrammarError(grammar);
   EXPECT_THAT(error.message(),
-              StartsWith(std::format("the grammar, line {}, column {}: ", line, column)))
+              StartsWith(Format("the grammar, line {}, column {}: ", line, column)))
       << grammar;
   EXPECT_THAT(error.message(), HasSubstr(part)) << grammar;
 }
@@ -144,13 +144,13 @@ TEST(GbnfTest, HostileGrammarsEndInASentence) {
   ExpectGrammarError("root ::= " + Times(200'000, "("), 1, 9 + 201, "deep");
   ExpectGrammarError(Times(1 << 20, "#"), 1, (1 << 18) + 1, "262144");
   std::string rules;
-  for (int i = 0; i < 20'000; ++i) rules += std::format("a{}::=.\n", i);
+  for (int i = 0; i < 20'000; ++i) rules += Format("a{}::=.\n", i);
   EXPECT_THAT(GrammarError(rules).message(), HasSubstr("16384 rules"));
 }
 
 TEST(GbnfTest, LargeGrammarsAreRead) {
   std::string rules = "root ::= a0\n";
-  for (int i = 0; i < 8000; ++i) rules += std::format("a{} ::= \"b\" a{}\n", i, i + 1);
+  for (int i = 0; i < 8000; ++i) rules += Format("a{} ::= \"b\" a{}\n", i, i + 1);
   rules += "a8000 ::= \"c\"\n";
   ExpectGrammar(rules, {{Times(8000, "b") + "c"}, {"c"}});
   ExpectGrammar("root ::= (([a]{1000}){1000}){1000} | \"b\"", {{"b"}, {"a"}});

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/format.h"
 #include "grammar/expression_texts.h"
 #include "grammar/pattern_parser.h"
 #include "support/files.h"
@@ -69,8 +70,7 @@ Error ErrorOf(std::string_view pattern) {
 
 void ExpectError(std::string_view pattern, size_t position, std::string_view part) {
   const Error error = ErrorOf(pattern);
-  EXPECT_THAT(error.message(), StartsWith(std::format("the pattern, byte {}: ", position)))
-      << pattern;
+  EXPECT_THAT(error.message(), StartsWith(Format("the pattern, byte {}: ", position))) << pattern;
   EXPECT_THAT(error.message(), HasSubstr(part)) << pattern;
 }
 

@@ -40,5 +40,7 @@ allow_only '<(unistd|fcntl|sys/.*|signal)\.h>' 'The operating system belongs in 
   platforms/ cli/ converter/ runtime/serve/ tests/
 allow_only '<(mpi|pmix)\.h>' 'MPI belongs in platforms/mpi:' platforms/mpi/
 allow_only '<microhttpd\.h>' 'libmicrohttpd belongs in runtime/serve/http:' runtime/serve/http/ tests/serve/http/ tests/fuzz/
+allow_only '<format>' 'cria::Format is compiled once, std::format in every source that calls it:' 'runtime/core/format\.h' \
+  tests/
 
 exit $failures

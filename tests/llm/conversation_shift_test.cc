@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <format>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "core/format.h"
 #include "llm/conversation_fixture.h"
 
 namespace cria {
@@ -60,7 +60,7 @@ TEST_F(ConversationShiftTest, OldTurnsAreForgottenBeforeAQuestionAndNothingIsRun
   size_t run = 0;
   for (int i = 0; i < 200; ++i) {
     SCOPED_TRACE(i);
-    const std::string question = std::format("Q{:03}", i);
+    const std::string question = Format("Q{:03}", i);
     const auto reason = Ask(conversation, question);
     ASSERT_TRUE(reason) << reason.error().message();
     EXPECT_EQ(*reason, StopReason::kStopToken);
@@ -71,7 +71,7 @@ TEST_F(ConversationShiftTest, OldTurnsAreForgottenBeforeAQuestionAndNothingIsRun
     EXPECT_EQ(messages[messages.size() - 2].content, question);
     // As few are forgotten as it takes.
     const size_t remembered = (messages.size() - 1) / 2;
-    EXPECT_EQ(messages[1].content, std::format("Q{:03}", i + 1 - static_cast<int>(remembered)));
+    EXPECT_EQ(messages[1].content, Format("Q{:03}", i + 1 - static_cast<int>(remembered)));
     const size_t prompt = session_.tokens().size() - answer_.size();
     EXPECT_LE(prompt + kReserve, kContext);
     EXPECT_EQ(conversation.has_forgotten(), remembered < static_cast<size_t>(i) + 1);
@@ -103,7 +103,7 @@ TEST_F(ConversationShiftTest, TurnsOfSeveralMessagesAreForgottenAsAWhole) {
   std::vector<ChatMessage> messages = {{"system", "Be brief."}, {"assistant", "Welcome!"}};
   for (int i = 0; i < 9; ++i) {
     for (const char* role : {"user", "assistant", "tool", "assistant"}) {
-      messages.push_back({role, std::format("{}{}", role, i)});
+      messages.push_back({role, Format("{}{}", role, i)});
     }
   }
   Conversation conversation = Start(messages, WhenFull::kShift);
@@ -332,7 +332,7 @@ TEST_F(ConversationShiftTest, Llama2WritesTheSystemPromptIntoWhicheverQuestionIs
       size_t said = 0;
       Conversation conversation = StartShifting(system_prompt);
       for (int i = 0; i < 150; ++i) {
-        const auto reason = Ask(conversation, std::format("{}Q{:03}", i % 2 ? indentation : "", i));
+        const auto reason = Ask(conversation, Format("{}Q{:03}", i % 2 ? indentation : "", i));
         ASSERT_TRUE(reason) << reason.error().message();
         EXPECT_EQ(heard(), " Hello.");
         ExpectAllAgree(conversation);

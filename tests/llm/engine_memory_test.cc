@@ -13,7 +13,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <format>
 #include <memory>
 #include <new>
 #include <numeric>
@@ -24,6 +23,7 @@
 #include <vector>
 
 #include "converter/convert.h"
+#include "core/format.h"
 #include "core/format_bytes.h"
 #include "llm/engine.h"
 #include "support/emulation.h"
@@ -318,7 +318,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, EngineAddressSpace,
                            const char* const name = weights == Weights::kInMemory ? "InMemory"
                                                     : weights == Weights::kMapped ? "Mapped"
                                                                                   : "PackedFirst";
-                           return std::format("{}{}", name, std::get<1>(param.param));
+                           return Format("{}{}", name, std::get<1>(param.param));
                          });
 
 TEST(ArenaOfADecoder, IsHadFromItsTotalOnAndNotBefore) {

@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <format>
 #include <optional>
 #include <string>
 
+#include "core/format.h"
 #include "core/format_bytes.h"
 #include "llm/memory_plan.h"
 #include "llm/memory_plan_fixture.h"
@@ -107,10 +107,10 @@ TEST(FindFitting, FindsTheLongestContexts) {
       const uint64_t least = Plan(model, Options(1, KvType::kInt8)).peak_bytes();
       const uint64_t step = std::max<uint64_t>((plan.peak_bytes() - least) / 6, 1);
       for (uint64_t limit = least - 1; limit < plan.peak_bytes(); limit += step) {
-        SCOPED_TRACE(std::format("context {}, limit {}", context, limit));
+        SCOPED_TRACE(Format("context {}, limit {}", context, limit));
         ExpectFoundIsLongest(model, plan, {.resident_bytes = limit});
       }
-      SCOPED_TRACE(std::format("context {}, address space", context));
+      SCOPED_TRACE(Format("context {}, address space", context));
       ExpectFoundIsLongest(model, plan, {.address_space_bytes = plan.address_space_bytes - 1});
       ExpectFoundIsLongest(model, plan,
                            {.address_space_bytes = plan.address_space_bytes - 300'000});

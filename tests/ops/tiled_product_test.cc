@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <format>
 #include <limits>
 #include <numeric>
 #include <random>
@@ -14,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/format.h"
 #include "core/numeric.h"
 #include "core/platform.h"
 #include "ops/evex_dot_products.h"
@@ -300,8 +300,7 @@ TEST_P(TiledProductTest, TheLargestNumbersDoNotOverflow) {
         rows.SetAll(static_cast<int8_t>(value), zero_point);
         const std::vector<Rows::Exact> products = Products(weights, rows, 5);
         for (const size_t num_rows : {1, 5}) {
-          SCOPED_TRACE(
-              std::format("{} times {} - {}, {} rows", weight, value, zero_point, num_rows));
+          SCOPED_TRACE(Format("{} times {} - {}, {} rows", weight, value, zero_point, num_rows));
           // Sums of equal numbers round in one direction.
           ExpectNear(Multiply(weights, rows.First(num_rows), 1), products, 1e-5);
           if (HasFatalFailure()) return;
@@ -312,8 +311,7 @@ TEST_P(TiledProductTest, TheLargestNumbersDoNotOverflow) {
 }
 
 std::string ShapeName(const testing::TestParamInfo<Shape>& shape) {
-  return std::format("{}x{}_blocks_{}", shape.param.outputs, shape.param.inputs,
-                     shape.param.block_size);
+  return Format("{}x{}_blocks_{}", shape.param.outputs, shape.param.inputs, shape.param.block_size);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, TiledProductTest,

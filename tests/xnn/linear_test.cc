@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <format>
 #include <limits>
 #include <memory>
 #include <numeric>

@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <format>
 #include <string>
 #include <vector>
 
+#include "core/format.h"
 #include "model/packed_file.h"
 #include "xnn/pack_cache.h"
 #include "xnn/packed_model.h"
@@ -28,9 +28,8 @@ struct Kind {
 
 std::string NameOf(const testing::TestParamInfo<Kind>& info) {
   const Kind& kind = info.param;
-  return std::format("{}_{}_{}_{}{}", SchemeName(kind.weights), SchemeName(kind.embedding),
-                     SchemeName(kind.head), kind.tied ? "tied" : "untied",
-                     kind.padded ? "_padded" : "");
+  return Format("{}_{}_{}_{}{}", SchemeName(kind.weights), SchemeName(kind.embedding),
+                SchemeName(kind.head), kind.tied ? "tied" : "untied", kind.padded ? "_padded" : "");
 }
 
 ConvertedModel MakeModel(const Kind& kind) {

@@ -6,12 +6,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <format>
 #include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "core/format.h"
 #include "core/platform.h"
 #include "core/temporary_file.h"
 #include "core/thread_pool.h"
@@ -95,7 +95,7 @@ TEST_P(PackingTest, SlicesMakeUpTheWholeMatrix) {
     const uint64_t row_bytes = weights.layout().row_bytes() + weights.layout().row_scale_bytes();
     for (const uint64_t max_bytes :
          {uint64_t{0}, 128 * row_bytes, 300 * row_bytes - 1, 600 * row_bytes, uint64_t{1} << 40}) {
-      SCOPED_TRACE(std::format("{} rows, slices of {} bytes", rows, max_bytes));
+      SCOPED_TRACE(Format("{} rows, slices of {} bytes", rows, max_bytes));
       platform::PageBlock sliced = Zeros(whole.bytes().size());
       std::span<std::byte> rest = sliced.bytes();
       size_t slices = 0;
@@ -218,7 +218,7 @@ constexpr const char* kTell = "CRIA_TELL_FINGERPRINT";
 TEST(LayoutFingerprintTest, IsTheSameInEveryProcess) {
   const auto fingerprint = LayoutFingerprint();
   ASSERT_TRUE(fingerprint);
-  const std::string words = std::format("fingerprint={:016x};", *fingerprint);
+  const std::string words = Format("fingerprint={:016x};", *fingerprint);
   if (getenv(kTell) != nullptr) {
     std::printf("%s\n", words.c_str());
     return;

@@ -5,12 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <format>
 #include <random>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "core/format.h"
 #include "core/numeric.h"
 #include "model/tensor_table.h"
 #include "xnn/linear.h"
@@ -26,8 +26,8 @@ struct Shape {
 };
 
 inline std::string NameOf(const Shape& shape) {
-  return std::format("{}_{}x{}_blocks_{}", SchemeName(shape.scheme), shape.outputs, shape.inputs,
-                     shape.block_size);
+  return Format("{}_{}x{}_blocks_{}", SchemeName(shape.scheme), shape.outputs, shape.inputs,
+                shape.block_size);
 }
 
 // Random weights as a model file stores them, and the same as numbers.

@@ -1,7 +1,8 @@
 #include "llm/measure/text_windows.h"
 
 #include <algorithm>
-#include <format>
+
+#include "core/format.h"
 
 namespace cria {
 
@@ -9,13 +10,13 @@ Result<TextWindows> TextWindows::Create(std::span<const int32_t> tokens, int32_t
                                         size_t window_tokens, size_t max_window_tokens,
                                         size_t vocab_size) {
   if (window_tokens < 2 || window_tokens > max_window_tokens) {
-    return Fail(ErrorCode::kUsage, std::format("a window of {} tokens is outside 2 to {}",
-                                               window_tokens, max_window_tokens));
+    return Fail(ErrorCode::kUsage, Format("a window of {} tokens is outside 2 to {}", window_tokens,
+                                          max_window_tokens));
   }
   const auto check = [&](int32_t token) -> Status {
     if (token >= 0 && static_cast<size_t>(token) < vocab_size) return {};
     return Fail(ErrorCode::kOutOfRange,
-                std::format("token id {} is outside the vocabulary of {}", token, vocab_size));
+                Format("token id {} is outside the vocabulary of {}", token, vocab_size));
   };
   for (const int32_t token : tokens) CRIA_RETURN_IF_ERROR(check(token));
   if (bos_token_id >= 0) CRIA_RETURN_IF_ERROR(check(bos_token_id));

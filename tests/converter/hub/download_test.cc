@@ -1,12 +1,12 @@
 #include "converter/hub/download.h"
 
 #include <filesystem>
-#include <format>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "converter/hub/download_fixture.h"
+#include "core/format.h"
 
 namespace cria::hub {
 namespace {
@@ -47,7 +47,7 @@ TEST_F(DownloadTest, AsksForTheRevisionAndRefusesAnotherCommit) {
   Unwrap(Fetch(Options(), std::string("hf:tiny-org/tiny-llama@") + FakeHub::kCommit));
   const std::string other(40, 'f');
   hub_.change_api = [&](const HttpRequest&, HttpResponse& response) {
-    response = {.body = std::format(R"({{"sha": "{}", "siblings": []}})", other)};
+    response = {.body = Format(R"({{"sha": "{}", "siblings": []}})", other)};
   };
   EXPECT_THAT(FailureOf(Options(), std::string("hf:tiny-org/tiny-llama@") + FakeHub::kCommit),
               HasSubstr("the hub answered with commit " + other));

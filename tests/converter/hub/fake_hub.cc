@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <format>
 #include <span>
 #include <string_view>
 
 #include "converter/hub/content_hash.h"
+#include "core/format.h"
 #include "support/files.h"
 
 namespace cria {
@@ -90,8 +90,7 @@ HttpResponse FakeHub::AnswerContent(const HttpRequest& request, const std::strin
   const size_t total = response.body.size();
   if (first >= total) return {.status = 416};
   response.status = 206;
-  response.headers.emplace_back("Content-Range",
-                                std::format("bytes {}-{}/{}", first, total - 1, total));
+  response.headers.emplace_back("Content-Range", Format("bytes {}-{}/{}", first, total - 1, total));
   response.body.erase(0, first);
   return response;
 }
@@ -121,8 +120,8 @@ HttpResponse FakeHub::AnswerFile(const HttpRequest& request, const std::string& 
 
 HttpResponse FakeHub::Answer(const HttpRequest& request) {
   const std::lock_guard lock(mutex_);
-  const std::string api = std::format("/api/models/{}/revision/", repository);
-  const std::string resolve = std::format("/{}/resolve/{}/", repository, kCommit);
+  const std::string api = Format("/api/models/{}/revision/", repository);
+  const std::string resolve = Format("/{}/resolve/{}/", repository, kCommit);
   const std::string storage = "/storage/";
   if (request.target.starts_with(api)) {
     HttpResponse response = {.status = 404, .headers = {{"X-Error-Code", "RevisionNotFound"}}};

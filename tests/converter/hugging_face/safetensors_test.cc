@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <format>
 #include <string>
 
 #include "converter/test_checkpoint.h"
+#include "core/format.h"
 #include "support/files.h"
 #include "support/temporary_directory.h"
 
@@ -50,8 +50,8 @@ TEST_F(SafetensorsTest, ReadsAHundredThousandTensors) {
   constexpr size_t kTensors = 100'000;
   std::string header = "{";
   for (size_t i = 0; i < kTensors; ++i) {
-    header += std::format(R"({}"layers.{}":{{"dtype":"F16","shape":[1],"data_offsets":[{},{}]}})",
-                          i == 0 ? "" : ",", i, 2 * i, 2 * i + 2);
+    header += Format(R"({}"layers.{}":{{"dtype":"F16","shape":[1],"data_offsets":[{},{}]}})",
+                     i == 0 ? "" : ",", i, 2 * i, 2 * i + 2);
   }
   const auto sources = Read(header + "}", 2 * kTensors);
   ASSERT_TRUE(sources) << sources.error().message();
@@ -66,7 +66,7 @@ TEST_F(SafetensorsTest, RefusesBrokenLengths) {
     support::WriteFile(path_, std::string(reinterpret_cast<const char*>(&length), 8) + "{}");
     const auto read = ReadSafetensors(path_);
     ASSERT_FALSE(read);
-    EXPECT_THAT(read.error().message(), HasSubstr(std::format("a header of {} bytes", length)));
+    EXPECT_THAT(read.error().message(), HasSubstr(Format("a header of {} bytes", length)));
   }
 }
 
@@ -101,8 +101,7 @@ TEST_F(SafetensorsTest, RefusesDuplicates) {
 
 TEST_F(SafetensorsTest, RefusesRangesThatDoNotFit) {
   const auto one = [](int begin, int end) {
-    return std::format(R"({{"a":{{"dtype":"F32","shape":[2],"data_offsets":[{},{}]}}}})", begin,
-                       end);
+    return Format(R"({{"a":{{"dtype":"F32","shape":[2],"data_offsets":[{},{}]}}}})", begin, end);
   };
   ExpectRefused(one(0, 8), 7, "it may have been cut short");
   ExpectRefused(one(8, 0), 8, "data_offsets 8 to 0");

@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <format>
 #include <limits>
 #include <string>
 
+#include "core/format.h"
 #include "core/utf8.h"
 #include "support/files.h"
 #include "support/temporary_directory.h"
@@ -92,7 +92,7 @@ TEST(JsonFileTest, ReadsManyMembers) {
   constexpr size_t kMembers = 200'000;
   std::string text = "{";
   for (size_t i = 0; i < kMembers; ++i) {
-    text += std::format("{}\"{}\":{{\"a\":[{}]}}", i == 0 ? "" : ",", i, i);
+    text += Format("{}\"{}\":{{\"a\":[{}]}}", i == 0 ? "" : ",", i, i);
   }
   const auto parsed = ParseJsonObject(text + "}", "a.json");
   ASSERT_TRUE(parsed) << parsed.error().message();
@@ -137,7 +137,7 @@ TEST(JsonFileTest, ErrorsAreShortAndOneLine) {
   EXPECT_THAT(error, Not(HasSubstr("\n")));
   EXPECT_LT(ErrorOf("{\"a\": \"" + std::string(100'000, 'x')).size(), 300u);
   const std::string name(100'000, 'x');
-  EXPECT_LT(ErrorOf(std::format("{{\"{}\": 1, \"{}\": 1}}", name, name)).size(), 300u);
+  EXPECT_LT(ErrorOf(Format("{{\"{}\": 1, \"{}\": 1}}", name, name)).size(), 300u);
 }
 
 TEST(JsonFileTest, ReadsFilesUpToTheirBound) {

@@ -4,12 +4,12 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <format>
 #include <fstream>
 #include <string>
 #include <string_view>
 #include <system_error>
 
+#include "core/format.h"
 #include "support/mebibyte.h"
 
 namespace cria::platform {
@@ -20,8 +20,8 @@ using support::kMebibyte;
 // A line of mountinfo; the fields that are not read are invented.
 std::string MountLine(std::string_view type, std::string_view options, std::string_view point,
                       std::string_view root = "/") {
-  return std::format("41 31 0:38 {} {} rw,nosuid,relatime shared:9 - {} cgroup {}\n", root, point,
-                     type, options);
+  return Format("41 31 0:38 {} {} rw,nosuid,relatime shared:9 - {} cgroup {}\n", root, point, type,
+                options);
 }
 
 std::string Version1Mount(std::string_view root = "/") {
@@ -36,7 +36,7 @@ std::string Version2Mount(std::string_view root = "/") {
 class CgroupTest : public testing::Test {
  protected:
   void SetUp() override {
-    root_ = std::format("{}cria_cgroup_{}", testing::TempDir(), getpid());
+    root_ = Format("{}cria_cgroup_{}", testing::TempDir(), getpid());
     std::filesystem::remove_all(root_);
     std::filesystem::create_directory(root_);
   }
@@ -143,7 +143,7 @@ TEST_F(CgroupTest, MountsThatDoNotShowTheGroupDoNotCount) {
   Write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "1000\n");
   Write("/sys/fs/cgroup/memory/bar/memory.limit_in_bytes", "1000\n");
   for (const auto* group : {"/docker/f00bar", "/docker", "/bar", "/"}) {
-    WriteProc(std::format("4:memory:{}\n", group), Version1Mount("/docker/f00"));
+    WriteProc(Format("4:memory:{}\n", group), Version1Mount("/docker/f00"));
     EXPECT_EQ(Limit(), std::nullopt) << group;
   }
   // The same hierarchy is mounted a second time, where the group can be seen.
@@ -158,7 +158,7 @@ TEST_F(CgroupTest, GroupsOutsideTheNamespaceDoNotLeadOutOfTheMount) {
   Write("/sys/fs/cgroup/b/memory.max", "1000\n");
   const std::string mount = MountLine("cgroup2", "rw", "/sys/fs/cgroup/unified");
   for (const auto* group : {"/..", "/../b", "/x/../../b"}) {
-    WriteProc(std::format("0::{}\n", group), mount);
+    WriteProc(Format("0::{}\n", group), mount);
     EXPECT_EQ(Limit(), std::nullopt) << group;
   }
   // A name may begin with dots.
@@ -214,7 +214,7 @@ TEST_F(CgroupTest, GarbageInProcSetsNoLimit) {
 TEST_F(CgroupTest, LongTablesOfMountsAreReadToTheirEnd) {
   std::string mounts;
   for (int i = 0; i < 2000; ++i) {
-    mounts += std::format("{} 1 0:{} / /run/{} rw - tmpfs tmpfs rw\n", i + 50, i, i);
+    mounts += Format("{} 1 0:{} / /run/{} rw - tmpfs tmpfs rw\n", i + 50, i, i);
   }
   WriteProc("0::/a\n", mounts + Version2Mount());
   Write("/sys/fs/cgroup/a/memory.max", "1000\n");
@@ -265,7 +265,7 @@ TEST_F(CgroupTest, QuotasThatAreNoneSetNoLimit) {
 class RealGroups {
  public:
   RealGroups() {
-    const std::string name = std::format("cria_test_{}", getpid());
+    const std::string name = Format("cria_test_{}", getpid());
     for (const bool unified : {false, true}) {
       const std::string mount = unified ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
       limit_file_ = unified ? "memory.max" : "memory.limit_in_bytes";
@@ -275,7 +275,7 @@ class RealGroups {
       if (!std::filesystem::create_directory(outer_, error)) continue;
       if (unified) std::ofstream(outer_ + "/cgroup.subtree_control") << "+memory";
       std::filesystem::create_directory(outer_ + "/inner", error);
-      membership_ = std::format("{}:/{}/inner\n", unified ? "0:" : "4:memory", name);
+      membership_ = Format("{}:/{}/inner\n", unified ? "0:" : "4:memory", name);
       usable_ = std::filesystem::exists(outer_ + "/inner/" + limit_file_, error);
       if (usable_) return;
       Remove();

@@ -12,12 +12,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <format>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/format.h"
 #include "support/files.h"
 #include "support/temporary_directory.h"
 
@@ -190,7 +190,7 @@ TEST_F(OutputFileTest, RemovesWhatAKilledProcessLeftBehind) {
   ASSERT_TRUE(WIFSIGNALED(status));
   // Of this process's own id too: ids come again.
   for (int i = 0; i < 3; ++i) {
-    support::WriteFile(folder_.path() / std::format(".model.tmp-{}-{}", getpid(), i), "stale");
+    support::WriteFile(folder_.path() / Format(".model.tmp-{}-{}", getpid(), i), "stale");
   }
   ASSERT_THAT(FileNames(folder_.path()), SizeIs(4));
   {
@@ -240,7 +240,7 @@ TEST_F(OutputFileTest, SurvivesBeingTakenForAbandonedBeforeItIsLocked) {
   constexpr int kWriters = 2;
   constexpr int kRounds = 1500;
   const auto write_many = [&] {
-    const std::string prefix = std::format(".model.tmp-{}-", getpid());
+    const std::string prefix = Format(".model.tmp-{}-", getpid());
     for (int round = 0; round < kRounds; ++round) {
       const auto file = OutputFile::Create(path_, 0);
       if (!file) return 1;
