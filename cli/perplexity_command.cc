@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/engine_loader.h"
 #include "cli/flags/options.h"
+#include "cli/left_out.h"
 #include "cli/progress_bar.h"
 #include "cli/report.h"
 #include "cli/text_file.h"
@@ -32,6 +33,9 @@ Status RunPerplexity(const PerplexityOptions& options) {
   CRIA_ASSIGN_OR_RETURN(
       const std::vector<int32_t> tokens,
       engine->tokenizer().Encode(text, {.add_bos = false, .parse_special = false}));
+  if (const std::string notice = LeftOutNotice(engine->tokenizer(), text); !notice.empty()) {
+    std::fprintf(stderr, "cria: %s\n", notice.c_str());
+  }
   const auto start = std::chrono::steady_clock::now();
   const bool shows_progress = !options.is_quiet && (!options.json || ProgressBar::CanRedraw());
   ProgressBar bar("perplexity");

@@ -15,6 +15,7 @@
 #include "cli/flags/constraint_options.h"
 #include "cli/flags/generation_options.h"
 #include "cli/flags/options.h"
+#include "cli/left_out.h"
 #include "cli/printable.h"
 #include "cli/prompt_source.h"
 #include "cli/report.h"
@@ -139,6 +140,8 @@ Status Completion::Run(std::optional<std::string> prompt,
     prompt = TextOf(engine_.tokenizer(), kept);
   } else {
     kept.clear();
+    const std::string notice = LeftOutNotice(engine_.tokenizer(), *prompt);
+    if (!notice.empty()) std::fprintf(stderr, "cria: %s\n", notice.c_str());
   }
   figures_.load_ms = MillisecondsSince(start);
   std::string text;

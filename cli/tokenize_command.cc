@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/flags/escapes.h"
 #include "cli/flags/options.h"
+#include "cli/left_out.h"
 #include "cli/printable.h"
 #include "cli/prompt_source.h"
 #include "cli/report.h"
@@ -55,6 +56,9 @@ Status Tokenize(const TokenizeOptions& options) {
   EncodeOptions encoding = {.parse_special = true};
   if (options.no_bos) encoding.add_bos = false;
   CRIA_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, tokenizer.Encode(*text, encoding));
+  if (const std::string notice = LeftOutNotice(tokenizer, *text); !notice.empty()) {
+    std::fprintf(stderr, "cria: %s\n", notice.c_str());
+  }
   (options.json ? PrintTokensAsJson : PrintTokens)(tokenizer, tokens, options.ids_only);
   return {};
 }

@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "cli/left_out.h"
 #include "cli/printable.h"
 #include "cli/progress_bar.h"
 #include "cli/remedy.h"
@@ -129,6 +130,7 @@ Result<StopReason> Chat::AnswerAgain(const AnswerStyle& style) {
 Result<StopReason> Chat::Answer(Question question, std::string_view message,
                                 const AnswerStyle& style) {
   const auto start = std::chrono::steady_clock::now();
+  if (question != Question::kAgain) TellLeftOut(message);
   figures_.first_token_ms = 0.0;
   session_->ResetStats();
   const InterruptGuard interrupt;
@@ -161,6 +163,17 @@ Result<StopReason> Chat::Answer(Question question, std::string_view message,
   return reason;
 }
 
+// Says what of a new message, and of messages that were not answered yet, the model cannot read.
+void Chat::TellLeftOut(std::string_view message) const {
+  std::string text(message);
+  for (const ChatMessage& earlier : conversation_.messages()) {
+    if (session_->tokens().empty()) text += earlier.content;
+  }
+  if (const std::string notice = LeftOutNotice(engine_.tokenizer(), text); !notice.empty()) {
+    std::fprintf(stderr, "(%s)\n", notice.c_str());
+  }
+}
+
 bool Chat::BeginsInReasoning(Question question, std::string_view message) const {
   // What the model is made to write is the answer, even if the template has opened its reasoning.
   if (constraint_ != nullptr) return false;
@@ -181,7 +194,7 @@ void Chat::PrintJsonAnswer(const AnswerPrinter& printer, StopReason reason) cons
 
 // If the message alone does not fit into the context, says which context would hold it.
 Error Chat::Explained(Error error, std::string_view message) const {
-  if (error.code() != ErrorCode::kOutOfRange || message.empty()) return error;
+  if (error.remedy().kind != RemedyKind::kLargerContext || message.empty()) return error;
   std::vector<ChatMessage> alone;
   if (const std::string system = system_prompt(); !system.empty()) {
     alone.push_back({kSystemRole, system});
@@ -193,6 +206,7 @@ Error Chat::Explained(Error error, std::string_view message) const {
   const auto tokens = engine_.chat_template().Encode(
       engine_.tokenizer(), alone, {.add_generation_prompt = true, .variables = variables}, longest);
   if (!tokens) {
+    if (tokens.error().remedy().kind != RemedyKind::kLargerContext) return tokens.error();
     return {ErrorCode::kOutOfRange,
             Format("the message takes more tokens than the {} that the model can read; shorten it",
                    longest)};

@@ -94,6 +94,7 @@ class Chat {
 
   enum class Question : uint8_t { kNew, kLast, kAgain };
   Result<StopReason> Answer(Question question, std::string_view message, const AnswerStyle& style);
+  void TellLeftOut(std::string_view message) const;
   bool BeginsInReasoning(Question question, std::string_view message) const;
   Error Explained(Error error, std::string_view message) const;
   const char* MakeRoomText() const;

@@ -15,6 +15,7 @@
 #include "cli/eval/prediction_table.h"
 #include "cli/eval/text_evaluation.h"
 #include "cli/flags/options.h"
+#include "cli/left_out.h"
 #include "cli/progress_bar.h"
 #include "cli/report.h"
 #include "cli/start_engine.h"
@@ -160,6 +161,9 @@ class Evaluation {
     if (!options_.text_path) return saved->of().tokens;
     CRIA_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(*options_.text_path));
     CRIA_ASSIGN_OR_RETURN(std::vector<int32_t> tokens, engine_->tokenizer().Encode(text, encoding));
+    if (const std::string notice = LeftOutNotice(engine_->tokenizer(), text); !notice.empty()) {
+      std::fprintf(stderr, "cria: %s\n", notice.c_str());
+    }
     if (base_) {
       CRIA_ASSIGN_OR_RETURN(const std::vector<int32_t> base_tokens,
                             base_->tokenizer().Encode(text, encoding));

@@ -108,6 +108,7 @@ class Tokenizer::Encoding {
   bool after_user_defined = false;  // The token before the current text is user-defined.
   bool drops_space = false;         // White space here belongs to the token before.
   BytePairMerger merger;
+  std::vector<std::string>* left_out = nullptr;  // Gets what has no token, if it is wanted.
 };
 
 Tokenizer::Tokenizer(const Vocabulary& vocabulary)
@@ -144,18 +145,23 @@ void Tokenizer::IndexPieces() {
     ++first_byte_[first + size_t{1}];
   }
   for (size_t byte = 0; byte < 256; ++byte) first_byte_[byte + 1] += first_byte_[byte];
+  const bool is_byte_level = vocabulary_.family == TokenizerFamily::kByteLevelBpe;
+  expresses_every_byte_ =
+      (is_byte_level || vocabulary_.byte_fallback) &&
+      !std::ranges::contains(is_byte_level ? text_byte_ids_ : fallback_byte_ids_, -1);
 }
 
 size_t Tokenizer::MinTokens(std::string_view text) const {
   const bool is_sentence_piece = vocabulary_.family == TokenizerFamily::kSentencePieceBpe;
-  const std::array<int32_t, 256>& byte_ids =
-      is_sentence_piece ? fallback_byte_ids_ : text_byte_ids_;
-  const bool joins_unknown =
-      vocabulary_.unk_token_id >= 0 &&
-      (std::ranges::contains(byte_ids, -1) || (is_sentence_piece && !vocabulary_.byte_fallback));
-  // One token may stand for any number of characters that have no piece, or take white space.
-  if (joins_unknown || !vocabulary_.rstrip_ids.empty()) return 0;
   size_t kept_bytes = text.size();
+  if (!expresses_every_byte_) {
+    // One token may stand for any number of characters that have no piece, or none may.
+    if (is_sentence_piece || vocabulary_.unk_token_id >= 0 || vocabulary_.normalize_nfc) return 0;
+    kept_bytes -= static_cast<size_t>(std::ranges::count_if(
+        text, [this](char byte) { return text_byte_ids_[static_cast<uint8_t>(byte)] < 0; }));
+  }
+  // Such a token takes any number of white space.
+  if (!vocabulary_.rstrip_ids.empty()) return 0;
   if (is_sentence_piece && vocabulary_.remove_extra_whitespaces) {
     kept_bytes -= static_cast<size_t>(std::ranges::count(text, ' '));
     // Spaces that are written as U+2581 are removed at the end of a text.
@@ -218,6 +224,35 @@ Result<std::vector<int32_t>> Tokenizer::EncodeSegments(std::span<const TextSegme
   }
 
   Encoding encoding(vocabulary_, max_tokens);
+  CRIA_RETURN_IF_ERROR(EncodeInto(segments, &encoding));
+  std::vector<int32_t>& ids = encoding.ids;
+  const int32_t bos = vocabulary_.bos_token_id;
+  if (add_bos.value_or(vocabulary_.add_bos_token) && bos >= 0 &&
+      (ids.empty() || ids.front() != bos)) {
+    ids.insert(ids.begin(), bos);
+  }
+  return std::move(ids);
+}
+
+std::vector<std::string> Tokenizer::LeftOut(std::string_view text) const {
+  std::vector<std::string> left_out;
+  const auto has_no_piece = [this](char byte) {
+    return text_byte_ids_[static_cast<uint8_t>(byte)] < 0;
+  };
+  if (expresses_every_byte_ || vocabulary_.unk_token_id >= 0 || text.size() > kMaxTextBytes ||
+      !std::ranges::any_of(text, has_no_piece)) {
+    return left_out;
+  }
+  Encoding encoding(vocabulary_, SIZE_MAX);
+  encoding.left_out = &left_out;
+  const TextSegment segment{text, /*parse_special=*/false};
+  // If the text cannot be encoded, Encode says so.
+  (void)EncodeInto({&segment, 1}, &encoding);
+  return left_out;
+}
+
+Status Tokenizer::EncodeInto(std::span<const TextSegment> segments, Encoding* into) const {
+  Encoding& encoding = *into;
   for (const TextSegment& segment : segments) {
     const SpecialTokenFinder& finder =
         segment.parse_special ? special_tokens_ : user_defined_tokens_;
@@ -232,7 +267,7 @@ Result<std::vector<int32_t>> Tokenizer::EncodeSegments(std::span<const TextSegme
       encoding.text += segment.text.substr(position, match->offset - position);
       const bool is_user_defined =
           vocabulary_.piece_types[static_cast<size_t>(match->id)] == PieceType::kUserDefined;
-      CRIA_RETURN_IF_ERROR(EncodeText(is_user_defined, &encoding));
+      CRIA_RETURN_IF_ERROR(EncodeText(is_user_defined, into));
       encoding.after_user_defined = is_user_defined;
       encoding.ids.push_back(match->id);
       position = match->offset + match->size_bytes;
@@ -242,15 +277,7 @@ Result<std::vector<int32_t>> Tokenizer::EncodeSegments(std::span<const TextSegme
     }
     encoding.text += segment.text.substr(position);
   }
-  CRIA_RETURN_IF_ERROR(EncodeText(false, &encoding));
-
-  std::vector<int32_t>& ids = encoding.ids;
-  const int32_t bos = vocabulary_.bos_token_id;
-  if (add_bos.value_or(vocabulary_.add_bos_token) && bos >= 0 &&
-      (ids.empty() || ids.front() != bos)) {
-    ids.insert(ids.begin(), bos);
-  }
-  return std::move(ids);
+  return EncodeText(false, into);
 }
 
 // Encodes the text after the last special token; it contains no special token.
@@ -296,7 +323,7 @@ Status Tokenizer::EncodeSentence(std::string_view text, Encoding* encoding) cons
     if (id >= 0) {
       encoding->ids.push_back(id);
     } else {
-      CRIA_RETURN_IF_ERROR(PushUnknown(bytes, encoding));
+      PushUnknown(bytes, encoding);
     }
   }
   encoding->merger.Merge(encoding->ids, begin);
@@ -317,31 +344,32 @@ Status Tokenizer::EncodeWord(std::string_view word, Encoding* encoding) const {
     if (id >= 0) {
       encoding->ids.push_back(id);
     } else {
-      CRIA_RETURN_IF_ERROR(PushUnknown({&byte, 1}, encoding));
+      PushUnknown({&byte, 1}, encoding);
     }
   }
   encoding->merger.Merge(encoding->ids, begin);
   return {};
 }
 
-Status Tokenizer::PushUnknown(std::string_view character, Encoding* encoding) const {
+void Tokenizer::PushUnknown(std::string_view character, Encoding* encoding) const {
   std::vector<int32_t>& ids = encoding->ids;
   if (vocabulary_.byte_fallback && std::ranges::all_of(character, [&](char c) {
         return fallback_byte_ids_[static_cast<uint8_t>(c)] >= 0;
       })) {
     for (const char c : character) ids.push_back(fallback_byte_ids_[static_cast<uint8_t>(c)]);
-    return {};
+    return;
   }
   if (vocabulary_.unk_token_id < 0) {
-    return Fail(ErrorCode::kOutOfRange,
-                Format("The text has a character (its first byte is 0x{:02X}) that this "
-                       "model's vocabulary cannot express; leave it out",
-                       static_cast<uint8_t>(character[0])));
+    std::vector<std::string>* const left_out = encoding->left_out;
+    if (left_out != nullptr && left_out->size() < kMaxLeftOut &&
+        !std::ranges::contains(*left_out, character)) {
+      left_out->emplace_back(character);
+    }
+    return;
   }
   const bool after_unknown =
       ids.size() > encoding->text_begin && ids.back() == vocabulary_.unk_token_id;
   if (!after_unknown) ids.push_back(vocabulary_.unk_token_id);
-  return {};
 }
 
 }  // namespace cria

@@ -39,6 +39,8 @@ struct TextSegment {
 //   piece becomes the tokens of its bytes, or the unknown token (one for several such characters in
 //   a row).
 // - byte-level: the bytes of words, which the split patterns find.
+// What has no token in a vocabulary without an unknown token is left out, and what is around it is
+// merged as neighbours, as Hugging Face's tokenizers do.
 // With normalize_nfc, text between special tokens is put into normalization form C first.
 // Text that is not UTF-8 is neither refused nor changed: SentencePiece vocabularies treat each
 // invalid byte as a character without a piece, byte-level ones like any other byte. Normalization
@@ -56,6 +58,12 @@ class Tokenizer {
   Result<std::vector<int32_t>> EncodeSegments(std::span<const TextSegment> segments,
                                               std::optional<bool> add_bos,
                                               size_t max_tokens = SIZE_MAX) const;
+
+  // The characters of `text`, or bytes that are not part of one, that Encode leaves out because the
+  // vocabulary has no tokens for them; each once, in the order of the text, and at most
+  // kMaxLeftOut.
+  static constexpr size_t kMaxLeftOut = 8;
+  std::vector<std::string> LeftOut(std::string_view text) const;
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
   size_t vocab_size() const { return vocabulary_.size(); }
@@ -78,10 +86,11 @@ class Tokenizer {
   // max_tokens after that.
   size_t MaxUnmerged(const Encoding& encoding, size_t begin) const;
 
+  Status EncodeInto(std::span<const TextSegment> segments, Encoding* encoding) const;
   Status EncodeText(bool before_user_defined, Encoding* encoding) const;
   Status EncodeSentence(std::string_view text, Encoding* encoding) const;
   Status EncodeWord(std::string_view word, Encoding* encoding) const;
-  Status PushUnknown(std::string_view character, Encoding* encoding) const;
+  void PushUnknown(std::string_view character, Encoding* encoding) const;
 
   Vocabulary vocabulary_;
   SplitPatterns split_patterns_;
@@ -91,6 +100,7 @@ class Tokenizer {
   std::array<int32_t, 256> fallback_byte_ids_;  // kByte pieces, or -1.
   std::array<uint32_t, 257> first_byte_{};  // Ranges of sorted_ids by the first byte of the piece.
   size_t longest_piece_bytes_ = 1;          // 1 even if all pieces are empty.
+  bool expresses_every_byte_ = true;        // By text pieces or, in SentencePiece's, byte pieces.
   // No piece has a space after another character, so that nothing merges across such a place.
   bool spaces_begin_words_ = true;
 };

@@ -60,15 +60,16 @@ TEST(SentencePieceTokenizerTest, OrOneUnknownTokenForAll) {
   EXPECT_EQ(tokenizer.Pieces(tokenizer.Encode("hexy\xFFhe z", kPlain)), " he|<unk>|he| |<unk>");
 }
 
-TEST(SentencePieceTokenizerTest, WithoutAnUnknownTokenItIsAnError) {
+TEST(SentencePieceTokenizerTest, WithoutAnUnknownTokenItIsLeftOut) {
   VocabularyDraft draft = Hello();
   draft.rules.byte_fallback = false;
   draft.rules.unk_token_id = -1;
   const TestTokenizer tokenizer(draft);
-  const auto ids = tokenizer->Encode("x");
-  ASSERT_FALSE(ids);
-  EXPECT_EQ(ids.error().code(), ErrorCode::kOutOfRange);
-  EXPECT_THAT(ids.error().message(), HasSubstr("0x78"));
+  // What is around it merges as neighbours.
+  EXPECT_EQ(tokenizer.Pieces(tokenizer.Encode("hxe\u65E5y\xFFllo", kPlain)), " hello");
+  EXPECT_THAT(tokenizer->LeftOut("hxe\u65E5x\xFFllo"), ElementsAre("x", "\u65E5", "\xFF"));
+  EXPECT_THAT(tokenizer->LeftOut("hello"), IsEmpty());
+  EXPECT_THAT(tokenizer->LeftOut("abcdfgijkm").size(), Tokenizer::kMaxLeftOut);
 }
 
 TEST(SentencePieceTokenizerTest, RemovesExtraSpaces) {
@@ -164,12 +165,33 @@ TEST(ByteLevelTokenizerTest, EveryByteComesBack) {
   }
 }
 
-TEST(ByteLevelTokenizerTest, AByteWithoutATokenIsAnError) {
-  VocabularyDraft draft = ByteLevelDraft({});
+// As in SmolLM2's vocabulary, which lacks eight bytes.
+TEST(ByteLevelTokenizerTest, AByteWithoutATokenIsLeftOut) {
+  VocabularyDraft draft = ByteLevelDraft({"ab", "\x04\x04"});
+  draft.pieces['\x04'] = {};
   draft.pieces['x'] = {};
   const TestTokenizer tokenizer(draft);
-  EXPECT_TRUE(tokenizer->Encode("abc"));
-  EXPECT_FALSE(tokenizer->Encode("xyz"));
+  EXPECT_EQ(tokenizer.Pieces(tokenizer.Encode("a\x04"
+                                              "bc")),
+            "a|b|c");
+  EXPECT_EQ(tokenizer.Pieces(tokenizer.Encode("axb")), "ab");
+  EXPECT_EQ(tokenizer.Pieces(tokenizer.Encode("x<s>\x04", {.parse_special = true})), "<s>");
+  EXPECT_THAT(tokenizer.Encode("\x04x\x04"), IsEmpty());
+  EXPECT_THAT(tokenizer->LeftOut("a\x04"
+                                 "bx\x04"),
+              ElementsAre("\x04", "x"));
+  EXPECT_THAT(tokenizer->LeftOut("abc"), IsEmpty());
+  // A word that is a token needs no tokens of its bytes.
+  draft.rules.ignore_merges = true;
+  draft.split_patterns = {"\x04+"};
+  const TestTokenizer whole(draft);
+  EXPECT_EQ(whole.Pieces(whole.Encode("a\x04\x04"
+                                      "b\x04")),
+            "a|\x04\x04|b");
+  EXPECT_THAT(whole->LeftOut("a\x04\x04"), IsEmpty());
+  EXPECT_THAT(whole->LeftOut("a\x04\x04"
+                             "b\x04"),
+              ElementsAre("\x04"));
 }
 
 TEST(TokenizerTest, NormalizesToNfc) {
@@ -285,8 +307,15 @@ TEST(TokenizerTest, NoTextThatFitsIsRefused) {
   dropping.rules.remove_extra_whitespaces = true;
   VocabularyDraft joining = Hello();
   joining.rules.byte_fallback = false;
+  VocabularyDraft lacking = ByteLevelDraft({"ab", "abab"});
+  for (const char byte : {'a', 'h', '\xCC'}) lacking.pieces[static_cast<uint8_t>(byte)] = {};
+  VocabularyDraft normalizing_lacking = lacking;
+  normalizing_lacking.rules.normalize_nfc = true;
+  VocabularyDraft lacking_characters = joining;
+  lacking_characters.rules.unk_token_id = -1;
   for (const VocabularyDraft& draft :
-       {ByteLevelDraft({"ab", "abab", "ababab"}), normalizing, Hello(), dropping, joining}) {
+       {ByteLevelDraft({"ab", "abab", "ababab"}), normalizing, Hello(), dropping, joining, lacking,
+        normalizing_lacking, lacking_characters}) {
     const TestTokenizer tokenizer(draft);
     std::mt19937 random(7);
     for (int round = 0; round < 500; ++round) {
@@ -323,10 +352,8 @@ TEST(TokenizerTest, AVocabularyWithoutPiecesExpressesNoText) {
     const OwnedVocabulary vocabulary = BuildVocabulary(draft, 3).value();
     const Tokenizer tokenizer = Tokenizer::Create(vocabulary.view()).value();
     EXPECT_TRUE(tokenizer.Encode("")->empty());
-    const auto ids = tokenizer.Encode("a");
-    ASSERT_FALSE(ids);
-    EXPECT_THAT(ids.error().message(), testing::HasSubstr("cannot express"));
-    EXPECT_FALSE(tokenizer.Encode("a", {.max_tokens = 0}));
+    EXPECT_TRUE(tokenizer.Encode("a", {.max_tokens = 0})->empty());
+    EXPECT_THAT(tokenizer.LeftOut("aba"), ElementsAre("a", "b"));
   }
 }
 
@@ -337,10 +364,12 @@ TEST(TokenizerTest, TextThatIsFarTooLongIsRefused) {
   dropping.rules.remove_extra_whitespaces = true;
   VocabularyDraft joining = Hello();
   joining.rules.byte_fallback = false;
+  VocabularyDraft lacking = ByteLevelDraft({"ab"});
+  lacking.pieces['l'] = {};
   std::string words;
   for (int i = 0; i < 10000; ++i) words += "hello ";
   for (const VocabularyDraft& draft :
-       {ByteLevelDraft({"ab"}), normalizing, Hello(), dropping, joining}) {
+       {ByteLevelDraft({"ab"}), normalizing, Hello(), dropping, joining, lacking}) {
     const TestTokenizer tokenizer(draft);
     EXPECT_FALSE(FitsIn(tokenizer, std::string(100000, 'e'), 100));
     EXPECT_FALSE(FitsIn(tokenizer, words, 100));
@@ -352,6 +381,7 @@ TEST(TokenizerTest, TextThatIsFarTooLongIsRefused) {
   for (int i = 0; i < 100000; ++i) unknown += "\u65E5";
   EXPECT_TRUE(FitsIn(TestTokenizer(joining), unknown, 5));
   EXPECT_FALSE(FitsIn(TestTokenizer(Hello()), unknown, 5));
+  EXPECT_TRUE(FitsIn(TestTokenizer(lacking), std::string(1 << 20, 'l') + "hello", 5));
 }
 
 TEST(TokenizerTest, LongWordsTakeNoQuadraticTime) {

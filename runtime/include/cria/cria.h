@@ -475,6 +475,9 @@ CRIA_API cria_status cria_render_messages(const cria_model* model, const cria_me
 
 // ---- Tokens ----
 
+// Most models have tokens for every byte. If a vocabulary lacks one, as some lack rare control
+// characters, and has no unknown token either, it is left out of every text that the model reads.
+
 // The tokens of a text. `*num_tokens` is set to their number. If `capacity` is less, nothing is
 // written and the function returns CRIA_ERROR_OUT_OF_RANGE; if `tokens` is NULL, they are only
 // counted. `add_special`: begin with the BOS token if the model wants it. `parse_special`: as in
