@@ -32,7 +32,8 @@ struct Checkpoint {
   TensorSources tensors = {};    // Under Hugging Face's names; rotary rows are read in half-split
                                  // order.
   WeightFolding folding = {};    // OpenCheckpoint has applied it already.
-  // What of the checkpoint is not in the model: sentences for users, without a full stop.
+  // What of the checkpoint is not in the model, or changed: sentences for users, without a full
+  // stop.
   std::vector<std::string> notes = {};
   std::string described_by = "config.json";  // The source of `config`, for error sentences.
   // Absent: the tokenizer is in Hugging Face's files in `folder`.

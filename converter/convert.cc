@@ -343,6 +343,8 @@ Result<Conversion> ConvertUncommitted(const std::filesystem::path& checkpoint_pa
   CRIA_ASSIGN_OR_RETURN(WrittenModel written, WriteModel(Describe(planned.preparation), plan,
                                                          output_path, threads, progress));
   ConvertReport report = MakeReport(checkpoint, plan, written);
+  const std::vector<std::string>& more_notes = planned.preparation.tokenizer.notes;
+  report.notes.insert(report.notes.end(), more_notes.begin(), more_notes.end());
   report.equalized = planned.equalized;
   report.rotation = planned.rotation;
   report.calibrated = calibrated;
@@ -421,10 +423,10 @@ Result<std::vector<SchemeChoice>> ChooseSchemesFor(const std::filesystem::path& 
   return std::move(planned.schemes);
 }
 
-Result<size_t> ConvertVocabulary(const std::filesystem::path& checkpoint_path,
-                                 const std::filesystem::path& output_path,
-                                 const std::optional<ChatTemplateSource>& chat_template,
-                                 bool overwrite) {
+Result<VocabularyReport> ConvertVocabulary(const std::filesystem::path& checkpoint_path,
+                                           const std::filesystem::path& output_path,
+                                           const std::optional<ChatTemplateSource>& chat_template,
+                                           bool overwrite) {
   CRIA_RETURN_IF_ERROR(CheckOutput(output_path, checkpoint_path, overwrite));
   CRIA_ASSIGN_OR_RETURN(const ThreadPool threads, ThreadPool::Create(1));
   CRIA_ASSIGN_OR_RETURN(CheckpointVocabulary checkpoint, OpenVocabulary(checkpoint_path));
@@ -438,12 +440,13 @@ Result<size_t> ConvertVocabulary(const std::filesystem::path& checkpoint_path,
                         WriteModel(Describe(checkpoint.name, config, tokenizer), no_tensors,
                                    output_path, threads, {}));
   CRIA_RETURN_IF_ERROR(written.file.Commit());
-  return vocab_size;
+  return VocabularyReport{.num_tokens = vocab_size, .notes = tokenizer.notes};
 }
 
 Result<ModelOutline> OutlineConversion(const std::filesystem::path& checkpoint_path,
                                        const ConvertOptions& options) {
-  if (IsHfConfigWithoutWeights(checkpoint_path)) {
+  CRIA_ASSIGN_OR_RETURN(const bool has_no_weights, IsHfConfigWithoutWeights(checkpoint_path));
+  if (has_no_weights) {
     return OutlineConfiguration(checkpoint_path, options);
   }
   CRIA_ASSIGN_OR_RETURN(const Preparation preparation, Prepare(checkpoint_path, options));

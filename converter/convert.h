@@ -78,7 +78,7 @@ struct TensorKindReport {
 
 struct ConvertReport {
   std::string name;
-  std::vector<std::string> notes = {};  // What of the checkpoint is not in the model.
+  std::vector<std::string> notes = {};  // What of the checkpoint is not in the model, or changed.
   uint64_t num_parameters = 0;          // A tied head is counted once, even if it is stored twice.
   uint64_t file_bytes = 0;
   double bits_per_weight = 0.0;  // Average over the stored tensors, scales and padding included.
@@ -89,6 +89,11 @@ struct ConvertReport {
   std::vector<SchemeChoice> schemes = {};  // With a target.
   std::vector<MatrixError> errors = {};    // With a text for them.
   std::vector<TensorKindReport> kinds;     // In the order of a forward pass.
+};
+
+struct VocabularyReport {
+  size_t num_tokens = 0;
+  std::vector<std::string> notes = {};  // As in ConvertReport.
 };
 
 // Fails with kUsage if the options contradict each other; Convert does, too, before it does
@@ -116,12 +121,10 @@ Result<platform::File> ConvertUnnamed(const std::filesystem::path& checkpoint_pa
                                       const ProgressCallback& progress = {});
 
 // Writes a model file with only the tokenizer and the chat template, which needs no weights; see
-// ModelFile::OpenVocabulary. `chat_template` and `overwrite` are as in ConvertOptions. Returns the
-// number of tokens.
-Result<size_t> ConvertVocabulary(const std::filesystem::path& checkpoint_path,
-                                 const std::filesystem::path& output_path,
-                                 const std::optional<ChatTemplateSource>& chat_template = {},
-                                 bool overwrite = false);
+// ModelFile::OpenVocabulary. `chat_template` and `overwrite` are as in ConvertOptions.
+Result<VocabularyReport> ConvertVocabulary(
+    const std::filesystem::path& checkpoint_path, const std::filesystem::path& output_path,
+    const std::optional<ChatTemplateSource>& chat_template = {}, bool overwrite = false);
 
 // The outline of the model file that Convert would write, for planning memory. A folder with only
 // Hugging Face's config.json is enough; see OutlineConfiguration.

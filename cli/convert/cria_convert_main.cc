@@ -168,6 +168,10 @@ std::string RotationReason(const cria::RotationReport& report) {
       report.divergence_ratio);
 }
 
+void PrintNotes(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) std::printf("%s\n", cria::cli::Printable(note).c_str());
+}
+
 void PrintReport(const ConvertReport& report, const std::string& output) {
   std::printf("%-26s %-6s %8s %14s %12s %12s %10s\n", "tensors", "scheme", "count", "weights", "MB",
               "RMS error", "relative");
@@ -184,9 +188,7 @@ void PrintReport(const ConvertReport& report, const std::string& output) {
                stdout);
   }
   if (!report.errors.empty()) std::fputs(cria::cli::ErrorTable(report.errors).c_str(), stdout);
-  for (const std::string& note : report.notes) {
-    std::printf("%s\n", cria::cli::Printable(note).c_str());
-  }
+  PrintNotes(report.notes);
   if (report.equalized.num_equalized > 0) {
     std::printf("large channels were evened out in %zu of %zu places\n",
                 report.equalized.num_equalized, report.equalized.num_places);
@@ -316,11 +318,12 @@ cria::Status Verify(const Arguments& arguments) {
 
 cria::Status ConvertVocabulary(const Arguments& arguments) {
   CRIA_ASSIGN_OR_RETURN(
-      const size_t tokens,
+      const cria::VocabularyReport report,
       cria::ConvertVocabulary(arguments.checkpoint, arguments.output,
                               arguments.options.chat_template, arguments.options.overwrite));
+  PrintNotes(report.notes);
   std::printf("%s: a vocabulary of %zu tokens, without weights\n",
-              cria::cli::Printable(arguments.output).c_str(), tokens);
+              cria::cli::Printable(arguments.output).c_str(), report.num_tokens);
   return {};
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "converter/input/tensor_source.h"
+#include "converter/input/whole_file.h"
 #include "core/format.h"
 #include "core/output_file.h"
 #include "core/platform.h"
@@ -132,7 +133,8 @@ Result<ResumeFolder> ResumeFolder::Open(const std::filesystem::path& folder, con
   }
   ResumeFolder opened(folder);
   opened.state_.of = of;
-  if (!std::filesystem::exists(opened.ActivationPath(), error)) return opened;
+  CRIA_ASSIGN_OR_RETURN(const bool has_activations, FileExists(opened.ActivationPath()));
+  if (!has_activations) return opened;
   CRIA_ASSIGN_OR_RETURN(const platform::File file,
                         platform::File::Open(opened.ActivationPath().string()));
   State state;

@@ -50,6 +50,7 @@ class TokenizerReader {
     }
     CRIA_RETURN_IF_ERROR(ReadSpecialTokens());
     CRIA_RETURN_IF_ERROR(ReadChatTemplate());
+    draft().marks_may_be_text = true;
     material_.where = metadata_.where();
     return std::move(material_);
   }

@@ -11,6 +11,7 @@
 #include "converter/hugging_face/hf_config.h"
 #include "converter/hugging_face/safetensors.h"
 #include "converter/input/json_file.h"
+#include "converter/input/whole_file.h"
 #include "converter/torch/torch_archive.h"
 #include "core/format.h"
 #include "core/quotable.h"
@@ -72,8 +73,10 @@ Result<TensorSources> ReadShards(const std::filesystem::path& folder, const Weig
 
 Result<TensorSources> ReadTensors(const std::filesystem::path& folder) {
   for (const WeightsFormat& format : kFormats) {
-    if (FileExists(folder / format.single_file)) return format.read(folder / format.single_file);
-    if (FileExists(folder / format.index_file)) return ReadShards(folder, format);
+    CRIA_ASSIGN_OR_RETURN(const bool is_single, FileExists(folder / format.single_file));
+    if (is_single) return format.read(folder / format.single_file);
+    CRIA_ASSIGN_OR_RETURN(const bool has_index, FileExists(folder / format.index_file));
+    if (has_index) return ReadShards(folder, format);
   }
   return Fail(ErrorCode::kNotFound,
               Format("{}: has neither {} nor {}; for GGUF and llama2.c, give the file itself",
@@ -139,11 +142,16 @@ Result<Checkpoint> OpenHfCheckpoint(const std::filesystem::path& folder) {
   return checkpoint;
 }
 
-bool IsHfConfigWithoutWeights(const std::filesystem::path& folder) {
-  return FileExists(folder / "config.json") &&
-         std::ranges::none_of(kFormats, [&](const WeightsFormat& format) {
-           return FileExists(folder / format.single_file) || FileExists(folder / format.index_file);
-         });
+Result<bool> IsHfConfigWithoutWeights(const std::filesystem::path& folder) {
+  CRIA_ASSIGN_OR_RETURN(const bool has_config, FileExists(folder / "config.json"));
+  if (!has_config) return false;
+  for (const WeightsFormat& format : kFormats) {
+    for (const char* const name : {format.single_file, format.index_file}) {
+      CRIA_ASSIGN_OR_RETURN(const bool has_weights, FileExists(folder / name));
+      if (has_weights) return false;
+    }
+  }
+  return true;
 }
 
 Result<CheckpointVocabulary> OpenHfVocabulary(const std::filesystem::path& folder) {

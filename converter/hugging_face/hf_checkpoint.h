@@ -12,7 +12,7 @@ namespace cria {
 Result<Checkpoint> OpenHfCheckpoint(const std::filesystem::path& folder);
 
 // Whether the path is a folder with config.json and without weights.
-bool IsHfConfigWithoutWeights(const std::filesystem::path& folder);
+Result<bool> IsHfConfigWithoutWeights(const std::filesystem::path& folder);
 
 // Reads only the tokenizer; the folder needs neither weights nor a config.json.
 Result<CheckpointVocabulary> OpenHfVocabulary(const std::filesystem::path& folder);

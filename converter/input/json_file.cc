@@ -1,12 +1,10 @@
 #include "converter/input/json_file.h"
 
-#include <span>
-#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "converter/input/whole_file.h"
 #include "core/format.h"
-#include "core/platform.h"
 #include "core/quotable.h"
 
 namespace cria {
@@ -98,11 +96,6 @@ class DocumentBuilder : public nlohmann::json_sax<json> {
 
 }  // namespace
 
-bool FileExists(const std::filesystem::path& path) {
-  std::error_code ignored;
-  return std::filesystem::exists(path, ignored);
-}
-
 Result<json> ParseJsonObject(std::string_view text, std::string_view where) {
   DocumentBuilder builder;
   json::sax_parse(text, &builder);
@@ -116,15 +109,8 @@ Result<json> ParseJsonObject(std::string_view text, std::string_view where) {
 }
 
 Result<json> ReadJsonFile(const std::filesystem::path& path, uint64_t max_bytes) {
-  CRIA_ASSIGN_OR_RETURN(const auto file, platform::File::Open(path.string()));
-  if (file.size_bytes() > max_bytes) {
-    return Fail(ErrorCode::kInvalidFile,
-                Format("{}: is {} bytes, more than the {} that such a file may have", file.path(),
-                       file.size_bytes(), max_bytes));
-  }
-  std::string text(file.size_bytes(), '\0');
-  CRIA_RETURN_IF_ERROR(file.ReadAt(0, std::as_writable_bytes(std::span(text))));
-  return ParseJsonObject(text, file.path());
+  CRIA_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, max_bytes));
+  return ParseJsonObject(text, path.string());
 }
 
 }  // namespace cria

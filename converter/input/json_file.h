@@ -10,9 +10,6 @@
 
 namespace cria {
 
-// Whether a checkpoint has this file. False if that cannot be found out.
-bool FileExists(const std::filesystem::path& path);
-
 // Parses JSON text that must be an object. `where` begins every error sentence. These are errors,
 // too: two values with one name in an object, because readers differ in which of them they use;
 // nesting so deep that recursive functions could run out of stack; and more values than the file of

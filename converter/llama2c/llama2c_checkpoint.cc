@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "converter/input/byte_reader.h"
-#include "converter/input/json_file.h"
+#include "converter/input/whole_file.h"
 #include "converter/tokenizer/piece_text.h"
 #include "converter/tokenizer/scored_pieces.h"
 #include "core/format.h"
@@ -157,9 +157,11 @@ void PlaceTensors(const Header& header, Placer& placer) {
 Result<TokenizerMaterial> ReadTokenizerBeside(const std::filesystem::path& path) {
   const auto folder = path.parent_path();
   for (const char* name : {"tokenizer.model", "tokenizer.json"}) {
-    if (FileExists(folder / name)) return ReadTokenizer(folder);
+    CRIA_ASSIGN_OR_RETURN(const bool exists, FileExists(folder / name));
+    if (exists) return ReadTokenizer(folder);
   }
-  if (FileExists(folder / "tokenizer.bin")) return ReadLlama2cTokenizer(folder / "tokenizer.bin");
+  CRIA_ASSIGN_OR_RETURN(const bool has_scores, FileExists(folder / "tokenizer.bin"));
+  if (has_scores) return ReadLlama2cTokenizer(folder / "tokenizer.bin");
   return Fail(ErrorCode::kNotFound,
               Format("{}: there is no tokenizer in its folder: neither tokenizer.model, "
                      "tokenizer.json nor tokenizer.bin; copy one of them there",

@@ -11,6 +11,7 @@
 
 #include "converter/input/json_fields.h"
 #include "converter/input/json_file.h"
+#include "converter/input/whole_file.h"
 #include "converter/tokenizer/sentencepiece_model.h"
 #include "converter/tokenizer/tiktoken_ranks.h"
 #include "converter/tokenizer/tokenizer_file.h"
@@ -77,7 +78,8 @@ Result<std::vector<TensorSources>> ReadShards(const std::filesystem::path& folde
   std::vector<TensorSources> shards;
   for (size_t i = 0;; ++i) {
     const auto path = folder / Format("consolidated.{:02}.pth", i);
-    if (!FileExists(path)) break;
+    CRIA_ASSIGN_OR_RETURN(const bool exists, FileExists(path));
+    if (!exists) break;
     if (i == kMaxShards) {
       return Fail(ErrorCode::kUnsupported,
                   Format("{}: is one shard more than the {} that are supported", path.string(),
@@ -224,10 +226,11 @@ Result<ModelConfig> ReadParams(const JsonFields& fields, bool has_ranks) {
   return config;
 }
 
-// Llama 3's 256 special tokens, with ids after the ranks. They are in Meta's program and not in a
+constexpr uint32_t kNumLlama3SpecialTokens = 256;
+
+// Llama 3's special tokens, with ids after the ranks. They are in Meta's program and not in a
 // file.
 std::vector<AddedToken> Llama3SpecialTokens(uint32_t first_id) {
-  constexpr uint32_t kNumTokens = 256;
   struct Named {
     uint32_t place;
     std::string_view text;
@@ -242,7 +245,7 @@ std::vector<AddedToken> Llama3SpecialTokens(uint32_t first_id) {
                                  Named{10, "<|python_tag|>"}};
   std::vector<AddedToken> tokens;
   uint32_t reserved = 0;
-  for (uint32_t place = 0; place < kNumTokens; ++place) {
+  for (uint32_t place = 0; place < kNumLlama3SpecialTokens; ++place) {
     const auto* named = std::ranges::find(kNamed, place, &Named::place);
     tokens.push_back({first_id + place,
                       named != kNamed.end() ? std::string(named->text)
@@ -256,6 +259,20 @@ struct MetaTokenizer {
   TokenizerMaterial material;
   bool has_ranks;  // It has tiktoken's ranks; otherwise it is SentencePiece's.
 };
+
+// Fails if there are fewer ranks than the model has, because the ids of the special tokens, which
+// follow, would be wrong. More are an error of BuildVocabulary.
+Status CheckNumRanks(const MetaTokenizer& tokenizer, size_t vocab_size) {
+  const size_t num_tokens = tokenizer.material.draft.pieces.size();
+  if (!tokenizer.has_ranks || num_tokens >= vocab_size) return {};
+  return Fail(ErrorCode::kInvalidFile,
+              Format("{}: has {} ranks, which with {} special tokens are {} tokens, but the "
+                     "model has {}; the file may have been cut short, or belong to other weights: "
+                     "copy it again",
+                     tokenizer.material.where, num_tokens - kNumLlama3SpecialTokens,
+                     kNumLlama3SpecialTokens, num_tokens, vocab_size));
+}
+
 Result<MetaTokenizer> ReadMetaTokenizer(const std::filesystem::path& folder) {
   // Some distributions of Llama 3 have it beside the folder of weights. It is not searched for
   // there: the user has to copy it.
@@ -283,7 +300,6 @@ Result<Checkpoint> OpenMetaCheckpoint(const std::filesystem::path& folder) {
   Checkpoint checkpoint = {
       .name = FolderName(folder), .folder = folder, .described_by = "params.json"};
   CRIA_ASSIGN_OR_RETURN(checkpoint.config, ReadParams(fields, tokenizer.has_ranks));
-  checkpoint.tokenizer = std::move(tokenizer.material);
   CRIA_ASSIGN_OR_RETURN(std::vector<TensorSources> shards, ReadShards(folder));
   CRIA_ASSIGN_OR_RETURN(checkpoint.tensors, Joiner(std::move(shards), checkpoint.config).Join());
   const auto embedding = checkpoint.tensors.find("model.embed_tokens.weight");
@@ -298,6 +314,8 @@ Result<Checkpoint> OpenMetaCheckpoint(const std::filesystem::path& folder) {
   // params.json may have -1.
   checkpoint.config.vocab_size =
       static_cast<uint32_t>(std::min<uint64_t>(embedding->second.shape.front(), 1u << 31));
+  CRIA_RETURN_IF_ERROR(CheckNumRanks(tokenizer, checkpoint.config.vocab_size));
+  checkpoint.tokenizer = std::move(tokenizer.material);
   const auto head = checkpoint.tensors.find("lm_head.weight");
   checkpoint.config.tie_word_embeddings =
       head == checkpoint.tensors.end() || (head->second.file == embedding->second.file &&
@@ -311,6 +329,12 @@ Result<Checkpoint> OpenMetaCheckpoint(const std::filesystem::path& folder) {
 
 Result<CheckpointVocabulary> OpenMetaVocabulary(const std::filesystem::path& folder) {
   CRIA_ASSIGN_OR_RETURN(MetaTokenizer tokenizer, ReadMetaTokenizer(folder));
+  CRIA_ASSIGN_OR_RETURN(const auto params, ReadJsonFile(folder / "params.json", kMaxParamsBytes));
+  // Some files have -1, and the weights, which say how many, may be missing.
+  const auto vocab_size = params.find("vocab_size");
+  if (vocab_size != params.end() && vocab_size->is_number_unsigned()) {
+    CRIA_RETURN_IF_ERROR(CheckNumRanks(tokenizer, vocab_size->get<uint64_t>()));
+  }
   return CheckpointVocabulary{FolderName(folder), std::move(tokenizer.material)};
 }
 

@@ -10,6 +10,7 @@
 #include "text/chat_template.h"
 #include "text/reasoning_tags.h"
 #include "text/special_token_finder.h"
+#include "text/tokenizer.h"
 
 namespace cria {
 namespace {
@@ -29,23 +30,27 @@ bool IsReasoningTag(std::string_view text) {
 constexpr size_t kMaxMarkBytes = 256;
 constexpr size_t kMaxTemplateTextBytes = size_t{256} << 10;
 
-// Whether a piece looks like a mark of turns, such as "<|im_end|>" or "[INST]". Tokens of line
-// breaks, for example, are not marks.
-bool IsMark(const DraftPiece& piece) {
-  const std::string_view text = piece.bytes;
-  const bool is_special =
-      piece.type == PieceType::kControl || piece.type == PieceType::kUserDefined;
-  return is_special && text.size() <= kMaxMarkBytes &&
-         ((text.starts_with('<') && text.ends_with('>')) ||
-          (text.starts_with('[') && text.ends_with(']')));
+// Whether a text looks like a mark of turns, such as "<|im_end|>" or "[INST]". Line breaks, for
+// example, are not marks.
+bool LooksLikeMark(std::string_view text) {
+  return text.size() <= kMaxMarkBytes && ((text.starts_with('<') && text.ends_with('>')) ||
+                                          (text.starts_with('[') && text.ends_with(']')));
+}
+
+bool IsSpecial(const DraftPiece& piece) {
+  return piece.type == PieceType::kControl || piece.type == PieceType::kUserDefined;
 }
 
 // Finds marks in the template's own text: the leftmost, and of several there the longest.
 class MarkFinder {
  public:
-  explicit MarkFinder(const VocabularyDraft& draft) {
+  enum class Marks : uint8_t { kSpecial, kAlsoText };
+  explicit MarkFinder(const VocabularyDraft& draft, Marks marks_of = Marks::kSpecial) {
     for (size_t id = 0; id < draft.pieces.size(); ++id) {
-      if (!IsMark(draft.pieces[id])) continue;
+      const DraftPiece& piece = draft.pieces[id];
+      const bool is_text = marks_of == Marks::kAlsoText && piece.type == PieceType::kNormal;
+      if (!LooksLikeMark(piece.bytes) || (!IsSpecial(piece) && !is_text)) continue;
+      if (is_text && draft.FindSpecial(piece.bytes) >= 0) continue;
       bytes_ += draft.pieces[id].bytes;
       offsets_.push_back(static_cast<uint32_t>(bytes_.size()));
       ids_.push_back(static_cast<int32_t>(id));
@@ -88,6 +93,23 @@ Result<std::vector<ChatSegment>> RenderWithOrWithoutSystem(const ChatTemplate& c
   return with ? with : without;
 }
 
+// The texts of the special tokens that a template may write by name.
+class SpecialTexts {
+ public:
+  explicit SpecialTexts(const VocabularyDraft& draft)
+      : bos_(TextOf(draft, draft.rules.bos_token_id)),
+        eos_(TextOf(draft, draft.rules.eos_token_id)) {}
+  ChatTemplateOptions options() const { return {.bos_token = bos_, .eos_token = eos_}; }
+
+ private:
+  static std::string TextOf(const VocabularyDraft& draft, int32_t id) {
+    return id < 0 ? std::string() : draft.pieces[static_cast<size_t>(id)].bytes;
+  }
+
+  std::string bos_;
+  std::string eos_;
+};
+
 Status CheckSize(const std::vector<ChatSegment>& rendered) {
   size_t bytes = 0;
   for (const ChatSegment& segment : rendered) bytes += segment.text.size();
@@ -99,7 +121,76 @@ Status CheckSize(const std::vector<ChatSegment>& rendered) {
               RemedyKind::kChatTemplate);
 }
 
+// The texts that a template writes in a conversation with an answer.
+struct OwnTexts {
+  std::string behind_answer;
+  std::vector<std::string> all;
+};
+
+// None if the template cannot be rendered with an answer; ImportChatTemplate says so if it matters.
+OwnTexts TextsOf(std::string_view source, const VocabularyDraft& draft) {
+  const SpecialTexts special(draft);
+  const ChatTemplate chat_template(source, special.options());
+  OwnTexts texts;
+  Messages messages = {{"user", "Hello?"}, {"assistant", "Hello!"}};
+  const auto answered = RenderWithOrWithoutSystem(chat_template, messages, false);
+  messages.push_back({"user", "And?"});
+  const auto turns = RenderWithOrWithoutSystem(chat_template, messages, true);
+  for (const auto& rendered : {answered, turns}) {
+    if (!rendered || !CheckSize(*rendered)) continue;
+    for (const ChatSegment& segment : *rendered) {
+      if (segment.is_template) texts.all.push_back(segment.text);
+    }
+  }
+  if (answered && answered->size() >= 2 && answered->back().is_template) {
+    texts.behind_answer = answered->back().text;
+  }
+  return texts;
+}
+
 }  // namespace
+
+Result<std::vector<std::string>> MakeMarksSpecial(std::string_view source,
+                                                  std::span<const std::string_view> end_tokens,
+                                                  VocabularyDraft* draft) {
+  std::vector<int32_t> marks;
+  for (size_t id = 0; id < draft->pieces.size(); ++id) {
+    const DraftPiece& piece = draft->pieces[id];
+    if (piece.type == PieceType::kNormal && std::ranges::contains(end_tokens, piece.bytes)) {
+      marks.push_back(static_cast<int32_t>(id));
+    }
+  }
+  const OwnTexts texts = source.empty() ? OwnTexts() : TextsOf(source, *draft);
+  const MarkFinder finder(*draft, MarkFinder::Marks::kAlsoText);
+  const auto add_if_text = [&](int32_t id) {
+    const bool is_text = draft->pieces[static_cast<size_t>(id)].type == PieceType::kNormal;
+    if (is_text && !std::ranges::contains(marks, id)) marks.push_back(id);
+  };
+  std::string_view behind_answer = texts.behind_answer;
+  if (const auto id = finder.Take(&behind_answer)) add_if_text(*id);
+  const size_t num_certain = marks.size();
+  for (std::string_view text : texts.all) {
+    while (const auto id = finder.Take(&text)) add_if_text(*id);
+  }
+  if (marks.size() > num_certain) {
+    CRIA_ASSIGN_OR_RETURN(const OwnedVocabulary vocabulary,
+                          BuildVocabulary(*draft, draft->pieces.size()));
+    CRIA_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Create(vocabulary.view()));
+    const auto becomes_text = [&](int32_t id) {
+      const auto ids = tokenizer.Encode(draft->pieces[static_cast<size_t>(id)].bytes);
+      return ids && std::ranges::contains(*ids, id);
+    };
+    const auto first = marks.begin() + static_cast<ptrdiff_t>(num_certain);
+    marks.erase(std::remove_if(first, marks.end(), becomes_text), marks.end());
+  }
+  std::vector<std::string> names;
+  for (const int32_t id : marks) {
+    DraftPiece& piece = draft->pieces[static_cast<size_t>(id)];
+    piece.type = IsReasoningTag(piece.bytes) ? PieceType::kUserDefined : PieceType::kControl;
+    names.push_back(piece.bytes);
+  }
+  return names;
+}
 
 Result<std::vector<int32_t>> ImportChatTemplate(std::string_view source, VocabularyDraft* draft) {
   for (DraftPiece& piece : draft->pieces) {
@@ -109,12 +200,8 @@ Result<std::vector<int32_t>> ImportChatTemplate(std::string_view source, Vocabul
   }
   std::vector<int32_t> end_ids;
   if (source.empty()) return end_ids;
-  const auto token = [&](int32_t id) {
-    return id < 0 ? std::string() : draft->pieces[static_cast<size_t>(id)].bytes;
-  };
-  const std::string bos_token = token(draft->rules.bos_token_id);
-  const std::string eos_token = token(draft->rules.eos_token_id);
-  const ChatTemplate chat_template(source, {.bos_token = bos_token, .eos_token = eos_token});
+  const SpecialTexts special(*draft);
+  const ChatTemplate chat_template(source, special.options());
   Messages messages = {{"user", "Hello?"}};
   const auto question = RenderWithOrWithoutSystem(chat_template, messages, true);
   if (!question) {

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -8,6 +10,14 @@
 #include "cria/error.h"
 
 namespace cria {
+
+// Makes special tokens of marks that some GGUF files have as ordinary text, such as
+// "<end_of_turn>": otherwise the model would read the letters of its marks, and answers would not
+// end. These are `end_tokens`, the mark that the template writes right after an answer, and other
+// marks of the template that no text becomes, so that they would be of no use. Returns their texts.
+Result<std::vector<std::string>> MakeMarksSpecial(std::string_view source,
+                                                  std::span<const std::string_view> end_tokens,
+                                                  VocabularyDraft* draft);
 
 // Renders a short conversation with a checkpoint's chat template and the tokenizer's special
 // tokens. If the template cannot be rendered, the error says how to convert without it. Otherwise:

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "converter/input/json_file.h"
+#include "converter/input/whole_file.h"
 #include "converter/tokenizer/tokenizer_file.h"
 #include "core/format.h"
 
@@ -59,7 +59,8 @@ Result<ChatTemplateSource> ReadChatTemplate(const std::string& name_or_path) {
   if (named != kTemplates.end()) {
     return ChatTemplateSource{std::string(named->source), name_or_path};
   }
-  if (!FileExists(name_or_path)) {
+  CRIA_ASSIGN_OR_RETURN(const bool is_file, FileExists(name_or_path));
+  if (!is_file) {
     return Fail(ErrorCode::kUsage,
                 Format("chat template \"{}\" is neither chatml, llama2, llama3 or none nor a "
                        "file",

@@ -94,6 +94,13 @@ Result<VocabularyDraft> ReadTiktokenRanks(std::string_view file,
   std::vector<uint32_t> ranks(draft.pieces.size());
   std::iota(ranks.begin(), ranks.end(), 0);
   CRIA_RETURN_IF_ERROR(draft.AddMergesOfAllSplits(ranks, where));
+  const uint32_t first_added = std::ranges::min(added_tokens, {}, &AddedToken::id).id;
+  if (first_added > draft.pieces.size()) {
+    return Fail(ErrorCode::kInvalidFile,
+                Format("{}: has {} ranks, but the first special token has the id {}; the file "
+                       "may have been cut short: copy it again",
+                       where, draft.pieces.size(), first_added));
+  }
   for (const AddedToken& token : added_tokens) CRIA_RETURN_IF_ERROR(draft.AddToken(token, where));
   draft.rules.bos_token_id = draft.FindSpecial(kLlama3Bos);
   draft.rules.add_bos_token = true;

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <span>
+#include <unordered_set>
 #include <utility>
 
 #include "converter/input/json_fields.h"
 #include "converter/input/json_file.h"
+#include "converter/input/whole_file.h"
 #include "converter/tokenizer/chat_template_import.h"
 #include "converter/tokenizer/pre_tokenizer_json.h"
 #include "converter/tokenizer/sentencepiece_model.h"
@@ -40,8 +43,8 @@ Result<TokenizerFiles> ReadFiles(const std::filesystem::path& folder) {
   const auto model_path = folder / "tokenizer.model";
   const auto json_path = folder / "tokenizer.json";
   TokenizerFiles files{.model_path = model_path.string(), .json_path = json_path.string()};
-  const bool has_model = FileExists(model_path);
-  const bool has_json = FileExists(json_path);
+  CRIA_ASSIGN_OR_RETURN(const bool has_model, FileExists(model_path));
+  CRIA_ASSIGN_OR_RETURN(const bool has_json, FileExists(json_path));
   if (!has_model && !has_json) {
     return Fail(ErrorCode::kNotFound,
                 Format("{}: has no tokenizer: neither tokenizer.model nor tokenizer.json is "
@@ -50,11 +53,6 @@ Result<TokenizerFiles> ReadFiles(const std::filesystem::path& folder) {
   }
   if (has_model) {
     CRIA_ASSIGN_OR_RETURN(files.model, ReadTokenizerFile(model_path));
-    if (files.model.empty() || files.model.starts_with("version https://git-lfs")) {
-      return Fail(ErrorCode::kInvalidFile,
-                  Format("{}: is {}; download the file itself", files.model_path,
-                         files.model.empty() ? "empty" : "only a pointer of Git LFS"));
-    }
   }
   if (has_json) {
     CRIA_ASSIGN_OR_RETURN(files.tokenizer_json, ReadJsonFile(json_path, kMaxTokenizerFileBytes));
@@ -140,6 +138,27 @@ Status ApplyEos(const TokenizerSettings& settings, size_t vocab_size, Vocabulary
   return {};
 }
 
+// Makes pieces of text with these texts control tokens.
+void MakeSpecial(std::span<const std::string> tokens, VocabularyDraft* draft) {
+  if (tokens.empty()) return;
+  const std::unordered_set<std::string_view> texts(tokens.begin(), tokens.end());
+  for (DraftPiece& piece : draft->pieces) {
+    if (piece.type == PieceType::kNormal && texts.contains(piece.bytes)) {
+      piece.type = PieceType::kControl;
+    }
+  }
+}
+
+// What a user is told about tokens that a file has as ordinary text.
+std::string NoteOfMarks(const std::vector<std::string>& marks) {
+  std::string names;
+  for (const std::string& mark : marks) {
+    names += Format("{}{}", names.empty() ? "" : ", ", Quotable(mark));
+  }
+  return Format("the file has marks of turns as ordinary text; they become special tokens: {}",
+                names);
+}
+
 // `ids`, which end an answer by the chat template, and the other ids that end one.
 Result<std::vector<int32_t>> StopTokenIds(const TokenizerSettings& settings,
                                           std::vector<int32_t> ids, const VocabularyDraft& draft,
@@ -170,6 +189,10 @@ Result<TokenizerMaterial> ReadTokenizer(const std::filesystem::path& checkpoint_
   TokenizerMaterial material = {.where = checkpoint_dir.string()};
   CRIA_ASSIGN_OR_RETURN(material.settings,
                         ReadTokenizerSettings(checkpoint_dir, files.tokenizer_json));
+  if (!files.tokenizer_json.is_null()) {
+    CRIA_RETURN_IF_ERROR(CheckNormalizedTokens(files.tokenizer_json, material.settings.added_tokens,
+                                               checkpoint_dir.string()));
+  }
   CRIA_ASSIGN_OR_RETURN(material.draft, ReadDraft(files, material.settings));
   return material;
 }
@@ -182,12 +205,18 @@ Result<ImportedTokenizer> ImportTokenizer(TokenizerMaterial material,
   for (const AddedToken& token : settings.added_tokens) {
     CRIA_RETURN_IF_ERROR(draft.AddToken(token, material.where));
   }
+  MakeSpecial(settings.special_tokens, &draft);
   const size_t vocab_size = known_vocab_size.value_or(draft.pieces.size());
   CRIA_RETURN_IF_ERROR(ApplyBos(settings, vocab_size, &draft));
   CRIA_RETURN_IF_ERROR(ApplyEos(settings, vocab_size, &draft));
 
   ImportedTokenizer imported;
   const ChatTemplateSource& source = chat_template ? *chat_template : settings.chat_template;
+  if (draft.marks_may_be_text) {
+    CRIA_ASSIGN_OR_RETURN(const std::vector<std::string> marks,
+                          MakeMarksSpecial(source.text, kEndTokens, &draft));
+    if (!marks.empty()) imported.notes.push_back(NoteOfMarks(marks));
+  }
   auto end_ids = ImportChatTemplate(source.text, &draft);
   if (!end_ids) {
     return Fail(end_ids.error().code(), Format("{}: {}", source.where, end_ids.error().message()),

@@ -18,6 +18,7 @@ struct ImportedTokenizer {
   OwnedVocabulary vocabulary;
   std::string chat_template_source;     // Jinja, unchanged; empty if there is none.
   std::vector<int32_t> stop_token_ids;  // In ascending order.
+  std::vector<std::string> notes = {};  // As those of a Checkpoint.
 };
 
 // What a checkpoint of any format says about its tokenizer, before the parts are combined. `where`

@@ -1,6 +1,7 @@
 #include "converter/tokenizer/tokenizer_json.h"
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -36,12 +37,14 @@ class ModelReader {
   Status Read() {
     CRIA_RETURN_IF_ERROR(CheckSupported());
     CRIA_RETURN_IF_ERROR(ReadVocab());
+    CRIA_RETURN_IF_ERROR(CheckUnknown());
     return ReadMerges();
   }
 
  private:
   Status CheckSupported() const;
   Status ReadVocab();
+  Status CheckUnknown() const;
   Status ReadMerges();
   Status AddPiece(const std::string& name, uint32_t id);
   Result<std::pair<std::string, std::string>> ReadPair(const json& merge, size_t index) const;
@@ -113,6 +116,22 @@ Status ModelReader::AddPiece(const std::string& name, uint32_t id) {
   return {};
 }
 
+// Several unknown bytes in a row become one unknown token, which "fuse_unk" means.
+Status ModelReader::CheckUnknown() const {
+  CRIA_ASSIGN_OR_RETURN(const bool fuse_unk, fields_.Bool("fuse_unk", false));
+  const bool is_byte_level = draft_->rules.family == TokenizerFamily::kByteLevelBpe;
+  if (!is_byte_level || fuse_unk || draft_->rules.unk_token_id < 0) return {};
+  std::array<bool, 256> has_piece = {};
+  for (const DraftPiece& piece : draft_->pieces) {
+    if (piece.type == PieceType::kNormal && piece.bytes.size() == 1) {
+      has_piece[static_cast<uint8_t>(piece.bytes[0])] = true;
+    }
+  }
+  if (!std::ranges::contains(has_piece, false)) return {};
+  return fields_.Bad(ErrorCode::kUnsupported, "fuse_unk",
+                     "must be true if there is an unk_token and the vocabulary lacks a byte");
+}
+
 Result<std::pair<std::string, std::string>> ModelReader::ReadPair(const json& merge,
                                                                   size_t index) const {
   if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
@@ -154,6 +173,10 @@ Status ReadTemplateProcessing(const JsonFields& fields, VocabularyDraft* draft) 
   if (single->empty() || !single->front().is_object() ||
       !single->front().contains("SpecialToken")) {
     return {};
+  }
+  if (single->size() > 1 && (*single)[1].is_object() && (*single)[1].contains("SpecialToken")) {
+    return fields.Bad(ErrorCode::kUnsupported, "single",
+                      "begins with two special tokens; at most one before the text is supported");
   }
   const JsonFields token(single->front()["SpecialToken"], fields.where(),
                          fields.PathOf("single[0].SpecialToken"));
@@ -200,19 +223,14 @@ Status CheckSplitAtSpaces(const VocabularyDraft& draft, std::string_view where) 
   return {};
 }
 
-// Added tokens are searched for in text that is not normalized yet. For ASCII tokens this makes no
-// difference, except if a mark right after a token would compose with its last letter.
-Status CheckNormalized(const AddedToken& token, const VocabularyDraft& draft,
-                       std::string_view where) {
-  const auto is_ascii = [](char c) { return static_cast<uint8_t>(c) < 0x80; };
-  if (!draft.rules.normalize_nfc || !token.normalized ||
-      std::ranges::all_of(token.content, is_ascii)) {
-    return {};
-  }
-  return Fail(ErrorCode::kUnsupported,
-              Format("{}: the added token \"{}\" must be searched for in normalized text, "
-                     "which is supported only for ASCII tokens; set its \"normalized\" to false",
-                     where, Quotable(token.content)));
+// Whether a normalizer, or one of a sequence, is of this type.
+bool HasNormalizer(const json* normalizer, std::string_view type) {
+  if (normalizer == nullptr || !normalizer->is_object()) return false;
+  const auto own_type = normalizer->find("type");
+  if (own_type != normalizer->end() && *own_type == type) return true;
+  const auto parts = normalizer->find("normalizers");
+  return parts != normalizer->end() &&
+         std::ranges::any_of(*parts, [&](const json& part) { return HasNormalizer(&part, type); });
 }
 
 Result<VocabularyDraft> Read(const json& tokenizer, std::string_view where) {
@@ -232,10 +250,8 @@ Result<VocabularyDraft> Read(const json& tokenizer, std::string_view where) {
   if (pre_tokenization.splits_at_spaces) CRIA_RETURN_IF_ERROR(CheckSplitAtSpaces(draft, where));
 
   CRIA_ASSIGN_OR_RETURN(const std::vector<AddedToken> added, ReadAddedTokens(tokenizer, where));
-  for (const AddedToken& token : added) {
-    CRIA_RETURN_IF_ERROR(CheckNormalized(token, draft, where));
-    CRIA_RETURN_IF_ERROR(draft.AddToken(token, where));
-  }
+  CRIA_RETURN_IF_ERROR(CheckNormalizedTokens(tokenizer, added, where));
+  for (const AddedToken& token : added) CRIA_RETURN_IF_ERROR(draft.AddToken(token, where));
   if (const json* processor = fields.Find("post_processor")) {
     CRIA_RETURN_IF_ERROR(ReadPostProcessor(*processor, "post_processor", where, &draft));
   }
@@ -278,6 +294,33 @@ Result<std::vector<AddedToken>> ReadAddedTokens(const json& tokenizer, std::stri
     added.push_back(std::move(read));
   }
   return added;
+}
+
+Status CheckNormalizedTokens(const json& tokenizer, std::span<const AddedToken> tokens,
+                             std::string_view where) {
+  const json* const normalizer = JsonFields(tokenizer, where).Find("normalizer");
+  const bool composes = HasNormalizer(normalizer, "NFC");
+  const bool prepends = HasNormalizer(normalizer, "Prepend");
+  const auto is_ascii = [](char c) { return static_cast<uint8_t>(c) < 0x80; };
+  for (const AddedToken& token : tokens) {
+    if (!token.normalized) continue;
+    if (composes && !std::ranges::all_of(token.content, is_ascii)) {
+      return Fail(
+          ErrorCode::kUnsupported,
+          Format("{}: the added token \"{}\" must be searched for in normalized text, "
+                 "which is supported only for ASCII tokens; set its \"normalized\" to false",
+                 where, Quotable(token.content)));
+    }
+    if (prepends && !token.special) {
+      return Fail(
+          ErrorCode::kUnsupported,
+          Format("{}: the added token \"{}\" is \"normalized\", so that the normalizer "
+                 "Prepend puts a space before it and it is found only after a space; that is "
+                 "not supported. Set its \"normalized\" to false",
+                 where, Quotable(token.content)));
+    }
+  }
+  return {};
 }
 
 Result<VocabularyDraft> ReadTokenizerJson(const json& tokenizer, std::string_view where) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -18,6 +19,12 @@ Result<VocabularyDraft> ReadTokenizerJson(const nlohmann::json& tokenizer, std::
 // Only the added tokens, for a tokenizer.json beside another file with the vocabulary.
 Result<std::vector<AddedToken>> ReadAddedTokens(const nlohmann::json& tokenizer,
                                                 std::string_view where);
+
+// Fails if a token is "normalized", which means that it is searched for in text that the normalizer
+// of this tokenizer.json has changed, and this is not the same as searching in the text itself.
+// Special tokens may be: only a template writes them, which means them wherever they stand.
+Status CheckNormalizedTokens(const nlohmann::json& tokenizer, std::span<const AddedToken> tokens,
+                             std::string_view where);
 
 // One added token, as in tokenizer.json and tokenizer_config.json. `path` names it in errors.
 Result<AddedToken> ReadAddedToken(const nlohmann::json& token, uint32_t id, std::string_view where,

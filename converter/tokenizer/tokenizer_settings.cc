@@ -8,6 +8,7 @@
 
 #include "converter/input/json_fields.h"
 #include "converter/input/json_file.h"
+#include "converter/input/whole_file.h"
 #include "converter/tokenizer/tokenizer_file.h"
 #include "converter/tokenizer/tokenizer_json.h"
 #include "core/format.h"
@@ -34,6 +35,30 @@ Status ReadTokenIfSet(const JsonFields& fields, std::string_view name, std::stri
     CRIA_ASSIGN_OR_RETURN(*token, fields.String(name));
   }
   return {};
+}
+
+// Adds the tokens of a list.
+Status ReadTokens(const JsonFields& fields, std::string_view name,
+                  std::vector<std::string>* tokens) {
+  const json* value = fields.Find(name);
+  // Some files have an object here, whose tokens have names.
+  if (value == nullptr || !value->is_array()) return {};
+  for (size_t i = 0; i < value->size(); ++i) {
+    const json& token = (*value)[i];
+    const std::string path = Format("{}[{}]", name, i);
+    const json* const content =
+        token.is_object() ? JsonFields(token, fields.where(), path).Find("content") : &token;
+    if (content == nullptr || !content->is_string()) {
+      return fields.Bad(ErrorCode::kInvalidFile, path, "must be a token");
+    }
+    tokens->push_back(content->get<std::string>());
+  }
+  return {};
+}
+
+Status ReadSpecialTokens(const JsonFields& fields, TokenizerSettings* settings) {
+  CRIA_RETURN_IF_ERROR(ReadTokens(fields, "additional_special_tokens", &settings->special_tokens));
+  return ReadTokens(fields, "extra_special_tokens", &settings->special_tokens);
 }
 
 // Reads a string, or a list of named templates, of which "default" is used.
@@ -86,12 +111,14 @@ Status ReadTokenizerConfig(const JsonFields& fields, TokenizerSettings* settings
   CRIA_RETURN_IF_ERROR(ReadBoolIfSet(fields, "legacy", &settings->legacy));
   CRIA_RETURN_IF_ERROR(ReadTokenIfSet(fields, "bos_token", &settings->bos_token));
   CRIA_RETURN_IF_ERROR(ReadTokenIfSet(fields, "eos_token", &settings->eos_token));
+  CRIA_RETURN_IF_ERROR(ReadSpecialTokens(fields, settings));
   CRIA_RETURN_IF_ERROR(ReadChatTemplate(fields, settings));
   return ReadAddedTokensDecoder(fields, settings);
 }
 
 Status ReadSpecialTokensMap(const JsonFields& fields, TokenizerSettings* settings) {
   CRIA_RETURN_IF_ERROR(ReadTokenIfSet(fields, "bos_token", &settings->bos_token));
+  CRIA_RETURN_IF_ERROR(ReadSpecialTokens(fields, settings));
   return ReadTokenIfSet(fields, "eos_token", &settings->eos_token);
 }
 
@@ -151,7 +178,8 @@ Status ReadTokenIds(const JsonFields& fields, TokenizerSettings* settings) {
 // Calls `read` with the fields of a JSON file if the file exists.
 template <typename Read>
 Status ReadIfExists(const std::filesystem::path& path, Read read) {
-  if (!FileExists(path)) return {};
+  CRIA_ASSIGN_OR_RETURN(const bool exists, FileExists(path));
+  if (!exists) return {};
   CRIA_ASSIGN_OR_RETURN(const json parsed, ReadJsonFile(path, kMaxTokenizerFileBytes));
   return read(JsonFields(parsed, path.string()), parsed);
 }
@@ -159,7 +187,9 @@ Status ReadIfExists(const std::filesystem::path& path, Read read) {
 Result<TokenizerSettings> ReadAll(const std::filesystem::path& folder, const json& tokenizer_json) {
   TokenizerSettings settings;
   // Newer checkpoints have the template in a file of its own, which has precedence.
-  if (const auto path = folder / "chat_template.jinja"; FileExists(path)) {
+  const auto path = folder / "chat_template.jinja";
+  CRIA_ASSIGN_OR_RETURN(const bool has_template_file, FileExists(path));
+  if (has_template_file) {
     CRIA_ASSIGN_OR_RETURN(settings.chat_template.text, ReadTemplateFile(path));
     settings.chat_template.where = path.string();
   }

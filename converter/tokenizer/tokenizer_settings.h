@@ -21,6 +21,8 @@ struct TokenizerSettings {
   std::string bos_token;       // The text of the token, as for the next ones.
   std::string eos_token;
   std::vector<AddedToken> added_tokens;
+  // Texts of tokens that are special even if they are none of `added_tokens`.
+  std::vector<std::string> special_tokens;
   ChatTemplateSource chat_template;
   std::optional<uint32_t> bos_token_id;
   std::vector<uint32_t> eos_token_ids;

@@ -59,7 +59,8 @@ class VocabularyDraft {
   std::vector<std::string> split_patterns;
   std::vector<DraftPiece> pieces;  // By id.
   std::vector<DraftMerge> merges;
-  int32_t eos_token_id = -1;  // From the tokenizer's own file; `rules` has the final one.
+  bool marks_may_be_text = false;  // See MakeMarksSpecial.
+  int32_t eos_token_id = -1;       // From the tokenizer's own file; `rules` has the final one.
 
   // Sets a piece; ids between the last piece and this one become kUnused.
   void SetPiece(uint32_t id, std::string bytes, PieceType type);

@@ -66,9 +66,10 @@ bool IsLlama2c(std::string_view beginning) {
   return ValidateConfig(config) && config.hidden_size % config.num_attention_heads == 0;
 }
 
+// True also of a link to a file that is lost, and of what cannot be examined: opening it says so.
 bool Exists(const fs::path& path) {
   std::error_code ignored;
-  return fs::exists(path, ignored);
+  return fs::symlink_status(path, ignored).type() != fs::file_type::not_found;
 }
 
 // The folder of a file, which is also a path if the file's is only a name.

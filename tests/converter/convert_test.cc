@@ -182,9 +182,9 @@ TEST_F(ConvertTest, AVocabularyAloneNeedsNoWeightsAndHasNone) {
   const auto whole = ModelFile::Open(output_.string());
   ASSERT_TRUE(whole);
   std::filesystem::remove(checkpoint_ / "model.safetensors");
-  const auto tokens = ConvertVocabulary(checkpoint_, output_);
-  ASSERT_TRUE(tokens) << tokens.error().message();
-  EXPECT_EQ(*tokens, 300u);
+  const auto report = ConvertVocabulary(checkpoint_, output_);
+  ASSERT_TRUE(report) << report.error().message();
+  EXPECT_EQ(report->num_tokens, 300u);
   EXPECT_LT(std::filesystem::file_size(output_), 64u << 10);
 
   const auto refused = ModelFile::Open(output_.string());

@@ -104,6 +104,68 @@ TEST(GgufTokenizerTest, ReadsRulesOfScoredPieces) {
   EXPECT_EQ(imported->chat_template_source, "{{ messages }}");
 }
 
+constexpr const char* kTurnTemplate =
+    "{% for m in messages %}<turn>{{ m.role }} [b]{{ m.content }}</turn>{% endfor %}";
+
+// A file whose converter did not know which tokens are special. The letters of "[b]" merge to it.
+GgufMetadata MetadataWithMarksOfText(std::vector<std::string> marks) {
+  std::vector<std::string> pieces = {"<unk>", "<s>", "</s>", "\xE2\x96\x81", "[", "b", "]", "[b"};
+  std::vector<double> scores = {0, 0, 0, -1, -2, -3, -4, -5};
+  std::vector<int64_t> types = {2, 3, 3, 1, 1, 1, 1, 1};
+  for (std::string& mark : marks) {
+    pieces.push_back(std::move(mark));
+    scores.push_back(-6);
+    types.push_back(1);
+  }
+  GgufMetadata metadata("x.gguf");
+  metadata.Add("tokenizer.ggml.model", std::string("llama"));
+  metadata.Add("tokenizer.ggml.tokens", Strings(pieces));
+  metadata.Add("tokenizer.ggml.scores", std::move(scores));
+  metadata.Add("tokenizer.ggml.token_type", std::move(types));
+  metadata.Add("tokenizer.ggml.bos_token_id", int64_t{1});
+  metadata.Add("tokenizer.ggml.eos_token_id", int64_t{2});
+  return metadata;
+}
+
+TEST(GgufTokenizerTest, MarksOfTheTemplateThatAreTextBecomeSpecial) {
+  GgufMetadata metadata =
+      MetadataWithMarksOfText({"<turn>", "</turn>", "[b]", "<other>", "<|im_end|>"});
+  const auto without_template = Import(metadata);
+  ASSERT_TRUE(without_template) << without_template.error().message();
+  const std::vector<PieceType>& unchanged = without_template->vocabulary.piece_types;
+  EXPECT_EQ(unchanged[8], PieceType::kNormal);
+  // It ends turns in every model that has it, as in llama.cpp.
+  EXPECT_EQ(unchanged[12], PieceType::kControl);
+  EXPECT_THAT(without_template->stop_token_ids, ElementsAre(2, 12));
+
+  metadata.Add("tokenizer.chat_template", std::string(kTurnTemplate));
+  const auto imported = Import(metadata);
+  ASSERT_TRUE(imported) << imported.error().message();
+  const std::vector<PieceType>& types = imported->vocabulary.piece_types;
+  EXPECT_EQ(types[8], PieceType::kControl);
+  EXPECT_EQ(types[9], PieceType::kControl);
+  EXPECT_EQ(types[10], PieceType::kNormal);  // Text becomes it.
+  EXPECT_EQ(types[11], PieceType::kNormal);  // The template does not write it.
+  EXPECT_THAT(imported->stop_token_ids, ElementsAre(2, 9, 12));
+  ASSERT_EQ(imported->notes.size(), 1u);
+  EXPECT_THAT(imported->notes[0], HasSubstr("<|im_end|>, </turn>, <turn>"));
+  const Tokenizer tokenizer = Tokenizer::Create(imported->vocabulary.view()).value();
+  EXPECT_THAT(
+      tokenizer.Encode("<turn>[b]</turn>", {.add_bos = false, .parse_special = true}).value(),
+      ElementsAre(8, 3, 10, 9));
+}
+
+// Right behind an answer, it cannot be anything else.
+TEST(GgufTokenizerTest, AMarkBehindAnswersEndsThemEvenIfTextBecomesIt) {
+  GgufMetadata metadata = MetadataWithMarksOfText({"[b]"});
+  metadata.Add("tokenizer.chat_template",
+               std::string("{% for m in messages %}{{ m.content }}[b]{% endfor %}"));
+  const auto imported = Import(metadata);
+  ASSERT_TRUE(imported) << imported.error().message();
+  EXPECT_EQ(imported->vocabulary.piece_types[8], PieceType::kControl);
+  EXPECT_THAT(imported->stop_token_ids, ElementsAre(2, 8));
+}
+
 TEST(GgufTokenizerTest, ReadsByteLevelPieces) {
   GgufMetadata metadata = ByteLevelMetadata();
   metadata.Add("tokenizer.ggml.bos_token_id", int64_t{5});

@@ -135,6 +135,24 @@ TEST_F(HfCheckpointTest, RefusesABrokenIndex) {
   ExpectRefused("weight_map is missing");
 }
 
+// Files of the next format, or of none, would be taken instead.
+TEST_F(HfCheckpointTest, LinksToLostFilesAreNotAbsent) {
+  for (const char* const name : {"model.safetensors", "model.safetensors.index.json",
+                                 "pytorch_model.bin", "pytorch_model.bin.index.json"}) {
+    std::filesystem::create_symlink("gone", folder_ / name);
+    ExpectRefused(std::string(name) + ": is a link to \"gone\", which does not exist");
+    const auto has_no_weights = IsHfConfigWithoutWeights(folder_.path());
+    EXPECT_FALSE(has_no_weights);
+    std::filesystem::remove(folder_ / name);
+  }
+  EXPECT_TRUE(IsHfConfigWithoutWeights(folder_.path()).value());
+  std::filesystem::remove(folder_ / "config.json");
+  EXPECT_FALSE(IsHfConfigWithoutWeights(folder_.path()).value());
+  std::filesystem::create_symlink("gone", folder_ / "config.json");
+  support::WriteFile(folder_ / "params.json", "{}");  // Of Meta's format.
+  ExpectRefused("config.json: cannot open: No such file or directory");
+}
+
 TEST_F(HfCheckpointTest, SaysWhatItLooksFor) {
   ExpectRefused("has neither model.safetensors nor model.safetensors.index.json");
   EXPECT_THAT(OpenCheckpoint(folder_.path() / "absent").error().message(),

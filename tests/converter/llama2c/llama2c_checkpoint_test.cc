@@ -114,8 +114,15 @@ TEST_F(Llama2cCheckpointTest, RefusesTokenizersThatDoNotFit) {
   huge.replace(8, 4, "\xff\xff\xff\x7f");
   support::WriteFile(tokenizer, huge);
   ExpectRefused(path_, "takes 2147483647 bytes");
+  for (const char* const name : {"tokenizer.model", "tokenizer.json"}) {
+    std::filesystem::create_symlink("gone", folder_ / name);
+    ExpectRefused(path_, std::string(name) + ": is a link to \"gone\"");
+    std::filesystem::remove(folder_ / name);
+  }
   std::filesystem::remove(tokenizer);
   ExpectRefused(path_, "there is no tokenizer in its folder");
+  std::filesystem::create_symlink("gone", tokenizer);
+  ExpectRefused(path_, "tokenizer.bin: is a link to \"gone\"");
 }
 
 }  // namespace

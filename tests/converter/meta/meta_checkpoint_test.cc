@@ -115,6 +115,26 @@ TEST_F(MetaCheckpointTest, TokenizerHasMetasSpecialTokens) {
   EXPECT_EQ(Tokenizer::Create(vocabulary)->Encode("the").value().front(), 344);
 }
 
+// Their special tokens would have the ids of other tokens.
+TEST_F(MetaCheckpointTest, RefusesRanksThatWereCutShort) {
+  Write(Spec(), 1);
+  const std::string whole = support::ReadFile(folder_ / "tokenizer.model");
+  const size_t last_line = whole.rfind('\n', whole.size() - 2) + 1;
+  const auto vocabulary_error = [&] {
+    const auto converted = ConvertVocabulary(folder_, output_);
+    return converted ? std::string() : converted.error().message();
+  };
+  support::WriteFile(folder_ / "tokenizer.model", whole.substr(0, last_line));
+  ExpectRefused(
+      "has 343 ranks, which with 256 special tokens are 599 tokens, but the model has 600");
+  EXPECT_EQ(vocabulary_error(), "");  // params.json has -1.
+  EditParams({{"vocab_size", 600}});
+  EXPECT_THAT(vocabulary_error(), HasSubstr("has 343 ranks"));
+  support::WriteFile(folder_ / "tokenizer.model", "");
+  ExpectRefused("tokenizer.model: is empty");
+  EXPECT_THAT(vocabulary_error(), HasSubstr("tokenizer.model: is empty"));
+}
+
 TEST_F(MetaCheckpointTest, ReadsWhatParamsSayOfRotaryFrequencies) {
   Write(Spec(), 1);
   const auto config = [&](const json& changes) {
@@ -149,7 +169,8 @@ TEST_F(MetaCheckpointTest, RefusesParamsThatDoNotFit) {
 TEST_F(MetaCheckpointTest, RefusesShardsThatDoNotFit) {
   Write(Spec(), 2);
   std::filesystem::copy_file(folder_ / "consolidated.01.pth", folder_ / "consolidated.02.pth");
-  ExpectRefused("has shape");
+  // Three halves of the embedding.
+  ExpectRefused("are 600 tokens, but the model has 900");
   std::filesystem::remove(folder_ / "consolidated.02.pth");
   support::WriteTorchArchive({{"norm.weight", {64}, std::vector<float>(64)}}, StorageType::kF32,
                              folder_ / "consolidated.01.pth");
@@ -161,6 +182,8 @@ TEST_F(MetaCheckpointTest, RefusesShardsThatDoNotFit) {
   ExpectRefused("\"tok_embeddings.weight\" has no rows");
   std::filesystem::remove(folder_ / "consolidated.00.pth");
   ExpectRefused("has no consolidated.00.pth");
+  std::filesystem::create_symlink("gone", folder_ / "consolidated.00.pth");
+  ExpectRefused("consolidated.00.pth: is a link to \"gone\"");
 }
 
 }  // namespace

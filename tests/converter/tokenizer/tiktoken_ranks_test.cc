@@ -41,6 +41,16 @@ TEST(TiktokenRanksTest, RefusesWhatIsNotLlama3s) {
   EXPECT_THAT(draft.error().message(), HasSubstr("<|begin_of_text|>"));
 }
 
+TEST(TiktokenRanksTest, RefusesAFileThatWasCutShort) {
+  for (const std::string_view lines :
+       {"", "YQ== 0\n", "YQ== 0\nYg== 1\nYw== 2\nYWI= 3\nYmM= 4\n"}) {
+    const auto draft = ReadTiktokenRanks(lines, Specials(), "x.model");
+    ASSERT_FALSE(draft) << lines;
+    EXPECT_EQ(draft.error().code(), ErrorCode::kInvalidFile);
+    EXPECT_THAT(draft.error().message(), HasSubstr("but the first special token has the id 6"));
+  }
+}
+
 TEST(TiktokenRanksTest, WrongLinesAreNamed) {
   for (const auto& [file, named] :
        {std::pair("YQ==", "line 1 is neither"),

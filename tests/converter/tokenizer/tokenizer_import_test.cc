@@ -113,6 +113,21 @@ TEST_F(TokenizerImportTest, SpecialTokensMapStandsIn) {
   EXPECT_THAT(imported.stop_token_ids, ElementsAre(4, 6));
 }
 
+// Hugging Face's tokenizers look for these tokens, too, if no file adds them.
+TEST_F(TokenizerImportTest, AdditionalSpecialTokensAreSpecial) {
+  Write("tokenizer.json", kTokenizerJson);
+  Write("tokenizer_config.json",
+        R"({"additional_special_tokens": ["ab", {"content": "<|im_start|>"}, "<|unknown|>"]})");
+  EXPECT_EQ(MustImport().vocabulary.piece_types[2], PieceType::kControl);
+  EXPECT_EQ(MustImport().vocabulary.piece_types[5], PieceType::kUserDefined);
+  EXPECT_EQ(MustImport().vocabulary.piece_types[0], PieceType::kNormal);
+  Write("tokenizer_config.json", R"({"extra_special_tokens": {"image_token": "<image>"}})");
+  Write("special_tokens_map.json", R"({"additional_special_tokens": ["a"]})");
+  EXPECT_EQ(MustImport().vocabulary.piece_types[0], PieceType::kControl);
+  Write("special_tokens_map.json", R"({"additional_special_tokens": [3]})");
+  EXPECT_THAT(Refusal(), HasSubstr("additional_special_tokens[0] must be a token"));
+}
+
 TEST_F(TokenizerImportTest, WhichTemplateCounts) {
   Write("tokenizer.json", kTokenizerJson);
   EXPECT_EQ(MustImport().chat_template_source, "");
@@ -238,9 +253,41 @@ TEST_F(TokenizerImportTest, PatternsAreTriedOut) {
   EXPECT_THAT(Refusal(), HasSubstr("split pattern \"(\""));
 }
 
+// Otherwise the model would lack what the file says, such as the chat template.
+TEST_F(TokenizerImportTest, FilesThatCannotBeReadAreNotAbsent) {
+  Write("tokenizer.json", kTokenizerJson);
+  ASSERT_TRUE(Import());
+  for (const char* const name :
+       {"tokenizer.model", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
+        "chat_template.jinja", "chat_template.json", "generation_config.json", "config.json"}) {
+    const std::filesystem::path path = folder_ / name;
+    std::filesystem::create_symlink("../blobs/gone", path);
+    EXPECT_THAT(Refusal(), StartsWith(path.string() + ": is a link to \"../blobs/gone\""));
+    std::filesystem::remove(path);
+    std::filesystem::create_symlink(name, path);
+    EXPECT_THAT(Refusal(), StartsWith(path.string() + ": cannot open: Too many levels"));
+    std::filesystem::remove(path);
+    std::filesystem::create_symlink(std::string(300, 'x'), path);
+    EXPECT_THAT(Refusal(), StartsWith(path.string() + ": cannot open: File name too long"));
+    std::filesystem::remove(path);
+    std::filesystem::create_directory(path);
+    EXPECT_THAT(Refusal(), StartsWith(path.string() + ": is not a regular file"));
+    std::filesystem::remove(path);
+    Write(name, "");
+    EXPECT_THAT(Refusal(), StartsWith(path.string() + ": is empty"));
+    std::filesystem::remove(path);
+  }
+  std::filesystem::remove(folder_ / "tokenizer.json");
+  std::filesystem::create_symlink("gone", folder_ / "tokenizer.json");
+  EXPECT_THAT(Refusal(), HasSubstr("tokenizer.json: is a link to \"gone\""));
+}
+
 TEST_F(TokenizerImportTest, PointersAndEmptyFiles) {
   Write("tokenizer.model", "version https://git-lfs.github.com/spec/v1\noid sha256:0\n");
   EXPECT_THAT(Refusal(), HasSubstr("Git LFS"));
+  Write("chat_template.jinja", "");
+  EXPECT_FALSE(ReadChatTemplate((folder_ / "chat_template.jinja").string()));
+  std::filesystem::remove(folder_ / "chat_template.jinja");
   Write("tokenizer.model", "");
   EXPECT_THAT(Refusal(), HasSubstr("is empty"));
   Write("tokenizer.model", "\x0A\x05 damaged");

@@ -234,6 +234,23 @@ TEST(TokenizerJsonTest, AddedTokensInNormalizedText) {
   EXPECT_TRUE(ReadTokenizerJson(tokenizer, "x"));
 }
 
+// Hugging Face's tokenizers find such a token only behind a space, which is not a part of it.
+TEST(TokenizerJsonTest, AddedTokensBehindAPrependedSpaceAreRefused) {
+  json tokenizer = SentencePieceJson();
+  json& token = tokenizer["added_tokens"].back();
+  token["normalized"] = true;
+  token["special"] = true;
+  EXPECT_TRUE(ReadTokenizerJson(tokenizer, "x"));
+  token["special"] = false;
+  const auto draft = ReadTokenizerJson(tokenizer, "x");
+  ASSERT_FALSE(draft);
+  EXPECT_EQ(draft.error().code(), ErrorCode::kUnsupported);
+  EXPECT_THAT(draft.error().message(),
+              HasSubstr("x: the added token \"" + token["content"].get<std::string>() + "\""));
+  token["normalized"] = false;
+  EXPECT_TRUE(ReadTokenizerJson(tokenizer, "x"));
+}
+
 TEST(TokenizerJsonTest, TokensOutsideTheAlphabetAreNoText) {
   json tokenizer = ByteLevelJson();
   tokenizer["model"]["vocab"]["<｜begin▁of▁text｜>"] = 12u;
@@ -289,6 +306,11 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"/pre_tokenizer/pretokenizers/2", R"({"type": "Digits"})", "after ByteLevel"},
         Refusal{"/post_processor", R"({"type": "RobertaProcessing"})", "post_processor.type"},
         Refusal{"/post_processor/processors/1/special_tokens", "{}", "ids is missing"},
+        Refusal{"/post_processor/processors/1/single",
+                R"([{"SpecialToken": {"id": "<|bos|>"}}, {"SpecialToken": {"id": "<|bos|>"}},
+                    {"Sequence": {"id": "A"}}])",
+                "post_processor.processors[1].single begins with two special tokens"},
+        Refusal{"/model/unk_token", R"("a")", "model.fuse_unk must be true"},
         Refusal{"/model/type", R"("Unigram")", "model.type is \"Unigram\""},
         Refusal{"/model/dropout", "0.1", "model.dropout"},
         Refusal{"/model/end_of_word_suffix", R"("</w>")", "model.end_of_word_suffix"},
