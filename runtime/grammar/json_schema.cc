@@ -37,7 +37,7 @@ Result<Node> ReadJsonSchema(Expressions& expressions, std::string_view json) {
   }
   jinja::Context context({.steps = 4'000'000, .memory_bytes = size_t{16} << 20}, NoTime);
   context.set_code(ErrorCode::kUsage);
-  const Result<jinja::Value> root = jinja::ReadJson(context, json);
+  const Result<jinja::Value> root = jinja::ReadJson(context, json, jinja::JsonNumbers::kExact);
   if (context.failed()) return Fail(ErrorCode::kOutOfRange, kTooLarge);
   if (!root) return Fail(ErrorCode::kUsage, "the schema is not JSON: " + root.error().message());
   SchemaIndex index(context, *root);
@@ -55,6 +55,8 @@ Result<Node> ReadJsonSchema(Expressions& expressions, std::string_view json) {
   if (report.failed()) return std::unexpected(report.error());
   if (context.failed()) return Fail(ErrorCode::kOutOfRange, kTooLarge);
   if (node == Expressions::kNothing) {
+    translator.scalars().FailBeyondDigits();
+    if (report.failed()) return std::unexpected(report.error());
     return Fail(ErrorCode::kUsage, index.Place(translator.contradiction()) +
                                        " is a contradiction: no value matches all of its keywords");
   }

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
+#include <cstdlib>
+#include <string>
 #include <vector>
 
 #include "grammar/json_text.h"
@@ -13,20 +14,6 @@ namespace {
 
 constexpr uint32_t kWhole = JsonText::kMaxWholeDigits;
 constexpr uint32_t kFraction = JsonText::kMaxFractionDigits;
-
-Decimal ParseDecimal(std::string_view text) {
-  Decimal decimal;
-  if (text.starts_with('-')) {
-    decimal.is_negative = true;
-    text.remove_prefix(1);
-  }
-  const size_t point = std::min(text.find('.'), text.size());
-  decimal.whole = text.substr(0, point);
-  if (point < text.size()) decimal.fraction = text.substr(point + 1);
-  while (decimal.fraction.ends_with('0')) decimal.fraction.pop_back();
-  if (decimal.is_zero()) decimal.is_negative = false;
-  return decimal;
-}
 
 int CompareMagnitudes(const Decimal& a, const Decimal& b) {
   if (a.whole.size() != b.whole.size()) return a.whole.size() < b.whole.size() ? -1 : 1;
@@ -214,19 +201,41 @@ std::string Decimal::Text() const {
 }
 
 Decimal WholeDecimal(int64_t number) {
-  std::array<char, 24> buffer;
-  const auto written = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number);
-  return ParseDecimal({buffer.data(), written.ptr});
+  Decimal decimal;
+  decimal.whole = std::to_string(number);
+  decimal.is_negative = number < 0;
+  if (decimal.is_negative) decimal.whole.erase(0, 1);
+  return decimal;
 }
 
-std::optional<Decimal> DecimalOfDouble(double number) {
-  // The least double has 1,074 digits after the point, its shortest form 324.
-  std::array<char, 2 * kMaxDecimalDigits> buffer;
-  if (!std::isfinite(number)) return std::nullopt;
-  const auto written =
-      std::to_chars(buffer.data(), buffer.data() + buffer.size(), number, std::chars_format::fixed);
-  if (written.ec != std::errc()) return std::nullopt;
-  return ParseDecimal({buffer.data(), written.ptr});
+std::optional<Decimal> ReadDecimal(std::string_view number) {
+  const bool is_negative = number.starts_with('-');
+  if (is_negative) number.remove_prefix(1);
+  const size_t letter = std::min(number.find_first_of("eE"), number.size());
+  std::string digits(number.substr(0, letter));
+  // The digits before the point, which may be less than none.
+  auto before = static_cast<int64_t>(std::min(digits.find('.'), digits.size()));
+  std::erase(digits, '.');
+  const size_t zeros = std::min(digits.find_first_not_of('0'), digits.size());
+  digits.erase(0, zeros);
+  digits.erase(digits.find_last_not_of('0') + 1);
+  if (digits.empty()) return Decimal();
+  if (letter < number.size()) {
+    std::string_view power = number.substr(letter + 1);
+    if (power.starts_with('+')) power.remove_prefix(1);
+    int64_t exponent = 0;
+    const auto read = std::from_chars(power.data(), power.data() + power.size(), exponent);
+    constexpr int64_t kMaxExponent = int64_t{1} << 40;  // The lengths of texts are less.
+    if (read.ec != std::errc() || std::abs(exponent) > kMaxExponent) return std::nullopt;
+    before += exponent;
+  }
+  before -= static_cast<int64_t>(zeros);
+  const int64_t after = static_cast<int64_t>(digits.size()) - before;
+  if (before > kMaxDecimalDigits || after > kMaxDecimalDigits) return std::nullopt;
+  if (before < 0) digits.insert(size_t{0}, static_cast<size_t>(-before), '0');
+  if (after < 0) digits.append(static_cast<size_t>(-after), '0');
+  const auto point = static_cast<size_t>(std::max<int64_t>(before, 0));
+  return Decimal{is_negative, point == 0 ? "0" : digits.substr(0, point), digits.substr(point)};
 }
 
 int Compare(const Decimal& a, const Decimal& b) {

@@ -19,13 +19,13 @@ struct Decimal {
   std::string Text() const;
 };
 
-// Decimals of more digits, before or after the point, are refused.
-inline constexpr size_t kMaxDecimalDigits = 400;
+// Of a decimal, before the point and after it.
+inline constexpr int64_t kMaxDecimalDigits = 400;
 
 // The decimal of a whole number.
 Decimal WholeDecimal(int64_t number);
-// The shortest decimal that is read as this double; nothing if it is infinite or not a number.
-std::optional<Decimal> DecimalOfDouble(double number);
+// The value of a number in JSON; nothing if it has more digits than kMaxDecimalDigits.
+std::optional<Decimal> ReadDecimal(std::string_view number);
 
 // Less than 0 if `a` is less than `b`, 0 if they are equal.
 int Compare(const Decimal& a, const Decimal& b);

@@ -55,9 +55,34 @@ bool SchemaCases::HaveDifferentConstants(const Value& one, const Value& other) {
     if (constant == nullptr) continue;
     const std::string_view name = index_.Bytes(entry.key);
     const Value* different = ConstantOf(index_.Member(*properties[1], name));
-    if (different == nullptr || TypeOfValue(*different) != TypeOfValue(*constant)) continue;
-    if (jinja::Equal(context_, *constant, *different)) continue;
+    if (different == nullptr || !AreDifferent(*constant, *different)) continue;
     if (IsRequired(index_, *schemas[0], name) || IsRequired(index_, *schemas[1], name)) return true;
+  }
+  return false;
+}
+
+bool SchemaCases::AreDifferent(const Value& one, const Value& other) {
+  if ((TypeOfValue(one) & TypeOfValue(other)) == 0) return true;
+  const std::optional<Decimal> number = DecimalOfValue(one);
+  const std::optional<Decimal> other_number = DecimalOfValue(other);
+  if (number && other_number) return Compare(*number, *other_number) != 0;
+  if (one.is(Kind::kString)) return index_.Bytes(one) != index_.Bytes(other);
+  if (one.is(Kind::kList)) {
+    const std::span<const Value> items = one.list->items;
+    report_.Charge(nullptr, items.size());
+    if (items.size() != other.list->items.size()) return true;
+    for (size_t i = 0; i < items.size(); ++i) {
+      if (AreDifferent(items[i], other.list->items[i])) return true;
+    }
+  }
+  if (one.is(Kind::kDict)) {
+    const std::span<const Entry> entries = one.dict->entries;
+    report_.Charge(nullptr, entries.size() * (1 + entries.size() / 16));
+    if (entries.size() != other.dict->entries.size()) return true;
+    for (const Entry& entry : entries) {
+      const Value* value = index_.Member(*other.dict, index_.Bytes(entry.key));
+      if (value == nullptr || AreDifferent(entry.value, *value)) return true;
+    }
   }
   return false;
 }

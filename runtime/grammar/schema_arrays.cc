@@ -74,6 +74,7 @@ void SchemaArrays::Read(const Item& item) {
       const bool is_least = item.keyword == Keyword::kMinItems;
       if (is_least != item.is_negated) {
         least_ = std::max(least_, item.is_negated && count < kUnbounded ? count + 1 : count);
+        if (count == kUnbounded) most_ = 0;  // None has so many.
       } else if (item.is_negated && count == 0) {
         least_ = kUnbounded;  // Fewer than none: nothing.
         most_ = 0;

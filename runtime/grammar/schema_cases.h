@@ -92,6 +92,8 @@ class SchemaCases {
   // Whether both schemas want objects, and a property that one of them requires is to have one
   // constant in one of them, and another in the other. Finds most pairs that are disjoint, soon.
   bool HaveDifferentConstants(const jinja::Value& one, const jinja::Value& other);
+  // Whether it is certain that the values differ.
+  bool AreDifferent(const jinja::Value& one, const jinja::Value& other);
 
   SchemaIndex& index_;
   SchemaReport& report_;

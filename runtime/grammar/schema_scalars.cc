@@ -56,18 +56,17 @@ void SchemaScalars::Demand(Demands& demands, Node node, bool is_negated, Node al
 }
 
 void SchemaScalars::AddBound(const Item& item, Bound* lower, Bound* upper) {
-  const bool is_number = item.value.is(Kind::kInt) || item.value.is(Kind::kFloat);
-  if (!is_number) {
-    return report_.FailKeyword(ErrorCode::kUsage, item.schema, NameOfKeyword(item.keyword),
-                               "must be a number");
-  }
   const bool is_lower =
       item.keyword == Keyword::kMinimum || item.keyword == Keyword::kExclusiveMinimum;
   const bool is_exclusive =
       item.keyword == Keyword::kExclusiveMinimum || item.keyword == Keyword::kExclusiveMaximum;
   // The negation of an inclusive bound is an exclusive one on the other side.
-  const Bound bound = {DecimalOfValue(item.value), is_exclusive != item.is_negated};
+  const Bound bound = {NumberOf(item, item.value, report_), is_exclusive != item.is_negated};
   if (!bound.at) return;
+  if (!item.is_negated && bound.at->is_negative != is_lower &&
+      bound.at->whole.size() > JsonText::kMaxWholeDigits) {
+    beyond_ = item;
+  }
   if (is_lower != item.is_negated) {
     Raise(lower, bound);
   } else {
@@ -75,9 +74,17 @@ void SchemaScalars::AddBound(const Item& item, Bound* lower, Bound* upper) {
   }
 }
 
+void SchemaScalars::FailBeyondDigits() {
+  if (!beyond_) return;
+  report_.FailKeyword(ErrorCode::kUnsupported, beyond_->schema, NameOfKeyword(beyond_->keyword),
+                      "demands numbers of more than 20 digits before the point, which are not "
+                      "written");
+}
+
 Node SchemaScalars::Multiples(const Item& item) {
-  const std::optional<Decimal> of = DecimalOfValue(item.value);
-  std::string digits = of ? of->whole + of->fraction : "";
+  const std::optional<Decimal> of = NumberOf(item, item.value, report_);
+  if (!of) return Expressions::kNothing;
+  std::string digits = of->whole + of->fraction;
   digits.erase(0, digits.find_first_not_of('0'));
   const size_t last = digits.find_last_not_of('0');
   const bool is_one_digit = last == 0 && !of->is_negative;
@@ -103,12 +110,8 @@ Node SchemaScalars::Values(const Item& item, Types types) {
       nodes.push_back(Literal(e_, index_.Bytes(value), CharacterEncoding::kJsonString));
       continue;
     }
-    const std::optional<Decimal> number = DecimalOfValue(value);
-    if (!number) {
-      report_.FailKeyword(ErrorCode::kUnsupported, item.schema, NameOfKeyword(item.keyword),
-                          "contains a number that is too large");
-      break;
-    }
+    const std::optional<Decimal> number = NumberOf(item, value, report_);
+    if (!number) break;
     nodes.push_back(item.is_negated ? SpellingsOf(e_, *number) : e_.Text(number->Text()));
   }
   return e_.Choice(nodes);

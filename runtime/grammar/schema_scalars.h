@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -24,6 +25,9 @@ class SchemaScalars {
 
   // What is between the quotes of a string in which the pattern is found.
   Node Pattern(const jinja::Value& pattern, const jinja::Dict* schema, std::string_view keyword);
+  // Fails if a keyword demanded numbers that are longer than JsonText writes them: the likely
+  // reason if nothing matches in the end.
+  void FailBeyondDigits();
   // As expressions.IsNothing, but if that is too much work, it is not certain: false.
   bool IsNothing(Node node);
 
@@ -55,6 +59,7 @@ class SchemaScalars {
   SchemaReport& report_;
   std::vector<KnownPattern> patterns_;
   std::vector<KnownNothing> known_;
+  std::optional<Item> beyond_;
 };
 
 }  // namespace cria::grammar

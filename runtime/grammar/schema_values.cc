@@ -1,6 +1,7 @@
 #include "grammar/schema_values.h"
 
-#include <cmath>
+#include <charconv>
+#include <string_view>
 
 namespace cria::grammar {
 
@@ -14,8 +15,11 @@ Types TypeOfValue(const jinja::Value& value) {
       return value.boolean ? kTrueType : kFalseType;
     case Kind::kInt:
       return kWholeType;
-    case Kind::kFloat:
-      return std::trunc(value.real) == value.real ? kWholeType : kFractionalType;
+    case Kind::kNumeral: {
+      const std::optional<Decimal> number = ReadDecimal(*value.digits);
+      if (!number) return kNumberTypes;
+      return number->fraction.empty() ? kWholeType : kFractionalType;
+    }
     case Kind::kString:
       return kStringType;
     case Kind::kDict:
@@ -27,19 +31,38 @@ Types TypeOfValue(const jinja::Value& value) {
 
 std::optional<Decimal> DecimalOfValue(const jinja::Value& value) {
   if (value.is(Kind::kInt)) return WholeDecimal(value.integer);
-  if (value.is(Kind::kFloat)) return DecimalOfDouble(value.real);
+  if (value.is(Kind::kNumeral)) return ReadDecimal(*value.digits);
   return std::nullopt;
 }
 
+std::optional<Decimal> NumberOf(const Item& item, const jinja::Value& value, SchemaReport& report) {
+  std::optional<Decimal> number = DecimalOfValue(value);
+  if (!number) {
+    const bool is_number = value.is(Kind::kNumeral);
+    report.FailKeyword(is_number ? ErrorCode::kUnsupported : ErrorCode::kUsage, item.schema,
+                       NameOfKeyword(item.keyword),
+                       is_number ? "has a number of more than 400 digits" : "must be a number");
+  }
+  return number;
+}
+
 uint32_t CountOf(const Item& item, SchemaReport& report) {
-  const double count =
-      item.value.is(Kind::kInt) || item.value.is(Kind::kFloat) ? jinja::ToFloat(item.value) : -1.0;
-  if (!(count >= 0) || std::trunc(count) != count) {
-    report.FailKeyword(ErrorCode::kUsage, item.schema, NameOfKeyword(item.keyword),
+  const std::optional<Decimal> number = NumberOf(item, item.value, report);
+  if (!number) return 0;
+  const char* const name = NameOfKeyword(item.keyword);
+  if (number->is_negative || !number->fraction.empty()) {
+    report.FailKeyword(ErrorCode::kUsage, item.schema, name,
                        "must be a whole number that is not negative");
     return 0;
   }
-  return count < kUnbounded ? static_cast<uint32_t>(count) : kUnbounded;
+  uint32_t count = 0;
+  const char* const end = number->whole.data() + number->whole.size();
+  if (std::from_chars(number->whole.data(), end, count).ec != std::errc()) count = kUnbounded;
+  if (count == kUnbounded && !item.is_negated && std::string_view(name).starts_with("min")) {
+    report.FailKeyword(ErrorCode::kOutOfRange, item.schema, name,
+                       "demands more than can be counted");
+  }
+  return count;
 }
 
 }  // namespace cria::grammar

@@ -14,7 +14,9 @@ Value IsNone(Call& call) { return Bool(call.self.is(Kind::kNone)); }
 Value IsBoolean(Call& call) { return Bool(call.self.is(Kind::kBool)); }
 Value IsTrueItself(Call& call) { return Bool(call.self.is(Kind::kBool) && call.self.boolean); }
 Value IsFalseItself(Call& call) { return Bool(call.self.is(Kind::kBool) && !call.self.boolean); }
-Value IsInteger(Call& call) { return Bool(call.self.is(Kind::kInt)); }
+Value IsInteger(Call& call) {
+  return Bool(call.self.is(Kind::kInt) || call.self.is(Kind::kNumeral));
+}
 Value IsFloat(Call& call) { return Bool(call.self.is(Kind::kFloat)); }
 Value IsAnyNumber(Call& call) { return Bool(IsNumber(call.self)); }
 Value IsString(Call& call) { return Bool(call.self.is(Kind::kString)); }

@@ -89,7 +89,7 @@ Value WholeOf(Context& context, double number) {
 
 Value ToWholeNumber(Call& call) {
   const Value& value = call.self;
-  if (value.is(Kind::kInt)) return value;
+  if (value.is(Kind::kInt) || value.is(Kind::kNumeral)) return value;
   if (value.is(Kind::kBool)) return Int(value.boolean ? 1 : 0);
   const auto& [fallback, base, unused1, unused2] = call.parameters;
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
@@ -110,7 +110,13 @@ Value ToWholeNumber(Call& call) {
 }
 
 Value ToRealNumber(Call& call) {
-  if (IsNumber(call.self)) return Float(ToFloat(call.self));
+  if (IsNumber(call.self)) {
+    const double number = ToFloat(call.self);
+    if (call.self.is(Kind::kNumeral) && std::isinf(number)) {
+      call.context.Fail({"a number is too large for a float"});
+    }
+    return Float(number);
+  }
   if (call.self.is(Kind::kString)) {
     if (const auto number = ReadFloat(call.context, *call.self.text)) return Float(*number);
   }
@@ -140,7 +146,11 @@ Value RoundNumber(Call& call) {
   // Fails if the value is not a number.
   const Value number = ApplySign(context, false, call.self);
   if (context.failed()) return {};
-  if (how == "common" && number.is(Kind::kInt) && digits >= 0) return number;
+  const bool is_whole = number.is(Kind::kInt) || number.is(Kind::kNumeral);
+  if (how == "common" && is_whole && digits >= 0) return number;
+  if (number.is(Kind::kNumeral)) {
+    context.Fail({"a whole number of more than 64 bits cannot be rounded"});
+  }
   const double scale = std::pow(10.0, static_cast<double>(digits));
   const double value = ToFloat(number);
   if (how != "common") {

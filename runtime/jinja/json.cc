@@ -36,6 +36,7 @@ class JsonWriter {
       case Kind::kBool:
         return out_.Add(value.boolean ? "true" : "false", true);
       case Kind::kInt:
+      case Kind::kNumeral:
         return out_.Add(ToText(context_, value));
       case Kind::kFloat:
         if (std::isnan(value.real)) return out_.Add("NaN", true);

@@ -14,7 +14,8 @@ namespace {
 
 class JsonReader {
  public:
-  JsonReader(Context& context, std::string_view json) : context_(context), json_(json) {}
+  JsonReader(Context& context, std::string_view json, JsonNumbers numbers)
+      : context_(context), json_(json), numbers_(numbers) {}
 
   Value ReadAll() {
     const Value value = ReadValue(0);
@@ -187,24 +188,26 @@ class JsonReader {
     }
     const std::string_view written = json_.substr(begin, at_ - begin);
     int64_t integer = 0;
-    if (whole_end == at_ &&
-        std::from_chars(written.data(), written.data() + written.size(), integer).ec ==
-            std::errc()) {
+    const bool is_whole = whole_end == at_;
+    if (is_whole && std::from_chars(written.data(), written.data() + written.size(), integer).ec ==
+                        std::errc()) {
       return Int(integer);
     }
+    if (is_whole || numbers_ == JsonNumbers::kExact) return Numeral(context_, written);
     return Float(ReadDouble(written).value_or(0.0));
   }
 
   Context& context_;
   std::string_view json_;
+  JsonNumbers numbers_;
   size_t at_ = 0;
   const char* problem_ = nullptr;
 };
 
 }  // namespace
 
-Result<Value> ReadJson(Context& context, std::string_view json) {
-  JsonReader reader(context, json);
+Result<Value> ReadJson(Context& context, std::string_view json, JsonNumbers numbers) {
+  JsonReader reader(context, json, numbers);
   const Value value = reader.ReadAll();
   if (context.failed()) return std::unexpected(context.error());
   if (reader.problem() != nullptr) {

@@ -28,10 +28,6 @@ Value Misfit(Context& context, Operator op, const Value& a, const Value& b) {
   return {};
 }
 
-int64_t WholeNumber(const Value& value) {
-  return value.is(Kind::kBool) ? (value.boolean ? 1 : 0) : value.integer;
-}
-
 Value Power(Context& context, int64_t base, int64_t exponent) {
   if (exponent < 0)
     return Float(std::pow(static_cast<double>(base), static_cast<double>(exponent)));
@@ -86,8 +82,13 @@ Value WholeArithmetic(Context& context, Operator op, int64_t a, int64_t b) {
 }
 
 Value Arithmetic(Context& context, Operator op, const Value& a, const Value& b) {
+  if (a.is(Kind::kNumeral) || b.is(Kind::kNumeral)) {
+    context.Fail({"'", kOperatorSymbols[static_cast<size_t>(op)],
+                  "' is not possible with whole numbers of more than 64 bits"});
+    return {};
+  }
   if (!a.is(Kind::kFloat) && !b.is(Kind::kFloat)) {
-    return WholeArithmetic(context, op, WholeNumber(a), WholeNumber(b));
+    return WholeArithmetic(context, op, ToWord(a), ToWord(b));
   }
   const double x = ToFloat(a);
   const double y = ToFloat(b);
@@ -208,8 +209,8 @@ Value ApplyOperator(Context& context, Operator op, const Value& a, const Value& 
     const auto is_count = [](const Value& value) {
       return value.is(Kind::kInt) || value.is(Kind::kBool);
     };
-    if (repeats(a) && is_count(b)) return Repeat(context, a, WholeNumber(b));
-    if (repeats(b) && is_count(a)) return Repeat(context, b, WholeNumber(a));
+    if (repeats(a) && is_count(b)) return Repeat(context, a, ToWord(b));
+    if (repeats(b) && is_count(a)) return Repeat(context, b, ToWord(a));
   }
   return Misfit(context, op, a, b);
 }
@@ -221,16 +222,14 @@ Value ApplySign(Context& context, bool is_negative, const Value& value) {
     }
     return {};
   }
+  if (value.is(Kind::kNumeral) && !is_negative) return value;
   const Operator op = is_negative ? Operator::kSubtract : Operator::kAdd;
   // The sign of a zero is not kept (-0.0 becomes 0.0), which templates do not need.
   return Arithmetic(context, op, Int(0), value);
 }
 
 bool Less(Context& context, const Value& a, const Value& b, int depth) {
-  if (IsNumber(a) && IsNumber(b)) {
-    if (a.is(Kind::kFloat) || b.is(Kind::kFloat)) return ToFloat(a) < ToFloat(b);
-    return WholeNumber(a) < WholeNumber(b);
-  }
+  if (IsNumber(a) && IsNumber(b)) return CompareNumbers(a, b) < 0;
   if (a.is(Kind::kString) && b.is(Kind::kString)) {
     context.ChargeBytes(std::min(a.text->size_bytes, b.text->size_bytes));
     // UTF-8's byte order is the order of the code points.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "jinja/literals.h"
 #include "jinja/text.h"
 
 namespace cria::jinja {
@@ -65,10 +66,27 @@ void AddFloat(double value, TextBuilder* out) {
   if (digits.find_first_of(".en") == std::string_view::npos) out->Add(".0", true);
 }
 
-void AddInt(int64_t value, TextBuilder* out) {
-  std::array<char, 24> buffer;
-  char* end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
-  out->AddCopy({buffer.data(), static_cast<size_t>(end - buffer.data())});
+// The most digits of a double before the point, and a sign.
+using WholeBuffer = std::array<char, 312>;
+
+// The digits of a number without those behind the point; a float must be finite.
+std::string_view WholeDigits(const Value& value, WholeBuffer* buffer) {
+  if (value.is(Kind::kNumeral)) return *value.digits;
+  char* const begin = buffer->data();
+  char* const end = begin + buffer->size();
+  // Adding 0 takes the sign from -0.
+  char* const stop =
+      value.is(Kind::kFloat)
+          ? std::to_chars(begin, end, std::trunc(value.real) + 0.0, std::chars_format::fixed, 0).ptr
+          : std::to_chars(begin, end, ToWord(value)).ptr;
+  return {begin, stop};
+}
+
+std::strong_ordering CompareWholeDigits(std::string_view a, std::string_view b) {
+  const bool is_negative = a.starts_with('-');
+  if (is_negative != b.starts_with('-')) return b.starts_with('-') <=> is_negative;
+  const std::strong_ordering order = a.size() == b.size() ? a <=> b : a.size() <=> b.size();
+  return is_negative ? 0 <=> order : order;
 }
 
 void AddRepresentation(Context& context, const Value& value, int depth, TextBuilder* out);
@@ -92,7 +110,10 @@ void AddRepresentation(Context& context, const Value& value, int depth, TextBuil
     case Kind::kBool:
       return out->Add(value.boolean ? "True" : "False", true);
     case Kind::kInt:
-      return AddInt(value.integer, out);
+    case Kind::kNumeral: {
+      WholeBuffer buffer;
+      return out->AddCopy(WholeDigits(value, &buffer));
+    }
     case Kind::kFloat:
       return AddFloat(value.real, out);
     case Kind::kString:
@@ -130,6 +151,13 @@ Value Untrusted(Context& context, std::string_view bytes) {
   return MakeText(context, bytes, false);
 }
 
+Value Numeral(Context& context, std::string_view digits) {
+  Value value;
+  value.kind = Kind::kNumeral;
+  value.digits = context.New(digits);
+  return value;
+}
+
 Value MakeList(Context& context, std::span<const Value> items, Kind kind) {
   Value value;
   value.kind = kind;
@@ -158,9 +186,9 @@ Value Undefined(Context& context, std::string_view name) {
 }
 
 std::string_view KindName(Kind kind) {
-  static constexpr std::array<std::string_view, 15> kNames = {
-      "undefined", "NoneType",  "bool",      "int",  "float",    "str",    "list", "tuple",
-      "dict",      "namespace", "generator", "loop", "function", "method", "macro"};
+  static constexpr std::array<std::string_view, 16> kNames = {
+      "undefined", "NoneType", "bool",      "int",       "int",  "float",    "str",    "list",
+      "tuple",     "dict",     "namespace", "generator", "loop", "function", "method", "macro"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -188,12 +216,31 @@ bool IsTrue(const Value& value) {
 }
 
 bool IsNumber(const Value& value) {
-  return value.is(Kind::kBool) || value.is(Kind::kInt) || value.is(Kind::kFloat);
+  return value.is(Kind::kBool) || value.is(Kind::kInt) || value.is(Kind::kNumeral) ||
+         value.is(Kind::kFloat);
 }
 
 double ToFloat(const Value& value) {
   if (value.is(Kind::kFloat)) return value.real;
-  return value.is(Kind::kBool) ? value.boolean : static_cast<double>(value.integer);
+  if (value.is(Kind::kNumeral)) return ReadDouble(*value.digits).value_or(0.0);
+  return static_cast<double>(ToWord(value));
+}
+
+int64_t ToWord(const Value& value) {
+  return value.is(Kind::kBool) ? (value.boolean ? 1 : 0) : value.integer;
+}
+
+std::partial_ordering CompareNumbers(const Value& a, const Value& b) {
+  if (a.is(Kind::kFloat)) {
+    return b.is(Kind::kFloat) ? a.real <=> b.real : 0 <=> CompareNumbers(b, a);
+  }
+  const bool is_real = b.is(Kind::kFloat);
+  if (is_real && !std::isfinite(b.real)) return 0.0 <=> b.real;
+  if (!is_real && !a.is(Kind::kNumeral) && !b.is(Kind::kNumeral)) return ToWord(a) <=> ToWord(b);
+  WholeBuffer buffers[2];
+  const auto order = CompareWholeDigits(WholeDigits(a, &buffers[0]), WholeDigits(b, &buffers[1]));
+  if (!is_real || order != 0) return order;
+  return std::trunc(b.real) <=> b.real;
 }
 
 bool Equal(Context& context, const Value& a, const Value& b, int depth) {
@@ -202,10 +249,7 @@ bool Equal(Context& context, const Value& a, const Value& b, int depth) {
     return false;
   }
   context.Charge(1);
-  if (IsNumber(a) && IsNumber(b)) {
-    if (a.is(Kind::kInt) && b.is(Kind::kInt)) return a.integer == b.integer;
-    return ToFloat(a) == ToFloat(b);
-  }
+  if (IsNumber(a) && IsNumber(b)) return CompareNumbers(a, b) == 0;
   if (a.kind != b.kind || context.failed()) return false;
   switch (a.kind) {
     case Kind::kUndefined:

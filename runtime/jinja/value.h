@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -24,6 +25,7 @@ enum class Kind : uint8_t {
   kNone,
   kBool,
   kInt,
+  kNumeral,  // A whole number of more than 64 bits.
   kFloat,
   kString,
   kList,
@@ -45,6 +47,7 @@ struct Value {
     const std::string_view* name = nullptr;  // kUndefined: the name that is undefined; may be null.
     bool boolean;
     int64_t integer;
+    const std::string_view* digits;  // kNumeral: as it is written in JSON, without an exponent.
     double real;
     const Text* text;
     const List* list;  // Also for kTuple.
@@ -109,6 +112,8 @@ inline Value Int(int64_t integer) {
   value.integer = integer;
   return value;
 }
+// The digits must outlive the context.
+Value Numeral(Context& context, std::string_view digits);
 inline Value Float(double real) {
   Value value;
   value.kind = Kind::kFloat;
@@ -136,10 +141,14 @@ Value Undefined(Context& context, std::string_view name = {});
 std::string_view KindName(Kind kind);
 
 bool IsTrue(const Value& value);
-// Whether the value is a bool, an int or a float.
+// Whether the value is a bool, a whole number or a float.
 bool IsNumber(const Value& value);
 // The value of a number.
 double ToFloat(const Value& value);
+// The value of a bool or of a kInt.
+int64_t ToWord(const Value& value);
+// Compares numbers by their exact values, as Python does; unordered if one is not a number (NaN).
+std::partial_ordering CompareNumbers(const Value& a, const Value& b);
 
 // a == b
 bool Equal(Context& context, const Value& a, const Value& b, int depth = 0);

@@ -73,6 +73,66 @@ TEST(JsonSchemaTest, Numbers) {
   Expect(R"({"type":"number","not":{"enum":[1,2.5]}})", {"1.5", "2"}, {"1", "1.0", "2.5", "2.50"});
 }
 
+TEST(JsonSchemaTest, NumbersAreExact) {
+  Expect(R"({"const":12345678901234567890})", {"12345678901234567890"}, {"12345678901234567168"});
+  Expect(R"({"enum":[18446744073709551615,-9223372036854775809]})",
+         {"18446744073709551615", "-9223372036854775809"},
+         {"18446744073709551616", "-9223372036854775808"});
+  Expect(
+      R"({"type":"integer","minimum":18446744073709551614,"exclusiveMaximum":18446744073709551616})",
+      {"18446744073709551614", "18446744073709551615"},
+      {"18446744073709551613", "18446744073709551616"});
+  Expect(R"({"type":"integer","maximum":-9223372036854775809,"minimum":-9223372036854775810})",
+         {"-9223372036854775809", "-9223372036854775810"},
+         {"-9223372036854775808", "-9223372036854775811"});
+  Expect(R"({"const":123456789012345678901234567890})", {"123456789012345678901234567890"},
+         {"123456789012345678901234567891"});
+  Expect(R"({"const":0.1234567890123456789012})", {"0.1234567890123456789012"},
+         {"0.12345678901234568"});
+  Expect(R"({"enum":[1e23,25E-1,0.1e+1,-0.0,1.50]})",
+         {"100000000000000000000000", "2.5", "1", "0", "1.5"}, {"99999999999999991611392", "-0"});
+  Expect(R"({"type":"number","exclusiveMaximum":0.10000000000000000001})",
+         {"0.1", "0.10000000000000000000"}, {"0.10000000000000000001"});
+  Expect(R"({"const":1e300})", {"1" + std::string(300, '0')}, {"1"});
+  Expect(R"({"const":5e-324})", {"0." + std::string(323, '0') + "5"}, {"0"});
+  Expect(R"({"maximum":1e300,"type":"integer"})", {"99999999999999999999"}, {});
+  Expect(R"({"type":"string","maxLength":18446744073709551616})", {R"("a")"}, {});
+  Expect(R"({"type":"string","maxLength":2.0,"minLength":1e0})", {R"("a")", R"("ab")"},
+         {R"("abc")"});
+  // The same number, written in two ways, is the same constant.
+  Expect(R"({"oneOf":[{"type":"object","properties":{"k":{"const":10}},"required":["k"]},
+                      {"type":"object","properties":{"k":{"const":1e1}},"required":["k"]},
+                      {"type":"object","properties":{"k":{"const":[1.0]}},"required":["k"]},
+                      {"type":"object","properties":{"k":{"const":[1]}},"required":["k"]},
+                      {"type":"object","properties":{"k":{"const":[2]}},"required":["k"]}]})",
+         {R"({"k":[2]})"}, {R"({"k":10})", R"({"k":[1]})"});
+}
+
+TEST(JsonSchemaTest, NumbersThatAreTooLongAreRefused) {
+  for (const char* number : {"1e400", "-1e401", "1e-401", "1e99999999999999999999", "0.1e-400"}) {
+    for (const char* keyword :
+         {"const", "minimum", "exclusiveMaximum", "multipleOf", "maxLength"}) {
+      EXPECT_EQ(ErrorOf(std::string("{\"") + keyword + "\":" + number + "}"),
+                std::string("# has '") + keyword + "', which has a number of more than 400 digits");
+    }
+    EXPECT_THAT(ErrorOf(std::string(R"({"enum":["a",)") + number + "]}"),
+                HasSubstr("# has 'enum', which has a number of more than 400 digits"));
+    EXPECT_EQ(ErrorOf(std::string(R"({"type":"string","default":)") + number + "}"), "no error");
+  }
+  Expect(R"({"const":0e99999999999999999999})", {"0"}, {"1"});
+  EXPECT_EQ(ErrorOf(R"({"type":"integer","minimum":100000000000000000000})"),
+            "# has 'minimum', which demands numbers of more than 20 digits before the point, which "
+            "are not written");
+  EXPECT_EQ(ErrorOf(R"({"type":"string","minLength":18446744073709551616})"),
+            "# has 'minLength', which demands more than can be counted");
+  EXPECT_EQ(ErrorOf(R"({"type":"array","minItems":4294967295})"),
+            "# has 'minItems', which demands more than can be counted");
+  EXPECT_THAT(ErrorOf(R"({"minLength":1.5})"), HasSubstr("'minLength', which must be a whole"));
+  EXPECT_THAT(ErrorOf(R"({"type":"array","not":{"maxItems":1e20}})"), HasSubstr("contradiction"));
+  EXPECT_THAT(ErrorOf(R"({"type":"object","not":{"maxProperties":1e20}})"),
+              HasSubstr("contradiction"));
+}
+
 TEST(JsonSchemaTest, Strings) {
   Expect(R"({"type":"string","minLength":2,"maxLength":3})", {"\"ab\"", "\"é€😀\"", R"("\"\\")"},
          {"\"a\"", "\"abcd\"", R"("\"")"});

@@ -4,6 +4,7 @@
 
 #include <random>
 #include <string>
+#include <utility>
 
 #include "grammar/expression_texts.h"
 
@@ -12,7 +13,7 @@ namespace {
 
 // In thousandths, so that all numbers here are exact.
 Decimal DecimalOfThousandths(int64_t thousandths) {
-  return *DecimalOfDouble(static_cast<double>(thousandths) / 1000.0);
+  return *ReadDecimal(std::to_string(thousandths) + "e-3");
 }
 
 bool IsWithin(int64_t number, const Bound& lower, const Bound& upper, int64_t low, int64_t high) {
@@ -66,32 +67,54 @@ TEST(NumberRangesTest, RandomRangesAllowWhatIsBetweenTheirBounds) {
 TEST(NumberRangesTest, DecimalsAreExact) {
   EXPECT_EQ(WholeDecimal(INT64_MIN).Text(), "-9223372036854775808");
   EXPECT_EQ(WholeDecimal(0).Text(), "0");
-  EXPECT_EQ(DecimalOfDouble(0.1)->Text(), "0.1");
-  EXPECT_EQ(DecimalOfDouble(-0.0)->Text(), "0");
-  EXPECT_EQ(DecimalOfDouble(300.0)->Text(), "300");
-  EXPECT_EQ(DecimalOfDouble(-2.5)->Text(), "-2.5");
-  EXPECT_EQ(DecimalOfDouble(18446744073709551616.0)->Text(), "18446744073709551616");
-  EXPECT_EQ(DecimalOfDouble(1e308)->whole.size(), 309U);
-  EXPECT_EQ(DecimalOfDouble(5e-324)->fraction.size(), 324U);
-  EXPECT_FALSE(DecimalOfDouble(std::numeric_limits<double>::infinity()));
+  const std::pair<const char*, const char*> numbers[] = {
+      {"0.1", "0.1"},
+      {"-0.0", "0"},
+      {"0e9999999999999999999", "0"},
+      {"300.0", "300"},
+      {"-2.50", "-2.5"},
+      {"18446744073709551616", "18446744073709551616"},
+      {"-9223372036854775809", "-9223372036854775809"},
+      {"1e2", "100"},
+      {"1.25E+1", "12.5"},
+      {"1200e-2", "12"},
+      {"1205e-4", "0.1205"},
+      {"0.05", "0.05"},
+      {"0.05e1", "0.5"},
+      {"0.05e4", "500"},
+      {"-3e-2", "-0.03"},
+      {"123456789.123456789123456789", "123456789.123456789123456789"},
+  };
+  for (const auto& [written, text] : numbers) {
+    ASSERT_TRUE(ReadDecimal(written)) << written;
+    EXPECT_EQ(ReadDecimal(written)->Text(), text) << written;
+  }
+  EXPECT_EQ(ReadDecimal("1e308")->whole.size(), 309U);
+  EXPECT_EQ(ReadDecimal("5e-324")->fraction.size(), 324U);
+  EXPECT_EQ(ReadDecimal("1e399")->whole.size(), 400U);
+  EXPECT_EQ(ReadDecimal("0." + std::string(1000, '0') + "1e1000")->Text(), "0.1");
+  for (const char* number : {"1e400", "1e-401", "1e99999999999999999999",
+                             "-1e-99999999999999999999", "1e2000000000000"}) {
+    EXPECT_FALSE(ReadDecimal(number)) << number;
+  }
 }
 
 TEST(NumberRangesTest, DecimalsHaveAnOrder) {
   EXPECT_LT(Compare(WholeDecimal(-5), WholeDecimal(3)), 0);
   EXPECT_LT(Compare(WholeDecimal(-5), WholeDecimal(-3)), 0);
   EXPECT_GT(Compare(WholeDecimal(10), WholeDecimal(9)), 0);
-  EXPECT_GT(Compare(*DecimalOfDouble(0.25), *DecimalOfDouble(0.2)), 0);
-  EXPECT_EQ(Compare(*DecimalOfDouble(2.0), WholeDecimal(2)), 0);
+  EXPECT_GT(Compare(*ReadDecimal("0.25"), *ReadDecimal("0.2")), 0);
+  EXPECT_EQ(Compare(*ReadDecimal("2.0"), WholeDecimal(2)), 0);
 }
 
 TEST(NumberRangesTest, BoundsBeyondTheLongestNumber) {
   ExpressionTexts large;
   EXPECT_TRUE(large.Begin(
-      NumberInRange(large.expressions(), {}, {DecimalOfDouble(1e300)}, NumberKind::kAny)));
+      NumberInRange(large.expressions(), {}, {ReadDecimal("1e300")}, NumberKind::kAny)));
   EXPECT_TRUE(large.Matches("99999999999999999999.5"));
   EXPECT_FALSE(large.Matches("100000000000000000000"));
   ExpressionTexts tiny;
-  EXPECT_TRUE(tiny.Begin(NumberInRange(tiny.expressions(), {DecimalOfDouble(1e-300)},
+  EXPECT_TRUE(tiny.Begin(NumberInRange(tiny.expressions(), {ReadDecimal("1e-300")},
                                        {WholeDecimal(1)}, NumberKind::kAny)));
   EXPECT_FALSE(tiny.Matches("0"));
   EXPECT_FALSE(tiny.Matches("0.0"));
@@ -99,14 +122,14 @@ TEST(NumberRangesTest, BoundsBeyondTheLongestNumber) {
   EXPECT_FALSE(tiny.Matches("0.000000000000000000001"));
   ExpressionTexts none;
   EXPECT_FALSE(
-      none.Begin(NumberInRange(none.expressions(), {DecimalOfDouble(1e20)}, {}, NumberKind::kAny)));
+      none.Begin(NumberInRange(none.expressions(), {ReadDecimal("1e20")}, {}, NumberKind::kAny)));
 }
 
 TEST(NumberRangesTest, SpellingsOfANumberHaveZerosBehindIt) {
   ExpressionTexts texts;
   Expressions& e = texts.expressions();
-  EXPECT_TRUE(texts.Begin(
-      e.Choice(SpellingsOf(e, WholeDecimal(0)), SpellingsOf(e, *DecimalOfDouble(-1.5)))));
+  EXPECT_TRUE(
+      texts.Begin(e.Choice(SpellingsOf(e, WholeDecimal(0)), SpellingsOf(e, *ReadDecimal("-1.5")))));
   for (const char* text : {"0", "-0", "0.0", "-0.00", "-1.5", "-1.50"}) {
     EXPECT_TRUE(texts.Matches(text)) << text;
   }

@@ -12,17 +12,21 @@
 namespace cria::jinja {
 namespace {
 
-// What {{ x | tojson }} writes for the variable.
-std::string ReadAndWrite(const std::string& json) {
+// What the template writes, of which `x` is the variable.
+std::string ReadAndRender(const std::string& json, const std::string& source) {
   Context context(Limits{}, nullptr);
   const auto value = ReadJson(context, json);
   if (!value) return value.error().message();
   const Variable variable = {"x", *value};
-  const auto segments = Template("{{ x | tojson }}").Render(context, {&variable, 1});
+  const auto segments = Template(source).Render(context, {&variable, 1});
   if (!segments) return segments.error().message();
   std::string text;
   for (const Segment& segment : *segments) text += segment.text;
   return text;
+}
+
+std::string ReadAndWrite(const std::string& json) {
+  return ReadAndRender(json, "{{ x | tojson }}");
 }
 
 std::string ReadString(const std::string& json) {
@@ -44,9 +48,63 @@ TEST(JsonReaderTest, ReadsEveryKindOfValue) {
   EXPECT_EQ(ReadAndWrite("1E+2"), "100.0");
   EXPECT_EQ(ReadAndWrite("25e-1"), "2.5");
   EXPECT_EQ(ReadAndWrite("-0"), "0");
-  // Beyond 64 bits.
-  EXPECT_EQ(ReadAndWrite("9223372036854775808"), "9.223372036854776e+18");
   EXPECT_EQ(ReadAndWrite("1e999"), "Infinity");
+  EXPECT_EQ(ReadAndWrite("0.1234567890123456789"), "0.12345678901234568");
+}
+
+// As Python's are.
+TEST(JsonReaderTest, WholeNumbersOfMoreThan64BitsAreExact) {
+  const std::string large = "9" + std::string(400, '0');
+  for (const std::string& number :
+       {std::string("9223372036854775808"), std::string("18446744073709551615"),
+        std::string("-9223372036854775809"), large, "-" + large}) {
+    EXPECT_EQ(ReadAndWrite(number), number);
+    EXPECT_EQ(ReadAndRender("[" + number + "]", "{{ x }}{{ x[0] ~ '' }}{{ x[0] | int }}"),
+              "[" + number + "]" + number + number);
+    EXPECT_EQ(ReadAndRender(number, "{{ x is integer and x is number and x is not float and x }}"),
+              number);
+  }
+  const auto print = [](const std::string& expression) {
+    return ReadAndRender(R"({"a": 18446744073709551615, "b": 18446744073709551616,
+        "f": 18446744073709551616.0, "c": -9223372036854775809, "g": -9223372036854775808.0,
+        "d": 9007199254740993, "e": 9007199254740992.0, "i": 1e999})",
+                         "{{ " + expression + " }}");
+  };
+  EXPECT_EQ(print("[x.a == x.a, x.a == x.b, x.b == x.f, x.a == x.f, x.f == x.b, x.c == x.g]"),
+            "[True, False, True, False, True, False]");
+  EXPECT_EQ(print("[x.a < x.b, x.b < x.a, x.a < x.f, x.b < x.f, x.f > x.a, x.c < x.g, x.c < 0]"),
+            "[True, False, True, False, True, True, True]");
+  EXPECT_EQ(print("[x.b < x.i, -x.i < x.b, x.b == x.i, x.d == x.e, x.e < x.d, 0 == -0.0]"),
+            "[True, True, False, False, True, True]");
+  EXPECT_EQ(print("[x.b, 1, x.c, x.a, -1.5] | sort"),
+            "[-9223372036854775809, -1.5, 1, 18446744073709551615, 18446744073709551616]");
+  EXPECT_EQ(
+      print("[x.b, x.a] | min ~ ' ' ~ x.a | float ~ ' ' ~ x.a | abs ~ ' ' ~ x.a | round"),
+      "18446744073709551615 1.8446744073709552e+19 18446744073709551615 18446744073709551615");
+  EXPECT_EQ(print("x.a in [1, x.a] and [1, 2][x.a] is undefined and {x.a: 1}[x.a] == 1"), "True");
+  for (const char* expression :
+       {"x.a + 1", "1 - x.a", "x.a * 1.0", "x.a / 2", "x.a // 2", "x.a % 2", "2 ** x.a", "-x.a",
+        "[x.a, 1] | sum", "x.a is odd", "x.c | abs", "x.a | round(-1)", "x.a | round(1, 'ceil')"}) {
+    EXPECT_NE(print(expression).find("more than 64 bits"), std::string::npos) << print(expression);
+  }
+  EXPECT_NE(print("'ab' * x.a").find("is not possible"), std::string::npos);
+  EXPECT_NE(ReadAndRender(large, "{{ x | float }}").find("too large for a float"),
+            std::string::npos);
+}
+
+TEST(JsonReaderTest, ExactNumbersKeepTheirText) {
+  const std::string json = "[1, -1, 9223372036854775808, 1.50, 1e2, 1E400, 0.1234567890123456789]";
+  Context context(Limits{}, nullptr);
+  const auto list = ReadJson(context, json, JsonNumbers::kExact);
+  ASSERT_TRUE(list) << list.error().message();
+  const auto items = list->list->items;
+  EXPECT_TRUE(items[0].is(Kind::kInt) && items[1].is(Kind::kInt));
+  const std::string_view texts[] = {"9223372036854775808", "1.50", "1e2", "1E400",
+                                    "0.1234567890123456789"};
+  for (size_t i = 2; i < items.size(); ++i) {
+    ASSERT_TRUE(items[i].is(Kind::kNumeral));
+    EXPECT_EQ(*items[i].digits, texts[i - 2]);
+  }
 }
 
 TEST(JsonReaderTest, ResolvesEscapes) {
