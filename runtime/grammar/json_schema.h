@@ -20,7 +20,8 @@ inline constexpr size_t kMaxSchemaBytes = size_t{1} << 18;
 // minContains, maxContains; properties, required, additionalProperties, patternProperties,
 // propertyNames, minProperties, maxProperties, dependentRequired, dependentSchemas; allOf, anyOf,
 // oneOf, not, if, then, else; $defs, $id, $anchor and $ref to anything in the document. Other
-// keywords that decide what is valid are refused by name.
+// keywords that decide what is valid are refused by name, also those that later drafts replaced; an
+// `items` that is a list is one of these. Numbers are exact.
 //
 // An error's sentence begins with the place in the schema: a JSON pointer after `#`.
 Result<Node> ReadJsonSchema(Expressions& expressions, std::string_view json);

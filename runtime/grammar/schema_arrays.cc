@@ -120,8 +120,11 @@ void SchemaArrays::ReadContains(const Item& item) {
 }
 
 void SchemaArrays::ReadUniqueItems(const Item& item) {
-  const bool is_unique = item.value.is(Kind::kBool) && item.value.boolean;
-  if (is_unique) {
+  if (!item.value.is(Kind::kBool)) {
+    return translator_.report().FailKeyword(ErrorCode::kUsage, item.schema, "uniqueItems",
+                                            "must be true or false");
+  }
+  if (item.value.boolean) {
     unique_ = &item;
   } else if (item.is_negated) {
     most_ = 0;

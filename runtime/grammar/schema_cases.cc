@@ -136,13 +136,17 @@ void SchemaCases::AddSchemas(Case& target, const Item& item, bool is_negated) {
 }
 
 void SchemaCases::AddKeyword(Case& target, const Item& item) {
+  // Draft 3 has `required` in the schema of the property itself, which may have any type.
+  if (item.keyword == Keyword::kRequired) ListOf(item);
   const Types types = TypesOfKeyword(item.keyword);
   if (item.is_negated) target.types &= types;
   // What is about other types holds.
   if ((target.types & types) == 0) return;
+  if (!IsSupported(item.keyword)) {
+    return report_.FailKeyword(ErrorCode::kUnsupported, item.schema, NameOfKeyword(item.keyword),
+                               "is not supported");
+  }
   switch (item.keyword) {
-    case Keyword::kUnsupported:
-      return AddUnsupported(item);
     case Keyword::kType:
       return AddType(target, item);
     case Keyword::kConst:
@@ -188,15 +192,10 @@ void SchemaCases::AddKeyword(Case& target, const Item& item) {
   target.branches.push_back(item);
 }
 
-void SchemaCases::AddUnsupported(const Item& item) {
-  for (const Entry& entry : item.schema->entries) {
-    const std::string_view name = index_.Bytes(entry.key);
-    if (FindKeyword(name).keyword != Keyword::kUnsupported) continue;
-    report_.FailKeyword(ErrorCode::kUnsupported, item.schema, name, "is not supported");
-  }
-}
-
 void SchemaCases::AddReference(Case& target, const Item& item) {
+  if (!item.value.is(Kind::kString)) {
+    return report_.FailKeyword(ErrorCode::kUsage, item.schema, "$ref", "must be a string");
+  }
   const std::string_view reference = index_.Bytes(item.value);
   const Value* schema = index_.Resolve(item.schema, reference);
   if (schema == nullptr) {

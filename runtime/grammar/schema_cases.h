@@ -114,7 +114,6 @@ class SchemaCases {
                  size_t index = 0, size_t count = 1);
   void AddSchemas(Case& target, const Item& item, bool is_negated);
   void AddKeyword(Case& target, const Item& item);
-  void AddUnsupported(const Item& item);
   void AddReference(Case& target, const Item& item);
   void AddType(Case& target, const Item& item);
   void AddConstant(Case& target, const Item& item, const jinja::Value& value);

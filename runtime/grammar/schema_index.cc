@@ -45,6 +45,11 @@ std::string Unescaped(std::string_view step) {
 SchemaIndex::SchemaIndex(jinja::Context& context, const Value& root)
     : context_(context), root_(root) {
   resources_.push_back({"", &root_});
+  if (root.is(Kind::kDict)) {
+    const Value* draft = jinja::Find(root.dict->entries, "$schema");
+    const std::string_view uri = draft == nullptr ? std::string_view() : Bytes(*draft);
+    has_old_ids_ = uri.contains("/draft-03/") || uri.contains("/draft-04/");
+  }
   Walk(root_, {nullptr, kNone, 0, {}, {}, kNone, false});
 }
 
@@ -56,8 +61,14 @@ void SchemaIndex::Walk(const Value& schema, Position position) {
   if (!schema.is(Kind::kDict)) return;
   const Dict& dict = *schema.dict;
   position.schema = schema.dict;
-  if (const Value* id = jinja::Find(dict.entries, "$id"); id != nullptr && id->is(Kind::kString)) {
-    std::string uri = ResolveUri(resources_[position.resource].uri, Bytes(*id));
+  const Value* id = jinja::Find(dict.entries, "$id");
+  if (id == nullptr && has_old_ids_) id = jinja::Find(dict.entries, "id");
+  const std::string_view reference = id == nullptr ? std::string_view() : Bytes(*id);
+  if (reference.size() > 1 && reference.starts_with('#')) {
+    // An anchor of the drafts until 7.
+    anchors_.push_back({reference.substr(1), position.resource, &schema});
+  } else if (id != nullptr && id->is(Kind::kString)) {
+    std::string uri = ResolveUri(resources_[position.resource].uri, reference);
     if (position.parent == kNone && &schema == &root_) {
       resources_[0].uri = std::move(uri);
     } else {

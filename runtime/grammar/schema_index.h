@@ -63,6 +63,7 @@ class SchemaIndex {
 
   jinja::Context& context_;
   jinja::Value root_;
+  bool has_old_ids_ = false;  // `id` is what `$id` is in later drafts.
   std::vector<Position> positions_;
   std::vector<uint32_t> slots_;  // A hash table of indices of positions_; kNone where none is.
   std::vector<Resource> resources_;

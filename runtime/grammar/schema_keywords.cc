@@ -46,12 +46,27 @@ constexpr KeywordInfo kKeywords[] = {
     {"dependentRequired", Keyword::kDependencies, kObjectType, Holds::kNoSchema},
     {"dependentSchemas", Keyword::kDependencies, kObjectType, Holds::kSchemaMap},
     {"dependencies", Keyword::kDependencies, kObjectType, Holds::kSchemaMap},
-    {"unevaluatedItems", Keyword::kUnsupported, kArrayType, Holds::kSchema},
-    {"unevaluatedProperties", Keyword::kUnsupported, kObjectType, Holds::kSchema},
-    {"$dynamicRef", Keyword::kUnsupported, kAllTypes, Holds::kNoSchema},
-    {"$recursiveRef", Keyword::kUnsupported, kAllTypes, Holds::kNoSchema},
+    {"unevaluatedItems", Keyword::kUnevaluatedItems, kArrayType, Holds::kSchema},
+    {"unevaluatedProperties", Keyword::kUnevaluatedProperties, kObjectType, Holds::kSchema},
+    {"$dynamicRef", Keyword::kDynamicRef, kAllTypes, Holds::kNoSchema},
+    {"$recursiveRef", Keyword::kRecursiveRef, kAllTypes, Holds::kNoSchema},
+    {"propertyDependencies", Keyword::kPropertyDependencies, kObjectType, Holds::kNoSchema},
+    {"disallow", Keyword::kDisallow, kAllTypes, Holds::kNoSchema},
+    {"extends", Keyword::kExtends, kAllTypes, Holds::kNoSchema},
+    {"divisibleBy", Keyword::kDivisibleBy, kNumberTypes, Holds::kNoSchema},
     {"contentSchema", Keyword::kAnnotation, kAllTypes, Holds::kSchema},
 };
+
+// Otherwise, a schema's `type` could hide what a row with other types is about.
+consteval bool HaveRowsTheSameTypes() {
+  for (const KeywordInfo& one : kKeywords) {
+    for (const KeywordInfo& other : kKeywords) {
+      if (one.keyword == other.keyword && one.types != other.types) return false;
+    }
+  }
+  return true;
+}
+static_assert(HaveRowsTheSameTypes());
 
 struct NamedTypes {
   std::string_view name;

@@ -7,8 +7,7 @@ namespace cria::grammar {
 
 // The keywords of JSON Schema that decide which values are valid, or where other schemas are.
 enum class Keyword : uint8_t {
-  kAnnotation,  // Anything else: it decides nothing.
-  kUnsupported,
+  kAnnotation,   // Anything else: it decides nothing.
   kSchema,       // No keyword: a whole schema.
   kHasProperty,  // No keyword: one name of `required`.
   kAdditionalProperties,
@@ -43,7 +42,18 @@ enum class Keyword : uint8_t {
   kRequired,
   kType,
   kUniqueItems,
+  // Refused, also those of other drafts that later drafts replaced.
+  kDisallow,
+  kDivisibleBy,
+  kDynamicRef,
+  kExtends,
+  kPropertyDependencies,
+  kRecursiveRef,
+  kUnevaluatedItems,
+  kUnevaluatedProperties,
 };
+
+inline bool IsSupported(Keyword keyword) { return keyword < Keyword::kDisallow; }
 
 // The values that JSON has, as bits. `true`, `false` and `null` are one bit each, so that constants
 // need nothing else.
@@ -71,7 +81,7 @@ struct KeywordInfo {
 
 // What is known of a keyword; kAnnotation if it is unknown.
 const KeywordInfo& FindKeyword(std::string_view name);
-// The types that the keyword is about.
+// The types that the keyword is about: those in all rows of the table that have it.
 Types TypesOfKeyword(Keyword keyword);
 const char* NameOfKeyword(Keyword keyword);
 

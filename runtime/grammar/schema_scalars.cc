@@ -201,6 +201,10 @@ Node SchemaScalars::StringContents(const Case& found) {
         Demand(demands, Pattern(item.value, item.schema, "pattern"), item.is_negated, all);
         break;
       case Keyword::kFormat:
+        if (!item.value.is(Kind::kString)) {
+          report_.FailKeyword(ErrorCode::kUsage, item.schema, "format", "must be a string");
+          break;
+        }
         if (FormatPattern(index_.Bytes(item.value)).empty()) {
           // An annotation, which always holds.
           if (item.is_negated) return Expressions::kNothing;

@@ -133,6 +133,19 @@ TEST(JsonSchemaTest, NumbersThatAreTooLongAreRefused) {
               HasSubstr("contradiction"));
 }
 
+// Until draft 7, and as `id` until draft 4, an identifier that begins with # is an anchor.
+TEST(JsonSchemaTest, IdentifiersOfOlderDrafts) {
+  Expect(R"({"$ref":"#x","definitions":{"a":{"$id":"#x","const":1}}})", {"1"}, {"2"});
+  constexpr std::string_view kOld = R"({"$schema":"http://json-schema.org/draft-04/schema#",)";
+  Expect(std::string(kOld) + R"("$ref":"#x","definitions":{"a":{"id":"#x","const":1}}})", {"1"},
+         {"2"});
+  const std::string inner = R"("allOf":[{"$ref":"#/definitions/b"}],
+      "definitions":{"b":{"id":"http://x/b","$ref":"#/definitions/c","definitions":{"c":{"const":1}}},
+                     "c":{"const":2}}})";
+  Expect(std::string(kOld) + inner, {"1"}, {"2"});
+  Expect("{" + inner, {"2"}, {"1"});
+}
+
 TEST(JsonSchemaTest, Strings) {
   Expect(R"({"type":"string","minLength":2,"maxLength":3})", {"\"ab\"", "\"é€😀\"", R"("\"\\")"},
          {"\"a\"", "\"abcd\"", R"("\"")"});
