@@ -32,10 +32,10 @@ std::optional<bool> Fields::Bool(std::string_view name) const {
 std::optional<double> Fields::Number(std::string_view name, double min, double max) const {
   const Json* const value = Find(name);
   if (value == nullptr) return std::nullopt;
-  if (!value->is_number()) RefuseField(PathOf(name), "is not a number");
-  const auto number = value->get<double>();
-  if (!(number >= min && number <= max)) {
-    RefuseField(PathOf(name), Format("is {}, but must be {} to {}", number, min, max));
+  const std::optional<double> number = NumberOf(*value);
+  if (!number) RefuseField(PathOf(name), "is not a number");
+  if (!(*number >= min && *number <= max)) {
+    RefuseField(PathOf(name), Format("is {}, but must be {} to {}", *number, min, max));
   }
   return number;
 }
@@ -45,14 +45,15 @@ std::optional<int64_t> Fields::Integer(std::string_view name, int64_t min, int64
   if (value == nullptr) return std::nullopt;
   // Some clients write whole numbers as 5.0.
   constexpr double kExact = 9007199254740992.0;  // 2^53
+  const double real = NumberOf(*value).value_or(0.5);
   const bool is_whole =
-      value->is_number_integer() ||
-      (value->is_number_float() && std::trunc(value->get<double>()) == value->get<double>() &&
-       std::abs(value->get<double>()) <= kExact);
+      value->is_number_integer() || (std::trunc(real) == real && std::abs(real) <= kExact);
   if (!is_whole) RefuseField(PathOf(name), "is not a whole number");
   const bool is_beyond = value->is_number_unsigned() &&
                          value->get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()};
-  const int64_t number = is_beyond ? std::numeric_limits<int64_t>::max() : value->get<int64_t>();
+  const int64_t number = is_beyond                    ? std::numeric_limits<int64_t>::max()
+                         : value->is_number_integer() ? value->get<int64_t>()
+                                                      : static_cast<int64_t>(real);
   if (is_beyond || number < min || number > max) {
     const bool has_max = max != std::numeric_limits<int64_t>::max();
     RefuseField(PathOf(name),
@@ -107,7 +108,9 @@ const Json* Fields::List(std::string_view name) const {
 void Fields::Unsupported(std::string_view name, std::initializer_list<Json> neutral,
                          std::string_view advice) const {
   const Json* const value = Find(name);
-  if (value == nullptr || std::ranges::contains(neutral, *value)) return;
+  if (value == nullptr) return;
+  const std::optional<double> number = NumberOf(*value);
+  if (std::ranges::contains(neutral, number ? Json(*number) : *value)) return;
   RefuseField(PathOf(name),
               advice.empty() ? std::string("is not supported; leave it out") : std::string(advice),
               "unsupported_parameter");

@@ -1,5 +1,7 @@
 #include "serve/api/json_body.h"
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "core/format.h"
@@ -8,48 +10,74 @@
 namespace cria::serve {
 namespace {
 
-// Throws when a text exceeds the bounds. It sees the text before the values are made: a callback of
-// the library's parser would make it look through a whole list after each object in it.
-class BoundsCheck : public Json::json_sax_t {
+// Makes the values of a text, and throws when it exceeds the bounds or is not JSON. A number is
+// only a double if that is written as the text has it; otherwise its text is kept, as binary bytes,
+// which no text of JSON has.
+class ValueReader : public Json::json_sax_t {
  public:
-  explicit BoundsCheck(const std::string& what) : what_(what) {}
+  explicit ValueReader(const std::string& what) : what_(what) {}
 
-  bool null() override { return Count(); }
-  bool boolean(bool) override { return Count(); }
-  bool number_integer(number_integer_t) override { return Count(); }
-  bool number_unsigned(number_unsigned_t) override { return Count(); }
-  bool number_float(number_float_t, const string_t&) override { return Count(); }
-  bool string(string_t&) override { return Count(); }
-  bool binary(binary_t&) override { return Count(); }
-  bool start_object(std::size_t) override { return Open(); }
-  bool start_array(std::size_t) override { return Open(); }
+  Json Take() { return std::move(root_); }
+
+  bool null() override { return Add(nullptr); }
+  bool boolean(bool value) override { return Add(value); }
+  bool number_integer(number_integer_t value) override { return Add(value); }
+  bool number_unsigned(number_unsigned_t value) override { return Add(value); }
+  bool number_float(number_float_t value, const string_t& written) override {
+    Json number = value;
+    if (number.dump() == written) return Add(std::move(number));
+    Count();
+    return Add(Json::binary(Json::binary_t::container_type(written.begin(), written.end())));
+  }
+  bool string(string_t& value) override { return Add(std::move(value)); }
+  bool binary(binary_t&) override { return false; }
+  bool start_object(std::size_t) override { return Open(Json::object()); }
+  bool start_array(std::size_t) override { return Open(Json::array()); }
   bool end_object() override { return Close(); }
   bool end_array() override { return Close(); }
-  bool key(string_t&) override {
-    if (++keys_.back() > kMaxJsonKeys) {
+  bool key(string_t& name) override {
+    if (++open_.back().num_keys > kMaxJsonKeys) {
       Refuse(Format("has an object with more than {} fields", kMaxJsonKeys));
     }
+    field_ = &(*open_.back().value)[std::move(name)];
     return true;
   }
-  // The parser that makes the values says what is wrong.
-  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
-    return false;
+  bool parse_error(std::size_t byte, const std::string&,
+                   const nlohmann::detail::exception& error) override {
+    constexpr int kNumberTooLarge = 406;
+    if (error.id == kNumberTooLarge) Refuse("has a number that is too large");
+    Refuse(Format("is not JSON: it is wrong at byte {}", byte));
   }
 
  private:
-  bool Count() {
-    if (++num_values_ > kMaxJsonValues) Refuse(Format("has more than {} values", kMaxJsonValues));
+  struct OpenValue {
+    Json* value;
+    size_t num_keys = 0;
+  };
+
+  bool Add(Json value) {
+    Count();
+    last_ = open_.empty() ? &root_ : field_;
+    if (!open_.empty() && open_.back().value->is_array()) {
+      open_.back().value->push_back(nullptr);
+      last_ = &open_.back().value->back();
+    }
+    *last_ = std::move(value);
     return true;
   }
-  bool Open() {
-    if (keys_.size() >= kMaxJsonDepth) {
+  void Count() {
+    if (++num_values_ > kMaxJsonValues) Refuse(Format("has more than {} values", kMaxJsonValues));
+  }
+  bool Open(Json value) {
+    if (open_.size() >= kMaxJsonDepth) {
       Refuse(Format("is nested more than {} levels deep", kMaxJsonDepth));
     }
-    keys_.push_back(0);
-    return Count();
+    Add(std::move(value));
+    open_.push_back({last_});
+    return true;
   }
   bool Close() {
-    keys_.pop_back();
+    open_.pop_back();
     return true;
   }
   [[noreturn]] void Refuse(const std::string& problem) const {
@@ -57,23 +85,29 @@ class BoundsCheck : public Json::json_sax_t {
   }
 
   const std::string& what_;
-  std::vector<size_t> keys_;  // Of each open object or list.
+  Json root_;
+  std::vector<OpenValue> open_;
+  Json* field_ = nullptr;  // Of the innermost open object, where its next value goes.
+  Json* last_ = nullptr;   // The newest value.
   size_t num_values_ = 0;
 };
+
+std::string TextOfNumber(const Json& number) {
+  const Json::binary_t& bytes = number.get_binary();
+  return {bytes.begin(), bytes.end()};
+}
+
+bool HasNumberAsText(const Json& value) {
+  return value.is_binary() ||
+         (value.is_structured() && std::ranges::any_of(value, HasNumberAsText));
+}
 
 }  // namespace
 
 Json ReadJsonText(std::string_view text, const std::string& what) {
-  try {
-    BoundsCheck check(what);
-    Json::sax_parse(text, &check);
-    return Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    throw RequestError(400, Format("{} is not JSON: it is wrong at byte {}", what, error.byte));
-  } catch (const Json::exception&) {
-    // The only other error is a number beyond the range of double.
-    throw RequestError(400, what + " has a number that is too large");
-  }
+  ValueReader reader(what);
+  Json::sax_parse(text, &reader);
+  return reader.Take();
 }
 
 Json ReadBody(std::string_view body) {
@@ -83,8 +117,21 @@ Json ReadBody(std::string_view body) {
   return object;
 }
 
+std::optional<double> NumberOf(const Json& value) {
+  if (value.is_binary()) return Json::parse(TextOfNumber(value)).get<double>();
+  return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
+}
+
 std::string Written(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (value.is_binary()) return TextOfNumber(value);
+  if (!HasNumberAsText(value)) return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string items;
+  for (const auto& [name, item] : value.items()) {
+    if (!items.empty()) items += ',';
+    if (value.is_object()) items += Written(name) + ':';
+    items += Written(item);
+  }
+  return value.is_object() ? '{' + items + '}' : '[' + items + ']';
 }
 
 }  // namespace cria::serve

@@ -9,8 +9,8 @@ namespace cria::serve {
 // themselves; objects look for a key one by one, so that their size bounds the time. A list of
 // tokens may be as long as a long context.
 inline constexpr size_t kMaxJsonDepth = 64;
-inline constexpr size_t kMaxJsonValues = 150'000;
-inline constexpr size_t kMaxJsonKeys = 1024;  // Of one object.
+inline constexpr size_t kMaxJsonValues = 150'000;  // A number that is kept as text counts as two.
+inline constexpr size_t kMaxJsonKeys = 1024;       // Of one object.
 
 // The most memory of values without their strings: of each its own bytes and those of a list or
 // object, and the places that a growing list reserves.

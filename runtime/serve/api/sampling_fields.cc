@@ -38,11 +38,11 @@ void ReadBiasObject(SamplerOptions& options, const Json& object) {
 void ReadBiasList(SamplerOptions& options, const Json& list) {
   for (const Json& item : list) {
     const bool is_pair = item.is_array() && item.size() == 2 && item[0].is_number_integer() &&
-                         (item[1].is_number() || item[1] == Json(false));
+                         (NumberOf(item[1]) || item[1] == Json(false));
     if (!is_pair)
       RefuseField("logit_bias", "has an item that is not a pair of a token id and a number");
-    const double addend =
-        item[1].is_number() ? item[1].get<double>() : -std::numeric_limits<double>::infinity();
+    constexpr double kForbidden = -std::numeric_limits<double>::infinity();
+    const double addend = NumberOf(item[1]).value_or(kForbidden);
     AddBias(options, item[0].get<int64_t>(), addend);
   }
 }

@@ -183,6 +183,18 @@ TEST_F(ChatPathTest, AnswersMatchAFormat) {
   EXPECT_EQ(Post("/v1/chat/completions", request)->status, 200);
 }
 
+TEST_F(ChatPathTest, NumbersOfASchemaAreExact) {
+  Json request = Chat("Who?", 200);
+  const std::string constant = "[18446744073709551616,0.1234567890123456789012]";
+  request["response_format"] =
+      ReadJsonText(R"({"type": "json_schema", "json_schema": {"name": "x", "schema": {"const": )" +
+                       constant + "}}}",
+                   "the format");
+  std::string answer = Content(Post("/v1/chat/completions", request)->json());
+  std::erase_if(answer, [](char letter) { return letter == ' ' || letter == '\n'; });
+  EXPECT_EQ(answer, constant);
+}
+
 TEST_F(ChatPathTest, RequiredToolsAreCalled) {
   Json request = Chat("Add.", 300);
   request["tools"] = Json::parse(R"([{"type": "function", "function": {"name": "add", "parameters":

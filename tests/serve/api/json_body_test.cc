@@ -34,6 +34,24 @@ TEST(JsonBodyTest, KeepsTheOrderOfFields) {
             R"({"z":2,"a":{"c":"é","b":null}})");
 }
 
+TEST(JsonBodyTest, NumbersAreWrittenAsTheyAreRead) {
+  const std::string body =
+      R"({"a":[18446744073709551615,18446744073709551616,-9223372036854775809,1.50,0.7,1e2],)"
+      R"("b":{"é\"":0.1234567890123456789012,"c":[]},"d":"x","e":-0.0,"f":5e-324,"g":1.0})";
+  EXPECT_EQ(Written(ReadBody(body)), body);
+  const Json read = ReadBody(R"({"a":18446744073709551616,"b":0.7000,"c":2,"d":"1","e":1.5E1})");
+  EXPECT_EQ(NumberOf(read["a"]), 18446744073709551616.0);
+  EXPECT_EQ(NumberOf(read["b"]), 0.7);
+  EXPECT_EQ(NumberOf(read["c"]), 2.0);
+  EXPECT_EQ(NumberOf(read["d"]), std::nullopt);
+  EXPECT_EQ(NumberOf(read["e"]), 15.0);
+  EXPECT_EQ(NumberOf(read), std::nullopt);
+  // Such numbers take more memory than others.
+  EXPECT_EQ(Refusal("{\"a\":[" + Repeated("1.5,", kMaxJsonValues - 10) + "0]}"), "");
+  EXPECT_THAT(Refusal("{\"a\":[" + Repeated("1.50,", kMaxJsonValues / 2) + "0]}"),
+              HasSubstr("more than 150000 values"));
+}
+
 TEST(JsonBodyTest, RefusesWhatIsNotAnObjectOfJson) {
   EXPECT_THAT(Refusal(""), HasSubstr("has no body"));
   EXPECT_THAT(Refusal("[]"), HasSubstr("is not a JSON object"));

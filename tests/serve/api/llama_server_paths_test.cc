@@ -48,6 +48,13 @@ TEST_F(LlamaServerPathsTest, ApplyTemplate) {
   EXPECT_THAT(
       std::string(Post("/apply-template", request)->json()["prompt"]),
       testing::StartsWith(R"(<tools>{"type": "function", "function": {"name": "f"}}</tools>)"));
+  // Numbers as Python reads and writes them.
+  request["tools"] =
+      ReadJsonText(R"([{"a": [18446744073709551616, -9223372036854775809, 1.50]}])", "the tools");
+  request["tools"][0]["type"] = "function";
+  request["tools"][0]["function"] = {{"name", "f"}};
+  EXPECT_THAT(std::string(Post("/apply-template", request)->json()["prompt"]),
+              HasSubstr(R"({"a": [18446744073709551616, -9223372036854775809, 1.5], )"));
   request["tool_choice"] = "none";
   EXPECT_EQ(Post("/apply-template", request)->json()["prompt"], Rendered("Who?"));
 }

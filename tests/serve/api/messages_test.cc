@@ -51,6 +51,13 @@ TEST(MessagesTest, CallsAndResultsBecomeFields) {
   EXPECT_EQ(messages[1].fields, R"({"tool_call_id":"c1","name":"add"})");
 }
 
+TEST(MessagesTest, ArgumentsKeepTheirNumbers) {
+  const auto messages = Read(R"([{"role": "assistant", "tool_calls": [{"function": {"name": "f",
+      "arguments": "{\"a\": 18446744073709551616, \"b\": 1.50}"}}]}])");
+  EXPECT_THAT(messages[0].fields,
+              testing::HasSubstr(R"("arguments":{"a":18446744073709551616,"b":1.50})"));
+}
+
 TEST(MessagesTest, ReadsOllamasForm) {
   const auto messages =
       Read(R"([{"role": "assistant", "content": "", "thinking": "hm", "tool_calls":
