@@ -1,9 +1,23 @@
 #!/usr/bin/env bash
-# commands.sh CRIA CRIA_CONVERT FAKE_HUB SOURCES: runs every command line of cria, cria-serve and cria-convert in README and the
-# pages, in an empty folder, with the demo checkpoint in place of the models that are named, also of those on the hub. A
-# line that needs a board or an emulator is only read by the program's own command line.
+# commands.sh CRIA CRIA_CONVERT FAKE_HUB SOURCES PAGE: runs every command line of cria, cria-serve and cria-convert in a
+# page, such as README.md, in an empty folder, with the demo checkpoint in place of the models that are named, also of
+# those on the hub. A line that needs a board or an emulator is only read by the program's own command line.
 set -euo pipefail
-cria=$1 convert=$2 fake_hub=$3 sources=$4
+cria=$1 convert=$2 fake_hub=$3 sources=$4 page=$5
+
+# Several boards are tried by ranks_check; without MPI, there is no program for them.
+unavailable='|(ExecStart=)?mpirun '
+[ -x "$(dirname "$cria")/cria-mpi" ] || unavailable+='|.* --ranks '
+
+# The command lines of the blocks of code, without prompts and comments.
+lines=$(awk '/^```/ { inside = !inside; next } inside' "$sources/$page" | sed -E 's/^\$ //; s/ +# .*//' |
+  grep -E '(^|[ |;])(\./dev )?cria(-convert|-serve)? ' | grep -vE "^(scp|\./dev shell|#|.*\(cria_$unavailable)" || true)
+count=$(grep -c . <<<"$lines" || true)
+echo "$count command lines"
+case $page in README.md) least=25 ;; platforms/raspberry-pi/*) least=7 ;; examples/*) least=1 ;; *) least=0 ;; esac
+[ "$count" -ge "$least" ] || { echo "that are fewer than $least: has the form of $page changed?"; exit 1; }
+[ "$count" -gt 0 ] || exit 0
+
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
@@ -48,33 +62,18 @@ run_with_hub() {  # LINE
   run_line "$1"
 }
 
-# Several boards are tried by ranks_check; without MPI, there is no program for them.
-unavailable='|(ExecStart=)?mpirun '
-[ -x "$(dirname "$cria")/cria-mpi" ] || unavailable+='|.* --ranks '
-
-# The command lines of the blocks of code, without prompts and comments.
-lines_of() {  # FILE
-  awk '/^```/ { inside = !inside; next } inside' "$1" | sed -E 's/^\$ //; s/ +# .*//' |
-    grep -E '(^|[ |;])(\./dev )?cria(-convert|-serve)? ' | grep -vE "^(scp|\./dev shell|#|.*\(cria_$unavailable)" || true
-}
-
-count=0 failures=0
-for page in "$sources"/README.md "$sources"/platforms/*/README.md "$sources"/demo/README.md "$sources"/examples/README.md; do
-  while IFS= read -r line; do
-    count=$((count + 1))
-    run=run_line parse_only=
-    case $line in
-      *hf:*) run=run_with_hub ;;
-      # A server would not end.
-      *'--for '*|*cria-serve*|*'cria serve'*) parse_only=1 ;;
-    esac
-    if ! (export PARSE_ONLY=$parse_only; "$run" "$line") <question.txt >output.log 2>&1; then
-      echo "${page#"$sources"/}: this does not work: $line"
-      tail -n 5 output.log
-      failures=1
-    fi
-  done < <(lines_of "$page")
-done
-echo "$count command lines"
-[ "$count" -ge 25 ] || { echo "that are too few: has the form of the pages changed?"; failures=1; }
+failures=0
+while IFS= read -r line; do
+  run=run_line parse_only=
+  case $line in
+    *hf:*) run=run_with_hub ;;
+    # A server would not end.
+    *'--for '*|*cria-serve*|*'cria serve'*) parse_only=1 ;;
+  esac
+  if ! (export PARSE_ONLY=$parse_only; "$run" "$line") <question.txt >output.log 2>&1; then
+    echo "$page: this does not work: $line"
+    tail -n 5 output.log
+    failures=1
+  fi
+done <<<"$lines"
 exit $failures
