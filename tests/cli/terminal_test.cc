@@ -7,9 +7,10 @@
 #include <unistd.h>
 
 #include <array>
-#include <chrono>
 #include <csignal>
 #include <thread>
+
+#include "support/sleeping_thread.h"
 
 namespace cria::cli {
 namespace {
@@ -42,10 +43,11 @@ TEST(InterruptGuard, AWriteThatWaitsGoesOnAfterCtrlC) {
 
   const InterruptGuard guard;
   const pthread_t writer = pthread_self();
+  const pid_t writer_id = support::ThisThread();
   std::thread reader([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    support::AwaitSleep(writer_id);
     pthread_kill(writer, SIGINT);
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    support::Await([&] { return guard.interrupted() && support::IsAsleep(writer_id); });
     while (read(ends[0], bytes.data(), bytes.size()) > 0) {
     }
   });

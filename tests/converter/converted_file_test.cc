@@ -4,13 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "converter/convert_fixture.h"
 #include "converter/test_checkpoint.h"
+#include "golden/test_data.h"
 #include "model/file_layout.h"
 #include "model/model_file.h"
 #include "support/files.h"
@@ -249,12 +249,21 @@ TEST_F(ConvertTest, LiesInTheFileAsTheLayoutSays) {
   EXPECT_EQ(bytes.find_first_not_of('\0', end), std::string::npos);
 }
 
+TEST_F(ConvertTest, ConvertsTheDemo) {
+  const auto report = Convert(CRIA_DEMO_CHECKPOINT, output_, {});
+  ASSERT_TRUE(report) << report.error().message();
+  // The embedding, which is the head; in each layer attention, the feed-forward and two norms.
+  constexpr size_t kLayer = 256 * (256 + 2 * 128 + 256) + 3 * 256 * 640 + 2 * 256;
+  EXPECT_EQ(report->num_parameters, 1536u * 256 + 4 * kLayer + 256);
+  const auto model = ModelFile::Open(output_.string());
+  ASSERT_TRUE(model) << model.error().message();
+  EXPECT_TRUE(model->VerifyPayload());
+  EXPECT_EQ(model->tensor(TensorRole::kDownProj, 3).layout.padded_input_channels, 640u);
+}
+
 TEST_F(ConvertTest, ConvertsACheckpointThatSomebodyTrained) {
-  const char* data = std::getenv("CRIA_TEST_DATA");
-  if (data == nullptr) GTEST_SKIP() << "CRIA_TEST_DATA is not set";
-  const auto stories = std::filesystem::path(data) / "stories260K";
-  if (!std::filesystem::exists(stories)) GTEST_SKIP() << stories << " is absent";
-  const auto report = Convert(stories, output_, {});
+  CRIA_NEEDS_TEST_DATA("stories260K");
+  const auto report = Convert(ExternalTestData() / "stories260K", output_, {});
   ASSERT_TRUE(report) << report.error().message();
   EXPECT_EQ(report->num_parameters, 260032u);
   const auto model = ModelFile::Open(output_.string());

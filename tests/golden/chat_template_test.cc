@@ -1,5 +1,5 @@
-// Chat templates of real models, stored in a model file, render the same text as with Python's
-// jinja2. Needs the external test data.
+// Chat templates of our own and of real models, stored in a model file, render the same text as
+// with Python's jinja2. Those of real models are external test data.
 
 #include <gtest/gtest.h>
 
@@ -48,14 +48,9 @@ void WriteCheckpoint(const std::filesystem::path& folder, const std::string& cha
   support::WriteFile(folder / "tokenizer_config.json", config.dump());
 }
 
-class ChatTemplateGolden : public testing::TestWithParam<const char*> {};
-
-TEST_P(ChatTemplateGolden, RendersAsInPython) {
-  CRIA_NEEDS_TEST_DATA("chat/cases.json");
-  const std::filesystem::path folder = ExternalTestData() / "chat";
+// Renders the conversations of cases.json in `folder` with one of its templates.
+void ExpectRendersAsInPython(const std::filesystem::path& folder, const std::string& name) {
   const json data = json::parse(support::ReadFile(folder / "cases.json"));
-  const std::string name = GetParam();
-
   const support::TemporaryDirectory directory;
   const auto checkpoint = directory.path() / "checkpoint";
   WriteCheckpoint(checkpoint, support::ReadFile(folder / (name + ".jinja")), data["tokens"][name]);
@@ -91,16 +86,36 @@ TEST_P(ChatTemplateGolden, RendersAsInPython) {
   EXPECT_EQ(num_cases, 10);
 }
 
-INSTANTIATE_TEST_SUITE_P(Templates, ChatTemplateGolden,
+std::string NameOfTest(const testing::TestParamInfo<const char*>& tested) {
+  std::string name = tested.param;
+  std::erase_if(name, [](char c) { return c == '-' || c == '.'; });
+  return name;
+}
+
+class OwnChatTemplate : public testing::TestWithParam<const char*> {};
+
+TEST_P(OwnChatTemplate, RendersAsInPython) {
+  ExpectRendersAsInPython(CRIA_OWN_CHAT_TEMPLATES, GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(Templates, OwnChatTemplate,
+                         testing::Values("brackets-tools", "headers-tools", "reasoning",
+                                         "tagged-tools", "turns"),
+                         NameOfTest);
+
+class RealChatTemplate : public testing::TestWithParam<const char*> {};
+
+TEST_P(RealChatTemplate, RendersAsInPython) {
+  CRIA_NEEDS_TEST_DATA("chat/cases.json");
+  ExpectRendersAsInPython(ExternalTestData() / "chat", GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(Templates, RealChatTemplate,
                          testing::Values("DeepSeek-R1-Distill-Llama-8B", "Llama-2-chat",
                                          "Llama-3.1-8B-Instruct", "Llama-3.2-3B-Instruct",
                                          "Mistral-Nemo-Instruct-2407", "Qwen2.5-7B-Instruct",
                                          "gemma-2-2b-it"),
-                         [](const auto& tested) {
-                           std::string name = tested.param;
-                           std::erase_if(name, [](char c) { return c == '-' || c == '.'; });
-                           return name;
-                         });
+                         NameOfTest);
 
 }  // namespace
 }  // namespace cria

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,10 +11,14 @@
 #include "converter/convert.h"
 #include "decode/open_sequence.h"
 #include "golden/test_data.h"
+#include "golden/trained_model.h"
 #include "llm/engine.h"
 #include "llm/measure/log_sum_exp.h"
+#include "reference/hugging_face_directory.h"
+#include "support/checkpoint_writer.h"
 #include "support/emulation.h"
 #include "support/files.h"
+#include "support/plant_channels.h"
 #include "support/temporary_directory.h"
 #include "support/unwrap.h"
 
@@ -86,18 +89,19 @@ void ExpectCheap(const std::filesystem::path& checkpoint, const Text& text) {
 }
 
 TEST(Int8CacheTest, CostsTheDemoModelLittle) {
-  std::string text;
-  const std::string lines =
-      support::ReadFile(std::filesystem::path(CRIA_DEMO_CHECKPOINT) / ".." / "conversations.jsonl");
-  for (size_t begin = 0; begin < lines.size(); begin = lines.find('\n', begin) + 1) {
-    const auto messages = nlohmann::json::parse(
-        std::string_view(lines).substr(begin, lines.find('\n', begin) - begin));
-    for (const auto& message : messages) {
-      text += "<|im_start|>" + message["role"].get<std::string>() + "\n" +
-              message["content"].get<std::string>() + "<|im_end|>\n";
-    }
+  ExpectCheap(CRIA_DEMO_CHECKPOINT, {DemoText(CRIA_DEMO_CHECKPOINT), 1000});
+}
+
+TEST(Int8CacheTest, CostsTheDemoModelWithLargeChannelsLittle) {
+  const support::TemporaryDirectory directory;
+  reference::ReferenceModel model = reference::ReadHuggingFaceDirectory(CRIA_DEMO_CHECKPOINT);
+  support::PlantChannels(model, /*seed=*/1);
+  support::WriteHuggingFaceDirectory(model, directory.path(),
+                                     {.tokenizer = support::TokenizerFiles::kNone});
+  for (const char* name : {"tokenizer.model", "tokenizer_config.json"}) {
+    std::filesystem::copy(std::filesystem::path(CRIA_DEMO_CHECKPOINT) / name, directory.path());
   }
-  ExpectCheap(CRIA_DEMO_CHECKPOINT, {text, 1000});
+  ExpectCheap(directory.path(), {DemoText(CRIA_DEMO_CHECKPOINT), 1000});
 }
 
 // Also as the same function with large channels.

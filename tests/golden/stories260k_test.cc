@@ -17,9 +17,9 @@
 #include "converter/convert.h"
 #include "decode/open_sequence.h"
 #include "golden/test_data.h"
+#include "golden/trained_model.h"
 #include "llm/conversation.h"
 #include "llm/engine.h"
-#include "llm/measure/perplexity.h"
 #include "support/convert_model.h"
 #include "support/emulation.h"
 #include "support/files.h"
@@ -82,19 +82,6 @@ class Stories260K : public testing::Test {
     return Unwrap(Engine::Load(path.string(), options));
   }
 
-  static std::vector<int32_t> Greedy(Engine& engine, const std::vector<int32_t>& prompt,
-                                     size_t count) {
-    Sampler sampler = *Sampler::Create({.temperature = 0.0f}, engine.decoder().vocab_size());
-    Session session(engine.scheduler());
-    EXPECT_TRUE(session.Prefill(prompt));
-    std::vector<int32_t> ids;
-    EXPECT_TRUE(session.Generate({.max_tokens = count}, sampler, [&](const GeneratedToken& token) {
-      ids.push_back(token.id);
-      return true;
-    }));
-    return ids;
-  }
-
   // Logits for the first tokens of the text.
   static double NegativeLogLikelihood(Engine& engine, size_t context,
                                       size_t tokens = support::IsEmulated() ? kBeginningTokens
@@ -102,12 +89,7 @@ class Stories260K : public testing::Test {
     auto ids = ReadIds(ExternalTestData() / kCheckpoint / "expected" / "tinystories_30KB.ids");
     EXPECT_EQ(ids.size(), kTextTokens);
     ids.resize(tokens);
-    const auto measured =
-        MeasurePerplexity(engine.decoder(), ids, engine.file().vocabulary().bos_token_id, context,
-                          [](const Perplexity&) {});
-    EXPECT_TRUE(measured);
-    EXPECT_EQ(measured->predicted_tokens, tokens);
-    return measured->mean_negative_log_likelihood;
+    return MeanNats(engine, ids, context);
   }
 
   support::TemporaryDirectory directory_;
@@ -116,7 +98,7 @@ class Stories260K : public testing::Test {
 TEST_F(Stories260K, F32ContinuesTokenForToken) {
   const auto engine = Load({.weights = Scheme::kF32}, {});
   for (const auto& example : GreedyCases()) {
-    EXPECT_EQ(Greedy(*engine, example["prompt_ids"], example["greedy_ids"].size()),
+    EXPECT_EQ(GreedyIds(*engine, example["prompt_ids"], example["greedy_ids"].size()),
               example["greedy_ids"].get<std::vector<int32_t>>());
   }
 }
@@ -211,7 +193,7 @@ TEST_F(Stories260K, GgufContinuesTokenForToken) {
       const std::vector<int32_t> expected = example["greedy_ids"];
       const size_t count = std::min(expected.size(), kGgufContext - prompt.size());
       EXPECT_EQ(engine->tokenizer().Encode(example["prompt"].get<std::string>()).value(), prompt);
-      EXPECT_EQ(Greedy(*engine, prompt, count),
+      EXPECT_EQ(GreedyIds(*engine, prompt, count),
                 std::vector<int32_t>(expected.begin(),
                                      expected.begin() + static_cast<std::ptrdiff_t>(count)))
           << name;
@@ -250,7 +232,7 @@ TEST_F(Stories260K, EveryChunkSizeGivesTheSameGreedyTokens) {
     const std::vector<int32_t> prompt = GreedyCases()[2]["prompt_ids"];
     for (const size_t chunk : {1, 7, 128}) {
       const auto engine = Load({.weights = scheme}, {.chunk_tokens = chunk, .kv_type = kv_type});
-      continuations.push_back(Greedy(*engine, prompt, 80));
+      continuations.push_back(GreedyIds(*engine, prompt, 80));
     }
     EXPECT_THAT(continuations, testing::Each(continuations.front()))
         << SchemeName(scheme) << " weights, " << KvTypeName(kv_type) << " KV";

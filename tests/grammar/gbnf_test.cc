@@ -3,12 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "core/format.h"
+#include "golden/test_data.h"
 #include "grammar/expression_texts.h"
 #include "support/files.h"
 
@@ -171,14 +171,39 @@ TEST(GbnfTest, TooLittleMemoryIsAnError) {
   EXPECT_GT(num_failures, 2u);
 }
 
-// The grammars that llama.cpp comes with.
+// The grammar of a file matches these texts.
+void ExpectGrammarFile(const std::filesystem::path& folder, const char* name,
+                       const GbnfExamples& examples) {
+  SCOPED_TRACE(name);
+  ExpectGrammar(support::ReadFile(folder / name), examples);
+}
+
+TEST(GbnfTest, OwnGrammars) {
+  const auto expect = [](const char* name, const GbnfExamples& examples) {
+    ExpectGrammarFile(CRIA_OWN_GRAMMARS, name, examples);
+  };
+  expect("calculator.gbnf", {{"1 = 1\n", "2*(3 - 4.5)%7 = 0.25\n"}, {"", "1=1\n", "01 = 1\n"}});
+  expect("commands.gbnf", {{"GET A", "DEL A B_1 C", "SET X=\"a\\n\\\"é\"", "SET _=\"\""},
+                           {"GET", "GET a", "SET X=a", "SET X=\"\n\"", "SET X=\"\\x\"", "DEL A "}});
+  expect("greetings.gbnf", {{"Καλημέρα!", "Привет, мир", "こんにちは。", "カタカナー", "😀🙏"},
+                            {"", "Hello!", "Привет,мир", "こ a", "😀😀😀😀", "🌍"}});
+  expect("moves.gbnf", {{"Ta1-b2 / c3xd4!?", "a1-a2 / resigns\nHb1xb2! / a2-a3"},
+                        {"", "Ta1-b2", "a1-f2 / a1-a2", "a1-a2 / a1-a2\n", "resigns / a1-a2"}});
+  expect("recipe.gbnf", {{"# Soup\n\n* 2 leeks\n* 500 ml water\n\n1. Cut.\n",
+                          "# Käse-Brot\n\n* 20 g Käse, fein\n\n1. Öffne "
+                          "es, dann iss.\n2. Ende.\n"},
+                         {"", "# Soup\n\n\n1. Cut.\n", "# Soup\n\n* 2 leeks\n\n1. cut.\n"}});
+  expect("records.gbnf", {{R"({"id":"0123abcd-00ff","name":"x"})"}, {"", "{}", R"({"name":"x"})"}});
+  expect("timetable.gbnf", {{"Monday: 08:00–12:30, 13:15–23:55\nSunday: closed\n"},
+                            {"", "Monday: 24:00–24:05\n", "Monday:\n", "Tuesday: 08:00-09:00\n"}});
+}
+
+// The grammars that llama.cpp comes with, which are external test data.
 TEST(GbnfTest, GrammarsAsPeopleWriteThem) {
-  const char* data = std::getenv("CRIA_TEST_DATA");
-  if (data == nullptr) GTEST_SKIP() << "CRIA_TEST_DATA is not set";
-  const auto folder = std::filesystem::path(data) / "grammars";
+  CRIA_NEEDS_TEST_DATA("grammars");
+  const auto folder = ExternalTestData() / "grammars";
   const auto expect = [&folder](const char* name, const GbnfExamples& examples) {
-    SCOPED_TRACE(name);
-    ExpectGrammar(support::ReadFile(folder / name), examples);
+    ExpectGrammarFile(folder, name, examples);
   };
   expect("arithmetic.gbnf",
          {{"a+1=2\n", "x = 3 \ny*(z-1)=4\n"}, {"", "a=2", "1+=2\n", "a=b=c\n", "(a)=(b)"}});

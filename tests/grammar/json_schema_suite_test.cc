@@ -1,20 +1,21 @@
-// The official test suite of JSON Schema, if CRIA_TEST_DATA names a folder that has it.
+// Schemas with instances that are valid and others that are not: our own, and the official test
+// suite of JSON Schema, which is external test data.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "golden/test_data.h"
 #include "grammar/expression_texts.h"
 #include "grammar/json_schema.h"
+#include "support/files.h"
 
 namespace cria::grammar {
 namespace {
@@ -176,6 +177,18 @@ class JsonSchemaSuiteTest : public testing::Test {
     ADD_FAILURE() << place << ": " << what;
   }
 
+  void CheckFolder(const std::filesystem::path& folder) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+      if (entry.path().extension() != ".json") continue;
+      const std::string file = entry.path().lexically_relative(folder).string();
+      // Other formats are annotations.
+      if (file.starts_with("optional/format/") && !IsCheckedFormat(entry.path().stem())) continue;
+      for (const Json& group : Json::parse(support::ReadFile(entry.path()))) {
+        CheckGroup(file + ": " + group["description"].get<std::string>(), group);
+      }
+    }
+  }
+
   void CheckGroup(const std::string& place, const Json& group) {
     const std::string schema = group["schema"].dump();
     ExpressionTexts texts(size_t{16} << 20);
@@ -245,22 +258,18 @@ class JsonSchemaSuiteTest : public testing::Test {
   std::set<std::string> used_;
 };
 
+TEST_F(JsonSchemaSuiteTest, AgreesAboutOwnInstances) {
+  CheckFolder(CRIA_OWN_SCHEMA_SUITE);
+  EXPECT_TRUE(used_.empty());
+  EXPECT_GT(figures_.accepted, 80);
+  EXPECT_GT(figures_.refused, 100);
+  EXPECT_EQ(figures_.refused_schemas, 3);
+  EXPECT_EQ(figures_.contradictions, 2);
+}
+
 TEST_F(JsonSchemaSuiteTest, AgreesAboutInstances) {
-  const char* data = std::getenv("CRIA_TEST_DATA");
-  if (data == nullptr) GTEST_SKIP() << "CRIA_TEST_DATA is not set";
-  const auto folder =
-      std::filesystem::path(data) / "json-schema-test-suite" / "tests" / "draft2020-12";
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "CRIA_TEST_DATA has no suite";
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
-    if (entry.path().extension() != ".json") continue;
-    const std::string file = entry.path().lexically_relative(folder).string();
-    // Other formats are annotations.
-    if (file.starts_with("optional/format/") && !IsCheckedFormat(entry.path().stem())) continue;
-    std::ifstream stream(entry.path());
-    for (const Json& group : Json::parse(stream)) {
-      CheckGroup(file + ": " + group["description"].get<std::string>(), group);
-    }
-  }
+  CRIA_NEEDS_TEST_DATA("json-schema-test-suite");
+  CheckFolder(ExternalTestData() / "json-schema-test-suite/tests/draft2020-12");
   for (const auto& [name, reason] : kExceptions) {
     EXPECT_TRUE(used_.contains(name)) << "is no exception: " << name;
   }

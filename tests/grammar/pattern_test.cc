@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "core/format.h"
+#include "golden/test_data.h"
 #include "grammar/expression_texts.h"
 #include "grammar/pattern_parser.h"
 #include "support/files.h"
@@ -256,9 +256,8 @@ TEST(PatternTest, TooLittleMemoryIsAnError) {
 
 // The patterns of the official test suite of JSON Schema.
 TEST(PatternTest, JsonSchemaTestSuite) {
-  const char* data = std::getenv("CRIA_TEST_DATA");
-  if (data == nullptr) GTEST_SKIP() << "CRIA_TEST_DATA is not set";
-  const auto folder = std::filesystem::path(data) / "json-schema-test-suite/tests/draft2020-12";
+  CRIA_NEEDS_TEST_DATA("json-schema-test-suite");
+  const auto folder = ExternalTestData() / "json-schema-test-suite/tests/draft2020-12";
   size_t num_tests = 0;
   for (const char* file :
        {"pattern.json", "optional/ecmascript-regex.json", "optional/non-bmp-regex.json"}) {

@@ -1,5 +1,6 @@
 // What attention gives for keys and values that are chosen, for each type of them.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -214,12 +215,27 @@ TEST(AttentionScratchTest, GrowsWithNothingButItsArguments) {
 }
 
 TEST(AttentionScratchTest, NoRowsDoNothing) {
-  const Case c = {{2, 1, 8}, KvType::kF32, 3, 0};
+  const Case c = {{2, 1, 8}, KvType::kF32, 3, 1};
   const TestKvCache cache = FilledCache(c, 4);
-  Result<ThreadPool> pool = ThreadPool::Create(1);
-  const AttentionRows rows = {.first_position = 3};
-  Attention(c.shape, cache.view(), std::span(&rows, 1), {}, *pool);
+  const Result<ThreadPool> pool = ThreadPool::Create(1);
+  std::vector<float> output(c.row_floats(), kUntouched);
+  const std::vector<float> queries = Queries(c);
+  const AttentionRows none = {.table = cache.table(),
+                              .first_position = 3,
+                              .queries = queries.data(),
+                              .query_stride = c.row_floats(),
+                              .output = output.data(),
+                              .output_stride = c.row_floats()};
+  const Scratch scratch(AttentionScratchBytes(c.shape, {1, 2, 4}, 1));
+  Attention(c.shape, cache.view(), std::span(&none, 1), {}, *pool);
   Attention(c.shape, cache.view(), {}, {}, *pool);
+  EXPECT_THAT(output, testing::Each(kUntouched));
+  // Beside a run that has a row, they change nothing of it.
+  AttentionRows one = none;
+  one.num_rows = 1;
+  const AttentionRows runs[] = {none, one};
+  Attention(c.shape, cache.view(), runs, scratch.bytes(), *pool);
+  EXPECT_EQ(output, RunAll(c, cache));
 }
 
 }  // namespace

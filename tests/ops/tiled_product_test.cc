@@ -167,9 +167,9 @@ class Rows {
 
 class TiledProductTest : public testing::TestWithParam<Shape> {
  protected:
-  // Whether there is something to test. A test that skips itself with one instruction set would
-  // count as skipped with all of them, even if it fails with another.
-  bool HasKernel() const { return kernel_ != nullptr; }
+  void SetUp() override {
+    if (kernel_ == nullptr) GTEST_SKIP() << "there is no kernel for " << SimdTargetName();
+  }
 
   TiledWeights Weights(unsigned seed) const { return {*kernel_, GetParam(), seed}; }
 
@@ -238,7 +238,6 @@ std::vector<size_t> RowCounts() {
 }
 
 TEST_P(TiledProductTest, IsTheSumOfProductsForAnyNumberOfRows) {
-  if (!HasKernel()) return;
   const TiledWeights weights = Weights(1);
   Rows rows(kManyRows, GetParam().inputs, 2);
   const std::vector<Rows::Exact> products = Products(weights, rows, kManyRows);
@@ -250,7 +249,6 @@ TEST_P(TiledProductTest, IsTheSumOfProductsForAnyNumberOfRows) {
 }
 
 TEST_P(TiledProductTest, IsBitwiseTheSameBesideOtherRowsAndOnOtherThreads) {
-  if (!HasKernel()) return;
   const TiledWeights weights = Weights(3);
   Rows rows(kManyRows, GetParam().inputs, 4);
   const std::vector<float> all = Multiply(weights, rows.First(kManyRows), 1);
@@ -264,7 +262,6 @@ TEST_P(TiledProductTest, IsBitwiseTheSameBesideOtherRowsAndOnOtherThreads) {
 }
 
 TEST_P(TiledProductTest, ARowThatIsNoNumberLeavesTheOthersAlone) {
-  if (!HasKernel()) return;
   const TiledWeights weights = Weights(9);
   Rows rows(3, GetParam().inputs, 10);
   const std::vector<float> before = Multiply(weights, rows.First(3), 1);
@@ -281,7 +278,6 @@ TEST_P(TiledProductTest, ARowThatIsNoNumberLeavesTheOthersAlone) {
 }
 
 TEST_P(TiledProductTest, LeavesTheRowsAsTheyWere) {
-  if (!HasKernel()) return;
   const TiledWeights weights = Weights(5);
   Rows rows(5, GetParam().inputs, 6);
   const std::vector<int8_t> before = rows.values();
@@ -290,7 +286,6 @@ TEST_P(TiledProductTest, LeavesTheRowsAsTheyWere) {
 }
 
 TEST_P(TiledProductTest, TheLargestNumbersDoNotOverflow) {
-  if (!HasKernel()) return;
   TiledWeights weights = Weights(7);
   Rows rows(5, GetParam().inputs, 8);
   for (const int weight : {GetParam().min_weight(), GetParam().max_weight()}) {
@@ -339,7 +334,7 @@ INSTANTIATE_TEST_SUITE_P(AvxVnniByEvex, TiledProductTest,
 TEST(AvxVnniTest, GivesWhatAvx2Gives) {
   const TileKernel* const avx2 = Qb4wKernelForAvx2();
   const TileKernel* const vnni = Qb4wKernelWithEvexDotProducts();
-  if (avx2 == nullptr || vnni == nullptr) return;
+  if (avx2 == nullptr || vnni == nullptr) GTEST_SKIP() << "this processor cannot run both kernels";
   const TiledWeights weights(*avx2, {40, 1024, 64}, 1);
   Rows rows(kManyRows, 1024, 2);
   const Result<ThreadPool> pool = ThreadPool::Create(1);

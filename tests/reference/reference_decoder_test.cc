@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -13,7 +12,9 @@
 #include <numbers>
 #include <stdexcept>
 
+#include "golden/test_data.h"
 #include "reference/hugging_face_directory.h"
+#include "support/files.h"
 #include "support/sanitizers.h"
 
 namespace cria::reference {
@@ -373,15 +374,48 @@ TEST(ReferenceDecoder, RefusesWhatDoesNotFit) {
   EXPECT_THROW(Logits(model, std::vector{0}), std::runtime_error);
 }
 
-// A trained model and what others computed for it.
+// The demo checkpoint, and what demo_expected.py computed for it.
+class DemoModel : public testing::Test {
+ protected:
+  const ReferenceModel model_ = ReadHuggingFaceDirectory(CRIA_DEMO_CHECKPOINT);
+  const nlohmann::json expected_ =
+      nlohmann::json::parse(cria::support::ReadFile(CRIA_DEMO_EXPECTED));
+};
+
+TEST_F(DemoModel, GreedyIdsAndLogitsAreTheExpected) {
+  constexpr size_t kEvery = 32;
+  const size_t vocab_size = model_.config.vocab_size;
+  ASSERT_EQ(expected_["cases"].size(), 3u);
+  for (const nlohmann::json& expected : expected_["cases"]) {
+    const auto prompt = expected["prompt_ids"].get<std::vector<int>>();
+    const auto greedy = expected["greedy_ids"].get<std::vector<int>>();
+    EXPECT_EQ(Greedy(model_, prompt, greedy.size()), greedy);
+
+    const std::vector<double> logits = Logits(model_, prompt);
+    const auto rows = expected["every_32nd_logit"].get<std::vector<std::vector<double>>>();
+    ASSERT_EQ(rows.size(), 2u);
+    for (size_t row = 0; row < rows.size(); ++row) {
+      ASSERT_EQ(rows[row].size(), vocab_size / kEvery);
+      const size_t first = (prompt.size() - rows.size() + row) * vocab_size;
+      for (size_t i = 0; i < rows[row].size(); ++i) {
+        ASSERT_NEAR(logits[first + i * kEvery], rows[row][i], 1e-9) << row << ' ' << i;
+      }
+    }
+  }
+}
+
+TEST_F(DemoModel, LikelihoodIsTheExpected) {
+  EXPECT_NEAR(MeanNegativeLogLikelihood(model_, expected_["text_ids"].get<std::vector<int>>(),
+                                        expected_["context"], model_.config.bos_token_id),
+              expected_["mean_negative_log_likelihood"].get<double>(), 1e-9);
+}
+
+// A trained model of others, which is external test data, and what others computed for it.
 class Stories260K : public testing::Test {
  protected:
   void SetUp() override {
-    const char* data = std::getenv("CRIA_TEST_DATA");
-    if (data != nullptr) directory_ = std::filesystem::path(data) / "stories260K";
-    if (data == nullptr || !std::filesystem::exists(directory_)) {
-      GTEST_SKIP() << "CRIA_TEST_DATA names no folder with stories260K";
-    }
+    CRIA_NEEDS_TEST_DATA("stories260K");
+    directory_ = ExternalTestData() / "stories260K";
     model_ = ReadHuggingFaceDirectory(directory_);
   }
 

@@ -157,7 +157,7 @@ std::string GgufWriter::File() const {
 }
 
 void AddTokenizer(const ByteLevelTokenizer& tokenizer, ChatTemplateText chat_template,
-                  GgufWriter& writer) {
+                  GgufWriter& writer, std::string_view pre_tokenizer) {
   std::vector<std::string> tokens;
   for (const std::string& piece : tokenizer.pieces) tokens.push_back(InByteAlphabet(piece));
   std::vector<std::string> merges;
@@ -170,7 +170,7 @@ void AddTokenizer(const ByteLevelTokenizer& tokenizer, ChatTemplateText chat_tem
     types.push_back(3);
   }
   writer.Add("tokenizer.ggml.model", "gpt2");
-  writer.Add("tokenizer.ggml.pre", "llama-bpe");
+  writer.Add("tokenizer.ggml.pre", pre_tokenizer);
   writer.Add("tokenizer.ggml.tokens", tokens);
   writer.Add("tokenizer.ggml.token_type", types);
   writer.Add("tokenizer.ggml.merges", merges);

@@ -77,9 +77,9 @@ class GgufWriter {
   std::vector<Tensor> tensors_;
 };
 
-// Adds the metadata of a byte-level tokenizer with Llama 3's rules.
+// Adds the metadata of a byte-level tokenizer with the rules of this name, which are Llama 3's.
 void AddTokenizer(const ByteLevelTokenizer& tokenizer, ChatTemplateText chat_template,
-                  GgufWriter& writer);
+                  GgufWriter& writer, std::string_view pre_tokenizer = "llama-bpe");
 
 // Adds the configuration and the tokenizer of `model` as metadata of its architecture. The factor
 // of attention with yarn is the default, whatever `model` has.

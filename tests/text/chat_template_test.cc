@@ -355,10 +355,9 @@ TEST(ChatTemplateTest, BosThatAlsoEndsAnswersCountsOnlyAtTheBeginning) {
   EXPECT_EQ(count(" \n"), (BosCount{1, true}));
 }
 
-// Of all templates of real models there, only that of Qwen2.5 leaves BOS to the tokenizer.
-TEST(ChatTemplateTest, RealTemplatesHaveBosOnce) {
-  CRIA_NEEDS_TEST_DATA("chat/cases.json");
-  const std::filesystem::path folder = ExternalTestData() / "chat";
+// Of the templates of `folder`, those that have no BOS token of their own leave it to the
+// tokenizer.
+void ExpectBosOnce(const std::filesystem::path& folder) {
   const auto tokens = nlohmann::json::parse(support::ReadFile(folder / "cases.json"))["tokens"];
   for (const auto& [name, bos_and_eos] : tokens.items()) {
     SCOPED_TRACE(name);
@@ -381,6 +380,13 @@ TEST(ChatTemplateTest, RealTemplatesHaveBosOnce) {
     EXPECT_EQ(std::ranges::count(ids, draft.rules.bos_token_id), 1);
     EXPECT_EQ(ids.front(), draft.rules.bos_token_id);
   }
+}
+
+TEST(ChatTemplateTest, TemplatesHaveBosOnce) { ExpectBosOnce(CRIA_OWN_CHAT_TEMPLATES); }
+
+TEST(ChatTemplateTest, RealTemplatesHaveBosOnce) {
+  CRIA_NEEDS_TEST_DATA("chat/cases.json");
+  ExpectBosOnce(ExternalTestData() / "chat");
 }
 
 }  // namespace

@@ -174,18 +174,26 @@ TEST(ReasoningFilterTest, TextIsPassedOnAsSoonAsItIsCertain) {
   EXPECT_EQ(after("four <"), "four <");
 }
 
-TEST(ThinkingTest, RealTemplates) {
-  CRIA_NEEDS_TEST_DATA("chat/DeepSeek-R1-Distill-Llama-8B.jinja");
-  const std::filesystem::path folder = ExternalTestData() / "chat";
+// No template of `folder` has a switch, and only that of this name mentions the tags.
+void ExpectNoSwitch(const std::filesystem::path& folder, const std::string& with_tags) {
+  size_t num_with_tags = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".jinja") continue;
     SCOPED_TRACE(entry.path());
     const std::string source = support::ReadFile(entry.path());
-    // None of them has a switch; only DeepSeek's mentions the tags.
     EXPECT_EQ(ThinkingVariable(ChatTemplate(source)), "");
-    EXPECT_EQ(source.contains(FindReasoningTags(ChatTemplate(source)).close),
-              entry.path().filename().string().starts_with("DeepSeek"));
+    const bool has_tags = source.contains(FindReasoningTags(ChatTemplate(source)).close);
+    EXPECT_EQ(has_tags, entry.path().stem() == with_tags);
+    num_with_tags += has_tags ? 1 : 0;
   }
+  EXPECT_EQ(num_with_tags, 1u);
+}
+
+TEST(ThinkingTest, OwnTemplates) { ExpectNoSwitch(CRIA_OWN_CHAT_TEMPLATES, "reasoning"); }
+
+TEST(ThinkingTest, RealTemplates) {
+  CRIA_NEEDS_TEST_DATA("chat/DeepSeek-R1-Distill-Llama-8B.jinja");
+  ExpectNoSwitch(ExternalTestData() / "chat", "DeepSeek-R1-Distill-Llama-8B");
 }
 
 }  // namespace

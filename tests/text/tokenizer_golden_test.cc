@@ -1,4 +1,5 @@
-// Compares with the results of other programs for the same texts, if the external test data exists.
+// Compares with the results of other programs for the same texts: of our own texts and
+// vocabularies, and of those that are external test data.
 
 #include <gtest/gtest.h>
 
@@ -14,7 +15,9 @@
 #include "converter/tokenizer/tokenizer_import.h"
 #include "converter/tokenizer/tokenizer_json.h"
 #include "golden/test_data.h"
+#include "support/byte_level_tokenizer.h"
 #include "support/files.h"
+#include "support/gguf_writer.h"
 #include "support/temporary_directory.h"
 #include "text/chat_template.h"
 #include "text/detokenizer.h"
@@ -71,6 +74,61 @@ void ExpectPairs(const Tokenizer& tokenizer, const std::string& name) {
   }
   EXPECT_GT(num_texts, 40);
 }
+
+// Byte-level tokenizers of several families, read from tokenizer.json and from GGUF files. Those of
+// SentencePiece are compared with its library in sentencepiece_model_test.
+class ByteLevelFamily : public testing::TestWithParam<std::string> {
+ protected:
+  // What the library `tokenizers` makes of the texts.
+  void ExpectIds(const OwnedVocabulary& vocabulary) const {
+    const Tokenizer tokenizer = Tokenizer::Create(vocabulary.view()).value();
+    const nlohmann::json& ids = data_[GetParam()]["ids"];
+    ASSERT_EQ(ids.size(), data_["texts"].size());
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const std::string text = data_["texts"][i];
+      const std::vector<int32_t> encoded = tokenizer.Encode(text, {.add_bos = false}).value();
+      EXPECT_EQ(encoded, ids[i].get<std::vector<int32_t>>()) << '[' << text << ']';
+      if (data_[GetParam()]["normalizer"].is_null()) {
+        EXPECT_EQ(Decode(tokenizer, encoded), text);
+      }
+    }
+  }
+
+  const nlohmann::json data_ = nlohmann::json::parse(ReadFile(CRIA_BYTE_LEVEL_IDS));
+  const support::ByteLevelTokenizer made_ = support::MakeByteLevelTokenizer(data_["vocab_size"]);
+};
+
+TEST_P(ByteLevelFamily, FromTokenizerJson) {
+  nlohmann::json definition = nlohmann::json::parse(support::TokenizerJson(made_, false));
+  definition["normalizer"] = data_[GetParam()]["normalizer"];
+  definition["pre_tokenizer"] = data_[GetParam()]["pre_tokenizer"];
+  definition["model"]["ignore_merges"] = GetParam() == "llama-bpe";
+  const auto draft = ReadTokenizerJson(definition, "tokenizer.json");
+  ASSERT_TRUE(draft) << draft.error().message();
+  ExpectIds(BuildVocabulary(*draft, made_.vocab_size()).value());
+}
+
+TEST_P(ByteLevelFamily, FromGguf) {
+  const support::TemporaryDirectory folder;
+  support::GgufWriter writer;
+  writer.Add("general.architecture", "llama");
+  support::AddTokenizer(made_, support::ChatTemplateText::kNone, writer, GetParam());
+  support::WriteFile(folder / "vocabulary.gguf", writer.File());
+  auto opened = OpenVocabulary(folder / "vocabulary.gguf");
+  ASSERT_TRUE(opened) << opened.error().message();
+  const auto imported = ImportTokenizer(std::move(opened->tokenizer), std::nullopt);
+  ASSERT_TRUE(imported) << imported.error().message();
+  ExpectIds(imported->vocabulary);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ByteLevelFamily,
+                         testing::Values("gpt-2", "llama-bpe", "qwen2", "mpt", "starcoder",
+                                         "deepseek-coder"),
+                         [](const auto& one) {
+                           std::string name = one.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
 
 TEST(TokenizerGoldenTest, Stories260K) {
   CRIA_NEEDS_TEST_DATA("stories260K/expected");

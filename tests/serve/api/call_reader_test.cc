@@ -66,14 +66,29 @@ TEST(CallReaderTest, ReadsNamesAndArgumentsApart) {
          {{"add", R"({"a": 1})"}, {"b", "{}"}});
 }
 
+// Whatever the text is, its calls do not depend on how it is cut, and consist of parts of it.
 TEST(CallReaderTest, OtherTextDoesNoHarm) {
   std::mt19937 random(1);
-  const std::string_view alphabet = R"({}[]":,\ nameargumts)";
+  const std::vector<std::string_view> pieces = {
+      "{", "}", "[", "]", "\"", ":", ",", "\\", " ", "x", "\"name\":", "\"arguments\":", "\"f\""};
+  size_t num_calls = 0;
   for (int times = 0; times < 2000; ++times) {
     std::string text;
-    for (size_t i = random() % 40; i > 0; --i) text += alphabet[random() % alphabet.size()];
-    Read({{CallPart::Content::kCalls, text}}, 1);
+    for (size_t i = random() % 40; i > 0; --i) text += pieces[random() % pieces.size()];
+    SCOPED_TRACE(text);
+    const std::vector<ToolCall> calls = Read({{CallPart::Content::kCalls, text}}, 1);
+    num_calls += calls.size();
+    for (const ToolCall& call : calls) EXPECT_TRUE(text.contains('"' + call.name + '"'));
+    for (const uint32_t seed : {2, 3}) {
+      const std::vector<ToolCall> again = Read({{CallPart::Content::kCalls, text}}, seed);
+      ASSERT_EQ(again.size(), calls.size());
+      for (size_t i = 0; i < calls.size(); ++i) {
+        EXPECT_EQ(again[i].name, calls[i].name);
+        EXPECT_EQ(again[i].arguments, calls[i].arguments);
+      }
+    }
   }
+  EXPECT_GT(num_calls, 100u);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Tools in the chat templates of real models.
+// Tools in chat templates of our own and of real models.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,10 +31,9 @@ ChatRequest ToolConversation() {
   return ReadOpenAiChat(Fields(body));
 }
 
-TEST(RealTemplatesTest, ShowToolsCallsAndResults) {
-  CRIA_NEEDS_TEST_DATA("chat/Qwen2.5-7B-Instruct.jinja");
+void ExpectToolsCallsAndResults(const std::filesystem::path& folder) {
   size_t count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(ExternalTestData() / "chat")) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".jinja") continue;
     SCOPED_TRACE(entry.path());
     const std::string source = support::ReadFile(entry.path());
@@ -48,18 +47,37 @@ TEST(RealTemplatesTest, ShowToolsCallsAndResults) {
   EXPECT_GT(count, 3u);
 }
 
+std::string OpeningOfCalls(const std::filesystem::path& folder, const std::string& name) {
+  const std::string source = support::ReadFile(folder / (name + ".jinja"));
+  const ChatTemplate chat_template(source);
+  return std::string(FindToolFormat(source, KnowsTools(chat_template))->opening());
+}
+
+TEST(OwnTemplatesTest, ShowToolsCallsAndResults) {
+  ExpectToolsCallsAndResults(CRIA_OWN_CHAT_TEMPLATES);
+}
+
+TEST(OwnTemplatesTest, TheirFormatsAreFound) {
+  const std::filesystem::path folder = CRIA_OWN_CHAT_TEMPLATES;
+  EXPECT_EQ(OpeningOfCalls(folder, "headers-tools"), "<|python_tag|>");
+  EXPECT_EQ(OpeningOfCalls(folder, "tagged-tools"), "<tool_call>");
+  EXPECT_EQ(OpeningOfCalls(folder, "brackets-tools"), "[TOOL_CALLS]");
+  EXPECT_EQ(OpeningOfCalls(folder, "turns"), "<tool_call>");
+}
+
+TEST(RealTemplatesTest, ShowToolsCallsAndResults) {
+  CRIA_NEEDS_TEST_DATA("chat/Qwen2.5-7B-Instruct.jinja");
+  ExpectToolsCallsAndResults(ExternalTestData() / "chat");
+}
+
 TEST(RealTemplatesTest, TheirFormatsAreFound) {
   CRIA_NEEDS_TEST_DATA("chat/Qwen2.5-7B-Instruct.jinja");
-  const auto opening = [](const std::string& name) {
-    const std::string source = support::ReadFile(ExternalTestData() / "chat" / (name + ".jinja"));
-    const ChatTemplate chat_template(source);
-    return std::string(FindToolFormat(source, KnowsTools(chat_template))->opening());
-  };
-  EXPECT_EQ(opening("Llama-3.1-8B-Instruct"), "<|python_tag|>");
-  EXPECT_EQ(opening("Llama-3.2-3B-Instruct"), "<|python_tag|>");
-  EXPECT_EQ(opening("Qwen2.5-7B-Instruct"), "<tool_call>");
-  EXPECT_EQ(opening("Mistral-Nemo-Instruct-2407"), "[TOOL_CALLS]");
-  EXPECT_EQ(opening("gemma-2-2b-it"), "<tool_call>");
+  const std::filesystem::path folder = ExternalTestData() / "chat";
+  EXPECT_EQ(OpeningOfCalls(folder, "Llama-3.1-8B-Instruct"), "<|python_tag|>");
+  EXPECT_EQ(OpeningOfCalls(folder, "Llama-3.2-3B-Instruct"), "<|python_tag|>");
+  EXPECT_EQ(OpeningOfCalls(folder, "Qwen2.5-7B-Instruct"), "<tool_call>");
+  EXPECT_EQ(OpeningOfCalls(folder, "Mistral-Nemo-Instruct-2407"), "[TOOL_CALLS]");
+  EXPECT_EQ(OpeningOfCalls(folder, "gemma-2-2b-it"), "<tool_call>");
 }
 
 }  // namespace

@@ -1,16 +1,18 @@
 #include "serve/http/service_manager.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <cstring>
 #include <string>
 #include <vector>
 
+#include "support/files.h"
 #include "support/temporary_directory.h"
 #include "support/unwrap.h"
 
@@ -60,31 +62,54 @@ TEST(TakePassedListenersDeathTest, RefusesWhatIsNoSocketOrTooMuch) {
   EXPECT_EXIT(TakeAndExit(std::to_string(getpid()), "1000000", true), ExitedWithCode(2), "");
 }
 
-TEST(TellServiceManager, SendsADatagram) {
-  const support::TemporaryDirectory folder;
-  const std::string path = folder / "notify";
-  const Descriptor manager(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
-  ASSERT_EQ(bind(manager.value(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-  setenv("NOTIFY_SOCKET", path.c_str(), 1);
-  TellServiceManager("READY=1");
-  unsetenv("NOTIFY_SOCKET");
-  std::array<char, 64> bytes;
-  const ssize_t count = recv(manager.value(), bytes.data(), bytes.size(), MSG_DONTWAIT);
-  ASSERT_EQ(count, 7);
-  EXPECT_EQ(std::string(bytes.data(), 7), "READY=1");
+// A service manager that listens at a path as long as a socket's may be.
+class TellServiceManagerTest : public testing::Test {
+ protected:
+  TellServiceManagerTest() : path_(folder_ / "notify") {
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    path_.resize(sizeof address.sun_path - 1, 'x');
+    std::ranges::copy(path_, address.sun_path);
+    EXPECT_EQ(bind(manager_.value(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
+              0);
+  }
+
+  // The datagrams that come if NOTIFY_SOCKET has this value, or none.
+  std::vector<std::string> Tell(const char* notify_socket) {
+    if (notify_socket == nullptr) {
+      unsetenv("NOTIFY_SOCKET");
+    } else {
+      setenv("NOTIFY_SOCKET", notify_socket, 1);
+    }
+    const size_t descriptors_before = support::FileNames("/proc/self/fd").size();
+    TellServiceManager("READY=1");
+    EXPECT_EQ(support::FileNames("/proc/self/fd").size(), descriptors_before);
+    unsetenv("NOTIFY_SOCKET");
+    std::vector<std::string> datagrams;
+    std::array<char, 64> bytes;
+    ssize_t count = 0;
+    while ((count = recv(manager_.value(), bytes.data(), bytes.size(), MSG_DONTWAIT)) >= 0) {
+      datagrams.emplace_back(bytes.data(), static_cast<size_t>(count));
+    }
+    return datagrams;
+  }
+
+  support::TemporaryDirectory folder_;
+  std::string path_;
+  const Descriptor manager_{socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
+};
+
+TEST_F(TellServiceManagerTest, SendsADatagram) {
+  EXPECT_THAT(Tell(path_.c_str()), testing::ElementsAre("READY=1"));
 }
 
-TEST(TellServiceManager, DoesNothingWithoutAManager) {
-  unsetenv("NOTIFY_SOCKET");
-  TellServiceManager("READY=1");
-  setenv("NOTIFY_SOCKET", "/nonexistent/notify", 1);
-  TellServiceManager("READY=1");
-  setenv("NOTIFY_SOCKET", std::string(1000, 'x').c_str(), 1);
-  TellServiceManager("READY=1");
-  unsetenv("NOTIFY_SOCKET");
+TEST_F(TellServiceManagerTest, SendsNothingWithoutAManager) {
+  EXPECT_THAT(Tell(nullptr), testing::IsEmpty());
+  EXPECT_THAT(Tell(""), testing::IsEmpty());
+  EXPECT_THAT(Tell((folder_ / "absent").c_str()), testing::IsEmpty());
+  // Cut off, it would be the manager's path.
+  EXPECT_THAT(Tell((path_ + "x").c_str()), testing::IsEmpty());
+  EXPECT_THAT(Tell((path_ + std::string(1000, 'x')).c_str()), testing::IsEmpty());
 }
 
 }  // namespace

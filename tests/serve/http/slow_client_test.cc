@@ -24,11 +24,11 @@ class SlowClients : public HttpTest {
   // Long enough for a client that is not slow, on a machine that is busy.
   static inline const std::chrono::milliseconds kTimeout = support::IsEmulated() ? 4000ms : 400ms;
 
-  static HttpOptions Impatient() {
+  static HttpOptions Impatient(std::chrono::milliseconds timeout = kTimeout) {
     HttpOptions options;
-    options.bounds.request_timeout = kTimeout;
-    options.bounds.answer_timeout = kTimeout;
-    options.bounds.idle_timeout = kTimeout;
+    options.bounds.request_timeout = timeout;
+    options.bounds.answer_timeout = timeout;
+    options.bounds.idle_timeout = timeout;
     return options;
   }
 
@@ -128,7 +128,7 @@ TEST_F(SlowClients, OneThatTakesNothingOfAWholeAnswerIsClosed) {
 }
 
 TEST_F(SlowClients, OneThatTakesAllInTimeGetsAll) {
-  StartServer(Impatient());
+  StartServer(Impatient(kPatience));
   RawClient client = Connect();
   client.Send(Get("/wait"));
   const Exchange exchange = Next();
