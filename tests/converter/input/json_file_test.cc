@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/format.h"
+#include "converter/input/whole_file.h"
 #include "core/utf8.h"
 #include "support/files.h"
 #include "support/temporary_directory.h"
@@ -144,9 +145,9 @@ TEST(JsonFileTest, ReadsFilesUpToTheirBound) {
   const support::TemporaryDirectory folder;
   const auto path = folder.path() / "a.json";
   support::WriteFile(path, "{\"a\":1}");
-  EXPECT_TRUE(FileExists(path));
-  EXPECT_FALSE(FileExists(folder.path() / "b.json"));
-  EXPECT_FALSE(FileExists(path / "b.json"));
+  EXPECT_TRUE(FileExists(path).value());
+  EXPECT_FALSE(FileExists(folder.path() / "b.json").value());
+  EXPECT_FALSE(FileExists(path / "b.json").value());
   EXPECT_TRUE(ReadJsonFile(path, 7));
   const auto too_long = ReadJsonFile(path, 6);
   ASSERT_FALSE(too_long);
