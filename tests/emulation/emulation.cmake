@@ -6,10 +6,20 @@ if(NOT CMAKE_CROSSCOMPILING_EMULATOR)
                       "`./dev test ${cria_preset}`, or install qemu-user, or give -DCRIA_BUILD_TESTS=OFF.")
 endif()
 
-# Every program runs on the first core. On the other cores, the programs run whose results depend on XNNPACK's kernels;
-# on the cores of boards, also the programs that pack for them. Programs that test sockets, time-outs, the bytes of a
-# page and the tests' own reference run on no core.
+# A program runs on the first core if a processor decides something of what it tests. On the other cores, the programs
+# run whose results depend on XNNPACK's kernels; on the cores of boards, also the programs that pack for them. Programs
+# that test sockets, time-outs, the bytes of a page and the tests' own reference run on no core.
 set(emulated_nowhere "^(serve_(http|page)|reference)_tests$")
+# Programs that run on the first core by `./dev test aarch64 --all` alone: what they test is the same on every processor,
+# or they start programs that other tests start there, too.
+option(CRIA_EMULATE_ALL "Also emulate tests of what no processor decides" OFF)
+set(emulated_with_all
+    "^(cli_(chat|convert|eval|flags|mpi)_tests|cli_mpi_plan_test|converter_(hub|hugging_face|llama2c|meta|tokenizer|torch)_tests|platforms_raspberry_pi_tests|support_tests)$")
+# Programs of which, without --all, the first core runs some tests alone.
+#   PROGRAM|FILTER
+set(emulated_in_part
+  # emulation_same_model_file_test compares a model that was calibrated.
+  "converter_calibrate_tests|LayerSteps*:LinearAlgebra.*:RowSolver.*")
 if(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
   # Raspberry Pi 5; Pi 3 and Pi 4, which have no dot products; and a core with all instruction sets.
   set(emulated_cores cortex-a76 cortex-a53 cortex-a72 max)
@@ -66,7 +76,6 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^armv7")
 endif()
 
 # The seconds of the longest programs, which start first, so that no processor waits at the end.
-set(emulated_seconds_converter_calibrate_tests 100)
 set(emulated_seconds_cli_convert_tests 75)
 set(emulated_seconds_cli_tests 70)
 set(emulated_seconds_emulation_same_model_file_test 52)
@@ -102,7 +111,8 @@ function(cria_add_tests program)
   set(cores)
   set(others ${emulated_cores})
   list(POP_FRONT others first)
-  if(program MATCHES "${emulated_on_first}" AND NOT program MATCHES "${emulated_nowhere}")
+  if(program MATCHES "${emulated_on_first}" AND NOT program MATCHES "${emulated_nowhere}" AND
+     (CRIA_EMULATE_ALL OR NOT program MATCHES "${emulated_with_all}"))
     list(APPEND cores ${first})
   endif()
   if(program MATCHES "${emulated_by_xnnpack}")
@@ -129,8 +139,16 @@ function(cria_add_tests program)
     endif()
   endforeach()
   list(JOIN filter ":" filter)
+  set(filter "-${filter}")
+  foreach(entry IN LISTS emulated_in_part)
+    string(REPLACE "|" ";" entry "${entry}")
+    list(POP_FRONT entry entry_program tests)
+    if(entry_program STREQUAL program AND NOT CRIA_EMULATE_ALL)
+      string(PREPEND filter "${tests}")
+    endif()
+  endforeach()
   foreach(core IN LISTS cores)
-    cria_add_emulated_test(${program} ${core} "-${filter}" ${ARGN})
+    cria_add_emulated_test(${program} ${core} "${filter}" ${ARGN})
     if(DEFINED emulated_seconds_${program})
       set_tests_properties(${program}@${core} PROPERTIES COST ${emulated_seconds_${program}})
     endif()

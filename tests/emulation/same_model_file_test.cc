@@ -116,6 +116,21 @@ TEST_P(SameModelFile, OfLargeChannels) {
   ExpectSame(checkpoint, {"--weights", GetParam()});
 }
 
+// Sums over the activations that a text causes choose its codes.
+TEST_F(HostAndDevice, OfACalibratedModel) {
+  reference::ReferenceModel model = support::MakeModel(support::SpecGqa());
+  const std::string checkpoint = (directory_ / "checkpoint").string();
+  support::WriteHuggingFaceDirectory(model, checkpoint, {});
+  const std::string text = (directory_ / "text.txt").string();
+  std::string sentences;
+  for (int i = 0; i < 150; ++i) {
+    sentences += "Bird " + std::to_string(i * 37) + " sings in tree " + std::to_string(i) + ".\n";
+  }
+  support::WriteFile(text, sentences);
+  ExpectSame(checkpoint,
+             {"--weights", "int4", "--calibrate", text, "--calibration-tokens", "1024"});
+}
+
 INSTANTIATE_TEST_SUITE_P(Weights, SameModelFile, testing::Values("f32", "int8", "int4"));
 
 // Of a trained model, since no two of its tokens are about equally likely.
