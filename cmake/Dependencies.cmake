@@ -1,5 +1,5 @@
 # The libraries and tools that Cria needs, as imported targets. Debian 13 has all of them
-# (toolchains/debian-device-packages.txt; flatc and protoc are in debian-packages.txt).
+# (the lists in toolchains/).
 
 find_package(Threads REQUIRED)
 
@@ -10,7 +10,8 @@ function(cria_need_found name variable)
                         "it as platforms/android/README.md says.")
   elseif(NOT ${variable})
     message(FATAL_ERROR "There is no ${name}: run `./dev build`, or install the packages of "
-                        "toolchains/debian-packages.txt and debian-device-packages.txt.")
+                        "debian-cria-packages.txt, debian-packages.txt, debian-cria-device-packages.txt and "
+                        "debian-device-packages.txt in toolchains/.")
   endif()
 endfunction()
 
