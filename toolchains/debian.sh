@@ -124,20 +124,46 @@ fill_tree() {  # FOLDER
     --dpkgopt='path-include=/usr/bin/qemu-arm' \
     --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/man/*' \
     --essential-hook='mkdir -p "$1/usr/share/man/man1"' \
-    --customize-hook='rm -rf "$1"/var/cache/apt/archives/*.deb "$1"/usr/share/doc' \
+    --customize-hook='rm -rf "$1"/var/cache/apt/archives/*.deb' \
+    --customize-hook='find "$1/usr/share/doc" -type f ! -name copyright -delete' \
     --customize-hook='find "$1/usr/lib/jvm" -type l -lname "/etc/java-*" -printf "%p %l\n" |
       while read -r link settings; do rm "$link" && cp -rL "$1$settings" "$link"; done' \
     "$suite" "$1"
 }
 
-tree_lists=(debian-packages.txt debian-device-packages.txt debian-cross-packages.txt
-            debian-checking-packages.txt)
+cria_lists=(debian-cria-packages.txt debian-cria-device-packages.txt)
+device_lists=(debian-cria-device-packages.txt debian-device-packages.txt)
+native_lists=(debian-cria-packages.txt debian-packages.txt "${device_lists[@]}")
+tree_lists=("${native_lists[@]}" debian-cross-packages.txt debian-checking-packages.txt)
+
+# The name of the tree or sysroot NAME in the cache that has the packages in LISTS.
+named_by_packages() {  # NAME LISTS…
+  echo "$1-$(packages "${@:2}" | sort | sha256sum | cut -c1-12)"
+}
 
 # Makes the private tree unless it exists; sets $tree.
 ensure_tree() {
   need_mmdebstrap mmdebstrap bwrap
-  tree=$cache/debian-$suite-$(packages "${tree_lists[@]}" | sort | sha256sum | cut -c1-12)
+  tree=$cache/$(named_by_packages "debian-$suite" "${tree_lists[@]}")
   make_in_cache "$tree" "a private Debian tree (some minutes)" fill_tree
+}
+
+# The programs of these packages run without what their installation would set up, but for the list of libraries. So
+# they are only unpacked, which takes a third of the time.
+fill_cria_tree() {  # FOLDER
+  run_mmdebstrap --variant=extract --include="$(packages "${cria_lists[@]}" | paste -sd,)" \
+    --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/man/*' \
+    --dpkgopt='path-exclude=/usr/share/doc/*' "$suite" "$1" || return
+  as_root mkdir -p "$1/etc/alternatives" "$1/usr/local" && as_root /sbin/ldconfig -r "$1"
+}
+
+# As ensure_tree, with what building the program cria needs and nothing else; if the whole tree exists, that is used.
+ensure_cria_tree() {
+  need_mmdebstrap mmdebstrap bwrap
+  tree=$cache/$(named_by_packages "debian-$suite" "${tree_lists[@]}")
+  [ ! -d "$tree/usr" ] || return 0
+  tree=$cache/$(named_by_packages "debian-cria-$suite" "${cria_lists[@]}")
+  make_in_cache "$tree" "a private Debian tree for building cria (a minute)" fill_cria_tree
 }
 
 # Updates are not needed for a sysroot or for trying packages, and mirrors get those of rarer
@@ -153,20 +179,22 @@ fill_browser() {  # FOLDER
 # Makes a tree with a browser, apart from that of the compilers, unless it exists; sets $browser.
 ensure_browser() {
   need_mmdebstrap mmdebstrap bwrap
-  browser=$cache/browser-$suite-$(packages debian-browser-packages.txt | sort | sha256sum | cut -c1-12)
+  browser=$cache/$(named_by_packages "browser-$suite" debian-browser-packages.txt)
   make_in_cache "$browser" "a tree with a browser (some minutes)" fill_browser
 }
 
 fill_sysroot() {  # FOLDER
   run_mmdebstrap --variant=extract --architectures="$sysroot_architecture" "$without_updates" \
-    --include="$(packages debian-device-packages.txt | paste -sd,)" "$suite" "$1" || return
+    --include="$(packages "${device_lists[@]}" | paste -sd,)" "$suite" "$1" || return
   # An emulator looks for every path here before it looks at the host's, so only headers and
   # libraries may stay.
   as_root find "$1" -mindepth 1 -maxdepth 1 ! -name usr -exec rm -rf {} + &&
     as_root find "$1/usr" -mindepth 1 -maxdepth 1 ! -name include ! -name lib ! -name share \
       -exec rm -rf {} + &&
-    as_root find "$1/usr/share" -mindepth 1 -maxdepth 1 ! -name cmake ! -name pkgconfig \
+    as_root find "$1/usr/share" -mindepth 1 -maxdepth 1 ! -name cmake ! -name pkgconfig ! -name doc \
       -exec rm -rf {} + &&
+    # Licences of libraries, for archives.
+    as_root find "$1/usr/share/doc" -type f ! -name copyright -delete &&
     as_root ln -s usr/lib "$1/lib"
 }
 
@@ -175,7 +203,7 @@ ensure_sysroot() {  # ARCHITECTURE
   sysroot_architecture=$1
   need_mmdebstrap mmdebstrap
   export CRIA_SYSROOT
-  CRIA_SYSROOT=$cache/sysroot-$suite-$1-$(packages debian-device-packages.txt | sort | sha256sum | cut -c1-12)
+  CRIA_SYSROOT=$cache/$(named_by_packages "sysroot-$suite-$1" "${device_lists[@]}")
   make_in_cache "$CRIA_SYSROOT" "a sysroot of $1 (a minute)" fill_sysroot
 }
 
