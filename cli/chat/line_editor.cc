@@ -14,9 +14,9 @@
 #include <optional>
 #include <utility>
 
+#include "cli/chat/line_drawer.h"
 #include "cli/chat/signal_watch.h"
 #include "cli/chat/typed_history.h"
-#include "cli/chat/wrapped_rows.h"
 #include "cli/ends.h"
 #include "cli/terminal.h"
 
@@ -46,6 +46,21 @@ bool KnowsSequences() {
   return kind != nullptr && *kind != '\0' && std::string_view(kind) != "dumb";
 }
 
+// Where libedit draws, which does not know marks that belong to the character before them, and
+// breaks rows where a terminal can insert characters. Only its bells reach the terminal.
+std::FILE* OpenBell() {
+  const cookie_io_functions_t functions = {
+      .read = nullptr,
+      .write = [](void*, const char* bytes, size_t count) -> ssize_t {
+        constexpr char kBell = '\a';
+        if (std::string_view(bytes, count).contains(kBell)) WriteToTerminal({&kBell, 1});
+        return static_cast<ssize_t>(count);
+      },
+      .seek = nullptr,
+      .close = nullptr};
+  return fopencookie(nullptr, "w", functions);
+}
+
 std::wstring Widen(std::string_view text) {
   const std::string copy(text);
   std::wstring wide(copy.size(), L'\0');
@@ -70,12 +85,13 @@ std::string Narrow(std::wstring_view text) {
 struct LineEditor::State {
   Completer complete;
   bool knows_sequences = KnowsSequences();
+  std::FILE* bell = nullptr;  // Null if libedit draws.
   EditLine* editor = nullptr;
+  LineDrawer drawer;
   TypedHistory history;
   std::wstring prompt;
 
   // While a line is read.
-  int columns = 0;  // Of the terminal when the line was drawn.
   std::optional<SignalWatch> signals;
   bool was_interrupted = false;
   bool had_text = false;  // When it was interrupted.
@@ -92,11 +108,14 @@ struct LineEditor::State {
   void Bind(const wchar_t* keys, const wchar_t* function) const {
     el_wset(editor, EL_BIND, keys, function, nullptr);
   }
-  int Columns() const;
   void BindTerminalKeys() const;
+  ScreenSize Size() const;
   void BeginEditing();
   void EndEditing() const;
-  void Redraw();
+  void Draw(size_t cursor);
+  void FinishDrawing(std::wstring_view line);
+  std::wstring_view Line() const;
+  size_t Cursor() const;
   bool HandleSignals();
   int NextByte(char& byte);
   int NextCharacter(wchar_t& character);
@@ -132,14 +151,16 @@ void LineEditor::State::BindTerminalKeys() const {
   }
 }
 
-int LineEditor::State::Columns() const {
-  int number = 0;
-  el_wget(editor, EL_GETTC, "co", &number);
-  return number;
+ScreenSize LineEditor::State::Size() const {
+  ScreenSize size;
+  el_wget(editor, EL_GETTC, "li", &size.rows);
+  el_wget(editor, EL_GETTC, "co", &size.columns);
+  return size;
 }
 
 void LineEditor::State::BeginEditing() {
-  columns = Columns();
+  drawer.Begin();
+  el_resize(editor);
   if (knows_sequences) WriteToTerminal(kBracketPastes);
 }
 
@@ -147,35 +168,48 @@ void LineEditor::State::EndEditing() const {
   if (knows_sequences) WriteToTerminal(kDoNotBracketPastes);
 }
 
-// Draws the prompt and the line again where they begin. The terminal has wrapped their rows to its
-// width, or shows something else after the program was stopped.
-void LineEditor::State::Redraw() {
-  const int columns_before = std::exchange(columns, Columns());
+std::wstring_view LineEditor::State::Line() const {
   const LineInfoW* line = el_wline(editor);
-  std::wstring before_cursor = prompt;
-  before_cursor.append(line->buffer, line->cursor);
-  const int row = RowAfterResize(before_cursor, columns_before, columns);
-  if (row > 0) WriteToTerminal("\033[" + std::to_string(row) + 'A');
-  WriteToTerminal("\r\033[J");
-  el_wset(editor, EL_REFRESH);
+  return {line->buffer, line->lastchar};
+}
+
+size_t LineEditor::State::Cursor() const {
+  const LineInfoW* line = el_wline(editor);
+  return static_cast<size_t>(line->cursor - line->buffer);
+}
+
+// Shows the cursor before this character of the line.
+void LineEditor::State::Draw(size_t cursor) {
+  if (bell == nullptr) return;
+  const std::wstring text = prompt + std::wstring(Line());
+  const std::wstring keys = drawer.Draw(text, prompt.size() + cursor, Size());
+  if (!keys.empty()) WriteToTerminal(Narrow(keys));
+}
+
+// Draws the whole line, and goes to the row after it.
+void LineEditor::State::FinishDrawing(std::wstring_view line) {
+  if (bell == nullptr) return WriteToTerminal("\n");
+  WriteToTerminal(Narrow(drawer.Finish(prompt + std::wstring(line), Size())));
 }
 
 // Returns false if Ctrl-C ends the line.
 bool LineEditor::State::HandleSignals() {
   if (signals->Take(SIGINT)) {
-    const LineInfoW* line = el_wline(editor);
-    had_text = line->lastchar != line->buffer;
+    had_text = !Line().empty();
     was_interrupted = true;
+    constexpr const wchar_t* kShown = L"^C";
+    if (bell == nullptr) WriteToTerminal(Narrow(kShown));
+    FinishDrawing(std::wstring(Line()) + kShown);
     return false;
   }
   if (signals->Take(SIGTSTP)) {
+    Draw(Line().size());
     el_wset(editor, EL_PREP_TERM, 0);
     EndEditing();
     signals->Suspend();
     signals->Take(SIGCONT);
     el_wset(editor, EL_PREP_TERM, 1);
     BeginEditing();
-    el_resize(editor);
     WriteToTerminal("\n");
     el_wset(editor, EL_REFRESH);
   }
@@ -185,7 +219,8 @@ bool LineEditor::State::HandleSignals() {
   }
   if (signals->Take(SIGWINCH)) {
     el_resize(editor);
-    Redraw();
+    WriteToTerminal(Narrow(drawer.Erase(Size().columns)));
+    el_wset(editor, EL_REFRESH);
   }
   return true;
 }
@@ -193,6 +228,7 @@ bool LineEditor::State::HandleSignals() {
 // Returns 1, 0 at the end of the input, or -1 if Ctrl-C or an error ends the line.
 int LineEditor::State::NextByte(char& byte) {
   while (taken == input.size()) {
+    Draw(Cursor());
     if (!signals->WaitForInput()) {
       if (!HandleSignals()) return -1;
       continue;
@@ -238,8 +274,7 @@ unsigned char LineEditor::State::InsertPasted() {
 }
 
 unsigned char LineEditor::State::Complete() {
-  const LineInfoW* line = el_wline(editor);
-  const std::string typed = Narrow({line->buffer, line->cursor});
+  const std::string typed = Narrow(Line().substr(0, Cursor()));
   std::vector<std::string> words = complete(typed);
   if (words.empty()) return CC_REFRESH_BEEP;
   // What all words begin with.
@@ -252,7 +287,8 @@ unsigned char LineEditor::State::Complete() {
     el_winsertstr(editor, Widen(std::string_view(common).substr(typed.size())).c_str());
     return CC_REFRESH;
   }
-  std::string list = "\n";
+  FinishDrawing(Line());
+  std::string list;
   for (const std::string& word : words) list += word + "  ";
   WriteToTerminal(list + '\n');
   el_wset(editor, EL_REFRESH);
@@ -262,7 +298,10 @@ unsigned char LineEditor::State::Complete() {
 LineEditor::LineEditor(Completer complete) : state_(std::make_unique<State>()) {
   state_->complete = std::move(complete);
   RestoreTerminalAtEnd(state_->knows_sequences ? kDoNotBracketPastes.data() : "");
-  EditLine* const editor = el_init("cria", stdin, Screen(), stderr);
+  if (state_->knows_sequences) state_->bell = OpenBell();
+  EditLine* const editor =
+      el_init_fd("cria", stdin, state_->bell != nullptr ? state_->bell : Screen(), stderr,
+                 STDIN_FILENO, fileno(Screen()), STDERR_FILENO);
   state_->editor = editor;
   el_wset(editor, EL_CLIENTDATA, state_.get());
   el_wset(
@@ -290,7 +329,15 @@ LineEditor::LineEditor(Completer complete) : state_(std::make_unique<State>()) {
         el_winsertstr(line, L"\n");
         return CC_REFRESH;
       });
+  el_wset(
+      editor, EL_ADDFN, L"cria-clear", L"Clear the screen",
+      +[](EditLine* line, wint_t) -> unsigned char {
+        WriteToTerminal("\033[H\033[2J");
+        State::Of(line).drawer.Begin();
+        return CC_REFRESH;
+      });
   state_->BindTerminalKeys();
+  if (state_->bell != nullptr) state_->Bind(L"^L", L"cria-clear");
   state_->Bind(kPasteBegin, L"cria-paste");
   state_->Bind(L"\t", L"cria-complete");
   state_->Bind(L"\033\r", L"cria-new-line");
@@ -301,6 +348,7 @@ LineEditor::LineEditor(Completer complete) : state_(std::make_unique<State>()) {
 LineEditor::~LineEditor() {
   RestoreTerminalAtEnd(nullptr);
   el_end(state_->editor);
+  if (state_->bell != nullptr) std::fclose(state_->bell);
 }
 
 Status LineEditor::KeepHistory(const std::string& path) { return state_->history.KeepIn(path); }
@@ -319,15 +367,15 @@ LineEditor::Line LineEditor::Read(const std::string& prompt) {
   state.EndEditing();
   state.signals.reset();
   if (state.was_interrupted) {
-    WriteToTerminal("^C\n");
     return {.end = state.had_text ? End::kInterrupt : End::kInterruptOnEmpty, .text = ""};
   }
   if (text == nullptr || length <= 0) {
-    WriteToTerminal("\n");
+    state.FinishDrawing(L"");
     return {};
   }
   std::wstring_view line(text, static_cast<size_t>(length));
   if (line.ends_with(L'\n')) line.remove_suffix(1);
+  if (state.bell != nullptr) state.FinishDrawing(line);
   return {.end = End::kEnter, .text = Narrow(line)};
 }
 

@@ -7,7 +7,6 @@
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <vterm.h>
 
 #include <algorithm>
 #include <chrono>
@@ -24,34 +23,6 @@ using Clock = std::chrono::steady_clock;
 const auto kPatience = std::chrono::seconds(IsEmulated() ? 300 : 60);
 const int kQuietMilliseconds = IsEmulated() ? 1500 : 300;
 
-void AppendUtf8(std::string& text, uint32_t code) {
-  if (code < 0x80) {
-    text += static_cast<char>(code);
-    return;
-  }
-  const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-  const uint32_t lead[] = {0, 0xC0, 0xE0, 0xF0};
-  text += static_cast<char>(lead[more] | (code >> (6 * more)));
-  for (int i = more - 1; i >= 0; --i) {
-    text += static_cast<char>(0x80 | ((code >> (6 * i)) & 0x3F));
-  }
-}
-
-std::string LineOf(const VTermScreenCell* cells, int columns) {
-  std::string line;
-  for (int column = 0; column < columns; column += std::max<int>(cells[column].width, 1)) {
-    if (cells[column].chars[0] == 0) {
-      line += ' ';
-      continue;
-    }
-    for (const uint32_t code : cells[column].chars) {
-      if (code == 0) break;
-      AppendUtf8(line, code);
-    }
-  }
-  return line.substr(0, line.find_last_not_of(' ') + 1);
-}
-
 winsize SizeOf(int rows, int columns) {
   return {.ws_row = static_cast<unsigned short>(rows),
           .ws_col = static_cast<unsigned short>(columns),
@@ -61,32 +32,9 @@ winsize SizeOf(int rows, int columns) {
 
 }  // namespace
 
-struct TerminalProgram::Vterm {
-  Vterm(int rows, int columns) : terminal(vterm_new(rows, columns)) {
-    vterm_set_utf8(terminal, 1);
-    screen = vterm_obtain_screen(terminal);
-    static constexpr VTermScreenCallbacks kCallbacks = {.sb_pushline = KeepScrolled};
-    vterm_screen_set_callbacks(screen, &kCallbacks, this);
-    vterm_screen_enable_reflow(screen, true);
-    vterm_screen_reset(screen, 1);
-  }
-  ~Vterm() { vterm_free(terminal); }
-  Vterm(const Vterm&) = delete;
-  Vterm& operator=(const Vterm&) = delete;
-
-  static int KeepScrolled(int columns, const VTermScreenCell* cells, void* self) {
-    static_cast<Vterm*>(self)->scrolled += LineOf(cells, columns) + '\n';
-    return 1;
-  }
-
-  VTerm* terminal;
-  VTermScreen* screen;
-  std::string scrolled;
-};
-
 TerminalProgram::TerminalProgram(const std::vector<std::string>& arguments,
                                  const TerminalOptions& options)
-    : vterm_(std::make_unique<Vterm>(options.rows, options.columns)) {
+    : screen_(options.rows, options.columns) {
   winsize size = SizeOf(options.rows, options.columns);
   process_ = forkpty(&terminal_, nullptr, nullptr, &size);
   if (process_ < 0) throw std::runtime_error("cannot make a terminal");
@@ -139,7 +87,7 @@ void TerminalProgram::Paste(std::string_view text) {
 
 void TerminalProgram::Resize(int rows, int columns) {
   Pump(0);
-  vterm_set_size(vterm_->terminal, rows, columns);
+  screen_.Resize(rows, columns);
   const winsize size = SizeOf(rows, columns);
   ioctl(terminal_, TIOCSWINSZ, &size);
 }
@@ -159,7 +107,7 @@ bool TerminalProgram::Pump(int milliseconds) {
     }
     has_read = true;
     output_.append(bytes, static_cast<size_t>(count));
-    vterm_input_write(vterm_->terminal, bytes, static_cast<size_t>(count));
+    screen_.Write({bytes, static_cast<size_t>(count)});
   }
   return has_read;
 }
@@ -167,10 +115,14 @@ bool TerminalProgram::Pump(int milliseconds) {
 bool TerminalProgram::WaitFor(std::string_view text) { return WaitFor(text, 1); }
 
 bool TerminalProgram::WaitFor(std::string_view text, int times) {
+  return WaitUntil([&] { return Count(text) >= times; });
+}
+
+bool TerminalProgram::WaitUntil(const std::function<bool()>& is_so) {
   const auto deadline = Clock::now() + kPatience;
   for (;;) {
     Pump(0);
-    if (Count(text) >= times) return true;
+    if (is_so()) return true;
     if (!is_open_ || Clock::now() >= deadline) return false;
     Pump(20);
   }
@@ -190,23 +142,9 @@ void TerminalProgram::WaitUntilQuiet() {
   }
 }
 
-std::string TerminalProgram::VisibleScreen() const {
-  int rows = 0;
-  int columns = 0;
-  vterm_get_size(vterm_->terminal, &rows, &columns);
-  std::string text;
-  std::vector<VTermScreenCell> cells(static_cast<size_t>(columns));
-  for (int row = 0; row < rows; ++row) {
-    for (int column = 0; column < columns; ++column) {
-      vterm_screen_get_cell(vterm_->screen, {row, column}, &cells[static_cast<size_t>(column)]);
-    }
-    text += LineOf(cells.data(), columns) + '\n';
-  }
-  text.resize(text.find_last_not_of('\n') + 1);
-  return text + '\n';
-}
+std::string TerminalProgram::VisibleScreen() const { return screen_.Visible(); }
 
-std::string TerminalProgram::Screen() const { return vterm_->scrolled + VisibleScreen(); }
+std::string TerminalProgram::Screen() const { return screen_.scrolled() + VisibleScreen(); }
 
 int TerminalProgram::WaitForEnd() {
   const auto deadline = Clock::now() + kPatience;

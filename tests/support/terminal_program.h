@@ -2,10 +2,12 @@
 
 #include <sys/types.h>
 
-#include <memory>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "support/terminal_screen.h"
 
 namespace cria::support {
 
@@ -17,7 +19,7 @@ struct TerminalOptions {
 };
 
 // A program at a terminal of its own, whose keys the test types and whose screen it reads. The
-// screen is that of libvterm, which understands what xterm does.
+// screen is a TerminalScreen.
 class TerminalProgram {
  public:
   // Throws std::runtime_error if it cannot be started.
@@ -40,6 +42,8 @@ class TerminalProgram {
   bool WaitFor(std::string_view text);
   // Waits until the text is there `times` times.
   bool WaitFor(std::string_view text, int times);
+  // Waits until this is so, for as long.
+  bool WaitUntil(const std::function<bool()>& is_so);
   // How many times the text was there when the functions above returned.
   int Count(std::string_view text) const;
   // Waits until the program writes nothing for some time.
@@ -48,6 +52,7 @@ class TerminalProgram {
   std::string Screen() const;
   // The same of the screen alone.
   std::string VisibleScreen() const;
+  TerminalScreen::Cursor cursor() const { return screen_.cursor(); }
   // Everything that the program has written.
   const std::string& output() const { return output_; }
   pid_t process() const { return process_; }
@@ -57,12 +62,11 @@ class TerminalProgram {
   int WaitForEnd();
 
  private:
-  struct Vterm;
   // Takes what the program writes within `milliseconds`. Returns false if it wrote nothing.
   bool Pump(int milliseconds);
   void Send(std::string_view bytes);
 
-  std::unique_ptr<Vterm> vterm_;
+  TerminalScreen screen_;
   std::string output_;
   pid_t process_ = -1;
   int terminal_ = -1;
