@@ -1,12 +1,12 @@
 #include "cli/progress_bar.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 
 #include "cli/printable.h"
+#include "cli/terminal_columns.h"
 #include "core/format.h"
 
 namespace cria::cli {
@@ -14,12 +14,7 @@ namespace {
 
 constexpr auto kMinInterval = std::chrono::milliseconds(80);
 
-size_t TerminalColumns() {
-  constexpr size_t kUsual = 80;
-  winsize size = {};
-  const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? size.ws_col : kUsual;
-}
+constexpr size_t kUsualColumns = 80;
 
 }  // namespace
 
@@ -72,7 +67,8 @@ void ProgressBar::Draw(double fraction, std::string_view item, const std::string
   const std::string text = Printable(item) + time_left;
   constexpr size_t kMaxBarColumns = 40;
   std::string line = Format("{} {:3.0f}% ", title_, 100.0 * fraction);
-  const size_t columns = TerminalColumns();
+  const size_t known_columns = TerminalColumns(stderr);
+  const size_t columns = known_columns == 0 ? kUsualColumns : known_columns;
   const size_t text_columns = line.size() + text.size() + 4;
   if (columns > text_columns + 10) {
     const size_t width = std::min(columns - text_columns, kMaxBarColumns);

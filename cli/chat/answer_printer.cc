@@ -3,12 +3,16 @@
 #include <cstdio>
 #include <utility>
 
+#include "cli/terminal_columns.h"
+
 namespace cria::cli {
 
 AnswerPrinter::AnswerPrinter(const AnswerStyle& style, const ReasoningTags& tags,
                              bool begins_in_reasoning, std::function<void()> before_text)
     : style_(style),
       before_text_(std::move(before_text)),
+      wrap_([this] { return style_.wraps_words ? TerminalColumns(stdout) : 0; },
+            [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }),
       filter_(tags, begins_in_reasoning,
               [this](AnswerPart part, std::string_view text) { Take(part, text); }) {}
 
@@ -17,7 +21,7 @@ void AnswerPrinter::Take(AnswerPart part, std::string_view text) {
   const bool is_shown = part == AnswerPart::kAnswer || style_.shows_reasoning;
   if (style_.format == AnswerFormat::kJson || !is_shown || text.empty()) return;
   if (!is_open_ || part != part_) Begin(part);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  wrap_.Append(text);
   std::fflush(stdout);
 }
 
@@ -33,6 +37,7 @@ void AnswerPrinter::Begin(AnswerPart part) {
 }
 
 void AnswerPrinter::End() {
+  wrap_.Finish();
   std::fputs(part_ == AnswerPart::kAnswer ? style_.end_answer : style_.end_reasoning, stdout);
   is_open_ = false;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "cli/chat/word_wrap.h"
 #include "cli/reasoning.h"
 
 namespace cria::cli {
@@ -17,6 +18,7 @@ enum class AnswerFormat : uint8_t {
 struct AnswerStyle {
   AnswerFormat format = AnswerFormat::kText;
   bool shows_reasoning = false;
+  bool wraps_words = false;  // To the width of the terminal.
   // What is written before and after a text, for example to color it.
   const char* begin_answer = "";
   const char* end_answer = "";
@@ -45,6 +47,7 @@ class AnswerPrinter {
 
   const AnswerStyle& style_;
   const std::function<void()> before_text_;
+  WordWrap wrap_;
   ReasoningFilter filter_;
   std::string answer_;
   std::string reasoning_;

@@ -50,7 +50,9 @@ void TellModel(const Engine& engine, bool is_typed) {
 AnswerStyle StyleOf(const ChatArguments& arguments, bool is_typed) {
   const std::string& color = arguments.color;
   const bool is_colored = color == "on" || (color == "auto" && UseColor(stdout));
-  AnswerStyle style = {.format = arguments.format, .shows_reasoning = IsTerminal(stdout)};
+  AnswerStyle style = {.format = arguments.format,
+                       .shows_reasoning = IsTerminal(stdout),
+                       .wraps_words = IsTerminal(stdout)};
   if (is_colored) {
     style.begin_reasoning = "\033[2m";
     style.end_reasoning = "\033[0m";
