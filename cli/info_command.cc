@@ -289,9 +289,7 @@ Status Info(const InfoOptions& options) {
 void AddInfoCommand(CommandLine& program) {
   auto options = std::make_shared<InfoOptions>();
   CommandLine& command = program.AddCommand("info", "Show everything in a model file");
-  command.AddText("model,-m,--model", options->model_path, "The model file (.cria)")
-      .Required()
-      .Metavar("FILE");
+  AddModelOption(command, options->model_path);
   command.AddFlag("--json", options->json, "Print JSON");
   command.AddFlag("--check", options->check, "Read all weights and compare their checksums");
   command.SetAction([options] { return Info(*options); });

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/chat/chat_settings.h"
+#include "cli/flags/nearest_name.h"
 #include "cli/printable.h"
 #include "cli/report.h"
 #include "core/format.h"
@@ -168,10 +169,14 @@ Result<ChatCommands::Next> ChatCommands::Run(std::string_view text) {
   const auto found = std::ranges::find_if(
       All(), [&](const Command& command) { return std::ranges::contains(command.names, name); });
   if (found == All().end()) {
+    std::vector<std::string> names;
+    for (const Command& command : All()) {
+      names.insert(names.end(), command.names.begin(), command.names.end());
+    }
     return Fail(ErrorCode::kUsage,
-                Format("there is no command {}; /help lists them, and a space before the slash "
+                Format("there is no command {}{}; /help lists them, and a space before the slash "
                        "sends it as a message",
-                       name));
+                       name, NearestName(name, names)));
   }
   if (found->needs_argument && argument.empty()) {
     return Fail(ErrorCode::kUsage, Format("{} needs the name of a file", name));
@@ -199,7 +204,8 @@ std::vector<std::string> ChatCommands::Complete(std::string_view beginning) {
 }
 
 Status ChatCommands::Set(std::string_view words) {
-  const auto [name, value] = SplitWord(words);
+  const auto [word, value] = SplitWord(words);
+  const std::string_view name = FullSettingName(word);
   if (!name.empty()) CRIA_RETURN_IF_ERROR(ChangeChatSetting(chat_, name, value));
   for (const ChatSetting& setting : ChatSettings(chat_.options())) {
     if (name.empty() || setting.name == name) Say(Format("{} {}", setting.name, setting.value));

@@ -4,6 +4,7 @@
 
 #include "cli/flags/command_line.h"
 #include "cli/flags/generation_options.h"
+#include "cli/flags/nearest_name.h"
 #include "cli/flags/options.h"
 #include "cli/flags/template_options.h"
 #include "core/format.h"
@@ -42,6 +43,10 @@ std::vector<ChatSetting> ChatSettings(const ChatOptions& options) {
           {"think", ThinkingName(options.chat_template.thinking)}};
 }
 
+std::string_view FullSettingName(std::string_view name) {
+  return name == "n" ? "predict" : name == "s" ? "seed" : name;
+}
+
 std::vector<std::string> ChatSettingNames() {
   std::vector<std::string> names;
   for (const ChatSetting& setting : ChatSettings({})) names.push_back(setting.name);
@@ -49,8 +54,10 @@ std::vector<std::string> ChatSettingNames() {
 }
 
 Status ChangeChatSetting(Chat& chat, std::string_view name, std::string_view value) {
-  if (!std::ranges::contains(ChatSettingNames(), name)) {
-    return Fail(ErrorCode::kUsage, Format("there is no option {}; /set lists them", name));
+  const std::vector<std::string> names = ChatSettingNames();
+  if (!std::ranges::contains(names, name)) {
+    return Fail(ErrorCode::kUsage,
+                Format("there is no option {}{}; /set lists them", name, NearestName(name, names)));
   }
   if (value.empty()) return {};
   SamplerOptions sampler = chat.options().sampler;

@@ -17,6 +17,8 @@ struct ChatSetting {
 
 std::vector<ChatSetting> ChatSettings(const ChatOptions& options);
 std::vector<std::string> ChatSettingNames();
+// The name, which may be the short one of the flag, as ChatSettings has it.
+std::string_view FullSettingName(std::string_view name);
 
 // Changes the option as the flag with this name would. Fails with kUsage if there is no such
 // option, or the value is wrong; then nothing has changed.

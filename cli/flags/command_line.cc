@@ -7,7 +7,10 @@
 #include <concepts>
 #include <cstdint>
 #include <cstdio>
+#include <iterator>
 
+#include "cli/flags/foreign_options.h"
+#include "cli/flags/nearest_name.h"
 #include "core/format.h"
 
 namespace cria::cli {
@@ -170,9 +173,45 @@ Status CommandLine::TakePositional(const std::string& argument) {
   for (Option& option : options_) {
     if (option.is_positional() && option.given_.empty()) return option.Take(argument);
   }
-  return Fail(ErrorCode::kUsage, commands_.empty()
-                                     ? Format("\"{}\" is one argument too many", argument)
-                                     : Format("there is no command \"{}\"", argument));
+  if (commands_.empty()) {
+    return Fail(ErrorCode::kUsage, Format("\"{}\" is one argument too many", argument));
+  }
+  std::vector<std::string> names;
+  for (const auto& command : commands_) names.push_back(command->name_.substr(name_.size() + 1));
+  return Fail(ErrorCode::kUsage,
+              Format("there is no command \"{}\"{}", argument, NearestName(argument, names)));
+}
+
+std::unexpected<Error> CommandLine::NoSuchOption(std::string_view name) const {
+  std::vector<std::string> names;
+  for (const Option& option : options_) {
+    std::ranges::copy_if(option.names_, std::back_inserter(names),
+                         [](const std::string& known) { return known.starts_with('-'); });
+  }
+  return Fail(ErrorCode::kUsage, Format("there is no option {}{}", name, NearestName(name, names)));
+}
+
+Status CommandLine::CheckName(std::string_view word) {
+  constexpr size_t kLetter = 2;  // Characters of "-x".
+  const std::string_view name = word.substr(0, word.find('='));
+  const bool has_one_dash = !word.starts_with("--");
+  const auto is_known = [&](const Option& option) {
+    return std::ranges::any_of(option.names_, [&](const std::string& known) {
+      return known == name || (has_one_dash && known.size() > kLetter && known.ends_with(name) &&
+                               known.size() == name.size() + 1);
+    });
+  };
+  if (std::ranges::any_of(options_, is_known)) return {};
+  if (const std::string_view advice = InPlaceOfForeignOption(name); !advice.empty()) {
+    return Fail(ErrorCode::kUsage, Format("there is no option {} here: {}", name, advice));
+  }
+  if (!has_one_dash || word.size() <= kLetter) return {};
+  // A value may follow a letter, but a word may not: -fa is no file, and -hf asks for no help.
+  const Option* const option = Find(word.substr(0, kLetter));
+  const char next = word[kLetter];
+  const bool is_word = (next >= 'a' && next <= 'z') || (next >= 'A' && next <= 'Z');
+  if (option != nullptr && !option->metavar_.empty() && !is_word) return {};
+  return NoSuchOption(name);
 }
 
 Status CommandLine::TakeAll(std::span<const std::string> arguments) {
@@ -212,6 +251,13 @@ Status CommandLine::TakeAll(std::span<const std::string> arguments) {
   opterr = 0;
   optind = 0;  // Makes glibc's getopt start again.
   for (;;) {
+    // Before the first call, optind is 0. Then it is always that of a word, because no letters are
+    // joined.
+    const char* const next = words[static_cast<size_t>(std::max(optind, 1))];
+    if (next != nullptr && *next == '-' && std::string_view(next) != "-" &&
+        std::string_view(next) != "--") {
+      CRIA_RETURN_IF_ERROR(CheckName(next));
+    }
     const int found =
         getopt_long_only(num_words, words.data(), letters.c_str(), long_names.data(), nullptr);
     if (found == -1) break;
@@ -222,9 +268,9 @@ Status CommandLine::TakeAll(std::span<const std::string> arguments) {
     } else if (found == '?' && optopt >= kFirstLong) {
       return Fail(ErrorCode::kUsage, option_of(optopt)->name() + " takes no value");
     } else if (found == '?') {
-      const std::string name = optopt == 0 ? words[static_cast<size_t>(optind) - 1]
-                                           : std::string{'-', static_cast<char>(optopt)};
-      return Fail(ErrorCode::kUsage, Format("there is no option {}", name));
+      const std::string_view word = words[static_cast<size_t>(optind) - 1];
+      return NoSuchOption(optopt == 0 ? word.substr(0, word.find('='))
+                                      : std::string{'-', static_cast<char>(optopt)});
     } else {
       CRIA_RETURN_IF_ERROR(option_of(found)->Take(optarg == nullptr ? "" : optarg));
     }
@@ -245,7 +291,8 @@ std::string CommandLine::HelpText() const {
   std::vector<std::string> groups;
   for (const Option& option : options_) {
     if (option.is_positional()) {
-      const std::string& name = option.names_.front();
+      const bool has_flag = option.names_.front().starts_with('-');
+      const std::string& name = has_flag ? option.metavar_ : option.names_.front();
       text += option.is_required_ ? ' ' + name : Format(" [{}]", name);
     }
     if (!std::ranges::contains(groups, option.group_)) groups.push_back(option.group_);

@@ -18,9 +18,9 @@
 namespace cria::cli {
 
 // Options that are bound to variables, which hold the defaults and must outlive this object; and
-// commands, which have options of their own. Arguments are parsed by getopt_long_only, so a long
-// name may be abbreviated if it stays unique. Values are stored in the order in which the options
-// were added.
+// commands, which have options of their own. Arguments are parsed by getopt_long_only; a name
+// behind two dashes may be abbreviated if it stays unique, and letters behind one dash are never
+// joined. Values are stored in the order in which the options were added.
 class CommandLine {
  public:
   CommandLine(std::string name, std::string description);
@@ -63,6 +63,9 @@ class CommandLine {
   using Choose = std::function<void(size_t index)>;
   Setter OneOf(std::vector<const char*> names, Choose choose);
   Option* Find(std::string_view name);
+  // Whether getopt may read this word as an option.
+  Status CheckName(std::string_view word);
+  std::unexpected<Error> NoSuchOption(std::string_view name) const;
   Status TakePositional(const std::string& argument);
   Status TakeAll(std::span<const std::string> arguments);
   Status Store();

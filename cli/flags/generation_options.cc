@@ -64,13 +64,18 @@ void AddSamplerOptions(CommandLine& command, SamplerOptions& options) {
   const auto add = [&](const char* flags, auto& value, const char* help) {
     command.AddNumber(flags, value, help).Group(group);
   };
-  add("--temp", options.temperature, "Temperature; 0 always takes the most likely token");
+  const auto add_in = [&](const char* flags, float& value, float min, float max, const char* help) {
+    command.AddNumber(flags, value, help, min, max).Group(group);
+  };
+  add_in("--temp", options.temperature, 0.0f, 10.0f,
+         "Temperature; 0 always takes the most likely token");
   add("--top-k", options.top_k, "Choose among the k most likely tokens; 0: all");
-  add("--top-p", options.top_p,
-      "Choose among the most likely tokens whose probabilities reach p together; 1: all");
-  add("--min-p", options.min_p,
-      "Drop tokens less than p times as likely as the most likely; 0: none");
-  add("--repeat-penalty", options.repeat_penalty, "Make recent tokens less likely; 1: off");
+  add_in("--top-p", options.top_p, 0.0f, 1.0f,
+         "Choose among the most likely tokens whose probabilities reach p together; 1: all");
+  add_in("--min-p", options.min_p, 0.0f, 1.0f,
+         "Drop tokens less than p times as likely as the most likely; 0: none");
+  add_in("--repeat-penalty", options.repeat_penalty, 0.01f, 10.0f,
+         "Make recent tokens less likely; 1: off");
   add("--repeat-last-n", options.repeat_last_n, "How many tokens count as recent");
   command
       .Add(

@@ -51,10 +51,16 @@ Option::Option(std::string_view names, std::string metavar, std::string help, Se
     : names_(SplitAtCommas(names)),
       metavar_(std::move(metavar)),
       help_(std::move(help)),
-      set_(std::move(set)) {}
+      set_(std::move(set)),
+      is_positional_(!names_.front().starts_with('-')) {}
 
 Option& Option::Required() {
   is_required_ = true;
+  return *this;
+}
+
+Option& Option::Positional() {
+  is_positional_ = true;
   return *this;
 }
 
@@ -92,8 +98,6 @@ Option& Option::Excludes(const Option& other) {
   excluded_.push_back(&other);
   return *this;
 }
-
-bool Option::is_positional() const { return !names_.front().starts_with('-'); }
 
 bool Option::has_name(std::string_view name) const { return std::ranges::contains(names_, name); }
 

@@ -28,6 +28,8 @@ class Option {
   Option(std::string_view names, std::string metavar, std::string help, Setter set);
 
   Option& Required();
+  // The value may stand without a name.
+  Option& Positional();
   // The section of the help in which the option is listed.
   Option& Group(const char* group);
   Option& Metavar(const char* metavar);
@@ -44,7 +46,7 @@ class Option {
  private:
   friend class CommandLine;
 
-  bool is_positional() const;
+  bool is_positional() const { return is_positional_; }
   bool has_name(std::string_view name) const;
   // The long name, which is the last one.
   const std::string& name() const { return names_.back(); }
@@ -63,6 +65,7 @@ class Option {
   const char* environment_ = nullptr;
   std::vector<const Option*> excluded_;
   bool is_required_ = false;
+  bool is_positional_;
   bool is_list_ = false;  // Several values with commas, and the option may be repeated.
   bool is_repeatable_ = false;
   std::vector<std::string> given_;

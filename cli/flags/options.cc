@@ -29,7 +29,10 @@ Status ReadContextTokens(std::string_view text, size_t& tokens) {
 }  // namespace
 
 void AddModelOption(CommandLine& command, std::string& model_path) {
-  command.AddText("-m,--model", model_path, "The model file (.cria)").Required().Metavar("FILE");
+  command.AddText("-m,--model", model_path, "The model file (.cria); also without -m")
+      .Required()
+      .Positional()
+      .Metavar("FILE");
 }
 
 void AddContextOptions(CommandLine& command, EngineOptions& options, KvType kv_type) {

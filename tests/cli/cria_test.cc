@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/emulation.h"
@@ -360,6 +361,38 @@ TEST_F(CriaProgram, UsageErrorsExitWithTwo) {
   EXPECT_EQ(Cria({"run", "-m", ModelPath(), "--kv", "f8"}).exit_code, 2);
   EXPECT_EQ(Cria({"run", "-m", ModelPath(), "-p", "a", "--temp", "-1"}).exit_code, 2);
   EXPECT_EQ(Cria({"run", "-m", ModelPath(), "-p", "a", "-c", "9999999"}).exit_code, 2);
+  EXPECT_EQ(Cria({"inof", ModelPath()}).exit_code, 2);
+}
+
+TEST_F(CriaProgram, OptionsOfOtherProgramsAreNotMisread) {
+  const std::pair<const char*, const char*> options[] = {
+      {"-hf", "cria-convert hf:ORG/NAME"},
+      {"-ngl", "leave it out"},
+      {"-fa", "leave it out"},
+      {"--no-mmap", "--no-pack-cache"},
+      {"-ctk", "--kv"},
+      {"-ub", "-b alone"},
+      {"-qe", "there is no option -qe"},
+      {"--chat-template", "cria-convert --chat-template"}};
+  for (const auto& [option, words] : options) {
+    const RunResult run = Cria({"chat", "-m", ModelPath(), "-p", "a", option, "x/y"});
+    EXPECT_EQ(run.exit_code, 2) << option;
+    EXPECT_EQ(run.output, "") << option;
+    EXPECT_THAT(run.error, HasSubstr(words));
+  }
+  const RunResult hot = Cria({"run", "-m", ModelPath(), "-p", "a", "--temp", "99"});
+  EXPECT_EQ(hot.exit_code, 2);
+  EXPECT_THAT(hot.error, HasSubstr("--temp: \"99\" is not a number from 0 to 10"));
+}
+
+TEST_F(CriaProgram, AModelMayStandWithoutItsFlag) {
+  EXPECT_EQ(Cria({"info", ModelPath()}).exit_code, 0);
+  EXPECT_EQ(Cria({"plan", ModelPath()}).exit_code, 0);
+  const RunResult run = Cria({"run", ModelPath(), "-p", "abc", "-n", "1", "--temp", "0"});
+  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_EQ(Cria({"run", "-p", "abc", "-m", ModelPath(), "-n", "1", "--temp", "0"}).output,
+            run.output);
+  EXPECT_EQ(Cria({"run", "-m", ModelPath(), ModelPath()}).exit_code, 2);
 }
 
 TEST_F(CriaProgram, ErrorsAreOneSentence) {

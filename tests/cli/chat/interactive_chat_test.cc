@@ -183,7 +183,8 @@ TEST_F(InteractiveChat, OnlyKnownWordsAreCommands) {
   TerminalProgram chat(Command(), Options());
   ASSERT_TRUE(chat.WaitFor("\n>"));
   chat.Type("/rest\r");
-  ASSERT_TRUE(chat.WaitFor("there is no command /rest; /help lists them")) << chat.Screen();
+  ASSERT_TRUE(chat.WaitFor("there is no command /rest (the nearest is /reset); /help"))
+      << chat.Screen();
   ASSERT_TRUE(chat.WaitFor("\n>", 2)) << chat.Screen();
   Ask(chat, " /etc/hosts is a file\r");
   EXPECT_TRUE(IsInMessages(chat, "/etc/hosts is a file"));
@@ -341,6 +342,11 @@ TEST_F(InteractiveChat, CommandsChangeTheConversation) {
   ASSERT_TRUE(chat.WaitFor("(top-k: \"many\" is not a whole number of 0 or more)"))
       << chat.Screen();
   ASSERT_TRUE(chat.WaitFor("there is no option size")) << chat.Screen();
+  chat.Type("/set n 50\r/set n\r/set tmp 1\r/set temp 99\r");
+  ASSERT_TRUE(chat.WaitFor("predict 50\n", 2)) << chat.Screen();
+  ASSERT_TRUE(chat.WaitFor("no option tmp (the nearest is temp); /set lists them"))
+      << chat.Screen();
+  ASSERT_TRUE(chat.WaitFor("(temp: \"99\" is not a number from 0 to 10)")) << chat.Screen();
 }
 
 TEST_F(InteractiveChat, AConversationIsSavedAndGoesOn) {

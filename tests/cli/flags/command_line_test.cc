@@ -149,9 +149,84 @@ TEST_F(CommandLineTest, TellsWhatIsWrong) {
   ExpectError({}, "--input is missing");
   ExpectError({"a", "b"}, "\"b\" is one argument too many");
   ExpectError({"a", "-x"}, "there is no option -x");
-  ExpectError({"a", "--quick"}, "there is no option --quick");
+  ExpectError({"a", "--quick"}, "there is no option --quick (the nearest is --quiet)");
+  ExpectError({"a", "--quick=1"}, "there is no option --quick (the nearest is --quiet)");
+  ExpectError({"a", "--nothing-like-it"}, "there is no option --nothing-like-it");
   ExpectError({"a", "--quiet=1"}, "--quiet takes no value");
   ExpectError({"a", "-c"}, "--count needs a value");
+}
+
+// getopt reads an unknown word as letters: -qh would print the help, and -cq count to q.
+TEST_F(CommandLineTest, LettersBehindOneDashAreNotJoined) {
+  ExpectError({"a", "-qh"}, "there is no option -qh");
+  ExpectError({"a", "-hq"}, "there is no option -hq");
+  ExpectError({"a", "-cq"}, "there is no option -cq");
+  ExpectError({"a", "-lop"}, "there is no option -lop");
+  ExpectError({"a", "-qhite"}, "there is no option -qhite (the nearest is --quiet)");
+  // Only behind two dashes, a name may be cut short.
+  ExpectError({"a", "-qui"}, "there is no option -qui");
+  ASSERT_TRUE(Run({"file", "-count", "3", "-l1,2", "-quiet"}));
+  EXPECT_EQ(count_, 3);
+  EXPECT_THAT(list_, ElementsAre(1, 2));
+  EXPECT_TRUE(quiet_);
+  // Values may be any words.
+  ASSERT_TRUE(Run({"--word", "-qh", "-at", "-hf", "--", "-qh"}));
+  EXPECT_EQ(input_, "-qh");
+  EXPECT_EQ(place_, "-hf");
+}
+
+TEST_F(CommandLineTest, OptionsOfOtherProgramsAreExplained) {
+  ExpectError(
+      {"a", "-hf", "x/y"},
+      "there is no option -hf here: `cria-convert hf:ORG/NAME` downloads a model of the hub "
+      "and makes the file for -m");
+  ExpectError({"a", "-ngl", "99"},
+              "there is no option -ngl here: Cria computes on the processor and uses no GPU, so "
+              "leave it out");
+  ExpectError({"a", "--n-gpu-layers=99"},
+              "there is no option --n-gpu-layers here: Cria computes on the processor and uses no "
+              "GPU, so leave it out");
+  ExpectError({"a", "-i"},
+              "there is no option -i here: `cria chat` converses and `cria run` continues a text, "
+              "so leave it out");
+  for (const char* name :
+       {"-fa", "--flash-attn", "--mlock", "--no-mmap", "-ub", "--numa", "-cnv", "--jinja", "-ctk",
+        "-ctv", "--chat-template", "--color", "-sm", "--temperature", "--api-key", "--outtype"}) {
+    const Status status = Run({"a", name});
+    ASSERT_FALSE(status) << name;
+    EXPECT_THAT(status.error().message(),
+                HasSubstr(std::string("there is no option ") + name + " here: "));
+  }
+  // An option that the command has is its own.
+  program_.AddCommand("color", "Colors").AddFlag("--color", quiet_, "Color it");
+  const std::vector<std::string> arguments = {"color", "--color"};
+  EXPECT_EQ(program_.Run(arguments).error().message(),
+            "no command is given; see program color --help");
+}
+
+TEST_F(CommandLineTest, AValueMayStandWithoutItsName) {
+  std::string model;
+  CommandLine& command = program_.AddCommand("load", "Loads");
+  command.AddText("-m,--model", model, "What to load").Required().Positional().Metavar("FILE");
+  command.SetAction([]() -> Status { return {}; });
+  const auto load = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "load");
+    const Status status = program_.Run(arguments);
+    return status ? "" : status.error().message();
+  };
+  EXPECT_EQ(load({"a.cria"}), "");
+  EXPECT_EQ(model, "a.cria");
+  EXPECT_EQ(load({"-m", "b.cria"}), "");
+  EXPECT_EQ(model, "b.cria");
+  EXPECT_EQ(load({"-m", "b.cria", "a.cria"}),
+            "\"a.cria\" is one argument too many; see program load --help");
+  EXPECT_EQ(load({"a.cria", "b.cria"}),
+            "\"b.cria\" is one argument too many; see program load --help");
+  EXPECT_EQ(load({}), "--model is missing; see program load --help");
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(load({"--help"}), "");
+  EXPECT_THAT(testing::internal::GetCapturedStdout(),
+              HasSubstr("Usage: program load [OPTIONS] FILE\n"));
 }
 
 TEST_F(CommandLineTest, TellsWhatIsWrongWithValues) {
@@ -176,6 +251,10 @@ TEST_F(CommandLineTest, WantsACommandThatThereIs) {
   const std::vector<std::string> unknown = {"undo"};
   EXPECT_EQ(program_.Run(unknown).error().message(),
             "there is no command \"undo\"; see program --help");
+  program_.AddCommand("info", "Shows");
+  const std::vector<std::string> swapped = {"inof"};
+  EXPECT_EQ(program_.Run(swapped).error().message(),
+            "there is no command \"inof\" (the nearest is info); see program --help");
 }
 
 TEST_F(CommandLineTest, HelpNeedsNothingElse) {
