@@ -95,7 +95,7 @@ class MessagesReader {
 }  // namespace
 
 Result<std::vector<ChatMessage>> ReadMessagesFile(const std::string& path) {
-  CRIA_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, kMaxMessagesFileBytes));
+  CRIA_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, {kMaxMessagesFileBytes}));
   const std::string where = path == "-" ? "standard input" : path;
   JsonDocument document(text);
   CRIA_ASSIGN_OR_RETURN(const Value value, document.Read(where, "a list of messages"));

@@ -27,7 +27,7 @@ struct PerplexityOptions {
 };
 
 Status RunPerplexity(const PerplexityOptions& options) {
-  CRIA_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(options.text_path));
+  CRIA_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(options.text_path, LongText()));
   CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
                         LoadEngine(options.model_path, options.engine));
   CRIA_ASSIGN_OR_RETURN(

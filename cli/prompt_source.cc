@@ -1,9 +1,11 @@
 #include "cli/prompt_source.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
 
 #include "cli/terminal.h"
-#include "cli/text_file.h"
+#include "core/format.h"
 
 namespace cria::cli {
 
@@ -18,10 +20,21 @@ void AddPromptOptions(CommandLine& command, PromptSource& source, const char* te
       .Metavar("FILE");
 }
 
-Result<std::optional<std::string>> ReadPrompt(const PromptSource& source) {
+TextBound PromptBound(const Engine& engine) {
+  constexpr uint64_t kMinBytes = uint64_t{64} << 10;
+  constexpr uint64_t kMaxBytes = uint64_t{4} << 20;
+  const size_t context = engine.decoder().context_tokens();
+  const uint64_t bytes = uint64_t{context} * engine.tokenizer().longest_piece_bytes();
+  return {
+      static_cast<size_t>(std::clamp(bytes, kMinBytes, kMaxBytes)),
+      Format("can fit the context of {} tokens; shorten it, or ask for a larger context with -c",
+             context)};
+}
+
+Result<std::optional<std::string>> ReadPrompt(const PromptSource& source, const TextBound& bound) {
   if (source.text) return source.text;
   if (!source.file && IsTerminal(stdin)) return std::nullopt;
-  return ReadTextFile(source.file.value_or("-"));
+  return ReadTextFile(source.file.value_or("-"), bound);
 }
 
 }  // namespace cria::cli

@@ -72,13 +72,21 @@ std::string TextOf(const Tokenizer& tokenizer, const std::vector<int32_t>& token
   return text;
 }
 
+std::unexpected<Error> NoPrompt() {
+  return Fail(ErrorCode::kUsage, "there is no prompt: give it with -p, -f or a pipe");
+}
+
+// Before the model is loaded: whether nobody gives a prompt.
+bool LacksPrompt(const RunOptions& options) {
+  return !options.prompt.is_given() && IsTerminal(stdin) && options.session_path.empty();
+}
+
 // The text to continue; absent: that of the session file goes on.
-Result<std::optional<std::string>> PromptOf(const RunOptions& options) {
-  CRIA_ASSIGN_OR_RETURN(std::optional<std::string> prompt, ReadPrompt(options.prompt));
+Result<std::optional<std::string>> PromptOf(const RunOptions& options, const Engine& engine) {
+  CRIA_ASSIGN_OR_RETURN(std::optional<std::string> prompt,
+                        ReadPrompt(options.prompt, PromptBound(engine)));
   if (!options.prompt.is_given() && prompt == "") prompt.reset();
-  if (!prompt && options.session_path.empty()) {
-    return Fail(ErrorCode::kUsage, "there is no prompt: give it with -p, -f or a pipe");
-  }
+  if (!prompt && options.session_path.empty()) return NoPrompt();
   if (options.prompt.text) prompt = options.text.Read(*prompt);
   return prompt;
 }
@@ -191,10 +199,11 @@ void Completion::Report(StopReason reason, const std::string& prompt, const std:
 
 Status Run(const RunOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  CRIA_ASSIGN_OR_RETURN(std::optional<std::string> prompt, PromptOf(options));
+  if (LacksPrompt(options)) return NoPrompt();
   CRIA_ASSIGN_OR_RETURN(StopStrings stop_strings, options.text.MakeStopStrings());
   CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
                         LoadEngine(options.model_path, options.engine));
+  CRIA_ASSIGN_OR_RETURN(std::optional<std::string> prompt, PromptOf(options, *engine));
   CRIA_ASSIGN_OR_RETURN(Sampler sampler,
                         Sampler::Create(options.sampler, engine->decoder().vocab_size()));
   CRIA_ASSIGN_OR_RETURN(std::unique_ptr<Constraint> constraint, options.constraint.Make(*engine));
@@ -220,7 +229,7 @@ void AddRunCommand(CommandLine& program) {
   AddTextOptions(command, options->text, "-p");
   AddSessionOption(command, options->session_path, "the text");
   AddPredictOption(command, options->max_tokens, "Maximum number of tokens to generate");
-  AddContextFullOption(command, options->when_full, "drop half of it");
+  AddTextFullOption(command, options->when_full);
   command.AddNumber("--keep", options->keep_tokens,
                     "Tokens at the beginning that --context-full shift keeps; -1: the whole prompt",
                     int64_t{-1});

@@ -48,7 +48,7 @@ void PrintTokensAsJson(const Tokenizer& tokenizer, const std::vector<int32_t>& t
 }
 
 Status Tokenize(const TokenizeOptions& options) {
-  CRIA_ASSIGN_OR_RETURN(std::optional<std::string> text, ReadPrompt(options.prompt));
+  CRIA_ASSIGN_OR_RETURN(std::optional<std::string> text, ReadPrompt(options.prompt, LongText()));
   if (!text) return Fail(ErrorCode::kUsage, "there is no text: give it with -p, -f or a pipe");
   if (options.has_escapes && options.prompt.text) text = ReadEscapes(*text);
   CRIA_ASSIGN_OR_RETURN(const ModelFile file, ModelFile::OpenVocabulary(options.model_path));

@@ -108,7 +108,7 @@ Result<std::vector<int32_t>> TestTokens(const SpeedOptions& options, const Engin
   const Decoder& decoder = engine.decoder();
   std::vector<int32_t> tokens = MakeUpPrompt(decoder.context_tokens(), decoder.vocab_size());
   if (options.text_path.empty()) return tokens;
-  CRIA_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(options.text_path));
+  CRIA_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(options.text_path, LongText()));
   CRIA_ASSIGN_OR_RETURN(const std::vector<int32_t> read, engine.tokenizer().Encode(text));
   size_t needed = 0;
   for (const SpeedTest& test : Tests(options)) {

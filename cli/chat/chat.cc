@@ -5,9 +5,9 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "cli/left_out.h"
@@ -16,6 +16,7 @@
 #include "cli/remedy.h"
 #include "cli/terminal.h"
 #include "core/format.h"
+#include "core/platform.h"
 #include "llm/session_file.h"
 #include "llm/session_file_layout.h"
 
@@ -25,9 +26,11 @@ namespace {
 constexpr const char* kSystemRole = "system";
 
 bool IsSessionFile(const std::string& path) {
+  // Refuses a named pipe, which might never have a byte.
+  const auto file = platform::File::Open(path);
   std::array<char, kSessionMagic.size()> magic = {};
-  std::ifstream(path, std::ios::binary).read(magic.data(), magic.size());
-  return magic == kSessionMagic;
+  return file && file->ReadAt(0, std::as_writable_bytes(std::span(magic))) &&
+         magic == kSessionMagic;
 }
 
 // Shows the progress of reading a prompt at a terminal, if it takes longer than a moment.
@@ -154,6 +157,7 @@ Result<StopReason> Chat::Answer(Question question, std::string_view message,
       question == Question::kNew    ? conversation_.Reply(message, generation, sampler_, print)
       : question == Question::kLast ? conversation_.Answer(generation, sampler_, print)
                                     : conversation_.Regenerate(generation, sampler_, print);
+  has_forgotten_ = has_forgotten_ || conversation_.has_just_forgotten();
   progress.Clear();
   printer.Finish(reason.has_value());
   if (!reason) return std::unexpected(Explained(std::move(reason.error()), message));
@@ -234,23 +238,36 @@ const char* Chat::MakeRoomText() const {
              : "--context-full shift forgets the oldest turns, and a larger -c holds more";
 }
 
+// Why an answer ended where the context was full.
+const char* Chat::FullContextText() const {
+  switch (options_.when_full) {
+    case WhenFull::kStop:
+      return MakeRoomText();
+    case WhenFull::kForget:
+      return options_.has_prompt
+                 ? "the answer ends here; a larger -c holds more, and with /set context-full shift "
+                   "answers go on without their beginning"
+                 : "the answer ends here; a larger -c holds more, and with --context-full shift "
+                   "answers go on without their beginning";
+    case WhenFull::kShift:
+      break;
+  }
+  return "the system prompt leaves no room; shorten it or ask for a larger context with -c";
+}
+
 void Chat::PrintNotices(StopReason reason) {
   const size_t context = session_->context_tokens();
   if (reason == StopReason::kContextFull) {
-    std::fprintf(stderr, "(the context of %zu tokens is full: %s)\n", context,
-                 options_.when_full == WhenFull::kStop
-                     ? MakeRoomText()
-                     : "the system prompt leaves no room; shorten it or ask for a larger context "
-                       "with -c");
+    std::fprintf(stderr, "(the context of %zu tokens is full: %s)\n", context, FullContextText());
   } else if (reason == StopReason::kCancelled) {
     std::fputs("(stopped)\n", stderr);
   }
-  if (conversation_.has_forgotten() && !said_forgotten_) {
+  if (has_forgotten_ && !said_forgotten_) {
     std::fprintf(
         stderr, "(the context of %zu tokens is full: the oldest turns are forgotten from now on)\n",
         context);
   }
-  said_forgotten_ = conversation_.has_forgotten();
+  said_forgotten_ = has_forgotten_;
 }
 
 // After an error, the chat goes on, and ends with it if the last attempt fails, too.
@@ -265,7 +282,7 @@ void Chat::SaveSession() {
 void Chat::Reset() {
   conversation_.Reset();
   session_->Clear();
-  said_forgotten_ = false;
+  has_forgotten_ = said_forgotten_ = false;
   SaveSession();
 }
 
@@ -323,7 +340,7 @@ Status Chat::LoadFrom(const std::string& path) {
   CRIA_ASSIGN_OR_RETURN(const std::string why_read_again,
                         LoadConversation(path, conversation_, engine_));
   TellLoaded(path, why_read_again);
-  said_forgotten_ = conversation_.has_forgotten();
+  has_forgotten_ = said_forgotten_ = false;
   SaveSession();
   return {};
 }

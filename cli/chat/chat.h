@@ -98,6 +98,7 @@ class Chat {
   bool BeginsInReasoning(Question question, std::string_view message) const;
   Error Explained(Error error, std::string_view message) const;
   const char* MakeRoomText() const;
+  const char* FullContextText() const;
   void PrintJsonAnswer(const AnswerPrinter& printer, StopReason reason) const;
   void PrintNotices(StopReason reason);
   void SaveSession();
@@ -109,6 +110,8 @@ class Chat {
   std::unique_ptr<Constraint> constraint_;  // Null: there is none.
   ChatOptions options_;
   RunFigures figures_;
+  // Whether turns were forgotten since the conversation began, was reset or was loaded.
+  bool has_forgotten_ = false;
   bool said_forgotten_ = false;
   Status saved_;
   std::unique_ptr<Session> session_;

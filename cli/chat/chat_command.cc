@@ -26,6 +26,8 @@ struct ChatArguments {
   OneShotOptions one_shot;
   bool is_single_turn = false;
   bool no_history = false;
+  // Absent: it depends on who reads the answers.
+  std::optional<WhenFull> when_full;
   AnswerFormat format = AnswerFormat::kText;
   std::string color = "auto";
 };
@@ -76,6 +78,9 @@ Status RunChat(ChatArguments& arguments) {
   const bool is_typed = IsTyped(arguments);
   const bool is_quiet = arguments.chat.is_quiet;
   arguments.chat.has_prompt = is_typed;
+  // Nobody may be there to stop an answer that repeats itself without an end.
+  arguments.chat.when_full =
+      arguments.when_full.value_or(is_typed ? WhenFull::kShift : WhenFull::kForget);
   std::optional<std::string>& message = arguments.one_shot.message.text;
   if (message) message = arguments.chat.text.Read(*message);
   CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
@@ -132,7 +137,8 @@ void AddChatCommand(CommandLine& program) {
   AddTextOptions(command, chat.text, "-p, -sys");
   AddSessionOption(command, chat.session_path, "the conversation");
   AddPredictOption(command, chat.max_tokens, "Maximum number of tokens of an answer");
-  AddContextFullOption(command, chat.when_full, "forget the oldest turns");
+  AddConversationFullOption(command, arguments->when_full)
+      .Default("shift where messages are typed, forget elsewhere");
   command.AddFlag("-st,--single-turn", arguments->is_single_turn, "End after one answer");
   command.AddFlag("--no-history", arguments->no_history,
                   "Do not remember what is typed for later chats");

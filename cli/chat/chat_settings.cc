@@ -1,6 +1,7 @@
 #include "cli/chat/chat_settings.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "cli/flags/command_line.h"
 #include "cli/flags/generation_options.h"
@@ -39,7 +40,7 @@ std::vector<ChatSetting> ChatSettings(const ChatOptions& options) {
           {"repeat-last-n", Format("{}", sampler.repeat_last_n)},
           {"seed", Format("{}", sampler.seed)},
           {"predict", options.max_tokens == 0 ? "-1" : Format("{}", options.max_tokens)},
-          {"context-full", options.when_full == WhenFull::kShift ? "shift" : "stop"},
+          {"context-full", WhenFullName(options.when_full)},
           {"think", ThinkingName(options.chat_template.thinking)}};
 }
 
@@ -62,14 +63,14 @@ Status ChangeChatSetting(Chat& chat, std::string_view name, std::string_view val
   if (value.empty()) return {};
   SamplerOptions sampler = chat.options().sampler;
   size_t max_tokens = chat.options().max_tokens;
-  WhenFull when_full = chat.options().when_full;
+  std::optional<WhenFull> when_full = chat.options().when_full;
   // The value is read as on the command line.
   CommandLine flags("/set", "");
   const uint64_t seed = sampler.seed;
   AddSamplerOptions(flags, sampler);
   sampler.seed = seed;  // The options begin with a new one.
   AddPredictOption(flags, max_tokens, "");
-  AddContextFullOption(flags, when_full, "");
+  AddConversationFullOption(flags, when_full);
   TemplateOptions chat_template = chat.options().chat_template;
   AddTemplateOptions(flags, chat_template);
   const std::string dashes = "--";
@@ -80,7 +81,7 @@ Status ChangeChatSetting(Chat& chat, std::string_view name, std::string_view val
   CRIA_RETURN_IF_ERROR(chat.SetSampler(sampler));
   CRIA_RETURN_IF_ERROR(chat.SetThinking(chat_template.thinking));
   chat.SetMaxTokens(max_tokens);
-  chat.SetWhenFull(when_full);
+  chat.SetWhenFull(*when_full);
   return {};
 }
 

@@ -15,6 +15,7 @@
 #include "cli/chat/line_editor.h"
 #include "cli/chat/message_reader.h"
 #include "cli/printable.h"
+#include "cli/prompt_source.h"
 #include "cli/remedy.h"
 #include "core/format.h"
 #include "core/platform.h"
@@ -79,7 +80,7 @@ Status ChatAtTerminal(Chat& chat, const InteractiveOptions& options) {
     const Status kept = KeepHistory(editor);
     if (!kept) PrintError(kept.error(), "; what is typed is not kept, as with --no-history");
   }
-  MessageReader reader(editor);
+  MessageReader reader(editor, PromptBound(chat.engine()));
   ChatCommands commands(chat);
   while (const std::optional<std::string> text = reader.Next()) {
     if (text->find_first_not_of(" \t\n") == text->npos) continue;

@@ -1,5 +1,6 @@
 #include "cli/chat/message_reader.h"
 
+#include <cstdio>
 #include <string_view>
 #include <utility>
 
@@ -49,12 +50,20 @@ std::optional<std::string> MessageReader::Next() {
       case LineEditor::End::kInterrupt:
         draft = {};
         break;
-      case LineEditor::End::kEnter:
-        if (Add(std::move(line.text), draft)) {
+      case LineEditor::End::kEnter: {
+        const bool is_complete = Add(std::move(line.text), draft);
+        if (draft.text.size() > bound_.max_bytes) draft.is_too_long = true;
+        if (draft.is_too_long) draft.text.clear();
+        if (!is_complete) break;
+        if (!draft.is_too_long) {
           if (!draft.text.empty()) editor_.AddToHistory(draft.text);
           return std::move(draft.text);
         }
+        std::fprintf(stderr, "(the message has more than the %zu bytes that %s)\n",
+                     bound_.max_bytes, bound_.reason.c_str());
+        draft = {};
         break;
+      }
     }
   }
 }

@@ -1,12 +1,12 @@
 #include "cli/chat/one_shot_chat.h"
 
 #include <cstdio>
-#include <iostream>
 #include <string_view>
 #include <utility>
 
 #include "cli/messages.h"
 #include "cli/messages_file.h"
+#include "cli/text_file.h"
 #include "core/format.h"
 
 namespace cria::cli {
@@ -42,16 +42,19 @@ Status AnswerOne(Chat& chat, const std::string& message, const OneShotOptions& o
 Status AnswerEachLine(Chat& chat, const OneShotOptions& options, const AnswerStyle& style) {
   size_t num_messages = 0;
   size_t num_refused = 0;
-  const auto read = [&](std::string& line) {
+  const TextBound bound = PromptBound(chat.engine());
+  const auto read = [&](std::string& line) -> Result<bool> {
     if (options.shows_prompts) {
       std::fputs("> ", stdout);
       std::fflush(stdout);
     }
-    const bool has_line = static_cast<bool>(std::getline(std::cin, line));
-    if (!has_line && options.shows_prompts) std::fputc('\n', stdout);
+    const Result<bool> has_line = ReadInputLine(line, bound);
+    if (has_line && !*has_line && options.shows_prompts) std::fputc('\n', stdout);
     return has_line;
   };
-  for (std::string line; read(line);) {
+  for (std::string line;;) {
+    CRIA_ASSIGN_OR_RETURN(const bool has_line, read(line));
+    if (!has_line) break;
     if (line.ends_with('\r')) line.pop_back();
     if (line.empty()) continue;
     ++num_messages;
@@ -86,7 +89,8 @@ Status AnswerAndEnd(Chat& chat, const OneShotOptions& options, const AnswerStyle
       return Finished(chat.AnswerLast(style));
     }
   }
-  CRIA_ASSIGN_OR_RETURN(std::optional<std::string> message, ReadPrompt(options.message));
+  CRIA_ASSIGN_OR_RETURN(std::optional<std::string> message,
+                        ReadPrompt(options.message, PromptBound(chat.engine())));
   if (!options.message.text) message = WithoutLastLineEnd(std::move(*message));
   if (message->empty()) return Fail(ErrorCode::kUsage, "the message is empty");
   return AnswerOne(chat, *message, options, style);

@@ -14,6 +14,8 @@ namespace cria::cli {
 namespace {
 
 constexpr int kMaxEntries = 1000;
+// Twice the entries, of 8 KiB on average: libedit reads the whole file into memory.
+constexpr off_t kMaxHistoryBytes = off_t{16} << 20;
 
 int OpenToAppend(const std::string& path) {
   // Without O_NONBLOCK, opening a named pipe waits for a reader.
@@ -37,6 +39,12 @@ Status TypedHistory::KeepIn(const std::string& path) {
   struct stat status = {};
   const bool is_file = fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
   close(descriptor);
+  if (is_file && status.st_size > kMaxHistoryBytes) {
+    return Fail(ErrorCode::kInvalidFile,
+                Format("{}: has more than the {} bytes that a history may have; remove it to begin "
+                       "a new one",
+                       path, kMaxHistoryBytes));
+  }
   const int entries = is_file ? history_w(history_, &event_, H_LOAD, path.c_str()) : -1;
   if (entries < 0 && (!is_file || status.st_size > 0)) {
     return Fail(ErrorCode::kInvalidFile, Format("{}: is not a history of chats", path));

@@ -234,7 +234,8 @@ cria::ProgressCallback ProgressOn(cria::cli::ProgressBar& bar) {
 cria::Status PrepareOptions(Arguments& arguments) {
   ConvertOptions& options = arguments.options;
   if (arguments.verify_path) {
-    CRIA_ASSIGN_OR_RETURN(std::string text, cria::cli::ReadTextFile(*arguments.verify_path));
+    CRIA_ASSIGN_OR_RETURN(std::string text,
+                          cria::cli::ReadTextFile(*arguments.verify_path, cria::cli::LongText()));
     options.error_texts.push_back(std::move(text));
   } else if (arguments.verify == true) {
     const std::span<const char* const> texts = cria::cli::ShortTexts();
@@ -260,7 +261,8 @@ cria::Status PrepareOptions(Arguments& arguments) {
   calibration.resume_folder = arguments.resume_folder;
   calibration.rotation = arguments.rotation;
   if (reads_text) {
-    CRIA_ASSIGN_OR_RETURN(calibration.text, cria::cli::ReadTextFile(arguments.calibration_path));
+    CRIA_ASSIGN_OR_RETURN(calibration.text, cria::cli::ReadTextFile(arguments.calibration_path,
+                                                                    cria::cli::LongText()));
     return {};
   }
   cria::cli::ProgressBar bar("preparing");

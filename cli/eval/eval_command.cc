@@ -114,7 +114,8 @@ class Evaluation {
   }
 
   Status RunChoices() {
-    CRIA_ASSIGN_OR_RETURN(const std::string lines, ReadTextFile(*options_.choices_path));
+    CRIA_ASSIGN_OR_RETURN(const std::string lines,
+                          ReadTextFile(*options_.choices_path, LongText()));
     CRIA_ASSIGN_OR_RETURN(const std::vector<ChoiceQuestion> questions,
                           ReadChoiceQuestions(lines, *options_.choices_path));
     CRIA_ASSIGN_OR_RETURN(engine_, LoadEngine(options_.model_path, options_.engine));
@@ -159,7 +160,7 @@ class Evaluation {
   Result<std::vector<int32_t>> Tokens(const SavedLogits* saved) const {
     const EncodeOptions encoding = {.add_bos = false, .parse_special = options_.parse_special};
     if (!options_.text_path) return saved->of().tokens;
-    CRIA_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(*options_.text_path));
+    CRIA_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(*options_.text_path, LongText()));
     CRIA_ASSIGN_OR_RETURN(std::vector<int32_t> tokens, engine_->tokenizer().Encode(text, encoding));
     if (const std::string notice = LeftOutNotice(engine_->tokenizer(), text); !notice.empty()) {
       std::fprintf(stderr, "cria: %s\n", notice.c_str());

@@ -1,6 +1,9 @@
 #include "cli/eval/progress_file.h"
 
+#include <sys/stat.h>
+
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -28,6 +31,11 @@ Result<ProgressFile> ProgressFile::Open(const std::string& path, const Digest& o
   if (!opened && errno == ENOENT) opened.reset(std::fopen(path.c_str(), "w+bx"));
   ProgressFile file(std::move(opened), path, result_bytes);
   if (!file.file_) return file.SystemError("open");
+  struct stat status = {};
+  if (fstat(fileno(file.file_.get()), &status) != 0) return file.SystemError("examine");
+  if (!S_ISREG(status.st_mode)) {
+    return Fail(ErrorCode::kIo, path + ": is not a regular file");
+  }
   ProgressHeader expected;
   expected.of = of;
   expected.result_bytes = result_bytes;

@@ -4,6 +4,8 @@
 
 #include "cli/text_file.h"
 #include "core/format.h"
+#include "grammar/gbnf.h"
+#include "grammar/json_schema.h"
 
 namespace cria::cli {
 namespace {
@@ -30,7 +32,10 @@ Result<ConstraintText> ReadConstraintText(const ConstraintOptions& options) {
   } else {
     return read;
   }
-  CRIA_ASSIGN_OR_RETURN(read.text, ReadTextFile(read.origin));
+  const bool is_schema = read.kind == grammar::ConstraintKind::kJsonSchema;
+  const TextBound bound = is_schema ? TextBound{grammar::kMaxSchemaBytes, "a schema may have"}
+                                    : TextBound{grammar::kMaxGbnfBytes, "a grammar may have"};
+  CRIA_ASSIGN_OR_RETURN(read.text, ReadTextFile(read.origin, bound));
   return read;
 }
 

@@ -56,7 +56,7 @@ void AddPredictOption(CommandLine& command, size_t& max_tokens, const std::strin
     max_tokens = *number < 0 ? 0 : static_cast<size_t>(*number);
     return {};
   };
-  command.Add("-n,--predict", "INT", set, help + "; -1 or 0: until the model stops").Default("-1");
+  command.Add("-n,--predict", "INT", set, help + "; -1 or 0: no limit").Default("-1");
 }
 
 void AddSamplerOptions(CommandLine& command, SamplerOptions& options) {

@@ -146,12 +146,35 @@ void AddDraftOptions(CommandLine& command, EngineOptions& options) {
       .Group(group);
 }
 
-void AddContextFullOption(CommandLine& command, WhenFull& when_full, const std::string& shift) {
+const char* WhenFullName(WhenFull when_full) {
+  switch (when_full) {
+    case WhenFull::kStop:
+      return "stop";
+    case WhenFull::kShift:
+      return "shift";
+    case WhenFull::kForget:
+      break;
+  }
+  return "forget";
+}
+
+void AddTextFullOption(CommandLine& command, WhenFull& when_full) {
   command
       .AddChoice("--context-full", when_full,
                  {{"stop", WhenFull::kStop}, {"shift", WhenFull::kShift}},
-                 "When the context is full: stop, or shift: " + shift + " and go on")
-      .Default(when_full == WhenFull::kStop ? "stop" : "shift");
+                 "When the context is full: stop, or shift: drop half of it and go on")
+      .Default(WhenFullName(when_full));
+}
+
+Option& AddConversationFullOption(CommandLine& command, std::optional<WhenFull>& when_full) {
+  using Choice = std::optional<WhenFull>;
+  return command.AddChoice("--context-full", when_full,
+                           {{"stop", Choice(WhenFull::kStop)},
+                            {"forget", Choice(WhenFull::kForget)},
+                            {"shift", Choice(WhenFull::kShift)}},
+                           "When the context is full: stop; forget: forget the oldest turns, and "
+                           "end an answer that fills the context by itself; or shift: the same, "
+                           "but go on with the end of such an answer");
 }
 
 void AddSessionOption(CommandLine& command, std::string& path, const std::string& content) {

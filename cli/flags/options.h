@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "cli/flags/command_line.h"
@@ -22,8 +23,11 @@ void AddPlanOptions(CommandLine& command, PlanArguments& arguments);
 Option& AddPackCacheOption(CommandLine& command, std::string& folder);
 // Guesses that make generating faster and change no text.
 void AddDraftOptions(CommandLine& command, EngineOptions& options);
-// `shift` says what a shift does; the help shows it after "shift: ".
-void AddContextFullOption(CommandLine& command, WhenFull& when_full, const std::string& shift);
+// --context-full of a text that is continued, and of a conversation.
+void AddTextFullOption(CommandLine& command, WhenFull& when_full);
+Option& AddConversationFullOption(CommandLine& command, std::optional<WhenFull>& when_full);
+// The value of --context-full.
+const char* WhenFullName(WhenFull when_full);
 // Where `content` is kept.
 void AddSessionOption(CommandLine& command, std::string& path, const std::string& content);
 

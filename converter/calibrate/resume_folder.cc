@@ -82,8 +82,9 @@ std::unexpected<Error> Damaged(const std::filesystem::path& path) {
               Format("{}: is damaged; remove its folder to begin again", path.string()));
 }
 
-Result<std::vector<std::byte>> ReadWhole(const std::filesystem::path& path) {
+Result<std::vector<std::byte>> ReadWhole(const std::filesystem::path& path, uint64_t max_bytes) {
   CRIA_ASSIGN_OR_RETURN(const platform::File file, platform::File::Open(path.string()));
+  if (file.size_bytes() > max_bytes + sizeof(uint64_t)) return Damaged(path);
   std::vector<std::byte> bytes(file.size_bytes());
   CRIA_RETURN_IF_ERROR(file.ReadAt(0, bytes));
   uint64_t checksum = 0;
@@ -97,6 +98,20 @@ Result<std::vector<std::byte>> ReadWhole(const std::filesystem::path& path) {
 
 uint64_t CodeBytes(const PlannedTensor& tensor) {
   return tensor.stored.layout.data_bytes() + tensor.stored.layout.scale_bytes();
+}
+
+// The file of a layer with these tensors is no longer.
+uint64_t MaxLayerBytes(std::span<PlannedTensor* const> tensors) {
+  uint64_t bytes = 0;
+  for (const PlannedTensor* const tensor : tensors) {
+    const TensorLayout& layout = tensor->stored.layout;
+    // A part has at most three lists of factors, each for its rows or for its columns.
+    const uint64_t list_bytes =
+        sizeof(uint64_t) + (layout.output_channels + layout.input_channels) * sizeof(float);
+    bytes += sizeof(uint64_t) + sizeof(QuantizationError) + CodeBytes(*tensor) +
+             3 * tensor->parts.size() * list_bytes;
+  }
+  return bytes;
 }
 
 bool ReadTensor(ByteReader& reader, PlannedTensor& tensor, std::vector<std::byte>& codes) {
@@ -154,7 +169,8 @@ Result<ResumeFolder> ResumeFolder::Open(const std::filesystem::path& folder, con
 
 Status ResumeFolder::ReadLayer(size_t layer, const std::shared_ptr<ScratchFile>& scratch,
                                std::span<PlannedTensor* const> tensors) const {
-  CRIA_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, ReadWhole(LayerPath(layer)));
+  CRIA_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes,
+                        ReadWhole(LayerPath(layer), MaxLayerBytes(tensors)));
   ByteReader reader(bytes);
   std::vector<std::byte> codes;
   for (PlannedTensor* const tensor : tensors) {

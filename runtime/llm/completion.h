@@ -28,6 +28,9 @@ Result<StopReason> GenerateText(Session& session, Detokenizer& detokenizer, Samp
 enum class WhenFull : uint8_t {
   kStop,   // The text ends there.
   kShift,  // The oldest part is dropped, and the text goes on.
+  // Of a conversation, the oldest turns are dropped; an answer that fills the context by itself
+  // ends there, so that every answer has an end. For other texts, the same as kStop.
+  kForget,
 };
 
 struct CompletionOptions {

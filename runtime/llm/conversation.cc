@@ -93,8 +93,9 @@ Result<StopReason> Conversation::Answer(const GenerationOptions& options, Sample
   }
   if (std::ranges::none_of(messages_, IsAnswer)) begin_time_ = chat_template_.options().clock();
   cut_ = Cut::kNothing;
+  has_just_forgotten_ = false;
   GenerationOptions generation = options;
-  if (when_full_ == WhenFull::kShift) {
+  if (MakesRoomInAnswer(options)) {
     generation.make_room = [this, &options] { return MakeRoomInAnswer(options); };
   }
   CRIA_ASSIGN_OR_RETURN(Rendering rendering, Render(0));
@@ -209,7 +210,7 @@ Result<std::vector<int32_t>> Conversation::Encode(std::span<const ChatMessage> m
 Session::Request::Options Conversation::RequestOptions(const GenerationOptions& options,
                                                        std::span<const int32_t> prompt) const {
   Session::Request::Options request = {.max_tokens = options.max_tokens, .cancel = options.cancel};
-  if (when_full_ == WhenFull::kShift) {
+  if (when_full_ != WhenFull::kStop) {
     // A template may refuse an empty question; then any token may be dropped.
     request.kept_tokens = TokensBeforeQuestion(prompt).value_or(0);
   }
@@ -227,12 +228,12 @@ Result<size_t> Conversation::TokensBeforeQuestion(std::span<const int32_t> promp
   return CommonBeginning(prompt, without_question);
 }
 
-// Rendering fails beyond this number. With kShift, the history may be longer than the context,
+// Rendering fails beyond this number. Without kStop, the history may be longer than the context,
 // since the oldest turns are left out; each of its bytes becomes at most three tokens, by
 // normalization.
 size_t Conversation::MaxRenderedTokens() const {
   const size_t context = session_.context_tokens();
-  if (when_full_ != WhenFull::kShift) return context;
+  if (when_full_ == WhenFull::kStop) return context;
   constexpr size_t kMaxContexts = 4;
   constexpr size_t kMaxTokensOfByte = 3;
   size_t history_bytes = 0;
@@ -269,7 +270,7 @@ Status Conversation::ReadQuestion(const GenerationOptions& options, Rendering re
       options.max_tokens == 0 ? session_.share_tokens() : session_.context_tokens();
   reserve_ = std::max<size_t>(context / 4, 1);
   if (options.max_tokens != 0) reserve_ = std::min(reserve_, options.max_tokens);
-  if (when_full_ == WhenFull::kShift && OldTurns() > 0 &&
+  if (when_full_ != WhenFull::kStop && OldTurns() > 0 &&
       rendering.tokens.size() + reserve_ > context) {
     CRIA_ASSIGN_OR_RETURN(rendering, RenderWithin(context - reserve_));
     CRIA_RETURN_IF_ERROR(DropLeftOut(rendering.tokens));
@@ -277,6 +278,12 @@ Status Conversation::ReadQuestion(const GenerationOptions& options, Rendering re
   CRIA_RETURN_IF_ERROR(session_.Prefill(rendering.tokens, options.on_prompt));
   Forget(std::move(rendering));
   return {};
+}
+
+// With kForget, a constraint leads to an end within the context, unless room can be made in it.
+bool Conversation::MakesRoomInAnswer(const GenerationOptions& options) const {
+  if (when_full_ == WhenFull::kForget) return OldTurns() > 0 && options.constraint == nullptr;
+  return when_full_ == WhenFull::kShift;
 }
 
 Status Conversation::MakeRoomInAnswer(const GenerationOptions& options) {
@@ -297,6 +304,7 @@ Status Conversation::MakeRoomInAnswer(const GenerationOptions& options) {
 
 // Makes room if the context has only the system prompt, one question and its answer.
 Status Conversation::CutTurn() {
+  if (when_full_ == WhenFull::kForget) return {};  // The answer ends here.
   const size_t context = session_.max_length();
   size_t keep = prompt_.size();
   if (context - keep >= reserve_) {
@@ -308,7 +316,7 @@ Status Conversation::CutTurn() {
     prompt_.resize(keep);
     cut_ = Cut::kQuestion;
   }
-  has_forgotten_ = true;
+  has_forgotten_ = has_just_forgotten_ = true;
   return session_.DropHalfBehind(keep);
 }
 
@@ -330,7 +338,7 @@ Result<bool> Conversation::DropLeftOut(std::span<const int32_t> shorter) {
 void Conversation::Forget(Rendering shorter) {
   const auto oldest = messages_.begin() + static_cast<ptrdiff_t>(num_system_messages_);
   messages_.erase(oldest, messages_.begin() + static_cast<ptrdiff_t>(TurnBegin(shorter.left_out)));
-  has_forgotten_ = has_forgotten_ || shorter.left_out > 0;
+  if (shorter.left_out > 0) has_forgotten_ = has_just_forgotten_ = true;
   prompt_ = std::move(shorter.tokens);
 }
 

@@ -43,6 +43,10 @@ struct ConversationState {
 // prompt). If one turn fills the context, the older half of its answer is dropped, and only the
 // rest is remembered. If a question leaves less room than the above, the question's older part is
 // dropped, too.
+//
+// With kForget, the oldest turns are dropped in the same way, but nothing of a question or of its
+// answer: an answer ends where it has filled the context. One with a constraint ends within the
+// room that its question left, so that the constraint can lead it to an end.
 class Conversation {
  public:
   // The references must outlive the conversation. With an empty `system_prompt` there is no system
@@ -55,7 +59,7 @@ class Conversation {
 
   // Adds the user's message, answers it with pieces of text passed to `on_text`, and keeps both. On
   // an error the message is removed, so that the conversation is as it was, except for turns that
-  // were dropped during the answer; a cancelled answer is kept as far as it came. With kShift,
+  // were dropped during the answer; a cancelled answer is kept as far as it came. Without kStop,
   // `options.make_room` is set by the conversation.
   Result<StopReason> Reply(std::string_view user_text, const GenerationOptions& options,
                            Sampler& sampler, const TextCallback& on_text);
@@ -99,6 +103,8 @@ class Conversation {
   std::span<const ChatMessage> messages() const { return messages_; }
   // Whether turns were dropped since the conversation began or was reset.
   bool has_forgotten() const { return has_forgotten_; }
+  // Whether something was dropped for the last answer, or in it.
+  bool has_just_forgotten() const { return has_just_forgotten_; }
 
  private:
   // The messages as tokens, up to the beginning of an answer, without the `left_out` oldest turns.
@@ -129,6 +135,7 @@ class Conversation {
   Result<Rendering> RenderWithin(size_t max_tokens) const;
   // `rendering` leaves nothing out.
   Status ReadQuestion(const GenerationOptions& options, Rendering rendering);
+  bool MakesRoomInAnswer(const GenerationOptions& options) const;
   Status MakeRoomInAnswer(const GenerationOptions& options);
   Status CutTurn();
   Result<bool> DropLeftOut(std::span<const int32_t> shorter);
@@ -142,6 +149,7 @@ class Conversation {
   std::vector<ChatMessage> messages_;
   size_t num_system_messages_ = 0;
   bool has_forgotten_ = false;
+  bool has_just_forgotten_ = false;
   std::tm begin_time_;
 
   // Of the reply that is being generated.

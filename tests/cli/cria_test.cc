@@ -319,19 +319,28 @@ TEST_F(CriaProgram, NamesCannotDriveTheTerminal) {
 }
 
 TEST_F(CriaProgram, APromptThatCannotFitTakesLittleMemory) {
-  constexpr size_t kPromptBytes = size_t{50} << 20;
   const std::string path = directory_->path() / "long.txt";
-  support::WriteFile(path, std::string(kPromptBytes, 'q'));
-  const RunResult one_word = Cria({"run", "-m", ModelPath(), "-f", path, "-c", "64"});
+  const auto run = [&](const std::string& prompt) {
+    support::WriteFile(path, prompt);
+    return Cria({"run", "-m", ModelPath(), "-f", path, "-c", "64"});
+  };
+  const RunResult shortest = run("a");
+  EXPECT_EQ(shortest.exit_code, 0) << shortest.error;
+  // Of a text that is a little too long, the tokens are counted.
+  constexpr size_t kCountedBytes = 65536;
+  const RunResult one_word = run(std::string(kCountedBytes, 'q'));
   ExpectError(one_word, "more than 64 tokens, which do not fit into the context");
   std::string words;
-  while (words.size() < kPromptBytes) words += "some words ";
-  support::WriteFile(path, words);
-  const RunResult text = Cria({"run", "-m", ModelPath(), "-f", path, "-c", "64"});
-  ExpectError(text, "more than 64 tokens, which do not fit into the context");
+  while (words.size() < kCountedBytes - 20) words += "some words ";
+  ExpectError(run(words), "more than 64 tokens, which do not fit into the context");
+  const RunResult long_text = run(std::string(size_t{4} << 20, 'q'));
+  ExpectError(long_text,
+              "long.txt: has more than the 65536 bytes that can fit the context of 64 "
+              "tokens; shorten it, or ask for a larger context with -c");
   if (support::IsEmulated()) return;  // The emulator's memory would be counted.
-  EXPECT_LT(one_word.peak_resident_bytes, 5 * kPromptBytes);
-  EXPECT_LT(text.peak_resident_bytes, 5 * kPromptBytes);
+  constexpr size_t kLittle = size_t{8} << 20;
+  EXPECT_LT(one_word.peak_resident_bytes, shortest.peak_resident_bytes + kLittle);
+  EXPECT_LT(long_text.peak_resident_bytes, shortest.peak_resident_bytes + kLittle);
 }
 
 TEST_F(CriaProgram, WithoutDescriptorsTheErrorSaysSo) {

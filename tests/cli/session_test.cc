@@ -103,6 +103,22 @@ TEST_F(SessionOption, ChatReadsAgainWhatCannotBeUsedAndSaysSo) {
   EXPECT_THAT(Chat("").error, HasSubstr("its KV cache has the type f32"));
 }
 
+TEST_F(SessionOption, WhatWasForgottenInASmallContextDoesNotFillALargerOne) {
+  const auto chat = [&](const char* context, size_t num_messages) {
+    std::string input;
+    for (size_t i = 0; i < num_messages; ++i) input += "one more message\n";
+    return Cria("chat", {"--lines", "-n", "8", "-c", context}, input);
+  };
+  const RunResult small = chat("128", 10);
+  ASSERT_EQ(small.exit_code, 0) << small.error;
+  EXPECT_THAT(small.error, HasSubstr("the context of 128 tokens is full: the oldest turns"));
+  const RunResult larger = chat("1024", 1);
+  EXPECT_EQ(larger.exit_code, 0) << larger.error;
+  EXPECT_THAT(larger.error, Not(HasSubstr("is full")));
+  // When the larger one is full, that is said, too.
+  EXPECT_THAT(chat("256", 10).error, HasSubstr("the context of 256 tokens is full: the oldest"));
+}
+
 TEST_F(SessionOption, ADamagedFileIsRefusedAndStays) {
   ASSERT_EQ(Chat("first\n").exit_code, 0);
   std::string bytes = support::ReadFile(path_);

@@ -180,6 +180,56 @@ TEST_F(ConversationShiftTest, AnAnswerThatFillsTheContextAloneLosesItsBeginning)
   EXPECT_EQ(remembered, std::string(remembered.size(), 'x'));
 }
 
+TEST_F(ConversationShiftTest, WithForgetEveryAnswerEndsAndOldTurnsMakeRoomForIt) {
+  Conversation conversation = Start("Be brief.", WhenFull::kForget);
+  for (int i = 0; i < 200; ++i) {
+    SCOPED_TRACE(i);
+    answer_ = "Hello.";
+    ASSERT_TRUE(Ask(conversation, "Hi!"));
+    EXPECT_EQ(heard(), "Hello.");
+    ExpectAllAgree(conversation);
+  }
+  // The turns before it are forgotten in the middle of it.
+  answer_ = std::string(310, 'x');
+  auto reason = Ask(conversation, "Long?");
+  ASSERT_TRUE(reason) << reason.error().message();
+  EXPECT_EQ(*reason, StopReason::kStopToken);
+  EXPECT_EQ(heard(), answer_);
+  EXPECT_TRUE(conversation.has_just_forgotten());
+  answer_ = std::string(10 * kContext, 'x');
+  for (int i = 0; i < 3; ++i) {
+    reason = Ask(conversation, "Endless?");
+    ASSERT_TRUE(reason) << reason.error().message();
+    EXPECT_EQ(*reason, StopReason::kContextFull);
+    const size_t prompt = Render({{{"system", "Be brief."}, {"user", "Endless?"}}}, true).size();
+    EXPECT_EQ(heard(), std::string(kContext - prompt + 1, 'x'));
+    ASSERT_EQ(conversation.messages().size(), 3u);
+    EXPECT_EQ(conversation.messages()[2].content, heard());
+  }
+  answer_ = "Hello.";
+  ASSERT_TRUE(Ask(conversation, "Hi!"));
+  EXPECT_EQ(heard(), "Hello.");
+  ExpectAllAgree(conversation);
+}
+
+// A conversation that was shifted in a small context goes on in a larger one, which is not full.
+TEST_F(ConversationShiftTest, WhatWasForgottenBeforeIsNotForgottenAgain) {
+  Conversation conversation = StartShifting();
+  while (!conversation.has_forgotten()) ASSERT_TRUE(Ask(conversation, "Hi!"));
+  EXPECT_TRUE(conversation.has_just_forgotten());
+  ScriptedModel large_model(vocabulary_.size(), 10 * kContext, 16,
+                            [this](std::span<const int32_t> context) { return Next(context); });
+  Scheduler scheduler(large_model);
+  Session session(scheduler);
+  Conversation larger(session, *tokenizer_, chat_template(), "", WhenFull::kShift);
+  ASSERT_TRUE(larger.Restore(conversation.State()));
+  ASSERT_TRUE(Ask(larger, "Hi!"));
+  EXPECT_TRUE(larger.has_forgotten());
+  EXPECT_FALSE(larger.has_just_forgotten());
+  while (!larger.has_just_forgotten()) ASSERT_TRUE(Ask(larger, "Hi!"));
+  EXPECT_GT(session.tokens().size(), kContext);
+}
+
 TEST_F(ConversationShiftTest, WhatIsLeftOfALongAnswerIsReused) {
   answer_ = std::string(2 * kContext, 'x');
   Conversation conversation = StartShifting();

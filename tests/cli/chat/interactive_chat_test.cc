@@ -92,6 +92,23 @@ TEST_F(InteractiveChat, CtrlCDropsWhatIsTypedAndLeavesWhereNothingIs) {
   EXPECT_EQ(chat.WaitForEnd(), 0);
 }
 
+TEST_F(InteractiveChat, AMessageOfTooManyLinesIsDroppedAndTheChatGoesOn) {
+  if (support::IsEmulated()) GTEST_SKIP() << "the program reads keys more slowly than they come";
+  TerminalProgram chat(Command(), Options());
+  ASSERT_TRUE(chat.WaitFor("\n>"));
+  chat.Type("\"\"\"\r");
+  for (int i = 1; i <= 70; ++i) {
+    ASSERT_TRUE(chat.WaitFor("\n.", i)) << chat.Screen();
+    chat.Type(std::string(1000, 'q') + kEnter);
+  }
+  Ask(chat, "\"\"\"\r");
+  EXPECT_THAT(chat.Screen(), HasSubstr("(the message has more than the 65536 bytes that can fit"));
+  Ask(chat, "Hello! Who are you?\r");
+  EXPECT_THAT(chat.Screen(), HasSubstr(kHello));
+  chat.Type(kCtrlD);
+  EXPECT_EQ(chat.WaitForEnd(), 0);
+}
+
 // Without its stop tokens, the model goes on until the context is full, and with a shift for ever.
 TEST_F(InteractiveChat, CtrlCStopsAnAnswerAndTheChatGoesOn) {
   const std::vector<std::string> command = Command(tests::EndlessAnswers());

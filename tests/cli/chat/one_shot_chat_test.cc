@@ -129,7 +129,7 @@ TEST_F(OneShotChat, StreamsThatAreClosedAreNotFilesThatItOpens) {
   const RunResult no_input = chat("<&-");
   EXPECT_EQ(no_input.exit_code, 1);
   EXPECT_THAT(no_input.error, HasSubstr("standard input: cannot read"));
-  const RunResult no_output = chat("-p 'My name is Ann.' --session kept >&-");
+  const RunResult no_output = chat("-p 'My name is Ann.' --temp 0 --session kept >&-");
   EXPECT_EQ(no_output.exit_code, 1);
   EXPECT_THAT(no_output.error, HasSubstr("standard output cannot be written"));
   const RunResult kept = chat("-p 'What is my name?' --temp 0 --session kept");
@@ -302,6 +302,48 @@ TEST_F(OneShotChat, CtrlCEndsWithItsExitCode) {
   EXPECT_THAT(result.output, StartsWith("Hello! I am Cria"));
   EXPECT_THAT(result.error, HasSubstr("cria: the answer was stopped\n"));
   EXPECT_THAT(result.error, HasSubstr("tok/s"));
+}
+
+// The demo model without its stop tokens would go on for ever.
+TEST_F(OneShotChat, AnAnswerWithoutAnEndEndsWhereTheContextIsFull) {
+  const auto ask = [&](std::vector<std::string> more, const RunOptions& options = {}) {
+    const std::vector<std::string> endless = tests::EndlessAnswers();
+    more.insert(more.end(), endless.begin(), endless.end());
+    more.insert(more.begin(),
+                {CRIA_PROGRAM, "chat", "-m", tests::DemoModel(), "--temp", "0", "-c", "128"});
+    return RunProgram(more, options);
+  };
+  const std::string full = "(the context of 128 tokens is full: ";
+  const RunResult result = ask({"-p", kQuestion});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.output, StartsWith("Hello! I am Cria"));
+  EXPECT_THAT(result.error,
+              HasSubstr(full + "the answer ends here; a larger -c holds more, and with "
+                               "--context-full shift answers go on without their beginning)\n"));
+  const auto object = nlohmann::json::parse(ask({"--json"}, {.input = kQuestion}).output);
+  EXPECT_EQ(object["stop_reason"], "context_full");
+  EXPECT_EQ(object["content"].get<std::string>() + "\n", result.output);
+  EXPECT_EQ(ask({"-p", kQuestion, "--context-full", "stop"}).output, result.output);
+  // Each answer has an end, for which the turns before it are forgotten.
+  const RunResult lines = ask({"--lines"}, {.input = "Hello!\nHello!\nHello!\n"});
+  EXPECT_EQ(lines.exit_code, 0) << lines.error;
+  EXPECT_EQ(std::ranges::count(lines.output, '\n'), 3) << lines.output;
+  // What must match is led to its end.
+  const RunResult matching = ask({"-p", kQuestion, "--regex", "<[a-z ]*>"});
+  EXPECT_EQ(matching.exit_code, 0) << matching.error;
+  EXPECT_THAT(matching.output, testing::EndsWith(">\n"));
+  const RunResult shifting =
+      ask({"-p", kQuestion, "--context-full", "shift", "-n", "300", "--json"});
+  EXPECT_EQ(nlohmann::json::parse(shifting.output)["generated_tokens"], 300);
+}
+
+TEST_F(OneShotChat, ALineWithoutAnEndEndsTheProgram) {
+  const RunResult result =
+      Chat({"--lines"}, {.input = "Hello! Who are you?\n" + std::string(size_t{1} << 20, 'q')});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.output, kAnswer);
+  EXPECT_THAT(result.error, HasSubstr("standard input: has more than the 65536 bytes that can fit "
+                                      "the context of 512 tokens"));
 }
 
 TEST_F(OneShotChat, TheOldestLinesAreForgottenAndThatIsSaidOnce) {

@@ -257,6 +257,11 @@ TEST_F(CalibrateTest, GoesOnAfterAStop) {
   const auto damaged = Convert(folder_ / "checkpoint", folder_ / "model.cria", options);
   ASSERT_FALSE(damaged);
   EXPECT_EQ(damaged.error().code(), ErrorCode::kInvalidFile);
+  // No file is read that is longer than that of the layer can be.
+  std::filesystem::resize_file(resume / "layer-0", uintmax_t{1} << 40);
+  const auto too_long = Convert(folder_ / "checkpoint", folder_ / "model.cria", options);
+  ASSERT_FALSE(too_long);
+  EXPECT_EQ(too_long.error().code(), ErrorCode::kInvalidFile);
   support::WriteFile(resume / "layer-0", layer);
 
   const ConvertReport report =
