@@ -106,7 +106,7 @@ TEST_F(ChatFileTest, MessagesAreReadAgainIfTheCacheCannotBeUsed) {
   Send(chat, "My name is Ann.");
   Save(chat);
   cria_model_options options = DemoOptions();
-  options.kv_type = CRIA_KV_INT8;
+  options.kv_type = CRIA_KV_F16;
   const ModelPtr other = LoadModel(options);
   const ChatPtr loaded = Load(other, false);
   EXPECT_EQ(cria_chat_context_used(loaded.get()), 0u);

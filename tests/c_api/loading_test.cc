@@ -124,7 +124,7 @@ TEST_F(LoadingTest, OptionsReachTheModel) {
   options_.context_tokens = 100;
   options_.num_threads = 2;
   options_.num_batch_threads = 1;
-  options_.kv_type = CRIA_KV_INT8;
+  options_.kv_type = CRIA_KV_F32;
   options_.chunk_tokens = 7;
   const ModelPtr model = LoadModel(options_);
   cria_model_info info = CRIA_MODEL_INFO_INIT;

@@ -53,10 +53,16 @@ TEST(PlanTest, TellsOfTheModelWhatTheModelTells) {
 TEST(PlanTest, TheKvCacheIsAsLargeAsItsTypeAndContextMakeIt) {
   cria_model_options options = DemoOptions();
   options.context_tokens = 512;
+  const uint64_t by_default = BytesOf(MakePlan(options), "KV cache");
+  options.kv_type = CRIA_KV_F32;
   const uint64_t f32 = BytesOf(MakePlan(options), "KV cache");
   options.kv_type = CRIA_KV_F16;
   EXPECT_EQ(BytesOf(MakePlan(options), "KV cache"), f32 / 2);
+  options.kv_type = CRIA_KV_INT8;
+  EXPECT_EQ(BytesOf(MakePlan(options), "KV cache"), by_default);
+  EXPECT_LT(by_default, f32 / 3);
   options.context_tokens = 256;
+  options.kv_type = CRIA_KV_F16;
   EXPECT_EQ(BytesOf(MakePlan(options), "KV cache"), f32 / 4);
   options.kv_type = CRIA_KV_INT8;
   EXPECT_LT(BytesOf(MakePlan(options), "KV cache"), f32 / 4);
@@ -75,6 +81,7 @@ TEST(PlanTest, PackedWeightsAreMappedWhereThereIsAFolderForThem) {
 TEST(PlanTest, SaysWhatWouldFitALimit) {
   cria_model_options options = DemoOptions();
   options.pack_folder = "/tmp";
+  options.kv_type = CRIA_KV_F32;
   options.context_tokens = 512;
   options.memory_limit_bytes = TotalsOf(MakePlan(options)).peak_bytes * 2;
   EXPECT_EQ(cria_plan_check(MakePlan(options).get()), CRIA_OK);

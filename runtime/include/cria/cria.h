@@ -113,14 +113,14 @@ typedef struct cria_model_options {
   // tokenizer's tables take private memory, and a model made by `cria pack --standalone` is
   // refused.
   uint64_t offset_bytes;
-  uint64_t length_bytes;        // 0: to the end of the file.
-  uint64_t memory_limit_bytes;  // Loading fails above it; 0: only the system's limits hold.
-  int32_t descriptor;           // Duplicated; the caller may close it. Below 0: none.
-  uint32_t num_threads;         // For generating; 0: one for each fast core.
-  uint32_t num_batch_threads;   // For reading prompts; 0: as many as num_threads.
-  uint32_t context_tokens;      // Size of the KV cache; 0: 2048, or the model's own if less.
-  uint32_t chunk_tokens;        // Tokens of a prompt that are read at once; 0: 128.
-  int32_t kv_type;
+  uint64_t length_bytes;         // 0: to the end of the file.
+  uint64_t memory_limit_bytes;   // Loading fails above it; 0: only the system's limits hold.
+  int32_t descriptor;            // Duplicated; the caller may close it. Below 0: none.
+  uint32_t num_threads;          // For generating; 0: one for each fast core.
+  uint32_t num_batch_threads;    // For reading prompts; 0: as many as num_threads.
+  uint32_t context_tokens;       // Size of the KV cache; 0: 2048, or the model's own if less.
+  uint32_t chunk_tokens;         // Tokens of a prompt that are read at once; 0: 128.
+  int32_t kv_type;               // CRIA_KV_...
   int32_t packing;               // CRIA_PACK_...
   int32_t ignore_memory_limits;  // Not 0: load the model even if it exceeds a limit.
   // How many chats and completions run at the same time; 0: one. They share the context: a call is
@@ -145,9 +145,33 @@ typedef struct cria_model_options {
   // is part of the plan.
   uint64_t max_constraints;
 } cria_model_options;
-#define CRIA_MODEL_OPTIONS_INIT                                                                    \
-  {sizeof(cria_model_options), NULL, NULL, NULL, NULL, NULL, 0, 0, 0, -1, 0, 0, 0, 0, CRIA_KV_F32, \
-   CRIA_PACK_ON_FIRST_USE,     0,    0,    0,    NULL, 0,    0, 0, 0, 0}
+#define CRIA_MODEL_OPTIONS_INIT   \
+  {                               \
+      sizeof(cria_model_options), \
+      NULL,                       \
+      NULL,                       \
+      NULL,                       \
+      NULL,                       \
+      NULL,                       \
+      0,                          \
+      0,                          \
+      0,                          \
+      -1,                         \
+      0,                          \
+      0,                          \
+      0,                          \
+      0,                          \
+      CRIA_KV_INT8,               \
+      CRIA_PACK_ON_FIRST_USE,     \
+      0,                          \
+      0,                          \
+      0,                          \
+      NULL,                       \
+      0,                          \
+      0,                          \
+      0,                          \
+      0,                          \
+      0}
 
 typedef struct cria_model_info {
   size_t struct_size;

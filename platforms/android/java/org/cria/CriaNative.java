@@ -9,7 +9,7 @@ import java.util.List;
  * them: apps use Model and Chat.
  *
  * <p>A model or a chat is a number. A number that is not open is refused with a
- * CriaException. Any thread may call; only one at a time may generate with a model.
+ * CriaException. Any thread may call; only one at a time may use a chat.
  */
 final class CriaNative {
   static {

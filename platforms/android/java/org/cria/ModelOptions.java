@@ -26,7 +26,7 @@ public final class ModelOptions {
   /** Size of the KV cache; 0: 2048, or the model's own if less. */
   public int contextTokens;
 
-  public KvType kvType = KvType.F32;
+  public KvType kvType = KvType.INT8;
 
   /** For generating; 0: one for each fast core. */
   public int numThreads;

@@ -5,9 +5,10 @@ import android.os.ParcelFileDescriptor
 
 /**
  * A language model with one context. Opening one and generating take time: do not call them on
- * the main thread. Any thread may call, but only one at a time may generate: a second one gets a
- * [CriaException] of status USAGE. [close] frees the memory, which the garbage collector does
- * not free.
+ * the main thread. Any thread may call; calls that generate run at the same time, as many as
+ * numSequences of the options, and others wait. Only one call at a time may use a chat: a second
+ * one gets a [CriaException] of status USAGE. [close] frees the memory, which the garbage
+ * collector does not free.
  */
 class Model private constructor(private val number: Long) : AutoCloseable {
     val info: ModelInfo get() = CriaNative.info(number)

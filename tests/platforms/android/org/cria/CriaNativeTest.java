@@ -214,9 +214,14 @@ public class CriaNativeTest {
     MemoryPlan larger = CriaNative.plan(DemoModel.PATH, -1, 0, 0, options);
     assertTrue(bytesOf(larger, "activations") > bytesOf(chunks, "activations"));
     assertEquals(bytesOf(larger, "KV cache"), bytesOf(chunks, "KV cache"));
+    options.kvType = ModelOptions.KvType.F32;
+    MemoryPlan whole = CriaNative.plan(DemoModel.PATH, -1, 0, 0, options);
     options.kvType = ModelOptions.KvType.F16;
     MemoryPlan half = CriaNative.plan(DemoModel.PATH, -1, 0, 0, options);
-    assertEquals(bytesOf(chunks, "KV cache") / 2, bytesOf(half, "KV cache"));
+    assertEquals(bytesOf(whole, "KV cache") / 2, bytesOf(half, "KV cache"));
+    options.kvType = ModelOptions.KvType.INT8;
+    MemoryPlan small = CriaNative.plan(DemoModel.PATH, -1, 0, 0, options);
+    assertEquals(bytesOf(chunks, "KV cache"), bytesOf(small, "KV cache"));
 
     options.memoryLimitBytes = 1_000_000;
     expectFailure(Status.OUT_OF_MEMORY, "KV cache", () -> load(options));
