@@ -37,7 +37,7 @@ std::vector<ChatSetting> ChatSettings(const ChatOptions& options) {
           {"top-p", Format("{}", sampler.top_p)},
           {"min-p", Format("{}", sampler.min_p)},
           {"repeat-penalty", Format("{}", sampler.repeat_penalty)},
-          {"repeat-last-n", Format("{}", sampler.repeat_last_n)},
+          {"repeat-last-n", RepeatLastNText(sampler.repeat_last_n)},
           {"seed", Format("{}", sampler.seed)},
           {"predict", options.max_tokens == 0 ? "-1" : Format("{}", options.max_tokens)},
           {"context-full", WhenFullName(options.when_full)},

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cli/flags/escapes.h"
+#include "core/format.h"
 
 namespace cria::cli {
 namespace {
@@ -43,7 +44,25 @@ Status ReadLogitBias(std::string_view text, std::vector<LogitBias>& biases) {
   return {};
 }
 
+// -1 is the whole context.
+Setter RepeatLastNSetter(size_t& value) {
+  return [&value](std::string_view text) -> Status {
+    std::string_view rest = text;
+    const std::optional<int64_t> number = TakeNumber<int64_t>(rest);
+    if (!number || !rest.empty() || *number < -1 ||
+        std::cmp_greater(*number, SamplerOptions::kWholeContext)) {
+      return WrongValue(text, "a whole number of -1 or more");
+    }
+    value = *number < 0 ? SamplerOptions::kWholeContext : static_cast<size_t>(*number);
+    return {};
+  };
+}
+
 }  // namespace
+
+std::string RepeatLastNText(size_t value) {
+  return value == SamplerOptions::kWholeContext ? "-1" : Format("{}", value);
+}
 
 void AddPredictOption(CommandLine& command, size_t& max_tokens, const std::string& help) {
   const auto set = [&max_tokens](std::string_view text) -> Status {
@@ -76,7 +95,11 @@ void AddSamplerOptions(CommandLine& command, SamplerOptions& options) {
          "Drop tokens less than p times as likely as the most likely; 0: none");
   add_in("--repeat-penalty", options.repeat_penalty, 0.01f, 10.0f,
          "Make recent tokens less likely; 1: off");
-  add("--repeat-last-n", options.repeat_last_n, "How many tokens count as recent");
+  command
+      .Add("--repeat-last-n", "INT", RepeatLastNSetter(options.repeat_last_n),
+           "How many tokens count as recent; -1: all of the context")
+      .Default(RepeatLastNText(options.repeat_last_n))
+      .Group(group);
   command
       .Add(
           "--logit-bias", "BIAS",

@@ -20,6 +20,9 @@ void AddPredictOption(CommandLine& command, size_t& max_tokens, const std::strin
 // should print.
 void AddSamplerOptions(CommandLine& command, SamplerOptions& options);
 
+// The value of --repeat-last-n: "64", or "-1" for the whole context.
+std::string RepeatLastNText(size_t value);
+
 // Texts from the command line that are not read as they are written.
 struct TextOptions {
   std::vector<std::string> stop_strings;

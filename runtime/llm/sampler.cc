@@ -80,6 +80,7 @@ Sampler::Sampler(const SamplerOptions& options, size_t vocab_size)
   const bool penalizes = options.repeat_penalty != 1.0f;
   changed_.reserve(options.logit_bias.size() +
                    (penalizes ? std::min(options.repeat_last_n, vocab_size) : 0));
+  if (penalizes) penalized_.resize((vocab_size + 63) / 64);
 }
 
 size_t Sampler::NumCandidates() const {
@@ -171,12 +172,18 @@ Result<int32_t> Sampler::Choose(std::span<const float> logits, size_t ahead,
 void Sampler::Penalize(std::span<float> logits, std::span<const int32_t> history) {
   if (options_.repeat_penalty == 1.0f) return;
   const auto recent = history.last(std::min(history.size(), options_.repeat_last_n));
-  for (size_t i = 0; i < recent.size(); ++i) {
+  const auto word_of = [this](int32_t id) -> uint64_t& {
+    return penalized_[static_cast<size_t>(id) / 64];
+  };
+  for (const int32_t id : recent) {
     // Each token is penalized once, even if it occurred several times.
-    if (std::ranges::contains(recent.first(i), recent[i])) continue;
-    float& logit = Change(logits, recent[i]);
+    const uint64_t bit = uint64_t{1} << (static_cast<size_t>(id) % 64);
+    if ((word_of(id) & bit) != 0) continue;
+    word_of(id) |= bit;
+    float& logit = Change(logits, id);
     logit = logit > 0.0f ? logit / options_.repeat_penalty : logit * options_.repeat_penalty;
   }
+  for (const int32_t id : recent) word_of(id) = 0;
 }
 
 void Sampler::SelectTopK(std::span<const float> logits, const TokenMask* mask) {

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <random>
 #include <span>
 #include <vector>
@@ -20,10 +21,12 @@ struct LogitBias {
 // How the next token is chosen. The steps apply in the order of the fields, as in llama.cpp; a step
 // at its neutral value is skipped.
 struct SamplerOptions {
+  static constexpr size_t kWholeContext = std::numeric_limits<size_t>::max();
+
   std::vector<LogitBias> logit_bias;  // Added to logits; the addends of one token add up.
   float repeat_penalty = 1.0f;  // Positive logits of recent tokens are divided by it, negative ones
                                 // multiplied (Keskar et al. 2019); 1 is neutral.
-  size_t repeat_last_n = 64;    // How many tokens count as recent.
+  size_t repeat_last_n = 64;    // How many tokens count as recent; kWholeContext: all.
   size_t top_k = 40;            // Keep the k most likely; 0 keeps all.
   float top_p = 0.95f;          // Keep the most likely whose sum reaches p (Holtzman et al. 2020);
                                 // 1 is neutral.
@@ -112,6 +115,9 @@ class Sampler {
   size_t max_candidates_;
   std::vector<Candidate> candidates_;  // Capacity for max_candidates_.
   std::vector<ChangedLogit> changed_;  // Capacity for all that one choice changes.
+  // A bit for each id, which is set while it is known to be among the recent tokens; empty if there
+  // is no penalty.
+  std::vector<uint64_t> penalized_;
 };
 
 template <typename Use>

@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -304,6 +305,26 @@ TEST(SamplerTest, ThePenaltyLooksBackAsFarAsAsked) {
   EXPECT_EQ(SampleOne(options, {4.0f, 5.0f, 5.0f}, history), 1);
   options.repeat_last_n = 1000;
   EXPECT_EQ(SampleOne(options, {4.0f, 6.0f, 5.0f}, history), 1);
+}
+
+TEST(SamplerTest, ThePenaltyMayLookBackAtTheWholeContext) {
+  // More tokens than a word of bits has, most of them several times.
+  std::vector<float> logits(200, 3.0f);
+  std::vector<int32_t> history;
+  for (int32_t i = 0; i < 1000; ++i) history.push_back(i % 199);
+  Sampler sampler = Make(
+      {.repeat_penalty = 2.0f, .repeat_last_n = SamplerOptions::kWholeContext, .temperature = 0.0f},
+      logits.size());
+  logits[7] = 5.9f;  // 2.95 with one penalty.
+  logits[8] = 6.1f;  // 3.05.
+  const std::vector<float> before = logits;
+  EXPECT_EQ(sampler.Sample(logits, history).value_or(-1), 8);
+  logits[8] = 3.0f;
+  EXPECT_EQ(sampler.Sample(logits, history).value_or(-1), 199);
+  // What was recent once is forgotten.
+  EXPECT_EQ(sampler.Sample(logits, std::span(history).first(7)).value_or(-1), 7);
+  logits[8] = 6.1f;
+  EXPECT_EQ(logits, before);
 }
 
 TEST(SamplerTest, APenaltyBelowOneFavoursRepetition) {

@@ -273,7 +273,7 @@ typedef struct cria_generation_options {
   float top_p;             // Among the most likely whose probabilities reach p; 1: all.
   float min_p;             // Among those at least p times as likely as the first; 0: all.
   float repeat_penalty;    // Makes recent tokens less likely; 1: off.
-  uint32_t repeat_last_n;  // How many tokens count as recent.
+  uint32_t repeat_last_n;  // How many tokens count as recent; UINT32_MAX: the whole context.
   uint32_t keep_tokens;    // First tokens that cria_complete keeps when it shifts.
   // Not 0: cria_complete reads <|eot_id|> and the like in the prompt as the tokens that they name.
   // Do not set it for text from others.

@@ -48,6 +48,21 @@ TEST_F(GenerationOptionsTest, PredictsUntilTheModelStops) {
   }
 }
 
+TEST_F(GenerationOptionsTest, RecentTokensMayBeTheWholeContext) {
+  EXPECT_EQ(RepeatLastNText(sampler_.repeat_last_n), "64");
+  ASSERT_TRUE(Run({"--repeat-last-n", "-1"}));
+  EXPECT_EQ(sampler_.repeat_last_n, SamplerOptions::kWholeContext);
+  EXPECT_EQ(RepeatLastNText(sampler_.repeat_last_n), "-1");
+  for (const char* const count : {"0", "300"}) {
+    ASSERT_TRUE(Run({"--repeat-last-n", count}));
+    EXPECT_EQ(RepeatLastNText(sampler_.repeat_last_n), count);
+  }
+  for (const char* wrong : {"-2", "1.5", "", "all", "99999999999999999999"}) {
+    ExpectError({"--repeat-last-n", wrong}, "--repeat-last-n: \"" + std::string(wrong) +
+                                                "\" is not a whole number of -1 or more");
+  }
+}
+
 TEST_F(GenerationOptionsTest, TheSeedIsRandomUnlessItIsGiven) {
   // Two random seeds are the same once in four thousand million times.
   CommandLine other("other", "");

@@ -59,7 +59,7 @@ public final class GenerationOptions {
   /** Makes recent tokens less likely; 1: off. */
   public float repeatPenalty;
 
-  /** How many tokens count as recent. */
+  /** How many tokens count as recent; Integer.MAX_VALUE: the whole context. */
   public int repeatLastN;
 
   /** First tokens that a completion keeps with WhenFull.SHIFT. */
