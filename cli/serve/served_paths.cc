@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <string_view>
 #include <utility>
 
@@ -28,6 +29,14 @@ void SendPageFile(const serve::PageFile& file, serve::HttpAnswer& answer) {
   answer.Send(200, file.content_type, std::string(file.bytes), headers);
 }
 
+// A request is answered although it asks for a longer context than there is.
+void TellLargerContext(size_t wanted_tokens, size_t context_tokens) {
+  std::fprintf(stderr,
+               "cria-serve: a client asks for a context of %zu tokens (num_ctx) and gets the %zu "
+               "that there are; -c gives more. This is said once.\n",
+               wanted_tokens, context_tokens);
+}
+
 }  // namespace
 
 struct ServedPaths::Parts {
@@ -36,7 +45,11 @@ struct ServedPaths::Parts {
         api(engine, work,
             {.model_name = options.alias,
              .slot_save_path = options.slot_save_path,
-             .version = CRIA_VERSION}) {}
+             .version = CRIA_VERSION,
+             .on_larger_context = [context =
+                                       engine.decoder().context_tokens()](size_t wanted_tokens) {
+               TellLargerContext(wanted_tokens, context);
+             }}) {}
 
   serve::WorkQueue work;
   serve::Api api;

@@ -30,6 +30,8 @@ class Detokenizer {
   std::string_view Append(int32_t id);
   // Ends the text and returns U+FFFD for an incomplete character. Then a new text may begin.
   std::string_view Flush();
+  // Whether the tokens so far end inside a character.
+  bool is_in_character() const { return pending_bytes_ != 0; }
 
  private:
   std::string_view AppendBytes(std::string_view bytes, bool ends_text);

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "serve/api/answer_format.h"
 #include "serve/api/call_finder.h"
 #include "serve/api/call_reader.h"
 #include "serve/api/chat_request.h"
@@ -48,9 +49,9 @@ void ReadChat(std::string_view body) {
 void ReadCompletion(std::string_view body) {
   const Json json = ReadBody(body);
   const Fields fields(json);
-  ReadPrompts(fields);
+  ReadPrompts(fields, /*vocab_size=*/1000);
   ReadAnswerOptions(fields);
-  ReadResponseFormat(fields);
+  ReadAnswerFormat(fields);
 }
 
 // What is passed on, held back and found is the whole text.

@@ -23,7 +23,8 @@ bool RunChoices(ApiState& state, AnswerSetup setup, size_t first_index,
     setup.seed = setup.options.sampler.seed + i;
     AnswerRun run(setup, writer);
     writer.BeginChoice(first_index + i);
-    const AnswerEnd end = run.Run();
+    AnswerEnd end = run.Run();
+    end.repeats_prompt = i > 0;
     state.metrics.Add(end);
     if (end.reason == FinishReason::kCancelled) {
       // A client that is still there learns why.
@@ -88,10 +89,12 @@ void AnswerTexts(ApiState& state, const std::vector<TextPrompt>& prompts,
 }
 
 void AddUsage(AnswerEnd& sum, const AnswerEnd& end) {
-  sum.prompt_tokens += end.prompt_tokens;
-  sum.cached_tokens += end.cached_tokens;
+  if (!end.repeats_prompt) {
+    sum.prompt_tokens += end.prompt_tokens;
+    sum.cached_tokens += end.cached_tokens;
+    sum.prompt_time += end.prompt_time;
+  }
   sum.completion_tokens += end.completion_tokens;
-  sum.prompt_time += end.prompt_time;
   sum.completion_time += end.completion_time;
   sum.drafted_tokens += end.drafted_tokens;
   sum.accepted_tokens += end.accepted_tokens;

@@ -44,7 +44,8 @@ void AnswerChat(ApiState& state, ChatRequest request, Response& response, Answer
 void AnswerTexts(ApiState& state, const std::vector<TextPrompt>& prompts,
                  const AnswerOptions& options, Response& response, AnswerWriter& writer);
 
-// Adds up what several choices took.
+// Adds up what several choices took. The prompt of several choices counts once, with what it took
+// before the first of them.
 void AddUsage(AnswerEnd& sum, const AnswerEnd& end);
 // OpenAI's `usage`, and llama-server's `timings`.
 Json UsageOf(const AnswerEnd& end);

@@ -16,6 +16,9 @@ namespace cria::serve {
 // sampler.
 struct TokenLogProbability {
   std::string text;  // Raw bytes, which may be a part of a character.
+  // How many characters the answer's text has before that with the token's first byte. Control
+  // tokens are no part of that text.
+  size_t first_character = 0;
   double log_probability = 0.0;
   std::vector<std::pair<std::string, double>> most_likely;  // The most likely first.
 };
@@ -46,6 +49,8 @@ struct AnswerEnd {
   using Duration = std::chrono::steady_clock::duration;
 
   FinishReason reason = FinishReason::kStop;
+  // Another choice had the same prompt before.
+  bool repeats_prompt = false;
   size_t prompt_tokens = 0;
   size_t cached_tokens = 0;  // Of those, found in the KV cache.
   size_t completion_tokens = 0;

@@ -14,10 +14,10 @@ namespace cria::serve {
 
 // What the text of an answer must match.
 struct AnswerShape {
-  enum class Kind : uint8_t { kAny, kJsonObject, kJsonSchema, kGrammar };
+  enum class Kind : uint8_t { kAny, kJsonObject, kJsonSchema, kGrammar, kRegex };
 
   Kind kind = Kind::kAny;
-  std::string text;  // The schema or the grammar.
+  std::string text;  // The schema, the grammar or the expression.
   // The request's field, for errors: "response_format".
   std::string field;
 };

@@ -1,6 +1,7 @@
 #include "serve/api/answer_run.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "serve/api/request_error.h"
@@ -15,12 +16,19 @@ constexpr std::string_view kAnswerSpace = " \t\r\n";
 
 // Whether the last token that was allowed has completed the text: then nothing is cut off.
 bool IsCompleted(StopReason reason, const AnswerShape& shape, std::string_view text) {
-  const bool is_json = shape.kind != AnswerShape::Kind::kGrammar;
+  const bool is_json =
+      shape.kind == AnswerShape::Kind::kJsonObject || shape.kind == AnswerShape::Kind::kJsonSchema;
   return reason == StopReason::kMaxTokens && is_json && TryReadJson(text).has_value();
 }
 
 bool IsCutOff(StopReason reason) {
   return reason == StopReason::kMaxTokens || reason == StopReason::kContextFull;
+}
+
+bool IsContinuation(char byte) { return (static_cast<uint8_t>(byte) & 0xC0) == 0x80; }
+
+size_t CountCharacters(std::string_view text) {
+  return static_cast<size_t>(std::ranges::count_if(text, std::not_fn(IsContinuation)));
 }
 
 bool IsPromptCancelled(const Status& status) {
@@ -206,7 +214,14 @@ StopReason AnswerRun::Generate(Section section, bool is_constrained) {
   const Result<StopReason> reason = session_.Generate(
       options, *sampler_, [this](const GeneratedToken& token) { return OnToken(token); });
   if (exception_) std::rethrow_exception(std::exchange(exception_, nullptr));
-  if (!reason) throw ErrorOf(reason.error());
+  if (!reason) {
+    // Waiting would not help: a constraint has always the same memory.
+    const bool is_too_large = is_constrained && reason.error().code() == ErrorCode::kOutOfMemory &&
+                              !setup_.constraint->FindNext(options.stop_token_ids, SIZE_MAX);
+    if (!is_too_large) throw ErrorOf(reason.error());
+    throw RequestError(400, reason.error().message(),
+                       section == Section::kCall ? "tools" : answer.shape.field);
+  }
   if (!next_) {
     const std::string_view rest = detokenizer_->Flush();
     text_ += rest;
@@ -225,6 +240,7 @@ bool AnswerRun::OnToken(const GeneratedToken& token) {
   // Exceptions must not pass through the session, which is compiled without them.
   try {
     ++num_tokens_;
+    const bool is_in_character = detokenizer_->is_in_character();
     std::string_view text = detokenizer_->Append(token.id);
     if (text.empty()) {
       const auto marker = std::ranges::find(markers_, token.id, &Marker::first);
@@ -232,7 +248,10 @@ bool AnswerRun::OnToken(const GeneratedToken& token) {
     }
     text_ += text;
     token_ends_.push_back(text_.size());
-    if (setup_.options.log_probabilities) TellLogProbability(token);
+    if (setup_.options.log_probabilities) {
+      TellLogProbability(token, FirstCharacter(token.id, is_in_character));
+      num_characters_ += CountCharacters(text);
+    }
     if (!text.empty()) TakeText(text);
     const bool is_stopped = stop_strings_ && stop_strings_->is_found();
     return !next_ && !is_stopped && listener_.goes_on();
@@ -242,11 +261,19 @@ bool AnswerRun::OnToken(const GeneratedToken& token) {
   }
 }
 
+size_t AnswerRun::FirstCharacter(int32_t id, bool is_in_character) const {
+  const std::string_view piece = tokenizer_.Piece(id);
+  const bool continues = piece.empty() || IsContinuation(piece.front());
+  // What was begun and does not go on became a character of its own.
+  return num_characters_ + (is_in_character && !continues ? 1 : 0);
+}
+
 // Only the answer's own text has log-probabilities, neither reasoning nor calls.
-void AnswerRun::TellLogProbability(const GeneratedToken& token) {
+void AnswerRun::TellLogProbability(const GeneratedToken& token, size_t first_character) {
   const auto most_likely = log_probabilities_.Take(session_.tokens().size());
   if (is_in_reasoning() || section_ == Section::kCall || section_ == Section::kUnparsedCall) return;
   TokenLogProbability told = {.text = std::string(tokenizer_.Piece(token.id)),
+                              .first_character = first_character,
                               .log_probability = token.log_probability};
   for (const auto& [id, log_probability] : most_likely) {
     told.most_likely.emplace_back(std::string(tokenizer_.Piece(id)), log_probability);

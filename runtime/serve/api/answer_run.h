@@ -98,7 +98,9 @@ class AnswerRun {
   void EndFree();
   void PassUnparsedCall();
   void BeginCall(std::string_view name);
-  void TellLogProbability(const GeneratedToken& token);
+  // TokenLogProbability::first_character of a token, if the tokens before it end in a character.
+  size_t FirstCharacter(int32_t id, bool is_in_character) const;
+  void TellLogProbability(const GeneratedToken& token, size_t first_character);
   void Next(Section section, size_t at, std::string_view forced = {});
 
   // Makes the context what it was where the next section begins, followed by `forced`. Returns why
@@ -116,7 +118,8 @@ class AnswerRun {
   std::optional<ToolUse> tools_;  // With schemas that can be enforced.
   std::vector<Marker> markers_;   // Control tokens that are read.
   TokenLogProbabilities log_probabilities_;
-  size_t num_tokens_ = 0;  // Of the answer, with forced ones.
+  size_t num_characters_ = 0;  // Of what was generated; counted for log-probabilities alone.
+  size_t num_tokens_ = 0;      // Of the answer, with forced ones.
   Need need_ = Need::kNothing;
 
   // Of the section.

@@ -19,7 +19,7 @@ AnswerRun::AnswerRun(const AnswerSetup& setup, AnswerListener& listener)
                    }}) {
   SamplerOptions options = setup_.options.sampler;
   options.seed = setup_.seed;
-  sampler_.emplace(ValueOf(Sampler::Create(options, session_.vocab_size())));
+  sampler_.emplace(ValueOf(Sampler::Create(options, session_.vocab_size()), "logit_bias"));
   if (!setup_.options.stop.empty()) {
     stop_strings_.emplace(ValueOf(StopStrings::Create(setup_.options.stop), "stop"));
   }
@@ -52,6 +52,8 @@ Status AnswerRun::Constrain(const AnswerShape& shape) {
     source.kind = grammar::ConstraintKind::kJsonSchema;
   } else if (shape.kind == AnswerShape::Kind::kGrammar) {
     source.kind = grammar::ConstraintKind::kGbnf;
+  } else if (shape.kind == AnswerShape::Kind::kRegex) {
+    source.kind = grammar::ConstraintKind::kRegex;
   }
   return setup_.constraint->Set(source);
 }

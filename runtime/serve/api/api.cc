@@ -1,5 +1,6 @@
 #include "serve/api/api.h"
 
+#include <algorithm>
 #include <array>
 #include <new>
 #include <string_view>
@@ -15,7 +16,7 @@ namespace {
 
 constexpr Response::Style kOllamaStyle = Response::Style::kOllama;
 
-constexpr std::array<PathRoute, 25> kRoutes = {{
+constexpr std::array<PathRoute, 22> kRoutes = {{
     {"POST", "/v1/chat/completions", HandleOpenAiChat},
     {"POST", "/v1/completions", HandleOpenAiCompletions},
     {"GET", "/v1/models", HandleOpenAiModels},
@@ -39,16 +40,25 @@ constexpr std::array<PathRoute, 25> kRoutes = {{
     {"POST", "/api/show", HandleOllamaShow, kOllamaStyle},
     {"GET", "/api/ps", HandleOllamaPs, kOllamaStyle},
     {"GET", "/api/version", HandleOllamaVersion, kOllamaStyle},
-    // Features that do not exist say so, instead of "not found".
-    {"POST", "/v1/embeddings",
-     [](Exchange&) { throw RequestError(501, "this server computes no embeddings"); }},
-    {"POST", "/v1/responses",
-     [](Exchange&) {
-       throw RequestError(501, "this server has /v1/chat/completions, but not /v1/responses");
-     }},
-    {"POST", "/api/embed",
-     [](Exchange&) { throw RequestError(501, "this server computes no embeddings"); },
-     kOllamaStyle},
+}};
+
+// Paths that other servers have, and what is said of them.
+struct MissingPath {
+  const char* path;
+  const char* sentence;
+};
+constexpr const char* kNoEmbeddings = "this server computes no embeddings";
+constexpr std::array<MissingPath, 10> kMissingPaths = {{
+    {"/v1/embeddings", kNoEmbeddings},
+    {"/embeddings", kNoEmbeddings},
+    {"/embedding", kNoEmbeddings},
+    {"/api/embed", kNoEmbeddings},
+    {"/api/embeddings", kNoEmbeddings},
+    {"/v1/responses", "this server has /v1/chat/completions"},
+    {"/v1/messages", "this server has /v1/chat/completions"},
+    {"/completion", "this server has /v1/completions"},
+    {"/infill", "this server has /v1/completions"},
+    {"/api/pull", "this server has one model, which is loaded"},
 }};
 
 bool Matches(std::string_view pattern, std::string_view path, std::string& name) {
@@ -70,6 +80,14 @@ const PathRoute* FindRoute(const HttpRequest& request, std::string& name, std::s
   return nullptr;
 }
 
+// 501, which other servers send for some of these, would make clients try again.
+[[noreturn]] void ThrowNotFound(std::string_view path) {
+  std::string sentence = Format("there is no {}", path);
+  const auto known = std::ranges::find(kMissingPaths, path, &MissingPath::path);
+  if (known != kMissingPaths.end()) sentence += Format(": {}", known->sentence);
+  throw RequestError(404, std::move(sentence), "", "not_found");
+}
+
 void Route(Exchange& exchange) {
   std::string allowed;
   const PathRoute* const route = FindRoute(exchange.request, exchange.name, allowed);
@@ -79,7 +97,7 @@ void Route(Exchange& exchange) {
   }
   if (allowed.empty()) {
     if (exchange.request.path.starts_with("/api/")) exchange.style = kOllamaStyle;
-    throw RequestError(404, Format("there is no {}", exchange.request.path), "", "not_found");
+    ThrowNotFound(exchange.request.path);
   }
   const RequestError error(405, Format("{} answers {} alone", exchange.request.path, allowed), "",
                            "method_not_allowed");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <ctime>
 #include <functional>
@@ -27,6 +28,7 @@ struct ApiState {
   const std::time_t start_time;
   SessionPool sessions;
   Metrics metrics;
+  std::atomic<bool> has_told_context = false;  // ApiOptions::on_larger_context was called.
 };
 
 // One request to a path.

@@ -85,15 +85,4 @@ std::string ChatText(const ChatTemplate& chat_template, ChatRequest request) {
   return text;
 }
 
-void SetThinking(const Engine& engine, bool is_on, ChatRequest& request) {
-  const std::string_view variable = ThinkingVariable(engine.chat_template());
-  if (!variable.empty()) {
-    request.template_variables[variable] = is_on;
-  } else if (is_on) {
-    RefuseField("think",
-                "is not supported: this model's chat template has no reasoning that "
-                "could be turned on");
-  }
-}
-
 }  // namespace cria::serve

@@ -26,8 +26,4 @@ ChatPrompt MakeChatPrompt(const Engine& engine, ChatRequest request);
 // The text of the same.
 std::string ChatText(const ChatTemplate& chat_template, ChatRequest request);
 
-// Sets the template's variable that turns reasoning on or off. Turning it on is refused if there is
-// no such variable.
-void SetThinking(const Engine& engine, bool is_on, ChatRequest& request);
-
 }  // namespace cria::serve

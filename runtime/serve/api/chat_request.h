@@ -1,12 +1,15 @@
 #pragma once
 
+#include "llm/engine.h"
 #include "serve/api/answer_request.h"
 #include "serve/api/fields.h"
 
 namespace cria::serve {
 
-// The request of OpenAI's chat completions, with llama-server's additions.
+// The request of OpenAI's chat completions, with llama-server's and vLLM's additions; without an
+// engine, but for whether the model reasons.
 ChatRequest ReadOpenAiChat(const Fields& request);
+ChatRequest ReadOpenAiChat(const Engine& engine, const Fields& request);
 
 struct StreamFields {
   bool is_streamed = false;

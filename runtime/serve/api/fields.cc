@@ -105,12 +105,16 @@ const Json* Fields::List(std::string_view name) const {
   return value;
 }
 
+bool Fields::IsOneOf(std::string_view name, std::span<const Json> values) const {
+  const Json* const value = Find(name);
+  if (value == nullptr) return false;
+  const std::optional<double> number = NumberOf(*value);
+  return std::ranges::contains(values, number ? Json(*number) : *value);
+}
+
 void Fields::Unsupported(std::string_view name, std::initializer_list<Json> neutral,
                          std::string_view advice) const {
-  const Json* const value = Find(name);
-  if (value == nullptr) return;
-  const std::optional<double> number = NumberOf(*value);
-  if (std::ranges::contains(neutral, number ? Json(*number) : *value)) return;
+  if (!Has(name) || IsOneOf(name, {neutral.begin(), neutral.size()})) return;
   RefuseField(PathOf(name),
               advice.empty() ? std::string("is not supported; leave it out") : std::string(advice),
               "unsupported_parameter");

@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,8 @@ class Fields {
   std::optional<Fields> Object(std::string_view name) const;
   const Json* List(std::string_view name) const;
 
+  // Whether the field has one of these values.
+  bool IsOneOf(std::string_view name, std::span<const Json> values) const;
   // Refuses a field that would change the answer, unless it has a value that changes nothing.
   void Unsupported(std::string_view name, std::initializer_list<Json> neutral = {},
                    std::string_view advice = "") const;

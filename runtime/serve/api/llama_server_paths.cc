@@ -99,7 +99,7 @@ void HandleDetokenize(Exchange& exchange) {
 
 void HandleApplyTemplate(Exchange& exchange) {
   const Json body = ReadBody(exchange.request.body);
-  ChatRequest request = ReadOpenAiChat(Fields(body));
+  ChatRequest request = ReadOpenAiChat(exchange.state.engine, Fields(body));
   // Rendering may take longer than the HTTP thread should be busy.
   Submit(exchange, [&state = exchange.state, request = std::move(request)](Response& response) {
     response.Send({{"prompt", ChatText(state.engine.chat_template(), request)}});

@@ -1,6 +1,7 @@
 #include "serve/api/ollama_json.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "core/format.h"
@@ -25,8 +26,12 @@ AnswerShape ReadOllamaFormat(const Fields& request) {
   return shape;
 }
 
-int64_t Nanoseconds(std::chrono::steady_clock::duration time) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
+// 0, "0", "0s" or "0h0m".
+bool IsNoTime(const Json& keep_alive) {
+  if (const std::optional<double> seconds = NumberOf(keep_alive)) return *seconds == 0.0;
+  if (!keep_alive.is_string()) return false;
+  const auto& text = keep_alive.get_ref<const std::string&>();
+  return text.contains('0') && text.find_first_of("123456789") == std::string::npos;
 }
 
 }  // namespace
@@ -43,18 +48,20 @@ std::string TimeText(std::chrono::system_clock::time_point time) {
                 std::clamp<int64_t>(microseconds, 0, 999'999));
 }
 
-void AddOllamaEnd(Json& answer, const AnswerEnd& end, std::chrono::steady_clock::time_point begin) {
-  answer["done"] = true;
-  answer["done_reason"] = end.reason == FinishReason::kLength ? "length" : "stop";
-  answer["total_duration"] = Nanoseconds(std::chrono::steady_clock::now() - begin);
-  answer["load_duration"] = 0;
-  answer["prompt_eval_count"] = end.prompt_tokens;
-  answer["prompt_eval_duration"] = Nanoseconds(end.prompt_time);
-  answer["eval_count"] = end.completion_tokens;
-  answer["eval_duration"] = Nanoseconds(end.completion_time);
+Json OllamaHead(const ApiState& state) {
+  return {{"model", state.model_name}, {"created_at", TimeText(std::chrono::system_clock::now())}};
 }
 
-AnswerOptions ReadOllamaOptions(const ApiState& state, const Fields& request) {
+void SendOllamaLoaded(Exchange& exchange, const Fields& request, const Json& content) {
+  Json answer = OllamaHead(exchange.state);
+  answer.update(content);
+  const Json* const keep_alive = request.Find("keep_alive");
+  answer["done_reason"] = keep_alive != nullptr && IsNoTime(*keep_alive) ? "unload" : "load";
+  answer["done"] = true;
+  SendNow(exchange, answer);
+}
+
+AnswerOptions ReadOllamaOptions(ApiState& state, const Fields& request) {
   static_cast<void>(request.String("model"));
   const Json empty = Json::object();
   const auto given = request.Object("options");
@@ -66,13 +73,14 @@ AnswerOptions ReadOllamaOptions(const ApiState& state, const Fields& request) {
   const auto count = fields.Integer("num_predict", -2);
   if (count && *count == 0) RefuseField("options.num_predict", "is 0: there would be no answer");
   if (count && *count > 0) options.max_tokens = static_cast<size_t>(*count);
-  const size_t context = state.engine.decoder().context_tokens();
-  if (const auto wanted = fields.Integer("num_ctx", 1);
-      wanted && std::cmp_greater(*wanted, context)) {
-    RefuseField("options.num_ctx",
-                Format("is {}, but this server's context has {} tokens", *wanted, context));
+  // Clients send a fixed number, and cannot know how long the server's context is.
+  const auto context = fields.Integer("num_ctx", 1);
+  if (context && std::cmp_greater(*context, state.engine.decoder().context_tokens()) &&
+      state.options.on_larger_context && !state.has_told_context.exchange(true)) {
+    state.options.on_larger_context(static_cast<size_t>(*context));
   }
   options.shape = ReadOllamaFormat(request);
+  ReadLogProbabilities(request, options);
   return options;
 }
 

@@ -13,6 +13,10 @@
 namespace cria::serve {
 namespace {
 
+// The version of ollama whose requests and answers the paths follow: the first one with `logprobs`.
+// Clients compare it with what they need.
+constexpr const char* kOllamaVersion = "0.12.11";
+
 std::string DigestText(const Digest& digest) {
   std::string text;
   for (const auto byte : digest) text += Format("{:02x}", static_cast<unsigned>(byte));
@@ -31,11 +35,6 @@ Json OllamaModel(const ApiState& state) {
           {"size", file.size_bytes()},
           {"digest", DigestText(file.digest())},
           {"details", OllamaDetails(state)}};
-}
-
-// Clients of ollama may add ":latest".
-bool IsName(const ApiState& state, const std::string& name) {
-  return name == state.model_name || name == state.model_name + ":latest";
 }
 
 }  // namespace
@@ -60,12 +59,8 @@ void HandleOllamaShow(Exchange& exchange) {
   const Json body = ReadBody(exchange.request.body);
   const Fields fields(body);
   const ApiState& state = exchange.state;
-  const std::string name = fields.RequiredString(fields.Has("name") ? "name" : "model");
-  if (!IsName(state, name)) {
-    throw RequestError(
-        404, Format("there is no model \"{}\"; this server has \"{}\"", name, state.model_name),
-        "model", "model_not_found");
-  }
+  // As elsewhere, any name is the one model's.
+  static_cast<void>(fields.RequiredString(fields.Has("name") ? "name" : "model"));
   // Of several ranks, this one has some of the heads.
   Result<ModelFile> whole = Fail(ErrorCode::kNotFound, "");
   if (state.engine.decoder().link() != nullptr) {
@@ -92,8 +87,6 @@ void HandleOllamaShow(Exchange& exchange) {
                      {"capabilities", std::move(capabilities)}});
 }
 
-void HandleOllamaVersion(Exchange& exchange) {
-  SendNow(exchange, {{"version", exchange.state.options.version}});
-}
+void HandleOllamaVersion(Exchange& exchange) { SendNow(exchange, {{"version", kOllamaVersion}}); }
 
 }  // namespace cria::serve

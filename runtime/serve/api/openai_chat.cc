@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "serve/api/answer_job.h"
-#include "serve/api/chat_prompt.h"
 #include "serve/api/chat_request.h"
 #include "serve/api/log_probability_json.h"
 #include "serve/api/paths.h"
@@ -171,10 +170,7 @@ class StreamedChat final : public ChatWriter {
 void HandleOpenAiChat(Exchange& exchange) {
   const Json body = ReadBody(exchange.request.body);
   const Fields fields(body);
-  ChatRequest request = ReadOpenAiChat(fields);
-  if (const auto is_on = fields.Bool("enable_thinking")) {
-    SetThinking(exchange.state.engine, *is_on, request);
-  }
+  ChatRequest request = ReadOpenAiChat(exchange.state.engine, fields);
   const StreamFields stream = ReadStreamFields(fields);
   Submit(exchange,
          [&state = exchange.state, request = std::move(request), stream](Response& response) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/format.h"
+#include "serve/api/answer_format.h"
 #include "serve/api/answer_job.h"
 #include "serve/api/chat_request.h"
 #include "serve/api/log_probability_json.h"
@@ -13,6 +14,7 @@
 #include "serve/api/request_error.h"
 #include "serve/api/sampling_fields.h"
 #include "serve/api/unique_id.h"
+#include "serve/api/unsupported_fields.h"
 
 namespace cria::serve {
 namespace {
@@ -28,23 +30,17 @@ struct CompletionRequest {
 class CompletionLogProbabilities {
  public:
   void Add(const TokenLogProbability& token) {
-    const std::string text = ValidText(token.text);
-    json_["tokens"].push_back(text);
+    json_["tokens"].push_back(ValidText(token.text));
     json_["token_logprobs"].push_back(token.log_probability);
     Json most_likely = Json::object();
     for (const auto& [other, log_probability] : token.most_likely) {
       most_likely[ValidText(other)] = log_probability;
     }
     json_["top_logprobs"].push_back(std::move(most_likely));
-    json_["text_offset"].push_back(offset_);
-    offset_ += text.size();
+    json_["text_offset"].push_back(token.first_character);
   }
   bool is_empty() const { return json_["tokens"].empty(); }
   Json Take() { return std::exchange(json_, Empty()); }
-  void Restart() {
-    json_ = Empty();
-    offset_ = 0;
-  }
 
  private:
   static Json Empty() {
@@ -55,7 +51,6 @@ class CompletionLogProbabilities {
   }
 
   Json json_ = Empty();
-  size_t offset_ = 0;
 };
 
 class CompletionWriter final : public AnswerWriter {
@@ -71,10 +66,11 @@ class CompletionWriter final : public AnswerWriter {
 
   void BeginChoice(size_t index) override {
     index_ = index;
-    log_probabilities_.Restart();
+    log_probabilities_.Take();
     text_.clear();
     if (request_.has_echo) {
-      TakePiece(request_.prompts[index / request_.options.num_choices].text);
+      const PromptText& prompt = request_.prompts[index / request_.options.num_choices];
+      TakePiece(TextOf(state().engine, prompt));
     }
   }
   void OnText(AnswerPart /*part*/, std::string_view text) override { TakePiece(text); }
@@ -127,23 +123,22 @@ class CompletionWriter final : public AnswerWriter {
   AnswerEnd usage_;
 };
 
-CompletionRequest ReadRequest(const Fields& fields) {
+CompletionRequest ReadRequest(const Fields& fields, size_t vocab_size) {
   constexpr int64_t kMaxLogProbabilities = 5;  // OpenAI's.
-  CompletionRequest request = {.prompts = ReadPrompts(fields),
+  RefuseUnsupportedInCompletions(fields);
+  CompletionRequest request = {.prompts = ReadPrompts(fields, vocab_size),
                                .options = ReadAnswerOptions(fields),
                                .has_echo = fields.Bool("echo").value_or(false),
                                .stream = ReadStreamFields(fields)};
   static_cast<void>(fields.String("model"));
-  fields.Unsupported("suffix", {""});
-  if (const auto best_of = fields.Integer("best_of", 1);
-      best_of && static_cast<size_t>(*best_of) != request.options.num_choices) {
-    RefuseField("best_of", "is not supported unless it is n");
-  }
-  request.options.shape = ReadResponseFormat(fields);
+  request.options.shape = ReadAnswerFormat(fields);
   if (const auto count = fields.Integer("logprobs", 0, kMaxLogProbabilities)) {
     request.options.log_probabilities = true;
     request.options.top_log_probabilities = static_cast<size_t>(*count);
-    if (request.has_echo) RefuseField("echo", "is not supported together with logprobs");
+  }
+  ReadNumProbabilities(fields, request.options);
+  if (request.has_echo && request.options.log_probabilities) {
+    RefuseField("echo", "is not supported together with logprobs");
   }
   return request;
 }
@@ -152,7 +147,8 @@ CompletionRequest ReadRequest(const Fields& fields) {
 
 void HandleOpenAiCompletions(Exchange& exchange) {
   const Json body = ReadBody(exchange.request.body);
-  CompletionRequest request = ReadRequest(Fields(body));
+  CompletionRequest request =
+      ReadRequest(Fields(body), exchange.state.engine.decoder().vocab_size());
   Submit(exchange, [&state = exchange.state, request = std::move(request)](Response& response) {
     CompletionWriter writer(state, response, request);
     AnswerTexts(state, EncodePrompts(state.engine, request.prompts), request.options, response,

@@ -1,11 +1,11 @@
 #include "serve/api/prompts.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "core/format.h"
 #include "serve/api/request_error.h"
+#include "text/detokenizer.h"
 
 namespace cria::serve {
 namespace {
@@ -15,7 +15,7 @@ bool IsListOfNumbers(const Json& list) {
          std::ranges::all_of(list, [](const Json& item) { return item.is_number_integer(); });
 }
 
-PromptText ReadPromptText(const Json& prompt, const std::string& path) {
+PromptText ReadPromptText(const Json& prompt, const std::string& path, size_t vocab_size) {
   if (prompt.is_string()) return {.text = prompt.get<std::string>()};
   if (!prompt.is_array() || !IsListOfNumbers(prompt)) {
     RefuseField(path, "is neither a text nor a list of token ids");
@@ -23,10 +23,11 @@ PromptText ReadPromptText(const Json& prompt, const std::string& path) {
   PromptText read;
   read.tokens.reserve(prompt.size());
   for (const Json& id : prompt) {
-    const auto number =
-        id.is_number_unsigned() && id.get<uint64_t>() > INT32_MAX ? int64_t{-1} : id.get<int64_t>();
-    if (number < 0 || number > std::numeric_limits<int32_t>::max()) {
-      RefuseField(path, "has a token id that does not exist");
+    // A negative number becomes a large one.
+    const auto number = id.get<uint64_t>();
+    if (number >= vocab_size) {
+      RefuseField(path, Format("has the token id {}, which is outside the vocabulary of {}",
+                               id.dump(), vocab_size));
     }
     read.tokens.push_back(static_cast<int32_t>(number));
   }
@@ -35,20 +36,30 @@ PromptText ReadPromptText(const Json& prompt, const std::string& path) {
 
 }  // namespace
 
-std::vector<PromptText> ReadPrompts(const Fields& request) {
+std::vector<PromptText> ReadPrompts(const Fields& request, size_t vocab_size) {
   constexpr size_t kMaxPrompts = 64;
   const Json* const prompt = request.Find("prompt");
   if (prompt == nullptr) RefuseField("prompt", "is missing");
-  if (!prompt->is_array() || IsListOfNumbers(*prompt)) return {ReadPromptText(*prompt, "prompt")};
+  if (!prompt->is_array() || IsListOfNumbers(*prompt)) {
+    return {ReadPromptText(*prompt, "prompt", vocab_size)};
+  }
   if (prompt->empty()) RefuseField("prompt", "is an empty list");
   if (prompt->size() > kMaxPrompts) {
     RefuseField("prompt", Format("has more than {} prompts", kMaxPrompts));
   }
   std::vector<PromptText> prompts;
   for (const Json& item : *prompt) {
-    prompts.push_back(ReadPromptText(item, Format("prompt[{}]", prompts.size())));
+    prompts.push_back(ReadPromptText(item, Format("prompt[{}]", prompts.size()), vocab_size));
   }
   return prompts;
+}
+
+std::string TextOf(const Engine& engine, const PromptText& prompt) {
+  std::string text = prompt.text;
+  Detokenizer detokenizer(engine.tokenizer());
+  for (const int32_t id : prompt.tokens) text += detokenizer.Append(id);
+  text += detokenizer.Flush();
+  return text;
 }
 
 std::vector<TextPrompt> EncodePrompts(const Engine& engine,

@@ -17,7 +17,9 @@ struct PromptText {
 };
 
 // The field `prompt`: a text, a list of token ids, or a list of either.
-std::vector<PromptText> ReadPrompts(const Fields& request);
+std::vector<PromptText> ReadPrompts(const Fields& request, size_t vocab_size);
+// The text of the prompt, without control tokens.
+std::string TextOf(const Engine& engine, const PromptText& prompt);
 
 // In texts, the names of control tokens become these tokens: programs write whole templates here.
 std::vector<TextPrompt> EncodePrompts(const Engine& engine, const std::vector<PromptText>& prompts);

@@ -27,9 +27,11 @@ RequestError ErrorOf(const Error& error, std::string param) {
     case ErrorCode::kUsage:
     case ErrorCode::kUnsupported:
       return {400, error.message(), std::move(param)};
-    case ErrorCode::kOutOfRange:
-      // Prompts are what is too long for something.
-      return {400, error.message(), std::move(param), "context_length_exceeded"};
+    case ErrorCode::kOutOfRange: {
+      // Clients answer this code by shortening the conversation and asking again.
+      const bool is_too_long = error.remedy().kind == RemedyKind::kLargerContext;
+      return {400, error.message(), std::move(param), is_too_long ? "context_length_exceeded" : ""};
+    }
     case ErrorCode::kNotFound:
       return {404, error.message(), std::move(param)};
     case ErrorCode::kOutOfMemory:

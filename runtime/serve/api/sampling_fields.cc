@@ -8,6 +8,7 @@
 #include "core/format.h"
 #include "serve/api/request_error.h"
 #include "serve/api/unique_id.h"
+#include "serve/api/unsupported_fields.h"
 
 namespace cria::serve {
 namespace {
@@ -67,32 +68,24 @@ SamplerOptions ReadSampler(const Fields& fields) {
   const auto read = [&](std::string_view name, float& value, double min, double max) {
     if (const auto number = fields.Number(name, min, max)) value = static_cast<float>(*number);
   };
-  const auto read_count = [&](std::string_view name, size_t& value, int64_t min) {
-    // -1 means "all", as 0 does for top_k.
-    if (const auto count = fields.Integer(name, min, kMaxCount)) {
-      value = *count < 0 ? 0 : static_cast<size_t>(*count);
+  const auto read_count = [&](std::string_view name, size_t& value, size_t all) {
+    if (const auto count = fields.Integer(name, -1, kMaxCount)) {
+      value = *count < 0 ? all : static_cast<size_t>(*count);
     }
   };
   read("temperature", options.temperature, 0, kMaxFactor);
   read("top_p", options.top_p, 0, 1);
   read("min_p", options.min_p, 0, 1);
   read("repeat_penalty", options.repeat_penalty, 1e-3, kMaxFactor);
+  // vLLM's, which holds for the whole context.
+  if (fields.Has("repetition_penalty")) options.repeat_last_n = SamplerOptions::kWholeContext;
   read("repetition_penalty", options.repeat_penalty, 1e-3, kMaxFactor);
-  read_count("top_k", options.top_k, -1);
-  read_count("repeat_last_n", options.repeat_last_n, 0);
+  read_count("top_k", options.top_k, 0);
+  read_count("repeat_last_n", options.repeat_last_n, SamplerOptions::kWholeContext);
   const auto seed = fields.Integer("seed", std::numeric_limits<int64_t>::min());
   options.seed = seed && *seed != -1 ? static_cast<uint64_t>(*seed) : RandomSeed();
   ReadLogitBias(options, fields);
-  constexpr std::string_view kUseRepeat =
-      "is not supported unless it is 0; repeat_penalty makes recent tokens less likely";
-  fields.Unsupported("frequency_penalty", {0, 0.0}, kUseRepeat);
-  fields.Unsupported("presence_penalty", {0, 0.0}, kUseRepeat);
-  fields.Unsupported("typical_p", {1, 1.0}, "is not supported unless it is 1");
-  fields.Unsupported("tfs_z", {1, 1.0}, "is not supported unless it is 1");
-  fields.Unsupported("mirostat", {0}, "is not supported unless it is 0");
-  fields.Unsupported("dynatemp_range", {0, 0.0}, "is not supported unless it is 0");
-  fields.Unsupported("xtc_probability", {0, 0.0}, "is not supported unless it is 0");
-  fields.Unsupported("dry_multiplier", {0, 0.0}, "is not supported unless it is 0");
+  RefuseUnsupportedSampling(fields);
   return options;
 }
 
@@ -109,48 +102,29 @@ AnswerOptions ReadAnswerOptions(const Fields& request) {
   options.stop = request.Strings("stop", AnswerOptions::kMaxStopStrings);
   options.num_choices =
       static_cast<size_t>(request.Integer("n", 1, AnswerOptions::kMaxChoices).value_or(1));
-  options.max_tokens = ReadMaxTokens(
-      request, request.Has("max_completion_tokens") ? "max_completion_tokens" : "max_tokens");
+  const std::string_view limit = request.Has("max_completion_tokens") ? "max_completion_tokens"
+                                 : request.Has("max_tokens")          ? "max_tokens"
+                                                                      : "n_predict";
+  options.max_tokens = ReadMaxTokens(request, limit);
   options.ignore_eos = request.Bool("ignore_eos").value_or(false);
   return options;
 }
 
-AnswerShape ReadResponseFormat(const Fields& request) {
-  AnswerShape shape = {.field = "response_format"};
-  const std::optional<Fields> format = request.Object("response_format");
-  const std::string type = format ? format->RequiredString("type") : "text";
-  // llama-server's own fields.
-  const std::optional<Fields> own_schema = request.Object("json_schema");
-  std::optional<std::string> grammar = request.String("grammar");
-  if (grammar && grammar->empty()) grammar.reset();
-  if ((type != "text") + own_schema.has_value() + grammar.has_value() > 1) {
-    RefuseField(grammar ? "grammar" : "json_schema",
-                "cannot be combined with another form of the answer");
+void ReadLogProbabilities(const Fields& request, AnswerOptions& options) {
+  options.log_probabilities = request.Bool("logprobs").value_or(false);
+  const auto top = request.Integer("top_logprobs", 0, AnswerOptions::kMaxTopLogProbabilities);
+  if (top && *top > 0 && !options.log_probabilities) {
+    RefuseField("top_logprobs", "needs logprobs to be true");
   }
-  if (own_schema) {
-    return {AnswerShape::Kind::kJsonSchema, Written(own_schema->json()), "json_schema"};
-  }
-  if (grammar) return {AnswerShape::Kind::kGrammar, std::move(*grammar), "grammar"};
-  if (type == "text") return shape;
-  if (type == "json_object") {
-    shape.kind = AnswerShape::Kind::kJsonObject;
-    // llama-server's variant.
-    if (const auto schema = format->Object("schema")) {
-      shape = {AnswerShape::Kind::kJsonSchema, Written(schema->json()), schema->path()};
-    }
-    return shape;
-  }
-  if (type != "json_schema") {
-    RefuseField(format->PathOf("type"), R"(is not "text", "json_object" or "json_schema")");
-  }
-  const std::optional<Fields> named = format->Object("json_schema");
-  if (!named) RefuseField(format->PathOf("json_schema"), "is missing");
-  const Json* const schema = named->Find("schema");
-  if (schema == nullptr) RefuseField(named->PathOf("schema"), "is missing");
-  if (!schema->is_object() && !schema->is_boolean()) {
-    RefuseField(named->PathOf("schema"), "is not a JSON Schema");
-  }
-  return {AnswerShape::Kind::kJsonSchema, Written(*schema), named->PathOf("schema")};
+  options.top_log_probabilities = static_cast<size_t>(top.value_or(0));
+}
+
+void ReadNumProbabilities(const Fields& request, AnswerOptions& options) {
+  const auto count = request.Integer("n_probs", 0, AnswerOptions::kMaxTopLogProbabilities);
+  if (!count || *count == 0) return;
+  options.log_probabilities = true;
+  options.top_log_probabilities =
+      std::max(options.top_log_probabilities, static_cast<size_t>(*count));
 }
 
 }  // namespace cria::serve

@@ -8,7 +8,7 @@ namespace cria::serve {
 // How tokens are chosen: temperature, top_p, top_k, min_p, repeat_penalty, repeat_last_n, seed,
 // and logit_bias as OpenAI's clients or llama-server's write it. A field that is missing has the
 // default of SamplerOptions, which is that of the program cria, and the seed is a random number.
-// Penalties that the sampler does not have are refused, unless they are neutral.
+// Steps that the sampler does not have are refused, unless they are neutral.
 SamplerOptions ReadSampler(const Fields& fields);
 
 // Those of all of OpenAI's requests: the sampler, stop, n and max_tokens.
@@ -17,7 +17,9 @@ AnswerOptions ReadAnswerOptions(const Fields& request);
 // `max_tokens` under this name: -1 and a missing field are no limit.
 size_t ReadMaxTokens(const Fields& fields, std::string_view name);
 
-// OpenAI's response_format.
-AnswerShape ReadResponseFormat(const Fields& request);
+// `logprobs`, which is true or false, and `top_logprobs`.
+void ReadLogProbabilities(const Fields& request, AnswerOptions& options);
+// llama-server's `n_probs`: so many of the most likely tokens at each place.
+void ReadNumProbabilities(const Fields& request, AnswerOptions& options);
 
 }  // namespace cria::serve

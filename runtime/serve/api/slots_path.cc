@@ -44,7 +44,7 @@ std::string_view ActionOf(std::string_view query) {
 std::string PathOfSlotFile(const ApiState& state, const Fields& fields) {
   constexpr size_t kMaxNameBytes = 200;
   if (state.options.slot_save_path.empty()) {
-    throw RequestError(501,
+    throw RequestError(400,
                        "slots cannot be saved: the server was started without a folder for "
                        "their files");
   }

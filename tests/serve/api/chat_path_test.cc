@@ -118,6 +118,26 @@ TEST_F(ChatPathTest, SeveralChoicesHaveTheirOwnSeeds) {
   for (size_t i = 0; i < 3; ++i) EXPECT_EQ(texts[i], Content(json, i));
 }
 
+// As in OpenAI's API.
+TEST_F(ChatPathTest, UsageCountsThePromptOfSeveralChoicesOnce) {
+  Json request = Chat("Who?", 4);
+  request["ignore_eos"] = true;
+  const Json one = Post("/v1/chat/completions", request)->json()["usage"];
+  request["n"] = 3;
+  const Json json = Post("/v1/chat/completions", request)->json();
+  EXPECT_EQ(json["usage"]["prompt_tokens"], one["prompt_tokens"]);
+  EXPECT_EQ(json["usage"]["completion_tokens"], 12);
+  EXPECT_EQ(json["usage"]["total_tokens"].get<int>(), one["prompt_tokens"].get<int>() + 12);
+  EXPECT_LE(json["usage"]["prompt_tokens_details"]["cached_tokens"].get<int>(),
+            one["prompt_tokens"].get<int>());
+  EXPECT_EQ(json["timings"]["predicted_n"], 12);
+  request["stream"] = true;
+  request["stream_options"] = {{"include_usage", true}};
+  const auto values = Post("/v1/chat/completions", request)->values();
+  EXPECT_EQ(values.back()["usage"]["prompt_tokens"], one["prompt_tokens"]);
+  EXPECT_EQ(values.back()["usage"]["completion_tokens"], 12);
+}
+
 TEST_F(ChatPathTest, StopStringsEndTheAnswer) {
   const std::string whole = Alone(Rendered("Who?"), 30);
   ASSERT_GT(whole.size(), 10u);
@@ -195,6 +215,71 @@ TEST_F(ChatPathTest, NumbersOfASchemaAreExact) {
   EXPECT_EQ(answer, constant);
 }
 
+// vLLM's names of the same, and forms that OpenAI does not have.
+TEST_F(ChatPathTest, AnswersMatchAGuide) {
+  const auto ask = [&](const Json& fields) {
+    Json request = Chat("Who?", 200);
+    request.update(fields);
+    const auto answer = Post("/v1/chat/completions", request);
+    EXPECT_EQ(answer->status, 200) << answer->body;
+    EXPECT_EQ(answer->json()["choices"][0]["finish_reason"], "stop") << fields;
+    return Content(answer->json());
+  };
+  const Json schema = {{"enum", {1, 2}}};
+  EXPECT_THAT(ask({{"guided_json", schema}}), testing::AnyOf("1", "2"));
+  EXPECT_THAT(ask({{"guided_json", Written(schema)}}), testing::AnyOf("1", "2"));
+  EXPECT_THAT(ask({{"guided_regex", "[ab]{3}"}}), testing::ContainsRegex("^[ab][ab][ab]$"));
+  EXPECT_THAT(ask({{"guided_grammar", "root ::= \"x\" | \"y\""}}), testing::AnyOf("x", "y"));
+  // What an expression would read otherwise is meant as it is.
+  const std::vector<std::string> choices = {"a.*(b|c)+?", "^[x]{2}$\\d", "é\n/"};
+  for (const std::string& choice : choices) {
+    EXPECT_EQ(ask({{"guided_choice", Json::array({choice})}}), choice);
+  }
+  EXPECT_THAT(ask({{"guided_choice", choices}}), testing::AnyOfArray(choices));
+  EXPECT_THAT(ask({{"structured_outputs", {{"choice", {"yes", "no"}}}}}),
+              testing::AnyOf("yes", "no"));
+  EXPECT_TRUE(Json::parse(ask({{"structured_outputs", {{"json_object", true}}}})).is_object());
+  Json two = Chat("Who?", 2);
+  two["guided_json"] = schema;
+  two["guided_regex"] = "a";
+  EXPECT_EQ(Post("/v1/chat/completions", two)->json()["error"]["param"], "guided_regex");
+}
+
+TEST_F(ChatPathTest, LlamaServersNamesOfOptions) {
+  Json request = Chat("Who?", 5);
+  request["n_probs"] = 2;
+  const Json named = Post("/v1/chat/completions", request)->json();
+  request.erase("n_probs");
+  request["logprobs"] = true;
+  request["top_logprobs"] = 2;
+  EXPECT_EQ(named["choices"], Post("/v1/chat/completions", request)->json()["choices"]);
+  Json limited = Chat("Who?");
+  limited.erase("max_tokens");
+  limited["n_predict"] = 3;
+  limited["ignore_eos"] = true;
+  EXPECT_EQ(Post("/v1/chat/completions", limited)->json()["usage"]["completion_tokens"], 3);
+}
+
+TEST_F(ChatPathTest, RecentTokensMayBeTheWholeContext) {
+  Json request = Chat("Who? " + std::string(300, 'x'), 40);
+  request["repeat_penalty"] = 1.9;
+  request["ignore_eos"] = true;
+  const auto ask = [&](int count) {
+    request["repeat_last_n"] = count;
+    const auto answer = Post("/v1/chat/completions", request);
+    EXPECT_EQ(answer->status, 200) << answer->body;
+    return Content(answer->json());
+  };
+  EXPECT_EQ(ask(-1), ask(static_cast<int>(kContextTokens)));
+  EXPECT_NE(ask(-1), ask(0));
+  // vLLM's penalty has no other range.
+  const std::string whole = ask(-1);
+  request["repetition_penalty"] = request["repeat_penalty"];
+  request.erase("repeat_penalty");
+  request.erase("repeat_last_n");
+  EXPECT_EQ(Content(Post("/v1/chat/completions", request)->json()), whole);
+}
+
 TEST_F(ChatPathTest, RequiredToolsAreCalled) {
   Json request = Chat("Add.", 300);
   request["tools"] = Json::parse(R"([{"type": "function", "function": {"name": "add", "parameters":
@@ -256,6 +341,26 @@ TEST_F(ChatPathTest, ReasoningIsApart) {
     reasoning += value["choices"][0]["delta"].value("reasoning_content", "");
   }
   EXPECT_EQ(reasoning, message["reasoning_content"].get<std::string>());
+}
+
+TEST_F(ChatPathTest, ReasoningHasSeveralNames) {
+  for (const Json& on : {Json{{"enable_thinking", true}}, Json{{"reasoning_effort", "low"}},
+                         Json{{"reasoning", {{"effort", "high"}}}}}) {
+    Json request = Chat("Who?", 5);
+    request.update(on);
+    const Json message = Post("/v1/chat/completions", request)->json()["choices"][0]["message"];
+    EXPECT_TRUE(message.contains("reasoning_content")) << on;
+    EXPECT_THAT(Post("/apply-template", request)->json()["prompt"].get<std::string>(),
+                testing::EndsWith("<think>"))
+        << on;
+  }
+  for (const Json& off : {Json{{"enable_thinking", false}}, Json{{"reasoning_effort", "none"}}}) {
+    Json request = Chat("Who?", 5);
+    request.update(off);
+    EXPECT_THAT(Post("/apply-template", request)->json()["prompt"].get<std::string>(),
+                testing::EndsWith("</think>"))
+        << off;
+  }
 }
 
 TEST_F(ChatPathTest, HarmlessFieldsAreAccepted) {

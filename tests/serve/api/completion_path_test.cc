@@ -72,6 +72,41 @@ TEST_F(CompletionPathTest, LogProbabilities) {
   EXPECT_EQ(logprobs["text_offset"][0], 0);
 }
 
+// For text 'é😀ab', 'a' is at 2, although each byte of the others is a token.
+TEST_F(CompletionPathTest, OffsetsCountCharactersOfTheText) {
+  const std::string text = "é😀ab";
+  Json request = Completion("Once upon", 20);
+  request["logprobs"] = 0;
+  request["guided_choice"] = Json::array({text});
+  const Json choice = Post("/v1/completions", request)->json()["choices"][0];
+  EXPECT_EQ(choice["text"], text);
+  EXPECT_EQ(choice["logprobs"]["text_offset"], Json({0, 0, 1, 1, 1, 1, 2, 3}));
+}
+
+TEST_F(CompletionPathTest, EchoesThePromptThatTokensAre) {
+  const std::vector<int32_t> ids = Unwrap(engine_->tokenizer().Encode("Où? "));
+  Json request = Completion(ids);
+  const std::string answer = Text(Post("/v1/completions", request)->json());
+  request["echo"] = true;
+  EXPECT_EQ(Text(Post("/v1/completions", request)->json()), "Où? " + answer);
+  request["stream"] = true;
+  std::string streamed;
+  for (const Json& value : Post("/v1/completions", request)->values()) streamed += Text(value);
+  EXPECT_EQ(streamed, "Où? " + answer);
+  request["prompt"] = Json::array({ids, ids});
+  request["stream"] = false;
+  EXPECT_EQ(Text(Post("/v1/completions", request)->json(), 1), "Où? " + answer);
+}
+
+TEST_F(CompletionPathTest, UsageCountsEachPromptOnce) {
+  Json request = Completion({"One", "Two"});
+  const Json one = Post("/v1/completions", request)->json()["usage"];
+  request["n"] = 2;
+  const Json two = Post("/v1/completions", request)->json()["usage"];
+  EXPECT_EQ(two["prompt_tokens"], one["prompt_tokens"]);
+  EXPECT_EQ(two["completion_tokens"].get<int>(), 2 * one["completion_tokens"].get<int>());
+}
+
 TEST_F(CompletionPathTest, MatchesAGrammar) {
   Json request = Completion("Yes or no? ", 20);
   request["grammar"] = "root ::= \"yes\" | \"no\"";

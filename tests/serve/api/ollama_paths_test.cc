@@ -63,8 +63,24 @@ TEST_F(OllamaPathsTest, Generates) {
     text += value["response"].get<std::string>();
   }
   EXPECT_EQ(text, Alone("Who?", 12));
-  request["prompt"] = "";
-  EXPECT_EQ(Post("/api/generate", request)->json()["done_reason"], "load");
+}
+
+TEST_F(OllamaPathsTest, LoadsAndUnloadsWithoutAPrompt) {
+  for (const Json& time : {Json(), Json("5m"), Json(-1), Json("10s"), Json(0.5)}) {
+    const Json fields = {{"model", "tiny"}, {"keep_alive", time}};
+    EXPECT_EQ(Post("/api/generate", fields)->json()["done_reason"], "load") << time;
+    EXPECT_EQ(Post("/api/chat", fields)->json()["done_reason"], "load") << time;
+  }
+  for (const Json& none : {Json(0), Json(0.0), Json("0"), Json("0s"), Json("0h0m")}) {
+    const Json generated = Post("/api/generate", {{"prompt", ""}, {"keep_alive", none}})->json();
+    EXPECT_EQ(generated["done_reason"], "unload") << none;
+    EXPECT_EQ(generated["response"], "");
+    const Json chat =
+        Post("/api/chat", {{"messages", Json::array()}, {"keep_alive", none}})->json();
+    EXPECT_EQ(chat["done_reason"], "unload") << none;
+    EXPECT_EQ(chat["message"]["content"], "");
+    EXPECT_EQ(chat["done"], true);
+  }
 }
 
 TEST_F(OllamaPathsTest, Formats) {
@@ -101,8 +117,67 @@ TEST_F(OllamaPathsTest, Thinks) {
   const Json message = Post("/api/chat", request)->json()["message"];
   EXPECT_NE(message["thinking"], "");
   EXPECT_EQ(message["content"], "");
+  for (const char* const level : {"low", "medium", "high", "max"}) {
+    request["think"] = level;
+    EXPECT_EQ(Post("/api/chat", request)->json()["message"], message) << level;
+  }
   request["think"] = false;
   EXPECT_FALSE(Post("/api/chat", request)->json()["message"].contains("thinking"));
+  request["prompt"] = "Who?";
+  EXPECT_FALSE(Post("/api/generate", request)->json().contains("thinking"));
+  request["think"] = "high";
+  EXPECT_TRUE(Post("/api/generate", request)->json().contains("thinking"));
+}
+
+TEST_F(OllamaPathsTest, LogProbabilities) {
+  Json request = OllamaChat("Who?", 5);
+  request["prompt"] = "Who?";
+  request["logprobs"] = true;
+  request["top_logprobs"] = 2;
+  for (const char* const path : {"/api/chat", "/api/generate"}) {
+    request["stream"] = false;
+    const Json tokens = Post(path, request)->json()["logprobs"];
+    ASSERT_EQ(tokens.size(), 5u) << path;
+    for (const Json& token : tokens) {
+      EXPECT_LE(token["logprob"].get<double>(), 0.0);
+      ASSERT_EQ(token["top_logprobs"].size(), 2u);
+      EXPECT_EQ(token["top_logprobs"][0]["token"], token["token"]);
+      EXPECT_TRUE(token["bytes"].is_array());
+    }
+    request["stream"] = true;
+    Json streamed = Json::array();
+    for (const Json& value : Post(path, request)->values()) {
+      for (const Json& token : value.value("logprobs", Json::array())) streamed.push_back(token);
+    }
+    EXPECT_EQ(streamed, tokens) << path;
+  }
+  request["logprobs"] = false;
+  EXPECT_EQ(Post("/api/chat", request)->status, 400);
+}
+
+TEST_F(OllamaPathsTest, ALargerContextThanThereIsIsToldOnce) {
+  std::vector<size_t> told;
+  Api api(*engine_, work_,
+          {.model_name = "tiny",
+           .version = "1.2.3",
+           .on_larger_context = [&](size_t wanted_tokens) { told.push_back(wanted_tokens); }});
+  for (const size_t context : {kContextTokens, size_t{8192}, size_t{1000000}}) {
+    Json request = OllamaChat("Who?");
+    request["options"]["num_ctx"] = context;
+    auto answer = std::make_shared<RecordedAnswer>();
+    api.Handle({.method = "POST", .path = "/api/chat", .body = Written(request)}, answer);
+    answer->AwaitEnd();
+    EXPECT_EQ(answer->status, 200) << answer->body;
+    EXPECT_EQ(answer->json()["message"]["content"], Alone(Rendered("Who?"), 12));
+  }
+  EXPECT_EQ(told, std::vector<size_t>{8192});
+}
+
+TEST_F(OllamaPathsTest, RecentTokensMayBeTheWholeContext) {
+  Json request = OllamaChat("Who?");
+  request["options"]["repeat_penalty"] = 1.5;
+  request["options"]["repeat_last_n"] = -1;
+  EXPECT_EQ(Post("/api/chat", request)->status, 200);
 }
 
 TEST_F(OllamaPathsTest, DescribesTheModel) {
@@ -110,13 +185,16 @@ TEST_F(OllamaPathsTest, DescribesTheModel) {
   EXPECT_EQ(tags["models"][0]["name"], "tiny");
   EXPECT_EQ(std::string(tags["models"][0]["digest"]).size(), 32u);
   EXPECT_EQ(Get("/api/ps")->json()["models"][0]["model"], "tiny");
-  EXPECT_EQ(Get("/api/version")->json(), Json({{"version", "1.2.3"}}));
-  const Json shown = Post("/api/show", {{"model", "tiny:latest"}})->json();
+  EXPECT_EQ(Get("/api/version")->json(), Json({{"version", "0.12.11"}}));
+  const Json shown = Post("/api/show", {{"model", "tiny"}})->json();
   EXPECT_EQ(shown["template"], kToolTemplate);
   EXPECT_EQ(shown["capabilities"], Json({"completion", "tools", "thinking"}));
-  const auto unknown = Post("/api/show", {{"model", "other"}});
-  EXPECT_EQ(unknown->status, 404);
-  EXPECT_TRUE(unknown->json()["error"].is_string());
+  // Every name that a chat takes.
+  for (const char* const name : {"tiny:latest", "llama3.2", "llama3.2:1b"}) {
+    EXPECT_EQ(Post("/api/show", {{"model", name}})->json(), shown) << name;
+    EXPECT_EQ(Post("/api/show", {{"name", name}})->json(), shown) << name;
+  }
+  EXPECT_EQ(Post("/api/show", Json::object())->status, 400);
 }
 
 TEST_F(OllamaPathsTest, RefusesByName) {
@@ -135,13 +213,17 @@ TEST_F(OllamaPathsTest, RefusesByName) {
               StartsWith("images is not supported"));
   EXPECT_THAT(refused("/api/generate", "/suffix", "\"x\""), StartsWith("suffix is not supported"));
   EXPECT_THAT(refused("/api/generate", "/context", "[1]"), StartsWith("context is not supported"));
-  EXPECT_THAT(refused("/api/chat", "/options/num_ctx", "1000000"),
-              StartsWith("options.num_ctx is 1000000, but"));
+  EXPECT_THAT(refused("/api/chat", "/options/num_ctx", "0"), StartsWith("options.num_ctx must"));
+  EXPECT_THAT(refused("/api/chat", "/options/repeat_last_n", "-2"),
+              StartsWith("options.repeat_last_n must"));
   EXPECT_THAT(refused("/api/chat", "/options/mirostat", "2"), StartsWith("options.mirostat"));
   EXPECT_THAT(refused("/api/chat", "/options/presence_penalty", "1"),
               StartsWith("options.presence_penalty"));
   EXPECT_THAT(refused("/api/chat", "/format", "5"), StartsWith("format is neither"));
-  EXPECT_THAT(refused("/api/chat", "/think", "5"), StartsWith("think is neither"));
+  for (const char* const think : {"5", "\"\"", "\"false\"", "\"true\"", "\"off\"", "\"none\""}) {
+    EXPECT_THAT(refused("/api/chat", "/think", think), StartsWith("think is not true"));
+    EXPECT_THAT(refused("/api/generate", "/think", think), StartsWith("think is not true"));
+  }
   EXPECT_THAT(refused("/api/chat", "/options", "[]"), StartsWith("options is not an object"));
 }
 

@@ -90,6 +90,20 @@ TEST_F(RefusalTest, ChatFieldsByName) {
       {"chat_template_kwargs", "5", nullptr},
       {"messages", "\"x\"", nullptr},
       {"messages", "[]", nullptr},
+      {"guided_json", "5", nullptr},
+      {"guided_json", "\"{\"", nullptr},
+      {"guided_regex", "\"(\"", nullptr},
+      {"guided_regex", "5", nullptr},
+      {"guided_choice", "[]", nullptr},
+      {"guided_choice", "[1]", nullptr},
+      {"guided_grammar", "\"x\"", nullptr},
+      {"structured_outputs", R"({"regex": "("})", "structured_outputs.regex"},
+      {"structured_outputs", R"({"structural_tag": "{}"})", "structured_outputs.structural_tag"},
+      {"n_probs", "21", nullptr},
+      {"reasoning_effort", "\"some\"", nullptr},
+      {"reasoning", R"({"effort": 1})", "reasoning.effort"},
+      {"enable_thinking", "1", nullptr},
+      {"repeat_last_n", "-2", nullptr},
   };
   for (const RefusedField& tested : cases) {
     SCOPED_TRACE(std::string(tested.field) + ": " + tested.value);
@@ -103,6 +117,184 @@ TEST_F(RefusalTest, ChatFieldsByName) {
     EXPECT_TRUE(error.contains("code"));
     EXPECT_NE(error["message"], "");
   }
+}
+
+// Fields of the four APIs that would change the answer, and values with which they change nothing.
+TEST_F(RefusalTest, FieldsThatAreNotImplementedByName) {
+  struct Unsupported {
+    const char* field;
+    const char* value;
+    const char* neutral = "null";
+  };
+  // Of the steps of the sampler, which ollama has in its options.
+  const std::vector<Unsupported> steps = {{"frequency_penalty", "0.5", "0.0"},
+                                          {"presence_penalty", "-1", "0"},
+                                          {"typical_p", "0.50", "1.0"},
+                                          {"tfs_z", "0.5", "1"},
+                                          {"top_n_sigma", "1.5", "-1"},
+                                          {"mirostat", "2", "0"},
+                                          {"dynatemp_range", "0.5", "0"},
+                                          {"xtc_probability", "0.1", "0.0"},
+                                          {"dry_multiplier", "0.8", "0"},
+                                          {"adaptive_target", "0.5", "-1"},
+                                          {"min_keep", "3", "0"},
+                                          {"penalize_newline", "false", "true"},
+                                          {"penalize_nl", "false", "true"},
+                                          {"samplers", R"(["top_k"])", "\"\""}};
+  std::vector<Unsupported> both = {{"use_beam_search", "true", "false"},
+                                   {"best_of", "2", "1"},
+                                   {"length_penalty", "2.00", "1.0"},
+                                   {"min_tokens", "50", "0"},
+                                   {"stop_token_ids", "[1]", "[]"},
+                                   {"allowed_token_ids", "[1]", "[]"},
+                                   {"bad_words", R"(["x"])", "[]"},
+                                   {"include_stop_str_in_output", "true", "false"},
+                                   {"skip_special_tokens", "false", "true"},
+                                   {"truncate_prompt_tokens", "5"},
+                                   {"prompt_logprobs", "0"},
+                                   {"prompt_embeds", "\"x\""},
+                                   {"logits_processors", R"(["x"])", "[]"},
+                                   {"return_tokens_as_token_ids", "true", "false"},
+                                   {"return_token_ids", "true", "false"},
+                                   {"thinking_token_budget", "5", "-1"},
+                                   {"guided_whitespace_pattern", "\"x\""},
+                                   {"structural_tag", "{}"},
+                                   {"vllm_xargs", R"({"a": 1})", "{}"},
+                                   {"n_cmpl", "2", "1"},
+                                   {"n_indent", "2", "0"},
+                                   {"t_max_prompt_ms", "5", "-1"},
+                                   {"t_max_predict_ms", "5", "-1"},
+                                   {"post_sampling_probs", "true", "false"},
+                                   {"return_tokens", "true", "false"},
+                                   {"response_fields", R"(["content"])", "[]"},
+                                   {"grammar_lazy", "true", "false"},
+                                   {"grammar_triggers", "[{}]", "[]"},
+                                   {"preserved_tokens", R"(["x"])", "[]"},
+                                   {"thinking_forced_open", "true", "false"},
+                                   {"reasoning_budget", "0", "-1"},
+                                   {"reasoning_budget_tokens", "0", "-1"},
+                                   {"thinking_budget_tokens", "0", "-1"},
+                                   {"lora", R"([{"id": 0}])", "[]"},
+                                   {"image_data", "[{}]", "[]"},
+                                   {"multimodal_data", R"(["x"])", "[]"},
+                                   {"suffix", "\"x\"", "\"\""}};
+  both.insert(both.end(), steps.begin(), steps.end());
+  std::vector<Unsupported> chat = {{"functions", "[{}]", "[]"},
+                                   {"function_call", "\"f\"", "\"auto\""},
+                                   {"modalities", R"(["audio"])", R"(["text"])"},
+                                   {"audio", "{}"},
+                                   {"prediction", "{}"},
+                                   {"web_search_options", "{}"},
+                                   {"verbosity", "\"high\"", "\"medium\""},
+                                   {"reasoning_format", "\"none\"", "\"auto\""},
+                                   {"include_reasoning", "false", "true"},
+                                   {"parse_tool_calls", "false", "true"},
+                                   {"add_generation_prompt", "false", "true"},
+                                   {"continue_final_message", "true", "false"},
+                                   {"add_special_tokens", "true", "false"},
+                                   {"chat_template", "\"x\""},
+                                   {"documents", "[{}]", "[]"},
+                                   {"echo", "true", "false"}};
+  chat.insert(chat.end(), both.begin(), both.end());
+  std::vector<Unsupported> completion = {{"add_special_tokens", "false", "true"}};
+  completion.insert(completion.end(), both.begin(), both.end());
+  const auto expect = [&](const char* path, Json request, const std::string& where,
+                          const std::vector<Unsupported>& fields) {
+    for (const Unsupported& tested : fields) {
+      SCOPED_TRACE(std::string(path) + " " + tested.field);
+      Json changed = request;
+      Json& place = where.empty() ? changed : changed[where];
+      place[tested.field] = Json::parse(tested.value);
+      const auto refused = Post(path, changed);
+      EXPECT_EQ(refused->status, 400);
+      const Json error = refused->json()["error"];
+      const std::string name = (where.empty() ? "" : where + ".") + tested.field;
+      if (error.is_object()) {
+        EXPECT_EQ(error["param"], name);
+        EXPECT_EQ(error["code"], "unsupported_parameter");
+      }
+      EXPECT_THAT(std::string(error.is_object() ? error["message"] : error),
+                  testing::StartsWith(name + " "));
+      place[tested.field] = Json::parse(tested.neutral);
+      EXPECT_EQ(Post(path, changed)->status, 200);
+    }
+  };
+  expect("/v1/chat/completions", Chat("Who?", 1), "", chat);
+  expect("/v1/completions", {{"prompt", "a"}, {"max_tokens", 1}}, "", completion);
+  const Json ollama = {{"model", "tiny"},
+                       {"messages", {{{"role", "user"}, {"content", "Who?"}}}},
+                       {"prompt", "Who?"},
+                       {"stream", false},
+                       {"options", {{"num_predict", 1}}}};
+  expect("/api/chat", ollama, "options", steps);
+  expect("/api/generate", ollama, "options", steps);
+  expect("/api/chat", ollama, "", {{"_debug_render_only", "true", "false"}});
+  expect("/api/generate", ollama, "",
+         {{"suffix", "\"x\"", "\"\""},
+          {"images", R"(["x"])", "[]"},
+          {"template", "\"x\"", "\"\""},
+          {"context", "[1]", "[]"},
+          {"_debug_render_only", "true", "false"},
+          {"width", "64", "0"},
+          {"height", "64", "0"},
+          {"steps", "4", "0"}});
+}
+
+// What the README of the API lists as harmless.
+TEST_F(RefusalTest, FieldsThatChangeNoAnswerAreIgnored) {
+  const std::vector<const char*> fields = {"user",
+                                           "metadata",
+                                           "store",
+                                           "service_tier",
+                                           "safety_identifier",
+                                           "prompt_cache_key",
+                                           "prompt_cache_retention",
+                                           "cache_prompt",
+                                           "n_cache_reuse",
+                                           "id_slot",
+                                           "n_keep",
+                                           "n_discard",
+                                           "timings_per_token",
+                                           "return_progress",
+                                           "speculative.n_max",
+                                           "speculative.n_min",
+                                           "speculative.p_min",
+                                           "dynatemp_exponent",
+                                           "mirostat_tau",
+                                           "mirostat_eta",
+                                           "xtc_threshold",
+                                           "dry_base",
+                                           "dry_allowed_length",
+                                           "dry_penalty_last_n",
+                                           "dry_sequence_breakers",
+                                           "adaptive_decay",
+                                           "priority",
+                                           "request_id",
+                                           "cache_salt",
+                                           "kv_transfer_params",
+                                           "mm_processor_kwargs",
+                                           "media_io_kwargs",
+                                           "spaces_between_special_tokens",
+                                           "guided_decoding_backend"};
+  Json chat = Chat("Who?", 3);
+  Json completion = {{"prompt", "a"}, {"max_tokens", 3}, {"temperature", 0}};
+  const Json chat_answer = Post("/v1/chat/completions", chat)->json()["choices"];
+  const Json completion_answer = Post("/v1/completions", completion)->json()["choices"];
+  for (const char* const field : fields) chat[field] = completion[field] = "x";
+  EXPECT_EQ(Post("/v1/chat/completions", chat)->json()["choices"], chat_answer);
+  EXPECT_EQ(Post("/v1/completions", completion)->json()["choices"], completion_answer);
+  Json ollama = {{"messages", chat["messages"]},
+                 {"stream", false},
+                 {"options", {{"num_predict", 3}, {"temperature", 0}}}};
+  const Json ollama_answer = Post("/api/chat", ollama)->json()["message"];
+  for (const char* const field : {"keep_alive", "truncate", "shift"}) ollama[field] = true;
+  for (const char* const field :
+       {"num_keep", "numa", "num_batch", "num_gpu", "main_gpu", "use_mmap", "use_mlock",
+        "num_thread", "low_vram", "f16_kv", "vocab_only", "logits_all", "mirostat_tau",
+        "mirostat_eta", "draft_num_predict"}) {
+    ollama["options"][field] = 1;
+  }
+  EXPECT_EQ(Post("/api/chat", ollama)->json()["message"], ollama_answer);
 }
 
 // Every value of a wrong type ends with a status, never with the process.
@@ -178,7 +370,15 @@ TEST_F(RefusalTest, PathsAndMethods) {
   ASSERT_EQ(wrong->headers.size(), 1u);
   EXPECT_EQ(wrong->headers[0].name, "Allow");
   EXPECT_EQ(wrong->headers[0].value, "POST");
-  EXPECT_EQ(Post("/v1/embeddings", Json::object())->status, 501);
+  // Clients try again after a status of 500 and more.
+  for (const char* const path : {"/v1/embeddings", "/v1/responses", "/completion", "/infill"}) {
+    const auto missing = Post(path, Json::object());
+    EXPECT_EQ(missing->status, 404) << path;
+    EXPECT_EQ(missing->json()["error"]["code"], "not_found");
+    EXPECT_THAT(missing->json()["error"]["message"].get<std::string>(),
+                testing::HasSubstr(": this server"));
+  }
+  EXPECT_EQ(Post("/api/embed", Json::object())->status, 404);
   // Ollama's clients read its own form.
   EXPECT_TRUE(Post("/api/pull", Json::object())->json()["error"].is_string());
 }
@@ -210,16 +410,76 @@ TEST_F(RefusalTest, ASchemaThatIsTooLargeForItsMemory) {
   EXPECT_EQ(answer->json()["error"]["param"], "json_schema");
 }
 
+// It is small enough to be read, but what it becomes is not.
+TEST_F(RefusalTest, AGrammarThatIsTooLargeForItsMemory) {
+  std::string grammar = "root ::= ";
+  for (int i = 0; i < 4000; ++i) grammar += "\"a\"? ";
+  grammar += "\"b\"";
+  Json chat = Chat("Who?", 4);
+  Json completion = {{"prompt", "a"}, {"max_tokens", 4}};
+  chat["grammar"] = completion["grammar"] = grammar;
+  for (const auto& answer :
+       {Post("/v1/chat/completions", chat), Post("/v1/completions", completion)}) {
+    EXPECT_EQ(answer->status, 400) << answer->body;
+    EXPECT_EQ(answer->json()["error"]["param"], "grammar");
+    EXPECT_EQ(answer->json()["error"]["code"], nullptr);
+  }
+}
+
+TEST_F(RefusalTest, ReasoningByTheNameThatWasSent) {
+  const TinyModelFile model(support::SpecGqa(), kContextTokens, {.weights = Scheme::kQc8w});
+  const auto engine = Unwrap(Engine::Load(
+      model.path(), {.num_threads = 1, .context_tokens = kContextTokens, .max_constraints = 1}));
+  WorkQueue work(1, 8);
+  Api api(*engine, work, {.model_name = "plain", .version = "1.2.3"});
+  const auto post = [&](const char* path, const Json& body) {
+    auto answer = std::make_shared<RecordedAnswer>();
+    api.Handle({.method = "POST", .path = path, .body = Written(body)}, answer);
+    answer->AwaitEnd();
+    return answer;
+  };
+  const std::vector<std::pair<Json, std::string>> cases = {
+      {{{"enable_thinking", true}}, "enable_thinking"},
+      {{{"chat_template_kwargs", {{"enable_thinking", true}}}},
+       "chat_template_kwargs.enable_thinking"},
+      {{{"reasoning_effort", "low"}}, "reasoning_effort"},
+      {{{"reasoning", {{"effort", "high"}}}}, "reasoning.effort"}};
+  for (const auto& [fields, name] : cases) {
+    Json request = Chat("Who?", 1);
+    request.update(fields);
+    for (const char* const path : {"/v1/chat/completions", "/apply-template"}) {
+      const auto answer = post(path, request);
+      EXPECT_EQ(answer->status, 400) << path << " " << name;
+      EXPECT_EQ(answer->json()["error"]["param"], name) << path;
+    }
+  }
+  for (const Json& off : {Json{{"enable_thinking", false}}, Json{{"reasoning_effort", "none"}}}) {
+    Json request = Chat("Who?", 1);
+    request.update(off);
+    EXPECT_EQ(post("/v1/chat/completions", request)->status, 200) << off;
+  }
+  for (const Json& think : {Json(true), Json("low")}) {
+    Json request = Chat("Who?", 1);
+    request["think"] = think;
+    EXPECT_THAT(post("/api/chat", request)->json()["error"].get<std::string>(),
+                testing::StartsWith("think is not supported"));
+  }
+  work.Close(std::chrono::milliseconds(0));
+}
+
 TEST_F(RefusalTest, CompletionFieldsByName) {
   const std::vector<RefusedField> cases = {{"prompt", "null", nullptr},
                                            {"prompt", "[]", nullptr},
                                            {"prompt", "[5, \"a\"]", "prompt[0]"},
-                                           {"prompt", "[99999]", ""},
+                                           {"prompt", "[99999]", nullptr},
+                                           {"prompt", "[[1], [99999]]", "prompt[1]"},
                                            {"prompt", "[-1]", nullptr},
                                            {"prompt", "[18446744073709551615]", nullptr},
                                            {"prompt", "{}", nullptr},
                                            {"suffix", "\"x\"", nullptr},
                                            {"best_of", "2", nullptr},
+                                           {"n_probs", "21", nullptr},
+                                           {"logit_bias", R"({"99999": 1})", nullptr},
                                            {"logprobs", "6", nullptr},
                                            {"logprobs", "true", nullptr},
                                            {"echo", "1", nullptr}};
@@ -229,9 +489,11 @@ TEST_F(RefusalTest, CompletionFieldsByName) {
     request[tested.field] = Json::parse(tested.value);
     const auto answer = Post("/v1/completions", request);
     EXPECT_EQ(answer->status, 400);
-    const Json param = answer->json()["error"]["param"];
-    const std::string expected = tested.param == nullptr ? tested.field : tested.param;
-    EXPECT_EQ(param, expected.empty() ? Json() : Json(expected));
+    const Json error = answer->json()["error"];
+    EXPECT_EQ(error["type"], "invalid_request_error");
+    EXPECT_EQ(error["param"], tested.param == nullptr ? tested.field : tested.param);
+    // Nothing here is too long.
+    EXPECT_NE(error["code"], "context_length_exceeded");
   }
 }
 

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+
+#include "serve/api/answer_job.h"
+#include "serve/api/json_body.h"
+
+namespace cria::serve {
+
+// Writes ollama's answers: the values of a stream, or one value. What differs between its paths is
+// the `content` of a value, such as {"response": "text"}.
+class OllamaWriter : public AnswerWriter {
+ public:
+  OllamaWriter(ApiState& state, Response& response, bool is_streamed)
+      : AnswerWriter(state, response), is_streamed_(is_streamed) {}
+
+  void BeginChoice(size_t /*index*/) override {}
+  void OnToken(TokenLogProbability token) override;
+  void Finish() override {}
+
+ protected:
+  bool is_streamed() const { return is_streamed_; }
+  // A value of the stream that is not the last.
+  void SendPart(const Json& content);
+  // The last value of the stream, or the whole answer.
+  void SendEnd(const Json& content, const AnswerEnd& end);
+
+ private:
+  Json Value(const Json& content);
+
+  const bool is_streamed_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  Json tokens_ = Json::array();  // With their log-probabilities; not sent yet.
+};
+
+}  // namespace cria::serve

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "serve/api/fields.h"
+
+namespace cria::serve {
+
+// Each of these refuses, by its name, a field of OpenAI's, llama-server's, vLLM's or ollama's
+// requests that would change the answer and that nothing here implements, unless its value changes
+// nothing. The README of this folder lists the fields that may be ignored.
+
+// Of the steps that choose a token.
+void RefuseUnsupportedSampling(const Fields& fields);
+// Of OpenAI's requests, with the additions of llama-server and vLLM.
+void RefuseUnsupportedInChat(const Fields& request);
+void RefuseUnsupportedInCompletions(const Fields& request);
+// Of ollama's.
+void RefuseUnsupportedInOllamaChat(const Fields& request);
+void RefuseUnsupportedInOllamaGenerate(const Fields& request);
+
+}  // namespace cria::serve
