@@ -10,6 +10,10 @@ Result<Node> ReadConstraint(Expressions& expressions, const ConstraintSource& so
   switch (source.kind) {
     case ConstraintKind::kJsonSchema:
       return ReadJsonSchema(expressions, source.text);
+    case ConstraintKind::kJsonSchemaAtBegin: {
+      CRIA_ASSIGN_OR_RETURN(const Node value, ReadJsonSchema(expressions, source.text));
+      return expressions.Sequence(value, Expressions::kEverything);
+    }
     case ConstraintKind::kJson:
       return AnyJson(expressions);
     case ConstraintKind::kJsonObject:

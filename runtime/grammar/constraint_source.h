@@ -10,8 +10,9 @@ namespace cria::grammar {
 
 enum class ConstraintKind : uint8_t {
   kJsonSchema,
-  kJson,        // Any JSON value.
-  kJsonObject,  // Any JSON object.
+  kJsonSchemaAtBegin,  // Any text may follow what matches the schema.
+  kJson,               // Any JSON value.
+  kJsonObject,         // Any JSON object.
   kGbnf,
   kRegex,  // The whole text matches an ECMA-262 pattern.
 };

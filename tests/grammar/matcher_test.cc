@@ -345,6 +345,21 @@ TEST(MatcherTest, AVocabularyThatCannotGoOnIsAnError) {
   EXPECT_THAT(allowed.error().message(), HasSubstr("no token"));
 }
 
+TEST(MatcherTest, AnyTextMayFollowASchemaAtTheBeginning) {
+  TestMatcher test({"[1", "]", "2", "]x", "y"});
+  ASSERT_TRUE(test.matcher->Compile(
+      {ConstraintKind::kJsonSchemaAtBegin, R"({"type": "array", "items": {"const": 1}})"}));
+  EXPECT_EQ(test.matcher->Allowed(kNoLimit)->single, 0);
+  ASSERT_TRUE(test.matcher->Accept(0));
+  EXPECT_FALSE(test.matcher->IsComplete());
+  const AllowedTokens inside = *test.matcher->Allowed(kNoLimit);
+  EXPECT_TRUE(HasToken(inside, 1) && HasToken(inside, 3));
+  EXPECT_FALSE(HasToken(inside, 2) || HasToken(inside, 4));
+  ASSERT_TRUE(test.matcher->Accept(3));
+  EXPECT_TRUE(test.matcher->IsComplete());
+  EXPECT_EQ(test.matcher->Allowed(kNoLimit)->count, 5u);
+}
+
 size_t num_reads = 0;
 
 Result<Node> CountReads(Expressions& expressions, const ConstraintSource& source) {
