@@ -19,6 +19,7 @@
 #include "cli/serve/shutdown_signals.h"
 #include "cli/server_memory.h"
 #include "core/format.h"
+#include "serve/api/tool_format.h"
 #include "serve/http/http_server.h"
 #include "serve/http/service_manager.h"
 
@@ -74,10 +75,20 @@ void TellPlaces(const Engine& engine, const std::vector<serve::Listener>& listen
   for (const serve::Listener& listener : listeners) {
     places += (places.empty() ? "" : " and ") + listener.place;
   }
-  std::fprintf(stderr, "cria-serve: %s, %zu tokens of context, %s, at %s\n",
+  // One text, so that who waits for the place reads all of it.
+  std::string notice;
+  if (!serve::KnowsCallForm(engine.chat_template())) {
+    notice =
+        "cria-serve: the chat template shows no form of tool calls that is known here: calls are "
+        "only "
+        "found if the model writes them as JSON with name and arguments, and others are text of "
+        "the "
+        "answer\n";
+  }
+  std::fprintf(stderr, "cria-serve: %s, %zu tokens of context, %s, at %s\n%s",
                Printable(engine.file().name()).c_str(), engine.decoder().context_tokens(),
                CountText(engine.memory_plan().options.decoder.num_sequences, "sequence").c_str(),
-               Printable(places).c_str());
+               Printable(places).c_str(), notice.c_str());
 }
 
 }  // namespace

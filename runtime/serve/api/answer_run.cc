@@ -9,9 +9,6 @@
 namespace cria::serve {
 namespace {
 
-// More calls than this in one answer are a model that does not end.
-constexpr size_t kMaxCalls = 64;
-
 constexpr std::string_view kAnswerSpace = " \t\r\n";
 
 // Whether the last token that was allowed has completed the text: then nothing is cut off.
@@ -86,7 +83,8 @@ StopReason AnswerRun::RunSections() {
   while (true) {
     const std::optional<StopReason> reason = section == Section::kFree     ? RunFree()
                                              : section == Section::kShaped ? RunShaped()
-                                                                           : RunCall();
+                                             : section == Section::kCall   ? RunCall()
+                                                                           : RunArguments();
     if (reason) return *reason;
     section = *next_;
   }
@@ -123,18 +121,19 @@ std::optional<StopReason> AnswerRun::MoveToNext(std::string_view forced) {
 }
 
 std::optional<StopReason> AnswerRun::RunFree() {
-  if (const auto ended = MoveToNext()) return ended;
+  if (!keeps_text_) {
+    if (const auto ended = MoveToNext()) return ended;
+  }
   fresh_answer_.clear();
   answer_bytes_ = 0;
   filter_.reset();
   if (!setup_.tags.open.empty()) BeginFilter();
-  finder_.reset();
-  if (tools_) finder_ = std::make_unique<CallFinder>(*setup_.format);
+  if (tools_ && !finder_) MakeFinder();
   const StopReason reason = Generate(Section::kFree, /*is_constrained=*/false);
-  if (!next_) EndFree();
+  if (!next_ && !is_over_) EndFree();
   if (next_) return std::nullopt;
-  const bool is_over = reason != StopReason::kStopToken || section_ == Section::kUnparsedCall;
-  if (is_over || need_ == Need::kNothing) return reason;
+  if (is_over_) return StopReason::kStopToken;
+  if (reason != StopReason::kStopToken || need_ == Need::kNothing) return reason;
   // The model has ended its turn without what it must have.
   std::string close;
   if (is_in_reasoning()) close = std::string(setup_.tags.close) + "\n\n";
@@ -173,14 +172,9 @@ std::optional<StopReason> AnswerRun::RunCall() {
     texts.push_back(text_);
     next_at_ = text_.size();
   }
-  if (need_ == Need::kCall) need_ = Need::kNothing;
-  const size_t max_tokens = setup_.options.max_tokens;
-  const bool is_full = max_tokens != 0 && num_tokens_ >= max_tokens;
-  const bool goes_on =
-      setup_.format->goes_on() && tools_->is_parallel && num_calls_ < kMaxCalls && !is_full;
-  if (!goes_on) return StopReason::kStopToken;
-  need_ = Need::kNothing;
-  skips_space_ = true;
+  if (!setup_.format->goes_on() || !may_call_again()) return StopReason::kStopToken;
+  if (!finder_) MakeFinder();
+  finder_->GoToCallEnd();
   Next(Section::kFree, text_.size(), setup_.format->closing());
   return std::nullopt;
 }
@@ -190,14 +184,14 @@ StopReason AnswerRun::Generate(Section section, bool is_constrained) {
   const bool is_first = num_tokens_ == 0;
   section_ = section;
   next_.reset();
-  text_.clear();
-  token_ends_.clear();
-  taken_bytes_ = 0;
-  begin_tokens_ = session_.tokens().size();
+  untold_tokens_.clear();
+  const std::string kept = BeginText();
   if (answer.max_tokens != 0 && num_tokens_ >= answer.max_tokens) return StopReason::kMaxTokens;
   detokenizer_.emplace(tokenizer_,
                        DetokenizerOptions{.at_text_start = is_first && setup_.at_text_start});
   if (stop_strings_) stop_strings_->Restart();
+  if (!kept.empty()) TakeText(kept);
+  if (next_ || is_over_) return StopReason::kStopToken;
   GenerationOptions options = {
       .max_tokens = answer.max_tokens == 0 ? 0 : answer.max_tokens - num_tokens_,
       .cancel = setup_.cancel,
@@ -211,8 +205,12 @@ StopReason AnswerRun::Generate(Section section, bool is_constrained) {
       log_probabilities_.Add(position, logits);
     };
   }
-  const Result<StopReason> reason = session_.Generate(
-      options, *sampler_, [this](const GeneratedToken& token) { return OnToken(token); });
+  const bool is_stopped = stop_strings_ && stop_strings_->is_found();
+  const Result<StopReason> reason =
+      is_stopped ? StopReason::kStopString
+                 : session_.Generate(options, *sampler_, [this](const GeneratedToken& token) {
+                     return OnToken(token);
+                   });
   if (exception_) std::rethrow_exception(std::exchange(exception_, nullptr));
   if (!reason) {
     // Waiting would not help: a constraint has always the same memory.
@@ -236,16 +234,34 @@ StopReason AnswerRun::Generate(Section section, bool is_constrained) {
   return *reason;
 }
 
+// Returns the text of the section that is there already: in tokens that also end the section
+// before.
+std::string AnswerRun::BeginText() {
+  if (!std::exchange(keeps_text_, false)) {
+    text_.clear();
+    token_ends_.clear();
+    taken_bytes_ = 0;
+    begin_tokens_ = session_.tokens().size();
+    return "";
+  }
+  const size_t at = std::exchange(next_at_, 0);
+  const auto kept = std::ranges::upper_bound(token_ends_, at);
+  const size_t begin = kept == token_ends_.begin() ? 0 : *(kept - 1);
+  begin_tokens_ += static_cast<size_t>(kept - token_ends_.begin());
+  token_ends_.erase(token_ends_.begin(), kept);
+  for (size_t& end : token_ends_) end -= begin;
+  text_.erase(0, begin);
+  taken_bytes_ = at - begin;
+  return text_.substr(taken_bytes_);
+}
+
 bool AnswerRun::OnToken(const GeneratedToken& token) {
   // Exceptions must not pass through the session, which is compiled without them.
   try {
     ++num_tokens_;
     const bool is_in_character = detokenizer_->is_in_character();
     std::string_view text = detokenizer_->Append(token.id);
-    if (text.empty()) {
-      const auto marker = std::ranges::find(markers_, token.id, &Marker::first);
-      if (marker != markers_.end()) text = marker->second;
-    }
+    if (text.empty()) text = ControlText(token.id);
     text_ += text;
     token_ends_.push_back(text_.size());
     if (setup_.options.log_probabilities) {
@@ -254,7 +270,7 @@ bool AnswerRun::OnToken(const GeneratedToken& token) {
     }
     if (!text.empty()) TakeText(text);
     const bool is_stopped = stop_strings_ && stop_strings_->is_found();
-    return !next_ && !is_stopped && listener_.goes_on();
+    return !next_ && !is_over_ && !is_stopped && listener_.goes_on();
   } catch (...) {
     exception_ = std::current_exception();
     return false;
@@ -268,21 +284,38 @@ size_t AnswerRun::FirstCharacter(int32_t id, bool is_in_character) const {
   return num_characters_ + (is_in_character && !continues ? 1 : 0);
 }
 
+// With tools, a control token may mark a call, perhaps in a form that is not known here.
+std::string_view AnswerRun::ControlText(int32_t id) const {
+  const auto marker = std::ranges::find(markers_, id, &Marker::first);
+  if (marker != markers_.end()) return marker->second;
+  const Vocabulary& vocabulary = tokenizer_.vocabulary();
+  const auto index = static_cast<size_t>(id);
+  const bool is_shown =
+      tools_ && index < vocabulary.size() && vocabulary.piece_types[index] == PieceType::kControl &&
+      id != vocabulary.bos_token_id && !std::ranges::contains(setup_.stop_token_ids, id);
+  return is_shown ? vocabulary.piece(index) : std::string_view();
+}
+
 // Only the answer's own text has log-probabilities, neither reasoning nor calls.
 void AnswerRun::TellLogProbability(const GeneratedToken& token, size_t first_character) {
   const auto most_likely = log_probabilities_.Take(session_.tokens().size());
-  if (is_in_reasoning() || section_ == Section::kCall || section_ == Section::kUnparsedCall) return;
+  const bool is_text = section_ == Section::kFree || section_ == Section::kShaped;
+  if (is_in_reasoning() || !is_text) return;
   TokenLogProbability told = {.text = std::string(tokenizer_.Piece(token.id)),
                               .first_character = first_character,
                               .log_probability = token.log_probability};
   for (const auto& [id, log_probability] : most_likely) {
     told.most_likely.emplace_back(std::string(tokenizer_.Piece(id)), log_probability);
   }
-  listener_.OnToken(std::move(told));
+  if (section_ == Section::kFree && finder_) {
+    untold_tokens_.push_back(std::move(told));
+  } else {
+    listener_.OnToken(std::move(told));
+  }
 }
 
 void AnswerRun::TakeText(std::string_view text) {
-  const bool is_call = section_ == Section::kCall;
+  const bool is_call = section_ == Section::kCall || section_ == Section::kArguments;
   if (!stop_strings_ || is_call) return TakeUnstopped(text);
   for (const std::string_view part : stop_strings_->Append(text)) {
     if (!part.empty() && !next_) TakeUnstopped(part);
@@ -307,7 +340,8 @@ void AnswerRun::TakeUnstopped(std::string_view text) {
     case Section::kCall:
       reader_.Append(text);
       break;
-    case Section::kUnparsedCall:
+    case Section::kArguments:
+      if (!next_ && !is_over_) TakeArguments(text, taken_bytes_ - text.size());
       break;
   }
 }
@@ -319,45 +353,30 @@ void AnswerRun::TakeAnswer() {
     if (need_ == Need::kShape) return Next(Section::kShaped, answer_begin());
     return PassText(text);
   }
-  const std::string passed = finder_->Append(text);
-  if (need_ == Need::kShape && !passed.empty()) return Next(Section::kShaped, answer_begin());
-  PassText(passed);
-  if (!finder_->is_found()) return;
-  call_begin_ = answer_begin() + finder_->begin();
-  call_content_ = answer_begin() + finder_->content_begin();
-  if (setup_.constraint != nullptr) return Next(Section::kCall, call_begin_);
-  section_ = Section::kUnparsedCall;
+  finder_->Append(text);
+  if (finder_->is_found() && !next_ && !is_over_) {
+    Next(Section::kArguments, answer_begin() + finder_->begin());
+  }
 }
 
 void AnswerRun::PassText(std::string_view text) {
   if (skips_space_) text.remove_prefix(std::min(text.find_first_not_of(kAnswerSpace), text.size()));
   if (text.empty()) return;
+  if (tools_ && tools_->choice == ToolUse::Choice::kRequired) {
+    is_over_ = true;
+    return;
+  }
   skips_space_ = false;
+  for (TokenLogProbability& token : std::exchange(untold_tokens_, {})) {
+    listener_.OnToken(std::move(token));
+  }
   listener_.OnText(AnswerPart::kAnswer, text);
 }
 
 void AnswerRun::EndFree() {
-  if (section_ == Section::kUnparsedCall) return PassUnparsedCall();
   if (filter_) filter_->Flush();
   if (!fresh_answer_.empty()) TakeAnswer();
-  if (next_ || !finder_) return;
-  const std::string rest = finder_->Flush();
-  if (need_ == Need::kNothing) PassText(rest);
-}
-
-// Without a constraint, what looks like a call may be something else: then it is text.
-void AnswerRun::PassUnparsedCall() {
-  const std::string_view text = std::string_view(text_).substr(0, taken_bytes_);
-  const auto calls = setup_.format->Parse(*tools_, text.substr(call_content_));
-  if (!calls) return PassText(text.substr(call_begin_));
-  for (const ToolCall& call : *calls) {
-    BeginCall(call.name);
-    listener_.OnArguments(num_calls_ - 1, call.arguments);
-  }
-}
-
-void AnswerRun::BeginCall(std::string_view name) {
-  listener_.OnCall(num_calls_++, NewCallId(), std::string(name));
+  if (!next_ && finder_) finder_->Flush();
 }
 
 }  // namespace cria::serve

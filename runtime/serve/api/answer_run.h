@@ -20,6 +20,7 @@
 #include "serve/api/answer_request.h"
 #include "serve/api/call_finder.h"
 #include "serve/api/call_reader.h"
+#include "serve/api/json_scanner.h"
 #include "serve/api/token_log_probabilities.h"
 #include "serve/api/tool_format.h"
 #include "text/detokenizer.h"
@@ -53,9 +54,11 @@ struct AnswerSetup {
 //
 // The runtime's constraints hold from the first token of a generation, so the answer is generated
 // in sections. The first one is free, unless the answer's form is certain from its beginning. As
-// soon as it shows that a call begins, or that the reasoning is over and the text must match a
-// schema, it ends; its last tokens are taken back as far as they belong to the next section, which
-// is constrained. For this, Session::Generate is called instead of GenerateText.
+// soon as it shows that the arguments of a call begin, or that the reasoning is over and the text
+// must match a schema or be a call, it ends; its last tokens are taken back as far as they belong
+// to the next section, which is constrained. What follows a call is free again, but for an answer
+// that must be calls: that one ends with text that is none. For this, Session::Generate is called
+// instead of GenerateText.
 class AnswerRun {
  public:
   AnswerRun(const AnswerSetup& setup, AnswerListener& listener);
@@ -66,7 +69,7 @@ class AnswerRun {
   AnswerEnd Run();
 
  private:
-  enum class Section : uint8_t { kFree, kShaped, kCall, kUnparsedCall };
+  enum class Section : uint8_t { kFree, kShaped, kCall, kArguments };
   using Marker = std::pair<int32_t, std::string_view>;
   // What the answer must still have, behind its reasoning.
   enum class Need : uint8_t { kNothing, kShape, kCall };
@@ -77,6 +80,12 @@ class AnswerRun {
   void CheckShape();
   void FindMarkers();
   Status Constrain(const AnswerShape& shape);
+  static AnswerShape ArgumentsShape(const Tool& tool);
+  const Tool& ToolOf(std::string_view name) const;
+  // Whether the text may stand where the constraint is, which then is behind it.
+  bool Accepts(std::string_view text);
+  // Whether the arguments match the tool's schema.
+  bool Fits(const ToolCall& call);
   // Cancelled if it returns something.
   std::optional<StopReason> ReadPrompt();
   StopReason RunSections();
@@ -84,8 +93,11 @@ class AnswerRun {
   std::optional<StopReason> RunFree();
   std::optional<StopReason> RunShaped();
   std::optional<StopReason> RunCall();
+  std::optional<StopReason> RunArguments();
 
   StopReason Generate(Section section, bool is_constrained);
+  std::string BeginText();
+  bool HasAllTokens();
   bool OnToken(const GeneratedToken& token);
   void TakeText(std::string_view text);
   void TakeUnstopped(std::string_view text);
@@ -93,11 +105,18 @@ class AnswerRun {
   bool is_in_reasoning() const {
     return section_ == Section::kFree && filter_ && filter_->is_in_reasoning();
   }
+  void MakeFinder();
   void TakeAnswer();
+  void TakeFoundText(std::string_view text);
+  bool TakeFoundCall(const ToolCall& call);
+  void TakeArguments(std::string_view text, size_t at);
   void PassText(std::string_view text);
   void EndFree();
-  void PassUnparsedCall();
   void BeginCall(std::string_view name);
+  // Whether another call may follow.
+  bool may_call_again() const;
+  // The text of control tokens that are read, or that a client must see; of others "".
+  std::string_view ControlText(int32_t id) const;
   // TokenLogProbability::first_character of a token, if the tokens before it end in a character.
   size_t FirstCharacter(int32_t id, bool is_in_character) const;
   void TellLogProbability(const GeneratedToken& token, size_t first_character);
@@ -116,7 +135,7 @@ class AnswerRun {
   std::optional<Sampler> sampler_;
   std::optional<StopStrings> stop_strings_;
   std::optional<ToolUse> tools_;  // With schemas that can be enforced.
-  std::vector<Marker> markers_;   // Control tokens that are read.
+  std::vector<Marker> markers_;   // Control tokens around reasoning.
   TokenLogProbabilities log_probabilities_;
   size_t num_characters_ = 0;  // Of what was generated; counted for log-probabilities alone.
   size_t num_tokens_ = 0;      // Of the answer, with forced ones.
@@ -135,6 +154,7 @@ class AnswerRun {
   std::optional<Section> next_;
   size_t next_at_ = 0;
   std::string next_forced_;
+  bool keeps_text_ = false;  // It begins in tokens that the context has.
 
   // Of free sections.
   std::optional<ReasoningFilter> filter_;
@@ -142,11 +162,13 @@ class AnswerRun {
   std::string fresh_answer_;  // Passed on by the filter and not looked at yet.
   size_t answer_bytes_ = 0;   // Of the text behind the reasoning.
   bool skips_space_ = false;  // At the beginning of text that follows a call.
-  size_t call_begin_ = 0;     // Of an unparsed call, in bytes of text_.
-  size_t call_content_ = 0;   // The same behind the opening.
+  bool is_over_ = false;      // Nothing that follows belongs to the answer.
+  // Of text that may become a call.
+  std::vector<TokenLogProbability> untold_tokens_;
 
   // Of calls.
   CallReader reader_;
+  JsonScanner arguments_;
   size_t num_calls_ = 0;
 };
 

@@ -29,13 +29,10 @@ AnswerRun::AnswerRun(const AnswerSetup& setup, AnswerListener& listener)
   FindMarkers();
 }
 
-// Some vocabularies have control tokens for what begins calls and reasoning, of which the
-// detokenizer makes no text.
+// Some vocabularies have control tokens around reasoning, of which the detokenizer makes no text.
 void AnswerRun::FindMarkers() {
-  std::vector<std::string_view> texts = {setup_.tags.open, setup_.tags.close};
-  if (tools_) texts.push_back(setup_.format->opening());
   const Vocabulary& vocabulary = tokenizer_.vocabulary();
-  for (const std::string_view text : texts) {
+  for (const std::string_view text : {setup_.tags.open, setup_.tags.close}) {
     if (text.empty()) continue;
     const auto ids = ValueOf(tokenizer_.Encode(text, {.add_bos = false, .parse_special = true}));
     if (ids.size() == 1 &&
@@ -94,8 +91,7 @@ void AnswerRun::ChooseTools() {
 // A schema that cannot be enforced is shown to the model all the same; its calls are then objects.
 void AnswerRun::LoosenTools() {
   for (Tool& tool : tools_->tools) {
-    const Status status =
-        Constrain({AnswerShape::Kind::kJsonSchema, Written(tool.parameters), "tools"});
+    const Status status = Constrain(ArgumentsShape(tool));
     if (status) continue;
     if (tool.is_strict) {
       throw RequestError(400,

@@ -2,46 +2,121 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
-#include "llm/stop_strings.h"
-#include "serve/api/tool_format.h"
+#include "serve/api/call_prefix.h"
+#include "serve/api/json_scanner.h"
+#include "serve/api/tools.h"
 
 namespace cria::serve {
 
-// Looks for the beginning of a call in the text of an answer, while it comes. What may become one
-// is held back.
+// Finds calls in the text of an answer, while it comes, in every form that is known: objects
+// {"name": …, "arguments": {…}} (or "parameters"), alone or in lists, one or several, perhaps
+// behind an opening such as <tool_call> or in a fence of Markdown, and Mistral's name[ARGS]{…}.
+//
+// An object is a call only if it names a tool of the request and, unless it follows an opening, has
+// arguments. Other text is passed on as it is. What may become a call is held back only as long as
+// it may. Objects inside of other JSON are no calls.
 class CallFinder {
  public:
-  explicit CallFinder(const ToolFormat& format);
+  struct Listener {
+    // Text that is no call.
+    std::function<void(std::string_view text)> on_text;
+    // A whole call. Returns false if its arguments must be written anew: then they are found.
+    std::function<bool(const ToolCall& call)> on_call;
+  };
+  struct Options {
+    bool takes_bare = true;          // Objects without an opening may be calls.
+    bool stops_at_arguments = true;  // Others write the arguments; see is_found().
+  };
 
-  // Returns the text that certainly comes before a call.
-  std::string Append(std::string_view text);
-  // Ends the text. Returns what was held back.
-  std::string Flush();
+  // `use` must outlive it.
+  CallFinder(const ToolUse& use, const Options& options, Listener listener);
 
+  // Adds text. What follows the place that is found is ignored. Arguments that end in the text in
+  // which they begin are not found: they are read.
+  void Append(std::string_view text);
+  // Ends the text: passes on what was held back.
+  void Flush();
+
+  // Whether a call's arguments begin, which are then to be written by others.
   bool is_found() const { return is_found_; }
-  // Where the call or its opening begins, in bytes of the whole text.
+  // The name of the tool.
+  const std::string& name() const { return name_; }
+  // Where the text ends, in bytes since the beginning or the last GoTo…. What follows is replaced
+  // by forced(), if that is not empty, and by the arguments.
   size_t begin() const { return begin_; }
-  // Where the text behind the opening begins: the same for a call without one.
-  size_t content_begin() const { return content_begin_; }
+  const std::string& forced() const { return forced_; }
+
+  // The text goes on behind the arguments that were found, or behind a call that others have
+  // written.
+  void GoToArgumentsEnd();
+  void GoToCallEnd();
 
  private:
-  enum class Bare : uint8_t { kNo, kPerhaps, kYes };
+  enum class State : uint8_t {
+    kText,
+    kPrefix,  // See CallPrefix.
+    kName,    // Of name[ARGS]{…}.
+    kJson,    // In an object or a list that may be calls, or in the arguments of a name.
+    kOther,   // In JSON that is no call.
+  };
+  enum class Field : uint8_t { kOther, kName, kType, kArguments };
 
-  // Whether the text begins an object whose first field is one of a call.
-  static Bare FindBare(std::string_view text);
-  std::string Search(std::string_view text);
+  void TakeByte(char byte);
+  void TakePrefixByte();
+  CallPrefix ReadPrefix() const;
+  void TakeNameByte();
+  void BeginJson(size_t begin);
+  void TakeJsonByte(size_t at);
+  void BeginObject(size_t at);
+  void TakeKey();
+  void TakeValueBegin(size_t at);
+  void TakeValueByte(size_t at);
+  void TakeValueEnd(size_t at);
+  void EndObject();
+  // The call that the fields make; without a name if they make none.
+  ToolCall CallOfFields() const;
+  void BeginArguments();
+  void FindArguments(size_t begin, std::string forced);
+  void GoBehindCall();
+  // What is held back is no call; its last byte may begin one.
+  void GiveUp();
+  // What is held back is JSON that is no call.
+  void PassJson();
+  void PassHeld();
+  void PassOn();
+  bool BeginsToolName(std::string_view text) const;
+  bool IsToolName(std::string_view text) const;
 
-  size_t opening_bytes_;
-  bool may_be_bare_;  // Nothing but white space and the beginning of an object came so far.
-  std::string held_;  // While it may be bare.
-  StopStrings opening_;
-  size_t passed_bytes_ = 0;
+  const ToolUse& use_;
+  const Options options_;
+  const Listener listener_;
+  State state_ = State::kPrefix;
+  std::string passed_;  // Not told yet.
+  std::string held_;
+  bool is_in_fence_ = false;  // The passed text is.
+  size_t position_ = 0;
+
+  // Of the call that is read, or was last read. Places are in held_.
+  CallTags tags_;
+  bool follows_call_ = false;  // kPrefix is behind a call.
+  bool is_called_ = false;     // The call is found, and the rest of the object is skipped.
+  JsonScanner scanner_;
+  size_t name_begin_ = 0;    // Of name[ARGS]{…}.
+  size_t object_begin_ = 0;  // Of the object, or of the arguments of a name.
+  Field field_ = Field::kOther;
+  bool is_in_value_ = false;
+  size_t value_begin_ = 0;
+  std::string name_;
+  std::string arguments_;  // As they are written: JSON, perhaps in a string.
+
+  bool is_at_arguments_ = false;  // They began at begin_, and others may have to write them.
   bool is_found_ = false;
   size_t begin_ = 0;
-  size_t content_begin_ = 0;
+  std::string forced_;
 };
 
 }  // namespace cria::serve

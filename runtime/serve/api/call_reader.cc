@@ -1,11 +1,8 @@
 #include "serve/api/call_reader.h"
 
+#include "serve/api/json_scanner.h"
+
 namespace cria::serve {
-namespace {
-
-bool IsJsonSpace(char byte) { return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t'; }
-
-}  // namespace
 
 void CallReader::Begin(CallPart::Content content) {
   content_ = content;

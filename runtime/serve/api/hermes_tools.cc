@@ -6,12 +6,8 @@
 namespace cria::serve {
 namespace {
 
-constexpr std::string_view kOpenCall = "<tool_call>";
-constexpr std::string_view kCloseCall = "</tool_call>";
-
 class HermesFormat final : public ToolFormat {
  public:
-  std::string_view opening() const override { return kOpenCall; }
   std::string_view closing() const override { return "\n</tool_call>"; }
   bool goes_on() const override { return true; }
 
@@ -21,22 +17,6 @@ class HermesFormat final : public ToolFormat {
     return CallPart{
         .forced = "<tool_call>\n",
         .shape = {AnswerShape::Kind::kJsonSchema, Written(CallSchema(use, "arguments")), "tools"}};
-  }
-
-  std::optional<std::vector<ToolCall>> Parse(const ToolUse& use,
-                                             std::string_view text) const override {
-    std::vector<ToolCall> calls;
-    while (true) {
-      const size_t end = text.find(kCloseCall);
-      const auto object = TryReadJson(text.substr(0, end));
-      const auto call =
-          object ? CallOf(use, *object, "arguments", "parameters") : std::optional<ToolCall>();
-      if (!call) return std::nullopt;
-      calls.push_back(*call);
-      const size_t next = end == text.npos ? text.npos : text.find(kOpenCall, end);
-      if (next == text.npos) return calls;
-      text.remove_prefix(next + kOpenCall.size());
-    }
   }
 };
 

@@ -1,4 +1,5 @@
-// Mistral's calls: [TOOL_CALLS][{"name": …, "arguments": {…}}, …], and the newer form
+// Calls in a list behind an opening, which Mistral, Granite and Phi write:
+// [TOOL_CALLS][{"name": …, "arguments": {…}}, …]; and Mistral's newer form
 // [TOOL_CALLS]name[ARGS]{…}, which may be repeated.
 
 #include <algorithm>
@@ -11,30 +12,20 @@ namespace {
 constexpr std::string_view kToolCalls = "[TOOL_CALLS]";
 constexpr std::string_view kArgs = "[ARGS]";
 
-class MistralFormat final : public ToolFormat {
+class ListFormat final : public ToolFormat {
  public:
-  std::string_view opening() const override { return kToolCalls; }
+  explicit ListFormat(std::string_view opening) : opening_(opening) {}
 
   std::optional<CallPart> NextPart(const ToolUse& use,
                                    std::span<const std::string> texts) const override {
     if (!texts.empty()) return std::nullopt;
-    return CallPart{.forced = std::string(kToolCalls),
+    return CallPart{.forced = opening_,
                     .shape = {AnswerShape::Kind::kJsonSchema,
                               Written(CallListSchema(use, "arguments")), "tools"}};
   }
 
-  std::optional<std::vector<ToolCall>> Parse(const ToolUse& use,
-                                             std::string_view text) const override {
-    const auto list = TryReadJson(text);
-    if (!list || !list->is_array() || list->empty()) return std::nullopt;
-    std::vector<ToolCall> calls;
-    for (const Json& object : *list) {
-      const auto call = CallOf(use, object, "arguments", "parameters");
-      if (!call) return std::nullopt;
-      calls.push_back(*call);
-    }
-    return calls;
-  }
+ private:
+  const std::string opening_;
 };
 
 // A grammar of the tools' names.
@@ -50,7 +41,6 @@ std::string NamesGrammar(const ToolUse& use) {
 
 class MistralArgumentsFormat final : public ToolFormat {
  public:
-  std::string_view opening() const override { return kToolCalls; }
   bool goes_on() const override { return true; }
 
   std::optional<CallPart> NextPart(const ToolUse& use,
@@ -67,32 +57,15 @@ class MistralArgumentsFormat final : public ToolFormat {
                     .content = CallPart::Content::kArguments,
                     .shape = {AnswerShape::Kind::kJsonSchema, Written(tool->parameters), "tools"}};
   }
-
-  std::optional<std::vector<ToolCall>> Parse(const ToolUse& use,
-                                             std::string_view text) const override {
-    std::vector<ToolCall> calls;
-    while (true) {
-      const size_t arguments = text.find(kArgs);
-      if (arguments == text.npos) return std::nullopt;
-      // A call's id may stand between the name and the arguments.
-      const std::string_view name = text.substr(0, std::min(arguments, text.find("[CALL_ID]")));
-      const size_t next = text.find(kToolCalls, arguments);
-      const size_t begin = arguments + kArgs.size();
-      const auto object =
-          TryReadJson(text.substr(begin, next == text.npos ? text.npos : next - begin));
-      if (!object || !object->is_object() || !std::ranges::contains(use.tools, name, &Tool::name)) {
-        return std::nullopt;
-      }
-      calls.push_back({std::string(name), Written(*object)});
-      if (next == text.npos) return calls;
-      text.remove_prefix(next + kToolCalls.size());
-    }
-  }
 };
 
 }  // namespace
 
-std::unique_ptr<ToolFormat> MakeMistralFormat() { return std::make_unique<MistralFormat>(); }
+std::unique_ptr<ToolFormat> MakeMistralFormat() { return std::make_unique<ListFormat>(kToolCalls); }
+
+std::unique_ptr<ToolFormat> MakeGraniteFormat() {
+  return std::make_unique<ListFormat>("<|tool_call|>");
+}
 
 std::unique_ptr<ToolFormat> MakeMistralArgumentsFormat() {
   return std::make_unique<MistralArgumentsFormat>();

@@ -1,6 +1,7 @@
 #include "serve/api/tool_format.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "core/format.h"
@@ -8,6 +9,16 @@
 
 namespace cria::serve {
 namespace {
+
+constexpr std::string_view kHermesOpening = "<tool_call>";
+constexpr std::string_view kMistralOpening = "[TOOL_CALLS]";
+constexpr std::string_view kGraniteOpening = "<|tool_call|>";
+// What templates contain that show one of the known forms. Quotes inside of strings are escaped.
+constexpr std::array<std::string_view, 7> kKnownForms = {
+    kHermesOpening, kMistralOpening, kGraniteOpening, "functools[",
+    "{\"name\"",    "{\\\"name\\\"", "{'name'"};
+// XML instead of JSON behind <tool_call>, as Qwen3-Coder and GLM 4.5 write it.
+constexpr std::array<std::string_view, 2> kUnknownForms = {"<function=", "<arg_key>"};
 
 // A schema inside of a larger document refers to its own parts from the document's root.
 void MoveReferences(Json& schema, const std::string& place) {
@@ -64,6 +75,16 @@ bool KnowsTools(const ChatTemplate& chat_template) {
   return chat_template.Reads("tools") || chat_template.Reads("custom_tools");
 }
 
+bool KnowsCallForm(const ChatTemplate& chat_template) {
+  const std::string_view source = chat_template.source();
+  const auto contains_any = [source](std::span<const std::string_view> texts) {
+    return std::ranges::any_of(texts, [source](auto text) { return source.contains(text); });
+  };
+  // Without either, the model is told the form of Hermes (DescribeTools).
+  if (!KnowsTools(chat_template) && !source.contains("tool_calls")) return true;
+  return contains_any(kKnownForms) && !contains_any(kUnknownForms);
+}
+
 std::unique_ptr<ToolFormat> FindToolFormat(std::string_view template_source,
                                            bool template_reads_tools) {
   if (!template_reads_tools) {
@@ -71,10 +92,11 @@ std::unique_ptr<ToolFormat> FindToolFormat(std::string_view template_source,
     format->template_knows_tools = false;
     return format;
   }
-  if (template_source.contains("[TOOL_CALLS]")) {
+  if (template_source.contains(kMistralOpening)) {
     return template_source.contains("[ARGS]") ? MakeMistralArgumentsFormat() : MakeMistralFormat();
   }
-  if (template_source.contains("<tool_call>")) return MakeHermesFormat();
+  if (template_source.contains(kGraniteOpening)) return MakeGraniteFormat();
+  if (template_source.contains(kHermesOpening)) return MakeHermesFormat();
   return MakeLlamaFormat();
 }
 
@@ -127,27 +149,6 @@ std::optional<Json> TryReadJson(std::string_view text) {
   } catch (const RequestError&) {
     return std::nullopt;
   }
-}
-
-std::optional<ToolCall> CallOf(const ToolUse& use, const Json& object,
-                               std::string_view arguments_key, std::string_view alternative) {
-  if (!object.is_object()) return std::nullopt;
-  const auto name = object.find("name");
-  auto arguments = object.find(arguments_key);
-  if (arguments == object.end()) arguments = object.find(alternative);
-  if (name == object.end() || !name->is_string()) return std::nullopt;
-  if (!std::ranges::contains(use.tools, name->get_ref<const std::string&>(), &Tool::name)) {
-    return std::nullopt;
-  }
-  if (arguments == object.end()) return ToolCall{name->get<std::string>(), "{}"};
-  // Some models write the arguments as a string of JSON.
-  if (arguments->is_string()) {
-    const auto read = TryReadJson(arguments->get_ref<const std::string&>());
-    if (!read || !read->is_object()) return std::nullopt;
-    return ToolCall{name->get<std::string>(), Written(*read)};
-  }
-  if (!arguments->is_object()) return std::nullopt;
-  return ToolCall{name->get<std::string>(), Written(*arguments)};
 }
 
 }  // namespace cria::serve

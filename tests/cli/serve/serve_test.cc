@@ -67,6 +67,22 @@ TEST(Serve, HasAPageThatLoadsNothingFromElsewhere) {
   EXPECT_THAT(page.header("Content-Security-Policy"), HasSubstr("default-src 'none'"));
 }
 
+TEST(Serve, SaysIfTheTemplateShowsNoKnownFormOfToolCalls) {
+  const support::TemporaryDirectory folder;
+  const auto output_with = [&](const std::string& call) {
+    std::ofstream(folder / "template.jinja")
+        << "{% if tools %}{{ tools | tojson }} " << call
+        << "{% endif %}{% for m in messages %}{{ m.content }}{% endfor %}";
+    const auto converted = support::RunProgram(
+        {CRIA_MODEL_CONVERTER, CRIA_DEMO_CHECKPOINT, "-o", folder / "model.cria", "--weights",
+         "int8", "--no-verify", "--chat-template", folder / "template.jinja"});
+    EXPECT_EQ(converted.exit_code, 0) << converted.error;
+    return ServerProgram({"--port", "0", "-m", folder / "model.cria"}).output();
+  };
+  EXPECT_THAT(output_with("<call>"), HasSubstr("no form of tool calls that is known"));
+  EXPECT_THAT(output_with("<tool_call>"), testing::Not(HasSubstr("tool calls")));
+}
+
 TEST(Serve, NeedsTheKeyOfItsFile) {
   const support::TemporaryDirectory folder;
   std::ofstream(folder / "keys") << "secret\n";

@@ -45,7 +45,8 @@ ServerProgram::ServerProgram(std::vector<std::string> options,
   }
   if (output_.contains("error: ")) throw std::runtime_error(output_);
   if (const size_t colon = output_.rfind("http://"); colon != output_.npos) {
-    port_ = std::stoi(output_.substr(output_.rfind(':') + 1));
+    // A notice may follow the line.
+    port_ = std::stoi(output_.substr(output_.rfind(':', output_.find('\n', colon)) + 1));
   }
 }
 

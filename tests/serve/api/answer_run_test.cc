@@ -177,26 +177,204 @@ TEST(AnswerRunTest, ReadsSeveralCalls) {
 TEST(AnswerRunTest, OneCallEndsTheAnswerUnlessTheyAreParallel) {
   ToolUse tools = TestTools();
   tools.is_parallel = false;
-  ScriptedAnswer answer("<tool_call>\n" + std::string(kAdd) + "\n</tool_call>\n<tool_call>\n" +
-                        std::string(kAdd) + "\n</tool_call>");
-  answer.Run(&tools, MakeHermesFormat().get());
-  EXPECT_EQ(answer.listener().calls.size(), 1u);
+  const std::string add(kAdd);
+  for (const std::string& text :
+       {"<tool_call>\n" + add + "\n</tool_call>\n<tool_call>\n" + add + "\n</tool_call>",
+        "[" + add + ", " + add + "]", add + "\n" + add}) {
+    for (const bool has_constraint : {true, false}) {
+      ScriptedAnswer answer(text);
+      const AnswerEnd end =
+          answer.Run(&tools, MakeHermesFormat().get(), false, false, has_constraint);
+      EXPECT_EQ(end.reason, FinishReason::kToolCalls);
+      EXPECT_EQ(answer.listener().calls.size(), 1u);
+      EXPECT_EQ(answer.listener().answer, "");
+    }
+  }
 }
 
-TEST(AnswerRunTest, AConstrainedCallMatchesTheToolsSchema) {
+TEST(AnswerRunTest, TheArgumentsOfACallMatchTheToolsSchema) {
   const ToolUse tools = TestTools();
-  // The model would call something that does not exist, with wrong arguments.
-  ScriptedAnswer answer(R"(<tool_call>{"name": "remove", "arguments": {"a": "x"}})");
+  for (const char* text :
+       {R"(<tool_call>{"name": "add", "arguments": {"a": "x"}})",
+        R"({"name": "add", "arguments": {}} and more)", R"({"name": "add", "arguments": "{}"})",
+        R"({"arguments": {"a": "x", "b": 1}, "name": "add"})",
+        R"([TOOL_CALLS]add[ARGS]{"c": 1})"}) {
+    ScriptedAnswer answer(text);
+    answer.options().max_tokens = 300;
+    EXPECT_EQ(answer.Run(&tools, MakeHermesFormat().get()).reason, FinishReason::kToolCalls);
+    ASSERT_EQ(answer.listener().calls.size(), 1u) << text;
+    EXPECT_EQ(answer.listener().calls[0].name, "add");
+    const Json arguments = Json::parse(answer.listener().calls[0].arguments);
+    EXPECT_TRUE(arguments["a"].is_number_integer() && arguments["b"].is_number_integer()) << text;
+    EXPECT_EQ(arguments.size(), 2u);
+    EXPECT_EQ(answer.listener().answer, "") << text;
+  }
+}
+
+TEST(AnswerRunTest, ArgumentsThatMatchAreAsTheModelWroteThem) {
+  const ToolUse tools = TestTools();
+  for (const char* text : {R"({"name": "add", "arguments": { "a":1, "b": 22}})",
+                           R"({"arguments": { "a":1, "b": 22}, "name": "add"})",
+                           R"([TOOL_CALLS]add[ARGS]{ "a":1, "b": 22})"}) {
+    ScriptedAnswer answer(text);
+    answer.Run(&tools, MakeHermesFormat().get());
+    ASSERT_EQ(answer.listener().calls.size(), 1u) << text;
+    EXPECT_EQ(answer.listener().calls[0].arguments, R"({ "a":1, "b": 22})");
+    // Nothing is written twice.
+    EXPECT_EQ(answer.ContextText(), text);
+  }
+}
+
+// Tokens may have more than the beginning or the end of arguments.
+TEST(AnswerRunTest, LongTokensAreKept) {
+  const ToolUse tools = TestTools();
+  const std::string text = R"({"name": "add", "arguments": {"a": 1, "b": 22}})"
+                           "\n"
+                           R"({"name": "time", "arguments": {}})";
+  const std::vector<std::string> tokens = {R"(s": {"a": 1, "b": )",
+                                           "22}}\n{\"name\": ", R"("time", "arguments": {}})"};
+  for (const size_t num_tokens : {0, 1, 2, 3}) {
+    for (const char* end : {"", "\nDone."}) {
+      ScriptedAnswer answer(text + end, {tokens.begin(), tokens.begin() + num_tokens});
+      EXPECT_EQ(answer.Run(&tools, MakeHermesFormat().get()).reason, FinishReason::kToolCalls);
+      ASSERT_EQ(answer.listener().calls.size(), 2u);
+      EXPECT_EQ(answer.listener().calls[0].arguments, R"({"a": 1, "b": 22})");
+      EXPECT_EQ(answer.listener().calls[1].name, "time");
+      EXPECT_EQ(answer.listener().calls[1].arguments, "{}");
+      EXPECT_EQ(answer.listener().answer, end + (*end == '\n' ? 1 : 0));
+      // Nothing is written twice, and nothing left out.
+      EXPECT_EQ(answer.ContextText(), text + end);
+    }
+  }
+  // Arguments in one token that do not match are written anew.
+  ScriptedAnswer wrong(R"([{"name": "add", "arguments": {"c": 1}}])", {R"(": {"c": 1}}])"});
+  wrong.options().max_tokens = 300;
+  EXPECT_EQ(wrong.Run(&tools, MakeHermesFormat().get()).reason, FinishReason::kToolCalls);
+  ASSERT_EQ(wrong.listener().calls.size(), 1u);
+  EXPECT_TRUE(Json::parse(wrong.listener().calls[0].arguments).contains("b"));
+}
+
+TEST(AnswerRunTest, ControlTokensAreTextBesideTools) {
+  const ToolUse tools = TestTools();
+  const std::string text = "<|im_start|>[add(1, 2)]<|im_end|>.";
+  ScriptedAnswer answer(text);
+  EXPECT_EQ(answer.Run(&tools, MakeHermesFormat().get()).reason, FinishReason::kStop);
+  EXPECT_EQ(answer.listener().answer, text);
+  ScriptedAnswer without(text);
+  without.Run();
+  EXPECT_EQ(without.listener().answer, "[add(1, 2)].");
+}
+
+TEST(AnswerRunTest, ATextThatNamesNoToolIsNoCall) {
+  const ToolUse tools = TestTools();
+  for (const char* text : {R"(<tool_call>{"name": "remove", "arguments": {"a": "x"}}</tool_call>)",
+                           R"({"name": "Ann", "age": 3})", R"({"type": "circle", "r": 2})",
+                           R"({"name": "add", "age": 3})", R"([{"name": "remove"}])"}) {
+    for (const bool has_constraint : {true, false}) {
+      ScriptedAnswer answer(text);
+      const AnswerEnd end =
+          answer.Run(&tools, MakeLlamaFormat().get(), false, false, has_constraint);
+      EXPECT_EQ(end.reason, FinishReason::kStop);
+      EXPECT_EQ(answer.listener().answer, text);
+      EXPECT_TRUE(answer.listener().calls.empty()) << text;
+    }
+  }
+}
+
+TEST(AnswerRunTest, AnObjectIsNoCallIfTheTextMustMatchASchema) {
+  const ToolUse tools = TestTools();
+  for (const AnswerShape& shape :
+       {SchemaShape(R"({"type": "object"})"),
+        AnswerShape{AnswerShape::Kind::kJsonObject, "", "response_format"}}) {
+    for (const std::string& text :
+         {std::string(kAdd), std::string(R"({"name": "Ann", "age": 3})")}) {
+      ScriptedAnswer answer(text);
+      answer.options().shape = shape;
+      EXPECT_EQ(answer.Run(&tools, MakeLlamaFormat().get()).reason, FinishReason::kStop);
+      EXPECT_EQ(answer.listener().answer, text);
+      EXPECT_TRUE(answer.listener().calls.empty());
+    }
+  }
+}
+
+TEST(AnswerRunTest, ObjectsAreCallsBesideEveryForm) {
+  const ToolUse tools = TestTools();
+  const std::string add(kAdd);
+  const std::string time = R"({"name": "time", "parameters": {}})";
+  for (const auto& format : {MakeHermesFormat(), MakeLlamaFormat(), MakeMistralFormat(),
+                             MakeMistralArgumentsFormat(), MakeGraniteFormat()}) {
+    for (const std::string& text : {add + "\n" + time, "[" + add + ", " + time + "]",
+                                    "```json\n" + add + "\n" + time + "\n```",
+                                    "```json\n" + add + "\n```\n```json\n" + time + "\n```",
+                                    "<tool_call>\n" + add + "\n</tool_call>\n" + time,
+                                    "<|tool_call|>[" + add + ", " + time + "]<|/tool_call|>"}) {
+      for (const bool has_constraint : {true, false}) {
+        ScriptedAnswer answer("So:\n" + text);
+        const AnswerEnd end = answer.Run(&tools, format.get(), false, false, has_constraint);
+        EXPECT_EQ(end.reason, FinishReason::kToolCalls);
+        ASSERT_EQ(answer.listener().calls.size(), 2u) << text;
+        EXPECT_EQ(answer.listener().calls[0].name, "add");
+        EXPECT_EQ(answer.listener().calls[0].arguments, R"({"a": 1, "b": 22})");
+        EXPECT_EQ(answer.listener().calls[1].name, "time");
+        EXPECT_EQ(answer.listener().calls[1].arguments, "{}");
+        EXPECT_EQ(answer.listener().answer, "So:\n");
+      }
+    }
+  }
+}
+
+TEST(AnswerRunTest, TextFollowsCallsOnlyIfTheyAreNotRequired) {
+  const std::string text = std::string(kAdd) + "\n\nThat is it.";
+  const ToolUse tools = TestTools();
+  ScriptedAnswer answer(text);
+  EXPECT_EQ(answer.Run(&tools, MakeLlamaFormat().get()).reason, FinishReason::kToolCalls);
+  EXPECT_EQ(answer.listener().answer, "That is it.");
+  const ToolUse required = TestTools("required");
+  ScriptedAnswer calls(std::string(R"({"name": "add", "parameters": {"a": 1, "b": 22}})") + "; " +
+                       std::string(kAdd) + "\n\nThat is it.");
+  EXPECT_EQ(calls.Run(&required, MakeLlamaFormat().get()).reason, FinishReason::kToolCalls);
+  EXPECT_EQ(calls.listener().calls.size(), 2u);
+  EXPECT_EQ(calls.listener().answer, "");
+}
+
+TEST(AnswerRunTest, ARequiredCallOfHermesMayBeFollowedByABareOne) {
+  const ToolUse tools = TestTools("required");
+  const std::string add(kAdd);
+  ScriptedAnswer answer("<tool_call>\n" + add + "\n</tool_call>\n" + add);
+  answer.Run(&tools, MakeHermesFormat().get());
+  EXPECT_EQ(answer.listener().calls.size(), 2u);
+  EXPECT_EQ(answer.listener().answer, "");
+}
+
+TEST(AnswerRunTest, LogProbabilitiesAreThoseOfTheTextBesideCalls) {
+  const ToolUse tools = TestTools();
+  ScriptedAnswer answer("ab\n" + std::string(kAdd) + "cd");
+  answer.options().log_probabilities = true;
   answer.Run(&tools, MakeHermesFormat().get());
   ASSERT_EQ(answer.listener().calls.size(), 1u);
-  EXPECT_THAT(answer.listener().calls[0].name, testing::AnyOf("add", "time"));
-  EXPECT_TRUE(Json::parse(answer.listener().calls[0].arguments).is_object());
+  std::string text;
+  for (const TokenLogProbability& token : answer.listener().tokens) text += token.text;
+  EXPECT_EQ(answer.listener().answer, "ab\ncd");
+  EXPECT_THAT(text, testing::StartsWith("ab"));
+  EXPECT_THAT(text, testing::EndsWith("cd"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("name")));
+}
+
+TEST(AnswerRunTest, ACallThatIsCutOffBeforeItsArgumentsIsText) {
+  const ToolUse tools = TestTools();
+  const std::string text(kAdd);
+  ScriptedAnswer answer(text);
+  answer.options().max_tokens = 4;
+  EXPECT_EQ(answer.Run(&tools, MakeLlamaFormat().get()).reason, FinishReason::kLength);
+  EXPECT_TRUE(answer.listener().calls.empty());
+  EXPECT_FALSE(answer.listener().answer.empty());
+  EXPECT_TRUE(text.starts_with(answer.listener().answer));
 }
 
 TEST(AnswerRunTest, ARequiredCallComesWhateverTheModelWouldWrite) {
   const ToolUse tools = TestTools("required");
-  for (const auto& format :
-       {MakeHermesFormat(), MakeLlamaFormat(), MakeMistralFormat(), MakeMistralArgumentsFormat()}) {
+  for (const auto& format : {MakeHermesFormat(), MakeLlamaFormat(), MakeMistralFormat(),
+                             MakeMistralArgumentsFormat(), MakeGraniteFormat()}) {
     ScriptedAnswer answer("No, I write prose.");
     answer.options().max_tokens = 300;
     EXPECT_EQ(answer.Run(&tools, format.get()).reason, FinishReason::kToolCalls);

@@ -9,6 +9,7 @@
 #include "golden/test_data.h"
 #include "serve/api/chat_prompt.h"
 #include "serve/api/chat_request.h"
+#include "serve/api/scripted_answer.h"
 #include "serve/api/tool_format.h"
 #include "support/files.h"
 
@@ -50,7 +51,7 @@ void ExpectToolsCallsAndResults(const std::filesystem::path& folder) {
 std::string OpeningOfCalls(const std::filesystem::path& folder, const std::string& name) {
   const std::string source = support::ReadFile(folder / (name + ".jinja"));
   const ChatTemplate chat_template(source);
-  return std::string(FindToolFormat(source, KnowsTools(chat_template))->opening());
+  return FindToolFormat(source, KnowsTools(chat_template))->NextPart(TestTools(), {})->forced;
 }
 
 TEST(OwnTemplatesTest, ShowToolsCallsAndResults) {
@@ -59,10 +60,10 @@ TEST(OwnTemplatesTest, ShowToolsCallsAndResults) {
 
 TEST(OwnTemplatesTest, TheirFormatsAreFound) {
   const std::filesystem::path folder = CRIA_OWN_CHAT_TEMPLATES;
-  EXPECT_EQ(OpeningOfCalls(folder, "headers-tools"), "<|python_tag|>");
-  EXPECT_EQ(OpeningOfCalls(folder, "tagged-tools"), "<tool_call>");
+  EXPECT_EQ(OpeningOfCalls(folder, "headers-tools"), "");
+  EXPECT_EQ(OpeningOfCalls(folder, "tagged-tools"), "<tool_call>\n");
   EXPECT_EQ(OpeningOfCalls(folder, "brackets-tools"), "[TOOL_CALLS]");
-  EXPECT_EQ(OpeningOfCalls(folder, "turns"), "<tool_call>");
+  EXPECT_EQ(OpeningOfCalls(folder, "turns"), "<tool_call>\n");
 }
 
 TEST(RealTemplatesTest, ShowToolsCallsAndResults) {
@@ -73,11 +74,19 @@ TEST(RealTemplatesTest, ShowToolsCallsAndResults) {
 TEST(RealTemplatesTest, TheirFormatsAreFound) {
   CRIA_NEEDS_TEST_DATA("chat/Qwen2.5-7B-Instruct.jinja");
   const std::filesystem::path folder = ExternalTestData() / "chat";
-  EXPECT_EQ(OpeningOfCalls(folder, "Llama-3.1-8B-Instruct"), "<|python_tag|>");
-  EXPECT_EQ(OpeningOfCalls(folder, "Llama-3.2-3B-Instruct"), "<|python_tag|>");
-  EXPECT_EQ(OpeningOfCalls(folder, "Qwen2.5-7B-Instruct"), "<tool_call>");
+  EXPECT_EQ(OpeningOfCalls(folder, "Llama-3.1-8B-Instruct"), "");
+  EXPECT_EQ(OpeningOfCalls(folder, "Llama-3.2-3B-Instruct"), "");
+  EXPECT_EQ(OpeningOfCalls(folder, "Qwen2.5-7B-Instruct"), "<tool_call>\n");
   EXPECT_EQ(OpeningOfCalls(folder, "Mistral-Nemo-Instruct-2407"), "[TOOL_CALLS]");
-  EXPECT_EQ(OpeningOfCalls(folder, "gemma-2-2b-it"), "<tool_call>");
+  EXPECT_EQ(OpeningOfCalls(folder, "gemma-2-2b-it"), "<tool_call>\n");
+  EXPECT_EQ(OpeningOfCalls(folder, "DeepSeek-R1-Distill-Llama-8B"), "<tool_call>\n");
+  const auto is_known = [&](const std::string& name) {
+    const std::string source = support::ReadFile(folder / (name + ".jinja"));
+    return KnowsCallForm(ChatTemplate(source));
+  };
+  EXPECT_TRUE(is_known("Qwen2.5-7B-Instruct"));
+  EXPECT_TRUE(is_known("Llama-3.1-8B-Instruct"));
+  EXPECT_FALSE(is_known("DeepSeek-R1-Distill-Llama-8B"));
 }
 
 }  // namespace

@@ -46,8 +46,11 @@ class ScriptedAnswer {
  public:
   static constexpr size_t kContextTokens = 2048;
 
-  explicit ScriptedAnswer(std::string text)
+  // The vocabulary has `tokens`, of which there are at most four, beside those of a tiny model.
+  // Control tokens may stand in the text.
+  explicit ScriptedAnswer(std::string text, const std::vector<std::string>& tokens = {})
       : text_(std::move(text)),
+        pieces_(tokens),
         model_(vocabulary().size(), kContextTokens, 64,
                [this](std::span<const int32_t> context) { return Next(context); }),
         scheduler_(model_),
@@ -87,12 +90,41 @@ class ScriptedAnswer {
   std::string ContextText() const { return TextOf(session_.tokens()); }
 
  private:
-  static const Vocabulary& vocabulary() {
+  // The pieces of a tiny model, of which some control tokens become other tokens.
+  struct Pieces {
+    explicit Pieces(const std::vector<std::string>& tokens) : vocabulary(TinyVocabulary()) {
+      const std::vector<std::string> replaced = {"<|start_header_id|>", "<|end_header_id|>",
+                                                 "<|im_start|>", "<|im_end|>"};
+      types.assign(vocabulary.piece_types.begin(), vocabulary.piece_types.end());
+      for (size_t id = 0; id < types.size(); ++id) {
+        std::string piece(vocabulary.piece(id));
+        for (size_t i = 0; i < tokens.size(); ++i) {
+          if (piece != replaced.at(i)) continue;
+          piece = tokens[i];
+          types[id] = PieceType::kUserDefined;
+          break;
+        }
+        bytes.insert(bytes.end(), piece.begin(), piece.end());
+        offsets.push_back(static_cast<uint32_t>(bytes.size()));
+      }
+      vocabulary.piece_bytes = bytes;
+      vocabulary.piece_offsets = offsets;
+      vocabulary.piece_types = types;
+    }
+
+    std::vector<uint8_t> bytes;
+    std::vector<uint32_t> offsets = {0};
+    std::vector<PieceType> types;
+    Vocabulary vocabulary;
+  };
+
+  static const Vocabulary& TinyVocabulary() {
     static const TinyModelFile file(support::SpecGqa());
     static const ModelFile opened = file.Open();
     return opened.vocabulary();
   }
-  static int32_t kStop() { return vocabulary().eos_token_id; }
+  const Vocabulary& vocabulary() const { return pieces_.vocabulary; }
+  int32_t kStop() const { return vocabulary().eos_token_id; }
 
   std::string TextOf(std::span<const int32_t> context) const {
     std::string text;
@@ -106,10 +138,13 @@ class ScriptedAnswer {
     if (context.size() < prompt_.size()) return kStop();
     const std::string so_far = TextOf(context);
     if (!text_.starts_with(so_far) || text_.size() == so_far.size()) return kStop();
-    return Unwrap(tokenizer_.Encode(text_.substr(so_far.size()), {.add_bos = false})).front();
+    return Unwrap(tokenizer_.Encode(text_.substr(so_far.size()),
+                                    {.add_bos = false, .parse_special = true}))
+        .front();
   }
 
   const std::string text_;
+  const Pieces pieces_;
   const Tokenizer tokenizer_ = Unwrap(Tokenizer::Create(vocabulary()));
   const std::vector<int32_t> prompt_ = {72, 105};
   ScriptedModel model_;

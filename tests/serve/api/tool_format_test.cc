@@ -14,70 +14,35 @@ namespace {
 
 using testing::HasSubstr;
 
-// The calls in words: "add{…} time{}"; "none".
-std::string Parsed(const ToolFormat& format, std::string_view text) {
-  const auto calls = format.Parse(TestTools(), text);
-  if (!calls) return "none";
-  std::string words;
-  for (const ToolCall& call : *calls)
-    words += (words.empty() ? "" : " ") + call.name + call.arguments;
-  return words;
+// What the format writes before a call that is required.
+std::string Opening(std::string_view source, bool reads_tools = true) {
+  return FindToolFormat(source, reads_tools)->NextPart(TestTools(), {})->forced;
 }
 
 TEST(ToolFormatTest, IsFoundByTheTemplate) {
-  const auto opening = [](std::string_view source, bool reads_tools = true) {
-    return std::string(FindToolFormat(source, reads_tools)->opening());
-  };
-  EXPECT_EQ(opening("{{ tools }} <tool_call> </tool_call>"), "<tool_call>");
-  EXPECT_EQ(opening("{{ tools }} [TOOL_CALLS] ["), "[TOOL_CALLS]");
+  EXPECT_EQ(Opening("{{ tools }} <tool_call> </tool_call>"), "<tool_call>\n");
+  EXPECT_EQ(Opening("{{ tools }} [TOOL_CALLS] ["), "[TOOL_CALLS]");
   EXPECT_FALSE(FindToolFormat("[TOOL_CALLS] [", true)->goes_on());
   EXPECT_TRUE(FindToolFormat("[TOOL_CALLS] [ARGS]", true)->goes_on());
-  EXPECT_EQ(opening("{{ tools }} \"parameters\""), "<|python_tag|>");
-  EXPECT_EQ(opening("{{ messages }}", false), "<tool_call>");
+  EXPECT_EQ(Opening("{{ tools }} <|tool_call|>"), "<|tool_call|>");
+  EXPECT_EQ(Opening("{{ tools }} \"parameters\""), "");
+  EXPECT_EQ(Opening("{{ messages }}", false), "<tool_call>\n");
   EXPECT_FALSE(FindToolFormat("", false)->template_knows_tools);
 }
 
-TEST(ToolFormatTest, LlamaParses) {
-  const auto format = MakeLlamaFormat();
-  EXPECT_EQ(Parsed(*format, R"({"name": "add", "parameters": {"a": 1}})"), R"(add{"a":1})");
-  EXPECT_EQ(Parsed(*format, R"({"type": "function", "name": "time"})"), "time{}");
-  EXPECT_EQ(Parsed(*format, R"( {"name": "time", "parameters": {}}; {"name": "add", "arguments":
-    {"a": "}"}} )"),
-            R"(time{} add{"a":"}"})");
-  EXPECT_EQ(Parsed(*format, R"({"name": "add", "parameters": "{\"a\": 2}"})"), R"(add{"a":2})");
-  for (const char* text : {"", " ", "text", R"({"name": "other", "parameters": {}})",
-                           R"({"name": 1})", R"({"name": "add", "parameters": 5})",
-                           R"({"name": "add")", R"({"name": "time"} text)", "[]", "}{", "\""}) {
-    EXPECT_EQ(Parsed(*format, text), "none") << text;
-  }
-}
-
-TEST(ToolFormatTest, HermesParses) {
-  const auto format = MakeHermesFormat();
-  EXPECT_EQ(Parsed(*format, "\n{\"name\": \"add\", \"arguments\": {\"a\": 1}}\n</tool_call>"),
-            R"(add{"a":1})");
-  EXPECT_EQ(Parsed(*format, R"({"name": "time"}</tool_call> <tool_call>{"name": "time"})"),
-            "time{} time{}");
-  for (const char* text : {"", "x</tool_call>", R"({"name": "time"}</tool_call><tool_call>)",
-                           R"({"name": "x"}</tool_call>)"}) {
-    EXPECT_EQ(Parsed(*format, text), "none") << text;
-  }
-}
-
-TEST(ToolFormatTest, MistralParses) {
-  const auto format = MakeMistralFormat();
-  EXPECT_EQ(
-      Parsed(*format, R"([{"name": "add", "arguments": {"a": 1}, "id": "x"}, {"name": "time"}])"),
-      R"(add{"a":1} time{})");
-  for (const char* text : {"", "[]", "{}", "[1]", R"([{"name": "x"}])"}) {
-    EXPECT_EQ(Parsed(*format, text), "none") << text;
-  }
-  const auto newer = MakeMistralArgumentsFormat();
-  EXPECT_EQ(Parsed(*newer, R"(add[ARGS]{"a": 1}[TOOL_CALLS]time[CALL_ID]abc[ARGS]{})"),
-            R"(add{"a":1} time{})");
-  for (const char* text : {"", "add", "add[ARGS]", "add[ARGS][]", "x[ARGS]{}"}) {
-    EXPECT_EQ(Parsed(*newer, text), "none") << text;
-  }
+TEST(ToolFormatTest, SomeTemplatesShowFormsThatAreNotKnown) {
+  const auto knows = [](std::string_view source) { return KnowsCallForm(ChatTemplate(source)); };
+  EXPECT_TRUE(knows("{% if tools %}{{ tools }} Write <tool_call>.{% endif %}"));
+  EXPECT_TRUE(knows("{% if tools %}{{ tools }} Write <|tool_call|>[.{% endif %}"));
+  EXPECT_TRUE(knows("{% if tools %}{{ tools }}{{ '{\"name\": ' }}{% endif %}"));
+  EXPECT_TRUE(knows("{% if tools %}{{ tools }}{{ \"{\\\"name\\\": \" }}{% endif %}"));
+  // Here, the model is told the form in words.
+  EXPECT_TRUE(knows("{% for m in messages %}{{ m.content }}{% endfor %}"));
+  EXPECT_FALSE(knows("{% if tools %}{{ tools | tojson }}{% endif %}"));
+  EXPECT_FALSE(knows("{% if tools %}{{ tools }} <tool_call> <function=f>{% endif %}"));
+  EXPECT_FALSE(
+      knows("{% for m in messages %}{% for c in m.tool_calls %}<call>{{ c.function.name }}"
+            "{% endfor %}{% endfor %}"));
 }
 
 TEST(ToolFormatTest, ReferencesOfASchemaAreMoved) {
