@@ -61,6 +61,8 @@ Value GetAttribute(Context& context, const Value& value, std::string_view name) 
       return {};
     case Kind::kLoop:
       return LoopAttribute(context, *value.loop, name);
+    case Kind::kMacro:
+      return MacroAttribute(context, *value.macro, name);
     case Kind::kNamespace: {
       const Value* found = Find(value.attributes->entries, name);
       return found != nullptr ? *found : Undefined(context, name);

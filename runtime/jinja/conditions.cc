@@ -58,15 +58,16 @@ bool IsName(Call& call, const Native* (*find)(std::string_view name)) {
   return call.self.is(Kind::kString) && find(Flat(call.context, *call.self.text)) != nullptr;
 }
 
-Value HasCase(Call& call, char (*change)(char byte)) {
-  return Bool(HasOnlyCase(Flat(call.context, ToText(call.context, call.self)), change));
+Value HasCase(Call& call, CaseOf wanted) {
+  return Bool(HasOnlyCase(Flat(call.context, ToText(call.context, call.self)), wanted));
 }
-Value IsLower(Call& call) { return HasCase(call, ToUpper); }
-Value IsUpper(Call& call) { return HasCase(call, ToLower); }
+Value IsLower(Call& call) { return HasCase(call, CaseOf::kLower); }
+Value IsUpper(Call& call) { return HasCase(call, CaseOf::kUpper); }
 Value IsFilter(Call& call) { return Bool(IsName(call, FindFilter)); }
 Value IsTest(Call& call) { return Bool(IsName(call, FindTest)); }
-// No value is marked so, because nothing is escaped here.
-Value IsEscaped(Call&) { return Bool(false); }
+Value IsEscaped(Call& call) {
+  return Bool(call.self.is(Kind::kString) && call.self.text->is_markup);
+}
 
 constexpr Native kTests[] = {
     {"defined", IsDefined},

@@ -38,6 +38,25 @@ constexpr auto kOperators = std::to_array<LeveledSpelling>({{"+", Operator::kAdd
                                                             {"%", Operator::kModulo, 2},
                                                             {"**", Operator::kPower, 3}});
 
+// What Jinja has and this runtime does not: refused when a template is parsed, so that a model's
+// template does not fail later, in a branch that is rarely taken.
+constexpr std::string_view kMissingFilters =
+    " batch filesizeformat format groupby pprint random slice striptags urlencode urlize wordwrap "
+    "xmlattr ";
+constexpr std::string_view kMissingMethods =
+    " as_integer_ratio bit_length changed cycle encode expandtabs format_map fromkeys is_integer "
+    "isidentifier istitle maketrans striptags translate unescape zfill ";
+constexpr std::string_view kMissingFunctions = " cycler joiner lipsum ";
+
+// Whether the name is one of the list.
+bool IsListed(std::string_view list, std::string_view name) {
+  size_t at = list.find(name);
+  while (at != list.npos && (list[at - 1] != ' ' || list[at + name.size()] != ' ')) {
+    at = list.find(name, at + 1);
+  }
+  return at != list.npos;
+}
+
 }  // namespace
 
 // One expression, or several with commas between.
@@ -153,6 +172,10 @@ const Node* Parser::ParseOperation(int level) {
     if (found == nullptr) break;
     const size_t position = token_.position;
     Advance();
+    if (found->op == Operator::kModulo && node != nullptr && node->kind == NodeKind::kConstant &&
+        node->value.is(Kind::kString)) {
+      return Fail(position, {"'%' after a string, which formats it, is not supported"});
+    }
     Node* operation = Make(NodeKind::kOperation, position, {node, ParseOperation(level + 1)});
     operation->op = found->op;
     node = operation;
@@ -318,6 +341,12 @@ const Node* Parser::ParseSubscript(const Node* node) {
 // Called at the parenthesis.
 const Node* Parser::ParseCall(const Node* callee) {
   const size_t position = token_.position;
+  const bool is_method = callee != nullptr && callee->kind == NodeKind::kAttribute;
+  const bool is_function = callee != nullptr && callee->kind == NodeKind::kName;
+  if ((is_function && IsListed(kMissingFunctions, callee->name)) ||
+      (is_method && IsListed(kMissingMethods, callee->name))) {
+    return Fail(position, {"'", callee->name, "()' is not supported"});
+  }
   Children children(context_);
   children.Add(callee);
   ParseArguments(&children);
@@ -328,7 +357,7 @@ const Node* Parser::ParseCall(const Node* callee) {
 
 void Parser::ParseArguments(Children* children) {
   Expect("(");
-  bool has_keywords = false;
+  bool has_keywords = false;  // Or lists of arguments, which only keywords follow.
   while (!context_.failed() && !token_.IsSymbol(")")) {
     const Token token = token_;
     Lexer ahead = lexer_;
@@ -338,6 +367,11 @@ void Parser::ParseArguments(Children* children) {
       Node* keyword = Make(NodeKind::kKeyword, token.position, {ParseExpression()});
       keyword->name = token.text;
       children->Add(keyword);
+      has_keywords = true;
+    } else if (Skip("*") || Skip("**")) {
+      Node* spread = Make(NodeKind::kSpread, token.position, {ParseExpression()});
+      spread->flag = token.text == "**";
+      children->Add(spread);
       has_keywords = true;
     } else if (has_keywords) {
       Unexpected("an argument with a name");
@@ -351,7 +385,7 @@ void Parser::ParseArguments(Children* children) {
 
 const Node* Parser::ParseFilters(const Node* node) {
   while (!context_.failed()) {
-    if (token_.IsSymbol("|")) {
+    if (Skip("|")) {
       node = ParseFilter(node);
     } else if (SkipName("is")) {
       node = ParseTest(node);
@@ -364,8 +398,8 @@ const Node* Parser::ParseFilters(const Node* node) {
   return node;
 }
 
+// Called at the filter's name.
 const Node* Parser::ParseFilter(const Node* node) {
-  Advance();
   const size_t position = token_.position;
   Node* filter = Make(NodeKind::kFilter, position);
   filter->name = ExpectName();
@@ -373,6 +407,9 @@ const Node* Parser::ParseFilter(const Node* node) {
   children.Add(node);
   if (token_.IsSymbol("(")) ParseArguments(&children);
   filter->children = children.items();
+  if (IsListed(kMissingFilters, filter->name)) {
+    return Fail(position, {"the filter '", filter->name, "' is not supported"});
+  }
   return filter;
 }
 

@@ -188,8 +188,8 @@ Value TruncateText(Call& call) {
   if (!IsTrue(kill_words)) cut = std::min(cut, bytes.substr(0, cut).rfind(' '));
   TextBuilder truncated(context);
   truncated.Add(*Slice(context, text, 0, cut).text);
-  truncated.Add(mark);
-  return truncated.Take();
+  truncated.Add(text.is_markup ? Escape(context, mark) : mark);
+  return truncated.Take(text.is_markup);
 }
 
 Value CountWords(Call& call) {
@@ -198,7 +198,7 @@ Value CountWords(Call& call) {
   int64_t count = 0;
   bool in_word = false;
   for (size_t i = 0; i < bytes.size(); i += CharacterBytes(bytes.substr(i))) {
-    const bool is_of_word = IsWordCharacter(bytes.substr(i));
+    const bool is_of_word = bytes[i] == '_' || IsAlphanumeric(CodeOf(bytes.substr(i)));
     if (is_of_word && !in_word) ++count;
     in_word = is_of_word;
   }
@@ -210,6 +210,14 @@ Value CenterText(Call& call) {
   return Pad(call.context, SelfText(call),
              width.is(Kind::kUndefined) ? 80 : ToInt(call.context, width, "a width"),
              Trusted(call.context, " "), true, true);
+}
+
+Value MarkSafe(Call& call) { return AsMarkup(call.context, SelfText(call)); }
+Value EscapeText(Call& call) { return String(&Escape(call.context, SelfText(call))); }
+Value ForceEscape(Call& call) {
+  Text text = SelfText(call);
+  text.is_markup = false;
+  return String(&Escape(call.context, text));
 }
 
 // Unlike value.name, this does not return values of a dictionary.
@@ -242,7 +250,10 @@ constexpr Native kFilters[] = {
     {"wordcount", CountWords},
     {"center", CenterText, "width"},
     {"attr", NamedAttribute, "name"},
-    {"safe", MakeString},
+    {"safe", MarkSafe},
+    {"escape", EscapeText},
+    {"e", EscapeText},
+    {"forceescape", ForceEscape},
     {"tojson", ToJson, kToJsonParameters},
     {"join", JoinFilter, "d,attribute"},
     {"first", FirstFilter},

@@ -74,9 +74,18 @@ Value StrftimeNow(Call& call) {
   return IsTrusted(text) ? Trusted(call.context, copy) : Untrusted(call.context, copy);
 }
 
+// Functions that only exist for those who ask whether they do: a parser refuses calls of them.
+Value NotSupported(Call& call) {
+  call.context.Fail({"this function is not supported"});
+  return {};
+}
+
 constexpr Native kFunctions[] = {{"range", Range, "start,stop,step"},
                                  {"dict", MakeDictionary, "*"},
                                  {"namespace", MakeNamespace, "*"},
+                                 {"cycler", NotSupported, "*"},
+                                 {"joiner", NotSupported, "*"},
+                                 {"lipsum", NotSupported, "*"},
                                  {"raise_exception", RaiseException, "message"},
                                  {"strftime_now", StrftimeNow, "format"}};
 

@@ -210,7 +210,9 @@ void Interpreter::ExecuteSetBlock(const Node& node) {
   const Value outside = std::exchange(captured_, Capture(*node.children[1]));
   const Value value = Evaluate(*node.children[2]);
   captured_ = outside;
-  if (!context_.failed()) Assign(*node.children[0], value);
+  if (context_.failed()) return;
+  if (node.children[0] == nullptr) return Print(ToText(context_, value));
+  Assign(*node.children[0], value);
 }
 
 void Interpreter::DefineMacro(const Node& node) {
@@ -228,7 +230,9 @@ void Interpreter::Print(const Text& text) {
 Value Interpreter::Capture(const Node& body) {
   TextBuilder captured(context_);
   TextBuilder* const outside = std::exchange(output_, &captured);
+  Scope* const scope_outside = std::exchange(scope_, context_.New<Scope>({.parent = scope_}));
   Execute(body);
+  scope_ = scope_outside;
   output_ = outside;
   return captured.Take();
 }
@@ -358,13 +362,36 @@ Arguments Interpreter::EvaluateArguments(const Node& node) {
   Growing<Value> positional(context_);
   Growing<Keyword> keywords(context_);
   for (const Node* argument : node.children.subspan(1)) {
+    const bool has_child =
+        argument->kind == NodeKind::kKeyword || argument->kind == NodeKind::kSpread;
+    const Value value = Evaluate(has_child ? *argument->children[0] : *argument);
     if (argument->kind == NodeKind::kKeyword) {
-      keywords.Add({argument->name, Evaluate(*argument->children[0])});
+      keywords.Add({argument->name, value});
+    } else if (argument->kind == NodeKind::kSpread) {
+      Spread(value, argument->flag, positional, keywords);
     } else {
-      positional.Add(Evaluate(*argument));
+      positional.Add(value);
     }
   }
   return {positional.items(), keywords.items()};
+}
+
+// Adds the arguments that a list has, or a dictionary if `has_names`.
+void Interpreter::Spread(const Value& value, bool has_names, Growing<Value>& positional,
+                         Growing<Keyword>& keywords) {
+  if (has_names && !value.is(Kind::kDict)) {
+    return context_.Fail({"'**' is not followed by a dictionary"});
+  }
+  for (const Value& item : Items(context_, value)) {
+    context_.Charge(1);
+    if (has_names) {
+      keywords.Add(
+          {Flat(context_, ToText(context_, item)), *Find(context_, value.dict->entries, item)});
+    } else {
+      positional.Add(item);
+    }
+    if (context_.failed()) return;
+  }
 }
 
 // A filter or a test.
@@ -426,6 +453,12 @@ Value Interpreter::CallMacro(const Macro& macro, const Arguments& arguments) {
   const Value written = Capture(*macro.node->children[0]);
   scope_ = outside;
   return written;
+}
+
+Value MacroAttribute(Context& context, const Macro& macro, std::string_view name) {
+  if (name == "name") return Trusted(context, macro.node->name);
+  context.Fail({"'", name, "' of a macro is not supported"});
+  return {};
 }
 
 }  // namespace cria::jinja

@@ -39,7 +39,7 @@ class Interpreter {
   void ExecuteSetBlock(const Node& node);
   void DefineMacro(const Node& node);
   void Print(const Text& text);
-  // The output of the body, as a string.
+  // The output of the body, as a string. Variables that it sets are its own.
   Value Capture(const Node& body);
 
   Value Evaluate(const Node& node);
@@ -52,6 +52,8 @@ class Interpreter {
   Value EvaluateIfThere(const Node* node);
   // The values of all children except the first.
   Arguments EvaluateArguments(const Node& node);
+  void Spread(const Value& value, bool has_names, Growing<Value>& positional,
+              Growing<Keyword>& keywords);
   Value CallMacro(const Macro& macro, const Arguments& arguments);
 
   Value Lookup(std::string_view name);

@@ -136,7 +136,7 @@ Value JoinFilter(Call& call) {
   for (const Value& item : SelfItems(call)) {
     items.Add(AttributeOf(call.context, item, attribute));
   }
-  return Join(call.context, items.items(), ToText(call.context, separator));
+  return Join(call.context, items.items(), ToText(call.context, separator), /*is_markup=*/false);
 }
 
 Value FirstFilter(Call& call) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "jinja/formatting.h"
 #include "jinja/natives.h"
 #include "jinja/string_functions.h"
 
@@ -78,16 +79,30 @@ Value CapitalizeMethod(Call& call) {
   return ChangeCase(call.context, Self(call), LetterCase::kCapitalized);
 }
 
+Value SwapCaseMethod(Call& call) {
+  return ChangeCase(call.context, Self(call), LetterCase::kSwapped);
+}
+Value CaseFoldMethod(Call& call) {
+  return ChangeCase(call.context, Self(call), LetterCase::kFolded);
+}
+
 Value ReplaceMethod(Call& call) {
   ArgumentBytes(call, 0);
   ArgumentBytes(call, 1);
   if (call.context.failed()) return {};
-  return Replace(call.context, Self(call), *call.parameters[0].text, *call.parameters[1].text,
-                 Count(call, call.parameters[2]));
+  const bool is_markup = Self(call).is_markup;
+  const auto argument = [&](size_t index) -> const Text& {
+    const Text& text = *call.parameters[index].text;
+    return is_markup ? Escape(call.context, text) : text;
+  };
+  const Value replaced =
+      Replace(call.context, Self(call), argument(0), argument(1), Count(call, call.parameters[2]));
+  return is_markup ? AsMarkup(call.context, *replaced.text) : replaced;
 }
 
 Value JoinItems(Call& call) {
-  return Join(call.context, Items(call.context, call.parameters[0]), Self(call));
+  return Join(call.context, Items(call.context, call.parameters[0]), Self(call),
+              Self(call).is_markup);
 }
 
 // The index of the character at which the argument is found, or -1.
@@ -159,24 +174,37 @@ Value CountText(Call& call) {
   return Int(count);
 }
 
-// Whether the string is not empty and `matches` is true for all of its bytes.
-Value AreAll(Call& call, bool (*matches)(char byte)) {
-  const std::string_view bytes = Flat(call.context, Self(call));
-  return Bool(!bytes.empty() && std::ranges::all_of(bytes, matches));
+// Whether the string is not empty, unless it `may_be_empty`, and `matches` is true for all of its
+// characters.
+Value AreAll(Call& call, bool (*matches)(char32_t c), bool may_be_empty = false) {
+  std::string_view bytes = Flat(call.context, Self(call));
+  call.context.ChargeBytes(bytes.size());
+  if (bytes.empty()) return Bool(may_be_empty);
+  for (; !bytes.empty(); bytes.remove_prefix(CharacterBytes(bytes))) {
+    if (!matches(CodeOf(bytes))) return Bool(false);
+  }
+  return Bool(true);
 }
-bool IsDecimalDigit(char byte) { return byte >= '0' && byte <= '9'; }
-Value AreDigits(Call& call) { return AreAll(call, IsDecimalDigit); }
-Value AreLetters(Call& call) { return AreAll(call, IsLetter); }
-Value AreDigitsOrLetters(Call& call) {
-  return AreAll(call, [](char byte) { return IsDecimalDigit(byte) || IsLetter(byte); });
+Value AreDecimal(Call& call) { return AreAll(call, IsDecimal); }
+Value AreDigits(Call& call) { return AreAll(call, IsAnyDigit); }
+Value AreNumeric(Call& call) { return AreAll(call, IsNumeric); }
+Value AreLetters(Call& call) { return AreAll(call, IsAlpha); }
+Value AreDigitsOrLetters(Call& call) { return AreAll(call, IsAlphanumeric); }
+Value ArePrintable(Call& call) { return AreAll(call, IsPrintable, /*may_be_empty=*/true); }
+Value AreAscii(Call& call) {
+  return AreAll(call, [](char32_t c) { return c < 0x80; }, /*may_be_empty=*/true);
 }
 Value AreSpaces(Call& call) {
   const std::string_view bytes = Flat(call.context, Self(call));
   return Bool(!bytes.empty() && StrippedRange(bytes, true, true).first == bytes.size());
 }
 
-Value AreLower(Call& call) { return Bool(HasOnlyCase(Flat(call.context, Self(call)), ToUpper)); }
-Value AreUpper(Call& call) { return Bool(HasOnlyCase(Flat(call.context, Self(call)), ToLower)); }
+Value AreLower(Call& call) {
+  return Bool(HasOnlyCase(Flat(call.context, Self(call)), CaseOf::kLower));
+}
+Value AreUpper(Call& call) {
+  return Bool(HasOnlyCase(Flat(call.context, Self(call)), CaseOf::kUpper));
+}
 
 constexpr Native kStringMethods[] = {
     {"strip", StripBoth, "chars"},
@@ -205,10 +233,14 @@ constexpr Native kStringMethods[] = {
     {"ljust", AlignLeft, "width,fillchar"},
     {"rjust", AlignRight, "width,fillchar"},
     {"center", Center, "width,fillchar"},
-    {"casefold", LowerMethod},
+    {"casefold", CaseFoldMethod},
+    {"swapcase", SwapCaseMethod},
+    {"format", FormatMethod, "*"},
     {"isdigit", AreDigits},
-    {"isdecimal", AreDigits},
-    {"isnumeric", AreDigits},
+    {"isdecimal", AreDecimal},
+    {"isnumeric", AreNumeric},
+    {"isprintable", ArePrintable},
+    {"isascii", AreAscii},
     {"islower", AreLower},
     {"isupper", AreUpper},
     {"isalpha", AreLetters},

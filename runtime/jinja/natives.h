@@ -55,6 +55,8 @@ const Native* FindStringMethod(std::string_view name);
 const Native* FindListMethod(std::string_view name);  // Also for tuples.
 const Native* FindDictMethod(std::string_view name);
 const Native* FindFunction(std::string_view name);
+// macro.name
+Value MacroAttribute(Context& context, const Macro& macro, std::string_view name);
 
 // Calls the native; fails if there are too many arguments or one is not a parameter.
 Value Apply(Context& context, const Native& native, const Value& self, const Arguments& arguments);

@@ -116,11 +116,11 @@ Value Arithmetic(Context& context, Operator op, const Value& a, const Value& b) 
   }
 }
 
-Value Join(Context& context, const Text& a, const Text& b) {
+// Both texts; the one that is not markup is escaped if `is_markup`.
+Value Join(Context& context, const Text& a, const Text& b, bool is_markup) {
   TextBuilder joined(context);
-  joined.Add(a);
-  joined.Add(b);
-  return joined.Take();
+  for (const Text* text : {&a, &b}) joined.Add(is_markup ? Escape(context, *text) : *text);
+  return joined.Take(is_markup);
 }
 
 Value Repeat(Context& context, const Value& value, int64_t count) {
@@ -129,7 +129,7 @@ Value Repeat(Context& context, const Value& value, int64_t count) {
     for (; count > 0 && value.text->size_bytes > 0 && !context.failed(); --count) {
       repeated.Add(*value.text);
     }
-    return repeated.Take();
+    return repeated.Take(value.text->is_markup);
   }
   Growing<Value> items(context);
   for (; count > 0 && !value.list->items.empty() && !context.failed(); --count) {
@@ -140,7 +140,9 @@ Value Repeat(Context& context, const Value& value, int64_t count) {
 }
 
 Value AddAny(Context& context, const Value& a, const Value& b) {
-  if (a.is(Kind::kString) && b.is(Kind::kString)) return Join(context, *a.text, *b.text);
+  if (a.is(Kind::kString) && b.is(Kind::kString)) {
+    return Join(context, *a.text, *b.text, a.text->is_markup || b.text->is_markup);
+  }
   if (!a.is_sequence() || a.kind != b.kind) return Misfit(context, Operator::kAdd, a, b);
   Growing<Value> items(context);
   for (const Value& item : a.list->items) items.Add(item);
@@ -180,7 +182,7 @@ int64_t SliceBound(Context& context, const Value& value, int64_t size, int64_t a
 Value ApplyOperator(Context& context, Operator op, const Value& a, const Value& b) {
   switch (op) {
     case Operator::kConcatenate:
-      return Join(context, ToText(context, a), ToText(context, b));
+      return Join(context, ToText(context, a), ToText(context, b), /*is_markup=*/false);
     case Operator::kEqual:
       return Bool(Equal(context, a, b));
     case Operator::kNotEqual:
@@ -307,7 +309,7 @@ Value GetSlice(Context& context, const Value& container, const Value& start, con
   if (!is_text) return MakeList(context, chosen.items(), container.kind);
   TextBuilder joined(context);
   for (const Value& character : chosen.items()) joined.Add(*character.text);
-  return joined.Take();
+  return joined.Take(container.text->is_markup);
 }
 
 }  // namespace cria::jinja

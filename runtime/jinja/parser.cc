@@ -143,6 +143,7 @@ const Node* Parser::ParseStatement() {
   if (name.text == "for") return ParseFor();
   if (name.text == "set") return ParseSet();
   if (name.text == "macro") return ParseMacro();
+  if (name.text == "filter") return ParseFilterBlock();
   if (name.text == "break" || name.text == "continue") {
     if (loops_ == 0) return Fail(name.position, {"'", name.text, "' is outside of a loop"});
     EndBlock();
@@ -150,11 +151,7 @@ const Node* Parser::ParseStatement() {
   }
   if (name.text == "generation") {
     // {% generation %} marks the model's own text for training; it does nothing here.
-    EndBlock();
-    const Node* body = ParseBody({"endgeneration"});
-    Advance();
-    EndBlock();
-    return body;
+    return ParseBlock("endgeneration");
   }
   return Fail(name.position, {"the statement '", name.text, "' is not supported here"});
 }
@@ -244,13 +241,7 @@ const Node* Parser::ParseSet() {
     EndBlock();
     return Make(NodeKind::kSet, position, {target, value});
   }
-  const Node* value = Make(NodeKind::kCaptured, position);
-  while (token_.IsSymbol("|") && !context_.failed()) value = ParseFilter(value);
-  EndBlock();
-  const Node* body = ParseBody({"endset"});
-  Advance();
-  EndBlock();
-  return Make(NodeKind::kSetBlock, position, {target, body, value});
+  return FinishSetBlock(position, target, Make(NodeKind::kCaptured, position), "endset");
 }
 
 const Node* Parser::ParseMacro() {
@@ -268,17 +259,36 @@ const Node* Parser::ParseMacro() {
     if (!Skip(",")) break;
   }
   Expect(")");
-  EndBlock();
   const int loops_outside = loops_;
   loops_ = 0;
-  const Node* body = ParseBody({"endmacro"});
+  const Node* body = ParseBlock("endmacro");
   loops_ = loops_outside;
-  Advance();
-  EndBlock();
   if (context_.failed()) return nullptr;
   children.items()[0] = body;
   macro->children = children.items();
   return macro;
+}
+
+const Node* Parser::ParseFilterBlock() {
+  const size_t position = token_.position;
+  const Node* value = ParseFilter(Make(NodeKind::kCaptured, position));
+  return FinishSetBlock(position, nullptr, value, "endfilter");
+}
+
+// Parses more filters, and the block up to the statement `end`.
+const Node* Parser::FinishSetBlock(size_t position, const Node* target, const Node* value,
+                                   std::string_view end) {
+  while (Skip("|") && !context_.failed()) value = ParseFilter(value);
+  return Make(NodeKind::kSetBlock, position, {target, ParseBlock(end), value});
+}
+
+// Parses the rest of a statement, its block, and the statement `end`.
+const Node* Parser::ParseBlock(std::string_view end) {
+  EndBlock();
+  const Node* body = ParseBody({end});
+  Advance();
+  EndBlock();
+  return body;
 }
 
 }  // namespace cria::jinja

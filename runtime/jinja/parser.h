@@ -28,6 +28,10 @@ class Parser {
   const Node* ParseFor();
   const Node* ParseSet();
   const Node* ParseMacro();
+  const Node* ParseFilterBlock();
+  const Node* ParseBlock(std::string_view end);
+  const Node* FinishSetBlock(size_t position, const Node* target, const Node* value,
+                             std::string_view end);
   const Node* ParseTarget(bool with_attributes);
   const Node* ParseTargets(bool with_attributes);
   void EndBlock();

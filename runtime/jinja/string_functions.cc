@@ -1,8 +1,10 @@
 #include "jinja/string_functions.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
+#include "core/utf8.h"
 #include "jinja/operators.h"
 
 namespace cria::jinja {
@@ -94,33 +96,94 @@ Value SplitFromRight(Context& context, const Text& text, std::string_view separa
   return parts.TakeReversed();
 }
 
+// Whether no letter follows, which decides the form of a sigma in lower case.
+bool EndsWord(std::string_view rest) {
+  while (!rest.empty() && IsCaseIgnorable(CodeOf(rest))) rest.remove_prefix(CharacterBytes(rest));
+  return rest.empty() || FindCase(CodeOf(rest)) == CaseOf::kNone;
+}
+
+// Decides for one character after another how its case changes.
+class CaseChooser {
+ public:
+  explicit CaseChooser(LetterCase letter_case) : case_(letter_case) {}
+
+  CaseMapping Next(std::string_view character) {
+    const char32_t c = CodeOf(character);
+    const CaseOf is = FindCase(c);
+    const CaseMapping mapping = Choose(is);
+    if (!IsCaseIgnorable(c)) after_letter_ = is != CaseOf::kNone;
+    after_cased_ = is != CaseOf::kNone;
+    begins_word_ = std::string_view("-({[<").contains(character) || IsWhiteSpace(character);
+    is_first_ = false;
+    return mapping;
+  }
+  // Whether a letter came before, with at most apostrophes, marks and the like between.
+  bool after_letter() const { return after_letter_; }
+
+ private:
+  CaseMapping Choose(CaseOf is) const {
+    switch (case_) {
+      case LetterCase::kUpper:
+        return CaseMapping::kUpper;
+      case LetterCase::kTitle:
+        return after_cased_ ? CaseMapping::kLower : CaseMapping::kTitle;
+      case LetterCase::kWords:
+        return begins_word_ ? CaseMapping::kUpper : CaseMapping::kLower;
+      case LetterCase::kCapitalized:
+        return is_first_ ? CaseMapping::kTitle : CaseMapping::kLower;
+      case LetterCase::kSwapped:
+        return is == CaseOf::kLower   ? CaseMapping::kUpper
+               : is == CaseOf::kUpper ? CaseMapping::kLower
+                                      : CaseMapping::kTitle;
+      case LetterCase::kFolded:
+        return CaseMapping::kFold;
+      default:
+        return CaseMapping::kLower;
+    }
+  }
+
+  LetterCase case_;
+  bool is_first_ = true;
+  bool begins_word_ = true;
+  bool after_cased_ = false;
+  bool after_letter_ = false;
+};
+
 }  // namespace
 
 Value ChangeCase(Context& context, const Text& text, LetterCase letter_case) {
-  switch (letter_case) {
-    case LetterCase::kUpper:
-      return ChangeBytes(context, text, [](char, char byte) { return ToUpper(byte); });
-    case LetterCase::kLower:
-      return ChangeBytes(context, text, [](char, char byte) { return ToLower(byte); });
-    case LetterCase::kTitle:
-      return ChangeBytes(context, text, [](char before, char byte) {
-        return IsLetter(before) ? ToLower(byte) : ToUpper(byte);
-      });
-    case LetterCase::kWords:
-      return ChangeBytes(context, text, [](char before, char byte) {
-        constexpr std::string_view kBeforeWords = " \t\n\r\f\v-({[<";
-        return kBeforeWords.contains(before) ? ToUpper(byte) : ToLower(byte);
-      });
-    case LetterCase::kCapitalized:
-      break;
+  constexpr char32_t kSigma = 0x3A3;
+  constexpr int32_t kFinalSigma = 0x3C2;
+  std::string_view rest = Flat(context, text);
+  context.Charge(text.size_bytes / 4);
+  TextBuilder changed(context);
+  CaseChooser chooser(letter_case);
+  for (const Piece& piece : text.pieces) {
+    Growing<char> bytes(context);
+    for (size_t at = 0; at < piece.bytes.size() && !context.failed();) {
+      const std::string_view character =
+          piece.bytes.substr(at, CharacterBytes(piece.bytes.substr(at)));
+      at += character.size();
+      rest.remove_prefix(character.size());
+      const bool after_letter = chooser.after_letter();
+      const char32_t c = CodeOf(character);
+      const CaseMapping mapping = chooser.Next(character);
+      MappedCharacters mapped = MapCase(c, mapping);
+      if (c == kSigma && mapping == CaseMapping::kLower && after_letter && EndsWord(rest)) {
+        mapped.characters[0] = kFinalSigma;
+      }
+      const bool is_kept = mapped.size == 1 && static_cast<char32_t>(mapped.characters[0]) == c;
+      for (size_t i = 0; i < mapped.size; ++i) {
+        std::array<char, kMaxUtf8Bytes> buffer;
+        for (const char byte :
+             is_kept ? character : EncodeUtf8(static_cast<char32_t>(mapped.characters[i]), &buffer))
+          bytes.Add(byte);
+      }
+    }
+    changed.Add({bytes.items().data(), bytes.size()}, piece.is_trusted);
   }
-  const Value lower = ChangeCase(context, text, LetterCase::kLower);
-  if (text.size_bytes == 0) return lower;
-  const Value first = Slice(context, *lower.text, 0, 1);
-  TextBuilder capitalized(context);
-  capitalized.Add(*ChangeCase(context, *first.text, LetterCase::kUpper).text);
-  capitalized.Add(*Slice(context, *lower.text, 1, text.size_bytes).text);
-  return capitalized.Take();
+  // The filter `title` joins words, which gives a plain string.
+  return changed.Take(text.is_markup && letter_case != LetterCase::kWords);
 }
 
 Value Strip(Context& context, const Text& text, bool left, bool right, const Value& characters) {
@@ -182,13 +245,17 @@ Value Pad(Context& context, const Text& text, int64_t width, const Value& fill, 
   padded.Add(*begin.text);
   padded.Add(text);
   padded.Add(*end.text);
-  return padded.Take();
+  return padded.Take(text.is_markup);
 }
 
-bool HasOnlyCase(std::string_view bytes, char (*change)(char byte)) {
-  const auto change_back = change == ToUpper ? ToLower : ToUpper;
-  return std::ranges::any_of(bytes, [&](char byte) { return change(byte) != byte; }) &&
-         std::ranges::none_of(bytes, [&](char byte) { return change_back(byte) != byte; });
+bool HasOnlyCase(std::string_view bytes, CaseOf wanted) {
+  bool is_found = false;
+  for (; !bytes.empty(); bytes.remove_prefix(CharacterBytes(bytes))) {
+    const CaseOf is = FindCase(CodeOf(bytes));
+    if (is != CaseOf::kNone && is != wanted) return false;
+    is_found = is_found || is == wanted;
+  }
+  return is_found;
 }
 
 Value Split(Context& context, const Text& text, const Value& separator, int64_t max_splits,
@@ -231,13 +298,14 @@ Value SplitLines(Context& context, const Text& text, bool keeps_ends) {
   return parts.Take();
 }
 
-Value Join(Context& context, std::span<const Value> items, const Text& separator) {
+Value Join(Context& context, std::span<const Value> items, const Text& separator, bool is_markup) {
   TextBuilder joined(context);
   for (size_t i = 0; i < items.size() && !context.failed(); ++i) {
     if (i > 0) joined.Add(separator);
-    joined.Add(ToText(context, items[i]));
+    const Text& text = ToText(context, items[i]);
+    joined.Add(is_markup ? Escape(context, text) : text);
   }
-  return joined.Take();
+  return joined.Take(is_markup);
 }
 
 Value Indent(Context& context, const Text& text, const Text& prefix, bool first, bool blank) {
@@ -254,7 +322,7 @@ Value Indent(Context& context, const Text& text, const Text& prefix, bool first,
     if (is_first ? first : line.text->size_bytes > 0 || blank) indented.Add(prefix);
     indented.Add(*line.text);
   }
-  return indented.Take();
+  return indented.Take(text.is_markup);
 }
 
 }  // namespace cria::jinja

@@ -3,19 +3,21 @@
 #include <cstdint>
 
 #include "jinja/context.h"
+#include "jinja/letters.h"
 #include "jinja/text.h"
 #include "jinja/value.h"
 
-// Shared by filters and methods of strings. Positions are in bytes; only ASCII letters change their
-// case.
+// Shared by filters and methods of strings. Positions are in bytes.
 namespace cria::jinja {
 
 enum class LetterCase : uint8_t {
   kUpper,
   kLower,
-  kTitle,        // Upper case after a character that is not a letter.
+  kTitle,        // A capital after a character that has no case.
   kWords,        // Upper case after a space, a hyphen or an opening bracket.
-  kCapitalized,  // Upper case for the first letter.
+  kCapitalized,  // A capital as the first character.
+  kSwapped,      // Upper case for lower case, and lower for upper.
+  kFolded,       // For comparing.
 };
 
 Value ChangeCase(Context& context, const Text& text, LetterCase letter_case);
@@ -39,12 +41,13 @@ Value SplitLines(Context& context, const Text& text, bool keeps_ends);
 Value Pad(Context& context, const Text& text, int64_t width, const Value& fill, bool left,
           bool right);
 
-// Whether the bytes have letters, all of them in the case that `change` (ToUpper or ToLower)
-// changes.
-bool HasOnlyCase(std::string_view bytes, char (*change)(char byte));
+// Whether the bytes have characters that are in upper or lower case, and all of these are in this
+// one.
+bool HasOnlyCase(std::string_view bytes, CaseOf wanted);
 
-// The strings of the items, with `separator` between them.
-Value Join(Context& context, std::span<const Value> items, const Text& separator);
+// The strings of the items, with `separator` between them. They are escaped for HTML if
+// `is_markup`.
+Value Join(Context& context, std::span<const Value> items, const Text& separator, bool is_markup);
 
 // Puts `prefix` before every line of `text`: before the first line only if `first`, and before
 // empty lines only if `blank`. The lines of the result are separated by \n.

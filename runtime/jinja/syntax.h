@@ -18,7 +18,7 @@ enum class NodeKind : uint8_t {
   kIf,          // condition, body, condition, body…, [body]
   kFor,         // target, iterated, [condition], body, [else body]
   kSet,         // target, expression
-  kSetBlock,    // target, body, expression: filters of kCaptured
+  kSetBlock,    // [target], body, expression: filters of kCaptured, written without a target
   kMacroBlock,  // body, parameter targets…; `name`; defaults are children of the targets
   kBreak,
   kContinue,
@@ -32,8 +32,9 @@ enum class NodeKind : uint8_t {
   kAttribute,    // object; `name`
   kItem,         // object, index
   kSlice,        // object, [start], [stop], [step]
-  kCall,         // callee, arguments…, kKeyword…
+  kCall,         // callee, arguments…, kKeyword…; kSpread among both
   kKeyword,      // expression; `name`
+  kSpread,       // expression: a list of arguments, or a dictionary of keywords if `flag`
   kFilter,       // filtered, arguments…, kKeyword…; `name`
   kTest,         // tested, arguments…, kKeyword…; `name`
   kNot,          // expression

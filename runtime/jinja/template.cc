@@ -27,8 +27,23 @@ std::string_view NormalizeLines(Context& context, std::string_view source) {
 // What a part of a template does first with a variable.
 enum class FirstUse : uint8_t { kNone, kRead, kSet };
 
-// Looks at the parts in the order in which they run. Of the parts of an if, the first one with the
-// variable counts, whether it runs or not.
+FirstUse FindFirstUse(const Node* node, std::string_view variable);
+
+// What an if does first with the variable: it may read it if one of its parts does, and it sets it
+// only if all of its bodies do.
+FirstUse FirstUseOfIf(std::span<const Node* const> children, std::string_view variable) {
+  size_t i = 0;
+  bool always_sets = children.size() % 2 == 1;  // There is an else.
+  for (; i < children.size(); ++i) {
+    const FirstUse use = FindFirstUse(children[i], variable);
+    if (use == FirstUse::kRead) return use;
+    const bool is_body = i % 2 == 1 || i + 1 == children.size();
+    always_sets = always_sets && (!is_body || use == FirstUse::kSet);
+  }
+  return always_sets ? FirstUse::kSet : FirstUse::kNone;
+}
+
+// Looks at the parts in the order in which they run.
 FirstUse FindFirstUse(const Node* node, std::string_view variable) {
   if (node == nullptr) return FirstUse::kNone;
   const auto children = node->children;
@@ -36,10 +51,12 @@ FirstUse FindFirstUse(const Node* node, std::string_view variable) {
     case NodeKind::kName:
       if (node->name == variable) return FirstUse::kRead;
       break;
+    case NodeKind::kIf:
+      return FirstUseOfIf(children, variable);
     case NodeKind::kSet:
     case NodeKind::kSetBlock: {
       for (const Node* value : children.subspan(1)) {
-        if (const FirstUse use = FindFirstUse(value, variable); use != FirstUse::kNone) return use;
+        if (FindFirstUse(value, variable) == FirstUse::kRead) return FirstUse::kRead;
       }
       // In a target, the name stands for setting it.
       const FirstUse target = FindFirstUse(children[0], variable);

@@ -37,8 +37,9 @@ void TextBuilder::Add(const Text& text) {
 
 void TextBuilder::AddCopy(std::string_view bytes) { Add(Copy(context_, bytes), true); }
 
-Value TextBuilder::Take() const {
-  return String(context_.New<Text>({.pieces = pieces_.items(), .size_bytes = size_bytes_}));
+Value TextBuilder::Take(bool is_markup) const {
+  return String(context_.New<Text>(
+      {.pieces = pieces_.items(), .size_bytes = size_bytes_, .is_markup = is_markup}));
 }
 
 std::string_view Flat(Context& context, const Text& text) {
@@ -69,22 +70,33 @@ Value Slice(Context& context, const Text& text, size_t begin, size_t end) {
     if (end == 0) break;
     context.Charge(1);
   }
-  return slice.Take();
+  return slice.Take(text.is_markup);
 }
 
-Value ChangeBytes(Context& context, const Text& text, char (*change)(char before, char byte)) {
+Value AsMarkup(Context& context, const Text& text) {
+  Text markup = text;
+  markup.is_markup = true;
+  return String(context.New(markup));
+}
+
+const Text& Escape(Context& context, const Text& text) {
+  if (text.is_markup) return text;
+  static constexpr std::string_view kMarks = "&<>'\"";
+  static constexpr std::array<std::string_view, kMarks.size()> kEscapes = {"&amp;", "&lt;", "&gt;",
+                                                                           "&#39;", "&#34;"};
   context.ChargeBytes(text.size_bytes);
-  TextBuilder changed(context);
-  char before = ' ';
+  TextBuilder escaped(context);
   for (const Piece& piece : text.pieces) {
-    const std::span<char> bytes = context.Array<char>(piece.bytes.size());
-    for (size_t i = 0; i < bytes.size(); ++i) {
-      bytes[i] = change(before, piece.bytes[i]);
-      before = piece.bytes[i];
+    std::string_view rest = piece.bytes;
+    while (!rest.empty() && !context.failed()) {
+      const size_t at = rest.find_first_of(kMarks);
+      escaped.Add(rest.substr(0, at), piece.is_trusted);
+      if (at == rest.npos) break;
+      escaped.Add(kEscapes[kMarks.find(rest[at])], piece.is_trusted);
+      rest.remove_prefix(at + 1);
     }
-    changed.Add({bytes.data(), bytes.size()}, piece.is_trusted);
   }
-  return changed.Take();
+  return *escaped.Take(/*is_markup=*/true).text;
 }
 
 size_t CharacterBytes(std::string_view bytes) {
@@ -107,39 +119,15 @@ size_t CharacterOffset(std::string_view bytes, size_t index) {
 }
 
 bool IsWhiteSpace(std::string_view bytes) {
-  const Utf8Character character = FirstUtf8Character(bytes);
-  if (character.state != Utf8State::kValid) return false;
-  const char32_t c = CodePoint(bytes, character.size_bytes);
+  const char32_t c = CodeOf(bytes);
   return (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x20) || c == 0x85 || c == 0xA0 ||
          c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F ||
          c == 0x205F || c == 0x3000;
 }
 
-bool IsWordCharacter(std::string_view bytes) {
-  const char first = bytes[0];
-  if (static_cast<unsigned char>(first) < 0x80) {
-    return IsLetter(first) || (first >= '0' && first <= '9') || first == '_';
-  }
+char32_t CodeOf(std::string_view bytes) {
   const Utf8Character character = FirstUtf8Character(bytes);
-  if (character.state != Utf8State::kValid || IsWhiteSpace(bytes)) return false;
-  const char32_t c = CodePoint(bytes, character.size_bytes);
-  if (c < 0xC0)
-    return std::u32string_view(U"\u00AA\u00B2\u00B3\u00B5\u00B9\u00BA\u00BC\u00BD\u00BE")
-        .contains(c);
-  constexpr std::array<std::pair<char32_t, char32_t>, 12> kOthers = {{{0xD7, 0xD7},
-                                                                      {0xF7, 0xF7},
-                                                                      {0x300, 0x36F},
-                                                                      {0x2000, 0x206F},
-                                                                      {0x20A0, 0x20FF},
-                                                                      {0x2190, 0x245F},
-                                                                      {0x2500, 0x2BFF},
-                                                                      {0x3000, 0x3004},
-                                                                      {0x3008, 0x3020},
-                                                                      {0xFE00, 0xFE6F},
-                                                                      {0xFF01, 0xFF0F},
-                                                                      {0x1F000, 0x1FAFF}}};
-  return std::ranges::none_of(
-      kOthers, [&](const auto& range) { return c >= range.first && c <= range.second; });
+  return character.state == Utf8State::kValid ? CodePoint(bytes, character.size_bytes) : 0xFFFF;
 }
 
 std::pair<size_t, size_t> StrippedRange(std::string_view bytes, bool left, bool right,
@@ -164,7 +152,6 @@ std::pair<size_t, size_t> StrippedRange(std::string_view bytes, bool left, bool 
   return {begin, std::max(begin, end)};
 }
 
-char ToUpper(char byte) { return byte >= 'a' && byte <= 'z' ? static_cast<char>(byte - 32) : byte; }
 char ToLower(char byte) { return byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte + 32) : byte; }
 // Bytes of characters outside ASCII count as letters.
 bool IsLetter(char byte) {

@@ -27,6 +27,8 @@ inline constexpr size_t kMaxTextBytes = size_t{1} << 30;
 struct Text {
   std::span<const Piece> pieces;
   size_t size_bytes = 0;
+  // Made by the filter `safe`: what a template adds to this string is escaped for HTML.
+  bool is_markup = false;
   mutable const char* flat = nullptr;  // The bytes of all pieces, if Flat has joined them.
 };
 
@@ -40,7 +42,7 @@ class TextBuilder {
   // Adds a copy of trusted bytes.
   void AddCopy(std::string_view bytes);
   std::span<const Piece> pieces() const { return pieces_.items(); }
-  Value Take() const;
+  Value Take(bool is_markup = false) const;
 
  private:
   Context& context_;
@@ -54,12 +56,13 @@ std::string_view Flat(Context& context, const Text& text);
 // Whether the whole string comes from the template or its host.
 bool IsTrusted(const Text& text);
 
-// The bytes from `begin` to before `end`; each keeps its trust.
+// The bytes from `begin` to before `end`; each keeps its trust. A part of markup is markup.
 Value Slice(Context& context, const Text& text, size_t begin, size_t end);
 
-// Each byte replaced by the result of `change`, which gets the byte before it (or a space) and the
-// byte.
-Value ChangeBytes(Context& context, const Text& text, char (*change)(char before, char byte));
+// The string as markup.
+Value AsMarkup(Context& context, const Text& text);
+// The string as markup, with the characters that HTML has marks for escaped unless it is markup.
+const Text& Escape(Context& context, const Text& text);
 
 // A copy of the bytes in the context's memory.
 std::string_view Copy(Context& context, std::string_view bytes);
@@ -74,9 +77,9 @@ size_t CharacterOffset(std::string_view bytes, size_t index);
 // Whether Python's str.isspace() is true for the first character of `bytes`.
 bool IsWhiteSpace(std::string_view bytes);
 
-// Approximately what \w matches in Python: letters, digits and _. Outside ASCII, white space and
-// the blocks of punctuation, symbols and combining marks do not match.
-bool IsWordCharacter(std::string_view bytes);
+// The code point of the first character of `bytes`, of CharacterBytes(bytes) bytes; U+FFFF, which
+// is no character, for a byte that is not UTF-8.
+char32_t CodeOf(std::string_view bytes);
 
 // The range that remains after characters are removed from the left or right end, or both: white
 // space, or the characters in `characters` unless it is empty.
@@ -85,7 +88,6 @@ std::pair<size_t, size_t> StrippedRange(std::string_view bytes, bool left, bool 
 
 inline constexpr std::string_view kHexDigits = "0123456789abcdef";
 
-char ToUpper(char byte);
 char ToLower(char byte);
 bool IsLetter(char byte);
 

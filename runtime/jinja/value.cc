@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "jinja/letters.h"
 #include "jinja/literals.h"
 #include "jinja/text.h"
 
@@ -21,6 +22,23 @@ Value MakeText(Context& context, std::string_view bytes, bool is_trusted) {
   return String(context.New<Text>({.pieces = pieces, .size_bytes = bytes.size()}));
 }
 
+// How Python's repr() writes a character in a string with these quotes; "" if it is unchanged.
+std::string_view EscapeOf(Context& context, std::string_view character, char quote) {
+  static constexpr std::string_view kEscaped = "\n\r\t\\";
+  static constexpr std::array<std::string_view, kEscaped.size()> kEscapes = {"\\n", "\\r", "\\t",
+                                                                             "\\\\"};
+  const char first = character[0];
+  if (const size_t at = kEscaped.find(first); at != kEscaped.npos) return kEscapes[at];
+  if (first == quote) return quote == '"' ? "\\\"" : "\\'";
+  const char32_t code = CodeOf(character);
+  // A byte that is not UTF-8 has no code.
+  if (IsPrintable(code) || (code == 0xFFFF && character.size() == 1)) return "";
+  std::array<char, 10> escape = {'\\', code < 0x100 ? 'x' : code < 0x10000 ? 'u' : 'U'};
+  const size_t size = code < 0x100 ? 4 : code < 0x10000 ? 6 : 10;
+  for (size_t i = 2; i < size; ++i) escape[i] = kHexDigits[code >> 4 * (size - 1 - i) & 0xF];
+  return Copy(context, {escape.data(), size});
+}
+
 // Adds a string as Python's repr() writes it: in quotes, if possible in '.
 void AddQuoted(Context& context, const Text& text, TextBuilder* out) {
   const auto contains = [&](char quote) {
@@ -31,21 +49,15 @@ void AddQuoted(Context& context, const Text& text, TextBuilder* out) {
   out->Add(quote == '"' ? "\"" : "'", true);
   for (const Piece& piece : text.pieces) {
     size_t begin = 0;
-    for (size_t i = 0; i < piece.bytes.size(); ++i) {
-      const char byte = piece.bytes[i];
-      std::array<char, 4> code = {'\\', 'x', kHexDigits[byte >> 4 & 0xF], kHexDigits[byte & 0xF]};
-      const bool is_control = static_cast<unsigned char>(byte) < ' ' || byte == 0x7F;
-      const std::string_view escaped = byte == '\n'    ? "\\n"
-                                       : byte == '\r'  ? "\\r"
-                                       : byte == '\t'  ? "\\t"
-                                       : byte == '\\'  ? "\\\\"
-                                       : byte == quote ? "\\'"
-                                       : is_control    ? Copy(context, {code.data(), code.size()})
-                                                       : "";
-      if (escaped.empty()) continue;
-      out->Add(piece.bytes.substr(begin, i - begin), piece.is_trusted);
-      out->Add(escaped, piece.is_trusted);
-      begin = i + 1;
+    for (size_t i = 0; i < piece.bytes.size() && !context.failed();) {
+      const size_t size = CharacterBytes(piece.bytes.substr(i));
+      const std::string_view escaped = EscapeOf(context, piece.bytes.substr(i, size), quote);
+      if (!escaped.empty()) {
+        out->Add(piece.bytes.substr(begin, i - begin), piece.is_trusted);
+        out->Add(escaped, piece.is_trusted);
+        begin = i + size;
+      }
+      i += size;
     }
     out->Add(piece.bytes.substr(begin), piece.is_trusted);
   }

@@ -23,6 +23,9 @@ constexpr std::string_view kContentsAlone =
 // Roles that programs set, not users: some templates write them as special tokens.
 constexpr std::array<std::string_view, 4> kKnownRoles = {"system", "user", "assistant", "tool"};
 
+// What newer programs call the system's role. It is given only to templates that know it.
+constexpr std::string_view kDeveloper = "developer";
+
 // Variables that every conversation sets itself.
 constexpr std::array<std::string_view, 4> kOwnVariables = {"messages", "add_generation_prompt",
                                                            "bos_token", "eos_token"};
@@ -62,14 +65,29 @@ Status AddFields(Context& context, std::string_view json, Growing<Entry>& fields
   return {};
 }
 
-Result<Value> MakeMessages(Context& context, std::span<const ChatMessage> messages) {
+// The content as a list of one part.
+Value MakeParts(Context& context, const Value& content) {
+  Growing<Entry> part(context);
+  part.Add({Trusted(context, "type"), Trusted(context, "text")});
+  part.Add({Trusted(context, "text"), content});
+  Growing<Value> parts(context);
+  parts.Add(jinja::MakeDict(context, part.items()));
+  return jinja::MakeList(context, parts.items());
+}
+
+Result<Value> MakeMessages(Context& context, std::span<const ChatMessage> messages,
+                           bool wants_parts, bool knows_developer) {
   Growing<Value> list(context);
   for (const ChatMessage& message : messages) {
-    const bool is_known = std::ranges::contains(kKnownRoles, message.role);
+    const bool is_developer = message.role == kDeveloper;
+    const std::string_view role =
+        is_developer && !knows_developer ? std::string_view("system") : message.role;
+    const bool is_known = is_developer || std::ranges::contains(kKnownRoles, role);
     Growing<Entry> fields(context);
-    fields.Add({Trusted(context, "role"),
-                is_known ? Trusted(context, message.role) : Untrusted(context, message.role)});
-    fields.Add({Trusted(context, "content"), Untrusted(context, message.content)});
+    fields.Add(
+        {Trusted(context, "role"), is_known ? Trusted(context, role) : Untrusted(context, role)});
+    const Value content = Untrusted(context, message.content);
+    fields.Add({Trusted(context, "content"), wants_parts ? MakeParts(context, content) : content});
     CRIA_RETURN_IF_ERROR(AddFields(context, message.fields, fields));
     list.Add(jinja::MakeDict(context, fields.items()));
   }
@@ -151,7 +169,12 @@ std::tm LocalTime() {
 ChatTemplate::ChatTemplate(std::string_view source, const ChatTemplateOptions& options)
     : source_(source.empty() ? kContentsAlone : source),
       options_(options),
-      parsed_(source_, ParsingLimits(source_)) {}
+      parsed_(source_, ParsingLimits(source_)) {
+  // Templates that read parts look at their types.
+  if (!source_.contains("type") || WritesContent()) return;
+  wants_parts_ = true;
+  wants_parts_ = WritesContent();
+}
 
 ChatTemplate::ChatTemplate(std::string_view source, const Vocabulary& vocabulary,
                            std::string_view where)
@@ -161,12 +184,22 @@ ChatTemplate::ChatTemplate(std::string_view source, const Vocabulary& vocabulary
 
 bool ChatTemplate::Reads(std::string_view variable) const { return parsed_.Reads(variable); }
 
+// Whether the template writes what a user says.
+bool ChatTemplate::WritesContent() const {
+  const ChatMessage message = {"user", "something"};
+  const auto rendered = Render({&message, 1});
+  return rendered && std::ranges::any_of(*rendered, [&](const ChatSegment& segment) {
+           return !segment.is_template && segment.text.contains(message.content);
+         });
+}
+
 Result<std::vector<ChatSegment>> ChatTemplate::Render(std::span<const ChatMessage> messages,
                                                       const RenderOptions& options) const {
   Context context(LimitsFor(messages, options.variables), options_.clock);
   if (options.time) context.SetTime(*options.time);
   Growing<jinja::Variable> globals(context);
-  CRIA_ASSIGN_OR_RETURN(const Value list, MakeMessages(context, messages));
+  CRIA_ASSIGN_OR_RETURN(const Value list, MakeMessages(context, messages, wants_parts_,
+                                                       source_.contains(kDeveloper)));
   globals.Add({"messages", list});
   globals.Add({"add_generation_prompt", jinja::Bool(options.add_generation_prompt)});
   globals.Add({"tools", jinja::None()});

@@ -16,7 +16,9 @@
 namespace cria {
 
 struct ChatMessage {
-  std::string role;  // "system", "user", "assistant", or another that the template knows.
+  // "system", "user", "assistant", or another that the template knows. Where it does not know
+  // "developer", this is "system".
+  std::string role;
   std::string content;
   // More fields of the message, such as tool_calls: a JSON object without `role` and `content`, or
   // "". The text of their strings counts as text from a message. Session files do not keep them.
@@ -86,13 +88,21 @@ class ChatTemplate {
   // Whether the template reads this variable from RenderOptions.
   bool Reads(std::string_view variable) const;
 
+  // Whether the template writes what messages say only if their content is a list of parts,
+  // [{"type": "text", "text": …}], and not if it is a string. Such a template is given lists of one
+  // part.
+  bool wants_parts() const { return wants_parts_; }
+
   std::string_view source() const { return source_; }
   const ChatTemplateOptions& options() const { return options_; }
 
  private:
+  bool WritesContent() const;
+
   std::string_view source_;
   ChatTemplateOptions options_;
   jinja::Template parsed_;
+  bool wants_parts_ = false;
 };
 
 }  // namespace cria

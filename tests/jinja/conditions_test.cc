@@ -47,6 +47,9 @@ TEST(JinjaConditionsTest, Comparisons) {
             "[True, True, False, True]");
   EXPECT_EQ(Print("[3 is odd, 3 is even, -1 is odd, 6 is divisibleby 3, 6 is divisibleby(4)]"),
             "[True, False, True, True, False]");
+  EXPECT_EQ(Print("['éß' is lower, 'éa' is upper, 'É1' is upper, '日' is lower]"),
+            "[True, False, True, False]");
+  EXPECT_EQ(Print("['a' is escaped, 'a' | safe is escaped, 1 is escaped]"), "[False, True, False]");
   EXPECT_EQ(Print("['ab' is lower, 'aB' is lower, 'AB' is upper, '1' is upper]"),
             "[True, False, True, False]");
   EXPECT_EQ(Print("1 is not none and 1 is not string"), "True");

@@ -24,6 +24,28 @@ TEST(JinjaFiltersTest, Strings) {
             "[1, 'a']  ab  abc  |");
 }
 
+TEST(JinjaFiltersTest, CaseBeyondAscii) {
+  EXPECT_EQ(Print("'éß Ünder' | upper ~ 'ÉCOLE İ' | lower"), "ÉSS ÜNDERécole i\u0307");
+  EXPECT_EQ(Print("'élan vital (été' | title ~ 'éA' | capitalize"), "Élan Vital (ÉtéÉa");
+  // A sigma at the end of a word.
+  EXPECT_EQ(Print("'ΟΔΥΣΣΕΥΣ, ΑΣ. ΑΣ.Α Σ' | lower"), "οδυσσευς, ας. ασ.α σ");
+  EXPECT_EQ(Print("['É', 'e', 'é', 'E'] | sort"), "['e', 'E', 'É', 'é']");
+}
+
+TEST(JinjaFiltersTest, Markup) {
+  EXPECT_EQ(Print("user | e ~ \"it's \\\"\" | escape"), "&lt;u&gt;Öl&lt;/u&gt;it&#39;s &#34;");
+  EXPECT_EQ(Print("['<' | e | e, '<' | e | forceescape]"), "['&lt;', '&amp;lt;']");
+  // What is added to markup is escaped, but not what is joined with it by ~.
+  EXPECT_EQ(Print("'<' | safe + user + '<'"), "<&lt;u&gt;Öl&lt;/u&gt;&lt;");
+  EXPECT_EQ(Print("['<' + '<' | safe, '<' | safe ~ '<']"), "['&lt;<', '<<']");
+  EXPECT_EQ(Print("['<a>' | safe | upper + '<', '<' | safe | title + '<']"), "['<A>&lt;', '<<']");
+  EXPECT_EQ(Print("('<{}' | safe).format('<')"), "<&lt;");
+  EXPECT_EQ(Print("[('<' | safe)[0] + '<', ('<' | safe).strip() + '<']"), "['<&lt;', '<&lt;']");
+  EXPECT_EQ(Print("[('<' | safe).join(['&', 1]), ['<' | safe, '&'] | join]"), "['&amp;<1', '<&']");
+  EXPECT_EQ(Print("[('a' | safe).replace('a', '<'), '<a' | safe | replace('a', '') + '<']"),
+            "['&lt;', '<<']");
+}
+
 TEST(JinjaFiltersTest, Indent) {
   EXPECT_EQ(Print("'a\nb\n\nc' | indent"), "a\n    b\n\n    c");
   EXPECT_EQ(Print("'a\nb' | indent(1, true)"), " a\n b");

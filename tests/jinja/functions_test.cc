@@ -21,6 +21,12 @@ TEST(JinjaFunctionsTest, DictionariesAndNamespaces) {
   EXPECT_THAT(Print("namespace(1)"), HasSubstr("cannot become a dictionary"));
 }
 
+TEST(JinjaFunctionsTest, SomeAreOnlyDefined) {
+  EXPECT_EQ(Print("[lipsum is defined, cycler is callable, joiner is defined, x is defined]"),
+            "[True, True, True, False]");
+  EXPECT_THAT(RenderText("{% set f = cycler %}{{ f(1) }}"), HasSubstr("is not supported"));
+}
+
 TEST(JinjaFunctionsTest, TheTemplatesOwnRefusal) {
   const auto refused = TryRender("a\n{{ raise_exception('Only ' ~ words[0]) }}");
   ASSERT_FALSE(refused);

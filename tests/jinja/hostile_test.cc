@@ -48,6 +48,11 @@ TEST(JinjaHostileTest, TimeAndMemory) {
            std::string(
                "{% set x = 'a' * 100000 %}{% for i in range(10 ** 6) %}{{ x }}{% endfor %}"),
            std::string("{{ range(10 ** 6) | list | sort | unique | list }}"),
+           std::string("{{ dict(*range(10 ** 7)) }}"),
+           std::string("{% for i in range(10 ** 6) %}{{ ('\u03a3.' * 10000) | lower | length }}"
+                       "{% endfor %}"),
+           std::string("{% for i in range(10 ** 6) %}{{ ('<' * 10000) | e | length }}"
+                       "{% endfor %}"),
        }) {
     const auto rendered = TryRender(source);
     ASSERT_FALSE(rendered) << source;
@@ -75,6 +80,7 @@ TEST(JinjaHostileTest, Depth) {
            Times(10000, "{% for x in [1] %}"),
            "{% for " + Times(kMany, "(") + "x in y %}",
            std::string("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}"),
+           Times(10000, "{% filter upper %}"),
            std::string("{% set ns = namespace(x=[]) %}{% for i in range(1000) %}"
                        "{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x }}"),
            std::string("{% set ns = namespace(x=[], y=[]) %}{% for i in range(1000) %}"

@@ -73,6 +73,27 @@ TEST(JinjaInterpreterTest, Macros) {
               HasSubstr("'m' is given an argument"));
 }
 
+TEST(JinjaInterpreterTest, ListsOfArguments) {
+  const std::string macro = "{% macro m(a, b=2) %}{{ a }}{{ b }}{% endmacro %}";
+  EXPECT_EQ(RenderText(macro + "{{ m(*[1]) }}{{ m(*words[:2]) }}{{ m(*[1], **{'b': 3}) }}"),
+            "12ba13");
+  EXPECT_EQ(RenderText(macro + "{{ m.name }}"), "m");
+  EXPECT_THAT(FailureOf(macro + "{{ m.arguments }}"),
+              HasSubstr("'arguments' of a macro is not supported"));
+  EXPECT_THAT(FailureOf(macro + "{{ m(**1) }}"), HasSubstr("not followed by a dictionary"));
+  EXPECT_THAT(FailureOf(macro + "{{ m(1, a=2) }}"), HasSubstr("'m' is given an argument"));
+  EXPECT_THAT(FailureOf(macro + "{{ m(*words) }}"), HasSubstr("'m' is given an argument"));
+  EXPECT_THAT(FailureOf(macro + "{{ m(*1) }}"), HasSubstr("int cannot be iterated"));
+}
+
+TEST(JinjaInterpreterTest, FilterBlocks) {
+  EXPECT_EQ(RenderText("{% filter upper | trim %} a{% set b = 1 %}{% endfilter %}{{ b }}"), "A");
+  // What the block of a set sets is its own, too.
+  EXPECT_EQ(
+      RenderText("{% set x = 1 %}{% set y %}{% set x = 2 %}{{ x }}{% endset %}{{ x }}{{ y }}"),
+      "12");
+}
+
 TEST(JinjaInterpreterTest, OnlyWhatIsNeededIsEvaluated) {
   EXPECT_EQ(Print("1 or missing.x"), "1");
   EXPECT_EQ(Print("0 and missing.x"), "0");

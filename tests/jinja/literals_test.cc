@@ -21,6 +21,13 @@ TEST(JinjaLiteralsTest, Escapes) {
   EXPECT_THAT(Print(R"('\u00g0')"), HasSubstr("without enough digits"));
 }
 
+TEST(JinjaLiteralsTest, NamesOfCharactersAreRefused) {
+  const Status status = Template("a\n{% if false %}{{ '\\N{EM DASH}' }}{% endif %}").status();
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code(), ErrorCode::kInvalidFile);
+  EXPECT_THAT(status.error().message(), HasSubstr("line 2: a string names a character with '\\N'"));
+}
+
 TEST(JinjaLiteralsTest, NeighboursAreOneString) { EXPECT_EQ(Print("'a' \"b\"\n'c'"), "abc"); }
 
 TEST(JinjaLiteralsTest, Numbers) {

@@ -45,6 +45,21 @@ TEST(JinjaMethodsTest, Searches) {
             "[True, False, True, True, True]");
 }
 
+TEST(JinjaMethodsTest, CharactersBeyondAscii) {
+  EXPECT_EQ(Print("['\u00e9'.isalpha(), '—'.isalpha(), '\u0663'.isdigit(), '\u00c9'.isupper()]"),
+            "[True, False, True, True]");
+  EXPECT_EQ(Print("['\u00b2'.isdigit(), '\u00b2'.isdecimal(), '\u00bd'.isnumeric(), "
+                  "'\u4e00'.isnumeric(), 'a\u00b2'.isalnum(), '\u65e5'.isupper()]"),
+            "[True, False, True, True, True, False]");
+  EXPECT_EQ(Print("['é'.isascii(), ''.isascii(), 'a\u200b'.isprintable(), 'é '.isprintable()]"),
+            "[False, True, False, True]");
+  EXPECT_EQ(Print("['Straße'.casefold(), 'aBß'.swapcase(), 'ß \ufb01n'.title()]"),
+            "['strasse', 'AbSS', 'Ss Fin']");
+  // As repr() has them.
+  EXPECT_EQ(Print("['x\u200by', '\u00a0', '\U000e0001', '\x7f', 'é', '\\\\']"),
+            "['x\\u200by', '\\xa0', '\\U000e0001', '\\x7f', 'é', '\\\\']");
+}
+
 TEST(JinjaMethodsTest, Dictionaries) {
   EXPECT_EQ(Print("[{'a': 1}.items() | list, {'a': 1}.keys() | list, {'a': 1}.values() | list]"),
             "[[('a', 1)], ['a'], [1]]");

@@ -52,6 +52,39 @@ TEST(JinjaParserTest, FailuresNameTheLineAndWhatIsWrong) {
   EXPECT_THAT(FailureOf("{% for x in y recursive %}"), HasSubstr("recursive"));
 }
 
+// Also in a branch that does not run.
+TEST(JinjaParserTest, WhatIsMissingIsRefusedByName) {
+  const auto refusal = [](const std::string& expression) {
+    const Status status = Template("{% if false %}{{ " + expression + " }}{% endif %}").status();
+    return status ? "not refused" : status.error().message();
+  };
+  for (const char* filter : {"batch", "filesizeformat", "format", "groupby", "pprint", "random",
+                             "slice", "striptags", "urlencode", "urlize", "wordwrap", "xmlattr"}) {
+    EXPECT_THAT(refusal("x | " + std::string(filter)),
+                HasSubstr("the filter '" + std::string(filter) + "' is not supported"));
+  }
+  for (const char* call :
+       {"x.as_integer_ratio", "loop.cycle", "loop.changed", "x.encode", "x.zfill", "x.expandtabs",
+        "x.istitle", "x.translate", "cycler", "joiner", "lipsum"}) {
+    const std::string name = std::string(call).substr(std::string(call).find('.') + 1);
+    EXPECT_THAT(refusal(std::string(call) + "()"), HasSubstr("'" + name + "()' is not supported"));
+  }
+  EXPECT_THAT(refusal("'%s' % x"), HasSubstr("'%' after a string"));
+  for (const char* statement : {"call", "with", "block"}) {
+    EXPECT_THAT(FailureOf("{% " + std::string(statement) + " %}"),
+                HasSubstr("the statement '" + std::string(statement) + "' is not supported"));
+  }
+  EXPECT_THAT(FailureOf("{% filter wordwrap %}{% endfilter %}"), HasSubstr("'wordwrap'"));
+  // These are values of a dictionary.
+  EXPECT_EQ(Print("{'encode': 1}.encode"), "1");
+}
+
+TEST(JinjaParserTest, FilterBlocksAndSpreads) {
+  EXPECT_THAT(FailureOf("{% filter upper %}"), HasSubstr("is not closed by 'endfilter'"));
+  EXPECT_THAT(FailureOf("{% filter %}{% endfilter %}"), HasSubstr("a name"));
+  EXPECT_THAT(FailureOf("{{ f(*a, b) }}"), HasSubstr("an argument with a name"));
+}
+
 TEST(JinjaParserTest, FailuresAreOfTheFile) {
   EXPECT_EQ(TryRender("{{").error().code(), ErrorCode::kInvalidFile);
   EXPECT_EQ(Template("{{").status().error().code(), ErrorCode::kInvalidFile);

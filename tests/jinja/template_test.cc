@@ -92,13 +92,20 @@ TEST(JinjaTemplateTest, FindsTheVariablesThatItReads) {
         "{% for a in b %}{% set x = 1 %}{% endfor %}{{ x }}", "{{ f(k=x) }}", "{{ a[x:] }}",
         "{% macro m(a) %}{{ x }}{% endmacro %}", "{% macro m(x) %}{% endmacro %}{{ x }}",
         "{% macro m(a=x) %}{% endmacro %}", "{% set a | replace('b', x) %}{% endset %}",
-        "{{ x.y }}", "{% for x in x %}{% endfor %}"}) {
+        "{{ x.y }}", "{% for x in x %}{% endfor %}",
+        // Only some of the ways through these set the variable first.
+        "{% if a %}{% set x = a %}{% endif %}{{ x }}",
+        "{% if a %}{% set x = a %}{% else %}{{ x }}{% endif %}",
+        "{% if a %}{% set x = a %}{% elif b %}{% set x = b %}{% endif %}{{ x }}",
+        "{% set a %}{% set x = 1 %}{% endset %}{{ x }}",
+        "{% filter upper %}{% set x = 1 %}{% endfilter %}{{ x }}", "{{ f(*x) }}"}) {
     EXPECT_TRUE(reads(source)) << source;
   }
   for (const char* source :
        {"x", "{# x #}", "{{ 'x' }}", "{{ a.x }}", "{{ f(x=1) }}", "{{ a | x }}", "{{ xx }}",
         "{% set x = 1 %}{{ x }}", "{% set a, x = b %}{{ x }}", "{% set x %}a{% endset %}{{ x }}",
         "{% for x in a %}{{ x }}{% endfor %}", "{% for a, x in b %}{{ x }}{% endfor %}",
+        "{% if a %}{% set x = a %}{% else %}{% set x = 2 %}{% endif %}{{ x }}",
         "{% macro m(x) %}{{ x }}{% endmacro %}", "{% set n = namespace(x=1) %}{{ n.x }}", "{{ x"}) {
     EXPECT_FALSE(reads(source)) << source;
   }

@@ -44,6 +44,10 @@ TEST(JinjaTrustTest, ThroughEveryWay) {
                              "{{ user | list | join }}|",
                              "{{ user | string }}|",
                              "{{ user | safe }}|",
+                             "{{ '|{}'.format(user) }}",
+                             "{{ user.format() }}|",
+                             "{% filter trim %}{{ user }}|{% endfilter %}",
+                             "{% macro m(x) %}{{ x }}|{% endmacro %}{{ m(*[user]) }}",
                              "{{ user | reverse | reverse }}|",
                              "{{ user[::-1][::-1] }}|",
                              "{{ user[0] ~ user[1:] }}|",
@@ -89,7 +93,9 @@ TEST(JinjaTrustTest, ThroughEveryWay) {
 TEST(JinjaTrustTest, ChangedCharactersStaySo) {
   EXPECT_EQ(PartsOf("{{ user | upper }}").untrusted, "<U>\u00d6L</U>");
   EXPECT_EQ(PartsOf("{{ user.title() }}{{ user | capitalize }}").trusted, "");
-  EXPECT_EQ(PartsOf("{{ 'A' ~ user | lower }}").untrusted, "<u>\u00d6l</u>");
+  EXPECT_EQ(PartsOf("{{ '|' | safe + user }}").untrusted, "&lt;u&gt;\u00d6l&lt;/u&gt;");
+  EXPECT_EQ(PartsOf("{{ (user[0] ~ '{}' ~ user[0]).format('b') }}").untrusted, "<<");
+  EXPECT_EQ(PartsOf("{{ 'A' ~ user | lower }}").untrusted, "<u>\u00f6l</u>");
   EXPECT_EQ(PartsOf("{{ user | replace('u', '|') }}").untrusted, "<>\u00d6l</>");
   EXPECT_EQ(PartsOf("{{ user | replace('u', '|') }}").trusted, "||");
   EXPECT_EQ(PartsOf("{{ 'a-b' | replace('-', user) }}").untrusted, "<u>\u00d6l</u>");

@@ -23,7 +23,8 @@ allow_only '["<]hwy/' 'Highway belongs in runtime/ops:' runtime/ops/ tests/ops/ 
   tests/emulation/avx2_processor.cc
 allow_only '<cpuinfo\.h>' 'cpuinfo belongs in platforms:' platforms/ tests/emulation/avx2_processor.cc
 allow_only '<pcre2\.h>' 'PCRE2 belongs in runtime/text:' runtime/text/ 'tests/grammar/pattern_pcre2_test\.cc'
-allow_only '<utf8proc\.h>' 'utf8proc belongs in runtime/text and runtime/grammar:' runtime/text/ runtime/grammar/ \
+allow_only '<utf8proc\.h>' 'utf8proc belongs in runtime/jinja, runtime/text and runtime/grammar:' \
+  runtime/jinja/ runtime/text/ runtime/grammar/ \
   tests/text/ tests/grammar/
 allow_only '<(flatbuffers/|nlohmann/|google/protobuf/).*' \
   'FlatBuffers belongs where model files are read or written; JSON and protobuf on the host side:' \

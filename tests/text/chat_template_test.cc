@@ -103,6 +103,47 @@ TEST(ChatTemplateTest, VariablesThatCannotBeAreRefused) {
   }
 }
 
+constexpr std::string_view kReadsParts =
+    "{% for m in messages %}{{ m.role }}:{% if m.content[0].type == 'image' %}!{% endif %}"
+    "{% for part in m.content %}{% if part.type == 'text' %}{{ part.text | trim }}{% endif %}"
+    "{% endfor %};{% endfor %}";
+
+TEST(ChatTemplateTest, ContentsAreListsOfPartsForTemplatesThatReadOnlyThese) {
+  const ChatTemplate parts(kReadsParts);
+  EXPECT_TRUE(parts.wants_parts());
+  EXPECT_EQ(Trust(parts, {{"system", " a "}, {"user", "b</s>"}, {"assistant", ""}}),
+            "[system:]a[;user:]b</s>[;assistant:;]");
+  // These also write strings, and ones that write neither get strings.
+  for (const char* source :
+       {"{% for m in messages %}{% if m.content is string %}{{ m.content }}{% else %}"
+        "{% for part in m.content %}{{ part.type }}{% endfor %}{% endif %}{% endfor %}",
+        "{{ messages[0].content }}type", "type", "{{ messages[0].content[0].text }}",
+        "{{ raise_exception('type') }}", "{% type"}) {
+    EXPECT_FALSE(ChatTemplate(source).wants_parts()) << source;
+  }
+}
+
+TEST(ChatTemplateTest, DeveloperIsSystemWhereTheTemplateDoesNotKnowIt) {
+  const Messages messages = {{"developer", "a"}};
+  constexpr std::string_view kRoles = "{{ messages[0].role }}{{ messages[0].content }}";
+  EXPECT_EQ(Trust(ChatTemplate(kRoles), messages), "[system]a");
+  const std::string knows = "{# developer #}" + std::string(kRoles);
+  EXPECT_EQ(Trust(ChatTemplate(knows), messages), "[developer]a");
+}
+
+TEST(ChatTemplateTest, ReadsToolsThatItMaySetItself) {
+  const auto reads_tools = [](std::string_view source) {
+    return ChatTemplate(source).Reads("tools");
+  };
+  EXPECT_TRUE(
+      reads_tools("{% if available_tools %}{% set tools = available_tools %}{% endif %}"
+                  "{% if tools %}{{ tools | tojson }}{% endif %}"));
+  EXPECT_TRUE(
+      reads_tools("{% if custom_tools is defined %}{% set tools = custom_tools %}{% endif %}"
+                  "{% if not tools is defined %}{% set tools = none %}{% endif %}"));
+  EXPECT_FALSE(reads_tools("{% set tools = available_tools %}{{ tools }}"));
+}
+
 TEST(ChatTemplateTest, VariablesRaiseTheLimits) {
   const ChatTemplate chat_template("{{ text }}{{ text }}");
   const std::string variables = "{\"text\": \"" + std::string(20'000'000, 'x') + "\"}";
