@@ -78,8 +78,9 @@ struct TensorKindReport {
 
 struct ConvertReport {
   std::string name;
-  std::vector<std::string> notes = {};  // What of the checkpoint is not in the model, or changed.
-  uint64_t num_parameters = 0;          // A tied head is counted once, even if it is stored twice.
+  // What of the checkpoint is not in the model, or changed, and what is special in its template.
+  std::vector<std::string> notes = {};
+  uint64_t num_parameters = 0;  // A tied head is counted once, even if it is stored twice.
   uint64_t file_bytes = 0;
   double bits_per_weight = 0.0;  // Average over the stored tensors, scales and padding included.
   Digest digest = {};

@@ -25,6 +25,7 @@ constexpr std::string_view kScores = "tokenizer.ggml.scores";
 constexpr std::string_view kMerges = "tokenizer.ggml.merges";
 constexpr std::string_view kAddBos = "tokenizer.ggml.add_bos_token";
 constexpr std::string_view kChatTemplate = "tokenizer.chat_template";
+constexpr std::string_view kNamedChatTemplates = "tokenizer.chat_templates";
 
 std::string ElementName(std::string_view key, size_t index) { return Format("{}[{}]", key, index); }
 
@@ -249,6 +250,11 @@ class TokenizerReader {
     ChatTemplateSource& source = material_.settings.chat_template;
     CRIA_ASSIGN_OR_RETURN(source.text, metadata_.String(kChatTemplate, ""));
     source.where = metadata_.where();
+    if (source.text.empty() && metadata_.Has(kNamedChatTemplates)) {
+      source.note = source.where +
+                    ": its chat templates have names, and none is the default: the "
+                    "model gets no chat template";
+    }
     if (IsUtf8(source.text)) return {};
     return metadata_.Bad(kChatTemplate, "is not UTF-8");
   }

@@ -81,12 +81,19 @@ class MarkFinder {
   std::optional<SpecialTokenFinder> finder_;
 };
 
+// For templates that fail without tools.
+constexpr std::string_view kTools =
+    R"({"tools": [{"type": "function", "function": {"name": "get_time", "description": )"
+    R"("Returns the time.", "parameters": {"type": "object", "properties": {}, "required": []}}}]})";
+
 // Renders the conversation with a system message before it, or without one if the template refuses
 // it.
 Result<std::vector<ChatSegment>> RenderWithOrWithoutSystem(const ChatTemplate& chat_template,
                                                            Messages messages,
-                                                           bool add_generation_prompt) {
-  const RenderOptions options = {.add_generation_prompt = add_generation_prompt};
+                                                           bool add_generation_prompt,
+                                                           std::string_view variables) {
+  const RenderOptions options = {.add_generation_prompt = add_generation_prompt,
+                                 .variables = variables};
   const auto without = chat_template.Render(messages, options);
   messages.insert(messages.begin(), ChatMessage{"system", "Be kind."});
   auto with = chat_template.Render(messages, options);
@@ -109,6 +116,17 @@ class SpecialTexts {
   std::string bos_;
   std::string eos_;
 };
+
+// Whether the rendering has the text of a message.
+bool Says(const std::vector<ChatSegment>& rendered, std::string_view text) {
+  return std::ranges::any_of(rendered, [&](const ChatSegment& segment) {
+    return !segment.is_template && segment.text.contains(text);
+  });
+}
+
+void AddNote(std::vector<std::string>* notes, std::string note) {
+  if (notes != nullptr) notes->push_back(std::move(note));
+}
 
 Status CheckSize(const std::vector<ChatSegment>& rendered) {
   size_t bytes = 0;
@@ -133,9 +151,12 @@ OwnTexts TextsOf(std::string_view source, const VocabularyDraft& draft) {
   const ChatTemplate chat_template(source, special.options());
   OwnTexts texts;
   Messages messages = {{"user", "Hello?"}, {"assistant", "Hello!"}};
-  const auto answered = RenderWithOrWithoutSystem(chat_template, messages, false);
+  // With tools, if the template fails without them.
+  std::string_view variables;
+  if (!RenderWithOrWithoutSystem(chat_template, messages, false, variables)) variables = kTools;
+  const auto answered = RenderWithOrWithoutSystem(chat_template, messages, false, variables);
   messages.push_back({"user", "And?"});
-  const auto turns = RenderWithOrWithoutSystem(chat_template, messages, true);
+  const auto turns = RenderWithOrWithoutSystem(chat_template, messages, true, variables);
   for (const auto& rendered : {answered, turns}) {
     if (!rendered || !CheckSize(*rendered)) continue;
     for (const ChatSegment& segment : *rendered) {
@@ -192,7 +213,8 @@ Result<std::vector<std::string>> MakeMarksSpecial(std::string_view source,
   return names;
 }
 
-Result<std::vector<int32_t>> ImportChatTemplate(std::string_view source, VocabularyDraft* draft) {
+Result<std::vector<int32_t>> ImportChatTemplate(std::string_view source, VocabularyDraft* draft,
+                                                std::vector<std::string>* notes) {
   for (DraftPiece& piece : draft->pieces) {
     if (piece.type == PieceType::kControl && IsReasoningTag(piece.bytes)) {
       piece.type = PieceType::kUserDefined;
@@ -203,16 +225,33 @@ Result<std::vector<int32_t>> ImportChatTemplate(std::string_view source, Vocabul
   const SpecialTexts special(*draft);
   const ChatTemplate chat_template(source, special.options());
   Messages messages = {{"user", "Hello?"}};
-  const auto question = RenderWithOrWithoutSystem(chat_template, messages, true);
+  std::string_view variables;
+  auto question = RenderWithOrWithoutSystem(chat_template, messages, true, variables);
+  if (!question) {
+    const Error without_tools = question.error();
+    variables = kTools;
+    question = RenderWithOrWithoutSystem(chat_template, messages, true, variables);
+    if (question) {
+      AddNote(notes,
+              "the chat template needs tools, and fails without them: " + without_tools.message());
+    } else {
+      question = std::unexpected(without_tools);
+    }
+  }
   if (!question) {
     return Fail(question.error().code() == ErrorCode::kUsage ? ErrorCode::kInvalidFile
                                                              : question.error().code(),
                 question.error().message(), RemedyKind::kChatTemplate);
   }
   CRIA_RETURN_IF_ERROR(CheckSize(*question));
+  if (chat_template.wants_parts()) {
+    AddNote(notes, "the chat template reads contents only as lists of parts, and gets them so");
+  } else if (!Says(*question, messages[0].content)) {
+    AddNote(notes, "the chat template does not write what the user says");
+  }
   const MarkFinder finder(*draft);
   messages.push_back({"assistant", "Hello!"});
-  if (const auto answered = RenderWithOrWithoutSystem(chat_template, messages, false)) {
+  if (const auto answered = RenderWithOrWithoutSystem(chat_template, messages, false, variables)) {
     CRIA_RETURN_IF_ERROR(CheckSize(*answered));
     // The last segment but one is the answer's text, and the last is the template's.
     if (answered->size() >= 2 && answered->back().is_template) {
@@ -221,7 +260,7 @@ Result<std::vector<int32_t>> ImportChatTemplate(std::string_view source, Vocabul
     }
   }
   messages.push_back({"user", "And?"});
-  if (const auto turns = RenderWithOrWithoutSystem(chat_template, messages, false)) {
+  if (const auto turns = RenderWithOrWithoutSystem(chat_template, messages, false, variables)) {
     CRIA_RETURN_IF_ERROR(CheckSize(*turns));
     for (const ChatSegment& segment : *turns) {
       std::string_view text = segment.is_template ? segment.text : std::string_view();

@@ -27,7 +27,10 @@ Result<std::vector<std::string>> MakeMarksSpecial(std::string_view source,
 //   right after the answer's text.
 // In any case, tags around the reasoning of answers become visible text, even if the checkpoint
 // has them as control tokens.
-// An empty source means that the checkpoint has no template.
-Result<std::vector<int32_t>> ImportChatTemplate(std::string_view source, VocabularyDraft* draft);
+// An empty source means that the checkpoint has no template. Adds sentences to `notes` about what
+// is special in using the template: that it fails without tools, that it reads contents only as
+// lists of parts, or that it does not write what the user says.
+Result<std::vector<int32_t>> ImportChatTemplate(std::string_view source, VocabularyDraft* draft,
+                                                std::vector<std::string>* notes = nullptr);
 
 }  // namespace cria

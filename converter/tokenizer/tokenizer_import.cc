@@ -217,7 +217,8 @@ Result<ImportedTokenizer> ImportTokenizer(TokenizerMaterial material,
                           MakeMarksSpecial(source.text, kEndTokens, &draft));
     if (!marks.empty()) imported.notes.push_back(NoteOfMarks(marks));
   }
-  auto end_ids = ImportChatTemplate(source.text, &draft);
+  if (!source.note.empty()) imported.notes.push_back(source.note);
+  auto end_ids = ImportChatTemplate(source.text, &draft, &imported.notes);
   if (!end_ids) {
     return Fail(end_ids.error().code(), Format("{}: {}", source.where, end_ids.error().message()),
                 end_ids.error().remedy());

@@ -67,6 +67,7 @@ Status ReadChatTemplate(const JsonFields& fields, TokenizerSettings* settings) {
   ChatTemplateSource& source = settings->chat_template;
   if (value == nullptr || !source.text.empty()) return {};
   source.where = fields.where();
+  source.note.clear();
   if (value->is_string()) {
     source.text = value->get<std::string>();
     return {};
@@ -75,11 +76,24 @@ Status ReadChatTemplate(const JsonFields& fields, TokenizerSettings* settings) {
     return fields.Bad(ErrorCode::kInvalidFile, "chat_template",
                       "must be a string or a list of templates");
   }
+  std::string unused;
   for (size_t i = 0; i < value->size(); ++i) {
     const JsonFields named((*value)[i], fields.where(), Format("chat_template[{}]", i));
     CRIA_ASSIGN_OR_RETURN(const std::string name, named.String("name"));
-    if (name != "default") continue;
+    if (name != "default") {
+      unused += Format("{}\"{}\"", unused.empty() ? "" : ", ", Quotable(name));
+      continue;
+    }
     CRIA_ASSIGN_OR_RETURN(source.text, named.String("template"));
+  }
+  if (source.text.empty()) {
+    source.note = Format(
+        "{}: chat_template has {}, and none that is called \"default\": the model gets no chat "
+        "template",
+        source.where, unused.empty() ? "no templates" : unused);
+  } else if (!unused.empty()) {
+    source.note = Format("{}: of chat_template, the model gets \"default\", and not {}",
+                         source.where, unused);
   }
   return {};
 }

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "converter/tokenizer/named_chat_templates.h"
 
 namespace cria {
@@ -115,6 +118,39 @@ TEST(ChatTemplateImportTest, TemplatesThatCannotBeRendered) {
     EXPECT_THAT(refused.error().message(), HasSubstr("The chat template, line 1: "));
     EXPECT_EQ(refused.error().remedy().kind, RemedyKind::kChatTemplate);
   }
+}
+
+// What is noted about a template.
+std::vector<std::string> NotesOf(std::string_view source) {
+  VocabularyDraft draft = DraftWith({});
+  std::vector<std::string> notes;
+  const auto imported = ImportChatTemplate(source, &draft, &notes);
+  EXPECT_TRUE(imported) << imported.error().message();
+  return notes;
+}
+
+TEST(ChatTemplateImportTest, TemplatesThatNeedToolsGetSome) {
+  const std::string source =
+      "{% for tool in tools %}{{ tool.function.name }}{% endfor %}"
+      "{% for m in messages %}{{ m.content }}<end>{% endfor %}";
+  VocabularyDraft draft = DraftWith({"<end>"});
+  const auto ids = ImportChatTemplate(source, &draft);
+  ASSERT_TRUE(ids) << ids.error().message();
+  EXPECT_THAT(*ids, ElementsAre(3));
+  EXPECT_THAT(
+      NotesOf(source),
+      ElementsAre(HasSubstr("needs tools, and fails without them: The chat template, line")));
+  EXPECT_THAT(NotesOf("{% if not tools %}{{ raise_exception('No tools') }}{% endif %}" + source),
+              ElementsAre(HasSubstr("No tools")));
+}
+
+TEST(ChatTemplateImportTest, NotesWhatBecomesOfContents) {
+  EXPECT_THAT(NotesOf("{% for m in messages %}{{ m.content }}{% endfor %}"), IsEmpty());
+  EXPECT_THAT(NotesOf("Hello!"), ElementsAre(HasSubstr("does not write what the user says")));
+  EXPECT_THAT(
+      NotesOf("{% for m in messages %}{% for part in m.content %}"
+              "{% if part.type == 'text' %}{{ part.text }}{% endif %}{% endfor %}{% endfor %}"),
+      ElementsAre(HasSubstr("reads contents only as lists of parts")));
 }
 
 TEST(NamedChatTemplatesTest, NamesAndFiles) {

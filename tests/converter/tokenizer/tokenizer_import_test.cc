@@ -99,6 +99,9 @@ TEST_F(TokenizerImportTest, SettingsOfEveryFile) {
   EXPECT_THAT(imported.stop_token_ids, ElementsAre(0, 1, 4, 6));
   EXPECT_EQ(imported.vocabulary.rules.eos_token_id, 4);
   EXPECT_THAT(imported.chat_template_source, HasSubstr("<|im_start|>"));
+  EXPECT_THAT(imported.notes, ElementsAre((folder_ / "tokenizer_config.json").string() +
+                                          ": of chat_template, the model gets \"default\", and not "
+                                          "\"tools\""));
   // The file does not call it special, but text of users must not become it.
   EXPECT_EQ(imported.vocabulary.piece_types[5], PieceType::kControl);
 }
@@ -140,6 +143,26 @@ TEST_F(TokenizerImportTest, WhichTemplateCounts) {
   EXPECT_EQ(ImportTokenizerOf(folder_, 8, {{"given", "x.jinja"}}).value().chat_template_source,
             "given");
   EXPECT_EQ(ImportTokenizerOf(folder_, 8, {{"", "none"}}).value().chat_template_source, "");
+}
+
+TEST_F(TokenizerImportTest, ANoteSaysThatNoTemplateIsTheDefault) {
+  Write("tokenizer.json", kTokenizerJson);
+  const std::string where = (folder_ / "tokenizer_config.json").string();
+  Write("tokenizer_config.json",
+        R"({"chat_template": [{"name": "a", "template": "x"}, {"name": "b", "template": "y"}]})");
+  const ImportedTokenizer imported = MustImport();
+  EXPECT_EQ(imported.chat_template_source, "");
+  EXPECT_THAT(imported.notes,
+              ElementsAre(where + ": chat_template has \"a\", \"b\", and none that is called "
+                                  "\"default\": the model gets no chat template"));
+  // A template that is given, or that another file has, takes its place.
+  EXPECT_THAT(ImportTokenizerOf(folder_, 8, {{"{{ messages[-1].content }}", "x.jinja"}})->notes,
+              testing::IsEmpty());
+  Write("chat_template.json", R"({"chat_template": "{{ messages[-1].content }}"})");
+  EXPECT_THAT(MustImport().notes, testing::IsEmpty());
+  std::filesystem::remove(folder_ / "chat_template.json");
+  Write("tokenizer_config.json", R"({"chat_template": []})");
+  EXPECT_THAT(MustImport().notes, ElementsAre(HasSubstr("chat_template has no templates")));
 }
 
 TEST_F(TokenizerImportTest, ATemplateThatCannotBeRenderedIsRefused) {
