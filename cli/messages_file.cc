@@ -1,105 +1,103 @@
 #include "cli/messages_file.h"
 
-#include <string_view>
+#include <cstdio>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "cli/json_document.h"
+#include "cli/printable.h"
 #include "cli/text_file.h"
 #include "core/format.h"
+#include "messages/calls_as_text.h"
+#include "messages/message_reader.h"
 
 namespace cria::cli {
 namespace {
 
 using jinja::Kind;
 using jinja::Value;
+using Json = nlohmann::ordered_json;
 
-// Reads the messages from the values of a JSON text.
-class MessagesReader {
- public:
-  MessagesReader(JsonDocument& document, const std::string& where)
-      : document_(document), where_(where) {}
-
-  Result<std::vector<ChatMessage>> Read(const Value& document) const {
-    const Value* list = &document;
-    if (document.is(Kind::kDict)) list = jinja::Find(document.dict->entries, "messages");
-    if (list == nullptr || !list->is(Kind::kList)) {
-      return Bad(R"(has neither a list of messages nor an object with such a list as "messages")");
+// The value in the form of the reader of messages. The values of a document are not nested deeply.
+Json JsonOf(JsonDocument& document, const Value& value) {
+  switch (value.kind) {
+    case Kind::kBool:
+      return value.boolean;
+    case Kind::kInt:
+      return value.integer;
+    case Kind::kNumeral:
+      // As the reader of requests keeps it, too.
+      return Json::binary({value.digits->begin(), value.digits->end()});
+    case Kind::kFloat:
+      return value.real;
+    case Kind::kString:
+      return document.String(value);
+    case Kind::kList: {
+      Json list = Json::array();
+      for (const Value& item : value.list->items) list.push_back(JsonOf(document, item));
+      return list;
     }
-    if (list->list->items.empty()) return Bad("has no messages");
-    std::vector<ChatMessage> messages;
-    messages.reserve(list->list->items.size());
-    for (const Value& item : list->list->items) {
-      const std::string name = Format("messages[{}]", messages.size());
-      CRIA_ASSIGN_OR_RETURN(ChatMessage message, ReadMessage(item, name));
-      messages.push_back(std::move(message));
+    case Kind::kDict: {
+      Json object = Json::object();
+      // The names in an object differ, so there is no need to look for each.
+      for (const auto& [name, item] : value.dict->entries) {
+        object.get_ref<Json::object_t&>().push_back(
+            {document.String(name), JsonOf(document, item)});
+      }
+      return object;
     }
-    return messages;
+    default:
+      return nullptr;
   }
+}
 
- private:
-  std::unexpected<Error> Bad(const std::string& problem) const {
-    return Fail(ErrorCode::kInvalidFile, Format("{}: {}", where_, problem));
-  }
+std::optional<Json> ParseJson(const std::string& text) {
+  JsonDocument document(text);
+  const auto value = document.Read("", "JSON");
+  if (!value) return std::nullopt;
+  return JsonOf(document, *value);
+}
 
-  Result<std::string> ReadString(const Value* value, const std::string& name) const {
-    if (value == nullptr) return Bad(name + " is missing");
-    if (!value->is(Kind::kString)) return Bad(name + " is not a string");
-    return document_.String(*value);
-  }
+constexpr MessageRules kRules = {.parse = ParseJson, .allows_other_roles = true};
 
-  Result<ChatMessage> ReadMessage(const Value& value, const std::string& name) const {
-    if (!value.is(Kind::kDict)) return Bad(name + " is not an object with a role and a content");
-    const auto fields = value.dict->entries;
-    ChatMessage message;
-    CRIA_ASSIGN_OR_RETURN(message.role, ReadString(jinja::Find(fields, "role"), name + ".role"));
-    if (message.role.empty()) return Bad(name + ".role is empty");
-    CRIA_ASSIGN_OR_RETURN(message.content,
-                          ReadContent(jinja::Find(fields, "content"), name + ".content"));
-    return message;
-  }
-
-  Result<std::string> ReadContent(const Value* value, const std::string& name) const {
-    if (value == nullptr) return Bad(name + " is missing");
-    if (value->is(Kind::kNone)) return std::string();
-    if (!value->is(Kind::kList)) {
-      if (value->is(Kind::kString)) return ReadString(value, name);
-      return Bad(name + " is neither a string nor a list of texts");
-    }
-    std::string content;
-    size_t index = 0;
-    for (const Value& part : value->list->items) {
-      CRIA_ASSIGN_OR_RETURN(const std::string text,
-                            ReadPart(part, Format("{}[{}]", name, index++)));
-      content += text;
-    }
-    return content;
-  }
-
-  Result<std::string> ReadPart(const Value& part, const std::string& name) const {
-    if (!part.is(Kind::kDict)) return Bad(name + " is not an object with a type and a text");
-    const auto fields = part.dict->entries;
-    CRIA_ASSIGN_OR_RETURN(const std::string type,
-                          ReadString(jinja::Find(fields, "type"), name + ".type"));
-    if (type != "text") {
-      return Fail(
-          ErrorCode::kUnsupported,
-          Format(R"({}: {}.type is not "text": messages can only have texts)", where_, name));
-    }
-    return ReadString(jinja::Find(fields, "text"), name + ".text");
-  }
-
-  JsonDocument& document_;
-  const std::string& where_;
-};
+// Says which fields of messages the template does not get.
+void PrintUnknownFields(const std::string& where, const std::vector<std::string>& fields) {
+  if (fields.empty()) return;
+  const std::string others =
+      fields.size() > 1 ? Format(" and {} other fields", fields.size() - 1) : "";
+  std::fprintf(
+      stderr, "cria: %s\n",
+      Printable(Format("{}: {}{} {} not known: the model does not read {}", where, fields[0],
+                       others, others.empty() ? "is" : "are", others.empty() ? "it" : "them"))
+          .c_str());
+}
 
 }  // namespace
 
-Result<std::vector<ChatMessage>> ReadMessagesFile(const std::string& path) {
+Result<std::vector<ChatMessage>> ReadMessagesFile(const std::string& path,
+                                                  const ChatTemplate& chat_template) {
   CRIA_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, {kMaxMessagesFileBytes}));
   const std::string where = path == "-" ? "standard input" : path;
   JsonDocument document(text);
   CRIA_ASSIGN_OR_RETURN(const Value value, document.Read(where, "a list of messages"));
-  return MessagesReader(document, where).Read(value);
+  const Value* list = &value;
+  if (value.is(Kind::kDict)) list = jinja::Find(value.dict->entries, "messages");
+  if (list == nullptr || !list->is(Kind::kList)) {
+    return Fail(ErrorCode::kInvalidFile,
+                where + R"(: has neither a list of messages nor an object with such a list as )"
+                        R"("messages")");
+  }
+  auto read = ReadMessageList(JsonOf(document, *list), kRules);
+  if (!read) {
+    const MessageProblem& problem = read.error();
+    return Fail(problem.code.empty() ? ErrorCode::kInvalidFile : ErrorCode::kUnsupported,
+                Format("{}: {} {}", where, problem.field, problem.problem));
+  }
+  PrintUnknownFields(where, read->unknown_fields);
+  if (HasCalls(read->messages) && !chat_template.Reads("tools")) {
+    WriteCallsAsText(read->messages, kRules);
+  }
+  return std::move(read->messages);
 }
 
 }  // namespace cria::cli

@@ -13,9 +13,11 @@ namespace cria::cli {
 inline constexpr size_t kMaxMessagesFileBytes = size_t{4} << 20;
 
 // Reads the messages of a conversation from a JSON file; "-" is standard input. The file has a list
-// of objects with `role` and `content`, or an object with this list as `messages`, as requests to
-// chat servers have it. A content is a string, a list of {"type": "text", "text": …}, whose texts
-// are joined, or null, which is "". Other fields are ignored. Errors name the file and the entry.
-Result<std::vector<ChatMessage>> ReadMessagesFile(const std::string& path);
+// of messages, or an object with this list as `messages`, as requests to chat servers have it; they
+// are read as those are (messages/message_reader.h), but may have any role. If the template knows
+// no tools, calls and their results become text. Fields that are not known are left out, which a
+// line on standard error says. Errors name the file and the entry.
+Result<std::vector<ChatMessage>> ReadMessagesFile(const std::string& path,
+                                                  const ChatTemplate& chat_template);
 
 }  // namespace cria::cli

@@ -38,17 +38,19 @@ struct RenderedChat {
   std::vector<int32_t> tokens;
 };
 
-Result<std::vector<ChatMessage>> MessagesFor(const TemplateArguments& options) {
+Result<std::vector<ChatMessage>> MessagesFor(const TemplateArguments& options,
+                                             const ChatTemplate& chat_template) {
   std::vector<ChatMessage> messages;
   if (!options.messages_path.empty()) {
-    CRIA_ASSIGN_OR_RETURN(messages, ReadMessagesFile(options.messages_path));
+    CRIA_ASSIGN_OR_RETURN(messages, ReadMessagesFile(options.messages_path, chat_template));
   } else if (options.prompt.empty()) {
     messages = {{"user", "Hello!"},
                 {"assistant", "Hello! How can I help you?"},
                 {"user", "What is a cria?"}};
   }
   if (!options.system_prompt.empty()) {
-    if (!messages.empty() && messages.front().role == "system") {
+    if (!messages.empty() &&
+        (messages.front().role == "system" || messages.front().role == "developer")) {
       return Fail(ErrorCode::kUsage,
                   options.messages_path + ": begins with a system prompt; leave out -sys");
     }
@@ -90,10 +92,11 @@ void PrintForTerminal(const RenderedChat& chat, const Tokenizer& tokenizer) {
 }
 
 Status RenderTemplate(const TemplateArguments& options) {
-  CRIA_ASSIGN_OR_RETURN(const std::vector<ChatMessage> messages, MessagesFor(options));
   CRIA_ASSIGN_OR_RETURN(const ModelFile file, ModelFile::OpenVocabulary(options.model_path));
   CRIA_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Create(file.vocabulary()));
   const ChatTemplate chat_template(file.chat_template_source(), file.vocabulary(), file.path());
+  CRIA_ASSIGN_OR_RETURN(const std::vector<ChatMessage> messages,
+                        MessagesFor(options, chat_template));
   CRIA_ASSIGN_OR_RETURN(const std::string variables,
                         VariablesFor(chat_template, options.chat_template));
   const RenderOptions rendering = {.add_generation_prompt = !options.no_generation_prompt,

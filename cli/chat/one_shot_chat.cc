@@ -82,7 +82,7 @@ Status AnswerAndEnd(Chat& chat, const OneShotOptions& options, const AnswerStyle
       return Fail(ErrorCode::kUsage, "--messages and -f cannot both read standard input");
     }
     CRIA_ASSIGN_OR_RETURN(std::vector<ChatMessage> messages,
-                          ReadMessagesFile(*options.messages_path));
+                          ReadMessagesFile(*options.messages_path, chat.engine().chat_template()));
     CRIA_RETURN_IF_ERROR(chat.AddMessages(std::move(messages)));
     if (!options.message.is_given()) {
       DisplayPrompt(chat.conversation().messages().back().content, options);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "messages/calls_as_text.h"
 #include "serve/api/request_error.h"
 
 namespace cria::serve {
@@ -16,13 +17,6 @@ struct Rendered {
   RenderOptions options() const { return {.add_generation_prompt = true, .variables = variables}; }
 };
 
-bool HasToolMessages(const std::vector<ChatMessage>& messages) {
-  for (const ChatMessage& message : messages) {
-    if (message.role == "tool" || message.fields.contains("\"tool_calls\"")) return true;
-  }
-  return false;
-}
-
 // Some templates know no system messages: there, what it says begins the first other message.
 void JoinSystemMessage(const ChatTemplate& chat_template, Rendered& rendered) {
   std::vector<ChatMessage>& messages = rendered.messages;
@@ -35,7 +29,7 @@ void JoinSystemMessage(const ChatTemplate& chat_template, Rendered& rendered) {
 Rendered Prepare(const ChatTemplate& chat_template, ChatRequest request) {
   Rendered rendered = {.messages = std::move(request.messages)};
   Json variables = std::move(request.template_variables);
-  if (!request.tools.definitions.is_null() || HasToolMessages(rendered.messages)) {
+  if (!request.tools.definitions.is_null() || HasCalls(rendered.messages)) {
     rendered.format = FindToolFormat(chat_template.source(), KnowsTools(chat_template));
     if (!rendered.format->template_knows_tools) {
       DescribeTools(request.tools, rendered.messages);

@@ -1,10 +1,10 @@
 #include "serve/api/json_body.h"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "core/format.h"
+#include "messages/json_text.h"
 #include "serve/api/request_error.h"
 
 namespace cria::serve {
@@ -97,11 +97,6 @@ std::string TextOfNumber(const Json& number) {
   return {bytes.begin(), bytes.end()};
 }
 
-bool HasNumberAsText(const Json& value) {
-  return value.is_binary() ||
-         (value.is_structured() && std::ranges::any_of(value, HasNumberAsText));
-}
-
 }  // namespace
 
 Json ReadJsonText(std::string_view text, const std::string& what) {
@@ -122,16 +117,6 @@ std::optional<double> NumberOf(const Json& value) {
   return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
 }
 
-std::string Written(const Json& value) {
-  if (value.is_binary()) return TextOfNumber(value);
-  if (!HasNumberAsText(value)) return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  std::string items;
-  for (const auto& [name, item] : value.items()) {
-    if (!items.empty()) items += ',';
-    if (value.is_object()) items += Written(name) + ':';
-    items += Written(item);
-  }
-  return value.is_object() ? '{' + items + '}' : '[' + items + ']';
-}
+std::string Written(const Json& value) { return WriteJson(value); }
 
 }  // namespace cria::serve

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "core/format.h"
+#include "messages/calls_as_text.h"
+#include "serve/api/messages.h"
 #include "serve/api/request_error.h"
 
 namespace cria::serve {
@@ -56,24 +58,9 @@ Json AnyCallSchema(const ToolUse& use, std::string_view arguments_key, const std
   return {{"anyOf", std::move(options)}};
 }
 
-void AddCallsToContent(ChatMessage& message) {
-  if (message.fields.empty()) return;
-  const Json fields = ReadJsonText(message.fields, "a message");
-  message.fields.clear();
-  const auto calls = fields.find("tool_calls");
-  if (calls == fields.end()) return;
-  for (const Json& call : *calls) {
-    if (!message.content.empty()) message.content += '\n';
-    message.content += "<tool_call>\n" + Written(call["function"]) + "\n</tool_call>";
-  }
-}
-
 }  // namespace
 
-bool KnowsTools(const ChatTemplate& chat_template) {
-  // Llama's first sets `tools` to custom_tools, if there are any.
-  return chat_template.Reads("tools") || chat_template.Reads("custom_tools");
-}
+bool KnowsTools(const ChatTemplate& chat_template) { return chat_template.Reads("tools"); }
 
 bool KnowsCallForm(const ChatTemplate& chat_template) {
   const std::string_view source = chat_template.source();
@@ -101,24 +88,7 @@ std::unique_ptr<ToolFormat> FindToolFormat(std::string_view template_source,
 }
 
 void DescribeTools(const ToolUse& use, std::vector<ChatMessage>& messages) {
-  std::vector<ChatMessage> described;
-  bool follows_result = false;
-  for (ChatMessage& message : messages) {
-    AddCallsToContent(message);
-    const bool is_result = message.role == "tool";
-    if (is_result) {
-      message.role = "user";
-      message.content = "<tool_response>\n" + message.content + "\n</tool_response>";
-    }
-    // Many templates want users and assistants to take turns.
-    if (is_result && follows_result) {
-      described.back().content += "\n" + message.content;
-    } else {
-      described.push_back(std::move(message));
-    }
-    follows_result = is_result;
-  }
-  messages = std::move(described);
+  WriteCallsAsText(messages, RulesForMessages());
   if (use.definitions.is_null()) return;
   std::string text = "You can call these functions. Each is described by a JSON object:\n<tools>\n";
   for (const Json& definition : use.definitions) text += Written(definition) + "\n";

@@ -1,0 +1,31 @@
+#include "messages/json_text.h"
+
+#include <algorithm>
+
+namespace cria {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+bool HasNumberAsText(const Json& value) {
+  return value.is_binary() ||
+         (value.is_structured() && std::ranges::any_of(value, HasNumberAsText));
+}
+
+}  // namespace
+
+std::string WriteJson(const Json& value) {
+  if (value.is_binary()) return {value.get_binary().begin(), value.get_binary().end()};
+  if (!HasNumberAsText(value)) {
+    return value.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+  }
+  std::string items;
+  for (const auto& [name, item] : value.items()) {
+    if (!items.empty()) items += ',';
+    if (value.is_object()) items += WriteJson(name) + ':';
+    items += WriteJson(item);
+  }
+  return value.is_object() ? '{' + items + '}' : '[' + items + ']';
+}
+
+}  // namespace cria

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace cria {
+
+// The value as JSON on one line. Bytes that are not UTF-8 are replaced. A binary value is the text
+// of a number that neither 64 bits nor a double keep.
+std::string WriteJson(const nlohmann::ordered_json& value);
+
+}  // namespace cria
