@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <limits>
 #include <memory>
@@ -23,6 +22,7 @@
 #include "support/convert_model.h"
 #include "support/converted_model.h"
 #include "support/emulation.h"
+#include "support/sleeping_thread.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_checkpoint.h"
 #include "support/unwrap.h"
@@ -339,7 +339,9 @@ TEST_P(ZeroAllocation, WithSeveralSequences) {
   const auto await = [&](int wanted) {
     while (stage != wanted) std::this_thread::yield();
   };
+  std::atomic<pid_t> other_thread = 0;
   std::jthread thread([&] {
+    other_thread = support::ThisThread();
     await(1);
     together = Answer(b, *other_sampler, prompt, 40);
     stage = 2;
@@ -361,7 +363,7 @@ TEST_P(ZeroAllocation, WithSeveralSequences) {
       const Session::Request request(a, {.max_tokens = 300});
       CRIA_RETURN_IF_ERROR(a.Prefill(other));
       stage = 3;
-      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      support::AwaitSleep(other_thread);
       CRIA_RETURN_IF_ERROR(a.Logits().transform([](std::span<float>) {}));
     }
     await(4);

@@ -3,12 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "c_api/c_api_fixture.h"
+#include "support/sleeping_thread.h"
 
 namespace cria_test {
 namespace {
@@ -82,15 +85,17 @@ TEST(Parallel, AModelsCancelStopsAllChatsAndThoseThatWait) {
   const ModelPtr model = LoadModel(ParallelOptions(1));
   cria_generation_options endless = Greedy();
   endless.max_tokens = 0;
-  std::atomic<int> num_begun = 0;
+  std::array<std::atomic<pid_t>, 3> ids = {};
   std::vector<std::thread> threads;
-  threads.reserve(3);
+  threads.reserve(ids.size());
+  std::atomic<bool> is_answering = false;
   std::atomic<bool> may_go_on = false;
-  for (int i = 0; i < 3; ++i) {
+  for (std::atomic<pid_t>& id : ids) {
     threads.emplace_back([&] {
       const ChatPtr chat = MakeChat(model, endless);
-      ++num_begun;
+      id = cria::support::ThisThread();
       const Answer answer = Send(chat, kQuestion, [&](std::string_view) {
+        is_answering = true;
         while (!may_go_on) std::this_thread::yield();
         return true;
       });
@@ -99,8 +104,8 @@ TEST(Parallel, AModelsCancelStopsAllChatsAndThoseThatWait) {
                   answer.result.stop_reason == CRIA_STOP_CANCELLED);
     });
   }
-  while (num_begun < 3) std::this_thread::yield();
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const auto waits = [](pid_t id) { return id != 0 && cria::support::IsAsleep(id); };
+  cria::support::Await([&] { return is_answering && std::ranges::count_if(ids, waits) == 2; });
   cria_model_cancel(model.get());
   may_go_on = true;
   for (std::thread& thread : threads) thread.join();

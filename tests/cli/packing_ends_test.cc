@@ -4,10 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <random>
@@ -18,6 +16,7 @@
 #include "core/format.h"
 #include "support/files.h"
 #include "support/run_program.h"
+#include "support/sleeping_thread.h"
 
 namespace cria {
 namespace {
@@ -31,8 +30,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
-
-using Clock = std::chrono::steady_clock;
 
 bool IsTemporary(const std::string& name) { return name.find(".tmp-") != std::string::npos; }
 
@@ -71,21 +68,15 @@ class PackCrash : public PackingTest<LargeModel> {
   // Sends SIGINT as soon as the temporary file exists.
   std::function<void(int)> InterruptWhenWriting() {
     return [this](int program) {
-      const auto deadline = Clock::now() + std::chrono::seconds(10);
-      while (Leftovers() == 0 && Clock::now() < deadline && kill(program, 0) == 0) usleep(100);
+      support::Await([&] { return Leftovers() > 0 || support::HasEnded(program); });
       kill(program, SIGINT);
     };
   }
 };
 
 TEST_F(PackCrash, KilledAtAnyMomentItLeavesNothingThatHarms) {
-  double whole_microseconds = 1e6;
-  for (int i = 0; i < 3; ++i) {
-    const auto start = Clock::now();
-    ASSERT_EQ(Cria(PackArguments()).exit_code, 0);
-    const std::chrono::duration<double, std::micro> taken = Clock::now() - start;
-    whole_microseconds = std::min(whole_microseconds, taken.count());
-  }
+  const RunResult whole_run = Cria(PackArguments());
+  ASSERT_EQ(whole_run.exit_code, 0);
   const std::string sound = support::ReadFile(Folder() + "/" + support::FileNames(Folder()).at(0));
 
   std::mt19937 random(7);
@@ -94,9 +85,9 @@ TEST_F(PackCrash, KilledAtAnyMomentItLeavesNothingThatHarms) {
   for (int round = 0; round < 50; ++round) {
     // In every second round, the cache already has a whole file.
     if (round % 2 == 0) fs::remove_all(Folder());
-    const auto delay = static_cast<useconds_t>(moment(random) * whole_microseconds);
+    const double processor_seconds = moment(random) * whole_run.processor_seconds;
     const RunResult packed = Cria(PackArguments(), {.after_start = [&](int program) {
-                                    usleep(delay);
+                                    support::AwaitProcessorTime(program, processor_seconds);
                                     kill(program, SIGKILL);
                                   }});
     killed_while_writing += packed.signal == SIGKILL && Leftovers() > 0;

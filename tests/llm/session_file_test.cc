@@ -10,7 +10,6 @@
 
 #include <filesystem>
 #include <random>
-#include <thread>
 
 #include "llm/session_file_fixture.h"
 #include "support/emulation.h"
@@ -161,22 +160,25 @@ TEST_F(SessionFileTest, KillingTheWriterLeavesAWholeFile) {
   size_t seen[2] = {};
   const int rounds = support::IsEmulated() ? 20 : 150;
   for (int round = 0; round < rounds; ++round) {
+    int saves[2] = {};
+    ASSERT_EQ(pipe(saves), 0);
     const pid_t writer = fork();
     if (writer == 0) {
-      // On a slow machine, a writer may be killed before it saves the second one, so rounds begin
-      // with either by turns.
       for (auto i = static_cast<size_t>(round) + 1;; ++i) {
         if (!SaveSession(path_, SessionContent::kConversation, conversations[i % 2],
-                         engine->session(), 390, *engine)) {
+                         engine->session(), 390, *engine) ||
+            write(saves[1], "", 1) != 1) {
           _exit(1);
         }
       }
     }
-    // On a busy machine, a writer may begin late: it gets more time until both were seen.
-    const int patience = seen[0] > 0 && seen[1] > 0 ? 1 : round + 1;
-    std::uniform_int_distribution<int> microseconds(0, 8000 * patience);
-    std::this_thread::sleep_for(std::chrono::microseconds(microseconds(random)));
+    close(saves[1]);
+    // It is killed at a random moment after some saves, which begin with either by turns.
+    char byte = 0;
+    for (int count = round / 2 % 3; count > 0; --count) ASSERT_EQ(read(saves[0], &byte, 1), 1);
+    usleep(std::uniform_int_distribution<useconds_t>(0, 3000)(random));
     kill(writer, SIGKILL);
+    close(saves[0]);
     int status = 0;
     ASSERT_EQ(waitpid(writer, &status, 0), writer);
     ASSERT_TRUE(WIFSIGNALED(status)) << "it could not save";

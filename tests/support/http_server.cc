@@ -130,7 +130,7 @@ void HttpServer::Serve(int connection) {
       const std::string_view part = body.substr(0, response.part_bytes);
       is_open = SendAll(connection, part);
       body.remove_prefix(part.size());
-      std::this_thread::sleep_for(response.pause);
+      if (response.after_part) response.after_part();
     }
   }
   shutdown(connection, SHUT_RDWR);

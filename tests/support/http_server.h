@@ -1,7 +1,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -31,9 +30,9 @@ struct HttpResponse {
   std::optional<uint64_t> claimed_bytes;
   // The connection is closed after so many bytes of the body.
   std::optional<size_t> breaks_after_bytes;
-  // The body is sent in parts of this size, with a pause after each.
+  // The body is sent in parts of this size; after each, `after_part` is called if it is set.
   size_t part_bytes = size_t{1} << 20;
-  std::chrono::milliseconds pause{0};
+  std::function<void()> after_part = {};
   // Sent in place of everything else.
   std::string raw;
 };

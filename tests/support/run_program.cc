@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +15,8 @@
 #include <cstring>
 #include <stdexcept>
 #include <string_view>
+
+#include "support/permissions.h"
 
 namespace cria::support {
 namespace {
@@ -84,6 +87,7 @@ void BecomeProgram(const std::vector<char*>& arguments, const RunOptions& option
     putenv(const_cast<char*>(variable.c_str()));
   }
   if (!options.working_directory.empty() && chdir(options.working_directory.c_str()) != 0) return;
+  if (options.permissions_hold) LetPermissionsHoldAfterExec();
   Limit(RLIMIT_CORE, 0);
   if (options.file_size_limit_bytes) {
     signal(SIGXFSZ, SIG_IGN);
@@ -139,6 +143,10 @@ bool Converse(pid_t program, Descriptor& input, Descriptor& output, Descriptor& 
     }
   }
   return true;
+}
+
+double Seconds(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
 }
 
 // Waits for the program, which may run after it closed its outputs. Returns false after the
@@ -201,7 +209,26 @@ RunResult RunProgram(const std::vector<std::string>& arguments, const RunOptions
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   result.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   result.peak_resident_bytes = static_cast<size_t>(usage.ru_maxrss) * 1024;
+  result.processor_seconds = Seconds(usage.ru_utime) + Seconds(usage.ru_stime);
   return result;
+}
+
+bool HasEnded(int program) {
+  siginfo_t info = {};
+  waitid(P_PID, static_cast<id_t>(program), &info, WEXITED | WNOHANG | WNOWAIT);
+  return info.si_pid != 0;
+}
+
+void AwaitProcessorTime(int program, double seconds) {
+  clockid_t clock = {};
+  if (clock_getcpuclockid(program, &clock) != 0) {
+    throw std::runtime_error("cannot see a program's processor time");
+  }
+  timespec used = {};
+  while (!HasEnded(program) && clock_gettime(clock, &used) == 0 &&
+         static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec) < seconds) {
+    usleep(100);
+  }
 }
 
 }  // namespace cria::support
