@@ -6,9 +6,13 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <memory>
+#include <mutex>
 #include <new>
+#include <utility>
 
 #include "cli/messages.h"
 #include "cli/progress_bar.h"
@@ -90,7 +94,25 @@ void EndBySignal(int number) {
   pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
 }
 
+// What EndWithMemoryLeft keeps, large enough that the C library gives it back to the system.
+constexpr size_t kReserveBytes = size_t{1} << 20;
+std::function<int()>* finish_without_memory = nullptr;
+std::unique_ptr<std::byte[]> reserve;
+std::mutex end_mutex;
+
 void EndWithoutMemory() {
+  // Another thread that needs memory waits here until the program has ended. The same thread may
+  // come here again if the reserve is too small.
+  static std::atomic<bool> is_finishing = false;
+  if (finish_without_memory != nullptr && !is_finishing) {
+    end_mutex.lock();
+    is_finishing = true;
+    reserve.reset();
+    const int code = (*finish_without_memory)();
+    std::fflush(nullptr);
+    OutputFile::RemoveUnfinished();
+    _exit(code);
+  }
   OutputFile::RemoveUnfinished();
   RestoreTerminal();
   WriteError("memory ran out; ask for less context or fewer threads");
@@ -121,6 +143,18 @@ void RestoreTerminalAtEnd(const char* text) {
   terminal_text = nullptr;
   if (text != nullptr && tcgetattr(STDIN_FILENO, &terminal_settings) == 0) terminal_text = text;
   HandleSuspending(terminal_text.load() != nullptr);
+}
+
+EndWithMemoryLeft::EndWithMemoryLeft(std::function<int()> finish) {
+  static std::function<int()> kept;
+  kept = std::move(finish);
+  reserve = std::make_unique<std::byte[]>(kReserveBytes);
+  finish_without_memory = &kept;
+}
+
+EndWithMemoryLeft::~EndWithMemoryLeft() {
+  finish_without_memory = nullptr;
+  reserve.reset();
 }
 
 StopSentence::StopSentence(const char* sentence, CtrlC ctrl_c) {

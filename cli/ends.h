@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 namespace cria::cli {
 
 // Installs handlers that remove the program's unfinished files before a signal or abort() ends it.
@@ -7,6 +9,17 @@ namespace cria::cli {
 // throw to their caller; large allocations return an Error before that. A file that would exceed
 // its size limit becomes an error like a full disk. `program` begins error sentences.
 void InstallEndHandlers(const char* program);
+
+// While an object exists, the program does not print an error if memory runs out: it calls `finish`
+// once, with memory that was kept for it, and exits with the code that this returns. Other threads
+// stand still or wait for memory meanwhile. There may be one object at a time.
+class EndWithMemoryLeft {
+ public:
+  explicit EndWithMemoryLeft(std::function<int()> finish);
+  EndWithMemoryLeft(const EndWithMemoryLeft&) = delete;
+  EndWithMemoryLeft& operator=(const EndWithMemoryLeft&) = delete;
+  ~EndWithMemoryLeft();
+};
 
 // From now on, before a signal ends the program or Ctrl-Z stops it, `text` is written to the
 // terminal of standard input, which gets the settings that it has now. When the program goes on in

@@ -53,7 +53,12 @@ void ProgressBar::Update(uint64_t done, uint64_t total, std::string_view item) {
   const double fraction = total == 0 ? 1.0 : static_cast<double>(done) / static_cast<double>(total);
   const auto now = std::chrono::steady_clock::now();
   // What begins again from less is another operation.
-  if (!beginning_ || done < last_done_) beginning_ = {done, now};
+  if (!beginning_ || done < last_done_) {
+    beginning_ = {done, now};
+  } else {
+    beginning_->done += skipped_;
+  }
+  skipped_ = 0;
   last_done_ = done;
   const std::string time_left =
       TimeLeftText(done - beginning_->done, total - beginning_->done, now - beginning_->time);

@@ -29,6 +29,8 @@ class ProgressBar {
 
   // `item` names the current step. May be called often.
   void Update(uint64_t done, uint64_t total, std::string_view item);
+  // The next update's `done` has this much that took no time, which says nothing of the time left.
+  void Skip(uint64_t amount) { skipped_ += amount; }
   // Removes the line from the terminal. Call it before results are printed.
   void Clear();
 
@@ -47,6 +49,7 @@ class ProgressBar {
   };
   std::optional<Beginning> beginning_;
   uint64_t last_done_ = 0;
+  uint64_t skipped_ = 0;
   std::chrono::steady_clock::time_point first_line_;
   std::chrono::steady_clock::time_point last_drawn_;
 };

@@ -274,15 +274,16 @@ Result<PlannedConversion> PlanConversion(Preparation preparation, const ConvertO
                             EncodeText(planned.preparation, options.calibration->text,
                                        options.calibration->max_tokens));
     }
-    CRIA_ASSIGN_OR_RETURN(
-        planned.rotation,
-        RotateResidual(*planned.tokens, options.calibration->rotation, threads, progress,
-                       planned.preparation.checkpoint.config, planned.plan));
+    CRIA_ASSIGN_OR_RETURN(planned.rotation,
+                          RotateResidual(*planned.tokens, options.calibration->rotation, threads,
+                                         ProgressOfStep(progress, ConvertStep::kRotating),
+                                         planned.preparation.checkpoint.config, planned.plan));
   }
   if (options.target) {
-    CRIA_ASSIGN_OR_RETURN(planned.schemes,
-                          ChooseLayouts(planned.preparation, *options.target, planned.tokens,
-                                        threads, progress, planned.plan));
+    CRIA_ASSIGN_OR_RETURN(
+        planned.schemes,
+        ChooseLayouts(planned.preparation, *options.target, planned.tokens, threads,
+                      ProgressOfStep(progress, ConvertStep::kChoosing), planned.plan));
   }
   return planned;
 }
@@ -298,8 +299,8 @@ Result<std::vector<MatrixError>> MeasureErrorsOf(PlannedConversion& planned,
   if (text.empty()) return std::vector<MatrixError>();
   CRIA_ASSIGN_OR_RETURN(const CalibrationTokens tokens,
                         EncodeText(planned.preparation, text, 0, kAnyText));
-  return MeasureErrors(tokens, planned.preparation.checkpoint.config, threads, progress,
-                       planned.plan);
+  return MeasureErrors(tokens, planned.preparation.checkpoint.config, threads,
+                       ProgressOfStep(progress, ConvertStep::kMeasuring), planned.plan);
 }
 
 // Slow cores are used, too: unlike a token, a tensor does not wait for them at every layer.
@@ -308,49 +309,6 @@ Result<ThreadPool> CreateThreads(const ConvertOptions& options) {
       options.num_threads != 0
           ? options.num_threads
           : std::max<size_t>(1, platform::ReadCpuTopology().processors.size()));
-}
-
-// A model file that is whole, but not committed.
-struct Conversion {
-  WrittenModel written;
-  ConvertReport report;
-  std::optional<ResumeFolder> resume;  // Not needed any more when the file is committed.
-};
-
-Result<Conversion> ConvertUncommitted(const std::filesystem::path& checkpoint_path,
-                                      const std::filesystem::path& output_path,
-                                      const ConvertOptions& options,
-                                      const ProgressCallback& progress) {
-  CRIA_RETURN_IF_ERROR(CheckOutput(output_path, checkpoint_path, options.overwrite));
-  CRIA_ASSIGN_OR_RETURN(const ThreadPool threads, CreateThreads(options));
-  CRIA_ASSIGN_OR_RETURN(Preparation preparation, Prepare(checkpoint_path, options));
-  CRIA_RETURN_IF_ERROR(CheckIsNoneOfWeights(output_path, preparation.checkpoint.tensors));
-  CRIA_ASSIGN_OR_RETURN(PlannedConversion planned,
-                        PlanConversion(std::move(preparation), options, threads, progress));
-  const Checkpoint& checkpoint = planned.preparation.checkpoint;
-  FilePlan& plan = planned.plan;
-  CalibrationReport calibrated;
-  std::optional<ResumeFolder> resume;
-  if (planned.tokens) {
-    CRIA_ASSIGN_OR_RETURN(resume, OpenResumeFolder(*options.calibration, *planned.tokens, plan));
-    CRIA_ASSIGN_OR_RETURN(ScratchFile scratch, ScratchFile::Create(output_path));
-    CRIA_ASSIGN_OR_RETURN(calibrated, Calibrate(*planned.tokens, checkpoint.config, threads,
-                                                std::make_shared<ScratchFile>(std::move(scratch)),
-                                                progress, resume ? &*resume : nullptr, plan));
-  }
-  CRIA_ASSIGN_OR_RETURN(std::vector<MatrixError> errors,
-                        MeasureErrorsOf(planned, options, threads, progress));
-  CRIA_ASSIGN_OR_RETURN(WrittenModel written, WriteModel(Describe(planned.preparation), plan,
-                                                         output_path, threads, progress));
-  ConvertReport report = MakeReport(checkpoint, plan, written);
-  const std::vector<std::string>& more_notes = planned.preparation.tokenizer.notes;
-  report.notes.insert(report.notes.end(), more_notes.begin(), more_notes.end());
-  report.equalized = planned.equalized;
-  report.rotation = planned.rotation;
-  report.calibrated = calibrated;
-  report.schemes = std::move(planned.schemes);
-  report.errors = std::move(errors);
-  return Conversion{std::move(written), std::move(report), std::move(resume)};
 }
 
 // The part of a model file that a tokenizer takes. Files have, for each token of the vocabulary, 46
@@ -394,14 +352,56 @@ double TensorKindReport::relative_rms_error() const {
                                       : std::sqrt(error.squared_error / error.squared_weights);
 }
 
+Result<Conversion> ConvertUncommitted(const std::filesystem::path& checkpoint_path,
+                                      const std::filesystem::path& output_path,
+                                      const ConvertOptions& options,
+                                      const ProgressCallback& progress) {
+  CRIA_RETURN_IF_ERROR(CheckOutput(output_path, checkpoint_path, options.overwrite));
+  CRIA_ASSIGN_OR_RETURN(const ThreadPool threads, CreateThreads(options));
+  CRIA_ASSIGN_OR_RETURN(Preparation preparation, Prepare(checkpoint_path, options));
+  CRIA_RETURN_IF_ERROR(CheckIsNoneOfWeights(output_path, preparation.checkpoint.tensors));
+  CRIA_ASSIGN_OR_RETURN(PlannedConversion planned,
+                        PlanConversion(std::move(preparation), options, threads, progress));
+  const Checkpoint& checkpoint = planned.preparation.checkpoint;
+  FilePlan& plan = planned.plan;
+  CalibrationReport calibrated;
+  std::optional<ResumeFolder> resume;
+  if (planned.tokens) {
+    CRIA_ASSIGN_OR_RETURN(resume, OpenResumeFolder(*options.calibration, *planned.tokens, plan));
+    CRIA_ASSIGN_OR_RETURN(ScratchFile scratch, ScratchFile::Create(output_path));
+    CRIA_ASSIGN_OR_RETURN(calibrated, Calibrate(*planned.tokens, checkpoint.config, threads,
+                                                std::make_shared<ScratchFile>(std::move(scratch)),
+                                                ProgressOfStep(progress, ConvertStep::kCalibrating),
+                                                resume ? &*resume : nullptr, plan));
+  }
+  CRIA_ASSIGN_OR_RETURN(std::vector<MatrixError> errors,
+                        MeasureErrorsOf(planned, options, threads, progress));
+  CRIA_ASSIGN_OR_RETURN(WrittenModel written, WriteModel(Describe(planned.preparation), plan,
+                                                         output_path, threads, progress));
+  ConvertReport report = MakeReport(checkpoint, plan, written);
+  const std::vector<std::string>& more_notes = planned.preparation.tokenizer.notes;
+  report.notes.insert(report.notes.end(), more_notes.begin(), more_notes.end());
+  report.equalized = planned.equalized;
+  report.rotation = planned.rotation;
+  report.calibrated = calibrated;
+  report.schemes = std::move(planned.schemes);
+  report.errors = std::move(errors);
+  return Conversion(std::move(written.file), std::move(report), std::move(resume));
+}
+
+Status Conversion::Commit() {
+  CRIA_RETURN_IF_ERROR(file_.Commit());
+  if (resume_) resume_->Remove();
+  return {};
+}
+
 Result<ConvertReport> Convert(const std::filesystem::path& checkpoint_path,
                               const std::filesystem::path& output_path,
                               const ConvertOptions& options, const ProgressCallback& progress) {
   CRIA_ASSIGN_OR_RETURN(Conversion conversion,
                         ConvertUncommitted(checkpoint_path, output_path, options, progress));
-  CRIA_RETURN_IF_ERROR(conversion.written.file.Commit());
-  if (conversion.resume) conversion.resume->Remove();
-  return std::move(conversion.report);
+  CRIA_RETURN_IF_ERROR(conversion.Commit());
+  return conversion.report();
 }
 
 Result<platform::File> ConvertUnnamed(const std::filesystem::path& checkpoint_path,
@@ -410,7 +410,7 @@ Result<platform::File> ConvertUnnamed(const std::filesystem::path& checkpoint_pa
                                       const ProgressCallback& progress) {
   CRIA_ASSIGN_OR_RETURN(Conversion conversion,
                         ConvertUncommitted(checkpoint_path, output_path, options, progress));
-  return conversion.written.file.TakeUnnamed();
+  return conversion.file().TakeUnnamed();
 }
 
 Result<std::vector<SchemeChoice>> ChooseSchemesFor(const std::filesystem::path& checkpoint_path,

@@ -6,9 +6,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "converter/calibrate/calibrate.h"
+#include "converter/calibrate/resume_folder.h"
 #include "converter/calibrate/rotation.h"
 #include "converter/calibrate/scheme_options.h"
 #include "converter/calibrate/sensitivity.h"
@@ -16,6 +18,7 @@
 #include "converter/progress.h"
 #include "converter/quantize/row_quantizer.h"
 #include "converter/tokenizer/chat_template_source.h"
+#include "core/output_file.h"
 #include "core/platform.h"
 #include "cria/error.h"
 #include "model/checksum.h"
@@ -107,6 +110,30 @@ Status CheckOptions(const ConvertOptions& options);
 Result<ConvertReport> Convert(const std::filesystem::path& checkpoint_path,
                               const std::filesystem::path& output_path,
                               const ConvertOptions& options, const ProgressCallback& progress = {});
+
+// A model file that is whole, but has its name only after Commit; without it, the file is removed.
+class Conversion {
+ public:
+  Conversion(OutputFile file, ConvertReport report, std::optional<ResumeFolder> resume)
+      : file_(std::move(file)), report_(std::move(report)), resume_(std::move(resume)) {}
+
+  const ConvertReport& report() const { return report_; }
+  const OutputFile& file() const { return file_; }
+  OutputFile& file() { return file_; }
+  // Gives the file its name. An existing file is replaced.
+  Status Commit();
+
+ private:
+  OutputFile file_;
+  ConvertReport report_;
+  std::optional<ResumeFolder> resume_;  // Not needed any more when the file is committed.
+};
+
+// The same as Convert, but leaves it to the caller to commit the file.
+Result<Conversion> ConvertUncommitted(const std::filesystem::path& checkpoint_path,
+                                      const std::filesystem::path& output_path,
+                                      const ConvertOptions& options,
+                                      const ProgressCallback& progress = {});
 
 // What Convert would choose for the target of the options, which must have one, without writing a
 // file.

@@ -8,6 +8,7 @@
 
 #include "cli/convert/sampled_window.h"
 #include "converter/calibrate/block.h"
+#include "converter/step_costs.h"
 #include "decode/open_sequence.h"
 #include "llm/engine.h"
 #include "llm/sampler.h"
@@ -44,9 +45,15 @@ Result<Turns> FindTurns(const Engine& engine) {
   return turns;
 }
 
-// Writes windows, as many at once as there are samplers.
+struct TokenCount {
+  size_t done;
+  size_t total;
+};
+
+// Writes windows, as many at once as there are samplers. `before` are the tokens that are done.
 Status WriteWindows(Engine& engine, size_t window_tokens, std::span<SampledWindow> windows,
-                    std::span<Sampler> samplers) {
+                    std::span<Sampler> samplers, const TokenCount& before,
+                    const ProgressCallback& progress) {
   Decoder& decoder = engine.decoder();
   std::vector<OpenSequence> sequences;
   for (size_t i = 0; i < windows.size(); ++i) {
@@ -67,6 +74,10 @@ Status WriteWindows(Engine& engine, size_t window_tokens, std::span<SampledWindo
       runs[i] = {sequences[i].id(), position, 1, 1};
     }
     CRIA_RETURN_IF_ERROR(decoder.Forward({next, runs}));
+    const size_t done = before.done + (position + 1) * windows.size();
+    if (progress != nullptr && !progress({"letting the model write tokens", done, before.total})) {
+      return Fail(ErrorCode::kCancelled, "cancelled; nothing was written");
+    }
   }
   return {};
 }
@@ -93,18 +104,21 @@ Result<std::unique_ptr<Engine>> LoadInInt8(const std::filesystem::path& checkpoi
 
 Result<CalibrationTokens> SampleCalibrationTokens(const std::filesystem::path& checkpoint_path,
                                                   const std::filesystem::path& model_path,
+                                                  const ModelConfig& config,
                                                   const ConvertOptions& options, size_t max_tokens,
                                                   const ProgressCallback& progress) {
-  CRIA_ASSIGN_OR_RETURN(const ModelOutline outline, OutlineConversion(checkpoint_path, options));
-  const ModelConfig& config = outline.config;
   // Before a model is made that takes long to sample from.
   CRIA_RETURN_IF_ERROR(CheckCalibrates());
   CalibrationTokens tokens;
   const size_t total = max_tokens != 0 ? max_tokens : UsualCalibrationTokens(config);
   tokens.window_tokens = CalibrationWindowTokens(config, total);
+  const double converting_part = ConvertingPartOfSampling(config, options);
   CRIA_ASSIGN_OR_RETURN(
       const std::unique_ptr<Engine> engine,
-      LoadInInt8(checkpoint_path, model_path, options, tokens.window_tokens, progress));
+      LoadInInt8(checkpoint_path, model_path, options, tokens.window_tokens,
+                 ProgressOfStep(progress, ConvertStep::kSampling, 0.0, converting_part)));
+  const ProgressCallback sampling =
+      ProgressOfStep(progress, ConvertStep::kSampling, converting_part, 1.0);
   const size_t num_windows = std::max<size_t>(1, total / tokens.window_tokens);
   CRIA_ASSIGN_OR_RETURN(const Turns turns, FindTurns(*engine));
   for (size_t first = 0; first < num_windows; first += kSequences) {
@@ -119,12 +133,11 @@ Result<CalibrationTokens> SampleCalibrationTokens(const std::filesystem::path& c
       samplers.push_back(std::move(sampler));
       windows.emplace_back(turns, engine->file().stop_token_ids(), config.vocab_size, i);
     }
-    CRIA_RETURN_IF_ERROR(WriteWindows(*engine, tokens.window_tokens, windows, samplers));
+    CRIA_RETURN_IF_ERROR(WriteWindows(*engine, tokens.window_tokens, windows, samplers,
+                                      {tokens.ids.size(), total}, sampling));
     for (const SampledWindow& window : windows) {
       tokens.ids.insert(tokens.ids.end(), window.tokens().begin(), window.tokens().end());
     }
-    const bool goes_on = progress == nullptr || progress({"tokens", tokens.ids.size(), total});
-    if (!goes_on) return Fail(ErrorCode::kCancelled, "cancelled; nothing was written");
   }
   return tokens;
 }

@@ -16,9 +16,10 @@ namespace cria::cli {
 // For this, it converts the checkpoint to int8 in a temporary file beside `model_path`. The tokens
 // are the same for any number of threads; on processors with other instructions they differ where
 // the logits of two tokens are nearly the same. `max_tokens` of 0 stands for
-// UsualCalibrationTokens. `progress` may cancel.
+// UsualCalibrationTokens. `config` is the checkpoint's. `progress` may cancel.
 Result<CalibrationTokens> SampleCalibrationTokens(const std::filesystem::path& checkpoint_path,
                                                   const std::filesystem::path& model_path,
+                                                  const ModelConfig& config,
                                                   const ConvertOptions& options, size_t max_tokens,
                                                   const ProgressCallback& progress);
 

@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <memory>
 #include <utility>
+#include <vector>
 
+#include "converter/step_costs.h"
 #include "core/format.h"
 #include "core/output_file.h"
 #include "llm/engine.h"
@@ -56,40 +58,87 @@ bool IsVerifyFolder(const std::filesystem::directory_entry& entry, const std::st
          entry.is_directory(error) && !entry.is_symlink(error);
 }
 
+Result<LogitComparison> Compare(Engine& reference, Engine& model,
+                                std::span<const char* const> texts,
+                                const ProgressCallback& progress) {
+  LogitComparison comparison;
+  const size_t window = model.decoder().context_tokens();
+  std::vector<std::vector<int32_t>> tokens;
+  size_t total = 0;
+  for (const char* text : texts) {
+    CRIA_ASSIGN_OR_RETURN(std::vector<int32_t> ids,
+                          reference.tokenizer().Encode(text, {.parse_special = false}));
+    total += ids.size();
+    tokens.push_back(std::move(ids));
+  }
+  size_t done = 0;
+  for (const std::vector<int32_t>& ids : tokens) {
+    for (std::span<const int32_t> rest = ids; !rest.empty();) {
+      const auto part = rest.first(std::min(rest.size(), window));
+      rest = rest.subspan(part.size());
+      CRIA_RETURN_IF_ERROR(AddComparison(reference.decoder(), model.decoder(), part, comparison));
+      done += part.size();
+      if (progress != nullptr && !progress({"verifying", done, total})) {
+        return Fail(ErrorCode::kCancelled, "cancelled; nothing was written");
+      }
+    }
+  }
+  return comparison;
+}
+
+// Of what happened with a model that was written a moment ago: only a file that is malformed is the
+// model's fault.
+Result<ConversionCheck> FailOrObstacle(const std::string& model_path, const Error& error) {
+  if (error.code() == ErrorCode::kInvalidFile || error.code() == ErrorCode::kInternal) {
+    return Fail(error.code(),
+                Format("{}: failed the verification: {}", model_path, error.message()));
+  }
+  return ConversionCheck{.obstacle = error};
+}
+
 }  // namespace
 
 std::span<const char* const> ShortTexts() { return kTexts; }
 
-Result<LogitComparison> CheckConversion(const std::string& checkpoint_path,
-                                        const std::string& model_path,
-                                        const ConvertOptions& options,
+Result<ConversionCheck> CheckConversion(const std::string& checkpoint_path,
+                                        const std::string& model_path, platform::File model_file,
+                                        const ModelConfig& config, const ConvertOptions& options,
                                         std::span<const char* const> texts,
                                         const ProgressCallback& progress) {
-  CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> reference,
-                        LoadInF32(checkpoint_path, model_path, options, progress));
-  CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> model,
-                        Engine::Load(model_path, OptionsForCheck(options.num_threads)));
-  LogitComparison comparison;
-  const size_t window = model->decoder().context_tokens();
-  for (const char* text : texts) {
-    const auto tokens = reference->tokenizer().Encode(text, {.parse_special = false});
-    if (!tokens) continue;  // The vocabulary lacks a character.
-    for (std::span<const int32_t> rest = *tokens; !rest.empty();) {
-      const auto part = rest.first(std::min(rest.size(), window));
-      rest = rest.subspan(part.size());
-      CRIA_RETURN_IF_ERROR(AddComparison(reference->decoder(), model->decoder(), part, comparison));
-    }
+  const double converting_part = ConvertingPartOfVerifying(config);
+  const auto reference =
+      LoadInF32(checkpoint_path, model_path, options,
+                ProgressOfStep(progress, ConvertStep::kVerifying, 0.0, converting_part));
+  if (!reference) {
+    const Error& error = reference.error();
+    if (error.code() == ErrorCode::kCancelled) return std::unexpected(error);
+    // The checkpoint was converted a moment ago.
+    return ConversionCheck{.obstacle =
+                               Error(error.code(),
+                                     "the checkpoint could not be converted to f32, to compare "
+                                     "with: " +
+                                         error.message(),
+                                     error.remedy())};
   }
-  if (comparison.num_positions == 0) {
-    return Fail(
-        ErrorCode::kUnsupported,
-        model_path + ": cannot be verified: its vocabulary has no tokens for the test texts");
+  const auto model = Engine::Load(std::move(model_file), OptionsForCheck(options.num_threads));
+  if (!model) return FailOrObstacle(model_path, model.error());
+  const auto comparison =
+      Compare(**reference, **model, texts,
+              ProgressOfStep(progress, ConvertStep::kVerifying, converting_part, 1.0));
+  if (!comparison && comparison.error().code() == ErrorCode::kCancelled) {
+    return std::unexpected(comparison.error());
   }
-  if (!std::isfinite(comparison.largest_difference)) {
+  if (!comparison) return FailOrObstacle(model_path, comparison.error());
+  if (comparison->num_positions == 0) {
+    return ConversionCheck{
+        .obstacle = Error(ErrorCode::kUnsupported,
+                          model_path + ": its vocabulary has no tokens for the test texts")};
+  }
+  if (!std::isfinite(comparison->largest_difference)) {
     return Fail(ErrorCode::kInvalidFile,
                 model_path + ": failed the verification: it predicts values that are not finite");
   }
-  return comparison;
+  return ConversionCheck{.comparison = *comparison};
 }
 
 void RemoveAbandonedChecks(const std::string& model_path) {

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 
 #include "converter/convert.h"
+#include "core/platform.h"
 #include "cria/error.h"
 #include "llm/measure/logit_comparison.h"
 
@@ -16,14 +18,22 @@ inline constexpr uint64_t kMaxCheckedParameters = 64'000'000;
 // Some short texts, in several languages, one of them code.
 std::span<const char* const> ShortTexts();
 
-// Compares what the model file at `model_path` predicts for `texts`, each in windows of the model's
-// context, with what the checkpoint in f32 predicts. Texts that the vocabulary cannot express are
-// left out. For this, it converts the checkpoint into a temporary file beside the
-// model file, of four bytes for each parameter, and loads both models. `progress` may cancel.
-// Fails with kUnsupported if the vocabulary can express none of the texts.
-Result<LogitComparison> CheckConversion(const std::string& checkpoint_path,
-                                        const std::string& model_path,
-                                        const ConvertOptions& options,
+struct ConversionCheck {
+  LogitComparison comparison;
+  // Why the models could not be compared, which says nothing against the model: for example, there
+  // is no room for the checkpoint in f32, or it has changed. With kUnsupported, the vocabulary can
+  // express none of the texts.
+  std::optional<Error> obstacle = {};
+};
+
+// Compares what a model file that will have the name `model_path` predicts for `texts`, each in
+// windows of the model's context, with what the checkpoint in f32 predicts. For this, it converts
+// the checkpoint into a temporary file beside the model file, of four bytes for each parameter, and
+// loads both models. `config` is the checkpoint's. `progress` may cancel. Fails if something is
+// wrong with the model.
+Result<ConversionCheck> CheckConversion(const std::string& checkpoint_path,
+                                        const std::string& model_path, platform::File model_file,
+                                        const ModelConfig& config, const ConvertOptions& options,
                                         std::span<const char* const> texts,
                                         const ProgressCallback& progress);
 

@@ -10,7 +10,9 @@
 #include "cli/convert/checkpoint_options.h"
 #include "cli/convert/checkpoint_source.h"
 #include "cli/convert/conversion_check.h"
+#include "cli/convert/conversion_report.h"
 #include "cli/convert/scheme_table.h"
+#include "cli/convert/step_progress.h"
 #include "cli/ends.h"
 #include "cli/flags/byte_count.h"
 #include "cli/flags/options.h"
@@ -21,6 +23,7 @@
 #include "cli/standard_streams.h"
 #include "cli/text_file.h"
 #include "converter/convert.h"
+#include "converter/step_costs.h"
 #include "core/format.h"
 #include "core/platform.h"
 #include "cria/error.h"
@@ -160,75 +163,25 @@ void AddPlanCommand(cria::cli::CommandLine& program) {
   command.SetAction([plan] { return Plan(*plan); });
 }
 
-// Empty if it was not measured.
-std::string RotationReason(const cria::RotationReport& report) {
-  if (report.divergence_ratio == 0.0) return "";
-  return cria::Format(
-      ": the KL divergence of rounding is {:.2f} of that without, for text that was held back",
-      report.divergence_ratio);
-}
+// One bar for all steps of a conversion, those around it included.
+class ConversionBar {
+ public:
+  explicit ConversionBar(const cria::StepCosts& costs) : steps_(costs) {}
 
-void PrintNotes(const std::vector<std::string>& notes) {
-  for (const std::string& note : notes) std::printf("%s\n", cria::cli::Printable(note).c_str());
-}
+  cria::ProgressCallback Callback() {
+    return [this](const cria::ConvertProgress& progress) {
+      const cria::cli::StepProgress::Whole whole = steps_.Update(progress);
+      bar_.Skip(whole.skipped);
+      bar_.Update(whole.done, whole.total, whole.item);
+      return true;
+    };
+  }
+  void Clear() { bar_.Clear(); }
 
-void PrintReport(const ConvertReport& report, const std::string& output) {
-  std::printf("%-26s %-6s %8s %14s %12s %12s %10s\n", "tensors", "scheme", "count", "weights", "MB",
-              "RMS error", "relative");
-  for (const cria::TensorKindReport& kind : report.kinds) {
-    std::printf("%-26s %-6s %8zu %14llu %12.3f %12.3e %9.3f%%\n",
-                std::string(cria::TensorRoleName(kind.role)).c_str(),
-                std::string(cria::SchemeName(kind.scheme)).c_str(), kind.num_tensors,
-                static_cast<unsigned long long>(kind.num_weights),
-                static_cast<double>(kind.stored_bytes) / 1e6, kind.rms_error(),
-                100.0 * kind.relative_rms_error());
-  }
-  if (!report.schemes.empty()) {
-    std::fputs(cria::cli::SchemeTable(report.schemes, report.calibrated.num_tokens > 0).c_str(),
-               stdout);
-  }
-  if (!report.errors.empty()) std::fputs(cria::cli::ErrorTable(report.errors).c_str(), stdout);
-  PrintNotes(report.notes);
-  if (report.equalized.num_equalized > 0) {
-    std::printf("large channels were evened out in %zu of %zu places\n",
-                report.equalized.num_equalized, report.equalized.num_places);
-  }
-  if (report.rotation.is_rotated) {
-    std::printf("the hidden state is rotated%s\n", RotationReason(report.rotation).c_str());
-  }
-  if (report.calibrated.num_tokens > 0) {
-    std::printf(
-        "calibrated %zu of %zu matrices with %zu tokens: squared errors of products are "
-        "%.2f of those of rounding, for text that was held back\n",
-        report.calibrated.num_calibrated, report.calibrated.num_matrices,
-        report.calibrated.num_tokens, report.calibrated.held_back_ratio);
-    if (report.calibrated.num_rounded_experts > 0) {
-      std::printf(
-          "%zu of %zu experts are rounded, because too few tokens reach them: a longer text may "
-          "lose less\n",
-          report.calibrated.num_rounded_experts, report.calibrated.num_experts);
-    }
-    if (report.calibrated.num_resumed_layers > 0) {
-      std::printf("an earlier run had done the first %zu layers\n",
-                  report.calibrated.num_resumed_layers);
-    }
-    if (report.calibrated.has_few_tokens) {
-      std::printf("these are few tokens for this model: a longer text may lose less\n");
-    }
-  }
-  std::printf("%s: %s, %llu parameters, %.2f bits per weight, %.1f MB, digest %s\n",
-              cria::cli::Printable(output).c_str(), cria::cli::Printable(report.name).c_str(),
-              static_cast<unsigned long long>(report.num_parameters), report.bits_per_weight,
-              static_cast<double>(report.file_bytes) / 1e6,
-              cria::DigestText(report.digest).c_str());
-}
-
-cria::ProgressCallback ProgressOn(cria::cli::ProgressBar& bar) {
-  return [&bar](const cria::ConvertProgress& progress) {
-    bar.Update(progress.done_weights, progress.total_weights, progress.tensor);
-    return true;
-  };
-}
+ private:
+  cria::cli::StepProgress steps_;
+  cria::cli::ProgressBar bar_{"converting"};
+};
 
 // Sets the options for a target, for calibrating and for measuring errors.
 cria::Status PrepareOptions(Arguments& arguments) {
@@ -263,25 +216,24 @@ cria::Status PrepareOptions(Arguments& arguments) {
   if (reads_text) {
     CRIA_ASSIGN_OR_RETURN(calibration.text, cria::cli::ReadTextFile(arguments.calibration_path,
                                                                     cria::cli::LongText()));
-    return {};
   }
-  cria::cli::ProgressBar bar("preparing");
-  CRIA_ASSIGN_OR_RETURN(calibration.tokens, cria::cli::SampleCalibrationTokens(
-                                                arguments.checkpoint, arguments.output, options,
-                                                arguments.calibration_tokens, ProgressOn(bar)));
   return {};
 }
 
-cria::Result<ConvertReport> RunConvert(Arguments& arguments) {
-  cria::cli::ProgressBar bar("converting");
-  return cria::Convert(arguments.checkpoint, arguments.output, arguments.options, ProgressOn(bar));
+// Lets the model write a text to calibrate with if that is wanted.
+cria::Status Sample(Arguments& arguments, const cria::ModelConfig& config, ConversionBar& bar) {
+  if (!arguments.calibrates_itself) return {};
+  CRIA_ASSIGN_OR_RETURN(arguments.options.calibration->tokens,
+                        cria::cli::SampleCalibrationTokens(
+                            arguments.checkpoint, arguments.output, config, arguments.options,
+                            arguments.calibration_tokens, bar.Callback()));
+  return {};
 }
 
-cria::Status PrintSchemes(const Arguments& arguments) {
-  cria::cli::ProgressBar bar("measuring");
+cria::Status PrintSchemes(const Arguments& arguments, ConversionBar& bar) {
   CRIA_ASSIGN_OR_RETURN(
       const auto schemes,
-      cria::ChooseSchemesFor(arguments.checkpoint, arguments.options, ProgressOn(bar)));
+      cria::ChooseSchemesFor(arguments.checkpoint, arguments.options, bar.Callback()));
   bar.Clear();
   std::fputs(cria::cli::SchemeTable(schemes, arguments.options.calibration.has_value()).c_str(),
              stdout);
@@ -290,32 +242,32 @@ cria::Status PrintSchemes(const Arguments& arguments) {
 
 // Whether to compare the model with the checkpoint in f32. A model in f32 would be compared with
 // itself.
-bool IsToBeVerified(const Arguments& arguments, const ConvertReport& report) {
+bool IsToBeVerified(const Arguments& arguments, const cria::ModelConfig& config) {
+  if (arguments.plan_only) return false;
   if (arguments.verify_path) return true;
   return arguments.verify.value_or(arguments.options.weights != cria::Scheme::kF32 &&
-                                   report.num_parameters <= cria::cli::kMaxCheckedParameters);
+                                   cria::CountParameters(config) <=
+                                       cria::cli::kMaxCheckedParameters);
 }
 
-cria::Status Verify(const Arguments& arguments) {
-  const cria::cli::StopSentence stopped("verifying was stopped; the model file is whole",
-                                        cria::cli::StopSentence::CtrlC::kSignal);
-  cria::cli::ProgressBar bar("verifying");
+// The sentence for the user. Fails if something is wrong with the model.
+cria::Result<std::string> Verify(const Arguments& arguments, const cria::Conversion& conversion,
+                                 const cria::ModelConfig& config, ConversionBar& bar) {
   const char* const text =
       arguments.verify_path ? arguments.options.error_texts[0].c_str() : nullptr;
-  const auto comparison = cria::cli::CheckConversion(
-      arguments.checkpoint, arguments.output, arguments.options,
-      text != nullptr ? std::span(&text, 1) : cria::cli::ShortTexts(), ProgressOn(bar));
-  bar.Clear();
-  if (comparison) {
-    std::printf("%s\n", cria::cli::ComparisonText(*comparison).c_str());
-  } else if (!arguments.verify && !arguments.verify_path &&
-             comparison.error().code() == cria::ErrorCode::kUnsupported) {
-    // The user did not ask for verifying, so this is not an error.
-    std::printf("%s\n", cria::cli::Printable(cria::cli::Sentence(comparison.error())).c_str());
-  } else {
-    return std::unexpected(comparison.error());
+  CRIA_ASSIGN_OR_RETURN(cria::platform::File file, conversion.file().OpenToRead());
+  CRIA_ASSIGN_OR_RETURN(
+      const cria::cli::ConversionCheck check,
+      cria::cli::CheckConversion(
+          arguments.checkpoint, arguments.output, std::move(file), config, arguments.options,
+          text != nullptr ? std::span(&text, 1) : cria::cli::ShortTexts(), bar.Callback()));
+  if (!check.obstacle) return cria::cli::ComparisonText(check.comparison);
+  // Other texts would help.
+  const bool is_asked_for = arguments.verify == true || arguments.verify_path;
+  if (is_asked_for && check.obstacle->code() == cria::ErrorCode::kUnsupported) {
+    return std::unexpected(*check.obstacle);
   }
-  return {};
+  return "not verified: " + cria::cli::Printable(cria::cli::Sentence(*check.obstacle));
 }
 
 cria::Status ConvertVocabulary(const Arguments& arguments) {
@@ -323,9 +275,18 @@ cria::Status ConvertVocabulary(const Arguments& arguments) {
       const cria::VocabularyReport report,
       cria::ConvertVocabulary(arguments.checkpoint, arguments.output,
                               arguments.options.chat_template, arguments.options.overwrite));
-  PrintNotes(report.notes);
+  cria::cli::PrintNotes(report.notes);
   std::printf("%s: a vocabulary of %zu tokens, without weights\n",
               cria::cli::Printable(arguments.output).c_str(), report.num_tokens);
+  return {};
+}
+
+// Gives the model its name, and prints the report. `verified` may be empty.
+cria::Status Finish(const Arguments& arguments, cria::Conversion& conversion,
+                    const std::string& verified) {
+  CRIA_RETURN_IF_ERROR(conversion.Commit());
+  cria::cli::PrintReport(conversion.report(), arguments.output);
+  if (!verified.empty()) std::printf("%s\n", verified.c_str());
   return {};
 }
 
@@ -333,19 +294,36 @@ cria::Status ConvertLocal(Arguments& arguments) {
   if (arguments.output.empty()) arguments.output = cria::cli::ModelNameFor(arguments.checkpoint);
   cria::cli::RemoveAbandonedChecks(arguments.output);
   if (arguments.vocab_only) return ConvertVocabulary(arguments);
-  std::optional<cria::cli::StopSentence> stopped(
-      std::in_place,
+  const char* const how_it_goes_on =
       arguments.resume_folder
           ? "converting was stopped; the same command goes on behind the last finished layer"
-          : "converting was stopped",
-      cria::cli::StopSentence::CtrlC::kSignal);
+          : "converting was stopped; nothing was written";
+  const cria::cli::StopSentence stopped(how_it_goes_on, cria::cli::StopSentence::CtrlC::kSignal);
   CRIA_RETURN_IF_ERROR(PrepareOptions(arguments));
-  if (arguments.plan_only) return PrintSchemes(arguments);
-  CRIA_ASSIGN_OR_RETURN(const ConvertReport report, RunConvert(arguments));
-  stopped.reset();
-  PrintReport(report, arguments.output);
-  std::fflush(stdout);  // The report is printed even if verifying is stopped.
-  return IsToBeVerified(arguments, report) ? Verify(arguments) : cria::Status();
+  CRIA_ASSIGN_OR_RETURN(const cria::ModelOutline outline,
+                        cria::OutlineConversion(arguments.checkpoint, arguments.options));
+  const bool verifies = IsToBeVerified(arguments, outline.config);
+  ConversionBar bar(cria::EstimateStepCosts(outline.config, arguments.options,
+                                            {.samples = arguments.calibrates_itself,
+                                             .verifies = verifies,
+                                             .writes = !arguments.plan_only}));
+  CRIA_RETURN_IF_ERROR(Sample(arguments, outline.config, bar));
+  if (arguments.plan_only) return PrintSchemes(arguments, bar);
+  CRIA_ASSIGN_OR_RETURN(cria::Conversion conversion,
+                        cria::ConvertUncommitted(arguments.checkpoint, arguments.output,
+                                                 arguments.options, bar.Callback()));
+  std::string verified;
+  // A model that is wrong must not replace an older one.
+  if (verifies) {
+    const cria::cli::EndWithMemoryLeft end([&] {
+      bar.Clear();
+      const cria::Status finished = Finish(arguments, conversion, "not verified: memory ran out");
+      return finished ? 0 : cria::cli::ReportError("cria-convert", finished.error());
+    });
+    CRIA_ASSIGN_OR_RETURN(verified, Verify(arguments, conversion, outline.config, bar));
+  }
+  bar.Clear();
+  return Finish(arguments, conversion, verified);
 }
 
 cria::Status Convert(Arguments& arguments) {

@@ -97,13 +97,11 @@ class Trial {
       if (spec.layer == kNoLayer || spec.is_vector()) continue;
       weights += WeightsPerToken(config, spec);
     }
-    const double num_tokens =
-        std::clamp(kTrialMultiplications / weights, kMinTrialTokens, kMaxTrialTokens);
     std::vector<size_t> held_back;
     for (size_t i = 0; i < tokens.num_windows(); ++i) {
       if (tokens.IsHeldBack(i)) held_back.push_back(i);
     }
-    windows_ = SpacedWindows(held_back, static_cast<size_t>(num_tokens) / tokens.window_tokens);
+    windows_ = SpacedWindows(held_back, RotationTrialTokens(weights) / tokens.window_tokens);
   }
 
   // What rounding all matrices changes with the rotated plan, in relation to without.
@@ -151,6 +149,11 @@ class Trial {
 };
 
 }  // namespace
+
+size_t RotationTrialTokens(double weights_per_token) {
+  return static_cast<size_t>(
+      std::clamp(kTrialMultiplications / weights_per_token, kMinTrialTokens, kMaxTrialTokens));
+}
 
 Result<RotationReport> RotateResidual(const CalibrationTokens& tokens,
                                       const std::optional<bool>& choice, const ThreadPool& threads,

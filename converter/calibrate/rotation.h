@@ -18,6 +18,9 @@ struct RotationReport {
   double divergence_ratio = 0.0;
 };
 
+// How many tokens of text decide whether to rotate a model of which a token uses so many weights.
+size_t RotationTrialTokens(double weights_per_token);
+
 // Rotates the hidden state between the layers (ModelConfig::rotated_residual) by a Hadamard
 // transform (Ashkboos et al. 2024, "QuaRot"): the gains of the layers' norms move into the columns
 // of the matrices that read them, which are rotated, as are the outputs of those that write to the

@@ -85,14 +85,9 @@ class Measurement {
       const TensorSpec& spec = plan_.tensors[matrix.tensor].stored.spec;
       weights += WeightsPerToken(config_, spec);
     }
-    // On average, half of the layers are behind a matrix.
-    const double affordable =
-        kMultiplications / (0.5 * weights * static_cast<double>(matrices_.size()));
-    const auto num_tokens =
-        static_cast<size_t>(std::clamp(affordable, double{kMinTokens}, double{kMaxTokens}));
     std::vector<size_t> all(tokens_.num_windows());
     std::ranges::iota(all, size_t{0});
-    return SpacedWindows(all, num_tokens / tokens_.window_tokens);
+    return SpacedWindows(all, SensitivityTokens(weights, matrices_.size()) / tokens_.window_tokens);
   }
 
   Status RunWindows(std::span<const size_t> windows) {
@@ -249,6 +244,13 @@ class Measurement {
 };
 
 }  // namespace
+
+size_t SensitivityTokens(double weights_per_token, size_t num_matrices) {
+  // On average, half of the layers are behind a matrix.
+  const double affordable =
+      kMultiplications / (0.5 * weights_per_token * static_cast<double>(num_matrices));
+  return static_cast<size_t>(std::clamp(affordable, double{kMinTokens}, double{kMaxTokens}));
+}
 
 Status MeasureSensitivity(const CalibrationTokens& tokens, const ModelConfig& config,
                           const ThreadPool& threads, const ProgressCallback& progress,

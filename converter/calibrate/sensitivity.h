@@ -12,6 +12,10 @@
 
 namespace cria {
 
+// How many tokens of text MeasureSensitivity and MeasureErrors take at most for so many matrices,
+// of whose weights a token uses so many.
+size_t SensitivityTokens(double weights_per_token, size_t num_matrices);
+
 // Sets the cost of every option to the Kullback-Leibler divergence, in nats per token, by which the
 // model's predictions of the text change if this matrix alone is stored so. It is measured for int4
 // with the smallest blocks, by running the rest of the model on the changed products; the other

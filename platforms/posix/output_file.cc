@@ -276,9 +276,12 @@ Status OutputFile::Commit() {
   return {};
 }
 
+Result<platform::File> OutputFile::OpenToRead() const {
+  return platform::File::OfDescriptor(descriptor_, 0, std::nullopt);
+}
+
 Result<platform::File> OutputFile::TakeUnnamed() {
-  CRIA_ASSIGN_OR_RETURN(platform::File file,
-                        platform::File::OfDescriptor(descriptor_, 0, std::nullopt));
+  CRIA_ASSIGN_OR_RETURN(platform::File file, OpenToRead());
   temporary_.reset();
   close(std::exchange(descriptor_, -1));
   return file;

@@ -48,6 +48,8 @@ class OutputFile {
   Status ReadAt(uint64_t offset, std::span<std::byte> bytes) const;
   // Makes the file durable and gives it its name.
   Status Commit();
+  // What was written, to be read while the file has its temporary name.
+  Result<platform::File> OpenToRead() const;
   // Removes the temporary name, and returns the file, which exists as long as it is open.
   Result<platform::File> TakeUnnamed();
 

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -51,6 +53,45 @@ TEST_F(ConvertWithCalibration, SaysWhatItDid) {
   EXPECT_THAT(result.output, ContainsRegex("\ncalibrated [1-8] of 8 matrices with [0-9]+ tokens"));
   EXPECT_THAT(result.output, HasSubstr("of those of rounding, for text that was held back\n"));
   EXPECT_THAT(support::FileNames(folder_ / "out"), testing::ElementsAre("model.cria"));
+}
+
+// The percents of all lines of progress.
+std::vector<int> Percents(const std::string& error) {
+  std::vector<int> percents;
+  std::istringstream lines(error);
+  for (std::string line; std::getline(lines, line);) {
+    int percent = 0;
+    if (std::sscanf(line.c_str(), "converting: %d%% (step ", &percent) == 1) {
+      percents.push_back(percent);
+    }
+  }
+  return percents;
+}
+
+TEST_F(ConvertWithCalibration, AllStepsAreOneProgress) {
+  for (const char* const calibrate : {"--calibrate", "--calibrate-self"}) {
+    std::vector<std::string> arguments = {CRIA_CONVERT_PROGRAM,
+                                          folder_ / "checkpoint",
+                                          "-o",
+                                          folder_ / "out" / "model.cria",
+                                          "--target-bits",
+                                          "6",
+                                          "--verify",
+                                          "--calibration-tokens",
+                                          "1024",
+                                          calibrate};
+    if (calibrate == std::string("--calibrate")) arguments.push_back(folder_ / "text.txt");
+    const RunResult result = RunProgram(arguments);
+    ASSERT_EQ(result.exit_code, 0) << result.error;
+    const std::vector<int> percents = Percents(result.error);
+    EXPECT_GT(percents.size(), 2u) << result.error;
+    EXPECT_TRUE(std::ranges::is_sorted(percents)) << result.error;
+    EXPECT_THAT(result.error, HasSubstr(calibrate == std::string("--calibrate")
+                                            ? "converting: 0% (step 1 of 6, measuring a rotation"
+                                            : "converting: 0% (step 1 of 7, "));
+    // Something is left to do in the last step.
+    EXPECT_THAT(result.error, ContainsRegex("step [67] of [67]"));
+  }
 }
 
 TEST_F(ConvertWithCalibration, SaysHowManyExpertsAreRounded) {

@@ -70,10 +70,10 @@ TEST_F(CriaConvertProgram, AVocabularyWithoutTheTextsIsNoErrorUnlessAskedFor) {
              "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false}})";
   const RunResult result = Convert({checkpoint_, "-o", output_, "--weights", "int8"});
   EXPECT_EQ(result.exit_code, 0) << result.error;
-  EXPECT_THAT(result.output, HasSubstr("cannot be verified: its vocabulary has no tokens"));
+  EXPECT_THAT(result.output, HasSubstr("its vocabulary has no tokens"));
   const RunResult asked = Convert({checkpoint_, "-o", output_, "--weights", "int8", "--verify"});
   EXPECT_EQ(asked.exit_code, 1);
-  EXPECT_THAT(asked.error, HasSubstr("cannot be verified: its vocabulary has no tokens"));
+  EXPECT_THAT(asked.error, HasSubstr("its vocabulary has no tokens"));
 }
 
 TEST_F(CriaConvertProgram, NamesTheModelAfterTheCheckpoint) {

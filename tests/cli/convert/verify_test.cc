@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ namespace {
 using support::RunProgram;
 using support::RunResult;
 using testing::ContainsRegex;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -51,6 +53,55 @@ TEST_F(ConvertAndVerify, ATextOfTheUsersIsRead) {
   // More than the short texts have, in several windows.
   EXPECT_THAT(result.output, ContainsRegex("verified against f32 at [0-9]{4} positions"));
   EXPECT_THAT(result.output, HasSubstr("gate_up_proj"));
+}
+
+TEST_F(ConvertAndVerify, AModelThatIsWrongReplacesNothing) {
+  ASSERT_EQ(Convert({}).exit_code, 0);
+  const std::string good = support::ReadFile(folder_ / "model.cria");
+  const support::CheckpointSpec spec = support::SpecGqa();
+  reference::ReferenceModel model = support::MakeModel(spec);
+  model.tensors.at("model.layers.1.mlp.down_proj.weight")
+      .values.assign(model.tensors.at("model.layers.1.mlp.down_proj.weight").values.size(), 3e38f);
+  support::WriteHuggingFaceDirectory(model, folder_ / "checkpoint", spec.format);
+  for (const bool has_older : {true, false}) {
+    if (!has_older) std::filesystem::remove(folder_ / "model.cria");
+    const RunResult result = Convert({});
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_EQ(result.output, "");
+    EXPECT_THAT(result.error, HasSubstr("failed the verification"));
+    const std::vector<std::string> left = support::FileNames(folder_.path());
+    if (has_older) {
+      EXPECT_THAT(left, ElementsAre("checkpoint", "model.cria"));
+      EXPECT_EQ(support::ReadFile(folder_ / "model.cria"), good);
+    } else {
+      EXPECT_THAT(left, ElementsAre("checkpoint"));
+    }
+  }
+}
+
+// The model is whole; only its verification, which needs more room, is not possible.
+TEST_F(ConvertAndVerify, WithoutRoomToVerifyAModelIsNotVerified) {
+  ASSERT_EQ(Convert({"--no-verify"}).exit_code, 0);
+  const std::string whole = support::ReadFile(folder_ / "model.cria");
+  std::filesystem::remove(folder_ / "model.cria");
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{}, std::vector<std::string>{"--verify"}}) {
+    std::vector<std::string> all = {CRIA_CONVERT_PROGRAM, folder_ / "checkpoint", "-o",
+                                    folder_ / "model.cria"};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    const RunResult result = RunProgram(all, {.file_size_limit_bytes = whole.size()});
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    EXPECT_THAT(result.output, HasSubstr("\nnot verified: the checkpoint could not be converted to "
+                                         "f32, to compare with: "));
+    EXPECT_THAT(result.output, HasSubstr("there is no room for its "));
+    EXPECT_EQ(support::ReadFile(folder_ / "model.cria"), whole);
+    std::filesystem::remove(folder_ / "model.cria");
+  }
+  const RunResult impossible =
+      RunProgram({CRIA_CONVERT_PROGRAM, folder_ / "checkpoint", "-o", folder_ / "model.cria"},
+                 {.file_size_limit_bytes = whole.size() - 1});
+  EXPECT_EQ(impossible.exit_code, 1);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "model.cria"));
 }
 
 TEST_F(ConvertAndVerify, WhatCannotBeMeantIsRefused) {
