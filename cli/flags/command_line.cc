@@ -16,6 +16,8 @@
 namespace cria::cli {
 namespace {
 
+constexpr size_t kLetter = 2;  // Characters of "-x".
+
 template <typename Number>
 bool ReadNumber(std::string_view text, Number& value) {
   const char* const begin = text.data();
@@ -185,14 +187,14 @@ Status CommandLine::TakePositional(const std::string& argument) {
 std::unexpected<Error> CommandLine::NoSuchOption(std::string_view name) const {
   std::vector<std::string> names;
   for (const Option& option : options_) {
-    std::ranges::copy_if(option.names_, std::back_inserter(names),
-                         [](const std::string& known) { return known.starts_with('-'); });
+    std::ranges::copy_if(option.names_, std::back_inserter(names), [](const std::string& known) {
+      return known.starts_with('-') && known.size() > kLetter;
+    });
   }
   return Fail(ErrorCode::kUsage, Format("there is no option {}{}", name, NearestName(name, names)));
 }
 
 Status CommandLine::CheckName(std::string_view word) {
-  constexpr size_t kLetter = 2;  // Characters of "-x".
   const std::string_view name = word.substr(0, word.find('='));
   const bool has_one_dash = !word.starts_with("--");
   const auto is_known = [&](const Option& option) {
