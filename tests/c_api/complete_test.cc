@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <iterator>
+#include <limits>
 #include <string>
 
 #include "c_api/c_api_fixture.h"
@@ -57,13 +59,12 @@ TEST_F(CompleteTest, AFullContextEndsItOrShifts) {
   cria_model_options small = DemoOptions();
   small.context_tokens = 32;
   const ModelPtr model = LoadModel(small);
-  // Words that no end of turn follows.
+  // The demo model's stop tokens are forbidden, so that its text has no end.
+  constexpr float kForbidden = -std::numeric_limits<float>::infinity();
+  const cria_logit_bias no_end[] = {{2, kForbidden}, {4, kForbidden}};
   cria_generation_options options = CRIA_GENERATION_OPTIONS_INIT;
-  options.temperature = 4.0f;
-  options.top_k = 0;
-  options.top_p = 1.0f;
-  options.min_p = 0.0f;
-  options.seed = 3;
+  options.logit_bias = no_end;
+  options.num_logit_bias = std::size(no_end);
   options.max_tokens = 100;
   const Answer stopped = Complete(model, "llama", options);
   EXPECT_EQ(stopped.result.stop_reason, CRIA_STOP_CONTEXT_FULL);
