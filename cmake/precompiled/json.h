@@ -1,7 +1,7 @@
 #pragma once
 
-// nlohmann's JSON without compiling its code in each source: json.cc has the code. A source that is compiled without
-// precompiled headers does not include this, and has the code itself.
+// nlohmann's JSON without compiling its code in each source: json.cc has the code. A source that is
+// compiled without precompiled headers does not include this, and has the code itself.
 
 #include <nlohmann/json.hpp>
 

@@ -74,9 +74,10 @@ TEST_F(MessagesFileTest, FieldsOfTheTemplateReachIt) {
        "function": {"name": "f", "arguments": "{\"x\": [1, 123456789012345678901234567890, -2.5, \"\u00e9\", null, true]}"}}]},
       {"role": "tool", "tool_call_id": "c", "content": "ok"}])"));
   EXPECT_EQ(messages[0].role, "developer");
-  EXPECT_EQ(messages[1].fields,
-            R"({"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":)"
-            R"({"x":[1,123456789012345678901234567890,-2.5,"é",null,true]}}}],"reasoning_content":"hm"})");
+  EXPECT_EQ(
+      messages[1].fields,
+      R"({"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":)"
+      R"({"x":[1,123456789012345678901234567890,-2.5,"é",null,true]}}}],"reasoning_content":"hm"})");
   EXPECT_EQ(messages[2].fields, R"({"tool_call_id":"c","name":"f"})");
 }
 

@@ -17,10 +17,10 @@ TEST(DemoModel, IsWhatTheConverterMakesOfTheDemoCheckpoint) {
   const support::TemporaryDirectory folder;
   const std::string made = folder.path() / "cria-demo.cria";
   const std::string demo = CRIA_DEMO_FOLDER;
-  const support::RunResult result = support::RunProgram(
-      {CRIA_CONVERT_PROGRAM, demo + "/cria-demo", "-o", made, "--weights", "int4", "--calibrate",
-       demo + "/conversations.jsonl", "--no-verify"},
-      {.timeout_seconds = 300.0});
+  const support::RunResult result =
+      support::RunProgram({CRIA_CONVERT_PROGRAM, demo + "/cria-demo", "-o", made, "--weights",
+                           "int4", "--calibrate", demo + "/conversations.jsonl", "--no-verify"},
+                          {.timeout_seconds = 300.0});
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_TRUE(support::ReadFile(made) == support::ReadFile(demo + "/cria-demo.cria"))
       << "the command in demo/README.md makes the file anew";

@@ -6,8 +6,8 @@
 #include <limits>
 #include <string>
 
-#include "core/format.h"
 #include "converter/input/whole_file.h"
+#include "core/format.h"
 #include "core/utf8.h"
 #include "support/files.h"
 #include "support/temporary_directory.h"
