@@ -77,7 +77,10 @@ TEST(Serve, SaysIfTheTemplateShowsNoKnownFormOfToolCalls) {
         {CRIA_MODEL_CONVERTER, CRIA_DEMO_CHECKPOINT, "-o", folder / "model.cria", "--weights",
          "int8", "--no-verify", "--chat-template", folder / "template.jinja"});
     EXPECT_EQ(converted.exit_code, 0) << converted.error;
-    return ServerProgram({"--port", "0", "-m", folder / "model.cria"}).output();
+    ServerProgram server({"--port", "0", "-m", folder / "model.cria"});
+    server.Signal(SIGTERM);
+    EXPECT_EQ(server.WaitForEnd(), 0);
+    return server.output();
   };
   EXPECT_THAT(output_with("<call>"), HasSubstr("no form of tool calls that is known"));
   EXPECT_THAT(output_with("<tool_call>"), testing::Not(HasSubstr("tool calls")));

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <stdexcept>
 
@@ -21,7 +22,8 @@ constexpr int kPatienceMilliseconds = 120'000;
 
 ServerProgram::ServerProgram(std::vector<std::string> options,
                              const std::function<void()>& in_child) {
-  std::vector<std::string> words = {CRIA_SERVE_PROGRAM, "-m", DemoModel(), "-t", "2"};
+  std::vector<std::string> words = {CRIA_SERVE_PROGRAM, "-t", "2"};
+  if (!std::ranges::contains(options, "-m")) words.insert(words.end(), {"-m", DemoModel()});
   words.insert(words.end(), options.begin(), options.end());
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
