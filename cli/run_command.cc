@@ -76,7 +76,7 @@ std::unexpected<Error> NoPrompt() {
   return Fail(ErrorCode::kUsage, "there is no prompt: give it with -p, -f or a pipe");
 }
 
-// Before the model is loaded: whether nobody gives a prompt.
+// Returns whether there is no prompt, which is known before the model is loaded.
 bool LacksPrompt(const RunOptions& options) {
   return !options.prompt.is_given() && IsTerminal(stdin) && options.session_path.empty();
 }

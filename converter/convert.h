@@ -129,7 +129,7 @@ class Conversion {
   std::optional<ResumeFolder> resume_;  // Not needed any more when the file is committed.
 };
 
-// The same as Convert, but leaves it to the caller to commit the file.
+// Does what Convert does, but the caller must commit the file.
 Result<Conversion> ConvertUncommitted(const std::filesystem::path& checkpoint_path,
                                       const std::filesystem::path& output_path,
                                       const ConvertOptions& options,

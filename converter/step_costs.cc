@@ -16,7 +16,8 @@ namespace {
 // All costs are in nanoseconds of one thread of the machine on which they were measured. Only their
 // relations matter.
 constexpr double kProduct = 0.1;  // A multiplication of a matrix product in f32.
-// The same where much else is done for each token: attention, rounding inputs, comparing logits.
+// A multiplication where much else is done for each token: attention, rounding inputs,
+// comparing logits.
 constexpr double kTrialProduct = 0.3;
 constexpr double kChangedProduct = 0.7;
 constexpr double kGiveInt4 = 60.0;  // Choosing the int4 code of a weight without a text.
@@ -74,7 +75,7 @@ double CostOfGiving(Scheme scheme) {
   return 0.0;
 }
 
-// Of quantizing and writing tables, which are int8 unless the model is in f32.
+// Costs of quantizing and writing tables, which are int8 unless the model is in f32.
 double CostOfTables(const Sizes& sizes, const ConvertOptions& options) {
   const Scheme otherwise = options.weights == Scheme::kF32 ? Scheme::kF32 : Scheme::kQc8w;
   return sizes.table_weights * CostOfGiving(options.embedding.value_or(otherwise));
@@ -97,7 +98,7 @@ double CostOfRotating(const Sizes& sizes, const ModelConfig& config,
          2.0 * sizes.weights * kRound;
 }
 
-// Of running the model with each matrix changed, on so many tokens.
+// Costs of running the model with each matrix changed, on so many tokens.
 double CostOfChanging(const Sizes& sizes, double tokens, double options_of_matrix) {
   const auto matrices = static_cast<double>(sizes.num_matrices);
   return tokens * kChangedProduct *

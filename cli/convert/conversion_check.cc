@@ -86,7 +86,7 @@ Result<LogitComparison> Compare(Engine& reference, Engine& model,
   return comparison;
 }
 
-// Of what happened with a model that was written a moment ago: only a file that is malformed is the
+// Judges a failure with a model that was written a moment ago: only a file that is malformed is the
 // model's fault.
 Result<ConversionCheck> FailOrObstacle(const std::string& model_path, const Error& error) {
   if (error.code() == ErrorCode::kInvalidFile || error.code() == ErrorCode::kInternal) {

@@ -17,8 +17,8 @@ class StepProgress {
   struct Whole {
     uint64_t done = 0;
     uint64_t total = 0;
-    // Of `done`, what took no time since the last report: a step that was not needed, or the part
-    // of one that an earlier run had done.
+    // The part of `done` that took no time since the last report: a step that was not needed, or
+    // the part of one that an earlier run had done.
     uint64_t skipped = 0;
     std::string item;  // "step 2 of 3, calibrating layers.0.qkv_proj"
   };

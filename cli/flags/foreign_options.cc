@@ -54,7 +54,7 @@ constexpr ForeignOptions kForeignOptions[] = {
     {"--reasoning-budget --reasoning-format", "`cria chat --think` turns reasoning on and off"},
     {"--n-predict --max-tokens --max-new-tokens", "-n says it"},
     {"--temperature", "--temp says it"},
-    // Of servers.
+    // Options of servers.
     {"--api-key", "--api-key-file takes keys from a file, because others can read command lines"},
     {"-a", "--alias says it"},
     {"-cb --cont-batching -nocb --no-cont-batching",
@@ -64,7 +64,7 @@ constexpr ForeignOptions kForeignOptions[] = {
     {"--embedding --embeddings --reranking --rerank --pooling", "the server only generates texts"},
     {"--threads-http", "-t sets the number of threads, and --max-connections that of connections"},
     {"--ssl-key-file --ssl-cert-file", "for https, put a proxy such as nginx before the server"},
-    // Of converters.
+    // Options of converters.
     {"--outfile", "-o says it"},
     {"--outtype", "--weights int4, int8 or f32 says it"},
     {"--remote", "name the model as hf:ORG/NAME"},

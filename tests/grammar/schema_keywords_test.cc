@@ -246,7 +246,7 @@ constexpr const char* kAnnotations[] = {
     R"("minContains":5)",
     R"("maxContains":0)",
     R"("additionalItems":false)",
-    // Of other languages, and nobody's.
+    // Keywords of other languages, and unknown words.
     R"("nullable":true)",
     R"("discriminator":{"propertyName":"p"})",
     R"("unknown":{"unevaluatedProperties":false})",

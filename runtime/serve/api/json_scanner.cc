@@ -5,7 +5,7 @@
 namespace cria::serve {
 namespace {
 
-// Longer names are none that anybody asks for.
+// No tool or field that is looked for has a longer name.
 constexpr size_t kMaxKeyBytes = 32;
 
 bool IsWordByte(char byte) {
