@@ -19,7 +19,7 @@ struct Decimal {
   std::string Text() const;
 };
 
-// Of a decimal, before the point and after it.
+// A decimal may have this many digits before the point, and as many after it.
 inline constexpr int64_t kMaxDecimalDigits = 400;
 
 // The decimal of a whole number.

@@ -119,7 +119,7 @@ TEST_P(SameModelFile, OfLargeChannels) {
   ExpectSame(checkpoint, {"--weights", GetParam()});
 }
 
-// Of what a calibrated conversion printed: the part of the squared errors of products that remained.
+// Returns the part of the squared errors of products that remained, as a calibrated conversion's report has it.
 double RemainingError(const std::string& report) {
   constexpr std::string_view kBefore = "squared errors of products are ";
   const size_t at = report.find(kBefore);

@@ -52,7 +52,7 @@ TEST(JsonReaderTest, ReadsEveryKindOfValue) {
   EXPECT_EQ(ReadAndWrite("0.1234567890123456789"), "0.12345678901234568");
 }
 
-// As Python's are.
+// Python's whole numbers are exact, too.
 TEST(JsonReaderTest, WholeNumbersOfMoreThan64BitsAreExact) {
   const std::string large = "9" + std::string(400, '0');
   for (const std::string& number :

@@ -396,8 +396,7 @@ TEST(ChatTemplateTest, BosThatAlsoEndsAnswersCountsOnlyAtTheBeginning) {
   EXPECT_EQ(count(" \n"), (BosCount{1, true}));
 }
 
-// Of the templates of `folder`, those that have no BOS token of their own leave it to the
-// tokenizer.
+// Templates of `folder` without a BOS token of their own must leave it to the tokenizer.
 void ExpectBosOnce(const std::filesystem::path& folder) {
   const auto tokens = nlohmann::json::parse(support::ReadFile(folder / "cases.json"))["tokens"];
   for (const auto& [name, bos_and_eos] : tokens.items()) {

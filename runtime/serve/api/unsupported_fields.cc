@@ -35,7 +35,7 @@ constexpr UnsupportedField kSamplingFields[] = {
      "neutral value skips one"},
 };
 
-// Of all of OpenAI's requests.
+// All of OpenAI's requests may have these.
 constexpr UnsupportedField kOpenAiFields[] = {
     // vLLM's.
     {"use_beam_search", "[false]"},

@@ -8,12 +8,12 @@ namespace cria::serve {
 // requests that would change the answer and that nothing here implements, unless its value changes
 // nothing. The README of this folder lists the fields that may be ignored.
 
-// Of the steps that choose a token.
+// Fields of the steps that choose a token.
 void RefuseUnsupportedSampling(const Fields& fields);
-// Of OpenAI's requests, with the additions of llama-server and vLLM.
+// Fields of OpenAI's requests, with the additions of llama-server and vLLM.
 void RefuseUnsupportedInChat(const Fields& request);
 void RefuseUnsupportedInCompletions(const Fields& request);
-// Of ollama's.
+// Fields of ollama's requests.
 void RefuseUnsupportedInOllamaChat(const Fields& request);
 void RefuseUnsupportedInOllamaGenerate(const Fields& request);
 

@@ -155,7 +155,7 @@ TEST(GgufFoldingTest, TheLargestGemmasDivideScoresOtherwise) {
   }
 }
 
-// Those of which GGUF files can say the same.
+// Returns the families that GGUF files can describe, too.
 std::vector<FamilyCheckpoint> GgufFamilies() {
   std::vector<FamilyCheckpoint> families = support::FamilyCheckpoints();
   std::erase_if(families, [](const FamilyCheckpoint& c) { return c.gguf_architecture.empty(); });
