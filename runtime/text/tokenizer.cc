@@ -339,6 +339,7 @@ Status Tokenizer::EncodeWord(std::string_view word, Encoding* encoding) const {
     }
   }
   const size_t begin = encoding->ids.size();
+  if (word.size() > begin) encoding->ids.reserve(begin + word.size() + 1);
   for (const char byte : word) {
     const int32_t id = text_byte_ids_[static_cast<uint8_t>(byte)];
     if (id >= 0) {
