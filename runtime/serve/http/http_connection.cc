@@ -144,7 +144,7 @@ MHD_Result HttpConnection::BeginRequest(std::string_view method) {
   refusal_ = CheckHead(method, head);
   // After an answer before the body, the connection is closed; without a body, it is kept.
   if (refusal_ && head.has_body()) return Refuse(*refusal_);
-  if (!refusal_ && head.content_length) request_.body.reserve(reserved_bytes_);
+  if (!refusal_ && head.content_length) request_.body.reserve(reservation_->bytes());
   return MHD_YES;
 }
 
@@ -198,14 +198,14 @@ std::optional<Refusal> HttpConnection::ReserveBody(uint64_t bytes) {
                    .code = "body_too_large",
                    .sentence = "the body of the request is longer than the server accepts"};
   }
-  if (bytes <= reserved_bytes_) return std::nullopt;
-  if (context_.body_bytes + bytes - reserved_bytes_ > context_.bounds.total_body_bytes) {
+  if (reservation_ == nullptr)
+    reservation_ = std::make_shared<BodyReservation>(context_.body_bytes);
+  if (bytes <= reservation_->bytes()) return std::nullopt;
+  if (!reservation_->Grow(bytes, context_.bounds.total_body_bytes)) {
     return Refusal{.status = 503,
                    .code = "too_many_bodies",
                    .sentence = "the server has too many large requests; send it again later"};
   }
-  context_.body_bytes += bytes - reserved_bytes_;
-  reserved_bytes_ = bytes;
   return std::nullopt;
 }
 
@@ -226,7 +226,7 @@ MHD_Result HttpConnection::Dispatch() {
   answer_ = std::make_shared<PendingAnswer>(context_.wake_list, context_.bounds.answer_buffer_bytes,
                                             context_.bounds.answer_timeout);
   answer_->connection = this;
-  context_.handler(std::exchange(request_, {}), answer_->ForHandler());
+  context_.handler(std::exchange(request_, {}), answer_->ForHandler(reservation_));
   return Answer();
 }
 
@@ -353,7 +353,7 @@ void HttpConnection::FinishRequest() {
     answer_.reset();
   }
   if (std::exchange(is_counted_, false)) --context_.num_requests;
-  context_.body_bytes -= std::exchange(reserved_bytes_, 0);
+  reservation_.reset();
   // Assigned anew, so that no memory of a large request stays.
   request_ = {};
   std::string().swap(target_);

@@ -23,7 +23,8 @@ struct HttpContext {
   Access access;
   HttpHandler handler;
   std::shared_ptr<WakeList> wake_list;
-  uint64_t body_bytes = 0;  // Of requests that are not yet answered.
+  // Of requests that are not yet answered, or that their handler still has.
+  std::shared_ptr<std::atomic<uint64_t>> body_bytes = std::make_shared<std::atomic<uint64_t>>(0);
   // That are not yet answered. A request is counted before its handler is called, so that other
   // threads that know of the request find it counted.
   std::atomic<size_t> num_requests = 0;
@@ -114,7 +115,7 @@ class HttpConnection {
   std::optional<Refusal> refusal_;  // Once its head is known.
   bool is_preflight_ = false;
   bool is_in_parts_ = false;  // Its answer is being sent in parts.
-  uint64_t reserved_bytes_ = 0;
+  std::shared_ptr<BodyReservation> reservation_;
   std::string target_;
   std::string allowed_origin_;  // To which the answer is allowed; empty: no other site's.
   HttpRequest request_;

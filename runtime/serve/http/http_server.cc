@@ -183,13 +183,16 @@ bool HttpServer::WaitUntilIdle(std::chrono::milliseconds patience) {
 
 HttpServer::Figures HttpServer::figures() const {
   const std::lock_guard lock(figures_mutex_);
-  return figures_;
+  Figures figures = figures_;
+  // Other threads change it, too.
+  figures.body_bytes = *context_->body_bytes;
+  return figures;
 }
 
 void HttpServer::PublishFigures() {
   const Figures figures = {.num_connections = connections_.size(),
                            .num_requests = context_->num_requests,
-                           .body_bytes = context_->body_bytes};
+                           .body_bytes = *context_->body_bytes};
   {
     const std::lock_guard lock(figures_mutex_);
     figures_ = figures;

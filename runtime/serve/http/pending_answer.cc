@@ -19,32 +19,40 @@ PendingAnswer::Head HeadOf(int status, std::string_view content_type,
 
 class PendingAnswer::Handle : public HttpAnswer {
  public:
-  explicit Handle(std::shared_ptr<PendingAnswer> answer) : answer_(std::move(answer)) {}
+  Handle(std::shared_ptr<PendingAnswer> answer, std::shared_ptr<const BodyReservation> reservation)
+      : answer_(std::move(answer)), reservation_(std::move(reservation)) {}
   ~Handle() override { answer_->Drop(); }
   Handle(const Handle&) = delete;
   Handle& operator=(const Handle&) = delete;
 
   void Send(int status, std::string_view content_type, std::string body,
             std::span<const Header> headers) override {
+    // Before the client may send its next request.
+    reservation_.reset();
     answer_->SendWhole(HeadOf(status, content_type, headers), std::move(body));
   }
   void Begin(int status, std::string_view content_type, std::span<const Header> headers) override {
     answer_->Begin(HeadOf(status, content_type, headers));
   }
   bool Write(std::string_view bytes) override { return answer_->Write(bytes); }
-  void End() override { answer_->End(); }
+  void End() override {
+    reservation_.reset();
+    answer_->End();
+  }
   const std::atomic<bool>& gone() const override { return answer_->gone_; }
 
  private:
   const std::shared_ptr<PendingAnswer> answer_;
+  std::shared_ptr<const BodyReservation> reservation_;
 };
 
 PendingAnswer::PendingAnswer(std::shared_ptr<WakeList> wake_list, size_t buffer_bytes,
                              std::chrono::milliseconds timeout)
     : wake_list_(std::move(wake_list)), buffer_bytes_(buffer_bytes), timeout_(timeout) {}
 
-std::shared_ptr<HttpAnswer> PendingAnswer::ForHandler() {
-  return std::make_shared<Handle>(shared_from_this());
+std::shared_ptr<HttpAnswer> PendingAnswer::ForHandler(
+    std::shared_ptr<const BodyReservation> reservation) {
+  return std::make_shared<Handle>(shared_from_this(), std::move(reservation));
 }
 
 void PendingAnswer::WakeReader() {

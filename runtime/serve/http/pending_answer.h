@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "serve/http/body_reservation.h"
 #include "serve/http/http_exchange.h"
 #include "serve/http/wake_list.h"
 
@@ -38,8 +39,11 @@ class PendingAnswer : public std::enable_shared_from_this<PendingAnswer> {
   PendingAnswer(std::shared_ptr<WakeList> wake_list, size_t buffer_bytes,
                 std::chrono::milliseconds timeout);
 
-  // What the handler holds. Only one may be made.
-  std::shared_ptr<HttpAnswer> ForHandler();
+  // What the handler holds. Only one may be made. It has `reservation` until the answer is complete
+  // or given up: until then, the handler may have the body of the request, even if the client has
+  // gone away.
+  std::shared_ptr<HttpAnswer> ForHandler(
+      std::shared_ptr<const BodyReservation> reservation = nullptr);
 
   // The functions below are for the HTTP thread.
 
