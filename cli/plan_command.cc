@@ -34,6 +34,7 @@ Status Plan(PlanOptions options) {
         ServerMemory(options.bounds, options.engine.num_sequences, options.max_waiting);
     // The HTTP thread is one more.
     options.engine.other_threads = options.engine.num_sequences + 1;
+    options.engine.num_texts = options.engine.num_sequences;
   }
   CRIA_ASSIGN_OR_RETURN(const ModelFile file, ModelFile::Open(options.model_path));
   CRIA_ASSIGN_OR_RETURN(const bool has_ranks, PrintPlanOfRanks(file, options.engine, options.plan));

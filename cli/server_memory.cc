@@ -9,7 +9,7 @@ namespace {
 
 // What the threads that answer touch of their stacks, and the objects of an answer: a sampler, its
 // text, its tokens.
-constexpr uint64_t kAnswerBytes = 192 << 10;
+constexpr uint64_t kAnswerBytes = (192 << 10);
 // Of a request that waits, without its text.
 constexpr uint64_t kWaitingBytes = 8 << 10;
 
@@ -21,7 +21,8 @@ std::vector<MemoryLine> ServerMemory(const serve::HttpBounds& bounds, size_t num
       {"server: connections", MemoryKind::kPrivate, serve::HttpConnectionBytes(bounds)},
       {"server: requests", MemoryKind::kPrivate,
        serve::HttpBodyBytes(bounds) + max_waiting * kWaitingBytes},
-      {"server: JSON of a request", MemoryKind::kPrivate, serve::kMaxJsonBytes},
+      {"server: a large request", MemoryKind::kPrivate,
+       serve::LargeRequestBytes(bounds.max_body_bytes)},
       // The HTTP thread is one more.
       {"server: answers", MemoryKind::kPrivate, (num_sequences + 1) * kAnswerBytes},
   };

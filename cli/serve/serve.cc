@@ -113,6 +113,7 @@ Status Serve(ServeOptions options) {
       ServerMemory(options.bounds, options.engine.num_sequences, options.max_waiting);
   // The HTTP thread is one more.
   options.engine.other_threads = options.engine.num_sequences + 1;
+  options.engine.num_texts = options.engine.num_sequences;
   // Every sequence may write something that must match a schema.
   options.engine.max_constraints = options.engine.num_sequences;
   CRIA_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,

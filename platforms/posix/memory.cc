@@ -147,6 +147,11 @@ MemoryUsage ReadMemoryUsage() {
 void UseOneHeap() {
 #ifdef __GLIBC__
   mallopt(M_ARENA_MAX, 1);
+  // Otherwise glibc raises these limits when a large block is freed, and later keeps what others
+  // free.
+  constexpr int kReturnedBytes = 128 << 10;
+  mallopt(M_MMAP_THRESHOLD, kReturnedBytes);
+  mallopt(M_TRIM_THRESHOLD, kReturnedBytes);
 #endif
 }
 

@@ -62,7 +62,8 @@ MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions&
       .draft_model = std::move(draft_model),
       .draft_weights_in_memory = !maps_draft_weights,
       .other_memory = options.other_memory,
-      .other_threads = options.other_threads};
+      .other_threads = options.other_threads,
+      .num_texts = options.num_texts};
   if (options.link != nullptr) {
     resolved.other_memory.push_back({"exchange between ranks", MemoryKind::kPrivate,
                                      options.link->MemoryBytes(model.config, decoder)});

@@ -55,6 +55,9 @@ struct EngineOptions {
   // it will start: parts of the plan.
   std::vector<MemoryLine> other_memory;
   size_t other_threads = 0;
+  // How many texts the program chooses at once, each with any options, and holds besides: a part of
+  // the plan.
+  size_t num_texts = 0;
   // Leads to the other ranks that compute the model together; null: this process computes it alone.
   // It must outlive the engine.
   RankLink* link = nullptr;

@@ -8,6 +8,7 @@
 #include "core/format_bytes.h"
 #include "decode/embedding.h"
 #include "llm/constraint.h"
+#include "llm/sampler.h"
 #include "model/file_layout.h"
 #include "xnn/linear.h"
 #include "xnn/packed_file_writer.h"
@@ -19,6 +20,9 @@ namespace {
 // Heap of the tokenizer's patterns, the parsed chat template (50 kB for Llama 3.2's), the tables of
 // tensors and layers, and text buffers. Measured.
 constexpr uint64_t kHeapBytes = uint64_t{128} << 10;
+// Of a text that a program holds besides a session's tokens: its bytes and where its tokens end,
+// and what is sent of its log-probabilities at its end.
+constexpr uint64_t kTextBytesPerToken = 64;
 // Operators of one layer (the layers share them) and of the head; layers that differ take a few kB
 // more.
 constexpr size_t kNumLinears = 5;
@@ -62,6 +66,13 @@ uint64_t BytesOfConstraints(size_t max_constraints, size_t vocab_size) {
   if (max_constraints == 0) return 0;
   return ConstraintTokens::MemoryBytes(vocab_size) +
          max_constraints * Constraint::MemoryBytes(vocab_size);
+}
+
+// All texts together have no more tokens than the cache has places.
+uint64_t BytesOfTexts(const MemoryPlanOptions& options, const ModelConfig& config) {
+  if (options.num_texts == 0) return 0;
+  return options.num_texts * Sampler::MemoryBytes(config.vocab_size) +
+         options.decoder.context_tokens * kTextBytesPerToken;
 }
 
 void AddArenaLines(const DecoderMemory& memory, std::vector<MemoryLine>& lines) {
@@ -110,7 +121,7 @@ Result<MemoryDemand> DemandOf(const ModelOutline& model, const MemoryPlanOptions
   const size_t context = MaxSequenceTokens(model.config, options.decoder);
   const uint64_t session =
       kHeapBytes + (1 + uint64_t{options.decoder.num_sequences}) * context * sizeof(int32_t) +
-      Drafting::MemoryBytes(options.drafts, context);
+      Drafting::MemoryBytes(options.drafts, context) + BytesOfTexts(options, model.config);
   const uint64_t constraints = BytesOfConstraints(options.max_constraints, model.config.vocab_size);
 
   MemoryDemand demand;
@@ -215,6 +226,7 @@ MemoryPlanOptions DraftModelOptions(const MemoryPlanOptions& options) {
   result.draft_model = nullptr;
   result.other_memory.clear();
   result.other_threads = 0;
+  result.num_texts = 0;
   return result;
 }
 

@@ -46,6 +46,8 @@ struct MemoryPlanOptions {
   // What the program will take besides, after the model is loaded, and the threads that it starts.
   std::vector<MemoryLine> other_memory;
   size_t other_threads = 0;
+  // How many texts are chosen at once, and held besides the tokens of their sessions.
+  size_t num_texts = 0;
 };
 
 // The options of the draft model: it has a context and sequences like the other model.

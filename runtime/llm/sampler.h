@@ -53,9 +53,20 @@ struct TokenMask {
 // Chooses tokens from logits. The same seed and logits give the same tokens on every machine: of
 // equal logits, the lower id comes first, and the random numbers are those of std::mt19937_64.
 class Sampler {
+  struct Candidate {
+    float logit;
+    float weight;  // Proportional to the probability.
+    int32_t id;
+  };
+
  public:
   // Fails if an option is outside its range; the error names the option.
   static Result<Sampler> Create(const SamplerOptions& options, size_t vocab_size);
+
+  // The most memory of one that has all tokens as candidates.
+  static constexpr uint64_t MemoryBytes(size_t vocab_size) {
+    return vocab_size * sizeof(Candidate) + vocab_size / 8;
+  }
 
   const SamplerOptions& options() const { return options_; }
   // The token that is chosen is among so many largest logits, if there is no mask; 0: it may be
@@ -78,12 +89,6 @@ class Sampler {
   void Advance();
 
  private:
-  struct Candidate {
-    float logit;
-    float weight;  // Proportional to the probability.
-    int32_t id;
-  };
-
   struct ChangedLogit {
     size_t id;
     float before;

@@ -19,8 +19,9 @@ Result<StopStrings> StopStrings::Create(std::vector<std::string> strings) {
                   Format("stop string {} {}", made.patterns_.size() + 1, problem));
     }
     made.longest_bytes_ = std::max(made.longest_bytes_, text.size());
-    std::vector<size_t> borders(text.size());
-    for (size_t i = 1, border = 0; i < text.size(); ++i) {
+    std::vector<uint32_t> borders(text.size());
+    uint32_t border = 0;
+    for (size_t i = 1; i < text.size(); ++i) {
       while (border > 0 && text[i] != text[border]) border = borders[border - 1];
       if (text[i] == text[border]) ++border;
       borders[i] = border;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,7 +41,7 @@ class StopStrings {
     std::string text;
     // For each number of bytes at the beginning of `text`, minus 1: the length of their longest
     // shorter beginning that is also their end.
-    std::vector<size_t> borders;
+    std::vector<uint32_t> borders;
     size_t matched = 0;  // The length of the longest beginning with which the text so far ends.
 
     // Whether the string is complete with `byte`.

@@ -56,6 +56,7 @@ EngineOptions FollowerOptions(EngineOptions options) {
   options.max_constraints = 0;
   options.other_memory.clear();
   options.other_threads = 0;
+  options.num_texts = 0;
   return options;
 }
 

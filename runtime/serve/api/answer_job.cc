@@ -60,8 +60,10 @@ double PerSecond(size_t count, double milliseconds) {
 
 void AnswerChat(ApiState& state, ChatRequest request, Response& response, AnswerWriter& writer) {
   const AnswerOptions options = request.options;
-  const ToolUse tools = request.tools;
+  ToolUse tools = request.tools;
+  tools.definitions = nullptr;  // They are for the template.
   const ChatPrompt prompt = MakeChatPrompt(state.engine, std::move(request));
+  response.EndTurn();
   std::optional<SessionPool::Lease> lease(state.sessions.Take(prompt.tokens));
   const bool has_shape = options.shape.kind != AnswerShape::Kind::kAny;
   AnswerSetup setup =
@@ -77,6 +79,7 @@ void AnswerChat(ApiState& state, ChatRequest request, Response& response, Answer
 void AnswerTexts(ApiState& state, const std::vector<TextPrompt>& prompts,
                  const AnswerOptions& options, Response& response, AnswerWriter& writer) {
   const bool has_shape = options.shape.kind != AnswerShape::Kind::kAny;
+  response.EndTurn();
   size_t index = 0;
   for (const TextPrompt& prompt : prompts) {
     std::optional<SessionPool::Lease> lease(state.sessions.Take(prompt.tokens));

@@ -11,6 +11,9 @@
 
 namespace cria::serve {
 
+// More tokens with log-probabilities than this are sent without waiting for their text.
+inline constexpr size_t kMaxHeldTokens = 8;
+
 // Writes the answers to one request, choice by choice.
 class AnswerWriter : public AnswerListener {
  public:

@@ -15,12 +15,13 @@ namespace cria::serve {
 // A token of an answer with the natural logarithms of probabilities, before all steps of the
 // sampler.
 struct TokenLogProbability {
-  std::string text;  // Raw bytes, which may be a part of a character.
+  // Raw bytes of the vocabulary, which may be a part of a character.
+  std::string_view text;
   // How many characters the answer's text has before that with the token's first byte. Control
   // tokens are no part of that text.
   size_t first_character = 0;
   double log_probability = 0.0;
-  std::vector<std::pair<std::string, double>> most_likely;  // The most likely first.
+  std::vector<std::pair<std::string_view, double>> most_likely;  // The most likely first.
 };
 
 // Is told an answer while it comes.

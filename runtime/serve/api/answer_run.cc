@@ -15,7 +15,7 @@ constexpr std::string_view kAnswerSpace = " \t\r\n";
 bool IsCompleted(StopReason reason, const AnswerShape& shape, std::string_view text) {
   const bool is_json =
       shape.kind == AnswerShape::Kind::kJsonObject || shape.kind == AnswerShape::Kind::kJsonSchema;
-  return reason == StopReason::kMaxTokens && is_json && TryReadJson(text).has_value();
+  return reason == StopReason::kMaxTokens && is_json && Json::accept(text);
 }
 
 bool IsCutOff(StopReason reason) {
@@ -301,11 +301,12 @@ void AnswerRun::TellLogProbability(const GeneratedToken& token, size_t first_cha
   const auto most_likely = log_probabilities_.Take(session_.tokens().size());
   const bool is_text = section_ == Section::kFree || section_ == Section::kShaped;
   if (is_in_reasoning() || !is_text) return;
-  TokenLogProbability told = {.text = std::string(tokenizer_.Piece(token.id)),
+  TokenLogProbability told = {.text = tokenizer_.Piece(token.id),
                               .first_character = first_character,
                               .log_probability = token.log_probability};
+  told.most_likely.reserve(most_likely.size());
   for (const auto& [id, log_probability] : most_likely) {
-    told.most_likely.emplace_back(std::string(tokenizer_.Piece(id)), log_probability);
+    told.most_likely.emplace_back(tokenizer_.Piece(id), log_probability);
   }
   if (section_ == Section::kFree && finder_) {
     untold_tokens_.push_back(std::move(told));

@@ -15,7 +15,7 @@ constexpr size_t kMaxCalls = 64;
 }  // namespace
 
 AnswerShape AnswerRun::ArgumentsShape(const Tool& tool) {
-  return {AnswerShape::Kind::kJsonSchema, Written(tool.parameters), "tools"};
+  return {AnswerShape::Kind::kJsonSchema, tool.parameters, "tools"};
 }
 
 const Tool& AnswerRun::ToolOf(std::string_view name) const {

@@ -99,7 +99,7 @@ void AnswerRun::LoosenTools() {
                              " cannot be enforced: " + status.error().message(),
                          "tools");
     }
-    tool.parameters = {{"type", "object"}};
+    tool.parameters = kAnyObjectSchema;
   }
 }
 

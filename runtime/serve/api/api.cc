@@ -5,6 +5,7 @@
 #include <new>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/format.h"
 #include "serve/api/api_state.h"
@@ -93,6 +94,8 @@ void Route(Exchange& exchange) {
   const PathRoute* const route = FindRoute(exchange.request, exchange.name, allowed);
   if (route != nullptr) {
     exchange.style = route->style;
+    exchange.handle = route->handle;
+    if (exchange.request.body.size() > kMaxShortBodyBytes) return Enqueue(exchange);
     return route->handle(exchange);
   }
   if (allowed.empty()) {
@@ -106,6 +109,14 @@ void Route(Exchange& exchange) {
 }
 
 }  // namespace
+
+std::vector<std::string> ApiPaths() {
+  std::vector<std::string> paths;
+  for (const PathRoute& route : kRoutes) {
+    paths.push_back(std::string(route.method) + " " + route.path);
+  }
+  return paths;
+}
 
 Api::Api(Engine& engine, WorkQueue& work, ApiOptions options)
     : state_(std::make_unique<ApiState>(engine, work, std::move(options))) {}

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "llm/engine.h"
 #include "serve/http/http_exchange.h"
@@ -20,6 +21,9 @@ struct ApiOptions {
   // answered all the same.
   std::function<void(size_t wanted_tokens)> on_larger_context = nullptr;
 };
+
+// The paths, each behind its method: "GET /v1/models/*".
+std::vector<std::string> ApiPaths();
 
 struct ApiState;
 

@@ -14,9 +14,15 @@ std::string NameOf(const Engine& engine, const ApiOptions& options) {
   return name;
 }
 
-void RunAnswer(ApiState& state, Response& response, const std::function<void(Response&)>& answer) {
+// Calls the handler of a request whose turn it is. What it throws becomes the response.
+void RunHandler(Exchange& exchange) {
+  ApiState& state = exchange.state;
+  Response& response = *exchange.response;
   try {
-    answer(response);
+    if (exchange.request.body.size() > kMaxBodyBytesOutOfTurn) {
+      response.TakeTurn(state.large_requests);
+    }
+    exchange.handle(exchange);
   } catch (const RequestError& error) {
     if (!response.is_gone()) response.Fail(error);
     if (error.status() >= 500) ++state.metrics.failed_answers;
@@ -27,6 +33,7 @@ void RunAnswer(ApiState& state, Response& response, const std::function<void(Res
     ++state.metrics.failed_answers;
     response.Fail({500, error.what()});
   }
+  response.EndTurn();
 }
 
 }  // namespace
@@ -39,23 +46,36 @@ ApiState::ApiState(Engine& model_engine, WorkQueue& queue, ApiOptions api_option
       start_time(std::time(nullptr)),
       sessions(engine) {}
 
-void Submit(Exchange& exchange, std::function<void(Response&)> answer) {
+Json TakeBody(Exchange& exchange) {
+  if (exchange.response == nullptr) return ReadBody(exchange.request.body);
+  const std::string body = std::move(exchange.request.body);
+  return ReadBody(body);
+}
+
+void Submit(Exchange& exchange, const std::function<void(Response&)>& answer) {
+  if (exchange.response != nullptr) return answer(*exchange.response);
+  Enqueue(exchange);
+}
+
+void Enqueue(Exchange& exchange) {
   ApiState& state = exchange.state;
   const auto response = std::make_shared<Response>(exchange.http, exchange.style);
+  const auto waiting = std::make_shared<Exchange>(std::move(exchange));
+  waiting->response = response.get();
   const bool is_taken = state.work.Submit(
-      {.run = [&state, response,
-               answer = std::move(answer)] { RunAnswer(state, *response, answer); },
+      {.run = [waiting, response] { RunHandler(*waiting); },
        .refuse =
            [response] {
              response->Fail({503, "the server is shutting down", "", "shutting_down"});
            },
-       .gone = &exchange.http->gone()});
+       .gone = &waiting->http->gone()});
   if (is_taken) return;
   throw RequestError(429, "the server is busy and its queue is full; try again later", "",
                      "queue_full");
 }
 
 void SendNow(Exchange& exchange, const Json& value) {
+  if (exchange.response != nullptr) return exchange.response->Send(value);
   Response(exchange.http, exchange.style).Send(value);
 }
 

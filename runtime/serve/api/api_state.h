@@ -5,6 +5,7 @@
 #include <ctime>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "llm/engine.h"
@@ -29,7 +30,15 @@ struct ApiState {
   SessionPool sessions;
   Metrics metrics;
   std::atomic<bool> has_told_context = false;  // ApiOptions::on_larger_context was called.
+  // Large requests are read one after the other: the memory of one of them is planned.
+  std::mutex large_requests;
 };
+
+struct Exchange;
+
+// Answers, or throws RequestError. It is called on the HTTP thread, and once more on a thread of
+// the queue if it calls Submit.
+using PathHandler = void (*)(Exchange&);
 
 // One request to a path.
 struct Exchange {
@@ -37,15 +46,28 @@ struct Exchange {
   HttpRequest request;
   std::shared_ptr<HttpAnswer> http;
   Response::Style style = Response::Style::kOpenAi;
+  PathHandler handle = nullptr;
   std::string name = {};  // What the path has in the place of a '*'.
+  // On a thread of the queue, what writes the answer; null on the HTTP thread.
+  Response* response = nullptr;
 };
 
-// Answers, or throws RequestError. On the HTTP thread.
-using PathHandler = void (*)(Exchange&);
+// A larger body is read on a thread of the queue alone: it would keep the HTTP thread busy.
+inline constexpr size_t kMaxShortBodyBytes = size_t{16} << 10;
+// A larger body is read while no other one is.
+inline constexpr size_t kMaxBodyBytesOutOfTurn = size_t{2} << 10;
 
-// Runs `answer` on a thread of the queue. What it throws becomes the response. Throws RequestError
-// with 429 if the queue is full.
-void Submit(Exchange& exchange, std::function<void(Response&)> answer);
+// Reads the object of the body. On a thread of the queue, the body's text is freed: what becomes of
+// it takes its place.
+Json TakeBody(Exchange& exchange);
+
+// On the HTTP thread, puts the request into the queue, and throws RequestError with 429 if that is
+// full. When it is its turn, its handler is called again, and comes back to here: then `answer` is
+// called. So what is wrong with a request is told at once, but requests wait as texts, whose
+// memory is bounded, and not as what they become.
+void Submit(Exchange& exchange, const std::function<void(Response&)>& answer);
+// Puts the request into the queue.
+void Enqueue(Exchange& exchange);
 
 // Sends a value at once.
 void SendNow(Exchange& exchange, const Json& value);

@@ -69,14 +69,9 @@ ChatPrompt MakeChatPrompt(const Engine& engine, ChatRequest request) {
   return prompt;
 }
 
-std::string ChatText(const ChatTemplate& chat_template, ChatRequest request) {
+std::vector<ChatSegment> RenderChat(const ChatTemplate& chat_template, ChatRequest request) {
   const Rendered rendered = Prepare(chat_template, std::move(request));
-  std::string text;
-  for (const ChatSegment& segment :
-       ValueOf(chat_template.Render(rendered.messages, rendered.options()))) {
-    text += segment.text;
-  }
-  return text;
+  return ValueOf(chat_template.Render(rendered.messages, rendered.options()));
 }
 
 }  // namespace cria::serve

@@ -24,6 +24,6 @@ struct ChatPrompt {
 // Renders the conversation. Fails if it does not fit the context.
 ChatPrompt MakeChatPrompt(const Engine& engine, ChatRequest request);
 // The text of the same.
-std::string ChatText(const ChatTemplate& chat_template, ChatRequest request);
+std::vector<ChatSegment> RenderChat(const ChatTemplate& chat_template, ChatRequest request);
 
 }  // namespace cria::serve

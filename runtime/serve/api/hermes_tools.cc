@@ -16,7 +16,7 @@ class HermesFormat final : public ToolFormat {
     if (!texts.empty()) return std::nullopt;
     return CallPart{
         .forced = "<tool_call>\n",
-        .shape = {AnswerShape::Kind::kJsonSchema, Written(CallSchema(use, "arguments")), "tools"}};
+        .shape = {AnswerShape::Kind::kJsonSchema, CallSchema(use, "arguments"), "tools"}};
   }
 };
 

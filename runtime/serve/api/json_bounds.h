@@ -16,4 +16,13 @@ inline constexpr size_t kMaxJsonKeys = 1024;       // Of one object.
 // object, and the places that a growing list reserves.
 inline constexpr uint64_t kMaxJsonBytes = uint64_t{80} * kMaxJsonValues;
 
+// The most memory of the one large request that is read: its values, and what is made of them. Of
+// its text, which goes into tokens when there are no values any more, 14 bytes for each byte.
+constexpr uint64_t LargeRequestBytes(uint64_t max_body_bytes) {
+  return kMaxJsonBytes + 2 * max_body_bytes;
+}
+
+// A tool whose schema has more values is shown to the model, but not enforced.
+inline constexpr size_t kMaxToolValues = 1024;
+
 }  // namespace cria::serve

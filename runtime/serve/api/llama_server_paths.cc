@@ -1,5 +1,8 @@
 // llama-server's /tokenize, /detokenize, /apply-template, /health and /props.
 
+#include <functional>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -8,16 +11,19 @@
 #include "serve/api/chat_request.h"
 #include "serve/api/log_probability_json.h"
 #include "serve/api/paths.h"
-#include "serve/api/prompts.h"
 #include "serve/api/request_error.h"
+#include "serve/api/text_answer.h"
 #include "serve/api/tool_format.h"
-#include "text/detokenizer.h"
 
 namespace cria::serve {
 namespace {
 
 // A text that no context could hold is refused before it takes memory.
 constexpr size_t kMaxTokenizedTokens = size_t{1} << 20;
+// What the answer is made of may be in memory while other large requests are read.
+constexpr size_t kMaxBytesOutOfTurn = size_t{1} << 20;
+// A character that is escaped takes this many bytes at most.
+constexpr size_t kEscapedBytes = 6;
 
 Json PlanJson(const MemoryPlan& plan) {
   Json lines = Json::array();
@@ -42,92 +48,153 @@ Json DefaultSettings(const ApiState& state) {
             {"n_predict", -1}}}};
 }
 
-Json TokensJson(const Tokenizer& tokenizer, const std::string& content,
-                const EncodeOptions& options, bool with_pieces) {
-  Json tokens = Json::array();
-  for (const int32_t id : ValueOf(tokenizer.Encode(content, options), "content")) {
+// Calls `write` with an answer that is sent at once if it has at most so many bytes that it may
+// wait as a whole until its client takes it. Otherwise it is written on a thread of the queue.
+void SendText(Exchange& exchange, size_t max_bytes, const std::function<void(TextAnswer&)>& write) {
+  const auto answer = [&](Response& response) {
+    TextAnswer text(response);
+    write(text);
+    text.Finish();
+  };
+  if (max_bytes > TextAnswer::kHeldBytes || exchange.response != nullptr) {
+    return Submit(exchange, answer);
+  }
+  Response response(exchange.http, exchange.style);
+  answer(response);
+}
+
+struct TokenizeRequest {
+  std::string content;
+  EncodeOptions options;
+  bool with_pieces = false;
+};
+
+TokenizeRequest ReadTokenize(Exchange& exchange) {
+  const Json body = TakeBody(exchange);
+  const Fields fields(body);
+  TokenizeRequest read = {.content = fields.RequiredString("content"),
+                          .options = {.add_bos = false,
+                                      .parse_special = fields.Bool("parse_special").value_or(true),
+                                      .max_tokens = kMaxTokenizedTokens},
+                          .with_pieces = fields.Bool("with_pieces").value_or(false)};
+  // With special tokens, as the vocabulary says.
+  if (fields.Bool("add_special").value_or(false)) read.options.add_bos.reset();
+  return read;
+}
+
+void WriteTokens(const Tokenizer& tokenizer, std::span<const int32_t> tokens, bool with_pieces,
+                 TextAnswer& text) {
+  text.Add("{\"tokens\":[");
+  for (size_t i = 0; i < tokens.size() && !text.is_gone(); ++i) {
+    if (i > 0) text.Add(",");
     if (with_pieces) {
-      tokens.push_back({{"id", id}, {"piece", ValidText(tokenizer.Piece(id))}});
+      text.Add(Written({{"id", tokens[i]}, {"piece", ValidText(tokenizer.Piece(tokens[i]))}}));
     } else {
-      tokens.push_back(id);
+      text.Add(std::to_string(tokens[i]));
     }
   }
-  return {{"tokens", std::move(tokens)}};
+  text.Add("]}");
+}
+
+std::vector<int32_t> ReadDetokenize(Exchange& exchange) {
+  const Json body = TakeBody(exchange);
+  const Fields fields(body);
+  const Json* const list = fields.List("tokens");
+  if (list == nullptr) RefuseField("tokens", "is missing");
+  std::vector<int32_t> tokens;
+  tokens.reserve(list->size());
+  for (const Json& id : *list) {
+    if (!id.is_number_integer()) RefuseField("tokens", "has an item that is not a token id");
+    // Ids that do not exist have no text.
+    const auto number = id.get<uint64_t>();
+    if (number <= INT32_MAX) tokens.push_back(static_cast<int32_t>(number));
+  }
+  return tokens;
+}
+
+ChatRequest ReadTemplateBody(Exchange& exchange) {
+  const Json body = TakeBody(exchange);
+  return ReadOpenAiChat(exchange.state.engine, Fields(body));
+}
+
+Json PropsJson(const ApiState& state) {
+  const ChatTemplate& chat_template = state.engine.chat_template();
+  const MemoryPlan& plan = state.engine.memory_plan();
+  const platform::MemoryUsage usage = platform::ReadMemoryUsage();
+  const std::string_view thinking = ThinkingVariable(chat_template);
+  return {{"default_generation_settings", DefaultSettings(state)},
+          {"total_slots", state.sessions.size()},
+          {"model_alias", state.model_name},
+          {"chat_template", state.engine.file().chat_template_source()},
+          {"thinking_variable", thinking.empty() ? Json() : Json(thinking)},
+          {"reads_tools", KnowsTools(chat_template)},
+          {"build_info", "cria " + state.options.version},
+          {"memory_plan", PlanJson(plan)},
+          {"memory",
+           {{"private_bytes", usage.private_bytes},
+            {"mapped_bytes", usage.file_mapped_bytes},
+            {"peak_bytes", usage.peak_resident_bytes},
+            {"planned_private_bytes", plan.private_bytes()},
+            {"planned_mapped_bytes", plan.mapped_bytes()}}}};
 }
 
 }  // namespace
 
 void HandleTokenize(Exchange& exchange) {
-  // More takes longer than the HTTP thread should be busy.
-  constexpr size_t kShortBytes = size_t{32} << 10;
-  const Json body = ReadBody(exchange.request.body);
-  const Fields fields(body);
-  std::string content = fields.RequiredString("content");
-  const bool add_special = fields.Bool("add_special").value_or(false);
-  const bool with_pieces = fields.Bool("with_pieces").value_or(false);
-  EncodeOptions options = {.add_bos = false,
-                           .parse_special = fields.Bool("parse_special").value_or(true),
-                           .max_tokens = kMaxTokenizedTokens};
-  // With special tokens, as the vocabulary says.
-  if (add_special) options.add_bos.reset();
   const Tokenizer& tokenizer = exchange.state.engine.tokenizer();
-  if (content.size() <= kShortBytes) {
-    return SendNow(exchange, TokensJson(tokenizer, content, options, with_pieces));
+  TokenizeRequest request = ReadTokenize(exchange);
+  const auto tokens = ValueOf(tokenizer.Encode(request.content, request.options), "content");
+  std::string().swap(request.content);
+  size_t max_bytes = 16;
+  for (const int32_t id : tokens) {
+    max_bytes += 8;
+    if (request.with_pieces) max_bytes += 20 + kEscapedBytes * tokenizer.Piece(id).size();
   }
-  Submit(exchange,
-         [&tokenizer, content = std::move(content), options, with_pieces](Response& response) {
-           response.Send(TokensJson(tokenizer, content, options, with_pieces));
-         });
+  SendText(exchange, max_bytes, [&](TextAnswer& text) {
+    if (exchange.response != nullptr && tokens.size() <= kMaxBytesOutOfTurn / sizeof(int32_t)) {
+      exchange.response->EndTurn();
+    }
+    WriteTokens(tokenizer, tokens, request.with_pieces, text);
+  });
 }
 
 void HandleDetokenize(Exchange& exchange) {
-  const Json body = ReadBody(exchange.request.body);
-  const Fields fields(body);
-  const Json* const tokens = fields.List("tokens");
-  if (tokens == nullptr) RefuseField("tokens", "is missing");
-  std::string bytes;
-  for (const Json& id : *tokens) {
-    if (!id.is_number_integer()) RefuseField("tokens", "has an item that is not a token id");
-    const auto number = id.get<int64_t>();
-    // Ids that do not exist have no text.
-    if (number >= 0 && number <= INT32_MAX) {
-      bytes += exchange.state.engine.tokenizer().Piece(static_cast<int32_t>(number));
+  const Tokenizer& tokenizer = exchange.state.engine.tokenizer();
+  const std::vector<int32_t> tokens = ReadDetokenize(exchange);
+  size_t max_bytes = 16;
+  for (const int32_t id : tokens) max_bytes += kEscapedBytes * tokenizer.Piece(id).size();
+  SendText(exchange, max_bytes, [&](TextAnswer& text) {
+    if (exchange.response != nullptr) exchange.response->EndTurn();
+    text.Add("{\"content\":\"");
+    for (size_t i = 0; i < tokens.size() && !text.is_gone(); ++i) {
+      text.AddCharacters(tokenizer.Piece(tokens[i]));
     }
-  }
-  SendNow(exchange, {{"content", ValidText(bytes)}});
+    text.EndString();
+    text.Add("\"}");
+  });
 }
 
 void HandleApplyTemplate(Exchange& exchange) {
-  const Json body = ReadBody(exchange.request.body);
-  ChatRequest request = ReadOpenAiChat(exchange.state.engine, Fields(body));
+  ChatRequest request = ReadTemplateBody(exchange);
   // Rendering may take longer than the HTTP thread should be busy.
-  Submit(exchange, [&state = exchange.state, request = std::move(request)](Response& response) {
-    response.Send({{"prompt", ChatText(state.engine.chat_template(), request)}});
+  SendText(exchange, /*max_bytes=*/SIZE_MAX, [&](TextAnswer& text) {
+    const auto segments = RenderChat(exchange.state.engine.chat_template(), std::move(request));
+    size_t bytes = 0;
+    for (const ChatSegment& segment : segments) bytes += sizeof(segment) + segment.text.size();
+    // A template may make much of little.
+    if (bytes <= kMaxBytesOutOfTurn) exchange.response->EndTurn();
+    text.Add("{\"prompt\":\"");
+    for (const ChatSegment& segment : segments) text.AddCharacters(segment.text);
+    text.EndString();
+    text.Add("\"}");
   });
 }
 
 void HandleHealth(Exchange& exchange) { SendNow(exchange, {{"status", "ok"}}); }
 
 void HandleProps(Exchange& exchange) {
-  const ApiState& state = exchange.state;
-  const ChatTemplate& chat_template = state.engine.chat_template();
-  const MemoryPlan& plan = state.engine.memory_plan();
-  const platform::MemoryUsage usage = platform::ReadMemoryUsage();
-  const std::string_view thinking = ThinkingVariable(chat_template);
-  SendNow(exchange, {{"default_generation_settings", DefaultSettings(state)},
-                     {"total_slots", state.sessions.size()},
-                     {"model_alias", state.model_name},
-                     {"chat_template", state.engine.file().chat_template_source()},
-                     {"thinking_variable", thinking.empty() ? Json() : Json(thinking)},
-                     {"reads_tools", KnowsTools(chat_template)},
-                     {"build_info", "cria " + state.options.version},
-                     {"memory_plan", PlanJson(plan)},
-                     {"memory",
-                      {{"private_bytes", usage.private_bytes},
-                       {"mapped_bytes", usage.file_mapped_bytes},
-                       {"peak_bytes", usage.peak_resident_bytes},
-                       {"planned_private_bytes", plan.private_bytes()},
-                       {"planned_mapped_bytes", plan.mapped_bytes()}}}});
+  const std::string props = Written(PropsJson(exchange.state));
+  SendText(exchange, props.size(), [&](TextAnswer& text) { text.Add(props); });
 }
 
 }  // namespace cria::serve

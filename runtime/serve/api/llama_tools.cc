@@ -15,7 +15,7 @@ class LlamaFormat final : public ToolFormat {
     if (!texts.empty()) return std::nullopt;
     // Llama's own templates ask for the object alone, and so does a call that is required.
     return CallPart{
-        .shape = {AnswerShape::Kind::kJsonSchema, Written(CallSchema(use, "parameters")), "tools"}};
+        .shape = {AnswerShape::Kind::kJsonSchema, CallSchema(use, "parameters"), "tools"}};
   }
 };
 

@@ -19,9 +19,9 @@ class ListFormat final : public ToolFormat {
   std::optional<CallPart> NextPart(const ToolUse& use,
                                    std::span<const std::string> texts) const override {
     if (!texts.empty()) return std::nullopt;
-    return CallPart{.forced = opening_,
-                    .shape = {AnswerShape::Kind::kJsonSchema,
-                              Written(CallListSchema(use, "arguments")), "tools"}};
+    return CallPart{
+        .forced = opening_,
+        .shape = {AnswerShape::Kind::kJsonSchema, CallListSchema(use, "arguments"), "tools"}};
   }
 
  private:
@@ -55,7 +55,7 @@ class MistralArgumentsFormat final : public ToolFormat {
     if (tool == use.tools.end()) return std::nullopt;
     return CallPart{.forced = std::string(kArgs),
                     .content = CallPart::Content::kArguments,
-                    .shape = {AnswerShape::Kind::kJsonSchema, Written(tool->parameters), "tools"}};
+                    .shape = {AnswerShape::Kind::kJsonSchema, tool->parameters, "tools"}};
   }
 };
 

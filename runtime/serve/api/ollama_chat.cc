@@ -44,6 +44,7 @@ class OllamaChatWriter final : public OllamaWriter {
   }
 
  private:
+  void SendTokens() override { SendMessage({{"role", "assistant"}, {"content", ""}}); }
   void SendMessage(Json message) { SendPart({{"message", std::move(message)}}); }
 
   void SendCall() {
@@ -64,27 +65,38 @@ class OllamaChatWriter final : public OllamaWriter {
   std::string arguments_;
 };
 
-}  // namespace
+struct OllamaChatBody {
+  ChatRequest chat;
+  bool is_streamed = true;
+};
 
-void HandleOllamaChat(Exchange& exchange) {
-  const Json body = ReadBody(exchange.request.body);
+// Nothing if there is nothing to answer, and that was said.
+std::optional<OllamaChatBody> ReadOllamaChat(Exchange& exchange) {
+  const Json body = TakeBody(exchange);
   const Fields fields(body);
-  ApiState& state = exchange.state;
   RefuseUnsupportedInOllamaChat(fields);
   const Json* const messages = fields.List("messages");
   if (messages == nullptr || messages->empty()) {
-    return SendOllamaLoaded(exchange, fields,
-                            {{"message", {{"role", "assistant"}, {"content", ""}}}});
+    SendOllamaLoaded(exchange, fields, {{"message", {{"role", "assistant"}, {"content", ""}}}});
+    return std::nullopt;
   }
-  ChatRequest request;
-  request.messages = ReadMessages(fields);
-  request.options = ReadOllamaOptions(state, fields);
-  request.tools = ReadTools(fields);
-  ReadOllamaThink(state.engine.chat_template(), fields, request);
-  const bool is_streamed = fields.Bool("stream").value_or(true);
-  Submit(exchange, [&state, request = std::move(request), is_streamed](Response& response) {
-    OllamaChatWriter writer(state, response, is_streamed);
-    AnswerChat(state, request, response, writer);
+  OllamaChatBody read;
+  read.chat.messages = ReadMessages(fields);
+  read.chat.options = ReadOllamaOptions(exchange.state, fields);
+  read.chat.tools = ReadTools(fields);
+  ReadOllamaThink(exchange.state.engine.chat_template(), fields, read.chat);
+  read.is_streamed = fields.Bool("stream").value_or(true);
+  return read;
+}
+
+}  // namespace
+
+void HandleOllamaChat(Exchange& exchange) {
+  std::optional<OllamaChatBody> body = ReadOllamaChat(exchange);
+  if (!body) return;
+  Submit(exchange, [&](Response& response) {
+    OllamaChatWriter writer(exchange.state, response, body->is_streamed);
+    AnswerChat(exchange.state, std::move(body->chat), response, writer);
   });
 }
 

@@ -40,40 +40,54 @@ class OllamaTextWriter final : public OllamaWriter {
   }
 
  private:
+  void SendTokens() override { SendPart({{"response", ""}}); }
+
   std::string text_;
   std::string thinking_;
 };
 
+struct OllamaGenerateBody {
+  ChatRequest chat;  // The prompt is its last message.
+  bool is_raw = false;
+  bool is_streamed = true;
+};
+
+// Nothing if there is nothing to answer, and that was said.
+std::optional<OllamaGenerateBody> ReadOllamaGenerate(Exchange& exchange) {
+  const Json body = TakeBody(exchange);
+  const Fields fields(body);
+  RefuseUnsupportedInOllamaGenerate(fields);
+  std::string prompt = fields.String("prompt").value_or("");
+  std::string system = fields.String("system").value_or("");
+  OllamaGenerateBody read = {.is_raw = fields.Bool("raw").value_or(false),
+                             .is_streamed = fields.Bool("stream").value_or(true)};
+  read.chat.options = ReadOllamaOptions(exchange.state, fields);
+  if (prompt.empty()) {
+    SendOllamaLoaded(exchange, fields, {{"response", ""}});
+    return std::nullopt;
+  }
+  if (read.is_raw && !system.empty()) {
+    RefuseField("system", "is not supported together with raw");
+  }
+  if (!system.empty()) read.chat.messages.push_back({"system", std::move(system)});
+  read.chat.messages.push_back({"user", std::move(prompt)});
+  if (!read.is_raw) {
+    ReadOllamaThink(exchange.state.engine.chat_template(), fields, read.chat);
+  }
+  return read;
+}
+
 }  // namespace
 
 void HandleOllamaGenerate(Exchange& exchange) {
-  const Json body = ReadBody(exchange.request.body);
-  const Fields fields(body);
+  std::optional<OllamaGenerateBody> body = ReadOllamaGenerate(exchange);
+  if (!body) return;
   ApiState& state = exchange.state;
-  RefuseUnsupportedInOllamaGenerate(fields);
-  const std::string prompt = fields.String("prompt").value_or("");
-  const std::string system = fields.String("system").value_or("");
-  const AnswerOptions options = ReadOllamaOptions(state, fields);
-  const bool is_streamed = fields.Bool("stream").value_or(true);
-  if (prompt.empty()) {
-    return SendOllamaLoaded(exchange, fields, {{"response", ""}});
-  }
-  if (fields.Bool("raw").value_or(false)) {
-    if (!system.empty()) RefuseField("system", "is not supported together with raw");
-    return Submit(exchange, [&state, prompt, options, is_streamed](Response& response) {
-      OllamaTextWriter writer(state, response, is_streamed);
-      AnswerTexts(state, EncodePrompts(state.engine, {{.text = prompt}}), options, response,
-                  writer);
-    });
-  }
-  ChatRequest request;
-  if (!system.empty()) request.messages.push_back({"system", system});
-  request.messages.push_back({"user", prompt});
-  request.options = options;
-  ReadOllamaThink(state.engine.chat_template(), fields, request);
-  Submit(exchange, [&state, request = std::move(request), is_streamed](Response& response) {
-    OllamaTextWriter writer(state, response, is_streamed);
-    AnswerChat(state, request, response, writer);
+  Submit(exchange, [&](Response& response) {
+    OllamaTextWriter writer(state, response, body->is_streamed);
+    if (!body->is_raw) return AnswerChat(state, std::move(body->chat), response, writer);
+    const PromptText prompt = {.text = std::move(body->chat.messages.back().content)};
+    AnswerTexts(state, EncodePrompts(state.engine, {prompt}), body->chat.options, response, writer);
   });
 }
 

@@ -68,7 +68,7 @@ AnswerOptions ReadOllamaOptions(ApiState& state, const Fields& request) {
   const Fields fields = given ? *given : Fields(empty, "options");
   AnswerOptions options;
   options.sampler = ReadSampler(fields);
-  options.stop = fields.Strings("stop", AnswerOptions::kMaxStopStrings);
+  options.stop = ReadStop(fields);
   // -2 means "until the context is full", which ends every answer here.
   const auto count = fields.Integer("num_predict", -2);
   if (count && *count == 0) RefuseField("options.num_predict", "is 0: there would be no answer");

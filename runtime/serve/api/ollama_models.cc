@@ -56,7 +56,7 @@ void HandleOllamaPs(Exchange& exchange) {
 }
 
 void HandleOllamaShow(Exchange& exchange) {
-  const Json body = ReadBody(exchange.request.body);
+  const Json body = TakeBody(exchange);
   const Fields fields(body);
   const ApiState& state = exchange.state;
   // As elsewhere, any name is the one model's.

@@ -15,11 +15,19 @@ int64_t Nanoseconds(std::chrono::steady_clock::duration time) {
 }  // namespace
 
 void OllamaWriter::OnToken(TokenLogProbability token) {
-  tokens_.push_back(LogProbabilityJson(token));
+  if (is_streamed_) {
+    tokens_.push_back(LogProbabilityJson(token));
+    if (tokens_.size() >= kMaxHeldTokens) SendTokens();
+    return;
+  }
+  text_.Add(std::exchange(has_tokens_, true)
+                ? ","
+                : "{" + TextAnswer::Members(OllamaHead(state())) + R"(,"logprobs":[)");
+  text_.Add(Written(LogProbabilityJson(token)));
 }
 
 Json OllamaWriter::Value(const Json& content) {
-  Json value = OllamaHead(state());
+  Json value = has_tokens_ ? Json::object() : OllamaHead(state());
   value.update(content);
   if (!tokens_.empty()) value["logprobs"] = std::exchange(tokens_, Json::array());
   return value;
@@ -41,6 +49,10 @@ void OllamaWriter::SendEnd(const Json& content, const AnswerEnd& end) {
   value["prompt_eval_duration"] = Nanoseconds(end.prompt_time);
   value["eval_count"] = end.completion_tokens;
   value["eval_duration"] = Nanoseconds(end.completion_time);
+  if (has_tokens_) {
+    text_.Add("]," + TextAnswer::Members(value) + "}");
+    return text_.Finish();
+  }
   if (!is_streamed_) return response().Send(value);
   response().Stream(value);
   response().EndStream();

@@ -5,6 +5,7 @@
 
 #include "serve/api/answer_job.h"
 #include "serve/api/json_body.h"
+#include "serve/api/text_answer.h"
 
 namespace cria::serve {
 
@@ -13,7 +14,7 @@ namespace cria::serve {
 class OllamaWriter : public AnswerWriter {
  public:
   OllamaWriter(ApiState& state, Response& response, bool is_streamed)
-      : AnswerWriter(state, response), is_streamed_(is_streamed) {}
+      : AnswerWriter(state, response), is_streamed_(is_streamed), text_(response) {}
 
   void BeginChoice(size_t /*index*/) override {}
   void OnToken(TokenLogProbability token) override;
@@ -27,11 +28,16 @@ class OllamaWriter : public AnswerWriter {
   void SendEnd(const Json& content, const AnswerEnd& end);
 
  private:
+  // A value of the stream without text, for tokens that are not sent yet.
+  virtual void SendTokens() = 0;
   Json Value(const Json& content);
 
   const bool is_streamed_;
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-  Json tokens_ = Json::array();  // With their log-probabilities; not sent yet.
+  Json tokens_ = Json::array();  // Of a stream, with their log-probabilities; not sent yet.
+  // One value with log-probabilities, which are sent while they come: they take much memory.
+  TextAnswer text_;
+  bool has_tokens_ = false;
 };
 
 }  // namespace cria::serve

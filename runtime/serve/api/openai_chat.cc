@@ -8,6 +8,7 @@
 #include "serve/api/chat_request.h"
 #include "serve/api/log_probability_json.h"
 #include "serve/api/paths.h"
+#include "serve/api/text_answer.h"
 #include "serve/api/unique_id.h"
 
 namespace cria::serve {
@@ -18,7 +19,6 @@ struct ChatChoice {
   std::string content;
   std::string reasoning;
   Json calls = Json::array();
-  Json log_probabilities = Json::array();
 };
 
 Json CallJson(const std::string& id, const std::string& name, const std::string& arguments) {
@@ -47,13 +47,21 @@ class ChatWriter : public AnswerWriter {
   AnswerEnd usage_;
 };
 
+// Log-probabilities are sent while they come, because they take much memory.
 class WholeChat final : public ChatWriter {
  public:
   WholeChat(ApiState& state, Response& response, bool has_log_probabilities)
       : ChatWriter(state, response, "chat.completion"),
-        has_log_probabilities_(has_log_probabilities) {}
+        has_log_probabilities_(has_log_probabilities),
+        text_(response) {
+    text_.Add("{" + TextAnswer::Members(head()) + R"(,"choices":[)");
+  }
 
-  void BeginChoice(size_t /*index*/) override { choice_ = {}; }
+  void BeginChoice(size_t index) override {
+    choice_ = {};
+    has_tokens_ = false;
+    text_.Add((index > 0 ? ",{" : "{") + TextAnswer::Members({{"index", index}}));
+  }
   void OnText(AnswerPart part, std::string_view text) override {
     (part == AnswerPart::kAnswer ? choice_.content : choice_.reasoning) += text;
   }
@@ -64,7 +72,8 @@ class WholeChat final : public ChatWriter {
     choice_.calls[index]["function"]["arguments"].get_ref<std::string&>() += piece;
   }
   void OnToken(TokenLogProbability token) override {
-    choice_.log_probabilities.push_back(LogProbabilityJson(token));
+    text_.Add(std::exchange(has_tokens_, true) ? "," : R"(,"logprobs":{"content":[)");
+    text_.Add(Written(LogProbabilityJson(token)));
   }
 
   void EndChoice(const AnswerEnd& end) override {
@@ -74,26 +83,26 @@ class WholeChat final : public ChatWriter {
     if (!choice_.reasoning.empty()) message["reasoning_content"] = choice_.reasoning;
     if (!choice_.calls.empty()) message["tool_calls"] = choice_.calls;
     message["refusal"] = nullptr;
-    Json choice = {{"index", choices_.size()},
-                   {"message", std::move(message)},
-                   {"logprobs", nullptr},
-                   {"finish_reason", FinishReasonName(end.reason)}};
-    if (has_log_probabilities_) choice["logprobs"] = {{"content", choice_.log_probabilities}};
-    choices_.push_back(std::move(choice));
+    Json rest = {{"message", std::move(message)}};
+    if (!has_tokens_) {
+      rest["logprobs"] = has_log_probabilities_ ? Json{{"content", Json::array()}} : Json();
+    }
+    rest["finish_reason"] = FinishReasonName(end.reason);
+    text_.Add((has_tokens_ ? "]}," : ",") + TextAnswer::Members(rest) + "}");
   }
 
   void Finish() override {
-    Json answer = head();
-    answer["choices"] = std::move(choices_);
-    answer["usage"] = UsageOf(usage());
-    answer["timings"] = TimingsOf(usage());
-    response().Send(answer);
+    text_.Add("]," +
+              TextAnswer::Members({{"usage", UsageOf(usage())}, {"timings", TimingsOf(usage())}}) +
+              "}");
+    text_.Finish();
   }
 
  private:
   const bool has_log_probabilities_;
+  TextAnswer text_;
   ChatChoice choice_;
-  Json choices_ = Json::array();
+  bool has_tokens_ = false;  // Of the choice, with log-probabilities.
 };
 
 class StreamedChat final : public ChatWriter {
@@ -118,7 +127,10 @@ class StreamedChat final : public ChatWriter {
     const Json call = {{"index", index}, {"function", {{"arguments", piece}}}};
     SendDelta({{"tool_calls", Json::array({call})}});
   }
-  void OnToken(TokenLogProbability token) override { tokens_.push_back(LogProbabilityJson(token)); }
+  void OnToken(TokenLogProbability token) override {
+    tokens_.push_back(LogProbabilityJson(token));
+    if (tokens_.size() >= kMaxHeldTokens) SendDelta(Json::object());
+  }
 
   void EndChoice(const AnswerEnd& end) override {
     Add(end);
@@ -165,23 +177,31 @@ class StreamedChat final : public ChatWriter {
   Json tokens_ = Json::array();  // Not sent yet.
 };
 
+struct ChatBody {
+  ChatRequest chat;
+  StreamFields stream;
+};
+
+ChatBody ReadChatBody(Exchange& exchange) {
+  const Json body = TakeBody(exchange);
+  const Fields fields(body);
+  return {ReadOpenAiChat(exchange.state.engine, fields), ReadStreamFields(fields)};
+}
+
 }  // namespace
 
 void HandleOpenAiChat(Exchange& exchange) {
-  const Json body = ReadBody(exchange.request.body);
-  const Fields fields(body);
-  ChatRequest request = ReadOpenAiChat(exchange.state.engine, fields);
-  const StreamFields stream = ReadStreamFields(fields);
-  Submit(exchange,
-         [&state = exchange.state, request = std::move(request), stream](Response& response) {
-           if (stream.is_streamed) {
-             StreamedChat writer(state, response, stream.has_usage);
-             AnswerChat(state, request, response, writer);
-           } else {
-             WholeChat writer(state, response, request.options.log_probabilities);
-             AnswerChat(state, request, response, writer);
-           }
-         });
+  ChatBody body = ReadChatBody(exchange);
+  Submit(exchange, [&](Response& response) {
+    ApiState& state = exchange.state;
+    if (body.stream.is_streamed) {
+      StreamedChat writer(state, response, body.stream.has_usage);
+      AnswerChat(state, std::move(body.chat), response, writer);
+    } else {
+      WholeChat writer(state, response, body.chat.options.log_probabilities);
+      AnswerChat(state, std::move(body.chat), response, writer);
+    }
+  });
 }
 
 }  // namespace cria::serve

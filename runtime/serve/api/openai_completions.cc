@@ -13,6 +13,7 @@
 #include "serve/api/prompts.h"
 #include "serve/api/request_error.h"
 #include "serve/api/sampling_fields.h"
+#include "serve/api/text_answer.h"
 #include "serve/api/unique_id.h"
 #include "serve/api/unsupported_fields.h"
 
@@ -26,20 +27,24 @@ struct CompletionRequest {
   StreamFields stream;
 };
 
+Json MostLikelyJson(const TokenLogProbability& token) {
+  Json most_likely = Json::object();
+  for (const auto& [other, log_probability] : token.most_likely) {
+    most_likely[ValidText(other)] = log_probability;
+  }
+  return most_likely;
+}
+
 // {"tokens", "token_logprobs", "top_logprobs", "text_offset"}: a list for each.
 class CompletionLogProbabilities {
  public:
   void Add(const TokenLogProbability& token) {
     json_["tokens"].push_back(ValidText(token.text));
     json_["token_logprobs"].push_back(token.log_probability);
-    Json most_likely = Json::object();
-    for (const auto& [other, log_probability] : token.most_likely) {
-      most_likely[ValidText(other)] = log_probability;
-    }
-    json_["top_logprobs"].push_back(std::move(most_likely));
+    json_["top_logprobs"].push_back(MostLikelyJson(token));
     json_["text_offset"].push_back(token.first_character);
   }
-  bool is_empty() const { return json_["tokens"].empty(); }
+  size_t size() const { return json_["tokens"].size(); }
   Json Take() { return std::exchange(json_, Empty()); }
 
  private:
@@ -53,7 +58,8 @@ class CompletionLogProbabilities {
   Json json_ = Empty();
 };
 
-class CompletionWriter final : public AnswerWriter {
+// What both forms of the answer begin with.
+class CompletionWriter : public AnswerWriter {
  public:
   CompletionWriter(ApiState& api_state, Response& to, const CompletionRequest& request)
       : AnswerWriter(api_state, to),
@@ -64,68 +70,142 @@ class CompletionWriter final : public AnswerWriter {
                {"model", api_state.model_name},
                {"system_fingerprint", "cria-" + api_state.options.version}}) {}
 
-  void BeginChoice(size_t index) override {
-    index_ = index;
-    log_probabilities_.Take();
-    text_.clear();
-    if (request_.has_echo) {
-      const PromptText& prompt = request_.prompts[index / request_.options.num_choices];
-      TakePiece(TextOf(state().engine, prompt));
-    }
-  }
-  void OnText(AnswerPart /*part*/, std::string_view text) override { TakePiece(text); }
   void OnCall(size_t, const std::string&, const std::string&) override {}
   void OnArguments(size_t, std::string_view) override {}
-  void OnToken(TokenLogProbability token) override { log_probabilities_.Add(token); }
+
+ protected:
+  const Json& head() const { return head_; }
+  void Add(const AnswerEnd& end) { AddUsage(usage_, end); }
+  const AnswerEnd& usage() const { return usage_; }
+  bool has_usage() const { return request_.stream.has_usage; }
+  // What the answer's text begins with.
+  std::string Echo(size_t index) const {
+    if (!request_.has_echo) return "";
+    return TextOf(state().engine, request_.prompts[index / request_.options.num_choices]);
+  }
+
+ private:
+  const CompletionRequest& request_;
+  Json head_;
+  AnswerEnd usage_;
+};
+
+// The most likely tokens are sent while they come, because they take much memory.
+class WholeCompletion final : public CompletionWriter {
+ public:
+  WholeCompletion(ApiState& api_state, Response& to, const CompletionRequest& request)
+      : CompletionWriter(api_state, to, request), text_(to) {
+    text_.Add("{" + TextAnswer::Members(head()) + R"(,"choices":[)");
+  }
+
+  void BeginChoice(size_t index) override {
+    content_ = Echo(index);
+    tokens_.clear();
+    values_.clear();
+    offsets_.clear();
+    text_.Add((index > 0 ? ",{" : "{") + TextAnswer::Members({{"index", index}}));
+  }
+  void OnText(AnswerPart /*part*/, std::string_view text) override { content_ += text; }
+  void OnToken(TokenLogProbability token) override {
+    text_.Add(tokens_.empty() ? R"(,"logprobs":{"top_logprobs":[)" : ",");
+    text_.Add(Written(MostLikelyJson(token)));
+    AddItem(tokens_, ValidText(token.text));
+    AddItem(values_, token.log_probability);
+    AddItem(offsets_, token.first_character);
+  }
 
   void EndChoice(const AnswerEnd& end) override {
-    AddUsage(usage_, end);
-    if (request_.stream.is_streamed) return StreamChoice("", FinishReasonName(end.reason));
-    choices_.push_back(Choice(text_, FinishReasonName(end.reason)));
+    Add(end);
+    if (tokens_.empty()) {
+      text_.Add(R"(,"logprobs":null)");
+    } else {
+      text_.Add(R"(],"tokens":[)");
+      text_.Add(tokens_);
+      text_.Add(R"(],"token_logprobs":[)");
+      text_.Add(values_);
+      text_.Add(R"(],"text_offset":[)");
+      text_.Add(offsets_);
+      text_.Add("]}");
+    }
+    text_.Add("," +
+              TextAnswer::Members({{"text", std::exchange(content_, {})},
+                                   {"finish_reason", FinishReasonName(end.reason)}}) +
+              "}");
   }
 
   void Finish() override {
-    Json answer = head_;
-    answer["choices"] = std::move(choices_);
-    answer["usage"] = UsageOf(usage_);
-    answer["timings"] = TimingsOf(usage_);
-    if (!request_.stream.is_streamed) return response().Send(answer);
-    if (request_.stream.has_usage) response().Stream(answer);
+    text_.Add("]," +
+              TextAnswer::Members({{"usage", UsageOf(usage())}, {"timings", TimingsOf(usage())}}) +
+              "}");
+    text_.Finish();
+  }
+
+ private:
+  static void AddItem(std::string& list, const Json& item) {
+    if (!list.empty()) list += ',';
+    list += Written(item);
+  }
+
+  TextAnswer text_;
+  std::string content_;
+  // Lists of the choice, as JSON has them between brackets.
+  std::string tokens_;
+  std::string values_;
+  std::string offsets_;
+};
+
+class StreamedCompletion final : public CompletionWriter {
+ public:
+  using CompletionWriter::CompletionWriter;
+
+  void BeginChoice(size_t index) override {
+    index_ = index;
+    log_probabilities_.Take();
+    if (const std::string echo = Echo(index); !echo.empty()) Send(echo, nullptr);
+  }
+  void OnText(AnswerPart /*part*/, std::string_view text) override { Send(text, nullptr); }
+  void OnToken(TokenLogProbability token) override {
+    log_probabilities_.Add(token);
+    if (log_probabilities_.size() >= kMaxHeldTokens) Send("", nullptr);
+  }
+
+  void EndChoice(const AnswerEnd& end) override {
+    Add(end);
+    Send("", FinishReasonName(end.reason));
+  }
+
+  void Finish() override {
+    if (has_usage()) {
+      Json answer = head();
+      answer["choices"] = Json::array();
+      answer["usage"] = UsageOf(usage());
+      answer["timings"] = TimingsOf(usage());
+      response().Stream(answer);
+    }
     response().EndStream();
   }
 
  private:
-  void TakePiece(std::string_view text) {
-    if (request_.stream.is_streamed) return StreamChoice(text, nullptr);
-    text_ += text;
-  }
-
-  Json Choice(std::string_view text, const char* finish_reason) {
+  void Send(std::string_view text, const char* finish_reason) {
     Json choice = {
         {"text", text}, {"index", index_}, {"logprobs", nullptr}, {"finish_reason", nullptr}};
     if (finish_reason != nullptr) choice["finish_reason"] = finish_reason;
-    if (!log_probabilities_.is_empty()) choice["logprobs"] = log_probabilities_.Take();
-    return choice;
-  }
-
-  void StreamChoice(std::string_view text, const char* finish_reason) {
-    Json chunk = head_;
-    chunk["choices"] = Json::array({Choice(text, finish_reason)});
+    if (log_probabilities_.size() > 0) choice["logprobs"] = log_probabilities_.Take();
+    Json chunk = head();
+    chunk["choices"] = Json::array({std::move(choice)});
     response().Stream(chunk);
   }
 
-  const CompletionRequest& request_;
-  Json head_;
   size_t index_ = 0;
-  std::string text_;
   CompletionLogProbabilities log_probabilities_;
-  Json choices_ = Json::array();
-  AnswerEnd usage_;
 };
 
-CompletionRequest ReadRequest(const Fields& fields, size_t vocab_size) {
+CompletionRequest ReadRequest(Exchange& exchange) {
   constexpr int64_t kMaxLogProbabilities = 5;  // OpenAI's.
+  const Json body = TakeBody(exchange);
+  const Fields fields(body);
   RefuseUnsupportedInCompletions(fields);
+  const size_t vocab_size = exchange.state.engine.decoder().vocab_size();
   CompletionRequest request = {.prompts = ReadPrompts(fields, vocab_size),
                                .options = ReadAnswerOptions(fields),
                                .has_echo = fields.Bool("echo").value_or(false),
@@ -146,13 +226,18 @@ CompletionRequest ReadRequest(const Fields& fields, size_t vocab_size) {
 }  // namespace
 
 void HandleOpenAiCompletions(Exchange& exchange) {
-  const Json body = ReadBody(exchange.request.body);
-  CompletionRequest request =
-      ReadRequest(Fields(body), exchange.state.engine.decoder().vocab_size());
-  Submit(exchange, [&state = exchange.state, request = std::move(request)](Response& response) {
-    CompletionWriter writer(state, response, request);
-    AnswerTexts(state, EncodePrompts(state.engine, request.prompts), request.options, response,
-                writer);
+  ApiState& state = exchange.state;
+  const CompletionRequest request = ReadRequest(exchange);
+  Submit(exchange, [&](Response& response) {
+    const auto answer = [&](AnswerWriter&& writer) {
+      AnswerTexts(state, EncodePrompts(state.engine, request.prompts), request.options, response,
+                  writer);
+    };
+    if (request.stream.is_streamed) {
+      answer(StreamedCompletion(state, response, request));
+    } else {
+      answer(WholeCompletion(state, response, request));
+    }
   });
 }
 

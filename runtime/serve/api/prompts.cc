@@ -64,6 +64,8 @@ std::string TextOf(const Engine& engine, const PromptText& prompt) {
 
 std::vector<TextPrompt> EncodePrompts(const Engine& engine,
                                       const std::vector<PromptText>& prompts) {
+  constexpr size_t kMaxTokens = size_t{1} << 18;
+  size_t num_tokens = 0;
   std::vector<TextPrompt> encoded;
   encoded.reserve(prompts.size());
   for (const PromptText& prompt : prompts) {
@@ -77,6 +79,12 @@ std::vector<TextPrompt> EncodePrompts(const Engine& engine,
       text.at_text_start = false;
     }
     if (text.tokens.empty()) RefuseField("prompt", "is empty: there is nothing to go on from");
+    num_tokens += text.tokens.size();
+    // Of one prompt, the context says how many there may be.
+    if (!encoded.empty() && num_tokens > kMaxTokens) {
+      RefuseField("prompt", Format("has prompts with more than {} tokens together", kMaxTokens));
+    }
+    text.tokens.shrink_to_fit();
     encoded.push_back(std::move(text));
   }
   return encoded;

@@ -1,5 +1,6 @@
 #include "serve/api/request_error.h"
 
+#include "core/utf8.h"
 #include "serve/api/json_body.h"
 
 namespace cria::serve {
@@ -18,9 +19,24 @@ std::string_view TypeOf(int status) {
   }
 }
 
+// The beginning of a text, up to a whole character.
+std::string Shortened(std::string text) {
+  constexpr size_t kMaxBytes = 1000;
+  if (text.size() <= kMaxBytes) return text;
+  text.resize(kMaxBytes);
+  text.resize(ValidUtf8Prefix(text));
+  return text + "...";
+}
+
 Json OrNull(const std::string& text) { return text.empty() ? Json() : Json(text); }
 
 }  // namespace
+
+RequestError::RequestError(int status, std::string message, std::string param, std::string code)
+    : status_(status),
+      message_(Shortened(std::move(message))),
+      param_(Shortened(std::move(param))),
+      code_(std::move(code)) {}
 
 RequestError ErrorOf(const Error& error, std::string param) {
   switch (error.code()) {

@@ -12,11 +12,8 @@ namespace cria::serve {
 // OpenAI's error object. It never passes through the runtime.
 class RequestError : public std::exception {
  public:
-  RequestError(int status, std::string message, std::string param = "", std::string code = "")
-      : status_(status),
-        message_(std::move(message)),
-        param_(std::move(param)),
-        code_(std::move(code)) {}
+  // Longer texts of the request, which may be in the message, are cut off.
+  RequestError(int status, std::string message, std::string param = "", std::string code = "");
 
   const char* what() const noexcept override { return message_.c_str(); }
   int status() const { return status_; }  // Of HTTP.

@@ -4,11 +4,6 @@
 #include <utility>
 
 namespace cria::serve {
-namespace {
-
-constexpr std::string_view kJsonType = "application/json; charset=utf-8";
-
-}  // namespace
 
 bool Response::is_gone() const {
   return is_stuck_ || http_->gone().load(std::memory_order_relaxed);
@@ -16,12 +11,31 @@ bool Response::is_gone() const {
 
 void Response::Send(const Json& value, int status) {
   state_ = State::kOver;
-  http_->Send(status, kJsonType, Written(value));
+  http_->Send(status, kJsonContentType, Written(value));
 }
 
 void Response::SendText(std::string_view content_type, std::string text) {
   state_ = State::kOver;
   http_->Send(200, content_type, std::move(text));
+}
+
+void Response::BeginText() {
+  state_ = State::kText;
+  text_begin_ = std::chrono::steady_clock::now();
+  http_->Begin(200, kJsonContentType);
+}
+
+void Response::WriteText(std::string_view part) {
+  constexpr std::chrono::seconds kTurnTimeout{5};
+  if (is_stuck_) return;
+  const bool is_late = turn_ && std::chrono::steady_clock::now() > text_begin_ + kTurnTimeout;
+  is_stuck_ = is_late || !http_->Write(part);
+}
+
+void Response::EndText() {
+  state_ = State::kOver;
+  // Otherwise the answer would look complete.
+  if (!is_stuck_) http_->End();
 }
 
 void Response::WriteValue(const std::string& value) {
@@ -54,7 +68,7 @@ void Response::Fail(const RequestError& error) {
     case State::kNew: {
       const std::array<HttpAnswer::Header, 1> retry = {{{"Retry-After", "1"}}};
       const bool may_retry = error.status() == 429 || error.status() == 503;
-      http_->Send(error.status(), kJsonType, body,
+      http_->Send(error.status(), kJsonContentType, body,
                   may_retry ? std::span<const HttpAnswer::Header>(retry)
                             : std::span<const HttpAnswer::Header>());
       break;
@@ -63,6 +77,7 @@ void Response::Fail(const RequestError& error) {
       WriteValue(body);
       http_->End();
       break;
+    case State::kText:  // The client sees that it ends early.
     case State::kOver:
       break;
   }

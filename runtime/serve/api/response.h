@@ -1,8 +1,10 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,6 +14,8 @@
 #include "serve/http/http_exchange.h"
 
 namespace cria::serve {
+
+inline constexpr std::string_view kJsonContentType = "application/json; charset=utf-8";
 
 // Writes the answer to one request, as one JSON value or as a stream of them. The stream begins
 // with its first value, so that a failure before it has a status of its own.
@@ -26,6 +30,11 @@ class Response {
 
   void Send(const Json& value, int status = 200);
   void SendText(std::string_view content_type, std::string text);
+  // JSON that is sent in parts. A failure after its beginning breaks it off, and so does a client
+  // that takes it too slowly while other large requests wait for their turn.
+  void BeginText();
+  void WriteText(std::string_view part);
+  void EndText();
   // A value of a stream.
   void Stream(const Json& value);
   void EndStream();
@@ -37,8 +46,15 @@ class Response {
   const std::atomic<bool>& gone() const { return http_->gone(); }
   bool has_begun() const { return state_ != State::kNew; }
 
+  // Waits until no other large request is read. EndTurn lets the next one go on. Both are called on
+  // the thread that answers.
+  void TakeTurn(std::mutex& turn) { turn_ = std::unique_lock(turn); }
+  void EndTurn() {
+    if (turn_) turn_.unlock();
+  }
+
  private:
-  enum class State : uint8_t { kNew, kStreaming, kOver };
+  enum class State : uint8_t { kNew, kStreaming, kText, kOver };
 
   void WriteValue(const std::string& value);
 
@@ -46,6 +62,8 @@ class Response {
   Style style_;
   State state_ = State::kNew;
   bool is_stuck_ = false;  // Write has failed.
+  std::unique_lock<std::mutex> turn_;
+  std::chrono::steady_clock::time_point text_begin_;
 };
 
 }  // namespace cria::serve

@@ -96,10 +96,21 @@ size_t ReadMaxTokens(const Fields& fields, std::string_view name) {
   return static_cast<size_t>(std::min(*count, kMaxCount));
 }
 
+std::vector<std::string> ReadStop(const Fields& fields) {
+  std::vector<std::string> stop = fields.Strings("stop", AnswerOptions::kMaxStopStrings);
+  size_t bytes = 0;
+  for (const std::string& text : stop) bytes += text.size();
+  if (bytes > AnswerOptions::kMaxStopBytes) {
+    RefuseField(fields.PathOf("stop"),
+                Format("has more than {} bytes", AnswerOptions::kMaxStopBytes));
+  }
+  return stop;
+}
+
 AnswerOptions ReadAnswerOptions(const Fields& request) {
   AnswerOptions options;
   options.sampler = ReadSampler(request);
-  options.stop = request.Strings("stop", AnswerOptions::kMaxStopStrings);
+  options.stop = ReadStop(request);
   options.num_choices =
       static_cast<size_t>(request.Integer("n", 1, AnswerOptions::kMaxChoices).value_or(1));
   const std::string_view limit = request.Has("max_completion_tokens") ? "max_completion_tokens"

@@ -14,6 +14,9 @@ SamplerOptions ReadSampler(const Fields& fields);
 // Those of all of OpenAI's requests: the sampler, stop, n and max_tokens.
 AnswerOptions ReadAnswerOptions(const Fields& request);
 
+// `stop`: a string or several, within bounds.
+std::vector<std::string> ReadStop(const Fields& fields);
+
 // `max_tokens` under this name: -1 and a missing field are no limit.
 size_t ReadMaxTokens(const Fields& fields, std::string_view name);
 

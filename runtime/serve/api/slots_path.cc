@@ -138,7 +138,7 @@ void HandleSlotAction(Exchange& exchange) {
   if (action != "save" && action != "restore") {
     throw RequestError(400, "the action must be save, restore or erase", "action");
   }
-  const Json body = ReadBody(exchange.request.body);
+  const Json body = TakeBody(exchange);
   const Fields fields(body);
   const std::string path = PathOfSlotFile(exchange.state, fields);
   Submit(exchange, [&state = exchange.state, index, path, is_saved = action == "save",

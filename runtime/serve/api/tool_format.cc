@@ -38,24 +38,24 @@ void MoveReferences(Json& schema, const std::string& place) {
   }
 }
 
-Json OneCallSchema(const Tool& tool, std::string_view arguments_key, const std::string& place) {
-  Json parameters = tool.parameters;
-  MoveReferences(parameters, Format("{}/properties/{}", place, arguments_key));
-  return {
-      {"type", "object"},
-      {"properties", {{"name", {{"const", tool.name}}}, {arguments_key, std::move(parameters)}}},
-      {"required", {"name", arguments_key}},
-      {"additionalProperties", false}};
+// Only one tool's schema is a value at a time, because values take much more memory than text.
+std::string OneCallSchema(const Tool& tool, std::string_view key, const std::string& place) {
+  Json parameters = TryReadJson(tool.parameters).value_or(Json::object());
+  MoveReferences(parameters, Format("{}/properties/{}", place, key));
+  const std::string name = Written(tool.name);
+  return Format(R"({{"type":"object","properties":{{"name":{{"const":{}}},"{}":{}}},)"
+                R"("required":["name","{}"],"additionalProperties":false}})",
+                name, key, Written(parameters), key);
 }
 
-Json AnyCallSchema(const ToolUse& use, std::string_view arguments_key, const std::string& place) {
-  if (use.tools.size() == 1) return OneCallSchema(use.tools.front(), arguments_key, place);
-  Json options = Json::array();
-  for (const Tool& tool : use.tools) {
-    options.push_back(
-        OneCallSchema(tool, arguments_key, Format("{}/anyOf/{}", place, options.size())));
+std::string AnyCallSchema(const ToolUse& use, std::string_view key, const std::string& place) {
+  if (use.tools.size() == 1) return OneCallSchema(use.tools.front(), key, place);
+  std::string schema = R"({"anyOf":[)";
+  for (size_t i = 0; i < use.tools.size(); ++i) {
+    if (i > 0) schema += ',';
+    schema += OneCallSchema(use.tools[i], key, Format("{}/anyOf/{}", place, i));
   }
-  return {{"anyOf", std::move(options)}};
+  return schema + "]}";
 }
 
 }  // namespace
@@ -102,15 +102,14 @@ void DescribeTools(const ToolUse& use, std::vector<ChatMessage>& messages) {
   }
 }
 
-Json CallSchema(const ToolUse& use, std::string_view arguments_key) {
+std::string CallSchema(const ToolUse& use, std::string_view arguments_key) {
   return AnyCallSchema(use, arguments_key, "#");
 }
 
-Json CallListSchema(const ToolUse& use, std::string_view arguments_key) {
-  Json schema = {
-      {"type", "array"}, {"items", AnyCallSchema(use, arguments_key, "#/items")}, {"minItems", 1}};
-  if (!use.is_parallel) schema["maxItems"] = 1;
-  return schema;
+std::string CallListSchema(const ToolUse& use, std::string_view arguments_key) {
+  return Format(R"({{"type":"array","items":{},"minItems":1{}}})",
+                AnyCallSchema(use, arguments_key, "#/items"),
+                use.is_parallel ? "" : R"(,"maxItems":1)");
 }
 
 std::optional<Json> TryReadJson(std::string_view text) {

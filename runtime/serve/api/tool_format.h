@@ -69,10 +69,10 @@ void DescribeTools(const ToolUse& use, std::vector<ChatMessage>& messages);
 
 // ---- For the formats ----
 
-// The schema of an object {"name": …, <arguments>: …} that calls one of the tools.
-Json CallSchema(const ToolUse& use, std::string_view arguments_key);
+// The schema of an object {"name": …, <arguments>: …} that calls one of the tools, as text.
+std::string CallSchema(const ToolUse& use, std::string_view arguments_key);
 // The schema of a list of such objects.
-Json CallListSchema(const ToolUse& use, std::string_view arguments_key);
+std::string CallListSchema(const ToolUse& use, std::string_view arguments_key);
 // The JSON text; nothing if it is not JSON.
 std::optional<Json> TryReadJson(std::string_view text);
 

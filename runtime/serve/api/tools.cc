@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/format.h"
+#include "serve/api/json_bounds.h"
 #include "serve/api/request_error.h"
 #include "serve/api/unique_id.h"
 
@@ -22,6 +23,14 @@ bool IsToolName(std::string_view name) {
   return !name.empty() && name.size() <= kMaxBytes && std::ranges::all_of(name, is_name_character);
 }
 
+size_t CountValues(const Json& value) {
+  size_t count = 1;
+  if (value.is_structured()) {
+    for (const Json& item : value) count += CountValues(item);
+  }
+  return count;
+}
+
 Tool ReadTool(const Json& definition, const std::string& path) {
   const Fields fields(definition, path);
   if (fields.String("type").value_or("function") != "function") {
@@ -36,18 +45,23 @@ Tool ReadTool(const Json& definition, const std::string& path) {
   }
   static_cast<void>(function->String("description"));
   const std::optional<Fields> parameters = function->Object("parameters");
-  tool.parameters = parameters ? parameters->json() : Json::object();
+  Json schema = parameters ? parameters->json() : Json::object();
   // Without parameters, the arguments are an empty object.
-  if (tool.parameters.empty()) {
-    tool.parameters = {
-        {"type", "object"}, {"properties", Json::object()}, {"additionalProperties", false}};
+  if (schema.empty()) {
+    schema = {{"type", "object"}, {"properties", Json::object()}, {"additionalProperties", false}};
   }
   // Arguments are always an object.
-  if (tool.parameters.value("type", Json("object")) != Json("object")) {
+  if (schema.value("type", Json("object")) != Json("object")) {
     RefuseField(parameters->PathOf("type"), "is not \"object\"");
   }
-  tool.parameters["type"] = "object";
+  schema["type"] = "object";
   tool.is_strict = function->Bool("strict").value_or(false);
+  const bool is_large = CountValues(schema) > kMaxToolValues;
+  if (is_large && tool.is_strict) {
+    RefuseField(parameters->path(),
+                Format("has more than {} values, which cannot be enforced", kMaxToolValues));
+  }
+  tool.parameters = is_large ? kAnyObjectSchema : Written(schema);
   return tool;
 }
 

@@ -13,7 +13,7 @@ namespace cria::serve {
 // A function that the model may ask for.
 struct Tool {
   std::string name;
-  Json parameters;         // A JSON Schema of an object.
+  std::string parameters;  // A JSON Schema of an object, as text: values would take more memory.
   bool is_strict = false;  // If the schema cannot be enforced, the request fails.
 };
 
@@ -28,6 +28,9 @@ struct ToolUse {
 
   bool may_call() const { return choice != Choice::kNone && !tools.empty(); }
 };
+
+// What a schema that cannot be enforced becomes.
+inline constexpr const char* kAnyObjectSchema = R"({"type":"object"})";
 
 // Reads OpenAI's `tools`, `tool_choice` and `parallel_tool_calls`; ollama has only the first.
 ToolUse ReadTools(const Fields& request);

@@ -26,7 +26,8 @@ bool WorkQueue::Submit(Job job) {
   const auto is_full = [this] {
     return jobs_.size() + num_running_ >= num_threads_ + max_waiting_;
   };
-  if (!is_closed_ && is_full()) DropAbandoned(dropped);
+  // Their memory is needed for others.
+  DropAbandoned(dropped);
   if (is_closed_ || is_full()) {
     ++totals_.refused;
     return false;

@@ -10,9 +10,11 @@
 
 #include "cli/demo_model.h"
 #include "cli/serve/server_program.h"
+#include "serve/api/api.h"
 #include "serve/http/raw_client.h"
 #include "support/run_program.h"
 #include "support/sanitizers.h"
+#include "support/temporary_directory.h"
 
 namespace cria::tests {
 namespace {
@@ -124,6 +126,93 @@ TEST_F(ServeMemory, AHostileBodyTakesNoMoreThanIsPlanned) {
   }
   Report("values", server, plan);
   EXPECT_LE(server.MemoryBytes("VmHWM"), plan["peak_bytes"].get<double>() + kTolerance);
+}
+
+// Bodies that are as large as may be, for every path: each has the fields of all paths.
+std::vector<std::string> LargeBodies() {
+  constexpr size_t kBytes = 1'000'000;
+  const auto with_text = [](const std::string& text) {
+    return nlohmann::json({{"content", text},
+                           {"prompt", text},
+                           {"model", "m"},
+                           {"filename", "f"},
+                           {"with_pieces", true},
+                           {"max_tokens", 2},
+                           {"tokens", nlohmann::json::array()}})
+        .dump();
+  };
+  const auto repeat = [](const std::string& piece, size_t bytes) {
+    std::string text;
+    while (text.size() + piece.size() <= bytes) text += piece;
+    return text;
+  };
+  std::vector<std::string> bodies;
+  for (const char* const piece : {"ab ", " ", "x", "\xC3\xA9 ", "\x01"}) {
+    const size_t escaped = *piece == '\x01' ? 6 : 1;
+    const std::string text = repeat(piece, kBytes / escaped);
+    bodies.push_back(with_text(repeat(piece, kBytes / escaped / 2)));
+    bodies.push_back(
+        nlohmann::json({{"messages", {{{"role", "user"}, {"content", text}}}}, {"max_tokens", 2}})
+            .dump());
+    bodies.push_back(nlohmann::json({{"messages", {{{"role", text}, {"content", ""}}}}}).dump());
+  }
+  bodies.push_back(R"({"prompt":"a","tokens":[)" + repeat("300,", kBytes / 2) + "300]}");
+  bodies.push_back(R"({"max_tokens":2,"messages":[)" +
+                   repeat(R"({"role":"user","content":"a"},)", 200'000) +
+                   R"({"role":"user","content":"a"}]})");
+  bodies.push_back(R"({"max_tokens":2,"prompt":"a","messages":[{"role":"user","content":"a"}],)"
+                   R"("chat_template_kwargs":{"a":[)" +
+                   repeat("{},", kBytes / 3) + "{}]}}");
+  bodies.push_back(R"({"max_tokens":2,"prompt":"a","messages":[{"role":"user","content":"a"}],)"
+                   R"("tools":[{"function":{"name":"a","parameters":{"enum":[)" +
+                   repeat("{},", 24'000) + "{}]}}}]}");
+  // Fields of messages that nothing knows.
+  std::string fields;
+  for (int i = 0; i < 1000; ++i) fields += ",\"f" + std::to_string(i) + "\":1";
+  bodies.push_back(R"({"max_tokens":2,"messages":[{"role":"user","content":"a")" + fields +
+                   repeat(R"(},{"role":"user","content":"a")" + fields, kBytes - 50'000) + "}]}");
+  // All of an answer's options that take memory, as long as the context has room.
+  bodies.push_back(R"({"prompt":"a","messages":[{"role":"user","content":"a"}],"n":16,"top_k":0,)"
+                   R"("logprobs":true,"top_logprobs":20,"n_probs":20,"ignore_eos":true,)"
+                   R"("repeat_penalty":1.1,"repeat_last_n":-1,"stream":false,"stop":[")" +
+                   repeat("a", 4000) + R"("]})");
+  bodies.push_back(R"({"max_tokens":2,"prompt":"a","grammar":")" + repeat("a", kBytes) +
+                   R"(","messages":[{"role":"user","content":"a"}]})");
+  return bodies;
+}
+
+TEST_F(ServeMemory, NoPathTakesMoreThanIsPlanned) {
+  const support::TemporaryDirectory folder;
+  const std::vector<std::string> options = {"-np", "4"};
+  const nlohmann::json plan = Plan(options);
+  const double planned = plan["peak_bytes"].get<double>() + kTolerance;
+  const ServerProgram server({"--port", "0", "-np", "4", "--slot-save-path", folder.path()});
+  const std::vector<std::string> bodies = LargeBodies();
+  std::vector<RawClient> clients;
+  for (int i = 0; i < 4; ++i) clients.push_back(RawClient::ToPort(server.port()));
+  for (const std::string& route : serve::ApiPaths()) {
+    const size_t space = route.find(' ');
+    std::string path = route.substr(space + 1);
+    if (path.ends_with('*')) path.replace(path.size() - 1, 1, "0?action=save");
+    const bool is_post = route.starts_with("POST");
+    for (size_t b = 0; b < (is_post ? bodies.size() : 1); ++b) {
+      const std::string body = is_post ? bodies[b] : "";
+      for (RawClient& client : clients) {
+        client.Send(route.substr(0, space) + " " + path +
+                    " HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
+                    std::to_string(body.size()) + "\r\n\r\n" + body);
+      }
+      for (RawClient& client : clients) {
+        const int status = client.Read().status;
+        EXPECT_THAT(status, testing::AnyOf(200, 400, 404)) << route << ", body " << b;
+      }
+      ASSERT_LE(server.MemoryBytes("VmHWM"), planned) << route << ", body " << b;
+    }
+  }
+  Report("paths", server, plan);
+  // What was freed went back to the system.
+  EXPECT_LE(server.MemoryBytes("RssAnon"),
+            plan["private_bytes"].get<double>() - LineBytes(plan, "server: a large request"));
 }
 
 }  // namespace

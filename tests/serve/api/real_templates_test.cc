@@ -39,7 +39,10 @@ void ExpectToolsCallsAndResults(const std::filesystem::path& folder) {
     SCOPED_TRACE(entry.path());
     const std::string source = support::ReadFile(entry.path());
     const ChatTemplate chat_template(source, {.bos_token = "<s>", .eos_token = "</s>"});
-    const std::string text = ChatText(chat_template, ToolConversation());
+    std::string text;
+    for (const ChatSegment& segment : RenderChat(chat_template, ToolConversation())) {
+      text += segment.text;
+    }
     EXPECT_THAT(text, HasSubstr("Add two numbers"));
     EXPECT_THAT(text, HasSubstr("forty-two"));
     EXPECT_THAT(text, testing::ContainsRegex("\"a\": ?19"));

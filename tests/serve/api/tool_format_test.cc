@@ -46,14 +46,12 @@ TEST(ToolFormatTest, SomeTemplatesShowFormsThatAreNotKnown) {
 }
 
 TEST(ToolFormatTest, ReferencesOfASchemaAreMoved) {
-  const Json schema = CallSchema(TestTools(), "arguments");
+  const Json schema = Json::parse(CallSchema(TestTools(), "arguments"));
   EXPECT_EQ(schema["anyOf"][0]["properties"]["arguments"]["properties"]["b"]["$ref"],
             "#/anyOf/0/properties/arguments/$defs/n");
-  EXPECT_EQ(
-      CallListSchema(
-          TestTools(),
-          "arguments")["items"]["anyOf"][0]["properties"]["arguments"]["properties"]["b"]["$ref"],
-      "#/items/anyOf/0/properties/arguments/$defs/n");
+  const Json list = Json::parse(CallListSchema(TestTools(), "arguments"));
+  EXPECT_EQ(list["items"]["anyOf"][0]["properties"]["arguments"]["properties"]["b"]["$ref"],
+            "#/items/anyOf/0/properties/arguments/$defs/n");
 }
 
 TEST(ToolFormatTest, ATemplateWithoutToolsGetsThemInWords) {
