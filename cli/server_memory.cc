@@ -23,8 +23,9 @@ std::vector<MemoryLine> ServerMemory(const serve::HttpBounds& bounds, size_t num
        serve::HttpBodyBytes(bounds) + max_waiting * kWaitingBytes},
       {"server: a large request", MemoryKind::kPrivate,
        serve::LargeRequestBytes(bounds.max_body_bytes)},
-      // The HTTP thread is one more.
-      {"server: answers", MemoryKind::kPrivate, (num_sequences + 1) * kAnswerBytes},
+      // The HTTP thread is one more, and reads short requests.
+      {"server: answers", MemoryKind::kPrivate,
+       (num_sequences + 1) * kAnswerBytes + serve::kShortRequestBytes},
   };
 }
 

@@ -144,6 +144,12 @@ MemoryUsage ReadMemoryUsage() {
   return usage;
 }
 
+void ReturnFreedMemory() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
+
 void UseOneHeap() {
 #ifdef __GLIBC__
   mallopt(M_ARENA_MAX, 1);

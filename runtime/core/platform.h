@@ -129,6 +129,8 @@ uint64_t ThreadStackBytes();
 // Lets all threads share one heap, so that none reserves address space for a heap of its own (64 MB
 // each with glibc on 64 bits; does nothing elsewhere). Call it before threads start.
 void UseOneHeap();
+// Gives the pages of freed memory back to the system, also those between blocks that are in use.
+void ReturnFreedMemory();
 
 // One logical processor that this process may run on.
 struct Processor {

@@ -9,6 +9,7 @@
 
 #include "core/format.h"
 #include "serve/api/api_state.h"
+#include "serve/api/json_bounds.h"
 #include "serve/api/paths.h"
 #include "serve/api/request_error.h"
 

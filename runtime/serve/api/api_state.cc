@@ -3,6 +3,8 @@
 #include <new>
 #include <utility>
 
+#include "core/platform.h"
+
 namespace cria::serve {
 namespace {
 
@@ -18,10 +20,9 @@ std::string NameOf(const Engine& engine, const ApiOptions& options) {
 void RunHandler(Exchange& exchange) {
   ApiState& state = exchange.state;
   Response& response = *exchange.response;
+  const bool is_large = exchange.request.body.size() > kMaxBodyBytesOutOfTurn;
   try {
-    if (exchange.request.body.size() > kMaxBodyBytesOutOfTurn) {
-      response.TakeTurn(state.large_requests);
-    }
+    if (is_large) response.TakeTurn(state.large_requests);
     exchange.handle(exchange);
   } catch (const RequestError& error) {
     if (!response.is_gone()) response.Fail(error);
@@ -33,6 +34,8 @@ void RunHandler(Exchange& exchange) {
     ++state.metrics.failed_answers;
     response.Fail({500, error.what()});
   }
+  // What was freed while the answer was made may be between blocks that are still in use.
+  if (is_large) platform::ReturnFreedMemory();
   response.EndTurn();
 }
 
@@ -74,9 +77,22 @@ void Enqueue(Exchange& exchange) {
                      "queue_full");
 }
 
+void SendText(Exchange& exchange, size_t max_bytes, const std::function<void(TextAnswer&)>& write) {
+  const auto answer = [&](Response& response) {
+    TextAnswer text(response);
+    write(text);
+    text.Finish();
+  };
+  if (max_bytes > TextAnswer::kHeldBytes || exchange.response != nullptr) {
+    return Submit(exchange, answer);
+  }
+  Response response(exchange.http, exchange.style);
+  answer(response);
+}
+
 void SendNow(Exchange& exchange, const Json& value) {
-  if (exchange.response != nullptr) return exchange.response->Send(value);
-  Response(exchange.http, exchange.style).Send(value);
+  const std::string text = Written(value);
+  SendText(exchange, text.size(), [&](TextAnswer& answer) { answer.Add(text); });
 }
 
 }  // namespace cria::serve

@@ -12,6 +12,7 @@
 #include "serve/api/api.h"
 #include "serve/api/metrics.h"
 #include "serve/api/response.h"
+#include "serve/api/text_answer.h"
 #include "serve/http/http_exchange.h"
 #include "serve/work/session_pool.h"
 #include "serve/work/work_queue.h"
@@ -52,8 +53,6 @@ struct Exchange {
   Response* response = nullptr;
 };
 
-// A larger body is read on a thread of the queue alone: it would keep the HTTP thread busy.
-inline constexpr size_t kMaxShortBodyBytes = size_t{16} << 10;
 // A larger body is read while no other one is.
 inline constexpr size_t kMaxBodyBytesOutOfTurn = size_t{2} << 10;
 
@@ -69,7 +68,10 @@ void Submit(Exchange& exchange, const std::function<void(Response&)>& answer);
 // Puts the request into the queue.
 void Enqueue(Exchange& exchange);
 
-// Sends a value at once.
+// Calls `write` with an answer, which is sent at once if it has at most so many bytes that it may
+// wait as a whole until its client takes it. Otherwise, it is written on a thread of the queue.
+void SendText(Exchange& exchange, size_t max_bytes, const std::function<void(TextAnswer&)>& write);
+// The same for one value.
 void SendNow(Exchange& exchange, const Json& value);
 
 }  // namespace cria::serve

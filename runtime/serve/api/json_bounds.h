@@ -22,6 +22,11 @@ constexpr uint64_t LargeRequestBytes(uint64_t max_body_bytes) {
   return kMaxJsonBytes + 2 * max_body_bytes;
 }
 
+// A larger body is read on a thread of the queue alone: it would keep the HTTP thread busy.
+inline constexpr size_t kMaxShortBodyBytes = size_t{16} << 10;
+// The most memory of a shorter one: values of two bytes each.
+inline constexpr uint64_t kShortRequestBytes = uint64_t{25} * kMaxShortBodyBytes;
+
 // A tool whose schema has more values is shown to the model, but not enforced.
 inline constexpr size_t kMaxToolValues = 1024;
 

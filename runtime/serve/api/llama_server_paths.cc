@@ -1,6 +1,5 @@
 // llama-server's /tokenize, /detokenize, /apply-template, /health and /props.
 
-#include <functional>
 #include <span>
 #include <string>
 #include <utility>
@@ -46,21 +45,6 @@ Json DefaultSettings(const ApiState& state) {
             {"repeat_penalty", sampler.repeat_penalty},
             {"repeat_last_n", sampler.repeat_last_n},
             {"n_predict", -1}}}};
-}
-
-// Calls `write` with an answer that is sent at once if it has at most so many bytes that it may
-// wait as a whole until its client takes it. Otherwise it is written on a thread of the queue.
-void SendText(Exchange& exchange, size_t max_bytes, const std::function<void(TextAnswer&)>& write) {
-  const auto answer = [&](Response& response) {
-    TextAnswer text(response);
-    write(text);
-    text.Finish();
-  };
-  if (max_bytes > TextAnswer::kHeldBytes || exchange.response != nullptr) {
-    return Submit(exchange, answer);
-  }
-  Response response(exchange.http, exchange.style);
-  answer(response);
 }
 
 struct TokenizeRequest {
@@ -192,9 +176,6 @@ void HandleApplyTemplate(Exchange& exchange) {
 
 void HandleHealth(Exchange& exchange) { SendNow(exchange, {{"status", "ok"}}); }
 
-void HandleProps(Exchange& exchange) {
-  const std::string props = Written(PropsJson(exchange.state));
-  SendText(exchange, props.size(), [&](TextAnswer& text) { text.Add(props); });
-}
+void HandleProps(Exchange& exchange) { SendNow(exchange, PropsJson(exchange.state)); }
 
 }  // namespace cria::serve

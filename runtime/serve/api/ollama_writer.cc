@@ -49,11 +49,10 @@ void OllamaWriter::SendEnd(const Json& content, const AnswerEnd& end) {
   value["prompt_eval_duration"] = Nanoseconds(end.prompt_time);
   value["eval_count"] = end.completion_tokens;
   value["eval_duration"] = Nanoseconds(end.completion_time);
-  if (has_tokens_) {
-    text_.Add("]," + TextAnswer::Members(value) + "}");
+  if (!is_streamed_) {
+    text_.Add((has_tokens_ ? "]," : "{") + TextAnswer::Members(value) + "}");
     return text_.Finish();
   }
-  if (!is_streamed_) return response().Send(value);
   response().Stream(value);
   response().EndStream();
 }

@@ -31,7 +31,7 @@ class Response {
   void Send(const Json& value, int status = 200);
   void SendText(std::string_view content_type, std::string text);
   // JSON that is sent in parts. A failure after its beginning breaks it off, and so does a client
-  // that takes it too slowly while other large requests wait for their turn.
+  // that takes it too slowly before EndTurn.
   void BeginText();
   void WriteText(std::string_view part);
   void EndText();

@@ -172,7 +172,7 @@ std::vector<std::string> LargeBodies() {
   bodies.push_back(R"({"max_tokens":2,"messages":[{"role":"user","content":"a")" + fields +
                    repeat(R"(},{"role":"user","content":"a")" + fields, kBytes - 50'000) + "}]}");
   // All of an answer's options that take memory, as long as the context has room.
-  bodies.push_back(R"({"prompt":"a","messages":[{"role":"user","content":"a"}],"n":16,"top_k":0,)"
+  bodies.push_back(R"({"prompt":"a","messages":[{"role":"user","content":"a"}],"n":2,"top_k":0,)"
                    R"("logprobs":true,"top_logprobs":20,"n_probs":20,"ignore_eos":true,)"
                    R"("repeat_penalty":1.1,"repeat_last_n":-1,"stream":false,"stop":[")" +
                    repeat("a", 4000) + R"("]})");
