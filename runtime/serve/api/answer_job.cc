@@ -61,7 +61,7 @@ double PerSecond(size_t count, double milliseconds) {
 void AnswerChat(ApiState& state, ChatRequest request, Response& response, AnswerWriter& writer) {
   const AnswerOptions options = request.options;
   ToolUse tools = request.tools;
-  tools.definitions = nullptr;  // They are for the template.
+  tools.definitions.clear();  // They are for the template.
   const ChatPrompt prompt = MakeChatPrompt(state.engine, std::move(request));
   response.EndTurn();
   std::optional<SessionPool::Lease> lease(state.sessions.Take(prompt.tokens));

@@ -26,18 +26,36 @@ void JoinSystemMessage(const ChatTemplate& chat_template, Rendered& rendered) {
   messages.erase(messages.begin());
 }
 
+// Adds the variable `tools` to the JSON of an object that does not have it; "" is an empty one.
+void AddTools(const std::vector<std::string>& definitions, std::string& variables) {
+  if (variables.empty()) {
+    variables = "{";
+  } else {
+    variables.back() = ',';
+  }
+  variables += R"("tools":[)";
+  for (const std::string& definition : definitions) {
+    variables += definition;
+    variables += ',';
+  }
+  variables.back() = ']';
+  variables += '}';
+}
+
 Rendered Prepare(const ChatTemplate& chat_template, ChatRequest request) {
   Rendered rendered = {.messages = std::move(request.messages)};
-  Json variables = std::move(request.template_variables);
-  if (!request.tools.definitions.is_null() || HasCalls(rendered.messages)) {
+  const Json variables = std::move(request.template_variables);
+  std::vector<std::string> definitions;
+  if (!request.tools.definitions.empty() || HasCalls(rendered.messages)) {
     rendered.format = FindToolFormat(chat_template.source(), KnowsTools(chat_template));
     if (!rendered.format->template_knows_tools) {
       DescribeTools(request.tools, rendered.messages);
-    } else if (!request.tools.definitions.is_null()) {
-      variables["tools"] = request.tools.definitions;
+    } else {
+      definitions = std::move(request.tools.definitions);
     }
   }
   if (!variables.empty()) rendered.variables = Written(variables);
+  if (!definitions.empty()) AddTools(definitions, rendered.variables);
   if (rendered.format != nullptr && !rendered.format->template_knows_tools) {
     JoinSystemMessage(chat_template, rendered);
   }

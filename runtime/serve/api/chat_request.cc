@@ -2,7 +2,9 @@
 
 #include <utility>
 
+#include "core/format.h"
 #include "serve/api/answer_format.h"
+#include "serve/api/json_bounds.h"
 #include "serve/api/messages.h"
 #include "serve/api/request_error.h"
 #include "serve/api/sampling_fields.h"
@@ -23,7 +25,12 @@ ChatRequest ReadOpenAiChat(const Fields& request) {
   ReadNumProbabilities(request, read.options);
   read.tools = ReadTools(request);
   if (const auto variables = request.Object("chat_template_kwargs")) {
+    if (CountValues(variables->json()) > kMaxVariableValues) {
+      RefuseField("chat_template_kwargs", Format("has more than {} values", kMaxVariableValues));
+    }
     read.template_variables = variables->json();
+    // The request's own tools are the template's.
+    if (!read.tools.definitions.empty()) read.template_variables.erase("tools");
   }
   return read;
 }

@@ -117,6 +117,14 @@ std::optional<double> NumberOf(const Json& value) {
   return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
 }
 
+size_t CountValues(const Json& value) {
+  size_t count = 1;
+  if (value.is_structured()) {
+    for (const Json& item : value) count += CountValues(item);
+  }
+  return count;
+}
+
 std::string Written(const Json& value) { return WriteJson(value); }
 
 }  // namespace cria::serve

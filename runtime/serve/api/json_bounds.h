@@ -27,6 +27,11 @@ inline constexpr size_t kMaxShortBodyBytes = size_t{16} << 10;
 // The most memory of a shorter one: values of two bytes each.
 inline constexpr uint64_t kShortRequestBytes = uint64_t{25} * kMaxShortBodyBytes;
 
+// Of all variables of a chat template that a request sets.
+inline constexpr size_t kMaxVariableValues = 8192;
+// Of one conversation; messages of the template's language take up to two kilobytes each.
+inline constexpr size_t kMaxMessages = 4096;
+
 // A tool whose schema has more values is shown to the model, but not enforced.
 inline constexpr size_t kMaxToolValues = 1024;
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "core/format.h"
+#include "serve/api/json_bounds.h"
 #include "serve/api/request_error.h"
 
 namespace cria::serve {
@@ -41,6 +43,9 @@ std::string ReadContent(const Fields& message, std::string_view name) {
 std::vector<ChatMessage> ReadMessages(const Fields& request) {
   const Json* const list = request.List("messages");
   if (list == nullptr) RefuseField("messages", "is missing");
+  if (list->size() > kMaxMessages) {
+    RefuseField("messages", Format("has more than {} messages", kMaxMessages));
+  }
   ReadConversation read = ValueOrRefuse(ReadMessageList(*list, RulesForMessages()));
   for (ChatMessage& message : read.messages) {
     if (message.role == "developer") message.role = "system";

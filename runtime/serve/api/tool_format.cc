@@ -89,9 +89,9 @@ std::unique_ptr<ToolFormat> FindToolFormat(std::string_view template_source,
 
 void DescribeTools(const ToolUse& use, std::vector<ChatMessage>& messages) {
   WriteCallsAsText(messages, RulesForMessages());
-  if (use.definitions.is_null()) return;
+  if (use.definitions.empty()) return;
   std::string text = "You can call these functions. Each is described by a JSON object:\n<tools>\n";
-  for (const Json& definition : use.definitions) text += Written(definition) + "\n";
+  for (const std::string& definition : use.definitions) text += definition + "\n";
   text +=
       "</tools>\nTo call one, write its name and arguments like this, and nothing else:\n"
       "<tool_call>\n{\"name\": \"...\", \"arguments\": {...}}\n</tool_call>";

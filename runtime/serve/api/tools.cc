@@ -23,14 +23,6 @@ bool IsToolName(std::string_view name) {
   return !name.empty() && name.size() <= kMaxBytes && std::ranges::all_of(name, is_name_character);
 }
 
-size_t CountValues(const Json& value) {
-  size_t count = 1;
-  if (value.is_structured()) {
-    for (const Json& item : value) count += CountValues(item);
-  }
-  return count;
-}
-
 Tool ReadTool(const Json& definition, const std::string& path) {
   const Fields fields(definition, path);
   if (fields.String("type").value_or("function") != "function") {
@@ -45,18 +37,18 @@ Tool ReadTool(const Json& definition, const std::string& path) {
   }
   static_cast<void>(function->String("description"));
   const std::optional<Fields> parameters = function->Object("parameters");
-  Json schema = parameters ? parameters->json() : Json::object();
+  const bool is_large = parameters && CountValues(parameters->json()) > kMaxToolValues;
+  Json schema = parameters && !is_large ? parameters->json() : Json::object();
   // Without parameters, the arguments are an empty object.
-  if (schema.empty()) {
+  if (schema.empty() && !is_large) {
     schema = {{"type", "object"}, {"properties", Json::object()}, {"additionalProperties", false}};
   }
   // Arguments are always an object.
-  if (schema.value("type", Json("object")) != Json("object")) {
+  if (parameters && parameters->json().value("type", Json("object")) != Json("object")) {
     RefuseField(parameters->PathOf("type"), "is not \"object\"");
   }
   schema["type"] = "object";
   tool.is_strict = function->Bool("strict").value_or(false);
-  const bool is_large = CountValues(schema) > kMaxToolValues;
   if (is_large && tool.is_strict) {
     RefuseField(parameters->path(),
                 Format("has more than {} values, which cannot be enforced", kMaxToolValues));
@@ -116,12 +108,12 @@ ToolUse ReadTools(const Fields& request) {
         RefuseField(path + ".function.name", Format("\"{}\" is there twice", tool.name));
       }
       use.tools.push_back(std::move(tool));
+      use.definitions.push_back(Written(definition));
     }
-    use.definitions = *tools;
   }
   ReadChoice(use, request);
   // A model that must not call anything is not told what it could call.
-  if (use.choice == ToolUse::Choice::kNone) use.definitions = nullptr;
+  if (use.choice == ToolUse::Choice::kNone) use.definitions.clear();
   return use;
 }
 

@@ -22,9 +22,9 @@ struct ToolUse {
   static constexpr size_t kMaxTools = 128;
 
   Choice choice = Choice::kNone;
-  bool is_parallel = true;  // Several calls in one answer.
-  std::vector<Tool> tools;  // Those that may be called.
-  Json definitions;         // As they were sent, for the template; null: none.
+  bool is_parallel = true;               // Several calls in one answer.
+  std::vector<Tool> tools;               // Those that may be called.
+  std::vector<std::string> definitions;  // The JSON of each as it was sent, for the template.
 
   bool may_call() const { return choice != Choice::kNone && !tools.empty(); }
 };
