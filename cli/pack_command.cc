@@ -2,6 +2,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/commands.h"
@@ -9,6 +10,7 @@
 #include "cli/ends.h"
 #include "cli/flags/options.h"
 #include "cli/messages.h"
+#include "cli/pack_entries.h"
 #include "cli/progress_bar.h"
 #include "cli/start_engine.h"
 #include "core/cpu_threads.h"
@@ -36,77 +38,30 @@ struct PackOptions {
   bool clear = false;
   bool remove = false;
   std::string entry;
+  std::optional<EntryAge> older_than;
+  bool json = false;
   bool check = false;
 };
-
-Status List(const xnn::PackCache& cache) {
-  CRIA_ASSIGN_OR_RETURN(const auto entries, cache.List());
-  if (entries.empty()) {
-    std::printf("%s holds no packed weights\n", Printable(cache.folder()).c_str());
-  }
-  for (const xnn::PackCache::Entry& entry : entries) {
-    const std::string remark =
-        entry.defect.empty() ? entry.model_name : "(not usable here: " + entry.defect + ")";
-    std::printf("%10s  %s  %s\n", FormatBytes(entry.bytes).c_str(), Printable(entry.path).c_str(),
-                Printable(remark).c_str());
-  }
-  return {};
-}
-
-Status Clear(const xnn::PackCache& cache) {
-  CRIA_ASSIGN_OR_RETURN(const uint64_t bytes, cache.Clear());
-  std::printf("%s freed in %s\n", FormatBytes(bytes).c_str(), Printable(cache.folder()).c_str());
-  return {};
-}
-
-// The entries that `text` means: a path or its last part, as List prints them, or a digest of at
-// least eight digits, as `cria info` prints it.
-std::vector<xnn::PackCache::Entry> Select(std::vector<xnn::PackCache::Entry> entries,
-                                          std::string_view text) {
-  constexpr size_t kMinDigits = 8;
-  std::erase_if(entries, [&](const xnn::PackCache::Entry& entry) {
-    const bool is_name = entry.path == text || entry.path.ends_with("/" + std::string(text));
-    return !is_name && (text.size() < kMinDigits || !entry.digest.starts_with(text));
-  });
-  return entries;
-}
 
 // Whether it is what a rank has of a model.
 bool IsPart(const ModelFile& model) { return model.packing_digest() != model.digest(); }
 
-// Removes the weights of one model.
+// Removes the weights of one model, or old ones.
 Status Remove(const PackOptions& options, const xnn::PackCache& cache) {
-  if (options.model_path.empty() == options.entry.empty()) {
+  const int num_choices = static_cast<int>(!options.model_path.empty()) +
+                          static_cast<int>(!options.entry.empty()) +
+                          static_cast<int>(options.older_than.has_value());
+  if (num_choices != 1) {
     return Fail(
         ErrorCode::kUsage,
-        "say which model's packed weights to remove: with -m FILE, or with a name or digest "
-        "that --list prints");
+        "say which model's packed weights to remove: with -m FILE, with a name or digest that "
+        "--list prints, or with --older-than");
   }
-  std::string wanted = options.entry;
-  if (wanted.empty()) {
-    CRIA_ASSIGN_OR_RETURN(ModelFile model, ModelFile::Open(options.model_path));
-    CRIA_RETURN_IF_ERROR(TakeNamedPart(model));
-    wanted = DigestText(model.packing_digest());
-  }
-  CRIA_ASSIGN_OR_RETURN(std::vector<xnn::PackCache::Entry> entries, cache.List());
-  entries = Select(std::move(entries), wanted);
-  const std::string& asked = options.entry.empty() ? options.model_path : options.entry;
-  if (entries.empty()) {
-    return Fail(ErrorCode::kNotFound,
-                Format("{} holds no packed weights of {}", cache.folder(), asked));
-  }
-  // Several files may belong to one model, but digits may begin the digests of several models.
-  for (const xnn::PackCache::Entry& entry : entries) {
-    if (entry.digest != entries.front().digest) {
-      return Fail(ErrorCode::kUsage,
-                  Format("\"{}\" begins the digests of several models; give more digits", asked));
-    }
-  }
-  for (const xnn::PackCache::Entry& entry : entries) {
-    CRIA_ASSIGN_OR_RETURN(const uint64_t bytes, cache.Remove(entry));
-    std::printf("%s freed: %s\n", FormatBytes(bytes).c_str(), Printable(entry.path).c_str());
-  }
-  return {};
+  if (options.older_than.has_value()) return RemoveOldEntries(cache, *options.older_than);
+  if (!options.entry.empty()) return RemoveEntries(cache, options.entry, options.entry);
+  CRIA_ASSIGN_OR_RETURN(ModelFile model, ModelFile::Open(options.model_path));
+  CRIA_RETURN_IF_ERROR(TakeNamedPart(model));
+  return RemoveEntries(cache, DigestText(model.packing_digest()), options.model_path);
 }
 
 Status Check(const std::string& path) {
@@ -215,8 +170,14 @@ Status Pack(const PackOptions& options, const xnn::PackCache& cache) {
 
 Status RunPack(const PackOptions& options) {
   const xnn::PackCache cache(options.cache_folder);
-  if (options.list) return List(cache);
-  if (options.clear) return Clear(cache);
+  if (options.json && !options.list) {
+    return Fail(ErrorCode::kUsage, "only --list takes --json");
+  }
+  if (options.older_than.has_value() && !options.remove) {
+    return Fail(ErrorCode::kUsage, "only --remove takes --older-than");
+  }
+  if (options.list) return ListEntries(cache, options.json);
+  if (options.clear) return ClearEntries(cache);
   if (options.remove) return Remove(options, cache);
   if (!options.entry.empty()) {
     return Fail(ErrorCode::kUsage, "only --remove takes a name; give the model with -m");
@@ -241,17 +202,23 @@ void AddPackCommand(CommandLine& program) {
                   "Write a whole model with packed weights in place of the portable ones");
   Option& list = command.AddFlag("--list", options->list,
                                  "List what the cache holds and whether it is usable");
+  command.AddFlag("--json", options->json, "With --list: print JSON");
   Option& clear =
       command.AddFlag("--clear", options->clear, "Remove all packed weights from the cache")
           .Excludes(list);
   command
       .AddFlag("--remove", options->remove,
                "Remove the packed weights of the model of -m, or of NAME: a digest, or a file's "
-               "name that --list prints")
+               "name that --list prints; or those that --older-than says")
       .Excludes(list)
       .Excludes(clear);
   command.AddText("NAME", options->entry, "With --remove: the packed weights to remove")
       .Metavar("NAME");
+  command.Add(
+      "--older-than", "AGE",
+      [&age = options->older_than](std::string_view text) { return ReadEntryAge(text, age); },
+      "With --remove: packed weights that are older than so many hours, days or weeks, such as "
+      "30d, and that no program uses");
   Option& check = command.AddFlag("--check", options->check,
                                   "Read the packed weights and compare their checksums");
   command

@@ -60,6 +60,7 @@ Status PackedFile::ReadMetadata(std::span<const std::byte> metadata, uint64_t of
   identity_.processor = stored.processor()->str();
   std::ranges::copy(*stored.model_digest(), identity_.model_digest.begin());
   identity_.layout_fingerprint = stored.layout_fingerprint();
+  identity_.layer_schemes = stored.layer_schemes();
 
   uint64_t expected = offset + sizeof(FilePreamble) + metadata.size();
   for (const schema::PackedMatrix* matrix : *stored.matrices()) {
@@ -139,12 +140,13 @@ std::vector<std::byte> PackedFilePlan::Metadata() const {
     matrices.emplace_back(matrix.range.offset - offset_, matrix.range.bytes, matrix.checksum);
   }
   const Digest& digest = identity_.model_digest;
-  builder.Finish(schema::CreatePackedWeights(builder, builder.CreateString(identity_.model_name),
-                                             builder.CreateString(identity_.processor),
-                                             builder.CreateVector(digest.data(), digest.size()),
-                                             identity_.layout_fingerprint,
-                                             builder.CreateVectorOfStructs(matrices)),
-                 schema::PackedWeightsIdentifier());
+  builder.Finish(
+      schema::CreatePackedWeights(builder, builder.CreateString(identity_.model_name),
+                                  builder.CreateString(identity_.processor),
+                                  builder.CreateVector(digest.data(), digest.size()),
+                                  identity_.layout_fingerprint,
+                                  builder.CreateVectorOfStructs(matrices), identity_.layer_schemes),
+      schema::PackedWeightsIdentifier());
   const auto* begin = reinterpret_cast<const std::byte*>(builder.GetBufferPointer());
   return {begin, begin + builder.GetSize()};
 }

@@ -110,6 +110,7 @@ Result<std::vector<PackCache::Entry>> PackCache::List() const {
     } else {
       entry.model_name = packed->identity().model_name;
       entry.digest = DigestText(packed->identity().model_digest);
+      entry.layer_schemes = packed->identity().layer_schemes;
       if (packed->identity().layout_fingerprint != fingerprint) {
         entry.defect = Format("packed for another processor ({})", packed->identity().processor);
       }

@@ -82,6 +82,16 @@ Status CopyPortablePart(const ModelFile& model, uint64_t packed_offset, OutputFi
   return {};
 }
 
+// PackedIdentity::layer_schemes.
+uint8_t LayerSchemes(const ModelFile& model) {
+  uint32_t schemes = 0;
+  for (const StoredTensor& tensor : model.tensors()) {
+    if (tensor.spec.layer == kNoLayer || tensor.spec.is_always_f32()) continue;
+    schemes |= 1u << static_cast<uint32_t>(tensor.layout.scheme);
+  }
+  return static_cast<uint8_t>(schemes);
+}
+
 // Writes packed weights that begin at `offset`; `write_rest` writes everything before them.
 template <typename WriteRest>
 Result<WrittenPack> Write(const ModelFile& model, uint64_t offset, const std::string& path,
@@ -103,7 +113,8 @@ Result<WrittenPack> Write(const ModelFile& model, uint64_t offset, const std::st
   PackedFilePlan plan({.model_name = std::string(model.name()),
                        .processor = target.processor,
                        .model_digest = model.packing_digest(),
-                       .layout_fingerprint = target.layout_fingerprint},
+                       .layout_fingerprint = target.layout_fingerprint,
+                       .layer_schemes = LayerSchemes(model)},
                       matrix_bytes, offset, begins_section);
   CRIA_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path, plan.file_bytes(), links));
   CRIA_RETURN_IF_ERROR(write_rest(file));

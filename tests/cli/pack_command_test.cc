@@ -4,14 +4,19 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "cli/packing_fixture.h"
 #include "core/format.h"
+#include "core/platform.h"
 #include "support/files.h"
 #include "support/run_program.h"
+#include "support/unwrap.h"
 
 namespace cria {
 namespace {
@@ -26,6 +31,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
+using testing::UnorderedElementsAre;
+using Json = nlohmann::json;
 
 using PackCommand = PackingTest<TinyModel>;
 
@@ -55,13 +62,133 @@ TEST_F(PackCommand, ListsAndClears) {
   support::WriteFile(Folder() + "/.model-0.packed.tmp-1-0", "left behind");
   const RunResult some = Cria(list);
   EXPECT_EQ(some.exit_code, 0) << some.error;
-  EXPECT_EQ(std::ranges::count(some.output, '\n'), 2) << some.output;
-  EXPECT_THAT(some.output, HasSubstr("not usable here"));
+  EXPECT_EQ(std::ranges::count(some.output, '\n'), 3) << some.output;
+  EXPECT_THAT(some.output, AllOf(HasSubstr("not usable here"), HasSubstr("  unknown  "),
+                                 HasSubstr("  in 2 files of " + Folder() + "\n")));
   const RunResult cleared = Cria({"pack", "--clear", "--pack-cache", Folder()});
   EXPECT_EQ(cleared.exit_code, 0) << cleared.error;
   EXPECT_THAT(cleared.output, HasSubstr("freed"));
   EXPECT_THAT(support::FileNames(Folder()), IsEmpty());
   EXPECT_EQ(Cria({"pack", "--clear", "--list", "--pack-cache", Folder()}).exit_code, 2);
+}
+
+TEST_F(PackCommand, ListTellsConversionsOfOneModelApart) {
+  const auto pack = [&](const std::string& weights) {
+    support::WriteHuggingFaceDirectory(support::MakeModel(support::SpecTied()), Path("checkpoint"),
+                                       {});
+    const std::string model = Path(weights + ".cria");
+    const RunResult converted =
+        RunProgram({CRIA_MODEL_CONVERTER, Path("checkpoint"), "-o", model, "--weights", weights});
+    ASSERT_EQ(converted.exit_code, 0) << converted.error;
+    const RunResult packed = Cria({"pack", "-m", model, "--pack-cache", Folder()});
+    ASSERT_EQ(packed.exit_code, 0) << packed.error;
+  };
+  for (const char* const weights : {"int4", "int8", "f32"}) pack(weights);
+  for (const std::string& name : support::FileNames(Folder())) {
+    // 2001-09-09 01:46:40 in UTC.
+    const auto time = std::chrono::sys_seconds(std::chrono::seconds(1'000'000'000));
+    fs::last_write_time(Folder() + "/" + name, std::chrono::file_clock::from_sys(time));
+  }
+  const RunResult list =
+      Cria({"pack", "--list", "--pack-cache", Folder()}, {.environment = {"TZ=UTC"}});
+  EXPECT_EQ(list.exit_code, 0) << list.error;
+  EXPECT_THAT(list.output, AllOf(HasSubstr("  2001-09-09 01:46  int4 "), HasSubstr("  int8 "),
+                                 HasSubstr("  f32 "), HasSubstr("  in 3 files of ")));
+
+  const RunResult as_json = Cria({"pack", "--list", "--json", "--pack-cache", Folder()});
+  EXPECT_EQ(as_json.exit_code, 0) << as_json.error;
+  const Json json = Json::parse(as_json.output);
+  EXPECT_EQ(json["folder"], Folder());
+  ASSERT_THAT(json["files"], SizeIs(3));
+  uint64_t bytes = 0;
+  std::vector<std::string> weights;
+  for (const Json& file : json["files"]) {
+    EXPECT_EQ(file["bytes"], fs::file_size(file["path"].get<std::string>()));
+    EXPECT_EQ(file["packed_at"], "2001-09-09T01:46:40Z");
+    EXPECT_EQ(file["usable"], true);
+    EXPECT_THAT(file["path"].get<std::string>(), HasSubstr(file["digest"].get<std::string>()));
+    bytes += file["bytes"].get<uint64_t>();
+    weights.push_back(file["weights"]);
+  }
+  EXPECT_EQ(json["bytes"], bytes);
+  EXPECT_THAT(weights, UnorderedElementsAre("int4", "int8", "f32"));
+  ExpectError(Cria({"pack", "-m", ModelPath(), "--json"}), 2, "only --list takes --json");
+}
+
+TEST_F(PackCommand, ListKnowsNoSchemeOfOlderFiles) {
+  fs::create_directory(Folder());
+  fs::copy_file(CRIA_KEPT_FILES "/mistral-int8.cortex-a76.packed", Folder() + "/old.packed");
+  const RunResult list = Cria({"pack", "--list", "--json", "--pack-cache", Folder()});
+  EXPECT_EQ(list.exit_code, 0) << list.error;
+  const Json json = Json::parse(list.output);
+  ASSERT_THAT(json["files"], SizeIs(1));
+  EXPECT_EQ(json["files"][0]["weights"], "unknown");
+  EXPECT_NE(json["files"][0]["digest"], "");
+}
+
+TEST_F(PackCommand, RemovesOldPackedWeightsThatNobodyUses) {
+  const auto remove = [&](const std::string& age) {
+    return Cria({"pack", "--remove", "--older-than", age, "--pack-cache", Folder()});
+  };
+  ExpectText();
+  const std::string name = support::FileNames(Folder()).at(0);
+  const auto make_old = [&](const std::string& file) {
+    fs::last_write_time(Folder() + "/" + file,
+                        fs::file_time_type::clock::now() - std::chrono::hours(24 * 10 + 1));
+  };
+  // Files that are no packed weights, and a link to one that is.
+  support::WriteFile(Folder() + "/notes.packed", "somebody's");
+  support::WriteFile(Folder() + "/.x.packed.tmp-1-0", "left behind");
+  fs::rename(Folder() + "/" + name, Path("elsewhere"));
+  fs::create_symlink(Path("elsewhere"), Folder() + "/link.packed");
+  fs::copy_file(Path("elsewhere"), Folder() + "/" + name);
+  fs::copy_file(Path("elsewhere"), Folder() + "/young.packed");
+  fs::copy_file(Path("elsewhere"), Folder() + "/damaged.packed");
+  fs::resize_file(Folder() + "/damaged.packed", 1000);
+  const std::vector<std::string> old = {"notes.packed", ".x.packed.tmp-1-0", "link.packed", name,
+                                        "damaged.packed"};
+  std::ranges::for_each(old, make_old);
+  const std::vector<std::string> all = support::FileNames(Folder());
+  for (const char* const age : {"11d", "264h", "2w"}) {
+    const RunResult none = remove(age);
+    EXPECT_EQ(none.exit_code, 0) << none.error;
+    EXPECT_EQ(none.output, Folder() + " holds no packed weights older than " + age + "\n");
+  }
+  {
+    // A program has mapped one of them.
+    const platform::FileMapping mapping = [&] {
+      return Unwrap(Unwrap(platform::File::Open(Folder() + "/" + name)).Map(0, 64));
+    }();
+    const RunResult used = remove("10d");
+    EXPECT_EQ(used.exit_code, 0) << used.error;
+    EXPECT_THAT(used.output,
+                AllOf(HasSubstr("kept: " + Folder() + "/" + name + ": is used by a program\n"),
+                      HasSubstr("1.0 kB freed: " + Folder() + "/damaged.packed\n"),
+                      HasSubstr("1.0 kB freed in " + Folder() + "\n")));
+    EXPECT_TRUE(fs::exists(Folder() + "/" + name));
+  }
+  const RunResult removed = remove("240h");
+  EXPECT_EQ(removed.exit_code, 0) << removed.error;
+  EXPECT_THAT(removed.output, HasSubstr("freed: " + Folder() + "/" + name + "\n"));
+  for (const char* const kept : {"notes.packed", ".x.packed.tmp-1-0", "link.packed"}) {
+    EXPECT_THAT(removed.output, HasSubstr("kept: " + Folder() + "/" + kept +
+                                          ": is not a file of packed weights\n"));
+  }
+  EXPECT_THAT(
+      support::FileNames(Folder()),
+      UnorderedElementsAre("notes.packed", ".x.packed.tmp-1-0", "link.packed", "young.packed"));
+  EXPECT_TRUE(fs::exists(Path("elsewhere")));
+}
+
+TEST_F(PackCommand, AgesThatAreNoneAreRefused) {
+  for (const char* const age :
+       {"", "30", "d", "-1d", "1.5d", "30m", "30 d", "30dd", "100001w", "99999999999999999999h"}) {
+    ExpectError(Cria({"pack", "--remove", "--older-than", age, "--pack-cache", Folder()}), 2,
+                "an age such as 12h, 30d or 8w");
+  }
+  ExpectError(Cria({"pack", "--older-than", "30d"}), 2, "only --remove takes --older-than");
+  ExpectError(Cria({"pack", "--remove", "--older-than", "30d", "-m", ModelPath()}), 2,
+              "say which model's packed weights to remove");
 }
 
 TEST_F(PackCommand, ACopyOfTheModelIsNotPackedAgain) {

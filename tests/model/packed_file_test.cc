@@ -27,7 +27,8 @@ const PackedIdentity kIdentity = {
     .model_name = "a model",
     .processor = "a processor",
     .model_digest = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16},
-    .layout_fingerprint = 0x0123456789abcdef};
+    .layout_fingerprint = 0x0123456789abcdef,
+    .layer_schemes = 5};
 
 // Packed weights of three matrices with random bytes, behind `offset` bytes of something else.
 std::vector<std::byte> MakeFile(uint64_t offset = 0, std::vector<uint64_t> sizes = {320, 64, 7}) {
@@ -76,6 +77,7 @@ TEST(PackedFileTest, TellsWhatThePlanSaid) {
       EXPECT_EQ(file->size_bytes(), bytes.size());
       EXPECT_EQ(file->identity().model_name, kIdentity.model_name);
       EXPECT_EQ(file->identity().processor, kIdentity.processor);
+      EXPECT_EQ(file->identity().layer_schemes, kIdentity.layer_schemes);
       EXPECT_EQ(file->identity().model_digest, kIdentity.model_digest);
       EXPECT_EQ(file->identity().layout_fingerprint, kIdentity.layout_fingerprint);
       ASSERT_EQ(file->matrices().size(), sizes.size());

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace cria::cli {
+
+// A file that no program has open or mapped. While an object exists, programs that open the file
+// wait, so that it stays unused until it is removed.
+class UnusedFile {
+ public:
+  // The file must begin with `magic`.
+  UnusedFile(const std::string& path, std::span<const char> magic);
+  UnusedFile(const UnusedFile&) = delete;
+  UnusedFile& operator=(const UnusedFile&) = delete;
+  ~UnusedFile();
+
+  // Why it is none, as the end of a sentence that begins with the file; empty if it is one.
+  std::string_view defect() const { return defect_; }
+
+ private:
+  int descriptor_ = -1;
+  std::string_view defect_;
+};
+
+}  // namespace cria::cli
