@@ -46,6 +46,7 @@ Status RunCommand(const std::vector<std::string>& arguments) {
   AddServeCommand(program);
   AddTemplateCommand(program);
   AddTokenizeCommand(program);
+  program.SetCommandOfFiles("chat");
   return program.Run(arguments);
 }
 

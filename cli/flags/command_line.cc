@@ -7,7 +7,9 @@
 #include <concepts>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <iterator>
+#include <system_error>
 
 #include "cli/flags/foreign_options.h"
 #include "cli/flags/nearest_name.h"
@@ -43,6 +45,13 @@ Status ReadList(std::string_view text, std::vector<size_t>& values) {
     begin = end + 1;
   }
   return {};
+}
+
+// Also true of a model file that does not exist, so that the command says so.
+bool IsFilePath(const std::string& word) {
+  std::error_code ignored;
+  return !word.starts_with('-') &&
+         (word.ends_with(".cria") || std::filesystem::exists(word, ignored));
 }
 
 }  // namespace
@@ -169,6 +178,13 @@ Option* CommandLine::Find(std::string_view name) {
   const auto found =
       std::ranges::find_if(options_, [&](const Option& option) { return option.has_name(name); });
   return found == options_.end() ? nullptr : &*found;
+}
+
+CommandLine* CommandLine::FindCommand(std::string_view name) const {
+  for (const auto& command : commands_) {
+    if (std::string_view(command->name_).substr(name_.size() + 1) == name) return command.get();
+  }
+  return nullptr;
 }
 
 Status CommandLine::TakePositional(const std::string& argument) {
@@ -322,9 +338,12 @@ Status CommandLine::Read(std::span<const std::string> arguments) {
 }
 
 Status CommandLine::Run(std::span<const std::string> arguments) {
-  for (const auto& command : commands_) {
-    if (!arguments.empty() && command->name_ == name_ + ' ' + arguments.front()) {
+  if (!arguments.empty()) {
+    if (CommandLine* const command = FindCommand(arguments.front())) {
       return command->Run(arguments.subspan(1));
+    }
+    if (command_of_files_ != nullptr && IsFilePath(arguments.front())) {
+      return FindCommand(command_of_files_)->Run(arguments);
     }
   }
   Status done = TakeAll(arguments);

@@ -50,6 +50,8 @@ class CommandLine {
 
   // `action` is called if the command is chosen.
   CommandLine& AddCommand(const char* name, const char* description);
+  // The command that is meant if the first argument is no command, but the path of a file.
+  void SetCommandOfFiles(const char* name) { command_of_files_ = name; }
   void SetAction(std::function<Status()> action) { action_ = std::move(action); }
   void SetVersion(std::string version);
 
@@ -63,6 +65,8 @@ class CommandLine {
   using Choose = std::function<void(size_t index)>;
   Setter OneOf(std::vector<const char*> names, Choose choose);
   Option* Find(std::string_view name);
+  // The command with this name; null if there is none.
+  CommandLine* FindCommand(std::string_view name) const;
   // Whether getopt may read this word as an option.
   Status CheckName(std::string_view word);
   std::unexpected<Error> NoSuchOption(std::string_view name) const;
@@ -76,6 +80,7 @@ class CommandLine {
   std::string version_;
   std::list<Option> options_;
   std::vector<std::unique_ptr<CommandLine>> commands_;
+  const char* command_of_files_ = nullptr;
   std::function<Status()> action_;
 };
 

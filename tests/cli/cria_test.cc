@@ -66,6 +66,25 @@ class CriaProgram : public testing::Test {
 
 support::TemporaryDirectory* CriaProgram::directory_ = nullptr;
 
+TEST_F(CriaProgram, AModelInThePlaceOfACommandChats) {
+  const std::vector<std::string> more = {"-p", "abc", "-n", "4", "--temp", "0", "-q"};
+  std::vector<std::string> arguments = {"chat", "-m", ModelPath()};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  const RunResult chat = Cria(arguments);
+  ASSERT_EQ(chat.exit_code, 0) << chat.error;
+  arguments.erase(arguments.begin(), arguments.begin() + 2);
+  const RunResult named = Cria(arguments);
+  EXPECT_EQ(named.exit_code, 0) << named.error;
+  EXPECT_EQ(named.output, chat.output);
+  const std::string gguf = directory_->path() / "model.gguf";
+  support::WriteFile(gguf, "GGUF");
+  ExpectError(Cria({gguf}), "is a GGUF file and not a Cria model file; convert it with: ");
+  ExpectError(Cria({"missing.cria"}), "missing.cria");
+  const RunResult unknown = Cria({"missing"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.error, HasSubstr("there is no command \"missing\""));
+}
+
 TEST_F(CriaProgram, RunPrintsPromptAndContinuationAlone) {
   const RunResult result = Cria({"run", "-m", ModelPath(), "-p", "abc", "-n", "5", "--temp", "0",
                                  "--ignore-eos", "--no-pack-cache"});

@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
+
+#include "support/files.h"
+#include "support/temporary_directory.h"
 
 namespace cria::cli {
 namespace {
@@ -255,6 +259,43 @@ TEST_F(CommandLineTest, WantsACommandThatThereIs) {
   const std::vector<std::string> swapped = {"inof"};
   EXPECT_EQ(program_.Run(swapped).error().message(),
             "there is no command \"inof\" (the nearest is info); see program --help");
+}
+
+TEST_F(CommandLineTest, AFileInThePlaceOfACommandIsForTheCommandOfFiles) {
+  CommandLine program("program", "Does things");
+  std::string file;
+  size_t runs = 0;
+  CommandLine& command = program.AddCommand("open", "Opens");
+  command.AddText("-m,--model", file, "A file").Positional();
+  bool loud = false;
+  command.AddFlag("--loud", loud, "Loud");
+  command.SetAction([&]() -> Status {
+    ++runs;
+    return {};
+  });
+  const support::TemporaryDirectory directory;
+  const std::string there = directory.path() / "open";
+  support::WriteFile(there, "");
+  const std::vector<std::string> arguments = {there, "--loud"};
+  EXPECT_EQ(program.Run(arguments).error().message(),
+            "there is no command \"" + there + "\"; see program --help");
+  program.SetCommandOfFiles("open");
+  ASSERT_TRUE(program.Run(arguments));
+  EXPECT_EQ(file, there);
+  EXPECT_TRUE(loud);
+  // A name of a model file need not exist: the command says what it lacks.
+  ASSERT_TRUE(program.Run(std::vector<std::string>{"missing.cria"}));
+  EXPECT_EQ(file, "missing.cria");
+  // A command has precedence over a file of its name.
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(directory.path());
+  EXPECT_TRUE(program.Run(std::vector<std::string>{"open"}));
+  std::filesystem::current_path(before);
+  EXPECT_EQ(file, "missing.cria");
+  EXPECT_EQ(runs, 3u);
+  EXPECT_FALSE(program.Run(std::vector<std::string>{"missing"}));
+  EXPECT_FALSE(program.Run(std::vector<std::string>{""}));
+  EXPECT_FALSE(program.Run(std::vector<std::string>{"-missing.cria"}));
 }
 
 TEST_F(CommandLineTest, HelpNeedsNothingElse) {
