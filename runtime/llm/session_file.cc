@@ -36,6 +36,7 @@ struct SessionMetadata {
   std::span<const int32_t> tokens;
   std::span<const MessageBytes> messages;
   std::string_view texts;
+  std::string_view fields;  // Of all messages, each ended by a zero byte; empty: none has any.
 };
 
 // Takes arrays from the beginning of bytes. If they have too few, the array is empty and is_short()
@@ -96,6 +97,11 @@ Result<SessionMetadata> ReadMetadata(const platform::File& file, const FileHead&
     are_roles_named = are_roles_named && message.role != 0;
   }
   metadata.texts = taker.TakeText(text_bytes);
+  metadata.fields = taker.TakeText(taker.bytes_left());
+  const bool are_fields_ended =
+      metadata.fields.empty() ||
+      (metadata.fields.back() == '\0' &&
+       std::ranges::count(metadata.fields, '\0') == static_cast<ptrdiff_t>(head.num_messages));
   const uint32_t vocab_size = engine.file().config().vocab_size;
   const bool are_tokens_known = std::ranges::all_of(
       metadata.tokens, [=](int32_t token) { return static_cast<uint32_t>(token) < vocab_size; });
@@ -103,10 +109,11 @@ Result<SessionMetadata> ReadMetadata(const platform::File& file, const FileHead&
       head.num_blocks != 0 ||
       file.size_bytes() != sizeof(FilePreamble) + file_head.preamble.metadata_bytes;
   const bool is_right =
-      !taker.is_short() && taker.bytes_left() == 0 && file_head.preamble.packed_offset == 0 &&
+      !taker.is_short() && are_fields_ended && file_head.preamble.packed_offset == 0 &&
       are_tokens_known && are_roles_named && head.num_cached_tokens <= head.num_tokens &&
       has_state == (head.num_cached_tokens != 0) && head.num_system_messages <= head.num_messages &&
-      head.has_forgotten <= 1 && (content == SessionContent::kConversation || text_bytes == 0);
+      head.has_forgotten <= 1 &&
+      (content == SessionContent::kConversation || text_bytes + metadata.fields.size() == 0);
   if (!is_right) return FailInvalid(file, "its metadata contradict themselves");
   return metadata;
 }
@@ -125,9 +132,14 @@ ConversationState ConversationOf(const SessionMetadata& metadata, const std::tm&
   };
   conversation.variables = take(metadata.head.variables_bytes);
   conversation.messages.reserve(metadata.messages.size());
+  std::string_view fields = metadata.fields;
   for (const MessageBytes& bytes : metadata.messages) {
     std::string role = take(bytes.role);
-    conversation.messages.push_back({std::move(role), take(bytes.content)});
+    std::string content = take(bytes.content);
+    const size_t end = std::min(fields.find('\0'), fields.size());
+    conversation.messages.push_back(
+        {std::move(role), std::move(content), std::string(fields.substr(0, end))});
+    fields.remove_prefix(std::min(end + 1, fields.size()));
   }
   return conversation;
 }
@@ -216,8 +228,11 @@ Result<std::vector<std::byte>> Metadata(const SessionHead& head,
   bytes.resize(bytes.size() + head.num_blocks * sizeof(uint64_t));
   add(tokens.data(), tokens.size_bytes());
   uint64_t text_bytes = conversation.variables.size();
+  const bool have_fields = std::ranges::any_of(
+      conversation.messages, [](const ChatMessage& message) { return !message.fields.empty(); });
   for (const ChatMessage& message : conversation.messages) {
     text_bytes += message.role.size() + message.content.size();
+    if (have_fields) text_bytes += message.fields.size() + 1;
     const MessageBytes sizes = {static_cast<uint32_t>(message.role.size()),
                                 static_cast<uint32_t>(message.content.size())};
     add(&sizes, sizeof sizes);
@@ -230,6 +245,11 @@ Result<std::vector<std::byte>> Metadata(const SessionHead& head,
   for (const ChatMessage& message : conversation.messages) {
     add(message.role.data(), message.role.size());
     add(message.content.data(), message.content.size());
+  }
+  if (!have_fields) return bytes;
+  for (const ChatMessage& message : conversation.messages) {
+    // JSON has no zero byte.
+    add(message.fields.c_str(), message.fields.size() + 1);
   }
   return bytes;
 }
@@ -322,6 +342,11 @@ Result<LoadedSession> LoadSession(const std::string& path, SessionContent conten
                           .why_read_again = WhyReadAgain(metadata.head, engine)};
   if (!CheckTemplateVariables(loaded.conversation.variables)) {
     return FailInvalid(file, "its variables are no object of JSON for a chat template");
+  }
+  for (const ChatMessage& message : loaded.conversation.messages) {
+    if (!CheckTemplateVariables(message.fields)) {
+      return FailInvalid(file, "the fields of a message are no object of JSON");
+    }
   }
   if (!loaded.why_read_again.empty()) return loaded;
 

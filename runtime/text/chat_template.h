@@ -21,7 +21,7 @@ struct ChatMessage {
   std::string role;
   std::string content;
   // More fields of the message, such as tool_calls: a JSON object without `role` and `content`, or
-  // "". The text of their strings counts as text from a message. Session files do not keep them.
+  // "". The text of their strings counts as text from a message.
   std::string fields = {};
 };
 

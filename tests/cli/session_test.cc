@@ -94,6 +94,20 @@ TEST_F(SessionOption, ChatGoesOnWhereItEnded) {
   EXPECT_EQ(Chat("", {"-sys", "Be brief."}).exit_code, 0);
 }
 
+TEST_F(SessionOption, KeepsTheFieldsOfMessages) {
+  const std::string messages = folder_ / "messages.json";
+  support::WriteFile(messages, R"([{"role": "user", "content": "a"},
+      {"role": "assistant", "content": "b", "reasoning_content": "so it is"},
+      {"role": "user", "content": "c"}])");
+  const RunResult begun = Cria("chat", {"--messages", messages, "-n", "8"});
+  ASSERT_EQ(begun.exit_code, 0) << begun.error;
+  const std::string kept = R"({"reasoning_content":"so it is"})";
+  EXPECT_TRUE(support::ReadFile(path_).contains(kept));
+  const RunResult ended = Chat("second\n");
+  ASSERT_EQ(ended.exit_code, 0) << ended.error;
+  EXPECT_TRUE(support::ReadFile(path_).contains(kept));
+}
+
 TEST_F(SessionOption, ChatReadsAgainWhatCannotBeUsedAndSaysSo) {
   ASSERT_EQ(Chat("first\n", {"--kv", "f16"}).exit_code, 0);
   const RunResult again = Chat("second\n", {"--kv", "f32"});

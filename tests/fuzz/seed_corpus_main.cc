@@ -77,6 +77,8 @@ void WriteSessionSeeds(const Path& folder) {
   write("text", cria::SessionContent::kText, {}, 3);
   write("one_page", cria::SessionContent::kConversation, conversation, 5);
   write("two_pages", cria::SessionContent::kConversation, conversation, 67);
+  conversation.messages[2].fields = R"({"b":1})";
+  write("fields", cria::SessionContent::kConversation, conversation, 5);
   std::filesystem::remove(path);
 }
 

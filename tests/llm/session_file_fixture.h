@@ -54,6 +54,7 @@ inline void ExpectEqual(const ConversationState& read, const ConversationState& 
   for (size_t i = 0; i < read.messages.size(); ++i) {
     EXPECT_EQ(read.messages[i].role, expected.messages[i].role);
     EXPECT_EQ(read.messages[i].content, expected.messages[i].content);
+    EXPECT_EQ(read.messages[i].fields, expected.messages[i].fields);
   }
   EXPECT_EQ(read.num_system_messages, expected.num_system_messages);
   EXPECT_EQ(read.variables, expected.variables);

@@ -142,6 +142,34 @@ TEST_F(SessionFileTest, TokensAndMessagesAreChecked) {
   ExpectRefused(*engine, file.Crafted(), ErrorCode::kInvalidFile);
 }
 
+TEST_F(SessionFileTest, FieldsOfMessagesAreChecked) {
+  const auto engine = Model().Load(KvType::kF32, 100);
+  ConversationState conversation = SomeConversation();
+  const std::string fields = R"({"name":"a"})";
+  conversation.messages[1].fields = fields;
+  ASSERT_TRUE(SaveSession(path_, SessionContent::kConversation, conversation, engine->session(), 0,
+                          *engine));
+  const SessionBytes saved(support::ReadFile(path_));
+  const size_t end = saved.all.size();  // There are no keys and values.
+  ASSERT_TRUE(saved.all.ends_with(std::string(1, '\0') + fields + std::string(2, '\0')));
+  const auto with = [&](size_t behind, char value) {
+    SessionBytes file = saved;
+    file.all[end - behind] = value;
+    return file.Crafted();
+  };
+  support::WriteFile(path_, with(5, 'b'));
+  EXPECT_TRUE(Load(*engine));
+  // One zero byte is missing, one is too many, and the last byte is none.
+  ExpectRefused(*engine, with(2, ' '), ErrorCode::kInvalidFile);
+  ExpectRefused(*engine, with(4, '\0'), ErrorCode::kInvalidFile);
+  ExpectRefused(*engine, with(1, ' '), ErrorCode::kInvalidFile);
+  // The fields are no JSON, or no object.
+  ExpectRefused(*engine, with(3, ']'), ErrorCode::kInvalidFile);
+  SessionBytes file = saved;
+  file.all.replace(end - 2 - fields.size(), fields.size(), "[\"name\",\"a\"]");
+  ExpectRefused(*engine, file.Crafted(), ErrorCode::kInvalidFile);
+}
+
 TEST_F(SessionFileTest, NumbersThatAreNotFiniteAreRefused) {
   const float no_numbers[] = {std::numeric_limits<float>::infinity(),
                               -std::numeric_limits<float>::infinity(),

@@ -100,6 +100,31 @@ TEST_F(SessionFileTest, KeepsATextWithoutMessages) {
   EXPECT_EQ(engine->num_cached_tokens(), 70u);
 }
 
+TEST_F(SessionFileTest, KeepsTheFieldsOfMessages) {
+  const auto engine = Model().Load(KvType::kF32, 100);
+  ExpectPrefill(engine->session(), SomeTokens(70));
+  ConversationState conversation = SomeConversation();
+  // Without fields, the metadata end with the texts, as in files of older versions.
+  const SessionBytes without(SavedBytes(*engine, 70));
+  size_t metadata_bytes = sizeof(SessionHead) + without.head.num_blocks * sizeof(uint64_t) +
+                          70 * sizeof(int32_t) + conversation.variables.size();
+  for (const ChatMessage& message : conversation.messages) {
+    metadata_bytes += sizeof(MessageBytes) + message.role.size() + message.content.size();
+  }
+  EXPECT_EQ(without.preamble.metadata_bytes, metadata_bytes);
+  conversation.messages[2].fields = R"({"tool_calls": [{"function": {"name": "f"}}]})";
+  conversation.messages.push_back({"tool", "3", R"({"tool_call_id": "a\u0000b"})"});
+  conversation.messages.push_back({"user", "Go on."});
+  Save(*engine, conversation);
+  for (int i = 0; i < 2; ++i) {
+    const auto loaded = Load(*engine);
+    ASSERT_TRUE(loaded) << loaded.error().message();
+    EXPECT_EQ(loaded->why_read_again, "");
+    ExpectEqual(loaded->conversation, conversation);
+    Save(*engine, loaded->conversation);
+  }
+}
+
 TEST_F(SessionFileTest, KeepsAConversationAlone) {
   const auto engine = Model().Load(KvType::kF32, 100);
   ExpectPrefill(engine->session(), SomeTokens(70));
