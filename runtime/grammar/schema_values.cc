@@ -55,9 +55,10 @@ uint32_t CountOf(const Item& item, SchemaReport& report) {
                        "must be a whole number that is not negative");
     return 0;
   }
-  uint32_t count = 0;
+  int64_t whole = 0;  // The library has from_chars for this type anyway.
   const char* const end = number->whole.data() + number->whole.size();
-  if (std::from_chars(number->whole.data(), end, count).ec != std::errc()) count = kUnbounded;
+  const bool fits = std::from_chars(number->whole.data(), end, whole).ec == std::errc();
+  const uint32_t count = fits && whole < kUnbounded ? static_cast<uint32_t>(whole) : kUnbounded;
   if (count == kUnbounded && !item.is_negated && std::string_view(name).starts_with("min")) {
     report.FailKeyword(ErrorCode::kOutOfRange, item.schema, name,
                        "demands more than can be counted");

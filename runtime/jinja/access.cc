@@ -9,25 +9,17 @@
 namespace cria::jinja {
 namespace {
 
-Value LoopAttribute(Context& context, const Loop& loop, std::string_view name) {
-  const auto index = static_cast<int64_t>(loop.index);
-  const auto length = static_cast<int64_t>(loop.items.size());
-  const auto item = [&](int64_t at) {
-    return at < 0 || at >= length ? Undefined(context, name) : loop.items[static_cast<size_t>(at)];
-  };
-  if (name == "index") return Int(index + 1);
-  if (name == "index0") return Int(index);
-  if (name == "first") return Bool(index == 0);
-  if (name == "last") return Bool(index + 1 == length);
-  if (name == "length") return Int(length);
-  if (name == "previtem") return item(index - 1);
-  if (name == "nextitem") return item(index + 1);
-  if (name == "revindex") return Int(length - index);
-  if (name == "revindex0") return Int(length - index - 1);
-  if (name == "depth") return Int(loop.depth + 1);
-  if (name == "depth0") return Int(loop.depth);
-  return Undefined(context, name);
+// With the name of an attribute behind it.
+constexpr char kHasNo[] = ", so it has no ";
+
+// loop.cycle(a, b…)
+Value Cycle(Call& call) {
+  const auto values = call.given.positional;
+  if (!values.empty()) return values[call.self.loop->index % values.size()];
+  call.context.Fail("there is nothing to cycle through");
+  return {};
 }
+constexpr Native kCycle = {"cycle *", Cycle};
 
 Value MakeMethod(Context& context, const Value& self, const Native* native, std::string_view name) {
   if (native == nullptr) return Undefined(context, name);
@@ -37,15 +29,36 @@ Value MakeMethod(Context& context, const Value& self, const Native* native, std:
   return value;
 }
 
-void FailOfUndefined(Context& context, const Value& value, std::string_view attribute) {
-  context.Fail({"'", value.name == nullptr ? "a value" : *value.name,
-                "' is undefined, so it has no '", attribute, "'"});
+Value LoopAttribute(Context& context, const Value& value, std::string_view name) {
+  const Loop& loop = *value.loop;
+  const auto index = static_cast<int64_t>(loop.index);
+  const auto length = static_cast<int64_t>(loop.items.size());
+  const auto item = [&](int64_t at) {
+    return at < 0 || at >= length ? Undefined(context, name) : loop.items[static_cast<size_t>(at)];
+  };
+  // "index" counts from 1, "index0" from 0.
+  const int64_t first = name.ends_with('0') ? 0 : 1;
+  const std::string_view stem = name.substr(0, name.size() - (first == 0 ? 1 : 0));
+  if (stem == "index") return Int(index + first);
+  if (stem == "revindex") return Int(length - index - 1 + first);
+  if (stem == "depth") return Int(loop.depth + first);
+  if (name == "first") return Bool(index == 0);
+  if (name == "last") return Bool(index + 1 == length);
+  if (name == "length") return Int(length);
+  if (name == "previtem") return item(index - 1);
+  if (name == "nextitem") return item(index + 1);
+  if (name == "cycle") return MakeMethod(context, value, &kCycle, name);
+  return Undefined(context, name);
 }
 
 // A method of the value with this name, or an undefined value.
 Value MethodOrUndefined(Context& context, const Value& value, std::string_view name) {
   if (value.is(Kind::kString)) {
     return MakeMethod(context, value, FindStringMethod(name), name);
+  }
+  if (value.is_sequence() && value.list->is_group) {
+    if (name == "grouper") return value.list->items[0];
+    if (name == "list") return value.list->items[1];
   }
   if (value.is_sequence()) return MakeMethod(context, value, FindListMethod(name), name);
   if (value.is(Kind::kDict)) return MakeMethod(context, value, FindDictMethod(name), name);
@@ -57,10 +70,10 @@ Value MethodOrUndefined(Context& context, const Value& value, std::string_view n
 Value GetAttribute(Context& context, const Value& value, std::string_view name) {
   switch (value.kind) {
     case Kind::kUndefined:
-      FailOfUndefined(context, value, name);
+      FailOfUndefined(context, value, kHasNo, name);
       return {};
     case Kind::kLoop:
-      return LoopAttribute(context, *value.loop, name);
+      return LoopAttribute(context, value, name);
     case Kind::kMacro:
       return MacroAttribute(context, *value.macro, name);
     case Kind::kNamespace: {
@@ -86,7 +99,7 @@ Value GetItem(Context& context, const Value& container, const Value& index) {
   const std::string_view name =
       index.is(Kind::kString) ? Flat(context, *index.text) : std::string_view();
   if (container.is(Kind::kUndefined)) {
-    FailOfUndefined(context, container, name.empty() ? "item" : name);
+    FailOfUndefined(context, container, kHasNo, name.empty() ? "item" : name);
     return {};
   }
   if (index.is(Kind::kString)) {

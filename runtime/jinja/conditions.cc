@@ -84,18 +84,25 @@ constexpr Native kTests[] = {
     {"sequence", IsSequence},
     {"iterable", IsAnyIterable},
     {"callable", IsCallable},
-    {"equalto", IsEqual, "other"},
-    {"eq", IsEqual, "other"},
-    {"ne", IsNotEqual, "other"},
-    {"lt", IsLess, "other"},
-    {"lessthan", IsLess, "other"},
-    {"le", IsLessOrEqual, "other"},
-    {"gt", IsGreater, "other"},
-    {"greaterthan", IsGreater, "other"},
-    {"ge", IsGreaterOrEqual, "other"},
-    {"in", IsIn, "seq"},
-    {"sameas", IsSame, "other"},
-    {"divisibleby", IsDivisible, "num"},
+    {"equalto other", IsEqual},
+    {"eq other", IsEqual},
+    {"ne other", IsNotEqual},
+    {"lt other", IsLess},
+    {"lessthan other", IsLess},
+    {"le other", IsLessOrEqual},
+    {"gt other", IsGreater},
+    {"greaterthan other", IsGreater},
+    {"ge other", IsGreaterOrEqual},
+    {"in seq", IsIn},
+    // As arguments of filters, tests are named by the operators of expressions.
+    {"== other", IsEqual},
+    {"!= other", IsNotEqual},
+    {"< other", IsLess},
+    {"<= other", IsLessOrEqual},
+    {"> other", IsGreater},
+    {">= other", IsGreaterOrEqual},
+    {"sameas other", IsSame},
+    {"divisibleby num", IsDivisible},
     {"odd", IsOdd},
     {"even", IsEven},
     {"lower", IsLower},
@@ -107,15 +114,6 @@ constexpr Native kTests[] = {
 
 }  // namespace
 
-const Native* FindTest(std::string_view name) {
-  // As arguments of filters, tests are named by the operators of expressions.
-  if (name == "==") name = "eq";
-  if (name == "!=") name = "ne";
-  if (name == "<") name = "lt";
-  if (name == "<=") name = "le";
-  if (name == ">") name = "gt";
-  if (name == ">=") name = "ge";
-  return FindNative(kTests, name);
-}
+const Native* FindTest(std::string_view name) { return FindNative(kTests, name); }
 
 }  // namespace cria::jinja

@@ -32,6 +32,8 @@ void Context::Fail(ErrorCode code, std::initializer_list<std::string_view> parts
   error_.emplace(code, std::move(sentence));
 }
 
+void Context::Fail(const char* sentence) { Fail({std::string_view(sentence)}); }
+
 void Context::Charge(size_t steps) {
   if (steps <= limits_.steps - steps_) {
     steps_ += steps;

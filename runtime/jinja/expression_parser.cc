@@ -40,13 +40,12 @@ constexpr auto kOperators = std::to_array<LeveledSpelling>({{"+", Operator::kAdd
 
 // What Jinja has and this runtime does not: refused when a template is parsed, so that a model's
 // template does not fail later, in a branch that is rarely taken.
-constexpr std::string_view kMissingFilters =
-    " batch filesizeformat format groupby pprint random slice striptags urlencode urlize wordwrap "
-    "xmlattr ";
-constexpr std::string_view kMissingMethods =
-    " as_integer_ratio bit_length changed cycle encode expandtabs format_map fromkeys is_integer "
+constexpr char kMissingFilters[] =
+    " filesizeformat pprint random striptags urlize wordwrap xmlattr ";
+constexpr char kMissingMethods[] =
+    " as_integer_ratio bit_length changed encode expandtabs format_map fromkeys is_integer "
     "isidentifier istitle maketrans striptags translate unescape zfill ";
-constexpr std::string_view kMissingFunctions = " cycler joiner lipsum ";
+constexpr char kMissingFunctions[] = " cycler joiner lipsum ";
 
 // Whether the name is one of the list.
 bool IsListed(std::string_view list, std::string_view name) {
@@ -70,9 +69,7 @@ const Node* Parser::ParseTuple() {
     if (token_.kind == TokenKind::kPrintEnd || token_.kind == TokenKind::kBlockEnd) break;
     items.Add(ParseExpression());
   }
-  Node* tuple = Make(NodeKind::kTuple, position);
-  tuple->children = items.items();
-  return tuple;
+  return Make(NodeKind::kTuple, position, items);
 }
 
 const Node* Parser::ParseExpression() {
@@ -80,7 +77,7 @@ const Node* Parser::ParseExpression() {
   const Node* node = nullptr;
   const size_t position = token_.position;
   if (++depth_ > kMaxDepth) {
-    Fail(position, {"expressions are nested too deeply"});
+    Fail(position, "expressions are nested too deeply");
   } else {
     node = ParseOr();
     while (!context_.failed() && SkipName("if")) {
@@ -93,22 +90,13 @@ const Node* Parser::ParseExpression() {
   return node;
 }
 
-const Node* Parser::ParseOr() {
-  const Node* node = ParseAnd();
-  while (token_.IsName("or")) {
+const Node* Parser::ParseOr(bool is_and) {
+  const auto parse_part = [&] { return is_and ? ParseNot() : ParseOr(/*is_and=*/true); };
+  const Node* node = parse_part();
+  while (token_.IsName(is_and ? "and" : "or")) {
     const size_t position = token_.position;
     Advance();
-    node = Make(NodeKind::kOr, position, {node, ParseAnd()});
-  }
-  return node;
-}
-
-const Node* Parser::ParseAnd() {
-  const Node* node = ParseNot();
-  while (token_.IsName("and")) {
-    const size_t position = token_.position;
-    Advance();
-    node = Make(NodeKind::kAnd, position, {node, ParseNot()});
+    node = Make(is_and ? NodeKind::kAnd : NodeKind::kOr, position, {node, parse_part()});
   }
   return node;
 }
@@ -156,9 +144,7 @@ const Node* Parser::ParseComparison() {
     children.Add(operand);
   }
   if (children.size() < 2) return first;
-  Node* node = Make(NodeKind::kComparison, position);
-  node->children = children.items();
-  return node;
+  return Make(NodeKind::kComparison, position, children);
 }
 
 const Node* Parser::ParseOperation(int level) {
@@ -172,10 +158,6 @@ const Node* Parser::ParseOperation(int level) {
     if (found == nullptr) break;
     const size_t position = token_.position;
     Advance();
-    if (found->op == Operator::kModulo && node != nullptr && node->kind == NodeKind::kConstant &&
-        node->value.is(Kind::kString)) {
-      return Fail(position, {"'%' after a string, which formats it, is not supported"});
-    }
     Node* operation = Make(NodeKind::kOperation, position, {node, ParseOperation(level + 1)});
     operation->op = found->op;
     node = operation;
@@ -189,7 +171,7 @@ const Node* Parser::ParseUnary(bool with_filters) {
   if (token_.IsSymbol("-") || token_.IsSymbol("+")) {
     const bool is_negative = token_.text == "-";
     Advance();
-    if (++depth_ > kMaxDepth) return Fail(position, {"expressions are nested too deeply"});
+    if (++depth_ > kMaxDepth) return Fail(position, "expressions are nested too deeply");
     Node* sign = Make(NodeKind::kSign, position, {ParseUnary(/*with_filters=*/false)});
     --depth_;
     sign->flag = is_negative;
@@ -216,6 +198,7 @@ const Node* Parser::ParsePrimary() {
       } else {
         node->kind = NodeKind::kName;
         node->name = token.text;
+        if (token.text == "caller") ++callers_;
       }
       return node;
     }
@@ -231,15 +214,11 @@ const Node* Parser::ParsePrimary() {
   if (Skip("(")) {
     const bool has_comma = ParseItems(")", &children);
     if (children.size() == 1 && !has_comma) return children.items()[0];
-    Node* tuple = Make(NodeKind::kTuple, token.position);
-    tuple->children = children.items();
-    return tuple;
+    return Make(NodeKind::kTuple, token.position, children);
   }
   if (Skip("[")) {
     ParseItems("]", &children);
-    Node* list = Make(NodeKind::kList, token.position);
-    list->children = children.items();
-    return list;
+    return Make(NodeKind::kList, token.position, children);
   }
   return Skip("{") ? ParseDict() : Unexpected("an expression");
 }
@@ -266,9 +245,7 @@ const Node* Parser::ParseDict() {
     if (!Skip(",")) break;
   }
   Expect("}");
-  Node* dict = Make(NodeKind::kDict, position);
-  dict->children = children.items();
-  return dict;
+  return Make(NodeKind::kDict, position, children);
 }
 
 const Node* Parser::ParseString() {
@@ -334,7 +311,7 @@ const Node* Parser::ParseSubscript(const Node* node) {
   Expect("]");
   if (colons == 0 && bounds[0] != nullptr)
     return Make(NodeKind::kItem, position, {node, bounds[0]});
-  if (colons == 0) return Fail(position, {"there is nothing between '[' and ']'"});
+  if (colons == 0) return Fail(position, "there is nothing between '[' and ']'");
   return Make(NodeKind::kSlice, position, {node, bounds[0], bounds[1], bounds[2]});
 }
 
@@ -350,9 +327,7 @@ const Node* Parser::ParseCall(const Node* callee) {
   Children children(context_);
   children.Add(callee);
   ParseArguments(&children);
-  Node* call = Make(NodeKind::kCall, position);
-  call->children = children.items();
-  return call;
+  return Make(NodeKind::kCall, position, children);
 }
 
 void Parser::ParseArguments(Children* children) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "jinja/formatting.h"
 #include "jinja/json.h"
 #include "jinja/list_filters.h"
 #include "jinja/literals.h"
@@ -18,20 +19,27 @@ namespace {
 
 const Text& SelfText(Call& call) { return ToText(call.context, call.self); }
 
-Value Trim(Call& call) {
+Value ChangeSelf(Call& call, LetterCase letter_case) {
+  return ChangeCase(call.context, SelfText(call), letter_case);
+}
+
+}  // namespace
+
+Value TrimText(Call& call) {
   return Strip(call.context, SelfText(call), true, true, call.parameters[0]);
 }
-Value Upper(Call& call) { return ChangeCase(call.context, SelfText(call), LetterCase::kUpper); }
-Value Lower(Call& call) { return ChangeCase(call.context, SelfText(call), LetterCase::kLower); }
-Value Title(Call& call) { return ChangeCase(call.context, SelfText(call), LetterCase::kWords); }
-Value Capitalize(Call& call) {
-  return ChangeCase(call.context, SelfText(call), LetterCase::kCapitalized);
-}
+Value UpperText(Call& call) { return ChangeSelf(call, LetterCase::kUpper); }
+Value LowerText(Call& call) { return ChangeSelf(call, LetterCase::kLower); }
+Value CapitalizeText(Call& call) { return ChangeSelf(call, LetterCase::kCapitalized); }
+
+namespace {
+
+Value Title(Call& call) { return ChangeSelf(call, LetterCase::kWords); }
 Value MakeString(Call& call) { return String(&SelfText(call)); }
 
 Value ReplaceText(Call& call) {
   if (call.given.positional.size() + call.given.keywords.size() < 2) {
-    call.context.Fail({"replace needs the new text as a second argument"});
+    call.context.Fail("replace needs the new text as a second argument");
     return {};
   }
   const Value& count = call.parameters[2];
@@ -59,8 +67,7 @@ Value Length(Call& call) {
     return Int(static_cast<int64_t>(CountCharacters(Flat(call.context, *value.text))));
   }
   if (!HasLength(value)) {
-    call.context.Fail({"a value of type ", KindName(value.kind), " has no length"});
-    return {};
+    return FailOfType(call.context, value, " has no length");
   }
   return Int(static_cast<int64_t>(Items(call.context, value).size()));
 }
@@ -83,7 +90,7 @@ std::optional<double> ReadFloat(Context& context, const Text& text) {
 Value WholeOf(Context& context, double number) {
   constexpr double kEnd = 9223372036854775808.0;  // 2^63
   if (number >= -kEnd && number < kEnd) return Int(static_cast<int64_t>(number));
-  context.Fail({"a number is too large"});
+  context.Fail("a number is too large");
   return {};
 }
 
@@ -113,7 +120,7 @@ Value ToRealNumber(Call& call) {
   if (IsNumber(call.self)) {
     const double number = ToFloat(call.self);
     if (call.self.is(Kind::kNumeral) && std::isinf(number)) {
-      call.context.Fail({"a number is too large for a float"});
+      call.context.Fail("a number is too large for a float");
     }
     return Float(number);
   }
@@ -141,7 +148,7 @@ Value RoundNumber(Call& call) {
     context.Fail({"round goes by 'common', 'ceil' or 'floor', not by '", how, "'"});
   }
   if (digits < -20 || digits > 20) {
-    context.Fail({"rounding to more than 20 digits is not supported"});
+    context.Fail("rounding to more than 20 digits is not supported");
   }
   // Fails if the value is not a number.
   const Value number = ApplySign(context, false, call.self);
@@ -149,7 +156,7 @@ Value RoundNumber(Call& call) {
   const bool is_whole = number.is(Kind::kInt) || number.is(Kind::kNumeral);
   if (how == "common" && is_whole && digits >= 0) return number;
   if (number.is(Kind::kNumeral)) {
-    context.Fail({"a whole number of more than 64 bits cannot be rounded"});
+    context.Fail("a whole number of more than 64 bits cannot be rounded");
   }
   const double scale = std::pow(10.0, static_cast<double>(digits));
   const double value = ToFloat(number);
@@ -180,7 +187,7 @@ Value TruncateText(Call& call) {
   const int64_t slack = leeway.is_absent() ? 5 : ToInt(context, leeway, "the leeway");
   const auto mark_length = static_cast<int64_t>(CountCharacters(Flat(context, mark)));
   if (kept < mark_length || slack < 0) {
-    context.Fail({"truncate needs a length of at least its mark's, and no leeway below zero"});
+    context.Fail("truncate needs a length of at least its mark's, and no leeway below zero");
   }
   if (context.failed()) return {};
   if (static_cast<int64_t>(CountCharacters(bytes)) - kept <= slack) return String(&text);
@@ -220,6 +227,52 @@ Value ForceEscape(Call& call) {
   return String(&Escape(call.context, text));
 }
 
+// Adds the value with most bytes as %XX, for the path or the query of a URL.
+void AddUrlEncoded(Context& context, const Value& value, bool in_query, TextBuilder* out) {
+  // Behind the slash, which only paths have, are the hexadecimal digits.
+  constexpr std::string_view kSafe =
+      "/0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_.-~";
+  for (const Piece& piece : ToText(context, value).pieces) {
+    const std::span<char> encoded = context.Array<char>(3 * piece.bytes.size());
+    if (encoded.empty()) return;
+    size_t size = 0;
+    for (const char byte : piece.bytes) {
+      const auto code = static_cast<uint8_t>(byte);
+      if (byte == ' ' && in_query) {
+        encoded[size++] = '+';
+      } else if (kSafe.substr(in_query ? 1 : 0).contains(byte)) {
+        encoded[size++] = byte;
+      } else {
+        encoded[size++] = '%';
+        encoded[size++] = kSafe[1 + (code >> 4)];
+        encoded[size++] = kSafe[1 + (code & 0xF)];
+      }
+    }
+    context.ChargeBytes(size);
+    out->Add({encoded.data(), size}, piece.is_trusted);
+  }
+}
+
+Value UrlEncode(Call& call) {
+  Context& context = call.context;
+  TextBuilder out(context);
+  if (call.self.is(Kind::kString) || !IsIterable(call.self)) {
+    AddUrlEncoded(context, call.self, /*in_query=*/false, &out);
+    return out.Take();
+  }
+  const Value pairs = call.self.is(Kind::kDict) ? ItemsFilter(call) : call.self;
+  for (const Value& pair : Items(context, pairs)) {
+    const auto items = Items(context, pair);
+    if (items.size() != 2) context.Fail("urlencode needs pairs");
+    if (context.failed()) break;
+    if (!out.pieces().empty()) out.Add("&", true);
+    AddUrlEncoded(context, items[0], /*in_query=*/true, &out);
+    out.Add("=", true);
+    AddUrlEncoded(context, items[1], /*in_query=*/true, &out);
+  }
+  return out.Take();
+}
+
 // Unlike value.name, this does not return values of a dictionary.
 Value NamedAttribute(Call& call) {
   const std::string_view name = Flat(call.context, ToText(call.context, call.parameters[0]));
@@ -230,48 +283,53 @@ Value NamedAttribute(Call& call) {
 }
 
 constexpr Native kFilters[] = {
-    {"trim", Trim, "chars"},
-    {"upper", Upper},
-    {"lower", Lower},
+    {"trim chars", TrimText},
+    {"upper", UpperText},
+    {"lower", LowerText},
     {"title", Title},
-    {"capitalize", Capitalize},
+    {"capitalize", CapitalizeText},
     {"string", MakeString},
-    {"replace", ReplaceText, "old,new,count"},
-    {"indent", IndentLines, "width,first,blank"},
+    {"replace old,new,count", ReplaceText},
+    {"indent width,first,blank", IndentLines},
     {"length", Length},
     {"count", Length},
-    {"default", Default, "default_value,boolean"},
-    {"d", Default, "default_value,boolean"},
-    {"int", ToWholeNumber, "default,base"},
-    {"float", ToRealNumber, "default"},
+    {"default default_value,boolean", Default},
+    {"d default_value,boolean", Default},
+    {"int default,base", ToWholeNumber},
+    {"float default", ToRealNumber},
     {"abs", Absolute},
-    {"round", RoundNumber, "precision,method"},
-    {"truncate", TruncateText, "length,killwords,end,leeway"},
+    {"round precision,method", RoundNumber},
+    {"truncate length,killwords,end,leeway", TruncateText},
     {"wordcount", CountWords},
-    {"center", CenterText, "width"},
-    {"attr", NamedAttribute, "name"},
+    {"center width", CenterText},
+    {"attr name", NamedAttribute},
     {"safe", MarkSafe},
     {"escape", EscapeText},
     {"e", EscapeText},
     {"forceescape", ForceEscape},
-    {"tojson", ToJson, kToJsonParameters},
-    {"join", JoinFilter, "d,attribute"},
+    {"tojson ensure_ascii,indent,separators,sort_keys", ToJson},
+    {"urlencode", UrlEncode},
+    {"format *", FormatFilter},
+    {"batch linecount,fill_with", BatchFilter},
+    {"slice slices,fill_with", SliceFilter},
+    {"groupby attribute,default,case_sensitive", GroupByFilter},
+    {"join d,attribute", JoinFilter},
     {"first", FirstFilter},
     {"last", LastFilter},
     {"list", ListFilter},
     {"items", ItemsFilter},
-    {"dictsort", DictSortFilter, "case_sensitive,by,reverse"},
+    {"dictsort case_sensitive,by,reverse", DictSortFilter},
     {"reverse", ReverseFilter},
-    {"unique", UniqueFilter, "case_sensitive,attribute"},
-    {"sort", SortFilter, "reverse,case_sensitive,attribute"},
-    {"sum", SumFilter, "attribute,start"},
-    {"min", MinFilter, "case_sensitive,attribute"},
-    {"max", MaxFilter, "case_sensitive,attribute"},
-    {"map", MapFilter, "*"},
-    {"select", SelectFilter, "*"},
-    {"reject", RejectFilter, "*"},
-    {"selectattr", SelectAttributeFilter, "*"},
-    {"rejectattr", RejectAttributeFilter, "*"},
+    {"unique case_sensitive,attribute", UniqueFilter},
+    {"sort reverse,case_sensitive,attribute", SortFilter},
+    {"sum attribute,start", SumFilter},
+    {"min case_sensitive,attribute", MinFilter},
+    {"max case_sensitive,attribute", MaxFilter},
+    {"map *", MapFilter},
+    {"select *", SelectFilter},
+    {"reject *", RejectFilter},
+    {"selectattr *", SelectAttributeFilter},
+    {"rejectattr *", RejectAttributeFilter},
 };
 
 }  // namespace

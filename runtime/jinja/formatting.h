@@ -2,10 +2,16 @@
 
 #include "jinja/natives.h"
 
-// Python's way to write values into a text. Only the simplest fields are supported; others fail.
+// Python's ways to write values into a text. Fields that are not supported fail.
 namespace cria::jinja {
 
 // "{} {0} {name}".format(…)
 Value FormatMethod(Call& call);
+
+// "%s %5.1f" | format(…)
+Value FormatFilter(Call& call);
+
+// "%s" % value, where a tuple has several values, and a dictionary those of %(name)s.
+Value ApplyPercent(Context& context, const Text& format, const Value& value);
 
 }  // namespace cria::jinja

@@ -10,6 +10,23 @@
 #include "jinja/text.h"
 
 namespace cria::jinja {
+
+std::span<Entry> GivenEntries(Call& call) {
+  Growing<Entry> entries(call.context);
+  for (const Value& value : call.given.positional) {
+    if (!value.is(Kind::kDict) || call.given.positional.size() != 1) {
+      FailOfType(call.context, value, " cannot become a dictionary");
+      return {};
+    }
+    for (const Entry& entry : value.dict->entries) entries.Add(entry);
+  }
+  for (const Keyword& keyword : call.given.keywords) {
+    entries.Add({Trusted(call.context, keyword.name), keyword.value});
+  }
+  call.context.Charge(entries.size());
+  return entries.items();
+}
+
 namespace {
 
 // range(stop) or range(start, stop, step)
@@ -21,7 +38,7 @@ Value Range(Call& call) {
   const int64_t stop = has_start ? ToInt(call.context, second, "a bound of a range") : first;
   const Value& third = call.parameters[2];
   const int64_t step = third.is_absent() ? 1 : ToInt(call.context, third, "the step of a range");
-  if (step == 0) call.context.Fail({"the step of a range is zero"});
+  if (step == 0) call.context.Fail("the step of a range is zero");
   Growing<Value> items(call.context);
   int64_t item = start;
   while (!call.context.failed() && (step > 0 ? item < stop : item > stop)) {
@@ -30,23 +47,6 @@ Value Range(Call& call) {
     if (__builtin_add_overflow(item, step, &item)) break;
   }
   return MakeList(call.context, items.items());
-}
-
-// The entries for dict() and namespace(): those of a dictionary, if one is given, and the keywords.
-std::span<Entry> GivenEntries(Call& call) {
-  Growing<Entry> entries(call.context);
-  for (const Value& value : call.given.positional) {
-    if (!value.is(Kind::kDict) || call.given.positional.size() != 1) {
-      call.context.Fail({"a value of type ", KindName(value.kind), " cannot become a dictionary"});
-      return {};
-    }
-    for (const Entry& entry : value.dict->entries) entries.Add(entry);
-  }
-  for (const Keyword& keyword : call.given.keywords) {
-    entries.Add({Trusted(call.context, keyword.name), keyword.value});
-  }
-  call.context.Charge(entries.size());
-  return entries.items();
 }
 
 Value MakeDictionary(Call& call) { return MakeDict(call.context, GivenEntries(call)); }
@@ -76,18 +76,18 @@ Value StrftimeNow(Call& call) {
 
 // Functions that only exist for those who ask whether they do: a parser refuses calls of them.
 Value NotSupported(Call& call) {
-  call.context.Fail({"this function is not supported"});
+  call.context.Fail("this function is not supported");
   return {};
 }
 
-constexpr Native kFunctions[] = {{"range", Range, "start,stop,step"},
-                                 {"dict", MakeDictionary, "*"},
-                                 {"namespace", MakeNamespace, "*"},
-                                 {"cycler", NotSupported, "*"},
-                                 {"joiner", NotSupported, "*"},
-                                 {"lipsum", NotSupported, "*"},
-                                 {"raise_exception", RaiseException, "message"},
-                                 {"strftime_now", StrftimeNow, "format"}};
+constexpr Native kFunctions[] = {{"range start,stop,step", Range},
+                                 {"dict *", MakeDictionary},
+                                 {"namespace *", MakeNamespace},
+                                 {"cycler *", NotSupported},
+                                 {"joiner *", NotSupported},
+                                 {"lipsum *", NotSupported},
+                                 {"raise_exception message", RaiseException},
+                                 {"strftime_now format", StrftimeNow}};
 
 }  // namespace
 

@@ -72,7 +72,7 @@ void Interpreter::Assign(const Node& target, const Value& value) {
   if (target.kind == NodeKind::kAttribute) return AssignAttribute(target, value);
   const auto items = Items(context_, value);
   if (items.size() != target.children.size()) {
-    return context_.Fail({"a value does not have as many items as there are names"});
+    return context_.Fail("a value does not have as many items as there are names");
   }
   for (size_t i = 0; i < items.size(); ++i) Assign(*target.children[i], items[i]);
 }
@@ -96,14 +96,16 @@ void Interpreter::AssignAttribute(const Node& target, const Value& value) {
   entries = grown.items();
 }
 
-Interpreter::Flow Interpreter::Execute(const Node& node) {
-  if (context_.failed()) return Flow::kBreak;
+bool Interpreter::Enter(const Node& node) {
+  if (context_.failed()) return false;
   context_.set_position(node.position);
   context_.Charge(1);
-  if (depth_ >= kMaxDepth) {
-    context_.Fail({"blocks or calls are nested too deeply"});
-    return Flow::kBreak;
-  }
+  if (depth_ >= kMaxDepth) context_.Fail("blocks, expressions or calls are nested too deeply");
+  return !context_.failed();
+}
+
+Interpreter::Flow Interpreter::Execute(const Node& node) {
+  if (!Enter(node)) return Flow::kBreak;
   ++depth_;
   const Flow flow = ExecuteStatement(node);
   --depth_;
@@ -136,8 +138,10 @@ Interpreter::Flow Interpreter::ExecuteStatement(const Node& node) {
     case NodeKind::kSetBlock:
       ExecuteSetBlock(node);
       break;
+    case NodeKind::kWith:
+      return ExecuteWith(node);
     case NodeKind::kMacroBlock:
-      DefineMacro(node);
+      Define(node.name, EvaluateExpression(node));
       break;
     case NodeKind::kBreak:
       return Flow::kBreak;
@@ -215,11 +219,14 @@ void Interpreter::ExecuteSetBlock(const Node& node) {
   Assign(*node.children[0], value);
 }
 
-void Interpreter::DefineMacro(const Node& node) {
-  Value value;
-  value.kind = Kind::kMacro;
-  value.macro = context_.New<Macro>({&node, scope_});
-  Define(node.name, value);
+Interpreter::Flow Interpreter::ExecuteWith(const Node& node) {
+  const Value values = Evaluate(*node.children[1]);
+  if (context_.failed()) return Flow::kBreak;
+  Scope* const outside = std::exchange(scope_, context_.New<Scope>({.parent = scope_}));
+  Assign(*node.children[0], values);
+  const Flow flow = Execute(*node.children[2]);
+  scope_ = outside;
+  return flow;
 }
 
 void Interpreter::Print(const Text& text) {
@@ -238,13 +245,7 @@ Value Interpreter::Capture(const Node& body) {
 }
 
 Value Interpreter::Evaluate(const Node& node) {
-  if (context_.failed()) return {};
-  context_.set_position(node.position);
-  context_.Charge(1);
-  if (depth_ >= kMaxDepth) {
-    context_.Fail({"expressions or calls are nested too deeply"});
-    return {};
-  }
+  if (!Enter(node)) return {};
   ++depth_;
   const Value value = EvaluateExpression(node);
   --depth_;
@@ -266,9 +267,8 @@ Value Interpreter::EvaluateExpression(const Node& node) {
     case NodeKind::kCaptured:
       return captured_;
     case NodeKind::kList:
-      return EvaluateItems(node, Kind::kList);
     case NodeKind::kTuple:
-      return EvaluateItems(node, Kind::kTuple);
+      return EvaluateItems(node, node.kind == NodeKind::kList ? Kind::kList : Kind::kTuple);
     case NodeKind::kDict:
       return EvaluateDict(node);
     case NodeKind::kAttribute: {
@@ -288,6 +288,12 @@ Value Interpreter::EvaluateExpression(const Node& node) {
       const Value step = EvaluateIfThere(children[3]);
       return GetSlice(context_, object, start, stop, step);
     }
+    case NodeKind::kMacroBlock: {
+      Value value;
+      value.kind = Kind::kMacro;
+      value.macro = context_.New<Macro>({&node, scope_});
+      return value;
+    }
     case NodeKind::kCall:
       return EvaluateCall(node);
     case NodeKind::kFilter:
@@ -306,13 +312,10 @@ Value Interpreter::EvaluateExpression(const Node& node) {
     }
     case NodeKind::kComparison:
       return EvaluateComparison(node);
-    case NodeKind::kAnd: {
-      const Value left = child(0);
-      return IsTrue(left) ? child(1) : left;
-    }
+    case NodeKind::kAnd:
     case NodeKind::kOr: {
       const Value left = child(0);
-      return IsTrue(left) ? left : child(1);
+      return IsTrue(left) == (node.kind == NodeKind::kAnd) ? child(1) : left;
     }
     case NodeKind::kConditional:
       return IsTrue(child(0)) ? child(1) : EvaluateIfThere(children[2]);
@@ -380,7 +383,7 @@ Arguments Interpreter::EvaluateArguments(const Node& node) {
 void Interpreter::Spread(const Value& value, bool has_names, Growing<Value>& positional,
                          Growing<Keyword>& keywords) {
   if (has_names && !value.is(Kind::kDict)) {
-    return context_.Fail({"'**' is not followed by a dictionary"});
+    return context_.Fail("'**' is not followed by a dictionary");
   }
   for (const Value& item : Items(context_, value)) {
     context_.Charge(1);
@@ -419,12 +422,10 @@ Value Interpreter::EvaluateCall(const Node& node) {
     case Kind::kMacro:
       return CallMacro(*callee.macro, arguments);
     case Kind::kUndefined:
-      context_.Fail({"'", callee.name == nullptr ? "a value" : *callee.name,
-                     "' is undefined, so it cannot be called"});
+      FailOfUndefined(context_, callee, ", so it cannot be called");
       return {};
     default:
-      context_.Fail({"a value of type ", KindName(callee.kind), " cannot be called"});
-      return {};
+      return FailOfType(context_, callee, " cannot be called");
   }
 }
 
@@ -435,7 +436,7 @@ Value Interpreter::CallMacro(const Macro& macro, const Arguments& arguments) {
   for (size_t i = 0; i < parameters.size(); ++i) {
     const Node& parameter = *parameters[i];
     const Value* given = nullptr;
-    if (i < arguments.positional.size()) given = &arguments.positional[i];
+    if (i < arguments.positional.size() && !parameter.flag) given = &arguments.positional[i];
     for (const Keyword& keyword : arguments.keywords) {
       if (keyword.name == parameter.name) given = &keyword.value;
     }

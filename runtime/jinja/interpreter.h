@@ -31,13 +31,15 @@ class Interpreter {
   // How execution goes on.
   enum class Flow : uint8_t { kNext, kBreak, kContinue };
 
+  // Counts a step, and fails if the node is nested too deeply. Returns whether nothing has failed.
+  bool Enter(const Node& node);
   Flow Execute(const Node& node);
   Flow ExecuteStatement(const Node& node);
   Flow ExecuteBody(const Node& body);
   Flow ExecuteIf(const Node& node);
   Flow ExecuteFor(const Node& node);
   void ExecuteSetBlock(const Node& node);
-  void DefineMacro(const Node& node);
+  Flow ExecuteWith(const Node& node);
   void Print(const Text& text);
   // The output of the body, as a string. Variables that it sets are its own.
   Value Capture(const Node& body);

@@ -28,7 +28,7 @@ class JsonWriter {
       : context_(context), out_(context), style_(style) {}
 
   void Write(const Value& value, int depth) {
-    if (depth > kMaxDepth) return context_.Fail({"a value is nested too deeply"});
+    if (depth > kMaxDepth) return context_.Fail("a value is nested too deeply");
     context_.Charge(1);
     switch (value.kind) {
       case Kind::kNone:
@@ -51,7 +51,7 @@ class JsonWriter {
       case Kind::kDict:
         return WriteDict(value.dict->entries, depth);
       default:
-        context_.Fail({"a value of type ", KindName(value.kind), " cannot be written as JSON"});
+        FailOfType(context_, value, " cannot be written as JSON");
     }
   }
   Value Take() const { return out_.Take(); }
@@ -160,12 +160,12 @@ Value ToJson(Call& call) {
   if (indent.is(Kind::kString)) {
     style.indent = indent.text;
     if (indent.text->size_bytes > kSpaces.size()) {
-      context.Fail({"an indent of more than 16 bytes is not supported"});
+      context.Fail("an indent of more than 16 bytes is not supported");
     }
   } else if (!indent.is_absent()) {
     const int64_t spaces = std::max<int64_t>(ToInt(context, indent, "an indent"), 0);
     if (spaces > static_cast<int64_t>(kSpaces.size())) {
-      context.Fail({"an indent of more than 16 is not supported"});
+      context.Fail("an indent of more than 16 is not supported");
       return {};
     }
     style.indent = Trusted(context, kSpaces.substr(0, static_cast<size_t>(spaces))).text;
@@ -175,7 +175,7 @@ Value ToJson(Call& call) {
   if (!separators.is_absent()) {
     const auto given = Items(context, separators);
     if (given.size() != 2) {
-      context.Fail({"tojson needs two separators"});
+      context.Fail("tojson needs two separators");
     } else {
       style.item_separator = &ToText(context, given[0]);
       style.key_separator = &ToText(context, given[1]);

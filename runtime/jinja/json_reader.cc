@@ -151,12 +151,9 @@ class JsonReader {
   }
 
   uint32_t ReadCodeUnit() {
-    const std::string_view digits = json_.substr(at_, 4);
+    std::string_view digits = json_.substr(at_, 4);
     uint32_t code = 0;
-    const char* const begin = digits.data();
-    const char* const end = begin + digits.size();
-    const auto [stop, error] = std::from_chars(begin, end, code, 16);
-    if (digits.size() < 4 || error != std::errc() || stop != end) {
+    if (digits.size() < 4 || !TakeCode(&digits, 4, 16, &code) || !digits.empty()) {
       Fail("an escape without four hexadecimal digits");
       return 0;
     }

@@ -38,7 +38,7 @@ Value AttributeOf(Context& context, const Value& value, const Value& attribute,
 
 std::string_view NameArgument(Call& call, size_t index) {
   if (index >= call.given.positional.size() || !call.given.positional[index].is(Kind::kString)) {
-    call.context.Fail({"a filter needs a name as an argument"});
+    call.context.Fail("a filter needs a name as an argument");
     return {};
   }
   return Flat(call.context, *call.given.positional[index].text);
@@ -106,6 +106,16 @@ Value AttributesOf(Context& context, const Value& value, const Value& attribute,
   return MakeList(context, keys.items());
 }
 
+// The list of the items, and then of `count` copies of `fill` unless that is absent.
+Value FilledUp(Context& context, std::span<const Value> items, const Value& fill, int64_t count) {
+  context.Charge(1);
+  const Value list = MakeList(context, items);
+  if (fill.is_absent()) return list;
+  const Value filling = ApplyOperator(context, Operator::kMultiply,
+                                      MakeList(context, {context.New(fill), 1}), Int(count));
+  return context.failed() ? list : ApplyOperator(context, Operator::kAdd, list, filling);
+}
+
 // The first of the smallest or largest items.
 Value Extreme(Call& call, bool is_max) {
   const auto& [case_sensitive, attribute, unused1, unused2] = call.parameters;
@@ -154,8 +164,7 @@ Value ListFilter(Call& call) { return MakeList(call.context, SelfItems(call)); }
 Value ItemsFilter(Call& call) {
   if (call.self.is(Kind::kUndefined)) return MakeGenerator(call.context, {});
   if (!call.self.is(Kind::kDict)) {
-    call.context.Fail({"a value of type ", KindName(call.self.kind), " has no items"});
-    return {};
+    return FailOfType(call.context, call.self, " has no items");
   }
   const Value items = Apply(call.context, *FindDictMethod("items"), call.self, {});
   return MakeGenerator(call.context, items.list->items);
@@ -211,9 +220,79 @@ Value SortFilter(Call& call) {
   return SortByKeys(call, keyed.items(), IsTrue(reverse));
 }
 
+// The items as lists of so many; the last one is filled up.
+Value BatchFilter(Call& call) {
+  Context& context = call.context;
+  const auto& [line_count, fill, unused1, unused2] = call.parameters;
+  const int64_t count = ToInt(context, line_count, "the length of a batch");
+  const auto items = SelfItems(call);
+  Growing<Value> batches(context);
+  // As in Python, batches of no items are one such batch, and one of all items.
+  if (count == 0 && !items.empty()) batches.Add(MakeList(context, {}));
+  const size_t size = count > 0 ? static_cast<size_t>(count) : items.size();
+  for (size_t begin = 0; begin < items.size() && !context.failed(); begin += size) {
+    const auto batch = items.subspan(begin, std::min(size, items.size() - begin));
+    batches.Add(FilledUp(context, batch, fill, count - static_cast<int64_t>(batch.size())));
+  }
+  return MakeGenerator(context, batches.items());
+}
+
+// The items as so many lists; those that have fewer items than the first ones get `fill`.
+Value SliceFilter(Call& call) {
+  Context& context = call.context;
+  const auto& [slices, fill, unused1, unused2] = call.parameters;
+  const int64_t count = ToInt(context, slices, "a number of slices");
+  if (count == 0) context.Fail("a division by zero");
+  const auto items = SelfItems(call);
+  Growing<Value> lists(context);
+  size_t begin = 0;
+  for (int64_t i = 0; i < count && !context.failed(); ++i) {
+    const auto all = static_cast<int64_t>(items.size());
+    const bool is_longer = i < all % count;
+    const auto size = static_cast<size_t>(all / count + (is_longer ? 1 : 0));
+    lists.Add(FilledUp(context, items.subspan(begin, size), fill, is_longer ? 0 : 1));
+    begin += size;
+  }
+  return MakeGenerator(context, lists.items());
+}
+
+// A list of tuples: the value of an attribute, and the items that have it.
+Value GroupByFilter(Call& call) {
+  Context& context = call.context;
+  const auto& [attribute, absent, case_sensitive, unused] = call.parameters;
+  if (attribute.is(Kind::kUndefined)) context.Fail("groupby needs an attribute");
+  Growing<Entry> keyed(context);
+  for (const Value& item : SelfItems(call)) {
+    keyed.Add(
+        {SortKey(context, AttributeOf(context, item, attribute, absent), IsTrue(case_sensitive)),
+         item});
+  }
+  std::span<Entry> left = keyed.items();
+  SortEntries(context, left, /*reverse=*/false);
+  Growing<Value> groups(context);
+  while (!left.empty() && !context.failed()) {
+    Growing<Value> members(context);
+    const Entry first = left[0];
+    while (!left.empty() && Equal(context, left[0].key, first.key)) {
+      context.Charge(1);
+      members.Add(left[0].value);
+      left = left.subspan(1);
+    }
+    const auto pair = context.Array<Value>(2);
+    if (pair.empty()) break;
+    pair[0] = AttributeOf(context, first.value, attribute, absent);
+    pair[1] = MakeList(context, members.items());
+    Value group;
+    group.kind = Kind::kTuple;
+    group.list = context.New<List>({.items = pair, .is_group = true});
+    groups.Add(group);
+  }
+  return MakeList(context, groups.items());
+}
+
 Value SumFilter(Call& call) {
   const auto& [attribute, start, unused1, unused2] = call.parameters;
-  if (start.is(Kind::kString)) call.context.Fail({"sum does not join strings; use join"});
+  if (start.is(Kind::kString)) call.context.Fail("sum does not join strings; use join");
   Value total = start.is(Kind::kUndefined) ? Int(0) : start;
   for (const Value& item : SelfItems(call)) {
     if (call.context.failed()) break;
@@ -242,7 +321,7 @@ Value MapFilter(Call& call) {
       } else if (keyword.name == "default") {
         absent = keyword.value;
       } else {
-        context.Fail({"'map' is given an argument that it does not take"});
+        context.Fail("'map' is given an argument that it does not take");
       }
     }
     if (attribute.is(Kind::kUndefined)) NameArgument(call, 0);

@@ -18,16 +18,6 @@ namespace {
 constexpr std::string_view kSimpleEscapes = "ntrabfv\\'\"";
 constexpr std::string_view kSimpleMeanings = "\n\t\r\a\b\f\v\\'\"";
 
-// Reads at most `max_digits` digits of `base` and removes them from `rest`.
-bool TakeDigits(std::string_view* rest, size_t max_digits, int base, uint32_t* code) {
-  const std::string_view digits = rest->substr(0, max_digits);
-  const auto [stop, error] =
-      std::from_chars(digits.data(), digits.data() + digits.size(), *code, base);
-  if (error != std::errc()) return false;
-  rest->remove_prefix(static_cast<size_t>(stop - digits.data()));
-  return true;
-}
-
 // Adds the character after a backslash and removes it from `rest`; an unknown escape keeps its
 // backslash.
 void AddEscape(Context& context, std::string_view* rest, TextBuilder* out) {
@@ -40,7 +30,7 @@ void AddEscape(Context& context, std::string_view* rest, TextBuilder* out) {
   }
   if (letter == '\n') return rest->remove_prefix(1);
   if (letter >= '0' && letter <= '7') {
-    TakeDigits(rest, 3, 8, &code);
+    TakeCode(rest, 3, 8, &code);
     return out->AddCopy(EncodeUtf8(code, &buffer));
   }
   if (letter == 'N') {
@@ -52,7 +42,7 @@ void AddEscape(Context& context, std::string_view* rest, TextBuilder* out) {
   if (digits == 0) return out->Add("\\", true);
   rest->remove_prefix(1);
   const size_t before = rest->size();
-  if (!TakeDigits(rest, digits, 16, &code) || before - rest->size() != digits) {
+  if (!TakeCode(rest, digits, 16, &code) || before - rest->size() != digits) {
     return context.Fail({"a string has '\\", {&letter, 1}, "' without enough digits"});
   }
   out->AddCopy(EncodeUtf8(code, &buffer));
@@ -70,6 +60,17 @@ Value ReadString(Context& context, std::string_view written) {
     AddEscape(context, &written, &text);
   }
   return text.Take();
+}
+
+bool TakeCode(std::string_view* rest, size_t max_digits, uint32_t base, uint32_t* code) {
+  size_t taken = 0;
+  for (; taken < std::min(max_digits, rest->size()); ++taken) {
+    const size_t digit = kHexDigits.find(ToLower((*rest)[taken]));
+    if (digit >= base) break;
+    *code = *code * base + static_cast<uint32_t>(digit);
+  }
+  rest->remove_prefix(taken);
+  return taken > 0;
 }
 
 std::optional<double> ReadDouble(std::string_view written) {
@@ -115,7 +116,7 @@ std::optional<int64_t> ReadWholeNumber(Context& context, std::string_view writte
     after_digit = true;
   }
   if (!after_digit) return {};
-  if (overflow) context.Fail({"a number is too large"});
+  if (overflow) context.Fail("a number is too large");
   return number;
 }
 
@@ -125,7 +126,7 @@ Value ReadNumber(Context& context, std::string_view written, bool is_float) {
   for (const char c : written) {
     if (c == '_') continue;
     if (size == digits.size()) {
-      context.Fail({"a number has too many digits"});
+      context.Fail("a number has too many digits");
       return {};
     }
     digits[size++] = c;

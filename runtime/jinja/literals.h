@@ -17,6 +17,10 @@ std::optional<double> ReadDouble(std::string_view written);
 // base from the text's prefix; nothing if it is not a number. Fails if the number does not fit.
 std::optional<int64_t> ReadWholeNumber(Context& context, std::string_view written, int64_t base);
 
+// Reads at most `max_digits` digits of `base`, which is at most 16, and removes them from `rest`.
+// `code` is 0 before. Returns whether there are any.
+bool TakeCode(std::string_view* rest, size_t max_digits, uint32_t base, uint32_t* code);
+
 // The value of a number in a template; fails if it is not one.
 Value ReadNumber(Context& context, std::string_view written, bool is_float);
 

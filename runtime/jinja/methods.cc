@@ -27,9 +27,6 @@ std::string_view ArgumentBytes(Call& call, size_t index) {
   return Flat(call.context, *argument.text);
 }
 
-Value StripBoth(Call& call) {
-  return Strip(call.context, Self(call), true, true, call.parameters[0]);
-}
 Value StripLeft(Call& call) {
   return Strip(call.context, Self(call), true, false, call.parameters[0]);
 }
@@ -72,13 +69,7 @@ Value RemoveSuffix(Call& call) {
   return Slice(call.context, Self(call), 0, Self(call).size_bytes - size);
 }
 
-Value UpperMethod(Call& call) { return ChangeCase(call.context, Self(call), LetterCase::kUpper); }
-Value LowerMethod(Call& call) { return ChangeCase(call.context, Self(call), LetterCase::kLower); }
 Value TitleMethod(Call& call) { return ChangeCase(call.context, Self(call), LetterCase::kTitle); }
-Value CapitalizeMethod(Call& call) {
-  return ChangeCase(call.context, Self(call), LetterCase::kCapitalized);
-}
-
 Value SwapCaseMethod(Call& call) {
   return ChangeCase(call.context, Self(call), LetterCase::kSwapped);
 }
@@ -138,7 +129,7 @@ Value PartsAround(Call& call, bool from_right) {
   const std::string_view bytes = Flat(call.context, text);
   const std::string_view wanted = ArgumentBytes(call, 0);
   call.context.ChargeBytes(bytes.size());
-  if (wanted.empty()) call.context.Fail({"a string cannot be cut at an empty one"});
+  if (wanted.empty()) call.context.Fail("a string cannot be cut at an empty one");
   const size_t found = from_right ? bytes.rfind(wanted) : bytes.find(wanted);
   const bool is_there = found != std::string_view::npos;
   const size_t begin = is_there ? found : from_right ? 0 : bytes.size();
@@ -207,35 +198,35 @@ Value AreUpper(Call& call) {
 }
 
 constexpr Native kStringMethods[] = {
-    {"strip", StripBoth, "chars"},
-    {"lstrip", StripLeft, "chars"},
-    {"rstrip", StripRight, "chars"},
-    {"split", SplitText, "sep,maxsplit"},
-    {"rsplit", SplitTextFromRight, "sep,maxsplit"},
-    {"splitlines", SplitTextLines, "keepends"},
-    {"startswith", StartsWith, "prefix"},
-    {"endswith", EndsWith, "suffix"},
-    {"removeprefix", RemovePrefix, "prefix"},
-    {"removesuffix", RemoveSuffix, "suffix"},
-    {"upper", UpperMethod},
-    {"lower", LowerMethod},
+    {"strip chars", TrimText},
+    {"lstrip chars", StripLeft},
+    {"rstrip chars", StripRight},
+    {"split sep,maxsplit", SplitText},
+    {"rsplit sep,maxsplit", SplitTextFromRight},
+    {"splitlines keepends", SplitTextLines},
+    {"startswith prefix", StartsWith},
+    {"endswith suffix", EndsWith},
+    {"removeprefix prefix", RemovePrefix},
+    {"removesuffix suffix", RemoveSuffix},
+    {"upper", UpperText},
+    {"lower", LowerText},
     {"title", TitleMethod},
-    {"capitalize", CapitalizeMethod},
-    {"replace", ReplaceMethod, "old,new,count"},
-    {"join", JoinItems, "iterable"},
-    {"find", FindText, "sub"},
-    {"rfind", FindLastText, "sub"},
-    {"count", CountText, "sub"},
-    {"index", IndexOfText, "sub"},
-    {"rindex", LastIndexOfText, "sub"},
-    {"partition", Partition, "sep"},
-    {"rpartition", PartitionFromRight, "sep"},
-    {"ljust", AlignLeft, "width,fillchar"},
-    {"rjust", AlignRight, "width,fillchar"},
-    {"center", Center, "width,fillchar"},
+    {"capitalize", CapitalizeText},
+    {"replace old,new,count", ReplaceMethod},
+    {"join iterable", JoinItems},
+    {"find sub", FindText},
+    {"rfind sub", FindLastText},
+    {"count sub", CountText},
+    {"index sub", IndexOfText},
+    {"rindex sub", LastIndexOfText},
+    {"partition sep", Partition},
+    {"rpartition sep", PartitionFromRight},
+    {"ljust width,fillchar", AlignLeft},
+    {"rjust width,fillchar", AlignRight},
+    {"center width,fillchar", Center},
     {"casefold", CaseFoldMethod},
     {"swapcase", SwapCaseMethod},
-    {"format", FormatMethod, "*"},
+    {"format *", FormatMethod},
     {"isdigit", AreDigits},
     {"isdecimal", AreDecimal},
     {"isnumeric", AreNumeric},
@@ -281,7 +272,7 @@ Value IndexOfItem(Call& call) {
   for (size_t i = 0; i < items.size() && !call.context.failed(); ++i) {
     if (Equal(call.context, items[i], call.parameters[0])) return Int(static_cast<int64_t>(i));
   }
-  call.context.Fail({"a list does not have the item whose index is asked for"});
+  call.context.Fail("a list does not have the item whose index is asked for");
   return {};
 }
 
@@ -295,12 +286,12 @@ Value CountItems(Call& call) {
 Value CopyOf(Call& call) { return call.self; }
 
 constexpr Native kListMethods[] = {
-    {"index", IndexOfItem, "value"}, {"count", CountItems, "value"}, {"copy", CopyOf}};
+    {"index value", IndexOfItem}, {"count value", CountItems}, {"copy", CopyOf}};
 
 constexpr Native kDictMethods[] = {{"items", DictItems},
                                    {"keys", DictKeys},
                                    {"values", DictValues},
-                                   {"get", DictGet, "key,default"},
+                                   {"get key,default", DictGet},
                                    {"copy", CopyOf}};
 
 }  // namespace

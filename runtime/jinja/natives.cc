@@ -5,28 +5,31 @@
 namespace cria::jinja {
 namespace {
 
-// Returns the first name of a list with commas and removes it from the list.
-std::string_view TakeName(std::string_view* names) {
-  const size_t comma = names->find(',');
-  const std::string_view name = names->substr(0, comma);
-  names->remove_prefix(comma == std::string_view::npos ? names->size() : comma + 1);
+// Returns what is before the first `separator` in a list, and removes both from the list.
+std::string_view TakeName(std::string_view* names, char separator) {
+  const std::string_view name = names->substr(0, names->find(separator));
+  names->remove_prefix(std::min(name.size() + 1, names->size()));
   return name;
 }
 
 }  // namespace
 
 const Native* FindNative(std::span<const Native> natives, std::string_view name) {
-  const auto found = std::ranges::find(natives, name, &Native::name);
+  const auto found = std::ranges::find(natives, name, [](const Native& native) {
+    std::string_view signature = native.signature;
+    return TakeName(&signature, ' ');
+  });
   return found == natives.end() ? nullptr : &*found;
 }
 
 Value Apply(Context& context, const Native& native, const Value& self, const Arguments& arguments) {
   Call call = {.context = context, .self = self, .parameters = {}, .given = arguments};
-  if (native.parameters == "*") return native.function(call);
+  std::string_view names = native.signature;
+  const std::string_view native_name = TakeName(&names, ' ');
+  if (names == "*") return native.function(call);
   size_t used = 0;
-  std::string_view names = native.parameters;
   for (size_t i = 0; i < kMaxParameters && !names.empty(); ++i) {
-    const std::string_view name = TakeName(&names);
+    const std::string_view name = TakeName(&names, ',');
     if (i < arguments.positional.size()) {
       call.parameters[i] = arguments.positional[i];
       ++used;
@@ -38,7 +41,7 @@ Value Apply(Context& context, const Native& native, const Value& self, const Arg
     }
   }
   if (used != arguments.positional.size() + arguments.keywords.size()) {
-    context.Fail({"'", native.name, "' is given an argument that it does not take"});
+    context.Fail({"'", native_name, "' is given an argument that it does not take"});
     return {};
   }
   return native.function(call);

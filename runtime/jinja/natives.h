@@ -35,10 +35,10 @@ struct Call {
 
 // A filter, test, method or function of the template's language.
 struct Native {
-  std::string_view name;
+  // The name, and behind a space the names of the parameters, separated by commas:
+  // "replace old,new,count". "*" instead of names: the function reads `given` itself.
+  const char* signature;
   Value (*function)(Call& call);
-  // The names of the parameters, separated by commas; "*": the function reads `given` itself.
-  std::string_view parameters = "";
 };
 
 // A method of a type of values.
@@ -55,6 +55,13 @@ const Native* FindStringMethod(std::string_view name);
 const Native* FindListMethod(std::string_view name);  // Also for tuples.
 const Native* FindDictMethod(std::string_view name);
 const Native* FindFunction(std::string_view name);
+// Filters that are also methods of strings.
+Value TrimText(Call& call);
+Value UpperText(Call& call);
+Value LowerText(Call& call);
+Value CapitalizeText(Call& call);
+// The entries for dict() and namespace(): those of a dictionary, if one is given, and the keywords.
+std::span<Entry> GivenEntries(Call& call);
 // macro.name
 Value MacroAttribute(Context& context, const Macro& macro, std::string_view name);
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "jinja/formatting.h"
 #include "jinja/natives.h"
 #include "jinja/text.h"
 
@@ -15,7 +16,7 @@ constexpr std::array<std::string_view, 16> kOperatorSymbols = {
 
 bool IsUndefined(Context& context, const Value& value) {
   if (!value.is(Kind::kUndefined)) return false;
-  context.Fail({"'", value.name == nullptr ? "a value" : *value.name, "' is undefined"});
+  FailOfUndefined(context, value, {});
   return true;
 }
 
@@ -35,7 +36,7 @@ Value Power(Context& context, int64_t base, int64_t exponent) {
   for (; exponent > 0 && !context.failed(); --exponent) {
     context.Charge(1);
     if (__builtin_mul_overflow(product, base, &product)) {
-      context.Fail({"a number is too large"});
+      context.Fail("a number is too large");
     }
     if (base == 0 || base == 1) break;
   }
@@ -60,7 +61,7 @@ Value WholeArithmetic(Context& context, Operator op, int64_t a, int64_t b) {
     default: {
       // The remaining operators divide.
       if (b == 0) {
-        context.Fail({"a division by zero"});
+        context.Fail("a division by zero");
         return {};
       }
       if (op == Operator::kDivide) {
@@ -77,7 +78,7 @@ Value WholeArithmetic(Context& context, Operator op, int64_t a, int64_t b) {
       return Int(a / b - (is_rounded_up ? 1 : 0));
     }
   }
-  if (overflow) context.Fail({"a number is too large"});
+  if (overflow) context.Fail("a number is too large");
   return Int(result);
 }
 
@@ -95,7 +96,7 @@ Value Arithmetic(Context& context, Operator op, const Value& a, const Value& b) 
   const bool divides =
       op == Operator::kDivide || op == Operator::kFloorDivide || op == Operator::kModulo;
   if (divides && y == 0.0) {
-    context.Fail({"a division by zero"});
+    context.Fail("a division by zero");
     return {};
   }
   switch (op) {
@@ -214,13 +215,14 @@ Value ApplyOperator(Context& context, Operator op, const Value& a, const Value& 
     if (repeats(a) && is_count(b)) return Repeat(context, a, ToWord(b));
     if (repeats(b) && is_count(a)) return Repeat(context, b, ToWord(a));
   }
+  if (op == Operator::kModulo && a.is(Kind::kString)) return ApplyPercent(context, *a.text, b);
   return Misfit(context, op, a, b);
 }
 
 Value ApplySign(Context& context, bool is_negative, const Value& value) {
   if (!IsNumber(value)) {
     if (!IsUndefined(context, value)) {
-      context.Fail({"a value of type ", KindName(value.kind), " has no sign"});
+      FailOfType(context, value, " has no sign");
     }
     return {};
   }
@@ -273,12 +275,12 @@ Value GetSlice(Context& context, const Value& container, const Value& start, con
                const Value& step) {
   if (!container.is(Kind::kString) && !container.is_sequence()) {
     if (!IsUndefined(context, container)) {
-      context.Fail({"a value of type ", KindName(container.kind), " cannot be sliced"});
+      FailOfType(context, container, " cannot be sliced");
     }
     return {};
   }
   const int64_t stride = step.is_absent() ? 1 : ToInt(context, step, "the step of a slice");
-  if (stride == 0) context.Fail({"the step of a slice is zero"});
+  if (stride == 0) context.Fail("the step of a slice is zero");
   const bool is_text = container.is(Kind::kString);
   // If the stride is 1, text is sliced directly, without an item for each character.
   const bool is_cut = is_text && stride == 1;

@@ -35,6 +35,12 @@ Node* Parser::Make(NodeKind kind, size_t position, std::initializer_list<const N
   return node;
 }
 
+Node* Parser::Make(NodeKind kind, size_t position, const Children& children) {
+  Node* node = Make(kind, position);
+  node->children = children.items();
+  return node;
+}
+
 void Parser::Advance() { token_ = lexer_.Next(); }
 
 bool Parser::Skip(std::string_view symbol) {
@@ -53,6 +59,10 @@ const Node* Parser::Fail(size_t position, std::initializer_list<std::string_view
   context_.set_position(position);
   context_.Fail(parts);
   return nullptr;
+}
+
+const Node* Parser::Fail(size_t position, const char* sentence) {
+  return Fail(position, {std::string_view(sentence)});
 }
 
 const Node* Parser::Unexpected(std::string_view wanted) {
@@ -86,6 +96,11 @@ void Parser::EndBlock() {
   Advance();
 }
 
+void Parser::SkipEnd() {
+  Advance();
+  EndBlock();
+}
+
 const Node* Parser::Parse() {
   Advance();
   const Node* body = ParseBody({});
@@ -98,7 +113,7 @@ const Node* Parser::Parse() {
 const Node* Parser::ParseBody(std::initializer_list<std::string_view> ends) {
   const Deeper deeper(depth_);
   const size_t position = token_.position;
-  if (depth_ > kMaxDepth) return Fail(position, {"blocks are nested too deeply"});
+  if (depth_ > kMaxDepth) return Fail(position, "blocks are nested too deeply");
   Children children(context_);
   while (!context_.failed() && token_.kind != TokenKind::kEnd) {
     if (token_.kind == TokenKind::kText) {
@@ -120,9 +135,7 @@ const Node* Parser::ParseBody(std::initializer_list<std::string_view> ends) {
     const std::string_view end = *(ends.end() - 1);
     Fail(position, {"the block before this is not closed by '", end, "'"});
   }
-  Node* body = Make(NodeKind::kBody, position);
-  body->children = children.items();
-  return body;
+  return Make(NodeKind::kBody, position, children);
 }
 
 const Node* Parser::ParsePrint() {
@@ -142,7 +155,8 @@ const Node* Parser::ParseStatement() {
   if (name.text == "if") return ParseIf();
   if (name.text == "for") return ParseFor();
   if (name.text == "set") return ParseSet();
-  if (name.text == "macro") return ParseMacro();
+  if (name.text == "with") return ParseWith();
+  if (name.text == "macro" || name.text == "call") return ParseMacro(name.text == "call");
   if (name.text == "filter") return ParseFilterBlock();
   if (name.text == "break" || name.text == "continue") {
     if (loops_ == 0) return Fail(name.position, {"'", name.text, "' is outside of a loop"});
@@ -165,16 +179,13 @@ const Node* Parser::ParseIf() {
     children.Add(ParseBody({"elif", "else", "endif"}));
     if (SkipName("elif")) continue;
     if (SkipName("else")) {
-      EndBlock();
-      children.Add(ParseBody({"endif"}));
+      children.Add(ParseBlock("endif"));
+    } else {
+      SkipEnd();
     }
-    Advance();
-    EndBlock();
     break;
   }
-  Node* node = Make(NodeKind::kIf, position);
-  node->children = children.items();
-  return node;
+  return Make(NodeKind::kIf, position, children);
 }
 
 const Node* Parser::ParseFor() {
@@ -182,10 +193,10 @@ const Node* Parser::ParseFor() {
   const Node* target = ParseTargets(/*with_attributes=*/false);
   if (!SkipName("in")) return Unexpected("'in'");
   const Node* iterated = ParseOr();
-  if (token_.IsSymbol(",")) return Fail(token_.position, {"a loop over several values needs ( )"});
+  if (token_.IsSymbol(",")) return Fail(token_.position, "a loop over several values needs ( )");
   const Node* condition = SkipName("if") ? ParseExpression() : nullptr;
   if (token_.IsName("recursive")) {
-    return Fail(token_.position, {"recursive loops are not supported"});
+    return Fail(token_.position, "recursive loops are not supported");
   }
   EndBlock();
   ++loops_;
@@ -193,11 +204,10 @@ const Node* Parser::ParseFor() {
   --loops_;
   const Node* otherwise = nullptr;
   if (SkipName("else")) {
-    EndBlock();
-    otherwise = ParseBody({"endfor"});
+    otherwise = ParseBlock("endfor");
+  } else {
+    SkipEnd();
   }
-  Advance();
-  EndBlock();
   return Make(NodeKind::kFor, position, {target, iterated, condition, body, otherwise});
 }
 
@@ -220,7 +230,7 @@ const Node* Parser::ParseTarget(bool with_attributes) {
 const Node* Parser::ParseTargets(bool with_attributes) {
   const Deeper deeper(depth_);
   const size_t position = token_.position;
-  if (depth_ > kMaxDepth) return Fail(position, {"parentheses are nested too deeply"});
+  if (depth_ > kMaxDepth) return Fail(position, "parentheses are nested too deeply");
   const Node* first = ParseTarget(with_attributes);
   if (!token_.IsSymbol(",")) return first;
   Children targets(context_);
@@ -228,9 +238,7 @@ const Node* Parser::ParseTargets(bool with_attributes) {
   while (Skip(",") && token_.kind == TokenKind::kName && !token_.IsName("in")) {
     targets.Add(ParseTarget(with_attributes));
   }
-  Node* tuple = Make(NodeKind::kTuple, position);
-  tuple->children = targets.items();
-  return tuple;
+  return Make(NodeKind::kTuple, position, targets);
 }
 
 const Node* Parser::ParseSet() {
@@ -244,29 +252,68 @@ const Node* Parser::ParseSet() {
   return FinishSetBlock(position, target, Make(NodeKind::kCaptured, position), "endset");
 }
 
-const Node* Parser::ParseMacro() {
+const Node* Parser::ParseWith() {
+  const size_t position = token_.position;
+  Children targets(context_);
+  Children values(context_);
+  while (!context_.failed() && token_.kind != TokenKind::kBlockEnd) {
+    if (targets.size() > 0) Expect(",");
+    targets.Add(ParseTargets(/*with_attributes=*/false));
+    Expect("=");
+    values.Add(ParseExpression());
+  }
+  return Make(NodeKind::kWith, position,
+              {Make(NodeKind::kTuple, position, targets), Make(NodeKind::kTuple, position, values),
+               ParseBlock("endwith")});
+}
+
+const Node* Parser::ParseMacro(bool is_call) {
+  constexpr std::string_view kCaller = "caller";
   Node* macro = Make(NodeKind::kMacroBlock, token_.position);
-  macro->name = ExpectName();
+  macro->name = is_call ? kCaller : ExpectName();
   Children children(context_);
   children.Add(nullptr);
-  Expect("(");
-  while (!context_.failed() && !token_.IsSymbol(")")) {
-    Node* parameter = Make(NodeKind::kName, token_.position);
-    const std::string_view name = ExpectName();
-    if (Skip("=")) parameter = Make(NodeKind::kName, token_.position, {ParseExpression()});
-    parameter->name = name;
-    children.Add(parameter);
-    if (!Skip(",")) break;
+  bool has_caller = false;
+  if (!is_call || token_.IsSymbol("(")) {
+    Expect("(");
+    while (!context_.failed() && !token_.IsSymbol(")")) {
+      Node* parameter = Make(NodeKind::kName, token_.position);
+      const std::string_view name = ExpectName();
+      if (Skip("=")) parameter = Make(NodeKind::kName, token_.position, {ParseExpression()});
+      parameter->name = name;
+      has_caller = has_caller || name == kCaller;
+      children.Add(parameter);
+      if (!Skip(",")) break;
+    }
+    Expect(")");
   }
-  Expect(")");
+  const size_t call_position = token_.position;
+  const Node* const call = is_call ? ParseExpression() : nullptr;
+  if (is_call && (call == nullptr || call->kind != NodeKind::kCall)) {
+    return Fail(call_position, "'call' is not followed by the call of a macro");
+  }
   const int loops_outside = loops_;
   loops_ = 0;
-  const Node* body = ParseBlock("endmacro");
+  const int callers_before = callers_;
+  const Node* body = ParseBlock(is_call ? "endcall" : "endmacro");
   loops_ = loops_outside;
   if (context_.failed()) return nullptr;
   children.items()[0] = body;
+  if (callers_ > callers_before && !has_caller) {
+    // Only {% call %} gives this argument.
+    Node* parameter = Make(NodeKind::kName, macro->position);
+    parameter->name = kCaller;
+    parameter->flag = true;
+    children.Add(parameter);
+  }
   macro->children = children.items();
-  return macro;
+  if (!is_call) return macro;
+  Children arguments(context_);
+  for (const Node* child : call->children) arguments.Add(child);
+  Node* keyword = Make(NodeKind::kKeyword, call_position, {macro});
+  keyword->name = kCaller;
+  arguments.Add(keyword);
+  return Make(NodeKind::kPrint, call_position, {Make(NodeKind::kCall, call->position, arguments)});
 }
 
 const Node* Parser::ParseFilterBlock() {
@@ -286,8 +333,7 @@ const Node* Parser::FinishSetBlock(size_t position, const Node* target, const No
 const Node* Parser::ParseBlock(std::string_view end) {
   EndBlock();
   const Node* body = ParseBody({end});
-  Advance();
-  EndBlock();
+  SkipEnd();
   return body;
 }
 

@@ -27,7 +27,9 @@ class Parser {
   const Node* ParseIf();
   const Node* ParseFor();
   const Node* ParseSet();
-  const Node* ParseMacro();
+  const Node* ParseWith();
+  // Also {% call %}, which gives a macro to the macro that it calls.
+  const Node* ParseMacro(bool is_call);
   const Node* ParseFilterBlock();
   const Node* ParseBlock(std::string_view end);
   const Node* FinishSetBlock(size_t position, const Node* target, const Node* value,
@@ -35,12 +37,14 @@ class Parser {
   const Node* ParseTarget(bool with_attributes);
   const Node* ParseTargets(bool with_attributes);
   void EndBlock();
+  // Skips the name of a statement without anything else, and the end of its tag.
+  void SkipEnd();
 
   // Expressions, weakest first.
   const Node* ParseTuple();
   const Node* ParseExpression();
-  const Node* ParseOr();
-  const Node* ParseAnd();
+  // Also reads "and", which binds more tightly.
+  const Node* ParseOr(bool is_and = false);
   const Node* ParseNot();
   const Node* ParseComparison();
   const Node* ParseOperation(int level);
@@ -70,16 +74,19 @@ class Parser {
   // Fails because the current token is not allowed here; returns null.
   const Node* Unexpected(std::string_view wanted);
   const Node* Fail(size_t position, std::initializer_list<std::string_view> parts);
+  const Node* Fail(size_t position, const char* sentence);
 
   Node* Make(NodeKind kind, size_t position);
   Node* Make(NodeKind kind, size_t position, std::initializer_list<const Node*> children);
+  Node* Make(NodeKind kind, size_t position, const Children& children);
 
   Context& context_;
   std::string_view source_;
   Lexer lexer_;
   Token token_;  // The current token.
   int depth_ = 0;
-  int loops_ = 0;  // Number of open loops, for break and continue.
+  int loops_ = 0;    // Number of open loops, for break and continue.
+  int callers_ = 0;  // Number of uses of the name `caller` so far.
 };
 
 }  // namespace cria::jinja

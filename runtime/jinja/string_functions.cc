@@ -226,7 +226,7 @@ Value Replace(Context& context, const Text& text, const Text& old, const Text& r
 Value Pad(Context& context, const Text& text, int64_t width, const Value& fill, bool left,
           bool right) {
   if (!fill.is(Kind::kString) || CountCharacters(Flat(context, *fill.text)) != 1) {
-    context.Fail({"a string is filled up with one character"});
+    context.Fail("a string is filled up with one character");
   }
   const std::string_view bytes = Flat(context, text);
   context.ChargeBytes(bytes.size());
@@ -267,7 +267,7 @@ Value Split(Context& context, const Text& text, const Value& separator, int64_t 
   }
   const std::string_view cut = Flat(context, ToText(context, separator));
   if (cut.empty()) {
-    context.Fail({"a string cannot be split at an empty one"});
+    context.Fail("a string cannot be split at an empty one");
     return {};
   }
   if (from_right) return SplitFromRight(context, text, cut, max_splits);

@@ -19,31 +19,34 @@ enum class NodeKind : uint8_t {
   kFor,         // target, iterated, [condition], body, [else body]
   kSet,         // target, expression
   kSetBlock,    // [target], body, expression: filters of kCaptured, written without a target
-  kMacroBlock,  // body, parameter targets…; `name`; defaults are children of the targets
+  kWith,        // tuple of targets, tuple of expressions, body
+  kMacroBlock,  // body, parameter targets…; `name`; defaults are children of the targets. As an
+                // expression, it is the macro.
   kBreak,
   kContinue,
   // Expressions.
-  kConstant,     // `value`
-  kName,         // `name`; [default], as a parameter of a macro
-  kCaptured,     // The output of the block of a kSetBlock.
-  kList,         // items…
-  kTuple,        // items…
-  kDict,         // key, value, key, value…
-  kAttribute,    // object; `name`
-  kItem,         // object, index
-  kSlice,        // object, [start], [stop], [step]
-  kCall,         // callee, arguments…, kKeyword…; kSpread among both
-  kKeyword,      // expression; `name`
-  kSpread,       // expression: a list of arguments, or a dictionary of keywords if `flag`
-  kFilter,       // filtered, arguments…, kKeyword…; `name`
-  kTest,         // tested, arguments…, kKeyword…; `name`
-  kNot,          // expression
-  kSign,         // expression; `flag`: negative
-  kOperation,    // left, right; `op`
-  kComparison,   // expression, kOperand…
-  kOperand,      // expression; `op`
-  kAnd,          // left, right
-  kOr,           // left, right
+  kConstant,    // `value`
+  kName,        // `name`; [default], as a parameter of a macro, which is given by its name alone if
+                // `flag`
+  kCaptured,    // The output of the block of a kSetBlock.
+  kList,        // items…
+  kTuple,       // items…
+  kDict,        // key, value, key, value…
+  kAttribute,   // object; `name`
+  kItem,        // object, index
+  kSlice,       // object, [start], [stop], [step]
+  kCall,        // callee, arguments…, kKeyword…; kSpread among both
+  kKeyword,     // expression; `name`
+  kSpread,      // expression: a list of arguments, or a dictionary of keywords if `flag`
+  kFilter,      // filtered, arguments…, kKeyword…; `name`
+  kTest,        // tested, arguments…, kKeyword…; `name`
+  kNot,         // expression
+  kSign,        // expression; `flag`: negative
+  kOperation,   // left, right; `op`
+  kComparison,  // expression, kOperand…
+  kOperand,     // expression; `op`
+  kAnd,         // left, right
+  kOr,          // left, right
   kConditional,  // condition, then, [else]
 };
 

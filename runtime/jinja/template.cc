@@ -63,8 +63,9 @@ FirstUse FindFirstUse(const Node* node, std::string_view variable) {
       return target == FirstUse::kNone ? target : FirstUse::kSet;
     }
     case NodeKind::kFor:
+    case NodeKind::kWith:
       if (FindFirstUse(children[1], variable) == FirstUse::kRead) return FirstUse::kRead;
-      // The loop's own variable hides the host's.
+      // Its own variables hide the host's.
       if (FindFirstUse(children[0], variable) != FirstUse::kNone) return FirstUse::kNone;
       break;
     case NodeKind::kMacroBlock:
@@ -78,8 +79,9 @@ FirstUse FindFirstUse(const Node* node, std::string_view variable) {
   for (const Node* child : children) {
     const FirstUse use = FindFirstUse(child, variable);
     if (use == FirstUse::kNone) continue;
-    // What loops and macros set is lost after them.
-    const bool is_scope = node->kind == NodeKind::kFor || node->kind == NodeKind::kMacroBlock;
+    // What these set is lost after them.
+    const bool is_scope = node->kind == NodeKind::kFor || node->kind == NodeKind::kWith ||
+                          node->kind == NodeKind::kMacroBlock;
     return is_scope && use == FirstUse::kSet ? FirstUse::kNone : use;
   }
   return FirstUse::kNone;
@@ -90,7 +92,7 @@ FirstUse FindFirstUse(const Node* node, std::string_view variable) {
 Template::Template(std::string_view source, const Limits& limits)
     : context_(limits, nullptr), body_(nullptr) {
   if (source.size() > kMaxTemplateBytes) {
-    context_.Fail({"the template is too long"});
+    context_.Fail("the template is too long");
     return;
   }
   source_ = NormalizeLines(context_, source);

@@ -78,22 +78,6 @@ void AddFloat(double value, TextBuilder* out) {
   if (digits.find_first_of(".en") == std::string_view::npos) out->Add(".0", true);
 }
 
-// The most digits of a double before the point, and a sign.
-using WholeBuffer = std::array<char, 312>;
-
-// The digits of a number without those behind the point; a float must be finite.
-std::string_view WholeDigits(const Value& value, WholeBuffer* buffer) {
-  if (value.is(Kind::kNumeral)) return *value.digits;
-  char* const begin = buffer->data();
-  char* const end = begin + buffer->size();
-  // Adding 0 takes the sign from -0.
-  char* const stop =
-      value.is(Kind::kFloat)
-          ? std::to_chars(begin, end, std::trunc(value.real) + 0.0, std::chars_format::fixed, 0).ptr
-          : std::to_chars(begin, end, ToWord(value)).ptr;
-  return {begin, stop};
-}
-
 std::strong_ordering CompareWholeDigits(std::string_view a, std::string_view b) {
   const bool is_negative = a.starts_with('-');
   if (is_negative != b.starts_with('-')) return b.starts_with('-') <=> is_negative;
@@ -112,7 +96,7 @@ void AddItems(Context& context, std::span<const Value> items, int depth, TextBui
 
 // Adds the value as Python's repr() writes it.
 void AddRepresentation(Context& context, const Value& value, int depth, TextBuilder* out) {
-  if (depth > kMaxDepth) return context.Fail({"a value is nested too deeply"});
+  if (depth > kMaxDepth) return context.Fail("a value is nested too deeply");
   context.Charge(1);
   switch (value.kind) {
     case Kind::kUndefined:
@@ -157,6 +141,18 @@ void AddRepresentation(Context& context, const Value& value, int depth, TextBuil
 
 }  // namespace
 
+std::string_view WholeDigits(const Value& value, WholeBuffer* buffer) {
+  if (value.is(Kind::kNumeral)) return *value.digits;
+  char* const begin = buffer->data();
+  char* const end = begin + buffer->size();
+  // Adding 0 takes the sign from -0.
+  char* const stop =
+      value.is(Kind::kFloat)
+          ? std::to_chars(begin, end, std::trunc(value.real) + 0.0, std::chars_format::fixed, 0).ptr
+          : std::to_chars(begin, end, ToWord(value)).ptr;
+  return {begin, stop};
+}
+
 Value Trusted(Context& context, std::string_view bytes) { return MakeText(context, bytes, true); }
 
 Value Untrusted(Context& context, std::string_view bytes) {
@@ -189,6 +185,18 @@ Value MakeDict(Context& context, std::span<const Entry> entries) {
   value.kind = Kind::kDict;
   value.dict = context.New<Dict>({entries});
   return value;
+}
+
+void FailOfUndefined(Context& context, const Value& value, std::string_view what,
+                     std::string_view quoted) {
+  const std::string_view quote = quoted.empty() ? "" : "'";
+  context.Fail({"'", value.name == nullptr ? "a value" : *value.name, "' is undefined", what, quote,
+                quoted, quote});
+}
+
+Value FailOfType(Context& context, const Value& value, const char* what) {
+  context.Fail({"a value of type ", KindName(value.kind), what});
+  return {};
 }
 
 Value Undefined(Context& context, std::string_view name) {
@@ -257,7 +265,7 @@ std::partial_ordering CompareNumbers(const Value& a, const Value& b) {
 
 bool Equal(Context& context, const Value& a, const Value& b, int depth) {
   if (depth > kMaxDepth) {
-    context.Fail({"a value is nested too deeply"});
+    context.Fail("a value is nested too deeply");
     return false;
   }
   context.Charge(1);
@@ -332,7 +340,7 @@ std::span<const Value> Items(Context& context, const Value& value) {
       return characters.items();
     }
     default:
-      context.Fail({"a value of type ", KindName(value.kind), " cannot be iterated"});
+      FailOfType(context, value, " cannot be iterated");
       return {};
   }
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -68,6 +69,8 @@ struct Value {
 
 struct List {
   std::span<const Value> items;
+  // A tuple of the filter groupby, whose two items have names.
+  bool is_group = false;
 };
 
 struct Entry {
@@ -140,6 +143,12 @@ Value Undefined(Context& context, std::string_view name = {});
 // Named like Python's types.
 std::string_view KindName(Kind kind);
 
+// Fails: "'NAME' is undefined`what`'`quoted`'", where `quoted` may be empty.
+void FailOfUndefined(Context& context, const Value& value, std::string_view what,
+                     std::string_view quoted = {});
+// Fails: "a value of type TYPE `what`". Returns an undefined value.
+Value FailOfType(Context& context, const Value& value, const char* what);
+
 bool IsTrue(const Value& value);
 // Whether the value is a bool, a whole number or a float.
 bool IsNumber(const Value& value);
@@ -147,6 +156,10 @@ bool IsNumber(const Value& value);
 double ToFloat(const Value& value);
 // The value of a bool or of a kInt.
 int64_t ToWord(const Value& value);
+// The most digits of a double before the point, and a sign.
+using WholeBuffer = std::array<char, 312>;
+// The digits of a number without those behind the point; a float must be finite.
+std::string_view WholeDigits(const Value& value, WholeBuffer* buffer);
 // Compares numbers by their exact values, as Python does; unordered if one is not a number (NaN).
 std::partial_ordering CompareNumbers(const Value& a, const Value& b);
 

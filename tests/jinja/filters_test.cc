@@ -138,5 +138,12 @@ TEST(JinjaFiltersTest, ArgumentsThatAreNotTheirs) {
   EXPECT_THAT(Print("'a' | upper('b')"), HasSubstr("'upper' is given an argument"));
 }
 
+TEST(JinjaFiltersTest, Urls) {
+  EXPECT_EQ(Print("'a b/ä' | urlencode ~ '|' ~ {'q': 'a b/'} | urlencode"),
+            "a%20b/%C3%A4|q=a+b%2F");
+  EXPECT_THAT(Print("[1] | urlencode"), HasSubstr("int cannot be iterated"));
+  EXPECT_THAT(Print("['abc'] | urlencode"), HasSubstr("needs pairs"));
+}
+
 }  // namespace
 }  // namespace cria::jinja

@@ -73,6 +73,29 @@ TEST(JinjaInterpreterTest, Macros) {
               HasSubstr("'m' is given an argument"));
 }
 
+TEST(JinjaInterpreterTest, CallsOfMacrosWithABlock) {
+  const std::string macro = "{% macro m(a) %}<{{ a }}{{ caller() }}>{% endmacro %}";
+  EXPECT_EQ(RenderText(macro + "{% call m(1) %}{{ words[0] }}{% endcall %}"), "<1b>");
+  EXPECT_EQ(RenderText("{% macro m() %}{{ caller(1) }}{% endmacro %}"
+                       "{% call(x, y=2) m() %}{{ x }}{{ y }}{% endcall %}"),
+            "12");
+  EXPECT_THAT(FailureOf(macro + "{{ m(1) }}"), HasSubstr("'caller' is undefined"));
+  // Only a block gives the caller.
+  EXPECT_THAT(FailureOf(macro + "{{ m(1, 2) }}"), HasSubstr("'m' is given an argument"));
+  EXPECT_THAT(FailureOf("{% macro m() %}{% endmacro %}{% call m() %}{% endcall %}"),
+              HasSubstr("'m' is given an argument"));
+  EXPECT_THAT(FailureOf("{% call range(3) %}{% endcall %}"),
+              HasSubstr("'range' is given an argument"));
+}
+
+TEST(JinjaInterpreterTest, VariablesOfABlock) {
+  EXPECT_EQ(RenderText("{% set a = 1 %}{% with a = 2, b = a %}{{ a }}{{ b }}{% set c = 3 %}"
+                       "{% endwith %}{{ a }}{{ c is defined }}"),
+            "211False");
+  EXPECT_THAT(FailureOf("{% with a, b = [1] %}{% endwith %}"),
+              HasSubstr("does not have as many items"));
+}
+
 TEST(JinjaInterpreterTest, ListsOfArguments) {
   const std::string macro = "{% macro m(a, b=2) %}{{ a }}{{ b }}{% endmacro %}";
   EXPECT_EQ(RenderText(macro + "{{ m(*[1]) }}{{ m(*words[:2]) }}{{ m(*[1], **{'b': 3}) }}"),

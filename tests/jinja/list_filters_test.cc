@@ -106,6 +106,19 @@ TEST(JinjaListFiltersTest, OrdersOfDictionariesAndAttributes) {
             "[['b', 'a', 'C', 'A'], ['user', 'assistant']]");
 }
 
+TEST(JinjaListFiltersTest, Parts) {
+  EXPECT_EQ(Print("[1, 2, 3] | batch(2, 0) | list"), "[[1, 2], [3, 0]]");
+  EXPECT_EQ(Print("[1, 2, 3] | slice(2, 0) | list"), "[[1, 2], [3, 0]]");
+  EXPECT_EQ(Print("(messages | groupby('role'))[0].grouper"), "assistant");
+  EXPECT_THAT(Print("[1] | batch | list"), HasSubstr("must be a whole number"));
+  EXPECT_THAT(Print("[1] | slice(0) | list"), HasSubstr("division by zero"));
+  EXPECT_THAT(Print("[1] | batch(9223372036854775807, 0)"), HasSubstr("takes too"));
+  EXPECT_THAT(Print("[1] | slice(9223372036854775807)"), HasSubstr("takes too"));
+  EXPECT_THAT(Print("5 | batch(1)"), HasSubstr("int cannot be iterated"));
+  EXPECT_THAT(Print("messages | groupby"), HasSubstr("groupby needs an attribute"));
+  EXPECT_THAT(Print("[{'a': 1}, {'a': 'x'}] | groupby('a')"), HasSubstr("'<' is not possible"));
+}
+
 TEST(JinjaListFiltersTest, Map) {
   EXPECT_EQ(Print("[{}, {'a': {'b': 1}}] | map(attribute='a.b', default={}) | list"), "[{}, 1]");
   EXPECT_EQ(Print("[{}] | map('attr', 'a') | map('default', 1) | list"), "[1]");

@@ -91,6 +91,8 @@ TEST(JinjaTrustTest, ThroughEveryWay) {
 }
 
 TEST(JinjaTrustTest, ChangedCharactersStaySo) {
+  EXPECT_EQ(PartsOf("{{ '[%9s]' % user[:3] }}").untrusted, "<u>");
+  EXPECT_EQ(PartsOf("{{ '%.3s' | format(user) }}{{ user | urlencode }}").trusted, "");
   EXPECT_EQ(PartsOf("{{ user | upper }}").untrusted, "<U>\u00d6L</U>");
   EXPECT_EQ(PartsOf("{{ user.title() }}{{ user | capitalize }}").trusted, "");
   EXPECT_EQ(PartsOf("{{ '|' | safe + user }}").untrusted, "&lt;u&gt;\u00d6l&lt;/u&gt;");
