@@ -30,8 +30,8 @@ constexpr const char* kHostConvertProgram = CRIA_HOST_BUILD "/cli/cria-convert";
 // Runs a program that must succeed; its output.
 std::string Output(const std::vector<std::string>& arguments,
                    std::vector<std::string> environment = {}) {
-  const RunResult result = RunProgram(
-      arguments, {.environment = std::move(environment), .timeout_seconds = 600.0});
+  const RunResult result =
+      RunProgram(arguments, {.environment = std::move(environment), .timeout_seconds = 600.0});
   EXPECT_EQ(result.exit_code, 0) << arguments[0] << ": " << result.error;
   return result.output;
 }
@@ -119,7 +119,8 @@ TEST_P(SameModelFile, OfLargeChannels) {
   ExpectSame(checkpoint, {"--weights", GetParam()});
 }
 
-// Returns the part of the squared errors of products that remained, as a calibrated conversion's report has it.
+// Returns the part of the squared errors of products that remained, as a calibrated conversion's
+// report has it.
 double RemainingError(const std::string& report) {
   constexpr std::string_view kBefore = "squared errors of products are ";
   const size_t at = report.find(kBefore);
@@ -130,8 +131,8 @@ double RemainingError(const std::string& report) {
   return std::stod(report.substr(at + kBefore.size()));
 }
 
-// Sums over the activations that a text causes choose the codes. Their order depends on the architecture, so that the
-// host's file is as good, but has other bytes.
+// Sums over the activations that a text causes choose the codes. Their order depends on the
+// architecture, so that the host's file is as good, but has other bytes.
 TEST_F(HostAndDevice, OfACalibratedModel) {
 #ifdef __aarch64__
   constexpr const char* kAnotherCore = "QEMU_CPU=cortex-a53";
@@ -152,8 +153,7 @@ TEST_F(HostAndDevice, OfACalibratedModel) {
                    "--weights", "int4", "--calibrate", text, "--calibration-tokens", "1024"},
                   std::move(core));
   };
-  const double on_device =
-      RemainingError(convert(CRIA_CONVERT_PROGRAM, "device.cria", {}));
+  const double on_device = RemainingError(convert(CRIA_CONVERT_PROGRAM, "device.cria", {}));
   convert(CRIA_CONVERT_PROGRAM, "another.cria", {kAnotherCore});
   EXPECT_EQ(ReadFile(directory_ / "device.cria"), ReadFile(directory_ / "another.cria"));
 

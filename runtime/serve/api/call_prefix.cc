@@ -14,7 +14,8 @@ struct KnownTags {
   bool may_have_name = false;  // name[ARGS]{…} may follow.
 };
 
-// These are the tags of Hermes and Qwen; Granite 3 and Phi 4; Llama; Mistral; Phi 4 without its control tokens.
+// These are the tags of Hermes and Qwen; Granite 3 and Phi 4; Llama; Mistral; Phi 4 without its
+// control tokens.
 constexpr std::array<KnownTags, 5> kKnownTags = {{{"<tool_call>", "</tool_call>"},
                                                   {"<|tool_call|>", "<|/tool_call|>"},
                                                   {"<|python_tag|>", ""},
