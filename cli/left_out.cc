@@ -11,7 +11,7 @@ namespace {
 
 // A character as it can be shown, or its byte.
 std::string NameOf(const std::string& character) {
-  const std::string shown = Printable(character);
+  std::string shown = Printable(character);
   if (character.size() > 1 && shown == character) return shown;
   std::string bytes;
   for (const char byte : character) {

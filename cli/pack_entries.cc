@@ -155,9 +155,10 @@ Status RemoveEntries(const xnn::PackCache& cache, std::string_view name, const s
 Status ReadEntryAge(std::string_view text, std::optional<EntryAge>& age) {
   constexpr uint32_t kMaxCount = 100'000;  // So many weeks in seconds fit a number of 64 bits.
   constexpr std::pair<std::string_view, int> kUnits[] = {{"h", 1}, {"d", 24}, {"w", 7 * 24}};
-  const char* const end = text.data() + text.size();
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
   uint32_t count = 0;
-  const auto [stop, error] = std::from_chars(text.data(), end, count);
+  const auto [stop, error] = std::from_chars(begin, end, count);
   for (const auto& [unit, hours] : kUnits) {
     if (error != std::errc() || count > kMaxCount || std::string_view(stop, end) != unit) continue;
     age = {.text = std::string(text), .hours = std::chrono::hours(count) * hours};

@@ -31,7 +31,6 @@
 namespace {
 
 using cria::ConvertOptions;
-using cria::ConvertReport;
 using cria::cli::kExitError;
 
 struct Arguments {

@@ -195,6 +195,7 @@ Status CommandLine::TakePositional(const std::string& argument) {
     return Fail(ErrorCode::kUsage, Format("\"{}\" is one argument too many", argument));
   }
   std::vector<std::string> names;
+  names.reserve(commands_.size());
   for (const auto& command : commands_) names.push_back(command->name_.substr(name_.size() + 1));
   return Fail(ErrorCode::kUsage,
               Format("there is no command \"{}\"{}", argument, NearestName(argument, names)));

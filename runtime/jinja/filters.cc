@@ -195,7 +195,7 @@ Value TruncateText(Call& call) {
   if (!IsTrue(kill_words)) cut = std::min(cut, bytes.substr(0, cut).rfind(' '));
   TextBuilder truncated(context);
   truncated.Add(*Slice(context, text, 0, cut).text);
-  truncated.Add(text.is_markup ? Escape(context, mark) : mark);
+  truncated.Add(text.is_markup ? *Escape(context, &mark) : mark);
   return truncated.Take(text.is_markup);
 }
 
@@ -220,11 +220,11 @@ Value CenterText(Call& call) {
 }
 
 Value MarkSafe(Call& call) { return AsMarkup(call.context, SelfText(call)); }
-Value EscapeText(Call& call) { return String(&Escape(call.context, SelfText(call))); }
+Value EscapeText(Call& call) { return String(Escape(call.context, &SelfText(call))); }
 Value ForceEscape(Call& call) {
   Text text = SelfText(call);
   text.is_markup = false;
-  return String(&Escape(call.context, text));
+  return String(Escape(call.context, &text));
 }
 
 // Adds the value with most bytes as %XX, for the path or the query of a URL.

@@ -19,7 +19,7 @@ constexpr const char* kTooFewValues = "a format has more fields than values";
 void AddFormatted(Context& context, const Text& format, const Value* value, TextBuilder* out) {
   if (value == nullptr) return context.Fail(kTooFewValues);
   const Text& text = ToText(context, *value);
-  out->Add(format.is_markup ? Escape(context, text) : text);
+  out->Add(format.is_markup ? *Escape(context, &text) : text);
 }
 
 // The value for a field without a name, with an index, or with a name; null if there is none.
@@ -126,7 +126,7 @@ void AddField(Context& context, const Text& format, const PercentField& field, c
   Value text;
   if (field.conversion == 's') {
     text = String(&ToText(context, value));
-    if (format.is_markup) text = String(&Escape(context, *text.text));
+    if (format.is_markup) text = String(Escape(context, text.text));
     if (field.precision >= 0) text = GetSlice(context, text, {}, Int(field.precision), {});
   } else {
     text = NumberOf(context, field, value);

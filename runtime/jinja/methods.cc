@@ -84,7 +84,7 @@ Value ReplaceMethod(Call& call) {
   const bool is_markup = Self(call).is_markup;
   const auto argument = [&](size_t index) -> const Text& {
     const Text& text = *call.parameters[index].text;
-    return is_markup ? Escape(call.context, text) : text;
+    return is_markup ? *Escape(call.context, &text) : text;
   };
   const Value replaced =
       Replace(call.context, Self(call), argument(0), argument(1), Count(call, call.parameters[2]));

@@ -120,7 +120,7 @@ Value Arithmetic(Context& context, Operator op, const Value& a, const Value& b) 
 // Both texts; the one that is not markup is escaped if `is_markup`.
 Value Join(Context& context, const Text& a, const Text& b, bool is_markup) {
   TextBuilder joined(context);
-  for (const Text* text : {&a, &b}) joined.Add(is_markup ? Escape(context, *text) : *text);
+  for (const Text* text : {&a, &b}) joined.Add(is_markup ? *Escape(context, text) : *text);
   return joined.Take(is_markup);
 }
 

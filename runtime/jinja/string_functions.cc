@@ -303,7 +303,7 @@ Value Join(Context& context, std::span<const Value> items, const Text& separator
   for (size_t i = 0; i < items.size() && !context.failed(); ++i) {
     if (i > 0) joined.Add(separator);
     const Text& text = ToText(context, items[i]);
-    joined.Add(is_markup ? Escape(context, text) : text);
+    joined.Add(is_markup ? *Escape(context, &text) : text);
   }
   return joined.Take(is_markup);
 }

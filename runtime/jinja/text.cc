@@ -79,8 +79,9 @@ Value AsMarkup(Context& context, const Text& text) {
   return String(context.New(markup));
 }
 
-const Text& Escape(Context& context, const Text& text) {
-  if (text.is_markup) return text;
+const Text* Escape(Context& context, const Text* source) {
+  if (source->is_markup) return source;
+  const Text& text = *source;
   static constexpr std::string_view kMarks = "&<>'\"";
   static constexpr std::array<std::string_view, kMarks.size()> kEscapes = {"&amp;", "&lt;", "&gt;",
                                                                            "&#39;", "&#34;"};
@@ -96,7 +97,7 @@ const Text& Escape(Context& context, const Text& text) {
       rest.remove_prefix(at + 1);
     }
   }
-  return *escaped.Take(/*is_markup=*/true).text;
+  return escaped.Take(/*is_markup=*/true).text;
 }
 
 size_t CharacterBytes(std::string_view bytes) {

@@ -62,7 +62,7 @@ Value Slice(Context& context, const Text& text, size_t begin, size_t end);
 // The string as markup.
 Value AsMarkup(Context& context, const Text& text);
 // The string as markup, with the characters that HTML has marks for escaped unless it is markup.
-const Text& Escape(Context& context, const Text& text);
+const Text* Escape(Context& context, const Text* text);
 
 // A copy of the bytes in the context's memory.
 std::string_view Copy(Context& context, std::string_view bytes);

@@ -113,6 +113,7 @@ void Route(Exchange& exchange) {
 
 std::vector<std::string> ApiPaths() {
   std::vector<std::string> paths;
+  paths.reserve(std::size(kRoutes));
   for (const PathRoute& route : kRoutes) {
     paths.push_back(std::string(route.method) + " " + route.path);
   }
