@@ -21,9 +21,9 @@ UnusedFile::UnusedFile(const std::string& path, std::span<const char> magic) {
     defect_ = "is not a file of packed weights";
     return;
   }
-  // The kernel grants a lease for writing only if nobody else has the file open or mapped. If
-  // somebody opens it now, they wait, and the kernel sends a signal, which is one that does
-  // nothing.
+  // The kernel grants a write lease only if no other process has the file open or mapped. A process
+  // that opens it later waits, and this one gets a signal, for which SIGURG is chosen, because it
+  // is ignored by default.
   if (fcntl(descriptor_, F_SETSIG, SIGURG) == 0 && fcntl(descriptor_, F_SETLEASE, F_WRLCK) == 0) {
     return;
   }

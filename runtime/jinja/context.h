@@ -47,7 +47,7 @@ class Context {
   // Fails with the joined parts as the sentence. Only the first failure counts.
   void Fail(std::initializer_list<std::string_view> parts) { Fail(code_, parts); }
   void Fail(ErrorCode code, std::initializer_list<std::string_view> parts);
-  // The same for a whole sentence: calls take fewer bytes.
+  // This one takes a whole sentence, because calls with it take fewer bytes.
   void Fail(const char* sentence);
   // The code of errors for which no code is given.
   void set_code(ErrorCode code) { code_ = code; }

@@ -20,8 +20,8 @@ namespace {
 // Heap of the tokenizer's patterns, the parsed chat template (50 kB for Llama 3.2's), the tables of
 // tensors and layers, and text buffers. Measured.
 constexpr uint64_t kHeapBytes = uint64_t{128} << 10;
-// Of a text that a program holds besides a session's tokens: its bytes and where its tokens end,
-// and what is sent of its log-probabilities at its end.
+// A text that a program holds besides a session's tokens takes so much for each token: its bytes,
+// where its tokens end, and the log-probabilities that are sent at its end.
 constexpr uint64_t kTextBytesPerToken = 64;
 // Operators of one layer (the layers share them) and of the head; layers that differ take a few kB
 // more.

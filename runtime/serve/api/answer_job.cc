@@ -103,11 +103,12 @@ void AddUsage(AnswerEnd& sum, const AnswerEnd& end) {
   sum.accepted_tokens += end.accepted_tokens;
 }
 
-Json UsageOf(const AnswerEnd& end) {
-  return {{"prompt_tokens", end.prompt_tokens},
-          {"completion_tokens", end.completion_tokens},
-          {"total_tokens", end.prompt_tokens + end.completion_tokens},
-          {"prompt_tokens_details", {{"cached_tokens", end.cached_tokens}}}};
+Json UsageAndTimings(const AnswerEnd& end) {
+  Json usage = {{"prompt_tokens", end.prompt_tokens},
+                {"completion_tokens", end.completion_tokens},
+                {"total_tokens", end.prompt_tokens + end.completion_tokens},
+                {"prompt_tokens_details", {{"cached_tokens", end.cached_tokens}}}};
+  return {{"usage", std::move(usage)}, {"timings", TimingsOf(end)}};
 }
 
 Json TimingsOf(const AnswerEnd& end) {

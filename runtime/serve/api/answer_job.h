@@ -50,9 +50,10 @@ void AnswerTexts(ApiState& state, const std::vector<TextPrompt>& prompts,
 // Adds up what several choices took. The prompt of several choices counts once, with what it took
 // before the first of them.
 void AddUsage(AnswerEnd& sum, const AnswerEnd& end);
-// OpenAI's `usage`, and llama-server's `timings`.
-Json UsageOf(const AnswerEnd& end);
+// llama-server's `timings`.
 Json TimingsOf(const AnswerEnd& end);
+// An object with OpenAI's `usage`, and `timings`.
+Json UsageAndTimings(const AnswerEnd& end);
 // "stop", "length" or "tool_calls".
 const char* FinishReasonName(FinishReason reason);
 

@@ -68,10 +68,10 @@ void Submit(Exchange& exchange, const std::function<void(Response&)>& answer);
 // Puts the request into the queue.
 void Enqueue(Exchange& exchange);
 
-// Calls `write` with an answer, which is sent at once if it has at most so many bytes that it may
-// wait as a whole until its client takes it. Otherwise, it is written on a thread of the queue.
+// Calls `write` with an answer of at most `max_bytes`. A short answer is sent at once, because it
+// may wait as a whole until its client takes it; a longer one is written on a thread of the queue.
 void SendText(Exchange& exchange, size_t max_bytes, const std::function<void(TextAnswer&)>& write);
-// The same for one value.
+// Sends one value by SendText.
 void SendNow(Exchange& exchange, const Json& value);
 
 }  // namespace cria::serve

@@ -16,8 +16,8 @@ inline constexpr size_t kMaxJsonKeys = 1024;       // Of one object.
 // object, and the places that a growing list reserves.
 inline constexpr uint64_t kMaxJsonBytes = uint64_t{80} * kMaxJsonValues;
 
-// The most memory of the one large request that is read: its values, and what is made of them. Of
-// its text, which goes into tokens when there are no values any more, 14 bytes for each byte.
+// The most memory of the one large request that is read: its values, and what is made of them. Its
+// text becomes tokens after the values are freed, and then takes at most 14 bytes for each byte.
 constexpr uint64_t LargeRequestBytes(uint64_t max_body_bytes) {
   return kMaxJsonBytes + 2 * max_body_bytes;
 }
@@ -27,9 +27,9 @@ inline constexpr size_t kMaxShortBodyBytes = size_t{16} << 10;
 // The most memory of a shorter one: values of two bytes each.
 inline constexpr uint64_t kShortRequestBytes = uint64_t{25} * kMaxShortBodyBytes;
 
-// Of all variables of a chat template that a request sets.
+// A request may set so many values, in all variables of the chat template together.
 inline constexpr size_t kMaxVariableValues = 8192;
-// Of one conversation; messages of the template's language take up to two kilobytes each.
+// A conversation may have so many messages. As a value of Jinja, each takes up to two kilobytes.
 inline constexpr size_t kMaxMessages = 4096;
 
 // A tool whose schema has more values is shown to the model, but not enforced.

@@ -92,9 +92,7 @@ class WholeChat final : public ChatWriter {
   }
 
   void Finish() override {
-    text_.Add("]," +
-              TextAnswer::Members({{"usage", UsageOf(usage())}, {"timings", TimingsOf(usage())}}) +
-              "}");
+    text_.Add("]," + TextAnswer::Members(UsageAndTimings(usage())) + "}");
     text_.Finish();
   }
 
@@ -141,8 +139,7 @@ class StreamedChat final : public ChatWriter {
     if (has_usage_) {
       Json chunk = head();
       chunk["choices"] = Json::array();
-      chunk["usage"] = UsageOf(usage());
-      chunk["timings"] = TimingsOf(usage());
+      chunk.update(UsageAndTimings(usage()));
       response().Stream(chunk);
     }
     response().EndStream();

@@ -134,9 +134,7 @@ class WholeCompletion final : public CompletionWriter {
   }
 
   void Finish() override {
-    text_.Add("]," +
-              TextAnswer::Members({{"usage", UsageOf(usage())}, {"timings", TimingsOf(usage())}}) +
-              "}");
+    text_.Add("]," + TextAnswer::Members(UsageAndTimings(usage())) + "}");
     text_.Finish();
   }
 
@@ -178,8 +176,7 @@ class StreamedCompletion final : public CompletionWriter {
     if (has_usage()) {
       Json answer = head();
       answer["choices"] = Json::array();
-      answer["usage"] = UsageOf(usage());
-      answer["timings"] = TimingsOf(usage());
+      answer.update(UsageAndTimings(usage()));
       response().Stream(answer);
     }
     response().EndStream();

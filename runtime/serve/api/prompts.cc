@@ -80,7 +80,7 @@ std::vector<TextPrompt> EncodePrompts(const Engine& engine,
     }
     if (text.tokens.empty()) RefuseField("prompt", "is empty: there is nothing to go on from");
     num_tokens += text.tokens.size();
-    // Of one prompt, the context says how many there may be.
+    // A single prompt is bounded by the context.
     if (!encoded.empty() && num_tokens > kMaxTokens) {
       RefuseField("prompt", Format("has prompts with more than {} tokens together", kMaxTokens));
     }

@@ -9,12 +9,12 @@
 namespace cria::serve {
 namespace {
 
-// The text as JSON has it between quotation marks.
-std::string Escaped(std::string_view text) {
-  std::string quoted = Written(Json(text));
-  quoted.pop_back();
-  quoted.erase(0, 1);
-  return quoted;
+// The text of an object without its braces, or of a string without its quotation marks.
+std::string Inside(const Json& value) {
+  std::string text = Written(value);
+  text.pop_back();
+  text.erase(0, 1);
+  return text;
 }
 
 // How many bytes at the end of the text begin a character that may go on.
@@ -28,12 +28,7 @@ size_t IncompleteBytes(std::string_view text) {
 
 }  // namespace
 
-std::string TextAnswer::Members(const Json& object) {
-  std::string text = Written(object);
-  text.pop_back();
-  text.erase(0, 1);
-  return text;
-}
+std::string TextAnswer::Members(const Json& object) { return Inside(object); }
 
 void TextAnswer::Add(std::string_view json) {
   held_ += json;
@@ -49,12 +44,12 @@ void TextAnswer::AddCharacters(std::string_view text) {
     character_ += text.substr(0, kPieceBytes);
     text.remove_prefix(std::min(kPieceBytes, text.size()));
     const size_t whole = character_.size() - IncompleteBytes(character_);
-    Add(Escaped(ValidText(std::string_view(character_).substr(0, whole))));
+    Add(Inside(ValidText(std::string_view(character_).substr(0, whole))));
     character_.erase(0, whole);
   }
 }
 
-void TextAnswer::EndString() { Add(Escaped(ValidText(std::exchange(character_, {})))); }
+void TextAnswer::EndString() { Add(Inside(ValidText(std::exchange(character_, {})))); }
 
 void TextAnswer::Finish() {
   if (!has_begun_) return response_.SendText(kJsonContentType, std::move(held_));

@@ -23,7 +23,7 @@ struct HttpContext {
   Access access;
   HttpHandler handler;
   std::shared_ptr<WakeList> wake_list;
-  // Of requests that are not yet answered, or that their handler still has.
+  // The bytes of all requests that are not yet answered, or that their handler still has.
   std::shared_ptr<std::atomic<uint64_t>> body_bytes = std::make_shared<std::atomic<uint64_t>>(0);
   // That are not yet answered. A request is counted before its handler is called, so that other
   // threads that know of the request find it counted.
