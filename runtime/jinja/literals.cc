@@ -35,8 +35,8 @@ void AddEscape(Context& context, std::string_view* rest, TextBuilder* out) {
   }
   if (letter == 'N') {
     return context.Fail(
-        {"a string names a character with '\\N', which is not supported; write the "
-         "character itself, or '\\u' and its code"});
+        "a string names a character with '\\N', which is not supported; write the "
+        "character itself, or '\\u' and its code");
   }
   const size_t digits = letter == 'x' ? 2 : letter == 'u' ? 4 : letter == 'U' ? 8 : 0;
   if (digits == 0) return out->Add("\\", true);
