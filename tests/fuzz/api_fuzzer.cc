@@ -25,8 +25,8 @@ namespace {
 ToolUse FuzzTools() {
   ToolUse use;
   use.choice = ToolUse::Choice::kAuto;
-  use.tools = {{.name = "add", .parameters = {{"type", "object"}}},
-               {.name = "time", .parameters = {{"type", "object"}}}};
+  use.tools = {{.name = "add", .parameters = kAnyObjectSchema},
+               {.name = "time", .parameters = kAnyObjectSchema}};
   return use;
 }
 
@@ -40,8 +40,8 @@ void ReadChat(std::string_view body) {
     if (!message.fields.empty()) ReadJsonText(message.fields, "a message");
   }
   if (request.tools.may_call()) {
-    static_cast<void>(Written(CallSchema(request.tools, "arguments")));
-    static_cast<void>(Written(CallListSchema(request.tools, "arguments")));
+    ReadJsonText(CallSchema(request.tools, "arguments"), "a schema");
+    ReadJsonText(CallListSchema(request.tools, "arguments"), "a schema");
   }
   DescribeTools(request.tools, request.messages);
 }
