@@ -47,9 +47,9 @@ constexpr char kMissingMethods[] =
     "isidentifier istitle maketrans striptags translate unescape zfill ";
 constexpr char kMissingFunctions[] = " cycler joiner lipsum ";
 
-// Whether the name is one of the list.
+// Whether the name is one of the list. A malformed template may have an empty name, which is not.
 bool IsListed(std::string_view list, std::string_view name) {
-  size_t at = list.find(name);
+  size_t at = name.empty() ? list.npos : list.find(name);
   while (at != list.npos && (list[at - 1] != ' ' || list[at + name.size()] != ' ')) {
     at = list.find(name, at + 1);
   }
