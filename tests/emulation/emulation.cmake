@@ -30,7 +30,7 @@ set(emulated_nowhere "^(serve_(http|page)|reference)_tests$")
 if(CRIA_EMULATE_ALL)
   set(emulated_on_first ".")
 endif()
-set(emulated_by_xnnpack "^(xnn_tests|decode_decoder_test|golden_stories260k_test|golden_kept_files_test|emulation_cores_test)")
+set(emulated_by_xnnpack "^(xnn_tests|decode_decoder_test|golden_kept_files_test|emulation_cores_test)")
 set(emulated_by_layout "^emulation_pack_for_test")
 # Tests of code that only another core than the first runs, in a program that runs on the first alone.
 #   PROGRAM|CORE|FILTER
