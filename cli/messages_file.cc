@@ -1,5 +1,7 @@
 #include "cli/messages_file.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -60,7 +62,27 @@ std::optional<Json> ParseJson(const std::string& text) {
 
 constexpr MessageRules kRules = {.parse = ParseJson, .allows_other_roles = true};
 
-// Says which fields of messages the template does not get.
+// A template knows more roles than OpenAI's if it writes what they say.
+Status CheckRoles(const std::string& where, const ChatTemplate& chat_template,
+                  const std::vector<ChatMessage>& messages) {
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const std::string& role = messages[i].role;
+    if (IsUsualRole(role)) continue;
+    const std::array<ChatMessage, 2> probe = {{{"user", "Hi"}, {role, "something"}}};
+    const auto rendered = chat_template.Render(probe);
+    const auto says_it = [&](const ChatSegment& segment) {
+      return segment.text.contains(probe[1].content);
+    };
+    // A template that refuses the role says so itself.
+    if (!rendered || std::ranges::any_of(*rendered, says_it)) continue;
+    return Fail(ErrorCode::kInvalidFile,
+                Format("{}: messages[{}].role is \"{}\", which the chat template does not write",
+                       where, i, role));
+  }
+  return {};
+}
+
+// Says which fields the template does not get.
 void PrintUnknownFields(const std::string& where, const std::vector<std::string>& fields) {
   if (fields.empty()) return;
   const std::string others =
@@ -81,7 +103,13 @@ Result<std::vector<ChatMessage>> ReadMessagesFile(const std::string& path,
   JsonDocument document(text);
   CRIA_ASSIGN_OR_RETURN(const Value value, document.Read(where, "a list of messages"));
   const Value* list = &value;
-  if (value.is(Kind::kDict)) list = jinja::Find(value.dict->entries, "messages");
+  std::vector<std::string> unknown_fields;
+  if (value.is(Kind::kDict)) {
+    list = jinja::Find(value.dict->entries, "messages");
+    for (const auto& [name, item] : value.dict->entries) {
+      if (document.String(name) != "messages") unknown_fields.push_back(document.String(name));
+    }
+  }
   if (list == nullptr || !list->is(Kind::kList)) {
     return Fail(ErrorCode::kInvalidFile,
                 where + R"(: has neither a list of messages nor an object with such a list as )"
@@ -93,7 +121,10 @@ Result<std::vector<ChatMessage>> ReadMessagesFile(const std::string& path,
     return Fail(problem.code.empty() ? ErrorCode::kInvalidFile : ErrorCode::kUnsupported,
                 Format("{}: {} {}", where, problem.field, problem.problem));
   }
-  PrintUnknownFields(where, read->unknown_fields);
+  unknown_fields.insert(unknown_fields.end(), read->unknown_fields.begin(),
+                        read->unknown_fields.end());
+  PrintUnknownFields(where, unknown_fields);
+  CRIA_RETURN_IF_ERROR(CheckRoles(where, chat_template, read->messages));
   if (HasCalls(read->messages) && !chat_template.Reads("tools")) {
     WriteCallsAsText(read->messages, kRules);
   }

@@ -41,6 +41,11 @@ bool IsSpecial(const DraftPiece& piece) {
   return piece.type == PieceType::kControl || piece.type == PieceType::kUserDefined;
 }
 
+// Some files also say of marks that they are unused.
+bool MayBecomeMark(const DraftPiece& piece) {
+  return piece.type == PieceType::kNormal || piece.type == PieceType::kUnused;
+}
+
 // Finds marks in the template's own text: the leftmost, and of several there the longest.
 class MarkFinder {
  public:
@@ -48,7 +53,7 @@ class MarkFinder {
   explicit MarkFinder(const VocabularyDraft& draft, Marks marks_of = Marks::kSpecial) {
     for (size_t id = 0; id < draft.pieces.size(); ++id) {
       const DraftPiece& piece = draft.pieces[id];
-      const bool is_text = marks_of == Marks::kAlsoText && piece.type == PieceType::kNormal;
+      const bool is_text = marks_of == Marks::kAlsoText && MayBecomeMark(piece);
       if (!LooksLikeMark(piece.bytes) || (!IsSpecial(piece) && !is_text)) continue;
       if (is_text && draft.FindSpecial(piece.bytes) >= 0) continue;
       bytes_ += draft.pieces[id].bytes;
@@ -177,14 +182,14 @@ Result<std::vector<std::string>> MakeMarksSpecial(std::string_view source,
   std::vector<int32_t> marks;
   for (size_t id = 0; id < draft->pieces.size(); ++id) {
     const DraftPiece& piece = draft->pieces[id];
-    if (piece.type == PieceType::kNormal && std::ranges::contains(end_tokens, piece.bytes)) {
+    if (MayBecomeMark(piece) && std::ranges::contains(end_tokens, piece.bytes)) {
       marks.push_back(static_cast<int32_t>(id));
     }
   }
   const OwnTexts texts = source.empty() ? OwnTexts() : TextsOf(source, *draft);
   const MarkFinder finder(*draft, MarkFinder::Marks::kAlsoText);
   const auto add_if_text = [&](int32_t id) {
-    const bool is_text = draft->pieces[static_cast<size_t>(id)].type == PieceType::kNormal;
+    const bool is_text = MayBecomeMark(draft->pieces[static_cast<size_t>(id)]);
     if (is_text && !std::ranges::contains(marks, id)) marks.push_back(id);
   };
   std::string_view behind_answer = texts.behind_answer;

@@ -92,7 +92,7 @@ class ListReader {
     ChatMessage read;
     read.role = message.RequiredString("role");
     if (read.role.empty()) Refuse(message.PathOf("role"), "is empty");
-    if (!rules_.allows_other_roles && !std::ranges::contains(kRoles, read.role)) {
+    if (!rules_.allows_other_roles && !IsUsualRole(read.role)) {
       Refuse(
           message.PathOf("role"),
           Format("is \"{}\", but must be system, developer, user, assistant or tool", read.role));
@@ -193,6 +193,8 @@ class ListReader {
 };
 
 }  // namespace
+
+bool IsUsualRole(std::string_view role) { return std::ranges::contains(kRoles, role); }
 
 std::expected<ReadConversation, MessageProblem> ReadMessageList(const Json& list,
                                                                 const MessageRules& rules) {

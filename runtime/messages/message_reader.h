@@ -18,6 +18,9 @@ struct MessageProblem {
   std::string code = "";  // For programs: that the value is none of what is supported; "": wrong.
 };
 
+// Whether the role is system, developer, user, assistant or tool.
+bool IsUsualRole(std::string_view role);
+
 // What differs between those who read messages.
 struct MessageRules {
   // The value of a JSON text; nothing if it is none.

@@ -43,7 +43,7 @@ class MessagesFileTest : public testing::Test {
 
   support::TemporaryDirectory directory_;
   std::string path_ = directory_ / "messages.json";
-  ChatTemplate template_{"{{ tools }}"};
+  ChatTemplate template_{"{{ tools }}{% for m in messages %}{{ m.content }}{% endfor %}"};
 };
 
 TEST_F(MessagesFileTest, ReadsAListOrAnObjectWithIt) {
@@ -51,7 +51,26 @@ TEST_F(MessagesFileTest, ReadsAListOrAnObjectWithIt) {
   const std::string list = R"([{"role": "system", "content": "Be kind."},
                                {"content": "Why?\n\"\u00f6\"", "role": "user"}])";
   EXPECT_THAT(Messages(list), both);
-  EXPECT_THAT(Messages(R"({"model": "m", "messages": )" + list + R"(, "temperature": 0.5})"), both);
+  testing::internal::CaptureStderr();
+  EXPECT_THAT(Messages(R"({"messages": )" + list + "}"), both);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST_F(MessagesFileTest, SaysWhichFieldsBesideTheMessagesItDoesNotRead) {
+  testing::internal::CaptureStderr();
+  Messages(R"({"tools": [], "messages": [{"role": "user", "content": "a", "mood": 1}]})");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "cria: " + path_ +
+                ": tools and 1 other fields are not known: the model does not read them\n");
+}
+
+TEST_F(MessagesFileTest, RefusesARoleWhoseMessageTheTemplateLeavesOut) {
+  constexpr char kJson[] =
+      R"([{"role": "user", "content": "a"}, {"role": "User", "content": "b"}])";
+  EXPECT_EQ(Messages(kJson).size(), 2u);
+  template_ =
+      ChatTemplate("{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}");
+  ExpectError(kJson, "messages[1].role is \"User\", which the chat template does not write");
 }
 
 TEST_F(MessagesFileTest, JoinsTextsAndSaysWhatIsNotKnown) {

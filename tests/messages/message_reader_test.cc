@@ -135,6 +135,12 @@ TEST(ReadMessageListTest, ItHasABound) {
   EXPECT_EQ(ReadMessageList(list, kRules).error().problem, "has more than 8192 messages");
 }
 
+TEST(IsUsualRoleTest, ComparesWholeNames) {
+  EXPECT_TRUE(IsUsualRole("developer"));
+  EXPECT_FALSE(IsUsualRole("Developer"));
+  EXPECT_FALSE(IsUsualRole(""));
+}
+
 TEST(ReadMessageContentTest, NamesThePath) {
   EXPECT_EQ(ReadMessageContent(Json("a"), "system"), "a");
   EXPECT_EQ(ReadMessageContent(Json(nullptr), "system"), "");

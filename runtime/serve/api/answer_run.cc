@@ -60,7 +60,9 @@ AnswerEnd AnswerRun::Run() {
   if (!reason) reason = RunSections();
   end.prompt_time = read - begin;
   end.completion_time = Clock::now() - read;
-  end.completion_tokens = num_tokens_;
+  // Text that is forced around calls may go beyond what was asked for, and is not the model's.
+  const size_t max_tokens = setup_.options.max_tokens;
+  end.completion_tokens = max_tokens == 0 ? num_tokens_ : std::min(num_tokens_, max_tokens);
   end.drafted_tokens = session_.stats().drafted_tokens;
   end.accepted_tokens = session_.stats().accepted_tokens;
   // Nothing is cut off if the answer went on behind its calls and had no more text yet.

@@ -48,13 +48,13 @@ std::optional<int64_t> Fields::Integer(std::string_view name, int64_t min, int64
   const double real = NumberOf(*value).value_or(0.5);
   const bool is_whole =
       value->is_number_integer() || (std::trunc(real) == real && std::abs(real) <= kExact);
-  if (!is_whole) RefuseField(PathOf(name), "is not a whole number");
   const bool is_beyond = value->is_number_unsigned() &&
                          value->get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()};
-  const int64_t number = is_beyond                    ? std::numeric_limits<int64_t>::max()
-                         : value->is_number_integer() ? value->get<int64_t>()
-                                                      : static_cast<int64_t>(real);
-  if (is_beyond || number < min || number > max) {
+  if (is_beyond || (!is_whole && real > kExact)) RefuseField(PathOf(name), "is too large");
+  if (!is_whole) RefuseField(PathOf(name), "is not a whole number");
+  const int64_t number =
+      value->is_number_integer() ? value->get<int64_t>() : static_cast<int64_t>(real);
+  if (number < min || number > max) {
     const bool has_max = max != std::numeric_limits<int64_t>::max();
     RefuseField(PathOf(name),
                 has_max ? Format("must be {} to {}", min, max) : Format("must be {} or more", min));

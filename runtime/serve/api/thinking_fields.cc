@@ -51,10 +51,10 @@ void ReadEffort(const ChatTemplate& chat_template, const Fields& fields, std::st
   SetEffort(chat_template, *effort, field, request);
 }
 
-void ReadEnableThinking(const ChatTemplate& chat_template, const Fields& fields,
-                        ChatRequest& request) {
-  if (const std::optional<bool> is_on = fields.Bool(kEnableThinking)) {
-    SetThinking(chat_template, *is_on, fields.PathOf(kEnableThinking), request);
+void ReadSwitch(const ChatTemplate& chat_template, const Fields& fields, std::string_view name,
+                ChatRequest& request) {
+  if (const std::optional<bool> is_on = fields.Bool(name)) {
+    SetThinking(chat_template, *is_on, fields.PathOf(name), request);
   }
 }
 
@@ -64,12 +64,13 @@ void ReadThinking(const ChatTemplate& chat_template, const Fields& fields, ChatR
   ReadEffort(chat_template, fields, kEffort, request);
   if (const auto reasoning = fields.Object("reasoning")) {
     ReadEffort(chat_template, *reasoning, "effort", request);
+    ReadSwitch(chat_template, *reasoning, "enabled", request);
   }
-  ReadEnableThinking(chat_template, fields, request);
+  ReadSwitch(chat_template, fields, kEnableThinking, request);
   // A variable that the template reads has been set, whatever its value is.
   if (const auto variables = fields.Object("chat_template_kwargs");
       variables && !chat_template.Reads(kEnableThinking)) {
-    ReadEnableThinking(chat_template, *variables, request);
+    ReadSwitch(chat_template, *variables, kEnableThinking, request);
   }
 }
 

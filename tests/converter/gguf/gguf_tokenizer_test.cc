@@ -108,14 +108,14 @@ constexpr const char* kTurnTemplate =
     "{% for m in messages %}<turn>{{ m.role }} [b]{{ m.content }}</turn>{% endfor %}";
 
 // A file whose converter did not know which tokens are special. The letters of "[b]" merge to it.
-GgufMetadata MetadataWithMarksOfText(std::vector<std::string> marks) {
+GgufMetadata MetadataWithMarksOfText(std::vector<std::string> marks, int64_t type = 1) {
   std::vector<std::string> pieces = {"<unk>", "<s>", "</s>", "\xE2\x96\x81", "[", "b", "]", "[b"};
   std::vector<double> scores = {0, 0, 0, -1, -2, -3, -4, -5};
   std::vector<int64_t> types = {2, 3, 3, 1, 1, 1, 1, 1};
   for (std::string& mark : marks) {
     pieces.push_back(std::move(mark));
     scores.push_back(-6);
-    types.push_back(1);
+    types.push_back(type);
   }
   GgufMetadata metadata("x.gguf");
   metadata.Add("tokenizer.ggml.model", std::string("llama"));
@@ -153,6 +153,19 @@ TEST(GgufTokenizerTest, MarksOfTheTemplateThatAreTextBecomeSpecial) {
   EXPECT_THAT(
       tokenizer.Encode("<turn>[b]</turn>", {.add_bos = false, .parse_special = true}).value(),
       ElementsAre(8, 3, 10, 9));
+}
+
+TEST(GgufTokenizerTest, SoDoMarksThatAreUnused) {
+  constexpr int64_t kUnused = 5;
+  GgufMetadata metadata = MetadataWithMarksOfText({"<turn>", "</turn>", "<other>"}, kUnused);
+  metadata.Add("tokenizer.chat_template", std::string(kTurnTemplate));
+  const auto imported = Import(metadata);
+  ASSERT_TRUE(imported) << imported.error().message();
+  const std::vector<PieceType>& types = imported->vocabulary.piece_types;
+  EXPECT_EQ(types[8], PieceType::kControl);
+  EXPECT_EQ(types[9], PieceType::kControl);
+  EXPECT_EQ(types[10], PieceType::kUnused);
+  EXPECT_THAT(imported->stop_token_ids, ElementsAre(2, 9));
 }
 
 // Right behind an answer, it cannot be anything else.

@@ -346,6 +346,17 @@ TEST(AnswerRunTest, ARequiredCallOfHermesMayBeFollowedByABareOne) {
   EXPECT_EQ(answer.listener().answer, "");
 }
 
+TEST(AnswerRunTest, ForcedTextDoesNotMakeAnAnswerLongerThanItMayBe) {
+  const ToolUse tools = TestTools("required");
+  for (const size_t max_tokens : {size_t{1}, size_t{2}, size_t{5}}) {
+    ScriptedAnswer answer("Well. That is it.");
+    answer.options().max_tokens = max_tokens;
+    const AnswerEnd end = answer.Run(&tools, MakeHermesFormat().get());
+    EXPECT_EQ(end.reason, FinishReason::kLength);
+    EXPECT_EQ(end.completion_tokens, max_tokens);
+  }
+}
+
 TEST(AnswerRunTest, LogProbabilitiesAreThoseOfTheTextBesideCalls) {
   const ToolUse tools = TestTools();
   ScriptedAnswer answer("ab\n" + std::string(kAdd) + "cd");

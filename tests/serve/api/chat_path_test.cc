@@ -344,8 +344,9 @@ TEST_F(ChatPathTest, ReasoningIsApart) {
 }
 
 TEST_F(ChatPathTest, ReasoningHasSeveralNames) {
-  for (const Json& on : {Json{{"enable_thinking", true}}, Json{{"reasoning_effort", "low"}},
-                         Json{{"reasoning", {{"effort", "high"}}}}}) {
+  for (const Json& on :
+       {Json{{"enable_thinking", true}}, Json{{"reasoning_effort", "low"}},
+        Json{{"reasoning", {{"effort", "high"}}}}, Json{{"reasoning", {{"enabled", true}}}}}) {
     Json request = Chat("Who?", 5);
     request.update(on);
     const Json message = Post("/v1/chat/completions", request)->json()["choices"][0]["message"];
@@ -354,7 +355,8 @@ TEST_F(ChatPathTest, ReasoningHasSeveralNames) {
                 testing::EndsWith("<think>"))
         << on;
   }
-  for (const Json& off : {Json{{"enable_thinking", false}}, Json{{"reasoning_effort", "none"}}}) {
+  for (const Json& off : {Json{{"enable_thinking", false}}, Json{{"reasoning_effort", "none"}},
+                          Json{{"reasoning", {{"enabled", false}}}}}) {
     Json request = Chat("Who?", 5);
     request.update(off);
     EXPECT_THAT(Post("/apply-template", request)->json()["prompt"].get<std::string>(),

@@ -214,6 +214,11 @@ TEST_F(OllamaPathsTest, RefusesByName) {
   EXPECT_THAT(refused("/api/generate", "/suffix", "\"x\""), StartsWith("suffix is not supported"));
   EXPECT_THAT(refused("/api/generate", "/context", "[1]"), StartsWith("context is not supported"));
   EXPECT_THAT(refused("/api/chat", "/options/num_ctx", "0"), StartsWith("options.num_ctx must"));
+  for (const char* const large :
+       {"9223372036854775808", "1e30", "123456789012345678901234567890"}) {
+    EXPECT_THAT(refused("/api/chat", "/options/num_ctx", large),
+                StartsWith("options.num_ctx is too large"));
+  }
   EXPECT_THAT(refused("/api/chat", "/options/repeat_last_n", "-2"),
               StartsWith("options.repeat_last_n must"));
   EXPECT_THAT(refused("/api/chat", "/options/mirostat", "2"), StartsWith("options.mirostat"));
