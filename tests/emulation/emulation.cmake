@@ -30,11 +30,12 @@ set(emulated_nowhere "^(serve_(http|page)|reference)_tests$")
 if(CRIA_EMULATE_ALL)
   set(emulated_on_first ".")
 endif()
-set(emulated_by_xnnpack "^(xnn_tests|decode_decoder_test|golden_kept_files_test|emulation_cores_test)")
+set(emulated_by_xnnpack "^(xnn_tests|golden_kept_files_test|emulation_cores_test)")
 set(emulated_by_layout "^emulation_pack_for_test")
 # Tests of code that only another core than the first runs, in a program that runs on the first alone.
 #   PROGRAM|CORE|FILTER
 set(emulated_on_another
+  "decode_decoder_test|cortex-a72|*"
   "ops_tests|max|Shapes/TiledProductTest.*:Find*KernelTest.*"
   "ops_tests|cortex-a72|*Attention*")
 
