@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "cli/json_document.h"
@@ -65,9 +66,10 @@ constexpr MessageRules kRules = {.parse = ParseJson, .allows_other_roles = true}
 // A template knows more roles than OpenAI's if it writes what they say.
 Status CheckRoles(const std::string& where, const ChatTemplate& chat_template,
                   const std::vector<ChatMessage>& messages) {
+  std::set<std::string_view> known;
   for (size_t i = 0; i < messages.size(); ++i) {
     const std::string& role = messages[i].role;
-    if (IsUsualRole(role)) continue;
+    if (IsUsualRole(role) || !known.insert(role).second) continue;
     const std::array<ChatMessage, 2> probe = {{{"user", "Hi"}, {role, "something"}}};
     const auto rendered = chat_template.Render(probe);
     const auto says_it = [&](const ChatSegment& segment) {

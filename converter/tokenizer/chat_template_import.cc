@@ -41,7 +41,7 @@ bool IsSpecial(const DraftPiece& piece) {
   return piece.type == PieceType::kControl || piece.type == PieceType::kUserDefined;
 }
 
-// Some files also say of marks that they are unused.
+// Files whose converter did not know the marks have them as text, or as unused.
 bool MayBecomeMark(const DraftPiece& piece) {
   return piece.type == PieceType::kNormal || piece.type == PieceType::kUnused;
 }
@@ -49,13 +49,13 @@ bool MayBecomeMark(const DraftPiece& piece) {
 // Finds marks in the template's own text: the leftmost, and of several there the longest.
 class MarkFinder {
  public:
-  enum class Marks : uint8_t { kSpecial, kAlsoText };
+  enum class Marks : uint8_t { kSpecial, kPossible };
   explicit MarkFinder(const VocabularyDraft& draft, Marks marks_of = Marks::kSpecial) {
     for (size_t id = 0; id < draft.pieces.size(); ++id) {
       const DraftPiece& piece = draft.pieces[id];
-      const bool is_text = marks_of == Marks::kAlsoText && MayBecomeMark(piece);
-      if (!LooksLikeMark(piece.bytes) || (!IsSpecial(piece) && !is_text)) continue;
-      if (is_text && draft.FindSpecial(piece.bytes) >= 0) continue;
+      const bool is_possible = marks_of == Marks::kPossible && MayBecomeMark(piece);
+      if (!LooksLikeMark(piece.bytes) || (!IsSpecial(piece) && !is_possible)) continue;
+      if (is_possible && draft.FindSpecial(piece.bytes) >= 0) continue;
       bytes_ += draft.pieces[id].bytes;
       offsets_.push_back(static_cast<uint32_t>(bytes_.size()));
       ids_.push_back(static_cast<int32_t>(id));
@@ -187,16 +187,16 @@ Result<std::vector<std::string>> MakeMarksSpecial(std::string_view source,
     }
   }
   const OwnTexts texts = source.empty() ? OwnTexts() : TextsOf(source, *draft);
-  const MarkFinder finder(*draft, MarkFinder::Marks::kAlsoText);
-  const auto add_if_text = [&](int32_t id) {
-    const bool is_text = MayBecomeMark(draft->pieces[static_cast<size_t>(id)]);
-    if (is_text && !std::ranges::contains(marks, id)) marks.push_back(id);
+  const MarkFinder finder(*draft, MarkFinder::Marks::kPossible);
+  const auto add_if_possible = [&](int32_t id) {
+    const bool is_possible = MayBecomeMark(draft->pieces[static_cast<size_t>(id)]);
+    if (is_possible && !std::ranges::contains(marks, id)) marks.push_back(id);
   };
   std::string_view behind_answer = texts.behind_answer;
-  if (const auto id = finder.Take(&behind_answer)) add_if_text(*id);
+  if (const auto id = finder.Take(&behind_answer)) add_if_possible(*id);
   const size_t num_certain = marks.size();
   for (std::string_view text : texts.all) {
-    while (const auto id = finder.Take(&text)) add_if_text(*id);
+    while (const auto id = finder.Take(&text)) add_if_possible(*id);
   }
   if (marks.size() > num_certain) {
     CRIA_ASSIGN_OR_RETURN(const OwnedVocabulary vocabulary,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "converter/tokenizer/split_patterns_by_name.h"
+#include "support/unwrap.h"
 #include "text/split_patterns.h"
 #include "text/tokenizer.h"
 
@@ -159,13 +160,10 @@ TEST(GgufTokenizerTest, SoDoMarksThatAreUnused) {
   constexpr int64_t kUnused = 5;
   GgufMetadata metadata = MetadataWithMarksOfText({"<turn>", "</turn>", "<other>"}, kUnused);
   metadata.Add("tokenizer.chat_template", std::string(kTurnTemplate));
-  const auto imported = Import(metadata);
-  ASSERT_TRUE(imported) << imported.error().message();
-  const std::vector<PieceType>& types = imported->vocabulary.piece_types;
-  EXPECT_EQ(types[8], PieceType::kControl);
-  EXPECT_EQ(types[9], PieceType::kControl);
-  EXPECT_EQ(types[10], PieceType::kUnused);
-  EXPECT_THAT(imported->stop_token_ids, ElementsAre(2, 9));
+  const auto imported = Unwrap(Import(metadata));
+  EXPECT_THAT(std::span(imported.vocabulary.piece_types).subspan(8),
+              ElementsAre(PieceType::kControl, PieceType::kControl, PieceType::kUnused));
+  EXPECT_THAT(imported.stop_token_ids, ElementsAre(2, 9));
 }
 
 // Right behind an answer, it cannot be anything else.
