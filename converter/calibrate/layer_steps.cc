@@ -157,19 +157,19 @@ void Activate(const ThreadPool& threads, HiddenAct act, ConstMatrixView gate_up,
 }
 
 void RoundInputs(const ThreadPool& threads, MatrixView rows) {
-  // As in runtime/ops/quantize_row: 255 steps, of which one is exactly 0.
+  // As in runtime/ops/quantized_blocks.
+  constexpr size_t kBlock = 32;
+  constexpr float kHighest = 127.0f;
   ForEachRow(threads, rows.rows, [&](size_t row) {
-    const std::span<float> values = rows.row(row);
-    const auto [low, high] = std::ranges::minmax(values);
-    const float lowest = std::min(low, 0.0f);
-    const float highest = std::max(high, 0.0f);
-    if (lowest == highest) return;
-    const float scale = (highest - lowest) / 255.0f;
-    const float inverse = 255.0f / (highest - lowest);
-    const float zero_point = RoundToInteger(-128.0f - lowest * inverse);
-    for (float& value : values) {
-      const float code = std::clamp(RoundToInteger(value * inverse) + zero_point, -128.0f, 127.0f);
-      value = (code - zero_point) * scale;
+    for (std::span<float> left = rows.row(row); !left.empty();) {
+      const std::span<float> block = left.first(std::min(kBlock, left.size()));
+      left = left.subspan(block.size());
+      float largest = 0.0f;
+      for (const float value : block) largest = std::max(largest, std::abs(value));
+      if (largest == 0.0f) continue;
+      const float scale = largest / kHighest;
+      const float inverse = kHighest / largest;
+      for (float& value : block) value = RoundToInteger(value * inverse) * scale;
     }
   });
 }

@@ -45,8 +45,8 @@ void Attend(const ThreadPool& threads, const ModelConfig& config, const LayerKin
 // bias, [rows, 2 * intermediate_size]: up * act(gate).
 void Activate(const ThreadPool& threads, HiddenAct act, ConstMatrixView gate_up, MatrixView output);
 
-// Rounds each row as the runtime stores the inputs of a product with a quantized matrix: to int8 of
-// its own range.
+// Rounds each row as the runtime stores the inputs of a product with a quantized matrix: to int8,
+// in blocks of 32 values with a range of their own.
 void RoundInputs(const ThreadPool& threads, MatrixView rows);
 
 }  // namespace cria

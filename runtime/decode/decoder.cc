@@ -6,7 +6,6 @@
 #include "core/numeric.h"
 #include "ops/hadamard.h"
 #include "ops/kv_cache_shift.h"
-#include "ops/quantize_row.h"
 #include "ops/rms_norm.h"
 #include "ops/soft_cap.h"
 #include "ops/vector.h"
@@ -230,10 +229,7 @@ Status Decoder::Embed(std::span<const int32_t> tokens) {
 }
 
 void Decoder::MakeReady(const Projection& next, const float* input, size_t row) const {
-  const TensorLayout& layout = next.linear->layout();
-  if (layout.scheme == Scheme::kF32) return;
-  int8_t* const values = quantized_.values + row * QuantizedRowStride(layout.input_channels);
-  quantized_.quantizations[row] = ops::QuantizeRow(input, layout.input_channels, values);
+  next.linear->Quantize(input, quantized_, row);
 }
 
 void Decoder::Normalize(const float* input, size_t row, const float* weight,

@@ -204,6 +204,7 @@ class Decoder final : public TokenModel {
   // Both leave the block's output in projected_. A dense feed-forward may be the shared expert.
   Status DenseFeedForward(const Layer& layer, size_t rows);
   Status Mixture(const Layer& layer, size_t rows);
+  Status SharedExpert(const Layer& layer, size_t rows);
   // Lets each row choose its experts.
   void Route(const Layer& layer, size_t rows);
   // Gives each choice of the rows a slot, those of one expert behind one another.

@@ -10,6 +10,7 @@
 #include "model/tensor_table.h"
 #include "ops/attention.h"
 #include "ops/products/tiled_product.h"
+#include "ops/quantized_blocks.h"
 #include "xnn/linear.h"
 
 namespace cria {
@@ -80,8 +81,9 @@ size_t WidestDenseFeedForward(const ModelConfig& config) {
 
 size_t QuantizedRowStride(size_t channels) {
   constexpr size_t kLineBytes = 64;
-  static_assert(kLineBytes % kBlockSizes.front() == 0);
-  return (DivideRoundingUp(channels, kLineBytes) | 1) * kLineBytes;
+  // No scheme pads rows further than to a whole block of activations.
+  static_assert(kBlockSizes.front() == ops::kActivationBlock);
+  return (DivideRoundingUp(ops::QuantizedBlocks::Bytes(channels), kLineBytes) | 1) * kLineBytes;
 }
 
 DecoderOptions EffectiveOptions(const DecoderOptions& options) {

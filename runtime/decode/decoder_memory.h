@@ -108,8 +108,8 @@ DecoderMemory PlanDecoderMemory(const ModelConfig& config, const DecoderOptions&
                                 size_t num_threads);
 
 // Bytes from one row of quantized activations to the next, for rows of `channels` inputs: enough
-// for the padding of every scheme. It is an odd number of cache lines, because rows whose distance
-// is a power of two would compete for the same few places in the first-level cache.
+// for every form and the padding of every scheme. It is an odd number of cache lines, because rows
+// whose distance is a power of two would compete for the same few places in the first-level cache.
 size_t QuantizedRowStride(size_t channels);
 
 }  // namespace cria

@@ -7,7 +7,6 @@
 #include "core/numeric.h"
 #include "core/platform.h"
 #include "decode/decoder.h"
-#include "ops/quantize_row.h"
 #include "ops/router.h"
 
 namespace cria {
@@ -28,9 +27,20 @@ Status Decoder::Mixture(const Layer& layer, size_t rows) {
       MultiplyExperts(layer.experts_gate_up_proj, rows, OperatorKind::kGateUpProj));
   ActivateSlots(layer, rows);
   CRIA_RETURN_IF_ERROR(MultiplyExperts(layer.experts_down_proj, rows, OperatorKind::kDownProj));
-  if (layer.intermediate_size != 0) CRIA_RETURN_IF_ERROR(DenseFeedForward(layer, rows));
+  if (layer.intermediate_size != 0) CRIA_RETURN_IF_ERROR(SharedExpert(layer, rows));
   AddExperts(layer, rows);
   return {};
+}
+
+Status Decoder::SharedExpert(const Layer& layer, size_t rows) {
+  // The rows are quantized as the experts read them.
+  if (layer.gate_up_proj.linear->input_form() != layer.experts_gate_up_proj.linear->input_form()) {
+    const size_t hidden = config_.hidden_size;
+    ForEachRow(rows, hidden, [&](size_t row) {
+      MakeReady(layer.gate_up_proj, FeedForwardRows() + row * hidden, row);
+    });
+  }
+  return DenseFeedForward(layer, rows);
 }
 
 void Decoder::Route(const Layer& layer, size_t rows) {
@@ -90,7 +100,7 @@ void Decoder::FillSlots(const Layer& layer, size_t rows) {
   }
   const size_t hidden = config_.hidden_size;
   const size_t stride = QuantizedRowStride(hidden);
-  const bool is_f32 = layer.experts_gate_up_proj.linear->layout().scheme == Scheme::kF32;
+  const bool is_f32 = layer.experts_gate_up_proj.linear->input_form() == xnn::InputForm::kF32;
   ForEachRow(rows * config_.num_experts_per_tok, hidden, [&](size_t slot) {
     const size_t row = experts_.slot_rows[slot];
     if (is_f32) {
@@ -118,15 +128,11 @@ Status Decoder::MultiplyExperts(const Projection& experts, size_t rows, Operator
 
 void Decoder::ActivateSlots(const Layer& layer, size_t rows) {
   const size_t width = config_.moe_intermediate_size;
-  const size_t stride = QuantizedRowStride(width);
-  const bool is_f32 = layer.experts_down_proj.linear->layout().scheme == Scheme::kF32;
   ForEachRow(rows * config_.num_experts_per_tok, 2 * width, [&](size_t slot) {
     // The result overwrites the gate, from where the down projection reads it.
     float* const gate = experts_.gate_up + slot * 2 * width;
     gated_act_(gate, gate + width, width, gate);
-    if (is_f32) return;
-    experts_.quantized.quantizations[slot] =
-        ops::QuantizeRow(gate, width, experts_.quantized.values + slot * stride);
+    layer.experts_down_proj.linear->Quantize(gate, experts_.quantized, slot);
   });
   Count(OperatorKind::kActivation);
 }

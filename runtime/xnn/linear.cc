@@ -10,6 +10,8 @@
 #include "core/numeric.h"
 #include "core/platform.h"
 #include "ops/products/tiled_product.h"
+#include "ops/quantize_row.h"
+#include "ops/quantized_blocks.h"
 #include "xnn/linear_operator.h"
 #include "xnn/packing.h"
 #include "xnn/tile_probe.h"
@@ -208,6 +210,25 @@ Result<Linear> Linear::Create(const TensorLayout& layout, const LinearBuffers& b
   return linear;
 }
 
+InputForm Linear::input_form() const {
+  if (layout_.scheme == Scheme::kF32) return InputForm::kF32;
+  return kernel_ == nullptr ? InputForm::kRows : InputForm::kBlocks;
+}
+
+void Linear::Quantize(const float* input, const QuantizedRows& rows, size_t row) const {
+  int8_t* const values = rows.values + row * buffers_.quantized_stride;
+  switch (input_form()) {
+    case InputForm::kF32:
+      return;
+    case InputForm::kRows:
+      rows.quantizations[row] = ops::QuantizeRow(input, layout_.input_channels, values);
+      return;
+    case InputForm::kBlocks:
+      ops::QuantizeBlocks(input, layout_.input_channels, layout_.padded_input_channels, values);
+      return;
+  }
+}
+
 Status Linear::Run(std::span<const std::byte> packed, size_t rows, const ThreadPool& pool) {
   const ops::RowGroup all = {.packed = packed.data(), .first_row = 0, .num_rows = rows};
   return rows == 0 ? Status() : RunGroups(std::span(&all, 1), pool);
@@ -226,10 +247,9 @@ Status Linear::RunGroups(std::span<const ops::RowGroup> groups, const ThreadPool
   }
   const QuantizedRows& quantized = buffers_.quantized;
   const size_t rows = groups.back().first_row + groups.back().num_rows;
-  ops::MultiplyTiledGroups(
-      *kernel_, TilesOf(*kernel_, layout_), groups, layout_.output_channels,
-      {quantized.values, buffers_.quantized_stride, quantized.quantizations, rows}, buffers_.output,
-      pool);
+  ops::MultiplyTiledGroups(*kernel_, TilesOf(*kernel_, layout_), groups, layout_.output_channels,
+                           {quantized.values, buffers_.quantized_stride, rows}, buffers_.output,
+                           pool);
   return {};
 }
 

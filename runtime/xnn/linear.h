@@ -22,19 +22,28 @@ inline constexpr size_t kReadableSlackBytes = 16;
 // fills. XNNPACK's own constant, 10, is too small for its kernels of 14 rows.
 inline constexpr size_t kExtraRowQuantizations = 32;
 
-// Rows quantized to int8: row r at values + r * stride, with quantizations[r].
+// How Linear reads the rows of its input.
+enum class InputForm : uint8_t {
+  kF32,     // As they are.
+  kRows,    // Quantized to int8 with one scale a row, by ops::QuantizeRow, for XNNPACK.
+  kBlocks,  // Quantized to ops::QuantizedBlocks, for a kernel of our own.
+};
+
+// Quantized rows: row r at values + r * stride, with quantizations[r] in InputForm::kRows.
 struct QuantizedRows {
   int8_t* values = nullptr;
   RowQuantization* quantizations = nullptr;
 };
 
-// The input and output of a linear layer. kF32 reads `input`; the other schemes read `quantized`.
+// The input and output of a linear layer. InputForm::kF32 reads `input`; the others read
+// `quantized`.
 struct LinearBuffers {
   const float* input = nullptr;
   size_t input_stride = 0;  // In floats, at least input_channels.
   QuantizedRows quantized;
-  size_t quantized_stride = 0;  // In bytes, at least padded_input_channels.
-  float* output = nullptr;      // Rows are output_channels apart.
+  // In bytes, a multiple of 4: at least QuantizedBlocks::Bytes(padded_input_channels).
+  size_t quantized_stride = 0;
+  float* output = nullptr;  // Rows are output_channels apart.
 };
 
 // output[rows][output_channels] = input[rows][input_channels] × weightsᵀ, for all matrices with one
@@ -58,6 +67,11 @@ class Linear {
   ~Linear();
 
   const TensorLayout& layout() const { return layout_; }
+  InputForm input_form() const;
+
+  // Quantizes a row of input_channels floats to row `row` of `rows`, whose stride is that of the
+  // buffers, in this layer's form. Does nothing if that is kF32.
+  void Quantize(const float* input, const QuantizedRows& rows, size_t row) const;
 
   // Multiplies the first `rows` rows by `packed`: the PackedBytes that Pack packed on a processor
   // with this layout. Allocates nothing.

@@ -16,6 +16,7 @@
 #include "ops/kv_cache_shift.h"
 #include "ops/kv_cache_view.h"
 #include "ops/quantize_row.h"
+#include "ops/quantized_blocks.h"
 #include "ops/read_memory.h"
 #include "ops/rms_norm.h"
 #include "ops/swiglu.h"
@@ -220,6 +221,18 @@ void BM_QuantizeRow(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * state.range(0));
 }
 BENCHMARK(BM_QuantizeRow)->Arg(768)->Arg(8192);
+
+void BM_QuantizeBlocks(benchmark::State& state) {
+  const auto size = static_cast<size_t>(state.range(0));
+  const std::vector<float> row(size, 0.5f);
+  std::vector<int8_t> output(QuantizedBlocks::Bytes(size));
+  for ([[maybe_unused]] auto _ : state) {
+    QuantizeBlocks(row.data(), size, size, output.data());
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(BM_QuantizeBlocks)->Arg(768)->Arg(8192);
 
 // The roofs: the rates of plain reading and of multiply-adds from registers are those of the
 // machine; reading is measured here because it varies between virtual machines.

@@ -32,14 +32,15 @@ void Run(benchmark::State& state, const TileKernel* kernel, size_t block_size) {
   if (!weights) return state.SkipWithError("no memory");
   // Every byte is sound as a code, and as a part of a scale and a sum.
   std::ranges::fill(weights->bytes(), std::byte{0x3c});
-  std::vector<int8_t> values(num_rows * kInputs, 1);
-  const std::vector<RowQuantization> quantizations(num_rows, {.zero_point = 3, .scale = 0.5f});
+  // Zeros, also as scales and offsets.
+  const size_t stride = QuantizedBlocks::Bytes(kInputs) + 64;
+  const std::vector<int8_t> values(num_rows * stride);
   std::vector<float> output(num_rows * kOutputs);
   const Result<ThreadPool> pool = ThreadPool::Create(num_threads);
   size_t layer = 0;
   for ([[maybe_unused]] auto _ : state) {
     MultiplyTiled(*kernel, tiles, weights->bytes().data() + layer * bytes, kOutputs,
-                  {values.data(), kInputs, quantizations.data(), num_rows}, output.data(), *pool);
+                  {values.data(), stride, num_rows}, output.data(), *pool);
     layer = (layer + 1) % kLayers;
     benchmark::ClobberMemory();
   }

@@ -54,8 +54,9 @@ TEST(DecoderMemoryTest, RegionsHoldTheirShapes) {
   expect_holds(memory.logits, size_t{49152} * 4);
   expect_holds(memory.embedding_row, size_t{576} * 8);
   expect_holds(memory.hidden, size_t{100} * 576 * 4);
-  // 1,536 are 24 cache lines, and the distance of rows is an odd number of them.
-  expect_holds(memory.quantized, size_t{100} * 25 * 64, slack);
+  // 1,536 values, and 48 scales and offsets, are 30 cache lines, and the distance of rows is an odd
+  // number of them.
+  expect_holds(memory.quantized, size_t{100} * 31 * 64, slack);
   expect_holds(memory.quantizations, (100 + xnn::kExtraRowQuantizations) * sizeof(RowQuantization));
   expect_holds(memory.normed, size_t{100} * 576 * 4, slack);
   expect_holds(memory.qkv, size_t{100} * (9 + 3 + 3) * 64 * 4);
@@ -251,10 +252,11 @@ TEST(QuantizedRowStrideTest, HoldsTheLayoutOfEveryScheme) {
     for (const size_t block_size : kBlockSizes) {
       const TensorLayout layout =
           MakeTensorLayout({TensorRole::kDownProj, 0, 1, channels}, Scheme::kQb4w, block_size);
-      ASSERT_GE(QuantizedRowStride(channels), layout.padded_input_channels);
+      ASSERT_GE(QuantizedRowStride(channels),
+                ops::QuantizedBlocks::Bytes(layout.padded_input_channels));
     }
-    ASSERT_GE(QuantizedRowStride(channels), channels);
-    ASSERT_LT(QuantizedRowStride(channels), channels + 128);
+    ASSERT_GE(QuantizedRowStride(channels), ops::QuantizedBlocks::Bytes(channels));
+    ASSERT_LT(QuantizedRowStride(channels), ops::QuantizedBlocks::Bytes(channels) + 128);
     ASSERT_EQ(QuantizedRowStride(channels) % 128, 64u);
   }
 }

@@ -14,8 +14,8 @@ namespace cria::ops::HWY_NAMESPACE {
 #if HWY_TARGET == HWY_AVX2
 
 struct EvexDotProducts {
-  static HWY_INLINE void Add(__m256i row, __m256i weights, __m256i& sum) {
-    asm("%{evex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(row), "x"(weights));
+  static HWY_INLINE void Add(__m256i weights, __m256i row, __m256i& sum) {
+    asm("%{evex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(weights), "x"(row));
   }
 };
 

@@ -18,6 +18,7 @@
 #include "core/platform.h"
 #include "core/thread_pool.h"
 #include "ops/products/tiled_product.h"
+#include "ops/quantized_blocks.h"
 #include "support/emulation.h"
 #include "xnn/row_bits.h"
 #include "xnn/stored_weights.h"
@@ -38,7 +39,8 @@ class Activations {
       : inputs_(layout.input_channels),
         outputs_(layout.output_channels),
         input_stride_(layout.input_channels + gap),
-        quantized_stride_(layout.padded_input_channels + gap),
+        padded_inputs_(layout.padded_input_channels),
+        quantized_stride_(ops::QuantizedBlocks::Bytes(padded_inputs_) + gap),
         input_(kMaxRows * input_stride_ + kReadableSlackBytes),
         quantized_(kMaxRows * quantized_stride_ + kReadableSlackBytes),
         quantizations_(kMaxRows + kExtraRowQuantizations),
@@ -65,8 +67,13 @@ class Activations {
     return from;
   }
 
-  void Quantize(size_t rows) { QuantizeRows(buffers(), rows, inputs_); }
-  void QuantizeFrom(size_t row, size_t rows) { QuantizeRows(BuffersFrom(row), rows, inputs_); }
+  // Quantizes the first `rows` rows, or those from row `first` on.
+  void Quantize(const Linear& linear, size_t rows, size_t first = 0) {
+    form_ = linear.input_form();
+    for (size_t r = 0; r < rows; ++r) {
+      linear.Quantize(&input_[(first + r) * input_stride_], buffers().quantized, r);
+    }
+  }
 
   void ForgetOutput() { std::ranges::fill(output_, kUntouched); }
   void ForgetQuantizations() {
@@ -94,7 +101,7 @@ class Activations {
       ASSERT_EQ(output_[i], kUntouched) << "row " << i / outputs_ << " output " << i % outputs_;
     }
     std::vector<Terms> terms;
-    for (const size_t r : checked) terms.push_back(TermsOf(weights.layout().scheme, r));
+    for (const size_t r : checked) terms.push_back(TermsOf(r));
     std::vector<double> column(inputs_);
     for (size_t o = 0; o < outputs_; ++o) {
       for (size_t i = 0; i < inputs_; ++i) column[i] = weights.value(o, i);
@@ -119,17 +126,24 @@ class Activations {
     std::vector<double> largest;
   };
 
-  Terms TermsOf(Scheme scheme, size_t r) const {
+  Terms TermsOf(size_t r) const {
     Terms terms;
     for (size_t i = 0; i < inputs_; ++i) {
-      if (scheme == Scheme::kF32) {
+      if (form_ == InputForm::kF32) {
         const double value = input_[r * input_stride_ + i];
         terms.values.push_back(value);
         terms.largest.push_back(std::abs(value));
         continue;
       }
+      const int8_t* const codes = &quantized_[r * quantized_stride_];
+      if (form_ == InputForm::kBlocks) {
+        const float* const scales = ops::QuantizedBlocks::Scales(codes, padded_inputs_);
+        terms.values.push_back(double{scales[i / ops::kActivationBlock]} * codes[i]);
+        terms.largest.push_back(std::abs(terms.values.back()));
+        continue;
+      }
       const RowQuantization& row = quantizations_[r];
-      const int code = quantized_[r * quantized_stride_ + i];
+      const int code = codes[i];
       terms.values.push_back(double{row.scale} * (code - row.zero_point));
       terms.largest.push_back(double{row.scale} * (std::abs(code) + std::abs(row.zero_point)));
     }
@@ -139,7 +153,9 @@ class Activations {
   size_t inputs_;
   size_t outputs_;
   size_t input_stride_;
+  size_t padded_inputs_;
   size_t quantized_stride_;
+  InputForm form_ = InputForm::kF32;
   std::vector<float> input_;
   std::vector<int8_t> quantized_;
   std::vector<RowQuantization> quantizations_;
@@ -181,7 +197,7 @@ TEST_P(LinearTest, MultipliesAsDefinedForEveryNumberOfRows) {
     SCOPED_TRACE(rows);
     activations.ForgetOutput();
     activations.Renew(static_cast<unsigned>(rows));
-    activations.Quantize(rows);
+    activations.Quantize(linear->linear, rows);
     const Status run = linear->Run(rows, pool);
     ASSERT_TRUE(run) << run.error().message();
     activations.ExpectProduct(weights, rows);
@@ -200,7 +216,7 @@ TEST_P(LinearTest, TilesThatAreNotFullGiveTheSameRows) {
   for (size_t rows = 40; rows > 0; --rows) {
     activations.ForgetOutput();
     activations.ForgetQuantizations();
-    activations.Quantize(rows);
+    activations.Quantize(linear->linear, rows);
     ASSERT_TRUE(linear->Run(rows, pool));
     activations.ExpectProduct(weights, rows);
     if (HasFatalFailure()) FAIL() << rows << " rows";
@@ -210,12 +226,12 @@ TEST_P(LinearTest, TilesThatAreNotFullGiveTheSameRows) {
 TEST_P(LinearTest, StridesMayBeLargerThanTheChannels) {
   const ThreadPool pool = Threads(1);
   const StoredWeights weights(GetParam(), 3);
-  Activations activations(weights.layout(), 4, /*gap=*/37);
+  Activations activations(weights.layout(), 4, /*gap=*/36);
   auto linear = MakeLinear(weights.view(), activations.buffers());
   ASSERT_TRUE(linear) << linear.error().message();
   for (const size_t rows : {1, 7}) {
     activations.ForgetOutput();
-    activations.Quantize(rows);
+    activations.Quantize(linear->linear, rows);
     ASSERT_TRUE(linear->Run(rows, pool));
     activations.ExpectProduct(weights, rows);
   }
@@ -227,7 +243,7 @@ TEST_P(LinearTest, IsBitwiseEqualOnEveryNumberOfThreads) {
   auto linear = MakeLinear(weights.view(), activations.buffers());
   ASSERT_TRUE(linear) << linear.error().message();
   for (const size_t rows : {size_t{1}, size_t{3}, kMaxRows}) {
-    activations.Quantize(rows);
+    activations.Quantize(linear->linear, rows);
     std::vector<float> alone;
     for (const size_t num_threads : {1, 2, 3, 1}) {
       // Emulated, threads that wait take the others' time.
@@ -253,7 +269,7 @@ TEST_P(LinearTest, LayersMayShareBuffers) {
   ASSERT_TRUE(first && second);
   for (const size_t rows : {4, 1, 4}) {
     activations.ForgetOutput();
-    activations.Quantize(rows);
+    activations.Quantize(first->linear, rows);
     ASSERT_TRUE(first->Run(rows, pool));
     activations.ExpectProduct(first_weights, rows);
     activations.ForgetOutput();
@@ -275,15 +291,15 @@ TEST_P(LinearTest, GroupsOfRowsAreMultipliedByTheirOwnMatrices) {
   for (const auto& [num_first, num_second] : {std::pair<size_t, size_t>(1, 1), {3, 2}, {40, 9}}) {
     const size_t rows = num_first + num_second;
     activations.ForgetOutput();
-    activations.Quantize(rows);
+    activations.Quantize(first->linear, rows);
     const ops::RowGroup groups[] = {{first->packed.bytes().data(), 0, num_first},
                                     {second->packed.bytes().data(), num_first, num_second}};
     ASSERT_TRUE(first->linear.RunGroups(groups, pool));
     const std::vector<float> grouped = activations.output();
-    activations.Quantize(rows);
+    activations.Quantize(second->linear, rows);
     ASSERT_TRUE(second->Run(rows, pool));
     const std::vector<float> by_second = activations.output();
-    activations.Quantize(rows);
+    activations.Quantize(first->linear, rows);
     ASSERT_TRUE(first->Run(rows, pool));
     if (!RowsAreBitwiseAsAlone(GetParam().scheme)) continue;
     for (size_t i = 0; i < rows * outputs; ++i) {
@@ -303,7 +319,7 @@ TEST_P(LinearTest, OneMultipliesByMatricesInTurn) {
   auto second = MakeLinear(second_weights.view(), activations.buffers());
   ASSERT_TRUE(first && second);
   for (const size_t rows : {size_t{1}, size_t{16}, size_t{1}, kMaxRows}) {
-    activations.Quantize(rows);
+    activations.Quantize(first->linear, rows);
     activations.ForgetOutput();
     ASSERT_TRUE(first->linear.Run(second->packed.bytes(), rows, pool));
     activations.ExpectProduct(second_weights, rows);
@@ -325,7 +341,7 @@ TEST_P(LinearTest, WeightsAreNoLongerReadOnceItIsMade) {
   copy.reset();
   PackedLinear moved = std::move(*linear);
   activations.ForgetOutput();
-  activations.Quantize(2);
+  activations.Quantize(moved.linear, 2);
   ASSERT_TRUE(moved.Run(2, pool));
   activations.ExpectProduct(weights, 2);
 }
@@ -356,7 +372,7 @@ TEST_P(LinearSlicesTest, FewRowsAndManyGiveTheSame) {
   if (!support::IsEmulated()) counts.insert(counts.end(), {16, 37});
   for (const size_t rows : counts) {
     activations.ForgetOutput();
-    activations.Quantize(rows);
+    activations.Quantize(linear->linear, rows);
     ASSERT_TRUE(linear->Run(rows, pool));
     // A slice has some outputs of all rows, so that few rows show which slices are wrong.
     activations.ExpectProduct(weights, rows, {0, rows / 2, rows - 1});
@@ -392,12 +408,12 @@ TEST_P(LinearRowBitsTest, ARowIsBitwiseAsAloneWhereItIsSaidToBe) {
     for (size_t row = 0; row < kRows; ++row) {
       auto one = MakeLinear(weights.view(), alone.BuffersFrom(row));
       ASSERT_TRUE(one);
-      alone.QuantizeFrom(row, 1);
+      alone.Quantize(one->linear, 1, row);
       ASSERT_TRUE(one->Run(1, pool));
       expected.insert(expected.end(), alone.output().begin(), alone.output().begin() + outputs);
     }
     for (const size_t rows : {2, 3, 4, 5, 6, 7, 8, 12, 14, 16, 31, 40}) {
-      together.Quantize(rows);
+      together.Quantize(linear->linear, rows);
       ASSERT_TRUE(linear->Run(rows, pool));
       is_as_alone = is_as_alone && std::memcmp(together.output().data(), expected.data(),
                                                rows * size_t(outputs) * sizeof(float)) == 0;

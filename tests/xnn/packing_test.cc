@@ -16,6 +16,7 @@
 #include "core/temporary_file.h"
 #include "core/thread_pool.h"
 #include "model/file_layout.h"
+#include "ops/quantized_blocks.h"
 #include "support/run_program.h"
 #include "xnn/linear.h"
 #include "xnn/stored_weights.h"
@@ -154,18 +155,22 @@ std::vector<float> Multiply(const TensorLayout& layout, std::span<const std::byt
   std::mt19937 random(5);
   std::normal_distribution<float> normal;
   for (float& value : input) value = normal(random);
-  std::vector<int8_t> quantized(kRows * layout.padded_input_channels + kReadableSlackBytes);
+  const size_t quantized_stride = ops::QuantizedBlocks::Bytes(layout.padded_input_channels);
+  std::vector<int8_t> quantized(kRows * quantized_stride + kReadableSlackBytes);
   std::vector<RowQuantization> quantizations(kRows + kExtraRowQuantizations);
   std::vector<float> output(kRows * layout.output_channels);
   const LinearBuffers buffers = {.input = input.data(),
                                  .input_stride = layout.input_channels,
                                  .quantized = {quantized.data(), quantizations.data()},
-                                 .quantized_stride = layout.padded_input_channels,
+                                 .quantized_stride = quantized_stride,
                                  .output = output.data()};
   const auto pool = ThreadPool::Create(2);
   auto linear = Linear::Create(layout, buffers, 2);
-  QuantizeRows(buffers, kRows, layout.input_channels);
-  EXPECT_TRUE(pool && linear && linear->Run(packed, kRows, *pool));
+  EXPECT_TRUE(pool && linear);
+  for (size_t r = 0; r < kRows; ++r) {
+    linear->Quantize(&input[r * layout.input_channels], buffers.quantized, r);
+  }
+  EXPECT_TRUE(linear->Run(packed, kRows, *pool));
   return output;
 }
 

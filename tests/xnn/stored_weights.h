@@ -102,21 +102,4 @@ class StoredWeights {
   std::vector<double> values_;
 };
 
-// Quantizes rows in double arithmetic, each from its lowest to its highest value, 0 included.
-inline void QuantizeRows(const LinearBuffers& buffers, size_t rows, size_t channels) {
-  for (size_t r = 0; r < rows; ++r) {
-    const std::span<const float> row(buffers.input + r * buffers.input_stride, channels);
-    const double lowest = std::min(0.0f, std::ranges::min(row));
-    const double highest = std::max(0.0f, std::ranges::max(row));
-    const double scale = highest > lowest ? (highest - lowest) / 255 : 1.0;
-    const auto zero_point = static_cast<int32_t>(std::lround(-128 - lowest / scale));
-    buffers.quantized.quantizations[r] = {zero_point, static_cast<float>(scale)};
-    for (size_t i = 0; i < channels; ++i) {
-      const auto step = std::lround(row[i] / scale) + zero_point;
-      buffers.quantized.values[r * buffers.quantized_stride + i] =
-          static_cast<int8_t>(std::clamp(step, -128L, 127L));
-    }
-  }
-}
-
 }  // namespace cria::xnn

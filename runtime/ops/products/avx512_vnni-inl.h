@@ -24,8 +24,8 @@ namespace cria::ops::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Each lane of a vector is one output of the tile. The instruction adds the products of four
-// unsigned and four signed bytes to a lane, so 128 is added to the activations to make them
-// unsigned; the zero point cancels it.
+// unsigned and four signed bytes to a lane, so 128 is added to the weights to make them unsigned;
+// the rows' offsets, with which sums begin, cancel it.
 using U8 = hn::FixedTag<uint8_t, 64>;
 using I8 = hn::FixedTag<int8_t, 64>;
 using I32 = hn::FixedTag<int32_t, 16>;
@@ -64,18 +64,33 @@ HWY_INLINE VnniGroup LoadGroup(const std::byte* group) {
                                    hn::IndicesFromVec(I32(), hn::Load(I32(), kOdd)))};
 }
 
+// Returns value `block` of row r in all lanes; rows of values are `stride` bytes apart.
+template <class D, typename T>
+HWY_INLINE hn::Vec<D> OfRow(D d, const T* values, size_t r, size_t stride, size_t block) {
+  return hn::Set(d, values[r * stride / sizeof(T) + block]);
+}
+
 // Adds the products of four inputs of each row, from `values` on, to its sums.
 template <size_t kRows>
-HWY_INLINE void AddDots(hn::Vec<I8> weights, const uint8_t* values, size_t stride,
+HWY_INLINE void AddDots(hn::Vec<U8> weights, const int8_t* values, size_t stride,
                         hn::Vec<I32> (&sums)[kRows]) {
   HWY_UNROLL(kVnniMaxRows)
   for (size_t r = 0; r < kRows; ++r) {
     int32_t four;
     std::memcpy(&four, values + r * stride, sizeof four);
-    const auto row = hn::BitCast(U8(), hn::Set(I32(), four));
-    sums[r] = hn::SumOfMulQuadAccumulate(I32(), row, weights, sums[r]);
+    const auto row = hn::BitCast(I8(), hn::Set(I32(), four));
+    sums[r] = hn::SumOfMulQuadAccumulate(I32(), weights, row, sums[r]);
     // Keeps each sum in one register, which GCC would move to another one and back.
     asm("" : "+v"(sums[r].raw));
+  }
+}
+
+// Writes the results of all rows.
+template <size_t kRows>
+HWY_INLINE void StoreResults(const TileProduct& product, const hn::Vec<F32> (&results)[kRows]) {
+  HWY_UNROLL(kVnniMaxRows)
+  for (size_t r = 0; r < kRows; ++r) {
+    hn::StoreN(results[r], F32(), product.output + r * product.output_stride, product.num_outputs);
   }
 }
 
@@ -83,7 +98,6 @@ template <class Rows>
 inline constexpr TileKernel kVnniKernel = {.tile_outputs = kVnniOutputs,
                                            .group_inputs = kVnniGroupInputs,
                                            .max_rows = kVnniMaxRows,
-                                           .reads_unsigned_rows = true,
                                            .multiply = MultiplyRows<Rows, kVnniMaxRows>};
 
 }  // namespace cria::ops::HWY_NAMESPACE

@@ -18,7 +18,9 @@ const TileKernel* FindQb4wKernel() {
 
 const TileKernel* FindQc8wKernel() {
 #if defined(__x86_64__)
-  return Qc8wKernelForAvx512Vnni();
+  if (const TileKernel* kernel = Qc8wKernelForAvx512Vnni(); kernel != nullptr) return kernel;
+  if (const TileKernel* kernel = Qc8wKernelForAvxVnni(); kernel != nullptr) return kernel;
+  return Qc8wKernelForAvx2();
 #elif defined(__aarch64__)
   const TileKernel* kernel = Qc8wKernelForNeonI8mm();
   return kernel != nullptr ? kernel : Qc8wKernelForNeonDot();

@@ -65,6 +65,36 @@ template <typename Vector>
   return reinterpret_cast<Vector>(is_second ? vzip2q_s64(a, b) : vzip1q_s64(a, b));
 }
 
+// The sums of all rows for `kVectors` vectors of 2 outputs: as AddMatrixProduct has them, except
+// for one row alone, whose vectors have 4 outputs.
+template <size_t kRows, size_t kVectors>
+using MatrixSums = float32x4_t[PairedRows<kRows>::kPairs][kRows == 1 ? kVectors / 2 : kVectors];
+
+// The scales of a block of activations: those of a pair's first row, twice, and of its second.
+template <size_t kRows>
+[[gnu::always_inline]] inline float32x4_t ScalesOfPair(const float* const (&row_scales)[kRows],
+                                                       size_t pair, size_t block) {
+  const float* const second = row_scales[2 * pair + 1 < kRows ? 2 * pair + 1 : 2 * pair];
+  return vcombine_f32(vld1_dup_f32(row_scales[2 * pair] + block), vld1_dup_f32(second + block));
+}
+
+// Brings the sums into the order of rows: kVectors / 2 vectors of 4 outputs each.
+template <size_t kRows, size_t kVectors>
+[[gnu::always_inline]] inline void ToRows(const MatrixSums<kRows, kVectors>& sums,
+                                          float32x4_t (&rows)[kRows][kVectors / 2]) {
+#pragma GCC unroll 4
+  for (size_t r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (size_t v = 0; v < kVectors; v += 2) {
+      if constexpr (kRows == 1) {
+        rows[r][v / 2] = sums[0][v / 2];
+      } else {
+        rows[r][v / 2] = SumsOfRow(sums[r / 2][v], sums[r / 2][v + 1], r % 2 == 1);
+      }
+    }
+  }
+}
+
 // The kernel for Rows that use AddMatrixProduct; null if this processor has no such instruction.
 template <class Rows, size_t kMaxRows>
 const TileKernel* NeonMatrixKernel() {

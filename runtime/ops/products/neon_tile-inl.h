@@ -8,7 +8,6 @@
 #include <cstring>
 
 #include "core/platform.h"
-#include "core/row_quantization.h"
 #include "ops/products/multiply_rows.h"
 #include "ops/products/tile_kernel.h"
 
@@ -65,28 +64,33 @@ template <size_t kVectors>
   std::memcpy(output, values, size * sizeof(float));
 }
 
-// Writes the results of int4 products: for all rows and vectors of 4 outputs, from vector `first`
-// of the tile on, scale * (kFactor * sum + zero point * minus the sum of the output's weights).
+// Writes the results of int4 products: kFactor times the sums of all rows, for vectors of 4 outputs
+// from vector `first` of the tile on.
 template <int kFactor, size_t kRows, size_t kVectors>
 [[gnu::always_inline]] inline void StoreResults(const TileProduct& product, size_t first,
-                                                const float32x4_t (&sums)[kRows][kVectors]) {
-  const RowQuantization* rows = product.rows.quantizations;
-  float32x4_t minus_weights[kVectors];
-#pragma GCC unroll 4
-  for (size_t v = 0; v < kVectors; ++v) {
-    minus_weights[v] = vld1q_f32(reinterpret_cast<const float*>(product.tile) + 4 * (first + v));
-  }
+                                                float32x4_t (&sums)[kRows][kVectors]) {
 #pragma GCC unroll 8
   for (size_t r = 0; r < kRows; ++r) {
-    const auto zero_point = static_cast<float>(rows[r].zero_point);
-    float32x4_t results[kVectors];
+    if constexpr (kFactor != 1) {
 #pragma GCC unroll 4
-    for (size_t v = 0; v < kVectors; ++v) {
-      const float32x4_t sum = kFactor == 1 ? sums[r][v] : vmulq_n_f32(sums[r][v], kFactor);
-      results[v] = vmulq_n_f32(vfmaq_n_f32(sum, minus_weights[v], zero_point), rows[r].scale);
+      for (auto& sum : sums[r]) sum = vmulq_n_f32(sum, kFactor);
     }
-    StoreVectors(product, r, first, results);
+    StoreVectors(product, r, first, sums[r]);
   }
+}
+
+// Writes the results of int8 products: the sums of all rows times the outputs' scales.
+template <size_t kRows, size_t kVectors>
+[[gnu::always_inline]] inline void StoreScaled(const TileProduct& product, size_t first,
+                                               const float* scales,
+                                               float32x4_t (&sums)[kRows][kVectors]) {
+#pragma GCC unroll 4
+  for (size_t v = 0; v < kVectors; ++v) {
+    const float32x4_t scale = vld1q_f32(scales + 4 * (first + v));
+#pragma GCC unroll 8
+    for (auto& row : sums) row[v] = vmulq_f32(row[v], scale);
+  }
+  StoreResults<1>(product, first, sums);
 }
 
 // The kernel that multiplies n rows, up to kMaxRows, by Rows::Multiply<n>.
@@ -94,7 +98,6 @@ template <class Rows, size_t kGroupInputs, size_t kMaxRows>
 inline constexpr TileKernel kNeonKernel = {.tile_outputs = kNeonOutputs,
                                            .group_inputs = kGroupInputs,
                                            .max_rows = kMaxRows,
-                                           .reads_unsigned_rows = false,
                                            .multiply = [](const TileProduct& product) {
                                              PublishActivations();
                                              MultiplyRows<Rows, kMaxRows>(product);

@@ -16,14 +16,6 @@ namespace cria::ops::HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_AVX2
 
-// Written by hand, because Highway has no such target, and functions that are compiled for AVX-VNNI
-// could be taken for others with the same name.
-struct AvxVnni {
-  static HWY_INLINE void Add(__m256i row, __m256i weights, __m256i& sum) {
-    asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(row), "x"(weights));
-  }
-};
-
 const TileKernel* Qb4wAvx2() { return &Qb4wTile<PairProducts>::kKernel; }
 const TileKernel* Qb4wAvxVnni() {
   return __builtin_cpu_supports("avxvnni") ? &Qb4wTile<DotProducts<AvxVnni>>::kKernel : nullptr;

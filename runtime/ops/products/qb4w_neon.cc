@@ -1,5 +1,5 @@
 // int4 products for Arm processors without dot products. XNNPACK's kernels for these widen every
-// number to 16 bits and multiply four at a time; SMLSL multiplies eight bytes.
+// number to 16 bits and multiply four at a time; SMLAL multiplies eight bytes.
 
 #include <arm_neon.h>
 
@@ -17,9 +17,9 @@ constexpr size_t kGroupInputs = 1;
 // The 16-bit sums of so many rows, four unpacked vectors of weights and eight of activations fit
 // into the registers.
 constexpr size_t kMaxRows = 8;
-// Inputs whose products are added in 16 bits. Minus the sum is at least -32 * -8 * -128 = -2^15,
-// which fits; the sum itself would not. So products are subtracted.
-constexpr size_t kStepInputs = 32;
+// Inputs whose products are added in 16 bits: a block of activations. A sum is at most
+// 32 * 8 * 127 < 2^15 in magnitude.
+constexpr size_t kStepInputs = kActivationBlock;
 constexpr size_t kInputsAtOnce = 4;
 // The compiler keeps the sums of up to so many rows in registers, or most of them.
 constexpr size_t kMaxRowsInRegisters = 6;
@@ -62,12 +62,11 @@ struct FourInputs<true> {
   }
 };
 
-// Subtracts the products of one activation and 16 weights. As intrinsics, the compiler would widen
+// Adds the products of one activation and 16 weights. As intrinsics, the compiler would widen
 // the weights once for several rows and not have enough registers.
-[[gnu::always_inline]] inline void SubtractProducts(int8x16_t weights, int8x16_t input,
-                                                    Sums16& sums) {
-  asm volatile("smlsl %0.8h, %1.8b, %2.8b" : "+w"(sums[0]) : "w"(weights), "w"(input));
-  asm volatile("smlsl2 %0.8h, %1.16b, %2.16b" : "+w"(sums[1]) : "w"(weights), "w"(input));
+[[gnu::always_inline]] inline void AddProducts(int8x16_t weights, int8x16_t input, Sums16& sums) {
+  asm volatile("smlal %0.8h, %1.8b, %2.8b" : "+w"(sums[0]) : "w"(weights), "w"(input));
+  asm volatile("smlal2 %0.8h, %1.16b, %2.16b" : "+w"(sums[1]) : "w"(weights), "w"(input));
 }
 
 // The weights of 16 outputs for the next four inputs.
@@ -96,17 +95,19 @@ template <size_t kRows>
   for (size_t r = 0; r < kRows; r += 2) {
 #pragma GCC unroll 4
     for (size_t i = 0; i < kInputsAtOnce; ++i) {
-      SubtractProducts(weights[i], even.input[i], sums[r]);
-      if (r + 1 < kRows) SubtractProducts(weights[i], odd.input[i], sums[r + 1]);
+      AddProducts(weights[i], even.input[i], sums[r]);
+      if (r + 1 < kRows) AddProducts(weights[i], odd.input[i], sums[r + 1]);
     }
     if (r + 2 < kRows) even.LoadNext(values[r + 2]);
     if (r + 3 < kRows) odd.LoadNext(values[r + 3]);
   }
 }
 
-// Adds minus the sums, times the outputs' scales.
+// Adds the sums of a block of activations, times the outputs' scales and the rows'.
 template <size_t kRows>
-[[gnu::always_inline]] inline void AddScaled(const std::byte* scales, const Sums16 (&minus)[kRows],
+[[gnu::always_inline]] inline void AddScaled(const std::byte* scales,
+                                             const float* const (&row_scales)[kRows], size_t block,
+                                             const Sums16 (&block_sums)[kRows],
                                              Sums (&sums)[kRows]) {
   float32x4_t scale[kNeonVectors];
 #pragma GCC unroll 2
@@ -117,12 +118,15 @@ template <size_t kRows>
   }
 #pragma GCC unroll 8
   for (size_t r = 0; r < kRows; ++r) {
+    const float row_scale = row_scales[r][block];
 #pragma GCC unroll 2
     for (size_t i = 0; i < 2; ++i) {
-      const float32x4_t low = vcvtq_f32_s32(vmovl_s16(vget_low_s16(minus[r][i])));
-      const float32x4_t high = vcvtq_f32_s32(vmovl_high_s16(minus[r][i]));
-      sums[r][2 * i] = vfmaq_f32(sums[r][2 * i], low, scale[2 * i]);
-      sums[r][2 * i + 1] = vfmaq_f32(sums[r][2 * i + 1], high, scale[2 * i + 1]);
+      const float32x4_t low = vcvtq_f32_s32(vmovl_s16(vget_low_s16(block_sums[r][i])));
+      const float32x4_t high = vcvtq_f32_s32(vmovl_high_s16(block_sums[r][i]));
+      const float32x4_t low_scale = vmulq_n_f32(scale[2 * i], row_scale);
+      const float32x4_t high_scale = vmulq_n_f32(scale[2 * i + 1], row_scale);
+      sums[r][2 * i] = vfmaq_f32(sums[r][2 * i], low, low_scale);
+      sums[r][2 * i + 1] = vfmaq_f32(sums[r][2 * i + 1], high, high_scale);
     }
     // Keeps the sums of many rows in memory until here, rather than some of them.
     if constexpr (kRows > kMaxRowsInRegisters) asm volatile("" : "+m"(sums[r]));
@@ -133,31 +137,34 @@ template <size_t kRows>
 void MultiplyInt4Rows(const TileProduct& product) {
   const PackedTiles& tiles = product.tiles;
   const int8_t* values[kRows];
-  Sums minus_sums[kRows];
+  const float* row_scales[kRows];
+  Sums sums[kRows];
 #pragma GCC unroll 8
   for (size_t r = 0; r < kRows; ++r) {
-    values[r] = product.rows.values + r * product.rows.stride;
+    values[r] = product.Row(r);
+    row_scales[r] = product.Scales(r);
 #pragma GCC unroll 4
-    for (auto& sum : minus_sums[r]) sum = vdupq_n_f32(0.0f);
+    for (auto& sum : sums[r]) sum = vdupq_n_f32(0.0f);
   }
   const std::byte* packed = product.tile + tiles.blocks_offset();
-  for (size_t input = 0; input < tiles.input_channels; input += tiles.block_size) {
+  const size_t num_blocks = tiles.input_channels / kActivationBlock;
+  for (size_t block = 0; block < num_blocks;) {
     const std::byte* scales = packed + tiles.scales_offset();
-    while (packed != scales) {
-      Sums16 step_sums[kRows];
+    for (; packed != scales; ++block) {
+      Sums16 block_sums[kRows];
 #pragma GCC unroll 8
-      for (auto& sums : step_sums) sums[0] = sums[1] = vdupq_n_s16(0);
+      for (auto& sum : block_sums) sum[0] = sum[1] = vdupq_n_s16(0);
 #pragma GCC unroll 8
       for (size_t i = 0; i < kStepInputs; i += kInputsAtOnce) {
-        MultiplyFour<kRows>(packed, values, step_sums);
+        MultiplyFour<kRows>(packed, values, block_sums);
         packed += kInputsAtOnce / 2 * kNeonOutputs;
       }
-      AddScaled<kRows>(scales, step_sums, minus_sums);
+      AddScaled<kRows>(scales, row_scales, block, block_sums, sums);
     }
     packed = scales + kNeonOutputs * sizeof(uint16_t);
   }
   // The stored scales are sixteenths.
-  StoreResults<-16>(product, 0, minus_sums);
+  StoreResults<16>(product, 0, sums);
 }
 
 struct Int4Rows {

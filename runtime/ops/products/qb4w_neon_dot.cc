@@ -44,73 +44,85 @@ template <size_t kLane, size_t kVectors>
   for (size_t v = 0; v < kVectors; ++v) AddDot<kLane>(weights[v], activations, sums[v]);
 }
 
+// Adds to a block's sums the products of 16 inputs, from `input` on.
+template <size_t kRows, size_t kVectors>
+[[gnu::always_inline]] inline void AddStep(const std::byte* packed, const int8_t* (&values)[kRows],
+                                           size_t input, int32x4_t (&block_sums)[kRows][kVectors]) {
+  if constexpr (kVectors == kNeonVectors) {
+    // One after the other, because there are not enough registers for both.
+    int8x16_t activations[kRows];
+#pragma GCC unroll 8
+    for (size_t r = 0; r < kRows; ++r) activations[r] = LoadActivations(values[r], input);
+    {
+      const Weights<kVectors> weights(packed);
+#pragma GCC unroll 8
+      for (size_t r = 0; r < kRows; ++r) {
+        AddDots<0>(weights.low, activations[r], block_sums[r]);
+        AddDots<1>(weights.high, activations[r], block_sums[r]);
+      }
+    }
+    const Weights<kVectors> weights(packed + kPairBytes);
+#pragma GCC unroll 8
+    for (size_t r = 0; r < kRows; ++r) {
+      AddDots<2>(weights.low, activations[r], block_sums[r]);
+      AddDots<3>(weights.high, activations[r], block_sums[r]);
+    }
+  } else {
+    const Weights<kVectors> weights0(packed);
+    const Weights<kVectors> weights1(packed + kPairBytes);
+#pragma GCC unroll 8
+    for (size_t r = 0; r < kRows; ++r) {
+      const int8x16_t activations = LoadActivations(values[r], input);
+      AddDots<0>(weights0.low, activations, block_sums[r]);
+      AddDots<1>(weights0.high, activations, block_sums[r]);
+      AddDots<2>(weights1.low, activations, block_sums[r]);
+      AddDots<3>(weights1.high, activations, block_sums[r]);
+    }
+  }
+}
+
 // Multiplies all rows by `kVectors` vectors of 4 outputs, from vector `first` of the tile on.
 template <size_t kRows, size_t kVectors>
 [[gnu::always_inline]] inline void MultiplyPart(const TileProduct& product, size_t first) {
   const PackedTiles& tiles = product.tiles;
   const int8_t* values[kRows];
+  const float* row_scales[kRows];
   float32x4_t sums[kRows][kVectors];
 #pragma GCC unroll 8
   for (size_t r = 0; r < kRows; ++r) {
-    values[r] = product.rows.values + r * product.rows.stride;
+    values[r] = product.Row(r);
+    row_scales[r] = product.Scales(r);
 #pragma GCC unroll 4
     for (auto& sum : sums[r]) sum = vdupq_n_f32(0.0f);
   }
   const std::byte* packed = product.tile + tiles.blocks_offset() + 16 * first;
   for (size_t input = 0; input < tiles.input_channels;) {
-    int32x4_t block_sums[kRows][kVectors];
-#pragma GCC unroll 8
-    for (auto& row : block_sums) {
-#pragma GCC unroll 4
-      for (auto& sum : row) sum = vdupq_n_s32(0);
-    }
+    const auto* scales =
+        reinterpret_cast<const uint16_t*>(packed - 16 * first + tiles.scales_offset()) + 4 * first;
     const size_t end = input + tiles.block_size;
     do {
+      int32x4_t block_sums[kRows][kVectors];
+#pragma GCC unroll 8
+      for (auto& row : block_sums) {
+#pragma GCC unroll 4
+        for (auto& sum : row) sum = vdupq_n_s32(0);
+      }
 #pragma GCC unroll 2
-      for (size_t step = 0; step < 2; ++step, input += kStepInputs) {
-        if constexpr (kVectors == kNeonVectors) {
-          // One after the other, because there are not enough registers for both.
-          int8x16_t activations[kRows];
-#pragma GCC unroll 8
-          for (size_t r = 0; r < kRows; ++r) activations[r] = LoadActivations(values[r], input);
-          {
-            const Weights<kVectors> weights(packed);
-#pragma GCC unroll 8
-            for (size_t r = 0; r < kRows; ++r) {
-              AddDots<0>(weights.low, activations[r], block_sums[r]);
-              AddDots<1>(weights.high, activations[r], block_sums[r]);
-            }
-          }
-          const Weights<kVectors> weights(packed + kPairBytes);
-#pragma GCC unroll 8
-          for (size_t r = 0; r < kRows; ++r) {
-            AddDots<2>(weights.low, activations[r], block_sums[r]);
-            AddDots<3>(weights.high, activations[r], block_sums[r]);
-          }
-        } else {
-          const Weights<kVectors> weights0(packed);
-          const Weights<kVectors> weights1(packed + kPairBytes);
-#pragma GCC unroll 8
-          for (size_t r = 0; r < kRows; ++r) {
-            const int8x16_t activations = LoadActivations(values[r], input);
-            AddDots<0>(weights0.low, activations, block_sums[r]);
-            AddDots<1>(weights0.high, activations, block_sums[r]);
-            AddDots<2>(weights1.low, activations, block_sums[r]);
-            AddDots<3>(weights1.high, activations, block_sums[r]);
-          }
-        }
+      for (size_t step = 0; step < kActivationBlock; step += kStepInputs) {
+        AddStep(packed, values, input + step, block_sums);
         packed += 2 * kPairBytes;
       }
-    } while (input != end);
-    const auto* scales = reinterpret_cast<const uint16_t*>(packed - 16 * first);
 #pragma GCC unroll 4
-    for (size_t v = 0; v < kVectors; ++v) {
-      const float32x4_t scale = WidenBf16(vld1_u16(scales + 4 * (first + v)));
+      for (size_t v = 0; v < kVectors; ++v) {
+        const float32x4_t scale = WidenBf16(vld1_u16(scales + 4 * v));
 #pragma GCC unroll 8
-      for (size_t r = 0; r < kRows; ++r) {
-        sums[r][v] = vfmaq_f32(sums[r][v], vcvtq_f32_s32(block_sums[r][v]), scale);
+        for (size_t r = 0; r < kRows; ++r) {
+          const float32x4_t row_scale = vmulq_n_f32(scale, row_scales[r][input / kActivationBlock]);
+          sums[r][v] = vfmaq_f32(sums[r][v], vcvtq_f32_s32(block_sums[r][v]), row_scale);
+        }
       }
-    }
+      input += kActivationBlock;
+    } while (input != end);
     packed += kNeonOutputs * sizeof(uint16_t);
   }
   StoreResults<1>(product, first, sums);

@@ -38,26 +38,25 @@ template <size_t kPairs, size_t kVectors>
   }
 }
 
-// The sums of all rows for `kVectors` vectors of 2 outputs: as AddMatrixProduct has them, except
-// for one row alone, whose vectors have 4 outputs.
-template <size_t kRows, size_t kVectors>
-using Sums = float32x4_t[PairedRows<kRows>::kPairs][kRows == 1 ? kVectors / 2 : kVectors];
-
-// Adds the sums of a block times its scales.
+// Adds the sums of a block of activations times the outputs' scales and the rows'.
 template <size_t kRows, size_t kVectors, size_t kPairs>
-[[gnu::always_inline]] inline void AddBlock(const int32x4_t (&block_sums)[kPairs][kVectors],
-                                            const uint16_t* scales, Sums<kRows, kVectors>& sums) {
-#pragma GCC unroll 4
-  for (size_t v = 0; v < kVectors; v += 2) {
-    const float32x4_t scale = WidenBf16(vld1_u16(scales + 2 * v));
-    if constexpr (kRows == 1) {
-      const int32x4_t block_sum = SumsOfRow(block_sums[0][v], block_sums[0][v + 1], false);
-      sums[0][v / 2] = vfmaq_f32(sums[0][v / 2], vcvtq_f32_s32(block_sum), scale);
-    } else {
-      const float32x4_t scale01 = SumsOfRow(scale, scale, false);
-      const float32x4_t scale23 = SumsOfRow(scale, scale, true);
+[[gnu::always_inline]] inline void AddScaled(const int32x4_t (&block_sums)[kPairs][kVectors],
+                                             const uint16_t* scales,
+                                             const float* const (&row_scales)[kRows], size_t block,
+                                             MatrixSums<kRows, kVectors>& sums) {
 #pragma GCC unroll 2
-      for (size_t p = 0; p < kPairs; ++p) {
+  for (size_t p = 0; p < kPairs; ++p) {
+    const float32x4_t row_scale = ScalesOfPair(row_scales, p, block);
+#pragma GCC unroll 4
+    for (size_t v = 0; v < kVectors; v += 2) {
+      const float32x4_t scale = WidenBf16(vld1_u16(scales + 2 * v));
+      if constexpr (kRows == 1) {
+        const int32x4_t block_sum = SumsOfRow(block_sums[0][v], block_sums[0][v + 1], false);
+        sums[0][v / 2] =
+            vfmaq_f32(sums[0][v / 2], vcvtq_f32_s32(block_sum), vmulq_f32(scale, row_scale));
+      } else {
+        const float32x4_t scale01 = vmulq_f32(SumsOfRow(scale, scale, false), row_scale);
+        const float32x4_t scale23 = vmulq_f32(SumsOfRow(scale, scale, true), row_scale);
         sums[p][v] = vfmaq_f32(sums[p][v], vcvtq_f32_s32(block_sums[p][v]), scale01);
         sums[p][v + 1] = vfmaq_f32(sums[p][v + 1], vcvtq_f32_s32(block_sums[p][v + 1]), scale23);
       }
@@ -71,7 +70,10 @@ template <size_t kRows, size_t kVectors>
   constexpr size_t kPairs = PairedRows<kRows>::kPairs;
   const PackedTiles& tiles = product.tiles;
   const PairedRows<kRows> rows(product.rows);
-  Sums<kRows, kVectors> sums;
+  const float* row_scales[kRows];
+#pragma GCC unroll 4
+  for (size_t r = 0; r < kRows; ++r) row_scales[r] = product.Scales(r);
+  MatrixSums<kRows, kVectors> sums;
 #pragma GCC unroll 2
   for (auto& pair : sums) {
 #pragma GCC unroll 8
@@ -79,38 +81,30 @@ template <size_t kRows, size_t kVectors>
   }
   const std::byte* packed = product.tile + tiles.blocks_offset() + 16 * first;
   for (size_t input = 0; input < tiles.input_channels;) {
-    int32x4_t block_sums[kPairs][kVectors];
-#pragma GCC unroll 2
-    for (auto& pair : block_sums) {
-#pragma GCC unroll 8
-      for (auto& sum : pair) sum = vdupq_n_s32(0);
-    }
+    const auto* scales =
+        reinterpret_cast<const uint16_t*>(packed - 16 * first + tiles.scales_offset()) + 2 * first;
     const size_t end = input + tiles.block_size;
     do {
+      int32x4_t block_sums[kPairs][kVectors];
 #pragma GCC unroll 2
-      for (size_t step = 0; step < 2; ++step, input += kStepInputs, packed += kPairBytes) {
+      for (auto& pair : block_sums) {
+#pragma GCC unroll 8
+        for (auto& sum : pair) sum = vdupq_n_s32(0);
+      }
+#pragma GCC unroll 2
+      for (size_t step = 0; step < kActivationBlock; step += kStepInputs, packed += kPairBytes) {
         PairOfRows activations[kPairs];
-        rows.Load(input, activations);
+        rows.Load(input + step, activations);
         AddProducts(packed, activations, block_sums);
       }
+      AddScaled<kRows>(block_sums, scales, row_scales, input / kActivationBlock, sums);
+      input += kActivationBlock;
     } while (input != end);
-    const auto* scales = reinterpret_cast<const uint16_t*>(packed - 16 * first) + 2 * first;
-    AddBlock<kRows>(block_sums, scales, sums);
     packed += kNeonOutputs * sizeof(uint16_t);
   }
-  if constexpr (kRows == 1) {
-    StoreResults<1>(product, first / 2, sums);
-  } else {
-    float32x4_t results[kRows][kVectors / 2];
-#pragma GCC unroll 4
-    for (size_t r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-      for (size_t v = 0; v < kVectors; v += 2) {
-        results[r][v / 2] = SumsOfRow(sums[r / 2][v], sums[r / 2][v + 1], r % 2 == 1);
-      }
-    }
-    StoreResults<1>(product, first / 2, results);
-  }
+  float32x4_t results[kRows][kVectors / 2];
+  ToRows<kRows, kVectors>(sums, results);
+  StoreResults<1>(product, first / 2, results);
 }
 
 struct Int4Rows {

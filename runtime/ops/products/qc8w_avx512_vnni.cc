@@ -17,32 +17,41 @@ namespace cria::ops::HWY_NAMESPACE {
 
 template <size_t kRows>
 void MultiplyRowsByInt8(const TileProduct& product) {
+  // Adds 128 to signed weights.
+  const auto made_unsigned = [signs = hn::Set(U8(), uint8_t{0x80})](hn::Vec<I32> weights)
+                                 HWY_ATTR { return hn::Xor(hn::BitCast(U8(), weights), signs); };
   const PackedTiles& tiles = product.tiles;
   const size_t stride = product.rows.stride;
-  const uint8_t* values = product.UnsignedRow(0);
-  const std::byte* weights = product.tile + tiles.blocks_offset();
-  const std::byte* const end = weights + tiles.int8_bytes();
-  // Two, because adding to one would wait for the sum before.
-  hn::Vec<I32> first[kRows], second[kRows];
+  const int8_t* values = product.Row(0);
+  const float* row_scales = product.Scales(0);
+  const int32_t* offsets = product.Offsets(0);
+  const std::byte* packed = product.tile + tiles.blocks_offset();
+  const std::byte* const end = packed + tiles.int8_bytes();
+  hn::Vec<F32> results[kRows];
   HWY_UNROLL(kVnniMaxRows)
-  for (size_t r = 0; r < kRows; ++r) first[r] = second[r] = hn::Zero(I32());
-  for (const std::byte* at = weights; at != end; at += kVnniGroupBytes) {
-    const VnniGroup group = LoadGroup(at);
-    AddDots(hn::BitCast(I8(), group.first), values, stride, first);
-    AddDots(hn::BitCast(I8(), group.second), values + 4, stride, second);
-    values += kVnniGroupInputs;
+  for (auto& result : results) result = hn::Zero(F32());
+  for (size_t block = 0; packed != end; ++block) {
+    hn::Vec<I32> dots[kRows];
+    HWY_UNROLL(kVnniMaxRows)
+    for (size_t r = 0; r < kRows; ++r) dots[r] = OfRow(I32(), offsets, r, stride, block);
+    // The last block may have fewer groups.
+    for (size_t i = 0; i < kActivationBlock && packed != end; i += kVnniGroupInputs) {
+      const VnniGroup group = LoadGroup(packed);
+      AddDots(made_unsigned(group.first), values, stride, dots);
+      AddDots(made_unsigned(group.second), values + 4, stride, dots);
+      packed += kVnniGroupBytes;
+      values += kVnniGroupInputs;
+    }
+    HWY_UNROLL(kVnniMaxRows)
+    for (size_t r = 0; r < kRows; ++r) {
+      const auto row_scale = OfRow(F32(), row_scales, r, stride, block);
+      results[r] = hn::MulAdd(hn::ConvertTo(F32(), dots[r]), row_scale, results[r]);
+    }
   }
-  const auto minus_weights = hn::LoadU(I32(), reinterpret_cast<const int32_t*>(product.tile));
   const auto scale = hn::LoadU(F32(), reinterpret_cast<const float*>(end));
   HWY_UNROLL(kVnniMaxRows)
-  for (size_t r = 0; r < kRows; ++r) {
-    const RowQuantization& quantization = product.rows.quantizations[r];
-    const auto zero = hn::Set(I32(), quantization.zero_point + 128);
-    const auto sum = hn::Add(hn::Add(first[r], second[r]), hn::Mul(zero, minus_weights));
-    const auto scaled = hn::Mul(hn::ConvertTo(F32(), sum), hn::Set(F32(), quantization.scale));
-    hn::StoreN(hn::Mul(scaled, scale), F32(), product.output + r * product.output_stride,
-               product.num_outputs);
-  }
+  for (auto& result : results) result = hn::Mul(result, scale);
+  StoreResults(product, results);
 }
 
 struct Int8Rows {

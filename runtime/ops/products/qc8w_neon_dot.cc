@@ -4,6 +4,7 @@
 
 #include <arm_neon.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -15,79 +16,94 @@ namespace {
 
 constexpr size_t kGroupInputs = 4;
 constexpr size_t kGroupBytes = kGroupInputs * kNeonOutputs;
-// Their sums and activations take 30 of 32 registers.
+// The sums of six rows for half a tile, as integers and as floats, take 24 of 32 registers.
 constexpr size_t kMaxRows = 6;
+constexpr size_t kMaxRowsOfWholeTile = 3;
 // One register of activations.
 constexpr size_t kStepInputs = 16;
 
-using Sums32 = int32x4_t[kNeonVectors];
-
 // Adds the products of all rows and one group of inputs: number kGroup of the activations.
-template <size_t kGroup, size_t kRows>
+template <size_t kGroup, size_t kRows, size_t kVectors>
 [[gnu::always_inline]] inline void AddGroup(const std::byte* packed,
                                             const int8x16_t (&activations)[kRows],
-                                            Sums32 (&sums)[kRows]) {
+                                            int32x4_t (&sums)[kRows][kVectors]) {
 #pragma GCC unroll 4
-  for (size_t v = 0; v < kNeonVectors; ++v) {
+  for (size_t v = 0; v < kVectors; ++v) {
     const int8x16_t weights = vld1q_s8(reinterpret_cast<const int8_t*>(packed) + 16 * v);
 #pragma GCC unroll 8
     for (size_t r = 0; r < kRows; ++r) AddDot<kGroup>(weights, activations[r], sums[r][v]);
   }
 }
 
-template <size_t kRows>
-[[gnu::always_inline]] inline void StoreScaled(const TileProduct& product, const float* scales,
-                                               const Sums32 (&sums)[kRows]) {
-  const RowQuantization* rows = product.rows.quantizations;
-  float32x4_t scale[kNeonVectors];
-#pragma GCC unroll 4
-  for (size_t v = 0; v < kNeonVectors; ++v) scale[v] = vld1q_f32(scales + 4 * v);
+// Adds the products of all rows and the inputs of a block, from `input` to `end`; `packed` goes on.
+template <size_t kRows, size_t kVectors>
+[[gnu::always_inline]] inline void AddBlock(const int8_t* (&values)[kRows], size_t input,
+                                            size_t end, const std::byte*& packed,
+                                            int32x4_t (&sums)[kRows][kVectors]) {
+  int8x16_t activations[kRows];
+  if (end - input == kActivationBlock) {
+#pragma GCC unroll 2
+    for (; input != end; input += kStepInputs) {
+#pragma GCC unroll 8
+      for (size_t r = 0; r < kRows; ++r) activations[r] = LoadActivations(values[r], input);
+      AddGroup<0>(packed, activations, sums);
+      AddGroup<1>(packed + kGroupBytes, activations, sums);
+      AddGroup<2>(packed + 2 * kGroupBytes, activations, sums);
+      AddGroup<3>(packed + 3 * kGroupBytes, activations, sums);
+      packed += 4 * kGroupBytes;
+    }
+    return;
+  }
+  // Behind the last input, the weights are 0.
+  for (; input < end; input += kGroupInputs, packed += kGroupBytes) {
+#pragma GCC unroll 8
+    for (size_t r = 0; r < kRows; ++r) activations[r] = LoadActivations(values[r], input);
+    AddGroup<0>(packed, activations, sums);
+  }
+}
+
+// Multiplies all rows by `kVectors` vectors of 4 outputs, from vector `first` of the tile on.
+template <size_t kRows, size_t kVectors>
+[[gnu::always_inline]] inline void MultiplyPart(const TileProduct& product, size_t first) {
+  const int8_t* values[kRows];
+  const float* row_scales[kRows];
+  float32x4_t sums[kRows][kVectors];
 #pragma GCC unroll 8
   for (size_t r = 0; r < kRows; ++r) {
-    float32x4_t results[kNeonVectors];
+    values[r] = product.Row(r);
+    row_scales[r] = product.Scales(r);
 #pragma GCC unroll 4
-    for (size_t v = 0; v < kNeonVectors; ++v) {
-      const float32x4_t scaled = vmulq_n_f32(vcvtq_f32_s32(sums[r][v]), rows[r].scale);
-      results[v] = vmulq_f32(scaled, scale[v]);
-    }
-    StoreVectors(product, r, 0, results);
+    for (auto& sum : sums[r]) sum = vdupq_n_f32(0.0f);
   }
+  const std::byte* packed = product.tile + product.tiles.blocks_offset() + 16 * first;
+  const size_t num_inputs = product.tiles.input_channels;
+  for (size_t input = 0; input < num_inputs; input += kActivationBlock) {
+    int32x4_t block_sums[kRows][kVectors];
+#pragma GCC unroll 8
+    for (auto& row : block_sums) {
+#pragma GCC unroll 4
+      for (auto& sum : row) sum = vdupq_n_s32(0);
+    }
+    AddBlock(values, input, std::min(input + kActivationBlock, num_inputs), packed, block_sums);
+#pragma GCC unroll 8
+    for (size_t r = 0; r < kRows; ++r) {
+      const float row_scale = row_scales[r][input / kActivationBlock];
+#pragma GCC unroll 4
+      for (size_t v = 0; v < kVectors; ++v) {
+        sums[r][v] = vfmaq_n_f32(sums[r][v], vcvtq_f32_s32(block_sums[r][v]), row_scale);
+      }
+    }
+  }
+  StoreScaled(product, first, reinterpret_cast<const float*>(packed - 16 * first), sums);
 }
 
 template <size_t kRows>
 void MultiplyInt8Rows(const TileProduct& product) {
-  const auto* minus_weights = reinterpret_cast<const int32_t*>(product.tile);
-  const int8_t* values[kRows];
-  Sums32 sums[kRows];
-#pragma GCC unroll 8
-  for (size_t r = 0; r < kRows; ++r) {
-    values[r] = product.rows.values + r * product.rows.stride;
-    const int32_t zero_point = product.rows.quantizations[r].zero_point;
-#pragma GCC unroll 4
-    for (size_t v = 0; v < kNeonVectors; ++v) {
-      sums[r][v] = vmulq_n_s32(vld1q_s32(minus_weights + 4 * v), zero_point);
-    }
+  if constexpr (kRows <= kMaxRowsOfWholeTile) {
+    MultiplyPart<kRows, kNeonVectors>(product, 0);
+  } else {
+    for (size_t first = 0; first < kNeonVectors; first += 2) MultiplyPart<kRows, 2>(product, first);
   }
-  const std::byte* packed = product.tile + product.tiles.blocks_offset();
-  const size_t num_inputs = product.tiles.input_channels;
-  int8x16_t activations[kRows];
-  size_t input = 0;
-  for (; input + kStepInputs <= num_inputs; input += kStepInputs) {
-#pragma GCC unroll 8
-    for (size_t r = 0; r < kRows; ++r) activations[r] = LoadActivations(values[r], input);
-    AddGroup<0>(packed, activations, sums);
-    AddGroup<1>(packed + kGroupBytes, activations, sums);
-    AddGroup<2>(packed + 2 * kGroupBytes, activations, sums);
-    AddGroup<3>(packed + 3 * kGroupBytes, activations, sums);
-    packed += 4 * kGroupBytes;
-  }
-  // Behind the last input, the weights are 0.
-  for (; input < num_inputs; input += kGroupInputs, packed += kGroupBytes) {
-#pragma GCC unroll 8
-    for (size_t r = 0; r < kRows; ++r) activations[r] = LoadActivations(values[r], input);
-    AddGroup<0>(packed, activations, sums);
-  }
-  StoreScaled(product, reinterpret_cast<const float*>(packed), sums);
 }
 
 struct Int8Rows {

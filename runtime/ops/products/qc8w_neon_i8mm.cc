@@ -2,6 +2,7 @@
 
 #include <arm_neon.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -14,19 +15,17 @@ namespace {
 constexpr size_t kGroupBytes = kMatrixInputs * kNeonOutputs;
 // One register of activations.
 constexpr size_t kStepInputs = 2 * kMatrixInputs;
-// The sums of two pairs take 16 of 32 registers.
+// The sums of two pairs for half a tile, or of one pair for a whole one, as integers and as floats,
+// take 16 of 32 registers each.
 constexpr size_t kMaxRows = 4;
 
-template <size_t kPairs>
-using Sums32 = int32x4_t[kPairs][kMatrixVectors];
-
 // Adds the products of all rows and one group of inputs.
-template <int8x16_t PairOfRows::* kGroup, size_t kPairs>
+template <int8x16_t PairOfRows::* kGroup, size_t kPairs, size_t kVectors>
 [[gnu::always_inline]] inline void AddGroup(const std::byte* packed,
                                             const PairOfRows (&activations)[kPairs],
-                                            Sums32<kPairs>& sums) {
+                                            int32x4_t (&sums)[kPairs][kVectors]) {
 #pragma GCC unroll 8
-  for (size_t v = 0; v < kMatrixVectors; ++v) {
+  for (size_t v = 0; v < kVectors; ++v) {
     const int8x16_t weights = vld1q_s8(reinterpret_cast<const int8_t*>(packed) + 16 * v);
 #pragma GCC unroll 4
     for (size_t p = 0; p < kPairs; ++p) {
@@ -35,61 +34,87 @@ template <int8x16_t PairOfRows::* kGroup, size_t kPairs>
   }
 }
 
-template <size_t kRows, size_t kPairs>
-[[gnu::always_inline]] inline void StoreScaled(const TileProduct& product, const float* scales,
-                                               const Sums32<kPairs>& sums) {
-  const auto* minus_weights = reinterpret_cast<const int32_t*>(product.tile);
-  const RowQuantization* rows = product.rows.quantizations;
-#pragma GCC unroll 4
-  for (size_t r = 0; r < kRows; ++r) {
-    float32x4_t results[kNeonVectors];
-#pragma GCC unroll 4
-    for (size_t v = 0; v < kNeonVectors; ++v) {
-      const int32x4_t products = SumsOfRow(sums[r / 2][2 * v], sums[r / 2][2 * v + 1], r % 2 == 1);
-      const int32x4_t sum =
-          vmlaq_n_s32(products, vld1q_s32(minus_weights + 4 * v), rows[r].zero_point);
-      results[v] =
-          vmulq_f32(vmulq_n_f32(vcvtq_f32_s32(sum), rows[r].scale), vld1q_f32(scales + 4 * v));
-    }
-    StoreVectors(product, r, 0, results);
-  }
-}
-
-template <size_t kRows>
-void MultiplyInt8Rows(const TileProduct& product) {
-  constexpr size_t kPairs = PairedRows<kRows>::kPairs;
-  const PairedRows<kRows> rows(product.rows);
-  Sums32<kPairs> sums;
-#pragma GCC unroll 4
-  for (auto& pair : sums) {
-#pragma GCC unroll 8
-    for (auto& sum : pair) sum = vdupq_n_s32(0);
-  }
-  const std::byte* packed = product.tile + product.tiles.blocks_offset();
-  const size_t num_inputs = product.tiles.input_channels;
+// Adds the products of all rows and the inputs of a block, from `input` to `end`; `packed` goes on.
+template <size_t kRows, size_t kPairs, size_t kVectors>
+[[gnu::always_inline]] inline void AddBlock(const PairedRows<kRows>& rows, size_t input, size_t end,
+                                            const std::byte*& packed,
+                                            int32x4_t (&sums)[kPairs][kVectors]) {
   PairOfRows activations[kPairs];
-  const size_t whole_steps = num_inputs - num_inputs % (2 * kStepInputs);
-  size_t input = 0;
-  while (input != whole_steps) {
+  if (end - input == kActivationBlock) {
 #pragma GCC unroll 2
-    for (size_t step = 0; step < 2; ++step, input += kStepInputs, packed += 2 * kGroupBytes) {
+    for (; input != end; input += kStepInputs, packed += 2 * kGroupBytes) {
       rows.Load(input, activations);
       AddGroup<&PairOfRows::low>(packed, activations, sums);
       AddGroup<&PairOfRows::high>(packed + kGroupBytes, activations, sums);
     }
+    return;
   }
   // Behind the last input, the weights are 0.
-  for (; input < num_inputs; input += kMatrixInputs, packed += kGroupBytes) {
+  for (; input < end; input += kMatrixInputs, packed += kGroupBytes) {
     rows.Load(input, activations);
     AddGroup<&PairOfRows::low>(packed, activations, sums);
   }
-  StoreScaled<kRows>(product, reinterpret_cast<const float*>(packed), sums);
+}
+
+// Adds the sums of a block of activations times the rows' scales.
+template <size_t kRows, size_t kVectors, size_t kPairs>
+[[gnu::always_inline]] inline void AddScaled(const int32x4_t (&block_sums)[kPairs][kVectors],
+                                             const float* const (&row_scales)[kRows], size_t block,
+                                             MatrixSums<kRows, kVectors>& sums) {
+#pragma GCC unroll 2
+  for (size_t p = 0; p < kPairs; ++p) {
+    const float32x4_t row_scale = ScalesOfPair(row_scales, p, block);
+#pragma GCC unroll 8
+    for (size_t v = 0; v < kVectors; ++v) {
+      if constexpr (kRows == 1) {
+        if (v % 2 == 1) continue;
+        const int32x4_t block_sum = SumsOfRow(block_sums[0][v], block_sums[0][v + 1], false);
+        sums[0][v / 2] = vfmaq_f32(sums[0][v / 2], vcvtq_f32_s32(block_sum), row_scale);
+      } else {
+        sums[p][v] = vfmaq_f32(sums[p][v], vcvtq_f32_s32(block_sums[p][v]), row_scale);
+      }
+    }
+  }
+}
+
+// Multiplies all rows by `kVectors` vectors of 2 outputs, from vector `first` of the tile on.
+template <size_t kRows, size_t kVectors>
+[[gnu::always_inline]] inline void MultiplyPart(const TileProduct& product, size_t first) {
+  constexpr size_t kPairs = PairedRows<kRows>::kPairs;
+  const PairedRows<kRows> rows(product.rows);
+  const float* row_scales[kRows];
+#pragma GCC unroll 4
+  for (size_t r = 0; r < kRows; ++r) row_scales[r] = product.Scales(r);
+  MatrixSums<kRows, kVectors> sums;
+#pragma GCC unroll 2
+  for (auto& pair : sums) {
+#pragma GCC unroll 8
+    for (auto& sum : pair) sum = vdupq_n_f32(0.0f);
+  }
+  const std::byte* packed = product.tile + product.tiles.blocks_offset() + 16 * first;
+  const size_t num_inputs = product.tiles.input_channels;
+  for (size_t input = 0; input < num_inputs; input += kActivationBlock) {
+    int32x4_t block_sums[kPairs][kVectors];
+#pragma GCC unroll 2
+    for (auto& pair : block_sums) {
+#pragma GCC unroll 8
+      for (auto& sum : pair) sum = vdupq_n_s32(0);
+    }
+    AddBlock(rows, input, std::min(input + kActivationBlock, num_inputs), packed, block_sums);
+    AddScaled<kRows>(block_sums, row_scales, input / kActivationBlock, sums);
+  }
+  float32x4_t results[kRows][kVectors / 2];
+  ToRows<kRows, kVectors>(sums, results);
+  StoreScaled(product, first / 2, reinterpret_cast<const float*>(packed - 16 * first), results);
 }
 
 struct Int8Rows {
   template <size_t kRows>
   static void Multiply(const TileProduct& product) {
-    MultiplyInt8Rows<kRows>(product);
+    constexpr size_t kVectors = kMatrixVectors / PairedRows<kRows>::kPairs;
+    for (size_t first = 0; first < kMatrixVectors; first += kVectors) {
+      MultiplyPart<kRows, kVectors>(product, first);
+    }
   }
 };
 

@@ -3,17 +3,16 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/row_quantization.h"
 #include "ops/products/packed_tiles.h"
+#include "ops/quantized_blocks.h"
 
 namespace cria::ops {
 
-// Row r of `num_rows`: int8[input_channels] at values + r * stride, quantized by quantizations[r].
-// Kernels may read 16 bytes behind a row, and ignore them.
+// `num_rows` rows; row r is QuantizedBlocks at values + r * stride. Kernels may read 16 bytes
+// behind a row, and ignore them.
 struct QuantizedMatrix {
-  int8_t* values = nullptr;
+  const int8_t* values = nullptr;
   size_t stride = 0;
-  const RowQuantization* quantizations = nullptr;
   size_t num_rows = 0;
 };
 
@@ -27,9 +26,13 @@ struct TileProduct {
   size_t output_stride;
   size_t num_outputs = 0;
 
-  // Row r of a kernel that reads unsigned rows.
-  const uint8_t* UnsignedRow(size_t r) const {
-    return reinterpret_cast<const uint8_t*>(rows.values) + r * rows.stride;
+  const int8_t* Row(size_t r) const { return rows.values + r * rows.stride; }
+  // Of each block of row r.
+  const float* Scales(size_t r) const {
+    return QuantizedBlocks::Scales(Row(r), tiles.input_channels);
+  }
+  const int32_t* Offsets(size_t r) const {
+    return QuantizedBlocks::Offsets(Row(r), tiles.input_channels);
   }
 };
 
@@ -38,8 +41,7 @@ struct TileProduct {
 struct TileKernel {
   size_t tile_outputs;
   size_t group_inputs;
-  size_t max_rows;           // In one call; more rows are split into groups.
-  bool reads_unsigned_rows;  // The rows' values + 128, as uint8.
+  size_t max_rows;  // In one call; more rows are split into groups.
   void (*multiply)(const TileProduct& product);
 };
 
@@ -55,6 +57,8 @@ const TileKernel* Qb4wKernelForAvx512Vnni();
 const TileKernel* Qb4wKernelForNeon();
 const TileKernel* Qb4wKernelForNeonDot();
 const TileKernel* Qb4wKernelForNeonI8mm();
+const TileKernel* Qc8wKernelForAvx2();
+const TileKernel* Qc8wKernelForAvxVnni();
 const TileKernel* Qc8wKernelForAvx512Vnni();
 const TileKernel* Qc8wKernelForNeonDot();
 const TileKernel* Qc8wKernelForNeonI8mm();

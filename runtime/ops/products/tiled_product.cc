@@ -1,7 +1,6 @@
 #include "ops/products/tiled_product.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/numeric.h"
 
@@ -15,27 +14,6 @@ constexpr size_t kMinSharedMultiplications = size_t{128} * 1024;
 // With several tasks for each thread, all threads finish at about the same time.
 constexpr size_t kTasksPerThread = 8;
 
-// Makes signed values unsigned by adding 128 to each, or the reverse.
-void FlipSigns(int8_t* values, size_t size) {
-  size_t i = 0;
-  for (; i + sizeof(uint64_t) <= size; i += sizeof(uint64_t)) {
-    uint64_t eight;
-    std::memcpy(&eight, values + i, sizeof eight);
-    eight ^= 0x8080808080808080u;
-    std::memcpy(values + i, &eight, sizeof eight);
-  }
-  for (; i < size; ++i) values[i] = static_cast<int8_t>(values[i] ^ -128);
-}
-
-void FlipSigns(const QuantizedMatrix& rows, size_t size, const ThreadPool& pool) {
-  const auto flip_row = [&](size_t r) { FlipSigns(rows.values + r * rows.stride, size); };
-  if (pool.num_threads() > 1 && rows.num_rows * size >= kMinSharedElements) {
-    pool.ParallelFor(rows.num_rows, flip_row);
-  } else {
-    for (size_t r = 0; r < rows.num_rows; ++r) flip_row(r);
-  }
-}
-
 // Multiplies all rows by one tile, in groups of nearly equal size.
 void MultiplyGroups(const TileKernel& kernel, TileProduct product) {
   const size_t num_rows = product.rows.num_rows;
@@ -45,7 +23,6 @@ void MultiplyGroups(const TileKernel& kernel, TileProduct product) {
     product.rows.num_rows = size;
     kernel.multiply(product);
     product.rows.values += size * product.rows.stride;
-    product.rows.quantizations += size;
     product.output += size * product.output_stride;
     first += size;
   }
@@ -86,7 +63,6 @@ void MultiplyTiled(const TileKernel& kernel, const PackedTiles& tiles, const std
 void MultiplyTiledGroups(const TileKernel& kernel, const PackedTiles& tiles,
                          std::span<const RowGroup> groups, size_t output_channels,
                          const QuantizedMatrix& rows, float* output, const ThreadPool& pool) {
-  if (kernel.reads_unsigned_rows) FlipSigns(rows, tiles.input_channels, pool);
   const size_t multiplications = rows.num_rows * output_channels * tiles.input_channels;
   const size_t num_tiles = DivideRoundingUp(output_channels, tiles.outputs);
   const bool is_shared = pool.num_threads() > 1 && multiplications >= kMinSharedMultiplications;
@@ -105,7 +81,6 @@ void MultiplyTiledGroups(const TileKernel& kernel, const PackedTiles& tiles,
                      .tile = group.packed + first_tile * tiles.tile_bytes(),
                      .rows = {.values = rows.values + group.first_row * rows.stride,
                               .stride = rows.stride,
-                              .quantizations = rows.quantizations + group.first_row,
                               .num_rows = group.num_rows},
                      .output = output + group.first_row * output_channels + first_output,
                      .output_stride = output_channels});
@@ -116,7 +91,6 @@ void MultiplyTiledGroups(const TileKernel& kernel, const PackedTiles& tiles,
   } else {
     for (size_t task = 0; task < num_tasks; ++task) run_task(task);
   }
-  if (kernel.reads_unsigned_rows) FlipSigns(rows, tiles.input_channels, pool);
 }
 
 }  // namespace cria::ops

@@ -13,8 +13,8 @@ namespace cria::ops {
 PackedTiles TilesOf(const TileKernel& kernel, size_t input_channels, size_t block_size);
 
 // output[num_rows][output_channels] = rows × weightsᵀ, with rows of output output_channels apart.
-// `packed` are tiles as `kernel` reads them. Each result is the same for any number of other rows
-// and of threads. May change the rows' values during the call; restores them.
+// `packed` are tiles as `kernel` reads them, and rows have the tiles' number of inputs. Each result
+// is the same for any number of other rows and of threads.
 void MultiplyTiled(const TileKernel& kernel, const PackedTiles& tiles, const std::byte* packed,
                    size_t output_channels, const QuantizedMatrix& rows, float* output,
                    const ThreadPool& pool);

@@ -14,7 +14,7 @@
 #include "converter/calibrate/exponential.h"
 #include "converter/calibrate/linear_algebra.h"
 #include "converter/open_checkpoint.h"
-#include "ops/quantize_row.h"
+#include "ops/quantized_blocks.h"
 #include "random_matrix.h"
 #include "reference/reference_decoder.h"
 #include "support/temporary_directory.h"
@@ -213,13 +213,14 @@ TEST(LayerSteps, InputsAreRoundedAsTheRuntimeDoes) {
   for (float& value : rows.view().row(3)) value *= 1e-6f;
   Matrix rounded = rows;
   RoundInputs(threads, rounded.view());
-  std::vector<int8_t> codes(67);
+  std::vector<int8_t> codes(ops::QuantizedBlocks::Bytes(67));
   for (size_t row = 0; row < rows.rows(); ++row) {
-    const RowQuantization stored =
-        ops::QuantizeRow(rows.view().row(row).data(), codes.size(), codes.data());
-    for (size_t i = 0; i < codes.size(); ++i) {
-      const float expected = stored.scale * static_cast<float>(codes[i] - stored.zero_point);
-      EXPECT_NEAR(rounded(row, i), expected, 1e-5f * stored.scale) << row << ", " << i;
+    ops::QuantizeBlocks(rows.view().row(row).data(), 67, 67, codes.data());
+    const float* const scales = ops::QuantizedBlocks::Scales(codes.data(), 67);
+    for (size_t i = 0; i < 67; ++i) {
+      const float scale = scales[i / ops::kActivationBlock];
+      EXPECT_NEAR(rounded(row, i), scale * static_cast<float>(codes[i]), 1e-5f * scale)
+          << row << ", " << i;
     }
   }
 }

@@ -50,7 +50,7 @@ TEST_F(ChatPathTest, SeveralUsersGetWhatTheyGetAlone) {
 
 TEST_F(ChatPathTest, StreamsTheSame) {
   Json request = Chat("Who are you?", 20);
-  const std::string whole = Content(Post("/v1/chat/completions", request)->json());
+  const Json whole = Post("/v1/chat/completions", request)->json();
   request["stream"] = true;
   request["stream_options"] = {{"include_usage", true}};
   const auto answer = Post("/v1/chat/completions", request);
@@ -64,11 +64,12 @@ TEST_F(ChatPathTest, StreamsTheSame) {
     EXPECT_EQ(value["id"], values[0]["id"]);
     if (!value["choices"].empty()) text += value["choices"][0]["delta"].value("content", "");
   }
-  EXPECT_EQ(text, whole);
+  EXPECT_EQ(text, Content(whole));
   const Json& last = values[values.size() - 2]["choices"][0];
-  EXPECT_TRUE(last["finish_reason"].is_string());
+  EXPECT_EQ(last["finish_reason"], whole["choices"][0]["finish_reason"]);
   EXPECT_EQ(values.back()["choices"], Json::array());
-  EXPECT_EQ(values.back()["usage"]["completion_tokens"].get<size_t>(), 20u);
+  EXPECT_EQ(values.back()["usage"]["completion_tokens"], whole["usage"]["completion_tokens"]);
+  EXPECT_GE(whole["usage"]["completion_tokens"], 10);
 }
 
 TEST_F(ChatPathTest, TheSecondTurnAndAnotherUserFindWhatIsCached) {

@@ -1,0 +1,99 @@
+#include "ops/quantized_blocks.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "ops/simd_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/quantized_blocks.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "ops/vector_math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace cria::ops::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using F32 = hn::CappedTag<float, kActivationBlock / 2>;
+using I32 = hn::RebindToSigned<F32>;
+constexpr size_t kLanes = hn::MaxLanes(F32());
+constexpr size_t kVectors = kActivationBlock / kLanes;
+
+// Quantizes a whole block. Returns the sum of its int8.
+int32_t QuantizeBlock(const float* values, int8_t* output, float& scale) {
+  constexpr float kHighest = 127.0f;
+  // A smaller block would make steps_per_unit overflow.
+  constexpr float kMinMagnitude = 1e-35f;
+  constexpr int32_t kInfinityBits = 0x7f800000;
+  const F32 d;
+  const I32 di32;
+  const hn::Rebind<int8_t, F32> di8;
+  // As integers, the bits of magnitudes have the same order; infinity and NaN are the largest.
+  auto largest = hn::Zero(di32);
+  HWY_UNROLL(8)
+  for (size_t v = 0; v < kVectors; ++v) {
+    const auto magnitudes = hn::Abs(hn::LoadU(d, values + v * kLanes));
+    largest = hn::Max(largest, hn::BitCast(di32, magnitudes));
+  }
+  const int32_t bits = hn::ReduceMax(di32, largest);
+  float magnitude;
+  std::memcpy(&magnitude, &bits, sizeof(magnitude));
+  if (bits >= kInfinityBits || magnitude < kMinMagnitude) {
+    scale = bits >= kInfinityBits ? std::numeric_limits<float>::quiet_NaN() : 0.0f;
+    std::fill_n(output, kActivationBlock, int8_t{0});
+    return 0;
+  }
+  scale = magnitude / kHighest;
+  const auto factor = hn::Set(d, kHighest / magnitude);
+  const auto rounder = hn::Set(d, kRounder);
+  const auto bias = hn::Set(di32, kRounderBits);
+  auto sum = hn::Zero(di32);
+  HWY_UNROLL(8)
+  for (size_t v = 0; v < kVectors; ++v) {
+    const auto rounded = hn::MulAdd(hn::LoadU(d, values + v * kLanes), factor, rounder);
+    const auto steps = hn::Sub(hn::BitCast(di32, rounded), bias);
+    sum = hn::Add(sum, steps);
+    hn::StoreU(hn::DemoteTo(di8, steps), di8, output + v * kLanes);
+  }
+  return hn::ReduceSum(di32, sum);
+}
+
+int32_t BlockOffset(int32_t sum) { return (HWY_TARGET == HWY_AVX2 ? -8 : -128) * sum; }
+
+void QuantizeBlocks(const float* row, size_t size, size_t padded_size, int8_t* output) {
+  const size_t num_blocks = QuantizedBlocks::Blocks(padded_size);
+  auto* const scales = reinterpret_cast<float*>(output + num_blocks * kActivationBlock);
+  auto* const offsets = reinterpret_cast<int32_t*>(scales + num_blocks);
+  for (size_t b = 0; b < num_blocks; ++b) {
+    const size_t first = b * kActivationBlock;
+    const float* values = row + first;
+    float padded[kActivationBlock];
+    if (size < first + kActivationBlock) {
+      std::fill_n(padded, kActivationBlock, 0.0f);
+      if (first < size) std::copy_n(values, size - first, padded);
+      values = padded;
+    }
+    offsets[b] = BlockOffset(QuantizeBlock(values, output + first, scales[b]));
+  }
+}
+
+}  // namespace cria::ops::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace cria::ops {
+
+HWY_EXPORT(BlockOffset);
+HWY_EXPORT(QuantizeBlocks);
+
+int32_t BlockOffset(int32_t sum) { return HWY_DYNAMIC_DISPATCH(BlockOffset)(sum); }
+
+void QuantizeBlocks(const float* row, size_t size, size_t padded_size, int8_t* output) {
+  HWY_DYNAMIC_DISPATCH(QuantizeBlocks)(row, size, padded_size, output);
+}
+
+}  // namespace cria::ops
+#endif  // HWY_ONCE
