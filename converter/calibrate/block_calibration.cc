@@ -71,8 +71,8 @@ Result<Matrix> CalibrateTensor(CalibrationRun& run, std::span<const RowBatch> ba
   CRIA_RETURN_IF_ERROR(run.ReportProgress(tensor, 0.5));
   CalibratedMatrix matrix;
   if (moments) {
-    moments->training.Finish(run.threads, weights);
-    moments->held_back.Finish(run.threads, weights);
+    moments->training.Finish();
+    moments->held_back.Finish();
     CRIA_ASSIGN_OR_RETURN(matrix, CalibrateMatrix(run.threads, weights, tensor.stored.layout,
                                                   moments->training, moments->held_back));
   } else {
@@ -91,8 +91,7 @@ Status ScaleBlock(CalibrationRun& run, const Block& block, std::span<const RowBa
   CRIA_ASSIGN_OR_RETURN(const Matrix weights, ReadMatrix(*block.first));
   ChannelSizes sizes(run.config.hidden_size);
   ChannelSizes inner_sizes(block.inner_channels);
-  for (const RowBatch& batch : batches) {
-    if (batch.first >= kScalingTokens) break;
+  for (const RowBatch& batch : SpacedBatches(batches, kScalingTokens)) {
     CRIA_ASSIGN_OR_RETURN(Matrix hidden, HiddenRows(run, run.exact, batch));
     const Matrix inputs = steps.Inputs(std::move(hidden));
     sizes.Add(inputs);

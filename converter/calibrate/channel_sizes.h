@@ -9,7 +9,7 @@
 namespace cria {
 
 // Enough rows to know the sizes of channels.
-inline constexpr size_t kScalingTokens = 4096;
+inline constexpr size_t kScalingTokens = 2048;
 
 // The root mean squares of channels over many rows.
 class ChannelSizes {

@@ -1,7 +1,6 @@
 #include "converter/calibrate/input_moments.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "converter/calibrate/linear_algebra.h"
 #include "core/numeric.h"
@@ -35,23 +34,18 @@ void InputMoments::Add(const ThreadPool& threads, ConstMatrixView inputs,
   AddInTiles(threads, inputs, inputs, /*is_symmetric=*/true, inputs_.view());
   AddInTiles(threads, is_wide_ ? exact_inputs : exact_outputs, inputs, /*is_symmetric=*/false,
              exact_.view());
-  for (size_t row = 0; row < exact_outputs.rows; ++row) {
-    for (const float value : exact_outputs.row(row)) output_squares_ += double{value} * value;
-  }
+  threads.ParallelFor(DivideRoundingUp(exact_outputs.columns, kTile), [&](size_t index) {
+    const size_t first = index * kTile;
+    const size_t end = std::min(first + kTile, exact_outputs.columns);
+    for (size_t row = 0; row < exact_outputs.rows; ++row) {
+      const std::span<const float> values = exact_outputs.row(row);
+      for (size_t i = first; i < end; ++i) output_squares_[i] += double{values[i]} * values[i];
+    }
+  });
   num_rows_ += inputs.rows;
 }
 
-void InputMoments::Finish(const ThreadPool& threads, const Matrix& weights) {
-  if (is_wide_) {
-    Matrix outputs(weights.rows(), weights.columns());
-    threads.ParallelFor(DivideRoundingUp(weights.rows(), kTile), [&](size_t index) {
-      const size_t row = index * kTile;
-      const size_t rows = std::min(kTile, weights.rows() - row);
-      AddProduct(weights.view().Rows(row, rows), exact_.view(), 1.0f,
-                 outputs.view().Rows(row, rows));
-    });
-    exact_ = std::move(outputs);
-  }
+void InputMoments::Finish() {
   if (num_rows_ == 0) return;
   const float factor = 1.0f / static_cast<float>(num_rows_);
   for (size_t i = 0; i < inputs_.rows(); ++i) {
@@ -61,7 +55,19 @@ void InputMoments::Finish(const ThreadPool& threads, const Matrix& weights) {
     }
   }
   for (float& value : exact_.values()) value *= factor;
-  output_squares_ /= static_cast<double>(num_rows_);
+  for (double& square : output_squares_) square /= static_cast<double>(num_rows_);
+}
+
+Matrix InputMoments::OutputsOf(ConstMatrixView weights, size_t first, size_t step) const {
+  Matrix outputs(weights.rows, weights.columns);
+  if (is_wide_) {
+    AddProduct(weights, exact_.view(), 1.0f, outputs.view());
+    return outputs;
+  }
+  for (size_t row = 0; row < weights.rows; ++row) {
+    std::ranges::copy(exact_.view().row(first + row * step), outputs.view().row(row).begin());
+  }
+  return outputs;
 }
 
 }  // namespace cria

@@ -5,6 +5,7 @@
 
 #include "converter/calibrate/exponential.h"
 #include "converter/calibrate/linear_algebra.h"
+#include "converter/calibrate/row_functions.h"
 #include "core/numeric.h"
 #include "model/rope_table.h"
 
@@ -24,9 +25,7 @@ void ForEachRow(const ThreadPool& threads, size_t rows, const Task& task) {
 
 void Normalize(std::span<const float> input, std::span<const float> weight, float epsilon,
                std::span<float> output) {
-  double squares = 0.0;
-  for (const float value : input) squares += double{value} * value;
-  const double mean = squares / static_cast<double>(input.size());
+  const double mean = SumOfSquares(input) / static_cast<double>(input.size());
   const auto factor = static_cast<float>(1.0 / std::sqrt(mean + double{epsilon}));
   for (size_t i = 0; i < input.size(); ++i) output[i] = input[i] * factor * weight[i];
 }
@@ -55,15 +54,7 @@ void Rotate(std::span<float> head, const float* cosines, const float* sines) {
 void SoftMax(size_t query, size_t sliding_window, float factor, std::span<float> scores) {
   const size_t first =
       sliding_window == 0 || query < sliding_window ? 0 : query + 1 - sliding_window;
-  const auto seen = scores.subspan(first, query + 1 - first);
-  const float largest = *std::ranges::max_element(seen);
-  double sum = 0.0;
-  for (float& score : seen) {
-    score = Exponential((score - largest) * factor);
-    sum += score;
-  }
-  const auto inverse = static_cast<float>(1.0 / sum);
-  for (float& score : seen) score *= inverse;
+  SoftMaxRow(factor, scores.subspan(first, query + 1 - first));
   std::ranges::fill(scores.first(first), 0.0f);
   std::ranges::fill(scores.subspan(query + 1), 0.0f);
 }
@@ -122,20 +113,28 @@ void Attend(const ThreadPool& threads, const ModelConfig& config, const LayerKin
     const size_t head = index % num_heads;
     const size_t kv_head = num_heads + head * num_kv_heads / num_heads;
     const MatrixView rows = qkv.Rows(first_row, std::min(window_tokens, qkv.rows - first_row));
-    Matrix scores(rows.rows, rows.rows);
-    AddProductWithTransposed(rows.Columns(head * head_dim, head_dim),
-                             rows.Columns(kv_head * head_dim, head_dim), scores.view());
-    const float cap = config.attn_logit_softcapping;
-    if (cap != 0.0f) {
-      for (float& score : scores.values()) score = cap * HyperbolicTangent(score * factor / cap);
+    // Queries by parts, because none sees the keys after it.
+    constexpr size_t kQueries = 128;
+    for (size_t first = 0; first < rows.rows; first += kQueries) {
+      const size_t count = std::min(kQueries, rows.rows - first);
+      const MatrixView seen = rows.Rows(0, first + count);
+      Matrix scores(count, seen.rows);
+      AddProductWithTransposed(rows.Rows(first, count).Columns(head * head_dim, head_dim),
+                               seen.Columns(kv_head * head_dim, head_dim), scores.view());
+      const float cap = config.attn_logit_softcapping;
+      if (cap != 0.0f) {
+        for (float& score : scores.values()) score = cap * HyperbolicTangent(score * factor / cap);
+      }
+      for (size_t row = 0; row < count; ++row) {
+        SoftMax(first + row, kind.sliding_window, cap != 0.0f ? 1.0f : factor,
+                scores.view().row(row));
+      }
+      const MatrixView out =
+          output.Rows(first_row + first, count).Columns(head * head_dim, head_dim);
+      for (size_t row = 0; row < count; ++row) std::ranges::fill(out.row(row), 0.0f);
+      AddProduct(scores.view(), seen.Columns((kv_head + num_kv_heads) * head_dim, head_dim), 1.0f,
+                 out);
     }
-    for (size_t row = 0; row < rows.rows; ++row) {
-      SoftMax(row, kind.sliding_window, cap != 0.0f ? 1.0f : factor, scores.view().row(row));
-    }
-    const MatrixView out = output.Rows(first_row, rows.rows).Columns(head * head_dim, head_dim);
-    for (size_t row = 0; row < out.rows; ++row) std::ranges::fill(out.row(row), 0.0f);
-    AddProduct(scores.view(), rows.Columns((kv_head + num_kv_heads) * head_dim, head_dim), 1.0f,
-               out);
   });
 }
 
@@ -145,14 +144,11 @@ void Activate(const ThreadPool& threads, HiddenAct act, ConstMatrixView gate_up,
   ForEachRow(threads, output.rows, [&](size_t row) {
     const std::span<const float> gate = gate_up.row(row).first(size);
     const std::span<const float> up = gate_up.row(row).subspan(size);
-    for (size_t i = 0; i < size; ++i) {
-      if (act == HiddenAct::kSilu) {
-        // e^-gate of more than 88 is out of range; the quotient is as good as 0 before.
-        output(row, i) = up[i] * gate[i] / (1.0f + Exponential(std::min(-gate[i], 88.0f)));
-      } else {
-        output(row, i) = up[i] * Gelu(act, gate[i]);
-      }
+    if (act == HiddenAct::kSilu) {
+      SiluRow(gate, up, output.row(row));
+      return;
     }
+    for (size_t i = 0; i < size; ++i) output(row, i) = up[i] * Gelu(act, gate[i]);
   });
 }
 

@@ -99,6 +99,34 @@ void AddTransposedProduct(ConstMatrixView a, ConstMatrixView b, MatrixView out) 
   MapOf(out).noalias() += MapOf(a).transpose() * MapOf(b);
 }
 
+void AddScaled(std::span<const float> added, float factor, std::span<float> row) {
+  const float* const from = added.data();
+  float* const to = row.data();
+  const size_t size = row.size();
+  for (size_t i = 0; i < size; ++i) to[i] += factor * from[i];
+}
+
+double QuadraticForm(ConstMatrixView symmetric, std::span<const float> vector) {
+  constexpr size_t kColumns = 32;
+  const size_t size = vector.size();
+  double sum = 0.0;
+  for (size_t begin = 0; begin < size; begin += kColumns) {
+    float products[kColumns] = {};
+    const size_t count = std::min(kColumns, size - begin);
+    for (size_t row = 0; row < size; ++row) {
+      const float factor = vector[row];
+      const float* const values = symmetric.values + row * symmetric.stride + begin;
+      if (count == kColumns) {  // Compilers vectorize this loop.
+        for (size_t i = 0; i < kColumns; ++i) products[i] += factor * values[i];
+      } else {
+        for (size_t i = 0; i < count; ++i) products[i] += factor * values[i];
+      }
+    }
+    for (size_t i = 0; i < count; ++i) sum += double{products[i]} * vector[begin + i];
+  }
+  return sum;
+}
+
 bool FactorizeUpper(const ThreadPool& threads, ConstMatrixView symmetric, MatrixView u,
                     std::span<float> pivots) {
   // With rows and columns in reverse order, an upper factor is the lower one of Cholesky.

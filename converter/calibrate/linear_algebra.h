@@ -19,6 +19,12 @@ void AddProductWithTransposed(ConstMatrixView a, ConstMatrixView b, MatrixView o
 //  - out [m, n] += transposed a [k, m] * b [k, n]
 void AddTransposedProduct(ConstMatrixView a, ConstMatrixView b, MatrixView out);
 
+// row += factor * added.
+void AddScaled(std::span<const float> added, float factor, std::span<float> row);
+
+// vector * symmetric [n, n] * transposed vector.
+double QuadraticForm(ConstMatrixView symmetric, std::span<const float> vector);
+
 // Finds u and the pivots d with u * diagonal(d) * transposed u = `symmetric` [n, n], where u [n, n]
 // is upper triangular with a diagonal of ones. Only the upper triangle is read. It computes in
 // double, and gives the same for every number of threads. Returns false if the matrix is not

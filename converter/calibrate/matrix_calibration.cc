@@ -39,25 +39,27 @@ void FillValues(const RowQuantizer& quantizer, const TensorLayout& layout, size_
   std::ranges::copy(padded.first(layout.input_channels), matrix.values.view().row(row).begin());
 }
 
-// The mean squared errors of the outputs of a matrix's rows.
+// The mean squared errors of some outputs of a matrix.
 class OutputErrors {
  public:
-  // `weights` are the rows from `first_row` on.
-  OutputErrors(const InputMoments& moments, size_t first_row, ConstMatrixView weights)
+  // `weights` are rows first, first + step, ... of the matrix.
+  OutputErrors(const InputMoments& moments, size_t first, size_t step, ConstMatrixView weights)
       : moments_(moments), weights_(weights), slopes_(weights.rows, weights.columns) {
     AddProduct(weights, moments.inputs().view(), 1.0f, slopes_.view());
+    const Matrix outputs = moments.OutputsOf(weights, first, step);
     for (size_t row = 0; row < weights.rows; ++row) {
       for (size_t i = 0; i < weights.columns; ++i) {
         const double product = slopes_(row, i);
-        const double output = moments.outputs()(first_row + row, i);
+        const double output = outputs(row, i);
         exact_ += (product - 2.0 * output) * weights(row, i);
         slopes_(row, i) = static_cast<float>(2.0 * (product - output));
       }
+      exact_ += moments.output_squares()[first + row * step];
     }
   }
 
-  // Of the weights themselves, less the squares of the outputs:
-  // weights * (moments * transposed weights - 2 * transposed outputs).
+  // Of the weights themselves: weights * (moments * transposed weights - 2 * transposed outputs) +
+  // the squares of the outputs.
   double exact() const { return exact_; }
 
   // How much larger the error is with `values` in place of the weights; both have the same shape.
@@ -95,6 +97,58 @@ double SquaredDifference(const Matrix& a, const Matrix& b) {
   return sum;
 }
 
+// Every so many rows of a matrix are judged: a few hundred outputs say as much as all.
+size_t JudgedStep(size_t rows) { return std::clamp<size_t>(rows / 256, 1, 8); }
+
+// Sums over judged rows.
+struct Errors {
+  double exact = 0.0;
+  double rounded = 0.0;  // What rounding adds.
+  double solved = 0.0;   // What solving adds.
+};
+
+// Compares rounded weights, and those that were solved, for moments of inputs that decided nothing.
+Errors Judge(const ThreadPool& threads, const Matrix& weights, const Matrix& solved,
+             const TensorLayout& layout, const InputMoments& held_back) {
+  const size_t step = JudgedStep(weights.rows());
+  const size_t num_judged = DivideRoundingUp(weights.rows(), step);
+  // By groups of rows, so that sums do not depend on the threads.
+  std::vector<Errors> errors(DivideRoundingUp(num_judged, RowSolver::kMaxRows));
+  threads.ParallelFor(errors.size(), [&](size_t group) {
+    const size_t first = group * RowSolver::kMaxRows;
+    const size_t count = std::min(RowSolver::kMaxRows, num_judged - first);
+    Matrix exact_rows(count, weights.columns());
+    Matrix rounded_rows(count, weights.columns());
+    Matrix solved_rows(count, weights.columns());
+    RowQuantizer quantizer(layout);
+    std::vector<float> padded(layout.padded_input_channels);
+    std::vector<std::byte> data(layout.row_bytes());
+    std::vector<std::byte> scales(layout.row_scale_bytes());
+    for (size_t i = 0; i < count; ++i) {
+      const size_t row = (first + i) * step;
+      std::ranges::copy(weights.view().row(row), exact_rows.view().row(i).begin());
+      std::ranges::copy(solved.view().row(row), solved_rows.view().row(i).begin());
+      std::ranges::fill(padded, 0.0f);
+      std::ranges::copy(weights.view().row(row), padded.begin());
+      quantizer.Quantize(padded, data, scales);
+      quantizer.Dequantize(data, scales, padded);
+      std::ranges::copy(std::span(padded).first(weights.columns()),
+                        rounded_rows.view().row(i).begin());
+    }
+    const OutputErrors of_outputs(held_back, first * step, step, std::as_const(exact_rows).view());
+    errors[group] = {.exact = of_outputs.exact(),
+                     .rounded = of_outputs.AddedBy(std::as_const(rounded_rows).view()),
+                     .solved = of_outputs.AddedBy(std::as_const(solved_rows).view())};
+  });
+  Errors sum;
+  for (const Errors& error : errors) {
+    sum.exact += error.exact;
+    sum.rounded += error.rounded;
+    sum.solved += error.solved;
+  }
+  return sum;
+}
+
 }  // namespace
 
 CalibratedMatrix RoundMatrix(const ThreadPool& threads, const Matrix& weights,
@@ -125,16 +179,8 @@ Result<CalibratedMatrix> CalibrateMatrix(const ThreadPool& threads, const Matrix
                                          const InputMoments& held_back) {
   CRIA_ASSIGN_OR_RETURN(const RowSolver solver,
                         RowSolver::Create(threads, training.inputs(), layout));
-  CalibratedMatrix rounded = RoundMatrix(threads, weights, layout);
   CalibratedMatrix solved = EmptyMatrix(layout);
-  // Of rounding and of solving, by groups of rows as well.
-  struct Errors {
-    double exact = 0.0;
-    double rounded = 0.0;
-    double solved = 0.0;
-  };
-  std::vector<Errors> errors(DivideRoundingUp(weights.rows(), RowSolver::kMaxRows));
-  threads.ParallelFor(errors.size(), [&](size_t group) {
+  threads.ParallelFor(DivideRoundingUp(weights.rows(), RowSolver::kMaxRows), [&](size_t group) {
     const size_t first = group * RowSolver::kMaxRows;
     const size_t count = std::min(RowSolver::kMaxRows, weights.rows() - first);
     const ConstMatrixView rows = weights.view().Rows(first, count);
@@ -142,7 +188,8 @@ Result<CalibratedMatrix> CalibrateMatrix(const ThreadPool& threads, const Matrix
     for (size_t i = 0; i < count; ++i) {
       std::ranges::copy(rows.row(i), targets.view().row(i).begin());
     }
-    solver.Correct(training.outputs().view().Rows(first, count), targets.view());
+    const Matrix outputs = training.OutputsOf(rows, first);
+    solver.Correct(outputs.view(), targets.view());
     const std::vector<CodedRow> coded = solver.Solve(targets.view());
     const RowQuantizer quantizer(layout);
     std::vector<float> padded(layout.padded_input_channels);
@@ -151,25 +198,15 @@ Result<CalibratedMatrix> CalibrateMatrix(const ThreadPool& threads, const Matrix
       quantizer.Store(coded[i].codes, coded[i].scales, place.data, place.scales);
       FillValues(quantizer, layout, first + i, padded, solved);
     }
-    const OutputErrors of_outputs(held_back, first, rows);
-    const auto added_by = [&](const CalibratedMatrix& matrix) {
-      return of_outputs.AddedBy(matrix.values.view().Rows(first, count));
-    };
-    errors[group] = {
-        .exact = of_outputs.exact(), .rounded = added_by(rounded), .solved = added_by(solved)};
   });
-  Errors sum;
-  for (const Errors& error : errors) {
-    sum.exact += error.exact;
-    sum.rounded += error.rounded;
-    sum.solved += error.solved;
-  }
-  if (!(sum.solved < sum.rounded)) return rounded;
-  sum.exact += held_back.output_squares();
-  solved.held_back_ratio = (sum.exact + sum.solved) / (sum.exact + sum.rounded);
+  const Errors errors = Judge(threads, weights, solved.values, layout, held_back);
+  if (!(errors.solved < errors.rounded)) return RoundMatrix(threads, weights, layout);
+  solved.held_back_ratio = (errors.exact + errors.solved) / (errors.exact + errors.rounded);
   solved.is_calibrated = true;
-  solved.error = {.squared_error = SquaredDifference(solved.values, weights),
-                  .squared_weights = rounded.error.squared_weights};
+  solved.error.squared_error = SquaredDifference(solved.values, weights);
+  for (const float weight : weights.values()) {
+    solved.error.squared_weights += double{weight} * weight;
+  }
   return solved;
 }
 

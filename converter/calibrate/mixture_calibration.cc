@@ -54,8 +54,7 @@ class MixtureCalibration {
     CRIA_ASSIGN_OR_RETURN(const MixtureSteps steps,
                           MixtureSteps::Read(mixture_, run_.config, run_.threads));
     ChannelSizes sizes(run_.config.hidden_size);
-    for (const RowBatch& batch : run_.all_rows) {
-      if (batch.first >= kScalingTokens) break;
+    for (const RowBatch& batch : SpacedBatches(run_.all_rows, kScalingTokens)) {
       CRIA_ASSIGN_OR_RETURN(Matrix hidden,
                             run_.exact.ReadRows(batch.rows, run_.config.hidden_size));
       sizes.Add(steps.Inputs(std::move(hidden)));

@@ -20,7 +20,7 @@ namespace {
 // axes than in those that were trained, by a few percent.
 constexpr double kMaxDivergenceRatio = 0.8;
 // The text is as long as this number of multiplications allows, between these numbers of tokens.
-constexpr double kTrialMultiplications = 1e12;
+constexpr double kTrialMultiplications = 6e10;
 constexpr double kMinTrialTokens = 512;
 constexpr double kMaxTrialTokens = 4096;
 

@@ -126,8 +126,7 @@ void RowSolver::RoundBatch(size_t row, size_t begin, size_t end, MatrixView want
     const float error = work.targets(row, i) - code * scale;
     coded.codes[i] = code;
     work.errors(row, i) = error;
-    const std::span<const float> carried = u_.view().row(i);
-    for (size_t j = i + 1; j < end; ++j) values[j - begin] += error * carried[j];
+    AddScaled(u_.view().row(i).subspan(i + 1, end - i - 1), error, values.subspan(i + 1 - begin));
   }
 }
 
@@ -141,10 +140,13 @@ void RowSolver::Descend(Work& work) const {
       for (size_t row = 0; row < steps.rows(); ++row) {
         DescendInBatch(row, begin, end, steps.view(), work);
       }
-      // The gradients inside of the batch are up to date.
+      // The gradients inside of the batch are up to date, and those before it are not needed after
+      // the last sweep.
       const ConstMatrixView moments = std::as_const(moments_).view().Rows(begin, end - begin);
-      AddProduct(steps.view(), moments.Columns(0, begin), -1.0f,
-                 work.gradients.view().Columns(0, begin));
+      if (sweep + 1 < kSweeps) {
+        AddProduct(steps.view(), moments.Columns(0, begin), -1.0f,
+                   work.gradients.view().Columns(0, begin));
+      }
       AddProduct(steps.view(), moments.Columns(end, size - end), -1.0f,
                  work.gradients.view().Columns(end, size - end));
       begin = end;
@@ -158,8 +160,8 @@ void RowSolver::DescendInBatch(size_t row, size_t begin, size_t end, MatrixView 
   const std::span<float> gradient = work.gradients.view().row(row);
   const auto step_to = [&](size_t i, float step) {
     steps(row, i - begin) += step;
-    const std::span<const float> moments = moments_.view().row(i);
-    for (size_t j = begin; j < end; ++j) gradient[j] -= step * moments[j];
+    AddScaled(moments_.view().row(i).subspan(begin, end - begin), -step,
+              gradient.subspan(begin, end - begin));
   };
   for (size_t i = begin; i < end; ++i) {
     const size_t block = layout_.scheme == Scheme::kQb4w ? i / layout_.block_size : 0;
@@ -168,15 +170,11 @@ void RowSolver::DescendInBatch(size_t row, size_t begin, size_t end, MatrixView 
     const bool begins_block = i == 0 || BlockEnd(i - 1) != block_end;
     if (begins_block && block_end <= end) {
       // The best scale for these codes is scale + slope / curvature.
+      const size_t size = block_end - i;
       double slope = 0.0;
-      double curvature = 0.0;
-      for (size_t j = i; j < block_end; ++j) {
-        slope += double{gradient[j]} * coded.codes[j];
-        const std::span<const float> moments = moments_.view().row(j);
-        float sum = 0.0f;
-        for (size_t k = i; k < block_end; ++k) sum += moments[k] * coded.codes[k];
-        curvature += double{sum} * coded.codes[j];
-      }
+      for (size_t j = i; j < block_end; ++j) slope += double{gradient[j]} * coded.codes[j];
+      const double curvature = QuadraticForm(moments_.view().Rows(i, size).Columns(i, size),
+                                             std::span(coded.codes).subspan(i, size));
       auto refitted = static_cast<float>(scale + slope / curvature);
       if (rule_.type == ScaleType::kBf16) refitted = Bf16ToFloat(FloatToBf16(refitted));
       const double step = double{refitted} - scale;

@@ -40,12 +40,12 @@ struct ScaleFit {
 
 // The nearest integer, ties to even, for |value| below 2^22. It uses only arithmetic, so that
 // compilers vectorize loops of it on every architecture, with the same results.
-inline float RoundToInteger(float value) {
+[[gnu::always_inline]] inline float RoundToInteger(float value) {
   constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23: its unit in the last place is 1.
   return (value + kMagic) - kMagic;
 }
 
-inline float CodeOf(float value, float inverse_scale, CodeRange range) {
+[[gnu::always_inline]] inline float CodeOf(float value, float inverse_scale, CodeRange range) {
   const float code = std::min(std::max(value * inverse_scale, range.min), range.max);
   return RoundToInteger(code);
 }
