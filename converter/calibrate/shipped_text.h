@@ -1,0 +1,24 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string_view>
+
+#include "converter/calibrate/calibration_text.h"
+#include "model/config.h"
+
+namespace cria {
+
+// The text that models are calibrated with if the user gives none: calibration_text.txt, prose of
+// several kinds, code, conversations, tables and mathematics, in several languages.
+std::string_view ShippedText();
+
+// How many of its tokens to calibrate a model with: four for each input of its widest matrix, and
+// at least 8,192. It has about 12,000 with the vocabulary of a usual model.
+inline size_t ShippedTextTokens(const ModelConfig& config) {
+  constexpr size_t kMinTokens = 8192;
+  constexpr size_t kMaxTokens = 12288;
+  return std::clamp(CalibrationTokensFor(config, 4), kMinTokens, kMaxTokens);
+}
+
+}  // namespace cria
