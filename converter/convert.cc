@@ -335,27 +335,21 @@ ModelOutline OutlineOf(const ModelConfig& config, FilePlan& plan, size_t metadat
   return outline;
 }
 
-}  // namespace
-
-std::string_view ConverterVersion() { return CRIA_VERSION; }
-
-Status CheckOptions(const ConvertOptions& options) {
-  return ChooseSchemes(options).transform([](const TensorSchemes&) {});
+// Whether a conversion that failed is to be tried without the calibration.
+bool IsLeftOut(const std::optional<CalibrationOptions>& calibration, const Error& error) {
+  return calibration && calibration->is_optional &&
+         (error.code() == ErrorCode::kUsage || error.code() == ErrorCode::kUnsupported);
 }
 
-double TensorKindReport::rms_error() const {
-  return num_weights == 0 ? 0.0 : std::sqrt(error.squared_error / static_cast<double>(num_weights));
+ConvertOptions WithoutCalibration(const ConvertOptions& options) {
+  ConvertOptions plain = options;
+  plain.calibration.reset();
+  return plain;
 }
 
-double TensorKindReport::relative_rms_error() const {
-  return error.squared_weights == 0.0 ? 0.0
-                                      : std::sqrt(error.squared_error / error.squared_weights);
-}
-
-Result<Conversion> ConvertUncommitted(const std::filesystem::path& checkpoint_path,
-                                      const std::filesystem::path& output_path,
-                                      const ConvertOptions& options,
-                                      const ProgressCallback& progress) {
+Result<Conversion> ConvertOnce(const std::filesystem::path& checkpoint_path,
+                               const std::filesystem::path& output_path,
+                               const ConvertOptions& options, const ProgressCallback& progress) {
   CRIA_RETURN_IF_ERROR(CheckOutput(output_path, checkpoint_path, options.overwrite));
   CRIA_ASSIGN_OR_RETURN(const ThreadPool threads, CreateThreads(options));
   CRIA_ASSIGN_OR_RETURN(Preparation preparation, Prepare(checkpoint_path, options));
@@ -387,6 +381,38 @@ Result<Conversion> ConvertUncommitted(const std::filesystem::path& checkpoint_pa
   report.schemes = std::move(planned.schemes);
   report.errors = std::move(errors);
   return Conversion(std::move(written.file), std::move(report), std::move(resume));
+}
+
+}  // namespace
+
+std::string_view ConverterVersion() { return CRIA_VERSION; }
+
+Status CheckOptions(const ConvertOptions& options) {
+  return ChooseSchemes(options).transform([](const TensorSchemes&) {});
+}
+
+double TensorKindReport::rms_error() const {
+  return num_weights == 0 ? 0.0 : std::sqrt(error.squared_error / static_cast<double>(num_weights));
+}
+
+double TensorKindReport::relative_rms_error() const {
+  return error.squared_weights == 0.0 ? 0.0
+                                      : std::sqrt(error.squared_error / error.squared_weights);
+}
+
+Result<Conversion> ConvertUncommitted(const std::filesystem::path& checkpoint_path,
+                                      const std::filesystem::path& output_path,
+                                      const ConvertOptions& options,
+                                      const ProgressCallback& progress) {
+  auto conversion = ConvertOnce(checkpoint_path, output_path, options, progress);
+  if (conversion || !IsLeftOut(options.calibration, conversion.error())) return conversion;
+  const Error obstacle = conversion.error();
+  conversion = ConvertOnce(checkpoint_path, output_path, WithoutCalibration(options), progress);
+  if (conversion) {
+    conversion->AddNote("the weights are rounded, because they cannot be chosen for a text: " +
+                        obstacle.message());
+  }
+  return conversion;
 }
 
 Status Conversion::Commit() {

@@ -39,6 +39,8 @@ struct CalibrationOptions {
   // checkpoint, options and tokens goes on; see ResumeFolder.
   std::optional<std::filesystem::path> resume_folder = {};
   std::optional<bool> rotation = {};  // Of the hidden state; absent: if it is better.
+  // If the model cannot be calibrated with the text, its weights are rounded, and a note says why.
+  bool is_optional = false;
 };
 
 // How large a model may become. One of the fields is not 0.
@@ -118,6 +120,7 @@ class Conversion {
       : file_(std::move(file)), report_(std::move(report)), resume_(std::move(resume)) {}
 
   const ConvertReport& report() const { return report_; }
+  void AddNote(std::string note) { report_.notes.push_back(std::move(note)); }
   const OutputFile& file() const { return file_; }
   OutputFile& file() { return file_; }
   // Gives the file its name. An existing file is replaced.

@@ -22,6 +22,7 @@
 #include "cli/progress_bar.h"
 #include "cli/standard_streams.h"
 #include "cli/text_file.h"
+#include "converter/calibrate/shipped_text.h"
 #include "converter/convert.h"
 #include "converter/step_costs.h"
 #include "core/format.h"
@@ -39,6 +40,7 @@ struct Arguments {
   bool vocab_only = false;
   std::string calibration_path;
   bool calibrates_itself = false;
+  bool rounds = false;  // Instead of calibrating with the text that ships.
   size_t calibration_tokens = 0;
   std::optional<bool> rotation;
   std::optional<std::string> resume_folder;
@@ -82,13 +84,20 @@ void AddOptions(cria::cli::CommandLine& command, Arguments& arguments) {
       command
           .AddText(
               "--calibrate", arguments.calibration_path,
-              "Choose the codes of int4 and int8 weights for this text, which loses less; - is "
-              "standard input. Lines of JSON are read as conversations")
+              "Choose the codes of int4 and int8 weights for this text instead of the converter's "
+              "own; - is standard input. Lines of JSON are read as conversations")
           .Metavar("FILE");
+  cria::cli::Option& calibrate_self =
+      command
+          .AddFlag("--calibrate-self", arguments.calibrates_itself,
+                   "The same for a text that the model itself writes")
+          .Excludes(calibrate);
   command
-      .AddFlag("--calibrate-self", arguments.calibrates_itself,
-               "The same for a text that the model itself writes")
-      .Excludes(calibrate);
+      .AddFlag("--fast", arguments.rounds,
+               "Round each weight instead, which takes seconds, but then int4 loses about three "
+               "times as much, and int8 almost twice")
+      .Excludes(calibrate)
+      .Excludes(calibrate_self);
   command
       .AddNumber("--calibration-tokens", arguments.calibration_tokens,
                  "Tokens of the text to use at most (default: four for each input of the widest "
@@ -182,6 +191,11 @@ class ConversionBar {
   cria::cli::ProgressBar bar_{"converting"};
 };
 
+// Whether there will be matrices that are calibrated without being asked for.
+bool CalibratesByDefault(const Arguments& arguments) {
+  return !arguments.rounds && arguments.options.weights != cria::Scheme::kF32;
+}
+
 // Sets the options for a target, for calibrating and for measuring errors.
 cria::Status PrepareOptions(Arguments& arguments) {
   ConvertOptions& options = arguments.options;
@@ -198,14 +212,18 @@ cria::Status PrepareOptions(Arguments& arguments) {
     return cria::Fail(cria::ErrorCode::kUsage, "--plan-only needs --target-size or --target-bits");
   }
   const bool reads_text = !arguments.calibration_path.empty();
-  if (!reads_text && !arguments.calibrates_itself) {
+  const bool takes_own_text =
+      !reads_text && !arguments.calibrates_itself && CalibratesByDefault(arguments);
+  if (!reads_text && !arguments.calibrates_itself && !takes_own_text) {
     const char* const flag = arguments.resume_folder             ? "--resume"
                              : arguments.calibration_tokens != 0 ? "--calibration-tokens"
                              : arguments.rotation                ? "--rotate"
                                                                  : nullptr;
     if (flag == nullptr) return {};
-    return cria::Fail(cria::ErrorCode::kUsage,
-                      std::string(flag) + " needs --calibrate or --calibrate-self");
+    return cria::Fail(
+        cria::ErrorCode::kUsage,
+        std::string(flag) +
+            (arguments.rounds ? " goes without --fast" : " needs --calibrate or --calibrate-self"));
   }
   cria::CalibrationOptions& calibration = options.calibration.emplace();
   CRIA_RETURN_IF_ERROR(cria::CheckOptions(options));
@@ -215,6 +233,9 @@ cria::Status PrepareOptions(Arguments& arguments) {
   if (reads_text) {
     CRIA_ASSIGN_OR_RETURN(calibration.text, cria::cli::ReadTextFile(arguments.calibration_path,
                                                                     cria::cli::LongText()));
+  } else if (takes_own_text) {
+    calibration.text = cria::ShippedText();
+    calibration.is_optional = true;
   }
   return {};
 }
@@ -285,6 +306,13 @@ cria::Status Finish(const Arguments& arguments, cria::Conversion& conversion,
                     const std::string& verified) {
   CRIA_RETURN_IF_ERROR(conversion.Commit());
   cria::cli::PrintReport(conversion.report(), arguments.output);
+  if (arguments.rounds && arguments.options.weights != cria::Scheme::kF32) {
+    const bool is_int4 = arguments.options.weights == cria::Scheme::kQb4w;
+    std::printf(
+        "each %s weight is rounded: without --fast, the conversion takes longer, and a small model "
+        "loses about %s as much\n",
+        is_int4 ? "int4" : "int8", is_int4 ? "a third" : "six tenths");
+  }
   if (!verified.empty()) std::printf("%s\n", verified.c_str());
   return {};
 }
@@ -301,6 +329,10 @@ cria::Status ConvertLocal(Arguments& arguments) {
   CRIA_RETURN_IF_ERROR(PrepareOptions(arguments));
   CRIA_ASSIGN_OR_RETURN(const cria::ModelOutline outline,
                         cria::OutlineConversion(arguments.checkpoint, arguments.options));
+  auto& calibration = arguments.options.calibration;
+  if (calibration && calibration->is_optional && calibration->max_tokens == 0) {
+    calibration->max_tokens = cria::ShippedTextTokens(outline.config);
+  }
   const bool verifies = IsToBeVerified(arguments, outline.config);
   ConversionBar bar(cria::EstimateStepCosts(outline.config, arguments.options,
                                             {.samples = arguments.calibrates_itself,

@@ -20,7 +20,8 @@ class GeneratedModel {
     const std::string checkpoint = folder_ / "checkpoint";
     shape.insert(shape.begin(), {CRIA_MAKE_CHECKPOINT, "-o", checkpoint});
     Succeed(shape);
-    conversion.insert(conversion.begin(), {CRIA_MODEL_CONVERTER, checkpoint, "-o", path()});
+    conversion.insert(conversion.begin(),
+                      {CRIA_MODEL_CONVERTER, "--fast", checkpoint, "-o", path()});
     Succeed(conversion);
     std::filesystem::remove_all(checkpoint);
   }

@@ -250,7 +250,7 @@ TEST(BenchCommandOfMixtures, ATokenReadsTheExpertsItChooses) {
   const std::string model = folder.path() / "model.cria";
   support::WriteFamilyDirectory(support::WideMixture(), checkpoint);
   const support::RunResult converted = support::RunProgram(
-      {CRIA_MODEL_CONVERTER, checkpoint, "-o", model, "--weights", "f32", "--no-verify"});
+      {CRIA_MODEL_CONVERTER, "--fast", checkpoint, "-o", model, "--weights", "f32", "--no-verify"});
   ASSERT_EQ(converted.exit_code, 0) << converted.error;
   const support::RunResult ran =
       support::RunProgram({CRIA_PROGRAM, "bench", "-m", model, "--json", "--no-pack-cache", "-t",

@@ -29,8 +29,8 @@ class ConstraintOptionsOfCria : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     directory = new support::TemporaryDirectory;
-    const RunResult converted = RunProgram(
-        {CRIA_MODEL_CONVERTER, CRIA_DEMO_CHECKPOINT, "-o", Path("model.cria"), "--no-verify"});
+    const RunResult converted = RunProgram({CRIA_MODEL_CONVERTER, "--fast", CRIA_DEMO_CHECKPOINT,
+                                            "-o", Path("model.cria"), "--no-verify"});
     ASSERT_EQ(converted.exit_code, 0) << converted.error;
     Write("schema.json", R"({"type": "object", "properties": {"name": {"enum": ["Cria", "Pi"]}},
                              "required": ["name"], "additionalProperties": false})");

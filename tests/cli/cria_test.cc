@@ -36,8 +36,8 @@ class CriaProgram : public testing::Test {
     directory_ = new support::TemporaryDirectory;
     const auto checkpoint = directory_->path() / "checkpoint";
     support::WriteHuggingFaceDirectory(support::MakeModel(support::SpecGqa()), checkpoint, {});
-    const RunResult converted =
-        RunProgram({CRIA_MODEL_CONVERTER, checkpoint, "-o", ModelPath(), "--weights", "int8"});
+    const RunResult converted = RunProgram(
+        {CRIA_MODEL_CONVERTER, "--fast", checkpoint, "-o", ModelPath(), "--weights", "int8"});
     ASSERT_EQ(converted.exit_code, 0) << converted.error;
     // So that no other command says that it packs.
     const RunResult packed = RunProgram({CRIA_PROGRAM, "pack", "-m", ModelPath()});
@@ -287,7 +287,7 @@ TEST_F(CriaProgram, InfoShowsTheKindsOfLayers) {
   const auto checkpoint = directory_->path() / "two-ropes";
   const std::string model = directory_->path() / "two-ropes.cria";
   support::WriteHuggingFaceDirectory(support::MakeModel(support::SpecTwoRopes()), checkpoint, {});
-  const RunResult converted = RunProgram({CRIA_MODEL_CONVERTER, checkpoint, "-o", model});
+  const RunResult converted = RunProgram({CRIA_MODEL_CONVERTER, "--fast", checkpoint, "-o", model});
   ASSERT_EQ(converted.exit_code, 0) << converted.error;
   const RunResult text = Cria({"info", model});
   EXPECT_EQ(text.exit_code, 0) << text.error;

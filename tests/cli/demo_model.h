@@ -17,8 +17,8 @@ inline const std::string& DemoModel() {
   static const std::string path = [] {
     const std::string model = folder.path() / "demo.cria";
     const support::RunResult converted =
-        support::RunProgram({CRIA_MODEL_CONVERTER, CRIA_DEMO_CHECKPOINT, "-o", model, "--weights",
-                             "int8", "--no-verify"});
+        support::RunProgram({CRIA_MODEL_CONVERTER, "--fast", CRIA_DEMO_CHECKPOINT, "-o", model,
+                             "--weights", "int8", "--no-verify"});
     if (converted.exit_code != 0) throw std::runtime_error(converted.error);
     return model;
   }();

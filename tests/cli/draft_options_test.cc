@@ -52,8 +52,8 @@ class DraftOptionsOfCria : public testing::Test {
   static void Convert(const std::string& name, const support::CheckpointSpec& spec) {
     const std::string checkpoint = Path(name);
     support::WriteHuggingFaceDirectory(support::MakeModel(spec), checkpoint, {});
-    const RunResult converted = RunProgram(
-        {CRIA_MODEL_CONVERTER, checkpoint, "-o", Path(name + ".cria"), "--weights", "int4"});
+    const RunResult converted = RunProgram({CRIA_MODEL_CONVERTER, "--fast", checkpoint, "-o",
+                                            Path(name + ".cria"), "--weights", "int4"});
     ASSERT_EQ(converted.exit_code, 0) << converted.error;
   }
   static std::string Path(const std::string& name) { return directory->path() / name; }

@@ -23,8 +23,8 @@ inline support::RunResult Cria(std::vector<std::string> arguments,
 }
 
 inline void ConvertToInt8(const std::string& checkpoint, const std::string& model) {
-  const support::RunResult converted =
-      support::RunProgram({CRIA_MODEL_CONVERTER, checkpoint, "-o", model, "--weights", "int8"});
+  const support::RunResult converted = support::RunProgram(
+      {CRIA_MODEL_CONVERTER, "--fast", checkpoint, "-o", model, "--weights", "int8"});
   ASSERT_EQ(converted.exit_code, 0) << converted.error;
 }
 

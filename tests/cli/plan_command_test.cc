@@ -31,7 +31,7 @@ class PlanCommand : public testing::Test {
     spec.config.max_position_embeddings = 4096;
     support::WriteHuggingFaceDirectory(support::MakeModel(spec), Checkpoint(), {});
     const RunResult converted =
-        RunProgram({CRIA_MODEL_CONVERTER, Checkpoint(), "-o", Model(), "--no-verify"});
+        RunProgram({CRIA_MODEL_CONVERTER, "--fast", Checkpoint(), "-o", Model(), "--no-verify"});
     EXPECT_EQ(converted.exit_code, 0) << converted.error;
   }
 
@@ -139,7 +139,7 @@ TEST(PlanCommandOfMixtures, SaysWhatATokenReadsFromTheDisk) {
   const std::string model = folder.path() / "model.cria";
   support::WriteFamilyDirectory(support::WideMixture(), checkpoint);
   const RunResult converted = RunProgram(
-      {CRIA_MODEL_CONVERTER, checkpoint, "-o", model, "--weights", "f32", "--no-verify"});
+      {CRIA_MODEL_CONVERTER, "--fast", checkpoint, "-o", model, "--weights", "f32", "--no-verify"});
   ASSERT_EQ(converted.exit_code, 0) << converted.error;
   const auto plan = [&](std::vector<std::string> more) {
     more.insert(more.begin(), {CRIA_PROGRAM, "plan", "-m", model, "-t", "2"});

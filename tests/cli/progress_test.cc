@@ -82,7 +82,8 @@ class ProgressTest : public testing::Test {
 TEST_F(ProgressTest, IsClearedBeforeResults) {
   const std::string model = Path("model.cria");
   const std::vector<std::string> convert = {
-      CRIA_CONVERT_PROGRAM, Path("checkpoint"), "-o", model, "--weights", "int8", "--verify"};
+      CRIA_CONVERT_PROGRAM, "--fast", Path("checkpoint"), "-o", model,
+      "--weights",          "int8",   "--verify"};
   EXPECT_THAT(ExpectCleared(convert, "converting 100%"),
               testing::AllOf(HasSubstr("digest"), HasSubstr("\nverified against f32")));
 

@@ -32,8 +32,9 @@ class SessionOption : public testing::Test {
     spec.config.max_position_embeddings = 1024;
     support::WriteHuggingFaceDirectory(support::MakeModel(spec), models_->path() / "checkpoint",
                                        {});
-    const RunResult converted = RunProgram({CRIA_MODEL_CONVERTER, models_->path() / "checkpoint",
-                                            "-o", ModelPath(), "--weights", "int8"});
+    const RunResult converted =
+        RunProgram({CRIA_MODEL_CONVERTER, "--fast", models_->path() / "checkpoint", "-o",
+                    ModelPath(), "--weights", "int8"});
     ASSERT_EQ(converted.exit_code, 0) << converted.error;
   }
   static void TearDownTestSuite() { delete models_; }

@@ -39,7 +39,7 @@ class TemplateCommandTest : public testing::Test {
     for (const std::string name : {"template.jinja", "none"}) {
       const bool is_file = name != "none";
       const RunResult converted =
-          RunProgram({CRIA_MODEL_CONVERTER, checkpoint, "-o",
+          RunProgram({CRIA_MODEL_CONVERTER, "--fast", checkpoint, "-o",
                       *directory_ / (is_file ? "model.cria" : "none.cria"), "--vocab-only",
                       "--chat-template", is_file ? (*directory_ / name).string() : name});
       ASSERT_EQ(converted.exit_code, 0) << converted.error;

@@ -31,8 +31,8 @@ TEST(PackForTest, RunsThereAndIsRefusedElsewhere) {
   }
   const support::TemporaryDirectory directory;
   const std::string model = directory.path() / "model.cria";
-  const RunResult converted =
-      RunProgram({kHostConvertProgram, CRIA_DEMO_CHECKPOINT, "-o", model, "--weights", "int4"});
+  const RunResult converted = RunProgram(
+      {kHostConvertProgram, "--fast", CRIA_DEMO_CHECKPOINT, "-o", model, "--weights", "int4"});
   ASSERT_EQ(converted.exit_code, 0) << converted.error;
 
   const std::string packed = directory.path() / "packed.cria";

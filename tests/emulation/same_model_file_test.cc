@@ -51,7 +51,7 @@ class HostAndDevice : public testing::Test {
     const std::string device = (directory_ / "device.cria").string();
     // What the model predicts is each processor's own.
     std::vector<std::string> arguments = {kHostConvertProgram, checkpoint, "-o", host,
-                                          "--no-verify"};
+                                          "--no-verify",       "--fast"};
     arguments.insert(arguments.end(), options.begin(), options.end());
     const std::string host_report = Output(arguments);
     arguments[0] = CRIA_CONVERT_PROGRAM;

@@ -34,7 +34,7 @@ def kernels_by_product(build, convert, checkpoint, core):
     with tempfile.TemporaryDirectory() as folder:
         model = os.path.join(folder, "model.cria")
         for weights in PRODUCTS:
-            xnnpack_kernels.run([convert, checkpoint, "-o", model, "--weights", weights, "--no-verify"])
+            xnnpack_kernels.run([convert, "--fast", checkpoint, "-o", model, "--weights", weights, "--no-verify"])
             code = xnnpack_kernels.translated(
                 build, [build.program, "run", "-m", model, "-p", "Hello! Who are you? Where do you run?", "-n", "3",
                         "--ignore-eos", "--temp", "0", "-t", "1", "--no-pack-cache"], core)

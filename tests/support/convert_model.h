@@ -27,7 +27,8 @@ inline std::vector<std::string> ConvertFlags(const ConvertOptions& options) {
     }
     return "";
   };
-  std::vector<std::string> flags = {"--no-verify", "--weights", name(options.weights),
+  std::vector<std::string> flags = {"--fast",       "--no-verify",
+                                    "--weights",    name(options.weights),
                                     "--block-size", std::to_string(options.block_size)};
   if (options.embedding) flags.insert(flags.end(), {"--embedding", name(*options.embedding)});
   if (options.head) flags.insert(flags.end(), {"--head", name(*options.head)});

@@ -418,7 +418,7 @@ TEST_F(InteractiveChat, ReadingALongMessageShowsItsProgress) {
   spec.config.max_position_embeddings = 32768;
   support::WriteHuggingFaceDirectory(support::MakeModel(spec), folder_.path() / "long", {});
   const auto converted = support::RunProgram(
-      {CRIA_MODEL_CONVERTER, folder_.path() / "long", "-o", model, "--no-verify"});
+      {CRIA_MODEL_CONVERTER, "--fast", folder_.path() / "long", "-o", model, "--no-verify"});
   ASSERT_EQ(converted.exit_code, 0) << converted.error;
   std::string text;
   while (text.size() < (support::IsEmulated() ? 2'000 : 10'000)) text += "some words ";

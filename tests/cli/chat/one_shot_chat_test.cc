@@ -229,8 +229,8 @@ TEST_F(OneShotChat, ReasoningIsNoPartOfTheAnswer) {
       "{% if enable_thinking is not defined or enable_thinking %}<think>{% endif %}{% endif %}");
   const std::string model = folder_.path() / "think.cria";
   const RunResult converted =
-      RunProgram({CRIA_MODEL_CONVERTER, CRIA_DEMO_CHECKPOINT, "-o", model, "--chat-template",
-                  chat_template, "--no-verify", "--weights", "int8"});
+      RunProgram({CRIA_MODEL_CONVERTER, "--fast", CRIA_DEMO_CHECKPOINT, "-o", model,
+                  "--chat-template", chat_template, "--no-verify", "--weights", "int8"});
   ASSERT_EQ(converted.exit_code, 0) << converted.error;
   const auto ask = [&](std::vector<std::string> more) {
     more.insert(more.begin(), {CRIA_PROGRAM, "chat", "-m", model, "--temp", "0", "-n", "8", "-q",

@@ -192,7 +192,7 @@ TEST_F(CriaConvertProgram, EveryBadInputIsOneSentenceAndLeavesNoFile) {
       std::filesystem::remove_all(checkpoint_);
       support::WriteRandomCheckpoint(support::SpecGqa(), checkpoint_);
       bad.spoil(checkpoint_);
-      const RunResult result = Convert({checkpoint_, "-o", output_, "-t", "2"});
+      const RunResult result = Convert({checkpoint_, "--fast", "-o", output_, "-t", "2"});
       if (bad.name == "not a number") {
         // This error is found only after the conversion has begun.
         EXPECT_THAT(result.error, HasSubstr("cria-convert: error: "));

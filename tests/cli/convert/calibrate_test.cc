@@ -55,6 +55,26 @@ TEST_F(ConvertWithCalibration, SaysWhatItDid) {
   EXPECT_THAT(support::FileNames(folder_ / "out"), testing::ElementsAre("model.cria"));
 }
 
+TEST_F(ConvertWithCalibration, WeightsAreCalibratedWithoutBeingAskedFor) {
+  const auto calibrated = ContainsRegex("\ncalibrated [0-8] of 8 matrices with 2048 tokens");
+  const auto rounded = HasSubstr("\neach int4 weight is rounded: without --fast, ");
+  const std::string model = folder_ / "out" / "model.cria";
+  const RunResult result = Convert({"--calibration-tokens", "2048"});
+  EXPECT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_THAT(result.output, testing::AllOf(calibrated, testing::Not(rounded)));
+  const std::string of_text = support::ReadFile(model);
+  const RunResult fast = Convert({"--fast"});
+  EXPECT_EQ(fast.exit_code, 0) << fast.error;
+  EXPECT_THAT(fast.output, testing::AllOf(rounded, testing::Not(HasSubstr("\ncalibrated"))));
+  EXPECT_NE(support::ReadFile(model), of_text);
+  EXPECT_THAT(Convert({"--weights", "int8", "--calibration-tokens", "2048"}).output, calibrated);
+  EXPECT_THAT(Convert({"--weights", "int8", "--fast"}).output,
+              HasSubstr("\neach int8 weight is rounded: without --fast, "));
+  EXPECT_THAT(Convert({"--weights", "f32"}).output,
+              testing::Not(testing::AnyOf(HasSubstr("\ncalibrated"), HasSubstr("rounded"))));
+  EXPECT_THAT(Convert({"--target-bits", "6", "--calibration-tokens", "2048"}).output, calibrated);
+}
+
 // The percents of all lines of progress.
 std::vector<int> Percents(const std::string& error) {
   std::vector<int> percents;
@@ -159,9 +179,13 @@ TEST_F(ConvertWithCalibration, ErrorsSayWhatToDo) {
                "weights in f32 lose nothing");
   expect_error({"--calibrate-self", "--weights", "f32"}, 2, "weights in f32 lose nothing");
   expect_error({"--calibrate-self", "--calibrate", folder_ / "text.txt"}, 2, "--calibrate");
-  expect_error({"--calibration-tokens", "1024"}, 2, "--calibration-tokens needs --calibrate");
-  expect_error({"--resume", folder_ / "resume"}, 2, "--resume needs --calibrate");
-  expect_error({"--rotate", "never"}, 2, "--rotate needs --calibrate");
+  expect_error({"--weights", "f32", "--calibration-tokens", "1024"}, 2,
+               "--calibration-tokens needs --calibrate");
+  expect_error({"--weights", "f32", "--resume", folder_ / "resume"}, 2,
+               "--resume needs --calibrate");
+  expect_error({"--fast", "--rotate", "never"}, 2, "--rotate goes without --fast");
+  expect_error({"--fast", "--calibrate", folder_ / "text.txt"}, 2, "--calibrate");
+  expect_error({"--fast", "--calibrate-self"}, 2, "--calibrate-self");
   expect_error({"--calibrate", folder_ / "text.txt", "--resume", folder_ / "text.txt"}, 1,
                "is not a folder and cannot be made one");
   support::WriteFile(folder_ / "short.txt", "One line.\n");

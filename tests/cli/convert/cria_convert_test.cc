@@ -33,7 +33,7 @@ using testing::StartsWith;
 using Path = std::filesystem::path;
 
 TEST_F(CriaConvertProgram, PrintsTheTableAndPlainLinesOfProgress) {
-  const RunResult result = Convert({checkpoint_, "-o", output_});
+  const RunResult result = Convert({checkpoint_, "--fast", "-o", output_});
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(result.output, StartsWith("tensors "));
   for (const char* row : {"\nembed_tokens ", "\nqkv_proj ", "\ndown_proj ", "\nlm_head "}) {
@@ -51,16 +51,18 @@ TEST_F(CriaConvertProgram, PrintsTheTableAndPlainLinesOfProgress) {
 
 TEST_F(CriaConvertProgram, VerifiesSmallModelsUnlessToldNotTo) {
   const auto verified = HasSubstr("\nverified against f32 at ");
-  const RunResult int8 = Convert({checkpoint_, "-o", output_, "--weights", "int8"});
+  const RunResult int8 = Convert({checkpoint_, "--fast", "-o", output_, "--weights", "int8"});
   EXPECT_EQ(int8.exit_code, 0) << int8.error;
   EXPECT_THAT(int8.output, verified);
   EXPECT_THAT(int8.output, Not(HasSubstr("at most 0,")));
   EXPECT_THAT(support::FileNames(output_.parent_path()), ElementsAre("model.cria"));
-  EXPECT_THAT(Convert({checkpoint_, "-o", output_, "--no-verify"}).output, Not(verified));
+  EXPECT_THAT(Convert({checkpoint_, "--fast", "-o", output_, "--no-verify"}).output, Not(verified));
   // A model in f32 would be compared with itself, which happens only if the user asks for it.
-  EXPECT_THAT(Convert({checkpoint_, "-o", output_, "--weights", "f32"}).output, Not(verified));
-  EXPECT_THAT(Convert({checkpoint_, "-o", output_, "--weights", "f32", "--verify"}).output,
-              HasSubstr("at most 0, KL divergence"));
+  EXPECT_THAT(Convert({checkpoint_, "--fast", "-o", output_, "--weights", "f32"}).output,
+              Not(verified));
+  EXPECT_THAT(
+      Convert({checkpoint_, "--fast", "-o", output_, "--weights", "f32", "--verify"}).output,
+      HasSubstr("at most 0, KL divergence"));
 }
 
 TEST_F(CriaConvertProgram, AVocabularyWithoutTheTextsIsNoErrorUnlessAskedFor) {
@@ -68,10 +70,11 @@ TEST_F(CriaConvertProgram, AVocabularyWithoutTheTextsIsNoErrorUnlessAskedFor) {
   std::ofstream(checkpoint_ / "tokenizer.json")
       << R"({"model": {"type": "BPE", "vocab": {"x": 0}, "merges": []},
              "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false}})";
-  const RunResult result = Convert({checkpoint_, "-o", output_, "--weights", "int8"});
+  const RunResult result = Convert({checkpoint_, "--fast", "-o", output_, "--weights", "int8"});
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(result.output, HasSubstr("its vocabulary has no tokens"));
-  const RunResult asked = Convert({checkpoint_, "-o", output_, "--weights", "int8", "--verify"});
+  const RunResult asked =
+      Convert({checkpoint_, "--fast", "-o", output_, "--weights", "int8", "--verify"});
   EXPECT_EQ(asked.exit_code, 1);
   EXPECT_THAT(asked.error, HasSubstr("its vocabulary has no tokens"));
 }
@@ -156,7 +159,7 @@ TEST_F(CriaConvertProgram, AnotherChatTemplate) {
   const Path given = checkpoint_ / "given.jinja";
   support::WriteFile(given, "{{ given }}");
   const auto stored = [&](const std::vector<std::string>& arguments) {
-    std::vector<std::string> all = {checkpoint_, "-o", output_, "-t", "2"};
+    std::vector<std::string> all = {checkpoint_, "--fast", "-o", output_, "-t", "2"};
     all.insert(all.end(), arguments.begin(), arguments.end());
     EXPECT_EQ(Convert(all).exit_code, 0);
     const RunResult info = support::RunProgram({CRIA_PROGRAM, "info", "--json", output_});
@@ -167,7 +170,8 @@ TEST_F(CriaConvertProgram, AnotherChatTemplate) {
   EXPECT_EQ(stored({"--chat-template", "none"}), "");
   EXPECT_THAT(stored({"--chat-template", "chatml"}), HasSubstr("<|im_start|>"));
   support::WriteFile(given, "\n{{ messages[0 }}");
-  const RunResult broken = Convert({checkpoint_, "-o", output_, "--chat-template", given});
+  const RunResult broken =
+      Convert({checkpoint_, "--fast", "-o", output_, "--chat-template", given});
   EXPECT_EQ(broken.exit_code, 1);
   EXPECT_THAT(broken.error, HasSubstr(given.string() + ": The chat template, line 2"));
   const RunResult wrong = Convert({checkpoint_, "--chat-template", "nothing-of-the-kind"});
@@ -184,7 +188,7 @@ TEST_F(CriaConvertProgram, ACheckpointThatIsNotThereIsNamed) {
 TEST_F(CriaConvertProgram, OutputsThatCannotBeWrittenAreNamed) {
   const auto expect = [&](const Path& output, const std::vector<std::string>& words) {
     SCOPED_TRACE(output);
-    ExpectError(Convert({checkpoint_, "-o", output}), words);
+    ExpectError(Convert({checkpoint_, "--fast", "-o", output}), words);
   };
   expect(folder_ / "out" / "absent" / "model.cria",
          {"absent/model.cria: cannot write", "make its folder first"});
@@ -193,7 +197,7 @@ TEST_F(CriaConvertProgram, OutputsThatCannotBeWrittenAreNamed) {
   expect(checkpoint_ / "config.json" / "model.cria", {"model.cria", "make its folder first"});
   expect(folder_ / "out" / std::string(300, 'x'), {"choose a shorter output name"});
   std::filesystem::permissions(folder_ / "out", std::filesystem::perms(0500));
-  ExpectError(Convert({checkpoint_, "-o", output_}, {.permissions_hold = true}),
+  ExpectError(Convert({checkpoint_, "--fast", "-o", output_}, {.permissions_hold = true}),
               {output_, "choose an output in a folder that you may write to"});
   std::filesystem::permissions(folder_ / "out", std::filesystem::perms(0700));
 }
@@ -231,12 +235,13 @@ TEST_F(CriaConvertProgram, AFileOfAnotherProgramIsKeptUnlessOverwriteIsGiven) {
                                  "choose another name, or replace it with --overwrite\n");
     EXPECT_EQ(support::ReadFile(output_), "important");
   }
-  EXPECT_EQ(Convert({checkpoint_, "-o", output_, "--overwrite"}).exit_code, 0);
-  EXPECT_EQ(Convert({checkpoint_, "-o", output_}).exit_code, 0);
+  EXPECT_EQ(Convert({checkpoint_, "--fast", "-o", output_, "--overwrite"}).exit_code, 0);
+  EXPECT_EQ(Convert({checkpoint_, "--fast", "-o", output_}).exit_code, 0);
   support::WriteFile(output_, "");
-  EXPECT_EQ(Convert({checkpoint_, "-o", output_}).exit_code, 0);
+  EXPECT_EQ(Convert({checkpoint_, "--fast", "-o", output_}).exit_code, 0);
   support::WriteFile(output_, "important");
-  EXPECT_EQ(Convert({checkpoint_, "-o", output_, "--vocab-only", "--overwrite"}).exit_code, 0);
+  EXPECT_EQ(
+      Convert({checkpoint_, "--fast", "-o", output_, "--vocab-only", "--overwrite"}).exit_code, 0);
 }
 
 TEST_F(CriaConvertProgram, WhatIsNoCheckpointIsNamed) {
@@ -249,7 +254,7 @@ TEST_F(CriaConvertProgram, WhatIsNoCheckpointIsNamed) {
   support::WriteFile(folder_ / "packed", "CRIAPACK");
   expect(folder_ / "packed", "has packed weights, which belong to a Cria model file; give the");
   std::filesystem::create_directory(folder_ / "models");
-  ASSERT_EQ(Convert({checkpoint_, "-o", folder_ / "models" / "a.cria"}).exit_code, 0);
+  ASSERT_EQ(Convert({checkpoint_, "--fast", "-o", folder_ / "models" / "a.cria"}).exit_code, 0);
   expect(folder_ / "models" / "a.cria", "is a Cria model file already, which needs no conversion");
   ExpectError(
       RunProgram({CRIA_CONVERT_PROGRAM, "a.cria"}, {.working_directory = folder_ / "models"}),
@@ -263,19 +268,20 @@ TEST_F(CriaConvertProgram, WhatIsNoCheckpointIsNamed) {
   expect(checkpoint_ / "model.safetensors",
          "has weights in the safetensors format; give the checkpoint's folder, ");
   std::filesystem::rename(checkpoint_ / "model.safetensors", checkpoint_ / "pytorch_model.bin");
-  ExpectError(Convert({checkpoint_, "-o", output_}), {"pytorch_model.bin: is not a zip archive"});
+  ExpectError(Convert({checkpoint_, "--fast", "-o", output_}),
+              {"pytorch_model.bin: is not a zip archive"});
 }
 
 TEST_F(CriaConvertProgram, AModelInTheFolderOfTheCheckpointIsReplaced) {
   const Path output = checkpoint_ / "model.cria";
-  EXPECT_EQ(Convert({checkpoint_, "-o", output}).exit_code, 0);
-  EXPECT_EQ(Convert({checkpoint_, "-o", output}).exit_code, 0);
+  EXPECT_EQ(Convert({checkpoint_, "--fast", "-o", output}).exit_code, 0);
+  EXPECT_EQ(Convert({checkpoint_, "--fast", "-o", output}).exit_code, 0);
 }
 
 TEST_F(CriaConvertProgram, AFullDiskIsOneSentence) {
   RunOptions options;
   options.file_size_limit_bytes = 20000;
-  ExpectError(Convert({checkpoint_, "-o", output_}, options),
+  ExpectError(Convert({checkpoint_, "--fast", "-o", output_}, options),
               {output_, "there is no room for its", "free some or write elsewhere"});
 }
 

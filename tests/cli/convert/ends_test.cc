@@ -30,13 +30,14 @@ class Ends : public testing::Test {
   void SetUp() override {
     support::WriteHuggingFaceDirectory(support::MakeModel(support::SpecNamed("stories1m")),
                                        checkpoint_, {});
-    ASSERT_EQ(
-        RunProgram({CRIA_CONVERT_PROGRAM, checkpoint_, "-o", model_, "--no-verify"}).exit_code, 0);
+    ASSERT_EQ(RunProgram({CRIA_CONVERT_PROGRAM, "--fast", checkpoint_, "-o", model_, "--no-verify"})
+                  .exit_code,
+              0);
   }
 
   std::vector<std::string> ConvertArguments(const std::string& threads = "1") const {
-    return {
-        CRIA_CONVERT_PROGRAM, checkpoint_, "-o", out_ / "model.cria", "-t", threads, "--verify"};
+    return {CRIA_CONVERT_PROGRAM, "--fast", checkpoint_, "-o",
+            out_ / "model.cria",  "-t",     threads,     "--verify"};
   }
 
   // The names of unfinished files.
@@ -152,10 +153,10 @@ TEST_F(Ends, TheNextConversionRemovesWhatKilledOnesLeft) {
   }
   support::WriteFile(out_ / "model.cria.verify-aB3xY8" / "notes", "kept");
   support::WriteFile(out_ / "model.cria.verify-aB3xY7", "kept");
-  ASSERT_EQ(
-      RunProgram({CRIA_CONVERT_PROGRAM, checkpoint_, "-o", out_ / "model.cria", "--no-verify"})
-          .exit_code,
-      0);
+  ASSERT_EQ(RunProgram({CRIA_CONVERT_PROGRAM, "--fast", checkpoint_, "-o", out_ / "model.cria",
+                        "--no-verify"})
+                .exit_code,
+            0);
   EXPECT_THAT(support::FileNames(out_),
               ElementsAre("model.cria", "model.cria.verify-", "model.cria.verify-aB3xY7",
                           "model.cria.verify-aB3xY8", "model.cria.verify-aB3xY99",

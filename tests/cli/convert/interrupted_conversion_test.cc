@@ -41,7 +41,7 @@ class InterruptedConversion : public CriaConvertProgram {
     };
     RunResult result;
     for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
-      result = Convert({larger_, "-o", output_, "-t", "1"}, options);
+      result = Convert({larger_, "--fast", "-o", output_, "-t", "1"}, options);
       if (result.exit_code != 0) break;
       std::filesystem::remove(output_);
     }

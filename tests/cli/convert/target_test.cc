@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <regex>
 #include <string>
@@ -36,6 +37,7 @@ class ConvertForATarget : public testing::Test {
   RunResult Convert(std::vector<std::string> arguments) const {
     arguments.insert(arguments.begin(),
                      {CRIA_CONVERT_PROGRAM, folder_ / "checkpoint", "-o", Model(), "--no-verify"});
+    if (!std::ranges::contains(arguments, "--calibrate")) arguments.push_back("--fast");
     return RunProgram(arguments);
   }
   std::string Model() const { return folder_ / "model.cria"; }

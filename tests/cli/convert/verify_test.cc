@@ -26,8 +26,8 @@ class ConvertAndVerify : public testing::Test {
  protected:
   ConvertAndVerify() { support::WriteRandomCheckpoint(support::SpecGqa(), folder_ / "checkpoint"); }
   RunResult Convert(std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(),
-                     {CRIA_CONVERT_PROGRAM, folder_ / "checkpoint", "-o", folder_ / "model.cria"});
+    arguments.insert(arguments.begin(), {CRIA_CONVERT_PROGRAM, folder_ / "checkpoint", "-o",
+                                         folder_ / "model.cria", "--fast"});
     return RunProgram(arguments);
   }
 
@@ -86,7 +86,7 @@ TEST_F(ConvertAndVerify, WithoutRoomToVerifyAModelIsNotVerified) {
   std::filesystem::remove(folder_ / "model.cria");
   for (const std::vector<std::string>& arguments :
        {std::vector<std::string>{}, std::vector<std::string>{"--verify"}}) {
-    std::vector<std::string> all = {CRIA_CONVERT_PROGRAM, folder_ / "checkpoint", "-o",
+    std::vector<std::string> all = {CRIA_CONVERT_PROGRAM, "--fast", folder_ / "checkpoint", "-o",
                                     folder_ / "model.cria"};
     all.insert(all.end(), arguments.begin(), arguments.end());
     const RunResult result = RunProgram(all, {.file_size_limit_bytes = whole.size()});
@@ -97,9 +97,9 @@ TEST_F(ConvertAndVerify, WithoutRoomToVerifyAModelIsNotVerified) {
     EXPECT_EQ(support::ReadFile(folder_ / "model.cria"), whole);
     std::filesystem::remove(folder_ / "model.cria");
   }
-  const RunResult impossible =
-      RunProgram({CRIA_CONVERT_PROGRAM, folder_ / "checkpoint", "-o", folder_ / "model.cria"},
-                 {.file_size_limit_bytes = whole.size() - 1});
+  const RunResult impossible = RunProgram(
+      {CRIA_CONVERT_PROGRAM, "--fast", folder_ / "checkpoint", "-o", folder_ / "model.cria"},
+      {.file_size_limit_bytes = whole.size() - 1});
   EXPECT_EQ(impossible.exit_code, 1);
   EXPECT_FALSE(std::filesystem::exists(folder_ / "model.cria"));
 }

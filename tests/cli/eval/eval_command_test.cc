@@ -32,7 +32,7 @@ class EvalCommandTest : public testing::Test {
     support::WriteRandomCheckpoint(support::SpecGqa(), *directory_ / "checkpoint");
     for (const char* weights : {"f32", "int8"}) {
       const RunResult converted =
-          RunProgram({CRIA_MODEL_CONVERTER, *directory_ / "checkpoint", "-o",
+          RunProgram({CRIA_MODEL_CONVERTER, "--fast", *directory_ / "checkpoint", "-o",
                       PathOf(weights + std::string(".cria")), "--weights", weights, "--no-verify"});
       ASSERT_EQ(converted.exit_code, 0) << converted.error;
       // So that no evaluation says that it packs.

@@ -74,8 +74,8 @@ TEST(Serve, SaysIfTheTemplateShowsNoKnownFormOfToolCalls) {
         << "{% if tools %}{{ tools | tojson }} " << call
         << "{% endif %}{% for m in messages %}{{ m.content }}{% endfor %}";
     const auto converted = support::RunProgram(
-        {CRIA_MODEL_CONVERTER, CRIA_DEMO_CHECKPOINT, "-o", folder / "model.cria", "--weights",
-         "int8", "--no-verify", "--chat-template", folder / "template.jinja"});
+        {CRIA_MODEL_CONVERTER, "--fast", CRIA_DEMO_CHECKPOINT, "-o", folder / "model.cria",
+         "--weights", "int8", "--no-verify", "--chat-template", folder / "template.jinja"});
     EXPECT_EQ(converted.exit_code, 0) << converted.error;
     ServerProgram server({"--port", "0", "-m", folder / "model.cria"});
     server.Signal(SIGTERM);

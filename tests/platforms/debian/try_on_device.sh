@@ -94,7 +94,7 @@ use() {
     step "$file finds its $(grep -c '=>' "$root/log") libraries"
   done
 
-  in_device cria-convert /checkpoint -o /demo.cria --weights int4 >"$root/log" 2>&1 ||
+  in_device cria-convert /checkpoint -o /demo.cria --weights int4 --fast >"$root/log" 2>&1 ||
     { cat "$root/log"; fail "cria-convert"; }
   tail -n 1 "$root/log"
   in_device cria chat -m /demo.cria --temp 0 <<<'Hello! Who are you?' 2>/dev/null | tee "$root/log"

@@ -51,7 +51,7 @@ class Cluster:
 
     def model(self, checkpoint, scheme):
         path = f'{checkpoint}.{scheme}.cria'
-        subprocess.run([self.convert, checkpoint, '-o', path, '--weights', scheme, '--no-verify'], check=True,
+        subprocess.run([self.convert, '--fast', checkpoint, '-o', path, '--weights', scheme, '--no-verify'], check=True,
                        capture_output=True)
         return path
 
