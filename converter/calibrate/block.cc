@@ -37,12 +37,16 @@ Result<std::vector<float>> ReadVector(const PlannedTensor* tensor) {
 
 Matrix Multiply(const ThreadPool& threads, const Matrix& x, const Matrix& weights) {
   constexpr size_t kTile = 256;
-  Matrix product(x.rows(), weights.rows());
-  threads.ParallelFor(DivideRoundingUp(weights.rows(), kTile), [&](size_t index) {
-    const size_t first = index * kTile;
-    const size_t count = std::min(kTile, weights.rows() - first);
-    AddProductWithTransposed(x.view(), weights.view().Rows(first, count),
-                             product.view().Columns(first, count));
+  Matrix product = Matrix::Unfilled(x.rows(), weights.rows());
+  const size_t tiles = DivideRoundingUp(weights.rows(), kTile);
+  threads.ParallelFor(DivideRoundingUp(x.rows(), kTile) * tiles, [&](size_t index) {
+    const size_t row = index / tiles * kTile;
+    const size_t rows = std::min(kTile, x.rows() - row);
+    const size_t column = index % tiles * kTile;
+    const size_t columns = std::min(kTile, weights.rows() - column);
+    const MatrixView tile = product.view().Rows(row, rows).Columns(column, columns);
+    for (size_t i = 0; i < rows; ++i) std::ranges::fill(tile.row(i), 0.0f);
+    AddProductWithTransposed(x.view().Rows(row, rows), weights.view().Rows(column, columns), tile);
   });
   return product;
 }

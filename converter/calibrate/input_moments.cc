@@ -8,20 +8,29 @@
 namespace cria {
 namespace {
 
-// A thread adds to so many rows and columns of a sum at once.
+// A thread adds to at most so many rows and columns of a sum at once.
 constexpr size_t kTile = 256;
+
+// The size of equal tiles of `size` rows or columns, which threads share better than a small rest.
+size_t TileSize(size_t size) {
+  constexpr size_t kUnit = 8;
+  const size_t tiles = DivideRoundingUp(size, kTile);
+  return DivideRoundingUp(DivideRoundingUp(size, tiles), kUnit) * kUnit;
+}
 
 // Adds transposed a * b, in tiles that do not depend on the number of threads. If `is_symmetric`,
 // only those with elements on the diagonal or above it.
 void AddInTiles(const ThreadPool& threads, ConstMatrixView a, ConstMatrixView b, bool is_symmetric,
                 MatrixView sum) {
-  const size_t tiles = DivideRoundingUp(sum.columns, kTile);
-  threads.ParallelFor(DivideRoundingUp(sum.rows, kTile) * tiles, [&](size_t index) {
-    const size_t row = index / tiles * kTile;
-    const size_t column = index % tiles * kTile;
+  const size_t tile_rows = TileSize(sum.rows);
+  const size_t tile_columns = TileSize(sum.columns);
+  const size_t tiles = DivideRoundingUp(sum.columns, tile_columns);
+  threads.ParallelFor(DivideRoundingUp(sum.rows, tile_rows) * tiles, [&](size_t index) {
+    const size_t row = index / tiles * tile_rows;
+    const size_t column = index % tiles * tile_columns;
     if (is_symmetric && column < row) return;
-    const size_t rows = std::min(kTile, sum.rows - row);
-    const size_t columns = std::min(kTile, sum.columns - column);
+    const size_t rows = std::min(tile_rows, sum.rows - row);
+    const size_t columns = std::min(tile_columns, sum.columns - column);
     AddTransposedProduct(a.Columns(row, rows), b.Columns(column, columns),
                          sum.Rows(row, rows).Columns(column, columns));
   });

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
+#include <new>
 #include <span>
 #include <vector>
 
@@ -31,7 +33,16 @@ using ConstMatrixView = BasicMatrixView<const float>;
 class Matrix {
  public:
   Matrix() = default;
-  Matrix(size_t rows, size_t columns) : rows_(rows), columns_(columns), values_(rows * columns) {}
+  Matrix(size_t rows, size_t columns)
+      : rows_(rows), columns_(columns), values_(rows * columns, 0.0f) {}
+  // Without any values yet, for large matrices that several threads fill in.
+  static Matrix Unfilled(size_t rows, size_t columns) {
+    Matrix matrix;
+    matrix.rows_ = rows;
+    matrix.columns_ = columns;
+    matrix.values_.resize(rows * columns);
+    return matrix;
+  }
 
   size_t rows() const { return rows_; }
   size_t columns() const { return columns_; }
@@ -43,9 +54,21 @@ class Matrix {
   float operator()(size_t row, size_t column) const { return values_[row * columns_ + column]; }
 
  private:
+  // Leaves elements that are given no value as they are, instead of making them 0.
+  struct UnfilledAllocator : std::allocator<float> {
+    template <typename U>
+    struct rebind {
+      using other = UnfilledAllocator;
+    };
+    void construct(float* place) noexcept { ::new (static_cast<void*>(place)) float; }
+    void construct(float* place, float value) noexcept {
+      ::new (static_cast<void*>(place)) float(value);
+    }
+  };
+
   size_t rows_ = 0;
   size_t columns_ = 0;
-  std::vector<float> values_;
+  std::vector<float, UnfilledAllocator> values_;
 };
 
 }  // namespace cria

@@ -113,10 +113,11 @@ Errors Judge(const ThreadPool& threads, const Matrix& weights, const Matrix& sol
   const size_t step = JudgedStep(weights.rows());
   const size_t num_judged = DivideRoundingUp(weights.rows(), step);
   // By groups of rows, so that sums do not depend on the threads.
-  std::vector<Errors> errors(DivideRoundingUp(num_judged, RowSolver::kMaxRows));
+  constexpr size_t kGroupRows = 48;
+  std::vector<Errors> errors(DivideRoundingUp(num_judged, kGroupRows));
   threads.ParallelFor(errors.size(), [&](size_t group) {
-    const size_t first = group * RowSolver::kMaxRows;
-    const size_t count = std::min(RowSolver::kMaxRows, num_judged - first);
+    const size_t first = group * kGroupRows;
+    const size_t count = std::min(kGroupRows, num_judged - first);
     Matrix exact_rows(count, weights.columns());
     Matrix rounded_rows(count, weights.columns());
     Matrix solved_rows(count, weights.columns());

@@ -43,7 +43,7 @@ class RowSolver {
   std::vector<CodedRow> Solve(ConstMatrixView targets) const;
 
   // How many rows to give at once, at most.
-  static constexpr size_t kMaxRows = 128;
+  static constexpr size_t kMaxRows = 96;
 
  private:
   struct Work;
