@@ -9,6 +9,7 @@ import time
 PROMPT = 'Once upon a time'
 SILENCE = 3  # Seconds without a sign of life, for --rank-timeout.
 START = 8  # Seconds, for --rank-start.
+EMULATED = 10  # How many times as long emulated ranks may take for both.
 WAITS = 4.0  # Seconds in which waiting ranks are measured.
 
 
@@ -32,6 +33,7 @@ class Cluster:
         version = subprocess.run([mpirun, '--version'], capture_output=True, text=True, check=False).stdout
         self.is_mpich = 'Open MPI' not in version
         self.starter = [mpirun, *starting_options(version)]
+        self.patience = EMULATED if emulator else 1
         checkpoint = self.checkpoint('--shape', 'Gqa')
         self.models = {scheme: self.model(checkpoint, scheme) for scheme in ('f32', 'int8')}
 
@@ -66,8 +68,8 @@ class Cluster:
         return env
 
     def mpirun(self, ranks, *arguments, options=(), program=None):
-        return [*self.starter, '-np', str(ranks), *options, *(program or [self.cria]), '--rank-timeout', str(SILENCE),
-                '--rank-start', str(START), *arguments]
+        return [*self.starter, '-np', str(ranks), *options, *(program or [self.cria]), '--rank-timeout',
+                str(SILENCE * self.patience), '--rank-start', str(START * self.patience), *arguments]
 
     def run(self, command, timeout=120, **options):
         return subprocess.run(command, env=self.environment(), timeout=timeout, capture_output=True, text=True,
