@@ -52,6 +52,11 @@ void PrintReport(const ConvertReport& report, const std::string& output) {
         "%.2f of those of rounding, for text that was held back\n",
         report.calibrated.num_calibrated, report.calibrated.num_matrices,
         report.calibrated.num_tokens, report.calibrated.held_back_ratio);
+    const FirstChoices& choices = report.calibrated.first_choices;
+    std::printf(
+        "keeps %.0f of 100 first choices of the original, by %zu tokens that were held back\n",
+        100.0 * static_cast<double>(choices.num_same) / static_cast<double>(choices.num_tokens),
+        choices.num_tokens);
     if (report.calibrated.num_rounded_experts > 0) {
       std::printf(
           "%zu of %zu experts are rounded, because too few tokens reach them: a longer text may "

@@ -8,6 +8,7 @@
 #include "converter/calibrate/block.h"
 #include "converter/calibrate/block_calibration.h"
 #include "converter/calibrate/calibration_run.h"
+#include "converter/calibrate/first_choices.h"
 #include "converter/calibrate/layer_blocks.h"
 #include "converter/calibrate/mixture_calibration.h"
 #include "converter/quantize/row_quantizer.h"
@@ -66,11 +67,14 @@ class Calibration {
     report.held_back_ratio =
         std::exp(so_far.log_ratios / static_cast<double>(std::max<size_t>(1, report.num_matrices)));
     report.has_few_tokens = num_tokens < CalibrationTokensFor(run_.config, 2);
+    CRIA_ASSIGN_OR_RETURN(report.first_choices, Judge());
     return report;
   }
 
  private:
   Status Embed();
+  // Compares the predictions of the whole model with the checkpoint's.
+  Result<FirstChoices> Judge();
   // Takes over what an earlier run has done.
   Status Resume();
   std::vector<PlannedTensor*> TensorsOf(size_t layer) const {
@@ -129,6 +133,14 @@ Status Calibration::Embed() {
     CRIA_RETURN_IF_ERROR(run_.stored.WriteRows(batch.rows, stored));
   }
   return {};
+}
+
+Result<FirstChoices> Calibration::Judge() {
+  constexpr size_t kMaxTokens = 1024;
+  const std::vector<uint32_t> tokens = HeldBackTokens(run_.tokens, kMaxTokens);
+  CRIA_ASSIGN_OR_RETURN(Matrix exact, run_.exact.ReadRows(tokens, run_.config.hidden_size));
+  CRIA_ASSIGN_OR_RETURN(Matrix stored, run_.stored.ReadRows(tokens, run_.config.hidden_size));
+  return CompareFirstChoices(run_.threads, run_.config, plan_, std::move(exact), std::move(stored));
 }
 
 Status Calibration::Resume() {

@@ -5,6 +5,12 @@
 
 namespace cria {
 
+// How often a model's most likely next token is the checkpoint's.
+struct FirstChoices {
+  size_t num_tokens = 0;  // That were compared.
+  size_t num_same = 0;
+};
+
 // What calibrating did.
 struct CalibrationReport {
   size_t num_tokens = 0;      // 0: the model was not calibrated.
@@ -20,6 +26,7 @@ struct CalibrationReport {
   size_t num_experts = 0;         // Of all layers together.
   // Of these, whose matrices are rounded because too few tokens reach them.
   size_t num_rounded_experts = 0;
+  FirstChoices first_choices;  // Of tokens that were held back.
 };
 
 // What the layers so far gave to the report.

@@ -56,7 +56,9 @@ TEST_F(ConvertWithCalibration, SaysWhatItDid) {
 }
 
 TEST_F(ConvertWithCalibration, WeightsAreCalibratedWithoutBeingAskedFor) {
-  const auto calibrated = ContainsRegex("\ncalibrated [0-8] of 8 matrices with 2048 tokens");
+  const auto calibrated = ContainsRegex(
+      "\ncalibrated [0-8] of 8 matrices with 2048 tokens: .*\n"
+      "keeps [0-9]+ of 100 first choices of the original, by [0-9]+ tokens that were held back\n");
   const auto rounded = HasSubstr("\neach int4 weight is rounded: without --fast, ");
   const std::string model = folder_ / "out" / "model.cria";
   const RunResult result = Convert({"--calibration-tokens", "2048"});

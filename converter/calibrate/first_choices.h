@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "converter/calibrate/calibration_report.h"
+#include "converter/calibrate/calibration_text.h"
+#include "converter/calibrate/matrix.h"
+#include "converter/write/file_plan.h"
+#include "core/thread_pool.h"
+#include "cria/error.h"
+#include "model/config.h"
+
+namespace cria {
+
+// The numbers of tokens that are held back, in ascending order: `max_tokens` of them, evenly
+// spaced, or all if there are fewer.
+std::vector<uint32_t> HeldBackTokens(const CalibrationTokens& tokens, size_t max_tokens);
+
+// Compares the most likely next tokens of the checkpoint and of the model that becomes of it, whose
+// head is stored as the plan says. `exact` and `stored` are their hidden rows of the same tokens
+// behind the last layer, [tokens, hidden_size]. The head is read in parts of a few megabytes.
+Result<FirstChoices> CompareFirstChoices(const ThreadPool& threads, const ModelConfig& config,
+                                         FilePlan& plan, Matrix exact, Matrix stored);
+
+}  // namespace cria
