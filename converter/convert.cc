@@ -335,9 +335,11 @@ ModelOutline OutlineOf(const ModelConfig& config, FilePlan& plan, size_t metadat
   return outline;
 }
 
-// Whether a conversion that failed is to be tried without the calibration.
+// Whether a conversion that failed is to be tried without the calibration, which must not leave out
+// what was asked for.
 bool IsLeftOut(const std::optional<CalibrationOptions>& calibration, const Error& error) {
-  return calibration && calibration->is_optional &&
+  return calibration && calibration->is_optional && !calibration->resume_folder &&
+         calibration->rotation != true &&
          (error.code() == ErrorCode::kUsage || error.code() == ErrorCode::kUnsupported);
 }
 
@@ -381,6 +383,17 @@ Result<Conversion> ConvertOnce(const std::filesystem::path& checkpoint_path,
   report.schemes = std::move(planned.schemes);
   report.errors = std::move(errors);
   return Conversion(std::move(written.file), std::move(report), std::move(resume));
+}
+
+Result<ChosenSchemes> ChooseSchemesOnce(const std::filesystem::path& checkpoint_path,
+                                        const ConvertOptions& options,
+                                        const ProgressCallback& progress) {
+  CRIA_ASSIGN_OR_RETURN(const ThreadPool threads, CreateThreads(options));
+  CRIA_ASSIGN_OR_RETURN(Preparation preparation, Prepare(checkpoint_path, options));
+  CRIA_ASSIGN_OR_RETURN(PlannedConversion planned,
+                        PlanConversion(std::move(preparation), options, threads, progress));
+  return ChosenSchemes{.choices = std::move(planned.schemes),
+                       .are_measured = options.calibration.has_value()};
 }
 
 }  // namespace
@@ -439,14 +452,12 @@ Result<platform::File> ConvertUnnamed(const std::filesystem::path& checkpoint_pa
   return conversion.file().TakeUnnamed();
 }
 
-Result<std::vector<SchemeChoice>> ChooseSchemesFor(const std::filesystem::path& checkpoint_path,
-                                                   const ConvertOptions& options,
-                                                   const ProgressCallback& progress) {
-  CRIA_ASSIGN_OR_RETURN(const ThreadPool threads, CreateThreads(options));
-  CRIA_ASSIGN_OR_RETURN(Preparation preparation, Prepare(checkpoint_path, options));
-  CRIA_ASSIGN_OR_RETURN(PlannedConversion planned,
-                        PlanConversion(std::move(preparation), options, threads, progress));
-  return std::move(planned.schemes);
+Result<ChosenSchemes> ChooseSchemesFor(const std::filesystem::path& checkpoint_path,
+                                       const ConvertOptions& options,
+                                       const ProgressCallback& progress) {
+  auto chosen = ChooseSchemesOnce(checkpoint_path, options, progress);
+  if (chosen || !IsLeftOut(options.calibration, chosen.error())) return chosen;
+  return ChooseSchemesOnce(checkpoint_path, WithoutCalibration(options), progress);
 }
 
 Result<VocabularyReport> ConvertVocabulary(const std::filesystem::path& checkpoint_path,

@@ -138,11 +138,16 @@ Result<Conversion> ConvertUncommitted(const std::filesystem::path& checkpoint_pa
                                       const ConvertOptions& options,
                                       const ProgressCallback& progress = {});
 
+struct ChosenSchemes {
+  std::vector<SchemeChoice> choices;
+  bool are_measured = false;  // Whether the costs are those of predictions of a text.
+};
+
 // What Convert would choose for the target of the options, which must have one, without writing a
 // file.
-Result<std::vector<SchemeChoice>> ChooseSchemesFor(const std::filesystem::path& checkpoint_path,
-                                                   const ConvertOptions& options,
-                                                   const ProgressCallback& progress = {});
+Result<ChosenSchemes> ChooseSchemesFor(const std::filesystem::path& checkpoint_path,
+                                       const ConvertOptions& options,
+                                       const ProgressCallback& progress = {});
 
 // Converts to a file without a name, which exists as long as it is open. It is written beside
 // `output_path`.

@@ -27,7 +27,8 @@ constexpr double kRound = 20.0;          // Rounding a weight in order to try th
 constexpr double kSampledProduct = 0.2;  // As kProduct, in a model that writes text.
 constexpr double kSolve = 0.1;           // A product of those that choose calibrated codes.
 constexpr double kComparedTokens = 200.0;
-constexpr double kCopyCode = 0.5;  // Writing the code that calibrating chose.
+constexpr double kJudgedTokens = 1024.0;  // Whose most likely next tokens are compared.
+constexpr double kCopyCode = 0.5;         // Writing the code that calibrating chose.
 
 // What a model costs that does not depend on the step.
 struct Sizes {
@@ -159,10 +160,11 @@ StepCosts EstimateStepCosts(const ModelConfig& config, const ConvertOptions& opt
   if (!around.writes) return costs;
   if (options.calibration) {
     // The model runs as it is and quantized, and every matrix's inputs are computed once more.
-    cost_of(ConvertStep::kCalibrating) = CalibrationTokensOf(config, options) *
-                                             (4.0 * sizes.weights_per_token + 2.0 * sizes.moments) *
-                                             kProduct +
-                                         sizes.solving * kSolve + sizes.weights * kRound;
+    cost_of(ConvertStep::kCalibrating) =
+        CalibrationTokensOf(config, options) *
+            (4.0 * sizes.weights_per_token + 2.0 * sizes.moments) * kProduct +
+        2.0 * kJudgedTokens * sizes.head_weights * kProduct + sizes.solving * kSolve +
+        (sizes.weights + sizes.head_weights) * kRound;
   }
   if (!options.error_texts.empty()) {
     const double tokens = std::min(

@@ -54,13 +54,13 @@ void PrintReport(const ConvertReport& report, const std::string& output) {
         report.calibrated.num_tokens, report.calibrated.held_back_ratio);
     const FirstChoices& choices = report.calibrated.first_choices;
     std::printf(
-        "keeps %.0f of 100 first choices of the original, by %zu tokens that were held back\n",
+        "the most likely token is that of the original at %.1f%% of %zu positions of this text\n",
         100.0 * static_cast<double>(choices.num_same) / static_cast<double>(choices.num_tokens),
         choices.num_tokens);
     if (report.calibrated.num_rounded_experts > 0) {
       std::printf(
-          "%zu of %zu experts are rounded, because too few tokens reach them: a longer text may "
-          "lose less\n",
+          "%zu of %zu experts are rounded, because too few tokens reach them: a longer text, by "
+          "--calibrate, may lose less\n",
           report.calibrated.num_rounded_experts, report.calibrated.num_experts);
     }
     if (report.calibrated.num_resumed_layers > 0) {
@@ -68,7 +68,8 @@ void PrintReport(const ConvertReport& report, const std::string& output) {
                   report.calibrated.num_resumed_layers);
     }
     if (report.calibrated.has_few_tokens) {
-      std::printf("these are few tokens for this model: a longer text may lose less\n");
+      std::printf(
+          "these are few tokens for this model: a longer text, by --calibrate, may lose less\n");
     }
   }
   std::printf("%s: %s, %llu parameters, %.2f bits per weight, %.1f MB, digest %s\n",

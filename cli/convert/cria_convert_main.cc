@@ -100,8 +100,8 @@ void AddOptions(cria::cli::CommandLine& command, Arguments& arguments) {
       .Excludes(calibrate_self);
   command
       .AddNumber("--calibration-tokens", arguments.calibration_tokens,
-                 "Tokens of the text to use at most (default: four for each input of the widest "
-                 "matrix, at least 16,384)",
+                 "Tokens of the text to use at most (default: of the converter's own 8,192 to "
+                 "12,288; of yours four for each input of the widest matrix, at least 16,384)",
                  size_t{256}, size_t{1} << 24)
       .Default("");
   command.AddChoice("--rotate", arguments.rotation,
@@ -252,11 +252,10 @@ cria::Status Sample(Arguments& arguments, const cria::ModelConfig& config, Conve
 
 cria::Status PrintSchemes(const Arguments& arguments, ConversionBar& bar) {
   CRIA_ASSIGN_OR_RETURN(
-      const auto schemes,
+      const cria::ChosenSchemes schemes,
       cria::ChooseSchemesFor(arguments.checkpoint, arguments.options, bar.Callback()));
   bar.Clear();
-  std::fputs(cria::cli::SchemeTable(schemes, arguments.options.calibration.has_value()).c_str(),
-             stdout);
+  std::fputs(cria::cli::SchemeTable(schemes.choices, schemes.are_measured).c_str(), stdout);
   return {};
 }
 
@@ -306,7 +305,11 @@ cria::Status Finish(const Arguments& arguments, cria::Conversion& conversion,
                     const std::string& verified) {
   CRIA_RETURN_IF_ERROR(conversion.Commit());
   cria::cli::PrintReport(conversion.report(), arguments.output);
-  if (arguments.rounds && arguments.options.weights != cria::Scheme::kF32) {
+  if (arguments.rounds && arguments.options.target) {
+    std::printf(
+        "each weight is rounded: without --fast, the conversion takes longer, and a small model "
+        "loses less\n");
+  } else if (arguments.rounds && arguments.options.weights != cria::Scheme::kF32) {
     const bool is_int4 = arguments.options.weights == cria::Scheme::kQb4w;
     std::printf(
         "each %s weight is rounded: without --fast, the conversion takes longer, and a small model "

@@ -39,7 +39,7 @@ std::string SchemeTable(const std::vector<SchemeChoice>& choices, bool is_measur
                 "matrix alone is\nrounded; their sum is {:.3g}.\n",
                 sum)
           : "A cost is a matrix's squared error in relation to its squares. It is estimated from "
-            "the weights;\nwith a text to calibrate with, it is measured.\n";
+            "the weights;\nwithout --fast, it is measured with a text.\n";
   return table;
 }
 

@@ -43,6 +43,7 @@ class Calibration {
     for (const PlannedTensor& tensor : plan_.tensors) {
       if (IsCalibrated(tensor)) run_.total_weights += NumWeights(tensor);
     }
+    run_.total_weights += NumWeights(HeadOf(plan_));
     size_t layer = 0;
     if (resume_ != nullptr && resume_->num_layers() > 0) {
       CRIA_RETURN_IF_ERROR(Resume());
@@ -136,11 +137,14 @@ Status Calibration::Embed() {
 }
 
 Result<FirstChoices> Calibration::Judge() {
-  constexpr size_t kMaxTokens = 1024;
-  const std::vector<uint32_t> tokens = HeldBackTokens(run_.tokens, kMaxTokens);
+  constexpr size_t kComparedTokens = 1024;
+  const std::vector<uint32_t> tokens = HeldBackTokens(run_.tokens, kComparedTokens);
   CRIA_ASSIGN_OR_RETURN(Matrix exact, run_.exact.ReadRows(tokens, run_.config.hidden_size));
   CRIA_ASSIGN_OR_RETURN(Matrix stored, run_.stored.ReadRows(tokens, run_.config.hidden_size));
-  return CompareFirstChoices(run_.threads, run_.config, plan_, std::move(exact), std::move(stored));
+  const uint64_t num_weights = NumWeights(HeadOf(plan_));
+  return CompareFirstChoices(
+      run_.threads, run_.config, plan_, std::move(exact), std::move(stored),
+      [&](double part) { return run_.ReportProgress("comparing predictions", num_weights, part); });
 }
 
 Status Calibration::Resume() {

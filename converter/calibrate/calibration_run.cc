@@ -20,10 +20,14 @@ CalibrationRun::CalibrationRun(const CalibrationTokens& its_tokens, const ModelC
       stored_sum(scratch, config.num_experts == 0 ? 0 : tokens.ids.size(), config.hidden_size) {}
 
 Status CalibrationRun::ReportProgress(const PlannedTensor& tensor, double fraction) const {
+  return ReportProgress("calibrating " + tensor.stored.spec.Name(), NumWeights(tensor), fraction);
+}
+
+Status CalibrationRun::ReportProgress(const std::string& what, uint64_t num_weights,
+                                      double fraction) const {
   if (progress == nullptr) return {};
-  const std::string name = "calibrating " + tensor.stored.spec.Name();
-  const auto weights = static_cast<uint64_t>(fraction * static_cast<double>(NumWeights(tensor)));
-  if (progress({name, done_weights + weights, total_weights})) return {};
+  const auto weights = static_cast<uint64_t>(fraction * static_cast<double>(num_weights));
+  if (progress({what, done_weights + weights, total_weights})) return {};
   return Fail(ErrorCode::kCancelled, "cancelled; nothing was written");
 }
 

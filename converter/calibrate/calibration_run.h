@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "converter/calibrate/activation_file.h"
 #include "converter/calibrate/calibration_report.h"
@@ -26,6 +27,8 @@ struct CalibrationRun {
 
   // Counts the weights of a matrix, of which this part is done.
   Status ReportProgress(const PlannedTensor& tensor, double fraction) const;
+  // The same of other work, which counts as so many weights.
+  Status ReportProgress(const std::string& what, uint64_t num_weights, double fraction) const;
 
   const CalibrationTokens& tokens;
   const ModelConfig& config;

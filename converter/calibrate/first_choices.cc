@@ -73,14 +73,14 @@ std::vector<uint32_t> HeldBackTokens(const CalibrationTokens& tokens, size_t max
 }
 
 Result<FirstChoices> CompareFirstChoices(const ThreadPool& threads, const ModelConfig& config,
-                                         FilePlan& plan, Matrix exact, Matrix stored) {
+                                         FilePlan& plan, Matrix exact, Matrix stored,
+                                         const std::function<Status(double)>& progress) {
   constexpr size_t kTileBytes = size_t{8} << 20;
   CRIA_ASSIGN_OR_RETURN(const std::vector<float> gain,
                         ReadVector(FindTensor(plan, TensorRole::kNorm, kNoLayer)));
-  const PlannedTensor* head = FindTensor(plan, TensorRole::kLmHead, kNoLayer);
-  if (head == nullptr) head = FindTensor(plan, TensorRole::kEmbedTokens, kNoLayer);
-  assert(head != nullptr && head->parts.size() == 1 && !head->rotates_outputs);
-  const TensorLayout& layout = head->stored.layout;
+  const PlannedTensor& head = HeadOf(plan);
+  assert(head.parts.size() == 1 && !head.rotates_outputs);
+  const TensorLayout& layout = head.stored.layout;
   for (Matrix* const rows : {&exact, &stored}) {
     if (config.rotated_residual) RotateRows(rows->columns(), rows->values());
     NormalizeRows(threads, std::as_const(*rows).view(), gain, config.rms_norm_eps, rows->view());
@@ -88,11 +88,13 @@ Result<FirstChoices> CompareFirstChoices(const ThreadPool& threads, const ModelC
   if (layout.scheme != Scheme::kF32) RoundInputs(threads, stored.view());
   Choices exact_choices(exact.rows());
   Choices stored_choices(stored.rows());
-  const MappedPart& part = head->parts.front();
+  const MappedPart& part = head.parts.front();
   const size_t columns = layout.input_channels;
   const size_t tile_rows = std::max<size_t>(1, kTileBytes / (columns * sizeof(float)));
   TensorReader reader;
   for (size_t first = 0; first < layout.output_channels; first += tile_rows) {
+    CRIA_RETURN_IF_ERROR(
+        progress(static_cast<double>(first) / static_cast<double>(layout.output_channels)));
     Matrix rows(std::min(tile_rows, layout.output_channels - first), columns);
     CRIA_RETURN_IF_ERROR(reader.Read(*part.source, uint64_t{first} * columns, rows.values()));
     ApplyFactors(part, first, columns, rows.values());

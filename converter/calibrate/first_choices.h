@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "converter/calibrate/calibration_report.h"
@@ -20,8 +21,10 @@ std::vector<uint32_t> HeldBackTokens(const CalibrationTokens& tokens, size_t max
 
 // Compares the most likely next tokens of the checkpoint and of the model that becomes of it, whose
 // head is stored as the plan says. `exact` and `stored` are their hidden rows of the same tokens
-// behind the last layer, [tokens, hidden_size]. The head is read in parts of a few megabytes.
+// behind the last layer, [tokens, hidden_size]. The head is read in parts of a few megabytes;
+// `progress` is told how much of it is done, from 0 to 1, and can stop.
 Result<FirstChoices> CompareFirstChoices(const ThreadPool& threads, const ModelConfig& config,
-                                         FilePlan& plan, Matrix exact, Matrix stored);
+                                         FilePlan& plan, Matrix exact, Matrix stored,
+                                         const std::function<Status(double)>& progress);
 
 }  // namespace cria

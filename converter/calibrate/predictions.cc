@@ -1,7 +1,6 @@
 #include "converter/calibrate/predictions.h"
 
 #include <algorithm>
-#include <cassert>
 #include <cmath>
 #include <cstdint>
 
@@ -64,10 +63,7 @@ Result<std::vector<double>> Divergences(const ThreadPool& threads, const ModelCo
   constexpr size_t kTileRows = 64;
   CRIA_ASSIGN_OR_RETURN(const std::vector<float> gain,
                         ReadVector(FindTensor(plan, TensorRole::kNorm, kNoLayer)));
-  const PlannedTensor* stored_head = FindTensor(plan, TensorRole::kLmHead, kNoLayer);
-  if (stored_head == nullptr) stored_head = FindTensor(plan, TensorRole::kEmbedTokens, kNoLayer);
-  assert(stored_head != nullptr);
-  CRIA_ASSIGN_OR_RETURN(const Matrix head, ReadMatrix(*stored_head));
+  CRIA_ASSIGN_OR_RETURN(const Matrix head, ReadMatrix(HeadOf(plan)));
   const auto logits_of = [&](const Matrix& hidden, size_t first, size_t count) {
     Matrix rows(count, hidden.columns());
     NormalizeRows(threads, hidden.view().Rows(first, count), gain, config.rms_norm_eps,

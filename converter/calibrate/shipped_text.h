@@ -16,9 +16,9 @@ std::string_view ShippedText();
 // How many of its tokens to calibrate a model with: four for each input of its widest matrix, and
 // at least 8,192. It has about 12,000 with the vocabulary of a usual model.
 inline size_t ShippedTextTokens(const ModelConfig& config) {
-  constexpr size_t kMinTokens = 8192;
-  constexpr size_t kMaxTokens = 12288;
-  return std::clamp(CalibrationTokensFor(config, 4), kMinTokens, kMaxTokens);
+  constexpr size_t kLeastShippedTokens = 8192;
+  constexpr size_t kMostShippedTokens = 12288;
+  return std::clamp(CalibrationTokensFor(config, 4), kLeastShippedTokens, kMostShippedTokens);
 }
 
 }  // namespace cria

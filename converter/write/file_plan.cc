@@ -78,4 +78,9 @@ PlannedTensor* FindTensor(FilePlan& plan, TensorRole role, int layer) {
   return found == plan.tensors.end() ? nullptr : &*found;
 }
 
+PlannedTensor& HeadOf(FilePlan& plan) {
+  PlannedTensor* const head = FindTensor(plan, TensorRole::kLmHead, kNoLayer);
+  return head != nullptr ? *head : *FindTensor(plan, TensorRole::kEmbedTokens, kNoLayer);
+}
+
 }  // namespace cria

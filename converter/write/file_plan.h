@@ -70,4 +70,7 @@ EncodedTensor ReserveCodes(const std::shared_ptr<ScratchFile>& file, const Tenso
 // Null if the plan has none. The layer is kNoLayer for a tensor outside the layers.
 PlannedTensor* FindTensor(FilePlan& plan, TensorRole role, int layer);
 
+// The output head: the embedding table if they are one.
+PlannedTensor& HeadOf(FilePlan& plan);
+
 }  // namespace cria

@@ -25,7 +25,7 @@ constexpr size_t kVectors = kActivationBlock / kLanes;
 // Quantizes a whole block. Returns the sum of its int8.
 int32_t QuantizeBlock(const float* values, int8_t* output, float& scale) {
   constexpr float kHighest = 127.0f;
-  // A smaller block would make steps_per_unit overflow.
+  // The factor of a smaller block would overflow.
   constexpr float kMinMagnitude = 1e-35f;
   constexpr int32_t kInfinityBits = 0x7f800000;
   const F32 d;

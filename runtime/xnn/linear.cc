@@ -80,8 +80,8 @@ ops::PackedTiles TilesOf(const ops::TileKernel& kernel, const TensorLayout& layo
   return ops::TilesOf(kernel, layout.padded_input_channels, layout.block_size);
 }
 
-// Our kernel for matrices with this layout, or null if XNNPACK multiplies by them: because it is
-// faster, or because it packs them in a way that our kernel does not read.
+// Our kernel for matrices with this layout, or null if XNNPACK multiplies by them: because there is
+// no kernel for this processor, or none that reads what XNNPACK packs.
 Result<const ops::TileKernel*> FindKernel(const TensorLayout& layout) {
   const ops::TileKernel* kernel = nullptr;
   if (layout.scheme == Scheme::kQb4w) kernel = ops::FindQb4wKernel();

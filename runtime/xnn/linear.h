@@ -47,9 +47,9 @@ struct LinearBuffers {
 };
 
 // output[rows][output_channels] = input[rows][input_channels] × weightsᵀ, for all matrices with one
-// layout that use the same buffers, one after another: one matrix for each layer of a model. Uses
-// XNNPACK, or a kernel of our own if that is faster. One thread at a time may call it; it uses a
-// pool inside.
+// layout that use the same buffers, one after another: one matrix for each layer of a model. Uses a
+// kernel of our own if there is one, which is faster than XNNPACK's or rounds its input less. One
+// thread at a time may call it; it uses a pool inside.
 class Linear {
  public:
   // Maximum number of XNNPACK operators that one Linear has: one for all outputs, one for each

@@ -36,7 +36,8 @@ struct Kept {
   std::vector<int32_t> greedy;  // The greedy tokens after the prompt.
   // The tolerance of logits. Processors round sums differently, so an element of a quantized row
   // may differ by one step; rows for int8 weights have one scale on some processors, and one for
-  // each block on others. Each greedy token is at least 0.046 above the next token.
+  // each block on others. With one scale a row, each greedy token is at least 0.046 above the next;
+  // with one for each block, the greedy tokens are the same.
   float tolerance = 0;
 };
 constexpr std::string_view kQuestion = "Héllo, 世界! What's 2+2?";

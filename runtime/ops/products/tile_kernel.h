@@ -45,8 +45,8 @@ struct TileKernel {
   void (*multiply)(const TileProduct& product);
 };
 
-// The kernel that multiplies rows by int4 (kQb4w) or int8 (kQc8w) weights faster than XNNPACK's on
-// this processor; null if there is none.
+// The kernel that multiplies rows by int4 (kQb4w) or int8 (kQc8w) weights on this processor; null
+// if XNNPACK must do so.
 const TileKernel* FindQb4wKernel();
 const TileKernel* FindQc8wKernel();
 

@@ -77,6 +77,21 @@ TEST_F(CriaConvertProgram, AVocabularyWithoutTheTextsIsNoErrorUnlessAskedFor) {
       Convert({checkpoint_, "--fast", "-o", output_, "--weights", "int8", "--verify"});
   EXPECT_EQ(asked.exit_code, 1);
   EXPECT_THAT(asked.error, HasSubstr("its vocabulary has no tokens"));
+
+  const RunResult not_calibrated = Convert({checkpoint_, "-o", output_});
+  EXPECT_EQ(not_calibrated.exit_code, 0) << not_calibrated.error;
+  EXPECT_THAT(not_calibrated.output,
+              HasSubstr("the weights are rounded, because they cannot be chosen for a text: "));
+  const RunResult planned = Convert({checkpoint_, "--target-bits", "6", "--plan-only"});
+  EXPECT_EQ(planned.exit_code, 0) << planned.error;
+  EXPECT_THAT(planned.output, HasSubstr("It is estimated from the weights;"));
+  const std::string resume = folder_ / "resume";
+  for (const std::vector<std::string>& calibrates :
+       {std::vector<std::string>{"--resume", resume}, {"--rotate", "always"}}) {
+    std::vector<std::string> arguments = {checkpoint_, "-o", output_};
+    arguments.insert(arguments.end(), calibrates.begin(), calibrates.end());
+    EXPECT_NE(Convert(arguments).exit_code, 0) << calibrates.front();
+  }
 }
 
 TEST_F(CriaConvertProgram, NamesTheModelAfterTheCheckpoint) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <vector>
@@ -39,7 +40,16 @@ class CompareFirstChoicesTest : public testing::Test {
 
   FirstChoices Compare(const Matrix& exact, const Matrix& stored) {
     const ThreadPool threads = Unwrap(ThreadPool::Create(2));
-    return Unwrap(CompareFirstChoices(threads, checkpoint_.config, plan_, exact, stored));
+    std::vector<double> parts;
+    const FirstChoices choices = Unwrap(CompareFirstChoices(
+        threads, checkpoint_.config, plan_, exact, stored, [&](double part) -> Status {
+          parts.push_back(part);
+          return {};
+        }));
+    EXPECT_EQ(parts.front(), 0.0);
+    EXPECT_TRUE(std::ranges::is_sorted(parts));
+    EXPECT_LT(parts.back(), 1.0);
+    return choices;
   }
 
   // The most likely tokens by the definition: of the head as the checkpoint has it, or as it is
@@ -48,10 +58,8 @@ class CompareFirstChoicesTest : public testing::Test {
     const ThreadPool threads = Unwrap(ThreadPool::Create(1));
     const std::vector<float> gain =
         Unwrap(ReadVector(FindTensor(plan_, TensorRole::kNorm, kNoLayer)));
-    const PlannedTensor* tensor = FindTensor(plan_, TensorRole::kLmHead, kNoLayer);
-    if (tensor == nullptr) tensor = FindTensor(plan_, TensorRole::kEmbedTokens, kNoLayer);
-    Matrix head = Unwrap(ReadMatrix(*tensor));
-    const TensorLayout& layout = tensor->stored.layout;
+    Matrix head = Unwrap(ReadMatrix(HeadOf(plan_)));
+    const TensorLayout& layout = HeadOf(plan_).stored.layout;
     Matrix rows = hidden;
     if (checkpoint_.config.rotated_residual) RotateRows(rows.columns(), rows.values());
     for (size_t row = 0; row < rows.rows(); ++row) {
