@@ -55,20 +55,15 @@ class Matrix {
 
  private:
   // Leaves elements that are given no value as they are, instead of making them 0.
-  struct UnfilledAllocator : std::allocator<float> {
-    template <typename U>
-    struct rebind {
-      using other = UnfilledAllocator;
-    };
-    void construct(float* place) noexcept { ::new (static_cast<void*>(place)) float; }
-    void construct(float* place, float value) noexcept {
-      ::new (static_cast<void*>(place)) float(value);
-    }
+  template <typename T>
+  struct UnfilledAllocator : std::allocator<T> {
+    void construct(T* place) noexcept { ::new (static_cast<void*>(place)) T; }
+    void construct(T* place, T value) noexcept { ::new (static_cast<void*>(place)) T(value); }
   };
 
   size_t rows_ = 0;
   size_t columns_ = 0;
-  std::vector<float, UnfilledAllocator> values_;
+  std::vector<float, UnfilledAllocator<float>> values_;
 };
 
 }  // namespace cria

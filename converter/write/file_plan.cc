@@ -1,6 +1,7 @@
 #include "converter/write/file_plan.h"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include "model/file_layout.h"
@@ -79,8 +80,10 @@ PlannedTensor* FindTensor(FilePlan& plan, TensorRole role, int layer) {
 }
 
 PlannedTensor& HeadOf(FilePlan& plan) {
-  PlannedTensor* const head = FindTensor(plan, TensorRole::kLmHead, kNoLayer);
-  return head != nullptr ? *head : *FindTensor(plan, TensorRole::kEmbedTokens, kNoLayer);
+  PlannedTensor* head = FindTensor(plan, TensorRole::kLmHead, kNoLayer);
+  if (head == nullptr) head = FindTensor(plan, TensorRole::kEmbedTokens, kNoLayer);
+  assert(head != nullptr);
+  return *head;
 }
 
 }  // namespace cria
