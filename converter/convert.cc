@@ -8,16 +8,14 @@
 #include <utility>
 
 #include "converter/calibrate/calibrate.h"
-#include "converter/calibrate/sensitivity.h"
-#include "converter/equalize/equalize.h"
 #include "converter/hugging_face/hf_checkpoint.h"
 #include "converter/hugging_face/hf_config.h"
 #include "converter/open_checkpoint.h"
+#include "converter/plan_conversion.h"
 #include "converter/tokenizer/tokenizer_import.h"
 #include "converter/write/file_plan.h"
 #include "converter/write/metadata.h"
 #include "converter/write/model_writer.h"
-#include "converter/write/tensor_map.h"
 #include "core/format.h"
 #include "core/platform.h"
 #include "core/thread_pool.h"
@@ -26,26 +24,6 @@
 
 namespace cria {
 namespace {
-
-Result<TensorSchemes> ChooseSchemes(const ConvertOptions& options) {
-  if (options.calibration && options.weights == Scheme::kF32) {
-    return Fail(ErrorCode::kUsage, "weights in f32 lose nothing, so they cannot be calibrated");
-  }
-  if (options.target && options.weights != Scheme::kQb4w) {
-    return Fail(ErrorCode::kUsage,
-                "a target chooses between int4 and int8 for each matrix, so weights cannot be "
-                "given a scheme as well");
-  }
-  if (!std::ranges::contains(kBlockSizes, options.block_size)) {
-    return Fail(ErrorCode::kUsage,
-                Format("block size {} is not one of 32, 64, 128 and 256", options.block_size));
-  }
-  const Scheme table_scheme = options.weights == Scheme::kF32 ? Scheme::kF32 : Scheme::kQc8w;
-  return TensorSchemes{.weights = options.weights,
-                       .embedding = options.embedding.value_or(table_scheme),
-                       .head = options.head.value_or(table_scheme),
-                       .block_size = options.block_size};
-}
 
 std::vector<TensorKindReport> SummarizeKinds(const FilePlan& plan,
                                              const std::vector<QuantizationError>& errors) {
@@ -63,46 +41,6 @@ std::vector<TensorKindReport> SummarizeKinds(const FilePlan& plan,
     kind->error += errors[i];
   }
   return kinds;
-}
-
-// The contents of a checkpoint, without its weights.
-struct Preparation {
-  Checkpoint checkpoint;
-  ImportedTokenizer tokenizer;
-};
-
-Result<Preparation> Prepare(const std::filesystem::path& checkpoint_path,
-                            const ConvertOptions& options) {
-  CRIA_ASSIGN_OR_RETURN(Checkpoint checkpoint, OpenCheckpoint(checkpoint_path));
-  if (!checkpoint.tokenizer) {
-    CRIA_ASSIGN_OR_RETURN(checkpoint.tokenizer, ReadTokenizer(checkpoint.folder));
-  }
-  CRIA_ASSIGN_OR_RETURN(ImportedTokenizer tokenizer,
-                        ImportTokenizer(*std::move(checkpoint.tokenizer),
-                                        checkpoint.config.vocab_size, options.chat_template));
-  return Preparation{std::move(checkpoint), std::move(tokenizer)};
-}
-
-// The result has views of the arguments, as does the plan.
-ModelDescription Describe(const std::string& name, const ModelConfig& config,
-                          const ImportedTokenizer& tokenizer) {
-  return {.producer = Format("cria-convert {}", ConverterVersion()),
-          .name = name,
-          .config = config,
-          .vocabulary = tokenizer.vocabulary.view(),
-          .chat_template_source = tokenizer.chat_template_source,
-          .stop_token_ids = tokenizer.stop_token_ids};
-}
-
-ModelDescription Describe(const Preparation& preparation) {
-  return Describe(preparation.checkpoint.name, preparation.checkpoint.config,
-                  preparation.tokenizer);
-}
-
-Result<FilePlan> MakePlan(const Preparation& preparation, const ConvertOptions& options) {
-  CRIA_ASSIGN_OR_RETURN(const TensorSchemes schemes, ChooseSchemes(options));
-  CRIA_ASSIGN_OR_RETURN(std::vector<MappedTensor> mapped, MapTensors(preparation.checkpoint));
-  return PlanTensors(std::move(mapped), preparation.checkpoint.config, schemes);
 }
 
 ConvertReport MakeReport(const Checkpoint& checkpoint, const FilePlan& plan,
@@ -166,20 +104,6 @@ Status CheckIsNoneOfWeights(const std::filesystem::path& output_path,
   return {};
 }
 
-// Every text that has something to predict.
-constexpr TextNeeds kAnyText = {.num_tokens = 2, .num_windows = 1};
-
-Result<CalibrationTokens> EncodeText(const Preparation& preparation, std::string_view text,
-                                     size_t max_tokens, const TextNeeds& needs = {}) {
-  const ModelConfig& config = preparation.checkpoint.config;
-  const Vocabulary vocabulary = preparation.tokenizer.vocabulary.view();
-  CRIA_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Create(vocabulary));
-  const ChatTemplate chat_template(preparation.tokenizer.chat_template_source, vocabulary);
-  return EncodeCalibrationText(text, config, tokenizer, chat_template,
-                               max_tokens != 0 ? max_tokens : UsualCalibrationTokens(config),
-                               needs);
-}
-
 Result<std::optional<ResumeFolder>> OpenResumeFolder(const CalibrationOptions& options,
                                                      const CalibrationTokens& tokens,
                                                      const FilePlan& plan) {
@@ -188,119 +112,6 @@ Result<std::optional<ResumeFolder>> OpenResumeFolder(const CalibrationOptions& o
                         CalibrationIdentity(plan, tokens.ids, tokens.window_tokens));
   CRIA_ASSIGN_OR_RETURN(ResumeFolder folder, ResumeFolder::Open(*options.resume_folder, identity));
   return std::optional(std::move(folder));
-}
-
-// How many bytes the matrices of the layers may take: the rest of the plan has its bytes.
-Result<uint64_t> RoomForMatrices(const Preparation& preparation, const SizeTarget& target,
-                                 FilePlan plan, std::span<const MatrixOptions> matrices) {
-  uint64_t matrix_bytes = 0;
-  for (const MatrixOptions& matrix : matrices) {
-    const StoredTensor& stored = plan.tensors[matrix.tensor].stored;
-    matrix_bytes += stored.data.bytes + stored.scales.bytes;
-  }
-  uint64_t stored_bytes = 0;
-  uint64_t num_weights = 0;
-  for (const PlannedTensor& tensor : plan.tensors) {
-    const StoredTensor& stored = tensor.stored;
-    stored_bytes += stored.data.bytes + stored.scales.bytes;
-    num_weights += uint64_t{stored.spec.output_channels} * stored.spec.input_channels;
-  }
-  uint64_t rest = stored_bytes - matrix_bytes;
-  auto room =
-      static_cast<uint64_t>(target.bits_per_weight * static_cast<double>(num_weights) / 8.0);
-  if (target.file_bytes != 0) {
-    PlaceTensors(BuildMetadata(Describe(preparation), plan).size(), plan);
-    // Each tensor begins at an aligned offset, so other sizes can leave larger gaps.
-    rest = plan.file_bytes - matrix_bytes + 2 * matrices.size() * kTensorAlignment;
-    room = target.file_bytes;
-  }
-  if (room < rest) {
-    return Fail(ErrorCode::kUsage,
-                Format("the target of {} bytes is less than the {} bytes that the model needs "
-                       "besides the matrices of its layers",
-                       room, rest));
-  }
-  return room - rest;
-}
-
-// Chooses the layouts of the layers' matrices for the target, and sets them in the plan.
-Result<std::vector<SchemeChoice>> ChooseLayouts(const Preparation& preparation,
-                                                const SizeTarget& target,
-                                                const std::optional<CalibrationTokens>& tokens,
-                                                const ThreadPool& threads,
-                                                const ProgressCallback& progress, FilePlan& plan) {
-  std::vector<MatrixOptions> matrices = AllSchemeOptions(plan);
-  CRIA_ASSIGN_OR_RETURN(const uint64_t room, RoomForMatrices(preparation, target, plan, matrices));
-  // Whether there is any choice is known before anything is measured.
-  CRIA_RETURN_IF_ERROR(ChooseOptions(matrices, room).transform([](const auto&) {}));
-  CRIA_RETURN_IF_ERROR(tokens ? MeasureSensitivity(*tokens, preparation.checkpoint.config, threads,
-                                                   progress, plan, matrices)
-                              : EstimateSensitivity(threads, progress, plan, matrices));
-  CRIA_ASSIGN_OR_RETURN(const std::vector<size_t> chosen, ChooseOptions(matrices, room));
-  std::vector<SchemeChoice> choices;
-  for (size_t i = 0; i < matrices.size(); ++i) {
-    PlannedTensor& tensor = plan.tensors[matrices[i].tensor];
-    Apply(matrices[i].options[chosen[i]].layout, tensor);
-    choices.push_back({.name = tensor.stored.spec.Name(),
-                       .options = std::move(matrices[i].options),
-                       .chosen = chosen[i]});
-  }
-  return choices;
-}
-
-// What is known before the weights are written, or calibrated.
-struct PlannedConversion {
-  Preparation preparation;
-  FilePlan plan;
-  EqualizeReport equalized;
-  RotationReport rotation;
-  std::optional<CalibrationTokens> tokens;
-  std::vector<SchemeChoice> schemes;
-};
-
-Result<PlannedConversion> PlanConversion(Preparation preparation, const ConvertOptions& options,
-                                         const ThreadPool& threads,
-                                         const ProgressCallback& progress) {
-  PlannedConversion planned = {.preparation = std::move(preparation)};
-  CRIA_ASSIGN_OR_RETURN(planned.plan, MakePlan(planned.preparation, options));
-  if (options.weights != Scheme::kF32) {
-    CRIA_ASSIGN_OR_RETURN(planned.equalized,
-                          Equalize(planned.plan, planned.preparation.checkpoint.config, threads));
-  }
-  if (options.calibration) {
-    planned.tokens = options.calibration->tokens;
-    if (!planned.tokens) {
-      CRIA_ASSIGN_OR_RETURN(planned.tokens,
-                            EncodeText(planned.preparation, options.calibration->text,
-                                       options.calibration->max_tokens));
-    }
-    CRIA_ASSIGN_OR_RETURN(planned.rotation,
-                          RotateResidual(*planned.tokens, options.calibration->rotation, threads,
-                                         ProgressOfStep(progress, ConvertStep::kRotating),
-                                         planned.preparation.checkpoint.config, planned.plan));
-  }
-  if (options.target) {
-    CRIA_ASSIGN_OR_RETURN(
-        planned.schemes,
-        ChooseLayouts(planned.preparation, *options.target, planned.tokens, threads,
-                      ProgressOfStep(progress, ConvertStep::kChoosing), planned.plan));
-  }
-  return planned;
-}
-
-Result<std::vector<MatrixError>> MeasureErrorsOf(PlannedConversion& planned,
-                                                 const ConvertOptions& options,
-                                                 const ThreadPool& threads,
-                                                 const ProgressCallback& progress) {
-  std::string text;
-  for (const std::string& each : options.error_texts) {
-    if (EncodeText(planned.preparation, each, 0, kAnyText)) text += each;
-  }
-  if (text.empty()) return std::vector<MatrixError>();
-  CRIA_ASSIGN_OR_RETURN(const CalibrationTokens tokens,
-                        EncodeText(planned.preparation, text, 0, kAnyText));
-  return MeasureErrors(tokens, planned.preparation.checkpoint.config, threads,
-                       ProgressOfStep(progress, ConvertStep::kMeasuring), planned.plan);
 }
 
 // Slow cores are used, too: unlike a token, a tensor does not wait for them at every layer.

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "converter/calibrate/calibration_text.h"
+#include "converter/calibrate/rotation.h"
+#include "converter/calibrate/scheme_options.h"
+#include "converter/calibrate/sensitivity.h"
+#include "converter/checkpoint.h"
+#include "converter/convert.h"
+#include "converter/equalize/equalize.h"
+#include "converter/progress.h"
+#include "converter/tokenizer/tokenizer_import.h"
+#include "converter/write/file_plan.h"
+#include "converter/write/metadata.h"
+#include "core/thread_pool.h"
+#include "cria/error.h"
+
+namespace cria {
+
+// The schemes that the options ask for. Fails with kUsage if options contradict each other.
+Result<TensorSchemes> ChooseSchemes(const ConvertOptions& options);
+
+// The contents of a checkpoint, without its weights.
+struct Preparation {
+  Checkpoint checkpoint;
+  ImportedTokenizer tokenizer;
+};
+
+Result<Preparation> Prepare(const std::filesystem::path& checkpoint_path,
+                            const ConvertOptions& options);
+
+// The result has views of the arguments, as does the plan.
+ModelDescription Describe(const std::string& name, const ModelConfig& config,
+                          const ImportedTokenizer& tokenizer);
+ModelDescription Describe(const Preparation& preparation);
+
+// Every tensor in the scheme of the options.
+Result<FilePlan> MakePlan(const Preparation& preparation, const ConvertOptions& options);
+
+// What is known before the weights are written, or calibrated.
+struct PlannedConversion {
+  Preparation preparation;
+  FilePlan plan;
+  EqualizeReport equalized;
+  RotationReport rotation;
+  std::optional<CalibrationTokens> tokens;
+  std::vector<SchemeChoice> schemes;
+};
+
+// Evens out channels, rotates the hidden state and chooses schemes for a target, as the options
+// say.
+Result<PlannedConversion> PlanConversion(Preparation preparation, const ConvertOptions& options,
+                                         const ThreadPool& threads,
+                                         const ProgressCallback& progress);
+
+// How far each matrix alone moves the predictions of the options' texts. Texts that the vocabulary
+// lacks are left out; without any, the result is empty.
+Result<std::vector<MatrixError>> MeasureErrorsOf(PlannedConversion& planned,
+                                                 const ConvertOptions& options,
+                                                 const ThreadPool& threads,
+                                                 const ProgressCallback& progress);
+
+}  // namespace cria
