@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "converter/calibrate/calibration_text.h"
+#include "converter/calibrate/first_choices.h"
 #include "converter/calibrate/layer_blocks.h"
 #include "converter/calibrate/rotation.h"
 #include "converter/calibrate/sensitivity.h"
@@ -27,8 +28,7 @@ constexpr double kRound = 20.0;          // Rounding a weight in order to try th
 constexpr double kSampledProduct = 0.2;  // As kProduct, in a model that writes text.
 constexpr double kSolve = 0.1;           // A product of those that choose calibrated codes.
 constexpr double kComparedTokens = 200.0;
-constexpr double kJudgedTokens = 1024.0;  // Whose most likely next tokens are compared.
-constexpr double kCopyCode = 0.5;         // Writing the code that calibrating chose.
+constexpr double kCopyCode = 0.5;  // Writing the code that calibrating chose.
 
 // What a model costs that does not depend on the step.
 struct Sizes {
@@ -163,7 +163,7 @@ StepCosts EstimateStepCosts(const ModelConfig& config, const ConvertOptions& opt
     cost_of(ConvertStep::kCalibrating) =
         CalibrationTokensOf(config, options) *
             (4.0 * sizes.weights_per_token + 2.0 * sizes.moments) * kProduct +
-        2.0 * kJudgedTokens * sizes.head_weights * kProduct + sizes.solving * kSolve +
+        2.0 * double{kJudgedTokens} * sizes.head_weights * kProduct + sizes.solving * kSolve +
         (sizes.weights + sizes.head_weights) * kRound;
   }
   if (!options.error_texts.empty()) {

@@ -110,9 +110,6 @@ Status Calibration::Embed() {
   const MappedPart& part = embedding.parts.front();
   TensorReader reader;
   RowQuantizer quantizer(layout);
-  std::vector<float> padded(layout.padded_input_channels);
-  std::vector<std::byte> data(layout.row_bytes());
-  std::vector<std::byte> scales(layout.row_scale_bytes());
   for (const RowBatch& batch : run_.all_rows) {
     Matrix exact(batch.rows.size(), config.hidden_size);
     Matrix stored(batch.rows.size(), config.hidden_size);
@@ -120,12 +117,8 @@ Status Calibration::Embed() {
       const auto id = static_cast<uint64_t>(run_.tokens.ids[batch.rows[row]]);
       const std::span<float> values = exact.view().row(row);
       CRIA_RETURN_IF_ERROR(reader.Read(*part.source, id * values.size(), values));
-      std::ranges::copy(values, padded.begin());
-      quantizer.Quantize(padded, data, scales);
-      quantizer.Dequantize(data, scales, padded);
-      std::ranges::copy_n(padded.begin(), static_cast<ptrdiff_t>(values.size()),
-                          stored.view().row(row).begin());
-      std::ranges::fill(padded, 0.0f);
+      std::ranges::copy(values, stored.view().row(row).begin());
+      quantizer.Round(stored.view().row(row));
     }
     if (config.rotated_residual) {
       for (Matrix* const rows : {&exact, &stored}) RotateRows(rows->columns(), rows->values());
@@ -137,8 +130,7 @@ Status Calibration::Embed() {
 }
 
 Result<FirstChoices> Calibration::Judge() {
-  constexpr size_t kComparedTokens = 1024;
-  const std::vector<uint32_t> tokens = HeldBackTokens(run_.tokens, kComparedTokens);
+  const std::vector<uint32_t> tokens = HeldBackTokens(run_.tokens, kJudgedTokens);
   CRIA_ASSIGN_OR_RETURN(Matrix exact, run_.exact.ReadRows(tokens, run_.config.hidden_size));
   CRIA_ASSIGN_OR_RETURN(Matrix stored, run_.stored.ReadRows(tokens, run_.config.hidden_size));
   const uint64_t num_weights = NumWeights(HeadOf(plan_));

@@ -27,7 +27,7 @@ struct CalibrationRun {
 
   // Counts the weights of a matrix, of which this part is done.
   Status ReportProgress(const PlannedTensor& tensor, double fraction) const;
-  // The same of other work, which counts as so many weights.
+  // Reports other work in the same way; it counts as so many weights.
   Status ReportProgress(const std::string& what, uint64_t num_weights, double fraction) const;
 
   const CalibrationTokens& tokens;

@@ -9,6 +9,7 @@
 
 #include "converter/calibrate/block.h"
 #include "converter/calibrate/layer_steps.h"
+#include "converter/calibrate/predictions.h"
 #include "converter/quantize/row_quantizer.h"
 #include "converter/write/hadamard.h"
 #include "core/numeric.h"
@@ -45,16 +46,9 @@ void RoundRows(const ThreadPool& threads, const TensorLayout& layout, MatrixView
   constexpr size_t kGroupRows = 64;
   threads.ParallelFor(DivideRoundingUp(rows.rows, kGroupRows), [&](size_t group) {
     RowQuantizer quantizer(layout);
-    std::vector<float> padded(layout.padded_input_channels);
-    std::vector<std::byte> data(layout.row_bytes());
-    std::vector<std::byte> scales(layout.row_scale_bytes());
     const size_t first = group * kGroupRows;
     for (size_t row = first; row < std::min(first + kGroupRows, rows.rows); ++row) {
-      std::ranges::fill(padded, 0.0f);
-      std::ranges::copy(rows.row(row), padded.begin());
-      quantizer.Quantize(padded, data, scales);
-      quantizer.Dequantize(data, scales, padded);
-      std::ranges::copy(std::span(padded).first(rows.columns), rows.row(row).begin());
+      quantizer.Round(rows.row(row));
     }
   });
 }
@@ -62,14 +56,12 @@ void RoundRows(const ThreadPool& threads, const TensorLayout& layout, MatrixView
 }  // namespace
 
 std::vector<uint32_t> HeldBackTokens(const CalibrationTokens& tokens, size_t max_tokens) {
-  std::vector<uint32_t> all;
+  std::vector<size_t> all;
   for (size_t i = 0; i < tokens.ids.size(); ++i) {
-    if (tokens.IsHeldBack(i / tokens.window_tokens)) all.push_back(static_cast<uint32_t>(i));
+    if (tokens.IsHeldBack(i / tokens.window_tokens)) all.push_back(i);
   }
-  const size_t count = std::min(max_tokens, all.size());
-  std::vector<uint32_t> spaced(count);
-  for (size_t i = 0; i < count; ++i) spaced[i] = all[i * all.size() / count];
-  return spaced;
+  const std::vector<size_t> spaced = EvenlySpaced(all, max_tokens);
+  return {spaced.begin(), spaced.end()};
 }
 
 Result<FirstChoices> CompareFirstChoices(const ThreadPool& threads, const ModelConfig& config,

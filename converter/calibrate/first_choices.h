@@ -15,6 +15,9 @@
 
 namespace cria {
 
+// The tokens whose most likely next tokens are compared at the end of a calibration, at most.
+inline constexpr size_t kJudgedTokens = 1024;
+
 // The numbers of tokens that are held back, in ascending order: `max_tokens` of them, evenly
 // spaced, or all if there are fewer.
 std::vector<uint32_t> HeldBackTokens(const CalibrationTokens& tokens, size_t max_tokens);

@@ -38,8 +38,8 @@ class InputMoments {
 
  private:
   Matrix inputs_;
-  // Of x' * transposed x for the exact inputs x' if the matrix has more outputs than inputs, since
-  // this takes less time than to add up y * transposed x.
+  // This is x' * transposed x, with the exact inputs x', if the matrix has more outputs
+  // than inputs, because this takes less time than to add up y * transposed x.
   Matrix exact_;
   bool is_wide_;
   std::vector<double> output_squares_;

@@ -58,8 +58,8 @@ class OutputErrors {
     }
   }
 
-  // Of the weights themselves: weights * (moments * transposed weights - 2 * transposed outputs) +
-  // the squares of the outputs.
+  // The error of the weights themselves is weights * (moments * transposed weights - 2 * transposed
+  // outputs) + the squares of the outputs.
   double exact() const { return exact_; }
 
   // How much larger the error is with `values` in place of the weights; both have the same shape.
@@ -122,19 +122,12 @@ Errors Judge(const ThreadPool& threads, const Matrix& weights, const Matrix& sol
     Matrix rounded_rows(count, weights.columns());
     Matrix solved_rows(count, weights.columns());
     RowQuantizer quantizer(layout);
-    std::vector<float> padded(layout.padded_input_channels);
-    std::vector<std::byte> data(layout.row_bytes());
-    std::vector<std::byte> scales(layout.row_scale_bytes());
     for (size_t i = 0; i < count; ++i) {
       const size_t row = (first + i) * step;
       std::ranges::copy(weights.view().row(row), exact_rows.view().row(i).begin());
       std::ranges::copy(solved.view().row(row), solved_rows.view().row(i).begin());
-      std::ranges::fill(padded, 0.0f);
-      std::ranges::copy(weights.view().row(row), padded.begin());
-      quantizer.Quantize(padded, data, scales);
-      quantizer.Dequantize(data, scales, padded);
-      std::ranges::copy(std::span(padded).first(weights.columns()),
-                        rounded_rows.view().row(i).begin());
+      std::ranges::copy(weights.view().row(row), rounded_rows.view().row(i).begin());
+      quantizer.Round(rounded_rows.view().row(i));
     }
     const OutputErrors of_outputs(held_back, first * step, step, std::as_const(exact_rows).view());
     errors[group] = {.exact = of_outputs.exact(),

@@ -32,11 +32,11 @@ double Divergence(std::span<const float> exact, std::span<const float> changed) 
 
 }  // namespace
 
-std::vector<size_t> SpacedWindows(std::span<const size_t> windows, size_t count) {
-  count = std::clamp<size_t>(count, 1, windows.size());
+std::vector<size_t> EvenlySpaced(std::span<const size_t> all, size_t count) {
+  count = std::clamp<size_t>(count, 1, all.size());
   std::vector<size_t> spaced;
   spaced.reserve(count);
-  for (size_t i = 0; i < count; ++i) spaced.push_back(windows[i * windows.size() / count]);
+  for (size_t i = 0; i < count; ++i) spaced.push_back(all[i * all.size() / count]);
   return spaced;
 }
 

@@ -13,8 +13,8 @@
 
 namespace cria {
 
-// `count` windows, or all if there are fewer, evenly spaced; at least one.
-std::vector<size_t> SpacedWindows(std::span<const size_t> windows, size_t count);
+// `count` of some windows or tokens, or all if there are fewer, evenly spaced; at least one.
+std::vector<size_t> EvenlySpaced(std::span<const size_t> all, size_t count);
 
 // The hidden rows of the windows' tokens before the first layer, [tokens, hidden_size].
 Result<Matrix> EmbedWindows(const CalibrationTokens& tokens, std::span<const size_t> windows,

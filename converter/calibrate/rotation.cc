@@ -101,7 +101,7 @@ class Trial {
     for (size_t i = 0; i < tokens.num_windows(); ++i) {
       if (tokens.IsHeldBack(i)) held_back.push_back(i);
     }
-    windows_ = SpacedWindows(held_back, RotationTrialTokens(weights) / tokens.window_tokens);
+    windows_ = EvenlySpaced(held_back, RotationTrialTokens(weights) / tokens.window_tokens);
   }
 
   // What rounding all matrices changes with the rotated plan, in relation to without.

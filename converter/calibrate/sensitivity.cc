@@ -87,7 +87,7 @@ class Measurement {
     }
     std::vector<size_t> all(tokens_.num_windows());
     std::ranges::iota(all, size_t{0});
-    return SpacedWindows(all, SensitivityTokens(weights, matrices_.size()) / tokens_.window_tokens);
+    return EvenlySpaced(all, SensitivityTokens(weights, matrices_.size()) / tokens_.window_tokens);
   }
 
   Status RunWindows(std::span<const size_t> windows) {

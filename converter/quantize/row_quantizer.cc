@@ -1,5 +1,6 @@
 #include "converter/quantize/row_quantizer.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -103,6 +104,16 @@ void RowQuantizer::Dequantize(std::span<const std::byte> data, std::span<const s
       }
       return;
   }
+}
+
+void RowQuantizer::Round(std::span<float> row) {
+  padded_.assign(layout_.padded_input_channels, 0.0f);
+  data_.resize(layout_.row_bytes());
+  scales_.resize(layout_.row_scale_bytes());
+  std::ranges::copy(row, padded_.begin());
+  Quantize(padded_, data_, scales_);
+  Dequantize(data_, scales_, padded_);
+  std::copy_n(padded_.begin(), row.size(), row.begin());
 }
 
 }  // namespace cria

@@ -46,9 +46,16 @@ class RowQuantizer {
   void Dequantize(std::span<const std::byte> data, std::span<const std::byte> scales,
                   std::span<float> row) const;
 
+  // Replaces `row`, of layout.input_channels floats, by what is stored of it.
+  void Round(std::span<float> row);
+
  private:
   TensorLayout layout_;
   std::vector<float> scratch_;
+  // What Round() stores; empty before the first call.
+  std::vector<float> padded_;
+  std::vector<std::byte> data_;
+  std::vector<std::byte> scales_;
 };
 
 }  // namespace cria

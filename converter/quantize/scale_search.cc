@@ -64,7 +64,7 @@ using Lanes [[gnu::vector_size(kScaleSearchLanes * sizeof(float))]] = float;
 }
 
 #if defined(__x86_64__)
-// The same, with the same results, for processors that compute eight lanes at once.
+// Gives the same results, and is compiled for processors that compute eight lanes at once.
 [[gnu::target("avx2")]] Evaluation EvaluateWithAvx2(std::span<const float> values, float scale,
                                                     CodeRange range) {
   return EvaluateInLanes(values, scale, range);

@@ -27,7 +27,7 @@ struct TileProduct {
   size_t num_outputs = 0;
 
   const int8_t* Row(size_t r) const { return rows.values + r * rows.stride; }
-  // Of each block of row r.
+  // The scales of row r have one element for each block, and so have the offsets.
   const float* Scales(size_t r) const {
     return QuantizedBlocks::Scales(Row(r), tiles.input_channels);
   }
