@@ -39,7 +39,6 @@ using Lanes [[gnu::vector_size(kScaleSearchLanes * sizeof(float))]] = float;
 // Always inlined, so that it is compiled for the instructions of each function that calls it.
 [[gnu::always_inline]] inline Evaluation EvaluateInLanes(std::span<const float> values, float scale,
                                                          CodeRange range) {
-  constexpr float kMagic = 12582912.0f;  // As in RoundToInteger.
   const float inverse_scale = 1.0f / scale;
   const Lanes min = Lanes{} + range.min;
   const Lanes max = Lanes{} + range.max;
@@ -50,11 +49,11 @@ using Lanes [[gnu::vector_size(kScaleSearchLanes * sizeof(float))]] = float;
   for (size_t i = 0; i < values.size(); i += kScaleSearchLanes) {
     Lanes value;
     std::memcpy(&value, first + i, sizeof(value));
-    // As CodeOf.
+    // As CodeOf, which takes no vectors.
     Lanes code = value * inverse_scale;
     code = code < min ? min : code;
     code = max < code ? max : code;
-    code = (code + kMagic) - kMagic;
+    code = (code + kIntegerRounder) - kIntegerRounder;
     const Lanes residual = value - scale * code;
     error += residual * residual;
     value_code += value * code;

@@ -38,11 +38,14 @@ struct ScaleFit {
   double squared_error = 0.0;  // Sum over the values of (value - scale * code)².
 };
 
+// A number of |value| below 2^22 is rounded to an integer if this is added and subtracted again:
+// 1.5 * 2^23, whose unit in the last place is 1.
+inline constexpr float kIntegerRounder = 12582912.0f;
+
 // The nearest integer, ties to even, for |value| below 2^22. It uses only arithmetic, so that
 // compilers vectorize loops of it on every architecture, with the same results.
 [[gnu::always_inline]] inline float RoundToInteger(float value) {
-  constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23: its unit in the last place is 1.
-  return (value + kMagic) - kMagic;
+  return (value + kIntegerRounder) - kIntegerRounder;
 }
 
 [[gnu::always_inline]] inline float CodeOf(float value, float inverse_scale, CodeRange range) {

@@ -201,7 +201,8 @@ class Decoder final : public TokenModel {
   Status AttentionBlock(Layer& layer, size_t rows);
   // Ends with the normalized rows of the layer `next`; it is null after the last layer.
   Status FeedForwardBlock(Layer& layer, size_t rows, const Layer* next);
-  // Both leave the block's output in projected_. A dense feed-forward may be the shared expert.
+  // All leave the block's output in projected_. The shared expert of a mixture is a dense
+  // feed-forward whose rows may have to be quantized in another form than the experts'.
   Status DenseFeedForward(const Layer& layer, size_t rows);
   Status Mixture(const Layer& layer, size_t rows);
   Status SharedExpert(const Layer& layer, size_t rows);
