@@ -181,6 +181,9 @@ Json TensorJson(const StoredTensor& tensor) {
                {"scales_offset", tensor.scales.offset},
                {"checksum", Format("{:016x}", tensor.checksum)}};
   if (tensor.layout.scheme == Scheme::kQb4w) json["block_size"] = tensor.layout.block_size;
+  // The rows of a matrix may be several tensors.
+  if (tensor.first_row != 0) json["first_row"] = tensor.first_row;
+  if (tensor.layout.factor != 1.0f) json["factor"] = tensor.layout.factor;
   if (tensor.layout.padded_input_channels != tensor.layout.input_channels) {
     json["padded_input_channels"] = tensor.layout.padded_input_channels;
   }
@@ -256,11 +259,16 @@ void PrintForPeople(const Json& json) {
   }
   std::printf("tensors\n");
   for (const Json& tensor : json["tensors"]) {
-    const size_t block = tensor.value("block_size", size_t{0});
-    std::printf("  %-36s %-5s %-14s %10s%s\n", ValueText(tensor["name"]).c_str(),
+    std::string more;
+    if (const auto block = tensor.value("block_size", size_t{0}); block != 0) {
+      more = Format("  blocks of {}", block);
+    }
+    if (const auto row = tensor.value("first_row", size_t{0}); row != 0) {
+      more += Format("  from row {}", row);
+    }
+    std::printf("  %-36s %-6s %-14s %10s%s\n", ValueText(tensor["name"]).c_str(),
                 ValueText(tensor["scheme"]).c_str(), tensor["shape"].dump().c_str(),
-                FormatBytes(tensor["bytes"].get<uint64_t>()).c_str(),
-                block == 0 ? "" : Format("  blocks of {}", block).c_str());
+                FormatBytes(tensor["bytes"].get<uint64_t>()).c_str(), more.c_str());
   }
 }
 

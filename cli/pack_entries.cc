@@ -46,6 +46,8 @@ const char* WeightsName(uint8_t layer_schemes) {
       return "int8";
     case 1u << static_cast<uint32_t>(Scheme::kQb4w):
       return "int4";
+    case 1u << 3:
+      return "kept";
     default:
       return "mixed";
   }

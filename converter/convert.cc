@@ -30,7 +30,9 @@ std::vector<TensorKindReport> SummarizeKinds(const FilePlan& plan,
   std::vector<TensorKindReport> kinds;
   for (size_t i = 0; i < plan.tensors.size(); ++i) {
     const StoredTensor& stored = plan.tensors[i].stored;
-    auto kind = std::ranges::find(kinds, stored.spec.role, &TensorKindReport::role);
+    auto kind = std::ranges::find_if(kinds, [&](const TensorKindReport& known) {
+      return known.role == stored.spec.role && known.scheme == stored.layout.scheme;
+    });
     if (kind == kinds.end()) {
       kinds.push_back({.role = stored.spec.role, .scheme = stored.layout.scheme});
       kind = kinds.end() - 1;
@@ -210,6 +212,12 @@ Result<ChosenSchemes> ChooseSchemesOnce(const std::filesystem::path& checkpoint_
 }  // namespace
 
 std::string_view ConverterVersion() { return CRIA_VERSION; }
+
+Result<bool> HasCodesToKeep(const std::filesystem::path& checkpoint_path) {
+  CRIA_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenCheckpoint(checkpoint_path));
+  return std::ranges::any_of(checkpoint.tensors,
+                             [](const auto& tensor) { return CanKeepCodes(tensor.second); });
+}
 
 Status CheckOptions(const ConvertOptions& options) {
   return ChooseSchemes(options).transform([](const TensorSchemes&) {});

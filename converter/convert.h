@@ -51,11 +51,14 @@ struct SizeTarget {
 
 struct ConvertOptions {
   Scheme weights = Scheme::kQb4w;
+  // Matrices that a GGUF file has in blocks keep their codes; `weights` is for those that have
+  // none, or whose factors do not allow it. Neither with a target nor with calibration.
+  bool keeps_codes = false;
   // Instead of `weights` and `block_size`: int8 or int4 for each matrix of the layers, so that the
   // model loses little at this size; see MeasureSensitivity.
   std::optional<SizeTarget> target = {};
   size_t block_size = 32;  // kQb4w only: 32, 64, 128 or 256; the maximum.
-  // Default: f32 in f32 models, otherwise int8.
+  // Default: the codes are kept, or f32 in f32 models, otherwise int8.
   std::optional<Scheme> embedding = {};
   std::optional<Scheme> head = {};
   size_t num_threads = 0;  // 0: one for each processor.
@@ -68,7 +71,7 @@ struct ConvertOptions {
   bool overwrite = false;  // Also replaces an output that Cria did not write.
 };
 
-// Figures of all tensors with one role, for the report.
+// Figures of all tensors with one role and scheme, for the report.
 struct TensorKindReport {
   TensorRole role;
   Scheme scheme;
@@ -101,6 +104,9 @@ struct VocabularyReport {
   size_t num_tokens = 0;
   std::vector<std::string> notes = {};  // As in ConvertReport.
 };
+
+// Whether the checkpoint has matrices in blocks, whose codes can be kept.
+Result<bool> HasCodesToKeep(const std::filesystem::path& checkpoint_path);
 
 // Fails with kUsage if the options contradict each other; Convert does, too, before it does
 // anything.

@@ -1,6 +1,7 @@
 #include "converter/plan_conversion.h"
 
 #include <algorithm>
+#include <set>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -85,16 +86,48 @@ Result<std::vector<SchemeChoice>> ChooseLayouts(const Preparation& preparation,
   return choices;
 }
 
+// Says how many matrices of the layers do not keep their codes, and why.
+void NoteRoundedMatrices(PlannedConversion& planned) {
+  size_t num_matrices = 0;
+  size_t num_rounded = 0;
+  std::set<std::string_view> types;
+  for (const PlannedTensor& tensor : planned.plan.tensors) {
+    const StoredTensor& stored = tensor.stored;
+    if (stored.spec.layer == kNoLayer || stored.spec.is_always_f32()) continue;
+    if (stored.first_row == 0) ++num_matrices;
+    if (stored.layout.block_format() != nullptr) continue;
+    ++num_rounded;
+    for (const MappedPart& part : tensor.parts) {
+      if (!CanKeepCodes(*part.source)) types.insert(ElementTypeName(part.source->type));
+    }
+  }
+  if (num_rounded == 0) return;
+  std::string names;
+  for (const std::string_view type : types) {
+    names += Format("{}{}", names.empty() ? ", because they are stored as " : " and ", type);
+  }
+  planned.preparation.checkpoint.notes.push_back(
+      Format("{} of {} matrices of the layers are rounded{}", num_rounded, num_matrices, names));
+}
+
 }  // namespace
 
 Result<TensorSchemes> ChooseSchemes(const ConvertOptions& options) {
   if (options.calibration && options.weights == Scheme::kF32) {
     return Fail(ErrorCode::kUsage, "weights in f32 lose nothing, so they cannot be calibrated");
   }
+  if (options.keeps_codes && options.target) {
+    return Fail(ErrorCode::kUsage, "a target chooses other codes, so they cannot be kept");
+  }
   if (options.target && options.weights != Scheme::kQb4w) {
     return Fail(ErrorCode::kUsage,
                 "a target chooses between int4 and int8 for each matrix, so weights cannot be "
                 "given a scheme as well");
+  }
+  if (options.keeps_codes && options.calibration) {
+    return Fail(ErrorCode::kUsage,
+                "codes that are kept are not chosen, so there is nothing to calibrate; choose int4 "
+                "or int8 for the weights");
   }
   if (!std::ranges::contains(kBlockSizes, options.block_size)) {
     return Fail(ErrorCode::kUsage,
@@ -104,7 +137,10 @@ Result<TensorSchemes> ChooseSchemes(const ConvertOptions& options) {
   return TensorSchemes{.weights = options.weights,
                        .embedding = options.embedding.value_or(table_scheme),
                        .head = options.head.value_or(table_scheme),
-                       .block_size = options.block_size};
+                       .block_size = options.block_size,
+                       .keeps_weights = options.keeps_codes,
+                       .keeps_embedding = options.keeps_codes && !options.embedding,
+                       .keeps_head = options.keeps_codes && !options.head};
 }
 
 Result<Preparation> Prepare(const std::filesystem::path& checkpoint_path,
@@ -145,7 +181,9 @@ Result<PlannedConversion> PlanConversion(Preparation preparation, const ConvertO
                                          const ProgressCallback& progress) {
   PlannedConversion planned = {.preparation = std::move(preparation)};
   CRIA_ASSIGN_OR_RETURN(planned.plan, MakePlan(planned.preparation, options));
-  if (options.weights != Scheme::kF32) {
+  if (options.keeps_codes) {
+    NoteRoundedMatrices(planned);
+  } else if (options.weights != Scheme::kF32) {
     CRIA_ASSIGN_OR_RETURN(planned.equalized,
                           Equalize(planned.plan, planned.preparation.checkpoint.config, threads));
   }
@@ -174,6 +212,8 @@ Result<std::vector<MatrixError>> MeasureErrorsOf(PlannedConversion& planned,
                                                  const ConvertOptions& options,
                                                  const ThreadPool& threads,
                                                  const ProgressCallback& progress) {
+  // Kept codes are the checkpoint itself.
+  if (options.keeps_codes) return std::vector<MatrixError>();
   std::string text;
   for (const std::string& each : options.error_texts) {
     if (EncodeText(planned.preparation, each, 0, kAnyText)) text += each;

@@ -72,8 +72,10 @@ double CostOfGiving(Scheme scheme) {
       return kGiveInt8;
     case Scheme::kQb4w:
       return kGiveInt4;
+    default:
+      // Codes are copied, but also read as numbers.
+      return kGiveF32;
   }
-  return 0.0;
 }
 
 // Costs of quantizing and writing tables, which are int8 unless the model is in f32.
@@ -174,7 +176,9 @@ StepCosts EstimateStepCosts(const ModelConfig& config, const ConvertOptions& opt
   }
   cost_of(ConvertStep::kWriting) =
       CostOfTables(sizes, options) +
-      sizes.weights * (options.calibration ? kCopyCode : CostOfGiving(options.weights));
+      sizes.weights * (options.calibration
+                           ? kCopyCode
+                           : CostOfGiving(options.keeps_codes ? Scheme::kQ4_0 : options.weights));
   if (around.verifies) {
     cost_of(ConvertStep::kVerifying) = CostOfCopy(sizes, Scheme::kF32) + CostOfComparing(sizes);
   }

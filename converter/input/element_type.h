@@ -5,6 +5,8 @@
 #include <span>
 #include <string_view>
 
+#include "weights/block_format.h"
+
 namespace cria {
 
 // How a checkpoint stores numbers: single numbers, or, with ggml's names, blocks of numbers that
@@ -35,12 +37,14 @@ struct StoredBlock {
 };
 StoredBlock BlockOf(ElementType type);
 
+// Null for single numbers.
+const BlockFormat* BlockFormatOf(ElementType type);
+
 // "Q4_K"
 std::string_view ElementTypeName(ElementType type);
 
 // Converts whole blocks to floats. `raw` need not be aligned and must have as many blocks as
 // `destination` has room for. Blocks with an infinite or NaN scale give infinities or NaNs.
-// Formulas: the structs `block_*` and functions `dequantize_row_*` of ggml.
 void Dequantize(ElementType type, const std::byte* raw, std::span<float> destination);
 
 }  // namespace cria

@@ -106,6 +106,11 @@ TensorSource RowsOf(const TensorSource& source, uint64_t first_row, uint64_t num
   return rows;
 }
 
+bool CanKeepCodes(const TensorSource& source) {
+  return BlockFormatOf(source.type) != nullptr && source.addend == 0.0f &&
+         source.row_factor.period == 0 && source.other_shards.empty();
+}
+
 Status TensorReader::Read(const TensorSource& source, uint64_t first,
                           std::span<float> destination) {
   raw_.resize(BytesOf(source.type, destination.size()));

@@ -60,6 +60,10 @@ struct TensorSource {
 // Rows [first_row, first_row + num_rows) of a tensor that is neither split nor interleaved.
 TensorSource RowsOf(const TensorSource& source, uint64_t first_row, uint64_t num_rows);
 
+// Whether the model can have the tensor's codes as they are stored: it is in blocks, and all of it
+// has one factor at most.
+bool CanKeepCodes(const TensorSource& source);
+
 // Keyed by name.
 using TensorSources = std::map<std::string, TensorSource, std::less<>>;
 
@@ -70,6 +74,9 @@ class TensorReader {
   // blocks, and whole rows if the tensor is split or interleaved. If an element is not finite,
   // fails and names the tensor and the element.
   Status Read(const TensorSource& source, uint64_t first, std::span<float> destination);
+  // The bytes of what Read has read last, as they are stored; of an interleaved tensor, rows are in
+  // half-split order.
+  std::span<const std::byte> stored() const { return raw_; }
 
  private:
   std::vector<std::byte> raw_;

@@ -28,6 +28,10 @@ double SumOfSquares(std::span<const float> values) {
 
 }  // namespace
 
+QuantizationError ErrorOfKept(std::span<const float> weights) {
+  return {.squared_weights = SumOfSquares(weights)};
+}
+
 ScaleRule ScaleRuleOf(Scheme scheme) { return scheme == Scheme::kQc8w ? kQc8wRule : kQb4wRule; }
 
 RowQuantizer::RowQuantizer(const TensorLayout& layout)
@@ -51,6 +55,8 @@ QuantizationError RowQuantizer::Quantize(std::span<const float> row, std::span<s
       error.squared_error = QuantizeQb4wRow(
           row, layout_.block_size, scratch_, {reinterpret_cast<uint8_t*>(data.data()), data.size()},
           {reinterpret_cast<uint16_t*>(scales.data()), scales.size() / sizeof(uint16_t)});
+      break;
+    default:
       break;
   }
   return error;
@@ -78,6 +84,8 @@ void RowQuantizer::Store(std::span<const float> codes, std::span<const float> co
         std::memcpy(scales.data() + i * sizeof scale, &scale, sizeof scale);
       }
       return;
+    default:
+      return;
   }
 }
 
@@ -102,6 +110,8 @@ void RowQuantizer::Dequantize(std::span<const std::byte> data, std::span<const s
         const int code = static_cast<int>(data[i / 2]) >> (i % 2 * 4) & 15;
         row[i] = static_cast<float>(code - kQb4wZeroPoint) * Bf16ToFloat(scale);
       }
+      return;
+    default:
       return;
   }
 }

@@ -22,10 +22,13 @@ struct QuantizationError {
   }
 };
 
+// Of weights that are stored without any error.
+QuantizationError ErrorOfKept(std::span<const float> weights);
+
 // How the scale of each block, or row, is searched in a scheme with scales.
 ScaleRule ScaleRuleOf(Scheme scheme);
 
-// Stores rows in the scheme of a layout. Only this class knows every quantizer.
+// Stores rows in the scheme of a layout, one of XNNPACK's. Only this class knows every quantizer.
 class RowQuantizer {
  public:
   explicit RowQuantizer(const TensorLayout& layout);

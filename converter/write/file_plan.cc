@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <iterator>
 #include <utility>
 
 #include "model/file_layout.h"
@@ -21,6 +22,59 @@ FileSection SectionOf(const TensorSpec& spec) {
   return spec.role == TensorRole::kEmbedTokens ? FileSection::kEmbedding : FileSection::kWeights;
 }
 
+bool IsKept(const TensorSpec& spec, const TensorSchemes& schemes) {
+  if (spec.is_always_f32()) return false;
+  if (spec.role == TensorRole::kEmbedTokens) return schemes.keeps_embedding;
+  if (spec.role == TensorRole::kLmHead) return schemes.keeps_head;
+  return schemes.keeps_weights;
+}
+
+PlannedTensor PlannedTensorOf(const TensorSpec& spec, const TensorLayout& layout,
+                              std::vector<MappedPart> parts) {
+  return {.stored = {.spec = spec,
+                     .layout = layout,
+                     .data = {.bytes = layout.data_bytes()},
+                     .scales = {.bytes = layout.scale_bytes()}},
+          .section = SectionOf(spec),
+          .parts = std::move(parts)};
+}
+
+// Neighbouring parts whose codes are in one format, with one factor.
+struct KeptRows {
+  Scheme scheme;
+  float factor;
+  std::vector<MappedPart> parts;
+};
+
+// The tensor with the codes of its parts, in pieces of such rows. Empty if they cannot be kept.
+std::vector<PlannedTensor> KeptPieces(const MappedTensor& tensor, const TensorSchemes& schemes) {
+  if (!IsKept(tensor.spec, schemes)) return {};
+  std::vector<KeptRows> groups;
+  for (const MappedPart& part : tensor.parts) {
+    if (!CanKeepCodes(*part.source)) return {};
+    const Scheme scheme = BlockFormatOf(part.source->type)->scheme;
+    const float factor = part.source->factor;
+    if (groups.empty() || groups.back().scheme != scheme || groups.back().factor != factor) {
+      groups.push_back({scheme, factor, {}});
+    }
+    groups.back().parts.push_back(part);
+  }
+  if (groups.size() > tensor.spec.max_pieces()) return {};
+  std::vector<PlannedTensor> pieces;
+  size_t first_row = 0;
+  for (KeptRows& group : groups) {
+    TensorSpec spec = tensor.spec;
+    spec.output_channels = 0;
+    for (const MappedPart& part : group.parts) spec.output_channels += part.source->shape.front();
+    TensorLayout layout = MakeTensorLayout(spec, group.scheme, 0);
+    layout.factor = group.factor;
+    pieces.push_back(PlannedTensorOf(spec, layout, std::move(group.parts)));
+    pieces.back().stored.first_row = first_row;
+    first_row += spec.output_channels;
+  }
+  return pieces;
+}
+
 // Sets `range` to the next aligned offset and returns its end.
 uint64_t Place(uint64_t end, FileRange& range) {
   if (range.bytes == 0) return end;
@@ -34,19 +88,19 @@ FilePlan PlanTensors(std::vector<MappedTensor> tensors, const ModelConfig& confi
                      const TensorSchemes& schemes) {
   FilePlan plan;
   for (MappedTensor& tensor : tensors) {
-    const TensorSpec& spec = tensor.spec;
-    // The embedding and the head have the same shape, so equal schemes mean equal layouts.
+    const TensorSpec spec = tensor.spec;
+    std::vector<PlannedTensor> pieces = KeptPieces(tensor, schemes);
+    if (pieces.empty()) {
+      const TensorLayout layout =
+          MakeTensorLayout(spec, SchemeOf(spec, schemes), schemes.block_size);
+      pieces.push_back(PlannedTensorOf(spec, layout, std::move(tensor.parts)));
+    }
+    // The embedding and the head have the same shape.
     if (spec.role == TensorRole::kLmHead && config.tie_word_embeddings &&
-        schemes.head == schemes.embedding) {
+        pieces.front().stored.layout == plan.tensors.front().stored.layout) {
       continue;
     }
-    const TensorLayout layout = MakeTensorLayout(spec, SchemeOf(spec, schemes), schemes.block_size);
-    plan.tensors.push_back({.stored = {.spec = spec,
-                                       .layout = layout,
-                                       .data = {.bytes = layout.data_bytes()},
-                                       .scales = {.bytes = layout.scale_bytes()}},
-                            .section = SectionOf(spec),
-                            .parts = std::move(tensor.parts)});
+    std::ranges::move(pieces, std::back_inserter(plan.tensors));
   }
   return plan;
 }

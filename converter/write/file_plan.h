@@ -29,6 +29,11 @@ struct TensorSchemes {
   Scheme embedding = Scheme::kQc8w;
   Scheme head = Scheme::kQc8w;
   size_t block_size = 32;  // The maximum; see MakeTensorLayout.
+  // Matrices whose codes can be kept (CanKeepCodes) are stored as they are in the checkpoint,
+  // instead of in the schemes above.
+  bool keeps_weights = false;
+  bool keeps_embedding = false;
+  bool keeps_head = false;
 };
 
 // A tensor that is in its scheme already: its data and its scales in a scratch file.
@@ -56,8 +61,9 @@ struct FilePlan {
   uint64_t file_bytes = 0;
 };
 
-// Chooses a layout for every tensor, and leaves out a tied head that would be the same as the
-// embedding. The tensors have no place in the file yet.
+// Chooses a layout for every tensor, or for each piece of it (StoredTensor::first_row), and leaves
+// out a tied head that would be the same as the embedding. The tensors have no place in the file
+// yet.
 FilePlan PlanTensors(std::vector<MappedTensor> tensors, const ModelConfig& config,
                      const TensorSchemes& schemes);
 

@@ -22,6 +22,30 @@ constexpr schema::Scheme ToSchema(Scheme scheme) {
       return schema::Scheme::Qc8w;
     case Scheme::kQb4w:
       return schema::Scheme::Qb4w;
+    case Scheme::kQ4_0:
+      return schema::Scheme::Q4_0;
+    case Scheme::kQ4_1:
+      return schema::Scheme::Q4_1;
+    case Scheme::kQ5_0:
+      return schema::Scheme::Q5_0;
+    case Scheme::kQ5_1:
+      return schema::Scheme::Q5_1;
+    case Scheme::kQ8_0:
+      return schema::Scheme::Q8_0;
+    case Scheme::kQ2K:
+      return schema::Scheme::Q2_K;
+    case Scheme::kQ3K:
+      return schema::Scheme::Q3_K;
+    case Scheme::kQ4K:
+      return schema::Scheme::Q4_K;
+    case Scheme::kQ5K:
+      return schema::Scheme::Q5_K;
+    case Scheme::kQ6K:
+      return schema::Scheme::Q6_K;
+    case Scheme::kIq4Nl:
+      return schema::Scheme::IQ4_NL;
+    case Scheme::kIq4Xs:
+      return schema::Scheme::IQ4_XS;
   }
   return {};
 }
@@ -333,6 +357,8 @@ Offset<schema::Tensor> BuildTensor(FlatBufferBuilder& builder, const StoredTenso
   fields.add_data(&data);
   fields.add_scales(&scales);
   fields.add_checksum(tensor.checksum);
+  // Written only if needed, as above.
+  if (tensor.layout.factor != 1.0f) fields.add_factor(tensor.layout.factor);
   return fields.Finish();
 }
 

@@ -48,6 +48,11 @@ void TensorStreamer::ConvertSlice(const Slice& slice, Workspace& workspace) {
   workspace.status = workspace.reader.Read(*slice.part->source, slice.first_row * input_channels,
                                            workspace.values);
   if (!workspace.status) return;
+  if (layout.block_format() != nullptr) {
+    std::ranges::copy(workspace.reader.stored(), workspace.data.begin());
+    workspace.error = ErrorOfKept(workspace.values);
+    return;
+  }
   ApplyFactors(*slice.part, slice.first_row, input_channels, workspace.values);
 
   RowQuantizer quantizer(layout);

@@ -262,9 +262,13 @@ const float* Decoder::AddProjected(size_t row, const float* bias, const float* n
 }
 
 Status Decoder::Multiply(const Projection& projection, size_t rows, OperatorKind kind) {
-  const Status product = projection.linear->Run(projection.packed, rows, PoolFor(rows));
+  const ThreadPool& pool = PoolFor(rows);
+  CRIA_RETURN_IF_ERROR(projection.linear->Run(projection.packed, rows, pool));
+  for (const Piece& piece : projection.more_pieces) {
+    CRIA_RETURN_IF_ERROR(piece.linear->Run(piece.packed, rows, pool));
+  }
   Count(kind);
-  return product;
+  return {};
 }
 
 Status Decoder::RunLayerProducts(size_t rows) {

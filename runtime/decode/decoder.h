@@ -91,10 +91,14 @@ class Decoder final : public TokenModel {
   Status RunHeadProduct(size_t rows);
 
  private:
-  // A matrix and the operator that multiplies by it.
-  struct Projection {
+  // A matrix, or a piece of one, and the operator that multiplies by it.
+  struct Piece {
     xnn::Linear* linear = nullptr;
     std::span<const std::byte> packed;
+  };
+  // A whole matrix: its pieces, which all read their input in the same form.
+  struct Projection : Piece {
+    std::vector<Piece> more_pieces = {};
   };
 
   // Where a tensor is loaded, the shape that it must have, and for a matrix the buffers of its
@@ -166,9 +170,20 @@ class Decoder final : public TokenModel {
   static GatedAct GatedActOf(HiddenAct act);
   Status LoadVectors();
   Place PlaceOf(const TensorSpec& spec);
-  // Fails if the tensor does not have the shape that the decoder computes with.
-  Result<Place> CheckedPlaceOf(const TensorSpec& spec, const TensorLayout& layout);
+  // Fails if the tensor, whose pieces these are, does not have the shape that the decoder computes
+  // with.
+  Result<Place> CheckedPlaceOf(std::span<const StoredTensor> pieces, const TensorSpec& spec);
   Status CreateProjections(const xnn::PackedWeights& weights);
+  // Most layers have the same shapes, so the operators of one layer serve others.
+  struct KnownLinear {
+    TensorRole role;
+    size_t first_row;
+    TensorLayout layout;
+    xnn::Linear* linear;
+  };
+  using KnownLinears = std::vector<KnownLinear>;
+  Result<xnn::Linear*> LinearFor(const TensorSpec& spec, const StoredTensor& piece,
+                                 const Place& place, KnownLinears& known);
   void LayOutCache();
   // Fills the rope tables and sets what depends on the kind of each layer.
   void PrepareLayerKinds();

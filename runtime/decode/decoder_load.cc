@@ -232,22 +232,25 @@ Decoder::Place Decoder::PlaceOf(const TensorSpec& spec) {
   return {};
 }
 
-Result<Decoder::Place> Decoder::CheckedPlaceOf(const TensorSpec& spec, const TensorLayout& layout) {
+Result<Decoder::Place> Decoder::CheckedPlaceOf(std::span<const StoredTensor> pieces,
+                                               const TensorSpec& spec) {
   const Place place = PlaceOf(spec);
-  if (layout.output_channels == place.outputs && layout.input_channels == place.inputs &&
+  const TensorLayout& layout = pieces.front().layout;
+  const size_t outputs = pieces.back().first_row + pieces.back().layout.output_channels;
+  if (outputs == place.outputs && layout.input_channels == place.inputs &&
       (spec.is_vector() || layout.is_plain ? place.vector != nullptr : place.product != nullptr)) {
     return place;
   }
   return Fail(ErrorCode::kInternal,
               Format("{}: the decoder has no place for {} of [{}, {}]", file_.path(), spec.Name(),
-                     layout.output_channels, layout.input_channels));
+                     outputs, layout.input_channels));
 }
 
 Status Decoder::LoadVectors() {
   float* next = arena_.Pointer<float>(memory_.layout, memory_.norm_weights);
   for (const StoredTensor& tensor : file_.tensors()) {
     if (!tensor.spec.is_vector()) continue;
-    CRIA_ASSIGN_OR_RETURN(const Place place, CheckedPlaceOf(tensor.spec, tensor.layout));
+    CRIA_ASSIGN_OR_RETURN(const Place place, CheckedPlaceOf({&tensor, 1}, tensor.spec));
     const std::span<float> vector(std::exchange(next, next + place.inputs), place.inputs);
     const std::span<std::byte> bytes = std::as_writable_bytes(vector);
     CRIA_RETURN_IF_ERROR(tensor.part == nullptr ? file_.Read(tensor.data, bytes)
@@ -286,52 +289,55 @@ void Decoder::SubtractKeyOffsets() {
 }
 
 Status Decoder::CreateProjections(const xnn::PackedWeights& weights) {
-  // All layers have the same shapes, so the operators of one layer serve all.
-  struct Known {
-    TensorRole role;
-    TensorLayout layout;
-    xnn::Linear* linear;
-  };
-  std::vector<Known> known;
+  KnownLinears known;
   size_t num_matrices = 0;
   for (const TensorSpec& spec : ExpectedTensors(config_)) {
     if (!spec.is_multiplied()) continue;
-    // For a tied head, this is the layout of the embedding table.
-    const TensorLayout& layout = file_.tensor(spec.role, spec.layer).layout;
-    CRIA_ASSIGN_OR_RETURN(const Place place, CheckedPlaceOf(spec, layout));
-    const uint64_t used_parts = layout.num_parts == 1 ? 1 : config_.num_experts_per_tok;
-    weight_bytes_per_token_ +=
-        (layout.data_bytes() + layout.scale_bytes()) / layout.num_parts * used_parts;
-    // Packed weights are in the order of a forward pass, like ExpectedTensors.
-    const std::span<const std::byte> packed = weights.matrices()[num_matrices++];
-    if (layout.is_plain) {
-      *place.vector = reinterpret_cast<const float*>(packed.data());
-      continue;
+    // For a tied head, this is the embedding table.
+    const std::span<const StoredTensor> pieces = file_.pieces(spec.role, spec.layer);
+    CRIA_ASSIGN_OR_RETURN(const Place place, CheckedPlaceOf(pieces, spec));
+    for (const StoredTensor& piece : pieces) {
+      const TensorLayout& layout = piece.layout;
+      const uint64_t used_parts = layout.num_parts == 1 ? 1 : config_.num_experts_per_tok;
+      weight_bytes_per_token_ +=
+          (layout.data_bytes() + layout.scale_bytes()) / layout.num_parts * used_parts;
+      // Packed weights are in the order of a forward pass, like ExpectedTensors.
+      const std::span<const std::byte> packed = weights.matrices()[num_matrices++];
+      if (layout.is_plain) {
+        *place.vector = reinterpret_cast<const float*>(packed.data());
+        continue;
+      }
+      CRIA_ASSIGN_OR_RETURN(xnn::Linear* const linear, LinearFor(spec, piece, place, known));
+      Piece& product =
+          piece.first_row == 0 ? *place.product : place.product->more_pieces.emplace_back();
+      product = {.linear = linear, .packed = packed};
     }
-    place.product->packed = packed;
-    const auto alike = std::ranges::find_if(known, [&](const Known& other) {
-      return other.role == spec.role && other.layout == layout;
-    });
-    if (alike != known.end()) {
-      place.product->linear = alike->linear;
-      continue;
-    }
-    Result<xnn::Linear> linear = xnn::Linear::Create(
-        layout.Part(),
-        {.input = place.input,
-         .input_stride = place.input_stride,
-         .quantized = place.quantized.values == nullptr ? quantized_ : place.quantized,
-         .quantized_stride = QuantizedRowStride(layout.input_channels),
-         .output = place.output},
-        std::max(pool_.num_threads(), batch_pool_.num_threads()));
-    if (!linear) {
-      return Fail(linear.error().code(),
-                  Format("{}: {}: {}", file_.path(), spec.Name(), linear.error().message()));
-    }
-    place.product->linear = &linears_.emplace_back(std::move(*linear));
-    known.push_back({spec.role, layout, place.product->linear});
   }
   return {};
+}
+
+Result<xnn::Linear*> Decoder::LinearFor(const TensorSpec& spec, const StoredTensor& piece,
+                                        const Place& place, KnownLinears& known) {
+  const TensorLayout& layout = piece.layout;
+  const auto alike = std::ranges::find_if(known, [&](const KnownLinear& other) {
+    return other.role == spec.role && other.first_row == piece.first_row && other.layout == layout;
+  });
+  if (alike != known.end()) return alike->linear;
+  Result<xnn::Linear> linear = xnn::Linear::Create(
+      layout.Part(),
+      {.input = place.input,
+       .input_stride = place.input_stride,
+       .quantized = place.quantized.values == nullptr ? quantized_ : place.quantized,
+       .quantized_stride = QuantizedRowStride(layout.input_channels),
+       .output = place.output + piece.first_row,
+       .output_stride = place.outputs / layout.num_parts},
+      std::max(pool_.num_threads(), batch_pool_.num_threads()));
+  if (!linear) {
+    return Fail(linear.error().code(),
+                Format("{}: {}: {}", file_.path(), spec.Name(), linear.error().message()));
+  }
+  known.push_back({spec.role, piece.first_row, layout, &linears_.emplace_back(std::move(*linear))});
+  return known.back().linear;
 }
 
 }  // namespace cria

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "ops/vector.h"
+#include "weights/block_numbers.h"
 
 namespace cria {
 
@@ -50,6 +51,14 @@ Status EmbeddingReader::Read(int32_t id, float* output) const {
   CRIA_ASSIGN_OR_RETURN(const std::byte* const row, Row(data_, table_->data, index, row_));
   CRIA_ASSIGN_OR_RETURN(const std::byte* const scales,
                         Row(scales_, table_->scales, index, row_scales_));
+  if (const BlockFormat* const format = layout.block_format(); format != nullptr) {
+    const std::span weights(output, layout.input_channels);
+    DequantizeBlocks(*format, row, weights);
+    if (layout.factor != 1.0f) {
+      for (float& weight : weights) weight *= layout.factor;
+    }
+    return {};
+  }
   switch (layout.scheme) {
     case Scheme::kF32:
       std::memcpy(output, row, layout.input_channels * sizeof(float));
@@ -62,6 +71,8 @@ Status EmbeddingReader::Read(int32_t id, float* output) const {
       ops::DequantizeQb4w(reinterpret_cast<const uint8_t*>(row),
                           reinterpret_cast<const uint16_t*>(scales), layout.block_size,
                           layout.input_channels, output);
+      break;
+    default:
       break;
   }
   return {};

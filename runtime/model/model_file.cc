@@ -61,16 +61,20 @@ Result<ModelFile> ModelFile::OpenEither(platform::File file) {
   }
 
   model.tensor_index_.assign(size_t{model.config_.num_hidden_layers} * kNumTensorRoles, 0);
-  for (uint32_t i = 0; i < model.tensors_.size(); ++i) {
+  for (uint32_t i = static_cast<uint32_t>(model.tensors_.size()); i-- > 0;) {
     const TensorSpec& spec = model.tensors_[i].spec;
     model.tensor_index_[TensorSlot(spec.role, spec.layer)] = i;
   }
   return model;
 }
 
-const StoredTensor& ModelFile::tensor(TensorRole role, int layer) const {
+std::span<const StoredTensor> ModelFile::pieces(TensorRole role, int layer) const {
   // The index of a tied head that is not stored is 0, which is the embedding table.
-  return tensors_[tensor_index_[TensorSlot(role, layer)]];
+  const std::span from = std::span(tensors_).subspan(tensor_index_[TensorSlot(role, layer)]);
+  const auto is_other = [&](const StoredTensor& tensor) {
+    return tensor.first_row == 0 && &tensor != &from.front();
+  };
+  return from.first(static_cast<size_t>(std::ranges::find_if(from, is_other) - from.begin()));
 }
 
 Status ModelFile::VerifyPayload() const {
@@ -92,7 +96,10 @@ Status ModelFile::VerifyPayload() const {
 std::vector<const StoredTensor*> MultipliedMatrices(const ModelFile& model) {
   std::vector<const StoredTensor*> matrices;
   for (const TensorSpec& spec : ExpectedTensors(model.config())) {
-    if (spec.is_multiplied()) matrices.push_back(&model.tensor(spec.role, spec.layer));
+    if (!spec.is_multiplied()) continue;
+    for (const StoredTensor& piece : model.pieces(spec.role, spec.layer)) {
+      matrices.push_back(&piece);
+    }
   }
   return matrices;
 }

@@ -34,6 +34,9 @@ class TensorPart {
 struct StoredTensor {
   TensorSpec spec;
   TensorLayout layout;
+  // Of the matrix's rows. A matrix that is joined by rows may be stored in pieces, one tensor
+  // behind another, whose block formats differ: `spec` and `layout` are then those of the piece.
+  size_t first_row = 0;
   FileRange data;
   FileRange scales;  // Empty for kF32.
   uint64_t checksum = 0;
@@ -75,9 +78,13 @@ class ModelFile {
   std::span<const int32_t> stop_token_ids() const { return stop_token_ids_; }
 
   std::span<const StoredTensor> tensors() const { return tensors_; }
-  // A tensor of the configuration. For a tied output head that is not stored separately, it is the
-  // embedding table.
-  const StoredTensor& tensor(TensorRole role, int layer = kNoLayer) const;
+  // A tensor of the configuration, or its first piece. For a tied output head that is not stored
+  // separately, it is the embedding table.
+  const StoredTensor& tensor(TensorRole role, int layer = kNoLayer) const {
+    return pieces(role, layer).front();
+  }
+  // All pieces of a tensor.
+  std::span<const StoredTensor> pieces(TensorRole role, int layer = kNoLayer) const;
   // Whether the file has the tensor in its portable form. A file with packed weights has only
   // vectors and the embedding table in that form.
   bool is_stored(const StoredTensor& tensor) const {
@@ -117,12 +124,12 @@ class ModelFile {
   std::span<const int32_t> stop_token_ids_;
   std::vector<StoredTensor> tensors_;
   std::shared_ptr<const void> parts_;  // What the tensors' parts point to.
-  // Index into tensors_ by layer (0 for kNoLayer) and role.
+  // Index of the first piece in tensors_ by layer (0 for kNoLayer) and role.
   std::vector<uint32_t> tensor_index_;
 };
 
-// The matrices of a model that products use, in the order in which a forward pass uses them: these
-// are packed. A tied output head is among them.
+// The matrices of a model that products use, in the order in which a forward pass uses them, or
+// their pieces: these are packed. A tied output head is among them.
 std::vector<const StoredTensor*> MultipliedMatrices(const ModelFile& model);
 
 }  // namespace cria

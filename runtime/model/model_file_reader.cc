@@ -3,6 +3,7 @@
 #include <flatbuffers/flatbuffers.h>
 
 #include <algorithm>
+#include <cmath>
 #include <concepts>
 #include <string>
 #include <string_view>
@@ -243,6 +244,45 @@ Status ModelFileReader::ReadSections(const schema::Model& metadata) {
   return {};
 }
 
+Status ModelFileReader::ReadPieces(const schema::Model& metadata, const TensorSpec& spec,
+                                   size_t& next) {
+  const auto& stored = *metadata.tensors();
+  for (size_t row = 0, pieces = 0; row < spec.output_channels; ++pieces) {
+    const schema::Tensor* const entry = next < stored.size() ? stored.Get(next) : nullptr;
+    if (entry == nullptr || static_cast<int>(entry->role()) != static_cast<int>(spec.role) ||
+        entry->layer() != spec.layer || pieces == spec.max_pieces()) {
+      return Malformed(Format("tensors: {} has {} rows, but the configuration calls for {}",
+                              spec.Name(), row, spec.output_channels));
+    }
+    ++next;
+    StoredTensor tensor = {.spec = spec,
+                           .layout = {.scheme = static_cast<Scheme>(entry->scheme()),
+                                      .output_channels = entry->output_channels(),
+                                      .input_channels = entry->input_channels(),
+                                      .padded_input_channels = entry->padded_input_channels(),
+                                      .block_size = entry->block_size(),
+                                      .factor = entry->factor()},
+                           .first_row = row,
+                           .data = ToRange(entry->data()),
+                           .scales = ToRange(entry->scales()),
+                           .checksum = entry->checksum()};
+    const size_t rows = tensor.layout.output_channels;
+    // Only products of our own leave room for the other pieces.
+    const bool is_piece = spec.max_pieces() > 1 && tensor.layout.block_format() != nullptr;
+    if (is_piece && rows > 0 && rows <= spec.output_channels - row) {
+      tensor.spec.output_channels = rows;
+    }
+    CRIA_RETURN_IF_ERROR(CheckLayout(tensor));
+    tensor.layout = MakeTensorLayout(tensor.spec, tensor.layout.scheme, tensor.layout.block_size);
+    tensor.layout.factor = entry->factor();
+    CRIA_RETURN_IF_ERROR(CheckRange(tensor.data, tensor));
+    CRIA_RETURN_IF_ERROR(CheckRange(tensor.scales, tensor));
+    model_.tensors_.push_back(tensor);
+    row += rows;
+  }
+  return {};
+}
+
 Status ModelFileReader::ReadTensors(const schema::Model& metadata) {
   const std::vector<TensorSpec> expected = ExpectedTensors(model_.config_);
   const auto& stored = *metadata.tensors();
@@ -259,21 +299,7 @@ Status ModelFileReader::ReadTensors(const schema::Model& metadata) {
       }
       return Malformed(Format("tensors: {} is missing or out of order", spec.Name()));
     }
-    ++next;
-    StoredTensor tensor = {.spec = spec,
-                           .layout = {.scheme = static_cast<Scheme>(entry->scheme()),
-                                      .output_channels = entry->output_channels(),
-                                      .input_channels = entry->input_channels(),
-                                      .padded_input_channels = entry->padded_input_channels(),
-                                      .block_size = entry->block_size()},
-                           .data = ToRange(entry->data()),
-                           .scales = ToRange(entry->scales()),
-                           .checksum = entry->checksum()};
-    CRIA_RETURN_IF_ERROR(CheckLayout(tensor));
-    tensor.layout = MakeTensorLayout(spec, tensor.layout.scheme, tensor.layout.block_size);
-    CRIA_RETURN_IF_ERROR(CheckRange(tensor.data, tensor));
-    CRIA_RETURN_IF_ERROR(CheckRange(tensor.scales, tensor));
-    model_.tensors_.push_back(tensor);
+    CRIA_RETURN_IF_ERROR(ReadPieces(metadata, spec, next));
   }
   if (next != stored.size()) {
     return Malformed(Format("tensors: {} entries are more than the configuration calls for",
@@ -331,6 +357,12 @@ Status ModelFileReader::CheckLayout(const StoredTensor& tensor) const {
                name, layout.block_size, layout.padded_input_channels, SchemeName(layout.scheme),
                layout.input_channels));
   };
+  const BlockFormat* const format = layout.block_format();
+  if (format != nullptr && layout.input_channels % format->inputs != 0) return misfit();
+  if (format == nullptr ? layout.factor != 1.0f : !std::isfinite(layout.factor)) {
+    return Malformed(Format("tensors: {}.factor is {}, which its scheme {} does not have", name,
+                            layout.factor, SchemeName(layout.scheme)));
+  }
   const bool is_blockwise = layout.scheme == Scheme::kQb4w;
   if (is_blockwise && !std::ranges::contains(kBlockSizes, layout.block_size)) return misfit();
   // Only the layout that MakeTensorLayout gives for this block size is accepted, which limits

@@ -24,6 +24,8 @@ class ModelFileReader {
   Status CheckNoTensors(const schema::Model& metadata) const;
   Status ReadSections(const schema::Model& metadata);
   Status ReadTensors(const schema::Model& metadata);
+  // Reads the entries of one tensor, from entry `next` of the table on: one for each piece.
+  Status ReadPieces(const schema::Model& metadata, const TensorSpec& spec, size_t& next);
   Status CheckLayout(const StoredTensor& tensor) const;
   Status CheckRange(FileRange range, const StoredTensor& tensor) const;
   Status CheckPackedOffset() const;

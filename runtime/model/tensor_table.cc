@@ -89,18 +89,6 @@ void AddMixture(const ModelConfig& config, const Add& add) {
 
 }  // namespace
 
-std::string_view SchemeName(Scheme scheme) {
-  switch (scheme) {
-    case Scheme::kF32:
-      return "f32";
-    case Scheme::kQc8w:
-      return "qc8w";
-    case Scheme::kQb4w:
-      return "qb4w";
-  }
-  return "unknown";
-}
-
 std::string_view TensorRoleName(TensorRole role) { return TraitsOf(role).name; }
 
 std::string TensorSpec::Name() const {
@@ -109,6 +97,18 @@ std::string TensorSpec::Name() const {
 }
 
 bool TensorSpec::is_vector() const { return TraitsOf(role).is_vector; }
+
+size_t TensorSpec::max_pieces() const {
+  switch (role) {
+    case TensorRole::kQkvProj:
+      return 3;
+    case TensorRole::kGateUpProj:
+    case TensorRole::kSharedExpertGateUpProj:
+      return 2;
+    default:
+      return 1;
+  }
+}
 
 std::vector<TensorSpec> ExpectedTensors(const ModelConfig& config) {
   const size_t hidden = config.hidden_size;
@@ -152,6 +152,9 @@ uint64_t VectorElements(const ModelConfig& config) {
 }
 
 uint64_t TensorLayout::row_bytes() const {
+  if (const BlockFormat* const format = block_format(); format != nullptr) {
+    return padded_input_channels / format->inputs * format->bytes;
+  }
   switch (scheme) {
     case Scheme::kF32:
       return padded_input_channels * sizeof(float);
@@ -159,8 +162,9 @@ uint64_t TensorLayout::row_bytes() const {
       return padded_input_channels;
     case Scheme::kQb4w:
       return padded_input_channels / 2;
+    default:
+      return 0;
   }
-  return 0;
 }
 
 size_t TensorLayout::scales_per_row() const {
@@ -171,8 +175,9 @@ size_t TensorLayout::scales_per_row() const {
       return 1;
     case Scheme::kQb4w:
       return padded_input_channels / block_size;
+    default:
+      return 0;
   }
-  return 0;
 }
 
 uint64_t TensorLayout::row_scale_bytes() const {

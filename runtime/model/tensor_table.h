@@ -8,17 +8,10 @@
 #include <vector>
 
 #include "model/config.h"
+#include "weights/block_format.h"
+#include "weights/scheme.h"
 
 namespace cria {
-
-// How a tensor's numbers are stored; XNNPACK's names.
-enum class Scheme : uint8_t {
-  kF32,   // Row-major float.
-  kQc8w,  // int8, one float scale per output channel.
-  kQb4w,  // int4 + 8, two per byte with the even input in the low nibble, one bf16 scale per block.
-};
-inline constexpr int kNumSchemes = 3;
-std::string_view SchemeName(Scheme scheme);
 
 // What a tensor is for. Names follow Hugging Face's modules; q/k/v and gate/up, and their biases,
 // are joined by rows.
@@ -70,6 +63,9 @@ struct TensorSpec {
   // Whether products use the matrix: all but the embedding table, whose rows are read one by one.
   // False for the embedding table, even if it is the tied output head.
   bool is_multiplied() const { return !is_vector() && role != TensorRole::kEmbedTokens; }
+  // How many matrices of a checkpoint the rows come from, each of which may be stored as a tensor
+  // of its own (StoredTensor::first_row): 3 for q/k/v, 2 for gate/up, otherwise 1.
+  size_t max_pieces() const;
 };
 
 // Every tensor of a model with this configuration, in the order in which a forward pass uses them.
@@ -87,6 +83,7 @@ struct TensorLayout {
   size_t input_channels = 0;
   size_t padded_input_channels = 0;  // A multiple of block_size for kQb4w.
   size_t block_size = 0;             // kQb4w only.
+  float factor = 1.0f;               // Of all weights of a BlockFormat; otherwise 1.
   // Each of so many equal parts is packed by itself, because products use one of them at a time.
   size_t num_parts = 1;
   // Packed parts follow one another without unused bytes up to the next page: a page may have bytes
@@ -107,6 +104,8 @@ struct TensorLayout {
   size_t scales_per_row() const;
   uint64_t row_scale_bytes() const;
   uint64_t scale_bytes() const { return output_channels * row_scale_bytes(); }
+  // The format of GGML's blocks; null for XNNPACK's schemes.
+  const BlockFormat* block_format() const { return FindBlockFormat(scheme); }
 
   bool operator==(const TensorLayout&) const = default;
 };
@@ -119,6 +118,7 @@ inline constexpr std::array<size_t, 4> kBlockSizes = {32, 64, 128, 256};
 
 // The layout of `spec` in `scheme`. `block_size` (one of kBlockSizes; kQb4w only) is the maximum:
 // the largest block size up to it that divides the inputs is used, or 32 with padding if none does.
+// The inputs of a BlockFormat must be whole blocks.
 TensorLayout MakeTensorLayout(const TensorSpec& spec, Scheme scheme, size_t block_size);
 
 }  // namespace cria

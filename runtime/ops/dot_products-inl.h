@@ -108,11 +108,16 @@ HWY_INLINE auto SumsOfLanes(DI32 di32, V a, V b, V c, V d) {
 #endif
 }
 
+// What a lambda in a loop must have to be inlined like a function with HWY_INLINE.
+#undef CRIA_OPS_INLINE_LAMBDA
+#define CRIA_OPS_INLINE_LAMBDA HWY_ATTR __attribute__((always_inline))
+
 // Calls `run.template operator()<i>()` for i from 0 to before kCount.
 template <size_t kCount, typename Run>
 HWY_INLINE void ForEachConstant(const Run& run) {
-  [&]<size_t... kIndices>(std::index_sequence<kIndices...>)
-      HWY_ATTR { (run.template operator()<kIndices>(), ...); }(std::make_index_sequence<kCount>());
+  [&]<size_t... kIndices>(std::index_sequence<kIndices...>) CRIA_OPS_INLINE_LAMBDA {
+    (run.template operator()<kIndices>(), ...);
+  }(std::make_index_sequence<kCount>());
 }
 
 }  // namespace cria::ops::HWY_NAMESPACE

@@ -15,16 +15,24 @@ inline constexpr size_t kActivationBlock = 32;
 //   int8[32 * n]  between -127 and 127; 0 behind the last value
 //   float[n]      scales
 //   int32[n]      BlockOffset() of the sum of the block's int8
+//   float[n]      sums of the block's values
+//   float[2 * n]  sums of the values of each half of a block
 struct QuantizedBlocks {
   static constexpr size_t Blocks(size_t size) { return DivideRoundingUp(size, kActivationBlock); }
   static constexpr size_t Bytes(size_t size) {
-    return Blocks(size) * (kActivationBlock + sizeof(float) + sizeof(int32_t));
+    return Blocks(size) * (kActivationBlock + 4 * sizeof(float) + sizeof(int32_t));
   }
   static const float* Scales(const int8_t* row, size_t size) {
     return reinterpret_cast<const float*>(row + Blocks(size) * kActivationBlock);
   }
   static const int32_t* Offsets(const int8_t* row, size_t size) {
     return reinterpret_cast<const int32_t*>(Scales(row, size) + Blocks(size));
+  }
+  static const float* Sums(const int8_t* row, size_t size) {
+    return reinterpret_cast<const float*>(Offsets(row, size) + Blocks(size));
+  }
+  static const float* HalfSums(const int8_t* row, size_t size) {
+    return Sums(row, size) + Blocks(size);
   }
 };
 

@@ -77,12 +77,16 @@ size_t SliceOutputs(const TensorLayout& layout, size_t num_threads) {
 }
 
 ops::PackedTiles TilesOf(const ops::TileKernel& kernel, const TensorLayout& layout) {
-  return ops::TilesOf(kernel, layout.padded_input_channels, layout.block_size);
+  ops::PackedTiles tiles = ops::TilesOf(kernel, layout.padded_input_channels, layout.block_size);
+  tiles.format = layout.block_format();
+  tiles.factor = layout.factor;
+  return tiles;
 }
 
 // Our kernel for matrices with this layout, or null if XNNPACK multiplies by them: because there is
 // no kernel for this processor, or none that reads what XNNPACK packs.
 Result<const ops::TileKernel*> FindKernel(const TensorLayout& layout) {
+  if (layout.block_format() != nullptr) return ops::FindBlockKernel(*layout.block_format());
   const ops::TileKernel* kernel = nullptr;
   if (layout.scheme == Scheme::kQb4w) kernel = ops::FindQb4wKernel();
   if (layout.scheme == Scheme::kQc8w) kernel = ops::FindQc8wKernel();
@@ -144,6 +148,8 @@ struct Linear::Operator {
         set_up = xnn_setup_fully_connected_nc_qd8_f32_qb4w(op, buffers.quantized.values, output,
                                                            quantizations);
         break;
+      default:
+        break;
     }
     CRIA_RETURN_IF_ERROR(CheckStatus(shaped, "shaping a linear layer"));
     CRIA_RETURN_IF_ERROR(CheckStatus(set_up, "setting up a linear layer"));
@@ -181,6 +187,7 @@ Result<Linear> Linear::Create(const TensorLayout& layout, const LinearBuffers& b
   Linear linear;
   linear.layout_ = layout;
   linear.buffers_ = buffers;
+  if (buffers.output_stride == 0) linear.buffers_.output_stride = layout.output_channels;
   CRIA_ASSIGN_OR_RETURN(linear.kernel_, FindKernel(layout));
   if (linear.kernel_ != nullptr) return linear;
   CRIA_ASSIGN_OR_RETURN(const platform::PageBlock scales, MakeSoundScales(CreationBytes(layout)));
@@ -188,9 +195,10 @@ Result<Linear> Linear::Create(const TensorLayout& layout, const LinearBuffers& b
   const auto create = [&](size_t num_outputs) {
     TensorLayout slice = layout;
     slice.output_channels = num_outputs;
-    return Operator::Create(
-        slice, scales,
-        {.input = buffers.input_stride, .quantized = buffers.quantized_stride, .output = outputs});
+    return Operator::Create(slice, scales,
+                            {.input = buffers.input_stride,
+                             .quantized = buffers.quantized_stride,
+                             .output = linear.buffers_.output_stride});
   };
   CRIA_ASSIGN_OR_RETURN(linear.whole_, create(outputs));
   const size_t slice_outputs = SliceOutputs(layout, num_threads);
@@ -248,8 +256,8 @@ Status Linear::RunGroups(std::span<const ops::RowGroup> groups, const ThreadPool
   const QuantizedRows& quantized = buffers_.quantized;
   const size_t rows = groups.back().first_row + groups.back().num_rows;
   ops::MultiplyTiledGroups(*kernel_, TilesOf(*kernel_, layout_), groups, layout_.output_channels,
-                           {quantized.values, buffers_.quantized_stride, rows}, buffers_.output,
-                           pool);
+                           {quantized.values, buffers_.quantized_stride, rows},
+                           {buffers_.output, buffers_.output_stride}, pool);
   return {};
 }
 
@@ -303,7 +311,7 @@ Status Linear::RunOperators(const std::byte* packed, size_t rows, const LinearBu
 
 LinearBuffers Linear::BuffersFrom(size_t first, const LinearBuffers& buffers) const {
   LinearBuffers from = buffers;
-  from.output += first * layout_.output_channels;
+  from.output += first * from.output_stride;
   if (layout_.scheme == Scheme::kF32) {
     from.input += first * from.input_stride;
   } else {

@@ -43,7 +43,8 @@ struct LinearBuffers {
   QuantizedRows quantized;
   // In bytes, a multiple of 4: at least QuantizedBlocks::Bytes(padded_input_channels).
   size_t quantized_stride = 0;
-  float* output = nullptr;  // Rows are output_channels apart.
+  float* output = nullptr;
+  size_t output_stride = 0;  // In floats, from one row to the next; 0: output_channels.
 };
 
 // output[rows][output_channels] = input[rows][input_channels] × weightsᵀ, for all matrices with one

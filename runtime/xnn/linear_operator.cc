@@ -26,6 +26,8 @@ xnn_status CreateLinearOperator(const TensorLayout& layout, const void* data, co
           inputs, outputs, strides.quantized, strides.output, layout.block_size, kQb4wZeroPoint,
           static_cast<const uint16_t*>(scales), data, /*bias=*/nullptr, -kInfinity, kInfinity,
           /*flags=*/0, /*code_cache=*/nullptr, weights_cache, op);
+    default:
+      break;
   }
   return xnn_status_invalid_parameter;
 }

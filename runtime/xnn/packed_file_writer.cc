@@ -84,10 +84,11 @@ Status CopyPortablePart(const ModelFile& model, uint64_t packed_offset, OutputFi
 
 // PackedIdentity::layer_schemes.
 uint8_t LayerSchemes(const ModelFile& model) {
+  constexpr uint32_t kAnyBlockFormat = 3;
   uint32_t schemes = 0;
   for (const StoredTensor& tensor : model.tensors()) {
     if (tensor.spec.layer == kNoLayer || tensor.spec.is_always_f32()) continue;
-    schemes |= 1u << static_cast<uint32_t>(tensor.layout.scheme);
+    schemes |= 1u << std::min(static_cast<uint32_t>(tensor.layout.scheme), kAnyBlockFormat);
   }
   return static_cast<uint8_t>(schemes);
 }
@@ -150,7 +151,7 @@ Result<std::optional<PackTarget>> TargetInPlaceOf(const KnownLayout& known,
                                                   const ModelFile& model) {
   CRIA_ASSIGN_OR_RETURN(const SchemeFingerprints own, FingerprintSchemes());
   for (const TensorLayout& matrix : OutlineOf(model).matrices) {
-    if (matrix.is_plain) continue;
+    if (matrix.is_plain || matrix.block_format() != nullptr) continue;
     const auto scheme = static_cast<size_t>(matrix.scheme);
     if (own[scheme] != known.fingerprints[scheme]) return std::nullopt;
   }

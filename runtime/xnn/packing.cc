@@ -9,6 +9,7 @@
 #include "core/format.h"
 #include "core/platform.h"
 #include "model/checksum.h"
+#include "weights/block_tiles.h"
 #include "xnn/linear.h"
 #include "xnn/linear_operator.h"
 #include "xnn/xnn_operator.h"
@@ -115,6 +116,12 @@ Result<uint64_t> PackedBytesOfRows(TensorLayout layout, size_t rows) {
   return Fail(ErrorCode::kInternal, "XNNPACK made a linear layer without packing it");
 }
 
+std::unexpected<Error> WrongSize(size_t needed, size_t given) {
+  return Fail(
+      ErrorCode::kInternal,
+      Format("a linear layer is packed into {} bytes, but {} were set aside", needed, given));
+}
+
 uint64_t BytesPerRow(const TensorLayout& layout) {
   return layout.row_bytes() + layout.row_scale_bytes();
 }
@@ -135,12 +142,15 @@ uint64_t PackedPartStride(const TensorLayout& layout, uint64_t part_bytes) {
 
 Result<uint64_t> PackedBytes(const TensorLayout& layout) {
   if (layout.is_plain) return layout.data_bytes();
-  CRIA_RETURN_IF_ERROR(Initialize());
   if (layout.num_parts > 1) {
     CRIA_ASSIGN_OR_RETURN(const uint64_t part_bytes, PackedBytes(layout.Part()));
     return layout.num_parts * PackedPartStride(layout, part_bytes);
   }
   const size_t rows = layout.output_channels;
+  if (const BlockFormat* const format = layout.block_format(); format != nullptr) {
+    return TiledBytes(*format, rows, layout.input_channels);
+  }
+  CRIA_RETURN_IF_ERROR(Initialize());
   if (rows < 2 * kRowGranularity) return PackedBytesOfRows(layout, rows);
   // Two small slices instead of a large one, whose scales alone may be large.
   const size_t last_rows = kRowGranularity + rows % kRowGranularity;
@@ -169,6 +179,14 @@ Status Pack(const LinearWeights& weights, std::span<std::byte> packed) {
     std::ranges::copy(weights.data, packed.begin());
     return {};
   }
+  if (const BlockFormat* const format = weights.layout.block_format(); format != nullptr) {
+    const size_t bytes =
+        TiledBytes(*format, weights.layout.output_channels, weights.layout.input_channels);
+    if (packed.size() != bytes) return WrongSize(bytes, packed.size());
+    PackTiles(*format, weights.data.data(), weights.layout.output_channels,
+              weights.layout.input_channels, packed);
+    return {};
+  }
   CRIA_RETURN_IF_ERROR(Initialize());
   PackingCache cache(packed);
   xnn_operator_t op = nullptr;
@@ -177,9 +195,7 @@ Status Pack(const LinearWeights& weights, std::span<std::byte> packed) {
                            TightStrides(weights.layout), cache.provider(), &op);
   const OperatorHandle handle(op);
   if (cache.reserved_bytes().has_value() && *cache.reserved_bytes() != packed.size()) {
-    return Fail(ErrorCode::kInternal,
-                Format("XNNPACK packs a linear layer into {} bytes, but {} were set aside",
-                       *cache.reserved_bytes(), packed.size()));
+    return WrongSize(*cache.reserved_bytes(), packed.size());
   }
   return CheckStatus(status, "packing a linear layer");
 }

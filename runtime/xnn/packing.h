@@ -13,7 +13,8 @@
 namespace cria::xnn {
 
 // XNNPACK multiplies by weights that it has rearranged for its kernels on this processor. These
-// functions let it pack them into our memory, which a Linear reads.
+// functions let it pack them into our memory, which a Linear reads. Matrices of a BlockFormat
+// become BlockTiles, which are the same on every processor.
 
 // A matrix as it is stored in a model file, or some of its rows. XNNPACK may read
 // kReadableSlackBytes after the end of `data`.
@@ -48,9 +49,9 @@ size_t NextSliceRows(const TensorLayout& layout, size_t rows_left, uint64_t max_
 // may be larger than the others, and because a slice has a minimum number of rows.
 uint64_t LargestSliceBytes(const TensorLayout& layout, uint64_t max_bytes);
 
-// Distinguishes layouts of packed weights: for each scheme, a hash of one fixed matrix after
-// packing.
-using SchemeFingerprints = std::array<uint64_t, kNumSchemes>;
+// Distinguishes layouts of packed weights: for each of XNNPACK's schemes, a hash of one fixed
+// matrix after packing.
+using SchemeFingerprints = std::array<uint64_t, kNumXnnpackSchemes>;
 
 // The fingerprints of this processor. Fails with kInternal if concatenated slices are not the same
 // as the whole packed matrix.

@@ -33,7 +33,7 @@ STEP = "cria::Decoder::Forward("
 FIRST_STEP, TOKENS = 3, 4
 # XNNPACK's, and those of our own.
 PRODUCT_LIBRARY = "libXNNPACK"
-OWN_PRODUCT = re.compile("TileProduct const&|MultiplyTiled")
+OWN_PRODUCT = re.compile("TileProduct const&|MultiplyTiled|SpanProduct")
 # `cria bench` measures how fast memory is read, which takes time and not a number of instructions.
 OTHER_WORK = re.compile("ReadMemory|MeasureBandwidth")
 GENERATED = (8, 24)

@@ -40,7 +40,7 @@ void Run(benchmark::State& state, const TileKernel* kernel, size_t block_size) {
   size_t layer = 0;
   for ([[maybe_unused]] auto _ : state) {
     MultiplyTiled(*kernel, tiles, weights->bytes().data() + layer * bytes, kOutputs,
-                  {values.data(), stride, num_rows}, output.data(), *pool);
+                  {values.data(), stride, num_rows}, {output.data(), kOutputs}, *pool);
     layer = (layer + 1) % kLayers;
     benchmark::ClobberMemory();
   }

@@ -19,6 +19,7 @@
 #include "llm/conversation.h"
 #include "llm/engine.h"
 #include "support/allocation_watch.h"
+#include "support/block_gguf.h"
 #include "support/convert_model.h"
 #include "support/converted_model.h"
 #include "support/emulation.h"
@@ -275,24 +276,47 @@ TEST_P(ZeroAllocation, AfterLoading) {
   }
 }
 
+// Weights are in memory with one thread, and mapped with others.
+void ExpectQuietModel(const support::ConvertedModel& model, size_t threads) {
+  SCOPED_TRACE(Format("{} threads", threads));
+  EngineOptions options = {
+      .num_threads = threads, .context_tokens = kContext, .chunk_tokens = kChunk};
+  if (threads > 1) options.packing.cache_folder = model.folder() / "packed";
+  const auto engine = Engine::Load(model.path(), options);
+  ASSERT_TRUE(engine) << engine.error().message();
+  const std::unique_ptr<Session> session = (*engine)->NewSession();
+  Detokenizer detokenizer((*engine)->tokenizer());
+  ExpectQuietPrefills(*session);
+  auto sampler = Sampler::Create(kSamplingCases[0].options, kVocabulary);
+  ASSERT_TRUE(sampler);
+  ExpectQuietGeneration(*session, detokenizer, *sampler, kSamplingCases[0], 20);
+}
+
+// Rows of several formats, whose pieces are products of their own.
+TEST(KeptCodesZeroAllocation, AfterLoading) {
+  CRIA_NEEDS_ALLOCATIONS_TO_BE_SEEN();
+  support::CheckpointSpec spec = support::SpecGqa();
+  spec.config.hidden_size = 256;
+  spec.config.intermediate_size = 512;
+  spec.config.head_dim = 64;
+  spec.config.vocab_size = kVocabulary;
+  spec.config.max_position_embeddings = 512;
+  support::SetTokenIds(spec);
+  reference::ReferenceModel reference = support::MakeModel(spec);
+  const support::TemporaryDirectory directory;
+  const std::filesystem::path gguf = directory.path() / "model.gguf";
+  support::WriteBlockGguf(
+      gguf, [](const std::string& name) { return name.contains("v_proj") ? "Q6_K" : "Q4_K"; },
+      reference, '\x11');
+  const support::ConvertedModel model(gguf, {.weights = Scheme::kQc8w, .keeps_codes = true});
+  for (const size_t threads : {1, 3}) ExpectQuietModel(model, threads);
+}
+
 // Experts, a shared one and a dense layer.
 TEST_P(ZeroAllocation, WithAMixture) {
   CRIA_NEEDS_ALLOCATIONS_TO_BE_SEEN();
   const support::ConvertedModel model(support::WideMixture(), GetParam().conversion);
-  for (const size_t threads : {1, 3}) {
-    SCOPED_TRACE(Format("{} threads", threads));
-    EngineOptions options = {
-        .num_threads = threads, .context_tokens = kContext, .chunk_tokens = kChunk};
-    if (threads == 3) options.packing.cache_folder = model.folder() / "packed";
-    const auto engine = Engine::Load(model.path(), options);
-    ASSERT_TRUE(engine) << engine.error().message();
-    const std::unique_ptr<Session> session = (*engine)->NewSession();
-    Detokenizer detokenizer((*engine)->tokenizer());
-    ExpectQuietPrefills(*session);
-    auto sampler = Sampler::Create(kSamplingCases[0].options, kVocabulary);
-    ASSERT_TRUE(sampler);
-    ExpectQuietGeneration(*session, detokenizer, *sampler, kSamplingCases[0], 20);
-  }
+  for (const size_t threads : {1, 3}) ExpectQuietModel(model, threads);
 }
 
 // Reads a prompt and generates `count` tokens, as one request.

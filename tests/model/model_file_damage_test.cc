@@ -369,7 +369,7 @@ TEST(ForgedMetadataTest, LayoutsMustFitTheConfiguration) {
     ExpectModelFileRefusedAfter([&](TestModelFile& f) { change(f.Find(TensorRole::kQkvProj, 1)); },
                                 words, code);
   };
-  for (const int scheme : {3, 255}) {
+  for (const int scheme : {kNumSchemes, 255}) {
     with_qkv([&](StoredTensor& t) { t.layout.scheme = static_cast<Scheme>(scheme); },
              "layers.1.qkv_proj.scheme is " + std::to_string(scheme), ErrorCode::kUnsupported);
   }
@@ -393,6 +393,9 @@ TEST(ForgedMetadataTest, LayoutsMustFitTheConfiguration) {
         t.layout.padded_input_channels = 8;
       },
       "bytes of data");
+  // Rows of 8 inputs are not whole blocks.
+  with_qkv([](StoredTensor& t) { t.layout.scheme = Scheme::kQ8_0; }, "do not fit its scheme Q8_0");
+  with_qkv([](StoredTensor& t) { t.layout.factor = 2.0f; }, "qkv_proj.factor is 2");
   with_qkv([](StoredTensor& t) { t.data.bytes -= 1; }, "255 bytes of data");
   with_qkv([](StoredTensor& t) { t.data.bytes = kHuge; }, "bytes of data");
   with_qkv([](StoredTensor& t) { t.scales.bytes = 0; }, "and 0 of scales");

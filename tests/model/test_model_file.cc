@@ -161,7 +161,7 @@ Offset<schema::Tensor> BuildTensor(FlatBufferBuilder& builder, const StoredTenso
       static_cast<uint32_t>(layout.input_channels),
       static_cast<uint32_t>(layout.padded_input_channels), static_cast<uint32_t>(layout.block_size),
       &data, tensor.scales.bytes == 0 && tensor.scales.offset == 0 ? nullptr : &scales,
-      tensor.checksum);
+      tensor.checksum, layout.factor);
 }
 
 std::vector<std::byte> BuildMetadata(const TestModelFile& file) {

@@ -200,7 +200,7 @@ class TiledProductTest : public testing::TestWithParam<Shape> {
                               size_t num_threads) const {
     std::vector<float> output(rows.num_rows * weights.shape().outputs);
     MultiplyTiled(*kernel_, weights.tiles(), weights.packed(), weights.shape().outputs, rows,
-                  output.data(), *ThreadPool::Create(num_threads));
+                  {output.data(), weights.shape().outputs}, *ThreadPool::Create(num_threads));
     return output;
   }
 
@@ -353,10 +353,10 @@ TEST(AvxVnniTest, GivesWhatAvx2Gives) {
   Rows rows(kManyRows, 1024, 2);
   const Result<ThreadPool> pool = ThreadPool::Create(1);
   std::vector<float> of_avx2(kManyRows * 40), of_vnni(kManyRows * 40);
-  MultiplyTiled(*avx2, weights.tiles(), weights.packed(), 40, rows.First(kManyRows), of_avx2.data(),
-                *pool);
-  MultiplyTiled(*vnni, weights.tiles(), weights.packed(), 40, rows.First(kManyRows), of_vnni.data(),
-                *pool);
+  MultiplyTiled(*avx2, weights.tiles(), weights.packed(), 40, rows.First(kManyRows),
+                {of_avx2.data(), 40}, *pool);
+  MultiplyTiled(*vnni, weights.tiles(), weights.packed(), 40, rows.First(kManyRows),
+                {of_vnni.data(), 40}, *pool);
   EXPECT_EQ(of_vnni, of_avx2);
 }
 #elif defined(__aarch64__)

@@ -47,6 +47,8 @@ struct Numbers {
         const size_t scale = row * layout.scales_per_row() + column / layout.block_size;
         return static_cast<float>(value - 8) * Bf16ToFloat(Take<uint16_t>(scales, scale));
       }
+      default:
+        break;
     }
     return 0.0f;
   }

@@ -24,12 +24,18 @@ inline std::vector<std::string> ConvertFlags(const ConvertOptions& options) {
         return "int8";
       case Scheme::kQb4w:
         return "int4";
+      default:
+        break;
     }
     return "";
   };
-  std::vector<std::string> flags = {"--fast",       "--no-verify",
-                                    "--weights",    name(options.weights),
-                                    "--block-size", std::to_string(options.block_size)};
+  std::vector<std::string> flags = {"--no-verify", "--block-size",
+                                    std::to_string(options.block_size)};
+  if (options.keeps_codes) {
+    flags.insert(flags.end(), {"--weights", "keep"});
+  } else {
+    flags.insert(flags.end(), {"--fast", "--weights", name(options.weights)});
+  }
   if (options.embedding) flags.insert(flags.end(), {"--embedding", name(*options.embedding)});
   if (options.head) flags.insert(flags.end(), {"--head", name(*options.head)});
   if (options.overwrite) flags.push_back("--overwrite");

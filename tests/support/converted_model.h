@@ -34,6 +34,11 @@ class ConvertedModel {
     ConvertCheckpoint(conversion);
   }
 
+  // `file` is a GGUF file.
+  ConvertedModel(const std::filesystem::path& file, const ConvertOptions& conversion) {
+    ConvertModel(file, path(), conversion);
+  }
+
   const std::filesystem::path& folder() const { return directory_.path(); }
   std::string path() const { return folder() / "model.cria"; }
   ModelFile Open() const { return Unwrap(ModelFile::Open(path())); }

@@ -355,7 +355,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Shape{Scheme::kQb4w, 33, 64, 32}, Shape{Scheme::kQb4w, 64, 172, 32},
                     Shape{Scheme::kQb4w, 40, 80, 128}, Shape{Scheme::kQb4w, 40, 192, 64},
                     Shape{Scheme::kQb4w, 17, 256, 128}, Shape{Scheme::kQb4w, 48, 512, 256},
-                    Shape{Scheme::kQb4w, 9, 6, 32}),
+                    Shape{Scheme::kQb4w, 9, 6, 32}, Shape{Scheme::kQ4_0, 33, 96},
+                    Shape{Scheme::kQ8_0, 40, 160}, Shape{Scheme::kQ4K, 48, 512},
+                    Shape{Scheme::kQ6K, 17, 256}),
     [](const testing::TestParamInfo<Shape>& shape) { return NameOf(shape.param); });
 
 // Large enough to be multiplied in slices, with a last one that is as large as the others, larger,
@@ -386,7 +388,8 @@ INSTANTIATE_TEST_SUITE_P(
     Shapes, LinearSlicesTest,
     testing::Values(Shape{Scheme::kF32, 256, 4096}, Shape{Scheme::kQc8w, 1000, 150},
                     Shape{Scheme::kF32, 300, 2100}, Shape{Scheme::kQc8w, 391, 8192},
-                    Shape{Scheme::kQb4w, 512, 8192, 32}, Shape{Scheme::kQb4w, 700, 8192, 64}),
+                    Shape{Scheme::kQb4w, 512, 8192, 32}, Shape{Scheme::kQb4w, 700, 8192, 64},
+                    Shape{Scheme::kQ4K, 391, 2048}),
     [](const auto& shape) { return NameOf(shape.param); });
 
 class LinearRowBitsTest : public testing::TestWithParam<Scheme> {};
@@ -423,7 +426,7 @@ TEST_P(LinearRowBitsTest, ARowIsBitwiseAsAloneWhereItIsSaidToBe) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Schemes, LinearRowBitsTest,
-                         testing::Values(Scheme::kF32, Scheme::kQc8w, Scheme::kQb4w),
+                         testing::Values(Scheme::kF32, Scheme::kQc8w, Scheme::kQb4w, Scheme::kQ5_0),
                          [](const auto& tested) { return std::string(SchemeName(tested.param)); });
 
 TEST(LinearRowsTest, NoneAreNoWork) {

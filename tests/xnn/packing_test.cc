@@ -202,7 +202,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Shape{Scheme::kQc8w, 0, 17}, Shape{Scheme::kQc8w, 0, 173},
                     Shape{Scheme::kQc8w, 0, 256}, Shape{Scheme::kQb4w, 0, 6, 32},
                     Shape{Scheme::kQb4w, 0, 172, 32}, Shape{Scheme::kQb4w, 0, 192, 64},
-                    Shape{Scheme::kQb4w, 0, 256, 128}, Shape{Scheme::kQb4w, 0, 512, 256}),
+                    Shape{Scheme::kQb4w, 0, 256, 128}, Shape{Scheme::kQb4w, 0, 512, 256},
+                    Shape{Scheme::kQ4_0, 0, 96}, Shape{Scheme::kQ4K, 0, 512}),
     WithoutRows);
 
 TEST(LayoutFingerprintTest, IsTheSameOnEveryThread) {

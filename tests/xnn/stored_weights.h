@@ -13,6 +13,8 @@
 #include "core/format.h"
 #include "core/numeric.h"
 #include "model/tensor_table.h"
+#include "weights/block_numbers.h"
+#include "weights/random_blocks.h"
 #include "xnn/linear.h"
 #include "xnn/packing.h"
 
@@ -92,6 +94,16 @@ class StoredWeights {
           }
         }
         break;
+      default: {
+        const BlockFormat& format = *layout_.block_format();
+        const std::vector<std::byte> blocks =
+            support::RandomBlocks(format, inputs / format.inputs, random_);
+        std::ranges::copy(blocks, data);
+        std::vector<float> weights(inputs);
+        DequantizeBlocks(format, data, weights);
+        std::ranges::copy(weights, values);
+        break;
+      }
     }
   }
 

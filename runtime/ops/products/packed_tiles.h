@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "core/numeric.h"
+#include "weights/block_tiles.h"
 
 namespace cria::ops {
 
@@ -24,11 +25,16 @@ namespace cria::ops {
 //
 // XNNPACK's kernels for this processor decide `outputs` and `group_inputs`; it calls a layout of 16
 // outputs and groups of 8 inputs "16c8".
+//
+// Matrices of a block format have BlockTiles instead, which are the same on every processor.
 struct PackedTiles {
   size_t outputs = 0;
   size_t group_inputs = 0;    // Even numbers of groups fill a block.
   size_t input_channels = 0;  // A multiple of block_size.
   size_t block_size = 0;      // 0 for int8 weights.
+  // Not null for BlockTiles. All results are then multiplied by `factor`.
+  const BlockFormat* format = nullptr;
+  float factor = 1.0f;
 
   bool is_int8() const { return block_size == 0; }
   // Offset of the first block, or of int8 weights, in a tile.
@@ -41,6 +47,7 @@ struct PackedTiles {
     return DivideRoundingUp(input_channels, group_inputs) * group_inputs * outputs;
   }
   size_t tile_bytes() const {
+    if (format != nullptr) return BlockTiles::TileBytes(*format, input_channels);
     return is_int8() ? int8_bytes() + 3 * outputs * sizeof(float)
                      : input_channels / block_size * block_bytes() + 2 * outputs * sizeof(float);
   }

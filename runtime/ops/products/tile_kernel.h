@@ -5,6 +5,7 @@
 
 #include "ops/products/packed_tiles.h"
 #include "ops/quantized_blocks.h"
+#include "weights/block_format.h"
 
 namespace cria::ops {
 
@@ -34,6 +35,11 @@ struct TileProduct {
   const int32_t* Offsets(size_t r) const {
     return QuantizedBlocks::Offsets(Row(r), tiles.input_channels);
   }
+  // The sums of row r, one for each block; of halves, there are two.
+  const float* Sums(size_t r) const { return QuantizedBlocks::Sums(Row(r), tiles.input_channels); }
+  const float* HalfSums(size_t r) const {
+    return QuantizedBlocks::HalfSums(Row(r), tiles.input_channels);
+  }
 };
 
 // A kernel for one kind of processor, and the tiles that it reads. A row's results must not depend
@@ -49,6 +55,8 @@ struct TileKernel {
 // if XNNPACK must do so.
 const TileKernel* FindQb4wKernel();
 const TileKernel* FindQc8wKernel();
+// The kernel for a block format; there is one on every processor.
+const TileKernel* FindBlockKernel(const BlockFormat& format);
 
 // What these choose from, each null unless it is for this processor.
 const TileKernel* Qb4wKernelForAvx2();

@@ -54,7 +54,7 @@ PackedTiles TilesOf(const TileKernel& kernel, size_t input_channels, size_t bloc
 }
 
 void MultiplyTiled(const TileKernel& kernel, const PackedTiles& tiles, const std::byte* packed,
-                   size_t output_channels, const QuantizedMatrix& rows, float* output,
+                   size_t output_channels, const QuantizedMatrix& rows, const OutputRows& output,
                    const ThreadPool& pool) {
   const RowGroup all = {.packed = packed, .first_row = 0, .num_rows = rows.num_rows};
   MultiplyTiledGroups(kernel, tiles, std::span(&all, 1), output_channels, rows, output, pool);
@@ -62,7 +62,8 @@ void MultiplyTiled(const TileKernel& kernel, const PackedTiles& tiles, const std
 
 void MultiplyTiledGroups(const TileKernel& kernel, const PackedTiles& tiles,
                          std::span<const RowGroup> groups, size_t output_channels,
-                         const QuantizedMatrix& rows, float* output, const ThreadPool& pool) {
+                         const QuantizedMatrix& rows, const OutputRows& output,
+                         const ThreadPool& pool) {
   const size_t multiplications = rows.num_rows * output_channels * tiles.input_channels;
   const size_t num_tiles = DivideRoundingUp(output_channels, tiles.outputs);
   const bool is_shared = pool.num_threads() > 1 && multiplications >= kMinSharedMultiplications;
@@ -82,8 +83,8 @@ void MultiplyTiledGroups(const TileKernel& kernel, const PackedTiles& tiles,
                      .rows = {.values = rows.values + group.first_row * rows.stride,
                               .stride = rows.stride,
                               .num_rows = group.num_rows},
-                     .output = output + group.first_row * output_channels + first_output,
-                     .output_stride = output_channels});
+                     .output = output.values + group.first_row * output.stride + first_output,
+                     .output_stride = output.stride});
   };
   const size_t num_tasks = groups.size() * group_tasks;
   if (is_shared) {

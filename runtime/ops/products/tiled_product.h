@@ -12,11 +12,17 @@ namespace cria::ops {
 // weights if block_size is 0.
 PackedTiles TilesOf(const TileKernel& kernel, size_t input_channels, size_t block_size);
 
-// output[num_rows][output_channels] = rows × weightsᵀ, with rows of output output_channels apart.
+// Where results go: row r begins at values + r * stride.
+struct OutputRows {
+  float* values = nullptr;
+  size_t stride = 0;
+};
+
+// output[num_rows][output_channels] = rows × weightsᵀ.
 // `packed` are tiles as `kernel` reads them, and rows have the tiles' number of inputs. Each result
 // is the same for any number of other rows and of threads.
 void MultiplyTiled(const TileKernel& kernel, const PackedTiles& tiles, const std::byte* packed,
-                   size_t output_channels, const QuantizedMatrix& rows, float* output,
+                   size_t output_channels, const QuantizedMatrix& rows, const OutputRows& output,
                    const ThreadPool& pool);
 
 // Consecutive rows that are multiplied by a matrix of their own.
@@ -30,6 +36,7 @@ struct RowGroup {
 // once, because the product of one group is often too small for all threads.
 void MultiplyTiledGroups(const TileKernel& kernel, const PackedTiles& tiles,
                          std::span<const RowGroup> groups, size_t output_channels,
-                         const QuantizedMatrix& rows, float* output, const ThreadPool& pool);
+                         const QuantizedMatrix& rows, const OutputRows& output,
+                         const ThreadPool& pool);
 
 }  // namespace cria::ops

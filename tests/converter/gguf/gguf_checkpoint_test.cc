@@ -11,13 +11,14 @@
 
 #include "converter/convert.h"
 #include "converter/gguf/convert_to_bytes.h"
-#include "converter/input/ggml_reference.h"
 #include "model/model_file.h"
+#include "support/block_gguf.h"
 #include "support/emulation.h"
 #include "support/files.h"
 #include "support/gguf_writer.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_checkpoint.h"
+#include "weights/ggml_reference.h"
 
 namespace cria {
 namespace {
@@ -268,28 +269,8 @@ TEST_F(GgufCheckpointTest, QuantizedTensorsAreTheirReferenceBitForBit) {
   for (const support::GgmlBlock& block : support::GgmlBlocks()) {
     SCOPED_TRACE(block.name);
     reference::ReferenceModel model = support::MakeModel(spec);
-    std::mt19937 random(3);
-    GgufWriter writer;
-    support::AddModelMetadata(model, support::ChatTemplateText::kNone, writer);
-    for (auto& [name, tensor] : model.tensors) {
-      if (tensor.shape.size() == 1) {
-        support::AddModelTensor(model, name, StorageType::kF32, writer);
-        continue;
-      }
-      std::string data;
-      tensor.values.clear();
-      for (size_t i = 0; i < tensor.shape[0] * tensor.shape[1] / block.elements; ++i) {
-        std::string bytes(block.bytes, '\0');
-        for (char& byte : bytes) byte = static_cast<char>(random());
-        // Scales around 0.01.
-        for (const size_t scale : block.scales) bytes[scale + 1] = '\x21';
-        data += bytes;
-        std::ranges::copy(support::NaiveGgml(bytes).Values(block.name),
-                          std::back_inserter(tensor.values));
-      }
-      writer.AddTensor(support::GgmlName(name), tensor.shape, block.number, data);
-    }
-    support::WriteFile(directory_.path() / "model.gguf", writer.File());
+    support::WriteBlockGguf(
+        directory_.path() / "model.gguf", [&](const std::string&) { return block.name; }, model);
     // Interleaved rows of GGUF files are half-split in Hugging Face's: row 2i + s of a head becomes
     // row s * head_dim / 2 + i.
     for (auto& [name, tensor] : model.tensors) {

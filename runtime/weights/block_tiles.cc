@@ -1,0 +1,79 @@
+#include "weights/block_tiles.h"
+
+#include <cstring>
+
+#include "core/numeric.h"
+#include "weights/block_numbers.h"
+
+namespace cria {
+namespace {
+
+constexpr size_t kOutputs = BlockTiles::kOutputs;
+constexpr size_t kLine = BlockTiles::kLineBytes;
+
+// Adds the codes of 32 inputs of row `row` of a tile to their planes.
+void PackStep(const BlockFormat& format, const uint8_t* codes, size_t row, uint8_t* step) {
+  uint8_t* plane = step;
+  for (unsigned done = 0; done < format.code_bits;) {
+    const unsigned left = format.code_bits - done;
+    const unsigned bits = left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+    const unsigned codes_per_byte = 8 / bits;
+    for (size_t i = 0; i < BlockTiles::kStepInputs; ++i) {
+      const size_t line = i / 4;
+      const unsigned part = codes[i] >> done & ((1u << bits) - 1);
+      plane[line / codes_per_byte * kLine + row * 4 + i % 4] |=
+          static_cast<uint8_t>(part << (line % codes_per_byte * bits));
+    }
+    plane += 8 / codes_per_byte * kLine;
+    done += bits;
+  }
+}
+
+void PackScales(const BlockFormat& format, const BlockNumbers& numbers, size_t row,
+                std::byte* block) {
+  auto* next = reinterpret_cast<uint8_t*>(block);
+  const auto store_half = [&](uint16_t half) {
+    std::memcpy(next + row * sizeof(half), &half, sizeof(half));
+    next += kOutputs * sizeof(half);
+  };
+  store_half(numbers.scale);
+  if (format.has_minimum) store_half(numbers.minimum);
+  if (format.group_scales == GroupScales::kNone) return;
+  const bool are_nibbles = format.group_scales == GroupScales::kNibbles;
+  for (size_t group = 0; group < format.groups(); ++group, next += kOutputs) {
+    next[row] = static_cast<uint8_t>(numbers.group_scales[group]);
+    if (are_nibbles) next[row] |= static_cast<uint8_t>(numbers.group_minimums[group] << 4);
+  }
+  if (are_nibbles || !format.has_minimum) return;
+  for (size_t group = 0; group < format.groups(); ++group, next += kOutputs) {
+    next[row] = numbers.group_minimums[group];
+  }
+}
+
+}  // namespace
+
+size_t TiledBytes(const BlockFormat& format, size_t rows, size_t inputs) {
+  return DivideRoundingUp(rows, kOutputs) * BlockTiles::TileBytes(format, inputs);
+}
+
+void PackTiles(const BlockFormat& format, const std::byte* stored, size_t rows, size_t inputs,
+               std::span<std::byte> tiles) {
+  BlockNumbers numbers;
+  const size_t tile_bytes = BlockTiles::TileBytes(format, inputs);
+  for (size_t row = 0; row < rows; ++row) {
+    std::byte* block = tiles.data() + row / kOutputs * tile_bytes;
+    for (size_t input = 0; input < inputs; input += format.inputs) {
+      ReadBlock(format, stored, numbers);
+      stored += format.bytes;
+      PackScales(format, numbers, row % kOutputs, block);
+      auto* const codes = reinterpret_cast<uint8_t*>(block + BlockTiles::CodesOffset(format));
+      for (size_t step = 0; step < format.inputs / BlockTiles::kStepInputs; ++step) {
+        PackStep(format, numbers.codes + step * BlockTiles::kStepInputs, row % kOutputs,
+                 codes + step * BlockTiles::StepBytes(format));
+      }
+      block += BlockTiles::BlockBytes(format);
+    }
+  }
+}
+
+}  // namespace cria

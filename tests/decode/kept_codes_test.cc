@@ -1,0 +1,76 @@
+// Models with the codes of a GGUF file predict what the same weights in f32 predict.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "decode/loaded_model.h"
+#include "support/block_gguf.h"
+#include "support/converted_model.h"
+#include "support/temporary_directory.h"
+
+namespace cria {
+namespace {
+
+// Scales around 0.0006: with larger ones, the scores of formats whose blocks have large numbers
+// would be so far apart that rounding decides which position is attended to.
+constexpr char kScaleByte = '\x11';
+
+struct TestedFile {
+  const char* name;
+  // The types of the attention's values, of down_proj, and of all other matrices.
+  std::string_view values;
+  std::string_view down;
+  std::string_view others;
+};
+
+class KeptCodesTest : public ::testing::TestWithParam<TestedFile> {
+ protected:
+  std::vector<float> LogitsOf(const ConvertOptions& conversion) const {
+    support::CheckpointSpec spec = support::SpecGqa();
+    spec.config.hidden_size = 256;
+    spec.config.intermediate_size = 512;
+    spec.config.head_dim = 64;
+    reference::ReferenceModel model = support::MakeModel(spec);
+    const std::filesystem::path gguf = directory_.path() / "model.gguf";
+    support::WriteBlockGguf(
+        gguf,
+        [](const std::string& name) {
+          if (name.contains("v_proj")) return GetParam().values;
+          return name.contains("down_proj") ? GetParam().down : GetParam().others;
+        },
+        model, kScaleByte);
+    LoadedModel loaded(std::make_shared<const ConvertedModel>(gguf, conversion),
+                       {.context_tokens = 64, .kv_type = KvType::kF32}, 2);
+    // One token, and then several at once.
+    return loaded.Run(SomeIds(14, spec.config.vocab_size), {1, 13});
+  }
+
+  support::TemporaryDirectory directory_;
+};
+
+TEST_P(KeptCodesTest, PredictAsTheFileDoes) {
+  const std::vector<float> expected = LogitsOf({.weights = Scheme::kF32});
+  const std::vector<float> logits = LogitsOf({.weights = Scheme::kQc8w, .keeps_codes = true});
+  const std::vector<float> zeros(expected.size());
+  const float magnitude = RootMeanSquareDifference(expected, zeros);
+  // What rounding activations to int8 costs. Weights of random codes are not around zero in formats
+  // with a minimum, which multiplies it.
+  EXPECT_LT(RootMeanSquareDifference(logits, expected), 0.03f * magnitude);
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, KeptCodesTest,
+                         ::testing::Values(TestedFile{"Q4_K_M", "Q6_K", "Q6_K", "Q4_K"},
+                                           TestedFile{"Q4_0", "Q4_0", "Q4_0", "Q4_0"},
+                                           TestedFile{"Q3_K", "Q5_K", "Q4_K", "Q3_K"},
+                                           TestedFile{"IQ4_XS", "Q5_0", "Q8_0", "IQ4_XS"},
+                                           TestedFile{"Q2_K", "Q4_1", "Q5_1", "Q2_K"}),
+                         [](const auto& file) { return std::string(file.param.name); });
+
+}  // namespace
+}  // namespace cria

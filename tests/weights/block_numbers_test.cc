@@ -1,0 +1,94 @@
+#include "weights/block_numbers.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "weights/ggml_reference.h"
+
+namespace cria {
+namespace {
+
+using support::GgmlBlock;
+
+// Random bytes, except for the scales, which are halves of all signs and sizes, also subnormal
+// ones.
+std::string RandomBlock(const GgmlBlock& block, std::mt19937& random) {
+  std::string bytes(block.bytes, '\0');
+  for (char& byte : bytes) byte = static_cast<char>(random());
+  for (const size_t scale : block.scales) {
+    uint16_t half = 0;
+    do half = static_cast<uint16_t>(random());
+    while ((half & 0x7c00) == 0x7c00);
+    std::copy_n(reinterpret_cast<const char*>(&half), 2, bytes.begin() + static_cast<long>(scale));
+  }
+  return bytes;
+}
+
+const GgmlBlock& Known(const BlockFormat& format) {
+  return *std::ranges::find(support::GgmlBlocks(), format.name, &GgmlBlock::name);
+}
+
+class BlockNumbersTest : public ::testing::TestWithParam<BlockFormat> {};
+
+TEST_P(BlockNumbersTest, AreTheReferenceBitForBit) {
+  const BlockFormat& format = GetParam();
+  EXPECT_EQ(format.inputs, Known(format).elements);
+  EXPECT_EQ(format.bytes, Known(format).bytes);
+  std::mt19937 random(7);
+  std::string raw;
+  std::vector<float> expected;
+  for (int i = 0; i < 100; ++i) {
+    const std::string bytes = RandomBlock(Known(format), random);
+    raw += bytes;
+    std::ranges::copy(support::NaiveGgml(bytes).Values(format.name), std::back_inserter(expected));
+  }
+  // Unaligned, as blocks of 18 bytes are.
+  raw.insert(0, 1, 'x');
+  std::vector<float> values(expected.size());
+  DequantizeBlocks(format, reinterpret_cast<const std::byte*>(raw.data() + 1), values);
+  EXPECT_EQ(values, expected);
+}
+
+TEST_P(BlockNumbersTest, AreInTheirRanges) {
+  const BlockFormat& format = GetParam();
+  std::mt19937 random(8);
+  for (int i = 0; i < 100; ++i) {
+    const std::string bytes = RandomBlock(Known(format), random);
+    BlockNumbers numbers;
+    ReadBlock(format, reinterpret_cast<const std::byte*>(bytes.data()), numbers);
+    for (size_t j = 0; j < format.inputs; ++j) {
+      ASSERT_LT(numbers.codes[j], 1u << format.code_bits);
+    }
+    for (size_t group = 0; group < format.groups(); ++group) {
+      if (format.group_scales == GroupScales::kNone) {
+        ASSERT_EQ(numbers.group_scales[group], 1);
+      } else if (format.group_scales == GroupScales::kNibbles) {
+        ASSERT_TRUE(numbers.group_scales[group] >= 0 && numbers.group_scales[group] < 16);
+        ASSERT_LT(numbers.group_minimums[group], 16);
+      }
+    }
+    EXPECT_TRUE(format.has_minimum || numbers.minimum == 0);
+  }
+}
+
+TEST(BlockFormatTest, IsFoundByItsScheme) {
+  for (const BlockFormat& format : kBlockFormats) {
+    EXPECT_EQ(FindBlockFormat(format.scheme), &format);
+    EXPECT_EQ(SchemeName(format.scheme), format.name);
+  }
+  EXPECT_EQ(FindBlockFormat(Scheme::kF32), nullptr);
+  EXPECT_EQ(FindBlockFormat(Scheme::kQb4w), nullptr);
+  EXPECT_EQ(FindBlockFormat(static_cast<Scheme>(kNumSchemes)), nullptr);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BlockNumbersTest, ::testing::ValuesIn(kBlockFormats),
+                         [](const auto& one) { return std::string(one.param.name); });
+
+}  // namespace
+}  // namespace cria
