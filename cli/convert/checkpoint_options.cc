@@ -1,34 +1,41 @@
 #include "cli/convert/checkpoint_options.h"
 
-#include <type_traits>
-
 #include "converter/tokenizer/named_chat_templates.h"
+#include "core/format.h"
+#include "model/path_contents.h"
 
 namespace cria::cli {
 
-void AddCheckpointOptions(CommandLine& command, std::string& checkpoint, ConvertOptions& options) {
+void AddCheckpointOptions(CommandLine& command, CheckpointArguments& arguments) {
+  ConvertOptions& options = arguments.options;
   command
-      .AddText("CHECKPOINT", checkpoint,
+      .AddText("CHECKPOINT", arguments.checkpoint,
                "A Hugging Face or Meta folder, a GGUF file, a llama2.c model, or hf:ORG/NAME")
       .Required();
-  const auto add_scheme = [&command](const char* flag, auto& scheme, const char* help) {
-    using SchemeType = std::remove_reference_t<decltype(scheme)>;
-    command.AddChoice<SchemeType>(
+  command.AddChoice<WeightsChoice>("--weights", arguments.weights,
+                                   {{"keep", {Scheme::kQc8w, true}},
+                                    {"int4", {Scheme::kQb4w, false}},
+                                    {"int8", {Scheme::kQc8w, false}},
+                                    {"f32", {Scheme::kF32, false}}},
+                                   "How matrices are stored: keep (with the codes that a GGUF file "
+                                   "has), int4, int8 or f32 (default: keep if there are codes, "
+                                   "otherwise int4)");
+  const auto add_scheme = [&command](const char* flag, std::optional<Scheme>& scheme,
+                                     const char* help) {
+    command.AddChoice<std::optional<Scheme>>(
         flag, scheme, {{"int4", Scheme::kQb4w}, {"int8", Scheme::kQc8w}, {"f32", Scheme::kF32}},
         help);
   };
-  add_scheme("--weights", options.weights,
-             "How matrices are stored: int4, int8 or f32 (default: int4)");
   command
       .AddChoice(
           "--block-size", options.block_size, {{"32", 32}, {"64", 64}, {"128", 128}, {"256", 256}},
           "int4: maximum number of inputs that share a scale: 32, 64, 128 or 256 (default: 32)")
       .Metavar("UINT");
   add_scheme("--embedding", options.embedding,
-             "How the embedding table is stored: int4, int8 or f32 (default: int8, f32 in f32 "
-             "models)");
+             "How the embedding table is stored: int4, int8 or f32 (default: as the checkpoint has "
+             "it if codes are kept, f32 in f32 models, otherwise int8)");
   add_scheme("--head", options.head,
-             "How the output head is stored: int4, int8 or f32 (default: int8, f32 in f32 models)");
+             "How the output head is stored: int4, int8 or f32 (default: likewise)");
   command.Add(
       "--chat-template", "NAME|FILE",
       [&options](std::string_view name_or_path) -> Status {
@@ -37,6 +44,27 @@ void AddCheckpointOptions(CommandLine& command, std::string& checkpoint, Convert
       },
       "Instead of the checkpoint's own chat template: chatml, llama2, llama3, none, or a file "
       "with one");
+}
+
+Status ChooseWeights(bool chooses_codes, CheckpointArguments& arguments) {
+  ConvertOptions& options = arguments.options;
+  options.weights = arguments.weights.scheme;
+  const bool is_open = !arguments.weights.keeps_codes && !chooses_codes && !options.target;
+  options.keeps_codes = arguments.weights.keeps_codes.value_or(is_open);
+  if (!options.keeps_codes) return {};
+  if (InspectPath(arguments.checkpoint).kind == ContentKind::kGguf) {
+    CRIA_ASSIGN_OR_RETURN(options.keeps_codes, HasCodesToKeep(arguments.checkpoint));
+  } else {
+    options.keeps_codes = false;
+  }
+  if (options.keeps_codes) {
+    options.weights = Scheme::kQc8w;
+  } else if (arguments.weights.keeps_codes) {
+    return Fail(ErrorCode::kUsage,
+                Format("{}: has no matrices in blocks of GGML, so there are no codes to keep",
+                       arguments.checkpoint));
+  }
+  return {};
 }
 
 }  // namespace cria::cli

@@ -34,8 +34,7 @@ namespace {
 using cria::ConvertOptions;
 using cria::cli::kExitError;
 
-struct Arguments {
-  std::string checkpoint;
+struct Arguments : cria::cli::CheckpointArguments {
   std::string output;
   bool vocab_only = false;
   std::string calibration_path;
@@ -46,14 +45,13 @@ struct Arguments {
   std::optional<std::string> resume_folder;
   double target_bits = 0.0;
   bool plan_only = false;
-  ConvertOptions options;
   cria::cli::DownloadArguments download;
   std::optional<bool> verify;  // Absent: small models are verified.
   std::optional<std::string> verify_path;
 };
 
 void AddOptions(cria::cli::CommandLine& command, Arguments& arguments) {
-  cria::cli::AddCheckpointOptions(command, arguments.checkpoint, arguments.options);
+  cria::cli::AddCheckpointOptions(command, arguments);
   command
       .AddText("-o,--output", arguments.output,
                "The model file to write (default: the checkpoint's name with .cria)")
@@ -141,22 +139,24 @@ void AddOptions(cria::cli::CommandLine& command, Arguments& arguments) {
 }
 
 struct PlanCommand {
-  std::string checkpoint;
-  ConvertOptions conversion;
+  cria::cli::CheckpointArguments source;
   cria::cli::DownloadArguments download;
   cria::cli::PlanArguments arguments;
   cria::EngineOptions engine;
 };
 
 // Every default is as in `cria plan`.
-cria::Status Plan(const PlanCommand& plan) {
-  CRIA_ASSIGN_OR_RETURN(
-      const auto source,
-      cria::cli::CheckpointSource::Open(plan.checkpoint, cria::hub::Purpose::kPlan, plan.download));
+cria::Status Plan(PlanCommand& plan) {
+  cria::cli::CheckpointArguments& conversion = plan.source;
+  CRIA_ASSIGN_OR_RETURN(const auto source,
+                        cria::cli::CheckpointSource::Open(
+                            conversion.checkpoint, cria::hub::Purpose::kPlan, plan.download));
+  conversion.checkpoint = source.path().string();
+  CRIA_RETURN_IF_ERROR(cria::cli::ChooseWeights(/*chooses_codes=*/false, conversion));
   CRIA_ASSIGN_OR_RETURN(const cria::ModelOutline outline,
                         source.is_downloaded()
-                            ? cria::OutlineConfiguration(source.path(), plan.conversion)
-                            : cria::OutlineConversion(source.path(), plan.conversion));
+                            ? cria::OutlineConfiguration(source.path(), conversion.options)
+                            : cria::OutlineConversion(source.path(), conversion.options));
   return cria::cli::PrintPlan(outline, plan.engine, plan.arguments);
 }
 
@@ -164,7 +164,7 @@ void AddPlanCommand(cria::cli::CommandLine& program) {
   auto plan = std::make_shared<PlanCommand>();
   cria::cli::CommandLine& command =
       program.AddCommand("plan", "Print how much memory a checkpoint will take after conversion");
-  cria::cli::AddCheckpointOptions(command, plan->checkpoint, plan->conversion);
+  cria::cli::AddCheckpointOptions(command, plan->source);
   cria::cli::AddPlanOptions(command, plan->arguments);
   cria::cli::AddContextOptions(command, plan->engine);
   cria::cli::AddDownloadOptions(command, plan->download);
@@ -193,7 +193,15 @@ class ConversionBar {
 
 // Whether there will be matrices that are calibrated without being asked for.
 bool CalibratesByDefault(const Arguments& arguments) {
-  return !arguments.rounds && arguments.options.weights != cria::Scheme::kF32;
+  return !arguments.rounds && !arguments.options.keeps_codes &&
+         arguments.options.weights != cria::Scheme::kF32;
+}
+
+// Whether the options ask for codes that a GGUF file does not have yet.
+bool ChoosesCodes(const Arguments& arguments) {
+  return !arguments.calibration_path.empty() || arguments.calibrates_itself || arguments.rounds ||
+         arguments.calibration_tokens != 0 || arguments.rotation || arguments.resume_folder ||
+         arguments.target_bits != 0.0;
 }
 
 // Sets the options for a target, for calibrating and for measuring errors.
@@ -208,6 +216,10 @@ cria::Status PrepareOptions(Arguments& arguments) {
     options.error_texts.assign(texts.begin(), texts.end());
   }
   if (arguments.target_bits != 0.0) options.target = {.bits_per_weight = arguments.target_bits};
+  if (arguments.rounds && options.keeps_codes) {
+    return cria::Fail(cria::ErrorCode::kUsage,
+                      "--fast rounds weights, which --weights keep leaves as they are");
+  }
   if (arguments.plan_only && !options.target) {
     return cria::Fail(cria::ErrorCode::kUsage, "--plan-only needs --target-size or --target-bits");
   }
@@ -329,6 +341,7 @@ cria::Status ConvertLocal(Arguments& arguments) {
           ? "converting was stopped; the same command goes on behind the last finished layer"
           : "converting was stopped; nothing was written";
   const cria::cli::StopSentence stopped(how_it_goes_on, cria::cli::StopSentence::CtrlC::kSignal);
+  CRIA_RETURN_IF_ERROR(cria::cli::ChooseWeights(ChoosesCodes(arguments), arguments));
   CRIA_RETURN_IF_ERROR(PrepareOptions(arguments));
   CRIA_ASSIGN_OR_RETURN(const cria::ModelOutline outline,
                         cria::OutlineConversion(arguments.checkpoint, arguments.options));

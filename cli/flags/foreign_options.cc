@@ -66,7 +66,7 @@ constexpr ForeignOptions kForeignOptions[] = {
     {"--ssl-key-file --ssl-cert-file", "for https, put a proxy such as nginx before the server"},
     // Options of converters.
     {"--outfile", "-o says it"},
-    {"--outtype", "--weights int4, int8 or f32 says it"},
+    {"--outtype", "--weights keep, int4, int8 or f32 says it"},
     {"--remote", "name the model as hf:ORG/NAME"},
     {"--imatrix", "--calibrate takes a text"},
 };
