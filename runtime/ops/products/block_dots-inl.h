@@ -118,37 +118,7 @@ HWY_INLINE hn::Vec<BlockI8> FourActivations(const int8_t* values) {
 // Adds up the products of lines of codes with activations: First begins a Sum, and Add goes on with
 // up to kMaxLines lines, which are then added to a Total. Result is a total in 32 bits, one lane
 // for each output. It is too large by kBias times the sum of the activations.
-#if CRIA_OPS_IS_ARM_DOT_TARGET || (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL)
-template <class Codes>
-struct BlockDots {
-  using Sum = hn::Vec<BlockI32>;
-  using Total = Sum;
-  static constexpr size_t kMaxLines = 8;
-  static constexpr int32_t kBias = Codes::kIsSigned ? kDotBias : 0;
-  template <size_t kLine>
-  static HWY_INLINE Sum First(hn::Vec<BlockU8> codes, const int8_t* values) {
-    Sum sum = hn::Zero(BlockI32());
-    Add<kLine>(codes, values, sum);
-    return sum;
-  }
-  template <size_t kLine>
-  static HWY_INLINE void Add(hn::Vec<BlockU8> codes, const int8_t* values, Sum& sum) {
-#if CRIA_OPS_IS_ARM_DOT_TARGET
-    const auto activations = hn::LoadU(BlockI8(), values + kLine / 4 * 16);
-    sum = DotQuadsByLane<kLine % 4>(hn::BitCast(BlockI8(), codes), activations, sum);
-#else
-    const auto weights =
-        Codes::kIsSigned ? hn::Xor(codes, hn::Set(BlockU8(), uint8_t{kDotBias})) : codes;
-    const auto activations = FourActivations(values + kLine * 4);
-    sum = hn::SumOfMulQuadAccumulate(BlockI32(), weights, activations, sum);
-#endif
-    KeepOrder(sum);
-  }
-  static HWY_INLINE Total Begin(const Sum& sum) { return sum; }
-  static HWY_INLINE void AddTo(Total& total, const Sum& sum) { total = hn::Add(total, sum); }
-  static HWY_INLINE hn::Vec<BlockI32> Result(const Total& total) { return total; }
-};
-#elif HWY_TARGET_IS_NEON && HWY_ARCH_ARM_A64
+#if HWY_TARGET_IS_NEON && HWY_ARCH_ARM_A64 && !CRIA_OPS_IS_ARM_DOT_TARGET
 template <class Codes>
 struct BlockDots {
   // The products of the lower and the upper half of a vector; in a total, two lanes for each
@@ -199,7 +169,7 @@ struct BlockDots {
     return hn::Vec<BlockI32>(vpaddq_s32(total.lower, total.upper));
   }
 };
-#elif HWY_ARCH_X86
+#elif HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3_DL
 template <class Codes>
 struct BlockDots {
   using Sum = hn::Vec<BlockI16>;  // Two lanes for each output.
@@ -237,7 +207,7 @@ struct BlockDots {
   using Sum = hn::Vec<BlockI32>;
   using Total = Sum;
   static constexpr size_t kMaxLines = 8;
-  static constexpr int32_t kBias = 0;
+  static constexpr int32_t kBias = Codes::kIsSigned ? kDotBias : 0;
   template <size_t kLine>
   static HWY_INLINE Sum First(hn::Vec<BlockU8> codes, const int8_t* values) {
     Sum sum = hn::Zero(BlockI32());
@@ -246,9 +216,20 @@ struct BlockDots {
   }
   template <size_t kLine>
   static HWY_INLINE void Add(hn::Vec<BlockU8> codes, const int8_t* values, Sum& sum) {
+#if CRIA_OPS_IS_ARM_DOT_TARGET
+    const auto activations = hn::LoadU(BlockI8(), values + kLine / 4 * 16);
+    sum = DotQuadsByLane<kLine % 4>(hn::BitCast(BlockI8(), codes), activations, sum);
+#else
+#if HWY_ARCH_X86
+    const auto weights =
+        Codes::kIsSigned ? hn::Xor(codes, hn::Set(BlockU8(), uint8_t{kDotBias})) : codes;
+#else
     const auto weights = hn::BitCast(BlockI8(), codes);
+#endif
     const auto activations = FourActivations(values + kLine * 4);
     sum = hn::SumOfMulQuadAccumulate(BlockI32(), weights, activations, sum);
+#endif
+    KeepOrder(sum);
   }
   static HWY_INLINE Total Begin(const Sum& sum) { return sum; }
   static HWY_INLINE void AddTo(Total& total, const Sum& sum) { total = hn::Add(total, sum); }
