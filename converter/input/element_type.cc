@@ -30,10 +30,9 @@ void Convert(const uint8_t* raw, std::span<float> values) {
   for (size_t i = 0; i < values.size(); ++i) values[i] = kConvert(raw + i * kBytes);
 }
 
-// Types of single numbers have `bytes` and `convert`; for the others, `scheme` is that of the
-// blocks.
+// A type of blocks has only its scheme. One of single numbers has the other fields.
 struct TypeRow {
-  std::string_view name;
+  std::string_view name = {};
   Scheme scheme = Scheme::kF32;
   size_t bytes = 0;
   void (*convert)(const uint8_t* raw, std::span<float> values) = nullptr;
@@ -43,18 +42,18 @@ constexpr std::array kTypes = {
     TypeRow{.name = "F32", .bytes = 4, .convert = Convert<4, F32>},
     TypeRow{.name = "F16", .bytes = 2, .convert = Convert<2, Half>},
     TypeRow{.name = "BF16", .bytes = 2, .convert = Convert<2, Bf16>},
-    TypeRow{"Q4_0", Scheme::kQ4_0},
-    TypeRow{"Q4_1", Scheme::kQ4_1},
-    TypeRow{"Q5_0", Scheme::kQ5_0},
-    TypeRow{"Q5_1", Scheme::kQ5_1},
-    TypeRow{"Q8_0", Scheme::kQ8_0},
-    TypeRow{"Q2_K", Scheme::kQ2K},
-    TypeRow{"Q3_K", Scheme::kQ3K},
-    TypeRow{"Q4_K", Scheme::kQ4K},
-    TypeRow{"Q5_K", Scheme::kQ5K},
-    TypeRow{"Q6_K", Scheme::kQ6K},
-    TypeRow{"IQ4_NL", Scheme::kIq4Nl},
-    TypeRow{"IQ4_XS", Scheme::kIq4Xs},
+    TypeRow{.scheme = Scheme::kQ4_0},
+    TypeRow{.scheme = Scheme::kQ4_1},
+    TypeRow{.scheme = Scheme::kQ5_0},
+    TypeRow{.scheme = Scheme::kQ5_1},
+    TypeRow{.scheme = Scheme::kQ8_0},
+    TypeRow{.scheme = Scheme::kQ2K},
+    TypeRow{.scheme = Scheme::kQ3K},
+    TypeRow{.scheme = Scheme::kQ4K},
+    TypeRow{.scheme = Scheme::kQ5K},
+    TypeRow{.scheme = Scheme::kQ6K},
+    TypeRow{.scheme = Scheme::kIq4Nl},
+    TypeRow{.scheme = Scheme::kIq4Xs},
 };
 static_assert(kTypes.size() == kNumElementTypes);
 
@@ -70,7 +69,10 @@ StoredBlock BlockOf(ElementType type) {
   return {format->inputs, format->bytes};
 }
 
-std::string_view ElementTypeName(ElementType type) { return RowOf(type).name; }
+std::string_view ElementTypeName(ElementType type) {
+  const BlockFormat* const format = BlockFormatOf(type);
+  return format == nullptr ? RowOf(type).name : format->name;
+}
 
 void Dequantize(ElementType type, const std::byte* raw, std::span<float> destination) {
   if (const BlockFormat* const format = BlockFormatOf(type); format != nullptr) {

@@ -22,7 +22,7 @@ struct QuantizationError {
   }
 };
 
-// Of weights that are stored without any error.
+// The error of weights that are stored as they are: none.
 QuantizationError ErrorOfKept(std::span<const float> weights);
 
 // How the scale of each block, or row, is searched in a scheme with scales.

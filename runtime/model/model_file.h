@@ -34,8 +34,9 @@ class TensorPart {
 struct StoredTensor {
   TensorSpec spec;
   TensorLayout layout;
-  // Of the matrix's rows. A matrix that is joined by rows may be stored in pieces, one tensor
-  // behind another, whose block formats differ: `spec` and `layout` are then those of the piece.
+  // The first of the matrix's rows that are in this tensor. A matrix that is joined by rows may be
+  // stored in pieces, one tensor behind another, whose block formats or factors differ: `spec` and
+  // `layout` are then those of the piece.
   size_t first_row = 0;
   FileRange data;
   FileRange scales;  // Empty for kF32.

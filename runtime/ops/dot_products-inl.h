@@ -108,7 +108,7 @@ HWY_INLINE auto SumsOfLanes(DI32 di32, V a, V b, V c, V d) {
 #endif
 }
 
-// What a lambda in a loop must have to be inlined like a function with HWY_INLINE.
+// Makes a compiler inline a lambda, as HWY_INLINE does with a function.
 #undef CRIA_OPS_INLINE_LAMBDA
 #define CRIA_OPS_INLINE_LAMBDA HWY_ATTR __attribute__((always_inline))
 

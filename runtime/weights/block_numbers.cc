@@ -32,12 +32,12 @@ unsigned TwoBits(const uint8_t* codes, size_t i) {
   return codes[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3u;
 }
 
-// The same for four bits: 64 inputs share 32 bytes.
+// The four-bit code of input `i` of a block of 256: 64 inputs share 32 bytes.
 unsigned FourBits(const uint8_t* codes, size_t i) {
   return codes[i / 64 * 32 + i % 32] >> (i % 64 / 32 * 4) & 15u;
 }
 
-// Bit `i / 32` of byte `i % 32`.
+// The one-bit code of input `i` of a block of 256: bit `i / 32` of byte `i % 32`.
 unsigned OneBit(const uint8_t* bits, size_t i) { return bits[i % 32] >> (i / 32) & 1u; }
 
 template <typename CodeOf>

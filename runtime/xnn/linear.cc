@@ -77,10 +77,9 @@ size_t SliceOutputs(const TensorLayout& layout, size_t num_threads) {
 }
 
 ops::PackedTiles TilesOf(const ops::TileKernel& kernel, const TensorLayout& layout) {
-  ops::PackedTiles tiles = ops::TilesOf(kernel, layout.padded_input_channels, layout.block_size);
-  tiles.format = layout.block_format();
-  tiles.factor = layout.factor;
-  return tiles;
+  const BlockFormat* const format = layout.block_format();
+  return format != nullptr ? ops::TilesOf(*format, layout.padded_input_channels, layout.factor)
+                           : ops::TilesOf(kernel, layout.padded_input_channels, layout.block_size);
 }
 
 // Our kernel for matrices with this layout, or null if XNNPACK multiplies by them: because there is
@@ -187,7 +186,6 @@ Result<Linear> Linear::Create(const TensorLayout& layout, const LinearBuffers& b
   Linear linear;
   linear.layout_ = layout;
   linear.buffers_ = buffers;
-  if (buffers.output_stride == 0) linear.buffers_.output_stride = layout.output_channels;
   CRIA_ASSIGN_OR_RETURN(linear.kernel_, FindKernel(layout));
   if (linear.kernel_ != nullptr) return linear;
   CRIA_ASSIGN_OR_RETURN(const platform::PageBlock scales, MakeSoundScales(CreationBytes(layout)));
@@ -198,7 +196,7 @@ Result<Linear> Linear::Create(const TensorLayout& layout, const LinearBuffers& b
     return Operator::Create(slice, scales,
                             {.input = buffers.input_stride,
                              .quantized = buffers.quantized_stride,
-                             .output = linear.buffers_.output_stride});
+                             .output = buffers.output_stride});
   };
   CRIA_ASSIGN_OR_RETURN(linear.whole_, create(outputs));
   const size_t slice_outputs = SliceOutputs(layout, num_threads);

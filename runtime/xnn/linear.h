@@ -44,7 +44,7 @@ struct LinearBuffers {
   // In bytes, a multiple of 4: at least QuantizedBlocks::Bytes(padded_input_channels).
   size_t quantized_stride = 0;
   float* output = nullptr;
-  size_t output_stride = 0;  // In floats, from one row to the next; 0: output_channels.
+  size_t output_stride = 0;  // In floats, at least output_channels.
 };
 
 // output[rows][output_channels] = input[rows][input_channels] × weightsᵀ, for all matrices with one

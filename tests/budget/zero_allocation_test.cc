@@ -295,10 +295,7 @@ void ExpectQuietModel(const support::ConvertedModel& model, size_t threads) {
 // Rows of several formats, whose pieces are products of their own.
 TEST(KeptCodesZeroAllocation, AfterLoading) {
   CRIA_NEEDS_ALLOCATIONS_TO_BE_SEEN();
-  support::CheckpointSpec spec = support::SpecGqa();
-  spec.config.hidden_size = 256;
-  spec.config.intermediate_size = 512;
-  spec.config.head_dim = 64;
+  support::CheckpointSpec spec = support::SpecOfBlocks();
   spec.config.vocab_size = kVocabulary;
   spec.config.max_position_embeddings = 512;
   support::SetTokenIds(spec);

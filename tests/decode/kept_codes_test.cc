@@ -32,10 +32,7 @@ struct TestedFile {
 class KeptCodesTest : public ::testing::TestWithParam<TestedFile> {
  protected:
   std::vector<float> LogitsOf(const ConvertOptions& conversion) const {
-    support::CheckpointSpec spec = support::SpecGqa();
-    spec.config.hidden_size = 256;
-    spec.config.intermediate_size = 512;
-    spec.config.head_dim = 64;
+    const support::CheckpointSpec spec = support::SpecOfBlocks();
     reference::ReferenceModel model = support::MakeModel(spec);
     const std::filesystem::path gguf = directory_.path() / "model.gguf";
     support::WriteBlockGguf(

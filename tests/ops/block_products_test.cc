@@ -79,9 +79,7 @@ struct Matrix {
 
   std::vector<float> Multiply(const Activations& rows, float factor = 1.0f) const {
     const TileKernel* const kernel = FindBlockKernel(format);
-    PackedTiles layout = TilesOf(*kernel, inputs, 0);
-    layout.format = &format;
-    layout.factor = factor;
+    const PackedTiles layout = TilesOf(format, inputs, factor);
     std::vector<float> output(rows.matrix().num_rows * outputs, NAN);
     const auto pool = ThreadPool::Create(1);
     MultiplyTiled(*kernel, layout, tiles.data(), outputs, rows.matrix(), {output.data(), outputs},
@@ -137,7 +135,7 @@ TEST(BlockProductsTest, TheLargestCodesDoNotOverflow) {
     for (const unsigned byte : {0xffu, 0x80u, 0x7fu}) {
       Matrix matrix(format, 16, format.inputs, 7);
       std::ranges::fill(matrix.stored, static_cast<std::byte>(byte));
-      support::SetRandomScales(format, matrix.random, matrix.stored);
+      support::SetScales(format, matrix.random, support::ModerateHalf, matrix.stored);
       matrix.Pack();
       const Activations rows(4, matrix.inputs, true, 11);
       ExpectProduct(matrix, rows, matrix.Multiply(rows));

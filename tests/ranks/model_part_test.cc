@@ -12,8 +12,10 @@
 #include "core/numeric.h"
 #include "model/model_outline.h"
 #include "ranks/tensor_slice.h"
+#include "support/block_gguf.h"
 #include "support/converted_model.h"
 #include "support/emulation.h"
+#include "support/temporary_directory.h"
 #include "support/unwrap.h"
 #include "xnn/packing.h"
 
@@ -205,6 +207,20 @@ TEST(ModelPart, ATiedHeadIsDivided) {
   for (size_t row = 0; row < shares[1].vocabulary.size(); ++row) {
     EXPECT_EQ(head.At(row, 5), table.At(shares[1].vocabulary.begin + row, 5));
   }
+}
+
+TEST(ModelPart, BlocksOfAGgufFileAreRefused) {
+  const support::TemporaryDirectory directory;
+  const std::filesystem::path gguf = directory.path() / "model.gguf";
+  reference::ReferenceModel reference = support::MakeModel(support::SpecOfBlocks());
+  support::WriteBlockGguf(gguf, [](const std::string&) { return "Q4_0"; }, reference);
+  const support::ConvertedModel model(gguf, {.weights = Scheme::kQc8w, .keeps_codes = true});
+  ModelFile whole = model.Open();
+  const auto shares = Unwrap(Divide(whole.config(), ColumnBlocks::Of(whole), {{1, 1}}));
+  const Status taken = ModelPart::Take(shares[0], 0, whole);
+  ASSERT_FALSE(taken);
+  EXPECT_EQ(taken.error().code(), ErrorCode::kUnsupported);
+  EXPECT_NE(taken.error().message().find("blocks of GGML"), std::string::npos);
 }
 
 TEST(ModelPart, EachShareIsPackedByItself) {

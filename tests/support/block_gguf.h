@@ -1,18 +1,33 @@
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <iterator>
 #include <random>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "reference/reference_model.h"
 #include "support/files.h"
 #include "support/gguf_writer.h"
+#include "support/tiny_checkpoint.h"
+#include "weights/block_format.h"
 #include "weights/ggml_reference.h"
+#include "weights/random_blocks.h"
 
 namespace cria::support {
+
+// Like SpecGqa, in a shape that every block format fits.
+inline CheckpointSpec SpecOfBlocks() {
+  CheckpointSpec spec = SpecGqa();
+  spec.config.hidden_size = 256;
+  spec.config.intermediate_size = 512;
+  spec.config.head_dim = 64;
+  return spec;
+}
 
 // Writes a GGUF file of `model` whose matrices are random blocks of the types that `type_of`
 // returns for their names, with scales whose upper byte is this (by default, they are around 0.01);
@@ -31,14 +46,18 @@ inline void WriteBlockGguf(const std::filesystem::path& path,
       continue;
     }
     const GgmlBlock& block = *std::ranges::find(GgmlBlocks(), type, &GgmlBlock::name);
-    std::string data;
+    const BlockFormat& format = *std::ranges::find(kBlockFormats, type, &BlockFormat::name);
+    const auto half = [scale_byte](std::mt19937& numbers) {
+      return static_cast<uint16_t>(scale_byte << 8 | numbers() % 256);
+    };
+    const size_t elements = tensor.shape[0] * tensor.shape[1];
+    const std::vector<std::byte> blocks =
+        RandomBlocks(format, elements / format.inputs, random, half);
+    const std::string data(reinterpret_cast<const char*>(blocks.data()), blocks.size());
     tensor.values.clear();
-    for (size_t i = 0; i < tensor.shape[0] * tensor.shape[1] / block.elements; ++i) {
-      std::string bytes(block.bytes, '\0');
-      for (char& byte : bytes) byte = static_cast<char>(random());
-      for (const size_t scale : block.scales) bytes[scale + 1] = scale_byte;
-      data += bytes;
-      std::ranges::copy(NaiveGgml(bytes).Values(type), std::back_inserter(tensor.values));
+    for (size_t at = 0; at < data.size(); at += format.bytes) {
+      std::ranges::copy(NaiveGgml(data.substr(at, format.bytes)).Values(type),
+                        std::back_inserter(tensor.values));
     }
     writer.AddTensor(GgmlName(name), tensor.shape, block.number, data);
   }

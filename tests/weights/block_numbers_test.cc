@@ -3,53 +3,48 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "weights/ggml_reference.h"
+#include "weights/random_blocks.h"
 
 namespace cria {
 namespace {
 
-using support::GgmlBlock;
-
-// Random bytes, except for the scales, which are halves of all signs and sizes, also subnormal
-// ones.
-std::string RandomBlock(const GgmlBlock& block, std::mt19937& random) {
-  std::string bytes(block.bytes, '\0');
-  for (char& byte : bytes) byte = static_cast<char>(random());
-  for (const size_t scale : block.scales) {
-    uint16_t half = 0;
-    do half = static_cast<uint16_t>(random());
-    while ((half & 0x7c00) == 0x7c00);
-    std::copy_n(reinterpret_cast<const char*>(&half), 2, bytes.begin() + static_cast<long>(scale));
-  }
-  return bytes;
+// Halves of all signs and sizes, also subnormal ones.
+uint16_t FiniteHalf(std::mt19937& random) {
+  uint16_t half = 0;
+  do half = static_cast<uint16_t>(random());
+  while ((half & 0x7c00) == 0x7c00);
+  return half;
 }
 
-const GgmlBlock& Known(const BlockFormat& format) {
-  return *std::ranges::find(support::GgmlBlocks(), format.name, &GgmlBlock::name);
+std::vector<std::byte> RandomBlocks(const BlockFormat& format, size_t num_blocks,
+                                    std::mt19937& random) {
+  return support::RandomBlocks(format, num_blocks, random, FiniteHalf);
 }
 
 class BlockNumbersTest : public ::testing::TestWithParam<BlockFormat> {};
 
 TEST_P(BlockNumbersTest, AreTheReferenceBitForBit) {
   const BlockFormat& format = GetParam();
-  EXPECT_EQ(format.inputs, Known(format).elements);
-  EXPECT_EQ(format.bytes, Known(format).bytes);
+  const auto known =
+      std::ranges::find(support::GgmlBlocks(), format.name, &support::GgmlBlock::name);
+  EXPECT_EQ(format.inputs, known->elements);
+  EXPECT_EQ(format.bytes, known->bytes);
   std::mt19937 random(7);
-  std::string raw;
+  // Unaligned, as blocks of 18 bytes are.
+  std::string raw = "x";
   std::vector<float> expected;
   for (int i = 0; i < 100; ++i) {
-    const std::string bytes = RandomBlock(Known(format), random);
+    const std::vector<std::byte> block = RandomBlocks(format, 1, random);
+    const std::string bytes(reinterpret_cast<const char*>(block.data()), block.size());
     raw += bytes;
     std::ranges::copy(support::NaiveGgml(bytes).Values(format.name), std::back_inserter(expected));
   }
-  // Unaligned, as blocks of 18 bytes are.
-  raw.insert(0, 1, 'x');
   std::vector<float> values(expected.size());
   DequantizeBlocks(format, reinterpret_cast<const std::byte*>(raw.data() + 1), values);
   EXPECT_EQ(values, expected);
@@ -59,9 +54,8 @@ TEST_P(BlockNumbersTest, AreInTheirRanges) {
   const BlockFormat& format = GetParam();
   std::mt19937 random(8);
   for (int i = 0; i < 100; ++i) {
-    const std::string bytes = RandomBlock(Known(format), random);
     BlockNumbers numbers;
-    ReadBlock(format, reinterpret_cast<const std::byte*>(bytes.data()), numbers);
+    ReadBlock(format, RandomBlocks(format, 1, random).data(), numbers);
     for (size_t j = 0; j < format.inputs; ++j) {
       ASSERT_LT(numbers.codes[j], 1u << format.code_bits);
     }

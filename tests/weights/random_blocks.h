@@ -12,25 +12,31 @@
 
 namespace cria::support {
 
-// Writes scales of either sign to blocks, f16 of 2^-10 to 2^-5.
-inline void SetRandomScales(const BlockFormat& format, std::mt19937& random,
-                            std::vector<std::byte>& blocks) {
+// f16 of either sign, 2^-10 to 2^-5 in magnitude.
+inline uint16_t ModerateHalf(std::mt19937& random) {
+  return static_cast<uint16_t>((random() % 2 << 15) | ((5 + random() % 5) << 10) | random() % 1024);
+}
+
+// Replaces the scales of blocks by what `half(random)` returns.
+template <typename Half>
+void SetScales(const BlockFormat& format, std::mt19937& random, const Half& half,
+               std::vector<std::byte>& blocks) {
   const auto known = std::ranges::find(GgmlBlocks(), format.name, &GgmlBlock::name);
   for (size_t begin = 0; begin < blocks.size(); begin += format.bytes) {
     for (const size_t offset : known->scales) {
-      const auto half = static_cast<uint16_t>((random() % 2 << 15) | ((5 + random() % 5) << 10) |
-                                              random() % 1024);
-      std::memcpy(&blocks[begin + offset], &half, sizeof half);
+      const uint16_t scale = half(random);
+      std::memcpy(&blocks[begin + offset], &scale, sizeof scale);
     }
   }
 }
 
-// So many blocks of a format, with random codes.
-inline std::vector<std::byte> RandomBlocks(const BlockFormat& format, size_t num_blocks,
-                                           std::mt19937& random) {
+// So many blocks of a format, with random codes and such scales.
+template <typename Half = uint16_t (*)(std::mt19937&)>
+std::vector<std::byte> RandomBlocks(const BlockFormat& format, size_t num_blocks,
+                                    std::mt19937& random, const Half& half = ModerateHalf) {
   std::vector<std::byte> blocks(num_blocks * format.bytes);
   for (std::byte& byte : blocks) byte = static_cast<std::byte>(random());
-  SetRandomScales(format, random, blocks);
+  SetScales(format, random, half, blocks);
   return blocks;
 }
 

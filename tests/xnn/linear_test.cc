@@ -4,25 +4,21 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <memory>
 #include <numeric>
 #include <random>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/numeric.h"
 #include "core/platform.h"
 #include "core/thread_pool.h"
-#include "ops/products/tiled_product.h"
 #include "ops/quantized_blocks.h"
 #include "support/emulation.h"
 #include "xnn/row_bits.h"
 #include "xnn/stored_weights.h"
-#include "xnn/tile_probe.h"
 
 namespace cria::xnn {
 namespace {
@@ -57,7 +53,8 @@ class Activations {
             .input_stride = input_stride_,
             .quantized = {quantized_.data(), quantizations_.data()},
             .quantized_stride = quantized_stride_,
-            .output = output_.data()};
+            .output = output_.data(),
+            .output_stride = outputs_};
   }
 
   // Those of the input's rows from `row` on; results are written from the first row on.
@@ -442,42 +439,6 @@ TEST(LinearRowsTest, NoneAreNoWork) {
 TEST(LinearPaddingTest, PaddedShapesAreAmongThem) {
   const StoredWeights weights({Scheme::kQb4w, 64, 172, 32}, 1);
   EXPECT_EQ(weights.layout().padded_input_channels, 192u);
-}
-
-// So that LinearTest tests our own products, and no other version of XNNPACK makes them unused
-// without notice. On x86-64, xnn_tests@avx2 (tests/CMakeLists.txt) does so for AVX2.
-TEST(TileProbeTest, Int4IsPackedForTheKernelThatThereIs) {
-  const ops::TileKernel* kernel = ops::FindQb4wKernel();
-  const char* loaded_first = std::getenv("LD_PRELOAD");
-  if (loaded_first != nullptr && std::string_view(loaded_first).contains("avx2_processor")) {
-    EXPECT_EQ(kernel != nullptr, platform::InstructionSets().contains("avx2"));
-  }
-  if (kernel == nullptr) GTEST_SKIP() << "XNNPACK multiplies int4 on this processor";
-  for (const size_t block_size : kBlockSizes) {
-    const Result<bool> packs = PacksAs(ops::TilesOf(*kernel, block_size, block_size));
-    ASSERT_TRUE(packs) << packs.error().message();
-    EXPECT_TRUE(*packs) << "blocks of " << block_size;
-  }
-}
-
-TEST(TileProbeTest, Int8IsPackedForTheKernelThatThereIs) {
-  const ops::TileKernel* kernel = ops::FindQc8wKernel();
-  if (kernel == nullptr) GTEST_SKIP() << "XNNPACK multiplies int8 on this processor";
-  if (platform::InstructionSets().contains("amx")) {
-    GTEST_SKIP() << "XNNPACK packs int8 for AMX and multiplies it";
-  }
-  const Result<bool> packs = PacksAs(ops::TilesOf(*kernel, 1, 0));
-  ASSERT_TRUE(packs) << packs.error().message();
-  EXPECT_TRUE(*packs);
-}
-
-TEST(TileProbeTest, AnotherLayoutIsNoticed) {
-  for (const size_t block_size : {0, 32}) {
-    const Result<bool> packs =
-        PacksAs({.outputs = 24, .group_inputs = 8, .block_size = block_size});
-    ASSERT_TRUE(packs) << packs.error().message();
-    EXPECT_FALSE(*packs);
-  }
 }
 
 TEST(LinearErrorTest, WhatXnnpackRefusesIsAnError) {

@@ -163,7 +163,8 @@ std::vector<float> Multiply(const TensorLayout& layout, std::span<const std::byt
                                  .input_stride = layout.input_channels,
                                  .quantized = {quantized.data(), quantizations.data()},
                                  .quantized_stride = quantized_stride,
-                                 .output = output.data()};
+                                 .output = output.data(),
+                                 .output_stride = layout.output_channels};
   const auto pool = ThreadPool::Create(2);
   auto linear = Linear::Create(layout, buffers, 2);
   EXPECT_TRUE(pool && linear);

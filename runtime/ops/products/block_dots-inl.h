@@ -8,7 +8,6 @@
 #define CRIA_OPS_BLOCK_DOTS_INL_H_
 #endif
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -54,7 +53,7 @@ struct BlockCodes {
   // Offset of the plane behind that of the lowest bits.
   static constexpr size_t kPlaneBytes = (kBits >= 4 ? 4 : 2) * BlockTiles::kLineBytes;
 
-  // Those of line kLine; `step` is where the vector's part of the first line begins.
+  // Loads those of line kLine; `step` is where the vector's part of the first line begins.
   template <size_t kLine>
   static HWY_INLINE hn::Vec<BlockU8> Load(const uint8_t* step) {
     constexpr int kIndex = kLine;

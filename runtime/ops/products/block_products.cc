@@ -59,9 +59,15 @@ VF32 LoadHalves(const uint16_t* halves) {
                        hn::LoadU(df16, reinterpret_cast<const hwy::float16_t*>(halves)));
 }
 
-// The factors of a stored block for kBlockParts parts of a tile: what the codes of a group are
-// multiplied by, and what is then subtracted for each activation. That is a minimum, or else the
-// scale times kSubtracted.
+// What codes of a group are multiplied by, and what is then subtracted for each activation, for the
+// outputs of a part.
+struct Factors {
+  VF32 scale;
+  VF32 minimum;
+};
+
+// The factors of a stored block for kBlockParts parts of a tile. In a format without minimums, the
+// scale times kSubtracted takes their place.
 template <const BlockFormat& kFormat, int kSubtracted>
 class BlockFactors {
  public:
@@ -187,17 +193,17 @@ struct GroupProducts {
     }
   }
 
-  // Adds the products of a step to the rows' sums. `factors(group, p)` returns the scale and the
-  // minimum of a part's group of the step.
-  template <size_t kRows, size_t kParts, class Factors>
+  // Adds the products of a step to the rows' sums. `factors_of(group, p)` returns the Factors of
+  // a part's group of the step.
+  template <size_t kRows, size_t kParts, class FactorsOf>
   static HWY_INLINE void AddStep(const uint8_t* codes, const RowsFrom& rows, size_t step,
-                                 const Factors& factors, VF32 (&sums)[kRows][kParts]) {
+                                 const FactorsOf& factors_of, VF32 (&sums)[kRows][kParts]) {
     ForEachConstant<kStepGroups>([&]<size_t kGroup>() CRIA_OPS_INLINE_LAMBDA {
       VI32 dots[kRows][kParts];
       DotGroup<kGroup * kGroupLines>(codes, rows.values + step * kStepInputs, rows.stride, dots);
       HWY_UNROLL(4)
       for (size_t p = 0; p < kParts; ++p) {
-        const auto [scale, minimum] = factors(kGroup, p);
+        const auto [scale, minimum] = factors_of(kGroup, p);
         HWY_UNROLL(8)
         for (size_t r = 0; r < kRows; ++r) {
           const auto row_scale = hn::Set(BlockF32(), rows.Scale(r, step));
@@ -211,11 +217,6 @@ struct GroupProducts {
       }
     });
   }
-};
-
-struct Factors {
-  VF32 scale;
-  VF32 minimum;
 };
 
 // Up to kMaxBlockInputs inputs of a tile, with codes of any number of bits as bytes.
@@ -266,7 +267,7 @@ struct SpanProduct {
     }
   }
 
-  // The same for all rows, from `input` on.
+  // Adds the products of all rows, from `input` on.
   static void Add(const TileProduct& product, const Span& span, size_t input, size_t steps,
                   float (*sums)[kTileOutputs]) {
     const size_t num_rows = product.rows.num_rows;

@@ -36,7 +36,7 @@ struct PackedTiles {
   const BlockFormat* format = nullptr;
   float factor = 1.0f;
 
-  bool is_int8() const { return block_size == 0; }
+  bool is_int8() const { return format == nullptr && block_size == 0; }
   // Offset of the first block, or of int8 weights, in a tile.
   size_t blocks_offset() const { return outputs * sizeof(float); }
   // Offset of a block's scales in the block.

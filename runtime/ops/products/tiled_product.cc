@@ -53,6 +53,13 @@ PackedTiles TilesOf(const TileKernel& kernel, size_t input_channels, size_t bloc
           .block_size = block_size};
 }
 
+PackedTiles TilesOf(const BlockFormat& format, size_t input_channels, float factor) {
+  return {.outputs = BlockTiles::kOutputs,
+          .input_channels = input_channels,
+          .format = &format,
+          .factor = factor};
+}
+
 void MultiplyTiled(const TileKernel& kernel, const PackedTiles& tiles, const std::byte* packed,
                    size_t output_channels, const QuantizedMatrix& rows, const OutputRows& output,
                    const ThreadPool& pool) {

@@ -11,6 +11,8 @@ namespace cria::ops {
 // The tiles that `kernel` reads, of weights with so many (padded) inputs in blocks, or of int8
 // weights if block_size is 0.
 PackedTiles TilesOf(const TileKernel& kernel, size_t input_channels, size_t block_size);
+// The tiles of a block format, with results that are multiplied by `factor`.
+PackedTiles TilesOf(const BlockFormat& format, size_t input_channels, float factor);
 
 // Where results go: row r begins at values + r * stride.
 struct OutputRows {

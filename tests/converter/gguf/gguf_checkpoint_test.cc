@@ -262,10 +262,7 @@ TEST_F(GgufCheckpointTest, RopeFactorsAreLlama3sScaling) {
 
 // Compares random blocks of every quantized type, in each role, with their naive values in f32.
 TEST_F(GgufCheckpointTest, QuantizedTensorsAreTheirReferenceBitForBit) {
-  CheckpointSpec spec = support::SpecGqa();
-  spec.config.hidden_size = 256;
-  spec.config.intermediate_size = 512;
-  spec.config.head_dim = 64;
+  const CheckpointSpec spec = support::SpecOfBlocks();
   for (const support::GgmlBlock& block : support::GgmlBlocks()) {
     SCOPED_TRACE(block.name);
     reference::ReferenceModel model = support::MakeModel(spec);

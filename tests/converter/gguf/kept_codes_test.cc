@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <functional>
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,24 +15,18 @@
 #include "converter/convert.h"
 #include "model/model_file.h"
 #include "support/block_gguf.h"
+#include "support/family_checkpoint.h"
+#include "support/family_gguf.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_checkpoint.h"
 #include "support/unwrap.h"
 #include "weights/block_numbers.h"
+#include "weights/random_blocks.h"
 
 namespace cria {
 namespace {
 
 using ::testing::HasSubstr;
-
-// Shapes that blocks of 256 inputs fit.
-support::CheckpointSpec SpecOfBlocks() {
-  support::CheckpointSpec spec = support::SpecGqa();
-  spec.config.hidden_size = 256;
-  spec.config.intermediate_size = 512;
-  spec.config.head_dim = 64;
-  return spec;
-}
 
 std::vector<std::byte> ReadBytes(const ModelFile& file, const FileRange& range) {
   std::vector<std::byte> bytes(range.bytes);
@@ -65,7 +62,7 @@ class KeptCodesTest : public ::testing::Test {
   using TypeOf = std::function<std::string_view(const std::string& name)>;
 
   std::filesystem::path Write(const TypeOf& type_of,
-                              const support::CheckpointSpec& spec = SpecOfBlocks()) {
+                              const support::CheckpointSpec& spec = support::SpecOfBlocks()) {
     reference::ReferenceModel model = support::MakeModel(spec);
     support::WriteBlockGguf(gguf_, type_of, model);
     return gguf_;
@@ -141,7 +138,7 @@ TEST_F(KeptCodesTest, MatricesWithoutCodesBecomeInt8AndANoteSaysSo) {
 }
 
 TEST_F(KeptCodesTest, TheTablesMayHaveSchemesOfTheirOwn) {
-  support::CheckpointSpec spec = SpecOfBlocks();
+  support::CheckpointSpec spec = support::SpecOfBlocks();
   spec.config.tie_word_embeddings = true;
   Write([](const std::string&) { return "Q5_0"; }, spec);
   ConvertTo(kept_, {.weights = Scheme::kQc8w, .keeps_codes = true});
@@ -151,6 +148,33 @@ TEST_F(KeptCodesTest, TheTablesMayHaveSchemesOfTheirOwn) {
   const ModelFile apart = Unwrap(ModelFile::Open(kept_));
   EXPECT_EQ(apart.tensor(TensorRole::kEmbedTokens).layout.scheme, Scheme::kQc8w);
   EXPECT_EQ(apart.tensor(TensorRole::kLmHead).layout.scheme, Scheme::kQ5_0);
+}
+
+// Gemma's embedding is multiplied by the root of the hidden size.
+TEST_F(KeptCodesTest, AFactorOfTheFamilyIsOneOfTheTensor) {
+  const support::FamilyCheckpoint family = support::FamilyNamed("Gemma");
+  support::FamilyGgufWriter writer(family.gguf_architecture, family.config_json);
+  const support::GgmlBlock& type =
+      *std::ranges::find(support::GgmlBlocks(), "Q8_0", &support::GgmlBlock::name);
+  std::mt19937 random(9);
+  for (const support::TensorShape& tensor : support::FamilyTensors(family)) {
+    if (tensor.name != "model.embed_tokens.weight") {
+      writer.Add({tensor.shape, support::FamilyValues(family, tensor)}, tensor.name);
+      continue;
+    }
+    const std::vector<std::byte> blocks = support::RandomBlocks(
+        *FindBlockFormat(Scheme::kQ8_0), tensor.shape[0] * tensor.shape[1] / type.elements, random);
+    writer.writer().AddTensor("token_embd.weight", tensor.shape, type.number,
+                              {reinterpret_cast<const char*>(blocks.data()), blocks.size()});
+  }
+  writer.Write(gguf_);
+  ConvertTo(kept_, {.weights = Scheme::kQc8w, .keeps_codes = true});
+  ConvertTo(f32_, {.weights = Scheme::kF32});
+  const ModelFile kept = Unwrap(ModelFile::Open(kept_));
+  const ModelFile f32 = Unwrap(ModelFile::Open(f32_));
+  EXPECT_EQ(kept.tensor(TensorRole::kEmbedTokens).layout.factor, 8.0f);
+  EXPECT_EQ(WeightsOf(kept, TensorRole::kEmbedTokens, kNoLayer),
+            WeightsOf(f32, TensorRole::kEmbedTokens, kNoLayer));
 }
 
 TEST_F(KeptCodesTest, AreKeptOrChosen) {
