@@ -304,7 +304,7 @@ TEST(KeptCodesZeroAllocation, AfterLoading) {
   const std::filesystem::path gguf = directory.path() / "model.gguf";
   support::WriteBlockGguf(
       gguf, [](const std::string& name) { return name.contains("v_proj") ? "Q6_K" : "Q4_K"; },
-      reference, '\x11');
+      reference);
   const support::ConvertedModel model(gguf, {.weights = Scheme::kQc8w, .keeps_codes = true});
   for (const size_t threads : {1, 3}) ExpectQuietModel(model, threads);
 }
