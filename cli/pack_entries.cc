@@ -45,6 +45,7 @@ const char* WeightsName(uint8_t layer_schemes) {
     case 1u << static_cast<uint32_t>(Scheme::kQc8w):
       return "int8";
     case 1u << static_cast<uint32_t>(Scheme::kQb4w):
+    case 1u << 4:
       return "int4";
     case 1u << 3:
       return "kept";

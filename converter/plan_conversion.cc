@@ -95,7 +95,7 @@ void NoteRoundedMatrices(PlannedConversion& planned) {
     const StoredTensor& stored = tensor.stored;
     if (stored.spec.layer == kNoLayer || stored.spec.is_always_f32()) continue;
     if (stored.first_row == 0) ++num_matrices;
-    if (stored.layout.block_format() != nullptr) continue;
+    if (tensor.keeps_codes) continue;
     ++num_rounded;
     for (const MappedPart& part : tensor.parts) {
       if (!CanKeepCodes(*part.source)) types.insert(ElementTypeName(part.source->type));
@@ -119,10 +119,11 @@ Result<TensorSchemes> ChooseSchemes(const ConvertOptions& options) {
   if (options.keeps_codes && options.target) {
     return Fail(ErrorCode::kUsage, "a target chooses other codes, so they cannot be kept");
   }
-  if (options.target && options.weights != Scheme::kQb4w) {
-    return Fail(ErrorCode::kUsage,
-                "a target chooses between int4 and int8 for each matrix, so weights cannot be "
-                "given a scheme as well");
+  if (options.target && options.weights != Scheme::kQb4w && options.weights != Scheme::kW4G64) {
+    return Fail(
+        ErrorCode::kUsage,
+        "a target chooses how many bits each matrix has, so weights cannot be given a scheme "
+        "as well");
   }
   if (options.keeps_codes && options.calibration) {
     return Fail(ErrorCode::kUsage,

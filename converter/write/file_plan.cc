@@ -70,6 +70,7 @@ std::vector<PlannedTensor> KeptPieces(const MappedTensor& tensor, const TensorSc
     layout.factor = group.factor;
     pieces.push_back(PlannedTensorOf(spec, layout, std::move(group.parts)));
     pieces.back().stored.first_row = first_row;
+    pieces.back().keeps_codes = true;
     first_row += spec.output_channels;
   }
   return pieces;

@@ -52,6 +52,7 @@ struct PlannedTensor {
   // Whether the outputs are rotated (RotateColumns), after the factors of the only part, or of
   // each expert's. Such a matrix must be encoded before it is written.
   bool rotates_outputs = false;
+  bool keeps_codes = false;  // The blocks of the checkpoint are stored as they are.
   std::optional<EncodedTensor> encoded = {};  // Absent: it is quantized when it is written.
 };
 

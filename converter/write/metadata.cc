@@ -46,6 +46,16 @@ constexpr schema::Scheme ToSchema(Scheme scheme) {
       return schema::Scheme::IQ4_NL;
     case Scheme::kIq4Xs:
       return schema::Scheme::IQ4_XS;
+    case Scheme::kW2G64:
+      return schema::Scheme::W2G64;
+    case Scheme::kW3G64:
+      return schema::Scheme::W3G64;
+    case Scheme::kW4G64:
+      return schema::Scheme::W4G64;
+    case Scheme::kW5G64:
+      return schema::Scheme::W5G64;
+    case Scheme::kW6G64:
+      return schema::Scheme::W6G64;
   }
   return {};
 }

@@ -31,7 +31,7 @@ std::vector<TensorStreamer::Slice> TensorStreamer::MakeSlices(const PlannedTenso
     const uint64_t num_rows = part.source->num_elements() / layout.input_channels;
     for (uint64_t row = 0; row < num_rows; row += max_rows) {
       const uint64_t rows = std::min<uint64_t>(max_rows, num_rows - row);
-      slices.push_back({&part, row, static_cast<size_t>(rows), layout});
+      slices.push_back({&part, row, static_cast<size_t>(rows), layout, tensor.keeps_codes});
     }
   }
   return slices;
@@ -48,7 +48,7 @@ void TensorStreamer::ConvertSlice(const Slice& slice, Workspace& workspace) {
   workspace.status = workspace.reader.Read(*slice.part->source, slice.first_row * input_channels,
                                            workspace.values);
   if (!workspace.status) return;
-  if (layout.block_format() != nullptr) {
+  if (slice.keeps_codes) {
     std::ranges::copy(workspace.reader.stored(), workspace.data.begin());
     workspace.error = ErrorOfKept(workspace.values);
     return;

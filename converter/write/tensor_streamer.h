@@ -33,6 +33,7 @@ class TensorStreamer {
     uint64_t first_row;  // In the part.
     size_t num_rows;
     TensorLayout layout;  // The layout of the rows.
+    bool keeps_codes;     // As in PlannedTensor.
   };
 
   // Working memory for one slice at a time.

@@ -81,9 +81,8 @@ size_t WidestDenseFeedForward(const ModelConfig& config) {
 
 size_t QuantizedRowStride(size_t channels) {
   constexpr size_t kLineBytes = 64;
-  // No scheme pads rows further than to a whole block of activations.
-  static_assert(kBlockSizes.front() == ops::kActivationBlock);
-  return (DivideRoundingUp(ops::QuantizedBlocks::Bytes(channels), kLineBytes) | 1) * kLineBytes;
+  const size_t padded = DivideRoundingUp(channels, kMaxPaddedBlock) * kMaxPaddedBlock;
+  return (DivideRoundingUp(ops::QuantizedBlocks::Bytes(padded), kLineBytes) | 1) * kLineBytes;
 }
 
 DecoderOptions EffectiveOptions(const DecoderOptions& options) {

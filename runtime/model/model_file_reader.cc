@@ -358,7 +358,7 @@ Status ModelFileReader::CheckLayout(const StoredTensor& tensor) const {
                layout.input_channels));
   };
   const BlockFormat* const format = layout.block_format();
-  if (format != nullptr && layout.input_channels % format->inputs != 0) return misfit();
+  if (format != nullptr && layout.padded_input_channels % format->inputs != 0) return misfit();
   if (format == nullptr ? layout.factor != 1.0f : !std::isfinite(layout.factor)) {
     return Malformed(Format("tensors: {}.factor is {}, which its scheme {} does not have", name,
                             layout.factor, SchemeName(layout.scheme)));

@@ -20,8 +20,9 @@ struct PackedIdentity {
   std::string processor;  // The processor that packed them, for messages; the fingerprint decides.
   Digest model_digest = {};
   uint64_t layout_fingerprint = 0;
-  // For messages: bit s is set if the layers' matrices, routers aside, have Scheme s. 0: unknown,
-  // as in files of older versions. Other bits may be those of schemes that are not known here.
+  // For messages: bit s is set if a matrix of the layers, routers aside, has XNNPACK's Scheme s;
+  // bit 3 for any format of GGML, bit 4 for w4g64, bit 5 for the others. 0: unknown, as in files of
+  // older versions. Other bits may be those of schemes that are not known here.
   uint8_t layer_schemes = 0;
 };
 

@@ -1,6 +1,7 @@
 #include "model/tensor_table.h"
 
 #include "core/format.h"
+#include "core/numeric.h"
 
 namespace cria {
 namespace {
@@ -192,6 +193,11 @@ TensorLayout MakeTensorLayout(const TensorSpec& spec, Scheme scheme, size_t bloc
                          .block_size = 0,
                          .num_parts = spec.num_parts,
                          .is_plain = spec.role == TensorRole::kRouter};
+  const BlockFormat* const format = layout.block_format();
+  if (format != nullptr && format->inputs <= kMaxPaddedBlock) {
+    layout.padded_input_channels =
+        DivideRoundingUp(spec.input_channels, format->inputs) * format->inputs;
+  }
   if (scheme != Scheme::kQb4w) return layout;
   while (block_size > kBlockSizes.front() && spec.input_channels % block_size != 0) block_size /= 2;
   layout.block_size = block_size;

@@ -81,7 +81,7 @@ struct TensorLayout {
   Scheme scheme = Scheme::kF32;
   size_t output_channels = 0;
   size_t input_channels = 0;
-  size_t padded_input_channels = 0;  // A multiple of block_size for kQb4w.
+  size_t padded_input_channels = 0;  // A multiple of block_size for kQb4w, of whole blocks.
   size_t block_size = 0;             // kQb4w only.
   float factor = 1.0f;               // Of all weights of a BlockFormat; otherwise 1.
   // Each of so many equal parts is packed by itself, because products use one of them at a time.
@@ -104,7 +104,7 @@ struct TensorLayout {
   size_t scales_per_row() const;
   uint64_t row_scale_bytes() const;
   uint64_t scale_bytes() const { return output_channels * row_scale_bytes(); }
-  // The format of GGML's blocks; null for XNNPACK's schemes.
+  // Null for XNNPACK's schemes.
   const BlockFormat* block_format() const { return FindBlockFormat(scheme); }
 
   bool operator==(const TensorLayout&) const = default;
@@ -116,9 +116,13 @@ inline constexpr uint8_t kQb4wZeroPoint = 8;
 // Possible numbers of input channels that share a scale in kQb4w.
 inline constexpr std::array<size_t, 4> kBlockSizes = {32, 64, 128, 256};
 
+// Rows are padded to blocks of this size at most.
+inline constexpr size_t kMaxPaddedBlock = 64;
+
 // The layout of `spec` in `scheme`. `block_size` (one of kBlockSizes; kQb4w only) is the maximum:
 // the largest block size up to it that divides the inputs is used, or 32 with padding if none does.
-// The inputs of a BlockFormat must be whole blocks.
+// The inputs of a BlockFormat are padded to whole blocks if these are small, and otherwise must be
+// whole blocks.
 TensorLayout MakeTensorLayout(const TensorSpec& spec, Scheme scheme, size_t block_size);
 
 }  // namespace cria

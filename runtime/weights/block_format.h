@@ -17,24 +17,31 @@ enum class GroupScales : uint8_t {
   kNibbles,  // An unsigned byte for both: the scale in the low nibble.
 };
 
-// A format of GGML: a row is a sequence of blocks, each with its own scale in f16. A weight is
+// A format of GGML, or one that the converter makes: a row is a sequence of blocks, each with its
+// own scale, in f16 or bf16. A weight is
 //   scale * group_scale * number(code) - minimum * group_minimum
 // where group_scale and group_minimum are 1 in a format without them, and number(code) is
 // code - zero_point, or an entry of kBlockCodebook.
 struct BlockFormat {
   Scheme scheme;
-  std::string_view name;  // GGML's.
-  uint16_t inputs;        // Input channels of a block.
-  uint16_t bytes;         // Of a block as GGML stores it.
-  uint8_t code_bits;      // Codes are unsigned, except that those of 8 bits are int8.
+  std::string_view name;
+  uint16_t inputs;    // Input channels of a block.
+  uint16_t bytes;     // Of a stored block.
+  uint8_t code_bits;  // Codes are unsigned, except that those of 8 bits are int8.
   uint8_t zero_point;
   uint8_t group_inputs;  // Input channels of a group.
   GroupScales group_scales;
   bool has_minimum;
   bool has_codebook;
+  bool has_bf16_scales = false;
 
   constexpr size_t groups() const { return inputs / group_inputs; }
 };
+
+// How many bits of so many, which are left over, the next plane has if codes are stored as planes.
+constexpr unsigned PlaneBits(unsigned bits_left) {
+  return bits_left >= 8 ? 8 : bits_left >= 4 ? 4 : bits_left >= 2 ? 2 : 1;
+}
 
 // The most inputs and groups that a block has.
 inline constexpr size_t kMaxBlockInputs = 256;
@@ -57,8 +64,17 @@ inline constexpr std::array kBlockFormats = {
     BlockFormat{Scheme::kQ6K, "Q6_K", 256, 210, 6, 32, 16, GroupScales::kBytes, false, false},
     BlockFormat{Scheme::kIq4Nl, "IQ4_NL", 32, 18, 4, 0, 32, GroupScales::kNone, false, true},
     BlockFormat{Scheme::kIq4Xs, "IQ4_XS", 256, 136, 4, 0, 32, GroupScales::kBytes, false, true},
+    // Scale, minimum and the codes as planes, as BlockTiles has them. Scales in bf16 take weights
+    // of any magnitude.
+    BlockFormat{Scheme::kW2G64, "w2g64", 64, 20, 2, 0, 64, GroupScales::kNone, true, false, true},
+    BlockFormat{Scheme::kW3G64, "w3g64", 64, 28, 3, 0, 64, GroupScales::kNone, true, false, true},
+    BlockFormat{Scheme::kW4G64, "w4g64", 64, 36, 4, 0, 64, GroupScales::kNone, true, false, true},
+    BlockFormat{Scheme::kW5G64, "w5g64", 64, 44, 5, 0, 64, GroupScales::kNone, true, false, true},
+    BlockFormat{Scheme::kW6G64, "w6g64", 64, 52, 6, 0, 64, GroupScales::kNone, true, false, true},
 };
 static_assert(kBlockFormats.size() == kNumSchemes - kNumXnnpackSchemes);
+// GGML's are the first ones.
+inline constexpr size_t kNumGgmlFormats = 12;
 
 // Null for XNNPACK's schemes.
 constexpr const BlockFormat* FindBlockFormat(Scheme scheme) {

@@ -133,6 +133,27 @@ void ReadIq4Xs(const uint8_t* stored, BlockNumbers& numbers) {
   numbers.scale = Word(stored);
 }
 
+// scale, minimum, planes of codes.
+void ReadPlanes(const uint8_t* stored, const BlockFormat& format, BlockNumbers& numbers) {
+  numbers.scale = Word(stored);
+  numbers.minimum = Word(stored + 2);
+  const uint8_t* plane = stored + 4;
+  std::fill_n(numbers.codes, format.inputs, uint8_t{0});
+  for (unsigned done = 0; done < format.code_bits;) {
+    const unsigned bits = PlaneBits(format.code_bits - done);
+    const size_t bytes = format.inputs * bits / 8;
+    uint8_t* code = numbers.codes;
+    for (unsigned shift = 0; shift < 8; shift += bits) {
+      for (size_t i = 0; i < bytes; ++i) {
+        const unsigned part = plane[i] >> shift & ((1u << bits) - 1);
+        *code++ |= static_cast<uint8_t>(part << done);
+      }
+    }
+    plane += bytes;
+    done += bits;
+  }
+}
+
 }  // namespace
 
 void ReadBlock(const BlockFormat& format, const std::byte* stored, BlockNumbers& numbers) {
@@ -165,6 +186,12 @@ void ReadBlock(const BlockFormat& format, const std::byte* stored, BlockNumbers&
       return ReadQ6K(bytes, numbers);
     case Scheme::kIq4Xs:
       return ReadIq4Xs(bytes, numbers);
+    case Scheme::kW2G64:
+    case Scheme::kW3G64:
+    case Scheme::kW4G64:
+    case Scheme::kW5G64:
+    case Scheme::kW6G64:
+      return ReadPlanes(bytes, format, numbers);
     case Scheme::kF32:
     case Scheme::kQc8w:
     case Scheme::kQb4w:
@@ -180,15 +207,19 @@ void DequantizeBlocks(const BlockFormat& format, const std::byte* stored,
     if (format.code_bits == 8) return static_cast<int>(static_cast<int8_t>(code));
     return static_cast<int>(code) - format.zero_point;
   };
+  const auto float_of = [&](uint16_t half) {
+    return format.has_bf16_scales ? Bf16ToFloat(half) : F16ToFloat(half);
+  };
   for (size_t first = 0; first < weights.size(); first += format.inputs, stored += format.bytes) {
     ReadBlock(format, stored, numbers);
-    const float scale = F16ToFloat(numbers.scale);
-    const float minimum = F16ToFloat(numbers.minimum);
+    const size_t count = std::min<size_t>(format.inputs, weights.size() - first);
+    const float scale = float_of(numbers.scale);
+    const float minimum = float_of(numbers.minimum);
     for (size_t group = 0; group < format.groups(); ++group) {
       const float group_scale = scale * static_cast<float>(numbers.group_scales[group]);
       const float group_minimum = minimum * static_cast<float>(numbers.group_minimums[group]);
       const size_t begin = group * format.group_inputs;
-      for (size_t i = begin; i < begin + format.group_inputs; ++i) {
+      for (size_t i = begin; i < std::min<size_t>(begin + format.group_inputs, count); ++i) {
         const float product = group_scale * static_cast<float>(number_of(numbers.codes[i]));
         weights[first + i] = format.has_minimum ? product - group_minimum : product;
       }

@@ -11,19 +11,19 @@ namespace cria {
 // The integers of a block, one for each place where the block has one.
 struct BlockNumbers {
   uint8_t codes[kMaxBlockInputs] = {};  // Of int8 codes, the bytes.
-  // f16. `minimum` is what is subtracted, so its sign is not always the stored one.
+  // f16 or bf16. `minimum` is what is subtracted, so its sign is not always the stored one.
   uint16_t scale = 0;
   uint16_t minimum = 0;
   int8_t group_scales[kMaxBlockGroups] = {};  // 1 in a format without them, like the next one.
   uint8_t group_minimums[kMaxBlockGroups] = {};
 };
 
-// Takes a stored block apart; it need not be aligned. Formulas: the structs `block_*` and the
-// functions `dequantize_row_*` of ggml.
+// Takes a stored block apart; it need not be aligned. Formulas of GGML's formats: the structs
+// `block_*` and the functions `dequantize_row_*` of ggml.
 void ReadBlock(const BlockFormat& format, const std::byte* stored, BlockNumbers& numbers);
 
-// The weights of whole blocks, exactly as ggml computes them: `weights` has as many as `stored`. An
-// infinite or NaN scale gives infinities or NaNs.
+// The weights of blocks, exactly as ggml computes them: as many as `weights` has, which need not be
+// all of the last block. An infinite or NaN scale gives infinities or NaNs.
 void DequantizeBlocks(const BlockFormat& format, const std::byte* stored, std::span<float> weights);
 
 }  // namespace cria

@@ -15,8 +15,7 @@ constexpr size_t kLine = BlockTiles::kLineBytes;
 void PackStep(const BlockFormat& format, const uint8_t* codes, size_t row, uint8_t* step) {
   uint8_t* plane = step;
   for (unsigned done = 0; done < format.code_bits;) {
-    const unsigned left = format.code_bits - done;
-    const unsigned bits = left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+    const unsigned bits = PlaneBits(format.code_bits - done);
     const unsigned codes_per_byte = 8 / bits;
     for (size_t i = 0; i < BlockTiles::kStepInputs; ++i) {
       const size_t line = i / 4;

@@ -10,8 +10,8 @@ namespace cria {
 
 // Rows of a block format as products read them, the same on every processor: consecutive tiles of
 // kOutputs rows, the last one padded with zeros. A tile has, for each stored block of its rows:
-//   uint16[16]          scales, f16
-//   uint16[16]          minimums, f16, if the format has them
+//   uint16[16]          scales, f16 or bf16
+//   uint16[16]          minimums, likewise, if the format has them
 //   int8[groups][16]    scales of the groups, if they are bytes
 //   uint8[groups][16]   minimums of the groups, likewise
 //   uint8[groups][16]   or both, if they are nibbles: the scale in the low one

@@ -5,14 +5,15 @@
 
 namespace cria {
 
-// How a matrix's numbers are stored: three schemes with XNNPACK's names, and the block formats of
-// GGML with GGML's names, whose codes a file of another program may already have. The values are
-// those of schema/model.fbs.
+// How a matrix's numbers are stored: three schemes with XNNPACK's names; the block formats of GGML
+// with GGML's names, whose codes a file of another program may already have; and blocks that the
+// converter makes, w and the bits of a weight, g and the weights of a block. The values are those
+// of schema/model.fbs.
 enum class Scheme : uint8_t {
   kF32,   // Row-major float.
   kQc8w,  // int8, one float scale per output channel.
   kQb4w,  // int4 + 8, two per byte with the even input in the low nibble, one bf16 scale per block.
-  // Rows of GGML's blocks; see BlockFormat.
+  // Rows of blocks; see BlockFormat.
   kQ4_0,
   kQ4_1,
   kQ5_0,
@@ -25,8 +26,13 @@ enum class Scheme : uint8_t {
   kQ6K,
   kIq4Nl,
   kIq4Xs,
+  kW2G64,
+  kW3G64,
+  kW4G64,
+  kW5G64,
+  kW6G64,
 };
-inline constexpr int kNumSchemes = 15;
+inline constexpr int kNumSchemes = 20;
 // The schemes that XNNPACK has are the first ones.
 inline constexpr int kNumXnnpackSchemes = 3;
 

@@ -84,11 +84,17 @@ Status CopyPortablePart(const ModelFile& model, uint64_t packed_offset, OutputFi
 
 // PackedIdentity::layer_schemes.
 uint8_t LayerSchemes(const ModelFile& model) {
-  constexpr uint32_t kAnyBlockFormat = 3;
+  // The bits behind those of XNNPACK's schemes: any format of GGML, w4g64, and the others.
+  const auto bit_of = [](Scheme scheme) -> uint32_t {
+    const int number = static_cast<int>(scheme);
+    if (number < kNumXnnpackSchemes) return static_cast<uint32_t>(number);
+    if (number < kNumXnnpackSchemes + static_cast<int>(kNumGgmlFormats)) return 3;
+    return scheme == Scheme::kW4G64 ? 4 : 5;
+  };
   uint32_t schemes = 0;
   for (const StoredTensor& tensor : model.tensors()) {
     if (tensor.spec.layer == kNoLayer || tensor.spec.is_always_f32()) continue;
-    schemes |= 1u << std::min(static_cast<uint32_t>(tensor.layout.scheme), kAnyBlockFormat);
+    schemes |= 1u << bit_of(tensor.layout.scheme);
   }
   return static_cast<uint8_t>(schemes);
 }

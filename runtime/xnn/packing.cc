@@ -148,7 +148,7 @@ Result<uint64_t> PackedBytes(const TensorLayout& layout) {
   }
   const size_t rows = layout.output_channels;
   if (const BlockFormat* const format = layout.block_format(); format != nullptr) {
-    return TiledBytes(*format, rows, layout.input_channels);
+    return TiledBytes(*format, rows, layout.padded_input_channels);
   }
   CRIA_RETURN_IF_ERROR(Initialize());
   if (rows < 2 * kRowGranularity) return PackedBytesOfRows(layout, rows);
@@ -181,10 +181,10 @@ Status Pack(const LinearWeights& weights, std::span<std::byte> packed) {
   }
   if (const BlockFormat* const format = weights.layout.block_format(); format != nullptr) {
     const size_t bytes =
-        TiledBytes(*format, weights.layout.output_channels, weights.layout.input_channels);
+        TiledBytes(*format, weights.layout.output_channels, weights.layout.padded_input_channels);
     if (packed.size() != bytes) return WrongSize(bytes, packed.size());
     PackTiles(*format, weights.data.data(), weights.layout.output_channels,
-              weights.layout.input_channels, packed);
+              weights.layout.padded_input_channels, packed);
     return {};
   }
   CRIA_RETURN_IF_ERROR(Initialize());

@@ -255,8 +255,11 @@ TEST(QuantizedRowStrideTest, HoldsTheLayoutOfEveryScheme) {
       ASSERT_GE(QuantizedRowStride(channels),
                 ops::QuantizedBlocks::Bytes(layout.padded_input_channels));
     }
-    ASSERT_GE(QuantizedRowStride(channels), ops::QuantizedBlocks::Bytes(channels));
-    ASSERT_LT(QuantizedRowStride(channels), ops::QuantizedBlocks::Bytes(channels) + 128);
+    const TensorLayout blocks =
+        MakeTensorLayout({TensorRole::kDownProj, 0, 1, channels}, Scheme::kW4G64, 0);
+    const size_t bytes = ops::QuantizedBlocks::Bytes(blocks.padded_input_channels);
+    ASSERT_GE(QuantizedRowStride(channels), bytes);
+    ASSERT_LT(QuantizedRowStride(channels), bytes + 128);
     ASSERT_EQ(QuantizedRowStride(channels) % 128, 64u);
   }
 }

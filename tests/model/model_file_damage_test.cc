@@ -394,7 +394,14 @@ TEST(ForgedMetadataTest, LayoutsMustFitTheConfiguration) {
       },
       "bytes of data");
   // Rows of 8 inputs are not whole blocks.
-  with_qkv([](StoredTensor& t) { t.layout.scheme = Scheme::kQ8_0; }, "do not fit its scheme Q8_0");
+  with_qkv([](StoredTensor& t) { t.layout.scheme = Scheme::kQ4K; }, "do not fit its scheme Q4_K");
+  with_qkv(
+      [](StoredTensor& t) {
+        t.layout.scheme = Scheme::kW4G64;
+        t.layout.block_size = 0;
+        t.layout.padded_input_channels = 32;
+      },
+      "do not fit its scheme w4g64");
   with_qkv([](StoredTensor& t) { t.layout.factor = 2.0f; }, "qkv_proj.factor is 2");
   with_qkv([](StoredTensor& t) { t.data.bytes -= 1; }, "255 bytes of data");
   with_qkv([](StoredTensor& t) { t.data.bytes = kHuge; }, "bytes of data");

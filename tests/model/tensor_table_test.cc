@@ -189,6 +189,14 @@ TEST(TensorLayoutTest, PlainSchemesAreNeitherPaddedNorBlocked) {
   EXPECT_EQ(bytes.scale_bytes(), 40u);
 }
 
+TEST(TensorLayoutTest, SmallBlocksArePadded) {
+  EXPECT_EQ(Layout(96, Scheme::kW4G64, 0).padded_input_channels, 128u);
+  EXPECT_EQ(Layout(96, Scheme::kW4G64, 0).row_bytes(), 72u);
+  EXPECT_EQ(Layout(128, Scheme::kW4G64, 0).padded_input_channels, 128u);
+  EXPECT_EQ(Layout(40, Scheme::kQ8_0, 0).padded_input_channels, 64u);
+  EXPECT_EQ(Layout(256, Scheme::kQ4K, 0).padded_input_channels, 256u);
+}
+
 TEST(TensorLayoutTest, BlocksAreTheLargestThatDivideTheInputs) {
   struct Case {
     size_t inputs;

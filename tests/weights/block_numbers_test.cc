@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <iterator>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "weights/ggml_reference.h"
+#include "weights/block_reference.h"
 #include "weights/random_blocks.h"
 
 namespace cria {
@@ -31,10 +32,6 @@ class BlockNumbersTest : public ::testing::TestWithParam<BlockFormat> {};
 
 TEST_P(BlockNumbersTest, AreTheReferenceBitForBit) {
   const BlockFormat& format = GetParam();
-  const auto known =
-      std::ranges::find(support::GgmlBlocks(), format.name, &support::GgmlBlock::name);
-  EXPECT_EQ(format.inputs, known->elements);
-  EXPECT_EQ(format.bytes, known->bytes);
   std::mt19937 random(7);
   // Unaligned, as blocks of 18 bytes are.
   std::string raw = "x";
@@ -43,7 +40,7 @@ TEST_P(BlockNumbersTest, AreTheReferenceBitForBit) {
     const std::vector<std::byte> block = RandomBlocks(format, 1, random);
     const std::string bytes(reinterpret_cast<const char*>(block.data()), block.size());
     raw += bytes;
-    std::ranges::copy(support::NaiveGgml(bytes).Values(format.name), std::back_inserter(expected));
+    std::ranges::copy(support::NaiveBlock(format, bytes), std::back_inserter(expected));
   }
   std::vector<float> values(expected.size());
   DequantizeBlocks(format, reinterpret_cast<const std::byte*>(raw.data() + 1), values);
@@ -68,6 +65,27 @@ TEST_P(BlockNumbersTest, AreInTheirRanges) {
       }
     }
     EXPECT_TRUE(format.has_minimum || numbers.minimum == 0);
+  }
+}
+
+TEST_P(BlockNumbersTest, NeedNotBeAllOfTheLastBlock) {
+  const BlockFormat& format = GetParam();
+  std::mt19937 random(9);
+  const std::vector<std::byte> blocks = RandomBlocks(format, 2, random);
+  std::vector<float> all(2 * format.inputs);
+  DequantizeBlocks(format, blocks.data(), all);
+  std::vector<float> some(all.size(), 7.0f);
+  DequantizeBlocks(format, blocks.data(), std::span(some).first(format.inputs + 5));
+  EXPECT_TRUE(std::equal(some.begin(), some.begin() + format.inputs + 5, all.begin()));
+  EXPECT_EQ(some[format.inputs + 5], 7.0f);
+}
+
+TEST(BlockFormatTest, TakesTheBytesOfGgml) {
+  for (const BlockFormat& format : std::span(kBlockFormats).first(kNumGgmlFormats)) {
+    const auto known =
+        std::ranges::find(support::GgmlBlocks(), format.name, &support::GgmlBlock::name);
+    EXPECT_EQ(format.inputs, known->elements);
+    EXPECT_EQ(format.bytes, known->bytes);
   }
 }
 

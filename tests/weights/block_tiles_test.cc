@@ -51,7 +51,7 @@ class Tiles {
   float Half(size_t offset) const {
     uint16_t half = 0;
     std::memcpy(&half, &bytes_[offset], sizeof half);
-    return F16ToFloat(half);
+    return format_.has_bf16_scales ? Bf16ToFloat(half) : F16ToFloat(half);
   }
   unsigned Code(size_t step, size_t line, size_t place) const {
     switch (format_.code_bits) {
@@ -115,7 +115,7 @@ TEST_P(BlockTilesTest, HaveTheWeightsOfTheRows) {
   }
 }
 
-// GGML's own size, but for scales of six bits or fewer, which become bytes.
+// The stored size, but for scales of six bits or fewer, which become bytes.
 TEST_P(BlockTilesTest, TakeFewMoreBytesThanTheRows) {
   const BlockFormat& format = GetParam();
   const double ratio = static_cast<double>(BlockTiles::BlockBytes(format)) / (16.0 * format.bytes);

@@ -7,8 +7,9 @@
 #include <random>
 #include <vector>
 
+#include "core/numeric.h"
 #include "weights/block_format.h"
-#include "weights/ggml_reference.h"
+#include "weights/block_reference.h"
 
 namespace cria::support {
 
@@ -17,14 +18,14 @@ inline uint16_t ModerateHalf(std::mt19937& random) {
   return static_cast<uint16_t>((random() % 2 << 15) | ((5 + random() % 5) << 10) | random() % 1024);
 }
 
-// Replaces the scales of blocks by what `half(random)` returns.
+// Replaces the scales of blocks by what `half(random)` returns in f16.
 template <typename Half>
 void SetScales(const BlockFormat& format, std::mt19937& random, const Half& half,
                std::vector<std::byte>& blocks) {
-  const auto known = std::ranges::find(GgmlBlocks(), format.name, &GgmlBlock::name);
   for (size_t begin = 0; begin < blocks.size(); begin += format.bytes) {
-    for (const size_t offset : known->scales) {
-      const uint16_t scale = half(random);
+    for (const size_t offset : ScaleOffsets(format)) {
+      uint16_t scale = half(random);
+      if (format.has_bf16_scales) scale = FloatToBf16(F16ToFloat(scale));
       std::memcpy(&blocks[begin + offset], &scale, sizeof scale);
     }
   }

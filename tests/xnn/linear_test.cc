@@ -354,7 +354,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Shape{Scheme::kQb4w, 17, 256, 128}, Shape{Scheme::kQb4w, 48, 512, 256},
                     Shape{Scheme::kQb4w, 9, 6, 32}, Shape{Scheme::kQ4_0, 33, 96},
                     Shape{Scheme::kQ8_0, 40, 160}, Shape{Scheme::kQ4K, 48, 512},
-                    Shape{Scheme::kQ6K, 17, 256}),
+                    Shape{Scheme::kQ6K, 17, 256}, Shape{Scheme::kW4G64, 33, 96},
+                    Shape{Scheme::kW3G64, 20, 320}),
     [](const testing::TestParamInfo<Shape>& shape) { return NameOf(shape.param); });
 
 // Large enough to be multiplied in slices, with a last one that is as large as the others, larger,
@@ -423,7 +424,8 @@ TEST_P(LinearRowBitsTest, ARowIsBitwiseAsAloneWhereItIsSaidToBe) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Schemes, LinearRowBitsTest,
-                         testing::Values(Scheme::kF32, Scheme::kQc8w, Scheme::kQb4w, Scheme::kQ5_0),
+                         testing::Values(Scheme::kF32, Scheme::kQc8w, Scheme::kQb4w, Scheme::kQ5_0,
+                                         Scheme::kW4G64),
                          [](const auto& tested) { return std::string(SchemeName(tested.param)); });
 
 TEST(LinearRowsTest, NoneAreNoWork) {

@@ -97,7 +97,7 @@ class StoredWeights {
       default: {
         const BlockFormat& format = *layout_.block_format();
         const std::vector<std::byte> blocks =
-            support::RandomBlocks(format, inputs / format.inputs, random_);
+            support::RandomBlocks(format, layout_.row_bytes() / format.bytes, random_);
         std::ranges::copy(blocks, data);
         std::vector<float> weights(inputs);
         DequantizeBlocks(format, data, weights);

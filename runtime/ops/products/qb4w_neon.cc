@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ops/products/neon_bytes-inl.h"
 #include "ops/products/neon_tile-inl.h"
 #include "ops/products/tile_kernel.h"
 
@@ -20,54 +21,10 @@ constexpr size_t kMaxRows = 8;
 // Inputs whose products are added in 16 bits: a block of activations. A sum is at most
 // 32 * 8 * 127 < 2^15 in magnitude.
 constexpr size_t kStepInputs = kActivationBlock;
-constexpr size_t kInputsAtOnce = 4;
 // The compiler keeps the sums of up to so many rows in registers, or most of them.
 constexpr size_t kMaxRowsInRegisters = 6;
 
-// A row's sums for outputs 0 to 7 and 8 to 15 of a tile.
-using Sums16 = int16x8_t[2];
 using Sums = float32x4_t[kNeonVectors];
-
-// Four activations, each repeated 16 times. LD4R needs consecutive registers, which the compilers
-// have no common notation for, so they are named here: two sets, because two rows are multiplied by
-// turns.
-template <bool kIsOdd>
-struct FourInputs;
-
-template <>
-struct FourInputs<false> {
-  int8x16_t input[kInputsAtOnce];
-  [[gnu::always_inline]] void LoadNext(const int8_t*& values) {
-    register int8x16_t a0 asm("v24");
-    register int8x16_t a1 asm("v25");
-    register int8x16_t a2 asm("v26");
-    register int8x16_t a3 asm("v27");
-    asm volatile("ld4r {v24.16b-v27.16b}, [%4], #4"
-                 : "=w"(a0), "=w"(a1), "=w"(a2), "=w"(a3), "+r"(values));
-    input[0] = a0, input[1] = a1, input[2] = a2, input[3] = a3;
-  }
-};
-
-template <>
-struct FourInputs<true> {
-  int8x16_t input[kInputsAtOnce];
-  [[gnu::always_inline]] void LoadNext(const int8_t*& values) {
-    register int8x16_t a0 asm("v28");
-    register int8x16_t a1 asm("v29");
-    register int8x16_t a2 asm("v30");
-    register int8x16_t a3 asm("v31");
-    asm volatile("ld4r {v28.16b-v31.16b}, [%4], #4"
-                 : "=w"(a0), "=w"(a1), "=w"(a2), "=w"(a3), "+r"(values));
-    input[0] = a0, input[1] = a1, input[2] = a2, input[3] = a3;
-  }
-};
-
-// Adds the products of one activation and 16 weights. As intrinsics, the compiler would widen
-// the weights once for several rows and not have enough registers.
-[[gnu::always_inline]] inline void AddProducts(int8x16_t weights, int8x16_t input, Sums16& sums) {
-  asm volatile("smlal %0.8h, %1.8b, %2.8b" : "+w"(sums[0]) : "w"(weights), "w"(input));
-  asm volatile("smlal2 %0.8h, %1.16b, %2.16b" : "+w"(sums[1]) : "w"(weights), "w"(input));
-}
 
 // The weights of 16 outputs for the next four inputs.
 [[gnu::always_inline]] inline void Unpack(const std::byte* packed,
@@ -77,29 +34,6 @@ struct FourInputs<true> {
     const int8x16_t pair = vld1q_s8(reinterpret_cast<const int8_t*>(packed) + 16 * i);
     weights[2 * i] = vshrq_n_s8(vshlq_n_s8(pair, 4), 4);
     weights[2 * i + 1] = vshrq_n_s8(pair, 4);
-  }
-}
-
-template <size_t kRows>
-[[gnu::always_inline]] inline void MultiplyFour(const std::byte* packed,
-                                                const int8_t* (&values)[kRows],
-                                                Sums16 (&sums)[kRows]) {
-  int8x16_t weights[kInputsAtOnce];
-  FourInputs<false> even;
-  FourInputs<true> odd;
-  even.LoadNext(values[0]);
-  if constexpr (kRows > 1) odd.LoadNext(values[1]);
-  Unpack(packed, weights);
-  // Two rows by turns, so that an addition need not wait for the one before it.
-#pragma GCC unroll 8
-  for (size_t r = 0; r < kRows; r += 2) {
-#pragma GCC unroll 4
-    for (size_t i = 0; i < kInputsAtOnce; ++i) {
-      AddProducts(weights[i], even.input[i], sums[r]);
-      if (r + 1 < kRows) AddProducts(weights[i], odd.input[i], sums[r + 1]);
-    }
-    if (r + 2 < kRows) even.LoadNext(values[r + 2]);
-    if (r + 3 < kRows) odd.LoadNext(values[r + 3]);
   }
 }
 
@@ -156,7 +90,7 @@ void MultiplyInt4Rows(const TileProduct& product) {
       for (auto& sum : block_sums) sum[0] = sum[1] = vdupq_n_s16(0);
 #pragma GCC unroll 8
       for (size_t i = 0; i < kStepInputs; i += kInputsAtOnce) {
-        MultiplyFour<kRows>(packed, values, block_sums);
+        MultiplyFour([&](auto& weights) { Unpack(packed, weights); }, values, block_sums);
         packed += kInputsAtOnce / 2 * kNeonOutputs;
       }
       AddScaled<kRows>(scales, row_scales, block, block_sums, sums);

@@ -22,7 +22,7 @@ TEST(ElementTypeTest, BlocksAreThoseOfTheirFormats) {
     EXPECT_EQ(BlockOf(type).elements, format->inputs);
     EXPECT_EQ(BlockOf(type).bytes, format->bytes);
   }
-  EXPECT_EQ(num_formats, kBlockFormats.size());
+  EXPECT_EQ(num_formats, kNumGgmlFormats);
 }
 
 TEST(ElementTypeTest, SingleNumbersAreConverted) {

@@ -1,0 +1,321 @@
+// Products of int8 rows with a step of codes, and with many steps that were unpacked before,
+// compiled once for each instruction set of dot_product_targets.h.
+
+#if defined(CRIA_OPS_BLOCK_SPANS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef CRIA_OPS_BLOCK_SPANS_INL_H_
+#undef CRIA_OPS_BLOCK_SPANS_INL_H_
+#else
+#define CRIA_OPS_BLOCK_SPANS_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "hwy/highway.h"
+#include "ops/products/block_dots-inl.h"
+#include "ops/products/tile_kernel.h"
+#if defined(__aarch64__)
+#include "ops/products/neon_bytes-inl.h"
+#include "ops/products/neon_tile-inl.h"
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace cria::ops::HWY_NAMESPACE {
+
+constexpr size_t kTileOutputs = BlockTiles::kOutputs;
+constexpr size_t kStepInputs = BlockTiles::kStepInputs;
+constexpr size_t kStepLines = 8;
+
+// Rows, and parts of a tile, that are multiplied together: their sums fill the registers. If that
+// is more than one row, a single row has code of its own, without a Span.
+struct Together {
+  size_t rows;
+  size_t parts;
+};
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
+constexpr Together kTogether = {6, 1};
+#elif HWY_ARCH_X86 && HWY_TARGET > HWY_AVX2
+// Such processors are rare: what they run is small instead of fast.
+constexpr Together kTogether = {1, 1};
+#elif CRIA_OPS_IS_ARM_DOT_TARGET
+constexpr Together kTogether = {4, 2};
+#else
+constexpr Together kTogether = {3, 2};
+#endif
+static_assert(kBlockParts % kTogether.parts == 0);
+
+using VF32 = hn::Vec<BlockF32>;
+using VI32 = hn::Vec<BlockI32>;
+
+// What codes of a group are multiplied by, and what is then subtracted for each activation, for the
+// outputs of a part.
+struct Factors {
+  VF32 scale;
+  VF32 minimum;
+};
+
+// The rows of a product from an input on.
+struct RowsFrom {
+  const int8_t* values;
+  const float* scales;     // Of steps.
+  const float* sums;       // Of groups.
+  const int32_t* offsets;  // Of steps: BlockOffset.
+  size_t stride;           // In bytes.
+
+  HWY_INLINE float Scale(size_t r, size_t step) const { return scales[r * stride / 4 + step]; }
+  HWY_INLINE float Sum(size_t r, size_t group) const { return sums[r * stride / 4 + group]; }
+  HWY_INLINE int32_t Offset(size_t r, size_t step) const { return offsets[r * stride / 4 + step]; }
+};
+
+// Products of rows and codes that Codes::Load reads, in groups of kGroupInputs inputs. If
+// kSubtracts, there is something to subtract for each activation.
+template <class Codes, size_t kGroupInputs, bool kSubtracts>
+struct GroupProducts {
+  using Dots = BlockDots<Codes>;
+  static constexpr size_t kStepGroups = kStepInputs / kGroupInputs;
+  static constexpr size_t kGroupLines = kStepLines / kStepGroups;
+  // Lines whose sums are widened together.
+  static constexpr size_t kRunLines = std::min(kGroupLines, std::min<size_t>(Dots::kMaxLines, 8));
+  static_assert(kGroupLines % kRunLines == 0);
+
+  static HWY_INLINE RowsFrom Rows(const TileProduct& product, size_t r, size_t input) {
+    const size_t step = input / kStepInputs;
+    return {.values = product.Row(r) + input,
+            .scales = product.Scales(r) + step,
+            .sums = kStepGroups == 1 ? product.Sums(r) + step : product.HalfSums(r) + 2 * step,
+            .offsets = product.Offsets(r) + step,
+            .stride = product.rows.stride};
+  }
+
+  // The exact dot products of a group's codes, `kFirstLine` being its first line.
+  template <size_t kFirstLine, size_t kRows, size_t kParts>
+  static HWY_INLINE void DotGroup(const uint8_t* codes, const int8_t* values, size_t stride,
+                                  VI32 (&dots)[kRows][kParts]) {
+    typename Dots::Total totals[kRows][kParts];
+    ForEachConstant<kGroupLines / kRunLines>([&]<size_t kRun>() CRIA_OPS_INLINE_LAMBDA {
+      typename Dots::Sum sums[kRows][kParts];
+      ForEachConstant<kRunLines>([&]<size_t kIndex>() CRIA_OPS_INLINE_LAMBDA {
+        constexpr size_t kLine = kFirstLine + kRun * kRunLines + kIndex;
+        HWY_UNROLL(4)
+        for (size_t p = 0; p < kParts; ++p) {
+          const auto weights = Codes::template Load<kLine>(codes + p * hn::MaxLanes(BlockU8()));
+          HWY_UNROLL(8)
+          for (size_t r = 0; r < kRows; ++r) {
+            if constexpr (kIndex == 0) {
+              sums[r][p] = Dots::template First<kLine>(weights, values + r * stride);
+            } else {
+              Dots::template Add<kLine>(weights, values + r * stride, sums[r][p]);
+            }
+          }
+        }
+      });
+      HWY_UNROLL(8)
+      for (size_t r = 0; r < kRows; ++r) {
+        HWY_UNROLL(4)
+        for (size_t p = 0; p < kParts; ++p) {
+          if constexpr (kRun == 0) {
+            totals[r][p] = Dots::Begin(sums[r][p]);
+          } else {
+            Dots::AddTo(totals[r][p], sums[r][p]);
+          }
+        }
+      }
+    });
+    HWY_UNROLL(8)
+    for (size_t r = 0; r < kRows; ++r) {
+      HWY_UNROLL(4)
+      for (size_t p = 0; p < kParts; ++p) dots[r][p] = Dots::Result(totals[r][p]);
+    }
+  }
+
+  // Adds the products of a step to the rows' sums. `factors_of(group, p)` returns the Factors of
+  // a part's group of the step.
+  template <size_t kRows, size_t kParts, class FactorsOf>
+  static HWY_INLINE void AddStep(const uint8_t* codes, const RowsFrom& rows, size_t step,
+                                 const FactorsOf& factors_of, VF32 (&sums)[kRows][kParts]) {
+    ForEachConstant<kStepGroups>([&]<size_t kGroup>() CRIA_OPS_INLINE_LAMBDA {
+      VI32 dots[kRows][kParts];
+      DotGroup<kGroup * kGroupLines>(codes, rows.values + step * kStepInputs, rows.stride, dots);
+      HWY_UNROLL(4)
+      for (size_t p = 0; p < kParts; ++p) {
+        const auto [scale, minimum] = factors_of(kGroup, p);
+        HWY_UNROLL(8)
+        for (size_t r = 0; r < kRows; ++r) {
+          const auto row_scale = hn::Set(BlockF32(), rows.Scale(r, step));
+          const auto products = hn::ConvertTo(BlockF32(), dots[r][p]);
+          sums[r][p] = hn::MulAdd(products, hn::Mul(scale, row_scale), sums[r][p]);
+          if constexpr (kSubtracts) {
+            const auto row_sum = hn::Set(BlockF32(), rows.Sum(r, step * kStepGroups + kGroup));
+            sums[r][p] = hn::NegMulAdd(minimum, row_sum, sums[r][p]);
+          }
+        }
+      }
+    });
+  }
+};
+
+// Up to kMaxBlockInputs inputs of a tile, with codes of any number of bits as bytes.
+struct Span {
+  static constexpr size_t kSteps = kMaxBlockInputs / kStepInputs;
+  alignas(64) uint8_t codes[kSteps][kStepLines * BlockTiles::kLineBytes];
+  alignas(64) float scales[kMaxBlockGroups][kTileOutputs];
+  alignas(64) float minimums[kMaxBlockGroups][kTileOutputs];
+};
+
+// The product of many rows and a span. Formats whose sums can grow alike share it.
+template <class Codes, size_t kGroupInputs, bool kSubtracts>
+struct SpanProduct {
+  using Products = GroupProducts<Codes, kGroupInputs, kSubtracts>;
+  static constexpr size_t kStepGroups = Products::kStepGroups;
+  static constexpr uint8_t kCenter = 0;  // What a span's codes are less than the stored ones.
+
+  // Adds the products of kRows rows to their sums.
+  template <size_t kRows>
+  static HWY_NOINLINE void AddRows(const Span& span, size_t steps, const RowsFrom& rows,
+                                   float (*sums)[kTileOutputs]) {
+    constexpr size_t kParts = kTogether.parts;
+    const BlockF32 d;
+    for (size_t output = 0; output < kTileOutputs; output += kParts * kBlockLanes) {
+      VF32 row_sums[kRows][kParts];
+      HWY_UNROLL(8)
+      for (size_t r = 0; r < kRows; ++r) {
+        HWY_UNROLL(4)
+        for (size_t p = 0; p < kParts; ++p) {
+          row_sums[r][p] = hn::Load(d, sums[r] + output + p * kBlockLanes);
+        }
+      }
+      for (size_t step = 0; step < steps; ++step) {
+        const auto factors = [&](size_t group, size_t p) CRIA_OPS_INLINE_LAMBDA {
+          const size_t index = step * kStepGroups + group;
+          const size_t first = output + p * kBlockLanes;
+          return Factors{hn::Load(d, span.scales[index] + first),
+                         hn::Load(d, span.minimums[index] + first)};
+        };
+        Products::AddStep(span.codes[step] + 4 * output, rows, step, factors, row_sums);
+      }
+      HWY_UNROLL(8)
+      for (size_t r = 0; r < kRows; ++r) {
+        HWY_UNROLL(4)
+        for (size_t p = 0; p < kParts; ++p) {
+          hn::Store(row_sums[r][p], d, sums[r] + output + p * kBlockLanes);
+        }
+      }
+    }
+  }
+
+  // Adds the products of all rows, from `input` on.
+  static void Add(const TileProduct& product, const Span& span, size_t input, size_t steps,
+                  float (*sums)[kTileOutputs]) {
+    const size_t num_rows = product.rows.num_rows;
+    size_t r = 0;
+    for (; num_rows - r >= kTogether.rows; r += kTogether.rows) {
+      AddRows<kTogether.rows>(span, steps, Products::Rows(product, r, input), sums + r);
+    }
+    ForEachConstant<kTogether.rows - 1>([&]<size_t kIndex>() CRIA_OPS_INLINE_LAMBDA {
+      if (num_rows - r != kIndex + 1) return;
+      AddRows<kIndex + 1>(span, steps, Products::Rows(product, r, input), sums + r);
+    });
+  }
+};
+
+#if HWY_TARGET_IS_NEON && HWY_ARCH_ARM_A64 && !CRIA_OPS_IS_ARM_DOT_TARGET
+// The same without dot products, for codes of up to four bits in groups of whole steps: a vector
+// has the codes of 16 outputs for one input. kCenter is subtracted from codes in the span, so that
+// the sums of a step fit into 16 bits.
+template <uint8_t kCenterCode, bool kSubtracts>
+struct ByteSpanProduct {
+  static constexpr uint8_t kCenter = kCenterCode;
+  static constexpr size_t kMaxRows = 6;
+  static constexpr size_t kVectors = kTileOutputs / 4;
+
+  template <size_t kRows>
+  static HWY_NOINLINE void AddRows(const Span& span, size_t steps, const RowsFrom& given,
+                                   float (*sums)[kTileOutputs]) {
+    const RowsFrom rows = given;  // A copy, which no store to the sums can change.
+    const int8_t* values[kRows];
+    HWY_UNROLL(8)
+    for (size_t r = 0; r < kRows; ++r) values[r] = rows.values + r * rows.stride;
+    for (size_t step = 0; step < steps; ++step) {
+      Sums16 step_sums[kRows];
+      HWY_UNROLL(8)
+      for (auto& sum : step_sums) sum[0] = sum[1] = vdupq_n_s16(0);
+      HWY_UNROLL(1)  // Unrolled, GCC would move sums between registers.
+      for (size_t line = 0; line < kStepLines; ++line) {
+        const auto load = [&](int8x16_t(&weights)[kInputsAtOnce]) CRIA_OPS_INLINE_LAMBDA {
+          const int8x16x4_t four = vld4q_s8(reinterpret_cast<const int8_t*>(span.codes[step]) +
+                                            line * BlockTiles::kLineBytes);
+          HWY_UNROLL(4)
+          for (size_t i = 0; i < kInputsAtOnce; ++i) weights[i] = four.val[i];
+        };
+        MultiplyFour(load, values, step_sums);
+      }
+      AddScaled(span, step, rows, step_sums, sums);
+    }
+  }
+
+  // Adds the sums of a step to those of the rows.
+  template <size_t kRows>
+  static HWY_INLINE void AddScaled(const Span& span, size_t step, const RowsFrom& rows,
+                                   const Sums16 (&step_sums)[kRows], float (*sums)[kTileOutputs]) {
+    // So that the compiler does not load them before the products.
+    asm volatile("" : : : "memory");
+    float32x4_t scales[kVectors];
+    float32x4_t minimums[kVectors];
+    HWY_UNROLL(4)
+    for (size_t v = 0; v < kVectors; ++v) {
+      scales[v] = vld1q_f32(span.scales[step] + 4 * v);
+      minimums[v] = vld1q_f32(span.minimums[step] + 4 * v);
+    }
+    HWY_UNROLL(8)
+    for (size_t r = 0; r < kRows; ++r) {
+      // What the sums lack because of kCenter: BlockOffset is -128 times the sum of activations.
+      const int32x4_t lacking = vdupq_n_s32(kCenter == 0 ? 0 : -(rows.Offset(r, step) >> 4));
+      const float row_scale = rows.Scale(r, step);
+      const float row_sum = rows.Sum(r, step);
+      HWY_UNROLL(4)
+      for (size_t v = 0; v < kVectors; ++v) {
+        const int16x8_t eight = step_sums[r][v / 2];
+        const int32x4_t dots =
+            v % 2 == 0 ? vaddw_s16(lacking, vget_low_s16(eight)) : vaddw_high_s16(lacking, eight);
+        const float32x4_t scale = vmulq_n_f32(scales[v], row_scale);
+        float32x4_t sum = vfmaq_f32(vld1q_f32(sums[r] + 4 * v), vcvtq_f32_s32(dots), scale);
+        if constexpr (kSubtracts) sum = vfmsq_n_f32(sum, minimums[v], row_sum);
+        vst1q_f32(sums[r] + 4 * v, sum);
+      }
+      // So that it does not keep some of the sums in registers as well.
+      asm volatile("" : : : "memory");
+    }
+  }
+
+  static void Add(const TileProduct& product, const Span& span, size_t input, size_t steps,
+                  float (*sums)[kTileOutputs]) {
+    using Products = GroupProducts<UnpackedCodes<false, 15>, kStepInputs, kSubtracts>;
+    const size_t num_rows = product.rows.num_rows;
+    size_t r = 0;
+    const auto add = [&]<size_t kRows>() CRIA_OPS_INLINE_LAMBDA {
+      for (; num_rows - r >= kRows; r += kRows) {
+        AddRows<kRows>(span, steps, Products::Rows(product, r, input), sums + r);
+      }
+    };
+    // Two rows, by turns, are as fast for each of them, and fewer kinds are smaller.
+    add.template operator()<kMaxRows>();
+    add.template operator()<2>();
+    add.template operator()<1>();
+  }
+};
+template <const BlockFormat& kFormat, class Otherwise, bool kSubtracts>
+using ManyRowsProduct =
+    std::conditional_t<kFormat.code_bits <= 4 && !kFormat.has_codebook &&
+                           kFormat.group_inputs >= kStepInputs,
+                       ByteSpanProduct<kFormat.code_bits == 4 ? 8 : 0, kSubtracts>, Otherwise>;
+#else
+template <const BlockFormat& kFormat, class Otherwise, bool kSubtracts>
+using ManyRowsProduct = Otherwise;
+#endif
+
+}  // namespace cria::ops::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // CRIA_OPS_BLOCK_SPANS_INL_H_
