@@ -16,8 +16,6 @@ namespace {
 // units divide the work more evenly.
 constexpr size_t kMinUnitsPerRank = 8;
 constexpr size_t kMaxUnit = 64;
-// XNNPACK's smallest block of int4 weights.
-constexpr size_t kMinBlock = kBlockSizes.front();
 
 // `count` things in proportion to the weights, at least one for each; nothing if there are too few.
 std::optional<std::vector<Range>> InProportion(size_t count, std::span<const double> weights) {
@@ -57,13 +55,11 @@ size_t UnitOf(size_t count, size_t min, size_t max, size_t num_ranks) {
   return unit;
 }
 
-// The same for columns or rows, which begin at multiples of `block`, if possible, or otherwise of
-// the smallest block. 1: there are no blocks.
-std::optional<std::vector<Range>> InBlocks(size_t count, size_t block,
+// The same for columns or rows, which begin as `block` wants it.
+std::optional<std::vector<Range>> InBlocks(size_t count, const ColumnBlock& block,
                                            std::span<const double> weights) {
-  const size_t unit = block > 1
-                          ? UnitOf(count, kMinBlock, std::max(block, kMinBlock), weights.size())
-                          : UnitOf(count, 1, kMaxUnit, weights.size());
+  const size_t unit = block.size > 1 ? UnitOf(count, block.smallest, block.size, weights.size())
+                                     : UnitOf(count, 1, kMaxUnit, weights.size());
   return InUnits(count, unit, weights);
 }
 
@@ -154,7 +150,7 @@ Status CheckWeights(std::span<const double> weights) {
 
 }  // namespace
 
-size_t* ColumnBlocks::Find(TensorRole role) {
+ColumnBlock* ColumnBlocks::Find(TensorRole role) {
   switch (role) {
     case TensorRole::kOProj:
       return &o_proj;
@@ -172,9 +168,16 @@ size_t* ColumnBlocks::Find(TensorRole role) {
 ColumnBlocks ColumnBlocks::Of(const ModelFile& model) {
   ColumnBlocks blocks;
   for (const StoredTensor& tensor : model.tensors()) {
-    if (tensor.layout.scheme != Scheme::kQb4w) continue;
-    size_t* const block = blocks.Find(tensor.spec.role);
-    if (block != nullptr) *block = std::max(*block, tensor.layout.block_size);
+    ColumnBlock* const block = blocks.Find(tensor.spec.role);
+    if (block == nullptr) continue;
+    if (const BlockFormat* const format = tensor.layout.block_format()) {
+      block->size = std::max<size_t>(block->size, format->inputs);
+      block->smallest = std::max<size_t>(block->smallest, format->inputs);
+    } else if (tensor.layout.scheme == Scheme::kQb4w) {
+      // Smaller blocks with the same scale are the same weights, but more bytes.
+      block->size = std::max(block->size, tensor.layout.block_size);
+      block->smallest = std::max(block->smallest, kBlockSizes.front());
+    }
   }
   return blocks;
 }
@@ -183,11 +186,9 @@ Result<std::vector<RankShare>> Divide(const ModelConfig& config, const ColumnBlo
                                       std::span<const double> weights) {
   CRIA_RETURN_IF_ERROR(CheckWeights(weights));
   std::vector<RankShare> shares(weights.size());
-  // Smaller blocks with the same scale are the same weights, but more bytes: these are the second
-  // choice.
   bool has_heads = false;
-  for (size_t block = blocks.o_proj; !has_heads && block > 0; block /= 2) {
-    if (blocks.o_proj > 1 && block < kMinBlock) break;
+  for (size_t block = blocks.o_proj.size;
+       !has_heads && block > 0 && block >= blocks.o_proj.smallest; block /= 2) {
     has_heads = DivideWholeGroups(config, block, weights, shares) ||
                 DivideInsideGroups(config, block, weights, shares);
   }
@@ -200,7 +201,7 @@ Result<std::vector<RankShare>> Divide(const ModelConfig& config, const ColumnBlo
   const struct {
     Range RankShare::* part;
     size_t count;
-    size_t block;
+    ColumnBlock block;
     std::string_view what;
   } divided[] = {{&RankShare::channels, config.has_dense_layers() ? config.intermediate_size : 0,
                   blocks.down_proj, "channels of the feed-forward"},
@@ -208,7 +209,7 @@ Result<std::vector<RankShare>> Divide(const ModelConfig& config, const ColumnBlo
                   blocks.experts_down_proj, "channels of an expert"},
                  {&RankShare::shared_expert_channels, config.shared_expert_intermediate_size,
                   blocks.shared_expert_down_proj, "channels of the shared expert"},
-                 {&RankShare::vocabulary, config.vocab_size, 1, "rows of the vocabulary"}};
+                 {&RankShare::vocabulary, config.vocab_size, {}, "rows of the vocabulary"}};
   for (const auto& [part, count, block, what] : divided) {
     if (count == 0) continue;
     const auto ranges = InBlocks(count, block, weights);

@@ -37,19 +37,24 @@ struct RankShare {
   bool operator==(const RankShare&) const = default;
 };
 
-// What int4 weights want of the columns that a rank gets: to begin at a multiple of these numbers.
-// 1: any column will do.
+// What weights in blocks want of the columns that a rank gets: to begin at a multiple of `size` if
+// possible, and always of `smallest`. 1: any column will do.
+struct ColumnBlock {
+  size_t size = 1;
+  size_t smallest = 1;
+};
+
 struct ColumnBlocks {
-  size_t o_proj = 1;
-  size_t down_proj = 1;
-  size_t experts_down_proj = 1;
-  size_t shared_expert_down_proj = 1;
+  ColumnBlock o_proj;
+  ColumnBlock down_proj;
+  ColumnBlock experts_down_proj;
+  ColumnBlock shared_expert_down_proj;
 
   static ColumnBlocks Of(const ModelFile& model);
 
  private:
   // Null for tensors whose columns are not divided.
-  size_t* Find(TensorRole role);
+  ColumnBlock* Find(TensorRole role);
 };
 
 // One share for each of `weights`, which say how much of the model each rank gets in proportion to

@@ -53,13 +53,13 @@ Status ModelPart::Take(const RankShare& share, size_t rank, ModelFile& model) {
         static_cast<uint32_t>(model.tensors_.size());
     model.tensors_.push_back(head);
   }
-  if (std::ranges::any_of(model.tensors_, [](const StoredTensor& tensor) {
-        return tensor.layout.block_format() != nullptr;
-      })) {
-    return Fail(ErrorCode::kUnsupported,
-                Format("{}: has weights in blocks of GGML, which cannot be divided among ranks; "
-                       "convert the checkpoint to int4 or int8",
-                       model.path()));
+  if (std::ranges::any_of(model.tensors_,
+                          [](const StoredTensor& tensor) { return tensor.first_row != 0; })) {
+    return Fail(
+        ErrorCode::kUnsupported,
+        Format("{}: has queries, keys and values, or gate and up, in different formats, "
+               "which cannot be divided among ranks; convert the checkpoint to int4 or int8",
+               model.path()));
   }
   const auto parts = std::make_shared<std::deque<SlicedTensor>>();
   for (StoredTensor& tensor : model.tensors_) {

@@ -49,14 +49,15 @@ TensorLayout LayoutOf(const TensorLayout& stored, const TensorSlice& slice) {
   layout.padded_input_channels = layout.input_channels;
   // A rank's parts of experts are small: a page of 16 KiB for each would be several percent more.
   layout.parts_share_pages = layout.num_parts > 1;
-  if (stored.scheme != Scheme::kQb4w) return layout;
+  if (slice.columns.size() > 1) return layout;  // A vector's.
   const size_t begin = slice.columns.front().begin;
   const size_t end = slice.columns.front().end;
   const size_t padded_end = end == stored.input_channels ? stored.padded_input_channels : end;
+  layout.padded_input_channels = padded_end - begin;
+  if (stored.scheme != Scheme::kQb4w) return layout;
   while (begin % layout.block_size != 0 || padded_end % layout.block_size != 0) {
     layout.block_size /= 2;
   }
-  layout.padded_input_channels = padded_end - begin;
   return layout;
 }
 
@@ -180,7 +181,7 @@ Status SlicedTensor::ReadColumns(const ModelFile& model, const Rows& rows,
   const FileRange range = {data_.offset + rows.stored * stored_bytes, rows.count * stored_bytes};
   if (own_bytes == stored_bytes) return model.Read(range, data);
   CRIA_ASSIGN_OR_RETURN(const platform::FileMapping mapping, model.Map(range));
-  // Two weights of int4 share a byte; shares begin at a multiple of a block.
+  // Several weights share a byte; shares begin at a multiple of a block.
   const uint64_t begin =
       slice_.columns.front().begin * stored_bytes / stored_.padded_input_channels;
   for (size_t row = 0; row < rows.count; ++row) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -37,8 +38,15 @@ std::string ErrorOf(const Result<std::vector<RankShare>>& shares) {
 
 using Counts = std::vector<size_t>;
 
+// Those of int4 weights of XNNPACK's format, with blocks of these sizes.
+ColumnBlocks BlocksOf(size_t o_proj, size_t down_proj) {
+  const auto block = [](size_t size) -> ColumnBlock { return {size, std::min(size, size_t{32})}; };
+  return {.o_proj = block(o_proj), .down_proj = block(down_proj)};
+}
+
 TEST(Divide, GivesEachRankAsMuch) {
-  const auto shares = Unwrap(Divide(ConfigOf(32, 8, 64, 8192, 128256), {32, 32}, {{1, 1, 1, 1}}));
+  const auto shares =
+      Unwrap(Divide(ConfigOf(32, 8, 64, 8192, 128256), BlocksOf(32, 32), {{1, 1, 1, 1}}));
   EXPECT_EQ(Sizes(shares, &RankShare::query_heads), (Counts{8, 8, 8, 8}));
   EXPECT_EQ(Sizes(shares, &RankShare::key_value_heads), (Counts{2, 2, 2, 2}));
   EXPECT_EQ(Sizes(shares, &RankShare::channels), (Counts{2048, 2048, 2048, 2048}));
@@ -46,26 +54,29 @@ TEST(Divide, GivesEachRankAsMuch) {
 }
 
 TEST(Divide, ThreeRanksShareEightGroupsOfHeads) {
-  const auto shares = Unwrap(Divide(ConfigOf(32, 8, 64, 8192, 128256), {32, 32}, {{1, 1, 1}}));
+  const auto shares =
+      Unwrap(Divide(ConfigOf(32, 8, 64, 8192, 128256), BlocksOf(32, 32), {{1, 1, 1}}));
   EXPECT_EQ(Sizes(shares, &RankShare::key_value_heads), (Counts{3, 2, 3}));
   EXPECT_EQ(Sizes(shares, &RankShare::query_heads), (Counts{12, 8, 12}));
   EXPECT_EQ(Sizes(shares, &RankShare::channels), (Counts{2720, 2752, 2720}));
 }
 
 TEST(Divide, FollowsTheWeights) {
-  const auto shares = Unwrap(Divide(ConfigOf(32, 8, 64, 8192, 128256), {32, 32}, {{3, 1}}));
+  const auto shares = Unwrap(Divide(ConfigOf(32, 8, 64, 8192, 128256), BlocksOf(32, 32), {{3, 1}}));
   EXPECT_EQ(Sizes(shares, &RankShare::key_value_heads), (Counts{6, 2}));
   EXPECT_EQ(Sizes(shares, &RankShare::channels), (Counts{6144, 2048}));
   EXPECT_EQ(Sizes(shares, &RankShare::vocabulary), (Counts{96192, 32064}));
 }
 
 TEST(Divide, EvenASmallWeightGetsSomething) {
-  const auto shares = Unwrap(Divide(ConfigOf(32, 8, 64, 8192, 128256), {32, 32}, {{1e6, 1}}));
+  const auto shares =
+      Unwrap(Divide(ConfigOf(32, 8, 64, 8192, 128256), BlocksOf(32, 32), {{1e6, 1}}));
   EXPECT_EQ(Sizes(shares, &RankShare::key_value_heads), (Counts{7, 1}));
 }
 
 TEST(Divide, MoreRanksThanHeadsOfKeysHaveThemTwice) {
-  const auto shares = Unwrap(Divide(ConfigOf(12, 2, 64, 1536, 1000), {32, 32}, {{1, 1, 1, 1}}));
+  const auto shares =
+      Unwrap(Divide(ConfigOf(12, 2, 64, 1536, 1000), BlocksOf(32, 32), {{1, 1, 1, 1}}));
   EXPECT_EQ(Sizes(shares, &RankShare::query_heads), (Counts{3, 3, 3, 3}));
   EXPECT_EQ(shares[0].key_value_heads, (Range{0, 1}));
   EXPECT_EQ(shares[1].key_value_heads, (Range{0, 1}));
@@ -75,44 +86,55 @@ TEST(Divide, MoreRanksThanHeadsOfKeysHaveThemTwice) {
 
 // The ranks that share a head of keys have about as much weight together as those of another one.
 TEST(Divide, UnequalRanksShareHeadsOfKeysByWeight) {
-  const auto shares = Unwrap(Divide(ConfigOf(8, 2, 64, 1536, 1000), {32, 32}, {{2, 1, 1}}));
+  const auto shares = Unwrap(Divide(ConfigOf(8, 2, 64, 1536, 1000), BlocksOf(32, 32), {{2, 1, 1}}));
   EXPECT_EQ(Sizes(shares, &RankShare::query_heads), (Counts{4, 2, 2}));
   EXPECT_EQ(shares[1].key_value_heads, (Range{1, 2}));
-  const auto others = Unwrap(Divide(ConfigOf(8, 2, 64, 1536, 1000), {32, 32}, {{1, 1, 2}}));
+  const auto others = Unwrap(Divide(ConfigOf(8, 2, 64, 1536, 1000), BlocksOf(32, 32), {{1, 1, 2}}));
   EXPECT_EQ(Sizes(others, &RankShare::query_heads), (Counts{2, 2, 4}));
   // Each head needs a rank.
-  const auto large = Unwrap(Divide(ConfigOf(8, 2, 64, 1536, 1000), {32, 32}, {{9, 1, 1}}));
+  const auto large = Unwrap(Divide(ConfigOf(8, 2, 64, 1536, 1000), BlocksOf(32, 32), {{9, 1, 1}}));
   EXPECT_EQ(Sizes(large, &RankShare::query_heads), (Counts{4, 2, 2}));
-  const auto last = Unwrap(Divide(ConfigOf(8, 2, 64, 1536, 1000), {32, 32}, {{1, 1, 9}}));
+  const auto last = Unwrap(Divide(ConfigOf(8, 2, 64, 1536, 1000), BlocksOf(32, 32), {{1, 1, 9}}));
   EXPECT_EQ(Sizes(last, &RankShare::query_heads), (Counts{2, 2, 4}));
   // No head has more ranks than query heads.
-  const auto many = Unwrap(
-      Divide(ConfigOf(8, 4, 64, 1536, 1000), {32, 32}, {{11.4, 11.4, 11.4, 5.3, 5.3, 5.3, 5.3}}));
+  const auto many = Unwrap(Divide(ConfigOf(8, 4, 64, 1536, 1000), BlocksOf(32, 32),
+                                  {{11.4, 11.4, 11.4, 5.3, 5.3, 5.3, 5.3}}));
   EXPECT_EQ(Sizes(many, &RankShare::query_heads), (Counts{2, 1, 1, 1, 1, 1, 1}));
   EXPECT_EQ(many[2].key_value_heads, (Range{1, 2}));
-  const auto steep = Unwrap(Divide(ConfigOf(4, 2, 64, 1536, 1000), {32, 32}, {{9, 1, 1, 1}}));
+  const auto steep =
+      Unwrap(Divide(ConfigOf(4, 2, 64, 1536, 1000), BlocksOf(32, 32), {{9, 1, 1, 1}}));
   EXPECT_EQ(Sizes(steep, &RankShare::query_heads), (Counts{1, 1, 1, 1}));
 }
 
 // Heads of 16 channels: two of them fill a block.
 TEST(Divide, SharesOfInt4BeginAtBlocks) {
   const ModelConfig config = ConfigOf(8, 1, 16, 320, 1000);
-  const auto shares = Unwrap(Divide(config, {32, 32}, {{1, 1, 1}}));
+  const auto shares = Unwrap(Divide(config, BlocksOf(32, 32), {{1, 1, 1}}));
   for (const RankShare& share : shares) {
     EXPECT_EQ(share.query_heads.begin * config.head_dim % 32, 0u);
     EXPECT_EQ(share.channels.begin % 32, 0u);
   }
-  EXPECT_TRUE(Divide(config, {32, 32}, {{1, 1, 1, 1}}));
-  EXPECT_FALSE(Divide(config, {32, 32}, {{1, 1, 1, 1, 1}}));
-  EXPECT_TRUE(Divide(config, {1, 1}, {{1, 1, 1, 1, 1}}));
+  EXPECT_TRUE(Divide(config, BlocksOf(32, 32), {{1, 1, 1, 1}}));
+  EXPECT_FALSE(Divide(config, BlocksOf(32, 32), {{1, 1, 1, 1, 1}}));
+  EXPECT_TRUE(Divide(config, BlocksOf(1, 1), {{1, 1, 1, 1, 1}}));
 }
 
 // 320 channels are 2.5 blocks of 128, which are too few.
 TEST(Divide, SmallerBlocksAreTheSecondChoice) {
-  const auto shares = Unwrap(Divide(ConfigOf(8, 8, 64, 320, 1000), {128, 128}, {{1, 1, 1, 1}}));
+  const auto shares =
+      Unwrap(Divide(ConfigOf(8, 8, 64, 320, 1000), BlocksOf(128, 128), {{1, 1, 1, 1}}));
   EXPECT_EQ(Sizes(shares, &RankShare::query_heads), (Counts{2, 2, 2, 2}));
   EXPECT_EQ(shares[1].channels.begin % 32, 0u);
   EXPECT_NE(shares[1].channels.begin % 128, 0u);
+}
+
+// Blocks of w4g64 cannot be divided: two heads of 32 channels have one.
+TEST(Divide, KeepsBlocksWhole) {
+  const ColumnBlocks blocks = {.o_proj = {64, 64}, .down_proj = {64, 64}};
+  const auto shares = Unwrap(Divide(ConfigOf(8, 8, 32, 352, 1000), blocks, {{1, 1, 1, 1}}));
+  EXPECT_EQ(Sizes(shares, &RankShare::query_heads), (Counts{2, 2, 2, 2}));
+  EXPECT_EQ(Sizes(shares, &RankShare::channels), (Counts{128, 64, 128, 32}));
+  EXPECT_FALSE(Divide(ConfigOf(8, 8, 32, 352, 1000), blocks, std::vector<double>(5, 1.0)));
 }
 
 TEST(Divide, RefusesWhatItCannotDivide) {
@@ -121,9 +143,10 @@ TEST(Divide, RefusesWhatItCannotDivide) {
                 .find("5 ranks are too many for this model: 4 heads"),
             std::string::npos);
   // Three blocks for four ranks.
-  EXPECT_NE(ErrorOf(Divide(ConfigOf(8, 2, 16, 96, 300), {1, 64}, std::vector<double>(4, 1.0)))
-                .find("96 channels of the feed-forward"),
-            std::string::npos);
+  EXPECT_NE(
+      ErrorOf(Divide(ConfigOf(8, 2, 16, 96, 300), BlocksOf(1, 64), std::vector<double>(4, 1.0)))
+          .find("96 channels of the feed-forward"),
+      std::string::npos);
   EXPECT_NE(ErrorOf(Divide(config, {}, {{1.0}})).find("2 to 64 ranks, not 1"), std::string::npos);
   for (const double weight : {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
     EXPECT_NE(ErrorOf(Divide(config, {}, {{1.0, weight}})).find("weight"), std::string::npos);
@@ -131,7 +154,7 @@ TEST(Divide, RefusesWhatItCannotDivide) {
   ModelConfig mixture = config;
   mixture.num_experts = 8;
   mixture.moe_intermediate_size = 64;
-  EXPECT_NE(ErrorOf(Divide(mixture, {.experts_down_proj = 64}, {{1, 1, 1}}))
+  EXPECT_NE(ErrorOf(Divide(mixture, {.experts_down_proj = {64, 32}}, {{1, 1, 1}}))
                 .find("64 channels of an expert"),
             std::string::npos);
 }
@@ -142,7 +165,7 @@ TEST(Divide, ExpertsAreDivided) {
   config.num_experts = 128;
   config.moe_intermediate_size = 768;
   config.shared_expert_intermediate_size = 1024;
-  const ColumnBlocks blocks = {.experts_down_proj = 32};
+  const ColumnBlocks blocks = {.experts_down_proj = {32, 32}};
   auto shares = Unwrap(Divide(config, blocks, {{1, 1, 1, 1}}));
   EXPECT_EQ(Sizes(shares, &RankShare::expert_channels), (Counts{192, 192, 192, 192}));
   EXPECT_EQ(Sizes(shares, &RankShare::shared_expert_channels), (Counts{256, 256, 256, 256}));
@@ -166,7 +189,7 @@ TEST(Divide, IsCompleteForRandomModels) {
     const size_t block = pick(0, 1) == 0 ? 1 : size_t{32} << pick(0, 2);
     std::vector<double> weights(pick(2, 8));
     for (double& weight : weights) weight = pick(1, 4);
-    const auto shares = Divide(config, {block, block}, weights);
+    const auto shares = Divide(config, BlocksOf(block, block), weights);
     if (!shares) continue;
     ++num_divided;
     RankShare last;

@@ -17,6 +17,7 @@
 #include "support/emulation.h"
 #include "support/temporary_directory.h"
 #include "support/unwrap.h"
+#include "weights/block_numbers.h"
 #include "xnn/packing.h"
 
 namespace cria::ranks {
@@ -49,10 +50,14 @@ struct Numbers {
         const size_t scale = row * layout.scales_per_row() + column / layout.block_size;
         return static_cast<float>(value - 8) * Bf16ToFloat(Take<uint16_t>(scales, scale));
       }
-      default:
-        break;
+      default: {
+        const BlockFormat& format = *layout.block_format();
+        std::vector<float> block(format.inputs);
+        const size_t first = row * layout.row_bytes() + column / format.inputs * format.bytes;
+        DequantizeBlocks(format, &data[first], block);
+        return block[column % format.inputs];
+      }
     }
-    return 0.0f;
   }
 };
 
@@ -189,7 +194,8 @@ TEST_P(PartsOfModels, HaveTheirRowsAndColumns) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Schemes, PartsOfModels,
-                         testing::Values(Scheme::kF32, Scheme::kQc8w, Scheme::kQb4w),
+                         testing::Values(Scheme::kF32, Scheme::kQc8w, Scheme::kQb4w,
+                                         Scheme::kW4G64),
                          [](const auto& test) { return std::string(SchemeName(test.param)); });
 
 // Every rank has rows of a tied head, and the whole embedding table.
@@ -209,18 +215,20 @@ TEST(ModelPart, ATiedHeadIsDivided) {
   }
 }
 
-TEST(ModelPart, BlocksOfAGgufFileAreRefused) {
+TEST(ModelPart, MatricesInPiecesAreRefused) {
   const support::TemporaryDirectory directory;
   const std::filesystem::path gguf = directory.path() / "model.gguf";
   reference::ReferenceModel reference = support::MakeModel(support::SpecOfBlocks());
-  support::WriteBlockGguf(gguf, [](const std::string&) { return "Q4_0"; }, reference);
+  support::WriteBlockGguf(
+      gguf, [](const std::string& name) { return name.contains("v_proj") ? "Q8_0" : "Q4_0"; },
+      reference);
   const support::ConvertedModel model(gguf, {.weights = Scheme::kQc8w, .keeps_codes = true});
   ModelFile whole = model.Open();
   const auto shares = Unwrap(Divide(whole.config(), ColumnBlocks::Of(whole), {{1, 1}}));
   const Status taken = ModelPart::Take(shares[0], 0, whole);
   ASSERT_FALSE(taken);
   EXPECT_EQ(taken.error().code(), ErrorCode::kUnsupported);
-  EXPECT_NE(taken.error().message().find("blocks of GGML"), std::string::npos);
+  EXPECT_NE(taken.error().message().find("in different formats"), std::string::npos);
 }
 
 TEST(ModelPart, EachShareIsPackedByItself) {

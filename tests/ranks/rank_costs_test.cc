@@ -16,6 +16,9 @@
 namespace cria::ranks {
 namespace {
 
+// Those of int4 weights of XNNPACK's format.
+constexpr ColumnBlocks kBlocks = {.o_proj = {32, 32}, .down_proj = {32, 32}};
+
 // The bytes that threads send are those that are planned.
 void ExpectTrafficAsPlanned(const std::string& path, size_t num_ranks, WireType wire) {
   SCOPED_TRACE(std::to_string(num_ranks) + " ranks");
@@ -79,7 +82,7 @@ TEST(RankCosts, WhatIsSentIsReceived) {
                                         {4, WireType::kInt8},
                                         {6, WireType::kF32},
                                         {8, WireType::kInt8}}) {
-    const auto shares = Unwrap(Divide(config, {32, 32}, std::vector<double>(num_ranks, 1.0)));
+    const auto shares = Unwrap(Divide(config, kBlocks, std::vector<double>(num_ranks, 1.0)));
     uint64_t sent = 0;
     uint64_t received = 0;
     for (size_t rank = 0; rank < num_ranks; ++rank) {
@@ -128,7 +131,7 @@ TEST(RankCosts, BytesOnTheWireAreAsMeasured) {
         std::vector<double>{330442, 326763, 324076, 323979},
         std::vector<double>{363705, 353451, 353615, 353621, 353322, 352015}}) {
     const size_t num_ranks = measured.size();
-    const auto shares = Unwrap(Divide(config, {32, 32}, std::vector<double>(num_ranks, 1.0)));
+    const auto shares = Unwrap(Divide(config, kBlocks, std::vector<double>(num_ranks, 1.0)));
     for (size_t rank = 0; rank < num_ranks; ++rank) {
       EXPECT_NEAR(
           static_cast<double>(TrafficOf(config, shares, WireType::kF32, rank, 40).sent_wire_bytes),
