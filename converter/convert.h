@@ -54,8 +54,8 @@ struct ConvertOptions {
   // Matrices that a GGUF file has in blocks keep their codes; `weights` is for those that have
   // none, or whose factors do not allow it. Neither with a target nor with calibration.
   bool keeps_codes = false;
-  // Instead of `weights` and `block_size`: int8 or int4 for each matrix of the layers, so that the
-  // model loses little at this size; see MeasureSensitivity.
+  // Instead of `weights` and `block_size`: 2 to 6 or 8 bits for each matrix of the layers, so that
+  // the model loses little at this size; see MeasureSensitivity.
   std::optional<SizeTarget> target = {};
   size_t block_size = 32;  // kQb4w only: 32, 64, 128 or 256; the maximum.
   // Default: the codes are kept, or f32 in f32 models, otherwise int8.

@@ -16,16 +16,12 @@ namespace cria {
 // added to the hidden rows; those of an expert with a weight for each row.
 struct Block {
   PlannedTensor* norm;         // Of the inputs, or null.
-  bool shares_norm;            // With the other experts.
   PlannedTensor* output_norm;  // Or null.
   PlannedTensor* first;
   PlannedTensor* first_bias;  // Null if the model has none, as is second_bias.
   PlannedTensor* second;
   PlannedTensor* second_bias;
   size_t inner_channels;  // That the second matrix reads.
-  size_t scaled_part;     // Of the first matrix: its channels scale those that the second reads.
-  size_t head_dim;
-  size_t heads_per_channel_head;
   // From products with their bias, [rows, channels], which it overwrites, to output [rows,
   // inner_channels].
   std::function<void(MatrixView products, MatrixView output)> inner;

@@ -5,8 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "converter/calibrate/channel_scaling.h"
-#include "converter/calibrate/channel_sizes.h"
 #include "converter/calibrate/input_moments.h"
 #include "converter/calibrate/layer_steps.h"
 #include "converter/calibrate/matrix_calibration.h"
@@ -86,33 +84,6 @@ Result<Matrix> CalibrateTensor(CalibrationRun& run, std::span<const RowBatch> ba
 
 }  // namespace
 
-Status ScaleBlock(CalibrationRun& run, const Block& block, std::span<const RowBatch> batches) {
-  CRIA_ASSIGN_OR_RETURN(const BlockSteps steps, BlockSteps::Read(block, run.config, run.threads));
-  CRIA_ASSIGN_OR_RETURN(const Matrix weights, ReadMatrix(*block.first));
-  ChannelSizes sizes(run.config.hidden_size);
-  ChannelSizes inner_sizes(block.inner_channels);
-  for (const RowBatch& batch : SpacedBatches(batches, kScalingTokens)) {
-    CRIA_ASSIGN_OR_RETURN(Matrix hidden, HiddenRows(run, run.exact, batch));
-    const Matrix inputs = steps.Inputs(std::move(hidden));
-    sizes.Add(inputs);
-    inner_sizes.Add(steps.Inner(Multiply(run.threads, inputs, weights)));
-  }
-  bool scales_first = false;
-  if (block.norm != nullptr && !block.shares_norm) {
-    CRIA_ASSIGN_OR_RETURN(scales_first, ScaleChannels({.tensor = block.norm}, sizes.Rms(),
-                                                      {.quantized = {block.first}}));
-  }
-  CRIA_ASSIGN_OR_RETURN(const bool scales_second,
-                        ScaleChannels({.tensor = block.first,
-                                       .part = block.scaled_part,
-                                       .bias = block.first_bias,
-                                       .head_dim = block.head_dim,
-                                       .heads_per_channel_head = block.heads_per_channel_head},
-                                      inner_sizes.Rms(), {.quantized = {block.second}}));
-  run.so_far.num_scaled += size_t{scales_first} + size_t{scales_second};
-  return {};
-}
-
 Status CalibrateBlock(CalibrationRun& run, const Block& block, const BlockSteps& steps,
                       std::span<const RowBatch> batches, CodeChoice choice,
                       const BlockOutputs& outputs) {
@@ -156,7 +127,6 @@ Status CalibrateBlock(CalibrationRun& run, const Block& block, const BlockSteps&
 }
 
 Status CalibrateHalf(CalibrationRun& run, const Block& block) {
-  CRIA_RETURN_IF_ERROR(ScaleBlock(run, block, run.all_rows));
   CRIA_ASSIGN_OR_RETURN(const BlockSteps steps, BlockSteps::Read(block, run.config, run.threads));
   const auto add_to = [&](ActivationFile& hidden) -> TakeProducts {
     return [&steps, &hidden](const RowBatch& batch, Matrix products) {

@@ -26,16 +26,12 @@ enum class CodeChoice : uint8_t {
   kRounded,     // By rounding each weight.
 };
 
-// Scales the channels that the block's matrices read, for the sizes that they have in these rows of
-// the exact model; not those of a norm that it shares.
-Status ScaleBlock(CalibrationRun& run, const Block& block, std::span<const RowBatch> batches);
-
 // Chooses the codes of the block's matrices, and runs it over these rows. `steps` are the block's.
 Status CalibrateBlock(CalibrationRun& run, const Block& block, const BlockSteps& steps,
                       std::span<const RowBatch> batches, CodeChoice choice,
                       const BlockOutputs& outputs);
 
-// Scales and calibrates attention or a dense feed-forward, and adds its outputs to the hidden rows.
+// Calibrates attention or a dense feed-forward, and adds its outputs to the hidden rows.
 Status CalibrateHalf(CalibrationRun& run, const Block& block);
 
 // Adds what a block makes of these products to the hidden rows of one of the models.

@@ -61,7 +61,6 @@ class Calibration {
     }
     const CalibrationProgress& so_far = run_.so_far;
     report.num_matrices = so_far.num_matrices;
-    report.num_scaled = so_far.num_scaled;
     report.num_calibrated = so_far.num_calibrated;
     report.num_experts = so_far.num_experts;
     report.num_rounded_experts = so_far.num_rounded_experts;

@@ -15,7 +15,6 @@ struct FirstChoices {
 struct CalibrationReport {
   size_t num_tokens = 0;      // 0: the model was not calibrated.
   size_t num_matrices = 0;    // In the layers.
-  size_t num_scaled = 0;      // Of these, whose input channels were scaled.
   size_t num_calibrated = 0;  // The others are rounded, because that is better for held-back text.
   // The geometric mean, over the matrices, of the squared error of their outputs on held-back text
   // in relation to that of rounding.
@@ -32,7 +31,6 @@ struct CalibrationReport {
 // What the layers so far gave to the report.
 struct CalibrationProgress {
   uint64_t num_matrices = 0;
-  uint64_t num_scaled = 0;
   uint64_t num_calibrated = 0;
   uint64_t num_experts = 0;
   uint64_t num_rounded_experts = 0;

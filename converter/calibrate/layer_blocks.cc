@@ -28,27 +28,21 @@ class BlockMaker {
     const LayerKind& kind = config_.layer_kind(layer_);
     const auto rope =
         std::make_shared<const RopeTable>(MakeRopeTable(config_, kind, window_tokens_));
-    return Block{
-        .norm = Find(TensorRole::kInputLayernorm),
-        .shares_norm = false,
-        .output_norm = Find(TensorRole::kAttentionOutputNorm),
-        .first = Find(TensorRole::kQkvProj),
-        .first_bias = Find(TensorRole::kQkvBias),
-        .second = Find(TensorRole::kOProj),
-        .second_bias = Find(TensorRole::kOBias),
-        .inner_channels = config_.query_channels(),
-        .scaled_part = 2,
-        .head_dim = config_.head_dim,
-        .heads_per_channel_head = config_.num_attention_heads / config_.num_key_value_heads,
-        .inner = [&config = config_, &threads = threads_, &kind, attention, rope,
-                  window_tokens = window_tokens_](MatrixView qkv, MatrixView output) {
-          Attend(threads, config, kind, *attention, *rope, window_tokens, qkv, output);
-        }};
+    return Block{.norm = Find(TensorRole::kInputLayernorm),
+                 .output_norm = Find(TensorRole::kAttentionOutputNorm),
+                 .first = Find(TensorRole::kQkvProj),
+                 .first_bias = Find(TensorRole::kQkvBias),
+                 .second = Find(TensorRole::kOProj),
+                 .second_bias = Find(TensorRole::kOBias),
+                 .inner_channels = config_.query_channels(),
+                 .inner = [&config = config_, &threads = threads_, &kind, attention, rope,
+                           window_tokens = window_tokens_](MatrixView qkv, MatrixView output) {
+                   Attend(threads, config, kind, *attention, *rope, window_tokens, qkv, output);
+                 }};
   }
 
   Block DenseFeedForward() const {
     Block block = GatedBlock(Find(TensorRole::kGateUpProj), Find(TensorRole::kDownProj));
-    block.shares_norm = false;
     block.output_norm = Find(TensorRole::kMlpOutputNorm);
     block.first_bias = Find(TensorRole::kGateUpBias);
     block.second_bias = Find(TensorRole::kDownBias);
@@ -83,16 +77,12 @@ class BlockMaker {
   // As an expert has it: neither biases nor a norm of the outputs.
   Block GatedBlock(PlannedTensor* first, PlannedTensor* second) const {
     return {.norm = Find(TensorRole::kPostAttentionLayernorm),
-            .shares_norm = true,
             .output_norm = nullptr,
             .first = first,
             .first_bias = nullptr,
             .second = second,
             .second_bias = nullptr,
             .inner_channels = second->stored.spec.input_channels,
-            .scaled_part = 1,
-            .head_dim = 1,
-            .heads_per_channel_head = 1,
             .inner = [act = config_.hidden_act, &threads = threads_](MatrixView gate_up,
                                                                      MatrixView output) {
               Activate(threads, act, gate_up, output);

@@ -189,7 +189,7 @@ Result<CalibratedMatrix> CalibrateMatrix(const ThreadPool& threads, const Matrix
     std::vector<float> padded(layout.padded_input_channels);
     for (size_t i = 0; i < count; ++i) {
       const RowPlace place = PlaceOf(solved, layout, first + i);
-      quantizer.Store(coded[i].codes, coded[i].scales, place.data, place.scales);
+      quantizer.Store(coded[i], place.data, place.scales);
       FillValues(quantizer, layout, first + i, padded, solved);
     }
   });

@@ -7,8 +7,6 @@
 #include <vector>
 
 #include "converter/calibrate/block_calibration.h"
-#include "converter/calibrate/channel_scaling.h"
-#include "converter/calibrate/channel_sizes.h"
 #include "converter/calibrate/mixture_steps.h"
 
 namespace cria {
@@ -29,7 +27,6 @@ class MixtureCalibration {
         stored_{run.stored, run.stored_sum, std::vector<WeightedRows>(mixture.num_blocks())} {}
 
   Status Run() {
-    CRIA_RETURN_IF_ERROR(ScaleInputs());
     CRIA_ASSIGN_OR_RETURN(const MixtureSteps steps,
                           MixtureSteps::Read(mixture_, run_.config, run_.threads));
     for (Pass* const pass : {&exact_, &stored_}) CRIA_RETURN_IF_ERROR(Begin(steps, *pass));
@@ -47,28 +44,6 @@ class MixtureCalibration {
     ActivationFile& sum;
     std::vector<WeightedRows> routes;  // Of the mixture's blocks.
   };
-
-  // Scales the channels of the norm for all that read it.
-  Status ScaleInputs() {
-    if (mixture_.norm == nullptr) return {};
-    CRIA_ASSIGN_OR_RETURN(const MixtureSteps steps,
-                          MixtureSteps::Read(mixture_, run_.config, run_.threads));
-    ChannelSizes sizes(run_.config.hidden_size);
-    for (const RowBatch& batch : SpacedBatches(run_.all_rows, kScalingTokens)) {
-      CRIA_ASSIGN_OR_RETURN(Matrix hidden,
-                            run_.exact.ReadRows(batch.rows, run_.config.hidden_size));
-      sizes.Add(steps.Inputs(std::move(hidden)));
-    }
-    InputReaders readers = {.in_f32 = {mixture_.router}};
-    if (mixture_.shared_gate != nullptr) readers.in_f32.push_back(mixture_.shared_gate);
-    for (size_t i = 0; i < mixture_.num_blocks(); ++i) {
-      readers.quantized.push_back(mixture_.block(i).first);
-    }
-    CRIA_ASSIGN_OR_RETURN(const bool is_scaled,
-                          ScaleChannels({.tensor = mixture_.norm}, sizes.Rms(), readers));
-    if (is_scaled) run_.so_far.num_scaled += readers.quantized.size();
-    return {};
-  }
 
   // Routes all rows, and begins their sums with zeros.
   Status Begin(const MixtureSteps& steps, Pass& pass) {
@@ -102,7 +77,6 @@ class MixtureCalibration {
 
   Status RunBlock(size_t index, std::span<const RowBatch> batches, CodeChoice choice) {
     const Block& block = mixture_.block(index);
-    if (choice == CodeChoice::kCalibrated) CRIA_RETURN_IF_ERROR(ScaleBlock(run_, block, batches));
     CRIA_ASSIGN_OR_RETURN(const BlockSteps steps,
                           BlockSteps::Read(block, run_.config, run_.threads));
     const std::vector<float> exact_weights = WeightsOfTokens(exact_.routes[index]);

@@ -52,15 +52,6 @@ std::vector<RowBatch> BatchSomeRows(const CalibrationTokens& tokens,
   return batches;
 }
 
-std::vector<RowBatch> SpacedBatches(std::span<const RowBatch> batches, size_t max_rows) {
-  std::vector<RowBatch> spaced;
-  size_t rows = 0;
-  for (const RowBatch& batch : batches) rows += batch.rows.size();
-  const size_t step = std::max<size_t>(1, DivideRoundingUp(rows, max_rows));
-  for (size_t i = 0; i < batches.size(); i += step) spaced.push_back(batches[i]);
-  return spaced;
-}
-
 size_t NumRows(std::span<const RowBatch> batches, bool is_held_back) {
   size_t sum = 0;
   for (const RowBatch& batch : batches) {

@@ -31,9 +31,6 @@ std::vector<RowBatch> BatchAllRows(const CalibrationTokens& tokens);
 std::vector<RowBatch> BatchSomeRows(const CalibrationTokens& tokens,
                                     std::span<const uint32_t> rows);
 
-// Some of these batches, evenly spaced, of about `max_rows` rows together, and at least one.
-std::vector<RowBatch> SpacedBatches(std::span<const RowBatch> batches, size_t max_rows);
-
 // Of all batches together.
 size_t NumRows(std::span<const RowBatch> batches, bool is_held_back);
 

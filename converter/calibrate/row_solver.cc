@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "converter/calibrate/linear_algebra.h"
@@ -10,9 +11,11 @@
 namespace cria {
 namespace {
 
-// What is added to the diagonal of the moments, as a part of its mean, because a text shows fewer
-// inputs than a model meets.
-constexpr double kDamping = 0.05;
+// A text shows fewer inputs than a model meets, and correlations between them that other texts
+// lack. So moments off the diagonal lose this part (shrinkage toward the diagonal: Ledoit and Wolf
+// 2004), and the diagonal gains a part of its mean.
+constexpr float kShrinkage = 0.5f;
+constexpr double kDamping = 0.02;
 constexpr int kSweeps = 3;
 // Columns between two products with all others.
 constexpr size_t kBatchColumns = 128;
@@ -31,7 +34,9 @@ struct RowSolver::Work {
 RowSolver::RowSolver(Matrix moments, const TensorLayout& layout)
     : layout_(layout),
       rule_(ScaleRuleOf(layout.scheme)),
+      block_size_(WeightsOfScale(layout)),
       moments_(std::move(moments)),
+      block_sums_(moments_.rows()),
       u_(moments_.rows(), moments_.rows()),
       pivots_(moments_.rows()) {}
 
@@ -44,7 +49,18 @@ Result<RowSolver> RowSolver::Create(const ThreadPool& threads, Matrix moments,
   const double mean = trace / static_cast<double>(damped.rows());
   // Without inputs, every weight counts the same.
   solver.damping_ = static_cast<float>(mean > 0.0 ? kDamping * mean : 1.0);
-  for (size_t i = 0; i < damped.rows(); ++i) damped(i, i) += solver.damping_;
+  for (size_t i = 0; i < damped.rows(); ++i) {
+    for (size_t j = 0; j < damped.rows(); ++j) {
+      if (j != i) damped(i, j) *= 1.0f - kShrinkage;
+    }
+    damped(i, i) += solver.damping_;
+  }
+  for (size_t i = 0; i < damped.rows(); ++i) {
+    const size_t begin = i / solver.block_size_ * solver.block_size_;
+    const auto block =
+        std::as_const(damped).view().row(i).subspan(begin, solver.BlockEnd(i) - begin);
+    solver.block_sums_[i] = std::accumulate(block.begin(), block.end(), 0.0f);
+  }
   if (!std::isfinite(trace) ||
       !FactorizeUpper(threads, damped.view(), solver.u_.view(), solver.pivots_)) {
     return Fail(ErrorCode::kUnsupported,
@@ -54,24 +70,27 @@ Result<RowSolver> RowSolver::Create(const ThreadPool& threads, Matrix moments,
 }
 
 size_t RowSolver::BatchEnd(size_t begin) const {
-  return std::min(begin + std::max(kBatchColumns, layout_.block_size), moments_.rows());
+  // A row with one scale is in many batches.
+  const size_t block = layout_.scheme == Scheme::kQc8w ? 0 : block_size_;
+  return std::min(begin + std::max(kBatchColumns, block), moments_.rows());
 }
 
 size_t RowSolver::BlockEnd(size_t begin) const {
-  const size_t size = layout_.scheme == Scheme::kQb4w ? layout_.block_size : moments_.rows();
-  return std::min((begin / size + 1) * size, moments_.rows());
+  return std::min((begin / block_size_ + 1) * block_size_, moments_.rows());
 }
 
 void RowSolver::Correct(ConstMatrixView outputs, MatrixView rows) const {
   constexpr float kPart = 0.5f;
-  // outputs - rows * moments without their damping.
+  // outputs - rows * moments, where the diagonal of moments_ is neither damped nor enlarged.
+  constexpr float kEnlarged = 1.0f / (1.0f - kShrinkage);
   Matrix missing(rows.rows, rows.columns);
-  for (size_t row = 0; row < rows.rows; ++row) {
-    for (size_t i = 0; i < rows.columns; ++i) {
-      missing(row, i) = outputs(row, i) + damping_ * rows(row, i);
+  for (size_t i = 0; i < rows.columns; ++i) {
+    const float excess = kEnlarged * moments_(i, i) - (moments_(i, i) - damping_);
+    for (size_t row = 0; row < rows.rows; ++row) {
+      missing(row, i) = outputs(row, i) + excess * rows(row, i);
     }
   }
-  AddProduct(rows, moments_.view(), -1.0f, missing.view());
+  AddProduct(rows, moments_.view(), -kEnlarged, missing.view());
   DivideByFactorized(u_.view(), pivots_, missing.view());
   for (size_t row = 0; row < rows.rows; ++row) {
     for (size_t i = 0; i < rows.columns; ++i) rows(row, i) += kPart * missing(row, i);
@@ -82,9 +101,7 @@ std::vector<CodedRow> RowSolver::Solve(ConstMatrixView targets) const {
   Work work = {.targets = targets,
                .errors = Matrix(targets.rows, targets.columns),
                .gradients = Matrix(targets.rows, targets.columns),
-               .rows = std::vector<CodedRow>(targets.rows,
-                                             {std::vector<float>(layout_.padded_input_channels),
-                                              std::vector<float>(layout_.scales_per_row(), 1.0f)}),
+               .rows = std::vector<CodedRow>(targets.rows, CodedRow::Empty(layout_)),
                .scratch = std::vector<float>(ScaleSearchScratch(layout_.padded_input_channels))};
   RoundInOrder(work);
   Descend(work);
@@ -111,19 +128,21 @@ void RowSolver::RoundBatch(size_t row, size_t begin, size_t end, MatrixView want
                            Work& work) const {
   CodedRow& coded = work.rows[row];
   const std::span<float> values = wanted.row(row);
-  float scale = coded.scales.front();
   for (size_t i = begin; i < end; ++i) {
-    const size_t block = layout_.scheme == Scheme::kQb4w ? i / layout_.block_size : 0;
-    if (i == 0 || BlockEnd(i) != BlockEnd(i - 1)) {
+    float& scale = coded.scales[i / block_size_];
+    float& minimum = coded.minimums[i / block_size_];
+    if (BeginsBlock(i)) {
       const size_t block_size = BlockEnd(i) - i;
       const bool is_in_batch = i + block_size <= end;
       const std::span<const float> searched =
           is_in_batch ? std::span<const float>(values).subspan(i - begin, block_size)
                       : work.targets.row(row).subspan(i, block_size);
-      scale = coded.scales[block] = SearchScale(searched, rule_, work.scratch).scale;
+      const ScaleFit fit = SearchScale(searched, rule_, work.scratch);
+      scale = fit.scale;
+      minimum = fit.minimum;
     }
-    const float code = CodeOf(values[i - begin], 1.0f / scale, rule_.range);
-    const float error = work.targets(row, i) - code * scale;
+    const float code = CodeOf(values[i - begin] + minimum, 1.0f / scale, rule_.range);
+    const float error = work.targets(row, i) - (code * scale - minimum);
     coded.codes[i] = code;
     work.errors(row, i) = error;
     AddScaled(u_.view().row(i).subspan(i + 1, end - i - 1), error, values.subspan(i + 1 - begin));
@@ -164,25 +183,18 @@ void RowSolver::DescendInBatch(size_t row, size_t begin, size_t end, MatrixView 
               gradient.subspan(begin, end - begin));
   };
   for (size_t i = begin; i < end; ++i) {
-    const size_t block = layout_.scheme == Scheme::kQb4w ? i / layout_.block_size : 0;
-    float& scale = coded.scales[block];
+    float& scale = coded.scales[i / block_size_];
+    float& minimum = coded.minimums[i / block_size_];
     const size_t block_end = BlockEnd(i);
-    const bool begins_block = i == 0 || BlockEnd(i - 1) != block_end;
-    if (begins_block && block_end <= end) {
-      // The best scale for these codes is scale + slope / curvature.
-      const size_t size = block_end - i;
-      double slope = 0.0;
-      for (size_t j = i; j < block_end; ++j) slope += double{gradient[j]} * coded.codes[j];
-      const double curvature = QuadraticForm(moments_.view().Rows(i, size).Columns(i, size),
-                                             std::span(coded.codes).subspan(i, size));
-      auto refitted = static_cast<float>(scale + slope / curvature);
-      if (rule_.type == ScaleType::kBf16) refitted = Bf16ToFloat(FloatToBf16(refitted));
-      const double step = double{refitted} - scale;
-      if (curvature > 0.0 && std::isnormal(refitted) && refitted > 0.0f &&
-          step * curvature * step < 2.0 * step * slope) {
-        scale = refitted;
+    if (BeginsBlock(i) && block_end <= end) {
+      if (const std::optional<Refit> refit = RefitBlock(gradient, i, block_end, coded)) {
+        const float scale_step = refit->scale - scale;
+        const float minimum_step = refit->minimum - minimum;
+        scale = refit->scale;
+        minimum = refit->minimum;
         for (size_t j = i; j < block_end; ++j) {
-          if (coded.codes[j] != 0.0f) step_to(j, static_cast<float>(step) * coded.codes[j]);
+          const float step = scale_step * coded.codes[j] - minimum_step;
+          if (step != 0.0f) step_to(j, step);
         }
       }
     }
@@ -195,6 +207,52 @@ void RowSolver::DescendInBatch(size_t row, size_t begin, size_t end, MatrixView 
       step_to(i, step);
     }
   }
+}
+
+std::optional<RowSolver::Refit> RowSolver::RefitBlock(std::span<const float> gradient, size_t begin,
+                                                      size_t end, const CodedRow& coded) const {
+  const size_t size = end - begin;
+  const std::span<const float> codes = std::span(coded.codes).subspan(begin, size);
+  const float scale = coded.scales[begin / block_size_];
+  const float minimum = coded.minimums[begin / block_size_];
+  // A step of both lowers the error by 2 * slopes * step - step * curvatures * step.
+  double scale_slope = 0.0;
+  double minimum_slope = 0.0;
+  double mixed_curvature = 0.0;
+  double minimum_curvature = 0.0;
+  for (size_t j = 0; j < size; ++j) {
+    scale_slope += double{gradient[begin + j]} * codes[j];
+    minimum_slope -= gradient[begin + j];
+    mixed_curvature -= double{block_sums_[begin + j]} * codes[j];
+    minimum_curvature += block_sums_[begin + j];
+  }
+  const double scale_curvature =
+      QuadraticForm(moments_.view().Rows(begin, size).Columns(begin, size), codes);
+  const auto stored = [&](double number) {
+    const auto single = static_cast<float>(number);
+    return rule_.type == ScaleType::kBf16 ? Bf16ToFloat(FloatToBf16(single)) : single;
+  };
+  Refit refit = {.scale = stored(scale + scale_slope / scale_curvature), .minimum = minimum};
+  if (rule_.has_minimum) {
+    const double determinant =
+        scale_curvature * minimum_curvature - mixed_curvature * mixed_curvature;
+    const double step =
+        (scale_slope * minimum_curvature - minimum_slope * mixed_curvature) / determinant;
+    refit.scale = stored(scale + step);
+    // The best for the scale as it is stored.
+    const double rest = minimum_slope - mixed_curvature * (double{refit.scale} - scale);
+    refit.minimum = stored(minimum + rest / minimum_curvature);
+  }
+  const double scale_step = double{refit.scale} - scale;
+  const double minimum_step = double{refit.minimum} - minimum;
+  const double slopes = scale_step * scale_slope + minimum_step * minimum_slope;
+  const double curvatures = scale_step * scale_curvature * scale_step +
+                            2.0 * scale_step * mixed_curvature * minimum_step +
+                            minimum_step * minimum_curvature * minimum_step;
+  const bool is_sound = scale_curvature > 0.0 && std::isnormal(refit.scale) && refit.scale > 0.0f &&
+                        std::isfinite(refit.minimum);
+  if (!is_sound || !(curvatures < 2.0 * slopes)) return std::nullopt;
+  return refit;
 }
 
 }  // namespace cria

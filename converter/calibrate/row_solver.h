@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -12,24 +13,19 @@
 
 namespace cria {
 
-// A row of a matrix as its scheme stores it.
-struct CodedRow {
-  std::vector<float> codes;   // [padded_input_channels], whole numbers.
-  std::vector<float> scales;  // [scales_per_row]
-};
-
 // Chooses the codes of a matrix's rows for the least squared error of its products with inputs of
 // known second moments, where rounding each weight would have the least error of the weights.
 //
 // First, GPTQ (Frantar et al. 2022): weights are rounded in the order of the columns, and what each
 // loses is made up for by those after it, as far as the inputs are correlated. The scale of a block
-// is searched when its first column is reached. Then, coordinate descent, by turns over the scales
-// and the codes of each block, which only takes steps that lower the error.
+// is searched when its first column is reached, and so is its minimum. Then, coordinate descent, by
+// turns over the scales and minimums, and the codes, of each block, which only takes steps that
+// lower the error.
 class RowSolver {
  public:
   // `moments` [n, n] is the mean of x * transposed x over the inputs x. `layout` is that of the
-  // matrix, with n input channels, and kQc8w or kQb4w. Fails with kUnsupported if the moments are
-  // not finite.
+  // matrix, with n input channels, and a scheme that has a ScaleRule. Fails with kUnsupported if
+  // the moments are not finite.
   static Result<RowSolver> Create(const ThreadPool& threads, Matrix moments,
                                   const TensorLayout& layout);
 
@@ -53,17 +49,27 @@ class RowSolver {
   size_t BatchEnd(size_t begin) const;
   // The end of the block whose scale column `begin` has, without padding.
   size_t BlockEnd(size_t begin) const;
+  bool BeginsBlock(size_t column) const { return column % block_size_ == 0; }
   void RoundInOrder(Work& work) const;
   void RoundBatch(size_t row, size_t begin, size_t end, MatrixView wanted, Work& work) const;
   void Descend(Work& work) const;
   void DescendInBatch(size_t row, size_t begin, size_t end, MatrixView steps, Work& work) const;
+  // The scale and the minimum that are best for a block's codes; absent if they are no better.
+  struct Refit {
+    float scale;
+    float minimum;
+  };
+  std::optional<Refit> RefitBlock(std::span<const float> gradient, size_t begin, size_t end,
+                                  const CodedRow& coded) const;
 
   TensorLayout layout_;
   ScaleRule rule_;
-  float damping_ = 0.0f;       // What is added to the diagonal of moments_.
-  Matrix moments_;             // Damped: u_ * diagonal(pivots_) * transposed u_.
-  Matrix u_;                   // Upper triangular.
-  std::vector<float> pivots_;  // [n]
+  size_t block_size_;
+  float damping_ = 0.0f;           // What is added to the diagonal of moments_.
+  Matrix moments_;                 // Shrunk and damped: u_ * diagonal(pivots_) * transposed u_.
+  std::vector<float> block_sums_;  // [n], of a row's moments in the columns of its block.
+  Matrix u_;                       // Upper triangular.
+  std::vector<float> pivots_;      // [n]
 };
 
 }  // namespace cria

@@ -40,11 +40,9 @@ std::vector<MatrixOptions> AllSchemeOptions(const FilePlan& plan) {
   for (size_t i = 0; i < plan.tensors.size(); ++i) {
     const TensorSpec& spec = plan.tensors[i].stored.spec;
     if (spec.layer == kNoLayer || spec.is_always_f32()) continue;
-    MatrixOptions matrix = {.tensor = i,
-                            .options = {{.layout = MakeTensorLayout(spec, Scheme::kQc8w, 32)}}};
-    for (const size_t block_size : kBlockSizes) {
-      const TensorLayout layout = MakeTensorLayout(spec, Scheme::kQb4w, block_size);
-      if (layout != matrix.options.back().layout) matrix.options.push_back({.layout = layout});
+    MatrixOptions matrix = {.tensor = i};
+    for (const Scheme scheme : kOptionSchemes) {
+      matrix.options.push_back({.layout = MakeTensorLayout(spec, scheme, 0)});
     }
     matrices.push_back(std::move(matrix));
   }

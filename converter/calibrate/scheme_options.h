@@ -19,8 +19,10 @@ struct SchemeOption {
   uint64_t bytes() const { return layout.data_bytes() + layout.scale_bytes(); }
 };
 
-// The ways to store one matrix of a layer, or of one kind those of all experts: int8, and int4 with
-// every block size that differs for its number of inputs.
+// The ways to store one matrix of a layer, or of one kind those of all experts: int8, int4, and
+// then the other numbers of bits.
+inline constexpr Scheme kOptionSchemes[] = {Scheme::kQc8w,  Scheme::kW4G64, Scheme::kW2G64,
+                                            Scheme::kW3G64, Scheme::kW5G64, Scheme::kW6G64};
 struct MatrixOptions {
   size_t tensor = 0;  // Its index in the plan.
   std::vector<SchemeOption> options;

@@ -256,8 +256,8 @@ Status MeasureSensitivity(const CalibrationTokens& tokens, const ModelConfig& co
                           const ThreadPool& threads, const ProgressCallback& progress,
                           FilePlan& plan, std::vector<MatrixOptions>& matrices) {
   CRIA_RETURN_IF_ERROR(CheckCalibrates());
-  // Of AllSchemeOptions: int4 with the smallest blocks.
   constexpr size_t kMeasuredOption = 1;
+  static_assert(kOptionSchemes[kMeasuredOption] == Scheme::kW4G64);
   return Measurement(tokens, config, threads, progress, plan, matrices, kMeasuredOption).Run();
 }
 

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <cstring>
 
+#include "converter/quantize/quantize_blocks.h"
 #include "converter/quantize/quantize_qb4w.h"
 #include "converter/quantize/quantize_qc8w.h"
 #include "core/numeric.h"
+#include "weights/block_numbers.h"
 
 namespace cria {
 namespace {
@@ -32,7 +34,22 @@ QuantizationError ErrorOfKept(std::span<const float> weights) {
   return {.squared_weights = SumOfSquares(weights)};
 }
 
-ScaleRule ScaleRuleOf(Scheme scheme) { return scheme == Scheme::kQc8w ? kQc8wRule : kQb4wRule; }
+ScaleRule ScaleRuleOf(Scheme scheme) {
+  if (const BlockFormat* const format = FindBlockFormat(scheme)) return BlockRule(*format);
+  return scheme == Scheme::kQc8w ? kQc8wRule : kQb4wRule;
+}
+
+size_t WeightsOfScale(const TensorLayout& layout) {
+  if (const BlockFormat* const format = layout.block_format()) return format->inputs;
+  return layout.scheme == Scheme::kQb4w ? layout.block_size : layout.padded_input_channels;
+}
+
+CodedRow CodedRow::Empty(const TensorLayout& layout) {
+  const size_t num_scales = layout.padded_input_channels / WeightsOfScale(layout);
+  return {.codes = std::vector<float>(layout.padded_input_channels),
+          .scales = std::vector<float>(num_scales, 1.0f),
+          .minimums = std::vector<float>(num_scales)};
+}
 
 RowQuantizer::RowQuantizer(const TensorLayout& layout)
     : layout_(layout), scratch_(ScaleSearchScratch(layout.padded_input_channels)) {}
@@ -40,6 +57,10 @@ RowQuantizer::RowQuantizer(const TensorLayout& layout)
 QuantizationError RowQuantizer::Quantize(std::span<const float> row, std::span<std::byte> data,
                                          std::span<std::byte> scales) {
   QuantizationError error = {.squared_weights = SumOfSquares(row)};
+  if (const BlockFormat* const format = layout_.block_format()) {
+    error.squared_error = QuantizeBlocksOfRow(*format, row, layout_.input_channels, data);
+    return error;
+  }
   switch (layout_.scheme) {
     case Scheme::kF32:
       std::memcpy(data.data(), row.data(), data.size());
@@ -62,8 +83,16 @@ QuantizationError RowQuantizer::Quantize(std::span<const float> row, std::span<s
   return error;
 }
 
-void RowQuantizer::Store(std::span<const float> codes, std::span<const float> code_scales,
-                         std::span<std::byte> data, std::span<std::byte> scales) const {
+void RowQuantizer::Store(const CodedRow& row, std::span<std::byte> data,
+                         std::span<std::byte> scales) const {
+  const std::span<const float> codes = row.codes;
+  if (const BlockFormat* const format = layout_.block_format()) {
+    for (size_t block = 0; block < row.scales.size(); ++block) {
+      StoreBlock(*format, codes.subspan(block * format->inputs, format->inputs), row.scales[block],
+                 row.minimums[block], data.data() + block * format->bytes);
+    }
+    return;
+  }
   switch (layout_.scheme) {
     case Scheme::kF32:
       return;  // There are no codes.
@@ -71,7 +100,7 @@ void RowQuantizer::Store(std::span<const float> codes, std::span<const float> co
       for (size_t i = 0; i < codes.size(); ++i) {
         data[i] = static_cast<std::byte>(static_cast<int8_t>(codes[i]));
       }
-      std::memcpy(scales.data(), code_scales.data(), sizeof(float));
+      std::memcpy(scales.data(), row.scales.data(), sizeof(float));
       return;
     case Scheme::kQb4w:
       for (size_t i = 0; i < codes.size(); i += 2) {
@@ -79,8 +108,8 @@ void RowQuantizer::Store(std::span<const float> codes, std::span<const float> co
         const int high = static_cast<int>(codes[i + 1]) + kQb4wZeroPoint;
         data[i / 2] = static_cast<std::byte>(low | high << 4);
       }
-      for (size_t i = 0; i < code_scales.size(); ++i) {
-        const uint16_t scale = FloatToBf16(code_scales[i]);
+      for (size_t i = 0; i < row.scales.size(); ++i) {
+        const uint16_t scale = FloatToBf16(row.scales[i]);
         std::memcpy(scales.data() + i * sizeof scale, &scale, sizeof scale);
       }
       return;
@@ -91,6 +120,9 @@ void RowQuantizer::Store(std::span<const float> codes, std::span<const float> co
 
 void RowQuantizer::Dequantize(std::span<const std::byte> data, std::span<const std::byte> scales,
                               std::span<float> row) const {
+  if (const BlockFormat* const format = layout_.block_format()) {
+    return DequantizeBlocks(*format, data.data(), row);
+  }
   switch (layout_.scheme) {
     case Scheme::kF32:
       std::memcpy(row.data(), data.data(), data.size());

@@ -25,10 +25,24 @@ struct QuantizationError {
 // The error of weights that are stored as they are: none.
 QuantizationError ErrorOfKept(std::span<const float> weights);
 
-// How the scale of each block, or row, is searched in a scheme with scales.
+// How the scale of each block, or row, is searched in a scheme that has a quantizer.
 ScaleRule ScaleRuleOf(Scheme scheme);
 
-// Stores rows in the scheme of a layout, one of XNNPACK's. Only this class knows every quantizer.
+// How many consecutive weights of a row share a scale.
+size_t WeightsOfScale(const TensorLayout& layout);
+
+// A row of a matrix as its scheme stores it: code * scale - minimum are its weights.
+struct CodedRow {
+  std::vector<float> codes;     // [padded_input_channels], whole numbers.
+  std::vector<float> scales;    // One for each WeightsOfScale, of the scheme's type.
+  std::vector<float> minimums;  // Likewise; zeros in a scheme without them.
+
+  // With codes of 0 and scales of 1.
+  static CodedRow Empty(const TensorLayout& layout);
+};
+
+// Stores rows in the scheme of a layout, one of XNNPACK's or of the converter's own. Only this
+// class knows every quantizer.
 class RowQuantizer {
  public:
   explicit RowQuantizer(const TensorLayout& layout);
@@ -39,10 +53,8 @@ class RowQuantizer {
   QuantizationError Quantize(std::span<const float> row, std::span<std::byte> data,
                              std::span<std::byte> scales);
 
-  // Stores codes that were chosen elsewhere, padding included, with scales of the scheme's type:
-  // what stands for code * scale.
-  void Store(std::span<const float> codes, std::span<const float> code_scales,
-             std::span<std::byte> data, std::span<std::byte> scales) const;
+  // Stores codes that were chosen elsewhere.
+  void Store(const CodedRow& row, std::span<std::byte> data, std::span<std::byte> scales) const;
 
   // What such data and scales stand for; `row` as above. The runtime has the same for its
   // processors in ops, which the converter does not use.

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <limits>
 
+#include "converter/quantize/lanes.h"
+#include "converter/quantize/minimum_search.h"
 #include "core/numeric.h"
 
 namespace cria {
@@ -27,21 +29,10 @@ struct Evaluation {
   }
 };
 
-// A fixed number of partial sums, so that the order of additions is the same on every machine.
-static_assert(kScaleSearchLanes == 8);
-using Lanes [[gnu::vector_size(kScaleSearchLanes * sizeof(float))]] = float;
-
-[[gnu::always_inline]] inline float SumLanes(const Lanes& lanes) {
-  return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) +
-         ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
-}
-
 // Always inlined, so that it is compiled for the instructions of each function that calls it.
 [[gnu::always_inline]] inline Evaluation EvaluateInLanes(std::span<const float> values, float scale,
                                                          CodeRange range) {
   const float inverse_scale = 1.0f / scale;
-  const Lanes min = Lanes{} + range.min;
-  const Lanes max = Lanes{} + range.max;
   Lanes error = {};
   Lanes value_code = {};
   Lanes code_code = {};
@@ -49,11 +40,8 @@ using Lanes [[gnu::vector_size(kScaleSearchLanes * sizeof(float))]] = float;
   for (size_t i = 0; i < values.size(); i += kScaleSearchLanes) {
     Lanes value;
     std::memcpy(&value, first + i, sizeof(value));
-    // As CodeOf, which takes no vectors.
-    Lanes code = value * inverse_scale;
-    code = code < min ? min : code;
-    code = max < code ? max : code;
-    code = (code + kIntegerRounder) - kIntegerRounder;
+    Lanes code = value;
+    RoundToCodes(code, inverse_scale, range);
     const Lanes residual = value - scale * code;
     error += residual * residual;
     value_code += value * code;
@@ -132,7 +120,7 @@ class Search {
     }
   }
 
-  ScaleFit best() const { return {best_.scale, best_.error}; }
+  ScaleFit best() const { return {.scale = best_.scale, .squared_error = best_.error}; }
 
  private:
   std::span<const float> values_;
@@ -145,6 +133,7 @@ class Search {
 
 ScaleFit SearchScale(std::span<const float> values, const ScaleRule& rule,
                      std::span<float> scratch) {
+  if (rule.has_minimum) return SearchScaleAndMinimum(values, rule);
   float largest_magnitude = 0.0f;
   for (const float value : values) {
     largest_magnitude = std::max(largest_magnitude, std::fabs(value));
@@ -170,7 +159,8 @@ ScaleFit SearchScale(std::span<const float> values, const ScaleRule& rule,
   search.TryGrid(largest_magnitude);
   search.Refine();
   const ScaleFit best = search.best();
-  return {std::ldexp(best.scale, exponent), std::ldexp(best.squared_error, 2 * exponent)};
+  return {.scale = std::ldexp(best.scale, exponent),
+          .squared_error = std::ldexp(best.squared_error, 2 * exponent)};
 }
 
 }  // namespace cria

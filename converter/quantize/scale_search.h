@@ -29,13 +29,17 @@ struct ScaleGrid {
 // The properties of a quantizer's codes that the search needs.
 struct ScaleRule {
   CodeRange range;
-  ScaleType type;
+  ScaleType type;  // Also of the minimum.
   ScaleGrid grid;
+  // Codes are from 0 on, and a minimum is subtracted. The grid is then given by the code of the
+  // distance between the largest and the smallest value.
+  bool has_minimum = false;
 };
 
 struct ScaleFit {
-  float scale = 1.0f;          // Positive and normal.
-  double squared_error = 0.0;  // Sum over the values of (value - scale * code)².
+  float scale = 1.0f;  // Positive and normal.
+  float minimum = 0.0f;
+  double squared_error = 0.0;  // Sum over the values of (value - (scale * code - minimum))².
 };
 
 // A number of |value| below 2^22 is rounded to an integer if this is added and subtracted again:
@@ -57,9 +61,10 @@ inline constexpr float kIntegerRounder = 12582912.0f;
 // normal number, which XNNPACK requires.
 inline constexpr float kMinMagnitude = 0x1p-116f;
 
-// Searches for the scale with the least squared error after rounding `values` to codes; all values
-// have the same weight. The result is never worse than with the scale (largest magnitude) /
-// (largest code). A group of zeros has scale 1. `scratch` must have at least
+// Searches for the scale, and the minimum if the rule has one, with the least squared error after
+// rounding `values` to codes; all values have the same weight. Without a minimum, the result is
+// never worse than with the scale (largest magnitude) / (largest code). A group of zeros has scale
+// 1, and of equal values as well if there is a minimum. `scratch` must have at least
 // ScaleSearchScratch(values.size()) floats.
 ScaleFit SearchScale(std::span<const float> values, const ScaleRule& rule,
                      std::span<float> scratch);

@@ -122,7 +122,7 @@ class FamilySteps : public testing::TestWithParam<FamilyCheckpoint> {
       const TensorSpec& spec = tensor.stored.spec;
       Matrix weights = Unwrap(ReadMatrix(tensor));
       if (in_int4 == nullptr || spec.Name() != in_int4->Name()) return weights;
-      const TensorLayout layout = MakeTensorLayout(spec, Scheme::kQb4w, 32);
+      const TensorLayout layout = MakeTensorLayout(spec, Scheme::kW4G64, 0);
       const Matrix error = Unwrap(StoredError(threads_, weights, tensor, layout));
       for (size_t i = 0; i < error.values().size(); ++i) weights.values()[i] += error.values()[i];
       return weights;
@@ -253,7 +253,7 @@ TEST_P(FamilySteps, DivergencesAreThoseOfTheLogits) {
 TEST_P(FamilySteps, SensitivityIsTheDivergenceOfOneRoundedMatrix) {
   const ModelConfig& config = checkpoint_.config;
   const CalibrationTokens tokens = TwoWindows(32);
-  FilePlan plan = Plan(Scheme::kQb4w);
+  FilePlan plan = Plan(Scheme::kW4G64);
   std::vector<MatrixOptions> matrices = AllSchemeOptions(plan);
   Unwrap(MeasureSensitivity(tokens, config, threads_, nullptr, plan, matrices));
   ASSERT_GE(matrices.size(), 4 * config.num_hidden_layers);

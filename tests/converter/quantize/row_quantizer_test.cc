@@ -6,7 +6,10 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <string>
 #include <vector>
+
+#include "weights/block_reference.h"
 
 namespace cria {
 namespace {
@@ -42,6 +45,12 @@ float Value(const TensorLayout& layout, const StoredRow& stored, size_t i) {
     std::memcpy(&scale, stored.scales.data(), sizeof scale);
     return scale * static_cast<float>(static_cast<int8_t>(stored.data[i]));
   }
+  if (const BlockFormat* const format = layout.block_format()) {
+    const std::string block(
+        reinterpret_cast<const char*>(stored.data.data()) + i / format->inputs * format->bytes,
+        format->bytes);
+    return support::NaiveBlock(*format, block)[i % format->inputs];
+  }
   uint16_t bits = 0;
   std::memcpy(&bits, stored.scales.data() + i / layout.block_size * sizeof bits, sizeof bits);
   const int byte = std::to_integer<int>(stored.data[i / 2]);
@@ -58,7 +67,8 @@ std::vector<float> NormalRow(size_t size) {
 }
 
 TEST(RowQuantizerTest, DequantizesWhatIsStored) {
-  for (const Scheme scheme : {Scheme::kF32, Scheme::kQc8w, Scheme::kQb4w}) {
+  for (const Scheme scheme : {Scheme::kF32, Scheme::kQc8w, Scheme::kQb4w, Scheme::kW2G64,
+                              Scheme::kW3G64, Scheme::kW4G64, Scheme::kW5G64, Scheme::kW6G64}) {
     const TensorLayout layout = LayoutOf(scheme, 192, 64);
     const StoredRow stored = Store(layout, NormalRow(192));
     std::vector<float> row(layout.padded_input_channels);
@@ -76,7 +86,13 @@ TEST(RowQuantizerTest, F32IsKeptAsItIs) {
 }
 
 TEST(RowQuantizerTest, ReportsTheErrorOfWhatIsStored) {
-  for (const Scheme scheme : {Scheme::kQc8w, Scheme::kQb4w}) {
+  const struct {
+    Scheme scheme;
+    double largest_error;
+  } schemes[] = {{Scheme::kQc8w, 0.01},  {Scheme::kQb4w, 0.15}, {Scheme::kW2G64, 0.4},
+                 {Scheme::kW3G64, 0.2},  {Scheme::kW4G64, 0.1}, {Scheme::kW5G64, 0.05},
+                 {Scheme::kW6G64, 0.025}};
+  for (const auto& [scheme, largest_error] : schemes) {
     for (const size_t size : {32, 80, 172, 512}) {
       const auto row = NormalRow(size);
       const TensorLayout layout = LayoutOf(scheme, size);
@@ -90,7 +106,7 @@ TEST(RowQuantizerTest, ReportsTheErrorOfWhatIsStored) {
       EXPECT_NEAR(stored.error.squared_error, squared_error, 1e-4 * squared_error);
       EXPECT_NEAR(stored.error.squared_weights, squared_weights, 1e-9 * squared_weights);
       const double relative = std::sqrt(squared_error / squared_weights);
-      EXPECT_LT(relative, scheme == Scheme::kQc8w ? 0.01 : 0.15) << size;
+      EXPECT_LT(relative, largest_error) << SchemeName(scheme) << " " << size;
     }
   }
 }
