@@ -14,12 +14,17 @@ void AddCheckpointOptions(CommandLine& command, CheckpointArguments& arguments) 
       .Required();
   command.AddChoice<WeightsChoice>("--weights", arguments.weights,
                                    {{"keep", {Scheme::kQc8w, true}},
-                                    {"int4", {Scheme::kQb4w, false}},
+                                    {"int2", {Scheme::kW2G64, false}},
+                                    {"int3", {Scheme::kW3G64, false}},
+                                    {"int4", {Scheme::kW4G64, false}},
+                                    {"int5", {Scheme::kW5G64, false}},
+                                    {"int6", {Scheme::kW6G64, false}},
                                     {"int8", {Scheme::kQc8w, false}},
-                                    {"f32", {Scheme::kF32, false}}},
+                                    {"f32", {Scheme::kF32, false}},
+                                    {"qb4w", {Scheme::kQb4w, false}}},
                                    "How matrices are stored: keep (with the codes that a GGUF file "
-                                   "has), int4, int8 or f32 (default: keep if there are codes, "
-                                   "otherwise int4)");
+                                   "has), int2 to int6, int8, f32, or qb4w (int4 in XNNPACK's "
+                                   "format) (default: keep if there are codes, otherwise int4)");
   const auto add_scheme = [&command](const char* flag, std::optional<Scheme>& scheme,
                                      const char* help) {
     command.AddChoice<std::optional<Scheme>>(
@@ -27,9 +32,11 @@ void AddCheckpointOptions(CommandLine& command, CheckpointArguments& arguments) 
         help);
   };
   command
-      .AddChoice(
-          "--block-size", options.block_size, {{"32", 32}, {"64", 64}, {"128", 128}, {"256", 256}},
-          "int4: maximum number of inputs that share a scale: 32, 64, 128 or 256 (default: 32)")
+      .AddChoice<std::optional<size_t>>("--block-size", arguments.block_size,
+                                        {{"32", 32}, {"64", 64}, {"128", 128}, {"256", 256}},
+                                        "int4 in XNNPACK's format, with at most this number of "
+                                        "inputs that share a scale: 32, 64, "
+                                        "128 or 256 (default of qb4w: 32)")
       .Metavar("UINT");
   add_scheme("--embedding", options.embedding,
              "How the embedding table is stored: int4, int8 or f32 (default: as the checkpoint has "
@@ -46,10 +53,14 @@ void AddCheckpointOptions(CommandLine& command, CheckpointArguments& arguments) 
       "with one");
 }
 
-Status ChooseWeights(bool chooses_codes, CheckpointArguments& arguments) {
+Status ChooseWeights(const CodesChoice& codes, CheckpointArguments& arguments) {
   ConvertOptions& options = arguments.options;
   options.weights = arguments.weights.scheme;
-  const bool is_open = !arguments.weights.keeps_codes && !chooses_codes && !options.target;
+  if (options.weights == Scheme::kW4G64 && (codes.are_rounded || arguments.block_size)) {
+    options.weights = Scheme::kQb4w;
+  }
+  options.block_size = arguments.block_size.value_or(options.block_size);
+  const bool is_open = !arguments.weights.keeps_codes && !codes.are_chosen && !options.target;
   options.keeps_codes = arguments.weights.keeps_codes.value_or(is_open);
   if (!options.keeps_codes) return {};
   if (InspectPath(arguments.checkpoint).kind == ContentKind::kGguf) {

@@ -10,22 +10,29 @@ namespace cria::cli {
 
 // What --weights says.
 struct WeightsChoice {
-  Scheme scheme = Scheme::kQb4w;
+  Scheme scheme = Scheme::kW4G64;
   std::optional<bool> keeps_codes = {};  // Absent: the flag is not given.
 };
 
 struct CheckpointArguments {
   std::string checkpoint;
   WeightsChoice weights;
+  std::optional<size_t> block_size;
   ConvertOptions options;
 };
 
 // Adds the options for the checkpoint to convert and for how its tensors are stored.
 void AddCheckpointOptions(CommandLine& command, CheckpointArguments& arguments);
 
-// Sets how weights are stored. Without --weights, the codes of a GGUF file are kept, unless other
-// options, which `chooses_codes` stands for, ask for new ones; everything else becomes int4. The
-// checkpoint is on this machine.
-Status ChooseWeights(bool chooses_codes, CheckpointArguments& arguments);
+// What the options for codes ask for.
+struct CodesChoice {
+  bool are_chosen = false;   // Codes that a GGUF file does not have yet.
+  bool are_rounded = false;  // Without regard to the inputs.
+};
+
+// Sets how weights are stored. Without --weights, the codes of a GGUF file are kept, unless new
+// ones are chosen; everything else becomes int4: w4g64, or qb4w if weights are rounded, which loses
+// as little then, or if the size of blocks is given. The checkpoint is on this machine.
+Status ChooseWeights(const CodesChoice& codes, CheckpointArguments& arguments);
 
 }  // namespace cria::cli

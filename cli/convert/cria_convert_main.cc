@@ -69,7 +69,7 @@ void AddOptions(cria::cli::CommandLine& command, Arguments& arguments) {
         arguments.options.target = {.file_bytes = *bytes};
         return {};
       },
-      "Choose int8 or int4 for each matrix so that the file is at most this large, such as "
+      "Choose 2 to 6 or 8 bits for each matrix so that the file is at most this large, such as "
       "700M, and loses little");
   command
       .AddNumber("--target-bits", arguments.target_bits,
@@ -140,6 +140,7 @@ void AddOptions(cria::cli::CommandLine& command, Arguments& arguments) {
 
 struct PlanCommand {
   cria::cli::CheckpointArguments source;
+  bool rounds = false;
   cria::cli::DownloadArguments download;
   cria::cli::PlanArguments arguments;
   cria::EngineOptions engine;
@@ -152,7 +153,7 @@ cria::Status Plan(PlanCommand& plan) {
                         cria::cli::CheckpointSource::Open(
                             conversion.checkpoint, cria::hub::Purpose::kPlan, plan.download));
   conversion.checkpoint = source.path().string();
-  CRIA_RETURN_IF_ERROR(cria::cli::ChooseWeights(/*chooses_codes=*/false, conversion));
+  CRIA_RETURN_IF_ERROR(cria::cli::ChooseWeights({.are_rounded = plan.rounds}, conversion));
   CRIA_ASSIGN_OR_RETURN(const cria::ModelOutline outline,
                         source.is_downloaded()
                             ? cria::OutlineConfiguration(source.path(), conversion.options)
@@ -165,6 +166,7 @@ void AddPlanCommand(cria::cli::CommandLine& program) {
   cria::cli::CommandLine& command =
       program.AddCommand("plan", "Print how much memory a checkpoint will take after conversion");
   cria::cli::AddCheckpointOptions(command, plan->source);
+  command.AddFlag("--fast", plan->rounds, "Of what --fast writes, whose int4 is qb4w");
   cria::cli::AddPlanOptions(command, plan->arguments);
   cria::cli::AddContextOptions(command, plan->engine);
   cria::cli::AddDownloadOptions(command, plan->download);
@@ -317,16 +319,16 @@ cria::Status Finish(const Arguments& arguments, cria::Conversion& conversion,
                     const std::string& verified) {
   CRIA_RETURN_IF_ERROR(conversion.Commit());
   cria::cli::PrintReport(conversion.report(), arguments.output);
-  if (arguments.rounds && arguments.options.target) {
+  const cria::Scheme weights = arguments.options.weights;
+  if (arguments.rounds && weights != cria::Scheme::kF32) {
+    const char* const part = arguments.options.target         ? "less"
+                             : weights == cria::Scheme::kQb4w ? "about a third as much"
+                             : weights == cria::Scheme::kQc8w ? "about six tenths as much"
+                                                              : "less";
     std::printf(
         "each weight is rounded: without --fast, the conversion takes longer, and a small model "
-        "loses less\n");
-  } else if (arguments.rounds && arguments.options.weights != cria::Scheme::kF32) {
-    const bool is_int4 = arguments.options.weights == cria::Scheme::kQb4w;
-    std::printf(
-        "each %s weight is rounded: without --fast, the conversion takes longer, and a small model "
-        "loses about %s as much\n",
-        is_int4 ? "int4" : "int8", is_int4 ? "a third" : "six tenths");
+        "loses %s\n",
+        part);
   }
   if (!verified.empty()) std::printf("%s\n", verified.c_str());
   return {};
@@ -341,7 +343,8 @@ cria::Status ConvertLocal(Arguments& arguments) {
           ? "converting was stopped; the same command goes on behind the last finished layer"
           : "converting was stopped; nothing was written";
   const cria::cli::StopSentence stopped(how_it_goes_on, cria::cli::StopSentence::CtrlC::kSignal);
-  CRIA_RETURN_IF_ERROR(cria::cli::ChooseWeights(ChoosesCodes(arguments), arguments));
+  CRIA_RETURN_IF_ERROR(cria::cli::ChooseWeights(
+      {.are_chosen = ChoosesCodes(arguments), .are_rounded = arguments.rounds}, arguments));
   CRIA_RETURN_IF_ERROR(PrepareOptions(arguments));
   CRIA_ASSIGN_OR_RETURN(const cria::ModelOutline outline,
                         cria::OutlineConversion(arguments.checkpoint, arguments.options));

@@ -8,8 +8,8 @@ namespace cria::cli {
 namespace {
 
 std::string NameOf(const TensorLayout& layout) {
-  if (layout.scheme == Scheme::kQc8w) return "int8";
-  return Format("int4, blocks of {}", layout.block_size);
+  const BlockFormat* const format = layout.block_format();
+  return format == nullptr ? "int8" : Format("int{}", format->code_bits);
 }
 
 double BitsOf(const TensorLayout& layout) {
@@ -22,13 +22,13 @@ double BitsOf(const TensorLayout& layout) {
 std::string SchemeTable(const std::vector<SchemeChoice>& choices, bool is_measured) {
   size_t width = 26;
   for (const SchemeChoice& choice : choices) width = std::max(width, choice.name.size());
-  std::string table = Format("{:<{}} {:>10} {:>10} {:>10}  {:<20} {:>5}\n", "costs of matrices",
+  std::string table = Format("{:<{}} {:>10} {:>10} {:>10}  {:<6} {:>5}\n", "costs of matrices",
                              width, "in int8", "in int4", "as chosen", "scheme", "bits");
   double sum = 0.0;
   for (const SchemeChoice& choice : choices) {
     const SchemeOption& chosen = choice.options[choice.chosen];
     sum += chosen.cost;
-    table += Format("{:<{}} {:>10.3g} {:>10.3g} {:>10.3g}  {:<20} {:>5.2f}\n", choice.name, width,
+    table += Format("{:<{}} {:>10.3g} {:>10.3g} {:>10.3g}  {:<6} {:>5.2f}\n", choice.name, width,
                     choice.options[0].cost, choice.options[1].cost, chosen.cost,
                     NameOf(chosen.layout), BitsOf(chosen.layout));
   }

@@ -147,7 +147,7 @@ TEST_F(CriaConvertProgram, TellsItsVersionAndItsOptions) {
 TEST_F(CriaConvertProgram, WrongUsageHasItsOwnExitCode) {
   const std::vector<std::vector<std::string>> wrong = {
       {},
-      {checkpoint_, "--weights", "int3"},
+      {checkpoint_, "--weights", "int7"},
       {checkpoint_, "--embedding", ""},
       {checkpoint_, "--block-size", "33"},
       {checkpoint_, "--threads", "0"},
