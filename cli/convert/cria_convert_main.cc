@@ -166,7 +166,7 @@ void AddPlanCommand(cria::cli::CommandLine& program) {
   cria::cli::CommandLine& command =
       program.AddCommand("plan", "Print how much memory a checkpoint will take after conversion");
   cria::cli::AddCheckpointOptions(command, plan->source);
-  command.AddFlag("--fast", plan->rounds, "Of what --fast writes, whose int4 is qb4w");
+  command.AddFlag("--fast", plan->rounds, "Plan for a conversion with --fast, whose int4 is qb4w");
   cria::cli::AddPlanOptions(command, plan->arguments);
   cria::cli::AddContextOptions(command, plan->engine);
   cria::cli::AddDownloadOptions(command, plan->download);

@@ -228,10 +228,7 @@ std::optional<RowSolver::Refit> RowSolver::RefitBlock(std::span<const float> gra
   }
   const double scale_curvature =
       QuadraticForm(moments_.view().Rows(begin, size).Columns(begin, size), codes);
-  const auto stored = [&](double number) {
-    const auto single = static_cast<float>(number);
-    return rule_.type == ScaleType::kBf16 ? Bf16ToFloat(FloatToBf16(single)) : single;
-  };
+  const auto stored = [&](double number) { return AsStored(number, rule_.type); };
   Refit refit = {.scale = stored(scale + scale_slope / scale_curvature), .minimum = minimum};
   if (rule_.has_minimum) {
     const double determinant =

@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "converter/quantize/lanes.h"
-#include "core/numeric.h"
 
 namespace cria {
 namespace {
@@ -105,10 +104,10 @@ class PairSearch {
 
   // Keeps the best so far, as it will be stored.
   void Try(double scale, double minimum) {
-    const float stored_scale = Stored(scale);
+    const float stored_scale = AsStored(scale, rule_.type);
     if (!std::isnormal(stored_scale) || stored_scale < 0.0f) return;
     const PairEvaluation evaluation =
-        EvaluatePair(values_, stored_scale, Stored(minimum), rule_.range);
+        EvaluatePair(values_, stored_scale, AsStored(minimum, rule_.type), rule_.range);
     if (has_best_ && evaluation.error >= best_.error) return;
     best_ = evaluation;
     has_best_ = true;
@@ -144,11 +143,6 @@ class PairSearch {
   ScaleFit best() const { return {best_.scale, best_.minimum, best_.error}; }
 
  private:
-  float Stored(double number) const {
-    const auto single = static_cast<float>(number);
-    return rule_.type == ScaleType::kBf16 ? Bf16ToFloat(FloatToBf16(single)) : single;
-  }
-
   std::span<const float> values_;
   const ScaleRule& rule_;
   PairEvaluation best_ = {};

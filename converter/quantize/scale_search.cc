@@ -78,7 +78,7 @@ class Search {
 
   // Keeps the best scale so far, as it will be stored.
   void Try(float scale) {
-    if (rule_.type == ScaleType::kBf16) scale = Bf16ToFloat(FloatToBf16(scale));
+    scale = AsStored(scale, rule_.type);
     const Evaluation evaluation = Evaluate(values_, scale, rule_.range);
     if (has_best_ && evaluation.error >= best_.error) return;
     best_ = evaluation;

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <span>
 
+#include "core/numeric.h"
+
 namespace cria {
 
 // The range of codes, both ends included; as floats, because the computation is in floats.
@@ -14,6 +16,12 @@ struct CodeRange {
 };
 
 enum class ScaleType : uint8_t { kF32, kBf16 };
+
+// The nearest number that a scale or minimum of this type can have.
+inline float AsStored(double number, ScaleType type) {
+  const auto single = static_cast<float>(number);
+  return type == ScaleType::kBf16 ? Bf16ToFloat(FloatToBf16(single)) : single;
+}
 
 // The scales to try first, given by the code of the largest magnitude: from `first` on in steps of
 // `step`; codes beyond the largest are clipped. In addition, every whole code from 1 to

@@ -55,7 +55,7 @@ size_t UnitOf(size_t count, size_t min, size_t max, size_t num_ranks) {
   return unit;
 }
 
-// The same for columns or rows, which begin as `block` wants it.
+// Divides columns or rows so that each share begins as `block` wants it.
 std::optional<std::vector<Range>> InBlocks(size_t count, const ColumnBlock& block,
                                            std::span<const double> weights) {
   const size_t unit = block.size > 1 ? UnitOf(count, block.smallest, block.size, weights.size())

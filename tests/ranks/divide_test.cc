@@ -38,7 +38,7 @@ std::string ErrorOf(const Result<std::vector<RankShare>>& shares) {
 
 using Counts = std::vector<size_t>;
 
-// Those of int4 weights of XNNPACK's format, with blocks of these sizes.
+// Returns the blocks of weights in qb4w, of these sizes.
 ColumnBlocks BlocksOf(size_t o_proj, size_t down_proj) {
   const auto block = [](size_t size) -> ColumnBlock { return {size, std::min(size, size_t{32})}; };
   return {.o_proj = block(o_proj), .down_proj = block(down_proj)};

@@ -16,7 +16,7 @@
 namespace cria::ranks {
 namespace {
 
-// Those of int4 weights of XNNPACK's format.
+// The weights are in qb4w, in blocks of 32.
 constexpr ColumnBlocks kBlocks = {.o_proj = {32, 32}, .down_proj = {32, 32}};
 
 // The bytes that threads send are those that are planned.

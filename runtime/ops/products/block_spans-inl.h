@@ -221,7 +221,7 @@ struct SpanProduct {
 };
 
 #if HWY_TARGET_IS_NEON && HWY_ARCH_ARM_A64 && !CRIA_OPS_IS_ARM_DOT_TARGET
-// The same without dot products, for codes of up to four bits in groups of whole steps: a vector
+// SpanProduct without dot products, for codes of up to four bits in groups of whole steps: a vector
 // has the codes of 16 outputs for one input. kCenter is subtracted from codes in the span, so that
 // the sums of a step fit into 16 bits.
 template <uint8_t kCenterCode, bool kSubtracts>

@@ -137,17 +137,20 @@ struct SolverCase {
   Scheme scheme;
   size_t columns;
   size_t block_size = 32;
+  // What GPTQ loses in relation to rounding, at most. With fewer bits or inputs, it gains less.
+  double gptq_part = 0.8;
 };
-constexpr SolverCase kCases[] = {
-    {Scheme::kQb4w, 64},   {Scheme::kQb4w, 172},  {Scheme::kQb4w, 512, 256}, {Scheme::kQc8w, 150},
-    {Scheme::kW4G64, 172}, {Scheme::kW3G64, 128}, {Scheme::kW2G64, 64}};
+constexpr SolverCase kCases[] = {{Scheme::kQb4w, 64, 32, 0.86}, {Scheme::kQb4w, 172},
+                                 {Scheme::kQb4w, 512, 256},     {Scheme::kQc8w, 150},
+                                 {Scheme::kW4G64, 172},         {Scheme::kW3G64, 128, 32, 0.9},
+                                 {Scheme::kW2G64, 64, 32, 0.95}};
 
 Result<RowSolver> CreateSolver(Matrix moments, const TensorLayout& layout) {
   return RowSolver::Create(Unwrap(ThreadPool::Create(2)), std::move(moments), layout);
 }
 
 TEST(RowSolver, LosesLessThanRoundingAndThanGptqAlone) {
-  for (const auto& [scheme, columns, block_size] : kCases) {
+  for (const auto& [scheme, columns, block_size, gptq_part] : kCases) {
     const bool is_slow = support::IsEmulated() || support::kHeapIsSanitized;
     if (is_slow && columns > 200) continue;
     SCOPED_TRACE(columns);
@@ -166,7 +169,7 @@ TEST(RowSolver, LosesLessThanRoundingAndThanGptqAlone) {
       gptq += ErrorOf(PaperGptq(target, damped, layout), target, damped);
       rounded += ErrorOf(Rounded(target, layout), target, damped);
     }
-    EXPECT_LT(gptq, 0.95 * rounded);
+    EXPECT_LT(gptq, gptq_part * rounded);
     EXPECT_LT(solved, gptq);
     // Descent adds something to GPTQ, but does not replace it.
     EXPECT_GT(solved, 0.7 * gptq);
@@ -174,7 +177,7 @@ TEST(RowSolver, LosesLessThanRoundingAndThanGptqAlone) {
 }
 
 TEST(RowSolver, CodesAndScalesAreThoseOfTheScheme) {
-  for (const auto& [scheme, columns, block_size] : kCases) {
+  for (const auto& [scheme, columns, block_size, gptq_part] : kCases) {
     const TensorLayout layout = LayoutOf(scheme, 4, columns, block_size);
     const RowSolver solver =
         Unwrap(CreateSolver(MomentsOf(CorrelatedInputs(2 * columns, columns, 2)), layout));
@@ -229,7 +232,7 @@ TEST(RowSolver, WithoutInputsItRounds) {
 }
 
 TEST(RowSolver, ZerosStayZeros) {
-  for (const auto& [scheme, columns, block_size] : kCases) {
+  for (const auto& [scheme, columns, block_size, gptq_part] : kCases) {
     const TensorLayout layout = LayoutOf(scheme, 1, columns, block_size);
     const RowSolver solver =
         Unwrap(CreateSolver(MomentsOf(CorrelatedInputs(200, columns, 2)), layout));
@@ -246,7 +249,7 @@ TEST(RowSolver, CorrectsHalfOfWhatRoundedInputsLose) {
   const Matrix weights = RandomMatrix(3, kColumns, 1);
   const Matrix inputs = CorrelatedInputs(kRows, kColumns, 2);
   // What the matrix gets has 1.25 times the size of what it should get, so 0.8 of each weight would
-  // make up for it, but for the damping.
+  // make up for it, but for the damping and the shrinkage.
   Matrix larger = inputs;
   for (float& value : larger.values()) value *= 1.25f;
   Matrix outputs(kRows, 3);
