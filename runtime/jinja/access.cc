@@ -51,6 +51,26 @@ Value LoopAttribute(Context& context, const Value& value, std::string_view name)
   return Undefined(context, name);
 }
 
+Value NextItem(Call& call) {
+  Cycler& cycler = *call.self.cycler;
+  const Value item = cycler.items[cycler.next];
+  cycler.next = (cycler.next + 1) % cycler.items.size();
+  return item;
+}
+Value ResetItems(Call& call) {
+  call.self.cycler->next = 0;
+  return None();
+}
+constexpr Native kCyclerMethods[] = {{"next", NextItem}, {"reset", ResetItems}};
+
+Value CyclerAttribute(Context& context, const Value& value, std::string_view name) {
+  const Cycler& cycler = *value.cycler;
+  if (name == "current") return cycler.items[cycler.next];
+  if (name == "pos") return Int(static_cast<int64_t>(cycler.next));
+  if (name == "items") return MakeList(context, cycler.items, Kind::kTuple);
+  return MakeMethod(context, value, FindNative(kCyclerMethods, name), name);
+}
+
 // A method of the value with this name, or an undefined value.
 Value MethodOrUndefined(Context& context, const Value& value, std::string_view name) {
   if (value.is(Kind::kString)) {
@@ -74,6 +94,8 @@ Value GetAttribute(Context& context, const Value& value, std::string_view name) 
       return {};
     case Kind::kLoop:
       return LoopAttribute(context, value, name);
+    case Kind::kCycler:
+      return CyclerAttribute(context, value, name);
     case Kind::kMacro:
       return MacroAttribute(context, *value.macro, name);
     case Kind::kNamespace: {

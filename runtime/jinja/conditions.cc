@@ -41,8 +41,11 @@ Value IsGreater(Call& call) { return Compare(call, Operator::kGreater); }
 Value IsGreaterOrEqual(Call& call) { return Compare(call, Operator::kGreaterOrEqual); }
 Value IsIn(Call& call) { return Compare(call, Operator::kIn); }
 Value IsSame(Call& call) {
-  return Bool(call.self.kind == call.parameters[0].kind &&
-              Equal(call.context, call.self, call.parameters[0]));
+  const Value& other = call.parameters[0];
+  // Values with items are the same only if they are one object.
+  const bool has_items = call.self.is_sequence() || call.self.is(Kind::kDict);
+  return Bool(call.self.kind == other.kind &&
+              (has_items ? call.self.list == other.list : Equal(call.context, call.self, other)));
 }
 
 bool HasRemainder(Call& call, const Value& divisor, int64_t remainder) {

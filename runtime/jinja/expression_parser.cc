@@ -3,6 +3,7 @@
 #include <array>
 
 #include "jinja/literals.h"
+#include "jinja/natives.h"
 #include "jinja/parser.h"
 #include "jinja/text.h"
 
@@ -40,21 +41,15 @@ constexpr auto kOperators = std::to_array<LeveledSpelling>({{"+", Operator::kAdd
 
 // What Jinja has and this runtime does not: refused when a template is parsed, so that a model's
 // template does not fail later, in a branch that is rarely taken.
-constexpr char kMissingFilters[] =
-    " filesizeformat pprint random striptags urlize wordwrap xmlattr ";
+constexpr char kMissingFilters[] = " filesizeformat pprint random striptags urlize xmlattr ";
 constexpr char kMissingMethods[] =
-    " as_integer_ratio bit_length changed encode expandtabs format_map fromkeys is_integer "
-    "isidentifier istitle maketrans striptags translate unescape zfill ";
-constexpr char kMissingFunctions[] = " cycler joiner lipsum ";
-
-// Whether the name is one of the list. A malformed template may have an empty name, which is not.
-bool IsListed(std::string_view list, std::string_view name) {
-  size_t at = name.empty() ? list.npos : list.find(name);
-  while (at != list.npos && (list[at - 1] != ' ' || list[at + name.size()] != ' ')) {
-    at = list.find(name, at + 1);
-  }
-  return at != list.npos;
-}
+    " as_integer_ratio bit_length changed encode fromkeys is_integer isidentifier maketrans "
+    "striptags "
+    "translate unescape ";
+constexpr std::string_view kRandomFunction = "lipsum";
+constexpr std::string_view kRandomFilter = "random";
+// With it, the same messages would not make the same prompt.
+constexpr std::string_view kIsRandom = ", because its result is random";
 
 }  // namespace
 
@@ -198,7 +193,9 @@ const Node* Parser::ParsePrimary() {
       } else {
         node->kind = NodeKind::kName;
         node->name = token.text;
-        if (token.text == "caller") ++callers_;
+        for (size_t i = 0; i < kGivenNames.size(); ++i) {
+          if (token.text == kGivenNames[i]) ++given_uses_[i];
+        }
       }
       return node;
     }
@@ -320,9 +317,9 @@ const Node* Parser::ParseCall(const Node* callee) {
   const size_t position = token_.position;
   const bool is_method = callee != nullptr && callee->kind == NodeKind::kAttribute;
   const bool is_function = callee != nullptr && callee->kind == NodeKind::kName;
-  if ((is_function && IsListed(kMissingFunctions, callee->name)) ||
-      (is_method && IsListed(kMissingMethods, callee->name))) {
-    return Fail(position, {"'", callee->name, "()' is not supported"});
+  const bool is_random = is_function && callee->name == kRandomFunction;
+  if (is_random || (is_method && IsListed(kMissingMethods, callee->name))) {
+    return Fail(position, {"'", callee->name, "()' is not supported", is_random ? kIsRandom : ""});
   }
   Children children(context_);
   children.Add(callee);
@@ -383,7 +380,8 @@ const Node* Parser::ParseFilter(const Node* node) {
   if (token_.IsSymbol("(")) ParseArguments(&children);
   filter->children = children.items();
   if (IsListed(kMissingFilters, filter->name)) {
-    return Fail(position, {"the filter '", filter->name, "' is not supported"});
+    return Fail(position, {"the filter '", filter->name, "' is not supported",
+                           filter->name == kRandomFilter ? kIsRandom : ""});
   }
   return filter;
 }

@@ -131,6 +131,7 @@ Value ToRealNumber(Call& call) {
 }
 
 Value Absolute(Call& call) {
+  if (call.self.is(Kind::kFloat)) return Float(std::abs(call.self.real));
   const bool is_negative = IsNumber(call.self) && ToFloat(call.self) < 0.0;
   return ApplySign(call.context, is_negative, call.self);
 }
@@ -301,6 +302,7 @@ constexpr Native kFilters[] = {
     {"round precision,method", RoundNumber},
     {"truncate length,killwords,end,leeway", TruncateText},
     {"wordcount", CountWords},
+    {"wordwrap width,break_long_words,wrapstring,break_on_hyphens", WrapWords},
     {"center width", CenterText},
     {"attr name", NamedAttribute},
     {"safe", MarkSafe},

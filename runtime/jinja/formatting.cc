@@ -4,7 +4,9 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 
+#include "core/utf8.h"
 #include "jinja/literals.h"
 #include "jinja/operators.h"
 #include "jinja/string_functions.h"
@@ -35,14 +37,25 @@ const Value* FindField(Call& call, std::string_view name, size_t* next) {
   return found == keywords.end() ? nullptr : &found->value;
 }
 
+// The values of a format with %: its fields with names take those of `mapping`, which may be null;
+// the others, and the widths that "*" stands for, take `values`, one after the other.
+struct PercentValues {
+  std::span<const Value> values;
+  const Value* mapping;
+  size_t next = 0;
+
+  const Value* Take() { return next < values.size() ? &values[next++] : nullptr; }
+};
+
 // A field such as %-5.1f, without its name.
 struct PercentField {
   std::string_view flags;
-  int64_t width = 0;
+  int64_t width = 0;  // If it is negative, the text is on the left.
   int64_t precision = -1;
   char conversion = '\0';
 
   bool has(char flag) const { return flags.contains(flag); }
+  bool is_left() const { return has('-') || width < 0; }
 };
 
 // The name in parentheses at the beginning of a field, which is removed.
@@ -54,8 +67,15 @@ std::string_view TakeFieldName(std::string_view* rest) {
   return name;
 }
 
-// A number of at most three digits, which is removed from the beginning.
-int64_t TakeDigits(std::string_view* rest) {
+// A number of at most three digits, which is removed from the beginning, or the value for "*".
+int64_t TakeSize(Context& context, std::string_view* rest, PercentValues* values) {
+  if (rest->starts_with('*')) {
+    rest->remove_prefix(1);
+    const Value* const value = values->Take();
+    if (value == nullptr) return context.Fail(kTooFewValues), 0;
+    constexpr auto kMax = static_cast<int64_t>(kMaxTextBytes);
+    return std::clamp(ToInt(context, *value, "a width"), -kMax, kMax);
+  }
   int64_t number = 0;
   for (int digits = 0; digits < 3 && !rest->empty() && (*rest)[0] >= '0' && (*rest)[0] <= '9';
        ++digits) {
@@ -66,14 +86,18 @@ int64_t TakeDigits(std::string_view* rest) {
 }
 
 // Reads what is behind a name, and removes it.
-PercentField TakeField(std::string_view* rest) {
+PercentField TakeField(Context& context, std::string_view* rest, PercentValues* values) {
   PercentField field;
-  field.flags = rest->substr(0, rest->find_first_not_of("-0+ "));
+  field.flags = rest->substr(0, rest->find_first_not_of("-0+ #"));
   rest->remove_prefix(field.flags.size());
-  field.width = TakeDigits(rest);
+  field.width = TakeSize(context, rest, values);
   if (rest->starts_with('.')) {
     rest->remove_prefix(1);
-    field.precision = TakeDigits(rest);
+    field.precision = std::max<int64_t>(TakeSize(context, rest, values), 0);
+  }
+  // As in Python, the sizes of C's types mean nothing.
+  if (rest->starts_with('h') || rest->starts_with('l') || rest->starts_with('L')) {
+    rest->remove_prefix(1);
   }
   if (!rest->empty()) {
     field.conversion = rest->front();
@@ -82,69 +106,111 @@ PercentField TakeField(std::string_view* rest) {
   return field;
 }
 
+Value NotSupported(Context& context, const PercentField& field, const Value& value) {
+  context.Fail({"a format has '%",
+                {&field.conversion, 1},
+                "', which is not supported with a value of type ",
+                KindName(value.kind)});
+  return {};
+}
+
 // The number with its sign and leading zeros.
 Value NumberOf(Context& context, const PercentField& field, const Value& value) {
-  const bool is_real = field.conversion == 'f';
-  const bool is_whole = std::string_view("diu").contains(field.conversion);
-  const bool has_digits = !value.is(Kind::kFloat) || std::isfinite(value.real);
-  if (!IsNumber(value) || !(is_real || (is_whole && has_digits))) {
-    context.Fail({"a format has '%",
-                  {&field.conversion, 1},
-                  "', which is not supported with a value of type ",
-                  KindName(value.kind)});
-    return {};
+  constexpr int64_t kMaxPrecision = 999;
+  const char kind = field.conversion == 'O' ? '\0' : ToLower(field.conversion);
+  const bool is_real = kind != '\0' && std::string_view("feg").contains(kind);
+  const int base = kind == 'x' ? 16 : kind == 'o' ? 8 : 10;
+  // The flag "#" writes a point also if no digit follows.
+  const bool may_lack_point = kind == 'g' || field.precision == 0;
+  const bool is_decimal =
+      field.conversion != '\0' && std::string_view("diu").contains(field.conversion);
+  bool fits = is_decimal && (!value.is(Kind::kFloat) || std::isfinite(value.real));
+  if (is_real) {
+    fits = field.precision <= kMaxPrecision && !(field.has('#') && may_lack_point) &&
+           (!value.is(Kind::kNumeral) || std::isfinite(ToFloat(value)));
+  } else if (base != 10) {
+    fits = value.is(Kind::kInt) || value.is(Kind::kBool);
   }
+  if (!IsNumber(value) || !fits) return NotSupported(context, field, value);
   // The digits of a double before the point, and as many digits behind it as a field has.
   std::array<char, 1400> buffer;
+  char* const end = buffer.data() + buffer.size();
   WholeBuffer whole_buffer;
   std::string_view digits;
   if (is_real) {
     const int precision = field.precision < 0 ? 6 : static_cast<int>(field.precision);
-    digits = {buffer.data(), std::to_chars(buffer.data(), buffer.data() + buffer.size(),
-                                           ToFloat(value), std::chars_format::fixed, precision)
-                                 .ptr};
+    const auto format = kind == 'f'   ? std::chars_format::fixed
+                        : kind == 'e' ? std::chars_format::scientific
+                                      : std::chars_format::general;
+    digits = {buffer.data(),
+              std::to_chars(buffer.data(), end, ToFloat(value), format, precision).ptr};
+  } else if (base != 10) {
+    digits = {buffer.data(), std::to_chars(buffer.data(), end, ToWord(value), base).ptr};
   } else {
     digits = WholeDigits(value, &whole_buffer);
   }
+  const bool is_capital = field.conversion != kind;
+  for (char& c : buffer) {
+    if (&c == digits.data() + digits.size() || !is_capital) break;
+    if (ToLower(c) == c && IsLetter(c)) c = static_cast<char>(c - 'a' + 'A');
+  }
   const bool is_negative = digits.starts_with('-');
   if (is_negative) digits.remove_prefix(1);
-  const std::string_view sign = is_negative      ? "-"
-                                : field.has('+') ? "+"
-                                : field.has(' ') ? " "
-                                                 : "";
+  TextBuilder before(context);
+  before.Add(is_negative ? "-" : field.has('+') ? "+" : field.has(' ') ? " " : "", true);
+  if (field.has('#') && base != 10) {
+    before.Add(is_capital ? "0X" : base == 16 ? "0x" : "0o", true);
+  }
+  const Value sign = before.Take();
   int64_t size = is_real ? 0 : field.precision;
-  if (field.has('0') && !field.has('-')) {
-    size = std::max(size, field.width - static_cast<int64_t>(sign.size()));
+  if (field.has('0') && !field.is_left()) {
+    size = std::max(size, field.width - static_cast<int64_t>(sign.text->size_bytes));
   }
   const Value copy = Trusted(context, Copy(context, digits));
-  return ApplyOperator(context, Operator::kConcatenate, Trusted(context, sign),
+  return ApplyOperator(context, Operator::kConcatenate, sign,
                        Pad(context, *copy.text, size, Trusted(context, "0"), true, false));
+}
+
+// The character, or that with this code.
+Value CharacterOf(Context& context, const PercentField& field, const Value& value) {
+  if (value.is(Kind::kString) && CountCharacters(Flat(context, *value.text)) == 1) return value;
+  constexpr int64_t kEnd = 0x110000;
+  const bool is_whole = value.is(Kind::kInt) || value.is(Kind::kBool);
+  const int64_t code = is_whole ? ToWord(value) : 0;
+  if (!is_whole || code < 0 || code >= kEnd || (code >= 0xD800 && code < 0xE000)) {
+    return NotSupported(context, field, value);
+  }
+  std::array<char, kMaxUtf8Bytes> buffer;
+  // Numbers do not say where they come from, so they spell no special token.
+  return Untrusted(context, Copy(context, EncodeUtf8(static_cast<uint32_t>(code), &buffer)));
 }
 
 void AddField(Context& context, const Text& format, const PercentField& field, const Value& value,
               TextBuilder* out) {
+  const bool is_text = field.conversion == 's' || field.conversion == 'r';
   Value text;
-  if (field.conversion == 's') {
-    text = String(&ToText(context, value));
+  if (is_text) {
+    text =
+        field.conversion == 's' ? String(&ToText(context, value)) : Representation(context, value);
     if (format.is_markup) text = String(Escape(context, text.text));
     if (field.precision >= 0) text = GetSlice(context, text, {}, Int(field.precision), {});
+  } else if (format.is_markup && std::string_view("oxXc").contains(field.conversion)) {
+    text = NotSupported(context, field, value);
+  } else if (field.conversion == 'c') {
+    text = CharacterOf(context, field, value);
   } else {
     text = NumberOf(context, field, value);
   }
   if (context.failed()) return;
-  text =
-      Pad(context, *text.text, field.width, Trusted(context, " "), !field.has('-'), field.has('-'));
+  text = Pad(context, *text.text, std::abs(field.width), Trusted(context, " "), !field.is_left(),
+             field.is_left());
   if (!context.failed()) out->Add(*text.text);
 }
 
-// The fields with names take values of `mapping`, which may be null; the others take `values`, one
-// after the other.
-Value FormatByPercent(Context& context, const Text& format, std::span<const Value> values,
-                      const Value* mapping) {
+Value FormatByPercent(Context& context, const Text& format, PercentValues values) {
   const std::string_view bytes = Flat(context, format);
   context.ChargeBytes(bytes.size());
   TextBuilder out(context);
-  size_t next = 0;
   for (size_t at = 0; !context.failed();) {
     const size_t percent = std::min(bytes.find('%', at), bytes.size());
     out.Add(*Slice(context, format, at, percent).text);
@@ -153,17 +219,18 @@ Value FormatByPercent(Context& context, const Text& format, std::span<const Valu
     const size_t rest_bytes = rest.size();
     const std::string_view name = TakeFieldName(&rest);
     const bool has_name = rest.size() < rest_bytes;
-    const PercentField field = TakeField(&rest);
+    const PercentField field = TakeField(context, &rest, &values);
     at = bytes.size() - rest.size();
     if (bytes.substr(percent, at - percent) == "%%") {
       out.Add(*Slice(context, format, percent, percent + 1).text);
       continue;
     }
+    const Value* const mapping = values.mapping;
     const Value* value = nullptr;
-    if (has_name && mapping != nullptr && mapping->is(Kind::kDict)) {
+    if (!has_name) {
+      value = values.Take();
+    } else if (mapping != nullptr && mapping->is(Kind::kDict)) {
       value = Find(mapping->dict->entries, name);
-    } else if (!has_name && next < values.size()) {
-      value = &values[next++];
     }
     if (value == nullptr) {
       context.Fail(kTooFewValues);
@@ -171,7 +238,7 @@ Value FormatByPercent(Context& context, const Text& format, std::span<const Valu
       AddField(context, format, field, *value, &out);
     }
   }
-  if (mapping == nullptr && next < values.size()) {
+  if (values.mapping == nullptr && values.Take() != nullptr) {
     context.Fail("a format has fewer fields than values");
   }
   return out.Take(format.is_markup);
@@ -205,6 +272,19 @@ Value FormatMethod(Call& call) {
   return out.Take(format.is_markup);
 }
 
+Value FormatMapMethod(Call& call) {
+  call.given = {{}, {}};
+  Growing<Keyword> keywords(call.context);
+  const Value& mapping = call.parameters[0];
+  if (!mapping.is(Kind::kDict)) return FailOfType(call.context, mapping, " has no names");
+  for (const Entry& entry : mapping.dict->entries) {
+    if (!entry.key.is(Kind::kString)) continue;
+    keywords.Add({Flat(call.context, *entry.key.text), entry.value});
+  }
+  call.given.keywords = keywords.items();
+  return FormatMethod(call);
+}
+
 Value FormatFilter(Call& call) {
   const auto& [positional, keywords] = call.given;
   if (!positional.empty() && !keywords.empty()) {
@@ -212,16 +292,21 @@ Value FormatFilter(Call& call) {
     return {};
   }
   const Text& format = ToText(call.context, call.self);
-  if (keywords.empty()) return FormatByPercent(call.context, format, positional, nullptr);
+  if (keywords.empty()) {
+    return FormatByPercent(call.context, format, {.values = positional, .mapping = nullptr});
+  }
   return ApplyPercent(call.context, format, MakeDict(call.context, GivenEntries(call)));
 }
 
 Value ApplyPercent(Context& context, const Text& format, const Value& value) {
-  if (value.is(Kind::kTuple)) return FormatByPercent(context, format, value.list->items, nullptr);
+  if (value.is(Kind::kTuple)) {
+    return FormatByPercent(context, format, {.values = value.list->items, .mapping = nullptr});
+  }
   // Python takes everything with items, except for tuples and strings, for a mapping.
   const bool is_mapping =
       value.is(Kind::kDict) || value.is(Kind::kList) || value.is(Kind::kUndefined);
-  return FormatByPercent(context, format, {&value, 1}, is_mapping ? &value : nullptr);
+  return FormatByPercent(context, format,
+                         {.values = {&value, 1}, .mapping = is_mapping ? &value : nullptr});
 }
 
 }  // namespace cria::jinja

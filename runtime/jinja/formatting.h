@@ -8,6 +8,9 @@ namespace cria::jinja {
 // "{} {0} {name}".format(…)
 Value FormatMethod(Call& call);
 
+// "{name}".format_map({…})
+Value FormatMapMethod(Call& call);
+
 // "%s %5.1f" | format(…)
 Value FormatFilter(Call& call);
 

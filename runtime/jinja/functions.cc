@@ -21,7 +21,8 @@ std::span<Entry> GivenEntries(Call& call) {
     for (const Entry& entry : value.dict->entries) entries.Add(entry);
   }
   for (const Keyword& keyword : call.given.keywords) {
-    entries.Add({Trusted(call.context, keyword.name), keyword.value});
+    // With "**", the name may come from a message.
+    entries.Add({Untrusted(call.context, keyword.name), keyword.value});
   }
   call.context.Charge(entries.size());
   return entries.items();
@@ -46,7 +47,7 @@ Value Range(Call& call) {
     items.Add(Int(item));
     if (__builtin_add_overflow(item, step, &item)) break;
   }
-  return MakeList(call.context, items.items());
+  return MakeView(call.context, items.items(), "range");
 }
 
 Value MakeDictionary(Call& call) { return MakeDict(call.context, GivenEntries(call)); }
@@ -74,6 +75,40 @@ Value StrftimeNow(Call& call) {
   return IsTrusted(text) ? Trusted(call.context, copy) : Untrusted(call.context, copy);
 }
 
+Value CyclerOf(Context& context, std::span<const Value> items) {
+  Value value;
+  value.kind = Kind::kCycler;
+  value.cycler = context.New<Cycler>({items});
+  return value;
+}
+
+Value MakeCycler(Call& call) {
+  if (call.given.positional.empty() || !call.given.keywords.empty()) {
+    call.context.Fail("'cycler' needs items, which have no names");
+  }
+  return CyclerOf(call.context, call.given.positional);
+}
+
+// The separator, except for the first time.
+Value JoinerText(Call& call) {
+  Cycler& cycler = *call.self.cycler;
+  const Value text = cycler.items[cycler.next];
+  cycler.next = 1;
+  return text;
+}
+constexpr Native kJoinerText = {"joiner", JoinerText};
+
+Value MakeJoiner(Call& call) {
+  const Value& separator = call.parameters[0];
+  Growing<Value> texts(call.context);
+  texts.Add(Trusted(call.context, {}));
+  texts.Add(separator.is(Kind::kUndefined) ? Trusted(call.context, ", ") : separator);
+  Value joiner;
+  joiner.kind = Kind::kMethod;
+  joiner.method = call.context.New<Method>({CyclerOf(call.context, texts.items()), &kJoinerText});
+  return joiner;
+}
+
 // Functions that only exist for those who ask whether they do: a parser refuses calls of them.
 Value NotSupported(Call& call) {
   call.context.Fail("this function is not supported");
@@ -83,8 +118,8 @@ Value NotSupported(Call& call) {
 constexpr Native kFunctions[] = {{"range start,stop,step", Range},
                                  {"dict *", MakeDictionary},
                                  {"namespace *", MakeNamespace},
-                                 {"cycler *", NotSupported},
-                                 {"joiner *", NotSupported},
+                                 {"cycler *", MakeCycler},
+                                 {"joiner sep", MakeJoiner},
                                  {"lipsum *", NotSupported},
                                  {"raise_exception message", RaiseException},
                                  {"strftime_now format", StrftimeNow}};

@@ -1,8 +1,13 @@
 #include "jinja/interpreter.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace cria::jinja {
+
+// Of lists and dictionaries.
+constexpr char kChangingMethods[] =
+    " append clear extend insert pop popitem remove reverse setdefault sort update ";
 
 // The variables of the template, a macro or an iteration of a loop; variables of the surrounding
 // scope can be read, but not changed.
@@ -422,11 +427,35 @@ Value Interpreter::EvaluateCall(const Node& node) {
     case Kind::kMacro:
       return CallMacro(*callee.macro, arguments);
     case Kind::kUndefined:
+      if (const Node& method = *node.children[0];
+          method.kind == NodeKind::kAttribute && IsListed(kChangingMethods, method.name)) {
+        context_.Fail({"'", method.name, "()' changes a value, which a template must not do"});
+      }
       FailOfUndefined(context_, callee, ", so it cannot be called");
       return {};
     default:
       return FailOfType(context_, callee, " cannot be called");
   }
+}
+
+// Adds their number to `count`.
+Value Interpreter::ExtraArguments(std::span<const Node* const> parameters,
+                                  const Arguments& arguments, bool has_names, size_t* count) {
+  const auto own = static_cast<size_t>(
+      std::ranges::count_if(parameters, [](const Node* parameter) { return !parameter->flag; }));
+  if (!has_names) {
+    const auto extra = arguments.positional.subspan(std::min(own, arguments.positional.size()));
+    *count += extra.size();
+    return MakeList(context_, extra, Kind::kTuple);
+  }
+  Growing<Entry> entries(context_);
+  for (const Keyword& keyword : arguments.keywords) {
+    const bool is_own = std::ranges::any_of(
+        parameters, [&](const Node* parameter) { return parameter->name == keyword.name; });
+    if (!is_own) entries.Add({Untrusted(context_, keyword.name), keyword.value});
+  }
+  *count += entries.size();
+  return MakeDict(context_, entries.items());
 }
 
 Value Interpreter::CallMacro(const Macro& macro, const Arguments& arguments) {
@@ -435,6 +464,11 @@ Value Interpreter::CallMacro(const Macro& macro, const Arguments& arguments) {
   size_t used = 0;
   for (size_t i = 0; i < parameters.size(); ++i) {
     const Node& parameter = *parameters[i];
+    const bool has_names = parameter.name == "kwargs";
+    if (parameter.flag && (has_names || parameter.name == "varargs")) {
+      Define(parameter.name, ExtraArguments(parameters, arguments, has_names, &used));
+      continue;
+    }
     const Value* given = nullptr;
     if (i < arguments.positional.size() && !parameter.flag) given = &arguments.positional[i];
     for (const Keyword& keyword : arguments.keywords) {

@@ -56,6 +56,9 @@ class Interpreter {
   Arguments EvaluateArguments(const Node& node);
   void Spread(const Value& value, bool has_names, Growing<Value>& positional,
               Growing<Keyword>& keywords);
+  // The arguments beyond the macro's parameters: a tuple, or a dictionary if `has_names`.
+  Value ExtraArguments(std::span<const Node* const> parameters, const Arguments& arguments,
+                       bool has_names, size_t* count);
   Value CallMacro(const Macro& macro, const Arguments& arguments);
 
   Value Lookup(std::string_view name);

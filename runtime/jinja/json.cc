@@ -47,6 +47,10 @@ class JsonWriter {
         return WriteString(*value.text);
       case Kind::kList:
       case Kind::kTuple:
+        if (value.list->view != nullptr) {
+          FailOfType(context_, value, " that is a range or a part of a dictionary is not JSON");
+          return;
+        }
         return WriteList(value.list->items, depth);
       case Kind::kDict:
         return WriteDict(value.dict->entries, depth);

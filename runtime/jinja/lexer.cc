@@ -209,6 +209,12 @@ Token Lexer::NextNumber() {
     while (at < left.size() && (IsDigit(left[at]) || left[at] == '_')) ++at;
     return at;
   };
+  if (left[0] == '0' && left.size() > 1 && std::string_view("xob").contains(ToLower(left[1]))) {
+    // What is no digit of the base is refused when the number is read.
+    size_t end = 2;
+    while (end < left.size() && (IsNameBegin(left[end]) || IsDigit(left[end]))) ++end;
+    return Take(TokenKind::kInt, end);
+  }
   size_t size = digits_from(0);
   bool is_float = false;
   if (size + 1 < left.size() && left[size] == '.' && IsDigit(left[size + 1])) {

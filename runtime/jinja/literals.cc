@@ -121,6 +121,11 @@ std::optional<int64_t> ReadWholeNumber(Context& context, std::string_view writte
 }
 
 Value ReadNumber(Context& context, std::string_view written, bool is_float) {
+  if (!is_float && written.size() > 1 && IsLetter(written[1])) {
+    if (const auto whole = ReadWholeNumber(context, written, 0)) return Int(*whole);
+    context.Fail({"'", written, "' is not a number"});
+    return {};
+  }
   std::array<char, 64> digits;
   size_t size = 0;
   for (const char c : written) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "jinja/formatting.h"
 #include "jinja/natives.h"
@@ -45,16 +46,43 @@ Value SplitTextLines(Call& call) {
   return SplitLines(call.context, Self(call), IsTrue(call.parameters[0]));
 }
 
+// A part of the string.
+struct Window {
+  std::string_view bytes;
+  int64_t begin;  // In characters.
+};
+
+// What is between the two positions that a method is given behind its first argument; nothing if
+// the second one is before the first.
+std::optional<Window> SearchedPart(Call& call) {
+  const std::string_view bytes = Flat(call.context, Self(call));
+  call.context.ChargeBytes(bytes.size());
+  const auto& [wanted, start, stop, unused] = call.parameters;
+  if (start.is_absent() && stop.is_absent()) return Window{bytes, 0};
+  const auto size = static_cast<int64_t>(CountCharacters(bytes));
+  const auto position = [&](const Value& value, int64_t absent) {
+    if (value.is_absent()) return absent;
+    const int64_t at = ToInt(call.context, value, "a position");
+    return at < 0 ? std::max<int64_t>(at + size, 0) : at;
+  };
+  const int64_t begin = position(start, 0);
+  const int64_t end = std::min(position(stop, size), size);
+  if (begin > end) return {};
+  const size_t first = CharacterOffset(bytes, static_cast<size_t>(begin));
+  const size_t last = CharacterOffset(bytes, static_cast<size_t>(end));
+  return Window{bytes.substr(first, last - first), begin};
+}
+
 // Whether the string begins, or ends, with the argument or with one of several.
 bool HasAffix(Call& call, bool at_end) {
-  const std::string_view bytes = Flat(call.context, Self(call));
+  const auto part = SearchedPart(call);
   const Value argument = call.parameters[0];
   const std::span<const Value> affixes =
       argument.is(Kind::kTuple) ? argument.list->items : std::span(&argument, 1);
   return std::ranges::any_of(affixes, [&](const Value& affix) {
     call.parameters[0] = affix;
     const std::string_view wanted = ArgumentBytes(call, 0);
-    return at_end ? bytes.ends_with(wanted) : bytes.starts_with(wanted);
+    return part && (at_end ? part->bytes.ends_with(wanted) : part->bytes.starts_with(wanted));
   });
 }
 Value StartsWith(Call& call) { return Bool(HasAffix(call, false)); }
@@ -92,17 +120,23 @@ Value ReplaceMethod(Call& call) {
 }
 
 Value JoinItems(Call& call) {
-  return Join(call.context, Items(call.context, call.parameters[0]), Self(call),
-              Self(call).is_markup);
+  const auto items = Items(call.context, call.parameters[0]);
+  for (const Value& item : items) {
+    if (!item.is(Kind::kString) && !Self(call).is_markup) {
+      return FailOfType(call.context, item,
+                        " is not joined by a string; the filter 'join' does so");
+    }
+  }
+  return Join(call.context, items, Self(call), Self(call).is_markup);
 }
 
 // The index of the character at which the argument is found, or -1.
 Value FoundAt(Call& call, size_t (*find)(std::string_view bytes, std::string_view wanted)) {
-  const std::string_view bytes = Flat(call.context, Self(call));
-  call.context.ChargeBytes(bytes.size());
-  const size_t at = find(bytes, ArgumentBytes(call, 0));
+  const std::string_view wanted = ArgumentBytes(call, 0);
+  const auto part = SearchedPart(call);
+  const size_t at = part ? find(part->bytes, wanted) : std::string_view::npos;
   if (at == std::string_view::npos) return Int(-1);
-  return Int(static_cast<int64_t>(CountCharacters(bytes.substr(0, at))));
+  return Int(part->begin + static_cast<int64_t>(CountCharacters(part->bytes.substr(0, at))));
 }
 Value FindText(Call& call) {
   return FoundAt(
@@ -152,10 +186,74 @@ Value AlignRight(Call& call) { return Padded(call, true, false); }
 Value AlignLeft(Call& call) { return Padded(call, false, true); }
 Value Center(Call& call) { return Padded(call, true, true); }
 
-Value CountText(Call& call) {
-  const std::string_view bytes = Flat(call.context, Self(call));
-  const std::string_view wanted = ArgumentBytes(call, 0);
+Value FillWithZeros(Call& call) {
+  const Text& text = Self(call);
+  const std::string_view bytes = Flat(call.context, text);
+  const size_t sign = bytes.starts_with('-') || bytes.starts_with('+') ? 1 : 0;
+  const int64_t width = ToInt(call.context, call.parameters[0], "a width");
+  // A width that is negative is less than any length.
+  const Value digits = Pad(call.context, *Slice(call.context, text, sign, bytes.size()).text,
+                           std::max<int64_t>(width, 0) - static_cast<int64_t>(sign),
+                           Trusted(call.context, "0"), true, false);
+  if (call.context.failed()) return {};
+  TextBuilder filled(call.context);
+  filled.Add(*Slice(call.context, text, 0, sign).text);
+  filled.Add(*digits.text);
+  return filled.Take(text.is_markup);
+}
+
+Value ExpandTabs(Call& call) {
+  Context& context = call.context;
+  const Value& given = call.parameters[0];
+  const int64_t tab = given.is(Kind::kUndefined) ? 8 : ToInt(context, given, "a width");
+  const Text& text = Self(call);
+  const std::string_view bytes = Flat(context, text);
+  context.ChargeBytes(bytes.size());
+  TextBuilder expanded(context);
+  int64_t column = 0;
+  size_t begin = 0;
+  for (size_t at = 0; at < bytes.size() && !context.failed();) {
+    const size_t size = CharacterBytes(bytes.substr(at));
+    if (bytes[at] == '\t') {
+      expanded.Add(*Slice(context, text, begin, at).text);
+      const int64_t spaces = tab > 0 ? tab - column % tab : 0;
+      const Value filling =
+          Pad(context, *Trusted(context, {}).text, spaces, Trusted(context, " "), false, true);
+      if (context.failed()) break;
+      expanded.Add(*filling.text);
+      // Only what is left of it counts, and so it stays small.
+      column = 0;
+      begin = at + size;
+    } else {
+      column = bytes[at] == '\n' || bytes[at] == '\r' ? 0 : column + 1;
+    }
+    at += size;
+  }
+  expanded.Add(*Slice(context, text, begin, bytes.size()).text);
+  return expanded.Take(text.is_markup);
+}
+
+// Whether each word begins with a capital, and has no other.
+Value AreTitle(Call& call) {
+  std::string_view bytes = Flat(call.context, Self(call));
   call.context.ChargeBytes(bytes.size());
+  bool is_found = false;
+  bool in_word = false;
+  for (; !bytes.empty(); bytes.remove_prefix(CharacterBytes(bytes))) {
+    const CaseOf is = FindCase(CodeOf(bytes));
+    const bool is_cased = is != CaseOf::kNone;
+    if (is_cased && in_word != (is == CaseOf::kLower)) return Bool(false);
+    in_word = is_cased;
+    is_found = is_found || is_cased;
+  }
+  return Bool(is_found);
+}
+
+Value CountText(Call& call) {
+  const std::string_view wanted = ArgumentBytes(call, 0);
+  const auto part = SearchedPart(call);
+  if (!part) return Int(0);
+  const std::string_view bytes = part->bytes;
   if (wanted.empty()) return Int(static_cast<int64_t>(CountCharacters(bytes)) + 1);
   int64_t count = 0;
   for (size_t at = bytes.find(wanted); at != std::string_view::npos;
@@ -204,8 +302,8 @@ constexpr Native kStringMethods[] = {
     {"split sep,maxsplit", SplitText},
     {"rsplit sep,maxsplit", SplitTextFromRight},
     {"splitlines keepends", SplitTextLines},
-    {"startswith prefix", StartsWith},
-    {"endswith suffix", EndsWith},
+    {"startswith prefix,start,end", StartsWith},
+    {"endswith suffix,start,end", EndsWith},
     {"removeprefix prefix", RemovePrefix},
     {"removesuffix suffix", RemoveSuffix},
     {"upper", UpperText},
@@ -214,11 +312,11 @@ constexpr Native kStringMethods[] = {
     {"capitalize", CapitalizeText},
     {"replace old,new,count", ReplaceMethod},
     {"join iterable", JoinItems},
-    {"find sub", FindText},
-    {"rfind sub", FindLastText},
-    {"count sub", CountText},
-    {"index sub", IndexOfText},
-    {"rindex sub", LastIndexOfText},
+    {"find sub,start,end", FindText},
+    {"rfind sub,start,end", FindLastText},
+    {"count sub,start,end", CountText},
+    {"index sub,start,end", IndexOfText},
+    {"rindex sub,start,end", LastIndexOfText},
     {"partition sep", Partition},
     {"rpartition sep", PartitionFromRight},
     {"ljust width,fillchar", AlignLeft},
@@ -227,6 +325,10 @@ constexpr Native kStringMethods[] = {
     {"casefold", CaseFoldMethod},
     {"swapcase", SwapCaseMethod},
     {"format *", FormatMethod},
+    {"format_map mapping", FormatMapMethod},
+    {"zfill width", FillWithZeros},
+    {"expandtabs tabsize", ExpandTabs},
+    {"istitle", AreTitle},
     {"isdigit", AreDigits},
     {"isdecimal", AreDecimal},
     {"isnumeric", AreNumeric},
@@ -248,16 +350,18 @@ Value DictItems(Call& call) {
     items.Add(MakeList(call.context, pair.items(), Kind::kTuple));
   }
   call.context.Charge(items.size());
-  return MakeList(call.context, items.items());
+  return MakeView(call.context, items.items(), "dict_items");
 }
 
-Value DictKeys(Call& call) { return MakeList(call.context, Items(call.context, call.self)); }
+Value DictKeys(Call& call) {
+  return MakeView(call.context, Items(call.context, call.self), "dict_keys");
+}
 
 Value DictValues(Call& call) {
   Growing<Value> values(call.context);
   for (const Entry& entry : call.self.dict->entries) values.Add(entry.value);
   call.context.Charge(values.size());
-  return MakeList(call.context, values.items());
+  return MakeView(call.context, values.items(), "dict_values");
 }
 
 Value DictGet(Call& call) {

@@ -14,6 +14,15 @@ std::string_view TakeName(std::string_view* names, char separator) {
 
 }  // namespace
 
+// A malformed template may have an empty name, which is not.
+bool IsListed(std::string_view list, std::string_view name) {
+  size_t at = name.empty() ? list.npos : list.find(name);
+  while (at != list.npos && (list[at - 1] != ' ' || list[at + name.size()] != ' ')) {
+    at = list.find(name, at + 1);
+  }
+  return at != list.npos;
+}
+
 const Native* FindNative(std::span<const Native> natives, std::string_view name) {
   const auto found = std::ranges::find(natives, name, [](const Native& native) {
     std::string_view signature = native.signature;

@@ -47,6 +47,8 @@ struct Method {
   const Native* native;
 };
 
+// Whether the name is one of a list, in which a space is before and behind each name.
+bool IsListed(std::string_view list, std::string_view name);
 // The native with this name in a table, or null.
 const Native* FindNative(std::span<const Native> natives, std::string_view name);
 const Native* FindFilter(std::string_view name);
@@ -60,6 +62,8 @@ Value TrimText(Call& call);
 Value UpperText(Call& call);
 Value LowerText(Call& call);
 Value CapitalizeText(Call& call);
+// The filter wordwrap.
+Value WrapWords(Call& call);
 // The entries for dict() and namespace(): those of a dictionary, if one is given, and the keywords.
 std::span<Entry> GivenEntries(Call& call);
 // macro.name

@@ -227,8 +227,8 @@ Value ApplySign(Context& context, bool is_negative, const Value& value) {
     return {};
   }
   if (value.is(Kind::kNumeral) && !is_negative) return value;
+  if (value.is(Kind::kFloat)) return Float(is_negative ? -value.real : value.real);
   const Operator op = is_negative ? Operator::kSubtract : Operator::kAdd;
-  // The sign of a zero is not kept (-0.0 becomes 0.0), which templates do not need.
   return Arithmetic(context, op, Int(0), value);
 }
 

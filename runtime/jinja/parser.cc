@@ -268,12 +268,11 @@ const Node* Parser::ParseWith() {
 }
 
 const Node* Parser::ParseMacro(bool is_call) {
-  constexpr std::string_view kCaller = "caller";
+  constexpr std::string_view kCaller = kGivenNames[0];
   Node* macro = Make(NodeKind::kMacroBlock, token_.position);
   macro->name = is_call ? kCaller : ExpectName();
   Children children(context_);
   children.Add(nullptr);
-  bool has_caller = false;
   if (!is_call || token_.IsSymbol("(")) {
     Expect("(");
     while (!context_.failed() && !token_.IsSymbol(")")) {
@@ -281,7 +280,6 @@ const Node* Parser::ParseMacro(bool is_call) {
       const std::string_view name = ExpectName();
       if (Skip("=")) parameter = Make(NodeKind::kName, token_.position, {ParseExpression()});
       parameter->name = name;
-      has_caller = has_caller || name == kCaller;
       children.Add(parameter);
       if (!Skip(",")) break;
     }
@@ -294,15 +292,20 @@ const Node* Parser::ParseMacro(bool is_call) {
   }
   const int loops_outside = loops_;
   loops_ = 0;
-  const int callers_before = callers_;
+  const auto uses_before = given_uses_;
   const Node* body = ParseBlock(is_call ? "endcall" : "endmacro");
   loops_ = loops_outside;
   if (context_.failed()) return nullptr;
   children.items()[0] = body;
-  if (callers_ > callers_before && !has_caller) {
-    // Only {% call %} gives this argument.
+  const auto own = children.items();
+  for (size_t i = 0; i < kGivenNames.size(); ++i) {
+    bool is_given = given_uses_[i] > uses_before[i];
+    for (const Node* parameter : own.subspan(1)) {
+      is_given = is_given && parameter->name != kGivenNames[i];
+    }
+    if (!is_given) continue;
     Node* parameter = Make(NodeKind::kName, macro->position);
-    parameter->name = kCaller;
+    parameter->name = kGivenNames[i];
     parameter->flag = true;
     children.Add(parameter);
   }

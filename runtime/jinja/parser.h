@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <initializer_list>
 #include <string_view>
 
@@ -8,6 +9,9 @@
 #include "jinja/syntax.h"
 
 namespace cria::jinja {
+
+// The names that a macro has without having parameters of these names, if it uses them.
+inline constexpr std::array<std::string_view, 3> kGivenNames = {"caller", "varargs", "kwargs"};
 
 // Parses a template into a tree, which lives as long as the context and the source.
 class Parser {
@@ -85,8 +89,9 @@ class Parser {
   Lexer lexer_;
   Token token_;  // The current token.
   int depth_ = 0;
-  int loops_ = 0;    // Number of open loops, for break and continue.
-  int callers_ = 0;  // Number of uses of the name `caller` so far.
+  int loops_ = 0;  // Number of open loops, for break and continue.
+  // Number of uses so far of each of kGivenNames.
+  std::array<int, kGivenNames.size()> given_uses_ = {};
 };
 
 }  // namespace cria::jinja

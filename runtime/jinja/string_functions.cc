@@ -188,6 +188,9 @@ Value ChangeCase(Context& context, const Text& text, LetterCase letter_case) {
 
 Value Strip(Context& context, const Text& text, bool left, bool right, const Value& characters) {
   context.ChargeBytes(text.size_bytes);
+  if (!characters.is_absent() && !characters.is(Kind::kString)) {
+    return FailOfType(context, characters, " is not a text whose characters could be removed");
+  }
   const std::string_view removed =
       characters.is_absent() ? std::string_view() : Flat(context, ToText(context, characters));
   // An empty argument removes nothing, not white space.
@@ -265,7 +268,10 @@ Value Split(Context& context, const Text& text, const Value& separator, int64_t 
     return from_right && max_splits >= 0 ? SplitAtWhiteSpaceFromRight(context, text, max_splits)
                                          : SplitAtWhiteSpace(context, text, max_splits);
   }
-  const std::string_view cut = Flat(context, ToText(context, separator));
+  if (!separator.is(Kind::kString)) {
+    return FailOfType(context, separator, " is not a text that could separate parts");
+  }
+  const std::string_view cut = Flat(context, *separator.text);
   if (cut.empty()) {
     context.Fail("a string cannot be split at an empty one");
     return {};

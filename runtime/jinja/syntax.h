@@ -25,28 +25,28 @@ enum class NodeKind : uint8_t {
   kBreak,
   kContinue,
   // Expressions.
-  kConstant,    // `value`
-  kName,        // `name`; [default], as a parameter of a macro, which is given by its name alone if
-                // `flag`
-  kCaptured,    // The output of the block of a kSetBlock.
-  kList,        // items…
-  kTuple,       // items…
-  kDict,        // key, value, key, value…
-  kAttribute,   // object; `name`
-  kItem,        // object, index
-  kSlice,       // object, [start], [stop], [step]
-  kCall,        // callee, arguments…, kKeyword…; kSpread among both
-  kKeyword,     // expression; `name`
-  kSpread,      // expression: a list of arguments, or a dictionary of keywords if `flag`
-  kFilter,      // filtered, arguments…, kKeyword…; `name`
-  kTest,        // tested, arguments…, kKeyword…; `name`
-  kNot,         // expression
-  kSign,        // expression; `flag`: negative
-  kOperation,   // left, right; `op`
-  kComparison,  // expression, kOperand…
-  kOperand,     // expression; `op`
-  kAnd,         // left, right
-  kOr,          // left, right
+  kConstant,     // `value`
+  kName,         // `name`; [default], as a parameter of a macro, which is one of kGivenNames if
+                 // `flag`
+  kCaptured,     // The output of the block of a kSetBlock.
+  kList,         // items…
+  kTuple,        // items…
+  kDict,         // key, value, key, value…
+  kAttribute,    // object; `name`
+  kItem,         // object, index
+  kSlice,        // object, [start], [stop], [step]
+  kCall,         // callee, arguments…, kKeyword…; kSpread among both
+  kKeyword,      // expression; `name`
+  kSpread,       // expression: a list of arguments, or a dictionary of keywords if `flag`
+  kFilter,       // filtered, arguments…, kKeyword…; `name`
+  kTest,         // tested, arguments…, kKeyword…; `name`
+  kNot,          // expression
+  kSign,         // expression; `flag`: negative
+  kOperation,    // left, right; `op`
+  kComparison,   // expression, kOperand…
+  kOperand,      // expression; `op`
+  kAnd,          // left, right
+  kOr,           // left, right
   kConditional,  // condition, then, [else]
 };
 

@@ -46,6 +46,7 @@ void AddQuoted(Context& context, const Text& text, TextBuilder* out) {
                                [&](const Piece& piece) { return piece.bytes.contains(quote); });
   };
   const char quote = contains('\'') && !contains('"') ? '"' : '\'';
+  if (text.is_markup) out->Add("Markup(", true);
   out->Add(quote == '"' ? "\"" : "'", true);
   for (const Piece& piece : text.pieces) {
     size_t begin = 0;
@@ -62,6 +63,7 @@ void AddQuoted(Context& context, const Text& text, TextBuilder* out) {
     out->Add(piece.bytes.substr(begin), piece.is_trusted);
   }
   out->Add(quote == '"' ? "\"" : "'", true);
+  if (text.is_markup) out->Add(")", true);
 }
 
 void AddFloat(double value, TextBuilder* out) {
@@ -114,10 +116,16 @@ void AddRepresentation(Context& context, const Value& value, int depth, TextBuil
       return AddFloat(value.real, out);
     case Kind::kString:
       return AddQuoted(context, *value.text, out);
-    case Kind::kList:
-      out->Add("[", true);
+    case Kind::kList: {
+      const std::string_view view = value.list->view == nullptr ? "" : value.list->view;
+      if (view == "range") {
+        return context.Fail("a range is not written as a list; the filter 'list' makes one of it");
+      }
+      out->Add(view, true);
+      out->Add(view.empty() ? "[" : "([", true);
       AddItems(context, value.list->items, depth, out);
-      return out->Add("]", true);
+      return out->Add(view.empty() ? "]" : "])", true);
+    }
     case Kind::kTuple:
       out->Add("(", true);
       AddItems(context, value.list->items, depth, out);
@@ -133,9 +141,8 @@ void AddRepresentation(Context& context, const Value& value, int depth, TextBuil
       }
       return out->Add("}", true);
     default:
-      out->Add("<", true);
-      out->Add(KindName(value.kind), true);
-      return out->Add(">", true);
+      FailOfType(context, value, " is not written as text");
+      return;
   }
 }
 
@@ -173,6 +180,13 @@ Value MakeList(Context& context, std::span<const Value> items, Kind kind) {
   return value;
 }
 
+Value MakeView(Context& context, std::span<const Value> items, const char* view) {
+  Value value;
+  value.kind = Kind::kList;
+  value.list = context.New<List>({.items = items, .view = view});
+  return value;
+}
+
 Value MakeGenerator(Context& context, std::span<const Value> items) {
   Value value;
   value.kind = Kind::kGenerator;
@@ -206,9 +220,10 @@ Value Undefined(Context& context, std::string_view name) {
 }
 
 std::string_view KindName(Kind kind) {
-  static constexpr std::array<std::string_view, 16> kNames = {
-      "undefined", "NoneType", "bool",      "int",       "int",  "float",    "str",    "list",
-      "tuple",     "dict",     "namespace", "generator", "loop", "function", "method", "macro"};
+  static constexpr std::array<std::string_view, 17> kNames = {
+      "undefined", "NoneType", "bool",     "int",    "int",       "float",
+      "str",       "list",     "tuple",    "dict",   "namespace", "generator",
+      "loop",      "cycler",   "function", "method", "macro"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -350,12 +365,16 @@ bool IsIterable(const Value& value) {
          value.is(Kind::kString) || value.is(Kind::kGenerator);
 }
 
+Value Representation(Context& context, const Value& value) {
+  TextBuilder text(context);
+  AddRepresentation(context, value, 0, &text);
+  return text.Take();
+}
+
 const Text& ToText(Context& context, const Value& value) {
   if (value.is(Kind::kString)) return *value.text;
   if (value.is(Kind::kUndefined)) return kEmptyText;
-  TextBuilder text(context);
-  AddRepresentation(context, value, 0, &text);
-  return *text.Take().text;
+  return *Representation(context, value).text;
 }
 
 }  // namespace cria::jinja

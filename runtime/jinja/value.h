@@ -17,6 +17,7 @@ struct Dict;
 struct Namespace;
 struct Generator;
 struct Loop;
+struct Cycler;
 struct Native;
 struct Method;
 struct Macro;
@@ -35,13 +36,14 @@ enum class Kind : uint8_t {
   kNamespace,
   kGenerator,  // The result of filters such as map and select.
   kLoop,       // The variable `loop`.
+  kCycler,     // The result of cycler().
   kFunction,   // From Jinja or its host.
   kMethod,     // Of a string, list or dictionary, with the value that it belongs to.
   kMacro,
 };
 
 // A value of the template's language, which has Python's types. It is small and copied freely: what
-// it points to is in the memory of a Context. Only namespaces and generators can change.
+// it points to is in the memory of a Context. Only namespaces, generators and cyclers can change.
 struct Value {
   Kind kind = Kind::kUndefined;
   union {
@@ -56,6 +58,7 @@ struct Value {
     Namespace* attributes;
     Generator* generator;
     const Loop* loop;
+    Cycler* cycler;
     const Native* function;
     const Method* method;
     const Macro* macro;
@@ -71,6 +74,8 @@ struct List {
   std::span<const Value> items;
   // A tuple of the filter groupby, whose two items have names.
   bool is_group = false;
+  // What Python names the list that a method of a dictionary gives, or range(); null for others.
+  const char* view = nullptr;
 };
 
 struct Entry {
@@ -90,6 +95,12 @@ struct Namespace {
 // and it has neither a length nor indices.
 struct Generator {
   std::span<const Value> items;
+};
+
+// The items that follow each other, and which one of them is next. A joiner has one, too.
+struct Cycler {
+  std::span<const Value> items;
+  size_t next = 0;
 };
 
 struct Loop {
@@ -135,6 +146,8 @@ Value Trusted(Context& context, std::string_view bytes);
 // A string from others.
 Value Untrusted(Context& context, std::string_view bytes);
 Value MakeList(Context& context, std::span<const Value> items, Kind kind = Kind::kList);
+// A list that Python names otherwise, and does not write as a list.
+Value MakeView(Context& context, std::span<const Value> items, const char* view);
 Value MakeGenerator(Context& context, std::span<const Value> items);
 Value MakeDict(Context& context, std::span<const Entry> entries);
 // An undefined value; errors use its name.
@@ -178,6 +191,9 @@ bool IsIterable(const Value& value);
 inline bool HasLength(const Value& value) {
   return IsIterable(value) && !value.is(Kind::kGenerator);
 }
+
+// Python's repr(value)
+Value Representation(Context& context, const Value& value);
 
 // Python's str(value): strings do not change.
 const Text& ToText(Context& context, const Value& value);

@@ -34,16 +34,19 @@ TEST(JinjaFiltersTest, CaseBeyondAscii) {
 
 TEST(JinjaFiltersTest, Markup) {
   EXPECT_EQ(Print("user | e ~ \"it's \\\"\" | escape"), "&lt;u&gt;Öl&lt;/u&gt;it&#39;s &#34;");
-  EXPECT_EQ(Print("['<' | e | e, '<' | e | forceescape]"), "['&lt;', '&amp;lt;']");
+  EXPECT_EQ(Print("['<' | e | e, '<' | e | forceescape]"), "[Markup('&lt;'), Markup('&amp;lt;')]");
   // What is added to markup is escaped, but not what is joined with it by ~.
   EXPECT_EQ(Print("'<' | safe + user + '<'"), "<&lt;u&gt;Öl&lt;/u&gt;&lt;");
-  EXPECT_EQ(Print("['<' + '<' | safe, '<' | safe ~ '<']"), "['&lt;<', '<<']");
-  EXPECT_EQ(Print("['<a>' | safe | upper + '<', '<' | safe | title + '<']"), "['<A>&lt;', '<<']");
+  EXPECT_EQ(Print("['<' + '<' | safe, '<' | safe ~ '<']"), "[Markup('&lt;<'), '<<']");
+  EXPECT_EQ(Print("['<a>' | safe | upper + '<', '<' | safe | title + '<']"),
+            "[Markup('<A>&lt;'), '<<']");
   EXPECT_EQ(Print("('<{}' | safe).format('<')"), "<&lt;");
-  EXPECT_EQ(Print("[('<' | safe)[0] + '<', ('<' | safe).strip() + '<']"), "['<&lt;', '<&lt;']");
-  EXPECT_EQ(Print("[('<' | safe).join(['&', 1]), ['<' | safe, '&'] | join]"), "['&amp;<1', '<&']");
+  EXPECT_EQ(Print("[('<' | safe)[0] + '<', ('<' | safe).strip() + '<']"),
+            "[Markup('<&lt;'), Markup('<&lt;')]");
+  EXPECT_EQ(Print("[('<' | safe).join(['&', 1]), ['<' | safe, '&'] | join]"),
+            "[Markup('&amp;<1'), '<&']");
   EXPECT_EQ(Print("[('a' | safe).replace('a', '<'), '<a' | safe | replace('a', '') + '<']"),
-            "['&lt;', '<<']");
+            "[Markup('&lt;'), '<<']");
 }
 
 TEST(JinjaFiltersTest, Indent) {

@@ -28,12 +28,46 @@ TEST(JinjaFormattingTest, FieldsWithPercent) {
   for (const char* expression : {"'x' % 1", "'%s' % (1, 2)", "'x' | format(none)"}) {
     EXPECT_THAT(Print(expression), HasSubstr("fewer fields than values")) << expression;
   }
-  for (const char* expression :
-       {"'%' % 1", "'%d' % 'a'", "'%f' % none", "'%x' % 1", "'%1000s' % 1", "'%*d' % (1, 2)",
-        "'%d' % ('inf' | float)", "'%ld' % 1", "'%.' % 1", "'%(a' % {}"}) {
+  for (const char* expression : {"'%' % 1",
+                                 "'%d' % 'a'",
+                                 "'%f' % none",
+                                 "'%x' % 1.0",
+                                 "'%1000s' % 1",
+                                 "'%lld' % 1",
+                                 "'%d' % ('inf' | float)",
+                                 "'%O' % 1",
+                                 "'%.' % 1",
+                                 "'%(a' % {}",
+                                 "'%5%' % 1",
+                                 "'%a' % 1",
+                                 "'%#g' % 1",
+                                 "'%#.0f' % 1",
+                                 "'%c' % 'ab'",
+                                 "'%c' % 55296",
+                                 "'%c' % -1",
+                                 "'%.*f' % (1000, 1)",
+                                 "'%x' % none",
+                                 "'<%x>' | safe | format(1)",
+                                 "'<%c>' | safe | format(65)"}) {
     EXPECT_THAT(Print(expression), HasSubstr("which is not supported")) << expression;
   }
   EXPECT_THAT(Print("'%s' | format(1, a=2)"), HasSubstr("not both"));
+}
+
+TEST(JinjaFormattingTest, BasesExponentsAndCharacters) {
+  EXPECT_EQ(Print("'%x %X %o %#x %#08X %#o %.4x' % (255, 255, 8, 255, 255, 8, -10)"),
+            "ff FF 10 0xff 0X0000FF 0o10 -000a");
+  EXPECT_EQ(Print("'%e %.1E %g %G %g' % (12345, 0.00123, 1e6, 1e-7, 0.5)"),
+            "1.234500e+04 1.2E-03 1e+06 1E-07 0.5");
+  EXPECT_EQ(Print("'%F %08f %g' % ('inf' | float, '-inf' | float, 'nan' | float)"),
+            "INF -0000inf nan");
+  EXPECT_EQ(Print("'%c%c%3c' % (8364, 'é', 'a')"), "€é  a");
+  EXPECT_EQ(Print("'%r %.2r %5r' % ('a', 'abc', 1)"), "'a' 'a     1");
+  EXPECT_EQ(Print("'%*d|%*d|%.*f|%hd' % (4, 1, -4, 2, 1, 0.25, 3)"), "   1|2   |0.2|3");
+  EXPECT_THAT(Print("'%*d' % 'a'"), HasSubstr("a width must be a whole number"));
+  EXPECT_THAT(Print("'%*d' % 1"), HasSubstr("more fields than values"));
+  EXPECT_EQ(Print("'{a}{b}'.format_map({'a': 1, 'b': user})"), "1<u>Öl</u>");
+  EXPECT_THAT(Print("'{a}'.format_map([1])"), HasSubstr("has no names"));
 }
 
 TEST(JinjaFormattingTest, WhatIsWrong) {

@@ -9,8 +9,10 @@ namespace {
 using testing::HasSubstr;
 
 TEST(JinjaFunctionsTest, Range) {
-  EXPECT_EQ(Print("[range(3), range(1, 3), range(5, 0, -2)]"), "[[0, 1, 2], [1, 2], [5, 3, 1]]");
-  EXPECT_EQ(Print("range(9223372036854775806, 9223372036854775807, 5)"), "[9223372036854775806]");
+  EXPECT_EQ(Print("[range(3) | list, range(1, 3) | list, range(5, 0, -2) | list]"),
+            "[[0, 1, 2], [1, 2], [5, 3, 1]]");
+  EXPECT_EQ(Print("range(9223372036854775806, 9223372036854775807, 5) | join"),
+            "9223372036854775806");
   EXPECT_THAT(Print("range('3')"), HasSubstr("must be a whole number"));
 }
 
@@ -24,7 +26,31 @@ TEST(JinjaFunctionsTest, DictionariesAndNamespaces) {
 TEST(JinjaFunctionsTest, SomeAreOnlyDefined) {
   EXPECT_EQ(Print("[lipsum is defined, cycler is callable, joiner is defined, x is defined]"),
             "[True, True, True, False]");
-  EXPECT_THAT(RenderText("{% set f = cycler %}{{ f(1) }}"), HasSubstr("is not supported"));
+  EXPECT_THAT(RenderText("{% set f = lipsum %}{{ f(1) }}"), HasSubstr("is not supported"));
+}
+
+TEST(JinjaFunctionsTest, CyclersAndJoiners) {
+  EXPECT_EQ(RenderText("{% set c = cycler(*words) %}{% for i in range(4) %}{{ c.next() }}"
+                       "{% endfor %}{{ c.current }}{{ c.pos }}{{ c.reset() }}{{ c.items }}"),
+            "baCba1None('b', 'a', 'C')");
+  EXPECT_EQ(RenderText("{% set j = joiner() %}{{ j() }}a{{ j() }}b{{ j() }}"), "a, b, ");
+  EXPECT_EQ(RenderText("{% set j = joiner(sep=1) %}[{{ j() }}{{ j() }}]"), "[1]");
+  EXPECT_THAT(Print("cycler()"), HasSubstr("needs items"));
+  EXPECT_THAT(Print("cycler(a=1)"), HasSubstr("needs items"));
+  EXPECT_THAT(Print("cycler(1)()"), HasSubstr("type cycler cannot be called"));
+  EXPECT_THAT(Print("cycler(1)"), HasSubstr("type cycler is not written as text"));
+  EXPECT_THAT(Print("joiner()(1)"), HasSubstr("does not take"));
+}
+
+// Python writes it as a range or as a part of a dictionary, and JSON has neither.
+TEST(JinjaFunctionsTest, WhatIsNoList) {
+  EXPECT_EQ(Print("[{'a': 1}.keys(), {'a': 1}.values(), {'a': 1}.items()]"),
+            "[dict_keys(['a']), dict_values([1]), dict_items([('a', 1)])]");
+  EXPECT_THAT(Print("range(3)"), HasSubstr("the filter 'list'"));
+  EXPECT_EQ(Print("range(3) | list | tojson"), "[0, 1, 2]");
+  EXPECT_THAT(Print("range(3) | tojson"), HasSubstr("is not JSON"));
+  EXPECT_THAT(Print("{'a': 1}.keys() | tojson"), HasSubstr("is not JSON"));
+  EXPECT_THAT(Print("namespace(a=1)"), HasSubstr("not written as text"));
 }
 
 TEST(JinjaFunctionsTest, TheTemplatesOwnRefusal) {

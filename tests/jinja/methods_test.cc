@@ -91,9 +91,37 @@ TEST(JinjaMethodsTest, Padding) {
   EXPECT_THAT(Print("'a'.ljust('3')"), HasSubstr("must be a whole number"));
 }
 
+TEST(JinjaMethodsTest, ZerosAndTabs) {
+  EXPECT_EQ(Print("['-5'.zfill(4), '+é'.zfill(3), '7'.zfill(-1), ''.zfill(2)]"),
+            "['-005', '+0é', '7', '00']");
+  EXPECT_EQ(Print("['a\\tb\\n\\tc'.expandtabs(3), 'é\\t|'.expandtabs(), '\\t'.expandtabs(0)]"),
+            "['a  b\\n   c', 'é       |', '']");
+  EXPECT_EQ(Print("['Ab Cd', 'AB', 'ab', '', 'A1B', '1'] | map('attr', 'istitle') | list | length"),
+            "6");
+  EXPECT_EQ(Print("['Ab Cd'.istitle(), 'AB'.istitle(), ''.istitle(), 'A1B É'.istitle()]"),
+            "[True, False, False, True]");
+}
+
+TEST(JinjaMethodsTest, PartsThatAreSearched) {
+  EXPECT_EQ(Print("['éabé'.find('é', 1), 'éabé'.rfind('é', 0, -1), 'abc'.count('', 2), "
+                  "'abc'.find('', 4), 'abc'.find('b', 2, 1)]"),
+            "[3, 0, 2, -1, -1]");
+  EXPECT_EQ(Print("['abc'.startswith('b', 1), 'abc'.endswith('b', none, 2), "
+                  "'abc'.startswith(('x', 'c'), -1), 'abc'.startswith('', 4)]"),
+            "[True, True, True, False]");
+  EXPECT_THAT(Print("'abc'.index('a', 1)"), HasSubstr("does not contain 'a'"));
+  EXPECT_THAT(Print("'abc'.find('a', 'b')"), HasSubstr("a position must be a whole number"));
+}
+
+TEST(JinjaMethodsTest, OnlyTextsAreJoinedAndRemoved) {
+  EXPECT_THAT(Print("','.join([1])"), HasSubstr("the filter 'join' does so"));
+  EXPECT_THAT(Print("'a'.strip(1)"), HasSubstr("type int is not a text"));
+  EXPECT_THAT(Print("'a'.split(1)"), HasSubstr("type int is not a text"));
+}
+
 TEST(JinjaMethodsTest, NothingChangesAValue) {
-  EXPECT_THAT(Print("words.append('x')"), HasSubstr("'append' is undefined"));
-  EXPECT_THAT(Print("messages[0].update({})"), HasSubstr("'update' is undefined"));
+  EXPECT_THAT(Print("words.append('x')"), HasSubstr("'append()' changes a value"));
+  EXPECT_THAT(Print("messages[0].update({})"), HasSubstr("'update()' changes a value"));
 }
 
 }  // namespace
