@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/format.h"
 #include "core/platform.h"
 #include "serve/api/chat_prompt.h"
 #include "serve/api/chat_request.h"
@@ -89,9 +90,12 @@ std::vector<int32_t> ReadDetokenize(Exchange& exchange) {
   tokens.reserve(list->size());
   for (const Json& id : *list) {
     if (!id.is_number_integer()) RefuseField("tokens", "has an item that is not a token id");
-    // Ids that do not exist have no text.
-    const auto number = id.get<uint64_t>();
-    if (number <= INT32_MAX) tokens.push_back(static_cast<int32_t>(number));
+    const size_t end = exchange.state.engine.tokenizer().vocab_size();
+    if (!id.is_number_unsigned() || id.get<uint64_t>() >= end) {
+      RefuseField("tokens",
+                  Format("has {}, but ids of this model are 0 to {}", id.dump(), end - 1));
+    }
+    tokens.push_back(static_cast<int32_t>(id.get<uint64_t>()));
   }
   return tokens;
 }

@@ -67,10 +67,15 @@ void ReadThinking(const ChatTemplate& chat_template, const Fields& fields, ChatR
     ReadSwitch(chat_template, *reasoning, "enabled", request);
   }
   ReadSwitch(chat_template, fields, kEnableThinking, request);
-  // A variable that the template reads has been set, whatever its value is.
-  if (const auto variables = fields.Object("chat_template_kwargs");
-      variables && !chat_template.Reads(kEnableThinking)) {
-    ReadSwitch(chat_template, *variables, kEnableThinking, request);
+  if (const auto variables = fields.Object("chat_template_kwargs")) {
+    // For a template, the text "false" would be true: what is no bool is refused, as by llama.cpp.
+    const std::string_view own = ThinkingVariable(chat_template);
+    if (!own.empty()) variables->Bool(own);
+    const std::optional<bool> is_on = variables->Bool(kEnableThinking);
+    // A variable that the template reads has been set.
+    if (is_on && !chat_template.Reads(kEnableThinking)) {
+      SetThinking(chat_template, *is_on, variables->PathOf(kEnableThinking), request);
+    }
   }
 }
 

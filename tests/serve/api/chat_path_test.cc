@@ -330,6 +330,17 @@ TEST_F(ChatPathTest, RequiredToolsAreCalled) {
   EXPECT_EQ(Post("/v1/chat/completions", request)->status, 200);
 }
 
+// For a template, the text "false" is true.
+TEST_F(ChatPathTest, ReasoningIsNotTurnedOffByAText) {
+  Json request = Chat("Who?", 1);
+  for (const Json& wrong : {Json("false"), Json("true"), Json(0)}) {
+    request["chat_template_kwargs"] = {{"enable_thinking", wrong}};
+    const auto answer = Post("/v1/chat/completions", request);
+    EXPECT_EQ(answer->status, 400) << wrong;
+    EXPECT_EQ(answer->json()["error"]["param"], "chat_template_kwargs.enable_thinking");
+  }
+}
+
 TEST_F(ChatPathTest, ReasoningIsApart) {
   Json request = Chat("Who?", 10);
   request["chat_template_kwargs"] = {{"enable_thinking", true}};

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 
 #include "serve/api/api_fixture.h"
@@ -33,12 +34,20 @@ TEST_F(LlamaServerPathsTest, TokenizeAndDetokenize) {
   EXPECT_EQ(with_bos["tokens"].size(), special["tokens"].size() + 1);
   const Json pieces = Post("/tokenize", {{"content", "ab"}, {"with_pieces", true}})->json();
   EXPECT_TRUE(pieces["tokens"][0].contains("piece"));
-  // Tokens that do not exist have no text, and bytes that are no character are replaced.
+  // Bytes that are no character are replaced.
   const auto ids = Unwrap(engine_->tokenizer().Encode("a\xC3", {.add_bos = false}));
   ASSERT_EQ(ids.size(), 2u);
-  EXPECT_EQ(Post("/detokenize", {{"tokens", {-1, 99999, ids[0], ids[1]}}})->json()["content"],
+  EXPECT_EQ(Post("/detokenize", {{"tokens", {ids[0], ids[1]}}})->json()["content"],
             "a\xEF\xBF\xBD");
   EXPECT_EQ(Post("/detokenize", {{"tokens", {"a"}}})->status, 400);
+  const size_t end = engine_->tokenizer().vocab_size();
+  EXPECT_EQ(Post("/detokenize", {{"tokens", {end - 1}}})->status, 200);
+  for (const Json& id : {Json(end), Json(-1), Json(UINT64_MAX)}) {
+    const auto answer = Post("/detokenize", {{"tokens", {ids[0], id}}});
+    EXPECT_EQ(answer->status, 400) << id;
+    EXPECT_THAT(answer->json()["error"]["message"].get<std::string>(),
+                testing::HasSubstr("has " + id.dump() + ", but ids of this model are 0 to"));
+  }
 }
 
 TEST_F(LlamaServerPathsTest, ApplyTemplate) {
