@@ -1,10 +1,15 @@
 #include "converter/tokenizer/tokenizer_settings.h"
 
+#include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <string>
+#include <system_error>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "converter/input/json_fields.h"
 #include "converter/input/json_file.h"
@@ -198,6 +203,32 @@ Status ReadIfExists(const std::filesystem::path& path, Read read) {
   return read(JsonFields(parsed, path.string()), parsed);
 }
 
+// Checkpoints have templates besides the default one in files of this folder. None of them is used.
+void NoteAdditionalTemplates(const std::filesystem::path& folder, ChatTemplateSource* source) {
+  const auto path = folder / "additional_chat_templates";
+  std::vector<std::string> names;
+  // A folder that is absent or cannot be read has no files.
+  std::error_code error;
+  for (std::filesystem::directory_iterator file(path, error), end; file != end;
+       file.increment(error)) {
+    const std::filesystem::path& name = file->path();
+    if (name.extension() == ".jinja") names.emplace_back(Quotable(name.stem().string()));
+  }
+  if (names.empty() || !source->note.empty()) return;
+  std::ranges::sort(names);
+  std::string listed;
+  for (const std::string& name : names) listed += Format(", \"{}\"", name);
+  source->note = source->text.empty()
+                     ? Format(
+                           "{} has {}, and the checkpoint has no default template: the model "
+                           "gets no chat template",
+                           path.string(), listed.substr(2))
+                     : Format(
+                           "of the chat templates, the model gets the default one, and not {} "
+                           "of {}",
+                           listed.substr(2), path.string());
+}
+
 Result<TokenizerSettings> ReadAll(const std::filesystem::path& folder, const json& tokenizer_json) {
   TokenizerSettings settings;
   // Newer checkpoints have the template in a file of its own, which has precedence.
@@ -214,6 +245,7 @@ Result<TokenizerSettings> ReadAll(const std::filesystem::path& folder, const jso
   CRIA_RETURN_IF_ERROR(ReadIfExists(
       folder / "chat_template.json",
       [&](const JsonFields& fields, const json&) { return ReadChatTemplate(fields, &settings); }));
+  NoteAdditionalTemplates(folder, &settings.chat_template);
   CRIA_RETURN_IF_ERROR(
       ReadIfExists(folder / "special_tokens_map.json", [&](const JsonFields& fields, const json&) {
         return ReadSpecialTokensMap(fields, &settings);

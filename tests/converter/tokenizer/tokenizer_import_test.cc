@@ -165,6 +165,25 @@ TEST_F(TokenizerImportTest, ANoteSaysThatNoTemplateIsTheDefault) {
   EXPECT_THAT(MustImport().notes, ElementsAre(HasSubstr("chat_template has no templates")));
 }
 
+TEST_F(TokenizerImportTest, ANoteNamesTheTemplatesOfTheirFolder) {
+  Write("tokenizer.json", kTokenizerJson);
+  const std::filesystem::path more = folder_ / "additional_chat_templates";
+  std::filesystem::create_directory(more);
+  EXPECT_THAT(MustImport().notes, testing::IsEmpty());
+  Write("additional_chat_templates/tool_use.jinja", "x");
+  Write("additional_chat_templates/rag.jinja", "x");
+  Write("additional_chat_templates/readme.md", "x");
+  EXPECT_EQ(MustImport().chat_template_source, "");
+  EXPECT_THAT(MustImport().notes,
+              ElementsAre(more.string() + " has \"rag\", \"tool_use\", and the checkpoint has no "
+                                          "default template: the model gets no chat template"));
+  Write("chat_template.jinja", "{{ messages[-1].content }}");
+  EXPECT_THAT(MustImport().notes,
+              ElementsAre("of the chat templates, the model gets the default one, and not "
+                          "\"rag\", \"tool_use\" of " +
+                          more.string()));
+}
+
 TEST_F(TokenizerImportTest, ATemplateThatCannotBeRenderedIsRefused) {
   Write("tokenizer.json", kTokenizerJson);
   Write("chat_template.jinja", "\n{% if %}");
