@@ -13,6 +13,7 @@
 #include "cli/report.h"
 #include "cli/terminal.h"
 #include "core/format.h"
+#include "decode/layer_products.h"
 #include "decode/open_sequence.h"
 #include "llm/sampler.h"
 #include "model/model_outline.h"
@@ -285,8 +286,8 @@ Result<Clock::duration> SpeedBench::TimeProducts(size_t tokens, size_t rows, siz
   decoder_.set_profile(nullptr);
   const Clock::time_point begin = Clock::now();
   for (size_t done = 0; done < tokens; done += rows) {
-    CRIA_RETURN_IF_ERROR(decoder_.RunLayerProducts(std::min(tokens - done, rows)));
-    if (logit_rows > 0) CRIA_RETURN_IF_ERROR(decoder_.RunHeadProduct(logit_rows));
+    CRIA_RETURN_IF_ERROR(RunLayerProducts(decoder_, std::min(tokens - done, rows)));
+    if (logit_rows > 0) CRIA_RETURN_IF_ERROR(RunHeadProduct(decoder_, logit_rows));
   }
   const Clock::duration time = Clock::now() - begin;
   if (options_.with_profile) decoder_.set_profile(&profile_);

@@ -76,7 +76,7 @@ Result<RankPlan> PlanRank(const ModelFile& whole, EngineOptions options,
   ranks::OrderedCollective collective(transport);
   ranks::CollectiveLink link(collective, link_options);
   CRIA_RETURN_IF_ERROR(link.TakePart(part));
-  options.link = &link;
+  options.ranks = &link;
   const ModelOutline outline = OutlineOf(part);
   CRIA_ASSIGN_OR_RETURN(std::shared_ptr<const ModelOutline> draft_model,
                         OutlineOfDraftModel(options, part));

@@ -77,6 +77,25 @@ class Arena {
   platform::PageBlock block_;
 };
 
+// An arena together with the layout that says where its regions are.
+class ArenaView {
+ public:
+  // Both must outlive the view.
+  ArenaView(const Arena& arena, const ArenaLayout& layout) : arena_(arena), layout_(layout) {}
+
+  template <typename T>
+  T* Pointer(ArenaLayout::RegionId region) const {
+    return arena_.Pointer<T>(layout_, region);
+  }
+  std::span<std::byte> Region(ArenaLayout::RegionId region) const {
+    return arena_.Region(layout_, region);
+  }
+
+ private:
+  const Arena& arena_;
+  const ArenaLayout& layout_;
+};
+
 // Takes an array of zeros from the beginning of `memory`, such as a region that holds several.
 template <typename T>
 std::span<T> TakeArray(std::span<std::byte>& memory, size_t count) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "cria/error.h"
 #include "decode/kv_pages.h"
 
 namespace cria {
@@ -25,5 +26,16 @@ struct Batch {
   std::span<const int32_t> tokens;  // Those of the runs, one run after another.
   std::span<const BatchRun> runs;
 };
+
+// What a batch may have at most.
+struct BatchLimits {
+  size_t chunk_tokens = 0;
+  size_t num_sequences = 0;
+  size_t context_tokens = 0;  // Of each sequence.
+  size_t vocab_size = 0;
+};
+
+// Fails unless the runs have all tokens of the batch, and all are within the limits.
+Status CheckBatch(const Batch& batch, const BatchLimits& limits);
 
 }  // namespace cria

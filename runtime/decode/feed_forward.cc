@@ -1,13 +1,15 @@
-// A layer's feed-forward. decoder.cc has what is around the layers.
+#include "decode/feed_forward.h"
 
-#include "decode/decoder.h"
+#include <algorithm>
+
+#include "decode/layer_steps.h"
 #include "ops/geglu.h"
 #include "ops/swiglu.h"
 #include "ops/vector.h"
 
 namespace cria {
 
-Decoder::GatedAct Decoder::GatedActOf(HiddenAct act) {
+GatedAct GatedActOf(HiddenAct act) {
   switch (act) {
     case HiddenAct::kSilu:
       break;
@@ -19,33 +21,69 @@ Decoder::GatedAct Decoder::GatedActOf(HiddenAct act) {
   return ops::SwiGlu;
 }
 
-Status Decoder::FeedForwardBlock(Layer& layer, size_t rows, const Layer* next) {
-  CRIA_RETURN_IF_ERROR(layer.is_mixture ? Mixture(layer, rows) : DenseFeedForward(layer, rows));
-  CRIA_RETURN_IF_ERROR(SumOverRanks(rows));
-  ForEachRow(rows, config_.hidden_size, [&](size_t row) {
-    const float* const hidden = AddProjected(row, layer.down_bias, layer.mlp_output_norm);
-    if (next != nullptr) Normalize(hidden, row, next->input_layernorm, next->qkv_proj);
-  });
-  Count(OperatorKind::kNorm);
-  return {};
+size_t WidestDenseFeedForward(const ModelConfig& config) {
+  return std::max(config.has_dense_layers() ? config.intermediate_size : 0,
+                  config.shared_expert_intermediate_size);
 }
 
-Status Decoder::DenseFeedForward(const Layer& layer, size_t rows) {
-  CRIA_RETURN_IF_ERROR(Multiply(layer.gate_up_proj, rows, OperatorKind::kGateUpProj));
-  ActivateRows(layer, rows);
-  return Multiply(layer.down_proj, rows, OperatorKind::kDownProj);
+ArenaLayout::RegionId DenseFeedForward::Plan(const DecoderShape& shape, ArenaLayout& layout) {
+  const uint64_t row_bytes = 2 * WidestDenseFeedForward(shape.config) * sizeof(float);
+  return layout.Add("gate and up rows",
+                    shape.options.chunk_tokens * row_bytes + xnn::kReadableSlackBytes,
+                    {kGateUpStep, kDownStep});
 }
 
-void Decoder::ActivateRows(const Layer& layer, size_t rows) {
-  const size_t intermediate = layer.intermediate_size;
-  ForEachRow(rows, 2 * intermediate, [&](size_t row) {
+DenseFeedForward::DenseFeedForward(const LayerContext& context, size_t intermediate_size,
+                                   float* gate_up, const Roles& roles)
+    : FeedForward(context),
+      intermediate_size_(intermediate_size),
+      gate_up_(gate_up),
+      roles_(roles),
+      gated_act_(GatedActOf(context.config.hidden_act)) {}
+
+void DenseFeedForward::AddPlaces(TensorPlaces& places) {
+  const size_t hidden = config_.hidden_size;
+  places.Add({.role = roles_.gate_up_proj,
+              .product = &gate_up_proj_,
+              .outputs = 2 * intermediate_size_,
+              .inputs = hidden,
+              .input = hidden_.block_input(),
+              .input_stride = hidden,
+              .quantized = hidden_.quantized(),
+              .output = gate_up_});
+  places.Add({.role = roles_.down_proj,
+              .product = &down_proj_,
+              .outputs = hidden,
+              .inputs = intermediate_size_,
+              .input = gate_up_,
+              .input_stride = 2 * intermediate_size_,
+              .quantized = hidden_.quantized(),
+              .output = hidden_.block_output()});
+  places.AddVector(TensorRole::kGateUpBias, gate_up_bias_, 2 * intermediate_size_);
+  places.AddVector(TensorRole::kDownBias, down_bias_, hidden);
+}
+
+Status DenseFeedForward::Run(size_t rows) {
+  CRIA_RETURN_IF_ERROR(gate_up_proj_.Run(rows, OperatorKind::kGateUpProj, workers_));
+  Activate(rows);
+  return down_proj_.Run(rows, OperatorKind::kDownProj, workers_);
+}
+
+Status DenseFeedForward::RunProducts(size_t rows) {
+  CRIA_RETURN_IF_ERROR(gate_up_proj_.Run(rows, OperatorKind::kGateUpProj, workers_));
+  return down_proj_.Run(rows, OperatorKind::kDownProj, workers_);
+}
+
+void DenseFeedForward::Activate(size_t rows) const {
+  const size_t width = intermediate_size_;
+  workers_.ForEachRow(rows, 2 * width, [&](size_t row) {
     // The result overwrites the gate, from where the down projection reads it.
-    float* const gate = gate_up_ + row * 2 * intermediate;
-    if (layer.gate_up_bias != nullptr) ops::Add(layer.gate_up_bias, 2 * intermediate, gate);
-    gated_act_(gate, gate + intermediate, intermediate, gate);
-    MakeReady(layer.down_proj, gate, row);
+    float* const gate = gate_up_ + row * 2 * width;
+    if (gate_up_bias_ != nullptr) ops::Add(gate_up_bias_, 2 * width, gate);
+    gated_act_(gate, gate + width, width, gate);
+    hidden_.MakeReady(down_proj_, gate, row);
   });
-  Count(OperatorKind::kActivation);
+  workers_.Count(OperatorKind::kActivation);
 }
 
 }  // namespace cria

@@ -43,13 +43,19 @@ bool AreFinite(std::span<const std::byte> numbers, ExponentBits exponents) {
   return std::ranges::none_of(carries, [=](uint64_t carry) { return (carry & signs) != 0; });
 }
 
+// The pages of the layer's rows.
+const KvPageGroup& PageGroupOf(const Decoder& decoder, size_t layer) {
+  const KvCache& cache = decoder.cache();
+  return cache.pages().group(cache.layer(layer).group);
+}
+
 }  // namespace
 
 KvState::KvState(Decoder& decoder, SequenceId sequence, size_t num_tokens)
     : decoder_(decoder), sequence_(sequence), num_tokens_(num_tokens) {
   Layer next = {};
-  for (size_t i = 0; i < decoder.num_layers(); ++i) {
-    next.first_token = decoder.page_group(i).WindowBegin(num_tokens);
+  for (size_t i = 0; i < decoder.cache().num_layers(); ++i) {
+    next.first_token = PageGroupOf(decoder, i).WindowBegin(num_tokens);
     layers_.push_back(next);
     const size_t first_page = next.first_token / kKvPageTokens;
     next.first_block += DivideRoundingUp(num_tokens, kKvPageTokens) - first_page;
@@ -59,13 +65,12 @@ KvState::KvState(Decoder& decoder, SequenceId sequence, size_t num_tokens)
 }
 
 size_t KvState::num_heads() const {
-  return has_ranks() ? decoder_.link()->num_key_value_heads()
-                     : decoder_.cache(0).num_key_value_heads;
+  return decoder_.ranks().NumKeyValueHeads(decoder_.cache().layer(0).view);
 }
 
 // Of one token, in all heads of a layer.
 uint64_t KvState::RowBytes() const {
-  const ops::KvCacheView& cache = decoder_.cache(0);
+  const ops::KvCacheView& cache = decoder_.cache().layer(0).view;
   return num_heads() * KvRowBytes(cache.head_dim, cache.type);
 }
 
@@ -91,20 +96,16 @@ uint64_t KvState::BlockOffset(size_t block) const {
 KvRows KvState::RowsOf(size_t block) const {
   const size_t layer = LayerOf(block);
   const auto [begin_token, end_token] = Tokens(block, layer);
-  const ops::KvPageTable table = {decoder_.page_group(layer).Table(sequence_)};
+  const ops::KvPageTable table = {PageGroupOf(decoder_, layer).Table(sequence_)};
   return {.layer = layer, .first_row = table.Row(begin_token), .num_rows = end_token - begin_token};
 }
 
 KvParts KvState::Rows(size_t block, size_t head) const {
   const KvRows rows = RowsOf(block);
-  const ops::KvCacheView& cache = decoder_.cache(rows.layer);
-  return has_ranks() ? decoder_.link()->KvRowsOf(rows, cache, head)
-                     : RowsInCache(rows, cache, head);
+  return decoder_.ranks().KvRowsOf(rows, decoder_.cache().layer(rows.layer).view, head);
 }
 
-std::unique_lock<std::mutex> KvState::HoldBlock() const {
-  return has_ranks() ? decoder_.link()->HoldKvRows() : std::unique_lock<std::mutex>();
-}
+std::unique_lock<std::mutex> KvState::HoldBlock() const { return decoder_.ranks().HoldKvRows(); }
 
 Status KvState::Exchange(size_t block, KvDirection direction) const {
   return has_ranks() ? decoder_.ExchangeKvRows(RowsOf(block), direction) : Status();
@@ -149,10 +150,11 @@ uint64_t AttentionFingerprint(const ModelConfig& config, size_t context_tokens) 
 
 uint64_t AttentionFingerprint(const ModelConfig& config, const Decoder& decoder) {
   std::vector<uint64_t> numbers = {AttentionFingerprint(config, decoder.context_tokens())};
-  for (size_t i = 0; i < decoder.num_layers(); ++i) {
-    numbers.push_back(decoder.page_group(i).window_tokens());
+  for (size_t i = 0; i < decoder.cache().num_layers(); ++i) {
+    numbers.push_back(PageGroupOf(decoder, i).window_tokens());
     // Offsets of keys are lines over a page. They follow from the model and the rotary frequencies.
-    if (decoder.cache(i).key_offsets.middles != nullptr) numbers.push_back(kKvPageTokens);
+    if (decoder.cache().layer(i).view.key_offsets.middles != nullptr)
+      numbers.push_back(kKvPageTokens);
   }
   return ChecksumOf(std::as_bytes(std::span(numbers)));
 }

@@ -42,7 +42,7 @@ class KvState {
   // heads, these are copies, which Exchange brings here, or from here to their places. There is
   // room for one block of all states: who uses it holds HoldBlock.
   KvParts Rows(size_t block, size_t head) const;
-  bool has_ranks() const { return decoder_.link() != nullptr; }
+  bool has_ranks() const { return decoder_.ranks().num_ranks() > 1; }
   // Holds nothing if there are no other ranks.
   std::unique_lock<std::mutex> HoldBlock() const;
   // Does nothing if there are no other ranks.

@@ -1,13 +1,12 @@
-// The feed-forward of a layer whose rows choose among experts (Shazeer et al. 2017; Fedus et al.
-// 2022). Rows that chose the same expert are multiplied together, so that its weights are read once
-// for all of them, but no row's result depends on the others.
+#include "decode/mixture.h"
 
 #include <algorithm>
 
 #include "core/numeric.h"
 #include "core/platform.h"
-#include "decode/decoder.h"
+#include "decode/layer_steps.h"
 #include "ops/router.h"
+#include "ops/vector.h"
 
 namespace cria {
 namespace {
@@ -18,65 +17,156 @@ constexpr size_t kRoutedExperts = 16;
 
 }  // namespace
 
-Status Decoder::Mixture(const Layer& layer, size_t rows) {
-  Route(layer, rows);
+MixtureOfExperts::Regions MixtureOfExperts::Plan(const DecoderShape& shape, ArenaLayout& layout) {
+  constexpr Lifetime kLifetime = {kGateUpStep, kNextNormStep};
+  const ModelConfig& config = shape.config;
+  const uint64_t chunk = shape.options.chunk_tokens;
+  const uint64_t experts = config.num_experts;
+  const uint64_t slots = chunk * config.num_experts_per_tok;
+  const uint64_t slack = experts == 0 ? 0 : xnn::kReadableSlackBytes;
+  const uint64_t extra = experts == 0 ? 0 : xnn::kExtraRowQuantizations;
+  const size_t width = config.moe_intermediate_size;
+  const size_t stride = QuantizedRowStride(std::max<size_t>(config.hidden_size, width));
+  const auto add = [&](const char* name, uint64_t bytes) {
+    return layout.Add(name, bytes, kLifetime);
+  };
+  Regions regions;
+  regions.scores = add("scores of experts", chunk * experts * sizeof(float));
+  regions.choices = add("chosen experts", slots * sizeof(uint32_t));
+  regions.weights = add("weights of experts", slots * sizeof(float));
+  regions.slots = add("places of experts", slots * sizeof(uint32_t));
+  regions.slot_rows = add("rows of experts", slots * sizeof(uint32_t));
+  regions.groups = add("groups of experts", experts * sizeof(ExpertGroup));
+  regions.row_groups = add("products of experts", experts * sizeof(ops::RowGroup));
+  regions.quantized = add("experts' quantized activations", slots * stride + slack);
+  regions.quantizations =
+      add("experts' quantization parameters", (slots + extra) * sizeof(RowQuantization));
+  regions.gate_up = add("experts' gate and up rows", slots * 2 * width * sizeof(float) + slack);
+  regions.output = add("experts' output rows", slots * config.hidden_size * sizeof(float) + slack);
+  return regions;
+}
+
+MixtureOfExperts::Buffers::Buffers(const Regions& regions, const ArenaView& arena)
+    : scores(arena.Pointer<float>(regions.scores)),
+      choices(arena.Pointer<uint32_t>(regions.choices)),
+      weights(arena.Pointer<float>(regions.weights)),
+      slots(arena.Pointer<uint32_t>(regions.slots)),
+      slot_rows(arena.Pointer<uint32_t>(regions.slot_rows)),
+      groups(arena.Pointer<ExpertGroup>(regions.groups)),
+      row_groups(arena.Pointer<ops::RowGroup>(regions.row_groups)),
+      quantized{arena.Pointer<int8_t>(regions.quantized),
+                arena.Pointer<RowQuantization>(regions.quantizations)},
+      gate_up(arena.Pointer<float>(regions.gate_up)),
+      output(arena.Pointer<float>(regions.output)) {}
+
+MixtureOfExperts::MixtureOfExperts(const LayerContext& context, const Buffers& buffers,
+                                   float* shared_gate_up)
+    : FeedForward(context), buffers_(buffers), gated_act_(GatedActOf(context.config.hidden_act)) {
+  const size_t shared_size = context.config.shared_expert_intermediate_size;
+  if (shared_size == 0) return;
+  shared_.emplace(context, shared_size, shared_gate_up,
+                  DenseFeedForward::Roles{.gate_up_proj = TensorRole::kSharedExpertGateUpProj,
+                                          .down_proj = TensorRole::kSharedExpertDownProj});
+}
+
+void MixtureOfExperts::AddPlaces(TensorPlaces& places) {
+  const size_t hidden = config_.hidden_size;
+  const size_t experts = config_.num_experts;
+  const size_t width = config_.moe_intermediate_size;
+  places.Add(
+      {.role = TensorRole::kRouter, .vector = &router_, .outputs = experts, .inputs = hidden});
+  // The rows are collected where the output will be, which is written later.
+  places.Add({.role = TensorRole::kExpertsGateUpProj,
+              .product = &gate_up_proj_,
+              .outputs = experts * 2 * width,
+              .inputs = hidden,
+              .input = buffers_.output,
+              .input_stride = hidden,
+              .quantized = buffers_.quantized,
+              .output = buffers_.gate_up});
+  places.Add({.role = TensorRole::kExpertsDownProj,
+              .product = &down_proj_,
+              .outputs = experts * hidden,
+              .inputs = width,
+              .input = buffers_.gate_up,
+              .input_stride = 2 * width,
+              .quantized = buffers_.quantized,
+              .output = buffers_.output});
+  if (!shared_) return;
+  shared_->AddPlaces(places);
+  places.AddVector(TensorRole::kSharedExpertGate, shared_expert_gate_, hidden);
+}
+
+Status MixtureOfExperts::Run(size_t rows) {
+  Route(rows);
   GroupChoices(rows);
-  FillSlots(layer, rows);
-  Count(OperatorKind::kRouting);
-  CRIA_RETURN_IF_ERROR(
-      MultiplyExperts(layer.experts_gate_up_proj, rows, OperatorKind::kGateUpProj));
-  ActivateSlots(layer, rows);
-  CRIA_RETURN_IF_ERROR(MultiplyExperts(layer.experts_down_proj, rows, OperatorKind::kDownProj));
-  if (layer.intermediate_size != 0) CRIA_RETURN_IF_ERROR(SharedExpert(layer, rows));
-  AddExperts(layer, rows);
+  FillSlots(rows);
+  workers_.Count(OperatorKind::kRouting);
+  CRIA_RETURN_IF_ERROR(MultiplyExperts(gate_up_proj_, rows, OperatorKind::kGateUpProj));
+  ActivateSlots(rows);
+  CRIA_RETURN_IF_ERROR(MultiplyExperts(down_proj_, rows, OperatorKind::kDownProj));
+  if (shared_) CRIA_RETURN_IF_ERROR(RunShared(rows));
+  AddExperts(rows);
   return {};
 }
 
-Status Decoder::SharedExpert(const Layer& layer, size_t rows) {
-  // The rows are quantized as the experts read them.
-  if (layer.gate_up_proj.linear->input_form() != layer.experts_gate_up_proj.linear->input_form()) {
-    const size_t hidden = config_.hidden_size;
-    ForEachRow(rows, hidden, [&](size_t row) {
-      MakeReady(layer.gate_up_proj, FeedForwardRows() + row * hidden, row);
-    });
+Status MixtureOfExperts::RunProducts(size_t rows) {
+  // Consecutive choices, so that rows have as many experts as there are.
+  for (size_t i = 0; i < rows * config_.num_experts_per_tok; ++i) {
+    buffers_.choices[i] = static_cast<uint32_t>(i % config_.num_experts);
   }
-  return DenseFeedForward(layer, rows);
+  GroupChoices(rows);
+  CRIA_RETURN_IF_ERROR(MultiplyExperts(gate_up_proj_, rows, OperatorKind::kGateUpProj));
+  CRIA_RETURN_IF_ERROR(MultiplyExperts(down_proj_, rows, OperatorKind::kDownProj));
+  return shared_ ? shared_->RunProducts(rows) : Status();
 }
 
-void Decoder::Route(const Layer& layer, size_t rows) {
+Status MixtureOfExperts::RunShared(size_t rows) {
+  // The rows are quantized as the experts read them.
+  if (shared_->input().input_form() != gate_up_proj_.input_form()) {
+    const size_t hidden = config_.hidden_size;
+    workers_.ForEachRow(rows, hidden, [&](size_t row) {
+      hidden_.MakeReady(shared_->input(), hidden_.block_input() + row * hidden, row);
+    });
+  }
+  return shared_->Run(rows);
+}
+
+void MixtureOfExperts::Route(size_t rows) const {
   const size_t hidden = config_.hidden_size;
   const size_t num_experts = config_.num_experts;
   const auto score = [&](size_t first_row, size_t num_rows, size_t expert, size_t count) {
-    ops::RouterScores({FeedForwardRows() + first_row * hidden, hidden, num_rows},
-                      layer.router + expert * hidden, count, hidden,
-                      experts_.scores + first_row * num_experts + expert, num_experts);
+    ops::RouterScores({hidden_.block_input() + first_row * hidden, hidden, num_rows},
+                      router_ + expert * hidden, count, hidden,
+                      buffers_.scores + first_row * num_experts + expert, num_experts);
   };
   if (rows * num_experts * hidden < kMinSharedElements) {
     score(0, rows, 0, num_experts);
   } else if (rows < kRoutedRows) {
-    PoolFor(rows).ParallelFor(DivideRoundingUp(num_experts, kRoutedExperts), [&](size_t task) {
-      const size_t first = task * kRoutedExperts;
-      score(0, rows, first, std::min(kRoutedExperts, num_experts - first));
-    });
+    workers_.PoolFor(rows).ParallelFor(
+        DivideRoundingUp(num_experts, kRoutedExperts), [&](size_t task) {
+          const size_t first = task * kRoutedExperts;
+          score(0, rows, first, std::min(kRoutedExperts, num_experts - first));
+        });
   } else {
-    PoolFor(rows).ParallelFor(DivideRoundingUp(rows, kRoutedRows), [&](size_t task) {
+    workers_.PoolFor(rows).ParallelFor(DivideRoundingUp(rows, kRoutedRows), [&](size_t task) {
       const size_t first = task * kRoutedRows;
       score(first, std::min(kRoutedRows, rows - first), 0, num_experts);
     });
   }
   const size_t chosen = config_.num_experts_per_tok;
-  ForEachRow(rows, num_experts, [&](size_t row) {
-    ops::ChooseExperts({experts_.scores + row * num_experts, num_experts}, config_.norm_topk_prob,
-                       {experts_.choices + row * chosen, chosen},
-                       {experts_.weights + row * chosen, chosen});
+  workers_.ForEachRow(rows, num_experts, [&](size_t row) {
+    ops::ChooseExperts({buffers_.scores + row * num_experts, num_experts}, config_.norm_topk_prob,
+                       {buffers_.choices + row * chosen, chosen},
+                       {buffers_.weights + row * chosen, chosen});
   });
 }
 
-void Decoder::GroupChoices(size_t rows) {
+void MixtureOfExperts::GroupChoices(size_t rows) {
   const size_t num_choices = rows * config_.num_experts_per_tok;
-  const std::span<ExpertGroup> groups(experts_.groups, config_.num_experts);
+  const std::span<ExpertGroup> groups(buffers_.groups, config_.num_experts);
   for (size_t i = 0; i < groups.size(); ++i) groups[i] = {static_cast<uint32_t>(i), 0, 0};
-  for (size_t i = 0; i < num_choices; ++i) ++groups[experts_.choices[i]].num_slots;
+  for (size_t i = 0; i < num_choices; ++i) ++groups[buffers_.choices[i]].num_slots;
   uint32_t next = 0;
   for (ExpertGroup& group : groups) {
     group.first_slot = next;
@@ -84,77 +174,76 @@ void Decoder::GroupChoices(size_t rows) {
     group.num_slots = 0;
   }
   for (size_t i = 0; i < num_choices; ++i) {
-    ExpertGroup& group = groups[experts_.choices[i]];
+    ExpertGroup& group = groups[buffers_.choices[i]];
     const uint32_t slot = group.first_slot + group.num_slots++;
-    experts_.slots[i] = slot;
-    experts_.slot_rows[slot] = static_cast<uint32_t>(i / config_.num_experts_per_tok);
+    buffers_.slots[i] = slot;
+    buffers_.slot_rows[slot] = static_cast<uint32_t>(i / config_.num_experts_per_tok);
   }
   const auto unused = std::ranges::remove(groups, 0u, &ExpertGroup::num_slots);
   num_groups_ = groups.size() - unused.size();
 }
 
-void Decoder::FillSlots(const Layer& layer, size_t rows) {
-  for (const ExpertGroup& group : std::span(experts_.groups, num_groups_)) {
-    platform::BeginToRead(PartOf(layer.experts_gate_up_proj, group.expert));
-    platform::BeginToRead(PartOf(layer.experts_down_proj, group.expert));
+void MixtureOfExperts::FillSlots(size_t rows) const {
+  const size_t num_experts = config_.num_experts;
+  for (const ExpertGroup& group : std::span(buffers_.groups, num_groups_)) {
+    platform::BeginToRead(gate_up_proj_.Part(group.expert, num_experts));
+    platform::BeginToRead(down_proj_.Part(group.expert, num_experts));
   }
   const size_t hidden = config_.hidden_size;
   const size_t stride = QuantizedRowStride(hidden);
-  const bool is_f32 = layer.experts_gate_up_proj.linear->input_form() == xnn::InputForm::kF32;
-  ForEachRow(rows * config_.num_experts_per_tok, hidden, [&](size_t slot) {
-    const size_t row = experts_.slot_rows[slot];
+  const bool is_f32 = gate_up_proj_.input_form() == xnn::InputForm::kF32;
+  workers_.ForEachRow(rows * config_.num_experts_per_tok, hidden, [&](size_t slot) {
+    const size_t row = buffers_.slot_rows[slot];
     if (is_f32) {
-      std::copy_n(FeedForwardRows() + row * hidden, hidden, experts_.output + slot * hidden);
+      std::copy_n(hidden_.block_input() + row * hidden, hidden, buffers_.output + slot * hidden);
     } else {
-      std::copy_n(quantized_.values + row * stride, stride,
-                  experts_.quantized.values + slot * stride);
-      experts_.quantized.quantizations[slot] = quantized_.quantizations[row];
+      std::copy_n(hidden_.quantized().values + row * stride, stride,
+                  buffers_.quantized.values + slot * stride);
+      buffers_.quantized.quantizations[slot] = hidden_.quantized().quantizations[row];
     }
   });
 }
 
-Status Decoder::MultiplyExperts(const Projection& experts, size_t rows, OperatorKind kind) {
+Status MixtureOfExperts::MultiplyExperts(const Projection& experts, size_t rows,
+                                         OperatorKind kind) const {
   for (size_t i = 0; i < num_groups_; ++i) {
-    const ExpertGroup& group = experts_.groups[i];
-    experts_.row_groups[i] = {.packed = PartOf(experts, group.expert).data(),
+    const ExpertGroup& group = buffers_.groups[i];
+    buffers_.row_groups[i] = {.packed = experts.Part(group.expert, config_.num_experts).data(),
                               .first_row = group.first_slot,
                               .num_rows = group.num_slots};
   }
-  const Status product =
-      experts.linear->RunGroups({experts_.row_groups, num_groups_}, PoolFor(rows));
-  Count(kind);
-  return product;
+  return experts.RunGroups({buffers_.row_groups, num_groups_}, rows, kind, workers_);
 }
 
-void Decoder::ActivateSlots(const Layer& layer, size_t rows) {
+void MixtureOfExperts::ActivateSlots(size_t rows) const {
   const size_t width = config_.moe_intermediate_size;
-  ForEachRow(rows * config_.num_experts_per_tok, 2 * width, [&](size_t slot) {
+  workers_.ForEachRow(rows * config_.num_experts_per_tok, 2 * width, [&](size_t slot) {
     // The result overwrites the gate, from where the down projection reads it.
-    float* const gate = experts_.gate_up + slot * 2 * width;
+    float* const gate = buffers_.gate_up + slot * 2 * width;
     gated_act_(gate, gate + width, width, gate);
-    layer.experts_down_proj.linear->Quantize(gate, experts_.quantized, slot);
+    down_proj_.MakeReady(gate, buffers_.quantized, slot);
   });
-  Count(OperatorKind::kActivation);
+  workers_.Count(OperatorKind::kActivation);
 }
 
-void Decoder::AddExperts(const Layer& layer, size_t rows) {
+void MixtureOfExperts::AddExperts(size_t rows) const {
   const size_t hidden = config_.hidden_size;
   const size_t chosen = config_.num_experts_per_tok;
-  ForEachRow(rows, chosen * hidden, [&](size_t row) {
-    float* const sum = projected_ + row * hidden;
-    if (layer.intermediate_size == 0) {
+  workers_.ForEachRow(rows, chosen * hidden, [&](size_t row) {
+    float* const sum = hidden_.block_output() + row * hidden;
+    if (!shared_) {
       std::fill_n(sum, hidden, 0.0f);
-    } else if (layer.shared_expert_gate != nullptr) {
-      const float weight = ops::SharedExpertWeight(FeedForwardRows() + row * hidden,
-                                                   layer.shared_expert_gate, hidden);
+    } else if (shared_expert_gate_ != nullptr) {
+      const float weight = ops::SharedExpertWeight(hidden_.block_input() + row * hidden,
+                                                   shared_expert_gate_, hidden);
       for (size_t i = 0; i < hidden; ++i) sum[i] *= weight;
     }
     for (size_t i = row * chosen; i < (row + 1) * chosen; ++i) {
-      ops::AddScaled(experts_.output + experts_.slots[i] * hidden, experts_.weights[i], hidden,
+      ops::AddScaled(buffers_.output + buffers_.slots[i] * hidden, buffers_.weights[i], hidden,
                      sum);
     }
   });
-  Count(OperatorKind::kRouting);
+  workers_.Count(OperatorKind::kRouting);
 }
 
 }  // namespace cria

@@ -64,9 +64,9 @@ MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions&
       .other_memory = options.other_memory,
       .other_threads = options.other_threads,
       .num_texts = options.num_texts};
-  if (options.link != nullptr) {
+  if (options.ranks->num_ranks() > 1) {
     resolved.other_memory.push_back({"exchange between ranks", MemoryKind::kPrivate,
-                                     options.link->MemoryBytes(model.config, decoder)});
+                                     options.ranks->MemoryBytes(model.config, decoder)});
   }
   return resolved;
 }
@@ -99,7 +99,7 @@ Result<std::unique_ptr<Engine>> Engine::Load(const std::string& path,
 Result<std::unique_ptr<Engine>> Engine::Load(platform::File opened, const EngineOptions& options) {
   const platform::MemoryUsage program = platform::ReadMemoryUsage();
   CRIA_ASSIGN_OR_RETURN(ModelFile file, ModelFile::Open(std::move(opened)));
-  if (options.link != nullptr) CRIA_RETURN_IF_ERROR(options.link->TakePart(file));
+  CRIA_RETURN_IF_ERROR(options.ranks->TakePart(file));
   const ModelOutline outline = OutlineOf(file);
   std::optional<ModelFile> draft_file;
   std::shared_ptr<const ModelOutline> draft_outline;
@@ -154,7 +154,7 @@ Result<std::unique_ptr<Engine>> Engine::Load(platform::File opened, const Engine
     };
   };
   // Keys and values of a session file are exchanged while other sessions run.
-  if (resolved.draft_model != nullptr || options.link != nullptr) {
+  if (resolved.draft_model != nullptr || options.ranks->num_ranks() > 1) {
     engine->pool_mutex_ = std::make_unique<std::mutex>();
   }
   if (resolved.draft_model != nullptr) {
@@ -166,7 +166,7 @@ Result<std::unique_ptr<Engine>> Engine::Load(platform::File opened, const Engine
         ValidateDecoderOptions(resolved.draft_model->config, draft_options.decoder));
     CRIA_RETURN_IF_ERROR(engine->draft_engine_->Start(
         draft_options, std::move(packing), check_memory(resolved.draft_weights_in_memory),
-        engine->pool_mutex_.get(), /*link=*/nullptr));
+        engine->pool_mutex_.get(), NoOtherRanks()));
   }
   CRIA_ASSIGN_OR_RETURN(engine->tokenizer_, Tokenizer::Create(engine->file_.vocabulary()));
   if (resolved.max_constraints != 0) {
@@ -177,17 +177,18 @@ Result<std::unique_ptr<Engine>> Engine::Load(platform::File opened, const Engine
   }
   CRIA_RETURN_IF_ERROR(engine->Start(resolved, options.packing,
                                      check_memory(resolved.weights_in_memory),
-                                     engine->pool_mutex_.get(), options.link));
+                                     engine->pool_mutex_.get(), *options.ranks));
   return engine;
 }
 
 Status Engine::Start(const MemoryPlanOptions& options, xnn::PackingOptions packing,
-                     std::function<Status()> check_memory, std::mutex* pool_mutex, RankLink* link) {
+                     std::function<Status()> check_memory, std::mutex* pool_mutex,
+                     RankLink& ranks) {
   packing.check_memory = std::move(check_memory);
   CRIA_ASSIGN_OR_RETURN(weights_, xnn::LoadPackedWeights(file_, packing, *batch_pool_));
-  if (link != nullptr) CRIA_RETURN_IF_ERROR(link->Prepare(file_.config(), options.decoder));
+  CRIA_RETURN_IF_ERROR(ranks.Prepare(file_.config(), options.decoder));
   CRIA_ASSIGN_OR_RETURN(decoder_, Decoder::Create(file_, *weights_, options.decoder, *pool_,
-                                                  *batch_pool_, pool_mutex, link));
+                                                  *batch_pool_, pool_mutex, ranks));
   scheduler_ = std::make_unique<Scheduler>(*decoder_);
   return {};
 }

@@ -58,9 +58,8 @@ struct EngineOptions {
   // How many texts the program chooses at once, each with any options, and holds besides: a part of
   // the plan.
   size_t num_texts = 0;
-  // Leads to the other ranks that compute the model together; null: this process computes it alone.
-  // It must outlive the engine.
-  RankLink* link = nullptr;
+  // Leads to the other ranks that compute the model together. It must outlive the engine.
+  RankLink* ranks = &NoOtherRanks();
   // Told what a user may want to know, such as that there are no drafts here; may be null.
   std::function<void(std::string_view sentence)> on_notice;
 
@@ -132,7 +131,7 @@ class Engine {
   Engine(MemoryPlan plan, ModelFile file, Pool pool, Pool batch_pool);
   // Loads the weights and makes what runs them. `check_memory` is that of the packing options.
   Status Start(const MemoryPlanOptions& options, xnn::PackingOptions packing,
-               std::function<Status()> check_memory, std::mutex* pool_mutex, RankLink* link);
+               std::function<Status()> check_memory, std::mutex* pool_mutex, RankLink& ranks);
 
   MemoryPlan plan_;
   ModelFile file_;

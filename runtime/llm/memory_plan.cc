@@ -83,11 +83,11 @@ void AddArenaLines(const DecoderMemory& memory, std::vector<MemoryLine>& lines) 
     rest -= bytes;
     lines.push_back({std::move(name), MemoryKind::kPrivate, bytes});
   };
-  add("KV cache",
-      {memory.keys, memory.values, memory.key_scales, memory.value_scales, memory.key_offsets});
-  add("KV page tables", {memory.pages});
-  add("rope tables", {memory.rope_cosines, memory.rope_sines});
-  add("norm weights", {memory.norm_weights});
+  add("KV cache", {memory.kv.keys, memory.kv.values, memory.kv.key_scales, memory.kv.value_scales,
+                   memory.kv.key_offsets});
+  add("KV page tables", {memory.kv.pages});
+  add("rope tables", {memory.ropes.cosines, memory.ropes.sines});
+  add("norm weights", {memory.vectors});
   add("logits", {memory.logits});
   lines.push_back({"activations", MemoryKind::kPrivate, rest});
 }
@@ -151,7 +151,7 @@ Result<MemoryDemand> DemandOf(const ModelOutline& model, const MemoryPlanOptions
   const uint64_t packing = 2 * xnn::PackingPeakBytes(model.matrices, batch_threads);
   uint64_t tables = 0;
   for (const auto region :
-       {memory.rope_cosines, memory.rope_sines, memory.norm_weights, memory.key_offsets}) {
+       {memory.ropes.cosines, memory.ropes.sines, memory.vectors, memory.kv.key_offsets}) {
     tables += memory.layout.bytes(region);
   }
   demand.loading_bytes = model.metadata_bytes + operators + session +

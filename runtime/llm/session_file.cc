@@ -152,7 +152,7 @@ std::string WhyReadAgain(const SessionHead& head, Engine& engine) {
   if (head.kv_state_version != kKvStateVersion) {
     return "another version of Cria has written its KV cache";
   }
-  if (head.kv_type != static_cast<uint32_t>(decoder.cache(0).type)) {
+  if (head.kv_type != static_cast<uint32_t>(decoder.cache().layer(0).view.type)) {
     return head.kv_type > static_cast<uint32_t>(KvType::kInt8)
                ? "its KV cache has an unknown type"
                : Format("its KV cache has the type {}",
@@ -196,12 +196,12 @@ Status ReadKvState(const platform::File& file, uint64_t offset, const KvState& s
                    std::span<const uint64_t> checksums, Engine& engine) {
   std::mutex mutex;
   Status result;
-  const size_t num_layers = engine.decoder().num_layers();
+  const size_t num_layers = engine.decoder().cache().num_layers();
   const auto task = [&](size_t index) {
     if (index < num_layers) return state.MakeResident(index);
     const size_t block = index - num_layers;
-    Status read =
-        ReadBlock(file, offset, state, block, checksums[block], engine.decoder().cache(0).type);
+    Status read = ReadBlock(file, offset, state, block, checksums[block],
+                            engine.decoder().cache().layer(0).view.type);
     if (read) return;
     const std::lock_guard lock(mutex);
     result = std::move(read);
@@ -298,7 +298,7 @@ Status SaveSession(const std::string& path, SessionContent content,
       .attention_fingerprint = AttentionFingerprint(engine.file().config(), decoder),
       .begin_time = timegm(&begin_time),
       .kv_state_version = kKvStateVersion,
-      .kv_type = static_cast<uint32_t>(decoder.cache(0).type),
+      .kv_type = static_cast<uint32_t>(decoder.cache().layer(0).view.type),
       .content = static_cast<uint32_t>(content),
       .num_tokens = static_cast<uint32_t>(tokens.size()),
       .num_cached_tokens = static_cast<uint32_t>(num_cached),

@@ -110,7 +110,7 @@ void FillRopeTable(const ModelConfig& config, const LayerKind& kind, size_t posi
   }
 }
 
-std::vector<LayerKind> RopeTables(const ModelConfig& config) {
+std::vector<LayerKind> KindsWithRopeTables(const ModelConfig& config) {
   std::vector<LayerKind> tables;
   for (const LayerKind& kind : config.layer_kinds) {
     if (!kind.no_rope && RopeTableOf(tables, kind) == tables.size()) tables.push_back(kind);

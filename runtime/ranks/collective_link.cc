@@ -77,7 +77,7 @@ uint64_t CollectiveLink::OwnBytes(const ModelConfig& config, const DecoderOption
 }
 
 uint64_t CollectiveLink::KvBytes(const ModelConfig& config, const DecoderOptions& options) const {
-  const size_t heads = IsFirst() ? num_key_value_heads() : config.num_key_value_heads;
+  const size_t heads = IsFirst() ? shares_.back().key_value_heads.end : config.num_key_value_heads;
   return KvRowExchange::MemoryBytes(heads, config.head_dim, options.kv_type);
 }
 
@@ -241,7 +241,7 @@ Status CollectiveLink::Follow(Decoder& decoder) {
         break;
       case Command::kExchangeKv:
         CRIA_RETURN_IF_ERROR(kv_exchange_.Exchange({words_[0], words_[1], words_[2]},
-                                                   decoder.cache(words_[0]),
+                                                   decoder.cache().layer(words_[0]).view,
                                                    static_cast<KvDirection>(words_[3])));
         break;
       case Command::kStop:

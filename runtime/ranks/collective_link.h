@@ -48,11 +48,14 @@ class CollectiveLink final : public RankLink {
   Status BeginForward(const Batch& batch, const KvPages& pages) override;
   Status BeginMove(std::span<const PageMove> moves) override;
   Status BeginLogits(size_t first, size_t rows) override;
+  size_t num_ranks() const override { return collective_.num_ranks(); }
   Status Sum(std::span<float> values) override;
   Status NormalizeJointly(std::span<float> qkv, const float* bias, const float* q_norm,
                           const float* k_norm) override;
   Status GatherLogits(std::span<float> logits, size_t rows) override;
-  size_t num_key_value_heads() const override { return shares_.back().key_value_heads.end; }
+  size_t NumKeyValueHeads(const ops::KvCacheView&) const override {
+    return shares_.back().key_value_heads.end;
+  }
   std::unique_lock<std::mutex> HoldKvRows() override { return std::unique_lock(kv_rows_mutex_); }
   Status ExchangeKvRows(const KvRows& rows, const ops::KvCacheView& cache,
                         KvDirection direction) override;

@@ -23,7 +23,7 @@ class JointNorm {
   JointNorm(const ModelConfig& part, std::span<const RankShare> shares, size_t rank,
             std::span<float> sums);
 
-  // As RankLink::NormalizeJointly.
+  // As RankMath::NormalizeJointly.
   Status Normalize(std::span<float> qkv, const float* bias, const float* q_norm,
                    const float* k_norm, Collective& collective) const;
 

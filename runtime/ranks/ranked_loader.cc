@@ -167,7 +167,7 @@ Result<std::unique_ptr<Engine>> RankedLoader::LoadTogether(const std::string& pa
   CRIA_RETURN_IF_ERROR(
       Agree(collective_, opened, std::as_bytes(std::span(digest)), "another model file"));
   link_ = std::make_unique<CollectiveLink>(collective_, link_options_);
-  options.link = link_.get();
+  options.ranks = link_.get();
   Result<std::unique_ptr<Engine>> engine = Engine::Load(path, options);
   const Status loaded = engine ? Status() : Status(std::unexpected(engine.error()));
   // Rank 0 would not know that there is less room on another rank.

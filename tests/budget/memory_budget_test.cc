@@ -15,8 +15,8 @@ using support::Llama32Of1B;
 
 size_t KvBytes(const DecoderMemory& memory) {
   const ArenaLayout& layout = memory.layout;
-  return layout.bytes(memory.keys) + layout.bytes(memory.values) + layout.bytes(memory.key_scales) +
-         layout.bytes(memory.value_scales);
+  return layout.bytes(memory.kv.keys) + layout.bytes(memory.kv.values) +
+         layout.bytes(memory.kv.key_scales) + layout.bytes(memory.kv.value_scales);
 }
 
 TEST(MemoryBudget, KvCacheIsWhatItsTypeSays) {

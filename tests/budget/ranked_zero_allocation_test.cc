@@ -42,7 +42,7 @@ void ExpectQuietRanks(const std::string& path, size_t num_ranks, WireType wire) 
   for (size_t rank = 0; rank < num_ranks; ++rank) {
     WatchedRank& added = *ranks.emplace_back(std::make_unique<WatchedRank>(rendezvous, rank, wire));
     EngineOptions own = rank == 0 ? options : FollowerOptions(options);
-    own.link = &added.link;
+    own.ranks = &added.link;
     added.engine = Unwrap(Engine::Load(path, own));
   }
   std::vector<std::thread> threads;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "decode/decoder_of_every_kind.h"
+#include "decode/layer_products.h"
 #include "support/emulation.h"
 #include "support/plant_channels.h"
 #include "support/schemes_and_kv_types.h"
@@ -164,10 +165,10 @@ TEST(Decoder, ProductsAloneLeaveTheCacheAsItIs) {
   const std::vector<int32_t> ids = SomeIds(20, model.config.vocab_size);
   const std::vector<float> expected = loaded.Run(ids, {19, 1});
   Decoder& decoder = loaded.decoder();
-  for (const size_t rows : {1, 20}) ASSERT_TRUE(decoder.RunLayerProducts(rows));
-  EXPECT_FALSE(decoder.RunLayerProducts(decoder.chunk_tokens() + 1));
-  ASSERT_TRUE(decoder.RunHeadProduct(1));
-  EXPECT_FALSE(decoder.RunHeadProduct(2));
+  for (const size_t rows : {1, 20}) ASSERT_TRUE(RunLayerProducts(decoder, rows));
+  EXPECT_FALSE(RunLayerProducts(decoder, decoder.chunk_tokens() + 1));
+  ASSERT_TRUE(RunHeadProduct(decoder, 1));
+  EXPECT_FALSE(RunHeadProduct(decoder, 2));
   EXPECT_FALSE(decoder.Logits(0));
   ASSERT_TRUE(loaded.Forward(std::span(ids).last(1), 19, 1));
   const auto logits = decoder.Logits(0);

@@ -41,28 +41,30 @@ TEST(DecoderMemoryTest, RegionsHoldTheirShapes) {
         << memory.layout.name(region);
   };
   const size_t slack = xnn::kReadableSlackBytes;
-  expect_holds(memory.norm_weights, size_t{61} * 576 * 4);
+  expect_holds(memory.vectors, size_t{61} * 576 * 4);
   // 1,000 positions are 16 pages of 64.
-  expect_holds(memory.keys, size_t{30} * 3 * 1024 * 64 * 4);
-  expect_holds(memory.values, size_t{30} * 3 * 1024 * 64 * 4);
-  expect_holds(memory.key_scales, 0);
-  expect_holds(memory.value_scales, 0);
-  expect_holds(memory.pages, KvPages::MemoryBytes(
-                                 {.num_pages = 16, .num_sequences = 1, .sequence_tokens = 1000}));
-  expect_holds(memory.rope_cosines, size_t{1000} * 32 * 4);
-  expect_holds(memory.rope_sines, size_t{1000} * 32 * 4);
+  expect_holds(memory.kv.keys, size_t{30} * 3 * 1024 * 64 * 4);
+  expect_holds(memory.kv.values, size_t{30} * 3 * 1024 * 64 * 4);
+  expect_holds(memory.kv.key_scales, 0);
+  expect_holds(memory.kv.value_scales, 0);
+  expect_holds(
+      memory.kv.pages,
+      KvPages::MemoryBytes({.num_pages = 16, .num_sequences = 1, .sequence_tokens = 1000}));
+  expect_holds(memory.ropes.cosines, size_t{1000} * 32 * 4);
+  expect_holds(memory.ropes.sines, size_t{1000} * 32 * 4);
   expect_holds(memory.logits, size_t{49152} * 4);
   expect_holds(memory.embedding_row, size_t{576} * 8);
-  expect_holds(memory.hidden, size_t{100} * 576 * 4);
+  expect_holds(memory.hidden.hidden, size_t{100} * 576 * 4);
   // 1,536 values, and 48 scales, offsets, sums and twice as many sums of halves, are 39 cache
   // lines; the distance of rows is an odd number of them.
-  expect_holds(memory.quantized, size_t{100} * 39 * 64, slack);
-  expect_holds(memory.quantizations, (100 + xnn::kExtraRowQuantizations) * sizeof(RowQuantization));
-  expect_holds(memory.normed, size_t{100} * 576 * 4, slack);
-  expect_holds(memory.qkv, size_t{100} * (9 + 3 + 3) * 64 * 4);
-  expect_holds(memory.attention_output, size_t{100} * 576 * 4, slack);
+  expect_holds(memory.hidden.quantized, size_t{100} * 39 * 64, slack);
+  expect_holds(memory.hidden.quantizations,
+               (100 + xnn::kExtraRowQuantizations) * sizeof(RowQuantization));
+  expect_holds(memory.hidden.normed, size_t{100} * 576 * 4, slack);
+  expect_holds(memory.attention.qkv, size_t{100} * (9 + 3 + 3) * 64 * 4);
+  expect_holds(memory.attention.output, size_t{100} * 576 * 4, slack);
   expect_holds(memory.gate_up, size_t{100} * 3072 * 4, slack);
-  expect_holds(memory.projected, size_t{100} * 576 * 4);
+  expect_holds(memory.hidden.projected, size_t{100} * 576 * 4);
 }
 
 TEST(DecoderMemoryTest, SeveralRowsOfLogitsTakeNothingElse) {
@@ -85,7 +87,7 @@ TEST(DecoderMemoryTest, BiasesAndNormsOfHeadsLieWithTheNorms) {
   const DecoderOptions options = {.context_tokens = 64};
   const auto elements = [&](const ModelConfig& config) {
     const DecoderMemory memory = PlanDecoderMemory(config, options, 1);
-    return memory.layout.bytes(memory.norm_weights) / sizeof(float);
+    return memory.layout.bytes(memory.vectors) / sizeof(float);
   };
   const size_t plain = elements(Small());
   ModelConfig config = Small();
@@ -107,10 +109,10 @@ TEST(DecoderMemoryTest, Int8CachesAreAQuarterWithScales) {
   const DecoderOptions bytes = {.context_tokens = 512, .kv_type = KvType::kInt8};
   const DecoderMemory f32 = PlanDecoderMemory(Small(), floats, 1);
   const DecoderMemory int8 = PlanDecoderMemory(Small(), bytes, 1);
-  EXPECT_EQ(f32.layout.bytes(f32.keys), 4 * int8.layout.bytes(int8.keys));
-  EXPECT_EQ(f32.layout.bytes(f32.values), 4 * int8.layout.bytes(int8.values));
-  EXPECT_EQ(int8.layout.bytes(int8.key_scales), size_t{30} * 3 * 512 * 4);
-  EXPECT_EQ(int8.layout.bytes(int8.value_scales), size_t{30} * 3 * 512 * 4);
+  EXPECT_EQ(f32.layout.bytes(f32.kv.keys), 4 * int8.layout.bytes(int8.kv.keys));
+  EXPECT_EQ(f32.layout.bytes(f32.kv.values), 4 * int8.layout.bytes(int8.kv.values));
+  EXPECT_EQ(int8.layout.bytes(int8.kv.key_scales), size_t{30} * 3 * 512 * 4);
+  EXPECT_EQ(int8.layout.bytes(int8.kv.value_scales), size_t{30} * 3 * 512 * 4);
   EXPECT_LT(int8.layout.total_bytes(), f32.layout.total_bytes());
 }
 
@@ -120,12 +122,12 @@ TEST(DecoderMemoryTest, WhatAStepReadsAndWritesLiesApart) {
         PlanDecoderMemory(Small(), {.context_tokens = 2048, .chunk_tokens = 128}, num_threads);
     const ArenaLayout& layout = memory.layout;
     const std::vector<std::vector<size_t>> steps = {
-        {memory.normed, memory.qkv},
-        {memory.qkv, memory.attention_scratch, memory.attention_output},
-        {memory.attention_output, memory.projected},
-        {memory.projected, memory.hidden, memory.normed},
-        {memory.normed, memory.gate_up},
-        {memory.gate_up, memory.projected}};
+        {memory.hidden.normed, memory.attention.qkv},
+        {memory.attention.qkv, memory.attention.scratch, memory.attention.output},
+        {memory.attention.output, memory.hidden.projected},
+        {memory.hidden.projected, memory.hidden.hidden, memory.hidden.normed},
+        {memory.hidden.normed, memory.gate_up},
+        {memory.gate_up, memory.hidden.projected}};
     for (const auto& step : steps) {
       for (size_t i = 0; i < step.size(); ++i) {
         for (size_t j = 0; j < i; ++j) {
@@ -136,9 +138,10 @@ TEST(DecoderMemoryTest, WhatAStepReadsAndWritesLiesApart) {
     }
     // What lives on is apart from everything.
     for (const size_t kept :
-         {memory.norm_weights, memory.key_offsets, memory.keys, memory.values, memory.pages,
-          memory.rope_cosines, memory.rope_sines, memory.logits, memory.embedding_row,
-          memory.hidden, memory.quantized, memory.quantizations, memory.normed}) {
+         {memory.vectors, memory.kv.key_offsets, memory.kv.keys, memory.kv.values, memory.kv.pages,
+          memory.ropes.cosines, memory.ropes.sines, memory.logits, memory.embedding_row,
+          memory.hidden.hidden, memory.hidden.quantized, memory.hidden.quantizations,
+          memory.hidden.normed}) {
       for (size_t other = 0; other < layout.num_regions(); ++other) {
         if (other != kept) {
           EXPECT_TRUE(Apart(layout, kept, other))
@@ -154,8 +157,8 @@ TEST(DecoderMemoryTest, KindsOfLayersHaveRopeTablesOfTheirOwn) {
     ModelConfig config = Small();
     config.layer_kinds = kinds;
     const DecoderMemory memory = PlanDecoderMemory(config, {.context_tokens = 512}, 1);
-    EXPECT_EQ(memory.layout.bytes(memory.rope_cosines), memory.layout.bytes(memory.rope_sines));
-    return memory.layout.bytes(memory.rope_cosines);
+    EXPECT_EQ(memory.layout.bytes(memory.ropes.cosines), memory.layout.bytes(memory.ropes.sines));
+    return memory.layout.bytes(memory.ropes.cosines);
   };
   const LayerKind full = {.rope_theta = 1e6f};
   const LayerKind windowed = {.sliding_window = 256, .rope_theta = 1e6f};
@@ -177,14 +180,14 @@ TEST(DecoderMemoryTest, LayersWithWindowsHoldFewerRows) {
   const DecoderMemory memory = PlanDecoderMemory(config, options, 1);
   // 2 layers of 64 pages, and 28 of 11: 511 positions and a chunk of 100.
   const size_t pages = 2 * 64 + 28 * 11;
-  EXPECT_EQ(memory.layout.bytes(memory.keys), pages * kKvPageTokens * 3 * 64);
-  EXPECT_EQ(memory.layout.bytes(memory.values), memory.layout.bytes(memory.keys));
-  EXPECT_EQ(memory.layout.bytes(memory.key_scales), pages * kKvPageTokens * 3 * 4);
-  EXPECT_EQ(memory.layout.bytes(memory.value_scales), memory.layout.bytes(memory.key_scales));
+  EXPECT_EQ(memory.layout.bytes(memory.kv.keys), pages * kKvPageTokens * 3 * 64);
+  EXPECT_EQ(memory.layout.bytes(memory.kv.values), memory.layout.bytes(memory.kv.keys));
+  EXPECT_EQ(memory.layout.bytes(memory.kv.key_scales), pages * kKvPageTokens * 3 * 4);
+  EXPECT_EQ(memory.layout.bytes(memory.kv.value_scales), memory.layout.bytes(memory.kv.key_scales));
   const KvPages::Shape shape = ShapeOfKvPages(config, options);
   EXPECT_EQ(shape.chunk_tokens, 100u);
   EXPECT_EQ(KvPages::Groups(shape).size(), 2u);
-  EXPECT_GE(memory.layout.bytes(memory.pages), KvPages::MemoryBytes(shape));
+  EXPECT_GE(memory.layout.bytes(memory.kv.pages), KvPages::MemoryBytes(shape));
   // A chunk is never longer than the context.
   EXPECT_EQ(ShapeOfKvPages(config, {.context_tokens = 50, .chunk_tokens = 100}).chunk_tokens, 50u);
 }
@@ -199,7 +202,7 @@ TEST(DecoderMemoryTest, SomeBytesAreShared) {
 TEST(DecoderMemoryTest, AChunkIsNeverLargerThanTheContext) {
   const DecoderMemory small =
       PlanDecoderMemory(Small(), {.context_tokens = 16, .chunk_tokens = 128}, 1);
-  EXPECT_EQ(small.layout.bytes(small.hidden), size_t{16} * 576 * 4);
+  EXPECT_EQ(small.layout.bytes(small.hidden.hidden), size_t{16} * 576 * 4);
 }
 
 TEST(DecoderMemoryTest, TheLargestConfigurationDoesNotOverflow) {

@@ -180,11 +180,11 @@ TEST(RopeTableTest, KindsShareTablesUnlessTheirFrequenciesDiffer) {
   LayerKind scaled = full;
   scaled.rope_scaling = {.type = RopeScaling::Type::kLinear, .factor = 2.0f};
   ModelConfig config = Config(8, 1e6f);
-  EXPECT_EQ(RopeTables(config).size(), 1u);
+  EXPECT_EQ(KindsWithRopeTables(config).size(), 1u);
   config.layer_kinds = {full, windowed};
-  EXPECT_EQ(RopeTables(config).size(), 1u);
+  EXPECT_EQ(KindsWithRopeTables(config).size(), 1u);
   config.layer_kinds = {windowed, other, full, scaled};
-  const std::vector<LayerKind> tables = RopeTables(config);
+  const std::vector<LayerKind> tables = KindsWithRopeTables(config);
   EXPECT_EQ(tables, (std::vector<LayerKind>{windowed, other, scaled}));
   EXPECT_EQ(RopeTableOf(tables, full), 0u);
   EXPECT_EQ(RopeTableOf(tables, windowed), 0u);

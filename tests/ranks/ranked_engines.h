@@ -33,7 +33,7 @@ class RankedEngines {
       Rank& added =
           *ranks_.emplace_back(std::make_unique<Rank>(boxes_, rank, LinkOptions{weights, wire}));
       EngineOptions own = rank == 0 ? options : FollowerOptions(options);
-      own.link = &added.link;
+      own.ranks = &added.link;
       added.engine = Unwrap(Engine::Load(path, own));
     }
     for (size_t rank = 1; rank < weights.size(); ++rank) {

@@ -178,8 +178,8 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(RankedModel, KeysAndValuesAreDivided) {
   const ConvertedModel model;
   RankedEngines ranked(model.path(), {1, 1}, SmallOptions());
-  EXPECT_EQ(ranked.engine(0).decoder().cache(0).num_key_value_heads, 1u);
-  EXPECT_EQ(ranked.engine(1).decoder().cache(0).num_key_value_heads, 1u);
+  EXPECT_EQ(ranked.engine(0).decoder().cache().layer(0).view.num_key_value_heads, 1u);
+  EXPECT_EQ(ranked.engine(1).decoder().cache().layer(0).view.num_key_value_heads, 1u);
 }
 
 // Rank 0 alone knows which pages sequences hold: two of them, one of which shares the other's, and

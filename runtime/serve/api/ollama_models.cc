@@ -63,7 +63,7 @@ void HandleOllamaShow(Exchange& exchange) {
   static_cast<void>(fields.RequiredString(fields.Has("name") ? "name" : "model"));
   // Of several ranks, this one has some of the heads.
   Result<ModelFile> whole = Fail(ErrorCode::kNotFound, "");
-  if (state.engine.decoder().link() != nullptr) {
+  if (state.engine.decoder().ranks().num_ranks() > 1) {
     whole = ModelFile::Open(state.engine.file().path());
   }
   const ModelConfig& config = whole ? whole->config() : state.engine.file().config();

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <memory>
+
+#include "decode/layer_block.h"
+#include "decode/tensor_places.h"
+
+namespace cria {
+
+// One layer: a token mixer and a feed-forward, each between its norms. Norms that the model does
+// not have are null.
+struct DecoderLayer {
+  // Places of the layer's norms and of both blocks.
+  void AddPlaces(TensorPlaces& places, size_t hidden_size);
+
+  const float* input_layernorm = nullptr;           // [hidden_size]
+  const float* attention_output_norm = nullptr;     // [hidden_size]
+  const float* post_attention_layernorm = nullptr;  // [hidden_size]
+  const float* mlp_output_norm = nullptr;           // [hidden_size]
+  std::unique_ptr<TokenMixer> mixer;
+  std::unique_ptr<FeedForward> feed_forward;
+};
+
+}  // namespace cria

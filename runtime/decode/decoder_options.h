@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+
+#include "cria/error.h"
+#include "decode/kv_pages.h"
+#include "model/config.h"
+#include "ops/kv_cache_view.h"
+
+namespace cria {
+
+// Maximum number of sequences of a decoder.
+inline constexpr size_t kMaxSequences = 256;
+
+struct DecoderOptions {
+  size_t context_tokens = 2048;  // Of all sequences together.
+  size_t chunk_tokens = 128;     // Maximum number of tokens that one Forward takes.
+  KvType kv_type = KvType::kF32;
+  // Maximum number of sequences that share the context. Each may be as long as the context, or as
+  // the model's longest.
+  size_t num_sequences = 1;
+  // Maximum number of rows of logits that one product computes, but at least one for each sequence.
+  // Only the time of more rows than these depends on it. More than chunk_tokens are as many as
+  // chunk_tokens.
+  size_t max_logit_rows = 1;
+};
+
+// The options as a decoder uses them: what is more than it can be is reduced, and what is less than
+// it must be is raised.
+DecoderOptions EffectiveOptions(const DecoderOptions& options);
+
+// Maximum number of tokens of one sequence.
+size_t MaxSequenceTokens(const ModelConfig& config, const DecoderOptions& options);
+
+// The context is rounded up to whole pages. The windows are those of the kinds of layers.
+KvPages::Shape ShapeOfKvPages(const ModelConfig& config, const DecoderOptions& options);
+
+// Checks the sizes; the error names the option that is wrong.
+Status ValidateDecoderOptions(const ModelConfig& config, const DecoderOptions& options);
+
+// What decides how much memory each part of a decoder needs.
+struct DecoderShape {
+  const ModelConfig& config;
+  DecoderOptions options;  // EffectiveOptions.
+  size_t num_threads = 1;  // The most that compute at once.
+
+  size_t sequence_tokens() const { return MaxSequenceTokens(config, options); }
+};
+
+}  // namespace cria

@@ -1,0 +1,128 @@
+#include "decode/kv_cache.h"
+
+#include <utility>
+
+#include "decode/key_offsets.h"
+#include "model/rope_table.h"
+#include "ops/kv_cache_shift.h"
+
+namespace cria {
+namespace {
+
+// The sum of all layers' pages.
+uint64_t NumLayerPages(const ModelConfig& config, const KvPages::Shape& shape) {
+  const std::vector<KvPageGroup::Shape> groups = KvPages::Groups(shape);
+  uint64_t num_pages = 0;
+  for (size_t i = 0; i < config.num_hidden_layers; ++i) {
+    num_pages += groups[KvPages::GroupOf(groups, config.layer_kind(i).sliding_window)].num_pages;
+  }
+  return num_pages;
+}
+
+}  // namespace
+
+KvCache::Regions KvCache::Plan(const DecoderShape& shape, ArenaLayout& layout) {
+  const ModelConfig& config = shape.config;
+  const KvType type = shape.options.kv_type;
+  const KvPages::Shape pages = ShapeOfKvPages(config, shape.options);
+  const uint64_t rows = NumLayerPages(config, pages) * config.num_key_value_heads * kKvPageTokens;
+  const uint64_t bytes = rows * config.head_dim * KvElementBytes(type);
+  const uint64_t scale_bytes = type == KvType::kInt8 ? rows * sizeof(float) : 0;
+  const uint64_t offsets = HasKeyOffsets(config, type) ? uint64_t{config.num_hidden_layers} * 2 *
+                                                             config.key_value_channels()
+                                                       : 0;
+  Regions regions;
+  regions.key_offsets = layout.Add("KV cache: key offsets", offsets * sizeof(float), kWholeLife);
+  regions.keys = layout.Add("KV cache: keys", bytes, kWholeLife);
+  regions.values = layout.Add("KV cache: values", bytes, kWholeLife);
+  regions.key_scales = layout.Add("KV cache: key scales", scale_bytes, kWholeLife);
+  regions.value_scales = layout.Add("KV cache: value scales", scale_bytes, kWholeLife);
+  regions.pages = layout.Add("KV cache: pages", KvPages::MemoryBytes(pages), kWholeLife);
+  return regions;
+}
+
+KvCache::KvCache(const DecoderShape& shape, const Regions& regions, const ArenaView& arena,
+                 const RopeTables& ropes)
+    : config_(shape.config),
+      sequence_tokens_(shape.sequence_tokens()),
+      pages_(ShapeOfKvPages(shape.config, shape.options), arena.Region(regions.pages)),
+      layers_(shape.config.num_hidden_layers),
+      key_offsets_(arena.Pointer<float>(regions.key_offsets)) {
+  const KvType type = shape.options.kv_type;
+  const size_t element_bytes = KvElementBytes(type);
+  const std::vector<KvPageGroup::Shape> groups =
+      KvPages::Groups(ShapeOfKvPages(shape.config, shape.options));
+  auto* keys = arena.Pointer<std::byte>(regions.keys);
+  auto* values = arena.Pointer<std::byte>(regions.values);
+  auto* key_scales = arena.Pointer<float>(regions.key_scales);
+  auto* value_scales = arena.Pointer<float>(regions.value_scales);
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const LayerKind& kind = config_.layer_kind(i);
+    Layer& layer = layers_[i];
+    layer.group = KvPages::GroupOf(groups, kind.sliding_window);
+    layer.rope = ropes.Of(kind);
+    const size_t num_pages = groups[layer.group].num_pages;
+    layer.view = {.type = type,
+                  .num_key_value_heads = config_.num_key_value_heads,
+                  .head_dim = config_.head_dim,
+                  .num_pages = num_pages,
+                  .keys = keys,
+                  .values = values,
+                  .rotary_dim = config_.rotary_dim};
+    const size_t rows = config_.num_key_value_heads * num_pages * kKvPageTokens;
+    keys += rows * config_.head_dim * element_bytes;
+    values += rows * config_.head_dim * element_bytes;
+    if (type == KvType::kInt8) {
+      layer.view.key_scales = std::exchange(key_scales, key_scales + rows);
+      layer.view.value_scales = std::exchange(value_scales, value_scales + rows);
+    }
+  }
+}
+
+void KvCache::SubtractKeyOffsets(std::span<const float* const> key_biases) {
+  const size_t channels = config_.key_value_channels();
+  float* next = key_offsets_;
+  // Layers that share a rope table have the same lines.
+  const float* table = nullptr;
+  std::vector<TurnLine> lines;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    Layer& layer = layers_[i];
+    if (layer.rope.cosines != table) {
+      table = layer.rope.cosines;
+      std::vector<double> frequencies;
+      if (table != nullptr) {
+        frequencies = RopeInverseFrequencies(config_, config_.layer_kind(i), sequence_tokens_);
+      }
+      lines = std::vector<TurnLine>(frequencies.begin(), frequencies.end());
+    }
+    const std::span middles(std::exchange(next, next + channels), channels);
+    const std::span slopes(std::exchange(next, next + channels), channels);
+    FillKeyOffsets(lines, config_.head_dim, {key_biases[i], channels}, middles, slopes);
+    layer.view.key_offsets = {.middles = middles.data(),
+                              .slopes = slopes.data(),
+                              .cosines = layer.rope.cosines,
+                              .sines = layer.rope.sines};
+  }
+}
+
+void KvCache::Move(std::span<const PageMove> moves, const ThreadPool& pool) const {
+  const size_t rope_width = config_.rotary_channels() / 2;
+  pool.ParallelFor(layers_.size(), [&](size_t index) {
+    const Layer& layer = layers_[index];
+    for (const PageMove& move : moves) {
+      if (move.group != layer.group) continue;
+      const bool is_turned = move.distance != 0 && layer.rope.cosines != nullptr;
+      const size_t rope_row = move.distance * rope_width;
+      ops::MoveRows(layer.view,
+                    {.source_row = move.source_page * kKvPageTokens + move.source_row(),
+                     .target_row = move.target_page * kKvPageTokens + move.target_row(),
+                     .num_rows = move.num_rows,
+                     .position = move.position,
+                     .distance = move.distance},
+                    is_turned ? layer.rope.cosines + rope_row : nullptr,
+                    is_turned ? layer.rope.sines + rope_row : nullptr);
+    }
+  });
+}
+
+}  // namespace cria

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstddef>
+
+#include "cria/error.h"
+#include "decode/batch_placement.h"
+#include "decode/hidden_state.h"
+#include "decode/projection.h"
+#include "decode/rank_link.h"
+#include "decode/tensor_places.h"
+#include "decode/workers.h"
+#include "model/config.h"
+
+namespace cria {
+
+// What all blocks of a decoder work with. All must outlive the blocks.
+struct LayerContext {
+  const ModelConfig& config;
+  const Workers& workers;
+  RankMath& ranks;
+  const HiddenState& hidden;
+};
+
+// A half of a layer. Its rows begin as HiddenState::block_input(), ready for input(), and end in
+// HiddenState::block_output(), from where they are added to the hidden state.
+class LayerBlock {
+ public:
+  explicit LayerBlock(const LayerContext& context)
+      : config_(context.config),
+        workers_(context.workers),
+        ranks_(context.ranks),
+        hidden_(context.hidden) {}
+  virtual ~LayerBlock() = default;
+
+  // Where the block's own tensors are loaded; norms before and after it are the layer's.
+  virtual void AddPlaces(TensorPlaces& places) = 0;
+
+  // The product that reads the block's input.
+  virtual const Projection& input() const = 0;
+  // [hidden_size], added to each row of the output; null if there is none.
+  virtual const float* output_bias() const = 0;
+  // For benchmarks: runs only the products, with any values in the buffers.
+  virtual Status RunProducts(size_t rows) = 0;
+
+ protected:
+  const ModelConfig& config_;
+  const Workers& workers_;
+  RankMath& ranks_;
+  const HiddenState& hidden_;
+};
+
+// The block through which a row sees earlier rows of its sequence.
+class TokenMixer : public LayerBlock {
+ public:
+  using LayerBlock::LayerBlock;
+
+  virtual Status Run(const BatchPlacement& placement, size_t rows) = 0;
+};
+
+// The block that computes each row by itself.
+class FeedForward : public LayerBlock {
+ public:
+  using LayerBlock::LayerBlock;
+
+  virtual Status Run(size_t rows) = 0;
+};
+
+}  // namespace cria

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "core/arena.h"
+#include "decode/decoder_options.h"
+#include "model/config.h"
+
+namespace cria {
+
+// The cosines and sines by which the layers of one kind rotate queries and keys.
+struct RopeTableView {
+  // [positions][rotary_channels / 2] each, shared with other layers; null without rope.
+  const float* cosines = nullptr;
+  const float* sines = nullptr;
+};
+
+// The rope tables of all kinds of layers, filled when a decoder is created.
+class RopeTables {
+ public:
+  struct Regions {
+    // f32 [tables][longest sequence][rotary_channels / 2] each.
+    ArenaLayout::RegionId cosines;
+    ArenaLayout::RegionId sines;
+  };
+  static Regions Plan(const DecoderShape& shape, ArenaLayout& layout);
+
+  RopeTables(const DecoderShape& shape, const Regions& regions, const ArenaView& arena);
+
+  RopeTableView Of(const LayerKind& kind) const;
+
+ private:
+  std::vector<LayerKind> kinds_;  // Of the tables.
+  size_t table_elements_;
+  const float* cosines_;
+  const float* sines_;
+};
+
+}  // namespace cria

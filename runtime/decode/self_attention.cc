@@ -1,0 +1,152 @@
+#include "decode/self_attention.h"
+
+#include "decode/layer_steps.h"
+#include "ops/rms_norm.h"
+#include "ops/rope.h"
+#include "ops/vector.h"
+
+namespace cria {
+
+SelfAttention::Regions SelfAttention::Plan(const DecoderShape& shape, ArenaLayout& layout) {
+  const ModelConfig& config = shape.config;
+  const uint64_t chunk = shape.options.chunk_tokens;
+  Regions regions;
+  regions.qkv =
+      layout.Add("queries, keys and values", chunk * config.qkv_channels() * sizeof(float),
+                 {kQkvStep, kAttentionStep});
+  regions.scratch =
+      layout.Add("attention scratch",
+                 ops::AttentionScratchBytes(
+                     {config.num_attention_heads, config.num_key_value_heads, config.head_dim},
+                     {.rows = shape.options.chunk_tokens,
+                      .runs = shape.options.num_sequences,
+                      .context_tokens = shape.sequence_tokens()},
+                     shape.num_threads),
+                 {kAttentionStep, kAttentionStep});
+  regions.output =
+      layout.Add("attention output",
+                 chunk * config.query_channels() * sizeof(float) + xnn::kReadableSlackBytes,
+                 {kAttentionStep, kOutputStep});
+  return regions;
+}
+
+SelfAttention::Buffers::Buffers(const Regions& regions, const ArenaView& arena)
+    : qkv(arena.Pointer<float>(regions.qkv)),
+      scratch(arena.Region(regions.scratch)),
+      output(arena.Pointer<float>(regions.output)) {}
+
+SelfAttention::SelfAttention(const LayerContext& context, const LayerKind& kind,
+                             const Buffers& buffers, const KvCache::Layer& cache)
+    : TokenMixer(context),
+      shape_{.num_attention_heads = context.config.num_attention_heads,
+             .num_key_value_heads = context.config.num_key_value_heads,
+             .head_dim = context.config.head_dim,
+             .window_tokens = kind.sliding_window,
+             .score_factor = kind.score_factor(),
+             .score_cap = context.config.attn_logit_softcapping},
+      buffers_(buffers),
+      cache_(cache) {}
+
+void SelfAttention::AddPlaces(TensorPlaces& places) {
+  const size_t hidden = config_.hidden_size;
+  const size_t query = config_.query_channels();
+  const size_t qkv = config_.qkv_channels();
+  places.Add({.role = TensorRole::kQkvProj,
+              .product = &qkv_proj_,
+              .outputs = qkv,
+              .inputs = hidden,
+              .input = hidden_.block_input(),
+              .input_stride = hidden,
+              .quantized = hidden_.quantized(),
+              .output = buffers_.qkv});
+  places.Add({.role = TensorRole::kOProj,
+              .product = &o_proj_,
+              .outputs = hidden,
+              .inputs = query,
+              .input = buffers_.output,
+              .input_stride = query,
+              .quantized = hidden_.quantized(),
+              .output = hidden_.block_output()});
+  places.AddVector(TensorRole::kQkvBias, qkv_bias_, qkv);
+  places.AddVector(TensorRole::kQNorm, q_norm_, config_.joint_qk_norm ? query : config_.head_dim);
+  places.AddVector(TensorRole::kKNorm, k_norm_,
+                   config_.joint_qk_norm ? config_.key_value_channels() : config_.head_dim);
+  places.AddVector(TensorRole::kOBias, o_bias_, hidden);
+}
+
+Status SelfAttention::Run(const BatchPlacement& placement, size_t rows) {
+  CRIA_RETURN_IF_ERROR(qkv_proj_.Run(rows, OperatorKind::kQkvProj, workers_));
+  if (IsNormalizedOverRanks()) {
+    CRIA_RETURN_IF_ERROR(ranks_.NormalizeJointly({buffers_.qkv, rows * config_.qkv_channels()},
+                                                 qkv_bias_, q_norm_, k_norm_));
+  }
+  RotateAndStore(placement, rows);
+  Attend(placement, rows);
+  return o_proj_.Run(rows, OperatorKind::kOProj, workers_);
+}
+
+Status SelfAttention::RunProducts(size_t rows) {
+  CRIA_RETURN_IF_ERROR(qkv_proj_.Run(rows, OperatorKind::kQkvProj, workers_));
+  return o_proj_.Run(rows, OperatorKind::kOProj, workers_);
+}
+
+bool SelfAttention::IsNormalizedOverRanks() const {
+  return config_.joint_qk_norm && ranks_.num_ranks() > 1;
+}
+
+void SelfAttention::NormalizeHeads(float* heads, size_t channels, const float* weight) const {
+  const size_t norm_channels = config_.joint_qk_norm ? channels : config_.head_dim;
+  for (float* head = heads; head != heads + channels; head += norm_channels) {
+    ops::RmsNorm(head, weight, norm_channels, config_.rms_norm_eps, head);
+  }
+}
+
+void SelfAttention::RotateAndStore(const BatchPlacement& placement, size_t rows) const {
+  const RopeTableView& rope = cache_.rope;
+  const size_t rope_width = config_.rotary_channels() / 2;
+  const size_t heads_to_rotate = config_.num_attention_heads + config_.num_key_value_heads;
+  const std::span<const BatchRow> places = placement.rows(cache_.group);
+  const bool is_normalized = IsNormalizedOverRanks();
+  workers_.ForEachRow(rows, config_.qkv_channels(), [&](size_t row) {
+    float* queries = buffers_.qkv + row * config_.qkv_channels();
+    float* keys = queries + config_.query_channels();
+    float* values = keys + config_.key_value_channels();
+    const size_t position = places[row].position;
+    if (!is_normalized) {
+      if (qkv_bias_ != nullptr) ops::Add(qkv_bias_, config_.qkv_channels(), queries);
+      if (q_norm_ != nullptr) {
+        NormalizeHeads(queries, config_.query_channels(), q_norm_);
+        NormalizeHeads(keys, config_.key_value_channels(), k_norm_);
+      }
+    }
+    if (rope.cosines != nullptr) {
+      ops::ApplyRope(queries, heads_to_rotate, config_.head_dim, config_.rotary_channels(),
+                     rope.cosines + position * rope_width, rope.sines + position * rope_width);
+    }
+    ops::StoreKeyValue(cache_.view, places[row].cache_row, position, keys, values);
+  });
+  workers_.Count(OperatorKind::kRope);
+}
+
+void SelfAttention::Attend(const BatchPlacement& placement, size_t rows) const {
+  const size_t channels = config_.query_channels();
+  const size_t stride = config_.qkv_channels();
+  const std::span<ops::AttentionRows> runs = placement.runs(cache_.group);
+  size_t row = 0;
+  for (ops::AttentionRows& run : runs) {
+    run.queries = buffers_.qkv + row * stride;
+    run.query_stride = stride;
+    run.output = buffers_.output + row * channels;
+    run.output_stride = channels;
+    row += run.num_rows;
+  }
+  ops::Attention(shape_, cache_.view, runs, buffers_.scratch, workers_.PoolFor(rows));
+  if (o_proj_.input_form() != xnn::InputForm::kF32) {
+    workers_.ForEachRow(rows, channels, [&](size_t index) {
+      hidden_.MakeReady(o_proj_, buffers_.output + index * channels, index);
+    });
+  }
+  workers_.Count(OperatorKind::kAttention);
+}
+
+}  // namespace cria

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "core/arena.h"
+#include "decode/kv_cache.h"
+#include "decode/layer_block.h"
+#include "ops/attention.h"
+
+namespace cria {
+
+// Attention over the KV cache (Vaswani et al. 2017), with rope (Su et al. 2021), grouped queries
+// (Ainslie et al. 2023), and what the configuration adds: windows, biases, norms of queries and
+// keys, soft caps.
+class SelfAttention final : public TokenMixer {
+ public:
+  // The buffers, which all layers share.
+  struct Regions {
+    ArenaLayout::RegionId qkv;      // f32 [chunk][qkv_channels]
+    ArenaLayout::RegionId scratch;  // Of ops::Attention.
+    ArenaLayout::RegionId output;   // f32 [chunk][query_channels]
+  };
+  static Regions Plan(const DecoderShape& shape, ArenaLayout& layout);
+  struct Buffers {
+    Buffers(const Regions& regions, const ArenaView& arena);
+
+    float* qkv;
+    std::span<std::byte> scratch;
+    float* output;
+  };
+
+  // All must outlive the object.
+  SelfAttention(const LayerContext& context, const LayerKind& kind, const Buffers& buffers,
+                const KvCache::Layer& cache);
+
+  void AddPlaces(TensorPlaces& places) override;
+  const Projection& input() const override { return qkv_proj_; }
+  const float* output_bias() const override { return o_bias_; }
+  Status Run(const BatchPlacement& placement, size_t rows) override;
+  Status RunProducts(size_t rows) override;
+
+  // [key_value_heads][head_dim], or null.
+  const float* key_bias() const {
+    return qkv_bias_ == nullptr ? nullptr : qkv_bias_ + config_.query_channels();
+  }
+
+ private:
+  // Whether queries and keys are normalized before RotateAndStore, because other ranks have a part.
+  bool IsNormalizedOverRanks() const;
+  void NormalizeHeads(float* heads, size_t channels, const float* weight) const;
+  void RotateAndStore(const BatchPlacement& placement, size_t rows) const;
+  void Attend(const BatchPlacement& placement, size_t rows) const;
+
+  const ops::AttentionShape shape_;
+  const Buffers buffers_;
+  const KvCache::Layer& cache_;
+
+  Projection qkv_proj_;
+  Projection o_proj_;
+  // These are null if the model does not have them.
+  const float* qkv_bias_ = nullptr;  // [qkv_channels]
+  // [head_dim]; with joint_qk_norm [query_channels] and [key_value_channels].
+  const float* q_norm_ = nullptr;
+  const float* k_norm_ = nullptr;
+  const float* o_bias_ = nullptr;  // [hidden_size]
+};
+
+}  // namespace cria
