@@ -286,7 +286,7 @@ Result<Clock::duration> SpeedBench::TimeProducts(size_t tokens, size_t rows, siz
   decoder_.set_profile(nullptr);
   const Clock::time_point begin = Clock::now();
   for (size_t done = 0; done < tokens; done += rows) {
-    CRIA_RETURN_IF_ERROR(RunLayerProducts(decoder_, std::min(tokens - done, rows)));
+    CRIA_RETURN_IF_ERROR(RunLayerProducts(decoder_, std::min(tokens - done, rows), logit_rows));
     if (logit_rows > 0) CRIA_RETURN_IF_ERROR(RunHeadProduct(decoder_, logit_rows));
   }
   const Clock::duration time = Clock::now() - begin;

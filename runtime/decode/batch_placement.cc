@@ -18,7 +18,8 @@ BatchPlacement::Regions BatchPlacement::Plan(const DecoderShape& shape, ArenaLay
 
 BatchPlacement::BatchPlacement(const DecoderShape& shape, const Regions& regions,
                                const ArenaView& arena)
-    : chunk_tokens_(shape.options.chunk_tokens),
+    : num_groups_(KvPages::Groups(ShapeOfKvPages(shape.config, shape.options)).size()),
+      chunk_tokens_(shape.options.chunk_tokens),
       max_runs_(shape.options.num_sequences),
       rows_(arena.Pointer<BatchRow>(regions.rows)),
       logit_rows_(arena.Pointer<uint32_t>(regions.logit_rows)),
@@ -45,6 +46,35 @@ void BatchPlacement::Place(size_t group, const ops::KvPageTable& table) {
     rows[i] = {.position = static_cast<uint32_t>(position),
                .cache_row = static_cast<uint32_t>(table.Row(position))};
   }
+}
+
+void BatchPlacement::KeepLogitRows() {
+  for (size_t group = 0; group < num_groups_; ++group) {
+    BatchRow* const rows = rows_ + group * chunk_tokens_;
+    for (size_t i = 0; i < num_logit_rows_; ++i) rows[i] = rows[logit_rows_[i]];
+  }
+  size_t num_kept = 0;
+  size_t end_row = 0;
+  size_t end_logit = 0;
+  for (size_t run = 0; run < num_runs_; ++run) {
+    const size_t num_rows = runs_[run].num_rows;
+    const size_t first_logit = end_logit;
+    end_row += num_rows;
+    while (end_logit < num_logit_rows_ && logit_rows_[end_logit] < end_row) ++end_logit;
+    const size_t num_logits = end_logit - first_logit;
+    if (num_logits == 0) continue;
+    for (size_t group = 0; group < num_groups_; ++group) {
+      ops::AttentionRows* const runs = runs_ + group * max_runs_;
+      runs[num_kept] = runs[run];
+      // A run's logits are those of its last rows.
+      runs[num_kept].first_position += num_rows - num_logits;
+      runs[num_kept].num_rows = num_logits;
+    }
+    ++num_kept;
+  }
+  num_runs_ = num_kept;
+  num_rows_ = num_logit_rows_;
+  for (size_t i = 0; i < num_rows_; ++i) logit_rows_[i] = static_cast<uint32_t>(i);
 }
 
 }  // namespace cria

@@ -49,8 +49,11 @@ class BatchPlacement {
   }
   // The rows that are followed by logits, in ascending order.
   std::span<const uint32_t> logit_rows() const { return {logit_rows_, num_logit_rows_}; }
+  // Leaves only these rows: they become the first rows, and runs without any of them end.
+  void KeepLogitRows();
 
  private:
+  const size_t num_groups_;
   const size_t chunk_tokens_;
   const size_t max_runs_;
   BatchRow* const rows_;

@@ -5,7 +5,7 @@ namespace cria {
 static_assert(kMaxHeadDim <= ops::kMaxHeadDim);
 
 Status Decoder::Forward(const Batch& batch) {
-  head_.Begin({});
+  head_.Begin(0);
   CRIA_RETURN_IF_ERROR(Check(batch));
   const auto lock = workers_.Lock();
   CRIA_RETURN_IF_ERROR(PlaceRuns(batch));
@@ -16,7 +16,7 @@ Status Decoder::Forward(const Batch& batch) {
 }
 
 Status Decoder::ComputePlaced(const Batch& batch, std::span<const ops::KvPageTable> tables) {
-  head_.Begin({});
+  head_.Begin(0);
   CRIA_RETURN_IF_ERROR(Check(batch));
   const auto lock = workers_.Lock();
   const size_t num_groups = cache_.pages().num_groups();
@@ -73,7 +73,11 @@ Status Decoder::RunLayers(size_t rows) {
   hidden_.BeginBlock(rows, first.input_layernorm, first.mixer->input());
   for (size_t i = 0; i < layers_.size(); ++i) {
     const DecoderLayer& layer = layers_[i];
-    CRIA_RETURN_IF_ERROR(layer.mixer->Run(placement_, rows));
+    CRIA_RETURN_IF_ERROR(layer.mixer->Store(placement_, rows));
+    // Nobody reads what the other rows would become after the last layer has stored them.
+    if (i + 1 == layers_.size()) rows = KeepLogitRows(*layer.mixer);
+    if (rows == 0) return {};
+    CRIA_RETURN_IF_ERROR(layer.mixer->Mix(placement_, rows));
     CRIA_RETURN_IF_ERROR(
         hidden_.EndBlock(rows, layer.mixer->output_bias(), layer.attention_output_norm,
                          layer.post_attention_layernorm, &layer.feed_forward->input()));
@@ -84,8 +88,16 @@ Status Decoder::RunLayers(size_t rows) {
                                           next == nullptr ? nullptr : next->input_layernorm,
                                           next == nullptr ? nullptr : &next->mixer->input()));
   }
-  head_.Begin(placement_.logit_rows());
+  head_.Begin(rows);
   return {};
+}
+
+size_t Decoder::KeepLogitRows(TokenMixer& mixer) {
+  const std::span<const uint32_t> rows = placement_.logit_rows();
+  mixer.Keep(rows);
+  hidden_.Keep(rows);
+  placement_.KeepLogitRows();
+  return rows.size();
 }
 
 Result<std::span<float>> Decoder::Logits(size_t row) { return head_.Logits(row); }

@@ -96,6 +96,9 @@ class Decoder final : public TokenModel {
   Status Embed(std::span<const int32_t> tokens);
   // Runs a batch whose rows are placed and embedded.
   Status RunLayers(size_t rows);
+  // Lets the rows without logits end, in `mixer` and what is around the layers. Returns how many
+  // rows are left.
+  size_t KeepLogitRows(TokenMixer& mixer);
   Status MoveRows(std::span<const PageMove> moves);
 
   const DecoderShape shape_;

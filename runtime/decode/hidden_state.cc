@@ -63,6 +63,12 @@ Status HiddenState::EndBlock(size_t rows, const float* bias, const float* norm,
   return {};
 }
 
+void HiddenState::Keep(std::span<const uint32_t> rows) const {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i] != i) std::copy_n(Row(rows[i]), size_, Row(i));
+  }
+}
+
 void HiddenState::NormalizeForHead(size_t row, size_t target, const float* norm,
                                    const Projection& next) const {
   const float* const hidden = is_rotated_ ? TurnBack(Row(row), target) : Row(row);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "core/arena.h"
@@ -55,6 +56,8 @@ class HiddenState {
   // one.
   Status EndBlock(size_t rows, const float* bias, const float* norm, const float* next_norm,
                   const Projection* next) const;
+  // Leaves only `rows`, in ascending order: they become the first rows.
+  void Keep(std::span<const uint32_t> rows) const;
   // Normalizes row `row` as row `target` of normed(), ready for the product `next`.
   void NormalizeForHead(size_t row, size_t target, const float* norm, const Projection& next) const;
 

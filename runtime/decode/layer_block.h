@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <span>
 
 #include "cria/error.h"
 #include "decode/batch_placement.h"
@@ -39,8 +41,6 @@ class LayerBlock {
   virtual const Projection& input() const = 0;
   // [hidden_size], added to each row of the output; null if there is none.
   virtual const float* output_bias() const = 0;
-  // For benchmarks: runs only the products, with any values in the buffers.
-  virtual Status RunProducts(size_t rows) = 0;
 
  protected:
   const ModelConfig& config_;
@@ -49,12 +49,21 @@ class LayerBlock {
   const HiddenState& hidden_;
 };
 
-// The block through which a row sees earlier rows of its sequence.
+// The block through which a row sees earlier rows of its sequence. Between Store and Mix, rows can
+// end: those whose output nobody reads.
 class TokenMixer : public LayerBlock {
  public:
   using LayerBlock::LayerBlock;
 
-  virtual Status Run(const BatchPlacement& placement, size_t rows) = 0;
+  // Adds all rows of the batch to what is kept of their sequences for later rows.
+  virtual Status Store(const BatchPlacement& placement, size_t rows) = 0;
+  // Leaves only `rows`, in ascending order: they become the first rows.
+  virtual void Keep(std::span<const uint32_t> rows) = 0;
+  // Computes the output of the rows that are left.
+  virtual Status Mix(const BatchPlacement& placement, size_t rows) = 0;
+  // For benchmarks: runs only the products of Store with `rows` rows and of Mix with `mixed_rows`,
+  // with any values in the buffers.
+  virtual Status RunProducts(size_t rows, size_t mixed_rows) = 0;
 };
 
 // The block that computes each row by itself.
@@ -63,6 +72,8 @@ class FeedForward : public LayerBlock {
   using LayerBlock::LayerBlock;
 
   virtual Status Run(size_t rows) = 0;
+  // For benchmarks: runs only the products, with any values in the buffers.
+  virtual Status RunProducts(size_t rows) = 0;
 };
 
 }  // namespace cria

@@ -4,15 +4,17 @@
 
 namespace cria {
 
-Status RunLayerProducts(Decoder& decoder, size_t rows) {
+Status RunLayerProducts(Decoder& decoder, size_t rows, size_t num_logits) {
   if (rows > decoder.chunk_tokens()) {
     return Fail(ErrorCode::kOutOfRange,
                 Format("{} rows do not fit a chunk of {}", rows, decoder.chunk_tokens()));
   }
-  decoder.head().Begin({});
+  decoder.head().Begin(0);
   for (const DecoderLayer& layer : decoder.layers()) {
-    CRIA_RETURN_IF_ERROR(layer.mixer->RunProducts(rows));
-    CRIA_RETURN_IF_ERROR(layer.feed_forward->RunProducts(rows));
+    const bool is_last = &layer == &decoder.layers().back();
+    const size_t mixed_rows = is_last ? num_logits : rows;
+    CRIA_RETURN_IF_ERROR(layer.mixer->RunProducts(rows, mixed_rows));
+    if (mixed_rows > 0) CRIA_RETURN_IF_ERROR(layer.feed_forward->RunProducts(mixed_rows));
   }
   return {};
 }

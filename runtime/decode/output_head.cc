@@ -35,18 +35,18 @@ void OutputHead::AddPlaces(TensorPlaces& places, size_t output_channels) {
               .output = logits_});
 }
 
-void OutputHead::Begin(std::span<const uint32_t> hidden_rows) {
-  hidden_rows_ = hidden_rows;
+void OutputHead::Begin(size_t rows) {
+  num_rows_ = rows;
   begin_ = end_ = 0;
 }
 
 Result<std::span<float>> OutputHead::Logits(size_t row) {
-  if (row >= hidden_rows_.size()) {
+  if (row >= num_rows_) {
     return Fail(ErrorCode::kOutOfRange,
-                Format("there are logits for {} rows, not for row {}", hidden_rows_.size(), row));
+                Format("there are logits for {} rows, not for row {}", num_rows_, row));
   }
   if (row < begin_ || row >= end_) {
-    CRIA_RETURN_IF_ERROR(Compute(row, std::min(max_rows_, hidden_rows_.size() - row)));
+    CRIA_RETURN_IF_ERROR(Compute(row, std::min(max_rows_, num_rows_ - row)));
   }
   const size_t vocab_size = config_.vocab_size;
   return std::span(logits_ + (row - begin_) * vocab_size, vocab_size);
@@ -58,7 +58,7 @@ Status OutputHead::Compute(size_t first, size_t rows) {
   CRIA_RETURN_IF_ERROR(ranks_.BeginLogits(first, rows));
   workers_.Resume();
   workers_.ForEachRow(rows, config_.hidden_size, [&](size_t row) {
-    hidden_.NormalizeForHead(hidden_rows_[first + row], row, norm_, lm_head_);
+    hidden_.NormalizeForHead(first + row, row, norm_, lm_head_);
   });
   workers_.Count(OperatorKind::kNorm);
   CRIA_RETURN_IF_ERROR(lm_head_.Run(rows, OperatorKind::kLmHead, workers_));
@@ -85,7 +85,7 @@ Status OutputHead::RunProduct(size_t rows) {
     return Fail(ErrorCode::kOutOfRange,
                 Format("there is no room for {} rows of logits, only for {}", rows, max_rows_));
   }
-  Begin({});
+  Begin(0);
   return lm_head_.Run(rows, OperatorKind::kLmHead, workers_);
 }
 

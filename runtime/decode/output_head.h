@@ -27,9 +27,8 @@ class OutputHead {
   // `output_channels` is the vocabulary, or this rank's part of it.
   void AddPlaces(TensorPlaces& places, size_t output_channels);
 
-  // After this, there are logits for these rows of the hidden state, in their order. They must
-  // outlive the next Begin.
-  void Begin(std::span<const uint32_t> hidden_rows);
+  // After this, there are logits for the first `rows` rows of the hidden state.
+  void Begin(size_t rows);
   // TokenModel::Logits.
   Result<std::span<float>> Logits(size_t row);
   // Computes `rows` rows from row `first` on.
@@ -49,7 +48,7 @@ class OutputHead {
   const HiddenState& hidden_;
   const float* norm_ = nullptr;  // [hidden_size]
   Projection lm_head_;
-  std::span<const uint32_t> hidden_rows_;
+  size_t num_rows_ = 0;
   // Rows [begin_, end_) of the logits are computed, one behind another in `logits_`.
   size_t begin_ = 0;
   size_t end_ = 0;

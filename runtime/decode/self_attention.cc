@@ -1,5 +1,7 @@
 #include "decode/self_attention.h"
 
+#include <algorithm>
+
 #include "decode/layer_steps.h"
 #include "ops/rms_norm.h"
 #include "ops/rope.h"
@@ -74,20 +76,33 @@ void SelfAttention::AddPlaces(TensorPlaces& places) {
   places.AddVector(TensorRole::kOBias, o_bias_, hidden);
 }
 
-Status SelfAttention::Run(const BatchPlacement& placement, size_t rows) {
+Status SelfAttention::Store(const BatchPlacement& placement, size_t rows) {
   CRIA_RETURN_IF_ERROR(qkv_proj_.Run(rows, OperatorKind::kQkvProj, workers_));
   if (IsNormalizedOverRanks()) {
     CRIA_RETURN_IF_ERROR(ranks_.NormalizeJointly({buffers_.qkv, rows * config_.qkv_channels()},
                                                  qkv_bias_, q_norm_, k_norm_));
   }
   RotateAndStore(placement, rows);
+  return {};
+}
+
+void SelfAttention::Keep(std::span<const uint32_t> rows) {
+  const size_t stride = config_.qkv_channels();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i] == i) continue;
+    std::copy_n(buffers_.qkv + rows[i] * stride, config_.query_channels(),
+                buffers_.qkv + i * stride);
+  }
+}
+
+Status SelfAttention::Mix(const BatchPlacement& placement, size_t rows) {
   Attend(placement, rows);
   return o_proj_.Run(rows, OperatorKind::kOProj, workers_);
 }
 
-Status SelfAttention::RunProducts(size_t rows) {
+Status SelfAttention::RunProducts(size_t rows, size_t mixed_rows) {
   CRIA_RETURN_IF_ERROR(qkv_proj_.Run(rows, OperatorKind::kQkvProj, workers_));
-  return o_proj_.Run(rows, OperatorKind::kOProj, workers_);
+  return mixed_rows == 0 ? Status() : o_proj_.Run(mixed_rows, OperatorKind::kOProj, workers_);
 }
 
 bool SelfAttention::IsNormalizedOverRanks() const {

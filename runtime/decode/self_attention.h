@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "core/arena.h"
@@ -37,8 +38,10 @@ class SelfAttention final : public TokenMixer {
   void AddPlaces(TensorPlaces& places) override;
   const Projection& input() const override { return qkv_proj_; }
   const float* output_bias() const override { return o_bias_; }
-  Status Run(const BatchPlacement& placement, size_t rows) override;
-  Status RunProducts(size_t rows) override;
+  Status Store(const BatchPlacement& placement, size_t rows) override;
+  void Keep(std::span<const uint32_t> rows) override;
+  Status Mix(const BatchPlacement& placement, size_t rows) override;
+  Status RunProducts(size_t rows, size_t mixed_rows) override;
 
   // [key_value_heads][head_dim], or null.
   const float* key_bias() const {

@@ -137,9 +137,57 @@ class BatchTest : public testing::TestWithParam<BatchCase> {
     }
   }
 
+  // Some of the rows that a Forward of all logits gives.
+  void ExpectSome(Decoder& decoder, const RowsOfLogits& all,
+                  const std::vector<size_t>& rows) const {
+    RowsOfLogits some;
+    RowsOfLogits expected;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const auto logits = Unwrap(decoder.Logits(i));
+      some.emplace_back(logits.begin(), logits.end());
+      expected.push_back(all[rows[i]]);
+    }
+    EXPECT_FALSE(decoder.Logits(rows.size()));
+    ExpectAgreement(some, expected);
+  }
+
   std::shared_ptr<const ConvertedModel> converted_;
   size_t vocab_size_;
 };
+
+// Rows without logits end before the others, in the last layer.
+TEST_P(BatchTest, LogitsAreTheSameWhicheverRowsHaveSome) {
+  LoadedModel loaded = Load(3);
+  Decoder& decoder = loaded.decoder();
+  const std::vector<int32_t> tokens = SomeIds(25, vocab_size_);
+  std::vector<BatchRun> runs;
+  for (const size_t count : {8, 7, 10}) {
+    runs.push_back({Unwrap(decoder.pages().Open()), 0, count, count});
+  }
+  const auto forward = [&](const std::vector<size_t>& num_logits) {
+    for (size_t i = 0; i < runs.size(); ++i) runs[i].num_logits = num_logits[i];
+    Unwrap(decoder.Forward({tokens, runs}));
+  };
+  forward({8, 7, 10});
+  RowsOfLogits all;
+  for (size_t row = 0; row < tokens.size(); ++row) {
+    const auto logits = Unwrap(decoder.Logits(row));
+    all.emplace_back(logits.begin(), logits.end());
+  }
+  forward({0, 0, 0});
+  ExpectSome(decoder, all, {});
+  forward({0, 2, 0});
+  ExpectSome(decoder, all, {13, 14});
+  forward({8, 0, 1});
+  ExpectSome(decoder, all, {0, 1, 2, 3, 4, 5, 6, 7, 24});
+  forward({1, 7, 3});
+  ExpectSome(decoder, all, {7, 8, 9, 10, 11, 12, 13, 14, 22, 23, 24});
+  // Rows that ended have left keys and values for later ones.
+  forward({0, 0, 0});
+  const BatchRun next = {runs[1].sequence, 6, 1, 1};
+  Unwrap(decoder.Forward({std::span(tokens).subspan(14, 1), std::span(&next, 1)}));
+  ExpectSome(decoder, all, {14});
+}
 
 TEST_P(BatchTest, EachSequenceIsAsAlone) {
   LoadedModel loaded = Load(kSequences);

@@ -165,8 +165,8 @@ TEST(Decoder, ProductsAloneLeaveTheCacheAsItIs) {
   const std::vector<int32_t> ids = SomeIds(20, model.config.vocab_size);
   const std::vector<float> expected = loaded.Run(ids, {19, 1});
   Decoder& decoder = loaded.decoder();
-  for (const size_t rows : {1, 20}) ASSERT_TRUE(RunLayerProducts(decoder, rows));
-  EXPECT_FALSE(RunLayerProducts(decoder, decoder.chunk_tokens() + 1));
+  for (const size_t rows : {1, 20}) ASSERT_TRUE(RunLayerProducts(decoder, rows, 1));
+  EXPECT_FALSE(RunLayerProducts(decoder, decoder.chunk_tokens() + 1, 1));
   ASSERT_TRUE(RunHeadProduct(decoder, 1));
   EXPECT_FALSE(RunHeadProduct(decoder, 2));
   EXPECT_FALSE(decoder.Logits(0));
