@@ -35,6 +35,8 @@ inline std::string NameOf(const Shape& shape) {
 // Random weights as a model file stores them, and the same as numbers.
 class StoredWeights {
  public:
+  static constexpr float kLargestScale = 0.02f;
+
   StoredWeights(const Shape& shape, unsigned seed) : random_(seed) {
     const TensorSpec spec = {TensorRole::kQkvProj, 0, shape.outputs, shape.inputs};
     layout_ = MakeTensorLayout(spec, shape.scheme, shape.block_size);
@@ -59,7 +61,7 @@ class StoredWeights {
     std::byte* const data = data_.data() + row * layout_.row_bytes();
     std::byte* const scales = scales_.data() + row * layout_.row_scale_bytes();
     double* const values = values_.data() + row * inputs;
-    std::uniform_real_distribution<float> uniform(0.001f, 0.02f);
+    std::uniform_real_distribution<float> uniform(0.001f, kLargestScale);
     switch (layout_.scheme) {
       case Scheme::kF32:
         for (size_t i = 0; i < inputs; ++i) {
