@@ -12,8 +12,12 @@
 namespace cria {
 namespace {
 
-// The inputs of a matrix as the runtime will have them, and the inputs and outputs that the
-// checkpoint's matrix has: [rows, input_channels] and [rows, output_channels].
+// The part of what the stored model's rows lack that the second matrix of a block makes up for, as
+// far as its inputs tell. All of it would fit the calibration text too closely.
+constexpr float kMadeUpFor = 0.5f;
+
+// The inputs of a matrix as the runtime will have them, the inputs of the checkpoint's matrix, and
+// the outputs that there should be: [rows, input_channels] and [rows, output_channels].
 struct InputsAndOutputs {
   Matrix inputs;
   Matrix exact_inputs;
@@ -23,8 +27,8 @@ using BatchStep = std::function<Result<InputsAndOutputs>(const RowBatch&, const 
 
 // Of the rows that decide, and of those that only judge.
 struct MomentPair {
-  MomentPair(size_t inputs, size_t outputs)
-      : training(inputs, outputs), held_back(inputs, outputs) {}
+  MomentPair(size_t inputs, size_t outputs, OutputsAre outputs_are)
+      : training(inputs, outputs, outputs_are), held_back(inputs, outputs, outputs_are) {}
 
   InputMoments training;
   InputMoments held_back;
@@ -49,11 +53,14 @@ Status KeepCodes(const CalibratedMatrix& matrix, CalibrationRun& run, PlannedTen
 
 // Chooses a matrix's codes with what `step` says of each batch, and returns what they stand for.
 Result<Matrix> CalibrateTensor(CalibrationRun& run, std::span<const RowBatch> batches,
-                               CodeChoice choice, PlannedTensor& tensor, const BatchStep& step) {
+                               CodeChoice choice, OutputsAre outputs_are, PlannedTensor& tensor,
+                               const BatchStep& step) {
   const TensorSpec& spec = tensor.stored.spec;
   CRIA_ASSIGN_OR_RETURN(const Matrix weights, ReadMatrix(tensor));
   std::optional<MomentPair> moments;
-  if (choice == CodeChoice::kCalibrated) moments.emplace(spec.input_channels, spec.output_channels);
+  if (choice == CodeChoice::kCalibrated) {
+    moments.emplace(spec.input_channels, spec.output_channels, outputs_are);
+  }
   for (size_t i = 0; i < batches.size(); ++i) {
     CRIA_RETURN_IF_ERROR(run.ReportProgress(
         tensor, 0.5 * static_cast<double>(i) / static_cast<double>(batches.size())));
@@ -102,8 +109,9 @@ Status CalibrateBlock(CalibrationRun& run, const Block& block, const BlockSteps&
     CRIA_ASSIGN_OR_RETURN(Matrix inputs, rounded_inputs(batch));
     return InputsAndOutputs{std::move(inputs), std::move(exact), std::move(products)};
   };
-  CRIA_ASSIGN_OR_RETURN(const Matrix first,
-                        CalibrateTensor(run, batches, choice, *block.first, first_step));
+  CRIA_ASSIGN_OR_RETURN(
+      const Matrix first,
+      CalibrateTensor(run, batches, choice, OutputsAre::kProducts, *block.first, first_step));
   const auto second_step = [&](const RowBatch& batch,
                                const Matrix& weights) -> Result<InputsAndOutputs> {
     CRIA_ASSIGN_OR_RETURN(const Matrix rounded, rounded_inputs(batch));
@@ -113,11 +121,19 @@ Status CalibrateBlock(CalibrationRun& run, const Block& block, const BlockSteps&
     CRIA_ASSIGN_OR_RETURN(
         Matrix exact, run.exact_inner.Read(batch.first, batch.rows.size(), block.inner_channels));
     Matrix products = Multiply(run.threads, exact, weights);
+    Matrix lacking;
+    if (outputs.lacking) {
+      CRIA_ASSIGN_OR_RETURN(lacking, outputs.lacking(batch));
+    }
     CRIA_RETURN_IF_ERROR(outputs.exact(batch, products));
+    for (size_t i = 0; i < lacking.values().size(); ++i) {
+      products.values()[i] += kMadeUpFor * lacking.values()[i];
+    }
     return InputsAndOutputs{std::move(inputs), std::move(exact), std::move(products)};
   };
-  CRIA_ASSIGN_OR_RETURN(const Matrix second,
-                        CalibrateTensor(run, batches, choice, *block.second, second_step));
+  const OutputsAre second_outputs = outputs.lacking ? OutputsAre::kOthers : OutputsAre::kProducts;
+  CRIA_ASSIGN_OR_RETURN(const Matrix second, CalibrateTensor(run, batches, choice, second_outputs,
+                                                             *block.second, second_step));
   for (const RowBatch& batch : batches) {
     CRIA_ASSIGN_OR_RETURN(const Matrix inputs, run.stored_inner.Read(batch.first, batch.rows.size(),
                                                                      block.inner_channels));
@@ -133,8 +149,18 @@ Status CalibrateHalf(CalibrationRun& run, const Block& block) {
       return AddToHidden(batch, steps, std::move(products), hidden);
     };
   };
-  return CalibrateBlock(run, block, steps, run.all_rows, CodeChoice::kCalibrated,
-                        {.exact = add_to(run.exact), .stored = add_to(run.stored)});
+  BlockOutputs outputs = {.exact = add_to(run.exact), .stored = add_to(run.stored), .lacking = {}};
+  if (block.output_norm == nullptr) {
+    outputs.lacking = [&run](const RowBatch& batch) -> Result<Matrix> {
+      CRIA_ASSIGN_OR_RETURN(Matrix lacking, HiddenRows(run, run.exact, batch));
+      CRIA_ASSIGN_OR_RETURN(const Matrix stored, HiddenRows(run, run.stored, batch));
+      for (size_t i = 0; i < lacking.values().size(); ++i) {
+        lacking.values()[i] -= stored.values()[i];
+      }
+      return lacking;
+    };
+  }
+  return CalibrateBlock(run, block, steps, run.all_rows, CodeChoice::kCalibrated, outputs);
 }
 
 Status AddToHidden(const RowBatch& batch, const BlockSteps& steps, Matrix products,

@@ -18,6 +18,9 @@ using TakeProducts = std::function<Status(const RowBatch&, Matrix products)>;
 struct BlockOutputs {
   TakeProducts exact;
   TakeProducts stored;
+  // What the rows that the stored model adds its products to lack by then, in comparison with the
+  // exact model. Null if the products go through a norm or a weighted sum before.
+  std::function<Result<Matrix>(const RowBatch&)> lacking;
 };
 
 // How the codes of matrices are chosen.

@@ -25,7 +25,7 @@ class MatrixCalibrationTest : public testing::Test {
   InputMoments MomentsOf(const Matrix& inputs) const {
     Matrix outputs(inputs.rows(), kOutputs);
     AddProductWithTransposed(inputs.view(), weights_.view(), outputs.view());
-    InputMoments moments(kInputs, kOutputs);
+    InputMoments moments(kInputs, kOutputs, OutputsAre::kProducts);
     // In two steps, as batches come.
     const size_t half = inputs.rows() / 2;
     const auto add = [&](size_t first, size_t count) {
@@ -69,17 +69,25 @@ class MatrixCalibrationTest : public testing::Test {
       MakeTensorLayout({TensorRole::kOProj, 0, kOutputs, kInputs}, Scheme::kQb4w, 32);
 };
 
-// With fewer outputs than inputs, and with more.
+// With fewer outputs than inputs, and with more, which are products or others.
 TEST(InputMomentsTest, AreMeans) {
   constexpr size_t kRows = 31;
   const ThreadPool threads = Unwrap(ThreadPool::Create(2));
   const Matrix inputs = CorrelatedInputs(kRows, kInputs, 2);
   const Matrix exact_inputs = CorrelatedInputs(kRows, kInputs, 3);
-  for (const size_t num_outputs : {size_t{40}, kOutputs}) {
+  using enum OutputsAre;
+  for (const auto& [num_outputs, outputs_are] : std::vector<std::pair<size_t, OutputsAre>>{
+           {40, kProducts}, {kOutputs, kProducts}, {40, kOthers}, {kOutputs, kOthers}}) {
     const Matrix weights = RandomMatrix(num_outputs, kInputs, 1);
     Matrix outputs(kRows, num_outputs);
     AddProductWithTransposed(exact_inputs.view(), weights.view(), outputs.view());
-    InputMoments moments(kInputs, num_outputs);
+    if (outputs_are == kOthers) {
+      const Matrix others = RandomMatrix(kRows, num_outputs, 4);
+      for (size_t i = 0; i < others.values().size(); ++i) {
+        outputs.values()[i] += others.values()[i];
+      }
+    }
+    InputMoments moments(kInputs, num_outputs, outputs_are);
     moments.Add(threads, inputs.view(), exact_inputs.view(), outputs.view());
     moments.Finish();
     const Matrix mean_outputs = moments.OutputsOf(std::as_const(weights).view(), 0);
