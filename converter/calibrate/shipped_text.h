@@ -9,12 +9,14 @@
 
 namespace cria {
 
-// The text that models are calibrated with if the user gives none: calibration_text.txt, prose of
-// several kinds, code, conversations, tables and mathematics, in several languages.
+// The text that models are calibrated with if the user gives none: calibration_text.txt, prose and
+// verse of several kinds, stories for children, a play, code, conversations, tables and
+// mathematics, in several languages. They alternate in short passages, so that a window of tokens
+// has two or three kinds.
 std::string_view ShippedText();
 
 // How many of its tokens to calibrate a model with: four for each input of its widest matrix, and
-// at least 8,192. It has about 12,000 with the vocabulary of a usual model.
+// at least 8,192. It has about 40,000 with the vocabulary of a usual model.
 inline size_t ShippedTextTokens(const ModelConfig& config) {
   constexpr size_t kLeastShippedTokens = 8192;
   constexpr size_t kMostShippedTokens = 12288;
