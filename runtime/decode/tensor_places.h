@@ -28,11 +28,9 @@ class TensorPlaces {
  public:
   // The places that are added from now on belong to this layer, kNoLayer first.
   void BeginLayer(int layer) { layer_ = layer; }
-  void Add(const TensorPlace& place) { entries_.push_back({layer_, place}); }
+  void Add(const TensorPlace& place);
   // A norm or bias of `size` numbers.
-  void AddVector(TensorRole role, const float*& vector, size_t size) {
-    Add({.role = role, .vector = &vector, .outputs = 1, .inputs = size});
-  }
+  void AddVector(TensorRole role, const float*& vector, size_t size);
 
   // Null if there is none.
   const TensorPlace* Find(TensorRole role, int layer) const;

@@ -167,7 +167,7 @@ TEST_P(MixtureMemory, ATokenTouchesTheExpertsItChooses) {
   }
   // Together, several tokens read what each of them chooses.
   const PageWatch watch(experts);
-  ASSERT_TRUE(decoder.ForwardSequence(sequence.id(), tokens, 0, 1));
+  ASSERT_TRUE(decoder.ForwardSequence(sequence.id(), tokens, 0, tokens.size()));
   for (size_t layer = 0; layer < kLayersWithExperts; ++layer) {
     EXPECT_GT(ever[layer].size(), kChosenExperts);
     EXPECT_EQ(PageWatch::ReadExperts(layer, 0), ever[layer]);

@@ -68,7 +68,8 @@ TEST_F(CriaConvertProgram, VerifiesSmallModelsUnlessToldNotTo) {
 TEST_F(CriaConvertProgram, AVocabularyWithoutTheTextsIsNoErrorUnlessAskedFor) {
   std::filesystem::remove(checkpoint_ / "tokenizer_config.json");
   std::ofstream(checkpoint_ / "tokenizer.json")
-      << R"({"model": {"type": "BPE", "vocab": {"x": 0}, "merges": []},
+      // Its only token is the byte 0.
+      << R"({"model": {"type": "BPE", "vocab": {"\u0100": 0}, "merges": []},
              "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false}})";
   const RunResult result = Convert({checkpoint_, "--fast", "-o", output_, "--weights", "int8"});
   EXPECT_EQ(result.exit_code, 0) << result.error;
