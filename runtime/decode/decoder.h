@@ -82,7 +82,7 @@ class Decoder final : public TokenModel {
   OutputHead& head() { return head_; }
 
  private:
-  Decoder(DecoderShape shape, const Workers& workers, RankLink& ranks, DecoderMemory memory,
+  Decoder(const DecoderShape& shape, const Workers& workers, RankLink& ranks, DecoderMemory memory,
           Arena arena, EmbeddingReader embedding);
 
   // Makes the layers, and loads their weights and those of the head.

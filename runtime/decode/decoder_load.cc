@@ -29,9 +29,9 @@ Result<std::unique_ptr<Decoder>> Decoder::Create(
   return decoder;
 }
 
-Decoder::Decoder(DecoderShape shape, const Workers& workers, RankLink& ranks, DecoderMemory memory,
-                 Arena arena, EmbeddingReader embedding)
-    : shape_(std::move(shape)),
+Decoder::Decoder(const DecoderShape& shape, const Workers& workers, RankLink& ranks,
+                 DecoderMemory memory, Arena arena, EmbeddingReader embedding)
+    : shape_(shape),
       workers_(workers),
       ranks_(ranks),
       memory_(std::move(memory)),
@@ -57,6 +57,7 @@ Status Decoder::Load(const ModelFile& file, const xnn::PackedWeights& weights) {
   // A rank may have only a part of the head.
   head_.AddPlaces(places, file.tensor(TensorRole::kLmHead).layout.output_channels);
   std::vector<const SelfAttention*> attentions;
+  attentions.reserve(layers_.size());
   for (size_t i = 0; i < layers_.size(); ++i) {
     DecoderLayer& layer = layers_[i];
     auto attention = std::make_unique<SelfAttention>(context, config.layer_kind(i),
@@ -76,6 +77,7 @@ Status Decoder::Load(const ModelFile& file, const xnn::PackedWeights& weights) {
   CRIA_RETURN_IF_ERROR(LoadVectors(file, places, arena.Pointer<float>(memory_.vectors)));
   if (HasKeyOffsets(config, shape_.options.kv_type)) {
     std::vector<const float*> key_biases;
+    key_biases.reserve(attentions.size());
     for (const SelfAttention* attention : attentions) key_biases.push_back(attention->key_bias());
     cache_.SubtractKeyOffsets(key_biases);
   }
