@@ -27,8 +27,8 @@ using BatchStep = std::function<Result<InputsAndOutputs>(const RowBatch&, const 
 
 // Of the rows that decide, and of those that only judge.
 struct MomentPair {
-  MomentPair(size_t inputs, size_t outputs, OutputsAre outputs_are)
-      : training(inputs, outputs, outputs_are), held_back(inputs, outputs, outputs_are) {}
+  MomentPair(size_t inputs, size_t outputs, OutputKind output_kind)
+      : training(inputs, outputs, output_kind), held_back(inputs, outputs, output_kind) {}
 
   InputMoments training;
   InputMoments held_back;
@@ -53,13 +53,13 @@ Status KeepCodes(const CalibratedMatrix& matrix, CalibrationRun& run, PlannedTen
 
 // Chooses a matrix's codes with what `step` says of each batch, and returns what they stand for.
 Result<Matrix> CalibrateTensor(CalibrationRun& run, std::span<const RowBatch> batches,
-                               CodeChoice choice, OutputsAre outputs_are, PlannedTensor& tensor,
+                               CodeChoice choice, OutputKind output_kind, PlannedTensor& tensor,
                                const BatchStep& step) {
   const TensorSpec& spec = tensor.stored.spec;
   CRIA_ASSIGN_OR_RETURN(const Matrix weights, ReadMatrix(tensor));
   std::optional<MomentPair> moments;
   if (choice == CodeChoice::kCalibrated) {
-    moments.emplace(spec.input_channels, spec.output_channels, outputs_are);
+    moments.emplace(spec.input_channels, spec.output_channels, output_kind);
   }
   for (size_t i = 0; i < batches.size(); ++i) {
     CRIA_RETURN_IF_ERROR(run.ReportProgress(
@@ -111,7 +111,7 @@ Status CalibrateBlock(CalibrationRun& run, const Block& block, const BlockSteps&
   };
   CRIA_ASSIGN_OR_RETURN(
       const Matrix first,
-      CalibrateTensor(run, batches, choice, OutputsAre::kProducts, *block.first, first_step));
+      CalibrateTensor(run, batches, choice, OutputKind::kProducts, *block.first, first_step));
   const auto second_step = [&](const RowBatch& batch,
                                const Matrix& weights) -> Result<InputsAndOutputs> {
     CRIA_ASSIGN_OR_RETURN(const Matrix rounded, rounded_inputs(batch));
@@ -131,7 +131,7 @@ Status CalibrateBlock(CalibrationRun& run, const Block& block, const BlockSteps&
     }
     return InputsAndOutputs{std::move(inputs), std::move(exact), std::move(products)};
   };
-  const OutputsAre second_outputs = outputs.lacking ? OutputsAre::kOthers : OutputsAre::kProducts;
+  const OutputKind second_outputs = outputs.lacking ? OutputKind::kOthers : OutputKind::kProducts;
   CRIA_ASSIGN_OR_RETURN(const Matrix second, CalibrateTensor(run, batches, choice, second_outputs,
                                                              *block.second, second_step));
   for (const RowBatch& batch : batches) {

@@ -10,8 +10,8 @@
 
 namespace cria {
 
-// What the outputs are that a matrix should have.
-enum class OutputsAre : uint8_t {
+// What outputs a matrix should have.
+enum class OutputKind : uint8_t {
   kProducts,  // Of the checkpoint's matrix with its inputs.
   kOthers,
 };
@@ -20,9 +20,9 @@ enum class OutputsAre : uint8_t {
 // the outputs that it should have.
 class InputMoments {
  public:
-  InputMoments(size_t input_channels, size_t output_channels, OutputsAre outputs_are)
+  InputMoments(size_t input_channels, size_t output_channels, OutputKind output_kind)
       : inputs_(input_channels, input_channels),
-        is_wide_(outputs_are == OutputsAre::kProducts && output_channels > input_channels),
+        is_wide_(output_kind == OutputKind::kProducts && output_channels > input_channels),
         exact_(is_wide_ ? input_channels : output_channels, input_channels),
         output_squares_(output_channels) {}
 

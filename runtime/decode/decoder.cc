@@ -34,7 +34,7 @@ Status Decoder::Check(const Batch& batch) const {
   return CheckBatch(batch, {.chunk_tokens = chunk_tokens(),
                             .num_sequences = max_sequences(),
                             .context_tokens = context_tokens(),
-                            // Of several ranks, each has only a part of the output head.
+                            // If there are several ranks, each has only a part of the head.
                             .vocab_size = embedding_.num_rows()});
 }
 
@@ -74,8 +74,7 @@ Status Decoder::RunLayers(size_t rows) {
   for (size_t i = 0; i < layers_.size(); ++i) {
     const DecoderLayer& layer = layers_[i];
     CRIA_RETURN_IF_ERROR(layer.mixer->Store(placement_, rows));
-    // Nobody reads what the other rows would become after the last layer has stored them.
-    if (i + 1 == layers_.size()) rows = KeepLogitRows(*layer.mixer);
+    if (layer.is_last_to_store) rows = KeepLogitRows(*layer.mixer);
     if (rows == 0) return {};
     CRIA_RETURN_IF_ERROR(layer.mixer->Mix(placement_, rows));
     CRIA_RETURN_IF_ERROR(

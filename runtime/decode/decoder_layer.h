@@ -13,6 +13,8 @@ struct DecoderLayer {
   // Places of the layer's norms and of both blocks.
   void AddPlaces(TensorPlaces& places, size_t hidden_size);
 
+  // No later layer stores anything, so rows without logits end after this one has stored them.
+  bool is_last_to_store = false;
   const float* input_layernorm = nullptr;           // [hidden_size]
   const float* attention_output_norm = nullptr;     // [hidden_size]
   const float* post_attention_layernorm = nullptr;  // [hidden_size]

@@ -73,6 +73,7 @@ Status Decoder::Load(const ModelFile& file, const xnn::PackedWeights& weights) {
     places.BeginLayer(static_cast<int>(i));
     layer.AddPlaces(places, config.hidden_size);
   }
+  layers_.back().is_last_to_store = true;
 
   CRIA_RETURN_IF_ERROR(LoadVectors(file, places, arena.Pointer<float>(memory_.vectors)));
   if (HasKeyOffsets(config, shape_.options.kv_type)) {

@@ -49,8 +49,8 @@ class LayerBlock {
   const HiddenState& hidden_;
 };
 
-// The block through which a row sees earlier rows of its sequence. Between Store and Mix, rows can
-// end: those whose output nobody reads.
+// The block through which a row sees earlier rows of its sequence. Rows whose output nobody reads
+// end between Store and Mix.
 class TokenMixer : public LayerBlock {
  public:
   using LayerBlock::LayerBlock;

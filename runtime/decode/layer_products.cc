@@ -11,10 +11,11 @@ Status RunLayerProducts(Decoder& decoder, size_t rows, size_t num_logits) {
   }
   decoder.head().Begin(0);
   for (const DecoderLayer& layer : decoder.layers()) {
-    const bool is_last = &layer == &decoder.layers().back();
-    const size_t mixed_rows = is_last ? num_logits : rows;
+    const size_t mixed_rows = layer.is_last_to_store ? num_logits : rows;
     CRIA_RETURN_IF_ERROR(layer.mixer->RunProducts(rows, mixed_rows));
-    if (mixed_rows > 0) CRIA_RETURN_IF_ERROR(layer.feed_forward->RunProducts(mixed_rows));
+    if (mixed_rows == 0) break;
+    CRIA_RETURN_IF_ERROR(layer.feed_forward->RunProducts(mixed_rows));
+    rows = mixed_rows;
   }
   return {};
 }

@@ -27,8 +27,9 @@ class Projection {
     pieces_.push_back({&linear, packed});
   }
 
-  // These are those of all pieces.
+  // The form in which all pieces read their input.
   xnn::InputForm input_form() const { return pieces_.front().linear->input_form(); }
+  // The outputs of all pieces together.
   size_t output_channels() const;
 
   // Prepares a row of the input: quantizes it as row `row` of `quantized`, those of the buffers, if

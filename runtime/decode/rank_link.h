@@ -87,7 +87,8 @@ class RankCache {
 // runtime/ranks implements this, which the library does not link.
 class RankLink : public RankMath, public RankCommands, public RankModel, public RankCache {};
 
-// The link of a model that runs alone: its parts are the whole, and there is nobody to tell.
+// The link of a model that one rank computes alone. Its functions do nothing, or answer for the
+// whole model.
 RankLink& NoOtherRanks();
 
 }  // namespace cria

@@ -16,7 +16,7 @@ struct TensorPlace {
   Projection* product = nullptr;   // For a matrix that rows are multiplied by.
   size_t outputs = 0;              // 1 for a norm or bias.
   size_t inputs = 0;
-  // Of products.
+  // The rest is for products alone.
   const float* input = nullptr;
   size_t input_stride = 0;
   xnn::QuantizedRows quantized = {};

@@ -44,8 +44,7 @@ constexpr auto kOperators = std::to_array<LeveledSpelling>({{"+", Operator::kAdd
 constexpr char kMissingFilters[] = " filesizeformat pprint random striptags urlize xmlattr ";
 constexpr char kMissingMethods[] =
     " as_integer_ratio bit_length changed encode fromkeys is_integer isidentifier maketrans "
-    "striptags "
-    "translate unescape ";
+    "striptags translate unescape ";
 constexpr std::string_view kRandomFunction = "lipsum";
 constexpr std::string_view kRandomFilter = "random";
 // With it, the same messages would not make the same prompt.

@@ -99,13 +99,14 @@ class Activations {
     }
     std::vector<Terms> terms;
     for (const size_t r : checked) terms.push_back(TermsOf(r));
-    // With AVX-VNNI, one lane of a sum has 64 more for each weight, and another takes it away.
     const bool is_int8_of_blocks =
         form_ == InputForm::kBlocks && weights.layout().scheme == Scheme::kQc8w;
-    const double added = is_int8_of_blocks ? 64.0 * StoredWeights::kLargestScale : 0.0;
     std::vector<double> column(inputs_);
     for (size_t o = 0; o < outputs_; ++o) {
       for (size_t i = 0; i < inputs_; ++i) column[i] = weights.value(o, i);
+      // With AVX-VNNI, one lane of a sum has 64 steps more for each weight, and another takes them
+      // away.
+      const double added = is_int8_of_blocks ? 64.0 * weights.row_scale(o) : 0.0;
       for (size_t c = 0; c < checked.size(); ++c) {
         double sum = 0.0;
         double magnitude = 0.0;

@@ -35,8 +35,6 @@ inline std::string NameOf(const Shape& shape) {
 // Random weights as a model file stores them, and the same as numbers.
 class StoredWeights {
  public:
-  static constexpr float kLargestScale = 0.02f;
-
   StoredWeights(const Shape& shape, unsigned seed) : random_(seed) {
     const TensorSpec spec = {TensorRole::kQkvProj, 0, shape.outputs, shape.inputs};
     layout_ = MakeTensorLayout(spec, shape.scheme, shape.block_size);
@@ -50,6 +48,12 @@ class StoredWeights {
     return {layout_, std::span(data_).first(layout_.data_bytes()), scales_};
   }
   const TensorLayout& layout() const { return layout_; }
+  // kQc8w: what one step of a row's weights is.
+  float row_scale(size_t row) const {
+    float scale;
+    std::memcpy(&scale, scales_.data() + row * layout_.row_scale_bytes(), sizeof scale);
+    return scale;
+  }
   // [outputs][inputs]
   double value(size_t row, size_t column) const {
     return values_[row * layout_.input_channels + column];
@@ -61,7 +65,7 @@ class StoredWeights {
     std::byte* const data = data_.data() + row * layout_.row_bytes();
     std::byte* const scales = scales_.data() + row * layout_.row_scale_bytes();
     double* const values = values_.data() + row * inputs;
-    std::uniform_real_distribution<float> uniform(0.001f, kLargestScale);
+    std::uniform_real_distribution<float> uniform(0.001f, 0.02f);
     switch (layout_.scheme) {
       case Scheme::kF32:
         for (size_t i = 0; i < inputs; ++i) {

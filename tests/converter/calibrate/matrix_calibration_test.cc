@@ -25,7 +25,7 @@ class MatrixCalibrationTest : public testing::Test {
   InputMoments MomentsOf(const Matrix& inputs) const {
     Matrix outputs(inputs.rows(), kOutputs);
     AddProductWithTransposed(inputs.view(), weights_.view(), outputs.view());
-    InputMoments moments(kInputs, kOutputs, OutputsAre::kProducts);
+    InputMoments moments(kInputs, kOutputs, OutputKind::kProducts);
     // In two steps, as batches come.
     const size_t half = inputs.rows() / 2;
     const auto add = [&](size_t first, size_t count) {
@@ -75,19 +75,19 @@ TEST(InputMomentsTest, AreMeans) {
   const ThreadPool threads = Unwrap(ThreadPool::Create(2));
   const Matrix inputs = CorrelatedInputs(kRows, kInputs, 2);
   const Matrix exact_inputs = CorrelatedInputs(kRows, kInputs, 3);
-  using enum OutputsAre;
-  for (const auto& [num_outputs, outputs_are] : std::vector<std::pair<size_t, OutputsAre>>{
+  using enum OutputKind;
+  for (const auto& [num_outputs, output_kind] : std::vector<std::pair<size_t, OutputKind>>{
            {40, kProducts}, {kOutputs, kProducts}, {40, kOthers}, {kOutputs, kOthers}}) {
     const Matrix weights = RandomMatrix(num_outputs, kInputs, 1);
     Matrix outputs(kRows, num_outputs);
     AddProductWithTransposed(exact_inputs.view(), weights.view(), outputs.view());
-    if (outputs_are == kOthers) {
+    if (output_kind == kOthers) {
       const Matrix others = RandomMatrix(kRows, num_outputs, 4);
       for (size_t i = 0; i < others.values().size(); ++i) {
         outputs.values()[i] += others.values()[i];
       }
     }
-    InputMoments moments(kInputs, num_outputs, outputs_are);
+    InputMoments moments(kInputs, num_outputs, output_kind);
     moments.Add(threads, inputs.view(), exact_inputs.view(), outputs.view());
     moments.Finish();
     const Matrix mean_outputs = moments.OutputsOf(std::as_const(weights).view(), 0);
