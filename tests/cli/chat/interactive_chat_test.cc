@@ -421,7 +421,7 @@ TEST_F(InteractiveChat, ReadingALongMessageShowsItsProgress) {
       {CRIA_MODEL_CONVERTER, "--fast", folder_.path() / "long", "-o", model, "--no-verify"});
   ASSERT_EQ(converted.exit_code, 0) << converted.error;
   std::string text;
-  while (text.size() < (support::IsEmulated() ? 2'000 : 10'000)) text += "some words ";
+  while (text.size() < (support::IsEmulated() ? 3'000 : 20'000)) text += "some words ";
   support::WriteFile(folder_.path() / "long.txt", text);
   TerminalProgram chat({CRIA_PROGRAM, "chat", "-m", model, "-c", "32768", "-b", "1", "-n", "1",
                         "-f", folder_.path() / "long.txt"},
