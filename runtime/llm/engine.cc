@@ -13,7 +13,7 @@ namespace cria {
 namespace {
 
 // How many rows of logits one product computes.
-size_t LogitRows(uint64_t max_bytes, size_t vocab_size, size_t chunk_tokens) {
+size_t NumLogitRows(uint64_t max_bytes, size_t vocab_size, size_t chunk_tokens) {
   // Kernels compute whole tiles of up to this many rows: a few rows more take the time of another
   // tile.
   constexpr uint64_t kTileRows = 14;
@@ -45,7 +45,7 @@ MemoryPlanOptions ResolveOptions(const ModelOutline& model, const EngineOptions&
   const bool maps_weights = !options.packing.cache_folder.empty();
   const bool maps_draft_weights = draft_model == nullptr || draft_model->is_packed || maps_weights;
   const size_t draft_rows = drafts.has_drafts() ? options.draft_rows() : size_t{1};
-  const size_t logit_rows = LogitRows(options.max_logit_bytes, model.config.vocab_size, chunk);
+  const size_t logit_rows = NumLogitRows(options.max_logit_bytes, model.config.vocab_size, chunk);
   const DecoderOptions decoder = {
       .context_tokens = context,
       .chunk_tokens = chunk,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 #include "llm/measure/log_sum_exp.h"
 
@@ -40,11 +41,12 @@ Result<size_t> ModelDrafter::Run(std::span<const int32_t> context, Sampler& samp
   size_t count = 0;
   bool is_likely = true;
   while (is_likely && count < draft.size()) {
-    CRIA_ASSIGN_OR_RETURN(const std::span<float> logits, RunRest(num_cached));
+    CRIA_ASSIGN_OR_RETURN(LogitRows rows, RunRest(num_cached));
+    const std::span<float> logits = rows.front();
     CRIA_ASSIGN_OR_RETURN(const int32_t token, sampler.Peek(logits, tokens_, count));
     is_likely = min_probability <= 0.0f ||
                 std::exp(logits[static_cast<size_t>(token)] - LogSumExp(logits)) >= min_probability;
-    scheduler_.DoneWithLogits(seat_);
+    rows.Release();
     draft[count++] = token;
     if (count < draft.size()) tokens_.push_back(token);
   }
@@ -57,13 +59,13 @@ Result<size_t> ModelDrafter::Run(std::span<const int32_t> context, Sampler& samp
   return is_likely ? count : count - 1;
 }
 
-Result<std::span<float>> ModelDrafter::RunRest(size_t& num_cached) {
-  while (num_cached < tokens_.size()) {
-    CRIA_ASSIGN_OR_RETURN(const Scheduler::Progress progress,
+Result<LogitRows> ModelDrafter::RunRest(size_t& num_cached) {
+  while (true) {
+    CRIA_ASSIGN_OR_RETURN(Scheduler::Progress progress,
                           scheduler_.Run(seat_, std::span(tokens_).subspan(num_cached)));
     num_cached += progress.num_tokens;
+    if (num_cached == tokens_.size()) return std::move(progress.logits);
   }
-  return scheduler_.TakeLogits(seat_)->front();
 }
 
 }  // namespace cria

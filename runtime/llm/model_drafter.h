@@ -38,10 +38,10 @@ class ModelDrafter {
   Result<size_t> Run(std::span<const int32_t> context, Sampler& sampler, float min_probability,
                      std::span<int32_t> draft);
   // Runs tokens_ up to its end and returns the logits behind them. `num_cached` have been run.
-  Result<std::span<float>> RunRest(size_t& num_cached);
+  Result<LogitRows> RunRest(size_t& num_cached);
 
   Scheduler& scheduler_;
-  Scheduler::Seat seat_;
+  Seat seat_;
   std::vector<int32_t> tokens_;  // The context and the draft; capacity for the longest context.
   double seconds_per_token_ = 0.0;
 };

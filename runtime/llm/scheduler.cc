@@ -123,12 +123,12 @@ Status Scheduler::Restore(Seat& seat, std::span<const int32_t> tokens,
 }
 
 Result<Scheduler::Progress> Scheduler::Run(Seat& seat, std::span<const int32_t> tokens,
-                                           std::span<const int32_t> drafts) {
+                                           std::span<const int32_t> drafts, size_t num_candidates) {
   Lock lock(mutex_);
   ReleaseLogits(seat);
   SetExpected(seat, false);
   seat.forward_ = 0;
-  Work work = {seat, tokens, drafts};
+  Work work = {seat, tokens, drafts, num_candidates};
   SetDecoding(seat, work.is_single());
   Append(first_work_, work);
   while (!work.is_done) {
@@ -139,7 +139,9 @@ Result<Scheduler::Progress> Scheduler::Run(Seat& seat, std::span<const int32_t> 
     }
   }
   CRIA_RETURN_IF_ERROR(work.status);
-  return work.taken;
+  Progress progress = {.num_tokens = work.taken.num_tokens, .num_drafts = work.taken.num_drafts};
+  if (work.gets_logits()) progress.logits = LogitRows(*this, seat, seat.logits_, seat.forward_);
+  return progress;
 }
 
 void Scheduler::Accept(Seat& seat, std::span<const int32_t> drafts) {
@@ -147,19 +149,17 @@ void Scheduler::Accept(Seat& seat, std::span<const int32_t> drafts) {
   SequenceSlots::Append(seat.holder_, drafts);
 }
 
-std::optional<std::span<const std::span<float>>> Scheduler::TakeLogits(Seat& seat) {
+LogitRows Scheduler::TakeLogits(Seat& seat) {
   const Lock lock(mutex_);
-  if (seat.forward_ == 0 || seat.forward_ != stats_.num_forwards || is_running_) {
-    return std::nullopt;
-  }
+  if (seat.forward_ == 0 || seat.forward_ != stats_.num_forwards || is_running_) return {};
   if (!seat.holds_logits_) ++num_holding_;
   seat.holds_logits_ = true;
-  return seat.logits_;
+  return {*this, seat, seat.logits_, seat.forward_};
 }
 
-void Scheduler::DoneWithLogits(Seat& seat) {
+void Scheduler::DoneWithLogits(Seat& seat, uint64_t forward) {
   const Lock lock(mutex_);
-  ReleaseLogits(seat);
+  if (seat.forward_ == forward) ReleaseLogits(seat);
 }
 
 size_t Scheduler::EstimateSeconds(const Seat& seat, std::span<double> seconds) const {
@@ -254,7 +254,7 @@ void Scheduler::TakeSingles() {
   size_t room = max_drafts();
   for (Work* work = first_work_; work != nullptr; work = work->next) {
     if (!work->is_single()) continue;
-    Progress taken = {.num_tokens = 1};
+    Taken taken = {.num_tokens = 1};
     if (num_drafting > 0 && has_drafts(*work)) {
       taken.num_drafts = std::min(work->drafts.size(), room / num_drafting);
       --num_drafting;
@@ -264,7 +264,7 @@ void Scheduler::TakeSingles() {
   }
 }
 
-void Scheduler::Take(Work& work, const Progress& taken) {
+void Scheduler::Take(Work& work, const Taken& taken) {
   const SequenceSlots::Holder& holder = work.seat.holder_;
   const auto tokens = work.tokens.first(taken.num_tokens);
   const auto drafts = work.drafts.first(taken.num_drafts);
@@ -275,7 +275,7 @@ void Scheduler::Take(Work& work, const Progress& taken) {
                          .first_position = SequenceSlots::Tokens(holder).size(),
                          .num_tokens = tokens.size() + drafts.size(),
                          .num_logits = work.num_logits(),
-                         .num_candidates = work.seat.num_candidates_});
+                         .num_candidates = work.num_candidates});
   batch_works_.push_back(&work);
 }
 

@@ -7,13 +7,14 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <vector>
 
 #include "cria/error.h"
 #include "decode/token_model.h"
+#include "llm/logit_rows.h"
 #include "llm/row_costs.h"
+#include "llm/seat.h"
 #include "llm/sequence_slots.h"
 
 namespace cria {
@@ -27,29 +28,11 @@ class Scheduler {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // A session's place. It must not be moved, and not be destroyed before Leave.
-  class Seat {
-   public:
-    // BatchRun::num_candidates of the next calls of Run.
-    void set_num_candidates(size_t count) { num_candidates_ = count; }
-
-   private:
-    friend class Scheduler;
-
-    size_t num_candidates_ = 0;
-    SequenceSlots::Holder holder_;
-    // It is between Begin and End, and its last run was one token, perhaps with drafts.
-    bool is_decoding_ = false;
-    bool holds_logits_ = false;
-    uint64_t expected_in_round_ = 0;
-    uint64_t forward_ = 0;  // The Forward that computed its logits; 0: it has none.
-    std::span<const std::span<float>> logits_;
-  };
-
   // What a call of Run has run.
   struct Progress {
     size_t num_tokens = 0;
     size_t num_drafts = 0;
+    LogitRows logits;  // Behind the last token and each draft, if all tokens were run.
   };
 
   struct Stats {
@@ -79,21 +62,18 @@ class Scheduler {
   void Leave(Seat& seat);
 
   // Runs `tokens`, at least one, behind the sequence's tokens: all of them, or as many as should be
-  // run at once. If it is all, the seat holds the logits of the last one until DoneWithLogits or
-  // another call for the seat, and until then no other session goes on.
+  // run at once.
   //
-  // Behind a single token, some of the `drafts` are run with it, as many as there is room for. The
-  // seat holds the logits of each of these, too. Drafts are not tokens of the sequence until they
-  // are accepted.
+  // Behind a single token, some of the `drafts` are run with it, as many as there is room for.
+  // Drafts are not tokens of the sequence until they are accepted. `num_candidates` is that of
+  // BatchRun.
   Result<Progress> Run(Seat& seat, std::span<const int32_t> tokens,
-                       std::span<const int32_t> drafts = {});
+                       std::span<const int32_t> drafts = {}, size_t num_candidates = 0);
   // Makes drafts of the last Run tokens of the sequence: the first ones that were not accepted yet.
   // No Run, Drop or Restore of the seat may have come between.
   void Accept(Seat& seat, std::span<const int32_t> drafts);
-  // The rows of logits of the last Run, if no other Forward came between. The seat holds them
-  // again.
-  std::optional<std::span<const std::span<float>>> TakeLogits(Seat& seat);
-  void DoneWithLogits(Seat& seat);
+  // The rows of logits of the last Run, which were released; empty if another Forward came between.
+  LogitRows TakeLogits(Seat& seat);
   // Estimates how long a Forward takes that runs a token of this seat and of each other that is
   // decoding, and 0, 1, … drafts. `seconds` are 0 if nothing was measured yet. Returns the number
   // of the others.
@@ -116,6 +96,8 @@ class Scheduler {
   Stats stats() const;
 
  private:
+  friend class LogitRows;
+
   // Calls that wait; they are in the stacks of their threads.
   struct Admission {
     Seat& seat;
@@ -124,12 +106,18 @@ class Scheduler {
     bool is_done = false;
     Status status = {};
   };
+  // What of a call is in the batch.
+  struct Taken {
+    size_t num_tokens = 0;
+    size_t num_drafts = 0;
+  };
   struct Work {
     Seat& seat;
     std::span<const int32_t> tokens;
     std::span<const int32_t> drafts;
+    size_t num_candidates = 0;
     Work* next = nullptr;
-    Progress taken = {};  // What is in the batch.
+    Taken taken = {};
     bool is_done = false;
     Status status = {};
 
@@ -154,7 +142,7 @@ class Scheduler {
   void TakeWorks();
   // Takes single tokens, and shares the room for drafts between those who have some.
   void TakeSingles();
-  void Take(Work& work, const Progress& taken);
+  void Take(Work& work, const Taken& taken);
   // The mutex is not locked in this one.
   Status RunBatch();
   void Finish(Work& work, const Status& status);
@@ -163,6 +151,8 @@ class Scheduler {
   void SetExpected(Seat& seat, bool is_expected);
   void SetDecoding(Seat& seat, bool is_decoding);
   void ReleaseLogits(Seat& seat);
+  // Locks the mutex. Does nothing if the seat has been used since that Forward.
+  void DoneWithLogits(Seat& seat, uint64_t forward);
 
   TokenModel& model_;
   const NowFunction now_;

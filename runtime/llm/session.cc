@@ -36,6 +36,7 @@ Session::Request::~Request() {
 
 void Session::EndRequest() {
   is_in_request_ = false;
+  logits_.Release();
   if (!has_sequence_) return;
   has_sequence_ = false;
   scheduler_.End(seat_);
@@ -130,9 +131,9 @@ Status Session::Prefill(std::span<const int32_t> tokens, const PromptCallback& o
   return run;
 }
 
-Status Session::RunTo(size_t end, const PromptCallback& on_prompt) {
+Status Session::RunTo(size_t end, const PromptCallback& on_prompt, size_t num_candidates) {
   while (true) {
-    if (on_prompt) scheduler_.DoneWithLogits(seat_);
+    if (on_prompt) logits_.Release();
     const bool is_stopped = on_prompt && !on_prompt(cached_, end);
     if (is_stopped || (cached_ < end && IsCancelled(options_.cancel))) {
       return Fail(ErrorCode::kCancelled, "stopped while reading the prompt");
@@ -140,8 +141,10 @@ Status Session::RunTo(size_t end, const PromptCallback& on_prompt) {
     if (cached_ == end) return {};
     has_logits_ = false;
     const auto pending = std::span(tokens_).subspan(cached_, end - cached_);
-    CRIA_ASSIGN_OR_RETURN(const Scheduler::Progress progress, scheduler_.Run(seat_, pending));
+    CRIA_ASSIGN_OR_RETURN(Scheduler::Progress progress,
+                          scheduler_.Run(seat_, pending, {}, num_candidates));
     cached_ += progress.num_tokens;
+    logits_ = std::move(progress.logits);
     ++num_runs_;
     has_logits_ = cached_ == end;
   }
@@ -180,43 +183,44 @@ Status Session::DropHalfBehind(size_t keep_tokens) {
 
 Result<std::span<float>> Session::Logits() {
   const Request request(*this, {});
-  CRIA_ASSIGN_OR_RETURN(const LogitRows rows, TakeLogits({}));
-  return rows.front();
+  CRIA_ASSIGN_OR_RETURN(logits_, TakeLogits({}, /*num_candidates=*/0));
+  return logits_.front();
 }
 
-Result<Session::LogitRows> Session::TakeLogits(std::span<const int32_t> drafts) {
+Result<LogitRows> Session::TakeLogits(std::span<const int32_t> drafts, size_t num_candidates) {
   if (tokens_.empty()) return Fail(ErrorCode::kUsage, "there is no prompt to go on from");
   const auto begin = scheduler_.Now();
   if (!has_sequence_) CRIA_RETURN_IF_ERROR(Begin(tokens_, tokens_.size()));
   if (cached_ == tokens_.size()) {
     if (has_logits_) {
       has_logits_ = false;
-      if (const auto logits = scheduler_.TakeLogits(seat_)) return *logits;
+      LogitRows logits = logits_.empty() ? scheduler_.TakeLogits(seat_) : std::move(logits_);
+      if (!logits.empty()) return logits;
     }
     CRIA_RETURN_IF_ERROR(Begin(std::span(tokens_).first(cached_ - 1), tokens_.size()));
   }
   const size_t pending = tokens_.size() - cached_;
-  if (pending == 1) return RunLast(drafts);
+  if (pending == 1) return RunLast(drafts, num_candidates);
   if (num_forced_ > 0) {
-    CRIA_RETURN_IF_ERROR(RunForced());
+    CRIA_RETURN_IF_ERROR(RunForced(num_candidates));
   } else {
-    CRIA_RETURN_IF_ERROR(RunTo(tokens_.size(), nullptr));
+    CRIA_RETURN_IF_ERROR(RunTo(tokens_.size(), nullptr, num_candidates));
     stats_.prompt_tokens += pending;
     stats_.prompt_time += scheduler_.Now() - begin;
   }
   has_logits_ = false;
-  return *scheduler_.TakeLogits(seat_);
+  return std::move(logits_);
 }
 
-Result<Session::LogitRows> Session::RunLast(std::span<const int32_t> drafts) {
+Result<LogitRows> Session::RunLast(std::span<const int32_t> drafts, size_t num_candidates) {
   if (IsCancelled(options_.cancel)) {
     return Fail(ErrorCode::kCancelled, "stopped before the next token");
   }
   const auto begin = scheduler_.Now();
   has_logits_ = false;
   num_forced_ = 0;
-  CRIA_ASSIGN_OR_RETURN(const Scheduler::Progress progress,
-                        scheduler_.Run(seat_, std::span(tokens_).last(1), drafts));
+  CRIA_ASSIGN_OR_RETURN(Scheduler::Progress progress,
+                        scheduler_.Run(seat_, std::span(tokens_).last(1), drafts, num_candidates));
   ++cached_;
   ++stats_.decoded_tokens;
   ++stats_.decoding_forwards;
@@ -228,14 +232,14 @@ Result<Session::LogitRows> Session::RunLast(std::span<const int32_t> drafts) {
     draft_costs_.front() = std::chrono::duration<double>(time).count();
   }
   stats_.undrafted_time += progress.num_drafts == 0 ? time : OneForward();
-  return *scheduler_.TakeLogits(seat_);
+  return std::move(progress.logits);
 }
 
-Status Session::RunForced() {
+Status Session::RunForced(size_t num_candidates) {
   const auto begin = scheduler_.Now();
   const size_t first = cached_;
   const size_t runs = num_runs_;
-  const Status run = RunTo(tokens_.size(), nullptr);
+  const Status run = RunTo(tokens_.size(), nullptr, num_candidates);
   num_forced_ = 0;
   stats_.decoded_tokens += cached_ - first;
   stats_.decoding_forwards += num_runs_ - runs;
@@ -276,10 +280,8 @@ Status Session::Choose(const GenerationOptions& options, Sampler& sampler, size_
   }
   const bool needs_all =
       options.constraint != nullptr || options.log_probabilities || options.on_logits != nullptr;
-  seat_.set_num_candidates(needs_all ? 0 : sampler.NumCandidates());
-  const Result<LogitRows> logits = TakeLogits(drafts);
-  seat_.set_num_candidates(0);
-  CRIA_ASSIGN_OR_RETURN(const LogitRows rows, logits);
+  CRIA_ASSIGN_OR_RETURN(LogitRows rows,
+                        TakeLogits(drafts, needs_all ? 0 : sampler.NumCandidates()));
   chosen_.clear();
   const size_t length = tokens_.size();
   size_t num_drawn = 0;
@@ -300,7 +302,7 @@ Status Session::Choose(const GenerationOptions& options, Sampler& sampler, size_
   }
   if (options.constraint != nullptr) options.constraint->Rewind(tokens_.size() - length);
   tokens_.resize(length);
-  scheduler_.DoneWithLogits(seat_);
+  rows.Release();
   return status;
 }
 
@@ -338,7 +340,7 @@ Result<std::optional<StopReason>> Session::AddForced(const GenerationOptions& op
     if (next.is_over) return StopReason::kStopToken;
     if (next.forced < 0) return std::nullopt;
     // Other sessions may go on meanwhile.
-    scheduler_.DoneWithLogits(seat_);
+    logits_.Release();
     const bool is_full = tokens_.size() == max_length_;
     if (is_full && options.make_room && cached_ < tokens_.size()) {
       CRIA_RETURN_IF_ERROR(RunForced());

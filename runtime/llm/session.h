@@ -197,13 +197,12 @@ class Session {
   // Gets a sequence for a context of `num_tokens` unless the session has one, and keeps in it what
   // the cache has of `cacheable`.
   Status Begin(std::span<const int32_t> cacheable, size_t num_tokens);
-  Status RunTo(size_t end, const PromptCallback& on_prompt);
-  // The rows of logits behind the context and behind the first drafts.
-  using LogitRows = std::span<const std::span<float>>;
-  // Runs the end of the context if there are no logits behind it. Drafts follow the context.
-  Result<LogitRows> TakeLogits(std::span<const int32_t> drafts);
+  Status RunTo(size_t end, const PromptCallback& on_prompt, size_t num_candidates = 0);
+  // The logits behind the context and behind the first drafts, which follow the context. Runs the
+  // end of the context if there are no logits behind it. `num_candidates` is that of BatchRun.
+  Result<LogitRows> TakeLogits(std::span<const int32_t> drafts, size_t num_candidates);
   // Runs the last token of the context, and as many drafts as there is room for.
-  Result<LogitRows> RunLast(std::span<const int32_t> drafts);
+  Result<LogitRows> RunLast(std::span<const int32_t> drafts, size_t num_candidates);
   // At most `max_tokens` that could follow the context, without a stop token; nothing if the end of
   // the context is not one token that is to be run.
   std::span<const int32_t> Draft(const GenerationOptions& options, size_t max_tokens,
@@ -232,7 +231,7 @@ class Session {
   // How many of `max_tokens` there is room for.
   size_t TokensLeft(const GenerationOptions& options, size_t max_tokens) const;
   // Runs the end of the context, which the constraint has added.
-  Status RunForced();
+  Status RunForced(size_t num_candidates = 0);
   // Hands out a token and appends it. Returns why the text ends, if it does.
   Result<std::optional<StopReason>> Add(const GeneratedToken& token, bool is_cached,
                                         const GenerationOptions& options,
@@ -242,7 +241,7 @@ class Session {
   SessionStats::Duration OneForward() const;
 
   Scheduler& scheduler_;
-  Scheduler::Seat seat_;
+  Seat seat_;
   const size_t share_tokens_;
   std::vector<int32_t> tokens_;  // Capacity for the whole context.
   size_t cached_ = 0;            // How many of tokens_ are in the KV cache, while has_sequence_.
@@ -259,6 +258,7 @@ class Session {
   Request::Options options_;
   bool has_sequence_ = false;
   size_t max_length_ = 0;  // What is reserved for the context.
+  LogitRows logits_;       // That no call has taken, or that Logits has handed out.
   SessionStats stats_;
 };
 
