@@ -8,6 +8,7 @@
 
 #include "core/format_bytes.h"
 #include "llm/engine.h"
+#include "llm/generator.h"
 
 namespace cria::cli {
 

@@ -6,6 +6,8 @@
 
 #include "cli/bench/parallel_sequences.h"
 #include "core/numeric.h"
+#include "llm/generator.h"
+#include "llm/turn.h"
 
 namespace cria::cli {
 
@@ -39,8 +41,8 @@ Result<DraftComparison::Outcome> DraftComparison::Generate(const SpeedTest& test
   for (std::unique_ptr<Session>& session : sessions) {
     session = engine_.NewSession(with_drafts);
     if (test.depth_tokens == 0) continue;
-    const Session::Request request(*session, {.max_tokens = 1, .cancel = stop_});
-    CRIA_RETURN_IF_ERROR(session->Prefill(text_.first(test.depth_tokens)));
+    Turn turn(*session, {.max_tokens = 1, .cancel = stop_});
+    CRIA_RETURN_IF_ERROR(turn.Prefill(text_.first(test.depth_tokens)));
   }
   Outcome outcome = {.texts = std::vector<Tokens>(count)};
   for (Tokens& text : outcome.texts) text.reserve(test.generated_tokens);
@@ -58,12 +60,12 @@ Result<DraftComparison::Outcome> DraftComparison::Generate(const SpeedTest& test
 
 Status DraftComparison::Answer(const SpeedTest& test, Session& session, Tokens& text) {
   const GenerationOptions options = {.max_tokens = test.generated_tokens, .cancel = stop_};
-  const Session::Request request(session, {.max_tokens = options.max_tokens, .cancel = stop_});
+  Turn turn(session, {.max_tokens = options.max_tokens, .cancel = stop_});
   CRIA_ASSIGN_OR_RETURN(Sampler sampler,
                         Sampler::Create({.temperature = 0.0f}, session.vocab_size()));
-  CRIA_RETURN_IF_ERROR(session.Prefill(text_.first(test.depth_tokens + 1)));
+  CRIA_RETURN_IF_ERROR(turn.Prefill(text_.first(test.depth_tokens + 1)));
   const Result<StopReason> reason =
-      session.Generate(options, sampler, [&text](const GeneratedToken& token) {
+      cria::Generate(turn, options, sampler, [&text](const GeneratedToken& token) {
         text.push_back(token.id);
         return true;
       });

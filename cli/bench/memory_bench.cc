@@ -13,6 +13,8 @@
 #include "cli/memory_report.h"
 #include "core/format_bytes.h"
 #include "decode/open_sequence.h"
+#include "llm/generator.h"
+#include "llm/turn.h"
 #include "model/model_outline.h"
 
 namespace cria::cli {
@@ -50,19 +52,19 @@ Result<std::vector<Measurement>> MeasureMemory(Engine& engine,
   const std::vector<int32_t> prompt = MakeUpPrompt(share - generated, vocab_size);
   const auto generate = [&](Session& session, size_t count) -> Status {
     CRIA_ASSIGN_OR_RETURN(Sampler sampler, Sampler::Create({.temperature = 0.0f}, vocab_size));
-    return session
-        .Generate({.max_tokens = count}, sampler, [](const GeneratedToken&) { return true; })
+    return Generate(session, {.max_tokens = count}, sampler,
+                    [](const GeneratedToken&) { return true; })
         .transform([](StopReason) {});
   };
   CRIA_RETURN_IF_ERROR(
-      sessions[0]->Prefill(std::span(prompt).first(std::min(prompt.size(), size_t{1}))));
+      Turn(*sessions[0]).Prefill(std::span(prompt).first(std::min(prompt.size(), size_t{1}))));
   CRIA_RETURN_IF_ERROR(generate(*sessions[0], 1));
   measure("first token");
   // Each has a text of its own, so that all pages are filled.
   for (size_t i = 0; i < sessions.size(); ++i) {
     std::vector<int32_t> text = prompt;
     std::ranges::rotate(text, text.begin() + static_cast<ptrdiff_t>(i % text.size()));
-    CRIA_RETURN_IF_ERROR(sessions[i]->Prefill(text));
+    CRIA_RETURN_IF_ERROR(Turn(*sessions[i]).Prefill(text));
   }
   measure(sessions.size() == 1 ? "prompt" : "prompts");
   CRIA_RETURN_IF_ERROR(

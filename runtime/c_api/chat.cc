@@ -58,13 +58,13 @@ Status SetOptions(cria_chat* chat, const cria_generation_options* options) {
   return {};
 }
 
-// Ends the session's request even if a callback throws.
-class RequestEnd {
+// Ends the session's turn even if a callback throws.
+class TurnEnd {
  public:
-  explicit RequestEnd(Session& session) : session_(session) {}
-  RequestEnd(const RequestEnd&) = delete;
-  RequestEnd& operator=(const RequestEnd&) = delete;
-  ~RequestEnd() { session_.EndRequest(); }
+  explicit TurnEnd(Session& session) : session_(session) {}
+  TurnEnd(const TurnEnd&) = delete;
+  TurnEnd& operator=(const TurnEnd&) = delete;
+  ~TurnEnd() { session_.EndTurn(); }
 
  private:
   Session& session_;
@@ -86,7 +86,7 @@ Status Generate(cria_chat* chat, Task task, ChatMessage message, const cria_call
   const GenerationOptions options = answer.Options(&chat->generation, constraint.get());
   Sampler& sampler = chat->generation.sampler;
   Conversation& conversation = chat->conversation;
-  const RequestEnd request_end(*chat->session);
+  const TurnEnd turn_end(*chat->session);
   chat->needs_reset = true;
   const Result<StopReason> reason =
       task == Task::kSend
@@ -132,12 +132,12 @@ Status GetLogits(cria_chat* chat, const cria_callbacks* callbacks, const LogitBu
   const Answer::OfChat of_chat = {chat->cancel, chat->context_used};
   Answer reading(*chat->model, *chat->session, known, &of_chat);
   const GenerationOptions options = reading.Options(nullptr);
-  const Session::Request request(*chat->session, {.cancel = options.cancel});
+  Turn turn(*chat->session, {.cancel = options.cancel});
   chat->needs_reset = true;
-  const auto logits = chat->conversation.Logits(options);
+  const Result<LogitRows> logits = chat->conversation.Logits(turn, options.on_prompt);
   chat->needs_reset = false;
-  CRIA_RETURN_IF_ERROR(logits);
-  buffer.Fill(*logits);
+  if (!logits) return std::unexpected(logits.error());
+  buffer.Fill(logits->front());
   return reading.Finish(StopReason::kMaxTokens, nullptr);
 }
 

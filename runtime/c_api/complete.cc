@@ -53,10 +53,10 @@ Status GetLogits(cria_model* handle, const char* given_prompt, size_t prompt_byt
           prompt, {.parse_special = parse_special, .max_tokens = session->context_tokens()}));
   Answer reading(model, *session, known, /*chat=*/nullptr);
   const GenerationOptions options = reading.Options(nullptr);
-  const Session::Request request(*session, {.cancel = options.cancel});
-  CRIA_RETURN_IF_ERROR(session->Prefill(tokens, options.on_prompt));
-  CRIA_ASSIGN_OR_RETURN(const std::span<const float> logits, session->Logits());
-  buffer.Fill(logits);
+  Turn turn(*session, {.cancel = options.cancel});
+  CRIA_RETURN_IF_ERROR(turn.Prefill(tokens, options.on_prompt));
+  CRIA_ASSIGN_OR_RETURN(const LogitRows logits, turn.Logits());
+  buffer.Fill(logits.front());
   return {};
 }
 

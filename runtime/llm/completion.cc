@@ -13,7 +13,7 @@ Result<size_t> KeepTokens(const CompletionOptions& options, size_t prompt_tokens
                           size_t context_tokens) {
   const bool keeps_prompt = options.keep_tokens == CompletionOptions::kKeepPrompt;
   const size_t keep = keeps_prompt ? prompt_tokens : options.keep_tokens;
-  // Session::Prefill refuses a prompt that does not fit, with a better sentence.
+  // Turn::Prefill refuses a prompt that does not fit, with a better sentence.
   if (keep < context_tokens || prompt_tokens > context_tokens) return keep;
   return Fail(ErrorCode::kUsage,
               Format("a shift that keeps {} tokens leaves none to drop in a context of {}", keep,
@@ -64,11 +64,11 @@ class TextOutput {
 
 }  // namespace
 
-Result<StopReason> GenerateText(Session& session, Detokenizer& detokenizer, Sampler& sampler,
+Result<StopReason> GenerateText(Turn& turn, Detokenizer& detokenizer, Sampler& sampler,
                                 const GenerationOptions& options, const TextCallback& on_text) {
   TextOutput output(detokenizer, options, on_text);
   CRIA_ASSIGN_OR_RETURN(const StopReason reason,
-                        session.Generate(options, sampler, [&output](const GeneratedToken& token) {
+                        Generate(turn, options, sampler, [&output](const GeneratedToken& token) {
                           return output.Add(token);
                         }));
   output.End();
@@ -88,22 +88,21 @@ Result<StopReason> CompleteTokens(Session& session, const Tokenizer& tokenizer, 
                                   std::span<const int32_t> prompt, bool at_text_start,
                                   const CompletionOptions& options, const TextCallback& on_text) {
   GenerationOptions generation = options.generation;
-  Session::Request::Options request_options = {.max_tokens = generation.max_tokens,
-                                               .cancel = generation.cancel};
+  TurnOptions turn_options = generation.turn_options();
   if (options.when_full == WhenFull::kShift) {
     CRIA_ASSIGN_OR_RETURN(const size_t keep_tokens,
                           KeepTokens(options, prompt.size(), session.context_tokens()));
-    generation.make_room = [&session, keep_tokens] { return session.DropHalfBehind(keep_tokens); };
-    request_options.kept_tokens = keep_tokens;
+    generation.make_room = [keep_tokens](Turn& turn) { return turn.DropHalfBehind(keep_tokens); };
+    turn_options.kept_tokens = keep_tokens;
   }
-  const Session::Request request(session, request_options);
-  CRIA_RETURN_IF_ERROR(session.Prefill(prompt, generation.on_prompt));
+  Turn turn(session, turn_options);
+  CRIA_RETURN_IF_ERROR(turn.Prefill(prompt, generation.on_prompt));
   if (options.on_prompt_read) options.on_prompt_read();
   if (generation.constraint != nullptr) generation.constraint->Restart();
   // A constraint is about all bytes of the tokens, the first space included.
   Detokenizer detokenizer(tokenizer,
                           {.at_text_start = at_text_start && generation.constraint == nullptr});
-  return GenerateText(session, detokenizer, sampler, generation, on_text);
+  return GenerateText(turn, detokenizer, sampler, generation, on_text);
 }
 
 }  // namespace cria

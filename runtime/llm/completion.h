@@ -7,9 +7,11 @@
 #include <string_view>
 
 #include "cria/error.h"
+#include "llm/generator.h"
 #include "llm/sampler.h"
 #include "llm/session.h"
 #include "llm/stop_strings.h"
+#include "llm/turn.h"
 #include "text/detokenizer.h"
 #include "text/tokenizer.h"
 
@@ -18,10 +20,10 @@ namespace cria {
 // Called with the next part of the text, which never ends inside a UTF-8 character.
 using TextCallback = std::function<void(std::string_view)>;
 
-// Generates from the session's context and turns tokens into text on the way. `detokenizer` must be
-// in the state that follows the text so far. The text ends before a stop string of
-// `options.stop_strings`, whose tokens stay in the context.
-Result<StopReason> GenerateText(Session& session, Detokenizer& detokenizer, Sampler& sampler,
+// Generates from the context of the turn's session and turns tokens into text on the way.
+// `detokenizer` must be in the state that follows the text so far. The text ends before a stop
+// string of `options.stop_strings`, whose tokens stay in the context.
+Result<StopReason> GenerateText(Turn& turn, Detokenizer& detokenizer, Sampler& sampler,
                                 const GenerationOptions& options, const TextCallback& on_text);
 
 // What happens to a text that becomes longer than the context.

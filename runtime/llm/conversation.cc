@@ -96,18 +96,21 @@ Result<StopReason> Conversation::Answer(const GenerationOptions& options, Sample
   has_just_forgotten_ = false;
   GenerationOptions generation = options;
   if (MakesRoomInAnswer(options)) {
-    generation.make_room = [this, &options] { return MakeRoomInAnswer(options); };
+    generation.make_room = [this, &options](Turn& turn) {
+      return MakeRoomInAnswer(turn, options.on_prompt);
+    };
   }
   CRIA_ASSIGN_OR_RETURN(Rendering rendering, Render(0));
-  const Session::Request request(session_, RequestOptions(options, rendering.tokens));
-  CRIA_RETURN_IF_ERROR(ReadQuestion(options, std::move(rendering)));
+  Turn turn(session_, OptionsOfTurn(options, rendering.tokens));
+  CRIA_RETURN_IF_ERROR(
+      ReadQuestion(turn, options.max_tokens, options.on_prompt, std::move(rendering)));
   std::string answer;
   if (generation.constraint != nullptr) generation.constraint->Restart();
   // A constraint is about all bytes of the tokens, the first space included.
   Detokenizer detokenizer(tokenizer_, {.at_text_start = generation.constraint == nullptr});
   CRIA_ASSIGN_OR_RETURN(
       const StopReason reason,
-      GenerateText(session_, detokenizer, sampler, generation, [&](std::string_view text) {
+      GenerateText(turn, detokenizer, sampler, generation, [&](std::string_view text) {
         answer += text;
         on_text(text);
       }));
@@ -130,19 +133,18 @@ Status Conversation::DropLastTurn() {
   return {};
 }
 
-Result<std::span<float>> Conversation::Logits(const GenerationOptions& options) {
+Result<LogitRows> Conversation::Logits(Turn& turn, const PromptCallback& on_prompt) {
   if (!has_turns()) return Fail(ErrorCode::kUsage, "there is no message to read");
-  const Session::Request request(session_, {.cancel = options.cancel});
   if (IsAnswer(messages_.back())) {
     CRIA_ASSIGN_OR_RETURN(
         const std::vector<int32_t> tokens,
         Encode(messages_, /*add_generation_prompt=*/false, session_.context_tokens()));
-    CRIA_RETURN_IF_ERROR(session_.Prefill(tokens, options.on_prompt));
+    CRIA_RETURN_IF_ERROR(turn.Prefill(tokens, on_prompt));
   } else {
     CRIA_ASSIGN_OR_RETURN(Rendering rendering, Render(0));
-    CRIA_RETURN_IF_ERROR(ReadQuestion(options, std::move(rendering)));
+    CRIA_RETURN_IF_ERROR(ReadQuestion(turn, /*max_tokens=*/0, on_prompt, std::move(rendering)));
   }
-  return session_.Logits();
+  return turn.Logits();
 }
 
 Status Conversation::SetVariables(std::string json) {
@@ -207,14 +209,14 @@ Result<std::vector<int32_t>> Conversation::Encode(std::span<const ChatMessage> m
                                max_tokens);
 }
 
-Session::Request::Options Conversation::RequestOptions(const GenerationOptions& options,
-                                                       std::span<const int32_t> prompt) const {
-  Session::Request::Options request = {.max_tokens = options.max_tokens, .cancel = options.cancel};
+TurnOptions Conversation::OptionsOfTurn(const GenerationOptions& options,
+                                        std::span<const int32_t> prompt) const {
+  TurnOptions turn = options.turn_options();
   if (when_full_ != WhenFull::kStop) {
     // A template may refuse an empty question; then any token may be dropped.
-    request.kept_tokens = TokensBeforeQuestion(prompt).value_or(0);
+    turn.kept_tokens = TokensBeforeQuestion(prompt).value_or(0);
   }
-  return request;
+  return turn;
 }
 
 // How many of the prompt's tokens are before the first question: they are the same with an empty
@@ -264,18 +266,18 @@ Result<Conversation::Rendering> Conversation::RenderWithin(size_t max_tokens) co
   return enough;
 }
 
-Status Conversation::ReadQuestion(const GenerationOptions& options, Rendering rendering) {
+Status Conversation::ReadQuestion(Turn& turn, size_t max_tokens, const PromptCallback& on_prompt,
+                                  Rendering rendering) {
   prompt_ = rendering.tokens;
-  const size_t context =
-      options.max_tokens == 0 ? session_.share_tokens() : session_.context_tokens();
+  const size_t context = max_tokens == 0 ? session_.share_tokens() : session_.context_tokens();
   reserve_ = std::max<size_t>(context / 4, 1);
-  if (options.max_tokens != 0) reserve_ = std::min(reserve_, options.max_tokens);
+  if (max_tokens != 0) reserve_ = std::min(reserve_, max_tokens);
   if (when_full_ != WhenFull::kStop && OldTurns() > 0 &&
       rendering.tokens.size() + reserve_ > context) {
     CRIA_ASSIGN_OR_RETURN(rendering, RenderWithin(context - reserve_));
-    CRIA_RETURN_IF_ERROR(DropLeftOut(rendering.tokens));
+    CRIA_RETURN_IF_ERROR(DropLeftOut(turn, rendering.tokens));
   }
-  CRIA_RETURN_IF_ERROR(session_.Prefill(rendering.tokens, options.on_prompt));
+  CRIA_RETURN_IF_ERROR(turn.Prefill(rendering.tokens, on_prompt));
   Forget(std::move(rendering));
   return {};
 }
@@ -286,26 +288,26 @@ bool Conversation::MakesRoomInAnswer(const GenerationOptions& options) const {
   return when_full_ == WhenFull::kShift;
 }
 
-Status Conversation::MakeRoomInAnswer(const GenerationOptions& options) {
-  if (OldTurns() == 0) return CutTurn();
+Status Conversation::MakeRoomInAnswer(Turn& turn, const PromptCallback& on_prompt) {
+  if (OldTurns() == 0) return CutTurn(turn);
   const auto answer = session_.tokens().subspan(prompt_.size());
   const size_t wanted = reserve_ + answer.size();
-  const size_t context = session_.max_length();
+  const size_t context = turn.max_length();
   CRIA_ASSIGN_OR_RETURN(Rendering shorter, RenderWithin(context - std::min(wanted, context)));
-  CRIA_ASSIGN_OR_RETURN(const bool dropped, DropLeftOut(shorter.tokens));
+  CRIA_ASSIGN_OR_RETURN(const bool dropped, DropLeftOut(turn, shorter.tokens));
   if (!dropped) {
     std::vector<int32_t> tokens = shorter.tokens;
     tokens.insert(tokens.end(), answer.begin(), answer.end());
-    CRIA_RETURN_IF_ERROR(session_.Prefill(tokens, options.on_prompt));
+    CRIA_RETURN_IF_ERROR(turn.Prefill(tokens, on_prompt));
   }
   Forget(std::move(shorter));
   return {};
 }
 
 // Makes room if the context has only the system prompt, one question and its answer.
-Status Conversation::CutTurn() {
+Status Conversation::CutTurn(Turn& turn) {
   if (when_full_ == WhenFull::kForget) return {};  // The answer ends here.
-  const size_t context = session_.max_length();
+  const size_t context = turn.max_length();
   size_t keep = prompt_.size();
   if (context - keep >= reserve_) {
     if (cut_ == Cut::kNothing) cut_ = Cut::kAnswer;
@@ -317,12 +319,12 @@ Status Conversation::CutTurn() {
     cut_ = Cut::kQuestion;
   }
   has_forgotten_ = has_just_forgotten_ = true;
-  return session_.DropHalfBehind(keep);
+  return turn.DropHalfBehind(keep);
 }
 
 // If `shorter` is the prompt without one range of tokens, and the session's context has that range,
 // drops it there. Returns whether it did.
-Result<bool> Conversation::DropLeftOut(std::span<const int32_t> shorter) {
+Result<bool> Conversation::DropLeftOut(Turn& turn, std::span<const int32_t> shorter) {
   const auto prompt = std::span<const int32_t>(prompt_);
   if (shorter.size() >= prompt.size()) return false;
   const size_t first = CommonBeginning(prompt, shorter);
@@ -331,7 +333,7 @@ Result<bool> Conversation::DropLeftOut(std::span<const int32_t> shorter) {
   const bool is_one_stretch =
       std::ranges::equal(prompt.subspan(first + count), shorter.subspan(first));
   if (!is_one_stretch || CommonBeginning(prompt, held) < first + count) return false;
-  CRIA_RETURN_IF_ERROR(session_.Drop(first, count));
+  CRIA_RETURN_IF_ERROR(turn.Drop(first, count));
   return true;
 }
 

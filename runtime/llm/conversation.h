@@ -11,6 +11,7 @@
 #include "llm/completion.h"
 #include "llm/sampler.h"
 #include "llm/session.h"
+#include "llm/turn.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -77,9 +78,8 @@ class Conversation {
   Status DropLastTurn();
 
   // Reads the messages, with the beginning of an answer unless the last one is an answer, and
-  // returns the logits of the next token, which are valid as those of Session::Logits are. Of the
-  // options, only `cancel` and `on_prompt` are used.
-  Result<std::span<float>> Logits(const GenerationOptions& options);
+  // returns the logits of the next token. The turn is one of the conversation's session.
+  Result<LogitRows> Logits(Turn& turn, const PromptCallback& on_prompt = nullptr);
 
   // Variables for the template from the next message on: a JSON object, or "" for none. Fails if
   // they are not (CheckTemplateVariables).
@@ -127,18 +127,19 @@ class Conversation {
                                       bool add_generation_prompt,
                                       size_t max_tokens = SIZE_MAX) const;
   size_t MaxRenderedTokens() const;
-  Session::Request::Options RequestOptions(const GenerationOptions& options,
-                                           std::span<const int32_t> prompt) const;
+  TurnOptions OptionsOfTurn(const GenerationOptions& options,
+                            std::span<const int32_t> prompt) const;
   Result<size_t> TokensBeforeQuestion(std::span<const int32_t> prompt) const;
   Result<Rendering> Render(size_t left_out) const;
   // Leaves out as few old turns as possible, or all if the rest alone is longer.
   Result<Rendering> RenderWithin(size_t max_tokens) const;
   // `rendering` leaves nothing out.
-  Status ReadQuestion(const GenerationOptions& options, Rendering rendering);
+  Status ReadQuestion(Turn& turn, size_t max_tokens, const PromptCallback& on_prompt,
+                      Rendering rendering);
   bool MakesRoomInAnswer(const GenerationOptions& options) const;
-  Status MakeRoomInAnswer(const GenerationOptions& options);
-  Status CutTurn();
-  Result<bool> DropLeftOut(std::span<const int32_t> shorter);
+  Status MakeRoomInAnswer(Turn& turn, const PromptCallback& on_prompt);
+  Status CutTurn(Turn& turn);
+  Result<bool> DropLeftOut(Turn& turn, std::span<const int32_t> shorter);
   void Forget(Rendering shorter);
 
   Session& session_;

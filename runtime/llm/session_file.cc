@@ -277,17 +277,15 @@ Status WriteKvState(OutputFile& file, uint64_t offset, const KvState& state,
 }  // namespace
 
 Status SaveSession(const std::string& path, SessionContent content,
-                   const ConversationState& conversation, Session& session, size_t num_tokens,
+                   const ConversationState& conversation, Turn& turn, size_t num_tokens,
                    Engine& engine) {
   const Decoder& decoder = engine.decoder();
-  const auto tokens = session.tokens().first(num_tokens);
-  // No token is generated: the session needs no room beyond its context.
-  const Session::Request request(session, {.max_tokens = 1});
+  const auto tokens = turn.session().tokens().first(num_tokens);
   size_t num_cached = 0;
   SequenceId sequence = 0;
   if (num_tokens > 0) {
-    CRIA_ASSIGN_OR_RETURN(const size_t held, session.HoldCache());
-    sequence = session.sequence();
+    CRIA_ASSIGN_OR_RETURN(const size_t held, turn.HoldCache());
+    sequence = turn.sequence();
     num_cached = engine.decoder().pages().LongestPrefix(sequence, std::min(held, num_tokens));
   }
   const KvState state(engine.decoder(), sequence, num_cached);
@@ -326,7 +324,7 @@ Status SaveSession(const std::string& path, SessionContent content,
 }
 
 Result<LoadedSession> LoadSession(const std::string& path, SessionContent content, Engine& engine,
-                                  Session& session) {
+                                  Turn& turn) {
   CRIA_ASSIGN_OR_RETURN(const platform::File file, platform::File::Open(path));
   CRIA_ASSIGN_OR_RETURN(const FileHead file_head, ReadFileHead(file, 0, kSessionFile));
   CRIA_ASSIGN_OR_RETURN(const SessionMetadata metadata,
@@ -357,11 +355,25 @@ Result<LoadedSession> LoadSession(const std::string& path, SessionContent conten
       state.bytes() != file.size_bytes() - state_offset) {
     return FailInvalid(file, "its KV cache has another size than its metadata say");
   }
-  CRIA_RETURN_IF_ERROR(session.Restore(metadata.tokens, num_cached, [&] {
-    state.set_sequence(session.sequence());
+  CRIA_RETURN_IF_ERROR(turn.Restore(metadata.tokens, num_cached, [&] {
+    state.set_sequence(turn.sequence());
     return ReadKvState(file, state_offset, state, metadata.block_checksums, engine);
   }));
   return loaded;
+}
+
+Status SaveSession(const std::string& path, SessionContent content,
+                   const ConversationState& conversation, Session& session, size_t num_tokens,
+                   Engine& engine) {
+  // No token is generated: the session needs no room beyond its context.
+  Turn turn(session, {.max_tokens = 1});
+  return SaveSession(path, content, conversation, turn, num_tokens, engine);
+}
+
+Result<LoadedSession> LoadSession(const std::string& path, SessionContent content, Engine& engine,
+                                  Session& session) {
+  Turn turn(session);
+  return LoadSession(path, content, engine, turn);
 }
 
 Status SaveConversation(const std::string& path, const Conversation& conversation, Engine& engine) {

@@ -8,7 +8,7 @@
 #include "cria/error.h"
 #include "llm/conversation.h"
 #include "llm/engine.h"
-#include "llm/session.h"
+#include "llm/turn.h"
 
 namespace cria {
 
@@ -18,9 +18,13 @@ enum class SessionContent : uint8_t {
   kConversation,  // Messages.
 };
 
-// Writes a session file: the conversation's state, the first `num_tokens` of the session's context,
+// Writes a session file: the conversation's state, the first `num_tokens` of the turn's context,
 // and what the KV cache has of them. The file appears under its name only when it is complete,
 // replaces an older one, and only its owner may read it. The conversation of a text must be empty.
+Status SaveSession(const std::string& path, SessionContent content,
+                   const ConversationState& conversation, Turn& turn, size_t num_tokens,
+                   Engine& engine);
+// The same in a turn of its own.
 Status SaveSession(const std::string& path, SessionContent content,
                    const ConversationState& conversation, Session& session, size_t num_tokens,
                    Engine& engine);
@@ -33,11 +37,14 @@ struct LoadedSession {
   std::string why_read_again;
 };
 
-// Reads a session file into `session`, whose context it replaces. Fails with
+// Reads a session file into the turn's session, whose context it replaces. Fails with
 // - kInvalidFile if the file is damaged or of other content,
 // - kUnsupported if it is of another model or another version of the format.
 // If it fails before it reads the keys and values, the session has not changed; otherwise its
 // context is empty.
+Result<LoadedSession> LoadSession(const std::string& path, SessionContent content, Engine& engine,
+                                  Turn& turn);
+// The same in a turn of its own.
 Result<LoadedSession> LoadSession(const std::string& path, SessionContent content, Engine& engine,
                                   Session& session);
 

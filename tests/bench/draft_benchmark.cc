@@ -18,6 +18,8 @@
 
 #include "bench/draft_texts.h"
 #include "llm/engine.h"
+#include "llm/generator.h"
+#include "llm/turn.h"
 
 namespace {
 
@@ -197,10 +199,10 @@ class Benchmark {
     }
     Session session(scheduler_, std::move(drafting));
     Sampler sampler = Take(Sampler::Create({.temperature = 0.0f}, model_.vocab_size()));
-    Check(session.Prefill(prompt_));
+    Check(Turn(session).Prefill(prompt_));
     const auto begin = std::chrono::steady_clock::now();
-    Take(session.Generate({.max_tokens = num_tokens_}, sampler,
-                          [](const GeneratedToken&) { return true; }));
+    Take(Generate(session, {.max_tokens = num_tokens_}, sampler,
+                  [](const GeneratedToken&) { return true; }));
     stats = session.stats();
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }

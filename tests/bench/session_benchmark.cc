@@ -14,6 +14,7 @@
 
 #include "llm/session_file.h"
 #include "llm/tiny_engine.h"
+#include "llm/turn.h"
 #include "support/temporary_directory.h"
 
 namespace cria {
@@ -52,7 +53,7 @@ struct Fixture {
   // An engine whose session is the file's.
   std::unique_ptr<TinyEngine> LoadAndSave(KvType type) const {
     std::unique_ptr<TinyEngine> engine = Load(type);
-    Check(engine->session().Prefill(std::vector<int32_t>(kNumTokens, 7)));
+    Check(Turn(engine->session()).Prefill(std::vector<int32_t>(kNumTokens, 7)));
     Save(*engine);
     return engine;
   }

@@ -11,6 +11,8 @@
 
 #include "budget/visible_allocations.h"
 #include "llm/engine.h"
+#include "llm/generator.h"
+#include "llm/turn.h"
 #include "ranks/collective_link.h"
 #include "ranks/ordered_collective.h"
 #include "ranks/ranked_loader.h"
@@ -58,12 +60,12 @@ void ExpectQuietRanks(const std::string& path, size_t num_ranks, WireType wire) 
   std::iota(prompt.begin(), prompt.end(), 3);
   size_t num_generated = 0;
   support::AllocationWatch watch("ranks");
-  const Status prefilled = session->Prefill(prompt);
-  const auto reason = session->Generate({.max_tokens = 20}, sampler, [&](const GeneratedToken&) {
+  const Status prefilled = Turn(*session).Prefill(prompt);
+  const auto reason = Generate(*session, {.max_tokens = 20}, sampler, [&](const GeneratedToken&) {
     ++num_generated;
     return true;
   });
-  const Status dropped = session->Drop(5, 20);
+  const Status dropped = Turn(*session).Drop(5, 20);
   const std::string report = watch.Finish();
   EXPECT_EQ(report, "") << num_ranks << " ranks";
   EXPECT_TRUE(prefilled && reason && dropped);

@@ -18,6 +18,8 @@
 #include "decode/open_sequence.h"
 #include "llm/conversation.h"
 #include "llm/engine.h"
+#include "llm/generator.h"
+#include "llm/turn.h"
 #include "support/allocation_watch.h"
 #include "support/block_gguf.h"
 #include "support/convert_model.h"
@@ -109,7 +111,7 @@ const std::vector<SamplingCase> kSamplingCases = {
 void ExpectQuietPrefills(Session& session) {
   const std::vector<int32_t> whole = SomeTokens(2 * kChunk + 5);
   const auto prefill = [&](const char* phase, std::span<const int32_t> tokens) {
-    ExpectQuiet(phase, [&] { return session.Prefill(tokens); });
+    ExpectQuiet(phase, [&] { return Turn(session).Prefill(tokens); });
   };
   prefill("a prompt of one token", std::span(whole).first(1));
   ExpectQuiet("forgetting all", [&]() -> Status {
@@ -152,13 +154,14 @@ void ExpectQuietGeneration(Session& session, Detokenizer& detokenizer, Sampler& 
   const GenerationOptions generation = {
       .max_tokens = num_tokens,
       .log_probabilities = true,
-      .make_room = [&] { return session.DropHalfBehind(4); },
+      .make_room = [&](Turn& turn) { return turn.DropHalfBehind(4); },
       .on_token_text = [&](const GeneratedToken& token,
                            std::string_view) { log_probability += token.log_probability; },
       .stop_strings = &*stops};
   StopReason reason = StopReason::kCancelled;
   ExpectQuiet(sampling.name, [&] {
-    return GenerateText(session, detokenizer, sampler, generation, on_text)
+    Turn turn(session, generation.turn_options());
+    return GenerateText(turn, detokenizer, sampler, generation, on_text)
         .transform([&](StopReason stop) { reason = stop; });
   });
   EXPECT_EQ(reason, StopReason::kMaxTokens);
@@ -206,20 +209,20 @@ void ExpectQuietEngine(const std::string& path, const EngineOptions& options, bo
   ExpectQuietStopStrings();
   const std::vector<int32_t> prompt = SomeTokens(kChunk + 5, 11);
   const PromptCallback on_prompt = [](size_t done, size_t total) { return done <= total; };
-  ExpectQuiet("a prompt with a callback", [&] { return session.Prefill(prompt, on_prompt); });
-  ExpectQuiet("logits", [&] { return session.Logits().transform([](std::span<float>) {}); });
+  ExpectQuiet("a prompt with a callback", [&] { return Turn(session).Prefill(prompt, on_prompt); });
+  ExpectQuiet("logits", [&] { return Turn(session).Logits().transform([](const LogitRows&) {}); });
   // The context was filled and its older part dropped on the way.
   EXPECT_GT(session.stats().dropped_tokens, 0u);
   EXPECT_GE(session.stats().decoded_tokens + kSamplingCases.size(), total_tokens);
-  ExpectQuiet("dropping", [&] { return session.Drop(5, 20); });
-  ExpectQuiet("dropping whole pages", [&] { return session.Drop(4, kKvPageTokens); });
+  ExpectQuiet("dropping", [&] { return Turn(session).Drop(5, 20); });
+  ExpectQuiet("dropping whole pages", [&] { return Turn(session).Drop(4, kKvPageTokens); });
   // The session's.
   KvPages& pages = (*engine)->decoder().pages();
   const SequenceId sequence = 0;
-  ASSERT_TRUE(session.Prefill(SomeTokens(kContext)));
+  ASSERT_TRUE(Turn(session).Prefill(SomeTokens(kContext)));
   ASSERT_FALSE(pages.CanDrop(sequence, 4, kContext - 14)) << "the window needs the first rows";
-  ExpectQuiet("dropping all but some tokens", [&] { return session.Drop(4, kContext - 14); });
-  ExpectQuiet("running what stays", [&] { return session.Logits().transform([](auto) {}); });
+  ExpectQuiet("dropping all but some tokens", [&] { return Turn(session).Drop(4, kContext - 14); });
+  ExpectQuiet("running what stays", [&] { return Turn(session).Logits().transform([](auto) {}); });
   EXPECT_EQ(pages.num_tokens(sequence), 14u);
   ExpectQuiet("reserving", [&] { return pages.Reserve(sequence, kContext, 20); });
   // The layer with a window gives pages back.
@@ -318,10 +321,10 @@ TEST_P(ZeroAllocation, WithAMixture) {
 
 // Reads a prompt and generates `count` tokens, as one request.
 Status Answer(Session& session, Sampler& sampler, std::span<const int32_t> prompt, size_t count) {
-  const Session::Request request(session, {.max_tokens = count, .kept_tokens = 4});
-  CRIA_RETURN_IF_ERROR(session.Prefill(prompt));
+  Turn turn(session, {.max_tokens = count, .kept_tokens = 4});
+  CRIA_RETURN_IF_ERROR(turn.Prefill(prompt));
   const TokenCallback on_token = [](const GeneratedToken&) { return true; };
-  return session.Generate({.max_tokens = count}, sampler, on_token).transform([](StopReason) {});
+  return Generate(turn, {.max_tokens = count}, sampler, on_token).transform([](StopReason) {});
 }
 
 // Three sequences and four sessions: a shared beginning, a page that is copied before it is turned,
@@ -346,10 +349,10 @@ TEST_P(ZeroAllocation, WithSeveralSequences) {
   ExpectQuiet("a shared beginning", [&] { return Answer(b, *sampler, prompt, 5); });
   EXPECT_EQ(b.stats().reused_tokens, prompt.size() - 1);
   ExpectQuiet("a drop of shared tokens", [&]() -> Status {
-    const Session::Request request(b, {.max_tokens = 5, .kept_tokens = 4});
-    CRIA_RETURN_IF_ERROR(b.Prefill(prompt));
-    CRIA_RETURN_IF_ERROR(b.Drop(4, 20));
-    return b.Logits().transform([](std::span<float>) {});
+    Turn turn(b, {.max_tokens = 5, .kept_tokens = 4});
+    CRIA_RETURN_IF_ERROR(turn.Prefill(prompt));
+    CRIA_RETURN_IF_ERROR(turn.Drop(4, 20));
+    return turn.Logits().transform([](const LogitRows&) {});
   });
   ExpectQuiet("the third session", [&] { return Answer(c, *sampler, other, 5); });
   ExpectQuiet("a sequence that is taken away", [&] { return Answer(d, *sampler, other, 5); });
@@ -381,11 +384,11 @@ TEST_P(ZeroAllocation, WithSeveralSequences) {
   EXPECT_TRUE(together);
   ExpectQuiet("a session that waits for room", [&]() -> Status {
     {
-      const Session::Request request(a, {.max_tokens = 300});
-      CRIA_RETURN_IF_ERROR(a.Prefill(other));
+      Turn turn(a, {.max_tokens = 300});
+      CRIA_RETURN_IF_ERROR(turn.Prefill(other));
       stage = 3;
       support::AwaitSleep(other_thread);
-      CRIA_RETURN_IF_ERROR(a.Logits().transform([](std::span<float>) {}));
+      CRIA_RETURN_IF_ERROR(turn.Logits().transform([](const LogitRows&) {}));
     }
     await(4);
     return {};
@@ -444,13 +447,13 @@ TEST_P(ZeroAllocation, WithAConstraint) {
     ASSERT_TRUE(sampler);
     for (const size_t count : {60u, 7u}) {
       ExpectQuiet("generating with a constraint", [&]() -> Status {
-        const Session::Request request(*session, {.max_tokens = count});
+        Turn turn(*session, {.max_tokens = count});
         constraint->Restart();
-        CRIA_RETURN_IF_ERROR(session->Prefill(prompt));
-        return session
-            ->Generate(
-                {.max_tokens = count, .constraint = constraint.get(), .log_probabilities = true},
-                *sampler, [](const GeneratedToken&) { return true; })
+        CRIA_RETURN_IF_ERROR(turn.Prefill(prompt));
+        return Generate(
+                   turn,
+                   {.max_tokens = count, .constraint = constraint.get(), .log_probabilities = true},
+                   *sampler, [](const GeneratedToken&) { return true; })
             .transform([](StopReason) {});
       });
     }
@@ -471,14 +474,15 @@ TEST(AllocationWatch, TellsWhoAllocatesInGenerating) {
                                    {.num_threads = 2, .context_tokens = 64});
   ASSERT_TRUE(engine) << engine.error().message();
   Session session((*engine)->scheduler());
-  ASSERT_TRUE(session.Prefill(SomeTokens(8)));
+  ASSERT_TRUE(Turn(session).Prefill(SomeTokens(8)));
   Detokenizer detokenizer((*engine)->tokenizer());
   auto sampler = Sampler::Create({.temperature = 0.0f}, (*engine)->decoder().vocab_size());
   ASSERT_TRUE(sampler);
   std::string text;
   const TextCallback keep = [&](std::string_view more) { text += std::string(100, '.') += more; };
+  Turn turn(session);
   AllocationWatch watch("keeping the text");
-  const auto reason = GenerateText(session, detokenizer, *sampler, {.max_tokens = 20}, keep);
+  const auto reason = GenerateText(turn, detokenizer, *sampler, {.max_tokens = 20}, keep);
   const std::string report = watch.Finish();
   EXPECT_TRUE(reason);
   EXPECT_THAT(report, HasSubstr("keeping the text: "));

@@ -13,6 +13,7 @@
 #include "converter/convert.h"
 #include "fuzz/session_model.h"
 #include "llm/session_file.h"
+#include "llm/turn.h"
 #include "model/file_layout.h"
 #include "support/checkpoint_writer.h"
 #include "support/files.h"
@@ -61,7 +62,7 @@ void WriteSessionSeeds(const Path& folder) {
   const auto write = [&](const char* name, cria::SessionContent content,
                          const cria::ConversationState& conversation, size_t num_tokens) {
     cria::Session& session = engine->session();
-    Unwrap(session.Prefill(std::vector<int32_t>(num_tokens, 9)));
+    Unwrap(cria::Turn(session).Prefill(std::vector<int32_t>(num_tokens, 9)));
     Unwrap(cria::SaveSession(path, content, conversation, session, num_tokens, *engine));
     const std::string bytes = cria::support::ReadFile(path);
     cria::FilePreamble preamble;

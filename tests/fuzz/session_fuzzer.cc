@@ -13,6 +13,7 @@
 #include "fuzz/file_of_bytes.h"
 #include "fuzz/session_model.h"
 #include "llm/conversation.h"
+#include "llm/generator.h"
 #include "llm/session_file.h"
 #include "llm/session_file_layout.h"
 #include "model/file_layout.h"
@@ -52,7 +53,7 @@ void LoadAndGoOn(const std::string& path, TinyEngine& engine) {
   }
   if (const auto loaded = LoadSession(path, SessionContent::kText, engine, engine.session())) {
     if (engine.session().tokens().empty()) return;
-    (void)engine.session().Generate(options, sampler, [](const GeneratedToken&) { return true; });
+    (void)Generate(engine.session(), options, sampler, [](const GeneratedToken&) { return true; });
   }
 }
 

@@ -15,6 +15,8 @@
 
 #include "golden/test_data.h"
 #include "llm/engine.h"
+#include "llm/generator.h"
+#include "llm/turn.h"
 #include "support/convert_model.h"
 #include "support/emulation.h"
 #include "support/temporary_directory.h"
@@ -46,9 +48,9 @@ std::vector<std::string> DraftPrompts() {
 std::vector<int32_t> Write(Session& session, const std::vector<int32_t>& prompt,
                            const SamplerOptions& options) {
   Sampler sampler = Unwrap(Sampler::Create(options, session.vocab_size()));
-  Unwrap(session.Prefill(prompt));
+  Unwrap(Turn(session).Prefill(prompt));
   std::vector<int32_t> text;
-  Unwrap(session.Generate({.max_tokens = 30}, sampler, [&](const GeneratedToken& token) {
+  Unwrap(Generate(session, {.max_tokens = 30}, sampler, [&](const GeneratedToken& token) {
     text.push_back(token.id);
     return true;
   }));

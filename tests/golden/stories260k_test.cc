@@ -20,6 +20,7 @@
 #include "golden/trained_model.h"
 #include "llm/conversation.h"
 #include "llm/engine.h"
+#include "llm/turn.h"
 #include "support/convert_model.h"
 #include "support/emulation.h"
 #include "support/files.h"
@@ -112,10 +113,11 @@ TEST_F(Stories260K, F32TextIsTheReferences) {
     EXPECT_EQ(*ids, example["prompt_ids"].get<std::vector<int32_t>>());
     Sampler sampler = *Sampler::Create({.temperature = 0.0f}, engine->decoder().vocab_size());
     Session session(engine->scheduler());
-    ASSERT_TRUE(session.Prefill(*ids));
+    Turn turn(session);
+    ASSERT_TRUE(turn.Prefill(*ids));
     Detokenizer detokenizer(engine->tokenizer(), {.at_text_start = prompt.empty()});
     std::string text = prompt;
-    ASSERT_TRUE(GenerateText(session, detokenizer, sampler,
+    ASSERT_TRUE(GenerateText(turn, detokenizer, sampler,
                              {.max_tokens = example["greedy_ids"].size()},
                              [&](std::string_view part) { text += part; }));
     const auto expected = ExternalTestData() / kCheckpoint / "expected" /

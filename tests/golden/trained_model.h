@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "llm/engine.h"
+#include "llm/generator.h"
 #include "llm/measure/perplexity.h"
+#include "llm/turn.h"
 #include "support/files.h"
 #include "support/unwrap.h"
 
@@ -23,9 +25,9 @@ inline std::vector<int32_t> GreedyIds(Engine& engine, const std::vector<int32_t>
                                       size_t count) {
   Sampler sampler = *Sampler::Create({.temperature = 0.0f}, engine.decoder().vocab_size());
   Session session(engine.scheduler());
-  EXPECT_TRUE(session.Prefill(prompt));
+  EXPECT_TRUE(Turn(session).Prefill(prompt));
   std::vector<int32_t> ids;
-  EXPECT_TRUE(session.Generate({.max_tokens = count}, sampler, [&](const GeneratedToken& token) {
+  EXPECT_TRUE(Generate(session, {.max_tokens = count}, sampler, [&](const GeneratedToken& token) {
     ids.push_back(token.id);
     return true;
   }));

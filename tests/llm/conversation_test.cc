@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "llm/conversation_fixture.h"
+#include "llm/turn.h"
 
 namespace cria {
 namespace {
@@ -237,7 +238,8 @@ TEST_F(ConversationTest, WithoutMessagesThereIsNothingToAnswer) {
       EXPECT_EQ(refused.error().code(), ErrorCode::kUsage);
     }
     EXPECT_EQ(conversation.DropLastTurn().error().code(), ErrorCode::kUsage);
-    EXPECT_EQ(conversation.Logits(Options()).error().code(), ErrorCode::kUsage);
+    Turn turn(session_);
+    EXPECT_EQ(conversation.Logits(turn).error().code(), ErrorCode::kUsage);
   }
   EXPECT_TRUE(model_.calls.empty());
 }
@@ -336,9 +338,10 @@ TEST_F(ConversationTest, VariablesReachTheTemplate) {
 TEST_F(ConversationTest, LogitsAreThoseOfTheNextToken) {
   Conversation conversation = Start(std::vector<ChatMessage>{{"user", "Hi!"}});
   const auto expect_next = [&](int32_t token) {
-    const auto logits = conversation.Logits(Options());
+    Turn turn(session_);
+    const Result<LogitRows> logits = conversation.Logits(turn);
     ASSERT_TRUE(logits) << logits.error().message();
-    EXPECT_EQ((*logits)[static_cast<size_t>(token)], 8.0f);
+    EXPECT_EQ(logits->front()[static_cast<size_t>(token)], 8.0f);
   };
   // That an answer begins with.
   expect_next(ByteToken('H'));
@@ -348,9 +351,9 @@ TEST_F(ConversationTest, LogitsAreThoseOfTheNextToken) {
   // After the end of an answer, the script has nothing more to say.
   expect_next(ByteVocabulary::kEndTurn);
   EXPECT_EQ(session_.tokens().back(), ByteToken('\n'));
-  GenerationOptions stopping = Options();
-  stopping.on_prompt = [](size_t, size_t) { return false; };
-  EXPECT_EQ(conversation.Logits(stopping).error().code(), ErrorCode::kCancelled);
+  Turn turn(session_);
+  const auto stop = [](size_t, size_t) { return false; };
+  EXPECT_EQ(conversation.Logits(turn, stop).error().code(), ErrorCode::kCancelled);
 }
 
 TEST_F(ConversationTest, ResetKeepsTheSystemPromptAlone) {

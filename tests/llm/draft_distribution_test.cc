@@ -11,7 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "llm/generator.h"
 #include "llm/tiny_engine.h"
+#include "llm/turn.h"
 #include "support/emulation.h"
 #include "xnn/row_bits.h"
 
@@ -34,8 +36,10 @@ size_t NumSeeds() { return support::IsEmulated() ? 400 : 3000; }
 
 // The steps of the sampler in double precision, on the logits behind `context`.
 std::vector<std::pair<int32_t, double>> NextTokens(Session& session, const Text& context) {
-  Unwrap(session.Prefill(context));
-  const std::span<const float> logits = Unwrap(session.Logits());
+  Turn turn(session);
+  Unwrap(turn.Prefill(context));
+  const LogitRows rows = Unwrap(turn.Logits());
+  const std::span<const float> logits = rows.front();
   std::vector<int32_t> ids(logits.size());
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i);
   const auto logit = [&](int32_t id) { return logits[static_cast<size_t>(id)]; };
@@ -154,9 +158,9 @@ class DraftDistribution : public testing::Test {
       Sampler sampler = Unwrap(Sampler::Create(
           {.top_k = kTopK, .top_p = 1.0f, .min_p = 0.0f, .temperature = kTemperature, .seed = seed},
           session.vocab_size()));
-      Unwrap(session.Prefill(models->prompt));
+      Unwrap(Turn(session).Prefill(models->prompt));
       Text path;
-      Unwrap(session.Generate({.max_tokens = kPathTokens + 1}, sampler, [&](auto& token) {
+      Unwrap(Generate(session, {.max_tokens = kPathTokens + 1}, sampler, [&](auto& token) {
         if (path.size() < kPathTokens) path.push_back(token.id);
         return true;
       }));

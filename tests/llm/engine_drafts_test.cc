@@ -7,7 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "llm/generator.h"
 #include "llm/tiny_engine.h"
+#include "llm/turn.h"
 #include "support/emulation.h"
 #include "xnn/row_bits.h"
 
@@ -39,9 +41,9 @@ Tokens RepetitivePrompt(size_t seed) {
 
 Tokens Answer(Session& session, const Tokens& prompt, const SamplerOptions& options) {
   Sampler sampler = Unwrap(Sampler::Create(options, session.vocab_size()));
-  Unwrap(session.Prefill(prompt));
+  Unwrap(Turn(session).Prefill(prompt));
   Tokens generated;
-  Unwrap(session.Generate({.max_tokens = 40}, sampler, [&](const GeneratedToken& token) {
+  Unwrap(Generate(session, {.max_tokens = 40}, sampler, [&](const GeneratedToken& token) {
     generated.push_back(token.id);
     return true;
   }));

@@ -26,6 +26,8 @@
 #include "core/format.h"
 #include "core/format_bytes.h"
 #include "llm/engine.h"
+#include "llm/generator.h"
+#include "llm/turn.h"
 #include "support/emulation.h"
 #include "support/sanitizers.h"
 #include "support/temporary_directory.h"
@@ -127,8 +129,9 @@ void TryToLoad(const std::string& path, const EngineOptions& options, Message* m
   auto sampler = Sampler::Create({.temperature = 0.0f}, (*engine)->decoder().vocab_size());
   const std::vector<int32_t> prompt(200, 7);
   Session session((*engine)->scheduler());
-  if (!sampler || !session.Prefill(prompt) ||
-      !session.Generate({.max_tokens = 3}, *sampler, [](const GeneratedToken&) { return true; })) {
+  Turn turn(session);
+  if (!sampler || !turn.Prefill(prompt) ||
+      !Generate(turn, {.max_tokens = 3}, *sampler, [](const GeneratedToken&) { return true; })) {
     return message->Leave(Ending::kOtherError, "it was loaded, but does not run");
   }
   message->peak_bytes = (*engine)->memory_plan().peak_bytes();

@@ -57,10 +57,10 @@ class TwoModels {
 Tokens AnswerOf(Session& session, const Tokens& prompt, const SamplerOptions& options,
                 size_t max_tokens = 100) {
   Sampler sampler = *Sampler::Create(options, kVocabSize);
-  const Session::Request request(session, {.max_tokens = max_tokens});
-  EXPECT_TRUE(session.Prefill(prompt));
+  Turn turn(session, {.max_tokens = max_tokens});
+  EXPECT_TRUE(turn.Prefill(prompt));
   Tokens generated;
-  EXPECT_TRUE(session.Generate({.max_tokens = max_tokens}, sampler, [&](auto& token) {
+  EXPECT_TRUE(Generate(turn, {.max_tokens = max_tokens}, sampler, [&](auto& token) {
     generated.push_back(token.id);
     return true;
   }));

@@ -11,8 +11,10 @@
 #include <thread>
 #include <vector>
 
+#include "llm/generator.h"
 #include "llm/session_file.h"
 #include "llm/tiny_engine.h"
+#include "llm/turn.h"
 #include "support/emulation.h"
 #include "support/temporary_directory.h"
 #include "xnn/row_bits.h"
@@ -57,10 +59,10 @@ Step RandomStep(std::mt19937& random) {
   return step;
 }
 
-Tokens Generate(Session& session, size_t max_tokens) {
+Tokens Generate(Turn& turn, size_t max_tokens) {
   Sampler sampler = Unwrap(Sampler::Create({.temperature = 0.0f}, 300));
   Tokens generated;
-  Unwrap(session.Generate({.max_tokens = max_tokens}, sampler, [&](const GeneratedToken& token) {
+  Unwrap(Generate(turn, {.max_tokens = max_tokens}, sampler, [&](const GeneratedToken& token) {
     generated.push_back(token.id);
     return true;
   }));
@@ -73,15 +75,15 @@ Tokens Answer(Engine& engine, const Step& step, const std::string& path) {
   Session& session = *own_session;
   std::atomic<bool> cancel = step.is_cancelled;
   // After the request, others may take what a drop has left, which cannot be computed again.
-  const Session::Request request(
-      session, {.max_tokens = step.max_tokens, .kept_tokens = kKeptTokens, .cancel = &cancel});
-  const Status read = session.Prefill(step.prompt);
+  Turn turn(session,
+            {.max_tokens = step.max_tokens, .kept_tokens = kKeptTokens, .cancel = &cancel});
+  const Status read = turn.Prefill(step.prompt);
   if (!read && read.error().code() == ErrorCode::kCancelled) return {};
   Unwrap(read);
-  if (step.drop_count > 0) Unwrap(session.Drop(step.drop_first, step.drop_count));
-  Tokens generated = Generate(session, step.max_tokens);
+  if (step.drop_count > 0) Unwrap(turn.Drop(step.drop_first, step.drop_count));
+  Tokens generated = Generate(turn, step.max_tokens);
   if (step.goes_on_from_file) {
-    Unwrap(SaveSession(path, SessionContent::kText, {}, session, session.tokens().size(), engine));
+    Unwrap(SaveSession(path, SessionContent::kText, {}, turn, session.tokens().size(), engine));
   }
   return generated;
 }
@@ -90,9 +92,9 @@ Tokens Answer(Engine& engine, const Step& step, const std::string& path) {
 Tokens Continue(Engine& engine, const std::string& path) {
   const std::unique_ptr<Session> own_session = engine.NewSession();
   Session& session = *own_session;
-  const Session::Request request(session, {.max_tokens = 5});
-  EXPECT_EQ(Unwrap(LoadSession(path, SessionContent::kText, engine, session)).why_read_again, "");
-  return Generate(session, 5);
+  Turn turn(session, {.max_tokens = 5});
+  EXPECT_EQ(Unwrap(LoadSession(path, SessionContent::kText, engine, turn)).why_read_again, "");
+  return Generate(turn, 5);
 }
 
 Tokens AnswerAndContinue(Engine& engine, const Step& step, const std::string& path) {

@@ -46,19 +46,19 @@ class SchedulerTest : public testing::Test {
                         const std::function<void()>& on_token = nullptr,
                         const std::atomic<bool>* cancel = nullptr) {
     Outcome outcome;
-    const Session::Request request(session, {.max_tokens = max_tokens, .cancel = cancel});
-    if (const Status read = session.Prefill(prompt); !read) {
+    Turn turn(session, {.max_tokens = max_tokens, .cancel = cancel});
+    if (const Status read = turn.Prefill(prompt); !read) {
       outcome.error = read.error().message();
       return outcome;
     }
     outcome.reused = session.stats().reused_tokens;
     Sampler sampler = *Sampler::Create({.temperature = 0.0f}, kVocabSize);
-    const auto reason = session.Generate({.max_tokens = max_tokens, .cancel = cancel}, sampler,
-                                         [&](const GeneratedToken& token) {
-                                           outcome.generated.push_back(token.id);
-                                           if (on_token) on_token();
-                                           return true;
-                                         });
+    const auto reason = Generate(turn, {.max_tokens = max_tokens, .cancel = cancel}, sampler,
+                                 [&](const GeneratedToken& token) {
+                                   outcome.generated.push_back(token.id);
+                                   if (on_token) on_token();
+                                   return true;
+                                 });
     if (!reason) outcome.error = reason.error().message();
     return outcome;
   }
@@ -159,7 +159,7 @@ TEST_F(SchedulerTest, ASessionGoesOnWithoutAPromptAfterItLostItsPlace) {
   EXPECT_EQ(Answer(b, Prompt(30, 2), 5).error, "");
   Sampler sampler = *Sampler::Create({.temperature = 0.0f}, kVocabSize);
   Tokens generated;
-  ASSERT_TRUE(a.Generate({.max_tokens = 3}, sampler, [&](const GeneratedToken& token) {
+  ASSERT_TRUE(Generate(a, {.max_tokens = 3}, sampler, [&](const GeneratedToken& token) {
     generated.push_back(token.id);
     return true;
   }));
@@ -185,11 +185,11 @@ TEST_F(SchedulerTest, ARequestIsLimitedByItsShareOrWhatItAsksFor) {
   EXPECT_EQ(session.context_tokens(), kContext);
   Sampler sampler = *Sampler::Create({.temperature = 0.0f}, kVocabSize);
   const auto generate = [&](size_t prompt_tokens, size_t max_tokens) {
-    const Session::Request request(session, {.max_tokens = max_tokens});
-    EXPECT_TRUE(session.Prefill(Prompt(prompt_tokens, 9)));
+    Turn turn(session, {.max_tokens = max_tokens});
+    EXPECT_TRUE(turn.Prefill(Prompt(prompt_tokens, 9)));
     size_t count = 0;
-    const auto reason = session.Generate({.max_tokens = max_tokens}, sampler,
-                                         [&](const GeneratedToken&) { return ++count > 0; });
+    const auto reason = Generate(turn, {.max_tokens = max_tokens}, sampler,
+                                 [&](const GeneratedToken&) { return ++count > 0; });
     EXPECT_TRUE(reason);
     return std::pair(count, reason.value_or(StopReason::kCancelled));
   };
@@ -226,8 +226,8 @@ TEST_F(SchedulerTest, WhoFindsNoRoomWaitsAndNobodyLosesItsPlace) {
 TEST_F(SchedulerTest, WaitingCanBeCancelled) {
   Load(1);
   Session a(*scheduler_), b(*scheduler_), c(*scheduler_);
-  const Session::Request request(a, {});
-  ASSERT_TRUE(a.Prefill(Prompt(5, 1)));
+  Turn turn(a, {});
+  ASSERT_TRUE(turn.Prefill(Prompt(5, 1)));
   std::atomic<bool> cancel = false;
   Outcome outcome_b, outcome_c;
   {
@@ -299,7 +299,7 @@ TEST_F(SchedulerTest, PromptsAreReadInPartsWhileOthersGenerate) {
     const std::jthread reader([&] {
       wait_for(num_generated, kTokensBefore);
       size_t parts = 0;
-      EXPECT_TRUE(b.Prefill(Prompt(300, 2), [&](size_t tokens, size_t) {
+      EXPECT_TRUE(Turn(b).Prefill(Prompt(300, 2), [&](size_t tokens, size_t) {
         if (tokens == 0) return true;
         set(num_parts, ++parts);
         wait_for(num_generated, kTokensBefore + parts - std::min(parts, kLead));
@@ -307,10 +307,10 @@ TEST_F(SchedulerTest, PromptsAreReadInPartsWhileOthersGenerate) {
       }));
       set(num_parts, SIZE_MAX);
     });
-    const Session::Request request(a, {.max_tokens = 1000});
-    EXPECT_TRUE(a.Prefill(Prompt(5, 1)));
+    Turn turn(a, {.max_tokens = 1000});
+    EXPECT_TRUE(turn.Prefill(Prompt(5, 1)));
     Sampler sampler = *Sampler::Create({.temperature = 0.0f}, kVocabSize);
-    EXPECT_TRUE(a.Generate({.max_tokens = 1000}, sampler, [&](const GeneratedToken& token) {
+    EXPECT_TRUE(Generate(turn, {.max_tokens = 1000}, sampler, [&](const GeneratedToken& token) {
       generated.push_back(token.id);
       set(num_generated, generated.size());
       wait_for(num_parts, generated.size() - std::min(generated.size(), kTokensBefore));
@@ -362,15 +362,15 @@ TEST_F(SchedulerTest, ADropTurnsACopyOfSharedPages) {
   const Tokens prompt = Prompt(200, 1);
   EXPECT_EQ(Answer(a, prompt, 2).error, "");
   {
-    const Session::Request request(b, {.max_tokens = 10, .kept_tokens = 4});
-    ASSERT_TRUE(b.Prefill(prompt));
+    Turn turn(b, {.max_tokens = 10, .kept_tokens = 4});
+    ASSERT_TRUE(turn.Prefill(prompt));
     EXPECT_EQ(b.stats().reused_tokens, 199u);
-    ASSERT_TRUE(b.Drop(4, 64));
+    ASSERT_TRUE(turn.Drop(4, 64));
     Sampler sampler = *Sampler::Create({.temperature = 0.0f}, kVocabSize);
     Tokens shorter = prompt;
     shorter.erase(shorter.begin() + 4, shorter.begin() + 68);
     Tokens generated;
-    ASSERT_TRUE(b.Generate({.max_tokens = 3}, sampler, [&](const GeneratedToken& token) {
+    ASSERT_TRUE(Generate(turn, {.max_tokens = 3}, sampler, [&](const GeneratedToken& token) {
       generated.push_back(token.id);
       return true;
     }));

@@ -14,7 +14,9 @@
 #include <vector>
 
 #include "llm/constraint_fixture.h"
+#include "llm/generator.h"
 #include "llm/measure/log_sum_exp.h"
+#include "llm/turn.h"
 #include "support/emulation.h"
 
 namespace cria {
@@ -93,9 +95,10 @@ class SessionConstraintTest : public testing::Test {
       int32_t token = next.forced;
       double log_probability = 0.0;
       if (token < 0) {
-        Unwrap(session.Prefill(context));
-        const Session::Request request(session, {});
-        const std::span<float> logits = Unwrap(session.Logits());
+        Unwrap(Turn(session).Prefill(context));
+        Turn turn(session, {});
+        const LogitRows rows = Unwrap(turn.Logits());
+        const std::span<float> logits = rows.front();
         token = Unwrap(sampler.Sample(logits, context, &next.mask));
         log_probability = logits[static_cast<size_t>(token)] - LogSumExp(logits);
       }
@@ -118,17 +121,18 @@ class SessionConstraintTest : public testing::Test {
     Sampler sampler = Unwrap(Sampler::Create(setup.sampler, kVocabSize));
     Unwrap(constraint_->Set({grammar::ConstraintKind::kRegex, setup.pattern}));
     ConstrainedText text;
-    const Session::Request request(session, {.max_tokens = setup.max_tokens});
-    Unwrap(session.Prefill(Prompt()));
-    text.reason = Unwrap(session.Generate({.max_tokens = setup.max_tokens,
-                                           .stop_token_ids = setup.stops,
-                                           .constraint = constraint_.get(),
-                                           .log_probabilities = true},
-                                          sampler, [&](const GeneratedToken& token) {
-                                            text.tokens.push_back(token.id);
-                                            text.log_probabilities.push_back(token.log_probability);
-                                            return true;
-                                          }));
+    Turn turn(session, {.max_tokens = setup.max_tokens});
+    Unwrap(turn.Prefill(Prompt()));
+    text.reason = Unwrap(Generate(turn,
+                                  {.max_tokens = setup.max_tokens,
+                                   .stop_token_ids = setup.stops,
+                                   .constraint = constraint_.get(),
+                                   .log_probabilities = true},
+                                  sampler, [&](const GeneratedToken& token) {
+                                    text.tokens.push_back(token.id);
+                                    text.log_probabilities.push_back(token.log_probability);
+                                    return true;
+                                  }));
     text.next_choice = Draw(sampler);
     stats_ = session.stats();
     calls_ = model.calls;
@@ -282,16 +286,16 @@ TEST_F(SessionConstraintTest, AContextThatShiftsGoesOn) {
                                    : nullptr);
     Sampler sampler = Unwrap(Sampler::Create(kManyChoices, kVocabSize));
     const auto constraint = constraints_.OfRegex(setup.pattern);
-    Unwrap(session.Prefill(Prompt()));
+    Unwrap(Turn(session).Prefill(Prompt()));
     Tokens tokens;
     size_t num_uncached = 0;
-    const auto make_room = [&] {
+    const auto make_room = [&](Turn& turn) {
       num_uncached += model.cache().size() < session.tokens().size() ? 1 : 0;
-      return session.DropHalfBehind(4);
+      return turn.DropHalfBehind(4);
     };
-    const StopReason reason = Unwrap(session.Generate(
-        {.max_tokens = 300, .constraint = constraint.get(), .make_room = make_room}, sampler,
-        [&](const GeneratedToken& token) {
+    const StopReason reason = Unwrap(Generate(
+        session, {.max_tokens = 300, .constraint = constraint.get(), .make_room = make_room},
+        sampler, [&](const GeneratedToken& token) {
           tokens.push_back(token.id);
           return true;
         }));
@@ -320,18 +324,18 @@ TEST_F(SessionConstraintTest, ATextCanBeStoppedAtEachTokenAndGoOn) {
                                      : nullptr);
       Sampler sampler = Unwrap(Sampler::Create(setup.sampler, kVocabSize));
       const auto constraint = constraints_.OfRegex(setup.pattern);
-      Unwrap(session.Prefill(Prompt()));
+      Unwrap(Turn(session).Prefill(Prompt()));
       Tokens tokens;
       while (tokens.size() < setup.max_tokens) {
         size_t count = 0;
-        const StopReason reason =
-            Unwrap(session.Generate({.max_tokens = setup.max_tokens - tokens.size(),
-                                     .stop_token_ids = setup.stops,
-                                     .constraint = constraint.get()},
-                                    sampler, [&](const GeneratedToken& token) {
-                                      tokens.push_back(token.id);
-                                      return ++count < step;
-                                    }));
+        const StopReason reason = Unwrap(Generate(session,
+                                                  {.max_tokens = setup.max_tokens - tokens.size(),
+                                                   .stop_token_ids = setup.stops,
+                                                   .constraint = constraint.get()},
+                                                  sampler, [&](const GeneratedToken& token) {
+                                                    tokens.push_back(token.id);
+                                                    return ++count < step;
+                                                  }));
         if (reason != StopReason::kCancelled) break;
         EXPECT_EQ(count, step);
       }
@@ -346,14 +350,14 @@ TEST_F(SessionConstraintTest, CancellingEndsAForcedText) {
   Session session(scheduler);
   Sampler sampler = Unwrap(Sampler::Create({}, kVocabSize));
   const auto constraint = constraints_.OfRegex("9{50}1");
-  Unwrap(session.Prefill(Prompt()));
+  Unwrap(Turn(session).Prefill(Prompt()));
   std::atomic<bool> cancel = false;
   size_t count = 0;
-  const auto reason = session.Generate({.constraint = constraint.get(), .cancel = &cancel}, sampler,
-                                       [&](const GeneratedToken&) {
-                                         cancel = ++count == 3;
-                                         return true;
-                                       });
+  const auto reason = Generate(session, {.constraint = constraint.get(), .cancel = &cancel},
+                               sampler, [&](const GeneratedToken&) {
+                                 cancel = ++count == 3;
+                                 return true;
+                               });
   EXPECT_EQ(Unwrap(reason), StopReason::kCancelled);
   EXPECT_EQ(count, 3u);
 }
@@ -364,9 +368,9 @@ TEST_F(SessionConstraintTest, ATextThatNoTokenCanWriteIsAnError) {
   Session session(scheduler);
   Sampler sampler = Unwrap(Sampler::Create({}, kVocabSize));
   const auto constraint = constraints_.OfRegex("az");
-  Unwrap(session.Prefill(Prompt()));
-  const auto reason = session.Generate({.constraint = constraint.get()}, sampler,
-                                       [](const GeneratedToken&) { return true; });
+  Unwrap(Turn(session).Prefill(Prompt()));
+  const auto reason = Generate(session, {.constraint = constraint.get()}, sampler,
+                               [](const GeneratedToken&) { return true; });
   ASSERT_FALSE(reason);
   EXPECT_EQ(reason.error().code(), ErrorCode::kUnsupported);
 }
@@ -379,17 +383,18 @@ TEST_F(SessionConstraintTest, AModelThatFailsCanBeAskedAgain) {
   Session session(scheduler);
   Sampler sampler = Unwrap(Sampler::Create(setup.sampler, kVocabSize));
   const auto constraint = constraints_.OfRegex(setup.pattern);
-  Unwrap(session.Prefill(Prompt()));
+  Unwrap(Turn(session).Prefill(Prompt()));
   Tokens tokens;
   for (size_t i = 0; tokens.size() < setup.max_tokens && i < 100; ++i) {
     model.fail_at_call = i % 2 == 0 ? model.calls.size() + i % 5 : SIZE_MAX;
-    const auto reason = session.Generate({.max_tokens = setup.max_tokens - tokens.size(),
-                                          .stop_token_ids = setup.stops,
-                                          .constraint = constraint.get()},
-                                         sampler, [&](const GeneratedToken& token) {
-                                           tokens.push_back(token.id);
-                                           return true;
-                                         });
+    const auto reason = Generate(session,
+                                 {.max_tokens = setup.max_tokens - tokens.size(),
+                                  .stop_token_ids = setup.stops,
+                                  .constraint = constraint.get()},
+                                 sampler, [&](const GeneratedToken& token) {
+                                   tokens.push_back(token.id);
+                                   return true;
+                                 });
     if (reason) break;
     EXPECT_THAT(reason.error().message(), HasSubstr("the script says so"));
   }

@@ -89,10 +89,11 @@ class SessionDraftTest : public testing::Test {
     EXPECT_EQ(Run(setup, {.ngram_tokens = 2, .max_tokens = 16}, use), expected) << "adapting";
   }
 
-  static void Generate(Session& session, Sampler& sampler, DraftOutcome& outcome,
+  // `session` is a session or a turn.
+  static void Generate(auto& session, Sampler& sampler, DraftOutcome& outcome,
                        const GenerationOptions& options, size_t cancel_after = SIZE_MAX) {
     size_t count = 0;
-    const auto reason = session.Generate(options, sampler, [&](const GeneratedToken& token) {
+    const auto reason = cria::Generate(session, options, sampler, [&](const GeneratedToken& token) {
       outcome.generated.push_back(token.id);
       outcome.log_probabilities.push_back(token.log_probability);
       return ++count < cancel_after;
@@ -114,7 +115,7 @@ constexpr SamplerOptions kRandomChoice = {.repeat_penalty = 1.1f,
 
 TEST_F(SessionDraftTest, TheTextIsTheSame) {
   const auto use = [](Session& session, Sampler& sampler, DraftOutcome& outcome) {
-    ASSERT_TRUE(session.Prefill(Counting(40)));
+    ASSERT_TRUE(Turn(session).Prefill(Counting(40)));
     Generate(session, sampler, outcome, {.max_tokens = 150, .log_probabilities = true});
   };
   ExpectSame({}, use);
@@ -123,7 +124,7 @@ TEST_F(SessionDraftTest, TheTextIsTheSame) {
 
 TEST_F(SessionDraftTest, FewerForwardsAreRun) {
   const auto use = [](Session& session, Sampler& sampler, DraftOutcome& outcome) {
-    ASSERT_TRUE(session.Prefill(Counting(20)));
+    ASSERT_TRUE(Turn(session).Prefill(Counting(20)));
     Generate(session, sampler, outcome, {.max_tokens = 200});
   };
   Run({}, {}, use);
@@ -140,7 +141,7 @@ TEST_F(SessionDraftTest, FewerForwardsAreRun) {
 TEST_F(SessionDraftTest, AnyNumberOfTokensCanBeAskedFor) {
   ExpectSame({.sampler = kRandomChoice},
              [](Session& session, Sampler& sampler, DraftOutcome& outcome) {
-               ASSERT_TRUE(session.Prefill(Counting(30)));
+               ASSERT_TRUE(Turn(session).Prefill(Counting(30)));
                for (size_t count = 1; count < 16; ++count) {
                  Generate(session, sampler, outcome, {.max_tokens = count});
                }
@@ -150,7 +151,7 @@ TEST_F(SessionDraftTest, AnyNumberOfTokensCanBeAskedFor) {
 TEST_F(SessionDraftTest, StopTokensEndWhereTheyDid) {
   const Tokens stops = {5, 17, 40};
   const auto use = [&](Session& session, Sampler& sampler, DraftOutcome& outcome) {
-    ASSERT_TRUE(session.Prefill(Counting(40)));
+    ASSERT_TRUE(Turn(session).Prefill(Counting(40)));
     for (size_t i = 0; i < 12; ++i) {
       Generate(session, sampler, outcome, {.max_tokens = 50, .stop_token_ids = stops});
       // Goes on behind the stop token.
@@ -166,14 +167,14 @@ TEST_F(SessionDraftTest, AnAnswerCanBeStoppedAtEachToken) {
   // random numbers are used again.
   ExpectSame({.sampler = kRandomChoice},
              [](Session& session, Sampler& sampler, DraftOutcome& outcome) {
-               ASSERT_TRUE(session.Prefill(Counting(40)));
+               ASSERT_TRUE(Turn(session).Prefill(Counting(40)));
                for (size_t count = 1; count < 14; ++count) {
                  Generate(session, sampler, outcome, {}, count);
                  EXPECT_EQ(outcome.reasons.back(), StopReason::kCancelled);
                }
                Tokens prompt(session.tokens().begin(), session.tokens().end());
                prompt.push_back(3);
-               ASSERT_TRUE(session.Prefill(prompt));
+               ASSERT_TRUE(Turn(session).Prefill(prompt));
                Generate(session, sampler, outcome, {.max_tokens = 10});
              });
 }
@@ -183,7 +184,7 @@ TEST_F(SessionDraftTest, AFullContextEndsTheTextAtTheSameToken) {
     const auto use = [prompt](Session& session, Sampler& sampler, DraftOutcome& outcome) {
       Tokens tokens = Counting(prompt);
       for (int32_t& token : tokens) token %= 13;
-      ASSERT_TRUE(session.Prefill(tokens));
+      ASSERT_TRUE(Turn(session).Prefill(tokens));
       Generate(session, sampler, outcome, {});
       EXPECT_EQ(outcome.reasons.back(), StopReason::kContextFull);
       EXPECT_EQ(session.tokens().size(), kDraftContext);
@@ -197,9 +198,9 @@ TEST_F(SessionDraftTest, AFullContextEndsTheTextAtTheSameToken) {
 
 TEST_F(SessionDraftTest, AContextThatShiftsGoesOnTheSame) {
   const auto use = [](Session& session, Sampler& sampler, DraftOutcome& outcome) {
-    ASSERT_TRUE(session.Prefill(Counting(40)));
+    ASSERT_TRUE(Turn(session).Prefill(Counting(40)));
     Generate(session, sampler, outcome,
-             {.max_tokens = 400, .make_room = [&] { return session.DropHalfBehind(4); }});
+             {.max_tokens = 400, .make_room = [&](Turn& turn) { return turn.DropHalfBehind(4); }});
     EXPECT_GT(session.stats().dropped_tokens, 200u);
   };
   ExpectSame({.context_tokens = 128, .sampler = kRandomChoice}, use);
@@ -211,7 +212,7 @@ TEST_F(SessionDraftTest, ModelsWithWindowsTruncateTheirDrafts) {
        {std::vector<uint32_t>{0, 5}, std::vector<uint32_t>{0, 64, 100}}) {
     ExpectSame({.context_tokens = 640, .windows = windows},
                [](Session& session, Sampler& sampler, DraftOutcome& outcome) {
-                 ASSERT_TRUE(session.Prefill(Counting(90)));
+                 ASSERT_TRUE(Turn(session).Prefill(Counting(90)));
                  Generate(session, sampler, outcome, {.max_tokens = 200});
                });
   }
@@ -231,7 +232,7 @@ TEST_F(SessionDraftTest, ADraftThatIsAlwaysWrongIsRarelyMade) {
   Scheduler scheduler(model, ScriptedClock::Now);
   const DraftOptions options = {.ngram_tokens = 3, .max_tokens = 8};
   Session session(scheduler, std::make_unique<Drafting>(options, 1024));
-  ASSERT_TRUE(session.Prefill(std::vector<int32_t>{1, 2, 3, 4}));
+  ASSERT_TRUE(Turn(session).Prefill(std::vector<int32_t>{1, 2, 3, 4}));
   Sampler sampler = *Sampler::Create({.temperature = 0.0f}, kVocabSize);
   DraftOutcome outcome;
   Generate(session, sampler, outcome, {.max_tokens = 300});
@@ -245,12 +246,12 @@ TEST_F(SessionDraftTest, TheRoomForDraftsIsShared) {
   EXPECT_EQ(scheduler.max_drafts(), 13u);
   std::vector<DraftOutcome> outcomes(kSessions), expected(kSessions);
   const auto answer = [&](size_t i, Session& session, DraftOutcome& outcome) {
-    const Session::Request request(session, {.max_tokens = 120});
-    ASSERT_TRUE(session.Prefill(Counting(20 + 5 * i, static_cast<int32_t>(i))));
+    Turn turn(session, {.max_tokens = 120});
+    ASSERT_TRUE(turn.Prefill(Counting(20 + 5 * i, static_cast<int32_t>(i))));
     SamplerOptions options = kRandomChoice;
     options.seed = i;
     Sampler sampler = *Sampler::Create(options, kVocabSize);
-    Generate(session, sampler, outcome, {.max_tokens = 120});
+    Generate(turn, sampler, outcome, {.max_tokens = 120});
   };
   for (size_t i = 0; i < kSessions; ++i) {
     Session session(scheduler);
@@ -277,7 +278,7 @@ TEST_F(SessionDraftTest, OthersFindOnlyWhatWasAccepted) {
   Tokens context;
   {
     Session session(scheduler, std::make_unique<Drafting>(Forced(10), 1024));
-    ASSERT_TRUE(session.Prefill(Counting(40)));
+    ASSERT_TRUE(Turn(session).Prefill(Counting(40)));
     Sampler sampler = *Sampler::Create({.temperature = 0.0f}, kVocabSize);
     DraftOutcome outcome;
     Generate(session, sampler, outcome, {.max_tokens = 150}, 101);
@@ -286,7 +287,7 @@ TEST_F(SessionDraftTest, OthersFindOnlyWhatWasAccepted) {
   context.push_back(1);
   Session other(scheduler);
   // The model checks that the rows are those of the tokens.
-  ASSERT_TRUE(other.Prefill(context));
+  ASSERT_TRUE(Turn(other).Prefill(context));
   EXPECT_GE(other.stats().reused_tokens, context.size() - 2);
 }
 
@@ -298,13 +299,13 @@ TEST_F(SessionDraftTest, AModelThatFailsEndsTheTextAsWithoutDrafts) {
         scheduler,
         std::make_unique<Drafting>(
             DraftOptions{.ngram_tokens = 1, .max_tokens = 4, .min_tokens = ngram_tokens * 4}, 256));
-    ASSERT_TRUE(session.Prefill(Counting(40)));
+    ASSERT_TRUE(Turn(session).Prefill(Counting(40)));
     Sampler sampler = *Sampler::Create({.temperature = 0.0f}, kVocabSize);
     DraftOutcome outcome;
     Generate(session, sampler, outcome, {.max_tokens = 10});
     model.fail_at_call = model.calls.size();
-    const auto failed =
-        session.Generate({.max_tokens = 10}, sampler, [](const GeneratedToken&) { return true; });
+    const auto failed = cria::Generate(session, {.max_tokens = 10}, sampler,
+                                       [](const GeneratedToken&) { return true; });
     ASSERT_FALSE(failed);
     EXPECT_EQ(failed.error().message(), "the script says so");
     // It goes on after that.
@@ -312,7 +313,7 @@ TEST_F(SessionDraftTest, AModelThatFailsEndsTheTextAsWithoutDrafts) {
     Generate(session, sampler, outcome, {.max_tokens = 30});
     const DraftOutcome expected =
         Run({.context_tokens = 256}, {}, [](auto& other, auto& s, auto& o) {
-          ASSERT_TRUE(other.Prefill(Counting(40)));
+          ASSERT_TRUE(Turn(other).Prefill(Counting(40)));
           Generate(other, s, o, {.max_tokens = 40});
         });
     EXPECT_EQ(outcome.generated, expected.generated);
@@ -324,13 +325,13 @@ TEST_F(SessionDraftTest, LogitsAreToldForEveryToken) {
   for (const DraftOptions& drafts : {DraftOptions(), Forced(5)}) {
     size_t count = 0;
     Run({}, drafts, [&](Session& session, Sampler& sampler, DraftOutcome&) {
-      ASSERT_TRUE(session.Prefill(Counting(20)));
+      ASSERT_TRUE(Turn(session).Prefill(Counting(20)));
       std::map<size_t, int32_t> likely;
       GenerationOptions options = {.max_tokens = 60};
       options.on_logits = [&](size_t position, std::span<const float> logits) {
         likely[position] = static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin());
       };
-      ASSERT_TRUE(session.Generate(options, sampler, [&](const GeneratedToken& token) {
+      ASSERT_TRUE(cria::Generate(session, options, sampler, [&](const GeneratedToken& token) {
         EXPECT_EQ(likely.at(session.tokens().size()), token.id);
         ++count;
         return true;

@@ -10,9 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "llm/generator.h"
 #include "llm/session_file.h"
 #include "llm/session_file_layout.h"
 #include "llm/tiny_engine.h"
+#include "llm/turn.h"
 #include "model/file_layout.h"
 #include "support/files.h"
 #include "support/temporary_directory.h"
@@ -98,7 +100,7 @@ class SessionFileTest : public testing::Test {
   }
 
   static void ExpectPrefill(Session& session, const Tokens& tokens) {
-    const Status read = session.Prefill(tokens);
+    const Status read = Turn(session).Prefill(tokens);
     EXPECT_TRUE(read) << read.error().message();
   }
 
@@ -133,7 +135,7 @@ class SessionFileTest : public testing::Test {
     auto sampler = Unwrap(Sampler::Create({.temperature = 0.0f}, 300));
     Tokens generated;
     const auto reason =
-        session.Generate({.max_tokens = count}, sampler, [&](const GeneratedToken& token) {
+        cria::Generate(session, {.max_tokens = count}, sampler, [&](const GeneratedToken& token) {
           generated.push_back(token.id);
           return true;
         });
@@ -142,8 +144,9 @@ class SessionFileTest : public testing::Test {
   }
 
   static std::vector<float> Logits(Session& session) {
-    const auto logits = Unwrap(session.Logits());
-    return {logits.begin(), logits.end()};
+    Turn turn(session);
+    const LogitRows rows = Unwrap(turn.Logits());
+    return {rows.front().begin(), rows.front().end()};
   }
 
   support::TemporaryDirectory folder_;

@@ -222,8 +222,8 @@ TEST_F(SessionFileTest, HugeNumbersDoNoHarm) {
     support::WriteFile(path_, file.Crafted());
     ASSERT_TRUE(Load(*engine));
     auto sampler = Unwrap(Sampler::Create({}, 300));
-    (void)engine->session().Generate({.max_tokens = 5}, sampler,
-                                     [](const GeneratedToken&) { return true; });
+    (void)cria::Generate(engine->session(), {.max_tokens = 5}, sampler,
+                         [](const GeneratedToken&) { return true; });
   }
 }
 

@@ -36,7 +36,7 @@ TEST_P(SessionRoundTrip, ContinuesWithTheSameLogits) {
   const auto saved = model->Load(GetParam().kv_type, 300);
   ExpectPrefill(saved->session(), SomeTokens(260));
   // Keys are turned, whole pages are unlinked, and the rest is given new pages.
-  ASSERT_TRUE(saved->session().Drop(3, 128));
+  ASSERT_TRUE(Turn(saved->session()).Drop(3, 128));
   Generate(saved->session(), 10);
   Save(*saved);
   const Tokens tokens(saved->session().tokens().begin(), saved->session().tokens().end());
@@ -46,7 +46,7 @@ TEST_P(SessionRoundTrip, ContinuesWithTheSameLogits) {
   Session& session = loaded->session();
   // The pages have had other tokens, in another order.
   ExpectPrefill(session, SomeTokens(290, 77));
-  ASSERT_TRUE(session.Drop(0, 64));
+  ASSERT_TRUE(Turn(session).Drop(0, 64));
   const auto state = Load(*loaded);
   ASSERT_TRUE(state) << state.error().message();
   EXPECT_EQ(state->why_read_again, "");
@@ -83,7 +83,7 @@ TEST_F(SessionFileTest, IsTheSameWhicheverPagesHeldTheTokens) {
   };
   const std::vector<uint32_t> before = table();
   ExpectPrefill(engine->session(), SomeTokens(200, 9));
-  ASSERT_TRUE(engine->session().Drop(0, 128));
+  ASSERT_TRUE(Turn(engine->session()).Drop(0, 128));
   EXPECT_EQ(SavedBytes(*engine, 150), first);
   EXPECT_NE(table(), before);
 }

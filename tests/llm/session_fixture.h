@@ -7,8 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "llm/generator.h"
 #include "llm/scripted_model.h"
 #include "llm/session.h"
+#include "llm/turn.h"
 
 namespace cria {
 
@@ -54,14 +56,14 @@ class SessionTest : public testing::Test {
   }
 
   Status Prefill(const Tokens& tokens, const std::atomic<bool>& cancel) {
-    const Session::Request request(session_, {.cancel = &cancel});
-    return session_.Prefill(tokens);
+    Turn turn(session_, {.cancel = &cancel});
+    return turn.Prefill(tokens);
   }
 
   Tokens Generate(const GenerationOptions& options, StopReason expected) {
     Sampler sampler = Greedy();
     Tokens generated;
-    const auto reason = session_.Generate(options, sampler, CollectInto(generated));
+    const auto reason = cria::Generate(session_, options, sampler, CollectInto(generated));
     EXPECT_TRUE(reason) << reason.error().message();
     if (reason) {
       EXPECT_EQ(*reason, expected);

@@ -36,7 +36,7 @@ class SessionShiftTest : public SessionTest {
  protected:
   GenerationOptions Shifting(size_t keep, size_t max_tokens) {
     return {.max_tokens = max_tokens,
-            .make_room = [this, keep] { return session_.DropHalfBehind(keep); }};
+            .make_room = [this, keep](Turn& turn) { return turn.DropHalfBehind(keep); }};
   }
 
   // Whether the cache holds the context, but for the last token, which may wait.
@@ -56,7 +56,7 @@ TEST_F(SessionShiftTest, ShiftingGoesOnFarPastTheContext) {
     session_.ResetStats();
     model_.drops.clear();
     model_.calls.clear();
-    ASSERT_TRUE(session_.Prefill(Counting(9)));
+    ASSERT_TRUE(Turn(session_).Prefill(Counting(9)));
     EXPECT_EQ(Generate(Shifting(keep, 400), StopReason::kMaxTokens),
               ExpectedShifting(Counting(9), 400, keep));
     ExpectCacheAgrees();
@@ -73,7 +73,7 @@ TEST_F(SessionShiftTest, ShiftingGoesOnFarPastTheContext) {
 }
 
 TEST_F(SessionShiftTest, ShiftingInPartsIsTheSameAsInOneGo) {
-  ASSERT_TRUE(session_.Prefill(Counting(32)));
+  ASSERT_TRUE(Turn(session_).Prefill(Counting(32)));
   Tokens generated;
   for (size_t count = 1; generated.size() < 400; count = count % 5 + 1) {
     const Tokens part = Generate(Shifting(4, count), StopReason::kMaxTokens);
@@ -91,7 +91,7 @@ TEST_F(SessionShiftTest, StopTokensAreSeenAroundAShift) {
     if (std::ranges::find(all, all[place]) - all.begin() < static_cast<ptrdiff_t>(place)) continue;
     session_.Clear();
     model_.drops.clear();
-    ASSERT_TRUE(session_.Prefill(Counting(30)));
+    ASSERT_TRUE(Turn(session_).Prefill(Counting(30)));
     const Tokens stop = {all[place]};
     GenerationOptions options = Shifting(4, 0);
     options.stop_token_ids = stop;
@@ -103,9 +103,9 @@ TEST_F(SessionShiftTest, StopTokensAreSeenAroundAShift) {
 }
 
 TEST_F(SessionShiftTest, ACancelledShiftHandsNoTokenOutAndCanBeDoneLater) {
-  ASSERT_TRUE(session_.Prefill(Counting(31)));
+  ASSERT_TRUE(Turn(session_).Prefill(Counting(31)));
   const GenerationOptions cancelled = {
-      .make_room = [] { return Status(Fail(ErrorCode::kCancelled, "not now")); }};
+      .make_room = [](Turn&) { return Status(Fail(ErrorCode::kCancelled, "not now")); }};
   const Tokens all = ExpectedShifting(Counting(31), 60, 4);
   EXPECT_EQ(Generate(cancelled, StopReason::kCancelled), Tokens(all.begin(), all.begin() + 1));
   EXPECT_EQ(session_.tokens().size(), 32u);
@@ -113,13 +113,13 @@ TEST_F(SessionShiftTest, ACancelledShiftHandsNoTokenOutAndCanBeDoneLater) {
 }
 
 TEST_F(SessionShiftTest, CancellingIsSeenBetweenShifts) {
-  ASSERT_TRUE(session_.Prefill(Counting(4)));
+  ASSERT_TRUE(Turn(session_).Prefill(Counting(4)));
   std::atomic<bool> cancel = false;
   GenerationOptions options = Shifting(4, 0);
   options.cancel = &cancel;
   Sampler sampler = Greedy();
   Tokens generated;
-  const auto reason = session_.Generate(options, sampler, [&](const GeneratedToken& token) {
+  const auto reason = cria::Generate(session_, options, sampler, [&](const GeneratedToken& token) {
     generated.push_back(token.id);
     cancel = generated.size() == 333;
     return true;
@@ -130,11 +130,11 @@ TEST_F(SessionShiftTest, CancellingIsSeenBetweenShifts) {
 }
 
 TEST_F(SessionShiftTest, AFailedShiftCanBeTriedAgain) {
-  ASSERT_TRUE(session_.Prefill(Counting(31)));
+  ASSERT_TRUE(Turn(session_).Prefill(Counting(31)));
   model_.fail_moves = true;
   Sampler sampler = Greedy();
   Tokens generated;
-  const auto failed = session_.Generate(Shifting(4, 0), sampler, CollectInto(generated));
+  const auto failed = cria::Generate(session_, Shifting(4, 0), sampler, CollectInto(generated));
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().message(), "the script says so");
   EXPECT_EQ(session_.tokens().size(), 32u);
@@ -145,9 +145,9 @@ TEST_F(SessionShiftTest, AFailedShiftCanBeTriedAgain) {
 }
 
 TEST_F(SessionShiftTest, WhoMakesNoRoomIsStopped) {
-  ASSERT_TRUE(session_.Prefill(Counting(30)));
+  ASSERT_TRUE(Turn(session_).Prefill(Counting(30)));
   size_t asked = 0;
-  const GenerationOptions idle = {.make_room = [&] {
+  const GenerationOptions idle = {.make_room = [&](Turn&) {
     ++asked;
     return Status();
   }};
@@ -156,9 +156,9 @@ TEST_F(SessionShiftTest, WhoMakesNoRoomIsStopped) {
 }
 
 TEST_F(SessionShiftTest, ANewContextMakesRoomAsWell) {
-  ASSERT_TRUE(session_.Prefill(Counting(32)));
-  const GenerationOptions anew = {.max_tokens = 6,
-                                  .make_room = [&] { return session_.Prefill(Counting(5, 50)); }};
+  ASSERT_TRUE(Turn(session_).Prefill(Counting(32)));
+  const GenerationOptions anew = {
+      .max_tokens = 6, .make_room = [&](Turn& turn) { return turn.Prefill(Counting(5, 50)); }};
   Tokens expected = Expected(Counting(32), 1);
   Tokens next = Counting(5, 50);
   next.push_back(expected[0]);
@@ -167,10 +167,10 @@ TEST_F(SessionShiftTest, ANewContextMakesRoomAsWell) {
 }
 
 TEST_F(SessionShiftTest, AShiftThatKeepsEverythingIsAnError) {
-  ASSERT_TRUE(session_.Prefill(Counting(32)));
+  ASSERT_TRUE(Turn(session_).Prefill(Counting(32)));
   for (const size_t keep : {size_t{32}, SIZE_MAX}) {
     Sampler sampler = Greedy();
-    const auto refused = session_.Generate(Shifting(keep, 0), sampler, FailAtToken);
+    const auto refused = cria::Generate(session_, Shifting(keep, 0), sampler, FailAtToken);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code(), ErrorCode::kUsage);
   }
@@ -188,12 +188,12 @@ TEST_F(SessionShiftTest, WhatIsDroppedWasNeverThere) {
                         Case{10, 1, 0, 1}, Case{3, 0, 0, 1}, Case{11, 0, 0, 1}}) {
     SCOPED_TRACE(testing::Message() << c.count << " behind " << c.first);
     session_.Clear();
-    ASSERT_TRUE(session_.Prefill(Counting(10)));
+    ASSERT_TRUE(Turn(session_).Prefill(Counting(10)));
     Generate({.max_tokens = 1}, StopReason::kMaxTokens);
     Tokens expected = context();
     DropFrom(expected, c.first, c.count);
     model_.drops.clear();
-    ASSERT_TRUE(session_.Drop(c.first, c.count));
+    ASSERT_TRUE(Turn(session_).Drop(c.first, c.count));
     EXPECT_EQ(context(), expected);
     EXPECT_EQ(model_.drops.size(), c.num_drops);
     const size_t run = model_.tokens_run();
@@ -204,18 +204,18 @@ TEST_F(SessionShiftTest, WhatIsDroppedWasNeverThere) {
 }
 
 TEST_F(SessionShiftTest, DroppingAllLeavesNothingToGoOnFrom) {
-  ASSERT_TRUE(session_.Prefill(Counting(10)));
-  ASSERT_TRUE(session_.Drop(0, 10));
+  ASSERT_TRUE(Turn(session_).Prefill(Counting(10)));
+  ASSERT_TRUE(Turn(session_).Drop(0, 10));
   EXPECT_TRUE(session_.tokens().empty());
   Sampler sampler = Greedy();
-  EXPECT_FALSE(session_.Generate({}, sampler, FailAtToken));
+  EXPECT_FALSE(cria::Generate(session_, {}, sampler, FailAtToken));
 }
 
 TEST_F(SessionShiftTest, DroppingWhatIsNotThereChangesNothing) {
-  ASSERT_TRUE(session_.Prefill(Counting(10)));
+  ASSERT_TRUE(Turn(session_).Prefill(Counting(10)));
   for (const auto& [first, count] :
        {std::pair<size_t, size_t>{11, 0}, {10, 1}, {0, 11}, {5, SIZE_MAX}, {SIZE_MAX, 2}}) {
-    const Status refused = session_.Drop(first, count);
+    const Status refused = Turn(session_).Drop(first, count);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code(), ErrorCode::kOutOfRange);
   }
@@ -224,13 +224,13 @@ TEST_F(SessionShiftTest, DroppingWhatIsNotThereChangesNothing) {
 }
 
 TEST_F(SessionShiftTest, WhatLiesBehindADropIsReused) {
-  ASSERT_TRUE(session_.Prefill(Counting(20)));
-  ASSERT_TRUE(session_.Drop(4, 10));
+  ASSERT_TRUE(Turn(session_).Prefill(Counting(20)));
+  ASSERT_TRUE(Turn(session_).Drop(4, 10));
   Tokens next = Counting(4);
   for (const int32_t token : Counting(6, 15)) next.push_back(token);
   next.push_back(90);
   model_.calls.clear();
-  ASSERT_TRUE(session_.Prefill(next));
+  ASSERT_TRUE(Turn(session_).Prefill(next));
   EXPECT_EQ(session_.stats().reused_tokens, 10u);
   EXPECT_EQ(model_.calls, (std::vector<ScriptedModel::ForwardCall>{{10, {90}}}));
   EXPECT_EQ(Generate({.max_tokens = 2}, StopReason::kMaxTokens), Expected(next, 2));
@@ -259,16 +259,17 @@ TEST(SessionMemoryTest, GeneratingTakesNothingFromTheHeap) {
         SamplerOptions{.repeat_penalty = 1.1f, .temperature = 0.0f},
         SamplerOptions{.logit_bias = {{3, 1.0f}, {4, -2.0f}}, .repeat_penalty = 1.1f}}) {
     session.ResetStats();
-    ASSERT_TRUE(session.Prefill(Counting(10)));
+    ASSERT_TRUE(Turn(session).Prefill(Counting(10)));
     auto sampler = Sampler::Create(sampling, kVocabSize);
     ASSERT_TRUE(sampler);
     size_t handed_out = 0;
     const TokenCallback on_token = [&](const GeneratedToken&) { return ++handed_out > 0; };
-    const GenerationOptions options = {.max_tokens = 500,
-                                       .log_probabilities = true,
-                                       .make_room = [&] { return session.DropHalfBehind(4); }};
+    const GenerationOptions options = {
+        .max_tokens = 500, .log_probabilities = true, .make_room = [&](Turn& turn) {
+          return turn.DropHalfBehind(4);
+        }};
     support::AllocationWatch watch("generating");
-    const auto reason = session.Generate(options, *sampler, on_token);
+    const auto reason = cria::Generate(session, options, *sampler, on_token);
     EXPECT_EQ(watch.Finish(), "");
     ASSERT_TRUE(reason);
     EXPECT_EQ(*reason, StopReason::kMaxTokens);

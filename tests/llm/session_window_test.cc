@@ -28,8 +28,9 @@ class SessionWindowTest : public SessionTest {
 
   // Generates with a context that shifts, from a prompt that is read; compares with the script.
   void ExpectShifting(Tokens context, size_t keep, size_t count) {
-    const GenerationOptions options = {
-        .max_tokens = count, .make_room = [this, keep] { return session_.DropHalfBehind(keep); }};
+    const GenerationOptions options = {.max_tokens = count, .make_room = [this, keep](Turn& turn) {
+                                         return turn.DropHalfBehind(keep);
+                                       }};
     const Tokens generated = Generate(options, StopReason::kMaxTokens);
     ASSERT_EQ(generated.size(), count);
     for (const int32_t token : generated) {
@@ -44,47 +45,48 @@ class SessionWindowTest : public SessionTest {
 };
 
 TEST_F(SessionWindowTest, GeneratingGoesOnPastTheWindow) {
-  ASSERT_TRUE(session_.Prefill(Prompt(50)));
+  ASSERT_TRUE(Turn(session_).Prefill(Prompt(50)));
   EXPECT_EQ(Generate({.max_tokens = 550}, StopReason::kMaxTokens), Expected(Prompt(50), 550));
   EXPECT_EQ(model_.tokens_run(), 599u);
 }
 
 TEST_F(SessionWindowTest, ABeginningIsReusedIfItsWindowIsThere) {
-  ASSERT_TRUE(session_.Prefill(Prompt(600)));
+  ASSERT_TRUE(Turn(session_).Prefill(Prompt(600)));
   Tokens other = Prompt(600);
   other[590] = 99;
-  ASSERT_TRUE(session_.Prefill(other));
+  ASSERT_TRUE(Turn(session_).Prefill(other));
   EXPECT_EQ(session_.stats().reused_tokens, 590u);
   EXPECT_EQ(Generate({.max_tokens = 9}, StopReason::kMaxTokens), Expected(other, 9));
   // The same prompt again: its last token is run for the logits.
-  ASSERT_TRUE(session_.Prefill(other));
+  ASSERT_TRUE(Turn(session_).Prefill(other));
   EXPECT_EQ(session_.stats().reused_tokens, 599u);
 }
 
 TEST_F(SessionWindowTest, ABeginningWhoseWindowIsGoneIsReadAgain) {
-  ASSERT_TRUE(session_.Prefill(Prompt(600)));
+  ASSERT_TRUE(Turn(session_).Prefill(Prompt(600)));
   Tokens other = Prompt(600);
   other[300] = 99;
   model_.calls.clear();
-  ASSERT_TRUE(session_.Prefill(other));
+  ASSERT_TRUE(Turn(session_).Prefill(other));
   EXPECT_EQ(session_.stats().reused_tokens, 0u);
   EXPECT_EQ(model_.tokens_run(), 600u);
   EXPECT_EQ(Generate({.max_tokens = 20}, StopReason::kMaxTokens), Expected(other, 20));
 }
 
 TEST_F(SessionWindowTest, AShiftMovesTheRowsOfTheWindow) {
-  ASSERT_TRUE(session_.Prefill(Prompt(600)));
+  ASSERT_TRUE(Turn(session_).Prefill(Prompt(600)));
   ExpectShifting(Prompt(600), 4, 1000);
   EXPECT_FALSE(model_.drops.empty());
   EXPECT_EQ(model_.tokens_run(), 600u + 999u) << "no token is run twice";
 }
 
 TEST_F(SessionWindowTest, AFailedShiftCanBeTriedAgain) {
-  ASSERT_TRUE(session_.Prefill(Prompt(kWindowedContext)));
+  ASSERT_TRUE(Turn(session_).Prefill(Prompt(kWindowedContext)));
   model_.fail_moves = true;
   Sampler sampler = Greedy();
-  const auto failed = session_.Generate({.make_room = [&] { return session_.DropHalfBehind(4); }},
-                                        sampler, FailAtToken);
+  const auto failed =
+      cria::Generate(session_, {.make_room = [&](Turn& turn) { return turn.DropHalfBehind(4); }},
+                     sampler, FailAtToken);
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().message(), "the script says so");
   EXPECT_EQ(context(), Prompt(kWindowedContext));
@@ -93,11 +95,11 @@ TEST_F(SessionWindowTest, AFailedShiftCanBeTriedAgain) {
 }
 
 TEST_F(SessionWindowTest, TokensThatAreDroppedFromTheEndAreForgotten) {
-  ASSERT_TRUE(session_.Prefill(Prompt(600)));
-  ASSERT_TRUE(session_.Drop(590, 10));
+  ASSERT_TRUE(Turn(session_).Prefill(Prompt(600)));
+  ASSERT_TRUE(Turn(session_).Drop(590, 10));
   EXPECT_EQ(Generate({.max_tokens = 5}, StopReason::kMaxTokens), Expected(Prompt(590), 5));
   // Farther back, the window is gone.
-  ASSERT_TRUE(session_.Drop(200, 394));
+  ASSERT_TRUE(Turn(session_).Drop(200, 394));
   EXPECT_EQ(session_.tokens().size(), 201u);
   Tokens left = context();
   EXPECT_EQ(Generate({.max_tokens = 5}, StopReason::kMaxTokens), Expected(left, 5));
@@ -110,7 +112,7 @@ class SessionLongWindowTest : public SessionWindowTest {
 };
 
 TEST_F(SessionLongWindowTest, AShiftThatNeedsRowsThatAreGoneReadsAgain) {
-  ASSERT_TRUE(session_.Prefill(Prompt(600)));
+  ASSERT_TRUE(Turn(session_).Prefill(Prompt(600)));
   ExpectShifting(Prompt(600), 4, 1000);
   EXPECT_TRUE(model_.drops.empty());
   // After each of four shifts, 322 tokens and the new one are read.
@@ -121,12 +123,12 @@ TEST_F(SessionLongWindowTest, AShiftThatNeedsRowsThatAreGoneReadsAgain) {
 }
 
 TEST_F(SessionLongWindowTest, ReadingAgainCanBeCancelled) {
-  ASSERT_TRUE(session_.Prefill(Prompt(kWindowedContext)));
+  ASSERT_TRUE(Turn(session_).Prefill(Prompt(kWindowedContext)));
   model_.calls.clear();
   std::atomic<bool> cancel = false;
   model_.after_forward = [&] { cancel = model_.calls.size() == 2; };
-  const GenerationOptions options = {.cancel = &cancel,
-                                     .make_room = [&] { return session_.DropHalfBehind(4); }};
+  const GenerationOptions options = {
+      .cancel = &cancel, .make_room = [&](Turn& turn) { return turn.DropHalfBehind(4); }};
   EXPECT_EQ(Generate(options, StopReason::kCancelled), Expected(Prompt(kWindowedContext), 1));
   EXPECT_EQ(model_.tokens_run(), 64u);
   model_.after_forward = nullptr;
@@ -146,11 +148,12 @@ TEST(SessionsWithWindowsTest, ABeginningIsSharedIfItsWindowIsThere) {
   Session first(scheduler), second(scheduler);
   const auto expect_answer = [&](Session& session, const Tokens& prompt) {
     Tokens generated;
-    ASSERT_TRUE(session.Prefill(prompt));
-    ASSERT_TRUE(session.Generate({.max_tokens = 15}, *sampler, [&](const GeneratedToken& token) {
-      generated.push_back(token.id);
-      return true;
-    }));
+    ASSERT_TRUE(Turn(session).Prefill(prompt));
+    ASSERT_TRUE(
+        cria::Generate(session, {.max_tokens = 15}, *sampler, [&](const GeneratedToken& token) {
+          generated.push_back(token.id);
+          return true;
+        }));
     EXPECT_EQ(generated, Expected(prompt, 15));
   };
   expect_answer(first, Prompt(290));

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "llm/generator.h"
+#include "llm/turn.h"
 #include "ranks/ranked_engines.h"
 #include "support/converted_model.h"
 #include "support/emulation.h"
@@ -27,10 +29,10 @@ void ExpectTrafficAsPlanned(const std::string& path, size_t num_ranks, WireType 
                        {.num_threads = 1, .context_tokens = 64, .chunk_tokens = 16}, wire);
   const std::unique_ptr<Session> session = ranked.engine().NewSession();
   Sampler sampler = Unwrap(Sampler::Create({.top_k = 7, .seed = 1}, whole.vocab_size));
-  Unwrap(session->Prefill(std::vector<int32_t>{5, 6, 7}));
+  Unwrap(Turn(*session).Prefill(std::vector<int32_t>{5, 6, 7}));
   // The logits behind the prompt are there; each further token is a whole one.
   const auto generate = [&](size_t count) {
-    Unwrap(session->Generate({.max_tokens = count}, sampler, [](const auto&) { return true; }));
+    Unwrap(Generate(*session, {.max_tokens = count}, sampler, [](const auto&) { return true; }));
   };
   generate(2);
   std::vector<size_t> before;

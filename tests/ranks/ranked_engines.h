@@ -14,6 +14,8 @@
 
 #include "decode/open_sequence.h"
 #include "llm/engine.h"
+#include "llm/generator.h"
+#include "llm/turn.h"
 #include "ranks/collective_link.h"
 #include "ranks/ordered_collective.h"
 #include "ranks/ranked_loader.h"
@@ -105,9 +107,9 @@ inline std::vector<int32_t> TextOf(Engine& engine, const std::vector<int32_t>& p
                                    const SamplerOptions& options, size_t num_tokens) {
   const std::unique_ptr<Session> session = engine.NewSession();
   Sampler sampler = Unwrap(Sampler::Create(options, engine.file().vocabulary().size()));
-  Unwrap(session->Prefill(prompt));
+  Unwrap(Turn(*session).Prefill(prompt));
   std::vector<int32_t> text;
-  Unwrap(session->Generate({.max_tokens = num_tokens}, sampler, [&](const GeneratedToken& token) {
+  Unwrap(Generate(*session, {.max_tokens = num_tokens}, sampler, [&](const GeneratedToken& token) {
     text.push_back(token.id);
     return true;
   }));

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "llm/turn.h"
 #include "model/model_outline.h"
 #include "ranks/ordered_collective.h"
 #include "ranks/ranked_engines.h"
@@ -125,7 +126,7 @@ TEST(RankedLoader, LoadsAgain) {
       ASSERT_TRUE(engine) << engine.error().message();
       EXPECT_EQ((*engine)->decoder().context_tokens(), context_tokens);
       const std::unique_ptr<Session> session = (*engine)->NewSession();
-      EXPECT_TRUE(session->Prefill(std::vector<int32_t>{3, 4, 5}));
+      EXPECT_TRUE(Turn(*session).Prefill(std::vector<int32_t>{3, 4, 5}));
     }
   }));
 }

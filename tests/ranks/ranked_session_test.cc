@@ -9,7 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "llm/generator.h"
 #include "llm/session_file.h"
+#include "llm/turn.h"
 #include "ranks/ranked_engines.h"
 #include "support/converted_model.h"
 #include "support/emulation.h"
@@ -39,18 +41,18 @@ std::vector<int32_t> Prompt() {
 std::vector<int32_t> Continue(Session& session, size_t vocab_size) {
   Sampler sampler = Unwrap(Sampler::Create({.temperature = 0.0f}, vocab_size));
   std::vector<int32_t> text;
-  Unwrap(
-      session.Generate({.max_tokens = kGenerated}, sampler, [&text](const GeneratedToken& token) {
-        text.push_back(token.id);
-        return true;
-      }));
+  Unwrap(cria::Generate(session, {.max_tokens = kGenerated}, sampler,
+                        [&text](const GeneratedToken& token) {
+                          text.push_back(token.id);
+                          return true;
+                        }));
   return text;
 }
 
 // Saves the session of the prompt and returns what the model says after it.
 std::vector<int32_t> Save(Engine& engine, const std::string& path) {
   const std::unique_ptr<Session> session = engine.NewSession();
-  Unwrap(session->Prefill(Prompt()));
+  Unwrap(Turn(*session).Prefill(Prompt()));
   Unwrap(SaveSession(path, SessionContent::kText, {}, *session, kPromptTokens, engine));
   return Continue(*session, engine.file().config().vocab_size);
 }
@@ -147,7 +149,7 @@ TEST(RankedSession, SeveralAreSavedAndLoadedAtOnce) {
     std::vector<int32_t> prompt = Prompt();
     prompt.front() += static_cast<int32_t>(i);
     sessions.push_back(engine.NewSession());
-    Unwrap(sessions.back()->Prefill(prompt));
+    Unwrap(Turn(*sessions.back()).Prefill(prompt));
     Unwrap(SaveSession(path_of(i, "alone"), SessionContent::kText, {}, *sessions[i], kPromptTokens,
                        engine));
   }

@@ -36,7 +36,7 @@ bool IsPromptCancelled(const Status& status) {
 
 std::optional<StopReason> AnswerRun::ReadPrompt() {
   const Status read =
-      session_.Prefill(setup_.prompt, [this](size_t, size_t) { return listener_.goes_on(); });
+      turn_->Prefill(setup_.prompt, [this](size_t, size_t) { return listener_.goes_on(); });
   if (IsPromptCancelled(read)) return StopReason::kCancelled;
   ThrowIfError(read);
   return std::nullopt;
@@ -50,8 +50,8 @@ AnswerEnd AnswerRun::Run() {
   const size_t wanted = options.max_tokens + kForcedTokens;
   const bool fits =
       options.max_tokens != 0 && setup_.prompt.size() + wanted <= session_.share_tokens();
-  const Session::Request request(session_,
-                                 {.max_tokens = fits ? wanted : 0, .cancel = setup_.cancel});
+  Turn turn(session_, {.max_tokens = fits ? wanted : 0, .cancel = setup_.cancel});
+  turn_ = &turn;
   AnswerEnd end = {.prompt_tokens = setup_.prompt.size()};
   const Clock::time_point begin = Clock::now();
   std::optional<StopReason> reason = ReadPrompt();
@@ -114,9 +114,9 @@ std::optional<StopReason> AnswerRun::MoveToNext(std::string_view forced) {
   const auto added = ValueOf(tokenizer_.Encode(rest, {.add_bos = false, .parse_special = true}));
   tokens.insert(tokens.end(), added.begin(), added.end());
   num_tokens_ = num_tokens_ - (token_ends_.size() - kept) + added.size();
-  if (tokens.size() >= session_.max_length()) return StopReason::kContextFull;
+  if (tokens.size() >= turn_->max_length()) return StopReason::kContextFull;
   const Status read =
-      session_.Prefill(tokens, [this](size_t, size_t) { return listener_.goes_on(); });
+      turn_->Prefill(tokens, [this](size_t, size_t) { return listener_.goes_on(); });
   if (IsPromptCancelled(read)) return StopReason::kCancelled;
   ThrowIfError(read);
   return std::nullopt;
@@ -210,9 +210,8 @@ StopReason AnswerRun::Generate(Section section, bool is_constrained) {
   const bool is_stopped = stop_strings_ && stop_strings_->is_found();
   const Result<StopReason> reason =
       is_stopped ? StopReason::kStopString
-                 : session_.Generate(options, *sampler_, [this](const GeneratedToken& token) {
-                     return OnToken(token);
-                   });
+                 : cria::Generate(*turn_, options, *sampler_,
+                                  [this](const GeneratedToken& token) { return OnToken(token); });
   if (exception_) std::rethrow_exception(std::exchange(exception_, nullptr));
   if (!reason) {
     // Waiting would not help: a constraint has always the same memory.

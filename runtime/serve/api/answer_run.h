@@ -13,9 +13,11 @@
 #include <vector>
 
 #include "llm/constraint.h"
+#include "llm/generator.h"
 #include "llm/sampler.h"
 #include "llm/session.h"
 #include "llm/stop_strings.h"
+#include "llm/turn.h"
 #include "serve/api/answer_listener.h"
 #include "serve/api/answer_request.h"
 #include "serve/api/call_finder.h"
@@ -57,8 +59,8 @@ struct AnswerSetup {
 // soon as it shows that the arguments of a call begin, or that the reasoning is over and the text
 // must match a schema or be a call, it ends; its last tokens are taken back as far as they belong
 // to the next section, which is constrained. What follows a call is free again, but for an answer
-// that must be calls: that one ends with text that is none. For this, Session::Generate is called
-// instead of GenerateText.
+// that must be calls: that one ends with text that is none. For this, Generate is called instead of
+// GenerateText.
 class AnswerRun {
  public:
   AnswerRun(const AnswerSetup& setup, AnswerListener& listener);
@@ -131,6 +133,7 @@ class AnswerRun {
   const AnswerSetup& setup_;
   AnswerListener& listener_;
   Session& session_;
+  Turn* turn_ = nullptr;  // While the answer runs.
   const Tokenizer& tokenizer_;
   std::optional<Sampler> sampler_;
   std::optional<StopStrings> stop_strings_;

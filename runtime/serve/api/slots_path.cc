@@ -109,7 +109,7 @@ size_t EraseSlot(ApiState& state, size_t index) {
   const SessionPool::Lease lease = state.sessions.TakeSlot(index);
   const size_t count = lease.session().tokens().size();
   // Clear would leave the tokens in the KV cache.
-  ThrowIfError(lease.session().Restore({}, 0, [] { return Status(); }));
+  ThrowIfError(Turn(lease.session()).Restore({}, 0, [] { return Status(); }));
   return count;
 }
 

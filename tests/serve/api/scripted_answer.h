@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "llm/constraint.h"
+#include "llm/generator.h"
 #include "llm/scripted_model.h"
 #include "llm/session.h"
 #include "llm/tiny_engine.h"

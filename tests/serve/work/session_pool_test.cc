@@ -8,7 +8,9 @@
 #include <random>
 #include <vector>
 
+#include "llm/generator.h"
 #include "llm/tiny_engine.h"
+#include "llm/turn.h"
 
 namespace cria::serve {
 namespace {
@@ -28,11 +30,10 @@ class SessionPoolTest : public testing::Test {
   size_t Answer(const Tokens& prompt, Tokens* context = nullptr) {
     const SessionPool::Lease lease = pool_.Take(prompt);
     Session& session = lease.session();
-    const Session::Request request(session, {.max_tokens = 8});
-    Unwrap(session.Prefill(prompt));
+    Turn turn(session, {.max_tokens = 8});
+    Unwrap(turn.Prefill(prompt));
     Sampler sampler = Unwrap(Sampler::Create({.temperature = 0.0f}, session.vocab_size()));
-    Unwrap(
-        session.Generate({.max_tokens = 8}, sampler, [](const GeneratedToken&) { return true; }));
+    Unwrap(Generate(turn, {.max_tokens = 8}, sampler, [](const GeneratedToken&) { return true; }));
     if (context != nullptr) context->assign(session.tokens().begin(), session.tokens().end());
     last_index_ = lease.index();
     return session.stats().reused_tokens;
