@@ -21,56 +21,18 @@ Result<size_t> KeepTokens(const CompletionOptions& options, size_t prompt_tokens
               RemedyKind::kKeepLess);
 }
 
-// Turns tokens into text, and passes on what comes before a stop string.
-class TextOutput {
- public:
-  TextOutput(Detokenizer& detokenizer, const GenerationOptions& options,
-             const TextCallback& on_text)
-      : detokenizer_(detokenizer), options_(options), on_text_(on_text) {
-    if (options_.stop_strings != nullptr) options_.stop_strings->Restart();
-  }
-
-  // Returns whether the text goes on.
-  bool Add(const GeneratedToken& token) {
-    const std::string_view text = detokenizer_.Append(token.id);
-    if (options_.on_token_text) options_.on_token_text(token, text);
-    Write(text);
-    return !has_stop_string();
-  }
-
-  void End() {
-    Write(detokenizer_.Flush());
-    if (options_.stop_strings != nullptr) Emit(options_.stop_strings->Flush());
-  }
-
-  bool has_stop_string() const {
-    return options_.stop_strings != nullptr && options_.stop_strings->is_found();
-  }
-
- private:
-  void Write(std::string_view text) {
-    if (options_.stop_strings == nullptr) return Emit(text);
-    for (const std::string_view part : options_.stop_strings->Append(text)) Emit(part);
-  }
-
-  void Emit(std::string_view text) {
-    if (!text.empty()) on_text_(text);
-  }
-
-  Detokenizer& detokenizer_;
-  const GenerationOptions& options_;
-  const TextCallback& on_text_;
-};
-
 }  // namespace
 
 Result<StopReason> GenerateText(Turn& turn, Detokenizer& detokenizer, Sampler& sampler,
                                 const GenerationOptions& options, const TextCallback& on_text) {
-  TextOutput output(detokenizer, options, on_text);
-  CRIA_ASSIGN_OR_RETURN(const StopReason reason,
-                        Generate(turn, options, sampler, [&output](const GeneratedToken& token) {
-                          return output.Add(token);
-                        }));
+  TextOutput output(detokenizer, options.stop_strings, on_text);
+  const auto on_token = [&](const GeneratedToken& token) {
+    const std::string_view text = output.TextOf(token.id);
+    if (options.on_token_text) options.on_token_text(token, text);
+    output.Write(text);
+    return !output.has_stop_string();
+  };
+  CRIA_ASSIGN_OR_RETURN(const StopReason reason, Generate(turn, options, sampler, on_token));
   output.End();
   return output.has_stop_string() ? StopReason::kStopString : reason;
 }

@@ -10,15 +10,12 @@
 #include "llm/generator.h"
 #include "llm/sampler.h"
 #include "llm/session.h"
-#include "llm/stop_strings.h"
+#include "llm/text_output.h"
 #include "llm/turn.h"
 #include "text/detokenizer.h"
 #include "text/tokenizer.h"
 
 namespace cria {
-
-// Called with the next part of the text, which never ends inside a UTF-8 character.
-using TextCallback = std::function<void(std::string_view)>;
 
 // Generates from the context of the turn's session and turns tokens into text on the way.
 // `detokenizer` must be in the state that follows the text so far. The text ends before a stop
