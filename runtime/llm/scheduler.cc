@@ -6,10 +6,6 @@
 namespace cria {
 namespace {
 
-// While sessions generate, prompts are read in parts with which a Forward takes about this many
-// times as long as without.
-constexpr double kStretch = 3.0;
-constexpr size_t kFirstPromptTokens = 8;
 // A waiting call looks this often whether it was cancelled.
 constexpr auto kCancelPeriod = std::chrono::milliseconds(10);
 
@@ -31,16 +27,7 @@ void Remove(T*& first, T& removed) {
 }  // namespace
 
 Scheduler::Scheduler(TokenModel& model, NowFunction now)
-    : model_(model),
-      now_(now),
-      chunk_tokens_(model.chunk_tokens()),
-      slots_(model),
-      prompt_tokens_(std::min(kFirstPromptTokens, chunk_tokens_)) {
-  batch_tokens_.reserve(chunk_tokens_);
-  batch_runs_.reserve(model.max_sequences());
-  batch_works_.reserve(model.max_sequences());
-  batch_logits_.reserve(model.max_logit_rows());
-}
+    : model_(model), now_(now), slots_(model), batch_(model), times_(model.chunk_tokens()) {}
 
 Result<size_t> Scheduler::Begin(Seat& seat, const SequenceSlots::Request& request,
                                 const std::atomic<bool>* cancel) {
@@ -54,7 +41,7 @@ Result<size_t> Scheduler::Begin(Seat& seat, const SequenceSlots::Request& reques
   }
   Admission admission = {seat, request};
   Append(first_admission_, admission);
-  if (!is_running_) AdmitWaiting();
+  if (!access_.is_running) AdmitWaiting();
   while (!admission.is_done) {
     if (cancel == nullptr) {
       changed_.wait(lock);
@@ -62,7 +49,7 @@ Result<size_t> Scheduler::Begin(Seat& seat, const SequenceSlots::Request& reques
       changed_.wait_for(lock, kCancelPeriod);
     } else {
       Remove(first_admission_, admission);
-      if (!is_running_) AdmitWaiting();
+      if (!access_.is_running) AdmitWaiting();
       lock.unlock();
       return Fail(ErrorCode::kCancelled, "stopped while waiting for other sessions");
     }
@@ -128,11 +115,11 @@ Result<Scheduler::Progress> Scheduler::Run(Seat& seat, std::span<const int32_t> 
   ReleaseLogits(seat);
   SetExpected(seat, false);
   seat.forward_ = 0;
-  Work work = {seat, tokens, drafts, num_candidates};
+  ScheduledWork work = {seat, tokens, drafts, num_candidates};
   SetDecoding(seat, work.is_single());
   Append(first_work_, work);
   while (!work.is_done) {
-    if (CanLead()) {
+    if (access_.may_lead()) {
       Lead(lock);
     } else {
       changed_.wait(lock);
@@ -151,8 +138,8 @@ void Scheduler::Accept(Seat& seat, std::span<const int32_t> drafts) {
 
 LogitRows Scheduler::TakeLogits(Seat& seat) {
   const Lock lock(mutex_);
-  if (seat.forward_ == 0 || seat.forward_ != stats_.num_forwards || is_running_) return {};
-  if (!seat.holds_logits_) ++num_holding_;
+  if (seat.forward_ == 0 || seat.forward_ != stats_.num_forwards || access_.is_running) return {};
+  if (!seat.holds_logits_) ++access_.num_holding;
   seat.holds_logits_ = true;
   return {*this, seat, seat.logits_, seat.forward_};
 }
@@ -165,7 +152,7 @@ void Scheduler::DoneWithLogits(Seat& seat, uint64_t forward) {
 size_t Scheduler::EstimateSeconds(const Seat& seat, std::span<double> seconds) const {
   const Lock lock(mutex_);
   const size_t others = num_decoding_ - (seat.is_decoding_ ? 1 : 0);
-  for (size_t i = 0; i < seconds.size(); ++i) seconds[i] = costs_.Seconds(others + 1 + i);
+  for (size_t i = 0; i < seconds.size(); ++i) seconds[i] = times_.costs().Seconds(others + 1 + i);
   return others;
 }
 
@@ -178,121 +165,94 @@ Scheduler::Stats Scheduler::stats() const {
 }
 
 void Scheduler::AwaitModel(Lock& lock) {
-  ++num_exclusive_;
-  changed_.wait(lock, [this] { return !is_running_; });
-  if (--num_exclusive_ == 0) changed_.notify_all();
+  ++access_.num_exclusive;
+  changed_.wait(lock, [this] { return !access_.is_running; });
+  if (--access_.num_exclusive == 0) changed_.notify_all();
 }
 
 void Scheduler::Lead(Lock& lock) {
-  is_leading_ = true;
+  access_.is_leading = true;
   Gather(lock);
   // Meanwhile another session may have taken logits that are still there.
-  if (num_holding_ == 0 && num_exclusive_ == 0) {
+  if (access_.may_run()) {
     TakeWorks();
-    is_running_ = true;
+    access_.is_running = true;
     lock.unlock();
     const Clock::time_point begin = Now();
-    const Status status = RunBatch();
+    const Status status = batch_.Run(model_);
     const Clock::duration time = Now() - begin;
     lock.lock();
-    is_running_ = false;
+    access_.is_running = false;
     ++stats_.num_forwards;
-    if (status) Learn(time);
-    if (!status && batch_works_.size() > 1) {
+    if (status) {
+      stats_.num_tokens += batch_.num_tokens();
+      times_.Learn(batch_.num_tokens(), time, batch_.has_prompt(), num_decoding_ > 0);
+    }
+    if (!status && batch_.works().size() > 1) {
       // Run again one by one, so that only the session whose tokens fail ends.
-      num_alone_ = batch_works_.size();
+      num_alone_ = batch_.works().size();
     } else {
-      for (Work* const work : batch_works_) Finish(*work, status);
+      for (ScheduledWork* const work : batch_.works()) Finish(*work, status);
     }
     AdmitWaiting();
   }
-  is_leading_ = false;
+  access_.is_leading = false;
   changed_.notify_all();
 }
 
 void Scheduler::Gather(Lock& lock) {
   if (num_expected_ == 0) return;
   bool has_prompt = false;
-  for (const Work* work = first_work_; work != nullptr; work = work->next) {
+  for (const ScheduledWork* work = first_work_; work != nullptr; work = work->next) {
     has_prompt = has_prompt || !work->is_single();
   }
-  // Who comes too late for a part of a prompt waits longer than for another session's token.
-  const Clock::duration patience = step_time_ / (has_prompt ? 2 : 4);
-  changed_.wait_for(lock, patience, [this] { return num_expected_ == 0; });
+  changed_.wait_for(lock, times_.Patience(has_prompt), [this] { return num_expected_ == 0; });
   num_expected_ = 0;
   ++round_;
 }
 
 void Scheduler::TakeWorks() {
-  batch_tokens_.clear();
-  batch_runs_.clear();
-  batch_works_.clear();
-  batch_logits_.clear();
+  batch_.Clear();
+  const size_t chunk_tokens = model_.chunk_tokens();
   if (num_alone_ > 0) {
     --num_alone_;
-    Take(*first_work_, {.num_tokens = std::min(first_work_->tokens.size(), chunk_tokens_)});
+    batch_.Take(*first_work_, {.num_tokens = std::min(first_work_->tokens.size(), chunk_tokens)});
     return;
   }
   TakeSingles();
-  size_t room = chunk_tokens_ - batch_tokens_.size();
-  if (num_decoding_ > 0) room = std::min(room, prompt_tokens_);
-  for (Work* work = first_work_; work != nullptr && room > 0; work = work->next) {
+  size_t room = chunk_tokens - batch_.num_tokens();
+  if (num_decoding_ > 0) room = std::min(room, times_.prompt_tokens());
+  for (ScheduledWork* work = first_work_; work != nullptr && room > 0; work = work->next) {
     if (work->is_single()) continue;
     const size_t count = std::min(room, work->tokens.size());
-    Take(*work, {.num_tokens = count});
+    batch_.Take(*work, {.num_tokens = count});
     room -= count;
   }
 }
 
 void Scheduler::TakeSingles() {
-  const auto has_drafts = [](const Work& work) { return work.is_single() && !work.drafts.empty(); };
+  const auto has_drafts = [](const ScheduledWork& work) {
+    return work.is_single() && !work.drafts.empty();
+  };
   size_t num_drafting = 0;
-  for (const Work* work = first_work_; work != nullptr; work = work->next) {
+  for (const ScheduledWork* work = first_work_; work != nullptr; work = work->next) {
     num_drafting += has_drafts(*work) ? 1 : 0;
   }
   // Each sequence keeps a row of logits, and so the chunk keeps a row for each prompt.
   size_t room = max_drafts();
-  for (Work* work = first_work_; work != nullptr; work = work->next) {
+  for (ScheduledWork* work = first_work_; work != nullptr; work = work->next) {
     if (!work->is_single()) continue;
-    Taken taken = {.num_tokens = 1};
+    ScheduledWork::Taken taken = {.num_tokens = 1};
     if (num_drafting > 0 && has_drafts(*work)) {
       taken.num_drafts = std::min(work->drafts.size(), room / num_drafting);
       --num_drafting;
     }
     room -= taken.num_drafts;
-    Take(*work, taken);
+    batch_.Take(*work, taken);
   }
 }
 
-void Scheduler::Take(Work& work, const Taken& taken) {
-  const SequenceSlots::Holder& holder = work.seat.holder_;
-  const auto tokens = work.tokens.first(taken.num_tokens);
-  const auto drafts = work.drafts.first(taken.num_drafts);
-  work.taken = taken;
-  batch_tokens_.insert(batch_tokens_.end(), tokens.begin(), tokens.end());
-  batch_tokens_.insert(batch_tokens_.end(), drafts.begin(), drafts.end());
-  batch_runs_.push_back({.sequence = SequenceSlots::Sequence(holder),
-                         .first_position = SequenceSlots::Tokens(holder).size(),
-                         .num_tokens = tokens.size() + drafts.size(),
-                         .num_logits = work.num_logits(),
-                         .num_candidates = work.num_candidates});
-  batch_works_.push_back(&work);
-}
-
-Status Scheduler::RunBatch() {
-  CRIA_RETURN_IF_ERROR(model_.Forward({batch_tokens_, batch_runs_}));
-  for (const Work* const work : batch_works_) {
-    const size_t first = batch_logits_.size();
-    for (size_t i = 0; i < work->num_logits(); ++i) {
-      CRIA_ASSIGN_OR_RETURN(const std::span<float> row, model_.Logits(batch_logits_.size()));
-      batch_logits_.push_back(row);
-    }
-    work->seat.logits_ = std::span(batch_logits_).subspan(first);
-  }
-  return {};
-}
-
-void Scheduler::Finish(Work& work, const Status& status) {
+void Scheduler::Finish(ScheduledWork& work, const Status& status) {
   Remove(first_work_, work);
   work.is_done = true;
   work.status = status;
@@ -301,23 +261,8 @@ void Scheduler::Finish(Work& work, const Status& status) {
   if (!work.gets_logits()) return;
   work.seat.forward_ = stats_.num_forwards;
   work.seat.holds_logits_ = true;
-  ++num_holding_;
+  ++access_.num_holding;
   SetExpected(work.seat, true);
-}
-
-void Scheduler::Learn(Clock::duration time) {
-  stats_.num_tokens += batch_tokens_.size();
-  const bool has_prompt =
-      std::ranges::any_of(batch_works_, [](const Work* work) { return !work->is_single(); });
-  if (!has_prompt) {
-    step_time_ += step_time_ == Clock::duration::zero() ? time : (time - step_time_) / 8;
-    costs_.Learn(batch_tokens_.size(), std::chrono::duration<double>(time).count());
-  } else if (num_decoding_ > 0 && step_time_ > Clock::duration::zero()) {
-    const double wanted = kStretch * static_cast<double>(step_time_.count());
-    const double factor = std::clamp(wanted / static_cast<double>(time.count()), 0.5, 1.5);
-    const auto tokens = static_cast<size_t>(factor * static_cast<double>(prompt_tokens_));
-    prompt_tokens_ = std::clamp<size_t>(tokens, 1, chunk_tokens_);
-  }
 }
 
 void Scheduler::SetExpected(Seat& seat, bool is_expected) {
@@ -340,7 +285,7 @@ void Scheduler::SetDecoding(Seat& seat, bool is_decoding) {
 void Scheduler::ReleaseLogits(Seat& seat) {
   if (!seat.holds_logits_) return;
   seat.holds_logits_ = false;
-  if (--num_holding_ == 0) changed_.notify_all();
+  if (--access_.num_holding == 0) changed_.notify_all();
 }
 
 }  // namespace cria

@@ -8,12 +8,12 @@
 #include <functional>
 #include <mutex>
 #include <span>
-#include <vector>
 
 #include "cria/error.h"
 #include "decode/token_model.h"
+#include "llm/forward_times.h"
 #include "llm/logit_rows.h"
-#include "llm/row_costs.h"
+#include "llm/scheduled_batch.h"
 #include "llm/seat.h"
 #include "llm/sequence_slots.h"
 
@@ -86,8 +86,6 @@ class Scheduler {
   // becomes the number of tokens that the cache still has.
   Status Drop(Seat& seat, size_t first, size_t count, size_t& num_left);
 
-  // The sequence of a seat between Begin and End. Nobody else writes its rows.
-  static SequenceId Sequence(const Seat& seat) { return SequenceSlots::Sequence(seat.holder_); }
   // Makes `tokens` those of the sequence; `write_rows` writes what the KV cache has of them
   // (KvPages::Restore), and may use the model's threads. If it fails, the sequence is empty.
   Status Restore(Seat& seat, std::span<const int32_t> tokens,
@@ -98,7 +96,7 @@ class Scheduler {
  private:
   friend class LogitRows;
 
-  // Calls that wait; they are in the stacks of their threads.
+  // A call of Begin that waits, in the stack of its thread.
   struct Admission {
     Seat& seat;
     const SequenceSlots::Request& request;
@@ -106,24 +104,15 @@ class Scheduler {
     bool is_done = false;
     Status status = {};
   };
-  // What of a call is in the batch.
-  struct Taken {
-    size_t num_tokens = 0;
-    size_t num_drafts = 0;
-  };
-  struct Work {
-    Seat& seat;
-    std::span<const int32_t> tokens;
-    std::span<const int32_t> drafts;
-    size_t num_candidates = 0;
-    Work* next = nullptr;
-    Taken taken = {};
-    bool is_done = false;
-    Status status = {};
+  // Who uses the model, and who waits for it.
+  struct Access {
+    bool is_leading = false;
+    bool is_running = false;
+    size_t num_holding = 0;    // Seats that hold logits.
+    size_t num_exclusive = 0;  // Calls that wait until the model does not run.
 
-    bool is_single() const { return tokens.size() == 1; }
-    bool gets_logits() const { return taken.num_tokens == tokens.size(); }
-    size_t num_logits() const { return gets_logits() ? 1 + taken.num_drafts : 0; }
+    bool may_run() const { return num_holding == 0 && num_exclusive == 0; }
+    bool may_lead() const { return !is_leading && !is_running && may_run(); }
   };
   using Lock = std::unique_lock<std::mutex>;
 
@@ -132,9 +121,6 @@ class Scheduler {
   void AwaitModel(Lock& lock);
   // Admits those who wait, as long as there is room for the first one.
   void AdmitWaiting();
-  bool CanLead() const {
-    return !is_leading_ && !is_running_ && num_holding_ == 0 && num_exclusive_ == 0;
-  }
   // Runs what is queued, unlocking the mutex meanwhile.
   void Lead(Lock& lock);
   // Waits a little for the sessions that are expected.
@@ -142,12 +128,7 @@ class Scheduler {
   void TakeWorks();
   // Takes single tokens, and shares the room for drafts between those who have some.
   void TakeSingles();
-  void Take(Work& work, const Taken& taken);
-  // The mutex is not locked in this one.
-  Status RunBatch();
-  void Finish(Work& work, const Status& status);
-  // Notes how long a Forward took.
-  void Learn(Clock::duration time);
+  void Finish(ScheduledWork& work, const Status& status);
   void SetExpected(Seat& seat, bool is_expected);
   void SetDecoding(Seat& seat, bool is_decoding);
   void ReleaseLogits(Seat& seat);
@@ -156,17 +137,12 @@ class Scheduler {
 
   TokenModel& model_;
   const NowFunction now_;
-  const size_t chunk_tokens_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   SequenceSlots slots_;
   Admission* first_admission_ = nullptr;
-  Work* first_work_ = nullptr;
-
-  bool is_leading_ = false;
-  bool is_running_ = false;
-  size_t num_holding_ = 0;    // Seats that hold logits.
-  size_t num_exclusive_ = 0;  // Calls that wait until the model does not run.
+  ScheduledWork* first_work_ = nullptr;
+  Access access_;
   // Sessions that got logits in the last batches, and are likely to run a token soon. Each is
   // waited for in one round.
   size_t num_expected_ = 0;
@@ -174,16 +150,8 @@ class Scheduler {
   size_t num_decoding_ = 0;
   size_t num_alone_ = 0;  // So many of the next batches take one work only.
   Stats stats_;
-
-  // The batch, with room for what the model takes at most.
-  std::vector<int32_t> batch_tokens_;
-  std::vector<BatchRun> batch_runs_;
-  std::vector<Work*> batch_works_;
-  std::vector<std::span<float>> batch_logits_;
-
-  Clock::duration step_time_{0};  // The usual time of a Forward of single tokens; 0: not known.
-  size_t prompt_tokens_;          // How many tokens of prompts are run while others decode.
-  RowCosts costs_;                // Of Forwards of single tokens and drafts.
+  ScheduledBatch batch_;
+  ForwardTimes times_;
 };
 
 }  // namespace cria

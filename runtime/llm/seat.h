@@ -10,8 +10,13 @@ namespace cria {
 // A session's place in a scheduler. It must not be moved, and not be destroyed before
 // Scheduler::Leave.
 class Seat {
+ public:
+  // Its sequence, between Begin and End. Nobody else writes its rows.
+  SequenceId sequence() const { return SequenceSlots::Sequence(holder_); }
+
  private:
   friend class Scheduler;
+  friend class ScheduledBatch;
 
   SequenceSlots::Holder holder_;
   // It is between Begin and End, and its last run was one token, perhaps with drafts.

@@ -81,7 +81,7 @@ class Turn {
   // Gets a sequence that has as many tokens of the context as the cache, and returns their number.
   Result<size_t> HoldCache();
   // The sequence, after HoldCache or within `write_rows`.
-  SequenceId sequence() const { return Scheduler::Sequence(session_.seat_); }
+  SequenceId sequence() const { return session_.seat_.sequence(); }
   // Makes `tokens`, which must fit, the context. `write_rows` writes what the KV cache has of the
   // first `cached_tokens` (KvPages::Restore); no session runs meanwhile. If it fails, the context
   // is empty.
