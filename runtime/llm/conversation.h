@@ -9,6 +9,7 @@
 
 #include "cria/error.h"
 #include "llm/completion.h"
+#include "llm/message_history.h"
 #include "llm/sampler.h"
 #include "llm/session.h"
 #include "llm/turn.h"
@@ -26,14 +27,8 @@ struct ConversationState {
   std::tm begin_time = {};  // Local.
 };
 
-// A dialogue in a session: the messages so far, and how they are rendered into tokens.
-//
-// If the template writes the date, it is that of the first answer: otherwise, all messages would be
-// read again on the next day.
-//
-// The system prompt is the messages before the first one of another role than system or developer.
-// A turn begins with the message after it, or with a user's message after one of another role, and
-// ends before the next turn: it usually is a question with its answer.
+// A dialogue in a session: the messages so far (MessageHistory, which says what turns are), what is
+// answered to them, and what of them is dropped.
 //
 // With kShift, the oldest turns are dropped, as few as possible:
 // - before a message is read, until there is room for an answer: a quarter of the context, or
@@ -100,43 +95,24 @@ class Conversation {
   void Reset();
 
   // The messages that were not dropped.
-  std::span<const ChatMessage> messages() const { return messages_; }
+  std::span<const ChatMessage> messages() const { return history_.messages(); }
   // Whether turns were dropped since the conversation began or was reset.
   bool has_forgotten() const { return has_forgotten_; }
   // Whether something was dropped for the last answer, or in it.
   bool has_just_forgotten() const { return has_just_forgotten_; }
 
  private:
-  // The messages as tokens, up to the beginning of an answer, without the `left_out` oldest turns.
-  struct Rendering {
-    size_t left_out = 0;
-    std::vector<int32_t> tokens;
-  };
+  using Rendering = MessageHistory::Rendering;
   enum class Cut : uint8_t { kNothing, kAnswer, kQuestion };
 
-  bool has_turns() const { return messages_.size() > num_system_messages_; }
-  bool BeginsTurn(size_t index) const;
-  // The index of the turn's first message; the number of messages if there are not so many turns.
-  size_t TurnBegin(size_t turn) const;
-  // The number of turns before the one that is being answered.
-  size_t OldTurns() const;
-  // The messages without the `left_out` oldest turns.
-  std::vector<ChatMessage> MessagesWithout(size_t left_out) const;
-  // The ids of messages, rendered with the conversation's variables and time.
-  Result<std::vector<int32_t>> Encode(std::span<const ChatMessage> messages,
-                                      bool add_generation_prompt,
-                                      size_t max_tokens = SIZE_MAX) const;
-  size_t MaxRenderedTokens() const;
+  MessageHistory::Bound bound() const {
+    return {session_.context_tokens(), when_full_ != WhenFull::kStop};
+  }
   TurnOptions OptionsOfTurn(const GenerationOptions& options,
                             std::span<const int32_t> prompt) const;
-  Result<size_t> TokensBeforeQuestion(std::span<const int32_t> prompt) const;
-  Result<Rendering> Render(size_t left_out) const;
-  // Leaves out as few old turns as possible, or all if the rest alone is longer.
-  Result<Rendering> RenderWithin(size_t max_tokens) const;
   // `rendering` leaves nothing out.
   Status ReadQuestion(Turn& turn, size_t max_tokens, const PromptCallback& on_prompt,
                       Rendering rendering);
-  bool MakesRoomInAnswer(const GenerationOptions& options) const;
   Status MakeRoomInAnswer(Turn& turn, const PromptCallback& on_prompt);
   Status CutTurn(Turn& turn);
   Result<bool> DropLeftOut(Turn& turn, std::span<const int32_t> shorter);
@@ -144,14 +120,10 @@ class Conversation {
 
   Session& session_;
   const Tokenizer& tokenizer_;
-  const ChatTemplate& chat_template_;
-  std::string variables_;
+  MessageHistory history_;
   WhenFull when_full_;
-  std::vector<ChatMessage> messages_;
-  size_t num_system_messages_ = 0;
   bool has_forgotten_ = false;
   bool has_just_forgotten_ = false;
-  std::tm begin_time_;
 
   // Of the reply that is being generated.
   std::vector<int32_t> prompt_;  // The beginning of the context, up to the answer.
