@@ -26,6 +26,7 @@ namespace cria {
 // Of EngineOptions::context_tokens: as many tokens as the model was made for.
 inline constexpr size_t kModelsOwnContext = SIZE_MAX;
 
+// One struct, because all of them together decide one plan of memory and one way of loading.
 struct EngineOptions {
   size_t num_threads = 0;        // For generating; 0: one for each fast core.
   size_t num_batch_threads = 0;  // For reading prompts; 0: as many as num_threads.

@@ -12,20 +12,19 @@ namespace {
 
 constexpr std::string_view kArgsMark = "[ARGS]";
 constexpr std::string_view kCallIdMark = "[CALL_ID]";
-constexpr std::string_view kFunctionType = "function";
 
 }  // namespace
 
 CallFinder::CallFinder(const ToolUse& use, const Options& options, Listener listener)
-    : use_(use), options_(options), listener_(std::move(listener)) {}
+    : options_(options), listener_(std::move(listener)), fields_(use) {}
 
 void CallFinder::Append(std::string_view text) {
   for (const char byte : text) {
-    if (is_found_) break;
+    if (found_.is_found) break;
     ++position_;
     TakeByte(byte);
   }
-  if (is_at_arguments_) FindArguments(begin_, "");
+  if (found_.is_near) FindArguments(found_.begin, "");
   PassOn();
 }
 
@@ -45,7 +44,7 @@ void CallFinder::Flush() {
 }
 
 void CallFinder::GoToArgumentsEnd() {
-  is_found_ = false;
+  found_.is_found = false;
   position_ = 0;
   held_.clear();
   is_called_ = true;
@@ -55,7 +54,7 @@ void CallFinder::GoToArgumentsEnd() {
 }
 
 void CallFinder::GoToCallEnd() {
-  is_found_ = false;
+  found_.is_found = false;
   position_ = 0;
   held_.clear();
   tags_ = {};
@@ -87,15 +86,6 @@ void CallFinder::GiveUp() {
 void CallFinder::PassJson() {
   PassHeld();
   state_ = scanner_.is_complete() ? State::kText : State::kOther;
-}
-
-bool CallFinder::BeginsToolName(std::string_view text) const {
-  return std::ranges::any_of(use_.tools,
-                             [&](const Tool& tool) { return tool.name.starts_with(text); });
-}
-
-bool CallFinder::IsToolName(std::string_view text) const {
-  return std::ranges::contains(use_.tools, text, &Tool::name);
 }
 
 void CallFinder::TakeByte(char byte) {
@@ -147,10 +137,10 @@ void CallFinder::TakeNameByte() {
   const std::string_view name = rest.substr(0, rest.find('['));
   rest.remove_prefix(name.size());
   if (rest.empty()) {
-    if (!BeginsToolName(name)) GiveUp();
+    if (!fields_.BeginsToolName(name)) GiveUp();
     return;
   }
-  if (!IsToolName(name)) return GiveUp();
+  if (!fields_.IsToolName(name)) return GiveUp();
   // A call's id may stand between the name and the arguments.
   if (rest.starts_with(kCallIdMark)) {
     rest.remove_prefix(std::min(rest.find('[', kCallIdMark.size()), rest.size()));
@@ -161,18 +151,18 @@ void CallFinder::TakeNameByte() {
   rest.remove_prefix(std::min(rest.find_first_not_of(" \t\r\n"), rest.size()));
   if (rest.empty()) return;
   if (rest != "{") return GiveUp();
-  name_ = name;
+  fields_.BeginArguments(name, held_.size() - 1);
   scanner_.Begin(/*watched_depth=*/0);
   state_ = State::kJson;
-  is_called_ = is_in_value_ = false;
-  object_begin_ = held_.size() - 1;
+  is_called_ = false;
   scanner_.Take('{');
   BeginArguments();
 }
 
 void CallFinder::BeginJson(size_t begin) {
   state_ = State::kJson;
-  is_called_ = is_in_value_ = false;
+  is_called_ = false;
+  fields_.LeaveValue();
   scanner_.Begin(held_[begin] == '[' ? 2 : 1);
   // There is one byte, or two of which the first one begins a list.
   for (size_t at = begin; at < held_.size() && state_ == State::kJson; ++at) TakeJsonByte(at);
@@ -181,14 +171,17 @@ void CallFinder::BeginJson(size_t begin) {
 void CallFinder::TakeJsonByte(size_t at) {
   using enum JsonScanner::Step;
   const JsonScanner::Step step = scanner_.Take(held_[at]);
-  if (step == kInvalid) return is_at_arguments_ ? FindArguments(begin_, "") : GiveUp();
-  if (step == kObject) return BeginObject(at);
+  if (step == kInvalid) return found_.is_near ? FindArguments(found_.begin, "") : GiveUp();
+  if (step == kObject) {
+    is_called_ = false;
+    return fields_.Begin(at, tags_.is_tagged);
+  }
   if (step == kElement) return PassJson();
   if (step == kObjectEnd) return EndObject();
   if (scanner_.is_complete()) {
     if (scanner_.watched_depth() == 0) {
-      is_at_arguments_ = false;
-      arguments_ = held_.substr(object_begin_);
+      found_.is_near = false;
+      fields_.SetArguments(std::string_view(held_).substr(fields_.begin()));
       return EndObject();
     }
     // The end of a list, whose last object was a call if it has any.
@@ -197,87 +190,41 @@ void CallFinder::TakeJsonByte(size_t at) {
     return GoBehindCall();
   }
   if (is_called_) return;
-  if (step == kKey) return TakeKey();
-  if (step == kValue) return TakeValueBegin(at);
-  if (step == kValueEnd) return TakeValueEnd(at);
-  if (is_in_value_) TakeValueByte(at);
-}
-
-void CallFinder::BeginObject(size_t at) {
-  object_begin_ = at;
-  is_called_ = is_in_value_ = false;
-  name_.clear();
-  arguments_.clear();
-}
-
-void CallFinder::TakeKey() {
-  const std::string& key = scanner_.key();
-  field_ = Field::kOther;
-  is_in_value_ = false;
-  if (key == "name" && name_.empty()) {
-    field_ = Field::kName;
-  } else if (key == "type" && !tags_.is_tagged) {
-    field_ = Field::kType;
-  } else if ((key == "arguments" || key == "parameters") && arguments_.empty()) {
-    field_ = Field::kArguments;
-  } else if (!tags_.is_tagged && key != "id" && (name_.empty() || key == "description")) {
-    // Some other object, such as the definition of a tool.
-    PassJson();
+  if (step == kValueEnd) found_.is_near = false;
+  switch (TakeField(step, at)) {
+    case CallFields::Step::kMore:
+      break;
+    case CallFields::Step::kNoCall:
+      PassJson();
+      break;
+    case CallFields::Step::kArguments:
+      BeginArguments();
+      break;
   }
 }
 
-void CallFinder::TakeValueBegin(size_t at) {
-  is_in_value_ = true;
-  value_begin_ = at;
-  if (field_ == Field::kOther) return;
-  if (field_ == Field::kArguments && held_[at] == '{') {
-    if (!name_.empty()) BeginArguments();
-    return;
+CallFields::Step CallFinder::TakeField(JsonScanner::Step step, size_t at) {
+  switch (step) {
+    case JsonScanner::Step::kKey:
+      return fields_.TakeKey(scanner_.key());
+    case JsonScanner::Step::kValue:
+      return fields_.TakeValueBegin(held_, at);
+    case JsonScanner::Step::kValueEnd:
+      return fields_.TakeValueEnd(held_, at);
+    default:
+      return fields_.TakeByte(held_, at);
   }
-  if (held_[at] != '"') PassJson();
-}
-
-void CallFinder::TakeValueByte(size_t at) {
-  const std::string_view text = std::string_view(held_).substr(value_begin_ + 1, at - value_begin_);
-  if (field_ == Field::kName && !BeginsToolName(text)) return PassJson();
-  if (field_ == Field::kType && !kFunctionType.starts_with(text)) PassJson();
-}
-
-void CallFinder::TakeValueEnd(size_t at) {
-  is_in_value_ = false;
-  const std::string_view value =
-      std::string_view(held_).substr(value_begin_, at + 1 - value_begin_);
-  if (field_ == Field::kArguments) {
-    is_at_arguments_ = false;
-    arguments_ = value;
-  }
-  if (field_ != Field::kName && field_ != Field::kType) return;
-  const std::string_view text = value.substr(1, value.size() - 2);
-  if (field_ == Field::kName ? !IsToolName(text) : text != kFunctionType) return PassJson();
-  if (field_ == Field::kName) name_ = text;
-}
-
-ToolCall CallFinder::CallOfFields() const {
-  if (name_.empty()) return {};
-  if (arguments_.empty()) return tags_.is_tagged ? ToolCall{name_, "{}"} : ToolCall{};
-  std::optional<Json> read = TryReadJson(arguments_);
-  if (!read) return {};
-  if (read->is_object()) return {name_, arguments_};
-  // Some models write the arguments as a string of JSON.
-  read = TryReadJson(read->get<std::string>());
-  if (!read || !read->is_object()) return {};
-  return {name_, Written(*read)};
 }
 
 void CallFinder::EndObject() {
   if (!is_called_) {
-    const ToolCall call = CallOfFields();
+    const ToolCall call = fields_.Call();
     if (call.name.empty()) return PassJson();
     PassOn();
     is_called_ = true;
     if (!listener_.on_call(call)) {
-      return FindArguments(position_ - (held_.size() - object_begin_),
-                           Format(R"({{"name": "{}", "arguments": )", name_));
+      return FindArguments(position_ - (held_.size() - fields_.begin()),
+                           Format(R"({{"name": "{}", "arguments": )", fields_.name()));
     }
   }
   held_.clear();
@@ -285,17 +232,17 @@ void CallFinder::EndObject() {
 }
 
 void CallFinder::BeginArguments() {
-  is_at_arguments_ = options_.stops_at_arguments;
-  begin_ = position_ - 1;
+  found_.is_near = options_.stops_at_arguments;
+  found_.begin = position_ - 1;
 }
 
 void CallFinder::FindArguments(size_t begin, std::string forced) {
   PassOn();
-  is_at_arguments_ = false;
+  found_.is_near = false;
   held_.clear();
-  is_found_ = true;
-  begin_ = begin;
-  forced_ = std::move(forced);
+  found_.is_found = true;
+  found_.begin = begin;
+  found_.forced = std::move(forced);
 }
 
 }  // namespace cria::serve

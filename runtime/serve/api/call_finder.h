@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "serve/api/call_fields.h"
 #include "serve/api/call_prefix.h"
 #include "serve/api/json_scanner.h"
 #include "serve/api/tools.h"
@@ -42,13 +43,13 @@ class CallFinder {
   void Flush();
 
   // Whether a call's arguments begin, which are then to be written by others.
-  bool is_found() const { return is_found_; }
+  bool is_found() const { return found_.is_found; }
   // The name of the tool.
-  const std::string& name() const { return name_; }
+  const std::string& name() const { return fields_.name(); }
   // Where the text ends, in bytes since the beginning or the last GoTo…. What follows is replaced
   // by forced(), if that is not empty, and by the arguments.
-  size_t begin() const { return begin_; }
-  const std::string& forced() const { return forced_; }
+  size_t begin() const { return found_.begin; }
+  const std::string& forced() const { return found_.forced; }
 
   // The text goes on behind the arguments that were found, or behind a call that others have
   // written.
@@ -63,7 +64,13 @@ class CallFinder {
     kJson,    // In an object or a list that may be calls, or in the arguments of a name.
     kOther,   // In JSON that is no call.
   };
-  enum class Field : uint8_t { kOther, kName, kType, kArguments };
+  // Arguments of a call.
+  struct Arguments {
+    bool is_near = false;  // They began at `begin`, and others may have to write them.
+    bool is_found = false;
+    size_t begin = 0;
+    std::string forced;
+  };
 
   void TakeByte(char byte);
   void TakePrefixByte();
@@ -71,14 +78,8 @@ class CallFinder {
   void TakeNameByte();
   void BeginJson(size_t begin);
   void TakeJsonByte(size_t at);
-  void BeginObject(size_t at);
-  void TakeKey();
-  void TakeValueBegin(size_t at);
-  void TakeValueByte(size_t at);
-  void TakeValueEnd(size_t at);
+  CallFields::Step TakeField(JsonScanner::Step step, size_t at);
   void EndObject();
-  // The call that the fields make; without a name if they make none.
-  ToolCall CallOfFields() const;
   void BeginArguments();
   void FindArguments(size_t begin, std::string forced);
   void GoBehindCall();
@@ -88,10 +89,7 @@ class CallFinder {
   void PassJson();
   void PassHeld();
   void PassOn();
-  bool BeginsToolName(std::string_view text) const;
-  bool IsToolName(std::string_view text) const;
 
-  const ToolUse& use_;
   const Options options_;
   const Listener listener_;
   State state_ = State::kPrefix;
@@ -105,18 +103,10 @@ class CallFinder {
   bool follows_call_ = false;  // kPrefix is behind a call.
   bool is_called_ = false;     // The call is found, and the rest of the object is skipped.
   JsonScanner scanner_;
-  size_t name_begin_ = 0;    // Of name[ARGS]{…}.
-  size_t object_begin_ = 0;  // Of the object, or of the arguments of a name.
-  Field field_ = Field::kOther;
-  bool is_in_value_ = false;
-  size_t value_begin_ = 0;
-  std::string name_;
-  std::string arguments_;  // As they are written: JSON, perhaps in a string.
+  size_t name_begin_ = 0;  // Of name[ARGS]{…}.
+  CallFields fields_;
 
-  bool is_at_arguments_ = false;  // They began at begin_, and others may have to write them.
-  bool is_found_ = false;
-  size_t begin_ = 0;
-  std::string forced_;
+  Arguments found_;
 };
 
 }  // namespace cria::serve
