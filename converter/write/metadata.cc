@@ -108,6 +108,18 @@ constexpr schema::TensorRole ToSchema(TensorRole role) {
       return schema::TensorRole::SharedExpertDownProj;
     case TensorRole::kSharedExpertGate:
       return schema::TensorRole::SharedExpertGate;
+    case TensorRole::kConvInProj:
+      return schema::TensorRole::ConvInProj;
+    case TensorRole::kConvInBias:
+      return schema::TensorRole::ConvInBias;
+    case TensorRole::kConvWeight:
+      return schema::TensorRole::ConvWeight;
+    case TensorRole::kConvBias:
+      return schema::TensorRole::ConvBias;
+    case TensorRole::kConvOutProj:
+      return schema::TensorRole::ConvOutProj;
+    case TensorRole::kConvOutBias:
+      return schema::TensorRole::ConvOutBias;
   }
   return {};
 }

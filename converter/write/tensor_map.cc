@@ -66,6 +66,18 @@ PartNames PartNamesOf(TensorRole role, const ModelConfig& config) {
       return {"mlp.shared_expert.down_proj.weight"};
     case TensorRole::kSharedExpertGate:
       return {"mlp.shared_expert_gate.weight"};
+    case TensorRole::kConvInProj:
+      return {"conv.in_proj.weight"};
+    case TensorRole::kConvInBias:
+      return {"conv.in_proj.bias"};
+    case TensorRole::kConvWeight:
+      return {"conv.conv.weight"};
+    case TensorRole::kConvBias:
+      return {"conv.conv.bias"};
+    case TensorRole::kConvOutProj:
+      return {"conv.out_proj.weight"};
+    case TensorRole::kConvOutBias:
+      return {"conv.out_proj.bias"};
     case TensorRole::kExpertsGateUpProj:
       return {"gate_proj.weight", "up_proj.weight"};
     case TensorRole::kExpertsDownProj:
@@ -109,6 +121,12 @@ uint64_t PartChannels(const TensorSpec& spec, const ModelConfig& config, size_t 
     case TensorRole::kRouter:
     case TensorRole::kSharedExpertDownProj:
     case TensorRole::kSharedExpertGate:
+    case TensorRole::kConvInProj:
+    case TensorRole::kConvInBias:
+    case TensorRole::kConvWeight:
+    case TensorRole::kConvBias:
+    case TensorRole::kConvOutProj:
+    case TensorRole::kConvOutBias:
       return spec.is_vector() ? spec.input_channels : spec.output_channels;
   }
   return 0;
@@ -117,6 +135,7 @@ uint64_t PartChannels(const TensorSpec& spec, const ModelConfig& config, size_t 
 std::vector<uint64_t> PartShape(const TensorSpec& spec, const ModelConfig& config, size_t index) {
   const uint64_t channels = PartChannels(spec, config, index);
   if (spec.role == TensorRole::kSharedExpertGate) return {1, channels};
+  if (spec.role == TensorRole::kConvWeight) return {config.conv_L_cache, config.hidden_size};
   if (spec.is_vector()) return {channels};
   return {channels, spec.input_channels};
 }

@@ -163,6 +163,20 @@ class LayerKindChecker {
   const std::string scaling_prefix_;
 };
 
+// Kinds that compute the same must be equal, because decoders and session files compare them.
+Status ValidateShortConvKind(const LayerKind& kind, const std::string& prefix) {
+  if (!kind.short_conv) return {};
+  const auto bad = [&](std::string_view what) {
+    return Fail(
+        ErrorCode::kInvalidFile,
+        Format("{}{}, but short_conv is true: such layers have no attention", prefix, what));
+  };
+  if (kind.sliding_window != 0) return bad(Format("sliding_window is {}", kind.sliding_window));
+  if (!kind.no_rope) return bad("no_rope is false");
+  if (kind.rope_scaling != RopeScaling{}) return bad("rope_scaling is given");
+  return {};
+}
+
 // Checks the list of kinds, which kind each layer has, and each kind.
 Status ValidateLayerKinds(const ModelConfig& config) {
   const size_t num_kinds = config.layer_kinds.size();
@@ -189,6 +203,7 @@ Status ValidateLayerKinds(const ModelConfig& config) {
   for (size_t kind = 0; kind < num_kinds; ++kind) {
     const std::string prefix = num_kinds == 1 ? "" : Format("layer_kinds[{}].", kind);
     CRIA_RETURN_IF_ERROR(LayerKindChecker(config, config.layer_kinds[kind], prefix).Check());
+    CRIA_RETURN_IF_ERROR(ValidateShortConvKind(config.layer_kinds[kind], prefix));
   }
   return {};
 }
@@ -230,6 +245,18 @@ Status ValidateExperts(const ModelConfig& config) {
   return {};
 }
 
+Status ValidateShortConv(const ModelConfig& config) {
+  if (!config.has_short_conv()) {
+    if (config.conv_L_cache == 0 && !config.conv_bias) return {};
+    return Fail(ErrorCode::kInvalidFile,
+                "short_conv is false for every layer, but there are other fields of convolutions");
+  }
+  CRIA_RETURN_IF_ERROR(CheckRange("", "conv_L_cache", config.conv_L_cache, 1, kMaxConvTaps));
+  if (std::ranges::contains(config.layer_kinds, false, &LayerKind::short_conv)) return {};
+  return Fail(ErrorCode::kUnsupported,
+              "short_conv is true for every layer, but this version needs a layer with attention");
+}
+
 size_t LongestContext(const LayerKind& kind, uint32_t max_position_embeddings) {
   const RopeScaling& scaling = kind.rope_scaling;
   const auto stretched = [&](uint32_t trained) -> size_t {
@@ -264,12 +291,18 @@ bool ModelConfig::has_dense_layers() const {
   return num_experts == 0 || std::ranges::contains(layer_kinds, true, &LayerKind::dense_mlp);
 }
 
+bool ModelConfig::has_short_conv() const {
+  return std::ranges::contains(layer_kinds, true, &LayerKind::short_conv);
+}
+
 size_t ModelConfig::longest_context() const {
   // Distances in a layer with a window are shorter than the window.
-  const bool all_have_windows = !std::ranges::contains(layer_kinds, 0u, &LayerKind::sliding_window);
+  const bool all_have_windows = std::ranges::none_of(layer_kinds, [](const LayerKind& kind) {
+    return !kind.short_conv && kind.sliding_window == 0;
+  });
   size_t longest = kMaxPositions;
   for (const LayerKind& kind : layer_kinds) {
-    if (kind.sliding_window != 0 && !all_have_windows) continue;
+    if (kind.short_conv || (kind.sliding_window != 0 && !all_have_windows)) continue;
     longest = std::min(longest, LongestContext(kind, max_position_embeddings));
   }
   return longest;
@@ -302,7 +335,8 @@ Status ValidateConfig(const ModelConfig& config) {
     return Fail(ErrorCode::kInvalidFile, "qk_norm and joint_qk_norm are both true");
   }
   CRIA_RETURN_IF_ERROR(ValidateExperts(config));
-  return ValidateLayerKinds(config);
+  CRIA_RETURN_IF_ERROR(ValidateLayerKinds(config));
+  return ValidateShortConv(config);
 }
 
 }  // namespace cria

@@ -61,6 +61,10 @@ struct LayerKind {
   RopeScaling rope_scaling;
   bool no_rope = false;    // Queries and keys are not rotated.
   bool dense_mlp = false;  // The feed-forward is dense in a model with experts.
+  // The token mixer is a short convolution in place of attention. The fields of attention then have
+  // fixed values, so that kinds with the same mathematics are equal: no window, no_rope and no
+  // rope_scaling. rope_theta is not used; the converter gives it the checkpoint's.
+  bool short_conv = false;
 
   // The factor of attention scores in addition to 1 / sqrt(head_dim).
   float score_factor() const;
@@ -111,6 +115,9 @@ struct ModelConfig {
   bool norm_topk_prob = false;  // The weights of the chosen experts have the sum 1.
   uint32_t shared_expert_intermediate_size = 0;
   bool shared_expert_gate = false;
+  // The short convolutions' taps, of which the last is the current token's; 0 if no layer has one.
+  uint32_t conv_L_cache = 0;
+  bool conv_bias = false;  // For the convolution and both projections around it.
 
   const LayerKind& layer_kind(size_t layer) const {
     return layer_kinds[kind_of_layer.empty() ? 0 : kind_of_layer[layer]];
@@ -119,6 +126,8 @@ struct ModelConfig {
   bool is_mixture(size_t layer) const { return num_experts != 0 && !layer_kind(layer).dense_mlp; }
   // Whether a layer's feed-forward is dense.
   bool has_dense_layers() const;
+  // Whether a layer's token mixer is a short convolution.
+  bool has_short_conv() const;
   bool has_norms_before() const { return norm_placement != NormPlacement::kAfter; }
   bool has_norms_after() const { return norm_placement != NormPlacement::kBefore; }
   // The channels of each head that are rotated, at its start.
@@ -129,7 +138,7 @@ struct ModelConfig {
   size_t qkv_channels() const { return query_channels() + 2 * key_value_channels(); }
   // The longest context that the model supports: max_position_embeddings; for kDynamic, and for
   // kYarn if it is more, the trained context times the factor. Kinds with a window do not limit it,
-  // unless all have one.
+  // unless all that attend have one; short convolutions never do.
   size_t longest_context() const;
 };
 

@@ -46,6 +46,7 @@ constexpr bool IsOfType(unsigned rope_types, RopeScaling::Type type) {
 
 inline constexpr uint32_t kMaxPositions = 1u << 24;
 inline constexpr uint32_t kMaxExperts = 1024;
+inline constexpr uint32_t kMaxConvTaps = 64;
 
 inline constexpr std::tuple kRopeScalingFields = [] {
   using enum RopeScaling::Type;
@@ -113,9 +114,14 @@ inline constexpr ConfigField kDenseMlpField = {.name = "dense_mlp",
                                                .member = &LayerKind::dense_mlp,
                                                .is_feature = true,
                                                .is_omitted_if_zero = true};
+inline constexpr ConfigField kShortConvField = {.name = "short_conv",
+                                                .member = &LayerKind::short_conv,
+                                                .is_feature = true,
+                                                .is_omitted_if_zero = true};
 
 inline constexpr std::tuple kLayerKindFields = {kSlidingWindowField, kRopeThetaField,
-                                                kRopeScalingField, kNoRopeField, kDenseMlpField};
+                                                kRopeScalingField,   kNoRopeField,
+                                                kDenseMlpField,      kShortConvField};
 
 // Fields of LayerKind here are those of the first kind.
 inline constexpr std::tuple kModelConfigFields = {
@@ -218,6 +224,16 @@ inline constexpr std::tuple kModelConfigFields = {
                 .is_omitted_if_zero = true},
     kNoRopeField,
     kDenseMlpField,
+    kShortConvField,
+    ConfigField{.name = "conv_L_cache",
+                .member = &ModelConfig::conv_L_cache,
+                .max = kMaxConvTaps,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    ConfigField{.name = "conv_bias",
+                .member = &ModelConfig::conv_bias,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
 };
 
 // The field's value in `owner`, which has the table that the field is from.

@@ -59,8 +59,45 @@ RoleTraits TraitsOf(TensorRole role) {
       return {"shared_expert_down_proj", false};
     case TensorRole::kSharedExpertGate:
       return {"shared_expert_gate", true};
+    case TensorRole::kConvInProj:
+      return {"conv_in_proj", false};
+    case TensorRole::kConvInBias:
+      return {"conv_in_bias", true};
+    case TensorRole::kConvWeight:
+      return {"conv_weight", true};
+    case TensorRole::kConvBias:
+      return {"conv_bias", true};
+    case TensorRole::kConvOutProj:
+      return {"conv_out_proj", false};
+    case TensorRole::kConvOutBias:
+      return {"conv_out_bias", true};
   }
   return {"unknown", false};
+}
+
+template <typename Add>
+void AddAttention(const ModelConfig& config, const Add& add) {
+  const size_t hidden = config.hidden_size;
+  add(TensorRole::kQkvProj, config.qkv_channels(), hidden);
+  if (config.qkv_bias) add(TensorRole::kQkvBias, 1, config.qkv_channels());
+  if (config.qk_norm || config.joint_qk_norm) {
+    add(TensorRole::kQNorm, 1, config.joint_qk_norm ? config.query_channels() : config.head_dim);
+    add(TensorRole::kKNorm, 1,
+        config.joint_qk_norm ? config.key_value_channels() : config.head_dim);
+  }
+  add(TensorRole::kOProj, hidden, config.query_channels());
+  if (config.o_bias) add(TensorRole::kOBias, 1, hidden);
+}
+
+template <typename Add>
+void AddShortConv(const ModelConfig& config, const Add& add) {
+  const size_t hidden = config.hidden_size;
+  add(TensorRole::kConvInProj, 3 * hidden, hidden);
+  if (config.conv_bias) add(TensorRole::kConvInBias, 1, 3 * hidden);
+  add(TensorRole::kConvWeight, 1, config.conv_L_cache * hidden);
+  if (config.conv_bias) add(TensorRole::kConvBias, 1, hidden);
+  add(TensorRole::kConvOutProj, hidden, hidden);
+  if (config.conv_bias) add(TensorRole::kConvOutBias, 1, hidden);
 }
 
 template <typename Add>
@@ -113,9 +150,6 @@ size_t TensorSpec::max_pieces() const {
 
 std::vector<TensorSpec> ExpectedTensors(const ModelConfig& config) {
   const size_t hidden = config.hidden_size;
-  const size_t q_norm = config.joint_qk_norm ? config.query_channels() : config.head_dim;
-  const size_t k_norm = config.joint_qk_norm ? config.key_value_channels() : config.head_dim;
-  const bool has_qk_norms = config.qk_norm || config.joint_qk_norm;
   std::vector<TensorSpec> specs;
   specs.push_back({TensorRole::kEmbedTokens, kNoLayer, config.vocab_size, hidden});
   for (int layer = 0; layer < static_cast<int>(config.num_hidden_layers); ++layer) {
@@ -124,12 +158,11 @@ std::vector<TensorSpec> ExpectedTensors(const ModelConfig& config) {
       specs.push_back({role, layer, output_channels, input_channels, num_parts});
     };
     if (config.has_norms_before()) add(TensorRole::kInputLayernorm, 1, hidden);
-    add(TensorRole::kQkvProj, config.qkv_channels(), hidden);
-    if (config.qkv_bias) add(TensorRole::kQkvBias, 1, config.qkv_channels());
-    if (has_qk_norms) add(TensorRole::kQNorm, 1, q_norm);
-    if (has_qk_norms) add(TensorRole::kKNorm, 1, k_norm);
-    add(TensorRole::kOProj, hidden, config.query_channels());
-    if (config.o_bias) add(TensorRole::kOBias, 1, hidden);
+    if (config.layer_kind(static_cast<size_t>(layer)).short_conv) {
+      AddShortConv(config, add);
+    } else {
+      AddAttention(config, add);
+    }
     if (config.has_norms_after()) add(TensorRole::kAttentionOutputNorm, 1, hidden);
     if (config.has_norms_before()) add(TensorRole::kPostAttentionLayernorm, 1, hidden);
     if (config.is_mixture(static_cast<size_t>(layer))) {

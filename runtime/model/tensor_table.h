@@ -39,8 +39,14 @@ enum class TensorRole : uint8_t {
   kSharedExpertGateUpProj,
   kSharedExpertDownProj,
   kSharedExpertGate,
+  kConvInProj,  // [3 * hidden_size, hidden_size]: the rows of B, then of C, then of x.
+  kConvInBias,
+  kConvWeight,  // [conv_L_cache][hidden_size]: tap after tap; the last is the current token's.
+  kConvBias,
+  kConvOutProj,
+  kConvOutBias,
 };
-inline constexpr int kNumTensorRoles = 23;
+inline constexpr int kNumTensorRoles = 29;
 std::string_view TensorRoleName(TensorRole role);
 
 inline constexpr int kNoLayer = -1;
@@ -56,7 +62,7 @@ struct TensorSpec {
 
   // "layers.3.qkv_proj", for messages and tables.
   std::string Name() const;
-  // A norm's weights, a bias, or the row of shared_expert_gate.
+  // A norm's weights, a bias, the row of shared_expert_gate, or the taps of a convolution.
   bool is_vector() const;
   // Whether no scheme but f32 is possible.
   bool is_always_f32() const { return is_vector() || role == TensorRole::kRouter; }

@@ -185,6 +185,10 @@ ColumnBlocks ColumnBlocks::Of(const ModelFile& model) {
 Result<std::vector<RankShare>> Divide(const ModelConfig& config, const ColumnBlocks& blocks,
                                       std::span<const double> weights) {
   CRIA_RETURN_IF_ERROR(CheckWeights(weights));
+  if (config.has_short_conv()) {
+    return Fail(ErrorCode::kUnsupported,
+                "models with short_conv cannot be divided among ranks yet; start one rank");
+  }
   std::vector<RankShare> shares(weights.size());
   bool has_heads = false;
   for (size_t block = blocks.o_proj.size;

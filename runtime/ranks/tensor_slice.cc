@@ -120,6 +120,13 @@ TensorSlice TensorSlice::Of(const TensorSpec& spec, const ModelConfig& config,
     // Each rank chooses the same experts.
     case TensorRole::kRouter:
     case TensorRole::kSharedExpertGate:
+    // Divide refuses models with these.
+    case TensorRole::kConvInProj:
+    case TensorRole::kConvInBias:
+    case TensorRole::kConvWeight:
+    case TensorRole::kConvBias:
+    case TensorRole::kConvOutProj:
+    case TensorRole::kConvOutBias:
       break;
   }
   return slice;

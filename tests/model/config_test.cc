@@ -413,6 +413,58 @@ TEST(ModelConfigTest, FullAttentionLimitsTheContext) {
   EXPECT_EQ(WithKinds({stretched_window}).longest_context(), 131072u);
 }
 
+ModelConfig WithShortConv() {
+  const LayerKind attention = {.rope_theta = 1e6f};
+  const LayerKind convolution = {.rope_theta = 1e6f, .no_rope = true, .short_conv = true};
+  ModelConfig config = WithKinds({convolution, attention});
+  config.conv_L_cache = 3;
+  return config;
+}
+
+TEST(ModelConfigTest, ShortConvolutionsHaveNoAttention) {
+  EXPECT_TRUE(ValidateConfig(WithShortConv()));
+  struct Case {
+    const char* words;
+    void (*change)(ModelConfig& config);
+  };
+  const std::vector<Case> cases = {
+      {"conv_L_cache is 0", [](ModelConfig& config) { config.conv_L_cache = 0; }},
+      {"conv_L_cache is 65", [](ModelConfig& config) { config.conv_L_cache = 65; }},
+      {"layer_kinds[0].no_rope is false",
+       [](ModelConfig& config) { config.layer_kinds[0].no_rope = false; }},
+      {"layer_kinds[0].sliding_window is 8",
+       [](ModelConfig& config) { config.layer_kinds[0].sliding_window = 8; }},
+      {"layer_kinds[0].rope_scaling is given",
+       [](ModelConfig& config) {
+         config.layer_kinds[0].rope_scaling = {.type = RopeScaling::Type::kLinear, .factor = 2.0f};
+       }},
+      {"short_conv is false",
+       [](ModelConfig& config) { config.layer_kinds[0].short_conv = false; }},
+      {"short_conv is false", [](ModelConfig& config) {
+         config.layer_kinds[0].short_conv = false;
+         config.conv_L_cache = 0;
+         config.conv_bias = true;
+       }}};
+  for (const Case& bad : cases) {
+    ModelConfig config = WithShortConv();
+    bad.change(config);
+    ExpectRefused(config, bad.words);
+  }
+  ModelConfig config = WithShortConv();
+  config.layer_kinds[1] = config.layer_kinds[0];
+  config.layer_kinds[1].rope_theta = 1e4f;
+  ExpectRefused(config, "short_conv is true for every layer", ErrorCode::kUnsupported);
+}
+
+TEST(ModelConfigTest, ShortConvolutionsDoNotLimitTheContext) {
+  ModelConfig config = WithShortConv();
+  config.layer_kinds[1].rope_scaling = {
+      .type = RopeScaling::Type::kYarn, .factor = 4.0f, .original_max_position_embeddings = 32768};
+  EXPECT_EQ(config.longest_context(), 131072u);
+  config.layer_kinds[1].sliding_window = 64;
+  EXPECT_EQ(config.longest_context(), 131072u);
+}
+
 TEST(ModelConfigTest, FieldsMustFitOneAnother) {
   ModelConfig config = Llama32Of1B();
   config.num_key_value_heads = 5;

@@ -215,6 +215,26 @@ TEST(ModelFileTest, ReadsKindsOfLayers) {
   ExpectTensorsAsWritten(*file, written);
 }
 
+TEST(ModelFileTest, ReadsShortConvolutions) {
+  TestModelFile written = MakeTestModelFile();
+  written.config.conv_L_cache = 3;
+  written.config.conv_bias = true;
+  written.layer_kinds = {{.rope_theta = 1e6f, .no_rope = true, .short_conv = true},
+                         {.rope_theta = 1e6f}};
+  written.config.layer_kinds = {written.layer_kinds.front()};
+  written.kind_of_layer = {1, 1};
+  written.required_features = {"short_conv", "conv_L_cache", "conv_bias"};
+  const auto unused = OpenBytes(Serialize(written));
+  ASSERT_FALSE(unused);
+  EXPECT_TRUE(unused.error().message().contains("no layer of layer_kinds[0]"));
+  written.kind_of_layer = {1, 0};
+  // The file has the tensors of attention.
+  const auto file = OpenBytes(Serialize(written));
+  ASSERT_FALSE(file);
+  EXPECT_TRUE(file.error().message().contains("layers.1.conv_in_proj is missing"))
+      << file.error().message();
+}
+
 TEST(ModelFileTest, ReadsTheFieldsOfFamilies) {
   TestModelFile written = MakeTestModelFile();
   ModelConfig& config = written.config;

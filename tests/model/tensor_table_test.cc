@@ -159,6 +159,41 @@ TEST(ExpectedTensorsTest, ExpertsAreInTheLayersThatAreNotDense) {
   EXPECT_EQ(next, rows.size());
 }
 
+TEST(ExpectedTensorsTest, ShortConvolutionsTakeThePlaceOfAttention) {
+  ModelConfig config = TwoLayers();
+  config.layer_kinds = {{.no_rope = true, .short_conv = true}, {}};
+  config.kind_of_layer = {0, 1};
+  config.conv_L_cache = 3;
+  struct Row {
+    const char* name;
+    size_t outputs;
+    size_t inputs;
+  };
+  const std::vector<Row> rows = {{"layers.0.input_layernorm", 1, 64},
+                                 {"layers.0.conv_in_proj", 192, 64},
+                                 {"layers.0.conv_weight", 1, 192},
+                                 {"layers.0.conv_out_proj", 64, 64},
+                                 {"layers.0.post_attention_layernorm", 1, 64}};
+  const std::vector<TensorSpec> specs = ExpectedTensors(config);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const TensorSpec& spec = specs[i + 1];  // Behind the embedding.
+    EXPECT_EQ(spec.Name(), rows[i].name);
+    EXPECT_EQ(spec.output_channels, rows[i].outputs) << rows[i].name;
+    EXPECT_EQ(spec.input_channels, rows[i].inputs) << rows[i].name;
+    EXPECT_EQ(spec.is_vector(), spec.output_channels == 1) << rows[i].name;
+  }
+  config.conv_bias = true;
+  std::string names;
+  for (const TensorSpec& spec : ExpectedTensors(config)) {
+    if (spec.role >= TensorRole::kConvInProj || spec.role == TensorRole::kQkvProj) {
+      names += spec.Name() + ' ';
+    }
+  }
+  EXPECT_EQ(names,
+            "layers.0.conv_in_proj layers.0.conv_in_bias layers.0.conv_weight layers.0.conv_bias "
+            "layers.0.conv_out_proj layers.0.conv_out_bias layers.1.qkv_proj ");
+}
+
 TEST(ExpectedTensorsTest, NamesAreDifferent) {
   std::set<std::string_view> names;
   for (int role = 0; role < kNumTensorRoles; ++role) {

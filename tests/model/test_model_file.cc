@@ -110,7 +110,7 @@ Offset<schema::Config> BuildConfig(FlatBufferBuilder& builder, const TestModelFi
     const auto type = static_cast<uint8_t>(kind.rope_scaling.type);
     kinds.push_back(schema::CreateLayerKind(builder, kind.sliding_window, kind.rope_theta,
                                             BuildRopeScaling(builder, type, kind.rope_scaling),
-                                            kind.no_rope, kind.dense_mlp));
+                                            kind.no_rope, kind.dense_mlp, kind.short_conv));
   }
   const auto layer_kinds = kinds.empty() ? 0 : builder.CreateVector(kinds);
   const auto kind_of_layer =
@@ -127,7 +127,7 @@ Offset<schema::Config> BuildConfig(FlatBufferBuilder& builder, const TestModelFi
       config.final_logit_softcapping, config.rotary_dim, config.joint_qk_norm, config.num_experts,
       config.num_experts_per_tok, config.moe_intermediate_size, config.norm_topk_prob,
       config.shared_expert_intermediate_size, config.shared_expert_gate, first.no_rope,
-      first.dense_mlp);
+      first.dense_mlp, first.short_conv, config.conv_L_cache, config.conv_bias);
 }
 
 Offset<schema::Tokenizer> BuildTokenizer(FlatBufferBuilder& builder, const TestModelFile& file) {

@@ -175,6 +175,15 @@ TEST(Divide, ExpertsAreDivided) {
   EXPECT_EQ(Sizes(shares, &RankShare::channels), (Counts{1536, 1536, 1536, 1536}));
 }
 
+TEST(Divide, ShortConvolutionsAreRefusedByName) {
+  ModelConfig config = ConfigOf(32, 4, 64, 6144, 1000);
+  config.layer_kinds.push_back({.no_rope = true, .short_conv = true});
+  const auto shares = Divide(config, {}, {{1, 1}});
+  ASSERT_FALSE(shares);
+  EXPECT_EQ(shares.error().code(), ErrorCode::kUnsupported);
+  EXPECT_TRUE(shares.error().message().contains("short_conv"));
+}
+
 // Of every model that can be divided, each part belongs to a rank, each rank gets a part, query
 // heads are where their keys are, and all ranks have as many query heads for each head of keys.
 TEST(Divide, IsCompleteForRandomModels) {
