@@ -13,6 +13,7 @@
 
 #include "reference/hugging_face_families.h"
 #include "reference/hugging_face_mixtures.h"
+#include "reference/hugging_face_short_conv.h"
 #include "reference/rope_fields.h"
 
 namespace cria::reference {
@@ -98,7 +99,8 @@ ReferenceConfig ReadFields(const json& fields, const std::string& architecture) 
   config.rope_theta = FieldOr(fields, "rope_theta", 10000.0);
   config.rope_scaling = ReadRopeScaling(FieldOr(fields, "rope_scaling", json()));
   config.tie_word_embeddings = FieldOr(fields, "tie_word_embeddings", false);
-  if (!ReadFamily(fields, config) && !ReadMixture(fields, config)) {
+  if (!ReadFamily(fields, config) && !ReadMixture(fields, config) &&
+      !ReadShortConvFamily(fields, config)) {
     ReadWhatArchitecturesDifferIn(fields, config);
     ReadLayers(fields, config);
   }

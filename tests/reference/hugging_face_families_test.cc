@@ -11,6 +11,7 @@
 #include "reference/hugging_face_directory.h"
 #include "reference/reference_decoder.h"
 #include "reference/reference_mixture.h"
+#include "reference/reference_short_conv.h"
 #include "support/family_checkpoint.h"
 #include "support/temporary_directory.h"
 
@@ -75,6 +76,35 @@ TEST(HuggingFaceFamilies, OthersDoToo) {
   EXPECT_TRUE(olmo.joint_qk_norm);
 }
 
+TEST(HuggingFaceFamilies, ConvolutionsAreInSomeLayers) {
+  const ReferenceConfig lfm2 = ModelOf("Lfm2").config;
+  EXPECT_EQ(lfm2.conv_L_cache, 3u);
+  EXPECT_FALSE(lfm2.conv_bias);
+  EXPECT_TRUE(lfm2.tie_word_embeddings);
+  EXPECT_EQ(lfm2.intermediate_size, 160u);
+  EXPECT_TRUE(lfm2.layers.at(1).short_conv);
+  EXPECT_FALSE(lfm2.layers.at(2).short_conv);
+  const ReferenceConfig other = ModelOf("Lfm2Biases").config;
+  // Of 300, 1.3 times two thirds are 260, or 288 as a multiple of 32.
+  EXPECT_EQ(other.intermediate_size, 288u);
+  EXPECT_FALSE(other.layers.at(3).short_conv);
+  EXPECT_EQ(other.layers.at(3).rope_theta, 5e4);
+  EXPECT_FALSE(other.tie_word_embeddings);
+  const ReferenceConfig mixture = ModelOf("Lfm2MoeScaled").config;
+  EXPECT_FALSE(mixture.experts.use_expert_bias || mixture.experts.norm_topk_prob);
+  EXPECT_EQ(mixture.experts.routed_scaling_factor, 2.5);
+  EXPECT_TRUE(mixture.HasExperts(0));
+  EXPECT_FALSE(ModelOf("Lfm2Moe").config.HasExperts(0));
+  const ReferenceConfig lfm3 = ModelOf("Lfm3").config;
+  EXPECT_EQ(lfm3.conv_L_cache, 7u);
+  EXPECT_EQ(lfm3.norms, ReferenceNorms::kBoth);
+  EXPECT_TRUE(lfm3.use_attention_gate);
+  EXPECT_EQ(lfm3.layers.at(2).rope_scaling.partial_rotary_factor, 0.5);
+  EXPECT_EQ(lfm3.layers.at(2).rope_theta, 100.0);
+  EXPECT_EQ(lfm3.layers.at(4).sliding_window, 12u);
+  EXPECT_EQ(lfm3.layers.at(4).rope_theta, 1e4);
+}
+
 // So that a comparison with the reference notices each of them.
 TEST(HuggingFaceFamilies, EveryFieldChangesTheLogits) {
   std::vector<int> ids;
@@ -96,7 +126,15 @@ TEST(HuggingFaceFamilies, EveryFieldChangesTheLogits) {
       {"SmolLm3", [](ReferenceConfig& c) { c.layers[3].no_rope = false; }},
       {"Granite", [](ReferenceConfig& c) { c.score_scale = 0.0; }},
       {"Granite", [](ReferenceConfig& c) { c.residual_multiplier = 1.0; }},
-      {"Granite", [](ReferenceConfig& c) { c.logits_scaling = 1.0; }}};
+      {"Granite", [](ReferenceConfig& c) { c.logits_scaling = 1.0; }},
+      {"Lfm2Biases", [](ReferenceConfig& c) { c.conv_bias = false; }},
+      {"Lfm2Moe", [](ReferenceConfig& c) { c.experts.use_expert_bias = false; }},
+      {"Lfm2Moe", [](ReferenceConfig& c) { c.experts.norm_topk_prob = false; }},
+      {"Lfm2Moe", [](ReferenceConfig& c) { c.experts.has_sigmoid_scores = false; }},
+      {"Lfm2MoeScaled", [](ReferenceConfig& c) { c.experts.routed_scaling_factor = 1.0; }},
+      {"Lfm3", [](ReferenceConfig& c) { c.use_attention_gate = false; }},
+      {"Lfm3", [](ReferenceConfig& c) { c.layers[2].rope_scaling = {}; }},
+      {"Lfm3", [](ReferenceConfig& c) { c.layers[4].sliding_window = 0; }}};
   for (const Change& change : changes) {
     ReferenceModel model = ModelOf(change.name);
     const std::vector<double> expected = Logits(model, ids);
@@ -139,6 +177,33 @@ TEST(HuggingFaceFamilies, MixturesHaveExpertsInSomeLayers) {
   EXPECT_EQ(granite.experts.names, ReferenceExpertNames::kGranite);
   EXPECT_EQ(granite.experts.shared_intermediate_size, 96u);
   EXPECT_EQ(granite.residual_multiplier, 0.22);
+}
+
+// One channel and three taps, with numbers that can be checked by hand.
+TEST(ReferenceShortConv, MultipliesTheLastTokens) {
+  ReferenceConfig config;
+  config.hidden_size = 1;
+  config.conv_L_cache = 3;
+  std::map<std::string, std::vector<float>> tensors = {{"conv.in_proj.weight", {2.0f, 3.0f, 5.0f}},
+                                                       {"conv.conv.weight", {0.5f, -1.0f, 2.0f}},
+                                                       {"conv.out_proj.weight", {7.0f}},
+                                                       {"conv.in_proj.bias", {0.0f, 1.0f, 0.0f}},
+                                                       {"conv.conv.bias", {4.0f}},
+                                                       {"conv.out_proj.bias", {-1.0f}}};
+  const ReferenceShortConv::FindTensor find = [&](const std::string& name, const auto& /*shape*/) {
+    return tensors.at(name).data();
+  };
+  ReferenceShortConv plain(config, "", find);
+  // B * x is 10 times the square of the input: 10, 40, 10, 90.
+  EXPECT_EQ(plain.Of({1.0}).at(0), 7.0 * 3.0 * (2.0 * 10.0));
+  EXPECT_EQ(plain.Of({2.0}).at(0), 7.0 * 6.0 * (2.0 * 40.0 - 10.0));
+  EXPECT_EQ(plain.Of({-1.0}).at(0), 7.0 * -3.0 * (2.0 * 10.0 - 40.0 + 0.5 * 10.0));
+  EXPECT_EQ(plain.Of({3.0}).at(0), 7.0 * 9.0 * (2.0 * 90.0 - 10.0 + 0.5 * 40.0));
+  plain.Reset();
+  EXPECT_EQ(plain.Of({1.0}).at(0), 7.0 * 3.0 * (2.0 * 10.0));
+  config.conv_bias = true;
+  EXPECT_EQ(ReferenceShortConv(config, "", find).Of({1.0}).at(0),
+            7.0 * (3.0 + 1.0) * (2.0 * 10.0 + 4.0) - 1.0);
 }
 
 // Two experts of one channel and no shared one, with numbers that can be checked by hand.

@@ -104,6 +104,12 @@ std::vector<double> RopeFrequencies(const ReferenceConfig& config, size_t contex
                                                                          : scaling.short_factor)
                          .at(i);
         break;
+      case ReferenceRopeScaling::Type::kProportional:  // Gemma 4: the other pairs stay as they are.
+        frequency = static_cast<double>(i) < std::floor(scaling.partial_rotary_factor *
+                                                        static_cast<double>(channels) / 2.0)
+                        ? frequency / scaling.factor
+                        : 0.0;
+        break;
     }
     frequencies[i] = frequency;
   }
@@ -117,7 +123,9 @@ ReferenceDecoder::ReferenceDecoder(const ReferenceModel& model, size_t context) 
     throw std::runtime_error("num_key_value_heads must divide num_attention_heads");
   }
   embed_tokens_ = Weights(c.prefix + "embed_tokens.weight", {c.vocab_size, c.hidden_size});
-  norm_ = Weights(c.prefix + "norm.weight", {c.hidden_size});
+  norm_ = Weights(
+      c.prefix + (c.names == ReferenceNames::kLlama ? "norm.weight" : "embedding_norm.weight"),
+      {c.hidden_size});
   lm_head_ = c.tie_word_embeddings ? embed_tokens_
                                    : Weights("lm_head.weight", {c.vocab_size, c.hidden_size});
   for (size_t l = 0; l < c.num_hidden_layers; ++l) layers_.push_back(MakeLayer(l, context));
@@ -125,18 +133,32 @@ ReferenceDecoder::ReferenceDecoder(const ReferenceModel& model, size_t context) 
 
 ReferenceDecoder::Layer ReferenceDecoder::MakeLayer(size_t index, size_t context) const {
   const ReferenceConfig& c = model_.config;
+  const std::string prefix = std::format("{}layers.{}.", c.prefix, index);
+  Layer layer = {};
+  NameNorms(prefix, layer);
+  NameFeedForward(prefix, index, layer);
+  layer.attention = c.AttentionOf(index);
+  if (layer.attention.short_conv) {
+    layer.short_conv.emplace(c, prefix, [this](const std::string& name, const auto& shape) {
+      return Weights(name, shape);
+    });
+    return layer;
+  }
+  NameAttention(prefix, layer);
+  layer.rope_frequencies = RopeFrequencies(c, context, index);
+  return layer;
+}
+
+void ReferenceDecoder::NameAttention(const std::string& prefix, Layer& layer) const {
+  const ReferenceConfig& c = model_.config;
   const size_t queries = c.num_attention_heads * c.head_dim;
   const size_t keys = c.num_key_value_heads * c.head_dim;
-  const std::string prefix = std::format("{}layers.{}.", c.prefix, index);
   const auto matrix = [&](const char* name, size_t outputs, size_t inputs) {
     return Weights(prefix + name, {outputs, inputs});
   };
   const auto if_any = [&](bool is_there, const char* name, size_t size) {
     return is_there ? Weights(prefix + name, {size}) : nullptr;
   };
-  Layer layer = {};
-  NameNorms(prefix, layer);
-  NameFeedForward(prefix, index, layer);
   if (c.fused_projections) {  // Phi 3: the rows of one matrix behind those of the other.
     layer.q_proj = matrix("self_attn.qkv_proj.weight", queries + 2 * keys, c.hidden_size);
     layer.k_proj = layer.q_proj + queries * c.hidden_size;
@@ -146,17 +168,23 @@ ReferenceDecoder::Layer ReferenceDecoder::MakeLayer(size_t index, size_t context
     layer.k_proj = matrix("self_attn.k_proj.weight", keys, c.hidden_size);
     layer.v_proj = matrix("self_attn.v_proj.weight", keys, c.hidden_size);
   }
-  layer.o_proj = matrix("self_attn.o_proj.weight", c.hidden_size, queries);
+  const bool is_lfm2 = c.names == ReferenceNames::kLfm2;
+  layer.o_proj = matrix(is_lfm2 ? "self_attn.out_proj.weight" : "self_attn.o_proj.weight",
+                        c.hidden_size, queries);
   layer.q_bias = if_any(c.qkv_bias, "self_attn.q_proj.bias", queries);
   layer.k_bias = if_any(c.qkv_bias, "self_attn.k_proj.bias", keys);
   layer.v_bias = if_any(c.qkv_bias, "self_attn.v_proj.bias", keys);
   layer.o_bias = if_any(c.o_bias, "self_attn.o_proj.bias", c.hidden_size);
   const bool has_qk_norm = c.qk_norm || c.joint_qk_norm;
-  layer.q_norm = if_any(has_qk_norm, "self_attn.q_norm.weight", c.qk_norm ? c.head_dim : queries);
-  layer.k_norm = if_any(has_qk_norm, "self_attn.k_norm.weight", c.qk_norm ? c.head_dim : keys);
-  layer.attention = c.AttentionOf(index);
-  layer.rope_frequencies = RopeFrequencies(c, context, index);
-  return layer;
+  layer.q_norm =
+      if_any(has_qk_norm, is_lfm2 ? "self_attn.q_layernorm.weight" : "self_attn.q_norm.weight",
+             c.qk_norm ? c.head_dim : queries);
+  layer.k_norm =
+      if_any(has_qk_norm, is_lfm2 ? "self_attn.k_layernorm.weight" : "self_attn.k_norm.weight",
+             c.qk_norm ? c.head_dim : keys);
+  if (c.use_attention_gate) {
+    layer.gate = matrix("self_attn.g_proj.weight", c.num_attention_heads, c.hidden_size);
+  }
 }
 
 void ReferenceDecoder::NameFeedForward(const std::string& prefix, size_t index,
@@ -169,6 +197,12 @@ void ReferenceDecoder::NameFeedForward(const std::string& prefix, size_t index,
     return;
   }
   const size_t width = c.intermediate_size;
+  if (c.names != ReferenceNames::kLlama) {
+    layer.gate_proj = Weights(prefix + "feed_forward.w1.weight", {width, c.hidden_size});
+    layer.up_proj = Weights(prefix + "feed_forward.w3.weight", {width, c.hidden_size});
+    layer.down_proj = Weights(prefix + "feed_forward.w2.weight", {c.hidden_size, width});
+    return;
+  }
   const std::string module = prefix + "mlp.";
   if (c.fused_projections) {
     layer.gate_proj = Weights(module + "gate_up_proj.weight", {2 * width, c.hidden_size});
@@ -191,6 +225,14 @@ void ReferenceDecoder::NameNorms(const std::string& prefix, Layer& layer) const 
     return Weights(prefix + name + ".weight", {model_.config.hidden_size});
   };
   const ReferenceNorms norms = model_.config.norms;
+  if (model_.config.names != ReferenceNames::kLlama) {
+    layer.attention_input_norm = norm("operator_norm");
+    layer.mlp_input_norm = norm("ffn_norm");
+    if (norms != ReferenceNorms::kBoth) return;
+    layer.attention_output_norm = norm("post_operator_norm");
+    layer.mlp_output_norm = norm("post_ffn_norm");
+    return;
+  }
   if (norms != ReferenceNorms::kAfter) layer.attention_input_norm = norm("input_layernorm");
   if (norms == ReferenceNorms::kBefore) {
     layer.mlp_input_norm = norm("post_attention_layernorm");
@@ -294,12 +336,16 @@ std::vector<double> ReferenceDecoder::Attend(const Layer& layer,
   return output;
 }
 
-// What attention adds to x, before any norm of it.
-std::vector<double> ReferenceDecoder::AttentionOf(Layer& layer, const std::vector<double>& x) {
+// What attention, or the convolution in its place, adds to x, before any norm of it.
+std::vector<double> ReferenceDecoder::MixerOf(Layer& layer, const std::vector<double>& x) {
+  const std::vector<double> normed = Norm(x, layer.attention_input_norm);
+  return layer.short_conv ? layer.short_conv->Of(normed) : AttentionOf(layer, normed);
+}
+
+std::vector<double> ReferenceDecoder::AttentionOf(Layer& layer, const std::vector<double>& normed) {
   const ReferenceConfig& c = model_.config;
   const size_t query_channels = c.num_attention_heads * c.head_dim;
   const size_t key_value_channels = c.num_key_value_heads * c.head_dim;
-  const std::vector<double> normed = Norm(x, layer.attention_input_norm);
   std::vector<double> queries =
       MatrixTimesVector(layer.q_proj, query_channels, normed, layer.q_bias);
   std::vector<double> keys =
@@ -310,7 +356,13 @@ std::vector<double> ReferenceDecoder::AttentionOf(Layer& layer, const std::vecto
   RotateHeads(layer, keys);
   Append(layer.keys, keys);
   Append(layer.values, MatrixTimesVector(layer.v_proj, key_value_channels, normed, layer.v_bias));
-  return MatrixTimesVector(layer.o_proj, c.hidden_size, Attend(layer, queries), layer.o_bias);
+  std::vector<double> heads = Attend(layer, queries);
+  // LFM3: a sigmoid for each head, of a product with what attention reads.
+  if (layer.gate != nullptr) {
+    const std::vector<double> gates = MatrixTimesVector(layer.gate, c.num_attention_heads, normed);
+    for (size_t i = 0; i < heads.size(); ++i) heads[i] /= 1.0 + std::exp(-gates[i / c.head_dim]);
+  }
+  return MatrixTimesVector(layer.o_proj, c.hidden_size, heads, layer.o_bias);
 }
 
 // Shazeer 2020: down(act(gate) * up), what is added to x, before any norm of it.
@@ -343,7 +395,7 @@ const std::vector<double>& ReferenceDecoder::Step(int id) {
   std::vector<double> x(embedding, embedding + c.hidden_size);
   for (double& value : x) value *= c.embedding_multiplier;
   for (Layer& layer : layers_) {
-    AddBlock(x, AttentionOf(layer, x), layer.attention_output_norm);
+    AddBlock(x, MixerOf(layer, x), layer.attention_output_norm);
     AddBlock(x, FeedForwardOf(layer, x), layer.mlp_output_norm);
   }
   logits_ = MatrixTimesVector(lm_head_, c.vocab_size, Norm(x, norm_));
@@ -359,6 +411,7 @@ void ReferenceDecoder::Reset() {
   for (Layer& layer : layers_) {
     layer.keys.clear();
     layer.values.clear();
+    if (layer.short_conv) layer.short_conv->Reset();
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "reference/reference_mixture.h"
 #include "reference/reference_model.h"
+#include "reference/reference_short_conv.h"
 
 namespace cria::reference {
 
@@ -39,10 +40,11 @@ class ReferenceDecoder {
     const float* attention_output_norm;
     const float* mlp_input_norm;
     const float* mlp_output_norm;
-    const float* q_proj;  // [num_attention_heads * head_dim, hidden_size]
-    const float* k_proj;  // [num_key_value_heads * head_dim, hidden_size]
-    const float* v_proj;  // The same.
-    const float* o_proj;  // [hidden_size, num_attention_heads * head_dim]
+    std::optional<ReferenceShortConv> short_conv;  // If there is one, there is no attention.
+    const float* q_proj;                           // [num_attention_heads * head_dim, hidden_size]
+    const float* k_proj;                           // [num_key_value_heads * head_dim, hidden_size]
+    const float* v_proj;                           // The same.
+    const float* o_proj;                           // [hidden_size, num_attention_heads * head_dim]
     std::optional<ReferenceMixture> mixture;
     const float* gate_proj;  // [intermediate_size, hidden_size]; null in a mixture.
     const float* up_proj;    // The same.
@@ -56,6 +58,7 @@ class ReferenceDecoder {
     const float* down_bias;
     const float* q_norm;  // [head_dim], or of all heads
     const float* k_norm;  // The same.
+    const float* gate;    // [num_attention_heads, hidden_size]
     ReferenceAttention attention;
     std::vector<double> rope_frequencies;  // [turned_channels / 2]
     std::vector<double> keys;              // [position][num_key_value_heads][head_dim], rotated.
@@ -64,12 +67,14 @@ class ReferenceDecoder {
 
   const float* Weights(const std::string& name, const std::vector<size_t>& shape) const;
   Layer MakeLayer(size_t index, size_t context) const;
+  void NameAttention(const std::string& prefix, Layer& layer) const;
   void NameFeedForward(const std::string& prefix, size_t index, Layer& layer) const;
   void NameNorms(const std::string& prefix, Layer& layer) const;
   std::vector<double> Norm(const std::vector<double>& x, const float* weight) const;
   void NormalizeHeads(std::vector<double>& heads, const float* weight) const;
   void AddBlock(std::vector<double>& x, const std::vector<double>& output, const float* norm) const;
-  std::vector<double> AttentionOf(Layer& layer, const std::vector<double>& x);
+  std::vector<double> MixerOf(Layer& layer, const std::vector<double>& x);
+  std::vector<double> AttentionOf(Layer& layer, const std::vector<double>& normed);
   std::vector<double> FeedForwardOf(const Layer& layer, const std::vector<double>& x) const;
   void RotateHeads(const Layer& layer, std::vector<double>& heads) const;
   std::vector<double> Attend(const Layer& layer, const std::vector<double>& queries) const;

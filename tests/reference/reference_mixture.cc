@@ -35,6 +35,18 @@ ReferenceMixture::ReferenceMixture(const ReferenceConfig& config, const std::str
                        find(expert + "w2.weight", {hidden, width}), width};
       }
       break;
+    case ReferenceExpertNames::kLfm2:
+      router_ = find(prefix + "feed_forward.gate.weight", {c.num_experts, hidden});
+      if (c.use_expert_bias) {
+        expert_bias_ = find(prefix + "feed_forward.expert_bias", {c.num_experts});
+      }
+      for (size_t e = 0; e < c.num_experts; ++e) {
+        const std::string expert = std::format("{}feed_forward.experts.{}.", prefix, e);
+        experts_[e] = {find(expert + "w1.weight", {width, hidden}),
+                       find(expert + "w3.weight", {width, hidden}),
+                       find(expert + "w2.weight", {hidden, width}), width};
+      }
+      break;
     case ReferenceExpertNames::kGranite: {
       const std::string block = prefix + "block_sparse_moe.";
       router_ = find(block + "router.layer.weight", {c.num_experts, hidden});
@@ -63,19 +75,26 @@ ReferenceMixture::ReferenceMixture(const ReferenceConfig& config, const std::str
   shared_expert_gate_ = find(prefix + "mlp.shared_expert_gate.weight", {1, hidden});
 }
 
-std::vector<double> ReferenceMixture::Probabilities(const std::vector<double>& normed) const {
+// LFM2's mixture has a sigmoid of each score, as DeepSeek-AI 2024 (V3), instead of a softmax of
+// all.
+std::vector<double> ReferenceMixture::Scores(const std::vector<double>& normed) const {
   std::vector<double> scores = MatrixTimesVector(router_, experts_.size(), normed);
-  Softmax(scores);
+  if (!config_.experts.has_sigmoid_scores) {
+    Softmax(scores);
+    return scores;
+  }
+  for (double& score : scores) score = 1.0 / (1.0 + std::exp(-score));
   return scores;
 }
 
 std::vector<size_t> ReferenceMixture::ChosenBy(const std::vector<double>& normed) const {
-  const std::vector<double> probabilities = Probabilities(normed);
-  std::vector<size_t> order(probabilities.size());
+  std::vector<double> scores = Scores(normed);
+  for (size_t i = 0; expert_bias_ != nullptr && i < scores.size(); ++i)
+    scores[i] += expert_bias_[i];
+  std::vector<size_t> order(scores.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t first, size_t second) {
-    return probabilities[first] > probabilities[second];
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t first, size_t second) { return scores[first] > scores[second]; });
   order.resize(config_.experts.num_experts_per_tok);
   return order;
 }
@@ -83,18 +102,19 @@ std::vector<size_t> ReferenceMixture::ChosenBy(const std::vector<double>& normed
 // Shazeer et al. 2017: the sum of the outputs of the experts with the largest probabilities, times
 // these. Jiang et al. 2024 (Mixtral) take the softmax of the largest scores alone, which is the
 // same as dividing by the sum of the largest probabilities. Qwen2's experts that all tokens use
-// have a sigmoid of their own.
+// have a sigmoid of their own. LFM2's class adds 1e-6 to the sum, so that it is never 0.
 std::vector<double> ReferenceMixture::Of(const std::vector<double>& normed) const {
-  const std::vector<double> probabilities = Probabilities(normed);
+  const std::vector<double> scores = Scores(normed);
   const std::vector<size_t> chosen = ChosenBy(normed);
   double divisor = 1.0;
   if (config_.experts.norm_topk_prob) {
-    divisor = 0.0;
-    for (const size_t expert : chosen) divisor += probabilities[expert];
+    divisor = config_.experts.has_sigmoid_scores ? 1e-6 : 0.0;
+    for (const size_t expert : chosen) divisor += scores[expert];
   }
   std::vector<double> sum(normed.size());
   for (const size_t expert : chosen) {
-    AddExpert(experts_[expert], probabilities[expert] / divisor, normed, sum);
+    const double weight = scores[expert] / divisor * config_.experts.routed_scaling_factor;
+    AddExpert(experts_[expert], weight, normed, sum);
   }
   if (shared_expert_.width == 0) return sum;
   double weight = 1.0;

@@ -34,12 +34,13 @@ class ReferenceMixture {
     size_t width = 0;
   };
 
-  std::vector<double> Probabilities(const std::vector<double>& normed) const;
+  std::vector<double> Scores(const std::vector<double>& normed) const;
   void AddExpert(const Expert& expert, double weight, const std::vector<double>& normed,
                  std::vector<double>& sum) const;
 
   const ReferenceConfig& config_;
-  const float* router_ = nullptr;  // [num_experts, hidden_size]
+  const float* router_ = nullptr;       // [num_experts, hidden_size]
+  const float* expert_bias_ = nullptr;  // [num_experts]; null where the model has none.
   std::vector<Expert> experts_;
   Expert shared_expert_;                       // Its width is 0 if there is none.
   const float* shared_expert_gate_ = nullptr;  // [1, hidden_size]; null: it counts whole.

@@ -11,7 +11,7 @@
 namespace cria::reference {
 
 struct ReferenceRopeScaling {
-  enum class Type { kNone, kLinear, kLlama3, kDynamic, kYarn, kLongrope };
+  enum class Type { kNone, kLinear, kLlama3, kDynamic, kYarn, kLongrope, kProportional };
 
   Type type = Type::kNone;
   double factor = 1.0;
@@ -26,6 +26,7 @@ struct ReferenceRopeScaling {
   // for contexts that are longer than original_max_position_embeddings.
   std::vector<double> short_factor;
   std::vector<double> long_factor;
+  double partial_rotary_factor = 1.0;  // kProportional only: the part of the pairs that are turned.
 };
 
 enum class ReferenceActivation { kSilu, kGelu, kGeluTanh };
@@ -34,17 +35,23 @@ enum class ReferenceActivation { kSilu, kGelu, kGeluTanh };
 // both.
 enum class ReferenceNorms { kBefore, kAfter, kBoth };
 
-// How checkpoints name experts: a tensor for each matrix of each, as Qwen's or as Mixtral's files,
-// or one for all experts.
-enum class ReferenceExpertNames { kQwen, kMixtral, kGranite };
+// How checkpoints name what is not of a mixture: as Llama's class, or as those of LFM2 and LFM3.
+enum class ReferenceNames { kLlama, kLfm2, kLfm3 };
+
+// How checkpoints name experts: a tensor for each matrix of each, as Qwen's, Mixtral's or LFM2's
+// files, or one for all experts.
+enum class ReferenceExpertNames { kQwen, kMixtral, kGranite, kLfm2 };
 
 // The experts of a mixture.
 struct ReferenceExperts {
   ReferenceExpertNames names = ReferenceExpertNames::kQwen;
   size_t num_experts = 0;  // 0: there are none.
   size_t num_experts_per_tok = 0;
-  size_t intermediate_size = 0;         // Of each.
-  bool norm_topk_prob = false;          // The weights of those that are chosen have the sum 1.
+  size_t intermediate_size = 0;     // Of each.
+  bool norm_topk_prob = false;      // The weights of those that are chosen have the sum 1.
+  bool has_sigmoid_scores = false;  // Instead of a softmax over all experts.
+  bool use_expert_bias = false;     // Added to what the experts are chosen by, and to nothing else.
+  double routed_scaling_factor = 1.0;   // Of the weights of those that are chosen.
   size_t shared_intermediate_size = 0;  // Of the expert that all tokens use; 0: there is none.
   std::vector<bool> is_dense = {};      // [num_hidden_layers]: the layers without experts.
 };
@@ -54,7 +61,8 @@ struct ReferenceAttention {
   double rope_theta = 10000.0;
   ReferenceRopeScaling rope_scaling;
   size_t sliding_window = 0;
-  bool no_rope = false;  // Queries and keys are not turned.
+  bool no_rope = false;     // Queries and keys are not turned.
+  bool short_conv = false;  // There is a short convolution instead of attention.
 };
 
 struct ReferenceConfig {
@@ -92,6 +100,11 @@ struct ReferenceConfig {
   double logits_scaling = 1.0;     // Logits are divided by it.
   bool fused_projections = false;  // qkv_proj and gate_up_proj are one matrix each.
   ReferenceExperts experts;
+  size_t conv_L_cache = 0;  // The taps of short convolutions.
+  bool conv_bias = false;   // Of these and of their projections.
+  bool use_attention_gate =
+      false;  // What each head of attention writes is multiplied by a sigmoid.
+  ReferenceNames names = ReferenceNames::kLlama;
   std::string prefix = "model.";  // Of all tensors but the head.
   int bos_token_id = -1;          // -1: there is none.
   std::vector<int> eos_token_ids;

@@ -21,6 +21,12 @@ ReferenceRopeScaling ReadRopeScaling(const json& fields) {
     scaling.long_factor = fields.at("long_factor").get<std::vector<double>>();
     return scaling;
   }
+  if (type == "proportional") {
+    scaling.type = ReferenceRopeScaling::Type::kProportional;
+    scaling.factor = FieldOr(fields, "factor", 1.0);
+    scaling.partial_rotary_factor = FieldOr(fields, "partial_rotary_factor", 1.0);
+    return scaling;
+  }
   scaling.factor = fields.at("factor").get<double>();
   if (type == "linear") {
     scaling.type = ReferenceRopeScaling::Type::kLinear;

@@ -41,7 +41,8 @@ json RopeScalingFields(const ReferenceRopeScaling& scaling) {
               {"beta_slow", scaling.beta_slow},
               {"truncate", scaling.truncate}};
     case ReferenceRopeScaling::Type::kLongrope:
-      break;  // Phi 3's, which is not written from a ReferenceConfig.
+    case ReferenceRopeScaling::Type::kProportional:
+      break;  // Of Phi 3 and LFM3, which are not written from a ReferenceConfig.
   }
   throw std::runtime_error("unknown rope scaling");
 }

@@ -25,14 +25,16 @@ json TextConfig(const FamilyCheckpoint& checkpoint) {
 }
 
 bool IsTied(const FamilyCheckpoint& checkpoint) {
-  const bool is_tied_by_default =
-      checkpoint.name.starts_with("Gemma") || checkpoint.name.starts_with("SmolLm3");
-  return TextConfig(checkpoint).value("tie_word_embeddings", is_tied_by_default);
+  const bool is_tied_by_default = checkpoint.name.starts_with("Gemma") ||
+                                  checkpoint.name.starts_with("SmolLm3") ||
+                                  checkpoint.name.starts_with("Lfm");
+  const json config = TextConfig(checkpoint);
+  return config.value("tie_embedding", config.value("tie_word_embeddings", is_tied_by_default));
 }
 
 bool IsRouter(std::string_view name) {
   return name.ends_with(".mlp.gate.weight") || name.ends_with(".block_sparse_moe.gate.weight") ||
-         name.ends_with(".router.layer.weight");
+         name.ends_with(".router.layer.weight") || name.ends_with(".feed_forward.gate.weight");
 }
 
 class TensorLister {
@@ -43,9 +45,15 @@ class TensorLister {
         prefix_(name_ == "Gemma3Vision" ? "model.language_model." : "model.") {
     const size_t hidden = Size("hidden_size");
     tensors_.push_back({prefix_ + "embed_tokens.weight", {Size("vocab_size"), hidden}});
-    tensors_.push_back({prefix_ + "norm.weight", {hidden}});
+    tensors_.push_back({prefix_ + (IsLfm() ? "embedding_norm.weight" : "norm.weight"), {hidden}});
     if (!IsTied(checkpoint)) tensors_.push_back({"lm_head.weight", {Size("vocab_size"), hidden}});
-    for (size_t i = 0; i < Size("num_hidden_layers"); ++i) AddLayer(i);
+    for (size_t i = 0; i < Size("num_hidden_layers"); ++i) {
+      if (IsLfm()) {
+        AddLfmLayer(i);
+      } else {
+        AddLayer(i);
+      }
+    }
     if (name_ == "Gemma3Vision") {
       tensors_.push_back({"model.vision_tower.vision_model.post_layernorm.weight", {32}});
       tensors_.push_back({"model.multi_modal_projector.mm_input_projection_weight", {32, hidden}});
@@ -54,6 +62,8 @@ class TensorLister {
   std::vector<TensorShape> Take() { return std::move(tensors_); }
 
  private:
+  bool IsLfm() const { return name_.starts_with("Lfm"); }
+
   size_t Size(const char* field) const { return config_.at(field).get<size_t>(); }
 
   void AddLinear(const std::string& module, size_t outputs, size_t inputs, bool has_bias) {
@@ -93,6 +103,69 @@ class TensorLister {
     }
   }
 
+  // What layer_types says, or else the rules of the classes.
+  std::string LfmLayerType(size_t index) const {
+    if (config_.contains("layer_types")) return config_.at("layer_types").at(index);
+    if (config_.contains("full_attn_idxs")) {
+      const auto indices = config_.at("full_attn_idxs").get<std::vector<size_t>>();
+      return std::ranges::contains(indices, index) ? "full_attention" : "conv";
+    }
+    if (name_.starts_with("Lfm2")) return "full_attention";
+    if (index % 4 == 2) return "full_attention";
+    return index % 4 == 0 && index > 0 ? "sliding_attention" : "conv";
+  }
+
+  size_t LfmWidth() const {
+    auto width = config_.value("block_ff_dim", Size("intermediate_size"));
+    const bool is_adjusted = name_.starts_with("Lfm2") && !name_.starts_with("Lfm2Moe") &&
+                             config_.value("block_auto_adjust_ff_dim", true);
+    if (!is_adjusted) return width;
+    const double wanted =
+        config_.value("block_ffn_dim_multiplier", 1.0) * static_cast<double>(2 * width / 3);
+    const auto multiple = config_.value("block_multiple_of", size_t{256});
+    return (static_cast<size_t>(wanted) + multiple - 1) / multiple * multiple;
+  }
+
+  void AddLfmMatrices(const std::string& module, size_t width) {
+    const size_t hidden = Size("hidden_size");
+    AddLinear(module + "w1", width, hidden, false);
+    AddLinear(module + "w2", hidden, width, false);
+    AddLinear(module + "w3", width, hidden, false);
+  }
+
+  void AddLfmLayer(size_t index) {
+    const std::string layer = std::format("{}layers.{}.", prefix_, index);
+    const size_t hidden = Size("hidden_size");
+    if (LfmLayerType(index) == "conv") {
+      const bool has_bias = config_.value("conv_bias", false);
+      const size_t taps = config_.value("conv_L_cache", name_.starts_with("Lfm3") ? 7 : 3);
+      AddLinear(layer + "conv.in_proj", 3 * hidden, hidden, has_bias);
+      AddLinear(layer + "conv.out_proj", hidden, hidden, has_bias);
+      tensors_.push_back({layer + "conv.conv.weight", {hidden, 1, taps}});
+      if (has_bias) tensors_.push_back({layer + "conv.conv.bias", {hidden}});
+    } else {
+      AddAttention(layer);
+    }
+    const std::string feed_forward = layer + "feed_forward.";
+    if (!name_.starts_with("Lfm2Moe") || index < Size("num_dense_layers")) {
+      AddLfmMatrices(feed_forward, LfmWidth());
+    } else {
+      AddLinear(feed_forward + "gate", Size("num_experts"), hidden, false);
+      if (config_.value("use_expert_bias", true)) {
+        tensors_.push_back({feed_forward + "expert_bias", {Size("num_experts")}});
+      }
+      for (size_t expert = 0; expert < Size("num_experts"); ++expert) {
+        AddLfmMatrices(std::format("{}experts.{}.", feed_forward, expert),
+                       Size("moe_intermediate_size"));
+      }
+    }
+    AddNorm(layer + "operator_norm", hidden);
+    AddNorm(layer + "ffn_norm", hidden);
+    if (!name_.starts_with("Lfm3") || !config_.value("use_sandwich_norm", true)) return;
+    AddNorm(layer + "post_operator_norm", hidden);
+    AddNorm(layer + "post_ffn_norm", hidden);
+  }
+
   void AddAttention(const std::string& layer) {
     const std::string module = layer + "self_attn.";
     const size_t hidden = Size("hidden_size");
@@ -109,9 +182,18 @@ class TensorLister {
       AddLinear(module + "k_proj", keys, hidden, has_qkv_bias);
       AddLinear(module + "v_proj", keys, hidden, has_qkv_bias);
     }
-    AddLinear(module + "o_proj", hidden, queries, has_bias);
+    const bool is_lfm2 = name_.starts_with("Lfm2");
+    AddLinear(module + (is_lfm2 ? "out_proj" : "o_proj"), hidden, queries, has_bias);
+    if (name_.starts_with("Lfm3") && config_.value("use_attention_gate", true)) {
+      AddLinear(module + "g_proj", Size("num_attention_heads"), hidden, false);
+    }
+    if (is_lfm2) {
+      AddNorm(module + "q_layernorm", head_dim);
+      AddNorm(module + "k_layernorm", head_dim);
+    }
     const bool has_joint_norm = name_.starts_with("Olmo");
-    if (has_joint_norm || name_.starts_with("Gemma3") || name_.starts_with("Qwen3Moe")) {
+    if (has_joint_norm || name_.starts_with("Gemma3") || name_.starts_with("Qwen3Moe") ||
+        name_.starts_with("Lfm3")) {
       AddNorm(module + "q_norm", has_joint_norm ? queries : head_dim);
       AddNorm(module + "k_norm", has_joint_norm ? keys : head_dim);
     }

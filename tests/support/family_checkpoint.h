@@ -29,7 +29,9 @@ struct FamilyCheckpoint {
 
 // Several variants of each family.
 std::vector<FamilyCheckpoint> FamilyCheckpoints();
-// One of them; throws std::runtime_error if there is none with this name.
+// The same of families with short convolutions.
+std::vector<FamilyCheckpoint> ShortConvCheckpoints();
+// One of any of them; throws std::runtime_error if there is none with this name.
 FamilyCheckpoint FamilyNamed(std::string_view name);
 
 // A mixture whose experts take several pages of memory each, and whose rows are shared between
@@ -38,7 +40,7 @@ FamilyCheckpoint FamilyNamed(std::string_view name);
 FamilyCheckpoint WideMixture();
 
 // A checkpoint of any size with this config.json. Throws std::runtime_error for other architectures
-// than those of FamilyCheckpoints.
+// than those of these.
 FamilyCheckpoint FamilyOf(const std::string& config_json);
 
 // The tensors of a config.json, in no special order.

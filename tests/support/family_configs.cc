@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/family_checkpoint.h"
@@ -211,7 +212,82 @@ json GraniteMoeShared() {
   return Merged(fields, {{"shared_intermediate_size", 96}, {"tie_word_embeddings", false}});
 }
 
+json Lfm2() {
+  return Merged(Sizes("Lfm2ForCausalLM", "lfm2", 4),
+                {{"layer_types", {"conv", "conv", "full_attention", "conv"}},
+                 {"conv_L_cache", 3},
+                 {"conv_bias", false},
+                 {"block_auto_adjust_ff_dim", false},
+                 {"norm_eps", 1e-5},
+                 {"rope_theta", 1000000.0}});
+}
+
+json Lfm2Moe() {
+  return Mixture("Lfm2MoeForCausalLM", "lfm2_moe", 4,
+                 {{"layer_types", {"conv", "full_attention", "conv", "full_attention"}},
+                  {"num_dense_layers", 1},
+                  {"num_experts", 8},
+                  {"num_experts_per_tok", 3},
+                  {"moe_intermediate_size", 64},
+                  {"norm_topk_prob", true},
+                  {"use_expert_bias", true},
+                  {"routed_scaling_factor", 1.0},
+                  {"conv_L_cache", 3},
+                  {"conv_bias", false},
+                  {"norm_eps", 1e-5},
+                  {"rope_theta", 1000000.0}});
+}
+
+// With the base of the class, the pairs that are not turned would hardly turn in a short text.
+json Lfm3() {
+  return Merged(
+      Sizes("Lfm3ForCausalLM", "lfm3", 6),
+      {{"head_dim", 16},
+       {"sliding_window", 12},
+       {"norm_eps", 1e-5},
+       {"rope_parameters",
+        {{"full_attention",
+          {{"rope_type", "proportional"}, {"rope_theta", 100.0}, {"partial_rotary_factor", 0.5}}},
+         {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", 10000.0}}}}}});
+}
+
 }  // namespace
+
+std::vector<FamilyCheckpoint> ShortConvCheckpoints() {
+  const json attention = {{"num_key_value_heads", 4},
+                          {"full_attn_idxs", {0, 3}},
+                          {"conv_L_cache", 4},
+                          {"conv_bias", true},
+                          {"block_ff_dim", 300},
+                          {"block_ffn_dim_multiplier", 1.3},
+                          {"block_multiple_of", 32},
+                          {"tie_word_embeddings", false},
+                          {"rope_parameters", {{"rope_type", "default"}, {"rope_theta", 5e4}}}};
+  json lfm2 = Lfm2();
+  for (const char* name : {"layer_types", "rope_theta", "block_auto_adjust_ff_dim"}) {
+    lfm2.erase(name);
+  }
+  const json scaled = {
+      {"use_expert_bias", false}, {"norm_topk_prob", false}, {"routed_scaling_factor", 2.5},
+      {"num_dense_layers", 0},    {"conv_L_cache", 7},       {"conv_bias", true},
+      {"tie_embedding", false}};
+  const json plain = {
+      {"use_sandwich_norm", false},
+      {"use_attention_gate", false},
+      {"attention_bias", true},
+      {"conv_bias", true},
+      {"conv_L_cache", 3},
+      {"tie_word_embeddings", false},
+      {"rope_parameters",
+       {{"full_attention", {{"rope_type", "default"}, {"rope_theta", 5e5}}},
+        {"sliding_attention", {{"rope_type", "linear"}, {"factor", 2.0}, {"rope_theta", 1e4}}}}}};
+  return {{"Lfm2", Lfm2().dump(), "lfm2"},
+          {"Lfm2Biases", Merged(lfm2, attention).dump(), ""},
+          {"Lfm2Moe", Lfm2Moe().dump(), "lfm2moe"},
+          {"Lfm2MoeScaled", Merged(Lfm2Moe(), scaled).dump(), ""},
+          {"Lfm3", Lfm3().dump(), ""},
+          {"Lfm3Plain", Merged(Lfm3(), plain).dump(), ""}};
+}
 
 std::vector<FamilyCheckpoint> FamilyCheckpoints() {
   const json gemma_biases = {
@@ -277,6 +353,16 @@ std::vector<FamilyCheckpoint> FamilyCheckpoints() {
           {"GraniteMoeShared", GraniteMoeShared().dump(), "granitemoe"}};
 }
 
+namespace {
+
+std::vector<FamilyCheckpoint> AllFamilies() {
+  std::vector<FamilyCheckpoint> families = FamilyCheckpoints();
+  for (FamilyCheckpoint& family : ShortConvCheckpoints()) families.push_back(std::move(family));
+  return families;
+}
+
+}  // namespace
+
 FamilyCheckpoint WideMixture() {
   json fields = Qwen2Moe();
   fields.update({{"hidden_size", 256},
@@ -295,7 +381,7 @@ FamilyCheckpoint WideMixture() {
 FamilyCheckpoint FamilyOf(const std::string& config_json) {
   const auto architecture = json::parse(config_json).at("architectures").at(0).get<std::string>();
   // The names of variants only add to that of their family.
-  for (FamilyCheckpoint& known : FamilyCheckpoints()) {
+  for (FamilyCheckpoint& known : AllFamilies()) {
     if (json::parse(known.config_json).at("architectures").at(0) != architecture) continue;
     known.config_json = config_json;
     return known;
@@ -304,7 +390,7 @@ FamilyCheckpoint FamilyOf(const std::string& config_json) {
 }
 
 FamilyCheckpoint FamilyNamed(std::string_view name) {
-  for (FamilyCheckpoint& checkpoint : FamilyCheckpoints()) {
+  for (FamilyCheckpoint& checkpoint : AllFamilies()) {
     if (checkpoint.name == name) return checkpoint;
   }
   throw std::runtime_error("no family is named " + std::string(name));

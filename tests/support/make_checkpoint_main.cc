@@ -9,6 +9,7 @@
 
 #include "cli/flags/command_line.h"
 #include "cli/messages.h"
+#include "reference/hugging_face_directory.h"
 #include "reference/reference_decoder.h"
 #include "support/family_checkpoint.h"
 #include "support/files.h"
@@ -19,13 +20,13 @@ namespace {
 
 // For programs that compare: a row of logits for each of `tokens` tokens, of which the i-th is
 // (7 i^2 + 13 i + 5) mod the size of the vocabulary.
-void WriteLogits(const CheckpointSpec& spec, size_t tokens, const std::string& path) {
+void WriteLogits(const reference::ReferenceModel& model, size_t tokens, const std::string& path) {
   std::vector<int> ids(tokens);
   for (size_t i = 0; i < tokens; ++i) {
-    ids[i] = static_cast<int>((7 * i * i + 13 * i + 5) % spec.config.vocab_size);
+    ids[i] = static_cast<int>((7 * i * i + 13 * i + 5) % model.config.vocab_size);
   }
   std::string text;
-  for (const double logit : reference::Logits(MakeModel(spec), ids, tokens)) {
+  for (const double logit : reference::Logits(model, ids, tokens)) {
     text += std::format("{}\n", logit);
   }
   WriteFile(path, text);
@@ -93,11 +94,15 @@ int Main(int argc, char** argv) {
       family.router_skew = router_skew;
       family.embedding_scale = static_cast<float>(embedding_scale);
       WriteFamilyDirectory(family, directory);
+      if (logits_tokens > 0) {
+        WriteLogits(reference::ReadHuggingFaceDirectory(directory), logits_tokens,
+                    directory + "/logits.txt");
+      }
       return {};
     }
     SetTokenIds(spec);
     WriteRandomCheckpoint(spec, directory);
-    if (logits_tokens > 0) WriteLogits(spec, logits_tokens, directory + "/logits.txt");
+    if (logits_tokens > 0) WriteLogits(MakeModel(spec), logits_tokens, directory + "/logits.txt");
     return {};
   });
   try {
