@@ -9,8 +9,9 @@ namespace cria {
 namespace {
 
 // The ends of names of tensors whose products are added to the hidden state.
-constexpr std::array<std::string_view, 4> kWritersOfHiddenState = {
-    ".o_proj.weight", ".o_proj.bias", ".down_proj.weight", ".down_proj.bias"};
+constexpr std::array<std::string_view, 6> kWritersOfHiddenState = {
+    ".o_proj.weight",  ".o_proj.bias",          ".down_proj.weight",
+    ".down_proj.bias", ".conv.out_proj.weight", ".conv.out_proj.bias"};
 
 bool EndsWithOneOf(std::string_view name, std::span<const std::string_view> ends) {
   return std::ranges::any_of(ends, [&](std::string_view end) { return name.ends_with(end); });

@@ -41,6 +41,28 @@ class BlockMaker {
                  }};
   }
 
+  Result<Block> ShortConvolution() const {
+    struct Weights {
+      std::vector<float> taps;
+      std::vector<float> bias;
+    };
+    Weights read;
+    CRIA_ASSIGN_OR_RETURN(read.taps, ReadVector(Find(TensorRole::kConvWeight)));
+    CRIA_ASSIGN_OR_RETURN(read.bias, ReadVector(Find(TensorRole::kConvBias)));
+    const auto weights = std::make_shared<const Weights>(std::move(read));
+    return Block{.norm = Find(TensorRole::kInputLayernorm),
+                 .output_norm = Find(TensorRole::kAttentionOutputNorm),
+                 .first = Find(TensorRole::kConvInProj),
+                 .first_bias = Find(TensorRole::kConvInBias),
+                 .second = Find(TensorRole::kConvOutProj),
+                 .second_bias = Find(TensorRole::kConvOutBias),
+                 .inner_channels = config_.hidden_size,
+                 .inner = [&threads = threads_, weights, window_tokens = window_tokens_](
+                              MatrixView bcx, MatrixView output) {
+                   Convolve(threads, weights->taps, weights->bias, window_tokens, bcx, output);
+                 }};
+  }
+
   Block DenseFeedForward() const {
     Block block = GatedBlock(Find(TensorRole::kGateUpProj), Find(TensorRole::kDownProj));
     block.output_norm = Find(TensorRole::kMlpOutputNorm);
@@ -107,8 +129,9 @@ Result<LayerBlocks> MakeLayerBlocks(const ModelConfig& config, const ThreadPool&
                                     size_t window_tokens, size_t layer, FilePlan& plan) {
   const BlockMaker maker(config, threads, window_tokens, layer, plan);
   LayerBlocks made;
-  CRIA_ASSIGN_OR_RETURN(Block attention, maker.Attention());
-  made.blocks.push_back(std::move(attention));
+  CRIA_ASSIGN_OR_RETURN(Block mixer, config.layer_kind(layer).short_conv ? maker.ShortConvolution()
+                                                                         : maker.Attention());
+  made.blocks.push_back(std::move(mixer));
   if (config.is_mixture(layer)) {
     made.mixture = maker.Experts();
   } else {

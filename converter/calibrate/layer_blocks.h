@@ -43,7 +43,7 @@ struct Mixture {
   }
 };
 
-// Attention, and a dense feed-forward as a second block or a mixture.
+// Attention or a short convolution, and a dense feed-forward as a second block or a mixture.
 struct LayerBlocks {
   std::vector<Block> blocks;
   std::optional<Mixture> mixture;

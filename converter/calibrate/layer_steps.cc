@@ -138,6 +138,24 @@ void Attend(const ThreadPool& threads, const ModelConfig& config, const LayerKin
   });
 }
 
+void Convolve(const ThreadPool& threads, std::span<const float> taps, std::span<const float> bias,
+              size_t window_tokens, ConstMatrixView bcx, MatrixView output) {
+  const size_t hidden = output.columns;
+  const size_t num_taps = taps.size() / hidden;
+  ForEachRow(threads, output.rows, [&](size_t row) {
+    const std::span<float> out = output.row(row);
+    std::ranges::fill(out, 0.0f);
+    if (!bias.empty()) std::ranges::copy(bias, out.begin());
+    const size_t num_seen = std::min(num_taps, row % window_tokens + 1);
+    for (size_t back = 0; back < num_seen; ++back) {
+      const std::span<const float> tap = taps.subspan((num_taps - 1 - back) * hidden, hidden);
+      const std::span<const float> seen = bcx.row(row - back);
+      for (size_t i = 0; i < hidden; ++i) out[i] += tap[i] * (seen[i] * seen[2 * hidden + i]);
+    }
+    for (size_t i = 0; i < hidden; ++i) out[i] *= bcx.row(row)[hidden + i];
+  });
+}
+
 void Activate(const ThreadPool& threads, HiddenAct act, ConstMatrixView gate_up,
               MatrixView output) {
   const size_t size = output.columns;

@@ -41,6 +41,12 @@ void Attend(const ThreadPool& threads, const ModelConfig& config, const LayerKin
             const AttentionWeights& weights, const RopeTable& rope, size_t window_tokens,
             MatrixView qkv, MatrixView output);
 
+// What the out_proj of a short convolution reads, [rows, hidden_size], from the products with
+// in_proj and their bias, [rows, 3 * hidden_size]. `taps` are as the model has them; `bias` may be
+// empty. Tokens before a window of `window_tokens` rows are zeros.
+void Convolve(const ThreadPool& threads, std::span<const float> taps, std::span<const float> bias,
+              size_t window_tokens, ConstMatrixView bcx, MatrixView output);
+
 // What down_proj reads, [rows, intermediate_size], from the products with gate_up_proj and their
 // bias, [rows, 2 * intermediate_size]: up * act(gate).
 void Activate(const ThreadPool& threads, HiddenAct act, ConstMatrixView gate_up, MatrixView output);

@@ -47,18 +47,18 @@ Result<bool> RotatePlan(const ModelConfig& config, FilePlan& plan) {
     TensorRole norm;
     std::vector<TensorRole> readers;
     std::vector<TensorRole> writers;
-    TensorRole writer_bias;
+    std::vector<TensorRole> writer_biases;
   };
   const std::array<Half, 2> halves = {
       {{TensorRole::kInputLayernorm,
-        {TensorRole::kQkvProj},
-        {TensorRole::kOProj},
-        TensorRole::kOBias},
+        {TensorRole::kQkvProj, TensorRole::kConvInProj},
+        {TensorRole::kOProj, TensorRole::kConvOutProj},
+        {TensorRole::kOBias, TensorRole::kConvOutBias}},
        {TensorRole::kPostAttentionLayernorm,
         {TensorRole::kGateUpProj, TensorRole::kRouter, TensorRole::kExpertsGateUpProj,
          TensorRole::kSharedExpertGateUpProj, TensorRole::kSharedExpertGate},
         {TensorRole::kDownProj, TensorRole::kExpertsDownProj, TensorRole::kSharedExpertDownProj},
-        TensorRole::kDownBias}}};
+        {TensorRole::kDownBias}}}};
   for (size_t layer = 0; layer < config.num_hidden_layers; ++layer) {
     const auto find = [&](const std::vector<TensorRole>& roles) {
       std::vector<PlannedTensor*> found;
@@ -77,7 +77,7 @@ Result<bool> RotatePlan(const ModelConfig& config, FilePlan& plan) {
         for (MappedPart& part : reader->parts) part.is_rotated = true;
       }
       for (PlannedTensor* const writer : find(half.writers)) writer->rotates_outputs = true;
-      for (PlannedTensor* const bias : find({half.writer_bias})) {
+      for (PlannedTensor* const bias : find(half.writer_biases)) {
         bias->parts.front().is_rotated = true;
       }
     }

@@ -199,8 +199,13 @@ struct Half {
   std::vector<Pair> pairs;
 };
 
+// Or of the short convolution that a layer has in its place.
 Half AttentionOf(FilePlan& plan, const ModelConfig& config, int layer) {
   const auto find = [&](TensorRole role) { return FindTensor(plan, role, layer); };
+  // What out_proj reads of a short convolution is a product of three rows of in_proj.
+  if (PlannedTensor* const in_proj = find(TensorRole::kConvInProj)) {
+    return {.norm = find(TensorRole::kInputLayernorm), .readers = {{in_proj}}, .pairs = {}};
+  }
   PlannedTensor* const qkv = find(TensorRole::kQkvProj);
   return {
       .norm = find(TensorRole::kInputLayernorm),

@@ -12,6 +12,7 @@
 #include "converter/hugging_face/safetensors.h"
 #include "converter/input/json_file.h"
 #include "converter/input/whole_file.h"
+#include "converter/lfm2_tensors.h"
 #include "converter/torch/torch_archive.h"
 #include "core/format.h"
 #include "core/quotable.h"
@@ -138,6 +139,8 @@ Result<Checkpoint> OpenHfCheckpoint(const std::filesystem::path& folder) {
   CRIA_ASSIGN_OR_RETURN(checkpoint.tensors, ReadTensors(folder));
   if (model.has_vision) CRIA_RETURN_IF_ERROR(LeaveOutVision(checkpoint));
   if (model.has_fused_projections) CRIA_RETURN_IF_ERROR(SplitFusedTensors(checkpoint));
+  if (model.has_lfm2_names) CRIA_RETURN_IF_ERROR(RenameLfm2Tensors(checkpoint));
+  CRIA_RETURN_IF_ERROR(TransposeTaps(checkpoint));
   CRIA_RETURN_IF_ERROR(NormalizeExpertTensors(checkpoint));
   return checkpoint;
 }

@@ -11,6 +11,7 @@
 #include "converter/hugging_face/hf_families.h"
 #include "converter/hugging_face/hf_layers.h"
 #include "converter/hugging_face/hf_multipliers.h"
+#include "converter/hugging_face/hf_short_conv.h"
 #include "converter/input/json_fields.h"
 #include "converter/input/json_file.h"
 #include "converter/input/list_names.h"
@@ -58,6 +59,8 @@ constexpr std::array kNeutralFields = {
     NeutralField{"use_bidirectional_attention", {}},
     NeutralField{"clip_qkv", {}},
     NeutralField{"is_causal", {}, true},
+    NeutralField{"block_use_swiglu", {}, true},
+    NeutralField{"use_pos_enc", {}, true},
 };
 
 Status RefuseUnlessNeutral(const JsonFields& fields, const NeutralField& field) {
@@ -128,6 +131,14 @@ std::optional<uint32_t> UnlessNull(const JsonFields& fields, std::string_view na
   return fields.object().contains(name) ? std::nullopt : otherwise;
 }
 
+// The older name of intermediate_size has precedence in families that know it.
+std::string_view UsedName(const JsonFields& fields, const Family& family, std::string_view name) {
+  constexpr std::string_view kOlder = "block_ff_dim";
+  const bool is_used = name == "intermediate_size" && family.short_conv != nullptr &&
+                       family.short_conv->has_block_fields && fields.Find(kOlder) != nullptr;
+  return is_used ? kOlder : name;
+}
+
 Status ReadSizes(const JsonFields& fields, const Family& family, ModelConfig& config) {
   struct Size {
     std::string_view name;
@@ -146,7 +157,8 @@ Status ReadSizes(const JsonFields& fields, const Family& family, ModelConfig& co
   for (const Size& size : kSizeFields) {
     std::optional<uint32_t> otherwise;
     if (family.default_sizes != nullptr) otherwise = family.default_sizes->*size.otherwise;
-    CRIA_ASSIGN_OR_RETURN(config.*size.member, fields.Integer(size.name, otherwise));
+    CRIA_ASSIGN_OR_RETURN(config.*size.member,
+                          fields.Integer(UsedName(fields, family, size.name), otherwise));
   }
   CRIA_ASSIGN_OR_RETURN(
       config.num_key_value_heads,
@@ -198,7 +210,8 @@ Result<HfModel> ReadFields(const JsonFields& fields, const Family& family) {
   for (const NeutralField& field : kNeutralFields) {
     if (!family.Uses(field.name)) CRIA_RETURN_IF_ERROR(RefuseUnlessNeutral(fields, field));
   }
-  HfModel model = {.has_fused_projections = family.has_fused_projections};
+  HfModel model = {.has_fused_projections = family.has_fused_projections,
+                   .has_lfm2_names = family.short_conv != nullptr};
   ModelConfig& config = model.config;
   config.architecture =
       family.shown_architecture.empty() ? family.architecture : family.shown_architecture;
@@ -207,11 +220,13 @@ Result<HfModel> ReadFields(const JsonFields& fields, const Family& family) {
   config.norm_placement = family.norm_placement;
   CRIA_RETURN_IF_ERROR(ReadActivations(fields, family, config));
   CRIA_RETURN_IF_ERROR(ReadSizes(fields, family, config));
-  CRIA_ASSIGN_OR_RETURN(config.rms_norm_eps, fields.Number("rms_norm_eps", family.rms_norm_eps));
+  CRIA_ASSIGN_OR_RETURN(config.rms_norm_eps,
+                        fields.Number(family.rms_norm_eps_field, family.rms_norm_eps));
   CRIA_ASSIGN_OR_RETURN(config.tie_word_embeddings,
                         fields.Bool("tie_word_embeddings", family.tie_word_embeddings));
   CRIA_RETURN_IF_ERROR(ReadBiases(fields, family, config));
   CRIA_RETURN_IF_ERROR(ReadHfSoftCaps(fields, family, config));
+  CRIA_RETURN_IF_ERROR(ReadHfShortConv(fields, family, config));
   CRIA_RETURN_IF_ERROR(ReadHfExperts(fields, family, config));
   CRIA_RETURN_IF_ERROR(ReadHfLayers(fields, family, config));
   CRIA_ASSIGN_OR_RETURN(model.folding, ReadHfMultipliers(fields, family, config));

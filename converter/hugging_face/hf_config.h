@@ -13,6 +13,7 @@ struct HfModel {
   ModelConfig config = {};
   WeightFolding folding = {};
   bool has_fused_projections = false;
+  bool has_lfm2_names = false;
   // The tensors are those of a text model within a model that sees pictures, too.
   bool has_vision = false;
 };

@@ -89,6 +89,20 @@ constexpr ExpertFields kGraniteSharedExperts = {.num_experts = "num_local_expert
                                                 .default_num_experts_per_tok = 2,
                                                 .shared_size = "shared_intermediate_size"};
 
+constexpr std::array<Name, 10> kLfm2NeverNull = {"norm_eps",
+                                                 "block_ff_dim",
+                                                 "block_auto_adjust_ff_dim",
+                                                 "block_ffn_dim_multiplier",
+                                                 "block_multiple_of",
+                                                 "tie_embedding",
+                                                 "conv_L_cache",
+                                                 "conv_bias",
+                                                 "intermediate_size",
+                                                 "num_key_value_heads"};
+
+constexpr ShortConvFields kLfm2ShortConv = {
+    .default_conv_L_cache = 3, .has_block_fields = true, .has_tie_embedding = true};
+
 constexpr DefaultSizes kGemma3Sizes = {.hidden_size = 2304,
                                        .intermediate_size = 9216,
                                        .num_hidden_layers = 26,
@@ -270,6 +284,16 @@ constexpr std::array kFamilies = {
            .experts = &kGraniteSharedExperts,
            .own_fields = kGraniteMoeFields,
            .never_null = kGraniteFields},
+    Family{.architecture = "Lfm2ForCausalLM",
+           .model_type = "lfm2",
+           .num_key_value_heads = 8,
+           .rms_norm_eps_field = "norm_eps",
+           .rms_norm_eps = 1e-5f,
+           .tie_word_embeddings = true,
+           .qk_norm = true,
+           .rope_theta = 1000000.0f,
+           .short_conv = &kLfm2ShortConv,
+           .never_null = kLfm2NeverNull},
 };
 
 // The one name in "architectures"; nothing if that is absent or empty, as in a configuration that

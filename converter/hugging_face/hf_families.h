@@ -74,6 +74,15 @@ struct ExpertFields {
   bool has_dense_layers = false;  // As mlp_only_layers and decoder_sparse_step say.
 };
 
+// The fields of a family with short convolutions.
+struct ShortConvFields {
+  uint32_t default_conv_L_cache;
+  // Whether block_ff_dim and other fields give the width of the feed-forward, and full_attn_idxs
+  // the layers that attend if there are no layer_types.
+  bool has_block_fields = false;
+  bool has_tie_embedding = false;  // Another name of tie_word_embeddings.
+};
+
 // How transformers' class for an architecture interprets the fields: which of them it uses, and the
 // defaults of absent ones.
 struct Family {
@@ -87,6 +96,7 @@ struct Family {
   const DefaultSizes* default_sizes = nullptr;       // Absent sizes are refused if there are none.
   std::optional<uint32_t> num_key_value_heads = {};  // Default; absent: num_attention_heads.
   std::optional<uint32_t> head_dim = {};  // Default; absent: hidden_size / num_attention_heads.
+  std::string_view rms_norm_eps_field = "rms_norm_eps";
   float rms_norm_eps = 1e-6f;
   bool tie_word_embeddings = false;
   AttentionBias attention_bias = AttentionBias::kNone;
@@ -106,6 +116,8 @@ struct Family {
   std::optional<float> final_logit_softcapping = {};
   bool has_fused_projections = false;     // qkv_proj and gate_up_proj.
   const ExpertFields* experts = nullptr;  // Null: there are none.
+  // Null: there are none. Otherwise tensors have the names that RenameLfm2Tensors knows, too.
+  const ShortConvFields* short_conv = nullptr;
   // Fields that are used, although they are refused for other families.
   std::span<const std::string_view> own_fields = {};
   // Fields for which transformers knows no meaning of null, in addition to those of all families.

@@ -6,6 +6,7 @@
 
 #include "converter/hugging_face/hf_experts.h"
 #include "converter/hugging_face/hf_rope.h"
+#include "converter/hugging_face/hf_short_conv.h"
 #include "converter/layer_kinds.h"
 #include "core/format.h"
 
@@ -164,6 +165,10 @@ Status ReadHfLayers(const JsonFields& fields, const Family& family, ModelConfig&
   CRIA_ASSIGN_OR_RETURN(
       const std::vector<bool> is_sliding,
       ReadSlidingLayers(fields, family, has_rope, window, config.num_hidden_layers));
+  std::vector<std::string_view> types(num_layers);
+  if (family.short_conv != nullptr) {
+    CRIA_ASSIGN_OR_RETURN(types, ReadHfShortConvLayers(fields, family, config.num_hidden_layers));
+  }
   LayerKind full;
   LayerKind sliding = {.sliding_window = window};
   // Parameters of a type that no layer has may be absent.
@@ -175,10 +180,16 @@ Status ReadHfLayers(const JsonFields& fields, const Family& family, ModelConfig&
   }
   CRIA_ASSIGN_OR_RETURN(const std::vector<bool> is_dense,
                         ReadHfDenseLayers(fields, family, num_layers));
+  const LayerKind convolution = {
+      .rope_theta = full.rope_theta, .no_rope = true, .short_conv = true};
   std::vector<LayerKind> layers;
   for (size_t i = 0; i < num_layers; ++i) {
-    layers.push_back(is_sliding[i] ? sliding : full);
-    layers.back().no_rope = !has_rope[i];
+    if (types[i] == kConvLayer) {
+      layers.push_back(convolution);
+    } else {
+      layers.push_back(is_sliding[i] ? sliding : full);
+      layers.back().no_rope = !has_rope[i];
+    }
     layers.back().dense_mlp = is_dense[i];
   }
   SetLayerKinds(std::move(layers), config);

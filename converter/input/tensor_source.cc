@@ -108,14 +108,33 @@ TensorSource RowsOf(const TensorSource& source, uint64_t first_row, uint64_t num
 
 bool CanKeepCodes(const TensorSource& source) {
   return BlockFormatOf(source.type) != nullptr && source.addend == 0.0f &&
-         source.row_factor.period == 0 && source.other_shards.empty();
+         source.row_factor.period == 0 && source.other_shards.empty() && !source.is_transposed;
+}
+
+Status TensorReader::ReadTransposed(const TensorSource& source, uint64_t first,
+                                    std::span<float> destination) {
+  const uint64_t rows = source.shape[0];
+  const uint64_t columns = source.shape[1];
+  stored_order_.resize(source.num_elements());
+  raw_.resize(source.num_bytes());
+  CRIA_RETURN_IF_ERROR(source.file->ReadAt(source.offset, raw_));
+  Dequantize(source.type, raw_.data(), stored_order_);
+  for (uint64_t i = 0; i < destination.size(); ++i) {
+    const uint64_t element = first + i;
+    destination[i] = stored_order_[element % columns * rows + element / columns];
+  }
+  return {};
 }
 
 Status TensorReader::Read(const TensorSource& source, uint64_t first,
                           std::span<float> destination) {
-  raw_.resize(BytesOf(source.type, destination.size()));
-  CRIA_RETURN_IF_ERROR(ReadRaw(source, first, destination.size(), raw_));
-  Dequantize(source.type, raw_.data(), destination);
+  if (source.is_transposed) {
+    CRIA_RETURN_IF_ERROR(ReadTransposed(source, first, destination));
+  } else {
+    raw_.resize(BytesOf(source.type, destination.size()));
+    CRIA_RETURN_IF_ERROR(ReadRaw(source, first, destination.size(), raw_));
+    Dequantize(source.type, raw_.data(), destination);
+  }
   const auto bad = std::ranges::find_if_not(destination, [](float x) { return std::isfinite(x); });
   if (bad == destination.end()) {
     ChangeElements(source, first, destination);

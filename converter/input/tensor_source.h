@@ -40,6 +40,10 @@ struct TensorSource {
   // other, 2 * i and 2 * i + 1. They are read in half-split order, i and i + head_dim / 2.
   uint32_t interleaved_head_dim = 0;
 
+  // The elements are stored as [shape[1], shape[0]]; reading any of them reads the whole tensor.
+  // Only for a small matrix that is neither split nor interleaved.
+  bool is_transposed = false;
+
   // The model's element is (addend + stored element) * factor. What would exceed the largest float
   // becomes it.
   float addend = 0.0f;
@@ -74,12 +78,15 @@ class TensorReader {
   // blocks, and whole rows if the tensor is split or interleaved. If an element is not finite,
   // fails and names the tensor and the element.
   Status Read(const TensorSource& source, uint64_t first, std::span<float> destination);
-  // The bytes of what Read has read last, as they are stored; of an interleaved tensor, rows are in
-  // half-split order.
+  // The bytes of what Read has read last, unless it was transposed, as they are stored; of an
+  // interleaved tensor, rows are in half-split order.
   std::span<const std::byte> stored() const { return raw_; }
 
  private:
+  Status ReadTransposed(const TensorSource& source, uint64_t first, std::span<float> destination);
+
   std::vector<std::byte> raw_;
+  std::vector<float> stored_order_;  // All elements of a transposed tensor.
 };
 
 }  // namespace cria

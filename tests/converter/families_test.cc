@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -141,6 +143,51 @@ TEST_F(FamiliesTest, AFactorOfRotatedChannelsIsInTheirQueries) {
     const bool is_rotated = i / 64 % 16 < 12;
     ASSERT_NEAR(queries[i], fused[i] * (is_rotated ? factor : 1.0), 1e-6) << i;
   }
+}
+
+TEST_F(FamiliesTest, TheTapsOfConvolutionsAreTransposed) {
+  Open("Lfm2Biases");
+  const std::string name = "model.layers.1.conv.conv.weight";
+  const TensorSource& source = checkpoint_.tensors.at(name);
+  ASSERT_EQ(source.shape, (std::vector<uint64_t>{4, 64}));
+  const std::vector<float> stored = ValuesOf(stored_.at(name));
+  const std::vector<float> taps = ValuesOf(source);
+  for (size_t tap = 0; tap < 4; ++tap) {
+    for (size_t i = 0; i < 64; ++i) EXPECT_EQ(taps[tap * 64 + i], stored[i * 4 + tap]);
+  }
+  // A part of them, which neither begins nor ends with a tap.
+  std::vector<float> part(70);
+  ASSERT_TRUE(TensorReader().Read(source, 33, part));
+  EXPECT_TRUE(std::ranges::equal(part, std::span(taps).subspan(33, 70)));
+  EXPECT_FALSE(CanKeepCodes(source));
+}
+
+TEST_F(FamiliesTest, TapsMustFitTheConfiguration) {
+  support::WriteFamilyDirectory(support::FamilyNamed("Lfm2"), folder_);
+  auto config = nlohmann::json::parse(support::ReadFile(folder_ / "config.json"));
+  config["conv_L_cache"] = 4;
+  support::WriteFile(folder_ / "config.json", config.dump());
+  const auto opened = OpenCheckpoint(folder_);
+  ASSERT_FALSE(opened);
+  EXPECT_THAT(opened.error().message(),
+              HasSubstr("conv.conv.weight\" has shape [64, 1, 3], but config.json calls for "
+                        "[64, 1, 4]"));
+}
+
+TEST_F(FamiliesTest, AFileOfShortConvolutionsHasTheirTensors) {
+  const auto output = (directory_.path() / "out.cria").string();
+  support::WriteFamilyDirectory(support::FamilyNamed("Lfm2Biases"), folder_);
+  const auto report = Convert(folder_, output, {.weights = Scheme::kQb4w});
+  ASSERT_TRUE(report) << report.error().message();
+  const auto file = ModelFile::Open(output);
+  ASSERT_TRUE(file) << file.error().message();
+  EXPECT_EQ(file->config().conv_L_cache, 4u);
+  EXPECT_TRUE(file->config().conv_bias);
+  EXPECT_FALSE(file->config().layer_kind(0).short_conv);
+  EXPECT_TRUE(file->config().layer_kind(1).short_conv);
+  EXPECT_EQ(file->tensor(TensorRole::kConvInProj, 1).layout.scheme, Scheme::kQb4w);
+  EXPECT_EQ(file->tensor(TensorRole::kConvWeight, 1).layout.scheme, Scheme::kF32);
+  EXPECT_EQ(file->tensor(TensorRole::kConvWeight, 1).layout.input_channels, 4u * 64);
 }
 
 TEST_F(FamiliesTest, RefusesFusedProjectionsThatDoNotFit) {

@@ -1,5 +1,5 @@
 // Calibrating, equalizing and rotating models of the families that compute more than Llama does.
-// They are compared with the decoder, whose tests compare it with the reference.
+// They are compared with the decoder, whose tests compare it with the reference, or with that.
 
 #include <gtest/gtest.h>
 
@@ -22,6 +22,8 @@
 #include "converter/open_checkpoint.h"
 #include "converter/write/hadamard.h"
 #include "decode/loaded_model.h"
+#include "reference/hugging_face_directory.h"
+#include "reference/reference_decoder.h"
 #include "support/family_checkpoint.h"
 #include "support/temporary_directory.h"
 #include "support/unwrap.h"
@@ -45,8 +47,9 @@ std::vector<int32_t> UnorderedIds(size_t count, size_t vocab_size, uint32_t seed
 // what reads them as much smaller, so that the model computes about the same as before.
 void PlantLargeChannels(const FamilyCheckpoint& checkpoint, const std::filesystem::path& folder) {
   constexpr float kFactor = 40.0f;
-  constexpr size_t kNormChannel = 5;
   constexpr size_t kHeadChannel = 3, kHeadDim = 16;
+  // One whose gains are not small already.
+  const size_t norm_channel = checkpoint.name.starts_with("Lfm") ? 7 : 5;
   const bool is_gemma = checkpoint.name.starts_with("Gemma");
   const bool is_olmo2 = checkpoint.name.starts_with("Olmo2");
   const bool has_both =
@@ -73,24 +76,27 @@ void PlantLargeChannels(const FamilyCheckpoint& checkpoint, const std::filesyste
       }
     };
     const bool is_norm = is_of(".input_layernorm.") || is_of(".pre_feedforward_layernorm.") ||
-                         (is_of(".post_attention_layernorm.") && !is_olmo2 && !has_both);
-    const bool is_writer = is_of(".o_proj.weight") || is_of(".down_proj.weight") ||
-                           is_of(".w2.weight") || is_of(".output_linear.");
+                         (is_of(".post_attention_layernorm.") && !is_olmo2 && !has_both) ||
+                         is_of(".operator_norm.") || is_of(".ffn_norm.");
+    const bool is_writer = is_of(".o_proj.weight") || is_of(".self_attn.out_proj.weight") ||
+                           is_of(".down_proj.weight") || is_of(".w2.weight") ||
+                           is_of(".output_linear.");
     if (is_norm) {
       const float offset = is_gemma ? 1.0f : 0.0f;
-      values[kNormChannel] = kFactor * (offset + values[kNormChannel]) - offset;
+      values[norm_channel] = kFactor * (offset + values[norm_channel]) - offset;
     } else if (is_writer) {
       multiply(0, 1, kHeadChannel, kHeadDim, 1.0f / kFactor);
     } else if (is_of(".gate.") || is_of(".router.") || is_of(".shared_expert_gate.")) {
-      multiply(0, 1, kNormChannel, columns, 1.0f / kFactor);
-    } else if (is_of("_proj.") || is_of(".w1.") || is_of(".w3.") || is_of("_linear.")) {
+      multiply(0, 1, norm_channel, columns, 1.0f / kFactor);
+    } else if (!is_of(".conv.out_proj.") &&
+               (is_of("_proj.") || is_of(".w1.") || is_of(".w3.") || is_of("_linear."))) {
       // Of values behind two heads of queries for each head, and of up_proj behind gate_proj.
       const size_t first_row = is_of(".v_proj.") || is_of(".up_proj.") || is_of(".w3.") ? 0
                                : is_of(".qkv_proj.")                                ? rows * 3 / 4
                                : is_of(".gate_up_proj.") || is_of(".input_linear.") ? rows / 2
                                                                                     : rows;
       multiply(first_row + kHeadChannel, kHeadDim, 0, 1, kFactor);
-      if (!is_olmo2) multiply(0, 1, kNormChannel, columns, 1.0f / kFactor);
+      if (!is_olmo2) multiply(0, 1, norm_channel, columns, 1.0f / kFactor);
     }
     writer.Write(values);
   }
@@ -158,7 +164,10 @@ class FamilySteps : public testing::TestWithParam<FamilyCheckpoint> {
   ThreadPool threads_ = Unwrap(ThreadPool::Create(2));
 };
 
-TEST_P(FamilySteps, GiveTheLogitsOfTheDecoder) {
+// Families that the decoder runs.
+class DecoderFamilySteps : public FamilySteps {};
+
+TEST_P(DecoderFamilySteps, GiveTheLogitsOfTheDecoder) {
   const auto converted =
       std::make_shared<const ConvertedModel>(GetParam(), ConvertOptions{.weights = Scheme::kF32});
   // The shorter context is not longer than what the models with longrope were trained for.
@@ -179,6 +188,25 @@ TEST_P(FamilySteps, GiveTheLogitsOfTheDecoder) {
   }
 }
 
+// Families with short convolutions.
+class ShortConvFamilySteps : public FamilySteps {};
+
+TEST_P(ShortConvFamilySteps, GiveTheLogitsOfTheReference) {
+  const reference::ReferenceModel model =
+      reference::ReadHuggingFaceDirectory(folder_ / "checkpoint");
+  const CalibrationTokens tokens = TwoWindows(32);
+  FilePlan plan = Plan(Scheme::kF32);
+  const std::vector<float> logits = Logits(Hidden(checkpoint_.config, tokens, plan), plan);
+  std::vector<float> expected;
+  for (const size_t window : {0, 1}) {
+    const auto ids = tokens.Window(window);
+    const std::vector<double> rows = reference::Logits(model, std::vector(ids.begin(), ids.end()));
+    expected.insert(expected.end(), rows.begin(), rows.end());
+  }
+  ASSERT_EQ(logits.size(), expected.size());
+  EXPECT_LT(LargestDifference(logits, expected), 1e-4f * LargestMagnitude(expected));
+}
+
 TEST_P(FamilySteps, AnEqualizedModelComputesTheSame) {
   PlantLargeChannels(GetParam(), folder_ / "checkpoint");
   Open();
@@ -192,6 +220,7 @@ TEST_P(FamilySteps, AnEqualizedModelComputesTheSame) {
     for (size_t layer = 0; layer < config.num_hidden_layers; ++layer) {
       const bool has_shared = config.shared_expert_intermediate_size != 0;
       places += config.has_norms_before() ? 3 : 1;
+      if (config.layer_kind(layer).short_conv) --places;
       places += config.is_mixture(layer) ? config.num_experts + size_t{has_shared} : 1;
     }
     EXPECT_EQ(report.num_places, places + (config.tie_word_embeddings ? 0 : 1));
@@ -276,7 +305,18 @@ std::vector<FamilyCheckpoint> DenseFamilies() {
   return families;
 }
 
+std::vector<FamilyCheckpoint> ConvertedShortConvs() {
+  return {support::FamilyNamed("Lfm2"), support::FamilyNamed("Lfm2Biases")};
+}
+
 INSTANTIATE_TEST_SUITE_P(Families, FamilySteps, testing::ValuesIn(DenseFamilies()),
+                         [](const auto& param) { return param.param.name; });
+INSTANTIATE_TEST_SUITE_P(Families, DecoderFamilySteps, testing::ValuesIn(DenseFamilies()),
+                         [](const auto& param) { return param.param.name; });
+INSTANTIATE_TEST_SUITE_P(ShortConvFamilies, FamilySteps, testing::ValuesIn(ConvertedShortConvs()),
+                         [](const auto& param) { return param.param.name; });
+INSTANTIATE_TEST_SUITE_P(ShortConvFamilies, ShortConvFamilySteps,
+                         testing::ValuesIn(ConvertedShortConvs()),
                          [](const auto& param) { return param.param.name; });
 
 // With norms of outputs, without norms of inputs, and with other gates and rope.

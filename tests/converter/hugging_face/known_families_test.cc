@@ -263,6 +263,76 @@ TEST_F(KnownFamiliesTest, Olmo2) {
   }
 }
 
+size_t LayersWithConvolution(const ModelConfig& config) {
+  size_t count = 0;
+  for (size_t i = 0; i < config.num_hidden_layers; ++i) {
+    count += config.layer_kind(i).short_conv ? 1 : 0;
+  }
+  return count;
+}
+
+// As the first files have it, and as transformers writes it later.
+TEST_F(KnownFamiliesTest, Lfm2) {
+  const json older = {{"architectures", {"Lfm2ForCausalLM"}},
+                      {"block_auto_adjust_ff_dim", true},
+                      {"block_dim", 2048},
+                      {"block_ff_dim", 12288},
+                      {"block_ffn_dim_multiplier", 1.0},
+                      {"block_mlp_init_scale", 1.0},
+                      {"block_multiple_of", 256},
+                      {"block_norm_eps", 1e-5},
+                      {"block_out_init_scale", 1.0},
+                      {"block_use_swiglu", true},
+                      {"block_use_xavier_init", true},
+                      {"bos_token_id", 1},
+                      {"conv_L_cache", 3},
+                      {"conv_bias", false},
+                      {"conv_dim", 2048},
+                      {"conv_dim_out", 2048},
+                      {"conv_use_xavier_init", true},
+                      {"eos_token_id", 7},
+                      {"full_attn_idxs", {2, 5, 8, 10, 12, 14}},
+                      {"hidden_size", 2048},
+                      {"initializer_range", 0.02},
+                      {"max_position_embeddings", 128000},
+                      {"model_type", "lfm2"},
+                      {"norm_eps", 1e-5},
+                      {"num_attention_heads", 32},
+                      {"num_heads", 32},
+                      {"num_hidden_layers", 16},
+                      {"num_key_value_heads", 8},
+                      {"pad_token_id", 0},
+                      {"rope_theta", 1000000.0},
+                      {"torch_dtype", "bfloat16"},
+                      {"use_cache", true},
+                      {"use_pos_enc", true},
+                      {"vocab_size", 65536}};
+  json newer = older;
+  for (const char* name : {"full_attn_idxs", "block_ff_dim", "rope_theta"}) newer.erase(name);
+  json types = json::array();
+  for (int i = 0; i < 16; ++i) types.push_back("conv");
+  for (const int i : {2, 5, 8, 10, 12, 14}) types[static_cast<size_t>(i)] = "full_attention";
+  newer.update({{"intermediate_size", 12288},
+                {"layer_types", types},
+                {"rope_parameters", {{"rope_theta", 1000000.0}, {"rope_type", "default"}}},
+                {"tie_word_embeddings", true}});
+  for (const json& fields : {older, newer}) {
+    const HfModel model = ReadModel(fields);
+    const ModelConfig& config = model.config;
+    EXPECT_TRUE(model.has_lfm2_names);
+    EXPECT_EQ(config.intermediate_size, 8192u);
+    EXPECT_EQ(config.head_dim, 64u);
+    EXPECT_EQ(config.rms_norm_eps, 1e-5f);
+    EXPECT_TRUE(config.qk_norm && config.tie_word_embeddings);
+    EXPECT_EQ(config.conv_L_cache, 3u);
+    EXPECT_FALSE(config.conv_bias);
+    EXPECT_EQ(LayersWithConvolution(config), 10u);
+    EXPECT_TRUE(config.layer_kind(0).short_conv);
+    EXPECT_FALSE(config.layer_kind(2).short_conv);
+    EXPECT_EQ(config.layer_kind(2).rope_theta, 1e6f);
+  }
+}
+
 void ExpectExperts(const ModelConfig& config, uint32_t experts, uint32_t per_token, uint32_t width,
                    bool is_normalized, uint32_t shared_width = 0) {
   EXPECT_EQ(config.num_experts, experts);

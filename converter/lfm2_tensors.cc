@@ -1,0 +1,78 @@
+#include "converter/lfm2_tensors.h"
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/format.h"
+#include "core/quotable.h"
+
+namespace cria {
+namespace {
+
+struct Lfm2Name {
+  std::string_view lfm2;
+  std::string_view llama;
+};
+// Of what is behind "model.layers.N.".
+constexpr std::array kLfm2Names = {
+    Lfm2Name{"operator_norm.weight", "input_layernorm.weight"},
+    Lfm2Name{"self_attn.q_layernorm.weight", "self_attn.q_norm.weight"},
+    Lfm2Name{"self_attn.k_layernorm.weight", "self_attn.k_norm.weight"},
+    Lfm2Name{"self_attn.out_proj.weight", "self_attn.o_proj.weight"},
+    Lfm2Name{"feed_forward.w1.weight", "mlp.gate_proj.weight"},
+    Lfm2Name{"feed_forward.w3.weight", "mlp.up_proj.weight"},
+    Lfm2Name{"feed_forward.w2.weight", "mlp.down_proj.weight"},
+};
+
+std::string RenameInLayer(std::string_view rest) {
+  if (rest == "ffn_norm.weight") return "post_attention_layernorm.weight";
+  for (const Lfm2Name& name : kLfm2Names) {
+    if (rest == name.lfm2) return std::string(name.llama);
+  }
+  return std::string(rest);
+}
+
+std::string RenameLfm2(const std::string& name) {
+  constexpr std::string_view kLayers = "model.layers.";
+  if (name == "model.embedding_norm.weight") return "model.norm.weight";
+  if (!name.starts_with(kLayers)) return name;
+  const size_t dot = name.find('.', kLayers.size());
+  if (dot == std::string::npos) return name;
+  return name.substr(0, dot + 1) + RenameInLayer(std::string_view(name).substr(dot + 1));
+}
+
+}  // namespace
+
+Status RenameLfm2Tensors(Checkpoint& checkpoint) {
+  for (auto& [name, source] : std::exchange(checkpoint.tensors, {})) {
+    const std::string renamed = RenameLfm2(name);
+    if (checkpoint.tensors.emplace(renamed, source).second) continue;
+    return Fail(ErrorCode::kInvalidFile, Format("{}: two tensors have the meaning of \"{}\"",
+                                                source.file->path(), Quotable(renamed)));
+  }
+  return {};
+}
+
+Status TransposeTaps(Checkpoint& checkpoint) {
+  const uint64_t hidden = checkpoint.config.hidden_size;
+  const uint64_t taps = checkpoint.config.conv_L_cache;
+  if (taps == 0) return {};
+  for (auto& [name, source] : checkpoint.tensors) {
+    if (!name.ends_with(".conv.conv.weight")) continue;
+    const std::vector<uint64_t> with_group = {hidden, 1, taps};
+    const std::vector<uint64_t> without = {hidden, taps};
+    if (source.shape != with_group && source.shape != without) {
+      return Fail(ErrorCode::kInvalidFile,
+                  Format("{}: tensor \"{}\" has shape {}, but {} calls for {}", source.file->path(),
+                         Quotable(source.name), source.ShapeText(), checkpoint.described_by,
+                         TensorSource{.shape = with_group}.ShapeText()));
+    }
+    source.shape = {taps, hidden};
+    source.is_transposed = true;
+  }
+  return {};
+}
+
+}  // namespace cria

@@ -1,0 +1,119 @@
+// What the classes of LFM2 in transformers make of their fields, and what is refused because it
+// would compute something else.
+
+#include <gtest/gtest.h>
+
+#include "converter/hugging_face/hf_config_fixture.h"
+
+namespace cria {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kLfm2 = "Lfm2ForCausalLM";
+const json kTypes = {{"layer_types", {"conv", "full_attention"}}};
+
+class HfShortConvTest : public HfConfigFixture {
+ protected:
+  ModelConfig Config(const char* architecture, const json& fields) {
+    const auto read = ReadAs(architecture, With(kTypes, fields));
+    EXPECT_TRUE(read) << fields << ": " << read.error().message();
+    return read.value_or(ModelConfig{});
+  }
+  uint32_t Width(const json& fields) { return Config(kLfm2, fields).intermediate_size; }
+  // For each layer, whether it is a convolution.
+  std::string Layers(const json& fields) {
+    const auto config = ReadAs(kLfm2, fields);
+    EXPECT_TRUE(config) << config.error().message();
+    std::string text;
+    for (size_t i = 0; config && i < config->num_hidden_layers; ++i) {
+      text += config->layer_kind(i).short_conv ? 'c' : 'a';
+    }
+    return text;
+  }
+};
+
+TEST_F(HfShortConvTest, AbsentFieldsHaveTheDefaultsOfTheClass) {
+  const ModelConfig config = Config(kLfm2, json::object());
+  EXPECT_EQ(config.conv_L_cache, 3u);
+  EXPECT_FALSE(config.conv_bias);
+  EXPECT_TRUE(config.qk_norm);
+  EXPECT_FALSE(config.qkv_bias);
+  // Of the tiny configuration, whose rms_norm_eps the class does not read.
+  EXPECT_EQ(config.rms_norm_eps, 1e-5f);
+  EXPECT_EQ(Config(kLfm2, {{"norm_eps", 1e-3}}).rms_norm_eps, 1e-3f);
+  EXPECT_EQ(config.layer_kind(0), (LayerKind{.rope_theta = config.layer_kind(1).rope_theta,
+                                             .no_rope = true,
+                                             .short_conv = true}));
+}
+
+TEST_F(HfShortConvTest, TheWidthIsAdjustedAsTheClassDoes) {
+  const json wide = {{"intermediate_size", 300}};
+  EXPECT_EQ(Width(wide), 256u);
+  EXPECT_EQ(Width(With(wide, {{"block_multiple_of", 1}})), 200u);
+  EXPECT_EQ(Width(With(wide, {{"block_multiple_of", 32}})), 224u);
+  EXPECT_EQ(Width(With(wide, {{"block_multiple_of", 1}, {"block_ffn_dim_multiplier", 1.309}})),
+            261u);
+  EXPECT_EQ(Width(With(wide, {{"block_auto_adjust_ff_dim", false}})), 300u);
+  EXPECT_EQ(Width(With(wide, {{"block_ff_dim", 400}, {"block_multiple_of", 1}})), 266u);
+  ExpectRefusedAs(kLfm2, With(kTypes, {{"block_multiple_of", 0}}), "block_multiple_of is 0");
+  ExpectRefusedAs(kLfm2, With(kTypes, {{"block_ffn_dim_multiplier", -1.0}}),
+                  "block_ffn_dim_multiplier is -1");
+  ExpectRefusedAs(kLfm2, With(kTypes, {{"block_ffn_dim_multiplier", 1e30}}),
+                  "block_ffn_dim_multiplier");
+  ExpectRefusedAs(kLfm2, With(kTypes, {{"block_ffn_dim_multiplier", 0.0}}),
+                  "intermediate_size is 0");
+  ExpectRefusedAs(kLfm2, With(kTypes, {{"block_ffn_dim_multiplier", nullptr}}),
+                  "block_ffn_dim_multiplier is null");
+}
+
+TEST_F(HfShortConvTest, LayersAreGivenByTypesOrIndices) {
+  EXPECT_EQ(Layers(kTypes), "ca");
+  EXPECT_EQ(Layers({{"num_hidden_layers", 4}, {"full_attn_idxs", {3, 1}}}), "caca");
+  EXPECT_EQ(Layers(json::object()), "aa");
+  // As in the class, the types have precedence.
+  EXPECT_EQ(Layers(With(kTypes, {{"full_attn_idxs", {0}}})), "ca");
+  ExpectRefusedAs(kLfm2, {{"full_attn_idxs", {2}}}, "full_attn_idxs has 2");
+  ExpectRefusedAs(kLfm2, {{"full_attn_idxs", {-1}}}, "full_attn_idxs has -1");
+  ExpectRefusedAs(kLfm2, {{"full_attn_idxs", 1}}, "full_attn_idxs");
+  ExpectRefusedAs(kLfm2, {{"full_attn_idxs", json::array()}}, "short_conv is true for every layer");
+  ExpectRefusedAs(kLfm2, {{"layer_types", {"conv"}}}, "layer_types has 1 entries");
+  ExpectRefusedAs(kLfm2, {{"layer_types", {"conv", "sliding_attention"}}},
+                  "layer_types has \"sliding_attention\"");
+  ExpectRefusedAs("LlamaForCausalLM", {{"num_hidden_layers", 2}, {"use_pos_enc", false}},
+                  "use_pos_enc");
+}
+
+TEST_F(HfShortConvTest, ModelsWithoutConvolutionsHaveNoTaps) {
+  const auto config = ReadAs(kLfm2, {{"conv_L_cache", 3}, {"conv_bias", true}});
+  ASSERT_TRUE(config) << config.error().message();
+  EXPECT_EQ(config->conv_L_cache, 0u);
+  EXPECT_FALSE(config->conv_bias);
+}
+
+TEST_F(HfShortConvTest, TheHeadIsTiedUnderTwoNames) {
+  json fields = With(support::TinyConfig(), kTypes);
+  fields["architectures"] = {kLfm2};
+  fields.erase("tie_word_embeddings");
+  EXPECT_TRUE(Read(fields).value_or(ModelConfig{}).tie_word_embeddings);
+  fields["tie_embedding"] = false;
+  const auto untied = Read(fields);
+  ASSERT_TRUE(untied) << untied.error().message();
+  EXPECT_FALSE(untied->tie_word_embeddings);
+  ExpectRefusedAs(kLfm2, With(kTypes, {{"tie_embedding", false}}),
+                  "tie_embedding contradicts tie_word_embeddings");
+}
+
+TEST_F(HfShortConvTest, RefusesWhatTheClassDoesNotCompute) {
+  ExpectRefusedAs(kLfm2, With(kTypes, {{"conv_L_cache", 0}}), "conv_L_cache is 0");
+  ExpectRefusedAs(kLfm2, With(kTypes, {{"conv_L_cache", 65}}), "conv_L_cache is 65");
+  ExpectRefusedAs(kLfm2, With(kTypes, {{"conv_L_cache", nullptr}}), "conv_L_cache is null");
+  ExpectRefusedAs(kLfm2, With(kTypes, {{"conv_bias", 1}}), "conv_bias");
+  ExpectRefusedAs(kLfm2, With(kTypes, {{"hidden_act", "gelu"}}), "hidden_act is not silu");
+  ExpectRefusedAs(kLfm2, With(kTypes, {{"block_use_swiglu", false}}), "block_use_swiglu");
+  ExpectRefusedAs(kLfm2, With(kTypes, {{"num_experts", 4}}), "num_experts");
+  ExpectRefusedAs(kLfm2, With(kTypes, {{"attention_bias", true}}), "attention_bias");
+}
+
+}  // namespace
+}  // namespace cria
