@@ -68,6 +68,16 @@ const char* NormPlacementName(NormPlacement placement) {
   return "unknown";
 }
 
+const char* ScoringFuncName(ScoringFunc function) {
+  switch (function) {
+    case ScoringFunc::kSoftmax:
+      return "softmax";
+    case ScoringFunc::kSigmoid:
+      return "sigmoid";
+  }
+  return "unknown";
+}
+
 // A float as the shortest decimal that is read as the same float, not as the nearest double.
 Json Decimal(float value) {
   const std::string text = Format("{}", value);
@@ -80,6 +90,7 @@ Json FieldJson(float value) { return Decimal(value); }
 Json FieldJson(const RopeScaling& scaling) { return RopeScalingName(scaling.type); }
 Json FieldJson(HiddenAct act) { return HiddenActName(act); }
 Json FieldJson(NormPlacement placement) { return NormPlacementName(placement); }
+Json FieldJson(ScoringFunc function) { return ScoringFuncName(function); }
 Json FieldJson(const std::vector<float>& values) {
   Json list = Json::array();
   for (const float value : values) list.push_back(Decimal(value));

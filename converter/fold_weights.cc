@@ -32,7 +32,10 @@ double FactorOf(std::string_view name, const Checkpoint& checkpoint) {
   if (name == "model.norm.weight") {
     return 1.0 / (folding.logits_divisor * (is_tied ? folding.embedding_multiplier : 1.0));
   }
-  if (EndsWithOneOf(name, kWritersOfHiddenState)) return folding.residual_multiplier;
+  if (EndsWithOneOf(name, kWritersOfHiddenState)) {
+    const bool is_of_expert = name.contains(".mlp.experts.");
+    return folding.residual_multiplier * (is_of_expert ? folding.routed_scaling_factor : 1.0);
+  }
   return ScalesScores(name, checkpoint.config) ? folding.score_factor : 1.0;
 }
 

@@ -24,12 +24,30 @@ constexpr std::array kLfm2Names = {
     Lfm2Name{"feed_forward.w1.weight", "mlp.gate_proj.weight"},
     Lfm2Name{"feed_forward.w3.weight", "mlp.up_proj.weight"},
     Lfm2Name{"feed_forward.w2.weight", "mlp.down_proj.weight"},
+    Lfm2Name{"feed_forward.gate.weight", "mlp.gate.weight"},
+    Lfm2Name{"feed_forward.expert_bias", "mlp.expert_bias"},
+    // All experts in one tensor, as transformers has them in memory.
+    Lfm2Name{"feed_forward.experts.gate_up_proj", "mlp.experts.gate_up_proj"},
+    Lfm2Name{"feed_forward.experts.down_proj", "mlp.experts.down_proj"},
 };
 
+// Of what is behind "model.layers.N.feed_forward.experts.E.".
+constexpr std::array kLfm2Matrices = {Lfm2Name{"w1.weight", "gate_proj.weight"},
+                                      Lfm2Name{"w3.weight", "up_proj.weight"},
+                                      Lfm2Name{"w2.weight", "down_proj.weight"}};
+
 std::string RenameInLayer(std::string_view rest) {
+  constexpr std::string_view kExperts = "feed_forward.experts.";
   if (rest == "ffn_norm.weight") return "post_attention_layernorm.weight";
   for (const Lfm2Name& name : kLfm2Names) {
     if (rest == name.lfm2) return std::string(name.llama);
+  }
+  if (!rest.starts_with(kExperts)) return std::string(rest);
+  const size_t dot = rest.find('.', kExperts.size());
+  for (const Lfm2Name& name : kLfm2Matrices) {
+    if (dot == std::string_view::npos || rest.substr(dot + 1) != name.lfm2) continue;
+    return Format("mlp.experts.{}.{}", rest.substr(kExperts.size(), dot - kExperts.size()),
+                  name.llama);
   }
   return std::string(rest);
 }

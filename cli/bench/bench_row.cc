@@ -89,7 +89,10 @@ void SetModel(const ModelFile& part, RowMaker& row) {
   for (const StoredTensor& tensor : file.tensors()) {
     bytes += tensor.data.bytes + tensor.scales.bytes;
   }
-  const Scheme scheme = file.tensor(TensorRole::kQkvProj, 0).layout.scheme;
+  // Of the first matrix of a layer.
+  const TensorRole first =
+      file.config().layer_kind(0).short_conv ? TensorRole::kConvInProj : TensorRole::kQkvProj;
+  const Scheme scheme = file.tensor(first, 0).layout.scheme;
   row.Set("model_filename", file.path());
   row.Set("model_type", Format("{} {}", file.name(), SchemeName(scheme)));
   row.Set("model_size", bytes);

@@ -76,6 +76,7 @@ class BlockMaker {
     mixture.norm = Find(TensorRole::kPostAttentionLayernorm);
     mixture.output_norm = Find(TensorRole::kMlpOutputNorm);
     mixture.router = Find(TensorRole::kRouter);
+    mixture.router_bias = Find(TensorRole::kRouterBias);
     mixture.shared_gate = Find(TensorRole::kSharedExpertGate);
     mixture.all_first = Find(TensorRole::kExpertsGateUpProj);
     mixture.all_second = Find(TensorRole::kExpertsDownProj);

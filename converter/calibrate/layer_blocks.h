@@ -26,7 +26,8 @@ struct Mixture {
   PlannedTensor* norm = nullptr;         // Of the inputs, or null.
   PlannedTensor* output_norm = nullptr;  // Or null.
   PlannedTensor* router = nullptr;
-  PlannedTensor* shared_gate = nullptr;  // Null if the shared expert has none.
+  PlannedTensor* router_bias = nullptr;  // Null if there is none, like the next one.
+  PlannedTensor* shared_gate = nullptr;  // Of the shared expert.
   std::vector<Block> experts;
   std::optional<Block> shared;  // The expert that all rows read.
 

@@ -19,8 +19,13 @@ float Sigmoid(float x) { return 1.0f / (1.0f + Exponential(std::min(-x, 88.0f)))
 
 }  // namespace
 
-void ChooseLargest(std::span<const float> scores, bool normalize, std::span<uint32_t> experts,
-                   std::span<float> weights) {
+void ChooseLargest(std::span<const float> products, const LargestChoice& choice,
+                   std::span<uint32_t> experts, std::span<float> weights) {
+  std::vector<float> scores(products.begin(), products.end());
+  if (choice.has_sigmoids) {
+    for (float& score : scores) score = Sigmoid(score);
+    for (size_t i = 0; i < choice.bias.size(); ++i) scores[i] += choice.bias[i];
+  }
   std::vector<uint32_t> order(scores.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<uint32_t>(i);
   std::ranges::partial_sort(order, order.begin() + static_cast<ptrdiff_t>(experts.size()),
@@ -28,9 +33,19 @@ void ChooseLargest(std::span<const float> scores, bool normalize, std::span<uint
                               return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
                             });
   std::ranges::copy_n(order.begin(), static_cast<ptrdiff_t>(experts.size()), experts.begin());
+  if (choice.has_sigmoids) {
+    float chosen_sum = 1e-6f;
+    for (size_t i = 0; i < experts.size(); ++i) {
+      weights[i] = Sigmoid(products[experts[i]]);
+      chosen_sum += weights[i];
+    }
+    if (!choice.normalize) return;
+    for (float& weight : weights) weight /= chosen_sum;
+    return;
+  }
   const float largest = scores[order.front()];
   double sum = 0.0;
-  for (size_t i = 0; i < (normalize ? experts.size() : order.size()); ++i) {
+  for (size_t i = 0; i < (choice.normalize ? experts.size() : order.size()); ++i) {
     sum += Exponential(scores[order[i]] - largest);
   }
   for (size_t i = 0; i < experts.size(); ++i) {
@@ -44,6 +59,7 @@ Result<MixtureSteps> MixtureSteps::Read(const Mixture& mixture, const ModelConfi
   CRIA_ASSIGN_OR_RETURN(BlockSteps frame, BlockSteps::Read(norms, config, threads));
   MixtureSteps steps(mixture, config, threads, std::move(frame));
   CRIA_ASSIGN_OR_RETURN(steps.router_, ReadMatrix(*mixture.router));
+  CRIA_ASSIGN_OR_RETURN(steps.router_bias_, ReadVector(mixture.router_bias));
   CRIA_ASSIGN_OR_RETURN(steps.shared_gate_, ReadVector(mixture.shared_gate));
   return steps;
 }
@@ -52,6 +68,9 @@ void MixtureSteps::Route(const Matrix& inputs, size_t first_row,
                          std::span<WeightedRows> blocks) const {
   const Matrix scores = Multiply(*threads_, inputs, router_);
   const size_t chosen = config_->num_experts_per_tok;
+  const LargestChoice choice = {.normalize = config_->norm_topk_prob,
+                                .has_sigmoids = config_->scoring_func == ScoringFunc::kSigmoid,
+                                .bias = router_bias_};
   std::vector<uint32_t> experts(chosen);
   std::vector<float> weights(chosen);
   for (size_t row = 0; row < inputs.rows(); ++row) {
@@ -59,7 +78,7 @@ void MixtureSteps::Route(const Matrix& inputs, size_t first_row,
       blocks[block].rows.push_back(static_cast<uint32_t>(first_row + row));
       blocks[block].weights.push_back(weight);
     };
-    ChooseLargest(scores.view().row(row), config_->norm_topk_prob, experts, weights);
+    ChooseLargest(scores.view().row(row), choice, experts, weights);
     for (size_t i = 0; i < chosen; ++i) add(experts[i], weights[i]);
     if (!mixture_->shared) continue;
     add(mixture_->experts.size(),

@@ -21,12 +21,16 @@ struct WeightedRows {
   std::vector<float> weights;
 };
 
-// Chooses the experts with the largest scores, as many as `experts` has, the largest first; of
-// equal scores, that of the lower index. `weights` become the softmax of the scores over all
-// experts, or with `normalize` over the chosen ones. Unlike the runtime's, the last bits are the
-// same on every processor.
-void ChooseLargest(std::span<const float> scores, bool normalize, std::span<uint32_t> experts,
-                   std::span<float> weights);
+// As ops::ExpertChoice.
+struct LargestChoice {
+  bool normalize = false;
+  bool has_sigmoids = false;
+  std::span<const float> bias = {};  // Empty: zeros.
+};
+
+// As ops::ChooseExperts, but the last bits are the same on every processor.
+void ChooseLargest(std::span<const float> products, const LargestChoice& choice,
+                   std::span<uint32_t> experts, std::span<float> weights);
 
 // What a mixture computes besides the products with its experts' matrices, for rows of hidden
 // activations, [tokens, hidden_size].
@@ -56,7 +60,8 @@ class MixtureSteps {
   const ThreadPool* threads_;
   BlockSteps frame_;                // The norms.
   Matrix router_;                   // [experts, hidden_size]
-  std::vector<float> shared_gate_;  // Empty if there is none.
+  std::vector<float> router_bias_;  // Empty if there is none, like the next one.
+  std::vector<float> shared_gate_;
 };
 
 // Rows on their way through a mixture, block after block.

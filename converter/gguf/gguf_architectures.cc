@@ -19,6 +19,9 @@ constexpr std::array<KeyName, 2> kGemma3Keys = {"attention.scale", "final_logit_
 constexpr std::array<KeyName, 4> kGraniteKeys = {"attention.scale", "embedding_scale",
                                                  "residual_scale", "logit_scale"};
 
+constexpr std::array<KeyName, 3> kLfm2MoeKeys = {"expert_weights_scale", "expert_gating_func",
+                                                 "leading_dense_block_count"};
+
 constexpr std::array kGgufArchitectures = {
     // Mistral's files have this architecture, too.
     GgufArchitecture{.name = "llama",
@@ -89,6 +92,16 @@ constexpr std::array kGgufArchitectures = {
                      .mixture = "GraniteMoeForCausalLM",
                      .shared_mixture = "GraniteMoeSharedForCausalLM",
                      .own_keys = kGraniteKeys},
+    GgufArchitecture{
+        .name = "lfm2", .hugging_face = "Lfm2ForCausalLM", .qk_norm = true, .has_short_conv = true},
+    // Which layers are dense is read from the tensors.
+    GgufArchitecture{.name = "lfm2moe",
+                     .hugging_face = "Lfm2MoeForCausalLM",
+                     .qk_norm = true,
+                     .mixture = "Lfm2MoeForCausalLM",
+                     .has_sigmoid_scores = true,
+                     .has_short_conv = true,
+                     .own_keys = kLfm2MoeKeys},
 };
 
 }  // namespace

@@ -43,6 +43,10 @@ struct GgufArchitecture {
   bool normalizes_expert_weights = true;
   bool has_shared_expert_gate = false;
   bool has_longrope = false;
+  // The mixture's scores are sigmoids, to which the file may add a bias.
+  bool has_sigmoid_scores = false;
+  // Layers without heads of keys and values have a short convolution, and norms' names differ.
+  bool has_short_conv = false;
   // Keys that are used, although they are refused for other architectures.
   std::span<const std::string_view> own_keys = {};
 

@@ -19,6 +19,7 @@
 #include "converter/gguf/gguf_rope_factors.h"
 #include "converter/gguf/gguf_tokenizer.h"
 #include "converter/layer_kinds.h"
+#include "converter/lfm2_tensors.h"
 #include "core/format.h"
 #include "core/quotable.h"
 
@@ -65,6 +66,15 @@ constexpr std::array kOutputNormNames = {
     TensorName{"ffn_norm", "pre_feedforward_layernorm"},
     TensorName{"post_ffw_norm", "post_feedforward_layernorm"},
 };
+// The same, for architectures with short convolutions.
+constexpr std::array kShortConvNames = {
+    TensorName{"shortconv.in_proj", "conv.in_proj"},
+    TensorName{"shortconv.conv", "conv.conv"},
+    TensorName{"shortconv.out_proj", "conv.out_proj"},
+    TensorName{"exp_probs_b", "mlp.expert_bias"},
+};
+// Not of layers: of the last norm, not of one behind the embedding.
+constexpr std::array kShortConvModelNames = {TensorName{"token_embd_norm", "model.norm"}};
 // The same, for architectures with fused projections.
 constexpr std::array kFusedNames = {
     TensorName{"attn_qkv", "self_attn.qkv_proj"},
@@ -80,10 +90,15 @@ std::string_view RenameModule(std::string_view module, bool is_of_layer,
     const auto found = std::ranges::find(names, module, &TensorName::ggml);
     return found == names.end() ? std::string_view() : found->hugging_face;
   };
-  if (!is_of_layer) return find(kModelNames);
+  if (!is_of_layer) {
+    const std::string_view other =
+        architecture.has_short_conv ? find(kShortConvModelNames) : std::string_view();
+    return other.empty() ? find(kModelNames) : other;
+  }
   std::string_view renamed;
   if (architecture.norm_placement != NormPlacement::kBefore) renamed = find(kOutputNormNames);
   if (renamed.empty() && architecture.has_fused_projections) renamed = find(kFusedNames);
+  if (renamed.empty() && architecture.has_short_conv) renamed = find(kShortConvNames);
   return renamed.empty() ? find(kLayerNames) : renamed;
 }
 
@@ -106,6 +121,8 @@ RenamedTensor Rename(std::string_view name, const GgufArchitecture& architecture
   }
   const std::string_view renamed = RenameModule(module, is_of_layer, architecture);
   if (renamed.empty()) return {std::string(name), ""};
+  // A bias without a matrix is a tensor of its own name.
+  if (module == "exp_probs_b") return {prefix + std::string(renamed), module};
   return {prefix + std::string(renamed) + std::string(name.substr(suffix)), module};
 }
 
@@ -194,6 +211,7 @@ void ReadWhatTensorsTell(Checkpoint& checkpoint) {
   for (size_t i = 0; i < std::min(config.num_hidden_layers, kMaxHiddenLayers); ++i) {
     layers.push_back(config.layer_kind(i));
     layers.back().dense_mlp = !has(Format("model.layers.{}.mlp.gate.weight", i));
+    if (has(Format("model.layers.{}.mlp.expert_bias", i))) config.use_expert_bias = true;
   }
   SetLayerKinds(std::move(layers), config);
 }
@@ -231,6 +249,7 @@ Result<Checkpoint> OpenGgufCheckpoint(const std::filesystem::path& path) {
     }
   }
   if (architecture.has_fused_projections) CRIA_RETURN_IF_ERROR(SplitFusedTensors(checkpoint));
+  CRIA_RETURN_IF_ERROR(TransposeTaps(checkpoint));
   CRIA_RETURN_IF_ERROR(NormalizeExpertTensors(checkpoint));
   ReadWhatTensorsTell(checkpoint);
   CRIA_RETURN_IF_ERROR(

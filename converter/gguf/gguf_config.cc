@@ -99,9 +99,56 @@ class ConfigReader {
                              Size{"context_length", &config_.max_position_embeddings}}) {
       CRIA_ASSIGN_OR_RETURN(*size.field, metadata_.Integer(Key(size.name)));
     }
+    if (architecture_.has_short_conv) return ReadShortConv();
     CRIA_ASSIGN_OR_RETURN(
         config_.num_key_value_heads,
         metadata_.Integer(Key("attention.head_count_kv"), config_.num_attention_heads));
+    return {};
+  }
+
+  // The heads of keys and values are given for each layer; a convolution has none.
+  Status ReadShortConv() {
+    const std::string key = Key("attention.head_count_kv");
+    const size_t num_layers = std::min(config_.num_hidden_layers, kMaxHiddenLayers);
+    is_convolution_.assign(num_layers, false);
+    if (metadata_.Find<int64_t>(key) != nullptr || !metadata_.Has(key)) {
+      CRIA_ASSIGN_OR_RETURN(config_.num_key_value_heads,
+                            metadata_.Integer(key, config_.num_attention_heads));
+      return {};
+    }
+    CRIA_ASSIGN_OR_RETURN(const auto* counts, metadata_.Array<std::vector<int64_t>>(key));
+    if (counts->size() != num_layers) {
+      return metadata_.Bad(key, Format("has {} entries, but block_count is {}", counts->size(),
+                                       config_.num_hidden_layers));
+    }
+    int64_t heads = 0;
+    for (size_t i = 0; i < num_layers; ++i) {
+      const int64_t count = (*counts)[i];
+      is_convolution_[i] = count == 0;
+      if (count == 0) continue;
+      if (count < 0 || count > UINT32_MAX || (heads != 0 && count != heads)) {
+        return metadata_.Bad(key, Format("has {} for layer {}, but layers with attention must have "
+                                         "the same number",
+                                         count, i));
+      }
+      heads = count;
+    }
+    config_.num_key_value_heads = static_cast<uint32_t>(heads);
+    if (!std::ranges::contains(is_convolution_, true)) return {};
+    CRIA_ASSIGN_OR_RETURN(config_.conv_L_cache, metadata_.Integer(Key("shortconv.l_cache")));
+    if (heads != 0) return {};
+    return metadata_.Bad(key, "is 0 for every layer, but this version needs a layer with attention",
+                         ErrorCode::kUnsupported);
+  }
+
+  Status ReadScores() {
+    if (!architecture_.has_sigmoid_scores) return {};
+    constexpr uint32_t kSigmoid = 2;
+    CRIA_ASSIGN_OR_RETURN(const uint32_t function, metadata_.Integer(Key("expert_gating_func")));
+    if (function != kSigmoid) {
+      return Unsupported("expert_gating_func", Format("is {}", function));
+    }
+    config_.scoring_func = ScoringFunc::kSigmoid;
     return {};
   }
 
@@ -121,6 +168,7 @@ class ConfigReader {
     CRIA_ASSIGN_OR_RETURN(
         config_.norm_topk_prob,
         metadata_.Bool(Key("expert_weights_norm"), architecture_.normalizes_expert_weights));
+    CRIA_RETURN_IF_ERROR(ReadScores());
     CRIA_ASSIGN_OR_RETURN(config_.shared_expert_intermediate_size,
                           metadata_.Integer(Key("expert_shared_feed_forward_length"), 0));
     if (config_.shared_expert_intermediate_size == 0) return {};
@@ -179,6 +227,9 @@ class ConfigReader {
       const uint32_t interval = architecture_.no_rope_layer_interval;
       layers.push_back(is_sliding[i] ? sliding : full);
       layers.back().no_rope = interval != 0 && (i + 1) % interval == 0;
+      if (i < is_convolution_.size() && is_convolution_[i]) {
+        layers.back() = {.rope_theta = full.rope_theta, .no_rope = true, .short_conv = true};
+      }
     }
     SetLayerKinds(std::move(layers), config_);
     return {};
@@ -230,6 +281,7 @@ class ConfigReader {
   const GgufMetadata& metadata_;
   const GgufArchitecture& architecture_;
   ModelConfig config_;
+  std::vector<bool> is_convolution_;  // [layers], if the architecture has any.
 };
 
 }  // namespace
@@ -256,6 +308,7 @@ Result<WeightFolding> ReadGgufFolding(const GgufMetadata& metadata,
   for (const Scale& scale : {Scale{"attention.scale", &score_scale},
                              Scale{"embedding_scale", &folding.embedding_multiplier},
                              Scale{"residual_scale", &folding.residual_multiplier},
+                             Scale{"expert_weights_scale", &folding.routed_scaling_factor},
                              Scale{"logit_scale", &folding.logits_divisor}}) {
     const std::string key = Format("{}.{}", architecture.name, scale.name);
     if (!architecture.Uses(scale.name) || !metadata.Has(key)) continue;

@@ -46,6 +46,8 @@ constexpr std::array kNeutralFields = {
     NeutralField{"quantization_config", {}},
     NeutralField{"num_local_experts", {}},
     NeutralField{"num_experts", {}},
+    NeutralField{"use_expert_bias", {}},
+    NeutralField{"routed_scaling_factor", 1.0},
     NeutralField{"partial_rotary_factor", 1.0},
     NeutralField{"rotary_pct", 1.0},
     NeutralField{"logit_scale", 1.0},

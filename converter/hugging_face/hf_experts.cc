@@ -10,6 +10,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::string_view kNumDense = "num_dense_layers";
+
 // Windows of these families are switched on, but by rules that differ between versions.
 Status RefuseWindow(const JsonFields& fields) {
   CRIA_ASSIGN_OR_RETURN(const bool uses_window, fields.Bool("use_sliding_window", false));
@@ -67,9 +69,11 @@ Status ReadHfExperts(const JsonFields& fields, const Family& family, ModelConfig
   CRIA_ASSIGN_OR_RETURN(const std::vector<bool> is_dense,
                         ReadHfDenseLayers(fields, family, num_layers));
   if (!std::ranges::contains(is_dense, false)) {
+    constexpr std::string_view kLeavesNone =
+        "leaves no layer with experts; convert it as a dense model";
+    if (experts.is_lfm2) return fields.Bad(ErrorCode::kUnsupported, kNumDense, kLeavesNone);
     return fields.Bad(ErrorCode::kUnsupported, "mlp_only_layers",
-                      "or decoder_sparse_step leaves no layer with experts; convert it as a dense "
-                      "model");
+                      Format("or decoder_sparse_step {}", kLeavesNone));
   }
   config.num_experts = num_experts;
   CRIA_ASSIGN_OR_RETURN(config.num_experts_per_tok,
@@ -82,7 +86,12 @@ Status ReadHfExperts(const JsonFields& fields, const Family& family, ModelConfig
   }
   config.norm_topk_prob = true;
   if (experts.has_norm_field) {
-    CRIA_ASSIGN_OR_RETURN(config.norm_topk_prob, fields.Bool("norm_topk_prob", false));
+    CRIA_ASSIGN_OR_RETURN(config.norm_topk_prob,
+                          fields.Bool("norm_topk_prob", experts.default_norm));
+  }
+  if (experts.is_lfm2) {
+    config.scoring_func = ScoringFunc::kSigmoid;
+    CRIA_ASSIGN_OR_RETURN(config.use_expert_bias, fields.Bool("use_expert_bias", true));
   }
   if (experts.shared_size.empty()) return {};
   CRIA_ASSIGN_OR_RETURN(config.shared_expert_intermediate_size,
@@ -95,6 +104,11 @@ Status ReadHfExperts(const JsonFields& fields, const Family& family, ModelConfig
 Result<std::vector<bool>> ReadHfDenseLayers(const JsonFields& fields, const Family& family,
                                             size_t num_layers) {
   std::vector<bool> is_dense(num_layers, false);
+  if (family.experts != nullptr && family.experts->is_lfm2) {
+    CRIA_ASSIGN_OR_RETURN(const uint32_t num_dense, fields.Integer(kNumDense, 2));
+    std::fill_n(is_dense.begin(), std::min<size_t>(num_dense, num_layers), true);
+    return is_dense;
+  }
   if (family.experts == nullptr || !family.experts->has_dense_layers) return is_dense;
   constexpr std::string_view kStep = "decoder_sparse_step";
   CRIA_ASSIGN_OR_RETURN(const uint32_t step, fields.Integer(kStep, 1));

@@ -100,6 +100,23 @@ constexpr std::array<Name, 10> kLfm2NeverNull = {"norm_eps",
                                                  "intermediate_size",
                                                  "num_key_value_heads"};
 
+constexpr ExpertFields kLfm2Experts = {.num_experts = "num_experts",
+                                       .num_experts_alias = {},
+                                       .default_num_experts = 32,
+                                       .default_num_experts_per_tok = 4,
+                                       .default_moe_intermediate_size = 1792,
+                                       .has_norm_field = true,
+                                       .default_norm = true,
+                                       .is_lfm2 = true};
+constexpr std::array<Name, 3> kLfm2MoeFields = {"num_experts", "use_expert_bias",
+                                                "routed_scaling_factor"};
+constexpr std::array<Name, 10> kLfm2MoeNeverNull = {
+    "norm_eps",        "tie_embedding",        "conv_L_cache",        "conv_bias",
+    "num_experts",     "norm_topk_prob",       "num_key_value_heads", "num_dense_layers",
+    "use_expert_bias", "routed_scaling_factor"};
+
+constexpr ShortConvFields kLfm2MoeShortConv = {.default_conv_L_cache = 3,
+                                               .has_tie_embedding = true};
 constexpr ShortConvFields kLfm2ShortConv = {
     .default_conv_L_cache = 3, .has_block_fields = true, .has_tie_embedding = true};
 
@@ -294,6 +311,18 @@ constexpr std::array kFamilies = {
            .rope_theta = 1000000.0f,
            .short_conv = &kLfm2ShortConv,
            .never_null = kLfm2NeverNull},
+    Family{.architecture = "Lfm2MoeForCausalLM",
+           .model_type = "lfm2_moe",
+           .num_key_value_heads = 8,
+           .rms_norm_eps_field = "norm_eps",
+           .rms_norm_eps = 1e-5f,
+           .tie_word_embeddings = true,
+           .qk_norm = true,
+           .rope_theta = 1000000.0f,
+           .experts = &kLfm2Experts,
+           .short_conv = &kLfm2MoeShortConv,
+           .own_fields = kLfm2MoeFields,
+           .never_null = kLfm2MoeNeverNull},
 };
 
 // The one name in "architectures"; nothing if that is absent or empty, as in a configuration that

@@ -68,10 +68,14 @@ struct ExpertFields {
   uint32_t default_moe_intermediate_size = 0;
   // Whether the field norm_topk_prob counts; otherwise, the weights always have the sum 1.
   bool has_norm_field = false;
+  bool default_norm = false;          // Of norm_topk_prob.
   std::string_view shared_size = {};  // The field with the width of the shared expert.
   uint32_t default_shared_size = 0;
   bool has_shared_gate = false;
   bool has_dense_layers = false;  // As mlp_only_layers and decoder_sparse_step say.
+  // The first layers are dense, as many as num_dense_layers says; scores are sigmoids, and there
+  // are the fields use_expert_bias and routed_scaling_factor.
+  bool is_lfm2 = false;
 };
 
 // The fields of a family with short convolutions.

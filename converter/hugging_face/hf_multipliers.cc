@@ -27,6 +27,10 @@ Result<float> ReadSoftCap(const JsonFields& fields, const Family& family, std::s
 Result<WeightFolding> ReadHfMultipliers(const JsonFields& fields, const Family& family,
                                         const ModelConfig& config) {
   WeightFolding folding;
+  if (family.experts != nullptr && family.experts->is_lfm2) {
+    CRIA_ASSIGN_OR_RETURN(folding.routed_scaling_factor,
+                          ReadPositive(fields, "routed_scaling_factor", 1.0f));
+  }
   if (family.multipliers == Multipliers::kNone) return folding;
   if (family.multipliers == Multipliers::kGranite) {
     CRIA_ASSIGN_OR_RETURN(folding.embedding_multiplier,

@@ -120,6 +120,8 @@ constexpr schema::TensorRole ToSchema(TensorRole role) {
       return schema::TensorRole::ConvOutProj;
     case TensorRole::kConvOutBias:
       return schema::TensorRole::ConvOutBias;
+    case TensorRole::kRouterBias:
+      return schema::TensorRole::RouterBias;
   }
   return {};
 }
@@ -176,6 +178,16 @@ constexpr schema::NormPlacement ToSchema(NormPlacement placement) {
   return {};
 }
 
+constexpr schema::ScoringFunc ToSchema(ScoringFunc function) {
+  switch (function) {
+    case ScoringFunc::kSoftmax:
+      return schema::ScoringFunc::Softmax;
+    case ScoringFunc::kSigmoid:
+      return schema::ScoringFunc::Sigmoid;
+  }
+  return {};
+}
+
 constexpr schema::SectionKind ToSchema(FileSection section) {
   switch (section) {
     case FileSection::kConstants:
@@ -207,6 +219,7 @@ static_assert(HaveTheSameNumbers<TokenizerFamily>(schema::TokenizerFamily::MAX))
 static_assert(HaveTheSameNumbers<RopeScaling::Type>(schema::RopeScalingType::MAX));
 static_assert(HaveTheSameNumbers<HiddenAct>(schema::HiddenAct::MAX));
 static_assert(HaveTheSameNumbers<NormPlacement>(schema::NormPlacement::MAX));
+static_assert(HaveTheSameNumbers<ScoringFunc>(schema::ScoringFunc::MAX));
 static_assert(HaveTheSameNumbers<FileSection>(schema::SectionKind::MAX));
 static_assert(sizeof(schema::Merge) == sizeof(Merge) && alignof(schema::Merge) == alignof(Merge));
 

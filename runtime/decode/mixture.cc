@@ -75,6 +75,7 @@ void MixtureOfExperts::AddPlaces(TensorPlaces& places) {
   const size_t width = config_.moe_intermediate_size;
   places.Add(
       {.role = TensorRole::kRouter, .vector = &router_, .outputs = experts, .inputs = hidden});
+  places.AddVector(TensorRole::kRouterBias, router_bias_, experts);
   // The rows are collected where the output will be, which is written later.
   places.Add({.role = TensorRole::kExpertsGateUpProj,
               .product = &gate_up_proj_,
@@ -154,9 +155,12 @@ void MixtureOfExperts::Route(size_t rows) const {
       score(first, std::min(kRoutedRows, rows - first), 0, num_experts);
     });
   }
+  const ops::ExpertChoice choice = {.normalize = config_.norm_topk_prob,
+                                    .has_sigmoids = config_.scoring_func == ScoringFunc::kSigmoid,
+                                    .bias = router_bias_};
   const size_t chosen = config_.num_experts_per_tok;
   workers_.ForEachRow(rows, num_experts, [&](size_t row) {
-    ops::ChooseExperts({buffers_.scores + row * num_experts, num_experts}, config_.norm_topk_prob,
+    ops::ChooseExperts({buffers_.scores + row * num_experts, num_experts}, choice,
                        {buffers_.choices + row * chosen, chosen},
                        {buffers_.weights + row * chosen, chosen});
   });

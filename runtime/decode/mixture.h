@@ -84,6 +84,7 @@ class MixtureOfExperts final : public FeedForward {
   Projection gate_up_proj_;
   Projection down_proj_;
   const float* router_ = nullptr;              // [num_experts, hidden_size]
+  const float* router_bias_ = nullptr;         // [num_experts], or null if there is none.
   const float* shared_expert_gate_ = nullptr;  // [hidden_size], or null if there is none.
   size_t num_groups_ = 0;                      // Experts that rows of the batch chose.
 };

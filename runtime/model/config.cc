@@ -221,7 +221,8 @@ Status ValidateExperts(const ModelConfig& config) {
   if (config.num_experts == 0) {
     const bool is_dense = config.num_experts_per_tok == 0 && config.moe_intermediate_size == 0 &&
                           !config.norm_topk_prob && config.shared_expert_intermediate_size == 0 &&
-                          !config.shared_expert_gate && !has_dense;
+                          !config.shared_expert_gate && !has_dense &&
+                          config.scoring_func == ScoringFunc::kSoftmax && !config.use_expert_bias;
     if (is_dense) return {};
     return Fail(ErrorCode::kInvalidFile,
                 "num_experts is 0, but there are other fields of a mixture of experts");
@@ -232,6 +233,10 @@ Status ValidateExperts(const ModelConfig& config) {
       CheckRange("", "moe_intermediate_size", config.moe_intermediate_size, 1, UINT32_MAX));
   if (config.shared_expert_gate && config.shared_expert_intermediate_size == 0) {
     return Fail(ErrorCode::kInvalidFile, "shared_expert_gate is true, but there is no such expert");
+  }
+  if (config.use_expert_bias && config.scoring_func != ScoringFunc::kSigmoid) {
+    return Fail(ErrorCode::kUnsupported,
+                "use_expert_bias is true, which this version only knows with scoring_func sigmoid");
   }
   if (config.mlp_bias) {
     return Fail(ErrorCode::kUnsupported,

@@ -52,6 +52,12 @@ enum class NormPlacement : uint8_t {
   kBeforeAndAfter,  // Both.
 };
 
+// What makes a router's scores of its products.
+enum class ScoringFunc : uint8_t {
+  kSoftmax,  // Over all experts.
+  kSigmoid,  // Of each. norm_topk_prob then divides by the sum plus 1e-6.
+};
+
 // What differs between the layers of one model. All layers of most models are alike; other models
 // have windows in some layers only, and frequencies of their own there, or none.
 struct LayerKind {
@@ -108,7 +114,7 @@ struct ModelConfig {
   uint32_t rotary_dim = 0;               // rotary_channels(), or 0 for all of a head.
   // All heads of queries are normalized together before rope, and all heads of keys.
   bool joint_qk_norm = false;
-  // 0: every feed-forward is dense, and the next five are 0, too.
+  // 0: every feed-forward is dense, and the other fields of a mixture are 0, too.
   uint32_t num_experts = 0;
   uint32_t num_experts_per_tok = 0;
   uint32_t moe_intermediate_size = 0;
@@ -118,6 +124,10 @@ struct ModelConfig {
   // The short convolutions' taps, of which the last is the current token's; 0 if no layer has one.
   uint32_t conv_L_cache = 0;
   bool conv_bias = false;  // For the convolution and both projections around it.
+  ScoringFunc scoring_func = ScoringFunc::kSoftmax;
+  // A number for each expert is added to the scores that experts are chosen by, but not to their
+  // weights. Only with kSigmoid.
+  bool use_expert_bias = false;
 
   const LayerKind& layer_kind(size_t layer) const {
     return layer_kinds[kind_of_layer.empty() ? 0 : kind_of_layer[layer]];

@@ -234,6 +234,15 @@ inline constexpr std::tuple kModelConfigFields = {
                 .member = &ModelConfig::conv_bias,
                 .is_feature = true,
                 .is_omitted_if_zero = true},
+    ConfigField{.name = "scoring_func",
+                .member = &ModelConfig::scoring_func,
+                .max = uint32_t{static_cast<uint8_t>(ScoringFunc::kSigmoid)},
+                .is_feature = true,
+                .is_omitted_if_zero = true},
+    ConfigField{.name = "use_expert_bias",
+                .member = &ModelConfig::use_expert_bias,
+                .is_feature = true,
+                .is_omitted_if_zero = true},
 };
 
 // The field's value in `owner`, which has the table that the field is from.

@@ -71,6 +71,8 @@ RoleTraits TraitsOf(TensorRole role) {
       return {"conv_out_proj", false};
     case TensorRole::kConvOutBias:
       return {"conv_out_bias", true};
+    case TensorRole::kRouterBias:
+      return {"router_bias", true};
   }
   return {"unknown", false};
 }
@@ -117,6 +119,7 @@ void AddMixture(const ModelConfig& config, const Add& add) {
   const size_t intermediate = config.moe_intermediate_size;
   const size_t shared = config.shared_expert_intermediate_size;
   add(TensorRole::kRouter, experts, hidden);
+  if (config.use_expert_bias) add(TensorRole::kRouterBias, 1, experts);
   add(TensorRole::kExpertsGateUpProj, experts * 2 * intermediate, hidden, experts);
   add(TensorRole::kExpertsDownProj, experts * hidden, intermediate, experts);
   if (shared == 0) return;

@@ -45,8 +45,9 @@ enum class TensorRole : uint8_t {
   kConvBias,
   kConvOutProj,
   kConvOutBias,
+  kRouterBias,  // Of the scores that experts are chosen by.
 };
-inline constexpr int kNumTensorRoles = 29;
+inline constexpr int kNumTensorRoles = 30;
 std::string_view TensorRoleName(TensorRole role);
 
 inline constexpr int kNoLayer = -1;

@@ -101,12 +101,33 @@ void RouterScores(const RouterRows& rows, const float* weights, size_t outputs, 
   HWY_DYNAMIC_DISPATCH(RouterScores)(rows, weights, outputs, inputs, scores, scores_stride);
 }
 
-void ChooseExperts(std::span<const float> scores, bool normalize, std::span<uint32_t> experts,
-                   std::span<float> weights) {
-  // `weights` are the scores of the chosen ones until the end.
+namespace {
+
+float Sigmoid(float x) { return 1.0f / (1.0f + std::exp(-x)); }
+
+void MakeSigmoidWeights(std::span<const float> scores, bool normalize,
+                        std::span<const uint32_t> experts, std::span<float> weights) {
+  constexpr float kLeastSum = 1e-6f;
+  float sum = kLeastSum;
+  for (size_t i = 0; i < experts.size(); ++i) {
+    weights[i] = Sigmoid(scores[experts[i]]);
+    sum += weights[i];
+  }
+  if (!normalize) return;
+  for (float& weight : weights) weight /= sum;
+}
+
+}  // namespace
+
+void ChooseExperts(std::span<const float> scores, const ExpertChoice& choice,
+                   std::span<uint32_t> experts, std::span<float> weights) {
+  // `weights` are what the chosen ones were chosen by until the end.
   size_t num_chosen = 0;
   for (size_t i = 0; i < scores.size(); ++i) {
-    const float score = scores[i];
+    float score = scores[i];
+    if (choice.has_sigmoids) {
+      score = Sigmoid(score) + (choice.bias == nullptr ? 0.0f : choice.bias[i]);
+    }
     if (num_chosen == experts.size() && !(score > weights[num_chosen - 1])) continue;
     if (num_chosen < experts.size()) ++num_chosen;
     size_t place = num_chosen - 1;
@@ -117,9 +138,10 @@ void ChooseExperts(std::span<const float> scores, bool normalize, std::span<uint
     weights[place] = score;
     experts[place] = static_cast<uint32_t>(i);
   }
+  if (choice.has_sigmoids) return MakeSigmoidWeights(scores, choice.normalize, experts, weights);
   const float largest = weights.front();
-  const double sum = normalize ? SumOfExps(weights.data(), weights.size(), largest)
-                               : SumOfExps(scores.data(), scores.size(), largest);
+  const double sum = choice.normalize ? SumOfExps(weights.data(), weights.size(), largest)
+                                      : SumOfExps(scores.data(), scores.size(), largest);
   for (float& weight : weights) {
     weight = static_cast<float>(std::exp(double{weight} - double{largest}) / sum);
   }
@@ -128,7 +150,7 @@ void ChooseExperts(std::span<const float> scores, bool normalize, std::span<uint
 float SharedExpertWeight(const float* row, const float* gate, size_t size) {
   float score = 0.0f;
   RouterScores({.values = row, .stride = size, .num_rows = 1}, gate, 1, size, &score, 1);
-  return 1.0f / (1.0f + std::exp(-score));
+  return Sigmoid(score);
 }
 
 }  // namespace cria::ops

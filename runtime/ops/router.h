@@ -18,12 +18,23 @@ struct RouterRows {
 void RouterScores(const RouterRows& rows, const float* weights, size_t outputs, size_t inputs,
                   float* scores, size_t scores_stride);
 
+// What is made of a router's scores.
+struct ExpertChoice {
+  bool normalize = false;  // The weights of the chosen experts have the sum 1.
+  // Weights are sigmoids of scores instead of the softmax over all experts.
+  bool has_sigmoids = false;
+  // Only with sigmoids: one for each expert, added to the sigmoids that they are chosen by; null:
+  // zeros.
+  const float* bias = nullptr;
+};
+
 // Chooses the experts with the largest scores, as many as `experts` has, the largest first; of
 // equal scores, that of the lower index. `weights` become the softmax of the scores over all
-// experts, or with `normalize` over the chosen ones. There are no more chosen experts than scores.
-// If all scores are NaN, so are the weights.
-void ChooseExperts(std::span<const float> scores, bool normalize, std::span<uint32_t> experts,
-                   std::span<float> weights);
+// experts, or with `normalize` over the chosen ones; or sigmoids, with `normalize` divided by their
+// sum plus 1e-6, as LFM2's class does. There are no more chosen experts than scores. If all scores
+// are NaN, so are the weights.
+void ChooseExperts(std::span<const float> scores, const ExpertChoice& choice,
+                   std::span<uint32_t> experts, std::span<float> weights);
 
 // sigmoid(row · gate), of `size` elements.
 float SharedExpertWeight(const float* row, const float* gate, size_t size);

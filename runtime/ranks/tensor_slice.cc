@@ -119,6 +119,7 @@ TensorSlice TensorSlice::Of(const TensorSpec& spec, const ModelConfig& config,
     case TensorRole::kMlpOutputNorm:
     // Each rank chooses the same experts.
     case TensorRole::kRouter:
+    case TensorRole::kRouterBias:
     case TensorRole::kSharedExpertGate:
     // Divide refuses models with these.
     case TensorRole::kConvInProj:

@@ -162,6 +162,24 @@ TEST_F(FamiliesTest, TheTapsOfConvolutionsAreTransposed) {
   EXPECT_FALSE(CanKeepCodes(source));
 }
 
+TEST_F(FamiliesTest, TheFactorOfExpertsIsInWhatTheyWrite) {
+  Open("Lfm2MoeScaled");
+  EXPECT_EQ(ValuesOf(checkpoint_.tensors.at("model.layers.2.mlp.gate.weight")),
+            ValuesOf(stored_.at("model.layers.2.feed_forward.gate.weight")));
+  const std::vector<float> stored =
+      ValuesOf(stored_.at("model.layers.2.feed_forward.experts.3.w2.weight"));
+  const std::vector<float> read =
+      ValuesOf(checkpoint_.tensors.at("model.layers.2.mlp.experts.3.down_proj.weight"));
+  for (size_t i = 0; i < read.size(); ++i) ASSERT_NEAR(read[i], 2.5f * stored[i], 1e-6);
+  EXPECT_EQ(ValuesOf(checkpoint_.tensors.at("model.layers.2.mlp.experts.3.up_proj.weight")),
+            ValuesOf(stored_.at("model.layers.2.feed_forward.experts.3.w3.weight")));
+  Open("Lfm2Moe");  // The first layer is dense.
+  EXPECT_EQ(ValuesOf(checkpoint_.tensors.at("model.layers.0.mlp.down_proj.weight")),
+            ValuesOf(stored_.at("model.layers.0.feed_forward.w2.weight")));
+  EXPECT_EQ(ValuesOf(checkpoint_.tensors.at("model.layers.1.mlp.expert_bias")),
+            ValuesOf(stored_.at("model.layers.1.feed_forward.expert_bias")));
+}
+
 TEST_F(FamiliesTest, TapsMustFitTheConfiguration) {
   support::WriteFamilyDirectory(support::FamilyNamed("Lfm2"), folder_);
   auto config = nlohmann::json::parse(support::ReadFile(folder_ / "config.json"));

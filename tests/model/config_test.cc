@@ -249,6 +249,16 @@ TEST(ModelConfigTest, FieldsOfExpertsBelongTogether) {
     bad.change(config);
     ExpectRefused(config, bad.words);
   }
+  ModelConfig sigmoid = WithExperts();
+  sigmoid.use_expert_bias = true;
+  ExpectRefused(sigmoid, "use_expert_bias", ErrorCode::kUnsupported);
+  sigmoid.scoring_func = ScoringFunc::kSigmoid;
+  EXPECT_TRUE(ValidateConfig(sigmoid));
+  sigmoid.scoring_func = static_cast<ScoringFunc>(2);
+  ExpectRefused(sigmoid, "scoring_func is 2", ErrorCode::kUnsupported);
+  ModelConfig without = Llama32Of1B();
+  without.scoring_func = ScoringFunc::kSigmoid;
+  ExpectRefused(without, "num_experts is 0");
   ModelConfig biased = WithExperts();
   biased.mlp_bias = true;
   ExpectRefused(biased, "mlp_bias", ErrorCode::kUnsupported);

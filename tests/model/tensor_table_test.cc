@@ -125,6 +125,8 @@ TEST(ExpectedTensorsTest, ExpertsAreInTheLayersThatAreNotDense) {
   config.moe_intermediate_size = 12;
   config.shared_expert_intermediate_size = 20;
   config.shared_expert_gate = true;
+  config.scoring_func = ScoringFunc::kSigmoid;
+  config.use_expert_bias = true;
   config.layer_kinds = {{}, {.dense_mlp = true}};
   config.kind_of_layer = {1, 0};
   struct Row {
@@ -136,6 +138,7 @@ TEST(ExpectedTensorsTest, ExpertsAreInTheLayersThatAreNotDense) {
   const std::vector<Row> rows = {{"layers.0.gate_up_proj", 344, 64, false},
                                  {"layers.0.down_proj", 64, 172, false},
                                  {"layers.1.router", 5, 64, true},
+                                 {"layers.1.router_bias", 1, 5, true},
                                  {"layers.1.experts_gate_up_proj", 5 * 2 * 12, 64, false},
                                  {"layers.1.experts_down_proj", 5 * 64, 12, false},
                                  {"layers.1.shared_expert_gate_up_proj", 40, 64, false},

@@ -127,7 +127,8 @@ Offset<schema::Config> BuildConfig(FlatBufferBuilder& builder, const TestModelFi
       config.final_logit_softcapping, config.rotary_dim, config.joint_qk_norm, config.num_experts,
       config.num_experts_per_tok, config.moe_intermediate_size, config.norm_topk_prob,
       config.shared_expert_intermediate_size, config.shared_expert_gate, first.no_rope,
-      first.dense_mlp, first.short_conv, config.conv_L_cache, config.conv_bias);
+      first.dense_mlp, first.short_conv, config.conv_L_cache, config.conv_bias,
+      static_cast<schema::ScoringFunc>(config.scoring_func), config.use_expert_bias);
 }
 
 Offset<schema::Tokenizer> BuildTokenizer(FlatBufferBuilder& builder, const TestModelFile& file) {

@@ -56,7 +56,7 @@ TEST(RouterTest, ChoosesTheLargestScoresAsASortDoes) {
     for (const bool normalize : {false, true}) {
       std::vector<uint32_t> experts(6);
       std::vector<float> weights(6);
-      ChooseExperts(scores, normalize, experts, weights);
+      ChooseExperts(scores, {.normalize = normalize}, experts, weights);
       double sum = 0.0;
       for (size_t i = 0; i < (normalize ? experts.size() : scores.size()); ++i) {
         sum += std::exp(double{scores[order[i]]});
@@ -69,11 +69,50 @@ TEST(RouterTest, ChoosesTheLargestScoresAsASortDoes) {
   }
 }
 
+TEST(RouterTest, SigmoidsAreWeightsAndTheirSumsWithABiasChoose) {
+  const std::vector<float> bias = NormalFloats(40, 99);
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    const std::vector<float> scores = NormalFloats(40, seed);
+    for (const float* const added : {static_cast<const float*>(nullptr), bias.data()}) {
+      std::vector<double> keys(scores.size());
+      const auto sigmoid = [&](size_t i) { return 1.0 / (1.0 + std::exp(-double{scores[i]})); };
+      for (size_t i = 0; i < keys.size(); ++i) {
+        keys[i] = sigmoid(i) + (added == nullptr ? 0.0 : double{added[i]});
+      }
+      std::vector<uint32_t> order(scores.size());
+      std::iota(order.begin(), order.end(), 0u);
+      std::ranges::stable_sort(order, std::greater(), [&](uint32_t i) { return keys[i]; });
+      for (const bool normalize : {false, true}) {
+        std::vector<uint32_t> experts(6);
+        std::vector<float> weights(6);
+        ChooseExperts(scores, {.normalize = normalize, .has_sigmoids = true, .bias = added},
+                      experts, weights);
+        double sum = 1e-6;
+        for (size_t i = 0; i < experts.size(); ++i) sum += sigmoid(order[i]);
+        for (size_t i = 0; i < experts.size(); ++i) {
+          EXPECT_EQ(experts[i], order[i]) << "seed " << seed;
+          EXPECT_NEAR(weights[i], sigmoid(order[i]) / (normalize ? sum : 1.0), 1e-6);
+        }
+      }
+    }
+  }
+  // The sum of very small ones stays less than 1.
+  std::vector<uint32_t> experts(1);
+  std::vector<float> weights(1);
+  ChooseExperts(std::vector<float>{-30.0f, -40.0f}, {.normalize = true, .has_sigmoids = true},
+                experts, weights);
+  EXPECT_EQ(experts[0], 0u);
+  EXPECT_NEAR(weights[0], std::exp(-30.0) / 1e-6, 1e-9);
+}
+
 TEST(RouterTest, ChoosesValidExpertsIfAllScoresAreNan) {
   const std::vector<float> scores(8, std::numeric_limits<float>::quiet_NaN());
   std::vector<uint32_t> experts(3, 99);
   std::vector<float> weights(3);
-  ChooseExperts(scores, true, experts, weights);
+  ChooseExperts(scores, {.normalize = true}, experts, weights);
+  for (const uint32_t expert : experts) EXPECT_LT(expert, scores.size());
+  for (const float weight : weights) EXPECT_TRUE(std::isnan(weight));
+  ChooseExperts(scores, {.normalize = true, .has_sigmoids = true}, experts, weights);
   for (const uint32_t expert : experts) EXPECT_LT(expert, scores.size());
   for (const float weight : weights) EXPECT_TRUE(std::isnan(weight));
 }

@@ -290,6 +290,9 @@ std::vector<FamilyCheckpoint> ShortConvCheckpoints() {
 }
 
 std::vector<FamilyCheckpoint> FamilyCheckpoints() {
+  const auto all_attention = [](size_t layers) -> json {
+    return {{"layer_types", std::vector<std::string>(layers, "full_attention")}};
+  };
   const json gemma_biases = {
       {"hidden_act", "gelu"}, {"attention_bias", true}, {"tie_word_embeddings", false}};
   const json no_caps = {{"attn_logit_softcapping", nullptr},
@@ -350,7 +353,15 @@ std::vector<FamilyCheckpoint> FamilyCheckpoints() {
           {"Olmoe", Olmoe().dump(), "olmoe"},
           {"OlmoeAllExperts", Merged(Olmoe(), olmoe_normed).dump(), ""},
           {"GraniteMoe", GraniteMoe().dump(), "granitemoe"},
-          {"GraniteMoeShared", GraniteMoeShared().dump(), "granitemoe"}};
+          {"GraniteMoeShared", GraniteMoeShared().dump(), "granitemoe"},
+          {"Lfm2AllAttention", Merged(Lfm2(), all_attention(4)).dump(), "lfm2"},
+          {"Lfm2MoeAllAttention", Merged(Lfm2Moe(), all_attention(4)).dump(), "lfm2moe"},
+          {"Lfm2MoeAttentionScaled",
+           Merged(Lfm2Moe(), Merged(all_attention(4), {{"use_expert_bias", false},
+                                                       {"norm_topk_prob", false},
+                                                       {"routed_scaling_factor", 2.5}}))
+               .dump(),
+           "lfm2moe"}};
 }
 
 namespace {

@@ -33,6 +33,22 @@ constexpr std::array<ModuleName, 7> kMixtures = {
      {"mlp.gate.", "ffn_gate_inp."},
      {"block_sparse_moe.gate.", "ffn_gate_inp."},
      {"block_sparse_moe.router.layer.", "ffn_gate_inp."}}};
+constexpr std::array<ModuleName, 16> kLfm2 = {{{"operator_norm", "attn_norm"},
+                                               {"ffn_norm", "ffn_norm"},
+                                               {"self_attn.q_proj", "attn_q"},
+                                               {"self_attn.k_proj", "attn_k"},
+                                               {"self_attn.v_proj", "attn_v"},
+                                               {"self_attn.out_proj", "attn_output"},
+                                               {"self_attn.q_layernorm", "attn_q_norm"},
+                                               {"self_attn.k_layernorm", "attn_k_norm"},
+                                               {"feed_forward.w1", "ffn_gate"},
+                                               {"feed_forward.w2", "ffn_down"},
+                                               {"feed_forward.w3", "ffn_up"},
+                                               {"feed_forward.gate.", "ffn_gate_inp."},
+                                               {"feed_forward.expert_bias", "exp_probs_b.bias"},
+                                               {"conv.in_proj", "shortconv.in_proj"},
+                                               {"conv.out_proj", "shortconv.out_proj"},
+                                               {"conv.conv", "shortconv.conv"}}};
 // The matrices of an expert, which are parts of one tensor for all experts.
 constexpr std::array<ModuleName, 6> kExperts = {{{"gate_proj", "ffn_gate_exps"},
                                                  {"up_proj", "ffn_up_exps"},
@@ -51,6 +67,13 @@ std::string NameIn(const std::string& architecture, const std::string& name) {
     return std::format("blk.{}{}{}", name.substr(index, at - index), module.second,
                        name.substr(at + module.first.size()));
   };
+  if (architecture.starts_with("lfm2")) {
+    if (name == "model.embedding_norm.weight") return "token_embd_norm.weight";
+    for (const ModuleName& module : kLfm2) {
+      if (const std::string replaced = replace(module); !replaced.empty()) return replaced;
+    }
+    return GgmlName(name);
+  }
   for (const ModuleName& module : kOutputNorms) {
     if (const std::string replaced = replace(module); has_output_norms && !replaced.empty()) {
       return replaced;
@@ -63,6 +86,25 @@ std::string NameIn(const std::string& architecture, const std::string& name) {
     if (const std::string replaced = replace(module); !replaced.empty()) return replaced;
   }
   return GgmlName(name);
+}
+
+// Of LFM2: no layer with a convolution has heads of keys and values.
+void AddShortConv(const std::string& architecture, const json& config, GgufWriter& writer) {
+  std::vector<int32_t> heads;
+  for (const json& type : config.at("layer_types")) {
+    heads.push_back(type == "conv" ? 0 : config.at("num_key_value_heads").get<int32_t>());
+  }
+  writer.Add(std::format("{}.attention.head_count_kv", architecture), heads);
+  writer.Add(std::format("{}.shortconv.l_cache", architecture),
+             config.at("conv_L_cache").get<uint32_t>());
+  if (!config.contains("num_experts")) return;
+  writer.Add(std::format("{}.expert_gating_func", architecture), 2u);
+  writer.Add(std::format("{}.leading_dense_block_count", architecture),
+             config.at("num_dense_layers").get<uint32_t>());
+  writer.Add(std::format("{}.expert_weights_scale", architecture),
+             config.at("routed_scaling_factor").get<float>());
+  writer.Add(std::format("{}.expert_weights_norm", architecture),
+             config.at("norm_topk_prob").get<bool>());
 }
 
 // Adds `field` of config.json as a number, if it is there and not null.
@@ -144,7 +186,12 @@ FamilyGgufWriter::FamilyGgufWriter(const std::string& architecture, const std::s
   size("feed_forward_length", "intermediate_size");
   size("block_count", "num_hidden_layers");
   size("attention.head_count", "num_attention_heads");
-  size("attention.head_count_kv", "num_key_value_heads");
+  const bool is_lfm2 = architecture.starts_with("lfm2");
+  if (is_lfm2) {
+    AddShortConv(architecture, config, writer_);
+  } else {
+    size("attention.head_count_kv", "num_key_value_heads");
+  }
   size("attention.key_length", "head_dim");
   size("attention.value_length", "head_dim");
   size("context_length", "max_position_embeddings");
@@ -157,7 +204,8 @@ FamilyGgufWriter::FamilyGgufWriter(const std::string& architecture, const std::s
   real("residual_scale", "residual_multiplier");
   real("logit_scale", "logits_scaling");
   real("rope.freq_base", "rope_theta");
-  writer_.Add(key("attention.layer_norm_rms_epsilon"), config.value("rms_norm_eps", 1e-6f));
+  writer_.Add(key("attention.layer_norm_rms_epsilon"),
+              config.value(is_lfm2 ? "norm_eps" : "rms_norm_eps", 1e-6f));
   const json rope = config.value("rope_scaling", json());
   if (rope.is_object() && rope.contains("factor")) {
     writer_.Add(key("rope.scaling.type"), "linear");
@@ -195,6 +243,8 @@ void FamilyGgufWriter::Add(reference::ReferenceTensor tensor, const std::string&
   if (architecture_.starts_with("gemma") && name.ends_with("norm.weight")) {
     for (float& value : tensor.values) value += 1.0f;
   }
+  // Without the 1 of Hugging Face's [hidden_size, 1, taps].
+  if (name.ends_with(".conv.conv.weight")) tensor.shape.erase(tensor.shape.begin() + 1);
   if (name.contains(".shared_expert_gate.")) tensor.shape = {tensor.shape.back()};
   const bool is_interleaved = architecture_ == "granite" || architecture_ == "smollm3" ||
                               architecture_ == "granitemoe" || architecture_ == "llama";

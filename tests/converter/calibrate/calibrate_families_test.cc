@@ -306,7 +306,8 @@ std::vector<FamilyCheckpoint> DenseFamilies() {
 }
 
 std::vector<FamilyCheckpoint> ConvertedShortConvs() {
-  return {support::FamilyNamed("Lfm2"), support::FamilyNamed("Lfm2Biases")};
+  return {support::FamilyNamed("Lfm2"), support::FamilyNamed("Lfm2Biases"),
+          support::FamilyNamed("Lfm2Moe"), support::FamilyNamed("Lfm2MoeScaled")};
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, FamilySteps, testing::ValuesIn(DenseFamilies()),

@@ -297,13 +297,22 @@ TEST(RowsOfAnExpert, MustDecideAndJudge) {
 TEST(ChooseLargestTest, ChoosesAsTheRuntimeDoes) {
   Matrix scores = RandomMatrix(50, 16, 3);
   for (size_t i = 0; i < 16; i += 3) scores(0, i) = 2.0f;  // Equal ones.
-  for (const bool normalize : {false, true}) {
+  const Matrix bias = RandomMatrix(1, 16, 4);
+  const std::vector<LargestChoice> choices = {
+      {},
+      {.normalize = true},
+      {.has_sigmoids = true},
+      {.normalize = true, .has_sigmoids = true, .bias = bias.values()}};
+  for (const LargestChoice& choice : choices) {
+    const ops::ExpertChoice runtimes = {.normalize = choice.normalize,
+                                        .has_sigmoids = choice.has_sigmoids,
+                                        .bias = choice.bias.empty() ? nullptr : choice.bias.data()};
     for (size_t row = 0; row < scores.rows(); ++row) {
       for (const size_t count : {1, 4, 16}) {
         std::vector<uint32_t> experts(count), expected_experts(count);
         std::vector<float> weights(count), expected_weights(count);
-        ChooseLargest(scores.view().row(row), normalize, experts, weights);
-        ops::ChooseExperts(scores.view().row(row), normalize, expected_experts, expected_weights);
+        ChooseLargest(scores.view().row(row), choice, experts, weights);
+        ops::ChooseExperts(scores.view().row(row), runtimes, expected_experts, expected_weights);
         EXPECT_EQ(experts, expected_experts);
         EXPECT_THAT(weights, testing::Pointwise(testing::FloatNear(1e-6f), expected_weights));
       }

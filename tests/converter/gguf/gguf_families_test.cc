@@ -96,6 +96,62 @@ TEST_F(GgufFamiliesDamageTest, RefusesLongropeThatIsIncomplete) {
       "rope_freqs.weight\" has shape [7]");
 }
 
+TEST_F(GgufFamiliesDamageTest, LayersOfLfm2HaveHeadsOrAConvolution) {
+  // Expects that these heads are refused, or read if there is no reason.
+  const auto read = [&](std::vector<int64_t> counts, std::string_view reason) {
+    GgufMetadata metadata("test");
+    for (const char* key : {"embedding_length", "feed_forward_length", "context_length"}) {
+      metadata.Add(std::string("lfm2.") + key, int64_t{64});
+    }
+    metadata.Add("lfm2.block_count", int64_t{3});
+    metadata.Add("lfm2.attention.head_count", int64_t{4});
+    metadata.Add("lfm2.attention.layer_norm_rms_epsilon", 1e-5);
+    metadata.Add("lfm2.shortconv.l_cache", int64_t{3});
+    metadata.Add("general.architecture", std::string("lfm2"));
+    metadata.Add("lfm2.attention.head_count_kv", counts);
+    const auto architecture = ReadGgufArchitecture(metadata);
+    ASSERT_TRUE(architecture);
+    const auto config = ReadGgufConfig(metadata, *architecture, 300);
+    if (reason.empty()) {
+      ASSERT_TRUE(config) << config.error().message();
+      EXPECT_EQ(config->num_key_value_heads, 2u);
+      EXPECT_EQ(config->conv_L_cache, 3u);
+      EXPECT_TRUE(config->layer_kind(0).short_conv);
+      EXPECT_FALSE(config->layer_kind(1).short_conv);
+      return;
+    }
+    ASSERT_FALSE(config) << reason;
+    EXPECT_THAT(config.error().message(), ::testing::HasSubstr(reason));
+  };
+  read({0, 2, 0}, "");
+  read({0, 2}, "has 2 entries, but block_count is 3");
+  read({0, 2, 4}, "has 4 for layer 2");
+  read({0, -1, 0}, "has -1 for layer 1");
+  read({0, 0, 0}, "is 0 for every layer");
+}
+
+TEST_F(GgufFamiliesDamageTest, TheMixtureOfLfm2NeedsSigmoids) {
+  GgufMetadata metadata("test");
+  metadata.Add("general.architecture", std::string("lfm2moe"));
+  for (const char* key : {"embedding_length", "feed_forward_length", "context_length"}) {
+    metadata.Add(std::string("lfm2moe.") + key, int64_t{64});
+  }
+  metadata.Add("lfm2moe.block_count", int64_t{1});
+  metadata.Add("lfm2moe.attention.head_count", int64_t{4});
+  metadata.Add("lfm2moe.attention.layer_norm_rms_epsilon", 1e-5);
+  metadata.Add("lfm2moe.expert_count", int64_t{4});
+  metadata.Add("lfm2moe.expert_used_count", int64_t{2});
+  const auto architecture = ReadGgufArchitecture(metadata);
+  ASSERT_TRUE(architecture);
+  const auto missing = ReadGgufConfig(metadata, *architecture, 300);
+  ASSERT_FALSE(missing);
+  EXPECT_THAT(missing.error().message(), ::testing::HasSubstr("expert_gating_func is missing"));
+  metadata.Add("lfm2moe.expert_gating_func", int64_t{1});
+  const auto softmax = ReadGgufConfig(metadata, *architecture, 300);
+  ASSERT_FALSE(softmax);
+  EXPECT_THAT(softmax.error().message(), ::testing::HasSubstr("expert_gating_func"));
+}
+
 TEST_F(GgufFamiliesDamageTest, RefusesKeysOfOtherFamilies) {
   for (const char* key : {"embedding_scale", "residual_scale", "logit_scale", "attention.scale",
                           "attn_logit_softcapping", "final_logit_softcapping"}) {
@@ -158,6 +214,9 @@ TEST(GgufFoldingTest, TheLargestGemmasDivideScoresOtherwise) {
 // Returns the families that GGUF files can describe, too.
 std::vector<FamilyCheckpoint> GgufFamilies() {
   std::vector<FamilyCheckpoint> families = support::FamilyCheckpoints();
+  for (FamilyCheckpoint& family : support::ShortConvCheckpoints()) {
+    families.push_back(std::move(family));
+  }
   std::erase_if(families, [](const FamilyCheckpoint& c) { return c.gguf_architecture.empty(); });
   return families;
 }

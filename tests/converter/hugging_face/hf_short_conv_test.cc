@@ -115,5 +115,30 @@ TEST_F(HfShortConvTest, RefusesWhatTheClassDoesNotCompute) {
   ExpectRefusedAs(kLfm2, With(kTypes, {{"attention_bias", true}}), "attention_bias");
 }
 
+constexpr const char* kLfm2Moe = "Lfm2MoeForCausalLM";
+
+TEST_F(HfShortConvTest, TheMixtureHasDefaultsOfItsOwn) {
+  const ModelConfig config = Config(
+      kLfm2Moe, {{"num_hidden_layers", 3}, {"layer_types", {"conv", "conv", "full_attention"}}});
+  EXPECT_EQ(config.num_experts, 32u);
+  EXPECT_EQ(config.num_experts_per_tok, 4u);
+  EXPECT_EQ(config.moe_intermediate_size, 1792u);
+  EXPECT_EQ(config.intermediate_size, 20u);
+  EXPECT_EQ(config.scoring_func, ScoringFunc::kSigmoid);
+  EXPECT_TRUE(config.norm_topk_prob && config.use_expert_bias);
+  EXPECT_TRUE(config.layer_kind(1).dense_mlp);
+  EXPECT_FALSE(config.layer_kind(2).dense_mlp);
+  ExpectRefusedAs(kLfm2Moe, json::object(), "layer_types is missing");
+  ExpectRefusedAs(kLfm2Moe, kTypes, "num_dense_layers leaves no layer with experts");
+  const json mixture = With(kTypes, {{"num_dense_layers", 0}});
+  ExpectRefusedAs(kLfm2Moe, With(mixture, {{"routed_scaling_factor", 0.0}}),
+                  "routed_scaling_factor is 0");
+  ExpectRefusedAs(kLfm2Moe, With(mixture, {{"num_local_experts", 4}}), "num_local_experts");
+  ExpectRefusedAs(kLfm2Moe, With(mixture, {{"num_experts_per_tok", 33}}), "num_experts_per_tok");
+  ExpectRefusedAs(kLfm2Moe, With(mixture, {{"use_expert_bias", 1}}), "use_expert_bias");
+  ExpectRefusedAs("LlamaForCausalLM", {{"use_expert_bias", true}}, "use_expert_bias");
+  ExpectRefusedAs(kLfm2, With(kTypes, {{"routed_scaling_factor", 2.0}}), "routed_scaling_factor");
+}
+
 }  // namespace
 }  // namespace cria

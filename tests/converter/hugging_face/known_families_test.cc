@@ -333,6 +333,50 @@ TEST_F(KnownFamiliesTest, Lfm2) {
   }
 }
 
+TEST_F(KnownFamiliesTest, Lfm2Mixture) {
+  json types = json::array();
+  for (int i = 0; i < 24; ++i) types.push_back("conv");
+  for (const size_t i : {2, 6, 10, 14, 18, 21}) types[i] = "full_attention";
+  const ModelConfig config = ReadModel({{"architectures", {"Lfm2MoeForCausalLM"}},
+                                        {"bos_token_id", 1},
+                                        {"conv_L_cache", 3},
+                                        {"conv_bias", false},
+                                        {"dtype", "bfloat16"},
+                                        {"eos_token_id", 7},
+                                        {"hidden_size", 2048},
+                                        {"initializer_range", 0.02},
+                                        {"intermediate_size", 7168},
+                                        {"layer_types", types},
+                                        {"max_position_embeddings", 128000},
+                                        {"model_type", "lfm2_moe"},
+                                        {"moe_intermediate_size", 1792},
+                                        {"norm_eps", 1e-5},
+                                        {"norm_topk_prob", true},
+                                        {"num_attention_heads", 32},
+                                        {"num_dense_layers", 2},
+                                        {"num_experts", 32},
+                                        {"num_experts_per_tok", 4},
+                                        {"num_hidden_layers", 24},
+                                        {"num_key_value_heads", 8},
+                                        {"pad_token_id", 0},
+                                        {"rope_theta", 1000000.0},
+                                        {"routed_scaling_factor", 1.0},
+                                        {"use_cache", true},
+                                        {"use_expert_bias", true},
+                                        {"vocab_size", 65536}})
+                                 .config;
+  EXPECT_EQ(config.intermediate_size, 7168u);
+  EXPECT_EQ(config.moe_intermediate_size, 1792u);
+  EXPECT_EQ(config.num_experts, 32u);
+  EXPECT_EQ(config.num_experts_per_tok, 4u);
+  EXPECT_EQ(config.scoring_func, ScoringFunc::kSigmoid);
+  EXPECT_TRUE(config.use_expert_bias && config.norm_topk_prob && config.tie_word_embeddings);
+  EXPECT_EQ(LayersWithConvolution(config), 18u);
+  EXPECT_FALSE(config.is_mixture(1));
+  EXPECT_TRUE(config.is_mixture(2));
+  EXPECT_EQ(config.layer_kinds.size(), 3u);
+}
+
 void ExpectExperts(const ModelConfig& config, uint32_t experts, uint32_t per_token, uint32_t width,
                    bool is_normalized, uint32_t shared_width = 0) {
   EXPECT_EQ(config.num_experts, experts);
